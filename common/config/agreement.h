@@ -1,0 +1,38 @@
+// The canonical run agreement, its digest and its differences.
+#ifndef SPLITVEIL_COMMON_CONFIG_AGREEMENT_H_
+#define SPLITVEIL_COMMON_CONFIG_AGREEMENT_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "common/crypto/sha256.h"
+
+#include "splitveil/v1/agreement.pb.h"
+
+namespace splitveil {
+
+// Loads, validates (fields, and between fields) and canonicalises an agreement: every field set to its value or
+// default.
+absl::StatusOr<v1::RunAgreement> LoadAgreement(const std::string& path);
+
+// Sets every unset field to its default, submessages included.
+void Canonicalize(v1::RunAgreement& agreement);
+
+// Checks between fields: minimum_batch_size <= batch_size, COSINE only under ORACLE, known wire type, unique layers.
+// Applied to the peer's agreement too. Errors: InvalidArgument with field, expected, found.
+absl::Status ValidateAgreement(const v1::RunAgreement& agreement);
+
+// SHA-256 of the deterministic serialisation of a canonical agreement.
+Digest AgreementSha256(const v1::RunAgreement& canonical);
+
+// Path of the first field (in field-number order) in which two canonical agreements differ, with both values, for
+// example "batch_size: ours 1024, theirs 512"; empty where equal.
+std::string FirstDifference(const v1::RunAgreement& ours, const v1::RunAgreement& theirs);
+
+// Largest message of a training stream under this agreement, in bytes: the batch tensor plus headers.
+int64_t MaxMessageBytes(const v1::RunAgreement& agreement);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_CONFIG_AGREEMENT_H_

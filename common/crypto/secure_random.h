@@ -1,0 +1,35 @@
+// The one source of secret randomness: keys, seed contributions, hint rows. Never for training.
+#ifndef SPLITVEIL_COMMON_CRYPTO_SECURE_RANDOM_H_
+#define SPLITVEIL_COMMON_CRYPTO_SECURE_RANDOM_H_
+
+#include <array>
+#include <cstdint>
+
+#include "absl/types/span.h"
+
+namespace splitveil {
+
+// Fills `bytes` from the operating system's generator (OpenSSL RAND_priv_bytes). Aborts the process if entropy fails.
+// Thread-safe.
+void FillSecureRandom(absl::Span<uint8_t> bytes);
+
+// 256 secret bits, wiped when destroyed. Movable, not copyable.
+class SecretKey {
+ public:
+  static SecretKey Generate();
+  explicit SecretKey(const std::array<uint8_t, 32>& bytes);
+  SecretKey(SecretKey&& other) noexcept;
+  SecretKey& operator=(SecretKey&& other) noexcept;
+  SecretKey(const SecretKey&) = delete;
+  SecretKey& operator=(const SecretKey&) = delete;
+  ~SecretKey();
+
+  const std::array<uint8_t, 32>& bytes() const { return bytes_; }
+
+ private:
+  std::array<uint8_t, 32> bytes_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_CRYPTO_SECURE_RANDOM_H_

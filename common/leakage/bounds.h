@@ -1,0 +1,18 @@
+// What no adversary can exceed, from the divergence of the two perturbed class distributions.
+#ifndef SPLITVEIL_COMMON_LEAKAGE_BOUNDS_H_
+#define SPLITVEIL_COMMON_LEAKAGE_BOUNDS_H_
+
+#include <cstdint>
+
+namespace splitveil {
+
+// Largest AUC of any scoring function when the symmetrised KL divergence is sum_kl (Theorem 1):
+// 1/2 + sqrt(sum_kl)/2 - sum_kl/8 below 4, else 1. NaN and negative input give 1 (fail closed).
+double AucBound(double sum_kl);
+
+// Smallest mean of both error rates any adversary can reach: max(0, 1/2 - sqrt(sum_kl)/4).
+double DetectionErrorBound(double sum_kl);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_LEAKAGE_BOUNDS_H_

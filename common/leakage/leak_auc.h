@@ -1,0 +1,20 @@
+// Leak AUC: how well a score tells the classes apart (Li et al., ICLR 2022, section 3.2).
+#ifndef SPLITVEIL_COMMON_LEAKAGE_LEAK_AUC_H_
+#define SPLITVEIL_COMMON_LEAKAGE_LEAK_AUC_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace splitveil {
+
+// Exact area under the ROC curve, ties counted half (the Mann-Whitney statistic). `labels`: 0 or 1, as many as scores.
+// Row `excluded_row` is left out (-1: none). Errors: InvalidArgument for different lengths or a NaN score;
+// FailedPrecondition where one class is absent, since then there is no AUC.
+absl::StatusOr<double> LeakAuc(absl::Span<const float> scores, absl::Span<const uint8_t> labels,
+                               int64_t excluded_row = -1);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_LEAKAGE_LEAK_AUC_H_

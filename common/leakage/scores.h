@@ -1,0 +1,21 @@
+// Scoring functions r: gradient -> score; larger means "positive" (Li et al., ICLR 2022, section 3.3).
+#ifndef SPLITVEIL_COMMON_LEAKAGE_SCORES_H_
+#define SPLITVEIL_COMMON_LEAKAGE_SCORES_H_
+
+#include <vector>
+
+#include "absl/types/span.h"
+
+#include "common/matrix/matrix.h"
+
+namespace splitveil {
+
+// r_n(g) = ||g||_2 of every row. [rows]
+std::vector<float> NormScores(ConstMatrixView gradients);
+
+// r_d(g) = cos(g, g_plus) of every row; 0 where either vector is zero. g_plus: [cols].
+std::vector<float> CosineScores(ConstMatrixView gradients, absl::Span<const float> g_plus);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_LEAKAGE_SCORES_H_

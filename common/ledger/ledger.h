@@ -1,0 +1,68 @@
+// The record of a run: SQLite in WAL mode, one file a party. Tables: common/ledger/README.md.
+#ifndef SPLITVEIL_COMMON_LEDGER_LEDGER_H_
+#define SPLITVEIL_COMMON_LEDGER_LEDGER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace splitveil {
+
+struct RunRow {
+  std::string run_id, role, agreement_sha256, protection, config_json;
+};
+struct StepRow {
+  int64_t step = 0, epoch = 0, batch = 0, examples = 0;
+  double loss = 0, seconds = 0;  // loss NaN: unknown to this party.
+  int64_t bytes_sent = 0, bytes_received = 0;
+};
+struct ProtectionRow {
+  int64_t step = 0;
+  std::string method;
+  double u, v, g, p, power, lambda1_neg, lambda2_neg, lambda1_pos, lambda2_pos, sum_kl, auc_bound;
+  std::string gate;  // release, warn, halt.
+};
+struct LeakRow {
+  int64_t step = 0;
+  std::string observer, layer, attack;
+  double auc = 0;
+  int64_t examples = 0;
+};
+struct EvaluationRow {
+  int64_t step = 0;
+  std::string split;  // train, test.
+  double log_loss = 0, auc = 0, accuracy = 0, calibration_error = 0;
+};
+
+// Thread-safe. Rows are buffered in one transaction and committed every second of use, by Commit and at the end. NaN
+// and infinite numbers are stored as NULL.
+class Ledger {
+ public:
+  // Opens or creates `path` and begins the run. Errors: InvalidArgument where the file is no ledger of this version or
+  // the run exists; NotFound where its folder does not.
+  static absl::StatusOr<std::unique_ptr<Ledger>> Create(const std::string& path, const RunRow& run);
+  ~Ledger();
+
+  absl::Status Record(const StepRow& row);
+  absl::Status Record(const ProtectionRow& row);
+  absl::Status Record(const LeakRow& row);
+  absl::Status Record(const EvaluationRow& row);
+  // `detail` holds counts and names, never a label, an id or a key.
+  absl::Status RecordEvent(absl::string_view kind, absl::string_view detail);
+  absl::Status Commit();
+  // Ends the run with a status (completed, stopped, failed, halted) and commits.
+  absl::Status Finish(absl::string_view status);
+
+ private:
+  struct Database;
+  explicit Ledger(std::unique_ptr<Database> database);
+  std::unique_ptr<Database> database_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_LEDGER_LEDGER_H_

@@ -1,0 +1,55 @@
+// Row-major float32 matrices: the currency between models, protections, attacks and the wire, free of LibTorch.
+#ifndef SPLITVEIL_COMMON_MATRIX_MATRIX_H_
+#define SPLITVEIL_COMMON_MATRIX_MATRIX_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace splitveil {
+
+// Borrowed rows of someone else's memory, [rows, cols], contiguous. The owner must outlive the view.
+class ConstMatrixView {
+ public:
+  ConstMatrixView() = default;
+  ConstMatrixView(const float* data, int64_t rows, int64_t cols) : data_(data), rows_(rows), cols_(cols) {}
+
+  const float* data() const { return data_; }
+  int64_t rows() const { return rows_; }
+  int64_t cols() const { return cols_; }
+  int64_t size() const { return rows_ * cols_; }
+  absl::Span<const float> row(int64_t i) const { return {data_ + i * cols_, static_cast<size_t>(cols_)}; }
+  absl::Span<const float> values() const { return {data_, static_cast<size_t>(size())}; }
+
+ private:
+  const float* data_ = nullptr;
+  int64_t rows_ = 0;
+  int64_t cols_ = 0;
+};
+
+// Owned memory, [rows, cols], contiguous, zero at construction.
+class Matrix {
+ public:
+  Matrix() = default;
+  Matrix(int64_t rows, int64_t cols) : rows_(rows), cols_(cols), values_(static_cast<size_t>(rows * cols)) {}
+
+  float* data() { return values_.data(); }
+  const float* data() const { return values_.data(); }
+  int64_t rows() const { return rows_; }
+  int64_t cols() const { return cols_; }
+  int64_t size() const { return rows_ * cols_; }
+  absl::Span<float> row(int64_t i) { return {data() + i * cols_, static_cast<size_t>(cols_)}; }
+  absl::Span<const float> row(int64_t i) const { return {data() + i * cols_, static_cast<size_t>(cols_)}; }
+  operator ConstMatrixView() const { return {data(), rows_, cols_}; }  // NOLINT(google-explicit-constructor)
+
+ private:
+  int64_t rows_ = 0;
+  int64_t cols_ = 0;
+  std::vector<float> values_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_MATRIX_MATRIX_H_

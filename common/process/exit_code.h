@@ -1,0 +1,30 @@
+// What a program's exit code says (contract.md).
+#ifndef SPLITVEIL_COMMON_PROCESS_EXIT_CODE_H_
+#define SPLITVEIL_COMMON_PROCESS_EXIT_CODE_H_
+
+#include "absl/status/status.h"
+
+namespace splitveil {
+
+enum class ExitCode {
+  kDone = 0,
+  kInternal = 1,
+  kInvalidInput = 2,     // Usage, configuration or input data.
+  kPeerUnreachable = 3,  // Not reached within its deadline, or gone.
+  kRefused = 4,          // By the peer or of the peer: agreement, identity, schedule.
+  kHalted = 5,           // By the release gate.
+};
+
+// Marks an error as decided by, or about, the peer: exit 4 whatever its code. Keeps code and message.
+absl::Status AsRefusal(absl::Status status);
+
+// Refusals: 4. Otherwise InvalidArgument, NotFound, OutOfRange, AlreadyExists: 2; Unavailable, DeadlineExceeded: 3;
+// PermissionDenied, Unauthenticated, FailedPrecondition: 4; ResourceExhausted: 5; the rest: 1.
+ExitCode ExitCodeFor(const absl::Status& status);
+
+// Prints "PROGRAM: error: MESSAGE" on standard error unless OK, as one line, and returns the code for main.
+int Exit(const char* program, const absl::Status& status);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_PROCESS_EXIT_CODE_H_

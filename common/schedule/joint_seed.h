@@ -1,0 +1,42 @@
+// Commit-reveal of the joint seed: neither party chooses the schedule (architecture rule 1).
+#ifndef SPLITVEIL_COMMON_SCHEDULE_JOINT_SEED_H_
+#define SPLITVEIL_COMMON_SCHEDULE_JOINT_SEED_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "common/crypto/sha256.h"
+
+namespace splitveil {
+
+// 32 bytes both parties contributed to. Public to both parties, to nobody else.
+using JointSeed = Digest;
+
+enum class SeedRole { kLabelParty, kNonLabelParty };
+
+// One party's side of the exchange: both commit, then both reveal.
+class SeedExchange {
+ public:
+  // `contribution`: 32 bytes. Errors: InvalidArgument for another length.
+  static absl::StatusOr<SeedExchange> Create(SeedRole role, absl::string_view contribution);
+
+  // 32 bytes: SHA-256 of a domain tag, the role and the contribution.
+  std::string commitment() const;
+  // The 32-byte contribution; send only after the peer's commitment is held.
+  const std::string& reveal() const { return contribution_; }
+
+  // The joint seed. Errors: PermissionDenied where `peer_reveal` is not what `peer_commitment` committed to.
+  absl::StatusOr<JointSeed> Combine(absl::string_view peer_commitment, absl::string_view peer_reveal) const;
+
+ private:
+  SeedExchange(SeedRole role, absl::string_view contribution) : role_(role), contribution_(contribution) {}
+
+  SeedRole role_;
+  std::string contribution_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_SCHEDULE_JOINT_SEED_H_

@@ -1,0 +1,46 @@
+// Mutual TLS 1.3 and the check of who the peer is.
+#ifndef SPLITVEIL_COMMON_TRANSPORT_CREDENTIALS_H_
+#define SPLITVEIL_COMMON_TRANSPORT_CREDENTIALS_H_
+
+#include <grpcpp/channel.h>
+#include <grpcpp/security/server_credentials.h>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace splitveil {
+
+// PEM contents and names, checked: the key belongs to the certificate, the certificate carries own_name and is of the
+// authority.
+struct TlsIdentity {
+  std::string own_name, peer_name;
+  std::string certificate_pem, private_key_pem, authority_pem;
+};
+
+// Reads and checks the files. Errors: NotFound, InvalidArgument naming the file and what is wrong with it.
+absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const std::string& peer_name,
+                                            const std::string& certificate_path, const std::string& private_key_path,
+                                            const std::string& authority_path);
+
+// Call before the first use of gRPC in a process: leaves TLS 1.2 no cipher suite, so that only TLS 1.3 connects.
+void RequireTls13();
+
+// Server side: a client certificate of the authority is required, and every call's peer must be peer_name (own_name may
+// call health and status only). Others get PermissionDenied.
+std::shared_ptr<grpc::ServerCredentials> ServerTlsCredentials(const TlsIdentity& identity);
+
+// Channel to the server that must prove to be `server_name` (peer_name, or own_name to ask one's own party for status).
+std::shared_ptr<grpc::Channel> TlsChannel(const std::string& address, const TlsIdentity& identity,
+                                          const std::string& server_name, int64_t max_message_bytes);
+
+// Waits until the peer at `address` has accepted a TLS handshake. Errors: Unavailable when nobody listens before
+// `deadline`; PermissionDenied, at once, with the cause when either side refuses the other's certificate.
+absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity, const std::string& server_name,
+                         absl::Time deadline);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_TRANSPORT_CREDENTIALS_H_

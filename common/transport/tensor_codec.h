@@ -1,0 +1,37 @@
+// Matrices to wire tensors and back.
+#ifndef SPLITVEIL_COMMON_TRANSPORT_TENSOR_CODEC_H_
+#define SPLITVEIL_COMMON_TRANSPORT_TENSOR_CODEC_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "common/matrix/matrix.h"
+
+#include "splitveil/v1/tensor.pb.h"
+
+namespace splitveil {
+
+// Bytes of one element; 0 for an unknown type.
+int64_t ElementBytes(v1::DataType dtype);
+
+// Writes `matrix` into `tensor` as [rows, cols] of `dtype`. Errors: InvalidArgument for an unknown type; OutOfRange for
+// a value that float16 cannot hold.
+absl::Status EncodeMatrix(ConstMatrixView matrix, v1::DataType dtype, v1::Tensor& tensor);
+
+struct TensorExpectation {
+  absl::string_view field;  // Named in errors.
+  v1::DataType dtype = v1::FLOAT32;
+  int64_t rows = 0;
+  int64_t cols = 0;
+};
+
+// Checks type, shape and byte length before it allocates, then finiteness of every value. Errors: InvalidArgument with
+// field, expected and found; never a value.
+absl::StatusOr<Matrix> DecodeMatrix(const v1::Tensor& tensor, const TensorExpectation& expected);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_TRANSPORT_TENSOR_CODEC_H_

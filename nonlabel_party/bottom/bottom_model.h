@@ -1,0 +1,65 @@
+// Bottom model f: features -> cut-layer activations, and the way back.
+#ifndef SPLITVEIL_NONLABEL_PARTY_BOTTOM_BOTTOM_MODEL_H_
+#define SPLITVEIL_NONLABEL_PARTY_BOTTOM_BOTTOM_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/dataset/feature_table.h"
+#include "common/matrix/matrix.h"
+
+#include "splitveil/v1/model.pb.h"
+
+namespace splitveil {
+
+// Gradient of the loss at one layer's output, one row an example: what the attack module sees there.
+struct LayerGradient {
+  std::string layer;  // Name in the model specification; the last layer is reported as "cut" only.
+  Matrix gradient;    // [batch, units]
+};
+
+struct BottomModelOptions {
+  v1::BottomModelSpec spec;
+  v1::Optimizer optimizer;
+  FeatureShape features;
+  int64_t cut_width = 0;
+  uint64_t seed = 0;
+};
+
+// Training is Forward, Backward, Update for each batch; several Forwards may run ahead, Backward takes the oldest.
+// Not thread-safe.
+class BottomModel {
+ public:
+  // Errors: InvalidArgument where the specification does not fit the features or the cut width.
+  static absl::StatusOr<std::unique_ptr<BottomModel>> Create(const BottomModelOptions& options);
+  virtual ~BottomModel() = default;
+
+  // Activations [batch, cut_width]; keeps what Backward needs.
+  virtual absl::StatusOr<Matrix> Forward(FeatureBatch batch) = 0;
+  // Activations without keeping anything.
+  virtual absl::StatusOr<Matrix> Predict(const FeatureBatch& batch) = 0;
+  // Back-propagates per-example gradients [batch, cut_width] of the oldest pending Forward. Parameter gradients are
+  // averaged over the batch; the returned layer gradients (of `layers`, "cut" among them possible) are per example.
+  virtual absl::StatusOr<std::vector<LayerGradient>> Backward(ConstMatrixView cut_gradient,
+                                                              absl::Span<const std::string> layers) = 0;
+  // Back-propagates one clean cut gradient [cut_width] through example `row` of the batch Backward has just taken, with
+  // the parameters of its Forward: g+ at each of `layers`, [units] each. Call between Backward and Update.
+  virtual absl::StatusOr<std::vector<std::vector<float>>> BackpropagateHint(int64_t row,
+                                                                            absl::Span<const float> clean_gradient,
+                                                                            absl::Span<const std::string> layers) = 0;
+  // One optimiser step with the gradients of the latest Backward.
+  virtual absl::Status Update() = 0;
+
+  // Layer names, first to last; the last one's output is the cut layer.
+  virtual std::vector<std::string> layer_names() const = 0;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_NONLABEL_PARTY_BOTTOM_BOTTOM_MODEL_H_
