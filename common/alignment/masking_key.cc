@@ -1,0 +1,61 @@
+#include "common/alignment/masking_key.h"
+
+#include <sodium.h>
+
+#include "absl/types/span.h"
+
+#include "common/crypto/secure_random.h"
+
+namespace splitveil {
+namespace {
+
+static_assert(sizeof(Point) == crypto_core_ristretto255_BYTES, "a point is 32 bytes on the wire");
+
+constexpr absl::string_view kDomainTag = "Splitveil alignment ristretto255 SHA-512 v1";
+
+const uint8_t* Bytes(absl::string_view text) { return reinterpret_cast<const uint8_t*>(text.data()); }
+
+}  // namespace
+
+bool IsUsablePoint(const Point& point) {
+  return crypto_core_ristretto255_is_valid_point(point.data()) == 1 && sodium_is_zero(point.data(), point.size()) == 0;
+}
+
+IdHasher::IdHasher(absl::string_view run_id) {
+  std::array<uint8_t, 8> length;
+  for (size_t i = 0; i < length.size(); ++i) {
+    length[i] = static_cast<uint8_t>(static_cast<uint64_t>(run_id.size()) >> (8 * i));
+  }
+  crypto_hash_sha512_init(&prefix_);
+  crypto_hash_sha512_update(&prefix_, Bytes(kDomainTag), kDomainTag.size());
+  crypto_hash_sha512_update(&prefix_, length.data(), length.size());
+  crypto_hash_sha512_update(&prefix_, Bytes(run_id), run_id.size());
+}
+
+Point IdHasher::Hash(absl::string_view id) const {
+  crypto_hash_sha512_state state = prefix_;
+  crypto_hash_sha512_update(&state, Bytes(id), id.size());
+  std::array<uint8_t, crypto_hash_sha512_BYTES> digest;
+  crypto_hash_sha512_final(&state, digest.data());
+  Point point;
+  crypto_core_ristretto255_from_hash(point.data(), digest.data());
+  return point;
+}
+
+MaskingKey::MaskingKey() {
+  // Reducing 512 bits modulo the group order leaves a bias below 2^-256.
+  std::array<uint8_t, crypto_core_ristretto255_NONREDUCEDSCALARBYTES> wide;
+  do {
+    FillSecureRandom(absl::MakeSpan(wide));
+    crypto_core_ristretto255_scalar_reduce(scalar_.data(), wide.data());
+  } while (sodium_is_zero(scalar_.data(), scalar_.size()) != 0);
+  sodium_memzero(wide.data(), wide.size());
+}
+
+MaskingKey::~MaskingKey() { sodium_memzero(scalar_.data(), scalar_.size()); }
+
+bool MaskingKey::Mask(const Point& point, Point& masked) const {
+  return crypto_scalarmult_ristretto255(masked.data(), scalar_.data(), point.data()) == 0;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,35 @@
+// Splits a range over threads.
+#ifndef SPLITVEIL_COMMON_ALIGNMENT_PARALLEL_FOR_H_
+#define SPLITVEIL_COMMON_ALIGNMENT_PARALLEL_FOR_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <thread>
+#include <vector>
+
+namespace splitveil {
+
+// Calls body(i) once for every i in [0, count), on up to `threads` threads (at least 1), and returns when all are done.
+// Calls for different i may run at the same time. Threads are started on each call: worth it from a millisecond of
+// work.
+template <typename Body>
+void ParallelFor(size_t count, size_t threads, const Body& body) {
+  const size_t shares = std::max<size_t>(1, std::min(threads, count));
+  const auto run_share = [&](size_t share) {
+    for (size_t i = count * share / shares; i < count * (share + 1) / shares; ++i) {
+      body(i);
+    }
+  };
+  std::vector<std::thread> workers;
+  for (size_t share = 1; share < shares; ++share) {
+    workers.emplace_back(run_share, share);
+  }
+  run_share(0);
+  for (std::thread& worker : workers) {
+    worker.join();
+  }
+}
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_ALIGNMENT_PARALLEL_FOR_H_

@@ -1,0 +1,56 @@
+// Both ends of an alignment stream, in memory.
+#ifndef SPLITVEIL_TESTS_TESTING_ALIGNMENT_CHANNEL_PAIR_H_
+#define SPLITVEIL_TESTS_TESTING_ALIGNMENT_CHANNEL_PAIR_H_
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+#include "common/alignment/private_set_intersection.h"
+
+namespace splitveil::testing {
+
+// One direction: holds up to `capacity` messages. Waits end with DeadlineExceeded. Thread-safe.
+class MessagePipe {
+ public:
+  explicit MessagePipe(size_t capacity) : capacity_(capacity) {}
+  // Waits for room. Unavailable once closed.
+  absl::Status Push(const v1::AlignmentMessage& message);
+  // Waits for a message. OutOfRange once closed and empty.
+  absl::StatusOr<v1::AlignmentMessage> Pop();
+  void Close();
+
+ private:
+  const size_t capacity_;
+  std::mutex mutex_;  // Guards all below.
+  std::condition_variable changed_;
+  std::deque<v1::AlignmentMessage> messages_;
+  bool closed_ = false;
+};
+
+// One end. A test closes it where a connection would be lost; messages already sent can still be received.
+class InMemoryAlignmentChannel : public AlignmentChannel {
+ public:
+  InMemoryAlignmentChannel(std::shared_ptr<MessagePipe> out, std::shared_ptr<MessagePipe> in);
+  ~InMemoryAlignmentChannel() override { Close(); }
+  absl::Status Send(const v1::AlignmentMessage& message) override { return out_->Push(message); }
+  absl::StatusOr<v1::AlignmentMessage> Receive() override { return in_->Pop(); }
+  // Closes both directions.
+  void Close();
+
+ private:
+  std::shared_ptr<MessagePipe> out_;
+  std::shared_ptr<MessagePipe> in_;
+};
+
+struct AlignmentChannelPair {
+  // `capacity`: messages a direction holds before Send waits.
+  explicit AlignmentChannelPair(size_t capacity);
+  std::unique_ptr<InMemoryAlignmentChannel> first;
+  std::unique_ptr<InMemoryAlignmentChannel> second;
+};
+
+}  // namespace splitveil::testing
+
+#endif  // SPLITVEIL_TESTS_TESTING_ALIGNMENT_CHANNEL_PAIR_H_

@@ -1,0 +1,73 @@
+#include "common/alignment/masking_key.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/common/alignment/points_for_test.h"
+
+namespace splitveil {
+namespace {
+
+TEST(MaskingKeyTest, KeysCommute) {
+  const MaskingKey a = MaskingKey::Generate();
+  const MaskingKey b = MaskingKey::Generate();
+  for (const Point& point : testing::SomePoints(10)) {
+    Point by_a, by_a_then_b, by_b, by_b_then_a;
+    ASSERT_TRUE(a.Mask(point, by_a) && b.Mask(by_a, by_a_then_b));
+    ASSERT_TRUE(b.Mask(point, by_b) && a.Mask(by_b, by_b_then_a));
+    EXPECT_EQ(by_a_then_b, by_b_then_a);
+    EXPECT_NE(by_a, by_b);
+    EXPECT_NE(by_a, point);
+  }
+}
+
+TEST(MaskingKeyTest, MaskIsLinearOverTheGroup) {
+  // (P + Q)^k = P^k + Q^k holds for an exponentiation and for no other map of the encodings.
+  const MaskingKey key = MaskingKey::Generate();
+  const std::vector<Point> points = testing::SomePoints(2);
+  Point sum, masked_sum, left, right, sum_of_masked;
+  ASSERT_EQ(crypto_core_ristretto255_add(sum.data(), points[0].data(), points[1].data()), 0);
+  ASSERT_TRUE(key.Mask(sum, masked_sum) && key.Mask(points[0], left) && key.Mask(points[1], right));
+  ASSERT_EQ(crypto_core_ristretto255_add(sum_of_masked.data(), left.data(), right.data()), 0);
+  EXPECT_EQ(masked_sum, sum_of_masked);
+}
+
+TEST(MaskingKeyTest, RefusesEncodingsThatRfc9496Rejects) {
+  const MaskingKey key = MaskingKey::Generate();
+  Point masked;
+  for (const Point& point : testing::BadEncodings()) {
+    EXPECT_FALSE(key.Mask(point, masked));
+    EXPECT_FALSE(IsUsablePoint(point));
+  }
+}
+
+TEST(MaskingKeyTest, RefusesTheIdentity) {
+  Point masked;
+  EXPECT_FALSE(MaskingKey::Generate().Mask(Point{}, masked));
+  EXPECT_FALSE(IsUsablePoint(Point{}));
+}
+
+TEST(IdHasherTest, HashesToUsablePointsThatDifferById) {
+  const std::vector<Point> points = testing::SomePoints(50);
+  for (size_t i = 0; i < points.size(); ++i) {
+    EXPECT_TRUE(IsUsablePoint(points[i]));
+    for (size_t j = 0; j < i; ++j) {
+      EXPECT_NE(points[i], points[j]);
+    }
+  }
+}
+
+TEST(IdHasherTest, AgreesWithAnIndependentComputation) {
+  // RFC 9496 written out in Python integers (checked against its appendix A.3), on
+  // SHA-512("Splitveil alignment ristretto255 SHA-512 v1" || 8 as 8 bytes, little-endian || "run-2022" || "user-42").
+  EXPECT_EQ(IdHasher("run-2022").Hash("user-42"),
+            testing::FromHex("627dc7fc8b1952a94fa466faa7d31d4b5a945e8610cbb36fef6be9d127024f71"));
+}
+
+TEST(IdHasherTest, SameRunAndIdGiveTheSamePoint) { EXPECT_EQ(IdHasher("run").Hash("id"), IdHasher("run").Hash("id")); }
+
+TEST(IdHasherTest, RunsShareNoPoint) { EXPECT_NE(IdHasher("run 1").Hash("id"), IdHasher("run 2").Hash("id")); }
+
+TEST(IdHasherTest, BoundaryBetweenRunAndIdCounts) { EXPECT_NE(IdHasher("ab").Hash("c"), IdHasher("a").Hash("bc")); }
+
+}  // namespace
+}  // namespace splitveil
