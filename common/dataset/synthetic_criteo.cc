@@ -18,7 +18,7 @@
 namespace splitveil {
 namespace {
 
-constexpr double kIntercept = -2.05;
+constexpr double kIntercept = -2.13;
 
 // Columns of one group are empty together, as in the real data; rates of the Kaggle sample.
 enum Missing { kNever, kI1I10, kI3, kI4I13, kI5, kI6, kI7I9I11, kI12, kC3Group, kC6, kC19Group, kC22, kMissingGroups };
@@ -39,36 +39,39 @@ struct NumericLaw {
 
 constexpr std::array<NumericLaw, kCriteoNumeric> kNumericLaws = {{
     {kI1I10, Tail::kHeavy, 2, 0, 0},
-    {kNever, Tail::kBounded, 120, -2, 1.4},
+    {kNever, Tail::kBounded, 120, -2, 1.2},
     {kI3, Tail::kHeavy, 8, 0, 0},
-    {kI4I13, Tail::kBounded, 40, 0, -1.2},
+    {kI4I13, Tail::kBounded, 40, 0, -1.0},
     {kI5, Tail::kHeavy, 2500, 0, 0},
     {kI6, Tail::kHeavy, 60, 0, 0},
-    {kI7I9I11, Tail::kBounded, 60, 0, 1.6},
+    {kI7I9I11, Tail::kBounded, 60, 0, 1.3},
     {kNever, Tail::kBounded, 50, 0, 0.5},
     {kI7I9I11, Tail::kHeavy, 50, 0, 0},
-    {kI1I10, Tail::kBounded, 7, 0, 1.2},
-    {kI7I9I11, Tail::kBounded, 30, 0, -1.4},
+    {kI1I10, Tail::kBounded, 7, 0, 1.0},
+    {kI7I9I11, Tail::kBounded, 30, 0, -1.1},
     {kI12, Tail::kHeavy, 1, 0, 0},
     {kI4I13, Tail::kHeavy, 5, 0, 0},
 }};
 constexpr int64_t kHeavyTailCut = 1000;
 constexpr int kI8 = 7;
 
-// Rank 1 + floor(values u^4): the density falls like rank^(-3/4). Rank 0 is the empty cell.
+// Rank 1 + floor(values u^k), k = 2^squarings, u uniform in [0, 1): the density falls like rank^(-(1 - 1/k)). Rank 0 is
+// the empty cell. Columns that are empty together share u, so that their rare values fall into the same rows.
 struct CategoryLaw {
   Missing missing;
   int64_t values;
+  int squarings;
   double amplitude;  // Of the logit over the column's effect; 0: no signal.
 };
 
 constexpr std::array<CategoryLaw, kCriteoCategorical> kCategoryLaws = {{
-    {kNever, 400, 0.9},   {kNever, 490, 0.9},   {kC3Group, 60000, 0}, {kC3Group, 24000, 0}, {kNever, 120, 0.9},
-    {kC6, 11, 0.8},       {kNever, 6900, 0},    {kNever, 200, 0.9},   {kNever, 3, 0.5},     {kNever, 9300, 0},
-    {kNever, 3500, 0.8},  {kC3Group, 48000, 0}, {kNever, 2700, 0},    {kNever, 25, 0.9},    {kNever, 4400, 0},
-    {kC3Group, 36000, 0}, {kNever, 10, 0.8},    {kNever, 2200, 0.8},  {kC19Group, 1000, 0}, {kC19Group, 3, 0},
-    {kC3Group, 42000, 0}, {kC22, 11, 0},        {kNever, 14, 0.9},    {kC3Group, 8700, 0},  {kC19Group, 50, 0},
-    {kC19Group, 6600, 0},
+    {kNever, 400, 4, 0},     {kNever, 490, 4, 0},     {kC3Group, 60000, 6, 0}, {kC3Group, 24000, 6, 0},
+    {kNever, 120, 3, 0.9},   {kC6, 11, 2, 0.9},       {kNever, 6900, 6, 0},    {kNever, 200, 3, 0.9},
+    {kNever, 3, 2, 0.5},     {kNever, 9300, 6, 0},    {kNever, 3500, 6, 0},    {kC3Group, 48000, 6, 0},
+    {kNever, 2700, 6, 0},    {kNever, 25, 2, 0.9},    {kNever, 4400, 6, 0},    {kC3Group, 36000, 6, 0},
+    {kNever, 10, 2, 0.9},    {kNever, 2200, 6, 0},    {kC19Group, 1000, 6, 0}, {kC19Group, 3, 2, 0},
+    {kC3Group, 42000, 6, 0}, {kC22, 11, 2, 0},        {kNever, 14, 2, 0.9},    {kC3Group, 8700, 6, 0},
+    {kC19Group, 50, 2, 0},   {kC19Group, 6600, 6, 0},
 }};
 constexpr uint64_t kRanksWithEffect = 32;
 constexpr int kC9 = 8;
@@ -80,10 +83,10 @@ struct PairLaw {
   double amplitude;
 };
 
-// (C5, C8), (C14, C17), (C6, C23).
-constexpr std::array<PairLaw, 3> kPairLaws = {{{4, 7, 1.0}, {13, 16, 1.0}, {5, 22, 1.0}}};
+// (C14, C17) and (C6, C23).
+constexpr std::array<PairLaw, 2> kPairLaws = {{{13, 16, 0.7}, {5, 22, 0.7}}};
 constexpr uint64_t kPairRanks = 8;
-constexpr double kI8Amplitude = 2.0;
+constexpr double kI8Amplitude = 1.2;
 constexpr double kMeanOfSquare = 1.0 / 3;  // Of u^2.
 
 // Three names of C9 that read as numbers; the first two as the same one.
@@ -131,12 +134,18 @@ Row DrawRow(SeededDraws* draws) {
       row.scaled[n] = static_cast<double>(row.numbers[n]) / scale;
     }
   }
+  std::array<double, kMissingGroups> shared;
+  for (double& u : shared) {
+    u = draws->Uniform();
+  }
   for (int c = 0; c < kCriteoCategorical; ++c) {
     const CategoryLaw& law = kCategoryLaws[c];
-    const double u = draws->Uniform();
-    const double square = u * u;
+    double power = law.missing == kNever ? draws->Uniform() : shared[law.missing];
+    for (int i = 0; i < law.squarings; ++i) {
+      power *= power;
+    }
     if (!row.missing[law.missing]) {
-      row.ranks[c] = 1 + static_cast<uint64_t>(static_cast<double>(law.values) * (square * square));
+      row.ranks[c] = 1 + static_cast<uint64_t>(static_cast<double>(law.values) * power);
     }
   }
   return row;
