@@ -12,6 +12,7 @@
 
 #include "common/dataset/feature_table.h"
 #include "common/matrix/matrix.h"
+#include "common/model/parameters.h"
 
 #include "splitveil/v1/model.pb.h"
 
@@ -30,19 +31,30 @@ struct HeadStep {
   Matrix cut_gradient;   // [batch, cut_width]: row j is dL_j/dz_j of example j's own loss, not divided by the batch.
 };
 
-// Not thread-safe.
+// Logit = linear(dense layers(activations)) [+ linear(embeddings of own categories, own numeric columns)]; the loss is
+// binary cross-entropy on it. Errors of every method: InvalidArgument with field, expected and found where a shape does
+// not fit; FailedPrecondition for an Update without gradients, or when the loss is not finite any more; Internal from
+// LibTorch. Not thread-safe.
 class TopModel {
  public:
+  // Errors: InvalidArgument where the specification does not fit the features or the cut width.
   static absl::StatusOr<std::unique_ptr<TopModel>> Create(const TopModelOptions& options);
   virtual ~TopModel() = default;
 
-  // Loss and gradients of one batch; parameter gradients (of the mean loss) are kept for Update.
+  // Loss and gradients of one batch: `activations` [batch, cut_width], `own` of as many rows (unused without a wide
+  // part), `labels` [batch] of 0 and 1. Parameter gradients (of the mean loss) are kept for Update.
   virtual absl::StatusOr<HeadStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
                                                    absl::Span<const uint8_t> labels) = 0;
   // One optimiser step with the gradients of the latest ForwardBackward.
   virtual absl::Status Update() = 0;
   // Logits [batch].
   virtual absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) = 0;
+
+  // Copies of "NAME.weight" and "NAME.bias" of each layer of the specification, of "logit" and, with a wide part, of
+  // "wide", whose embedding is "wide.embedding". The optimiser's moments are not among them.
+  virtual NamedParameters Parameters() const = 0;
+  // Overwrites all parameters. InvalidArgument where names or sizes differ, then nothing is changed.
+  virtual absl::Status SetParameters(const NamedParameters& parameters) = 0;
 };
 
 }  // namespace splitveil

@@ -13,6 +13,7 @@
 
 #include "common/dataset/feature_table.h"
 #include "common/matrix/matrix.h"
+#include "common/model/parameters.h"
 
 #include "splitveil/v1/model.pb.h"
 
@@ -32,8 +33,10 @@ struct BottomModelOptions {
   uint64_t seed = 0;
 };
 
-// Training is Forward, Backward, Update for each batch; several Forwards may run ahead, Backward takes the oldest.
-// Not thread-safe.
+// Training is Forward, Backward, Update for each batch; several Forwards may run ahead, Backward takes the oldest. Each
+// pending Forward keeps the parameters it was computed with, and its gradients are taken with those.
+// Errors of every method, beside those it names: InvalidArgument with field, expected and found where a shape, row or
+// layer name does not fit; FailedPrecondition out of turn; Internal from LibTorch. Not thread-safe.
 class BottomModel {
  public:
   // Errors: InvalidArgument where the specification does not fit the features or the cut width.
@@ -56,8 +59,16 @@ class BottomModel {
   // One optimiser step with the gradients of the latest Backward.
   virtual absl::Status Update() = 0;
 
-  // Layer names, first to last; the last one's output is the cut layer.
+  // Names that Backward and BackpropagateHint take for `layers`, first to last; the last is "cut".
   virtual std::vector<std::string> layer_names() const = 0;
+
+  // Copies of "embedding" ([embedding_rows, dimension]; none without categorical columns) and, for each layer of the
+  // specification, "NAME.weight" ([units, inputs], inputs ordered as embeddings column by column, then numeric) and
+  // "NAME.bias". The optimiser's moments are not among them.
+  virtual NamedParameters Parameters() const = 0;
+  // Overwrites all parameters; pending passes keep theirs. InvalidArgument where names or sizes differ, then nothing is
+  // changed.
+  virtual absl::Status SetParameters(const NamedParameters& parameters) = 0;
 };
 
 }  // namespace splitveil

@@ -1,0 +1,178 @@
+#include "common/model/embedding_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <new>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace splitveil {
+namespace {
+
+constexpr int64_t kMaxDimension = 4096;
+
+absl::Status CheckOptions(const EmbeddingTable::Options& options) {
+  if (options.dimension < 1 || options.dimension > kMaxDimension) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("embedding.dimension: expected 1 to ", kMaxDimension, ", found ", options.dimension));
+  }
+  const int64_t max_rows = std::numeric_limits<int64_t>::max() / static_cast<int64_t>(sizeof(float)) / kMaxDimension;
+  if (options.rows < 1 || options.rows > max_rows) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("embedding rows: expected 1 to ", max_rows, ", found ", options.rows));
+  }
+  if (!(options.initial_range >= 0 && options.initial_range <= 10)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("embedding.initial_range: expected a number in [0, 10], found ", options.initial_range));
+  }
+  return absl::OkStatus();
+}
+
+// std::uniform_real_distribution differs between standard libraries; this gives the same table everywhere.
+void FillUniform(double range, uint64_t seed, std::vector<float>& values) {
+  std::mt19937_64 generator(seed);
+  for (float& value : values) {
+    const double unit = static_cast<double>(generator() >> 11) * 0x1p-53;
+    value = static_cast<float>(range * (2 * unit - 1));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<EmbeddingTable> EmbeddingTable::Create(const Options& options) {
+  if (absl::Status status = CheckOptions(options); !status.ok()) {
+    return status;
+  }
+  const size_t size = static_cast<size_t>(options.rows * options.dimension);
+  try {
+    std::vector<float> values(size);
+    FillUniform(options.initial_range, options.seed, values);
+    return EmbeddingTable(options, std::move(values), std::vector<float>(size), std::vector<float>(size));
+  } catch (const std::exception&) {  // bad_alloc or length_error
+    return absl::ResourceExhaustedError(absl::StrCat("embedding of ", options.rows, " rows of ", options.dimension,
+                                                     " numbers: no memory for 3 x ", size * sizeof(float), " bytes"));
+  }
+}
+
+EmbeddingTable::EmbeddingTable(const Options& options, std::vector<float> values, std::vector<float> first_moment,
+                               std::vector<float> second_moment)
+    : rows_(options.rows),
+      dimension_(options.dimension),
+      adam_(options.adam),
+      values_(std::move(values)),
+      first_moment_(std::move(first_moment)),
+      second_moment_(std::move(second_moment)) {}
+
+absl::StatusOr<int64_t> EmbeddingTable::CheckLookup(absl::Span<const int64_t> indices, int64_t matrix_rows,
+                                                    int64_t matrix_cols) const {
+  const int64_t count = static_cast<int64_t>(indices.size());
+  if (matrix_rows < 1 || count % matrix_rows != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("embedding indices: expected a multiple of ", matrix_rows, " rows, found ", count));
+  }
+  const int64_t columns = count / matrix_rows;
+  if (columns > matrix_cols / dimension_) {
+    return absl::InvalidArgumentError(absl::StrCat("embedding matrix: expected at least ", columns, " x ", dimension_,
+                                                   " columns, found ", matrix_cols));
+  }
+  // A negative index wraps around to a huge one, so one comparison covers both ends.
+  uint64_t largest = 0;
+  for (const int64_t index : indices) {
+    largest = std::max(largest, static_cast<uint64_t>(index));
+  }
+  if (count > 0 && largest >= static_cast<uint64_t>(rows_)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("embedding indices: expected 0 to ", rows_ - 1, ", found one outside"));
+  }
+  return columns;
+}
+
+absl::Status EmbeddingTable::Gather(absl::Span<const int64_t> indices, Matrix& out) const {
+  const absl::StatusOr<int64_t> columns = CheckLookup(indices, out.rows(), out.cols());
+  if (!columns.ok()) {
+    return columns.status();
+  }
+  const int64_t* index = indices.data();
+  for (int64_t b = 0; b < out.rows(); ++b) {
+    float* target = out.data() + b * out.cols();
+    for (int64_t c = 0; c < *columns; ++c, target += dimension_) {
+      std::copy_n(values_.data() + *index++ * dimension_, dimension_, target);
+    }
+  }
+  return absl::OkStatus();
+}
+
+int32_t EmbeddingTable::FindOrInsert(int64_t row) {
+  const size_t mask = hash_table_.size() - 1;
+  size_t slot = (static_cast<uint64_t>(row) * 0x9E3779B97F4A7C15u) >> hash_shift_;  // Fibonacci hashing
+  while (hash_table_[slot] >= 0) {
+    if (occurring_rows_[hash_table_[slot]] == row) {
+      return hash_table_[slot];
+    }
+    slot = (slot + 1) & mask;
+  }
+  const int32_t position = static_cast<int32_t>(occurring_rows_.size());
+  hash_table_[slot] = position;
+  occurring_rows_.push_back(row);
+  return position;
+}
+
+void EmbeddingTable::SumByRow(absl::Span<const int64_t> indices, ConstMatrixView gradient, int64_t columns) {
+  int bits = 4;
+  while ((size_t{1} << bits) < 2 * indices.size()) {
+    ++bits;
+  }
+  hash_shift_ = 64 - bits;
+  hash_table_.assign(size_t{1} << bits, -1);
+  occurring_rows_.clear();
+  occurring_rows_.reserve(indices.size());
+  gradient_sums_.assign(indices.size() * static_cast<size_t>(dimension_), 0.0f);
+
+  const int64_t* index = indices.data();
+  for (int64_t b = 0; b < gradient.rows(); ++b) {
+    const float* source = gradient.data() + b * gradient.cols();
+    for (int64_t c = 0; c < columns; ++c, source += dimension_) {
+      float* sum = gradient_sums_.data() + FindOrInsert(*index++) * dimension_;
+      for (int64_t d = 0; d < dimension_; ++d) {
+        sum[d] += source[d];
+      }
+    }
+  }
+}
+
+absl::Status EmbeddingTable::Update(absl::Span<const int64_t> indices, ConstMatrixView gradient,
+                                    double gradient_scale) {
+  const absl::StatusOr<int64_t> columns = CheckLookup(indices, gradient.rows(), gradient.cols());
+  if (!columns.ok()) {
+    return columns.status();
+  }
+  SumByRow(indices, gradient, *columns);
+
+  ++updates_;
+  const double correction1 = 1 - std::pow(adam_.beta1, updates_);
+  const double correction2 = 1 - std::pow(adam_.beta2, updates_);
+  const float step_size = static_cast<float>(adam_.learning_rate * std::sqrt(correction2) / correction1);
+  const float rate1 = static_cast<float>(1 - adam_.beta1);
+  const float rate2 = static_cast<float>(1 - adam_.beta2);
+  const float epsilon = static_cast<float>(adam_.epsilon);
+  const float scale = static_cast<float>(gradient_scale);
+  for (size_t i = 0; i < occurring_rows_.size(); ++i) {
+    const float* sum = gradient_sums_.data() + i * dimension_;
+    const int64_t start = occurring_rows_[i] * dimension_;
+    for (int64_t d = 0; d < dimension_; ++d) {
+      const float g = sum[d] * scale;
+      float& m = first_moment_[start + d];
+      float& v = second_moment_[start + d];
+      m += (g - m) * rate1;
+      v += (g * g - v) * rate2;
+      values_[start + d] -= step_size * (m / (std::sqrt(v) + epsilon));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace splitveil

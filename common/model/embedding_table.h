@@ -1,0 +1,80 @@
+// Lookup table of trained vectors, one a category, with an optimiser that touches only the rows of the batch.
+#ifndef SPLITVEIL_COMMON_MODEL_EMBEDDING_TABLE_H_
+#define SPLITVEIL_COMMON_MODEL_EMBEDDING_TABLE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/matrix/matrix.h"
+#include "common/model/adam_options.h"
+
+namespace splitveil {
+
+// [rows, dimension] float32. Memory: three times the table (values, first and second moments). The cost of a step
+// depends on the batch, not on the number of rows. Results depend on the order of the batch and on nothing else.
+// Not thread-safe, except that Gather may run concurrently with itself.
+class EmbeddingTable {
+ public:
+  struct Options {
+    int64_t rows = 0;       // >= 1
+    int64_t dimension = 0;  // [1, 4096]
+    // Rows start uniform in [-initial_range, initial_range].
+    double initial_range = 0.05;
+    uint64_t seed = 0;
+    AdamOptions adam;  // l2 is not applied: see v1::Optimizer.
+  };
+
+  // Errors: InvalidArgument; ResourceExhausted where the memory cannot be had.
+  static absl::StatusOr<EmbeddingTable> Create(const Options& options);
+
+  // Looks up `indices` [batch * columns], row-major, and writes the `columns` vectors of example b, one after the
+  // other, to the front of row b of `out` [batch, >= columns * dimension]; what is behind them stays. Errors:
+  // InvalidArgument where the shapes do not fit or an index is outside the table; `out` is then unspecified.
+  absl::Status Gather(absl::Span<const int64_t> indices, Matrix& out) const;
+
+  // One step of lazy Adam (torch.optim.SparseAdam): the gradients of an index that occurs several times are summed in
+  // the order of the batch; moments and values change only in rows that occur; bias corrections use the number of
+  // Updates so far, whether or not a row took part in them. `gradient` has the layout of Gather's `out`;
+  // `gradient_scale` multiplies every sum. Errors: InvalidArgument as in Gather; nothing is changed.
+  absl::Status Update(absl::Span<const int64_t> indices, ConstMatrixView gradient, double gradient_scale);
+
+  int64_t rows() const { return rows_; }
+  int64_t dimension() const { return dimension_; }
+  // [rows * dimension], row-major.
+  absl::Span<float> values() { return absl::MakeSpan(values_); }
+
+ private:
+  EmbeddingTable(const Options& options, std::vector<float> values, std::vector<float> first_moment,
+                 std::vector<float> second_moment);
+
+  // `columns` of a lookup in matrices of this shape.
+  absl::StatusOr<int64_t> CheckLookup(absl::Span<const int64_t> indices, int64_t matrix_rows,
+                                      int64_t matrix_cols) const;
+  // Fills occurring_rows_ (in order of first occurrence) and gradient_sums_.
+  void SumByRow(absl::Span<const int64_t> indices, ConstMatrixView gradient, int64_t columns);
+  // Position of `row` in occurring_rows_, appended where it is new.
+  int32_t FindOrInsert(int64_t row);
+
+  int64_t rows_;
+  int64_t dimension_;
+  AdamOptions adam_;
+  int64_t updates_ = 0;
+  std::vector<float> values_;
+  std::vector<float> first_moment_;
+  std::vector<float> second_moment_;
+
+  // Scratch of Update, kept to avoid allocations. The hash table has open addressing, a power-of-two size and holds
+  // positions in occurring_rows_, -1 where empty.
+  std::vector<int32_t> hash_table_;
+  int hash_shift_ = 0;
+  std::vector<int64_t> occurring_rows_;
+  std::vector<float> gradient_sums_;  // [occurring rows, dimension]
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_MODEL_EMBEDDING_TABLE_H_

@@ -1,0 +1,105 @@
+#include "common/model/input_layer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+
+namespace splitveil {
+namespace {
+
+absl::Status CheckFeatures(const InputLayer::Options& options) {
+  const FeatureShape& features = options.features;
+  if (features.numeric < 0 || features.categorical < 0 || features.numeric + features.categorical == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(options.field, ": expected at least one feature column, found ",
+                                                   features.numeric, " numeric and ", features.categorical,
+                                                   " categorical"));
+  }
+  if (features.categorical > 0 && options.embedding == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(options.field, ".embedding: expected, as the data have ",
+                                                   features.categorical, " categorical columns, found none"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBatch(const FeatureBatch& batch, const FeatureShape& features) {
+  if (batch.rows < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("feature batch: expected at least 1 row, found ", batch.rows));
+  }
+  // Without numeric columns the matrix may also be left empty.
+  if (batch.numeric.cols() != features.numeric || (features.numeric > 0 && batch.numeric.rows() != batch.rows)) {
+    return absl::InvalidArgumentError(absl::StrCat("feature batch, numeric: expected ", batch.rows, " x ",
+                                                   features.numeric, ", found ", batch.numeric.rows(), " x ",
+                                                   batch.numeric.cols()));
+  }
+  const int64_t categories = static_cast<int64_t>(batch.categories.size());
+  if (categories != batch.rows * features.categorical) {
+    return absl::InvalidArgumentError(absl::StrCat("feature batch, categories: expected ", batch.rows, " x ",
+                                                   features.categorical, ", found ", categories));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<InputLayer>> InputLayer::Create(const Options& options) {
+  if (absl::Status status = CheckFeatures(options); !status.ok()) {
+    return status;
+  }
+  std::optional<EmbeddingTable> table;
+  if (options.features.categorical > 0) {
+    EmbeddingTable::Options table_options;
+    table_options.rows = options.features.embedding_rows;
+    table_options.dimension = options.embedding->dimension();
+    table_options.initial_range = options.embedding->initial_range();
+    table_options.seed = options.seed;
+    table_options.adam = options.adam;
+    absl::StatusOr<EmbeddingTable> created = EmbeddingTable::Create(table_options);
+    if (!created.ok()) {
+      return absl::Status(created.status().code(), absl::StrCat(options.field, ".", created.status().message()));
+    }
+    table = *std::move(created);
+  }
+  return absl::WrapUnique(new InputLayer(options.features, std::move(table)));
+}
+
+InputLayer::InputLayer(const FeatureShape& features, std::optional<EmbeddingTable> table)
+    : features_(features),
+      table_(std::move(table)),
+      width_(features.numeric + (table_.has_value() ? features.categorical * table_->dimension() : 0)) {}
+
+absl::StatusOr<ConstMatrixView> InputLayer::Assemble(const FeatureBatch& batch, Matrix& storage) const {
+  if (absl::Status status = CheckBatch(batch, features_); !status.ok()) {
+    return status;
+  }
+  if (!table_.has_value()) {
+    return ConstMatrixView(batch.numeric);
+  }
+  storage = Matrix(batch.rows, width_);
+  if (absl::Status status = table_->Gather(batch.categories, storage); !status.ok()) {
+    return status;
+  }
+  const int64_t embedded = width_ - features_.numeric;
+  for (int64_t b = 0; b < batch.rows && features_.numeric > 0; ++b) {
+    const absl::Span<const float> numeric = batch.numeric.row(b);
+    std::copy(numeric.begin(), numeric.end(), storage.row(b).begin() + embedded);
+  }
+  return ConstMatrixView(storage);
+}
+
+absl::Status InputLayer::Update(absl::Span<const int64_t> categories, ConstMatrixView gradient) {
+  if (!table_.has_value()) {
+    return absl::OkStatus();
+  }
+  return table_->Update(categories, gradient, 1.0 / static_cast<double>(gradient.rows()));
+}
+
+std::vector<ParameterView> InputLayer::parameters(const std::string& prefix) {
+  if (!table_.has_value()) {
+    return {};
+  }
+  return {{prefix + "embedding", table_->values()}};
+}
+
+}  // namespace splitveil

@@ -1,0 +1,65 @@
+// First layer of either model half: a party's features become the numbers its dense layers read.
+#ifndef SPLITVEIL_COMMON_MODEL_INPUT_LAYER_H_
+#define SPLITVEIL_COMMON_MODEL_INPUT_LAYER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/dataset/feature_table.h"
+#include "common/matrix/matrix.h"
+#include "common/model/adam_options.h"
+#include "common/model/embedding_table.h"
+#include "common/model/parameters.h"
+
+#include "splitveil/v1/model.pb.h"
+
+namespace splitveil {
+
+// Row b of the output is [embedding of column 1, ..., of the last categorical column, numeric columns].
+// Not thread-safe.
+class InputLayer {
+ public:
+  struct Options {
+    std::string field;  // Where `embedding` stands in the configuration, for error messages: "bottom_model".
+    FeatureShape features;
+    const v1::Embedding* embedding = nullptr;  // Null where the specification has none. Read by Create only.
+    AdamOptions adam;
+    uint64_t seed = 0;
+  };
+
+  // Errors: InvalidArgument where there are no features at all, or categorical columns but no embedding.
+  static absl::StatusOr<std::unique_ptr<InputLayer>> Create(const Options& options);
+
+  // Columns of the output: categorical * dimension + numeric.
+  int64_t width() const { return width_; }
+  bool has_embedding() const { return table_.has_value(); }
+
+  // Output [batch.rows, width] for `batch`: a view of `storage`, or of batch.numeric itself where nothing has to be
+  // looked up. Both must outlive the view. Errors: InvalidArgument where the batch does not have the features' shape.
+  absl::StatusOr<ConstMatrixView> Assemble(const FeatureBatch& batch, Matrix& storage) const;
+
+  // One optimiser step on the embeddings with the mean over the batch of `gradient` [batch, width], the per-example
+  // gradients at the output that Assemble made of `categories`. Does nothing without an embedding.
+  absl::Status Update(absl::Span<const int64_t> categories, ConstMatrixView gradient);
+
+  // "`prefix`embedding", or none.
+  std::vector<ParameterView> parameters(const std::string& prefix);
+
+ private:
+  InputLayer(const FeatureShape& features, std::optional<EmbeddingTable> table);
+
+  FeatureShape features_;
+  std::optional<EmbeddingTable> table_;
+  int64_t width_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_MODEL_INPUT_LAYER_H_

@@ -1,0 +1,306 @@
+#include "label_party/head/top_model.h"
+
+#include <cmath>
+#include <cstddef>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/model/adam_options.h"
+#include "common/model/dense_stack.h"
+#include "common/model/input_layer.h"
+
+namespace splitveil {
+namespace {
+
+constexpr char kField[] = "top_model";
+constexpr char kLogit[] = "logit";
+constexpr char kWide[] = "wide";
+
+v1::DenseLayer LinearUnit(const char* name) {
+  v1::DenseLayer layer;
+  layer.set_name(name);
+  layer.set_units(1);
+  layer.set_activation(v1::LINEAR);
+  return layer;
+}
+
+absl::Status CheckSpec(const TopModelOptions& options) {
+  if (options.cut_width < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("cut width: expected at least 1, found ", options.cut_width));
+  }
+  for (int l = 0; l < options.spec.layers_size(); ++l) {
+    const std::string& name = options.spec.layers(l).name();
+    if (name == "cut" || name == kLogit || name == kWide) {
+      return absl::InvalidArgumentError(absl::StrCat(kField, ".layers[", l, "].name: \"", name, "\" is reserved"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLabels(absl::Span<const uint8_t> labels, int64_t rows) {
+  if (static_cast<int64_t>(labels.size()) != rows) {
+    return absl::InvalidArgumentError(absl::StrCat("labels: expected ", rows, ", found ", labels.size()));
+  }
+  for (const uint8_t label : labels) {
+    if (label > 1) {
+      return absl::InvalidArgumentError("labels: expected 0 or 1, found another value");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Mean over the batch of -log p(label | logit); `gradient` [batch, 1] becomes each example's own sigmoid(logit) -
+// label.
+double BinaryCrossEntropy(absl::Span<const float> logits, absl::Span<const uint8_t> labels, Matrix& gradient) {
+  double sum = 0;
+  for (size_t j = 0; j < logits.size(); ++j) {
+    const double logit = logits[j];
+    const double tail = std::exp(-std::abs(logit));  // In (0, 1]: neither branch overflows.
+    sum += std::max(logit, 0.0) - logit * labels[j] + std::log1p(tail);
+    const double probability = (logit >= 0 ? 1.0 : tail) / (1.0 + tail);
+    gradient.data()[j] = static_cast<float>(probability - labels[j]);
+  }
+  return sum / static_cast<double>(logits.size());
+}
+
+// The linear function of the label party's own features.
+class WidePart {
+ public:
+  static absl::StatusOr<std::unique_ptr<WidePart>> Create(const v1::WidePart& spec, const FeatureShape& features,
+                                                          const AdamOptions& adam, uint64_t input_seed,
+                                                          uint64_t linear_seed) {
+    auto part = std::make_unique<WidePart>();
+    InputLayer::Options input_options;
+    input_options.field = absl::StrCat(kField, ".", kWide);
+    input_options.features = features;
+    input_options.embedding = spec.has_embedding() ? &spec.embedding() : nullptr;
+    input_options.adam = adam;
+    input_options.seed = input_seed;
+    absl::StatusOr<std::unique_ptr<InputLayer>> input = InputLayer::Create(input_options);
+    if (!input.ok()) {
+      return input.status();
+    }
+    DenseStack::Options linear_options;
+    linear_options.field = input_options.field;
+    linear_options.input_width = (*input)->width();
+    linear_options.layers = {LinearUnit(kWide)};
+    linear_options.adam = adam;
+    linear_options.seed = linear_seed;
+    linear_options.input_gradient = (*input)->has_embedding();
+    absl::StatusOr<std::unique_ptr<DenseStack>> linear = DenseStack::Create(linear_options);
+    if (!linear.ok()) {
+      return linear.status();
+    }
+    part->input_ = *std::move(input);
+    part->linear_ = *std::move(linear);
+    return part;
+  }
+
+  absl::StatusOr<Matrix> Predict(const FeatureBatch& own) const {
+    Matrix storage;
+    const absl::StatusOr<ConstMatrixView> input = input_->Assemble(own, storage);
+    if (!input.ok()) {
+      return input.status();
+    }
+    return linear_->Predict(*input);
+  }
+
+  // The pass reads `own` and `storage`, which must outlive it.
+  absl::StatusOr<DensePass> Forward(const FeatureBatch& own, Matrix& storage) const {
+    const absl::StatusOr<ConstMatrixView> input = input_->Assemble(own, storage);
+    if (!input.ok()) {
+      return input.status();
+    }
+    return linear_->Forward(*input);
+  }
+
+  absl::Status Backward(DensePass& pass, const FeatureBatch& own, ConstMatrixView logit_gradient) {
+    absl::StatusOr<DenseGradients> gradients = linear_->Backward(pass, logit_gradient, {});
+    if (!gradients.ok()) {
+      return gradients.status();
+    }
+    input_gradient_ = std::move(gradients->input);
+    categories_ = own.categories;
+    return absl::OkStatus();
+  }
+
+  absl::Status Update() {
+    if (absl::Status status = linear_->Update(); !status.ok()) {
+      return status;
+    }
+    return input_->Update(categories_, input_gradient_);
+  }
+
+  std::vector<ParameterView> parameters() {
+    std::vector<ParameterView> views = input_->parameters(absl::StrCat(kWide, "."));
+    for (ParameterView& view : linear_->parameters("")) {
+      views.push_back(std::move(view));
+    }
+    return views;
+  }
+
+ private:
+  std::unique_ptr<InputLayer> input_;
+  std::unique_ptr<DenseStack> linear_;
+  std::vector<int64_t> categories_;  // Of the latest Backward.
+  Matrix input_gradient_;
+};
+
+class WideAndDeepTopModel final : public TopModel {
+ public:
+  // `wide` may be null.
+  WideAndDeepTopModel(std::unique_ptr<DenseStack> deep, std::unique_ptr<WidePart> wide)
+      : deep_(std::move(deep)), wide_(std::move(wide)) {}
+
+  absl::StatusOr<HeadStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
+                                           absl::Span<const uint8_t> labels) override {
+    has_gradients_ = false;
+    if (absl::Status status = CheckRows(activations, own); !status.ok()) {
+      return status;
+    }
+    if (absl::Status status = CheckLabels(labels, activations.rows()); !status.ok()) {
+      return status;
+    }
+    absl::StatusOr<DensePass> deep = deep_->Forward(activations);
+    if (!deep.ok()) {
+      return deep.status();
+    }
+    const absl::Span<const float> deep_logits = deep->output().values();
+    std::vector<float> logits(deep_logits.begin(), deep_logits.end());
+    Matrix wide_input;
+    absl::StatusOr<DensePass> wide = DensePass();
+    if (wide_ != nullptr) {
+      wide = wide_->Forward(own, wide_input);
+      if (!wide.ok()) {
+        return wide.status();
+      }
+      Add(wide->output(), logits);
+    }
+
+    HeadStep step;
+    Matrix logit_gradient(activations.rows(), 1);
+    step.mean_loss = BinaryCrossEntropy(logits, labels, logit_gradient);
+    if (!std::isfinite(step.mean_loss)) {
+      return absl::FailedPreconditionError("mean loss: expected a finite number: the training has diverged");
+    }
+    absl::StatusOr<DenseGradients> gradients = deep_->Backward(*deep, logit_gradient, {});
+    if (!gradients.ok()) {
+      return gradients.status();
+    }
+    if (wide_ != nullptr) {
+      if (absl::Status status = wide_->Backward(*wide, own, logit_gradient); !status.ok()) {
+        return status;
+      }
+    }
+    step.cut_gradient = std::move(gradients->input);
+    has_gradients_ = true;
+    return step;
+  }
+
+  absl::Status Update() override {
+    if (!has_gradients_) {
+      return absl::FailedPreconditionError("top model: expected a ForwardBackward since the last Update, found none");
+    }
+    has_gradients_ = false;
+    if (absl::Status status = deep_->Update(); !status.ok()) {
+      return status;
+    }
+    return wide_ == nullptr ? absl::OkStatus() : wide_->Update();
+  }
+
+  absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) override {
+    if (absl::Status status = CheckRows(activations, own); !status.ok()) {
+      return status;
+    }
+    const absl::StatusOr<Matrix> deep = deep_->Predict(activations);
+    if (!deep.ok()) {
+      return deep.status();
+    }
+    std::vector<float> logits(deep->data(), deep->data() + deep->size());
+    if (wide_ != nullptr) {
+      const absl::StatusOr<Matrix> wide = wide_->Predict(own);
+      if (!wide.ok()) {
+        return wide.status();
+      }
+      Add(*wide, logits);
+    }
+    return logits;
+  }
+
+  NamedParameters Parameters() const override { return CopyParameters(Views()); }
+
+  absl::Status SetParameters(const NamedParameters& parameters) override {
+    return AssignParameters(parameters, Views());
+  }
+
+ private:
+  absl::Status CheckRows(ConstMatrixView activations, const FeatureBatch& own) const {
+    if (wide_ != nullptr && own.rows != activations.rows()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("own features: expected ", activations.rows(), " rows, found ", own.rows));
+    }
+    return absl::OkStatus();
+  }
+
+  static void Add(ConstMatrixView terms, std::vector<float>& logits) {
+    for (size_t j = 0; j < logits.size(); ++j) {
+      logits[j] += terms.data()[j];
+    }
+  }
+
+  std::vector<ParameterView> Views() const {
+    std::vector<ParameterView> views = deep_->parameters("");
+    if (wide_ != nullptr) {
+      for (ParameterView& view : wide_->parameters()) {
+        views.push_back(std::move(view));
+      }
+    }
+    return views;
+  }
+
+  std::unique_ptr<DenseStack> deep_;
+  std::unique_ptr<WidePart> wide_;
+  bool has_gradients_ = false;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TopModel>> TopModel::Create(const TopModelOptions& options) {
+  const absl::StatusOr<AdamOptions> adam = ReadAdamOptions(options.optimizer);
+  if (!adam.ok()) {
+    return adam.status();
+  }
+  if (absl::Status status = CheckSpec(options); !status.ok()) {
+    return status;
+  }
+  std::mt19937_64 seeds(options.seed);
+
+  DenseStack::Options deep_options;
+  deep_options.field = kField;
+  deep_options.input_width = options.cut_width;
+  deep_options.layers.assign(options.spec.layers().begin(), options.spec.layers().end());
+  deep_options.layers.push_back(LinearUnit(kLogit));
+  deep_options.adam = *adam;
+  deep_options.seed = seeds();
+  deep_options.input_gradient = true;
+  absl::StatusOr<std::unique_ptr<DenseStack>> deep = DenseStack::Create(deep_options);
+  if (!deep.ok()) {
+    return deep.status();
+  }
+
+  std::unique_ptr<WidePart> wide;
+  if (options.spec.has_wide()) {
+    const uint64_t input_seed = seeds();
+    absl::StatusOr<std::unique_ptr<WidePart>> created =
+        WidePart::Create(options.spec.wide(), options.features, *adam, input_seed, seeds());
+    if (!created.ok()) {
+      return created.status();
+    }
+    wide = *std::move(created);
+  }
+  return std::make_unique<WideAndDeepTopModel>(*std::move(deep), std::move(wide));
+}
+
+}  // namespace splitveil
