@@ -25,7 +25,7 @@ InstructionSet WidestInstructionSet();
 //   word 3      bits 0 and 31 choose the quadrant
 // Each number is within 3e-7 r of the exact one. The same words give the same bits on every instruction set: the
 // operations are IEEE 754 additions, multiplications and square roots in a fixed order, none of them contracted. Sizes:
-// words.size() == 2 * normals.size(), normals.size() even. Thread-safe.
+// words.size() == 2 * normals.size(), normals.size() even; aborts otherwise. Thread-safe.
 void BoxMuller(absl::Span<const uint32_t> words, absl::Span<float> normals,
                InstructionSet instruction_set = WidestInstructionSet());
 
