@@ -1,0 +1,21 @@
+#!/bin/bash
+# Builds Splitveil, Release, into build/. Usage: build.sh [target...]     default: everything
+set -euo pipefail
+cd "$(dirname "$(realpath "$0")")/.."
+
+# A translation unit that sees LibTorch takes up to 1.5 GB: as many jobs as both cores and memory allow.
+jobs_for_machine() {
+  local memory_kib limit jobs
+  memory_kib=$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo)
+  limit=$(cat /sys/fs/cgroup/memory.max 2>/dev/null || echo max)
+  if [ "$limit" != max ] && [ $((limit / 1024)) -lt "$memory_kib" ]; then
+    memory_kib=$((limit / 1024))
+  fi
+  jobs=$((memory_kib / (1536 * 1024)))
+  [ "$jobs" -le "$(nproc)" ] || jobs=$(nproc)
+  [ "$jobs" -ge 1 ] || jobs=1
+  echo "$jobs"
+}
+
+cmake --preset release
+cmake --build --preset release --parallel "$(jobs_for_machine)" ${1:+--target "$@"}

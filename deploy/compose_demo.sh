@@ -1,0 +1,50 @@
+#!/bin/bash
+# The demo through docker-compose.yml, on whatever Docker engine can be reached: builds the images, runs both parties to
+# the end, prints the RESULT lines, tears down, exits with the run's code. Usage: compose_demo.sh [--out=DIR]
+#   --out=DIR    where report.html is put. Default: out/compose_demo
+set -euo pipefail
+root=$(realpath "$(dirname "$(realpath "$0")")/..")
+out=$root/out/compose_demo
+for argument in "$@"; do
+  case $argument in
+    --out=?*) out=$(realpath -m "${argument#*=}") ;;
+    *) echo "compose_demo.sh: error: expected --out=DIR, found $argument" >&2; exit 2 ;;
+  esac
+done
+cd "$root"
+
+if docker compose version >/dev/null 2>&1; then
+  compose=(docker compose)
+elif command -v docker-compose >/dev/null; then
+  compose=(docker-compose)
+else
+  echo "compose_demo.sh: error: expected docker compose or docker-compose, found neither" >&2
+  exit 2
+fi
+compose+=(--project-name "splitveil-demo-$$")
+
+log_of() { "${compose[@]}" logs --no-color --tail="${2:-all}" "$1"; }
+
+trap '"${compose[@]}" down --volumes --timeout 5 >&2 || true' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+"${compose[@]}" build >&2
+"${compose[@]}" up -d >&2 || { code=$?; log_of prepare 30 >&2; exit $code; }
+label_party=$("${compose[@]}" ps -a -q label_party)
+nonlabel_party=$("${compose[@]}" ps -a -q nonlabel_party)
+
+docker logs -f "$label_party" 2>&1 | grep --line-buffered -v '^RESULT ' >&2 || true
+code=$(docker wait "$label_party")
+nonlabel_code=$(docker wait "$nonlabel_party")
+if [ "$code" -eq 0 ]; then
+  code=$nonlabel_code
+fi
+if [ "$code" -eq 0 ]; then
+  mkdir -p "$out"
+  docker cp "$label_party:/demo/report.html" "$out/report.html" >/dev/null && echo "Report: $out/report.html" >&2
+  docker logs "$label_party" 2>/dev/null | grep '^RESULT '
+else
+  log_of nonlabel_party 15 >&2
+fi
+exit "$code"

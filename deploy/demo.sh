@@ -1,0 +1,118 @@
+#!/bin/bash
+# The whole of Splitveil on one machine: two processes align their ids, train one model over mutual TLS, without protection
+# and with Marvell, and measure how much of the labels leaks.
+# Usage: demo.sh [--data=FILE] [--out=DIR]
+#   --data=FILE  Criteo's click logs (label<TAB>I1..I13<TAB>C1..C26, plain or .gz). Default: generated data
+#   --out=DIR    ledgers, logs, report.html. Default: out/demo
+# Ends with one line `RESULT {json}` a run on standard output; everything else goes to standard error.
+set -euo pipefail
+root=$(realpath "$(dirname "$(realpath "$0")")/..")
+data='' out=$root/out/demo
+for argument in "$@"; do
+  case $argument in
+    --data=?*) data=$(realpath -m "${argument#*=}") ;;
+    --out=?*) out=$(realpath -m "${argument#*=}") ;;
+    --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "demo.sh: error: expected --data=FILE, --out=DIR or --help, found $argument" >&2; exit 2 ;;
+  esac
+done
+[ -z "$data" ] || [ -r "$data" ] || { echo "demo.sh: error: --data: no readable file $data" >&2; exit 2; }
+readonly root data out
+readonly bin=$root/build/bin logs=$out/logs
+mkdir -p "$logs"
+
+say() { printf '%s\n' "$@" >&2; }
+
+children=()
+# Ends what is still running of this script's own children: asks, waits up to 10 s, then insists.
+cleanup() {
+  local child
+  [ ${#children[@]} -eq 0 ] || kill "${children[@]}" 2>/dev/null || true
+  for child in "${children[@]}"; do
+    timeout 10 tail --pid="$child" -s 0.1 -f /dev/null || kill -KILL "$child" 2>/dev/null || true
+  done
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# fail NAME CODE: shows the last lines of logs/NAME.log and ends with CODE.
+fail() {
+  say "" "$1 failed with exit code $2; the last lines of $logs/$1.log:"
+  tail -n 15 "$logs/$1.log" | sed 's/^/    /' >&2
+  exit "$2"
+}
+
+# Says how far ninja is, in tenths.
+tenths() {
+  awk -F'[][/]' '/^\[[0-9]+\/[0-9]+\]/ { tenth = int(10 * $2 / $3)
+    if (tenth > last && $3 > 20) { printf "%d%% ", 10 * tenth; fflush(); last = tenth } }' >&2
+}
+
+# quietly NAME TEXT COMMAND...: runs COMMAND with its output in logs/NAME.log; says TEXT, then the seconds it took.
+quietly() {
+  local name=$1 started=$SECONDS code=0
+  printf '%-44s ' "$2" >&2
+  "${@:3}" </dev/null 2>&1 | tee "$logs/$name.log" | tenths || code=${PIPESTATUS[0]}
+  [ "$code" -eq 0 ] || fail "$name" "$code"
+  say "$((SECONDS - started)) s"
+}
+
+# A port on the loopback interface that nobody listens on, below the range from which the kernel hands out its own.
+free_port() {
+  local port
+  while true; do
+    port=$((20000 + RANDOM % 10000))
+    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
+  done
+}
+
+# start RUN PARTY: runs one party in the background.
+start() {
+  "$bin/$2" --agreement="$out/$1.run.textproto" --config="$out/$1.$2.textproto" \
+    >"$logs/$1.$2.out" 2>"$logs/$1.$2.log" </dev/null &
+  children+=($!)
+}
+
+# train RUN: both parties of one run, to the end; follows the label party's progress.
+train() {
+  local run=$1 address label follower ended code
+  address=127.0.0.1:$(free_port)
+  "$root/deploy/demo/write_configs.sh" "$out" "$run" "$address" "$address" 127.0.0.1:0
+  rm -f "$out/$run".*.db*
+  children=()
+  start "$run" label_party
+  label=$!
+  tail -n +1 -s 0.2 -f --pid="$label" "$logs/$run.label_party.log" 2>/dev/null | sed -u 's/^/    /' >&2 &
+  follower=$!
+  start "$run" nonlabel_party
+  # The party that ends first with an error is the one to blame.
+  while [ ${#children[@]} -gt 0 ]; do
+    code=0
+    wait -n -p ended "${children[@]}" || code=$?
+    if [ "$code" -ne 0 ]; then
+      [ "$ended" = "$label" ] && fail "$run.label_party" "$code"
+      fail "$run.nonlabel_party" "$code"
+    fi
+    mapfile -t children < <(printf '%s\n' "${children[@]}" | grep -vx "$ended")
+  done
+  wait "$follower" || true
+  grep -q '^RESULT ' "$logs/$run.label_party.out" || {
+    say "" "the label party printed no RESULT line: $logs/$run.label_party.out"
+    exit 1
+  }
+}
+
+say "Splitveil demo. Results: $out"
+quietly install "Installing what is missing" "$root/deploy/install_dependencies.sh"
+quietly build "Building (minutes, the first time)" "$root/deploy/build.sh" label_party nonlabel_party splitveil
+quietly data "Splitting the data, making certificates" "$root/deploy/demo/prepare_data.sh" "$bin" "$out" "$data"
+grep -i 'auc' "$logs/data.log" | sed 's/^/    /' >&2 || true
+say "Training without protection"
+train none
+say "Training with Marvell, s = 4"
+train marvell
+quietly report "Writing the report" "$bin/splitveil" report --ledger="$out/none.label_party.db" \
+  --ledger="$out/marvell.label_party.db" --out="$out/report.html"
+say "" "Open $out/report.html in a browser. What leaked (0.5: nothing, 1: every label):"
+grep -h '^RESULT ' "$logs/none.label_party.out" "$logs/marvell.label_party.out"

@@ -1,0 +1,46 @@
+#!/bin/bash
+# Installs with apt what is missing to build and run Splitveil on Debian 12 or 13. Does nothing, quickly, when all is there.
+# Usage: install_dependencies.sh [--tests]     --tests: also what only tests use
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build ccache pkg-config
+  libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler
+  libtorch-dev libopenblas0-pthread libabsl-dev libssl-dev libsodium-dev libsqlite3-dev zlib1g-dev nlohmann-json3-dev
+  libgtest-dev libgmock-dev libbenchmark-dev
+  libjs-chart.js
+)
+test_packages=(chromium)  # Opens a report as a reader would.
+
+case ${1:-} in
+  '') ;;
+  --tests) packages+=("${test_packages[@]}") ;;
+  *) echo "install_dependencies.sh: expected --tests or nothing, found $1" >&2; exit 2 ;;
+esac
+
+command -v dpkg-query >/dev/null && command -v apt-get >/dev/null || {
+  echo "install_dependencies.sh: expected Debian 12 or 13, found no apt; install by hand: ${packages[*]}" >&2
+  exit 2
+}
+
+missing=()
+for package in "${packages[@]}"; do
+  [ "$(dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | head -1)" = installed ] || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || {
+    echo "install_dependencies.sh: expected root or sudo to install: ${missing[*]}" >&2
+    exit 2
+  }
+  as_root=(sudo)
+fi
+apt_get() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" </dev/null
+}
+
+echo "Installing ${#missing[@]} packages: ${missing[*]}"
+apt_get update
+apt_get install -y --no-install-recommends "${missing[@]}"
