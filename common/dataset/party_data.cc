@@ -186,8 +186,8 @@ class Parser {
   }
 
   static bool ParseFinite(absl::string_view cell, float* value) {
-    // SimpleAtof, locale-independent, forgives surrounding white space and takes inf and nan.
-    return !absl::ascii_isspace(cell.front()) && !absl::ascii_isspace(cell.back()) && absl::SimpleAtof(cell, value) &&
+    // SimpleAtof knows no locale, but takes white space, inf, nan and hexadecimal numbers.
+    return cell.find_first_not_of("0123456789+-.eE") == absl::string_view::npos && absl::SimpleAtof(cell, value) &&
            std::isfinite(*value);
   }
 
