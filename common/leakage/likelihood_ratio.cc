@@ -20,20 +20,20 @@ Complex LogMoment(Complex theta, double curvature, double slope, double mean, do
 }
 
 // Logarithm of the characteristic function of log p1/p0(x1) - log p1/p0(x0), x1 positive, x0 negative, independent. The
-// constants of the two log ratios cancel. Coordinates: units of sqrt(along_neg) on the line of dg, the negative mean at 0.
+// constants of the two log ratios cancel. Coordinates: units of sqrt(along_neg) on the line of dg, the negative mean at
+// 0.
 Complex LogCharacteristic(double t, const GaussianClasses& classes) {
   const double along = classes.along_pos / classes.along_neg;
   const double distance = std::sqrt(classes.dg_squared / classes.along_neg);
   const double curvature = (along - 1) / (2 * along);
   const double slope = distance / along;
   const Complex theta(0, t);
-  Complex log_phi =
-      LogMoment(theta, curvature, slope, distance, along) + LogMoment(-theta, curvature, slope, 0, 1);
+  Complex log_phi = LogMoment(theta, curvature, slope, distance, along) + LogMoment(-theta, curvature, slope, 0, 1);
   if (classes.d > 1) {
     const double across = classes.across_pos / classes.across_neg;
     const double across_curvature = (across - 1) / (2 * across);
-    log_phi += static_cast<double>(classes.d - 1) * (LogMoment(theta, across_curvature, 0, 0, across) +
-                                                     LogMoment(-theta, across_curvature, 0, 0, 1));
+    log_phi += static_cast<double>(classes.d - 1) *
+               (LogMoment(theta, across_curvature, 0, 0, across) + LogMoment(-theta, across_curvature, 0, 0, 1));
   }
   return log_phi;
 }
@@ -50,8 +50,8 @@ double LikelihoodRatioAuc(const GaussianClasses& classes) {
   if (!(sum_kl < kLargestSumKl)) {
     return 1;
   }
-  // Trapezoid rule in log t, where Im phi(t) / t dt = Im phi dlog t decays at both ends: as t sum_kl towards zero (sum_kl
-  // is the mean of the difference), with |phi| towards infinity.
+  // Trapezoid rule in log t, where Im phi(t) / t dt = Im phi dlog t decays at both ends: as t sum_kl towards zero
+  // (sum_kl is the mean of the difference), with |phi| towards infinity.
   constexpr double kLogStep = 0.01;
   constexpr double kNegligible = 1e-14;
   constexpr int kMaxSteps = 40'000;
