@@ -6,9 +6,11 @@
 
 namespace splitveil {
 
-// Call first in main. Keeps big blocks from going back to the kernel (mallopt); where OpenBLAS would pick slow kernels
-// or too many threads, re-executes the program once with the right environment. `threads`: of matrix products; applied
-// when the program re-executes, so pass what the command line says.
+// Call first in main, before any thread. Keeps big blocks from going back to the kernel (mallopt). OpenBLAS reads its
+// environment when it is loaded, before main; so where OPENBLAS_NUM_THREADS or, on a CPU with AVX-512,
+// OPENBLAS_CORETYPE is unset, sets them (1; SKYLAKEX: OpenBLAS picks AVX2 kernels on new AMD CPUs) and executes the
+// program again, once, with the same `argv`. Values the user has set stay. Where the program cannot be executed again
+// it goes on with what it has. More threads after the configuration is read: SetBlasThreads (blas.h).
 void TuneRuntime(char** argv);
 
 // Says on standard error if matrix products run on the reference BLAS (14-24 times slower).
@@ -16,6 +18,7 @@ void WarnIfSlowBlas();
 
 // From now on SIGTERM and SIGINT set the flag StopRequested() instead of killing the process; a second one kills.
 void HandleStopSignals();
+// Lock-free; any thread.
 bool StopRequested();
 
 }  // namespace splitveil

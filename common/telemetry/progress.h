@@ -3,8 +3,10 @@
 #define SPLITVEIL_COMMON_TELEMETRY_PROGRESS_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 
 namespace splitveil {
@@ -19,26 +21,40 @@ struct ProgressUpdate {
   std::string leak;      // Latest leak AUC, for example "norm 0.54 cosine 0.68 at cut"; empty: left out.
 };
 
-// On a terminal one line redrawn in place; otherwise a plain line every few seconds. Not thread-safe.
+// On a terminal one line, redrawn in place at most five times a second and cut at the terminal's width:
+//
+//   TITLE  step 120/680 (18%)  epoch 2/5  30412 ex/s  eta 19s  loss 0.4512  leak norm 0.54 cosine 0.68 at cut
+//
+// Otherwise (a pipe, a file, TERM=dumb) the same as a log line, at most every five seconds. Rate and time left are
+// measured from the first update on, so a resumed run's earlier steps and the time to start do not distort them, and
+// are left out until they are known. Log lines written in between (log.h) get lines of their own. Not thread-safe.
 class Progress {
  public:
-  // `fd`: where it is written, usually STDERR_FILENO.
-  Progress(std::string title, int fd);
+  // `fd`: where it is written, usually STDERR_FILENO; borrowed. `clock`: the time; tests pass their own.
+  Progress(std::string title, int fd, std::function<absl::Time()> clock = absl::Now);
+  // As Finish.
   ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
 
   void Update(const ProgressUpdate& update);
-  // Writes the last state and ends the line.
+  // Writes the last state, unless it stands there already, and ends the line. Updates may follow.
   void Finish();
 
  private:
   void Draw(const ProgressUpdate& update);
+  std::string Describe(const ProgressUpdate& update) const;
 
   std::string title_;
   int fd_;
+  std::function<absl::Time()> clock_;
   bool terminal_;
-  absl::Time started_;
-  absl::Time drawn_;
+  absl::Time started_ = absl::InfinitePast();  // Of the first update.
+  absl::Time drawn_ = absl::InfinitePast();
+  ProgressUpdate first_;
   ProgressUpdate latest_;
+  bool latest_drawn_ = true;
+  bool finished_ = true;
 };
 
 }  // namespace splitveil

@@ -1,0 +1,61 @@
+#include "common/process/exit_code.h"
+
+#include <unistd.h>
+
+#include <string>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/telemetry/line_output.h"
+#include "common/telemetry/one_line.h"
+
+namespace splitveil {
+namespace {
+
+// Spelled as common/transport spells it; written twice so that this folder does not pull in gRPC.
+constexpr char kRefusedByPeerPayloadUrl[] = "splitveil/refused-by-peer";
+
+}  // namespace
+
+absl::Status AsRefusal(absl::Status status) {
+  status.SetPayload(kRefusedByPeerPayloadUrl, absl::Cord());  // No effect on OK.
+  return status;
+}
+
+ExitCode ExitCodeFor(const absl::Status& status) {
+  if (status.GetPayload(kRefusedByPeerPayloadUrl).has_value()) {
+    return ExitCode::kRefused;
+  }
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return ExitCode::kDone;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kAlreadyExists:
+      return ExitCode::kInvalidInput;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+      return ExitCode::kPeerUnreachable;
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kFailedPrecondition:
+      return ExitCode::kRefused;
+    case absl::StatusCode::kResourceExhausted:
+      return ExitCode::kHalted;
+    default:
+      return ExitCode::kInternal;
+  }
+}
+
+int Exit(const char* program, const absl::Status& status) {
+  if (!status.ok()) {
+    const std::string message =
+        status.message().empty() ? absl::StatusCodeToString(status.code()) : std::string(status.message());
+    WriteLine(STDERR_FILENO, absl::StrCat(OneLine(absl::StrCat(program, ": error: ", message)), "\n"));
+  }
+  return static_cast<int>(ExitCodeFor(status));
+}
+
+}  // namespace splitveil

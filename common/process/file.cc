@@ -1,0 +1,92 @@
+#include "common/process/file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace splitveil {
+namespace {
+
+absl::Status FileError(absl::StatusCode code, absl::string_view path, absl::string_view problem, int error) {
+  return absl::Status(code, absl::StrCat(path, ": ", problem, ": ", std::strerror(error)));
+}
+
+// 0, or the errno of what failed.
+int WriteAll(int descriptor, absl::string_view contents) {
+  while (!contents.empty()) {
+    const ssize_t written = write(descriptor, contents.data(), contents.size());
+    if (written >= 0) {
+      contents.remove_prefix(written);
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return fsync(descriptor) == 0 ? 0 : errno;
+}
+
+// Writes the new file `path`, which errors call `shown_path`.
+absl::Status Create(const std::string& path, const std::string& shown_path, absl::string_view contents, mode_t mode) {
+  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  if (descriptor < 0) {
+    const int error = errno;
+    return error == EEXIST
+               ? absl::AlreadyExistsError(absl::StrCat(shown_path, ": expected a new file, found one of this name"))
+               : FileError(absl::StatusCode::kInvalidArgument, shown_path, "cannot be created", error);
+  }
+  int error = WriteAll(descriptor, contents);
+  if (close(descriptor) != 0 && error == 0) {
+    error = errno;
+  }
+  if (error != 0) {
+    unlink(path.c_str());
+    return FileError(absl::StatusCode::kInternal, shown_path, "cannot be written", error);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) {
+    const int error = errno;
+    return error == ENOENT || error == ENOTDIR
+               ? absl::NotFoundError(absl::StrCat(path, ": no such file"))
+               : FileError(absl::StatusCode::kInvalidArgument, path, "cannot be opened", error);
+  }
+  std::string contents;
+  char buffer[1 << 16];
+  ssize_t count = 0;
+  while ((count = read(descriptor, buffer, sizeof buffer)) > 0 || (count < 0 && errno == EINTR)) {
+    contents.append(buffer, count > 0 ? count : 0);
+  }
+  const int error = errno;
+  close(descriptor);
+  if (count < 0) {
+    return FileError(absl::StatusCode::kInvalidArgument, path, "cannot be read", error);
+  }
+  return contents;
+}
+
+absl::Status WriteFile(const std::string& path, absl::string_view contents, mode_t mode) {
+  // In the same folder, because a name can only be replaced atomically within one file system.
+  const std::string temporary_path = absl::StrCat(path, ".", getpid(), ".partial");
+  unlink(temporary_path.c_str());  // Of a process of the same number that was killed: in a container often all are 1.
+  absl::Status status = Create(temporary_path, path, contents, mode);
+  if (status.ok() && std::rename(temporary_path.c_str(), path.c_str()) != 0) {
+    status = FileError(absl::StatusCode::kInvalidArgument, path, "cannot be replaced", errno);
+    unlink(temporary_path.c_str());
+  }
+  return status;
+}
+
+absl::Status CreateFile(const std::string& path, absl::string_view contents, mode_t mode) {
+  return Create(path, path, contents, mode);
+}
+
+}  // namespace splitveil

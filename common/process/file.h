@@ -1,0 +1,30 @@
+// Whole small files: certificates, tables, results.
+#ifndef SPLITVEIL_COMMON_PROCESS_FILE_H_
+#define SPLITVEIL_COMMON_PROCESS_FILE_H_
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace splitveil {
+
+// Contents of `path`. Errors: NotFound; InvalidArgument where it cannot be opened or read (a folder, no permission).
+absl::StatusOr<std::string> ReadFile(const std::string& path);
+
+// Writes `path`, replacing what had the name: readers see the old contents or the new, complete, and nothing
+// is left behind on failure. The contents are on the disk (fsync) before they get the name. `mode`: permissions,
+// narrowed by the umask. Errors: InvalidArgument where the file cannot be made (no such folder, no permission);
+// Internal where it cannot be written.
+absl::Status WriteFile(const std::string& path, absl::string_view contents, mode_t mode = 0666);
+
+// As WriteFile, but never replaces: AlreadyExists where anything has the name, a dangling link included. On failure the
+// file is removed again.
+absl::Status CreateFile(const std::string& path, absl::string_view contents, mode_t mode = 0666);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_PROCESS_FILE_H_

@@ -1,0 +1,94 @@
+#include "common/process/runtime.h"
+
+#include <malloc.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <string>
+
+#include "common/process/blas.h"
+#include "common/telemetry/log.h"
+
+namespace splitveil {
+namespace {
+
+// Set by the first execution for the second.
+constexpr char kExecutedAgain[] = "SPLITVEIL_EXECUTED_AGAIN";
+
+std::atomic<bool> stop_requested{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "written by a signal handler");
+
+// glibc gives blocks above 128 KiB back at each free and pays page faults at each malloc: 1.3 to 2.1 times the time of
+// a training step.
+void KeepFreedMemory() {
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 0x7fffffff);
+  mallopt(M_TOP_PAD, 64 << 20);
+}
+
+// What OpenBLAS's SKYLAKEX kernels need.
+bool CpuHasAvx512() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+#else
+  return false;
+#endif
+}
+
+// True if `name` was unset.
+bool SetIfUnset(const char* name, const char* value) {
+  return std::getenv(name) == nullptr && setenv(name, value, /*overwrite=*/1) == 0;
+}
+
+extern "C" void OnStopSignal(int signal_number) {
+  if (stop_requested.exchange(true)) {
+    // Delivered when this handler returns: dies as if it had never handled the signal.
+    std::signal(signal_number, SIG_DFL);
+    std::raise(signal_number);
+  }
+}
+
+}  // namespace
+
+void TuneRuntime(char** argv) {
+  KeepFreedMemory();
+  if (std::getenv(kExecutedAgain) != nullptr) {
+    unsetenv(kExecutedAgain);                           // Not for the programs this one starts.
+    prctl(PR_SET_NAME, program_invocation_short_name);  // Executing /proc/self/exe has named it "exe".
+    return;
+  }
+  bool changed = SetIfUnset("OPENBLAS_NUM_THREADS", "1");
+  if (CpuHasAvx512()) {
+    changed |= SetIfUnset("OPENBLAS_CORETYPE", "SKYLAKEX");
+  }
+  if (changed && setenv(kExecutedAgain, "1", /*overwrite=*/1) == 0) {
+    execv("/proc/self/exe", argv);
+    unsetenv(kExecutedAgain);
+  }
+}
+
+void WarnIfSlowBlas() {
+  const std::string path = LoadedBlasPath();
+  if (IsReferenceBlas(path)) {
+    LogWarning("SLOW: matrix products run on the reference BLAS (", path,
+               "), 14 to 24 times slower than OpenBLAS; install libopenblas0-pthread, or choose it with "
+               "update-alternatives --config libblas.so.3-x86_64-linux-gnu");
+  }
+}
+
+void HandleStopSignals() {
+  struct sigaction action = {};
+  action.sa_handler = OnStopSignal;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+bool StopRequested() { return stop_requested.load(); }
+
+}  // namespace splitveil

@@ -1,0 +1,110 @@
+#include "common/telemetry/progress.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "common/telemetry/line_output.h"
+#include "common/telemetry/log.h"
+#include "common/telemetry/one_line.h"
+
+namespace splitveil {
+namespace {
+
+constexpr absl::Duration kRedrawInterval = absl::Milliseconds(200);
+constexpr absl::Duration kPlainInterval = absl::Seconds(5);
+
+// "42s", "3m07s", "2h05m".
+std::string FormatTimeLeft(absl::Duration left) {
+  const int64_t seconds = absl::ToInt64Seconds(absl::Ceil(left, absl::Seconds(1)));
+  if (seconds < 60) {
+    return absl::StrFormat("%ds", seconds);
+  }
+  if (seconds < 3600) {
+    return absl::StrFormat("%dm%02ds", seconds / 60, seconds % 60);
+  }
+  return absl::StrFormat("%dh%02dm", seconds / 3600, seconds / 60 % 60);
+}
+
+// The first `columns` bytes of `text`, less where that would cut a UTF-8 character in two.
+absl::string_view Cut(absl::string_view text, size_t columns) {
+  if (text.size() <= columns) {
+    return text;
+  }
+  while (columns > 0 && (static_cast<unsigned char>(text[columns]) & 0xC0) == 0x80) {
+    --columns;
+  }
+  return text.substr(0, columns);
+}
+
+}  // namespace
+
+Progress::Progress(std::string title, int fd, std::function<absl::Time()> clock)
+    : title_(std::move(title)), fd_(fd), clock_(std::move(clock)), terminal_(CanRedraw(fd)) {}
+
+Progress::~Progress() { Finish(); }
+
+void Progress::Update(const ProgressUpdate& update) {
+  const absl::Time now = clock_();
+  if (started_ == absl::InfinitePast()) {
+    started_ = now;
+    first_ = update;
+  }
+  latest_ = update;
+  latest_drawn_ = false;
+  finished_ = false;
+  // Also due where the wall clock was set back, which would otherwise silence the line.
+  if (now - drawn_ >= (terminal_ ? kRedrawInterval : kPlainInterval) || now < drawn_) {
+    Draw(update);
+  }
+}
+
+void Progress::Finish() {
+  // On a terminal again in any case: a log line may have wiped it.
+  if (!finished_ && (terminal_ || !latest_drawn_)) {
+    Draw(latest_);
+  }
+  EndRedrawnLine(fd_);
+  finished_ = true;
+}
+
+void Progress::Draw(const ProgressUpdate& update) {
+  drawn_ = clock_();
+  latest_drawn_ = true;
+  const std::string text = OneLine(Describe(update));
+  if (terminal_) {
+    // The last column stays free: text in it makes some terminals wrap.
+    RedrawLine(fd_, Cut(text, TerminalColumns(fd_) - 1));
+  } else {
+    WriteLine(fd_, FormatLogLine(drawn_, Severity::kInfo, text));
+  }
+}
+
+std::string Progress::Describe(const ProgressUpdate& update) const {
+  std::string text = absl::StrCat(title_, "  step ", update.step, "/", update.total_steps);
+  if (update.total_steps > 0) {
+    absl::StrAppend(&text, " (", 100 * update.step / update.total_steps, "%)");
+  }
+  if (update.epochs > 0) {
+    absl::StrAppend(&text, "  epoch ", update.epoch + 1, "/", update.epochs);
+  }
+  const absl::Duration elapsed = drawn_ - started_;
+  const int64_t steps = update.step - first_.step;
+  if (elapsed > absl::ZeroDuration() && steps > 0) {
+    absl::StrAppendFormat(&text, "  %.0f ex/s", (update.examples - first_.examples) / absl::ToDoubleSeconds(elapsed));
+    if (update.step < update.total_steps) {
+      absl::StrAppend(&text, "  eta ", FormatTimeLeft(elapsed * (update.total_steps - update.step) / steps));
+    }
+  }
+  if (!std::isnan(update.loss)) {
+    absl::StrAppendFormat(&text, "  loss %.4f", update.loss);
+  }
+  if (!update.leak.empty()) {
+    absl::StrAppend(&text, "  leak ", update.leak);
+  }
+  return text;
+}
+
+}  // namespace splitveil
