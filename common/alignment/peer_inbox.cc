@@ -200,7 +200,7 @@ absl::StatusOr<std::vector<Point>> PeerInbox::TakeMasked(uint64_t max_points) {
   if (!failure_.ok()) {
     return failure_;
   }
-  const auto first = masked_.begin() + taken_ids_;
+  const Point* first = masked_.data() + taken_ids_;
   const uint64_t count = std::min<uint64_t>(max_points, masked_.size() - taken_ids_);
   taken_ids_ += count;
   return std::vector<Point>(first, first + count);
