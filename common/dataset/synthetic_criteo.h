@@ -45,8 +45,9 @@ struct SyntheticCriteoResult {
 // zero; categories from 3 to 4,000 seen in a column, with long tails of values seen once; category names that read as
 // numbers, of which two of C9, 00001e10 and 00010e09, are the same number and have opposite effects.
 //
-// The same options give the same bytes on every machine. The file appears complete or not at all. Errors:
-// InvalidArgument for options and where the file cannot be made; Internal where it cannot be written.
+// The same options give the same bytes everywhere, up to a rounding of exp that would have to fall on a drawn number.
+// The file appears complete or not at all. Errors: InvalidArgument for options and where the file cannot be made;
+// Internal where it cannot be written.
 absl::StatusOr<SyntheticCriteoResult> GenerateSyntheticCriteo(const SyntheticCriteoOptions& options);
 
 // Expected share of (positive, negative) pairs ranked rightly by the true probabilities p, ties counting a half, when
@@ -55,8 +56,8 @@ absl::StatusOr<SyntheticCriteoResult> GenerateSyntheticCriteo(const SyntheticCri
 //   sum_{i != j} p_i (1 - p_j) [1(p_i > p_j) + 1/2 1(p_i = p_j)]  /  sum_{i != j} p_i (1 - p_j)
 //
 // The terms i = j are left out of both sums: an example is not paired with itself. No score, the labels unseen, has a
-// larger quotient (Neyman-Pearson). It is a quotient of expectations; the AUC of one draw of the labels differs by its
-// sampling error, about 0.3/sqrt(positives). O(n log n). NaN where the denominator is 0. Thread-safe.
+// larger quotient (Neyman-Pearson). It is a quotient of expectations; the AUC of one
+// draw of the labels differs by its sampling error. O(n log n). NaN where the denominator is 0. Thread-safe.
 double BayesAuc(absl::Span<const double> probabilities);
 
 }  // namespace splitveil
