@@ -10,7 +10,7 @@
 namespace splitveil {
 
 // <a, b>; both of the same length. Finite for finite floats. Eight partial sums in a vector, which GCC and Clang map to
-// whatever the processor has; their order, and so the result, is the same everywhere.
+// whatever the processor has.
 inline double InnerProduct(absl::Span<const float> a, absl::Span<const float> b) {
   constexpr size_t kLanes = 8;
   using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));

@@ -1,13 +1,12 @@
 // Perturbing a batch against generating as many secure Gaussians in the same run: each shape's three methods should
 // cost at most 1.5 times the first. And the solver: under 5 microseconds.
+#include <benchmark/benchmark.h>
 #include <cmath>
 #include <cstdint>
 #include <memory>
 #include <random>
 #include <utility>
 #include <vector>
-
-#include <benchmark/benchmark.h>
 
 #include "common/crypto/secure_gaussian.h"
 #include "common/leakage/gaussian_divergence.h"
