@@ -127,6 +127,17 @@ TEST(HandleStopSignalsTest, SecondSignalKillsAlsoWhenItIsAnother) {
       KilledBySignal(SIGINT), "");
 }
 
+TEST(HandleStopSignalsTest, AReaderOfTheLogThatGoesAwayDoesNotKill) {
+  EXPECT_EXIT(
+      {
+        HandleStopSignals();
+        int ends[2];
+        const bool broken = pipe(ends) == 0 && close(ends[0]) == 0 && write(ends[1], "x", 1) < 0;
+        _exit(broken && !StopRequested() ? 0 : 1);
+      },
+      ExitedWithCode(0), "");
+}
+
 TEST(HandleStopSignalsTest, WithoutItASignalKills) {
   EXPECT_EXIT(
       {
