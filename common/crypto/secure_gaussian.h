@@ -17,17 +17,31 @@ namespace splitveil {
 struct NoisePosition {
   uint32_t epoch = 0;
   uint32_t batch = 0;
-  // Separates independent streams of one batch, for example 0 isotropic and 1 directional noise.
+  // Separates independent streams of one batch, for example 0 isotropic and 1 directional noise. < 2^16.
   uint32_t stream = 0;
 };
 
+// Components 2k and 2k + 1 of a position are the Box-Muller transform (box_muller.h) of one AES-256 block, whose
+// 128-bit counter is, big-endian,
+//
+//   epoch, 32 bits | batch, 32 bits | stream, 16 bits | k, 48 bits
+//
+// so that no two draws of a key share a block and each is found without drawing those before it. To who does not hold
+// the key the numbers are indistinguishable from independent N(0, 1) rounded to float32: |x| <= 9.35, and P(|x| > t) is
+// right up to there. The same key and position give the same bits on every little-endian machine, whatever its vector
+// instructions, so a run may be resumed on another one.
+//
+// Not protected: float32 noise added to float32 values leaves its rounding in the low bits of the sum (Mironov, CCS
+// 2012); the bounds of the protections are those of real arithmetic.
 class SecureGaussian {
  public:
   static absl::StatusOr<std::unique_ptr<SecureGaussian>> Create(SecretKey key);
   ~SecureGaussian();
 
   // Writes components [first, first + out.size()) of `position`: independent N(0, 1) numbers. `first` must be even.
-  // A batch's matrix is filled with first = row * cols_rounded_up_to_even. Not thread-safe.
+  // A batch's matrix is filled with first = row * cols_rounded_up_to_even. Aborts where `first` is odd, `stream` is
+  // 2^16 or more, or a component is 2^49 or more: counters that ran into each other would repeat noise. One call for
+  // many rows is faster than one a row. Not thread-safe.
   void Fill(const NoisePosition& position, uint64_t first, absl::Span<float> out);
 
  private:

@@ -13,10 +13,12 @@ namespace splitveil {
 // Thread-safe.
 void FillSecureRandom(absl::Span<uint8_t> bytes);
 
-// 256 secret bits, wiped when destroyed. Movable, not copyable.
+// 256 secret bits, wiped when destroyed or moved from (a moved-from key is all zero). Movable, not copyable.
 class SecretKey {
  public:
+  // A new key from FillSecureRandom.
   static SecretKey Generate();
+  // A copy of `bytes`; wiping the original is up to the caller.
   explicit SecretKey(const std::array<uint8_t, 32>& bytes);
   SecretKey(SecretKey&& other) noexcept;
   SecretKey& operator=(SecretKey&& other) noexcept;
@@ -27,7 +29,9 @@ class SecretKey {
   const std::array<uint8_t, 32>& bytes() const { return bytes_; }
 
  private:
-  std::array<uint8_t, 32> bytes_;
+  SecretKey() = default;
+
+  std::array<uint8_t, 32> bytes_ = {};
 };
 
 }  // namespace splitveil

@@ -13,6 +13,8 @@
 
 namespace splitveil {
 
+class LineReader;
+
 // One categorical column: each row's value as a code into `values` (order of first occurrence).
 struct CategoricalColumn {
   std::string name;
@@ -36,6 +38,9 @@ struct PartyData {
 // `categorical:NAME`. Errors: NotFound; InvalidArgument with file, line and column for a malformed row, with a count
 // and line numbers for empty or repeated ids. Never an id or a value in a message.
 absl::StatusOr<PartyData> ReadPartyData(const std::string& path);
+
+// The same from an open reader.
+absl::StatusOr<PartyData> ParsePartyData(LineReader* lines);
 
 // Preprocessing of A.6.1, fitted on the training rows only: an empty numeric cell becomes 0, numbers are scaled to [0,
 // 1] by the training range and clipped; a category seen in training gets an index of its own, all others share one.

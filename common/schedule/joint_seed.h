@@ -17,9 +17,20 @@ using JointSeed = Digest;
 enum class SeedRole { kLabelParty, kNonLabelParty };
 
 // One party's side of the exchange: both commit, then both reveal.
+//
+//   label party                         non-label party
+//     commitment()  ─────────────────►
+//                   ◄─────────────────  commitment()
+//     reveal()      ─────────────────►
+//                   ◄─────────────────  reveal()
+//     Combine(theirs)                   Combine(theirs)
+//
+// Whoever reveals first learns nothing and can change nothing, so one honest party with a uniform contribution makes
+// the seed uniform; a peer that does not like the seed can only break off (Blum, "Coin Flipping by Telephone", 1981).
+// Commitments name the role: a peer that echoes ours, and later our reveal, is refused. Thread-compatible.
 class SeedExchange {
  public:
-  // `contribution`: 32 bytes. Errors: InvalidArgument for another length.
+  // `contribution`: 32 bytes of FillSecureRandom. Errors: InvalidArgument for another length.
   static absl::StatusOr<SeedExchange> Create(SeedRole role, absl::string_view contribution);
 
   // 32 bytes: SHA-256 of a domain tag, the role and the contribution.
@@ -27,7 +38,9 @@ class SeedExchange {
   // The 32-byte contribution; send only after the peer's commitment is held.
   const std::string& reveal() const { return contribution_; }
 
-  // The joint seed. Errors: PermissionDenied where `peer_reveal` is not what `peer_commitment` committed to.
+  // The joint seed: SHA-256 of a domain tag, the label party's contribution and the non-label party's, so both parties
+  // get the same. Errors: InvalidArgument where an argument is not of 32 bytes; PermissionDenied where `peer_reveal` is
+  // not what `peer_commitment` committed to.
   absl::StatusOr<JointSeed> Combine(absl::string_view peer_commitment, absl::string_view peer_reveal) const;
 
  private:

@@ -19,31 +19,39 @@ struct TrainTestSplit {
 };
 
 // Each aligned position is a test example with probability `test_fraction`, by a hash of the position keyed with the
-// seed. `examples` < 2^32.
+// seed: position i goes by the i-th 64-bit word of the SeededStream under SHA-256(domain tag, seed). The split of the
+// first n positions does not depend on how many follow. Aborts unless `examples` < 2^32 and `test_fraction` is in
+// [0, 1).
 TrainTestSplit SplitTrainTest(const JointSeed& seed, uint64_t examples, double test_fraction);
 
 struct ScheduleOptions {
+  // Examples a batch, >= minimum_batch_size.
   int64_t batch_size = 1024;
-  // A last batch smaller than this joins the one before it.
+  // A last batch smaller than this joins the one before it: a small batch hides its labels badly. >= 1.
   int64_t minimum_batch_size = 16;
 };
 
-// Batches of one run. Thread-compatible; BatchRows caches the latest epoch's permutation.
+// Batches of one run. An epoch's order is a Fisher-Yates permutation of the training positions, drawn without bias from
+// the SeededStream under SHA-256(domain tag, seed, epoch); batch b is its b-th slice. Not thread-safe: BatchRows caches
+// the latest epoch's permutation.
 class Schedule {
  public:
-  // `train`: positions in the aligned order. Errors: InvalidArgument where fewer than minimum_batch_size are given.
+  // `train`: positions in the aligned order, strictly ascending, as SplitTrainTest gives them. Errors: InvalidArgument
+  // where fewer than minimum_batch_size are given, where they do not ascend, or for options out of range.
   static absl::StatusOr<Schedule> Create(const JointSeed& seed, std::vector<uint32_t> train,
                                          const ScheduleOptions& options);
 
   int64_t batches_per_epoch() const;
-  // Rows of batch `batch`, < batches_per_epoch().
+  // Rows of batch `batch`. Aborts unless 0 <= batch < batches_per_epoch(): what a peer asks for is checked before.
   int64_t batch_rows(int64_t batch) const;
   // The batch's positions in the aligned order. Every training position occurs in exactly one batch of an epoch. The
-  // span is valid until another epoch is asked for.
+  // span is valid until another epoch is asked for. Aborts as batch_rows does.
   absl::Span<const uint32_t> BatchRows(uint32_t epoch, int64_t batch);
 
  private:
   Schedule(const JointSeed& seed, std::vector<uint32_t> train, const ScheduleOptions& options);
+
+  void Permute(uint32_t epoch);
 
   JointSeed seed_;
   std::vector<uint32_t> train_;

@@ -1,0 +1,47 @@
+#include "common/crypto/secure_random.h"
+
+#include <algorithm>
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+
+#include "common/crypto/invariant.h"
+
+namespace splitveil {
+namespace {
+
+// RAND_priv_bytes takes an int.
+constexpr size_t kMaxCallBytes = size_t{1} << 30;
+
+}  // namespace
+
+void FillSecureRandom(absl::Span<uint8_t> bytes) {
+  while (!bytes.empty()) {
+    const size_t call_bytes = std::min(bytes.size(), kMaxCallBytes);
+    CheckInvariant(RAND_priv_bytes(bytes.data(), static_cast<int>(call_bytes)) == 1, "the system gives entropy");
+    bytes.remove_prefix(call_bytes);
+  }
+}
+
+SecretKey SecretKey::Generate() {
+  SecretKey key;
+  FillSecureRandom(absl::MakeSpan(key.bytes_));
+  return key;
+}
+
+SecretKey::SecretKey(const std::array<uint8_t, 32>& bytes) : bytes_(bytes) {}
+
+SecretKey::SecretKey(SecretKey&& other) noexcept : bytes_(other.bytes_) {
+  OPENSSL_cleanse(other.bytes_.data(), other.bytes_.size());
+}
+
+SecretKey& SecretKey::operator=(SecretKey&& other) noexcept {
+  if (this != &other) {
+    bytes_ = other.bytes_;
+    OPENSSL_cleanse(other.bytes_.data(), other.bytes_.size());
+  }
+  return *this;
+}
+
+SecretKey::~SecretKey() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
+
+}  // namespace splitveil

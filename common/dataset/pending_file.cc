@@ -1,0 +1,103 @@
+#include "common/dataset/pending_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace splitveil {
+namespace {
+
+absl::Status WriteError(absl::string_view path, int error) {
+  return absl::InternalError(absl::StrCat(path, ": cannot be written: ", std::strerror(error)));
+}
+
+// Makes the new names in `path`'s folder survive a power cut. Some file systems refuse to sync folders: no error.
+void SyncFolder(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  const int descriptor = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor >= 0) {
+    fsync(descriptor);
+    close(descriptor);
+  }
+}
+
+}  // namespace
+
+PendingFile::PendingFile(std::string path, std::string temporary_path, std::FILE* file)
+    : path_(std::move(path)), temporary_path_(std::move(temporary_path)), file_(file) {}
+
+absl::StatusOr<std::unique_ptr<PendingFile>> PendingFile::Create(std::string path) {
+  std::string temporary_path = absl::StrCat(path, ".", getpid(), ".partial");
+  std::FILE* file = std::fopen(temporary_path.c_str(), "wbxe");
+  if (file == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(temporary_path, ": cannot be created: ", std::strerror(errno)));
+  }
+  return std::unique_ptr<PendingFile>(new PendingFile(std::move(path), std::move(temporary_path), file));
+}
+
+PendingFile::~PendingFile() {
+  if (file_ != nullptr) {
+    std::fclose(file_);
+  }
+  if (!published_) {
+    std::remove(temporary_path_.c_str());
+  }
+}
+
+absl::Status PendingFile::Append(absl::string_view bytes) {
+  if (file_ == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(path_, ": is finished"));
+  }
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) {
+    return WriteError(path_, errno);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PendingFile::Finish() {
+  if (file_ == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(path_, ": is finished"));
+  }
+  // ferror covers an Append whose status was not looked at.
+  int error = std::ferror(file_) != 0 ? EIO : 0;
+  if (std::fflush(file_) != 0 || fsync(fileno(file_)) != 0) {
+    error = errno;
+  }
+  if (std::fclose(std::exchange(file_, nullptr)) != 0 && error == 0) {
+    error = errno;
+  }
+  return error == 0 ? absl::OkStatus() : WriteError(path_, error);
+}
+
+absl::Status PendingFile::Publish(absl::Span<PendingFile* const> files) {
+  for (PendingFile* file : files) {
+    absl::Status finished = file->Finish();
+    if (!finished.ok()) {
+      return finished;
+    }
+  }
+  for (PendingFile* file : files) {
+    if (std::rename(file->temporary_path_.c_str(), file->path_.c_str()) != 0) {
+      const int error = errno;
+      for (PendingFile* other : files) {
+        if (other->published_) {
+          std::remove(other->path_.c_str());
+        }
+      }
+      return WriteError(file->path_, error);
+    }
+    file->published_ = true;
+  }
+  for (const PendingFile* file : files) {
+    SyncFolder(file->path_);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace splitveil

@@ -1,0 +1,48 @@
+// Files that appear complete or not at all.
+#ifndef SPLITVEIL_COMMON_DATASET_PENDING_FILE_H_
+#define SPLITVEIL_COMMON_DATASET_PENDING_FILE_H_
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace splitveil {
+
+// A file under construction. It is written under a temporary name in the folder it is meant for and gets its own name,
+// replacing what had it, in Publish; until then, and when anything fails, the destructor leaves no trace. A process
+// that is killed leaves the temporary, `NAME.PID.partial`. Not thread-safe.
+class PendingFile {
+ public:
+  // InvalidArgument where the temporary cannot be made (no such folder, not writable). Mode 0666 less the umask.
+  static absl::StatusOr<std::unique_ptr<PendingFile>> Create(std::string path);
+  ~PendingFile();
+  PendingFile(const PendingFile&) = delete;
+  PendingFile& operator=(const PendingFile&) = delete;
+
+  // Buffered. Internal where the bytes cannot be written (disk full); every later call then fails too.
+  absl::Status Append(absl::string_view bytes);
+
+  const std::string& path() const { return path_; }
+
+  // Makes all of `files` durable (fsync), then gives them their names. Internal on failure, which before the first name
+  // is given leaves the folder as it was, and after it removes the ones published.
+  static absl::Status Publish(absl::Span<PendingFile* const> files);
+
+ private:
+  PendingFile(std::string path, std::string temporary_path, std::FILE* file);
+  absl::Status Finish();
+
+  std::string path_;
+  std::string temporary_path_;
+  std::FILE* file_;  // Null once finished.
+  bool published_ = false;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_DATASET_PENDING_FILE_H_

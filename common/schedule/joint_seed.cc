@@ -1,0 +1,62 @@
+#include "common/schedule/joint_seed.h"
+
+#include <openssl/crypto.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace splitveil {
+namespace {
+
+constexpr size_t kContributionBytes = 32;
+
+// Tags end in a newline and what follows has a fixed length, so no two inputs of the hash can be read as each other.
+constexpr char kCommitmentTag[] = "splitveil.v1 seed commitment\n";
+constexpr char kSeedTag[] = "splitveil.v1 joint seed\n";
+
+SeedRole PeerOf(SeedRole role) {
+  return role == SeedRole::kLabelParty ? SeedRole::kNonLabelParty : SeedRole::kLabelParty;
+}
+
+Digest Commitment(SeedRole role, absl::string_view contribution) {
+  const char* role_tag = role == SeedRole::kLabelParty ? "label party\n" : "non-label party\n";
+  return Sha256(absl::StrCat(kCommitmentTag, role_tag, contribution));
+}
+
+absl::Status CheckLength(const char* field, absl::string_view bytes) {
+  if (bytes.size() != kContributionBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("joint seed: ", field, ": expected ", kContributionBytes, " bytes, found ", bytes.size()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<SeedExchange> SeedExchange::Create(SeedRole role, absl::string_view contribution) {
+  if (absl::Status status = CheckLength("contribution", contribution); !status.ok()) {
+    return status;
+  }
+  return SeedExchange(role, contribution);
+}
+
+std::string SeedExchange::commitment() const { return std::string(AsBytes(Commitment(role_, contribution_))); }
+
+absl::StatusOr<JointSeed> SeedExchange::Combine(absl::string_view peer_commitment,
+                                                absl::string_view peer_reveal) const {
+  if (absl::Status status = CheckLength("peer's commitment", peer_commitment); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = CheckLength("peer's reveal", peer_reveal); !status.ok()) {
+    return status;
+  }
+  const Digest expected = Commitment(PeerOf(role_), peer_reveal);
+  if (CRYPTO_memcmp(expected.data(), peer_commitment.data(), expected.size()) != 0) {
+    return absl::PermissionDeniedError("joint seed: the peer revealed something else than it had committed to");
+  }
+  const bool own_first = role_ == SeedRole::kLabelParty;
+  return Sha256(
+      absl::StrCat(kSeedTag, own_first ? contribution_ : peer_reveal, own_first ? peer_reveal : contribution_));
+}
+
+}  // namespace splitveil

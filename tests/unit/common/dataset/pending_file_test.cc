@@ -1,0 +1,76 @@
+#include "common/dataset/pending_file.h"
+
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+
+#include "tests/unit/common/dataset/scratch_folder.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(PendingFileTest, AppearsUnderItsNameOnlyWhenPublished) {
+  const ScratchFolder folder;
+  std::unique_ptr<PendingFile> file = *PendingFile::Create(folder.Path("a"));
+  ASSERT_TRUE(file->Append("text").ok());
+  EXPECT_FALSE(std::filesystem::exists(folder.Path("a")));
+  ASSERT_TRUE(PendingFile::Publish({file.get()}).ok());
+  EXPECT_THAT(folder.Names(), ElementsAre("a"));
+  EXPECT_EQ(folder.Read("a"), "text");
+  file.reset();
+  EXPECT_EQ(folder.Read("a"), "text");
+}
+
+TEST(PendingFileTest, ReplacesAnOlderFile) {
+  const ScratchFolder folder;
+  folder.Write("a", "older");
+  std::unique_ptr<PendingFile> file = *PendingFile::Create(folder.Path("a"));
+  ASSERT_TRUE(file->Append("newer").ok());
+  EXPECT_EQ(folder.Read("a"), "older");
+  ASSERT_TRUE(PendingFile::Publish({file.get()}).ok());
+  EXPECT_EQ(folder.Read("a"), "newer");
+}
+
+TEST(PendingFileTest, LeavesNoTraceWithoutPublish) {
+  const ScratchFolder folder;
+  { ASSERT_TRUE((*PendingFile::Create(folder.Path("a")))->Append("text").ok()); }
+  EXPECT_THAT(folder.Names(), IsEmpty());
+}
+
+TEST(PendingFileTest, FailsWhereTheFolderDoesNotExist) {
+  const ScratchFolder folder;
+  EXPECT_EQ(PendingFile::Create(folder.Path("absent/a")).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(PendingFileTest, FailsWhereTheSameFileIsPendingAlready) {
+  const ScratchFolder folder;
+  std::unique_ptr<PendingFile> file = *PendingFile::Create(folder.Path("a"));
+  EXPECT_EQ(PendingFile::Create(folder.Path("a")).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(PendingFileTest, RemovesThePublishedOnesWhenALaterNameCannotBeGiven) {
+  const ScratchFolder folder;
+  std::unique_ptr<PendingFile> first = *PendingFile::Create(folder.Path("a"));
+  std::unique_ptr<PendingFile> second = *PendingFile::Create(folder.Path("b"));
+  std::filesystem::create_directory(folder.Path("b"));  // A file cannot replace a folder.
+  EXPECT_EQ(PendingFile::Publish({first.get(), second.get()}).code(), absl::StatusCode::kInternal);
+  first.reset();
+  second.reset();
+  EXPECT_THAT(folder.Names(), ElementsAre("b"));
+}
+
+TEST(PendingFileTest, FailsToAppendOrPublishOncePublished) {
+  const ScratchFolder folder;
+  std::unique_ptr<PendingFile> file = *PendingFile::Create(folder.Path("a"));
+  ASSERT_TRUE(PendingFile::Publish({file.get()}).ok());
+  EXPECT_EQ(file->Append("more").code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(PendingFile::Publish({file.get()}).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace splitveil
