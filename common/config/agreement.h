@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_COMMON_CONFIG_AGREEMENT_H_
 #define SPLITVEIL_COMMON_CONFIG_AGREEMENT_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -19,8 +20,10 @@ absl::StatusOr<v1::RunAgreement> LoadAgreement(const std::string& path);
 // Sets every unset field to its default, submessages included.
 void Canonicalize(v1::RunAgreement& agreement);
 
-// Checks between fields: minimum_batch_size <= batch_size, COSINE only under ORACLE, known wire type, unique layers.
-// Applied to the peer's agreement too. Errors: InvalidArgument with field, expected, found.
+// Checks the schema's options (ValidateMessage), then between fields: minimum_batch_size <= batch_size, COSINE only
+// under ORACLE, layers and attacks unique, names of one short line, messages within gRPC's 2 GiB.
+// Applied to the peer's agreement too: safe on hostile input, and to be called before any other function of this header
+// on it. Errors: InvalidArgument with field, expected, found.
 absl::Status ValidateAgreement(const v1::RunAgreement& agreement);
 
 // SHA-256 of the deterministic serialisation of a canonical agreement.
@@ -30,7 +33,8 @@ Digest AgreementSha256(const v1::RunAgreement& canonical);
 // example "batch_size: ours 1024, theirs 512"; empty where equal.
 std::string FirstDifference(const v1::RunAgreement& ours, const v1::RunAgreement& theirs);
 
-// Largest message of a training stream under this agreement, in bytes: the batch tensor plus headers.
+// Largest message of any call under this valid agreement, in bytes: a batch of batch_size + minimum_batch_size - 1 rows
+// (a small rest joins the last batch) with the hint, the scores of such a batch, or an alignment chunk; plus headers.
 int64_t MaxMessageBytes(const v1::RunAgreement& agreement);
 
 }  // namespace splitveil

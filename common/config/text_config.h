@@ -18,7 +18,7 @@ absl::Status LoadTextConfig(const std::string& path, google::protobuf::Message& 
 // As LoadTextConfig, from memory; `name` stands for the file in errors.
 absl::Status ParseTextConfig(absl::string_view text, absl::string_view name, google::protobuf::Message& message);
 
-// `path` relative to the folder of the configuration file `config_path`; absolute paths unchanged.
+// `path` relative to the folder of the configuration file `config_path`; absolute and empty paths unchanged.
 std::string ResolvePath(absl::string_view config_path, absl::string_view path);
 
 }  // namespace splitveil

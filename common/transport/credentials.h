@@ -1,9 +1,15 @@
 // Mutual TLS 1.3 and the check of who the peer is.
+//
+// Who is checked where: the handshake verifies the chain of both certificates against the authority, the caller
+// verifies the server's name in the handshake, and the server verifies the caller's name before any handler of a call
+// runs.
 #ifndef SPLITVEIL_COMMON_TRANSPORT_CREDENTIALS_H_
 #define SPLITVEIL_COMMON_TRANSPORT_CREDENTIALS_H_
 
+#include <cstdint>
 #include <grpcpp/channel.h>
 #include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
 #include <memory>
 #include <string>
 
@@ -13,8 +19,8 @@
 
 namespace splitveil {
 
-// PEM contents and names, checked: the key belongs to the certificate, the certificate carries own_name and is of the
-// authority.
+// PEM contents and names, checked where LoadTlsIdentity made it: the key belongs to the certificate, the certificate
+// carries own_name and is of the authority, unexpired, for TLS clients and servers. Holds a private key: never log it.
 struct TlsIdentity {
   std::string own_name, peer_name;
   std::string certificate_pem, private_key_pem, authority_pem;
@@ -32,12 +38,17 @@ void RequireTls13();
 // call health and status only). Others get PermissionDenied.
 std::shared_ptr<grpc::ServerCredentials> ServerTlsCredentials(const TlsIdentity& identity);
 
+// Message limits both ways and keepalive, which must suit TlsChannel's: call on the builder of every server.
+void LimitServer(grpc::ServerBuilder& builder, int64_t max_message_bytes);
+
 // Channel to the server that must prove to be `server_name` (peer_name, or own_name to ask one's own party for status).
 std::shared_ptr<grpc::Channel> TlsChannel(const std::string& address, const TlsIdentity& identity,
                                           const std::string& server_name, int64_t max_message_bytes);
 
-// Waits until the peer at `address` has accepted a TLS handshake. Errors: Unavailable when nobody listens before
-// `deadline`; PermissionDenied, at once, with the cause when either side refuses the other's certificate.
+// Waits until the peer at `address` ("host:port" or "[v6]:port") has accepted a TLS handshake and our certificate;
+// tries again while it is not there. Errors: Unavailable when nobody listens before `deadline`; PermissionDenied, at
+// once, with the cause and marked as a refusal, when either side refuses the other's certificate or TLS version;
+// InvalidArgument for a malformed address. Thread-safe; nothing but the handshake is sent.
 absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity, const std::string& server_name,
                          absl::Time deadline);
 

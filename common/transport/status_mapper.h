@@ -8,9 +8,17 @@
 
 namespace splitveil {
 
+// Payload that marks an error as decided by, or about, the peer. It stays in this process: gRPC sends code and message.
+inline constexpr char kRefusedByPeerPayloadUrl[] = "splitveil/refused-by-peer";
+
 grpc::Status ToGrpcStatus(const absl::Status& status);
-// A status that came from the peer; RefusedByPeer() is true of it unless it says the peer is gone.
+// A status that came from the peer; RefusedByPeer() is true of it unless it says that the peer is gone (Unavailable,
+// DeadlineExceeded, Cancelled). A code gRPC does not know becomes Unknown. Control characters in the peer's text become
+// spaces, so that it stays one line and cannot steer a terminal.
 absl::Status FromGrpcStatus(const grpc::Status& status);
+
+// Marks an error as decided by, or about, the peer. Keeps code, message and payloads; OK stays OK.
+absl::Status MarkRefusedByPeer(absl::Status status);
 
 // Whether the peer decided this error (exit 4), rather than this process.
 bool RefusedByPeer(const absl::Status& status);

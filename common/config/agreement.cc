@@ -1,0 +1,244 @@
+#include "common/config/agreement.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/unknown_field_set.h"
+
+#include "common/config/message_validator.h"
+#include "common/config/text_config.h"
+
+namespace splitveil {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+constexpr size_t kMaxNameBytes = 128;
+constexpr int kMaxAuditedLayers = 256;
+// Field headers, run id, epoch and batch; generous, since a limit that is too tight stops a run.
+constexpr int64_t kMessageOverheadBytes = 64 * 1024;
+constexpr int64_t kPointBytes = 32;  // ristretto255.
+
+void SetToDefault(Message& message, const FieldDescriptor& field) {
+  const Reflection& reflection = *message.GetReflection();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      return reflection.SetInt32(&message, &field, field.default_value_int32());
+    case FieldDescriptor::CPPTYPE_INT64:
+      return reflection.SetInt64(&message, &field, field.default_value_int64());
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return reflection.SetUInt32(&message, &field, field.default_value_uint32());
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return reflection.SetUInt64(&message, &field, field.default_value_uint64());
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return reflection.SetDouble(&message, &field, field.default_value_double());
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return reflection.SetFloat(&message, &field, field.default_value_float());
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return reflection.SetBool(&message, &field, field.default_value_bool());
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return reflection.SetEnum(&message, &field, field.default_value_enum());
+    case FieldDescriptor::CPPTYPE_STRING:
+      return reflection.SetString(&message, &field, field.default_value_string());
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      reflection.MutableMessage(&message, &field);
+  }
+}
+
+void SetDefaults(Message& message) {
+  const Reflection& reflection = *message.GetReflection();
+  const Descriptor& type = *message.GetDescriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    const bool is_message = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+    if (field.is_repeated()) {
+      for (int j = 0; is_message && j < reflection.FieldSize(message, &field); ++j) {
+        SetDefaults(*reflection.MutableRepeatedMessage(&message, &field, j));
+      }
+      continue;
+    }
+    if (!reflection.HasField(message, &field)) {
+      if (field.real_containing_oneof() != nullptr) {
+        continue;  // A oneof has no default member.
+      }
+      SetToDefault(message, field);
+    }
+    if (is_message) {
+      SetDefaults(*reflection.MutableMessage(&message, &field));
+    }
+  }
+}
+
+std::string FieldText(const Message& message, const FieldDescriptor& field) {
+  if (!field.is_repeated()) {
+    return ValueText(message, field, -1);
+  }
+  std::string text = "[";
+  for (int i = 0; i < message.GetReflection()->FieldSize(message, &field); ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : ", ", ValueText(message, field, i));
+  }
+  return absl::StrCat(text, "]");
+}
+
+std::string FirstDifferenceWithin(const Message& ours, const Message& theirs, const std::string& prefix) {
+  const Descriptor& type = *ours.GetDescriptor();
+  std::vector<const FieldDescriptor*> fields;
+  for (int i = 0; i < type.field_count(); ++i) {
+    fields.push_back(type.field(i));
+  }
+  std::sort(fields.begin(), fields.end(),
+            [](const FieldDescriptor* a, const FieldDescriptor* b) { return a->number() < b->number(); });
+  for (const FieldDescriptor* field : fields) {
+    const std::string path = prefix + field->name();
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field->is_repeated()) {
+      const std::string nested = FirstDifferenceWithin(ours.GetReflection()->GetMessage(ours, field),
+                                                       theirs.GetReflection()->GetMessage(theirs, field), path + ".");
+      if (!nested.empty()) {
+        return nested;
+      }
+      continue;
+    }
+    const std::string our_text = FieldText(ours, *field);
+    const std::string their_text = FieldText(theirs, *field);
+    if (our_text != their_text) {
+      return absl::StrCat(path, ": ours ", Shortened(our_text), ", theirs ", Shortened(their_text));
+    }
+  }
+  const int our_unknown = ours.GetReflection()->GetUnknownFields(ours).field_count();
+  const int their_unknown = theirs.GetReflection()->GetUnknownFields(theirs).field_count();
+  if (our_unknown + their_unknown > 0) {
+    const std::string owner = prefix.empty() ? type.name() : prefix.substr(0, prefix.size() - 1);
+    return absl::StrCat(owner, ": ours has ", our_unknown, " unknown fields, theirs ", their_unknown);
+  }
+  return "";
+}
+
+absl::Status Invalid(absl::string_view field, absl::string_view expected, absl::string_view found) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": expected ", expected, ", found ", found));
+}
+
+// A name goes into ledgers, logs and reports, so it must be one short line.
+absl::Status ValidateName(absl::string_view field, absl::string_view name) {
+  if (name.empty() || name.size() > kMaxNameBytes) {
+    return Invalid(field, absl::StrCat("1 to ", kMaxNameBytes, " bytes"), absl::StrCat(name.size()));
+  }
+  for (const unsigned char c : name) {
+    if (!absl::ascii_isprint(c)) {
+      return Invalid(field, "printable ASCII characters", absl::StrCat("byte ", c));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateAudit(const v1::AuditAgreement& audit) {
+  if (audit.layers_size() > kMaxAuditedLayers) {
+    return Invalid("audit.layers", absl::StrCat("at most ", kMaxAuditedLayers), absl::StrCat(audit.layers_size()));
+  }
+  std::set<std::string> layers;
+  for (int i = 0; i < audit.layers_size(); ++i) {
+    const std::string field = absl::StrCat("audit.layers[", i, "]");
+    absl::Status status = ValidateName(field, audit.layers(i));
+    if (!status.ok()) {
+      return status;
+    }
+    if (!layers.insert(audit.layers(i)).second) {
+      return Invalid(field, "each layer once", absl::StrCat("\"", audit.layers(i), "\" again"));
+    }
+  }
+  std::set<int> attacks;
+  for (int i = 0; i < audit.attacks_size(); ++i) {
+    const std::string field = absl::StrCat("audit.attacks[", i, "]");
+    const v1::Attack attack = audit.attacks(i);
+    if (!attacks.insert(attack).second) {
+      return Invalid(field, "each attack once", absl::StrCat(v1::Attack_Name(attack), " again"));
+    }
+    if (attack == v1::COSINE && audit.grant() != v1::ORACLE) {
+      return Invalid(field, "COSINE under audit.grant ORACLE only",
+                     absl::StrCat("audit.grant ", v1::Grant_Name(audit.grant())));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<v1::RunAgreement> LoadAgreement(const std::string& path) {
+  v1::RunAgreement agreement;
+  absl::Status status = LoadTextConfig(path, agreement);
+  if (!status.ok()) {
+    return status;
+  }
+  status = ValidateAgreement(agreement);
+  if (!status.ok()) {
+    return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+  }
+  Canonicalize(agreement);
+  return agreement;
+}
+
+void Canonicalize(v1::RunAgreement& agreement) { SetDefaults(agreement); }
+
+absl::Status ValidateAgreement(const v1::RunAgreement& agreement) {
+  absl::Status status = ValidateMessage(agreement);
+  if (status.ok()) {
+    status = ValidateName("run_name", agreement.run_name());
+  }
+  if (status.ok()) {
+    status = ValidateAudit(agreement.audit());
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  if (agreement.minimum_batch_size() > agreement.batch_size()) {
+    return Invalid("minimum_batch_size", absl::StrCat("at most batch_size ", agreement.batch_size()),
+                   absl::StrCat(agreement.minimum_batch_size()));
+  }
+  // gRPC and Protobuf count the bytes of a message in an int32.
+  const int64_t message_bytes = MaxMessageBytes(agreement);
+  if (message_bytes > std::numeric_limits<int32_t>::max()) {
+    return Invalid("batch_size",
+                   absl::StrCat("batches whose message fits ", std::numeric_limits<int32_t>::max(),
+                                " bytes at cut_width ", agreement.cut_width()),
+                   absl::StrCat(agreement.batch_size(), ", a message of ", message_bytes, " bytes"));
+  }
+  return absl::OkStatus();
+}
+
+Digest AgreementSha256(const v1::RunAgreement& canonical) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    canonical.SerializeToCodedStream(&coded);
+  }
+  return Sha256(bytes);
+}
+
+std::string FirstDifference(const v1::RunAgreement& ours, const v1::RunAgreement& theirs) {
+  return FirstDifferenceWithin(ours, theirs, "");
+}
+
+int64_t MaxMessageBytes(const v1::RunAgreement& agreement) {
+  const int64_t element_bytes = agreement.wire_dtype() == v1::FLOAT32 ? 4 : 2;
+  // A rest below minimum_batch_size joins the batch before it.
+  const int64_t max_rows = int64_t{agreement.batch_size()} + agreement.minimum_batch_size() - 1;
+  const int64_t hint_bytes = int64_t{4} * agreement.cut_width();
+  const int64_t batch_bytes = max_rows * agreement.cut_width() * element_bytes + hint_bytes;
+  const int64_t scores_bytes = int64_t{agreement.audit().layers_size()} * agreement.audit().attacks_size() *
+                               (4 * max_rows + static_cast<int64_t>(kMaxNameBytes) + 64);
+  const int64_t chunk_bytes = agreement.alignment().chunk_ids() * kPointBytes;
+  return std::max({batch_bytes, scores_bytes, chunk_bytes}) + kMessageOverheadBytes;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,236 @@
+#include "common/config/message_validator.h"
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/unknown_field_set.h"
+
+#include "splitveil/v1/options.pb.h"
+
+namespace splitveil {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::EnumDescriptor;
+using google::protobuf::EnumValueDescriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::OneofDescriptor;
+using google::protobuf::Reflection;
+using google::protobuf::TextFormat;
+
+constexpr size_t kMaxValueText = 80;
+
+// Shortest decimal that reads back as `value`.
+std::string NumberText(double value) {
+  std::string text;
+  for (int digits = 6; digits <= 17; ++digits) {
+    text = absl::StrFormat("%.*g", digits, value);
+    if (std::stod(text) == value) {
+      break;
+    }
+  }
+  // 4e+09 and 1e-20 are how people write them; 1.04858e+06 is not.
+  const bool whole = value == std::floor(value) && std::abs(value) < 1e15;
+  return whole && absl::StrContains(text, "e") ? absl::StrCat(static_cast<int64_t>(value)) : text;
+}
+
+std::string RangeText(const v1::Range& range, bool above_min) {
+  std::vector<std::string> bounds;
+  if (std::isfinite(range.min())) {
+    bounds.push_back(absl::StrCat(above_min ? "above " : "at least ", NumberText(range.min())));
+  }
+  if (std::isfinite(range.max())) {
+    bounds.push_back(absl::StrCat("at most ", NumberText(range.max())));
+  }
+  return bounds.empty() ? "a number" : absl::StrJoin(bounds, " and ");
+}
+
+// "A, B or C".
+std::string Alternatives(const std::vector<std::string>& names) {
+  if (names.size() < 2) {
+    return absl::StrJoin(names, "");
+  }
+  return absl::StrCat(absl::StrJoin(names.begin(), names.end() - 1, ", "), " or ", names.back());
+}
+
+double NumberOf(const Message& message, const FieldDescriptor& field, int index) {
+  const Reflection& reflection = *message.GetReflection();
+  const bool repeated = field.is_repeated();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      return repeated ? reflection.GetRepeatedInt32(message, &field, index) : reflection.GetInt32(message, &field);
+    case FieldDescriptor::CPPTYPE_INT64:
+      return repeated ? reflection.GetRepeatedInt64(message, &field, index) : reflection.GetInt64(message, &field);
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return repeated ? reflection.GetRepeatedUInt32(message, &field, index) : reflection.GetUInt32(message, &field);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return repeated ? reflection.GetRepeatedUInt64(message, &field, index) : reflection.GetUInt64(message, &field);
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return repeated ? reflection.GetRepeatedFloat(message, &field, index) : reflection.GetFloat(message, &field);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return repeated ? reflection.GetRepeatedDouble(message, &field, index) : reflection.GetDouble(message, &field);
+    default:
+      return std::nan("");  // A range on a field that is no number: every value fails, so the schema's author notices.
+  }
+}
+
+// Walks one message; the first error ends the walk.
+class Validator {
+ public:
+  Validator(absl::string_view name, const TextFormat::ParseInfoTree* locations) : name_(name), root_(locations) {}
+
+  absl::Status Validate(const Message& message) const { return ValidateFields(message, {"", root_, {0, 0}}); }
+
+ private:
+  // Where a message stands: the path of its fields ("party.identity."), its locations (null where none are known) and
+  // its own location.
+  struct Place {
+    std::string prefix;
+    const TextFormat::ParseInfoTree* locations;
+    TextFormat::ParseLocation start;
+  };
+
+  absl::Status ValidateFields(const Message& message, const Place& place) const {
+    const Descriptor& type = *message.GetDescriptor();
+    const auto& unknown = message.GetReflection()->GetUnknownFields(message);
+    if (!unknown.empty()) {
+      return Error(place.start, place.prefix.empty() ? type.name() : place.prefix.substr(0, place.prefix.size() - 1),
+                   "fields and values of the schema only",
+                   absl::StrCat("field number ", unknown.field(0).number(), " with an unknown meaning"));
+    }
+    for (int i = 0; i < type.field_count(); ++i) {
+      absl::Status status = ValidateField(message, *type.field(i), place);
+      if (!status.ok()) {
+        return status;
+      }
+    }
+    for (int i = 0; i < type.real_oneof_decl_count(); ++i) {
+      const OneofDescriptor& oneof = *type.oneof_decl(i);
+      if (oneof.options().GetExtension(v1::required_oneof) && !message.GetReflection()->HasOneof(message, &oneof)) {
+        return Error(place.start, place.prefix + oneof.name(), absl::StrCat("one of ", OneofNames(oneof)), "none");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ValidateField(const Message& message, const FieldDescriptor& field, const Place& place) const {
+    const Reflection& reflection = *message.GetReflection();
+    const int count = field.is_repeated()                    ? reflection.FieldSize(message, &field)
+                      : reflection.HasField(message, &field) ? 1
+                                                             : 0;
+    if (count == 0) {
+      if (!field.options().GetExtension(v1::required)) {
+        return absl::OkStatus();
+      }
+      return Error(place.start, place.prefix + field.name(),
+                   field.is_repeated() ? "at least one element" : "a value, for it has no default", "none");
+    }
+    for (int i = 0; i < count; ++i) {
+      absl::Status status = ValidateValue(message, field, field.is_repeated() ? i : -1, place);
+      if (!status.ok()) {
+        return status;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // One value; `index` is -1 for a singular field, as in ParseInfoTree.
+  absl::Status ValidateValue(const Message& message, const FieldDescriptor& field, int index,
+                             const Place& place) const {
+    const Reflection& reflection = *message.GetReflection();
+    const std::string path = absl::StrCat(place.prefix, field.name(), index < 0 ? "" : absl::StrCat("[", index, "]"));
+    const TextFormat::ParseLocation location =
+        place.locations == nullptr ? place.start : place.locations->GetLocation(&field, index);
+    const auto found = [&] { return Shortened(ValueText(message, field, index)); };
+
+    if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      const Message& value =
+          index < 0 ? reflection.GetMessage(message, &field) : reflection.GetRepeatedMessage(message, &field, index);
+      const TextFormat::ParseInfoTree* nested =
+          place.locations == nullptr ? nullptr : place.locations->GetTreeForNested(&field, index);
+      return ValidateFields(value, {path + ".", nested, location});
+    }
+    if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+      const EnumValueDescriptor& value =
+          *(index < 0 ? reflection.GetEnum(message, &field) : reflection.GetRepeatedEnum(message, &field, index));
+      if (IsUnspecified(value)) {
+        return Error(location, path, EnumNames(*field.enum_type()), found());
+      }
+    }
+    if (field.options().GetExtension(v1::required) && field.cpp_type() == FieldDescriptor::CPPTYPE_STRING &&
+        (index < 0 ? reflection.GetString(message, &field) : reflection.GetRepeatedString(message, &field, index))
+            .empty()) {
+      return Error(location, path, "a string that is not empty", found());
+    }
+    if (field.options().HasExtension(v1::range)) {
+      const v1::Range& range = field.options().GetExtension(v1::range);
+      const bool above_min = field.options().GetExtension(v1::above_min);
+      const double number = NumberOf(message, field, index);
+      // Written so that NaN fails.
+      if (!(number <= range.max() && (above_min ? number > range.min() : number >= range.min()))) {
+        return Error(location, path, RangeText(range, above_min), found());
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Error(TextFormat::ParseLocation location, absl::string_view path, absl::string_view expected,
+                     absl::string_view found) const {
+    const std::string where =
+        root_ == nullptr ? "" : absl::StrCat(name_, ":", location.line + 1, ":", location.column + 1, ": ");
+    return absl::InvalidArgumentError(absl::StrCat(where, path, ": expected ", expected, ", found ", found));
+  }
+
+  const std::string name_;
+  const TextFormat::ParseInfoTree* const root_;  // Not owned; null without locations.
+};
+
+}  // namespace
+
+std::string ValueText(const Message& message, const FieldDescriptor& field, int index) {
+  TextFormat::Printer printer;
+  printer.SetSingleLineMode(true);
+  std::string text;
+  printer.PrintFieldValueToString(message, &field, index, &text);
+  return text;
+}
+
+std::string Shortened(const std::string& text) {
+  return text.size() <= kMaxValueText ? text : absl::StrCat(text.substr(0, kMaxValueText), "…");
+}
+
+std::string OneofNames(const OneofDescriptor& oneof) {
+  std::vector<std::string> names;
+  for (int i = 0; i < oneof.field_count(); ++i) {
+    names.push_back(oneof.field(i)->name());
+  }
+  return Alternatives(names);
+}
+
+std::string EnumNames(const EnumDescriptor& type) {
+  std::vector<std::string> names;
+  for (int i = 0; i < type.value_count(); ++i) {
+    if (!IsUnspecified(*type.value(i))) {
+      names.push_back(type.value(i)->name());
+    }
+  }
+  return Alternatives(names);
+}
+
+bool IsUnspecified(const EnumValueDescriptor& value) { return absl::EndsWith(value.name(), "_UNSPECIFIED"); }
+
+absl::Status ValidateMessage(const Message& message) { return Validator("", nullptr).Validate(message); }
+
+absl::Status ValidateParsedMessage(const Message& message, const TextFormat::ParseInfoTree& locations,
+                                   absl::string_view name) {
+  return Validator(name, &locations).Validate(message);
+}
+
+}  // namespace splitveil

@@ -1,0 +1,40 @@
+// Checks a message against the options of its schema (proto/splitveil/v1/options.proto).
+#ifndef SPLITVEIL_COMMON_CONFIG_MESSAGE_VALIDATOR_H_
+#define SPLITVEIL_COMMON_CONFIG_MESSAGE_VALIDATOR_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/message.h"
+#include "google/protobuf/text_format.h"
+
+namespace splitveil {
+
+// Checks required fields, required oneofs, ranges and enum values of `message` and of every message set in it, and that
+// it carries no field the schema does not know. Safe on a message a hostile peer sent. Errors: InvalidArgument as one
+// line, "FIELD: expected …, found …", for the first field that fails, in declaration order. Thread-safe.
+absl::Status ValidateMessage(const google::protobuf::Message& message);
+
+// As ValidateMessage, for a message parsed from text whose locations are in `locations`: each error starts with
+// "NAME:LINE:COLUMN: ". A missing field is reported where the message lacking it starts.
+absl::Status ValidateParsedMessage(const google::protobuf::Message& message,
+                                   const google::protobuf::TextFormat::ParseInfoTree& locations,
+                                   absl::string_view name);
+
+// Value of `field` (its `index`-th, -1 where singular) as text format writes it: one line, ASCII.
+std::string ValueText(const google::protobuf::Message& message, const google::protobuf::FieldDescriptor& field,
+                      int index);
+
+// `text` cut to the length that an error message shows.
+std::string Shortened(const std::string& text);
+
+// "A, B or C" of the members' names.
+std::string OneofNames(const google::protobuf::OneofDescriptor& oneof);
+// The same of the values that may be configured: all but those named …_UNSPECIFIED.
+std::string EnumNames(const google::protobuf::EnumDescriptor& type);
+bool IsUnspecified(const google::protobuf::EnumValueDescriptor& value);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_CONFIG_MESSAGE_VALIDATOR_H_

@@ -1,0 +1,320 @@
+// WaitForPeer: one TLS handshake by OpenSSL instead of gRPC, whose only word for every failure is "unavailable".
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+#include "common/transport/credentials.h"
+#include "common/transport/status_mapper.h"
+#include "common/transport/x509.h"
+
+namespace splitveil {
+namespace {
+
+constexpr absl::Duration kFirstPause = absl::Milliseconds(50);
+constexpr absl::Duration kLongestPause = absl::Seconds(2);
+constexpr absl::Duration kAttemptLimit = absl::Seconds(10);  // A server that accepts and says nothing.
+// A server that goes away at this very moment also closes without a word; one that does it again means us.
+constexpr int kSilentClosesForRefusal = 3;
+
+class Socket {
+ public:
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  ~Socket() {
+    if (descriptor_ >= 0) {
+      close(descriptor_);
+    }
+  }
+  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  int descriptor() const { return descriptor_; }
+
+  // Whether it became ready for `events` before `deadline`.
+  bool Wait(int events, absl::Time deadline) const {
+    pollfd poll_entry = {descriptor_, static_cast<short>(events), 0};  // NOLINT(google-runtime-int): poll's type.
+    while (true) {
+      const int64_t millis = absl::ToInt64Milliseconds(absl::Ceil(deadline - absl::Now(), absl::Milliseconds(1)));
+      const int ready = poll(&poll_entry, 1, static_cast<int>(std::clamp<int64_t>(millis, 0, 1'000'000)));
+      if (ready >= 0 || errno != EINTR) {
+        return ready > 0;
+      }
+    }
+  }
+
+ private:
+  int descriptor_;
+};
+
+struct HostPort {
+  std::string host;
+  std::string port;
+};
+
+// host:port or [v6]:port.
+absl::StatusOr<HostPort> SplitAddress(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == address.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("address: expected host:port, found \"", address, "\""));
+  }
+  std::string host = address.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  return HostPort{host, address.substr(colon + 1)};
+}
+
+absl::StatusOr<Socket> ConnectOne(const addrinfo& candidate, absl::Time deadline) {
+  Socket socket_owner(
+      socket(candidate.ai_family, candidate.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, candidate.ai_protocol));
+  int error = 0;
+  if (socket_owner.descriptor() < 0) {
+    error = errno;
+  } else if (connect(socket_owner.descriptor(), candidate.ai_addr, candidate.ai_addrlen) != 0) {
+    error = errno;
+    if (error == EINPROGRESS) {
+      socklen_t size = sizeof(error);
+      if (!socket_owner.Wait(POLLOUT, deadline)) {
+        error = ETIMEDOUT;
+      } else if (getsockopt(socket_owner.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) {
+        error = errno;
+      }
+    }
+  }
+  if (error != 0) {
+    return absl::UnavailableError(std::strerror(error));
+  }
+  return socket_owner;
+}
+
+// Tries every address of the host. The resolver's own time-out bounds the look-up.
+absl::StatusOr<Socket> Connect(const HostPort& target, absl::Time deadline) {
+  addrinfo hints = {};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(target.host.c_str(), target.port.c_str(), &hints, &found);
+  if (error != 0) {
+    return absl::UnavailableError(gai_strerror(error));
+  }
+  const std::unique_ptr<addrinfo, OpenSslDeleter<addrinfo, freeaddrinfo>> owner(found);
+  absl::Status last = absl::UnavailableError("no address");
+  for (const addrinfo* candidate = found; candidate != nullptr; candidate = candidate->ai_next) {
+    absl::StatusOr<Socket> connected = ConnectOne(*candidate, deadline);
+    if (connected.ok()) {
+      return connected;
+    }
+    last = connected.status();
+  }
+  return last;
+}
+
+// What was wrong with the peer's certificate; filled by the verification callback.
+struct Verdict {
+  int error = X509_V_OK;
+  std::string names;
+};
+
+int VerdictIndex() {
+  static const int index = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
+  return index;
+}
+
+int RecordVerdict(int verified, X509_STORE_CTX* store) {
+  if (verified != 1) {
+    const auto* ssl = static_cast<SSL*>(X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()));
+    auto* verdict = static_cast<Verdict*>(SSL_get_ex_data(ssl, VerdictIndex()));
+    verdict->error = X509_STORE_CTX_get_error(store);
+    verdict->names = DnsNames(X509_STORE_CTX_get0_cert(store));
+  }
+  return verified;
+}
+
+absl::StatusOr<SslContextPtr> ClientContext(const TlsIdentity& identity) {
+  const auto authorities = ParseCertificates(identity.authority_pem);
+  const auto chain = ParseCertificates(identity.certificate_pem);
+  const auto key = ParsePrivateKey(identity.private_key_pem);
+  for (const absl::Status& status : {authorities.status(), chain.status(), key.status()}) {
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  auto store = TrustStore(*authorities);
+  if (!store.ok()) {
+    return store.status();
+  }
+  SslContextPtr context(SSL_CTX_new(TLS_client_method()));
+  constexpr unsigned char kHttp2[] = {2, 'h', '2'};
+  bool configured = context != nullptr && SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION) == 1 &&
+                    SSL_CTX_use_certificate(context.get(), (*chain)[0].get()) == 1 &&
+                    SSL_CTX_use_PrivateKey(context.get(), key->get()) == 1 &&
+                    SSL_CTX_set_alpn_protos(context.get(), kHttp2, sizeof(kHttp2)) == 0;
+  for (size_t i = 1; configured && i < chain->size(); ++i) {
+    configured = SSL_CTX_add1_chain_cert(context.get(), (*chain)[i].get()) == 1;
+  }
+  if (!configured) {
+    return absl::InvalidArgumentError(absl::StrCat("certificate: OpenSSL cannot use it: ", TakeOpenSslError()));
+  }
+  SSL_CTX_set_cert_store(context.get(), store->release());
+  SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, RecordVerdict);
+  return context;
+}
+
+enum class Step { kDone, kClosed, kTimedOut, kFailed };
+
+// Runs one OpenSSL operation on a non-blocking socket to its end.
+template <typename Operation>
+Step Complete(SSL* ssl, const Socket& socket, absl::Time deadline, const Operation& operation) {
+  while (true) {
+    ERR_clear_error();
+    const int result = operation();
+    if (result > 0) {
+      return Step::kDone;
+    }
+    switch (SSL_get_error(ssl, result)) {
+      case SSL_ERROR_WANT_READ:
+        if (!socket.Wait(POLLIN, deadline)) {
+          return Step::kTimedOut;
+        }
+        break;
+      case SSL_ERROR_WANT_WRITE:
+        if (!socket.Wait(POLLOUT, deadline)) {
+          return Step::kTimedOut;
+        }
+        break;
+      case SSL_ERROR_SSL:
+        return ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING ? Step::kClosed : Step::kFailed;
+      default:
+        return Step::kClosed;
+    }
+  }
+}
+
+absl::Status Refusal(const std::string& message) { return MarkRefusedByPeer(absl::PermissionDeniedError(message)); }
+
+// Reads the thread's error queue. A reason above SSL_AD_REASON_OFFSET is an alert that the peer sent.
+absl::Status HandshakeFailure(const Verdict& verdict, const std::string& server_name) {
+  if (verdict.error == X509_V_ERR_HOSTNAME_MISMATCH) {
+    ERR_clear_error();
+    return Refusal(absl::StrCat("certificate of the peer: expected name ", server_name, ", found ", verdict.names));
+  }
+  if (verdict.error != X509_V_OK) {
+    ERR_clear_error();
+    const bool foreign = verdict.error == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
+                         verdict.error == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
+                         verdict.error == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
+                         verdict.error == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE ||
+                         verdict.error == X509_V_ERR_CERT_SIGNATURE_FAILURE;
+    return Refusal(absl::StrCat(
+        "certificate of the peer: expected one of our authority, found ",
+        foreign ? "one that is not signed by it: " : "an invalid one: ", X509_verify_cert_error_string(verdict.error)));
+  }
+  const int reason = ERR_GET_REASON(ERR_peek_error());
+  const std::string text = TakeOpenSslError();
+  if (reason > SSL_AD_REASON_OFFSET) {
+    return Refusal(absl::StrCat("the peer refused our certificate or TLS version: ", text));
+  }
+  return Refusal(absl::StrCat("the peer does not speak TLS 1.3 as we do: ", text));
+}
+
+struct Attempt {
+  absl::Status status;
+  bool closed_silently = false;  // After it saw our certificate.
+};
+
+Attempt TryOnce(const HostPort& target, SSL_CTX* context, const std::string& server_name, absl::Time deadline) {
+  absl::StatusOr<Socket> socket = Connect(target, deadline);
+  if (!socket.ok()) {
+    return {socket.status()};
+  }
+  const SslPtr ssl(SSL_new(context));
+  Verdict verdict;
+  if (ssl == nullptr || SSL_set_ex_data(ssl.get(), VerdictIndex(), &verdict) != 1 ||
+      SSL_set_fd(ssl.get(), socket->descriptor()) != 1 ||
+      SSL_set_tlsext_host_name(ssl.get(), server_name.c_str()) != 1 ||
+      SSL_set1_host(ssl.get(), server_name.c_str()) != 1) {
+    return {absl::InternalError(absl::StrCat("OpenSSL cannot start a connection: ", TakeOpenSslError()))};
+  }
+  SSL_set_hostflags(ssl.get(), X509_CHECK_FLAG_NO_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+
+  switch (Complete(ssl.get(), *socket, deadline, [&] { return SSL_connect(ssl.get()); })) {
+    case Step::kDone:
+      break;
+    case Step::kFailed:
+      return {HandshakeFailure(verdict, server_name)};
+    case Step::kClosed:
+      return {absl::UnavailableError("connection closed during the TLS handshake")};
+    case Step::kTimedOut:
+      return {absl::UnavailableError("no answer to the TLS handshake")};
+  }
+  // In TLS 1.3 the client is done before the server has judged the client's certificate. A server that accepts it sends
+  // HTTP/2 settings first; one that refuses sends an alert, or closes.
+  char first_byte;
+  switch (Complete(ssl.get(), *socket, deadline, [&] { return SSL_read(ssl.get(), &first_byte, 1); })) {
+    case Step::kDone:
+      return {absl::OkStatus()};
+    case Step::kFailed:
+      return {HandshakeFailure(verdict, server_name)};
+    case Step::kClosed:
+      return {absl::UnavailableError("connection closed after the TLS handshake"), true};
+    default:
+      return {absl::UnavailableError("no answer after the TLS handshake")};
+  }
+}
+
+}  // namespace
+
+absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity, const std::string& server_name,
+                         absl::Time deadline) {
+  const absl::StatusOr<HostPort> target = SplitAddress(address);
+  if (!target.ok()) {
+    return target.status();
+  }
+  const absl::StatusOr<SslContextPtr> context = ClientContext(identity);
+  if (!context.ok()) {
+    return context.status();
+  }
+  const absl::Time start = absl::Now();
+  absl::Duration pause = kFirstPause;
+  int silent_closes = 0;
+  while (true) {
+    const Attempt attempt =
+        TryOnce(*target, context->get(), server_name, std::min(deadline, absl::Now() + kAttemptLimit));
+    ERR_clear_error();
+    if (attempt.status.ok()) {
+      return absl::OkStatus();
+    }
+    if (!absl::IsUnavailable(attempt.status)) {
+      absl::Status status(attempt.status.code(), absl::StrCat(address, ": ", attempt.status.message()));
+      return RefusedByPeer(attempt.status) ? MarkRefusedByPeer(status) : status;
+    }
+    silent_closes = attempt.closed_silently ? silent_closes + 1 : 0;
+    if (silent_closes >= kSilentClosesForRefusal) {
+      return Refusal(
+          absl::StrCat(address, ": the peer refused our certificate: it closes the connection on seeing it"));
+    }
+    if (absl::Now() + pause >= deadline) {
+      return absl::UnavailableError(absl::StrCat(address, ": not reached within ",
+                                                 absl::FormatDuration(absl::Trunc(deadline - start, absl::Seconds(1))),
+                                                 ": ", attempt.status.message()));
+    }
+    absl::SleepFor(pause);
+    pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
+}  // namespace splitveil

@@ -1,0 +1,56 @@
+#include "common/transport/status_mapper.h"
+
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/cord.h"
+
+namespace splitveil {
+namespace {
+
+constexpr int kLastCode = static_cast<int>(grpc::StatusCode::UNAUTHENTICATED);
+
+// gRPC's codes and Abseil's are the same numbers by design; the ends and one in the middle stand for all.
+static_assert(static_cast<int>(absl::StatusCode::kOk) == grpc::StatusCode::OK);
+static_assert(static_cast<int>(absl::StatusCode::kFailedPrecondition) == grpc::StatusCode::FAILED_PRECONDITION);
+static_assert(static_cast<int>(absl::StatusCode::kUnauthenticated) == kLastCode);
+
+bool SaysPeerIsGone(absl::StatusCode code) {
+  return code == absl::StatusCode::kUnavailable || code == absl::StatusCode::kDeadlineExceeded ||
+         code == absl::StatusCode::kCancelled;
+}
+
+}  // namespace
+
+grpc::Status ToGrpcStatus(const absl::Status& status) {
+  if (status.ok()) {
+    return grpc::Status::OK;
+  }
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+}
+
+absl::Status FromGrpcStatus(const grpc::Status& status) {
+  if (status.ok()) {
+    return absl::OkStatus();
+  }
+  const int number = static_cast<int>(status.error_code());
+  const bool known = number > 0 && number <= kLastCode;
+  const absl::StatusCode code = known ? static_cast<absl::StatusCode>(number) : absl::StatusCode::kUnknown;
+  std::string message = status.error_message();
+  for (char& c : message) {
+    if (absl::ascii_iscntrl(c)) {
+      c = ' ';
+    }
+  }
+  absl::Status mapped(code, message);
+  return SaysPeerIsGone(code) ? mapped : MarkRefusedByPeer(mapped);
+}
+
+absl::Status MarkRefusedByPeer(absl::Status status) {
+  status.SetPayload(kRefusedByPeerPayloadUrl, absl::Cord());  // No effect on OK.
+  return status;
+}
+
+bool RefusedByPeer(const absl::Status& status) { return status.GetPayload(kRefusedByPeerPayloadUrl).has_value(); }
+
+}  // namespace splitveil

@@ -1,0 +1,177 @@
+#include "common/transport/tensor_codec.h"
+
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "common/transport/half_precision.h"
+
+namespace splitveil {
+namespace {
+
+// The wire is little-endian and the bytes are copied as they are.
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "big-endian hosts need byte swaps in tensor_codec.cc");
+
+static_assert(std::numeric_limits<float>::is_iec559);
+
+// Whether every |value| lies below the one with these bits. Bits of magnitudes order as the magnitudes do, with
+// infinity and NaN on top. One pass without a branch.
+bool AllBelow(const float* values, int64_t count, uint32_t magnitude_bits) {
+  uint32_t at_or_above = 0;  // Sign bit: set once a value is not below.
+  for (int64_t i = 0; i < count; ++i) {
+    at_or_above |= (magnitude_bits - 1) - (FloatBits(values[i]) & 0x7fffffff);
+  }
+  return (at_or_above & 0x80000000) == 0;
+}
+
+// The same for 16-bit types; `infinity` has all exponent bits set.
+bool AllFinite16(const char* bytes, int64_t count, uint16_t infinity) {
+  uint16_t not_finite = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    uint16_t half;
+    std::memcpy(&half, bytes + 2 * i, sizeof(half));
+    not_finite |= static_cast<uint16_t>((half & infinity) == infinity);
+  }
+  return not_finite == 0;
+}
+
+template <uint16_t (*kConvert)(float)>
+void Narrow(const float* values, int64_t count, char* bytes) {
+  for (int64_t i = 0; i < count; ++i) {
+    const uint16_t half = kConvert(values[i]);
+    std::memcpy(bytes + 2 * i, &half, sizeof(half));
+  }
+}
+
+template <float (*kConvert)(uint16_t)>
+void Widen(const char* bytes, int64_t count, float* values) {
+  for (int64_t i = 0; i < count; ++i) {
+    uint16_t half;
+    std::memcpy(&half, bytes + 2 * i, sizeof(half));
+    values[i] = kConvert(half);
+  }
+}
+
+uint32_t OverflowBits(v1::DataType dtype) {
+  switch (dtype) {
+    case v1::BFLOAT16:
+      return kBfloat16OverflowBits;
+    case v1::FLOAT16:
+      return kFloat16OverflowBits;
+    default:
+      return kFloat32OverflowBits;
+  }
+}
+
+absl::Status Invalid(absl::string_view field, absl::string_view part, absl::string_view expected,
+                     absl::string_view found) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ".", part, ": expected ", expected, ", found ", found));
+}
+
+std::string TypeName(v1::DataType dtype) {
+  return v1::DataType_IsValid(dtype) ? v1::DataType_Name(dtype) : absl::StrCat(static_cast<int>(dtype));
+}
+
+std::string ShapeText(const v1::Tensor& tensor) {
+  constexpr int kMaxShown = 4;
+  const bool all = tensor.shape_size() <= kMaxShown;
+  const auto end = tensor.shape().begin() + (all ? tensor.shape_size() : kMaxShown);
+  return absl::StrCat("[", absl::StrJoin(tensor.shape().begin(), end, ", "), all ? "]" : ", …]");
+}
+
+// Everything but the values. Nothing of the peer's choice enters a product before it is known to be what we expect.
+absl::Status CheckLayout(const v1::Tensor& tensor, const TensorExpectation& expected) {
+  const int64_t element_bytes = ElementBytes(expected.dtype);
+  if (element_bytes == 0) {
+    return Invalid(expected.field, "dtype", "a known type", TypeName(expected.dtype));
+  }
+  if (tensor.dtype() != expected.dtype) {
+    return Invalid(expected.field, "dtype", TypeName(expected.dtype), TypeName(tensor.dtype()));
+  }
+  const std::string expected_shape = absl::StrCat("[", expected.rows, ", ", expected.cols, "]");
+  int64_t bytes = 0;
+  if (expected.rows < 0 || expected.cols < 0 || __builtin_mul_overflow(expected.rows, expected.cols, &bytes) ||
+      __builtin_mul_overflow(bytes, element_bytes, &bytes)) {
+    return Invalid(expected.field, "shape", "a size that fits 64 bits", expected_shape);
+  }
+  if (tensor.shape_size() != 2 || tensor.shape(0) != expected.rows || tensor.shape(1) != expected.cols) {
+    return Invalid(expected.field, "shape", expected_shape, ShapeText(tensor));
+  }
+  if (tensor.data().size() != static_cast<uint64_t>(bytes)) {
+    return Invalid(expected.field, "data", absl::StrCat(bytes, " bytes"), absl::StrCat(tensor.data().size()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int64_t ElementBytes(v1::DataType dtype) {
+  switch (dtype) {
+    case v1::FLOAT32:
+      return 4;
+    case v1::BFLOAT16:
+    case v1::FLOAT16:
+      return 2;
+    default:
+      return 0;
+  }
+}
+
+absl::Status EncodeMatrix(ConstMatrixView matrix, v1::DataType dtype, v1::Tensor& tensor) {
+  const int64_t element_bytes = ElementBytes(dtype);
+  if (element_bytes == 0) {
+    return Invalid("tensor", "dtype", "FLOAT32, BFLOAT16 or FLOAT16", TypeName(dtype));
+  }
+  if (!AllBelow(matrix.data(), matrix.size(), OverflowBits(dtype))) {
+    return absl::OutOfRangeError(
+        absl::StrCat("tensor: expected finite values within the range of ", TypeName(dtype), ", found others"));
+  }
+  tensor.set_dtype(dtype);
+  tensor.clear_shape();
+  tensor.add_shape(matrix.rows());
+  tensor.add_shape(matrix.cols());
+  std::string& data = *tensor.mutable_data();
+  const size_t bytes = static_cast<size_t>(matrix.size() * element_bytes);
+  if (dtype == v1::FLOAT32) {
+    data.assign(reinterpret_cast<const char*>(matrix.data()), bytes);
+    return absl::OkStatus();
+  }
+  data.resize(bytes);
+  if (dtype == v1::BFLOAT16) {
+    Narrow<ToBfloat16>(matrix.data(), matrix.size(), &data[0]);
+  } else {
+    Narrow<ToFloat16>(matrix.data(), matrix.size(), &data[0]);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Matrix> DecodeMatrix(const v1::Tensor& tensor, const TensorExpectation& expected) {
+  absl::Status status = CheckLayout(tensor, expected);
+  if (!status.ok()) {
+    return status;
+  }
+  Matrix matrix(expected.rows, expected.cols);
+  const char* bytes = tensor.data().data();
+  bool finite = true;
+  if (expected.dtype == v1::FLOAT32) {
+    if (matrix.size() > 0) {
+      std::memcpy(matrix.data(), bytes, tensor.data().size());
+    }
+    finite = AllBelow(matrix.data(), matrix.size(), kFloat32OverflowBits);
+  } else if (expected.dtype == v1::BFLOAT16) {
+    finite = AllFinite16(bytes, matrix.size(), 0x7f80);
+    Widen<FromBfloat16>(bytes, matrix.size(), matrix.data());
+  } else {
+    finite = AllFinite16(bytes, matrix.size(), 0x7c00);
+    Widen<FromFloat16>(bytes, matrix.size(), matrix.data());
+  }
+  if (!finite) {
+    return Invalid(expected.field, "data", "finite values", "an infinity or NaN");
+  }
+  return matrix;
+}
+
+}  // namespace splitveil

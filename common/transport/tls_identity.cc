@@ -1,0 +1,116 @@
+#include <fstream>
+#include <iterator>
+#include <openssl/err.h>
+#include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/transport/credentials.h"
+#include "common/transport/x509.h"
+
+namespace splitveil {
+namespace {
+
+using StoreContextPtr = std::unique_ptr<X509_STORE_CTX, OpenSslDeleter<X509_STORE_CTX, X509_STORE_CTX_free>>;
+
+struct StackDeleter {
+  void operator()(STACK_OF(X509) * stack) const { sk_X509_free(stack); }  // The certificates have other owners.
+};
+
+absl::StatusOr<std::string> ReadPem(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) {
+    return absl::NotFoundError(absl::StrCat(path, ": expected a PEM file, found none that can be read"));
+  }
+  std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  if (stream.bad() || text.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": expected a PEM file, found an empty or unreadable one"));
+  }
+  return text;
+}
+
+absl::Status In(const std::string& path, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+}
+
+absl::Status Invalid(const std::string& path, absl::string_view expected, absl::string_view found) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ": expected ", expected, ", found ", found));
+}
+
+// Both roles of a connection: the label party serves training, and both serve their status.
+absl::Status CheckChain(const std::vector<X509Ptr>& chain, X509_STORE* store, const std::string& path) {
+  const std::unique_ptr<STACK_OF(X509), StackDeleter> untrusted(sk_X509_new_null());
+  for (size_t i = 1; i < chain.size(); ++i) {
+    sk_X509_push(untrusted.get(), chain[i].get());
+  }
+  for (const int purpose : {X509_PURPOSE_SSL_CLIENT, X509_PURPOSE_SSL_SERVER}) {
+    const StoreContextPtr context(X509_STORE_CTX_new());
+    if (context == nullptr || X509_STORE_CTX_init(context.get(), store, chain[0].get(), untrusted.get()) != 1 ||
+        X509_STORE_CTX_set_purpose(context.get(), purpose) != 1) {
+      return absl::InternalError(absl::StrCat("OpenSSL cannot verify a certificate: ", TakeOpenSslError()));
+    }
+    const int verified = X509_verify_cert(context.get());
+    ERR_clear_error();
+    if (verified != 1) {
+      return Invalid(path, "a valid certificate of the authority for TLS clients and servers",
+                     X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get())));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const std::string& peer_name,
+                                            const std::string& certificate_path, const std::string& private_key_path,
+                                            const std::string& authority_path) {
+  if (own_name.empty() || peer_name.empty() || absl::EqualsIgnoreCase(own_name, peer_name)) {
+    return absl::InvalidArgumentError(absl::StrCat("identity: expected two different names, found own_name \"",
+                                                   own_name, "\" and peer_name \"", peer_name, "\""));
+  }
+  TlsIdentity identity{own_name, peer_name, "", "", ""};
+  for (const auto& [path, pem] : {std::make_pair(&certificate_path, &identity.certificate_pem),
+                                  std::make_pair(&private_key_path, &identity.private_key_pem),
+                                  std::make_pair(&authority_path, &identity.authority_pem)}) {
+    absl::StatusOr<std::string> text = ReadPem(*path);
+    if (!text.ok()) {
+      return text.status();
+    }
+    *pem = *std::move(text);
+  }
+  const auto chain = ParseCertificates(identity.certificate_pem);
+  if (!chain.ok()) {
+    return In(certificate_path, chain.status());
+  }
+  const auto key = ParsePrivateKey(identity.private_key_pem);
+  if (!key.ok()) {
+    return In(private_key_path, key.status());
+  }
+  const auto authorities = ParseCertificates(identity.authority_pem);
+  if (!authorities.ok()) {
+    return In(authority_path, authorities.status());
+  }
+  X509* certificate = (*chain)[0].get();
+  if (X509_check_private_key(certificate, key->get()) != 1) {
+    ERR_clear_error();
+    return Invalid(private_key_path, absl::StrCat("the private key of ", certificate_path), "another one");
+  }
+  if (!CarriesDnsName(certificate, own_name)) {
+    return Invalid(certificate_path, absl::StrCat("a certificate with the DNS name ", own_name), DnsNames(certificate));
+  }
+  const auto store = TrustStore(*authorities);
+  if (!store.ok()) {
+    return store.status();
+  }
+  absl::Status status = CheckChain(*chain, store->get(), certificate_path);
+  if (!status.ok()) {
+    return status;
+  }
+  return identity;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,327 @@
+#include "common/transport/credentials.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <grpcpp/grpcpp.h>
+#include <memory>
+#include <openssl/ssl.h>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/transport/status_mapper.h"
+#include "tests/unit/common/transport/tls_fixture.h"
+
+#include "splitveil/v1/operations.grpc.pb.h"
+#include "splitveil/v1/split_training.grpc.pb.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kMaxMessageBytes = 1 << 20;
+
+// Counts every call that reaches a handler.
+class CountingTraining : public v1::SplitTraining::Service {
+ public:
+  grpc::Status Close(grpc::ServerContext*, const v1::CloseRequest*, v1::CloseResponse*) override {
+    ++calls;
+    return grpc::Status::OK;
+  }
+  std::atomic<int> calls{0};
+};
+
+class CountingOperations : public v1::Operations::Service {
+ public:
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*, v1::GetStatusResponse* response) override {
+    ++calls;
+    response->set_role("label_party");
+    return grpc::Status::OK;
+  }
+  std::atomic<int> calls{0};
+};
+
+// A label party's server on a free port, and calls to it as whoever a test says.
+class CredentialsTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    RequireTls13();
+    authority_ = new CertifiedKey(NewAuthority());
+    other_authority_ = new CertifiedKey(NewAuthority());  // Same name, another key.
+  }
+  static void TearDownTestSuite() {
+    delete authority_;
+    delete other_authority_;
+  }
+
+  void SetUp() override { Serve(LabelIdentity()); }
+  void TearDown() override {
+    if (server_ != nullptr) {
+      server_->Shutdown();
+    }
+  }
+
+  void Serve(const TlsIdentity& identity) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", ServerTlsCredentials(identity), &port_);
+    LimitServer(builder, kMaxMessageBytes);
+    builder.RegisterService(&training_);
+    builder.RegisterService(&operations_);
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+  }
+
+  static TlsIdentity LabelIdentity() {
+    return IdentityOf(NewCertificate(*authority_, kLabelName), kLabelName, kNonLabelName, *authority_);
+  }
+  static TlsIdentity NonLabelIdentity() {
+    return IdentityOf(NewCertificate(*authority_, kNonLabelName), kNonLabelName, kLabelName, *authority_);
+  }
+
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+
+  absl::Status CallTraining(const TlsIdentity& caller, const std::string& server_name = kLabelName,
+                            size_t request_bytes = 0) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(5)));
+    v1::CloseRequest request;
+    request.set_run_id(std::string(request_bytes, 'r'));
+    v1::CloseResponse response;
+    const auto channel = TlsChannel(address(), caller, server_name, kMaxMessageBytes);
+    return FromGrpcStatus(v1::SplitTraining::NewStub(channel)->Close(&context, request, &response));
+  }
+
+  absl::Status CallOperations(const TlsIdentity& caller) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(5)));
+    v1::GetStatusResponse response;
+    const auto channel = TlsChannel(address(), caller, kLabelName, kMaxMessageBytes);
+    return FromGrpcStatus(v1::Operations::NewStub(channel)->GetStatus(&context, {}, &response));
+  }
+
+  absl::Status Wait(const TlsIdentity& caller, const std::string& server_name = kLabelName,
+                    absl::Duration patience = absl::Seconds(5)) {
+    return WaitForPeer(address(), caller, server_name, absl::Now() + patience);
+  }
+
+  int calls() const { return training_.calls + operations_.calls; }
+
+  static CertifiedKey* authority_;
+  static CertifiedKey* other_authority_;
+  CountingTraining training_;
+  CountingOperations operations_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+};
+
+CertifiedKey* CredentialsTest::authority_ = nullptr;
+CertifiedKey* CredentialsTest::other_authority_ = nullptr;
+
+TEST_F(CredentialsTest, PeerMayCallEverything) {
+  EXPECT_EQ(CallTraining(NonLabelIdentity()), absl::OkStatus());
+  EXPECT_EQ(CallOperations(NonLabelIdentity()), absl::OkStatus());
+  EXPECT_EQ(calls(), 2);
+}
+
+TEST_F(CredentialsTest, OwnIdentityMayAskForStatus) {
+  EXPECT_EQ(CallOperations(LabelIdentity()), absl::OkStatus());
+  EXPECT_EQ(calls(), 1);
+}
+
+TEST_F(CredentialsTest, OwnIdentityMayNotTrain) {
+  const absl::Status status = CallTraining(LabelIdentity());
+  EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("expected name nonlabel.test, found label.test"));
+  EXPECT_TRUE(RefusedByPeer(status));
+  EXPECT_EQ(calls(), 0);
+}
+
+TEST_F(CredentialsTest, OtherIdentityOfTheSameAuthorityIsRefusedByName) {
+  const TlsIdentity stranger =
+      IdentityOf(NewCertificate(*authority_, "stranger.test"), "stranger.test", kLabelName, *authority_);
+  for (const absl::Status& status : {CallTraining(stranger), CallOperations(stranger)}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("expected name nonlabel.test, found stranger.test"));
+    EXPECT_TRUE(RefusedByPeer(status));
+  }
+  EXPECT_EQ(calls(), 0);
+}
+
+TEST_F(CredentialsTest, NameThatOnlyContainsThePeersIsRefused) {
+  for (const std::string name : {"nonlabel.test.evil", "x.nonlabel.test", "nonlabel"}) {
+    const TlsIdentity caller = IdentityOf(NewCertificate(*authority_, name), name, kLabelName, *authority_);
+    EXPECT_EQ(CallTraining(caller).code(), absl::StatusCode::kPermissionDenied) << name;
+  }
+  EXPECT_EQ(calls(), 0);
+}
+
+TEST_F(CredentialsTest, CertificateOfAnotherAuthorityIsRefused) {
+  const TlsIdentity caller =
+      IdentityOf(NewCertificate(*other_authority_, kNonLabelName), kNonLabelName, kLabelName, *authority_);
+  EXPECT_EQ(CallTraining(caller).code(), absl::StatusCode::kUnavailable);
+  const absl::Status cause = Wait(caller);
+  EXPECT_EQ(cause.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(cause.message()), HasSubstr("the peer refused our certificate"));
+  EXPECT_TRUE(RefusedByPeer(cause));
+  EXPECT_EQ(calls(), 0);
+}
+
+TEST_F(CredentialsTest, ExpiredCertificateIsRefused) {
+  const TlsIdentity caller =
+      IdentityOf(ExpiredCertificate(*authority_, kNonLabelName), kNonLabelName, kLabelName, *authority_);
+  EXPECT_EQ(CallTraining(caller).code(), absl::StatusCode::kUnavailable);
+  const absl::Status cause = Wait(caller);
+  EXPECT_EQ(cause.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(cause.message()), HasSubstr("the peer refused our certificate"));
+  EXPECT_EQ(calls(), 0);
+}
+
+TEST_F(CredentialsTest, CallerWithoutCertificateIsRefused) {
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = authority_->certificate_pem;
+  grpc::ChannelArguments arguments;
+  arguments.SetSslTargetNameOverride(kLabelName);
+  const auto channel = grpc::CreateCustomChannel(address(), grpc::SslCredentials(options), arguments);
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(5)));
+  v1::GetStatusResponse response;
+  const grpc::Status status = v1::Operations::NewStub(channel)->GetStatus(&context, {}, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(calls(), 0);
+}
+
+TEST_F(CredentialsTest, CallerWithoutTlsIsRefused) {
+  const auto channel = grpc::CreateChannel(address(), grpc::InsecureChannelCredentials());
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(5)));
+  v1::GetStatusResponse response;
+  EXPECT_FALSE(v1::Operations::NewStub(channel)->GetStatus(&context, {}, &response).ok());
+  EXPECT_EQ(calls(), 0);
+}
+
+TEST_F(CredentialsTest, ServerOfAnotherNameIsRefusedByTheCaller) {
+  EXPECT_EQ(CallTraining(NonLabelIdentity(), "someone-else.test").code(), absl::StatusCode::kUnavailable);
+  const absl::Status cause = Wait(NonLabelIdentity(), "someone-else.test");
+  EXPECT_EQ(cause.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(cause.message()), HasSubstr("expected name someone-else.test, found label.test"));
+  EXPECT_TRUE(RefusedByPeer(cause));
+  EXPECT_EQ(calls(), 0);
+}
+
+TEST_F(CredentialsTest, ServerOfAnotherAuthorityIsRefusedByTheCaller) {
+  const TlsIdentity caller =
+      IdentityOf(NewCertificate(*authority_, kNonLabelName), kNonLabelName, kLabelName, *other_authority_);
+  EXPECT_EQ(CallTraining(caller).code(), absl::StatusCode::kUnavailable);
+  const absl::Status cause = Wait(caller);
+  EXPECT_EQ(cause.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(cause.message()), HasSubstr("not signed by it"));
+  EXPECT_EQ(calls(), 0);
+}
+
+TEST_F(CredentialsTest, ServerWithExpiredCertificateIsRefusedByTheCaller) {
+  server_->Shutdown();
+  Serve(IdentityOf(ExpiredCertificate(*authority_, kLabelName), kLabelName, kNonLabelName, *authority_));
+  EXPECT_EQ(CallTraining(NonLabelIdentity()).code(), absl::StatusCode::kUnavailable);
+  const absl::Status cause = Wait(NonLabelIdentity());
+  EXPECT_EQ(cause.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(cause.message()), HasSubstr("certificate has expired"));
+  EXPECT_EQ(calls(), 0);
+}
+
+TEST_F(CredentialsTest, MessageWithinTheLimitPassesAndAboveItIsRefused) {
+  EXPECT_EQ(CallTraining(NonLabelIdentity(), kLabelName, kMaxMessageBytes - 100), absl::OkStatus());
+  EXPECT_EQ(CallTraining(NonLabelIdentity(), kLabelName, kMaxMessageBytes + 100).code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(calls(), 1);
+}
+
+TEST_F(CredentialsTest, ServerSpeaksTls13) {
+  const Handshake handshake = ConnectBare(port_, NonLabelIdentity(), TLS1_3_VERSION);
+  EXPECT_TRUE(handshake.completed);
+  EXPECT_EQ(handshake.version, "TLSv1.3");
+}
+
+TEST_F(CredentialsTest, ServerRefusesTls12) {
+  EXPECT_FALSE(ConnectBare(port_, NonLabelIdentity(), TLS1_2_VERSION).completed);
+}
+
+TEST_F(CredentialsTest, ChannelSpeaksTls13) {
+  BareServer server(LabelIdentity(), TLS1_3_VERSION);
+  port_ = server.port();
+  EXPECT_FALSE(CallTraining(NonLabelIdentity()).ok());  // It closes after the handshake.
+  const Handshake handshake = server.Result();
+  EXPECT_TRUE(handshake.completed);
+  EXPECT_EQ(handshake.version, "TLSv1.3");
+}
+
+TEST_F(CredentialsTest, ChannelRefusesTls12) {
+  BareServer server(LabelIdentity(), TLS1_2_VERSION);
+  port_ = server.port();
+  EXPECT_EQ(CallTraining(NonLabelIdentity()).code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(server.Result().completed);
+}
+
+TEST_F(CredentialsTest, WaitForPeerReturnsOnceThePeerServes) {
+  EXPECT_EQ(Wait(NonLabelIdentity()), absl::OkStatus());
+  EXPECT_EQ(Wait(LabelIdentity()), absl::OkStatus());  // Who may call what is decided call by call.
+  EXPECT_EQ(calls(), 0);
+}
+
+TEST_F(CredentialsTest, WaitForPeerWaitsForAPeerThatStartsLater) {
+  server_->Shutdown();
+  auto waiting = std::async(std::launch::async, [&, address = address()] {
+    return WaitForPeer(address, NonLabelIdentity(), kLabelName, absl::Now() + absl::Seconds(20));
+  });
+  EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(address(), ServerTlsCredentials(LabelIdentity()), &port_);
+  builder.RegisterService(&operations_);
+  server_ = builder.BuildAndStart();
+  ASSERT_NE(server_, nullptr);
+  EXPECT_EQ(waiting.get(), absl::OkStatus());
+}
+
+TEST_F(CredentialsTest, WaitForPeerFailsWhereNobodyListens) {
+  server_->Shutdown();
+  const absl::Status status = Wait(NonLabelIdentity(), kLabelName, absl::Milliseconds(30));
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Connection refused"));
+  EXPECT_FALSE(RefusedByPeer(status));
+}
+
+TEST_F(CredentialsTest, WaitForPeerFailsWhereTheListenerIsSilent) {
+  int port = 0;
+  const int listener = ListenOnFreePort(&port);
+  const absl::Status status = WaitForPeer(absl::StrCat("127.0.0.1:", port), NonLabelIdentity(), kLabelName,
+                                          absl::Now() + absl::Milliseconds(30));
+  close(listener);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(RefusedByPeer(status));
+}
+
+TEST_F(CredentialsTest, WaitForPeerRefusesTls12) {
+  BareServer server(LabelIdentity(), TLS1_2_VERSION);
+  port_ = server.port();
+  const absl::Status status = Wait(NonLabelIdentity());
+  EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("TLS"));
+  EXPECT_FALSE(server.Result().completed);
+}
+
+TEST_F(CredentialsTest, WaitForPeerRefusesAMalformedAddress) {
+  for (const std::string address : {"", "host", "host:", ":7443"}) {
+    EXPECT_EQ(WaitForPeer(address, NonLabelIdentity(), kLabelName, absl::Now()).code(),
+              absl::StatusCode::kInvalidArgument)
+        << address;
+  }
+}
+
+}  // namespace
+}  // namespace splitveil
