@@ -2,15 +2,14 @@
 #ifndef SPLITVEIL_COMMON_LEAKAGE_BOUNDS_H_
 #define SPLITVEIL_COMMON_LEAKAGE_BOUNDS_H_
 
-#include <cstdint>
-
 namespace splitveil {
 
-// Largest AUC of any scoring function when the symmetrised KL divergence is sum_kl (Theorem 1):
+// Largest AUC of any scoring function when the symmetrised KL divergence is sum_kl (Li et al., ICLR 2022, Theorem 1):
 // 1/2 + sqrt(sum_kl)/2 - sum_kl/8 below 4, else 1. NaN and negative input give 1 (fail closed).
 double AucBound(double sum_kl);
 
-// Smallest mean of both error rates any adversary can reach: max(0, 1/2 - sqrt(sum_kl)/4).
+// Smallest mean of both error rates any adversary can reach: max(0, 1/2 - sqrt(sum_kl)/4), from Pinsker's inequality
+// (appendix A.3, equation 4). NaN and negative input give 0 (fail closed).
 double DetectionErrorBound(double sum_kl);
 
 }  // namespace splitveil

@@ -1,0 +1,22 @@
+#include "common/leakage/bounds.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace splitveil {
+
+double AucBound(double sum_kl) {
+  if (!(sum_kl >= 0 && sum_kl < 4)) {
+    return 1;
+  }
+  return 0.5 + std::sqrt(sum_kl) / 2 - sum_kl / 8;
+}
+
+double DetectionErrorBound(double sum_kl) {
+  if (!(sum_kl >= 0)) {
+    return 0;
+  }
+  return std::max(0.0, 0.5 - std::sqrt(sum_kl) / 4);
+}
+
+}  // namespace splitveil

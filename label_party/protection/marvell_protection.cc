@@ -1,0 +1,142 @@
+#include "label_party/protection/marvell_protection.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+#include "label_party/protection/marvell_power.h"
+#include "label_party/protection/protection_report.h"
+
+namespace splitveil {
+namespace {
+
+absl::Status CheckPositive(const char* field, double value) {
+  // Written so that NaN fails.
+  if (value > 0 && std::isfinite(value)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("gradient_protection.marvell.", field, ": expected a positive finite number, found ", value));
+}
+
+// Whether noise of these variances would change any row of the batch, beyond the rounding of its float components.
+bool Reaches(const ClassMoments& batch, const MarvellSolution& noise) {
+  constexpr double kFloatResolutionSquared = 0x1p-46;
+  const double largest =
+      std::max(batch.negatives > 0 ? noise.lambda1_neg : 0, batch.positives > 0 ? noise.lambda1_pos : 0);
+  return largest > kFloatResolutionSquared * batch.max_squared_norm;
+}
+
+std::vector<float> UnitVector(const ClassMoments& moments) {
+  const double norm = std::sqrt(moments.dg_squared);
+  std::vector<float> direction(moments.mean_difference.size());
+  std::transform(moments.mean_difference.begin(), moments.mean_difference.end(), direction.begin(),
+                 [norm](double component) { return static_cast<float>(component / norm); });
+  return direction;
+}
+
+RowNoise ClassNoise(double lambda1, double lambda2) {
+  return {0, std::sqrt(std::max(0.0, lambda1 - lambda2)), std::sqrt(lambda2)};
+}
+
+}  // namespace
+
+absl::StatusOr<MarvellStrength> MarvellStrengthOf(const v1::GradientProtection::Marvell& config) {
+  using Kind = MarvellStrength::Kind;
+  switch (config.strength_case()) {
+    case v1::GradientProtection::Marvell::kS:
+      if (absl::Status status = CheckPositive("s", config.s()); !status.ok()) {
+        return status;
+      }
+      return MarvellStrength{Kind::kPower, config.s(), absl::StrCat("s=", config.s())};
+    case v1::GradientProtection::Marvell::kSumKl:
+      if (absl::Status status = CheckPositive("sum_kl", config.sum_kl()); !status.ok()) {
+        return status;
+      }
+      return MarvellStrength{Kind::kSumKl, config.sum_kl(), absl::StrCat("sum_kl=", config.sum_kl())};
+    case v1::GradientProtection::Marvell::kDetectionError: {
+      absl::StatusOr<double> sum_kl = SumKlForDetectionError(config.detection_error());
+      if (!sum_kl.ok()) {
+        return sum_kl.status();
+      }
+      return MarvellStrength{Kind::kSumKl, *sum_kl, absl::StrCat("detection_error=", config.detection_error())};
+    }
+    case v1::GradientProtection::Marvell::STRENGTH_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError(
+      "gradient_protection.marvell: expected one of s, sum_kl, detection_error, found none");
+}
+
+absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength, const ClassMoments& moments) {
+  MarvellProblem problem;
+  problem.d = static_cast<int64_t>(moments.mean_difference.size());
+  problem.u = moments.u;
+  problem.v = moments.v;
+  problem.g = moments.dg_squared;
+  problem.p = moments.p;
+  if (strength.kind == MarvellStrength::Kind::kPower) {
+    problem.power = strength.value * moments.dg_squared;
+    return SolveMarvell(problem);
+  }
+  absl::StatusOr<MarvellPower> least = LeastMarvellPower(problem, strength.value);
+  if (!least.ok()) {
+    return least.status();
+  }
+  return least->solution;
+}
+
+MarvellProtection::MarvellProtection(MarvellStrength strength, std::unique_ptr<SecureGaussian> gaussian)
+    : NoisyProtection(std::move(gaussian)), strength_(std::move(strength)) {}
+
+std::string MarvellProtection::name() const { return absl::StrCat("marvell(", strength_.name, ")"); }
+
+absl::StatusOr<ProtectionReport> MarvellProtection::AddNoise(const Batch& batch) {
+  if (!batch.moments.informative()) {
+    return AddFallbackNoise(batch);
+  }
+  absl::StatusOr<MarvellSolution> noise = SolveMarvellFor(strength_, batch.moments);
+  if (!noise.ok()) {
+    return noise.status();
+  }
+  if (!Reaches(batch.moments, *noise)) {
+    return AddFallbackNoise(batch);
+  }
+  return AddClassNoise(batch, "marvell", batch.moments, *noise);
+}
+
+absl::StatusOr<ProtectionReport> MarvellProtection::AddFallbackNoise(const Batch& batch) {
+  const std::string method = "marvell+fallback";
+  if (running().available()) {
+    const ClassMoments estimate = running().Estimate();
+    absl::StatusOr<MarvellSolution> noise = SolveMarvellFor(strength_, estimate);
+    if (!noise.ok()) {
+      return noise.status();
+    }
+    if (Reaches(batch.moments, *noise)) {
+      return AddClassNoise(batch, method, estimate, *noise);
+    }
+  }
+  const double s = strength_.kind == MarvellStrength::Kind::kPower ? strength_.value : 1 / strength_.value;
+  return AddIsotropicNoise(batch, method, s * running().FallbackScale(batch.moments));
+}
+
+absl::StatusOr<ProtectionReport> MarvellProtection::AddClassNoise(const Batch& batch, const std::string& method,
+                                                                  const ClassMoments& moments,
+                                                                  const MarvellSolution& noise) {
+  const std::vector<float> direction = UnitVector(moments);
+  const RowNoise class_noise[2] = {ClassNoise(noise.lambda1_neg, noise.lambda2_neg),
+                                   ClassNoise(noise.lambda1_pos, noise.lambda2_pos)};
+  const auto noise_of_row = [&](int64_t j) { return class_noise[batch.labels[j]]; };
+  if (absl::Status status = AddRowNoise(batch, direction, noise_of_row); !status.ok()) {
+    return status;
+  }
+  return ReportOf(method, moments, noise);
+}
+
+}  // namespace splitveil

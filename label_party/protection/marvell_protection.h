@@ -1,0 +1,61 @@
+// `marvell`: the Gaussian noise of least symmetrised KL divergence for its power (Li et al., ICLR 2022, section 4.2).
+#ifndef SPLITVEIL_LABEL_PARTY_PROTECTION_MARVELL_PROTECTION_H_
+#define SPLITVEIL_LABEL_PARTY_PROTECTION_MARVELL_PROTECTION_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "label_party/protection/class_moments.h"
+#include "label_party/protection/marvell_solver.h"
+#include "label_party/protection/noisy_protection.h"
+
+#include "splitveil/v1/protection.pb.h"
+
+namespace splitveil {
+
+// How much noise: a power, or the divergence that may remain.
+struct MarvellStrength {
+  enum class Kind { kPower, kSumKl };
+  Kind kind = Kind::kPower;
+  double value = 4;  // kPower: s of P = s ||dg||^2. kSumKl: the largest sum_kl.
+  std::string name;  // As configured: "s=4", "sum_kl=0.25", "detection_error=0.3".
+};
+
+// Errors: InvalidArgument for a strength that is missing or out of range.
+absl::StatusOr<MarvellStrength> MarvellStrengthOf(const v1::GradientProtection::Marvell& config);
+
+// The optimal noise of that strength for classes with these moments.
+absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength, const ClassMoments& moments);
+
+// Row j of class c becomes g_j + sqrt(lambda1_c - lambda2_c) z_j dg/||dg|| + sqrt(lambda2_c) eta_j, with the class
+// moments of the batch and the lambdas of SolveMarvell.
+//
+// Protects the label of every row from who sees the perturbed gradients of one step: no score has an AUC above
+// AucBound(sum_kl), as far as the gradients of a class are N(mean, variance I). Over steps the sum_kl of the releases
+// of one example add. Does not protect the direction dg, which the noise itself points along, nor the share of
+// positives.
+//
+// A batch that does not tell its classes apart (one class, or dg = 0) gets the noise that the run's average moments ask
+// for; where there are none yet, or where they would leave every row of the batch as it is, isotropic noise of total
+// power s times RunningMoments::FallbackScale, s = 1/sum_kl for a divergence target, which is the s that reaches it for
+// classes without spread. Both are reported as "marvell+fallback".
+class MarvellProtection final : public NoisyProtection {
+ public:
+  // strength.value > 0.
+  MarvellProtection(MarvellStrength strength, std::unique_ptr<SecureGaussian> gaussian);
+  std::string name() const override;
+
+ private:
+  absl::StatusOr<ProtectionReport> AddNoise(const Batch& batch) override;
+  absl::StatusOr<ProtectionReport> AddFallbackNoise(const Batch& batch);
+  absl::StatusOr<ProtectionReport> AddClassNoise(const Batch& batch, const std::string& method,
+                                                 const ClassMoments& moments, const MarvellSolution& noise);
+
+  const MarvellStrength strength_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_PROTECTION_MARVELL_PROTECTION_H_

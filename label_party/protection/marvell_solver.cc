@@ -1,0 +1,210 @@
+#include "label_party/protection/marvell_solver.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/leakage/gaussian_divergence.h"
+
+namespace splitveil {
+namespace {
+
+// The problem with its classes ranked by variance instead of named by label.
+struct RankedProblem {
+  double d;
+  double low, high;                // Variances, low <= high.
+  double low_weight, high_weight;  // Shares of the two classes; sum 1.
+  double g;
+  double power;
+};
+
+// Noise with `across` on every component of the low class and besides it, along dg, an excess for both classes.
+struct Candidate {
+  double across;       // lambda2 of the low class, x.
+  double low_excess;   // lambda1 - lambda2 of the low class.
+  double high_excess;  // lambda1 of the high class.
+  bool descending;     // Whether sum_kl still falls as x grows.
+};
+
+// The variances a and a' = r a along dg of the low and the high class share w a + w' a' = total. Their divergence,
+//   r + 1/r - 2 + (g / total) (w + w' r) (1 + 1/r),
+// is convex in r and least at sqrt((total + g w) / (total + g w')).
+double RatioAlong(const RankedProblem& q, double total) {
+  return std::sqrt((total + q.g * q.low_weight) / (total + q.g * q.high_weight));
+}
+
+// d sum_kl / d log b at fixed power, b = low + x, as the gain across dg against the cost along it (of which the factor
+// 2 is left out). `spread` is a' - a, passed in because it cancels.
+bool StillDescending(const RankedProblem& q, const Candidate& at, double gap, double total, double ratio) {
+  const double base = q.low + at.across;
+  const double a = base + at.low_excess;
+  const double b = q.high + at.high_excess;
+  const double spread = gap - at.low_excess + at.high_excess;
+  const double gain = (q.d - 1) * (gap / base) * ((q.high + base) / q.high);
+  const bool low_is_free = at.low_excess > 0 || q.high_weight == 0;
+  if (at.high_excess > 0 && low_is_free) {
+    const double price = q.low_weight * (base / total) * (q.g / total);
+    return gain > (q.d - 1) * price * (1 + q.high_weight * ratio + q.low_weight / ratio);
+  }
+  const double slope_low = spread / a * ((a + b) / b) + q.g / a;  // -d sum_kl / d log a
+  if (low_is_free || (at.high_excess == 0 && ratio * a <= b)) {
+    return gain > (q.d - 1) * (base / a) * slope_low;
+  }
+  // lambda1 = lambda2 in the low class: more noise across dg is more along it, too, paid for by the high class.
+  const double slope_high = q.g / b - spread / b * ((a + b) / a);  // -d sum_kl / d log a'
+  return gain > q.d * (q.low_weight / q.high_weight) * (base / b) * slope_high - slope_low;
+}
+
+// The best candidate with noise `across` dg; `gap` is high - low - across, passed in because it cancels.
+Candidate BestWith(const RankedProblem& q, double across, double gap) {
+  Candidate best{across, 0, 0, false};
+  const double base = q.low + across;
+  const double left = std::max(0.0, q.power - q.low_weight * q.d * across);
+  const double total = left + q.low_weight * base + q.high_weight * q.high;
+  const double ratio = RatioAlong(q, total);
+  const double a = total / (q.low_weight + q.high_weight * ratio);
+  // The rarer class takes what the closed form gives it, the other what is left: the reverse would divide the rounding
+  // by a small share. Where the closed form asks for negative noise, or more than is left, convexity puts it on the
+  // bound.
+  const double high_limit = left / q.high_weight;
+  const double low_limit = left / q.low_weight;
+  if (q.high_weight <= q.low_weight) {
+    best.high_excess = std::clamp(ratio * a - q.high, 0.0, high_limit);
+    best.low_excess = best.high_excess < high_limit ? (left - q.high_weight * best.high_excess) / q.low_weight : 0;
+  } else {
+    best.low_excess = std::clamp(a - base, 0.0, low_limit);
+    best.high_excess = best.low_excess < low_limit ? (left - q.low_weight * best.low_excess) / q.high_weight : 0;
+  }
+  best.descending = StillDescending(q, best, gap, total, ratio);
+  return best;
+}
+
+uint64_t BitsOf(double value) {
+  uint64_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+double FromBits(uint64_t bits) {
+  double value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// Where in [left, right], 0 <= left, the predicate turns from true to false, to 2^-41 of the value. Halves the ordered
+// bit patterns of the doubles, so that some fifty steps are enough whatever the exponents.
+template <typename Predicate>
+double LastWhere(double left, double right, Predicate predicate) {
+  uint64_t low = BitsOf(left);
+  uint64_t high = BitsOf(right);
+  while (high - low > (uint64_t{1} << 11)) {
+    const uint64_t middle = low + (high - low) / 2;
+    (predicate(FromBits(middle)) ? low : high) = middle;
+  }
+  return FromBits(low);
+}
+
+// The one-dimensional search over x in [0, high - low], by whichever of x and its gap to the end is the smaller, so
+// that both ends are resolved to relative precision.
+Candidate Optimum(const RankedProblem& q) {
+  const double range = q.high - q.low;
+  if (q.d == 1 || range == 0) {
+    return BestWith(q, 0, range);
+  }
+  const double price = q.low_weight * q.d;
+  const double most = q.power >= price * range ? range : std::min(range, q.power / price);
+  const Candidate end = BestWith(q, most, range - most);
+  if (end.descending) {
+    return end;
+  }
+  if (most > range / 2 && BestWith(q, range / 2, range / 2).descending) {
+    const auto descends_no_more = [&](double gap) { return !BestWith(q, range - gap, gap).descending; };
+    const double gap = LastWhere(range - most, range / 2, descends_no_more);
+    return BestWith(q, range - gap, gap);
+  }
+  const auto descends = [&](double across) { return BestWith(q, across, range - across).descending; };
+  const double across = LastWhere(0, std::min(most, range / 2), descends);
+  return BestWith(q, across, range - across);
+}
+
+// value * 2^exponent, rounded towards zero where it is subnormal: rounding must not spend power that is not there.
+double ScaledTowardsZero(double value, int exponent) {
+  const double scaled = std::ldexp(value, exponent);
+  return std::ldexp(scaled, -exponent) > value ? std::nextafter(scaled, 0.0) : scaled;
+}
+
+absl::Status CheckQuantity(const char* name, double value, double max) {
+  // Written so that NaN fails.
+  if (value >= 0 && value <= max) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("marvell: ", name, ": expected a finite number >= 0",
+                                                 max == 1 ? " and <= 1" : "", ", found ", value));
+}
+
+absl::Status CheckProblem(const MarvellProblem& problem) {
+  if (problem.d < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("marvell: d: expected at least 1, found ", problem.d));
+  }
+  absl::Status status = CheckQuantity("u", problem.u, std::numeric_limits<double>::max());
+  status.Update(CheckQuantity("v", problem.v, std::numeric_limits<double>::max()));
+  status.Update(CheckQuantity("g", problem.g, std::numeric_limits<double>::max()));
+  status.Update(CheckQuantity("p", problem.p, 1));
+  status.Update(CheckQuantity("P", problem.power, std::numeric_limits<double>::max()));
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<MarvellSolution> SolveMarvell(const MarvellProblem& problem) {
+  if (absl::Status status = CheckProblem(problem); !status.ok()) {
+    return status;
+  }
+  const double largest = std::max({problem.u, problem.v, problem.g, problem.power});
+  MarvellSolution solution;
+  if (largest == 0) {
+    return solution;
+  }
+  // The optimum scales with the problem, so the largest quantity may be put near 2^500: products cannot overflow, and
+  // what underflows is too small beside it to show in any double.
+  int exponent;
+  std::frexp(largest, &exponent);
+  const int scale = 500 - exponent;
+  const double u = std::ldexp(problem.u, scale);
+  const double v = std::ldexp(problem.v, scale);
+  const bool low_is_positive = v < u;
+  RankedProblem ranked;
+  ranked.d = static_cast<double>(problem.d);
+  ranked.low = low_is_positive ? v : u;
+  ranked.high = low_is_positive ? u : v;
+  ranked.low_weight = low_is_positive ? problem.p : 1 - problem.p;
+  ranked.high_weight = low_is_positive ? 1 - problem.p : problem.p;
+  ranked.g = std::ldexp(problem.g, scale);
+  ranked.power = ScaledTowardsZero(problem.power, scale);
+
+  if (ranked.power > 0) {
+    const Candidate optimum = Optimum(ranked);
+    const double along_low = ScaledTowardsZero(optimum.across + optimum.low_excess, -scale);
+    const double across_low = ScaledTowardsZero(optimum.across, -scale);
+    const double along_high = ScaledTowardsZero(optimum.high_excess, -scale);
+    (low_is_positive ? solution.lambda1_pos : solution.lambda1_neg) = along_low;
+    (low_is_positive ? solution.lambda2_pos : solution.lambda2_neg) = across_low;
+    (low_is_positive ? solution.lambda1_neg : solution.lambda1_pos) = along_high;
+  }
+  GaussianClasses classes;
+  classes.d = problem.d;
+  classes.dg_squared = ranked.g;
+  classes.along_neg = std::ldexp(solution.lambda1_neg, scale) + u;
+  classes.across_neg = std::ldexp(solution.lambda2_neg, scale) + u;
+  classes.along_pos = std::ldexp(solution.lambda1_pos, scale) + v;
+  classes.across_pos = std::ldexp(solution.lambda2_pos, scale) + v;
+  solution.sum_kl = SumKl(classes);
+  return solution;
+}
+
+}  // namespace splitveil

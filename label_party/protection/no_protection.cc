@@ -1,0 +1,24 @@
+#include "label_party/protection/no_protection.h"
+
+#include <algorithm>
+
+#include "label_party/protection/class_moments.h"
+#include "label_party/protection/protection_report.h"
+
+namespace splitveil {
+
+absl::StatusOr<ProtectionReport> NoProtection::Perturb(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
+                                                       const NoisePosition&, Matrix& out) {
+  absl::StatusOr<ClassMoments> moments = ComputeClassMoments(gradients, labels);
+  if (!moments.ok()) {
+    out = Matrix();
+    return moments.status();
+  }
+  if (out.rows() != gradients.rows() || out.cols() != gradients.cols()) {
+    out = Matrix(gradients.rows(), gradients.cols());
+  }
+  std::copy(gradients.data(), gradients.data() + gradients.size(), out.data());
+  return moments->informative() ? ReportOf("none", *moments, MarvellSolution{}) : EmptyReport("none");
+}
+
+}  // namespace splitveil
