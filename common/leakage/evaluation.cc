@@ -17,8 +17,9 @@ namespace {
 
 absl::Status CheckPredictions(absl::Span<const float> logits, absl::Span<const uint8_t> labels) {
   if (logits.empty() || logits.size() != labels.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("evaluation: expected as many labels as logits and at least one, found ",
-                                                   labels.size(), " and ", logits.size()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("evaluation: expected as many labels as logits and at least one, found ", labels.size(), " and ",
+                     logits.size()));
   }
   for (size_t i = 0; i < logits.size(); ++i) {
     if (!std::isfinite(logits[i])) {

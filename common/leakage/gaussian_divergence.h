@@ -19,9 +19,9 @@ struct GaussianClasses {
 
 // KL(P1 || P0) + KL(P0 || P1)
 //   = 1/2 [ (d-1) (b0-b1)^2 / (b0 b1) + (a0-a1)^2 / (a0 a1) + ||dg||^2 (1/a0 + 1/a1) ], a = along, b = across.
-// The objective of equation (15) less its constant 2d, written so that equal classes give exactly 0 and nothing cancels.
-// Limits: two variances of zero are equal and add nothing; zero against positive adds +inf, as does ||dg|| > 0 along a
-// variance of zero. NaN, negative variances and d < 1 give +inf (fail closed).
+// The objective of equation (15) less its constant 2d, written so that equal classes give exactly 0 and nothing
+// cancels. Limits: two variances of zero are equal and add nothing; zero against positive adds +inf, as does ||dg|| > 0
+// along a variance of zero. NaN, negative variances and d < 1 give +inf (fail closed).
 double SumKl(const GaussianClasses& classes);
 
 }  // namespace splitveil

@@ -3,24 +3,29 @@
 #define SPLITVEIL_COMMON_LEAKAGE_INNER_PRODUCT_H_
 
 #include <cstddef>
+#include <cstring>
 
 #include "absl/types/span.h"
 
 namespace splitveil {
 
-// <a, b>; both of the same length. Finite for finite floats. Eight partial sums, so that the compiler may use vectors.
+// <a, b>; both of the same length. Finite for finite floats. Eight partial sums in a vector, which GCC and Clang map to
+// whatever the processor has.
 inline double InnerProduct(absl::Span<const float> a, absl::Span<const float> b) {
   constexpr size_t kLanes = 8;
-  double partial[kLanes] = {};
-  const size_t size = a.size();
-  const size_t whole = size - size % kLanes;
-  for (size_t i = 0; i < whole; i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      partial[lane] += static_cast<double>(a[i + lane]) * static_cast<double>(b[i + lane]);
-    }
+  using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
+  using Doubles = double __attribute__((vector_size(kLanes * sizeof(double))));
+  Doubles partial = {};
+  size_t i = 0;
+  for (; i + kLanes <= a.size(); i += kLanes) {
+    Floats left;
+    Floats right;
+    std::memcpy(&left, a.data() + i, sizeof left);
+    std::memcpy(&right, b.data() + i, sizeof right);
+    partial += __builtin_convertvector(left, Doubles) * __builtin_convertvector(right, Doubles);
   }
-  for (size_t i = whole; i < size; ++i) {
-    partial[i - whole] += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  for (size_t lane = 0; i < a.size(); ++i, ++lane) {
+    partial[lane] += static_cast<double>(a[i]) * static_cast<double>(b[i]);
   }
   return ((partial[0] + partial[1]) + (partial[2] + partial[3])) +
          ((partial[4] + partial[5]) + (partial[6] + partial[7]));

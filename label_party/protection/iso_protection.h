@@ -11,8 +11,8 @@ namespace splitveil {
 
 // Adds N(0, (t/d) ||g_max||^2 I) to every row, g_max the longest gradient of the batch. Protects labels from who sees
 // the perturbed gradients of one step; over steps divergences add. Does not use the direction in which the classes
-// differ, so it takes more noise than Marvell for the same protection. A batch of zeros is perturbed on the scale of the
-// run's average ||g_max||^2, or 1 before there is one ("iso+fallback").
+// differ, so it takes more noise than Marvell for the same protection. A batch of zeros is perturbed on the scale of
+// the run's average ||g_max||^2, or 1 before there is one ("iso+fallback").
 class IsoProtection final : public NoisyProtection {
  public:
   // t > 0: noise power of a row relative to ||g_max||^2.

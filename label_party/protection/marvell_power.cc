@@ -19,8 +19,8 @@ double SufficientPower(const MarvellProblem& q, double target_sum_kl) {
   const double high = std::max(q.u, q.v);
   const double low_weight = q.v < q.u ? q.p : 1 - q.p;
   const double along = std::max(high, q.g / target_sum_kl);
-  const double power = low_weight * ((along - low) + static_cast<double>(q.d - 1) * (high - low)) +
-                       (1 - low_weight) * (along - high);
+  const double power =
+      low_weight * ((along - low) + static_cast<double>(q.d - 1) * (high - low)) + (1 - low_weight) * (along - high);
   return power > 0 ? power : std::numeric_limits<double>::min();
 }
 

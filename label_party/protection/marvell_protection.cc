@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
 #include "label_party/protection/marvell_power.h"
@@ -13,6 +14,15 @@
 
 namespace splitveil {
 namespace {
+
+absl::Status CheckPositive(const char* field, double value) {
+  // Written so that NaN fails.
+  if (value > 0 && std::isfinite(value)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("gradient_protection.marvell.", field, ": expected a positive finite number, found ", value));
+}
 
 // Whether noise of these variances would change any row of the batch, beyond the rounding of its float components.
 bool Reaches(const ClassMoments& batch, const MarvellSolution& noise) {
@@ -36,34 +46,61 @@ RowNoise ClassNoise(double lambda1, double lambda2) {
 
 }  // namespace
 
-MarvellProtection::MarvellProtection(MarvellStrength strength, std::unique_ptr<SecureGaussian> gaussian)
-    : NoisyProtection(std::move(gaussian)), strength_(std::move(strength)) {}
+absl::StatusOr<MarvellStrength> MarvellStrengthOf(const v1::GradientProtection::Marvell& config) {
+  using Kind = MarvellStrength::Kind;
+  switch (config.strength_case()) {
+    case v1::GradientProtection::Marvell::kS:
+      if (absl::Status status = CheckPositive("s", config.s()); !status.ok()) {
+        return status;
+      }
+      return MarvellStrength{Kind::kPower, config.s(), absl::StrCat("s=", config.s())};
+    case v1::GradientProtection::Marvell::kSumKl:
+      if (absl::Status status = CheckPositive("sum_kl", config.sum_kl()); !status.ok()) {
+        return status;
+      }
+      return MarvellStrength{Kind::kSumKl, config.sum_kl(), absl::StrCat("sum_kl=", config.sum_kl())};
+    case v1::GradientProtection::Marvell::kDetectionError: {
+      absl::StatusOr<double> sum_kl = SumKlForDetectionError(config.detection_error());
+      if (!sum_kl.ok()) {
+        return sum_kl.status();
+      }
+      return MarvellStrength{Kind::kSumKl, *sum_kl, absl::StrCat("detection_error=", config.detection_error())};
+    }
+    case v1::GradientProtection::Marvell::STRENGTH_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError(
+      "gradient_protection.marvell: expected one of s, sum_kl, detection_error, found none");
+}
 
-std::string MarvellProtection::name() const { return absl::StrCat("marvell(", strength_.name, ")"); }
-
-absl::StatusOr<MarvellSolution> MarvellProtection::Solve(const ClassMoments& moments) const {
+absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength, const ClassMoments& moments) {
   MarvellProblem problem;
   problem.d = static_cast<int64_t>(moments.mean_difference.size());
   problem.u = moments.u;
   problem.v = moments.v;
   problem.g = moments.dg_squared;
   problem.p = moments.p;
-  if (strength_.kind == MarvellStrength::Kind::kPower) {
-    problem.power = strength_.value * moments.dg_squared;
+  if (strength.kind == MarvellStrength::Kind::kPower) {
+    problem.power = strength.value * moments.dg_squared;
     return SolveMarvell(problem);
   }
-  absl::StatusOr<MarvellPower> least = LeastMarvellPower(problem, strength_.value);
+  absl::StatusOr<MarvellPower> least = LeastMarvellPower(problem, strength.value);
   if (!least.ok()) {
     return least.status();
   }
   return least->solution;
 }
 
+MarvellProtection::MarvellProtection(MarvellStrength strength, std::unique_ptr<SecureGaussian> gaussian)
+    : NoisyProtection(std::move(gaussian)), strength_(std::move(strength)) {}
+
+std::string MarvellProtection::name() const { return absl::StrCat("marvell(", strength_.name, ")"); }
+
 absl::StatusOr<ProtectionReport> MarvellProtection::AddNoise(const Batch& batch) {
   if (!batch.moments.informative()) {
     return AddFallbackNoise(batch);
   }
-  absl::StatusOr<MarvellSolution> noise = Solve(batch.moments);
+  absl::StatusOr<MarvellSolution> noise = SolveMarvellFor(strength_, batch.moments);
   if (!noise.ok()) {
     return noise.status();
   }
@@ -77,7 +114,7 @@ absl::StatusOr<ProtectionReport> MarvellProtection::AddFallbackNoise(const Batch
   const std::string method = "marvell+fallback";
   if (running().available()) {
     const ClassMoments estimate = running().Estimate();
-    absl::StatusOr<MarvellSolution> noise = Solve(estimate);
+    absl::StatusOr<MarvellSolution> noise = SolveMarvellFor(strength_, estimate);
     if (!noise.ok()) {
       return noise.status();
     }

@@ -7,8 +7,11 @@
 
 #include "absl/status/statusor.h"
 
+#include "label_party/protection/class_moments.h"
 #include "label_party/protection/marvell_solver.h"
 #include "label_party/protection/noisy_protection.h"
+
+#include "splitveil/v1/protection.pb.h"
 
 namespace splitveil {
 
@@ -20,12 +23,19 @@ struct MarvellStrength {
   std::string name;  // As configured: "s=4", "sum_kl=0.25", "detection_error=0.3".
 };
 
+// Errors: InvalidArgument for a strength that is missing or out of range.
+absl::StatusOr<MarvellStrength> MarvellStrengthOf(const v1::GradientProtection::Marvell& config);
+
+// The optimal noise of that strength for classes with these moments.
+absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength, const ClassMoments& moments);
+
 // Row j of class c becomes g_j + sqrt(lambda1_c - lambda2_c) z_j dg/||dg|| + sqrt(lambda2_c) eta_j, with the class
 // moments of the batch and the lambdas of SolveMarvell.
 //
 // Protects the label of every row from who sees the perturbed gradients of one step: no score has an AUC above
-// AucBound(sum_kl), as far as the gradients of a class are N(mean, variance I). Over steps the sum_kl of the releases of
-// one example add. Does not protect the direction dg, which the noise itself points along, nor the share of positives.
+// AucBound(sum_kl), as far as the gradients of a class are N(mean, variance I). Over steps the sum_kl of the releases
+// of one example add. Does not protect the direction dg, which the noise itself points along, nor the share of
+// positives.
 //
 // A batch that does not tell its classes apart (one class, or dg = 0) gets the noise that the run's average moments ask
 // for; where there are none yet, or where they would leave every row of the batch as it is, isotropic noise of total
@@ -40,9 +50,6 @@ class MarvellProtection final : public NoisyProtection {
  private:
   absl::StatusOr<ProtectionReport> AddNoise(const Batch& batch) override;
   absl::StatusOr<ProtectionReport> AddFallbackNoise(const Batch& batch);
-
-  // The noise for classes with these moments.
-  absl::StatusOr<MarvellSolution> Solve(const ClassMoments& moments) const;
   absl::StatusOr<ProtectionReport> AddClassNoise(const Batch& batch, const std::string& method,
                                                  const ClassMoments& moments, const MarvellSolution& noise);
 

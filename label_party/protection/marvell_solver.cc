@@ -38,8 +38,8 @@ double RatioAlong(const RankedProblem& q, double total) {
   return std::sqrt((total + q.g * q.low_weight) / (total + q.g * q.high_weight));
 }
 
-// d sum_kl / d log b at fixed power, b = low + x, as the gain across dg against the cost along it (of which the factor 2
-// is left out). `spread` is a' - a, passed in because it cancels.
+// d sum_kl / d log b at fixed power, b = low + x, as the gain across dg against the cost along it (of which the factor
+// 2 is left out). `spread` is a' - a, passed in because it cancels.
 bool StillDescending(const RankedProblem& q, const Candidate& at, double gap, double total, double ratio) {
   const double base = q.low + at.across;
   const double a = base + at.low_excess;
@@ -69,7 +69,8 @@ Candidate BestWith(const RankedProblem& q, double across, double gap) {
   const double ratio = RatioAlong(q, total);
   const double a = total / (q.low_weight + q.high_weight * ratio);
   // The rarer class takes what the closed form gives it, the other what is left: the reverse would divide the rounding
-  // by a small share. Where the closed form asks for negative noise, or more than is left, convexity puts it on the bound.
+  // by a small share. Where the closed form asks for negative noise, or more than is left, convexity puts it on the
+  // bound.
   const double high_limit = left / q.high_weight;
   const double low_limit = left / q.low_weight;
   if (q.high_weight <= q.low_weight) {
@@ -108,8 +109,8 @@ double LastWhere(double left, double right, Predicate predicate) {
   return FromBits(low);
 }
 
-// The one-dimensional search over x in [0, high - low], by whichever of x and its gap to the end is the smaller, so that
-// both ends are resolved to relative precision.
+// The one-dimensional search over x in [0, high - low], by whichever of x and its gap to the end is the smaller, so
+// that both ends are resolved to relative precision.
 Candidate Optimum(const RankedProblem& q) {
   const double range = q.high - q.low;
   if (q.d == 1 || range == 0) {

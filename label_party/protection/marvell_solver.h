@@ -26,14 +26,15 @@ struct MarvellSolution {
   double sum_kl = 0;  // Of the perturbed classes, as SumKl(GaussianClasses) gives it; may be +inf.
 };
 
-// The global optimum, for any finite input: sum_kl is the least possible and all power is spent, both to within rounding
-// (1e-15 of the power). No noise is negative. A class of share zero costs nothing, and its noise is still finite. About
-// 2 microseconds, no allocation. Errors: InvalidArgument for input out of the ranges above. Thread-safe.
+// The global optimum, for any finite input: sum_kl is the least possible and all power is spent, both to within
+// rounding (1e-15 of the power). No noise is negative. A class of share zero costs nothing, and its noise is still
+// finite. About 2 microseconds, no allocation. Errors: InvalidArgument for input out of the ranges above. Thread-safe.
 //
 // Why it is global: in the logarithms of a_neg, a_pos (lambda1 + variance) and b_neg, b_pos (lambda2 + variance) the
 // problem is a geometric programme, hence convex. Noise across dg only ever lifts the class of smaller variance
 // (appendix A.4), which leaves one such variable, x; minimised over the other two, a convex programme is convex in what
-// is left, so there is one minimum over x. For given x the pair along dg has a closed form: see RatioAlong in the source.
+// is left, so there is one minimum over x. For given x the pair along dg has a closed form: see RatioAlong in the
+// source.
 absl::StatusOr<MarvellSolution> SolveMarvell(const MarvellProblem& problem);
 
 }  // namespace splitveil

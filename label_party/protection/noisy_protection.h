@@ -44,8 +44,7 @@ class NoisyProtection : public GradientProtection {
 
   // N(0, (total_power / d) I) on every row. The report's divergence is that of the batch's own classes, else of the
   // running estimates, else NaN.
-  absl::StatusOr<ProtectionReport> AddIsotropicNoise(const Batch& batch, const std::string& method,
-                                                     double total_power);
+  absl::StatusOr<ProtectionReport> AddIsotropicNoise(const Batch& batch, const std::string& method, double total_power);
 
   absl::Status AddRowNoise(const Batch& batch, absl::Span<const float> direction,
                            absl::FunctionRef<RowNoise(int64_t)> noise_of_row);

@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "label_party/protection/vector_variants.h"
+
 namespace splitveil {
 namespace {
 
@@ -68,7 +70,7 @@ uint32_t BitsOf(float value) {
 uint32_t NotFiniteBit(float value) { return (BitsOf(value) & 0x7f800000u) + 0x00800000u; }
 
 // out = scale g; returns whether any component is not finite, as the three below.
-bool WriteScaled(const float* g, double scale, size_t d, float* out) {
+SPLITVEIL_VECTOR_VARIANTS bool WriteScaled(const float* g, double scale, size_t d, float* out) {
   uint32_t not_finite = 0;
   for (size_t k = 0; k < d; ++k) {
     out[k] = static_cast<float>(scale * static_cast<double>(g[k]));
@@ -78,7 +80,7 @@ bool WriteScaled(const float* g, double scale, size_t d, float* out) {
 }
 
 // out = g + along direction
-bool WriteAlong(const float* g, const float* direction, float along, size_t d, float* out) {
+SPLITVEIL_VECTOR_VARIANTS bool WriteAlong(const float* g, const float* direction, float along, size_t d, float* out) {
   uint32_t not_finite = 0;
   for (size_t k = 0; k < d; ++k) {
     out[k] = g[k] + along * direction[k];
@@ -88,7 +90,7 @@ bool WriteAlong(const float* g, const float* direction, float along, size_t d, f
 }
 
 // out = g + across out
-bool WriteAcross(const float* g, float across, size_t d, float* out) {
+SPLITVEIL_VECTOR_VARIANTS bool WriteAcross(const float* g, float across, size_t d, float* out) {
   uint32_t not_finite = 0;
   for (size_t k = 0; k < d; ++k) {
     out[k] = g[k] + across * out[k];
@@ -98,7 +100,8 @@ bool WriteAcross(const float* g, float across, size_t d, float* out) {
 }
 
 // out = g + along direction + across out
-bool WriteBoth(const float* g, const float* direction, float along, float across, size_t d, float* out) {
+SPLITVEIL_VECTOR_VARIANTS bool WriteBoth(const float* g, const float* direction, float along, float across, size_t d,
+                                         float* out) {
   uint32_t not_finite = 0;
   for (size_t k = 0; k < d; ++k) {
     out[k] = g[k] + (along * direction[k] + across * out[k]);

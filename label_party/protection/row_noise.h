@@ -23,8 +23,8 @@ struct RowNoise {
 };
 
 // Writes all rows of `gradients` [batch, d] into `out`, which is made [batch, d] if it is not. direction: [d], used by
-// rows with `along` only. eta_j is components [j D, j D + d) of stream 0 of `position`, D = d rounded up to even; z_j is
-// component 2 j of stream 1; position.stream is not read. A row's bytes so depend on its position and noise alone.
+// rows with `along` only. eta_j is components [j D, j D + d) of stream 0 of `position`, D = d rounded up to even; z_j
+// is component 2 j of stream 1; position.stream is not read. A row's bytes so depend on its position and noise alone.
 // Memory beyond `out`: a few KiB. Errors: Internal, and `out` emptied, where a component of the result is not finite.
 absl::Status WritePerturbedRows(ConstMatrixView gradients, absl::Span<const float> direction,
                                 absl::FunctionRef<RowNoise(int64_t)> noise_of_row, const NoisePosition& position,

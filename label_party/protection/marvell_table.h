@@ -1,0 +1,21 @@
+// The solver on a table, for `splitveil marvell`.
+#ifndef SPLITVEIL_LABEL_PARTY_PROTECTION_MARVELL_TABLE_H_
+#define SPLITVEIL_LABEL_PARTY_PROTECTION_MARVELL_TABLE_H_
+
+#include <istream>
+#include <ostream>
+
+#include "absl/status/status.h"
+
+namespace splitveil {
+
+// Reads CSV with the header `d,u,v,g,p,P`, solves each row (SolveMarvell) and writes CSV with the header
+// `lambda1_neg,lambda2_neg,lambda1_pos,lambda2_pos,sum_kl,auc_bound`, one line a row in the same order, with 17
+// significant digits, so that every double reads back as it was. Lines end in LF or CRLF; the last may lack its end.
+// Nothing is written unless all rows are sound. Errors: InvalidArgument "line 3, column 7 (u): expected ..., found
+// ...", lines and characters counted from 1; DataLoss where `in` fails or `out` does not take the result.
+absl::Status SolveMarvellTable(std::istream& in, std::ostream& out);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_PROTECTION_MARVELL_TABLE_H_

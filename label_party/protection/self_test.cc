@@ -1,0 +1,274 @@
+#include "label_party/protection/self_test.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/crypto/secure_random.h"
+#include "label_party/protection/class_moments.h"
+#include "label_party/protection/marvell_protection.h"
+
+namespace splitveil {
+namespace {
+
+constexpr int64_t kRows = 64;
+constexpr int64_t kCols = 16;
+constexpr uint32_t kDraws = 300;
+constexpr double kDeviations = 6;
+// Perturbed gradients are floats of order 1: where no noise is promised, this much is rounding.
+constexpr double kRounding = 1e-5;
+
+struct SyntheticBatch {
+  Matrix gradients{kRows, kCols};
+  std::vector<uint8_t> labels = std::vector<uint8_t>(kRows);
+};
+
+// Every fourth row is positive; class means apart, spreads and norms unequal, no two rows alike.
+SyntheticBatch MakeBatch() {
+  SyntheticBatch batch;
+  for (int64_t j = 0; j < kRows; ++j) {
+    batch.labels[j] = j % 4 == 1 ? 1 : 0;
+    const double mean = batch.labels[j] == 1 ? 0.4 : -0.1;
+    const double spread = batch.labels[j] == 1 ? 0.2 : 0.1;
+    for (int64_t k = 0; k < kCols; ++k) {
+      const double wave = std::sin(12.9898 * static_cast<double>(j * kCols + k + 1));
+      batch.gradients.row(j)[k] = static_cast<float>(mean * (1 + 0.05 * static_cast<double>(k)) + spread * wave);
+    }
+  }
+  return batch;
+}
+
+// The noise a row should get: variance `along` on the line of the unit vector `line`, `across` on each direction
+// orthogonal to it.
+struct Promise {
+  std::vector<double> line;
+  double along = 0;
+  double across = 0;
+};
+
+std::vector<double> Normalized(std::vector<double> vector) {
+  double squared = 0;
+  for (double component : vector) {
+    squared += component * component;
+  }
+  for (double& component : vector) {
+    component /= std::sqrt(squared);
+  }
+  return vector;
+}
+
+double SquaredNormOf(absl::Span<const float> row) {
+  double squared = 0;
+  for (float component : row) {
+    squared += static_cast<double>(component) * component;
+  }
+  return squared;
+}
+
+absl::StatusOr<std::vector<Promise>> PromisesOf(const v1::GradientProtection& config, const SyntheticBatch& batch) {
+  absl::StatusOr<ClassMoments> moments = ComputeClassMoments(batch.gradients, batch.labels);
+  if (!moments.ok()) {
+    return moments.status();
+  }
+  std::vector<Promise> promises(kRows);
+  MarvellSolution marvell;
+  if (config.has_marvell()) {
+    absl::StatusOr<MarvellStrength> strength = MarvellStrengthOf(config.marvell());
+    if (!strength.ok()) {
+      return strength.status();
+    }
+    absl::StatusOr<MarvellSolution> solved = SolveMarvellFor(*strength, *moments);
+    if (!solved.ok()) {
+      return solved.status();
+    }
+    marvell = *solved;
+  }
+  for (int64_t j = 0; j < kRows; ++j) {
+    Promise& promise = promises[j];
+    promise.line = Normalized(moments->mean_difference);
+    if (config.has_marvell()) {
+      promise.along = batch.labels[j] == 1 ? marvell.lambda1_pos : marvell.lambda1_neg;
+      promise.across = batch.labels[j] == 1 ? marvell.lambda2_pos : marvell.lambda2_neg;
+    } else if (config.has_iso()) {
+      promise.along = promise.across = config.iso().t() * moments->max_squared_norm / static_cast<double>(kCols);
+    } else if (config.has_max_norm()) {
+      const absl::Span<const float> row = std::as_const(batch.gradients).row(j);
+      promise.line = Normalized({row.begin(), row.end()});
+      promise.along = moments->max_squared_norm - SquaredNormOf(row);
+    }
+  }
+  return promises;
+}
+
+// Sums of one class's noise over rows and draws, each term standardised by its promise.
+struct ClassEvidence {
+  double line_terms = 0;                                      // Number of standardised numbers x below.
+  double line_squares = 0;                                    // Sum of x^2.
+  double across_terms = 0;                                    // Degrees of freedom across the line.
+  double across_squares = 0;                                  // Sum of their squares.
+  std::vector<double> sum = std::vector<double>(kCols);       // Of the noise, by component.
+  std::vector<double> variance = std::vector<double>(kCols);  // Promised for that sum.
+};
+
+absl::Status Broken(const std::string& property) {
+  return absl::FailedPreconditionError(absl::StrCat("protection self-test: ", property));
+}
+
+class Evidence {
+ public:
+  explicit Evidence(const SyntheticBatch& batch, const std::vector<Promise>& promises)
+      : batch_(batch), promises_(promises), previous_draw_(kRows) {}
+
+  // Takes up one perturbed batch. Errors: FailedPrecondition for noise where none is promised.
+  absl::Status Add(const Matrix& out) {
+    double previous_row = 0;
+    for (int64_t j = 0; j < kRows; ++j) {
+      const Promise& promise = promises_[j];
+      ClassEvidence& own = classes_[batch_.labels[j]];
+      double on_line = 0;
+      double squared = 0;
+      for (int64_t k = 0; k < kCols; ++k) {
+        const double noise = static_cast<double>(out.row(j)[k]) - batch_.gradients.row(j)[k];
+        on_line += noise * promise.line[k];
+        squared += noise * noise;
+        own.sum[k] += noise;
+        own.variance[k] += promise.across + (promise.along - promise.across) * promise.line[k] * promise.line[k];
+      }
+      const double off_line = std::max(0.0, squared - on_line * on_line);
+      if (promise.across > 0) {
+        own.across_terms += kCols - 1;
+        own.across_squares += off_line / promise.across;
+      } else if (std::sqrt(off_line) > kRounding * (1 + std::sqrt(squared))) {
+        return Broken("noise off the line it is promised to lie on");
+      }
+      if (promise.along == 0) {
+        if (std::abs(on_line) > kRounding) {
+          return Broken("noise on a row that should have none");
+        }
+        continue;
+      }
+      const double x = on_line / std::sqrt(promise.along);
+      own.line_terms += 1;
+      own.line_squares += x * x;
+      neighbours_ += previous_row * x;
+      repeats_ += previous_draw_[j] * x;
+      products_ += 1;
+      previous_row = x;
+      previous_draw_[j] = x;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Judge() const {
+    for (const ClassEvidence& own : classes_) {
+      if (!VarianceHolds(own.line_squares, own.line_terms)) {
+        return Broken("the variance along the line is not the promised one");
+      }
+      if (!VarianceHolds(own.across_squares, own.across_terms)) {
+        return Broken("the variance across the line is not the promised one");
+      }
+      for (int64_t k = 0; k < kCols; ++k) {
+        if (std::abs(own.sum[k]) > kDeviations * std::sqrt(own.variance[k]) + kRounding * kRows * kDraws) {
+          return Broken("the noise is biased");
+        }
+      }
+    }
+    const double limit = kDeviations * std::sqrt(products_);
+    if (std::abs(neighbours_) > limit) {
+      return Broken("the noise of neighbouring rows is not independent");
+    }
+    if (std::abs(repeats_) > limit) {
+      return Broken("the noise of different positions is not independent");
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // The sum of n squares of standard normals has mean n and variance 2 n.
+  static bool VarianceHolds(double squares, double terms) {
+    return std::abs(squares - terms) <= kDeviations * std::sqrt(2 * terms);
+  }
+
+  const SyntheticBatch& batch_;
+  const std::vector<Promise>& promises_;
+  ClassEvidence classes_[2];
+  std::vector<double> previous_draw_;
+  double neighbours_ = 0;
+  double repeats_ = 0;
+  double products_ = 0;
+};
+
+bool SameBytes(const Matrix& a, ConstMatrixView b) {
+  return a.rows() == b.rows() && a.cols() == b.cols() && std::equal(b.data(), b.data() + b.size(), a.data());
+}
+
+absl::Status ProveNone(const SyntheticBatch& batch, GradientProtection& candidate) {
+  Matrix out;
+  absl::StatusOr<ProtectionReport> report = candidate.Perturb(batch.gradients, batch.labels, NoisePosition{}, out);
+  if (!report.ok()) {
+    return report.status();
+  }
+  if (report->method != "none" || !SameBytes(out, batch.gradients)) {
+    return Broken("`none` is configured, but the gradients are changed");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ProveProtection(const v1::GradientProtection& config, GradientProtection& candidate) {
+  const SyntheticBatch batch = MakeBatch();
+  if (config.has_none()) {
+    return ProveNone(batch, candidate);
+  }
+  absl::StatusOr<std::vector<Promise>> promises = PromisesOf(config, batch);
+  if (!promises.ok()) {
+    return promises.status();
+  }
+  Evidence evidence(batch, *promises);
+  Matrix out;
+  for (uint32_t draw = 0; draw < kDraws; ++draw) {
+    const NoisePosition position{draw / 16, draw % 16, 0};
+    absl::StatusOr<ProtectionReport> report = candidate.Perturb(batch.gradients, batch.labels, position, out);
+    if (!report.ok()) {
+      return report.status();
+    }
+    if (report->method == "none" || SameBytes(out, batch.gradients)) {
+      return Broken("the gradients leave as they are");
+    }
+    if (out.rows() != kRows || out.cols() != kCols) {
+      return Broken("the shape of the gradients is changed");
+    }
+    if (absl::Status status = evidence.Add(out); !status.ok()) {
+      return status;
+    }
+    Matrix again;
+    if (draw == 0 &&
+        (!candidate.Perturb(batch.gradients, batch.labels, position, again).ok() || !SameBytes(again, out))) {
+      return Broken("the same position does not give the same noise");
+    }
+  }
+  return evidence.Judge();
+}
+
+absl::Status SelfTestProtection(const v1::GradientProtection& config) {
+  absl::StatusOr<std::unique_ptr<SecureGaussian>> gaussian = SecureGaussian::Create(SecretKey::Generate());
+  if (!gaussian.ok()) {
+    return gaussian.status();
+  }
+  absl::StatusOr<std::unique_ptr<GradientProtection>> protection =
+      GradientProtection::Create(config, *std::move(gaussian));
+  if (!protection.ok()) {
+    return protection.status();
+  }
+  return ProveProtection(config, **protection);
+}
+
+}  // namespace splitveil

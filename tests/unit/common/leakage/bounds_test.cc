@@ -1,0 +1,51 @@
+#include "common/leakage/bounds.h"
+
+#include <gtest/gtest.h>
+#include <limits>
+
+namespace splitveil {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+TEST(AucBoundTest, IsOneHalfWithoutDivergence) { EXPECT_EQ(AucBound(0), 0.5); }
+
+TEST(AucBoundTest, IsThatOfTheoremOne) {
+  EXPECT_DOUBLE_EQ(AucBound(0.25), 0.5 + 0.25 - 0.03125);
+  EXPECT_DOUBLE_EQ(AucBound(1), 0.875);
+}
+
+TEST(AucBoundTest, ReachesOneAtFourWithoutAStep) { EXPECT_NEAR(AucBound(4 - 1e-9), 1, 1e-9); }
+
+TEST(AucBoundTest, IsOneFromFourOn) {
+  EXPECT_EQ(AucBound(4), 1);
+  EXPECT_EQ(AucBound(1e300), 1);
+  EXPECT_EQ(AucBound(kInfinity), 1);
+}
+
+TEST(AucBoundTest, FailsClosedForNegativeAndForNotANumber) {
+  EXPECT_EQ(AucBound(-1e-300), 1);
+  EXPECT_EQ(AucBound(kNan), 1);
+}
+
+TEST(DetectionErrorBoundTest, IsOneHalfWithoutDivergence) { EXPECT_EQ(DetectionErrorBound(0), 0.5); }
+
+TEST(DetectionErrorBoundTest, InvertsTheTargetOfTheDetectionErrorForm) {
+  for (double bound : {0.0, 0.1, 0.25, 0.4, 0.499}) {
+    EXPECT_NEAR(DetectionErrorBound((2 - 4 * bound) * (2 - 4 * bound)), bound, 1e-15);
+  }
+}
+
+TEST(DetectionErrorBoundTest, IsNeverNegative) {
+  EXPECT_EQ(DetectionErrorBound(5), 0);
+  EXPECT_EQ(DetectionErrorBound(kInfinity), 0);
+}
+
+TEST(DetectionErrorBoundTest, FailsClosedForNegativeAndForNotANumber) {
+  EXPECT_EQ(DetectionErrorBound(-1), 0);
+  EXPECT_EQ(DetectionErrorBound(kNan), 0);
+}
+
+}  // namespace
+}  // namespace splitveil

@@ -1,0 +1,86 @@
+#include "common/leakage/scores.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <limits>
+#include <vector>
+
+#include "common/leakage/inner_product.h"
+
+namespace splitveil {
+namespace {
+
+Matrix FromRows(const std::vector<std::vector<float>>& rows) {
+  Matrix matrix(rows.size(), rows.front().size());
+  for (int64_t i = 0; i < matrix.rows(); ++i) {
+    std::copy(rows[i].begin(), rows[i].end(), matrix.row(i).begin());
+  }
+  return matrix;
+}
+
+TEST(NormScoresTest, AreTheEuclideanNormsOfTheRows) {
+  const std::vector<float> scores = NormScores(FromRows({{3, 4}, {0, 0}, {-5, 12}}));
+  EXPECT_EQ(scores, (std::vector<float>{5, 0, 13}));
+}
+
+TEST(NormScoresTest, DoNotOverflowWhereTheSquaresOfFloatsWould) {
+  EXPECT_FLOAT_EQ(NormScores(FromRows({{3e30f, 4e30f}}))[0], 5e30f);
+}
+
+TEST(NormScoresTest, DoNotUnderflowWhereTheSquaresOfFloatsWould) {
+  EXPECT_FLOAT_EQ(NormScores(FromRows({{3e-30f, 4e-30f}}))[0], 5e-30f);
+}
+
+TEST(NormScoresTest, SumLongRowsInDouble) {
+  const Matrix ones = FromRows({std::vector<float>(1'000'003, 0.1f)});
+  EXPECT_FLOAT_EQ(NormScores(ones)[0], static_cast<float>(0.1f * std::sqrt(1'000'003.0)));
+}
+
+TEST(NormScoresTest, PassOnWhatIsNotFinite) {
+  EXPECT_TRUE(std::isnan(NormScores(FromRows({{1, std::nanf("")}}))[0]));
+  EXPECT_TRUE(std::isinf(NormScores(FromRows({{1, std::numeric_limits<float>::infinity()}}))[0]));
+}
+
+TEST(CosineScoresTest, AreOneZeroAndMinusOneForParallelOrthogonalAndOpposite) {
+  const std::vector<float> g_plus = {0, 2};
+  EXPECT_EQ(CosineScores(FromRows({{0, 7}, {7, 0}, {0, -0.5f}}), g_plus), (std::vector<float>{1, 0, -1}));
+}
+
+TEST(CosineScoresTest, DoNotDependOnTheScaleOfAnything) {
+  const std::vector<float> g_plus = {1e-30f, 2e-30f, -1e-30f};
+  const std::vector<float> scores = CosineScores(FromRows({{1e30f, 0, 1e30f}, {1e-30f, 1e-30f, 0}}), g_plus);
+  EXPECT_NEAR(scores[0], 0, 1e-7);
+  EXPECT_NEAR(scores[1], 3 / std::sqrt(12.0), 1e-7);
+}
+
+TEST(CosineScoresTest, AreZeroForARowOfZeros) {
+  const std::vector<float> g_plus = {1, 1};
+  EXPECT_EQ(CosineScores(FromRows({{0, 0}}), g_plus)[0], 0);
+}
+
+TEST(CosineScoresTest, AreZeroForAHintOfZeros) {
+  const std::vector<float> g_plus = {0, 0};
+  EXPECT_EQ(CosineScores(FromRows({{1, 2}}), g_plus)[0], 0);
+}
+
+TEST(CosineScoresTest, AreNotANumberForARowThatIsNotFinite) {
+  const std::vector<float> g_plus = {1, 1};
+  EXPECT_TRUE(std::isnan(CosineScores(FromRows({{std::nanf(""), 0}}), g_plus)[0]));
+}
+
+TEST(InnerProductTest, AgreesWithThePlainSumForEveryLength) {
+  for (size_t length = 0; length < 40; ++length) {
+    std::vector<float> a(length);
+    std::vector<float> b(length);
+    double expected = 0;
+    for (size_t i = 0; i < length; ++i) {
+      a[i] = static_cast<float>(i + 1);
+      b[i] = static_cast<float>(2 * i) - 7;
+      expected += a[i] * b[i];
+    }
+    EXPECT_EQ(InnerProduct(a, b), expected) << length;
+  }
+}
+
+}  // namespace
+}  // namespace splitveil
