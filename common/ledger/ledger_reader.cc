@@ -1,0 +1,156 @@
+#include "common/ledger/ledger_reader.h"
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/ledger/schema.h"
+#include "common/ledger/sqlite_database.h"
+
+namespace splitveil {
+namespace {
+
+// Every row of `sql` with `values` bound, as read by `read_row(statement)`.
+template <typename ReadRow, typename... Values>
+auto ReadAll(SqliteDatabase& database, const char* sql, ReadRow read_row, const Values&... values)
+    -> absl::StatusOr<std::vector<decltype(read_row(std::declval<const SqliteStatement&>()))>> {
+  absl::StatusOr<SqliteStatement> statement = database.Prepare(sql);
+  if (!statement.ok()) {
+    return statement.status();
+  }
+  absl::Status bound = statement->Bind(values...);
+  if (!bound.ok()) {
+    return bound;
+  }
+  std::vector<decltype(read_row(*statement))> rows;
+  while (true) {
+    absl::StatusOr<bool> more = statement->Next();
+    if (!more.ok()) {
+      return more.status();
+    }
+    if (!*more) {
+      return rows;
+    }
+    rows.push_back(read_row(*statement));
+  }
+}
+
+}  // namespace
+
+struct LedgerReader::Database {
+  std::unique_ptr<SqliteDatabase> connection;
+};
+
+LedgerReader::LedgerReader(std::unique_ptr<Database> database) : database_(std::move(database)) {}
+LedgerReader::~LedgerReader() = default;
+
+absl::StatusOr<std::unique_ptr<LedgerReader>> LedgerReader::Open(const std::string& path) {
+  absl::StatusOr<std::unique_ptr<SqliteDatabase>> connection =
+      SqliteDatabase::Open(path, SqliteDatabase::Mode::kReadOnly);
+  if (!connection.ok()) {
+    return connection.status();
+  }
+  absl::Status checked = CheckSchema(**connection);
+  if (!checked.ok()) {
+    return absl::Status(checked.code(), absl::StrCat(path, ": ", checked.message()));
+  }
+  auto database = std::make_unique<Database>();
+  database->connection = *std::move(connection);
+  return std::unique_ptr<LedgerReader>(new LedgerReader(std::move(database)));
+}
+
+absl::StatusOr<std::vector<RunRecord>> LedgerReader::Runs() {
+  return ReadAll(*database_->connection,
+                 "SELECT run_id, role, agreement_sha256, protection, config_json, started_at, finished_at, status "
+                 "FROM run ORDER BY started_at, run_id",
+                 [](const SqliteStatement& row) {
+                   RunRecord record;
+                   record.run = {row.Text(0), row.Text(1), row.Text(2), row.Text(3), row.Text(4)};
+                   record.started_at = row.Text(5);
+                   record.finished_at = row.Text(6);
+                   record.status = row.Text(7);
+                   return record;
+                 });
+}
+
+absl::StatusOr<std::vector<StepRow>> LedgerReader::Steps(const std::string& run_id) {
+  return ReadAll(
+      *database_->connection,
+      "SELECT step, epoch, batch, examples, loss, seconds, bytes_sent, bytes_received FROM step "
+      "WHERE run_id = ?1 ORDER BY step",
+      [](const SqliteStatement& row) {
+        return StepRow{row.Int64(0),  row.Int64(1),  row.Int64(2), row.Int64(3),
+                       row.Double(4), row.Double(5), row.Int64(6), row.Int64(7)};
+      },
+      run_id);
+}
+
+absl::StatusOr<std::vector<ProtectionRow>> LedgerReader::Protections(const std::string& run_id) {
+  return ReadAll(
+      *database_->connection,
+      "SELECT step, method, u, v, g, p, power, lambda1_neg, lambda2_neg, lambda1_pos, lambda2_pos, sum_kl, "
+      "auc_bound, gate FROM protection WHERE run_id = ?1 ORDER BY step",
+      [](const SqliteStatement& row) {
+        return ProtectionRow{row.Int64(0),   row.Text(1),    row.Double(2),  row.Double(3), row.Double(4),
+                             row.Double(5),  row.Double(6),  row.Double(7),  row.Double(8), row.Double(9),
+                             row.Double(10), row.Double(11), row.Double(12), row.Text(13)};
+      },
+      run_id);
+}
+
+absl::StatusOr<std::vector<EvaluationRow>> LedgerReader::Evaluations(const std::string& run_id) {
+  return ReadAll(
+      *database_->connection,
+      "SELECT step, split, log_loss, auc, accuracy, calibration_error FROM evaluation WHERE run_id = ?1 "
+      "ORDER BY step, split",
+      [](const SqliteStatement& row) {
+        return EvaluationRow{row.Int64(0), row.Text(1), row.Double(2), row.Double(3), row.Double(4), row.Double(5)};
+      },
+      run_id);
+}
+
+absl::StatusOr<std::vector<EventRecord>> LedgerReader::Events(const std::string& run_id) {
+  return ReadAll(
+      *database_->connection, "SELECT at, kind, detail FROM event WHERE run_id = ?1 ORDER BY rowid",
+      [](const SqliteStatement& row) {
+        return EventRecord{row.Text(0), row.Text(1), row.Text(2)};
+      },
+      run_id);
+}
+
+absl::StatusOr<std::vector<LeakSeries>> LedgerReader::Leaks(const std::string& run_id) {
+  absl::StatusOr<std::vector<LeakRow>> rows = ReadAll(
+      *database_->connection,
+      "SELECT step, observer, layer, attack, auc, examples FROM leak WHERE run_id = ?1 "
+      "ORDER BY observer, layer <> 'cut', layer, attack, step",
+      [](const SqliteStatement& row) {
+        return LeakRow{row.Int64(0), row.Text(1), row.Text(2), row.Text(3), row.Double(4), row.Int64(5)};
+      },
+      run_id);
+  if (!rows.ok()) {
+    return rows.status();
+  }
+  std::vector<LeakSeries> all;
+  for (const LeakRow& row : *rows) {
+    if (all.empty() || all.back().observer != row.observer || all.back().layer != row.layer ||
+        all.back().attack != row.attack) {
+      all.push_back({row.observer, row.layer, row.attack, {}, {}, {}});
+    }
+    if (std::isfinite(row.auc)) {
+      all.back().steps.push_back(row.step);
+      all.back().aucs.push_back(row.auc);
+    }
+  }
+  for (LeakSeries& series : all) {
+    series.summary = SummarizeLeak(series.aucs);
+  }
+  return all;
+}
+
+}  // namespace splitveil

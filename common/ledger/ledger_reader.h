@@ -1,0 +1,65 @@
+// Typed read access to a ledger, for reports and audits. Reads while a run writes: sees what was committed.
+#ifndef SPLITVEIL_COMMON_LEDGER_LEDGER_READER_H_
+#define SPLITVEIL_COMMON_LEDGER_LEDGER_READER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "common/leakage/summary.h"
+#include "common/ledger/ledger.h"
+
+namespace splitveil {
+
+struct RunRecord {
+  RunRow run;
+  std::string started_at, finished_at;  // RFC 3339, UTC, milliseconds. finished_at is empty while the run is open.
+  std::string status;                   // running, completed, stopped, failed, halted.
+};
+
+// One attack at one layer as one observer measured it, in step order. Steps without an AUC (one class) are left out.
+struct LeakSeries {
+  std::string observer, layer, attack;
+  std::vector<int64_t> steps;
+  std::vector<double> aucs;  // As many as steps; finite.
+  LeakSummary summary;       // SummarizeLeak(aucs).
+};
+
+struct EventRecord {
+  std::string at, kind, detail;
+};
+
+// Numbers that are NULL in the ledger are read as NaN. Errors of every method: DataLoss for a damaged file, Unavailable
+// while it is locked. An unknown run_id has no rows. Every call sees one committed state. Not thread-safe: one reader a
+// thread.
+class LedgerReader {
+ public:
+  // Errors: NotFound; InvalidArgument where the file is no ledger of this version. The file is not changed, but SQLite
+  // keeps its `-wal` and `-shm` files beside it, so the folder must be writable unless they exist.
+  static absl::StatusOr<std::unique_ptr<LedgerReader>> Open(const std::string& path);
+  ~LedgerReader();
+
+  // In the order they started.
+  absl::StatusOr<std::vector<RunRecord>> Runs();
+  // In step order.
+  absl::StatusOr<std::vector<StepRow>> Steps(const std::string& run_id);
+  absl::StatusOr<std::vector<ProtectionRow>> Protections(const std::string& run_id);
+  absl::StatusOr<std::vector<EvaluationRow>> Evaluations(const std::string& run_id);
+  // In the order they were recorded.
+  absl::StatusOr<std::vector<EventRecord>> Events(const std::string& run_id);
+  // By observer, layer and attack, "cut" before the other layers.
+  absl::StatusOr<std::vector<LeakSeries>> Leaks(const std::string& run_id);
+
+ private:
+  struct Database;
+  explicit LedgerReader(std::unique_ptr<Database> database);
+  std::unique_ptr<Database> database_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_LEDGER_LEDGER_READER_H_

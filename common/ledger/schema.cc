@@ -1,0 +1,128 @@
+#include "common/ledger/schema.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+namespace splitveil {
+namespace {
+
+// "SVLG": sets a ledger apart from any other database with the same user_version.
+constexpr int kApplicationId = 0x53564c47;
+
+// STRICT refuses a text in a number's place. WITHOUT ROWID stores a run's rows of a table together, in step order.
+constexpr char kTables[] = R"sql(
+CREATE TABLE run(
+  run_id TEXT PRIMARY KEY NOT NULL CHECK (run_id <> ''),
+  role TEXT NOT NULL,
+  agreement_sha256 TEXT NOT NULL,
+  protection TEXT NOT NULL,
+  started_at TEXT NOT NULL,
+  finished_at TEXT,
+  status TEXT NOT NULL,
+  config_json TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE step(
+  run_id TEXT NOT NULL REFERENCES run(run_id),
+  step INTEGER NOT NULL, epoch INTEGER NOT NULL, batch INTEGER NOT NULL, examples INTEGER NOT NULL,
+  loss REAL, seconds REAL, bytes_sent INTEGER NOT NULL, bytes_received INTEGER NOT NULL,
+  PRIMARY KEY (run_id, step)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE protection(
+  run_id TEXT NOT NULL REFERENCES run(run_id),
+  step INTEGER NOT NULL, method TEXT NOT NULL,
+  u REAL, v REAL, g REAL, p REAL, power REAL,
+  lambda1_neg REAL, lambda2_neg REAL, lambda1_pos REAL, lambda2_pos REAL,
+  sum_kl REAL, auc_bound REAL, gate TEXT NOT NULL,
+  PRIMARY KEY (run_id, step)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE leak(
+  run_id TEXT NOT NULL REFERENCES run(run_id),
+  step INTEGER NOT NULL, observer TEXT NOT NULL, layer TEXT NOT NULL, attack TEXT NOT NULL,
+  auc REAL, examples INTEGER NOT NULL,
+  PRIMARY KEY (run_id, step, observer, layer, attack)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE evaluation(
+  run_id TEXT NOT NULL REFERENCES run(run_id),
+  step INTEGER NOT NULL, split TEXT NOT NULL,
+  log_loss REAL, auc REAL, accuracy REAL, calibration_error REAL,
+  PRIMARY KEY (run_id, step, split)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE event(
+  run_id TEXT NOT NULL REFERENCES run(run_id),
+  at TEXT NOT NULL, kind TEXT NOT NULL, detail TEXT NOT NULL
+) STRICT;
+CREATE INDEX event_of_run ON event(run_id);
+)sql";
+
+enum class Content { kEmpty, kLedger };
+
+absl::StatusOr<Content> Inspect(SqliteDatabase& database) {
+  const absl::StatusOr<int64_t> application = database.QueryInt64("PRAGMA application_id");
+  const absl::StatusOr<int64_t> version = database.QueryInt64("PRAGMA user_version");
+  const absl::StatusOr<int64_t> objects = database.QueryInt64("SELECT count(*) FROM sqlite_schema");
+  for (const absl::Status& status : {application.status(), version.status(), objects.status()}) {
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  if (*application == 0 && *version == 0 && *objects == 0) {
+    return Content::kEmpty;
+  }
+  if (*application != kApplicationId) {
+    return absl::InvalidArgumentError("expected a Splitveil ledger, found another SQLite database");
+  }
+  if (*version != kLedgerVersion) {
+    return absl::InvalidArgumentError(absl::StrCat("ledger version: expected ", kLedgerVersion, ", found ", *version));
+  }
+  return Content::kLedger;
+}
+
+absl::Status CreateTables(SqliteDatabase& database) {
+  const std::string identity =
+      absl::StrCat("PRAGMA application_id = ", kApplicationId, "; PRAGMA user_version = ", kLedgerVersion, "; COMMIT");
+  absl::Status created = database.Execute(kTables);
+  return created.ok() ? database.Execute(identity.c_str()) : created;
+}
+
+}  // namespace
+
+absl::Status CreateSchema(SqliteDatabase& database) {
+  absl::StatusOr<Content> content = Inspect(database);
+  if (!content.ok() || *content == Content::kLedger) {
+    return content.status();
+  }
+  // WAL lets others read while the run writes; SQLite answers with the mode it could set.
+  absl::StatusOr<std::string> journal = database.QueryText("PRAGMA journal_mode = WAL");
+  if (!journal.ok()) {
+    return journal.status();
+  }
+  if (*journal != "wal") {
+    return absl::FailedPreconditionError(
+        absl::StrCat("journal mode: expected wal, found ", *journal, " (a network file system?)"));
+  }
+  absl::Status begun = database.Execute("BEGIN IMMEDIATE");
+  if (!begun.ok()) {
+    return begun;
+  }
+  content = Inspect(database);  // Now under the lock: another process may have been first.
+  absl::Status created = content.ok() && *content == Content::kEmpty ? CreateTables(database) : content.status();
+  if (database.in_transaction()) {
+    absl::Status closed = database.Execute("ROLLBACK");
+    created.Update(closed);
+  }
+  return created;
+}
+
+absl::Status CheckSchema(SqliteDatabase& database) {
+  absl::StatusOr<Content> content = Inspect(database);
+  if (!content.ok()) {
+    return content.status();
+  }
+  return *content == Content::kLedger ? absl::OkStatus()
+                                      : absl::InvalidArgumentError("expected a Splitveil ledger, found an empty file");
+}
+
+}  // namespace splitveil

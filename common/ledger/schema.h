@@ -1,0 +1,24 @@
+// The ledger's tables and how a file proves that it holds them.
+#ifndef SPLITVEIL_COMMON_LEDGER_SCHEMA_H_
+#define SPLITVEIL_COMMON_LEDGER_SCHEMA_H_
+
+#include "absl/status/status.h"
+
+#include "common/ledger/sqlite_database.h"
+
+namespace splitveil {
+
+// PRAGMA user_version of the files this build reads and writes. Raise it with every change of a table.
+inline constexpr int kLedgerVersion = 1;
+
+// Turns an empty database into a ledger; leaves a ledger of this version alone. Safe against a second process doing
+// the same. Errors: InvalidArgument where the file is another database, another version, or no database: it is not
+// changed then.
+absl::Status CreateSchema(SqliteDatabase& database);
+
+// Errors: InvalidArgument where the file is no ledger of this version.
+absl::Status CheckSchema(SqliteDatabase& database);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_LEDGER_SCHEMA_H_

@@ -1,0 +1,179 @@
+#include "common/ledger/sqlite_database.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace splitveil {
+namespace {
+
+// Another writer of the same file commits at least every second.
+constexpr int kBusyTimeoutMillis = 10000;
+
+absl::StatusCode CodeOf(int sqlite_code) {
+  switch (sqlite_code & 0xff) {
+    case SQLITE_CONSTRAINT:
+      return absl::StatusCode::kAlreadyExists;
+    case SQLITE_NOTADB:
+      return absl::StatusCode::kInvalidArgument;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return absl::StatusCode::kUnavailable;
+    case SQLITE_FULL:
+      return absl::StatusCode::kResourceExhausted;
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+    case SQLITE_READONLY:
+      return absl::StatusCode::kPermissionDenied;
+    case SQLITE_CORRUPT:
+    case SQLITE_IOERR:
+      return absl::StatusCode::kDataLoss;
+    default:
+      return absl::StatusCode::kInternal;
+  }
+}
+
+absl::Status LastError(sqlite3* connection) {
+  const int code = sqlite3_extended_errcode(connection);
+  // A refused CHECK or NOT NULL is a row that must not exist, not one that does.
+  const bool duplicate = code == SQLITE_CONSTRAINT_PRIMARYKEY || code == SQLITE_CONSTRAINT_UNIQUE;
+  const bool refused = (code & 0xff) == SQLITE_CONSTRAINT && !duplicate;
+  return absl::Status(refused ? absl::StatusCode::kInvalidArgument : CodeOf(code),
+                      absl::StrCat("SQLite: ", sqlite3_errmsg(connection)));
+}
+
+absl::Status CheckPath(const std::string& path, SqliteDatabase::Mode mode) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": expected a file, found a folder"));
+  }
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  if (!parent.empty() && !std::filesystem::is_directory(parent, ignored)) {
+    return absl::NotFoundError(absl::StrCat(path, ": its folder does not exist"));
+  }
+  if (mode == SqliteDatabase::Mode::kReadOnly && !std::filesystem::exists(path, ignored)) {
+    return absl::NotFoundError(absl::StrCat(path, ": no such file"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool SqliteStatement::BindOne(int index, int64_t value) {
+  return sqlite3_bind_int64(statement_.get(), index, value) == SQLITE_OK;
+}
+
+bool SqliteStatement::BindOne(int index, double value) {
+  const int code = std::isfinite(value) ? sqlite3_bind_double(statement_.get(), index, value)
+                                        : sqlite3_bind_null(statement_.get(), index);
+  return code == SQLITE_OK;
+}
+
+bool SqliteStatement::BindOne(int index, absl::string_view value) {
+  // A null pointer would be bound as NULL, not as the empty string.
+  return sqlite3_bind_text64(statement_.get(), index, value.empty() ? "" : value.data(), value.size(), SQLITE_TRANSIENT,
+                             SQLITE_UTF8) == SQLITE_OK;
+}
+
+absl::Status SqliteStatement::RunBound() {
+  absl::Status status = sqlite3_step(statement_.get()) == SQLITE_DONE ? absl::OkStatus() : Error();
+  Reset();
+  return status;
+}
+
+absl::StatusOr<bool> SqliteStatement::Next() {
+  const int code = sqlite3_step(statement_.get());
+  if (code == SQLITE_ROW) {
+    return true;
+  }
+  if (code == SQLITE_DONE) {
+    return false;
+  }
+  return Error();
+}
+
+int64_t SqliteStatement::Int64(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+
+double SqliteStatement::Double(int column) const {
+  return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL ? std::numeric_limits<double>::quiet_NaN()
+                                                                      : sqlite3_column_double(statement_.get(), column);
+}
+
+std::string SqliteStatement::Text(int column) const {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
+  return text == nullptr ? std::string()
+                         : std::string(text, static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column)));
+}
+
+void SqliteStatement::Reset() {
+  sqlite3_reset(statement_.get());
+  sqlite3_clear_bindings(statement_.get());
+}
+
+absl::Status SqliteStatement::Error() const { return LastError(sqlite3_db_handle(statement_.get())); }
+
+absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::string& path, Mode mode) {
+  absl::Status path_status = CheckPath(path, mode);
+  if (!path_status.ok()) {
+    return path_status;
+  }
+  const int flags = mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  sqlite3* connection = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &connection, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  auto database = std::make_unique<SqliteDatabase>();
+  database->connection_.reset(connection);
+  if (connection == nullptr) {
+    return absl::ResourceExhaustedError("SQLite: out of memory");
+  }
+  if (code != SQLITE_OK) {
+    return absl::Status(CodeOf(code), absl::StrCat(path, ": ", sqlite3_errmsg(connection)));
+  }
+  sqlite3_extended_result_codes(connection, 1);
+  sqlite3_busy_timeout(connection, kBusyTimeoutMillis);
+  return database;
+}
+
+absl::Status SqliteDatabase::Execute(const char* sql) {
+  return sqlite3_exec(connection_.get(), sql, nullptr, nullptr, nullptr) == SQLITE_OK ? absl::OkStatus()
+                                                                                      : LastError(connection_.get());
+}
+
+absl::StatusOr<SqliteStatement> SqliteDatabase::Prepare(const char* sql) {
+  sqlite3_stmt* statement = nullptr;
+  if (sqlite3_prepare_v3(connection_.get(), sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr) != SQLITE_OK) {
+    return LastError(connection_.get());
+  }
+  return SqliteStatement(statement);
+}
+
+absl::StatusOr<int64_t> SqliteDatabase::QueryInt64(const char* sql) {
+  absl::StatusOr<std::string> text = QueryText(sql);
+  if (!text.ok()) {
+    return text.status();
+  }
+  return std::strtoll(text->c_str(), nullptr, 10);
+}
+
+absl::StatusOr<std::string> SqliteDatabase::QueryText(const char* sql) {
+  absl::StatusOr<SqliteStatement> statement = Prepare(sql);
+  if (!statement.ok()) {
+    return statement.status();
+  }
+  absl::StatusOr<bool> row = statement->Next();
+  if (!row.ok()) {
+    return row.status();
+  }
+  return *row ? statement->Text(0) : std::string();
+}
+
+}  // namespace splitveil

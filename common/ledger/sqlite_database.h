@@ -1,0 +1,93 @@
+// SQLite with owners, typed binding and absl::Status: the part of its C interface the ledger needs.
+#ifndef SPLITVEIL_COMMON_LEDGER_SQLITE_DATABASE_H_
+#define SPLITVEIL_COMMON_LEDGER_SQLITE_DATABASE_H_
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace splitveil {
+
+// A prepared statement. Values are always bound, never pasted into SQL. Not thread-safe. The database must outlive it.
+class SqliteStatement {
+ public:
+  SqliteStatement() = default;
+
+  // Binds ?1, ?2, ... and runs a statement without result to its end.
+  template <typename... Values>
+  absl::Status Run(const Values&... values) {
+    absl::Status bound = Bind(values...);
+    return bound.ok() ? RunBound() : bound;
+  }
+
+  // Binds ?1, ?2, ... for Next. A double that is not finite is bound as NULL.
+  template <typename... Values>
+  absl::Status Bind(const Values&... values) {
+    Reset();
+    int index = 0;
+    bool bound = true;
+    ((bound = bound && BindOne(++index, values)), ...);
+    return bound ? absl::OkStatus() : Error();
+  }
+
+  // Steps to the next row of the result; false after the last.
+  absl::StatusOr<bool> Next();
+
+  // Columns of the current row, from 0. NULL is 0, NaN, the empty string.
+  int64_t Int64(int column) const;
+  double Double(int column) const;
+  std::string Text(int column) const;
+
+ private:
+  friend class SqliteDatabase;
+  struct Finalizer {
+    void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+  };
+
+  explicit SqliteStatement(sqlite3_stmt* statement) : statement_(statement) {}
+  bool BindOne(int index, int64_t value);
+  bool BindOne(int index, double value);
+  bool BindOne(int index, absl::string_view value);
+  absl::Status RunBound();
+  void Reset();
+  absl::Status Error() const;
+
+  std::unique_ptr<sqlite3_stmt, Finalizer> statement_;
+};
+
+// A connection. Not thread-safe.
+class SqliteDatabase {
+ public:
+  enum class Mode { kReadOnly, kCreate };
+
+  // Errors: NotFound where the file (kReadOnly) or its folder (kCreate) does not exist; InvalidArgument for a folder;
+  // PermissionDenied where it cannot be opened.
+  // Whether the file is a database at all shows only at the first query.
+  static absl::StatusOr<std::unique_ptr<SqliteDatabase>> Open(const std::string& path, Mode mode);
+
+  // Runs statements without parameters.
+  absl::Status Execute(const char* sql);
+  absl::StatusOr<SqliteStatement> Prepare(const char* sql);
+  // The first column of the first row.
+  absl::StatusOr<int64_t> QueryInt64(const char* sql);
+  absl::StatusOr<std::string> QueryText(const char* sql);
+  // Whether a transaction is open; SQLite closes it by itself after some errors (full disk).
+  bool in_transaction() const { return sqlite3_get_autocommit(connection_.get()) == 0; }
+
+ private:
+  struct Closer {
+    void operator()(sqlite3* connection) const { sqlite3_close_v2(connection); }
+  };
+
+  std::unique_ptr<sqlite3, Closer> connection_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_LEDGER_SQLITE_DATABASE_H_

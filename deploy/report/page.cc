@@ -1,0 +1,37 @@
+#include "deploy/report/page.h"
+
+#include <string>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "deploy/report/embedded.h"
+
+#include "common/crypto/sha256.h"
+
+namespace splitveil {
+namespace {
+
+// A content security policy's source expression for an inline element with exactly this text.
+std::string HashSource(absl::string_view text) {
+  return absl::StrCat("'sha256-", absl::Base64Escape(AsBytes(Sha256(text))), "'");
+}
+
+}  // namespace
+
+std::string RenderPage(absl::string_view json) {
+  // Only the embedded scripts run, whatever a ledger holds, and nothing is loaded.
+  const std::string policy =
+      absl::StrCat("default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; script-src ",
+                   HashSource(EmbeddedChartJs()), " ", HashSource(EmbeddedReportJs()), "; style-src ",
+                   HashSource(EmbeddedReportCss()));
+  // One pass: what is put in is not searched again.
+  return absl::StrReplaceAll(EmbeddedReportHtml(), {{"{{policy}}", policy},
+                                                    {"{{style}}", EmbeddedReportCss()},
+                                                    {"{{chart}}", EmbeddedChartJs()},
+                                                    {"{{data}}", json},
+                                                    {"{{script}}", EmbeddedReportJs()}});
+}
+
+}  // namespace splitveil

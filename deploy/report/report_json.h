@@ -1,0 +1,18 @@
+// The report's figures and sentences as JSON: what page/report.js lays out.
+#ifndef SPLITVEIL_DEPLOY_REPORT_REPORT_JSON_H_
+#define SPLITVEIL_DEPLOY_REPORT_REPORT_JSON_H_
+
+#include <string>
+#include <vector>
+
+#include "deploy/report/run_records.h"
+
+namespace splitveil {
+
+// One JSON object, safe inside a <script> element: '<', '>' and '&' are escaped, and text that is not UTF-8 is
+// replaced.
+std::string ReportJson(const std::vector<RunRecords>& runs);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_REPORT_REPORT_JSON_H_
