@@ -38,13 +38,18 @@ struct EvaluationRow {
   double log_loss = 0, auc = 0, accuracy = 0, calibration_error = 0;
 };
 
-// Thread-safe. Rows are buffered in one transaction and committed every second of use, by Commit and at the end. NaN
-// and infinite numbers are stored as NULL.
+// Thread-safe. Rows are buffered in one transaction and committed when it is a second old, by Commit and at the end, so
+// a crash loses at most the last second; other processes may read meanwhile and see what is committed. NaN and infinite
+// numbers are stored as NULL. Errors of Record*: AlreadyExists for a row whose key was recorded before (it is not
+// changed, and recording goes on); FailedPrecondition after Finish; what SQLite says where a commit failed (disk full),
+// then at every later call, since rows are lost.
 class Ledger {
  public:
   // Opens or creates `path` and begins the run. Errors: InvalidArgument where the file is no ledger of this version or
-  // the run exists; NotFound where its folder does not.
+  // the run exists or has no name; NotFound where its folder does not exist; PermissionDenied where the file cannot be
+  // opened; Unavailable while another process holds it locked; FailedPrecondition where the file system cannot do WAL.
   static absl::StatusOr<std::unique_ptr<Ledger>> Create(const std::string& path, const RunRow& run);
+  // Commits. A run that was not finished stays "running".
   ~Ledger();
 
   absl::Status Record(const StepRow& row);
@@ -53,8 +58,10 @@ class Ledger {
   absl::Status Record(const EvaluationRow& row);
   // `detail` holds counts and names, never a label, an id or a key.
   absl::Status RecordEvent(absl::string_view kind, absl::string_view detail);
+  // Makes every row recorded so far visible to readers and safe from a crash.
   absl::Status Commit();
-  // Ends the run with a status (completed, stopped, failed, halted) and commits.
+  // Ends the run with a status (completed, stopped, failed, halted) and commits. Errors: InvalidArgument for another
+  // status; FailedPrecondition the second time.
   absl::Status Finish(absl::string_view status);
 
  private:

@@ -1,6 +1,7 @@
 #include "common/ledger/sqlite_database.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -25,13 +26,12 @@ absl::StatusCode CodeOf(int sqlite_code) {
       return absl::StatusCode::kAlreadyExists;
     case SQLITE_NOTADB:
       return absl::StatusCode::kInvalidArgument;
-    case SQLITE_CANTOPEN:
-      return absl::StatusCode::kNotFound;
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return absl::StatusCode::kUnavailable;
     case SQLITE_FULL:
       return absl::StatusCode::kResourceExhausted;
+    case SQLITE_CANTOPEN:
     case SQLITE_PERM:
     case SQLITE_READONLY:
       return absl::StatusCode::kPermissionDenied;

@@ -66,7 +66,8 @@ class SqliteDatabase {
  public:
   enum class Mode { kReadOnly, kCreate };
 
-  // Errors: NotFound where the file (kReadOnly) or its folder (kCreate) does not exist; InvalidArgument for a folder.
+  // Errors: NotFound where the file (kReadOnly) or its folder (kCreate) does not exist; InvalidArgument for a folder;
+  // PermissionDenied where it cannot be opened.
   // Whether the file is a database at all shows only at the first query.
   static absl::StatusOr<std::unique_ptr<SqliteDatabase>> Open(const std::string& path, Mode mode);
 

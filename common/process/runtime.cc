@@ -87,6 +87,7 @@ void HandleStopSignals() {
   sigemptyset(&action.sa_mask);
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
 }
 
 bool StopRequested() { return stop_requested.load(); }

@@ -17,6 +17,7 @@ void TuneRuntime(char** argv);
 void WarnIfSlowBlas();
 
 // From now on SIGTERM and SIGINT set the flag StopRequested() instead of killing the process; a second one kills.
+// SIGPIPE is ignored: a run outlives whoever reads its log.
 void HandleStopSignals();
 // Lock-free; any thread.
 bool StopRequested();

@@ -1,0 +1,187 @@
+#include "common/ledger/ledger_reader.h"
+
+#include <cmath>
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "tests/unit/common/ledger/ledger_file.h"
+
+namespace splitveil {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class LedgerReaderTest : public LedgerFileTest {
+ protected:
+  std::unique_ptr<LedgerReader> Reader() const {
+    auto reader = LedgerReader::Open(path_);
+    EXPECT_TRUE(reader.ok()) << reader.status();
+    return reader.ok() ? *std::move(reader) : nullptr;
+  }
+};
+
+TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
+  std::unique_ptr<Ledger> ledger = Open("run-1");
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  ASSERT_TRUE(ledger->Record(StepRow{7, 1, 3, 128, nan, 0.25, 1000, 2000}).ok());
+  ASSERT_TRUE(ledger->Record(ProtectionRow{7, "marvell", 1, 2, 3, 0.25, 4, 5, 6, 7, 8, 0.5, 0.75, "warn"}).ok());
+  ASSERT_TRUE(ledger->Record(EvaluationRow{7, "test", 0.5, 0.75, 0.875, 0.0625}).ok());
+  ASSERT_TRUE(ledger->RecordEvent("grant", "oracle").ok());
+  ASSERT_TRUE(ledger->Finish("completed").ok());
+  std::unique_ptr<LedgerReader> reader = Reader();
+
+  const std::vector<RunRecord> runs = *reader->Runs();
+  ASSERT_EQ(runs.size(), 1);
+  EXPECT_EQ(runs[0].run.protection, "marvell(s=4)");
+  EXPECT_EQ(runs[0].run.agreement_sha256, "ab12");
+  EXPECT_EQ(runs[0].run.config_json, R"({"batch_size":128})");
+  EXPECT_EQ(runs[0].status, "completed");
+  EXPECT_LE(runs[0].started_at, runs[0].finished_at);
+
+  const std::vector<StepRow> steps = *reader->Steps("run-1");
+  ASSERT_EQ(steps.size(), 1);
+  EXPECT_TRUE(std::isnan(steps[0].loss));
+  EXPECT_EQ(steps[0].batch, 3);
+  EXPECT_EQ(steps[0].bytes_received, 2000);
+
+  const std::vector<ProtectionRow> protections = *reader->Protections("run-1");
+  ASSERT_EQ(protections.size(), 1);
+  EXPECT_EQ(protections[0].v, 2);
+  EXPECT_EQ(protections[0].lambda2_pos, 8);
+  EXPECT_EQ(protections[0].gate, "warn");
+
+  const std::vector<EvaluationRow> evaluations = *reader->Evaluations("run-1");
+  ASSERT_EQ(evaluations.size(), 1);
+  EXPECT_EQ(evaluations[0].calibration_error, 0.0625);
+
+  const std::vector<EventRecord> events = *reader->Events("run-1");
+  ASSERT_EQ(events.size(), 1);
+  EXPECT_EQ(events[0].kind, "grant");
+}
+
+TEST_F(LedgerReaderTest, SummarisesEveryAttackWithTheCutLayerFirst) {
+  std::unique_ptr<Ledger> ledger = Open("run-1");
+  for (int64_t step = 0; step < 4; ++step) {
+    const double auc = 0.2 + 0.2 * static_cast<double>(step);
+    ASSERT_TRUE(ledger->Record(LeakRow{step, "nonlabel_party", "cut", "norm", auc, 128}).ok());
+    ASSERT_TRUE(ledger->Record(LeakRow{step, "nonlabel_party", "b", "norm", 0.5, 128}).ok());
+  }
+  ASSERT_TRUE(ledger->Record(LeakRow{0, "label_party", "cut", "norm", 0.75, 128}).ok());
+  ASSERT_TRUE(ledger->Commit().ok());
+  const std::vector<LeakSeries> leaks = *Reader()->Leaks("run-1");
+  ASSERT_EQ(leaks.size(), 3);
+  EXPECT_EQ(leaks[0].observer, "label_party");
+  EXPECT_EQ(leaks[0].summary.mean_ci95, 0);
+  EXPECT_EQ(leaks[1].layer, "cut");
+  EXPECT_THAT(leaks[1].steps, ElementsAre(0, 1, 2, 3));
+  // Of 0.2, 0.4, 0.6, 0.8: mean 0.5, sample deviation sqrt(0.2/3), half width 1.96 of it over sqrt(4).
+  EXPECT_NEAR(leaks[1].summary.mean, 0.5, 1e-12);
+  EXPECT_NEAR(leaks[1].summary.mean_ci95, 1.959964 * std::sqrt(0.2 / 3) / 2, 1e-6);
+  EXPECT_NEAR(leaks[1].summary.p95, 0.8, 1e-12);
+  EXPECT_EQ(leaks[2].layer, "b");
+}
+
+TEST_F(LedgerReaderTest, LeavesOutStepsWithoutAnAuc) {
+  std::unique_ptr<Ledger> ledger = Open("run-1");
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  ASSERT_TRUE(ledger->Record(LeakRow{0, "label_party", "cut", "norm", 0.75, 128}).ok());
+  ASSERT_TRUE(ledger->Record(LeakRow{1, "label_party", "cut", "norm", nan, 128}).ok());
+  ASSERT_TRUE(ledger->Record(LeakRow{0, "label_party", "cut", "cosine", nan, 128}).ok());
+  ASSERT_TRUE(ledger->Commit().ok());
+  const std::vector<LeakSeries> leaks = *Reader()->Leaks("run-1");
+  ASSERT_EQ(leaks.size(), 2);
+  EXPECT_EQ(leaks[0].summary.steps, 0);
+  EXPECT_THAT(leaks[1].aucs, ElementsAre(0.75));
+}
+
+TEST_F(LedgerReaderTest, SeesCommittedRowsWhileTheRunWrites) {
+  std::unique_ptr<Ledger> ledger = Open("run-1");
+  std::unique_ptr<LedgerReader> reader = Reader();
+  ASSERT_TRUE(ledger->Record(StepRow{}).ok());
+  EXPECT_THAT(*reader->Steps("run-1"), IsEmpty());
+  ASSERT_TRUE(ledger->Commit().ok());
+  EXPECT_EQ(reader->Steps("run-1")->size(), 1);
+  EXPECT_EQ(reader->Runs()->front().status, "running");
+  EXPECT_EQ(reader->Runs()->front().finished_at, "");
+}
+
+TEST_F(LedgerReaderTest, ManyReadersMayReadWhileTheRunWrites) {
+  std::unique_ptr<Ledger> ledger = Open("run-1");
+  std::unique_ptr<LedgerReader> first = Reader(), second = Reader();
+  for (int64_t step = 0; step < 20; ++step) {
+    ASSERT_TRUE(ledger->Record(StepRow{step, 0, step, 1, 0.5, 0, 0, 0}).ok());
+    ASSERT_TRUE(ledger->Commit().ok());
+    EXPECT_EQ(first->Steps("run-1")->size(), step + 1);
+    EXPECT_EQ(second->Steps("run-1")->size(), step + 1);
+  }
+}
+
+TEST_F(LedgerReaderTest, FindsNothingForAnUnknownRun) {
+  Open("run-1");
+  std::unique_ptr<LedgerReader> reader = Reader();
+  EXPECT_THAT(*reader->Steps("run-2"), IsEmpty());
+  EXPECT_THAT(*reader->Leaks("run-2"), IsEmpty());
+  EXPECT_THAT(*reader->Events("' OR 1 = 1 --"), IsEmpty());
+}
+
+TEST_F(LedgerReaderTest, RefusesAMissingFileAndCreatesNone) {
+  EXPECT_EQ(LedgerReader::Open(path_).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(LedgerReaderTest, RefusesAFolder) {
+  EXPECT_EQ(LedgerReader::Open(folder_).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(LedgerReaderTest, RefusesAnEmptyFile) {
+  WriteFile("");
+  const absl::Status status = LedgerReader::Open(path_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(path_));
+}
+
+TEST_F(LedgerReaderTest, RefusesAFileThatIsNoDatabase) {
+  WriteFile("label\tI1\tI2\n");
+  EXPECT_EQ(LedgerReader::Open(path_).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(LedgerReaderTest, RefusesAnotherDatabase) {
+  Sql("CREATE TABLE run(name TEXT)");
+  EXPECT_EQ(LedgerReader::Open(path_).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(LedgerReaderTest, RefusesAnotherVersion) {
+  Open("run-1");
+  Sql("PRAGMA user_version = 99");
+  const absl::Status status = LedgerReader::Open(path_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("expected 1, found 99"));
+}
+
+TEST_F(LedgerReaderTest, ReportsADamagedFile) {
+  std::unique_ptr<Ledger> ledger = Open("run-1");
+  for (int64_t step = 0; step < 2000; ++step) {
+    ASSERT_TRUE(ledger->Record(StepRow{step, 0, step, 1, 0.5, 0, 0, 0}).ok());
+  }
+  ledger.reset();
+  std::string bytes = ReadFile();
+  constexpr size_t kFirstPages = 4096;  // The schema stays readable, every other page does not.
+  bytes.replace(kFirstPages, bytes.size() - kFirstPages, bytes.size() - kFirstPages, '\x5a');
+  WriteFile(bytes);
+  std::unique_ptr<LedgerReader> reader = Reader();
+  ASSERT_NE(reader, nullptr);
+  EXPECT_EQ(reader->Steps("run-1").status().code(), absl::StatusCode::kDataLoss);
+}
+
+}  // namespace
+}  // namespace splitveil

@@ -1,0 +1,266 @@
+#include "common/ledger/ledger.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "tests/unit/common/ledger/ledger_file.h"
+
+namespace splitveil {
+namespace {
+
+using testing::HasSubstr;
+using testing::MatchesRegex;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+class LedgerTest : public LedgerFileTest {
+ protected:
+  // Rows of `table` visible from outside once it holds `rows`, or after ten seconds.
+  std::string CountOnceThere(const std::string& table, const std::string& rows) const {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    std::string count;
+    do {
+      count = Sql("SELECT count(*) FROM " + table);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    } while (count != rows && std::chrono::steady_clock::now() < deadline);
+    return count;
+  }
+};
+
+TEST_F(LedgerTest, StoresEveryTable) {
+  std::unique_ptr<Ledger> ledger = Open("run-1");
+  ASSERT_TRUE(ledger->Record(StepRow{7, 1, 3, 128, 0.5, 0.25, 1000, 2000}).ok());
+  ASSERT_TRUE(ledger->Record(ProtectionRow{7, "marvell", 1, 2, 3, 0.25, 4, 5, 6, 7, 8, 0.5, 0.75, "release"}).ok());
+  ASSERT_TRUE(ledger->Record(LeakRow{7, "nonlabel_party", "cut", "norm", 0.625, 127}).ok());
+  ASSERT_TRUE(ledger->Record(EvaluationRow{7, "test", 0.5, 0.75, 0.875, 0.0625}).ok());
+  ASSERT_TRUE(ledger->RecordEvent("grant", "oracle").ok());
+  ASSERT_TRUE(ledger->Finish("completed").ok());
+  EXPECT_EQ(Sql("SELECT * FROM step"), "run-1|7|1|3|128|0.5|0.25|1000|2000");
+  EXPECT_EQ(Sql("SELECT * FROM protection"), "run-1|7|marvell|1.0|2.0|3.0|0.25|4.0|5.0|6.0|7.0|8.0|0.5|0.75|release");
+  EXPECT_EQ(Sql("SELECT * FROM leak"), "run-1|7|nonlabel_party|cut|norm|0.625|127");
+  EXPECT_EQ(Sql("SELECT * FROM evaluation"), "run-1|7|test|0.5|0.75|0.875|0.0625");
+  EXPECT_EQ(Sql("SELECT run_id, kind, detail FROM event"), "run-1|grant|oracle");
+  EXPECT_EQ(Sql("SELECT run_id, role, agreement_sha256, protection, status, config_json FROM run"),
+            "run-1|label_party|ab12|marvell(s=4)|completed|{\"batch_size\":128}");
+  constexpr char kTime[] = "[0-9-]+T[0-9]+:[0-9]+:[0-9]+\\.[0-9]+Z";
+  for (const char* sql : {"SELECT started_at FROM run", "SELECT finished_at FROM run", "SELECT at FROM event"}) {
+    EXPECT_THAT(Sql(sql), MatchesRegex(kTime)) << sql;
+    EXPECT_LT(std::stod(Sql("SELECT abs(julianday('now') - julianday((" + std::string(sql) + ")))")), 1e-3);
+  }
+}
+
+TEST_F(LedgerTest, StoresNumbersThatAreNotFiniteAsNull) {
+  std::unique_ptr<Ledger> ledger = Open("run-1");
+  ASSERT_TRUE(ledger->Record(StepRow{0, 0, 0, 1, kNan, kInfinity, 0, 0}).ok());
+  ASSERT_TRUE(ledger
+                  ->Record(ProtectionRow{0, "none", kNan, kNan, kNan, kNan, kNan, kNan, kNan, kNan, kNan, kNan,
+                                         -kInfinity, "release"})
+                  .ok());
+  ASSERT_TRUE(ledger->Record(LeakRow{0, "label_party", "cut", "norm", kNan, 1}).ok());
+  ASSERT_TRUE(ledger->Record(EvaluationRow{0, "test", kInfinity, kNan, kNan, kNan}).ok());
+  ledger.reset();
+  EXPECT_EQ(Sql("SELECT loss, seconds FROM step"), "NULL|NULL");
+  EXPECT_EQ(Sql("SELECT coalesce(u, v, g, p, power, lambda1_neg, lambda2_neg, lambda1_pos, lambda2_pos, sum_kl, "
+                "auc_bound) FROM protection"),
+            "NULL");
+  EXPECT_EQ(Sql("SELECT auc FROM leak"), "NULL");
+  EXPECT_EQ(Sql("SELECT coalesce(log_loss, auc, accuracy, calibration_error) FROM evaluation"), "NULL");
+}
+
+TEST_F(LedgerTest, KeepsPlantedSqlAsText) {
+  const std::string planted = "x'); DROP TABLE leak; --\"\n?1 %s";
+  RunRow run{planted, planted, planted, planted, planted};
+  auto ledger = Ledger::Create(path_, run);
+  ASSERT_TRUE(ledger.ok()) << ledger.status();
+  ASSERT_TRUE((*ledger)->Record(LeakRow{0, planted, planted, planted, 0.5, 2}).ok());
+  ASSERT_TRUE((*ledger)->RecordEvent(planted, planted).ok());
+  ledger->reset();
+  EXPECT_EQ(Sql("SELECT attack FROM leak"), planted);
+  EXPECT_EQ(Sql("SELECT detail FROM event"), planted);
+  EXPECT_EQ(Sql("SELECT config_json FROM run"), planted);
+  EXPECT_EQ(Sql("SELECT count(*) FROM sqlite_schema WHERE type = 'table'"), "6");
+}
+
+TEST_F(LedgerTest, AppendsARunToAnExistingLedger) {
+  Open("run-1")->Finish("completed").IgnoreError();
+  std::unique_ptr<Ledger> second = Open("run-2");
+  ASSERT_TRUE(second->Record(StepRow{}).ok());
+  second.reset();
+  EXPECT_EQ(Sql("SELECT run_id, status FROM run"), "run-1|completed\nrun-2|running");
+  EXPECT_EQ(Sql("SELECT run_id FROM step"), "run-2");
+}
+
+TEST_F(LedgerTest, TwoRunsMayShareAFileAtTheSameTime) {
+  std::unique_ptr<Ledger> first = Open("run-1"), second = Open("run-2");
+  for (int64_t step = 0; step < 3; ++step) {
+    ASSERT_TRUE(first->Record(StepRow{step, 0, step, 1, 0.5, 0, 0, 0}).ok());
+    ASSERT_TRUE(first->Commit().ok());
+    ASSERT_TRUE(second->Record(StepRow{step, 0, step, 1, 0.5, 0, 0, 0}).ok());
+    ASSERT_TRUE(second->Commit().ok());
+  }
+  EXPECT_EQ(Sql("SELECT run_id, count(*) FROM step GROUP BY run_id"), "run-1|3\nrun-2|3");
+}
+
+TEST_F(LedgerTest, CommitsWithinASecondWithoutFurtherUse) {
+  std::unique_ptr<Ledger> ledger = Open("run-1");
+  ASSERT_TRUE(ledger->Record(StepRow{}).ok());
+  EXPECT_EQ(Sql("SELECT count(*) FROM step"), "0");
+  EXPECT_EQ(CountOnceThere("step", "1"), "1");
+}
+
+TEST_F(LedgerTest, ManyThreadsMayRecord) {
+  std::unique_ptr<Ledger> ledger = Open("run-1");
+  std::vector<std::thread> threads;
+  for (int64_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&ledger, thread] {
+      for (int64_t i = 0; i < 250; ++i) {
+        EXPECT_TRUE(ledger->Record(StepRow{250 * thread + i, 0, i, 1, 0.5, 0, 0, 0}).ok());
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  ASSERT_TRUE(ledger->Commit().ok());
+  EXPECT_EQ(Sql("SELECT count(*), min(step), max(step) FROM step"), "1000|0|999");
+}
+
+TEST_F(LedgerTest, AKilledProcessLosesOnlyWhatWasNotCommitted) {
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t writer = fork();
+  if (writer == 0) {
+    auto ledger = Ledger::Create(path_, Run("run-1"));
+    bool ok = ledger.ok() && (*ledger)->Record(StepRow{}).ok() && (*ledger)->Commit().ok() &&
+              (*ledger)->Record(LeakRow{}).ok();
+    ok = ok && write(ready[1], "x", 1) == 1;
+    while (ok) {
+      pause();
+    }
+    _exit(1);
+  }
+  close(ready[1]);
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  close(ready[0]);
+  EXPECT_EQ(Sql("SELECT count(*) FROM step"), "1");  // Read while the other process holds its transaction open.
+  kill(writer, SIGKILL);
+  int status = 0;
+  waitpid(writer, &status, 0);
+  EXPECT_EQ(Sql("SELECT count(*) FROM step"), "1");
+  EXPECT_EQ(Sql("PRAGMA integrity_check"), "ok");
+  EXPECT_NE(Open("run-2"), nullptr);
+}
+
+TEST_F(LedgerTest, IsMarkedAndStrictAndRefersToTheRun) {
+  Open("run-1");
+  EXPECT_EQ(Sql("PRAGMA application_id"), std::to_string(0x53564c47));
+  EXPECT_EQ(Sql("PRAGMA user_version"), "1");
+  EXPECT_EQ(Sql("PRAGMA journal_mode"), "wal");
+  EXPECT_THAT(Sql("INSERT INTO leak VALUES ('run-1', 0, 'o', 'cut', 'norm', 'high', 1)"), HasSubstr("REAL"));
+  EXPECT_THAT(Sql("PRAGMA foreign_keys = ON; INSERT INTO event VALUES ('unknown', '', '', '')"),
+              HasSubstr("FOREIGN KEY"));
+}
+
+TEST_F(LedgerTest, RefusesARunThatExists) {
+  std::unique_ptr<Ledger> first = Open("run-1");
+  const absl::Status status = Ledger::Create(path_, Run("run-1")).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("run-1"));
+  EXPECT_TRUE(first->Record(StepRow{}).ok());
+}
+
+TEST_F(LedgerTest, RefusesARunWithoutAName) {
+  EXPECT_EQ(Ledger::Create(path_, Run("")).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(LedgerTest, RefusesAMissingFolder) {
+  const absl::Status status = Ledger::Create(folder_ + "/absent/run.db", Run("run-1")).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("absent"));
+}
+
+TEST_F(LedgerTest, RefusesAFolder) {
+  EXPECT_EQ(Ledger::Create(folder_, Run("run-1")).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(LedgerTest, RefusesAFolderThatIsClosed) {
+  // Nobody, not even root, creates files in /proc.
+  EXPECT_EQ(Ledger::Create("/proc/run.db", Run("run-1")).status().code(), absl::StatusCode::kPermissionDenied);
+}
+
+TEST_F(LedgerTest, RefusesAFileThatIsNoDatabaseAndLeavesItAlone) {
+  const std::string text(4096, 'x');
+  WriteFile(text);
+  EXPECT_EQ(Ledger::Create(path_, Run("run-1")).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReadFile(), text);
+}
+
+TEST_F(LedgerTest, RefusesAnotherDatabaseAndLeavesItAlone) {
+  Sql("CREATE TABLE run(name TEXT); PRAGMA user_version = 1");
+  const std::string before = ReadFile();
+  const absl::Status status = Ledger::Create(path_, Run("run-1")).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("another SQLite database"));
+  EXPECT_EQ(ReadFile(), before);
+}
+
+TEST_F(LedgerTest, RefusesAnotherVersion) {
+  Open("run-1");
+  Sql("PRAGMA user_version = 2");
+  const absl::Status status = Ledger::Create(path_, Run("run-2")).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("expected 1, found 2"));
+  EXPECT_EQ(Sql("SELECT run_id FROM run"), "run-1");
+}
+
+TEST_F(LedgerTest, RefusesARowRecordedBeforeAndGoesOn) {
+  std::unique_ptr<Ledger> ledger = Open("run-1");
+  ASSERT_TRUE(ledger->Record(StepRow{0, 0, 0, 1, 0.5, 0, 0, 0}).ok());
+  EXPECT_EQ(ledger->Record(StepRow{0, 0, 0, 1, 0.75, 0, 0, 0}).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(ledger->Record(StepRow{1, 0, 1, 1, 0.5, 0, 0, 0}).ok());
+  ledger.reset();
+  EXPECT_EQ(Sql("SELECT step, loss FROM step"), "0|0.5\n1|0.5");
+}
+
+TEST_F(LedgerTest, RefusesRowsAfterTheEnd) {
+  std::unique_ptr<Ledger> ledger = Open("run-1");
+  ASSERT_TRUE(ledger->Finish("halted").ok());
+  EXPECT_EQ(ledger->Record(StepRow{}).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ledger->Record(LeakRow{}).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ledger->RecordEvent("late", "").code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(ledger->Commit().ok());
+}
+
+TEST_F(LedgerTest, RefusesToEndTwice) {
+  std::unique_ptr<Ledger> ledger = Open("run-1");
+  ASSERT_TRUE(ledger->Finish("failed").ok());
+  EXPECT_EQ(ledger->Finish("completed").code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Sql("SELECT status FROM run"), "failed");
+}
+
+TEST_F(LedgerTest, RefusesAnUnknownStatusAndStaysOpen) {
+  std::unique_ptr<Ledger> ledger = Open("run-1");
+  EXPECT_EQ(ledger->Finish("done").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Sql("SELECT status FROM run"), "running");
+  EXPECT_TRUE(ledger->Record(StepRow{}).ok());
+}
+
+}  // namespace
+}  // namespace splitveil

@@ -1,0 +1,92 @@
+#include "common/process/exit_code.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/cord.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace splitveil {
+namespace {
+
+std::string Printed(const absl::Status& status, int expected_code) {
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(Exit("label_party", status), expected_code);
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(ExitCodeTest, OkIsZeroAndSilent) { EXPECT_EQ(Printed(absl::OkStatus(), 0), ""); }
+
+TEST(ExitCodeTest, InvalidInputIsTwo) {
+  EXPECT_EQ(ExitCodeFor(absl::InvalidArgumentError("")), ExitCode::kInvalidInput);
+  EXPECT_EQ(ExitCodeFor(absl::NotFoundError("")), ExitCode::kInvalidInput);
+  EXPECT_EQ(ExitCodeFor(absl::OutOfRangeError("")), ExitCode::kInvalidInput);
+  EXPECT_EQ(ExitCodeFor(absl::AlreadyExistsError("")), ExitCode::kInvalidInput);
+}
+
+TEST(ExitCodeTest, PeerNotReachedIsThree) {
+  EXPECT_EQ(ExitCodeFor(absl::UnavailableError("")), ExitCode::kPeerUnreachable);
+  EXPECT_EQ(ExitCodeFor(absl::DeadlineExceededError("")), ExitCode::kPeerUnreachable);
+}
+
+TEST(ExitCodeTest, RefusalIsFour) {
+  EXPECT_EQ(ExitCodeFor(absl::PermissionDeniedError("")), ExitCode::kRefused);
+  EXPECT_EQ(ExitCodeFor(absl::UnauthenticatedError("")), ExitCode::kRefused);
+  EXPECT_EQ(ExitCodeFor(absl::FailedPreconditionError("")), ExitCode::kRefused);
+}
+
+TEST(ExitCodeTest, HaltIsFive) { EXPECT_EQ(ExitCodeFor(absl::ResourceExhaustedError("")), ExitCode::kHalted); }
+
+TEST(ExitCodeTest, TheRestIsOne) {
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kCancelled, absl::StatusCode::kUnknown, absl::StatusCode::kAborted,
+        absl::StatusCode::kUnimplemented, absl::StatusCode::kInternal, absl::StatusCode::kDataLoss}) {
+    EXPECT_EQ(ExitCodeFor(absl::Status(code, "")), ExitCode::kInternal) << absl::StatusCodeToString(code);
+  }
+}
+
+TEST(ExitCodeTest, RefusalWinsOverAnyCode) {
+  for (const absl::StatusCode code : {absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnavailable,
+                                      absl::StatusCode::kInternal, absl::StatusCode::kResourceExhausted}) {
+    const absl::Status refused = AsRefusal(absl::Status(code, "schedule"));
+    EXPECT_EQ(ExitCodeFor(refused), ExitCode::kRefused);
+    EXPECT_EQ(refused.code(), code);
+    EXPECT_EQ(refused.message(), "schedule");
+  }
+}
+
+TEST(ExitCodeTest, RefusalIsTheMarkOfStatusesFromThePeer) {
+  absl::Status from_peer = absl::InvalidArgumentError("batch 7");
+  from_peer.SetPayload("splitveil/refused-by-peer", absl::Cord());
+  EXPECT_EQ(ExitCodeFor(from_peer), ExitCode::kRefused);
+}
+
+TEST(ExitCodeTest, OkIsNeverARefusal) {
+  EXPECT_TRUE(AsRefusal(absl::OkStatus()).ok());
+  EXPECT_EQ(ExitCodeFor(AsRefusal(absl::OkStatus())), ExitCode::kDone);
+}
+
+TEST(ExitCodeTest, ErrorIsOneLineWithTheProgram) {
+  EXPECT_EQ(Printed(absl::NotFoundError("run.textproto: no such file"), 2),
+            "label_party: error: run.textproto: no such file\n");
+}
+
+TEST(ExitCodeTest, AFewLinesOfMessageBecomeOne) {
+  EXPECT_EQ(Printed(absl::InternalError("first\nsecond\r\n\tthird\n"), 1),
+            "label_party: error: first second   third\n");
+}
+
+TEST(ExitCodeTest, ThePeersTextCannotSteerTheTerminal) {
+  const std::string printed = Printed(AsRefusal(absl::InvalidArgumentError("\033[2J\xC2\x9B"
+                                                                           "31mgone\a")),
+                                      4);
+  EXPECT_EQ(printed, "label_party: error:  [2J 31mgone\n");
+}
+
+TEST(ExitCodeTest, ErrorWithoutMessageShowsItsCode) {
+  EXPECT_EQ(Printed(absl::Status(absl::StatusCode::kDataLoss, ""), 1), "label_party: error: DATA_LOSS\n");
+}
+
+}  // namespace
+}  // namespace splitveil

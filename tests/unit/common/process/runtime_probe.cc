@@ -1,0 +1,34 @@
+// Started by runtime_test.cc: prints what the process is after TuneRuntime.
+#include <malloc.h>
+#include <sys/prctl.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "common/process/runtime.h"
+
+namespace {
+
+void PrintVariable(const char* name) {
+  const char* value = std::getenv(name);
+  std::printf("%s=%s\n", name, value != nullptr ? value : "(unset)");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  splitveil::TuneRuntime(argv);
+  PrintVariable("OPENBLAS_NUM_THREADS");
+  PrintVariable("OPENBLAS_CORETYPE");
+  PrintVariable("SPLITVEIL_EXECUTED_AGAIN");
+  for (int i = 0; i < argc; ++i) {
+    std::printf("argv[%d]=%s\n", i, argv[i]);
+  }
+  char name[16] = {};
+  prctl(PR_GET_NAME, name);
+  std::printf("name=%s\n", name);
+  void* block = std::malloc(200 << 20);
+  std::printf("mapped_blocks=%zu\n", static_cast<size_t>(mallinfo2().hblks));
+  std::free(block);
+  return 0;
+}

@@ -1,0 +1,151 @@
+#include "common/process/runtime.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "tests/testing/process/child_process.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::ExitedWithCode;
+using ::testing::HasSubstr;
+using ::testing::KilledBySignal;
+
+std::string ProbeOutput(std::vector<std::pair<std::string, std::string>> environment,
+                        const std::vector<std::string>& arguments = {}) {
+  std::vector<std::string> argv = {RUNTIME_PROBE};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  testing::ChildOptions options;
+  options.environment = std::move(environment);
+  const testing::ChildResult result = testing::RunChild(argv, options);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  return result.out;
+}
+
+const std::pair<std::string, std::string> kNoThreads = {"OPENBLAS_NUM_THREADS", ""};
+const std::pair<std::string, std::string> kNoCoreType = {"OPENBLAS_CORETYPE", ""};
+
+TEST(TuneRuntimeTest, SetsOneBlasThreadWhereUnset) {
+  EXPECT_THAT(ProbeOutput({kNoThreads, kNoCoreType}), HasSubstr("OPENBLAS_NUM_THREADS=1\n"));
+}
+
+TEST(TuneRuntimeTest, KeepsTheThreadsTheUserHasSet) {
+  EXPECT_THAT(ProbeOutput({{"OPENBLAS_NUM_THREADS", "7"}, kNoCoreType}), HasSubstr("OPENBLAS_NUM_THREADS=7\n"));
+}
+
+TEST(TuneRuntimeTest, PicksAvx512KernelsOnlyWhereTheCpuHasThem) {
+#if defined(__x86_64__)
+  const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+#else
+  const bool has_avx512 = false;
+#endif
+  EXPECT_THAT(ProbeOutput({kNoThreads, kNoCoreType}),
+              HasSubstr(has_avx512 ? "OPENBLAS_CORETYPE=SKYLAKEX\n" : "OPENBLAS_CORETYPE=(unset)\n"));
+}
+
+TEST(TuneRuntimeTest, KeepsTheKernelsTheUserHasSet) {
+  EXPECT_THAT(ProbeOutput({kNoThreads, {"OPENBLAS_CORETYPE", "Haswell"}}), HasSubstr("OPENBLAS_CORETYPE=Haswell\n"));
+}
+
+TEST(TuneRuntimeTest, KeepsArgumentsAndProcessName) {
+  const std::string out = ProbeOutput({kNoThreads, kNoCoreType}, {"--config=a b.textproto", ""});
+  EXPECT_THAT(out, HasSubstr("argv[0]=" RUNTIME_PROBE "\nargv[1]=--config=a b.textproto\nargv[2]=\n"));
+  EXPECT_THAT(out, HasSubstr("name=runtime_probe\n"));
+}
+
+TEST(TuneRuntimeTest, LeavesNoGuardToChildProcesses) {
+  EXPECT_THAT(ProbeOutput({kNoThreads, kNoCoreType}), HasSubstr("SPLITVEIL_EXECUTED_AGAIN=(unset)\n"));
+}
+
+TEST(TuneRuntimeTest, DoesNotExecuteAgainWithTheGuardSet) {
+  const std::string out = ProbeOutput({kNoThreads, kNoCoreType, {"SPLITVEIL_EXECUTED_AGAIN", "1"}});
+  EXPECT_THAT(out, HasSubstr("OPENBLAS_NUM_THREADS=(unset)\n"));
+}
+
+TEST(TuneRuntimeTest, GoesOnWhereItCannotExecuteAgain) {
+  EXPECT_EXIT(
+      {
+        // Linux executes nothing with an environment string above 128 KiB (E2BIG).
+        setenv("SPLITVEIL_TEST_FILLER", std::string(200000, 'x').c_str(), 1);
+        unsetenv("OPENBLAS_NUM_THREADS");
+        char name[] = "program";
+        char* argv[2] = {};
+        argv[0] = name;
+        TuneRuntime(argv);
+        _exit(std::getenv("SPLITVEIL_EXECUTED_AGAIN") == nullptr ? 0 : 1);
+      },
+      ExitedWithCode(0), "");
+}
+
+TEST(TuneRuntimeTest, KeepsBigBlocksInTheHeap) {
+  EXPECT_THAT(ProbeOutput({kNoThreads, kNoCoreType}), HasSubstr("mapped_blocks=0\n"));
+}
+
+TEST(HandleStopSignalsTest, FirstSignalOnlySetsTheFlag) {
+  for (const int signal_number : {SIGTERM, SIGINT}) {
+    EXPECT_EXIT(
+        {
+          HandleStopSignals();
+          const bool before = StopRequested();
+          std::raise(signal_number);
+          _exit(!before && StopRequested() ? 0 : 1);
+        },
+        ExitedWithCode(0), "");
+  }
+}
+
+TEST(HandleStopSignalsTest, SecondSignalKills) {
+  EXPECT_EXIT(
+      {
+        HandleStopSignals();
+        std::raise(SIGTERM);
+        std::raise(SIGTERM);
+        _exit(1);
+      },
+      KilledBySignal(SIGTERM), "");
+}
+
+TEST(HandleStopSignalsTest, SecondSignalKillsAlsoWhenItIsAnother) {
+  EXPECT_EXIT(
+      {
+        HandleStopSignals();
+        std::raise(SIGTERM);
+        std::raise(SIGINT);
+        _exit(1);
+      },
+      KilledBySignal(SIGINT), "");
+}
+
+TEST(HandleStopSignalsTest, AReaderOfTheLogThatGoesAwayDoesNotKill) {
+  EXPECT_EXIT(
+      {
+        HandleStopSignals();
+        int ends[2];
+        const bool broken = pipe(ends) == 0 && close(ends[0]) == 0 && write(ends[1], "x", 1) < 0;
+        _exit(broken && !StopRequested() ? 0 : 1);
+      },
+      ExitedWithCode(0), "");
+}
+
+TEST(HandleStopSignalsTest, WithoutItASignalKills) {
+  EXPECT_EXIT(
+      {
+        std::raise(SIGTERM);
+        _exit(1);
+      },
+      KilledBySignal(SIGTERM), "");
+}
+
+}  // namespace
+}  // namespace splitveil

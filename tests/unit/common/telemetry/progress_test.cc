@@ -1,0 +1,301 @@
+#include "common/telemetry/progress.h"
+
+#include <fcntl.h>
+#include <pty.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/telemetry/line_output.h"
+#include "common/telemetry/log.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr char kWipe[] = "\r\033[K";
+
+std::string ReadAvailable(int fd) {
+  fcntl(fd, F_SETFL, O_NONBLOCK);
+  std::string text;
+  char buffer[4096];
+  for (ssize_t count = 0; (count = read(fd, buffer, sizeof buffer)) > 0;) {
+    text.append(buffer, count);
+  }
+  return text;
+}
+
+class ProgressTest : public ::testing::Test {
+ protected:
+  ProgressTest() { setenv("TERM", "xterm", 1); }
+  ~ProgressTest() override {
+    for (const int fd : {reader_, writer_}) {
+      if (fd >= 0) {
+        close(fd);
+      }
+    }
+  }
+
+  std::unique_ptr<Progress> OnTerminal(int columns) {
+    winsize size = {};
+    size.ws_col = columns;
+    EXPECT_EQ(openpty(&reader_, &writer_, nullptr, nullptr, &size), 0);
+    termios modes = {};
+    tcgetattr(writer_, &modes);
+    modes.c_oflag &= ~OPOST;  // Bytes as written, "\n" not as "\r\n".
+    tcsetattr(writer_, TCSANOW, &modes);
+    return Start();
+  }
+
+  std::unique_ptr<Progress> OnPipe() {
+    int ends[2];
+    EXPECT_EQ(pipe(ends), 0);
+    reader_ = ends[0];
+    writer_ = ends[1];
+    return Start();
+  }
+
+  // What has come out since the last call.
+  std::string Output() { return ReadAvailable(reader_); }
+
+  static ProgressUpdate At(int64_t step) {
+    ProgressUpdate update;
+    update.step = step;
+    update.total_steps = 1000;
+    update.epochs = 5;
+    update.epoch = step / 200;
+    update.examples = 100 * step;
+    update.loss = 0.51234;
+    return update;
+  }
+
+  absl::Time now_ = absl::FromUnixMillis(1795250267123);
+  int reader_ = -1;
+  int writer_ = -1;
+
+ private:
+  std::unique_ptr<Progress> Start() {
+    return std::make_unique<Progress>("label party", writer_, [this] { return now_; });
+  }
+};
+
+TEST_F(ProgressTest, TerminalShowsEverything) {
+  auto progress = OnTerminal(200);
+  progress->Update(At(100));
+  Output();
+  now_ += absl::Seconds(10);
+  ProgressUpdate update = At(300);
+  update.leak = "norm 0.54 cosine 0.68 at cut";
+  progress->Update(update);
+  EXPECT_EQ(Output(), std::string(kWipe) +
+                          "label party  step 300/1000 (30%)  epoch 2/5  2000 ex/s  eta 35s  loss 0.5123  leak norm "
+                          "0.54 cosine 0.68 at cut");
+}
+
+TEST_F(ProgressTest, TerminalRedrawsAtMostFiveTimesASecond) {
+  auto progress = OnTerminal(200);
+  int redraws = 0;
+  for (int step = 0; step < 1000; ++step) {  // One second, a step a millisecond.
+    progress->Update(At(step));
+    redraws += Output().empty() ? 0 : 1;
+    now_ += absl::Milliseconds(1);
+  }
+  EXPECT_EQ(redraws, 5);
+}
+
+TEST_F(ProgressTest, TerminalLineIsCutBelowTheWidth) {
+  auto progress = OnTerminal(20);
+  progress->Update(At(100));
+  EXPECT_EQ(Output(), std::string(kWipe) + "label party  step 1");
+}
+
+TEST_F(ProgressTest, TerminalLineFollowsAResize) {
+  auto progress = OnTerminal(20);
+  progress->Update(At(100));
+  Output();
+  winsize size = {};
+  size.ws_col = 24;
+  ioctl(writer_, TIOCSWINSZ, &size);
+  now_ += absl::Seconds(1);
+  progress->Update(At(101));
+  EXPECT_EQ(Output(), std::string(kWipe) + "label party  step 101/1");
+}
+
+TEST_F(ProgressTest, TerminalWithoutASizeCountsAsEightyColumns) {
+  auto progress = OnTerminal(0);
+  ProgressUpdate update = At(100);
+  update.leak = std::string(200, 'x');
+  progress->Update(update);
+  EXPECT_EQ(Output().size(), std::string(kWipe).size() + 79);
+}
+
+TEST_F(ProgressTest, TerminalOfOneColumnShowsNothingAndLives) {
+  auto progress = OnTerminal(1);
+  progress->Update(At(100));
+  EXPECT_EQ(Output(), kWipe);
+}
+
+TEST_F(ProgressTest, CutKeepsCharactersWhole) {
+  auto progress = OnTerminal(20);
+  ProgressUpdate update;
+  Progress titled("ééééé", writer_, [this] { return now_; });  // Ten bytes, then ten of " step 0/0".
+  titled.Update(update);
+  EXPECT_THAT(Output(), HasSubstr("ééééé  step"));
+  Progress long_title("xééééééééééé", writer_, [this] { return now_; });
+  long_title.Update(update);
+  EXPECT_THAT(Output(), EndsWith("xééééééééé"));
+}
+
+TEST_F(ProgressTest, TerminalFinishShowsTheLastStateAndEndsTheLine) {
+  auto progress = OnTerminal(200);
+  progress->Update(At(998));
+  progress->Update(At(1000));
+  Output();
+  now_ += absl::Milliseconds(10);
+  progress->Finish();
+  const std::string output = Output();
+  EXPECT_THAT(output, HasSubstr("step 1000/1000 (100%)"));
+  EXPECT_THAT(output, Not(HasSubstr("eta")));
+  EXPECT_THAT(output, EndsWith("\n"));
+  progress.reset();
+  EXPECT_EQ(Output(), "");
+}
+
+TEST_F(ProgressTest, DestructorEndsTheLineSoThatAnErrorStartsItsOwn) {
+  auto progress = OnTerminal(200);
+  progress->Update(At(3));
+  progress.reset();
+  EXPECT_THAT(Output(), EndsWith("\n"));
+}
+
+TEST_F(ProgressTest, LogLineWipesTheOpenLineAndTheNextUpdateRedrawsIt) {
+  auto progress = OnTerminal(200);
+  progress->Update(At(3));
+  Output();
+  WriteLine(writer_, "log line\n");
+  EXPECT_EQ(Output(), std::string(kWipe) + "log line\n");
+  WriteLine(writer_, "another\n");
+  EXPECT_EQ(Output(), "another\n");
+  progress->Finish();
+  EXPECT_THAT(Output(), HasSubstr("step 3/1000"));
+}
+
+TEST_F(ProgressTest, PipeGetsALogLineAtMostEveryFiveSeconds) {
+  auto progress = OnPipe();
+  for (int step = 0; step < 120; ++step) {  // Twelve seconds.
+    progress->Update(At(step));
+    now_ += absl::Milliseconds(100);
+  }
+  progress->Finish();
+  const std::vector<std::string> lines = absl::StrSplit(Output(), '\n', absl::SkipEmpty());
+  EXPECT_THAT(lines, ElementsAre("2026-11-21T08:37:47.123Z INFO label party  step 0/1000 (0%)  epoch 1/5  loss 0.5123",
+                                 HasSubstr("08:37:52.123Z INFO label party  step 50/1000 (5%)"),
+                                 HasSubstr("step 100/1000 (10%)  epoch 1/5  1000 ex/s  eta 1m30s"),
+                                 HasSubstr("step 119/1000")));
+}
+
+TEST_F(ProgressTest, PipeGetsNoControlCharacters) {
+  auto progress = OnPipe();
+  ProgressUpdate update = At(1);
+  update.leak = "norm 0.5\r\n\033[K";
+  progress->Update(update);
+  progress->Finish();
+  EXPECT_THAT(Output(), EndsWith("leak norm 0.5   [K\n"));
+}
+
+TEST_F(ProgressTest, PipeFinishDoesNotRepeatALineThatStandsThere) {
+  auto progress = OnPipe();
+  progress->Update(At(1));
+  Output();
+  progress->Finish();
+  progress->Finish();
+  EXPECT_EQ(Output(), "");
+}
+
+TEST_F(ProgressTest, DumbTerminalGetsPlainLines) {
+  setenv("TERM", "dumb", 1);
+  auto progress = OnTerminal(200);
+  progress->Update(At(1));
+  EXPECT_THAT(Output(), HasSubstr("Z INFO label party"));
+  unsetenv("TERM");
+  EXPECT_FALSE(CanRedraw(writer_));
+}
+
+TEST_F(ProgressTest, WritesNothingWithoutAnUpdate) {
+  auto progress = OnTerminal(200);
+  progress->Finish();
+  progress.reset();
+  EXPECT_EQ(Output(), "");
+}
+
+TEST_F(ProgressTest, LeavesOutWhatIsNotKnown) {
+  auto progress = OnPipe();
+  ProgressUpdate update;
+  update.step = 3;
+  update.loss = std::nan("");
+  progress->Update(update);
+  EXPECT_THAT(Output(), EndsWith("INFO label party  step 3/0\n"));
+}
+
+TEST_F(ProgressTest, RateOfAResumedRunLeavesItsEarlierStepsOut) {
+  auto progress = OnPipe();
+  ProgressUpdate update = At(900);
+  update.examples = 0;
+  progress->Update(update);
+  Output();
+  now_ += absl::Seconds(10);
+  update = At(950);
+  update.examples = 5000;
+  progress->Update(update);
+  EXPECT_THAT(Output(), HasSubstr("500 ex/s  eta 10s"));
+}
+
+TEST_F(ProgressTest, AClockSetBackDoesNotSilenceIt) {
+  auto progress = OnPipe();
+  progress->Update(At(1));
+  Output();
+  now_ -= absl::Hours(1);
+  progress->Update(At(2));
+  EXPECT_THAT(Output(), HasSubstr("step 2/1000"));
+}
+
+TEST_F(ProgressTest, TimeLeftIsReadable) {
+  auto progress = OnPipe();
+  progress->Update(At(0));
+  now_ += absl::Seconds(10);
+  progress->Update(At(1));  // Ten seconds a step: 999 left.
+  EXPECT_THAT(Output(), HasSubstr("eta 2h46m"));
+}
+
+TEST_F(ProgressTest, AReaderThatIsGoneDoesNotStopTheRun) {
+  EXPECT_EXIT(
+      {
+        std::signal(SIGPIPE, SIG_IGN);
+        auto progress = OnPipe();
+        close(reader_);
+        progress->Update(At(1));
+        progress->Finish();
+        _exit(0);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace splitveil
