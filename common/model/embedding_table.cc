@@ -14,6 +14,8 @@ namespace splitveil {
 namespace {
 
 constexpr int64_t kMaxDimension = 4096;
+// In a large table each row is a cache miss; asking this many rows ahead lets them overlap.
+constexpr size_t kPrefetchRows = 16;
 
 absl::Status CheckOptions(const EmbeddingTable::Options& options) {
   if (options.dimension < 1 || options.dimension > kMaxDimension) {
@@ -40,6 +42,25 @@ void FillUniform(double range, uint64_t seed, std::vector<float>& values) {
     value = static_cast<float>(range * (2 * unit - 1));
   }
 }
+
+// torch.optim.SparseAdam on one row.
+struct AdamStep {
+  float gradient_scale;
+  float rate1;
+  float rate2;
+  float step_size;
+  float epsilon;
+
+  void Apply(const float* gradient_sum, int64_t size, float* __restrict m, float* __restrict v,
+             float* __restrict values) const {
+    for (int64_t d = 0; d < size; ++d) {
+      const float g = gradient_sum[d] * gradient_scale;
+      m[d] += (g - m[d]) * rate1;
+      v[d] += (g * g - v[d]) * rate2;
+      values[d] -= step_size * (m[d] / (std::sqrt(v[d]) + epsilon));
+    }
+  }
+};
 
 }  // namespace
 
@@ -96,11 +117,12 @@ absl::Status EmbeddingTable::Gather(absl::Span<const int64_t> indices, Matrix& o
   if (!columns.ok()) {
     return columns.status();
   }
-  const int64_t* index = indices.data();
+  size_t i = 0;
   for (int64_t b = 0; b < out.rows(); ++b) {
     float* target = out.data() + b * out.cols();
-    for (int64_t c = 0; c < *columns; ++c, target += dimension_) {
-      std::copy_n(values_.data() + *index++ * dimension_, dimension_, target);
+    for (int64_t c = 0; c < *columns; ++c, ++i, target += dimension_) {
+      __builtin_prefetch(values_.data() + indices[std::min(i + kPrefetchRows, indices.size() - 1)] * dimension_);
+      std::copy_n(values_.data() + indices[i] * dimension_, dimension_, target);
     }
   }
   return absl::OkStatus();
@@ -155,22 +177,21 @@ absl::Status EmbeddingTable::Update(absl::Span<const int64_t> indices, ConstMatr
   ++updates_;
   const double correction1 = 1 - std::pow(adam_.beta1, updates_);
   const double correction2 = 1 - std::pow(adam_.beta2, updates_);
-  const float step_size = static_cast<float>(adam_.learning_rate * std::sqrt(correction2) / correction1);
-  const float rate1 = static_cast<float>(1 - adam_.beta1);
-  const float rate2 = static_cast<float>(1 - adam_.beta2);
-  const float epsilon = static_cast<float>(adam_.epsilon);
-  const float scale = static_cast<float>(gradient_scale);
-  for (size_t i = 0; i < occurring_rows_.size(); ++i) {
-    const float* sum = gradient_sums_.data() + i * dimension_;
+  AdamStep step;
+  step.gradient_scale = static_cast<float>(gradient_scale);
+  step.rate1 = static_cast<float>(1 - adam_.beta1);
+  step.rate2 = static_cast<float>(1 - adam_.beta2);
+  step.step_size = static_cast<float>(adam_.learning_rate * std::sqrt(correction2) / correction1);
+  step.epsilon = static_cast<float>(adam_.epsilon);
+  const size_t count = occurring_rows_.size();
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t ahead = occurring_rows_[std::min(i + kPrefetchRows, count - 1)] * dimension_;
+    __builtin_prefetch(values_.data() + ahead, 1);
+    __builtin_prefetch(first_moment_.data() + ahead, 1);
+    __builtin_prefetch(second_moment_.data() + ahead, 1);
     const int64_t start = occurring_rows_[i] * dimension_;
-    for (int64_t d = 0; d < dimension_; ++d) {
-      const float g = sum[d] * scale;
-      float& m = first_moment_[start + d];
-      float& v = second_moment_[start + d];
-      m += (g - m) * rate1;
-      v += (g * g - v) * rate2;
-      values_[start + d] -= step_size * (m / (std::sqrt(v) + epsilon));
-    }
+    step.Apply(gradient_sums_.data() + i * dimension_, dimension_, first_moment_.data() + start,
+               second_moment_.data() + start, values_.data() + start);
   }
   return absl::OkStatus();
 }

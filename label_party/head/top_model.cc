@@ -1,5 +1,6 @@
 #include "label_party/head/top_model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <random>
@@ -9,22 +10,13 @@
 
 #include "common/model/adam_options.h"
 #include "common/model/dense_stack.h"
-#include "common/model/input_layer.h"
+#include "label_party/head/wide_part.h"
 
 namespace splitveil {
 namespace {
 
 constexpr char kField[] = "top_model";
 constexpr char kLogit[] = "logit";
-constexpr char kWide[] = "wide";
-
-v1::DenseLayer LinearUnit(const char* name) {
-  v1::DenseLayer layer;
-  layer.set_name(name);
-  layer.set_units(1);
-  layer.set_activation(v1::LINEAR);
-  return layer;
-}
 
 absl::Status CheckSpec(const TopModelOptions& options) {
   if (options.cut_width < 1) {
@@ -32,7 +24,7 @@ absl::Status CheckSpec(const TopModelOptions& options) {
   }
   for (int l = 0; l < options.spec.layers_size(); ++l) {
     const std::string& name = options.spec.layers(l).name();
-    if (name == "cut" || name == kLogit || name == kWide) {
+    if (name == "cut" || name == kLogit || name == "wide") {
       return absl::InvalidArgumentError(absl::StrCat(kField, ".layers[", l, "].name: \"", name, "\" is reserved"));
     }
   }
@@ -51,8 +43,8 @@ absl::Status CheckLabels(absl::Span<const uint8_t> labels, int64_t rows) {
   return absl::OkStatus();
 }
 
-// Mean over the batch of -log p(label | logit); `gradient` [batch, 1] becomes each example's own sigmoid(logit) -
-// label.
+// Mean over the batch of -log p(label | logit). `gradient` [batch, 1] becomes the derivative of each example's own
+// loss.
 double BinaryCrossEntropy(absl::Span<const float> logits, absl::Span<const uint8_t> labels, Matrix& gradient) {
   double sum = 0;
   for (size_t j = 0; j < logits.size(); ++j) {
@@ -64,89 +56,6 @@ double BinaryCrossEntropy(absl::Span<const float> logits, absl::Span<const uint8
   }
   return sum / static_cast<double>(logits.size());
 }
-
-// The linear function of the label party's own features.
-class WidePart {
- public:
-  static absl::StatusOr<std::unique_ptr<WidePart>> Create(const v1::WidePart& spec, const FeatureShape& features,
-                                                          const AdamOptions& adam, uint64_t input_seed,
-                                                          uint64_t linear_seed) {
-    auto part = std::make_unique<WidePart>();
-    InputLayer::Options input_options;
-    input_options.field = absl::StrCat(kField, ".", kWide);
-    input_options.features = features;
-    input_options.embedding = spec.has_embedding() ? &spec.embedding() : nullptr;
-    input_options.adam = adam;
-    input_options.seed = input_seed;
-    absl::StatusOr<std::unique_ptr<InputLayer>> input = InputLayer::Create(input_options);
-    if (!input.ok()) {
-      return input.status();
-    }
-    DenseStack::Options linear_options;
-    linear_options.field = input_options.field;
-    linear_options.input_width = (*input)->width();
-    linear_options.layers = {LinearUnit(kWide)};
-    linear_options.adam = adam;
-    linear_options.seed = linear_seed;
-    linear_options.input_gradient = (*input)->has_embedding();
-    absl::StatusOr<std::unique_ptr<DenseStack>> linear = DenseStack::Create(linear_options);
-    if (!linear.ok()) {
-      return linear.status();
-    }
-    part->input_ = *std::move(input);
-    part->linear_ = *std::move(linear);
-    return part;
-  }
-
-  absl::StatusOr<Matrix> Predict(const FeatureBatch& own) const {
-    Matrix storage;
-    const absl::StatusOr<ConstMatrixView> input = input_->Assemble(own, storage);
-    if (!input.ok()) {
-      return input.status();
-    }
-    return linear_->Predict(*input);
-  }
-
-  // The pass reads `own` and `storage`, which must outlive it.
-  absl::StatusOr<DensePass> Forward(const FeatureBatch& own, Matrix& storage) const {
-    const absl::StatusOr<ConstMatrixView> input = input_->Assemble(own, storage);
-    if (!input.ok()) {
-      return input.status();
-    }
-    return linear_->Forward(*input);
-  }
-
-  absl::Status Backward(DensePass& pass, const FeatureBatch& own, ConstMatrixView logit_gradient) {
-    absl::StatusOr<DenseGradients> gradients = linear_->Backward(pass, logit_gradient, {});
-    if (!gradients.ok()) {
-      return gradients.status();
-    }
-    input_gradient_ = std::move(gradients->input);
-    categories_ = own.categories;
-    return absl::OkStatus();
-  }
-
-  absl::Status Update() {
-    if (absl::Status status = linear_->Update(); !status.ok()) {
-      return status;
-    }
-    return input_->Update(categories_, input_gradient_);
-  }
-
-  std::vector<ParameterView> parameters() {
-    std::vector<ParameterView> views = input_->parameters(absl::StrCat(kWide, "."));
-    for (ParameterView& view : linear_->parameters("")) {
-      views.push_back(std::move(view));
-    }
-    return views;
-  }
-
- private:
-  std::unique_ptr<InputLayer> input_;
-  std::unique_ptr<DenseStack> linear_;
-  std::vector<int64_t> categories_;  // Of the latest Backward.
-  Matrix input_gradient_;
-};
 
 class WideAndDeepTopModel final : public TopModel {
  public:
@@ -281,7 +190,10 @@ absl::StatusOr<std::unique_ptr<TopModel>> TopModel::Create(const TopModelOptions
   deep_options.field = kField;
   deep_options.input_width = options.cut_width;
   deep_options.layers.assign(options.spec.layers().begin(), options.spec.layers().end());
-  deep_options.layers.push_back(LinearUnit(kLogit));
+  deep_options.layers.emplace_back();
+  deep_options.layers.back().set_name(kLogit);
+  deep_options.layers.back().set_units(1);
+  deep_options.layers.back().set_activation(v1::LINEAR);
   deep_options.adam = *adam;
   deep_options.seed = seeds();
   deep_options.input_gradient = true;
@@ -292,9 +204,8 @@ absl::StatusOr<std::unique_ptr<TopModel>> TopModel::Create(const TopModelOptions
 
   std::unique_ptr<WidePart> wide;
   if (options.spec.has_wide()) {
-    const uint64_t input_seed = seeds();
     absl::StatusOr<std::unique_ptr<WidePart>> created =
-        WidePart::Create(options.spec.wide(), options.features, *adam, input_seed, seeds());
+        WidePart::Create(options.spec.wide(), options.features, *adam, seeds());
     if (!created.ok()) {
       return created.status();
     }

@@ -1,0 +1,54 @@
+// Wide part of the top model: a linear function of the label party's own features.
+#ifndef SPLITVEIL_LABEL_PARTY_HEAD_WIDE_PART_H_
+#define SPLITVEIL_LABEL_PARTY_HEAD_WIDE_PART_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "common/dataset/feature_table.h"
+#include "common/matrix/matrix.h"
+#include "common/model/adam_options.h"
+#include "common/model/dense_stack.h"
+#include "common/model/input_layer.h"
+#include "common/model/parameters.h"
+
+#include "splitveil/v1/model.pb.h"
+
+namespace splitveil {
+
+// Term of the logit: w . [embeddings of the categorical columns, numeric columns] + b (Cheng et al., "Wide & deep
+// learning for recommender systems", DLRS 2016, section 3.1). Not thread-safe.
+class WidePart {
+ public:
+  // Errors: InvalidArgument where the specification does not fit the features.
+  static absl::StatusOr<std::unique_ptr<WidePart>> Create(const v1::WidePart& spec, const FeatureShape& features,
+                                                          const AdamOptions& adam, uint64_t seed);
+
+  // Terms [batch, 1].
+  absl::StatusOr<Matrix> Predict(const FeatureBatch& own) const;
+  // The pass, whose output are the terms, reads `own` and `storage`, which must outlive it.
+  absl::StatusOr<DensePass> Forward(const FeatureBatch& own, Matrix& storage) const;
+  // Back-propagates per-example gradients [batch, 1] of the logit.
+  absl::Status Backward(DensePass& pass, const FeatureBatch& own, ConstMatrixView logit_gradient);
+  // One optimiser step with the mean gradients of the latest Backward. FailedPrecondition where there is none.
+  absl::Status Update();
+
+  // "wide.embedding" (with categorical columns), "wide.weight", "wide.bias".
+  std::vector<ParameterView> parameters();
+
+ private:
+  WidePart(std::unique_ptr<InputLayer> input, std::unique_ptr<DenseStack> linear);
+
+  std::unique_ptr<InputLayer> input_;
+  std::unique_ptr<DenseStack> linear_;
+  std::vector<int64_t> categories_;  // Of the latest Backward, as is input_gradient_.
+  Matrix input_gradient_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_HEAD_WIDE_PART_H_

@@ -1,0 +1,213 @@
+#include "common/model/embedding_table.h"
+
+#include <cmath>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <limits>
+#include <map>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "tests/unit/common/model/model_fixtures.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+
+EmbeddingTable::Options SmallTable() {
+  EmbeddingTable::Options options;
+  options.rows = 50;
+  options.dimension = 3;
+  options.seed = 7;
+  return options;
+}
+
+EmbeddingTable MakeTable(const EmbeddingTable::Options& options) {
+  absl::StatusOr<EmbeddingTable> table = EmbeddingTable::Create(options);
+  EXPECT_TRUE(table.ok()) << table.status();
+  return *std::move(table);
+}
+
+std::vector<float> Values(EmbeddingTable& table) { return {table.values().begin(), table.values().end()}; }
+
+// SparseAdam in double precision with one map entry a row.
+class ReferenceSparseAdam {
+ public:
+  ReferenceSparseAdam(const std::vector<float>& values, int64_t dimension, const AdamOptions& adam)
+      : values_(values.begin(), values.end()),
+        m_(values.size()),
+        v_(values.size()),
+        dimension_(dimension),
+        adam_(adam) {}
+
+  void Update(const std::vector<int64_t>& indices, const Matrix& gradient, double scale) {
+    std::map<int64_t, std::vector<double>> sums;
+    const int64_t columns = indices.size() / gradient.rows();
+    for (size_t i = 0; i < indices.size(); ++i) {
+      std::vector<double>& sum = sums.emplace(indices[i], std::vector<double>(dimension_)).first->second;
+      for (int64_t d = 0; d < dimension_; ++d) {
+        sum[d] += gradient.row(i / columns)[i % columns * dimension_ + d] * scale;
+      }
+    }
+    ++step_;
+    for (const auto& [row, sum] : sums) {
+      for (int64_t d = 0; d < dimension_; ++d) {
+        const int64_t at = row * dimension_ + d;
+        m_[at] = adam_.beta1 * m_[at] + (1 - adam_.beta1) * sum[d];
+        v_[at] = adam_.beta2 * v_[at] + (1 - adam_.beta2) * sum[d] * sum[d];
+        const double step_size =
+            adam_.learning_rate * std::sqrt(1 - std::pow(adam_.beta2, step_)) / (1 - std::pow(adam_.beta1, step_));
+        values_[at] -= step_size * m_[at] / (std::sqrt(v_[at]) + adam_.epsilon);
+      }
+    }
+  }
+  const std::vector<double>& values() const { return values_; }
+
+ private:
+  std::vector<double> values_;
+  std::vector<double> m_;
+  std::vector<double> v_;
+  int64_t dimension_;
+  AdamOptions adam_;
+  int step_ = 0;
+};
+
+TEST(EmbeddingTableTest, StartsUniformInTheInitialRange) {
+  EmbeddingTable::Options options = SmallTable();
+  options.rows = 20000;
+  options.initial_range = 0.2;
+  EmbeddingTable table = MakeTable(options);
+  double sum = 0;
+  double squares = 0;
+  for (const float value : table.values()) {
+    ASSERT_LE(std::abs(value), 0.2f);
+    sum += value;
+    squares += static_cast<double>(value) * value;
+  }
+  const double count = 60000;
+  EXPECT_NEAR(sum / count, 0, 0.003);                   // Six standard errors.
+  EXPECT_NEAR(squares / count, 0.04 / 3, 0.04 * 0.02);  // Variance of a uniform number: range^2 / 3.
+}
+
+TEST(EmbeddingTableTest, TheSeedDecidesTheTable) {
+  EmbeddingTable table = MakeTable(SmallTable());
+  EmbeddingTable same = MakeTable(SmallTable());
+  EmbeddingTable::Options options = SmallTable();
+  options.seed = 8;
+  EmbeddingTable other = MakeTable(options);
+  EXPECT_EQ(Values(table), Values(same));
+  EXPECT_NE(Values(table), Values(other));
+}
+
+TEST(EmbeddingTableTest, GathersToTheFrontOfEachRow) {
+  EmbeddingTable table = MakeTable(SmallTable());
+  Matrix out(2, 7);
+  out.row(1)[6] = 42;
+  ASSERT_TRUE(table.Gather({4, 49, 0, 4}, out).ok());
+  const absl::Span<const float> values = table.values();
+  EXPECT_THAT(out.row(0), ElementsAre(values[12], values[13], values[14], values[147], values[148], values[149], 0));
+  EXPECT_THAT(out.row(1), ElementsAre(values[0], values[1], values[2], values[12], values[13], values[14], 42));
+}
+
+TEST(EmbeddingTableTest, UpdatesAsSparseAdamInDoublePrecision) {
+  EmbeddingTable::Options options = SmallTable();
+  options.adam.epsilon = 1e-3;  // Large enough for a wrong scale of the gradient to show.
+  EmbeddingTable table = MakeTable(options);
+  ReferenceSparseAdam reference(Values(table), options.dimension, options.adam);
+  std::mt19937 generator(1);
+  for (int step = 0; step < 200; ++step) {
+    const Matrix gradient = RandomMatrix(8, 2 * 3 + 1, generator);  // Two columns and a number that is not ours.
+    std::vector<int64_t> indices;
+    for (int i = 0; i < 16; ++i) {
+      indices.push_back(generator() % 20 * (generator() % 2 + 1));  // Repeats within a batch, gaps between batches.
+    }
+    ASSERT_TRUE(table.Update(indices, gradient, 1.0 / 8).ok());
+    reference.Update(indices, gradient, 1.0 / 8);
+  }
+  for (size_t i = 0; i < reference.values().size(); ++i) {
+    ASSERT_NEAR(table.values()[i], reference.values()[i], 1e-6) << "at " << i;
+  }
+}
+
+TEST(EmbeddingTableTest, LeavesRowsOutsideTheBatchAlone) {
+  EmbeddingTable table = MakeTable(SmallTable());
+  std::mt19937 generator(1);
+  ASSERT_TRUE(table.Update({3, 4}, RandomMatrix(2, 3, generator), 1).ok());
+  const std::vector<float> before = Values(table);
+  ASSERT_TRUE(table.Update({5, 5}, RandomMatrix(2, 3, generator), 1).ok());
+  for (int i = 0; i < 150; ++i) {
+    EXPECT_EQ(table.values()[i] == before[i], i < 15 || i >= 18) << "at " << i;
+  }
+}
+
+TEST(EmbeddingTableTest, AZeroGradientStillMovesARowByItsMomentum) {
+  EmbeddingTable table = MakeTable(SmallTable());
+  Matrix gradient(1, 3);
+  gradient.row(0)[0] = 1;
+  ASSERT_TRUE(table.Update({3}, gradient, 1).ok());
+  const std::vector<float> before = Values(table);
+  ASSERT_TRUE(table.Update({3}, Matrix(1, 3), 1).ok());
+  EXPECT_LT(table.values()[9], before[9]);
+  EXPECT_EQ(table.values()[10], before[10]);
+}
+
+TEST(EmbeddingTableTest, RefusesOptionsOutOfRange) {
+  for (const auto& [rows, dimension, range] :
+       std::vector<std::tuple<int64_t, int64_t, double>>{{0, 3, 0.1},
+                                                         {-1, 3, 0.1},
+                                                         {std::numeric_limits<int64_t>::max(), 3, 0.1},
+                                                         {5, 0, 0.1},
+                                                         {5, 4097, 0.1},
+                                                         {5, 3, -0.1},
+                                                         {5, 3, std::nan("")}}) {
+    EmbeddingTable::Options options = SmallTable();
+    options.rows = rows;
+    options.dimension = dimension;
+    options.initial_range = range;
+    EXPECT_EQ(EmbeddingTable::Create(options).status().code(), absl::StatusCode::kInvalidArgument)
+        << rows << " " << dimension << " " << range;
+  }
+}
+
+TEST(EmbeddingTableTest, ReportsMemoryThatCannotBeHad) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer stops the process instead of throwing.";
+#endif
+  EmbeddingTable::Options options = SmallTable();
+  options.rows = int64_t{1} << 48;
+  EXPECT_EQ(EmbeddingTable::Create(options).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(EmbeddingTableTest, GatherRefusesIndicesOutsideTheTable) {
+  EmbeddingTable table = MakeTable(SmallTable());
+  Matrix out(1, 3);
+  EXPECT_EQ(table.Gather({50}, out).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(table.Gather({-1}, out).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(EmbeddingTableTest, GatherRefusesShapesThatDoNotFit) {
+  EmbeddingTable table = MakeTable(SmallTable());
+  Matrix narrow(2, 5);
+  EXPECT_EQ(table.Gather({1, 2, 3}, narrow).code(), absl::StatusCode::kInvalidArgument);     // Not a multiple of 2.
+  EXPECT_EQ(table.Gather({1, 2, 3, 4}, narrow).code(), absl::StatusCode::kInvalidArgument);  // Needs 6 columns.
+  Matrix empty;
+  EXPECT_EQ(table.Gather({1}, empty).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(EmbeddingTableTest, ARefusedUpdateChangesNothing) {
+  EmbeddingTable table = MakeTable(SmallTable());
+  EmbeddingTable twin = MakeTable(SmallTable());
+  std::mt19937 generator(1);
+  const Matrix gradient = RandomMatrix(2, 3, generator);
+  EXPECT_EQ(table.Update({3, 50}, gradient, 1).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(table.Update({1, 2, 3, 4}, gradient, 1).code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE(table.Update({3, 4}, gradient, 1).ok());
+  ASSERT_TRUE(twin.Update({3, 4}, gradient, 1).ok());
+  EXPECT_THAT(Values(table), ElementsAreArray(Values(twin)));  // The step count included.
+}
+
+}  // namespace
+}  // namespace splitveil

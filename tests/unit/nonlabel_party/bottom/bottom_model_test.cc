@@ -1,0 +1,279 @@
+#include "nonlabel_party/bottom/bottom_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/unit/common/model/model_fixtures.h"
+#include "tests/unit/common/model/reference_network.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+
+constexpr int64_t kBatch = 6;
+
+class BottomModelTest : public testing::Test {
+ protected:
+  BottomModelTest() {
+    options_.features = {/*numeric=*/3, /*categorical=*/2, /*embedding_rows=*/20};
+    options_.spec.mutable_embedding()->set_dimension(2);
+    *options_.spec.add_layers() = MakeLayer("first", 5, v1::TANH);
+    *options_.spec.add_layers() = MakeLayer("second", 6, v1::SIGMOID);
+    *options_.spec.add_layers() = MakeLayer("third", 4, v1::RELU);
+    options_.optimizer = MakeAdam(1e-2);
+    options_.cut_width = 4;
+    options_.seed = 21;
+  }
+
+  std::unique_ptr<BottomModel> Create() {
+    auto model = BottomModel::Create(options_);
+    EXPECT_TRUE(model.ok()) << model.status();
+    return *std::move(model);
+  }
+  FeatureBatch MakeBatch() { return RandomFeatures(kBatch, options_.features, generator_); }
+  ReferenceNetwork MakeReference(const NamedParameters& parameters) const {
+    return {parameters, {options_.spec.layers().begin(), options_.spec.layers().end()}};
+  }
+  // What enters the first layer for row j.
+  std::vector<double> Input(const NamedParameters& parameters, const FeatureBatch& batch, int64_t j) const {
+    const std::vector<float>& table = FindParameter(parameters, "embedding");
+    std::vector<double> input;
+    for (int64_t c = 0; c < 2; ++c) {
+      const int64_t row = batch.categories[j * 2 + c];
+      input.push_back(table[row * 2]);
+      input.push_back(table[row * 2 + 1]);
+    }
+    const absl::Span<const float> numeric = batch.numeric.row(j);
+    input.insert(input.end(), numeric.begin(), numeric.end());
+    return input;
+  }
+  void ExpectCreateRefused(const std::string& text) {
+    const auto model = BottomModel::Create(options_);
+    EXPECT_EQ(model.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_NE(model.status().message().find(text), absl::string_view::npos) << model.status();
+  }
+
+  BottomModelOptions options_;
+  std::mt19937 generator_{4};
+  Matrix cut_gradient_ = RandomMatrix(kBatch, 4, generator_);
+};
+
+TEST_F(BottomModelTest, ActivationsAgreeWithTheReference) {
+  auto model = Create();
+  const NamedParameters parameters = model->Parameters();
+  const ReferenceNetwork reference = MakeReference(parameters);
+  const FeatureBatch batch = MakeBatch();
+  const auto trained = model->Forward(batch);
+  const auto predicted = model->Predict(batch);
+  ASSERT_TRUE(trained.ok()) << trained.status();
+  ASSERT_TRUE(predicted.ok()) << predicted.status();
+  for (int64_t j = 0; j < kBatch; ++j) {
+    const std::vector<double> expected = reference.Apply(Input(parameters, batch, j));
+    ExpectNear(trained->row(j), expected, 1e-6);
+    ExpectNear(predicted->row(j), expected, 1e-6);
+  }
+}
+
+TEST_F(BottomModelTest, LayerGradientsAgreeWithFiniteDifferences) {
+  auto model = Create();
+  const NamedParameters parameters = model->Parameters();
+  const ReferenceNetwork reference = MakeReference(parameters);
+  const FeatureBatch batch = MakeBatch();
+  ASSERT_TRUE(model->Forward(batch).ok());
+  const auto gradients = model->Backward(cut_gradient_, {"second", "cut", "first"});
+  ASSERT_TRUE(gradients.ok()) << gradients.status();
+  ASSERT_EQ(gradients->size(), 3u);
+  EXPECT_EQ((*gradients)[0].layer, "second");
+  EXPECT_EQ((*gradients)[1].layer, "cut");
+  EXPECT_EQ((*gradients)[2].layer, "first");
+  for (int64_t j = 0; j < kBatch; ++j) {
+    const std::vector<double> first = reference.ApplyOne(Input(parameters, batch, j), 0);
+    const std::vector<double> second = reference.ApplyOne(first, 1);
+    const auto differentiate = [&](const std::vector<double>& at, size_t next_layer) {
+      return ReferenceNetwork::Differentiate(
+          at, [&](const std::vector<double>& x) { return Dot(reference.Apply(x, next_layer), cut_gradient_.row(j)); });
+    };
+    ExpectNear((*gradients)[2].gradient.row(j), differentiate(first, 1), 1e-6);
+    ExpectNear((*gradients)[0].gradient.row(j), differentiate(second, 2), 1e-6);
+    EXPECT_THAT((*gradients)[1].gradient.row(j), ElementsAreArray(cut_gradient_.row(j)));
+  }
+}
+
+TEST_F(BottomModelTest, AHintIsTheRowOfTheBatchsGradient) {
+  auto model = Create();
+  ASSERT_TRUE(model->Forward(MakeBatch()).ok());
+  ASSERT_TRUE(model->Forward(MakeBatch()).ok());
+  for (int batch = 0; batch < 2; ++batch) {  // The second one's parameters are no longer the model's.
+    const auto gradients = model->Backward(cut_gradient_, {"first"});
+    ASSERT_TRUE(gradients.ok()) << gradients.status();
+    const auto hint = model->BackpropagateHint(3, cut_gradient_.row(3), {"cut", "first"});
+    ASSERT_TRUE(hint.ok()) << hint.status();
+    EXPECT_THAT((*hint)[0], ElementsAreArray(cut_gradient_.row(3)));
+    ExpectNear((*hint)[1], ToDouble((*gradients)[0].gradient.row(3)), 1e-7);
+    ASSERT_TRUE(model->Update().ok());
+  }
+}
+
+TEST_F(BottomModelTest, BackwardTakesTheOldestForwardWithItsOwnParameters) {
+  auto model = Create();
+  auto fresh = Create();
+  const FeatureBatch first = MakeBatch();
+  const FeatureBatch second = MakeBatch();
+  ASSERT_TRUE(model->Forward(first).ok());
+  ASSERT_TRUE(model->Forward(second).ok());
+  for (const FeatureBatch& batch : {first, second}) {
+    ASSERT_TRUE(fresh->Forward(batch).ok());
+    const auto expected = fresh->Backward(cut_gradient_, {"first"});  // No update: the initial parameters.
+    const auto found = model->Backward(cut_gradient_, {"first"});
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_THAT((*found)[0].gradient.row(2), ElementsAreArray((*expected)[0].gradient.row(2)));
+    ASSERT_TRUE(model->Update().ok());
+  }
+}
+
+TEST_F(BottomModelTest, UpdatesOnlyEmbeddingRowsOfTheBatch) {
+  auto model = Create();
+  FeatureBatch batch = MakeBatch();
+  batch.categories = {0, 10, 1, 10, 0, 11, 1, 11, 0, 10, 0, 10};
+  const std::vector<float> before = FindParameter(model->Parameters(), "embedding");
+  ASSERT_TRUE(model->Forward(batch).ok());
+  ASSERT_TRUE(model->Backward(cut_gradient_, {}).ok());
+  ASSERT_TRUE(model->Update().ok());
+  const std::vector<float> after = FindParameter(model->Parameters(), "embedding");
+  for (int row = 0; row < 20; ++row) {
+    const bool occurs = row == 0 || row == 1 || row == 10 || row == 11;
+    EXPECT_EQ(before[row * 2] != after[row * 2], occurs) << "row " << row;
+  }
+}
+
+TEST_F(BottomModelTest, WorksOnNumbersAlone) {
+  options_.features = {/*numeric=*/3, /*categorical=*/0, /*embedding_rows=*/0};
+  options_.spec.clear_embedding();
+  auto model = Create();
+  FeatureBatch batch;
+  batch.rows = kBatch;
+  batch.numeric = RandomMatrix(kBatch, 3, generator_);
+  const std::vector<float> before = FindParameter(model->Parameters(), "first.weight");
+  ASSERT_TRUE(model->Forward(batch).ok());
+  ASSERT_TRUE(model->Backward(cut_gradient_, {}).ok());
+  ASSERT_TRUE(model->Update().ok());
+  EXPECT_NE(FindParameter(model->Parameters(), "first.weight"), before);
+}
+
+TEST_F(BottomModelTest, ParametersMoveFromOneModelToAnother) {
+  auto model = Create();
+  options_.seed = 22;
+  auto other = Create();
+  const FeatureBatch batch = MakeBatch();
+  ASSERT_NE(model->Parameters(), other->Parameters());
+  ASSERT_TRUE(other->SetParameters(model->Parameters()).ok());
+  EXPECT_EQ(model->Parameters(), other->Parameters());
+  EXPECT_THAT(other->Predict(batch)->row(0), ElementsAreArray(model->Predict(batch)->row(0)));
+}
+
+TEST_F(BottomModelTest, CallsTheLastLayerCut) {
+  EXPECT_THAT(Create()->layer_names(), ElementsAre("first", "second", "cut"));
+  options_.spec.mutable_layers(2)->set_name("cut");
+  EXPECT_THAT(Create()->layer_names(), ElementsAre("first", "second", "cut"));
+}
+
+TEST_F(BottomModelTest, RefusesTheNameCutBelowTheCut) {
+  options_.spec.mutable_layers(0)->set_name("cut");
+  ExpectCreateRefused("bottom_model.layers[0].name: \"cut\" is reserved");
+}
+
+TEST_F(BottomModelTest, RefusesRepeatedNames) {
+  options_.spec.mutable_layers(1)->set_name("first");
+  ExpectCreateRefused("bottom_model.layers[1].name");
+}
+
+TEST_F(BottomModelTest, RefusesAnotherCutWidth) {
+  options_.cut_width = 5;
+  ExpectCreateRefused("bottom_model.layers[2].units: expected 5, the agreed cut width, found 4");
+}
+
+TEST_F(BottomModelTest, RefusesNoLayers) {
+  options_.spec.clear_layers();
+  ExpectCreateRefused("bottom_model.layers: expected at least one");
+}
+
+TEST_F(BottomModelTest, RefusesCategoriesWithoutAnEmbedding) {
+  options_.spec.clear_embedding();
+  ExpectCreateRefused("bottom_model.embedding: expected");
+}
+
+TEST_F(BottomModelTest, RefusesAnUnsetOptimizer) {
+  options_.optimizer.clear_adam();
+  ExpectCreateRefused("optimizer.method");
+}
+
+TEST_F(BottomModelTest, RefusesBatchesOfAnotherShapeAndKeepsNothing) {
+  auto model = Create();
+  FeatureBatch batch = MakeBatch();
+  batch.numeric = Matrix(kBatch, 2);
+  EXPECT_EQ(model->Forward(batch).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(model->Predict(batch).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(model->Backward(cut_gradient_, {}).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(BottomModelTest, PredictLeavesNothingToBackpropagate) {
+  auto model = Create();
+  ASSERT_TRUE(model->Predict(MakeBatch()).ok());
+  EXPECT_EQ(model->Backward(cut_gradient_, {}).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(BottomModelTest, ARefusedBackwardKeepsTheForward) {
+  auto model = Create();
+  ASSERT_TRUE(model->Forward(MakeBatch()).ok());
+  EXPECT_EQ(model->Backward(Matrix(kBatch, 5), {}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(model->Backward(Matrix(kBatch + 1, 4), {}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(model->Backward(cut_gradient_, {"fourth"}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(model->Backward(cut_gradient_, {"third"}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(model->Backward(cut_gradient_, {}).ok());
+  EXPECT_EQ(model->Backward(cut_gradient_, {}).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(BottomModelTest, RefusesUpdatesAndHintsOutOfTurn) {
+  auto model = Create();
+  const std::vector<float> gradient(4);
+  ASSERT_TRUE(model->Forward(MakeBatch()).ok());
+  EXPECT_EQ(model->Update().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(model->BackpropagateHint(0, gradient, {}).status().code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(model->Backward(cut_gradient_, {}).ok());
+  ASSERT_TRUE(model->Update().ok());
+  EXPECT_EQ(model->Update().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(model->BackpropagateHint(0, gradient, {}).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(BottomModelTest, RefusesHintsThatDoNotFitTheBatch) {
+  auto model = Create();
+  const std::vector<float> gradient(4);
+  ASSERT_TRUE(model->Forward(MakeBatch()).ok());
+  ASSERT_TRUE(model->Backward(cut_gradient_, {}).ok());
+  const auto code = [&](int64_t row, size_t width, const std::string& layer) {
+    return model->BackpropagateHint(row, {gradient.data(), width}, {layer}).status().code();
+  };
+  EXPECT_EQ(code(kBatch, 4, "first"), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code(-1, 4, "cut"), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code(0, 3, "cut"), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code(0, 4, "fourth"), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(BottomModelTest, RefusesParametersOfAnotherModel) {
+  auto model = Create();
+  const NamedParameters before = model->Parameters();
+  options_.spec.mutable_layers(0)->set_units(7);
+  EXPECT_EQ(model->SetParameters(Create()->Parameters()).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(model->Parameters(), before);
+}
+
+}  // namespace
+}  // namespace splitveil
