@@ -1,0 +1,32 @@
+// The command line both parties' programs share.
+#ifndef SPLITVEIL_COMMON_OPERATIONS_PARTY_PROGRAM_H_
+#define SPLITVEIL_COMMON_OPERATIONS_PARTY_PROGRAM_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "common/transport/credentials.h"
+
+#include "splitveil/v1/party.pb.h"
+
+namespace splitveil {
+
+struct PartyProgram {
+  const char* name;  // "label_party" or "nonlabel_party".
+  // Validates both files and, unless `check_only`, runs to the end.
+  std::function<absl::Status(const std::string& agreement_path, const std::string& config_path, bool check_only)> run;
+};
+
+// The whole of main: process settings, flags (--agreement, --config, --check, --help, --version), exit code.
+int RunPartyProgram(const PartyProgram& program, int argc, char** argv);
+
+// The identity a configuration names; its paths are relative to the configuration file's folder. Errors as
+// LoadTlsIdentity.
+absl::StatusOr<TlsIdentity> LoadPartyIdentity(const v1::Identity& identity, const std::string& config_path);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_OPERATIONS_PARTY_PROGRAM_H_

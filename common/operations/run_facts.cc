@@ -1,0 +1,42 @@
+#include "common/operations/run_facts.h"
+
+#include <google/protobuf/util/json_util.h>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/config/agreement.h"
+#include "common/process/version.h"
+
+namespace splitveil {
+
+RunRow DescribeRun(const std::string& run_id, const std::string& role, const std::string& protection,
+                   const v1::RunAgreement& agreement, const std::string& peer_version) {
+  RunRow run;
+  run.run_id = run_id;
+  run.role = role;
+  run.protection = protection;
+  run.agreement_sha256 = absl::BytesToHexString(AsBytes(AgreementSha256(agreement)));
+  std::string agreement_json;
+  google::protobuf::util::JsonPrintOptions print;
+  print.preserve_proto_field_names = true;
+  (void)google::protobuf::util::MessageToJsonString(agreement, &agreement_json, print);
+  nlohmann::ordered_json facts;
+  facts["version"] = Version();
+  facts["peer_version"] = peer_version.substr(0, 32);
+  facts["agreement"] = nlohmann::ordered_json::parse(agreement_json, nullptr, /*allow_exceptions=*/false);
+  run.config_json = facts.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
+  return run;
+}
+
+absl::StatusOr<std::unique_ptr<Ledger>> BeginLedger(const std::string& path, const RunRow& run, v1::Grant grant) {
+  absl::StatusOr<std::unique_ptr<Ledger>> ledger = Ledger::Create(path, run);
+  if (!ledger.ok()) {
+    return ledger.status();
+  }
+  absl::Status status = (*ledger)->RecordEvent("grant", absl::StrCat("attack module reads: ", v1::Grant_Name(grant)));
+  return status.ok() ? std::move(ledger) : status;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,23 @@
+// The facts of a run that both parties' ledgers hold alike.
+#ifndef SPLITVEIL_COMMON_OPERATIONS_RUN_FACTS_H_
+#define SPLITVEIL_COMMON_OPERATIONS_RUN_FACTS_H_
+
+#include <string>
+
+#include "common/ledger/ledger.h"
+
+#include "splitveil/v1/agreement.pb.h"
+
+namespace splitveil {
+
+// The ledger's row of a run: digest of the canonical agreement, and as JSON the agreement and both versions.
+// `peer_version`: what the peer calls itself; cut at 32 bytes.
+RunRow DescribeRun(const std::string& run_id, const std::string& role, const std::string& protection,
+                   const v1::RunAgreement& agreement, const std::string& peer_version);
+
+// Opens the ledger at `path` for the run and records the audit's grant.
+absl::StatusOr<std::unique_ptr<Ledger>> BeginLedger(const std::string& path, const RunRow& run, v1::Grant grant);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_OPERATIONS_RUN_FACTS_H_

@@ -1,0 +1,30 @@
+#include "common/transport/server.h"
+
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/server_builder.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace splitveil {
+
+absl::StatusOr<RunningServer> StartServer(const ServerOptions& options, const TlsIdentity& identity) {
+  grpc::EnableDefaultHealthCheckService(true);
+  RunningServer running;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(options.listen_address, ServerTlsCredentials(identity), &running.port);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
+  builder.SetMaxSendMessageSize(static_cast<int>(options.max_message_bytes));
+  // A second server on the same port would silently take half of the calls.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  for (grpc::Service* service : options.services) {
+    builder.RegisterService(service);
+  }
+  running.server = builder.BuildAndStart();
+  if (running.server == nullptr || running.port == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("listen_address: expected a free host:port, found ", options.listen_address));
+  }
+  return running;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,12 @@
+// The label party's program.
+#include "common/operations/party_program.h"
+#include "label_party/service/label_party.h"
+
+int main(int argc, char** argv) {
+  const splitveil::PartyProgram program = {
+      "label_party", [](const std::string& agreement_path, const std::string& config_path, bool check_only) {
+        const absl::StatusOr<splitveil::LabelPartyPlan> plan = splitveil::PlanLabelParty(agreement_path, config_path);
+        return !plan.ok() || check_only ? plan.status() : splitveil::RunLabelParty(*plan);
+      }};
+  return splitveil::RunPartyProgram(program, argc, argv);
+}

@@ -1,0 +1,35 @@
+// The label party as a service: from a checked configuration to a finished run.
+#ifndef SPLITVEIL_LABEL_PARTY_SERVICE_LABEL_PARTY_H_
+#define SPLITVEIL_LABEL_PARTY_SERVICE_LABEL_PARTY_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "common/transport/credentials.h"
+
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/party.pb.h"
+
+namespace splitveil {
+
+// What `label_party --check` proves to be in order.
+struct LabelPartyPlan {
+  v1::RunAgreement agreement;  // Canonical.
+  v1::LabelPartyConfig config;
+  std::string config_path;  // Paths in `config` are relative to its folder.
+  TlsIdentity identity;
+};
+
+// Loads and validates both files, the certificates and the protection, which must pass its self-test.
+// Errors: NotFound, InvalidArgument as one line that says where.
+absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path, const std::string& config_path);
+
+// Reads the data, serves one run and prints the RESULT line on standard output when it is complete. Returns when the
+// run has ended; OK too where SIGTERM ended it.
+absl::Status RunLabelParty(const LabelPartyPlan& plan);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_SERVICE_LABEL_PARTY_H_

@@ -1,0 +1,101 @@
+#include "label_party/service/split_training_service.h"
+
+#include <utility>
+
+#include "common/transport/status_mapper.h"
+
+namespace splitveil {
+namespace {
+
+// Moves a session's answer into the response message.
+template <typename Response>
+grpc::Status Answer(absl::StatusOr<Response> answer, Response* response) {
+  if (answer.ok()) {
+    *response = *std::move(answer);
+  }
+  return ToGrpcStatus(answer.status());
+}
+
+// One alignment stream as the protocol sees it.
+class StreamChannel final : public AlignmentChannel {
+ public:
+  explicit StreamChannel(grpc::ServerReaderWriter<v1::AlignmentMessage, v1::AlignmentMessage>* stream)
+      : stream_(stream) {}
+
+  absl::Status Send(const v1::AlignmentMessage& message) override {
+    return stream_->Write(message) ? absl::OkStatus() : absl::UnavailableError("alignment: the peer is gone");
+  }
+  absl::StatusOr<v1::AlignmentMessage> Receive() override {
+    v1::AlignmentMessage message;
+    if (!stream_->Read(&message)) {
+      return absl::OutOfRangeError("alignment: the peer has closed its side");
+    }
+    return message;
+  }
+
+ private:
+  grpc::ServerReaderWriter<v1::AlignmentMessage, v1::AlignmentMessage>* stream_;
+};
+
+}  // namespace
+
+grpc::Status SplitTrainingService::Open(grpc::ServerContext* /*context*/, const v1::OpenRequest* request,
+                                        v1::OpenResponse* response) {
+  return Answer(session_->Open(*request), response);
+}
+
+grpc::Status SplitTrainingService::Start(grpc::ServerContext* /*context*/, const v1::StartRequest* request,
+                                         v1::StartResponse* response) {
+  return Answer(session_->Start(*request), response);
+}
+
+grpc::Status SplitTrainingService::Train(grpc::ServerContext* /*context*/,
+                                         grpc::ServerReaderWriter<v1::CutGradients, v1::CutActivations>* stream) {
+  v1::CutActivations request;
+  while (stream->Read(&request)) {
+    const absl::StatusOr<v1::CutGradients> response = session_->Train(std::move(request));
+    if (!response.ok()) {
+      return ToGrpcStatus(response.status());
+    }
+    const bool written = stream->Write(*response);
+    if (const absl::Status learned = session_->Learn(); !learned.ok()) {
+      return ToGrpcStatus(learned);
+    }
+    if (!written) {
+      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the peer is gone");
+    }
+    request = v1::CutActivations();
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status SplitTrainingService::Evaluate(grpc::ServerContext* /*context*/,
+                                            grpc::ServerReader<v1::CutActivations>* reader,
+                                            v1::EvaluateResponse* response) {
+  LabelSession::Evaluation evaluation;
+  v1::CutActivations request;
+  while (reader->Read(&request)) {
+    if (const absl::Status status = session_->Evaluate(request, evaluation); !status.ok()) {
+      return ToGrpcStatus(status);
+    }
+  }
+  return Answer(session_->FinishEvaluation(evaluation), response);
+}
+
+grpc::Status SplitTrainingService::Close(grpc::ServerContext* /*context*/, const v1::CloseRequest* request,
+                                         v1::CloseResponse* /*response*/) {
+  return ToGrpcStatus(session_->Close(*request));
+}
+
+grpc::Status AlignmentService::Align(grpc::ServerContext* /*context*/,
+                                     grpc::ServerReaderWriter<v1::AlignmentMessage, v1::AlignmentMessage>* stream) {
+  StreamChannel channel(stream);
+  return ToGrpcStatus(session_->Align(channel));
+}
+
+grpc::Status LeakAuditService::ScoreBatch(grpc::ServerContext* /*context*/, const v1::ScoreBatchRequest* request,
+                                          v1::ScoreBatchResponse* response) {
+  return Answer(session_->ScoreBatch(*request), response);
+}
+
+}  // namespace splitveil

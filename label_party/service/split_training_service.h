@@ -1,0 +1,61 @@
+// gRPC adapters of the label party: each method hands its messages to the session and maps the status.
+#ifndef SPLITVEIL_LABEL_PARTY_SERVICE_SPLIT_TRAINING_SERVICE_H_
+#define SPLITVEIL_LABEL_PARTY_SERVICE_SPLIT_TRAINING_SERVICE_H_
+
+#include "label_party/session/label_session.h"
+
+#include "splitveil/v1/alignment.grpc.pb.h"
+#include "splitveil/v1/leak_audit.grpc.pb.h"
+#include "splitveil/v1/split_training.grpc.pb.h"
+
+namespace splitveil {
+
+// Thread-safe.
+class SplitTrainingService final : public v1::SplitTraining::Service {
+ public:
+  // `session`: not owned; must outlive this.
+  explicit SplitTrainingService(LabelSession* session) : session_(session) {}
+
+  grpc::Status Open(grpc::ServerContext* context, const v1::OpenRequest* request, v1::OpenResponse* response) override;
+  grpc::Status Start(grpc::ServerContext* context, const v1::StartRequest* request,
+                     v1::StartResponse* response) override;
+  grpc::Status Train(grpc::ServerContext* context,
+                     grpc::ServerReaderWriter<v1::CutGradients, v1::CutActivations>* stream) override;
+  grpc::Status Evaluate(grpc::ServerContext* context, grpc::ServerReader<v1::CutActivations>* reader,
+                        v1::EvaluateResponse* response) override;
+  grpc::Status Close(grpc::ServerContext* context, const v1::CloseRequest* request,
+                     v1::CloseResponse* response) override;
+
+ private:
+  LabelSession* session_;
+};
+
+// Thread-safe.
+class AlignmentService final : public v1::Alignment::Service {
+ public:
+  // `session`: not owned; must outlive this.
+  explicit AlignmentService(LabelSession* session) : session_(session) {}
+
+  grpc::Status Align(grpc::ServerContext* context,
+                     grpc::ServerReaderWriter<v1::AlignmentMessage, v1::AlignmentMessage>* stream) override;
+
+ private:
+  LabelSession* session_;
+};
+
+// Thread-safe.
+class LeakAuditService final : public v1::LeakAudit::Service {
+ public:
+  // `session`: not owned; must outlive this.
+  explicit LeakAuditService(LabelSession* session) : session_(session) {}
+
+  grpc::Status ScoreBatch(grpc::ServerContext* context, const v1::ScoreBatchRequest* request,
+                          v1::ScoreBatchResponse* response) override;
+
+ private:
+  LabelSession* session_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_SERVICE_SPLIT_TRAINING_SERVICE_H_

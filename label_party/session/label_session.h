@@ -1,0 +1,137 @@
+// The label party's side of a run, free of gRPC.
+//
+//   non-label party                                  label party
+//   Open(agreement, commitment) ──────────────────►  kWaiting  -> kOpened
+//   Align: set sizes, masked, double-masked  ◄────►  kOpened   -> kAligned
+//   Start(order digest, seed reveal) ─────────────►  kAligned  -> kTraining
+//   per epoch:
+//     Train: activations (epoch, batch) ──────────►  protect, gate
+//            ◄──────────── protected gradients       then Learn
+//     ScoreBatch(scores) ─────────────────────────►  judged by LeakAuditor
+//     Evaluate: test activations ─────────────────►  test metrics
+//   Close ────────────────────────────────────────►  kTraining -> kClosed
+//
+// Every message is checked against the state, the schedule and the agreement before it is used. A message that is
+// refused changes nothing: the run goes on from where it was with a correct one.
+#ifndef SPLITVEIL_LABEL_PARTY_SESSION_LABEL_SESSION_H_
+#define SPLITVEIL_LABEL_PARTY_SESSION_LABEL_SESSION_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+#include "common/alignment/private_set_intersection.h"
+#include "common/dataset/party_data.h"
+#include "common/ledger/ledger.h"
+#include "common/operations/run_status.h"
+#include "common/schedule/joint_seed.h"
+#include "common/telemetry/progress.h"
+#include "label_party/audit/leak_auditor.h"
+#include "label_party/session/trainer.h"
+
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/leak_audit.pb.h"
+#include "splitveil/v1/party.pb.h"
+#include "splitveil/v1/split_training.pb.h"
+
+namespace splitveil {
+
+struct LabelSessionOptions {
+  v1::RunAgreement agreement;   // Canonical and valid.
+  v1::LabelPartyConfig config;  // Valid; defaults set.
+  std::string ledger_path;
+  PartyData data;
+  std::unique_ptr<GradientProtection> protection;
+  RunStatus* status = nullptr;  // Not owned; must outlive the session.
+};
+
+// One run. Thread-safe; the calls of one stream come one after the other.
+class LabelSession {
+ public:
+  // Errors: InvalidArgument where the data hold no labels.
+  static absl::StatusOr<std::unique_ptr<LabelSession>> Create(LabelSessionOptions options);
+
+  absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request);
+  absl::Status Align(AlignmentChannel& channel);
+  absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request);
+
+  // The protected gradients of the next batch. A batch already answered gets the same bytes again if the activations
+  // are the same, and FailedPrecondition if they are not. Call Learn once the answer has left.
+  absl::StatusOr<v1::CutGradients> Train(v1::CutActivations request);
+  absl::Status Learn();
+
+  // Test logits of one Evaluate stream, before they count.
+  struct Evaluation {
+    uint32_t epoch = 0;
+    uint32_t next_batch = 0;
+    std::vector<float> logits;
+  };
+  absl::Status Evaluate(const v1::CutActivations& request, Evaluation& evaluation);
+  absl::StatusOr<v1::EvaluateResponse> FinishEvaluation(const Evaluation& evaluation);
+
+  absl::StatusOr<v1::ScoreBatchResponse> ScoreBatch(const v1::ScoreBatchRequest& request);
+  absl::Status Close(const v1::CloseRequest& request);
+
+  // Waits until the run has ended, the peer has been silent for longer than the agreement allows, or `stop` says so
+  // (asked several times a second). OK: completed, or stopped on request. The ledger is finished when it returns.
+  absl::Status WaitUntilEnded(bool (*stop)());
+
+  // Figures of the run so far, for the RESULT line.
+  std::string result_json() const;
+  bool completed() const;
+  // The model as trained; null before Start. Not to be used while the run goes on.
+  const TopModel* model() const { return trainer_ == nullptr ? nullptr : &trainer_->model(); }
+
+ private:
+  struct Answered {
+    v1::CutActivations request;
+    v1::CutGradients response;
+  };
+  enum class State { kWaiting, kOpened, kAligning, kAligned, kTraining, kClosed, kFailed };
+
+  LabelSession(LabelSessionOptions options, SeedExchange seed);
+
+  // All of these need mutex_.
+  absl::Status CheckRun(const std::string& run_id, State expected, const char* call);
+  absl::Status BeginLedger(const v1::OpenRequest& request);
+  absl::Status BuildTrainer(const JointSeed& seed);
+  const Answered* FindAnswered(const v1::CutActivations& request) const;
+  absl::Status LearnLocked();
+  void ReportProgress();
+  absl::Duration SilenceLimit() const;
+  void SetPhase(const char* phase);
+  // Ends the run with an error; returns it.
+  absl::Status Fail(absl::Status status);
+
+  LabelSessionOptions options_;
+  std::string run_id_;
+  SeedExchange seed_;
+  std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<LeakAuditor> auditor_;
+
+  mutable std::mutex mutex_;  // Guards everything below.
+  std::condition_variable ended_;
+  State state_ = State::kWaiting;
+  absl::Status outcome_;
+  absl::Time last_heard_;
+  std::string peer_commitment_;
+  AlignedIds aligned_;
+  std::unique_ptr<Trainer> trainer_;
+  uint32_t epoch_ = 0;  // Next batch to train.
+  uint32_t batch_ = 0;
+  uint32_t evaluated_epochs_ = 0;
+  std::unique_ptr<Progress> progress_;
+  std::deque<Answered> answered_;  // Latest last; as many as may be under way.
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_SESSION_LABEL_SESSION_H_

@@ -1,0 +1,66 @@
+#include "label_party/session/run_result.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "common/leakage/summary.h"
+
+namespace splitveil {
+namespace {
+
+// JSON knows no NaN: null.
+nlohmann::ordered_json Number(double value) {
+  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+}
+
+double Mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (double value : values) {
+    sum += value;
+  }
+  return values.empty() ? std::numeric_limits<double>::quiet_NaN() : sum / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+std::string ResultJson(const RunResult& result, const LeakSeries& leaks) {
+  TestMetrics best;
+  best.log_loss = best.auc = best.calibration_error = best.accuracy = std::numeric_limits<double>::quiet_NaN();
+  double final_auc = best.auc;
+  for (const TestMetrics& test : result.tests) {
+    if (best.epoch < 0 || test.auc > best.auc) {
+      best = test;
+    }
+    final_auc = test.auc;
+  }
+  nlohmann::ordered_json json;
+  json["run_id"] = result.run_id;
+  json["protection"] = result.protection;
+  json["aligned_examples"] = result.aligned_examples;
+  json["epochs"] = result.epochs;
+  json["steps"] = result.steps;
+  json["train_log_loss"] = Number(result.train_log_loss);
+  json["test_log_loss"] = Number(best.log_loss);
+  json["test_auc"] = Number(best.auc);
+  json["test_calibration_error"] = Number(best.calibration_error);
+  json["test_accuracy"] = Number(best.accuracy);
+  json["best_epoch"] = best.epoch + 1;
+  json["final_test_auc"] = Number(final_auc);
+  json["train_seconds"] = Number(result.train_seconds);
+  json["examples_per_second"] = Number(static_cast<double>(result.trained_examples) / result.train_seconds);
+  json["bytes_sent"] = result.bytes_sent;
+  json["bytes_received"] = result.bytes_received;
+  json["sum_kl_mean"] = Number(Mean(result.sum_kls));
+  json["auc_bound_p95"] = result.auc_bounds.empty() ? nullptr : Number(NearestRankQuantile(result.auc_bounds, 0.95));
+  json["leak"] = nlohmann::ordered_json::object();
+  for (const auto& [key, aucs] : leaks) {
+    const LeakSummary summary = SummarizeLeak(aucs);
+    json["leak"][key.first][key.second] = {
+        {"mean", Number(summary.mean)}, {"mean_ci95", Number(summary.mean_ci95)}, {"p95", Number(summary.p95)}};
+  }
+  return json.dump();
+}
+
+}  // namespace splitveil

@@ -1,0 +1,41 @@
+// What a run came to: the RESULT line.
+#ifndef SPLITVEIL_LABEL_PARTY_SESSION_RUN_RESULT_H_
+#define SPLITVEIL_LABEL_PARTY_SESSION_RUN_RESULT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "label_party/audit/leak_auditor.h"
+
+namespace splitveil {
+
+struct TestMetrics {
+  int64_t epoch = -1;  // From 0.
+  double log_loss = 0, auc = 0, calibration_error = 0, accuracy = 0;
+};
+
+// Figures gathered while a run trains.
+struct RunResult {
+  std::string run_id, protection;
+  int64_t aligned_examples = 0;
+  int64_t epochs = 0;
+  int64_t steps = 0;
+  int64_t trained_examples = 0;
+  double epoch_loss_sum = 0;  // Sum of example losses in the epoch under way.
+  int64_t epoch_examples = 0;
+  double train_log_loss = 0;                   // Mean over the latest finished epoch.
+  double train_seconds = 0;                    // Spent in training steps, evaluation left out.
+  int64_t bytes_sent = 0, bytes_received = 0;  // Protobuf payload of training messages.
+  std::vector<double> sum_kls, auc_bounds;     // One a step.
+  std::vector<TestMetrics> tests;              // One an epoch.
+};
+
+// The RESULT line's JSON object (contract.md): test_* are those of the epoch with the best test AUC, final_test_auc the
+// last one's. `leaks` are summarised as the papers do; the bottom model's first layer is keyed by its own name. Numbers
+// that do not exist are null.
+std::string ResultJson(const RunResult& result, const LeakSeries& leaks);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_SESSION_RUN_RESULT_H_

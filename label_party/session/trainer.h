@@ -1,0 +1,86 @@
+// One training step of the label party, from activations to protected gradients, and what follows once they have left.
+#ifndef SPLITVEIL_LABEL_PARTY_SESSION_TRAINER_H_
+#define SPLITVEIL_LABEL_PARTY_SESSION_TRAINER_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+#include "common/dataset/feature_table.h"
+#include "common/ledger/ledger.h"
+#include "common/schedule/schedule.h"
+#include "label_party/audit/leak_auditor.h"
+#include "label_party/head/top_model.h"
+#include "label_party/policy/release_gate.h"
+#include "label_party/protection/gradient_protection.h"
+#include "label_party/session/run_result.h"
+
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/split_training.pb.h"
+
+namespace splitveil {
+
+struct TrainerParts {
+  v1::RunAgreement agreement;              // Canonical.
+  std::unique_ptr<FeatureTable> features;  // Own features in aligned order.
+  std::vector<uint8_t> labels;             // In aligned order.
+  Schedule schedule;
+  std::vector<uint32_t> test;  // Aligned positions of the test examples.
+  std::unique_ptr<TopModel> model;
+  std::unique_ptr<GradientProtection> protection;
+  ReleaseGate gate;
+  LeakAuditor* auditor = nullptr;  // Not owned; must outlive the trainer.
+  Ledger* ledger = nullptr;        // Not owned; must outlive the trainer.
+};
+
+// The way of a batch: activations -> loss and gradients -> protection -> release gate -> bytes. Those leave; then Learn
+// updates h, audits the bytes and writes the ledger, so that the peer never waits for it. Not thread-safe.
+class Trainer {
+ public:
+  explicit Trainer(TrainerParts parts);
+
+  int64_t batches_per_epoch() const { return parts_.schedule.batches_per_epoch(); }
+  int64_t batch_rows(int64_t batch) const { return parts_.schedule.batch_rows(batch); }
+  int64_t test_examples() const { return static_cast<int64_t>(parts_.test.size()); }
+
+  // Gradients of batch (epoch, batch), protected and encoded, ready to leave. `activations`: [batch_rows, cut_width],
+  // finite. `bytes_received`: size of the message they came in. Errors: ResourceExhausted where the release gate halts
+  // the run; Internal for non-finite losses or gradients. Nothing may leave after an error.
+  absl::StatusOr<v1::CutGradients> Step(uint32_t epoch, uint32_t batch, ConstMatrixView activations,
+                                        int64_t bytes_received);
+  // Finishes the latest Step, once: updates h, audits what left, records.
+  absl::Status Learn();
+
+  // Logits of test batch `batch` (batch_size aligned test positions each) are added to `evaluation`.
+  absl::Status Evaluate(uint32_t batch, ConstMatrixView activations, std::vector<float>& logits);
+  // Metrics over all test logits, in test order. Recorded.
+  absl::Status FinishEvaluation(uint32_t epoch, const std::vector<float>& logits);
+
+  RunResult& result() { return result_; }
+  const TopModel& model() const { return *parts_.model; }
+
+ private:
+  struct Pending {
+    StepRow row;
+    ProtectionRow protection;
+    v1::Tensor sent;
+    int64_t rows = 0;
+  };
+
+  absl::Status Gate(const ProtectionReport& report, Pending& pending);
+  void ChooseHint(ConstMatrixView clean, ReleasedBatch& batch) const;
+
+  TrainerParts parts_;
+  RunResult result_;
+  int64_t step_ = 0;
+  absl::Time step_started_;
+  std::unique_ptr<Pending> pending_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_SESSION_TRAINER_H_

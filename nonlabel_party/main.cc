@@ -1,0 +1,13 @@
+// The non-label party's program.
+#include "common/operations/party_program.h"
+#include "nonlabel_party/service/nonlabel_party.h"
+
+int main(int argc, char** argv) {
+  const splitveil::PartyProgram program = {
+      "nonlabel_party", [](const std::string& agreement_path, const std::string& config_path, bool check_only) {
+        const absl::StatusOr<splitveil::NonLabelPartyPlan> plan =
+            splitveil::PlanNonLabelParty(agreement_path, config_path);
+        return !plan.ok() || check_only ? plan.status() : splitveil::RunNonLabelParty(*plan);
+      }};
+  return splitveil::RunPartyProgram(program, argc, argv);
+}

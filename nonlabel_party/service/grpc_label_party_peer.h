@@ -1,0 +1,42 @@
+// The label party over gRPC.
+#ifndef SPLITVEIL_NONLABEL_PARTY_SERVICE_GRPC_LABEL_PARTY_PEER_H_
+#define SPLITVEIL_NONLABEL_PARTY_SERVICE_GRPC_LABEL_PARTY_PEER_H_
+
+#include <grpcpp/channel.h>
+#include <memory>
+
+#include "absl/time/time.h"
+
+#include "nonlabel_party/session/label_party_peer.h"
+
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/alignment.grpc.pb.h"
+#include "splitveil/v1/leak_audit.grpc.pb.h"
+#include "splitveil/v1/split_training.grpc.pb.h"
+
+namespace splitveil {
+
+// Every unary call has the agreed step deadline, every message of a stream a watchdog of its own. Not thread-safe, but
+// for an alignment stream's two directions.
+class GrpcLabelPartyPeer final : public LabelPartyPeer {
+ public:
+  GrpcLabelPartyPeer(const std::shared_ptr<grpc::Channel>& channel, const v1::Deadlines& deadlines);
+
+  absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request) override;
+  absl::StatusOr<std::unique_ptr<AlignmentStream>> Align() override;
+  absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request) override;
+  absl::StatusOr<std::unique_ptr<TrainingStream>> Train() override;
+  absl::StatusOr<std::unique_ptr<EvaluationStream>> Evaluate() override;
+  absl::StatusOr<v1::ScoreBatchResponse> ScoreBatch(const v1::ScoreBatchRequest& request) override;
+  absl::Status Close(const v1::CloseRequest& request) override;
+
+ private:
+  const v1::Deadlines deadlines_;
+  std::unique_ptr<v1::SplitTraining::Stub> training_;
+  std::unique_ptr<v1::Alignment::Stub> alignment_;
+  std::unique_ptr<v1::LeakAudit::Stub> audit_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_NONLABEL_PARTY_SERVICE_GRPC_LABEL_PARTY_PEER_H_

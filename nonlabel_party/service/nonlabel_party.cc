@@ -1,0 +1,80 @@
+#include "nonlabel_party/service/nonlabel_party.h"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "absl/time/clock.h"
+
+#include "common/config/agreement.h"
+#include "common/config/text_config.h"
+#include "common/dataset/party_data.h"
+#include "common/model/compute_threads.h"
+#include "common/operations/operations_service.h"
+#include "common/operations/party_program.h"
+#include "common/process/runtime.h"
+#include "common/telemetry/log.h"
+#include "common/transport/server.h"
+#include "nonlabel_party/service/grpc_label_party_peer.h"
+#include "nonlabel_party/session/nonlabel_session.h"
+
+namespace splitveil {
+
+absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement_path, const std::string& config_path) {
+  absl::StatusOr<v1::RunAgreement> agreement = LoadAgreement(agreement_path);
+  if (!agreement.ok()) {
+    return agreement.status();
+  }
+  NonLabelPartyPlan plan;
+  plan.agreement = *std::move(agreement);
+  plan.config_path = config_path;
+  if (absl::Status status = LoadTextConfig(config_path, plan.config); !status.ok()) {
+    return status;
+  }
+  absl::StatusOr<TlsIdentity> identity = LoadPartyIdentity(plan.config.party().identity(), config_path);
+  if (!identity.ok()) {
+    return identity.status();
+  }
+  plan.identity = *std::move(identity);
+  return plan;
+}
+
+absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
+  SetComputeThreads(plan.config.party().compute_threads());
+  RunStatus status("nonlabel_party");
+  OperationsService operations(&status);
+  const absl::StatusOr<RunningServer> running =
+      StartServer({plan.config.listen_address(), MaxMessageBytes(plan.agreement), {&operations}}, plan.identity);
+  if (!running.ok()) {
+    return running.status();
+  }
+  LogInfo("non-label party serves status on port ", running->port);
+
+  NonLabelSessionOptions options;
+  options.agreement = plan.agreement;
+  options.config = plan.config;
+  options.ledger_path = ResolvePath(plan.config_path, plan.config.party().ledger_path());
+  options.status = &status;
+  options.stop = &StopRequested;
+  absl::StatusOr<PartyData> data = ReadPartyData(ResolvePath(plan.config_path, plan.config.party().dataset().path()));
+  if (!data.ok()) {
+    return data.status();
+  }
+  options.data = *std::move(data);
+
+  const std::string& peer_name = plan.identity.peer_name;
+  if (absl::Status reached = WaitForPeer(plan.config.peer_address(), plan.identity, peer_name,
+                                         absl::Now() + absl::Seconds(plan.agreement.deadlines().connect_seconds()));
+      !reached.ok()) {
+    return reached;
+  }
+  GrpcLabelPartyPeer peer(
+      TlsChannel(plan.config.peer_address(), plan.identity, peer_name, MaxMessageBytes(plan.agreement)),
+      plan.agreement.deadlines());
+  options.peer = &peer;
+  const absl::Status outcome = NonLabelSession(std::move(options)).Run();
+  running->server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  return outcome;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,58 @@
+// The label party as the session sees it: calls and streams, free of gRPC, so that a whole run also goes through
+// memory.
+#ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_LABEL_PARTY_PEER_H_
+#define SPLITVEIL_NONLABEL_PARTY_SESSION_LABEL_PARTY_PEER_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "common/alignment/private_set_intersection.h"
+
+#include "splitveil/v1/leak_audit.pb.h"
+#include "splitveil/v1/split_training.pb.h"
+
+namespace splitveil {
+
+// One epoch's Train stream. Send and Receive come from one thread.
+class TrainingStream {
+ public:
+  virtual ~TrainingStream() = default;
+  virtual absl::Status Send(const v1::CutActivations& message) = 0;
+  // Waits at most the agreed step deadline: DeadlineExceeded past it.
+  virtual absl::StatusOr<v1::CutGradients> Receive() = 0;
+  // Closes the stream; the label party's verdict on it.
+  virtual absl::Status Finish() = 0;
+};
+
+// One Evaluate stream.
+class EvaluationStream {
+ public:
+  virtual ~EvaluationStream() = default;
+  virtual absl::Status Send(const v1::CutActivations& message) = 0;
+  virtual absl::StatusOr<v1::EvaluateResponse> Finish() = 0;
+};
+
+// One Align stream.
+class AlignmentStream : public AlignmentChannel {
+ public:
+  virtual absl::Status Finish() = 0;
+};
+
+// Not thread-safe. Every call has a deadline. Errors the label party decided on satisfy RefusedByPeer().
+class LabelPartyPeer {
+ public:
+  virtual ~LabelPartyPeer() = default;
+  virtual absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request) = 0;
+  virtual absl::StatusOr<std::unique_ptr<AlignmentStream>> Align() = 0;
+  virtual absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request) = 0;
+  virtual absl::StatusOr<std::unique_ptr<TrainingStream>> Train() = 0;
+  virtual absl::StatusOr<std::unique_ptr<EvaluationStream>> Evaluate() = 0;
+  virtual absl::StatusOr<v1::ScoreBatchResponse> ScoreBatch(const v1::ScoreBatchRequest& request) = 0;
+  virtual absl::Status Close(const v1::CloseRequest& request) = 0;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_NONLABEL_PARTY_SESSION_LABEL_PARTY_PEER_H_

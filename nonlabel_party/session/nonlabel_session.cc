@@ -1,0 +1,416 @@
+#include "nonlabel_party/session/nonlabel_session.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+
+#include "common/config/agreement.h"
+#include "common/operations/run_facts.h"
+#include "common/process/version.h"
+#include "common/process/exit_code.h"
+#include "common/schedule/party_seed.h"
+#include "common/telemetry/log.h"
+#include "common/transport/tensor_codec.h"
+#include "nonlabel_party/attack/attack_module.h"
+
+namespace splitveil {
+
+absl::Status NonLabelSession::Run() {
+  absl::Status outcome = RunToEnd();
+  if (progress_ != nullptr) {
+    progress_->Finish();
+  }
+  if (!run_id_.empty() && (stopped_ || !outcome.ok())) {
+    v1::CloseRequest request;
+    request.set_run_id(run_id_);
+    (void)options_.peer->Close(request);  // It may be gone already.
+  }
+  options_.status->Update([](v1::GetStatusResponse& status) { status.set_phase("closed"); });
+  if (ledger_ != nullptr) {
+    absl::Status status = outcome.ok() ? absl::OkStatus() : ledger_->RecordEvent("ended", outcome.message());
+    status.Update(ledger_->Finish(stopped_ ? "stopped" : outcome.ok() ? "completed" : "failed"));
+    outcome.Update(status);
+  }
+  return outcome;
+}
+
+absl::Status NonLabelSession::RunToEnd() {
+  for (absl::Status (NonLabelSession::*stage)() :
+       {&NonLabelSession::Open, &NonLabelSession::Align, &NonLabelSession::Start}) {
+    if (absl::Status status = (this->*stage)(); !status.ok()) {
+      return status;
+    }
+  }
+  for (uint32_t epoch = 0; epoch < options_.agreement.epochs() && !stopped_; ++epoch) {
+    if (absl::Status status = TrainEpoch(epoch); !status.ok() || stopped_) {
+      return status;
+    }
+    if (absl::Status status = EvaluateEpoch(epoch); !status.ok()) {
+      return status;
+    }
+  }
+  v1::CloseRequest request;
+  request.set_run_id(run_id_);
+  request.set_completed(true);
+  return options_.peer->Close(request);
+}
+
+absl::Status NonLabelSession::Open() {
+  absl::StatusOr<SeedExchange> seed =
+      SeedExchange::Create(SeedRole::kNonLabelParty,
+                           SeedContribution(SeedRole::kNonLabelParty, options_.config.party().reproducible_seed()));
+  if (!seed.ok()) {
+    return seed.status();
+  }
+  const Digest digest = AgreementSha256(options_.agreement);
+  v1::OpenRequest request;
+  *request.mutable_agreement() = options_.agreement;
+  request.set_agreement_sha256(std::string(AsBytes(digest)));
+  request.set_seed_commitment(seed->commitment());
+  request.set_version(Version());
+  const absl::StatusOr<v1::OpenResponse> response = options_.peer->Open(request);
+  if (!response.ok()) {
+    return response.status();
+  }
+  if (response->run_id().empty() || response->run_id().size() > 256 ||
+      response->seed_commitment().size() != sizeof(Digest)) {
+    return AsRefusal(absl::InvalidArgumentError("Open: expected a run id and a seed commitment, found another answer"));
+  }
+  run_id_ = response->run_id();
+  peer_commitment_ = response->seed_commitment();
+  own_reveal_ = seed->reveal();
+
+  const RunRow run = DescribeRun(run_id_, "nonlabel_party", "", options_.agreement, response->version());
+  absl::StatusOr<std::unique_ptr<Ledger>> ledger =
+      BeginLedger(options_.ledger_path, run, options_.agreement.audit().grant());
+  if (!ledger.ok()) {
+    return ledger.status();
+  }
+  ledger_ = *std::move(ledger);
+  options_.status->Update([&](v1::GetStatusResponse& status) {
+    status.set_run_id(run_id_);
+    status.set_phase("aligning");
+  });
+  LogInfo("run ", run_id_, " opened; agreement ", run.agreement_sha256.substr(0, 16));
+  return absl::OkStatus();
+}
+
+absl::Status NonLabelSession::Align() {
+  absl::StatusOr<std::unique_ptr<AlignmentStream>> stream = options_.peer->Align();
+  if (!stream.ok()) {
+    return stream.status();
+  }
+  AlignmentOptions options;
+  options.run_id = run_id_;
+  options.max_ids = static_cast<uint64_t>(options_.agreement.alignment().max_ids());
+  options.chunk_ids = options_.agreement.alignment().chunk_ids();
+  absl::StatusOr<AlignedIds> aligned = AlignIds(options_.data.ids, options, **stream);
+  // Where the label party ended the stream, its status says why; what this side saw is only the consequence.
+  absl::Status finished = (*stream)->Finish();
+  if (!finished.ok()) {
+    return finished;
+  }
+  if (!aligned.ok()) {
+    return aligned.status();
+  }
+  aligned_ = *std::move(aligned);
+  LogInfo("aligned ", aligned_.rows.size(), " examples; own ids ", options_.data.ids.size(), ", the peer's ",
+          aligned_.peer_ids);
+  options_.status->Update([&](v1::GetStatusResponse& status) { status.set_aligned_examples(aligned_.rows.size()); });
+  return ledger_->RecordEvent("aligned", absl::StrCat(aligned_.rows.size(), " common ids of ", options_.data.ids.size(),
+                                                      " own and ", aligned_.peer_ids, " of the peer"));
+}
+
+absl::Status NonLabelSession::Start() {
+  v1::StartRequest request;
+  request.set_run_id(run_id_);
+  request.set_aligned_examples(aligned_.rows.size());
+  request.set_order_sha256(std::string(AsBytes(aligned_.order_sha256)));
+  request.set_seed_reveal(own_reveal_);
+  const absl::StatusOr<v1::StartResponse> response = options_.peer->Start(request);
+  if (!response.ok()) {
+    return response.status();
+  }
+  const absl::StatusOr<SeedExchange> seed = SeedExchange::Create(SeedRole::kNonLabelParty, own_reveal_);
+  if (!seed.ok()) {
+    return seed.status();
+  }
+  const absl::StatusOr<JointSeed> joint = seed->Combine(peer_commitment_, response->seed_reveal());
+  if (!joint.ok()) {
+    return AsRefusal(joint.status());
+  }
+  return BuildModel(*joint);
+}
+
+absl::Status NonLabelSession::BuildModel(const Digest& joint_seed) {
+  const v1::RunAgreement& agreement = options_.agreement;
+  TrainTestSplit split = SplitTrainTest(joint_seed, aligned_.rows.size(), agreement.test_fraction());
+  absl::StatusOr<FeatureTable> features = BuildFeatures(options_.data, aligned_.rows, split.train);
+  if (!features.ok()) {
+    return features.status();
+  }
+  features_ = std::make_unique<FeatureTable>(*std::move(features));
+  options_.data = PartyData();  // The table holds all that training needs.
+  absl::StatusOr<Schedule> schedule = Schedule::Create(
+      joint_seed, std::move(split.train), ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()});
+  if (!schedule.ok()) {
+    return schedule.status();
+  }
+  schedule_ = std::make_unique<Schedule>(*std::move(schedule));
+  test_ = std::move(split.test);
+
+  BottomModelOptions model_options;
+  model_options.spec = options_.config.model();
+  model_options.optimizer = options_.config.party().optimizer();
+  model_options.features = features_->shape();
+  model_options.cut_width = agreement.cut_width();
+  model_options.seed = WeightSeed(SeedRole::kNonLabelParty, options_.config.party().reproducible_seed());
+  absl::StatusOr<std::unique_ptr<BottomModel>> model = BottomModel::Create(model_options);
+  if (!model.ok()) {
+    return model.status();
+  }
+  model_ = *std::move(model);
+
+  layers_.assign(agreement.audit().layers().begin(), agreement.audit().layers().end());
+  for (int attack : agreement.audit().attacks()) {
+    attacks_.push_back(static_cast<v1::Attack>(attack));
+  }
+  const std::vector<std::string> names = model_->layer_names();
+  for (const std::string& layer : layers_) {
+    if (layer != "cut" && std::find(names.begin(), names.end(), layer) == names.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("audit.layers: expected \"cut\" or a layer of the bottom model, found \"", layer, "\""));
+    }
+  }
+  options_.status->Update([&](v1::GetStatusResponse& status) {
+    status.set_phase("training");
+    status.set_total_steps(batches() * agreement.epochs());
+  });
+  progress_ = std::make_unique<Progress>("training", STDERR_FILENO);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::CutActivations> NonLabelSession::Message(uint32_t epoch, uint32_t batch,
+                                                            ConstMatrixView activations) const {
+  v1::CutActivations message;
+  message.set_run_id(run_id_);
+  message.set_epoch(epoch);
+  message.set_batch(batch);
+  if (absl::Status status = EncodeMatrix(activations, options_.agreement.wire_dtype(), *message.mutable_activations());
+      !status.ok()) {
+    return status;
+  }
+  return message;
+}
+
+absl::Status NonLabelSession::TrainEpoch(uint32_t epoch) {
+  absl::StatusOr<std::unique_ptr<TrainingStream>> stream = options_.peer->Train();
+  if (!stream.ok()) {
+    return stream.status();
+  }
+  step_started_ = absl::Now();
+  uint32_t sent = 0;
+  for (uint32_t received = 0; received < batches(); ++received) {
+    stopped_ = stopped_ || options_.stop();
+    // Answers to batches under way are still taken, so that the run ends between steps.
+    const uint32_t limit = stopped_ ? sent : static_cast<uint32_t>(batches());
+    absl::Status status;
+    while (status.ok() && sent < limit && sent - received < options_.agreement.in_flight_batches()) {
+      status = SendBatch(epoch, sent++, **stream);
+    }
+    if (status.ok() && received < sent) {
+      status = LearnFromNext(epoch, received, **stream);
+    }
+    if (!status.ok()) {
+      // A broken stream is only the consequence of what the label party decided.
+      const absl::Status verdict = status.code() == absl::StatusCode::kUnavailable ? (*stream)->Finish() : status;
+      return verdict.ok() ? status : verdict;
+    }
+    if (stopped_ && received + 1 >= sent) {
+      break;
+    }
+  }
+  return (*stream)->Finish();
+}
+
+absl::Status NonLabelSession::SendBatch(uint32_t epoch, uint32_t batch, TrainingStream& stream) {
+  const absl::StatusOr<Matrix> activations = model_->Forward(features_->Gather(schedule_->BatchRows(epoch, batch)));
+  if (!activations.ok()) {
+    return activations.status();
+  }
+  const absl::StatusOr<v1::CutActivations> message = Message(epoch, batch, *activations);
+  if (!message.ok()) {
+    return message.status();
+  }
+  bytes_sent_ += static_cast<int64_t>(message->ByteSizeLong());
+  return stream.Send(*message);
+}
+
+bool NonLabelSession::audited(int64_t step) const {
+  return !layers_.empty() && !attacks_.empty() && step % options_.agreement.audit().every_batches() == 0;
+}
+
+absl::Status NonLabelSession::LearnFromNext(uint32_t epoch, uint32_t batch, TrainingStream& stream) {
+  const absl::StatusOr<v1::CutGradients> message = stream.Receive();
+  if (!message.ok()) {
+    return message.status();
+  }
+  if (message->epoch() != epoch || message->batch() != batch) {
+    return AsRefusal(absl::InvalidArgumentError(
+        absl::StrCat("gradients: expected those of epoch ", epoch, " batch ", batch, ", found others")));
+  }
+  const absl::StatusOr<Matrix> gradient = DecodeMatrix(
+      message->gradients(),
+      {"gradients", options_.agreement.wire_dtype(), schedule_->batch_rows(batch), options_.agreement.cut_width()});
+  if (!gradient.ok()) {
+    return AsRefusal(gradient.status());
+  }
+  row_.epoch = epoch;
+  row_.batch = batch;
+  row_.examples = gradient->rows();
+  row_.loss = std::numeric_limits<double>::quiet_NaN();  // Known to the label party alone.
+  const bool attack = audited(row_.step);
+  const absl::StatusOr<std::vector<LayerGradient>> layer_gradients =
+      model_->Backward(*gradient, attack ? absl::MakeConstSpan(layers_) : absl::Span<const std::string>());
+  if (!layer_gradients.ok()) {
+    return layer_gradients.status();
+  }
+  if (attack) {
+    if (absl::Status status = Attack(epoch, batch, *layer_gradients, *message); !status.ok()) {
+      return status;
+    }
+  }
+  if (absl::Status status = model_->Update(); !status.ok()) {
+    return status;
+  }
+  const absl::Time now = absl::Now();
+  row_.seconds = absl::ToDoubleSeconds(now - step_started_);
+  row_.bytes_sent = bytes_sent_;
+  row_.bytes_received = static_cast<int64_t>(message->ByteSizeLong());
+  step_started_ = now;
+  bytes_sent_ = 0;
+  trained_examples_ += row_.examples;
+  absl::Status status = ledger_->Record(row_);
+  ++row_.step;
+  ReportProgress(epoch);
+  return status;
+}
+
+absl::Status NonLabelSession::Attack(uint32_t epoch, uint32_t batch, const std::vector<LayerGradient>& gradients,
+                                     const v1::CutGradients& message) {
+  std::vector<std::vector<float>> hints;
+  std::vector<v1::Attack> attacks = attacks_;
+  if (message.has_hint()) {
+    const int64_t row = message.hint().row();
+    const absl::StatusOr<Matrix> clean = DecodeMatrix(
+        message.hint().gradient(), {"hint", options_.agreement.wire_dtype(), 1, options_.agreement.cut_width()});
+    if (!clean.ok() || row >= schedule_->batch_rows(batch)) {
+      return AsRefusal(clean.ok() ? absl::InvalidArgumentError("hint: expected a row of the batch, found one outside")
+                                  : clean.status());
+    }
+    absl::StatusOr<std::vector<std::vector<float>>> propagated = model_->BackpropagateHint(row, clean->row(0), layers_);
+    if (!propagated.ok()) {
+      return propagated.status();
+    }
+    hints = *std::move(propagated);
+  } else if (std::find(attacks.begin(), attacks.end(), v1::COSINE) != attacks.end()) {
+    return absl::OkStatus();  // A batch without positives has no clean positive gradient, and no leak AUC either.
+  }
+  const absl::StatusOr<std::vector<AttackScores>> all = RunAttacks(gradients, hints, attacks);
+  if (!all.ok()) {
+    return all.status();
+  }
+  v1::ScoreBatchRequest request;
+  request.set_run_id(run_id_);
+  request.set_epoch(epoch);
+  request.set_batch(batch);
+  for (const AttackScores& scores : *all) {
+    v1::ScoreBatchRequest::Scores* entry = request.add_scores();
+    entry->set_layer(scores.layer);
+    entry->set_attack(scores.attack);
+    const ConstMatrixView values(scores.scores.data(), 1, static_cast<int64_t>(scores.scores.size()));
+    if (absl::Status status = EncodeMatrix(values, v1::FLOAT32, *entry->mutable_scores()); !status.ok()) {
+      return status;
+    }
+  }
+  const absl::StatusOr<v1::ScoreBatchResponse> response = options_.peer->ScoreBatch(request);
+  return response.ok() ? RecordGrantedLeaks(*response, schedule_->batch_rows(batch)) : response.status();
+}
+
+absl::Status NonLabelSession::RecordGrantedLeaks(const v1::ScoreBatchResponse& response, int64_t examples) {
+  std::string text;
+  for (const v1::ScoreBatchResponse::LeakAuc& leak : response.leaks()) {
+    LeakRow row;
+    row.step = row_.step;
+    row.observer = "nonlabel_party";
+    row.layer = leak.layer();
+    row.attack = absl::AsciiStrToLower(v1::Attack_Name(leak.attack()));
+    row.auc = leak.auc();
+    row.examples = examples;
+    if (absl::Status status = ledger_->Record(row); !status.ok()) {
+      return status;
+    }
+    if (leak.layer() == "cut") {
+      absl::StrAppendFormat(&text, "%s %.2f ", row.attack, row.auc);
+    }
+  }
+  latest_leak_ = text.empty() ? text : absl::StrCat(text, "at cut");
+  return absl::OkStatus();
+}
+
+absl::Status NonLabelSession::EvaluateEpoch(uint32_t epoch) {
+  if (test_.empty()) {
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<std::unique_ptr<EvaluationStream>> stream = options_.peer->Evaluate();
+  if (!stream.ok()) {
+    return stream.status();
+  }
+  const size_t batch_size = static_cast<size_t>(options_.agreement.batch_size());
+  uint32_t batch = 0;
+  for (size_t first = 0; first < test_.size(); first += batch_size, ++batch) {
+    const absl::StatusOr<Matrix> activations =
+        model_->Predict(features_->Gather(absl::MakeConstSpan(test_).subspan(first, batch_size)));
+    if (!activations.ok()) {
+      return activations.status();
+    }
+    const absl::StatusOr<v1::CutActivations> message = Message(epoch, batch, *activations);
+    if (!message.ok()) {
+      return message.status();
+    }
+    if (!(*stream)->Send(*message).ok()) {
+      break;  // Finish says why.
+    }
+  }
+  const absl::StatusOr<v1::EvaluateResponse> response = (*stream)->Finish();
+  if (response.ok() && response->examples() != test_.size()) {
+    return AsRefusal(absl::InvalidArgumentError(
+        absl::StrCat("evaluation: expected ", test_.size(), " examples, found ", response->examples())));
+  }
+  return response.status();
+}
+
+void NonLabelSession::ReportProgress(uint32_t epoch) {
+  ProgressUpdate update;
+  update.step = row_.step;
+  update.total_steps = batches() * options_.agreement.epochs();
+  update.epoch = epoch;
+  update.epochs = options_.agreement.epochs();
+  update.examples = trained_examples_;
+  update.loss = std::numeric_limits<double>::quiet_NaN();
+  update.leak = latest_leak_;
+  progress_->Update(update);
+  options_.status->Update([&](v1::GetStatusResponse& status) {
+    status.set_step(update.step);
+    status.set_epoch(epoch);
+  });
+}
+
+}  // namespace splitveil

@@ -1,0 +1,92 @@
+// The non-label party's side of a run, free of gRPC: it drives; the sequence is drawn in split_training.proto's
+// service.
+#ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_SESSION_H_
+#define SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_SESSION_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+#include "common/dataset/party_data.h"
+#include "common/ledger/ledger.h"
+#include "common/operations/run_status.h"
+#include "common/schedule/schedule.h"
+#include "common/telemetry/progress.h"
+#include "nonlabel_party/bottom/bottom_model.h"
+#include "nonlabel_party/session/label_party_peer.h"
+
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/party.pb.h"
+
+namespace splitveil {
+
+struct NonLabelSessionOptions {
+  v1::RunAgreement agreement;      // Canonical and valid.
+  v1::NonLabelPartyConfig config;  // Valid; defaults set.
+  std::string ledger_path;
+  PartyData data;
+  LabelPartyPeer* peer = nullptr;  // Not owned; must outlive the session.
+  RunStatus* status = nullptr;     // Not owned; must outlive the session.
+  bool (*stop)() = nullptr;        // Asked between batches; true ends the run cleanly.
+};
+
+// One run. Not thread-safe.
+class NonLabelSession {
+ public:
+  explicit NonLabelSession(NonLabelSessionOptions options) : options_(std::move(options)) {}
+
+  // Opens, aligns, trains every epoch, closes. OK when complete or stopped on request. The label party is told when the
+  // run ends early, and the ledger is finished in every case.
+  absl::Status Run();
+
+  // After Run: the model as trained. Null where training never began.
+  BottomModel* model() { return model_.get(); }
+  // After Run: own rows in the order both parties share.
+  const AlignedIds& aligned() const { return aligned_; }
+
+ private:
+  absl::Status RunToEnd();
+  absl::Status Open();
+  absl::Status Align();
+  absl::Status Start();
+  absl::Status BuildModel(const Digest& joint_seed);
+  absl::Status TrainEpoch(uint32_t epoch);
+  absl::Status SendBatch(uint32_t epoch, uint32_t batch, TrainingStream& stream);
+  absl::Status LearnFromNext(uint32_t epoch, uint32_t batch, TrainingStream& stream);
+  absl::Status Attack(uint32_t epoch, uint32_t batch, const std::vector<LayerGradient>& gradients,
+                      const v1::CutGradients& message);
+  absl::Status RecordGrantedLeaks(const v1::ScoreBatchResponse& response, int64_t examples);
+  absl::Status EvaluateEpoch(uint32_t epoch);
+  absl::StatusOr<v1::CutActivations> Message(uint32_t epoch, uint32_t batch, ConstMatrixView activations) const;
+  void ReportProgress(uint32_t epoch);
+  bool audited(int64_t step) const;
+  int64_t batches() const { return schedule_->batches_per_epoch(); }
+
+  NonLabelSessionOptions options_;
+  std::string run_id_;
+  std::string own_reveal_, peer_commitment_;
+  AlignedIds aligned_;
+  std::vector<uint32_t> test_;
+  std::unique_ptr<FeatureTable> features_;
+  std::unique_ptr<Schedule> schedule_;
+  std::unique_ptr<BottomModel> model_;
+  std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<Progress> progress_;
+  std::vector<std::string> layers_;  // Audited layers, as agreed.
+  std::vector<v1::Attack> attacks_;
+  StepRow row_;  // Of the batch under way.
+  int64_t trained_examples_ = 0;
+  int64_t bytes_sent_ = 0;  // Since the latest step row.
+  absl::Time step_started_;
+  std::string latest_leak_;
+  bool stopped_ = false;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_SESSION_H_

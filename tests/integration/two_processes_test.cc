@@ -1,0 +1,276 @@
+// Both programs, for real: two processes, mutual TLS, real files, free ports.
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+#include "tests/testing/process/child_process.h"
+#include "tests/testing/two_party_run.h"
+
+namespace splitveil::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// The one number a query gives; NaN where it gives none.
+double Query(const std::string& ledger, const std::string& sql) {
+  sqlite3* database = nullptr;
+  double value = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(sqlite3_open_v2(ledger.c_str(), &database, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+  sqlite3_stmt* statement = nullptr;
+  EXPECT_EQ(sqlite3_prepare_v2(database, sql.c_str(), -1, &statement, nullptr), SQLITE_OK) << sql;
+  if (sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_type(statement, 0) != SQLITE_NULL) {
+    value = sqlite3_column_double(statement, 0);
+  }
+  sqlite3_finalize(statement);
+  sqlite3_close(database);
+  return value;
+}
+
+nlohmann::json Result(const std::string& output) {
+  for (const auto& line : absl::StrSplit(output, '\n')) {
+    const std::string text(line);
+    if (text.rfind("RESULT ", 0) == 0) {
+      return nlohmann::json::parse(text.substr(7), nullptr, false);
+    }
+  }
+  return {};
+}
+
+int Program(const std::string& name, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), BinDir() + "/" + name);
+  return RunChild(arguments).exit_code;
+}
+
+int Lines(const std::string& text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
+
+TEST(TwoProcessesTest, TrainToTheEndAndRecordTheSameLeakOnBothSides) {
+  TwoPartyRun run;
+  run.StartLabelParty();
+  run.StartNonLabelParty();
+  ASSERT_EQ(run.nonlabel->Wait(), 0) << run.nonlabel->Errors();
+  ASSERT_EQ(run.label->Wait(), 0) << run.label->Errors();
+
+  const nlohmann::json result = Result(run.label->Output());
+  ASSERT_TRUE(result.is_object()) << run.label->Output();
+  for (const char* key : {"run_id", "protection", "aligned_examples", "epochs", "steps", "train_log_loss",
+                          "test_log_loss", "test_auc", "test_calibration_error", "train_seconds", "examples_per_second",
+                          "bytes_sent", "bytes_received", "sum_kl_mean", "auc_bound_p95", "leak"}) {
+    EXPECT_TRUE(result.contains(key)) << key;
+  }
+  for (const char* layer : {"cut", "first"}) {
+    for (const char* attack : {"norm", "cosine"}) {
+      EXPECT_TRUE(result["leak"][layer][attack]["p95"].is_number()) << layer << " " << attack;
+    }
+  }
+  // Without protection the cosine attack reads every label at the cut (Li et al., ICLR 2022, Figure 2e).
+  EXPECT_GT(result["leak"]["cut"]["cosine"]["p95"].get<double>(), 0.99);
+  EXPECT_GT(result["test_auc"].get<double>(), 0.55);
+
+  for (const char* party : {"label_party", "nonlabel_party"}) {
+    const std::string ledger = run.ledger(party);
+    EXPECT_EQ(Query(ledger, "SELECT count(*) FROM run WHERE status = 'completed' AND finished_at IS NOT NULL"), 1);
+    EXPECT_EQ(Query(ledger, "SELECT count(*) FROM step"), result["steps"].get<double>());
+    EXPECT_EQ(Query(ledger, "SELECT count(*) FROM event WHERE kind = 'grant'"), 1);
+  }
+  // The attack module's leak AUC at the cut, computed from its scores, is the label party's own audit of the bytes
+  // sent.
+  const std::string mean = "SELECT avg(auc) FROM leak WHERE layer = 'cut' AND attack = 'norm' AND observer = ";
+  const double judged = Query(run.ledger("label_party"), mean + "'nonlabel_party'");
+  EXPECT_NEAR(judged, Query(run.ledger("label_party"), mean + "'label_party'"), 1e-6);
+  EXPECT_NEAR(judged, Query(run.ledger("nonlabel_party"), mean + "'nonlabel_party'"), 1e-9);
+}
+
+TEST(TwoProcessesTest, LogsCarryNoIdAndNoCategoryValue) {
+  TwoPartyRun run;
+  run.StartLabelParty();
+  run.StartNonLabelParty();
+  ASSERT_EQ(run.nonlabel->Wait(), 0) << run.nonlabel->Errors();
+  ASSERT_EQ(run.label->Wait(), 0) << run.label->Errors();
+  std::string logs = run.label->Errors() + run.label->Output() + run.nonlabel->Errors() + run.nonlabel->Output();
+  for (const char* party : {"label_party", "nonlabel_party"}) {
+    logs += ReadWholeFile(run.ledger(party));  // Text in SQLite pages is stored as it is.
+  }
+  // Ids and category values of both parties, as they stand in their files.
+  std::ifstream data(run.folder + "/nonlabel_party.tsv");
+  std::string line;
+  std::getline(data, line);
+  int planted = 0;
+  while (std::getline(data, line)) {
+    for (const auto& cell : absl::StrSplit(line, '\t')) {
+      if (cell.size() >= 8) {  // Shorter ones occur by chance.
+        ASSERT_EQ(logs.find(std::string(cell)), std::string::npos);
+        ++planted;
+      }
+    }
+  }
+  EXPECT_GT(planted, 10000);
+  const std::string key = ReadWholeFile(run.folder + "/label_party.key");
+  ASSERT_GT(key.size(), 100);
+  EXPECT_EQ(logs.find(key.substr(40, 40)), std::string::npos);
+}
+
+TEST(TwoProcessesTest, MarvellLowersTheLeak) {
+  TwoPartyRun run;
+  run.label_config.mutable_protection()->mutable_marvell()->set_s(4);
+  run.StartLabelParty();
+  run.StartNonLabelParty();
+  ASSERT_EQ(run.nonlabel->Wait(), 0) << run.nonlabel->Errors();
+  ASSERT_EQ(run.label->Wait(), 0) << run.label->Errors();
+  const nlohmann::json result = Result(run.label->Output());
+  EXPECT_LT(result["leak"]["cut"]["norm"]["mean"].get<double>(), 0.65);
+  EXPECT_LT(result["leak"]["cut"]["cosine"]["mean"].get<double>(), 0.85);
+  EXPECT_LT(result["sum_kl_mean"].get<double>(), 4);
+  EXPECT_EQ(Query(run.ledger("label_party"), "SELECT count(*) FROM protection WHERE sum_kl IS NULL"), 0);
+}
+
+TEST(TwoProcessesTest, DifferentAgreementsAreRefusedByBothNamingTheField) {
+  TwoPartyRun run(200);
+  run.nonlabel_agreement.set_batch_size(128);
+  run.StartLabelParty();
+  run.StartNonLabelParty();
+  EXPECT_EQ(run.nonlabel->Wait(), 4);
+  EXPECT_EQ(run.label->Wait(), 4);
+  EXPECT_THAT(run.nonlabel->Errors(), HasSubstr("batch_size"));
+  EXPECT_THAT(run.label->Errors(), HasSubstr("batch_size"));
+}
+
+TEST(TwoProcessesTest, PeerOfAnotherAuthorityIsRefusedAndSendsNothing) {
+  TwoPartyRun run(200);
+  ASSERT_EQ(mkdir((run.folder + "/other").c_str(), 0700), 0);
+  ASSERT_EQ(run.Tool({"certificates", "--out=" + run.folder + "/other", "--label=label_party.example",
+                      "--nonlabel=nonlabel_party.example"}),
+            0);
+  v1::Identity* identity = run.nonlabel_config.mutable_party()->mutable_identity();
+  for (std::string* path : {identity->mutable_certificate_path(), identity->mutable_private_key_path(),
+                            identity->mutable_authority_path()}) {
+    *path = "other/" + *path;
+  }
+  run.StartLabelParty();
+  run.StartNonLabelParty();
+  EXPECT_EQ(run.nonlabel->Wait(), 4) << run.nonlabel->Errors();
+  EXPECT_THAT(run.label->Errors(), Not(HasSubstr("opened")));
+  EXPECT_EQ(ReadWholeFile(run.ledger("nonlabel_party")), "");
+}
+
+TEST(TwoProcessesTest, ServerOfAnotherAuthorityIsRefused) {
+  TwoPartyRun run(200);
+  ASSERT_EQ(mkdir((run.folder + "/other").c_str(), 0700), 0);
+  ASSERT_EQ(run.Tool({"certificates", "--out=" + run.folder + "/other", "--label=label_party.example",
+                      "--nonlabel=nonlabel_party.example"}),
+            0);
+  v1::Identity* identity = run.label_config.mutable_party()->mutable_identity();
+  for (std::string* path : {identity->mutable_certificate_path(), identity->mutable_private_key_path(),
+                            identity->mutable_authority_path()}) {
+    *path = "other/" + *path;
+  }
+  run.StartLabelParty();
+  run.StartNonLabelParty();
+  EXPECT_EQ(run.nonlabel->Wait(), 4) << run.nonlabel->Errors();
+  EXPECT_THAT(run.label->Errors(), Not(HasSubstr("opened")));
+}
+
+TEST(TwoProcessesTest, PeerWithAnotherIdentityOfTheSameAuthorityIsRefused) {
+  TwoPartyRun run(200);
+  // The label party expects another name than the one the non-label party can prove.
+  run.label_config.mutable_party()->mutable_identity()->set_peer_name("somebody.example");
+  run.StartLabelParty();
+  run.StartNonLabelParty();
+  EXPECT_EQ(run.nonlabel->Wait(), 4) << run.nonlabel->Errors();
+  EXPECT_THAT(run.label->Errors(), Not(HasSubstr("opened")));
+}
+
+TEST(TwoProcessesTest, AbsentPeerIsGivenUpAfterTheDeadline) {
+  TwoPartyRun run(200);
+  for (v1::RunAgreement* agreement : {&run.label_agreement, &run.nonlabel_agreement}) {
+    agreement->mutable_deadlines()->set_connect_seconds(1);
+  }
+  run.StartLabelParty();
+  run.label->Signal(SIGKILL);
+  EXPECT_EQ(run.label->Wait(), 128 + SIGKILL);
+  run.StartNonLabelParty();
+  EXPECT_EQ(run.nonlabel->Wait(), 3) << run.nonlabel->Errors();
+  run.StartLabelParty();  // Nobody comes.
+  EXPECT_EQ(run.label->Wait(), 3) << run.label->Errors();
+  EXPECT_EQ(Lines(run.nonlabel->Errors().substr(run.nonlabel->Errors().find("error:"))), 1);
+}
+
+TEST(TwoProcessesTest, TerminateEndsTheRunCleanlyOnBothSides) {
+  TwoPartyRun run;
+  for (v1::RunAgreement* agreement : {&run.label_agreement, &run.nonlabel_agreement}) {
+    agreement->set_epochs(100000);
+  }
+  run.StartLabelParty();
+  run.StartNonLabelParty();
+  ASSERT_TRUE(run.nonlabel->WaitForError("training")) << run.nonlabel->Errors();
+  run.nonlabel->Signal(SIGTERM);
+  EXPECT_EQ(run.nonlabel->Wait(), 0) << run.nonlabel->Errors();
+  EXPECT_EQ(run.label->Wait(), 3) << run.label->Errors();
+  EXPECT_EQ(Query(run.ledger("nonlabel_party"), "SELECT count(*) FROM run WHERE status = 'stopped'"), 1);
+  EXPECT_EQ(Query(run.ledger("label_party"), "SELECT count(*) FROM run WHERE status = 'failed'"), 1);
+}
+
+TEST(TwoProcessesTest, TerminatedLabelPartyEndsCleanlyAndThePeerSaysWhy) {
+  TwoPartyRun run;
+  for (v1::RunAgreement* agreement : {&run.label_agreement, &run.nonlabel_agreement}) {
+    agreement->set_epochs(100000);
+  }
+  run.StartLabelParty();
+  run.StartNonLabelParty();
+  ASSERT_TRUE(run.nonlabel->WaitForError("training")) << run.nonlabel->Errors();
+  run.label->Signal(SIGTERM);
+  EXPECT_EQ(run.label->Wait(), 0) << run.label->Errors();
+  EXPECT_EQ(run.nonlabel->Wait(), 3) << run.nonlabel->Errors();
+  EXPECT_EQ(Query(run.ledger("label_party"), "SELECT count(*) FROM run WHERE status = 'stopped'"), 1);
+}
+
+TEST(TwoProcessesTest, ReleaseGateHaltsBothParties) {
+  TwoPartyRun run;
+  run.label_config.mutable_release()->set_max_step_auc_bound(0.6);  // No protection has no bound below 1.
+  run.label_config.mutable_release()->set_action(v1::ReleasePolicy::HALT);
+  run.StartLabelParty();
+  run.StartNonLabelParty();
+  EXPECT_EQ(run.nonlabel->Wait(), 5) << run.nonlabel->Errors();
+  EXPECT_EQ(run.label->Wait(), 5) << run.label->Errors();
+  EXPECT_EQ(Query(run.ledger("label_party"), "SELECT count(*) FROM event WHERE kind = 'gate_halt'"), 1);
+  EXPECT_EQ(Query(run.ledger("nonlabel_party"), "SELECT count(*) FROM step"), 0);
+}
+
+TEST(TwoProcessesTest, StatusIsAnsweredToThePartyItself) {
+  TwoPartyRun run(200);
+  run.StartLabelParty();
+  EXPECT_EQ(run.Tool({"status", "--role=label_party", "--config=" + run.folder + "/label_party.textproto",
+                      absl::StrCat("--address=127.0.0.1:", run.label_port)}),
+            0);
+}
+
+TEST(TwoProcessesTest, CheckValidatesWithoutRunning) {
+  TwoPartyRun run(200);
+  run.StartLabelParty();  // Writes the files.
+  const std::string config = "--config=" + run.folder + "/label_party.textproto";
+  EXPECT_EQ(
+      Program("label_party", {"--check", "--agreement=" + run.folder + "/label_run.textproto", config}, run.folder), 0);
+  std::ofstream(run.folder + "/bad.textproto") << "run_name: \"x\"\ncut_width: 16\nbatch_sise: 4\n";
+  RunningProgram bad("label_party", {"--check", "--agreement=" + run.folder + "/bad.textproto", config}, run.folder);
+  EXPECT_EQ(bad.Wait(), 2);
+  EXPECT_THAT(bad.Errors(), HasSubstr("bad.textproto:3:"));
+  EXPECT_THAT(bad.Errors(), HasSubstr("batch_sise"));
+  EXPECT_EQ(Lines(bad.Errors()), 1);
+  EXPECT_EQ(Program("label_party", {"--no_such_flag"}), 2);
+  EXPECT_EQ(Program("label_party", {}), 2);
+}
+
+}  // namespace
+}  // namespace splitveil::testing

@@ -1,0 +1,126 @@
+#include "tests/testing/local_label_party.h"
+
+#include <deque>
+#include <thread>
+#include <utility>
+
+#include "common/transport/status_mapper.h"
+#include "tests/testing/alignment_channel_pair.h"
+
+namespace splitveil::testing {
+namespace {
+
+// The status as the non-label party would see it after the wire.
+absl::Status OverTheWire(const absl::Status& status) { return FromGrpcStatus(ToGrpcStatus(status)); }
+
+template <typename Response>
+absl::StatusOr<Response> Answer(absl::StatusOr<Response> answer, const std::function<void(Response&)>& alter) {
+  if (!answer.ok()) {
+    return OverTheWire(answer.status());
+  }
+  if (alter) {
+    alter(*answer);
+  }
+  return answer;
+}
+
+class LocalAlignment final : public AlignmentStream {
+ public:
+  explicit LocalAlignment(LabelSession* session)
+      : pair_(64), thread_([this, session] {
+          verdict_ = session->Align(*pair_.second);
+          pair_.second->Close();
+        }) {}
+  ~LocalAlignment() override { (void)Finish(); }
+
+  absl::Status Send(const v1::AlignmentMessage& message) override { return pair_.first->Send(message); }
+  absl::StatusOr<v1::AlignmentMessage> Receive() override { return pair_.first->Receive(); }
+  absl::Status Finish() override {
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+    return OverTheWire(verdict_);
+  }
+
+ private:
+  absl::Status verdict_;
+  AlignmentChannelPair pair_;
+  std::thread thread_;
+};
+
+class LocalTraining final : public TrainingStream {
+ public:
+  LocalTraining(LabelSession* session, std::function<void(v1::CutGradients&)> alter)
+      : session_(session), alter_(std::move(alter)) {}
+
+  absl::Status Send(const v1::CutActivations& message) override {
+    answers_.push_back(session_->Train(message));
+    verdict_ = answers_.back().ok() ? session_->Learn() : answers_.back().status();
+    return absl::OkStatus();
+  }
+  absl::StatusOr<v1::CutGradients> Receive() override {
+    absl::StatusOr<v1::CutGradients> answer = std::move(answers_.front());
+    answers_.pop_front();
+    return Answer(std::move(answer), alter_);
+  }
+  absl::Status Finish() override { return OverTheWire(verdict_); }
+
+ private:
+  LabelSession* session_;
+  std::function<void(v1::CutGradients&)> alter_;
+  std::deque<absl::StatusOr<v1::CutGradients>> answers_;
+  absl::Status verdict_;
+};
+
+class LocalEvaluation final : public EvaluationStream {
+ public:
+  LocalEvaluation(LabelSession* session, std::function<void(v1::EvaluateResponse&)> alter)
+      : session_(session), alter_(std::move(alter)) {}
+
+  absl::Status Send(const v1::CutActivations& message) override {
+    verdict_ = session_->Evaluate(message, evaluation_);
+    return verdict_;
+  }
+  absl::StatusOr<v1::EvaluateResponse> Finish() override {
+    if (!verdict_.ok()) {
+      return OverTheWire(verdict_);
+    }
+    return Answer(session_->FinishEvaluation(evaluation_), alter_);
+  }
+
+ private:
+  LabelSession* session_;
+  std::function<void(v1::EvaluateResponse&)> alter_;
+  LabelSession::Evaluation evaluation_;
+  absl::Status verdict_;
+};
+
+}  // namespace
+
+absl::StatusOr<v1::OpenResponse> LocalLabelParty::Open(const v1::OpenRequest& request) {
+  return Answer(session_->Open(request), alter_open);
+}
+
+absl::StatusOr<std::unique_ptr<AlignmentStream>> LocalLabelParty::Align() {
+  return std::make_unique<LocalAlignment>(session_);
+}
+
+absl::StatusOr<v1::StartResponse> LocalLabelParty::Start(const v1::StartRequest& request) {
+  return Answer(session_->Start(request), alter_start);
+}
+
+absl::StatusOr<std::unique_ptr<TrainingStream>> LocalLabelParty::Train() {
+  return std::make_unique<LocalTraining>(session_, alter_gradients);
+}
+
+absl::StatusOr<std::unique_ptr<EvaluationStream>> LocalLabelParty::Evaluate() {
+  return std::make_unique<LocalEvaluation>(session_, alter_evaluation);
+}
+
+absl::StatusOr<v1::ScoreBatchResponse> LocalLabelParty::ScoreBatch(const v1::ScoreBatchRequest& request) {
+  return Answer<v1::ScoreBatchResponse>(session_->ScoreBatch(request), nullptr);
+}
+
+absl::Status LocalLabelParty::Close(const v1::CloseRequest& request) { return OverTheWire(session_->Close(request)); }
+
+}  // namespace splitveil::testing

@@ -1,0 +1,40 @@
+// The label party in the same process: a whole run through memory, every message still encoded and decoded.
+#ifndef SPLITVEIL_TESTS_TESTING_LOCAL_LABEL_PARTY_H_
+#define SPLITVEIL_TESTS_TESTING_LOCAL_LABEL_PARTY_H_
+
+#include <functional>
+#include <memory>
+
+#include "label_party/session/label_session.h"
+#include "nonlabel_party/session/label_party_peer.h"
+
+namespace splitveil::testing {
+
+// Hands each message to the session, as the gRPC adapter does, and answers with what it says. A test may alter what
+// passes.
+class LocalLabelParty final : public LabelPartyPeer {
+ public:
+  // `session`: not owned; must outlive this.
+  explicit LocalLabelParty(LabelSession* session) : session_(session) {}
+
+  absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request) override;
+  absl::StatusOr<std::unique_ptr<AlignmentStream>> Align() override;
+  absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request) override;
+  absl::StatusOr<std::unique_ptr<TrainingStream>> Train() override;
+  absl::StatusOr<std::unique_ptr<EvaluationStream>> Evaluate() override;
+  absl::StatusOr<v1::ScoreBatchResponse> ScoreBatch(const v1::ScoreBatchRequest& request) override;
+  absl::Status Close(const v1::CloseRequest& request) override;
+
+  // Called on what the label party answers, before the non-label party sees it. May be empty.
+  std::function<void(v1::OpenResponse&)> alter_open;
+  std::function<void(v1::StartResponse&)> alter_start;
+  std::function<void(v1::CutGradients&)> alter_gradients;
+  std::function<void(v1::EvaluateResponse&)> alter_evaluation;
+
+ private:
+  LabelSession* session_;
+};
+
+}  // namespace splitveil::testing
+
+#endif  // SPLITVEIL_TESTS_TESTING_LOCAL_LABEL_PARTY_H_

@@ -1,0 +1,103 @@
+#include "tests/testing/small_run.h"
+
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/config/agreement.h"
+#include "common/crypto/secure_random.h"
+
+namespace splitveil::testing {
+namespace {
+
+constexpr char kAgreement[] = R"(
+  run_name: "small" cut_width: 8 batch_size: 64 epochs: 2 test_fraction: 0.2
+  audit { layers: "cut" layers: "first" attacks: NORM attacks: COSINE grant: ORACLE }
+)";
+constexpr char kLabelConfig[] = R"(
+  party { optimizer { learning_rate: 0.001 adam {} } reproducible_seed: 5 }
+  model { layers { name: "top" units: 8 } wide { embedding { dimension: 1 } } }
+  protection { none {} }
+)";
+constexpr char kNonLabelConfig[] = R"(
+  party { optimizer { learning_rate: 0.001 adam {} } reproducible_seed: 6 }
+  model { embedding { dimension: 4 } layers { name: "first" units: 16 } layers { name: "second" units: 8 } }
+)";
+
+template <typename Message>
+void Parse(const char* text, Message* message) {
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text, message));
+}
+
+void AddRow(PartyData& data, const std::string& id, std::mt19937_64& random, int label) {
+  std::normal_distribution<float> normal;
+  std::uniform_int_distribution<int32_t> category(0, 4);
+  data.ids.push_back(id);
+  for (NumericColumn& column : data.numeric) {
+    column.values.push_back(normal(random) + static_cast<float>(label));
+  }
+  for (CategoricalColumn& column : data.categorical) {
+    column.codes.push_back((category(random) + 2 * label) % 5);
+  }
+}
+
+PartyData EmptyData() {
+  PartyData data;
+  data.numeric = {{"N1", {}}, {"N2", {}}};
+  const std::vector<std::string> values = {"a", "b", "c", "d", "e"};
+  data.categorical = {{"C1", values, {}}, {"C2", values, {}}};
+  return data;
+}
+
+}  // namespace
+
+SmallRun::SmallRun(int examples) : label_data(EmptyData()), nonlabel_data(EmptyData()) {
+  Parse(kAgreement, &agreement);
+  Canonicalize(agreement);
+  Parse(kLabelConfig, &label_config);
+  Parse(kNonLabelConfig, &nonlabel_config);
+  std::mt19937_64 random(17);
+  for (int i = 0; i < examples + 20; ++i) {
+    const int label = random() % 4 == 0;
+    const std::string id = absl::StrCat("person-", i);
+    if (i < examples + 10) {
+      AddRow(label_data, id, random, label);
+      label_data.labels.push_back(static_cast<uint8_t>(label));
+    }
+    if (i < examples || i >= examples + 10) {
+      AddRow(nonlabel_data, id, random, label);
+    }
+  }
+}
+
+LabelSessionOptions SmallRun::LabelOptions() {
+  LabelSessionOptions options;
+  options.agreement = agreement;
+  options.config = label_config;
+  options.ledger_path = files.File("label_party.db");
+  options.data = label_data;
+  options.status = &label_status;
+  absl::StatusOr<std::unique_ptr<SecureGaussian>> noise = SecureGaussian::Create(SecretKey::Generate());
+  EXPECT_TRUE(noise.ok());
+  absl::StatusOr<std::unique_ptr<GradientProtection>> protection =
+      GradientProtection::Create(label_config.protection(), *std::move(noise));
+  EXPECT_TRUE(protection.ok()) << protection.status();
+  options.protection = *std::move(protection);
+  return options;
+}
+
+NonLabelSessionOptions SmallRun::NonLabelOptions(LabelPartyPeer* peer) {
+  NonLabelSessionOptions options;
+  options.agreement = agreement;
+  options.config = nonlabel_config;
+  options.ledger_path = files.File("nonlabel_party.db");
+  options.data = nonlabel_data;
+  options.peer = peer;
+  options.status = &nonlabel_status;
+  options.stop = [] { return false; };
+  return options;
+}
+
+}  // namespace splitveil::testing

@@ -1,0 +1,32 @@
+// Options of a small run for tests in one process: data made up on the spot, two model halves that fit them.
+#ifndef SPLITVEIL_TESTS_TESTING_SMALL_RUN_H_
+#define SPLITVEIL_TESTS_TESTING_SMALL_RUN_H_
+
+#include <string>
+
+#include "label_party/session/label_session.h"
+#include "nonlabel_party/session/nonlabel_session.h"
+#include "tests/testing/process/temp_folder.h"
+
+namespace splitveil::testing {
+
+struct SmallRun {
+  // `examples` common ids, each with 2 numeric and 2 categorical features that tell the label in part. Each party holds
+  // some ids more. Cut width 8, batches of 64, epochs 2, no noise, seeds fixed, ORACLE audit at cut and first.
+  explicit SmallRun(int examples = 512);
+
+  // Both parties' options as the agreement and the configurations stand now.
+  LabelSessionOptions LabelOptions();
+  NonLabelSessionOptions NonLabelOptions(LabelPartyPeer* peer);
+
+  const TempFolder files;
+  v1::RunAgreement agreement;  // Canonical.
+  v1::LabelPartyConfig label_config;
+  v1::NonLabelPartyConfig nonlabel_config;
+  PartyData label_data, nonlabel_data;
+  RunStatus label_status{"label_party"}, nonlabel_status{"nonlabel_party"};
+};
+
+}  // namespace splitveil::testing
+
+#endif  // SPLITVEIL_TESTS_TESTING_SMALL_RUN_H_

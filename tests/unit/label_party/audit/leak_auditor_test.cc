@@ -1,0 +1,136 @@
+#include "label_party/audit/leak_auditor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <gtest/gtest.h>
+#include <iterator>
+#include <utility>
+
+#include "common/config/agreement.h"
+#include "common/transport/tensor_codec.h"
+#include "tests/testing/process/temp_folder.h"
+
+namespace splitveil {
+namespace {
+
+class LeakAuditorTest : public ::testing::Test {
+ protected:
+  LeakAuditorTest() {
+    agreement_.set_run_name("audit");
+    agreement_.set_cut_width(2);
+    agreement_.mutable_audit()->add_layers("cut");
+    agreement_.mutable_audit()->add_attacks(v1::NORM);
+    agreement_.mutable_audit()->set_grant(v1::ORACLE);
+    Canonicalize(agreement_);
+    RunRow run;
+    run.run_id = "audit-1";
+    run.role = "label_party";
+    absl::StatusOr<std::unique_ptr<Ledger>> ledger =
+        Ledger::Create(files_.File("ledger.db"), run);
+    EXPECT_TRUE(ledger.ok()) << ledger.status();
+    ledger_ = *std::move(ledger);
+    auditor_ = std::make_unique<LeakAuditor>(agreement_, ledger_.get());
+  }
+
+  static ReleasedBatch Batch(uint32_t batch, std::vector<uint8_t> labels, int64_t hint_row) {
+    ReleasedBatch released;
+    released.step = batch;
+    released.batch = batch;
+    released.labels = std::move(labels);
+    released.hint_row = hint_row;
+    if (hint_row >= 0) {
+      released.clean_positive = {1, 0};
+    }
+    return released;
+  }
+
+  static v1::ScoreBatchRequest Scores(uint32_t batch, const std::vector<float>& values) {
+    v1::ScoreBatchRequest request;
+    request.set_batch(batch);
+    v1::ScoreBatchRequest::Scores* scores = request.add_scores();
+    scores->set_layer("cut");
+    scores->set_attack(v1::NORM);
+    const ConstMatrixView view(values.data(), 1, static_cast<int64_t>(values.size()));
+    EXPECT_TRUE(EncodeMatrix(view, v1::FLOAT32, *scores->mutable_scores()).ok());
+    return request;
+  }
+
+  testing::TempFolder files_;
+  v1::RunAgreement agreement_;
+  std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<LeakAuditor> auditor_;
+};
+
+TEST_F(LeakAuditorTest, LeavesTheHintRowOutOfTheAuc) {
+  // With row 0 the AUC would be 3/4; without it both remaining pairs are wrong.
+  auditor_->Remember(Batch(0, {1, 1, 0, 0}, 0));
+  const auto response = auditor_->Judge(Scores(0, {9, 1, 2, 3}));
+  ASSERT_TRUE(response.ok()) << response.status();
+  ASSERT_EQ(response->leaks_size(), 1);
+  EXPECT_EQ(response->leaks(0).auc(), 0);
+}
+
+TEST_F(LeakAuditorTest, OwnAuditReadsTheReleasedBytes) {
+  auditor_->Remember(Batch(0, {1, 1, 0, 0}, 0));
+  Matrix released(4, 2);
+  const float values[] = {1, 0, 2, 0, -1, 0, -1, 0.5f};
+  std::copy(std::begin(values), std::end(values), released.data());
+  ASSERT_TRUE(auditor_->AuditRelease(released).ok());
+  const LeakSeries series = auditor_->series();
+  EXPECT_EQ(series.at({"cut", "norm"}), std::vector<double>{1});
+  EXPECT_EQ(series.at({"cut", "cosine"}), std::vector<double>{1});
+  EXPECT_EQ(auditor_->latest(), "cosine 1.00 norm 1.00 at cut");
+}
+
+TEST_F(LeakAuditorTest, ScoresOfThePeerTakePrecedenceInTheSeries) {
+  auditor_->Remember(Batch(0, {1, 0}, -1));
+  ASSERT_TRUE(auditor_->AuditRelease(Matrix(2, 2)).ok());
+  ASSERT_TRUE(auditor_->Judge(Scores(0, {2, 1})).ok());
+  EXPECT_EQ(auditor_->series().at({"cut", "norm"}), std::vector<double>{1});
+}
+
+TEST_F(LeakAuditorTest, BatchWithOneClassHasNoAuc) {
+  auditor_->Remember(Batch(0, {0, 0, 0}, -1));
+  ASSERT_TRUE(auditor_->AuditRelease(Matrix(3, 2)).ok());
+  const auto response = auditor_->Judge(Scores(0, {1, 2, 3}));
+  ASSERT_TRUE(response.ok());
+  EXPECT_EQ(response->leaks_size(), 0);
+  EXPECT_TRUE(auditor_->series().empty());
+}
+
+TEST_F(LeakAuditorTest, JudgesABatchOnce) {
+  auditor_->Remember(Batch(0, {1, 0}, -1));
+  ASSERT_TRUE(auditor_->Judge(Scores(0, {1, 2})).ok());
+  EXPECT_EQ(auditor_->Judge(Scores(0, {2, 1})).status().code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST_F(LeakAuditorTest, ForgetsBatchesBeyondTheWindow) {
+  for (uint32_t batch = 0; batch < 3; ++batch) {
+    auditor_->Remember(Batch(batch, {1, 0}, -1));
+  }
+  EXPECT_EQ(auditor_->Judge(Scores(0, {1, 2})).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(auditor_->Judge(Scores(1, {1, 2})).ok());
+}
+
+TEST_F(LeakAuditorTest, RefusesScoresOfAnotherLengthOrNotFinite) {
+  auditor_->Remember(Batch(0, {1, 0}, -1));
+  EXPECT_EQ(auditor_->Judge(Scores(0, {1, 2, 3})).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(auditor_->Judge(Scores(0, {1, NAN})).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(auditor_->Judge(Scores(0, {1, 2})).ok());
+}
+
+TEST_F(LeakAuditorTest, RefusesAnAttackThatWasNotAgreed) {
+  auditor_->Remember(Batch(0, {1, 0}, -1));
+  v1::ScoreBatchRequest request = Scores(0, {1, 2});
+  request.mutable_scores(0)->set_attack(v1::COSINE);
+  EXPECT_EQ(auditor_->Judge(request).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(LeakAuditorTest, RefusesToAuditOtherGradientsThanReleased) {
+  EXPECT_FALSE(auditor_->AuditRelease(Matrix(2, 2)).ok());
+  auditor_->Remember(Batch(0, {1, 0}, -1));
+  EXPECT_FALSE(auditor_->AuditRelease(Matrix(3, 2)).ok());
+}
+
+}  // namespace
+}  // namespace splitveil
