@@ -57,15 +57,19 @@ SPLITVEIL_INLINE float Cos(float z) {
   return p * z + 1.0F;
 }
 
-// sqrt(-2 ln u), u = (high + (low + 1/2) 2^-31) 2^-31 with the upper 31 bits of each word. Shifted to 31 bits because a
+// (high + (low + 1/2) 2^-31) 2^-31 with the upper 31 bits of each word: 62 bits, in (0, 1). 31 bits because a
 // conversion from signed integers is one instruction in every vector instruction set.
+SPLITVEIL_INLINE float UnitInterval(uint32_t high_word, uint32_t low_word) {
+  const auto high = static_cast<float>(static_cast<int32_t>(high_word >> 1));
+  const auto low = static_cast<float>(static_cast<int32_t>(low_word >> 1));
+  return high * kTwoToMinus31 + (low * kTwoToMinus62 + 0.5F * kTwoToMinus62);
+}
+
+// sqrt(-2 ln u).
 SPLITVEIL_INLINE float Radius(uint32_t high_word, uint32_t low_word) {
-  const auto high = static_cast<int32_t>(high_word >> 1);
-  const auto low = static_cast<int32_t>(low_word >> 1);
-  const float u =
-      static_cast<float>(high) * kTwoToMinus31 + (static_cast<float>(low) * kTwoToMinus62 + 0.5F * kTwoToMinus62);
-  // 1 - u from the integers: near u = 1 the subtraction in float would leave a few bits of the radius.
-  const float one_minus_u = static_cast<float>(0x7fffffff - high) * kTwoToMinus31 + 0.5F * kTwoToMinus31;
+  const float u = UnitInterval(high_word, low_word);
+  // Exactly the complement. Near u = 1 a subtraction in float would leave a few bits of the radius, or none.
+  const float one_minus_u = UnitInterval(~high_word, ~low_word);
 
   // u = 2^exponent * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)).
   const int32_t offset_bits = absl::bit_cast<int32_t>(u) - kSqrtHalfBits;

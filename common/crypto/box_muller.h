@@ -20,13 +20,12 @@ InstructionSet WidestInstructionSet();
 
 // normals[2i], normals[2i + 1] = r cos(a), r sin(a) from words[4i .. 4i + 3], where r = sqrt(-2 ln u)
 // (Box and Muller, "A Note on the Generation of Random Normal Deviates", 1958):
-//   words 0, 1  u, 63 bits, in (0, 1): the tail reaches sqrt(2 * 63 ln 2) = 9.34, and 1 - u keeps 32 bits, so that the
-//               smallest radius is 2e-5 and never zero
+//   words 0, 1  u, 62 bits, in [2^-63, 1 - 2^-63]: the tail reaches sqrt(2 * 63 ln 2) = 9.35, the radius is never 0
 //   word 2      the angle inside one quadrant
 //   word 3      bits 0 and 31 choose the quadrant
-// Relative error of r below 3e-7, absolute error of cos(a) and sin(a) below 2e-7. The same words give the same bits on
-// every instruction set: the operations are IEEE 754 additions, multiplications and square roots in a fixed order, none
-// of them contracted. Sizes: words.size() == 2 * normals.size(), normals.size() even. Thread-safe.
+// Each number is within 3e-7 r of the exact one. The same words give the same bits on every instruction set: the
+// operations are IEEE 754 additions, multiplications and square roots in a fixed order, none of them contracted. Sizes:
+// words.size() == 2 * normals.size(), normals.size() even; aborts otherwise. Thread-safe.
 void BoxMuller(absl::Span<const uint32_t> words, absl::Span<float> normals,
                InstructionSet instruction_set = WidestInstructionSet());
 

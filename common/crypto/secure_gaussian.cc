@@ -12,8 +12,8 @@
 namespace splitveil {
 namespace {
 
-// 2048 blocks are 32 KiB of keystream and 16 KiB of normals: they stay in the first-level cache.
-constexpr size_t kChunkPairs = 2048;
+// 16 KiB of keystream and 8 KiB of normals: they stay in the first-level cache.
+constexpr size_t kChunkPairs = 1024;
 constexpr uint64_t kMaxPairs = uint64_t{1} << 48;
 constexpr uint32_t kMaxStreams = uint32_t{1} << 16;
 

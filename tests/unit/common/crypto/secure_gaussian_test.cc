@@ -1,0 +1,116 @@
+#include "common/crypto/secure_gaussian.h"
+
+#include <array>
+#include <cmath>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+namespace splitveil {
+namespace {
+
+using ::testing::ElementsAreArray;
+using ::testing::FloatNear;
+using ::testing::Pointwise;
+
+constexpr uint32_t kMax32 = std::numeric_limits<uint32_t>::max();
+constexpr uint32_t kLastStream = 0xffff;
+constexpr uint64_t kComponents = uint64_t{1} << 49;
+
+// 0, 1, ..., 31, one byte changed by `tweak`.
+std::unique_ptr<SecureGaussian> Generator(uint8_t tweak = 0) {
+  std::array<uint8_t, 32> bytes;
+  std::iota(bytes.begin(), bytes.end(), uint8_t{0});
+  bytes[31] ^= tweak;
+  return *SecureGaussian::Create(SecretKey(bytes));
+}
+
+std::vector<float> Draw(SecureGaussian& generator, const NoisePosition& position, uint64_t first, size_t count) {
+  std::vector<float> normals(count, std::nanf(""));
+  generator.Fill(position, first, absl::MakeSpan(normals));
+  return normals;
+}
+
+// Expected values: computed in Python from the header's counter layout and box_muller.h, with AES of the `cryptography`
+// package and the functions of mpmath.
+TEST(SecureGaussianTest, MatchesAnIndependentImplementation) {
+  const auto generator = Generator();
+  EXPECT_THAT(Draw(*generator, {0, 0, 0}, 0, 4),
+              Pointwise(FloatNear(1e-6), {0.502605253, -0.6555190075, 0.835488792, 0.2624789682}));
+  EXPECT_THAT(Draw(*generator, {3, 141, 1}, uint64_t{2} * 59265, 2),
+              Pointwise(FloatNear(1e-6), {2.12710247, -0.8292279525}));
+}
+
+TEST(SecureGaussianTest, ReachesTheLastComponentOfTheLastPosition) {
+  const auto generator = Generator();
+  EXPECT_THAT(Draw(*generator, {kMax32, kMax32, kLastStream}, kComponents - 2, 2),
+              Pointwise(FloatNear(1e-6), {1.420445553, -1.509119748}));
+}
+
+TEST(SecureGaussianTest, RepeatsAPositionExactly) {
+  const auto generator = Generator();
+  const std::vector<float> first = Draw(*generator, {1, 2, 3}, 0, 5000);
+  Draw(*generator, {7, 7, 7}, 100, 33);
+  EXPECT_EQ(Draw(*generator, {1, 2, 3}, 0, 5000), first);
+  EXPECT_EQ(Draw(*Generator(), {1, 2, 3}, 0, 5000), first);
+}
+
+TEST(SecureGaussianTest, GivesAnySubrangeAsASliceOfTheWhole) {
+  const auto generator = Generator();
+  // Longer than two internal chunks, and odd.
+  const std::vector<float> whole = Draw(*generator, {4, 5, 1}, 0, 10001);
+  for (uint64_t first : {0, 2, 30, 4094, 4096, 9000}) {
+    for (size_t count : {0, 1, 2, 3, 15, 31, 64, 999, 1001}) {
+      EXPECT_THAT(Draw(*generator, {4, 5, 1}, first, count),
+                  ElementsAreArray(whole.begin() + first, whole.begin() + first + count));
+    }
+  }
+}
+
+TEST(SecureGaussianTest, DoesNotWriteBeyondAnOddEnd) {
+  std::vector<float> normals(8, 42.0F);
+  Generator()->Fill({}, 0, absl::MakeSpan(normals).first(7));
+  EXPECT_EQ(normals[7], 42.0F);
+}
+
+TEST(SecureGaussianTest, SharesNoPairBetweenPositionsOrKeys) {
+  const std::vector<NoisePosition> positions = {{0, 0, 0},   {0, 0, 1},        {0, 1, 0},     {1, 0, 0},
+                                                {0, 0, 256}, {0, 1U << 16, 0}, {kMax32, 0, 0}};
+  const auto generator = Generator();
+  std::vector<std::vector<float>> draws = {Draw(*Generator(1), {0, 0, 0}, 0, 64)};
+  for (const NoisePosition& position : positions) {
+    draws.push_back(Draw(*generator, position, 0, 64));
+  }
+  for (size_t a = 0; a < draws.size(); ++a) {
+    for (size_t b = 0; b < a; ++b) {
+      for (size_t i = 0; i < 64; i += 2) {
+        // Both numbers of a pair agree by accident with probability below 2^-40.
+        EXPECT_FALSE(draws[a][i] == draws[b][i] && draws[a][i + 1] == draws[b][i + 1]) << a << " " << b << " " << i;
+      }
+    }
+  }
+}
+
+TEST(SecureGaussianTest, IsFiniteThroughout) {
+  for (float x : Draw(*Generator(), {9, 9, 0}, 0, 1 << 20)) {
+    ASSERT_LT(std::abs(x), 9.35F);
+  }
+}
+
+TEST(SecureGaussianDeathTest, AbortsForAnOddFirstComponent) {
+  EXPECT_DEATH(Draw(*Generator(), {}, 1, 2), "first component is even");
+}
+
+TEST(SecureGaussianDeathTest, AbortsForAStreamThatWouldRunIntoTheBatch) {
+  EXPECT_DEATH(Draw(*Generator(), {0, 0, kLastStream + 1}, 0, 2), "stream < 2\\^16");
+}
+
+TEST(SecureGaussianDeathTest, AbortsForComponentsThatWouldRunIntoTheNextStream) {
+  EXPECT_DEATH(Draw(*Generator(), {}, kComponents, 1), "components < 2\\^49");
+  EXPECT_DEATH(Draw(*Generator(), {}, kComponents - 2, 3), "components < 2\\^49");
+}
+
+}  // namespace
+}  // namespace splitveil

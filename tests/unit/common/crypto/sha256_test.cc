@@ -1,0 +1,27 @@
+#include "common/crypto/sha256.h"
+
+#include <gtest/gtest.h>
+#include <string>
+
+#include "absl/strings/escaping.h"
+
+namespace splitveil {
+namespace {
+
+std::string HexSha256(absl::string_view bytes) { return absl::BytesToHexString(AsBytes(Sha256(bytes))); }
+
+// FIPS 180-4 examples (NIST CSRC, "Examples with Intermediate Values").
+TEST(Sha256Test, MatchesTheStandardsExamples) {
+  EXPECT_EQ(HexSha256(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(HexSha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(HexSha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(HexSha256(std::string(1000000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST(Sha256Test, ReadsBytesAfterAZero) {
+  EXPECT_NE(HexSha256(absl::string_view("a\0b", 3)), HexSha256(absl::string_view("a\0c", 3)));
+}
+
+}  // namespace
+}  // namespace splitveil
