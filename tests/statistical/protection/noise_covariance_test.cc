@@ -90,20 +90,24 @@ Moments MomentsOf(const Batch& batch) {
   return m;
 }
 
-// (along - across) line line' / ||line||^2 + across I: equation (12).
-Covariance Structured(const Vector& line, double along, double across) {
-  double squared = 0;
-  for (double component : line) {
-    squared += component * component;
-  }
-  Covariance covariance = {};
-  for (int64_t a = 0; a < kCols; ++a) {
-    for (int64_t b = 0; b < kCols; ++b) {
-      covariance[a][b] = (along - across) * line[a] * line[b] / squared + (a == b ? across : 0);
+// A covariance by its axes: variance `along` the unit vector `line`, `across` on each direction orthogonal to it;
+// equation (12).
+struct Axes {
+  Axes(const Vector& direction, double along, double across) : line(direction), along(along), across(across) {
+    double squared = 0;
+    for (double component : line) {
+      squared += component * component;
+    }
+    for (double& component : line) {
+      component /= std::sqrt(squared);
     }
   }
-  return covariance;
-}
+  double Entry(int64_t a, int64_t b) const { return (along - across) * line[a] * line[b] + (a == b ? across : 0); }
+
+  Vector line;
+  double along;
+  double across;
+};
 
 // Sums of the noise of each row over the draws.
 struct RowSums {
@@ -152,21 +156,29 @@ RowSums Pool(const Sample& sample, const Batch& batch, uint8_t label) {
   return pool;
 }
 
-// Largest distance of the means and the covariances from their expectation, in standard deviations of the estimates:
-// Var(mean) = S_aa / n, Var(mean of products) = (S_aa S_bb + S_ab^2) / n for Gaussians. Rounding of floats of order one
-// is allowed for where no noise is expected.
-double WorstDeviation(const RowSums& sums, double n, const Covariance& expected) {
+// Largest distance of the means, the covariances, the variance along the line and the mean variance across it from
+// their expectation, in standard deviations of the estimates: Var(mean) = S_aa / n, Var(mean of products) =
+// (S_aa S_bb + S_ab^2) / n for Gaussians. Rounding of floats of order one is allowed for where no noise is expected.
+double WorstDeviation(const RowSums& sums, double n, const Axes& expected) {
   constexpr double kRounding = 1e-7;
   double worst = 0;
+  double trace = 0;
+  double on_line = 0;
   for (int64_t a = 0; a < kCols; ++a) {
-    worst = std::max(worst, std::abs(sums.sum[a]) / n / (std::sqrt(expected[a][a] / n) + kRounding));
+    const double variance = expected.Entry(a, a);
+    worst = std::max(worst, std::abs(sums.sum[a]) / n / (std::sqrt(variance / n) + kRounding));
+    trace += sums.products[a][a] / n;
     for (int64_t b = 0; b < kCols; ++b) {
-      const double deviation = std::abs(sums.products[a][b] / n - expected[a][b]);
-      const double spread = expected[a][a] * expected[b][b] + expected[a][b] * expected[a][b];
-      worst = std::max(worst, deviation / (std::sqrt(spread / n) + kRounding));
+      on_line += expected.line[a] * expected.line[b] * sums.products[a][b] / n;
+      const double covariance = expected.Entry(a, b);
+      const double spread = variance * expected.Entry(b, b) + covariance * covariance;
+      worst = std::max(worst, std::abs(sums.products[a][b] / n - covariance) / (std::sqrt(spread / n) + kRounding));
     }
   }
-  return worst;
+  const double off_line = (trace - on_line) / (kCols - 1);
+  const double off_line_stddev = expected.across * std::sqrt(2 / (n * (kCols - 1)));
+  worst = std::max(worst, std::abs(on_line - expected.along) / (expected.along * std::sqrt(2 / n) + kRounding));
+  return std::max(worst, std::abs(off_line - expected.across) / (off_line_stddev + kRounding));
 }
 
 double CountOf(const Batch& batch, uint8_t label) {
@@ -185,8 +197,8 @@ TEST_P(MarvellCovarianceTest, IsThatOfTheoremTwoInEachClass) {
   const Moments m = MomentsOf(batch);
   const Sample sample = Draw("marvell { s: " + std::to_string(s) + " }", batch);
   const MarvellSolution l = *SolveMarvell({kCols, m.u, m.v, m.g, m.p, s * m.g});
-  const Covariance neg = Structured(m.dg, l.lambda1_neg, l.lambda2_neg);
-  const Covariance pos = Structured(m.dg, l.lambda1_pos, l.lambda2_pos);
+  const Axes neg(m.dg, l.lambda1_neg, l.lambda2_neg);
+  const Axes pos(m.dg, l.lambda1_pos, l.lambda2_pos);
   EXPECT_LT(WorstDeviation(Pool(sample, batch, 0), CountOf(batch, 0), neg), kDeviations);
   EXPECT_LT(WorstDeviation(Pool(sample, batch, 1), CountOf(batch, 1), pos), kDeviations);
 
@@ -194,19 +206,19 @@ TEST_P(MarvellCovarianceTest, IsThatOfTheoremTwoInEachClass) {
   EXPECT_GT(WorstDeviation(Pool(sample, batch, 0), CountOf(batch, 0), pos), kDeviations);
   EXPECT_GT(WorstDeviation(Pool(sample, batch, 1), CountOf(batch, 1), neg), kDeviations);
   const MarvellSolution wrong = *SolveMarvell({kCols, m.v, m.u, m.g, m.p, s * m.g});
-  EXPECT_GT(std::max(WorstDeviation(Pool(sample, batch, 0), CountOf(batch, 0),
-                                    Structured(m.dg, wrong.lambda1_neg, wrong.lambda2_neg)),
-                     WorstDeviation(Pool(sample, batch, 1), CountOf(batch, 1),
-                                    Structured(m.dg, wrong.lambda1_pos, wrong.lambda2_pos))),
-            kDeviations);
+  EXPECT_GT(
+      std::max(
+          WorstDeviation(Pool(sample, batch, 0), CountOf(batch, 0), Axes(m.dg, wrong.lambda1_neg, wrong.lambda2_neg)),
+          WorstDeviation(Pool(sample, batch, 1), CountOf(batch, 1), Axes(m.dg, wrong.lambda1_pos, wrong.lambda2_pos))),
+      kDeviations);
   const bool neg_is_narrow = l.lambda2_neg > 0;
   const RowSums narrow = Pool(sample, batch, neg_is_narrow ? 0 : 1);
   const double narrow_count = CountOf(batch, neg_is_narrow ? 0 : 1);
   const double along = neg_is_narrow ? l.lambda1_neg : l.lambda1_pos;
   const double across = neg_is_narrow ? l.lambda2_neg : l.lambda2_pos;
-  EXPECT_GT(WorstDeviation(narrow, narrow_count, Structured(m.dg, across, across)), kDeviations);
-  EXPECT_GT(WorstDeviation(narrow, narrow_count, Structured(m.dg, along, 0)), kDeviations);
-  EXPECT_GT(WorstDeviation(narrow, narrow_count, Covariance{}), kDeviations);
+  EXPECT_GT(WorstDeviation(narrow, narrow_count, Axes(m.dg, across, across)), kDeviations);
+  EXPECT_GT(WorstDeviation(narrow, narrow_count, Axes(m.dg, along, 0)), kDeviations);
+  EXPECT_GT(WorstDeviation(narrow, narrow_count, Axes({1}, 0, 0)), kDeviations);
 }
 
 TEST(IsoCovarianceTest, IsTheSameOnEveryComponent) {
@@ -215,10 +227,10 @@ TEST(IsoCovarianceTest, IsTheSameOnEveryComponent) {
   const Sample sample = Draw("iso { t: 2 }", batch);
   for (uint8_t label : {0, 1}) {
     const RowSums pool = Pool(sample, batch, label);
-    EXPECT_LT(WorstDeviation(pool, CountOf(batch, label), Structured({1}, variance, variance)), kDeviations);
-    EXPECT_GT(WorstDeviation(pool, CountOf(batch, label), Structured({1}, variance * kCols, variance * kCols)),
+    EXPECT_LT(WorstDeviation(pool, CountOf(batch, label), Axes({1}, variance, variance)), kDeviations);
+    EXPECT_GT(WorstDeviation(pool, CountOf(batch, label), Axes({1}, variance * kCols, variance * kCols)),
               kDeviations);  // t ||g_max||^2 a component, not t/d.
-    EXPECT_GT(WorstDeviation(pool, CountOf(batch, label), Covariance{}), kDeviations);
+    EXPECT_GT(WorstDeviation(pool, CountOf(batch, label), Axes({1}, 0, 0)), kDeviations);
   }
 }
 
@@ -234,15 +246,15 @@ TEST(MaxNormCovarianceTest, LiftsEachRowToTheLongestAlongItsOwnLine) {
     const double squared_norm = SquaredNormOf(batch.gradients.row(j));
     Vector line;
     std::copy(batch.gradients.row(j).begin(), batch.gradients.row(j).end(), line.begin());
-    EXPECT_LT(WorstDeviation(sample[j], kDraws, Structured(line, largest - squared_norm, 0)), kDeviations) << j;
+    EXPECT_LT(WorstDeviation(sample[j], kDraws, Axes(line, largest - squared_norm, 0)), kDeviations) << j;
     if (squared_norm == largest) {
       continue;
     }
     // Wrong variants: isotropic noise of the same power, and one sigma for all rows from the whole batch's norm.
     const double a_component = (largest - squared_norm) / kCols;
-    EXPECT_GT(WorstDeviation(sample[j], kDraws, Structured(line, a_component, a_component)), kDeviations) << j;
+    EXPECT_GT(WorstDeviation(sample[j], kDraws, Axes(line, a_component, a_component)), kDeviations) << j;
     const double whole_batch = squared_norm * (largest / mean - 1);
-    EXPECT_GT(WorstDeviation(sample[j], kDraws, Structured(line, whole_batch, 0)), kDeviations) << j;
+    EXPECT_GT(WorstDeviation(sample[j], kDraws, Axes(line, whole_batch, 0)), kDeviations) << j;
   }
 }
 
@@ -273,7 +285,7 @@ TEST(FallbackCovarianceTest, IsThatOfTheRunsMomentsForABatchOfOneClass) {
     }
   }
   const MarvellSolution l = *SolveMarvell({kCols, m.u, m.v, m.g, m.p, 4 * m.g});
-  EXPECT_LT(WorstDeviation(sums, 1.0 * kRows * kDraws, Structured(m.dg, l.lambda1_neg, l.lambda2_neg)), kDeviations);
+  EXPECT_LT(WorstDeviation(sums, 1.0 * kRows * kDraws, Axes(m.dg, l.lambda1_neg, l.lambda2_neg)), kDeviations);
 }
 
 }  // namespace
