@@ -1,0 +1,407 @@
+#include "label_party/protection/gradient_protection.h"
+
+#include <cmath>
+#include <cstdint>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "common/leakage/inner_product.h"
+#include "label_party/protection/class_moments.h"
+#include "label_party/protection/marvell_solver.h"
+#include "tests/unit/label_party/protection/protection_fixture.h"
+
+namespace splitveil {
+namespace {
+
+using testing::HasSubstr;
+
+const char kMarvell[] = "marvell { s: 4 }";
+constexpr NoisePosition kPosition{1, 2, 0};
+
+absl::StatusCode CreateCode(const std::string& text) {
+  v1::GradientProtection config;
+  google::protobuf::TextFormat::Parser parser;
+  parser.AllowPartialMessage(true);
+  EXPECT_TRUE(parser.ParseFromString(text, &config)) << text;
+  return GradientProtection::Create(config, FixedGaussian()).status().code();
+}
+
+TEST(CreateProtectionTest, NamesItselfWithItsParameter) {
+  EXPECT_EQ(MakeProtection("none {}")->name(), "none");
+  EXPECT_EQ(MakeProtection("iso { t: 1.5 }")->name(), "iso(t=1.5)");
+  EXPECT_EQ(MakeProtection("max_norm {}")->name(), "max_norm");
+  EXPECT_EQ(MakeProtection(kMarvell)->name(), "marvell(s=4)");
+  EXPECT_EQ(MakeProtection("marvell { sum_kl: 0.25 }")->name(), "marvell(sum_kl=0.25)");
+  EXPECT_EQ(MakeProtection("marvell { detection_error: 0.3 }")->name(), "marvell(detection_error=0.3)");
+}
+
+TEST(CreateProtectionTest, FailsWithoutAMethod) { EXPECT_EQ(CreateCode(""), absl::StatusCode::kInvalidArgument); }
+
+TEST(CreateProtectionTest, FailsWithoutAStrength) {
+  EXPECT_EQ(CreateCode("marvell {}"), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(CreateCode("iso {}"), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(CreateProtectionTest, FailsForAStrengthThatIsNotPositiveAndFinite) {
+  for (const char* value : {"0", "-1", "nan", "inf"}) {
+    for (const char* field : {"iso { t: ", "marvell { s: ", "marvell { sum_kl: "}) {
+      EXPECT_EQ(CreateCode(std::string(field) + value + " }"), absl::StatusCode::kInvalidArgument) << field << value;
+    }
+  }
+}
+
+TEST(CreateProtectionTest, FailsForADetectionErrorThatNoNoiseReaches) {
+  EXPECT_EQ(CreateCode("marvell { detection_error: 0.5 }"), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(CreateCode("marvell { detection_error: -0.1 }"), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(CreateProtectionTest, FailsWithoutASourceOfNoise) {
+  for (const char* text : {"max_norm {}", "iso { t: 1 }", kMarvell}) {
+    EXPECT_EQ(GradientProtection::Create(ProtectionConfig(text), nullptr).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(NoProtectionTest, LeavesEveryBitAsItIsAndStatesTheDivergence) {
+  const LabelledBatch batch = MakeLabelledBatch(16, 5);
+  Matrix out;
+  const auto report = MakeProtection("none {}")->Perturb(batch.gradients, batch.labels, kPosition, out);
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(ValuesOf(out), ValuesOf(batch.gradients));
+  EXPECT_EQ(report->method, "none");
+  EXPECT_EQ(report->power, 0);
+  EXPECT_GT(report->sum_kl, 4);
+}
+
+// What holds for every method that adds noise.
+class NoisyProtectionTest : public testing::TestWithParam<const char*> {
+ protected:
+  // Whether every row that a fallback must change is changed, and finite.
+  void ExpectAllRowsChanged(const Matrix& gradients, const Matrix& out) {
+    ASSERT_EQ(out.rows(), gradients.rows());
+    ASSERT_EQ(out.cols(), gradients.cols());
+    for (int64_t j = 0; j < out.rows(); ++j) {
+      EXPECT_NE(out.row(j), gradients.row(j)) << j;
+      EXPECT_TRUE(std::isfinite(SquaredNorm(out.row(j))));
+    }
+  }
+
+  absl::StatusOr<ProtectionReport> Perturb(const LabelledBatch& batch, Matrix& out,
+                                           NoisePosition position = kPosition) {
+    return protection_->Perturb(batch.gradients, batch.labels, position, out);
+  }
+
+  std::unique_ptr<GradientProtection> protection_ = MakeProtection(GetParam());
+};
+
+INSTANTIATE_TEST_SUITE_P(Methods, NoisyProtectionTest,
+                         testing::Values("iso { t: 1 }", "max_norm {}", "marvell { s: 4 }", "marvell { sum_kl: 0.25 }",
+                                         "marvell { detection_error: 0.4 }"));
+
+TEST_P(NoisyProtectionTest, GivesTheSameBytesAtTheSamePosition) {
+  const LabelledBatch batch = MakeLabelledBatch(70, 9);
+  Matrix first;
+  Matrix second;
+  ASSERT_TRUE(Perturb(batch, first).ok());
+  ASSERT_TRUE(Perturb(MakeLabelledBatch(8, 9, 3), second, {0, 9, 0}).ok());  // A batch in between.
+  ASSERT_TRUE(Perturb(batch, second).ok());
+  EXPECT_EQ(ValuesOf(first), ValuesOf(second));
+  EXPECT_NE(ValuesOf(first), ValuesOf(batch.gradients));
+}
+
+TEST_P(NoisyProtectionTest, GivesTheSameBytesInAnotherProcessUnderTheSameKey) {
+  const LabelledBatch batch = MakeLabelledBatch(70, 9);
+  Matrix first;
+  Matrix second;
+  ASSERT_TRUE(Perturb(batch, first).ok());
+  ASSERT_TRUE(MakeProtection(GetParam())->Perturb(batch.gradients, batch.labels, kPosition, second).ok());
+  EXPECT_EQ(ValuesOf(first), ValuesOf(second));
+}
+
+TEST_P(NoisyProtectionTest, GivesOtherBytesAtOtherPositionsAndUnderOtherKeys) {
+  const LabelledBatch batch = MakeLabelledBatch(8, 6);
+  Matrix here;
+  Matrix there;
+  ASSERT_TRUE(Perturb(batch, here).ok());
+  for (const NoisePosition other : {NoisePosition{1, 3, 0}, NoisePosition{2, 2, 0}}) {
+    ASSERT_TRUE(Perturb(batch, there, other).ok());
+    EXPECT_NE(ValuesOf(here), ValuesOf(there));
+  }
+  ASSERT_TRUE(MakeProtection(GetParam(), 8)->Perturb(batch.gradients, batch.labels, kPosition, there).ok());
+  EXPECT_NE(ValuesOf(here), ValuesOf(there));
+}
+
+TEST_P(NoisyProtectionTest, ReplacesAnOutputOfAnotherShape) {
+  const LabelledBatch batch = MakeLabelledBatch(8, 6);
+  Matrix fresh;
+  Matrix used(3, 100);
+  ASSERT_TRUE(Perturb(batch, fresh).ok());
+  ASSERT_TRUE(Perturb(batch, used).ok());
+  EXPECT_EQ(ValuesOf(fresh), ValuesOf(used));
+}
+
+TEST_P(NoisyProtectionTest, DoesNotFallBackForAnOrdinaryBatch) {
+  Matrix out;
+  const auto report = Perturb(MakeLabelledBatch(32, 8), out);
+  ASSERT_TRUE(report.ok());
+  EXPECT_THAT(report->method, testing::Not(HasSubstr("fallback")));
+  EXPECT_GT(report->power, 0);
+}
+
+TEST_P(NoisyProtectionTest, PerturbsABatchOfOneClassBeforeAnyOther) {
+  for (uint8_t label : {0, 1}) {
+    LabelledBatch batch = MakeLabelledBatch(16, 8);
+    batch.labels.assign(16, label);
+    Matrix out;
+    const auto report = MakeProtection(GetParam())->Perturb(batch.gradients, batch.labels, kPosition, out);
+    ASSERT_TRUE(report.ok()) << report.status();
+    ExpectAllRowsChanged(batch.gradients, out);
+    EXPECT_FALSE(report->sum_kl < 4);  // Without estimates there is no bound to claim.
+  }
+}
+
+TEST_P(NoisyProtectionTest, PerturbsABatchOfOneRow) {
+  LabelledBatch batch = MakeLabelledBatch(1, 8);
+  Matrix out;
+  ASSERT_TRUE(Perturb(batch, out).ok());
+  ExpectAllRowsChanged(batch.gradients, out);
+}
+
+TEST_P(NoisyProtectionTest, PerturbsFiftyBatchesWithoutAPositive) {
+  Matrix out;
+  ASSERT_TRUE(Perturb(MakeLabelledBatch(32, 8), out).ok());
+  for (uint32_t step = 0; step < 50; ++step) {
+    LabelledBatch batch = MakeLabelledBatch(16, 8, 1, step + 2);
+    batch.labels.assign(16, 0);
+    const auto report = Perturb(batch, out, {0, step, 0});
+    ASSERT_TRUE(report.ok());
+    ExpectAllRowsChanged(batch.gradients, out);
+  }
+}
+
+TEST_P(NoisyProtectionTest, PerturbsAFallbackBatchAlikeWhenItIsRepeated) {
+  Matrix first;
+  Matrix second;
+  ASSERT_TRUE(Perturb(MakeLabelledBatch(32, 8), first, {0, 0, 0}).ok());
+  LabelledBatch batch = MakeLabelledBatch(16, 8, 5);
+  batch.labels.assign(16, 1);
+  ASSERT_TRUE(Perturb(batch, first).ok());
+  ASSERT_TRUE(Perturb(batch, second).ok());
+  EXPECT_EQ(ValuesOf(first), ValuesOf(second));
+}
+
+TEST_P(NoisyProtectionTest, PerturbsABatchOfZeros) {
+  const Matrix zeros(4, 6);
+  Matrix out;
+  const auto report = protection_->Perturb(zeros, std::vector<uint8_t>{0, 1, 0, 1}, kPosition, out);
+  ASSERT_TRUE(report.ok());
+  EXPECT_THAT(report->method, HasSubstr("+fallback"));
+  ExpectAllRowsChanged(zeros, out);
+}
+
+TEST_P(NoisyProtectionTest, PerturbsABatchOfZerosOnTheScaleOfTheRun) {
+  Matrix out;
+  ASSERT_TRUE(Perturb(MakeLabelledBatch(32, 8, 1e-6f), out).ok());
+  const Matrix zeros(4, 8);
+  ASSERT_TRUE(protection_->Perturb(zeros, std::vector<uint8_t>{0, 1, 0, 1}, {0, 1, 0}, out).ok());
+  ExpectAllRowsChanged(zeros, out);
+  EXPECT_LT(SquaredNorm(out.row(0)), 1e-8);
+}
+
+TEST_P(NoisyProtectionTest, PerturbsABatchWhoseClassesHaveEqualGradients) {
+  Matrix gradients(4, 6);
+  for (int64_t j = 0; j < 4; ++j) {
+    for (float& component : gradients.row(j)) {
+      component = 0.25f;
+    }
+  }
+  Matrix out;
+  const auto report = protection_->Perturb(gradients, std::vector<uint8_t>{0, 1, 0, 1}, kPosition, out);
+  ASSERT_TRUE(report.ok());
+  ExpectAllRowsChanged(gradients, out);
+}
+
+TEST_P(NoisyProtectionTest, RefusesAGradientThatIsNotFiniteAndLeavesNothing) {
+  LabelledBatch batch = MakeLabelledBatch(8, 6);
+  for (float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    batch.gradients.row(5)[3] = bad;
+    Matrix out(8, 6);
+    EXPECT_EQ(Perturb(batch, out).status().code(), absl::StatusCode::kInternal);
+    EXPECT_EQ(out.size(), 0);
+  }
+}
+
+TEST_P(NoisyProtectionTest, RefusesAResultThatIsNotFiniteAndLeavesNothing) {
+  LabelledBatch batch = MakeLabelledBatch(256, 6);
+  for (int64_t j = 0; j < 256; ++j) {
+    // max_norm lifts every row to the longest, so some component overflows there, too.
+    batch.gradients.row(j)[0] = std::numeric_limits<float>::max() * (batch.labels[j] == 1 ? 1.0f : -0.5f);
+  }
+  Matrix out(256, 6);
+  EXPECT_EQ(Perturb(batch, out).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(out.size(), 0);
+}
+
+TEST_P(NoisyProtectionTest, DoesNotRememberABatchItRefused) {
+  LabelledBatch bad = MakeLabelledBatch(256, 6);
+  for (int64_t j = 0; j < 256; ++j) {
+    bad.gradients.row(j)[0] = std::numeric_limits<float>::max() * (bad.labels[j] == 1 ? 1.0f : -0.5f);
+  }
+  Matrix out;
+  EXPECT_FALSE(Perturb(bad, out).ok());
+  ASSERT_TRUE(protection_->Perturb(Matrix(2, 6), std::vector<uint8_t>{0, 1}, kPosition, out).ok());
+  EXPECT_LT(SquaredNorm(out.row(0)), 1e3 * 6400);  // Scale 1, not that of the largest float.
+}
+
+TEST_P(NoisyProtectionTest, RefusesLabelsThatDoNotFit) {
+  const LabelledBatch batch = MakeLabelledBatch(4, 6);
+  Matrix out;
+  EXPECT_EQ(protection_->Perturb(batch.gradients, std::vector<uint8_t>{0, 1}, kPosition, out).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(protection_->Perturb(batch.gradients, std::vector<uint8_t>{0, 1, 7, 0}, kPosition, out).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_P(NoisyProtectionTest, RefusesAnEmptyBatch) {
+  Matrix out;
+  EXPECT_EQ(protection_->Perturb(Matrix(), {}, kPosition, out).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(IsoProtectionTest, ReportsItsPowerAndDivergence) {
+  const LabelledBatch batch = MakeLabelledBatch(64, 8);
+  Matrix out;
+  const auto report = MakeProtection("iso { t: 2 }")->Perturb(batch.gradients, batch.labels, kPosition, out);
+  ASSERT_TRUE(report.ok());
+  const ClassMoments moments = *ComputeClassMoments(batch.gradients, batch.labels);
+  EXPECT_NEAR(report->power, 2 * moments.max_squared_norm, 1e-12);
+  EXPECT_NEAR(report->lambda2_pos, 2 * moments.max_squared_norm / 8, 1e-12);
+  EXPECT_TRUE(std::isfinite(report->sum_kl));
+}
+
+TEST(MaxNormProtectionTest, AddsNoiseAlongEachGradientOnly) {
+  const LabelledBatch batch = MakeLabelledBatch(64, 8);
+  Matrix out;
+  ASSERT_TRUE(MakeProtection("max_norm {}")->Perturb(batch.gradients, batch.labels, kPosition, out).ok());
+  int64_t unchanged = 0;
+  for (int64_t j = 0; j < 64; ++j) {
+    const absl::Span<const float> row = batch.gradients.row(j);
+    const double squared_cosine =
+        std::pow(InnerProduct(row, out.row(j)), 2) / SquaredNorm(row) / SquaredNorm(out.row(j));
+    EXPECT_NEAR(squared_cosine, 1, 1e-6);
+    unchanged += out.row(j) == row;
+  }
+  EXPECT_EQ(unchanged, 1);  // The longest.
+}
+
+TEST(MaxNormProtectionTest, GivesARowOfZerosIsotropicNoise) {
+  LabelledBatch batch = MakeLabelledBatch(64, 8);
+  for (float& component : batch.gradients.row(3)) {
+    component = 0;
+  }
+  Matrix out;
+  ASSERT_TRUE(MakeProtection("max_norm {}")->Perturb(batch.gradients, batch.labels, kPosition, out).ok());
+  EXPECT_GT(SquaredNorm(out.row(3)), 0);
+}
+
+TEST(MaxNormProtectionTest, LiftsRowsTooSmallForTheSquareOfAFloat) {
+  LabelledBatch batch = MakeLabelledBatch(64, 8);
+  for (float& component : batch.gradients.row(3)) {
+    component = 1e-30f;
+  }
+  Matrix out;
+  ASSERT_TRUE(MakeProtection("max_norm {}")->Perturb(batch.gradients, batch.labels, kPosition, out).ok());
+  EXPECT_GT(SquaredNorm(out.row(3)), 1e-8);
+}
+
+TEST(MaxNormProtectionTest, ClaimsNoBound) {
+  const LabelledBatch batch = MakeLabelledBatch(64, 8);
+  Matrix out;
+  const auto report = MakeProtection("max_norm {}")->Perturb(batch.gradients, batch.labels, kPosition, out);
+  EXPECT_TRUE(std::isnan(report->sum_kl));
+  EXPECT_TRUE(std::isnan(report->lambda1_neg));
+}
+
+TEST(MarvellProtectionTest, ReportsTheOptimumForTheBatchsMoments) {
+  const LabelledBatch batch = MakeLabelledBatch(64, 8);
+  Matrix out;
+  const auto report = MakeProtection(kMarvell)->Perturb(batch.gradients, batch.labels, kPosition, out);
+  ASSERT_TRUE(report.ok());
+  const ClassMoments m = *ComputeClassMoments(batch.gradients, batch.labels);
+  const MarvellSolution s = *SolveMarvell({8, m.u, m.v, m.dg_squared, m.p, 4 * m.dg_squared});
+  EXPECT_EQ(report->method, "marvell");
+  EXPECT_EQ(report->u, m.u);
+  EXPECT_EQ(report->v, m.v);
+  EXPECT_EQ(report->g, m.dg_squared);
+  EXPECT_EQ(report->p, 0.25);
+  EXPECT_NEAR(report->power, 4 * m.dg_squared, 1e-12);
+  EXPECT_EQ(report->lambda1_neg, s.lambda1_neg);
+  EXPECT_EQ(report->lambda2_neg, s.lambda2_neg);
+  EXPECT_EQ(report->lambda1_pos, s.lambda1_pos);
+  EXPECT_EQ(report->lambda2_pos, s.lambda2_pos);
+  EXPECT_NEAR(report->sum_kl, s.sum_kl, 1e-12);
+}
+
+TEST(MarvellProtectionTest, KeepsTheTargetOfTheDivergence) {
+  const LabelledBatch batch = MakeLabelledBatch(64, 8);
+  Matrix out;
+  const auto direct =
+      MakeProtection("marvell { sum_kl: 0.25 }")->Perturb(batch.gradients, batch.labels, kPosition, out);
+  EXPECT_NEAR(direct->sum_kl, 0.25, 1e-8);
+  const auto error =
+      MakeProtection("marvell { detection_error: 0.4 }")->Perturb(batch.gradients, batch.labels, kPosition, out);
+  EXPECT_NEAR(error->sum_kl, 0.16, 1e-8);
+}
+
+TEST(MarvellProtectionTest, UsesTheRunsMomentsForABatchOfOneClass) {
+  const auto protection = MakeProtection(kMarvell);
+  const LabelledBatch ordinary = MakeLabelledBatch(64, 8);
+  Matrix out;
+  const auto usual = protection->Perturb(ordinary.gradients, ordinary.labels, {0, 0, 0}, out);
+  LabelledBatch single = MakeLabelledBatch(16, 8, 1, 2);
+  single.labels.assign(16, 1);
+  const auto report = protection->Perturb(single.gradients, single.labels, {0, 1, 0}, out);
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->method, "marvell+fallback");
+  EXPECT_NEAR(report->lambda1_pos, usual->lambda1_pos, 1e-12);
+  EXPECT_NEAR(report->sum_kl, usual->sum_kl, 1e-12);
+}
+
+// Little power goes to the class of smaller variance alone, so a batch of the other class would leave in the clear.
+TEST(MarvellProtectionTest, FallsFurtherBackWhereTheRunsNoiseWouldNotReachTheBatch) {
+  const auto protection = MakeProtection("marvell { s: 0.001 }");
+  const LabelledBatch ordinary = MakeLabelledBatch(64, 8);
+  Matrix out;
+  const auto usual = protection->Perturb(ordinary.gradients, ordinary.labels, {0, 0, 0}, out);
+  ASSERT_TRUE(usual.ok());
+  ASSERT_EQ(usual->lambda1_pos, 0);
+  LabelledBatch single = MakeLabelledBatch(16, 8, 1, 2);
+  single.labels.assign(16, 1);
+  const auto report = protection->Perturb(single.gradients, single.labels, {0, 1, 0}, out);
+  ASSERT_TRUE(report.ok());
+  EXPECT_GT(report->lambda1_pos, 0);
+  for (int64_t j = 0; j < 16; ++j) {
+    EXPECT_NE(out.row(j), single.gradients.row(j));
+  }
+}
+
+// Classes that overlap so far that the target is met without noise: still not in the clear.
+TEST(MarvellProtectionTest, PerturbsABatchThatMeetsItsTargetByItself) {
+  LabelledBatch batch = MakeLabelledBatch(64, 8);
+  for (int64_t j = 0; j < 64; ++j) {
+    batch.labels[j] = j % 2;
+    for (int64_t k = 0; k < 8; ++k) {
+      batch.gradients.row(j)[k] = static_cast<float>((j / 2 + k) % 2 == 0 ? 1 : -1) + (j % 2 == 1 ? 1e-3f : 0);
+    }
+  }
+  Matrix out;
+  const auto report = MakeProtection("marvell { sum_kl: 1 }")->Perturb(batch.gradients, batch.labels, kPosition, out);
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->method, "marvell+fallback");
+  EXPECT_NE(ValuesOf(out), ValuesOf(batch.gradients));
+}
+
+}  // namespace
+}  // namespace splitveil

@@ -1,0 +1,179 @@
+#include "label_party/protection/self_test.h"
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/leakage/inner_product.h"
+#include "tests/unit/label_party/protection/protection_fixture.h"
+
+namespace splitveil {
+namespace {
+
+using testing::HasSubstr;
+
+// A sound protection whose output or position is spoilt: the mistakes of other systems.
+class SpoiltProtection : public GradientProtection {
+ public:
+  using Spoil = std::function<void(ConstMatrixView, absl::Span<const uint8_t>, Matrix&)>;
+
+  SpoiltProtection(const std::string& text, Spoil spoil) : sound_(MakeProtection(text)), spoil_(std::move(spoil)) {}
+
+  absl::StatusOr<ProtectionReport> Perturb(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
+                                           const NoisePosition& position, Matrix& out) override {
+    auto report = sound_->Perturb(gradients, labels, fixed_position ? NoisePosition{} : position, out);
+    if (spoil_) {
+      spoil_(gradients, labels, out);
+    }
+    return report;
+  }
+  std::string name() const override { return sound_->name(); }
+
+  bool fixed_position = false;
+
+ private:
+  std::unique_ptr<GradientProtection> sound_;
+  Spoil spoil_;
+};
+
+const char kMarvell[] = "marvell { s: 4 }";
+
+std::string Verdict(const std::string& promised, GradientProtection& candidate) {
+  const absl::Status status = ProveProtection(ProtectionConfig(promised), candidate);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  return std::string(status.message());
+}
+
+class SelfTestPassesTest : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Methods, SelfTestPassesTest,
+                         testing::Values("none {}", "iso { t: 0.5 }", "iso { t: 25 }", "max_norm {}",
+                                         "marvell { s: 0.1 }", "marvell { s: 4 }", "marvell { s: 25 }",
+                                         "marvell { sum_kl: 0.25 }", "marvell { detection_error: 0.4 }"));
+
+TEST_P(SelfTestPassesTest, ForASoundProtectionUnderAnyKey) {
+  for (int run = 0; run < 3; ++run) {
+    EXPECT_TRUE(SelfTestProtection(ProtectionConfig(GetParam())).ok())
+        << SelfTestProtection(ProtectionConfig(GetParam()));
+  }
+}
+
+TEST(SelfTestTest, FailsForProtectionConfiguredButNotApplied) {
+  for (const char* promised : {"iso { t: 1 }", "max_norm {}", kMarvell}) {
+    EXPECT_THAT(Verdict(promised, *MakeProtection("none {}")), HasSubstr("leave as they are"));
+  }
+  SpoiltProtection forgetful(kMarvell, [](ConstMatrixView g, absl::Span<const uint8_t>, Matrix& out) {
+    std::copy(g.data(), g.data() + g.size(), out.data());
+  });
+  EXPECT_THAT(Verdict(kMarvell, forgetful), HasSubstr("leave as they are"));
+}
+
+TEST(SelfTestTest, FailsForNoiseWhereNoneIsConfigured) {
+  EXPECT_THAT(Verdict("none {}", *MakeProtection(kMarvell)), HasSubstr("`none` is configured"));
+}
+
+TEST(SelfTestTest, FailsForIsotropicMaxNorm) {
+  EXPECT_THAT(Verdict("max_norm {}", *MakeProtection("iso { t: 1 }")), HasSubstr("off the line"));
+}
+
+// sigma from the norm of the whole batch instead of each row's: one factor for all rows.
+TEST(SelfTestTest, FailsForMaxNormByTheNormOfTheWholeBatch) {
+  SpoiltProtection whole("max_norm {}", [](ConstMatrixView g, absl::Span<const uint8_t>, Matrix& out) {
+    double largest = 0;
+    double mean = 0;
+    for (int64_t j = 0; j < g.rows(); ++j) {
+      largest = std::max(largest, SquaredNorm(g.row(j)));
+      mean += SquaredNorm(g.row(j)) / static_cast<double>(g.rows());
+    }
+    const double sigma = std::sqrt(largest / mean - 1);
+    for (int64_t j = 0; j < g.rows(); ++j) {
+      // Any scrambled number of variance one will do that repeats at a repeated position.
+      const double z = std::sqrt(2.0) * std::sin(1e4 * out.row(j)[0]);
+      for (int64_t k = 0; k < g.cols(); ++k) {
+        out.row(j)[k] = static_cast<float>((1 + sigma * z) * g.row(j)[k]);
+      }
+    }
+  });
+  Verdict("max_norm {}", whole);
+}
+
+TEST(SelfTestTest, FailsForAnotherMethod) {
+  Verdict(kMarvell, *MakeProtection("max_norm {}"));
+  Verdict(kMarvell, *MakeProtection("iso { t: 1 }"));
+  Verdict("iso { t: 1 }", *MakeProtection(kMarvell));
+}
+
+TEST(SelfTestTest, FailsForAnotherStrength) {
+  EXPECT_THAT(Verdict(kMarvell, *MakeProtection("marvell { s: 3 }")), HasSubstr("variance"));
+  EXPECT_THAT(Verdict("iso { t: 1 }", *MakeProtection("iso { t: 0.8 }")), HasSubstr("variance"));
+}
+
+// Every positive row trades its noise with the negative one before it.
+TEST(SelfTestTest, FailsForNoiseOfTheOtherClass) {
+  SpoiltProtection swapped(kMarvell, [](ConstMatrixView g, absl::Span<const uint8_t> labels, Matrix& out) {
+    for (int64_t j = 1; j < g.rows(); ++j) {
+      for (int64_t k = 0; k < g.cols() && labels[j] == 1; ++k) {
+        const float noise = out.row(j)[k] - g.row(j)[k];
+        out.row(j)[k] = g.row(j)[k] + (out.row(j - 1)[k] - g.row(j - 1)[k]);
+        out.row(j - 1)[k] = g.row(j - 1)[k] + noise;
+      }
+    }
+  });
+  Verdict(kMarvell, swapped);
+}
+
+TEST(SelfTestTest, FailsForTheSameNoiseAtEveryPosition) {
+  SpoiltProtection repeating(kMarvell, nullptr);
+  repeating.fixed_position = true;
+  Verdict(kMarvell, repeating);
+}
+
+TEST(SelfTestTest, FailsForOtherNoiseAtTheSamePosition) {
+  int call = 0;
+  SpoiltProtection restless(kMarvell, [&](ConstMatrixView, absl::Span<const uint8_t>, Matrix& out) {
+    out.row(0)[0] += 1e-3f * static_cast<float>(++call);
+  });
+  EXPECT_THAT(Verdict(kMarvell, restless), HasSubstr("same position"));
+}
+
+TEST(SelfTestTest, FailsForNoiseSharedByAllRows) {
+  SpoiltProtection shared("iso { t: 1 }", [](ConstMatrixView g, absl::Span<const uint8_t>, Matrix& out) {
+    for (int64_t j = 1; j < g.rows(); ++j) {
+      for (int64_t k = 0; k < g.cols(); ++k) {
+        out.row(j)[k] = g.row(j)[k] + (out.row(0)[k] - g.row(0)[k]);
+      }
+    }
+  });
+  Verdict("iso { t: 1 }", shared);
+}
+
+TEST(SelfTestTest, FailsForABias) {
+  SpoiltProtection biased(kMarvell, [](ConstMatrixView g, absl::Span<const uint8_t>, Matrix& out) {
+    for (int64_t j = 0; j < g.rows(); ++j) {
+      out.row(j)[0] += 0.4f;
+    }
+  });
+  Verdict(kMarvell, biased);
+}
+
+TEST(SelfTestTest, FailsForAShrunkenGradient) {
+  SpoiltProtection shrunken(kMarvell, [](ConstMatrixView, absl::Span<const uint8_t>, Matrix& out) {
+    for (int64_t i = 0; i < out.size(); ++i) {
+      out.data()[i] *= 0.8f;
+    }
+  });
+  Verdict(kMarvell, shrunken);
+}
+
+TEST(SelfTestTest, PassesOnTheErrorOfAConfigurationThatCannotBe) {
+  EXPECT_EQ(SelfTestProtection(v1::GradientProtection()).code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace splitveil
