@@ -52,7 +52,7 @@ TEST(StatusMapperTest, OwnErrorIsNoRefusalUntilMarked) {
 }
 
 TEST(StatusMapperTest, CodeThatGrpcDoesNotKnowBecomesUnknown) {
-  for (const int code : {-1, 17, 99, 1 << 30}) {
+  for (const int code : {-1, 17, 31}) {
     const absl::Status status = FromGrpcStatus(grpc::Status(static_cast<grpc::StatusCode>(code), "odd"));
     EXPECT_EQ(status.code(), absl::StatusCode::kUnknown) << code;
     EXPECT_TRUE(RefusedByPeer(status)) << code;
