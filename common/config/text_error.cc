@@ -246,7 +246,9 @@ class TextReader : private google::protobuf::io::ErrorCollector {
   bool Fail(const std::string& expected, std::string found = "") {
     if (!error_) {
       if (found.empty()) {
-        const std::string text = token().text.substr(0, kMaxFoundText);
+        std::string text = token().text.substr(0, kMaxFoundText);
+        std::replace_if(
+            text.begin(), text.end(), [](char c) { return !absl::ascii_isprint(c); }, '?');
         found = token().type == Tokenizer::TYPE_END      ? "the end of the file"
                 : token().type == Tokenizer::TYPE_STRING ? "the string " + text
                                                          : "\"" + text + "\"";

@@ -44,8 +44,8 @@ class BareServer {
   Handshake Result() { return result_.get(); }
 
  private:
-  int listener_;
   int port_ = 0;
+  int listener_;  // After port_, which its initialiser sets.
   std::future<Handshake> result_;
 };
 

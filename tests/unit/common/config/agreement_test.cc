@@ -1,0 +1,246 @@
+#include "common/config/agreement.h"
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/config/message_validator.h"
+#include "common/config/text_config.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::HasSubstr;
+
+v1::RunAgreement Minimal() {
+  v1::RunAgreement agreement;
+  agreement.set_run_name("demo");
+  agreement.set_cut_width(128);
+  return agreement;
+}
+
+v1::RunAgreement Canonical(const std::function<void(v1::RunAgreement&)>& change = {}) {
+  v1::RunAgreement agreement = Minimal();
+  if (change) {
+    change(agreement);
+  }
+  Canonicalize(agreement);
+  return agreement;
+}
+
+// What another implementation writes for the minimal agreement: every field with its default, in field-number order,
+// encoded by hand from the wire format's definition.
+constexpr char kCanonicalHex[] =
+    "0a0464656d6f"                                                 // 1: "demo"
+    "108001"                                                       // 2: 128
+    "188008"                                                       // 3: 1024
+    "2010"                                                         // 4: 16
+    "2805"                                                         // 5: 5
+    "319a9999999999b93f"                                           // 6: 0.1
+    "3801"                                                         // 7: FLOAT32
+    "4001"                                                         // 8: 1
+    "4a0a08011080c2d72f188020"                                     // 9: RISTRETTO255_DH, 100000000, 4096
+    "520418012001"                                                 // 10: LABEL_SIDE_ONLY, 1
+    "5a1b090000000000004e40110000000000005e40190000000000c08240";  // 11: 60, 120, 600
+
+TEST(AgreementTest, CanonicalFormIsTheDocumentedBytes) {
+  EXPECT_EQ(absl::BytesToHexString(Canonical().SerializeAsString()), kCanonicalHex);
+}
+
+TEST(AgreementTest, DigestIsThatOfTheCanonicalBytes) {
+  const Digest expected = Sha256(absl::HexStringToBytes(kCanonicalHex));
+  EXPECT_EQ(AgreementSha256(Canonical()), expected);
+}
+
+TEST(AgreementTest, DefaultWrittenOutAndLeftOutHaveOneDigest) {
+  const auto written = Canonical([](v1::RunAgreement& agreement) {
+    agreement.set_batch_size(1024);
+    agreement.mutable_deadlines()->set_step_seconds(120);
+  });
+  EXPECT_EQ(AgreementSha256(written), AgreementSha256(Canonical()));
+  EXPECT_EQ(FirstDifference(written, Canonical()), "");
+}
+
+TEST(AgreementTest, CanonicalFormIsAFixedPointAndValid) {
+  v1::RunAgreement twice = Canonical();
+  Canonicalize(twice);
+  EXPECT_EQ(twice.SerializeAsString(), Canonical().SerializeAsString());
+  EXPECT_EQ(ValidateAgreement(twice), absl::OkStatus());
+  EXPECT_EQ(ValidateAgreement(Minimal()), absl::OkStatus());
+}
+
+struct Difference {
+  std::function<void(v1::RunAgreement&)> change;
+  std::string text;
+};
+
+TEST(AgreementTest, EveryFieldChangesTheDigestAndIsNamed) {
+  const std::vector<Difference> differences = {
+      {[](auto& a) { a.set_run_name("other"); }, "run_name: ours \"demo\", theirs \"other\""},
+      {[](auto& a) { a.set_cut_width(64); }, "cut_width: ours 128, theirs 64"},
+      {[](auto& a) { a.set_batch_size(512); }, "batch_size: ours 1024, theirs 512"},
+      {[](auto& a) { a.set_minimum_batch_size(8); }, "minimum_batch_size: ours 16, theirs 8"},
+      {[](auto& a) { a.set_epochs(6); }, "epochs: ours 5, theirs 6"},
+      {[](auto& a) { a.set_test_fraction(0.2); }, "test_fraction: ours 0.1, theirs 0.2"},
+      {[](auto& a) { a.set_wire_dtype(v1::FLOAT16); }, "wire_dtype: ours FLOAT32, theirs FLOAT16"},
+      {[](auto& a) { a.set_in_flight_batches(2); }, "in_flight_batches: ours 1, theirs 2"},
+      {[](auto& a) { a.mutable_alignment()->set_max_ids(7); }, "alignment.max_ids: ours 100000000, theirs 7"},
+      {[](auto& a) { a.mutable_alignment()->set_chunk_ids(7); }, "alignment.chunk_ids: ours 4096, theirs 7"},
+      {[](auto& a) { a.mutable_audit()->add_layers("cut"); }, "audit.layers: ours [], theirs [\"cut\"]"},
+      {[](auto& a) { a.mutable_audit()->add_attacks(v1::NORM); }, "audit.attacks: ours [], theirs [NORM]"},
+      {[](auto& a) { a.mutable_audit()->set_grant(v1::ORACLE); }, "audit.grant: ours LABEL_SIDE_ONLY, theirs ORACLE"},
+      {[](auto& a) { a.mutable_audit()->set_every_batches(3); }, "audit.every_batches: ours 1, theirs 3"},
+      {[](auto& a) { a.mutable_deadlines()->set_connect_seconds(1); }, "deadlines.connect_seconds: ours 60, theirs 1"},
+      {[](auto& a) { a.mutable_deadlines()->set_step_seconds(1); }, "deadlines.step_seconds: ours 120, theirs 1"},
+      {[](auto& a) { a.mutable_deadlines()->set_alignment_chunk_seconds(1); },
+       "deadlines.alignment_chunk_seconds: ours 600, theirs 1"}};
+  std::set<Digest> digests = {AgreementSha256(Canonical())};
+  for (const Difference& difference : differences) {
+    const v1::RunAgreement theirs = Canonical(difference.change);
+    EXPECT_EQ(FirstDifference(Canonical(), theirs), difference.text);
+    EXPECT_TRUE(digests.insert(AgreementSha256(theirs)).second) << difference.text;
+  }
+}
+
+TEST(AgreementTest, FirstDifferenceIsTheOneOfTheLowestFieldNumber) {
+  const auto theirs = Canonical([](v1::RunAgreement& agreement) {
+    agreement.mutable_deadlines()->set_step_seconds(1);
+    agreement.set_epochs(9);
+  });
+  EXPECT_EQ(FirstDifference(Canonical(), theirs), "epochs: ours 5, theirs 9");
+}
+
+TEST(AgreementTest, FirstDifferenceShortensLongValuesButComparesThemWhole) {
+  const auto with_name = [](const std::string& name) {
+    return Canonical([&](v1::RunAgreement& agreement) { agreement.set_run_name(name); });
+  };
+  const std::string difference =
+      FirstDifference(with_name(std::string(500, 'a') + "b"), with_name(std::string(501, 'a')));
+  EXPECT_THAT(difference, HasSubstr("run_name: ours"));
+  EXPECT_LT(difference.size(), 250);
+}
+
+TEST(AgreementTest, UnknownFieldOfThePeerIsADifferenceAndInvalid) {
+  v1::RunAgreement theirs = Canonical();
+  theirs.GetReflection()->MutableUnknownFields(theirs.mutable_audit())->AddVarint(99, 1);
+  EXPECT_EQ(FirstDifference(Canonical(), theirs), "audit: ours has 0 unknown fields, theirs 1");
+  EXPECT_EQ(ValidateAgreement(theirs).message(),
+            "audit: expected fields and values of the schema only, found field number 99 with an unknown meaning");
+}
+
+TEST(AgreementTest, UnknownEnumValueOfThePeerIsInvalid) {
+  v1::RunAgreement theirs;
+  std::string bytes = Canonical().SerializeAsString();
+  bytes += std::string("\x38\x09", 2);  // wire_dtype: 9
+  ASSERT_TRUE(theirs.ParseFromString(bytes));
+  EXPECT_EQ(ValidateAgreement(theirs).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(AgreementTest, ValidationNamesFieldExpectedAndFound) {
+  const std::vector<Difference> invalid = {
+      {[](auto& a) { a.clear_run_name(); }, "run_name: expected a value, for it has no default, found none"},
+      {[](auto& a) { a.set_run_name(""); }, "run_name: expected a string that is not empty, found \"\""},
+      {[](auto& a) { a.set_run_name(std::string(129, 'x')); }, "run_name: expected 1 to 128 bytes, found 129"},
+      {[](auto& a) { a.set_run_name("a\nb"); }, "run_name: expected printable ASCII characters, found byte 10"},
+      {[](auto& a) { a.set_cut_width(-1); }, "cut_width: expected at least 1 and at most 1048576, found -1"},
+      {[](auto& a) { a.set_minimum_batch_size(1); },
+       "minimum_batch_size: expected at least 2 and at most 1048576, found 1"},
+      {[](auto& a) { a.set_minimum_batch_size(1025); },
+       "minimum_batch_size: expected at most batch_size 1024, found 1025"},
+      {[](auto& a) { a.set_test_fraction(-0.1); }, "test_fraction: expected at least 0 and at most 0.9, found -0.1"},
+      {[](auto& a) { a.set_wire_dtype(v1::DATA_TYPE_UNSPECIFIED); },
+       "wire_dtype: expected FLOAT32, BFLOAT16 or FLOAT16, found DATA_TYPE_UNSPECIFIED"},
+      {[](auto& a) { a.mutable_alignment()->set_protocol(v1::AlignmentAgreement::PROTOCOL_UNSPECIFIED); },
+       "alignment.protocol: expected RISTRETTO255_DH, found PROTOCOL_UNSPECIFIED"},
+      {[](auto& a) { a.mutable_audit()->add_attacks(v1::COSINE); },
+       "audit.attacks[0]: expected COSINE under audit.grant ORACLE only, found audit.grant LABEL_SIDE_ONLY"},
+      {[](auto& a) {
+         a.mutable_audit()->add_attacks(v1::NORM);
+         a.mutable_audit()->add_attacks(v1::NORM);
+       },
+       "audit.attacks[1]: expected each attack once, found NORM again"},
+      {[](auto& a) { a.mutable_audit()->add_attacks(v1::ATTACK_UNSPECIFIED); },
+       "audit.attacks[0]: expected NORM or COSINE, found ATTACK_UNSPECIFIED"},
+      {[](auto& a) {
+         a.mutable_audit()->add_layers("cut");
+         a.mutable_audit()->add_layers("cut");
+       },
+       "audit.layers[1]: expected each layer once, found \"cut\" again"},
+      {[](auto& a) { a.mutable_audit()->add_layers(""); }, "audit.layers[0]: expected 1 to 128 bytes, found 0"},
+      {[](auto& a) { a.mutable_deadlines()->set_step_seconds(0); },
+       "deadlines.step_seconds: expected at least 0.1 and at most 86400, found 0"}};
+  for (const Difference& difference : invalid) {
+    v1::RunAgreement agreement = Minimal();
+    difference.change(agreement);
+    const absl::Status status = ValidateAgreement(agreement);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(status.message(), difference.text);
+  }
+}
+
+TEST(AgreementTest, CosineUnderOracleIsValid) {
+  v1::RunAgreement agreement = Minimal();
+  agreement.mutable_audit()->set_grant(v1::ORACLE);
+  agreement.mutable_audit()->add_attacks(v1::NORM);
+  agreement.mutable_audit()->add_attacks(v1::COSINE);
+  agreement.mutable_audit()->add_layers("first");
+  EXPECT_EQ(ValidateAgreement(agreement), absl::OkStatus());
+}
+
+TEST(AgreementTest, TooManyLayersAreInvalid) {
+  v1::RunAgreement agreement = Minimal();
+  for (int i = 0; i < 257; ++i) {
+    agreement.mutable_audit()->add_layers("layer" + std::to_string(i));
+  }
+  EXPECT_EQ(ValidateAgreement(agreement).message(), "audit.layers: expected at most 256, found 257");
+}
+
+TEST(AgreementTest, BatchAboveGrpcsLimitIsInvalid) {
+  v1::RunAgreement agreement = Minimal();
+  agreement.set_batch_size(1 << 20);
+  agreement.set_cut_width(1 << 20);
+  EXPECT_EQ(ValidateAgreement(agreement).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(ValidateAgreement(agreement).message()), HasSubstr("batch_size: expected batches whose"));
+}
+
+TEST(AgreementTest, MessageLimitCoversTheLargestBatchWithItsHint) {
+  for (const v1::DataType dtype : {v1::FLOAT32, v1::BFLOAT16, v1::FLOAT16}) {
+    const auto agreement = Canonical([&](v1::RunAgreement& a) {
+      a.set_wire_dtype(dtype);
+      a.set_batch_size(1000);
+      a.set_minimum_batch_size(100);
+    });
+    const int64_t element_bytes = dtype == v1::FLOAT32 ? 4 : 2;
+    const int64_t payload = 1099 * 128 * element_bytes + 128 * 4;
+    EXPECT_GE(MaxMessageBytes(agreement), payload + 1024) << dtype;
+    EXPECT_LE(MaxMessageBytes(agreement), payload + 128 * 1024) << dtype;
+  }
+}
+
+TEST(AgreementTest, MessageLimitCoversScoresAndAlignmentChunks) {
+  const auto narrow = Canonical([](v1::RunAgreement& a) {
+    a.set_cut_width(1);
+    a.mutable_audit()->set_grant(v1::ORACLE);
+    for (int i = 0; i < 10; ++i) {
+      a.mutable_audit()->add_layers("layer" + std::to_string(i));
+    }
+    a.mutable_audit()->add_attacks(v1::NORM);
+    a.mutable_audit()->add_attacks(v1::COSINE);
+    a.set_batch_size(100000);
+  });
+  EXPECT_GE(MaxMessageBytes(narrow), 10 * 2 * 100015 * 4);
+  const auto chunky = Canonical([](v1::RunAgreement& a) { a.mutable_alignment()->set_chunk_ids(65536); });
+  EXPECT_GE(MaxMessageBytes(chunky), 65536 * 32 + 1024);
+}
+
+TEST(AgreementTest, LoadFailsForAMissingFile) {
+  EXPECT_EQ(LoadAgreement("/nonexistent/run.textproto").status().code(), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace splitveil

@@ -1,0 +1,133 @@
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <openssl/pem.h>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/transport/credentials.h"
+#include "common/transport/x509.h"
+#include "tests/unit/common/transport/tls_fixture.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TlsIdentityTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string folder = (std::filesystem::temp_directory_path() / "splitveil_identity_XXXXXX").string();
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    folder_ = folder;
+    authority_ = NewAuthority();
+    own_ = NewCertificate(authority_, kLabelName);
+    Write("certificate.pem", own_.certificate_pem);
+    Write("key.pem", own_.private_key_pem);
+    Write("authority.pem", authority_.certificate_pem);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void Write(const std::string& name, const std::string& contents) const {
+    std::ofstream(folder_ / name, std::ios::binary) << contents;
+  }
+  absl::StatusOr<TlsIdentity> Load(const std::string& own_name = kLabelName,
+                                   const std::string& peer_name = kNonLabelName) const {
+    return LoadTlsIdentity(own_name, peer_name, (folder_ / "certificate.pem").string(), (folder_ / "key.pem").string(),
+                           (folder_ / "authority.pem").string());
+  }
+  void ExpectInvalid(const std::string& file, const std::string& cause) const {
+    const absl::Status status = Load().status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(file + ": expected "));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(cause));
+  }
+
+  std::filesystem::path folder_;
+  CertifiedKey authority_;
+  CertifiedKey own_;
+};
+
+TEST_F(TlsIdentityTest, LoadsFilesThatFitTogether) {
+  const auto identity = Load();
+  ASSERT_TRUE(identity.ok()) << identity.status();
+  EXPECT_EQ(identity->own_name, kLabelName);
+  EXPECT_EQ(identity->peer_name, kNonLabelName);
+  EXPECT_EQ(identity->certificate_pem, own_.certificate_pem);
+  EXPECT_EQ(identity->private_key_pem, own_.private_key_pem);
+  EXPECT_EQ(identity->authority_pem, authority_.certificate_pem);
+}
+
+TEST_F(TlsIdentityTest, AcceptsSeveralAuthorities) {
+  Write("authority.pem", NewAuthority().certificate_pem + authority_.certificate_pem);
+  EXPECT_TRUE(Load().ok());
+}
+
+TEST_F(TlsIdentityTest, FailsWhereAFileIsMissing) {
+  for (const std::string file : {"certificate.pem", "key.pem", "authority.pem"}) {
+    std::filesystem::rename(folder_ / file, folder_ / "away");
+    const absl::Status status = Load().status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(file));
+    std::filesystem::rename(folder_ / "away", folder_ / file);
+  }
+}
+
+TEST_F(TlsIdentityTest, FailsWhereAFileIsNotPem) {
+  Write("authority.pem", "no certificate");
+  ExpectInvalid("authority.pem", "certificates in PEM");
+  Write("key.pem", "no key");
+  ExpectInvalid("key.pem", "private key in PEM");
+  Write("certificate.pem", "");
+  ExpectInvalid("certificate.pem", "empty");
+}
+
+TEST_F(TlsIdentityTest, FailsForATruncatedCertificate) {
+  Write("certificate.pem", own_.certificate_pem.substr(0, own_.certificate_pem.size() / 2));
+  ExpectInvalid("certificate.pem", "certificates in PEM");
+}
+
+TEST_F(TlsIdentityTest, FailsForTheKeyOfAnotherCertificate) {
+  Write("key.pem", NewCertificate(authority_, kLabelName).private_key_pem);
+  ExpectInvalid("key.pem", "found another one");
+}
+
+TEST_F(TlsIdentityTest, FailsForAKeyWithPassphraseWithoutAskingForIt) {
+  const auto key = ParsePrivateKey(own_.private_key_pem);
+  const std::unique_ptr<BIO, OpenSslDeleter<BIO, BIO_vfree>> bio(BIO_new(BIO_s_mem()));
+  ASSERT_EQ(PEM_write_bio_PKCS8PrivateKey(bio.get(), key->get(), EVP_aes_128_cbc(), "secret", 6, nullptr, nullptr), 1);
+  char* text = nullptr;
+  const auto size = BIO_get_mem_data(bio.get(), &text);
+  Write("key.pem", std::string(text, static_cast<size_t>(size)));
+  ExpectInvalid("key.pem", "without passphrase");
+}
+
+TEST_F(TlsIdentityTest, FailsForACertificateOfAnotherName) {
+  const absl::Status status = Load("else.test").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the DNS name else.test, found label.test"));
+}
+
+TEST_F(TlsIdentityTest, FailsForACertificateOfAnotherAuthority) {
+  Write("authority.pem", NewAuthority().certificate_pem);
+  ExpectInvalid("certificate.pem", "a valid certificate of the authority");
+}
+
+TEST_F(TlsIdentityTest, FailsForAnExpiredCertificate) {
+  const CertifiedKey expired = ExpiredCertificate(authority_, kLabelName);
+  Write("certificate.pem", expired.certificate_pem);
+  Write("key.pem", expired.private_key_pem);
+  ExpectInvalid("certificate.pem", "certificate has expired");
+}
+
+TEST_F(TlsIdentityTest, FailsWhereBothPartiesHaveOneName) {
+  for (const std::string peer_name : {"", "label.test", "LABEL.test"}) {
+    EXPECT_EQ(Load(kLabelName, peer_name).status().code(), absl::StatusCode::kInvalidArgument) << peer_name;
+  }
+}
+
+}  // namespace
+}  // namespace splitveil
