@@ -20,14 +20,14 @@ constexpr size_t kKeystreamBytes = kFloats / 2 * kWordsPerNormalPair * sizeof(ui
 constexpr std::array<uint8_t, 32> kKey = {1, 2, 3};
 
 void CountFloats(benchmark::State& state) {
-  state.SetItemsProcessed(static_cast<int64_t>(state.iterations()) * kFloats);
+  state.SetItemsProcessed(static_cast<int64_t>(state.iterations() * kFloats));
 }
 
 void FillBatch(benchmark::State& state) {
   const auto generator = *SecureGaussian::Create(SecretKey(kKey));
   std::vector<float> normals(kFloats);
   NoisePosition position;
-  for (auto _ : state) {
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     ++position.batch;
     generator->Fill(position, 0, absl::MakeSpan(normals));
     benchmark::DoNotOptimize(normals.data());
@@ -40,7 +40,7 @@ void FillBatchRowByRow(benchmark::State& state) {
   const auto generator = *SecureGaussian::Create(SecretKey(kKey));
   std::vector<float> normals(kFloats);
   NoisePosition position;
-  for (auto _ : state) {
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     ++position.batch;
     for (size_t row = 0; row < kRows; ++row) {
       generator->Fill(position, row * kColumns, absl::MakeSpan(normals).subspan(row * kColumns, kColumns));
@@ -54,7 +54,7 @@ BENCHMARK(FillBatchRowByRow)->Unit(benchmark::kMicrosecond);
 void KeystreamAlone(benchmark::State& state) {
   AesCtr cipher(kKey);
   std::vector<uint8_t> keystream(kKeystreamBytes);
-  for (auto _ : state) {
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     cipher.Generate(absl::MakeSpan(keystream));
     benchmark::DoNotOptimize(keystream.data());
   }
@@ -70,7 +70,7 @@ void TransformAlone(benchmark::State& state) {
   }
   const std::vector<uint32_t> words(kKeystreamBytes / sizeof(uint32_t), 0x12345678);
   std::vector<float> normals(kFloats);
-  for (auto _ : state) {
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     BoxMuller(words, absl::MakeSpan(normals), set);
     benchmark::DoNotOptimize(normals.data());
   }
@@ -82,7 +82,7 @@ void LibmBaseline(benchmark::State& state) {
   AesCtr cipher(kKey);
   std::vector<uint32_t> words(kKeystreamBytes / sizeof(uint32_t));
   std::vector<float> normals(kFloats);
-  for (auto _ : state) {
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     cipher.Generate({reinterpret_cast<uint8_t*>(words.data()), kKeystreamBytes});
     for (size_t pair = 0; pair < kFloats / 2; ++pair) {
       const uint32_t* block = &words[kWordsPerNormalPair * pair];

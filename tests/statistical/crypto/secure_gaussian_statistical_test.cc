@@ -59,8 +59,9 @@ double Phi(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 // P(X <= count) for X Poisson.
 double PoissonCdf(int64_t count, double mean) {
   double sum = 0;
-  for (int64_t k = 0; k <= count; ++k) {
-    sum += std::exp(k * std::log(mean) - mean - std::lgamma(k + 1.0));
+  for (int64_t event = 0; event <= count; ++event) {
+    const auto k = static_cast<double>(event);
+    sum += std::exp(k * std::log(mean) - mean - std::lgamma(k + 1));
   }
   return sum;
 }

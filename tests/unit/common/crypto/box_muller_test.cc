@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <random>
@@ -39,18 +40,13 @@ ReferencePair Reference(const uint32_t* words) {
 // Random words, and every combination of words at the edges of the ranges.
 std::vector<uint32_t> TestWords() {
   std::mt19937 generator(20240611);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
-  std::vector<uint32_t> words(4 * 200001);
+  std::vector<uint32_t> words(kWordsPerNormalPair * 200001);
   std::generate(words.begin(), words.end(), generator);
   const std::vector<uint32_t> edges = {0,          1,          2,          3,          0x7fffffff,
                                        0x80000000, 0xb504f332, 0xb504f334, 0xfffffffe, 0xffffffff};
-  for (uint32_t high : edges) {
-    for (uint32_t low : edges) {
-      for (uint32_t angle : edges) {
-        for (uint32_t quadrant : edges) {
-          words.insert(words.end(), {high, low, angle, quadrant});
-        }
-      }
-    }
+  const size_t n = edges.size();
+  for (size_t i = 0; i < n * n * n * n; ++i) {
+    words.insert(words.end(), {edges[i % n], edges[i / n % n], edges[i / (n * n) % n], edges[i / (n * n * n)]});
   }
   return words;
 }
@@ -101,7 +97,8 @@ TEST(BoxMullerTest, GivesAPairTheSameBitsWhereverItStands) {
   const std::vector<uint32_t> words = TestWords();
   const std::vector<float> whole = Transform(words, WidestInstructionSet());
   for (size_t pairs = 1; pairs < 70; ++pairs) {
-    const std::vector<uint32_t> tail(words.end() - 4 * pairs, words.end());
+    const auto tail_words = static_cast<std::ptrdiff_t>(kWordsPerNormalPair * pairs);
+    const std::vector<uint32_t> tail(words.end() - tail_words, words.end());
     const std::vector<float> normals = Transform(tail, WidestInstructionSet());
     EXPECT_EQ(std::memcmp(normals.data(), whole.data() + whole.size() - 2 * pairs, 2 * sizeof(float) * pairs), 0);
   }

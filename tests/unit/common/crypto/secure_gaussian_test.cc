@@ -39,7 +39,8 @@ TEST(SecureGaussianTest, MatchesAnIndependentImplementation) {
   const auto generator = Generator();
   EXPECT_THAT(Draw(*generator, {0, 0, 0}, 0, 4),
               Pointwise(FloatNear(1e-6), {0.502605253, -0.6555190075, 0.835488792, 0.2624789682}));
-  EXPECT_THAT(Draw(*generator, {3, 141, 1}, 2 * 59265, 2), Pointwise(FloatNear(1e-6), {2.12710247, -0.8292279525}));
+  EXPECT_THAT(Draw(*generator, {3, 141, 1}, uint64_t{2} * 59265, 2),
+              Pointwise(FloatNear(1e-6), {2.12710247, -0.8292279525}));
 }
 
 TEST(SecureGaussianTest, ReachesTheLastComponentOfTheLastPosition) {

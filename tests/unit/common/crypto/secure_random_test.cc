@@ -42,10 +42,10 @@ TEST(SecretKeyTest, CannotBeCopied) {
 TEST(SecretKeyTest, IsWipedWhenMovedFrom) {
   SecretKey first({1, 2, 3});
   SecretKey second(std::move(first));
-  EXPECT_EQ(first.bytes(), kZero);  // NOLINT(bugprone-use-after-move): what is tested.
+  EXPECT_EQ(first.bytes(), kZero);  // NOLINT(bugprone-use-after-move,clang-analyzer-cplusplus.Move): what is tested.
   SecretKey third({4});
   third = std::move(second);
-  EXPECT_EQ(second.bytes(), kZero);  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(second.bytes(), kZero);  // NOLINT(bugprone-use-after-move,clang-analyzer-cplusplus.Move)
   EXPECT_EQ(third.bytes()[2], 3);
 }
 

@@ -84,7 +84,7 @@ TEST(SplitTrainTestTest, HitsTheFraction) {
   // The seed is fixed; for a random one six standard deviations are exceeded with probability 2e-9.
   const double examples = 200000;
   for (double fraction : {0.001, 0.1, 0.5, 0.9}) {
-    const double test_examples = SplitTrainTest(Seed(), 200000, fraction).test.size();
+    const auto test_examples = static_cast<double>(SplitTrainTest(Seed(), 200000, fraction).test.size());
     EXPECT_NEAR(test_examples, examples * fraction, 6 * std::sqrt(examples * fraction * (1 - fraction)));
   }
 }
