@@ -24,13 +24,14 @@ double SumKl(const GaussianClasses& classes) {
   if (!valid) {
     return kInfinity;
   }
-  double doubled = SpreadDivergence(classes.along_neg, classes.along_pos) +
-                   Ratio(classes.dg_squared, classes.along_neg) + Ratio(classes.dg_squared, classes.along_pos);
+  // Halved term by term: twice the sum may leave the range of a double.
+  double sum_kl = SpreadDivergence(classes.along_neg, classes.along_pos) / 2 +
+                  Ratio(classes.dg_squared, classes.along_neg) / 2 + Ratio(classes.dg_squared, classes.along_pos) / 2;
   if (classes.d > 1) {
-    doubled += static_cast<double>(classes.d - 1) * SpreadDivergence(classes.across_neg, classes.across_pos);
+    sum_kl += static_cast<double>(classes.d - 1) * (SpreadDivergence(classes.across_neg, classes.across_pos) / 2);
   }
   // inf - inf or inf / inf: the inputs are beyond what can be told apart.
-  return doubled >= 0 ? doubled / 2 : kInfinity;
+  return sum_kl >= 0 ? sum_kl : kInfinity;
 }
 
 }  // namespace splitveil

@@ -33,12 +33,13 @@ struct Bracket {
 // A point inside: false position in (log power, log sum_kl), where sum_kl ~ 1/power is a straight line; geometric
 // halving where that cannot be, or every eighth step so that no shape of the curve can stall the search.
 double Inside(const Bracket& bracket, int step) {
-  const double span = std::log(bracket.high / bracket.low);
+  const double log_low = std::log(bracket.low);
+  const double span = std::log(bracket.high) - log_low;
   double share = bracket.low_excess / (bracket.low_excess - bracket.high_excess);
   if (step % 8 == 7 || !(share > 0 && share < 1)) {
     share = 0.5;
   }
-  return std::clamp(bracket.low * std::exp(share * span), bracket.low, bracket.high);
+  return std::clamp(std::exp(log_low + share * span), bracket.low, bracket.high);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ struct RankedProblem {
   double low_weight, high_weight;  // Shares of the two classes; sum 1.
   double g;
   double power;
+  double least_noise;  // Least positive variance that is one both here and in the caller's units.
 };
 
 // Noise with `across` on every component of the low class and besides it, along dg, an excess for both classes.
@@ -35,7 +36,8 @@ struct Candidate {
 //   r + 1/r - 2 + (g / total) (w + w' r) (1 + 1/r),
 // is convex in r and least at sqrt((total + g w) / (total + g w')).
 double RatioAlong(const RankedProblem& q, double total) {
-  return std::sqrt((total + q.g * q.low_weight) / (total + q.g * q.high_weight));
+  // Two roots, since the quotient under one may leave the range of a double.
+  return std::sqrt(total + q.g * q.low_weight) / std::sqrt(total + q.g * q.high_weight);
 }
 
 // d sum_kl / d log b at fixed power, b = low + x, as the gain across dg against the cost along it (of which the factor
@@ -66,6 +68,9 @@ Candidate BestWith(const RankedProblem& q, double across, double gap) {
   const double base = q.low + across;
   const double left = std::max(0.0, q.power - q.low_weight * q.d * across);
   const double total = left + q.low_weight * base + q.high_weight * q.high;
+  if (total == 0) {
+    return best;  // Neither variance nor power: no noise can be had.
+  }
   const double ratio = RatioAlong(q, total);
   const double a = total / (q.low_weight + q.high_weight * ratio);
   // The rarer class takes what the closed form gives it, the other what is left: the reverse would divide the rounding
@@ -128,14 +133,51 @@ Candidate Optimum(const RankedProblem& q) {
     return BestWith(q, range - gap, gap);
   }
   const auto descends = [&](double across) { return BestWith(q, across, range - across).descending; };
-  const double across = LastWhere(0, std::min(most, range / 2), descends);
+  double across = LastWhere(0, std::min(most, range / 2), descends);
+  if (q.low == 0) {
+    // Without any variance of its own the low class must get some, be the best too small for a double.
+    across = std::max(across, std::min(most, q.least_noise));
+  }
   return BestWith(q, across, range - across);
 }
 
-// value * 2^exponent, rounded towards zero where it is subnormal: rounding must not spend power that is not there.
+// value * 2^exponent, rounded towards zero where it is subnormal.
 double ScaledTowardsZero(double value, int exponent) {
   const double scaled = std::ldexp(value, exponent);
   return std::ldexp(scaled, -exponent) > value ? std::nextafter(scaled, 0.0) : scaled;
+}
+
+// Towards zero where a subnormal result is rounded by more than a little: rounding must not spend power there is none
+// of.
+double RoundedTowardsZero(double value) {
+  return value > 0 && value < std::numeric_limits<double>::min() ? std::nextafter(value, 0.0) : value;
+}
+
+// share * lambda / power, for a share that may be zero and a quotient that may leave the range of a double.
+double SpentShare(double share, double lambda, double power) {
+  if (share == 0) {
+    return 0;
+  }
+  const double quotient = lambda / power;
+  return std::isinf(quotient) ? share * lambda / power : share * quotient;
+}
+
+// Where quantities beyond the range of the scaled problem were rounded, the noise may cost a little more than there is.
+void KeepToPower(const MarvellProblem& problem, MarvellSolution& s) {
+  if (problem.power == 0) {
+    return;
+  }
+  const double others = static_cast<double>(problem.d - 1);
+  const double spent = SpentShare(problem.p, s.lambda1_pos, problem.power) +
+                       SpentShare(problem.p, s.lambda2_pos, problem.power) * others +
+                       SpentShare(1 - problem.p, s.lambda1_neg, problem.power) +
+                       SpentShare(1 - problem.p, s.lambda2_neg, problem.power) * others;
+  constexpr double kRounding = 1e-14;
+  if (spent > 1 + kRounding) {
+    for (double* lambda : {&s.lambda1_neg, &s.lambda2_neg, &s.lambda1_pos, &s.lambda2_pos}) {
+      *lambda = RoundedTowardsZero(*lambda * ((1 - kRounding) / spent));
+    }
+  }
 }
 
 absl::Status CheckQuantity(const char* name, double value, double max) {
@@ -170,11 +212,11 @@ absl::StatusOr<MarvellSolution> SolveMarvell(const MarvellProblem& problem) {
   if (largest == 0) {
     return solution;
   }
-  // The optimum scales with the problem, so the largest quantity may be put near 2^500: products cannot overflow, and
-  // what underflows is too small beside it to show in any double.
+  // The optimum scales with the problem, so the largest quantity may be put near 2^950: no sum or product of the search
+  // overflows, and what underflows is too small beside it to show in any double.
   int exponent;
   std::frexp(largest, &exponent);
-  const int scale = 500 - exponent;
+  const int scale = 950 - exponent;
   const double u = std::ldexp(problem.u, scale);
   const double v = std::ldexp(problem.v, scale);
   const bool low_is_positive = v < u;
@@ -185,9 +227,11 @@ absl::StatusOr<MarvellSolution> SolveMarvell(const MarvellProblem& problem) {
   ranked.low_weight = low_is_positive ? problem.p : 1 - problem.p;
   ranked.high_weight = low_is_positive ? 1 - problem.p : problem.p;
   ranked.g = std::ldexp(problem.g, scale);
-  ranked.power = ScaledTowardsZero(problem.power, scale);
+  ranked.power = std::ldexp(problem.power, scale);
+  ranked.least_noise =
+      std::max(std::numeric_limits<double>::min(), std::ldexp(std::numeric_limits<double>::denorm_min(), scale));
 
-  if (ranked.power > 0) {
+  if (ranked.power > 0 || problem.p == 0 || problem.p == 1) {
     const Candidate optimum = Optimum(ranked);
     const double along_low = ScaledTowardsZero(optimum.across + optimum.low_excess, -scale);
     const double across_low = ScaledTowardsZero(optimum.across, -scale);
@@ -195,6 +239,7 @@ absl::StatusOr<MarvellSolution> SolveMarvell(const MarvellProblem& problem) {
     (low_is_positive ? solution.lambda1_pos : solution.lambda1_neg) = along_low;
     (low_is_positive ? solution.lambda2_pos : solution.lambda2_neg) = across_low;
     (low_is_positive ? solution.lambda1_neg : solution.lambda1_pos) = along_high;
+    KeepToPower(problem, solution);
   }
   GaussianClasses classes;
   classes.d = problem.d;
