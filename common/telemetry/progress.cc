@@ -83,26 +83,25 @@ void Progress::Draw(const ProgressUpdate& update) {
 }
 
 std::string Progress::Describe(const ProgressUpdate& update) const {
-  std::string text = absl::StrCat(title_, "  step ", update.step, "/", update.total_steps);
-  if (update.total_steps > 0) {
-    absl::StrAppend(&text, " (", 100 * update.step / update.total_steps, "%)");
-  }
+  // What matters most comes first: eighty columns hold about everything but the rate.
+  std::string text = absl::StrCat(title_, "  ", update.step, "/", update.total_steps);
   if (update.epochs > 0) {
     absl::StrAppend(&text, "  epoch ", update.epoch + 1, "/", update.epochs);
   }
   const absl::Duration elapsed = drawn_ - started_;
   const int64_t steps = update.step - first_.step;
-  if (elapsed > absl::ZeroDuration() && steps > 0) {
-    absl::StrAppendFormat(&text, "  %.0f ex/s", (update.examples - first_.examples) / absl::ToDoubleSeconds(elapsed));
-    if (update.step < update.total_steps) {
-      absl::StrAppend(&text, "  eta ", FormatTimeLeft(elapsed * (update.total_steps - update.step) / steps));
-    }
+  const bool has_rate = elapsed > absl::ZeroDuration() && steps > 0;
+  if (has_rate && update.step < update.total_steps) {
+    absl::StrAppend(&text, "  eta ", FormatTimeLeft(elapsed * (update.total_steps - update.step) / steps));
   }
   if (!std::isnan(update.loss)) {
     absl::StrAppendFormat(&text, "  loss %.4f", update.loss);
   }
   if (!update.leak.empty()) {
     absl::StrAppend(&text, "  leak ", update.leak);
+  }
+  if (has_rate) {
+    absl::StrAppendFormat(&text, "  %.0f ex/s", (update.examples - first_.examples) / absl::ToDoubleSeconds(elapsed));
   }
   return text;
 }

@@ -23,7 +23,7 @@ struct ProgressUpdate {
 
 // On a terminal one line, redrawn in place at most five times a second and cut at the terminal's width:
 //
-//   TITLE  step 120/680 (18%)  epoch 2/5  30412 ex/s  eta 19s  loss 0.4512  leak norm 0.54 cosine 0.68 at cut
+//   TITLE  120/680  epoch 2/5  eta 19s  loss 0.4512  leak norm 0.54 cosine 0.68 at cut  30412 ex/s
 //
 // Otherwise (a pipe, a file, TERM=dumb) the same as a log line, at most every five seconds. Rate and time left are
 // measured from the first update on, so a resumed run's earlier steps and the time to start do not distort them, and

@@ -80,7 +80,7 @@ std::string DescribeProtection(absl::string_view protection) {
 }
 
 std::string DescribeLayer(absl::string_view layer) {
-  return layer == "cut" ? std::string("the cut layer") : absl::StrCat("layer ", layer);
+  return layer == "cut" ? std::string("the cut layer") : absl::StrCat("layer \"", layer, "\"");
 }
 
 std::string DescribeObserver(absl::string_view observer) {
@@ -99,13 +99,15 @@ std::string DescribeRole(absl::string_view role) {
 
 std::string DescribeLeak(const LeakSeries& series) {
   const LeakSummary& leak = series.summary;
-  const std::string where = absl::StrCat("At ", DescribeLayer(series.layer), " the ", series.attack, " attack ");
+  const std::string where = absl::StrCat("The ", series.attack, " attack at ", DescribeLayer(series.layer), " ");
   if (leak.steps == 0) {
     return absl::StrCat(where, "was not measured: no batch held both classes.");
   }
-  return absl::StrCat(where, "tells a positive from a negative example in ", PairsIn100(leak.mean), " of 100 pairs",
-                      PairsIn100(leak.mean) > 50 && leak.mean < 0.5 ? " (its score read in reverse)" : "",
-                      " on average, and in one batch of twenty in ", PairsIn100(leak.p95), " or more.");
+  return absl::StrCat(
+      where, "tells a positive from a negative example in ", PairsIn100(leak.mean), " of 100 pairs",
+      PairsIn100(leak.mean) > 50 && leak.mean < 0.5 ? " (its score read in reverse)" : "",
+      "; in one batch of twenty, in ",
+      PairsIn100(leak.p95) == 100 ? std::string("all 100.") : absl::StrCat(PairsIn100(leak.p95), " or more."));
 }
 
 std::string DescribeBound(const std::vector<ProtectionRow>& protections) {

@@ -24,11 +24,11 @@ std::string Verdict(Exposure exposure);
 // What left the label party, from the protection's name ("marvell(s=4)").
 std::string DescribeProtection(absl::string_view protection);
 
-// "At the cut layer the norm attack tells a positive from a negative example in 54 of 100 pairs ...". A mean below one
-// half is read in reverse, as an adversary would.
+// "The norm attack at the cut layer tells a positive from a negative example in 54 of 100 pairs; in one batch of
+// twenty, in 60 or more." A mean below one half is read in reverse, as an adversary would.
 std::string DescribeLeak(const LeakSeries& series);
 
-// "the cut layer", "layer first".
+// "the cut layer", "layer "first"".
 std::string DescribeLayer(absl::string_view layer);
 // "attack module", "label party's audit"; another observer's own name.
 std::string DescribeObserver(absl::string_view observer);

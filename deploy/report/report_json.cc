@@ -10,13 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "absl/time/time.h"
 #include "deploy/report/curve.h"
 #include "deploy/report/plain_words.h"
+#include "deploy/report/run_facts.h"
 
 namespace splitveil {
 namespace {
@@ -162,20 +161,6 @@ Json SolverJson(const RunRecords& run) {
   return solver;
 }
 
-// "release 412 · warn 3".
-template <typename Rows, typename Key>
-std::string Counts(const Rows& rows, Key key) {
-  std::map<std::string, int64_t> counts;
-  for (const auto& row : rows) {
-    ++counts[row.*key];
-  }
-  std::string text;
-  for (const auto& [name, count] : counts) {
-    absl::StrAppend(&text, text.empty() ? "" : " · ", name, " ", count);
-  }
-  return text;
-}
-
 Json EventsJson(const RunRecords& run) {
   Json events = Json::array();
   for (const PartyRecords& party : run.parties) {
@@ -201,111 +186,32 @@ Json EventsJson(const RunRecords& run) {
   return events;
 }
 
-std::string Bytes(int64_t bytes) {
-  if (bytes < 1000) {
-    return absl::StrCat(bytes, " B");
-  }
-  double value = static_cast<double>(bytes);
-  const char* unit = "";
-  for (const char* next : {"kB", "MB", "GB", "TB"}) {
-    if (value < 1000) {
-      break;
-    }
-    value /= 1000;
-    unit = next;
-  }
-  return absl::StrFormat("%.3g %s", value, unit);
-}
-
-// Every leaf of a configuration whose path speaks of a version.
-void CollectVersions(const Json& node, const std::string& path, Json& facts) {
-  if (node.is_object()) {
-    for (const auto& [key, child] : node.items()) {
-      CollectVersions(child, path.empty() ? key : absl::StrCat(path, ".", key), facts);
-    }
-  } else if (absl::StrContains(path, "version") && (node.is_string() || node.is_number())) {
-    const std::string name = absl::StrReplaceAll(path, {{"versions.", ""}});
-    facts.push_back({name == "version" ? "Version" : absl::StrCat("Version of ", name),
-                     node.is_string() ? node.get<std::string>() : node.dump()});
-  }
-}
-
-std::string Duration(const RunRecord& record) {
-  absl::Time started, finished;
-  std::string ignored;
-  if (!absl::ParseTime(absl::RFC3339_full, record.started_at, &started, &ignored) ||
-      !absl::ParseTime(absl::RFC3339_full, record.finished_at, &finished, &ignored)) {
-    return "";
-  }
-  return absl::FormatDuration(absl::Trunc(finished - started, absl::Milliseconds(100)));
-}
-
-// Name and value of what is known of a party's run; the page shows both parties side by side.
-Json FactsJson(const PartyRecords& party, const Json& config) {
-  const RunRecord& record = party.record;
-  int64_t examples = 0, sent = 0, received = 0, epochs = 0;
-  double seconds = 0;
-  for (const StepRow& row : party.steps) {
-    examples += row.examples;
-    sent += row.bytes_sent;
-    received += row.bytes_received;
-    epochs = std::max(epochs, row.epoch + 1);
-    seconds += std::isfinite(row.seconds) ? row.seconds : 0;
-  }
-  Json facts = Json::array();
-  const auto add = [&facts](const char* name, const std::string& value) {
-    if (!value.empty()) {
-      facts.push_back({name, value});
-    }
-  };
-  add("Ledger", party.ledger_name);
-  add("Protection", record.run.protection);
-  add("Status", record.finished_at.empty() ? record.status + " (or ended without a word)" : record.status);
-  add("Started", record.started_at);
-  add("Finished", record.finished_at);
-  add("Duration", Duration(record));
-  add("Agreement SHA-256", record.run.agreement_sha256);
-  add("Steps", absl::StrCat(party.steps.size(), " in ", epochs, epochs == 1 ? " epoch" : " epochs"));
-  add("Examples trained", absl::StrCat(examples));
-  add("Training speed",
-      seconds > 0 ? absl::StrFormat("%.0f examples/s", static_cast<double>(examples) / seconds) : std::string());
-  add("Sent", Bytes(sent));
-  add("Received", Bytes(received));
-  add("Release gate", Counts(party.protections, &ProtectionRow::gate));
-  add("Protection applied", Counts(party.protections, &ProtectionRow::method));
-  CollectVersions(config, "", facts);
-  return facts;
-}
-
 Json PartiesJson(const RunRecords& run) {
   Json parties = Json::array();
   for (const PartyRecords& party : run.parties) {
     const std::string& text = party.record.run.config_json;
     const Json config = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    Json facts = Json::array();
+    for (const Fact& fact : RunFacts(party)) {
+      facts.push_back(Json::array({fact.name, fact.value}));
+    }
     parties.push_back(
         {{"role", DescribeRole(party.record.run.role)},
-         {"facts", FactsJson(party, config)},
+         {"facts", std::move(facts)},
          {"config", config.is_discarded() ? text : config.dump(2, ' ', false, Json::error_handler_t::replace)}});
   }
   return parties;
 }
 
-// The attack module is the adversary; the label party's audit stands in for a layer and attack it did not score.
+// One a layer and attack: the adversary's figures, or those of the label party's audit where it did not score.
 Json AttackSentences(const RunRecords& run) {
-  std::map<std::pair<std::string, std::string>, const LeakSeries*> told;
-  std::vector<const LeakSeries*> order;
-  for (const LeakSeries* series : run.leaks()) {
-    const LeakSeries*& chosen = told[{series->layer, series->attack}];
-    if (chosen == nullptr) {
-      order.push_back(series);
-    }
-    if (chosen == nullptr || series->observer == "nonlabel_party") {
-      chosen = series;
-    }
-  }
   Json sentences = Json::array();
-  for (const LeakSeries* series : order) {
-    sentences.push_back(DescribeLeak(*told[{series->layer, series->attack}]));
+  const LeakSeries* last = nullptr;
+  for (const LeakSeries* series : run.leaks()) {
+    if (last == nullptr || last->layer != series->layer || last->attack != series->attack) {
+      sentences.push_back(DescribeLeak(*series));
+    }
+    last = series;
   }
   return sentences;
 }

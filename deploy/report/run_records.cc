@@ -87,7 +87,7 @@ absl::Status AddParty(PartyRecords party, std::vector<RunRecords>& runs) {
 
 void NameRuns(std::vector<RunRecords>& runs) {
   for (RunRecords& run : runs) {
-    run.label = run.protection();
+    run.label = run.protection() == "none" ? "no protection" : run.protection();
     const auto same = [&run](const RunRecords& other) { return other.protection() == run.protection(); };
     if (run.label.empty()) {
       run.label = run.run_id();
@@ -142,7 +142,8 @@ std::vector<const LeakSeries*> RunRecords::leaks() const {
     }
   }
   const auto key = [](const LeakSeries* series) {
-    return std::make_tuple(series->layer != "cut", series->layer, series->attack, series->observer);
+    return std::make_tuple(series->layer != "cut", series->layer, series->attack, series->observer != "nonlabel_party",
+                           series->observer);
   };
   std::sort(all.begin(), all.end(), [&](const LeakSeries* a, const LeakSeries* b) { return key(a) < key(b); });
   return all;

@@ -24,7 +24,7 @@ struct PartyRecords {
 
 struct RunRecords {
   std::vector<PartyRecords> parties;  // One or two; the label party first.
-  std::string label;                  // Short and unique in the report: the protection, with the run_id where needed.
+  std::string label;                  // For legends: the protection, with the run_id where several runs share it.
 
   const std::string& run_id() const { return parties.front().record.run.run_id; }
   // Gradient protection as the label party names it; empty where nobody recorded it.
@@ -34,7 +34,7 @@ struct RunRecords {
   const std::vector<StepRow>& steps() const;
   const std::vector<ProtectionRow>& protections() const;
   const std::vector<EvaluationRow>& evaluations() const;
-  // One series an (observer, layer, attack), the cut layer first.
+  // One series a layer, attack and observer; the cut layer and the adversary (the attack module) first.
   std::vector<const LeakSeries*> leaks() const;
 };
 

@@ -13,6 +13,7 @@
   });
 
   const byId = (id) => document.getElementById(id);
+  const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
   const percent = (auc) => Math.round(100 * Math.max(auc, 1 - auc));
   const fixed = (value, digits = 3) => (value === null || value === undefined ? "–" : value.toFixed(digits));
   const short = (value) => {
@@ -61,7 +62,7 @@
       element("p", { class: "run-id" }, "run " + run.id + " · " + run.status),
       element("p", { class: "verdict " + run.exposure }, run.verdict),
       element("dl", { class: "figures" },
-        figure("pairs of 100, strongest attack (p95)", run.strongest_p95 === null ? "–" : String(percent(run.strongest_p95))),
+        figure("of 100 pairs, strongest attack (p95)", run.strongest_p95 === null ? "–" : String(percent(run.strongest_p95))),
         figure("test AUC", fixed(run.test_auc)),
         figure("test log-loss", fixed(run.test_log_loss))),
       element("p", {}, run.protection_words),
@@ -94,7 +95,7 @@
     const rows = run.leaks.map((leak) => {
       const mean = element("span", {}, fixed(leak.mean));
       if (leak.ci95 !== null) mean.append(element("span", { class: "plus-minus" }, " ± " + fixed(leak.ci95)));
-      return [leak.layer_name + " · " + leak.attack, leak.observer_name, mean,
+      return [capital(leak.layer_name.replace(/^the /, "")) + " · " + leak.attack, leak.observer_name, mean,
         element("b", { class: leak.exposure }, fixed(leak.p95)), String(leak.steps),
         leak.mean === null ? "" : scale(leak, run.colour)];
     });
@@ -150,9 +151,12 @@
     const scaleOptions = { title: { display: true, text: options.y }, grid: { color: "#eceff2" }, min: options.min, max: options.max };
     if (options.logarithmic) {
       scaleOptions.type = "logarithmic";
-      scaleOptions.ticks = { maxTicksLimit: 8, callback(value) {
-        const exponent = Math.log10(value);
-        return Math.abs(exponent - Math.round(exponent)) < 1e-6 ? "10" + superscript(Math.round(exponent)) : null;
+      // Powers of ten; on an axis of less than two of them also twice and five times each.
+      scaleOptions.ticks = { callback(value) {
+        const exponent = Math.floor(Math.log10(value) + 1e-9);
+        const leading = Math.round(value / 10 ** exponent);
+        if (leading === 1) return "10" + superscript(exponent);
+        return this.max / this.min < 100 && (leading === 2 || leading === 5) ? leading + "·10" + superscript(exponent) : null;
       } };
     } else {
       scaleOptions.ticks = { maxTicksLimit: 8 };
@@ -207,8 +211,8 @@
     for (const { layer, layer_name: layerName, attack } of layersAndAttacks()) {
       const datasets = [];
       for (const run of runs) {
-        const candidates = run.leaks.filter((leak) => leak.layer === layer && leak.attack === attack && leak.steps > 0);
-        const leak = candidates.find((candidate) => candidate.observer === "nonlabel_party") || candidates[0];
+        // The data names the adversary's own figures first, then the label party's audit.
+        const leak = run.leaks.find((candidate) => candidate.layer === layer && candidate.attack === attack && candidate.steps > 0);
         if (leak) datasets.push(...curveDatasets(leak.curve, run.label, run));
         const bound = run.solver.auc_bound;
         if (layer === "cut" && bound && bound.mean < 1) {
@@ -216,7 +220,7 @@
             backgroundColor: run.colour, borderWidth: 1.5, borderDash: [1, 3], borderCapStyle: "round", pointRadius: 0, order: 3 });
         }
       }
-      const name = attack[0].toUpperCase() + attack.slice(1) + " attack at " + layerName;
+      const name = capital(attack) + " attack at " + layerName;
       drawChart("leak-charts", { title: name, x: "step (batch)", y: "leak AUC", min: 0.4, max: 1, guessing: true }, datasets);
     }
   }
@@ -248,14 +252,17 @@
     g: ["g: squared distance of the class means", "#5b5b5b", [4, 3]],
   };
 
+  // A method without noise solves nothing: only the table of means has its figures.
+  const solved = runs.filter((run) => run.solver.power && run.solver.power.mean > 0);
+
   function drawSolver() {
-    const ofRuns = (field, keep) => runs.filter((run) => run.solver[field])
+    const ofRuns = (field, keep) => solved.filter((run) => run.solver[field])
       .flatMap((run) => curveDatasets(run.solver[field].curve, run.label, run, keep));
     drawChart("solver-charts", { title: "Distance of the classes after the noise", note: "sumKL: 0 hides everything; below 4 Theorem 1 binds",
       x: "step (batch)", y: "sumKL (nats)", min: 0 }, ofRuns("sum_kl"));
     drawChart("solver-charts", { title: "Noise power P", note: "expected squared norm of the noise on one gradient",
       x: "step (batch)", y: "P (squared gradient units)", logarithmic: true }, ofRuns("power", positive));
-    for (const run of runs) {
+    for (const run of solved) {
       const parts = (fields) => fields.filter((field) => run.solver[field]).flatMap((field) => {
         const [label, colour, dash] = PARTS[field];
         return curveDatasets(run.solver[field].curve, label, { colour, dash }, positive)
@@ -287,11 +294,11 @@
   }
 
   function solverTable() {
-    const solved = runs.filter((run) => Object.keys(run.solver).length);
-    if (!solved.length) return false;
+    const recorded = runs.filter((run) => Object.keys(run.solver).length);
+    if (!recorded.length) return false;
     const names = { u: "u", v: "v", g: "g", p: "positives p", power: "P", sum_kl: "sumKL", auc_bound: "AUC bound" };
     const columns = [{ head: "Mean over the batches" }, ...Object.values(names).map((name) => ({ head: name, name, class: "number" }))];
-    const rows = solved.map((run) => [key(run), ...Object.keys(names).map((field) => short(run.solver[field] && run.solver[field].mean))]);
+    const rows = recorded.map((run) => [key(run), ...Object.keys(names).map((field) => short(run.solver[field] && run.solver[field].mean))]);
     byId("solver-table").append(element("div", { class: "panel" }, table(columns, rows)));
     return true;
   }
@@ -326,7 +333,8 @@
     "On the scale the dot is the mean, the tick p95.";
   const attacked = runs.filter((run) => run.leaks.length);
   byId("leak-tables").append(...attacked.map(leakTable));
-  for (const section of ["leak-charts", "quality-charts", "solver-charts"]) legend(section, runs.map((run) => key(run)));
+  for (const section of ["leak-charts", "quality-charts"]) legend(section, runs.map((run) => key(run)));
+  legend("solver-charts", solved.map((run) => key(run)));
   drawLeaks();
   drawQuality();
   drawSolver();
@@ -339,10 +347,9 @@
   }
   byId("fact-tables").append(...runs.map(factTable));
 
-  // Charts take the width of the paper before it is printed.
-  const resizeAll = () => charts.forEach((chart) => chart.resize());
-  window.addEventListener("beforeprint", resizeAll);
-  window.addEventListener("afterprint", resizeAll);
+  // Two charts beside each other on A4 or Letter paper, drawn for their printed size so that their text stays legible.
+  window.addEventListener("beforeprint", () => charts.forEach((chart) => chart.resize(330, 215)));
+  window.addEventListener("afterprint", () => charts.forEach((chart) => chart.resize()));
 
   // What a check without eyes can read from the page.
   const isBlank = (canvas) => !canvas.width || !canvas.height ||

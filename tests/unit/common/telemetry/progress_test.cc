@@ -105,8 +105,8 @@ TEST_F(ProgressTest, TerminalShowsEverything) {
   update.leak = "norm 0.54 cosine 0.68 at cut";
   progress->Update(update);
   EXPECT_EQ(Output(), std::string(kWipe) +
-                          "label party  step 300/1000 (30%)  epoch 2/5  2000 ex/s  eta 35s  loss 0.5123  leak norm "
-                          "0.54 cosine 0.68 at cut");
+                          "label party  300/1000  epoch 2/5  eta 35s  loss 0.5123  leak norm 0.54 cosine 0.68 at cut  "
+                          "2000 ex/s");
 }
 
 TEST_F(ProgressTest, TerminalRedrawsAtMostFiveTimesASecond) {
@@ -123,7 +123,7 @@ TEST_F(ProgressTest, TerminalRedrawsAtMostFiveTimesASecond) {
 TEST_F(ProgressTest, TerminalLineIsCutBelowTheWidth) {
   auto progress = OnTerminal(20);
   progress->Update(At(100));
-  EXPECT_EQ(Output(), std::string(kWipe) + "label party  step 1");
+  EXPECT_EQ(Output(), std::string(kWipe) + "label party  100/10");
 }
 
 TEST_F(ProgressTest, TerminalLineFollowsAResize) {
@@ -135,7 +135,7 @@ TEST_F(ProgressTest, TerminalLineFollowsAResize) {
   ioctl(writer_, TIOCSWINSZ, &size);
   now_ += absl::Seconds(1);
   progress->Update(At(101));
-  EXPECT_EQ(Output(), std::string(kWipe) + "label party  step 101/1");
+  EXPECT_EQ(Output(), std::string(kWipe) + "label party  101/1000  ");
 }
 
 TEST_F(ProgressTest, TerminalWithoutASizeCountsAsEightyColumns) {
@@ -155,9 +155,9 @@ TEST_F(ProgressTest, TerminalOfOneColumnShowsNothingAndLives) {
 TEST_F(ProgressTest, CutKeepsCharactersWhole) {
   auto progress = OnTerminal(20);
   ProgressUpdate update;
-  Progress titled("ééééé", writer_, [this] { return now_; });  // Ten bytes, then ten of " step 0/0".
+  Progress titled("ééééé", writer_, [this] { return now_; });  // Ten bytes.
   titled.Update(update);
-  EXPECT_THAT(Output(), HasSubstr("ééééé  step"));
+  EXPECT_THAT(Output(), HasSubstr("ééééé  0/0"));
   Progress long_title("xééééééééééé", writer_, [this] { return now_; });
   long_title.Update(update);
   EXPECT_THAT(Output(), EndsWith("xééééééééé"));
@@ -171,7 +171,7 @@ TEST_F(ProgressTest, TerminalFinishShowsTheLastStateAndEndsTheLine) {
   now_ += absl::Milliseconds(10);
   progress->Finish();
   const std::string output = Output();
-  EXPECT_THAT(output, HasSubstr("step 1000/1000 (100%)"));
+  EXPECT_THAT(output, HasSubstr("1000/1000"));
   EXPECT_THAT(output, Not(HasSubstr("eta")));
   EXPECT_THAT(output, EndsWith("\n"));
   progress.reset();
@@ -194,7 +194,7 @@ TEST_F(ProgressTest, LogLineWipesTheOpenLineAndTheNextUpdateRedrawsIt) {
   WriteLine(writer_, "another\n");
   EXPECT_EQ(Output(), "another\n");
   progress->Finish();
-  EXPECT_THAT(Output(), HasSubstr("step 3/1000"));
+  EXPECT_THAT(Output(), HasSubstr("3/1000"));
 }
 
 TEST_F(ProgressTest, PipeGetsALogLineAtMostEveryFiveSeconds) {
@@ -205,10 +205,10 @@ TEST_F(ProgressTest, PipeGetsALogLineAtMostEveryFiveSeconds) {
   }
   progress->Finish();
   const std::vector<std::string> lines = absl::StrSplit(Output(), '\n', absl::SkipEmpty());
-  EXPECT_THAT(lines, ElementsAre("2026-11-21T08:37:47.123Z INFO label party  step 0/1000 (0%)  epoch 1/5  loss 0.5123",
-                                 HasSubstr("08:37:52.123Z INFO label party  step 50/1000 (5%)"),
-                                 HasSubstr("step 100/1000 (10%)  epoch 1/5  1000 ex/s  eta 1m30s"),
-                                 HasSubstr("step 119/1000")));
+  EXPECT_THAT(lines,
+              ElementsAre("2026-11-21T08:37:47.123Z INFO label party  0/1000  epoch 1/5  loss 0.5123",
+                          HasSubstr("08:37:52.123Z INFO label party  50/1000"),
+                          HasSubstr("100/1000  epoch 1/5  eta 1m30s  loss 0.5123  1000 ex/s"), HasSubstr("119/1000")));
 }
 
 TEST_F(ProgressTest, PipeGetsNoControlCharacters) {
@@ -251,7 +251,7 @@ TEST_F(ProgressTest, LeavesOutWhatIsNotKnown) {
   update.step = 3;
   update.loss = std::nan("");
   progress->Update(update);
-  EXPECT_THAT(Output(), EndsWith("INFO label party  step 3/0\n"));
+  EXPECT_THAT(Output(), EndsWith("INFO label party  3/0\n"));
 }
 
 TEST_F(ProgressTest, RateOfAResumedRunLeavesItsEarlierStepsOut) {
@@ -264,7 +264,7 @@ TEST_F(ProgressTest, RateOfAResumedRunLeavesItsEarlierStepsOut) {
   update = At(950);
   update.examples = 5000;
   progress->Update(update);
-  EXPECT_THAT(Output(), HasSubstr("500 ex/s  eta 10s"));
+  EXPECT_THAT(Output(), HasSubstr("eta 10s  loss 0.5123  500 ex/s"));
 }
 
 TEST_F(ProgressTest, AClockSetBackDoesNotSilenceIt) {
@@ -273,7 +273,7 @@ TEST_F(ProgressTest, AClockSetBackDoesNotSilenceIt) {
   Output();
   now_ -= absl::Hours(1);
   progress->Update(At(2));
-  EXPECT_THAT(Output(), HasSubstr("step 2/1000"));
+  EXPECT_THAT(Output(), HasSubstr("2/1000"));
 }
 
 TEST_F(ProgressTest, TimeLeftIsReadable) {

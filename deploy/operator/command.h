@@ -1,0 +1,33 @@
+// The subcommands of `splitveil`, the operator's tool.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_COMMAND_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_COMMAND_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "common/process/flags.h"
+
+namespace splitveil {
+
+// One subcommand. `run` prints its result on standard output and returns its error, which main prints and turns into
+// the exit code.
+struct Command {
+  std::string name;
+  std::string summary;  // One line.
+  std::vector<FlagSpec> flags;
+  absl::Status (*run)(const Flags& flags);
+};
+
+Command CertificatesCommand();  // certificates.cc
+Command GenerateCommand();      // generate.cc
+Command MarvellCommand();       // marvell.cc
+Command PrepareCommand();       // prepare.cc
+Command ReportCommand();        // report.cc
+Command StatusCommand();        // status.cc
+Command ValidateCommand();      // validate.cc
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_COMMAND_H_

@@ -1,0 +1,74 @@
+// splitveil: prepares data and certificates, checks configurations, asks parties, writes reports.
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "deploy/operator/command.h"
+
+#include "common/process/exit_code.h"
+#include "common/process/version.h"
+
+namespace splitveil {
+namespace {
+
+constexpr char kUsage[] = "splitveil COMMAND [--flag=value ...]";
+
+std::string Overview(const std::vector<Command>& commands) {
+  std::string text = absl::StrCat("Usage: ", kUsage, "\n");
+  for (const Command& command : commands) {
+    absl::StrAppend(&text, "  ", command.name, std::string(14 - command.name.size(), ' '), command.summary, "\n");
+  }
+  return absl::StrCat(text, "splitveil COMMAND --help says more; splitveil --version prints the version.\n");
+}
+
+absl::Status Print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
+absl::Status Run(const Command& command, int argc, char** argv) {
+  std::vector<FlagSpec> specs = command.flags;
+  specs.push_back({"help", "", "Print this text.", /*required=*/false, /*is_switch=*/true});
+  const absl::StatusOr<Flags> flags = Flags::Parse(argc, argv, /*first=*/2, specs);
+  if (!flags.ok()) {
+    return flags.status();
+  }
+  if (flags->GetSwitch("help")) {
+    return Print(absl::StrCat(command.summary, "\n",
+                              Flags::Help(absl::StrCat("splitveil ", command.name, " [--flag=value ...]"), specs)));
+  }
+  return command.run(*flags);
+}
+
+int Main(int argc, char** argv) {
+  const std::vector<Command> commands = {CertificatesCommand(), GenerateCommand(), MarvellCommand(), PrepareCommand(),
+                                         ReportCommand(),       StatusCommand(),   ValidateCommand()};
+  const std::string name = argc > 1 ? argv[1] : "";
+  std::string program = "splitveil";
+  absl::Status status = absl::InvalidArgumentError(absl::StrCat(
+      "command line: expected a command (",
+      absl::StrJoin(commands, ", ", [](std::string* out, const Command& known) { out->append(known.name); }),
+      ", help), found ", name.empty() ? "none" : absl::StrCat("\"", name, "\"")));
+  if (name == "help" || name == "--help") {
+    status = Print(Overview(commands));
+  } else if (name == "--version") {
+    status = Print(absl::StrCat("splitveil ", Version(), "\n"));
+  }
+  for (const Command& command : commands) {
+    if (command.name == name) {
+      absl::StrAppend(&program, " ", name);
+      status = Run(command, argc, argv);
+    }
+  }
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && status.ok()) {
+    status = absl::InternalError("standard output: cannot be written");
+  }
+  return Exit(program.c_str(), status);
+}
+
+}  // namespace
+}  // namespace splitveil
+
+int main(int argc, char** argv) { return splitveil::Main(argc, argv); }
