@@ -87,10 +87,11 @@ Json LeaksJson(const RunRecords& run) {
   return leaks;
 }
 
-// Epochs trained when an evaluation was made, from the steps up to it; within 2% of a whole epoch, that epoch.
-double EpochsUntil(int64_t step, const std::vector<StepRow>& steps, const std::map<int64_t, int64_t>& steps_of_epoch) {
-  const auto after = std::upper_bound(steps.begin(), steps.end(), step,
-                                      [](int64_t value, const StepRow& row) { return value < row.step; });
+// Epochs trained after `batches` steps; near a whole epoch, that epoch.
+double EpochsAfter(int64_t batches, const std::vector<StepRow>& steps,
+                   const std::map<int64_t, int64_t>& steps_of_epoch) {
+  const auto after = std::lower_bound(steps.begin(), steps.end(), batches,
+                                      [](const StepRow& row, int64_t value) { return row.step < value; });
   if (after == steps.begin()) {
     return 0;
   }
@@ -98,7 +99,7 @@ double EpochsUntil(int64_t step, const std::vector<StepRow>& steps, const std::m
   const auto done = std::count_if(steps.begin(), after, [&](const StepRow& row) { return row.epoch == epoch; });
   const double epochs =
       static_cast<double>(epoch) + static_cast<double>(done) / static_cast<double>(steps_of_epoch.at(epoch));
-  return std::abs(epochs - std::round(epochs)) < 0.02 ? std::round(epochs) : epochs;
+  return std::abs(epochs - std::round(epochs)) < 0.05 ? std::round(epochs) : epochs;
 }
 
 Json EvaluationsJson(const RunRecords& run) {
@@ -112,7 +113,7 @@ Json EvaluationsJson(const RunRecords& run) {
   Json evaluations = Json::array();
   for (const EvaluationRow& row : run.evaluations()) {
     const double epoch = run.steps().empty() ? static_cast<double>(ordinal_of_step.at(row.step))
-                                             : EpochsUntil(row.step, run.steps(), steps_of_epoch);
+                                             : EpochsAfter(row.step, run.steps(), steps_of_epoch);
     evaluations.push_back({{"epoch", Number(epoch)},
                            {"split", row.split},
                            {"log_loss", Number(row.log_loss)},

@@ -261,7 +261,7 @@
     drawChart("solver-charts", { title: "Distance of the classes after the noise", note: "sumKL: 0 hides everything; below 4 Theorem 1 binds",
       x: "step (batch)", y: "sumKL (nats)", min: 0 }, ofRuns("sum_kl"));
     drawChart("solver-charts", { title: "Noise power P", note: "expected squared norm of the noise on one gradient",
-      x: "step (batch)", y: "P (squared gradient units)", logarithmic: true }, ofRuns("power", positive));
+      x: "step (batch)", y: "P (gradient²)", logarithmic: true }, ofRuns("power", positive));
     for (const run of solved) {
       const parts = (fields) => fields.filter((field) => run.solver[field]).flatMap((field) => {
         const [label, colour, dash] = PARTS[field];
@@ -276,8 +276,8 @@
         keys.append(...datasets.map((dataset) => key({ colour: dataset.borderColor, dash: dataset.borderDash }, dataset.label)));
         document.querySelector("#solver-charts .charts").lastElementChild.append(keys);
       };
-      chart("Variance of the noise", "variance (squared gradient units)", ["lambda1_neg", "lambda1_pos", "lambda2_neg", "lambda2_pos"]);
-      chart("The gradients before the noise", "squared gradient units", ["u", "v", "g"]);
+      chart("Variance of the noise", "variance (gradient²)", ["lambda1_neg", "lambda1_pos", "lambda2_neg", "lambda2_pos"]);
+      chart("The gradients before the noise", "gradient²", ["u", "v", "g"]);
     }
   }
 

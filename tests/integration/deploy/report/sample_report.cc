@@ -1,4 +1,5 @@
-// sample_report FOLDER: writes plausible ledgers of both parties and FOLDER/report.html from them.
+// sample_report FOLDER: writes plausible ledgers and the reports check_page.sh opens: report.html (two runs, both
+// parties), begun.html (no step yet) and hostile.html (names that are long and full of markup).
 #include <cstdio>
 #include <string>
 
@@ -7,14 +8,12 @@
 
 #include "tests/unit/deploy/report/plausible_ledger.h"
 
-int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: sample_report FOLDER\n");
-    return 2;
-  }
-  const std::string folder = argv[1];
+namespace splitveil {
+namespace {
+
+absl::Status WriteUsual(const std::string& folder) {
   const std::string label_party = folder + "/label_party.db", nonlabel_party = folder + "/nonlabel_party.db";
-  splitveil::PlausibleRun open, hidden;
+  PlausibleRun open, hidden;
   open.run_id = "criteo-none-20260131";
   open.protection = "none";
   open.norm_auc = 0.91;
@@ -23,11 +22,45 @@ int main(int argc, char** argv) {
   open.best_test_auc = 0.745;
   hidden.run_id = "criteo-marvell-20260131";
   absl::Status status;
-  for (const splitveil::PlausibleRun& run : {open, hidden}) {
-    status.Update(splitveil::WriteLabelPartyLedger(label_party, run));
-    status.Update(splitveil::WriteNonLabelPartyLedger(nonlabel_party, run));
+  for (const PlausibleRun& run : {open, hidden}) {
+    status.Update(WriteLabelPartyLedger(label_party, run));
+    status.Update(WriteNonLabelPartyLedger(nonlabel_party, run));
   }
-  status.Update(splitveil::WriteReport({label_party, nonlabel_party}, folder + "/report.html"));
+  status.Update(WriteReport({label_party, nonlabel_party}, folder + "/report.html"));
+  return status;
+}
+
+absl::Status WriteOne(const std::string& folder, const std::string& name, const PlausibleRun& run) {
+  absl::Status status = WriteLabelPartyLedger(folder + "/" + name + ".db", run);
+  status.Update(WriteReport({folder + "/" + name + ".db"}, folder + "/" + name + ".html"));
+  return status;
+}
+
+absl::Status WriteAll(const std::string& folder) {
+  absl::Status status = WriteUsual(folder);
+  PlausibleRun begun;
+  begun.epochs = 0;
+  begun.status = "running";
+  status.Update(WriteOne(folder, "begun", begun));
+
+  PlausibleRun hostile;
+  hostile.run_id = "</script><script>document.documentElement.dataset.planted = 1</script>" + std::string(300, 'x');
+  hostile.protection =
+      "marvell<img src=x onerror=\"document.documentElement.dataset.planted = 1\">" + std::string(200, 'W');
+  hostile.hidden_layer = "<b>" + std::string(200, 'm');
+  status.Update(WriteOne(folder, "hostile", hostile));
+  return status;
+}
+
+}  // namespace
+}  // namespace splitveil
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: sample_report FOLDER\n");
+    return 2;
+  }
+  const absl::Status status = splitveil::WriteAll(argv[1]);
   if (!status.ok()) {
     std::fprintf(stderr, "sample_report: %s\n", std::string(status.message()).c_str());
   }

@@ -1,0 +1,96 @@
+#include "deploy/report/plain_words.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace splitveil {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+LeakSeries Series(double mean, double p95, int64_t steps = 100) {
+  LeakSeries series;
+  series.observer = "nonlabel_party";
+  series.layer = "cut";
+  series.attack = "norm";
+  series.summary = {mean, 0.01, p95, steps};
+  return series;
+}
+
+std::vector<ProtectionRow> Bounds(const std::vector<double>& bounds) {
+  std::vector<ProtectionRow> rows;
+  for (double bound : bounds) {
+    rows.push_back({0, "marvell", 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, bound, "release"});
+  }
+  return rows;
+}
+
+TEST(PlainWordsTest, CountsPairs) {
+  EXPECT_EQ(
+      DescribeLeak(Series(0.541, 0.6)),
+      "The norm attack at the cut layer tells a positive from a negative example in 54 of 100 pairs; in one batch "
+      "of twenty, in 60 or more.");
+}
+
+TEST(PlainWordsTest, NamesALayerByItsName) {
+  LeakSeries series = Series(0.5, 0.5);
+  series.layer = "first";
+  EXPECT_THAT(DescribeLeak(series), HasSubstr("at layer \"first\""));
+}
+
+TEST(PlainWordsTest, DrawsTheLineBetweenHiddenAndExposed) {
+  EXPECT_EQ(ExposureOf(0.60), Exposure::kHidden);
+  EXPECT_EQ(ExposureOf(0.601), Exposure::kPartly);
+  EXPECT_EQ(ExposureOf(0.90), Exposure::kLargely);
+  EXPECT_EQ(ExposureOf(0.901), Exposure::kExposed);
+}
+
+TEST(PlainWordsTest, TellsTheBoundOfNineteenBatchesInTwenty) {
+  std::vector<double> bounds(19, 0.712);
+  bounds.push_back(1);
+  EXPECT_THAT(DescribeBound(Bounds(bounds)), HasSubstr("at most 72 of 100 pairs"));
+}
+
+TEST(PlainWordsTest, TellsTheBestTestAuc) {
+  const std::vector<EvaluationRow> rows = {{10, "test", 0.5, 0.7421, 0.8, 0.01}, {20, "test", 0.49, 0.74, 0.8, 0.01}};
+  EXPECT_THAT(DescribeModel(rows), HasSubstr("74 of 100 pairs (test AUC 0.742, best of 2 evaluations)"));
+}
+
+TEST(PlainWordsTest, ReadsAnInvertedAttackAsAnAdversaryWould) {
+  EXPECT_THAT(DescribeLeak(Series(0.1, 0.95)), HasSubstr("in 90 of 100 pairs (its score read in reverse)"));
+  EXPECT_THAT(DescribeLeak(Series(0.499, 0.55)), Not(HasSubstr("reverse")));
+}
+
+TEST(PlainWordsTest, DoesNotCallAnUnmeasuredAttackHarmless) {
+  EXPECT_THAT(DescribeLeak(Series(0, 0, 0)), HasSubstr("was not measured"));
+}
+
+TEST(PlainWordsTest, PromisesNothingWhereTheBoundIsOne) {
+  EXPECT_THAT(DescribeBound(Bounds({1, 1, 0.7})), HasSubstr("no guarantee"));
+}
+
+TEST(PlainWordsTest, IsSilentAboutABoundNobodyComputed) {
+  EXPECT_EQ(DescribeBound({}), "");
+  EXPECT_EQ(DescribeBound(Bounds({kNan})), "");
+}
+
+TEST(PlainWordsTest, IsSilentAboutAModelNobodyTested) {
+  EXPECT_EQ(DescribeModel({}), "");
+  EXPECT_EQ(DescribeModel({{10, "train", 0.5, 0.9, 0.8, 0.01}, {10, "test", kNan, kNan, kNan, kNan}}), "");
+}
+
+TEST(PlainWordsTest, ClaimsNoMechanismItDoesNotKnow) {
+  EXPECT_EQ(DescribeProtection("homebrew(7)"), "Protection: homebrew(7).");
+  EXPECT_THAT(DescribeProtection(""), HasSubstr("do not say"));
+  EXPECT_THAT(DescribeProtection("none"), HasSubstr("No protection"));
+}
+
+}  // namespace
+}  // namespace splitveil
