@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -17,9 +16,6 @@ namespace {
 
 constexpr char kSplitTag[] = "splitveil.v1 train test split\n";
 constexpr char kEpochTag[] = "splitveil.v1 epoch\n";
-constexpr uint64_t kMaxExamples = std::numeric_limits<uint32_t>::max();
-
-SeededStream SplitStream(const JointSeed& seed) { return SeededStream(Sha256(absl::StrCat(kSplitTag, AsBytes(seed)))); }
 
 // The epoch in decimal, the last field: no byte order to agree on.
 SeededStream EpochStream(const JointSeed& seed, uint32_t epoch) {
@@ -34,14 +30,18 @@ int64_t BatchesPerEpoch(int64_t examples, const ScheduleOptions& options) {
 
 }  // namespace
 
-TrainTestSplit SplitTrainTest(const JointSeed& seed, uint64_t examples, double test_fraction) {
-  CheckInvariant(examples <= kMaxExamples, "SplitTrainTest: examples < 2^32");
+TrainTestSplit SplitTrainTest(const JointSeed& seed, absl::Span<const std::string> ids, absl::Span<const uint32_t> rows,
+                              double test_fraction) {
   CheckInvariant(test_fraction >= 0 && test_fraction < 1, "SplitTrainTest: test_fraction in [0, 1)");
   const auto threshold = static_cast<uint64_t>(std::ldexp(test_fraction, 64));
-  SeededStream stream = SplitStream(seed);
   TrainTestSplit split;
-  for (uint64_t position = 0; position < examples; ++position) {
-    (stream.NextUint64() < threshold ? split.test : split.train).push_back(static_cast<uint32_t>(position));
+  for (size_t position = 0; position < rows.size(); ++position) {
+    const Digest digest = Sha256(absl::StrCat(kSplitTag, AsBytes(seed), ids[rows[position]]));
+    uint64_t hash = 0;
+    for (size_t i = 0; i < sizeof(hash); ++i) {
+      hash = hash << 8 | digest[i];
+    }
+    (hash < threshold ? split.test : split.train).push_back(static_cast<uint32_t>(position));
   }
   return split;
 }

@@ -3,6 +3,7 @@
 #define SPLITVEIL_COMMON_SCHEDULE_SCHEDULE_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -18,11 +19,12 @@ struct TrainTestSplit {
   std::vector<uint32_t> test;
 };
 
-// Each aligned position is a test example with probability `test_fraction`, by a hash of the position keyed with the
-// seed: position i goes by the i-th 64-bit word of the SeededStream under SHA-256(domain tag, seed). The split of the
-// first n positions does not depend on how many follow. Aborts unless `examples` < 2^32 and `test_fraction` is in
-// [0, 1).
-TrainTestSplit SplitTrainTest(const JointSeed& seed, uint64_t examples, double test_fraction);
+// Each common example is a test example with probability `test_fraction`, by a hash of its id keyed with the seed: the
+// first 64 bits, big-endian, of SHA-256(domain tag, seed, id). The id and not the position is hashed, since the aligned
+// order changes with the ephemeral keys of every alignment: runs that fix the seed thus share their test examples.
+// `ids`: the party's own; `rows`: its row for each aligned position. Aborts unless `test_fraction` is in [0, 1).
+TrainTestSplit SplitTrainTest(const JointSeed& seed, absl::Span<const std::string> ids, absl::Span<const uint32_t> rows,
+                              double test_fraction);
 
 struct ScheduleOptions {
   // Examples a batch, >= minimum_batch_size.

@@ -12,8 +12,7 @@ absl::StatusOr<RunningServer> StartServer(const ServerOptions& options, const Tl
   RunningServer running;
   grpc::ServerBuilder builder;
   builder.AddListeningPort(options.listen_address, ServerTlsCredentials(identity), &running.port);
-  builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
-  builder.SetMaxSendMessageSize(static_cast<int>(options.max_message_bytes));
+  LimitServer(builder, options.max_message_bytes);
   // A second server on the same port would silently take half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   for (grpc::Service* service : options.services) {

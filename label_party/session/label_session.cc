@@ -13,8 +13,8 @@
 #include "common/config/agreement.h"
 #include "common/crypto/secure_random.h"
 #include "common/operations/run_facts.h"
-#include "common/process/version.h"
 #include "common/process/exit_code.h"
+#include "common/process/version.h"
 #include "common/schedule/party_seed.h"
 #include "common/schedule/schedule.h"
 #include "common/telemetry/log.h"
@@ -160,7 +160,7 @@ absl::Status LabelSession::Align(AlignmentChannel& channel) {
 
 absl::Status LabelSession::BuildTrainer(const JointSeed& seed) {
   const v1::RunAgreement& agreement = options_.agreement;
-  TrainTestSplit split = SplitTrainTest(seed, aligned_.rows.size(), agreement.test_fraction());
+  TrainTestSplit split = SplitTrainTest(seed, options_.data.ids, aligned_.rows, agreement.test_fraction());
   absl::StatusOr<FeatureTable> features = BuildFeatures(options_.data, aligned_.rows, split.train);
   if (!features.ok()) {
     return features.status();

@@ -13,8 +13,8 @@
 
 #include "common/config/agreement.h"
 #include "common/operations/run_facts.h"
-#include "common/process/version.h"
 #include "common/process/exit_code.h"
+#include "common/process/version.h"
 #include "common/schedule/party_seed.h"
 #include "common/telemetry/log.h"
 #include "common/transport/tensor_codec.h"
@@ -151,7 +151,7 @@ absl::Status NonLabelSession::Start() {
 
 absl::Status NonLabelSession::BuildModel(const Digest& joint_seed) {
   const v1::RunAgreement& agreement = options_.agreement;
-  TrainTestSplit split = SplitTrainTest(joint_seed, aligned_.rows.size(), agreement.test_fraction());
+  TrainTestSplit split = SplitTrainTest(joint_seed, options_.data.ids, aligned_.rows, agreement.test_fraction());
   absl::StatusOr<FeatureTable> features = BuildFeatures(options_.data, aligned_.rows, split.train);
   if (!features.ok()) {
     return features.status();

@@ -165,7 +165,7 @@ TEST(OneProcessTest, SplitTrainingEqualsOneProcessAfterAHundredSteps) {
       *SeedExchange::Create(SeedRole::kLabelParty, SeedContribution(SeedRole::kLabelParty, label_seed));
   const JointSeed joint = *own.Combine(theirs.commitment(), theirs.reveal());
   const std::vector<uint32_t>& rows = nonlabel.aligned().rows;
-  TrainTestSplit split = SplitTrainTest(joint, rows.size(), run.agreement.test_fraction());
+  TrainTestSplit split = SplitTrainTest(joint, run.nonlabel_data.ids, rows, run.agreement.test_fraction());
   Schedule schedule = *Schedule::Create(joint, split.train, {64, run.agreement.minimum_batch_size()});
   ASSERT_GE(schedule.batches_per_epoch() * 15, 100);
 

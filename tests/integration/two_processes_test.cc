@@ -260,8 +260,7 @@ TEST(TwoProcessesTest, CheckValidatesWithoutRunning) {
   TwoPartyRun run(200);
   run.StartLabelParty();  // Writes the files.
   const std::string config = "--config=" + run.folder + "/label_party.textproto";
-  EXPECT_EQ(
-      Program("label_party", {"--check", "--agreement=" + run.folder + "/label_run.textproto", config}, run.folder), 0);
+  EXPECT_EQ(Program("label_party", {"--check", "--agreement=" + run.folder + "/label_run.textproto", config}), 0);
   std::ofstream(run.folder + "/bad.textproto") << "run_name: \"x\"\ncut_width: 16\nbatch_sise: 4\n";
   RunningProgram bad("label_party", {"--check", "--agreement=" + run.folder + "/bad.textproto", config}, run.folder);
   EXPECT_EQ(bad.Wait(), 2);

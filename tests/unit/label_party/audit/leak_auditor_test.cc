@@ -25,8 +25,7 @@ class LeakAuditorTest : public ::testing::Test {
     RunRow run;
     run.run_id = "audit-1";
     run.role = "label_party";
-    absl::StatusOr<std::unique_ptr<Ledger>> ledger =
-        Ledger::Create(files_.File("ledger.db"), run);
+    absl::StatusOr<std::unique_ptr<Ledger>> ledger = Ledger::Create(files_.File("ledger.db"), run);
     EXPECT_TRUE(ledger.ok()) << ledger.status();
     ledger_ = *std::move(ledger);
     auditor_ = std::make_unique<LeakAuditor>(agreement_, ledger_.get());
@@ -115,7 +114,11 @@ TEST_F(LeakAuditorTest, ForgetsBatchesBeyondTheWindow) {
 TEST_F(LeakAuditorTest, RefusesScoresOfAnotherLengthOrNotFinite) {
   auditor_->Remember(Batch(0, {1, 0}, -1));
   EXPECT_EQ(auditor_->Judge(Scores(0, {1, 2, 3})).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(auditor_->Judge(Scores(0, {1, NAN})).status().code(), absl::StatusCode::kInvalidArgument);
+  v1::ScoreBatchRequest not_finite = Scores(0, {1, 2});
+  const float nan = NAN;  // No encoder would send it.
+  not_finite.mutable_scores(0)->mutable_scores()->mutable_data()->replace(
+      0, sizeof(nan), reinterpret_cast<const char*>(&nan), sizeof(nan));
+  EXPECT_EQ(auditor_->Judge(not_finite).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(auditor_->Judge(Scores(0, {1, 2})).ok());
 }
 
