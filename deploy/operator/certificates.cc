@@ -66,10 +66,11 @@ absl::Status Certificates(const Flags& flags) {
   }
   std::vector<NewFile> files;
   AppendPair(folder, "authority", *authority, files);
-  for (const auto& [name, dns_name] : {std::pair{"label_party", label}, std::pair{"nonlabel_party", nonlabel}}) {
-    const absl::StatusOr<CertifiedKey> party = IssueCertificate(*authority, dns_name, *days);
+  for (const auto& [flag, name] : {std::pair{"label", "label_party"}, std::pair{"nonlabel", "nonlabel_party"}}) {
+    const absl::StatusOr<CertifiedKey> party = IssueCertificate(*authority, flags.Get(flag), *days);
     if (!party.ok()) {
-      return party.status();
+      return absl::Status(party.status().code(), absl::StrCat("command line: --", flag, ": ", party.status().message(),
+                                                              ", found \"", flags.Get(flag), "\""));
     }
     AppendPair(folder, name, *party, files);
   }

@@ -1,0 +1,67 @@
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "tests/unit/deploy/operator/operator_tool.h"
+
+namespace splitveil::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
+
+constexpr const char* kCommands[] = {"certificates", "generate", "marvell", "prepare", "report", "status", "validate"};
+
+TEST(OperatorToolTest, HelpListsEveryCommand) {
+  for (const char* word : {"help", "--help"}) {
+    const std::string help = ExpectDone({word});
+    for (const char* command : kCommands) {
+      EXPECT_THAT(help, HasSubstr(std::string("\n  ") + command + " ")) << word;
+    }
+  }
+}
+
+TEST(OperatorToolTest, EveryCommandExplainsItself) {
+  for (const char* command : kCommands) {
+    EXPECT_THAT(ExpectDone({command, "--help"}), HasSubstr(std::string("Usage: splitveil ") + command));
+  }
+}
+
+TEST(OperatorToolTest, VersionIsOneLine) {
+  EXPECT_THAT(ExpectDone({"--version"}), MatchesRegex("splitveil [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(OperatorToolTest, NoCommandFailsWithTheList) {
+  const std::string error = ExpectError(2, {});
+  for (const char* command : kCommands) {
+    EXPECT_THAT(error, HasSubstr(command));
+  }
+}
+
+TEST(OperatorToolTest, UnknownCommandFailsWithTheList) {
+  const std::string error = ExpectError(2, {"analyse"});
+  EXPECT_THAT(error, HasSubstr("found \"analyse\""));
+  EXPECT_THAT(error, HasSubstr("validate"));
+}
+
+TEST(OperatorToolTest, UnknownFlagOfEveryCommandFails) {
+  for (const char* command : kCommands) {
+    EXPECT_THAT(ExpectError(2, {command, "--no_such_flag=1"}),
+                StartsWith("command line: --no_such_flag is not a flag"));
+  }
+}
+
+TEST(OperatorToolTest, AMistypedWordCannotSteerTheTerminal) {
+  EXPECT_THAT(ExpectError(2, {"\033[2J\nstatus"}), HasSubstr("found \" [2J status\""));
+}
+
+TEST(OperatorToolTest, FullStandardOutputFails) {
+  const ChildResult result = RunChild({"/bin/sh", "-c", BinDir() + "/splitveil help >/dev/full"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.err, "splitveil: error: standard output: cannot be written\n");
+}
+
+}  // namespace
+}  // namespace splitveil::testing

@@ -1,0 +1,105 @@
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/process/file.h"
+#include "tests/unit/deploy/operator/operator_tool.h"
+
+namespace splitveil::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+constexpr char kReference[] = "../shared/reference/marvell_optimum.csv";
+constexpr char kTable[] = "d,u,v,g,p,P\n16,0.1,0.2,1,0.25,4\n3,0,0,2,0.5,1\n";
+constexpr char kHeader[] = "lambda1_neg,lambda2_neg,lambda1_pos,lambda2_pos,sum_kl,auc_bound\n";
+
+std::vector<std::vector<double>> Numbers(const std::string& table) {
+  std::vector<std::vector<double>> rows;
+  for (const absl::string_view line : absl::StrSplit(table, '\n', absl::SkipEmpty())) {
+    rows.emplace_back();
+    for (const absl::string_view cell : absl::StrSplit(line, ',')) {
+      double number = NAN;
+      absl::SimpleAtod(cell, &number);
+      rows.back().push_back(number);
+    }
+  }
+  return rows;
+}
+
+TEST(MarvellTest, SolvesFromStandardInputToStandardOutput) {
+  const std::string out = ExpectDone({"marvell"}, kTable);
+  EXPECT_THAT(out, StartsWith(kHeader));
+  const auto rows = Numbers(out);
+  ASSERT_THAT(rows, SizeIs(3));
+  // Theorem 2's constraint binds: p tr(Sigma1) + (1 - p) tr(Sigma0) = P.
+  EXPECT_NEAR(0.75 * (rows[1][0] + 15 * rows[1][1]) + 0.25 * (rows[1][2] + 15 * rows[1][3]), 4, 1e-9);
+  // Equal classes of no variance: all power along dg, 1 for both, so sum_kl = 2 * 2 / (2 * 1) * ... = g * 2 / 2 / 1.
+  EXPECT_NEAR(rows[2][0], 1, 1e-6);
+  EXPECT_NEAR(rows[2][2], 1, 1e-6);
+}
+
+TEST(MarvellTest, SolvesFromFileToFile) {
+  TempFolder folder;
+  WriteText(folder.File("in.csv"), kTable);
+  EXPECT_EQ(ExpectDone({"marvell", "--input=" + folder.File("in.csv"), "--out=" + folder.File("out.csv")}), "");
+  EXPECT_EQ(ReadFile(folder.File("out.csv")).value(), ExpectDone({"marvell"}, kTable));
+}
+
+TEST(MarvellTest, AgreesWithTheExhaustiveSearch) {
+  if (!std::filesystem::exists(kReference)) {
+    GTEST_SKIP() << kReference << " is absent";
+  }
+  std::string table = "d,u,v,g,p,P\n";
+  std::vector<double> expected;
+  std::vector<std::string> lines = absl::StrSplit(ReadFile(kReference).value(), '\n', absl::SkipEmpty());
+  for (size_t i = 1; i < lines.size(); ++i) {
+    const std::vector<std::string> cells = absl::StrSplit(lines[i], ',');
+    absl::StrAppend(&table, cells[1], ",", cells[2], ",", cells[3], ",", cells[4], ",", cells[5], ",", cells[6], "\n");
+    expected.push_back(std::stod(cells[7]));
+  }
+  const auto rows = Numbers(ExpectDone({"marvell"}, table));
+  ASSERT_EQ(rows.size(), expected.size() + 1);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_LE(rows[i + 1][4], expected[i] * (1 + 1e-6) + 1e-12) << "line " << i + 2;
+    EXPECT_GE(rows[i + 1][4], expected[i] * (1 - 1e-4) - 1e-12) << "line " << i + 2;
+  }
+}
+
+TEST(MarvellTest, NamesTheFileAndPlaceOfABadCell) {
+  TempFolder folder;
+  const std::string path = folder.File("in.csv");
+  WriteText(path, "d,u,v,g,p,P\n16,0.1,0.2,1,0.25,4\n16,0.1,abc,1,0.25,4\n");
+  EXPECT_THAT(ExpectError(2, {"marvell", "--input=" + path}), StartsWith(path + ": line 3, column 8 (v): expected"));
+  EXPECT_THAT(ExpectError(2, {"marvell"}, "d,u,v,g,p,P\n0,1,1,1,0.5,1\n"),
+              StartsWith("standard input: line 2, column 1 (d): expected"));
+}
+
+TEST(MarvellTest, FailsOnAnotherHeader) {
+  EXPECT_THAT(ExpectError(2, {"marvell"}, "u,v\n1,2\n"), HasSubstr("line 1"));
+  EXPECT_THAT(ExpectError(2, {"marvell"}, ""), HasSubstr("standard input: "));
+}
+
+TEST(MarvellTest, FailsWithoutItsInput) {
+  EXPECT_EQ(ExpectError(2, {"marvell", "--input=/no/such.csv"}), "/no/such.csv: no such file\n");
+  EXPECT_THAT(ExpectError(2, {"marvell", "--input=/tmp"}), HasSubstr("Is a directory"));
+}
+
+TEST(MarvellTest, FailsWhereItCannotWriteAndOnBadRowsWritesNothing) {
+  TempFolder folder;
+  EXPECT_THAT(ExpectError(2, {"marvell", "--out=" + folder.File("none/out.csv")}, kTable), HasSubstr("none/out.csv"));
+  ExpectError(2, {"marvell", "--out=" + folder.File("out.csv")}, std::string(kTable) + "1,2\n");
+  EXPECT_FALSE(std::filesystem::exists(folder.File("out.csv")));
+}
+
+}  // namespace
+}  // namespace splitveil::testing
