@@ -70,8 +70,9 @@ std::vector<double> SortedResiduals(absl::Span<const float> logits, absl::Span<c
       positives += ranked[end].second;
     }
     const double residual = Sigmoid(ranked[begin].first) - positives / static_cast<double>(end - begin);
-    std::fill(residuals.begin() + begin, residuals.begin() + end, residual);
-    begin = end;
+    for (; begin < end; ++begin) {
+      residuals[begin] = residual;
+    }
   }
   return residuals;
 }

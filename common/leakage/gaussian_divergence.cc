@@ -28,7 +28,7 @@ double SumKl(const GaussianClasses& classes) {
   double sum_kl = SpreadDivergence(classes.along_neg, classes.along_pos) / 2 +
                   Ratio(classes.dg_squared, classes.along_neg) / 2 + Ratio(classes.dg_squared, classes.along_pos) / 2;
   if (classes.d > 1) {
-    sum_kl += static_cast<double>(classes.d - 1) * (SpreadDivergence(classes.across_neg, classes.across_pos) / 2);
+    sum_kl += static_cast<double>(classes.d - 1) / 2 * SpreadDivergence(classes.across_neg, classes.across_pos);
   }
   // inf - inf or inf / inf: the inputs are beyond what can be told apart.
   return sum_kl >= 0 ? sum_kl : kInfinity;

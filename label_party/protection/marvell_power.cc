@@ -26,8 +26,8 @@ double SufficientPower(const MarvellProblem& q, double target_sum_kl) {
 
 // A power on both sides of the target: sum_kl(low) > target >= sum_kl(high).
 struct Bracket {
-  double low, high;
-  double low_excess, high_excess;  // log(sum_kl / target) at each end, as the false position weighs it.
+  double low = 0, high = 0;
+  double low_excess = 0, high_excess = 0;  // log(sum_kl / target) at each end, as the false position weighs it.
 };
 
 // A point inside: false position in (log power, log sum_kl), where sum_kl ~ 1/power is a straight line; geometric
@@ -42,6 +42,64 @@ double Inside(const Bracket& bracket, int step) {
   return std::clamp(std::exp(log_low + share * span), bracket.low, bracket.high);
 }
 
+// The search between a power that is too little and one that is enough.
+class LeastPowerSearch {
+ public:
+  LeastPowerSearch(const MarvellProblem& problem, double target_sum_kl)
+      : problem_(problem), target_sum_kl_(target_sum_kl) {}
+
+  // `enough` reaches the target, zero does not. Errors: as SolveMarvell.
+  absl::StatusOr<MarvellPower> Run(const MarvellPower& enough) {
+    best_ = enough;
+    bracket_ = {0, enough.power, kInfinity, ExcessOf(enough.solution)};
+    for (double factor = 2; bracket_.low == 0; factor *= factor) {
+      const double power = std::max(bracket_.high / factor, std::numeric_limits<double>::denorm_min());
+      if (power == bracket_.high) {
+        return best_;
+      }
+      if (absl::Status status = Try(power); !status.ok()) {
+        return status;
+      }
+    }
+    constexpr int kMaxSteps = 400;
+    for (int step = 0; step < kMaxSteps && best_.solution.sum_kl < (1 - kSlack) * target_sum_kl_; ++step) {
+      const double power = Inside(bracket_, step);
+      if (power == bracket_.low || power == bracket_.high) {
+        break;
+      }
+      if (absl::Status status = Try(power); !status.ok()) {
+        return status;
+      }
+    }
+    return best_;
+  }
+
+ private:
+  double ExcessOf(const MarvellSolution& solution) const { return std::log(solution.sum_kl / target_sum_kl_); }
+
+  // Makes `power` an end of the bracket. The end that stays loses half its weight, else it would stay for ever (the
+  // Illinois rule).
+  absl::Status Try(double power) {
+    problem_.power = power;
+    absl::StatusOr<MarvellSolution> solved = SolveMarvell(problem_);
+    if (!solved.ok()) {
+      return solved.status();
+    }
+    if (solved->sum_kl > target_sum_kl_) {
+      bracket_ = {power, bracket_.high, ExcessOf(*solved), bracket_.high_excess / 2};
+    } else {
+      best_ = {power, *solved};
+      bracket_ = {bracket_.low, power, bracket_.low_excess / 2, ExcessOf(*solved)};
+    }
+    return absl::OkStatus();
+  }
+
+  MarvellProblem problem_;
+  const double target_sum_kl_;
+  MarvellPower best_;
+  Bracket bracket_;
+};
+
 }  // namespace
 
 absl::StatusOr<MarvellPower> LeastMarvellPower(const MarvellProblem& problem, double target_sum_kl) {
@@ -49,67 +107,27 @@ absl::StatusOr<MarvellPower> LeastMarvellPower(const MarvellProblem& problem, do
     return absl::InvalidArgumentError(
         absl::StrCat("marvell: sum_kl: expected a positive finite target, found ", target_sum_kl));
   }
-  MarvellPower best;
   MarvellProblem trial = problem;
-  const auto solve = [&trial](double power) {
-    trial.power = power;
-    return SolveMarvell(trial);
-  };
-  absl::StatusOr<MarvellSolution> clear = solve(0);
-  if (!clear.ok()) {
-    return clear.status();
+  trial.power = 0;
+  absl::StatusOr<MarvellSolution> solved = SolveMarvell(trial);
+  if (!solved.ok()) {
+    return solved.status();
   }
-  if (clear->sum_kl <= target_sum_kl) {
-    best.solution = *clear;
-    return best;
+  if (solved->sum_kl <= target_sum_kl) {
+    return MarvellPower{0, *solved};
   }
-  const auto excess_of = [target_sum_kl](const MarvellSolution& s) { return std::log(s.sum_kl / target_sum_kl); };
-
-  best.power = SufficientPower(problem, target_sum_kl);
-  absl::StatusOr<MarvellSolution> solved = solve(best.power);
+  trial.power = SufficientPower(problem, target_sum_kl);
+  solved = SolveMarvell(trial);
   // Rounding may leave the closed form a hair short, but only noise below a double's resolution needs more than that.
   if (solved.ok() && solved->sum_kl > target_sum_kl) {
-    best.power *= 1 + kSlack / 2;
-    solved = solve(best.power);
+    trial.power *= 1 + kSlack / 2;
+    solved = SolveMarvell(trial);
   }
   if (!solved.ok() || solved->sum_kl > target_sum_kl) {
     return absl::FailedPreconditionError(
         absl::StrCat("marvell: no power that a double can hold reaches sum_kl ", target_sum_kl));
   }
-  best.solution = *solved;
-
-  Bracket bracket{0, best.power, kInfinity, excess_of(*solved)};
-  for (double factor = 2; bracket.low == 0; factor *= factor) {
-    const double lower = std::max(bracket.high / factor, std::numeric_limits<double>::denorm_min());
-    if (lower == bracket.high) {
-      return best;
-    }
-    solved = solve(lower);
-    if (solved->sum_kl > target_sum_kl) {
-      bracket.low = lower;
-      bracket.low_excess = excess_of(*solved);
-    } else {
-      best = {lower, *solved};
-      bracket.high = lower;
-      bracket.high_excess = excess_of(*solved);
-    }
-  }
-  constexpr int kMaxSteps = 400;
-  for (int step = 0; step < kMaxSteps && best.solution.sum_kl < (1 - kSlack) * target_sum_kl; ++step) {
-    const double power = Inside(bracket, step);
-    if (power == bracket.low || power == bracket.high) {
-      break;
-    }
-    solved = solve(power);
-    // Illinois: the end that stays loses half its weight, else it would stay for ever.
-    if (solved->sum_kl > target_sum_kl) {
-      bracket = {power, bracket.high, excess_of(*solved), bracket.high_excess / 2};
-    } else {
-      best = {power, *solved};
-      bracket = {bracket.low, power, bracket.low_excess / 2, excess_of(*solved)};
-    }
-  }
-  return best;
+  return LeastPowerSearch(problem, target_sum_kl).Run({trial.power, *solved});
 }
 
 absl::StatusOr<double> SumKlForDetectionError(double detection_error) {

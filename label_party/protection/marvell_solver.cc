@@ -201,6 +201,43 @@ absl::Status CheckProblem(const MarvellProblem& problem) {
   return status;
 }
 
+// The power of two that puts `largest` near 2^950. The optimum scales with the problem; there no sum or product of the
+// search overflows, and what underflows is too small beside it to show in any double.
+int ScaleOf(double largest) {
+  int exponent;
+  std::frexp(largest, &exponent);
+  return 950 - exponent;
+}
+
+RankedProblem Rank(const MarvellProblem& problem, int scale) {
+  const bool low_is_positive = problem.v < problem.u;
+  RankedProblem ranked;
+  ranked.d = static_cast<double>(problem.d);
+  ranked.low = std::ldexp(std::min(problem.u, problem.v), scale);
+  ranked.high = std::ldexp(std::max(problem.u, problem.v), scale);
+  ranked.low_weight = low_is_positive ? problem.p : 1 - problem.p;
+  ranked.high_weight = low_is_positive ? 1 - problem.p : problem.p;
+  ranked.g = std::ldexp(problem.g, scale);
+  ranked.power = std::ldexp(problem.power, scale);
+  ranked.least_noise =
+      std::max(std::numeric_limits<double>::min(), std::ldexp(std::numeric_limits<double>::denorm_min(), scale));
+  return ranked;
+}
+
+// Of what the caller gets, scaled so that no sum of a variance and its noise overflows.
+double ScaledSumKl(const MarvellProblem& problem, const MarvellSolution& s, int scale) {
+  const double u = std::ldexp(problem.u, scale);
+  const double v = std::ldexp(problem.v, scale);
+  GaussianClasses classes;
+  classes.d = problem.d;
+  classes.dg_squared = std::ldexp(problem.g, scale);
+  classes.along_neg = std::ldexp(s.lambda1_neg, scale) + u;
+  classes.across_neg = std::ldexp(s.lambda2_neg, scale) + u;
+  classes.along_pos = std::ldexp(s.lambda1_pos, scale) + v;
+  classes.across_pos = std::ldexp(s.lambda2_pos, scale) + v;
+  return SumKl(classes);
+}
+
 }  // namespace
 
 absl::StatusOr<MarvellSolution> SolveMarvell(const MarvellProblem& problem) {
@@ -212,25 +249,9 @@ absl::StatusOr<MarvellSolution> SolveMarvell(const MarvellProblem& problem) {
   if (largest == 0) {
     return solution;
   }
-  // The optimum scales with the problem, so the largest quantity may be put near 2^950: no sum or product of the search
-  // overflows, and what underflows is too small beside it to show in any double.
-  int exponent;
-  std::frexp(largest, &exponent);
-  const int scale = 950 - exponent;
-  const double u = std::ldexp(problem.u, scale);
-  const double v = std::ldexp(problem.v, scale);
-  const bool low_is_positive = v < u;
-  RankedProblem ranked;
-  ranked.d = static_cast<double>(problem.d);
-  ranked.low = low_is_positive ? v : u;
-  ranked.high = low_is_positive ? u : v;
-  ranked.low_weight = low_is_positive ? problem.p : 1 - problem.p;
-  ranked.high_weight = low_is_positive ? 1 - problem.p : problem.p;
-  ranked.g = std::ldexp(problem.g, scale);
-  ranked.power = std::ldexp(problem.power, scale);
-  ranked.least_noise =
-      std::max(std::numeric_limits<double>::min(), std::ldexp(std::numeric_limits<double>::denorm_min(), scale));
-
+  const int scale = ScaleOf(largest);
+  const RankedProblem ranked = Rank(problem, scale);
+  const bool low_is_positive = problem.v < problem.u;
   if (ranked.power > 0 || problem.p == 0 || problem.p == 1) {
     const Candidate optimum = Optimum(ranked);
     const double along_low = ScaledTowardsZero(optimum.across + optimum.low_excess, -scale);
@@ -241,14 +262,7 @@ absl::StatusOr<MarvellSolution> SolveMarvell(const MarvellProblem& problem) {
     (low_is_positive ? solution.lambda1_neg : solution.lambda1_pos) = along_high;
     KeepToPower(problem, solution);
   }
-  GaussianClasses classes;
-  classes.d = problem.d;
-  classes.dg_squared = ranked.g;
-  classes.along_neg = std::ldexp(solution.lambda1_neg, scale) + u;
-  classes.across_neg = std::ldexp(solution.lambda2_neg, scale) + u;
-  classes.along_pos = std::ldexp(solution.lambda1_pos, scale) + v;
-  classes.across_pos = std::ldexp(solution.lambda2_pos, scale) + v;
-  solution.sum_kl = SumKl(classes);
+  solution.sum_kl = ScaledSumKl(problem, solution, scale);
   return solution;
 }
 

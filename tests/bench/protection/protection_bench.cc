@@ -27,7 +27,7 @@ struct Batch {
 
 // A quarter of the rows positive; `wider` is the class of larger variance, so that the other one gets isotropic noise.
 Batch MakeBatch(int64_t rows, int64_t cols, uint8_t wider) {
-  std::mt19937_64 random(7);
+  std::mt19937_64 random(7);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
   std::normal_distribution<float> normal;
   Batch batch{Matrix(rows, cols), std::vector<uint8_t>(rows)};
   for (int64_t j = 0; j < rows; ++j) {
@@ -46,7 +46,7 @@ void GenerateGaussians(benchmark::State& state) {
   Matrix noise(state.range(0), state.range(1));
   const auto gaussian = MakeGaussian();
   NoisePosition position;
-  for (auto _ : state) {
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     ++position.batch;
     gaussian->Fill(position, 0, absl::MakeSpan(noise.data(), noise.size()));
     benchmark::DoNotOptimize(noise.data());
@@ -58,7 +58,7 @@ void Perturb(benchmark::State& state, const v1::GradientProtection& config, uint
   const auto protection = *GradientProtection::Create(config, MakeGaussian());
   Matrix out(state.range(0), state.range(1));
   NoisePosition position;
-  for (auto _ : state) {
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     ++position.batch;
     benchmark::DoNotOptimize(protection->Perturb(batch.gradients, batch.labels, position, out).ok());
   }
@@ -96,7 +96,7 @@ void PerturbMarvellSumKl(benchmark::State& state) {
 
 // Problems of the scale and spread of reference/marvell_optimum.csv, over many orders of magnitude.
 std::vector<MarvellProblem> MakeProblems() {
-  std::mt19937_64 random(11);
+  std::mt19937_64 random(11);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
   std::uniform_real_distribution<double> exponent(-8, 2);
   std::vector<MarvellProblem> problems(1024);
   for (MarvellProblem& problem : problems) {
@@ -113,7 +113,7 @@ std::vector<MarvellProblem> MakeProblems() {
 void Solve(benchmark::State& state) {
   const std::vector<MarvellProblem> problems = MakeProblems();
   size_t next = 0;
-  for (auto _ : state) {
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     benchmark::DoNotOptimize(SolveMarvell(problems[next++ % problems.size()])->sum_kl);
   }
 }
@@ -121,20 +121,20 @@ void Solve(benchmark::State& state) {
 void SolveLeastPower(benchmark::State& state) {
   const std::vector<MarvellProblem> problems = MakeProblems();
   size_t next = 0;
-  for (auto _ : state) {
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     benchmark::DoNotOptimize(LeastMarvellPower(problems[next++ % problems.size()], 0.25).ok());
   }
 }
 
 void LikelihoodRatio(benchmark::State& state) {
-  for (auto _ : state) {
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     benchmark::DoNotOptimize(LikelihoodRatioAuc({128, 1, 2, 0.1, 2.5, 0.12}));
   }
 }
 
 void ScoreAndRank(benchmark::State& state) {
   const Batch batch = MakeBatch(state.range(0), state.range(1), 1);
-  for (auto _ : state) {
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     benchmark::DoNotOptimize(*LeakAuc(NormScores(batch.gradients), batch.labels));
     benchmark::DoNotOptimize(*LeakAuc(CosineScores(batch.gradients, batch.gradients.row(0)), batch.labels, 0));
   }

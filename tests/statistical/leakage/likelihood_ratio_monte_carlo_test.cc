@@ -61,7 +61,7 @@ struct Measured {
 
 // `swap_noise`: the noise of a negative goes to a positive and the other way round, a mistake to be caught.
 Measured Measure(const Setting& setting, bool swap_noise = false) {
-  std::mt19937_64 random(17);
+  std::mt19937_64 random(17);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
   std::normal_distribution<double> normal;
   const auto protection = Make(setting.protection);
   Matrix gradients(kRows, kCols);
@@ -135,7 +135,7 @@ TEST(LikelihoodRatioCatchesTest, ProtectionConfiguredButNotApplied) {
 TEST(HintRowTest, LiftsTheAucUnlessItIsLeftOut) {
   constexpr int64_t kSmallBatch = 16;
   constexpr int kSteps = 4000;
-  std::mt19937_64 random(23);
+  std::mt19937_64 random(23);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
   std::normal_distribution<float> normal;
   double scored = 0;
   double left_out = 0;

@@ -33,14 +33,15 @@ struct Batch {
 
 // `wider`: the class of larger variance. Every third row is positive.
 Batch MakeBatch(uint8_t wider) {
-  std::mt19937 random(9);
+  std::mt19937 random(9);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
   std::normal_distribution<float> normal;
   Batch batch;
   for (int64_t j = 0; j < kRows; ++j) {
     batch.labels[j] = j % 3 == 1 ? 1 : 0;
     const float spread = batch.labels[j] == wider ? 0.6f : 0.2f;
     for (int64_t k = 0; k < kCols; ++k) {
-      batch.gradients.row(j)[k] = (batch.labels[j] == 1 ? 0.5f : -0.2f) * (k == 1 ? -2 : 1) + spread * normal(random);
+      batch.gradients.row(j)[k] =
+          (batch.labels[j] == 1 ? 0.5f : -0.2f) * (k == 1 ? -2.0f : 1.0f) + spread * normal(random);
     }
   }
   return batch;
@@ -116,31 +117,40 @@ struct RowSums {
 };
 using Sample = std::array<RowSums, kRows>;
 
-Sample Draw(const std::string& text, const Batch& batch) {
+void AddNoise(absl::Span<const float> clean, absl::Span<const float> perturbed, RowSums& sums) {
+  Vector noise;
+  for (int64_t k = 0; k < kCols; ++k) {
+    noise[k] = static_cast<double>(perturbed[k]) - clean[k];
+    sums.sum[k] += noise[k];
+  }
+  for (int64_t a = 0; a < kCols; ++a) {
+    for (int64_t b = 0; b < kCols; ++b) {
+      sums.products[a][b] += noise[a] * noise[b];
+    }
+  }
+}
+
+std::unique_ptr<GradientProtection> MakeProtection(const std::string& text) {
   v1::GradientProtection config;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config));
   std::array<uint8_t, 32> key;
   key.fill(0x5a);
-  const auto protection = *GradientProtection::Create(config, *SecureGaussian::Create(SecretKey(key)));
+  return *GradientProtection::Create(config, *SecureGaussian::Create(SecretKey(key)));
+}
+
+Sample Draw(GradientProtection& protection, const Batch& batch) {
   Sample sample;
   Matrix out;
   for (uint32_t draw = 0; draw < kDraws; ++draw) {
-    EXPECT_TRUE(protection->Perturb(batch.gradients, batch.labels, {draw / 100, draw % 100, 0}, out).ok());
+    EXPECT_TRUE(protection.Perturb(batch.gradients, batch.labels, {draw / 100, draw % 100, 0}, out).ok());
     for (int64_t j = 0; j < kRows; ++j) {
-      Vector noise;
-      for (int64_t k = 0; k < kCols; ++k) {
-        noise[k] = static_cast<double>(out.row(j)[k]) - batch.gradients.row(j)[k];
-        sample[j].sum[k] += noise[k];
-      }
-      for (int64_t a = 0; a < kCols; ++a) {
-        for (int64_t b = 0; b < kCols; ++b) {
-          sample[j].products[a][b] += noise[a] * noise[b];
-        }
-      }
+      AddNoise(batch.gradients.row(j), out.row(j), sample[j]);
     }
   }
   return sample;
 }
+
+Sample Draw(const std::string& text, const Batch& batch) { return Draw(*MakeProtection(text), batch); }
 
 // The rows of one class as one row.
 RowSums Pool(const Sample& sample, const Batch& batch, uint8_t label) {
@@ -262,30 +272,14 @@ TEST(MaxNormCovarianceTest, LiftsEachRowToTheLongestAlongItsOwnLine) {
 TEST(FallbackCovarianceTest, IsThatOfTheRunsMomentsForABatchOfOneClass) {
   const Batch ordinary = MakeBatch(1);
   const Moments m = MomentsOf(ordinary);
-  v1::GradientProtection config;
-  config.mutable_marvell()->set_s(4);
-  std::array<uint8_t, 32> key;
-  key.fill(0x33);
-  const auto protection = *GradientProtection::Create(config, *SecureGaussian::Create(SecretKey(key)));
+  const auto protection = MakeProtection("marvell { s: 4 }");
   Matrix out;
   ASSERT_TRUE(protection->Perturb(ordinary.gradients, ordinary.labels, {1'000'000, 0, 0}, out).ok());
   Batch single = MakeBatch(0);
   single.labels.assign(kRows, 0);
-  RowSums sums;
-  for (uint32_t draw = 0; draw < kDraws; ++draw) {
-    ASSERT_TRUE(protection->Perturb(single.gradients, single.labels, {0, draw, 0}, out).ok());
-    for (int64_t j = 0; j < kRows; ++j) {
-      for (int64_t a = 0; a < kCols; ++a) {
-        const double noise = static_cast<double>(out.row(j)[a]) - single.gradients.row(j)[a];
-        sums.sum[a] += noise;
-        for (int64_t b = 0; b < kCols; ++b) {
-          sums.products[a][b] += noise * (static_cast<double>(out.row(j)[b]) - single.gradients.row(j)[b]);
-        }
-      }
-    }
-  }
+  const RowSums sums = Pool(Draw(*protection, single), single, 0);
   const MarvellSolution l = *SolveMarvell({kCols, m.u, m.v, m.g, m.p, 4 * m.g});
-  EXPECT_LT(WorstDeviation(sums, 1.0 * kRows * kDraws, Axes(m.dg, l.lambda1_neg, l.lambda2_neg)), kDeviations);
+  EXPECT_LT(WorstDeviation(sums, CountOf(single, 0), Axes(m.dg, l.lambda1_neg, l.lambda2_neg)), kDeviations);
 }
 
 }  // namespace

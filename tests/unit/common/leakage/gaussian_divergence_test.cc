@@ -15,7 +15,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 double Kl(double m_squared, double a, double b) { return 0.5 * ((a + m_squared) / b - 1 + std::log(b / a)); }
 
 TEST(SumKlTest, IsTheSumOfTheTextbooksDivergencesOverTheAxes) {
-  std::mt19937_64 random(3);
+  std::mt19937_64 random(3);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
   std::uniform_real_distribution<double> uniform(0.1, 3);
   for (int trial = 0; trial < 1000; ++trial) {
     const GaussianClasses c{1 + static_cast<int64_t>(random() % 50),

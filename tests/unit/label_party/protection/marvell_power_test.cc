@@ -20,7 +20,7 @@ TEST(LeastMarvellPowerTest, IsTheDistanceOverTheTargetForClassesWithoutSpread) {
 }
 
 TEST(LeastMarvellPowerTest, ReachesTheTargetAndNoLessPowerDoes) {
-  std::mt19937_64 random(4);
+  std::mt19937_64 random(4);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
   std::uniform_real_distribution<double> exponent(-6, 2);
   for (int trial = 0; trial < 500; ++trial) {
     MarvellProblem q;

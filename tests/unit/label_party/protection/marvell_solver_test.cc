@@ -113,7 +113,7 @@ MarvellProblem RandomProblem(std::mt19937_64& random) {
 }
 
 TEST(MarvellSolverTest, IsNeverBeatenByRandomSearchInAllFourVariables) {
-  std::mt19937_64 random(5);
+  std::mt19937_64 random(5);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
   for (int trial = 0; trial < 80; ++trial) {
     const MarvellProblem q = RandomProblem(random);
     const MarvellSolution s = Solve(q);
@@ -154,7 +154,7 @@ double AnyShare(std::mt19937_64& random) {
 }
 
 TEST(MarvellSolverTest, SolvesAnyFiniteInputOverTheWholeExponentRange) {
-  std::mt19937_64 random(6);
+  std::mt19937_64 random(6);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
   for (int trial = 0; trial < 15'000; ++trial) {
     MarvellProblem q;
     q.d = random() % 4 == 0 ? 1 : static_cast<int64_t>(random() >> (1 + random() % 63)) + 1;
@@ -179,7 +179,7 @@ TEST(MarvellSolverTest, SolvesAnyFiniteInputOverTheWholeExponentRange) {
 }
 
 TEST(MarvellSolverTest, DoesNotDependOnTheUnitOfTheGradients) {
-  std::mt19937_64 random(7);
+  std::mt19937_64 random(7);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
   for (int trial = 0; trial < 200; ++trial) {
     const MarvellProblem q = RandomProblem(random);
     MarvellProblem scaled = q;
@@ -192,7 +192,7 @@ TEST(MarvellSolverTest, DoesNotDependOnTheUnitOfTheGradients) {
 }
 
 TEST(MarvellSolverTest, MirrorsWhenTheClassesSwapNames) {
-  std::mt19937_64 random(8);
+  std::mt19937_64 random(8);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
   for (int trial = 0; trial < 200; ++trial) {
     MarvellProblem q = RandomProblem(random);
     q.p = static_cast<double>(random() % 257) / 256;
@@ -208,7 +208,7 @@ TEST(MarvellSolverTest, MirrorsWhenTheClassesSwapNames) {
 }
 
 TEST(MarvellSolverTest, NeverLosesByMorePower) {
-  std::mt19937_64 random(9);
+  std::mt19937_64 random(9);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
   for (int trial = 0; trial < 200; ++trial) {
     MarvellProblem q = RandomProblem(random);
     double previous = kInfinity;
