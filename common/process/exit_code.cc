@@ -24,7 +24,9 @@ absl::Status AsRefusal(absl::Status status) {
 }
 
 ExitCode ExitCodeFor(const absl::Status& status) {
-  if (status.GetPayload(kRefusedByPeerPayloadUrl).has_value()) {
+  // The peer's release gate halts both parties: its verdict is no refusal of this one.
+  if (status.code() != absl::StatusCode::kResourceExhausted &&
+      status.GetPayload(kRefusedByPeerPayloadUrl).has_value()) {
     return ExitCode::kRefused;
   }
   switch (status.code()) {
@@ -35,6 +37,7 @@ ExitCode ExitCodeFor(const absl::Status& status) {
     case absl::StatusCode::kOutOfRange:
     case absl::StatusCode::kAlreadyExists:
       return ExitCode::kInvalidInput;
+    case absl::StatusCode::kCancelled:
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
       return ExitCode::kPeerUnreachable;

@@ -15,12 +15,14 @@ enum class ExitCode {
   kHalted = 5,           // By the release gate.
 };
 
-// Marks an error as decided by, or about, the peer: exit 4 whatever its code. Keeps code and message; OK stays OK. The
-// mark is a payload of type "splitveil/refused-by-peer", the one that common/transport puts on statuses from the peer.
+// Marks an error as decided by, or about, the peer: exit 4, unless it is a halt. Keeps code and message; OK stays OK.
+// The mark is a payload of type "splitveil/refused-by-peer", the one that common/transport puts on statuses from the
+// peer.
 absl::Status AsRefusal(absl::Status status);
 
-// OK: 0. Refusals: 4. Otherwise InvalidArgument, NotFound, OutOfRange, AlreadyExists: 2; Unavailable, DeadlineExceeded:
-// 3; PermissionDenied, Unauthenticated, FailedPrecondition: 4; ResourceExhausted: 5; the rest: 1.
+// OK: 0. ResourceExhausted, by whichever party's release gate: 5. Refusals: 4. Otherwise InvalidArgument, NotFound,
+// OutOfRange, AlreadyExists: 2; Cancelled, Unavailable, DeadlineExceeded (the peer is gone): 3; PermissionDenied,
+// Unauthenticated, FailedPrecondition: 4; the rest: 1.
 ExitCode ExitCodeFor(const absl::Status& status);
 
 // Prints "PROGRAM: error: MESSAGE" on standard error unless OK, as one line without control characters, and returns the

@@ -150,8 +150,8 @@ TEST(TwoProcessesTest, DifferentAgreementsAreRefusedByBothNamingTheField) {
 TEST(TwoProcessesTest, PeerOfAnotherAuthorityIsRefusedAndSendsNothing) {
   TwoPartyRun run(200);
   ASSERT_EQ(mkdir((run.folder + "/other").c_str(), 0700), 0);
-  ASSERT_EQ(run.Tool({"certificates", "--out=" + run.folder + "/other", "--label=label_party.example",
-                      "--nonlabel=nonlabel_party.example"}),
+  ASSERT_EQ(run.Tool({"certificates", "--out=" + run.folder + "/other", "--label=label-party.example",
+                      "--nonlabel=nonlabel-party.example"}),
             0);
   v1::Identity* identity = run.nonlabel_config.mutable_party()->mutable_identity();
   for (std::string* path : {identity->mutable_certificate_path(), identity->mutable_private_key_path(),
@@ -168,8 +168,8 @@ TEST(TwoProcessesTest, PeerOfAnotherAuthorityIsRefusedAndSendsNothing) {
 TEST(TwoProcessesTest, ServerOfAnotherAuthorityIsRefused) {
   TwoPartyRun run(200);
   ASSERT_EQ(mkdir((run.folder + "/other").c_str(), 0700), 0);
-  ASSERT_EQ(run.Tool({"certificates", "--out=" + run.folder + "/other", "--label=label_party.example",
-                      "--nonlabel=nonlabel_party.example"}),
+  ASSERT_EQ(run.Tool({"certificates", "--out=" + run.folder + "/other", "--label=label-party.example",
+                      "--nonlabel=nonlabel-party.example"}),
             0);
   v1::Identity* identity = run.label_config.mutable_party()->mutable_identity();
   for (std::string* path : {identity->mutable_certificate_path(), identity->mutable_private_key_path(),

@@ -19,7 +19,7 @@ constexpr char kAgreement[] = R"(
 )";
 
 constexpr char kCommon[] = R"(
-  identity { own_name: "OWN.example" peer_name: "PEER.example" certificate_path: "OWN.pem" private_key_path: "OWN.key"
+  identity { own_name: "HOST.example" peer_name: "PEER.example" certificate_path: "OWN.pem" private_key_path: "OWN.key"
              authority_path: "authority.pem" }
   dataset { path: "OWN.tsv" }
   optimizer { learning_rate: 0.003 adam {} }
@@ -38,9 +38,10 @@ constexpr char kNonLabelModel[] = R"(
   model { embedding { dimension: 4 } layers { name: "first" units: 32 } layers { name: "second" units: 16 } }
 )";
 
-std::string Common(const std::string& own, const std::string& peer) {
+std::string Common(const std::string& party, const std::string& own_host, const std::string& peer_host) {
   std::string text = kCommon;
-  for (const auto& [from, to] : {std::pair<std::string, std::string>{"OWN", own}, {"PEER", peer}}) {
+  for (const auto& [from, to] :
+       {std::pair<std::string, std::string>{"OWN", party}, {"HOST", own_host}, {"PEER", peer_host}}) {
     for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
       text.replace(at, from.size(), to);
     }
@@ -71,14 +72,14 @@ int TwoPartyRun::Tool(std::vector<std::string> arguments) {
 TwoPartyRun::TwoPartyRun(int rows) {
   Tool({"generate", absl::StrCat("--rows=", rows), "--seed=11", absl::StrCat("--out=", folder, "/data.tsv")});
   Tool({"prepare", "--format=criteo", absl::StrCat("--input=", folder, "/data.tsv"), absl::StrCat("--out=", folder)});
-  Tool({"certificates", absl::StrCat("--out=", folder), "--label=label_party.example",
-        "--nonlabel=nonlabel_party.example"});
+  Tool({"certificates", absl::StrCat("--out=", folder), "--label=label-party.example",
+        "--nonlabel=nonlabel-party.example"});
   Parse(kAgreement, &label_agreement);
   nonlabel_agreement = label_agreement;
   Parse(kLabelModel, &label_config);
-  Parse(Common("label_party", "nonlabel_party"), label_config.mutable_party());
+  Parse(Common("label_party", "label-party", "nonlabel-party"), label_config.mutable_party());
   Parse(kNonLabelModel, &nonlabel_config);
-  Parse(Common("nonlabel_party", "label_party"), nonlabel_config.mutable_party());
+  Parse(Common("nonlabel_party", "nonlabel-party", "label-party"), nonlabel_config.mutable_party());
 }
 
 void TwoPartyRun::StartLabelParty() {

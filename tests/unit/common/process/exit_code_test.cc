@@ -26,6 +26,7 @@ TEST(ExitCodeTest, InvalidInputIsTwo) {
 }
 
 TEST(ExitCodeTest, PeerNotReachedIsThree) {
+  EXPECT_EQ(ExitCodeFor(absl::CancelledError("")), ExitCode::kPeerUnreachable);
   EXPECT_EQ(ExitCodeFor(absl::UnavailableError("")), ExitCode::kPeerUnreachable);
   EXPECT_EQ(ExitCodeFor(absl::DeadlineExceededError("")), ExitCode::kPeerUnreachable);
 }
@@ -36,19 +37,22 @@ TEST(ExitCodeTest, RefusalIsFour) {
   EXPECT_EQ(ExitCodeFor(absl::FailedPreconditionError("")), ExitCode::kRefused);
 }
 
-TEST(ExitCodeTest, HaltIsFive) { EXPECT_EQ(ExitCodeFor(absl::ResourceExhaustedError("")), ExitCode::kHalted); }
+TEST(ExitCodeTest, HaltIsFiveWhicheverPartyHalts) {
+  EXPECT_EQ(ExitCodeFor(absl::ResourceExhaustedError("")), ExitCode::kHalted);
+  EXPECT_EQ(ExitCodeFor(AsRefusal(absl::ResourceExhaustedError(""))), ExitCode::kHalted);
+}
 
 TEST(ExitCodeTest, TheRestIsOne) {
   for (const absl::StatusCode code :
-       {absl::StatusCode::kCancelled, absl::StatusCode::kUnknown, absl::StatusCode::kAborted,
-        absl::StatusCode::kUnimplemented, absl::StatusCode::kInternal, absl::StatusCode::kDataLoss}) {
+       {absl::StatusCode::kUnknown, absl::StatusCode::kAborted, absl::StatusCode::kUnimplemented,
+        absl::StatusCode::kInternal, absl::StatusCode::kDataLoss}) {
     EXPECT_EQ(ExitCodeFor(absl::Status(code, "")), ExitCode::kInternal) << absl::StatusCodeToString(code);
   }
 }
 
-TEST(ExitCodeTest, RefusalWinsOverAnyCode) {
-  for (const absl::StatusCode code : {absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnavailable,
-                                      absl::StatusCode::kInternal, absl::StatusCode::kResourceExhausted}) {
+TEST(ExitCodeTest, RefusalWinsOverAnyOtherCode) {
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnavailable, absl::StatusCode::kInternal}) {
     const absl::Status refused = AsRefusal(absl::Status(code, "schedule"));
     EXPECT_EQ(ExitCodeFor(refused), ExitCode::kRefused);
     EXPECT_EQ(refused.code(), code);
