@@ -3,6 +3,7 @@
 # Without CRITEO_FILE, data in Criteo's format are generated. Writes OUT/{label,nonlabel}_party.tsv and OUT/certificates/.
 set -euo pipefail
 bin=${1:?BIN} out=${2:?OUT} data=${3:-}
+rm -rf "$out/certificates"  # Of an earlier demo: certificates never overwrites.
 mkdir -p "$out/certificates"
 if [ -z "$data" ]; then
   data=$out/generated.tsv
