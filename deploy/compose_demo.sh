@@ -21,6 +21,10 @@ else
   echo "compose_demo.sh: error: expected docker compose or docker-compose, found neither" >&2
   exit 2
 fi
+docker info >/dev/null 2>&1 || {
+  echo "compose_demo.sh: error: expected a Docker engine at ${DOCKER_HOST:-the default socket}, found none" >&2
+  exit 2
+}
 compose+=(--project-name "splitveil-demo-$$")
 
 log_of() { "${compose[@]}" logs --no-color --tail="${2:-all}" "$1"; }
