@@ -34,9 +34,10 @@ PendingFile::PendingFile(std::string path, std::string temporary_path, std::FILE
 
 absl::StatusOr<std::unique_ptr<PendingFile>> PendingFile::Create(std::string path) {
   std::string temporary_path = absl::StrCat(path, ".", getpid(), ".partial");
+  std::remove(temporary_path.c_str());  // Left by a killed process of this number, which in a container is always 1.
   std::FILE* file = std::fopen(temporary_path.c_str(), "wbxe");
   if (file == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(temporary_path, ": cannot be created: ", std::strerror(errno)));
+    return absl::InvalidArgumentError(absl::StrCat(path, ": cannot be created: ", std::strerror(errno)));
   }
   return std::unique_ptr<PendingFile>(new PendingFile(std::move(path), std::move(temporary_path), file));
 }

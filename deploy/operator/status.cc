@@ -14,6 +14,7 @@
 #include "deploy/operator/command.h"
 
 #include "common/config/text_config.h"
+#include "common/operations/party_program.h"
 #include "common/telemetry/one_line.h"
 #include "common/transport/credentials.h"
 #include "common/transport/status_mapper.h"
@@ -58,10 +59,7 @@ absl::StatusOr<Target> LoadTarget(const std::string& config_path, const std::str
   if (!loaded.ok()) {
     return loaded;
   }
-  const v1::Identity& names = config.party().identity();
-  absl::StatusOr<TlsIdentity> identity = LoadTlsIdentity(
-      names.own_name(), names.peer_name(), ResolvePath(config_path, names.certificate_path()),
-      ResolvePath(config_path, names.private_key_path()), ResolvePath(config_path, names.authority_path()));
+  absl::StatusOr<TlsIdentity> identity = LoadPartyIdentity(config.party().identity(), config_path);
   if (!identity.ok()) {
     return identity.status();
   }
