@@ -75,7 +75,10 @@ class LeastPowerSearch {
   }
 
  private:
-  double ExcessOf(const MarvellSolution& solution) const { return std::log(solution.sum_kl / target_sum_kl_); }
+  // Aims half the slack below the target, so that the search ends on the side where the target is met.
+  double ExcessOf(const MarvellSolution& solution) const {
+    return std::log(solution.sum_kl / (target_sum_kl_ * (1 - kSlack / 2)));
+  }
 
   // Makes `power` an end of the bracket. An end that stays twice running loses half its weight, else it would stay for
   // ever (the Illinois rule).
