@@ -15,7 +15,7 @@ const char kHeader[] = "d,u,v,g,p,P\n";
 absl::Status Solve(const std::string& text, std::string* result = nullptr) {
   std::istringstream in(text);
   std::ostringstream out;
-  const absl::Status status = SolveMarvellTable(in, out);
+  absl::Status status = SolveMarvellTable(in, out);
   if (result != nullptr) {
     *result = out.str();
   }
