@@ -75,21 +75,27 @@ class LeastPowerSearch {
   }
 
  private:
-  double ExcessOf(const MarvellSolution& solution) const { return std::log(solution.sum_kl / target_sum_kl_); }
+  // Aims half the slack below the target, so that the search ends on the side where the target is met.
+  double ExcessOf(const MarvellSolution& solution) const {
+    return std::log(solution.sum_kl / (target_sum_kl_ * (1 - kSlack / 2)));
+  }
 
-  // Makes `power` an end of the bracket. The end that stays loses half its weight, else it would stay for ever (the
-  // Illinois rule).
+  // Makes `power` an end of the bracket. An end that stays twice running loses half its weight, else it would stay for
+  // ever (the Illinois rule).
   absl::Status Try(double power) {
     problem_.power = power;
     absl::StatusOr<MarvellSolution> solved = SolveMarvell(problem_);
     if (!solved.ok()) {
       return solved.status();
     }
-    if (solved->sum_kl > target_sum_kl_) {
-      bracket_ = {power, bracket_.high, ExcessOf(*solved), bracket_.high_excess / 2};
-    } else {
+    const bool enough = solved->sum_kl <= target_sum_kl_;
+    const double weight = enough == last_was_enough_ ? 0.5 : 1;
+    last_was_enough_ = enough;
+    if (enough) {
       best_ = {power, *solved};
-      bracket_ = {bracket_.low, power, bracket_.low_excess / 2, ExcessOf(*solved)};
+      bracket_ = {bracket_.low, power, bracket_.low_excess * weight, ExcessOf(*solved)};
+    } else {
+      bracket_ = {power, bracket_.high, ExcessOf(*solved), bracket_.high_excess * weight};
     }
     return absl::OkStatus();
   }
@@ -98,6 +104,7 @@ class LeastPowerSearch {
   const double target_sum_kl_;
   MarvellPower best_;
   Bracket bracket_;
+  bool last_was_enough_ = true;
 };
 
 }  // namespace

@@ -47,7 +47,7 @@ const char kMarvell[] = "marvell { s: 4 }";
 std::string Verdict(const std::string& promised, GradientProtection& candidate) {
   const absl::Status status = ProveProtection(ProtectionConfig(promised), candidate);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
-  return std::string(status.message());
+  return status.ToString();
 }
 
 class SelfTestPassesTest : public testing::TestWithParam<const char*> {};
