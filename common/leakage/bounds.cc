@@ -19,4 +19,11 @@ double DetectionErrorBound(double sum_kl) {
   return std::max(0.0, 0.5 - std::sqrt(sum_kl) / 4);
 }
 
+double GaussianAuc(double sum_kl) {
+  if (!(sum_kl >= 0)) {
+    return 1;
+  }
+  return 0.5 * std::erfc(-std::sqrt(sum_kl) / 2);  // Phi(x) = erfc(-x / sqrt(2)) / 2 at x = sqrt(sum_kl / 2).
+}
+
 }  // namespace splitveil

@@ -12,18 +12,20 @@ enum class GateAction { kRelease, kWarn, kHalt };
 
 struct GateDecision {
   GateAction action = GateAction::kRelease;
-  double auc_bound = 1;  // Theorem 1 on the step's sumKL; 1 where the method has no sumKL.
+  double auc_bound = 1;       // Theorem 1 on the step's sumKL; 1 where the method has no sumKL.
+  double remembered_auc = 1;  // Gaussian AUC on the sum of the divergences, this release included.
+  std::string reason;         // Which limit was passed; empty on release.
 };
 
-// Holds the bound on any adversary's AUC for one step against the policy. A method without a sumKL has no bound below
-// 1, so a policy that asks for one treats it as exceeding. It bounds a single step: an adversary that remembers adds
-// steps up. Thread-safe.
+// Holds two figures against the policy: the bound on any adversary's AUC for this step, and the AUC of an adversary
+// that remembers every release of an example. A method without a sumKL has no bound below 1, so a policy that asks for
+// one treats it as exceeding. Thread-safe.
 class ReleaseGate {
  public:
   explicit ReleaseGate(const v1::ReleasePolicy& policy) : policy_(policy) {}
 
-  GateDecision Decide(const ProtectionReport& report) const;
-  double max_step_auc_bound() const { return policy_.max_step_auc_bound(); }
+  // `accumulated_sum_kl`: LeakageAccountant::MaxAfter of this release.
+  GateDecision Decide(const ProtectionReport& report, double accumulated_sum_kl) const;
 
  private:
   v1::ReleasePolicy policy_;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "common/leakage/bounds.h"
 #include "common/leakage/summary.h"
 
 namespace splitveil {
@@ -54,6 +55,7 @@ std::string ResultJson(const RunResult& result, const LeakSeries& leaks) {
   json["bytes_received"] = result.bytes_received;
   json["sum_kl_mean"] = Number(Mean(result.sum_kls));
   json["auc_bound_p95"] = result.auc_bounds.empty() ? nullptr : Number(NearestRankQuantile(result.auc_bounds, 0.95));
+  json["remembered_auc"] = Number(GaussianAuc(result.remembered_sum_kl));
   json["leak"] = nlohmann::ordered_json::object();
   for (const auto& [key, aucs] : leaks) {
     const LeakSummary summary = SummarizeLeak(aucs);

@@ -28,12 +28,13 @@ struct RunResult {
   double train_seconds = 0;                    // Spent in training steps, evaluation left out.
   int64_t bytes_sent = 0, bytes_received = 0;  // Protobuf payload of training messages.
   std::vector<double> sum_kls, auc_bounds;     // One a step.
+  double remembered_sum_kl = 0;                // Largest sum of divergences over the releases of one example.
   std::vector<TestMetrics> tests;              // One an epoch.
 };
 
 // The RESULT line's JSON object (contract.md): test_* are those of the epoch with the best test AUC, final_test_auc the
-// last one's. `leaks` are summarised as the papers do; the bottom model's first layer is keyed by its own name. Numbers
-// that do not exist are null.
+// last one's; remembered_auc is the Gaussian AUC of an adversary that remembers every release. `leaks` are summarised
+// as the papers do; the bottom model's first layer is keyed by its own name. Numbers that do not exist are null.
 std::string ResultJson(const RunResult& result, const LeakSeries& leaks);
 
 }  // namespace splitveil

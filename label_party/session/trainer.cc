@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 
 #include "common/crypto/secure_random.h"
+#include "common/leakage/bounds.h"
 #include "common/leakage/evaluation.h"
 #include "common/transport/tensor_codec.h"
 
@@ -23,7 +24,8 @@ size_t SecureIndex(size_t size) {
 
 }  // namespace
 
-Trainer::Trainer(TrainerParts parts) : parts_(std::move(parts)), step_started_(absl::Now()) {
+Trainer::Trainer(TrainerParts parts)
+    : parts_(std::move(parts)), accountant_(static_cast<int64_t>(parts_.labels.size())), step_started_(absl::Now()) {
   result_.protection = parts_.protection->name();
   result_.aligned_examples = static_cast<int64_t>(parts_.labels.size());
   result_.epochs = parts_.agreement.epochs();
@@ -44,8 +46,8 @@ void Trainer::ChooseHint(ConstMatrixView clean, ReleasedBatch& batch) const {
   batch.clean_positive.assign(row.begin(), row.end());
 }
 
-absl::Status Trainer::Gate(const ProtectionReport& report, Pending& pending) {
-  const GateDecision decision = parts_.gate.Decide(report);
+absl::Status Trainer::Gate(const ProtectionReport& report, absl::Span<const uint32_t> positions, Pending& pending) {
+  const GateDecision decision = parts_.gate.Decide(report, accountant_.MaxAfter(positions, report.sum_kl));
   ProtectionRow& row = pending.protection;
   row.step = step_;
   row.method = report.method;
@@ -64,8 +66,7 @@ absl::Status Trainer::Gate(const ProtectionReport& report, Pending& pending) {
   if (decision.action == GateAction::kRelease) {
     return absl::OkStatus();
   }
-  const std::string detail = absl::StrFormat("step %d: bound on the AUC of one step %.4f, released up to %.4f", step_,
-                                             decision.auc_bound, parts_.gate.max_step_auc_bound());
+  const std::string detail = absl::StrCat("step ", step_, ": ", decision.reason);
   if (absl::Status status = parts_.ledger->RecordEvent(absl::StrCat("gate_", row.gate), detail); !status.ok()) {
     return status;
   }
@@ -107,7 +108,7 @@ absl::StatusOr<v1::CutGradients> Trainer::Step(uint32_t epoch, uint32_t batch, C
     return report.status();
   }
   auto pending = std::make_unique<Pending>();
-  if (absl::Status status = Gate(*report, *pending); !status.ok()) {
+  if (absl::Status status = Gate(*report, positions, *pending); !status.ok()) {
     return status;
   }
   ChooseHint(head->cut_gradient, released);
@@ -135,6 +136,8 @@ absl::StatusOr<v1::CutGradients> Trainer::Step(uint32_t epoch, uint32_t batch, C
   pending->row.loss = head->mean_loss;
   pending->row.bytes_received = bytes_received;
   pending->row.bytes_sent = static_cast<int64_t>(message.ByteSizeLong());
+  // From here on the bytes may leave: the release counts, whether or not the peer gets them.
+  result_.remembered_sum_kl = accountant_.Release(positions, report->sum_kl);
   pending_ = std::move(pending);
   parts_.auditor->Remember(std::move(released));
   return message;
@@ -176,6 +179,13 @@ absl::Status Trainer::Learn() {
 
   absl::Status status = parts_.ledger->Record(pending->row);
   status.Update(parts_.ledger->Record(pending->protection));
+  if (pending->row.batch + 1 == batches_per_epoch()) {
+    status.Update(parts_.ledger->RecordEvent(
+        "accountant", absl::StrFormat("after epoch %d: an adversary that remembers every release of an example has an "
+                                      "AUC of at most %.4f (Gaussian classes), %.4f (Theorem 1)",
+                                      pending->row.epoch + 1, GaussianAuc(result_.remembered_sum_kl),
+                                      AucBound(result_.remembered_sum_kl))));
+  }
   return status;
 }
 

@@ -9,12 +9,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 
 #include "common/dataset/feature_table.h"
 #include "common/ledger/ledger.h"
 #include "common/schedule/schedule.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/head/top_model.h"
+#include "label_party/policy/leakage_accountant.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/gradient_protection.h"
 #include "label_party/session/run_result.h"
@@ -71,10 +73,11 @@ class Trainer {
     int64_t rows = 0;
   };
 
-  absl::Status Gate(const ProtectionReport& report, Pending& pending);
+  absl::Status Gate(const ProtectionReport& report, absl::Span<const uint32_t> positions, Pending& pending);
   void ChooseHint(ConstMatrixView clean, ReleasedBatch& batch) const;
 
   TrainerParts parts_;
+  LeakageAccountant accountant_;
   RunResult result_;
   int64_t step_ = 0;
   absl::Time step_started_;

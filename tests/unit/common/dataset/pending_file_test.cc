@@ -1,10 +1,15 @@
 #include "common/dataset/pending_file.h"
 
+#include <unistd.h>
+
 #include <filesystem>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
+
+#include "absl/strings/str_cat.h"
 
 #include "tests/unit/common/dataset/scratch_folder.h"
 
@@ -47,10 +52,12 @@ TEST(PendingFileTest, FailsWhereTheFolderDoesNotExist) {
   EXPECT_EQ(PendingFile::Create(folder.Path("absent/a")).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(PendingFileTest, FailsWhereTheSameFileIsPendingAlready) {
+TEST(PendingFileTest, ReplacesWhatAKilledProcessOfTheSameNumberLeft) {
   const ScratchFolder folder;
+  const std::string left = folder.Path(absl::StrCat("a.", getpid(), ".partial"));
+  std::ofstream(left) << "half a row";
   std::unique_ptr<PendingFile> file = *PendingFile::Create(folder.Path("a"));
-  EXPECT_EQ(PendingFile::Create(folder.Path("a")).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(std::filesystem::file_size(left), 0);
 }
 
 TEST(PendingFileTest, RemovesThePublishedOnesWhenALaterNameCannotBeGiven) {

@@ -47,5 +47,23 @@ TEST(DetectionErrorBoundTest, FailsClosedForNegativeAndForNotANumber) {
   EXPECT_EQ(DetectionErrorBound(kNan), 0);
 }
 
+TEST(GaussianAucTest, IsPhiOfTheRootOfHalfTheDivergence) {
+  EXPECT_EQ(GaussianAuc(0), 0.5);
+  EXPECT_NEAR(GaussianAuc(2), 0.8413447460685429, 1e-12);  // Phi(1).
+  EXPECT_NEAR(GaussianAuc(8), 0.9772498680518208, 1e-12);  // Phi(2).
+  EXPECT_EQ(GaussianAuc(kInfinity), 1);
+}
+
+TEST(GaussianAucTest, NeverExceedsTheBoundOfTheoremOne) {
+  for (double sum_kl = 0; sum_kl < 4; sum_kl += 0.01) {
+    EXPECT_LE(GaussianAuc(sum_kl), AucBound(sum_kl)) << sum_kl;
+  }
+}
+
+TEST(GaussianAucTest, FailsClosedForNegativeAndForNotANumber) {
+  EXPECT_EQ(GaussianAuc(-1), 1);
+  EXPECT_EQ(GaussianAuc(kNan), 1);
+}
+
 }  // namespace
 }  // namespace splitveil

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "label_party/policy/audit_grant.h"
+#include "label_party/policy/leakage_accountant.h"
 #include "label_party/policy/release_gate.h"
 
 namespace splitveil {
@@ -15,7 +16,7 @@ GateDecision Decide(double max_bound, v1::ReleasePolicy::Action action, double s
   policy.set_action(action);
   ProtectionReport report = {};
   report.sum_kl = sum_kl;
-  return ReleaseGate(policy).Decide(report);
+  return ReleaseGate(policy).Decide(report, sum_kl);
 }
 
 TEST(ReleaseGateTest, ReleasesUpToTheBound) {
@@ -41,7 +42,38 @@ TEST(ReleaseGateTest, NoDivergenceKnownCountsAsFullyExposed) {
 TEST(ReleaseGateTest, DefaultPolicyNeverActs) {
   ProtectionReport report = {};
   report.sum_kl = std::numeric_limits<double>::infinity();
-  EXPECT_EQ(ReleaseGate(v1::ReleasePolicy()).Decide(report).action, GateAction::kRelease);
+  EXPECT_EQ(ReleaseGate(v1::ReleasePolicy()).Decide(report, report.sum_kl).action, GateAction::kRelease);
+}
+
+TEST(ReleaseGateTest, ActsWhenTheReleasesOfAnExampleAddUpBeyondTheRunsBudget) {
+  v1::ReleasePolicy policy;
+  policy.set_max_run_auc(0.7);
+  policy.set_action(v1::ReleasePolicy::HALT);
+  ProtectionReport report = {};
+  report.sum_kl = 0.1;
+  // Phi(sqrt(x / 2)) = 0.7 at x = 2 * 0.524400513^2 = 0.5500.
+  EXPECT_EQ(ReleaseGate(policy).Decide(report, 0.549).action, GateAction::kRelease);
+  const GateDecision decision = ReleaseGate(policy).Decide(report, 0.551);
+  EXPECT_EQ(decision.action, GateAction::kHalt);
+  EXPECT_NEAR(decision.remembered_auc, 0.7, 1e-3);
+  EXPECT_NE(decision.reason.find("remembers"), std::string::npos);
+}
+
+TEST(LeakageAccountantTest, AddsTheReleasesOfEachExample) {
+  LeakageAccountant accountant(4);
+  EXPECT_EQ(accountant.max_sum_kl(), 0);
+  EXPECT_EQ(accountant.Release({0, 1}, 0.5), 0.5);
+  EXPECT_EQ(accountant.Release({2, 3}, 0.25), 0.5);
+  EXPECT_EQ(accountant.MaxAfter({3}, 0.5), 0.75);
+  EXPECT_EQ(accountant.max_sum_kl(), 0.5);  // Asking releases nothing.
+  EXPECT_EQ(accountant.Release({1, 2}, 0.5), 1);
+}
+
+TEST(LeakageAccountantTest, UnknownDivergenceCountsAsEverything) {
+  for (double unknown : {std::numeric_limits<double>::quiet_NaN(), -1.0, std::numeric_limits<double>::infinity()}) {
+    LeakageAccountant accountant(2);
+    EXPECT_EQ(accountant.Release({1}, unknown), std::numeric_limits<double>::infinity()) << unknown;
+  }
 }
 
 TEST(AuditGrantTest, GivesWhatIsGrantedAndNoMore) {
