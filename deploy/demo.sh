@@ -69,6 +69,7 @@ free_port() {
 
 # start RUN PARTY: runs one party in the background.
 start() {
+  : >"$logs/$1.$2.log"  # Before anybody follows it.
   "$bin/$2" --agreement="$out/$1.run.textproto" --config="$out/$1.$2.textproto" \
     >"$logs/$1.$2.out" 2>"$logs/$1.$2.log" </dev/null &
   children+=($!)

@@ -1,6 +1,5 @@
 #include "label_party/session/trainer.h"
 
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -77,6 +76,24 @@ absl::Status Trainer::Gate(const ProtectionReport& report, absl::Span<const uint
   return absl::OkStatus();
 }
 
+absl::StatusOr<v1::CutGradients> Trainer::Encode(ConstMatrixView perturbed, const ReleasedBatch& batch) const {
+  v1::CutGradients message;
+  message.set_epoch(batch.epoch);
+  message.set_batch(batch.batch);
+  const v1::DataType dtype = parts_.agreement.wire_dtype();
+  if (absl::Status status = EncodeMatrix(perturbed, dtype, *message.mutable_gradients()); !status.ok()) {
+    return status;
+  }
+  if (parts_.agreement.audit().grant() == v1::ORACLE && batch.hint_row >= 0) {
+    message.mutable_hint()->set_row(static_cast<uint32_t>(batch.hint_row));
+    const ConstMatrixView clean(batch.clean_positive.data(), 1, perturbed.cols());
+    if (absl::Status status = EncodeMatrix(clean, dtype, *message.mutable_hint()->mutable_gradient()); !status.ok()) {
+      return status;
+    }
+  }
+  return message;
+}
+
 absl::StatusOr<v1::CutGradients> Trainer::Step(uint32_t epoch, uint32_t batch, ConstMatrixView activations,
                                                int64_t bytes_received) {
   if (batch == 0) {
@@ -96,10 +113,7 @@ absl::StatusOr<v1::CutGradients> Trainer::Step(uint32_t epoch, uint32_t batch, C
   absl::StatusOr<HeadStep> head =
       parts_.model->ForwardBackward(activations, parts_.features->Gather(positions), released.labels);
   if (!head.ok()) {
-    return head.status();
-  }
-  if (!std::isfinite(head->mean_loss)) {
-    return absl::InternalError("training loss: expected a finite number; the run diverged");
+    return absl::InternalError(head.status().message());  // Shapes are checked; what is left is a loss that diverged.
   }
   Matrix perturbed(activations.rows(), activations.cols());
   const absl::StatusOr<ProtectionReport> report =
@@ -113,29 +127,19 @@ absl::StatusOr<v1::CutGradients> Trainer::Step(uint32_t epoch, uint32_t batch, C
   }
   ChooseHint(head->cut_gradient, released);
 
-  v1::CutGradients message;
-  message.set_epoch(epoch);
-  message.set_batch(batch);
-  const v1::DataType dtype = parts_.agreement.wire_dtype();
-  if (absl::Status status = EncodeMatrix(perturbed, dtype, *message.mutable_gradients()); !status.ok()) {
-    return status;
-  }
-  if (parts_.agreement.audit().grant() == v1::ORACLE && released.hint_row >= 0) {
-    message.mutable_hint()->set_row(static_cast<uint32_t>(released.hint_row));
-    const ConstMatrixView clean(released.clean_positive.data(), 1, activations.cols());
-    if (absl::Status status = EncodeMatrix(clean, dtype, *message.mutable_hint()->mutable_gradient()); !status.ok()) {
-      return status;
-    }
+  absl::StatusOr<v1::CutGradients> message = Encode(perturbed, released);
+  if (!message.ok()) {
+    return message;
   }
   pending->rows = activations.rows();
-  pending->sent = message.gradients();
+  pending->sent = message->gradients();
   pending->row.step = step_;
   pending->row.epoch = epoch;
   pending->row.batch = batch;
   pending->row.examples = activations.rows();
   pending->row.loss = head->mean_loss;
   pending->row.bytes_received = bytes_received;
-  pending->row.bytes_sent = static_cast<int64_t>(message.ByteSizeLong());
+  pending->row.bytes_sent = static_cast<int64_t>(message->ByteSizeLong());
   // From here on the bytes may leave: the release counts, whether or not the peer gets them.
   result_.remembered_sum_kl = accountant_.Release(positions, report->sum_kl);
   pending_ = std::move(pending);

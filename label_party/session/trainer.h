@@ -74,6 +74,7 @@ class Trainer {
   };
 
   absl::Status Gate(const ProtectionReport& report, absl::Span<const uint32_t> positions, Pending& pending);
+  absl::StatusOr<v1::CutGradients> Encode(ConstMatrixView perturbed, const ReleasedBatch& batch) const;
   void ChooseHint(ConstMatrixView clean, ReleasedBatch& batch) const;
 
   TrainerParts parts_;
