@@ -13,8 +13,9 @@
 namespace splitveil {
 namespace {
 
-// Spelled as common/transport spells it; written twice so that this folder does not pull in gRPC.
+// Spelled as common/transport spells them; written twice so that this folder does not pull in gRPC.
 constexpr char kRefusedByPeerPayloadUrl[] = "splitveil/refused-by-peer";
+constexpr char kHaltedPayloadUrl[] = "splitveil/halted";
 
 }  // namespace
 
@@ -23,10 +24,23 @@ absl::Status AsRefusal(absl::Status status) {
   return status;
 }
 
+absl::Status AsHalt(absl::Status status) {
+  if (absl::IsResourceExhausted(status)) {
+    status.SetPayload(kHaltedPayloadUrl, absl::Cord());
+  }
+  return status;
+}
+
+bool IsHalt(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) && status.GetPayload(kHaltedPayloadUrl).has_value();
+}
+
 ExitCode ExitCodeFor(const absl::Status& status) {
-  // The peer's release gate halts both parties: its verdict is no refusal of this one.
-  if (status.code() != absl::StatusCode::kResourceExhausted &&
-      status.GetPayload(kRefusedByPeerPayloadUrl).has_value()) {
+  // First, since the peer's release gate halts both parties: its verdict is no refusal of this one.
+  if (IsHalt(status)) {
+    return ExitCode::kHalted;
+  }
+  if (status.GetPayload(kRefusedByPeerPayloadUrl).has_value()) {
     return ExitCode::kRefused;
   }
   switch (status.code()) {
@@ -45,8 +59,6 @@ ExitCode ExitCodeFor(const absl::Status& status) {
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kFailedPrecondition:
       return ExitCode::kRefused;
-    case absl::StatusCode::kResourceExhausted:
-      return ExitCode::kHalted;
     default:
       return ExitCode::kInternal;
   }

@@ -15,14 +15,23 @@ enum class ExitCode {
   kHalted = 5,           // By the release gate.
 };
 
-// Marks an error as decided by, or about, the peer: exit 4, unless it is a halt. Keeps code and message; OK stays OK.
+// Marks an error as decided by, or about, the peer: exit 4, unless IsHalt. Keeps code and message; OK stays OK.
 // The mark is a payload of type "splitveil/refused-by-peer", the one that common/transport puts on statuses from the
 // peer.
 absl::Status AsRefusal(absl::Status status);
 
-// OK: 0. ResourceExhausted, by whichever party's release gate: 5. Refusals: 4. Otherwise InvalidArgument, NotFound,
-// OutOfRange, AlreadyExists: 2; Cancelled, Unavailable, DeadlineExceeded (the peer is gone): 3; PermissionDenied,
-// Unauthenticated, FailedPrecondition: 4; the rest: 1.
+// Marks a ResourceExhausted as the verdict of a release gate: exit 5. Keeps code, message and payloads. The mark is a
+// payload of type "splitveil/halted", the one that common/transport carries to the peer, so that both parties end with
+// the same exit code. Any other code is no verdict of the gate and comes back unmarked, as does OK.
+absl::Status AsHalt(absl::Status status);
+
+// Whether a release gate, this party's or the peer's, halted the run. A ResourceExhausted without the mark is something
+// else: gRPC's limits of threads and message sizes end calls with it too.
+bool IsHalt(const absl::Status& status);
+
+// OK: 0. IsHalt: 5. Refusals: 4. Otherwise InvalidArgument, NotFound, OutOfRange, AlreadyExists: 2; Cancelled,
+// Unavailable, DeadlineExceeded (the peer is gone): 3; PermissionDenied, Unauthenticated, FailedPrecondition: 4; the
+// rest, ResourceExhausted among it: 1. What fails in this process alone must therefore have a code of 1 or 2.
 ExitCode ExitCodeFor(const absl::Status& status);
 
 // Prints "PROGRAM: error: MESSAGE" on standard error unless OK, as one line without control characters, and returns the

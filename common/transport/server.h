@@ -25,7 +25,8 @@ struct RunningServer {
   int port = 0;
 };
 
-// Errors: InvalidArgument where the address cannot be listened on.
+// A call for which no thread is left (32 in all) ends with ResourceExhausted, like a message above the limit: the
+// caller is refused, not halted. Errors: InvalidArgument where the address cannot be listened on.
 absl::StatusOr<RunningServer> StartServer(const ServerOptions& options, const TlsIdentity& identity);
 
 }  // namespace splitveil

@@ -26,7 +26,9 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   if (status.ok()) {
     return grpc::Status::OK;
   }
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+  const bool halted = absl::IsResourceExhausted(status) && status.GetPayload(kHaltedPayloadUrl).has_value();
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()),
+                      halted ? kHaltedPayloadUrl : "");
 }
 
 absl::Status FromGrpcStatus(const grpc::Status& status) {
@@ -43,6 +45,9 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
     }
   }
   absl::Status mapped(code, message);
+  if (absl::IsResourceExhausted(mapped) && status.error_details() == kHaltedPayloadUrl) {
+    mapped.SetPayload(kHaltedPayloadUrl, absl::Cord());
+  }
   return SaysPeerIsGone(code) ? mapped : MarkRefusedByPeer(mapped);
 }
 

@@ -38,8 +38,52 @@ TEST(ExitCodeTest, RefusalIsFour) {
 }
 
 TEST(ExitCodeTest, HaltIsFiveWhicheverPartyHalts) {
-  EXPECT_EQ(ExitCodeFor(absl::ResourceExhaustedError("")), ExitCode::kHalted);
-  EXPECT_EQ(ExitCodeFor(AsRefusal(absl::ResourceExhaustedError(""))), ExitCode::kHalted);
+  EXPECT_EQ(ExitCodeFor(AsHalt(absl::ResourceExhaustedError(""))), ExitCode::kHalted);
+  EXPECT_EQ(ExitCodeFor(AsRefusal(AsHalt(absl::ResourceExhaustedError("")))), ExitCode::kHalted);
+  EXPECT_EQ(ExitCodeFor(AsHalt(AsRefusal(absl::ResourceExhaustedError("")))), ExitCode::kHalted);
+}
+
+TEST(ExitCodeTest, ExhaustedResourceIsNoHaltUnlessMarked) {
+  const absl::Status exhausted = absl::ResourceExhaustedError("no thread left");
+  EXPECT_FALSE(IsHalt(exhausted));
+  EXPECT_EQ(ExitCodeFor(exhausted), ExitCode::kInternal);
+  EXPECT_FALSE(IsHalt(AsRefusal(exhausted)));
+  EXPECT_EQ(ExitCodeFor(AsRefusal(exhausted)), ExitCode::kRefused);
+}
+
+TEST(ExitCodeTest, HaltKeepsCodeMessageAndPayloads) {
+  absl::Status status = absl::ResourceExhaustedError("release gate: step 7");
+  status.SetPayload("splitveil/other", absl::Cord("kept"));
+  const absl::Status halt = AsHalt(status);
+  EXPECT_TRUE(IsHalt(halt));
+  EXPECT_EQ(halt.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(halt.message(), "release gate: step 7");
+  EXPECT_EQ(halt.GetPayload("splitveil/other"), absl::Cord("kept"));
+}
+
+TEST(ExitCodeTest, HaltIsTheMarkThatCrossesTheWire) {
+  absl::Status from_peer = absl::ResourceExhaustedError("release gate");
+  from_peer.SetPayload("splitveil/halted", absl::Cord());
+  EXPECT_TRUE(IsHalt(from_peer));
+  EXPECT_TRUE(AsHalt(absl::ResourceExhaustedError("")).GetPayload("splitveil/halted").has_value());
+}
+
+TEST(ExitCodeTest, OnlyAnExhaustedResourceCanBeAHalt) {
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnavailable, absl::StatusCode::kInternal}) {
+    absl::Status status(code, "");
+    EXPECT_EQ(AsHalt(status), status);
+    const ExitCode unmarked = ExitCodeFor(status);
+    status.SetPayload("splitveil/halted", absl::Cord());
+    EXPECT_FALSE(IsHalt(status));
+    EXPECT_EQ(ExitCodeFor(status), unmarked) << absl::StatusCodeToString(code);
+  }
+}
+
+TEST(ExitCodeTest, OkIsNeverAHalt) {
+  EXPECT_TRUE(AsHalt(absl::OkStatus()).ok());
+  EXPECT_FALSE(IsHalt(absl::OkStatus()));
+  EXPECT_EQ(ExitCodeFor(AsHalt(absl::OkStatus())), ExitCode::kDone);
 }
 
 TEST(ExitCodeTest, TheRestIsOne) {

@@ -15,6 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/process/exit_code.h"
 #include "common/transport/status_mapper.h"
 #include "tests/unit/common/transport/tls_fixture.h"
 
@@ -28,14 +29,15 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kMaxMessageBytes = 1 << 20;
 
-// Counts every call that reaches a handler.
+// Counts every call that reaches a handler, and answers as a test says.
 class CountingTraining : public v1::SplitTraining::Service {
  public:
   grpc::Status Close(grpc::ServerContext*, const v1::CloseRequest*, v1::CloseResponse*) override {
     ++calls;
-    return grpc::Status::OK;
+    return verdict;
   }
   std::atomic<int> calls{0};
+  grpc::Status verdict;  // Set before the call.
 };
 
 class CountingOperations : public v1::Operations::Service {
@@ -237,9 +239,17 @@ TEST_F(CredentialsTest, ServerWithExpiredCertificateIsRefusedByTheCaller) {
 
 TEST_F(CredentialsTest, MessageWithinTheLimitPassesAndAboveItIsRefused) {
   EXPECT_EQ(CallTraining(NonLabelIdentity(), kLabelName, kMaxMessageBytes - 100), absl::OkStatus());
-  EXPECT_EQ(CallTraining(NonLabelIdentity(), kLabelName, kMaxMessageBytes + 100).code(),
-            absl::StatusCode::kResourceExhausted);
+  const absl::Status refused = CallTraining(NonLabelIdentity(), kLabelName, kMaxMessageBytes + 100);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ExitCodeFor(refused), ExitCode::kRefused) << "not a halt";
   EXPECT_EQ(calls(), 1);
+}
+
+TEST_F(CredentialsTest, HaltOfTheServersReleaseGateIsAHaltOfTheCaller) {
+  training_.verdict = ToGrpcStatus(AsHalt(absl::ResourceExhaustedError("release gate: step 7")));
+  const absl::Status received = CallTraining(NonLabelIdentity());
+  EXPECT_EQ(received.message(), "release gate: step 7");
+  EXPECT_EQ(ExitCodeFor(received), ExitCode::kHalted);
 }
 
 TEST_F(CredentialsTest, ServerSpeaksTls13) {

@@ -5,6 +5,8 @@
 #include "absl/strings/cord.h"
 #include "gtest/gtest.h"
 
+#include "common/process/exit_code.h"
+
 namespace splitveil {
 namespace {
 
@@ -24,6 +26,53 @@ TEST(StatusMapperTest, EveryErrorKeepsCodeAndMessageThereAndBack) {
     EXPECT_EQ(received.code(), status.code());
     EXPECT_EQ(received.message(), status.message());
   }
+}
+
+TEST(StatusMapperTest, HaltStaysAHaltThereAndBack) {
+  const absl::Status halt = AsHalt(absl::ResourceExhaustedError("release gate: step 7"));
+  const absl::Status received = FromGrpcStatus(ToGrpcStatus(halt));
+  EXPECT_TRUE(IsHalt(received));
+  EXPECT_TRUE(RefusedByPeer(received));
+  EXPECT_EQ(ExitCodeFor(received), ExitCode::kHalted);
+  EXPECT_EQ(received.message(), "release gate: step 7");
+}
+
+TEST(StatusMapperTest, ExhaustedResourceOfGrpcIsARefusalAndNoHalt) {
+  const absl::Status received = FromGrpcStatus(grpc::Status(grpc::RESOURCE_EXHAUSTED, "splitveil/halted"));
+  EXPECT_FALSE(IsHalt(received));
+  EXPECT_EQ(ExitCodeFor(received), ExitCode::kRefused);
+  const absl::Status unmarked = FromGrpcStatus(ToGrpcStatus(absl::ResourceExhaustedError("no thread left")));
+  EXPECT_FALSE(IsHalt(unmarked));
+  EXPECT_EQ(ExitCodeFor(unmarked), ExitCode::kRefused);
+}
+
+TEST(StatusMapperTest, DetailsThatAreNotTheMarkAreIgnored) {
+  const std::string mark = "splitveil/halted";
+  for (const std::string& details :
+       {std::string(), mark + "2", mark.substr(1), mark + std::string(1, '\0'), std::string(4096, '\xff')}) {
+    const absl::Status status = FromGrpcStatus(grpc::Status(grpc::RESOURCE_EXHAUSTED, "no", details));
+    EXPECT_EQ(status, MarkRefusedByPeer(absl::ResourceExhaustedError("no")));
+  }
+}
+
+TEST(StatusMapperTest, MarkOnAnyOtherCodeIsIgnored) {
+  for (int code = 1; code <= 16; ++code) {
+    if (code == grpc::RESOURCE_EXHAUSTED) {
+      continue;
+    }
+    absl::Status status(static_cast<absl::StatusCode>(code), "no");
+    status.SetPayload(kHaltedPayloadUrl, absl::Cord());
+    EXPECT_EQ(ToGrpcStatus(status).error_details(), "") << code;
+    const grpc::Status sent(static_cast<grpc::StatusCode>(code), "no", kHaltedPayloadUrl);
+    EXPECT_FALSE(FromGrpcStatus(sent).GetPayload(kHaltedPayloadUrl).has_value()) << code;
+  }
+}
+
+TEST(StatusMapperTest, OtherPayloadsStayInThisProcess) {
+  absl::Status status = MarkRefusedByPeer(AsHalt(absl::ResourceExhaustedError("")));
+  status.SetPayload("splitveil/other", absl::Cord("/home/party"));
+  EXPECT_EQ(ToGrpcStatus(status).error_details(), "splitveil/halted");
+  EXPECT_EQ(ToGrpcStatus(MarkRefusedByPeer(absl::NotFoundError(""))).error_details(), "");
 }
 
 TEST(StatusMapperTest, PeersDecisionIsARefusal) {
