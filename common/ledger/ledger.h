@@ -41,13 +41,13 @@ struct EvaluationRow {
 // Thread-safe. Rows are buffered in one transaction and committed when it is a second old, by Commit and at the end, so
 // a crash loses at most the last second; other processes may read meanwhile and see what is committed. NaN and infinite
 // numbers are stored as NULL. Errors of Record*: AlreadyExists for a row whose key was recorded before (it is not
-// changed, and recording goes on); FailedPrecondition after Finish; what SQLite says where a commit failed (disk full),
-// then at every later call, since rows are lost.
+// changed, and recording goes on); FailedPrecondition after Finish; what SQLite says where a commit failed (disk full:
+// Internal), then at every later call, since rows are lost. Messages of Create name the path: for this party alone.
 class Ledger {
  public:
-  // Opens or creates `path` and begins the run. Errors: InvalidArgument where the file is no ledger of this version or
-  // the run exists or has no name; NotFound where its folder does not exist; PermissionDenied where the file cannot be
-  // opened; Unavailable while another process holds it locked; FailedPrecondition where the file system cannot do WAL.
+  // Opens or creates `path` and begins the run. Errors: InvalidArgument where the file is no ledger of this version,
+  // cannot be opened or written, or lies on a file system that cannot do WAL, and where the run exists or has no name;
+  // NotFound where its folder does not exist; Internal while another process holds it locked.
   static absl::StatusOr<std::unique_ptr<Ledger>> Create(const std::string& path, const RunRow& run);
   // Commits. A run that was not finished stays "running".
   ~Ledger();

@@ -33,13 +33,13 @@ struct EventRecord {
   std::string at, kind, detail;
 };
 
-// Numbers that are NULL in the ledger are read as NaN. Errors of every method: DataLoss for a damaged file, Unavailable
+// Numbers that are NULL in the ledger are read as NaN. Errors of every method: DataLoss for a damaged file, Internal
 // while it is locked. An unknown run_id has no rows. Every call sees one committed state. Not thread-safe: one reader a
 // thread.
 class LedgerReader {
  public:
-  // Errors: NotFound; InvalidArgument where the file is no ledger of this version. The file is not changed, but SQLite
-  // keeps its `-wal` and `-shm` files beside it, so the folder must be writable unless they exist.
+  // Errors: NotFound; InvalidArgument where the file is no ledger of this version or cannot be opened. The file is not
+  // changed, but SQLite keeps its `-wal` and `-shm` files beside it, so the folder must be writable unless they exist.
   static absl::StatusOr<std::unique_ptr<LedgerReader>> Open(const std::string& path);
   ~LedgerReader();
 

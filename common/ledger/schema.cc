@@ -100,7 +100,7 @@ absl::Status CreateSchema(SqliteDatabase& database) {
     return journal.status();
   }
   if (*journal != "wal") {
-    return absl::FailedPreconditionError(
+    return absl::InvalidArgumentError(
         absl::StrCat("journal mode: expected wal, found ", *journal, " (a network file system?)"));
   }
   absl::Status begun = database.Execute("BEGIN IMMEDIATE");

@@ -12,11 +12,11 @@ namespace splitveil {
 inline constexpr int kLedgerVersion = 1;
 
 // Turns an empty database into a ledger; leaves a ledger of this version alone. Safe against a second process doing
-// the same. Errors: InvalidArgument where the file is another database, another version, or no database: it is not
-// changed then.
+// the same. Errors: InvalidArgument where the file is another database, another version, or no database, or its file
+// system cannot do WAL: it is not changed then; else as SqliteDatabase.
 absl::Status CreateSchema(SqliteDatabase& database);
 
-// Errors: InvalidArgument where the file is no ledger of this version.
+// Errors: InvalidArgument where the file is no ledger of this version; else as SqliteDatabase.
 absl::Status CheckSchema(SqliteDatabase& database);
 
 }  // namespace splitveil

@@ -20,23 +20,20 @@ namespace {
 // Another writer of the same file commits at least every second.
 constexpr int kBusyTimeoutMillis = 10000;
 
+// Nothing that goes wrong with a local file may read as the peer's absence (Unavailable), its refusal
+// (PermissionDenied, FailedPrecondition) or a halt (ResourceExhausted): a path this party cannot use is its
+// configuration's fault, and what fails behind it (full disk, no memory, another process's lock) an internal error.
 absl::StatusCode CodeOf(int sqlite_code) {
   switch (sqlite_code & 0xff) {
     case SQLITE_CONSTRAINT:
       return absl::StatusCode::kAlreadyExists;
     case SQLITE_NOTADB:
-      return absl::StatusCode::kInvalidArgument;
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-      return absl::StatusCode::kUnavailable;
-    case SQLITE_FULL:
-      return absl::StatusCode::kResourceExhausted;
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:
     case SQLITE_READONLY:
-      return absl::StatusCode::kPermissionDenied;
+    case SQLITE_AUTH:
+      return absl::StatusCode::kInvalidArgument;
     case SQLITE_CORRUPT:
-    case SQLITE_IOERR:
       return absl::StatusCode::kDataLoss;
     default:
       return absl::StatusCode::kInternal;
@@ -133,7 +130,7 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::
   auto database = std::make_unique<SqliteDatabase>();
   database->connection_.reset(connection);
   if (connection == nullptr) {
-    return absl::ResourceExhaustedError("SQLite: out of memory");
+    return absl::InternalError(absl::StrCat(path, ": SQLite: out of memory"));
   }
   if (code != SQLITE_OK) {
     return absl::Status(CodeOf(code), absl::StrCat(path, ": ", sqlite3_errmsg(connection)));

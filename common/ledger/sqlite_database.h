@@ -15,6 +15,9 @@
 namespace splitveil {
 
 // A prepared statement. Values are always bound, never pasted into SQL. Not thread-safe. The database must outlive it.
+// Errors here and in SqliteDatabase: InvalidArgument where the file is no database or cannot be opened or written, or a
+// row breaks a constraint; AlreadyExists for a key that is taken; DataLoss for a damaged file; Internal for the rest:
+// disk full, input or output failed, no memory, locked by another process for ten seconds. Messages are SQLite's.
 class SqliteStatement {
  public:
   SqliteStatement() = default;
@@ -66,9 +69,9 @@ class SqliteDatabase {
  public:
   enum class Mode { kReadOnly, kCreate };
 
-  // Errors: NotFound where the file (kReadOnly) or its folder (kCreate) does not exist; InvalidArgument for a folder;
-  // PermissionDenied where it cannot be opened.
-  // Whether the file is a database at all shows only at the first query.
+  // Errors: NotFound where the file (kReadOnly) or its folder (kCreate) does not exist; InvalidArgument for a folder,
+  // or where it cannot be opened; Internal without memory. Whether the file is a database at all shows only at the
+  // first query.
   static absl::StatusOr<std::unique_ptr<SqliteDatabase>> Open(const std::string& path, Mode mode);
 
   // Runs statements without parameters.

@@ -1,0 +1,100 @@
+#include "common/ledger/sqlite_database.h"
+
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/resource.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+
+#include "tests/unit/common/ledger/ledger_file.h"
+
+namespace splitveil {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kBigRow[] = "INSERT INTO t VALUES (zeroblob(1000000))";
+
+// What goes wrong with this party's own file is its configuration's fault (InvalidArgument) or an internal error, never
+// a code that reads as the peer's verdict, the peer's absence or a halt.
+class SqliteDatabaseTest : public LedgerFileTest {
+ protected:
+  std::unique_ptr<SqliteDatabase> Connect(SqliteDatabase::Mode mode = SqliteDatabase::Mode::kCreate) {
+    auto database = SqliteDatabase::Open(path_, mode);
+    EXPECT_TRUE(database.ok()) << database.status();
+    return database.ok() ? *std::move(database) : nullptr;
+  }
+
+  static void ExpectError(const absl::Status& status, absl::StatusCode code, const std::string& message) {
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  }
+};
+
+TEST_F(SqliteDatabaseTest, FileThatCannotBeMadeIsInvalidInput) {
+  // Nobody, not even root, creates files in /proc.
+  const absl::Status status = SqliteDatabase::Open("/proc/run.db", SqliteDatabase::Mode::kCreate).status();
+  ExpectError(status, absl::StatusCode::kInvalidArgument, "/proc/run.db: unable to open");
+}
+
+TEST_F(SqliteDatabaseTest, FileThatCannotBeWrittenIsInvalidInput) {
+  Sql("CREATE TABLE t(a)");
+  auto database = Connect(SqliteDatabase::Mode::kReadOnly);
+  ExpectError(database->Execute(kBigRow), absl::StatusCode::kInvalidArgument, "readonly");
+}
+
+TEST_F(SqliteDatabaseTest, FullDiskIsInternal) {
+  auto database = Connect();
+  ASSERT_TRUE(database->Execute("PRAGMA max_page_count = 10; CREATE TABLE t(a)").ok());
+  ExpectError(database->Execute(kBigRow), absl::StatusCode::kInternal, "full");
+}
+
+TEST_F(SqliteDatabaseTest, FailedWriteIsInternal) {
+  auto database = Connect();
+  ASSERT_TRUE(database->Execute("CREATE TABLE t(a)").ok());
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto old_handler = signal(SIGXFSZ, SIG_IGN);  // Otherwise the write kills the process.
+  const rlimit low = {65536, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &low), 0);
+  const absl::Status status = database->Execute(kBigRow);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, old_handler);
+  ExpectError(status, absl::StatusCode::kInternal, "I/O error");
+}
+
+TEST_F(SqliteDatabaseTest, FileBusyInAnotherProcessIsInternal) {
+  auto first = Connect();
+  auto second = Connect();
+  ASSERT_TRUE(first->Execute("CREATE TABLE t(a); BEGIN IMMEDIATE").ok());
+  ASSERT_TRUE(second->Execute("PRAGMA busy_timeout = 0").ok());
+  ExpectError(second->Execute("BEGIN IMMEDIATE"), absl::StatusCode::kInternal, "database is locked");
+}
+
+TEST_F(SqliteDatabaseTest, TableLockedByAnOpenQueryIsInternal) {
+  auto database = Connect();
+  ASSERT_TRUE(database->Execute("CREATE TABLE t(a); INSERT INTO t VALUES (1), (2)").ok());
+  auto query = database->Prepare("SELECT a FROM t");
+  ASSERT_TRUE(query.ok() && query->Next().ok());
+  ExpectError(database->Execute("DROP TABLE t"), absl::StatusCode::kInternal, "table is locked");
+}
+
+TEST_F(SqliteDatabaseTest, NoMemoryIsInternal) {
+  auto database = Connect();
+  ASSERT_TRUE(database->Execute("CREATE TABLE t(a)").ok());
+  sqlite3_hard_heap_limit64(1);
+  const absl::Status statement = database->Execute(kBigRow);
+  const absl::Status opened = SqliteDatabase::Open(path_, SqliteDatabase::Mode::kCreate).status();
+  sqlite3_hard_heap_limit64(0);
+  ExpectError(statement, absl::StatusCode::kInternal, "out of memory");
+  ExpectError(opened, absl::StatusCode::kInternal, "out of memory");
+}
+
+}  // namespace
+}  // namespace splitveil
