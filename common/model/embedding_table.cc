@@ -74,8 +74,8 @@ absl::StatusOr<EmbeddingTable> EmbeddingTable::Create(const Options& options) {
     FillUniform(options.initial_range, options.seed, values);
     return EmbeddingTable(options, std::move(values), std::vector<float>(size), std::vector<float>(size));
   } catch (const std::exception&) {  // bad_alloc or length_error
-    return absl::ResourceExhaustedError(absl::StrCat("embedding of ", options.rows, " rows of ", options.dimension,
-                                                     " numbers: no memory for 3 x ", size * sizeof(float), " bytes"));
+    return absl::InternalError(absl::StrCat("embedding of ", options.rows, " rows of ", options.dimension,
+                                            " numbers: no memory for 3 x ", size * sizeof(float), " bytes"));
   }
 }
 

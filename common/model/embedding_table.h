@@ -28,7 +28,7 @@ class EmbeddingTable {
     AdamOptions adam;  // l2 is not applied: see v1::Optimizer.
   };
 
-  // Errors: InvalidArgument; ResourceExhausted where the memory cannot be had.
+  // Errors: InvalidArgument; Internal where the memory cannot be had.
   static absl::StatusOr<EmbeddingTable> Create(const Options& options);
 
   // Looks up `indices` [batch * columns], row-major, and writes the `columns` vectors of example b, one after the
