@@ -118,7 +118,7 @@ struct ClassEvidence {
 };
 
 absl::Status Broken(const std::string& property) {
-  return absl::FailedPreconditionError(absl::StrCat("protection self-test: ", property));
+  return absl::InternalError(absl::StrCat("protection self-test: ", property));
 }
 
 class Evidence {
@@ -126,7 +126,7 @@ class Evidence {
   explicit Evidence(const SyntheticBatch& batch, const std::vector<Promise>& promises)
       : batch_(batch), promises_(promises), previous_draw_(kRows) {}
 
-  // Takes up one perturbed batch. Errors: FailedPrecondition for noise where none is promised.
+  // Takes up one perturbed batch. Errors: Internal for noise where none is promised.
   absl::Status Add(const Matrix& out) {
     double previous_row = 0;
     for (int64_t j = 0; j < kRows; ++j) {

@@ -20,7 +20,7 @@ absl::Status SelfTestProtection(const v1::GradientProtection& config);
 // every bit as it is and call itself so; nothing else may. Feeds the synthetic batch to the candidate's running
 // estimates: give it an object of its own. Every comparison is at six standard deviations, so a sound protection fails
 // with a probability below 1e-6.
-// Errors: FailedPrecondition naming the property that does not hold; else those of the candidate.
+// Errors: Internal, our bug, naming the property that does not hold; else those of the candidate.
 absl::Status ProveProtection(const v1::GradientProtection& config, GradientProtection& candidate);
 
 }  // namespace splitveil
