@@ -92,7 +92,7 @@ class WideAndDeepTopModel final : public TopModel {
     Matrix logit_gradient(activations.rows(), 1);
     step.mean_loss = BinaryCrossEntropy(logits, labels, logit_gradient);
     if (!std::isfinite(step.mean_loss)) {
-      return absl::FailedPreconditionError("mean loss: expected a finite number: the training has diverged");
+      return absl::InternalError("mean loss: expected a finite number: the training has diverged");
     }
     absl::StatusOr<DenseGradients> gradients = deep_->Backward(*deep, logit_gradient, {});
     if (!gradients.ok()) {

@@ -33,8 +33,8 @@ struct HeadStep {
 
 // Logit = linear(dense layers(activations)) [+ linear(embeddings of own categories, own numeric columns)]; the loss is
 // binary cross-entropy on it. Errors of every method: InvalidArgument with field, expected and found where a shape does
-// not fit; FailedPrecondition for an Update without gradients, or when the loss is not finite any more; Internal from
-// LibTorch. Not thread-safe.
+// not fit; FailedPrecondition for an Update without gradients; Internal from LibTorch, or when the loss is not finite
+// any more. Not thread-safe.
 class TopModel {
  public:
   // Errors: InvalidArgument where the specification does not fit the features or the cut width.
