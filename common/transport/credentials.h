@@ -34,8 +34,9 @@ absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const s
 // Call before the first use of gRPC in a process: leaves TLS 1.2 no cipher suite, so that only TLS 1.3 connects.
 void RequireTls13();
 
-// Server side: a client certificate of the authority is required, and every call's peer must be peer_name (own_name may
-// call health and status only). Others get PermissionDenied.
+// Server side: a client certificate of the authority is required. Calls of training, alignment and audit must come from
+// peer_name, those of Operations from own_name (a batch's exact loss, which status shows, would tell the peer of its
+// labels), health from either. Others get PermissionDenied.
 std::shared_ptr<grpc::ServerCredentials> ServerTlsCredentials(const TlsIdentity& identity);
 
 // Message limits both ways and keepalive, which must suit TlsChannel's: call on the builder of every server.

@@ -73,9 +73,10 @@ absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const s
                                                    own_name, "\" and peer_name \"", peer_name, "\""));
   }
   TlsIdentity identity{own_name, peer_name, "", "", ""};
-  for (const auto& [path, pem] : {std::make_pair(&certificate_path, &identity.certificate_pem),
-                                  std::make_pair(&private_key_path, &identity.private_key_pem),
-                                  std::make_pair(&authority_path, &identity.authority_pem)}) {
+  const std::pair<const std::string*, std::string*> files[] = {{&certificate_path, &identity.certificate_pem},
+                                                               {&private_key_path, &identity.private_key_pem},
+                                                               {&authority_path, &identity.authority_pem}};
+  for (const auto& [path, pem] : files) {
     absl::StatusOr<std::string> text = ReadPem(*path);
     if (!text.ok()) {
       return text.status();

@@ -1,6 +1,7 @@
 #include "label_party/audit/leak_auditor.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -22,6 +23,20 @@ constexpr char kNonLabelParty[] = "nonlabel_party";
 std::string AttackName(v1::Attack attack) { return absl::AsciiStrToLower(v1::Attack_Name(attack)); }
 
 }  // namespace
+
+double MeasuredLeak(ConstMatrixView gradients, const ReleasedBatch& batch) {
+  std::vector<std::vector<float>> scores = {NormScores(gradients)};
+  if (batch.hint_row >= 0) {
+    scores.push_back(CosineScores(gradients, batch.clean_positive));
+  }
+  double leak = 0.5;
+  for (const std::vector<float>& attack : scores) {
+    if (const absl::StatusOr<double> auc = LeakAuc(attack, batch.labels, batch.hint_row); auc.ok()) {
+      leak = std::max(leak, 0.5 + std::abs(*auc - 0.5));
+    }
+  }
+  return leak;
+}
 
 LeakAuditor::LeakAuditor(const v1::RunAgreement& agreement, Ledger* ledger)
     : agreement_(agreement.audit()),
@@ -132,7 +147,8 @@ absl::StatusOr<v1::ScoreBatchResponse> LeakAuditor::Judge(const v1::ScoreBatchRe
     if (!has_auc.ok()) {
       return has_auc.status();
     }
-    const std::optional<double> granted = *has_auc ? GrantedAuc(agreement_.grant(), auc) : std::nullopt;
+    const std::optional<double> granted =
+        GrantedAuc(agreement_.grant(), *has_auc ? std::optional<double>(auc) : std::nullopt, /*answers_before=*/i);
     if (granted.has_value()) {
       v1::ScoreBatchResponse::LeakAuc* leak = response.add_leaks();
       leak->set_layer(scores.layer());

@@ -35,6 +35,10 @@ struct ReleasedBatch {
   std::vector<float> clean_positive;
 };
 
+// Largest 0.5 + |AUC - 0.5| of the norm and the cosine attack on `gradients` [batch, cut_width], protected but not yet
+// released; 0.5 where the batch has no AUC. For the release gate.
+double MeasuredLeak(ConstMatrixView gradients, const ReleasedBatch& batch);
+
 // (layer, attack) -> leak AUC over the steps, by one observer.
 using LeakSeries = std::map<std::pair<std::string, std::string>, std::vector<double>>;
 

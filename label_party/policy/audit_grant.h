@@ -8,10 +8,12 @@
 
 namespace splitveil {
 
-// LABEL_SIDE_ONLY: nothing; ROUNDED: to 0.01; ORACLE: exact. An unknown grant gives nothing. Rounding slows, and does
-// not prevent, a party that solves for labels with scores of its own choice (Whitehill, AAAI 2016); one answer a batch
-// and attack, which the session enforces, is the other half.
-std::optional<double> GrantedAuc(v1::Grant grant, double auc);
+// What the attack module reads of a leak AUC. LABEL_SIDE_ONLY: nothing. ROUNDED: one answer a batch (the first agreed
+// layer and attack; `answers_before` counts those before), to 0.01, and 0.5 where there is no AUC, since the absence
+// would tell that the batch has one class. ORACLE: the exact AUC where there is one. An unknown grant gives nothing.
+// Rounding slows, and does not prevent, a party that solves for labels with scores of its own choice (Whitehill, AAAI
+// 2016).
+std::optional<double> GrantedAuc(v1::Grant grant, std::optional<double> auc, int answers_before);
 
 }  // namespace splitveil
 

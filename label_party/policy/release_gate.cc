@@ -6,17 +6,17 @@
 
 namespace splitveil {
 
-GateDecision ReleaseGate::Decide(const ProtectionReport& report, double accumulated_sum_kl) const {
+GateDecision ReleaseGate::Decide(const ReleaseFigures& figures) const {
   GateDecision decision;
-  decision.auc_bound = AucBound(report.sum_kl);
-  decision.remembered_auc = GaussianAuc(accumulated_sum_kl);
-  if (decision.auc_bound > policy_.max_step_auc_bound()) {
-    decision.reason = absl::StrFormat("bound on the AUC of one step %.4f, released up to %.4f", decision.auc_bound,
-                                      policy_.max_step_auc_bound());
-  } else if (decision.remembered_auc > policy_.max_run_auc()) {
-    decision.reason = absl::StrFormat("AUC of an adversary that remembers %.4f, released up to %.4f",
-                                      decision.remembered_auc, policy_.max_run_auc());
-  }
+  decision.auc_bound = AucBound(figures.sum_kl);
+  const auto exceeds = [&](const char* what, double found, double limit) {
+    if (decision.reason.empty() && found > limit) {
+      decision.reason = absl::StrFormat("%s %.4f, released up to %.4f", what, found, limit);
+    }
+  };
+  exceeds("bound on the AUC of one step", decision.auc_bound, policy_.max_step_auc_bound());
+  exceeds("AUC of an adversary that remembers", GaussianAuc(figures.accumulated_sum_kl), policy_.max_run_auc());
+  exceeds("leak measured on the batch", figures.measured_leak, policy_.max_measured_leak());
   if (!decision.reason.empty()) {
     decision.action = policy_.action() == v1::ReleasePolicy::HALT ? GateAction::kHalt : GateAction::kWarn;
   }

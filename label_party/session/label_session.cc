@@ -72,6 +72,12 @@ absl::Status LabelSession::Fail(absl::Status status) {
   return status;
 }
 
+absl::Status LabelSession::FailInside(absl::Status status) {
+  const absl::Status halt = Fail(std::move(status));
+  // What failed inside is not the peer's to read; that the release gate has halted the run is.
+  return IsHalt(halt) ? halt : absl::InternalError("the label party failed; its own log says why");
+}
+
 void LabelSession::SetPhase(const char* phase) {
   options_.status->Update([&](v1::GetStatusResponse& status) { status.set_phase(phase); });
 }
@@ -107,7 +113,7 @@ absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& reque
   }
   run_id_ = NewRunId(options_.agreement.run_name());
   if (absl::Status status = BeginLedger(request); !status.ok()) {
-    return Fail(status);
+    return FailInside(status);
   }
   peer_commitment_ = request.seed_commitment();
   options_.status->Update([&](v1::GetStatusResponse& status) { status.set_run_id(run_id_); });
@@ -145,8 +151,11 @@ absl::Status LabelSession::Align(AlignmentChannel& channel) {
     return absl::CancelledError("the label party has ended the run");
   }
   if (!aligned.ok()) {
-    state_ = State::kOpened;  // The peer may align again.
-    return aligned.status();
+    // One attempt a run: each would let the peer try another list of ids on this party's set.
+    absl::Status status = ledger_->RecordEvent("alignment_failed", absl::StatusCodeToString(aligned.status().code()));
+    const bool malformed = aligned.status().code() == absl::StatusCode::kInvalidArgument ||
+                           aligned.status().code() == absl::StatusCode::kFailedPrecondition;
+    return Fail(status.ok() ? malformed ? AsRefusal(aligned.status()) : aligned.status() : status);
   }
   aligned_ = *std::move(aligned);
   state_ = State::kAligned;
@@ -207,7 +216,7 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
     return Fail(AsRefusal(joint.status()));
   }
   if (absl::Status status = BuildTrainer(*joint); !status.ok()) {
-    return Fail(status);
+    return FailInside(status);
   }
   state_ = State::kTraining;
   SetPhase("training");
@@ -255,7 +264,7 @@ absl::StatusOr<v1::CutGradients> LabelSession::Train(v1::CutActivations request)
   absl::StatusOr<v1::CutGradients> response =
       trainer_->Step(epoch_, batch_, *activations, static_cast<int64_t>(request.ByteSizeLong()));
   if (!response.ok()) {
-    return Fail(response.status());
+    return FailInside(response.status());
   }
   answered_.push_back({std::move(request), *response});
   while (answered_.size() > options_.agreement.in_flight_batches()) {
@@ -276,7 +285,7 @@ absl::Status LabelSession::Learn() {
 absl::Status LabelSession::LearnLocked() {
   const int64_t steps_before = trainer_->result().steps;
   if (absl::Status status = trainer_->Learn(); !status.ok()) {
-    return Fail(status);
+    return FailInside(status);
   }
   last_heard_ = absl::Now();
   if (trainer_->result().steps != steps_before) {
@@ -304,6 +313,10 @@ void LabelSession::ReportProgress() {
   });
 }
 
+bool LabelSession::ExpectsEvaluationOf(uint32_t epoch) const {
+  return batch_ == 0 && epoch + 1 == epoch_ && epoch >= evaluated_epochs_;
+}
+
 absl::Status LabelSession::Evaluate(const v1::CutActivations& request, Evaluation& evaluation) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (absl::Status status = CheckRun(request.run_id(), State::kTraining, "Evaluate"); !status.ok()) {
@@ -312,8 +325,7 @@ absl::Status LabelSession::Evaluate(const v1::CutActivations& request, Evaluatio
   if (absl::Status status = LearnLocked(); !status.ok()) {
     return status;
   }
-  if (batch_ != 0 || request.epoch() + 1 != epoch_ || request.epoch() < evaluated_epochs_ ||
-      request.batch() != evaluation.next_batch) {
+  if (!ExpectsEvaluationOf(request.epoch()) || request.batch() != evaluation.next_batch) {
     return absl::FailedPreconditionError(absl::StrCat("evaluation: expected the epoch just trained and test batch ",
                                                       evaluation.next_batch, ", found epoch ", request.epoch(),
                                                       " batch ", request.batch()));
@@ -330,7 +342,7 @@ absl::Status LabelSession::Evaluate(const v1::CutActivations& request, Evaluatio
   }
   evaluation.epoch = request.epoch();
   if (absl::Status status = trainer_->Evaluate(evaluation.next_batch, *activations, evaluation.logits); !status.ok()) {
-    return Fail(status);
+    return FailInside(status);
   }
   ++evaluation.next_batch;
   return absl::OkStatus();
@@ -341,12 +353,14 @@ absl::StatusOr<v1::EvaluateResponse> LabelSession::FinishEvaluation(const Evalua
   if (absl::Status status = CheckRun(run_id_, State::kTraining, "Evaluate"); !status.ok()) {
     return status;
   }
-  if (evaluation.logits.size() != trainer_->test_examples()) {
-    return absl::FailedPreconditionError(absl::StrCat("evaluation: expected ", trainer_->test_examples(),
-                                                      " test examples, found ", evaluation.logits.size()));
+  // The stream may have begun epochs ago, or another one may have ended since.
+  if (!ExpectsEvaluationOf(evaluation.epoch) || evaluation.logits.size() != trainer_->test_examples()) {
+    return absl::FailedPreconditionError(absl::StrCat("evaluation: expected the epoch just trained and ",
+                                                      trainer_->test_examples(), " test examples, found epoch ",
+                                                      evaluation.epoch, " and ", evaluation.logits.size()));
   }
   if (absl::Status status = trainer_->FinishEvaluation(evaluation.epoch, evaluation.logits); !status.ok()) {
-    return Fail(status);
+    return FailInside(status);
   }
   evaluated_epochs_ = evaluation.epoch + 1;
   v1::EvaluateResponse response;
@@ -376,14 +390,17 @@ absl::Status LabelSession::Close(const v1::CloseRequest& request) {
   if (absl::Status status = CheckRun(request.run_id(), State::kTraining, "Close"); !status.ok()) {
     return status;
   }
-  if (epoch_ != options_.agreement.epochs()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("Close: expected ", options_.agreement.epochs(), " trained epochs, found ", epoch_));
+  const bool evaluated = evaluated_epochs_ == epoch_ || trainer_->test_examples() == 0;
+  if (epoch_ != options_.agreement.epochs() || !evaluated) {
+    return absl::FailedPreconditionError(absl::StrCat("Close: expected ", options_.agreement.epochs(),
+                                                      " epochs trained and evaluated, found ", epoch_, " and ",
+                                                      evaluated_epochs_));
   }
   if (absl::Status status = LearnLocked(); !status.ok()) {
     return status;
   }
   state_ = State::kClosed;
+  completed_ = true;
   ended_.notify_all();
   return absl::OkStatus();
 }
@@ -420,7 +437,7 @@ absl::Status LabelSession::WaitUntilEnded(bool (*stop)()) {
     progress_->Finish();
   }
   if (state_ == State::kFailed) {
-    ledger_status = outcome_.code() == absl::StatusCode::kResourceExhausted ? "halted" : "failed";
+    ledger_status = IsHalt(outcome_) ? "halted" : "failed";
   }
   SetPhase("closed");
   if (ledger_ != nullptr) {
@@ -440,7 +457,7 @@ std::string LabelSession::result_json() const {
 
 bool LabelSession::completed() const {
   std::lock_guard<std::mutex> lock(mutex_);
-  return outcome_.ok() && trainer_ != nullptr && epoch_ == options_.agreement.epochs();
+  return outcome_.ok() && completed_;
 }
 
 }  // namespace splitveil

@@ -108,8 +108,11 @@ class LabelSession {
   void ReportProgress();
   absl::Duration SilenceLimit() const;
   void SetPhase(const char* phase);
-  // Ends the run with an error; returns it.
+  bool ExpectsEvaluationOf(uint32_t epoch) const;
+  // Ends the run with an error that concerns the peer; returns it.
   absl::Status Fail(absl::Status status);
+  // Ends the run with an error of this party; returns what the peer may know of it.
+  absl::Status FailInside(absl::Status status);
 
   LabelSessionOptions options_;
   std::string run_id_;
@@ -128,6 +131,7 @@ class LabelSession {
   uint32_t epoch_ = 0;  // Next batch to train.
   uint32_t batch_ = 0;
   uint32_t evaluated_epochs_ = 0;
+  bool completed_ = false;  // The peer has closed a complete run.
   std::unique_ptr<Progress> progress_;
   std::deque<Answered> answered_;  // Latest last; as many as may be under way.
 };

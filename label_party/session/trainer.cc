@@ -9,6 +9,7 @@
 #include "common/crypto/secure_random.h"
 #include "common/leakage/bounds.h"
 #include "common/leakage/evaluation.h"
+#include "common/process/exit_code.h"
 #include "common/transport/tensor_codec.h"
 
 namespace splitveil {
@@ -45,8 +46,8 @@ void Trainer::ChooseHint(ConstMatrixView clean, ReleasedBatch& batch) const {
   batch.clean_positive.assign(row.begin(), row.end());
 }
 
-absl::Status Trainer::Gate(const ProtectionReport& report, absl::Span<const uint32_t> positions, Pending& pending) {
-  const GateDecision decision = parts_.gate.Decide(report, accountant_.MaxAfter(positions, report.sum_kl));
+absl::Status Trainer::Gate(const ProtectionReport& report, const ReleaseFigures& figures, Pending& pending) {
+  const GateDecision decision = parts_.gate.Decide(figures);
   ProtectionRow& row = pending.protection;
   row.step = step_;
   row.method = report.method;
@@ -71,7 +72,7 @@ absl::Status Trainer::Gate(const ProtectionReport& report, absl::Span<const uint
   }
   if (decision.action == GateAction::kHalt) {
     (void)parts_.ledger->Record(row);
-    return absl::ResourceExhaustedError(absl::StrCat("release gate: ", detail));
+    return AsHalt(absl::ResourceExhaustedError(absl::StrCat("release gate: ", detail)));
   }
   return absl::OkStatus();
 }
@@ -121,11 +122,13 @@ absl::StatusOr<v1::CutGradients> Trainer::Step(uint32_t epoch, uint32_t batch, C
   if (!report.ok()) {
     return report.status();
   }
+  ChooseHint(head->cut_gradient, released);
+  const ReleaseFigures figures = {report->sum_kl, accountant_.MaxAfter(positions, report->sum_kl),
+                                  MeasuredLeak(perturbed, released)};
   auto pending = std::make_unique<Pending>();
-  if (absl::Status status = Gate(*report, positions, *pending); !status.ok()) {
+  if (absl::Status status = Gate(*report, figures, *pending); !status.ok()) {
     return status;
   }
-  ChooseHint(head->cut_gradient, released);
 
   absl::StatusOr<v1::CutGradients> message = Encode(perturbed, released);
   if (!message.ok()) {

@@ -73,7 +73,7 @@ class Trainer {
     int64_t rows = 0;
   };
 
-  absl::Status Gate(const ProtectionReport& report, absl::Span<const uint32_t> positions, Pending& pending);
+  absl::Status Gate(const ProtectionReport& report, const ReleaseFigures& figures, Pending& pending);
   absl::StatusOr<v1::CutGradients> Encode(ConstMatrixView perturbed, const ReleasedBatch& batch) const;
   void ChooseHint(ConstMatrixView clean, ReleasedBatch& batch) const;
 

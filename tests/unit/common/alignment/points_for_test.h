@@ -6,17 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/alignment/masking_key.h"
+#include "tests/testing/hex.h"
 
 #include "splitveil/v1/alignment.pb.h"
 
 namespace splitveil::testing {
 
 inline Point FromHex(absl::string_view hex) {
-  const std::string bytes = absl::HexStringToBytes(hex);
+  const std::string bytes = BytesFromHex(std::string(hex));
   Point point{};
   std::copy(bytes.begin(), bytes.end(), point.begin());
   return point;

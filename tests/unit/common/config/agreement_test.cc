@@ -11,6 +11,7 @@
 
 #include "common/config/message_validator.h"
 #include "common/config/text_config.h"
+#include "tests/testing/hex.h"
 
 namespace splitveil {
 namespace {
@@ -53,7 +54,7 @@ TEST(AgreementTest, CanonicalFormIsTheDocumentedBytes) {
 }
 
 TEST(AgreementTest, DigestIsThatOfTheCanonicalBytes) {
-  const Digest expected = Sha256(absl::HexStringToBytes(kCanonicalHex));
+  const Digest expected = Sha256(BytesFromHex(kCanonicalHex));
   EXPECT_EQ(AgreementSha256(Canonical()), expected);
 }
 

@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+
+#include "tests/testing/hex.h"
 
 namespace splitveil {
 namespace {
@@ -21,7 +22,7 @@ using ::testing::ElementsAreArray;
 
 // The seed of joint_seed_test's exchange.
 JointSeed Seed(uint8_t tweak = 0) {
-  const std::string bytes = absl::HexStringToBytes("4b4696dd89d56ab29cbbafd5fb3172ac09e769c7cf9a2f9f5f46b98ab108dd53");
+  const std::string bytes = BytesFromHex("4b4696dd89d56ab29cbbafd5fb3172ac09e769c7cf9a2f9f5f46b98ab108dd53");
   JointSeed seed;
   std::copy(bytes.begin(), bytes.end(), seed.begin());
   seed[0] ^= tweak;

@@ -14,9 +14,7 @@ GateDecision Decide(double max_bound, v1::ReleasePolicy::Action action, double s
   v1::ReleasePolicy policy;
   policy.set_max_step_auc_bound(max_bound);
   policy.set_action(action);
-  ProtectionReport report = {};
-  report.sum_kl = sum_kl;
-  return ReleaseGate(policy).Decide(report, sum_kl);
+  return ReleaseGate(policy).Decide({sum_kl, sum_kl, 0.5});
 }
 
 TEST(ReleaseGateTest, ReleasesUpToTheBound) {
@@ -40,23 +38,27 @@ TEST(ReleaseGateTest, NoDivergenceKnownCountsAsFullyExposed) {
 }
 
 TEST(ReleaseGateTest, DefaultPolicyNeverActs) {
-  ProtectionReport report = {};
-  report.sum_kl = std::numeric_limits<double>::infinity();
-  EXPECT_EQ(ReleaseGate(v1::ReleasePolicy()).Decide(report, report.sum_kl).action, GateAction::kRelease);
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(ReleaseGate(v1::ReleasePolicy()).Decide({infinity, infinity, 1}).action, GateAction::kRelease);
 }
 
 TEST(ReleaseGateTest, ActsWhenTheReleasesOfAnExampleAddUpBeyondTheRunsBudget) {
   v1::ReleasePolicy policy;
   policy.set_max_run_auc(0.7);
   policy.set_action(v1::ReleasePolicy::HALT);
-  ProtectionReport report = {};
-  report.sum_kl = 0.1;
   // Phi(sqrt(x / 2)) = 0.7 at x = 2 * 0.524400513^2 = 0.5500.
-  EXPECT_EQ(ReleaseGate(policy).Decide(report, 0.549).action, GateAction::kRelease);
-  const GateDecision decision = ReleaseGate(policy).Decide(report, 0.551);
+  EXPECT_EQ(ReleaseGate(policy).Decide({0.1, 0.549, 0.5}).action, GateAction::kRelease);
+  const GateDecision decision = ReleaseGate(policy).Decide({0.1, 0.551, 0.5});
   EXPECT_EQ(decision.action, GateAction::kHalt);
-  EXPECT_NEAR(decision.remembered_auc, 0.7, 1e-3);
   EXPECT_NE(decision.reason.find("remembers"), std::string::npos);
+}
+
+TEST(ReleaseGateTest, ActsOnTheMeasuredLeakWhateverTheBoundSays) {
+  v1::ReleasePolicy policy;
+  policy.set_max_measured_leak(0.75);
+  policy.set_action(v1::ReleasePolicy::HALT);
+  EXPECT_EQ(ReleaseGate(policy).Decide({0.01, 0.01, 0.74}).action, GateAction::kRelease);
+  EXPECT_EQ(ReleaseGate(policy).Decide({0.01, 0.01, 0.76}).action, GateAction::kHalt);
 }
 
 TEST(LeakageAccountantTest, AddsTheReleasesOfEachExample) {
@@ -77,14 +79,21 @@ TEST(LeakageAccountantTest, UnknownDivergenceCountsAsEverything) {
 }
 
 TEST(AuditGrantTest, GivesWhatIsGrantedAndNoMore) {
-  EXPECT_EQ(GrantedAuc(v1::ORACLE, 0.123456), 0.123456);
-  EXPECT_NEAR(*GrantedAuc(v1::ROUNDED, 0.123456), 0.12, 1e-12);
-  EXPECT_FALSE(GrantedAuc(v1::LABEL_SIDE_ONLY, 0.9).has_value());
+  EXPECT_EQ(GrantedAuc(v1::ORACLE, 0.123456, 3), 0.123456);
+  EXPECT_NEAR(*GrantedAuc(v1::ROUNDED, 0.123456, 0), 0.12, 1e-12);
+  EXPECT_FALSE(GrantedAuc(v1::LABEL_SIDE_ONLY, 0.9, 0).has_value());
+}
+
+TEST(AuditGrantTest, RoundedAnswersOnceABatch) { EXPECT_FALSE(GrantedAuc(v1::ROUNDED, 0.9, 1).has_value()); }
+
+TEST(AuditGrantTest, RoundedDoesNotTellThatABatchHasOneClass) {
+  EXPECT_EQ(GrantedAuc(v1::ROUNDED, std::nullopt, 0), 0.5);
+  EXPECT_FALSE(GrantedAuc(v1::ORACLE, std::nullopt, 0).has_value());
 }
 
 TEST(AuditGrantTest, UnknownGrantGivesNothing) {
-  EXPECT_FALSE(GrantedAuc(v1::GRANT_UNSPECIFIED, 0.9).has_value());
-  EXPECT_FALSE(GrantedAuc(static_cast<v1::Grant>(99), 0.9).has_value());
+  EXPECT_FALSE(GrantedAuc(v1::GRANT_UNSPECIFIED, 0.9, 0).has_value());
+  EXPECT_FALSE(GrantedAuc(static_cast<v1::Grant>(99), 0.9, 0).has_value());
 }
 
 }  // namespace

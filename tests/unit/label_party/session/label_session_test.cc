@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/config/agreement.h"
+#include "common/process/exit_code.h"
 #include "common/schedule/party_seed.h"
 #include "common/transport/tensor_codec.h"
 #include "tests/testing/alignment_channel_pair.h"
@@ -80,7 +81,8 @@ class LabelSessionTest : public ::testing::Test {
     ASSERT_TRUE(response.ok()) << response.status();
     const absl::StatusOr<JointSeed> joint = seed_->Combine(commitment_, response->seed_reveal());
     ASSERT_TRUE(joint.ok());
-    TrainTestSplit split = SplitTrainTest(*joint, run_.nonlabel_data.ids, aligned_.rows, run_.agreement.test_fraction());
+    TrainTestSplit split =
+        SplitTrainTest(*joint, run_.nonlabel_data.ids, aligned_.rows, run_.agreement.test_fraction());
     test_examples_ = static_cast<int64_t>(split.test.size());
     absl::StatusOr<Schedule> schedule = Schedule::Create(
         *joint, std::move(split.train), {run_.agreement.batch_size(), run_.agreement.minimum_batch_size()});
@@ -334,7 +336,7 @@ TEST_F(LabelSessionTest, ScoresBeyondTheAgreementAreRefusedAndLeaveTheAnswerOpen
 }
 
 TEST_F(LabelSessionTest, RoundedGrantRoundsAndLabelSideOnlyKeepsSilent) {
-  for (const auto& [grant, leaks] : {std::pair{v1::ROUNDED, 2}, std::pair{v1::LABEL_SIDE_ONLY, 0}}) {
+  for (const auto& [grant, leaks] : {std::pair{v1::ROUNDED, 1}, std::pair{v1::LABEL_SIDE_ONLY, 0}}) {
     run_.agreement.mutable_audit()->set_grant(grant);
     run_.agreement.mutable_audit()->clear_attacks();
     run_.agreement.mutable_audit()->add_attacks(v1::NORM);
@@ -440,7 +442,55 @@ TEST_F(LabelSessionTest, TooFewCommonExamplesEndTheRunAtStart) {
   run_.label_data.ids.resize(8);
   run_.label_data.labels.resize(8);
   Align();
-  EXPECT_EQ(session_->Start(StartRequest()).status().code(), absl::StatusCode::kInvalidArgument);
+  // The peer learns that it failed, this party why.
+  EXPECT_EQ(session_->Start(StartRequest()).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(session_->WaitUntilEnded([] { return false; }).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(LabelSessionTest, FailedAlignmentEndsTheRun) {
+  Open();
+  AlignmentChannelPair pair(64);
+  absl::Status verdict;
+  std::thread label([&] { verdict = session_->Align(*pair.second); });
+  v1::AlignmentMessage malformed;
+  malformed.set_run_id(run_id_);
+  malformed.mutable_masked()->set_points("not a point");
+  ASSERT_TRUE(pair.first->Send(malformed).ok());
+  label.join();
+  EXPECT_FALSE(verdict.ok());
+  EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kRefused);
+  AlignmentChannelPair again(64);
+  EXPECT_EQ(session_->Align(*again.second).code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(LabelSessionTest, StaleEvaluationIsRefused) {
+  Start();
+  TrainEpoch(0);
+  const int64_t batch_size = run_.agreement.batch_size();
+  LabelSession::Evaluation first, second;
+  uint32_t batch = 0;
+  for (int64_t done = 0; done < test_examples_; done += batch_size, ++batch) {
+    for (LabelSession::Evaluation* evaluation : {&first, &second}) {
+      const int64_t rows = std::min(batch_size, test_examples_ - done);
+      ASSERT_TRUE(session_->Evaluate(ActivationsOf(0, batch, rows), *evaluation).ok());
+    }
+  }
+  ASSERT_TRUE(session_->FinishEvaluation(first).ok());
+  EXPECT_EQ(session_->FinishEvaluation(second).status().code(), absl::StatusCode::kFailedPrecondition);
+  TrainEpoch(1);
+  EXPECT_EQ(session_->FinishEvaluation(second).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(LabelSessionTest, CloseBeforeTheLastEvaluationIsRefused) {
+  Start();
+  TrainEpoch(0);
+  TrainEpoch(1);
+  v1::CloseRequest close;
+  close.set_run_id(run_id_);
+  close.set_completed(true);
+  EXPECT_EQ(session_->Close(close).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(session_->WaitUntilEnded([] { return true; }).ok());
+  EXPECT_FALSE(session_->completed());
 }
 
 }  // namespace
