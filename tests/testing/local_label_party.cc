@@ -41,6 +41,7 @@ class LocalAlignment final : public AlignmentStream {
     }
     return OverTheWire(verdict_);
   }
+  void Cancel() override { pair_.first->Close(); }
 
  private:
   absl::Status verdict_;
