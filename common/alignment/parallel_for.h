@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -11,7 +12,7 @@ namespace splitveil {
 
 // Calls body(i) once for every i in [0, count), on up to `threads` threads (at least 1), and returns when all are done.
 // Calls for different i may run at the same time. Threads are started on each call: worth it from a millisecond of
-// work.
+// work. Where the system gives fewer threads, the calling one does the rest. `body` must not throw.
 template <typename Body>
 void ParallelFor(size_t count, size_t threads, const Body& body) {
   const size_t shares = std::max<size_t>(1, std::min(threads, count));
@@ -21,10 +22,19 @@ void ParallelFor(size_t count, size_t threads, const Body& body) {
     }
   };
   std::vector<std::thread> workers;
-  for (size_t share = 1; share < shares; ++share) {
-    workers.emplace_back(run_share, share);
+  workers.reserve(shares - 1);  // So that starting a thread is all that can fail below.
+  size_t started = 1;
+  try {
+    for (; started < shares; ++started) {
+      workers.emplace_back(run_share, started);
+    }
+  } catch (const std::exception&) {
+    // No more threads to be had.
   }
   run_share(0);
+  for (size_t share = started; share < shares; ++share) {
+    run_share(share);
+  }
   for (std::thread& worker : workers) {
     worker.join();
   }

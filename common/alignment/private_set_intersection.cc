@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <limits>
 #include <numeric>
 #include <thread>
@@ -55,8 +56,12 @@ std::vector<uint32_t> SecretPermutation(size_t count) {
   return order;
 }
 
+absl::Status OutOfResources(const std::exception& error) {
+  return absl::InternalError(absl::StrCat("alignment: out of memory or threads: ", error.what()));
+}
+
 // Receives until the peer has sent all it owes or has failed.
-void ReadPeer(AlignmentChannel& channel, PeerInbox& inbox) {
+void ReadPeerOrThrow(AlignmentChannel& channel, PeerInbox& inbox) {
   while (inbox.state() != PeerInbox::State::kComplete) {
     const absl::StatusOr<Message> message = channel.Receive();
     if (!message.ok()) {
@@ -70,6 +75,28 @@ void ReadPeer(AlignmentChannel& channel, PeerInbox& inbox) {
     }
   }
 }
+
+void ReadPeer(AlignmentChannel& channel, PeerInbox& inbox) {
+  try {
+    ReadPeerOrThrow(channel, inbox);
+  } catch (const std::exception& error) {
+    inbox.Fail(OutOfResources(error));
+  }
+}
+
+// Runs `body` on a thread of its own, for as long as this lives. The constructor throws where the system has
+// no thread.
+class JoiningThread {
+ public:
+  template <typename Body>
+  explicit JoiningThread(Body body) : thread_(std::move(body)) {}
+  ~JoiningThread() { thread_.join(); }
+  JoiningThread(const JoiningThread&) = delete;
+  JoiningThread& operator=(const JoiningThread&) = delete;
+
+ private:
+  std::thread thread_;
+};
 
 // The calling thread's part: what is sent, and what becomes of what the inbox holds.
 class Protocol {
@@ -247,6 +274,17 @@ void Protocol::Report(uint64_t newly_done) {
   }
 }
 
+// Fails the inbox too, so that the reading thread ends with the peer's next message.
+absl::StatusOr<AlignedIds> RunProtocol(absl::Span<const std::string> ids, const AlignmentOptions& options,
+                                       size_t threads, AlignmentChannel& channel, PeerInbox& inbox) {
+  try {
+    return Protocol(ids, options, threads, channel, inbox).Run();
+  } catch (const std::exception& error) {
+    inbox.Fail(OutOfResources(error));
+    return OutOfResources(error);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<AlignedIds> AlignIds(absl::Span<const std::string> ids, const AlignmentOptions& options,
@@ -259,9 +297,13 @@ absl::StatusOr<AlignedIds> AlignIds(absl::Span<const std::string> ids, const Ali
   }
   const size_t threads = options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
   PeerInbox inbox({options.run_id, ids.size(), options.max_ids, static_cast<uint64_t>(options.chunk_ids), threads});
-  std::thread reader([&] { ReadPeer(channel, inbox); });
-  absl::StatusOr<AlignedIds> aligned = Protocol(ids, options, threads, channel, inbox).Run();
-  reader.join();
+  absl::StatusOr<AlignedIds> aligned;
+  try {
+    const JoiningThread reader([&] { ReadPeer(channel, inbox); });
+    aligned = RunProtocol(ids, options, threads, channel, inbox);
+  } catch (const std::exception& error) {
+    return OutOfResources(error);
+  }
   // When Send failed, what Receive said of the peer is the cause.
   if (absl::Status failure = inbox.failure(); !aligned.ok() && !failure.ok()) {
     return failure;

@@ -66,7 +66,7 @@ struct AlignmentOptions {
 // `ids`: byte strings, trimmed by the caller; distinct and not empty, else InvalidArgument with counts before anything
 // is sent. Errors about the peer: InvalidArgument for malformed messages (including an announced empty set and repeated
 // ids), FailedPrecondition for messages out of turn or of another run, Unavailable when it closes early, otherwise what
-// the channel returned. No id, point or key is ever in a message.
+// the channel returned. Internal where memory or threads run out. No id, point or key is ever in a message.
 absl::StatusOr<AlignedIds> AlignIds(absl::Span<const std::string> ids, const AlignmentOptions& options,
                                     AlignmentChannel& channel);
 

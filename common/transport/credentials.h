@@ -7,6 +7,7 @@
 #define SPLITVEIL_COMMON_TRANSPORT_CREDENTIALS_H_
 
 #include <cstdint>
+#include <functional>
 #include <grpcpp/channel.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
@@ -49,9 +50,10 @@ std::shared_ptr<grpc::Channel> TlsChannel(const std::string& address, const TlsI
 // Waits until the peer at `address` ("host:port" or "[v6]:port") has accepted a TLS handshake and our certificate;
 // tries again while it is not there. Errors: Unavailable when nobody listens before `deadline`; PermissionDenied, at
 // once, with the cause and marked as a refusal, when either side refuses the other's certificate or TLS version;
-// InvalidArgument for a malformed address. Thread-safe; nothing but the handshake is sent.
+// InvalidArgument for a malformed address; Cancelled soon after `stop`, asked every 100 ms, first says true (a name
+// look-up under way is waited for). Thread-safe; nothing but the handshake is sent.
 absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity, const std::string& server_name,
-                         absl::Time deadline);
+                         absl::Time deadline, const std::function<bool()>& stop = {});
 
 }  // namespace splitveil
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -30,6 +31,22 @@ constexpr absl::Duration kAttemptLimit = absl::Seconds(10);  // A server that ac
 // A server that goes away at this very moment also closes without a word; one that does it again means us.
 constexpr int kSilentClosesForRefusal = 3;
 
+constexpr absl::Duration kStopPeriod = absl::Milliseconds(100);  // Between two questions whether to stop.
+
+// How long to wait.
+struct Patience {
+  absl::Time deadline;
+  const std::function<bool()>& stop;  // May be empty.
+
+  bool Stopped() const { return stop && stop(); }
+  // Waits until `time`, or less where it is to stop.
+  void SleepUntil(absl::Time time) const {
+    while (!Stopped() && absl::Now() < time) {
+      absl::SleepFor(std::min(time - absl::Now(), kStopPeriod));
+    }
+  }
+};
+
 class Socket {
  public:
   explicit Socket(int descriptor) : descriptor_(descriptor) {}
@@ -44,14 +61,18 @@ class Socket {
 
   int descriptor() const { return descriptor_; }
 
-  // Whether it became ready for `events` before `deadline`.
-  bool Wait(int events, absl::Time deadline) const {
+  // Whether it became ready for `events` in time.
+  bool Wait(int events, const Patience& patience) const {
     pollfd poll_entry = {descriptor_, static_cast<short>(events), 0};  // NOLINT(google-runtime-int): poll's type.
     while (true) {
-      const int64_t millis = absl::ToInt64Milliseconds(absl::Ceil(deadline - absl::Now(), absl::Milliseconds(1)));
-      const int ready = poll(&poll_entry, 1, static_cast<int>(std::clamp<int64_t>(millis, 0, 1'000'000)));
-      if (ready >= 0 || errno != EINTR) {
-        return ready > 0;
+      const absl::Duration left = std::max(absl::ZeroDuration(), patience.deadline - absl::Now());
+      const absl::Duration period = absl::Ceil(std::min(left, kStopPeriod), absl::Milliseconds(1));
+      const int ready = poll(&poll_entry, 1, static_cast<int>(absl::ToInt64Milliseconds(period)));
+      if (ready > 0) {
+        return true;
+      }
+      if ((ready < 0 && errno != EINTR) || left == absl::ZeroDuration() || patience.Stopped()) {
+        return false;
       }
     }
   }
@@ -78,7 +99,7 @@ absl::StatusOr<HostPort> SplitAddress(const std::string& address) {
   return HostPort{host, address.substr(colon + 1)};
 }
 
-absl::StatusOr<Socket> ConnectOne(const addrinfo& candidate, absl::Time deadline) {
+absl::StatusOr<Socket> ConnectOne(const addrinfo& candidate, const Patience& patience) {
   Socket socket_owner(
       socket(candidate.ai_family, candidate.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, candidate.ai_protocol));
   int error = 0;
@@ -88,7 +109,7 @@ absl::StatusOr<Socket> ConnectOne(const addrinfo& candidate, absl::Time deadline
     error = errno;
     if (error == EINPROGRESS) {
       socklen_t size = sizeof(error);
-      if (!socket_owner.Wait(POLLOUT, deadline)) {
+      if (!socket_owner.Wait(POLLOUT, patience)) {
         error = ETIMEDOUT;
       } else if (getsockopt(socket_owner.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) {
         error = errno;
@@ -102,7 +123,7 @@ absl::StatusOr<Socket> ConnectOne(const addrinfo& candidate, absl::Time deadline
 }
 
 // Tries every address of the host. The resolver's own time-out bounds the look-up.
-absl::StatusOr<Socket> Connect(const HostPort& target, absl::Time deadline) {
+absl::StatusOr<Socket> Connect(const HostPort& target, const Patience& patience) {
   addrinfo hints = {};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -114,7 +135,7 @@ absl::StatusOr<Socket> Connect(const HostPort& target, absl::Time deadline) {
   const std::unique_ptr<addrinfo, OpenSslDeleter<addrinfo, freeaddrinfo>> owner(found);
   absl::Status last = absl::UnavailableError("no address");
   for (const addrinfo* candidate = found; candidate != nullptr; candidate = candidate->ai_next) {
-    absl::StatusOr<Socket> connected = ConnectOne(*candidate, deadline);
+    absl::StatusOr<Socket> connected = ConnectOne(*candidate, patience);
     if (connected.ok()) {
       return connected;
     }
@@ -178,7 +199,7 @@ enum class Step { kDone, kClosed, kTimedOut, kFailed };
 
 // Runs one OpenSSL operation on a non-blocking socket to its end.
 template <typename Operation>
-Step Complete(SSL* ssl, const Socket& socket, absl::Time deadline, const Operation& operation) {
+Step Complete(SSL* ssl, const Socket& socket, const Patience& patience, const Operation& operation) {
   while (true) {
     ERR_clear_error();
     const int result = operation();
@@ -187,12 +208,12 @@ Step Complete(SSL* ssl, const Socket& socket, absl::Time deadline, const Operati
     }
     switch (SSL_get_error(ssl, result)) {
       case SSL_ERROR_WANT_READ:
-        if (!socket.Wait(POLLIN, deadline)) {
+        if (!socket.Wait(POLLIN, patience)) {
           return Step::kTimedOut;
         }
         break;
       case SSL_ERROR_WANT_WRITE:
-        if (!socket.Wait(POLLOUT, deadline)) {
+        if (!socket.Wait(POLLOUT, patience)) {
           return Step::kTimedOut;
         }
         break;
@@ -236,8 +257,8 @@ struct Attempt {
   bool closed_silently = false;  // After it saw our certificate.
 };
 
-Attempt TryOnce(const HostPort& target, SSL_CTX* context, const std::string& server_name, absl::Time deadline) {
-  absl::StatusOr<Socket> socket = Connect(target, deadline);
+Attempt TryOnce(const HostPort& target, SSL_CTX* context, const std::string& server_name, const Patience& patience) {
+  absl::StatusOr<Socket> socket = Connect(target, patience);
   if (!socket.ok()) {
     return {socket.status()};
   }
@@ -251,7 +272,7 @@ Attempt TryOnce(const HostPort& target, SSL_CTX* context, const std::string& ser
   }
   SSL_set_hostflags(ssl.get(), X509_CHECK_FLAG_NO_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
 
-  switch (Complete(ssl.get(), *socket, deadline, [&] { return SSL_connect(ssl.get()); })) {
+  switch (Complete(ssl.get(), *socket, patience, [&] { return SSL_connect(ssl.get()); })) {
     case Step::kDone:
       break;
     case Step::kFailed:
@@ -264,7 +285,7 @@ Attempt TryOnce(const HostPort& target, SSL_CTX* context, const std::string& ser
   // In TLS 1.3 the client is done before the server has judged the client's certificate. A server that accepts it sends
   // HTTP/2 settings first; one that refuses sends an alert, or closes.
   char first_byte;
-  switch (Complete(ssl.get(), *socket, deadline, [&] { return SSL_read(ssl.get(), &first_byte, 1); })) {
+  switch (Complete(ssl.get(), *socket, patience, [&] { return SSL_read(ssl.get(), &first_byte, 1); })) {
     case Step::kDone:
       return {absl::OkStatus()};
     case Step::kFailed:
@@ -279,7 +300,7 @@ Attempt TryOnce(const HostPort& target, SSL_CTX* context, const std::string& ser
 }  // namespace
 
 absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity, const std::string& server_name,
-                         absl::Time deadline) {
+                         absl::Time deadline, const std::function<bool()>& stop) {
   const absl::StatusOr<HostPort> target = SplitAddress(address);
   if (!target.ok()) {
     return target.status();
@@ -292,8 +313,11 @@ absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity
   absl::Duration pause = kFirstPause;
   int silent_closes = 0;
   while (true) {
-    const Attempt attempt =
-        TryOnce(*target, context->get(), server_name, std::min(deadline, absl::Now() + kAttemptLimit));
+    const Patience patience = {std::min(deadline, absl::Now() + kAttemptLimit), stop};
+    if (patience.Stopped()) {
+      return absl::CancelledError(absl::StrCat(address, ": no longer waited for"));
+    }
+    const Attempt attempt = TryOnce(*target, context->get(), server_name, patience);
     ERR_clear_error();
     if (attempt.status.ok()) {
       return absl::OkStatus();
@@ -312,7 +336,7 @@ absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity
                                                  absl::FormatDuration(absl::Trunc(deadline - start, absl::Seconds(1))),
                                                  ": ", attempt.status.message()));
     }
-    absl::SleepFor(pause);
+    patience.SleepUntil(absl::Now() + pause);
     pause = std::min(2 * pause, kLongestPause);
   }
 }

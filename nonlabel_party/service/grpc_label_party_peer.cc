@@ -1,6 +1,11 @@
 #include "nonlabel_party/service/grpc_label_party_peer.h"
 
 #include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,66 +30,144 @@ absl::StatusOr<Response> Call(Stub* stub, grpc::Status (Stub::*method)(grpc::Cli
   return response;
 }
 
-// What the streams share: a context, and a watchdog that cancels it when one message takes too long.
+// What the streams share: a context, and a watchdog for each direction, which cancels it when one message takes too
+// long. The two directions may be used at the same time, each from one thread.
 class WatchedContext {
  public:
   WatchedContext(const char* what, absl::Duration limit)
-      : what_(what), limit_(limit), watchdog_(limit, [this] { context_.TryCancel(); }) {}
+      : what_(what),
+        limit_(limit),
+        receiving_(limit, [this] { context_.TryCancel(); }),
+        sending_(limit, [this] { context_.TryCancel(); }) {}
 
   grpc::ClientContext* context() { return &context_; }
 
-  // Runs `operation` (a blocking Read, Write or Finish) under the watchdog.
+  // Each runs `operation` (a blocking Read or Finish; a blocking Write) under its direction's watchdog.
   template <typename Operation>
-  auto Watch(const Operation& operation) {
-    watchdog_.Arm();
-    auto outcome = operation();
-    watchdog_.Disarm();
-    return outcome;
+  auto Receiving(const Operation& operation) {
+    return Watch(receiving_, operation);
+  }
+  template <typename Operation>
+  auto Sending(const Operation& operation) {
+    return Watch(sending_, operation);
   }
 
   absl::Status Gone() const {
-    if (watchdog_.expired()) {
+    if (receiving_.expired()) {
       return absl::DeadlineExceededError(
           absl::StrCat(what_, ": expected an answer within ", absl::FormatDuration(limit_), ", found none"));
+    }
+    if (sending_.expired()) {
+      return absl::DeadlineExceededError(absl::StrCat(what_, ": expected the label party to read a message within ",
+                                                      absl::FormatDuration(limit_), ", found it does not"));
     }
     return absl::UnavailableError(absl::StrCat(what_, ": the label party has ended the stream"));
   }
 
   // A cancellation of our own watchdog reads as what it is.
   absl::Status Verdict(const grpc::Status& status) const {
-    return watchdog_.expired() ? Gone() : FromGrpcStatus(status);
+    return receiving_.expired() || sending_.expired() ? Gone() : FromGrpcStatus(status);
   }
 
  private:
+  template <typename Operation>
+  static auto Watch(StreamWatchdog& watchdog, const Operation& operation) {
+    watchdog.Arm();
+    auto outcome = operation();
+    watchdog.Disarm();
+    return outcome;
+  }
+
   const char* what_;
   absl::Duration limit_;
   grpc::ClientContext context_;
-  StreamWatchdog watchdog_;
+  StreamWatchdog receiving_, sending_;
 };
 
+// Reads on a thread of its own: a label party that waits for a gradient to be read takes no further activations, so a
+// Write of ours could wait for ever on one that waits for us.
 class GrpcTrainingStream final : public TrainingStream {
  public:
-  GrpcTrainingStream(v1::SplitTraining::Stub* stub, absl::Duration limit)
-      : watched_("training", limit), stream_(stub->Train(watched_.context())) {}
+  // `capacity`: messages held until Receive takes them. A label party that sends more of them has to wait.
+  GrpcTrainingStream(v1::SplitTraining::Stub* stub, absl::Duration limit, size_t capacity)
+      : capacity_(capacity),
+        watched_("training", limit),
+        stream_(stub->Train(watched_.context())),
+        reader_([this] { ReadAll(); }) {}
+
+  ~GrpcTrainingStream() override {
+    if (reader_.joinable()) {
+      watched_.context()->TryCancel();
+      JoinReader();
+      (void)stream_->Finish();
+    }
+  }
 
   absl::Status Send(const v1::CutActivations& message) override {
-    return watched_.Watch([&] { return stream_->Write(message); }) ? absl::OkStatus() : watched_.Gone();
+    return watched_.Sending([&] { return stream_->Write(message); }) ? absl::OkStatus() : watched_.Gone();
   }
+
   absl::StatusOr<v1::CutGradients> Receive() override {
-    v1::CutGradients message;
-    if (!watched_.Watch([&] { return stream_->Read(&message); })) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    // The watchdog cancels the call, which ends the reader's Read.
+    watched_.Receiving([&] {
+      changed_.wait(lock, [this] { return ended_ || !received_.empty(); });
+      return true;
+    });
+    if (received_.empty()) {
       return watched_.Gone();
     }
+    v1::CutGradients message = std::move(received_.front());
+    received_.pop_front();
+    changed_.notify_all();
     return message;
   }
+
   absl::Status Finish() override {
     stream_->WritesDone();
-    return watched_.Verdict(watched_.Watch([&] { return stream_->Finish(); }));
+    return watched_.Verdict(watched_.Receiving([&] {
+      JoinReader();
+      return stream_->Finish();
+    }));
   }
 
  private:
+  void ReadAll() {
+    v1::CutGradients message;
+    while (stream_->Read(&message)) {
+      std::unique_lock<std::mutex> lock(mutex_);
+      changed_.wait(lock, [this] { return discarding_ || received_.size() < capacity_; });
+      if (!discarding_) {
+        received_.push_back(std::move(message));
+        changed_.notify_all();
+      }
+      message = v1::CutGradients();
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+
+  // Returns when the label party has ended the stream, or the call is cancelled. What it still sends is dropped.
+  void JoinReader() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      discarding_ = true;
+      changed_.notify_all();
+    }
+    reader_.join();
+  }
+
+  const size_t capacity_;
   WatchedContext watched_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::CutActivations, v1::CutGradients>> stream_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // All three: guarded by mutex_.
+  std::deque<v1::CutGradients> received_;
+  bool discarding_ = false;  // Nobody will ask for what comes now.
+  bool ended_ = false;       // Nothing more comes.
+  std::thread reader_;       // Last: uses all above.
 };
 
 class GrpcEvaluationStream final : public EvaluationStream {
@@ -93,11 +176,11 @@ class GrpcEvaluationStream final : public EvaluationStream {
       : watched_("evaluation", limit), stream_(stub->Evaluate(watched_.context(), &response_)) {}
 
   absl::Status Send(const v1::CutActivations& message) override {
-    return watched_.Watch([&] { return stream_->Write(message); }) ? absl::OkStatus() : watched_.Gone();
+    return watched_.Sending([&] { return stream_->Write(message); }) ? absl::OkStatus() : watched_.Gone();
   }
   absl::StatusOr<v1::EvaluateResponse> Finish() override {
     stream_->WritesDone();
-    const grpc::Status status = watched_.Watch([&] { return stream_->Finish(); });
+    const grpc::Status status = watched_.Receiving([&] { return stream_->Finish(); });
     if (!status.ok()) {
       return watched_.Verdict(status);
     }
@@ -116,29 +199,42 @@ class GrpcAlignmentStream final : public AlignmentStream {
       : watched_("alignment", limit), stream_(stub->Align(watched_.context())) {}
 
   absl::Status Send(const v1::AlignmentMessage& message) override {
-    return stream_->Write(message) ? absl::OkStatus() : watched_.Gone();
+    return watched_.Sending([&] { return stream_->Write(message); }) ? absl::OkStatus() : watched_.Gone();
   }
   absl::StatusOr<v1::AlignmentMessage> Receive() override {
     v1::AlignmentMessage message;
-    if (!watched_.Watch([&] { return stream_->Read(&message); })) {
+    if (!watched_.Receiving([&] { return stream_->Read(&message); })) {
       return watched_.Gone();
     }
     return message;
   }
   absl::Status Finish() override {
     stream_->WritesDone();
-    return watched_.Verdict(watched_.Watch([&] { return stream_->Finish(); }));
+    return watched_.Verdict(watched_.Receiving([&] { return stream_->Finish(); }));
   }
+  void Cancel() override { watched_.context()->TryCancel(); }
 
  private:
   WatchedContext watched_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::AlignmentMessage, v1::AlignmentMessage>> stream_;
 };
 
+// A stream starts threads: where the system has none left, that is an error and not the end of the process.
+template <typename Stream, typename Base, typename... Arguments>
+absl::StatusOr<std::unique_ptr<Base>> OpenStream(const Arguments&... arguments) {
+  try {
+    return std::unique_ptr<Base>(std::make_unique<Stream>(arguments...));
+  } catch (const std::system_error& error) {
+    return absl::InternalError(absl::StrCat("a stream's thread could not be started: ", error.what()));
+  }
+}
+
 }  // namespace
 
-GrpcLabelPartyPeer::GrpcLabelPartyPeer(const std::shared_ptr<grpc::Channel>& channel, const v1::Deadlines& deadlines)
+GrpcLabelPartyPeer::GrpcLabelPartyPeer(const std::shared_ptr<grpc::Channel>& channel, const v1::Deadlines& deadlines,
+                                       int in_flight_batches)
     : deadlines_(deadlines),
+      in_flight_batches_(static_cast<size_t>(in_flight_batches)),
       training_(v1::SplitTraining::NewStub(channel)),
       alignment_(v1::Alignment::NewStub(channel)),
       audit_(v1::LeakAudit::NewStub(channel)) {}
@@ -148,7 +244,8 @@ absl::StatusOr<v1::OpenResponse> GrpcLabelPartyPeer::Open(const v1::OpenRequest&
 }
 
 absl::StatusOr<std::unique_ptr<AlignmentStream>> GrpcLabelPartyPeer::Align() {
-  return std::make_unique<GrpcAlignmentStream>(alignment_.get(), absl::Seconds(deadlines_.alignment_chunk_seconds()));
+  return OpenStream<GrpcAlignmentStream, AlignmentStream>(alignment_.get(),
+                                                          absl::Seconds(deadlines_.alignment_chunk_seconds()));
 }
 
 absl::StatusOr<v1::StartResponse> GrpcLabelPartyPeer::Start(const v1::StartRequest& request) {
@@ -156,11 +253,12 @@ absl::StatusOr<v1::StartResponse> GrpcLabelPartyPeer::Start(const v1::StartReque
 }
 
 absl::StatusOr<std::unique_ptr<TrainingStream>> GrpcLabelPartyPeer::Train() {
-  return std::make_unique<GrpcTrainingStream>(training_.get(), absl::Seconds(deadlines_.step_seconds()));
+  return OpenStream<GrpcTrainingStream, TrainingStream>(training_.get(), absl::Seconds(deadlines_.step_seconds()),
+                                                        in_flight_batches_);
 }
 
 absl::StatusOr<std::unique_ptr<EvaluationStream>> GrpcLabelPartyPeer::Evaluate() {
-  return std::make_unique<GrpcEvaluationStream>(training_.get(), absl::Seconds(deadlines_.step_seconds()));
+  return OpenStream<GrpcEvaluationStream, EvaluationStream>(training_.get(), absl::Seconds(deadlines_.step_seconds()));
 }
 
 absl::StatusOr<v1::ScoreBatchResponse> GrpcLabelPartyPeer::ScoreBatch(const v1::ScoreBatchRequest& request) {

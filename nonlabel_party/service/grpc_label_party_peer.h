@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_NONLABEL_PARTY_SERVICE_GRPC_LABEL_PARTY_PEER_H_
 #define SPLITVEIL_NONLABEL_PARTY_SERVICE_GRPC_LABEL_PARTY_PEER_H_
 
+#include <cstddef>
 #include <grpcpp/channel.h>
 #include <memory>
 
@@ -20,7 +21,9 @@ namespace splitveil {
 // for an alignment stream's two directions.
 class GrpcLabelPartyPeer final : public LabelPartyPeer {
  public:
-  GrpcLabelPartyPeer(const std::shared_ptr<grpc::Channel>& channel, const v1::Deadlines& deadlines);
+  // `in_flight_batches`: as agreed, at least 1; the most answers that a training stream holds unread.
+  GrpcLabelPartyPeer(const std::shared_ptr<grpc::Channel>& channel, const v1::Deadlines& deadlines,
+                     int in_flight_batches);
 
   absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request) override;
   absl::StatusOr<std::unique_ptr<AlignmentStream>> Align() override;
@@ -32,6 +35,7 @@ class GrpcLabelPartyPeer final : public LabelPartyPeer {
 
  private:
   const v1::Deadlines deadlines_;
+  const size_t in_flight_batches_;
   std::unique_ptr<v1::SplitTraining::Stub> training_;
   std::unique_ptr<v1::Alignment::Stub> alignment_;
   std::unique_ptr<v1::LeakAudit::Stub> audit_;

@@ -63,14 +63,19 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   options.data = *std::move(data);
 
   const std::string& peer_name = plan.identity.peer_name;
-  if (absl::Status reached = WaitForPeer(plan.config.peer_address(), plan.identity, peer_name,
-                                         absl::Now() + absl::Seconds(plan.agreement.deadlines().connect_seconds()));
-      !reached.ok()) {
+  const absl::Time deadline = absl::Now() + absl::Seconds(plan.agreement.deadlines().connect_seconds());
+  const absl::Status reached =
+      WaitForPeer(plan.config.peer_address(), plan.identity, peer_name, deadline, &StopRequested);
+  if (absl::IsCancelled(reached)) {
+    LogInfo("stopped on request before the label party was reached");
+    return absl::OkStatus();
+  }
+  if (!reached.ok()) {
     return reached;
   }
   GrpcLabelPartyPeer peer(
       TlsChannel(plan.config.peer_address(), plan.identity, peer_name, MaxMessageBytes(plan.agreement)),
-      plan.agreement.deadlines());
+      plan.agreement.deadlines(), plan.agreement.in_flight_batches());
   options.peer = &peer;
   const absl::Status outcome = NonLabelSession(std::move(options)).Run();
   running->server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));

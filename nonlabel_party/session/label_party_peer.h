@@ -38,6 +38,8 @@ class EvaluationStream {
 class AlignmentStream : public AlignmentChannel {
  public:
   virtual absl::Status Finish() = 0;
+  // From any thread: calls under way, and later ones, fail soon.
+  virtual void Cancel() = 0;
 };
 
 // Not thread-safe. Every call has a deadline. Errors the label party decided on satisfy RefusedByPeer().

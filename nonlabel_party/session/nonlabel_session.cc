@@ -19,6 +19,7 @@
 #include "common/telemetry/log.h"
 #include "common/transport/tensor_codec.h"
 #include "nonlabel_party/attack/attack_module.h"
+#include "nonlabel_party/session/stop_watcher.h"
 
 namespace splitveil {
 
@@ -32,27 +33,51 @@ absl::Status NonLabelSession::Run() {
     request.set_run_id(run_id_);
     (void)options_.peer->Close(request);  // It may be gone already.
   }
+  if (stopped_) {
+    LogInfo("stopped on request");
+  }
   options_.status->Update([](v1::GetStatusResponse& status) { status.set_phase("closed"); });
   if (ledger_ != nullptr) {
     absl::Status status = outcome.ok() ? absl::OkStatus() : ledger_->RecordEvent("ended", outcome.message());
-    status.Update(ledger_->Finish(stopped_ ? "stopped" : outcome.ok() ? "completed" : "failed"));
+    status.Update(ledger_->Finish(LedgerStatus(outcome)));
     outcome.Update(status);
   }
   return outcome;
 }
 
+const char* NonLabelSession::LedgerStatus(const absl::Status& outcome) const {
+  if (stopped_) {
+    return "stopped";
+  }
+  if (outcome.ok()) {
+    return "completed";
+  }
+  return outcome.code() == absl::StatusCode::kResourceExhausted ? "halted" : "failed";
+}
+
+bool NonLabelSession::StopAsked() {
+  stopped_ = stopped_ || options_.stop();
+  return stopped_;
+}
+
 absl::Status NonLabelSession::RunToEnd() {
   for (absl::Status (NonLabelSession::*stage)() :
        {&NonLabelSession::Open, &NonLabelSession::Align, &NonLabelSession::Start}) {
-    if (absl::Status status = (this->*stage)(); !status.ok()) {
+    if (StopAsked()) {
+      return absl::OkStatus();
+    }
+    if (absl::Status status = (this->*stage)(); !status.ok() || stopped_) {
       return status;
     }
   }
-  for (uint32_t epoch = 0; epoch < options_.agreement.epochs() && !stopped_; ++epoch) {
+  for (uint32_t epoch = 0; epoch < options_.agreement.epochs(); ++epoch) {
+    if (StopAsked()) {
+      return absl::OkStatus();
+    }
     if (absl::Status status = TrainEpoch(epoch); !status.ok() || stopped_) {
       return status;
     }
-    if (absl::Status status = EvaluateEpoch(epoch); !status.ok()) {
+    if (absl::Status status = EvaluateEpoch(epoch); !status.ok() || stopped_) {
       return status;
     }
   }
@@ -107,6 +132,12 @@ absl::Status NonLabelSession::Align() {
   if (!stream.ok()) {
     return stream.status();
   }
+  AlignmentStream* const cancelled_on_stop = stream->get();
+  const absl::StatusOr<std::unique_ptr<StopWatcher>> watcher =
+      StopWatcher::Create(options_.stop, [cancelled_on_stop] { cancelled_on_stop->Cancel(); });
+  if (!watcher.ok()) {
+    return watcher.status();
+  }
   AlignmentOptions options;
   options.run_id = run_id_;
   options.max_ids = static_cast<uint64_t>(options_.agreement.alignment().max_ids());
@@ -114,6 +145,10 @@ absl::Status NonLabelSession::Align() {
   absl::StatusOr<AlignedIds> aligned = AlignIds(options_.data.ids, options, **stream);
   // Where the label party ended the stream, its status says why; what this side saw is only the consequence.
   absl::Status finished = (*stream)->Finish();
+  if ((*watcher)->Finish() && !(finished.ok() && aligned.ok())) {
+    stopped_ = true;  // Both failures are our own doing.
+    return absl::OkStatus();
+  }
   if (!finished.ok()) {
     return finished;
   }
@@ -205,7 +240,8 @@ absl::StatusOr<v1::CutActivations> NonLabelSession::Message(uint32_t epoch, uint
   message.set_batch(batch);
   if (absl::Status status = EncodeMatrix(activations, options_.agreement.wire_dtype(), *message.mutable_activations());
       !status.ok()) {
-    return status;
+    // Of our own making, unlike the numbers that a file or the peer brings.
+    return absl::InternalError(absl::StrCat("activations: ", status.message()));
   }
   return message;
 }
@@ -218,9 +254,8 @@ absl::Status NonLabelSession::TrainEpoch(uint32_t epoch) {
   step_started_ = absl::Now();
   uint32_t sent = 0;
   for (uint32_t received = 0; received < batches(); ++received) {
-    stopped_ = stopped_ || options_.stop();
     // Answers to batches under way are still taken, so that the run ends between steps.
-    const uint32_t limit = stopped_ ? sent : static_cast<uint32_t>(batches());
+    const uint32_t limit = StopAsked() ? sent : static_cast<uint32_t>(batches());
     absl::Status status;
     while (status.ok() && sent < limit && sent - received < options_.agreement.in_flight_batches()) {
       status = SendBatch(epoch, sent++, **stream);
@@ -376,6 +411,9 @@ absl::Status NonLabelSession::EvaluateEpoch(uint32_t epoch) {
   const size_t batch_size = static_cast<size_t>(options_.agreement.batch_size());
   uint32_t batch = 0;
   for (size_t first = 0; first < test_.size(); first += batch_size, ++batch) {
+    if (StopAsked()) {
+      return absl::OkStatus();  // The stream is cut off: an evaluation of a part would say nothing.
+    }
     const absl::StatusOr<Matrix> activations =
         model_->Predict(features_->Gather(absl::MakeConstSpan(test_).subspan(first, batch_size)));
     if (!activations.ok()) {

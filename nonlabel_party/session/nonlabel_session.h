@@ -32,7 +32,8 @@ struct NonLabelSessionOptions {
   PartyData data;
   LabelPartyPeer* peer = nullptr;  // Not owned; must outlive the session.
   RunStatus* status = nullptr;     // Not owned; must outlive the session.
-  bool (*stop)() = nullptr;        // Asked between batches; true ends the run cleanly.
+  bool (*stop)() = nullptr;  // Asked between stages and batches, while aligning every 100 ms, there on a thread of
+                             // the session; true ends the run cleanly.
 };
 
 // One run. Not thread-safe.
@@ -51,6 +52,8 @@ class NonLabelSession {
 
  private:
   absl::Status RunToEnd();
+  const char* LedgerStatus(const absl::Status& outcome) const;
+  bool StopAsked();  // From then on `stopped_`.
   absl::Status Open();
   absl::Status Align();
   absl::Status Start();

@@ -271,5 +271,47 @@ TEST(TwoProcessesTest, CheckValidatesWithoutRunning) {
   EXPECT_EQ(Program("label_party", {}), 2);
 }
 
+TEST(TwoProcessesTest, SeveralLargeBatchesInFlightDoNotBlockEachOther) {
+  TwoPartyRun run(8000);
+  for (v1::RunAgreement* agreement : {&run.label_agreement, &run.nonlabel_agreement}) {
+    agreement->set_epochs(1);
+    agreement->set_batch_size(2048);
+    agreement->set_cut_width(1024);  // 8 MB a message: far more than gRPC takes in before it is read.
+    agreement->set_in_flight_batches(3);
+    agreement->mutable_audit()->clear_layers();
+  }
+  run.nonlabel_config.mutable_model()->mutable_layers(1)->set_units(1024);
+  run.StartLabelParty();
+  run.StartNonLabelParty();
+  EXPECT_EQ(run.nonlabel->Wait(), 0) << run.nonlabel->Errors();
+  EXPECT_EQ(run.label->Wait(), 0) << run.label->Errors();
+  EXPECT_GE(Query(run.ledger("nonlabel_party"), "SELECT count(*) FROM step"), 3);
+}
+
+TEST(TwoProcessesTest, TerminateEndsTheWaitForAnAbsentPeerCleanly) {
+  TwoPartyRun run(200);
+  run.StartLabelParty();
+  run.label->Signal(SIGKILL);
+  EXPECT_EQ(run.label->Wait(), 128 + SIGKILL);
+  run.StartNonLabelParty();
+  ASSERT_TRUE(run.nonlabel->WaitForError("serves status")) << run.nonlabel->Errors();
+  run.nonlabel->Signal(SIGTERM);
+  EXPECT_EQ(run.nonlabel->Wait(absl::Seconds(10)), 0) << run.nonlabel->Errors();
+  EXPECT_THAT(run.nonlabel->Errors(), HasSubstr("stopped on request"));
+  EXPECT_THAT(run.nonlabel->Errors(), Not(HasSubstr("error:")));
+}
+
+TEST(TwoProcessesTest, TerminateEndsAnAlignmentCleanly) {
+  TwoPartyRun run(30000);  // Some seconds of alignment.
+  run.StartLabelParty();
+  run.StartNonLabelParty();
+  ASSERT_TRUE(run.nonlabel->WaitForError("opened")) << run.nonlabel->Errors();
+  run.nonlabel->Signal(SIGTERM);
+  EXPECT_EQ(run.nonlabel->Wait(), 0) << run.nonlabel->Errors();
+  EXPECT_EQ(run.label->Wait(), 3) << run.label->Errors();
+  EXPECT_EQ(Query(run.ledger("nonlabel_party"), "SELECT count(*) FROM run WHERE status = 'stopped'"), 1);
+  EXPECT_EQ(Query(run.ledger("nonlabel_party"), "SELECT count(*) FROM event WHERE kind = 'aligned'"), 0);
+}
+
 }  // namespace
 }  // namespace splitveil::testing

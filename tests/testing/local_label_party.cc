@@ -26,8 +26,12 @@ absl::StatusOr<Response> Answer(absl::StatusOr<Response> answer, const std::func
 
 class LocalAlignment final : public AlignmentStream {
  public:
-  explicit LocalAlignment(LabelSession* session)
-      : pair_(64), thread_([this, session] {
+  LocalAlignment(LabelSession* session, bool stalls)
+      : pair_(64), thread_([this, session, stalls] {
+          if (stalls) {
+            while (pair_.second->Receive().ok()) {
+            }
+          }
           verdict_ = session->Align(*pair_.second);
           pair_.second->Close();
         }) {}
@@ -41,6 +45,7 @@ class LocalAlignment final : public AlignmentStream {
     }
     return OverTheWire(verdict_);
   }
+  void Cancel() override { pair_.first->Close(); }
 
  private:
   absl::Status verdict_;
@@ -97,23 +102,34 @@ class LocalEvaluation final : public EvaluationStream {
 
 }  // namespace
 
+void LocalLabelParty::Note(const char* call) {
+  if (on_call) {
+    on_call(call);
+  }
+}
+
 absl::StatusOr<v1::OpenResponse> LocalLabelParty::Open(const v1::OpenRequest& request) {
+  Note("Open");
   return Answer(session_->Open(request), alter_open);
 }
 
 absl::StatusOr<std::unique_ptr<AlignmentStream>> LocalLabelParty::Align() {
-  return std::make_unique<LocalAlignment>(session_);
+  Note("Align");
+  return std::make_unique<LocalAlignment>(session_, stalls_alignment);
 }
 
 absl::StatusOr<v1::StartResponse> LocalLabelParty::Start(const v1::StartRequest& request) {
+  Note("Start");
   return Answer(session_->Start(request), alter_start);
 }
 
 absl::StatusOr<std::unique_ptr<TrainingStream>> LocalLabelParty::Train() {
+  Note("Train");
   return std::make_unique<LocalTraining>(session_, alter_gradients);
 }
 
 absl::StatusOr<std::unique_ptr<EvaluationStream>> LocalLabelParty::Evaluate() {
+  Note("Evaluate");
   return std::make_unique<LocalEvaluation>(session_, alter_evaluation);
 }
 
@@ -121,6 +137,9 @@ absl::StatusOr<v1::ScoreBatchResponse> LocalLabelParty::ScoreBatch(const v1::Sco
   return Answer<v1::ScoreBatchResponse>(session_->ScoreBatch(request), nullptr);
 }
 
-absl::Status LocalLabelParty::Close(const v1::CloseRequest& request) { return OverTheWire(session_->Close(request)); }
+absl::Status LocalLabelParty::Close(const v1::CloseRequest& request) {
+  Note(request.completed() ? "Close" : "Close early");
+  return OverTheWire(session_->Close(request));
+}
 
 }  // namespace splitveil::testing

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "label_party/session/label_session.h"
 #include "nonlabel_party/session/label_party_peer.h"
@@ -30,8 +31,13 @@ class LocalLabelParty final : public LabelPartyPeer {
   std::function<void(v1::StartResponse&)> alter_start;
   std::function<void(v1::CutGradients&)> alter_gradients;
   std::function<void(v1::EvaluateResponse&)> alter_evaluation;
+  // Told the name of each call that is made, before it is answered. May be empty.
+  std::function<void(const std::string&)> on_call;
+  bool stalls_alignment = false;  // Says nothing in it until the stream is cancelled.
 
  private:
+  void Note(const char* call);
+
   LabelSession* session_;
 };
 

@@ -2,7 +2,11 @@
 
 #include <atomic>
 #include <gtest/gtest.h>
+#include <system_error>
+#include <thread>
 #include <vector>
+
+#include "tests/unit/common/alignment/no_threads.h"
 
 namespace splitveil {
 namespace {
@@ -17,6 +21,14 @@ TEST(ParallelForTest, VisitsEachIndexOnceForAnyNumberOfThreads) {
       }
     }
   }
+}
+
+TEST(ParallelForTest, VisitsEachIndexOnceWhereNoThreadCanBeStarted) {
+  const testing::NoThreads no_threads;
+  EXPECT_THROW(std::thread([] {}), std::system_error);
+  std::vector<int> visits(100);  // All on this thread.
+  ParallelFor(visits.size(), 7, [&](size_t i) { ++visits[i]; });
+  EXPECT_EQ(visits, std::vector<int>(100, 1));
 }
 
 }  // namespace

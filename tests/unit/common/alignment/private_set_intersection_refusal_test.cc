@@ -2,12 +2,14 @@
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <new>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 
 #include "common/alignment/private_set_intersection.h"
 #include "tests/testing/alignment_channel_pair.h"
+#include "tests/unit/common/alignment/no_threads.h"
 #include "tests/unit/common/alignment/points_for_test.h"
 
 namespace splitveil {
@@ -225,6 +227,39 @@ TEST(AlignIdsRefusalTest, KeepsTheChannelsOwnCode) {
   DeniedChannel channel;
   // What the peer said explains why Send failed.
   EXPECT_EQ(AlignIds(OwnIds(), TestOptions(), channel).status(), absl::PermissionDeniedError("not you"));
+}
+
+TEST(AlignIdsRefusalTest, NoThreadToReadOnIsAnInternalError) {
+  AlignmentChannelPair channels(1);
+  const testing::NoThreads no_threads;
+  EXPECT_TRUE(absl::IsInternal(AlignIds(OwnIds(), TestOptions(), *channels.first).status()));
+}
+
+TEST(AlignIdsRefusalTest, MemoryThatRunsOutIsAnInternalErrorOnEitherThread) {
+  class PoorChannel : public AlignmentChannel {
+   public:
+    explicit PoorChannel(bool sending) : sending_(sending) {}
+    absl::Status Send(const v1::AlignmentMessage&) override {
+      if (sending_) {
+        throw std::bad_alloc();
+      }
+      return absl::OkStatus();
+    }
+    absl::StatusOr<v1::AlignmentMessage> Receive() override {
+      if (!sending_) {
+        throw std::bad_alloc();
+      }
+      return absl::OutOfRangeError("closed");
+    }
+
+   private:
+    const bool sending_;
+  };
+  PoorChannel receiving(false);
+  EXPECT_TRUE(absl::IsInternal(AlignIds(OwnIds(), TestOptions(), receiving).status()));
+  PoorChannel sending(true);  // The reader may be first to fail: then the peer is gone.
+  const absl::Status status = AlignIds(OwnIds(), TestOptions(), sending).status();
+  EXPECT_TRUE(absl::IsInternal(status) || absl::IsUnavailable(status)) << status;
 }
 
 TEST(AlignIdsRefusalTest, PartiesOfDifferentRunsBothRefuse) {

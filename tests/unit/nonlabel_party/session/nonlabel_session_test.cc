@@ -1,9 +1,14 @@
 // The non-label party against a label party that answers honestly, and against one that does not.
 #include "nonlabel_party/session/nonlabel_session.h"
 
+#include <sqlite3.h>
+
+#include <atomic>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "common/process/exit_code.h"
 #include "tests/testing/local_label_party.h"
@@ -12,23 +17,56 @@
 namespace splitveil::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::atomic<bool> stop_asked{false};  // A signal's flag is as global.
 
 class NonLabelSessionTest : public ::testing::Test {
  protected:
-  NonLabelSessionTest() : run_(300) {}
+  NonLabelSessionTest() : run_(300) { stop_asked = false; }
 
   absl::Status Run() {
     absl::StatusOr<std::unique_ptr<LabelSession>> session = LabelSession::Create(run_.LabelOptions());
     EXPECT_TRUE(session.ok()) << session.status();
     label_ = *std::move(session);
     LocalLabelParty peer(label_.get());
+    peer.stalls_alignment = stalls_alignment_;
+    peer.on_call = [this](const std::string& call) {
+      calls_.push_back(call);
+      stop_asked = stop_asked || call == stop_at_;
+    };
     if (alter_) {
       alter_(peer);
     }
     NonLabelSessionOptions options = run_.NonLabelOptions(&peer);
-    options.stop = stop_;
+    options.stop = [] { return stop_asked.load(); };
     return NonLabelSession(std::move(options)).Run();
+  }
+
+  // Asks the run to stop in the middle of the first `call`; before all of them where it is empty.
+  absl::Status StopAt(const std::string& call) {
+    stop_at_ = call;
+    stop_asked = call.empty();
+    const absl::Status status = Run();
+    EXPECT_FALSE(label_->completed());
+    return status;
+  }
+
+  std::string LedgerStatus() const {
+    sqlite3* database = nullptr;
+    EXPECT_EQ(sqlite3_open_v2(run_.files.File("nonlabel_party.db").c_str(), &database, SQLITE_OPEN_READONLY, nullptr),
+              SQLITE_OK);
+    sqlite3_stmt* statement = nullptr;
+    EXPECT_EQ(sqlite3_prepare_v2(database, "SELECT status FROM run", -1, &statement, nullptr), SQLITE_OK);
+    std::string status;
+    if (sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_type(statement, 0) == SQLITE_TEXT) {
+      status = reinterpret_cast<const char*>(sqlite3_column_text(statement, 0));
+    }
+    sqlite3_finalize(statement);
+    sqlite3_close(database);
+    return status;
   }
 
   // What this answer of the label party leads to: the run is refused, exit 4, and says why.
@@ -44,7 +82,9 @@ class NonLabelSessionTest : public ::testing::Test {
   SmallRun run_;
   std::unique_ptr<LabelSession> label_;
   std::function<void(LocalLabelParty&)> alter_;
-  bool (*stop_)() = [] { return false; };
+  std::vector<std::string> calls_;  // As the session made them.
+  std::string stop_at_ = "never";
+  bool stalls_alignment_ = false;
 };
 
 TEST_F(NonLabelSessionTest, RunsToTheEnd) {
@@ -66,10 +106,57 @@ TEST_F(NonLabelSessionTest, RunsWithoutTestExamplesAndWithoutAudit) {
   EXPECT_TRUE(Run().ok());
 }
 
+TEST_F(NonLabelSessionTest, StopBeforeTheRunOpensNothing) {
+  EXPECT_TRUE(StopAt("").ok());
+  EXPECT_THAT(calls_, IsEmpty());
+}
+
+TEST_F(NonLabelSessionTest, StopBeforeAlignmentEndsTheRun) {
+  EXPECT_TRUE(StopAt("Open").ok());
+  EXPECT_THAT(calls_, ElementsAre("Open", "Close early"));
+  EXPECT_EQ(LedgerStatus(), "stopped");
+}
+
+TEST_F(NonLabelSessionTest, StopInAlignmentCancelsIt) {
+  stalls_alignment_ = true;
+  EXPECT_TRUE(StopAt("Align").ok());
+  EXPECT_THAT(calls_, ElementsAre("Open", "Align", "Close early"));
+  EXPECT_EQ(LedgerStatus(), "stopped");
+}
+
+TEST_F(NonLabelSessionTest, StopAfterAlignmentEndsTheRun) {
+  EXPECT_TRUE(StopAt("Start").ok());
+  EXPECT_THAT(calls_, ElementsAre("Open", "Align", "Start", "Close early"));
+  EXPECT_EQ(LedgerStatus(), "stopped");
+}
+
 TEST_F(NonLabelSessionTest, StopEndsBetweenSteps) {
-  stop_ = [] { return true; };
-  EXPECT_TRUE(Run().ok());
-  EXPECT_FALSE(label_->completed());
+  EXPECT_TRUE(StopAt("Train").ok());
+  EXPECT_THAT(calls_, ElementsAre("Open", "Align", "Start", "Train", "Close early"));
+  EXPECT_EQ(LedgerStatus(), "stopped");
+}
+
+TEST_F(NonLabelSessionTest, StopEndsBetweenBatchesOfAnEvaluation) {
+  run_.agreement.mutable_audit()->clear_layers();
+  EXPECT_TRUE(StopAt("Evaluate").ok());
+  EXPECT_THAT(calls_, ElementsAre("Open", "Align", "Start", "Train", "Evaluate", "Close early"));
+  EXPECT_EQ(LedgerStatus(), "stopped");
+}
+
+TEST_F(NonLabelSessionTest, HaltByTheReleaseGateIsRecordedAsSuch) {
+  run_.label_config.mutable_release()->set_max_step_auc_bound(0.6);  // No protection has no bound below 1.
+  run_.label_config.mutable_release()->set_action(v1::ReleasePolicy::HALT);
+  EXPECT_EQ(ExitCodeFor(Run()), ExitCode::kHalted);
+  EXPECT_EQ(LedgerStatus(), "halted");
+}
+
+TEST_F(NonLabelSessionTest, OwnActivationsThatOverflowAreAnInternalError) {
+  run_.agreement.set_wire_dtype(v1::FLOAT16);
+  run_.nonlabel_config.mutable_party()->mutable_optimizer()->set_learning_rate(100);  // Beyond 65504 after a step.
+  const absl::Status status = Run();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("expected finite values"));
+  EXPECT_EQ(LedgerStatus(), "failed");
 }
 
 TEST_F(NonLabelSessionTest, UnknownAuditLayerIsAnError) {

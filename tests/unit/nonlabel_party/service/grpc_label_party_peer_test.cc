@@ -1,0 +1,206 @@
+// The streams of the non-label party over gRPC, against label parties that answer, stall, or say too much.
+#include "nonlabel_party/service/grpc_label_party_peer.h"
+
+#include <atomic>
+#include <functional>
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::HasSubstr;
+using TrainingCall = grpc::ServerReaderWriter<v1::CutGradients, v1::CutActivations>;
+using AlignmentCall = grpc::ServerReaderWriter<v1::AlignmentMessage, v1::AlignmentMessage>;
+
+constexpr size_t kLargeBytes = size_t{4} << 20;  // Far more than gRPC takes in before it is read.
+
+// What each handler does is up to the test.
+class ScriptedTraining final : public v1::SplitTraining::Service {
+ public:
+  grpc::Status Train(grpc::ServerContext* context, TrainingCall* call) override { return train(context, call); }
+  std::function<grpc::Status(grpc::ServerContext*, TrainingCall*)> train;
+};
+
+class ScriptedAlignment final : public v1::Alignment::Service {
+ public:
+  grpc::Status Align(grpc::ServerContext* context, AlignmentCall* call) override { return align(context, call); }
+  std::function<grpc::Status(grpc::ServerContext*, AlignmentCall*)> align;
+};
+
+grpc::Status StallUntilCancelled(grpc::ServerContext* context) {
+  while (!context->IsCancelled()) {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  return grpc::Status::CANCELLED;
+}
+
+// Answers each message with a large one, and reads no further before it is written: as the label party's service does.
+grpc::Status AnswerEach(TrainingCall* call) {
+  v1::CutActivations message;
+  while (call->Read(&message)) {
+    v1::CutGradients answer;
+    answer.set_batch(message.batch());
+    answer.mutable_gradients()->set_data(std::string(kLargeBytes, 'g'));
+    if (!call->Write(answer)) {
+      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone");
+    }
+  }
+  return grpc::Status::OK;
+}
+
+v1::CutActivations LargeActivations(uint32_t batch) {
+  v1::CutActivations message;
+  message.set_batch(batch);
+  message.mutable_activations()->set_data(std::string(kLargeBytes, 'a'));
+  return message;
+}
+
+v1::AlignmentMessage LargeAlignmentMessage() {
+  v1::AlignmentMessage message;
+  message.mutable_masked()->set_points(std::string(kLargeBytes, 'p'));
+  return message;
+}
+
+class GrpcLabelPartyPeerTest : public ::testing::Test {
+ protected:
+  GrpcLabelPartyPeerTest() {
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.SetMaxReceiveMessageSize(-1);
+    builder.RegisterService(&training_);
+    builder.RegisterService(&alignment_);
+    server_ = builder.BuildAndStart();
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    channel_ =
+        grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials(), arguments);
+    training_.train = [](grpc::ServerContext*, TrainingCall* call) { return AnswerEach(call); };
+  }
+
+  // `limit`: both deadlines of messages.
+  std::unique_ptr<GrpcLabelPartyPeer> Peer(absl::Duration limit, int in_flight_batches) {
+    v1::Deadlines deadlines;
+    deadlines.set_step_seconds(absl::ToDoubleSeconds(limit));
+    deadlines.set_alignment_chunk_seconds(absl::ToDoubleSeconds(limit));
+    return std::make_unique<GrpcLabelPartyPeer>(channel_, deadlines, in_flight_batches);
+  }
+
+  ScriptedTraining training_;
+  ScriptedAlignment alignment_;
+  std::unique_ptr<grpc::Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+TEST_F(GrpcLabelPartyPeerTest, ManyLargeBatchesAreSentBeforeAnAnswerIsTaken) {
+  constexpr uint32_t kInFlight = 4;
+  const auto peer = Peer(absl::Seconds(20), kInFlight);
+  auto stream = peer->Train();
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  for (uint32_t batch = 0; batch < kInFlight; ++batch) {
+    ASSERT_TRUE((*stream)->Send(LargeActivations(batch)).ok());
+  }
+  for (uint32_t batch = 0; batch < kInFlight; ++batch) {
+    const auto answer = (*stream)->Receive();
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->batch(), batch);
+  }
+  EXPECT_TRUE((*stream)->Finish().ok());
+}
+
+TEST_F(GrpcLabelPartyPeerTest, AnswersThatNobodyTakesDoNotHoldUpFinish) {
+  const auto peer = Peer(absl::Seconds(20), 2);
+  auto stream = peer->Train();
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  for (uint32_t batch = 0; batch < 2; ++batch) {
+    ASSERT_TRUE((*stream)->Send(LargeActivations(batch)).ok());
+  }
+  EXPECT_TRUE((*stream)->Finish().ok());
+}
+
+TEST_F(GrpcLabelPartyPeerTest, LeavingAStreamEarlyEndsIt) {
+  training_.train = [](grpc::ServerContext* context, TrainingCall*) { return StallUntilCancelled(context); };
+  const auto peer = Peer(absl::Hours(1), 1);
+  (void)peer->Train();
+  const absl::Time limit = absl::Now() + absl::Seconds(20);
+  server_->Shutdown(absl::ToChronoTime(limit));
+  server_->Wait();
+  EXPECT_LT(absl::Now(), limit);
+}
+
+TEST_F(GrpcLabelPartyPeerTest, SilenceInTrainingIsADeadline) {
+  training_.train = [](grpc::ServerContext* context, TrainingCall*) { return StallUntilCancelled(context); };
+  const auto peer = Peer(absl::Milliseconds(100), 1);
+  auto stream = peer->Train();
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded((*stream)->Receive().status()));
+  EXPECT_TRUE(absl::IsDeadlineExceeded((*stream)->Finish()));
+}
+
+TEST_F(GrpcLabelPartyPeerTest, ALabelPartyThatKeepsSendingIsHeldBackAndThenCutOff) {
+  std::atomic<int> written{0};
+  training_.train = [&](grpc::ServerContext*, TrainingCall* call) {
+    v1::CutGradients answer;
+    answer.mutable_gradients()->set_data(std::string(kLargeBytes, 'g'));
+    while (call->Write(answer)) {
+      ++written;
+    }
+    return grpc::Status::CANCELLED;
+  };
+  const auto peer = Peer(absl::Milliseconds(300), 2);
+  auto stream = peer->Train();
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  ASSERT_TRUE((*stream)->Receive().ok());
+  absl::SleepFor(absl::Milliseconds(200));  // Time to flood memory in.
+  EXPECT_LT(written, 12);
+  EXPECT_TRUE(absl::IsDeadlineExceeded((*stream)->Finish()));
+}
+
+TEST_F(GrpcLabelPartyPeerTest, TheLabelPartysVerdictIsWhatFinishSays) {
+  training_.train = [](grpc::ServerContext*, TrainingCall*) {
+    return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "the gate");
+  };
+  const auto peer = Peer(absl::Seconds(20), 1);
+  auto stream = peer->Train();
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  EXPECT_TRUE(absl::IsUnavailable((*stream)->Receive().status()));
+  EXPECT_TRUE(absl::IsResourceExhausted((*stream)->Finish()));
+}
+
+TEST_F(GrpcLabelPartyPeerTest, ALabelPartyThatDoesNotReadInAlignmentIsADeadline) {
+  alignment_.align = [](grpc::ServerContext* context, AlignmentCall*) { return StallUntilCancelled(context); };
+  const auto peer = Peer(absl::Milliseconds(200), 1);
+  auto stream = peer->Align();
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  absl::Status status;
+  for (int i = 0; status.ok() && i < 20; ++i) {
+    status = (*stream)->Send(LargeAlignmentMessage());
+  }
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("read"));
+}
+
+TEST_F(GrpcLabelPartyPeerTest, CancelEndsBothDirectionsOfAnAlignment) {
+  alignment_.align = [](grpc::ServerContext* context, AlignmentCall*) { return StallUntilCancelled(context); };
+  const auto peer = Peer(absl::Hours(1), 1);
+  auto stream = peer->Align();
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  std::thread reader([&] { EXPECT_FALSE((*stream)->Receive().ok()); });
+  std::thread canceller([&] { (*stream)->Cancel(); });
+  while ((*stream)->Send(LargeAlignmentMessage()).ok()) {
+  }
+  canceller.join();
+  reader.join();
+  EXPECT_FALSE((*stream)->Finish().ok());
+}
+
+}  // namespace
+}  // namespace splitveil
