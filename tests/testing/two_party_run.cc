@@ -22,7 +22,8 @@ constexpr char kCommon[] = R"(
   identity { own_name: "HOST.example" peer_name: "PEER.example" certificate_path: "OWN.pem" private_key_path: "OWN.key"
              authority_path: "authority.pem" }
   dataset { path: "OWN.tsv" }
-  optimizer { learning_rate: 0.003 adam {} }
+  optimizer { learning_rate: 0.02 adam {} }
+  reproducible_seed: 3
   ledger_path: "OWN.db"
 )";
 
