@@ -15,8 +15,8 @@ namespace splitveil {
 
 // A file under construction. It is written under a temporary name in the folder it is meant for and gets its own name,
 // replacing what had it, in Publish; until then, and when anything fails, the destructor leaves no trace. A process
-// that is killed leaves the temporary, `NAME.PID.partial`, which the next one of that number replaces. One object a path
-// at a time. Not thread-safe.
+// that is killed leaves the temporary, `NAME.PID.partial`, which the next one of that number replaces. One object a
+// path at a time. Not thread-safe.
 class PendingFile {
  public:
   // InvalidArgument where the temporary cannot be made (no such folder, not writable). Mode 0666 less the umask.

@@ -1,5 +1,6 @@
 #include "common/operations/run_facts.h"
 
+#include <array>
 #include <google/protobuf/util/json_util.h>
 #include <nlohmann/json.hpp>
 
@@ -7,9 +8,17 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/config/agreement.h"
+#include "common/crypto/secure_random.h"
 #include "common/process/version.h"
 
 namespace splitveil {
+
+std::string NewRunId(const std::string& run_name) {
+  std::array<uint8_t, 4> bytes;
+  FillSecureRandom(absl::MakeSpan(bytes));
+  return absl::StrCat(run_name, "-",
+                      absl::BytesToHexString({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+}
 
 RunRow DescribeRun(const std::string& run_id, const std::string& role, const std::string& protection,
                    const v1::RunAgreement& agreement, const std::string& peer_version) {

@@ -10,6 +10,9 @@
 
 namespace splitveil {
 
+// Name of a new run: distinguishes the runs of one agreement; no secret.
+std::string NewRunId(const std::string& run_name);
+
 // The ledger's row of a run: digest of the canonical agreement, and as JSON the agreement and both versions.
 // `peer_version`: what the peer calls itself; cut at 32 bytes.
 RunRow DescribeRun(const std::string& run_id, const std::string& role, const std::string& protection,

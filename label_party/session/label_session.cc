@@ -1,7 +1,5 @@
 #include "label_party/session/label_session.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -11,28 +9,15 @@
 #include "absl/time/clock.h"
 
 #include "common/config/agreement.h"
-#include "common/crypto/secure_random.h"
 #include "common/operations/run_facts.h"
 #include "common/process/exit_code.h"
 #include "common/process/version.h"
 #include "common/schedule/party_seed.h"
-#include "common/schedule/schedule.h"
 #include "common/telemetry/log.h"
 #include "common/transport/tensor_codec.h"
+#include "label_party/session/trainer_factory.h"
 
 namespace splitveil {
-namespace {
-
-// Distinguishes runs of one agreement; no secret.
-std::string NewRunId(const std::string& run_name) {
-  std::array<uint8_t, 4> bytes;
-  FillSecureRandom(absl::MakeSpan(bytes));
-  return absl::StrCat(run_name, "-",
-                      absl::BytesToHexString({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
-}
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionOptions options) {
   if (options.data.labels.size() != options.data.ids.size()) {
     return absl::InvalidArgumentError("dataset: expected a label column at the label party, found none");
@@ -167,42 +152,6 @@ absl::Status LabelSession::Align(AlignmentChannel& channel) {
                                                       " own and ", aligned_.peer_ids, " of the peer"));
 }
 
-absl::Status LabelSession::BuildTrainer(const JointSeed& seed) {
-  const v1::RunAgreement& agreement = options_.agreement;
-  TrainTestSplit split = SplitTrainTest(seed, options_.data.ids, aligned_.rows, agreement.test_fraction());
-  absl::StatusOr<FeatureTable> features = BuildFeatures(options_.data, aligned_.rows, split.train);
-  if (!features.ok()) {
-    return features.status();
-  }
-  absl::StatusOr<Schedule> schedule = Schedule::Create(
-      seed, std::move(split.train), ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()});
-  if (!schedule.ok()) {
-    return schedule.status();
-  }
-  TopModelOptions model_options;
-  model_options.spec = options_.config.model();
-  model_options.optimizer = options_.config.party().optimizer();
-  model_options.features = features->shape();
-  model_options.cut_width = agreement.cut_width();
-  model_options.seed = WeightSeed(SeedRole::kLabelParty, options_.config.party().reproducible_seed());
-  absl::StatusOr<std::unique_ptr<TopModel>> model = TopModel::Create(model_options);
-  if (!model.ok()) {
-    return model.status();
-  }
-  std::vector<uint8_t> labels;
-  labels.reserve(aligned_.rows.size());
-  for (uint32_t row : aligned_.rows) {
-    labels.push_back(options_.data.labels[row]);
-  }
-  trainer_ = std::make_unique<Trainer>(
-      TrainerParts{agreement, std::make_unique<FeatureTable>(*std::move(features)), std::move(labels),
-                   *std::move(schedule), std::move(split.test), *std::move(model), std::move(options_.protection),
-                   ReleaseGate(options_.config.release()), auditor_.get(), ledger_.get()});
-  trainer_->result().run_id = run_id_;
-  options_.data = PartyData();  // The tables hold all that training needs.
-  return absl::OkStatus();
-}
-
 absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& request) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (absl::Status status = CheckRun(request.run_id(), State::kAligned, "Start"); !status.ok()) {
@@ -215,14 +164,17 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
   if (!joint.ok()) {
     return Fail(AsRefusal(joint.status()));
   }
-  if (absl::Status status = BuildTrainer(*joint); !status.ok()) {
-    return FailInside(status);
+  absl::StatusOr<std::unique_ptr<Trainer>> trainer =
+      MakeTrainer({options_.agreement, options_.config, options_.data, aligned_.rows, *joint, run_id_,
+                   std::move(options_.protection), auditor_.get(), ledger_.get()});
+  if (!trainer.ok()) {
+    return FailInside(trainer.status());
   }
+  trainer_ = *std::move(trainer);
+  options_.data = PartyData();  // The trainer holds all that is needed.
   state_ = State::kTraining;
-  SetPhase("training");
-  const int64_t total_steps = trainer_->batches_per_epoch() * options_.agreement.epochs();
-  options_.status->Update([&](v1::GetStatusResponse& status) { status.set_total_steps(total_steps); });
-  progress_ = std::make_unique<Progress>("training", STDERR_FILENO);
+  progress_ =
+      std::make_unique<TrainingProgress>(options_.status, options_.agreement.epochs(), trainer_->batches_per_epoch());
   last_heard_ = absl::Now();
   v1::StartResponse response;
   response.set_seed_reveal(seed_.reveal());
@@ -283,34 +235,16 @@ absl::Status LabelSession::Learn() {
 }
 
 absl::Status LabelSession::LearnLocked() {
-  const int64_t steps_before = trainer_->result().steps;
+  const RunResult& result = trainer_->result();
+  const int64_t steps_before = result.steps;
   if (absl::Status status = trainer_->Learn(); !status.ok()) {
     return FailInside(status);
   }
   last_heard_ = absl::Now();
-  if (trainer_->result().steps != steps_before) {
-    ReportProgress();
+  if (result.steps != steps_before) {
+    progress_->Report(result.steps, result.trained_examples, result.train_log_loss, auditor_->latest());
   }
   return absl::OkStatus();
-}
-
-void LabelSession::ReportProgress() {
-  const RunResult& result = trainer_->result();
-  const int64_t batches = trainer_->batches_per_epoch();
-  ProgressUpdate update;
-  update.step = result.steps;
-  update.total_steps = batches * result.epochs;
-  update.epoch = (result.steps - 1) / batches;
-  update.epochs = result.epochs;
-  update.examples = result.trained_examples;
-  update.loss = result.train_log_loss;
-  update.leak = auditor_->latest();
-  progress_->Update(update);
-  options_.status->Update([&](v1::GetStatusResponse& status) {
-    status.set_step(update.step);
-    status.set_epoch(update.epoch);
-    status.set_loss(update.loss);
-  });
 }
 
 bool LabelSession::ExpectsEvaluationOf(uint32_t epoch) const {

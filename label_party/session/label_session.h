@@ -32,8 +32,8 @@
 #include "common/dataset/party_data.h"
 #include "common/ledger/ledger.h"
 #include "common/operations/run_status.h"
+#include "common/operations/training_progress.h"
 #include "common/schedule/joint_seed.h"
-#include "common/telemetry/progress.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/session/trainer.h"
 
@@ -102,10 +102,8 @@ class LabelSession {
   // All of these need mutex_.
   absl::Status CheckRun(const std::string& run_id, State expected, const char* call);
   absl::Status BeginLedger(const v1::OpenRequest& request);
-  absl::Status BuildTrainer(const JointSeed& seed);
   const Answered* FindAnswered(const v1::CutActivations& request) const;
   absl::Status LearnLocked();
-  void ReportProgress();
   absl::Duration SilenceLimit() const;
   void SetPhase(const char* phase);
   bool ExpectsEvaluationOf(uint32_t epoch) const;
@@ -132,7 +130,7 @@ class LabelSession {
   uint32_t batch_ = 0;
   uint32_t evaluated_epochs_ = 0;
   bool completed_ = false;  // The peer has closed a complete run.
-  std::unique_ptr<Progress> progress_;
+  std::unique_ptr<TrainingProgress> progress_;
   std::deque<Answered> answered_;  // Latest last; as many as may be under way.
 };
 

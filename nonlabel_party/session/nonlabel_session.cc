@@ -1,14 +1,9 @@
 #include "nonlabel_party/session/nonlabel_session.h"
 
-#include <unistd.h>
-
-#include <algorithm>
 #include <limits>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 
 #include "common/config/agreement.h"
@@ -18,7 +13,6 @@
 #include "common/schedule/party_seed.h"
 #include "common/telemetry/log.h"
 #include "common/transport/tensor_codec.h"
-#include "nonlabel_party/attack/attack_module.h"
 #include "nonlabel_party/session/stop_watcher.h"
 
 namespace splitveil {
@@ -52,7 +46,7 @@ const char* NonLabelSession::LedgerStatus(const absl::Status& outcome) const {
   if (outcome.ok()) {
     return "completed";
   }
-  return outcome.code() == absl::StatusCode::kResourceExhausted ? "halted" : "failed";
+  return IsHalt(outcome) ? "halted" : "failed";
 }
 
 bool NonLabelSession::StopAsked() {
@@ -213,22 +207,13 @@ absl::Status NonLabelSession::BuildModel(const Digest& joint_seed) {
   }
   model_ = *std::move(model);
 
-  layers_.assign(agreement.audit().layers().begin(), agreement.audit().layers().end());
-  for (int attack : agreement.audit().attacks()) {
-    attacks_.push_back(static_cast<v1::Attack>(attack));
+  absl::StatusOr<LeakReporter> reporter =
+      LeakReporter::Create(agreement, run_id_, options_.peer, model_.get(), ledger_.get());
+  if (!reporter.ok()) {
+    return reporter.status();
   }
-  const std::vector<std::string> names = model_->layer_names();
-  for (const std::string& layer : layers_) {
-    if (layer != "cut" && std::find(names.begin(), names.end(), layer) == names.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("audit.layers: expected \"cut\" or a layer of the bottom model, found \"", layer, "\""));
-    }
-  }
-  options_.status->Update([&](v1::GetStatusResponse& status) {
-    status.set_phase("training");
-    status.set_total_steps(batches() * agreement.epochs());
-  });
-  progress_ = std::make_unique<Progress>("training", STDERR_FILENO);
+  reporter_ = std::make_unique<LeakReporter>(*std::move(reporter));
+  progress_ = std::make_unique<TrainingProgress>(options_.status, agreement.epochs(), batches());
   return absl::OkStatus();
 }
 
@@ -288,10 +273,6 @@ absl::Status NonLabelSession::SendBatch(uint32_t epoch, uint32_t batch, Training
   return stream.Send(*message);
 }
 
-bool NonLabelSession::audited(int64_t step) const {
-  return !layers_.empty() && !attacks_.empty() && step % options_.agreement.audit().every_batches() == 0;
-}
-
 absl::Status NonLabelSession::LearnFromNext(uint32_t epoch, uint32_t batch, TrainingStream& stream) {
   const absl::StatusOr<v1::CutGradients> message = stream.Receive();
   if (!message.ok()) {
@@ -311,16 +292,13 @@ absl::Status NonLabelSession::LearnFromNext(uint32_t epoch, uint32_t batch, Trai
   row_.batch = batch;
   row_.examples = gradient->rows();
   row_.loss = std::numeric_limits<double>::quiet_NaN();  // Known to the label party alone.
-  const bool attack = audited(row_.step);
   const absl::StatusOr<std::vector<LayerGradient>> layer_gradients =
-      model_->Backward(*gradient, attack ? absl::MakeConstSpan(layers_) : absl::Span<const std::string>());
+      model_->Backward(*gradient, reporter_->Layers(row_.step));
   if (!layer_gradients.ok()) {
     return layer_gradients.status();
   }
-  if (attack) {
-    if (absl::Status status = Attack(epoch, batch, *layer_gradients, *message); !status.ok()) {
-      return status;
-    }
+  if (absl::Status status = reporter_->Report(row_.step, *layer_gradients, *message); !status.ok()) {
+    return status;
   }
   if (absl::Status status = model_->Update(); !status.ok()) {
     return status;
@@ -334,70 +312,8 @@ absl::Status NonLabelSession::LearnFromNext(uint32_t epoch, uint32_t batch, Trai
   trained_examples_ += row_.examples;
   absl::Status status = ledger_->Record(row_);
   ++row_.step;
-  ReportProgress(epoch);
+  progress_->Report(row_.step, trained_examples_, row_.loss, reporter_->latest());
   return status;
-}
-
-absl::Status NonLabelSession::Attack(uint32_t epoch, uint32_t batch, const std::vector<LayerGradient>& gradients,
-                                     const v1::CutGradients& message) {
-  std::vector<std::vector<float>> hints;
-  std::vector<v1::Attack> attacks = attacks_;
-  if (message.has_hint()) {
-    const int64_t row = message.hint().row();
-    const absl::StatusOr<Matrix> clean = DecodeMatrix(
-        message.hint().gradient(), {"hint", options_.agreement.wire_dtype(), 1, options_.agreement.cut_width()});
-    if (!clean.ok() || row >= schedule_->batch_rows(batch)) {
-      return AsRefusal(clean.ok() ? absl::InvalidArgumentError("hint: expected a row of the batch, found one outside")
-                                  : clean.status());
-    }
-    absl::StatusOr<std::vector<std::vector<float>>> propagated = model_->BackpropagateHint(row, clean->row(0), layers_);
-    if (!propagated.ok()) {
-      return propagated.status();
-    }
-    hints = *std::move(propagated);
-  } else if (std::find(attacks.begin(), attacks.end(), v1::COSINE) != attacks.end()) {
-    return absl::OkStatus();  // A batch without positives has no clean positive gradient, and no leak AUC either.
-  }
-  const absl::StatusOr<std::vector<AttackScores>> all = RunAttacks(gradients, hints, attacks);
-  if (!all.ok()) {
-    return all.status();
-  }
-  v1::ScoreBatchRequest request;
-  request.set_run_id(run_id_);
-  request.set_epoch(epoch);
-  request.set_batch(batch);
-  for (const AttackScores& scores : *all) {
-    v1::ScoreBatchRequest::Scores* entry = request.add_scores();
-    entry->set_layer(scores.layer);
-    entry->set_attack(scores.attack);
-    const ConstMatrixView values(scores.scores.data(), 1, static_cast<int64_t>(scores.scores.size()));
-    if (absl::Status status = EncodeMatrix(values, v1::FLOAT32, *entry->mutable_scores()); !status.ok()) {
-      return status;
-    }
-  }
-  const absl::StatusOr<v1::ScoreBatchResponse> response = options_.peer->ScoreBatch(request);
-  return response.ok() ? RecordGrantedLeaks(*response, schedule_->batch_rows(batch)) : response.status();
-}
-
-absl::Status NonLabelSession::RecordGrantedLeaks(const v1::ScoreBatchResponse& response, int64_t examples) {
-  std::string text;
-  for (const v1::ScoreBatchResponse::LeakAuc& leak : response.leaks()) {
-    LeakRow row;
-    row.step = row_.step;
-    row.observer = "nonlabel_party";
-    row.layer = leak.layer();
-    row.attack = absl::AsciiStrToLower(v1::Attack_Name(leak.attack()));
-    row.auc = leak.auc();
-    row.examples = examples;
-    if (absl::Status status = ledger_->Record(row); !status.ok()) {
-      return status;
-    }
-    if (leak.layer() == "cut") {
-      absl::StrAppendFormat(&text, "%s %.2f ", row.attack, row.auc);
-    }
-  }
-  latest_leak_ = text.empty() ? text : absl::StrCat(text, "at cut");
-  return absl::OkStatus();
 }
 
 absl::Status NonLabelSession::EvaluateEpoch(uint32_t epoch) {
@@ -433,22 +349,6 @@ absl::Status NonLabelSession::EvaluateEpoch(uint32_t epoch) {
         absl::StrCat("evaluation: expected ", test_.size(), " examples, found ", response->examples())));
   }
   return response.status();
-}
-
-void NonLabelSession::ReportProgress(uint32_t epoch) {
-  ProgressUpdate update;
-  update.step = row_.step;
-  update.total_steps = batches() * options_.agreement.epochs();
-  update.epoch = epoch;
-  update.epochs = options_.agreement.epochs();
-  update.examples = trained_examples_;
-  update.loss = std::numeric_limits<double>::quiet_NaN();
-  update.leak = latest_leak_;
-  progress_->Update(update);
-  options_.status->Update([&](v1::GetStatusResponse& status) {
-    status.set_step(update.step);
-    status.set_epoch(epoch);
-  });
 }
 
 }  // namespace splitveil

@@ -15,10 +15,11 @@
 #include "common/dataset/party_data.h"
 #include "common/ledger/ledger.h"
 #include "common/operations/run_status.h"
+#include "common/operations/training_progress.h"
 #include "common/schedule/schedule.h"
-#include "common/telemetry/progress.h"
 #include "nonlabel_party/bottom/bottom_model.h"
 #include "nonlabel_party/session/label_party_peer.h"
+#include "nonlabel_party/session/leak_reporter.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/party.pb.h"
@@ -61,13 +62,8 @@ class NonLabelSession {
   absl::Status TrainEpoch(uint32_t epoch);
   absl::Status SendBatch(uint32_t epoch, uint32_t batch, TrainingStream& stream);
   absl::Status LearnFromNext(uint32_t epoch, uint32_t batch, TrainingStream& stream);
-  absl::Status Attack(uint32_t epoch, uint32_t batch, const std::vector<LayerGradient>& gradients,
-                      const v1::CutGradients& message);
-  absl::Status RecordGrantedLeaks(const v1::ScoreBatchResponse& response, int64_t examples);
   absl::Status EvaluateEpoch(uint32_t epoch);
   absl::StatusOr<v1::CutActivations> Message(uint32_t epoch, uint32_t batch, ConstMatrixView activations) const;
-  void ReportProgress(uint32_t epoch);
-  bool audited(int64_t step) const;
   int64_t batches() const { return schedule_->batches_per_epoch(); }
 
   NonLabelSessionOptions options_;
@@ -79,14 +75,12 @@ class NonLabelSession {
   std::unique_ptr<Schedule> schedule_;
   std::unique_ptr<BottomModel> model_;
   std::unique_ptr<Ledger> ledger_;
-  std::unique_ptr<Progress> progress_;
-  std::vector<std::string> layers_;  // Audited layers, as agreed.
-  std::vector<v1::Attack> attacks_;
+  std::unique_ptr<TrainingProgress> progress_;
+  std::unique_ptr<LeakReporter> reporter_;
   StepRow row_;  // Of the batch under way.
   int64_t trained_examples_ = 0;
   int64_t bytes_sent_ = 0;  // Since the latest step row.
   absl::Time step_started_;
-  std::string latest_leak_;
   bool stopped_ = false;
 };
 

@@ -56,6 +56,18 @@ int Program(const std::string& name, std::vector<std::string> arguments) {
 
 int Lines(const std::string& text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
 
+// The party of `identity` gets a certificate of an authority that the other does not know.
+void UseOtherAuthority(const TwoPartyRun& run, v1::Identity* identity) {
+  ASSERT_EQ(mkdir((run.folder + "/other").c_str(), 0700), 0);
+  ASSERT_EQ(run.Tool({"certificates", "--out=" + run.folder + "/other", "--label=label-party.example",
+                      "--nonlabel=nonlabel-party.example"}),
+            0);
+  for (std::string* path : {identity->mutable_certificate_path(), identity->mutable_private_key_path(),
+                            identity->mutable_authority_path()}) {
+    *path = "other/" + *path;
+  }
+}
+
 TEST(TwoProcessesTest, TrainToTheEndAndRecordTheSameLeakOnBothSides) {
   TwoPartyRun run;
   run.StartLabelParty();
@@ -149,15 +161,7 @@ TEST(TwoProcessesTest, DifferentAgreementsAreRefusedByBothNamingTheField) {
 
 TEST(TwoProcessesTest, PeerOfAnotherAuthorityIsRefusedAndSendsNothing) {
   TwoPartyRun run(200);
-  ASSERT_EQ(mkdir((run.folder + "/other").c_str(), 0700), 0);
-  ASSERT_EQ(run.Tool({"certificates", "--out=" + run.folder + "/other", "--label=label-party.example",
-                      "--nonlabel=nonlabel-party.example"}),
-            0);
-  v1::Identity* identity = run.nonlabel_config.mutable_party()->mutable_identity();
-  for (std::string* path : {identity->mutable_certificate_path(), identity->mutable_private_key_path(),
-                            identity->mutable_authority_path()}) {
-    *path = "other/" + *path;
-  }
+  UseOtherAuthority(run, run.nonlabel_config.mutable_party()->mutable_identity());
   run.StartLabelParty();
   run.StartNonLabelParty();
   EXPECT_EQ(run.nonlabel->Wait(), 4) << run.nonlabel->Errors();
@@ -167,15 +171,7 @@ TEST(TwoProcessesTest, PeerOfAnotherAuthorityIsRefusedAndSendsNothing) {
 
 TEST(TwoProcessesTest, ServerOfAnotherAuthorityIsRefused) {
   TwoPartyRun run(200);
-  ASSERT_EQ(mkdir((run.folder + "/other").c_str(), 0700), 0);
-  ASSERT_EQ(run.Tool({"certificates", "--out=" + run.folder + "/other", "--label=label-party.example",
-                      "--nonlabel=nonlabel-party.example"}),
-            0);
-  v1::Identity* identity = run.label_config.mutable_party()->mutable_identity();
-  for (std::string* path : {identity->mutable_certificate_path(), identity->mutable_private_key_path(),
-                            identity->mutable_authority_path()}) {
-    *path = "other/" + *path;
-  }
+  UseOtherAuthority(run, run.label_config.mutable_party()->mutable_identity());
   run.StartLabelParty();
   run.StartNonLabelParty();
   EXPECT_EQ(run.nonlabel->Wait(), 4) << run.nonlabel->Errors();

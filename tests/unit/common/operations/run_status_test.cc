@@ -47,6 +47,11 @@ TEST(RunFactsTest, ConfigIsJsonWithTheAgreementWhateverThePeerCallsItself) {
   EXPECT_EQ(run.agreement_sha256.size(), 64);
 }
 
+TEST(RunFactsTest, RunsOfOneAgreementHaveDifferentNames) {
+  EXPECT_EQ(NewRunId("demo").substr(0, 5), "demo-");
+  EXPECT_NE(NewRunId("demo"), NewRunId("demo"));
+}
+
 TEST(RunFactsTest, LedgerThatCannotBeOpenedIsAnError) {
   EXPECT_FALSE(BeginLedger("/no/such/folder/ledger.db", RunRow(), v1::ORACLE).ok());
 }

@@ -1,0 +1,44 @@
+#include "label_party/session/trainer_factory.h"
+
+#include <utility>
+
+#include "common/schedule/party_seed.h"
+
+namespace splitveil {
+
+absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
+  const v1::RunAgreement& agreement = inputs.agreement;
+  TrainTestSplit split = SplitTrainTest(inputs.seed, inputs.data.ids, inputs.rows, agreement.test_fraction());
+  absl::StatusOr<FeatureTable> features = BuildFeatures(inputs.data, inputs.rows, split.train);
+  if (!features.ok()) {
+    return features.status();
+  }
+  absl::StatusOr<Schedule> schedule = Schedule::Create(
+      inputs.seed, std::move(split.train), ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()});
+  if (!schedule.ok()) {
+    return schedule.status();
+  }
+  TopModelOptions model_options;
+  model_options.spec = inputs.config.model();
+  model_options.optimizer = inputs.config.party().optimizer();
+  model_options.features = features->shape();
+  model_options.cut_width = agreement.cut_width();
+  model_options.seed = WeightSeed(SeedRole::kLabelParty, inputs.config.party().reproducible_seed());
+  absl::StatusOr<std::unique_ptr<TopModel>> model = TopModel::Create(model_options);
+  if (!model.ok()) {
+    return model.status();
+  }
+  std::vector<uint8_t> labels;
+  labels.reserve(inputs.rows.size());
+  for (uint32_t row : inputs.rows) {
+    labels.push_back(inputs.data.labels[row]);
+  }
+  auto trainer = std::make_unique<Trainer>(
+      TrainerParts{agreement, std::make_unique<FeatureTable>(*std::move(features)), std::move(labels),
+                   *std::move(schedule), std::move(split.test), *std::move(model), std::move(inputs.protection),
+                   ReleaseGate(inputs.config.release()), inputs.auditor, inputs.ledger});
+  trainer->result().run_id = std::move(inputs.run_id);
+  return trainer;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,37 @@
+// A trainer from a party's data, its configuration and the joint seed.
+#ifndef SPLITVEIL_LABEL_PARTY_SESSION_TRAINER_FACTORY_H_
+#define SPLITVEIL_LABEL_PARTY_SESSION_TRAINER_FACTORY_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/dataset/party_data.h"
+#include "label_party/session/trainer.h"
+
+#include "splitveil/v1/party.pb.h"
+
+namespace splitveil {
+
+struct TrainerInputs {
+  const v1::RunAgreement& agreement;  // Canonical.
+  const v1::LabelPartyConfig& config;
+  const PartyData& data;
+  absl::Span<const uint32_t> rows;  // The party's row for each aligned position.
+  JointSeed seed;
+  std::string run_id;
+  std::unique_ptr<GradientProtection> protection;
+  LeakAuditor* auditor = nullptr;  // Not owned; must outlive the trainer.
+  Ledger* ledger = nullptr;        // Not owned; must outlive the trainer.
+};
+
+// Splits, fits the preprocessing on the training part, builds schedule and model. The trainer keeps nothing of `data`.
+// Errors: InvalidArgument where the model does not fit the data or too few examples are common.
+absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_SESSION_TRAINER_FACTORY_H_
