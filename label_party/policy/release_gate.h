@@ -30,6 +30,8 @@ class ReleaseGate {
   explicit ReleaseGate(const v1::ReleasePolicy& policy) : policy_(policy) {}
 
   GateDecision Decide(const ReleaseFigures& figures) const;
+  // Whether the measured leak can make a difference; measuring costs a pass over the batch before it leaves.
+  bool WantsMeasuredLeak() const { return policy_.max_measured_leak() < 1; }
 
  private:
   v1::ReleasePolicy policy_;

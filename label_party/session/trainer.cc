@@ -124,7 +124,7 @@ absl::StatusOr<v1::CutGradients> Trainer::Step(uint32_t epoch, uint32_t batch, C
   }
   ChooseHint(head->cut_gradient, released);
   const ReleaseFigures figures = {report->sum_kl, accountant_.MaxAfter(positions, report->sum_kl),
-                                  MeasuredLeak(perturbed, released)};
+                                  parts_.gate.WantsMeasuredLeak() ? MeasuredLeak(perturbed, released) : 0.5};
   auto pending = std::make_unique<Pending>();
   if (absl::Status status = Gate(*report, figures, *pending); !status.ok()) {
     return status;

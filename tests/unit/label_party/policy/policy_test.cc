@@ -59,6 +59,8 @@ TEST(ReleaseGateTest, ActsOnTheMeasuredLeakWhateverTheBoundSays) {
   policy.set_action(v1::ReleasePolicy::HALT);
   EXPECT_EQ(ReleaseGate(policy).Decide({0.01, 0.01, 0.74}).action, GateAction::kRelease);
   EXPECT_EQ(ReleaseGate(policy).Decide({0.01, 0.01, 0.76}).action, GateAction::kHalt);
+  EXPECT_TRUE(ReleaseGate(policy).WantsMeasuredLeak());
+  EXPECT_FALSE(ReleaseGate(v1::ReleasePolicy()).WantsMeasuredLeak());
 }
 
 TEST(LeakageAccountantTest, AddsTheReleasesOfEachExample) {

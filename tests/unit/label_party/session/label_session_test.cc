@@ -432,6 +432,13 @@ TEST_F(LabelSessionTest, GateThatHaltsLetsNothingLeave) {
   EXPECT_EQ(session_->WaitUntilEnded([] { return false; }).code(), absl::StatusCode::kResourceExhausted);
 }
 
+TEST_F(LabelSessionTest, GateThatHaltsOnTheMeasuredLeakLetsNothingLeave) {
+  run_.label_config.mutable_release()->set_max_measured_leak(0.9);  // Bare gradients show every label.
+  run_.label_config.mutable_release()->set_action(v1::ReleasePolicy::HALT);
+  Start();
+  EXPECT_EQ(session_->Train(Activations(0, 0)).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST_F(LabelSessionTest, GateThatWarnsReleases) {
   run_.label_config.mutable_release()->set_max_step_auc_bound(0.6);
   Start();
