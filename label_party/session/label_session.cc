@@ -231,7 +231,7 @@ absl::StatusOr<v1::CutGradients> LabelSession::Train(v1::CutActivations request)
 
 absl::Status LabelSession::Learn() {
   std::lock_guard<std::mutex> lock(mutex_);
-  return trainer_ == nullptr ? absl::OkStatus() : LearnLocked();
+  return state_ == State::kTraining ? LearnLocked() : absl::OkStatus();
 }
 
 absl::Status LabelSession::LearnLocked() {
@@ -309,7 +309,10 @@ absl::StatusOr<v1::ScoreBatchResponse> LabelSession::ScoreBatch(const v1::ScoreB
       return status;
     }
   }
-  return auditor_->Judge(request);  // Not under the lock: h may be learning meanwhile.
+  absl::StatusOr<v1::ScoreBatchResponse> response = auditor_->Judge(request);  // Unlocked: h may be learning meanwhile.
+  std::lock_guard<std::mutex> lock(mutex_);
+  // Where the run ended meanwhile, so has its ledger: that is no fault of the request.
+  return state_ == State::kTraining ? std::move(response) : absl::CancelledError("the label party has ended the run");
 }
 
 absl::Status LabelSession::Close(const v1::CloseRequest& request) {
@@ -356,8 +359,11 @@ absl::Status LabelSession::WaitUntilEnded(bool (*stop)()) {
   const char* ledger_status = "completed";
   while (state_ != State::kClosed && state_ != State::kFailed) {
     if (stop()) {
-      ledger_status = "stopped";
-      state_ = State::kClosed;
+      // The step whose gradients have left is finished before the ledger is.
+      if (trainer_ == nullptr || LearnLocked().ok()) {
+        ledger_status = "stopped";
+        state_ = State::kClosed;
+      }
       break;
     }
     if (const absl::Duration silence = absl::Now() - last_heard_; silence > SilenceLimit()) {
