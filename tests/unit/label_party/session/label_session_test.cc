@@ -115,6 +115,17 @@ class LabelSessionTest : public ::testing::Test {
     }
   }
 
+  // Sends every test batch of `epoch`.
+  LabelSession::Evaluation EvaluateAll(uint32_t epoch) {
+    LabelSession::Evaluation evaluation;
+    const int64_t batch_size = run_.agreement.batch_size();
+    for (int64_t done = 0; done < test_examples_; done += batch_size) {
+      const int64_t rows = std::min(batch_size, test_examples_ - done);
+      EXPECT_TRUE(session_->Evaluate(ActivationsOf(epoch, evaluation.next_batch, rows), evaluation).ok());
+    }
+    return evaluation;
+  }
+
   // The message is refused with `code`, and the honest one still passes afterwards: nothing has changed.
   void ExpectRefused(v1::CutActivations message, absl::StatusCode code, const std::string& text) {
     const absl::StatusOr<v1::CutGradients> refused = session_->Train(std::move(message));
@@ -378,12 +389,9 @@ TEST_F(LabelSessionTest, EvaluationCountsOnlyWhenWhole) {
   if (test_examples_ > batch_size) {
     EXPECT_EQ(session_->FinishEvaluation(partial).status().code(), absl::StatusCode::kFailedPrecondition);
   }
-  LabelSession::Evaluation whole;
-  uint32_t batch = 0;
-  for (int64_t first = 0; first < test_examples_; first += batch_size, ++batch) {
-    ASSERT_TRUE(session_->Evaluate(ActivationsOf(0, batch, std::min(batch_size, test_examples_ - first)), whole).ok());
-  }
-  EXPECT_EQ(session_->Evaluate(ActivationsOf(0, batch, 1), whole).code(), absl::StatusCode::kFailedPrecondition);
+  LabelSession::Evaluation whole = EvaluateAll(0);
+  EXPECT_EQ(session_->Evaluate(ActivationsOf(0, whole.next_batch, 1), whole).code(),
+            absl::StatusCode::kFailedPrecondition);
   const absl::StatusOr<v1::EvaluateResponse> response = session_->FinishEvaluation(whole);
   ASSERT_TRUE(response.ok()) << response.status();
   EXPECT_EQ(response->examples(), test_examples_);
@@ -473,15 +481,8 @@ TEST_F(LabelSessionTest, FailedAlignmentEndsTheRun) {
 TEST_F(LabelSessionTest, StaleEvaluationIsRefused) {
   Start();
   TrainEpoch(0);
-  const int64_t batch_size = run_.agreement.batch_size();
-  LabelSession::Evaluation first, second;
-  uint32_t batch = 0;
-  for (int64_t done = 0; done < test_examples_; done += batch_size, ++batch) {
-    for (LabelSession::Evaluation* evaluation : {&first, &second}) {
-      const int64_t rows = std::min(batch_size, test_examples_ - done);
-      ASSERT_TRUE(session_->Evaluate(ActivationsOf(0, batch, rows), *evaluation).ok());
-    }
-  }
+  const LabelSession::Evaluation first = EvaluateAll(0);
+  const LabelSession::Evaluation second = EvaluateAll(0);
   ASSERT_TRUE(session_->FinishEvaluation(first).ok());
   EXPECT_EQ(session_->FinishEvaluation(second).status().code(), absl::StatusCode::kFailedPrecondition);
   TrainEpoch(1);
