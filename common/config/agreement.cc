@@ -14,6 +14,7 @@
 
 #include "common/config/message_validator.h"
 #include "common/config/text_config.h"
+#include "common/leakage/attack_traits.h"
 
 namespace splitveil {
 namespace {
@@ -155,6 +156,9 @@ absl::Status ValidateAudit(const v1::AuditAgreement& audit) {
       return Invalid(field, "each layer once", absl::StrCat("\"", audit.layers(i), "\" again"));
     }
   }
+  if (audit.auxiliary_labels() > 0 && audit.grant() != v1::ORACLE) {
+    return Invalid("audit.auxiliary_labels", "0 unless audit.grant is ORACLE", absl::StrCat(audit.auxiliary_labels()));
+  }
   std::set<int> attacks;
   for (int i = 0; i < audit.attacks_size(); ++i) {
     const std::string field = absl::StrCat("audit.attacks[", i, "]");
@@ -162,9 +166,17 @@ absl::Status ValidateAudit(const v1::AuditAgreement& audit) {
     if (!attacks.insert(attack).second) {
       return Invalid(field, "each attack once", absl::StrCat(v1::Attack_Name(attack), " again"));
     }
-    if (attack == v1::COSINE && audit.grant() != v1::ORACLE) {
-      return Invalid(field, "COSINE under audit.grant ORACLE only",
+    const AttackTraits traits = TraitsOf(attack);
+    if (traits.label_side_only || traits.once_a_run) {
+      return Invalid(field, "an attack on every batch that needs no true class moments", v1::Attack_Name(attack));
+    }
+    if (traits.needs_oracle && audit.grant() != v1::ORACLE) {
+      return Invalid(field, absl::StrCat(v1::Attack_Name(attack), " under audit.grant ORACLE only"),
                      absl::StrCat("audit.grant ", v1::Grant_Name(audit.grant())));
+    }
+    if (traits.cut_only && layers.count("cut") == 0) {
+      return Invalid(field, absl::StrCat(v1::Attack_Name(attack), " with \"cut\" among audit.layers only"),
+                     "it is not");
     }
   }
   return absl::OkStatus();
@@ -214,6 +226,18 @@ absl::Status ValidateAgreement(const v1::RunAgreement& agreement) {
   return absl::OkStatus();
 }
 
+std::vector<AgreedScore> AgreedScores(const v1::AuditAgreement& audit) {
+  std::vector<AgreedScore> scores;
+  for (const std::string& layer : audit.layers()) {
+    for (int attack : audit.attacks()) {
+      if (layer == "cut" || !TraitsOf(static_cast<v1::Attack>(attack)).cut_only) {
+        scores.push_back({layer, static_cast<v1::Attack>(attack)});
+      }
+    }
+  }
+  return scores;
+}
+
 Digest AgreementSha256(const v1::RunAgreement& canonical) {
   std::string bytes;
   {
@@ -233,12 +257,13 @@ int64_t MaxMessageBytes(const v1::RunAgreement& agreement) {
   const int64_t element_bytes = agreement.wire_dtype() == v1::FLOAT32 ? 4 : 2;
   // A rest below minimum_batch_size joins the batch before it.
   const int64_t max_rows = int64_t{agreement.batch_size()} + agreement.minimum_batch_size() - 1;
-  const int64_t hint_bytes = int64_t{4} * agreement.cut_width();
+  const int64_t hint_bytes = int64_t{4} * agreement.cut_width() + int64_t{kMaxHints} * 10;
   const int64_t batch_bytes = max_rows * agreement.cut_width() * element_bytes + hint_bytes;
   const int64_t scores_bytes = int64_t{agreement.audit().layers_size()} * agreement.audit().attacks_size() *
                                (4 * max_rows + static_cast<int64_t>(kMaxNameBytes) + 64);
+  const int64_t auxiliary_bytes = int64_t{agreement.audit().auxiliary_labels()} * 6;  // A varint and a byte each.
   const int64_t chunk_bytes = agreement.alignment().chunk_ids() * kPointBytes;
-  return std::max({batch_bytes, scores_bytes, chunk_bytes}) + kMessageOverheadBytes;
+  return std::max({batch_bytes, scores_bytes, auxiliary_bytes, chunk_bytes}) + kMessageOverheadBytes;
 }
 
 }  // namespace splitveil

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -20,11 +21,21 @@ absl::StatusOr<v1::RunAgreement> LoadAgreement(const std::string& path);
 // Sets every unset field to its default, submessages included.
 void Canonicalize(v1::RunAgreement& agreement);
 
-// Checks the schema's options (ValidateMessage), then between fields: minimum_batch_size <= batch_size, COSINE only
-// under ORACLE, layers and attacks unique, names of one short line, messages within gRPC's 2 GiB.
-// Applied to the peer's agreement too: safe on hostile input, and to be called before any other function of this header
-// on it. Errors: InvalidArgument with field, expected, found.
+// Checks the schema's options (ValidateMessage), then between fields: minimum_batch_size <= batch_size, attacks
+// that need an oracle and auxiliary labels only under ORACLE, layers and attacks unique, names of one short line,
+// messages within gRPC's 2 GiB. Applied to the peer's agreement too: safe on hostile input, and to be called before any
+// other function of this header on it. Errors: InvalidArgument with field, expected, found.
 absl::Status ValidateAgreement(const v1::RunAgreement& agreement);
+
+// One score vector of a ScoreBatch request.
+struct AgreedScore {
+  std::string layer;
+  v1::Attack attack = v1::ATTACK_UNSPECIFIED;
+};
+
+// What the attack module submits for every audited batch, in this order: each agreed attack at each agreed layer,
+// except that ACTIVATION_CLUSTERS is scored at "cut" only.
+std::vector<AgreedScore> AgreedScores(const v1::AuditAgreement& audit);
 
 // SHA-256 of the deterministic serialisation of a canonical agreement.
 Digest AgreementSha256(const v1::RunAgreement& canonical);

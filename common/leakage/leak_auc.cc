@@ -11,20 +11,22 @@
 
 namespace splitveil {
 
-absl::StatusOr<double> LeakAuc(absl::Span<const float> scores, absl::Span<const uint8_t> labels, int64_t excluded_row) {
+absl::StatusOr<double> LeakAuc(absl::Span<const float> scores, absl::Span<const uint8_t> labels,
+                               absl::Span<const uint32_t> excluded) {
   const int64_t rows = static_cast<int64_t>(scores.size());
   if (labels.size() != scores.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("leak AUC: expected as many labels as scores, found ", labels.size(), " and ", scores.size()));
   }
-  if (excluded_row < -1 || excluded_row >= rows) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("leak AUC: excluded row ", excluded_row, " is not among ", rows, " rows"));
+  for (uint32_t row : excluded) {
+    if (row >= rows) {
+      return absl::InvalidArgumentError(absl::StrCat("leak AUC: excluded row ", row, " is not among ", rows, " rows"));
+    }
   }
   std::vector<std::pair<float, uint8_t>> ranked;
   ranked.reserve(scores.size());
   for (int64_t i = 0; i < rows; ++i) {
-    if (i == excluded_row) {
+    if (std::find(excluded.begin(), excluded.end(), i) != excluded.end()) {
       continue;
     }
     if (std::isnan(scores[i])) {

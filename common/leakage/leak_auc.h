@@ -10,10 +10,10 @@
 namespace splitveil {
 
 // Exact area under the ROC curve, ties counted half (the Mann-Whitney statistic). `labels`: 0 or 1, as many as scores.
-// Row `excluded_row` is left out (-1: none). Errors: InvalidArgument for different lengths or a NaN score;
-// FailedPrecondition where one class is absent, since then there is no AUC.
+// Rows `excluded` are left out: what the adversary was told is no leak. Errors: InvalidArgument for different lengths
+// or a NaN score; FailedPrecondition where one class is absent, since then there is no AUC.
 absl::StatusOr<double> LeakAuc(absl::Span<const float> scores, absl::Span<const uint8_t> labels,
-                               int64_t excluded_row = -1);
+                               absl::Span<const uint32_t> excluded = {});
 
 }  // namespace splitveil
 

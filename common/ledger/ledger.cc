@@ -35,7 +35,8 @@ absl::Status At(const std::string& path, const absl::Status& status) {
 // its peer records nothing, and what it recorded before must not wait with it.
 struct Ledger::Database {
   std::unique_ptr<SqliteDatabase> connection;  // Before the statements, which must be finalised first.
-  SqliteStatement insert_step, insert_protection, insert_leak, insert_evaluation, insert_event, finish_run;
+  SqliteStatement insert_step, insert_protection, insert_leak, insert_epoch_leak, insert_distribution,
+      insert_evaluation, insert_event, finish_run;
   std::string run_id;
 
   std::mutex mutex;                 // Guards everything but run_id.
@@ -77,6 +78,10 @@ absl::Status Ledger::Database::Prepare() {
       {&insert_protection,
        "INSERT INTO protection VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"},
       {&insert_leak, "INSERT INTO leak VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"},
+      {&insert_epoch_leak,
+       "INSERT INTO epoch_leak VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, "
+       "?18)"},
+      {&insert_distribution, "INSERT INTO distribution VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"},
       {&insert_evaluation, "INSERT INTO evaluation VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"},
       {&insert_event, "INSERT INTO event VALUES (?1, ?2, ?3, ?4)"},
       {&finish_run, "UPDATE run SET finished_at = ?2, status = ?3 WHERE run_id = ?1"},
@@ -199,6 +204,18 @@ absl::Status Ledger::Record(const ProtectionRow& row) {
 absl::Status Ledger::Record(const LeakRow& row) {
   return database_->Insert(database_->insert_leak, row.step, row.observer, row.layer, row.attack, row.auc,
                            row.examples);
+}
+
+absl::Status Ledger::Record(const EpochLeakRow& row) {
+  return database_->Insert(database_->insert_epoch_leak, row.epoch, row.observer, row.layer, row.attack, row.examples,
+                           row.positives, row.auc, row.auc_low, row.auc_high, row.tpr_1pct, row.tpr_1pct_low,
+                           row.tpr_1pct_high, row.tpr_01pct, row.tpr_01pct_low, row.tpr_01pct_high, row.gaussian_auc,
+                           row.auc_bound);
+}
+
+absl::Status Ledger::Record(const DistributionRow& row) {
+  return database_->Insert(database_->insert_distribution, row.epoch, row.quantity, row.label, row.bin, row.low,
+                           row.high, row.examples);
 }
 
 absl::Status Ledger::Record(const EvaluationRow& row) {

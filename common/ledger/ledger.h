@@ -24,12 +24,33 @@ struct ProtectionRow {
   int64_t step = 0;
   std::string method;
   double u, v, g, p, power, lambda1_neg, lambda2_neg, lambda1_pos, lambda2_pos, sum_kl, auc_bound;
-  std::string gate;  // release, warn, halt.
+  std::string gate;  // release, warn, raise_noise, freeze_bottom, halt.
 };
 struct LeakRow {
   int64_t step = 0;
   std::string observer, layer, attack;
   double auc = 0;
+  int64_t examples = 0;
+};
+// One attack over all examples of one epoch, each scored once (or of the whole run, for attacks that run once). Figures
+// with the ends of their 95% intervals; NaN where one class is absent.
+struct EpochLeakRow {
+  int64_t epoch = 0;
+  std::string observer, layer, attack;
+  int64_t examples = 0, positives = 0;
+  double auc = 0, auc_low = 0, auc_high = 0;
+  double tpr_1pct = 0, tpr_1pct_low = 0, tpr_1pct_high = 0;     // True positive rate at a false positive rate of 1%,
+  double tpr_01pct = 0, tpr_01pct_low = 0, tpr_01pct_high = 0;  // and of 0.1%.
+  double gaussian_auc = 0,
+         auc_bound = 0;  // What the noise allows (exact for Gaussian classes; Theorem 1). NaN: nothing.
+};
+// One bin of the histogram of a quantity over the examples of one class in one epoch. Label party only.
+struct DistributionRow {
+  int64_t epoch = 0;
+  std::string quantity;  // norm, cosine: of the perturbed cut gradients; clean_norm, clean_cosine: before the noise.
+  int64_t label = 0;     // 0 or 1.
+  int64_t bin = 0;
+  double low = 0, high = 0;
   int64_t examples = 0;
 };
 struct EvaluationRow {
@@ -55,6 +76,8 @@ class Ledger {
   absl::Status Record(const StepRow& row);
   absl::Status Record(const ProtectionRow& row);
   absl::Status Record(const LeakRow& row);
+  absl::Status Record(const EpochLeakRow& row);
+  absl::Status Record(const DistributionRow& row);
   absl::Status Record(const EvaluationRow& row);
   // `detail` holds counts and names, never a label, an id or a key.
   absl::Status RecordEvent(absl::string_view kind, absl::string_view detail);

@@ -115,6 +115,33 @@ absl::StatusOr<std::vector<EvaluationRow>> LedgerReader::Evaluations(const std::
       run_id);
 }
 
+absl::StatusOr<std::vector<EpochLeakRow>> LedgerReader::EpochLeaks(const std::string& run_id) {
+  return ReadAll(
+      *database_->connection,
+      "SELECT epoch, observer, layer, attack, examples, positives, auc, auc_low, auc_high, tpr_1pct, tpr_1pct_low, "
+      "tpr_1pct_high, tpr_01pct, tpr_01pct_low, tpr_01pct_high, gaussian_auc, auc_bound FROM epoch_leak "
+      "WHERE run_id = ?1 ORDER BY layer <> 'cut', layer, attack, observer, epoch",
+      [](const SqliteStatement& row) {
+        return EpochLeakRow{row.Int64(0),   row.Text(1),    row.Text(2),    row.Text(3),    row.Int64(4),
+                            row.Int64(5),   row.Double(6),  row.Double(7),  row.Double(8),  row.Double(9),
+                            row.Double(10), row.Double(11), row.Double(12), row.Double(13), row.Double(14),
+                            row.Double(15), row.Double(16)};
+      },
+      run_id);
+}
+
+absl::StatusOr<std::vector<DistributionRow>> LedgerReader::Distributions(const std::string& run_id) {
+  return ReadAll(
+      *database_->connection,
+      "SELECT epoch, quantity, class, bin, low, high, examples FROM distribution WHERE run_id = ?1 "
+      "ORDER BY epoch, quantity, class, bin",
+      [](const SqliteStatement& row) {
+        return DistributionRow{row.Int64(0),  row.Text(1),   row.Int64(2), row.Int64(3),
+                               row.Double(4), row.Double(5), row.Int64(6)};
+      },
+      run_id);
+}
+
 absl::StatusOr<std::vector<EventRecord>> LedgerReader::Events(const std::string& run_id) {
   return ReadAll(
       *database_->connection, "SELECT at, kind, detail FROM event WHERE run_id = ?1 ORDER BY rowid",

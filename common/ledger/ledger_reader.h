@@ -49,6 +49,10 @@ class LedgerReader {
   absl::StatusOr<std::vector<StepRow>> Steps(const std::string& run_id);
   absl::StatusOr<std::vector<ProtectionRow>> Protections(const std::string& run_id);
   absl::StatusOr<std::vector<EvaluationRow>> Evaluations(const std::string& run_id);
+  // By layer ("cut" first), attack, observer and epoch.
+  absl::StatusOr<std::vector<EpochLeakRow>> EpochLeaks(const std::string& run_id);
+  // By epoch, quantity, class and bin.
+  absl::StatusOr<std::vector<DistributionRow>> Distributions(const std::string& run_id);
   // In the order they were recorded.
   absl::StatusOr<std::vector<EventRecord>> Events(const std::string& run_id);
   // By observer, layer and attack, "cut" before the other layers.

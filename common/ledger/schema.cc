@@ -44,6 +44,22 @@ CREATE TABLE leak(
   auc REAL, examples INTEGER NOT NULL,
   PRIMARY KEY (run_id, step, observer, layer, attack)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE epoch_leak(
+  run_id TEXT NOT NULL REFERENCES run(run_id),
+  epoch INTEGER NOT NULL, observer TEXT NOT NULL, layer TEXT NOT NULL, attack TEXT NOT NULL,
+  examples INTEGER NOT NULL, positives INTEGER NOT NULL,
+  auc REAL, auc_low REAL, auc_high REAL,
+  tpr_1pct REAL, tpr_1pct_low REAL, tpr_1pct_high REAL,
+  tpr_01pct REAL, tpr_01pct_low REAL, tpr_01pct_high REAL,
+  gaussian_auc REAL, auc_bound REAL,
+  PRIMARY KEY (run_id, epoch, observer, layer, attack)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE distribution(
+  run_id TEXT NOT NULL REFERENCES run(run_id),
+  epoch INTEGER NOT NULL, quantity TEXT NOT NULL, class INTEGER NOT NULL CHECK (class IN (0, 1)),
+  bin INTEGER NOT NULL, low REAL NOT NULL, high REAL NOT NULL, examples INTEGER NOT NULL,
+  PRIMARY KEY (run_id, epoch, quantity, class, bin)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE evaluation(
   run_id TEXT NOT NULL REFERENCES run(run_id),
   step INTEGER NOT NULL, split TEXT NOT NULL,

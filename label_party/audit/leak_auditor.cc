@@ -4,10 +4,11 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "common/config/agreement.h"
+#include "common/leakage/attack_traits.h"
 #include "common/leakage/leak_auc.h"
 #include "common/leakage/scores.h"
 #include "common/transport/tensor_codec.h"
@@ -19,19 +20,17 @@ namespace {
 constexpr char kLabelParty[] = "label_party";
 constexpr char kNonLabelParty[] = "nonlabel_party";
 
-// The attack's name in ledgers and reports: "norm".
-std::string AttackName(v1::Attack attack) { return absl::AsciiStrToLower(v1::Attack_Name(attack)); }
-
 }  // namespace
 
 double MeasuredLeak(ConstMatrixView gradients, const ReleasedBatch& batch) {
   std::vector<std::vector<float>> scores = {NormScores(gradients)};
-  if (batch.hint_row >= 0) {
+  if (!batch.hint_rows.empty()) {
     scores.push_back(CosineScores(gradients, batch.clean_positive));
   }
   double leak = 0.5;
   for (const std::vector<float>& attack : scores) {
-    if (const absl::StatusOr<double> auc = LeakAuc(attack, batch.labels, batch.hint_row); auc.ok()) {
+    if (const absl::StatusOr<double> auc = LeakAuc(attack, batch.labels, RowsLeftOut(v1::COSINE, batch.hint_rows));
+        auc.ok()) {
       leak = std::max(leak, 0.5 + std::abs(*auc - 0.5));
     }
   }
@@ -57,7 +56,7 @@ void LeakAuditor::Remember(ReleasedBatch batch) {
 absl::StatusOr<bool> LeakAuditor::RecordLeak(const ReleasedBatch& batch, const std::string& observer,
                                              const std::string& layer, v1::Attack attack,
                                              absl::Span<const float> scores, double& auc) {
-  absl::StatusOr<double> leak = LeakAuc(scores, batch.labels, batch.hint_row);
+  absl::StatusOr<double> leak = LeakAuc(scores, batch.labels, RowsLeftOut(attack, batch.hint_rows));
   if (leak.status().code() == absl::StatusCode::kFailedPrecondition) {
     return false;
   }
@@ -72,14 +71,15 @@ absl::StatusOr<bool> LeakAuditor::RecordLeak(const ReleasedBatch& batch, const s
   row.layer = layer;
   row.attack = AttackName(attack);
   row.auc = auc;
-  row.examples = static_cast<int64_t>(batch.labels.size()) - (batch.hint_row >= 0 ? 1 : 0);
+  row.examples = static_cast<int64_t>(batch.labels.size() - RowsLeftOut(attack, batch.hint_rows).size());
   if (absl::Status status = ledger_->Record(row); !status.ok()) {
     return status;
   }
   return true;
 }
 
-absl::Status LeakAuditor::AuditRelease(ConstMatrixView released) {
+absl::Status LeakAuditor::AuditRelease(const ReleaseEvidence& evidence) {
+  const ConstMatrixView released = evidence.released;
   std::lock_guard<std::mutex> lock(mutex_);
   if (released_.empty() || released.rows() != released_.back().labels.size()) {
     return absl::InternalError("the audited gradients are not those of the latest released batch");
@@ -87,22 +87,24 @@ absl::Status LeakAuditor::AuditRelease(ConstMatrixView released) {
   const ReleasedBatch& batch = released_.back();
   double auc = 0;
   absl::Status status = RecordLeak(batch, kLabelParty, "cut", v1::NORM, NormScores(released), auc).status();
-  if (status.ok() && batch.hint_row >= 0) {
+  if (status.ok() && !batch.hint_rows.empty()) {
     status =
         RecordLeak(batch, kLabelParty, "cut", v1::COSINE, CosineScores(released, batch.clean_positive), auc).status();
   }
   return status;
 }
 
+absl::Status LeakAuditor::FinishEpoch(uint32_t /*epoch*/) { return absl::OkStatus(); }
+
 absl::Status LeakAuditor::CheckScores(const v1::ScoreBatchRequest& request) const {
-  const int expected = agreement_.layers_size() * agreement_.attacks_size();
+  const std::vector<AgreedScore> agreed = AgreedScores(agreement_);
+  const int expected = static_cast<int>(agreed.size());
   if (request.scores_size() != expected) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("scores: expected ", expected, " (agreed layers times attacks), found ", request.scores_size()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "scores: expected ", expected, " (agreed attacks at the agreed layers), found ", request.scores_size()));
   }
   for (int i = 0; i < expected; ++i) {
-    const std::string& layer = agreement_.layers(i / agreement_.attacks_size());
-    const v1::Attack attack = static_cast<v1::Attack>(agreement_.attacks(i % agreement_.attacks_size()));
+    const auto& [layer, attack] = agreed[i];
     if (request.scores(i).layer() != layer || request.scores(i).attack() != attack) {
       return absl::InvalidArgumentError(
           absl::StrCat("scores[", i, "]: expected ", AttackName(attack), " at layer ", layer, ", found another"));

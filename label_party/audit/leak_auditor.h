@@ -29,10 +29,21 @@ struct ReleasedBatch {
   uint32_t epoch = 0;
   uint32_t batch = 0;
   std::vector<uint8_t> labels;
-  // Row whose clean gradient serves as g+ in the cosine attack; left out of every AUC. -1 in a batch without positives.
-  int64_t hint_row = -1;
-  // That row's clean gradient, [cut_width]; empty without a hint row.
+  // Aligned positions of the rows.
+  std::vector<uint32_t> positions;
+  // Up to kMaxHints rows of positives, drawn secretly; empty in a batch without positives.
+  std::vector<uint32_t> hint_rows;
+  // The first of them's clean gradient, g+ of the cosine attack, [cut_width]; empty without a hint row.
   std::vector<float> clean_positive;
+};
+
+// What left with a batch, and from what it was made. All [batch, cut_width]; borrowed for the call.
+struct ReleaseEvidence {
+  ConstMatrixView released;       // Decoded from the bytes that left.
+  ConstMatrixView clean;          // Before the protection.
+  ConstMatrixView activations;    // As received.
+  double sum_kl = 0;              // Of this release; NaN where the method has none.
+  double accumulated_sum_kl = 0;  // Largest sum over the releases of one example, this one included.
 };
 
 // Largest 0.5 + |AUC - 0.5| of the norm and the cosine attack on `gradients` [batch, cut_width], protected but not yet
@@ -53,8 +64,10 @@ class LeakAuditor {
   // Remembers a batch so that its scores can be judged. Call before its gradients leave.
   void Remember(ReleasedBatch batch);
 
-  // Norm and cosine leak AUC of the latest remembered batch's gradients as they left, [batch, cut_width].
-  absl::Status AuditRelease(ConstMatrixView released);
+  // Measures the latest remembered batch as it left.
+  absl::Status AuditRelease(const ReleaseEvidence& evidence);
+  // After the last batch of an epoch: figures over all its examples.
+  absl::Status FinishEpoch(uint32_t epoch);
 
   // Errors: NotFound for a batch that has not been released or was too long ago; AlreadyExists for a second answer;
   // InvalidArgument for other layers, attacks or shapes than agreed.

@@ -1,5 +1,6 @@
 #include "label_party/session/trainer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,6 +8,7 @@
 #include "absl/time/clock.h"
 
 #include "common/crypto/secure_random.h"
+#include "common/leakage/attack_traits.h"
 #include "common/leakage/bounds.h"
 #include "common/leakage/evaluation.h"
 #include "common/process/exit_code.h"
@@ -31,18 +33,22 @@ Trainer::Trainer(TrainerParts parts)
   result_.epochs = parts_.agreement.epochs();
 }
 
-void Trainer::ChooseHint(ConstMatrixView clean, ReleasedBatch& batch) const {
-  std::vector<int64_t> positives;
+void Trainer::ChooseHints(ConstMatrixView clean, ReleasedBatch& batch) const {
+  std::vector<uint32_t> positives;
   for (size_t j = 0; j < batch.labels.size(); ++j) {
     if (batch.labels[j] == 1) {
-      positives.push_back(static_cast<int64_t>(j));
+      positives.push_back(static_cast<uint32_t>(j));
     }
   }
-  if (positives.empty()) {
+  while (!positives.empty() && batch.hint_rows.size() < kMaxHints) {
+    std::swap(positives[SecureIndex(positives.size())], positives.back());
+    batch.hint_rows.push_back(positives.back());
+    positives.pop_back();
+  }
+  if (batch.hint_rows.empty()) {
     return;
   }
-  batch.hint_row = positives[SecureIndex(positives.size())];
-  const absl::Span<const float> row = clean.row(batch.hint_row);
+  const absl::Span<const float> row = clean.row(batch.hint_rows.front());
   batch.clean_positive.assign(row.begin(), row.end());
 }
 
@@ -85,8 +91,9 @@ absl::StatusOr<v1::CutGradients> Trainer::Encode(ConstMatrixView perturbed, cons
   if (absl::Status status = EncodeMatrix(perturbed, dtype, *message.mutable_gradients()); !status.ok()) {
     return status;
   }
-  if (parts_.agreement.audit().grant() == v1::ORACLE && batch.hint_row >= 0) {
-    message.mutable_hint()->set_row(static_cast<uint32_t>(batch.hint_row));
+  if (parts_.agreement.audit().grant() == v1::ORACLE && !batch.hint_rows.empty()) {
+    message.mutable_hint_rows()->Add(batch.hint_rows.begin(), batch.hint_rows.end());
+    message.mutable_hint()->set_row(batch.hint_rows.front());
     const ConstMatrixView clean(batch.clean_positive.data(), 1, perturbed.cols());
     if (absl::Status status = EncodeMatrix(clean, dtype, *message.mutable_hint()->mutable_gradient()); !status.ok()) {
       return status;
@@ -107,6 +114,7 @@ absl::StatusOr<v1::CutGradients> Trainer::Step(uint32_t epoch, uint32_t batch, C
   released.step = step_;
   released.epoch = epoch;
   released.batch = batch;
+  released.positions.assign(positions.begin(), positions.end());
   released.labels.reserve(positions.size());
   for (uint32_t position : positions) {
     released.labels.push_back(parts_.labels[position]);
@@ -122,7 +130,7 @@ absl::StatusOr<v1::CutGradients> Trainer::Step(uint32_t epoch, uint32_t batch, C
   if (!report.ok()) {
     return report.status();
   }
-  ChooseHint(head->cut_gradient, released);
+  ChooseHints(head->cut_gradient, released);
   const ReleaseFigures figures = {report->sum_kl, accountant_.MaxAfter(positions, report->sum_kl),
                                   parts_.gate.WantsMeasuredLeak() ? MeasuredLeak(perturbed, released) : 0.5};
   auto pending = std::make_unique<Pending>();
@@ -135,6 +143,9 @@ absl::StatusOr<v1::CutGradients> Trainer::Step(uint32_t epoch, uint32_t batch, C
     return message;
   }
   pending->rows = activations.rows();
+  pending->clean = std::move(head->cut_gradient);
+  pending->activations = Matrix(activations.rows(), activations.cols());
+  std::copy(activations.data(), activations.data() + activations.size(), pending->activations.data());
   pending->sent = message->gradients();
   pending->row.step = step_;
   pending->row.epoch = epoch;
@@ -165,8 +176,13 @@ absl::Status Trainer::Learn() {
   if (!left.ok()) {
     return absl::InternalError(left.status().message());
   }
-  if (absl::Status status = parts_.auditor->AuditRelease(*left); !status.ok()) {
-    return status;
+  absl::Status audited = parts_.auditor->AuditRelease(
+      {*left, pending->clean, pending->activations, pending->protection.sum_kl, result_.remembered_sum_kl});
+  if (audited.ok() && pending->row.batch + 1 == batches_per_epoch()) {
+    audited = parts_.auditor->FinishEpoch(static_cast<uint32_t>(pending->row.epoch));
+  }
+  if (!audited.ok()) {
+    return audited;
   }
   const absl::Time now = absl::Now();
   pending->row.seconds = absl::ToDoubleSeconds(now - step_started_);

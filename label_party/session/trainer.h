@@ -70,12 +70,13 @@ class Trainer {
     StepRow row;
     ProtectionRow protection;
     v1::Tensor sent;
+    Matrix clean, activations;  // What was sent was made of, for the audit.
     int64_t rows = 0;
   };
 
   absl::Status Gate(const ProtectionReport& report, const ReleaseFigures& figures, Pending& pending);
   absl::StatusOr<v1::CutGradients> Encode(ConstMatrixView perturbed, const ReleasedBatch& batch) const;
-  void ChooseHint(ConstMatrixView clean, ReleasedBatch& batch) const;
+  void ChooseHints(ConstMatrixView clean, ReleasedBatch& batch) const;
 
   TrainerParts parts_;
   LeakageAccountant accountant_;

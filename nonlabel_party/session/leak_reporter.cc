@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "common/leakage/attack_traits.h"
 #include "common/process/exit_code.h"
 #include "common/transport/tensor_codec.h"
 #include "nonlabel_party/attack/attack_module.h"
@@ -96,7 +96,7 @@ absl::Status LeakReporter::Record(int64_t step, int64_t examples, const v1::Scor
     row.step = step;
     row.observer = "nonlabel_party";
     row.layer = leak.layer();
-    row.attack = absl::AsciiStrToLower(v1::Attack_Name(leak.attack()));
+    row.attack = AttackName(leak.attack());
     row.auc = leak.auc();
     row.examples = examples;
     if (absl::Status status = ledger_->Record(row); !status.ok()) {

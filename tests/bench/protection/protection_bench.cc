@@ -136,7 +136,7 @@ void ScoreAndRank(benchmark::State& state) {
   const Batch batch = MakeBatch(state.range(0), state.range(1), 1);
   for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     benchmark::DoNotOptimize(*LeakAuc(NormScores(batch.gradients), batch.labels));
-    benchmark::DoNotOptimize(*LeakAuc(CosineScores(batch.gradients, batch.gradients.row(0)), batch.labels, 0));
+    benchmark::DoNotOptimize(*LeakAuc(CosineScores(batch.gradients, batch.gradients.row(0)), batch.labels, {0}));
   }
 }
 

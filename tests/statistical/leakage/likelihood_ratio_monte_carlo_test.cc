@@ -150,7 +150,7 @@ TEST(HintRowTest, LiftsTheAucUnlessItIsLeftOut) {
     }
     const std::vector<float> scores = CosineScores(gradients, gradients.row(0));
     scored += *LeakAuc(scores, labels) / kSteps;
-    left_out += *LeakAuc(scores, labels, 0) / kSteps;
+    left_out += *LeakAuc(scores, labels, {0}) / kSteps;
   }
   // Variance of a Mann-Whitney AUC without leak: (n0 + n1 + 1) / (12 n0 n1).
   const double tolerance = 6 * std::sqrt((12 + 3 + 1) / (12.0 * 12 * 3) / kSteps);

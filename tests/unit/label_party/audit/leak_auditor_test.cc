@@ -13,6 +13,8 @@
 namespace splitveil {
 namespace {
 
+const Matrix kTwoRows(2, 2), kThreeRows(3, 2);
+
 class LeakAuditorTest : public ::testing::Test {
  protected:
   LeakAuditorTest() {
@@ -36,8 +38,9 @@ class LeakAuditorTest : public ::testing::Test {
     released.step = batch;
     released.batch = batch;
     released.labels = std::move(labels);
-    released.hint_row = hint_row;
+    released.positions.resize(released.labels.size());
     if (hint_row >= 0) {
+      released.hint_rows = {static_cast<uint32_t>(hint_row)};
       released.clean_positive = {1, 0};
     }
     return released;
@@ -74,7 +77,7 @@ TEST_F(LeakAuditorTest, OwnAuditReadsTheReleasedBytes) {
   Matrix released(4, 2);
   const float values[] = {1, 0, 2, 0, -1, 0, -1, 0.5f};
   std::copy(std::begin(values), std::end(values), released.data());
-  ASSERT_TRUE(auditor_->AuditRelease(released).ok());
+  ASSERT_TRUE(auditor_->AuditRelease({released, released, released}).ok());
   const LeakSeries series = auditor_->series();
   EXPECT_EQ(series.at({"cut", "norm"}), std::vector<double>{1});
   EXPECT_EQ(series.at({"cut", "cosine"}), std::vector<double>{1});
@@ -94,14 +97,14 @@ TEST_F(LeakAuditorTest, MeasuredLeakIsTheStrongestAttackInEitherDirection) {
 
 TEST_F(LeakAuditorTest, ScoresOfThePeerTakePrecedenceInTheSeries) {
   auditor_->Remember(Batch(0, {1, 0}, -1));
-  ASSERT_TRUE(auditor_->AuditRelease(Matrix(2, 2)).ok());
+  ASSERT_TRUE(auditor_->AuditRelease({kTwoRows, kTwoRows, kTwoRows}).ok());
   ASSERT_TRUE(auditor_->Judge(Scores(0, {2, 1})).ok());
   EXPECT_EQ(auditor_->series().at({"cut", "norm"}), std::vector<double>{1});
 }
 
 TEST_F(LeakAuditorTest, BatchWithOneClassHasNoAuc) {
   auditor_->Remember(Batch(0, {0, 0, 0}, -1));
-  ASSERT_TRUE(auditor_->AuditRelease(Matrix(3, 2)).ok());
+  ASSERT_TRUE(auditor_->AuditRelease({kThreeRows, kThreeRows, kThreeRows}).ok());
   const auto response = auditor_->Judge(Scores(0, {1, 2, 3}));
   ASSERT_TRUE(response.ok());
   EXPECT_EQ(response->leaks_size(), 0);
@@ -141,9 +144,9 @@ TEST_F(LeakAuditorTest, RefusesAnAttackThatWasNotAgreed) {
 }
 
 TEST_F(LeakAuditorTest, RefusesToAuditOtherGradientsThanReleased) {
-  EXPECT_FALSE(auditor_->AuditRelease(Matrix(2, 2)).ok());
+  EXPECT_FALSE(auditor_->AuditRelease({kTwoRows, kTwoRows, kTwoRows}).ok());
   auditor_->Remember(Batch(0, {1, 0}, -1));
-  EXPECT_FALSE(auditor_->AuditRelease(Matrix(3, 2)).ok());
+  EXPECT_FALSE(auditor_->AuditRelease({kThreeRows, kThreeRows, kThreeRows}).ok());
 }
 
 }  // namespace

@@ -1,0 +1,48 @@
+// Every attack on a batch at one layer, and what an adversary remembers of it over the run.
+#ifndef SPLITVEIL_COMMON_LEAKAGE_ATTACK_SCORER_H_
+#define SPLITVEIL_COMMON_LEAKAGE_ATTACK_SCORER_H_
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/leakage/population.h"
+#include "common/matrix/matrix.h"
+
+#include "splitveil/v1/leak_audit.pb.h"
+
+namespace splitveil {
+
+// What there is to see of a batch at one layer. Borrowed; lives from AttackScorer::Begin to the last Score.
+struct AttackInput {
+  ConstMatrixView gradients;               // [batch, units], as received and back-propagated to the layer.
+  absl::Span<const uint32_t> positions;    // Aligned positions of the rows, [batch].
+  ConstMatrixView activations;             // [batch, cut_width], as sent; read by ACTIVATION_CLUSTERS only.
+  absl::Span<const uint32_t> hint_rows;    // Rows known to be positive; empty without an oracle.
+  absl::Span<const float> clean_positive;  // Clean gradient of the first of them at this layer, [units], or empty.
+  const Population* population = nullptr;  // The classes' true moments: the label party's own audit only.
+};
+
+// The scores of one adversary at one layer. Stateful: the sign of the principal direction is kept consistent from batch
+// to batch, and attacks that remember sum evidence by position. Not thread-safe.
+class AttackScorer {
+ public:
+  // `examples`: aligned examples; positions lie below it.
+  explicit AttackScorer(int64_t examples);
+
+  // Takes up the next batch. Each attack is scored at most once a batch. Errors: InvalidArgument for shapes that do not
+  // fit each other or a row outside the batch.
+  absl::Status Begin(const AttackInput& input);
+
+  // One score a row, finite for finite gradients; larger means "positive". For attacks that remember: the sum of the
+  // evidence of this and all earlier batches that held the example. Errors: FailedPrecondition where the attack needs
+  // hints, activations or a population that are not there, or runs once a run only.
+  absl::StatusOr<std::vector<float>> Score(v1::Attack attack);
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_LEAKAGE_ATTACK_SCORER_H_

@@ -1,0 +1,36 @@
+// How much a score gives away over many examples, with what the sample leaves open.
+#ifndef SPLITVEIL_COMMON_LEAKAGE_LEAK_FIGURES_H_
+#define SPLITVEIL_COMMON_LEAKAGE_LEAK_FIGURES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace splitveil {
+
+// A figure in [0, 1] and its 95% interval.
+struct Estimate {
+  double value = 0, low = 0, high = 0;
+};
+
+struct LeakFigures {
+  Estimate auc;                   // Interval: DeLong et al., Biometrics 1988, on the logit scale.
+  Estimate tpr_at_1_percent_fpr;  // True positive rate of the threshold that a share of the negatives exceeds.
+  Estimate tpr_at_01_percent_fpr;
+  int64_t examples = 0, positives = 0;
+};
+
+// All figures of one score over `scores.size()` independent examples. Ties count half in the AUC, and interpolate
+// linearly in the true positive rates. The intervals of the rates hold with at least 95%: they allow for the sampling
+// of the negatives that set the threshold and of the positives. Errors: as LeakAuc.
+absl::StatusOr<LeakFigures> MeasureLeak(absl::Span<const float> scores, absl::Span<const uint8_t> labels);
+
+// Mean 0 and standard deviation 1, in place, so that batches whose scores differ in scale can be pooled; all 0 where
+// they are equal. Scores that are not finite stay as they are and count for nothing.
+void StandardizeScores(std::vector<float>& scores);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_LEAKAGE_LEAK_FIGURES_H_
