@@ -176,7 +176,7 @@ absl::Status ValidateAudit(const v1::AuditAgreement& audit) {
     }
     if (traits.cut_only && layers.count("cut") == 0) {
       return Invalid(field, absl::StrCat(v1::Attack_Name(attack), " with \"cut\" among audit.layers only"),
-                     "it is not");
+                     "audit.layers without it");
     }
   }
   return absl::OkStatus();

@@ -3,9 +3,11 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -46,8 +48,20 @@ constexpr char kCanonicalHex[] =
     "3801"                                                         // 7: FLOAT32
     "4001"                                                         // 8: 1
     "4a0a08011080c2d72f188020"                                     // 9: RISTRETTO255_DH, 100000000, 4096
-    "520418012001"                                                 // 10: LABEL_SIDE_ONLY, 1
+    "5206180120012800"                                             // 10: LABEL_SIDE_ONLY, 1, 0
     "5a1b090000000000004e40110000000000005e40190000000000c08240";  // 11: 60, 120, 600
+
+// "NORM, COSINE, ... or REMEMBERED_DIRECTION", as the validator lists them.
+std::string AttackNames() {
+  std::string names;
+  for (int number = v1::NORM; number <= v1::Attack_MAX; ++number) {
+    names += (number == v1::NORM         ? ""
+              : number == v1::Attack_MAX ? " or "
+                                         : ", ") +
+             v1::Attack_Name(static_cast<v1::Attack>(number));
+  }
+  return names;
+}
 
 TEST(AgreementTest, CanonicalFormIsTheDocumentedBytes) {
   EXPECT_EQ(absl::BytesToHexString(Canonical().SerializeAsString()), kCanonicalHex);
@@ -166,7 +180,19 @@ TEST(AgreementTest, ValidationNamesFieldExpectedAndFound) {
        },
        "audit.attacks[1]: expected each attack once, found NORM again"},
       {[](auto& a) { a.mutable_audit()->add_attacks(v1::ATTACK_UNSPECIFIED); },
-       "audit.attacks[0]: expected NORM or COSINE, found ATTACK_UNSPECIFIED"},
+       absl::StrCat("audit.attacks[0]: expected ", AttackNames(), ", found ATTACK_UNSPECIFIED")},
+      {[](auto& a) { a.mutable_audit()->add_attacks(v1::HINT_INNER_PRODUCT_5); },
+       "audit.attacks[0]: expected HINT_INNER_PRODUCT_5 under audit.grant ORACLE only, found audit.grant "
+       "LABEL_SIDE_ONLY"},
+      {[](auto& a) { a.mutable_audit()->add_attacks(v1::LIKELIHOOD_RATIO); },
+       "audit.attacks[0]: expected an attack on every batch that needs no true class moments, found LIKELIHOOD_RATIO"},
+      {[](auto& a) { a.mutable_audit()->add_attacks(v1::FEATURES_ONLY); },
+       "audit.attacks[0]: expected an attack on every batch that needs no true class moments, found FEATURES_ONLY"},
+      {[](auto& a) { a.mutable_audit()->add_attacks(v1::ACTIVATION_CLUSTERS); },
+       "audit.attacks[0]: expected ACTIVATION_CLUSTERS with \"cut\" among audit.layers only, found audit.layers "
+       "without it"},
+      {[](auto& a) { a.mutable_audit()->set_auxiliary_labels(10); },
+       "audit.auxiliary_labels: expected 0 unless audit.grant is ORACLE, found 10"},
       {[](auto& a) {
          a.mutable_audit()->add_layers("cut");
          a.mutable_audit()->add_layers("cut");
@@ -191,6 +217,21 @@ TEST(AgreementTest, CosineUnderOracleIsValid) {
   agreement.mutable_audit()->add_attacks(v1::COSINE);
   agreement.mutable_audit()->add_layers("first");
   EXPECT_EQ(ValidateAgreement(agreement), absl::OkStatus());
+}
+
+TEST(AgreementTest, EveryAttackIsScoredAtEveryLayerButThatOnActivations) {
+  v1::AuditAgreement audit;
+  audit.add_layers("first");
+  audit.add_layers("cut");
+  audit.add_attacks(v1::ACTIVATION_CLUSTERS);
+  audit.add_attacks(v1::SPECTRAL);
+  std::vector<std::pair<std::string, v1::Attack>> scores;
+  for (const AgreedScore& score : AgreedScores(audit)) {
+    scores.emplace_back(score.layer, score.attack);
+  }
+  EXPECT_THAT(scores,
+              testing::ElementsAre(testing::Pair("first", v1::SPECTRAL), testing::Pair("cut", v1::ACTIVATION_CLUSTERS),
+                                   testing::Pair("cut", v1::SPECTRAL)));
 }
 
 TEST(AgreementTest, TooManyLayersAreInvalid) {

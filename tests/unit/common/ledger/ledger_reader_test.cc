@@ -69,6 +69,37 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
   EXPECT_EQ(events[0].kind, "grant");
 }
 
+TEST_F(LedgerReaderTest, ReadsEpochFiguresAndDistributionsAsRecorded) {
+  std::unique_ptr<Ledger> ledger = Open("run-1");
+  for (int64_t epoch = 0; epoch < 2; ++epoch) {
+    ASSERT_TRUE(ledger->Record(EpochLeakRow{epoch, "label_party", "first", "norm", 1000, 250, 0.5}).ok());
+    ASSERT_TRUE(ledger
+                    ->Record(EpochLeakRow{epoch, "label_party", "cut", "spectral", 1000, 250, 0.64, 0.62, 0.66, 0.1,
+                                          0.09, 0.11, 0.02, 0.01, 0.03, 0.63, 0.7})
+                    .ok());
+  }
+  ASSERT_TRUE(ledger->Record(DistributionRow{1, "cosine", 1, 3, -0.5, -0.25, 42}).ok());
+  ASSERT_TRUE(ledger->Commit().ok());
+  const std::vector<EpochLeakRow> leaks = *Reader()->EpochLeaks("run-1");
+  ASSERT_EQ(leaks.size(), 4);
+  EXPECT_EQ(leaks[1].layer, "cut");
+  EXPECT_EQ(leaks[1].epoch, 1);
+  EXPECT_EQ(leaks[1].positives, 250);
+  EXPECT_EQ(leaks[1].auc_high, 0.66);
+  EXPECT_EQ(leaks[1].tpr_1pct_low, 0.09);
+  EXPECT_EQ(leaks[1].tpr_01pct, 0.02);
+  EXPECT_EQ(leaks[1].gaussian_auc, 0.63);
+  EXPECT_EQ(leaks[1].auc_bound, 0.7);
+  EXPECT_EQ(leaks[2].layer, "first");
+  const std::vector<DistributionRow> distributions = *Reader()->Distributions("run-1");
+  ASSERT_EQ(distributions.size(), 1);
+  EXPECT_EQ(distributions[0].quantity, "cosine");
+  EXPECT_EQ(distributions[0].label, 1);
+  EXPECT_EQ(distributions[0].high, -0.25);
+  EXPECT_EQ(distributions[0].examples, 42);
+  EXPECT_TRUE(Reader()->EpochLeaks("run-2")->empty());
+}
+
 TEST_F(LedgerReaderTest, SummarisesEveryAttackWithTheCutLayerFirst) {
   std::unique_ptr<Ledger> ledger = Open("run-1");
   for (int64_t step = 0; step < 4; ++step) {
@@ -165,7 +196,7 @@ TEST_F(LedgerReaderTest, RefusesAnotherVersion) {
   Sql("PRAGMA user_version = 99");
   const absl::Status status = LedgerReader::Open(path_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("expected 1, found 99"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("expected 2, found 99"));
 }
 
 TEST_F(LedgerReaderTest, ReportsADamagedFile) {

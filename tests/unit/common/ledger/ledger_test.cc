@@ -73,12 +73,16 @@ TEST_F(LedgerTest, StoresNumbersThatAreNotFiniteAsNull) {
                   .ok());
   ASSERT_TRUE(ledger->Record(LeakRow{0, "label_party", "cut", "norm", kNan, 1}).ok());
   ASSERT_TRUE(ledger->Record(EvaluationRow{0, "test", kInfinity, kNan, kNan, kNan}).ok());
+  EpochLeakRow epoch{0, "label_party", "cut", "norm", 4, 0};
+  epoch.auc = epoch.tpr_01pct_high = epoch.auc_bound = kNan;
+  ASSERT_TRUE(ledger->Record(epoch).ok());
   ledger.reset();
   EXPECT_EQ(Sql("SELECT loss, seconds FROM step"), "NULL|NULL");
   EXPECT_EQ(Sql("SELECT coalesce(u, v, g, p, power, lambda1_neg, lambda2_neg, lambda1_pos, lambda2_pos, sum_kl, "
                 "auc_bound) FROM protection"),
             "NULL");
   EXPECT_EQ(Sql("SELECT auc FROM leak"), "NULL");
+  EXPECT_EQ(Sql("SELECT auc, tpr_01pct_high, auc_bound, gaussian_auc FROM epoch_leak"), "NULL|NULL|NULL|0.0");
   EXPECT_EQ(Sql("SELECT coalesce(log_loss, auc, accuracy, calibration_error) FROM evaluation"), "NULL");
 }
 
@@ -93,7 +97,13 @@ TEST_F(LedgerTest, KeepsPlantedSqlAsText) {
   EXPECT_EQ(Sql("SELECT attack FROM leak"), planted);
   EXPECT_EQ(Sql("SELECT detail FROM event"), planted);
   EXPECT_EQ(Sql("SELECT config_json FROM run"), planted);
-  EXPECT_EQ(Sql("SELECT count(*) FROM sqlite_schema WHERE type = 'table'"), "6");
+  EXPECT_EQ(Sql("SELECT count(*) FROM sqlite_schema WHERE type = 'table'"), "8");
+}
+
+TEST_F(LedgerTest, RefusesADistributionOfAnotherClass) {
+  std::unique_ptr<Ledger> ledger = Open("run-1");
+  EXPECT_FALSE(ledger->Record(DistributionRow{0, "norm", /*label=*/2, 0, 0, 1, 5}).ok());
+  EXPECT_TRUE(ledger->Record(DistributionRow{0, "norm", /*label=*/1, 0, 0, 1, 5}).ok());
 }
 
 TEST_F(LedgerTest, AppendsARunToAnExistingLedger) {
@@ -170,7 +180,7 @@ TEST_F(LedgerTest, AKilledProcessLosesOnlyWhatWasNotCommitted) {
 TEST_F(LedgerTest, IsMarkedAndStrictAndRefersToTheRun) {
   Open("run-1");
   EXPECT_EQ(Sql("PRAGMA application_id"), std::to_string(0x53564c47));
-  EXPECT_EQ(Sql("PRAGMA user_version"), "1");
+  EXPECT_EQ(Sql("PRAGMA user_version"), "2");
   EXPECT_EQ(Sql("PRAGMA journal_mode"), "wal");
   EXPECT_THAT(Sql("INSERT INTO leak VALUES ('run-1', 0, 'o', 'cut', 'norm', 'high', 1)"), HasSubstr("REAL"));
   EXPECT_THAT(Sql("PRAGMA foreign_keys = ON; INSERT INTO event VALUES ('unknown', '', '', '')"),
@@ -223,10 +233,10 @@ TEST_F(LedgerTest, RefusesAnotherDatabaseAndLeavesItAlone) {
 
 TEST_F(LedgerTest, RefusesAnotherVersion) {
   Open("run-1");
-  Sql("PRAGMA user_version = 2");
+  Sql("PRAGMA user_version = 1");
   const absl::Status status = Ledger::Create(path_, Run("run-2")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("expected 1, found 2"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("expected 2, found 1"));
   EXPECT_EQ(Sql("SELECT run_id FROM run"), "run-1");
 }
 
