@@ -22,6 +22,12 @@ void FillSecureRandom(absl::Span<uint8_t> bytes) {
   }
 }
 
+size_t SecureIndex(size_t size) {
+  uint64_t word = 0;
+  FillSecureRandom(absl::MakeSpan(reinterpret_cast<uint8_t*>(&word), sizeof(word)));
+  return static_cast<size_t>(word % size);
+}
+
 SecretKey SecretKey::Generate() {
   SecretKey key;
   FillSecureRandom(absl::MakeSpan(key.bytes_));

@@ -3,6 +3,7 @@
 #define SPLITVEIL_COMMON_CRYPTO_SECURE_RANDOM_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/types/span.h"
@@ -12,6 +13,10 @@ namespace splitveil {
 // Fills `bytes` from the operating system's generator (OpenSSL RAND_priv_bytes). Aborts the process if entropy fails.
 // Thread-safe.
 void FillSecureRandom(absl::Span<uint8_t> bytes);
+
+// A uniform draw from [0, size), size > 0, for choices the peer must not predict. The bias is below size / 2^64.
+// Thread-safe.
+size_t SecureIndex(size_t size);
 
 // 256 secret bits, wiped when destroyed or moved from (a moved-from key is all zero). Movable, not copyable.
 class SecretKey {

@@ -94,6 +94,9 @@ std::string Describe(const v1::GetStatusResponse& status, grpc::health::v1::Heal
   if (!status.run_id().empty()) {
     absl::StrAppend(&text, ", run ", status.run_id(), ", epoch ", status.epoch() + 1, ", step ", status.step(), "/",
                     status.total_steps(), ", ", status.aligned_examples(), " aligned examples");
+    if (status.bound_exceeded() > 0) {
+      absl::StrAppend(&text, ", BOUND EXCEEDED ", status.bound_exceeded(), " times");
+    }
     if (status.role() == kLabelParty && status.step() > 0) {
       absl::StrAppendFormat(&text, ", loss %.4f", status.loss());
     }

@@ -37,11 +37,13 @@ double MeasuredLeak(ConstMatrixView gradients, const ReleasedBatch& batch) {
   return leak;
 }
 
-LeakAuditor::LeakAuditor(const v1::RunAgreement& agreement, Ledger* ledger)
+LeakAuditor::LeakAuditor(const v1::RunAgreement& agreement, const v1::LabelAudit& audit, int64_t examples,
+                         Ledger* ledger)
     : agreement_(agreement.audit()),
       // Scores may trail the gradients by the window and one batch under way.
       remembered_batches_(static_cast<size_t>(agreement.in_flight_batches()) + 1),
-      ledger_(ledger) {}
+      ledger_(ledger),
+      own_audit_(audit, examples) {}
 
 void LeakAuditor::Remember(ReleasedBatch batch) {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -64,7 +66,7 @@ absl::StatusOr<bool> LeakAuditor::RecordLeak(const ReleasedBatch& batch, const s
     return leak.status();
   }
   auc = *leak;
-  series_by_observer_[observer][{layer, AttackName(attack)}].push_back(auc);
+  observers_[observer].series[{layer, AttackName(attack)}].push_back(auc);
   LeakRow row;
   row.step = batch.step;
   row.observer = observer;
@@ -78,23 +80,81 @@ absl::StatusOr<bool> LeakAuditor::RecordLeak(const ReleasedBatch& batch, const s
   return true;
 }
 
-absl::Status LeakAuditor::AuditRelease(const ReleaseEvidence& evidence) {
-  const ConstMatrixView released = evidence.released;
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (released_.empty() || released.rows() != released_.back().labels.size()) {
-    return absl::InternalError("the audited gradients are not those of the latest released batch");
-  }
-  const ReleasedBatch& batch = released_.back();
-  double auc = 0;
-  absl::Status status = RecordLeak(batch, kLabelParty, "cut", v1::NORM, NormScores(released), auc).status();
-  if (status.ok() && !batch.hint_rows.empty()) {
-    status =
-        RecordLeak(batch, kLabelParty, "cut", v1::COSINE, CosineScores(released, batch.clean_positive), auc).status();
+absl::Status LeakAuditor::Record(const EpochLeakRow& row) {
+  observers_[row.observer].epoch_leaks[{row.layer, row.attack}] = row;
+  const bool likelihood_ratio =
+      row.attack == AttackName(v1::LIKELIHOOD_RATIO) || row.attack == AttackName(v1::REMEMBERED_LIKELIHOOD_RATIO);
+  absl::Status status = ledger_->Record(row);
+  if (status.ok() && likelihood_ratio && row.auc_low > row.gaussian_auc) {
+    ++bound_exceeded_;
+    status = ledger_->RecordEvent(
+        "bound_exceeded",
+        absl::StrFormat(
+            "epoch %d: %s at %s: AUC at least %.4f (lower 95%% limit), Gaussian classes allow %.4f: the bounds "
+            "do not hold for these gradients",
+            row.epoch + 1, row.attack, row.layer, row.auc_low, row.gaussian_auc));
   }
   return status;
 }
 
-absl::Status LeakAuditor::FinishEpoch(uint32_t /*epoch*/) { return absl::OkStatus(); }
+absl::Status LeakAuditor::RecordEpoch(uint32_t epoch, const std::string& observer) {
+  absl::Status status;
+  for (const EpochLeakRow& row : observers_[observer].pool.Finish(epoch, observer, bounds_[epoch])) {
+    status.Update(Record(row));
+  }
+  return status;
+}
+
+absl::Status LeakAuditor::AuditRelease(const ReleaseEvidence& evidence) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (released_.empty() || evidence.released.rows() != released_.back().labels.size()) {
+    return absl::InternalError("the audited gradients are not those of the latest released batch");
+  }
+  const ReleasedBatch& batch = released_.back();
+  bounds_[batch.epoch].Add(evidence.sum_kl, evidence.accumulated_sum_kl);
+  histograms_.Add(batch, evidence);
+  absl::StatusOr<std::vector<OwnScores>> all = own_audit_.Score(batch, evidence);
+  if (!all.ok()) {
+    return absl::InternalError(all.status().message());
+  }
+  for (OwnScores& own : *all) {
+    double auc = 0;
+    if (absl::Status status = RecordLeak(batch, kLabelParty, "cut", own.attack, own.scores, auc).status();
+        !status.ok()) {
+      return status;
+    }
+    observers_[kLabelParty].pool.Add("cut", own.attack, std::move(own.scores), batch.labels,
+                                     RowsLeftOut(own.attack, batch.hint_rows));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LeakAuditor::FinishEpoch(uint32_t epoch) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  absl::Status status = RecordEpoch(epoch, kLabelParty);
+  for (const DistributionRow& row : histograms_.Finish(epoch)) {
+    status.Update(ledger_->Record(row));
+  }
+  // The peer's scores of the epoch before this one may still come, and no older ones.
+  bounds_.erase(bounds_.begin(), bounds_.lower_bound(epoch == 0 ? 0 : epoch - 1));
+  return status;
+}
+
+absl::Status LeakAuditor::FinishRun() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return observers_[kNonLabelParty].pool.empty() ? absl::OkStatus() : RecordEpoch(judged_epoch_, kNonLabelParty);
+}
+
+absl::Status LeakAuditor::RecordRunScores(v1::Attack attack, uint32_t epoch, absl::Span<const float> scores,
+                                          absl::Span<const uint8_t> labels) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  EpochLeakRow row = MeasureEpochLeak(scores, labels);
+  row.epoch = epoch;
+  row.observer = kNonLabelParty;
+  row.layer = "cut";
+  row.attack = AttackName(attack);
+  return Record(row);
+}
 
 absl::Status LeakAuditor::CheckScores(const v1::ScoreBatchRequest& request) const {
   const std::vector<AgreedScore> agreed = AgreedScores(agreement_);
@@ -140,6 +200,12 @@ absl::StatusOr<v1::ScoreBatchResponse> LeakAuditor::Judge(const v1::ScoreBatchRe
     decoded.push_back(*std::move(values));
   }
   judged = true;
+  if (request.epoch() > judged_epoch_) {
+    if (absl::Status status = RecordEpoch(judged_epoch_, kNonLabelParty); !status.ok()) {
+      return status;
+    }
+    judged_epoch_ = request.epoch();
+  }
   v1::ScoreBatchResponse response;
   for (int i = 0; i < request.scores_size(); ++i) {
     const v1::ScoreBatchRequest::Scores& scores = request.scores(i);
@@ -148,6 +214,11 @@ absl::StatusOr<v1::ScoreBatchResponse> LeakAuditor::Judge(const v1::ScoreBatchRe
         RecordLeak(*found, kNonLabelParty, scores.layer(), scores.attack(), decoded[i].row(0), auc);
     if (!has_auc.ok()) {
       return has_auc.status();
+    }
+    const absl::Span<const float> values = decoded[i].row(0);
+    if (request.epoch() == judged_epoch_) {  // Scores that come after those of the next epoch are too late to pool.
+      observers_[kNonLabelParty].pool.Add(scores.layer(), scores.attack(), {values.begin(), values.end()},
+                                          found->labels, RowsLeftOut(scores.attack(), found->hint_rows));
     }
     const std::optional<double> granted =
         GrantedAuc(agreement_.grant(), *has_auc ? std::optional<double>(auc) : std::nullopt, /*answers_before=*/i);
@@ -161,29 +232,42 @@ absl::StatusOr<v1::ScoreBatchResponse> LeakAuditor::Judge(const v1::ScoreBatchRe
   return response;
 }
 
-LeakSeries LeakAuditor::series() const {
+template <typename Figures>
+std::map<std::pair<std::string, std::string>, Figures> LeakAuditor::Merged(
+    std::map<std::pair<std::string, std::string>, Figures> Observer::*figures) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  LeakSeries merged;
+  std::map<std::pair<std::string, std::string>, Figures> merged;
   for (const char* observer : {kNonLabelParty, kLabelParty}) {
-    const auto found = series_by_observer_.find(observer);
-    if (found != series_by_observer_.end()) {
-      merged.insert(found->second.begin(), found->second.end());
+    const auto found = observers_.find(observer);
+    if (found != observers_.end()) {
+      merged.insert((found->second.*figures).begin(), (found->second.*figures).end());
     }
   }
   return merged;
 }
 
+BatchLeaks LeakAuditor::series() const { return Merged(&Observer::series); }
+EpochLeaks LeakAuditor::epoch_leaks() const { return Merged(&Observer::epoch_leaks); }
+
+int64_t LeakAuditor::bound_exceeded() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return bound_exceeded_;
+}
+
 std::string LeakAuditor::latest() const {
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto own = series_by_observer_.find(kLabelParty);
-  if (own == series_by_observer_.end()) {
+  const auto own = observers_.find(kLabelParty);
+  if (own == observers_.end()) {
     return "";
   }
   std::string text;
-  for (const auto& [key, aucs] : own->second) {
-    absl::StrAppendFormat(&text, "%s %.2f ", key.second, aucs.back());
+  for (v1::Attack attack : {v1::NORM, v1::COSINE, v1::REMEMBERED_SPECTRAL}) {
+    const auto series = own->second.series.find({"cut", AttackName(attack)});
+    if (series != own->second.series.end()) {
+      absl::StrAppendFormat(&text, "%s %.2f ", AttackName(attack), series->second.back());
+    }
   }
-  return absl::StrCat(text, "at cut");
+  return text.empty() ? text : absl::StrCat(text, "at cut");
 }
 
 }  // namespace splitveil

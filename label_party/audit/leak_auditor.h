@@ -17,81 +17,93 @@
 #include "common/leakage/summary.h"
 #include "common/ledger/ledger.h"
 #include "common/matrix/matrix.h"
+#include "label_party/audit/class_histograms.h"
+#include "label_party/audit/epoch_bounds.h"
+#include "label_party/audit/epoch_pool.h"
+#include "label_party/audit/own_audit.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/leak_audit.pb.h"
+#include "splitveil/v1/party.pb.h"
 
 namespace splitveil {
-
-// A batch whose gradients leave: what is needed to judge scores of it.
-struct ReleasedBatch {
-  int64_t step = 0;
-  uint32_t epoch = 0;
-  uint32_t batch = 0;
-  std::vector<uint8_t> labels;
-  // Aligned positions of the rows.
-  std::vector<uint32_t> positions;
-  // Up to kMaxHints rows of positives, drawn secretly; empty in a batch without positives.
-  std::vector<uint32_t> hint_rows;
-  // The first of them's clean gradient, g+ of the cosine attack, [cut_width]; empty without a hint row.
-  std::vector<float> clean_positive;
-};
-
-// What left with a batch, and from what it was made. All [batch, cut_width]; borrowed for the call.
-struct ReleaseEvidence {
-  ConstMatrixView released;       // Decoded from the bytes that left.
-  ConstMatrixView clean;          // Before the protection.
-  ConstMatrixView activations;    // As received.
-  double sum_kl = 0;              // Of this release; NaN where the method has none.
-  double accumulated_sum_kl = 0;  // Largest sum over the releases of one example, this one included.
-};
 
 // Largest 0.5 + |AUC - 0.5| of the norm and the cosine attack on `gradients` [batch, cut_width], protected but not yet
 // released; 0.5 where the batch has no AUC. For the release gate.
 double MeasuredLeak(ConstMatrixView gradients, const ReleasedBatch& batch);
 
 // (layer, attack) -> leak AUC over the steps, by one observer.
-using LeakSeries = std::map<std::pair<std::string, std::string>, std::vector<double>>;
+using BatchLeaks = std::map<std::pair<std::string, std::string>, std::vector<double>>;
+// (layer, attack) -> figures over one epoch.
+using EpochLeaks = std::map<std::pair<std::string, std::string>, EpochLeakRow>;
 
 // Measures leakage on the bytes that left, and judges the scores the attack module submits: each released batch once,
-// with exactly the agreed layers and attacks. Records every leak AUC in the ledger. Batches with one class have no AUC
-// and leave no row. Thread-safe: scores arrive on another thread than releases.
+// with exactly the agreed layers and attacks. Records in the ledger every batch's leak AUC, the figures over the
+// examples of each epoch, histograms, and a "bound_exceeded" event where a likelihood ratio measured more than the
+// noise allows two Gaussian classes: then the bounds do not hold for these gradients. Batches with one class have no
+// AUC and leave no row. Thread-safe: scores arrive on another thread than releases.
 class LeakAuditor {
  public:
-  // `ledger`: not owned; must outlive this. `agreement`: canonical.
-  LeakAuditor(const v1::RunAgreement& agreement, Ledger* ledger);
+  // `agreement`: canonical. `examples`: aligned ones. `ledger`: not owned; must outlive this.
+  LeakAuditor(const v1::RunAgreement& agreement, const v1::LabelAudit& audit, int64_t examples, Ledger* ledger);
 
   // Remembers a batch so that its scores can be judged. Call before its gradients leave.
   void Remember(ReleasedBatch batch);
 
-  // Measures the latest remembered batch as it left.
+  // Attacks the latest remembered batch as it left.
   absl::Status AuditRelease(const ReleaseEvidence& evidence);
-  // After the last batch of an epoch: figures over all its examples.
+  // After the last batch of an epoch: figures over all examples that left in it.
   absl::Status FinishEpoch(uint32_t epoch);
+  // At the end of the run: what is not recorded yet of the peer's scores. Once.
+  absl::Status FinishRun();
 
   // Errors: NotFound for a batch that has not been released or was too long ago; AlreadyExists for a second answer;
   // InvalidArgument for other layers, attacks or shapes than agreed.
   absl::StatusOr<v1::ScoreBatchResponse> Judge(const v1::ScoreBatchRequest& request);
+  // Records the figures of an attack that ran once, after `epoch`, over the examples it was not told of.
+  absl::Status RecordRunScores(v1::Attack attack, uint32_t epoch, absl::Span<const float> scores,
+                               absl::Span<const uint8_t> labels);
 
   // What the non-label party's scores showed; where it submitted none, what the own audit of the released bytes showed.
-  LeakSeries series() const;
+  BatchLeaks series() const;
+  // The latest epoch's row of each layer and attack, by the same rule.
+  EpochLeaks epoch_leaks() const;
+  // Epochs and attacks for which "bound_exceeded" was recorded.
+  int64_t bound_exceeded() const;
   // For the progress line: "norm 0.54 cosine 0.68 at cut"; empty before the first.
   std::string latest() const;
 
  private:
+  // One observer's figures.
+  struct Observer {
+    EpochPool pool;
+    BatchLeaks series;
+    EpochLeaks epoch_leaks;
+  };
+
   absl::Status CheckScores(const v1::ScoreBatchRequest& request) const;
-  // Records one AUC; false where the batch has one class. Needs mutex_.
+  // These need mutex_. RecordLeak: one batch's AUC; false where the batch has one class.
   absl::StatusOr<bool> RecordLeak(const ReleasedBatch& batch, const std::string& observer, const std::string& layer,
                                   v1::Attack attack, absl::Span<const float> scores, double& auc);
+  absl::Status RecordEpoch(uint32_t epoch, const std::string& observer);
+  absl::Status Record(const EpochLeakRow& row);
+  template <typename Figures>
+  std::map<std::pair<std::string, std::string>, Figures> Merged(
+      std::map<std::pair<std::string, std::string>, Figures> Observer::*figures) const;
 
   const v1::AuditAgreement agreement_;
   const size_t remembered_batches_;
   Ledger* const ledger_;
 
-  mutable std::mutex mutex_;
-  std::deque<ReleasedBatch> released_;                    // Guarded by mutex_. Latest last.
-  std::deque<bool> judged_;                               // Guarded by mutex_. Parallel to released_.
-  std::map<std::string, LeakSeries> series_by_observer_;  // Guarded by mutex_.
+  mutable std::mutex mutex_;            // Guards everything below.
+  std::deque<ReleasedBatch> released_;  // Latest last.
+  std::deque<bool> judged_;             // Parallel to released_.
+  OwnAudit own_audit_;
+  ClassHistograms histograms_;
+  std::map<uint32_t, EpochBounds> bounds_;     // By epoch; the latest two.
+  std::map<std::string, Observer> observers_;  // By name.
+  uint32_t judged_epoch_ = 0;                  // Whose scores the peer's pool holds.
+  int64_t bound_exceeded_ = 0;
 };
 
 }  // namespace splitveil

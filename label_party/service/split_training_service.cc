@@ -98,4 +98,15 @@ grpc::Status LeakAuditService::ScoreBatch(grpc::ServerContext* /*context*/, cons
   return Answer(session_->ScoreBatch(*request), response);
 }
 
+grpc::Status LeakAuditService::AuxiliaryLabels(grpc::ServerContext* /*context*/,
+                                               const v1::AuxiliaryLabelsRequest* request,
+                                               v1::AuxiliaryLabelsResponse* response) {
+  return Answer(session_->AuxiliaryLabels(*request), response);
+}
+
+grpc::Status LeakAuditService::ScoreExamples(grpc::ServerContext* /*context*/, const v1::ScoreExamplesRequest* request,
+                                             v1::ScoreExamplesResponse* response) {
+  return Answer(session_->ScoreExamples(*request), response);
+}
+
 }  // namespace splitveil

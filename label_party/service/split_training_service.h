@@ -51,6 +51,10 @@ class LeakAuditService final : public v1::LeakAudit::Service {
 
   grpc::Status ScoreBatch(grpc::ServerContext* context, const v1::ScoreBatchRequest* request,
                           v1::ScoreBatchResponse* response) override;
+  grpc::Status AuxiliaryLabels(grpc::ServerContext* context, const v1::AuxiliaryLabelsRequest* request,
+                               v1::AuxiliaryLabelsResponse* response) override;
+  grpc::Status ScoreExamples(grpc::ServerContext* context, const v1::ScoreExamplesRequest* request,
+                             v1::ScoreExamplesResponse* response) override;
 
  private:
   LabelSession* session_;

@@ -76,7 +76,6 @@ absl::Status LabelSession::BeginLedger(const v1::OpenRequest& request) {
     return ledger.status();
   }
   ledger_ = *std::move(ledger);
-  auditor_ = std::make_unique<LeakAuditor>(options_.agreement, ledger_.get());
   return absl::OkStatus();
 }
 
@@ -164,6 +163,8 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
   if (!joint.ok()) {
     return Fail(AsRefusal(joint.status()));
   }
+  auditor_ = std::make_unique<LeakAuditor>(options_.agreement, options_.config.audit(),
+                                           static_cast<int64_t>(aligned_.rows.size()), ledger_.get());
   absl::StatusOr<std::unique_ptr<Trainer>> trainer =
       MakeTrainer({options_.agreement, options_.config, options_.data, aligned_.rows, *joint, run_id_,
                    std::move(options_.protection), auditor_.get(), ledger_.get()});
@@ -243,6 +244,9 @@ absl::Status LabelSession::LearnLocked() {
   last_heard_ = absl::Now();
   if (result.steps != steps_before) {
     progress_->Report(result.steps, result.trained_examples, result.train_log_loss, auditor_->latest());
+    options_.status->Update([this](v1::GetStatusResponse& status) {
+      status.set_bound_exceeded(static_cast<uint64_t>(auditor_->bound_exceeded()));
+    });
   }
   return absl::OkStatus();
 }
@@ -315,6 +319,55 @@ absl::StatusOr<v1::ScoreBatchResponse> LabelSession::ScoreBatch(const v1::ScoreB
   return state_ == State::kTraining ? std::move(response) : absl::CancelledError("the label party has ended the run");
 }
 
+absl::Status LabelSession::CheckTrained(const std::string& run_id, const char* call) {
+  if (absl::Status status = CheckRun(run_id, State::kTraining, call); !status.ok()) {
+    return status;
+  }
+  if (options_.agreement.audit().auxiliary_labels() == 0 || options_.agreement.audit().grant() != v1::ORACLE) {
+    return absl::PermissionDeniedError(absl::StrCat(call, ": expected agreed auxiliary labels, found none"));
+  }
+  if (epoch_ != options_.agreement.epochs()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(call, ": expected ", options_.agreement.epochs(), " epochs trained, found ", epoch_));
+  }
+  return LearnLocked();
+}
+
+absl::StatusOr<v1::AuxiliaryLabelsResponse> LabelSession::AuxiliaryLabels(const v1::AuxiliaryLabelsRequest& request) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (absl::Status status = CheckTrained(request.run_id(), "AuxiliaryLabels"); !status.ok()) {
+    return status;
+  }
+  if (completion_ == nullptr) {
+    CompletionAudit::Options options;
+    options.auxiliary_labels = options_.agreement.audit().auxiliary_labels();
+    options.max_chunk = options_.agreement.batch_size();
+    options.epoch = epoch_ - 1;
+    options.positions = trainer_->training_positions();
+    options.labels = trainer_->LabelsOf(options.positions);
+    completion_ = std::make_unique<CompletionAudit>(std::move(options), auditor_.get());
+    const int disclosed = completion_->auxiliary().positions_size();
+    if (absl::Status status =
+            ledger_->RecordEvent("disclosed", absl::StrCat(disclosed, " auxiliary labels to the attack module"));
+        !status.ok()) {
+      return FailInside(status);
+    }
+  }
+  return completion_->auxiliary();
+}
+
+absl::StatusOr<v1::ScoreExamplesResponse> LabelSession::ScoreExamples(const v1::ScoreExamplesRequest& request) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  absl::Status status = CheckTrained(request.run_id(), "ScoreExamples");
+  if (status.ok() && completion_ == nullptr) {
+    status = absl::FailedPreconditionError("ScoreExamples: expected auxiliary labels asked for, found none");
+  }
+  if (status.ok()) {
+    status = completion_->Score(request);
+  }
+  return status.ok() ? absl::StatusOr<v1::ScoreExamplesResponse>(v1::ScoreExamplesResponse()) : status;
+}
+
 absl::Status LabelSession::Close(const v1::CloseRequest& request) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (!request.completed()) {
@@ -382,6 +435,9 @@ absl::Status LabelSession::WaitUntilEnded(bool (*stop)()) {
   SetPhase("closed");
   if (ledger_ != nullptr) {
     absl::Status status = outcome_.ok() ? absl::OkStatus() : ledger_->RecordEvent("ended", outcome_.message());
+    if (auditor_ != nullptr) {
+      status.Update(auditor_->FinishRun());
+    }
     status.Update(ledger_->Finish(ledger_status));
     if (outcome_.ok()) {
       outcome_ = status;

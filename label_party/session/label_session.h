@@ -9,6 +9,7 @@
 //            ◄──────────── protected gradients       then Learn
 //     ScoreBatch(scores) ─────────────────────────►  judged by LeakAuditor
 //     Evaluate: test activations ─────────────────►  test metrics
+//   AuxiliaryLabels, ScoreExamples (ORACLE) ────►  judged by CompletionAudit
 //   Close ────────────────────────────────────────►  kTraining -> kClosed
 //
 // Every message is checked against the state, the schedule and the agreement before it is used. A message that is
@@ -34,6 +35,7 @@
 #include "common/operations/run_status.h"
 #include "common/operations/training_progress.h"
 #include "common/schedule/joint_seed.h"
+#include "label_party/audit/completion_audit.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/session/trainer.h"
 
@@ -78,6 +80,9 @@ class LabelSession {
   absl::StatusOr<v1::EvaluateResponse> FinishEvaluation(const Evaluation& evaluation);
 
   absl::StatusOr<v1::ScoreBatchResponse> ScoreBatch(const v1::ScoreBatchRequest& request);
+  // After the last epoch, where auxiliary labels are agreed.
+  absl::StatusOr<v1::AuxiliaryLabelsResponse> AuxiliaryLabels(const v1::AuxiliaryLabelsRequest& request);
+  absl::StatusOr<v1::ScoreExamplesResponse> ScoreExamples(const v1::ScoreExamplesRequest& request);
   absl::Status Close(const v1::CloseRequest& request);
 
   // Waits until the run has ended, the peer has been silent for longer than the agreement allows, or `stop` says so
@@ -107,6 +112,7 @@ class LabelSession {
   absl::Duration SilenceLimit() const;
   void SetPhase(const char* phase);
   bool ExpectsEvaluationOf(uint32_t epoch) const;
+  absl::Status CheckTrained(const std::string& run_id, const char* call);
   // Ends the run with an error that concerns the peer; returns it.
   absl::Status Fail(absl::Status status);
   // Ends the run with an error of this party; returns what the peer may know of it.
@@ -116,7 +122,7 @@ class LabelSession {
   std::string run_id_;
   SeedExchange seed_;
   std::unique_ptr<Ledger> ledger_;
-  std::unique_ptr<LeakAuditor> auditor_;
+  std::unique_ptr<LeakAuditor> auditor_;  // From Start on.
 
   mutable std::mutex mutex_;  // Guards everything below.
   std::condition_variable ended_;
@@ -126,7 +132,8 @@ class LabelSession {
   std::string peer_commitment_;
   AlignedIds aligned_;
   std::unique_ptr<Trainer> trainer_;
-  uint32_t epoch_ = 0;  // Next batch to train.
+  std::unique_ptr<CompletionAudit> completion_;  // From the first AuxiliaryLabels on.
+  uint32_t epoch_ = 0;                           // Next batch to train.
   uint32_t batch_ = 0;
   uint32_t evaluated_epochs_ = 0;
   bool completed_ = false;  // The peer has closed a complete run.

@@ -26,7 +26,7 @@ double Mean(const std::vector<double>& values) {
 
 }  // namespace
 
-std::string ResultJson(const RunResult& result, const LeakSeries& leaks) {
+std::string ResultJson(const RunResult& result, const BatchLeaks& leaks) {
   TestMetrics best;
   best.log_loss = best.auc = best.calibration_error = best.accuracy = std::numeric_limits<double>::quiet_NaN();
   double final_auc = best.auc;

@@ -35,7 +35,7 @@ struct RunResult {
 // The RESULT line's JSON object (contract.md): test_* are those of the epoch with the best test AUC, final_test_auc the
 // last one's; remembered_auc is the Gaussian AUC of an adversary that remembers every release. `leaks` are summarised
 // as the papers do; the bottom model's first layer is keyed by its own name. Numbers that do not exist are null.
-std::string ResultJson(const RunResult& result, const LeakSeries& leaks);
+std::string ResultJson(const RunResult& result, const BatchLeaks& leaks);
 
 }  // namespace splitveil
 

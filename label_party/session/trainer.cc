@@ -15,22 +15,32 @@
 #include "common/transport/tensor_codec.h"
 
 namespace splitveil {
-namespace {
-
-// A uniform draw from the secret source: which clean gradient is shown is not for the peer to predict.
-size_t SecureIndex(size_t size) {
-  uint64_t word = 0;
-  FillSecureRandom(absl::MakeSpan(reinterpret_cast<uint8_t*>(&word), sizeof(word)));
-  return static_cast<size_t>(word % size);  // The bias is below size / 2^64.
-}
-
-}  // namespace
 
 Trainer::Trainer(TrainerParts parts)
     : parts_(std::move(parts)), accountant_(static_cast<int64_t>(parts_.labels.size())), step_started_(absl::Now()) {
   result_.protection = parts_.protection->name();
   result_.aligned_examples = static_cast<int64_t>(parts_.labels.size());
   result_.epochs = parts_.agreement.epochs();
+}
+
+std::vector<uint32_t> Trainer::training_positions() const {
+  std::vector<uint32_t> positions;
+  positions.reserve(parts_.labels.size() - parts_.test.size());
+  for (uint32_t position = 0; position < parts_.labels.size(); ++position) {
+    if (!std::binary_search(parts_.test.begin(), parts_.test.end(), position)) {
+      positions.push_back(position);
+    }
+  }
+  return positions;
+}
+
+std::vector<uint8_t> Trainer::LabelsOf(absl::Span<const uint32_t> positions) const {
+  std::vector<uint8_t> labels;
+  labels.reserve(positions.size());
+  for (uint32_t position : positions) {
+    labels.push_back(parts_.labels[position]);
+  }
+  return labels;
 }
 
 void Trainer::ChooseHints(ConstMatrixView clean, ReleasedBatch& batch) const {
@@ -115,10 +125,7 @@ absl::StatusOr<v1::CutGradients> Trainer::Step(uint32_t epoch, uint32_t batch, C
   released.epoch = epoch;
   released.batch = batch;
   released.positions.assign(positions.begin(), positions.end());
-  released.labels.reserve(positions.size());
-  for (uint32_t position : positions) {
-    released.labels.push_back(parts_.labels[position]);
-  }
+  released.labels = LabelsOf(positions);
   absl::StatusOr<HeadStep> head =
       parts_.model->ForwardBackward(activations, parts_.features->Gather(positions), released.labels);
   if (!head.ok()) {
@@ -226,12 +233,7 @@ absl::Status Trainer::Evaluate(uint32_t batch, ConstMatrixView activations, std:
 }
 
 absl::Status Trainer::FinishEvaluation(uint32_t epoch, const std::vector<float>& logits) {
-  std::vector<uint8_t> labels;
-  labels.reserve(parts_.test.size());
-  for (uint32_t position : parts_.test) {
-    labels.push_back(parts_.labels[position]);
-  }
-  const absl::StatusOr<splitveil::Evaluation> metrics = splitveil::Evaluate(logits, labels);
+  const absl::StatusOr<splitveil::Evaluation> metrics = splitveil::Evaluate(logits, LabelsOf(parts_.test));
   if (!metrics.ok()) {
     return metrics.status();
   }

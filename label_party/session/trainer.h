@@ -62,6 +62,10 @@ class Trainer {
   // Metrics over all test logits, in test order. Recorded.
   absl::Status FinishEvaluation(uint32_t epoch, const std::vector<float>& logits);
 
+  // The training examples: aligned positions, ascending, and their labels.
+  std::vector<uint32_t> training_positions() const;
+  std::vector<uint8_t> LabelsOf(absl::Span<const uint32_t> positions) const;
+
   RunResult& result() { return result_; }
   const TopModel& model() const { return *parts_.model; }
 

@@ -49,6 +49,23 @@ TEST(SecretKeyTest, IsWipedWhenMovedFrom) {
   EXPECT_EQ(third.bytes()[2], 3);
 }
 
+TEST(SecureIndexTest, ReachesEveryIndexAboutEquallyOften) {
+  constexpr size_t kSize = 7;
+  constexpr int kDraws = 70'000;
+  int counts[kSize] = {};
+  for (int i = 0; i < kDraws; ++i) {
+    const size_t index = SecureIndex(kSize);
+    ASSERT_LT(index, kSize);
+    ++counts[index];
+  }
+  // 10,000 each, standard deviation 93; six of them fail once in 7e7 tests.
+  for (int count : counts) {
+    EXPECT_NEAR(count, kDraws / kSize, 6 * 93);
+  }
+}
+
+TEST(SecureIndexTest, IsZeroWhereThereIsNoChoice) { EXPECT_EQ(SecureIndex(1), 0); }
+
 TEST(SecretKeyTest, SurvivesAMoveToItself) {
   SecretKey key({7});
   SecretKey& same = key;

@@ -4,9 +4,13 @@
 #include <cmath>
 #include <gtest/gtest.h>
 #include <iterator>
+#include <map>
+#include <random>
 #include <utility>
 
 #include "common/config/agreement.h"
+#include "common/leakage/bounds.h"
+#include "common/ledger/ledger_reader.h"
 #include "common/transport/tensor_codec.h"
 #include "tests/testing/process/temp_folder.h"
 
@@ -30,7 +34,7 @@ class LeakAuditorTest : public ::testing::Test {
     absl::StatusOr<std::unique_ptr<Ledger>> ledger = Ledger::Create(files_.File("ledger.db"), run);
     EXPECT_TRUE(ledger.ok()) << ledger.status();
     ledger_ = *std::move(ledger);
-    auditor_ = std::make_unique<LeakAuditor>(agreement_, ledger_.get());
+    auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelAudit(), /*examples=*/100, ledger_.get());
   }
 
   static ReleasedBatch Batch(uint32_t batch, std::vector<uint8_t> labels, int64_t hint_row) {
@@ -38,7 +42,9 @@ class LeakAuditorTest : public ::testing::Test {
     released.step = batch;
     released.batch = batch;
     released.labels = std::move(labels);
-    released.positions.resize(released.labels.size());
+    for (uint32_t row = 0; row < released.labels.size(); ++row) {
+      released.positions.push_back(row);
+    }
     if (hint_row >= 0) {
       released.hint_rows = {static_cast<uint32_t>(hint_row)};
       released.clean_positive = {1, 0};
@@ -78,10 +84,10 @@ TEST_F(LeakAuditorTest, OwnAuditReadsTheReleasedBytes) {
   const float values[] = {1, 0, 2, 0, -1, 0, -1, 0.5f};
   std::copy(std::begin(values), std::end(values), released.data());
   ASSERT_TRUE(auditor_->AuditRelease({released, released, released}).ok());
-  const LeakSeries series = auditor_->series();
+  const BatchLeaks series = auditor_->series();
   EXPECT_EQ(series.at({"cut", "norm"}), std::vector<double>{1});
   EXPECT_EQ(series.at({"cut", "cosine"}), std::vector<double>{1});
-  EXPECT_EQ(auditor_->latest(), "cosine 1.00 norm 1.00 at cut");
+  EXPECT_EQ(auditor_->latest(), "norm 1.00 cosine 1.00 remembered_spectral 1.00 at cut");
 }
 
 TEST_F(LeakAuditorTest, MeasuredLeakIsTheStrongestAttackInEitherDirection) {
@@ -147,6 +153,98 @@ TEST_F(LeakAuditorTest, RefusesToAuditOtherGradientsThanReleased) {
   EXPECT_FALSE(auditor_->AuditRelease({kTwoRows, kTwoRows, kTwoRows}).ok());
   auditor_->Remember(Batch(0, {1, 0}, -1));
   EXPECT_FALSE(auditor_->AuditRelease({kThreeRows, kThreeRows, kThreeRows}).ok());
+}
+
+// Released gradients of `rows` examples whose classes lie `distance` apart, with noise of standard deviation 1.
+struct Gaussians {
+  Gaussians(int64_t rows, double distance, uint64_t seed) : clean(rows, 2), released(rows, 2) {
+    std::mt19937_64 random(seed);
+    std::normal_distribution<float> normal;
+    for (int64_t j = 0; j < rows; ++j) {
+      labels.push_back(j % 4 == 0);
+      clean.row(j)[0] = labels.back() == 1 ? static_cast<float>(distance) : 0.0f;
+      released.row(j)[0] = clean.row(j)[0] + normal(random);
+      released.row(j)[1] = normal(random);
+    }
+  }
+  Matrix clean, released;
+  std::vector<uint8_t> labels;
+};
+
+TEST_F(LeakAuditorTest, RecordsAnEpochsFiguresBesideWhatTheNoiseAllows) {
+  constexpr double kSumKl = 1;  // Distance 1, variance 1.
+  constexpr int64_t kRows = 20'000;
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelAudit(), kRows, ledger_.get());
+  for (uint32_t epoch = 0; epoch < 2; ++epoch) {
+    const Gaussians batch(kRows, 1, epoch);
+    ReleasedBatch released = Batch(epoch, batch.labels, /*hint_row=*/0);
+    released.epoch = epoch;
+    auditor_->Remember(released);
+    ASSERT_TRUE(
+        auditor_->AuditRelease({batch.released, batch.clean, batch.clean, kSumKl, kSumKl * (epoch + 1.0)}).ok());
+    ASSERT_TRUE(auditor_->FinishEpoch(epoch).ok());
+  }
+  const EpochLeaks leaks = auditor_->epoch_leaks();
+  const EpochLeakRow& once = leaks.at({"cut", "likelihood_ratio"});
+  EXPECT_EQ(once.epoch, 1);
+  EXPECT_EQ(once.examples, kRows - 1);
+  EXPECT_DOUBLE_EQ(once.gaussian_auc, GaussianAuc(kSumKl));
+  EXPECT_NEAR(once.auc, GaussianAuc(kSumKl), 0.02);  // Standard error 0.004.
+  EXPECT_LT(once.auc_low, once.auc);
+  const EpochLeakRow& remembered = leaks.at({"cut", "remembered_likelihood_ratio"});
+  EXPECT_DOUBLE_EQ(remembered.gaussian_auc, GaussianAuc(2 * kSumKl));
+  EXPECT_NEAR(remembered.auc, GaussianAuc(2 * kSumKl), 0.02);
+  EXPECT_DOUBLE_EQ(remembered.auc_bound, AucBound(2 * kSumKl));
+  EXPECT_TRUE(std::isnan(leaks.at({"cut", "activation_clusters"}).gaussian_auc));
+  EXPECT_EQ(auditor_->bound_exceeded(), 0);
+}
+
+TEST_F(LeakAuditorTest, SaysWhenMoreIsReadThanTheNoiseAllows) {
+  constexpr double kClaimedSumKl = 0.5;  // In truth 4: as if the noise had half the configured deviation, or less.
+  const Gaussians batch(2000, 2, 1);
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelAudit(), 2000, ledger_.get());
+  auditor_->Remember(Batch(0, batch.labels, 0));
+  ASSERT_TRUE(auditor_->AuditRelease({batch.released, batch.clean, batch.clean, kClaimedSumKl, kClaimedSumKl}).ok());
+  ASSERT_TRUE(auditor_->FinishEpoch(0).ok());
+  EXPECT_EQ(auditor_->bound_exceeded(), 2);  // Both forms of the likelihood ratio.
+  ASSERT_TRUE(ledger_->Commit().ok());
+  const std::vector<EventRecord> events = *(*LedgerReader::Open(files_.File("ledger.db")))->Events("audit-1");
+  ASSERT_EQ(events.size(), 2);
+  EXPECT_EQ(events[0].kind, "bound_exceeded");
+}
+
+TEST_F(LeakAuditorTest, PoolsThePeersScoresByEpoch) {
+  for (uint32_t epoch = 0; epoch < 2; ++epoch) {
+    ReleasedBatch batch = Batch(epoch, {1, 1, 0, 0}, -1);
+    batch.epoch = epoch;
+    auditor_->Remember(batch);
+    v1::ScoreBatchRequest request =
+        Scores(epoch, epoch == 0 ? std::vector<float>{4, 3, 2, 1} : std::vector<float>{1, 2, 3, 4});
+    request.set_epoch(epoch);
+    ASSERT_TRUE(auditor_->Judge(request).ok());
+    EXPECT_EQ(auditor_->epoch_leaks().size(), epoch);  // An epoch is complete when the next one begins.
+  }
+  EXPECT_EQ(auditor_->epoch_leaks().at({"cut", "norm"}).auc, 1);
+  ASSERT_TRUE(auditor_->FinishRun().ok());
+  EXPECT_EQ(auditor_->epoch_leaks().at({"cut", "norm"}).auc, 0);
+  EXPECT_EQ(auditor_->epoch_leaks().at({"cut", "norm"}).epoch, 1);
+}
+
+TEST_F(LeakAuditorTest, KeepsHistogramsOfBothClasses) {
+  const Gaussians batch(400, 3, 2);
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelAudit(), 400, ledger_.get());
+  auditor_->Remember(Batch(0, batch.labels, 0));
+  ASSERT_TRUE(auditor_->AuditRelease({batch.released, batch.clean, batch.clean, 9, 9}).ok());
+  ASSERT_TRUE(auditor_->FinishEpoch(0).ok());
+  ASSERT_TRUE(ledger_->Commit().ok());
+  std::map<std::pair<std::string, int64_t>, int64_t> examples;
+  for (const DistributionRow& row : *(*LedgerReader::Open(files_.File("ledger.db")))->Distributions("audit-1")) {
+    examples[{row.quantity, row.label}] += row.examples;
+    EXPECT_LT(row.low, row.high);
+  }
+  ASSERT_EQ(examples.size(), 8);           // Norm and cosine, clean and released, of two classes.
+  EXPECT_EQ((examples[{"norm", 1}]), 99);  // Without the hint row.
+  EXPECT_EQ((examples[{"clean_cosine", 0}]), 300);
 }
 
 }  // namespace

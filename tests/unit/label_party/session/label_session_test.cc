@@ -5,160 +5,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
-#include "common/config/agreement.h"
 #include "common/process/exit_code.h"
-#include "common/schedule/party_seed.h"
 #include "common/transport/tensor_codec.h"
-#include "tests/testing/alignment_channel_pair.h"
-#include "tests/testing/small_run.h"
+#include "tests/unit/label_party/session/label_session_fixture.h"
 
 namespace splitveil::testing {
 namespace {
 
 using ::testing::HasSubstr;
-
-// The peer, message by message: a test sends what an honest party would, then something else.
-class LabelSessionTest : public ::testing::Test {
- protected:
-  LabelSessionTest() : run_(300) {}
-
-  void Create() {
-    absl::StatusOr<std::unique_ptr<LabelSession>> session = LabelSession::Create(run_.LabelOptions());
-    ASSERT_TRUE(session.ok()) << session.status();
-    session_ = *std::move(session);
-    absl::StatusOr<SeedExchange> seed = SeedExchange::Create(SeedRole::kNonLabelParty, std::string(32, 's'));
-    ASSERT_TRUE(seed.ok());
-    seed_ = std::make_unique<SeedExchange>(*std::move(seed));
-  }
-
-  v1::OpenRequest OpenRequest() const {
-    v1::OpenRequest request;
-    *request.mutable_agreement() = run_.agreement;
-    request.set_agreement_sha256(std::string(AsBytes(AgreementSha256(run_.agreement))));
-    request.set_seed_commitment(seed_->commitment());
-    return request;
-  }
-
-  void Open() {
-    Create();
-    const absl::StatusOr<v1::OpenResponse> response = session_->Open(OpenRequest());
-    ASSERT_TRUE(response.ok()) << response.status();
-    run_id_ = response->run_id();
-    commitment_ = response->seed_commitment();
-  }
-
-  void Align() {
-    Open();
-    AlignmentChannelPair pair(64);
-    absl::Status verdict;
-    std::thread label([&] { verdict = session_->Align(*pair.second); });
-    AlignmentOptions options;
-    options.run_id = run_id_;
-    const absl::StatusOr<AlignedIds> aligned = AlignIds(run_.nonlabel_data.ids, options, *pair.first);
-    label.join();
-    ASSERT_TRUE(verdict.ok()) << verdict;
-    ASSERT_TRUE(aligned.ok()) << aligned.status();
-    aligned_ = *aligned;
-  }
-
-  v1::StartRequest StartRequest() const {
-    v1::StartRequest request;
-    request.set_run_id(run_id_);
-    request.set_aligned_examples(aligned_.rows.size());
-    request.set_order_sha256(std::string(AsBytes(aligned_.order_sha256)));
-    request.set_seed_reveal(seed_->reveal());
-    return request;
-  }
-
-  void Start() {
-    Align();
-    const absl::StatusOr<v1::StartResponse> response = session_->Start(StartRequest());
-    ASSERT_TRUE(response.ok()) << response.status();
-    const absl::StatusOr<JointSeed> joint = seed_->Combine(commitment_, response->seed_reveal());
-    ASSERT_TRUE(joint.ok());
-    TrainTestSplit split =
-        SplitTrainTest(*joint, run_.nonlabel_data.ids, aligned_.rows, run_.agreement.test_fraction());
-    test_examples_ = static_cast<int64_t>(split.test.size());
-    absl::StatusOr<Schedule> schedule = Schedule::Create(
-        *joint, std::move(split.train), {run_.agreement.batch_size(), run_.agreement.minimum_batch_size()});
-    ASSERT_TRUE(schedule.ok());
-    schedule_ = std::make_unique<Schedule>(*std::move(schedule));
-  }
-
-  // Activations of a batch: any finite numbers serve.
-  v1::CutActivations ActivationsOf(uint32_t epoch, uint32_t batch, int64_t rows, float scale = 1) const {
-    Matrix values(rows, run_.agreement.cut_width());
-    for (int64_t i = 0; i < values.size(); ++i) {
-      values.data()[i] = scale * static_cast<float>(std::sin(0.1 * static_cast<double>(i)));
-    }
-    v1::CutActivations message;
-    message.set_run_id(run_id_);
-    message.set_epoch(epoch);
-    message.set_batch(batch);
-    EXPECT_TRUE(EncodeMatrix(values, v1::FLOAT32, *message.mutable_activations()).ok());
-    return message;
-  }
-  v1::CutActivations Activations(uint32_t epoch, uint32_t batch, float scale = 1) const {
-    return ActivationsOf(epoch, batch, schedule_->batch_rows(batch), scale);
-  }
-
-  void TrainEpoch(uint32_t epoch) {
-    for (uint32_t batch = 0; batch < schedule_->batches_per_epoch(); ++batch) {
-      const absl::StatusOr<v1::CutGradients> response = session_->Train(Activations(epoch, batch));
-      ASSERT_TRUE(response.ok()) << response.status();
-      ASSERT_TRUE(session_->Learn().ok());
-    }
-  }
-
-  // Sends every test batch of `epoch`.
-  LabelSession::Evaluation EvaluateAll(uint32_t epoch) {
-    LabelSession::Evaluation evaluation;
-    const int64_t batch_size = run_.agreement.batch_size();
-    for (int64_t done = 0; done < test_examples_; done += batch_size) {
-      const int64_t rows = std::min(batch_size, test_examples_ - done);
-      EXPECT_TRUE(session_->Evaluate(ActivationsOf(epoch, evaluation.next_batch, rows), evaluation).ok());
-    }
-    return evaluation;
-  }
-
-  // The message is refused with `code`, and the honest one still passes afterwards: nothing has changed.
-  void ExpectRefused(v1::CutActivations message, absl::StatusCode code, const std::string& text) {
-    const absl::StatusOr<v1::CutGradients> refused = session_->Train(std::move(message));
-    EXPECT_EQ(refused.status().code(), code) << refused.status();
-    EXPECT_THAT(std::string(refused.status().message()), HasSubstr(text));
-    EXPECT_TRUE(session_->Train(Activations(0, 0)).ok());
-  }
-
-  v1::ScoreBatchRequest Scores(uint32_t epoch, uint32_t batch) const {
-    v1::ScoreBatchRequest request;
-    request.set_run_id(run_id_);
-    request.set_epoch(epoch);
-    request.set_batch(batch);
-    const Matrix values(1, schedule_->batch_rows(batch));
-    for (const char* layer : {"cut", "first"}) {
-      for (v1::Attack attack : {v1::NORM, v1::COSINE}) {
-        v1::ScoreBatchRequest::Scores* scores = request.add_scores();
-        scores->set_layer(layer);
-        scores->set_attack(attack);
-        EXPECT_TRUE(EncodeMatrix(values, v1::FLOAT32, *scores->mutable_scores()).ok());
-      }
-    }
-    return request;
-  }
-
-  SmallRun run_;
-  std::unique_ptr<LabelSession> session_;
-  std::unique_ptr<SeedExchange> seed_;
-  std::unique_ptr<Schedule> schedule_;
-  std::string run_id_, commitment_;
-  AlignedIds aligned_;
-  int64_t test_examples_ = 0;
-};
 
 TEST_F(LabelSessionTest, CreateFailsWithoutLabels) {
   run_.label_data.labels.clear();
@@ -304,72 +162,6 @@ TEST_F(LabelSessionTest, NoEpochBeyondTheAgreed) {
   TrainEpoch(0);
   TrainEpoch(1);
   EXPECT_EQ(session_->Train(Activations(2, 0)).status().code(), absl::StatusCode::kFailedPrecondition);
-}
-
-TEST_F(LabelSessionTest, HintComesOnlyUnderOracle) {
-  run_.agreement.mutable_audit()->set_grant(v1::LABEL_SIDE_ONLY);
-  run_.agreement.mutable_audit()->clear_attacks();
-  run_.agreement.mutable_audit()->add_attacks(v1::NORM);
-  Start();
-  const absl::StatusOr<v1::CutGradients> response = session_->Train(Activations(0, 0));
-  ASSERT_TRUE(response.ok());
-  EXPECT_FALSE(response->has_hint());
-}
-
-TEST_F(LabelSessionTest, ScoresAreJudgedOnce) {
-  Start();
-  ASSERT_TRUE(session_->Train(Activations(0, 0)).ok());
-  const absl::StatusOr<v1::ScoreBatchResponse> response = session_->ScoreBatch(Scores(0, 0));
-  ASSERT_TRUE(response.ok()) << response.status();
-  ASSERT_EQ(response->leaks_size(), 4);
-  EXPECT_EQ(response->leaks(0).auc(), 0.5);  // All scores alike: every pair is a tie.
-  EXPECT_EQ(session_->ScoreBatch(Scores(0, 0)).status().code(), absl::StatusCode::kAlreadyExists);
-}
-
-TEST_F(LabelSessionTest, ScoresOfABatchNotReleasedAreRefused) {
-  Start();
-  EXPECT_EQ(session_->ScoreBatch(Scores(0, 0)).status().code(), absl::StatusCode::kNotFound);
-}
-
-TEST_F(LabelSessionTest, ScoresBeyondTheAgreementAreRefusedAndLeaveTheAnswerOpen) {
-  Start();
-  ASSERT_TRUE(session_->Train(Activations(0, 0)).ok());
-  v1::ScoreBatchRequest more = Scores(0, 0);
-  *more.add_scores() = more.scores(0);
-  EXPECT_EQ(session_->ScoreBatch(more).status().code(), absl::StatusCode::kInvalidArgument);
-  v1::ScoreBatchRequest other = Scores(0, 0);
-  other.mutable_scores(1)->set_layer("second");
-  EXPECT_EQ(session_->ScoreBatch(other).status().code(), absl::StatusCode::kInvalidArgument);
-  v1::ScoreBatchRequest shorter = Scores(0, 0);
-  ASSERT_TRUE(EncodeMatrix(Matrix(1, 3), v1::FLOAT32, *shorter.mutable_scores(3)->mutable_scores()).ok());
-  EXPECT_EQ(session_->ScoreBatch(shorter).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_TRUE(session_->ScoreBatch(Scores(0, 0)).ok());
-}
-
-TEST_F(LabelSessionTest, RoundedGrantRoundsAndLabelSideOnlyKeepsSilent) {
-  for (const auto& [grant, leaks] : {std::pair{v1::ROUNDED, 1}, std::pair{v1::LABEL_SIDE_ONLY, 0}}) {
-    run_.agreement.mutable_audit()->set_grant(grant);
-    run_.agreement.mutable_audit()->clear_attacks();
-    run_.agreement.mutable_audit()->add_attacks(v1::NORM);
-    Start();
-    ASSERT_TRUE(session_->Train(Activations(0, 0)).ok());
-    v1::ScoreBatchRequest request = Scores(0, 0);
-    request.mutable_scores()->DeleteSubrange(3, 1);
-    request.mutable_scores()->DeleteSubrange(1, 1);
-    Matrix ramp(1, schedule_->batch_rows(0));
-    for (int64_t i = 0; i < ramp.cols(); ++i) {
-      ramp.data()[i] = static_cast<float>((i * 37) % 101);
-    }
-    for (v1::ScoreBatchRequest::Scores& scores : *request.mutable_scores()) {
-      ASSERT_TRUE(EncodeMatrix(ramp, v1::FLOAT32, *scores.mutable_scores()).ok());
-    }
-    const absl::StatusOr<v1::ScoreBatchResponse> response = session_->ScoreBatch(request);
-    ASSERT_TRUE(response.ok()) << response.status();
-    ASSERT_EQ(response->leaks_size(), leaks);
-    for (const v1::ScoreBatchResponse::LeakAuc& leak : response->leaks()) {
-      EXPECT_NEAR(leak.auc() * 100, std::round(leak.auc() * 100), 1e-9);
-    }
-  }
 }
 
 TEST_F(LabelSessionTest, EvaluationOutOfTurnIsRefused) {

@@ -1,0 +1,74 @@
+#include "label_party/audit/completion_audit.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/crypto/secure_random.h"
+#include "common/leakage/attack_traits.h"
+#include "common/transport/tensor_codec.h"
+
+namespace splitveil {
+namespace {
+
+// Takes `count` ranks out of `from` at random.
+void Draw(int64_t count, std::vector<uint32_t>& from, std::vector<uint32_t>& drawn) {
+  for (int64_t i = 0; i < count && !from.empty(); ++i) {
+    std::swap(from[SecureIndex(from.size())], from.back());
+    drawn.push_back(from.back());
+    from.pop_back();
+  }
+}
+
+}  // namespace
+
+CompletionAudit::CompletionAudit(Options options, LeakAuditor* auditor)
+    : options_(std::move(options)), auditor_(auditor) {
+  std::vector<uint32_t> ranks[2], drawn;
+  for (uint32_t rank = 0; rank < options_.labels.size(); ++rank) {
+    ranks[options_.labels[rank]].push_back(rank);
+  }
+  Draw(options_.auxiliary_labels / 2, ranks[1], drawn);
+  Draw(options_.auxiliary_labels - static_cast<int64_t>(drawn.size()), ranks[0], drawn);
+  std::sort(drawn.begin(), drawn.end());
+  for (uint32_t rank : drawn) {
+    auxiliary_.add_positions(options_.positions[rank]);
+    auxiliary_.mutable_labels()->push_back(static_cast<char>(options_.labels[rank]));
+  }
+}
+
+absl::Status CompletionAudit::Score(const v1::ScoreExamplesRequest& request) {
+  if (!TraitsOf(request.attack()).once_a_run) {
+    return absl::InvalidArgumentError("ScoreExamples: attack: expected one that runs once a run, found another");
+  }
+  const auto known = scores_.find(request.attack());
+  const size_t done = known == scores_.end() ? 0 : known->second.size();
+  const size_t left = options_.labels.size() - done;
+  if (request.first() != done || left == 0) {
+    return absl::FailedPreconditionError(absl::StrCat("ScoreExamples: expected the chunk from example ", done, " of ",
+                                                      options_.labels.size(), ", found from ", request.first()));
+  }
+  const int64_t chunk = std::min<int64_t>(options_.max_chunk, static_cast<int64_t>(left));
+  const absl::StatusOr<Matrix> scores = DecodeMatrix(request.scores(), {"scores", v1::FLOAT32, 1, chunk});
+  if (!scores.ok()) {
+    return scores.status();
+  }
+  std::vector<float>& all = scores_[request.attack()];
+  all.insert(all.end(), scores->row(0).begin(), scores->row(0).end());
+  return all.size() == options_.labels.size() ? Record(request.attack(), all) : absl::OkStatus();
+}
+
+absl::Status CompletionAudit::Record(v1::Attack attack, const std::vector<float>& scores) const {
+  std::vector<float> unknown_scores;
+  std::vector<uint8_t> unknown_labels;
+  for (size_t rank = 0; rank < scores.size(); ++rank) {
+    if (!std::binary_search(auxiliary_.positions().begin(), auxiliary_.positions().end(), options_.positions[rank])) {
+      unknown_scores.push_back(scores[rank]);
+      unknown_labels.push_back(options_.labels[rank]);
+    }
+  }
+  return auditor_->RecordRunScores(attack, options_.epoch, unknown_scores, unknown_labels);
+}
+
+}  // namespace splitveil

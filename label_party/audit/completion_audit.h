@@ -1,0 +1,50 @@
+// The label party's side of attacks that score every training example once, from a few labels they are given.
+#ifndef SPLITVEIL_LABEL_PARTY_AUDIT_COMPLETION_AUDIT_H_
+#define SPLITVEIL_LABEL_PARTY_AUDIT_COMPLETION_AUDIT_H_
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "label_party/audit/leak_auditor.h"
+
+#include "splitveil/v1/leak_audit.pb.h"
+
+namespace splitveil {
+
+// Discloses the labels of as many training examples as agreed, half of them positive where there are so many, and takes
+// the scores of all training examples in ascending position. Not thread-safe.
+class CompletionAudit {
+ public:
+  struct Options {
+    int32_t auxiliary_labels = 0;     // As agreed, > 0.
+    int64_t max_chunk = 0;            // Scores a request, at most.
+    uint32_t epoch = 0;               // The last one, for the record.
+    std::vector<uint32_t> positions;  // Of the training examples, ascending.
+    std::vector<uint8_t> labels;      // Theirs.
+  };
+  // `auditor`: not owned; must outlive this.
+  CompletionAudit(Options options, LeakAuditor* auditor);
+
+  // The disclosed examples: drawn secretly once, the same at every call.
+  const v1::AuxiliaryLabelsResponse& auxiliary() const { return auxiliary_; }
+
+  // Takes the next chunk; with the last one the figures over the examples that were not disclosed are recorded. Errors:
+  // FailedPrecondition for a chunk out of order or an attack scored before; InvalidArgument for an attack that does not
+  // run once a run, or a malformed chunk. A chunk that is refused changes nothing.
+  absl::Status Score(const v1::ScoreExamplesRequest& request);
+
+ private:
+  absl::Status Record(v1::Attack attack, const std::vector<float>& scores) const;
+
+  const Options options_;
+  LeakAuditor* const auditor_;
+  v1::AuxiliaryLabelsResponse auxiliary_;
+  std::map<v1::Attack, std::vector<float>> scores_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_AUDIT_COMPLETION_AUDIT_H_

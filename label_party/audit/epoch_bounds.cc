@@ -1,0 +1,32 @@
+#include "label_party/audit/epoch_bounds.h"
+
+#include <limits>
+
+#include "common/leakage/attack_traits.h"
+#include "common/leakage/bounds.h"
+
+namespace splitveil {
+
+void EpochBounds::Add(double sum_kl, double accumulated_sum_kl) {
+  ++steps_;
+  gaussian_sum_ += GaussianAuc(sum_kl);
+  theorem1_sum_ += AucBound(sum_kl);
+  accumulated_sum_kl_ = accumulated_sum_kl;
+}
+
+AucBounds EpochBounds::For(const std::string& layer, v1::Attack attack) const {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  const AttackTraits traits = TraitsOf(attack);
+  // Activations learn the label from all gradients together; no noise on one of them bounds that.
+  const bool reads_activations = attack == v1::ACTIVATION_CLUSTERS || traits.once_a_run;
+  if (layer != "cut" || reads_activations || steps_ == 0) {
+    return {kNone, kNone};
+  }
+  if (traits.remembers) {
+    return {GaussianAuc(accumulated_sum_kl_), AucBound(accumulated_sum_kl_)};
+  }
+  const double steps = static_cast<double>(steps_);
+  return {gaussian_sum_ / steps, theorem1_sum_ / steps};
+}
+
+}  // namespace splitveil

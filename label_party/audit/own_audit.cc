@@ -1,0 +1,69 @@
+#include "label_party/audit/own_audit.h"
+
+#include <utility>
+
+#include "common/leakage/attack_traits.h"
+
+namespace splitveil {
+namespace {
+
+// Every attack that scores batches.
+std::vector<v1::Attack> AllBatchAttacks() {
+  std::vector<v1::Attack> attacks;
+  for (int number = v1::Attack_MIN + 1; number <= v1::Attack_MAX; ++number) {
+    const auto attack = static_cast<v1::Attack>(number);
+    if (v1::Attack_IsValid(number) && !TraitsOf(attack).once_a_run) {
+      attacks.push_back(attack);
+    }
+  }
+  return attacks;
+}
+
+}  // namespace
+
+OwnAudit::OwnAudit(const v1::LabelAudit& config, int64_t examples)
+    : every_batches_(config.every_batches()), scorer_(examples) {
+  for (int attack : config.attacks()) {
+    attacks_.push_back(static_cast<v1::Attack>(attack));
+  }
+  if (attacks_.empty()) {
+    attacks_ = AllBatchAttacks();
+  }
+}
+
+absl::StatusOr<std::vector<OwnScores>> OwnAudit::Score(const ReleasedBatch& batch, const ReleaseEvidence& evidence) {
+  absl::StatusOr<Population> population = EstimatePopulation(evidence.clean, evidence.released, batch.labels);
+  if (population.ok()) {
+    population_ = *std::move(population);
+  } else if (population.status().code() != absl::StatusCode::kFailedPrecondition) {
+    return population.status();
+  }
+  AttackInput input;
+  input.gradients = evidence.released;
+  input.positions = batch.positions;
+  input.activations = evidence.activations;
+  input.hint_rows = batch.hint_rows;
+  input.clean_positive = batch.clean_positive;
+  input.population = population_.has_value() ? &*population_ : nullptr;
+  if (absl::Status status = scorer_.Begin(input); !status.ok()) {
+    return status;
+  }
+  std::vector<OwnScores> all;
+  for (v1::Attack attack : attacks_) {
+    const AttackTraits traits = TraitsOf(attack);
+    const bool runs = traits.remembers || batch.step % every_batches_ == 0;
+    const bool informed =
+        (!traits.needs_oracle || !batch.hint_rows.empty()) && (!traits.label_side_only || population_.has_value());
+    if (!runs || !informed) {
+      continue;
+    }
+    absl::StatusOr<std::vector<float>> scores = scorer_.Score(attack);
+    if (!scores.ok()) {
+      return scores.status();
+    }
+    all.push_back({attack, *std::move(scores)});
+  }
+  return all;
+}
+
+}  // namespace splitveil

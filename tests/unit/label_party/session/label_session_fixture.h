@@ -1,0 +1,163 @@
+// The peer of a label session in tests, message by message: a test sends what an honest party would, then something
+// else.
+#ifndef SPLITVEIL_TESTS_UNIT_LABEL_PARTY_SESSION_LABEL_SESSION_FIXTURE_H_
+#define SPLITVEIL_TESTS_UNIT_LABEL_PARTY_SESSION_LABEL_SESSION_FIXTURE_H_
+
+#include <algorithm>
+#include <cmath>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "common/config/agreement.h"
+#include "common/schedule/party_seed.h"
+#include "common/transport/tensor_codec.h"
+#include "label_party/session/label_session.h"
+#include "tests/testing/alignment_channel_pair.h"
+#include "tests/testing/small_run.h"
+
+namespace splitveil::testing {
+
+class LabelSessionTest : public ::testing::Test {
+ protected:
+  LabelSessionTest() : run_(300) {}
+
+  void Create() {
+    absl::StatusOr<std::unique_ptr<LabelSession>> session = LabelSession::Create(run_.LabelOptions());
+    ASSERT_TRUE(session.ok()) << session.status();
+    session_ = *std::move(session);
+    absl::StatusOr<SeedExchange> seed = SeedExchange::Create(SeedRole::kNonLabelParty, std::string(32, 's'));
+    ASSERT_TRUE(seed.ok());
+    seed_ = std::make_unique<SeedExchange>(*std::move(seed));
+  }
+
+  v1::OpenRequest OpenRequest() const {
+    v1::OpenRequest request;
+    *request.mutable_agreement() = run_.agreement;
+    request.set_agreement_sha256(std::string(AsBytes(AgreementSha256(run_.agreement))));
+    request.set_seed_commitment(seed_->commitment());
+    return request;
+  }
+
+  void Open() {
+    Create();
+    const absl::StatusOr<v1::OpenResponse> response = session_->Open(OpenRequest());
+    ASSERT_TRUE(response.ok()) << response.status();
+    run_id_ = response->run_id();
+    commitment_ = response->seed_commitment();
+  }
+
+  void Align() {
+    Open();
+    AlignmentChannelPair pair(64);
+    absl::Status verdict;
+    std::thread label([&] { verdict = session_->Align(*pair.second); });
+    AlignmentOptions options;
+    options.run_id = run_id_;
+    const absl::StatusOr<AlignedIds> aligned = AlignIds(run_.nonlabel_data.ids, options, *pair.first);
+    label.join();
+    ASSERT_TRUE(verdict.ok()) << verdict;
+    ASSERT_TRUE(aligned.ok()) << aligned.status();
+    aligned_ = *aligned;
+  }
+
+  v1::StartRequest StartRequest() const {
+    v1::StartRequest request;
+    request.set_run_id(run_id_);
+    request.set_aligned_examples(aligned_.rows.size());
+    request.set_order_sha256(std::string(AsBytes(aligned_.order_sha256)));
+    request.set_seed_reveal(seed_->reveal());
+    return request;
+  }
+
+  void Start() {
+    Align();
+    const absl::StatusOr<v1::StartResponse> response = session_->Start(StartRequest());
+    ASSERT_TRUE(response.ok()) << response.status();
+    const absl::StatusOr<JointSeed> joint = seed_->Combine(commitment_, response->seed_reveal());
+    ASSERT_TRUE(joint.ok());
+    TrainTestSplit split =
+        SplitTrainTest(*joint, run_.nonlabel_data.ids, aligned_.rows, run_.agreement.test_fraction());
+    test_examples_ = static_cast<int64_t>(split.test.size());
+    absl::StatusOr<Schedule> schedule = Schedule::Create(
+        *joint, std::move(split.train), {run_.agreement.batch_size(), run_.agreement.minimum_batch_size()});
+    ASSERT_TRUE(schedule.ok());
+    schedule_ = std::make_unique<Schedule>(*std::move(schedule));
+  }
+
+  // Activations of a batch: any finite numbers serve.
+  v1::CutActivations ActivationsOf(uint32_t epoch, uint32_t batch, int64_t rows, float scale = 1) const {
+    Matrix values(rows, run_.agreement.cut_width());
+    for (int64_t i = 0; i < values.size(); ++i) {
+      values.data()[i] = scale * static_cast<float>(std::sin(0.1 * static_cast<double>(i)));
+    }
+    v1::CutActivations message;
+    message.set_run_id(run_id_);
+    message.set_epoch(epoch);
+    message.set_batch(batch);
+    EXPECT_TRUE(EncodeMatrix(values, v1::FLOAT32, *message.mutable_activations()).ok());
+    return message;
+  }
+  v1::CutActivations Activations(uint32_t epoch, uint32_t batch, float scale = 1) const {
+    return ActivationsOf(epoch, batch, schedule_->batch_rows(batch), scale);
+  }
+
+  void TrainEpoch(uint32_t epoch) {
+    for (uint32_t batch = 0; batch < schedule_->batches_per_epoch(); ++batch) {
+      const absl::StatusOr<v1::CutGradients> response = session_->Train(Activations(epoch, batch));
+      ASSERT_TRUE(response.ok()) << response.status();
+      ASSERT_TRUE(session_->Learn().ok());
+    }
+  }
+
+  // Sends every test batch of `epoch`.
+  LabelSession::Evaluation EvaluateAll(uint32_t epoch) {
+    LabelSession::Evaluation evaluation;
+    const int64_t batch_size = run_.agreement.batch_size();
+    for (int64_t done = 0; done < test_examples_; done += batch_size) {
+      const int64_t rows = std::min(batch_size, test_examples_ - done);
+      EXPECT_TRUE(session_->Evaluate(ActivationsOf(epoch, evaluation.next_batch, rows), evaluation).ok());
+    }
+    return evaluation;
+  }
+
+  // The message is refused with `code`, and the honest one still passes afterwards: nothing has changed.
+  void ExpectRefused(v1::CutActivations message, absl::StatusCode code, const std::string& text) {
+    const absl::StatusOr<v1::CutGradients> refused = session_->Train(std::move(message));
+    EXPECT_EQ(refused.status().code(), code) << refused.status();
+    EXPECT_THAT(std::string(refused.status().message()), ::testing::HasSubstr(text));
+    EXPECT_TRUE(session_->Train(Activations(0, 0)).ok());
+  }
+
+  v1::ScoreBatchRequest Scores(uint32_t epoch, uint32_t batch) const {
+    v1::ScoreBatchRequest request;
+    request.set_run_id(run_id_);
+    request.set_epoch(epoch);
+    request.set_batch(batch);
+    const Matrix values(1, schedule_->batch_rows(batch));
+    for (const char* layer : {"cut", "first"}) {
+      for (v1::Attack attack : {v1::NORM, v1::COSINE}) {
+        v1::ScoreBatchRequest::Scores* scores = request.add_scores();
+        scores->set_layer(layer);
+        scores->set_attack(attack);
+        EXPECT_TRUE(EncodeMatrix(values, v1::FLOAT32, *scores->mutable_scores()).ok());
+      }
+    }
+    return request;
+  }
+
+  SmallRun run_;
+  std::unique_ptr<LabelSession> session_;
+  std::unique_ptr<SeedExchange> seed_;
+  std::unique_ptr<Schedule> schedule_;
+  std::string run_id_, commitment_;
+  AlignedIds aligned_;
+  int64_t test_examples_ = 0;
+};
+
+}  // namespace splitveil::testing
+
+#endif  // SPLITVEIL_TESTS_UNIT_LABEL_PARTY_SESSION_LABEL_SESSION_FIXTURE_H_
