@@ -1,0 +1,225 @@
+#include "common/leakage/leak_figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/leakage/binomial.h"
+
+namespace splitveil {
+namespace {
+
+constexpr double kNormalQuantile975 = 1.959963984540054;
+
+// Examples of equal score. All figures depend on the scores' order alone.
+struct TiedGroup {
+  int64_t negatives = 0, positives = 0;
+};
+
+struct Ranking {
+  std::vector<TiedGroup> groups;  // Descending by score.
+  int64_t negatives = 0, positives = 0;
+};
+
+absl::StatusOr<Ranking> Rank(absl::Span<const float> scores, absl::Span<const uint8_t> labels) {
+  if (labels.size() != scores.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("leak figures: expected as many labels as scores, found ", labels.size(), " and ", scores.size()));
+  }
+  std::vector<std::pair<float, uint8_t>> sorted;
+  sorted.reserve(scores.size());
+  for (size_t i = 0; i < scores.size(); ++i) {
+    if (std::isnan(scores[i]) || labels[i] > 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("leak figures: expected a number and a label of 0 or 1, found another at row ", i));
+    }
+    sorted.emplace_back(scores[i], labels[i]);
+  }
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  Ranking ranking;
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (i == 0 || sorted[i].first != sorted[i - 1].first) {
+      ranking.groups.emplace_back();
+    }
+    const bool positive = sorted[i].second != 0;
+    (positive ? ranking.groups.back().positives : ranking.groups.back().negatives) += 1;
+    (positive ? ranking.positives : ranking.negatives) += 1;
+  }
+  if (ranking.negatives == 0 || ranking.positives == 0) {
+    return absl::FailedPreconditionError("leak figures: both classes are needed");
+  }
+  return ranking;
+}
+
+// Calls `visit(group, won, lost)` on each group: the share of the negatives that a positive of the group ranks above,
+// and the share of the positives that rank above a negative of it, ties half. Those are DeLong's structural components.
+template <typename Visit>
+void VisitComponents(const Ranking& ranking, const Visit& visit) {
+  double negatives_above = 0;
+  double positives_above = 0;
+  for (const TiedGroup& group : ranking.groups) {
+    const double negatives = static_cast<double>(group.negatives);
+    const double positives = static_cast<double>(group.positives);
+    visit(group, 1 - (negatives_above + negatives / 2) / static_cast<double>(ranking.negatives),
+          (positives_above + positives / 2) / static_cast<double>(ranking.positives));
+    negatives_above += negatives;
+    positives_above += positives;
+  }
+}
+
+double Auc(const Ranking& ranking) {
+  double wins = 0;
+  VisitComponents(
+      ranking, [&](const TiedGroup& group, double won, double) { wins += static_cast<double>(group.positives) * won; });
+  return wins / static_cast<double>(ranking.positives);
+}
+
+// DeLong's variance. Where the sample shows none, or a class of one row cannot, the largest a score of that AUC may
+// have: AUC (1 - AUC) / min(n0, n1) (Birnbaum and Klose 1957).
+double AucVariance(const Ranking& ranking, double auc) {
+  const double negatives = static_cast<double>(ranking.negatives);
+  const double positives = static_cast<double>(ranking.positives);
+  double of_positives = 0;
+  double of_negatives = 0;
+  VisitComponents(ranking, [&](const TiedGroup& group, double won, double lost) {
+    of_positives += static_cast<double>(group.positives) * (won - auc) * (won - auc);
+    of_negatives += static_cast<double>(group.negatives) * (lost - auc) * (lost - auc);
+  });
+  const double smaller = std::min(negatives, positives);
+  const double variance =
+      smaller < 2 ? 0 : of_positives / (positives - 1) / positives + of_negatives / (negatives - 1) / negatives;
+  constexpr double kRounding = 1e-15;
+  return variance > kRounding ? variance : auc * (1 - auc) / smaller;
+}
+
+Estimate EstimateAuc(const Ranking& ranking) {
+  Estimate estimate;
+  estimate.value = std::clamp(Auc(ranking), 0.0, 1.0);
+  const double auc = estimate.value;
+  const int64_t disjoint_pairs = std::min(ranking.negatives, ranking.positives);
+  // Off the end of the logit scale. As many disjoint pairs as the smaller class has rows all came out the same way.
+  constexpr double kEnd = 1e-12;
+  if (auc > 1 - kEnd) {
+    estimate.low = LowerBinomialLimit(disjoint_pairs, disjoint_pairs, 0.025);
+    estimate.high = 1;
+    return estimate;
+  }
+  if (auc < kEnd) {
+    estimate.high = UpperBinomialLimit(0, disjoint_pairs, 0.025);
+    return estimate;
+  }
+  const double logit = std::log(auc / (1 - auc));
+  const double half_width = kNormalQuantile975 * std::sqrt(AucVariance(ranking, auc)) / (auc * (1 - auc));
+  estimate.low = 1 / (1 + std::exp(half_width - logit));
+  estimate.high = 1 / (1 + std::exp(-half_width - logit));
+  return estimate;
+}
+
+// Height of the ROC curve over the false positive rate 1/`per`.
+double TruePositiveRate(const Ranking& ranking, int64_t per) {
+  double budget = static_cast<double>(ranking.negatives) / static_cast<double>(per);  // False positives left.
+  double found = 0;
+  for (const TiedGroup& group : ranking.groups) {
+    const double negatives = static_cast<double>(group.negatives);
+    const double positives = static_cast<double>(group.positives);
+    if (negatives > budget) {
+      found += positives * budget / negatives;
+      break;
+    }
+    budget -= negatives;
+    found += positives;
+  }
+  return found / static_cast<double>(ranking.positives);
+}
+
+// Ranks (from 1, descending) of two negatives between whose scores the threshold lies that a share 1/`per` of all
+// negatives exceeds: above the `low` one, below the `high` one, each but for a probability of `risk`. 0, or more than
+// there are negatives: these negatives do not say.
+struct ThresholdRanks {
+  int64_t high = 0, low = 0;
+};
+
+ThresholdRanks BoundThreshold(int64_t negatives, int64_t per, double risk) {
+  const double share = 1 / static_cast<double>(per);
+  // Smallest count c with P(at most c of the negatives exceed the threshold) >= level.
+  const auto quantile = [&](double level) {
+    int64_t below = -1;
+    int64_t reached = negatives;
+    while (reached - below > 1) {
+      const int64_t middle = below + (reached - below) / 2;
+      (BinomialCdf(negatives, share, middle) >= level ? reached : below) = middle;
+    }
+    return reached;
+  };
+  return {quantile(risk), quantile(1 - risk) + 1};
+}
+
+Estimate EstimateTruePositiveRate(const Ranking& ranking, int64_t per) {
+  constexpr double kRisk = 0.05 / 4;  // Two limits of the threshold, and two of a share of the positives beyond it.
+  const ThresholdRanks ranks = BoundThreshold(ranking.negatives, per, kRisk);
+  // Positives that lie certainly above the threshold, and those that may.
+  int64_t above_high = 0;
+  int64_t from_low = 0;
+  int64_t negatives = 0;
+  for (const TiedGroup& group : ranking.groups) {
+    if (negatives < ranks.low) {
+      from_low += group.positives;
+    }
+    negatives += group.negatives;
+    if (negatives < ranks.high) {
+      above_high += group.positives;
+    }
+  }
+  Estimate estimate;
+  estimate.value = TruePositiveRate(ranking, per);
+  estimate.low = ranks.high == 0 ? 0 : LowerBinomialLimit(above_high, ranking.positives, kRisk);
+  estimate.high = UpperBinomialLimit(from_low, ranking.positives, kRisk);
+  return estimate;
+}
+
+}  // namespace
+
+absl::StatusOr<LeakFigures> MeasureLeak(absl::Span<const float> scores, absl::Span<const uint8_t> labels) {
+  const absl::StatusOr<Ranking> ranking = Rank(scores, labels);
+  if (!ranking.ok()) {
+    return ranking.status();
+  }
+  LeakFigures figures;
+  figures.auc = EstimateAuc(*ranking);
+  figures.tpr_at_1_percent_fpr = EstimateTruePositiveRate(*ranking, 100);
+  figures.tpr_at_01_percent_fpr = EstimateTruePositiveRate(*ranking, 1000);
+  figures.examples = static_cast<int64_t>(scores.size());
+  figures.positives = ranking->positives;
+  return figures;
+}
+
+void StandardizeScores(std::vector<float>& scores) {
+  double count = 0;
+  double sum = 0;
+  for (float score : scores) {
+    if (std::isfinite(score)) {
+      ++count;
+      sum += score;
+    }
+  }
+  const double mean = sum / count;
+  double squares = 0;
+  for (float score : scores) {
+    if (std::isfinite(score)) {
+      squares += (score - mean) * (score - mean);
+    }
+  }
+  const double scale = squares > 0 ? 1 / std::sqrt(squares / count) : 0;
+  for (float& score : scores) {
+    if (std::isfinite(score)) {
+      score = static_cast<float>((score - mean) * scale);
+    }
+  }
+}
+
+}  // namespace splitveil

@@ -1,0 +1,184 @@
+#include "common/leakage/population.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/leakage/inner_product.h"
+
+namespace splitveil {
+namespace {
+
+// Where a row lies, seen from the population's origin.
+struct Offset {
+  double along = 0;           // On the line.
+  double across_squared = 0;  // Squared distance from it.
+};
+
+// Origin and direction with the products that every row's offset takes. Double precision throughout: the difference of
+// two floats may leave their range.
+class Frame {
+ public:
+  explicit Frame(const Population& population)
+      : population_(population),
+        origin_along_(InnerProduct(population.origin, population.direction)),
+        origin_squared_(SquaredNorm(population.origin)) {}
+
+  double Along(absl::Span<const float> row) const { return InnerProduct(row, population_.direction) - origin_along_; }
+
+  Offset OffsetOf(absl::Span<const float> row) const {
+    const double along = Along(row);
+    const double squared = SquaredNorm(row) - 2 * InnerProduct(row, population_.origin) + origin_squared_;
+    return {along, std::max(0.0, squared - along * along)};
+  }
+
+ private:
+  const Population& population_;
+  double origin_along_;
+  double origin_squared_;
+};
+
+absl::Status CheckClasses(ConstMatrixView clean, ConstMatrixView released, absl::Span<const uint8_t> labels) {
+  if (clean.rows() != released.rows() || clean.cols() != released.cols() ||
+      static_cast<int64_t>(labels.size()) != clean.rows()) {
+    return absl::InvalidArgumentError(absl::StrCat("population: expected as many rows and columns as released, ",
+                                                   released.rows(), " x ", released.cols(), ", found ", clean.rows(),
+                                                   " x ", clean.cols(), " and ", labels.size(), " labels"));
+  }
+  for (uint8_t label : labels) {
+    if (label > 1) {
+      return absl::InvalidArgumentError("population: expected labels 0 and 1, found another");
+    }
+  }
+  const auto positives = std::count(labels.begin(), labels.end(), 1);
+  if (positives == 0 || positives == static_cast<int64_t>(labels.size())) {
+    return absl::FailedPreconditionError("population: both classes are needed");
+  }
+  return absl::OkStatus();
+}
+
+std::array<std::vector<double>, 2> ClassMeans(ConstMatrixView rows, absl::Span<const uint8_t> labels) {
+  std::array<std::vector<double>, 2> means;
+  std::array<double, 2> counts = {};
+  means.fill(std::vector<double>(rows.cols()));
+  for (int64_t j = 0; j < rows.rows(); ++j) {
+    const absl::Span<const float> row = rows.row(j);
+    std::vector<double>& mean = means[labels[j]];
+    for (size_t k = 0; k < row.size(); ++k) {
+      mean[k] += row[k];
+    }
+    counts[labels[j]] += 1;
+  }
+  for (int c : {0, 1}) {
+    for (double& component : means[c]) {
+      component /= counts[c];
+    }
+  }
+  return means;
+}
+
+// Sets the six scalars. One row has no spread on the line; its class is given the other's, or the row would single
+// itself out.
+void EstimateClasses(ConstMatrixView released, absl::Span<const uint8_t> labels, Population& population) {
+  const Frame frame(population);
+  std::vector<double> along(labels.size());
+  std::array<double, 2> counts = {};
+  const std::array<Population::Class*, 2> classes = {&population.negative, &population.positive};
+  for (size_t j = 0; j < labels.size(); ++j) {
+    const Offset offset = frame.OffsetOf(released.row(static_cast<int64_t>(j)));
+    along[j] = offset.along;
+    counts[labels[j]] += 1;
+    classes[labels[j]]->mean += offset.along;
+    classes[labels[j]]->across += offset.across_squared;
+  }
+  const double axes_across = static_cast<double>(std::max<int64_t>(1, released.cols() - 1));
+  for (int c : {0, 1}) {
+    classes[c]->mean /= counts[c];
+    classes[c]->across /= counts[c] * axes_across;
+  }
+  for (size_t j = 0; j < labels.size(); ++j) {
+    const double deviation = along[j] - classes[labels[j]]->mean;
+    classes[labels[j]]->along += deviation * deviation / std::max(1.0, counts[labels[j]] - 1);
+  }
+  for (int c : {0, 1}) {
+    if (counts[c] < 2) {
+      classes[c]->along = classes[1 - c]->along;
+    }
+  }
+}
+
+// One class's variances as the likelihood takes them: none below what floats of the population's size resolve.
+Population::Class Resolved(const Population::Class& own, const Population& population) {
+  const double distance = population.positive.mean - population.negative.mean;
+  const double scale = std::max({population.negative.along, population.negative.across, population.positive.along,
+                                 population.positive.across, distance * distance});
+  constexpr double kResolution = 1e-12;
+  const double least = scale > 0 ? scale * kResolution : 1;
+  return {own.mean, std::max(own.along, least), std::max(own.across, least)};
+}
+
+float Saturated(double score) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  return static_cast<float>(std::clamp(score, -kLargest, kLargest));
+}
+
+}  // namespace
+
+absl::StatusOr<Population> EstimatePopulation(ConstMatrixView clean, ConstMatrixView released,
+                                              absl::Span<const uint8_t> labels) {
+  if (absl::Status status = CheckClasses(clean, released, labels); !status.ok()) {
+    return status;
+  }
+  const std::array<std::vector<double>, 2> means = ClassMeans(clean, labels);
+  double squared = 0;
+  for (int64_t k = 0; k < clean.cols(); ++k) {
+    squared += (means[1][k] - means[0][k]) * (means[1][k] - means[0][k]);
+  }
+  if (!(squared > 0 && std::isfinite(squared))) {
+    return absl::FailedPreconditionError("population: expected finite class means that differ");
+  }
+  Population population;
+  for (int64_t k = 0; k < clean.cols(); ++k) {
+    population.direction.push_back(static_cast<float>((means[1][k] - means[0][k]) / std::sqrt(squared)));
+    population.origin.push_back(static_cast<float>(means[0][k]));
+  }
+  EstimateClasses(released, labels, population);
+  return population;
+}
+
+std::vector<float> LikelihoodRatioScores(ConstMatrixView gradients, const Population& population) {
+  const Population::Class negative = Resolved(population.negative, population);
+  const Population::Class positive = Resolved(population.positive, population);
+  const double axes_across = static_cast<double>(gradients.cols() - 1);
+  const double constant =
+      std::log(negative.along / positive.along) + axes_across * std::log(negative.across / positive.across);
+  const double across_weight = axes_across > 0 ? 1 / negative.across - 1 / positive.across : 0;
+  const Frame frame(population);
+  std::vector<float> scores(gradients.rows());
+  for (int64_t j = 0; j < gradients.rows(); ++j) {
+    const Offset offset = frame.OffsetOf(gradients.row(j));
+    const double from_negative = offset.along - negative.mean;
+    const double from_positive = offset.along - positive.mean;
+    scores[j] = Saturated(0.5 * (from_negative * from_negative / negative.along -
+                                 from_positive * from_positive / positive.along +
+                                 offset.across_squared * across_weight + constant));
+  }
+  return scores;
+}
+
+std::vector<float> DirectionScores(ConstMatrixView gradients, const Population& population) {
+  const Frame frame(population);
+  std::vector<float> scores(gradients.rows());
+  for (int64_t j = 0; j < gradients.rows(); ++j) {
+    scores[j] = Saturated(frame.Along(gradients.row(j)));
+  }
+  return scores;
+}
+
+}  // namespace splitveil

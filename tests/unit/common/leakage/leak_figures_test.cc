@@ -1,0 +1,209 @@
+#include "common/leakage/leak_figures.h"
+
+#include <cmath>
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace splitveil {
+namespace {
+
+struct Sample {
+  std::vector<float> scores;
+  std::vector<uint8_t> labels;
+};
+
+// Normal scores, positives shifted; rounded to multiples of `grain` where it is positive.
+Sample Draw(int negatives, int positives, double shift, double grain = 0) {
+  std::mt19937_64 random(5);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
+  std::normal_distribution<double> normal;
+  Sample sample;
+  for (int i = 0; i < negatives + positives; ++i) {
+    const bool positive = i < positives;
+    const double score = normal(random) + (positive ? shift : 0);
+    sample.scores.push_back(static_cast<float>(grain > 0 ? std::round(score / grain) * grain : score));
+    sample.labels.push_back(positive ? 1 : 0);
+  }
+  return sample;
+}
+
+double Won(float positive, float negative) { return positive > negative ? 1 : positive == negative ? 0.5 : 0; }
+
+// AUC and DeLong's interval from all pairs, as the paper defines them.
+Estimate BruteForceAuc(const Sample& sample) {
+  std::vector<float> positives;
+  std::vector<float> negatives;
+  for (size_t i = 0; i < sample.scores.size(); ++i) {
+    (sample.labels[i] == 1 ? positives : negatives).push_back(sample.scores[i]);
+  }
+  const auto component_variance = [](const std::vector<float>& of, const std::vector<float>& over, auto won) {
+    std::vector<double> components;
+    double mean = 0;
+    for (float own : of) {
+      double component = 0;
+      for (float other : over) {
+        component += won(own, other) / static_cast<double>(over.size());
+      }
+      components.push_back(component);
+      mean += component / static_cast<double>(of.size());
+    }
+    double variance = 0;
+    for (double component : components) {
+      variance += (component - mean) * (component - mean) / static_cast<double>(of.size() - 1);
+    }
+    return std::pair<double, double>(mean, variance / static_cast<double>(of.size()));
+  };
+  const auto [auc, first] = component_variance(positives, negatives, [](float p, float n) { return Won(p, n); });
+  const auto [same, second] = component_variance(negatives, positives, [](float n, float p) { return Won(p, n); });
+  EXPECT_NEAR(auc, same, 1e-12);
+  const double half = 1.959963984540054 * std::sqrt(first + second) / (auc * (1 - auc));
+  const double logit = std::log(auc / (1 - auc));
+  return {auc, 1 / (1 + std::exp(half - logit)), 1 / (1 + std::exp(-half - logit))};
+}
+
+void ExpectNear(const Estimate& found, const Estimate& expected) {
+  EXPECT_NEAR(found.value, expected.value, 1e-10);
+  EXPECT_NEAR(found.low, expected.low, 1e-10);
+  EXPECT_NEAR(found.high, expected.high, 1e-10);
+}
+
+TEST(MeasureLeakTest, AucAndIntervalAreThoseOfAllPairs) {
+  for (double shift : {-1.0, 0.0, 0.7, 2.0}) {
+    const Sample sample = Draw(90, 40, shift);
+    const auto figures = MeasureLeak(sample.scores, sample.labels);
+    ASSERT_TRUE(figures.ok()) << figures.status();
+    ExpectNear(figures->auc, BruteForceAuc(sample));
+    EXPECT_EQ(figures->examples, 130);
+    EXPECT_EQ(figures->positives, 40);
+  }
+}
+
+TEST(MeasureLeakTest, TiesCountHalf) {
+  const Sample sample = Draw(60, 30, 0.5, 1.0);
+  ExpectNear(MeasureLeak(sample.scores, sample.labels)->auc, BruteForceAuc(sample));
+}
+
+TEST(MeasureLeakTest, PerfectSeparationKeepsALowerLimit) {
+  const std::vector<float> scores = {1, 2, 3, 4, 5};
+  const auto up = MeasureLeak(scores, std::vector<uint8_t>{0, 0, 0, 1, 1});
+  EXPECT_EQ(up->auc.value, 1);
+  EXPECT_NEAR(up->auc.low, std::sqrt(0.025), 1e-12);  // Two disjoint pairs.
+  EXPECT_EQ(up->auc.high, 1);
+  const auto down = MeasureLeak(scores, std::vector<uint8_t>{1, 1, 0, 0, 0});
+  EXPECT_EQ(down->auc.value, 0);
+  EXPECT_EQ(down->auc.low, 0);
+  EXPECT_NEAR(down->auc.high, 1 - std::sqrt(0.025), 1e-12);
+}
+
+TEST(MeasureLeakTest, ConstantScoresTellNothingAndAreNotCertain) {
+  const auto figures = MeasureLeak(std::vector<float>(50, 1.0f), Draw(30, 20, 0).labels);
+  EXPECT_EQ(figures->auc.value, 0.5);
+  EXPECT_LT(figures->auc.low, 0.4);
+  EXPECT_GT(figures->auc.high, 0.6);
+  // The diagonal: a threshold among the ties, drawn at random.
+  EXPECT_NEAR(figures->tpr_at_1_percent_fpr.value, 0.01, 1e-12);
+  EXPECT_NEAR(figures->tpr_at_01_percent_fpr.value, 0.001, 1e-12);
+}
+
+TEST(MeasureLeakTest, OnePositiveGivesAFiniteInterval) {
+  const auto figures = MeasureLeak(std::vector<float>{1, 2, 3, 4}, std::vector<uint8_t>{0, 0, 1, 0});
+  EXPECT_NEAR(figures->auc.value, 2.0 / 3, 1e-12);
+  EXPECT_LT(figures->auc.low, 0.3);
+  EXPECT_GT(figures->auc.high, 0.9);
+  EXPECT_EQ(figures->positives, 1);
+}
+
+// 2000 negatives score 1 to 2000. Of 100 positives 30 lie above all, 20 more above all but 20.
+TEST(MeasureLeakTest, TruePositiveRatesAtTheirThresholds) {
+  Sample sample;
+  for (int i = 1; i <= 2000; ++i) {
+    sample.scores.push_back(static_cast<float>(i));
+    sample.labels.push_back(0);
+  }
+  for (int i = 0; i < 100; ++i) {
+    sample.scores.push_back(i < 30 ? 3000.0f : i < 50 ? 1980.5f : 0.0f);
+    sample.labels.push_back(1);
+  }
+  const auto figures = MeasureLeak(sample.scores, sample.labels);
+  EXPECT_NEAR(figures->tpr_at_1_percent_fpr.value, 0.5, 1e-12);
+  EXPECT_NEAR(figures->tpr_at_01_percent_fpr.value, 0.3, 1e-12);
+  EXPECT_LT(figures->tpr_at_1_percent_fpr.low, 0.3);  // The threshold may be that of 10 negatives just as well.
+  EXPECT_GT(figures->tpr_at_1_percent_fpr.low, 0.15);
+  EXPECT_LT(figures->tpr_at_1_percent_fpr.high, 0.65);
+}
+
+// One negative in a thousand is less than one of 500: what exceeds them all counts, and nothing is certain from below.
+TEST(MeasureLeakTest, TooFewNegativesLeaveTheLowerLimitOpen) {
+  const Sample sample = Draw(500, 200, 3.0);
+  const auto figures = MeasureLeak(sample.scores, sample.labels);
+  const float highest_negative = *std::max_element(sample.scores.begin() + 200, sample.scores.end());
+  int above = 0;
+  for (int i = 0; i < 200; ++i) {
+    above += sample.scores[i] > highest_negative;
+  }
+  EXPECT_NEAR(figures->tpr_at_01_percent_fpr.value, above / 200.0, 1e-12);
+  EXPECT_GT(above, 0);
+  EXPECT_EQ(figures->tpr_at_01_percent_fpr.low, 0);
+  EXPECT_GE(figures->tpr_at_01_percent_fpr.high, figures->tpr_at_01_percent_fpr.value);
+}
+
+TEST(MeasureLeakTest, FiguresDependOnTheOrderAlone) {
+  Sample sample = Draw(1500, 300, 1.0);
+  const auto before = MeasureLeak(sample.scores, sample.labels);
+  for (float& score : sample.scores) {
+    score = std::exp(score / 2) - 7;
+  }
+  const auto after = MeasureLeak(sample.scores, sample.labels);
+  ExpectNear(after->auc, before->auc);
+  ExpectNear(after->tpr_at_1_percent_fpr, before->tpr_at_1_percent_fpr);
+}
+
+TEST(MeasureLeakTest, InfiniteScoresRankAtTheEnds) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(MeasureLeak(std::vector<float>{-infinity, 0, infinity}, std::vector<uint8_t>{0, 0, 1})->auc.value, 1);
+}
+
+TEST(MeasureLeakTest, RefusesWhatHasNoAuc) {
+  const auto code = [](const std::vector<float>& scores, const std::vector<uint8_t>& labels) {
+    return MeasureLeak(scores, labels).status().code();
+  };
+  EXPECT_EQ(code({1, 2}, {1, 1}), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(code({1, 2}, {0, 0}), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(code({}, {}), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(code({1, 2}, {0}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({1, std::nanf("")}, {0, 1}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({1, 2}, {0, 2}), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(StandardizeScoresTest, GivesMeanZeroAndDeviationOne) {
+  std::vector<float> scores = {1e6f, 1e6f + 2, 1e6f + 4, 1e6f + 6};
+  StandardizeScores(scores);
+  const float unit = 1 / std::sqrt(5.0f);
+  EXPECT_NEAR(scores[0], -3 * unit, 1e-6);
+  EXPECT_NEAR(scores[1], -unit, 1e-6);
+  EXPECT_NEAR(scores[3], 3 * unit, 1e-6);
+}
+
+TEST(StandardizeScoresTest, EqualScoresBecomeZero) {
+  std::vector<float> scores(7, 0.1f);
+  StandardizeScores(scores);
+  EXPECT_EQ(scores, std::vector<float>(7, 0.0f));
+}
+
+TEST(StandardizeScoresTest, InfiniteScoresStayAndCountForNothing) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  std::vector<float> scores = {-1, infinity, 1};
+  StandardizeScores(scores);
+  EXPECT_EQ(scores, (std::vector<float>{-1, infinity, 1}));
+}
+
+TEST(StandardizeScoresTest, NothingStaysNothing) {
+  std::vector<float> scores;
+  StandardizeScores(scores);
+  EXPECT_TRUE(scores.empty());
+}
+
+}  // namespace
+}  // namespace splitveil
