@@ -4,12 +4,16 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include "common/leakage/hint_scores.h"
 #include "common/leakage/population.h"
+#include "common/leakage/principal_direction.h"
 #include "common/matrix/matrix.h"
 
 #include "splitveil/v1/leak_audit.pb.h"
@@ -41,6 +45,24 @@ class AttackScorer {
   // evidence of this and all earlier batches that held the example. Errors: FailedPrecondition where the attack needs
   // hints, activations or a population that are not there, or runs once a run only.
   absl::StatusOr<std::vector<float>> Score(v1::Attack attack);
+
+ private:
+  // Adds the batch's evidence to what is remembered of its rows; the sums. Both [batch].
+  std::vector<double> Remember(v1::Attack attack, const std::vector<double>& evidence);
+  const std::vector<double>& Spectral();
+  absl::StatusOr<std::vector<float>> ScoreByHints(v1::Attack attack);
+  absl::StatusOr<std::vector<float>> ScoreByLikelihood(v1::Attack attack);
+  absl::StatusOr<std::vector<float>> ScoreByDirection(v1::Attack attack);
+  absl::StatusOr<std::vector<float>> ScoreActivations();
+
+  const int64_t examples_;
+  AttackInput input_;
+  PrincipalDirection gradient_direction_, activation_direction_;
+  std::map<v1::Attack, std::vector<double>> remembered_;  // [examples] each; made when first used.
+  // Of this batch, computed when first asked for.
+  std::optional<HintScores> hint_scores_;
+  std::optional<std::vector<double>> spectral_;  // Without the vote on its orientation.
+  std::optional<std::vector<float>> likelihood_ratio_, projection_;
 };
 
 }  // namespace splitveil

@@ -4,13 +4,13 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/leakage/inner_product.h"
+#include "common/leakage/saturated.h"
 
 namespace splitveil {
 namespace {
@@ -121,11 +121,6 @@ Population::Class Resolved(const Population::Class& own, const Population& popul
   constexpr double kResolution = 1e-12;
   const double least = scale > 0 ? scale * kResolution : 1;
   return {own.mean, std::max(own.along, least), std::max(own.across, least)};
-}
-
-float Saturated(double score) {
-  constexpr double kLargest = std::numeric_limits<float>::max();
-  return static_cast<float>(std::clamp(score, -kLargest, kLargest));
 }
 
 }  // namespace

@@ -5,13 +5,14 @@
 #include <vector>
 
 #include "common/leakage/inner_product.h"
+#include "common/leakage/saturated.h"
 
 namespace splitveil {
 
 std::vector<float> NormScores(ConstMatrixView gradients) {
   std::vector<float> scores(gradients.rows());
   for (int64_t i = 0; i < gradients.rows(); ++i) {
-    scores[i] = static_cast<float>(std::sqrt(SquaredNorm(gradients.row(i))));
+    scores[i] = Saturated(std::sqrt(SquaredNorm(gradients.row(i))));
   }
   return scores;
 }
@@ -23,6 +24,14 @@ std::vector<float> CosineScores(ConstMatrixView gradients, absl::Span<const floa
     const double norms = norm_plus * std::sqrt(SquaredNorm(gradients.row(i)));
     // A NaN norm is not zero: it must reach the AUC, which refuses it.
     scores[i] = norms == 0 ? 0.0f : static_cast<float>(InnerProduct(gradients.row(i), g_plus) / norms);
+  }
+  return scores;
+}
+
+std::vector<float> InnerProductScores(ConstMatrixView gradients, absl::Span<const float> g_plus) {
+  std::vector<float> scores(gradients.rows());
+  for (int64_t i = 0; i < gradients.rows(); ++i) {
+    scores[i] = Saturated(InnerProduct(gradients.row(i), g_plus));
   }
   return scores;
 }

@@ -16,6 +16,9 @@ std::vector<float> NormScores(ConstMatrixView gradients);
 // r_d(g) = cos(g, g_plus) of every row; 0 where either vector is zero. g_plus: [cols].
 std::vector<float> CosineScores(ConstMatrixView gradients, absl::Span<const float> g_plus);
 
+// <g, g_plus> of every row. g_plus: [cols].
+std::vector<float> InnerProductScores(ConstMatrixView gradients, absl::Span<const float> g_plus);
+
 }  // namespace splitveil
 
 #endif  // SPLITVEIL_COMMON_LEAKAGE_SCORES_H_
