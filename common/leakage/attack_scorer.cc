@@ -114,6 +114,13 @@ absl::StatusOr<std::vector<float>> AttackScorer::Score(v1::Attack attack) {
       return TwoMeansScores(input_.gradients, gradient_direction_.direction());
     case v1::ACTIVATION_CLUSTERS:
       return ScoreActivations();
+    case v1::RESIDUAL_NORM:
+      Spectral();
+      return ResidualNormScores(input_.gradients, gradient_direction_.direction());
+    case v1::MEASURED_LIKELIHOOD_RATIO:
+      return input_.population == nullptr
+                 ? absl::StatusOr<std::vector<float>>(Missing(attack, "the classes' moments"))
+                 : LikelihoodRatioScores(input_.gradients, *input_.population, Spread::kMeasured);
     case v1::LIKELIHOOD_RATIO:
     case v1::REMEMBERED_LIKELIHOOD_RATIO:
       return ScoreByLikelihood(attack);

@@ -24,6 +24,7 @@ AttackTraits TraitsOf(v1::Attack attack) {
     case v1::MAJORITY_DIRECTION:
     case v1::SPECTRAL:
     case v1::GRADIENT_CLUSTERS:
+    case v1::RESIDUAL_NORM:
       break;
     case v1::COSINE:
     case v1::INNER_PRODUCT:

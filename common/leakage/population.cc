@@ -83,13 +83,13 @@ std::array<std::vector<double>, 2> ClassMeans(ConstMatrixView rows, absl::Span<c
   return means;
 }
 
-// Sets the six scalars. One row has no spread on the line; its class is given the other's, or the row would single
+// Sets the measured classes. One row has no spread on the line; its class is given the other's, or the row would single
 // itself out.
-void EstimateClasses(ConstMatrixView released, absl::Span<const uint8_t> labels, Population& population) {
+void MeasureClasses(ConstMatrixView released, absl::Span<const uint8_t> labels, Population& population) {
   const Frame frame(population);
   std::vector<double> along(labels.size());
   std::array<double, 2> counts = {};
-  const std::array<Population::Class*, 2> classes = {&population.negative, &population.positive};
+  const std::array<Population::Class*, 2> classes = {&population.measured_negative, &population.measured_positive};
   for (size_t j = 0; j < labels.size(); ++j) {
     const Offset offset = frame.OffsetOf(released.row(static_cast<int64_t>(j)));
     along[j] = offset.along;
@@ -113,11 +113,41 @@ void EstimateClasses(ConstMatrixView released, absl::Span<const uint8_t> labels,
   }
 }
 
-// One class's variances as the likelihood takes them: none below what floats of the population's size resolve.
-Population::Class Resolved(const Population::Class& own, const Population& population) {
-  const double distance = population.positive.mean - population.negative.mean;
-  const double scale = std::max({population.negative.along, population.negative.across, population.positive.along,
-                                 population.positive.across, distance * distance});
+// Sets the modelled classes: the clean variance of a component about the class mean, and the noise along and across.
+void ModelClasses(ConstMatrixView clean, ConstMatrixView released, absl::Span<const uint8_t> labels,
+                  const std::array<std::vector<double>, 2>& means, Population& population) {
+  const std::array<Population::Class*, 2> classes = {&population.negative, &population.positive};
+  std::array<double, 2> counts = {}, spread = {};
+  for (int64_t j = 0; j < clean.rows(); ++j) {
+    const absl::Span<const float> before = clean.row(j), after = released.row(j);
+    const std::vector<double>& mean = means[labels[j]];
+    double noise_along = 0, noise_squared = 0, deviation_squared = 0;
+    for (size_t k = 0; k < mean.size(); ++k) {
+      const double noise = static_cast<double>(after[k]) - before[k];
+      const double deviation = before[k] - mean[k];
+      noise_along += noise * population.direction[k];
+      noise_squared += noise * noise;
+      deviation_squared += deviation * deviation;
+    }
+    counts[labels[j]] += 1;
+    spread[labels[j]] += deviation_squared;
+    classes[labels[j]]->along += noise_along * noise_along;
+    classes[labels[j]]->across += std::max(0.0, noise_squared - noise_along * noise_along);
+  }
+  const double axes = static_cast<double>(clean.cols());
+  for (int c : {0, 1}) {
+    const double variance = spread[c] / (counts[c] * axes);
+    classes[c]->along = variance + classes[c]->along / counts[c];
+    classes[c]->across = variance + classes[c]->across / (counts[c] * std::max(1.0, axes - 1));
+  }
+  population.negative.mean = population.measured_negative.mean;
+  population.positive.mean = population.measured_positive.mean;
+}
+
+// One class's variances as the likelihood takes them: none below what floats of the two classes' size resolve.
+Population::Class Resolved(const Population::Class& own, const Population::Class& other) {
+  const double distance = own.mean - other.mean;
+  const double scale = std::max({own.along, own.across, other.along, other.across, distance * distance});
   constexpr double kResolution = 1e-12;
   const double least = scale > 0 ? scale * kResolution : 1;
   return {own.mean, std::max(own.along, least), std::max(own.across, least)};
@@ -143,13 +173,17 @@ absl::StatusOr<Population> EstimatePopulation(ConstMatrixView clean, ConstMatrix
     population.direction.push_back(static_cast<float>((means[1][k] - means[0][k]) / std::sqrt(squared)));
     population.origin.push_back(static_cast<float>(means[0][k]));
   }
-  EstimateClasses(released, labels, population);
+  MeasureClasses(released, labels, population);
+  ModelClasses(clean, released, labels, means, population);
   return population;
 }
 
-std::vector<float> LikelihoodRatioScores(ConstMatrixView gradients, const Population& population) {
-  const Population::Class negative = Resolved(population.negative, population);
-  const Population::Class positive = Resolved(population.positive, population);
+std::vector<float> LikelihoodRatioScores(ConstMatrixView gradients, const Population& population, Spread spread) {
+  const bool measured = spread == Spread::kMeasured;
+  const Population::Class& of_negatives = measured ? population.measured_negative : population.negative;
+  const Population::Class& of_positives = measured ? population.measured_positive : population.positive;
+  const Population::Class negative = Resolved(of_negatives, of_positives);
+  const Population::Class positive = Resolved(of_positives, of_negatives);
   const double axes_across = static_cast<double>(gradients.cols() - 1);
   const double constant =
       std::log(negative.along / positive.along) + axes_across * std::log(negative.across / positive.across);

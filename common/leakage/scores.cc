@@ -36,4 +36,20 @@ std::vector<float> InnerProductScores(ConstMatrixView gradients, absl::Span<cons
   return scores;
 }
 
+std::vector<float> ResidualNormScores(ConstMatrixView gradients, absl::Span<const float> direction) {
+  std::vector<float> scores(gradients.rows());
+  for (int64_t i = 0; i < gradients.rows(); ++i) {
+    const absl::Span<const float> row = gradients.row(i);
+    const double along = direction.empty() ? 0 : InnerProduct(row, direction);
+    // Subtracted by component: the residual may be far smaller than the part along the direction.
+    double squared = 0;
+    for (size_t k = 0; k < row.size(); ++k) {
+      const double residual = direction.empty() ? row[k] : row[k] - along * direction[k];
+      squared += residual * residual;
+    }
+    scores[i] = Saturated(std::sqrt(squared));
+  }
+  return scores;
+}
+
 }  // namespace splitveil

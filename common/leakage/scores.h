@@ -19,6 +19,9 @@ std::vector<float> CosineScores(ConstMatrixView gradients, absl::Span<const floa
 // <g, g_plus> of every row. g_plus: [cols].
 std::vector<float> InnerProductScores(ConstMatrixView gradients, absl::Span<const float> g_plus);
 
+// ||g - <g, direction> direction||_2 of every row. direction: unit vector, [cols], or empty: the whole norm. [rows]
+std::vector<float> ResidualNormScores(ConstMatrixView gradients, absl::Span<const float> direction);
+
 }  // namespace splitveil
 
 #endif  // SPLITVEIL_COMMON_LEAKAGE_SCORES_H_

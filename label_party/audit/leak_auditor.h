@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,10 +39,10 @@ using BatchLeaks = std::map<std::pair<std::string, std::string>, std::vector<dou
 using EpochLeaks = std::map<std::pair<std::string, std::string>, EpochLeakRow>;
 
 // Measures leakage on the bytes that left, and judges the scores the attack module submits: each released batch once,
-// with exactly the agreed layers and attacks. Records in the ledger every batch's leak AUC, the figures over the
-// examples of each epoch, histograms, and a "bound_exceeded" event where a likelihood ratio measured more than the
-// noise allows two Gaussian classes: then the bounds do not hold for these gradients. Batches with one class have no
-// AUC and leave no row. Thread-safe: scores arrive on another thread than releases.
+// with exactly the agreed layers and attacks. Records in the ledger every batch's leak AUC, figures over the examples
+// of each epoch, histograms, and a "bound_exceeded" event the first time that an attack on the cut gradients reads more
+// over an epoch than the noise allows two Gaussian classes: then the bounds do not hold for these gradients. Batches
+// with one class have no AUC and leave no row. Thread-safe: scores arrive on another thread than releases.
 class LeakAuditor {
  public:
   // `agreement`: canonical. `examples`: aligned ones. `ledger`: not owned; must outlive this.
@@ -68,7 +69,7 @@ class LeakAuditor {
   BatchLeaks series() const;
   // The latest epoch's row of each layer and attack, by the same rule.
   EpochLeaks epoch_leaks() const;
-  // Epochs and attacks for which "bound_exceeded" was recorded.
+  // How often an attack read more over an epoch than the noise allows.
   int64_t bound_exceeded() const;
   // For the progress line: "norm 0.54 cosine 0.68 at cut"; empty before the first.
   std::string latest() const;
@@ -104,6 +105,7 @@ class LeakAuditor {
   std::map<std::string, Observer> observers_;  // By name.
   uint32_t judged_epoch_ = 0;                  // Whose scores the peer's pool holds.
   int64_t bound_exceeded_ = 0;
+  std::set<std::pair<std::string, std::string>> attacks_beyond_;  // Layers and attacks that did.
 };
 
 }  // namespace splitveil

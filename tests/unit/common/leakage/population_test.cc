@@ -45,20 +45,35 @@ TEST(EstimatePopulationTest, TakesDirectionFromTheCleanAndMomentsFromTheReleased
   EXPECT_NEAR(population->direction[0], 0.6, 1e-7);
   EXPECT_NEAR(population->direction[1], 0.8, 1e-7);
   EXPECT_EQ(population->origin, (std::vector<float>{0, 0}));
-  EXPECT_NEAR(population->negative.mean, 0, 1e-7);
-  EXPECT_NEAR(population->negative.along, 0.72, 1e-6);   // +-0.6, two rows, one degree of freedom.
-  EXPECT_NEAR(population->negative.across, 0.64, 1e-6);  // 1 - 0.36 for both.
-  EXPECT_NEAR(population->positive.mean, 5, 1e-6);
-  EXPECT_NEAR(population->positive.along, 0, 1e-6);
-  EXPECT_NEAR(population->positive.across, 0, 1e-6);
+  EXPECT_NEAR(population->measured_negative.mean, 0, 1e-7);
+  EXPECT_NEAR(population->measured_negative.along, 0.72, 1e-6);   // +-0.6, two rows, one degree of freedom.
+  EXPECT_NEAR(population->measured_negative.across, 0.64, 1e-6);  // 1 - 0.36 for both.
+  EXPECT_NEAR(population->measured_positive.mean, 5, 1e-6);
+  EXPECT_NEAR(population->measured_positive.along, 0, 1e-6);
+  EXPECT_NEAR(population->measured_positive.across, 0, 1e-6);
 }
 
 TEST(EstimatePopulationTest, OnePositiveBorrowsTheSpreadOfTheNegatives) {
   const Matrix clean = Rows(1, {0, 0, 2});
   const Matrix released = Rows(1, {-1, 1, 5});
   const auto population = EstimatePopulation(clean, released, std::vector<uint8_t>{0, 0, 1});
-  EXPECT_NEAR(population->negative.along, 2, 1e-6);
-  EXPECT_NEAR(population->positive.along, 2, 1e-6);
+  EXPECT_NEAR(population->measured_negative.along, 2, 1e-6);
+  EXPECT_NEAR(population->measured_positive.along, 2, 1e-6);
+}
+
+TEST(EstimatePopulationTest, ModelSpreadsACleanClassAlikeInEveryDirection) {
+  // Negatives lie +-1 along (0, 1) about (0, 0), positives at (2, 0): the clean variance of a component is 1/2 and 0.
+  // Noise: +-3 on the line of (1, 0) for the negatives, +-1 across it for the positives.
+  const Matrix clean = Rows(2, {0, 1, 0, -1, 2, 0, 2, 0});
+  const Matrix released = Rows(2, {3, 1, -3, -1, 2, 1, 2, -1});
+  const auto population = EstimatePopulation(clean, released, std::vector<uint8_t>{0, 0, 1, 1});
+  ASSERT_TRUE(population.ok()) << population.status();
+  EXPECT_NEAR(population->negative.along, 9.5, 1e-6);
+  EXPECT_NEAR(population->negative.across, 0.5, 1e-6);
+  EXPECT_NEAR(population->positive.along, 0, 1e-6);
+  EXPECT_NEAR(population->positive.across, 1, 1e-6);
+  EXPECT_NEAR(population->positive.mean, 2, 1e-6);
+  EXPECT_NEAR(population->measured_negative.across, 1, 1e-6);  // What is really there.
 }
 
 TEST(EstimatePopulationTest, RefusesWhatHasNoDirection) {
@@ -104,11 +119,16 @@ double LogDensity(absl::Span<const float> x, const Population& p, const Populati
 TEST(LikelihoodRatioScoresTest, IsTheDifferenceOfTheLogDensities) {
   const Batch batch = Draw(60, 5);
   const auto population = EstimatePopulation(batch.clean, batch.released, batch.labels);
-  const std::vector<float> scores = LikelihoodRatioScores(batch.released, *population);
+  const std::vector<float> modelled = LikelihoodRatioScores(batch.released, *population);
+  const std::vector<float> measured = LikelihoodRatioScores(batch.released, *population, Spread::kMeasured);
   for (int64_t j = 0; j < 60; ++j) {
     const auto row = static_cast<const Matrix&>(batch.released).row(j);
-    EXPECT_NEAR(scores[j],
+    EXPECT_NEAR(modelled[j],
                 LogDensity(row, *population, population->positive) - LogDensity(row, *population, population->negative),
+                1e-4);
+    EXPECT_NEAR(measured[j],
+                LogDensity(row, *population, population->measured_positive) -
+                    LogDensity(row, *population, population->measured_negative),
                 1e-4);
   }
 }

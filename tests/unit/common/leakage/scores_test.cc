@@ -82,5 +82,22 @@ TEST(InnerProductTest, AgreesWithThePlainSumForEveryLength) {
   }
 }
 
+TEST(ResidualNormScoresTest, TakesOutThePartAlongTheDirection) {
+  Matrix rows(3, 2);
+  const float values[] = {3, 4, 6, 8, 1e8f, 0};
+  std::copy(std::begin(values), std::end(values), rows.data());
+  const std::vector<float> along = {0.6f, 0.8f}, first = {1, 0};
+  EXPECT_NEAR(ResidualNormScores(rows, along)[0], 0, 1e-6);
+  EXPECT_NEAR(ResidualNormScores(rows, first)[1], 8, 1e-6);
+  EXPECT_EQ(ResidualNormScores(rows, first)[2], 0);  // Nothing of a long row is left over.
+}
+
+TEST(ResidualNormScoresTest, IsTheWholeNormWithoutADirection) {
+  Matrix rows(1, 2);
+  rows.row(0)[0] = 3;
+  rows.row(0)[1] = 4;
+  EXPECT_EQ(ResidualNormScores(rows, {}), NormScores(rows));
+}
+
 }  // namespace
 }  // namespace splitveil
