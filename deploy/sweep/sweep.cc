@@ -20,6 +20,7 @@
 #include "deploy/sweep/sweep_progress.h"
 #include "deploy/sweep/sweep_table.h"
 #include "deploy/sweep/tradeoff.h"
+#include "deploy/sweep/tradeoff_page.h"
 #include "deploy/sweep/two_party_run.h"
 
 #include "common/process/file.h"
@@ -143,10 +144,13 @@ absl::Status WriteResults(const std::vector<Cell>& cells, const SweepOptions& op
   if (finished.empty()) {
     return absl::OkStatus();
   }
-  const std::string csv_path = options.out + "/sweep.csv";
-  const absl::Status status = WriteFile(csv_path, SweepCsv(finished));
+  const std::string csv_path = options.out + "/sweep.csv", page_path = options.out + "/tradeoff.html";
+  absl::Status status = WriteFile(csv_path, SweepCsv(finished));
   if (status.ok()) {
-    std::printf("%s%s\n", SweepSummary(finished).c_str(), csv_path.c_str());
+    status = WriteFile(page_path, TradeoffPage(finished, static_cast<int64_t>(cells.size())));
+  }
+  if (status.ok()) {
+    std::printf("%s%s\n%s\n", SweepSummary(finished).c_str(), csv_path.c_str(), page_path.c_str());
   }
   return status;
 }
