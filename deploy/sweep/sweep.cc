@@ -1,10 +1,16 @@
 #include "deploy/sweep/sweep.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
-#include <mutex>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -12,7 +18,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "deploy/sweep/finished_run.h"
@@ -38,6 +43,32 @@ struct Cell {
 std::string RunFolder(const SweepOptions& options, const SweepRun& run) {
   return absl::StrCat(options.out, "/runs/", run.name);
 }
+
+// Holds DIR for one sweep at a time: two would throw away each other's runs. Released with the process at the latest.
+class FolderLock {
+ public:
+  static absl::StatusOr<std::unique_ptr<FolderLock>> Take(const std::string& folder) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    const std::string path = folder + "/sweep.lock";
+    std::unique_ptr<FolderLock> lock(new FolderLock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)));
+    if (lock->descriptor_ < 0) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": cannot be made: ", std::strerror(errno)));
+    }
+    if (flock(lock->descriptor_, LOCK_EX | LOCK_NB) != 0) {
+      return absl::InvalidArgumentError(absl::StrCat(folder, ": expected no other sweep at work there, found one"));
+    }
+    return lock;
+  }
+  ~FolderLock() { close(descriptor_); }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  explicit FolderLock(int descriptor) : descriptor_(descriptor) {}
+
+  int descriptor_;
+};
 
 // Looks what earlier sweeps have left.
 std::vector<Cell> FindFinished(std::vector<SweepRun> runs, const SweepOptions& options) {
@@ -174,11 +205,15 @@ absl::Status RunSweep(const SweepOptions& options) {
   if (!runs.ok()) {
     return runs.status();
   }
-  std::vector<Cell> cells = FindFinished(*std::move(runs), options);
   if (options.dry_run) {
-    PrintPlan(cells);
+    PrintPlan(FindFinished(*std::move(runs), options));
     return absl::OkStatus();
   }
+  const absl::StatusOr<std::unique_ptr<FolderLock>> lock = FolderLock::Take(options.out);
+  if (!lock.ok()) {
+    return lock.status();
+  }
+  std::vector<Cell> cells = FindFinished(*std::move(runs), options);
   const int64_t done =
       std::count_if(cells.begin(), cells.end(), [](const Cell& cell) { return cell.figures.has_value(); });
   const int64_t total = static_cast<int64_t>(cells.size());
