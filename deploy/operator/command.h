@@ -26,6 +26,7 @@ Command MarvellCommand();       // marvell.cc
 Command PrepareCommand();       // prepare.cc
 Command ReportCommand();        // report.cc
 Command StatusCommand();        // status.cc
+Command SweepCommand();         // sweep.cc
 Command ValidateCommand();      // validate.cc
 
 }  // namespace splitveil

@@ -44,7 +44,7 @@ absl::Status Run(const Command& command, int argc, char** argv) {
 
 int Main(int argc, char** argv) {
   const std::vector<Command> commands = {CertificatesCommand(), GenerateCommand(), MarvellCommand(), PrepareCommand(),
-                                         ReportCommand(),       StatusCommand(),   ValidateCommand()};
+                                         ReportCommand(),       StatusCommand(),   SweepCommand(),   ValidateCommand()};
   const std::string name = argc > 1 ? argv[1] : "";
   std::string program = "splitveil";
   absl::Status status = absl::InvalidArgumentError(absl::StrCat(

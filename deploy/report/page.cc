@@ -20,18 +20,21 @@ std::string HashSource(absl::string_view text) {
 
 }  // namespace
 
-std::string RenderPage(absl::string_view json) {
+std::string RenderPage(const PageParts& parts, absl::string_view json) {
   // Only the embedded scripts run, whatever a ledger holds, and nothing is loaded.
-  const std::string policy =
-      absl::StrCat("default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; script-src ",
-                   HashSource(EmbeddedChartJs()), " ", HashSource(EmbeddedReportJs()), "; style-src ",
-                   HashSource(EmbeddedReportCss()));
+  const std::string policy = absl::StrCat(
+      "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; script-src ",
+      HashSource(EmbeddedChartJs()), " ", HashSource(parts.script), "; style-src ", HashSource(parts.style));
   // One pass: what is put in is not searched again.
-  return absl::StrReplaceAll(EmbeddedReportHtml(), {{"{{policy}}", policy},
-                                                    {"{{style}}", EmbeddedReportCss()},
-                                                    {"{{chart}}", EmbeddedChartJs()},
-                                                    {"{{data}}", json},
-                                                    {"{{script}}", EmbeddedReportJs()}});
+  return absl::StrReplaceAll(parts.html, {{"{{policy}}", policy},
+                                          {"{{style}}", parts.style},
+                                          {"{{chart}}", EmbeddedChartJs()},
+                                          {"{{data}}", json},
+                                          {"{{script}}", parts.script}});
+}
+
+std::string RenderPage(absl::string_view json) {
+  return RenderPage({EmbeddedReportHtml(), EmbeddedReportCss(), EmbeddedReportJs()}, json);
 }
 
 }  // namespace splitveil

@@ -8,7 +8,15 @@
 
 namespace splitveil {
 
-// The whole HTML document around `json`, which must be safe inside a <script> element.
+// What a page is made of: a document with the places {{policy}}, {{style}}, {{chart}}, {{data}} and {{script}}.
+struct PageParts {
+  absl::string_view html, style, script;
+};
+
+// The whole HTML document around `json`, which must be safe inside a <script> element. Its content security policy lets
+// only the embedded scripts run and loads nothing.
+std::string RenderPage(const PageParts& parts, absl::string_view json);
+// The report's.
 std::string RenderPage(absl::string_view json);
 
 }  // namespace splitveil

@@ -1,0 +1,231 @@
+#include "deploy/sweep/sweep_plan.h"
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/config/agreement.h"
+#include "common/config/text_config.h"
+#include "common/crypto/sha256.h"
+#include "common/process/file.h"
+#include "label_party/protection/self_test.h"
+
+namespace splitveil {
+namespace {
+
+constexpr size_t kMaxProtectionNameBytes = 64;
+
+// `name` as part of a file name.
+std::string FileName(const std::string& name) {
+  std::string result = name;
+  for (char& c : result) {
+    if (!absl::ascii_isalnum(c) && c != '.' && c != '=' && c != '_') {
+      c = '-';
+    }
+  }
+  return result;
+}
+
+// Family and number of a protection that is configured in full.
+void Classify(SweepProtection& protection) {
+  const v1::GradientProtection& config = protection.config;
+  switch (config.method_case()) {
+    case v1::GradientProtection::kIso:
+      protection.family = "iso_t";
+      protection.parameter = config.iso().t();
+      return;
+    case v1::GradientProtection::kMaxNorm:
+      protection.family = "max_norm";
+      return;
+    case v1::GradientProtection::kMarvell:
+      if (config.marvell().has_s()) {
+        protection.family = "marvell_s";
+        protection.parameter = config.marvell().s();
+      } else if (config.marvell().has_sum_kl()) {
+        protection.family = "marvell_sum_kl";
+        protection.parameter = config.marvell().sum_kl();
+      } else {
+        protection.family = "marvell_detection_error";
+        protection.parameter = config.marvell().detection_error();
+      }
+      return;
+    default:
+      protection.family = "none";
+  }
+}
+
+// Appends one protection for each number; `set` writes it into the protection's configuration.
+template <typename Numbers, typename Set>
+void AppendGrid(const Numbers& numbers, const char* family, const char* prefix, Set set,
+                std::vector<SweepProtection>& protections) {
+  for (const double number : numbers) {
+    SweepProtection& added = protections.emplace_back();
+    added.name = absl::StrCat(prefix, number);
+    added.family = family;
+    added.parameter = number;
+    set(number, added.config);
+  }
+}
+
+absl::Status CheckNames(const std::vector<SweepProtection>& protections) {
+  std::map<std::string, std::string> taken;
+  for (const SweepProtection& protection : protections) {
+    if (protection.name.size() > kMaxProtectionNameBytes || !absl::ascii_isalnum(protection.name[0])) {
+      return absl::InvalidArgumentError(absl::StrCat("protection.name: expected at most ", kMaxProtectionNameBytes,
+                                                     " bytes that start with a letter or digit, found \"",
+                                                     absl::CHexEscape(protection.name), "\""));
+    }
+    const auto [other, is_new] = taken.emplace(FileName(protection.name), protection.name);
+    if (!is_new) {
+      return absl::InvalidArgumentError(absl::StrCat("protection: expected names that differ as file names, found \"",
+                                                     absl::CHexEscape(other->second), "\" and \"",
+                                                     absl::CHexEscape(protection.name), "\""));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string Absolute(const std::string& config_path, const std::string& path) {
+  return std::filesystem::absolute(ResolvePath(config_path, path)).lexically_normal().string();
+}
+
+// Paths of what is read become absolute, of what is written relative to the run's folder.
+void PlaceFiles(const std::string& config_path, const std::string& party, v1::PartyCommon& common) {
+  v1::Identity& identity = *common.mutable_identity();
+  for (std::string* path : {identity.mutable_certificate_path(), identity.mutable_private_key_path(),
+                            identity.mutable_authority_path(), common.mutable_dataset()->mutable_path()}) {
+    *path = Absolute(config_path, *path);
+  }
+  common.set_ledger_path(party + ".db");
+}
+
+// What all runs share.
+struct Base {
+  v1::RunAgreement agreement;
+  v1::LabelPartyConfig label_config;
+  v1::NonLabelPartyConfig nonlabel_config;
+  std::string data_sha256;  // Of both parties' files.
+};
+
+absl::StatusOr<Base> LoadBase(const std::string& config_path, const v1::SweepConfig& config) {
+  Base base;
+  absl::StatusOr<v1::RunAgreement> agreement = LoadAgreement(ResolvePath(config_path, config.agreement_path()));
+  if (!agreement.ok()) {
+    return agreement.status();
+  }
+  base.agreement = *std::move(agreement);
+  const std::string label_path = ResolvePath(config_path, config.label_config_path());
+  const std::string nonlabel_path = ResolvePath(config_path, config.nonlabel_config_path());
+  absl::Status status = LoadTextConfig(label_path, base.label_config);
+  status.Update(LoadTextConfig(nonlabel_path, base.nonlabel_config));
+  if (!status.ok()) {
+    return status;
+  }
+  PlaceFiles(label_path, "label_party", *base.label_config.mutable_party());
+  PlaceFiles(nonlabel_path, "nonlabel_party", *base.nonlabel_config.mutable_party());
+  base.label_config.set_result_path("label_party.result.json");
+  for (const v1::PartyCommon* party : {&base.label_config.party(), &base.nonlabel_config.party()}) {
+    const absl::StatusOr<std::string> data = ReadFile(party->dataset().path());
+    if (!data.ok()) {
+      return data.status();
+    }
+    absl::StrAppend(&base.data_sha256, AsBytes(Sha256(*data)));
+  }
+  // The label party takes a free port and says which.
+  base.label_config.set_listen_address("127.0.0.1:0");
+  base.nonlabel_config.set_peer_address("127.0.0.1:0");
+  base.nonlabel_config.set_listen_address("127.0.0.1:0");
+  return base;
+}
+
+SweepRun MakeRun(const Base& base, const SweepProtection& protection, uint64_t seed) {
+  SweepRun run;
+  run.protection = protection;
+  run.seed = seed;
+  run.name = absl::StrCat(FileName(protection.name), "-seed", seed);
+  run.agreement = base.agreement;
+  run.agreement.set_run_name(run.name);
+  run.label_config = base.label_config;
+  *run.label_config.mutable_protection() = protection.config;
+  run.label_config.mutable_party()->set_reproducible_seed(2 * seed + 1);
+  run.nonlabel_config = base.nonlabel_config;
+  run.nonlabel_config.mutable_party()->set_reproducible_seed(2 * seed + 2);
+  const std::string configuration =
+      absl::StrCat(base.data_sha256, AsBytes(AgreementSha256(run.agreement)),
+                   AsBytes(Sha256(run.label_config.SerializeAsString())),  // No maps: one serialisation only.
+                   AsBytes(Sha256(run.nonlabel_config.SerializeAsString())));
+  run.configuration_sha256 = absl::BytesToHexString(AsBytes(Sha256(configuration)));
+  return run;
+}
+
+absl::Status InFile(const std::string& path, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<SweepProtection>> ExpandProtections(const v1::SweepConfig& config) {
+  std::vector<SweepProtection> protections;
+  for (const v1::SweepConfig::Protection& named : config.protection()) {
+    SweepProtection& added = protections.emplace_back();
+    added.name = named.name();
+    added.config = named.config();
+    Classify(added);
+  }
+  using Config = v1::GradientProtection;
+  AppendGrid(
+      config.marvell_s(), "marvell_s", "marvell s=", [](double s, Config& to) { to.mutable_marvell()->set_s(s); },
+      protections);
+  AppendGrid(
+      config.marvell_sum_kl(), "marvell_sum_kl",
+      "marvell sum_kl=", [](double sum_kl, Config& to) { to.mutable_marvell()->set_sum_kl(sum_kl); }, protections);
+  AppendGrid(
+      config.iso_t(), "iso_t", "iso t=", [](double t, Config& to) { to.mutable_iso()->set_t(t); }, protections);
+  AppendGrid(
+      config.iso_ratio(), "iso_ratio",
+      "iso ratio=", [](double ratio, Config& to) { to.mutable_iso()->set_t(ratio * ratio); }, protections);
+  if (protections.empty()) {
+    return absl::InvalidArgumentError("protection: expected at least one, or a number in one of the lists, found none");
+  }
+  if (absl::Status status = CheckNames(protections); !status.ok()) {
+    return status;
+  }
+  return protections;
+}
+
+absl::StatusOr<std::vector<SweepRun>> PlanSweep(const std::string& config_path) {
+  v1::SweepConfig config;
+  if (absl::Status status = LoadTextConfig(config_path, config); !status.ok()) {
+    return status;
+  }
+  const absl::StatusOr<std::vector<SweepProtection>> protections = ExpandProtections(config);
+  if (!protections.ok()) {
+    return InFile(config_path, protections.status());
+  }
+  for (const SweepProtection& protection : *protections) {
+    if (absl::Status status = SelfTestProtection(protection.config); !status.ok()) {
+      return InFile(config_path, InFile(protection.name, status));
+    }
+  }
+  if (std::set<uint64_t>(config.seeds().begin(), config.seeds().end()).size() != config.seeds_size()) {
+    return absl::InvalidArgumentError(absl::StrCat(config_path, ": seeds: expected each seed once, found one again"));
+  }
+  const absl::StatusOr<Base> base = LoadBase(config_path, config);
+  if (!base.ok()) {
+    return base.status();
+  }
+  std::vector<SweepRun> runs;
+  for (const uint64_t seed : config.seeds()) {
+    for (const SweepProtection& protection : *protections) {
+      runs.push_back(MakeRun(*base, protection, seed));
+    }
+  }
+  return runs;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,65 @@
+#!/bin/bash
+# check_page.sh SAMPLE_TRADEOFF: opens the trade-off pages it writes in headless Chromium, as a user would, and reads from
+# the page's own account whether every chart was drawn, nothing overflows sideways and no planted script ran.
+set -euo pipefail
+
+sample_tradeoff=$1
+browser=
+for name in chromium chromium-browser google-chrome; do
+  if command -v "$name" >/dev/null; then browser=$name; break; fi
+done
+if [ -z "$browser" ]; then
+  echo "SKIPPED: no Chromium (Debian: apt-get install chromium)"
+  exit 77
+fi
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"$sample_tradeoff" "$folder"
+failures=0
+
+fail() { echo "FAILED: $1"; failures=$((failures + 1)); }
+
+# What is done to a page before it is asked.
+actions=
+
+# The account a page gives of itself at a width, as name=value words. A frame, since a window has a least width.
+account() {
+  cat >"$folder/frame.html" <<HTML
+<iframe src="$1" style="width:$2px;height:900px;border:0"></iframe>
+<script>
+onload = () => {
+  const page = document.querySelector("iframe").contentDocument;
+  $actions
+  const data = page.documentElement.dataset;
+  setTimeout(() => {  // The fold's own event comes first.
+    document.title = Object.entries(data).map(([name, value]) => name + "=" + value).join(" ");
+  }, 100);
+};
+</script>
+HTML
+  timeout 90 "$browser" --headless --no-sandbox --disable-gpu --disable-background-networking --no-first-run \
+    --user-data-dir="$folder/profile" --allow-file-access-from-files --enable-logging=stderr --window-size=1400,1000 --virtual-time-budget=2000 \
+    --dump-dom "file://$folder/frame.html" 2>"$folder/browser.log" | sed -n 's|.*<title>\(.*\)</title>.*|\1|p'
+}
+
+expect() {  # PAGE WIDTH POINTS CHARTS
+  local found wanted
+  found=$(account "$1" "$2")
+  wanted="points=$3 charts=$4 statistic=${5:-p95} width=$2 blankCharts=0 overflow=0"
+  if [ "$found" != "$wanted" ]; then fail "$1 at $2 px: expected \"$wanted\", found \"$found\""; fi
+  if grep 'CONSOLE' "$folder/browser.log"; then fail "$1 at $2 px: the page complained on the console"; fi
+}
+
+for width in 1280 400; do
+  # Two layers with two attacks, each against two figures; the third attack's charts wait under their fold.
+  expect tradeoff.html "$width" 19 8
+  expect single.html "$width" 1 0
+  expect hostile.html "$width" 2 8
+done
+# As a reader would: opens the fold, switches to the mean.
+actions='page.querySelector("#more").open = true; page.querySelector("input[value=mean]").click();'
+for width in 1280 400; do expect tradeoff.html "$width" 19 12 mean; done
+
+[ "$failures" -eq 0 ] && echo "eight pages as expected"
+exit "$((failures > 0))"
