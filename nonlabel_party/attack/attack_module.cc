@@ -2,36 +2,75 @@
 
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-#include "common/leakage/scores.h"
+#include "common/leakage/attack_traits.h"
 
 namespace splitveil {
 
-absl::StatusOr<std::vector<AttackScores>> RunAttacks(const std::vector<LayerGradient>& gradients,
-                                                     const std::vector<std::vector<float>>& hints,
-                                                     absl::Span<const v1::Attack> attacks) {
-  std::vector<AttackScores> all;
-  all.reserve(gradients.size() * attacks.size());
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    for (v1::Attack attack : attacks) {
-      AttackScores scores{gradients[i].layer, attack, {}};
-      if (attack == v1::NORM) {
-        scores.scores = NormScores(gradients[i].gradient);
-      } else if (attack == v1::COSINE) {
-        if (i >= hints.size() || hints[i].size() != gradients[i].gradient.cols()) {
-          return absl::FailedPreconditionError(absl::StrCat("attack COSINE at layer ", gradients[i].layer,
-                                                            ": expected a clean positive gradient, found none"));
-        }
-        scores.scores = CosineScores(gradients[i].gradient, hints[i]);
-      } else {
-        return absl::FailedPreconditionError(absl::StrCat("attack: expected a known attack, found number ", attack));
-      }
-      all.push_back(std::move(scores));
+AttackModule::AttackModule(const v1::AuditAgreement& audit, int64_t examples) : agreed_(AgreedScores(audit)) {
+  for (const AgreedScore& score : agreed_) {
+    const AttackTraits traits = TraitsOf(score.attack);
+    remembers_ = remembers_ || traits.remembers;
+    needs_activations_ = needs_activations_ || score.attack == v1::ACTIVATION_CLUSTERS;
+    needs_oracle_ = needs_oracle_ || traits.needs_oracle;
+    adversaries_.try_emplace(score.layer, examples);
+  }
+}
+
+absl::Status AttackModule::Begin(const AttackedBatch& batch) {
+  if (!batch.clean_positives.empty() && batch.clean_positives.size() != batch.gradients.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("attack: expected a clean positive gradient for each of ",
+                                                   batch.gradients.size(), " layers, found ",
+                                                   batch.clean_positives.size()));
+  }
+  for (auto& [layer, adversary] : adversaries_) {
+    AttackInput input;
+    input.positions = batch.positions;
+    input.activations = batch.activations;
+    input.hint_rows = batch.hint_rows;
+    size_t i = 0;
+    while (i < batch.gradients.size() && batch.gradients[i].layer != layer) {
+      ++i;
+    }
+    if (i == batch.gradients.size()) {
+      return absl::InvalidArgumentError(absl::StrCat("attack: expected a gradient of layer ", layer, ", found none"));
+    }
+    input.gradients = batch.gradients[i].gradient;
+    if (!batch.clean_positives.empty()) {
+      input.clean_positive = batch.clean_positives[i];
+    }
+    if (absl::Status status = adversary.Begin(input); !status.ok()) {
+      return status;
     }
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<AttackScores>> AttackModule::Score(const AttackedBatch& batch) {
+  if (absl::Status status = Begin(batch); !status.ok()) {
+    return status;
+  }
+  std::vector<AttackScores> all;
+  all.reserve(agreed_.size());
+  for (const AgreedScore& agreed : agreed_) {
+    absl::StatusOr<std::vector<float>> scores = adversaries_.at(agreed.layer).Score(agreed.attack);
+    if (!scores.ok()) {
+      return scores.status();
+    }
+    all.push_back({agreed.layer, agreed.attack, *std::move(scores)});
+  }
   return all;
+}
+
+absl::Status AttackModule::Remember(const AttackedBatch& batch) {
+  absl::Status status = Begin(batch);
+  for (const AgreedScore& agreed : agreed_) {
+    if (status.ok() && TraitsOf(agreed.attack).remembers) {
+      status = adversaries_.at(agreed.layer).Score(agreed.attack).status();
+    }
+  }
+  return status;
 }
 
 }  // namespace splitveil

@@ -129,6 +129,14 @@ class EmbeddingBottomModel final : public BottomModel {
     return result;
   }
 
+  absl::Status Discard() override {
+    if (pending_.empty()) {
+      return absl::FailedPreconditionError("bottom model: expected a pending forward to discard, found none");
+    }
+    pending_.pop_front();
+    return absl::OkStatus();
+  }
+
   absl::Status Update() override {
     if (current_ == nullptr) {
       return absl::FailedPreconditionError("bottom model: expected a Backward since the last Update, found none");

@@ -33,7 +33,8 @@ struct BottomModelOptions {
   uint64_t seed = 0;
 };
 
-// Training is Forward, Backward, Update for each batch; several Forwards may run ahead, Backward takes the oldest. Each
+// Training is Forward, Backward, Update for each batch, or Forward, Discard; several Forwards may run ahead, Backward
+// takes the oldest. Each
 // pending Forward keeps the parameters it was computed with, and its gradients are taken with those.
 // Errors of every method, beside those it names: InvalidArgument with field, expected and found where a shape, row or
 // layer name does not fit; FailedPrecondition out of turn; Internal from LibTorch. Not thread-safe.
@@ -56,6 +57,8 @@ class BottomModel {
   virtual absl::StatusOr<std::vector<std::vector<float>>> BackpropagateHint(int64_t row,
                                                                             absl::Span<const float> clean_gradient,
                                                                             absl::Span<const std::string> layers) = 0;
+  // Drops the oldest pending Forward, for which no gradient comes.
+  virtual absl::Status Discard() = 0;
   // One optimiser step with the gradients of the latest Backward.
   virtual absl::Status Update() = 0;
 

@@ -1,6 +1,7 @@
 #include "nonlabel_party/session/leak_reporter.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,21 +10,14 @@
 #include "common/leakage/attack_traits.h"
 #include "common/process/exit_code.h"
 #include "common/transport/tensor_codec.h"
-#include "nonlabel_party/attack/attack_module.h"
 
 namespace splitveil {
 
 absl::StatusOr<LeakReporter> LeakReporter::Create(const v1::RunAgreement& agreement, const std::string& run_id,
-                                                  LabelPartyPeer* peer, BottomModel* model, Ledger* ledger) {
-  LeakReporter reporter;
-  reporter.agreement_ = agreement.audit();
-  reporter.wire_dtype_ = agreement.wire_dtype();
-  reporter.cut_width_ = agreement.cut_width();
-  reporter.run_id_ = run_id;
+                                                  int64_t examples, LabelPartyPeer* peer, BottomModel* model,
+                                                  Ledger* ledger) {
+  LeakReporter reporter(agreement, run_id, examples);
   reporter.layers_.assign(agreement.audit().layers().begin(), agreement.audit().layers().end());
-  for (int attack : agreement.audit().attacks()) {
-    reporter.attacks_.push_back(static_cast<v1::Attack>(attack));
-  }
   reporter.peer_ = peer;
   reporter.model_ = model;
   reporter.ledger_ = ledger;
@@ -37,68 +31,105 @@ absl::StatusOr<LeakReporter> LeakReporter::Create(const v1::RunAgreement& agreem
   return reporter;
 }
 
+bool LeakReporter::Audited(int64_t step) const { return step % agreement_.audit().every_batches() == 0; }
+
 absl::Span<const std::string> LeakReporter::Layers(int64_t step) const {
-  const bool audited = !attacks_.empty() && step % agreement_.every_batches() == 0;
-  return audited ? absl::MakeConstSpan(layers_) : absl::Span<const std::string>();
+  const bool read = !attacks_.empty() && (Audited(step) || attacks_.remembers());
+  return read ? absl::MakeConstSpan(layers_) : absl::Span<const std::string>();
 }
 
-absl::StatusOr<std::vector<std::vector<float>>> LeakReporter::BackpropagateHint(const v1::Hint& hint, int64_t rows) {
-  if (hint.row() >= rows) {
-    return AsRefusal(absl::InvalidArgumentError("hint: expected a row of the batch, found one outside"));
+absl::Status LeakReporter::CheckHints(const v1::CutGradients& message, int64_t rows) const {
+  const auto refuse = [](absl::string_view text) { return AsRefusal(absl::InvalidArgumentError(text)); };
+  const auto& hint_rows = message.hint_rows();
+  if (message.has_hint() != !hint_rows.empty()) {
+    return refuse("hint: expected a clean gradient and its row among hint_rows, found one without the other");
   }
-  const absl::StatusOr<Matrix> clean = DecodeMatrix(hint.gradient(), {"hint", wire_dtype_, 1, cut_width_});
+  if (hint_rows.empty()) {
+    return absl::OkStatus();
+  }
+  if (agreement_.audit().grant() != v1::ORACLE) {
+    return refuse("hint: expected none but under grant ORACLE, found one");
+  }
+  if (hint_rows.size() > kMaxHints) {
+    return refuse(absl::StrCat("hint: expected at most ", kMaxHints, " rows, found ", hint_rows.size()));
+  }
+  if (std::any_of(hint_rows.begin(), hint_rows.end(), [rows](uint32_t row) { return row >= rows; })) {
+    return refuse("hint: expected rows of the batch, found one outside");
+  }
+  if (std::set<uint32_t>(hint_rows.begin(), hint_rows.end()).size() != static_cast<size_t>(hint_rows.size())) {
+    return refuse("hint: expected different rows, found one twice");
+  }
+  if (hint_rows.Get(0) != message.hint().row()) {
+    return refuse("hint: expected the clean gradient of the first of hint_rows, found another row's");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::vector<float>>> LeakReporter::BackpropagateHint(const v1::Hint& hint) {
+  const absl::StatusOr<Matrix> clean =
+      DecodeMatrix(hint.gradient(), {"hint", agreement_.wire_dtype(), 1, agreement_.cut_width()});
   if (!clean.ok()) {
     return AsRefusal(clean.status());
   }
   return model_->BackpropagateHint(hint.row(), clean->row(0), layers_);
 }
 
-absl::Status LeakReporter::Report(int64_t step, const std::vector<LayerGradient>& gradients,
-                                  const v1::CutGradients& message) {
-  if (gradients.empty()) {
-    return absl::OkStatus();
+absl::Status LeakReporter::Report(const ReceivedBatch& batch) {
+  const int64_t rows = static_cast<int64_t>(batch.positions.size());
+  if (absl::Status status = CheckHints(batch.message, rows); !status.ok() || batch.gradients.empty()) {
+    return status;
   }
-  const int64_t rows = gradients.front().gradient.rows();
-  absl::StatusOr<std::vector<std::vector<float>>> hints = std::vector<std::vector<float>>();
-  if (message.has_hint()) {
-    hints = BackpropagateHint(message.hint(), rows);
-    if (!hints.ok()) {
-      return hints.status();
+  absl::StatusOr<std::vector<std::vector<float>>> clean_positives = std::vector<std::vector<float>>();
+  if (batch.message.has_hint()) {
+    clean_positives = BackpropagateHint(batch.message.hint());
+    if (!clean_positives.ok()) {
+      return clean_positives.status();
     }
-  } else if (std::find(attacks_.begin(), attacks_.end(), v1::COSINE) != attacks_.end()) {
-    return absl::OkStatus();  // A batch without positives has no clean positive gradient, and no leak AUC either.
   }
-  const absl::StatusOr<std::vector<AttackScores>> all = RunAttacks(gradients, *hints, attacks_);
-  if (!all.ok()) {
-    return all.status();
+  AttackedBatch attacked;
+  attacked.gradients = batch.gradients;
+  attacked.positions = batch.positions;
+  attacked.activations = batch.activations;
+  attacked.hint_rows = batch.message.hint_rows();
+  attacked.clean_positives = *clean_positives;
+  // A batch without positives has no hints, and no leak AUC either.
+  const bool complete = batch.message.has_hint() || !attacks_.needs_oracle();
+  if (!Audited(batch.step) || !complete) {
+    return attacks_.Remember(attacked);
   }
+  const absl::StatusOr<std::vector<AttackScores>> scores = attacks_.Score(attacked);
+  return scores.ok() ? Submit(batch, *scores) : scores.status();
+}
+
+absl::Status LeakReporter::Submit(const ReceivedBatch& batch, const std::vector<AttackScores>& scores) {
   v1::ScoreBatchRequest request;
   request.set_run_id(run_id_);
-  request.set_epoch(message.epoch());
-  request.set_batch(message.batch());
-  for (const AttackScores& scores : *all) {
+  request.set_epoch(batch.message.epoch());
+  request.set_batch(batch.message.batch());
+  for (const AttackScores& own : scores) {
     v1::ScoreBatchRequest::Scores* entry = request.add_scores();
-    entry->set_layer(scores.layer);
-    entry->set_attack(scores.attack);
-    const ConstMatrixView values(scores.scores.data(), 1, static_cast<int64_t>(scores.scores.size()));
+    entry->set_layer(own.layer);
+    entry->set_attack(own.attack);
+    const ConstMatrixView values(own.scores.data(), 1, static_cast<int64_t>(own.scores.size()));
     if (absl::Status status = EncodeMatrix(values, v1::FLOAT32, *entry->mutable_scores()); !status.ok()) {
       return absl::InternalError(status.message());
     }
   }
   const absl::StatusOr<v1::ScoreBatchResponse> response = peer_->ScoreBatch(request);
-  return response.ok() ? Record(step, rows, *response) : response.status();
+  return response.ok() ? Record(batch, *response) : response.status();
 }
 
-absl::Status LeakReporter::Record(int64_t step, int64_t examples, const v1::ScoreBatchResponse& response) {
+absl::Status LeakReporter::Record(const ReceivedBatch& batch, const v1::ScoreBatchResponse& response) {
   std::string text;
   for (const v1::ScoreBatchResponse::LeakAuc& leak : response.leaks()) {
     LeakRow row;
-    row.step = step;
+    row.step = batch.step;
     row.observer = "nonlabel_party";
     row.layer = leak.layer();
     row.attack = AttackName(leak.attack());
     row.auc = leak.auc();
-    row.examples = examples;
+    row.examples =
+        static_cast<int64_t>(batch.positions.size() - RowsLeftOut(leak.attack(), batch.message.hint_rows()).size());
     if (absl::Status status = ledger_->Record(row); !status.ok()) {
       return status;
     }

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 
 #include "common/ledger/ledger.h"
+#include "nonlabel_party/attack/attack_module.h"
 #include "nonlabel_party/bottom/bottom_model.h"
 #include "nonlabel_party/session/label_party_peer.h"
 
@@ -17,36 +18,50 @@
 
 namespace splitveil {
 
+// A batch that Backward has just taken. Borrowed for the call.
+struct ReceivedBatch {
+  int64_t step = 0;
+  const v1::CutGradients& message;            // With the hints under grant ORACLE.
+  absl::Span<const LayerGradient> gradients;  // Of LeakReporter::Layers(step).
+  absl::Span<const uint32_t> positions;       // Aligned positions of the rows.
+  ConstMatrixView activations;                // As sent; empty unless LeakReporter::needs_activations().
+};
+
 // Not thread-safe.
 class LeakReporter {
  public:
-  // `agreement`: canonical. `peer`, `model`, `ledger`: not owned; must outlive this. Errors: InvalidArgument for an
-  // agreed layer that the model does not have.
+  // `agreement`: canonical. `examples`: aligned ones. `peer`, `model`, `ledger`: not owned; must outlive this. Errors:
+  // InvalidArgument for an agreed layer that the model does not have.
   static absl::StatusOr<LeakReporter> Create(const v1::RunAgreement& agreement, const std::string& run_id,
-                                             LabelPartyPeer* peer, BottomModel* model, Ledger* ledger);
+                                             int64_t examples, LabelPartyPeer* peer, BottomModel* model,
+                                             Ledger* ledger);
 
-  // Layers whose gradients Report wants from Backward for the batch of step `step`; empty where it is not audited.
+  // Layers whose gradients Report wants from Backward for the batch of step `step`; empty where it is neither audited
+  // nor to be remembered.
   absl::Span<const std::string> Layers(int64_t step) const;
+  bool needs_activations() const { return attacks_.needs_activations(); }
 
-  // Attacks the batch Backward has just taken; call before Update. `gradients`: of Layers(step). `message`: what they
-  // came from, with the hint under grant ORACLE. A refusal where the hint is malformed.
-  absl::Status Report(int64_t step, const std::vector<LayerGradient>& gradients, const v1::CutGradients& message);
+  // Attacks the batch Backward has just taken; call before Update. A batch that is not audited, or without the hints
+  // that an agreed attack needs, is only remembered. A refusal where the hints are malformed or not granted.
+  absl::Status Report(const ReceivedBatch& batch);
 
   // For the progress line: "norm 0.54 cosine 0.68 at cut"; empty where the grant tells nothing.
   const std::string& latest() const { return latest_; }
 
  private:
-  LeakReporter() = default;
+  LeakReporter(const v1::RunAgreement& agreement, const std::string& run_id, int64_t examples)
+      : agreement_(agreement), run_id_(run_id), attacks_(agreement.audit(), examples) {}
 
-  absl::StatusOr<std::vector<std::vector<float>>> BackpropagateHint(const v1::Hint& hint, int64_t rows);
-  absl::Status Record(int64_t step, int64_t examples, const v1::ScoreBatchResponse& response);
+  bool Audited(int64_t step) const;
+  absl::Status CheckHints(const v1::CutGradients& message, int64_t rows) const;
+  absl::StatusOr<std::vector<std::vector<float>>> BackpropagateHint(const v1::Hint& hint);
+  absl::Status Submit(const ReceivedBatch& batch, const std::vector<AttackScores>& scores);
+  absl::Status Record(const ReceivedBatch& batch, const v1::ScoreBatchResponse& response);
 
-  v1::AuditAgreement agreement_;
-  v1::DataType wire_dtype_ = v1::FLOAT32;
-  int64_t cut_width_ = 0;
+  v1::RunAgreement agreement_;
   std::string run_id_;
   std::vector<std::string> layers_;
-  std::vector<v1::Attack> attacks_;
+  AttackModule attacks_;
   LabelPartyPeer* peer_ = nullptr;
   BottomModel* model_ = nullptr;
   Ledger* ledger_ = nullptr;

@@ -207,8 +207,8 @@ absl::Status NonLabelSession::BuildModel(const Digest& joint_seed) {
   }
   model_ = *std::move(model);
 
-  absl::StatusOr<LeakReporter> reporter =
-      LeakReporter::Create(agreement, run_id_, options_.peer, model_.get(), ledger_.get());
+  absl::StatusOr<LeakReporter> reporter = LeakReporter::Create(
+      agreement, run_id_, static_cast<int64_t>(aligned_.rows.size()), options_.peer, model_.get(), ledger_.get());
   if (!reporter.ok()) {
     return reporter.status();
   }
@@ -261,13 +261,16 @@ absl::Status NonLabelSession::TrainEpoch(uint32_t epoch) {
 }
 
 absl::Status NonLabelSession::SendBatch(uint32_t epoch, uint32_t batch, TrainingStream& stream) {
-  const absl::StatusOr<Matrix> activations = model_->Forward(features_->Gather(schedule_->BatchRows(epoch, batch)));
+  absl::StatusOr<Matrix> activations = model_->Forward(features_->Gather(schedule_->BatchRows(epoch, batch)));
   if (!activations.ok()) {
     return activations.status();
   }
   const absl::StatusOr<v1::CutActivations> message = Message(epoch, batch, *activations);
   if (!message.ok()) {
     return message.status();
+  }
+  if (reporter_->needs_activations()) {
+    activations_.push_back(*std::move(activations));
   }
   bytes_sent_ += static_cast<int64_t>(message->ByteSizeLong());
   return stream.Send(*message);
@@ -282,25 +285,15 @@ absl::Status NonLabelSession::LearnFromNext(uint32_t epoch, uint32_t batch, Trai
     return AsRefusal(absl::InvalidArgumentError(
         absl::StrCat("gradients: expected those of epoch ", epoch, " batch ", batch, ", found others")));
   }
-  const absl::StatusOr<Matrix> gradient = DecodeMatrix(
-      message->gradients(),
-      {"gradients", options_.agreement.wire_dtype(), schedule_->batch_rows(batch), options_.agreement.cut_width()});
-  if (!gradient.ok()) {
-    return AsRefusal(gradient.status());
-  }
   row_.epoch = epoch;
   row_.batch = batch;
-  row_.examples = gradient->rows();
+  row_.examples = schedule_->batch_rows(batch);
   row_.loss = std::numeric_limits<double>::quiet_NaN();  // Known to the label party alone.
-  const absl::StatusOr<std::vector<LayerGradient>> layer_gradients =
-      model_->Backward(*gradient, reporter_->Layers(row_.step));
-  if (!layer_gradients.ok()) {
-    return layer_gradients.status();
+  absl::Status status = frozen_ || message->frozen() ? StayFrozen(*message) : Learn(*message);
+  if (!activations_.empty()) {
+    activations_.pop_front();
   }
-  if (absl::Status status = reporter_->Report(row_.step, *layer_gradients, *message); !status.ok()) {
-    return status;
-  }
-  if (absl::Status status = model_->Update(); !status.ok()) {
+  if (!status.ok()) {
     return status;
   }
   const absl::Time now = absl::Now();
@@ -310,10 +303,47 @@ absl::Status NonLabelSession::LearnFromNext(uint32_t epoch, uint32_t batch, Trai
   step_started_ = now;
   bytes_sent_ = 0;
   trained_examples_ += row_.examples;
-  absl::Status status = ledger_->Record(row_);
+  status = ledger_->Record(row_);
   ++row_.step;
   progress_->Report(row_.step, trained_examples_, row_.loss, reporter_->latest());
   return status;
+}
+
+absl::Status NonLabelSession::Learn(const v1::CutGradients& message) {
+  const absl::StatusOr<Matrix> gradient =
+      DecodeMatrix(message.gradients(),
+                   {"gradients", options_.agreement.wire_dtype(), row_.examples, options_.agreement.cut_width()});
+  if (!gradient.ok()) {
+    return AsRefusal(gradient.status());
+  }
+  const absl::StatusOr<std::vector<LayerGradient>> layer_gradients =
+      model_->Backward(*gradient, reporter_->Layers(row_.step));
+  if (!layer_gradients.ok()) {
+    return layer_gradients.status();
+  }
+  const ReceivedBatch received{row_.step, message, *layer_gradients,
+                               schedule_->BatchRows(message.epoch(), message.batch()),
+                               activations_.empty() ? ConstMatrixView() : ConstMatrixView(activations_.front())};
+  if (absl::Status status = reporter_->Report(received); !status.ok()) {
+    return status;
+  }
+  return model_->Update();
+}
+
+absl::Status NonLabelSession::StayFrozen(const v1::CutGradients& message) {
+  if (!message.frozen() || message.has_gradients()) {
+    return AsRefusal(
+        absl::InvalidArgumentError("gradients: expected none, now and in every later answer, once frozen, found some"));
+  }
+  if (!frozen_) {
+    frozen_ = true;
+    const std::string since = absl::StrCat("epoch ", message.epoch(), " batch ", message.batch());
+    LogInfo("the label party's budget is spent: the bottom model is frozen from ", since);
+    if (absl::Status status = ledger_->RecordEvent("frozen", since); !status.ok()) {
+      return status;
+    }
+  }
+  return model_->Discard();
 }
 
 absl::Status NonLabelSession::EvaluateEpoch(uint32_t epoch) {

@@ -4,6 +4,7 @@
 #define SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_SESSION_H_
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,6 +63,8 @@ class NonLabelSession {
   absl::Status TrainEpoch(uint32_t epoch);
   absl::Status SendBatch(uint32_t epoch, uint32_t batch, TrainingStream& stream);
   absl::Status LearnFromNext(uint32_t epoch, uint32_t batch, TrainingStream& stream);
+  absl::Status Learn(const v1::CutGradients& message);
+  absl::Status StayFrozen(const v1::CutGradients& message);
   absl::Status EvaluateEpoch(uint32_t epoch);
   absl::StatusOr<v1::CutActivations> Message(uint32_t epoch, uint32_t batch, ConstMatrixView activations) const;
   int64_t batches() const { return schedule_->batches_per_epoch(); }
@@ -77,7 +80,9 @@ class NonLabelSession {
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<TrainingProgress> progress_;
   std::unique_ptr<LeakReporter> reporter_;
-  StepRow row_;  // Of the batch under way.
+  std::deque<Matrix> activations_;  // Of the batches in flight, as sent; kept where an attack reads them.
+  StepRow row_;                     // Of the batch under way.
+  bool frozen_ = false;             // The label party's budget is spent: no gradient comes any more.
   int64_t trained_examples_ = 0;
   int64_t bytes_sent_ = 0;  // Since the latest step row.
   absl::Time step_started_;

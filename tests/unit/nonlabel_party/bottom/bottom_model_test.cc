@@ -139,6 +139,31 @@ TEST_F(BottomModelTest, BackwardTakesTheOldestForwardWithItsOwnParameters) {
   }
 }
 
+TEST_F(BottomModelTest, ADiscardedForwardIsTheOldestAndChangesNothing) {
+  auto model = Create();
+  auto fresh = Create();
+  const FeatureBatch second = MakeBatch();
+  ASSERT_TRUE(model->Forward(MakeBatch()).ok());
+  ASSERT_TRUE(model->Forward(second).ok());
+  ASSERT_TRUE(model->Discard().ok());
+  EXPECT_EQ(model->Parameters(), fresh->Parameters());
+  ASSERT_TRUE(fresh->Forward(second).ok());
+  ASSERT_TRUE(model->Backward(cut_gradient_, {}).ok());
+  ASSERT_TRUE(fresh->Backward(cut_gradient_, {}).ok());
+  ASSERT_TRUE(model->Update().ok());
+  ASSERT_TRUE(fresh->Update().ok());
+  EXPECT_EQ(model->Parameters(), fresh->Parameters());
+}
+
+TEST_F(BottomModelTest, NothingPendingCannotBeDiscarded) {
+  auto model = Create();
+  EXPECT_EQ(model->Discard().code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(model->Forward(MakeBatch()).ok());
+  ASSERT_TRUE(model->Discard().ok());
+  EXPECT_EQ(model->Discard().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(model->Backward(cut_gradient_, {}).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
 TEST_F(BottomModelTest, UpdatesOnlyEmbeddingRowsOfTheBatch) {
   auto model = Create();
   FeatureBatch batch = MakeBatch();

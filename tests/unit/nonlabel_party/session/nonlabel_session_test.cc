@@ -28,9 +28,9 @@ class NonLabelSessionTest : public ::testing::Test {
   NonLabelSessionTest() : run_(300) { stop_asked = false; }
 
   absl::Status Run() {
-    absl::StatusOr<std::unique_ptr<LabelSession>> session = LabelSession::Create(run_.LabelOptions());
-    EXPECT_TRUE(session.ok()) << session.status();
-    label_ = *std::move(session);
+    absl::StatusOr<std::unique_ptr<LabelSession>> label = LabelSession::Create(run_.LabelOptions());
+    EXPECT_TRUE(label.ok()) << label.status();
+    label_ = *std::move(label);
     LocalLabelParty peer(label_.get());
     peer.stalls_alignment = stalls_alignment_;
     peer.on_call = [this](const std::string& call) {
@@ -42,7 +42,12 @@ class NonLabelSessionTest : public ::testing::Test {
     }
     NonLabelSessionOptions options = run_.NonLabelOptions(&peer);
     options.stop = [] { return stop_asked.load(); };
-    return NonLabelSession(std::move(options)).Run();
+    NonLabelSession session(std::move(options));
+    const absl::Status status = session.Run();
+    if (session.model() != nullptr) {
+      trained_ = session.model()->Parameters();
+    }
+    return status;
   }
 
   // Asks the run to stop in the middle of the first `call`; before all of them where it is empty.
@@ -54,19 +59,22 @@ class NonLabelSessionTest : public ::testing::Test {
     return status;
   }
 
-  std::string LedgerStatus() const {
+  std::string LedgerStatus() const { return FromLedger("SELECT status FROM run"); }
+
+  // The one value that `query` gives, as text.
+  std::string FromLedger(const char* query) const {
     sqlite3* database = nullptr;
     EXPECT_EQ(sqlite3_open_v2(run_.files.File("nonlabel_party.db").c_str(), &database, SQLITE_OPEN_READONLY, nullptr),
               SQLITE_OK);
     sqlite3_stmt* statement = nullptr;
-    EXPECT_EQ(sqlite3_prepare_v2(database, "SELECT status FROM run", -1, &statement, nullptr), SQLITE_OK);
-    std::string status;
-    if (sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_type(statement, 0) == SQLITE_TEXT) {
-      status = reinterpret_cast<const char*>(sqlite3_column_text(statement, 0));
+    EXPECT_EQ(sqlite3_prepare_v2(database, query, -1, &statement, nullptr), SQLITE_OK);
+    std::string value;
+    if (sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_type(statement, 0) != SQLITE_NULL) {
+      value = reinterpret_cast<const char*>(sqlite3_column_text(statement, 0));
     }
     sqlite3_finalize(statement);
     sqlite3_close(database);
-    return status;
+    return value;
   }
 
   // What this answer of the label party leads to: the run is refused, exit 4, and says why.
@@ -79,10 +87,37 @@ class NonLabelSessionTest : public ::testing::Test {
     EXPECT_FALSE(label_->completed());
   }
 
+  // The same, of one batch's answer that has hints.
+  void ExpectHintRefused(const std::function<void(v1::CutGradients&)>& alter) {
+    ExpectRefusal(
+        [alter](LocalLabelParty& peer) {
+          peer.alter_gradients = [alter](v1::CutGradients& message) {
+            if (message.has_hint()) {
+              alter(message);
+            }
+          };
+        },
+        "hint");
+  }
+
+  // From this step of 8 on the label party's budget is spent, up to `until`.
+  void FreezeFrom(int step, int until = 100) {
+    alter_ = [step, until](LocalLabelParty& peer) {
+      peer.alter_gradients = [step, until](v1::CutGradients& message) {
+        const int now = static_cast<int>(4 * message.epoch() + message.batch());
+        if (now >= step && now < until) {
+          message.clear_gradients();
+          message.set_frozen(true);
+        }
+      };
+    };
+  }
+
   SmallRun run_;
   std::unique_ptr<LabelSession> label_;
   std::function<void(LocalLabelParty&)> alter_;
   std::vector<std::string> calls_;  // As the session made them.
+  NamedParameters trained_;         // The bottom model's after Run.
   std::string stop_at_ = "never";
   bool stalls_alignment_ = false;
 };
@@ -213,15 +248,102 @@ TEST_F(NonLabelSessionTest, RefusesNonFiniteGradients) {
 }
 
 TEST_F(NonLabelSessionTest, RefusesAHintOutsideTheBatch) {
+  ExpectHintRefused([](v1::CutGradients& message) {
+    message.mutable_hint()->set_row(1 << 20);
+    message.set_hint_rows(0, 1 << 20);
+  });
+}
+
+TEST_F(NonLabelSessionTest, RefusesHintRowsThatAreNotTheHints) {
+  ExpectHintRefused([](v1::CutGradients& message) { message.mutable_hint()->set_row(message.hint_rows(0) + 1); });
+}
+
+TEST_F(NonLabelSessionTest, RefusesAHintRowTwice) {
+  ExpectHintRefused([](v1::CutGradients& message) { message.add_hint_rows(message.hint_rows(0)); });
+}
+
+TEST_F(NonLabelSessionTest, RefusesMoreHintsThanFive) {
+  ExpectHintRefused([](v1::CutGradients& message) {
+    message.clear_hint_rows();
+    for (uint32_t row = 0; row < 6; ++row) {
+      message.add_hint_rows((message.hint().row() + row) % 60);
+    }
+  });
+}
+
+TEST_F(NonLabelSessionTest, RefusesAHintWithoutItsGradientOrItsRow) {
+  ExpectHintRefused([](v1::CutGradients& message) { message.clear_hint(); });
+  ExpectHintRefused([](v1::CutGradients& message) { message.clear_hint_rows(); });
+}
+
+TEST_F(NonLabelSessionTest, RefusesAHintThatWasNotGranted) {
+  run_.agreement.mutable_audit()->clear_attacks();
+  run_.agreement.mutable_audit()->add_attacks(v1::NORM);
+  run_.agreement.mutable_audit()->set_grant(v1::LABEL_SIDE_ONLY);
   ExpectRefusal(
       [](LocalLabelParty& peer) {
         peer.alter_gradients = [](v1::CutGradients& message) {
-          if (message.has_hint()) {
-            message.mutable_hint()->set_row(1 << 20);
-          }
+          message.mutable_hint()->set_row(2);
+          message.add_hint_rows(2);
         };
       },
-      "hint");
+      "ORACLE");
+}
+
+TEST_F(NonLabelSessionTest, EveryAttackOnABatchRunsAtEveryLayer) {
+  run_.agreement.set_in_flight_batches(2);
+  for (int attack = v1::INNER_PRODUCT; attack <= v1::REMEMBERED_SPECTRAL; ++attack) {
+    run_.agreement.mutable_audit()->add_attacks(static_cast<v1::Attack>(attack));
+  }
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(FromLedger("SELECT count(DISTINCT attack) FROM leak WHERE layer = 'cut'"), "14");
+  EXPECT_EQ(FromLedger("SELECT count(DISTINCT attack) FROM leak WHERE layer = 'first'"), "13");
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM leak"), "216");  // 27 scores of each of 8 batches.
+}
+
+TEST_F(NonLabelSessionTest, AuditsEveryNthBatchOnly) {
+  run_.agreement.mutable_audit()->set_every_batches(3);
+  run_.agreement.mutable_audit()->add_attacks(v1::REMEMBERED_SPECTRAL);
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(FromLedger("SELECT group_concat(step) FROM (SELECT DISTINCT step FROM leak ORDER BY step)"), "0,3,6");
+}
+
+TEST_F(NonLabelSessionTest, AFrozenBottomModelStaysAsItIs) {
+  ASSERT_TRUE(StopAt("Start").ok());
+  const NamedParameters initial = trained_;
+  stop_at_ = "never";
+  stop_asked = false;
+  run_.agreement.set_in_flight_batches(2);
+  FreezeFrom(0);
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(label_->completed());
+  EXPECT_EQ(trained_, initial);
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM step"), "8");
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM leak"), "0");
+  EXPECT_EQ(FromLedger("SELECT group_concat(detail) FROM event WHERE kind = 'frozen'"), "epoch 0 batch 0");
+}
+
+TEST_F(NonLabelSessionTest, ABudgetSpentInTheMiddleEndsLearningThere) {
+  run_.agreement.mutable_audit()->add_attacks(v1::ACTIVATION_CLUSTERS);
+  FreezeFrom(5);
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(FromLedger("SELECT max(step) FROM leak"), "4");
+  EXPECT_EQ(FromLedger("SELECT group_concat(detail) FROM event WHERE kind = 'frozen'"), "epoch 1 batch 1");
+}
+
+TEST_F(NonLabelSessionTest, RefusesGradientsOnceFrozen) {
+  FreezeFrom(3, 4);
+  ExpectRefusal(std::move(alter_), "frozen");
+}
+
+TEST_F(NonLabelSessionTest, RefusesAFrozenAnswerWithGradients) {
+  ExpectRefusal(
+      [](LocalLabelParty& peer) { peer.alter_gradients = [](v1::CutGradients& message) { message.set_frozen(true); }; },
+      "frozen");
 }
 
 TEST_F(NonLabelSessionTest, RefusesAnEvaluationOfOtherSize) {

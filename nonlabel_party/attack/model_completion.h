@@ -1,0 +1,65 @@
+// Label inference by completing a bottom model to a classifier with a few known labels.
+#ifndef SPLITVEIL_NONLABEL_PARTY_ATTACK_MODEL_COMPLETION_H_
+#define SPLITVEIL_NONLABEL_PARTY_ATTACK_MODEL_COMPLETION_H_
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/dataset/feature_table.h"
+#include "common/model/dense_stack.h"
+#include "nonlabel_party/bottom/bottom_model.h"
+
+namespace splitveil {
+
+// Passes over the known examples. Fixed: nothing the adversary holds would tell it when to stop but the labels it
+// trains on. A trained bottom model has little left to learn; one trained from scratch is given the time to converge.
+inline constexpr int kCompletionPasses = 30;
+inline constexpr int kFeaturesOnlyPasses = 150;
+
+// The model completion attack (Fu et al., "Label Inference Attacks Against Vertical Federated Learning", USENIX
+// Security 2022, section 4), supervised form: a bottom model gets a linear inference head, and both are trained on the
+// known examples by logistic loss with the party's own optimiser. It needs no gradient of the label party's, only what
+// training has left in the bottom model, so no noise on single gradients answers for it. Not thread-safe.
+class ModelCompletion {
+ public:
+  struct Options {
+    BottomModelOptions bottom;               // As the party's own.
+    const FeatureTable* features = nullptr;  // Not owned; must outlive this.
+    std::vector<uint32_t> positions;         // Aligned positions of the known examples, at least one.
+    std::vector<uint8_t> labels;             // Theirs, 0 or 1.
+  };
+
+  // `trained`: the bottom model's parameters to start from; null: from scratch (features only). Errors: as
+  // BottomModel::Create and SetParameters; InvalidArgument for no examples or another number of labels.
+  static absl::StatusOr<std::unique_ptr<ModelCompletion>> Create(const Options& options,
+                                                                 const NamedParameters* trained);
+
+  // One pass over the known examples in random order. Errors: Internal from LibTorch.
+  absl::Status TrainPass();
+
+  // Not owned; lives as long as this.
+  const BottomModel& bottom() const { return *bottom_; }
+
+  // Logits of the examples at these positions; larger means "positive". [positions]
+  absl::StatusOr<std::vector<float>> Score(absl::Span<const uint32_t> positions);
+
+ private:
+  explicit ModelCompletion(const Options& options) : options_(options), random_(options.bottom.seed) {}
+
+  absl::Status Learn(absl::Span<const uint32_t> ranks);
+
+  const Options options_;
+  std::mt19937_64 random_;
+  std::unique_ptr<BottomModel> bottom_;
+  std::unique_ptr<DenseStack> head_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_NONLABEL_PARTY_ATTACK_MODEL_COMPLETION_H_
