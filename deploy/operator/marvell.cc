@@ -12,8 +12,7 @@
 namespace splitveil {
 namespace {
 
-absl::Status Marvell(const Flags& flags) {
-  const std::string input = flags.Get("input");
+absl::StatusOr<std::string> SolvedTable(const std::string& input) {
   std::istringstream file;
   if (!input.empty()) {
     absl::StatusOr<std::string> contents = ReadFile(input);
@@ -27,11 +26,45 @@ absl::Status Marvell(const Flags& flags) {
   if (!status.ok()) {
     return absl::Status(status.code(), absl::StrCat(input.empty() ? "standard input" : input, ": ", status.message()));
   }
-  const std::string table = solved.str();
-  if (!flags.Get("out").empty()) {
-    return WriteFile(flags.Get("out"), table);
+  return solved.str();
+}
+
+absl::StatusOr<std::string> BudgetTable(const Flags& flags) {
+  if (flags.Get("epochs").empty() || flags.Get("max_auc").empty()) {
+    return absl::InvalidArgumentError("command line: expected --epochs and --max_auc together, found one of them");
   }
-  std::fwrite(table.data(), 1, table.size(), stdout);
+  if (!flags.Get("input").empty()) {
+    return absl::InvalidArgumentError("command line: expected --epochs without --input, found both");
+  }
+  const absl::StatusOr<int64_t> epochs = flags.GetInt("epochs", 1, 100000);
+  if (!epochs.ok()) {
+    return epochs.status();
+  }
+  const absl::StatusOr<double> max_auc = flags.GetDouble("max_auc", 0.5, 1);
+  if (!max_auc.ok()) {
+    return max_auc.status();
+  }
+  const absl::StatusOr<double> s_growth = flags.GetDouble("s_growth", 0, 1000);
+  if (!s_growth.ok()) {
+    return s_growth.status();
+  }
+  v1::GradientProtection::RunBudget budget;
+  budget.set_planned_epochs(static_cast<int32_t>(*epochs));
+  budget.set_max_auc(*max_auc);
+  budget.set_s_growth(*s_growth);
+  return RunBudgetTable(budget);
+}
+
+absl::Status Marvell(const Flags& flags) {
+  const bool budget = !flags.Get("epochs").empty() || !flags.Get("max_auc").empty() || flags.Get("s_growth") != "1";
+  const absl::StatusOr<std::string> table = budget ? BudgetTable(flags) : SolvedTable(flags.Get("input"));
+  if (!table.ok()) {
+    return table.status();
+  }
+  if (!flags.Get("out").empty()) {
+    return WriteFile(flags.Get("out"), *table);
+  }
+  std::fwrite(table->data(), 1, table->size(), stdout);
   return absl::OkStatus();
 }
 
@@ -39,9 +72,12 @@ absl::Status Marvell(const Flags& flags) {
 
 Command MarvellCommand() {
   return {"marvell",
-          "Solve Marvell's noise for each row d,u,v,g,p,P of a CSV table.",
+          "Solve Marvell's noise for each row d,u,v,g,p,P of a CSV table, or plan a run's.",
           {{"input", "", "Table to read; standard input where absent."},
-           {"out", "", "Table to write; standard output where absent."}},
+           {"out", "", "Table to write; standard output where absent."},
+           {"epochs", "", "Instead: print the s of each of so many epochs that keeps --max_auc."},
+           {"max_auc", "", "AUC of an adversary that remembers every release, above 0.5 and below 1."},
+           {"s_growth", "1", "Noise power of an epoch relative to the one before."}},
           Marvell};
 }
 

@@ -11,18 +11,18 @@ double Known(double sum_kl) { return sum_kl >= 0 ? sum_kl : std::numeric_limits<
 
 }  // namespace
 
-double LeakageAccountant::MaxAfter(absl::Span<const uint32_t> positions, double sum_kl) const {
-  double largest = max_sum_kl_;
+double LeakageAccountant::MaxOf(absl::Span<const uint32_t> positions) const {
+  double largest = 0;
   for (uint32_t position : positions) {
-    largest = std::max(largest, sum_kls_[position] + Known(sum_kl));
+    largest = std::max(largest, sum_kls_[position]);
   }
   return largest;
 }
 
 double LeakageAccountant::Release(absl::Span<const uint32_t> positions, double sum_kl) {
-  max_sum_kl_ = MaxAfter(positions, sum_kl);
   for (uint32_t position : positions) {
     sum_kls_[position] += Known(sum_kl);
+    max_sum_kl_ = std::max(max_sum_kl_, sum_kls_[position]);
   }
   return max_sum_kl_;
 }

@@ -19,9 +19,9 @@ class LeakageAccountant {
   // `examples`: aligned examples of the run.
   explicit LeakageAccountant(int64_t examples) : sum_kls_(static_cast<size_t>(examples), 0) {}
 
-  // The largest sum over all examples if those at `positions` were released once more at `sum_kl`.
-  double MaxAfter(absl::Span<const uint32_t> positions, double sum_kl) const;
-  // Accounts for such a release. Returns the largest sum, as MaxAfter said.
+  // The largest sum over the releases of one of the examples at `positions`: that of the most exposed.
+  double MaxOf(absl::Span<const uint32_t> positions) const;
+  // Accounts for one more release of them at `sum_kl`. Returns max_sum_kl().
   double Release(absl::Span<const uint32_t> positions, double sum_kl);
 
   // The largest sum over all examples so far.

@@ -1,26 +1,122 @@
 #include "label_party/policy/release_gate.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 #include "common/leakage/bounds.h"
+#include "label_party/protection/gradient_protection.h"
+#include "label_party/protection/run_budget.h"
 
 namespace splitveil {
+namespace {
+
+using Budget = v1::GradientProtection::RunBudget;
+
+GateAction ActionOf(v1::ReleasePolicy::Action action) {
+  switch (action) {
+    case v1::ReleasePolicy::RAISE_NOISE:
+      return GateAction::kRaiseNoise;
+    case v1::ReleasePolicy::FREEZE_BOTTOM:
+      return GateAction::kFreezeBottom;
+    case v1::ReleasePolicy::HALT:
+      return GateAction::kHalt;
+    default:
+      return GateAction::kWarn;
+  }
+}
+
+GateAction ActionOf(Budget::WhenSpent when_spent) {
+  switch (when_spent) {
+    case Budget::RAISE_NOISE:
+      return GateAction::kRaiseNoise;
+    case Budget::FREEZE_BOTTOM:
+      return GateAction::kFreezeBottom;
+    default:
+      return GateAction::kHalt;
+  }
+}
+
+// The largest divergence whose AucBound is at most `auc_bound` < 1: Theorem 1 solved for sum_kl.
+double SumKlForAucBound(double auc_bound) {
+  const double root = 2 - 2 * std::sqrt(2 * (1 - auc_bound));
+  return root * root;
+}
+
+// The gravest of the actions that the limits ask for, and the least of the divergences.
+class Verdict {
+ public:
+  explicit Verdict(int times_raised) : times_raised_(times_raised) {}
+
+  void Pass(const char* what, double found, double limit, GateAction action, double raise_to) {
+    const bool can_raise = raise_to > 0 && std::isfinite(raise_to) && times_raised_ < ReleaseGate::kMaxRaises;
+    if (action == GateAction::kRaiseNoise && !can_raise) {
+      action = GateAction::kFreezeBottom;
+    }
+    if (action > decision_.action) {
+      decision_.action = action;
+      decision_.reason = absl::StrFormat("%s %.4f, released up to %.4f", what, found, limit);
+    }
+    if (action == GateAction::kRaiseNoise) {
+      decision_.max_sum_kl = std::min(decision_.max_sum_kl, raise_to);
+    }
+  }
+
+  GateDecision& decision() { return decision_; }
+
+ private:
+  const int times_raised_;
+  GateDecision decision_;
+};
+
+}  // namespace
+
+absl::StatusOr<ReleaseGate> ReleaseGate::Create(const v1::ReleasePolicy& policy,
+                                                const v1::GradientProtection& protection) {
+  ReleaseGate gate;
+  gate.action_ = ActionOf(policy.action());
+  if (gate.action_ == GateAction::kRaiseNoise && !CanRaiseNoise(protection)) {
+    return absl::InvalidArgumentError(
+        "release.action: expected WARN, HALT or FREEZE_BOTTOM with this protection, found RAISE_NOISE, which needs iso "
+        "or marvell");
+  }
+  gate.max_step_auc_bound_ = policy.max_step_auc_bound();
+  gate.max_measured_leak_ = policy.max_measured_leak();
+  if (policy.max_run_auc() < 1) {
+    gate.run_limits_.push_back({policy.max_run_auc(), SumKlForRunAuc(policy.max_run_auc()), gate.action_});
+  }
+  if (protection.marvell().has_run_budget()) {
+    const Budget& budget = protection.marvell().run_budget();
+    if (absl::StatusOr<std::vector<double>> plan = PlanRunBudget(budget); !plan.ok()) {
+      return plan.status();
+    }
+    gate.run_limits_.push_back({budget.max_auc(), SumKlForRunAuc(budget.max_auc()), ActionOf(budget.when_spent())});
+  }
+  return gate;
+}
 
 GateDecision ReleaseGate::Decide(const ReleaseFigures& figures) const {
-  GateDecision decision;
-  decision.auc_bound = AucBound(figures.sum_kl);
-  const auto exceeds = [&](const char* what, double found, double limit) {
-    if (decision.reason.empty() && found > limit) {
-      decision.reason = absl::StrFormat("%s %.4f, released up to %.4f", what, found, limit);
-    }
-  };
-  exceeds("bound on the AUC of one step", decision.auc_bound, policy_.max_step_auc_bound());
-  exceeds("AUC of an adversary that remembers", GaussianAuc(figures.accumulated_sum_kl), policy_.max_run_auc());
-  exceeds("leak measured on the batch", figures.measured_leak, policy_.max_measured_leak());
-  if (!decision.reason.empty()) {
-    decision.action = policy_.action() == v1::ReleasePolicy::HALT ? GateAction::kHalt : GateAction::kWarn;
+  Verdict verdict(figures.times_raised);
+  verdict.decision().auc_bound = AucBound(figures.sum_kl);
+  // What is unknown counts as everything: comparisons are written so that NaN passes the limit.
+  if (max_step_auc_bound_ < 1 && !(verdict.decision().auc_bound <= max_step_auc_bound_)) {
+    verdict.Pass("bound on the AUC of one step", verdict.decision().auc_bound, max_step_auc_bound_, action_,
+                 (1 - kUnspentShare) * SumKlForAucBound(max_step_auc_bound_));
   }
-  return decision;
+  const double after = figures.exposed_sum_kl + (figures.sum_kl >= 0 ? figures.sum_kl : NAN);
+  for (const RunLimit& limit : run_limits_) {
+    if (!(after <= limit.sum_kl)) {
+      verdict.Pass("AUC of an adversary that remembers", GaussianAuc(after), limit.auc, limit.action,
+                   (limit.sum_kl - figures.exposed_sum_kl) / 2);
+    }
+  }
+  if (figures.measured_leak > max_measured_leak_) {
+    verdict.Pass("leak measured on the batch", figures.measured_leak, max_measured_leak_, action_, figures.sum_kl / 2);
+  }
+  return verdict.decision();
 }
 
 const char* GateActionName(GateAction action) {
@@ -29,6 +125,10 @@ const char* GateActionName(GateAction action) {
       return "release";
     case GateAction::kWarn:
       return "warn";
+    case GateAction::kRaiseNoise:
+      return "raise_noise";
+    case GateAction::kFreezeBottom:
+      return "freeze_bottom";
     case GateAction::kHalt:
       return "halt";
   }

@@ -2,42 +2,73 @@
 #ifndef SPLITVEIL_LABEL_PARTY_POLICY_RELEASE_GATE_H_
 #define SPLITVEIL_LABEL_PARTY_POLICY_RELEASE_GATE_H_
 
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
 #include "splitveil/v1/party.pb.h"
 
 namespace splitveil {
 
-enum class GateAction { kRelease, kWarn, kHalt };
+// In order of severity: where several limits are passed, the gravest action is taken.
+enum class GateAction { kRelease, kWarn, kRaiseNoise, kFreezeBottom, kHalt };
 
-// What is known of a release before it leaves.
+// What is known of a batch as it would leave.
 struct ReleaseFigures {
-  double sum_kl = 0;              // Of the step; NaN where the method has none.
-  double accumulated_sum_kl = 0;  // LeakageAccountant::MaxAfter of this release.
-  double measured_leak = 0.5;     // Largest 0.5 + |AUC - 0.5| of the attacks on the batch; 0.5 where there is no AUC.
+  double sum_kl = 0;           // Of this release; NaN where none is known.
+  double exposed_sum_kl = 0;   // Largest sum over the earlier releases of an example of this batch.
+  double measured_leak = 0.5;  // Largest 0.5 + |AUC - 0.5| of the attacks on the batch; 0.5 where there is no AUC.
+  int times_raised = 0;        // How often the noise of this batch has been raised.
 };
 
 struct GateDecision {
   GateAction action = GateAction::kRelease;
   double auc_bound = 1;  // Theorem 1 on the step's sumKL; 1 where the method has no sumKL.
   std::string reason;    // Which limit was passed; empty on release.
+  // kRaiseNoise: the divergence that the batch is to have at most; positive and finite.
+  double max_sum_kl = std::numeric_limits<double>::infinity();
 };
 
-// Holds three figures against the policy: the bound on any adversary's AUC for this step, the AUC of an adversary that
+// Holds a release against the policy: the bound on any adversary's AUC for this step, the AUC of an adversary that
 // remembers every release of an example, and the leak the known attacks measure on the batch itself, which needs no
-// assumption on the gradients. A method without a sumKL has no bound below 1, so a policy that asks for one treats it
-// as exceeding. Thread-safe.
+// assumption on the gradients. Where the protection has a run budget, that is one more limit, with an action of its
+// own. A release without a known sumKL has no bound below 1, so a policy that asks for one treats it as exceeding.
+//
+// Raising noise: for the step's bound, to where it is met; for a run's limit, to half of what the batch's most exposed
+// example has left, so that the limit is never reached; for the measured leak, to half the divergence. The level then
+// depends on the draw, which the divergence does not tell; it is that of the level itself. Where that is not above
+// zero, or the batch has been raised kMaxRaises times, the bottom model is frozen. Thread-safe.
 class ReleaseGate {
  public:
-  explicit ReleaseGate(const v1::ReleasePolicy& policy) : policy_(policy) {}
+  static constexpr int kMaxRaises = 16;
+
+  // Errors: InvalidArgument, with field, expected and found, for RAISE_NOISE with a method that cannot raise its noise,
+  // and for a run budget that cannot be planned (run_budget.h).
+  static absl::StatusOr<ReleaseGate> Create(const v1::ReleasePolicy& policy, const v1::GradientProtection& protection);
 
   GateDecision Decide(const ReleaseFigures& figures) const;
   // Whether the measured leak can make a difference; measuring costs a pass over the batch before it leaves.
-  bool WantsMeasuredLeak() const { return policy_.max_measured_leak() < 1; }
+  bool WantsMeasuredLeak() const { return max_measured_leak_ < 1; }
 
  private:
-  v1::ReleasePolicy policy_;
+  // An example's releases together: the AUC that may come of them, and the divergence at which it does.
+  struct RunLimit {
+    double auc = 1;
+    double sum_kl = std::numeric_limits<double>::infinity();
+    GateAction action = GateAction::kWarn;
+  };
+
+  ReleaseGate() = default;
+
+  GateAction action_ = GateAction::kWarn;
+  double max_step_auc_bound_ = 1;
+  double max_measured_leak_ = 1;
+  std::vector<RunLimit> run_limits_;
 };
 
-// "release", "warn" or "halt", as the ledger says it.
+// "release", "warn", "raise_noise", "freeze_bottom" or "halt", as the ledger says it.
 const char* GateActionName(GateAction action);
 
 }  // namespace splitveil

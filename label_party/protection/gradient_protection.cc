@@ -12,6 +12,9 @@
 #include "label_party/protection/no_protection.h"
 
 namespace splitveil {
+
+bool CanRaiseNoise(const v1::GradientProtection& config) { return config.has_iso() || config.has_marvell(); }
+
 absl::StatusOr<std::unique_ptr<GradientProtection>> GradientProtection::Create(const v1::GradientProtection& config,
                                                                                std::unique_ptr<SecureGaussian> noise) {
   if (config.method_case() == v1::GradientProtection::kNone) {

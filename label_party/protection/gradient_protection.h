@@ -3,6 +3,7 @@
 #define SPLITVEIL_LABEL_PARTY_PROTECTION_GRADIENT_PROTECTION_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -27,20 +28,37 @@ struct ProtectionReport {
   double sum_kl;  // Of the perturbed classes under the Gaussian model.
 };
 
+// Whether the configured method can be asked for more noise than configured: its divergence is known and falls with it.
+bool CanRaiseNoise(const v1::GradientProtection& config);
+
 // Perturbs batches. Every method is unbiased: E[out | gradients] = gradients. Stateful (running class moments), one
 // object a run. Not thread-safe.
 class GradientProtection {
  public:
+  static constexpr double kAsConfigured = std::numeric_limits<double>::infinity();
+
   // `noise` is owned. Errors: InvalidArgument for a missing or impossible setting.
   static absl::StatusOr<std::unique_ptr<GradientProtection>> Create(const v1::GradientProtection& config,
                                                                     std::unique_ptr<SecureGaussian> noise);
   virtual ~GradientProtection() = default;
 
   // Writes the perturbed rows of `gradients` [batch, d] into `out` (same shape; may not alias). `labels`: 0 or 1,
-  // [batch]. Batches with one class and gradients of zero are protected too (architecture rule 3).
-  // Errors: Internal for a non-finite gradient: nothing is written that may leave.
-  virtual absl::StatusOr<ProtectionReport> Perturb(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
-                                                   const NoisePosition& position, Matrix& out) = 0;
+  // [batch]. Batches with one class and gradients of zero are protected too (architecture rule 3). A position's batch
+  // may be perturbed any number of times before the next position's, in any strength: each gives the same bytes again.
+  //
+  // Noise as configured, or more: as much as brings the report's sum_kl to `max_sum_kl` (> 0) or below. The noise of
+  // different strengths at one position is the same draw on different scales, so only one of them may leave.
+  // Errors: Internal for a non-finite gradient; FailedPrecondition where max_sum_kl is finite and no noise is known to
+  // keep it (the method states no divergence, no class moments are known yet, a float cannot hold the noise). Nothing
+  // is then written that may leave.
+  virtual absl::StatusOr<ProtectionReport> PerturbWithin(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
+                                                         const NoisePosition& position, double max_sum_kl,
+                                                         Matrix& out) = 0;
+  // As configured.
+  absl::StatusOr<ProtectionReport> Perturb(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
+                                           const NoisePosition& position, Matrix& out) {
+    return PerturbWithin(gradients, labels, position, kAsConfigured, out);
+  }
 
   // Short name with its parameter, for reports: "marvell(s=4)".
   virtual std::string name() const = 0;

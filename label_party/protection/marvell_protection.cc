@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,7 @@
 
 #include "label_party/protection/marvell_power.h"
 #include "label_party/protection/protection_report.h"
+#include "label_party/protection/run_budget.h"
 
 namespace splitveil {
 namespace {
@@ -46,45 +49,60 @@ RowNoise ClassNoise(double lambda1, double lambda2) {
 
 }  // namespace
 
+double MarvellStrength::SumKlOf(uint32_t epoch) const {
+  return sum_kls.empty() ? std::numeric_limits<double>::infinity()
+                         : sum_kls[std::min<size_t>(epoch, sum_kls.size() - 1)];
+}
+
 absl::StatusOr<MarvellStrength> MarvellStrengthOf(const v1::GradientProtection::Marvell& config) {
-  using Kind = MarvellStrength::Kind;
   switch (config.strength_case()) {
     case v1::GradientProtection::Marvell::kS:
       if (absl::Status status = CheckPositive("s", config.s()); !status.ok()) {
         return status;
       }
-      return MarvellStrength{Kind::kPower, config.s(), absl::StrCat("s=", config.s())};
+      return MarvellStrength{config.s(), {}, absl::StrCat("s=", config.s())};
     case v1::GradientProtection::Marvell::kSumKl:
       if (absl::Status status = CheckPositive("sum_kl", config.sum_kl()); !status.ok()) {
         return status;
       }
-      return MarvellStrength{Kind::kSumKl, config.sum_kl(), absl::StrCat("sum_kl=", config.sum_kl())};
+      return MarvellStrength{0, {config.sum_kl()}, absl::StrCat("sum_kl=", config.sum_kl())};
     case v1::GradientProtection::Marvell::kDetectionError: {
       absl::StatusOr<double> sum_kl = SumKlForDetectionError(config.detection_error());
       if (!sum_kl.ok()) {
         return sum_kl.status();
       }
-      return MarvellStrength{Kind::kSumKl, *sum_kl, absl::StrCat("detection_error=", config.detection_error())};
+      return MarvellStrength{0, {*sum_kl}, absl::StrCat("detection_error=", config.detection_error())};
+    }
+    case v1::GradientProtection::Marvell::kRunBudget: {
+      absl::StatusOr<std::vector<double>> shares = PlanRunBudget(config.run_budget());
+      if (!shares.ok()) {
+        return shares.status();
+      }
+      return MarvellStrength{0, *std::move(shares), absl::StrCat("max_auc=", config.run_budget().max_auc())};
     }
     case v1::GradientProtection::Marvell::STRENGTH_NOT_SET:
       break;
   }
   return absl::InvalidArgumentError(
-      "gradient_protection.marvell: expected one of s, sum_kl, detection_error, found none");
+      "gradient_protection.marvell: expected one of s, sum_kl, detection_error, run_budget, found none");
 }
 
-absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength, const ClassMoments& moments) {
+absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength, uint32_t epoch, double max_sum_kl,
+                                                const ClassMoments& moments) {
   MarvellProblem problem;
   problem.d = static_cast<int64_t>(moments.mean_difference.size());
   problem.u = moments.u;
   problem.v = moments.v;
   problem.g = moments.dg_squared;
   problem.p = moments.p;
-  if (strength.kind == MarvellStrength::Kind::kPower) {
-    problem.power = strength.value * moments.dg_squared;
-    return SolveMarvell(problem);
+  if (strength.sum_kls.empty()) {
+    problem.power = strength.s * moments.dg_squared;
+    absl::StatusOr<MarvellSolution> solution = SolveMarvell(problem);
+    if (!solution.ok() || solution->sum_kl <= max_sum_kl) {
+      return solution;
+    }
   }
-  absl::StatusOr<MarvellPower> least = LeastMarvellPower(problem, strength.value);
+  absl::StatusOr<MarvellPower> least = LeastMarvellPower(problem, std::min(max_sum_kl, strength.SumKlOf(epoch)));
   if (!least.ok()) {
     return least.status();
   }
@@ -100,7 +118,8 @@ absl::StatusOr<ProtectionReport> MarvellProtection::AddNoise(const Batch& batch)
   if (!batch.moments.informative()) {
     return AddFallbackNoise(batch);
   }
-  absl::StatusOr<MarvellSolution> noise = SolveMarvellFor(strength_, batch.moments);
+  absl::StatusOr<MarvellSolution> noise =
+      SolveMarvellFor(strength_, batch.position.epoch, batch.max_sum_kl, batch.moments);
   if (!noise.ok()) {
     return noise.status();
   }
@@ -114,7 +133,8 @@ absl::StatusOr<ProtectionReport> MarvellProtection::AddFallbackNoise(const Batch
   const std::string method = "marvell+fallback";
   if (running().available()) {
     const ClassMoments estimate = running().Estimate();
-    absl::StatusOr<MarvellSolution> noise = SolveMarvellFor(strength_, estimate);
+    absl::StatusOr<MarvellSolution> noise =
+        SolveMarvellFor(strength_, batch.position.epoch, batch.max_sum_kl, estimate);
     if (!noise.ok()) {
       return noise.status();
     }
@@ -122,7 +142,7 @@ absl::StatusOr<ProtectionReport> MarvellProtection::AddFallbackNoise(const Batch
       return AddClassNoise(batch, method, estimate, *noise);
     }
   }
-  const double s = strength_.kind == MarvellStrength::Kind::kPower ? strength_.value : 1 / strength_.value;
+  const double s = strength_.sum_kls.empty() ? strength_.s : 1 / strength_.SumKlOf(batch.position.epoch);
   return AddIsotropicNoise(batch, method, s * running().FallbackScale(batch.moments));
 }
 

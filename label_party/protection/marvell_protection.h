@@ -2,8 +2,10 @@
 #ifndef SPLITVEIL_LABEL_PARTY_PROTECTION_MARVELL_PROTECTION_H_
 #define SPLITVEIL_LABEL_PARTY_PROTECTION_MARVELL_PROTECTION_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -17,17 +19,21 @@ namespace splitveil {
 
 // How much noise: a power, or the divergence that may remain.
 struct MarvellStrength {
-  enum class Kind { kPower, kSumKl };
-  Kind kind = Kind::kPower;
-  double value = 4;  // kPower: s of P = s ||dg||^2. kSumKl: the largest sum_kl.
-  std::string name;  // As configured: "s=4", "sum_kl=0.25", "detection_error=0.3".
+  double s = 4;                 // Of P = s ||dg||^2, where there are no sum_kls.
+  std::vector<double> sum_kls;  // The largest sum_kl in epoch 0, 1, ...; the last holds for all later ones.
+  std::string name;             // As configured: "s=4", "sum_kl=0.25", "detection_error=0.3", "max_auc=0.7".
+
+  // The largest sum_kl in `epoch`; infinite for a power.
+  double SumKlOf(uint32_t epoch) const;
 };
 
 // Errors: InvalidArgument for a strength that is missing or out of range.
 absl::StatusOr<MarvellStrength> MarvellStrengthOf(const v1::GradientProtection::Marvell& config);
 
-// The optimal noise of that strength for classes with these moments.
-absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength, const ClassMoments& moments);
+// The optimal noise for classes with these moments: of that strength in `epoch`, or of the least power that brings
+// sum_kl to `max_sum_kl` where that is more. Errors: as LeastMarvellPower.
+absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength, uint32_t epoch, double max_sum_kl,
+                                                const ClassMoments& moments);
 
 // Row j of class c becomes g_j + sqrt(lambda1_c - lambda2_c) z_j dg/||dg|| + sqrt(lambda2_c) eta_j, with the class
 // moments of the batch and the lambdas of SolveMarvell.

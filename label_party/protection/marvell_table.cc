@@ -14,6 +14,7 @@
 
 #include "common/leakage/bounds.h"
 #include "label_party/protection/marvell_solver.h"
+#include "label_party/protection/run_budget.h"
 
 namespace splitveil {
 namespace {
@@ -94,6 +95,21 @@ absl::Status SolveMarvellTable(std::istream& in, std::ostream& out) {
   }
   out << table << std::flush;
   return out.good() ? absl::OkStatus() : absl::DataLossError("the result could not be written");
+}
+
+absl::StatusOr<std::string> RunBudgetTable(const v1::GradientProtection::RunBudget& budget) {
+  absl::StatusOr<std::vector<double>> shares = PlanRunBudget(budget);
+  if (!shares.ok()) {
+    return shares.status();
+  }
+  std::string table = "epoch,sum_kl,s,remembered_auc\n";
+  double spent = 0;
+  for (size_t e = 0; e < shares->size(); ++e) {
+    const double share = (*shares)[e];
+    spent += share;
+    absl::StrAppendFormat(&table, "%d,%.9g,%.9g,%.9g\n", e + 1, share, 1 / share, GaussianAuc(spent));
+  }
+  return table;
 }
 
 }  // namespace splitveil

@@ -4,8 +4,12 @@
 
 #include <istream>
 #include <ostream>
+#include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "splitveil/v1/protection.pb.h"
 
 namespace splitveil {
 
@@ -15,6 +19,11 @@ namespace splitveil {
 // Nothing is written unless all rows are sound. Errors: InvalidArgument "line 3, column 7 (u): expected ..., found
 // ...", lines and characters counted from 1; DataLoss where `in` fails or `out` does not take the result.
 absl::Status SolveMarvellTable(std::istream& in, std::ostream& out);
+
+// What a run budget comes to, one line an epoch of its plan (run_budget.h): "epoch,sum_kl,s,remembered_auc". epoch is
+// counted from 1; s is enough noise for classes without spread, whose sum_kl at s is 1/s or less (1/s exactly where
+// both are as many); remembered_auc is GaussianAuc of all releases up to then. Errors: as PlanRunBudget.
+absl::StatusOr<std::string> RunBudgetTable(const v1::GradientProtection::RunBudget& budget);
 
 }  // namespace splitveil
 

@@ -7,9 +7,13 @@
 
 namespace splitveil {
 
-absl::StatusOr<ProtectionReport> NoProtection::Perturb(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
-                                                       const NoisePosition&, Matrix& out) {
+absl::StatusOr<ProtectionReport> NoProtection::PerturbWithin(ConstMatrixView gradients,
+                                                             absl::Span<const uint8_t> labels, const NoisePosition&,
+                                                             double max_sum_kl, Matrix& out) {
   absl::StatusOr<ClassMoments> moments = ComputeClassMoments(gradients, labels);
+  if (moments.ok() && max_sum_kl < kAsConfigured) {
+    moments = NoNoiseKeeps(max_sum_kl, "none");
+  }
   if (!moments.ok()) {
     out = Matrix();
     return moments.status();

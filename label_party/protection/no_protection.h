@@ -12,8 +12,9 @@ namespace splitveil {
 // states the divergence of the classes.
 class NoProtection final : public GradientProtection {
  public:
-  absl::StatusOr<ProtectionReport> Perturb(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
-                                           const NoisePosition& position, Matrix& out) override;
+  absl::StatusOr<ProtectionReport> PerturbWithin(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
+                                                 const NoisePosition& position, double max_sum_kl,
+                                                 Matrix& out) override;
   std::string name() const override { return "none"; }
 };
 

@@ -19,15 +19,15 @@
 
 namespace splitveil {
 
-// Perturb is the same for all: estimate the batch's moments, let the method add its noise, and only then remember the
-// batch. What the method may fall back on never depends on a batch that fell back itself, so perturbing it once more
-// gives the same bytes.
+// PerturbWithin is the same for all: estimate the batch's moments, let the method add its noise, and remember the batch
+// when the next one comes. What a method may fall back on is the same however often a batch is perturbed, so that
+// perturbing it once more gives the same bytes.
 class NoisyProtection : public GradientProtection {
  public:
   explicit NoisyProtection(std::unique_ptr<SecureGaussian> gaussian);
 
-  absl::StatusOr<ProtectionReport> Perturb(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
-                                           const NoisePosition& position, Matrix& out) final;
+  absl::StatusOr<ProtectionReport> PerturbWithin(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
+                                                 const NoisePosition& position, double max_sum_kl, Matrix& out) final;
 
  protected:
   // One batch under way. Borrows everything; lives for one call of Perturb.
@@ -36,14 +36,15 @@ class NoisyProtection : public GradientProtection {
     absl::Span<const uint8_t> labels;
     const NoisePosition& position;
     const ClassMoments& moments;
+    double max_sum_kl;
     Matrix& out;
   };
 
-  // Writes batch.out. Errors as Perturb.
+  // Writes batch.out. The caller sees to the errors of a max_sum_kl that is not kept.
   virtual absl::StatusOr<ProtectionReport> AddNoise(const Batch& batch) = 0;
 
-  // N(0, (total_power / d) I) on every row. The report's divergence is that of the batch's own classes, else of the
-  // running estimates, else NaN.
+  // N(0, (total_power / d) I) on every row, or of more power where max_sum_kl asks for it. The report's divergence is
+  // that of the batch's own classes, else of the running estimates, else NaN.
   absl::StatusOr<ProtectionReport> AddIsotropicNoise(const Batch& batch, const std::string& method, double total_power);
 
   absl::Status AddRowNoise(const Batch& batch, absl::Span<const float> direction,
@@ -53,7 +54,9 @@ class NoisyProtection : public GradientProtection {
 
  private:
   std::unique_ptr<SecureGaussian> gaussian_;
-  RunningMoments running_;
+  RunningMoments running_;  // Of the batches before the latest.
+  NoisePosition latest_position_;
+  ClassMoments latest_;  // Not informative before the first batch.
 };
 
 }  // namespace splitveil

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "absl/strings/str_cat.h"
+
 #include "common/leakage/gaussian_divergence.h"
 
 namespace splitveil {
@@ -28,6 +30,11 @@ ProtectionReport ReportOf(const std::string& method, const ClassMoments& moments
   report.sum_kl = SumKl({d, moments.dg_squared, noise.lambda1_neg + moments.u, noise.lambda2_neg + moments.u,
                          noise.lambda1_pos + moments.v, noise.lambda2_pos + moments.v});
   return report;
+}
+
+absl::Status NoNoiseKeeps(double max_sum_kl, const std::string& method) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("protection: no noise of ", method, " is known to bring sum_kl down to ", max_sum_kl));
 }
 
 }  // namespace splitveil

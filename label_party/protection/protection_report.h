@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
+
 #include "label_party/protection/class_moments.h"
 #include "label_party/protection/gradient_protection.h"
 #include "label_party/protection/marvell_solver.h"
@@ -17,6 +19,9 @@ ProtectionReport EmptyReport(const std::string& method);
 // The method's noise and the divergence it leaves between the classes of `moments`, of gradients with d components. The
 // moments must be of two classes. solution.sum_kl is not read but computed.
 ProtectionReport ReportOf(const std::string& method, const ClassMoments& moments, const MarvellSolution& noise);
+
+// FailedPrecondition: no noise of `method` is known to bring sum_kl down to max_sum_kl.
+absl::Status NoNoiseKeeps(double max_sum_kl, const std::string& method);
 
 }  // namespace splitveil
 

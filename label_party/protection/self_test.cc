@@ -72,7 +72,8 @@ double SquaredNormOf(absl::Span<const float> row) {
   return squared;
 }
 
-absl::StatusOr<std::vector<Promise>> PromisesOf(const v1::GradientProtection& config, const SyntheticBatch& batch) {
+absl::StatusOr<std::vector<Promise>> PromisesOf(const v1::GradientProtection& config, uint32_t epoch,
+                                                const SyntheticBatch& batch) {
   absl::StatusOr<ClassMoments> moments = ComputeClassMoments(batch.gradients, batch.labels);
   if (!moments.ok()) {
     return moments.status();
@@ -84,7 +85,8 @@ absl::StatusOr<std::vector<Promise>> PromisesOf(const v1::GradientProtection& co
     if (!strength.ok()) {
       return strength.status();
     }
-    absl::StatusOr<MarvellSolution> solved = SolveMarvellFor(*strength, *moments);
+    absl::StatusOr<MarvellSolution> solved =
+        SolveMarvellFor(*strength, epoch, GradientProtection::kAsConfigured, *moments);
     if (!solved.ok()) {
       return solved.status();
     }
@@ -123,14 +125,14 @@ absl::Status Broken(const std::string& property) {
 
 class Evidence {
  public:
-  explicit Evidence(const SyntheticBatch& batch, const std::vector<Promise>& promises)
-      : batch_(batch), promises_(promises), previous_draw_(kRows) {}
+  explicit Evidence(const SyntheticBatch& batch) : batch_(batch), previous_draw_(kRows) {}
 
-  // Takes up one perturbed batch. Errors: Internal for noise where none is promised.
-  absl::Status Add(const Matrix& out) {
+  // Takes up one perturbed batch, which should hold to `promises`, one a row. Errors: Internal for noise where none is
+  // promised.
+  absl::Status Add(const Matrix& out, const std::vector<Promise>& promises) {
     double previous_row = 0;
     for (int64_t j = 0; j < kRows; ++j) {
-      const Promise& promise = promises_[j];
+      const Promise& promise = promises[j];
       ClassEvidence& own = classes_[batch_.labels[j]];
       double on_line = 0;
       double squared = 0;
@@ -197,7 +199,6 @@ class Evidence {
   }
 
   const SyntheticBatch& batch_;
-  const std::vector<Promise>& promises_;
   ClassEvidence classes_[2];
   std::vector<double> previous_draw_;
   double neighbours_ = 0;
@@ -228,14 +229,14 @@ absl::Status ProveProtection(const v1::GradientProtection& config, GradientProte
   if (config.has_none()) {
     return ProveNone(batch, candidate);
   }
-  absl::StatusOr<std::vector<Promise>> promises = PromisesOf(config, batch);
-  if (!promises.ok()) {
-    return promises.status();
-  }
-  Evidence evidence(batch, *promises);
+  Evidence evidence(batch);
   Matrix out;
   for (uint32_t draw = 0; draw < kDraws; ++draw) {
     const NoisePosition position{draw / 16, draw % 16, 0};
+    absl::StatusOr<std::vector<Promise>> promises = PromisesOf(config, position.epoch, batch);
+    if (!promises.ok()) {
+      return promises.status();
+    }
     absl::StatusOr<ProtectionReport> report = candidate.Perturb(batch.gradients, batch.labels, position, out);
     if (!report.ok()) {
       return report.status();
@@ -246,7 +247,7 @@ absl::Status ProveProtection(const v1::GradientProtection& config, GradientProte
     if (out.rows() != kRows || out.cols() != kCols) {
       return Broken("the shape of the gradients is changed");
     }
-    if (absl::Status status = evidence.Add(out); !status.ok()) {
+    if (absl::Status status = evidence.Add(out, *promises); !status.ok()) {
       return status;
     }
     Matrix again;

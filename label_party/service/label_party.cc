@@ -18,6 +18,8 @@
 #include "common/process/runtime.h"
 #include "common/telemetry/log.h"
 #include "common/transport/server.h"
+#include "label_party/policy/release_gate.h"
+#include "label_party/protection/run_budget.h"
 #include "label_party/protection/self_test.h"
 #include "label_party/service/split_training_service.h"
 #include "label_party/session/label_session.h"
@@ -71,6 +73,11 @@ absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path,
     return tls.status();
   }
   plan.identity = *std::move(tls);
+  FillPlannedEpochs(plan.agreement.epochs(), *plan.config.mutable_protection());
+  if (absl::Status status = ReleaseGate::Create(plan.config.release(), plan.config.protection()).status();
+      !status.ok()) {
+    return status;
+  }
   if (absl::Status status = SelfTestProtection(plan.config.protection()); !status.ok()) {
     return status;
   }

@@ -56,6 +56,12 @@ std::string ResultJson(const RunResult& result, const BatchLeaks& leaks) {
   json["sum_kl_mean"] = Number(Mean(result.sum_kls));
   json["auc_bound_p95"] = result.auc_bounds.empty() ? nullptr : Number(NearestRankQuantile(result.auc_bounds, 0.95));
   json["remembered_auc"] = Number(GaussianAuc(result.remembered_sum_kl));
+  json["gate"] = nlohmann::ordered_json::object();
+  for (const auto& [action, steps] : result.gate) {
+    json["gate"][GateActionName(action)] = steps;
+  }
+  json["frozen_after_epoch"] =
+      result.frozen_after_epoch ? nlohmann::ordered_json(*result.frozen_after_epoch) : nlohmann::ordered_json(nullptr);
   json["leak"] = nlohmann::ordered_json::object();
   for (const auto& [key, aucs] : leaks) {
     const LeakSummary summary = SummarizeLeak(aucs);

@@ -3,10 +3,13 @@
 #define SPLITVEIL_LABEL_PARTY_SESSION_RUN_RESULT_H_
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "label_party/audit/leak_auditor.h"
+#include "label_party/policy/release_gate.h"
 
 namespace splitveil {
 
@@ -14,6 +17,9 @@ struct TestMetrics {
   int64_t epoch = -1;  // From 0.
   double log_loss = 0, auc = 0, calibration_error = 0, accuracy = 0;
 };
+
+// Steps by what the release gate decided.
+using GateCounts = std::map<GateAction, int64_t>;
 
 // Figures gathered while a run trains.
 struct RunResult {
@@ -27,14 +33,18 @@ struct RunResult {
   double train_log_loss = 0;                   // Mean over the latest finished epoch.
   double train_seconds = 0;                    // Spent in training steps, evaluation left out.
   int64_t bytes_sent = 0, bytes_received = 0;  // Protobuf payload of training messages.
-  std::vector<double> sum_kls, auc_bounds;     // One a step.
+  std::vector<double> sum_kls, auc_bounds;     // One a step whose gradients left.
   double remembered_sum_kl = 0;                // Largest sum of divergences over the releases of one example.
+  GateCounts gate;                             // Steps after the bottom model was frozen: kFreezeBottom.
+  std::optional<int64_t> frozen_after_epoch;   // Whole epochs released before the gate froze the bottom model.
   std::vector<TestMetrics> tests;              // One an epoch.
 };
 
 // The RESULT line's JSON object (contract.md): test_* are those of the epoch with the best test AUC, final_test_auc the
-// last one's; remembered_auc is the Gaussian AUC of an adversary that remembers every release. `leaks` are summarised
-// as the papers do; the bottom model's first layer is keyed by its own name. Numbers that do not exist are null.
+// last one's; remembered_auc is the Gaussian AUC of an adversary that remembers every release; gate
+// counts the steps by decision; frozen_after_epoch is null where the bottom model was never frozen. `leaks` are
+// summarised as the papers do; the bottom model's first layer is keyed by its own name. Numbers that do not exist are
+// null.
 std::string ResultJson(const RunResult& result, const BatchLeaks& leaks);
 
 }  // namespace splitveil

@@ -1,10 +1,12 @@
 #include "label_party/session/trainer.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 
 #include "common/crypto/secure_random.h"
@@ -15,10 +17,34 @@
 #include "common/transport/tensor_codec.h"
 
 namespace splitveil {
+namespace {
+
+// Every number unknown: what a step that releases nothing has.
+ProtectionReport FrozenReport() {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  return {"frozen", kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone};
+}
+
+ProtectionRow RowOf(int64_t step, const ProtectionReport& report, GateAction action, double auc_bound) {
+  return {
+      step,         report.method,         report.u,           report.v,           report.g,           report.p,
+      report.power, report.lambda1_neg,    report.lambda2_neg, report.lambda1_pos, report.lambda2_pos, report.sum_kl,
+      auc_bound,    GateActionName(action)};
+}
+
+std::string Describe(const GateCounts& counts) {
+  return absl::StrJoin(counts, ", ", [](std::string* out, const auto& count) {
+    absl::StrAppend(out, count.second, " ", GateActionName(count.first));
+  });
+}
+
+}  // namespace
 
 Trainer::Trainer(TrainerParts parts)
-    : parts_(std::move(parts)), accountant_(static_cast<int64_t>(parts_.labels.size())), step_started_(absl::Now()) {
-  result_.protection = parts_.protection->name();
+    : parts_(std::move(parts)),
+      guard_(std::move(parts_.protection), parts_.gate, static_cast<int64_t>(parts_.labels.size())),
+      step_started_(absl::Now()) {
+  result_.protection = guard_.protection_name();
   result_.aligned_examples = static_cast<int64_t>(parts_.labels.size());
   result_.epochs = parts_.agreement.epochs();
 }
@@ -43,6 +69,24 @@ std::vector<uint8_t> Trainer::LabelsOf(absl::Span<const uint32_t> positions) con
   return labels;
 }
 
+void Trainer::BeginEpoch() {
+  step_started_ = absl::Now();  // The evaluation between epochs is no part of a step.
+  result_.epoch_loss_sum = 0;
+  result_.epoch_examples = 0;
+  epoch_gate_.clear();
+}
+
+ReleasedBatch Trainer::BatchOf(uint32_t epoch, uint32_t batch) {
+  const absl::Span<const uint32_t> positions = parts_.schedule.BatchRows(epoch, batch);
+  ReleasedBatch released;
+  released.step = step_;
+  released.epoch = epoch;
+  released.batch = batch;
+  released.positions.assign(positions.begin(), positions.end());
+  released.labels = LabelsOf(positions);
+  return released;
+}
+
 void Trainer::ChooseHints(ConstMatrixView clean, ReleasedBatch& batch) const {
   std::vector<uint32_t> positives;
   for (size_t j = 0; j < batch.labels.size(); ++j) {
@@ -62,110 +106,133 @@ void Trainer::ChooseHints(ConstMatrixView clean, ReleasedBatch& batch) const {
   batch.clean_positive.assign(row.begin(), row.end());
 }
 
-absl::Status Trainer::Gate(const ProtectionReport& report, const ReleaseFigures& figures, Pending& pending) {
-  const GateDecision decision = parts_.gate.Decide(figures);
-  ProtectionRow& row = pending.protection;
-  row.step = step_;
-  row.method = report.method;
-  row.u = report.u;
-  row.v = report.v;
-  row.g = report.g;
-  row.p = report.p;
-  row.power = report.power;
-  row.lambda1_neg = report.lambda1_neg;
-  row.lambda2_neg = report.lambda2_neg;
-  row.lambda1_pos = report.lambda1_pos;
-  row.lambda2_pos = report.lambda2_pos;
-  row.sum_kl = report.sum_kl;
-  row.auc_bound = decision.auc_bound;
-  row.gate = GateActionName(decision.action);
-  if (decision.action == GateAction::kRelease) {
+absl::Status Trainer::Note(const GateDecision& decision) {
+  ++result_.gate[decision.action];
+  // One event a kind and epoch; how many there were stands in the accountant's.
+  if (++epoch_gate_[decision.action] > 1 || decision.action == GateAction::kRelease) {
     return absl::OkStatus();
   }
-  const std::string detail = absl::StrCat("step ", step_, ": ", decision.reason);
-  if (absl::Status status = parts_.ledger->RecordEvent(absl::StrCat("gate_", row.gate), detail); !status.ok()) {
-    return status;
-  }
-  if (decision.action == GateAction::kHalt) {
-    (void)parts_.ledger->Record(row);
-    return AsHalt(absl::ResourceExhaustedError(absl::StrCat("release gate: ", detail)));
-  }
-  return absl::OkStatus();
+  return parts_.ledger->RecordEvent(absl::StrCat("gate_", GateActionName(decision.action)),
+                                    absl::StrCat("step ", step_, ": ", decision.reason));
 }
 
-absl::StatusOr<v1::CutGradients> Trainer::Encode(ConstMatrixView perturbed, const ReleasedBatch& batch) const {
-  v1::CutGradients message;
-  message.set_epoch(batch.epoch);
-  message.set_batch(batch.batch);
+absl::Status Trainer::Encode(ConstMatrixView perturbed, const ReleasedBatch& batch, v1::CutGradients& message) const {
   const v1::DataType dtype = parts_.agreement.wire_dtype();
-  if (absl::Status status = EncodeMatrix(perturbed, dtype, *message.mutable_gradients()); !status.ok()) {
-    return status;
-  }
-  if (parts_.agreement.audit().grant() == v1::ORACLE && !batch.hint_rows.empty()) {
+  absl::Status status = EncodeMatrix(perturbed, dtype, *message.mutable_gradients());
+  if (status.ok() && parts_.agreement.audit().grant() == v1::ORACLE && !batch.hint_rows.empty()) {
     message.mutable_hint_rows()->Add(batch.hint_rows.begin(), batch.hint_rows.end());
     message.mutable_hint()->set_row(batch.hint_rows.front());
     const ConstMatrixView clean(batch.clean_positive.data(), 1, perturbed.cols());
-    if (absl::Status status = EncodeMatrix(clean, dtype, *message.mutable_hint()->mutable_gradient()); !status.ok()) {
-      return status;
-    }
+    status = EncodeMatrix(clean, dtype, *message.mutable_hint()->mutable_gradient());
   }
-  return message;
+  return status;
+}
+
+absl::Status Trainer::Release(ConstMatrixView clean, ReleasedBatch batch, v1::CutGradients& message, Pending& pending) {
+  ChooseHints(clean, batch);  // The measured leak needs one, too.
+  const absl::StatusOr<GuardedBatch> guarded = guard_.Guard(clean, batch);
+  if (!guarded.ok()) {
+    return guarded.status();
+  }
+  const GateDecision& decision = guarded->decision;
+  if (absl::Status status = Note(decision); !status.ok()) {
+    return status;
+  }
+  pending.protection = RowOf(step_, guarded->report, decision.action, decision.auc_bound);
+  if (decision.action == GateAction::kHalt) {
+    (void)parts_.ledger->Record(pending.protection);
+    return AsHalt(absl::ResourceExhaustedError(absl::StrCat("release gate: step ", step_, ": ", decision.reason)));
+  }
+  if (decision.action == GateAction::kFreezeBottom) {
+    result_.frozen_after_epoch = batch.epoch;
+    return absl::OkStatus();
+  }
+  if (absl::Status status = Encode(guarded->gradients, batch, message); !status.ok()) {
+    return status;
+  }
+  pending.sent = message.gradients();
+  // From here on the bytes may leave: the release counts, whether or not the peer gets them.
+  result_.remembered_sum_kl = guard_.Account(batch, guarded->report);
+  parts_.auditor->Remember(std::move(batch));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<v1::CutGradients> Trainer::Step(uint32_t epoch, uint32_t batch, ConstMatrixView activations,
                                                int64_t bytes_received) {
   if (batch == 0) {
-    step_started_ = absl::Now();  // The evaluation between epochs is no part of a step.
-    result_.epoch_loss_sum = 0;
-    result_.epoch_examples = 0;
+    BeginEpoch();
   }
-  const absl::Span<const uint32_t> positions = parts_.schedule.BatchRows(epoch, batch);
-  ReleasedBatch released;
-  released.step = step_;
-  released.epoch = epoch;
-  released.batch = batch;
-  released.positions.assign(positions.begin(), positions.end());
-  released.labels = LabelsOf(positions);
+  ReleasedBatch released = BatchOf(epoch, batch);
   absl::StatusOr<HeadStep> head =
-      parts_.model->ForwardBackward(activations, parts_.features->Gather(positions), released.labels);
+      parts_.model->ForwardBackward(activations, parts_.features->Gather(released.positions), released.labels);
   if (!head.ok()) {
     return absl::InternalError(head.status().message());  // Shapes are checked; what is left is a loss that diverged.
   }
-  Matrix perturbed(activations.rows(), activations.cols());
-  const absl::StatusOr<ProtectionReport> report =
-      parts_.protection->Perturb(head->cut_gradient, released.labels, NoisePosition{epoch, batch, 0}, perturbed);
-  if (!report.ok()) {
-    return report.status();
-  }
-  ChooseHints(head->cut_gradient, released);
-  const ReleaseFigures figures = {report->sum_kl, accountant_.MaxAfter(positions, report->sum_kl),
-                                  parts_.gate.WantsMeasuredLeak() ? MeasuredLeak(perturbed, released) : 0.5};
+  v1::CutGradients message;
+  message.set_epoch(epoch);
+  message.set_batch(batch);
   auto pending = std::make_unique<Pending>();
-  if (absl::Status status = Gate(*report, figures, *pending); !status.ok()) {
+  if (frozen()) {
+    ++result_.gate[GateAction::kFreezeBottom];
+    ++epoch_gate_[GateAction::kFreezeBottom];
+  } else if (absl::Status status = Release(head->cut_gradient, std::move(released), message, *pending); !status.ok()) {
     return status;
   }
-
-  absl::StatusOr<v1::CutGradients> message = Encode(perturbed, released);
-  if (!message.ok()) {
-    return message;
+  if (frozen()) {
+    message.set_frozen(true);
+    const ProtectionReport none = FrozenReport();
+    pending->protection = RowOf(step_, none, GateAction::kFreezeBottom, none.sum_kl);
+  } else {
+    pending->clean = std::move(head->cut_gradient);
+    pending->activations = Matrix(activations.rows(), activations.cols());
+    std::copy(activations.data(), activations.data() + activations.size(), pending->activations.data());
   }
-  pending->rows = activations.rows();
-  pending->clean = std::move(head->cut_gradient);
-  pending->activations = Matrix(activations.rows(), activations.cols());
-  std::copy(activations.data(), activations.data() + activations.size(), pending->activations.data());
-  pending->sent = message->gradients();
   pending->row.step = step_;
   pending->row.epoch = epoch;
   pending->row.batch = batch;
   pending->row.examples = activations.rows();
   pending->row.loss = head->mean_loss;
   pending->row.bytes_received = bytes_received;
-  pending->row.bytes_sent = static_cast<int64_t>(message->ByteSizeLong());
-  // From here on the bytes may leave: the release counts, whether or not the peer gets them.
-  result_.remembered_sum_kl = accountant_.Release(positions, report->sum_kl);
+  pending->row.bytes_sent = static_cast<int64_t>(message.ByteSizeLong());
   pending_ = std::move(pending);
-  parts_.auditor->Remember(std::move(released));
   return message;
+}
+
+absl::Status Trainer::Audit(const Pending& pending) {
+  // What is audited is decoded from the bytes that left, so that rounding on the wire is part of what is measured.
+  const absl::StatusOr<Matrix> left =
+      DecodeMatrix(pending.sent, {"gradients", parts_.agreement.wire_dtype(), pending.row.examples,
+                                  static_cast<int64_t>(parts_.agreement.cut_width())});
+  if (!left.ok()) {
+    return absl::InternalError(left.status().message());
+  }
+  return parts_.auditor->AuditRelease(
+      {*left, pending.clean, pending.activations, pending.protection.sum_kl, result_.remembered_sum_kl});
+}
+
+void Trainer::Count(const Pending& pending) {
+  const StepRow& row = pending.row;
+  result_.steps = ++step_;
+  result_.trained_examples += row.examples;
+  result_.epoch_loss_sum += row.loss * static_cast<double>(row.examples);
+  result_.epoch_examples += row.examples;
+  result_.train_log_loss = result_.epoch_loss_sum / static_cast<double>(result_.epoch_examples);
+  result_.train_seconds += row.seconds;
+  result_.bytes_sent += row.bytes_sent;
+  result_.bytes_received += row.bytes_received;
+  if (pending.released()) {
+    result_.sum_kls.push_back(pending.protection.sum_kl);
+    result_.auc_bounds.push_back(pending.protection.auc_bound);
+  }
+}
+
+absl::Status Trainer::RecordAccount(int64_t epoch) {
+  return parts_.ledger->RecordEvent(
+      "accountant",
+      absl::StrFormat("after epoch %d: an adversary that remembers every release of an example has an AUC of at most "
+                      "%.4f (Gaussian classes), %.4f (Theorem 1); gate: %s",
+                      epoch + 1, GaussianAuc(result_.remembered_sum_kl), AucBound(result_.remembered_sum_kl),
+                      Describe(epoch_gate_)));
 }
 
 absl::Status Trainer::Learn() {
@@ -173,48 +240,26 @@ absl::Status Trainer::Learn() {
     return absl::OkStatus();
   }
   const std::unique_ptr<Pending> pending = std::move(pending_);
-  if (absl::Status status = parts_.model->Update(); !status.ok()) {
+  StepRow& row = pending->row;
+  const bool ends_epoch = row.batch + 1 == batches_per_epoch();
+  absl::Status status = parts_.model->Update();
+  if (status.ok() && pending->released()) {
+    status = Audit(*pending);
+  }
+  if (status.ok() && ends_epoch) {
+    status = parts_.auditor->FinishEpoch(static_cast<uint32_t>(row.epoch));
+  }
+  if (!status.ok()) {
     return status;
   }
-  const int64_t cut_width = parts_.agreement.cut_width();
-  // What is audited is decoded from the bytes that left, so that rounding on the wire is part of what is measured.
-  const absl::StatusOr<Matrix> left =
-      DecodeMatrix(pending->sent, {"gradients", parts_.agreement.wire_dtype(), pending->rows, cut_width});
-  if (!left.ok()) {
-    return absl::InternalError(left.status().message());
-  }
-  absl::Status audited = parts_.auditor->AuditRelease(
-      {*left, pending->clean, pending->activations, pending->protection.sum_kl, result_.remembered_sum_kl});
-  if (audited.ok() && pending->row.batch + 1 == batches_per_epoch()) {
-    audited = parts_.auditor->FinishEpoch(static_cast<uint32_t>(pending->row.epoch));
-  }
-  if (!audited.ok()) {
-    return audited;
-  }
   const absl::Time now = absl::Now();
-  pending->row.seconds = absl::ToDoubleSeconds(now - step_started_);
+  row.seconds = absl::ToDoubleSeconds(now - step_started_);
   step_started_ = now;
-  ++step_;
-
-  result_.steps = step_;
-  result_.trained_examples += pending->rows;
-  result_.epoch_loss_sum += pending->row.loss * static_cast<double>(pending->rows);
-  result_.epoch_examples += pending->rows;
-  result_.train_log_loss = result_.epoch_loss_sum / static_cast<double>(result_.epoch_examples);
-  result_.train_seconds += pending->row.seconds;
-  result_.bytes_sent += pending->row.bytes_sent;
-  result_.bytes_received += pending->row.bytes_received;
-  result_.sum_kls.push_back(pending->protection.sum_kl);
-  result_.auc_bounds.push_back(pending->protection.auc_bound);
-
-  absl::Status status = parts_.ledger->Record(pending->row);
+  Count(*pending);
+  status.Update(parts_.ledger->Record(row));
   status.Update(parts_.ledger->Record(pending->protection));
-  if (pending->row.batch + 1 == batches_per_epoch()) {
-    status.Update(parts_.ledger->RecordEvent(
-        "accountant", absl::StrFormat("after epoch %d: an adversary that remembers every release of an example has an "
-                                      "AUC of at most %.4f (Gaussian classes), %.4f (Theorem 1)",
-                                      pending->row.epoch + 1, GaussianAuc(result_.remembered_sum_kl),
-                                      AucBound(result_.remembered_sum_kl))));
+  if (ends_epoch) {
+    status.Update(RecordAccount(row.epoch));
   }
   return status;
 }

@@ -16,9 +16,9 @@
 #include "common/schedule/schedule.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/head/top_model.h"
-#include "label_party/policy/leakage_accountant.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/gradient_protection.h"
+#include "label_party/session/release_guard.h"
 #include "label_party/session/run_result.h"
 
 #include "splitveil/v1/agreement.pb.h"
@@ -49,9 +49,10 @@ class Trainer {
   int64_t batch_rows(int64_t batch) const { return parts_.schedule.batch_rows(batch); }
   int64_t test_examples() const { return static_cast<int64_t>(parts_.test.size()); }
 
-  // Gradients of batch (epoch, batch), protected and encoded, ready to leave. `activations`: [batch_rows, cut_width],
-  // finite. `bytes_received`: size of the message they came in. Errors: ResourceExhausted where the release gate halts
-  // the run; Internal for non-finite losses or gradients. Nothing may leave after an error.
+  // Gradients of batch (epoch, batch), protected and encoded, ready to leave; `frozen` and no gradients once the
+  // release gate has frozen the bottom model. `activations`: [batch_rows, cut_width], finite. `bytes_received`: size of
+  // the message they came in. Errors: ResourceExhausted where the release gate halts the run; Internal for non-finite
+  // losses or gradients. Nothing may leave after an error.
   absl::StatusOr<v1::CutGradients> Step(uint32_t epoch, uint32_t batch, ConstMatrixView activations,
                                         int64_t bytes_received);
   // Finishes the latest Step, once: updates h, audits what left, records.
@@ -73,18 +74,28 @@ class Trainer {
   struct Pending {
     StepRow row;
     ProtectionRow protection;
-    v1::Tensor sent;
+    v1::Tensor sent;            // Without data in a frozen step.
     Matrix clean, activations;  // What was sent was made of, for the audit.
-    int64_t rows = 0;
+
+    bool released() const { return !sent.data().empty(); }
   };
 
-  absl::Status Gate(const ProtectionReport& report, const ReleaseFigures& figures, Pending& pending);
-  absl::StatusOr<v1::CutGradients> Encode(ConstMatrixView perturbed, const ReleasedBatch& batch) const;
+  bool frozen() const { return result_.frozen_after_epoch.has_value(); }
+  void BeginEpoch();
+  ReleasedBatch BatchOf(uint32_t epoch, uint32_t batch);
+  // Fills `message` and `pending` with what of `clean` may leave, or freezes.
+  absl::Status Release(ConstMatrixView clean, ReleasedBatch batch, v1::CutGradients& message, Pending& pending);
+  absl::Status Note(const GateDecision& decision);
   void ChooseHints(ConstMatrixView clean, ReleasedBatch& batch) const;
+  absl::Status Encode(ConstMatrixView perturbed, const ReleasedBatch& batch, v1::CutGradients& message) const;
+  absl::Status Audit(const Pending& pending);
+  void Count(const Pending& pending);
+  absl::Status RecordAccount(int64_t epoch);
 
   TrainerParts parts_;
-  LeakageAccountant accountant_;
+  ReleaseGuard guard_;
   RunResult result_;
+  GateCounts epoch_gate_;  // Decisions in the epoch under way.
   int64_t step_ = 0;
   absl::Time step_started_;
   std::unique_ptr<Pending> pending_;

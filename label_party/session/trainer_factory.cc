@@ -3,11 +3,18 @@
 #include <utility>
 
 #include "common/schedule/party_seed.h"
+#include "label_party/protection/run_budget.h"
 
 namespace splitveil {
 
 absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   const v1::RunAgreement& agreement = inputs.agreement;
+  v1::GradientProtection protection = inputs.config.protection();
+  FillPlannedEpochs(agreement.epochs(), protection);
+  absl::StatusOr<ReleaseGate> gate = ReleaseGate::Create(inputs.config.release(), protection);
+  if (!gate.ok()) {
+    return gate.status();
+  }
   TrainTestSplit split = SplitTrainTest(inputs.seed, inputs.data.ids, inputs.rows, agreement.test_fraction());
   absl::StatusOr<FeatureTable> features = BuildFeatures(inputs.data, inputs.rows, split.train);
   if (!features.ok()) {
@@ -33,10 +40,10 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   for (uint32_t row : inputs.rows) {
     labels.push_back(inputs.data.labels[row]);
   }
-  auto trainer = std::make_unique<Trainer>(
-      TrainerParts{agreement, std::make_unique<FeatureTable>(*std::move(features)), std::move(labels),
-                   *std::move(schedule), std::move(split.test), *std::move(model), std::move(inputs.protection),
-                   ReleaseGate(inputs.config.release()), inputs.auditor, inputs.ledger});
+  auto trainer = std::make_unique<Trainer>(TrainerParts{agreement, std::make_unique<FeatureTable>(*std::move(features)),
+                                                        std::move(labels), *std::move(schedule), std::move(split.test),
+                                                        *std::move(model), std::move(inputs.protection),
+                                                        *std::move(gate), inputs.auditor, inputs.ledger});
   trainer->result().run_id = std::move(inputs.run_id);
   return trainer;
 }

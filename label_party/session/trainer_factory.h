@@ -29,7 +29,8 @@ struct TrainerInputs {
 };
 
 // Splits, fits the preprocessing on the training part, builds schedule and model. The trainer keeps nothing of `data`.
-// Errors: InvalidArgument where the model does not fit the data or too few examples are common.
+// Errors: InvalidArgument where the model does not fit the data, the release policy not the protection,
+// or too few examples are common.
 absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs);
 
 }  // namespace splitveil

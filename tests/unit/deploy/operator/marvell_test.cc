@@ -103,5 +103,51 @@ TEST(MarvellTest, FailsWhereItCannotWriteAndOnBadRowsWritesNothing) {
   EXPECT_FALSE(std::filesystem::exists(folder.File("out.csv")));
 }
 
+TEST(MarvellBudgetTest, PlansTheNoiseOfEachEpochWithinTheBudget) {
+  const std::string out = ExpectDone({"marvell", "--epochs=5", "--max_auc=0.7"});
+  EXPECT_THAT(out, StartsWith("epoch,sum_kl,s,remembered_auc\n"));
+  const auto rows = Numbers(out);
+  ASSERT_THAT(rows, SizeIs(6));
+  // K = 2 Phi^-1(0.7)^2 with the quantile 0.5244005127 of the tables; five equal shares, s = 1 / share.
+  const double share = 2 * 0.5244005127 * 0.5244005127 / 5;
+  for (int e = 1; e <= 5; ++e) {
+    const double auc = 0.5 * std::erfc(-std::sqrt(e * share) / 2);
+    EXPECT_THAT(rows[e], ElementsAre(e, DoubleNear(share, 1e-7), DoubleNear(1 / share, 1e-5), DoubleNear(auc, 1e-7)));
+  }
+  EXPECT_LE(rows[5][3], 0.7);
+}
+
+TEST(MarvellBudgetTest, GrowsTheNoiseFromEpochToEpoch) {
+  const auto rows = Numbers(ExpectDone({"marvell", "--epochs=4", "--max_auc=0.8", "--s_growth=1.5"}));
+  ASSERT_THAT(rows, SizeIs(5));
+  for (int e = 2; e <= 4; ++e) {
+    EXPECT_NEAR(rows[e][2] / rows[e - 1][2], 1.5, 1e-6);
+  }
+  EXPECT_NEAR(rows[4][3], 0.8, 1e-8);
+}
+
+TEST(MarvellBudgetTest, WritesToAFile) {
+  TempFolder folder;
+  const std::string path = folder.File("plan.csv");
+  EXPECT_EQ(ExpectDone({"marvell", "--epochs=2", "--max_auc=0.6", "--out=" + path}), "");
+  EXPECT_EQ(ReadFile(path).value(), ExpectDone({"marvell", "--epochs=2", "--max_auc=0.6"}));
+}
+
+TEST(MarvellBudgetTest, FailsWithHalfABudgetOrBesideATable) {
+  for (const std::string flag : {"--epochs=5", "--max_auc=0.7", "--s_growth=2"}) {
+    EXPECT_THAT(ExpectError(2, {"marvell", flag}), HasSubstr("--epochs and --max_auc together")) << flag;
+  }
+  EXPECT_THAT(ExpectError(2, {"marvell", "--epochs=5", "--max_auc=0.7", "--input=in.csv"}),
+              HasSubstr("without --input"));
+}
+
+TEST(MarvellBudgetTest, NamesTheFlagThatIsOutOfRange) {
+  EXPECT_THAT(ExpectError(2, {"marvell", "--epochs=0", "--max_auc=0.7"}), HasSubstr("epochs"));
+  EXPECT_THAT(ExpectError(2, {"marvell", "--epochs=x", "--max_auc=0.7"}), HasSubstr("epochs"));
+  EXPECT_THAT(ExpectError(2, {"marvell", "--epochs=5", "--max_auc=1.2"}), HasSubstr("max_auc"));
+  EXPECT_THAT(ExpectError(2, {"marvell", "--epochs=5", "--max_auc=0.5"}), HasSubstr("max_auc"));
+  EXPECT_THAT(ExpectError(2, {"marvell", "--epochs=9", "--max_auc=0.7", "--s_growth=50"}), HasSubstr("s_growth"));
+}
+
 }  // namespace
 }  // namespace splitveil::testing

@@ -1,7 +1,10 @@
 // What the label party lets out: the gate before a gradient leaves, the grant before an AUC does.
 #include <cmath>
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 #include <limits>
+#include <string>
 
 #include "label_party/policy/audit_grant.h"
 #include "label_party/policy/leakage_accountant.h"
@@ -10,57 +13,154 @@
 namespace splitveil {
 namespace {
 
-GateDecision Decide(double max_bound, v1::ReleasePolicy::Action action, double sum_kl) {
-  v1::ReleasePolicy policy;
-  policy.set_max_step_auc_bound(max_bound);
-  policy.set_action(action);
-  return ReleaseGate(policy).Decide({sum_kl, sum_kl, 0.5});
+using testing::HasSubstr;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+// Divergence of all releases of an example at which the AUC of one that remembers is 0.7: Phi(sqrt(x / 2)) = 0.7 at
+// x = 2 * 0.5244005127^2 (the 0.7 quantile of the normal distribution in the tables).
+constexpr double kSumKlAt07 = 0.5499917954569;
+
+template <typename Message>
+Message Parse(const std::string& text) {
+  Message message;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message)) << text;
+  return message;
+}
+
+absl::StatusOr<ReleaseGate> CreateGate(const std::string& policy, const std::string& protection = "iso { t: 1 }") {
+  return ReleaseGate::Create(Parse<v1::ReleasePolicy>(policy), Parse<v1::GradientProtection>(protection));
+}
+
+ReleaseGate Gate(const std::string& policy, const std::string& protection = "iso { t: 1 }") {
+  absl::StatusOr<ReleaseGate> gate = CreateGate(policy, protection);
+  EXPECT_TRUE(gate.ok()) << gate.status();
+  return *std::move(gate);
 }
 
 TEST(ReleaseGateTest, ReleasesUpToTheBound) {
   // Theorem 1 at sumKL = 0.04: 1/2 + 0.2/2 - 0.04/8 = 0.595.
-  const GateDecision decision = Decide(0.6, v1::ReleasePolicy::HALT, 0.04);
+  const GateDecision decision = Gate("max_step_auc_bound: 0.6 action: HALT").Decide({0.04});
   EXPECT_EQ(decision.action, GateAction::kRelease);
+  EXPECT_TRUE(decision.reason.empty());
   EXPECT_NEAR(decision.auc_bound, 0.595, 1e-12);
 }
 
-TEST(ReleaseGateTest, ActsAboveTheBound) {
-  EXPECT_EQ(Decide(0.59, v1::ReleasePolicy::HALT, 0.04).action, GateAction::kHalt);
-  EXPECT_EQ(Decide(0.59, v1::ReleasePolicy::WARN, 0.04).action, GateAction::kWarn);
+TEST(ReleaseGateTest, TakesTheConfiguredActionAboveTheBound) {
+  EXPECT_EQ(Gate("max_step_auc_bound: 0.59").Decide({0.04}).action, GateAction::kWarn);
+  EXPECT_EQ(Gate("max_step_auc_bound: 0.59 action: HALT").Decide({0.04}).action, GateAction::kHalt);
+  EXPECT_EQ(Gate("max_step_auc_bound: 0.59 action: RAISE_NOISE").Decide({0.04}).action, GateAction::kRaiseNoise);
+  EXPECT_EQ(Gate("max_step_auc_bound: 0.59 action: FREEZE_BOTTOM").Decide({0.04}).action, GateAction::kFreezeBottom);
 }
 
 TEST(ReleaseGateTest, NoDivergenceKnownCountsAsFullyExposed) {
-  for (double sum_kl : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -1.0}) {
-    const GateDecision decision = Decide(0.99, v1::ReleasePolicy::HALT, sum_kl);
-    EXPECT_EQ(decision.auc_bound, 1) << sum_kl;
-    EXPECT_EQ(decision.action, GateAction::kHalt) << sum_kl;
+  for (double sum_kl : {kNan, kInfinity, -1.0}) {
+    for (const char* policy : {"max_step_auc_bound: 0.99 action: HALT", "max_run_auc: 0.99 action: HALT"}) {
+      const GateDecision decision = Gate(policy).Decide({sum_kl});
+      EXPECT_EQ(decision.auc_bound, 1) << sum_kl;
+      EXPECT_EQ(decision.action, GateAction::kHalt) << sum_kl;
+    }
   }
 }
 
 TEST(ReleaseGateTest, DefaultPolicyNeverActs) {
-  const double infinity = std::numeric_limits<double>::infinity();
-  EXPECT_EQ(ReleaseGate(v1::ReleasePolicy()).Decide({infinity, infinity, 1}).action, GateAction::kRelease);
+  EXPECT_EQ(Gate("").Decide({kInfinity, kInfinity, 1}).action, GateAction::kRelease);
+  EXPECT_EQ(Gate("").Decide({kNan, 0, 1}).action, GateAction::kRelease);
 }
 
 TEST(ReleaseGateTest, ActsWhenTheReleasesOfAnExampleAddUpBeyondTheRunsBudget) {
-  v1::ReleasePolicy policy;
-  policy.set_max_run_auc(0.7);
-  policy.set_action(v1::ReleasePolicy::HALT);
-  // Phi(sqrt(x / 2)) = 0.7 at x = 2 * 0.524400513^2 = 0.5500.
-  EXPECT_EQ(ReleaseGate(policy).Decide({0.1, 0.549, 0.5}).action, GateAction::kRelease);
-  const GateDecision decision = ReleaseGate(policy).Decide({0.1, 0.551, 0.5});
+  const ReleaseGate gate = Gate("max_run_auc: 0.7 action: HALT");
+  EXPECT_EQ(gate.Decide({0.1, kSumKlAt07 - 0.1001}).action, GateAction::kRelease);
+  const GateDecision decision = gate.Decide({0.1, kSumKlAt07 - 0.0999});
   EXPECT_EQ(decision.action, GateAction::kHalt);
-  EXPECT_NE(decision.reason.find("remembers"), std::string::npos);
+  EXPECT_THAT(decision.reason, HasSubstr("remembers"));
 }
 
 TEST(ReleaseGateTest, ActsOnTheMeasuredLeakWhateverTheBoundSays) {
-  v1::ReleasePolicy policy;
-  policy.set_max_measured_leak(0.75);
-  policy.set_action(v1::ReleasePolicy::HALT);
-  EXPECT_EQ(ReleaseGate(policy).Decide({0.01, 0.01, 0.74}).action, GateAction::kRelease);
-  EXPECT_EQ(ReleaseGate(policy).Decide({0.01, 0.01, 0.76}).action, GateAction::kHalt);
-  EXPECT_TRUE(ReleaseGate(policy).WantsMeasuredLeak());
-  EXPECT_FALSE(ReleaseGate(v1::ReleasePolicy()).WantsMeasuredLeak());
+  const ReleaseGate gate = Gate("max_measured_leak: 0.75 action: HALT");
+  EXPECT_EQ(gate.Decide({0.01, 0, 0.74}).action, GateAction::kRelease);
+  EXPECT_EQ(gate.Decide({0.01, 0, 0.76}).action, GateAction::kHalt);
+  EXPECT_TRUE(gate.WantsMeasuredLeak());
+  EXPECT_FALSE(Gate("").WantsMeasuredLeak());
+}
+
+TEST(ReleaseGateTest, RaisesTheNoiseToExactlyTheStepsBound) {
+  const ReleaseGate gate = Gate("max_step_auc_bound: 0.595 action: RAISE_NOISE");
+  const GateDecision decision = gate.Decide({1});
+  EXPECT_NEAR(decision.max_sum_kl, 0.04, 1e-9);
+  EXPECT_EQ(gate.Decide({decision.max_sum_kl}).action, GateAction::kRelease);
+}
+
+TEST(ReleaseGateTest, RaisesTheNoiseToHalfOfWhatTheMostExposedExampleHasLeft) {
+  const GateDecision decision = Gate("max_run_auc: 0.7 action: RAISE_NOISE").Decide({0.3, 0.35});
+  EXPECT_EQ(decision.action, GateAction::kRaiseNoise);
+  EXPECT_NEAR(decision.max_sum_kl, (kSumKlAt07 - 0.35) / 2, 1e-12);
+}
+
+TEST(ReleaseGateTest, RaisesTheNoiseToHalfTheDivergenceForAMeasuredLeak) {
+  EXPECT_EQ(Gate("max_measured_leak: 0.6 action: RAISE_NOISE").Decide({0.3, 0, 0.7}).max_sum_kl, 0.15);
+}
+
+TEST(ReleaseGateTest, RaisesTheNoiseForTheStrictestOfSeveralLimits) {
+  const GateDecision decision =
+      Gate("max_step_auc_bound: 0.595 max_run_auc: 0.7 max_measured_leak: 0.6 action: RAISE_NOISE")
+          .Decide({0.9, kSumKlAt07 - 0.02, 0.7});
+  EXPECT_EQ(decision.action, GateAction::kRaiseNoise);
+  EXPECT_NEAR(decision.max_sum_kl, 0.01, 1e-12);
+}
+
+TEST(ReleaseGateTest, FreezesWhereNothingIsLeftToRaiseTheNoiseTo) {
+  const ReleaseGate run = Gate("max_run_auc: 0.7 action: RAISE_NOISE");
+  EXPECT_EQ(run.Decide({0.1, kSumKlAt07 + 0.1}).action, GateAction::kFreezeBottom);
+  EXPECT_EQ(run.Decide({0.1, kInfinity}).action, GateAction::kFreezeBottom);
+  EXPECT_EQ(Gate("max_step_auc_bound: 0.5 action: RAISE_NOISE").Decide({0.1}).action, GateAction::kFreezeBottom);
+  EXPECT_EQ(Gate("max_measured_leak: 0.6 action: RAISE_NOISE").Decide({kNan, 0, 0.7}).action,
+            GateAction::kFreezeBottom);
+}
+
+TEST(ReleaseGateTest, FreezesAfterSixteenRaises) {
+  const ReleaseGate gate = Gate("max_measured_leak: 0.6 action: RAISE_NOISE");
+  EXPECT_EQ(gate.Decide({0.1, 0, 0.7, 15}).action, GateAction::kRaiseNoise);
+  EXPECT_EQ(gate.Decide({0.1, 0, 0.7, 16}).action, GateAction::kFreezeBottom);
+}
+
+TEST(ReleaseGateTest, RunBudgetIsALimitWithAnActionOfItsOwn) {
+  const std::string budget = "marvell { run_budget { max_auc: 0.7 planned_epochs: 2 when_spent: ";
+  const ReleaseFigures spent = {0.1, kSumKlAt07 - 0.05};
+  EXPECT_EQ(Gate("", budget + "FREEZE_BOTTOM } }").Decide(spent).action, GateAction::kFreezeBottom);
+  EXPECT_EQ(Gate("", budget + "HALT } }").Decide(spent).action, GateAction::kHalt);
+  const GateDecision raised = Gate("", budget + "RAISE_NOISE } }").Decide(spent);
+  EXPECT_EQ(raised.action, GateAction::kRaiseNoise);
+  EXPECT_NEAR(raised.max_sum_kl, 0.025, 1e-12);
+  EXPECT_EQ(Gate("", budget + "HALT } }").Decide({0.1, kSumKlAt07 - 0.11}).action, GateAction::kRelease);
+}
+
+TEST(ReleaseGateTest, TheStricterOfTwoRunLimitsActsFirstAndTheGraverActionWins) {
+  const ReleaseGate gate = Gate("max_run_auc: 0.6 action: WARN", "marvell { run_budget { planned_epochs: 2 } }");
+  EXPECT_EQ(gate.Decide({0.1, 0.3}).action, GateAction::kWarn);
+  const GateDecision decision = gate.Decide({0.1, 0.5});
+  EXPECT_EQ(decision.action, GateAction::kFreezeBottom);
+  EXPECT_THAT(decision.reason, HasSubstr("up to 0.7"));
+}
+
+TEST(ReleaseGateTest, CreateFailsForNoiseThatCannotBeRaised) {
+  for (const char* protection : {"none {}", "max_norm {}"}) {
+    const absl::Status status = CreateGate("action: RAISE_NOISE", protection).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << protection;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("release.action: expected"));
+    EXPECT_TRUE(CreateGate("action: FREEZE_BOTTOM", protection).ok()) << protection;
+  }
+  EXPECT_TRUE(CreateGate("action: RAISE_NOISE", "marvell { s: 4 }").ok());
+}
+
+TEST(ReleaseGateTest, CreateFailsForABudgetThatCannotBePlanned) {
+  EXPECT_EQ(CreateGate("", "marvell { run_budget {} }").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(ReleaseGateTest, ActionsHaveTheNamesOfTheLedger) {
+  EXPECT_STREQ(GateActionName(GateAction::kRelease), "release");
+  EXPECT_STREQ(GateActionName(GateAction::kRaiseNoise), "raise_noise");
+  EXPECT_STREQ(GateActionName(GateAction::kFreezeBottom), "freeze_bottom");
 }
 
 TEST(LeakageAccountantTest, AddsTheReleasesOfEachExample) {
@@ -68,9 +168,10 @@ TEST(LeakageAccountantTest, AddsTheReleasesOfEachExample) {
   EXPECT_EQ(accountant.max_sum_kl(), 0);
   EXPECT_EQ(accountant.Release({0, 1}, 0.5), 0.5);
   EXPECT_EQ(accountant.Release({2, 3}, 0.25), 0.5);
-  EXPECT_EQ(accountant.MaxAfter({3}, 0.5), 0.75);
-  EXPECT_EQ(accountant.max_sum_kl(), 0.5);  // Asking releases nothing.
+  EXPECT_EQ(accountant.MaxOf({3}), 0.25);
+  EXPECT_EQ(accountant.MaxOf({1, 3}), 0.5);
   EXPECT_EQ(accountant.Release({1, 2}, 0.5), 1);
+  EXPECT_EQ(accountant.max_sum_kl(), 1);
 }
 
 TEST(LeakageAccountantTest, UnknownDivergenceCountsAsEverything) {

@@ -25,9 +25,11 @@ class SpoiltProtection : public GradientProtection {
 
   SpoiltProtection(const std::string& text, Spoil spoil) : sound_(MakeProtection(text)), spoil_(std::move(spoil)) {}
 
-  absl::StatusOr<ProtectionReport> Perturb(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
-                                           const NoisePosition& position, Matrix& out) override {
-    auto report = sound_->Perturb(gradients, labels, fixed_position ? NoisePosition{} : position, out);
+  absl::StatusOr<ProtectionReport> PerturbWithin(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
+                                                 const NoisePosition& position, double max_sum_kl,
+                                                 Matrix& out) override {
+    auto report =
+        sound_->PerturbWithin(gradients, labels, fixed_position ? NoisePosition{} : position, max_sum_kl, out);
     if (spoil_) {
       spoil_(gradients, labels, out);
     }
@@ -55,7 +57,8 @@ class SelfTestPassesTest : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Methods, SelfTestPassesTest,
                          testing::Values("none {}", "iso { t: 0.5 }", "iso { t: 25 }", "max_norm {}",
                                          "marvell { s: 0.1 }", "marvell { s: 4 }", "marvell { s: 25 }",
-                                         "marvell { sum_kl: 0.25 }", "marvell { detection_error: 0.4 }"));
+                                         "marvell { sum_kl: 0.25 }", "marvell { detection_error: 0.4 }",
+                                         "marvell { run_budget { planned_epochs: 5 s_growth: 1.5 } }"));
 
 TEST_P(SelfTestPassesTest, ForASoundProtectionUnderAnyKey) {
   for (int run = 0; run < 3; ++run) {

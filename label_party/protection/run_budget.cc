@@ -1,0 +1,92 @@
+#include "label_party/protection/run_budget.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/leakage/bounds.h"
+
+namespace splitveil {
+namespace {
+
+constexpr double kLeastShare = 1e-9;          // Nats. Noise below this would drown every gradient in rounding.
+constexpr double kPlannedShare = 7.0 / 8;     // Where the plan must leave something for what comes after it.
+constexpr double kLargestFiniteSumKl = 2048;  // GaussianAuc is 1 there, to the last bit.
+
+absl::Status Unfit(const char* field, const std::string& expected, double found) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("gradient_protection.marvell.run_budget.", field, ": expected ", expected, ", found ", found));
+}
+
+absl::Status CheckBudget(const v1::GradientProtection::RunBudget& budget) {
+  // Written so that NaN fails.
+  if (!(budget.max_auc() > 0.5 && budget.max_auc() < 1)) {
+    return Unfit("max_auc", "a number above 0.5 and below 1", budget.max_auc());
+  }
+  if (budget.planned_epochs() < 1) {
+    return Unfit("planned_epochs", "at least 1", budget.planned_epochs());
+  }
+  if (!(budget.s_growth() > 0 && std::isfinite(budget.s_growth()))) {
+    return Unfit("s_growth", "a positive finite number", budget.s_growth());
+  }
+  if (budget.when_spent() == v1::GradientProtection::RunBudget::WHEN_SPENT_UNSPECIFIED) {
+    return Unfit("when_spent", "RAISE_NOISE, FREEZE_BOTTOM or HALT", budget.when_spent());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+double SumKlForRunAuc(double max_auc) {
+  if (!(max_auc > 0.5)) {
+    return 0;
+  }
+  if (max_auc >= 1) {
+    return std::numeric_limits<double>::infinity();
+  }
+  // Halving in the detectability d' = sqrt(sum_kl), in which the AUC is nearly straight, until doubles run out.
+  double enough = 0;
+  double too_much = std::sqrt(kLargestFiniteSumKl);
+  for (double middle = too_much / 2; middle > enough && middle < too_much; middle = (enough + too_much) / 2) {
+    (GaussianAuc(middle * middle) <= max_auc ? enough : too_much) = middle;
+  }
+  return enough * enough;
+}
+
+absl::StatusOr<std::vector<double>> PlanRunBudget(const v1::GradientProtection::RunBudget& budget) {
+  if (absl::Status status = CheckBudget(budget); !status.ok()) {
+    return status;
+  }
+  const double growth = budget.s_growth();
+  const int last = budget.planned_epochs() - 1;
+  std::vector<double> shares(static_cast<size_t>(budget.planned_epochs()));
+  for (int e = 0; e <= last; ++e) {
+    // Relative to the largest, so that none overflows.
+    shares[e] = growth >= 1 ? std::pow(growth, -e) : std::pow(growth, last - e);
+  }
+  const bool more_to_come = budget.when_spent() == v1::GradientProtection::RunBudget::RAISE_NOISE;
+  const double spendable =
+      SumKlForRunAuc(budget.max_auc()) * (1 - kUnspentShare) * (more_to_come ? kPlannedShare : 1.0);
+  const double unit = spendable / std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (double& share : shares) {
+    share *= unit;
+  }
+  if (!(*std::min_element(shares.begin(), shares.end()) >= kLeastShare)) {
+    return Unfit("s_growth", absl::StrCat("a growth that leaves each of ", last + 1, " epochs ", kLeastShare, " nats"),
+                 growth);
+  }
+  return shares;
+}
+
+void FillPlannedEpochs(int64_t epochs, v1::GradientProtection& config) {
+  if (config.marvell().has_run_budget() && config.marvell().run_budget().planned_epochs() == 0) {
+    config.mutable_marvell()->mutable_run_budget()->set_planned_epochs(static_cast<int32_t>(epochs));
+  }
+}
+
+}  // namespace splitveil

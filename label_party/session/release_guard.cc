@@ -1,0 +1,56 @@
+#include "label_party/session/release_guard.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace splitveil {
+
+ReleaseGuard::ReleaseGuard(std::unique_ptr<GradientProtection> protection, ReleaseGate gate, int64_t examples)
+    : protection_(std::move(protection)), gate_(std::move(gate)), accountant_(examples) {}
+
+absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const ReleasedBatch& batch) {
+  const NoisePosition position{batch.epoch, batch.batch, 0};
+  GuardedBatch guarded;
+  ReleaseFigures figures;
+  figures.exposed_sum_kl = accountant_.MaxOf(batch.positions);
+  double max_sum_kl = GradientProtection::kAsConfigured;
+  std::string raised_for;
+  for (;; ++figures.times_raised) {
+    absl::StatusOr<ProtectionReport> report =
+        protection_->PerturbWithin(clean, batch.labels, position, max_sum_kl, guarded.gradients);
+    if (figures.times_raised > 0 && absl::IsFailedPrecondition(report.status())) {
+      guarded.decision.action = GateAction::kFreezeBottom;
+      guarded.decision.reason = absl::StrCat(raised_for, "; no noise keeps that");
+      break;
+    }
+    if (!report.ok()) {
+      return report.status();
+    }
+    guarded.report = *std::move(report);
+    figures.sum_kl = guarded.report.sum_kl;
+    figures.measured_leak = gate_.WantsMeasuredLeak() ? MeasuredLeak(guarded.gradients, batch) : 0.5;
+    guarded.decision = gate_.Decide(figures);
+    if (guarded.decision.action != GateAction::kRaiseNoise) {
+      break;
+    }
+    max_sum_kl = std::min(max_sum_kl, guarded.decision.max_sum_kl);
+    raised_for = guarded.decision.reason;
+  }
+  if (figures.times_raised > 0 && guarded.decision.action < GateAction::kRaiseNoise) {
+    guarded.decision.action = GateAction::kRaiseNoise;
+    guarded.decision.reason = raised_for;
+  }
+  if (guarded.decision.action >= GateAction::kFreezeBottom) {
+    guarded.gradients = Matrix();
+  }
+  return guarded;
+}
+
+double ReleaseGuard::Account(const ReleasedBatch& batch, const ProtectionReport& report) {
+  return accountant_.Release(batch.positions, report.sum_kl);
+}
+
+}  // namespace splitveil

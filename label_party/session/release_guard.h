@@ -1,0 +1,50 @@
+// Protection, release gate and accountant together: what of a batch's gradients may leave.
+#ifndef SPLITVEIL_LABEL_PARTY_SESSION_RELEASE_GUARD_H_
+#define SPLITVEIL_LABEL_PARTY_SESSION_RELEASE_GUARD_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "common/matrix/matrix.h"
+#include "label_party/audit/leak_auditor.h"
+#include "label_party/policy/leakage_accountant.h"
+#include "label_party/policy/release_gate.h"
+#include "label_party/protection/gradient_protection.h"
+
+namespace splitveil {
+
+struct GuardedBatch {
+  // What the gate decided in the end: kRaiseNoise where the noise was raised and then passed. `reason` says why, and is
+  // empty on kRelease.
+  GateDecision decision;
+  ProtectionReport report;  // Of `gradients`.
+  Matrix gradients;         // [batch, cut_width], perturbed; empty where nothing may leave (kFreezeBottom, kHalt).
+};
+
+// Perturbs a batch, holds it against the release policy and, where that says so, perturbs it again with more noise.
+// Not thread-safe.
+class ReleaseGuard {
+ public:
+  // `examples`: aligned examples of the run.
+  ReleaseGuard(std::unique_ptr<GradientProtection> protection, ReleaseGate gate, int64_t examples);
+
+  // `clean` [batch, cut_width]: rows of batch.positions. Asking again gives the same bytes, until the next batch.
+  // Errors: those of the protection as configured.
+  absl::StatusOr<GuardedBatch> Guard(ConstMatrixView clean, const ReleasedBatch& batch);
+  // Accounts for the batch once its gradients may leave. Returns the largest divergence of all releases of one example.
+  double Account(const ReleasedBatch& batch, const ProtectionReport& report);
+
+  std::string protection_name() const { return protection_->name(); }
+
+ private:
+  std::unique_ptr<GradientProtection> protection_;
+  ReleaseGate gate_;
+  LeakageAccountant accountant_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_SESSION_RELEASE_GUARD_H_

@@ -1,0 +1,268 @@
+// A run of the trainer alone, release policy by release policy: what leaves, what is recorded, what an example's
+// releases add up to.
+#include "label_party/session/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/crypto/secure_random.h"
+#include "common/leakage/bounds.h"
+#include "common/ledger/sqlite_database.h"
+#include "common/process/exit_code.h"
+#include "common/transport/tensor_codec.h"
+#include "label_party/protection/run_budget.h"
+#include "label_party/session/trainer_factory.h"
+#include "tests/testing/small_run.h"
+
+namespace splitveil::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kRunId[] = "run";
+
+class TrainerTest : public ::testing::Test {
+ protected:
+  TrainerTest() : run_(150) {}
+
+  void Create(const std::string& protection, const std::string& policy, int epochs = 6) {
+    run_.agreement.set_epochs(epochs);
+    auto& config = *run_.label_config.mutable_protection();
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(protection, &config)) << protection;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(policy, run_.label_config.mutable_release())) << policy;
+    FillPlannedEpochs(epochs, config);
+    auto method = GradientProtection::Create(config, *SecureGaussian::Create(SecretKey({5})));
+    ASSERT_TRUE(method.ok()) << method.status();
+    ledger_path_ = run_.files.File("trainer.db");
+    ledger_ = *Ledger::Create(ledger_path_, {kRunId, "label_party", "", "", "{}"});
+    auditor_ = std::make_unique<LeakAuditor>(run_.agreement, ledger_.get());
+    const std::vector<uint32_t> rows = Rows();
+    auto trainer = MakeTrainer({run_.agreement, run_.label_config, run_.label_data, rows, JointSeed{3}, kRunId,
+                                *std::move(method), auditor_.get(), ledger_.get()});
+    ASSERT_TRUE(trainer.ok()) << trainer.status();
+    trainer_ = *std::move(trainer);
+  }
+
+  static std::vector<uint32_t> Rows() {
+    std::vector<uint32_t> rows(150);
+    std::iota(rows.begin(), rows.end(), 0);
+    return rows;
+  }
+
+  absl::StatusOr<v1::CutGradients> Step(uint32_t epoch, uint32_t batch) {
+    Matrix activations(trainer_->batch_rows(batch), 8);
+    for (int64_t i = 0; i < activations.size(); ++i) {
+      activations.data()[i] = static_cast<float>(std::sin(0.7 * static_cast<double>(i + 1)));
+    }
+    return trainer_->Step(epoch, batch, activations, 100);
+  }
+
+  // Trains epochs [first, last); the answers in order.
+  std::vector<v1::CutGradients> Train(uint32_t first, uint32_t last) {
+    std::vector<v1::CutGradients> answers;
+    for (uint32_t epoch = first; epoch < last; ++epoch) {
+      for (uint32_t batch = 0; batch < trainer_->batches_per_epoch(); ++batch) {
+        absl::StatusOr<v1::CutGradients> answer = Step(epoch, batch);
+        EXPECT_TRUE(answer.ok()) << answer.status();
+        EXPECT_TRUE(trainer_->Learn().ok());
+        answers.push_back(*std::move(answer));
+      }
+    }
+    return answers;
+  }
+
+  // Columns of the recorded rows: numbers (NULL: NaN), and texts.
+  template <typename Value>
+  std::vector<Value> Column(const std::string& sql) {
+    EXPECT_TRUE(ledger_->Commit().ok());
+    auto database = *SqliteDatabase::Open(ledger_path_, SqliteDatabase::Mode::kReadOnly);
+    SqliteStatement statement = *database->Prepare(sql.c_str());
+    std::vector<Value> values;
+    while (*statement.Next()) {
+      if constexpr (std::is_same_v<Value, std::string>) {
+        values.push_back(statement.Text(0));
+      } else {
+        values.push_back(statement.Double(0));
+      }
+    }
+    return values;
+  }
+  std::vector<double> Numbers(const std::string& sql) { return Column<double>(sql); }
+  std::vector<std::string> Texts(const std::string& sql) { return Column<std::string>(sql); }
+
+  size_t Events(const std::string& kind) {
+    return Texts("SELECT detail FROM event WHERE kind = '" + kind + "'").size();
+  }
+
+  nlohmann::json Result() { return nlohmann::json::parse(ResultJson(trainer_->result(), auditor_->series())); }
+
+  SmallRun run_;
+  std::string ledger_path_;
+  std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<LeakAuditor> auditor_;
+  std::unique_ptr<Trainer> trainer_;
+};
+
+TEST_F(TrainerTest, FrozenAnswersCarryNothingAndTheTopModelGoesOnLearning) {
+  Create("none {}", "max_step_auc_bound: 0.6 action: FREEZE_BOTTOM");
+  const NamedParameters before = trainer_->model().Parameters();
+  for (const v1::CutGradients& answer : Train(0, 2)) {
+    EXPECT_TRUE(answer.frozen());
+    EXPECT_FALSE(answer.has_gradients());
+    EXPECT_FALSE(answer.has_hint());
+    EXPECT_EQ(answer.hint_rows_size(), 0);
+  }
+  EXPECT_NE(before.begin()->second, trainer_->model().Parameters().begin()->second);
+  EXPECT_EQ(trainer_->result().remembered_sum_kl, 0);
+  EXPECT_TRUE(auditor_->series().empty());
+}
+
+TEST_F(TrainerTest, FrozenStepsAreRecordedAsSuchAndOnceAsAnEvent) {
+  Create("none {}", "max_step_auc_bound: 0.6 action: FREEZE_BOTTOM");
+  const size_t steps = Train(0, 2).size();
+  EXPECT_THAT(Texts("SELECT method || ' ' || gate FROM protection"),
+              ::testing::AllOf(::testing::SizeIs(steps), ::testing::Each("frozen freeze_bottom")));
+  for (const char* column : {"u", "v", "g", "p", "power", "lambda1_neg", "lambda2_pos", "sum_kl", "auc_bound"}) {
+    EXPECT_THAT(Numbers(absl::StrCat("SELECT ", column, " FROM protection")), ::testing::Each(::testing::IsNan()));
+  }
+  EXPECT_EQ(Numbers("SELECT step FROM step").size(), steps);
+  EXPECT_EQ(Events("gate_freeze_bottom"), 1);
+  EXPECT_EQ(Result()["gate"].dump(), "{\"freeze_bottom\":" + std::to_string(steps) + "}");
+  EXPECT_EQ(Result()["frozen_after_epoch"], 0);
+}
+
+TEST_F(TrainerTest, WarningsAreOneEventAnEpochAndCountedInTheAccount) {
+  Create("none {}", "max_step_auc_bound: 0.6");
+  const size_t steps = Train(0, 3).size();
+  EXPECT_EQ(Events("gate_warn"), 3);
+  EXPECT_EQ(Result()["gate"]["warn"], steps);
+  EXPECT_TRUE(Result()["frozen_after_epoch"].is_null());
+  EXPECT_THAT(Texts("SELECT detail FROM event WHERE kind = 'accountant'"),
+              ::testing::Each(HasSubstr("gate: " + std::to_string(steps / 3) + " warn")));
+}
+
+TEST_F(TrainerTest, HaltLeavesNothingAndSaysWhy) {
+  Create("marvell { s: 4 }", "max_run_auc: 0.51 action: HALT");
+  const absl::Status status = Step(0, 0).status();
+  EXPECT_TRUE(IsHalt(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("remembers"));
+  EXPECT_EQ(Events("gate_halt"), 1);
+  EXPECT_EQ(trainer_->result().remembered_sum_kl, 0);
+}
+
+TEST_F(TrainerTest, RaisedNoiseMeetsTheStepsBoundExactly) {
+  Create("iso { t: 0.01 }", "max_step_auc_bound: 0.6 action: RAISE_NOISE", 1);
+  Train(0, 1);
+  EXPECT_THAT(Texts("SELECT gate FROM protection"), ::testing::Each("raise_noise"));
+  EXPECT_THAT(Numbers("SELECT auc_bound FROM protection"),
+              ::testing::Each(::testing::AllOf(::testing::Le(0.6), ::testing::DoubleNear(0.6, 1e-8))));
+  EXPECT_EQ(Events("gate_raise_noise"), 1);
+}
+
+TEST_F(TrainerTest, NoiseIsRaisedUntilTheMeasuredLeakIsWithinTheLimit) {
+  Create("iso { t: 0.0001 }", "max_measured_leak: 0.9 action: RAISE_NOISE", 1);
+  for (const v1::CutGradients& answer : Train(0, 1)) {
+    EXPECT_TRUE(answer.has_gradients());
+  }
+  EXPECT_EQ(Result()["gate"]["raise_noise"], trainer_->batches_per_epoch());
+  EXPECT_THAT(Numbers("SELECT auc FROM leak WHERE layer = 'cut' AND attack IN ('norm', 'cosine')"),
+              ::testing::Each(::testing::Le(0.9)));
+}
+
+TEST_F(TrainerTest, MeasuredLeakThatNoNoiseLowersFreezes) {
+  // Nothing is below chance: sixteen halvings do not reach it.
+  Create("marvell { s: 4 }", "max_measured_leak: 0.5 action: RAISE_NOISE", 1);
+  const auto answers = Train(0, 1);
+  EXPECT_TRUE(answers.back().frozen());
+}
+
+TEST_F(TrainerTest, OneClassBeforeAnyEstimateFreezesWhereABudgetIsToBeKept) {
+  std::fill(run_.label_data.labels.begin(), run_.label_data.labels.end(), 0);
+  Create("marvell { run_budget { when_spent: RAISE_NOISE } }", "", 1);
+  EXPECT_TRUE(Train(0, 1).front().frozen());
+}
+
+TEST_F(TrainerTest, OneClassIsNeverInTheClearWithoutABudget) {
+  std::fill(run_.label_data.labels.begin(), run_.label_data.labels.end(), 0);
+  Create("marvell { s: 4 }", "", 30);
+  const auto answers = Train(0, 30);
+  ASSERT_GE(answers.size(), 50);
+  for (const v1::CutGradients& answer : answers) {
+    EXPECT_FALSE(answer.frozen());
+    EXPECT_FALSE(answer.gradients().data().empty());
+  }
+  EXPECT_THAT(Numbers("SELECT power FROM protection"), ::testing::Each(::testing::Gt(0)));
+}
+
+struct BudgetCase {
+  const char* protection;
+  const char* policy;
+};
+
+// Whatever the policy, no example's releases ever add up to more than the budget, however long the run.
+class RunBudgetTest : public TrainerTest, public ::testing::WithParamInterface<BudgetCase> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Policies, RunBudgetTest,
+    ::testing::Values(BudgetCase{"marvell { run_budget { planned_epochs: 4 } }", ""},
+                      BudgetCase{"marvell { run_budget { planned_epochs: 4 s_growth: 2 when_spent: RAISE_NOISE } }",
+                                 ""},
+                      BudgetCase{"marvell { run_budget { planned_epochs: 4 s_growth: 0.7 when_spent: HALT } }", ""},
+                      BudgetCase{"marvell { s: 4 }", "max_run_auc: 0.7 action: FREEZE_BOTTOM"},
+                      BudgetCase{"marvell { s: 4 }", "max_run_auc: 0.7 action: RAISE_NOISE"},
+                      BudgetCase{"marvell { s: 4 }", "max_run_auc: 0.7 action: HALT"},
+                      BudgetCase{"iso { t: 2 }", "max_run_auc: 0.7 action: RAISE_NOISE"},
+                      BudgetCase{"iso { t: 2 }", "max_run_auc: 0.7 max_step_auc_bound: 0.6 action: RAISE_NOISE"}));
+
+TEST_P(RunBudgetTest, IsNeverOverspent) {
+  constexpr int kEpochs = 25;
+  Create(GetParam().protection, GetParam().policy, kEpochs);
+  std::vector<double> spent(150);
+  Schedule schedule = *Schedule::Create(
+      JointSeed{3}, SplitTrainTest(JointSeed{3}, run_.label_data.ids, Rows(), run_.agreement.test_fraction()).train,
+      {run_.agreement.batch_size(), run_.agreement.minimum_batch_size()});
+  bool halted = false;
+  for (uint32_t epoch = 0; epoch < kEpochs && !halted; ++epoch) {
+    for (uint32_t batch = 0; batch < trainer_->batches_per_epoch() && !halted; ++batch) {
+      halted = !Step(epoch, batch).ok();
+      ASSERT_TRUE(trainer_->Learn().ok());
+    }
+  }
+  // Counted once more from the ledger, independently of the accountant.
+  const std::vector<double> epochs = Numbers("SELECT epoch FROM step JOIN protection USING (step) ORDER BY step");
+  const std::vector<double> batches = Numbers("SELECT batch FROM step JOIN protection USING (step) ORDER BY step");
+  const std::vector<double> sum_kls = Numbers("SELECT sum_kl FROM step JOIN protection USING (step) ORDER BY step");
+  ASSERT_EQ(sum_kls.size(), epochs.size());
+  for (size_t i = 0; i < sum_kls.size() && std::isfinite(sum_kls[i]); ++i) {  // Until frozen.
+    for (uint32_t position : schedule.BatchRows(static_cast<uint32_t>(epochs[i]), static_cast<int64_t>(batches[i]))) {
+      spent[position] += sum_kls[i];
+    }
+  }
+  const double most = *std::max_element(spent.begin(), spent.end());
+  EXPECT_LE(GaussianAuc(most), 0.7 + 1e-12);
+  EXPECT_GT(most, 0.5 * SumKlForRunAuc(0.7));
+  EXPECT_NEAR(trainer_->result().remembered_sum_kl, most, 1e-12);
+  EXPECT_EQ(halted, absl::StrContains(GetParam().protection, "HALT") || absl::StrContains(GetParam().policy, "HALT"));
+  if (absl::StrContains(GetParam().protection, "planned_epochs")) {
+    EXPECT_GE(sum_kls.size(), 4 * trainer_->batches_per_epoch());
+  }
+  if (absl::StrContains(GetParam().protection, "RAISE") || absl::StrContains(GetParam().policy, "RAISE")) {
+    EXPECT_TRUE(Result()["frozen_after_epoch"].is_null());
+  }
+}
+
+}  // namespace
+}  // namespace splitveil::testing
