@@ -35,7 +35,7 @@ std::vector<ProtectionRow> Bounds(const std::vector<double>& bounds) {
 TEST(PlainWordsTest, CountsPairs) {
   EXPECT_EQ(
       DescribeLeak(Series(0.541, 0.6)),
-      "The norm attack at the cut layer tells a positive from a negative example in 54 of 100 pairs; in one batch "
+      "\"Gradient length\" at the cut layer tells a positive from a negative example in 54 of 100 pairs; in one batch "
       "of twenty, in 60 or more.");
 }
 
