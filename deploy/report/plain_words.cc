@@ -118,7 +118,7 @@ std::string DescribeRemembering(const EpochLeakRow& row) {
       absl::StrCat("An adversary that remembers every epoch reads ", PairsIn100(row.auc), " of 100 pairs after epoch ",
                    row.epoch + 1, " (95% interval ", PairsIn100(reversed ? row.auc_high : row.auc_low), " to ",
                    PairsIn100(reversed ? row.auc_low : row.auc_high), ")");
-  if (std::isfinite(row.gaussian_auc)) {
+  if (std::ceil(100 * row.gaussian_auc) < 100) {  // Else the noise promises nothing; NaN neither.
     absl::StrAppend(&words, "; the noise of all epochs together allows it ",
                     static_cast<int64_t>(std::ceil(100 * row.gaussian_auc)));
   }

@@ -7,12 +7,13 @@ function isBlank({ canvas }) {
   return !copy.getImageData(0, 0, 160, 100).data.some((value) => value !== 0);
 }
 
-// A chart whose picture sticks out of its figure, or is shown in other proportions than it was drawn in.
+// A chart whose picture sticks out of its figure, is too small to read, or is shown in other proportions than it was drawn
+// in.
 function isClipped({ canvas }) {
   const shown = canvas.getBoundingClientRect(), figure = canvas.closest("figure").getBoundingClientRect();
   const stretch = (shown.width / shown.height) / (canvas.width / canvas.height);
-  return shown.width < 100 || shown.left < figure.left - 1 || shown.right > figure.right + 1 ||
-    shown.top < figure.top - 1 || shown.bottom > figure.bottom + 1 || Math.abs(stretch - 1) > 0.03;
+  return shown.width < 200 || shown.height < 150 || shown.left < figure.left - 1 || shown.right > figure.right + 1 ||
+    shown.top < figure.top - 1 || shown.bottom > figure.bottom + 1 || Math.abs(stretch - 1) > 0.05;
 }
 
 // The rectangles of every line of text that can be seen, with the text node they belong to.

@@ -181,7 +181,7 @@ function layerTable(run, leaks) {
   const nodes = [element("h4", {}, capital(leaks[0].layer_name.replace(/^the /, ""))), table(columns(), rows.slice(0, SHOWN_ROWS))];
   if (rows.length > SHOWN_ROWS) {
     const rest = rows.length - SHOWN_ROWS;
-    nodes.push(element("details", {}, element("summary", {}, rest + (rest === 1 ? " weaker attack" : " weaker attacks")),
+    nodes.push(element("details", {}, element("summary", {}, rest + (rest === 1 ? " more attack" : " more attacks")),
       table(columns(), rows.slice(SHOWN_ROWS))));
   }
   return nodes;

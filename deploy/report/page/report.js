@@ -97,7 +97,7 @@ let folded = [];
 window.addEventListener("beforeprint", () => {
   folded = [...document.querySelectorAll("details:not([open])")];
   folded.forEach((details) => { details.open = true; });
-  charts.forEach((chart) => chart.resize(330, 215));
+  charts.forEach((chart) => chart.resize(318, 215));
 });
 window.addEventListener("afterprint", () => {
   folded.forEach((details) => { details.open = false; });
