@@ -13,7 +13,7 @@ namespace splitveil {
 // then one closing line. Text from a ledger cannot steer a terminal.
 std::string VerdictText(const std::vector<RunVerdict>& verdicts);
 
-// "policy met: 9 criteria, 1 run" or "policy not met: 2 of 9 criteria failed, 1 of 1 run".
+// "policy met: 9 criteria, 1 run" or "policy not met: 2 of 9 criteria, 1 of 1 run".
 std::string VerdictSummary(const std::vector<RunVerdict>& verdicts);
 
 }  // namespace splitveil

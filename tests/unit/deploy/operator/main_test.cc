@@ -12,7 +12,8 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
-constexpr const char* kCommands[] = {"certificates", "generate", "marvell", "prepare", "report", "status", "validate"};
+constexpr const char* kCommands[] = {"audit",   "certificates", "generate", "marvell",
+                                     "prepare", "report",       "status",   "validate"};
 
 TEST(OperatorToolTest, HelpListsEveryCommand) {
   for (const char* word : {"help", "--help"}) {
