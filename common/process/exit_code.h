@@ -13,6 +13,7 @@ enum class ExitCode {
   kPeerUnreachable = 3,  // Not reached within its deadline, or gone.
   kRefused = 4,          // By the peer or of the peer: agreement, identity, schedule.
   kHalted = 5,           // By the release gate.
+  kPolicyNotMet = 10,    // The verdict of an audit, no error.
 };
 
 // Marks an error as decided by, or about, the peer: exit 4, unless IsHalt. Keeps code and message; OK stays OK.

@@ -6,20 +6,24 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
+#include "common/process/exit_code.h"
 #include "common/process/flags.h"
 
 namespace splitveil {
 
-// One subcommand. `run` prints its result on standard output and returns its error, which main prints and turns into
-// the exit code.
+// One subcommand, with either `run` or `judge`. It prints its result on standard output and returns its error, which
+// main prints and turns into the exit code. `judge`, whose result is a verdict, also returns the code that says it.
 struct Command {
   std::string name;
   std::string summary;  // One line.
   std::vector<FlagSpec> flags;
   absl::Status (*run)(const Flags& flags);
+  absl::StatusOr<ExitCode> (*judge)(const Flags& flags) = nullptr;
 };
 
+Command AuditCommand();         // audit.cc
 Command CertificatesCommand();  // certificates.cc
 Command GenerateCommand();      // generate.cc
 Command MarvellCommand();       // marvell.cc

@@ -23,12 +23,10 @@ std::string Overview(const std::vector<Command>& commands) {
   return absl::StrCat(text, "splitveil COMMAND --help says more; splitveil --version prints the version.\n");
 }
 
-absl::Status Print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  return absl::OkStatus();
-}
+void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
 
-absl::Status Run(const Command& command, int argc, char** argv) {
+// The code that says the verdict, or kDone.
+absl::StatusOr<ExitCode> Run(const Command& command, int argc, char** argv) {
   std::vector<FlagSpec> specs = command.flags;
   specs.push_back({"help", "", "Print this text.", /*required=*/false, /*is_switch=*/true});
   const absl::StatusOr<Flags> flags = Flags::Parse(argc, argv, /*first=*/2, specs);
@@ -36,36 +34,45 @@ absl::Status Run(const Command& command, int argc, char** argv) {
     return flags.status();
   }
   if (flags->GetSwitch("help")) {
-    return Print(absl::StrCat(command.summary, "\n",
-                              Flags::Help(absl::StrCat("splitveil ", command.name, " [--flag=value ...]"), specs)));
+    Print(absl::StrCat(command.summary, "\n",
+                       Flags::Help(absl::StrCat("splitveil ", command.name, " [--flag=value ...]"), specs)));
+    return ExitCode::kDone;
   }
-  return command.run(*flags);
+  if (command.judge != nullptr) {
+    return command.judge(*flags);
+  }
+  if (absl::Status status = command.run(*flags); !status.ok()) {
+    return status;
+  }
+  return ExitCode::kDone;
 }
 
 int Main(int argc, char** argv) {
-  const std::vector<Command> commands = {CertificatesCommand(), GenerateCommand(), MarvellCommand(), PrepareCommand(),
-                                         ReportCommand(),       StatusCommand(),   SweepCommand(),   ValidateCommand()};
+  const std::vector<Command> commands = {AuditCommand(),   CertificatesCommand(), GenerateCommand(), MarvellCommand(),
+                                         PrepareCommand(), ReportCommand(),       StatusCommand(),   SweepCommand(), ValidateCommand()};
   const std::string name = argc > 1 ? argv[1] : "";
   std::string program = "splitveil";
-  absl::Status status = absl::InvalidArgumentError(absl::StrCat(
+  absl::StatusOr<ExitCode> code = absl::InvalidArgumentError(absl::StrCat(
       "command line: expected a command (",
       absl::StrJoin(commands, ", ", [](std::string* out, const Command& known) { out->append(known.name); }),
       ", help), found ", name.empty() ? "none" : absl::StrCat("\"", name, "\"")));
   if (name == "help" || name == "--help") {
-    status = Print(Overview(commands));
+    Print(Overview(commands));
+    code = ExitCode::kDone;
   } else if (name == "--version") {
-    status = Print(absl::StrCat("splitveil ", Version(), "\n"));
+    Print(absl::StrCat("splitveil ", Version(), "\n"));
+    code = ExitCode::kDone;
   }
   for (const Command& command : commands) {
     if (command.name == name) {
       absl::StrAppend(&program, " ", name);
-      status = Run(command, argc, argv);
+      code = Run(command, argc, argv);
     }
   }
-  if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && status.ok()) {
-    status = absl::InternalError("standard output: cannot be written");
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && code.ok()) {
+    code = absl::InternalError("standard output: cannot be written");
   }
-  return Exit(program.c_str(), status);
+  return code.ok() ? static_cast<int>(*code) : Exit(program.c_str(), code.status());
 }
 
 }  // namespace

@@ -1,12 +1,15 @@
-# cmake -DINPUT=file -DOUTPUT=file.cc -DNAME=ReportHtml -DHEADER=embedded.h -P embed.cmake: a C++ file that returns
-# INPUT's bytes from Embedded<NAME>(), which HEADER declares. An array of numbers, since a compiler may cap the length of
-# a string literal.
-file(READ "${INPUT}" bytes HEX)
-string(LENGTH "${bytes}" length)
-math(EXPR size "${length} / 2")
-if(size EQUAL 0)
-  message(FATAL_ERROR "${INPUT}: expected text to embed, found an empty file")
-endif()
+# cmake -DINPUTS=file|file -DOUTPUT=file.cc -DNAME=ReportJs -DHEADER=embedded.h -P embed.cmake: a C++ file that returns the bytes of INPUTS,
+# one after another, from Embedded<NAME>(), which HEADER declares. An array of numbers, since a compiler may cap the
+# length of a string literal.
+string(REPLACE "|" ";" inputs "${INPUTS}")
+set(bytes)
+foreach(input IN LISTS inputs)
+  file(READ "${input}" more HEX)
+  if(more STREQUAL "")
+    message(FATAL_ERROR "${input}: expected text to embed, found an empty file")
+  endif()
+  string(APPEND bytes "${more}")
+endforeach()
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
 string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)" "\\1\n"
        bytes "${bytes}")

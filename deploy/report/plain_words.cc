@@ -4,12 +4,14 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "deploy/report/attack_words.h"
 
 #include "common/leakage/summary.h"
 
@@ -99,7 +101,7 @@ std::string DescribeRole(absl::string_view role) {
 
 std::string DescribeLeak(const LeakSeries& series) {
   const LeakSummary& leak = series.summary;
-  const std::string where = absl::StrCat("The ", series.attack, " attack at ", DescribeLayer(series.layer), " ");
+  const std::string where = absl::StrCat("\"", AttackTitle(series.attack), "\" at ", DescribeLayer(series.layer), " ");
   if (leak.steps == 0) {
     return absl::StrCat(where, "was not measured: no batch held both classes.");
   }
@@ -108,6 +110,63 @@ std::string DescribeLeak(const LeakSeries& series) {
       PairsIn100(leak.mean) > 50 && leak.mean < 0.5 ? " (its score read in reverse)" : "",
       "; in one batch of twenty, in ",
       PairsIn100(leak.p95) == 100 ? std::string("all 100.") : absl::StrCat(PairsIn100(leak.p95), " or more."));
+}
+
+std::string DescribeRemembering(const EpochLeakRow& row) {
+  const bool reversed = row.auc < 0.5;
+  std::string words =
+      absl::StrCat("An adversary that remembers every epoch reads ", PairsIn100(row.auc), " of 100 pairs after epoch ",
+                   row.epoch + 1, " (95% interval ", PairsIn100(reversed ? row.auc_high : row.auc_low), " to ",
+                   PairsIn100(reversed ? row.auc_low : row.auc_high), ")");
+  if (std::ceil(100 * row.gaussian_auc) < 100) {  // Else the noise promises nothing; NaN neither.
+    absl::StrAppend(&words, "; the noise of all epochs together allows it ",
+                    static_cast<int64_t>(std::ceil(100 * row.gaussian_auc)));
+  }
+  return words + ".";
+}
+
+std::string DescribeBeyondBound(const EpochLeakRow& row) {
+  return absl::StrFormat("\"%s\" at %s after epoch %d: at least %.1f of 100 pairs, where the bound allows %.1f.",
+                         AttackTitle(row.attack), DescribeLayer(row.layer), row.epoch + 1, 100 * row.auc_low,
+                         100 * row.auc_bound);
+}
+
+std::string DescribeAdvantage(const std::vector<EpochLeakRow>& rows, int64_t auxiliary_labels) {
+  const EpochLeakRow *completed = nullptr, *baseline = nullptr;
+  for (const EpochLeakRow& row : rows) {
+    if (std::isfinite(row.auc)) {
+      completed = row.attack == "model_completion" ? &row : completed;
+      baseline = row.attack == "features_only" ? &row : baseline;
+    }
+  }
+  if (completed == nullptr || baseline == nullptr) {
+    return "";
+  }
+  const int64_t with = PairsIn100(completed->auc), without = PairsIn100(baseline->auc);
+  const std::string labels = auxiliary_labels > 0 ? absl::StrCat(auxiliary_labels, " labels") : "a few labels";
+  const std::string words =
+      absl::StrCat("Given ", labels, ", the bottom model trained here reads ", with,
+                   " of 100 pairs of the other examples, a model from the features alone ", without, ": ");
+  if (completed->auc_low <= baseline->auc_high) {
+    return absl::StrCat(words, "the training gave away no more than this sample can tell apart.");
+  }
+  return absl::StrCat(words, "the training gave away ", with - without, ".");
+}
+
+std::string DescribeGateDecision(absl::string_view gate) {
+  static constexpr std::pair<const char*, const char*> kDecisions[] = {
+      {"release", "released"},
+      {"warn", "released with a warning"},
+      {"raise_noise", "released with more noise"},
+      {"freeze_bottom", "kept back: bottom model frozen"},
+      {"halt", "run halted"},
+  };
+  for (const auto& [name, words] : kDecisions) {
+    if (gate == name) {
+      return words;
+    }
+  }
+  return std::string(gate);
 }
 
 std::string DescribeBound(const std::vector<ProtectionRow>& protections) {

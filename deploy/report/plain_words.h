@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_DEPLOY_REPORT_PLAIN_WORDS_H_
 #define SPLITVEIL_DEPLOY_REPORT_PLAIN_WORDS_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,22 @@ std::string Verdict(Exposure exposure);
 // What left the label party, from the protection's name ("marvell(s=4)").
 std::string DescribeProtection(absl::string_view protection);
 
-// "The norm attack at the cut layer tells a positive from a negative example in 54 of 100 pairs; in one batch of
-// twenty, in 60 or more." A mean below one half is read in reverse, as an adversary would.
+// "Gradient length" at the cut layer tells a positive from a negative example in 54 of 100 pairs; in one batch of
+// twenty, in 60 or more. A mean below one half is read in reverse, as an adversary would.
 std::string DescribeLeak(const LeakSeries& series);
+
+// What an adversary that remembers reads after the row's epoch, and what the noise allows it.
+std::string DescribeRemembering(const EpochLeakRow& row);
+
+// By how much the attack read more than its bound.
+std::string DescribeBeyondBound(const EpochLeakRow& row);
+
+// What the bottom model gives away beyond what the features tell, from the rows of model_completion and features_only;
+// empty without both. `auxiliary_labels`: those both were given; 0 where unknown.
+std::string DescribeAdvantage(const std::vector<EpochLeakRow>& rows, int64_t auxiliary_labels);
+
+// "released", "kept back: bottom model frozen"; another decision's own name.
+std::string DescribeGateDecision(absl::string_view gate);
 
 // "the cut layer", "layer "first"".
 std::string DescribeLayer(absl::string_view layer);

@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "deploy/report/page.h"
 #include "deploy/report/report_json.h"
-#include "deploy/report/run_records.h"
 
 namespace splitveil {
 namespace {
@@ -47,7 +46,12 @@ absl::Status WriteReport(const std::vector<std::string>& ledger_paths, const std
   if (!runs.ok()) {
     return runs.status();
   }
-  return ReplaceFile(out_path, RenderPage(ReportJson(*runs)));
+  return WriteReport(*runs, {}, out_path);
+}
+
+absl::Status WriteReport(const std::vector<RunRecords>& runs, const std::vector<RunVerdict>& verdicts,
+                         const std::string& out_path) {
+  return ReplaceFile(out_path, RenderPage(ReportJson(runs, verdicts)));
 }
 
 }  // namespace splitveil

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "deploy/audit/audit_verdict.h"
+#include "deploy/records/run_records.h"
 
 namespace splitveil {
 
@@ -15,6 +17,10 @@ namespace splitveil {
 // InvalidArgument for no ledger, a file that is none, one without a run, or the same party of a run twice; NotFound for
 // a missing ledger or folder; what the disk says otherwise.
 absl::Status WriteReport(const std::vector<std::string>& ledger_paths, const std::string& out_path);
+
+// As above for runs that were read; the page opens with `verdicts`, one a run or none.
+absl::Status WriteReport(const std::vector<RunRecords>& runs, const std::vector<RunVerdict>& verdicts,
+                         const std::string& out_path);
 
 }  // namespace splitveil
 

@@ -3,89 +3,27 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "deploy/report/curve.h"
+#include "deploy/audit/verdict_text.h"
+#include "deploy/report/attack_leak.h"
+#include "deploy/report/attack_words.h"
+#include "deploy/report/json_values.h"
+#include "deploy/report/leak_json.h"
 #include "deploy/report/plain_words.h"
+#include "deploy/report/protection_json.h"
 #include "deploy/report/run_facts.h"
 
 namespace splitveil {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr size_t kMaxEvents = 200;  // A run's first and last half of them are shown.
-
-// Five digits are more than a screen shows, and a fraction of the bytes. Null for what is not finite.
-Json Number(double value) {
-  return std::isfinite(value) ? Json(std::strtod(absl::StrFormat("%.5g", value).c_str(), nullptr)) : Json();
-}
-
-Json Points(const std::vector<CurvePoint>& points) {
-  Json array = Json::array();
-  for (const CurvePoint& point : points) {
-    array.push_back(Json::array({static_cast<int64_t>(point.x), Number(point.y)}));
-  }
-  return array;
-}
-
-Json CurveJson(const std::vector<int64_t>& steps, const std::vector<double>& values) {
-  const Curve curve = MakeCurve(steps, values);
-  return {{"line", Points(curve.line)}, {"points", Points(curve.points)}};
-}
-
-// One field of every row against its step.
-template <typename Row>
-Json FieldCurve(const std::vector<Row>& rows, double Row::*field) {
-  std::vector<int64_t> steps;
-  std::vector<double> values;
-  for (const Row& row : rows) {
-    steps.push_back(row.step);
-    values.push_back(row.*field);
-  }
-  return CurveJson(steps, values);
-}
-
-// Where the adversary would turn the score round, the curve is turned too. Single batches that point far the other way
-// are mirrored, so that the axis from 0.4 to 1 shows every batch at the strength the summary counts.
-Json LeakCurve(const LeakSeries& series) {
-  const bool reversed = series.summary.mean + series.summary.mean_ci95 < 0.5;
-  std::vector<double> shown;
-  for (double auc : series.aucs) {
-    const double turned = reversed ? 1 - auc : auc;
-    shown.push_back(turned < 0.4 ? 1 - turned : turned);
-  }
-  return CurveJson(series.steps, shown);
-}
-
-Json LeaksJson(const RunRecords& run) {
-  Json leaks = Json::array();
-  for (const LeakSeries* series : run.leaks()) {
-    const LeakSummary& summary = series->summary;
-    const bool measured = summary.steps > 0;
-    leaks.push_back({{"layer", series->layer},
-                     {"layer_name", DescribeLayer(series->layer)},
-                     {"attack", series->attack},
-                     {"observer", series->observer},
-                     {"observer_name", DescribeObserver(series->observer)},
-                     {"mean", measured ? Number(summary.mean) : Json()},
-                     {"ci95", measured ? Number(summary.mean_ci95) : Json()},
-                     {"p95", measured ? Number(summary.p95) : Json()},
-                     {"exposure", measured ? ExposureName(ExposureOf(summary.p95)) : ""},
-                     {"steps", summary.steps},
-                     {"words", DescribeLeak(*series)},
-                     {"curve", LeakCurve(*series)}});
-  }
-  return leaks;
-}
 
 // Epochs trained after `batches` steps; near a whole epoch, that epoch.
 double EpochsAfter(int64_t batches, const std::vector<StepRow>& steps,
@@ -114,52 +52,14 @@ Json EvaluationsJson(const RunRecords& run) {
   for (const EvaluationRow& row : run.evaluations()) {
     const double epoch = run.steps().empty() ? static_cast<double>(ordinal_of_step.at(row.step))
                                              : EpochsAfter(row.step, run.steps(), steps_of_epoch);
-    evaluations.push_back({{"epoch", Number(epoch)},
+    evaluations.push_back({{"epoch", NumberJson(epoch)},
                            {"split", row.split},
-                           {"log_loss", Number(row.log_loss)},
-                           {"auc", Number(row.auc)},
-                           {"accuracy", Number(row.accuracy)},
-                           {"calibration_error", Number(row.calibration_error)}});
+                           {"log_loss", NumberJson(row.log_loss)},
+                           {"auc", NumberJson(row.auc)},
+                           {"accuracy", NumberJson(row.accuracy)},
+                           {"calibration_error", NumberJson(row.calibration_error)}});
   }
   return evaluations;
-}
-
-struct SolverField {
-  const char* name;
-  double ProtectionRow::*field;
-};
-constexpr SolverField kSolverFields[] = {
-    {"u", &ProtectionRow::u},
-    {"v", &ProtectionRow::v},
-    {"g", &ProtectionRow::g},
-    {"p", &ProtectionRow::p},
-    {"power", &ProtectionRow::power},
-    {"lambda1_neg", &ProtectionRow::lambda1_neg},
-    {"lambda2_neg", &ProtectionRow::lambda2_neg},
-    {"lambda1_pos", &ProtectionRow::lambda1_pos},
-    {"lambda2_pos", &ProtectionRow::lambda2_pos},
-    {"sum_kl", &ProtectionRow::sum_kl},
-    {"auc_bound", &ProtectionRow::auc_bound},
-};
-
-Json SolverJson(const RunRecords& run) {
-  Json solver = Json::object();
-  const std::vector<ProtectionRow>& rows = run.protections();
-  for (const SolverField& field : kSolverFields) {
-    double sum = 0;
-    int64_t count = 0;
-    for (const ProtectionRow& row : rows) {
-      if (std::isfinite(row.*field.field)) {
-        sum += row.*field.field;
-        ++count;
-      }
-    }
-    if (count > 0) {
-      solver[field.name] = {{"mean", Number(sum / static_cast<double>(count))},
-                            {"curve", FieldCurve(rows, field.field)}};
-    }
-  }
-  return solver;
 }
 
 Json EventsJson(const RunRecords& run) {
@@ -204,55 +104,126 @@ Json PartiesJson(const RunRecords& run) {
   return parties;
 }
 
-// One a layer and attack: the adversary's figures, or those of the label party's audit where it did not score.
-Json AttackSentences(const RunRecords& run) {
+// The strongest attack on batches at each layer, what remembering adds, and what the model itself gives away.
+Json AttackSentences(const RunRecords& run, const std::vector<AttackLeak>& leaks) {
   Json sentences = Json::array();
-  const LeakSeries* last = nullptr;
-  for (const LeakSeries* series : run.leaks()) {
-    if (last == nullptr || last->layer != series->layer || last->attack != series->attack) {
-      sentences.push_back(DescribeLeak(*series));
+  const EpochLeakRow* remembering = nullptr;
+  const std::string* layer = nullptr;
+  for (const AttackLeak& leak : leaks) {  // By layer, the strongest first.
+    if (leak.has_batches() && (layer == nullptr || *layer != leak.layer)) {
+      sentences.push_back(DescribeLeak(*leak.series));
+      layer = &leak.layer;
     }
-    last = series;
+    if (remembering == nullptr && absl::StartsWith(leak.attack, "remembered_") && !leak.epochs.empty()) {
+      remembering = leak.epochs.back();
+    }
+  }
+  if (remembering != nullptr) {
+    sentences.push_back(DescribeRemembering(*remembering));
+  }
+  const Json config = Json::parse(run.parties.front().record.run.config_json, nullptr, /*allow_exceptions=*/false);
+  const Json::json_pointer path("/agreement/audit/auxiliary_labels");
+  const bool known = config.is_object() && config.contains(path) && config[path].is_number_integer();
+  const std::string advantage = DescribeAdvantage(run.epoch_leaks(), known ? config[path].get<int64_t>() : 0);
+  if (!advantage.empty()) {
+    sentences.push_back(advantage);
   }
   return sentences;
 }
 
-Json RunJson(const RunRecords& run) {
-  double strongest = 0;
-  for (const LeakSeries* series : run.leaks()) {
-    strongest = std::max(strongest, series->summary.steps > 0 ? series->summary.p95 : 0);
+// Where measured and promised disagree, in words: by the rows of the epochs, else by the label party's events alone.
+Json BeyondBoundSentences(const RunRecords& run) {
+  Json sentences = Json::array();
+  for (const EpochLeakRow& row : run.epoch_leaks()) {
+    if (ExceedsBound(row)) {
+      sentences.push_back(DescribeBeyondBound(row));
+    }
   }
-  const bool measured = strongest > 0;
+  const bool by_rows = !sentences.empty();
+  for (const PartyRecords& party : run.parties) {
+    for (const EventRecord& event : party.events) {
+      if (event.kind == "bound_exceeded" && !by_rows && sentences.size() < kMaxEvents) {
+        sentences.push_back(event.detail);
+      }
+    }
+  }
+  return sentences;
+}
+
+const AttackLeak* Strongest(const std::vector<AttackLeak>& leaks) {
+  const AttackLeak* strongest = nullptr;
+  for (const AttackLeak& leak : leaks) {
+    if (!UsesGivenLabels(leak.attack) && leak.exposure() > (strongest == nullptr ? 0 : strongest->exposure())) {
+      strongest = &leak;
+    }
+  }
+  return strongest;
+}
+
+Json RunJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const std::vector<ChartedLayer>& charted) {
+  const AttackLeak* strongest = Strongest(leaks);
   const EvaluationRow* best = BestTest(run.evaluations());
+  const Exposure exposure = strongest != nullptr ? ExposureOf(strongest->exposure()) : Exposure::kHidden;
   return {{"id", run.run_id()},
           {"label", run.label},
           {"status", run.parties.front().record.status},
-          {"exposure", measured ? ExposureName(ExposureOf(strongest)) : ""},
-          {"verdict", measured ? Verdict(ExposureOf(strongest)) : "No attack was measured"},
-          {"strongest_p95", measured ? Number(strongest) : Json()},
-          {"test_auc", best != nullptr ? Number(best->auc) : Json()},
-          {"test_log_loss", best != nullptr ? Number(best->log_loss) : Json()},
+          {"exposure", strongest != nullptr ? ExposureName(exposure) : ""},
+          {"verdict", strongest != nullptr ? Verdict(exposure) : "No attack was measured"},
+          {"strongest", strongest != nullptr ? NumberJson(strongest->exposure()) : Json()},
+          {"strongest_words", strongest != nullptr
+                                  ? absl::StrCat(AttackTitle(strongest->attack), ", ", DescribeLayer(strongest->layer))
+                                  : std::string()},
+          {"test_auc", best != nullptr ? NumberJson(best->auc) : Json()},
+          {"test_log_loss", best != nullptr ? NumberJson(best->log_loss) : Json()},
           {"protection_words", DescribeProtection(run.protection())},
-          {"attack_words", AttackSentences(run)},
+          {"attack_words", AttackSentences(run, leaks)},
           {"bound_words", DescribeBound(run.protections())},
           {"model_words", DescribeModel(run.evaluations())},
-          {"leaks", LeaksJson(run)},
+          {"beyond_bound", BeyondBoundSentences(run)},
+          {"leaks", LeaksJson(leaks, run, charted)},
+          {"remembering", RememberingJson(leaks)},
+          {"distributions", DistributionsJson(run)},
           {"loss", FieldCurve(run.steps(), &StepRow::loss)},
           {"evaluations", EvaluationsJson(run)},
           {"solver", SolverJson(run)},
+          {"gate", GateJson(run)},
           {"events", EventsJson(run)},
           {"parties", PartiesJson(run)}};
 }
 
+Json VerdictJson(const RunVerdict& verdict) {
+  Json findings = Json::array();
+  for (const Finding& finding : verdict.findings) {
+    findings.push_back({{"met", finding.outcome == Outcome::kMet},
+                        {"criterion", finding.criterion},
+                        {"limit", finding.limit},
+                        {"found", finding.found},
+                        {"where", finding.where}});
+  }
+  return {{"met", verdict.met()}, {"findings", std::move(findings)}};
+}
+
 }  // namespace
 
-std::string ReportJson(const std::vector<RunRecords>& runs) {
-  Json all = Json::array();
+std::string ReportJson(const std::vector<RunRecords>& runs, const std::vector<RunVerdict>& verdicts) {
+  std::vector<std::vector<AttackLeak>> leaks;
   for (const RunRecords& run : runs) {
-    all.push_back(RunJson(run));
+    leaks.push_back(AttackLeaks(run));
   }
-  const Json report = {{"thresholds", {{"partly", kPartlyFrom}, {"largely", kLargelyFrom}, {"exposed", kExposedFrom}}},
-                       {"runs", std::move(all)}};
+  const std::vector<ChartedLayer> charted = ChooseCharts(leaks);
+  Json all = Json::array();
+  for (size_t i = 0; i < runs.size(); ++i) {
+    all.push_back(RunJson(runs[i], leaks[i], charted));
+    if (i < verdicts.size()) {
+      all.back()["policy"] = VerdictJson(verdicts[i]);
+    }
+  }
+  const Json report = {
+      {"thresholds", {{"partly", kPartlyFrom}, {"largely", kLargelyFrom}, {"exposed", kExposedFrom}}},
+      {"policy", verdicts.empty() ? Json() : Json{{"met", PolicyMet(verdicts)}, {"words", VerdictSummary(verdicts)}}},
+      {"charted", ChartedJson(charted)},
+      {"glossary", GlossaryJson(leaks)},
+      {"runs", std::move(all)}};
   return absl::StrReplaceAll(report.dump(-1, ' ', false, Json::error_handler_t::replace),
                              {{"<", "\\u003c"}, {">", "\\u003e"}, {"&", "\\u0026"}});
 }

@@ -5,13 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "deploy/report/run_records.h"
+#include "deploy/audit/audit_verdict.h"
+#include "deploy/records/run_records.h"
 
 namespace splitveil {
 
 // One JSON object, safe inside a <script> element: '<', '>' and '&' are escaped, and text that is not UTF-8 is
-// replaced.
-std::string ReportJson(const std::vector<RunRecords>& runs);
+// replaced. `verdicts`: one a run, or none.
+std::string ReportJson(const std::vector<RunRecords>& runs, const std::vector<RunVerdict>& verdicts);
 
 }  // namespace splitveil
 

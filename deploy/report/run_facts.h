@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "deploy/report/run_records.h"
+#include "deploy/records/run_records.h"
 
 namespace splitveil {
 

@@ -1,6 +1,8 @@
 #!/bin/bash
-# check_page.sh SAMPLE_REPORT: opens the reports it writes in headless Chromium, as a user would, and reads from the
-# page's own account whether every chart was drawn, nothing overflows sideways and no planted script ran.
+# check_page.sh SAMPLE_REPORT: opens the reports it writes in headless Chromium, as a user would: on a wide and on a
+# narrow screen, with everything folded out, and on paper. Reads from the page's own account whether every chart was
+# drawn, no text covers another or sticks out of its panel, nothing overflows sideways and no planted script ran; prints
+# each to PDF; and spoils one page to see that the account tells.
 set -euo pipefail
 
 sample_report=$1
@@ -20,35 +22,80 @@ failures=0
 
 fail() { echo "FAILED: $1"; failures=$((failures + 1)); }
 
-# The account a page gives of itself at a width, as name=value words. A frame, since a window has a least width.
-account() {
+browse() {  # ARGUMENTS: headless, with all it says in browser.log
+  timeout 90 "$browser" --headless --no-sandbox --disable-gpu --disable-background-networking --no-first-run \
+    --user-data-dir="$folder/profile" --allow-file-access-from-files --enable-logging=stderr --window-size=1400,1000 \
+    "$@" 2>"$folder/browser.log"
+}
+
+# The account a page gives of itself at a width, as name=value words. A frame, since a window has a least width. MODE:
+# "screen" as it opens; "open" with every fold open; "paper" under the style sheet of paper, after the event that comes
+# before printing. SPOIL: a style put in first.
+account() {  # PAGE WIDTH MODE [SPOIL]
   cat >"$folder/frame.html" <<HTML
 <iframe src="$1" style="width:$2px;height:900px;border:0"></iframe>
 <script>
 onload = () => {
-  const data = document.querySelector("iframe").contentDocument.documentElement.dataset;
-  document.title = Object.entries(data).map(([name, value]) => name + "=" + value).join(" ");
+  const { contentDocument: page, contentWindow: view } = document.querySelector("iframe");
+  const spoil = "${4:-}";
+  if (spoil) page.styleSheets[0].insertRule(spoil, page.styleSheets[0].cssRules.length);
+  if ("$3" === "open") page.querySelectorAll("details").forEach((details) => { details.open = true; });
+  if ("$3" === "paper") {
+    for (const rule of page.styleSheets[0].cssRules) {
+      if (rule instanceof view.CSSMediaRule && rule.media.mediaText === "print") rule.media.mediaText = "all";
+    }
+    view.dispatchEvent(new Event("beforeprint"));
+  }
+  view.dispatchEvent(new Event("account"));
+  document.title = Object.entries(page.documentElement.dataset).map(([name, value]) => name + "=" + value).join(" ");
 };
 </script>
 HTML
-  timeout 90 "$browser" --headless --no-sandbox --disable-gpu --disable-background-networking --no-first-run \
-    --user-data-dir="$folder/profile" --allow-file-access-from-files --enable-logging=stderr --window-size=1400,1000 \
-    --dump-dom "file://$folder/frame.html" 2>"$folder/browser.log" | sed -n 's|.*<title>\(.*\)</title>.*|\1|p'
+  browse --dump-dom "file://$folder/frame.html" | sed -n 's|.*<title>\(.*\)</title>.*|\1|p'
 }
 
-expect() {  # PAGE WIDTH RUNS CHARTS
+expect() {  # PAGE WIDTH MODE RUNS CHARTS
   local found wanted
-  found=$(account "$1" "$2")
-  wanted="runs=$3 charts=$4 width=$2 blankCharts=0 overflow=0"
-  if [ "$found" != "$wanted" ]; then fail "$1 at $2 px: expected \"$wanted\", found \"$found\""; fi
-  if grep 'CONSOLE' "$folder/browser.log"; then fail "$1 at $2 px: the page complained on the console"; fi
+  found=$(account "$1" "$2" "$3")
+  wanted="runs=$4 charts=$5 width=$2 blankCharts=0 clippedCharts=0 overflow=0 overlaps=0 spilled=0 faults="
+  if [ "$found" != "$wanted" ]; then fail "$1 at $2 px, $3: expected \"$wanted\", found \"$found\""; fi
+  if grep 'CONSOLE' "$folder/browser.log"; then fail "$1 at $2 px, $3: the page complained on the console"; fi
 }
 
-# Two layers with two attacks, four charts of quality, four of the protected run's noise.
-for width in 1280 400; do expect report.html "$width" 2 12; done
-# A run that has only begun, and one whose names are long and full of markup.
-for width in 1280 400; do expect begun.html "$width" 1 0; done
-for width in 1280 400; do expect hostile.html "$width" 1 12; done
+expect_everywhere() {  # PAGE RUNS CHARTS. 718 px: A4 at 96 dots an inch less the margins.
+  local width pages
+  for width in 1280 400; do
+    expect "$1" "$width" screen "$2" "$3"
+    expect "$1" "$width" open "$2" "$3"
+  done
+  expect "$1" 718 paper "$2" "$3"
+  browse --no-pdf-header-footer --print-to-pdf="$folder/page.pdf" "file://$folder/$1" >/dev/null || true
+  pages=$(grep -ac '/Type /Page$' "$folder/page.pdf" || true)
+  if [ "$pages" -lt 1 ] || [ "$pages" -gt 80 ]; then fail "$1: expected 1 to 80 pages on paper, found $pages"; fi
+  rm -f "$folder/page.pdf"
+}
 
-[ "$failures" -eq 0 ] && echo "six pages as expected"
+expect_fault() {  # NAME WIDTH MODE STYLE: the account of a page so spoilt must count this fault.
+  local found
+  found=$(account audit.html "$2" "$3" "$4")
+  if ! [[ " $found " =~ \ $1=[1-9][0-9]*\  ]]; then fail "\"$4\" at $2 px, $3: expected $1 above 0, found \"$found\""; fi
+}
+
+# Two runs: two attacks at three layers, a chart of each that remembers, four distributions each, four charts of quality,
+# four of the protected run's noise.
+expect_everywhere report.html 2 24
+# One run: a chart a layer.
+expect_everywhere audit.html 1 16
+# A run that has only begun, and one whose names are long and full of markup.
+expect_everywhere begun.html 1 0
+expect_everywhere hostile.html 1 15
+
+expect_fault overlaps 1280 screen 'td.number { display: block; margin-bottom: -1.5rem; }'
+expect_fault overlaps 400 screen '.legend .key { margin-right: -5rem; margin-bottom: -1rem; }'
+expect_fault spilled 400 screen '.card p { white-space: nowrap; }'
+expect_fault overflow 400 screen '.card { width: 30rem; }'
+expect_fault clippedCharts 718 paper '.canvas-box canvas { height: 400px !important; }'
+expect_fault clippedCharts 1280 screen '.canvas-box canvas { width: 120% !important; }'
+
+[ "$failures" -eq 0 ] && echo "four pages as expected on two screens and on paper; six faults found"
 exit "$((failures > 0))"

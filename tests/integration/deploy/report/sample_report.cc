@@ -1,9 +1,15 @@
 // sample_report FOLDER: writes plausible ledgers and the reports check_page.sh opens: report.html (two runs, both
-// parties), begun.html (no step yet) and hostile.html (names that are long and full of markup).
+// parties), audit.html (one run, held to a policy, with an attack beyond its bound), begun.html (no step yet) and
+// hostile.html (names that are long and full of markup).
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "deploy/audit/audit_policy.h"
+#include "deploy/audit/audit_verdict.h"
+#include "deploy/records/run_records.h"
 #include "deploy/report/report.h"
 
 #include "tests/unit/deploy/report/plausible_ledger.h"
@@ -36,8 +42,29 @@ absl::Status WriteOne(const std::string& folder, const std::string& name, const 
   return status;
 }
 
+absl::Status WriteAudit(const std::string& folder) {
+  PlausibleRun run;
+  run.run_id = "criteo-marvell-20260207";
+  run.sum_kl = 0.4;
+  run.exceeds_bound = true;
+  absl::Status status = WriteLabelPartyLedger(folder + "/audit.db", run);
+  absl::StatusOr<std::vector<RunRecords>> runs = ReadRuns({folder + "/audit.db"});
+  status.Update(runs.status());
+  v1::AuditPolicy policy;
+  SetListDefaults(policy);
+  v1::LeakLimit& limit = *policy.add_max_leak();
+  limit.set_max_p95(0.7);
+  limit.set_max_mean(0.65);
+  policy.set_max_remembered_auc(0.8);
+  policy.set_max_run_auc_bound(0.75);
+  policy.set_max_tpr_at_1pct_fpr(0.1);
+  policy.set_min_test_auc(0.7);
+  return status.ok() ? WriteReport(*runs, JudgeRuns(*runs, policy), folder + "/audit.html") : status;
+}
+
 absl::Status WriteAll(const std::string& folder) {
   absl::Status status = WriteUsual(folder);
+  status.Update(WriteAudit(folder));
   PlausibleRun begun;
   begun.epochs = 0;
   begun.status = "running";
@@ -47,7 +74,7 @@ absl::Status WriteAll(const std::string& folder) {
   hostile.run_id = "</script><script>document.documentElement.dataset.planted = 1</script>" + std::string(300, 'x');
   hostile.protection =
       "marvell<img src=x onerror=\"document.documentElement.dataset.planted = 1\">" + std::string(200, 'W');
-  hostile.hidden_layer = "<b>" + std::string(200, 'm');
+  hostile.hidden_layers = {"<b>" + std::string(200, 'm')};
   status.Update(WriteOne(folder, "hostile", hostile));
   return status;
 }

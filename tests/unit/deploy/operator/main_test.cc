@@ -12,8 +12,8 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
-constexpr const char* kCommands[] = {"certificates", "generate", "marvell", "prepare",
-                                     "report",       "status",   "sweep",   "validate"};
+constexpr const char* kCommands[] = {"audit",   "certificates", "generate", "marvell",
+                                     "prepare", "report",       "status", "sweep",   "validate"};
 
 TEST(OperatorToolTest, HelpListsEveryCommand) {
   for (const char* word : {"help", "--help"}) {

@@ -35,7 +35,7 @@ std::vector<ProtectionRow> Bounds(const std::vector<double>& bounds) {
 TEST(PlainWordsTest, CountsPairs) {
   EXPECT_EQ(
       DescribeLeak(Series(0.541, 0.6)),
-      "The norm attack at the cut layer tells a positive from a negative example in 54 of 100 pairs; in one batch "
+      "\"Gradient length\" at the cut layer tells a positive from a negative example in 54 of 100 pairs; in one batch "
       "of twenty, in 60 or more.");
 }
 
@@ -84,6 +84,72 @@ TEST(PlainWordsTest, IsSilentAboutABoundNobodyComputed) {
 TEST(PlainWordsTest, IsSilentAboutAModelNobodyTested) {
   EXPECT_EQ(DescribeModel({}), "");
   EXPECT_EQ(DescribeModel({{10, "train", 0.5, 0.9, 0.8, 0.01}, {10, "test", kNan, kNan, kNan, kNan}}), "");
+}
+
+EpochLeakRow Row(const std::string& attack, double auc, double half_width = 0.01) {
+  EpochLeakRow row;
+  row.epoch = 4;
+  row.layer = "cut";
+  row.attack = attack;
+  row.auc = auc;
+  row.auc_low = auc - half_width;
+  row.auc_high = auc + half_width;
+  row.gaussian_auc = row.auc_bound = kNan;
+  return row;
+}
+
+TEST(PlainWordsTest, TellsWhatTheTrainingGaveAwayBeyondTheFeatures) {
+  const std::vector<EpochLeakRow> rows = {Row("model_completion", 0.66), Row("features_only", 0.61)};
+  EXPECT_EQ(DescribeAdvantage(rows, 100),
+            "Given 100 labels, the bottom model trained here reads 66 of 100 pairs of the other examples, a model from "
+            "the features alone 61: the training gave away 5.");
+  EXPECT_THAT(DescribeAdvantage(rows, 0), HasSubstr("Given a few labels"));
+}
+
+TEST(PlainWordsTest, ClaimsNoAdvantageThatTheSampleCannotTell) {
+  EXPECT_THAT(DescribeAdvantage({Row("model_completion", 0.66, 0.05), Row("features_only", 0.61, 0.05)}, 100),
+              HasSubstr("no more than this sample can tell"));
+  EXPECT_THAT(DescribeAdvantage({Row("model_completion", 0.55), Row("features_only", 0.61)}, 100),
+              HasSubstr("no more than this sample can tell"));
+}
+
+TEST(PlainWordsTest, IsSilentAboutAnAdvantageThatWasNotMeasured) {
+  EXPECT_EQ(DescribeAdvantage({Row("model_completion", 0.66)}, 100), "");
+  EXPECT_EQ(DescribeAdvantage({Row("model_completion", 0.66), Row("features_only", kNan)}, 100), "");
+  EXPECT_EQ(DescribeAdvantage({}, 100), "");
+}
+
+TEST(PlainWordsTest, TellsWhatAnAdversaryReadsThatRemembers) {
+  EpochLeakRow row = Row("remembered_direction", 0.72);
+  row.gaussian_auc = 0.741;
+  EXPECT_EQ(DescribeRemembering(row),
+            "An adversary that remembers every epoch reads 72 of 100 pairs after epoch 5 (95% interval 71 to 73); the "
+            "noise of all epochs together allows it 75.");
+}
+
+TEST(PlainWordsTest, TurnsTheIntervalWithTheScore) {
+  EXPECT_THAT(DescribeRemembering(Row("remembered_direction", 0.28)), HasSubstr("72 of 100 pairs after epoch 5 (95% "
+                                                                                "interval 71 to 73)"));
+}
+
+TEST(PlainWordsTest, PromisesNothingToOrOfAnAdversaryThatRemembers) {
+  EpochLeakRow row = Row("remembered_direction", 0.72);
+  EXPECT_THAT(DescribeRemembering(row), Not(HasSubstr("allows")));
+  row.gaussian_auc = 1;
+  EXPECT_THAT(DescribeRemembering(row), Not(HasSubstr("allows")));
+}
+
+TEST(PlainWordsTest, TellsByHowMuchABoundWasExceeded) {
+  EpochLeakRow row = Row("likelihood_ratio", 0.72);
+  row.auc_bound = 0.68;
+  EXPECT_EQ(DescribeBeyondBound(row),
+            "\"Best guess knowing both classes\" at the cut layer after epoch 5: at least 71.0 of 100 pairs, where the "
+            "bound allows 68.0.");
+}
+
+TEST(PlainWordsTest, KeepsTheNameOfADecisionItDoesNotKnow) {
+  EXPECT_EQ(DescribeGateDecision("freeze_bottom"), "kept back: bottom model frozen");
+  EXPECT_EQ(DescribeGateDecision("shrug"), "shrug");
 }
 
 TEST(PlainWordsTest, ClaimsNoMechanismItDoesNotKnow) {

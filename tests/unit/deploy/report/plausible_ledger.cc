@@ -4,13 +4,19 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 #include "common/leakage/bounds.h"
 #include "common/ledger/ledger.h"
@@ -35,9 +41,15 @@ class Scatter {
 };
 
 RunRow Row(const PlausibleRun& run, const std::string& role, const std::string& protection) {
+  nlohmann::ordered_json config = {{"version", "0.1.0"}, {"peer_version", "0.1.0"}};
+  std::vector<std::string> layers = run.hidden_layers, attacks;
+  layers.insert(layers.begin(), "cut");
+  for (const std::string& attack : run.attacks) {
+    attacks.push_back(absl::AsciiStrToUpper(attack));
+  }
+  config["agreement"] = {{"batch_size", kBatch}, {"audit", {{"layers", layers}, {"attacks", attacks}}}};
   return {run.run_id, role, run.agreement_sha256, protection,
-          R"({"versions":{"splitveil":"0.1.0","libtorch":"1.13.1","grpc":"1.51.1"},"batch_size":1024,)"
-          R"("optimizer":{"adam":{"learning_rate":0.001}}})"};
+          config.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)};
 }
 
 ProtectionRow Protection(const PlausibleRun& run, int64_t step, Scatter& scatter) {
@@ -64,25 +76,163 @@ ProtectionRow Protection(const PlausibleRun& run, int64_t step, Scatter& scatter
           sum_kl > 1.5 ? "warn" : "release"};
 }
 
+// How near to the cosine attack's an attack's leak comes.
+double Strength(const std::string& attack) {
+  static const std::map<std::string, double> kStrengths = {{"inner_product", 1.02},
+                                                           {"hint_distance_1", 0.4},
+                                                           {"hint_distance_5", 0.6},
+                                                           {"hint_inner_product_5", 0.75},
+                                                           {"spectral", 0.8},
+                                                           {"majority_direction", 0.3},
+                                                           {"gradient_clusters", 0.55},
+                                                           {"activation_clusters", 0.25},
+                                                           {"likelihood_ratio", 1.1},
+                                                           {"direction", 1.05},
+                                                           {"remembered_spectral", 0.8},
+                                                           {"remembered_direction", 1.05}};
+  const auto found = kStrengths.find(attack);
+  return found == kStrengths.end() ? 1 : found->second;
+}
+
+double TargetAuc(const PlausibleRun& run, const std::string& layer, const std::string& attack) {
+  const double leak = attack == "norm" ? run.norm_auc - 0.5 : (run.cosine_auc - 0.5) * Strength(attack);
+  return std::min(0.999, 0.5 + leak * (layer == "cut" ? 1 : 0.95));
+}
+
 absl::Status WriteLeaks(const PlausibleRun& run, int64_t step, bool label_party, Scatter& scatter, Ledger& ledger) {
   // Early batches leak less: the gradients have yet to differ.
   const double rise = 1 - 0.5 * std::exp(-static_cast<double>(step) / 12);
+  std::vector<std::string> layers = run.hidden_layers;
+  layers.insert(layers.begin(), "cut");
   absl::Status status;
-  for (const std::string& layer : {std::string("cut"), run.hidden_layer}) {
-    for (const char* attack : {"norm", "cosine"}) {
-      const bool norm = std::string(attack) == "norm";
-      const double target = norm ? run.norm_auc : run.cosine_auc;
-      const double mean = 0.5 + (target - 0.5) * rise * (layer == "cut" ? 1 : 0.95);
-      const double auc = scatter.Auc(mean, target > 0.9 ? 0.01 : 0.035);
-      if (label_party) {
-        status.Update(ledger.Record(LeakRow{step, "nonlabel_party", layer, attack, auc, kBatch - 1}));
-        if (layer == "cut") {
-          status.Update(
-              ledger.Record(LeakRow{step, "label_party", layer, attack, std::clamp(auc + 0.002, 0.0, 1.0), kBatch}));
-        }
-      } else {
-        status.Update(
-            ledger.Record(LeakRow{step, "nonlabel_party", layer, attack, std::round(auc * 100) / 100, kBatch - 1}));
+  const auto draw = [&](const std::string& layer, const std::string& attack) {
+    const double target = TargetAuc(run, layer, attack);
+    return scatter.Auc(0.5 + (target - 0.5) * rise, target > 0.9 ? 0.01 : 0.035);
+  };
+  for (const std::string& layer : layers) {
+    for (const std::string& attack : run.attacks) {
+      if (attack == "activation_clusters" && layer != "cut") {
+        continue;
+      }
+      const double auc = draw(layer, attack);
+      status.Update(ledger.Record(
+          LeakRow{step, "nonlabel_party", layer, attack, label_party ? auc : std::round(auc * 100) / 100, kBatch - 1}));
+    }
+  }
+  for (const std::string attack : {"norm", "cosine", "likelihood_ratio", "direction"}) {
+    const double auc = draw("cut", attack);
+    if (label_party) {
+      status.Update(ledger.Record(LeakRow{step, "label_party", "cut", attack, auc, kBatch}));
+    }
+  }
+  return status;
+}
+
+// A share and its interval, normal approximation.
+struct Share {
+  double value, low, high;
+};
+Share Around(double value, double count) {
+  const double half_width = 1.96 * std::sqrt(std::max(1e-6, value * (1 - value)) / count);
+  return {value, std::max(0.0, value - half_width), std::min(1.0, value + half_width)};
+}
+
+// A row whose ROC curve is the power curve of this AUC.
+EpochLeakRow PooledRow(const PlausibleRun& run, int64_t epoch, const std::string& observer, const std::string& layer,
+                       const std::string& attack, double leak_auc) {
+  const int64_t examples = run.steps_per_epoch * kBatch, positives = examples / 4;
+  const double power = 1 / leak_auc - 1;
+  const Share auc = Around(leak_auc, static_cast<double>(positives));
+  const Share one = Around(std::pow(0.01, power), static_cast<double>(positives));
+  const Share tenth = Around(std::pow(0.001, power), static_cast<double>(positives));
+  const bool remembers = absl::StartsWith(attack, "remembered_");
+  const double sum_kl = run.sum_kl == 0 ? kNan : run.sum_kl * static_cast<double>(remembers ? epoch + 1 : 1);
+  const bool bounded =
+      layer == "cut" && attack != "activation_clusters" && attack != "model_completion" && attack != "features_only";
+  return {epoch,
+          observer,
+          layer,
+          attack,
+          examples,
+          positives,
+          auc.value,
+          auc.low,
+          auc.high,
+          one.value,
+          one.low,
+          one.high,
+          tenth.value,
+          tenth.low,
+          tenth.high,
+          bounded ? GaussianAuc(sum_kl) : kNan,
+          bounded ? AucBound(sum_kl) : kNan};
+}
+
+absl::Status WriteEpochLeaks(const PlausibleRun& run, int64_t epoch, Ledger& ledger) {
+  absl::Status status;
+  const auto record = [&](const char* observer, const std::string& layer, const std::string& attack) {
+    const bool remembers = absl::StartsWith(attack, "remembered_");
+    double auc = TargetAuc(run, layer, attack);
+    if (remembers) {  // Independent releases: the distance of the classes grows with the root of the epochs.
+      auc = std::min(0.999, 0.5 + (auc - 0.5) * std::sqrt(static_cast<double>(epoch + 1)));
+    }
+    if (attack == "likelihood_ratio" && run.exceeds_bound && epoch + 1 == run.epochs) {
+      auc = std::min(0.999, AucBound(run.sum_kl) + 0.02);
+      status.Update(ledger.RecordEvent(
+          "bound_exceeded", absl::StrFormat("epoch %d: likelihood_ratio at cut: at least %.2f, allowed %.2f", epoch,
+                                            auc - 0.01, AucBound(run.sum_kl))));
+    }
+    status.Update(ledger.Record(PooledRow(run, epoch, observer, layer, attack, auc)));
+  };
+  std::vector<std::string> layers = run.hidden_layers;
+  layers.insert(layers.begin(), "cut");
+  for (const std::string& layer : layers) {
+    for (const std::string& attack : run.attacks) {
+      if (attack != "activation_clusters" || layer == "cut") {
+        record("nonlabel_party", layer, attack);
+      }
+    }
+    record("nonlabel_party", layer, "remembered_spectral");
+  }
+  for (const char* attack :
+       {"norm", "cosine", "likelihood_ratio", "direction", "remembered_likelihood_ratio", "remembered_direction"}) {
+    record("label_party", "cut", attack);
+  }
+  if (epoch + 1 == run.epochs) {
+    status.Update(ledger.Record(PooledRow(run, epoch, "nonlabel_party", "cut", "model_completion", 0.66)));
+    status.Update(ledger.Record(PooledRow(run, epoch, "nonlabel_party", "cut", "features_only", 0.61)));
+  }
+  return status;
+}
+
+// A bell over 30 bins for each class.
+absl::Status WriteDistributions(const PlausibleRun& run, int64_t epoch, Ledger& ledger) {
+  struct Bell {
+    const char* quantity;
+    double low, high, centers[2], deviations[2];
+  };
+  // Before the noise the classes lie apart; after it they overlap.
+  const double apart = run.sum_kl == 0 ? 1 : 0.15;
+  const Bell bells[] = {{"clean_norm", 0, 0.03, {0.005, 0.014}, {0.002, 0.004}},
+                        {"norm", 0, run.sum_kl == 0 ? 0.03 : 0.09, {0.005, 0.014}, {0.002, 0.004}},
+                        {"clean_cosine", -1, 1, {-0.8, 0.8}, {0.1, 0.12}},
+                        {"cosine", -1, 1, {-0.8 * apart, 0.8 * apart}, {0.1 / apart / 3, 0.12 / apart / 3}}};
+  constexpr int64_t kBins = 30;
+  absl::Status status;
+  for (Bell bell : bells) {
+    if (run.sum_kl > 0 && std::string(bell.quantity) == "norm") {
+      bell.centers[0] = 0.045, bell.centers[1] = 0.047;
+      bell.deviations[0] = bell.deviations[1] = 0.008;
+    }
+    for (int64_t label = 0; label < 2; ++label) {
+      const double examples = static_cast<double>(run.steps_per_epoch * kBatch) * (label == 1 ? 0.25 : 0.75);
+      const double width = (bell.high - bell.low) / kBins;
+      for (int64_t bin = 0; bin < kBins; ++bin) {
+        const double low = bell.low + width * static_cast<double>(bin);
+        const double z = (low + width / 2 - bell.centers[label]) / bell.deviations[label];
+        const double share = width / bell.deviations[label] * std::exp(-z * z / 2) / std::sqrt(2 * M_PI);
+        status.Update(ledger.Record(DistributionRow{epoch, bell.quantity, label, bin, low, low + width,
+                                                    static_cast<int64_t>(examples * share)}));
       }
     }
   }
@@ -99,7 +249,7 @@ absl::Status WriteEvaluation(const PlausibleRun& run, int64_t epoch, Ledger& led
 
 absl::Status WriteRows(const PlausibleRun& run, bool label_party, Ledger& ledger) {
   Scatter scatter(run.run_id);
-  absl::Status status = ledger.RecordEvent("grant", "rounded: leak AUC to 0.01, norm and cosine");
+  absl::Status status = ledger.RecordEvent("grant", "attack module reads: " + run.grant);
   for (int64_t epoch = 0; epoch < run.epochs; ++epoch) {
     for (int64_t batch = 0; batch < run.steps_per_epoch; ++batch) {
       const int64_t step = epoch * run.steps_per_epoch + batch;
@@ -110,10 +260,17 @@ absl::Status WriteRows(const PlausibleRun& run, bool label_party, Ledger& ledger
       const ProtectionRow protection = Protection(run, step, scatter);
       if (label_party) {
         status.Update(ledger.Record(protection));
+        if (protection.gate != "release") {
+          status.Update(
+              ledger.RecordEvent("gate_" + protection.gate,
+                                 absl::StrCat("step ", step, ": bound on the AUC of ", "one step above the policy's")));
+        }
       }
       status.Update(WriteLeaks(run, step, label_party, scatter, ledger));
     }
     if (label_party) {
+      status.Update(WriteEpochLeaks(run, epoch, ledger));
+      status.Update(WriteDistributions(run, epoch, ledger));
       status.Update(WriteEvaluation(run, epoch, ledger));
     }
   }

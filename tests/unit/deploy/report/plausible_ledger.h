@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -13,13 +14,27 @@ struct PlausibleRun {
   std::string run_id = "run-1";
   std::string protection = "marvell(s=4)";
   std::string agreement_sha256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
-  std::string hidden_layer = "first";  // Attacked besides the cut layer.
+  std::vector<std::string> hidden_layers = {"first", "second"};  // Attacked besides the cut layer.
+  // Attacks of the attack module that score batches, at every layer; activation_clusters at the cut layer only. The
+  // label party adds its own.
+  std::vector<std::string> attacks = {"norm",
+                                      "cosine",
+                                      "inner_product",
+                                      "hint_distance_1",
+                                      "hint_distance_5",
+                                      "hint_inner_product_5",
+                                      "majority_direction",
+                                      "spectral",
+                                      "gradient_clusters",
+                                      "activation_clusters"};
   std::string status = "completed";
   int64_t epochs = 5, steps_per_epoch = 97;
   // Leak AUC of the norm and the cosine attack around which the batches scatter.
   double norm_auc = 0.53, cosine_auc = 0.62;
   double sum_kl = 1.1;  // 0: no protection, so nothing was solved.
   double best_test_auc = 0.742;
+  std::string grant = "ROUNDED";
+  bool exceeds_bound = false;  // In the last epoch the likelihood ratio reads more than Theorem 1 allows.
 };
 
 // Appends the run to the label party's ledger at `path`. Deterministic for the same run but for the time of day.

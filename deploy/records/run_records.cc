@@ -1,6 +1,7 @@
-#include "deploy/report/run_records.h"
+#include "deploy/records/run_records.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -31,6 +32,8 @@ absl::Status ReadRows(LedgerReader& reader, PartyRecords& party) {
   status.Update(Take(reader.Protections(run_id), party.protections));
   status.Update(Take(reader.Evaluations(run_id), party.evaluations));
   status.Update(Take(reader.Leaks(run_id), party.leaks));
+  status.Update(Take(reader.EpochLeaks(run_id), party.epoch_leaks));
+  status.Update(Take(reader.Distributions(run_id), party.distributions));
   status.Update(Take(reader.Events(run_id), party.events));
   return status;
 }
@@ -110,6 +113,29 @@ const Rows& FirstRows(const std::vector<PartyRecords>& parties, Rows PartyRecord
 
 }  // namespace
 
+bool IsReleased(const ProtectionRow& row) { return row.gate != "freeze_bottom" && row.gate != "halt"; }
+
+bool ExceedsBound(const EpochLeakRow& row) { return row.auc_low > row.auc_bound; }
+
+int64_t PartyRecords::released_steps() const {
+  return std::count_if(protections.begin(), protections.end(), IsReleased);
+}
+
+int64_t PartyRecords::last_released_epoch() const {
+  int64_t last_step = -1, last_epoch = -1;
+  for (const ProtectionRow& row : protections) {
+    last_step = IsReleased(row) ? row.step : last_step;
+  }
+  for (const StepRow& row : steps) {
+    last_epoch = row.step <= last_step ? row.epoch : last_epoch;
+  }
+  return last_epoch;
+}
+
+const PartyRecords* RunRecords::label_party() const {
+  return parties.front().record.run.role == kLabelParty ? &parties.front() : nullptr;
+}
+
 std::string RunRecords::protection() const {
   for (const PartyRecords& party : parties) {
     if (!party.record.run.protection.empty()) {
@@ -127,6 +153,10 @@ const std::vector<ProtectionRow>& RunRecords::protections() const {
 
 const std::vector<EvaluationRow>& RunRecords::evaluations() const {
   return FirstRows(parties, &PartyRecords::evaluations);
+}
+
+const std::vector<EpochLeakRow>& RunRecords::epoch_leaks() const {
+  return FirstRows(parties, &PartyRecords::epoch_leaks);
 }
 
 std::vector<const LeakSeries*> RunRecords::leaks() const {
@@ -151,7 +181,7 @@ std::vector<const LeakSeries*> RunRecords::leaks() const {
 
 absl::StatusOr<std::vector<RunRecords>> ReadRuns(const std::vector<std::string>& ledger_paths) {
   if (ledger_paths.empty()) {
-    return absl::InvalidArgumentError("report: expected at least one ledger, found none");
+    return absl::InvalidArgumentError("ledgers: expected at least one, found none");
   }
   std::vector<RunRecords> runs;
   for (const std::string& path : ledger_paths) {

@@ -1,0 +1,47 @@
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "deploy/audit/audit_policy.h"
+#include "deploy/audit/audit_verdict.h"
+#include "deploy/audit/verdict_text.h"
+#include "deploy/operator/command.h"
+#include "deploy/records/run_records.h"
+#include "deploy/report/report.h"
+
+namespace splitveil {
+namespace {
+
+absl::StatusOr<ExitCode> Audit(const Flags& flags) {
+  const absl::StatusOr<v1::AuditPolicy> policy = LoadAuditPolicy(flags.Get("policy"));
+  if (!policy.ok()) {
+    return policy.status();
+  }
+  const absl::StatusOr<std::vector<RunRecords>> runs = ReadRuns(flags.GetList("ledger"));
+  if (!runs.ok()) {
+    return runs.status();
+  }
+  const std::vector<RunVerdict> verdicts = JudgeRuns(*runs, *policy);
+  if (!flags.Get("report").empty()) {
+    if (absl::Status written = WriteReport(*runs, verdicts, flags.Get("report")); !written.ok()) {
+      return written;
+    }
+  }
+  std::fputs(VerdictText(verdicts).c_str(), stdout);
+  return PolicyMet(verdicts) ? ExitCode::kDone : ExitCode::kPolicyNotMet;
+}
+
+}  // namespace
+
+Command AuditCommand() {
+  return {"audit",
+          "Hold recorded runs to a privacy policy: exit 0 if all meet it, 10 if not.",
+          {{"ledger", "", "Ledger of either party; figures need the label party's.", /*required=*/true,
+            /*is_switch=*/false, /*is_list=*/true},
+           {"policy", "", "The policy (policy.textproto).", /*required=*/true},
+           {"report", "", "HTML file to write: the verdict and the report."}},
+          nullptr,
+          Audit};
+}
+
+}  // namespace splitveil

@@ -1,0 +1,140 @@
+// How a chart looks: axes, curves, intervals, bounds and marks.
+const css = getComputedStyle(document.documentElement);
+const INK = css.getPropertyValue("--ink").trim(), QUIET = css.getPropertyValue("--quiet").trim();
+Object.assign(Chart.defaults, { animation: false, responsive: true, maintainAspectRatio: false, color: QUIET,
+  devicePixelRatio: Math.max(2, window.devicePixelRatio || 1) });
+Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
+Chart.defaults.font.size = 12;
+const charts = [];
+
+// A dashed line at 0.5 with its name in the margin, where no curve can cover it.
+const guessingLine = {
+  id: "guessingLine",
+  beforeDatasetsDraw(chart) {
+    const { ctx, chartArea: area, scales } = chart;
+    const y = scales.y.getPixelForValue(0.5);
+    ctx.save();
+    ctx.strokeStyle = INK;
+    ctx.lineWidth = 1;
+    ctx.setLineDash([2, 3]);
+    ctx.beginPath();
+    ctx.moveTo(area.left, y);
+    ctx.lineTo(area.right, y);
+    ctx.stroke();
+    ctx.fillStyle = QUIET;
+    ctx.font = "12px " + Chart.defaults.font.family;
+    ctx.textBaseline = "middle";
+    ctx.fillText("guessing", area.right + 6, y);
+    ctx.restore();
+  },
+};
+
+// The 95% intervals of datasets that have them, as bars.
+const intervalBars = {
+  id: "intervalBars",
+  afterDatasetsDraw(chart) {
+    const { ctx, scales } = chart;
+    for (const dataset of chart.data.datasets.filter((candidate) => candidate.intervals)) {
+      ctx.save();
+      ctx.strokeStyle = dataset.borderColor;
+      ctx.lineWidth = 1.5;
+      dataset.intervals.forEach(([low, high], i) => {
+        if (low === null || high === null) return;
+        const x = scales.x.getPixelForValue(dataset.data[i].x);
+        const [bottom, top] = [scales.y.getPixelForValue(low), scales.y.getPixelForValue(high)];
+        ctx.beginPath();
+        ctx.moveTo(x, bottom);
+        ctx.lineTo(x, top);
+        for (const end of [bottom, top]) {
+          ctx.moveTo(x - 3, end);
+          ctx.lineTo(x + 3, end);
+        }
+        ctx.stroke();
+      });
+      ctx.restore();
+    }
+  },
+};
+
+const toPoints = (pairs) => pairs.map(([x, y]) => ({ x, y }));
+const positive = (pairs) => pairs.filter(([, y]) => y > 0);
+
+// The line of a curve, and under it its raw points. `keep` filters what the axis cannot show.
+function curveDatasets(curve, label, style, keep = (pairs) => pairs) {
+  const line = { label, data: toPoints(keep(curve.line)), borderColor: style.colour, backgroundColor: style.colour,
+    borderWidth: 2.25, borderDash: style.dash, pointRadius: curve.line.length === 1 ? 4 : 0, pointHitRadius: 6, order: 1 };
+  const points = { label: "", data: toPoints(keep(curve.points)), showLine: false, pointRadius: 1.3, pointHitRadius: 0,
+    borderWidth: 0, backgroundColor: style.colour + "38", order: 2, raw: true };
+  return points.data.length ? [line, points] : [line];
+}
+
+const superscript = (exponent) => String(exponent).replace(/./g, (c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c]));
+
+function yScale(options) {
+  const scaleOptions = { title: { display: true, text: options.y }, grid: { color: "#eceff2" }, min: options.min, max: options.max };
+  if (options.logarithmic) {
+    scaleOptions.type = "logarithmic";
+    // Powers of ten; on an axis of less than two of them also twice and five times each.
+    scaleOptions.ticks = { callback(value) {
+      const exponent = Math.floor(Math.log10(value) + 1e-9);
+      const leading = Math.round(value / 10 ** exponent);
+      if (leading === 1) return "10" + superscript(exponent);
+      return this.max / this.min < 100 && (leading === 2 || leading === 5) ? leading + "·10" + superscript(exponent) : null;
+    } };
+  } else {
+    scaleOptions.ticks = { maxTicksLimit: 8 };
+  }
+  return scaleOptions;
+}
+
+function xTicks(options) {
+  const ticks = { maxTicksLimit: 8, maxRotation: 0 };
+  if (options.wholeX) Object.assign(ticks, { precision: 0, callback: (value) => (Number.isInteger(value) ? String(value) : null) });
+  return ticks;
+}
+
+// Red marks where an attack read more than its bound; none without points.
+const beyondMarks = (data) => (data.length ? [{ label: "beyond its bound", data, showLine: false, pointStyle: "triangle",
+  pointRadius: 7, pointHoverRadius: 8, backgroundColor: ALARM, borderColor: "#fff", borderWidth: 1.5, order: 0 }] : []);
+
+function markKey(text) {
+  const triangle = svg("svg", { width: 14, height: 12, "aria-hidden": "true" },
+    svg("path", { d: "M7 0 L14 12 L0 12 Z", fill: ALARM }));
+  return element("span", { class: "key alarm" }, triangle, text);
+}
+
+// The bound's line: dotted, of no attack's colour.
+const boundLine = (data, label, colour = INK) => ({ label, data, borderColor: colour, backgroundColor: colour, borderWidth: 1.5,
+  borderDash: [1, 3], borderCapStyle: "round", pointRadius: 0, order: 3 });
+
+// options: title, note, x, y (axis titles with units), min, max, logarithmic, guessing, wholeX, xMin, xMax. `keys`: of the
+// chart's own legend, below it.
+function drawChart(section, options, datasets, keys = []) {
+  if (!datasets.some((dataset) => dataset.data.length)) return;
+  const canvas = element("canvas", { role: "img", "aria-label": options.title + ". " + options.y + " against " + options.x + "." });
+  const caption = element("figcaption", {}, options.title);
+  if (options.note) caption.append(element("span", {}, options.note));
+  const figure = element("figure", {}, caption, element("div", { class: "canvas-box" }, canvas));
+  if (keys.length) figure.append(element("div", { class: "legend" }, ...keys));
+  document.querySelector("#" + section + " .charts").append(figure);
+  charts.push(new Chart(canvas, {
+    type: "line",
+    data: { datasets },
+    plugins: options.guessing ? [guessingLine, intervalBars] : [intervalBars],
+    options: {
+      layout: { padding: { right: options.guessing ? 60 : 8 } },
+      interaction: { mode: "nearest", intersect: false },
+      scales: {
+        x: { type: "linear", title: { display: true, text: options.x }, grid: { display: false }, min: options.xMin,
+          max: options.xMax, ticks: xTicks(options) },
+        y: yScale(options),
+      },
+      plugins: {
+        legend: { display: false },
+        tooltip: { filter: (item) => !item.dataset.raw, callbacks: {
+          title: (items) => (items.length ? options.x + " " + short(items[0].parsed.x) : ""),
+          label: (item) => item.dataset.label + ": " + short(item.parsed.y) } },
+      },
+    },
+  }));
+}

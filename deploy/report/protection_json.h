@@ -1,0 +1,23 @@
+// What the protection solved and did, as JSON.
+#ifndef SPLITVEIL_DEPLOY_REPORT_PROTECTION_JSON_H_
+#define SPLITVEIL_DEPLOY_REPORT_PROTECTION_JSON_H_
+
+#include "deploy/records/run_records.h"
+#include "deploy/report/json_values.h"
+
+namespace splitveil {
+
+// Mean and curve of every quantity of the solver that was recorded, by name.
+Json SolverJson(const RunRecords& run);
+
+// Decisions of the release gate that occurred, with their words, and how often in each epoch; null where none was
+// recorded.
+Json GateJson(const RunRecords& run);
+
+// Histograms of the last epoch that has them, by quantity: for each class [value, percent of the class] at the lower
+// end of every bin and at the upper end of the last. Null without any.
+Json DistributionsJson(const RunRecords& run);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_REPORT_PROTECTION_JSON_H_
