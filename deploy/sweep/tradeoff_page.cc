@@ -45,6 +45,7 @@ Json SpreadJson(const Spread& spread) {
 
 Json FamiliesJson(const std::vector<TradeoffPoint>& points) {
   Json families = Json::array();
+  int kind = 0;  // A family looks the same on every page, whichever others are there.
   for (const FamilyWords& words : kFamilies) {
     std::vector<std::pair<double, int>> line;  // Ascending parameter.
     for (size_t i = 0; i < points.size(); ++i) {
@@ -58,8 +59,10 @@ Json FamiliesJson(const std::vector<TradeoffPoint>& points) {
       indexes.push_back(index);
     }
     if (!line.empty()) {
-      families.push_back({{"label", words.label}, {"parameter", words.parameter}, {"points", std::move(indexes)}});
+      families.push_back(
+          {{"kind", kind}, {"label", words.label}, {"parameter", words.parameter}, {"points", std::move(indexes)}});
     }
+    ++kind;
   }
   return families;
 }
@@ -114,9 +117,10 @@ std::string Words(const std::vector<SweptRun>& runs, size_t protections, int64_t
   }
   const v1::RunAgreement& agreement = runs.front().run.agreement;
   return absl::StrCat(runs.size(), " of ", planned, " runs finished: ", protections,
-                      protections == 1 ? " protection" : " protections", ", seeds ", absl::StrJoin(seeds, ", "), "; ",
-                      agreement.epochs(), agreement.epochs() == 1 ? " epoch" : " epochs", " of batches of ",
-                      agreement.batch_size(), ", cut layer ", agreement.cut_width(), " wide.");
+                      protections == 1 ? " protection" : " protections", seeds.size() == 1 ? ", seed " : ", seeds ",
+                      absl::StrJoin(seeds, ", "), "; ", agreement.epochs(),
+                      agreement.epochs() == 1 ? " epoch" : " epochs", " of batches of ", agreement.batch_size(),
+                      ", cut layer ", agreement.cut_width(), " wide.");
 }
 
 }  // namespace
