@@ -117,7 +117,8 @@ void RunUnfinished(std::vector<Cell>& cells, const SweepOptions& options, SweepP
     }
   };
   std::vector<std::thread> workers;
-  for (int i = 0; i < std::min<int64_t>(options.jobs, unfinished.size()); ++i) {
+  const size_t count = std::min(static_cast<size_t>(options.jobs), unfinished.size());
+  for (size_t i = 0; i < count; ++i) {
     workers.emplace_back(work);
   }
   for (std::thread& worker : workers) {

@@ -21,20 +21,19 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kPairsShown = 4;  // The other layers and attacks stand under a fold.
 
-// A family's words for a legend, and its parameter's name.
+// A family's words for a legend.
 struct FamilyWords {
   const char* family;
   const char* label;
-  const char* parameter;
 };
 constexpr FamilyWords kFamilies[] = {
-    {"none", "No protection", ""},
-    {"max_norm", "Noise to the largest norm (max_norm)", ""},
-    {"marvell_s", "Marvell, by power s", "s"},
-    {"marvell_sum_kl", "Marvell, by divergence sum_kl", "sum_kl"},
-    {"marvell_detection_error", "Marvell, by detection error", "L"},
-    {"iso_t", "Isotropic noise, by power t", "t"},
-    {"iso_ratio", "Isotropic noise, by ratio of standard deviation", "ratio"},
+    {"none", "No protection"},
+    {"max_norm", "Noise to the largest norm (max_norm)"},
+    {"marvell_s", "Marvell, by power s"},
+    {"marvell_sum_kl", "Marvell, by divergence sum_kl"},
+    {"marvell_detection_error", "Marvell, by detection error"},
+    {"iso_t", "Isotropic noise, by power t"},
+    {"iso_ratio", "Isotropic noise, by ratio of standard deviation"},
 };
 
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
@@ -59,8 +58,7 @@ Json FamiliesJson(const std::vector<TradeoffPoint>& points) {
       indexes.push_back(index);
     }
     if (!line.empty()) {
-      families.push_back(
-          {{"kind", kind}, {"label", words.label}, {"parameter", words.parameter}, {"points", std::move(indexes)}});
+      families.push_back({{"kind", kind}, {"label", words.label}, {"points", std::move(indexes)}});
     }
     ++kind;
   }
