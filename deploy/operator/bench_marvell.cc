@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -73,6 +74,13 @@ absl::StatusOr<std::vector<MarvellProblem>> Problems(const Flags& flags) {
              : std::move(problems);
 }
 
+// The smallest of `values` with at least a share q of them at or below it, 0 < q <= 1.
+double Quantile(std::vector<double> values, double q) {
+  const auto rank = static_cast<std::ptrdiff_t>(std::ceil(q * static_cast<double>(values.size())));
+  std::nth_element(values.begin(), values.begin() + (rank - 1), values.end());
+  return values[rank - 1];
+}
+
 // The mean is of one pass without a clock in it; the quantile of a second pass that times each solution.
 absl::Status BenchSolver(const std::vector<MarvellProblem>& problems) {
   double checksum = 0;  // Printed, so that no compiler leaves the work out.
@@ -91,12 +99,10 @@ absl::Status BenchSolver(const std::vector<MarvellProblem>& problems) {
     checksum += SolveMarvell(problem)->lambda1_neg;
     each.push_back(Microseconds(Clock::now() - before));
   }
-  const auto p99 = each.begin() + (each.size() * 99 + 99) / 100 - 1;  // Nearest rank.
-  std::nth_element(each.begin(), p99, each.end());
   PrintLine({{"bench", "marvell_solve"},
              {"instances", problems.size()},
              {"mean_microseconds", total / static_cast<double>(problems.size())},
-             {"p99_microseconds", *p99},
+             {"p99_microseconds", Quantile(std::move(each), 0.99)},
              {"checksum", checksum}});
   return absl::OkStatus();
 }
@@ -117,11 +123,6 @@ Batch MakeBatch(int64_t rows, int64_t columns, SecureGaussian& gaussian) {
     }
   }
   return batch;
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
 }
 
 // Protecting a batch against drawing as many secure Gaussians and no more, in turns, so that both meet the same
@@ -155,7 +156,7 @@ absl::Status BenchPerturbation(int64_t rows, int64_t columns) {
     noise_times.push_back(Microseconds(drawn - started) / 1000);
     times.push_back(Microseconds(Clock::now() - drawn) / 1000);
   }
-  const double noise_milliseconds = Median(noise_times), milliseconds = Median(times);
+  const double noise_milliseconds = Quantile(noise_times, 0.5), milliseconds = Quantile(times, 0.5);
   PrintLine({{"bench", "marvell_perturb"},
              {"rows", rows},
              {"columns", columns},
