@@ -18,7 +18,7 @@ constexpr char kUsage[] = "splitveil COMMAND [--flag=value ...]";
 std::string Overview(const std::vector<Command>& commands) {
   std::string text = absl::StrCat("Usage: ", kUsage, "\n");
   for (const Command& command : commands) {
-    absl::StrAppend(&text, "  ", command.name, std::string(14 - command.name.size(), ' '), command.summary, "\n");
+    absl::StrAppend(&text, "  ", command.name, std::string(17 - command.name.size(), ' '), command.summary, "\n");
   }
   return absl::StrCat(text, "splitveil COMMAND --help says more; splitveil --version prints the version.\n");
 }
@@ -26,10 +26,10 @@ std::string Overview(const std::vector<Command>& commands) {
 void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
 
 // The code that says the verdict, or kDone.
-absl::StatusOr<ExitCode> Run(const Command& command, int argc, char** argv) {
+absl::StatusOr<ExitCode> Run(const Command& command, int first_flag, int argc, char** argv) {
   std::vector<FlagSpec> specs = command.flags;
   specs.push_back({"help", "", "Print this text.", /*required=*/false, /*is_switch=*/true});
-  const absl::StatusOr<Flags> flags = Flags::Parse(argc, argv, /*first=*/2, specs);
+  const absl::StatusOr<Flags> flags = Flags::Parse(argc, argv, first_flag, specs);
   if (!flags.ok()) {
     return flags.status();
   }
@@ -48,8 +48,10 @@ absl::StatusOr<ExitCode> Run(const Command& command, int argc, char** argv) {
 }
 
 int Main(int argc, char** argv) {
-  const std::vector<Command> commands = {AuditCommand(),   CertificatesCommand(), GenerateCommand(), MarvellCommand(),
-                                         PrepareCommand(), ReportCommand(),       StatusCommand(),   SweepCommand(), ValidateCommand()};
+  const std::vector<Command> commands = {AuditCommand(),          CertificatesCommand(), GenerateCommand(),
+                                         MarvellCommand(),        PrepareCommand(),      ReportCommand(),
+                                         StatusCommand(),         SweepCommand(),        ValidateCommand(),
+                                         BenchAlignmentCommand(), BenchMarvellCommand()};
   const std::string name = argc > 1 ? argv[1] : "";
   std::string program = "splitveil";
   absl::StatusOr<ExitCode> code = absl::InvalidArgumentError(absl::StrCat(
@@ -63,10 +65,11 @@ int Main(int argc, char** argv) {
     Print(absl::StrCat("splitveil ", Version(), "\n"));
     code = ExitCode::kDone;
   }
+  const std::string two_words = argc > 2 ? absl::StrCat(name, " ", argv[2]) : "";
   for (const Command& command : commands) {
-    if (command.name == name) {
-      absl::StrAppend(&program, " ", name);
-      code = Run(command, argc, argv);
+    if (command.name == name || command.name == two_words) {
+      absl::StrAppend(&program, " ", command.name);
+      code = Run(command, /*first_flag=*/command.name == name ? 2 : 3, argc, argv);
     }
   }
   if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && code.ok()) {

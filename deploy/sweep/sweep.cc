@@ -1,14 +1,8 @@
 #include "deploy/sweep/sweep.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -21,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "deploy/sweep/finished_run.h"
+#include "deploy/sweep/folder_lock.h"
 #include "deploy/sweep/sweep_plan.h"
 #include "deploy/sweep/sweep_progress.h"
 #include "deploy/sweep/sweep_table.h"
@@ -43,32 +38,6 @@ struct Cell {
 std::string RunFolder(const SweepOptions& options, const SweepRun& run) {
   return absl::StrCat(options.out, "/runs/", run.name);
 }
-
-// Holds DIR for one sweep at a time: two would throw away each other's runs. Released with the process at the latest.
-class FolderLock {
- public:
-  static absl::StatusOr<std::unique_ptr<FolderLock>> Take(const std::string& folder) {
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    const std::string path = folder + "/sweep.lock";
-    std::unique_ptr<FolderLock> lock(new FolderLock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)));
-    if (lock->descriptor_ < 0) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": cannot be made: ", std::strerror(errno)));
-    }
-    if (flock(lock->descriptor_, LOCK_EX | LOCK_NB) != 0) {
-      return absl::InvalidArgumentError(absl::StrCat(folder, ": expected no other sweep at work there, found one"));
-    }
-    return lock;
-  }
-  ~FolderLock() { close(descriptor_); }
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-
- private:
-  explicit FolderLock(int descriptor) : descriptor_(descriptor) {}
-
-  int descriptor_;
-};
 
 // Looks what earlier sweeps have left.
 std::vector<Cell> FindFinished(std::vector<SweepRun> runs, const SweepOptions& options) {
@@ -148,7 +117,8 @@ void RunUnfinished(std::vector<Cell>& cells, const SweepOptions& options, SweepP
     }
   };
   std::vector<std::thread> workers;
-  for (int i = 0; i < std::min<int64_t>(options.jobs, unfinished.size()); ++i) {
+  const size_t count = std::min(static_cast<size_t>(options.jobs), unfinished.size());
+  for (size_t i = 0; i < count; ++i) {
     workers.emplace_back(work);
   }
   for (std::thread& worker : workers) {

@@ -9,7 +9,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/string_view.h"
 
 namespace splitveil {
 namespace {
@@ -17,10 +16,11 @@ namespace {
 constexpr size_t kSummaryLeaks = 4;
 
 // A cell that may hold commas or quotes (RFC 4180).
-std::string Quoted(absl::string_view text) {
-  return text.find_first_of(",\"\n\r") == text.npos
-             ? std::string(text)
-             : absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
+std::string Quoted(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == text.npos) {
+    return text;
+  }
+  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
 
 std::string Cell(double value) { return std::isfinite(value) ? absl::StrFormat("%.9g", value) : ""; }

@@ -19,9 +19,9 @@ int LayerRank(const std::string& layer, const std::string& first_layer) {
 int AttackRank(const std::string& attack) { return attack == "norm" ? 0 : attack == "cosine" ? 1 : 2; }
 
 Spread SpreadOfField(const std::vector<const SweptRun*>& runs, double RunFigures::*field) {
-  std::vector<double> values;
-  for (const SweptRun* run : runs) {
-    values.push_back(run->figures.*field);
+  std::vector<double> values(runs.size());
+  for (size_t i = 0; i < runs.size(); ++i) {
+    values[i] = runs[i]->figures.*field;
   }
   return SpreadOf(values);
 }
@@ -114,6 +114,7 @@ std::vector<TradeoffPoint> SummarizeSeeds(const std::vector<SweptRun>& runs) {
   }
   const std::vector<LayerAndAttack> keys = LayersAndAttacks(runs);
   std::vector<TradeoffPoint> points;
+  points.reserve(names.size());
   for (const std::string& name : names) {
     points.push_back(Summarize(by_name[name], keys));
   }

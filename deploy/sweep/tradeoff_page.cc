@@ -21,20 +21,19 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kPairsShown = 4;  // The other layers and attacks stand under a fold.
 
-// A family's words for a legend, and its parameter's name.
+// A family's words for a legend.
 struct FamilyWords {
   const char* family;
   const char* label;
-  const char* parameter;
 };
 constexpr FamilyWords kFamilies[] = {
-    {"none", "No protection", ""},
-    {"max_norm", "Noise to the largest norm (max_norm)", ""},
-    {"marvell_s", "Marvell, by power s", "s"},
-    {"marvell_sum_kl", "Marvell, by divergence sum_kl", "sum_kl"},
-    {"marvell_detection_error", "Marvell, by detection error", "L"},
-    {"iso_t", "Isotropic noise, by power t", "t"},
-    {"iso_ratio", "Isotropic noise, by ratio of standard deviation", "ratio"},
+    {"none", "No protection"},
+    {"max_norm", "Noise to the largest norm (max_norm)"},
+    {"marvell_s", "Marvell, by power s"},
+    {"marvell_sum_kl", "Marvell, by divergence sum_kl"},
+    {"marvell_detection_error", "Marvell, by detection error"},
+    {"iso_t", "Isotropic noise, by power t"},
+    {"iso_ratio", "Isotropic noise, by ratio of standard deviation"},
 };
 
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
@@ -45,6 +44,7 @@ Json SpreadJson(const Spread& spread) {
 
 Json FamiliesJson(const std::vector<TradeoffPoint>& points) {
   Json families = Json::array();
+  int kind = 0;  // A family looks the same on every page, whichever others are there.
   for (const FamilyWords& words : kFamilies) {
     std::vector<std::pair<double, int>> line;  // Ascending parameter.
     for (size_t i = 0; i < points.size(); ++i) {
@@ -58,8 +58,9 @@ Json FamiliesJson(const std::vector<TradeoffPoint>& points) {
       indexes.push_back(index);
     }
     if (!line.empty()) {
-      families.push_back({{"label", words.label}, {"parameter", words.parameter}, {"points", std::move(indexes)}});
+      families.push_back({{"kind", kind}, {"label", words.label}, {"points", std::move(indexes)}});
     }
+    ++kind;
   }
   return families;
 }
@@ -114,9 +115,10 @@ std::string Words(const std::vector<SweptRun>& runs, size_t protections, int64_t
   }
   const v1::RunAgreement& agreement = runs.front().run.agreement;
   return absl::StrCat(runs.size(), " of ", planned, " runs finished: ", protections,
-                      protections == 1 ? " protection" : " protections", ", seeds ", absl::StrJoin(seeds, ", "), "; ",
-                      agreement.epochs(), agreement.epochs() == 1 ? " epoch" : " epochs", " of batches of ",
-                      agreement.batch_size(), ", cut layer ", agreement.cut_width(), " wide.");
+                      protections == 1 ? " protection" : " protections", seeds.size() == 1 ? ", seed " : ", seeds ",
+                      absl::StrJoin(seeds, ", "), "; ", agreement.epochs(),
+                      agreement.epochs() == 1 ? " epoch" : " epochs", " of batches of ", agreement.batch_size(),
+                      ", cut layer ", agreement.cut_width(), " wide.");
 }
 
 }  // namespace

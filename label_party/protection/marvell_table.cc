@@ -13,7 +13,6 @@
 #include "absl/strings/string_view.h"
 
 #include "common/leakage/bounds.h"
-#include "label_party/protection/marvell_solver.h"
 #include "label_party/protection/run_budget.h"
 
 namespace splitveil {
@@ -72,26 +71,36 @@ bool ReadLine(std::istream& in, std::string& line) {
 
 }  // namespace
 
-absl::Status SolveMarvellTable(std::istream& in, std::ostream& out) {
+absl::StatusOr<std::vector<MarvellProblem>> ReadMarvellProblems(std::istream& in) {
   std::string line;
   if (!ReadLine(in, line) || line != kHeaderIn) {
     return Malformed(1, 1, absl::StrCat("the header ", kHeaderIn), line);
   }
-  std::string table = kHeaderOut;
+  std::vector<MarvellProblem> problems;
   for (int64_t number = 2; ReadLine(in, line); ++number) {
-    MarvellProblem problem;
-    if (absl::Status status = ParseRow(line, number, problem); !status.ok()) {
+    if (absl::Status status = ParseRow(line, number, problems.emplace_back()); !status.ok()) {
       return status;
     }
+  }
+  if (in.bad()) {
+    return absl::DataLossError("the table could not be read to its end");
+  }
+  return problems;
+}
+
+absl::Status SolveMarvellTable(std::istream& in, std::ostream& out) {
+  const absl::StatusOr<std::vector<MarvellProblem>> problems = ReadMarvellProblems(in);
+  if (!problems.ok()) {
+    return problems.status();
+  }
+  std::string table = kHeaderOut;
+  for (const MarvellProblem& problem : *problems) {
     absl::StatusOr<MarvellSolution> s = SolveMarvell(problem);
     if (!s.ok()) {
       return s.status();
     }
     absl::StrAppendFormat(&table, "%.17g,%.17g,%.17g,%.17g,%.17g,%.17g\n", s->lambda1_neg, s->lambda2_neg,
                           s->lambda1_pos, s->lambda2_pos, s->sum_kl, AucBound(s->sum_kl));
-  }
-  if (in.bad()) {
-    return absl::DataLossError("the table could not be read to its end");
   }
   out << table << std::flush;
   return out.good() ? absl::OkStatus() : absl::DataLossError("the result could not be written");

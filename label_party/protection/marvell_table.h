@@ -5,13 +5,19 @@
 #include <istream>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "label_party/protection/marvell_solver.h"
+
 #include "splitveil/v1/protection.pb.h"
 
 namespace splitveil {
+
+// Reads CSV with the header `d,u,v,g,p,P`, as SolveMarvellTable does and with its errors.
+absl::StatusOr<std::vector<MarvellProblem>> ReadMarvellProblems(std::istream& in);
 
 // Reads CSV with the header `d,u,v,g,p,P`, solves each row (SolveMarvell) and writes CSV with the header
 // `lambda1_neg,lambda2_neg,lambda1_pos,lambda2_pos,sum_kl,auc_bound`, one line a row in the same order, with 17

@@ -7,11 +7,10 @@
   // As in the report: distinct to the colour-blind (after Okabe and Ito); the shape tells families apart in grey.
   const COLOURS = ["#2b2f77", "#8a6a00", "#0067a5", "#00795a", "#8e3a8b", "#c24a00", "#a3195b"];
   const SHAPES = ["star", "rectRot", "circle", "rect", "rectRounded", "triangle", "crossRot"];
-  data.families.forEach((family, i) => {
-    family.colour = COLOURS[i % COLOURS.length];
-    family.shape = SHAPES[i % SHAPES.length];
-    for (const index of family.points) data.points[index].family = family;
-  });
+  for (const family of data.families) {
+    family.colour = COLOURS[family.kind % COLOURS.length];
+    family.shape = SHAPES[family.kind % SHAPES.length];
+  }
 
   const byId = (id) => document.getElementById(id);
   const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);

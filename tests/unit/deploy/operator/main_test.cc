@@ -1,5 +1,7 @@
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -12,8 +14,16 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
-constexpr const char* kCommands[] = {"audit",   "certificates", "generate", "marvell",
-                                     "prepare", "report",       "status", "sweep",   "validate"};
+constexpr const char* kCommands[] = {"audit",    "bench alignment", "bench marvell", "certificates",
+                                     "generate", "marvell",         "prepare",       "report",
+                                     "status",   "sweep",           "validate"};
+
+// A command line of `command`, of one word or two, and a flag.
+std::vector<std::string> Words(const std::string& command, const std::string& flag) {
+  std::vector<std::string> words = absl::StrSplit(command, ' ');
+  words.push_back(flag);
+  return words;
+}
 
 TEST(OperatorToolTest, HelpListsEveryCommand) {
   for (const char* word : {"help", "--help"}) {
@@ -26,7 +36,7 @@ TEST(OperatorToolTest, HelpListsEveryCommand) {
 
 TEST(OperatorToolTest, EveryCommandExplainsItself) {
   for (const char* command : kCommands) {
-    EXPECT_THAT(ExpectDone({command, "--help"}), HasSubstr(std::string("Usage: splitveil ") + command));
+    EXPECT_THAT(ExpectDone(Words(command, "--help")), HasSubstr(std::string("Usage: splitveil ") + command));
   }
 }
 
@@ -47,9 +57,15 @@ TEST(OperatorToolTest, UnknownCommandFailsWithTheList) {
   EXPECT_THAT(error, HasSubstr("validate"));
 }
 
+TEST(OperatorToolTest, HalfOfACommandFailsWithTheList) {
+  EXPECT_THAT(ExpectError(2, {"bench"}), HasSubstr("bench marvell"));
+  EXPECT_THAT(ExpectError(2, {"bench", "nothing"}), HasSubstr("found \"bench\""));
+  EXPECT_THAT(ExpectError(2, {"marvell", "bench"}), HasSubstr("bench"));
+}
+
 TEST(OperatorToolTest, UnknownFlagOfEveryCommandFails) {
   for (const char* command : kCommands) {
-    EXPECT_THAT(ExpectError(2, {command, "--no_such_flag=1"}),
+    EXPECT_THAT(ExpectError(2, Words(command, "--no_such_flag=1")),
                 StartsWith("command line: --no_such_flag is not a flag"));
   }
 }

@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/config/text_config.h"
 #include "common/process/file.h"
 #include "tests/testing/process/temp_folder.h"
 
@@ -96,6 +97,13 @@ TEST_F(SweepPlanTest, ProtectionsConfiguredInFullJoinTheFamilyOfTheirParameter) 
   EXPECT_THAT(families, ElementsAre("none", "iso_t", "marvell_s", "marvell_sum_kl", "marvell_detection_error"));
   EXPECT_FALSE(protections[0].parameter.has_value());
   EXPECT_EQ(protections[4].parameter, 0.4);
+}
+
+TEST(DemoSweepTest, IsTheGridOfThePapersFigures) {
+  v1::SweepConfig config;
+  ASSERT_EQ(LoadTextConfig("deploy/demo/sweep.textproto", config), absl::OkStatus());
+  EXPECT_THAT(ExpandProtections(config).value(), SizeIs(1 + 1 + 8 + 9));
+  EXPECT_EQ(config.seeds_size(), 2);
 }
 
 TEST_F(SweepPlanTest, SeedsOfBothPartiesRepeatAcrossProtectionsAndNeverCoincide) {
