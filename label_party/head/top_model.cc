@@ -43,16 +43,27 @@ absl::Status CheckLabels(absl::Span<const uint8_t> labels, int64_t rows) {
   return absl::OkStatus();
 }
 
-// Mean over the batch of -log p(label | logit). `gradient` [batch, 1] becomes the derivative of each example's own
-// loss.
-double BinaryCrossEntropy(absl::Span<const float> logits, absl::Span<const uint8_t> labels, Matrix& gradient) {
+absl::Status CheckTargets(absl::Span<const float> targets, int64_t rows) {
+  if (!targets.empty() && static_cast<int64_t>(targets.size()) != rows) {
+    return absl::InvalidArgumentError(absl::StrCat("targets: expected ", rows, ", found ", targets.size()));
+  }
+  if (!std::all_of(targets.begin(), targets.end(), [](float target) { return std::isfinite(target); })) {
+    return absl::InvalidArgumentError("targets: expected finite numbers, found another value");
+  }
+  return absl::OkStatus();
+}
+
+// Mean over the batch of -log p(label | logit). `gradient` [batch, 1] becomes the derivative of each example's own loss
+// with its target for label: p - target, the log-loss being linear in the label.
+double BinaryCrossEntropy(absl::Span<const float> logits, absl::Span<const uint8_t> labels,
+                          absl::Span<const float> targets, Matrix& gradient) {
   double sum = 0;
   for (size_t j = 0; j < logits.size(); ++j) {
     const double logit = logits[j];
     const double tail = std::exp(-std::abs(logit));  // In (0, 1]: neither branch overflows.
     sum += std::max(logit, 0.0) - logit * labels[j] + std::log1p(tail);
     const double probability = (logit >= 0 ? 1.0 : tail) / (1.0 + tail);
-    gradient.data()[j] = static_cast<float>(probability - labels[j]);
+    gradient.data()[j] = static_cast<float>(probability - (targets.empty() ? labels[j] : targets[j]));
   }
   return sum / static_cast<double>(logits.size());
 }
@@ -64,12 +75,15 @@ class WideAndDeepTopModel final : public TopModel {
       : deep_(std::move(deep)), wide_(std::move(wide)) {}
 
   absl::StatusOr<HeadStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
-                                           absl::Span<const uint8_t> labels) override {
+                                           absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
     has_gradients_ = false;
     if (absl::Status status = CheckRows(activations, own); !status.ok()) {
       return status;
     }
     if (absl::Status status = CheckLabels(labels, activations.rows()); !status.ok()) {
+      return status;
+    }
+    if (absl::Status status = CheckTargets(targets, activations.rows()); !status.ok()) {
       return status;
     }
     absl::StatusOr<DensePass> deep = deep_->Forward(activations);
@@ -90,7 +104,7 @@ class WideAndDeepTopModel final : public TopModel {
 
     HeadStep step;
     Matrix logit_gradient(activations.rows(), 1);
-    step.mean_loss = BinaryCrossEntropy(logits, labels, logit_gradient);
+    step.mean_loss = BinaryCrossEntropy(logits, labels, targets, logit_gradient);
     if (!std::isfinite(step.mean_loss)) {
       return absl::InternalError("mean loss: expected a finite number: the training has diverged");
     }

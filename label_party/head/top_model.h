@@ -27,8 +27,10 @@ struct TopModelOptions {
 };
 
 struct HeadStep {
-  double mean_loss = 0;  // Log-loss (nats) an example.
-  Matrix cut_gradient;   // [batch, cut_width]: row j is dL_j/dz_j of example j's own loss, not divided by the batch.
+  double mean_loss = 0;  // Log-loss (nats) an example, of its label.
+  // [batch, cut_width]: row j is dL_j/dz_j of example j's own loss, with its target for label, not divided by the
+  // batch.
+  Matrix cut_gradient;
 };
 
 // Logit = linear(dense layers(activations)) [+ linear(embeddings of own categories, own numeric columns)]; the loss is
@@ -42,9 +44,11 @@ class TopModel {
   virtual ~TopModel() = default;
 
   // Loss and gradients of one batch: `activations` [batch, cut_width], `own` of as many rows (unused without a wide
-  // part), `labels` [batch] of 0 and 1. Parameter gradients (of the mean loss) are kept for Update.
+  // part), `labels` [batch] of 0 and 1. `targets` [batch], finite: what the gradients draw the probabilities to, which
+  // may lie outside [0, 1]; empty: the labels. Parameter gradients (of the mean loss) are kept for Update.
   virtual absl::StatusOr<HeadStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
-                                                   absl::Span<const uint8_t> labels) = 0;
+                                                   absl::Span<const uint8_t> labels,
+                                                   absl::Span<const float> targets) = 0;
   // One optimiser step with the gradients of the latest ForwardBackward.
   virtual absl::Status Update() = 0;
   // Logits [batch].

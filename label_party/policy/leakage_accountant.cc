@@ -27,4 +27,12 @@ double LeakageAccountant::Release(absl::Span<const uint32_t> positions, double s
   return max_sum_kl_;
 }
 
+double LeakageAccountant::ReleaseOfRun(absl::Span<const uint32_t> positions, double run_sum_kl) {
+  for (uint32_t position : positions) {
+    sum_kls_[position] = std::max(sum_kls_[position], Known(run_sum_kl));
+    max_sum_kl_ = std::max(max_sum_kl_, sum_kls_[position]);
+  }
+  return max_sum_kl_;
+}
+
 }  // namespace splitveil

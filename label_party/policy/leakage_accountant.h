@@ -23,6 +23,9 @@ class LeakageAccountant {
   double MaxOf(absl::Span<const uint32_t> positions) const;
   // Accounts for one more release of them at `sum_kl`. Returns max_sum_kl().
   double Release(absl::Span<const uint32_t> positions, double sum_kl);
+  // Accounts for a release of them by a method whose releases, however many, have `run_sum_kl` together: it stands for
+  // all of them and counts once. Returns max_sum_kl().
+  double ReleaseOfRun(absl::Span<const uint32_t> positions, double run_sum_kl);
 
   // The largest sum over all examples so far.
   double max_sum_kl() const { return max_sum_kl_; }

@@ -106,7 +106,8 @@ GateDecision ReleaseGate::Decide(const ReleaseFigures& figures) const {
     verdict.Pass("bound on the AUC of one step", verdict.decision().auc_bound, max_step_auc_bound_, action_,
                  (1 - kUnspentShare) * SumKlForAucBound(max_step_auc_bound_));
   }
-  const double after = figures.exposed_sum_kl + (figures.sum_kl >= 0 ? figures.sum_kl : NAN);
+  const double after = figures.run_sum_kl >= 0 ? figures.run_sum_kl
+                                               : figures.exposed_sum_kl + (figures.sum_kl >= 0 ? figures.sum_kl : NAN);
   for (const RunLimit& limit : run_limits_) {
     if (!(after <= limit.sum_kl)) {
       verdict.Pass("AUC of an adversary that remembers", GaussianAuc(after), limit.auc, limit.action,

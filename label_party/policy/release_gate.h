@@ -21,6 +21,7 @@ struct ReleaseFigures {
   double exposed_sum_kl = 0;   // Largest sum over the earlier releases of an example of this batch.
   double measured_leak = 0.5;  // Largest 0.5 + |AUC - 0.5| of the attacks on the batch; 0.5 where there is no AUC.
   int times_raised = 0;        // How often the noise of this batch has been raised.
+  double run_sum_kl = std::numeric_limits<double>::quiet_NaN();  // ProtectionReport::run_sum_kl.
 };
 
 struct GateDecision {

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "label_party/protection/gradient_protection.h"
 #include "label_party/protection/vector_variants.h"
 
 namespace splitveil {
@@ -105,7 +106,7 @@ absl::Status CheckShapes(ConstMatrixView gradients, absl::Span<const uint8_t> la
     return absl::InvalidArgumentError(
         absl::StrCat("protection: expected ", gradients.rows(), " labels, found ", labels.size()));
   }
-  if (std::any_of(labels.begin(), labels.end(), [](uint8_t label) { return label > 1; })) {
+  if (std::any_of(labels.begin(), labels.end(), [](uint8_t label) { return label >= kClasses; })) {
     return absl::InvalidArgumentError("protection: a label is neither 0 nor 1");
   }
   return absl::OkStatus();
@@ -123,7 +124,7 @@ absl::StatusOr<ClassMoments> ComputeClassMoments(ConstMatrixView gradients, absl
     return status;
   }
   ClassMoments moments;
-  ClassSums sums[2];
+  ClassSums sums[kClasses];
   for (int64_t j = 0; j < gradients.rows(); ++j) {
     ClassSums& own = sums[labels[j]];
     const absl::Span<const float> row = gradients.row(j);

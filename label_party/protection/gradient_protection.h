@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -19,28 +20,42 @@ namespace splitveil {
 
 // What was solved and added for one batch; the ledger's `protection` row. NaN: does not apply to the method.
 struct ProtectionReport {
-  std::string method;  // none, iso, max_norm, marvell; with "+fallback" where running or isotropic estimates served.
-  double u, v;         // Variance of a component within class 0 and class 1.
-  double g;            // ||dg||^2, squared distance of the class means.
-  double p;            // Share of positives.
-  double power;        // Noise power P.
+  // none, iso, max_norm, marvell, label_dp, sparsify, discretize; with "+fallback" where running or isotropic estimates
+  // served.
+  std::string method;
+  double u, v;   // Variance of a component within class 0 and class 1.
+  double g;      // ||dg||^2, squared distance of the class means.
+  double p;      // Share of positives.
+  double power;  // Noise power P.
   double lambda1_neg, lambda2_neg, lambda1_pos, lambda2_pos;
-  double sum_kl;  // Of the perturbed classes under the Gaussian model.
+  double sum_kl;  // Of the perturbed classes under the Gaussian model; label_dp: of the randomised labels.
+  // The divergence of all releases of the run together, whatever their number: it counts once. NaN: that of one
+  // release, and releases add.
+  double run_sum_kl = std::numeric_limits<double>::quiet_NaN();
 };
 
 // Whether the configured method can be asked for more noise than configured: its divergence is known and falls with it.
 bool CanRaiseNoise(const v1::GradientProtection& config);
 
-// Perturbs batches. Every method is unbiased: E[out | gradients] = gradients. Stateful (running class moments), one
-// object a run. Not thread-safe.
+// Labels are indices of classes in [0, kClasses): nothing but ClassMoments (two classes, their means' difference dg)
+// and Theorem 2 behind Marvell, which read it, holds to two.
+inline constexpr int kClasses = 2;
+
+// Perturbs batches. Every method but sparsify and discretize is unbiased: E[out | gradients] = gradients. Stateful
+// (running class moments), one object a run. Not thread-safe.
 class GradientProtection {
  public:
   static constexpr double kAsConfigured = std::numeric_limits<double>::infinity();
 
-  // `noise` is owned. Errors: InvalidArgument for a missing or impossible setting.
+  // `noise` is owned; methods without noise need none. label_dp draws its own key. Errors: InvalidArgument for a
+  // missing or impossible setting.
   static absl::StatusOr<std::unique_ptr<GradientProtection>> Create(const v1::GradientProtection& config,
                                                                     std::unique_ptr<SecureGaussian> noise);
   virtual ~GradientProtection() = default;
+
+  // What to train on instead of `labels` [examples]: the labels themselves, unless the method protects these. Call it
+  // once, before the first batch.
+  virtual std::vector<float> TrainingTargets(absl::Span<const uint8_t> labels);
 
   // Writes the perturbed rows of `gradients` [batch, d] into `out` (same shape; may not alias). `labels`: 0 or 1,
   // [batch]. Batches with one class and gradients of zero are protected too (architecture rule 3). A position's batch

@@ -1,7 +1,5 @@
 #include "label_party/protection/no_protection.h"
 
-#include <algorithm>
-
 #include "label_party/protection/class_moments.h"
 #include "label_party/protection/protection_report.h"
 
@@ -18,10 +16,7 @@ absl::StatusOr<ProtectionReport> NoProtection::PerturbWithin(ConstMatrixView gra
     out = Matrix();
     return moments.status();
   }
-  if (out.rows() != gradients.rows() || out.cols() != gradients.cols()) {
-    out = Matrix(gradients.rows(), gradients.cols());
-  }
-  std::copy(gradients.data(), gradients.data() + gradients.size(), out.data());
+  CopyRows(gradients, out);
   return moments->informative() ? ReportOf("none", *moments, MarvellSolution{}) : EmptyReport("none");
 }
 

@@ -1,5 +1,6 @@
 #include "label_party/protection/protection_report.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -30,6 +31,29 @@ ProtectionReport ReportOf(const std::string& method, const ClassMoments& moments
   report.sum_kl = SumKl({d, moments.dg_squared, noise.lambda1_neg + moments.u, noise.lambda2_neg + moments.u,
                          noise.lambda1_pos + moments.v, noise.lambda2_pos + moments.v});
   return report;
+}
+
+absl::StatusOr<ProtectionReport> DescribeBatch(const std::string& method, ConstMatrixView gradients,
+                                               absl::Span<const uint8_t> labels) {
+  absl::StatusOr<ClassMoments> moments = ComputeClassMoments(gradients, labels);
+  if (!moments.ok()) {
+    return moments.status();
+  }
+  ProtectionReport report = EmptyReport(method);
+  if (moments->informative()) {
+    report.u = moments->u;
+    report.v = moments->v;
+    report.g = moments->dg_squared;
+    report.p = moments->p;
+  }
+  return report;
+}
+
+void CopyRows(ConstMatrixView gradients, Matrix& out) {
+  if (out.rows() != gradients.rows() || out.cols() != gradients.cols()) {
+    out = Matrix(gradients.rows(), gradients.cols());
+  }
+  std::copy(gradients.data(), gradients.data() + gradients.size(), out.data());
 }
 
 absl::Status NoNoiseKeeps(double max_sum_kl, const std::string& method) {

@@ -14,36 +14,18 @@
 #include "common/crypto/secure_random.h"
 #include "label_party/protection/class_moments.h"
 #include "label_party/protection/marvell_protection.h"
+#include "label_party/protection/noiseless_self_test.h"
+#include "label_party/protection/synthetic_batch.h"
 
 namespace splitveil {
 namespace {
 
-constexpr int64_t kRows = 64;
-constexpr int64_t kCols = 16;
+constexpr int64_t kRows = SyntheticBatch::kRows;
+constexpr int64_t kCols = SyntheticBatch::kCols;
 constexpr uint32_t kDraws = 300;
 constexpr double kDeviations = 6;
 // Perturbed gradients are floats of order 1: where no noise is promised, this much is rounding.
 constexpr double kRounding = 1e-5;
-
-struct SyntheticBatch {
-  Matrix gradients{kRows, kCols};
-  std::vector<uint8_t> labels = std::vector<uint8_t>(kRows);
-};
-
-// Every fourth row is positive; class means apart, spreads and norms unequal, no two rows alike.
-SyntheticBatch MakeBatch() {
-  SyntheticBatch batch;
-  for (int64_t j = 0; j < kRows; ++j) {
-    batch.labels[j] = j % 4 == 1 ? 1 : 0;
-    const double mean = batch.labels[j] == 1 ? 0.4 : -0.1;
-    const double spread = batch.labels[j] == 1 ? 0.2 : 0.1;
-    for (int64_t k = 0; k < kCols; ++k) {
-      const double wave = std::sin(12.9898 * static_cast<double>(j * kCols + k + 1));
-      batch.gradients.row(j)[k] = static_cast<float>(mean * (1 + 0.05 * static_cast<double>(k)) + spread * wave);
-    }
-  }
-  return batch;
-}
 
 // The noise a row should get: variance `along` on the line of the unit vector `line`, `across` on each direction
 // orthogonal to it.
@@ -210,25 +192,13 @@ bool SameBytes(const Matrix& a, ConstMatrixView b) {
   return a.rows() == b.rows() && a.cols() == b.cols() && std::equal(b.data(), b.data() + b.size(), a.data());
 }
 
-absl::Status ProveNone(const SyntheticBatch& batch, GradientProtection& candidate) {
-  Matrix out;
-  absl::StatusOr<ProtectionReport> report = candidate.Perturb(batch.gradients, batch.labels, NoisePosition{}, out);
-  if (!report.ok()) {
-    return report.status();
-  }
-  if (report->method != "none" || !SameBytes(out, batch.gradients)) {
-    return Broken("`none` is configured, but the gradients are changed");
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::Status ProveProtection(const v1::GradientProtection& config, GradientProtection& candidate) {
-  const SyntheticBatch batch = MakeBatch();
-  if (config.has_none()) {
-    return ProveNone(batch, candidate);
+  if (!config.has_iso() && !config.has_max_norm() && !config.has_marvell()) {
+    return ProveNoiseless(config, candidate);
   }
+  const SyntheticBatch batch = MakeSyntheticBatch();
   Evidence evidence(batch);
   Matrix out;
   for (uint32_t draw = 0; draw < kDraws; ++draw) {

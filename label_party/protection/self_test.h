@@ -16,8 +16,8 @@ absl::Status SelfTestProtection(const v1::GradientProtection& config);
 
 // Perturbs a synthetic batch of two classes a few hundred times with `candidate` and holds the noise against what
 // `config` promises for that batch: it is there, has mean zero and the promised variances along and across its line in
-// both classes, is independent over rows and positions, and is the same again at the same position. `none` must leave
-// every bit as it is and call itself so; nothing else may. Feeds the synthetic batch to the candidate's running
+// both classes, is independent over rows and positions, and is the same again at the same position. Methods without
+// noise: see noiseless_self_test.h. Feeds the synthetic batch to the candidate's running
 // estimates: give it an object of its own. Every comparison is at six standard deviations, so a sound protection fails
 // with a probability below 1e-6.
 // Errors: Internal, our bug, naming the property that does not hold; else those of the candidate.

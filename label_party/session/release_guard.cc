@@ -1,6 +1,7 @@
 #include "label_party/session/release_guard.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -31,6 +32,7 @@ absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const Re
     }
     guarded.report = *std::move(report);
     figures.sum_kl = guarded.report.sum_kl;
+    figures.run_sum_kl = guarded.report.run_sum_kl;
     figures.measured_leak = gate_.WantsMeasuredLeak() ? MeasuredLeak(guarded.gradients, batch) : 0.5;
     guarded.decision = gate_.Decide(figures);
     if (guarded.decision.action != GateAction::kRaiseNoise) {
@@ -50,7 +52,8 @@ absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const Re
 }
 
 double ReleaseGuard::Account(const ReleasedBatch& batch, const ProtectionReport& report) {
-  return accountant_.Release(batch.positions, report.sum_kl);
+  return std::isnan(report.run_sum_kl) ? accountant_.Release(batch.positions, report.sum_kl)
+                                       : accountant_.ReleaseOfRun(batch.positions, report.run_sum_kl);
 }
 
 }  // namespace splitveil

@@ -15,6 +15,7 @@
 #include "common/leakage/evaluation.h"
 #include "common/process/exit_code.h"
 #include "common/transport/tensor_codec.h"
+#include "label_party/head/distance_correlation.h"
 
 namespace splitveil {
 namespace {
@@ -128,6 +129,25 @@ absl::Status Trainer::Encode(ConstMatrixView perturbed, const ReleasedBatch& bat
   return status;
 }
 
+absl::StatusOr<HeadStep> Trainer::Differentiate(ConstMatrixView activations, const ReleasedBatch& batch) {
+  std::vector<float> targets;
+  targets.reserve(batch.positions.size());
+  for (uint32_t position : batch.positions) {
+    targets.push_back(parts_.targets[position]);
+  }
+  absl::StatusOr<HeadStep> head =
+      parts_.model->ForwardBackward(activations, parts_.features->Gather(batch.positions), batch.labels, targets);
+  absl::Status status = head.status();
+  if (status.ok() && parts_.distance_correlation_weight > 0) {
+    status =
+        AddDistanceCorrelationGradient(parts_.distance_correlation_weight, activations, targets, head->cut_gradient);
+  }
+  if (!status.ok()) {
+    return absl::InternalError(status.message());  // Shapes are checked; what is left is a loss that diverged.
+  }
+  return head;
+}
+
 absl::Status Trainer::Release(ConstMatrixView clean, ReleasedBatch batch, v1::CutGradients& message, Pending& pending) {
   ChooseHints(clean, batch);  // The measured leak needs one, too.
   const absl::StatusOr<GuardedBatch> guarded = guard_.Guard(clean, batch);
@@ -163,10 +183,9 @@ absl::StatusOr<v1::CutGradients> Trainer::Step(uint32_t epoch, uint32_t batch, C
     BeginEpoch();
   }
   ReleasedBatch released = BatchOf(epoch, batch);
-  absl::StatusOr<HeadStep> head =
-      parts_.model->ForwardBackward(activations, parts_.features->Gather(released.positions), released.labels);
+  absl::StatusOr<HeadStep> head = Differentiate(activations, released);
   if (!head.ok()) {
-    return absl::InternalError(head.status().message());  // Shapes are checked; what is left is a loss that diverged.
+    return head.status();
   }
   v1::CutGradients message;
   message.set_epoch(epoch);

@@ -30,13 +30,15 @@ struct TrainerParts {
   v1::RunAgreement agreement;              // Canonical.
   std::unique_ptr<FeatureTable> features;  // Own features in aligned order.
   std::vector<uint8_t> labels;             // In aligned order.
+  std::vector<float> targets;              // What h trains on instead; GradientProtection::TrainingTargets.
   Schedule schedule;
   std::vector<uint32_t> test;  // Aligned positions of the test examples.
   std::unique_ptr<TopModel> model;
   std::unique_ptr<GradientProtection> protection;
   ReleaseGate gate;
-  LeakAuditor* auditor = nullptr;  // Not owned; must outlive the trainer.
-  Ledger* ledger = nullptr;        // Not owned; must outlive the trainer.
+  double distance_correlation_weight = 0;  // 0: not regularised.
+  LeakAuditor* auditor = nullptr;          // Not owned; must outlive the trainer.
+  Ledger* ledger = nullptr;                // Not owned; must outlive the trainer.
 };
 
 // The way of a batch: activations -> loss and gradients -> protection -> release gate -> bytes. Those leave; then Learn
@@ -83,6 +85,8 @@ class Trainer {
   bool frozen() const { return result_.frozen_after_epoch.has_value(); }
   void BeginEpoch();
   ReleasedBatch BatchOf(uint32_t epoch, uint32_t batch);
+  // Loss and gradients of a batch, the regulariser's among them.
+  absl::StatusOr<HeadStep> Differentiate(ConstMatrixView activations, const ReleasedBatch& batch);
   // Fills `message` and `pending` with what of `clean` may leave, or freezes.
   absl::Status Release(ConstMatrixView clean, ReleasedBatch batch, v1::CutGradients& message, Pending& pending);
   absl::Status Note(const GateDecision& decision);

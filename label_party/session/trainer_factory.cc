@@ -40,10 +40,11 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   for (uint32_t row : inputs.rows) {
     labels.push_back(inputs.data.labels[row]);
   }
-  auto trainer = std::make_unique<Trainer>(TrainerParts{agreement, std::make_unique<FeatureTable>(*std::move(features)),
-                                                        std::move(labels), *std::move(schedule), std::move(split.test),
-                                                        *std::move(model), std::move(inputs.protection),
-                                                        *std::move(gate), inputs.auditor, inputs.ledger});
+  std::vector<float> targets = inputs.protection->TrainingTargets(labels);
+  auto trainer = std::make_unique<Trainer>(TrainerParts{
+      agreement, std::make_unique<FeatureTable>(*std::move(features)), std::move(labels), std::move(targets),
+      *std::move(schedule), std::move(split.test), *std::move(model), std::move(inputs.protection), *std::move(gate),
+      protection.distance_correlation().weight(), inputs.auditor, inputs.ledger});
   trainer->result().run_id = std::move(inputs.run_id);
   return trainer;
 }

@@ -204,7 +204,7 @@ class SplitModelTest : public testing::Test {
       const std::vector<uint8_t> labels = MakeLabels(features, own);
       const auto activations = (*bottom)->Forward(features);
       ASSERT_TRUE(activations.ok()) << activations.status();
-      const auto head = (*top)->ForwardBackward(*activations, own, labels);
+      const auto head = (*top)->ForwardBackward(*activations, own, labels, {});
       ASSERT_TRUE(head.ok()) << head.status();
       ASSERT_TRUE((*top)->Update().ok());
       ASSERT_TRUE((*bottom)->Backward(head->cut_gradient, {}).ok());

@@ -61,7 +61,7 @@ class TopModelTest : public testing::Test {
     EXPECT_NE(model.status().message().find(text), absl::string_view::npos) << model.status();
   }
   void ExpectStepRefused(TopModel& model, absl::StatusCode code = absl::StatusCode::kInvalidArgument) {
-    EXPECT_EQ(model.ForwardBackward(activations_, own_, labels_).status().code(), code);
+    EXPECT_EQ(model.ForwardBackward(activations_, own_, labels_, {}).status().code(), code);
     EXPECT_EQ(model.Update().code(), absl::StatusCode::kFailedPrecondition);
   }
 
@@ -76,7 +76,7 @@ TEST_F(TopModelTest, LogitsAndLossAgreeWithTheReference) {
   auto model = Create();
   const NamedParameters parameters = model->Parameters();
   const auto logits = model->Predict(activations_, own_);
-  const auto step = model->ForwardBackward(activations_, own_, labels_);
+  const auto step = model->ForwardBackward(activations_, own_, labels_, {});
   ASSERT_TRUE(logits.ok()) << logits.status();
   ASSERT_TRUE(step.ok()) << step.status();
   double loss = 0;
@@ -91,7 +91,7 @@ TEST_F(TopModelTest, LogitsAndLossAgreeWithTheReference) {
 TEST_F(TopModelTest, CutGradientsAreThoseOfEachExamplesOwnLoss) {
   auto model = Create();
   const NamedParameters parameters = model->Parameters();
-  const auto step = model->ForwardBackward(activations_, own_, labels_);
+  const auto step = model->ForwardBackward(activations_, own_, labels_, {});
   ASSERT_TRUE(step.ok()) << step.status();
   for (int64_t j = 0; j < kBatch; ++j) {
     ExpectNear(step->cut_gradient.row(j),
@@ -101,13 +101,42 @@ TEST_F(TopModelTest, CutGradientsAreThoseOfEachExamplesOwnLoss) {
   }
 }
 
+// The log-loss is linear in the label, and so are its gradients: a target between or beyond the two labels has the
+// gradient that lies there. The loss stays that of the labels.
+TEST_F(TopModelTest, GradientsAreOfTheTargetsAndTheLossIsOfTheLabels) {
+  auto model = Create();
+  const auto of_labels = model->ForwardBackward(activations_, own_, labels_, {});
+  const auto of_zeros = model->ForwardBackward(activations_, own_, std::vector<uint8_t>(kBatch, 0), {});
+  const auto of_ones = model->ForwardBackward(activations_, own_, std::vector<uint8_t>(kBatch, 1), {});
+  const std::vector<float> targets = {-0.5f, 1.5f, 0.25f, 0, 1, 3};
+  const auto step = model->ForwardBackward(activations_, own_, labels_, targets);
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_EQ(step->mean_loss, of_labels->mean_loss);
+  for (int64_t j = 0; j < kBatch; ++j) {
+    for (int64_t k = 0; k < kCutWidth; ++k) {
+      const float zero = of_zeros->cut_gradient.row(j)[k];
+      const float one = of_ones->cut_gradient.row(j)[k];
+      EXPECT_NEAR(step->cut_gradient.row(j)[k], zero + targets[j] * (one - zero), 1e-6);
+    }
+  }
+}
+
+TEST_F(TopModelTest, TargetsThatDoNotFitAreRefused) {
+  auto model = Create();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const std::vector<float>& targets : {std::vector<float>{1, 0}, std::vector<float>{0, 1, 1, 0, 0, nan}}) {
+    EXPECT_EQ(model->ForwardBackward(activations_, own_, labels_, targets).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+}
+
 TEST_F(TopModelTest, WorksWithoutHiddenLayersAndWidePart) {
   options_.spec = v1::TopModelSpec();
   auto model = Create();
   const NamedParameters parameters = model->Parameters();
   const std::vector<float>& weight = FindParameter(parameters, "logit.weight");
   const auto logits = model->Predict(activations_, FeatureBatch());
-  const auto step = model->ForwardBackward(activations_, FeatureBatch(), labels_);
+  const auto step = model->ForwardBackward(activations_, FeatureBatch(), labels_, {});
   ASSERT_TRUE(logits.ok()) << logits.status();
   ASSERT_TRUE(step.ok()) << step.status();
   for (int64_t j = 0; j < kBatch; ++j) {
@@ -122,7 +151,7 @@ TEST_F(TopModelTest, LearnsABatchByHeart) {
   double first_loss = 0;
   double loss = 0;
   for (int i = 0; i < 300; ++i) {
-    const auto step = model->ForwardBackward(activations_, own_, labels_);
+    const auto step = model->ForwardBackward(activations_, own_, labels_, {});
     ASSERT_TRUE(step.ok()) << step.status();
     ASSERT_TRUE(model->Update().ok());
     loss = step->mean_loss;
@@ -140,7 +169,7 @@ TEST_F(TopModelTest, StaysFiniteForLogitsThatSaturate) {
     }
   }
   ASSERT_TRUE(model->SetParameters(parameters).ok());
-  const auto step = model->ForwardBackward(activations_, own_, labels_);
+  const auto step = model->ForwardBackward(activations_, own_, labels_, {});
   ASSERT_TRUE(step.ok()) << step.status();
   EXPECT_NEAR(step->mean_loss, 5e3, 1);  // Half of the labels are wrong by a logit of 1e4.
   EXPECT_THAT(step->cut_gradient.row(1), ElementsAreArray({0.0f, 0.0f, 0.0f, 0.0f}));
@@ -208,7 +237,7 @@ TEST_F(TopModelTest, RefusesLabelsThatDoNotFitAndNeverNamesOne) {
   auto model = Create();
   labels_[2] = 7;
   ExpectStepRefused(*model);
-  const auto step = model->ForwardBackward(activations_, own_, labels_);
+  const auto step = model->ForwardBackward(activations_, own_, labels_, {});
   EXPECT_EQ(step.status().message().find('7'), absl::string_view::npos) << step.status();
   labels_.pop_back();
   labels_[2] = 1;
@@ -223,7 +252,7 @@ TEST_F(TopModelTest, StopsWhenTheLossIsNotFinite) {
 
 TEST_F(TopModelTest, AFailedStepDropsTheGradientsBeforeIt) {
   auto model = Create();
-  ASSERT_TRUE(model->ForwardBackward(activations_, own_, labels_).ok());
+  ASSERT_TRUE(model->ForwardBackward(activations_, own_, labels_, {}).ok());
   labels_.pop_back();
   ExpectStepRefused(*model);
 }
@@ -231,7 +260,7 @@ TEST_F(TopModelTest, AFailedStepDropsTheGradientsBeforeIt) {
 TEST_F(TopModelTest, RefusesUpdatesWithoutNewGradients) {
   auto model = Create();
   EXPECT_EQ(model->Update().code(), absl::StatusCode::kFailedPrecondition);
-  ASSERT_TRUE(model->ForwardBackward(activations_, own_, labels_).ok());
+  ASSERT_TRUE(model->ForwardBackward(activations_, own_, labels_, {}).ok());
   EXPECT_TRUE(model->Update().ok());
   EXPECT_EQ(model->Update().code(), absl::StatusCode::kFailedPrecondition);
 }

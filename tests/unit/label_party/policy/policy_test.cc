@@ -143,6 +143,12 @@ TEST(ReleaseGateTest, TheStricterOfTwoRunLimitsActsFirstAndTheGraverActionWins) 
   EXPECT_THAT(decision.reason, HasSubstr("up to 0.7"));
 }
 
+TEST(ReleaseGateTest, DivergenceOfTheWholeRunIsNotAddedToEarlierReleases) {
+  const ReleaseGate gate = Gate("max_run_auc: 0.7 action: HALT");
+  EXPECT_EQ(gate.Decide({0.5, 0.5, 0.5, 0, 0.5}).action, GateAction::kRelease);
+  EXPECT_EQ(gate.Decide({0.5, 0, 0.5, 0, 0.56}).action, GateAction::kHalt);
+}
+
 TEST(ReleaseGateTest, CreateFailsForNoiseThatCannotBeRaised) {
   for (const char* protection : {"none {}", "max_norm {}"}) {
     const absl::Status status = CreateGate("action: RAISE_NOISE", protection).status();
@@ -172,6 +178,15 @@ TEST(LeakageAccountantTest, AddsTheReleasesOfEachExample) {
   EXPECT_EQ(accountant.MaxOf({1, 3}), 0.5);
   EXPECT_EQ(accountant.Release({1, 2}, 0.5), 1);
   EXPECT_EQ(accountant.max_sum_kl(), 1);
+}
+
+TEST(LeakageAccountantTest, DivergenceOfTheWholeRunCountsOnce) {
+  LeakageAccountant accountant(3);
+  for (int epoch = 0; epoch < 9; ++epoch) {
+    EXPECT_EQ(accountant.ReleaseOfRun({0, 2}, 0.5), 0.5);
+  }
+  EXPECT_EQ(accountant.MaxOf({1}), 0);
+  EXPECT_EQ(accountant.ReleaseOfRun({1}, kNan), kInfinity);
 }
 
 TEST(LeakageAccountantTest, UnknownDivergenceCountsAsEverything) {

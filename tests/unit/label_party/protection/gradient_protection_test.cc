@@ -36,6 +36,11 @@ TEST(CreateProtectionTest, NamesItselfWithItsParameter) {
   EXPECT_EQ(MakeProtection(kMarvell)->name(), "marvell(s=4)");
   EXPECT_EQ(MakeProtection("marvell { sum_kl: 0.25 }")->name(), "marvell(sum_kl=0.25)");
   EXPECT_EQ(MakeProtection("marvell { detection_error: 0.3 }")->name(), "marvell(detection_error=0.3)");
+  EXPECT_EQ(MakeProtection("label_dp { epsilon: 0.5 }")->name(), "label_dp(epsilon=0.5)");
+  EXPECT_EQ(MakeProtection("sparsify { keep: 0.1 }")->name(), "sparsify(keep=0.1)");
+  EXPECT_EQ(MakeProtection("discretize { bins: 12 }")->name(), "discretize(bins=12)");
+  EXPECT_EQ(MakeProtection("none {} distance_correlation { weight: 0.1 }")->name(),
+            "none+distance_correlation(weight=0.1)");
 }
 
 TEST(CreateProtectionTest, FailsWithoutAMethod) { EXPECT_EQ(CreateCode(""), absl::StatusCode::kInvalidArgument); }
@@ -47,7 +52,8 @@ TEST(CreateProtectionTest, FailsWithoutAStrength) {
 
 TEST(CreateProtectionTest, FailsForAStrengthThatIsNotPositiveAndFinite) {
   for (const char* value : {"0", "-1", "nan", "inf"}) {
-    for (const char* field : {"iso { t: ", "marvell { s: ", "marvell { sum_kl: "}) {
+    for (const char* field : {"iso { t: ", "marvell { s: ", "marvell { sum_kl: ", "label_dp { epsilon: ",
+                              "sparsify { keep: ", "none {} distance_correlation { weight: "}) {
       EXPECT_EQ(CreateCode(std::string(field) + value + " }"), absl::StatusCode::kInvalidArgument) << field << value;
     }
   }
@@ -56,6 +62,13 @@ TEST(CreateProtectionTest, FailsForAStrengthThatIsNotPositiveAndFinite) {
 TEST(CreateProtectionTest, FailsForADetectionErrorThatNoNoiseReaches) {
   EXPECT_EQ(CreateCode("marvell { detection_error: 0.5 }"), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(CreateCode("marvell { detection_error: -0.1 }"), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(CreateProtectionTest, FailsForSettingsThatMakeNoMethod) {
+  for (const char* text : {"label_dp { epsilon: 31 }", "sparsify { keep: 1 }", "discretize { bins: 1 }",
+                           "discretize { bins: -3 }", "marvell { run_budget { planned_epochs: 0 } }"}) {
+    EXPECT_EQ(CreateCode(text), absl::StatusCode::kInvalidArgument) << text;
+  }
 }
 
 TEST(CreateProtectionTest, FailsWithoutASourceOfNoise) {

@@ -1,5 +1,6 @@
 #include "label_party/protection/self_test.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -35,9 +36,17 @@ class SpoiltProtection : public GradientProtection {
     }
     return report;
   }
+  std::vector<float> TrainingTargets(absl::Span<const uint8_t> labels) override {
+    std::vector<float> targets = sound_->TrainingTargets(labels);
+    if (spoil_targets) {
+      spoil_targets(labels, targets);
+    }
+    return targets;
+  }
   std::string name() const override { return sound_->name(); }
 
   bool fixed_position = false;
+  std::function<void(absl::Span<const uint8_t>, std::vector<float>&)> spoil_targets;
 
  private:
   std::unique_ptr<GradientProtection> sound_;
@@ -58,6 +67,10 @@ INSTANTIATE_TEST_SUITE_P(Methods, SelfTestPassesTest,
                          testing::Values("none {}", "iso { t: 0.5 }", "iso { t: 25 }", "max_norm {}",
                                          "marvell { s: 0.1 }", "marvell { s: 4 }", "marvell { s: 25 }",
                                          "marvell { sum_kl: 0.25 }", "marvell { detection_error: 0.4 }",
+                                         "label_dp { epsilon: 0.1 }", "label_dp { epsilon: 1 }",
+                                         "label_dp { epsilon: 30 }", "sparsify { keep: 0.1 }",
+                                         "sparsify { keep: 0.75 }", "discretize { bins: 2 }", "discretize { bins: 12 }",
+                                         "iso { t: 1 } distance_correlation { weight: 0.1 }",
                                          "marvell { run_budget { planned_epochs: 5 s_growth: 1.5 } }"));
 
 TEST_P(SelfTestPassesTest, ForASoundProtectionUnderAnyKey) {
@@ -172,6 +185,95 @@ TEST(SelfTestTest, FailsForAShrunkenGradient) {
     }
   });
   Verdict(kMarvell, shrunken);
+}
+
+const char kLabelDp[] = "label_dp { epsilon: 1 }";
+
+TEST(SelfTestTest, FailsForMethodsWithoutNoiseConfiguredButNotApplied) {
+  for (const char* promised : {"sparsify { keep: 0.1 }", "discretize { bins: 8 }"}) {
+    EXPECT_THAT(Verdict(promised, *MakeProtection("none {}")), HasSubstr("leave as they are"));
+  }
+  EXPECT_THAT(Verdict(kLabelDp, *MakeProtection("none {}")), HasSubstr("target"));
+  SpoiltProtection true_labels(kLabelDp, nullptr);
+  true_labels.spoil_targets = [](absl::Span<const uint8_t> labels, std::vector<float>& targets) {
+    targets.assign(labels.begin(), labels.end());
+  };
+  EXPECT_THAT(Verdict(kLabelDp, true_labels), HasSubstr("target"));
+}
+
+TEST(SelfTestTest, FailsForLabelsThatAreNeverFlipped) {
+  SpoiltProtection unflipped(kLabelDp, nullptr);
+  unflipped.spoil_targets = [](absl::Span<const uint8_t> labels, std::vector<float>& targets) {
+    const auto [low, high] = std::minmax_element(targets.begin(), targets.end());
+    const float of_label[2] = {*low, *high};
+    for (size_t j = 0; j < labels.size(); ++j) {
+      targets[j] = of_label[labels[j]];
+    }
+  };
+  EXPECT_THAT(Verdict(kLabelDp, unflipped), HasSubstr("share of flipped"));
+}
+
+// One class alone is flipped: the other's labels stay certain.
+TEST(SelfTestTest, FailsForFlipsOfOneClassOnly) {
+  SpoiltProtection one_sided(kLabelDp, nullptr);
+  one_sided.spoil_targets = [](absl::Span<const uint8_t> labels, std::vector<float>& targets) {
+    const float high = *std::max_element(targets.begin(), targets.end());
+    for (size_t j = 0; j < labels.size(); ++j) {
+      targets[j] = labels[j] == 1 ? high : targets[j];
+    }
+  };
+  EXPECT_THAT(Verdict(kLabelDp, one_sided), HasSubstr("share of flipped"));
+}
+
+TEST(SelfTestTest, FailsForFlipsOfAnotherPrivacyOrWithoutCorrection) {
+  EXPECT_THAT(Verdict(kLabelDp, *MakeProtection("label_dp { epsilon: 1.2 }")), HasSubstr("target"));
+  SpoiltProtection raw(kLabelDp, nullptr);  // Trains on y' itself: biased towards the other class.
+  raw.spoil_targets = [](absl::Span<const uint8_t>, std::vector<float>& targets) {
+    for (float& target : targets) {
+      target = target > 0.5f ? 1.0f : 0.0f;
+    }
+  };
+  EXPECT_THAT(Verdict(kLabelDp, raw), HasSubstr("target"));
+}
+
+// One flip decides for two labels of a class that follow each other.
+TEST(SelfTestTest, FailsForFlipsThatNeighboursShare) {
+  SpoiltProtection shared(kLabelDp, nullptr);
+  shared.spoil_targets = [](absl::Span<const uint8_t>, std::vector<float>& targets) {
+    for (size_t j = 0; j + 3 < targets.size(); j += 4) {
+      targets[j + 2] = targets[j];
+      targets[j + 3] = targets[j + 1];
+    }
+  };
+  EXPECT_THAT(Verdict(kLabelDp, shared), HasSubstr("not independent"));
+}
+
+TEST(SelfTestTest, FailsForAnotherShareOrOtherComponentsThanTheLargest) {
+  const char kSparsify[] = "sparsify { keep: 0.25 }";
+  EXPECT_THAT(Verdict(kSparsify, *MakeProtection("sparsify { keep: 0.3 }")), HasSubstr("number of components"));
+  SpoiltProtection smallest("none {}", [](ConstMatrixView g, absl::Span<const uint8_t>, Matrix& out) {
+    for (int64_t i = g.size() / 4; i < g.size(); ++i) {
+      out.data()[i] = 0;
+    }
+  });
+  EXPECT_THAT(Verdict(kSparsify, smallest), HasSubstr("smaller than one that is gone"));
+  SpoiltProtection scaled(kSparsify, [](ConstMatrixView, absl::Span<const uint8_t>, Matrix& out) {
+    for (int64_t i = 0; i < out.size(); ++i) {
+      out.data()[i] *= 4;
+    }
+  });
+  EXPECT_THAT(Verdict(kSparsify, scaled), HasSubstr("is changed"));
+}
+
+TEST(SelfTestTest, FailsForOtherBins) {
+  const char kDiscretize[] = "discretize { bins: 8 }";
+  EXPECT_THAT(Verdict(kDiscretize, *MakeProtection("discretize { bins: 4 }")), HasSubstr("nearest bin"));
+  EXPECT_THAT(Verdict(kDiscretize, *MakeProtection("discretize { bins: 16 }")), HasSubstr("more values"));
+  Verdict(kDiscretize, *MakeProtection("iso { t: 1e-6 }"));
+}
+
+TEST(SelfTestTest, FailsForLabelsChangedByAMethodThatPromisesNone) {
+  EXPECT_THAT(Verdict("none {}", *MakeProtection(kLabelDp)), HasSubstr("labels are changed"));
 }
 
 TEST(SelfTestTest, PassesOnTheErrorOfAConfigurationThatCannotBe) {

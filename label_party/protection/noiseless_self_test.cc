@@ -1,0 +1,179 @@
+#include "label_party/protection/noiseless_self_test.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+#include "label_party/protection/synthetic_batch.h"
+
+namespace splitveil {
+namespace {
+
+constexpr double kDeviations = 6;
+constexpr double kRounding = 1e-5;  // Gradients are floats of order 1.
+
+absl::Status Broken(const std::string& property) {
+  return absl::InternalError(absl::StrCat("protection self-test: ", property));
+}
+
+bool Same(ConstMatrixView a, ConstMatrixView b) { return a.values() == b.values(); }
+
+absl::Status ProveNone(const SyntheticBatch& batch, const ProtectionReport& report, const Matrix& out) {
+  if (report.method != "none" || !Same(out, batch.gradients)) {
+    return Broken("`none` is configured, but the gradients are changed");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ProveSparsify(double keep, const SyntheticBatch& batch, const Matrix& out) {
+  int64_t kept = 0;
+  float least_kept = std::numeric_limits<float>::infinity();
+  float largest_gone = 0;
+  for (int64_t i = 0; i < out.size(); ++i) {
+    const float before = batch.gradients.data()[i];
+    const float after = out.data()[i];
+    if (after != 0 && after != before) {
+      return Broken("a component that is kept is changed");
+    }
+    if (after != 0) {
+      ++kept;
+      least_kept = std::min(least_kept, std::abs(before));
+    } else {
+      largest_gone = std::max(largest_gone, std::abs(before));
+    }
+  }
+  if (kept != std::ceil(keep * static_cast<double>(out.size()))) {
+    return Broken("another number of components is kept than promised");
+  }
+  return least_kept < largest_gone ? Broken("a component is kept that is smaller than one that is gone")
+                                   : absl::OkStatus();
+}
+
+absl::Status ProveDiscretize(int32_t bins, const SyntheticBatch& batch, const Matrix& out) {
+  const absl::Span<const float> before = static_cast<ConstMatrixView>(batch.gradients).values();
+  double sum = 0;
+  double squares = 0;
+  for (float component : before) {
+    sum += component;
+    squares += static_cast<double>(component) * component;
+  }
+  const double n = static_cast<double>(before.size());
+  const double reach = 2 * std::sqrt(squares / n - sum / n * (sum / n));
+  const double half_bin = reach / (bins - 1);
+  std::set<float> values;
+  for (int64_t i = 0; i < out.size(); ++i) {
+    const double nearest = std::clamp<double>(before[i], sum / n - reach, sum / n + reach);
+    if (std::abs(out.data()[i] - nearest) > half_bin + kRounding) {
+      return Broken("a component is not in the nearest bin");
+    }
+    values.insert(out.data()[i]);
+  }
+  return static_cast<int64_t>(values.size()) > bins ? Broken("more values leave than there are bins")
+                                                    : absl::OkStatus();
+}
+
+// Holds the targets of the labels that are `label` against flips of probability rho.
+absl::Status ProveFlips(double rho, uint8_t label, absl::Span<const uint8_t> labels, absl::Span<const float> targets) {
+  const auto untouched = static_cast<float>((label - rho) / (1 - 2 * rho));
+  const auto flipped = static_cast<float>((1 - label - rho) / (1 - 2 * rho));
+  double count = 0;
+  double flips = 0;
+  double pairs = 0;  // Of flips that follow each other.
+  bool last = false;
+  for (size_t j = 0; j < labels.size(); ++j) {
+    if (labels[j] != label) {
+      continue;
+    }
+    if (targets[j] != untouched && targets[j] != flipped) {
+      return Broken("a target is neither of the two that the flips allow");
+    }
+    const bool now = targets[j] == flipped;
+    count += 1;
+    flips += now;
+    pairs += now && last;
+    last = now;
+  }
+  // Six events more: a count whose mean is small has no normal tail.
+  const auto beyond = [&](double found, double share) {
+    return std::abs(found - count * share) > kDeviations * std::sqrt(count * share * (1 - share)) + kDeviations;
+  };
+  if (beyond(flips, rho)) {
+    return Broken("the share of flipped labels is not the promised one");
+  }
+  // Pairs that overlap in a label depend on each other: their number varies by less than twice the mean.
+  if (std::abs(pairs - count * rho * rho) > kDeviations * std::sqrt(2 * count * rho * rho) + kDeviations) {
+    return Broken("the flips of neighbouring labels are not independent");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ProveLabelDp(double epsilon, const SyntheticBatch& batch, GradientProtection& candidate) {
+  constexpr size_t kLabels = 200'000;
+  std::vector<uint8_t> labels(kLabels);
+  for (size_t j = 0; j < kLabels; ++j) {
+    labels[j] = j % 2;
+  }
+  const double rho = 1 / (1 + std::exp(epsilon));
+  const std::vector<float> targets = candidate.TrainingTargets(labels);
+  if (targets.size() != labels.size()) {
+    return Broken("another number of targets than of labels");
+  }
+  for (uint8_t label : {0, 1}) {
+    if (absl::Status status = ProveFlips(rho, label, labels, targets); !status.ok()) {
+      return status;
+    }
+  }
+  Matrix out;
+  const absl::StatusOr<ProtectionReport> report =
+      candidate.Perturb(batch.gradients, batch.labels, NoisePosition{}, out);
+  if (!report.ok()) {
+    return report.status();
+  }
+  if (report->method != "label_dp" || !Same(out, batch.gradients)) {
+    return Broken("the gradients of randomised labels are changed");
+  }
+  const double sum_kl = 2 * (1 - 2 * rho) * epsilon;
+  if (!(std::abs(report->sum_kl - sum_kl) <= kRounding * sum_kl && report->run_sum_kl >= report->sum_kl)) {
+    return Broken("the divergence of the randomised labels is not the promised one");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ProveNoiseless(const v1::GradientProtection& config, GradientProtection& candidate) {
+  const SyntheticBatch batch = MakeSyntheticBatch();
+  if (config.has_label_dp()) {
+    return ProveLabelDp(config.label_dp().epsilon(), batch, candidate);
+  }
+  const std::vector<float> targets = candidate.TrainingTargets(batch.labels);
+  if (!std::equal(targets.begin(), targets.end(), batch.labels.begin(), batch.labels.end())) {
+    return Broken("the labels are changed");
+  }
+  Matrix out;
+  const absl::StatusOr<ProtectionReport> report =
+      candidate.Perturb(batch.gradients, batch.labels, NoisePosition{}, out);
+  if (!report.ok()) {
+    return report.status();
+  }
+  if (config.has_none()) {
+    return ProveNone(batch, *report, out);
+  }
+  if (Same(out, batch.gradients)) {
+    return Broken("the gradients leave as they are");
+  }
+  if (out.rows() != SyntheticBatch::kRows || out.cols() != SyntheticBatch::kCols) {
+    return Broken("the shape of the gradients is changed");
+  }
+  return config.has_sparsify() ? ProveSparsify(config.sparsify().keep(), batch, out)
+                               : ProveDiscretize(config.discretize().bins(), batch, out);
+}
+
+}  // namespace splitveil

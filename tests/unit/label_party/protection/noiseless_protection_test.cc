@@ -1,0 +1,208 @@
+// label_dp, sparsify and discretize.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/leakage/bounds.h"
+#include "label_party/protection/label_dp_protection.h"
+#include "tests/unit/label_party/protection/protection_fixture.h"
+
+namespace splitveil {
+namespace {
+
+constexpr NoisePosition kPosition{1, 2, 0};
+
+Matrix MatrixOf(int64_t rows, const std::vector<float>& values) {
+  Matrix matrix(rows, static_cast<int64_t>(values.size()) / rows);
+  std::copy(values.begin(), values.end(), matrix.data());
+  return matrix;
+}
+
+LabelDpProtection FixedLabelDp(double epsilon, uint8_t key_byte = 7) {
+  std::array<uint8_t, 32> key;
+  key.fill(key_byte);
+  return LabelDpProtection(epsilon, SecretKey(key));
+}
+
+TEST(LabelDpTest, TargetsAreUnbiasedForBothClasses) {
+  for (uint8_t label : {0, 1}) {
+    const std::vector<uint8_t> labels(200'000, label);
+    const std::vector<float> targets = FixedLabelDp(1).TrainingTargets(labels);
+    double sum = 0;
+    for (float target : targets) {
+      sum += target;
+    }
+    // A target's standard deviation is sqrt(rho (1 - rho)) / (1 - 2 rho) = 0.96; six of the mean's. The key is fixed.
+    EXPECT_NEAR(sum / 200'000, label, 6 * 0.96 / std::sqrt(200'000.0));
+  }
+}
+
+TEST(LabelDpTest, FlipsAreTheSameForTheSameKeyAndOthersForAnother) {
+  const std::vector<uint8_t> labels(500, 1);
+  LabelDpProtection protection = FixedLabelDp(0.5);
+  EXPECT_EQ(protection.TrainingTargets(labels), protection.TrainingTargets(labels));
+  EXPECT_EQ(protection.TrainingTargets(labels), FixedLabelDp(0.5).TrainingTargets(labels));
+  EXPECT_NE(protection.TrainingTargets(labels), FixedLabelDp(0.5, 8).TrainingTargets(labels));
+}
+
+TEST(LabelDpTest, KeyIsDrawnSecretly) {
+  const std::vector<uint8_t> labels(500, 1);
+  EXPECT_NE(MakeProtection("label_dp { epsilon: 0.5 }")->TrainingTargets(labels),
+            MakeProtection("label_dp { epsilon: 0.5 }")->TrainingTargets(labels));
+}
+
+// The best adversary sees y': its ROC is the two segments through (rho, 1 - rho), whose area is 1 - rho.
+TEST(LabelDpTest, StatesTheDivergenceOfTheRandomisedLabels) {
+  const LabelledBatch batch = MakeLabelledBatch(16, 5);
+  Matrix out;
+  for (double epsilon : {0.1, 1.0, 3.0, 10.0}) {
+    LabelDpProtection protection = FixedLabelDp(epsilon);
+    protection.TrainingTargets(batch.labels);
+    const auto report = protection.Perturb(batch.gradients, batch.labels, kPosition, out);
+    ASSERT_TRUE(report.ok());
+    const double q[2] = {1 / (1 + std::exp(epsilon)), std::exp(epsilon) / (1 + std::exp(epsilon))};
+    const double kl = q[0] * std::log(q[0] / q[1]) + q[1] * std::log(q[1] / q[0]);
+    EXPECT_NEAR(report->sum_kl, 2 * kl, 1e-9);
+    EXPECT_GE(AucBound(report->sum_kl), q[1]);
+    EXPECT_GE(GaussianAuc(report->run_sum_kl), q[1] - 1e-15);
+    EXPECT_GE(report->run_sum_kl, report->sum_kl);
+    EXPECT_EQ(ValuesOf(out), ValuesOf(batch.gradients));
+  }
+}
+
+TEST(LabelDpTest, RefusesGradientsOfTheLabelsThemselves) {
+  const LabelledBatch batch = MakeLabelledBatch(16, 5);
+  Matrix out(16, 5);
+  EXPECT_EQ(FixedLabelDp(1).Perturb(batch.gradients, batch.labels, kPosition, out).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(out.size(), 0);
+}
+
+TEST(LabelDpTest, StatesTheSameForABatchOfOneClass) {
+  LabelledBatch batch = MakeLabelledBatch(16, 5);
+  batch.labels.assign(16, 0);
+  LabelDpProtection protection = FixedLabelDp(1);
+  protection.TrainingTargets(batch.labels);
+  Matrix out;
+  const auto report = protection.Perturb(batch.gradients, batch.labels, kPosition, out);
+  ASSERT_TRUE(report.ok());
+  EXPECT_NEAR(report->sum_kl, 2 * std::tanh(0.5), 1e-12);  // (1 - 2 rho) = tanh(epsilon / 2)
+}
+
+TEST(SparsifyTest, KeepsTheLargestComponentsOfTheBatch) {
+  const Matrix gradients = MatrixOf(2, {0.1f, -5, 0.2f, 3, -0.3f, 0.05f});
+  Matrix out;
+  ASSERT_TRUE(
+      MakeProtection("sparsify { keep: 0.34 }")->Perturb(gradients, std::vector<uint8_t>{0, 1}, kPosition, out).ok());
+  EXPECT_EQ(ValuesOf(out), (std::vector<float>{0, -5, 0, 3, -0.3f, 0}));  // ceil(0.34 * 6) = 3
+}
+
+TEST(SparsifyTest, KeepsTheFirstOfEqualsAndNoMoreThanPromised) {
+  const Matrix gradients = MatrixOf(2, {1, -1, 2, 1, -1, 1});
+  Matrix out;
+  ASSERT_TRUE(
+      MakeProtection("sparsify { keep: 0.5 }")->Perturb(gradients, std::vector<uint8_t>{0, 1}, kPosition, out).ok());
+  EXPECT_EQ(ValuesOf(out), (std::vector<float>{1, -1, 2, 0, 0, 0}));
+}
+
+TEST(DiscretizeTest, PutsEachComponentInTheNearestBin) {
+  // Mean 0, sigma 1: bins -2, 0, 2.
+  const Matrix gradients = MatrixOf(2, {1, -1, 1, -1, 1, -1, 1, -1});
+  Matrix out;
+  const auto three = MakeProtection("discretize { bins: 3 }");
+  ASSERT_TRUE(three->Perturb(gradients, std::vector<uint8_t>{0, 1}, kPosition, out).ok());
+  for (float value : ValuesOf(out)) {
+    EXPECT_TRUE(value == 0 || std::abs(value) == 2) << value;
+  }
+  const auto five = MakeProtection("discretize { bins: 5 }");
+  ASSERT_TRUE(five->Perturb(gradients, std::vector<uint8_t>{0, 1}, kPosition, out).ok());
+  EXPECT_EQ(ValuesOf(out), ValuesOf(gradients));  // Bins -2, -1, 0, 1, 2.
+}
+
+TEST(DiscretizeTest, ClipsWhatLiesBeyondTheBins) {
+  std::vector<float> values(100, 0);
+  values[3] = 100;
+  Matrix out;
+  ASSERT_TRUE(MakeProtection("discretize { bins: 4 }")
+                  ->Perturb(MatrixOf(2, values), std::vector<uint8_t>{0, 1}, kPosition, out)
+                  .ok());
+  EXPECT_NEAR(out.data()[3], 1 + 2 * std::sqrt(99.0), 1e-4);  // Mean 1, sigma sqrt(99).
+  const std::vector<float> left = ValuesOf(out);
+  EXPECT_EQ(std::set<float>(left.begin(), left.end()).size(), 2);
+}
+
+TEST(DiscretizeTest, LeavesEqualComponentsInABinOfTheirOwn) {
+  const Matrix gradients = MatrixOf(2, std::vector<float>(8, 0.3f));
+  Matrix out;
+  ASSERT_TRUE(
+      MakeProtection("discretize { bins: 4 }")->Perturb(gradients, std::vector<uint8_t>{0, 1}, kPosition, out).ok());
+  EXPECT_EQ(ValuesOf(out), ValuesOf(gradients));
+}
+
+// What holds for all three.
+class NoiselessProtectionTest : public testing::TestWithParam<const char*> {
+ protected:
+  NoiselessProtectionTest() { protection_->TrainingTargets(std::vector<uint8_t>(8)); }
+
+  std::unique_ptr<GradientProtection> protection_ = MakeProtection(GetParam());
+  Matrix out_{3, 3};
+};
+
+INSTANTIATE_TEST_SUITE_P(Methods, NoiselessProtectionTest,
+                         testing::Values("label_dp { epsilon: 1 }", "sparsify { keep: 0.2 }",
+                                         "discretize { bins: 6 }"));
+
+TEST_P(NoiselessProtectionTest, IsTheSameForEveryBatchWhateverItsClasses) {
+  LabelledBatch batch = MakeLabelledBatch(16, 8);
+  ASSERT_TRUE(protection_->Perturb(batch.gradients, batch.labels, kPosition, out_).ok());
+  for (uint32_t step = 0; step < 50; ++step) {
+    batch.labels.assign(16, static_cast<uint8_t>(step % 2));
+    Matrix out;
+    const auto report = protection_->Perturb(batch.gradients, batch.labels, {0, step, 0}, out);
+    ASSERT_TRUE(report.ok());
+    EXPECT_EQ(ValuesOf(out), ValuesOf(out_));
+  }
+}
+
+TEST_P(NoiselessProtectionTest, CannotRaiseItsNoise) {
+  EXPECT_FALSE(CanRaiseNoise(ProtectionConfig(GetParam())));
+  const LabelledBatch batch = MakeLabelledBatch(16, 8);
+  EXPECT_EQ(protection_->PerturbWithin(batch.gradients, batch.labels, kPosition, 0.01, out_).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(out_.size(), 0);
+}
+
+TEST_P(NoiselessProtectionTest, RefusesAGradientThatIsNotFiniteAndLeavesNothing) {
+  LabelledBatch batch = MakeLabelledBatch(16, 8);
+  batch.gradients.row(5)[3] = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(protection_->Perturb(batch.gradients, batch.labels, kPosition, out_).status().code(),
+            absl::StatusCode::kInternal);
+  EXPECT_EQ(out_.size(), 0);
+}
+
+TEST_P(NoiselessProtectionTest, RefusesLabelsThatDoNotFitAndEmptyBatches) {
+  const LabelledBatch batch = MakeLabelledBatch(16, 8);
+  EXPECT_EQ(protection_->Perturb(batch.gradients, std::vector<uint8_t>{0, 1}, kPosition, out_).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(protection_->Perturb(Matrix(), {}, kPosition, out_).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(BaselineTest, ClaimsNoBound) {
+  const LabelledBatch batch = MakeLabelledBatch(16, 8);
+  for (const char* method : {"sparsify { keep: 0.2 }", "discretize { bins: 6 }"}) {
+    Matrix out;
+    const auto report = MakeProtection(method)->Perturb(batch.gradients, batch.labels, kPosition, out);
+    EXPECT_TRUE(std::isnan(report->sum_kl)) << method;
+    EXPECT_TRUE(std::isnan(report->run_sum_kl)) << method;
+    EXPECT_EQ(report->p, 0.25);
+  }
+}
+
+}  // namespace
+}  // namespace splitveil
