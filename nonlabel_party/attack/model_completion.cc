@@ -1,13 +1,17 @@
 #include "nonlabel_party/attack/model_completion.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
+#include "common/leakage/inner_product.h"
+#include "common/leakage/row_sum.h"
 #include "common/model/adam_options.h"
+#include "common/model/parameters.h"
 
 namespace splitveil {
 namespace {
@@ -31,6 +35,52 @@ absl::StatusOr<std::unique_ptr<DenseStack>> CreateHead(const BottomModelOptions&
   options.seed = bottom.seed + 1;
   options.input_gradient = true;
   return DenseStack::Create(options);
+}
+
+// Mean activations of each class; a class without examples has none. [2][cols]
+std::array<std::vector<double>, 2> ClassMeans(ConstMatrixView activations, absl::Span<const uint8_t> labels) {
+  std::array<std::vector<double>, 2> means;
+  for (uint8_t label : {0, 1}) {
+    const auto count = static_cast<double>(std::count(labels.begin(), labels.end(), label));
+    std::vector<double> weights(labels.size());
+    std::transform(labels.begin(), labels.end(), weights.begin(),
+                   [&](uint8_t own) { return own == label ? 1 / count : 0; });
+    means[label] = count > 0 ? WeightedRowSum(activations, weights) : std::vector<double>();
+  }
+  return means;
+}
+
+// A linear discriminant of the classes: logits along the line between their means, at the scale that makes them log
+// odds where the classes spread alike along it.
+struct Discriminant {
+  std::vector<float> weights;
+  float bias = 0;
+};
+
+Discriminant Discriminate(ConstMatrixView activations, absl::Span<const uint8_t> labels,
+                          const std::array<std::vector<double>, 2>& means) {
+  Discriminant discriminant;
+  double distance_squared = 0;
+  double middle = 0;
+  for (size_t k = 0; k < means[0].size(); ++k) {
+    const double difference = means[1][k] - means[0][k];
+    discriminant.weights.push_back(static_cast<float>(difference));
+    distance_squared += difference * difference;
+    middle += difference * (means[1][k] + means[0][k]) / 2;
+  }
+  double spread = 0;
+  for (size_t j = 0; j < labels.size(); ++j) {
+    const double along = InnerProduct(activations.row(static_cast<int64_t>(j)), discriminant.weights) - middle;
+    const double from_mean = along - (labels[j] == 1 ? 0.5 : -0.5) * distance_squared;
+    spread += from_mean * from_mean / static_cast<double>(labels.size());
+  }
+  // A few examples lie closer to their mean than others will: log odds of the means stay within +-10.
+  const double scale = distance_squared / std::max(spread, distance_squared * distance_squared / 20);
+  for (float& weight : discriminant.weights) {
+    weight = static_cast<float>(weight * scale);
+  }
+  discriminant.bias = static_cast<float>(-middle * scale);
+  return discriminant;
 }
 
 }  // namespace
@@ -58,7 +108,24 @@ absl::StatusOr<std::unique_ptr<ModelCompletion>> ModelCompletion::Create(const O
     return head.status();
   }
   completion->head_ = *std::move(head);
+  if (absl::Status status = completion->StartHead(); !status.ok()) {
+    return status;
+  }
   return completion;
+}
+
+absl::Status ModelCompletion::StartHead() {
+  const absl::StatusOr<Matrix> activations = bottom_->Predict(options_.features->Gather(options_.positions));
+  if (!activations.ok()) {
+    return activations.status();
+  }
+  const std::array<std::vector<double>, 2> means = ClassMeans(*activations, options_.labels);
+  if (means[0].empty() || means[1].empty() || means[0] == means[1]) {
+    return absl::OkStatus();  // Nothing to tell apart: the head stays random.
+  }
+  const Discriminant discriminant = Discriminate(*activations, options_.labels, means);
+  return AssignParameters({{"logit.weight", discriminant.weights}, {"logit.bias", {discriminant.bias}}},
+                          head_->parameters(""));
 }
 
 absl::Status ModelCompletion::TrainPass() {

@@ -18,9 +18,10 @@
 namespace splitveil {
 
 // Passes over the known examples. Fixed: nothing the adversary holds would tell it when to stop but the labels it
-// trains on. A trained bottom model has little left to learn; one trained from scratch is given the time to converge.
-inline constexpr int kCompletionPasses = 30;
-inline constexpr int kFeaturesOnlyPasses = 150;
+// trains on, which more passes only fit better. A trained bottom model has little left to learn; one trained from
+// scratch is given the time to converge.
+inline constexpr int kCompletionPasses = 5;
+inline constexpr int kFeaturesOnlyPasses = 50;
 
 // The model completion attack (Fu et al., "Label Inference Attacks Against Vertical Federated Learning", USENIX
 // Security 2022, section 4), supervised form: a bottom model gets a linear inference head, and both are trained on the
@@ -52,6 +53,7 @@ class ModelCompletion {
  private:
   explicit ModelCompletion(const Options& options) : options_(options), random_(options.bottom.seed) {}
 
+  absl::Status StartHead();
   absl::Status Learn(absl::Span<const uint32_t> ranks);
 
   const Options options_;

@@ -265,6 +265,15 @@ absl::StatusOr<v1::ScoreBatchResponse> GrpcLabelPartyPeer::ScoreBatch(const v1::
   return Call(audit_.get(), &v1::LeakAudit::Stub::ScoreBatch, request, absl::Seconds(deadlines_.step_seconds()));
 }
 
+absl::StatusOr<v1::AuxiliaryLabelsResponse> GrpcLabelPartyPeer::AuxiliaryLabels(
+    const v1::AuxiliaryLabelsRequest& request) {
+  return Call(audit_.get(), &v1::LeakAudit::Stub::AuxiliaryLabels, request, absl::Seconds(deadlines_.step_seconds()));
+}
+
+absl::StatusOr<v1::ScoreExamplesResponse> GrpcLabelPartyPeer::ScoreExamples(const v1::ScoreExamplesRequest& request) {
+  return Call(audit_.get(), &v1::LeakAudit::Stub::ScoreExamples, request, absl::Seconds(deadlines_.step_seconds()));
+}
+
 absl::Status GrpcLabelPartyPeer::Close(const v1::CloseRequest& request) {
   return Call(training_.get(), &v1::SplitTraining::Stub::Close, request, absl::Seconds(deadlines_.step_seconds()))
       .status();

@@ -52,6 +52,8 @@ class LabelPartyPeer {
   virtual absl::StatusOr<std::unique_ptr<TrainingStream>> Train() = 0;
   virtual absl::StatusOr<std::unique_ptr<EvaluationStream>> Evaluate() = 0;
   virtual absl::StatusOr<v1::ScoreBatchResponse> ScoreBatch(const v1::ScoreBatchRequest& request) = 0;
+  virtual absl::StatusOr<v1::AuxiliaryLabelsResponse> AuxiliaryLabels(const v1::AuxiliaryLabelsRequest& request) = 0;
+  virtual absl::StatusOr<v1::ScoreExamplesResponse> ScoreExamples(const v1::ScoreExamplesRequest& request) = 0;
   virtual absl::Status Close(const v1::CloseRequest& request) = 0;
 };
 

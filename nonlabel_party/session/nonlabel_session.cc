@@ -13,6 +13,7 @@
 #include "common/schedule/party_seed.h"
 #include "common/telemetry/log.h"
 #include "common/transport/tensor_codec.h"
+#include "nonlabel_party/session/completion_reporter.h"
 #include "nonlabel_party/session/stop_watcher.h"
 
 namespace splitveil {
@@ -74,6 +75,9 @@ absl::Status NonLabelSession::RunToEnd() {
     if (absl::Status status = EvaluateEpoch(epoch); !status.ok() || stopped_) {
       return status;
     }
+  }
+  if (absl::Status status = CompleteModel(); !status.ok() || stopped_) {
+    return status;
   }
   v1::CloseRequest request;
   request.set_run_id(run_id_);
@@ -188,20 +192,15 @@ absl::Status NonLabelSession::BuildModel(const Digest& joint_seed) {
   features_ = std::make_unique<FeatureTable>(*std::move(features));
   options_.data = PartyData();  // The table holds all that training needs.
   absl::StatusOr<Schedule> schedule = Schedule::Create(
-      joint_seed, std::move(split.train), ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()});
+      joint_seed, split.train, ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()});
   if (!schedule.ok()) {
     return schedule.status();
   }
   schedule_ = std::make_unique<Schedule>(*std::move(schedule));
+  train_ = std::move(split.train);
   test_ = std::move(split.test);
 
-  BottomModelOptions model_options;
-  model_options.spec = options_.config.model();
-  model_options.optimizer = options_.config.party().optimizer();
-  model_options.features = features_->shape();
-  model_options.cut_width = agreement.cut_width();
-  model_options.seed = WeightSeed(SeedRole::kNonLabelParty, options_.config.party().reproducible_seed());
-  absl::StatusOr<std::unique_ptr<BottomModel>> model = BottomModel::Create(model_options);
+  absl::StatusOr<std::unique_ptr<BottomModel>> model = BottomModel::Create(BottomOptions());
   if (!model.ok()) {
     return model.status();
   }
@@ -215,6 +214,16 @@ absl::Status NonLabelSession::BuildModel(const Digest& joint_seed) {
   reporter_ = std::make_unique<LeakReporter>(*std::move(reporter));
   progress_ = std::make_unique<TrainingProgress>(options_.status, agreement.epochs(), batches());
   return absl::OkStatus();
+}
+
+BottomModelOptions NonLabelSession::BottomOptions() const {
+  BottomModelOptions options;
+  options.spec = options_.config.model();
+  options.optimizer = options_.config.party().optimizer();
+  options.features = features_->shape();
+  options.cut_width = options_.agreement.cut_width();
+  options.seed = WeightSeed(SeedRole::kNonLabelParty, options_.config.party().reproducible_seed());
+  return options;
 }
 
 absl::StatusOr<v1::CutActivations> NonLabelSession::Message(uint32_t epoch, uint32_t batch,
@@ -379,6 +388,29 @@ absl::Status NonLabelSession::EvaluateEpoch(uint32_t epoch) {
         absl::StrCat("evaluation: expected ", test_.size(), " examples, found ", response->examples())));
   }
   return response.status();
+}
+
+absl::Status NonLabelSession::CompleteModel() {
+  if (options_.agreement.audit().auxiliary_labels() == 0) {
+    return absl::OkStatus();
+  }
+  CompletionReporter::Options completion;
+  completion.peer = options_.peer;
+  completion.run_id = run_id_;
+  completion.auxiliary_labels = options_.agreement.audit().auxiliary_labels();
+  completion.batch_size = options_.agreement.batch_size();
+  completion.bottom = BottomOptions();
+  completion.features = features_.get();
+  completion.train = train_;
+  completion.stop = [this] { return StopAsked(); };
+  const absl::StatusOr<int64_t> labels = CompletionReporter(std::move(completion)).Report(model_->Parameters());
+  if (stopped_) {
+    return absl::OkStatus();
+  }
+  if (!labels.ok()) {
+    return labels.status();
+  }
+  return ledger_->RecordEvent("auxiliary_labels", absl::StrCat("completed the bottom model with ", *labels, " labels"));
 }
 
 }  // namespace splitveil

@@ -66,6 +66,8 @@ class NonLabelSession {
   absl::Status Learn(const v1::CutGradients& message);
   absl::Status StayFrozen(const v1::CutGradients& message);
   absl::Status EvaluateEpoch(uint32_t epoch);
+  absl::Status CompleteModel();
+  BottomModelOptions BottomOptions() const;
   absl::StatusOr<v1::CutActivations> Message(uint32_t epoch, uint32_t batch, ConstMatrixView activations) const;
   int64_t batches() const { return schedule_->batches_per_epoch(); }
 
@@ -73,7 +75,7 @@ class NonLabelSession {
   std::string run_id_;
   std::string own_reveal_, peer_commitment_;
   AlignedIds aligned_;
-  std::vector<uint32_t> test_;
+  std::vector<uint32_t> train_, test_;  // Aligned positions, ascending.
   std::unique_ptr<FeatureTable> features_;
   std::unique_ptr<Schedule> schedule_;
   std::unique_ptr<BottomModel> model_;

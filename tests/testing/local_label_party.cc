@@ -137,6 +137,16 @@ absl::StatusOr<v1::ScoreBatchResponse> LocalLabelParty::ScoreBatch(const v1::Sco
   return Answer<v1::ScoreBatchResponse>(session_->ScoreBatch(request), nullptr);
 }
 
+absl::StatusOr<v1::AuxiliaryLabelsResponse> LocalLabelParty::AuxiliaryLabels(
+    const v1::AuxiliaryLabelsRequest& request) {
+  Note("AuxiliaryLabels");
+  return Answer(session_->AuxiliaryLabels(request), alter_auxiliary);
+}
+
+absl::StatusOr<v1::ScoreExamplesResponse> LocalLabelParty::ScoreExamples(const v1::ScoreExamplesRequest& request) {
+  return Answer<v1::ScoreExamplesResponse>(session_->ScoreExamples(request), nullptr);
+}
+
 absl::Status LocalLabelParty::Close(const v1::CloseRequest& request) {
   Note(request.completed() ? "Close" : "Close early");
   return OverTheWire(session_->Close(request));

@@ -24,6 +24,8 @@ class LocalLabelParty final : public LabelPartyPeer {
   absl::StatusOr<std::unique_ptr<TrainingStream>> Train() override;
   absl::StatusOr<std::unique_ptr<EvaluationStream>> Evaluate() override;
   absl::StatusOr<v1::ScoreBatchResponse> ScoreBatch(const v1::ScoreBatchRequest& request) override;
+  absl::StatusOr<v1::AuxiliaryLabelsResponse> AuxiliaryLabels(const v1::AuxiliaryLabelsRequest& request) override;
+  absl::StatusOr<v1::ScoreExamplesResponse> ScoreExamples(const v1::ScoreExamplesRequest& request) override;
   absl::Status Close(const v1::CloseRequest& request) override;
 
   // Called on what the label party answers, before the non-label party sees it. May be empty.
@@ -31,6 +33,7 @@ class LocalLabelParty final : public LabelPartyPeer {
   std::function<void(v1::StartResponse&)> alter_start;
   std::function<void(v1::CutGradients&)> alter_gradients;
   std::function<void(v1::EvaluateResponse&)> alter_evaluation;
+  std::function<void(v1::AuxiliaryLabelsResponse&)> alter_auxiliary;
   // Told the name of each call that is made, before it is answered. May be empty.
   std::function<void(const std::string&)> on_call;
   bool stalls_alignment = false;  // Says nothing in it until the stream is cancelled.

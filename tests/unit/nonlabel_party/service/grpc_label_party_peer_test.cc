@@ -35,11 +35,35 @@ class ScriptedAlignment final : public v1::Alignment::Service {
   std::function<grpc::Status(grpc::ServerContext*, AlignmentCall*)> align;
 };
 
+class ScriptedAudit final : public v1::LeakAudit::Service {
+ public:
+  grpc::Status AuxiliaryLabels(grpc::ServerContext*, const v1::AuxiliaryLabelsRequest* request,
+                               v1::AuxiliaryLabelsResponse* response) override {
+    if (request->run_id() != "run") {
+      return {grpc::StatusCode::FAILED_PRECONDITION, "another run"};
+    }
+    response->add_positions(7);
+    response->set_labels(std::string(1, 1));
+    return grpc::Status::OK;
+  }
+  grpc::Status ScoreExamples(grpc::ServerContext* context, const v1::ScoreExamplesRequest* request,
+                             v1::ScoreExamplesResponse*) override;
+
+  uint64_t first = 0;  // Of the latest chunk.
+  bool stalls = false;
+};
+
 grpc::Status StallUntilCancelled(grpc::ServerContext* context) {
   while (!context->IsCancelled()) {
     absl::SleepFor(absl::Milliseconds(5));
   }
   return grpc::Status::CANCELLED;
+}
+
+grpc::Status ScriptedAudit::ScoreExamples(grpc::ServerContext* context, const v1::ScoreExamplesRequest* request,
+                                          v1::ScoreExamplesResponse*) {
+  first = request->first();
+  return stalls ? StallUntilCancelled(context) : grpc::Status::OK;
 }
 
 // Answers each message with a large one, and reads no further before it is written: as the label party's service does.
@@ -78,6 +102,7 @@ class GrpcLabelPartyPeerTest : public ::testing::Test {
     builder.SetMaxReceiveMessageSize(-1);
     builder.RegisterService(&training_);
     builder.RegisterService(&alignment_);
+    builder.RegisterService(&audit_);
     server_ = builder.BuildAndStart();
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
@@ -96,6 +121,7 @@ class GrpcLabelPartyPeerTest : public ::testing::Test {
 
   ScriptedTraining training_;
   ScriptedAlignment alignment_;
+  ScriptedAudit audit_;
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
 };
@@ -114,6 +140,28 @@ TEST_F(GrpcLabelPartyPeerTest, ManyLargeBatchesAreSentBeforeAnAnswerIsTaken) {
     EXPECT_EQ(answer->batch(), batch);
   }
   EXPECT_TRUE((*stream)->Finish().ok());
+}
+
+TEST_F(GrpcLabelPartyPeerTest, AsksForAuxiliaryLabelsAndSubmitsScoresOfExamples) {
+  const auto peer = Peer(absl::Seconds(20), 1);
+  v1::AuxiliaryLabelsRequest request;
+  request.set_run_id("run");
+  const auto labels = peer->AuxiliaryLabels(request);
+  ASSERT_TRUE(labels.ok()) << labels.status();
+  EXPECT_EQ(labels->positions(0), 7);
+  v1::ScoreExamplesRequest scores;
+  scores.set_first(1024);
+  EXPECT_TRUE(peer->ScoreExamples(scores).ok());
+  EXPECT_EQ(audit_.first, 1024);
+}
+
+TEST_F(GrpcLabelPartyPeerTest, AuxiliaryLabelsThatAreRefusedKeepTheirCode) {
+  EXPECT_EQ(Peer(absl::Seconds(20), 1)->AuxiliaryLabels({}).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(GrpcLabelPartyPeerTest, ScoresThatNobodyTakesEndAtTheDeadline) {
+  audit_.stalls = true;
+  EXPECT_EQ(Peer(absl::Milliseconds(100), 1)->ScoreExamples({}).status().code(), absl::StatusCode::kDeadlineExceeded);
 }
 
 TEST_F(GrpcLabelPartyPeerTest, AnswersThatNobodyTakesDoNotHoldUpFinish) {

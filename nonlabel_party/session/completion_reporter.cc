@@ -1,0 +1,111 @@
+#include "nonlabel_party/session/completion_reporter.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/process/exit_code.h"
+#include "common/transport/tensor_codec.h"
+
+namespace splitveil {
+namespace {
+
+absl::Status Stopped() { return absl::CancelledError("model completion: stopped on request"); }
+
+}  // namespace
+
+absl::Status CompletionReporter::CheckAuxiliary(const v1::AuxiliaryLabelsResponse& auxiliary) const {
+  const auto refuse = [](absl::string_view text) {
+    return AsRefusal(absl::InvalidArgumentError(absl::StrCat("auxiliary labels: ", text)));
+  };
+  const auto& positions = auxiliary.positions();
+  if (positions.empty() || positions.size() > options_.auxiliary_labels) {
+    return refuse(absl::StrCat("expected 1 to ", options_.auxiliary_labels, ", found ", positions.size()));
+  }
+  if (auxiliary.labels().size() != static_cast<size_t>(positions.size())) {
+    return refuse(absl::StrCat("expected ", positions.size(), " labels, found ", auxiliary.labels().size()));
+  }
+  if (std::any_of(auxiliary.labels().begin(), auxiliary.labels().end(),
+                  [](char label) { return label != 0 && label != 1; })) {
+    return refuse("expected 0 or 1, found another label");
+  }
+  if (std::adjacent_find(positions.begin(), positions.end(), std::greater_equal<>()) != positions.end()) {
+    return refuse("expected strictly ascending positions, found others");
+  }
+  if (!std::includes(options_.train.begin(), options_.train.end(), positions.begin(), positions.end())) {
+    return refuse("expected positions of training examples, found another");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> CompletionReporter::Report(const NamedParameters& trained) {
+  v1::AuxiliaryLabelsRequest request;
+  request.set_run_id(options_.run_id);
+  const absl::StatusOr<v1::AuxiliaryLabelsResponse> auxiliary = options_.peer->AuxiliaryLabels(request);
+  if (!auxiliary.ok()) {
+    return auxiliary.status();
+  }
+  if (absl::Status status = CheckAuxiliary(*auxiliary); !status.ok()) {
+    return status;
+  }
+  ModelCompletion::Options known;
+  known.bottom = options_.bottom;
+  known.features = options_.features;
+  known.positions.assign(auxiliary->positions().begin(), auxiliary->positions().end());
+  known.labels.assign(auxiliary->labels().begin(), auxiliary->labels().end());
+  for (v1::Attack attack : {v1::MODEL_COMPLETION, v1::FEATURES_ONLY}) {
+    const bool completes = attack == v1::MODEL_COMPLETION;
+    const absl::StatusOr<std::unique_ptr<ModelCompletion>> completion =
+        ModelCompletion::Create(known, completes ? &trained : nullptr);
+    if (!completion.ok()) {
+      return completion.status();
+    }
+    const int passes = completes ? kCompletionPasses : kFeaturesOnlyPasses;
+    if (absl::Status status = Run(attack, **completion, passes); !status.ok()) {
+      return status;
+    }
+  }
+  return auxiliary->positions().size();
+}
+
+absl::Status CompletionReporter::Run(v1::Attack attack, ModelCompletion& completion, int passes) {
+  for (int pass = 0; pass < passes; ++pass) {
+    if (options_.stop()) {
+      return Stopped();
+    }
+    if (absl::Status status = completion.TrainPass(); !status.ok()) {
+      return status;
+    }
+  }
+  const absl::Span<const uint32_t> train = options_.train;
+  for (size_t first = 0; first < train.size(); first += static_cast<size_t>(options_.batch_size)) {
+    if (options_.stop()) {
+      return Stopped();
+    }
+    const absl::StatusOr<std::vector<float>> scores =
+        completion.Score(train.subspan(first, static_cast<size_t>(options_.batch_size)));
+    if (!scores.ok()) {
+      return scores.status();
+    }
+    if (absl::Status status = Submit(attack, static_cast<int64_t>(first), *scores); !status.ok()) {
+      return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CompletionReporter::Submit(v1::Attack attack, int64_t first, const std::vector<float>& scores) {
+  v1::ScoreExamplesRequest request;
+  request.set_run_id(options_.run_id);
+  request.set_attack(attack);
+  request.set_first(static_cast<uint64_t>(first));
+  const ConstMatrixView values(scores.data(), 1, static_cast<int64_t>(scores.size()));
+  if (absl::Status status = EncodeMatrix(values, v1::FLOAT32, *request.mutable_scores()); !status.ok()) {
+    return absl::InternalError(absl::StrCat("model completion: ", status.message()));
+  }
+  return options_.peer->ScoreExamples(request).status();
+}
+
+}  // namespace splitveil
