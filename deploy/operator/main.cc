@@ -43,10 +43,8 @@ absl::StatusOr<ExitCode> Run(const Command& command, int argc, char** argv) {
   if (command.judge != nullptr) {
     return command.judge(*flags);
   }
-  if (absl::Status status = command.run(*flags); !status.ok()) {
-    return status;
-  }
-  return ExitCode::kDone;
+  const absl::Status done = command.run(*flags);
+  return done.ok() ? absl::StatusOr<ExitCode>(ExitCode::kDone) : done;
 }
 
 int Main(int argc, char** argv) {
