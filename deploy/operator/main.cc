@@ -1,4 +1,4 @@
-// splitveil: prepares data and certificates, checks configurations, asks parties, writes reports.
+// splitveil: prepares data and certificates, checks configurations, asks parties, audits runs, writes reports.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -23,7 +23,10 @@ std::string Overview(const std::vector<Command>& commands) {
   return absl::StrCat(text, "splitveil COMMAND --help says more; splitveil --version prints the version.\n");
 }
 
-void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
+ExitCode Print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  return ExitCode::kDone;
+}
 
 // The code that says the verdict, or kDone.
 absl::StatusOr<ExitCode> Run(const Command& command, int first_flag, int argc, char** argv) {
@@ -34,17 +37,14 @@ absl::StatusOr<ExitCode> Run(const Command& command, int first_flag, int argc, c
     return flags.status();
   }
   if (flags->GetSwitch("help")) {
-    Print(absl::StrCat(command.summary, "\n",
-                       Flags::Help(absl::StrCat("splitveil ", command.name, " [--flag=value ...]"), specs)));
-    return ExitCode::kDone;
+    return Print(absl::StrCat(command.summary, "\n",
+                              Flags::Help(absl::StrCat("splitveil ", command.name, " [--flag=value ...]"), specs)));
   }
   if (command.judge != nullptr) {
     return command.judge(*flags);
   }
-  if (absl::Status status = command.run(*flags); !status.ok()) {
-    return status;
-  }
-  return ExitCode::kDone;
+  const absl::Status done = command.run(*flags);
+  return done.ok() ? absl::StatusOr<ExitCode>(ExitCode::kDone) : done;
 }
 
 int Main(int argc, char** argv) {
@@ -59,11 +59,9 @@ int Main(int argc, char** argv) {
       absl::StrJoin(commands, ", ", [](std::string* out, const Command& known) { out->append(known.name); }),
       ", help), found ", name.empty() ? "none" : absl::StrCat("\"", name, "\"")));
   if (name == "help" || name == "--help") {
-    Print(Overview(commands));
-    code = ExitCode::kDone;
+    code = Print(Overview(commands));
   } else if (name == "--version") {
-    Print(absl::StrCat("splitveil ", Version(), "\n"));
-    code = ExitCode::kDone;
+    code = Print(absl::StrCat("splitveil ", Version(), "\n"));
   }
   const std::string two_words = argc > 2 ? absl::StrCat(name, " ", argv[2]) : "";
   for (const Command& command : commands) {

@@ -60,8 +60,10 @@ const beyondOf = (run, layer, attacks) => run.leaks
 // The same for all layers, so that their charts compare; as close as the lines allow, since weak attacks lie close together.
 function leakAxes(datasets) {
   const shown = datasets.flat().flatMap((dataset) => dataset.data.map(({ y }) => y));
-  return { x: "step (batch)", y: "leak AUC", guessing: true, min: Math.min(0.45, ...shown) < 0.45 ? 0.4 : 0.45,
-    max: Math.min(1, Math.max(0.7, Math.ceil(20 * Math.max(...shown) + 0.2) / 20)) };
+  const [least, most] = [Math.min(...shown), Math.max(...shown) + 0.01];
+  const near = least >= 0.45 && most <= 0.8;
+  return { x: "step (batch)", y: "leak AUC", guessing: true, min: near ? 0.45 : 0.4,
+    max: near ? Math.max(0.7, Math.ceil(20 * most) / 20) : Math.min(1, Math.ceil(10 * most) / 10) };
 }
 
 // One run: a chart a layer, an attack a line.
