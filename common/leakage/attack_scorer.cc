@@ -108,7 +108,7 @@ absl::StatusOr<std::vector<float>> AttackScorer::Score(v1::Attack attack) {
     case v1::SPECTRAL:
       return Saturated(Spectral(), gradient_direction_.orientation());
     case v1::REMEMBERED_SPECTRAL:
-      return Saturated(Remember(attack, Standardized(Saturated(Spectral()))), gradient_direction_.orientation());
+      return ScoreRemembered();
     case v1::GRADIENT_CLUSTERS:
       Spectral();
       return TwoMeansScores(input_.gradients, gradient_direction_.direction());
@@ -181,6 +181,20 @@ const std::vector<double>& AttackScorer::Spectral() {
     spectral_ = gradient_direction_.Project(input_.gradients);
   }
   return *spectral_;
+}
+
+std::vector<float> AttackScorer::ScoreRemembered() {
+  const std::vector<double>& sums = remembered_[v1::REMEMBERED_SPECTRAL];
+  std::vector<float> past;
+  past.reserve(input_.positions.size());
+  for (uint32_t position : input_.positions) {
+    past.push_back(sums.empty() ? 0 : splitveil::Saturated(sums[position]));
+  }
+  StandardizeScores(past);
+  const std::vector<double> projections = remembered_direction_.Project(input_.gradients, past);
+  // Summed as the direction lies; the vote on which end is positive is cast on the sums.
+  return Saturated(Remember(v1::REMEMBERED_SPECTRAL, Standardized(Saturated(projections))),
+                   remembered_direction_.orientation());
 }
 
 std::vector<double> AttackScorer::Remember(v1::Attack attack, const std::vector<double>& evidence) {

@@ -50,6 +50,7 @@ class AttackScorer {
   // Adds the batch's evidence to what is remembered of its rows; the sums. Both [batch].
   std::vector<double> Remember(v1::Attack attack, const std::vector<double>& evidence);
   const std::vector<double>& Spectral();
+  std::vector<float> ScoreRemembered();
   absl::StatusOr<std::vector<float>> ScoreByHints(v1::Attack attack);
   absl::StatusOr<std::vector<float>> ScoreByLikelihood(v1::Attack attack);
   absl::StatusOr<std::vector<float>> ScoreByDirection(v1::Attack attack);
@@ -58,10 +59,11 @@ class AttackScorer {
   const int64_t examples_;
   AttackInput input_;
   PrincipalDirection gradient_direction_, activation_direction_;
+  PrincipalDirection remembered_direction_;               // Leans towards what is remembered of the rows.
   std::map<v1::Attack, std::vector<double>> remembered_;  // [examples] each; made when first used.
   // Of this batch, computed when first asked for.
   std::optional<HintScores> hint_scores_;
-  std::optional<std::vector<double>> spectral_;  // Without the vote on its orientation.
+  std::optional<std::vector<double>> spectral_;  // Projections, without the vote on their orientation.
   std::optional<std::vector<float>> likelihood_ratio_, projection_;
 };
 

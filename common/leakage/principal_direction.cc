@@ -12,6 +12,8 @@ namespace {
 
 // How many batches' worth the remembered direction counts for.
 constexpr double kMemory = 10;
+// How many times as much a row's evidence counts as its projection.
+constexpr double kEvidence = 1;
 // Power iterations: without a direction to start from, and with one.
 constexpr int kFirstIterations = 50;
 constexpr int kIterations = 5;
@@ -91,7 +93,7 @@ double SkewVote(const std::vector<double>& values) {
 
 }  // namespace
 
-std::vector<double> PrincipalDirection::Project(ConstMatrixView rows) {
+std::vector<double> PrincipalDirection::Project(ConstMatrixView rows, absl::Span<const float> evidence) {
   const std::vector<double> mean = MeanRow(rows);
   const bool first = static_cast<int64_t>(direction_.size()) != rows.cols();
   const std::vector<float> remembered = first ? std::vector<float>() : direction_;
@@ -103,7 +105,12 @@ std::vector<double> PrincipalDirection::Project(ConstMatrixView rows) {
   const double remembered_weight = first ? 0 : kMemory * SumOfSquares(projections);
   for (int i = 0; i < (first ? kFirstIterations : kIterations); ++i) {
     // The rows' scatter times the direction; the remembered direction adds its own scatter of rank one.
-    std::vector<double> next = WeightedRowSum(rows, projections);
+    std::vector<double> weights = projections;
+    const double deviation = std::sqrt(SumOfSquares(projections) / static_cast<double>(weights.size()));
+    for (size_t j = 0; j < evidence.size(); ++j) {
+      weights[j] += kEvidence * deviation * evidence[j];
+    }
+    std::vector<double> next = WeightedRowSum(rows, weights);
     double alignment = 0;
     for (size_t k = 0; k < remembered.size(); ++k) {
       alignment += static_cast<double>(remembered[k]) * direction[k];

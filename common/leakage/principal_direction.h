@@ -15,6 +15,8 @@ namespace splitveil {
 //  - The line turns slowly as the model learns. It is found by power iteration from the batch before, and what that
 //    batch found counts `kMemory` times as much as what this one adds, which averages noise that has no line of its
 //    own.
+//  - What is remembered of the rows from earlier epochs, under noise that was independent of this one's, leads to the
+//    line as labels would.
 //  - Positives are fewer, so their side has the longer tail: the third moment says which side that is. In one batch of
 //    noisy gradients it is a weak hint; the direction keeps its orientation from batch to batch and the third moments
 //    of all of them vote.
@@ -24,7 +26,9 @@ class PrincipalDirection {
   // Takes in the next batch: the centred rows' projections, oriented as those of the batch before. Times orientation(),
   // larger means "positive". All 0 where the rows are equal or not finite; nothing is remembered of such a batch.
   // [rows]
-  std::vector<double> Project(ConstMatrixView rows);
+  // `evidence`: what is known of each row from elsewhere, larger on the side that the projections of earlier batches
+  // had positive, of standard deviation 1 or all 0; or empty. The line then leans towards where it points.
+  std::vector<double> Project(ConstMatrixView rows, absl::Span<const float> evidence = {});
 
   // 1 or -1, by the votes so far. It may change: what is summed over batches is to be summed without it.
   double orientation() const { return votes_ < 0 ? -1 : 1; }
