@@ -448,7 +448,7 @@ absl::Status LabelSession::WaitUntilEnded(bool (*stop)()) {
 
 std::string LabelSession::result_json() const {
   std::lock_guard<std::mutex> lock(mutex_);
-  return trainer_ == nullptr ? "{}" : ResultJson(trainer_->result(), auditor_->series());
+  return trainer_ == nullptr ? "{}" : ResultJson(trainer_->result(), *auditor_);
 }
 
 bool LabelSession::completed() const {

@@ -24,9 +24,25 @@ double Mean(const std::vector<double>& values) {
   return values.empty() ? std::numeric_limits<double>::quiet_NaN() : sum / static_cast<double>(values.size());
 }
 
+nlohmann::ordered_json Interval(double low, double high) {
+  return nlohmann::ordered_json::array({Number(low), Number(high)});
+}
+
+nlohmann::ordered_json EpochLeakJson(const EpochLeakRow& row) {
+  return {{"epoch", row.epoch + 1},
+          {"examples", row.examples},
+          {"auc", Number(row.auc)},
+          {"auc_ci95", Interval(row.auc_low, row.auc_high)},
+          {"tpr_at_1pct_fpr", Number(row.tpr_1pct)},
+          {"tpr_at_1pct_fpr_ci95", Interval(row.tpr_1pct_low, row.tpr_1pct_high)},
+          {"tpr_at_01pct_fpr", Number(row.tpr_01pct)},
+          {"tpr_at_01pct_fpr_ci95", Interval(row.tpr_01pct_low, row.tpr_01pct_high)},
+          {"gaussian_auc", Number(row.gaussian_auc)}};
+}
+
 }  // namespace
 
-std::string ResultJson(const RunResult& result, const BatchLeaks& leaks) {
+std::string ResultJson(const RunResult& result, const LeakAuditor& auditor) {
   TestMetrics best;
   best.log_loss = best.auc = best.calibration_error = best.accuracy = std::numeric_limits<double>::quiet_NaN();
   double final_auc = best.auc;
@@ -62,11 +78,16 @@ std::string ResultJson(const RunResult& result, const BatchLeaks& leaks) {
   }
   json["frozen_after_epoch"] =
       result.frozen_after_epoch ? nlohmann::ordered_json(*result.frozen_after_epoch) : nlohmann::ordered_json(nullptr);
+  json["bound_exceeded"] = auditor.bound_exceeded();
   json["leak"] = nlohmann::ordered_json::object();
-  for (const auto& [key, aucs] : leaks) {
+  for (const auto& [key, aucs] : auditor.series()) {
     const LeakSummary summary = SummarizeLeak(aucs);
     json["leak"][key.first][key.second] = {
         {"mean", Number(summary.mean)}, {"mean_ci95", Number(summary.mean_ci95)}, {"p95", Number(summary.p95)}};
+  }
+  json["epoch_leak"] = nlohmann::ordered_json::object();
+  for (const auto& [key, row] : auditor.epoch_leaks()) {
+    json["epoch_leak"][key.first][key.second] = EpochLeakJson(row);
   }
   return json.dump();
 }

@@ -110,7 +110,7 @@ class TrainerTest : public ::testing::Test {
     return Texts("SELECT detail FROM event WHERE kind = '" + kind + "'").size();
   }
 
-  nlohmann::json Result() { return nlohmann::json::parse(ResultJson(trainer_->result(), auditor_->series())); }
+  nlohmann::json Result() { return nlohmann::json::parse(ResultJson(trainer_->result(), *auditor_)); }
 
   SmallRun run_;
   int runs_ = 0;
