@@ -104,7 +104,7 @@ GateDecision ReleaseGate::Decide(const ReleaseFigures& figures) const {
   // What is unknown counts as everything: comparisons are written so that NaN passes the limit.
   if (max_step_auc_bound_ < 1 && !(verdict.decision().auc_bound <= max_step_auc_bound_)) {
     verdict.Pass("bound on the AUC of one step", verdict.decision().auc_bound, max_step_auc_bound_, action_,
-                 (1 - kUnspentShare) * SumKlForAucBound(max_step_auc_bound_));
+                 (1 - kSolverShare) * SumKlForAucBound(max_step_auc_bound_));
   }
   const double after = figures.run_sum_kl >= 0 ? figures.run_sum_kl
                                                : figures.exposed_sum_kl + (figures.sum_kl >= 0 ? figures.sum_kl : NAN);

@@ -1,7 +1,6 @@
 #include "label_party/session/trainer.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,15 +15,10 @@
 #include "common/process/exit_code.h"
 #include "common/transport/tensor_codec.h"
 #include "label_party/head/distance_correlation.h"
+#include "label_party/protection/protection_report.h"
 
 namespace splitveil {
 namespace {
-
-// Every number unknown: what a step that releases nothing has.
-ProtectionReport FrozenReport() {
-  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  return {"frozen", kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone};
-}
 
 ProtectionRow RowOf(int64_t step, const ProtectionReport& report, GateAction action, double auc_bound) {
   return {
@@ -199,7 +193,7 @@ absl::StatusOr<v1::CutGradients> Trainer::Step(uint32_t epoch, uint32_t batch, C
   }
   if (frozen()) {
     message.set_frozen(true);
-    const ProtectionReport none = FrozenReport();
+    const ProtectionReport none = EmptyReport("frozen");
     pending->protection = RowOf(step_, none, GateAction::kFreezeBottom, none.sum_kl);
   } else {
     pending->clean = std::move(head->cut_gradient);

@@ -244,6 +244,32 @@ TEST(TwoProcessesTest, ReleaseGateHaltsBothParties) {
   EXPECT_EQ(Query(run.ledger("nonlabel_party"), "SELECT count(*) FROM step"), 0);
 }
 
+TEST(TwoProcessesTest, CheckRefusesToRaiseNoiseWhereThereIsNone) {
+  TwoPartyRun run(200);
+  run.StartLabelParty();  // Writes the files; its protection is none.
+  const std::string agreement = "--agreement=" + run.folder + "/label_run.textproto";
+  for (const auto& [action, exit_code] : {std::pair{"FREEZE_BOTTOM", 0}, {"RAISE_NOISE", 2}}) {
+    const std::string config = absl::StrCat(run.folder, "/", action, ".textproto");
+    std::ofstream(config) << std::ifstream(run.folder + "/label_party.textproto").rdbuf()
+                          << "\nrelease { action: " << action << " }\n";
+    EXPECT_EQ(Program("label_party", {"--check", agreement, "--config=" + config}), exit_code) << action;
+  }
+}
+
+TEST(TwoProcessesTest, RunBudgetTakesItsEpochsFromTheAgreement) {
+  TwoPartyRun run;
+  run.label_config.mutable_protection()->mutable_marvell()->mutable_run_budget()->set_max_auc(0.65);
+  run.StartLabelParty();
+  run.StartNonLabelParty();
+  ASSERT_EQ(run.nonlabel->Wait(), 0) << run.nonlabel->Errors();
+  ASSERT_EQ(run.label->Wait(), 0) << run.label->Errors();
+  const nlohmann::json result = Result(run.label->Output());
+  EXPECT_EQ(result["protection"], "marvell(max_auc=0.65)");
+  EXPECT_TRUE(result["frozen_after_epoch"].is_null());
+  EXPECT_NEAR(result["remembered_auc"].get<double>(), 0.65, 1e-6);
+  EXPECT_EQ(result["gate"]["release"], result["steps"]);
+}
+
 TEST(TwoProcessesTest, StatusIsAnsweredToThePartyItself) {
   TwoPartyRun run(200);
   run.StartLabelParty();

@@ -1,5 +1,6 @@
 #include "label_party/protection/gradient_protection.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <gmock/gmock.h>
@@ -112,7 +113,8 @@ class NoisyProtectionTest : public testing::TestWithParam<const char*> {
 
 INSTANTIATE_TEST_SUITE_P(Methods, NoisyProtectionTest,
                          testing::Values("iso { t: 1 }", "max_norm {}", "marvell { s: 4 }", "marvell { sum_kl: 0.25 }",
-                                         "marvell { detection_error: 0.4 }"));
+                                         "marvell { detection_error: 0.4 }",
+                                         "marvell { run_budget { planned_epochs: 4 s_growth: 1.5 } }"));
 
 TEST_P(NoisyProtectionTest, GivesTheSameBytesAtTheSamePosition) {
   const LabelledBatch batch = MakeLabelledBatch(70, 9);
@@ -192,6 +194,30 @@ TEST_P(NoisyProtectionTest, PerturbsFiftyBatchesWithoutAPositive) {
     const auto report = Perturb(batch, out, {0, step, 0});
     ASSERT_TRUE(report.ok());
     ExpectAllRowsChanged(batch.gradients, out);
+  }
+}
+
+// One class, the other, equal gradients, zeros, a single row: whatever tells nothing of the classes, before the first
+// batch that does and after it, nothing leaves in the clear and nothing is skipped.
+TEST_P(NoisyProtectionTest, PerturbsSixtyBatchesThatTellNothingOfTheClasses) {
+  for (const bool after_an_ordinary_one : {false, true}) {
+    const auto protection = MakeProtection(GetParam());
+    Matrix out;
+    if (after_an_ordinary_one) {
+      const LabelledBatch ordinary = MakeLabelledBatch(32, 8);
+      ASSERT_TRUE(protection->Perturb(ordinary.gradients, ordinary.labels, {9, 9, 0}, out).ok());
+    }
+    for (uint32_t step = 0; step < 60; ++step) {
+      LabelledBatch batch = MakeLabelledBatch(step % 5 == 4 ? 1 : 16, 8, 1, step + 2);
+      if (step % 5 < 2) {
+        batch.labels.assign(16, static_cast<uint8_t>(step % 5));
+      } else if (step % 5 < 4) {
+        std::fill_n(batch.gradients.data(), batch.gradients.size(), step % 5 == 2 ? 0.2f : 0.0f);
+      }
+      const auto report = protection->Perturb(batch.gradients, batch.labels, {step / 20, step % 20, 0}, out);
+      ASSERT_TRUE(report.ok()) << report.status();
+      ExpectAllRowsChanged(batch.gradients, out);
+    }
   }
 }
 

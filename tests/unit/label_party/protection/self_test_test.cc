@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "common/leakage/inner_product.h"
+#include "label_party/protection/class_moments.h"
+#include "label_party/protection/synthetic_batch.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
 namespace splitveil {
@@ -128,6 +130,42 @@ TEST(SelfTestTest, FailsForAnotherMethod) {
 TEST(SelfTestTest, FailsForAnotherStrength) {
   EXPECT_THAT(Verdict(kMarvell, *MakeProtection("marvell { s: 3 }")), HasSubstr("variance"));
   EXPECT_THAT(Verdict("iso { t: 1 }", *MakeProtection("iso { t: 0.8 }")), HasSubstr("variance"));
+}
+
+// Half of the components stay as they are, the others get all the noise.
+TEST(SelfTestTest, FailsForFewerNoiseDirections) {
+  const auto fewer = [](ConstMatrixView g, absl::Span<const uint8_t>, Matrix& out) {
+    for (int64_t j = 0; j < g.rows(); ++j) {
+      for (int64_t k = 0; k < g.cols() / 2; ++k) {
+        out.row(j)[k] = g.row(j)[k] + std::sqrt(2.0f) * (out.row(j)[k] - g.row(j)[k]);
+        out.row(j)[k + g.cols() / 2] = g.row(j)[k + g.cols() / 2];
+      }
+    }
+  };
+  SpoiltProtection iso("iso { t: 1 }", fewer);
+  Verdict("iso { t: 1 }", iso);
+  SpoiltProtection marvell(kMarvell, fewer);
+  Verdict(kMarvell, marvell);
+}
+
+// All of Marvell's noise on the line of dg: nothing hides the class of smaller spread across it.
+TEST(SelfTestTest, FailsForMarvellWithoutNoiseAcrossItsLine) {
+  const ClassMoments moments = [] {
+    const SyntheticBatch batch = MakeSyntheticBatch();
+    return *ComputeClassMoments(batch.gradients, batch.labels);
+  }();
+  SpoiltProtection along(kMarvell, [&](ConstMatrixView g, absl::Span<const uint8_t>, Matrix& out) {
+    for (int64_t j = 0; j < g.rows(); ++j) {
+      double on_line = 0;
+      for (int64_t k = 0; k < g.cols(); ++k) {
+        on_line += (out.row(j)[k] - g.row(j)[k]) * moments.mean_difference[k] / moments.dg_squared;
+      }
+      for (int64_t k = 0; k < g.cols(); ++k) {
+        out.row(j)[k] = g.row(j)[k] + static_cast<float>(on_line * moments.mean_difference[k]);
+      }
+    }
+  });
+  EXPECT_THAT(Verdict(kMarvell, along), HasSubstr("across the line"));
 }
 
 // Every positive row trades its noise with the negative one before it.

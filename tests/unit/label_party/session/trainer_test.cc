@@ -51,7 +51,7 @@ class TrainerTest : public ::testing::Test {
     ledger_ = nullptr;
     ledger_path_ = run_.files.File(absl::StrCat("trainer", ++runs_, ".db"));
     ledger_ = *Ledger::Create(ledger_path_, {kRunId, "label_party", "", "", "{}"});
-    auditor_ = std::make_unique<LeakAuditor>(run_.agreement, ledger_.get());
+    auditor_ = std::make_unique<LeakAuditor>(run_.agreement, v1::LabelAudit(), /*examples=*/1000, ledger_.get());
     const std::vector<uint32_t> rows = Rows();
     auto trainer = MakeTrainer({run_.agreement, run_.label_config, run_.label_data, rows, JointSeed{3}, kRunId,
                                 *std::move(method), auditor_.get(), ledger_.get()});
@@ -226,11 +226,10 @@ TEST_F(TrainerTest, GradientsShowTheRandomisedLabelsAndNotTheTrueOnes) {
   Create("none {}", "", 1);
   const std::vector<v1::CutGradients> plain = Train(0, 1);
   int64_t against = 0;
-  int64_t rows = 0;
   const absl::StatusOr<Matrix> ours = DecodeMatrix(randomised[0].gradients(), {"g", v1::FLOAT32, 64, 8});
   const absl::StatusOr<Matrix> theirs = DecodeMatrix(plain[0].gradients(), {"g", v1::FLOAT32, 64, 8});
   ASSERT_TRUE(ours.ok() && theirs.ok());
-  for (int64_t j = 0; j < ours->rows(); ++j, ++rows) {
+  for (int64_t j = 0; j < ours->rows(); ++j) {
     against += std::inner_product(ours->row(j).begin(), ours->row(j).end(), theirs->row(j).begin(), 0.0) < 0;
   }
   // rho = 0.475: of 64 flips, 30 +- 4 on average; six standard deviations.
