@@ -40,6 +40,25 @@ constexpr std::pair<const char*, const char*> kQuantities[] = {
     {"cosine", "Direction as it left"},
 };
 
+// The outline of a histogram whose empty bins are left out: [value, percent of `examples`] from each value on.
+Json Outline(const std::vector<const DistributionRow*>& bins, int64_t examples) {
+  Json points = Json::array();
+  const DistributionRow* last = nullptr;
+  for (const DistributionRow* bin : bins) {
+    if (last != nullptr && bin->bin != last->bin + 1) {
+      points.push_back(Json::array({NumberJson(last->high), 0}));
+    }
+    const double percent =
+        100 * static_cast<double>(bin->examples) / static_cast<double>(std::max<int64_t>(1, examples));
+    points.push_back(Json::array({NumberJson(bin->low), NumberJson(percent)}));
+    last = bin;
+  }
+  if (last != nullptr) {
+    points.push_back(Json::array({NumberJson(last->high), 0}));
+  }
+  return points;
+}
+
 }  // namespace
 
 Json SolverJson(const RunRecords& run) {
@@ -112,16 +131,7 @@ Json DistributionsJson(const RunRecords& run) {
     }
     Json classes = Json::array();
     for (size_t label = 0; label < 2; ++label) {
-      Json points = Json::array();
-      for (const DistributionRow* bin : bins[label]) {
-        const double percent =
-            100 * static_cast<double>(bin->examples) / static_cast<double>(std::max<int64_t>(1, examples[label]));
-        points.push_back(Json::array({NumberJson(bin->low), NumberJson(percent)}));
-        if (bin == bins[label].back()) {
-          points.push_back(Json::array({NumberJson(bin->high), NumberJson(percent)}));
-        }
-      }
-      classes.push_back(std::move(points));
+      classes.push_back(Outline(bins[label], examples[label]));
     }
     if (examples[0] + examples[1] > 0) {
       charts.push_back({{"quantity", quantity}, {"title", title}, {"classes", std::move(classes)}});

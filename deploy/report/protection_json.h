@@ -14,8 +14,8 @@ Json SolverJson(const RunRecords& run);
 // recorded.
 Json GateJson(const RunRecords& run);
 
-// Histograms of the last epoch that has them, by quantity: for each class [value, percent of the class] at the lower
-// end of every bin and at the upper end of the last. Null without any.
+// Histograms of the last epoch that has them, by quantity: for each class its outline, [value, percent of the
+// class from there on]. Null without any.
 Json DistributionsJson(const RunRecords& run);
 
 }  // namespace splitveil

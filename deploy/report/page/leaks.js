@@ -83,7 +83,7 @@ function drawLeaksOfOne(run) {
       keys.push(key({ colour: INK, dash: [1, 3] }, "bound of Theorem 1"));
     }
     const marks = beyondMarks(beyondOf(run, layer, attacks.map(({ attack }) => attack)));
-    if (marks.length) keys.push(markKey("over an epoch, beyond its bound"));
+    if (marks.length) keys.push(markKey("over an epoch, beyond what the noise allows"));
     drawn.push({ title: capital(layerName.replace(/^the /, "")), datasets: [...datasets, ...marks], keys });
   }
   const axes = leakAxes(drawn.map(({ datasets }) => datasets));
@@ -106,7 +106,7 @@ function drawLeaksOfSeveral() {
       const marks = beyondMarks(runs.flatMap((run) => beyondOf(run, layer, [attack])));
       drawChart("leak-charts", { title, note: layerName, x: "step (batch)", y: "leak AUC", min: 0.4, max: 1,
         guessing: true }, [...datasets, ...marks],
-        marks.length ? [markKey("over an epoch, beyond its bound")] : []);
+        marks.length ? [markKey("over an epoch, beyond what the noise allows")] : []);
     }
   }
 }
@@ -131,7 +131,7 @@ function drawRemembering() {
       datasets.push({ ...boundLine(toPoints(bound), "what the noise allows (Theorem 1)", "#8793a0"), borderDash: [6, 3] });
       keys.push(key({ colour: "#8793a0", dash: [6, 3] }, "what it allows any classes, Theorem 1"));
     }
-    if (marks.length) keys.push(markKey("beyond its bound"));
+    if (marks.length) keys.push(markKey("beyond what the noise allows"));
     drawChart("remembering", { title: run.label, x: "epochs remembered", y: "leak AUC", min: 0.4, max: 1, guessing: true,
       wholeX: true, xMin: 0.6, xMax: epochs + 0.4 }, [...datasets, ...beyondMarks(marks)], keys);
   }
@@ -169,7 +169,7 @@ function leakRow(run, leak) {
   const pooled = leak.pooled;
   const rates = pooled ? [withInterval(pooled.auc, 3, pooled.exposure), withInterval(pooled.tpr_1pct), withInterval(pooled.tpr_01pct, 4)] : ["–", "–", "–"];
   const name = element("span", {}, leak.title, element("span", { class: "by" }, "by the " + leak.observer_name));
-  if (leak.beyond.length) name.append(element("span", { class: "by alarm" }, "beyond its bound"));
+  if (leak.beyond.length) name.append(element("span", { class: "by alarm" }, "beyond what the noise allows"));
   return [name, mean, element("b", { class: leak.p95_exposure }, fixed(leak.p95)), ...rates,
     leak.mean === null && !pooled ? "" : scale(leak, run.colour)];
 }
