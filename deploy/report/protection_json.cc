@@ -11,6 +11,8 @@
 
 #include "deploy/report/plain_words.h"
 
+#include "common/leakage/bounds.h"
+
 namespace splitveil {
 namespace {
 
@@ -77,6 +79,15 @@ Json SolverJson(const RunRecords& run) {
       solver[field.name] = {{"mean", NumberJson(sum / static_cast<double>(count))},
                             {"curve", FieldCurve(rows, field.field)}};
     }
+  }
+  if (solver.contains("sum_kl")) {
+    std::vector<int64_t> steps;
+    std::vector<double> allowed;
+    for (const ProtectionRow& row : rows) {
+      steps.push_back(row.step);
+      allowed.push_back(std::isfinite(row.sum_kl) ? GaussianAuc(row.sum_kl) : std::nan(""));
+    }
+    solver["gaussian_auc"] = {{"curve", CurveJson(steps, allowed)}};
   }
   return solver;
 }

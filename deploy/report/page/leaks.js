@@ -66,6 +66,15 @@ function leakAxes(datasets) {
     max: near ? Math.max(0.7, Math.ceil(20 * most) / 20) : Math.min(1, Math.ceil(10 * most) / 10) };
 }
 
+// What the noise allows: nearer where the classes are Gaussian, further by Theorem 1.
+function addBounds(datasets, keys, gaussian, theorem1) {
+  const grey = "#8793a0";
+  datasets.push(boundLine(toPoints(gaussian), "what the noise allows, Gaussian classes"));
+  keys.push(key({ colour: INK, dash: [1, 3] }, "what the noise allows, Gaussian classes"));
+  datasets.push({ ...boundLine(toPoints(theorem1), "what the noise allows, Theorem 1", grey), borderDash: [6, 3] });
+  keys.push(key({ colour: grey, dash: [6, 3] }, "what it allows by Theorem 1"));
+}
+
 // One run: a chart a layer, an attack a line.
 function drawLeaksOfOne(run) {
   const drawn = [];
@@ -78,9 +87,8 @@ function drawLeaksOfOne(run) {
       keys.push(key(style, title));
     }
     const bound = run.solver.auc_bound;
-    if (layer === "cut" && bound && bound.mean < 1) {
-      datasets.push(boundLine(toPoints(bound.curve.line), "bound of Theorem 1"));
-      keys.push(key({ colour: INK, dash: [1, 3] }, "bound of Theorem 1"));
+    if (layer === "cut" && bound && bound.mean < 1 && run.solver.gaussian_auc) {
+      addBounds(datasets, keys, run.solver.gaussian_auc.curve.line, bound.curve.line);
     }
     const marks = beyondMarks(beyondOf(run, layer, attacks.map(({ attack }) => attack)));
     if (marks.length) keys.push(markKey("over an epoch, beyond what the noise allows"));
@@ -125,12 +133,7 @@ function drawRemembering() {
       keys.push(key(style, attack.title));
       marks.push(...attack.epochs.filter((point) => point[4]).map(([epoch, auc]) => ({ x: epoch + shift, y: auc })));
     });
-    if (gaussian.length) {
-      datasets.push(boundLine(toPoints(gaussian), "what the noise allows (Gaussian)"));
-      keys.push(key({ colour: INK, dash: [1, 3] }, "what the noise allows, Gaussian classes"));
-      datasets.push({ ...boundLine(toPoints(bound), "what the noise allows (Theorem 1)", "#8793a0"), borderDash: [6, 3] });
-      keys.push(key({ colour: "#8793a0", dash: [6, 3] }, "what it allows any classes, Theorem 1"));
-    }
+    if (gaussian.length) addBounds(datasets, keys, gaussian, bound);
     if (marks.length) keys.push(markKey("beyond what the noise allows"));
     drawChart("remembering", { title: run.label, x: "epochs remembered", y: "leak AUC", min: 0.4, max: 1, guessing: true,
       wholeX: true, xMin: 0.6, xMax: epochs + 0.4 }, [...datasets, ...beyondMarks(marks)], keys);
