@@ -182,12 +182,14 @@ function layerTable(run, leaks) {
   const number = (head, name = head) => ({ head, name, class: "number" });
   const columns = () => [{ head: "Attack" }, number("Mean over batches"), number("p95"), number("Last epoch", "Over the last epoch"),
     number("Found at 1% false alarms"), number("Found at 0.1% false alarms"), { head: ends(), class: "scale-column wide" }];
-  const rows = leaks.map((leak) => leakRow(run, leak));
-  const nodes = [element("h4", {}, capital(leaks[0].layer_name.replace(/^the /, ""))), table(columns(), rows.slice(0, SHOWN_ROWS))];
+  // Ledgers without epochs leave three columns empty.
+  const shown = (cells) => (run.leaks.some((leak) => leak.pooled) ? cells : cells.filter((cell, i) => i < 3 || i > 5));
+  const rows = leaks.map((leak) => shown(leakRow(run, leak)));
+  const nodes = [element("h4", {}, capital(leaks[0].layer_name.replace(/^the /, ""))), table(shown(columns()), rows.slice(0, SHOWN_ROWS))];
   if (rows.length > SHOWN_ROWS) {
     const rest = rows.length - SHOWN_ROWS;
     nodes.push(element("details", {}, element("summary", {}, rest + (rest === 1 ? " more attack" : " more attacks")),
-      table(columns(), rows.slice(SHOWN_ROWS))));
+      table(shown(columns()), rows.slice(SHOWN_ROWS))));
   }
   return nodes;
 }
