@@ -70,7 +70,7 @@ Finding Protections(const RunRecords& run, const v1::AuditPolicy& policy) {
   }
   const std::string& named = party->record.run.protection;
   finding.found = named;
-  finding.outcome = is_allowed(named.substr(0, named.find('('))) ? Outcome::kMet : Outcome::kNotMet;
+  finding.outcome = is_allowed(named.substr(0, named.find_first_of("(+"))) ? Outcome::kMet : Outcome::kNotMet;
   for (const ProtectionRow& row : party->protections) {
     if (finding.outcome == Outcome::kMet && IsReleased(row) &&
         !is_allowed(row.method.substr(0, row.method.find('+')))) {

@@ -87,6 +87,7 @@ std::vector<AttackFigure> Only(std::vector<AttackFigure> figures, Keep keep) {
 
 bool IsRemembering(const AttackFigure& figure) { return Remembers(figure.attack); }
 bool IsRememberingAtCut(const AttackFigure& figure) { return IsRemembering(figure) && figure.layer == "cut"; }
+bool IsMeasured(const AttackFigure& figure) { return std::isfinite(figure.value); }
 bool IsNoBaseline(const AttackFigure& figure) { return figure.attack != kBaseline; }
 
 Finding StepBound(const PartyRecords& party, double limit) {
@@ -109,7 +110,7 @@ Finding StepBound(const PartyRecords& party, double limit) {
 
 // By the label party's own events, and again by what the rows of the epochs say.
 Finding NoBoundExceeded(const PartyRecords& party) {
-  Finding finding = {Outcome::kNotMeasured, "no attack beyond its bound", "never", kNotMeasured,
+  Finding finding = {Outcome::kNotMeasured, "no attack beyond what the noise allows", "never", kNotMeasured,
                      "no likelihood_ratio recorded"};
   int64_t exceeded = 0;
   std::string first;
@@ -120,9 +121,9 @@ Finding NoBoundExceeded(const PartyRecords& party) {
     if (ExceedsBound(row)) {
       ++exceeded;
       first = !first.empty() ? first
-                             : absl::StrFormat("%s: at least %.4f, bound %.4f",
-                                               DescribePlace({row.layer, row.attack, "", 0, row.epoch}), row.auc_low,
-                                               row.auc_bound);
+                             : absl::StrFormat("%s: at least %.4f, the noise allows %.4f",
+                                               DescribePlace({row.layer, row.attack, "", 0, row.epoch}),
+                                               AucAtLeast(row), row.gaussian_auc);
     }
   }
   int64_t events = 0;
@@ -194,10 +195,12 @@ std::vector<Finding> LeakFindings(const RunRecords& run, const v1::AuditPolicy& 
                               Only(FiguresAfterLastEpoch(party, PooledLeak), IsRemembering)));
   }
   if (policy.has_max_run_auc_bound()) {
-    // The accountant's figure stands beside each attack that remembers at the cut layer, where the noise is added.
+    // The accountant's one figure stands beside the attacks that remember at the cut layer, where the noise is added.
     const auto bound = [](const EpochLeakRow& row) { return row.gaussian_auc; };
-    findings.push_back(AtMost("what the noise of the run allows it", policy.max_run_auc_bound(),
-                              Only(FiguresAfterLastEpoch(party, bound), IsRememberingAtCut)));
+    const std::vector<AttackFigure> figures = Only(FiguresAfterLastEpoch(party, bound), IsRememberingAtCut);
+    const std::vector<AttackFigure> known = Only(figures, IsMeasured);
+    findings.push_back(
+        AtMost("what the noise of the run allows it", policy.max_run_auc_bound(), known.empty() ? figures : known));
   }
   if (policy.has_max_step_auc_bound_p95()) {
     findings.push_back(StepBound(party, policy.max_step_auc_bound_p95()));

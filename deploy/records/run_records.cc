@@ -115,7 +115,9 @@ const Rows& FirstRows(const std::vector<PartyRecords>& parties, Rows PartyRecord
 
 bool IsReleased(const ProtectionRow& row) { return row.gate != "freeze_bottom" && row.gate != "halt"; }
 
-bool ExceedsBound(const EpochLeakRow& row) { return row.auc_low > row.auc_bound; }
+double AucAtLeast(const EpochLeakRow& row) { return std::max(row.auc_low, 1 - row.auc_high); }
+
+bool ExceedsBound(const EpochLeakRow& row) { return AucAtLeast(row) > row.gaussian_auc + kBoundTolerance; }
 
 int64_t PartyRecords::released_steps() const {
   return std::count_if(protections.begin(), protections.end(), IsReleased);

@@ -34,7 +34,13 @@ struct PartyRecords {
 // Whether the gradients of the step left the label party.
 bool IsReleased(const ProtectionRow& row);
 
-// Whether the attack measurably read more than Theorem 1 allows: the lower end of its 95% interval is above the bound.
+// Least AUC that the attack read, read in reverse where it points the wrong way: the lower end of its 95% interval.
+double AucAtLeast(const EpochLeakRow& row);
+
+// Whether the attack measurably read more than the noise allows on Gaussian classes, by the rule of the label party's
+// audit: AucAtLeast above gaussian_auc by more than a tolerance, since an attack that reads all the noise allows passes
+// it by sampling alone in one epoch of forty.
+inline constexpr double kBoundTolerance = 0.005;
 bool ExceedsBound(const EpochLeakRow& row);
 
 struct RunRecords {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -12,6 +13,8 @@ namespace splitveil {
 namespace {
 
 constexpr size_t kChartedLayers = 4, kChartedAttacksOfOneRun = 5, kChartedAttacksOfSeveral = 2;
+
+constexpr char kAdversary[] = "nonlabel_party";
 
 double Turned(double auc) { return std::max(auc, 1 - auc); }
 
@@ -57,9 +60,16 @@ std::vector<AttackLeak> AttackLeaks(const RunRecords& run) {
       Entry(leaks, row.layer, row.attack, row.observer).epochs.push_back(&row);
     }
   }
-  const auto key = [](const AttackLeak& leak) {
-    return std::make_tuple(leak.layer != "cut", leak.layer, UsesGivenLabels(leak.attack), -leak.strength(), leak.attack,
-                           leak.observer != "nonlabel_party");
+  std::set<std::pair<std::string, std::string>> by_adversary;  // Layer and attack.
+  for (const AttackLeak& leak : leaks) {
+    if (leak.observer == kAdversary) {
+      by_adversary.emplace(leak.layer, leak.attack);
+    }
+  }
+  const auto key = [&](const AttackLeak& leak) {
+    const bool repeats = leak.observer != kAdversary && by_adversary.count({leak.layer, leak.attack}) > 0;
+    return std::make_tuple(leak.layer != "cut", leak.layer, UsesGivenLabels(leak.attack) || repeats, -leak.strength(),
+                           leak.attack, leak.observer);
   };
   std::sort(leaks.begin(), leaks.end(), [&](const AttackLeak& a, const AttackLeak& b) { return key(a) < key(b); });
   return leaks;

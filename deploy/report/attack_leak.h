@@ -25,7 +25,8 @@ struct AttackLeak {
 // Once-a-run attacks that use labels the adversary was given, and so say nothing of the gradients' leak by themselves.
 bool UsesGivenLabels(const std::string& attack);
 
-// Of all parties, the label party's rows where both have them. The cut layer first; in a layer the strongest first.
+// Of all parties, the label party's rows where both have them. The cut layer first; in a layer the strongest first, but
+// last those that use given labels, and the audit's own scores of an attack that the adversary scored too.
 std::vector<AttackLeak> AttackLeaks(const RunRecords& run);
 
 // Attacks at a layer that the page draws.

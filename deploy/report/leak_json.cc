@@ -44,7 +44,7 @@ Json PooledJson(const EpochLeakRow& row) {
           {"exposure", ExposureName(ExposureOf(std::max(row.auc, 1 - row.auc)))},
           {"tpr_1pct", Interval(row.tpr_1pct, row.tpr_1pct_low, row.tpr_1pct_high)},
           {"tpr_01pct", Interval(row.tpr_01pct, row.tpr_01pct_low, row.tpr_01pct_high)},
-          {"bound", NumberJson(row.auc_bound)}};
+          {"allowed", NumberJson(row.gaussian_auc)}};
 }
 
 bool IsCharted(const AttackLeak& leak, const std::vector<ChartedLayer>& charted) {
@@ -54,13 +54,14 @@ bool IsCharted(const AttackLeak& leak, const std::vector<ChartedLayer>& charted)
          });
 }
 
-// [last step of the epoch, AUC, bound] of every epoch in which the attack read more than its bound.
+// [last step of the epoch, AUC, what the noise allows] of every epoch in which the attack read more.
 Json BeyondBound(const AttackLeak& leak, const std::map<int64_t, int64_t>& last_step_of_epoch) {
   Json beyond = Json::array();
   for (const EpochLeakRow* row : leak.epochs) {
     const auto step = last_step_of_epoch.find(row->epoch);
     if (ExceedsBound(*row) && step != last_step_of_epoch.end()) {
-      beyond.push_back(Json::array({step->second, NumberJson(row->auc), NumberJson(row->auc_bound)}));
+      beyond.push_back(
+          Json::array({step->second, NumberJson(std::max(row->auc, 1 - row->auc)), NumberJson(row->gaussian_auc)}));
     }
   }
   return beyond;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "deploy/records/run_records.h"
 #include "deploy/report/attack_words.h"
 
 #include "common/leakage/summary.h"
@@ -78,6 +79,15 @@ std::string DescribeProtection(absl::string_view protection) {
   if (absl::StartsWith(protection, "iso")) {
     return absl::StrCat(named, "the same amount of noise in every direction.");
   }
+  if (absl::StartsWith(protection, "label_dp")) {
+    return absl::StrCat("Protection ", protection,
+                        ": some labels were flipped at random, once for the whole run, before any gradient was made of "
+                        "them.");
+  }
+  if (absl::StartsWith(protection, "sparsify") || absl::StartsWith(protection, "discretize")) {
+    return absl::StrCat("Protection ", protection,
+                        ": the gradients left coarser than they were, without noise; no theory bounds what they tell.");
+  }
   return absl::StrCat("Protection: ", protection, ".");
 }
 
@@ -126,9 +136,9 @@ std::string DescribeRemembering(const EpochLeakRow& row) {
 }
 
 std::string DescribeBeyondBound(const EpochLeakRow& row) {
-  return absl::StrFormat("\"%s\" at %s after epoch %d: at least %.1f of 100 pairs, where the bound allows %.1f.",
-                         AttackTitle(row.attack), DescribeLayer(row.layer), row.epoch + 1, 100 * row.auc_low,
-                         100 * row.auc_bound);
+  return absl::StrFormat("\"%s\" at %s after epoch %d: at least %.1f of 100 pairs, where the noise allows %.1f.",
+                         AttackTitle(row.attack), DescribeLayer(row.layer), row.epoch + 1, 100 * AucAtLeast(row),
+                         100 * row.gaussian_auc);
 }
 
 std::string DescribeAdvantage(const std::vector<EpochLeakRow>& rows, int64_t auxiliary_labels) {

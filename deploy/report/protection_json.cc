@@ -11,6 +11,8 @@
 
 #include "deploy/report/plain_words.h"
 
+#include "common/leakage/bounds.h"
+
 namespace splitveil {
 namespace {
 
@@ -40,6 +42,25 @@ constexpr std::pair<const char*, const char*> kQuantities[] = {
     {"cosine", "Direction as it left"},
 };
 
+// The outline of a histogram whose empty bins are left out: [value, percent of `examples`] from each value on.
+Json Outline(const std::vector<const DistributionRow*>& bins, int64_t examples) {
+  Json points = Json::array();
+  const DistributionRow* last = nullptr;
+  for (const DistributionRow* bin : bins) {
+    if (last != nullptr && bin->bin != last->bin + 1) {
+      points.push_back(Json::array({NumberJson(last->high), 0}));
+    }
+    const double percent =
+        100 * static_cast<double>(bin->examples) / static_cast<double>(std::max<int64_t>(1, examples));
+    points.push_back(Json::array({NumberJson(bin->low), NumberJson(percent)}));
+    last = bin;
+  }
+  if (last != nullptr) {
+    points.push_back(Json::array({NumberJson(last->high), 0}));
+  }
+  return points;
+}
+
 }  // namespace
 
 Json SolverJson(const RunRecords& run) {
@@ -58,6 +79,15 @@ Json SolverJson(const RunRecords& run) {
       solver[field.name] = {{"mean", NumberJson(sum / static_cast<double>(count))},
                             {"curve", FieldCurve(rows, field.field)}};
     }
+  }
+  if (solver.contains("sum_kl")) {
+    std::vector<int64_t> steps;
+    std::vector<double> allowed;
+    for (const ProtectionRow& row : rows) {
+      steps.push_back(row.step);
+      allowed.push_back(std::isfinite(row.sum_kl) ? GaussianAuc(row.sum_kl) : std::nan(""));
+    }
+    solver["gaussian_auc"] = {{"curve", CurveJson(steps, allowed)}};
   }
   return solver;
 }
@@ -112,16 +142,7 @@ Json DistributionsJson(const RunRecords& run) {
     }
     Json classes = Json::array();
     for (size_t label = 0; label < 2; ++label) {
-      Json points = Json::array();
-      for (const DistributionRow* bin : bins[label]) {
-        const double percent =
-            100 * static_cast<double>(bin->examples) / static_cast<double>(std::max<int64_t>(1, examples[label]));
-        points.push_back(Json::array({NumberJson(bin->low), NumberJson(percent)}));
-        if (bin == bins[label].back()) {
-          points.push_back(Json::array({NumberJson(bin->high), NumberJson(percent)}));
-        }
-      }
-      classes.push_back(std::move(points));
+      classes.push_back(Outline(bins[label], examples[label]));
     }
     if (examples[0] + examples[1] > 0) {
       charts.push_back({{"quantity", quantity}, {"title", title}, {"classes", std::move(classes)}});

@@ -7,15 +7,16 @@
 
 namespace splitveil {
 
-// Mean and curve of every quantity of the solver that was recorded, by name.
+// Mean and curve of every quantity of the solver that was recorded, by name; beside them the curve "gaussian_auc", what
+// sum_kl allows an attack on Gaussian classes.
 Json SolverJson(const RunRecords& run);
 
 // Decisions of the release gate that occurred, with their words, and how often in each epoch; null where none was
 // recorded.
 Json GateJson(const RunRecords& run);
 
-// Histograms of the last epoch that has them, by quantity: for each class [value, percent of the class] at the lower
-// end of every bin and at the upper end of the last. Null without any.
+// Histograms of the last epoch that has them, by quantity: for each class its outline, [value, percent of the
+// class from there on]. Null without any.
 Json DistributionsJson(const RunRecords& run);
 
 }  // namespace splitveil

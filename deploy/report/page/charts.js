@@ -93,8 +93,8 @@ function xTicks(options) {
   return ticks;
 }
 
-// Red marks where an attack read more than its bound; none without points.
-const beyondMarks = (data) => (data.length ? [{ label: "beyond its bound", data, showLine: false, pointStyle: "triangle",
+// Red marks where an attack read more than the noise allows; none without points.
+const beyondMarks = (data) => (data.length ? [{ label: "beyond what the noise allows", data, showLine: false, pointStyle: "triangle",
   pointRadius: 7, pointHoverRadius: 8, backgroundColor: ALARM, borderColor: "#fff", borderWidth: 1.5, order: 0 }] : []);
 
 function markKey(text) {

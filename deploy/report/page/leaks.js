@@ -66,6 +66,15 @@ function leakAxes(datasets) {
     max: near ? Math.max(0.7, Math.ceil(20 * most) / 20) : Math.min(1, Math.ceil(10 * most) / 10) };
 }
 
+// What the noise allows: nearer where the classes are Gaussian, further by Theorem 1.
+function addBounds(datasets, keys, gaussian, theorem1) {
+  const grey = "#8793a0";
+  datasets.push(boundLine(toPoints(gaussian), "what the noise allows, Gaussian classes"));
+  keys.push(key({ colour: INK, dash: [1, 3] }, "what the noise allows, Gaussian classes"));
+  datasets.push({ ...boundLine(toPoints(theorem1), "what the noise allows, Theorem 1", grey), borderDash: [6, 3] });
+  keys.push(key({ colour: grey, dash: [6, 3] }, "what it allows by Theorem 1"));
+}
+
 // One run: a chart a layer, an attack a line.
 function drawLeaksOfOne(run) {
   const drawn = [];
@@ -78,12 +87,11 @@ function drawLeaksOfOne(run) {
       keys.push(key(style, title));
     }
     const bound = run.solver.auc_bound;
-    if (layer === "cut" && bound && bound.mean < 1) {
-      datasets.push(boundLine(toPoints(bound.curve.line), "bound of Theorem 1"));
-      keys.push(key({ colour: INK, dash: [1, 3] }, "bound of Theorem 1"));
+    if (layer === "cut" && bound && bound.mean < 1 && run.solver.gaussian_auc) {
+      addBounds(datasets, keys, run.solver.gaussian_auc.curve.line, bound.curve.line);
     }
     const marks = beyondMarks(beyondOf(run, layer, attacks.map(({ attack }) => attack)));
-    if (marks.length) keys.push(markKey("over an epoch, beyond its bound"));
+    if (marks.length) keys.push(markKey("over an epoch, beyond what the noise allows"));
     drawn.push({ title: capital(layerName.replace(/^the /, "")), datasets: [...datasets, ...marks], keys });
   }
   const axes = leakAxes(drawn.map(({ datasets }) => datasets));
@@ -106,7 +114,7 @@ function drawLeaksOfSeveral() {
       const marks = beyondMarks(runs.flatMap((run) => beyondOf(run, layer, [attack])));
       drawChart("leak-charts", { title, note: layerName, x: "step (batch)", y: "leak AUC", min: 0.4, max: 1,
         guessing: true }, [...datasets, ...marks],
-        marks.length ? [markKey("over an epoch, beyond its bound")] : []);
+        marks.length ? [markKey("over an epoch, beyond what the noise allows")] : []);
     }
   }
 }
@@ -125,13 +133,8 @@ function drawRemembering() {
       keys.push(key(style, attack.title));
       marks.push(...attack.epochs.filter((point) => point[4]).map(([epoch, auc]) => ({ x: epoch + shift, y: auc })));
     });
-    if (gaussian.length) {
-      datasets.push(boundLine(toPoints(gaussian), "what the noise allows (Gaussian)"));
-      keys.push(key({ colour: INK, dash: [1, 3] }, "what the noise allows, Gaussian classes"));
-      datasets.push({ ...boundLine(toPoints(bound), "what the noise allows (Theorem 1)", "#8793a0"), borderDash: [6, 3] });
-      keys.push(key({ colour: "#8793a0", dash: [6, 3] }, "what it allows any classes, Theorem 1"));
-    }
-    if (marks.length) keys.push(markKey("beyond its bound"));
+    if (gaussian.length) addBounds(datasets, keys, gaussian, bound);
+    if (marks.length) keys.push(markKey("beyond what the noise allows"));
     drawChart("remembering", { title: run.label, x: "epochs remembered", y: "leak AUC", min: 0.4, max: 1, guessing: true,
       wholeX: true, xMin: 0.6, xMax: epochs + 0.4 }, [...datasets, ...beyondMarks(marks)], keys);
   }
@@ -169,7 +172,7 @@ function leakRow(run, leak) {
   const pooled = leak.pooled;
   const rates = pooled ? [withInterval(pooled.auc, 3, pooled.exposure), withInterval(pooled.tpr_1pct), withInterval(pooled.tpr_01pct, 4)] : ["–", "–", "–"];
   const name = element("span", {}, leak.title, element("span", { class: "by" }, "by the " + leak.observer_name));
-  if (leak.beyond.length) name.append(element("span", { class: "by alarm" }, "beyond its bound"));
+  if (leak.beyond.length) name.append(element("span", { class: "by alarm" }, "beyond what the noise allows"));
   return [name, mean, element("b", { class: leak.p95_exposure }, fixed(leak.p95)), ...rates,
     leak.mean === null && !pooled ? "" : scale(leak, run.colour)];
 }
@@ -179,12 +182,14 @@ function layerTable(run, leaks) {
   const number = (head, name = head) => ({ head, name, class: "number" });
   const columns = () => [{ head: "Attack" }, number("Mean over batches"), number("p95"), number("Last epoch", "Over the last epoch"),
     number("Found at 1% false alarms"), number("Found at 0.1% false alarms"), { head: ends(), class: "scale-column wide" }];
-  const rows = leaks.map((leak) => leakRow(run, leak));
-  const nodes = [element("h4", {}, capital(leaks[0].layer_name.replace(/^the /, ""))), table(columns(), rows.slice(0, SHOWN_ROWS))];
+  // Ledgers without epochs leave three columns empty.
+  const shown = (cells) => (run.leaks.some((leak) => leak.pooled) ? cells : cells.filter((cell, i) => i < 3 || i > 5));
+  const rows = leaks.map((leak) => shown(leakRow(run, leak)));
+  const nodes = [element("h4", {}, capital(leaks[0].layer_name.replace(/^the /, ""))), table(shown(columns()), rows.slice(0, SHOWN_ROWS))];
   if (rows.length > SHOWN_ROWS) {
     const rest = rows.length - SHOWN_ROWS;
     nodes.push(element("details", {}, element("summary", {}, rest + (rest === 1 ? " more attack" : " more attacks")),
-      table(columns(), rows.slice(SHOWN_ROWS))));
+      table(shown(columns()), rows.slice(SHOWN_ROWS))));
   }
   return nodes;
 }

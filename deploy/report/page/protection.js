@@ -72,7 +72,7 @@ function drawDistributions() {
         borderDash: CLASSES[label].dash, backgroundColor: CLASSES[label].colour + "30" }));
       const ends = classes.flatMap((points) => points.map(([x]) => x));
       drawChart("distributions", { title, note: run.label + " · epoch " + epoch,
-        x: quantity.endsWith("norm") ? "length of an example's gradient" : "cosine", y: "percent of the class", min: 0,
+        x: quantity.endsWith("norm") ? "length of an example's gradient" : "cosine with a known positive", y: "percent of the class", min: 0,
         xMin: Math.min(...ends), xMax: Math.max(...ends) }, datasets);
     }
   }

@@ -88,6 +88,16 @@ TEST_F(ConductCriteriaTest, ProtectionsAreHeldToTheListWithoutTheirParameters) {
   EXPECT_EQ(Judge("gradient protection", "allowed_protections: 'mar'").outcome, Outcome::kNotMet);
 }
 
+TEST_F(ConductCriteriaTest, ARegulariserIsNoProtectionOfTheGradients) {
+  party().record.run.protection = "none+distance_correlation(weight=0.1)";
+  EXPECT_EQ(Judge("gradient protection").outcome, Outcome::kNotMet);
+  party().record.run.protection = "max_norm+distance_correlation(weight=0.1)";
+  for (ProtectionRow& row : party().protections) {
+    row.method = "max_norm";
+  }
+  EXPECT_EQ(Judge("gradient protection", "allowed_protections: 'max_norm'").outcome, Outcome::kMet);
+}
+
 TEST_F(ConductCriteriaTest, OneStepThatLeftUnprotectedFails) {
   party().protections[7].method = "none";
   EXPECT_EQ(Judge("gradient protection").outcome, Outcome::kNotMet);

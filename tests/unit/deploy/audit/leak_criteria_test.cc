@@ -151,6 +151,11 @@ TEST_F(LeakCriteriaTest, EpochsWithoutReleasesNeedNoFigures) {
 TEST_F(LeakCriteriaTest, TheRunsBoundIsTheAccountants) {
   EXPECT_EQ(Judge("noise of the run", "max_run_auc_bound: 0.72").outcome, Outcome::kMet);
   EXPECT_EQ(Judge("noise of the run", "max_run_auc_bound: 0.71").outcome, Outcome::kNotMet);
+  EpochLeakRow spectral = Remembered(1);  // The peer's scores may come too late for a bound.
+  spectral.attack = "remembered_spectral";
+  spectral.gaussian_auc = kNan;
+  party().epoch_leaks.push_back(spectral);
+  EXPECT_EQ(Judge("noise of the run", "max_run_auc_bound: 0.72").outcome, Outcome::kMet);
   Remembered(1).gaussian_auc = kNan;
   EXPECT_EQ(Judge("noise of the run", "max_run_auc_bound: 1").outcome, Outcome::kNotMeasured);
 }
@@ -187,23 +192,37 @@ TEST_F(LeakCriteriaTest, TruePositiveRatesNobodyMeasuredFail) {
 }
 
 TEST_F(LeakCriteriaTest, AnAttackBeyondItsBoundFails) {
-  EXPECT_EQ(Judge("beyond its bound").outcome, Outcome::kMet);
-  LikelihoodRatio(0).auc_low = 0.71;
-  const Finding finding = Judge("beyond its bound");
+  EXPECT_EQ(Judge("beyond what the noise").outcome, Outcome::kMet);
+  LikelihoodRatio(0).auc_low = 0.66;
+  const Finding finding = Judge("beyond what the noise");
   EXPECT_EQ(finding.outcome, Outcome::kNotMet);
   EXPECT_EQ(finding.found, "1 time");
-  EXPECT_THAT(finding.where, HasSubstr("likelihood_ratio at cut, after epoch 1: at least 0.7100, bound 0.7000"));
+  EXPECT_THAT(finding.where,
+              HasSubstr("likelihood_ratio at cut, after epoch 1: at least 0.6600, the noise allows 0.6500"));
+}
+
+TEST_F(LeakCriteriaTest, WhatTheNoiseAllowsIsNotExceededWithinTheTolerance) {
+  LikelihoodRatio(0).auc_low = 0.6549;
+  EXPECT_EQ(Judge("beyond what the noise").outcome, Outcome::kMet);
+  LikelihoodRatio(0).auc_low = 0.6551;
+  EXPECT_EQ(Judge("beyond what the noise").outcome, Outcome::kNotMet);
+}
+
+TEST_F(LeakCriteriaTest, AScoreThatPointsTheWrongWayExceedsTheBoundAsWell) {
+  LikelihoodRatio(0).auc_low = 0.3;
+  LikelihoodRatio(0).auc_high = 0.34;
+  EXPECT_EQ(Judge("beyond what the noise").outcome, Outcome::kNotMet);
 }
 
 TEST_F(LeakCriteriaTest, TheLabelPartysOwnAlarmFails) {
   party().events.push_back({"", "bound_exceeded", "epoch 1: likelihood_ratio at cut: at least 0.71, allowed 0.70"});
-  EXPECT_EQ(Judge("beyond its bound").outcome, Outcome::kNotMet);
-  EXPECT_THAT(Judge("beyond its bound").where, HasSubstr("allowed 0.70"));
+  EXPECT_EQ(Judge("beyond what the noise").outcome, Outcome::kNotMet);
+  EXPECT_THAT(Judge("beyond what the noise").where, HasSubstr("allowed 0.70"));
 }
 
 TEST_F(LeakCriteriaTest, WithoutTheBestAttackNobodyKnowsWhetherTheBoundHolds) {
   party().epoch_leaks.erase(party().epoch_leaks.begin(), party().epoch_leaks.begin() + 2);
-  EXPECT_EQ(Judge("beyond its bound").outcome, Outcome::kNotMeasured);
+  EXPECT_EQ(Judge("beyond what the noise").outcome, Outcome::kNotMeasured);
 }
 
 TEST_F(LeakCriteriaTest, TheShareAuditedIsThatOfTheLeastAuditedAttack) {

@@ -28,7 +28,7 @@ EpochLeakRow Row(int64_t epoch, const std::string& layer, const std::string& att
   row.layer = layer;
   row.attack = attack;
   row.auc = row.auc_low = row.auc_high = auc;
-  row.auc_bound = bound;
+  row.gaussian_auc = bound;
   return row;
 }
 
@@ -67,6 +67,15 @@ TEST(AttackLeakTest, PutsTheCutFirstThenTheStrongest) {
               ElementsAre("cut/spectral", "cut/cosine", "cut/norm", "cut/features_only", "alpha/norm"));
 }
 
+TEST(AttackLeakTest, PutsTheAuditsRepetitionsLast) {
+  LeakSeries repeated = Series("cut", "norm", 0.8), own = Series("cut", "direction", 0.9);
+  repeated.observer = own.observer = "label_party";
+  const RunRecords run = Recorded({Series("cut", "norm", 0.8), Series("cut", "cosine", 0.6), repeated, own}, {});
+  const std::vector<AttackLeak> leaks = AttackLeaks(run);
+  EXPECT_THAT(Names(leaks), ElementsAre("cut/direction", "cut/norm", "cut/cosine", "cut/norm"));
+  EXPECT_EQ(leaks.back().observer, "label_party");
+}
+
 TEST(AttackLeakTest, CountsAScoreThatPointsTheWrongWay) {
   const RunRecords run = Recorded({}, {Row(0, "cut", "norm", 0.1)});
   EXPECT_DOUBLE_EQ(AttackLeaks(run).at(0).strength(), 0.9);
@@ -99,7 +108,7 @@ TEST(AttackLeakTest, ChartsAnAttackBeyondItsBoundBeforeStrongerOnes) {
   for (int i = 0; i < 9; ++i) {
     series.push_back(Series("cut", "attack_" + std::to_string(i), 0.5 + 0.05 * i));
   }
-  const RunRecords run = Recorded(series, {Row(0, "cut", "attack_1", 0.55, 0.54)});
+  const RunRecords run = Recorded(series, {Row(0, "cut", "attack_1", 0.55, 0.53)});
   EXPECT_EQ(ChooseCharts({AttackLeaks(run)}).at(0).attacks.front(), "attack_1");
 }
 

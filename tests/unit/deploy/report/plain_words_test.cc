@@ -141,10 +141,10 @@ TEST(PlainWordsTest, PromisesNothingToOrOfAnAdversaryThatRemembers) {
 
 TEST(PlainWordsTest, TellsByHowMuchABoundWasExceeded) {
   EpochLeakRow row = Row("likelihood_ratio", 0.72);
-  row.auc_bound = 0.68;
+  row.gaussian_auc = 0.68;
   EXPECT_EQ(DescribeBeyondBound(row),
             "\"Best guess knowing both classes\" at the cut layer after epoch 5: at least 71.0 of 100 pairs, where the "
-            "bound allows 68.0.");
+            "noise allows 68.0.");
 }
 
 TEST(PlainWordsTest, KeepsTheNameOfADecisionItDoesNotKnow) {
@@ -156,6 +156,8 @@ TEST(PlainWordsTest, ClaimsNoMechanismItDoesNotKnow) {
   EXPECT_EQ(DescribeProtection("homebrew(7)"), "Protection: homebrew(7).");
   EXPECT_THAT(DescribeProtection(""), HasSubstr("do not say"));
   EXPECT_THAT(DescribeProtection("none"), HasSubstr("No protection"));
+  EXPECT_THAT(DescribeProtection("label_dp(epsilon=1)"), HasSubstr("labels were flipped"));
+  EXPECT_THAT(DescribeProtection("sparsify(keep=0.1)"), HasSubstr("no theory bounds"));
 }
 
 }  // namespace

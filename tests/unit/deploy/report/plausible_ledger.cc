@@ -177,10 +177,10 @@ absl::Status WriteEpochLeaks(const PlausibleRun& run, int64_t epoch, Ledger& led
       auc = std::min(0.999, 0.5 + (auc - 0.5) * std::sqrt(static_cast<double>(epoch + 1)));
     }
     if (attack == "likelihood_ratio" && run.exceeds_bound && epoch + 1 == run.epochs) {
-      auc = std::min(0.999, AucBound(run.sum_kl) + 0.02);
+      auc = std::min(0.999, GaussianAuc(run.sum_kl) + 0.02);
       status.Update(ledger.RecordEvent(
-          "bound_exceeded", absl::StrFormat("epoch %d: likelihood_ratio at cut: at least %.2f, allowed %.2f", epoch,
-                                            auc - 0.01, AucBound(run.sum_kl))));
+          "bound_exceeded", absl::StrFormat("epoch %d: likelihood_ratio at cut: at least %.2f, allowed %.2f", epoch + 1,
+                                            auc - 0.01, GaussianAuc(run.sum_kl))));
     }
     status.Update(ledger.Record(PooledRow(run, epoch, observer, layer, attack, auc)));
   };
@@ -205,7 +205,7 @@ absl::Status WriteEpochLeaks(const PlausibleRun& run, int64_t epoch, Ledger& led
   return status;
 }
 
-// A bell over 30 bins for each class.
+// A bell over 30 bins for each class, empty bins left out.
 absl::Status WriteDistributions(const PlausibleRun& run, int64_t epoch, Ledger& ledger) {
   struct Bell {
     const char* quantity;
@@ -231,8 +231,9 @@ absl::Status WriteDistributions(const PlausibleRun& run, int64_t epoch, Ledger& 
         const double low = bell.low + width * static_cast<double>(bin);
         const double z = (low + width / 2 - bell.centers[label]) / bell.deviations[label];
         const double share = width / bell.deviations[label] * std::exp(-z * z / 2) / std::sqrt(2 * M_PI);
-        status.Update(ledger.Record(DistributionRow{epoch, bell.quantity, label, bin, low, low + width,
-                                                    static_cast<int64_t>(examples * share)}));
+        if (const auto count = static_cast<int64_t>(examples * share); count > 0) {
+          status.Update(ledger.Record(DistributionRow{epoch, bell.quantity, label, bin, low, low + width, count}));
+        }
       }
     }
   }

@@ -34,7 +34,7 @@ struct PlausibleRun {
   double sum_kl = 1.1;  // 0: no protection, so nothing was solved.
   double best_test_auc = 0.742;
   std::string grant = "ROUNDED";
-  bool exceeds_bound = false;  // In the last epoch the likelihood ratio reads more than Theorem 1 allows.
+  bool exceeds_bound = false;  // In the last epoch the likelihood ratio reads more than the noise allows.
 };
 
 // Appends the run to the label party's ledger at `path`. Deterministic for the same run but for the time of day.

@@ -96,7 +96,7 @@ TEST_F(ReportLeaksTest, MarksAnAttackBeyondItsBound) {
   run_.exceeds_bound = true;
   const Json run = Report()["runs"][0];
   ASSERT_EQ(run["beyond_bound"].size(), 1);
-  EXPECT_THAT(run["beyond_bound"][0], HasSubstr("where the bound allows"));
+  EXPECT_THAT(run["beyond_bound"][0], HasSubstr("where the noise allows"));
   const Json beyond = Find(run["leaks"], "likelihood_ratio")["beyond"];
   ASSERT_EQ(beyond.size(), 1);
   EXPECT_EQ(beyond[0][0], 39);  // The last step of the last epoch.
@@ -128,13 +128,28 @@ TEST_F(ReportLeaksTest, ShowsTheDistributionsOfTheLastEpochInPercentOfTheClass) 
   for (const Json& chart : distributions["charts"]) {
     for (const Json& points : chart["classes"]) {
       double sum = 0;
-      for (size_t i = 0; i + 1 < points.size(); ++i) {  // The last point closes the last bin.
-        sum += points[i][1].get<double>();
+      for (const Json& point : points) {
+        sum += point[1].get<double>();
       }
       EXPECT_NEAR(sum, 100, 0.1) << chart["quantity"];
-      EXPECT_EQ(points.back()[1], points[points.size() - 2][1]);
+      EXPECT_EQ(points.back()[1], 0);  // Where the last bin ends.
     }
   }
+}
+
+TEST_F(ReportLeaksTest, ClosesTheOutlineOverEmptyBins) {
+  const testing::TempFolder folder;
+  {
+    auto ledger = Ledger::Create(folder.File("a.db"), {"run-1", "label_party", "", "none", ""});
+    ASSERT_TRUE(ledger.ok());
+    ASSERT_TRUE((*ledger)->Record(DistributionRow{0, "norm", 0, 0, 0, 1, 3}).ok());
+    ASSERT_TRUE((*ledger)->Record(DistributionRow{0, "norm", 0, 4, 4, 5, 1}).ok());
+  }
+  const Json run = Json::parse(ReportJson(ReadRuns({folder.File("a.db")}).value(), {}))["runs"][0];
+  ASSERT_EQ(run["distributions"]["charts"].size(), 1);
+  const Json classes = run["distributions"]["charts"][0]["classes"];
+  EXPECT_EQ(classes[0], Json::parse("[[0, 75], [1, 0], [4, 25], [5, 0]]"));
+  EXPECT_TRUE(classes[1].empty());
 }
 
 TEST_F(ReportLeaksTest, CountsTheGatesDecisionsByEpoch) {

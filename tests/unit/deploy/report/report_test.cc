@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
@@ -135,6 +136,8 @@ TEST_F(ReportTest, SummarisesInFiguresAndInWords) {
   EXPECT_EQ(run["evaluations"][0]["epoch"], 1);
   EXPECT_EQ(run["evaluations"][1]["epoch"], 2);
   EXPECT_EQ(run["solver"]["sum_kl"]["curve"]["line"].size(), 40);
+  const double sum_kl = run["solver"]["sum_kl"]["curve"]["line"][7][1];  // Gaussian AUC: Phi(sqrt(sum_kl / 2)).
+  EXPECT_NEAR(run["solver"]["gaussian_auc"]["curve"]["line"][7][1], std::erfc(-std::sqrt(sum_kl) / 2) / 2, 1e-4);
   EXPECT_EQ(Fact(run, "Agreement SHA-256"), run_.agreement_sha256);
   EXPECT_EQ(Fact(run, "Version of peer_version"), "0.1.0");
   EXPECT_EQ(Fact(run, "Sent"), "21 MB");
