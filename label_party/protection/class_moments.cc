@@ -180,12 +180,21 @@ void RunningMoments::Update(const ClassMoments& batch) {
   }
 }
 
+void RunningMoments::Anticipate(const ClassMoments& moments) {
+  if (!started_ && moments.informative()) {
+    average_ = moments;
+    anticipated_ = true;
+  }
+}
+
 double RunningMoments::FallbackScale(const ClassMoments& batch) const {
   const double scale = std::max(batch.max_squared_norm, max_squared_norm());
   return scale > 0 ? scale : 1;
 }
 
-bool RunningMoments::available() const { return started_ && SquaredLength(average_.mean_difference) > 0; }
+bool RunningMoments::available() const {
+  return (started_ || anticipated_) && SquaredLength(average_.mean_difference) > 0;
+}
 
 ClassMoments RunningMoments::Estimate() const {
   ClassMoments estimate = average_;

@@ -41,14 +41,18 @@ class RunningMoments {
   // Ignores batches that are not informative, so that perturbing one again gives the same bytes.
   void Update(const ClassMoments& batch);
 
-  // False until the first informative batch, and while the averaged directions of dg cancel.
+  // Moments to go by until the first informative batch, which takes their place. Ignores what is not informative, and
+  // everything after that batch.
+  void Anticipate(const ClassMoments& moments);
+
+  // False until the first informative or anticipated moments, and while the averaged directions of dg cancel.
   bool available() const;
 
   // Averages of p, u, v, ||dg||^2, the largest and mean squared norm; dg points along the averaged difference and has
   // the averaged length. Counts are 0. Requires available().
   ClassMoments Estimate() const;
 
-  // Largest squared norm, averaged; 0 before the first informative batch.
+  // Largest squared norm, averaged; 0 before the first informative or anticipated moments.
   double max_squared_norm() const { return average_.max_squared_norm; }
 
   // The squared norm by which noise is scaled where `batch` itself is no guide: the larger of its largest and the
@@ -56,6 +60,7 @@ class RunningMoments {
   double FallbackScale(const ClassMoments& batch) const;
 
  private:
+  bool anticipated_ = false;
   bool started_ = false;
   ClassMoments average_;
 };

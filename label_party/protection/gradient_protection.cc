@@ -31,6 +31,9 @@ class RegularisedProtection final : public GradientProtection {
   std::vector<float> TrainingTargets(absl::Span<const uint8_t> labels) override {
     return method_->TrainingTargets(labels);
   }
+  absl::Status Anticipate(ConstMatrixView gradients, absl::Span<const uint8_t> labels) override {
+    return method_->Anticipate(gradients, labels);
+  }
   absl::StatusOr<ProtectionReport> PerturbWithin(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
                                                  const NoisePosition& position, double max_sum_kl,
                                                  Matrix& out) override {
@@ -116,5 +119,7 @@ absl::StatusOr<std::unique_ptr<GradientProtection>> GradientProtection::Create(c
 std::vector<float> GradientProtection::TrainingTargets(absl::Span<const uint8_t> labels) {
   return std::vector<float>(labels.begin(), labels.end());
 }
+
+absl::Status GradientProtection::Anticipate(ConstMatrixView, absl::Span<const uint8_t>) { return absl::OkStatus(); }
 
 }  // namespace splitveil

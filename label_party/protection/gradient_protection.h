@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
@@ -56,6 +57,11 @@ class GradientProtection {
   // What to train on instead of `labels` [examples]: the labels themselves, unless the method protects these. Call it
   // once, before the first batch.
   virtual std::vector<float> TrainingTargets(absl::Span<const uint8_t> labels);
+
+  // What the classes' gradients are like, before a batch of both has been perturbed: `gradients` [rows, d] that the
+  // current model has for `labels`, on whatever examples. Without it a batch of one class has no known divergence at
+  // first. Methods that go by no moments ignore it. Errors: as PerturbWithin.
+  virtual absl::Status Anticipate(ConstMatrixView gradients, absl::Span<const uint8_t> labels);
 
   // Writes the perturbed rows of `gradients` [batch, d] into `out` (same shape; may not alias). `labels`: 0 or 1,
   // [batch]. Batches with one class and gradients of zero are protected too (architecture rule 3). A position's batch

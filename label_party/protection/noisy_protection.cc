@@ -14,6 +14,14 @@ namespace splitveil {
 
 NoisyProtection::NoisyProtection(std::unique_ptr<SecureGaussian> gaussian) : gaussian_(std::move(gaussian)) {}
 
+absl::Status NoisyProtection::Anticipate(ConstMatrixView gradients, absl::Span<const uint8_t> labels) {
+  absl::StatusOr<ClassMoments> moments = ComputeClassMoments(gradients, labels);
+  if (moments.ok()) {
+    running_.Anticipate(*moments);
+  }
+  return moments.status();
+}
+
 absl::StatusOr<ProtectionReport> NoisyProtection::PerturbWithin(ConstMatrixView gradients,
                                                                 absl::Span<const uint8_t> labels,
                                                                 const NoisePosition& position, double max_sum_kl,

@@ -26,6 +26,7 @@ class NoisyProtection : public GradientProtection {
  public:
   explicit NoisyProtection(std::unique_ptr<SecureGaussian> gaussian);
 
+  absl::Status Anticipate(ConstMatrixView gradients, absl::Span<const uint8_t> labels) final;
   absl::StatusOr<ProtectionReport> PerturbWithin(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
                                                  const NoisePosition& position, double max_sum_kl, Matrix& out) final;
 

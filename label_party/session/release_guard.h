@@ -6,7 +6,9 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 
 #include "common/matrix/matrix.h"
 #include "label_party/audit/leak_auditor.h"
@@ -34,6 +36,10 @@ class ReleaseGuard {
   // `clean` [batch, cut_width]: rows of batch.positions. Asking again gives the same bytes, until the next batch.
   // Errors: those of the protection as configured.
   absl::StatusOr<GuardedBatch> Guard(ConstMatrixView clean, const ReleasedBatch& batch);
+  // See GradientProtection::Anticipate.
+  absl::Status Anticipate(ConstMatrixView gradients, absl::Span<const uint8_t> labels) {
+    return protection_->Anticipate(gradients, labels);
+  }
   // Accounts for the batch once its gradients may leave. Returns the largest divergence of all releases of one example.
   double Account(const ReleasedBatch& batch, const ProtectionReport& report);
 

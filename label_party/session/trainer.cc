@@ -123,6 +123,29 @@ absl::Status Trainer::Encode(ConstMatrixView perturbed, const ReleasedBatch& bat
   return status;
 }
 
+absl::Status Trainer::AnticipateOtherClass(ConstMatrixView activations, const ReleasedBatch& batch) {
+  const auto [least, most] = std::minmax_element(batch.labels.begin(), batch.labels.end());
+  both_classes_seen_ = both_classes_seen_ || *least != *most;
+  if (both_classes_seen_) {
+    return absl::OkStatus();
+  }
+  const FeatureBatch own = parts_.features->Gather(batch.positions);
+  const size_t rows = batch.labels.size();
+  Matrix gradients(2 * activations.rows(), activations.cols());
+  std::vector<uint8_t> labels(2 * rows);
+  for (uint8_t label : {0, 1}) {
+    std::fill_n(labels.begin() + label * rows, rows, label);
+    const absl::StatusOr<HeadStep> head =
+        parts_.model->ForwardBackward(activations, own, absl::MakeConstSpan(labels).subspan(label * rows, rows), {});
+    if (!head.ok()) {
+      return absl::InternalError(head.status().message());
+    }
+    std::copy_n(head->cut_gradient.data(), head->cut_gradient.size(),
+                gradients.data() + label * head->cut_gradient.size());
+  }
+  return guard_.Anticipate(gradients, labels);
+}
+
 absl::StatusOr<HeadStep> Trainer::Differentiate(ConstMatrixView activations, const ReleasedBatch& batch) {
   std::vector<float> targets;
   targets.reserve(batch.positions.size());
@@ -177,6 +200,9 @@ absl::StatusOr<v1::CutGradients> Trainer::Step(uint32_t epoch, uint32_t batch, C
     BeginEpoch();
   }
   ReleasedBatch released = BatchOf(epoch, batch);
+  if (absl::Status status = AnticipateOtherClass(activations, released); !status.ok()) {
+    return status;
+  }
   absl::StatusOr<HeadStep> head = Differentiate(activations, released);
   if (!head.ok()) {
     return head.status();

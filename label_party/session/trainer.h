@@ -85,6 +85,9 @@ class Trainer {
   bool frozen() const { return result_.frozen_after_epoch.has_value(); }
   void BeginEpoch();
   ReleasedBatch BatchOf(uint32_t epoch, uint32_t batch);
+  // Until a batch of both classes comes: tells the protection what each example of `batch` would send with either
+  // label.
+  absl::Status AnticipateOtherClass(ConstMatrixView activations, const ReleasedBatch& batch);
   // Loss and gradients of a batch, the regulariser's among them.
   absl::StatusOr<HeadStep> Differentiate(ConstMatrixView activations, const ReleasedBatch& batch);
   // Fills `message` and `pending` with what of `clean` may leave, or freezes.
@@ -99,6 +102,7 @@ class Trainer {
   TrainerParts parts_;
   ReleaseGuard guard_;
   RunResult result_;
+  bool both_classes_seen_ = false;
   GateCounts epoch_gate_;  // Decisions in the epoch under way.
   int64_t step_ = 0;
   absl::Time step_started_;

@@ -193,10 +193,18 @@ TEST_F(TrainerTest, MeasuredLeakThatNoNoiseLowersFreezes) {
   EXPECT_TRUE(answers.back().frozen());
 }
 
-TEST_F(TrainerTest, OneClassBeforeAnyEstimateFreezesWhereABudgetIsToBeKept) {
+// Not one positive in the whole run: what positives would send is known from the top model, and the budget is kept.
+TEST_F(TrainerTest, BudgetIsKeptThoughOnlyOneClassIsEverSeen) {
   std::fill(run_.label_data.labels.begin(), run_.label_data.labels.end(), 0);
-  Create("marvell { run_budget { when_spent: RAISE_NOISE } }", "", 1);
-  EXPECT_TRUE(Train(0, 1).front().frozen());
+  Create("marvell { run_budget { max_auc: 0.7 } }", "", 30);
+  const auto answers = Train(0, 30);
+  ASSERT_GE(answers.size(), 50);
+  for (const v1::CutGradients& answer : answers) {
+    EXPECT_FALSE(answer.frozen());
+  }
+  EXPECT_NEAR(GaussianAuc(trainer_->result().remembered_sum_kl), 0.7, 1e-6);
+  EXPECT_THAT(Texts("SELECT method FROM protection"), ::testing::Each("marvell+fallback"));
+  EXPECT_THAT(Numbers("SELECT power FROM protection"), ::testing::Each(::testing::Gt(0)));
 }
 
 TEST_F(TrainerTest, OneClassIsNeverInTheClearWithoutABudget) {
