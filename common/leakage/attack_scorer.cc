@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -110,10 +112,12 @@ absl::StatusOr<std::vector<float>> AttackScorer::Score(v1::Attack attack) {
     case v1::REMEMBERED_SPECTRAL:
       return ScoreRemembered();
     case v1::GRADIENT_CLUSTERS:
-      Spectral();
-      return TwoMeansScores(input_.gradients, gradient_direction_.direction());
+      return ScoreClusters(input_.gradients, gradient_clusters_);
     case v1::ACTIVATION_CLUSTERS:
-      return ScoreActivations();
+      if (input_.activations.size() == 0) {
+        return Missing(attack, "activations");
+      }
+      return ScoreClusters(input_.activations, activation_clusters_);
     case v1::RESIDUAL_NORM:
       Spectral();
       return ResidualNormScores(input_.gradients, gradient_direction_.direction());
@@ -145,12 +149,15 @@ absl::StatusOr<std::vector<float>> AttackScorer::ScoreByHints(v1::Attack attack)
   return distance ? hint_scores_->Distance(hints) : hint_scores_->InnerProduct(hints);
 }
 
-absl::StatusOr<std::vector<float>> AttackScorer::ScoreActivations() {
-  if (input_.activations.size() == 0) {
-    return Missing(v1::ACTIVATION_CLUSTERS, "activations");
+std::vector<float> AttackScorer::ScoreClusters(ConstMatrixView rows, Clusters& clusters) {
+  (void)clusters.direction.Project(rows);
+  TwoMeans found = ClusterInTwo(rows, clusters.direction.direction());
+  // Under noise the clusters of one batch are of nearly one size.
+  clusters.votes += 0.5 - found.share_along;
+  if (clusters.votes < 0) {
+    std::transform(found.scores.begin(), found.scores.end(), found.scores.begin(), std::negate<>());
   }
-  (void)activation_direction_.Project(input_.activations);
-  return TwoMeansScores(input_.activations, activation_direction_.direction());
+  return std::move(found.scores);
 }
 
 absl::StatusOr<std::vector<float>> AttackScorer::ScoreByLikelihood(v1::Attack attack) {

@@ -54,11 +54,17 @@ class AttackScorer {
   absl::StatusOr<std::vector<float>> ScoreByHints(v1::Attack attack);
   absl::StatusOr<std::vector<float>> ScoreByLikelihood(v1::Attack attack);
   absl::StatusOr<std::vector<float>> ScoreByDirection(v1::Attack attack);
-  absl::StatusOr<std::vector<float>> ScoreActivations();
+  // Two clusters of each of a stream of batches.
+  struct Clusters {
+    PrincipalDirection direction;
+    double votes = 0;  // Positive where the cluster along the direction was the smaller one, over the batches so far.
+  };
+  static std::vector<float> ScoreClusters(ConstMatrixView rows, Clusters& clusters);
 
   const int64_t examples_;
   AttackInput input_;
-  PrincipalDirection gradient_direction_, activation_direction_;
+  PrincipalDirection gradient_direction_;
+  Clusters gradient_clusters_, activation_clusters_;
   PrincipalDirection remembered_direction_;               // Leans towards what is remembered of the rows.
   std::map<v1::Attack, std::vector<double>> remembered_;  // [examples] each; made when first used.
   // Of this batch, computed when first asked for.

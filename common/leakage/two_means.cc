@@ -45,9 +45,11 @@ Bisector BetweenMeans(ConstMatrixView rows, const std::vector<double>& in_second
 
 }  // namespace
 
-std::vector<float> TwoMeansScores(ConstMatrixView rows, absl::Span<const float> direction) {
+TwoMeans ClusterInTwo(ConstMatrixView rows, absl::Span<const float> direction) {
+  TwoMeans clusters;
+  clusters.scores.resize(rows.rows());
   if (direction.empty()) {
-    return std::vector<float>(rows.rows());
+    return clusters;
   }
   const std::vector<double> mean = MeanRow(rows);
   Bisector bisector;
@@ -69,19 +71,18 @@ std::vector<float> TwoMeansScores(ConstMatrixView rows, absl::Span<const float> 
       second_size += side;
     }
     if (second_size == 0 || second_size == static_cast<double>(rows.rows())) {
-      return std::vector<float>(rows.rows());
+      return clusters;
     }
     if (!changed) {
       break;
     }
     bisector = BetweenMeans(rows, in_second, mean);
   }
-  const double sign = 2 * second_size > static_cast<double>(rows.rows()) ? -1 : 1;
-  std::vector<float> scores(rows.rows());
+  clusters.share_along = second_size / static_cast<double>(rows.rows());
   for (int64_t j = 0; j < rows.rows(); ++j) {
-    scores[j] = Saturated(sign * 2 * margins[j]);
+    clusters.scores[j] = Saturated(2 * margins[j]);
   }
-  return scores;
+  return clusters;
 }
 
 }  // namespace splitveil

@@ -1,6 +1,7 @@
 #include "nonlabel_party/session/nonlabel_session.h"
 
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,7 +15,7 @@
 #include "common/telemetry/log.h"
 #include "common/transport/tensor_codec.h"
 #include "nonlabel_party/session/completion_reporter.h"
-#include "nonlabel_party/session/stop_watcher.h"
+#include "nonlabel_party/session/stoppable_alignment.h"
 
 namespace splitveil {
 
@@ -126,34 +127,20 @@ absl::Status NonLabelSession::Open() {
 }
 
 absl::Status NonLabelSession::Align() {
-  absl::StatusOr<std::unique_ptr<AlignmentStream>> stream = options_.peer->Align();
-  if (!stream.ok()) {
-    return stream.status();
-  }
-  AlignmentStream* const cancelled_on_stop = stream->get();
-  const absl::StatusOr<std::unique_ptr<StopWatcher>> watcher =
-      StopWatcher::Create(options_.stop, [cancelled_on_stop] { cancelled_on_stop->Cancel(); });
-  if (!watcher.ok()) {
-    return watcher.status();
-  }
   AlignmentOptions options;
   options.run_id = run_id_;
   options.max_ids = static_cast<uint64_t>(options_.agreement.alignment().max_ids());
   options.chunk_ids = options_.agreement.alignment().chunk_ids();
-  absl::StatusOr<AlignedIds> aligned = AlignIds(options_.data.ids, options, **stream);
-  // Where the label party ended the stream, its status says why; what this side saw is only the consequence.
-  absl::Status finished = (*stream)->Finish();
-  if ((*watcher)->Finish() && !(finished.ok() && aligned.ok())) {
-    stopped_ = true;  // Both failures are our own doing.
-    return absl::OkStatus();
-  }
-  if (!finished.ok()) {
-    return finished;
-  }
+  absl::StatusOr<std::optional<AlignedIds>> aligned =
+      AlignUnlessStopped(*options_.peer, options_.data.ids, options, options_.stop);
   if (!aligned.ok()) {
     return aligned.status();
   }
-  aligned_ = *std::move(aligned);
+  if (!aligned->has_value()) {
+    stopped_ = true;
+    return absl::OkStatus();
+  }
+  aligned_ = **std::move(aligned);
   LogInfo("aligned ", aligned_.rows.size(), " examples; own ids ", options_.data.ids.size(), ", the peer's ",
           aligned_.peer_ids);
   options_.status->Update([&](v1::GetStatusResponse& status) { status.set_aligned_examples(aligned_.rows.size()); });
@@ -404,11 +391,8 @@ absl::Status NonLabelSession::CompleteModel() {
   completion.train = train_;
   completion.stop = [this] { return StopAsked(); };
   const absl::StatusOr<int64_t> labels = CompletionReporter(std::move(completion)).Report(model_->Parameters());
-  if (stopped_) {
-    return absl::OkStatus();
-  }
   if (!labels.ok()) {
-    return labels.status();
+    return stopped_ ? absl::OkStatus() : labels.status();
   }
   return ledger_->RecordEvent("auxiliary_labels", absl::StrCat("completed the bottom model with ", *labels, " labels"));
 }

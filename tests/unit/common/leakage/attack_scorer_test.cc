@@ -216,6 +216,25 @@ TEST(AttackScorerTest, WhatIsRememberedTurnsWithTheVote) {
   EXPECT_GT(*LeakAuc(*scorer.Score(v1::REMEMBERED_SPECTRAL), misleading.labels), 0.9);
 }
 
+// One batch of mostly positives does not make the others' larger cluster the positives.
+TEST(AttackScorerTest, TheClusterThatWasSmallerSoFarIsThePositives) {
+  AttackScorer scorer(kExamples);
+  for (uint64_t seed = 1; seed < 4; ++seed) {
+    const Batch usual(seed);
+    ASSERT_TRUE(scorer.Begin(usual.Input()).ok());
+    EXPECT_GT(*LeakAuc(*scorer.Score(v1::GRADIENT_CLUSTERS), usual.labels), 0.9);
+  }
+  Batch unusual(4);
+  for (int64_t j = 0; j < kRows; ++j) {
+    if (unusual.labels[j] == 0 && j % 2 == 0) {
+      unusual.labels[j] = 1;
+      unusual.gradients.row(j)[0] += 2.5f;
+    }
+  }
+  ASSERT_TRUE(scorer.Begin(unusual.Input()).ok());
+  EXPECT_GT(*LeakAuc(*scorer.Score(v1::GRADIENT_CLUSTERS), unusual.labels), 0.9);
+}
+
 // A hint is nearest to itself. Where nothing leaks, that alone lifts the AUC.
 TEST(AttackScorerTest, AHintScoredWouldInflateTheAuc) {
   double scored = 0;

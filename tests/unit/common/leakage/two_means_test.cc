@@ -38,7 +38,8 @@ double SquaredDistance(absl::Span<const float> row, const std::vector<double>& c
 
 TEST(TwoMeansTest, ScoresAreDifferencesOfSquaredDistancesToSettledCentres) {
   const Matrix rows = Draw(200, 50);
-  const std::vector<float> scores = TwoMeansScores(rows, std::vector<float>{0.8f, 0.6f, 0});
+  const TwoMeans found = ClusterInTwo(rows, std::vector<float>{0.8f, 0.6f, 0});
+  const std::vector<float>& scores = found.scores;
   // The scores' signs are the clusters; their means are the centres that the scores are measured from.
   std::vector<std::vector<double>> centres(2, std::vector<double>(3));
   std::vector<double> sizes(2);
@@ -54,41 +55,40 @@ TEST(TwoMeansTest, ScoresAreDifferencesOfSquaredDistancesToSettledCentres) {
       component /= sizes[cluster];
     }
   }
-  EXPECT_LT(sizes[1], sizes[0]);
+  EXPECT_EQ(found.share_along, sizes[1] / 200);
   for (int64_t j = 0; j < 200; ++j) {
     EXPECT_NEAR(scores[j], SquaredDistance(rows.row(j), centres[0]) - SquaredDistance(rows.row(j), centres[1]), 1e-4);
   }
 }
 
-TEST(TwoMeansTest, TheSmallerClusterIsTakenForPositives) {
+TEST(TwoMeansTest, FindsBothClustersAlongTheDirectionOrAgainstIt) {
   std::vector<uint8_t> labels;
   const Matrix rows = Draw(200, 40, &labels);
-  for (float side : {1.0f, -1.0f}) {
-    EXPECT_GT(*LeakAuc(TwoMeansScores(rows, std::vector<float>{side, 0, 0}), labels), 0.99);
-  }
+  const TwoMeans along = ClusterInTwo(rows, std::vector<float>{1, 0, 0});
+  EXPECT_GT(*LeakAuc(along.scores, labels), 0.99);
+  EXPECT_NEAR(along.share_along, 0.2, 0.05);
+  const TwoMeans against = ClusterInTwo(rows, std::vector<float>{-1, 0, 0});
+  EXPECT_LT(*LeakAuc(against.scores, labels), 0.01);
+  EXPECT_NEAR(against.share_along, 0.8, 0.05);
 }
 
 TEST(TwoMeansTest, OneClusterTellsNothing) {
-  EXPECT_EQ(TwoMeansScores(Matrix(5, 3), std::vector<float>{1, 0, 0}), std::vector<float>(5, 0.0f));
-  EXPECT_EQ(TwoMeansScores(Draw(5, 0), std::vector<float>{0, 0, 0}), std::vector<float>(5, 0.0f));
-  EXPECT_EQ(TwoMeansScores(Draw(5, 0), {}), std::vector<float>(5, 0.0f));
-  EXPECT_EQ(TwoMeansScores(Draw(1, 0), std::vector<float>{1, 0, 0}), std::vector<float>(1, 0.0f));
-  EXPECT_TRUE(TwoMeansScores(Matrix(0, 3), std::vector<float>{1, 0, 0}).empty());
-}
-
-TEST(TwoMeansTest, OfTwoEqualClustersTheOneAlongTheDirectionIsPositive) {
-  Matrix rows(2, 1);
-  rows.row(0)[0] = -1;
-  rows.row(1)[0] = 1;
-  EXPECT_EQ(TwoMeansScores(rows, std::vector<float>{1}), (std::vector<float>{-4, 4}));
-  EXPECT_EQ(TwoMeansScores(rows, std::vector<float>{-1}), (std::vector<float>{4, -4}));
+  const auto tells_nothing = [](ConstMatrixView rows, const std::vector<float>& direction) {
+    const TwoMeans found = ClusterInTwo(rows, direction);
+    return found.scores == std::vector<float>(rows.rows()) && found.share_along == 0.5;
+  };
+  EXPECT_TRUE(tells_nothing(Matrix(5, 3), {1, 0, 0}));
+  EXPECT_TRUE(tells_nothing(Draw(5, 0), {0, 0, 0}));
+  EXPECT_TRUE(tells_nothing(Draw(5, 0), {}));
+  EXPECT_TRUE(tells_nothing(Draw(1, 0), {1, 0, 0}));
+  EXPECT_TRUE(tells_nothing(Matrix(0, 3), {1, 0, 0}));
 }
 
 TEST(TwoMeansTest, StaysFiniteForTheLargestRows) {
   Matrix rows(3, 1);
   rows.row(0)[0] = 3e38f;
   rows.row(1)[0] = -3e38f;
-  for (float score : TwoMeansScores(rows, std::vector<float>{1})) {
+  for (float score : ClusterInTwo(rows, std::vector<float>{1}).scores) {
     EXPECT_TRUE(std::isfinite(score));
   }
 }
