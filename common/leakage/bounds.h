@@ -18,6 +18,11 @@ double DetectionErrorBound(double sum_kl);
 // give 1.
 double GaussianAuc(double sum_kl);
 
+// An attack whose measured AUC, at its 95% limit, passes what the noise allows (GaussianAuc) by more than this says that
+// the bounds do not hold. Attacks that read exactly what is allowed pass it by sampling alone in one epoch of forty; this
+// much more is five of their standard errors over 100,000 examples, and the least that would matter.
+inline constexpr double kBoundTolerance = 0.005;
+
 }  // namespace splitveil
 
 #endif  // SPLITVEIL_COMMON_LEAKAGE_BOUNDS_H_

@@ -13,6 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/leakage/bounds.h"
+
 namespace splitveil {
 namespace {
 

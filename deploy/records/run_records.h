@@ -38,9 +38,7 @@ bool IsReleased(const ProtectionRow& row);
 double AucAtLeast(const EpochLeakRow& row);
 
 // Whether the attack measurably read more than the noise allows on Gaussian classes, by the rule of the label party's
-// audit: AucAtLeast above gaussian_auc by more than a tolerance, since an attack that reads all the noise allows passes
-// it by sampling alone in one epoch of forty.
-inline constexpr double kBoundTolerance = 0.005;
+// audit: AucAtLeast above gaussian_auc by more than kBoundTolerance (common/leakage/bounds.h).
 bool ExceedsBound(const EpochLeakRow& row);
 
 struct RunRecords {

@@ -38,6 +38,9 @@ constexpr AttackWords kWords[] = {
      "gradients."},
     {"spectral", "Main direction of the batch",
      "Sorts the gradients along the direction in which they differ most. Needs nothing but the gradients."},
+    {"residual_norm", "Length across the main direction",
+     "Takes out of every gradient the direction in which the batch differs most, where the noise is, and sorts by the "
+     "length of what is left. Needs nothing but the gradients."},
     {"gradient_clusters", "Two groups of gradients",
      "Splits the gradients into two groups and takes the smaller one for the positives. Needs nothing but the "
      "gradients."},
@@ -57,6 +60,10 @@ constexpr AttackWords kWords[] = {
     {"likelihood_ratio", "Best guess knowing both classes",
      "Knows exactly how the gradients of both classes spread, which no partner does, and picks the likelier class. "
      "Computed by the label party as a worst case."},
+    {"measured_likelihood_ratio", "Best guess knowing how both classes really spread",
+     "The same with the spread that the gradients really have, which the theory behind the noise takes for simpler "
+     "than "
+     "it is. Computed by the label party as a worst case."},
     {"direction", "Line between the classes",
      "Knows where the gradients of both classes lie on average, which no partner does, and sorts along the line "
      "between. "

@@ -9,6 +9,7 @@
 
 #include "common/config/agreement.h"
 #include "common/leakage/attack_traits.h"
+#include "common/leakage/bounds.h"
 #include "common/leakage/leak_auc.h"
 #include "common/leakage/scores.h"
 #include "common/transport/tensor_codec.h"
@@ -19,9 +20,6 @@ namespace {
 
 constexpr char kLabelParty[] = "label_party";
 constexpr char kNonLabelParty[] = "nonlabel_party";
-// Attacks that read exactly what the noise allows pass their bound by sampling alone in one epoch of forty. This much
-// more is five of their standard errors over 100,000 examples, and the least that would matter.
-constexpr double kBoundTolerance = 0.005;
 
 }  // namespace
 
@@ -267,7 +265,7 @@ std::string LeakAuditor::latest() const {
     return "";
   }
   std::string text;
-  for (v1::Attack attack : {v1::NORM, v1::COSINE, v1::REMEMBERED_SPECTRAL}) {
+  for (v1::Attack attack : kProgressAttacks) {
     const auto series = own->second.series.find({"cut", AttackName(attack)});
     if (series != own->second.series.end()) {
       absl::StrAppendFormat(&text, "%s %.2f ", AttackName(attack), series->second.back());

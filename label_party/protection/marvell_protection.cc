@@ -47,6 +47,53 @@ RowNoise ClassNoise(double lambda1, double lambda2) {
   return {0, std::sqrt(std::max(0.0, lambda1 - lambda2)), std::sqrt(lambda2)};
 }
 
+absl::StatusOr<MarvellStrength> StrengthAlong(const v1::GradientProtection::Marvell& config) {
+  switch (config.strength_case()) {
+    case v1::GradientProtection::Marvell::kS:
+      if (absl::Status status = CheckPositive("s", config.s()); !status.ok()) {
+        return status;
+      }
+      return MarvellStrength{config.s(), {}, absl::StrCat("s=", config.s()), 0};
+    case v1::GradientProtection::Marvell::kSumKl:
+      if (absl::Status status = CheckPositive("sum_kl", config.sum_kl()); !status.ok()) {
+        return status;
+      }
+      return MarvellStrength{0, {config.sum_kl()}, absl::StrCat("sum_kl=", config.sum_kl()), 0};
+    case v1::GradientProtection::Marvell::kDetectionError: {
+      absl::StatusOr<double> sum_kl = SumKlForDetectionError(config.detection_error());
+      if (!sum_kl.ok()) {
+        return sum_kl.status();
+      }
+      return MarvellStrength{0, {*sum_kl}, absl::StrCat("detection_error=", config.detection_error()), 0};
+    }
+    case v1::GradientProtection::Marvell::kRunBudget: {
+      absl::StatusOr<std::vector<double>> shares = PlanRunBudget(config.run_budget());
+      if (!shares.ok()) {
+        return shares.status();
+      }
+      return MarvellStrength{0, *std::move(shares), absl::StrCat("max_auc=", config.run_budget().max_auc()), 0};
+    }
+    case v1::GradientProtection::Marvell::STRENGTH_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError(
+      "gradient_protection.marvell: expected one of s, sum_kl, detection_error, run_budget, found none");
+}
+
+// The optimum for the model's classes, then noise across dg alike in both, which lowers the divergence further.
+MarvellSolution WithNoiseAcross(MarvellSolution noise, double across_s, const ClassMoments& moments) {
+  const double axes_across = static_cast<double>(moments.mean_difference.size()) - 1;
+  if (axes_across > 0) {
+    const double variance = across_s * moments.dg_squared / axes_across;
+    noise.lambda2_neg += variance;
+    noise.lambda2_pos += variance;
+    // Never less along dg than across it.
+    noise.lambda1_neg = std::max(noise.lambda1_neg, noise.lambda2_neg);
+    noise.lambda1_pos = std::max(noise.lambda1_pos, noise.lambda2_pos);
+  }
+  return noise;
+}
+
 }  // namespace
 
 double MarvellStrength::SumKlOf(uint32_t epoch) const {
@@ -55,36 +102,15 @@ double MarvellStrength::SumKlOf(uint32_t epoch) const {
 }
 
 absl::StatusOr<MarvellStrength> MarvellStrengthOf(const v1::GradientProtection::Marvell& config) {
-  switch (config.strength_case()) {
-    case v1::GradientProtection::Marvell::kS:
-      if (absl::Status status = CheckPositive("s", config.s()); !status.ok()) {
-        return status;
-      }
-      return MarvellStrength{config.s(), {}, absl::StrCat("s=", config.s())};
-    case v1::GradientProtection::Marvell::kSumKl:
-      if (absl::Status status = CheckPositive("sum_kl", config.sum_kl()); !status.ok()) {
-        return status;
-      }
-      return MarvellStrength{0, {config.sum_kl()}, absl::StrCat("sum_kl=", config.sum_kl())};
-    case v1::GradientProtection::Marvell::kDetectionError: {
-      absl::StatusOr<double> sum_kl = SumKlForDetectionError(config.detection_error());
-      if (!sum_kl.ok()) {
-        return sum_kl.status();
-      }
-      return MarvellStrength{0, {*sum_kl}, absl::StrCat("detection_error=", config.detection_error())};
+  absl::StatusOr<MarvellStrength> strength = StrengthAlong(config);
+  if (strength.ok() && config.across_s() != 0) {
+    if (absl::Status status = CheckPositive("across_s", config.across_s()); !status.ok()) {
+      return status;
     }
-    case v1::GradientProtection::Marvell::kRunBudget: {
-      absl::StatusOr<std::vector<double>> shares = PlanRunBudget(config.run_budget());
-      if (!shares.ok()) {
-        return shares.status();
-      }
-      return MarvellStrength{0, *std::move(shares), absl::StrCat("max_auc=", config.run_budget().max_auc())};
-    }
-    case v1::GradientProtection::Marvell::STRENGTH_NOT_SET:
-      break;
+    strength->across_s = config.across_s();
+    absl::StrAppend(&strength->name, ",across_s=", config.across_s());
   }
-  return absl::InvalidArgumentError(
-      "gradient_protection.marvell: expected one of s, sum_kl, detection_error, run_budget, found none");
+  return strength;
 }
 
 absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength, uint32_t epoch, double max_sum_kl,
@@ -98,15 +124,18 @@ absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength,
   if (strength.sum_kls.empty()) {
     problem.power = strength.s * moments.dg_squared;
     absl::StatusOr<MarvellSolution> solution = SolveMarvell(problem);
-    if (!solution.ok() || solution->sum_kl <= max_sum_kl) {
+    if (!solution.ok()) {
       return solution;
+    }
+    if (solution->sum_kl <= max_sum_kl) {
+      return WithNoiseAcross(*solution, strength.across_s, moments);
     }
   }
   absl::StatusOr<MarvellPower> least = LeastMarvellPower(problem, std::min(max_sum_kl, strength.SumKlOf(epoch)));
   if (!least.ok()) {
     return least.status();
   }
-  return least->solution;
+  return WithNoiseAcross(least->solution, strength.across_s, moments);
 }
 
 MarvellProtection::MarvellProtection(MarvellStrength strength, std::unique_ptr<SecureGaussian> gaussian)

@@ -22,6 +22,7 @@ struct MarvellStrength {
   double s = 4;                 // Of P = s ||dg||^2, where there are no sum_kls.
   std::vector<double> sum_kls;  // The largest sum_kl in epoch 0, 1, ...; the last holds for all later ones.
   std::string name;             // As configured: "s=4", "sum_kl=0.25", "detection_error=0.3", "max_auc=0.7".
+  double across_s = 0;          // Noise besides, of power across_s ||dg||^2, across dg and alike in both classes.
 
   // The largest sum_kl in `epoch`; infinite for a power.
   double SumKlOf(uint32_t epoch) const;
@@ -31,7 +32,8 @@ struct MarvellStrength {
 absl::StatusOr<MarvellStrength> MarvellStrengthOf(const v1::GradientProtection::Marvell& config);
 
 // The optimal noise for classes with these moments: of that strength in `epoch`, or of the least power that brings
-// sum_kl to `max_sum_kl` where that is more. Errors: as LeastMarvellPower.
+// sum_kl to `max_sum_kl` where that is more; and the noise across dg on top, which only lowers the divergence (the
+// solution's sum_kl is that of the optimum). Errors: as LeastMarvellPower.
 absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength, uint32_t epoch, double max_sum_kl,
                                                 const ClassMoments& moments);
 
@@ -41,7 +43,8 @@ absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength,
 // Protects the label of every row from who sees the perturbed gradients of one step: no score has an AUC above
 // AucBound(sum_kl), as far as the gradients of a class are N(mean, variance I). Over steps the sum_kl of the releases
 // of one example add. Does not protect the direction dg, which the noise itself points along, nor the share of
-// positives.
+// positives. Where the spread of the classes is
+// not the same in every direction, what lies across dg tells more than the bound says: across_s is the answer to that.
 //
 // A batch that does not tell its classes apart (one class, or dg = 0) gets the noise that the run's average moments ask
 // for; where there are none yet, or where they would leave every row of the batch as it is, isotropic noise of total

@@ -1,6 +1,7 @@
 #include "nonlabel_party/session/leak_reporter.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -133,7 +134,8 @@ absl::Status LeakReporter::Record(const ReceivedBatch& batch, const v1::ScoreBat
     if (absl::Status status = ledger_->Record(row); !status.ok()) {
       return status;
     }
-    if (leak.layer() == "cut") {
+    const auto* shown = std::find(std::begin(kProgressAttacks), std::end(kProgressAttacks), leak.attack());
+    if (leak.layer() == "cut" && shown != std::end(kProgressAttacks)) {
       absl::StrAppendFormat(&text, "%s %.2f ", row.attack, row.auc);
     }
   }

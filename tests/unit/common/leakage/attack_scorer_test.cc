@@ -57,11 +57,13 @@ struct Batch {
   Population population;
 };
 
+// RESIDUAL_NORM looks away from the line on which this batch's classes differ; it has a test of its own.
 std::vector<v1::Attack> AttacksOnABatch() {
   std::vector<v1::Attack> attacks;
-  for (int number = v1::NORM; number <= v1::REMEMBERED_DIRECTION; ++number) {
-    if (number != v1::MODEL_COMPLETION && number != v1::FEATURES_ONLY) {
-      attacks.push_back(static_cast<v1::Attack>(number));
+  for (int number = v1::NORM; number <= v1::Attack_MAX; ++number) {
+    const auto attack = static_cast<v1::Attack>(number);
+    if (!TraitsOf(attack).once_a_run && attack != v1::RESIDUAL_NORM) {
+      attacks.push_back(attack);
     }
   }
   return attacks;
@@ -254,6 +256,21 @@ TEST(AttackScorerTest, AHintScoredWouldInflateTheAuc) {
   // Standard error without leak: sqrt((75 + 20 + 1) / (12 75 20) / 200) = 0.005.
   EXPECT_NEAR(left_out, 0.5, 0.03);
   EXPECT_GT(scored, 0.57);
+}
+
+// What noise along one line leaves bare, and what noise across it gives away that only one class gets.
+TEST(ResidualNormTest, ReadsAcrossTheLineThatTheNoiseLiesOn) {
+  std::mt19937_64 random(5);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
+  std::normal_distribution<float> normal;
+  Batch batch(2, 0.1f);
+  for (int64_t j = 0; j < kRows; ++j) {
+    batch.gradients.row(j)[0] += 20 * normal(random);
+    batch.gradients.row(j)[1] += batch.labels[j] == 1 ? 0.6f : 0.0f;
+  }
+  AttackScorer scorer(kExamples);
+  ASSERT_TRUE(scorer.Begin(batch.Input()).ok());
+  EXPECT_LT(*LeakAuc(*scorer.Score(v1::NORM), batch.labels), 0.7);
+  EXPECT_GT(*LeakAuc(*scorer.Score(v1::RESIDUAL_NORM), batch.labels), 0.95);
 }
 
 }  // namespace

@@ -69,10 +69,10 @@ INSTANTIATE_TEST_SUITE_P(Methods, SelfTestPassesTest,
                          testing::Values("none {}", "iso { t: 0.5 }", "iso { t: 25 }", "max_norm {}",
                                          "marvell { s: 0.1 }", "marvell { s: 4 }", "marvell { s: 25 }",
                                          "marvell { sum_kl: 0.25 }", "marvell { detection_error: 0.4 }",
-                                         "label_dp { epsilon: 0.1 }", "label_dp { epsilon: 1 }",
-                                         "label_dp { epsilon: 30 }", "sparsify { keep: 0.1 }",
-                                         "sparsify { keep: 0.75 }", "discretize { bins: 2 }", "discretize { bins: 12 }",
-                                         "iso { t: 1 } distance_correlation { weight: 0.1 }",
+                                         "marvell { s: 4 across_s: 4 }", "label_dp { epsilon: 0.1 }",
+                                         "label_dp { epsilon: 1 }", "label_dp { epsilon: 30 }",
+                                         "sparsify { keep: 0.1 }", "sparsify { keep: 0.75 }", "discretize { bins: 2 }",
+                                         "discretize { bins: 12 }", "iso { t: 1 } distance_correlation { weight: 0.1 }",
                                          "marvell { run_budget { planned_epochs: 5 s_growth: 1.5 } }"));
 
 TEST_P(SelfTestPassesTest, ForASoundProtectionUnderAnyKey) {
@@ -94,6 +94,10 @@ TEST(SelfTestTest, FailsForProtectionConfiguredButNotApplied) {
 
 TEST(SelfTestTest, FailsForNoiseWhereNoneIsConfigured) {
   EXPECT_THAT(Verdict("none {}", *MakeProtection(kMarvell)), HasSubstr("`none` is configured"));
+}
+
+TEST(SelfTestTest, FailsWithoutThePromisedNoiseAcross) {
+  EXPECT_THAT(Verdict("marvell { s: 4 across_s: 4 }", *MakeProtection(kMarvell)), HasSubstr("across the line"));
 }
 
 TEST(SelfTestTest, FailsForIsotropicMaxNorm) {
