@@ -93,7 +93,8 @@ absl::StatusOr<ReleaseGate> ReleaseGate::Create(const v1::ReleasePolicy& policy,
     if (absl::StatusOr<std::vector<double>> plan = PlanRunBudget(budget); !plan.ok()) {
       return plan.status();
     }
-    gate.run_limits_.push_back({budget.max_auc(), SumKlForRunAuc(budget.max_auc()), ActionOf(budget.when_spent())});
+    const double spendable = SpendableSumKl(budget);
+    gate.run_limits_.push_back({GaussianAuc(spendable), spendable, ActionOf(budget.when_spent())});
   }
   return gate;
 }

@@ -55,7 +55,11 @@ double SumKlForRunAuc(double max_auc) {
   for (double middle = too_much / 2; middle > enough && middle < too_much; middle = (enough + too_much) / 2) {
     (GaussianAuc(middle * middle) <= max_auc ? enough : too_much) = middle;
   }
-  return (1 - kSafetyShare) * (enough * enough);
+  return enough * enough;
+}
+
+double SpendableSumKl(const v1::GradientProtection::RunBudget& budget) {
+  return (1 - kSafetyShare) * SumKlForRunAuc(budget.max_auc());
 }
 
 absl::StatusOr<std::vector<double>> PlanRunBudget(const v1::GradientProtection::RunBudget& budget) {
@@ -70,7 +74,7 @@ absl::StatusOr<std::vector<double>> PlanRunBudget(const v1::GradientProtection::
     shares[e] = growth >= 1 ? std::pow(growth, -e) : std::pow(growth, last - e);
   }
   const bool more_to_come = budget.when_spent() == v1::GradientProtection::RunBudget::RAISE_NOISE;
-  const double spendable = SumKlForRunAuc(budget.max_auc()) * (1 - kSolverShare) * (more_to_come ? kPlannedShare : 1.0);
+  const double spendable = SpendableSumKl(budget) * (1 - kSolverShare) * (more_to_come ? kPlannedShare : 1.0);
   const double unit = spendable / std::accumulate(shares.begin(), shares.end(), 0.0);
   for (double& share : shares) {
     share *= unit;

@@ -108,8 +108,8 @@ TEST(MarvellBudgetTest, PlansTheNoiseOfEachEpochWithinTheBudget) {
   EXPECT_THAT(out, StartsWith("epoch,sum_kl,s,remembered_auc\n"));
   const auto rows = Numbers(out);
   ASSERT_THAT(rows, SizeIs(6));
-  // K = 2 Phi^-1(0.7)^2 with the quantile 0.5244005127 of the tables; five equal shares, s = 1 / share.
-  const double share = 2 * 0.5244005127 * 0.5244005127 / 5;
+  // 94% of K = 2 Phi^-1(0.7)^2 with the quantile 0.5244005127 of the tables; five equal shares, s = 1 / share.
+  const double share = 0.94 * 2 * 0.5244005127 * 0.5244005127 / 5;
   for (int e = 1; e <= 5; ++e) {
     const double auc = 0.5 * std::erfc(-std::sqrt(e * share) / 2);
     EXPECT_THAT(rows[e], ElementsAre(e, DoubleNear(share, 1e-7), DoubleNear(1 / share, 1e-5), DoubleNear(auc, 1e-7)));
@@ -123,7 +123,8 @@ TEST(MarvellBudgetTest, GrowsTheNoiseFromEpochToEpoch) {
   for (int e = 2; e <= 4; ++e) {
     EXPECT_NEAR(rows[e][2] / rows[e - 1][2], 1.5, 1e-6);
   }
-  EXPECT_NEAR(rows[4][3], 0.8, 1e-8);
+  // Phi(sqrt(0.94) Phi^-1(0.8)).
+  EXPECT_NEAR(rows[4][3], 0.5 * std::erfc(-std::sqrt(0.94) * 0.8416212336 / std::sqrt(2.0)), 1e-8);
 }
 
 TEST(MarvellBudgetTest, WritesToAFile) {

@@ -9,6 +9,7 @@
 #include "label_party/policy/audit_grant.h"
 #include "label_party/policy/leakage_accountant.h"
 #include "label_party/policy/release_gate.h"
+#include "label_party/protection/run_budget.h"
 
 namespace splitveil {
 namespace {
@@ -126,13 +127,14 @@ TEST(ReleaseGateTest, FreezesAfterSixteenRaises) {
 
 TEST(ReleaseGateTest, RunBudgetIsALimitWithAnActionOfItsOwn) {
   const std::string budget = "marvell { run_budget { max_auc: 0.7 planned_epochs: 2 when_spent: ";
-  const ReleaseFigures spent = {0.1, kSumKlAt07 - 0.05};
+  const double spendable = (1 - kSafetyShare) * kSumKlAt07;
+  const ReleaseFigures spent = {0.1, spendable - 0.05};
   EXPECT_EQ(Gate("", budget + "FREEZE_BOTTOM } }").Decide(spent).action, GateAction::kFreezeBottom);
   EXPECT_EQ(Gate("", budget + "HALT } }").Decide(spent).action, GateAction::kHalt);
   const GateDecision raised = Gate("", budget + "RAISE_NOISE } }").Decide(spent);
   EXPECT_EQ(raised.action, GateAction::kRaiseNoise);
   EXPECT_NEAR(raised.max_sum_kl, 0.025, 1e-12);
-  EXPECT_EQ(Gate("", budget + "HALT } }").Decide({0.1, kSumKlAt07 - 0.11}).action, GateAction::kRelease);
+  EXPECT_EQ(Gate("", budget + "HALT } }").Decide({0.1, spendable - 0.11}).action, GateAction::kRelease);
 }
 
 TEST(ReleaseGateTest, TheStricterOfTwoRunLimitsActsFirstAndTheGraverActionWins) {
@@ -140,7 +142,7 @@ TEST(ReleaseGateTest, TheStricterOfTwoRunLimitsActsFirstAndTheGraverActionWins) 
   EXPECT_EQ(gate.Decide({0.1, 0.3}).action, GateAction::kWarn);
   const GateDecision decision = gate.Decide({0.1, 0.5});
   EXPECT_EQ(decision.action, GateAction::kFreezeBottom);
-  EXPECT_THAT(decision.reason, HasSubstr("up to 0.7"));
+  EXPECT_THAT(decision.reason, HasSubstr("up to 0.6944"));
 }
 
 TEST(ReleaseGateTest, DivergenceOfTheWholeRunIsNotAddedToEarlierReleases) {
