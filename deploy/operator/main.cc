@@ -13,10 +13,8 @@
 namespace splitveil {
 namespace {
 
-constexpr char kUsage[] = "splitveil COMMAND [--flag=value ...]";
-
 std::string Overview(const std::vector<Command>& commands) {
-  std::string text = absl::StrCat("Usage: ", kUsage, "\n");
+  std::string text = "Usage: splitveil COMMAND [--flag=value ...]\n";
   for (const Command& command : commands) {
     absl::StrAppend(&text, "  ", command.name, std::string(17 - command.name.size(), ' '), command.summary, "\n");
   }
@@ -58,10 +56,8 @@ int Main(int argc, char** argv) {
       "command line: expected a command (",
       absl::StrJoin(commands, ", ", [](std::string* out, const Command& known) { out->append(known.name); }),
       ", help), found ", name.empty() ? "none" : absl::StrCat("\"", name, "\"")));
-  if (name == "help" || name == "--help") {
-    code = Print(Overview(commands));
-  } else if (name == "--version") {
-    code = Print(absl::StrCat("splitveil ", Version(), "\n"));
+  if (name == "help" || name == "--help" || name == "--version") {
+    code = Print(name == "--version" ? absl::StrCat("splitveil ", Version(), "\n") : Overview(commands));
   }
   const std::string two_words = argc > 2 ? absl::StrCat(name, " ", argv[2]) : "";
   for (const Command& command : commands) {

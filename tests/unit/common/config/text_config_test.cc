@@ -138,8 +138,8 @@ TEST(TextConfigTest, RepeatedSingularFieldIsRefused) {
 
 TEST(TextConfigTest, SecondMemberOfAOneofIsRefused) {
   EXPECT_EQ(LabelPartyError("marvell {", "none {} marvell {"),
-            "f:14:22: protection.marvell: expected only one of none, iso, max_norm or marvell, found marvell beside "
-            "none");
+            "f:14:22: protection.marvell: expected only one of none, iso, max_norm, marvell, label_dp, sparsify or "
+            "discretize, found marvell beside none");
 }
 
 TEST(TextConfigTest, MissingRequiredFieldIsReportedWhereItsMessageStarts) {
@@ -167,9 +167,11 @@ TEST(TextConfigTest, EmptyRequiredStringIsRefused) {
 
 TEST(TextConfigTest, MissingMemberOfARequiredOneofIsReported) {
   EXPECT_EQ(LabelPartyError("marvell { s: 4 }", ""),
-            "f:14:1: protection.method: expected one of none, iso, max_norm or marvell, found none");
+            "f:14:1: protection.method: expected one of none, iso, max_norm, marvell, label_dp, sparsify or "
+            "discretize, found none");
   EXPECT_EQ(LabelPartyError("s: 4", ""),
-            "f:14:14: protection.marvell.strength: expected one of s, sum_kl or detection_error, found none");
+            "f:14:14: protection.marvell.strength: expected one of s, sum_kl, detection_error or run_budget, "
+            "found none");
   EXPECT_EQ(LabelPartyError("adam {}", ""), "f:10:3: party.optimizer.method: expected one of adam, found none");
 }
 

@@ -87,7 +87,7 @@ TEST_F(LeakAuditorTest, OwnAuditReadsTheReleasedBytes) {
   const BatchLeaks series = auditor_->series();
   EXPECT_EQ(series.at({"cut", "norm"}), std::vector<double>{1});
   EXPECT_EQ(series.at({"cut", "cosine"}), std::vector<double>{1});
-  EXPECT_EQ(auditor_->latest(), "norm 1.00 cosine 1.00 remembered_spectral 1.00 at cut");
+  EXPECT_EQ(auditor_->latest(), "norm 1.00 cosine 1.00 residual_norm 0.50 remembered_spectral 1.00 at cut");
 }
 
 TEST_F(LeakAuditorTest, MeasuredLeakIsTheStrongestAttackInEitherDirection) {
