@@ -122,7 +122,7 @@ absl::StatusOr<std::vector<float>> AttackScorer::Score(v1::Attack attack) {
       Spectral();
       return ResidualNormScores(input_.gradients, gradient_direction_.direction());
     case v1::MEASURED_LIKELIHOOD_RATIO:
-      return input_.population == nullptr
+      return input_.population == nullptr || !input_.population->measured
                  ? absl::StatusOr<std::vector<float>>(Missing(attack, "the classes' moments"))
                  : LikelihoodRatioScores(input_.gradients, *input_.population, Spread::kMeasured);
     case v1::LIKELIHOOD_RATIO:
@@ -161,7 +161,7 @@ std::vector<float> AttackScorer::ScoreClusters(ConstMatrixView rows, Clusters& c
 }
 
 absl::StatusOr<std::vector<float>> AttackScorer::ScoreByLikelihood(v1::Attack attack) {
-  if (input_.population == nullptr) {
+  if (input_.population == nullptr || !input_.population->modelled) {
     return Missing(attack, "the classes' moments");
   }
   if (!likelihood_ratio_.has_value()) {

@@ -26,4 +26,8 @@ double GaussianAuc(double sum_kl) {
   return 0.5 * std::erfc(-std::sqrt(sum_kl) / 2);  // Phi(x) = erfc(-x / sqrt(2)) / 2 at x = sqrt(sum_kl / 2).
 }
 
+bool ExceedsGaussianAuc(double auc_low, double auc_high, double gaussian_auc) {
+  return auc_low > gaussian_auc + kBoundTolerance || 1 - auc_high > gaussian_auc + kBoundTolerance;
+}
+
 }  // namespace splitveil

@@ -137,6 +137,7 @@ void ModelClasses(ConstMatrixView clean, ConstMatrixView released, absl::Span<co
   const double axes = static_cast<double>(clean.cols());
   for (int c : {0, 1}) {
     const double variance = spread[c] / (counts[c] * axes);
+    classes[c]->spread = variance;
     classes[c]->along = variance + classes[c]->along / counts[c];
     classes[c]->across = variance + classes[c]->across / (counts[c] * std::max(1.0, axes - 1));
   }
@@ -150,7 +151,7 @@ Population::Class Resolved(const Population::Class& own, const Population::Class
   const double scale = std::max({own.along, own.across, other.along, other.across, distance * distance});
   constexpr double kResolution = 1e-12;
   const double least = scale > 0 ? scale * kResolution : 1;
-  return {own.mean, std::max(own.along, least), std::max(own.across, least)};
+  return {own.mean, std::max(own.along, least), std::max(own.across, least), own.spread};
 }
 
 }  // namespace
@@ -176,6 +177,59 @@ absl::StatusOr<Population> EstimatePopulation(ConstMatrixView clean, ConstMatrix
   MeasureClasses(released, labels, population);
   ModelClasses(clean, released, labels, means, population);
   return population;
+}
+
+absl::StatusOr<Population> PopulationEstimator::Next(ConstMatrixView clean, ConstMatrixView released,
+                                                     absl::Span<const uint8_t> labels,
+                                                     const NoiseVariances& stated_negative,
+                                                     const NoiseVariances& stated_positive) {
+  const absl::StatusOr<Population> batch = EstimatePopulation(clean, released, labels);
+  if (!batch.ok()) {
+    return batch;
+  }
+  const Frame frame(*batch);
+  double distance = 0;
+  double positives = 0;
+  for (size_t j = 0; j < labels.size(); ++j) {
+    if (labels[j] == 1) {
+      distance += frame.Along(clean.row(static_cast<int64_t>(j)));
+      positives += 1;
+    }
+  }
+  distance /= positives;
+  const double dg_squared = distance * distance;
+  Population population = *batch;
+  Population::Class* const modelled[2] = {&population.negative, &population.positive};
+  Population::Class* const measured[2] = {&population.measured_negative, &population.measured_positive};
+  const NoiseVariances* const stated[2] = {&stated_negative, &stated_positive};
+  for (int c : {0, 1}) {
+    const bool states = std::isfinite(stated[c]->along) && std::isfinite(stated[c]->across);
+    const Averages& earlier = averages_[c];
+    modelled[c]->mean = measured[c]->mean = c == 0 ? 0 : distance;
+    modelled[c]->along = modelled[c]->spread + (states ? stated[c]->along : earlier.noise.along * dg_squared);
+    modelled[c]->across = modelled[c]->spread + (states ? stated[c]->across : earlier.noise.across * dg_squared);
+    measured[c]->along = earlier.measured.along * dg_squared;
+    measured[c]->across = earlier.measured.across * dg_squared;
+    population.modelled = population.modelled && (states || batches_ > 0);
+  }
+  population.measured = batches_ > 0;
+  Remember(*batch, dg_squared);
+  return population;
+}
+
+void PopulationEstimator::Remember(const Population& batch, double dg_squared) {
+  // The plain mean of the first batches, then an average that follows the training.
+  constexpr double kLeastWeight = 0.05;
+  const double weight = std::max(kLeastWeight, 1 / static_cast<double>(++batches_));
+  const auto blend = [&](double value, double& average) { average += weight * (value / dg_squared - average); };
+  for (int c : {0, 1}) {
+    const Population::Class& modelled = c == 0 ? batch.negative : batch.positive;
+    const Population::Class& measured = c == 0 ? batch.measured_negative : batch.measured_positive;
+    blend(modelled.along - modelled.spread, averages_[c].noise.along);
+    blend(modelled.across - modelled.spread, averages_[c].noise.across);
+    blend(measured.along, averages_[c].measured.along);
+    blend(measured.across, averages_[c].measured.across);
+  }
 }
 
 std::vector<float> LikelihoodRatioScores(ConstMatrixView gradients, const Population& population, Spread spread) {

@@ -4,6 +4,7 @@
 #define SPLITVEIL_COMMON_LEAKAGE_POPULATION_H_
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -19,6 +20,7 @@ struct Population {
     double mean = 0;    // Of <g - origin, direction>.
     double along = 0;   // Variance on that line.
     double across = 0;  // Mean variance of each of the d - 1 directions across it, about the origin.
+    double spread = 0;  // Variance of a component of the clean rows about their mean: u or v. Of the modelled classes.
   };
   std::vector<float> direction;  // Unit vector, [d]: difference of the clean class means.
   std::vector<float> origin;     // [d]: clean mean of the negatives.
@@ -27,14 +29,44 @@ struct Population {
   Class negative, positive;
   // As they are measured on the released rows.
   Class measured_negative, measured_positive;
+  // Whether the moments of each kind are known: PopulationEstimator may lack them for a run's first batches.
+  bool modelled = true, measured = true;
 };
 
-// Direction and origin from the clean gradients, so that their noise is no part of what is estimated in sample; the
-// variances from the clean rows and their difference to the released ones, the measured ones from the rows as released.
-// Both [batch, d]. Errors: FailedPrecondition where a class is absent or the clean means coincide; InvalidArgument for
-// shapes that differ.
+// The moments of one batch: direction and origin from the clean gradients, the variances from the clean rows and their
+// difference to the released ones, the measured ones from the rows as released. A score of these same rows by these
+// moments knows a little of the rows themselves, much where a class has few of them: PopulationEstimator scores
+// without. Both [batch, d]. Errors: FailedPrecondition where a class is absent or the clean means coincide;
+// InvalidArgument for shapes that differ.
 absl::StatusOr<Population> EstimatePopulation(ConstMatrixView clean, ConstMatrixView released,
                                               absl::Span<const uint8_t> labels);
+
+// Variances of the noise of a class: on the line of dg, and on each direction across it. NaN where they are not known.
+struct NoiseVariances {
+  double along = std::numeric_limits<double>::quiet_NaN();
+  double across = std::numeric_limits<double>::quiet_NaN();
+};
+
+// The population of each batch of a run, with nothing in it of the noise of the batch itself: direction, means and
+// spreads from its clean rows, the noise as the protection states it, or else, as all that is measured, from earlier
+// batches in units of ||dg||^2. Not thread-safe.
+class PopulationEstimator {
+ public:
+  // The moments to score `released` with. `modelled` is false before the second batch of a method that states no noise,
+  // `measured` before the second batch. Errors: as EstimatePopulation; such a batch changes nothing.
+  absl::StatusOr<Population> Next(ConstMatrixView clean, ConstMatrixView released, absl::Span<const uint8_t> labels,
+                                  const NoiseVariances& stated_negative, const NoiseVariances& stated_positive);
+
+ private:
+  // Averages over earlier batches, in units of ||dg||^2.
+  struct Averages {
+    NoiseVariances noise{0, 0}, measured{0, 0};
+  };
+  void Remember(const Population& batch, double dg_squared);
+
+  Averages averages_[2];  // Of class 0 and class 1.
+  int64_t batches_ = 0;
+};
 
 enum class Spread { kModel, kMeasured };
 

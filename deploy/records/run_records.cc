@@ -119,7 +119,9 @@ bool IsReleased(const ProtectionRow& row) { return row.gate != "freeze_bottom" &
 
 double AucAtLeast(const EpochLeakRow& row) { return std::max(row.auc_low, 1 - row.auc_high); }
 
-bool ExceedsBound(const EpochLeakRow& row) { return AucAtLeast(row) > row.gaussian_auc + kBoundTolerance; }
+bool ExceedsBound(const EpochLeakRow& row) {
+  return row.observer == kLabelParty && ExceedsGaussianAuc(row.auc_low, row.auc_high, row.gaussian_auc);
+}
 
 int64_t PartyRecords::released_steps() const {
   return std::count_if(protections.begin(), protections.end(), IsReleased);

@@ -38,7 +38,7 @@ bool IsReleased(const ProtectionRow& row);
 double AucAtLeast(const EpochLeakRow& row);
 
 // Whether the attack measurably read more than the noise allows on Gaussian classes, by the rule of the label party's
-// audit: AucAtLeast above gaussian_auc by more than kBoundTolerance (common/leakage/bounds.h).
+// audit (ExceedsGaussianAuc), on its own attacks: what the attack module submits may be made of more than gradients.
 bool ExceedsBound(const EpochLeakRow& row);
 
 struct RunRecords {

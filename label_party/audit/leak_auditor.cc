@@ -83,10 +83,10 @@ absl::StatusOr<bool> LeakAuditor::RecordLeak(const ReleasedBatch& batch, const s
 
 absl::Status LeakAuditor::Record(const EpochLeakRow& row) {
   observers_[row.observer].epoch_leaks[{row.layer, row.attack}] = row;
-  // An adversary would turn a score round that points the wrong way.
-  const double at_least = std::max(row.auc_low, 1 - row.auc_high);
   absl::Status status = ledger_->Record(row);
-  if (!status.ok() || !(at_least > row.gaussian_auc + kBoundTolerance)) {
+  // What the peer submits as an attack on gradients may be made of anything.
+  const bool own = row.observer == kLabelParty;
+  if (!status.ok() || !own || !ExceedsGaussianAuc(row.auc_low, row.auc_high, row.gaussian_auc)) {
     return status;
   }
   ++bound_exceeded_;
@@ -96,14 +96,16 @@ absl::Status LeakAuditor::Record(const EpochLeakRow& row) {
         absl::StrFormat(
             "epoch %d: %s at %s: AUC at least %.4f (lower 95%% limit), Gaussian classes allow %.4f: the bounds "
             "do not hold for these gradients",
-            row.epoch + 1, row.attack, row.layer, at_least, row.gaussian_auc));
+            row.epoch + 1, row.attack, row.layer, std::max(row.auc_low, 1 - row.auc_high), row.gaussian_auc));
   }
   return status;
 }
 
 absl::Status LeakAuditor::RecordEpoch(uint32_t epoch, const std::string& observer) {
   absl::Status status;
-  for (const EpochLeakRow& row : observers_[observer].pool.Finish(epoch, observer, bounds_[epoch])) {
+  const auto bounds = bounds_.find(epoch);
+  for (const EpochLeakRow& row :
+       observers_[observer].pool.Finish(epoch, observer, bounds == bounds_.end() ? EpochBounds() : bounds->second)) {
     status.Update(Record(row));
   }
   return status;
@@ -139,14 +141,18 @@ absl::Status LeakAuditor::FinishEpoch(uint32_t epoch) {
   for (const DistributionRow& row : histograms_.Finish(epoch)) {
     status.Update(ledger_->Record(row));
   }
-  // The peer's scores of the epoch before this one may still come, and no older ones.
-  bounds_.erase(bounds_.begin(), bounds_.lower_bound(epoch == 0 ? 0 : epoch - 1));
+  // The peer's scores of the epoch its pool holds may still come, and no older ones.
+  bounds_.erase(bounds_.begin(), bounds_.lower_bound(std::min(judged_epoch_, epoch)));
   return status;
 }
 
 absl::Status LeakAuditor::FinishRun() {
   std::lock_guard<std::mutex> lock(mutex_);
-  return observers_[kNonLabelParty].pool.empty() ? absl::OkStatus() : RecordEpoch(judged_epoch_, kNonLabelParty);
+  absl::Status status = RecordEpoch(judged_epoch_, kNonLabelParty);
+  if (!observers_[kLabelParty].pool.empty()) {  // The run ends within an epoch.
+    status.Update(RecordEpoch(released_.back().epoch, kLabelParty));
+  }
+  return status;
 }
 
 absl::Status LeakAuditor::RecordRunScores(v1::Attack attack, uint32_t epoch, absl::Span<const float> scores,

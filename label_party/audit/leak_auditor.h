@@ -40,9 +40,9 @@ using EpochLeaks = std::map<std::pair<std::string, std::string>, EpochLeakRow>;
 
 // Measures leakage on the bytes that left, and judges the scores the attack module submits: each released batch once,
 // with exactly the agreed layers and attacks. Records in the ledger every batch's leak AUC, figures over the examples
-// of each epoch, histograms, and a "bound_exceeded" event the first time that an attack on the cut gradients reads more
-// over an epoch than the noise allows two Gaussian classes: then the bounds do not hold for these gradients. Batches
-// with one class have no AUC and leave no row. Thread-safe: scores arrive on another thread than releases.
+// of each epoch, histograms, and a "bound_exceeded" event the first time that an own attack on the cut gradients reads
+// more over an epoch than the noise allows two Gaussian classes: then the bounds do not hold for these gradients.
+// Batches with one class have no AUC and leave no row. Thread-safe: scores arrive on another thread than releases.
 class LeakAuditor {
  public:
   // `agreement`: canonical. `examples`: aligned ones. `ledger`: not owned; must outlive this.
@@ -55,7 +55,7 @@ class LeakAuditor {
   absl::Status AuditRelease(const ReleaseEvidence& evidence);
   // After the last batch of an epoch: figures over all examples that left in it.
   absl::Status FinishEpoch(uint32_t epoch);
-  // At the end of the run: what is not recorded yet of the peer's scores. Once.
+  // At the end of the run: the figures of the epochs that are not recorded yet. Once.
   absl::Status FinishRun();
 
   // Errors: NotFound for a batch that has not been released or was too long ago; AlreadyExists for a second answer;
@@ -101,7 +101,7 @@ class LeakAuditor {
   std::deque<bool> judged_;             // Parallel to released_.
   OwnAudit own_audit_;
   ClassHistograms histograms_;
-  std::map<uint32_t, EpochBounds> bounds_;     // By epoch; the latest two.
+  std::map<uint32_t, EpochBounds> bounds_;     // By epoch, from that of the peer's pool on.
   std::map<std::string, Observer> observers_;  // By name.
   uint32_t judged_epoch_ = 0;                  // Whose scores the peer's pool holds.
   int64_t bound_exceeded_ = 0;

@@ -32,7 +32,8 @@ OwnAudit::OwnAudit(const v1::LabelAudit& config, int64_t examples)
 }
 
 absl::StatusOr<std::vector<OwnScores>> OwnAudit::Score(const ReleasedBatch& batch, const ReleaseEvidence& evidence) {
-  absl::StatusOr<Population> population = EstimatePopulation(evidence.clean, evidence.released, batch.labels);
+  absl::StatusOr<Population> population = estimator_.Next(evidence.clean, evidence.released, batch.labels,
+                                                          evidence.noise_negative, evidence.noise_positive);
   if (population.ok()) {
     population_ = *std::move(population);
   } else if (population.status().code() != absl::StatusCode::kFailedPrecondition) {
@@ -52,12 +53,13 @@ absl::StatusOr<std::vector<OwnScores>> OwnAudit::Score(const ReleasedBatch& batc
   for (v1::Attack attack : attacks_) {
     const AttackTraits traits = TraitsOf(attack);
     const bool runs = traits.remembers || batch.step % every_batches_ == 0;
-    const bool informed =
-        (!traits.needs_oracle || !batch.hint_rows.empty()) && (!traits.label_side_only || population_.has_value());
-    if (!runs || !informed) {
+    if (!runs) {
       continue;
     }
     absl::StatusOr<std::vector<float>> scores = scorer_.Score(attack);
+    if (absl::IsFailedPrecondition(scores.status())) {
+      continue;  // It lacks what it needs to know.
+    }
     if (!scores.ok()) {
       return scores.status();
     }

@@ -35,9 +35,11 @@ struct ReleasedBatch {
 
 // What left with a batch, and from what it was made. All [batch, cut_width]; borrowed for the call.
 struct ReleaseEvidence {
-  ConstMatrixView released;       // Decoded from the bytes that left.
-  ConstMatrixView clean;          // Before the protection.
-  ConstMatrixView activations;    // As received.
+  ConstMatrixView released;            // Decoded from the bytes that left.
+  ConstMatrixView clean;               // Before the protection.
+  ConstMatrixView activations;         // As received.
+  NoiseVariances noise_negative = {};  // As the protection states it; NaN where the method states none.
+  NoiseVariances noise_positive = {};
   double sum_kl = 0;              // Of this release; NaN where the method has none.
   double accumulated_sum_kl = 0;  // Largest sum over the releases of one example, this one included.
 };
@@ -54,14 +56,15 @@ class OwnAudit {
   OwnAudit(const v1::LabelAudit& config, int64_t examples);
 
   // Scores of the configured attacks on one release, at the cut layer. Attacks that remember take every batch in; the
-  // others run on every n-th (config.every_batches). Attacks whose side information the batch lacks (no positive to
-  // hint at, no class moments yet) are left out. Errors: of AttackScorer.
+  // others run on every n-th (config.every_batches). Attacks whose side information is lacking (no
+  // positive to hint at, no class moments yet) are left out. Errors: of AttackScorer.
   absl::StatusOr<std::vector<OwnScores>> Score(const ReleasedBatch& batch, const ReleaseEvidence& evidence);
 
  private:
   std::vector<v1::Attack> attacks_;
   const int64_t every_batches_;
   AttackScorer scorer_;
+  PopulationEstimator estimator_;
   // Of the latest batch that held both classes: what the strongest adversary would use on one that does not.
   std::optional<Population> population_;
 };

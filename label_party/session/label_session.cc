@@ -59,8 +59,9 @@ absl::Status LabelSession::Fail(absl::Status status) {
 
 absl::Status LabelSession::FailInside(absl::Status status) {
   const absl::Status halt = Fail(std::move(status));
-  // What failed inside is not the peer's to read; that the release gate has halted the run is.
-  return IsHalt(halt) ? halt : absl::InternalError("the label party failed; its own log says why");
+  // What failed inside is not the peer's to read, nor is why the release gate halted the run: that tells of labels.
+  return IsHalt(halt) ? AsHalt(absl::ResourceExhaustedError("release gate: halted the run"))
+                      : absl::InternalError("the label party failed; its own log says why");
 }
 
 void LabelSession::SetPhase(const char* phase) {
@@ -244,9 +245,7 @@ absl::Status LabelSession::LearnLocked() {
   last_heard_ = absl::Now();
   if (result.steps != steps_before) {
     progress_->Report(result.steps, result.trained_examples, result.train_log_loss, auditor_->latest());
-    options_.status->Update([this](v1::GetStatusResponse& status) {
-      status.set_bound_exceeded(static_cast<uint64_t>(auditor_->bound_exceeded()));
-    });
+    UpdateBoundExceeded();
   }
   return absl::OkStatus();
 }
@@ -292,7 +291,8 @@ absl::StatusOr<v1::EvaluateResponse> LabelSession::FinishEvaluation(const Evalua
     return status;
   }
   // The stream may have begun epochs ago, or another one may have ended since.
-  if (!ExpectsEvaluationOf(evaluation.epoch) || evaluation.logits.size() != trainer_->test_examples()) {
+  if (!ExpectsEvaluationOf(evaluation.epoch) || evaluation.logits.empty() ||
+      evaluation.logits.size() != trainer_->test_examples()) {
     return absl::FailedPreconditionError(absl::StrCat("evaluation: expected the epoch just trained and ",
                                                       trainer_->test_examples(), " test examples, found epoch ",
                                                       evaluation.epoch, " and ", evaluation.logits.size()));
@@ -304,68 +304,6 @@ absl::StatusOr<v1::EvaluateResponse> LabelSession::FinishEvaluation(const Evalua
   v1::EvaluateResponse response;
   response.set_examples(evaluation.logits.size());
   return response;
-}
-
-absl::StatusOr<v1::ScoreBatchResponse> LabelSession::ScoreBatch(const v1::ScoreBatchRequest& request) {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (absl::Status status = CheckRun(request.run_id(), State::kTraining, "ScoreBatch"); !status.ok()) {
-      return status;
-    }
-  }
-  absl::StatusOr<v1::ScoreBatchResponse> response = auditor_->Judge(request);  // Unlocked: h may be learning meanwhile.
-  std::lock_guard<std::mutex> lock(mutex_);
-  // Where the run ended meanwhile, so has its ledger: that is no fault of the request.
-  return state_ == State::kTraining ? std::move(response) : absl::CancelledError("the label party has ended the run");
-}
-
-absl::Status LabelSession::CheckTrained(const std::string& run_id, const char* call) {
-  if (absl::Status status = CheckRun(run_id, State::kTraining, call); !status.ok()) {
-    return status;
-  }
-  if (options_.agreement.audit().auxiliary_labels() == 0 || options_.agreement.audit().grant() != v1::ORACLE) {
-    return absl::PermissionDeniedError(absl::StrCat(call, ": expected agreed auxiliary labels, found none"));
-  }
-  if (epoch_ != options_.agreement.epochs()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(call, ": expected ", options_.agreement.epochs(), " epochs trained, found ", epoch_));
-  }
-  return LearnLocked();
-}
-
-absl::StatusOr<v1::AuxiliaryLabelsResponse> LabelSession::AuxiliaryLabels(const v1::AuxiliaryLabelsRequest& request) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (absl::Status status = CheckTrained(request.run_id(), "AuxiliaryLabels"); !status.ok()) {
-    return status;
-  }
-  if (completion_ == nullptr) {
-    CompletionAudit::Options options;
-    options.auxiliary_labels = options_.agreement.audit().auxiliary_labels();
-    options.max_chunk = options_.agreement.batch_size();
-    options.epoch = epoch_ - 1;
-    options.positions = trainer_->training_positions();
-    options.labels = trainer_->LabelsOf(options.positions);
-    completion_ = std::make_unique<CompletionAudit>(std::move(options), auditor_.get());
-    const int disclosed = completion_->auxiliary().positions_size();
-    if (absl::Status status =
-            ledger_->RecordEvent("disclosed", absl::StrCat(disclosed, " auxiliary labels to the attack module"));
-        !status.ok()) {
-      return FailInside(status);
-    }
-  }
-  return completion_->auxiliary();
-}
-
-absl::StatusOr<v1::ScoreExamplesResponse> LabelSession::ScoreExamples(const v1::ScoreExamplesRequest& request) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  absl::Status status = CheckTrained(request.run_id(), "ScoreExamples");
-  if (status.ok() && completion_ == nullptr) {
-    status = absl::FailedPreconditionError("ScoreExamples: expected auxiliary labels asked for, found none");
-  }
-  if (status.ok()) {
-    status = completion_->Score(request);
-  }
-  return status.ok() ? absl::StatusOr<v1::ScoreExamplesResponse>(v1::ScoreExamplesResponse()) : status;
 }
 
 absl::Status LabelSession::Close(const v1::CloseRequest& request) {
@@ -439,6 +377,7 @@ absl::Status LabelSession::WaitUntilEnded(bool (*stop)()) {
       status.Update(auditor_->FinishRun());
     }
     status.Update(ledger_->Finish(ledger_status));
+    UpdateBoundExceeded();
     if (outcome_.ok()) {
       outcome_ = status;
     }

@@ -112,6 +112,7 @@ class LabelSession {
   absl::Duration SilenceLimit() const;
   void SetPhase(const char* phase);
   bool ExpectsEvaluationOf(uint32_t epoch) const;
+  void UpdateBoundExceeded();
   absl::Status CheckTrained(const std::string& run_id, const char* call);
   // Ends the run with an error that concerns the peer; returns it.
   absl::Status Fail(absl::Status status);

@@ -245,8 +245,14 @@ absl::Status Trainer::Audit(const Pending& pending) {
   if (!left.ok()) {
     return absl::InternalError(left.status().message());
   }
-  return parts_.auditor->AuditRelease(
-      {*left, pending.clean, pending.activations, pending.protection.sum_kl, result_.remembered_sum_kl});
+  const ProtectionRow& protection = pending.protection;
+  return parts_.auditor->AuditRelease({*left,
+                                       pending.clean,
+                                       pending.activations,
+                                       {protection.lambda1_neg, protection.lambda2_neg},
+                                       {protection.lambda1_pos, protection.lambda2_pos},
+                                       protection.sum_kl,
+                                       result_.remembered_sum_kl});
 }
 
 void Trainer::Count(const Pending& pending) {

@@ -1,5 +1,6 @@
 #include "common/leakage/bounds.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
 #include <limits>
 
@@ -63,6 +64,18 @@ TEST(GaussianAucTest, NeverExceedsTheBoundOfTheoremOne) {
 TEST(GaussianAucTest, FailsClosedForNegativeAndForNotANumber) {
   EXPECT_EQ(GaussianAuc(-1), 1);
   EXPECT_EQ(GaussianAuc(kNan), 1);
+}
+
+TEST(ExceedsGaussianAucTest, TakesTheLimitInEitherDirectionWithATolerance) {
+  EXPECT_TRUE(ExceedsGaussianAuc(0.611, 0.65, 0.605));
+  EXPECT_FALSE(ExceedsGaussianAuc(0.609, 0.65, 0.605));
+  EXPECT_TRUE(ExceedsGaussianAuc(0.05, 0.38, 0.605));  // Read in reverse.
+  EXPECT_FALSE(ExceedsGaussianAuc(0.05, 0.40, 0.605));
+}
+
+TEST(ExceedsGaussianAucTest, NothingExceedsWhatIsNotBoundedOrNotMeasured) {
+  EXPECT_FALSE(ExceedsGaussianAuc(0.99, 1, std::nan("")));
+  EXPECT_FALSE(ExceedsGaussianAuc(std::nan(""), std::nan(""), 0.6));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "common/process/exit_code.h"
 #include "tests/unit/label_party/session/label_session_fixture.h"
 
 namespace splitveil::testing {
@@ -76,6 +77,34 @@ TEST_F(LabelSessionAuditTest, RoundedGrantRoundsAndLabelSideOnlyKeepsSilent) {
       EXPECT_NEAR(leak.auc() * 100, std::round(leak.auc() * 100), 1e-9);
     }
   }
+}
+
+TEST_F(LabelSessionAuditTest, AfterAFreezeNothingLeavesAndNothingIsJudged) {
+  auto* budget = run_.label_config.mutable_protection()->mutable_marvell()->mutable_run_budget();
+  budget->set_planned_epochs(1);
+  run_.agreement.set_epochs(3);
+  Start();
+  TrainEpoch(0);
+  const absl::StatusOr<v1::CutGradients> frozen = session_->Train(Activations(1, 0));
+  ASSERT_TRUE(frozen.ok()) << frozen.status();
+  EXPECT_TRUE(frozen->frozen());
+  EXPECT_FALSE(frozen->has_gradients());
+  EXPECT_FALSE(frozen->has_hint());
+  EXPECT_EQ(frozen->hint_rows_size(), 0);
+  EXPECT_EQ(session_->ScoreBatch(Scores(1, 0)).status().code(), absl::StatusCode::kNotFound);
+  // Asked again, the same; with other activations, refused.
+  EXPECT_EQ(session_->Train(Activations(1, 0))->SerializeAsString(), frozen->SerializeAsString());
+  EXPECT_EQ(session_->Train(Activations(1, 0, 2)).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(LabelSessionAuditTest, AHaltSaysNothingOfTheLabels) {
+  run_.label_config.mutable_protection()->mutable_marvell()->set_s(4);
+  run_.label_config.mutable_release()->set_max_run_auc(0.51);
+  run_.label_config.mutable_release()->set_action(v1::ReleasePolicy::HALT);
+  Start();
+  const absl::Status halted = session_->Train(Activations(0, 0)).status();
+  EXPECT_TRUE(IsHalt(halted));
+  EXPECT_EQ(std::string(halted.message()), "release gate: halted the run");
 }
 
 // The disclosed examples of a session whose agreement gives `count` of them.
