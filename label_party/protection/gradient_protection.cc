@@ -70,9 +70,8 @@ absl::StatusOr<std::unique_ptr<GradientProtection>> CreateNoiseless(const v1::Gr
       return std::make_unique<DiscretizeProtection>(config.discretize().bins());
     default:
       return absl::InvalidArgumentError(
-          "gradient_protection: expected one of none, iso, max_norm, marvell, label_dp, sparsify, discretize, found "
-          "none "
-          "of them");
+          "gradient_protection: expected one of none, iso, max_norm, marvell, label_dp, sparsify, discretize, "
+          "found none of them");
   }
 }
 

@@ -29,7 +29,9 @@ struct ProtectionReport {
   double p;      // Share of positives.
   double power;  // Noise power P.
   double lambda1_neg, lambda2_neg, lambda1_pos, lambda2_pos;
-  double sum_kl;  // Of the perturbed classes under the Gaussian model; label_dp: of the randomised labels.
+  // Of the perturbed classes under the Gaussian model; label_dp: of the randomised labels, or of Gaussian classes with
+  // their AUC where that is more.
+  double sum_kl;
   // The divergence of all releases of the run together, whatever their number: it counts once. NaN: that of one
   // release, and releases add.
   double run_sum_kl = std::numeric_limits<double>::quiet_NaN();

@@ -40,8 +40,8 @@ absl::StatusOr<ProtectionReport> LabelDpProtection::PerturbWithin(ConstMatrixVie
     report = absl::FailedPreconditionError("label_dp: expected training on its targets, found none drawn");
   }
   if (report.ok()) {
-    report->sum_kl = 2 * (1 - 2 * rho_) * epsilon_;
-    report->run_sum_kl = std::max(report->sum_kl, SumKlForRunAuc(1 - rho_));
+    report->sum_kl = std::max(2 * (1 - 2 * rho_) * epsilon_, SumKlForRunAuc(1 - rho_));
+    report->run_sum_kl = report->sum_kl;
   }
   if (report.ok() && !(report->sum_kl <= max_sum_kl)) {
     report = NoNoiseKeeps(max_sum_kl, "label_dp");

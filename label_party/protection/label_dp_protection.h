@@ -16,9 +16,12 @@ namespace splitveil {
 // lemma 1), and the derivative of the log-loss is linear in the target, so that gradients are unbiased over the flips.
 //
 // Protects each label, from who sees all releases of the run: they are made of y' alone, which no number of epochs
-// changes. An adversary's AUC is 1 - rho = e^epsilon / (1 + e^epsilon) at best, without any assumption on the
-// gradients. Does not protect y' itself, which the gradients show; nor the share of positives; nor what else is made of
-// the true labels and leaves (the hints of an ORACLE grant, answers to scores, decisions on a measured leak). Targets
+// changes. What leaves changes the odds of any label by a factor of at most e^epsilon beyond what is known of it
+// otherwise, without any assumption on the gradients. Among examples of equal prior the AUC is at most 1 - rho =
+// e^epsilon / (1 + e^epsilon); across examples whose priors differ it may be more, since an adversary ranks by these
+// too, of its own features or of what the model learned. A second run draws new flips, so that the epsilons of runs
+// add. Does not protect y' itself, which the gradients show; nor the share of positives; nor what else is made of the
+// true labels and leaves (the hints of an ORACLE grant, answers to scores, decisions on a measured leak). Targets
 // outside [0, 1] have a loss that is not bounded below: a top model that learns single examples by heart may diverge.
 class LabelDpProtection final : public GradientProtection {
  public:
@@ -30,8 +33,9 @@ class LabelDpProtection final : public GradientProtection {
   // The same for the same key: label j's flip is decided by the j-th 64 bits of AES-256-CTR under it.
   std::vector<float> TrainingTargets(absl::Span<const uint8_t> labels) override;
   // Copies the gradients: those of the targets hide the labels already. FailedPrecondition where these were never
-  // drawn. sum_kl = 2 (1 - 2 rho) epsilon is that of the two distributions of y'. run_sum_kl is the same or, where that
-  // is more, what Gaussian classes of the AUC 1 - rho have, so that GaussianAuc of it is never too small.
+  // drawn. sum_kl = run_sum_kl = max(2 (1 - 2 rho) epsilon, 2 Phi^-1(1 - rho)^2): the divergence of the two
+  // distributions of y' or, where that is more, of Gaussian classes with the AUC 1 - rho, so that GaussianAuc of it is
+  // never too small.
   absl::StatusOr<ProtectionReport> PerturbWithin(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
                                                  const NoisePosition& position, double max_sum_kl,
                                                  Matrix& out) override;

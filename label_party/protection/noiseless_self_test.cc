@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
+#include "label_party/protection/run_budget.h"
 #include "label_party/protection/synthetic_batch.h"
 
 namespace splitveil {
@@ -139,8 +140,8 @@ absl::Status ProveLabelDp(double epsilon, const SyntheticBatch& batch, GradientP
   if (report->method != "label_dp" || !Same(out, batch.gradients)) {
     return Broken("the gradients of randomised labels are changed");
   }
-  const double sum_kl = 2 * (1 - 2 * rho) * epsilon;
-  if (!(std::abs(report->sum_kl - sum_kl) <= kRounding * sum_kl && report->run_sum_kl >= report->sum_kl)) {
+  const double sum_kl = std::max(2 * (1 - 2 * rho) * epsilon, SumKlForRunAuc(1 - rho));
+  if (!(std::abs(report->sum_kl - sum_kl) <= kRounding * sum_kl && report->run_sum_kl == report->sum_kl)) {
     return Broken("the divergence of the randomised labels is not the promised one");
   }
   return absl::OkStatus();

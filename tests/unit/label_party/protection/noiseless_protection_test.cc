@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <limits>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -57,23 +58,86 @@ TEST(LabelDpTest, KeyIsDrawnSecretly) {
             MakeProtection("label_dp { epsilon: 0.5 }")->TrainingTargets(labels));
 }
 
-// The best adversary sees y': its ROC is the two segments through (rho, 1 - rho), whose area is 1 - rho.
-TEST(LabelDpTest, StatesTheDivergenceOfTheRandomisedLabels) {
+ProtectionReport ReportOfLabelDp(double epsilon) {
   const LabelledBatch batch = MakeLabelledBatch(16, 5);
+  LabelDpProtection protection = FixedLabelDp(epsilon);
+  protection.TrainingTargets(batch.labels);
   Matrix out;
-  for (double epsilon : {0.1, 1.0, 3.0, 10.0}) {
-    LabelDpProtection protection = FixedLabelDp(epsilon);
-    protection.TrainingTargets(batch.labels);
-    const auto report = protection.Perturb(batch.gradients, batch.labels, kPosition, out);
-    ASSERT_TRUE(report.ok());
+  const auto report = protection.Perturb(batch.gradients, batch.labels, kPosition, out);
+  EXPECT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(ValuesOf(out), ValuesOf(batch.gradients));
+  return *report;
+}
+
+TEST(LabelDpTest, StatesTheDivergenceOfTheRandomisedLabels) {
+  for (double epsilon : {0.1, 1.0, 2.5}) {
+    const ProtectionReport report = ReportOfLabelDp(epsilon);
     const double q[2] = {1 / (1 + std::exp(epsilon)), std::exp(epsilon) / (1 + std::exp(epsilon))};
     const double kl = q[0] * std::log(q[0] / q[1]) + q[1] * std::log(q[1] / q[0]);
-    EXPECT_NEAR(report->sum_kl, 2 * kl, 1e-9);
-    EXPECT_GE(AucBound(report->sum_kl), q[1]);
-    EXPECT_GE(GaussianAuc(report->run_sum_kl), q[1] - 1e-15);
-    EXPECT_GE(report->run_sum_kl, report->sum_kl);
-    EXPECT_EQ(ValuesOf(out), ValuesOf(batch.gradients));
+    EXPECT_NEAR(report.sum_kl, 2 * kl, 1e-9);
+    EXPECT_EQ(report.run_sum_kl, report.sum_kl);
   }
+}
+
+// 2 Phi^-1(e^epsilon / (1 + e^epsilon))^2 from the inverse normal distribution of Python's statistics.NormalDist.
+TEST(LabelDpTest, StatesTheDivergenceOfGaussianClassesOfTheSameAucWhereThatIsMore) {
+  EXPECT_NEAR(ReportOfLabelDp(3).sum_kl, 5.5800838326, 1e-9);
+  EXPECT_NEAR(ReportOfLabelDp(5).sum_kl, 12.2348138221, 1e-9);
+  EXPECT_NEAR(ReportOfLabelDp(10).sum_kl, 30.6381218769, 1e-8);
+}
+
+// Who sees y' has a ROC of two segments through (rho, 1 - rho), whose area is 1 - rho.
+TEST(LabelDpTest, NoBoundIsBelowTheExactAuc) {
+  for (double epsilon : {0.1, 1.0, 2.0, 3.0, 3.5, 4.0, 5.0, 6.0, 10.0, 30.0}) {
+    const ProtectionReport report = ReportOfLabelDp(epsilon);
+    const double exact = std::exp(epsilon) / (1 + std::exp(epsilon));
+    EXPECT_GE(GaussianAuc(report.sum_kl), exact - 1e-15) << epsilon;
+    EXPECT_GE(GaussianAuc(report.run_sum_kl), exact - 1e-15) << epsilon;
+    EXPECT_GE(AucBound(report.sum_kl), exact) << epsilon;
+  }
+}
+
+// AUC of scores of few values, ties counted half.
+double AucOf(const std::vector<double>& scores, const std::vector<uint8_t>& labels) {
+  std::map<double, std::array<double, 2>> counts;
+  std::array<double, 2> all = {};
+  for (size_t j = 0; j < scores.size(); ++j) {
+    counts[scores[j]][labels[j]] += 1;
+    all[labels[j]] += 1;
+  }
+  double below = 0;  // Negatives with a smaller score.
+  double won = 0;
+  for (const auto& [score, count] : counts) {
+    won += count[1] * (below + count[0] / 2);
+    below += count[0];
+  }
+  return won / (all[0] * all[1]);
+}
+
+// The adversary sees y' and ranks by the posterior odds, which y' moves by a factor of e^epsilon: at most 1 - rho among
+// examples of one prior, and more across priors that it knows of otherwise.
+TEST(LabelDpTest, BoundsTheAucAmongEqualPriorsButNotAcrossThem) {
+  constexpr double kEpsilon = 1;
+  constexpr size_t kExamples = 100'000;  // Of each prior.
+  const double exact = std::exp(kEpsilon) / (1 + std::exp(kEpsilon));
+  std::vector<double> all_scores;
+  std::vector<uint8_t> all_labels;
+  for (size_t positives_of_20 : {1, 10, 19}) {
+    std::vector<uint8_t> labels(kExamples);
+    for (size_t j = 0; j < kExamples; ++j) {
+      labels[j] = j % 20 < positives_of_20 ? 1 : 0;
+    }
+    const double prior_odds = static_cast<double>(positives_of_20) / static_cast<double>(20 - positives_of_20);
+    std::vector<double> scores;
+    for (float target : FixedLabelDp(kEpsilon).TrainingTargets(labels)) {
+      scores.push_back(std::log(prior_odds) + (target > 0.5f ? kEpsilon : -kEpsilon));
+    }
+    // The rarer class has 5,000: six standard errors of its share of flips, halved in the AUC.
+    EXPECT_NEAR(AucOf(scores, labels), exact, 3 * std::sqrt(exact * (1 - exact) / 5000)) << positives_of_20;
+    all_scores.insert(all_scores.end(), scores.begin(), scores.end());
+    all_labels.insert(all_labels.end(), labels.begin(), labels.end());
+  }
+  EXPECT_GT(AucOf(all_scores, all_labels), exact + 0.1);
 }
 
 TEST(LabelDpTest, RefusesGradientsOfTheLabelsThemselves) {
