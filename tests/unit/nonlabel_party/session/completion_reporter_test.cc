@@ -1,8 +1,6 @@
 // Model completion at the end of a run, against a label party that answers honestly, and against one that does not.
 #include "nonlabel_party/session/completion_reporter.h"
 
-#include <sqlite3.h>
-
 #include <atomic>
 #include <functional>
 #include <gmock/gmock.h>
@@ -14,6 +12,7 @@
 #include "common/process/exit_code.h"
 #include "tests/testing/local_label_party.h"
 #include "tests/testing/small_run.h"
+#include "tests/unit/nonlabel_party/session/ledger_value.h"
 
 namespace splitveil::testing {
 namespace {
@@ -49,21 +48,11 @@ class CompletionReporterTest : public ::testing::Test {
     return status;
   }
 
-  // The one number that `query` gives in this party's ledger; -1 where there is none.
-  double FromLedger(const std::string& party, const std::string& query) const {
-    sqlite3* database = nullptr;
-    EXPECT_EQ(sqlite3_open_v2(run_.files.File(party + ".db").c_str(), &database, SQLITE_OPEN_READONLY, nullptr),
-              SQLITE_OK);
-    sqlite3_stmt* statement = nullptr;
-    EXPECT_EQ(sqlite3_prepare_v2(database, query.c_str(), -1, &statement, nullptr), SQLITE_OK) << query;
-    const double value = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_double(statement, 0) : -1;
-    sqlite3_finalize(statement);
-    sqlite3_close(database);
-    return value;
-  }
-
+  // As the label party has recorded it; -1 where it has not.
   double Auc(const std::string& attack) const {
-    return FromLedger("label_party", "SELECT auc FROM epoch_leak WHERE attack = '" + attack + "'");
+    const std::string value =
+        LedgerValue(run_.files.File("label_party.db"), "SELECT auc FROM epoch_leak WHERE attack = '" + attack + "'");
+    return value.empty() ? -1 : std::stod(value);
   }
 
   void ExpectRefusal(std::function<void(v1::AuxiliaryLabelsResponse&)> alter, const std::string& text) {
@@ -92,7 +81,9 @@ TEST_F(CompletionReporterTest, BothAttacksAreScoredByTheLabelParty) {
   // Which examples are disclosed is drawn in secret: over 30 draws 0.85 and 0.78, at the least 0.83 and 0.70.
   EXPECT_GT(Auc("model_completion"), 0.75);
   EXPECT_GT(Auc("features_only"), 0.55);
-  EXPECT_EQ(FromLedger("nonlabel_party", "SELECT count(*) FROM event WHERE kind = 'auxiliary_labels'"), 1);
+  EXPECT_EQ(
+      LedgerValue(run_.files.File("nonlabel_party.db"), "SELECT detail FROM event WHERE kind = 'auxiliary_labels'"),
+      "completed the bottom model with 32 labels");
 }
 
 TEST_F(CompletionReporterTest, NothingIsAskedWhereNothingIsAgreed) {
