@@ -1,6 +1,7 @@
 // Model completion at the end of a run, against a label party that answers honestly, and against one that does not.
 #include "nonlabel_party/session/completion_reporter.h"
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <gmock/gmock.h>
@@ -39,13 +40,29 @@ class CompletionReporterTest : public ::testing::Test {
     peer.alter_auxiliary = alter_;
     peer.on_call = [this](const std::string& call) {
       calls_.push_back(call);
-      stop_asked = stop_asked || call == stop_at_;
+      stop_asked = stop_asked || call == stop_at_ || (call == "AuxiliaryLabels" && Asked() == stop_at_question_);
     };
     NonLabelSessionOptions options = run_.NonLabelOptions(&peer);
     options.stop = [] { return stop_asked.load(); };
     const absl::Status status = NonLabelSession(std::move(options)).Run();
     completed_ = label->completed();
     return status;
+  }
+
+  long Asked() const { return std::count(calls_.begin(), calls_.end(), "AuxiliaryLabels"); }
+
+  // Changes the answer from the second question on.
+  void ExpectChangeRefused(const std::function<void(v1::AuxiliaryLabelsResponse&)>& change) {
+    calls_.clear();
+    ExpectRefusal(
+        [this, change](v1::AuxiliaryLabelsResponse& response) {
+          if (Asked() > 1) {
+            change(response);
+          }
+        },
+        "expected the same answer");
+    EXPECT_EQ(Asked(), 2);
+    EXPECT_EQ(calls_.back(), "Close early");
   }
 
   // As the label party has recorded it; -1 where it has not.
@@ -69,6 +86,7 @@ class CompletionReporterTest : public ::testing::Test {
   std::vector<std::string> calls_;  // As the session made them.
   bool completed_ = false;          // As the label party saw the run.
   std::string stop_at_ = "never";
+  long stop_at_question_ = 0;  // For the labels, from 1 on.
 };
 
 TEST_F(CompletionReporterTest, BothAttacksAreScoredByTheLabelParty) {
@@ -99,6 +117,33 @@ TEST_F(CompletionReporterTest, AStopInBetweenEndsTheRun) {
   EXPECT_EQ(calls_.back(), "Close early");
   EXPECT_FALSE(completed_);
   EXPECT_EQ(Auc("model_completion"), -1);
+}
+
+TEST_F(CompletionReporterTest, TheLabelPartyHearsOfItWhileTrainingGoesOn) {
+  run_.agreement.mutable_audit()->set_auxiliary_labels(256);  // 8 steps a pass: 40 to complete, 400 from scratch.
+  run_.agreement.set_batch_size(320);                         // All training examples in one chunk of scores.
+  ASSERT_TRUE(Run().ok());
+  std::vector<std::string> expected = {"AuxiliaryLabels", "AuxiliaryLabels", "ScoreExamples"};
+  expected.insert(expected.end(), 4, "AuxiliaryLabels");  // Every 100 steps.
+  expected.insert(expected.end(), {"ScoreExamples", "Close"});
+  const auto first = std::find(calls_.begin(), calls_.end(), "AuxiliaryLabels");
+  EXPECT_EQ(std::vector<std::string>(first, calls_.end()), expected);
+}
+
+TEST_F(CompletionReporterTest, AStopInTheMiddleOfATrainingEndsTheRun) {
+  run_.agreement.mutable_audit()->set_auxiliary_labels(256);
+  stop_at_question_ = 4;  // Of 6: the training from scratch is half done.
+  EXPECT_TRUE(Run().ok());
+  EXPECT_EQ(Asked(), 4);
+  EXPECT_EQ(calls_.back(), "Close early");
+  EXPECT_EQ(Auc("features_only"), -1);
+}
+
+TEST_F(CompletionReporterTest, RefusesAnAnswerThatChanges) {
+  ExpectChangeRefused([](v1::AuxiliaryLabelsResponse& response) { (*response.mutable_labels())[3] ^= 1; });
+  ExpectChangeRefused([](v1::AuxiliaryLabelsResponse& response) { response.mutable_positions()->SwapElements(2, 3); });
+  ExpectChangeRefused([](v1::AuxiliaryLabelsResponse& response) { response.mutable_positions()->RemoveLast(); });
+  ExpectChangeRefused([](v1::AuxiliaryLabelsResponse& response) { response.Clear(); });
 }
 
 TEST_F(CompletionReporterTest, RefusesMoreLabelsThanAgreed) {
