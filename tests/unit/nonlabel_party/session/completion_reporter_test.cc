@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,7 +50,7 @@ class CompletionReporterTest : public ::testing::Test {
     return status;
   }
 
-  long Asked() const { return std::count(calls_.begin(), calls_.end(), "AuxiliaryLabels"); }
+  int64_t Asked() const { return std::count(calls_.begin(), calls_.end(), "AuxiliaryLabels"); }
 
   // Changes the answer from the second question on.
   void ExpectChangeRefused(const std::function<void(v1::AuxiliaryLabelsResponse&)>& change) {
@@ -86,7 +87,7 @@ class CompletionReporterTest : public ::testing::Test {
   std::vector<std::string> calls_;  // As the session made them.
   bool completed_ = false;          // As the label party saw the run.
   std::string stop_at_ = "never";
-  long stop_at_question_ = 0;  // For the labels, from 1 on.
+  int64_t stop_at_question_ = 0;  // For the labels, from 1 on.
 };
 
 TEST_F(CompletionReporterTest, BothAttacksAreScoredByTheLabelParty) {
