@@ -128,14 +128,23 @@ absl::Status ModelCompletion::StartHead() {
                           head_->parameters(""));
 }
 
-absl::Status ModelCompletion::TrainPass() {
-  std::vector<uint32_t> ranks(options_.positions.size());
-  std::iota(ranks.begin(), ranks.end(), 0);
-  std::shuffle(ranks.begin(), ranks.end(), random_);
-  for (size_t first = 0; first < ranks.size(); first += kBatch) {
-    if (absl::Status status = Learn(absl::MakeConstSpan(ranks).subspan(first, kBatch)); !status.ok()) {
+int64_t ModelCompletion::Steps(int passes) const {
+  const auto steps_per_pass = static_cast<int64_t>((options_.positions.size() + kBatch - 1) / kBatch);
+  return std::min(passes * steps_per_pass, kMaxCompletionSteps);
+}
+
+absl::Status ModelCompletion::Train(int64_t steps) {
+  for (int64_t step = 0; step < steps; ++step) {
+    if (next_ >= order_.size()) {
+      order_.resize(options_.positions.size());
+      std::iota(order_.begin(), order_.end(), 0);
+      std::shuffle(order_.begin(), order_.end(), random_);
+      next_ = 0;
+    }
+    if (absl::Status status = Learn(absl::MakeConstSpan(order_).subspan(next_, kBatch)); !status.ok()) {
       return status;
     }
+    next_ += kBatch;
   }
   return absl::OkStatus();
 }

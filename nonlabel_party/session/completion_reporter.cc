@@ -40,21 +40,40 @@ absl::Status CompletionReporter::CheckAuxiliary(const v1::AuxiliaryLabelsRespons
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> CompletionReporter::Report(const NamedParameters& trained) {
+absl::StatusOr<v1::AuxiliaryLabelsResponse> CompletionReporter::Ask() {
   v1::AuxiliaryLabelsRequest request;
   request.set_run_id(options_.run_id);
-  const absl::StatusOr<v1::AuxiliaryLabelsResponse> auxiliary = options_.peer->AuxiliaryLabels(request);
+  return options_.peer->AuxiliaryLabels(request);
+}
+
+absl::Status CompletionReporter::AskAgain() {
+  const absl::StatusOr<v1::AuxiliaryLabelsResponse> again = Ask();
+  if (!again.ok()) {
+    return again.status();
+  }
+  const auto& positions = auxiliary_.positions();
+  const bool same =
+      again->labels() == auxiliary_.labels() &&
+      std::equal(positions.begin(), positions.end(), again->positions().begin(), again->positions().end());
+  return same ? absl::OkStatus()
+              : AsRefusal(absl::InvalidArgumentError(
+                    "auxiliary labels: expected the same answer to the same question, found another"));
+}
+
+absl::StatusOr<int64_t> CompletionReporter::Report(const NamedParameters& trained) {
+  absl::StatusOr<v1::AuxiliaryLabelsResponse> auxiliary = Ask();
   if (!auxiliary.ok()) {
     return auxiliary.status();
   }
   if (absl::Status status = CheckAuxiliary(*auxiliary); !status.ok()) {
     return status;
   }
+  auxiliary_ = *std::move(auxiliary);
   ModelCompletion::Options known;
   known.bottom = options_.bottom;
   known.features = options_.features;
-  known.positions.assign(auxiliary->positions().begin(), auxiliary->positions().end());
-  known.labels.assign(auxiliary->labels().begin(), auxiliary->labels().end());
+  known.positions.assign(auxiliary_.positions().begin(), auxiliary_.positions().end());
+  known.labels.assign(auxiliary_.labels().begin(), auxiliary_.labels().end());
   for (v1::Attack attack : {v1::MODEL_COMPLETION, v1::FEATURES_ONLY}) {
     const bool completes = attack == v1::MODEL_COMPLETION;
     const absl::StatusOr<std::unique_ptr<ModelCompletion>> completion =
@@ -62,23 +81,35 @@ absl::StatusOr<int64_t> CompletionReporter::Report(const NamedParameters& traine
     if (!completion.ok()) {
       return completion.status();
     }
-    const int passes = completes ? kCompletionPasses : kFeaturesOnlyPasses;
-    if (absl::Status status = Run(attack, **completion, passes); !status.ok()) {
+    absl::Status status =
+        Train(**completion, (*completion)->Steps(completes ? kCompletionPasses : kFeaturesOnlyPasses));
+    if (status.ok()) {
+      status = SubmitAll(attack, **completion);
+    }
+    if (!status.ok()) {
       return status;
     }
   }
-  return auxiliary->positions().size();
+  return auxiliary_.positions().size();
 }
 
-absl::Status CompletionReporter::Run(v1::Attack attack, ModelCompletion& completion, int passes) {
-  for (int pass = 0; pass < passes; ++pass) {
+absl::Status CompletionReporter::Train(ModelCompletion& completion, int64_t steps) {
+  for (int64_t done = 0; done < steps; done += kStepsBetweenCalls) {
     if (options_.stop()) {
       return Stopped();
     }
-    if (absl::Status status = completion.TrainPass(); !status.ok()) {
+    // Before the steps, since making the model took its time, too.
+    if (absl::Status status = AskAgain(); !status.ok()) {
+      return status;
+    }
+    if (absl::Status status = completion.Train(std::min(kStepsBetweenCalls, steps - done)); !status.ok()) {
       return status;
     }
   }
+  return absl::OkStatus();
+}
+
+absl::Status CompletionReporter::SubmitAll(v1::Attack attack, ModelCompletion& completion) {
   const absl::Span<const uint32_t> train = options_.train;
   for (size_t first = 0; first < train.size(); first += static_cast<size_t>(options_.batch_size)) {
     if (options_.stop()) {

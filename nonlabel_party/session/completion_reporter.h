@@ -19,9 +19,14 @@
 namespace splitveil {
 
 // MODEL_COMPLETION and FEATURES_ONLY after the last epoch, under grant ORACLE. The difference of their AUCs is what
-// training has taught the bottom model about the labels. Not thread-safe.
+// training has taught the bottom model about the labels.
+//
+// The label party takes silence beyond deadlines.step_seconds for a lost peer, so the question for the labels, which it
+// answers alike every time, is repeated every kStepsBetweenCalls optimiser steps. Not thread-safe.
 class CompletionReporter {
  public:
+  static constexpr int64_t kStepsBetweenCalls = 100;
+
   struct Options {
     LabelPartyPeer* peer = nullptr;  // Not owned; must outlive this, as all here.
     std::string run_id;
@@ -30,21 +35,25 @@ class CompletionReporter {
     BottomModelOptions bottom;     // As the party's own.
     const FeatureTable* features = nullptr;
     std::vector<uint32_t> train;  // Aligned positions of the training examples, ascending.
-    std::function<bool()> stop;   // Asked between passes and chunks; true ends Report.
+    std::function<bool()> stop;   // Asked every kStepsBetweenCalls steps and between chunks; true ends Report.
   };
   explicit CompletionReporter(Options options) : options_(std::move(options)) {}
 
   // Asks for the labels, completes the bottom model of these parameters and one from scratch, and submits the scores of
   // both. Returns how many labels there were. Errors: Cancelled where `stop` said so; a refusal where the label party's
-  // answer is malformed.
+  // answer is malformed or changes.
   absl::StatusOr<int64_t> Report(const NamedParameters& trained);
 
  private:
+  absl::StatusOr<v1::AuxiliaryLabelsResponse> Ask();
+  absl::Status AskAgain();
   absl::Status CheckAuxiliary(const v1::AuxiliaryLabelsResponse& auxiliary) const;
-  absl::Status Run(v1::Attack attack, ModelCompletion& completion, int passes);
+  absl::Status Train(ModelCompletion& completion, int64_t steps);
+  absl::Status SubmitAll(v1::Attack attack, ModelCompletion& completion);
   absl::Status Submit(v1::Attack attack, int64_t first, const std::vector<float>& scores);
 
   const Options options_;
+  v1::AuxiliaryLabelsResponse auxiliary_;  // As first answered; valid.
 };
 
 }  // namespace splitveil

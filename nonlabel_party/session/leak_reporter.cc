@@ -8,11 +8,24 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "common/config/agreement.h"
 #include "common/leakage/attack_traits.h"
 #include "common/process/exit_code.h"
 #include "common/transport/tensor_codec.h"
 
 namespace splitveil {
+namespace {
+
+// The submitted scores whose AUCs the grant lets this party read: none, the first, or all.
+std::vector<AgreedScore> GrantedScores(const v1::AuditAgreement& audit) {
+  std::vector<AgreedScore> scores = AgreedScores(audit);
+  if (audit.grant() != v1::ORACLE) {
+    scores.resize(std::min<size_t>(scores.size(), audit.grant() == v1::ROUNDED ? 1 : 0));
+  }
+  return scores;
+}
+
+}  // namespace
 
 absl::StatusOr<LeakReporter> LeakReporter::Create(const v1::RunAgreement& agreement, const std::string& run_id,
                                                   int64_t examples, LabelPartyPeer* peer, BottomModel* model,
@@ -120,7 +133,36 @@ absl::Status LeakReporter::Submit(const ReceivedBatch& batch, const std::vector<
   return response.ok() ? Record(batch, *response) : response.status();
 }
 
+absl::Status LeakReporter::CheckLeaks(const v1::ScoreBatchResponse& response) const {
+  const auto refuse = [](absl::string_view text) { return AsRefusal(absl::InvalidArgumentError(text)); };
+  const std::vector<AgreedScore> granted = GrantedScores(agreement_.audit());
+  if (static_cast<size_t>(response.leaks_size()) > granted.size()) {
+    return refuse(absl::StrCat("leaks: expected at most ", granted.size(), " under grant ",
+                               v1::Grant_Name(agreement_.audit().grant()), ", found ", response.leaks_size()));
+  }
+  std::set<std::pair<std::string, v1::Attack>> seen;
+  for (int i = 0; i < response.leaks_size(); ++i) {
+    const v1::ScoreBatchResponse::LeakAuc& leak = response.leaks(i);
+    if (std::none_of(granted.begin(), granted.end(), [&](const AgreedScore& own) {
+          return own.layer == leak.layer() && own.attack == leak.attack();
+        })) {
+      return refuse(absl::StrCat("leaks[", i, "]: expected a layer and attack agreed and granted, found another"));
+    }
+    if (!seen.emplace(leak.layer(), leak.attack()).second) {
+      return refuse(absl::StrCat("leaks[", i, "]: expected each layer and attack once, found one twice"));
+    }
+    if (!(leak.auc() >= 0 && leak.auc() <= 1)) {  // Nor a NaN.
+      return refuse(absl::StrCat("leaks[", i, "].auc: expected 0 to 1, found ", leak.auc()));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status LeakReporter::Record(const ReceivedBatch& batch, const v1::ScoreBatchResponse& response) {
+  // All of it first: of a malformed answer nothing is recorded.
+  if (absl::Status status = CheckLeaks(response); !status.ok()) {
+    return status;
+  }
   std::string text;
   for (const v1::ScoreBatchResponse::LeakAuc& leak : response.leaks()) {
     LeakRow row;

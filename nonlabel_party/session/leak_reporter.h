@@ -42,7 +42,8 @@ class LeakReporter {
   bool needs_activations() const { return attacks_.needs_activations(); }
 
   // Attacks the batch Backward has just taken; call before Update. A batch that is not audited, or without the hints
-  // that an agreed attack needs, is only remembered. A refusal where the hints are malformed or not granted.
+  // that an agreed attack needs, is only remembered. A refusal where the hints or the AUCs that come back are malformed
+  // or not granted; none of those is recorded then.
   absl::Status Report(const ReceivedBatch& batch);
 
   // For the progress line: "norm 0.54 cosine 0.68 at cut"; empty where the grant tells nothing.
@@ -56,6 +57,7 @@ class LeakReporter {
   absl::Status CheckHints(const v1::CutGradients& message, int64_t rows) const;
   absl::StatusOr<std::vector<std::vector<float>>> BackpropagateHint(const v1::Hint& hint);
   absl::Status Submit(const ReceivedBatch& batch, const std::vector<AttackScores>& scores);
+  absl::Status CheckLeaks(const v1::ScoreBatchResponse& response) const;
   absl::Status Record(const ReceivedBatch& batch, const v1::ScoreBatchResponse& response);
 
   v1::RunAgreement agreement_;

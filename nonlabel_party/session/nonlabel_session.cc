@@ -14,6 +14,7 @@
 #include "common/schedule/party_seed.h"
 #include "common/telemetry/log.h"
 #include "common/transport/tensor_codec.h"
+#include "nonlabel_party/session/activations_message.h"
 #include "nonlabel_party/session/completion_reporter.h"
 #include "nonlabel_party/session/stoppable_alignment.h"
 
@@ -73,7 +74,7 @@ absl::Status NonLabelSession::RunToEnd() {
     if (absl::Status status = TrainEpoch(epoch); !status.ok() || stopped_) {
       return status;
     }
-    if (absl::Status status = EvaluateEpoch(epoch); !status.ok() || stopped_) {
+    if (absl::Status status = evaluator_->Evaluate(epoch); !status.ok() || stopped_) {
       return status;
     }
   }
@@ -185,7 +186,6 @@ absl::Status NonLabelSession::BuildModel(const Digest& joint_seed) {
   }
   schedule_ = std::make_unique<Schedule>(*std::move(schedule));
   train_ = std::move(split.train);
-  test_ = std::move(split.test);
 
   absl::StatusOr<std::unique_ptr<BottomModel>> model = BottomModel::Create(BottomOptions());
   if (!model.ok()) {
@@ -199,8 +199,22 @@ absl::Status NonLabelSession::BuildModel(const Digest& joint_seed) {
     return reporter.status();
   }
   reporter_ = std::make_unique<LeakReporter>(*std::move(reporter));
+  PrepareEvaluation(std::move(split.test));
   progress_ = std::make_unique<TrainingProgress>(options_.status, agreement.epochs(), batches());
   return absl::OkStatus();
+}
+
+void NonLabelSession::PrepareEvaluation(std::vector<uint32_t> test) {
+  EpochEvaluator::Options options;
+  options.peer = options_.peer;
+  options.run_id = run_id_;
+  options.batch_size = options_.agreement.batch_size();
+  options.wire_dtype = options_.agreement.wire_dtype();
+  options.model = model_.get();
+  options.features = features_.get();
+  options.test = std::move(test);
+  options.stop = [this] { return StopAsked(); };
+  evaluator_ = std::make_unique<EpochEvaluator>(std::move(options));
 }
 
 BottomModelOptions NonLabelSession::BottomOptions() const {
@@ -211,20 +225,6 @@ BottomModelOptions NonLabelSession::BottomOptions() const {
   options.cut_width = options_.agreement.cut_width();
   options.seed = WeightSeed(SeedRole::kNonLabelParty, options_.config.party().reproducible_seed());
   return options;
-}
-
-absl::StatusOr<v1::CutActivations> NonLabelSession::Message(uint32_t epoch, uint32_t batch,
-                                                            ConstMatrixView activations) const {
-  v1::CutActivations message;
-  message.set_run_id(run_id_);
-  message.set_epoch(epoch);
-  message.set_batch(batch);
-  if (absl::Status status = EncodeMatrix(activations, options_.agreement.wire_dtype(), *message.mutable_activations());
-      !status.ok()) {
-    // Of our own making, unlike the numbers that a file or the peer brings.
-    return absl::InternalError(absl::StrCat("activations: ", status.message()));
-  }
-  return message;
 }
 
 absl::Status NonLabelSession::TrainEpoch(uint32_t epoch) {
@@ -261,7 +261,8 @@ absl::Status NonLabelSession::SendBatch(uint32_t epoch, uint32_t batch, Training
   if (!activations.ok()) {
     return activations.status();
   }
-  const absl::StatusOr<v1::CutActivations> message = Message(epoch, batch, *activations);
+  const absl::StatusOr<v1::CutActivations> message =
+      ActivationsMessage(run_id_, epoch, batch, *activations, options_.agreement.wire_dtype());
   if (!message.ok()) {
     return message.status();
   }
@@ -340,41 +341,6 @@ absl::Status NonLabelSession::StayFrozen(const v1::CutGradients& message) {
     }
   }
   return model_->Discard();
-}
-
-absl::Status NonLabelSession::EvaluateEpoch(uint32_t epoch) {
-  if (test_.empty()) {
-    return absl::OkStatus();
-  }
-  const absl::StatusOr<std::unique_ptr<EvaluationStream>> stream = options_.peer->Evaluate();
-  if (!stream.ok()) {
-    return stream.status();
-  }
-  const size_t batch_size = static_cast<size_t>(options_.agreement.batch_size());
-  uint32_t batch = 0;
-  for (size_t first = 0; first < test_.size(); first += batch_size, ++batch) {
-    if (StopAsked()) {
-      return absl::OkStatus();  // The stream is cut off: an evaluation of a part would say nothing.
-    }
-    const absl::StatusOr<Matrix> activations =
-        model_->Predict(features_->Gather(absl::MakeConstSpan(test_).subspan(first, batch_size)));
-    if (!activations.ok()) {
-      return activations.status();
-    }
-    const absl::StatusOr<v1::CutActivations> message = Message(epoch, batch, *activations);
-    if (!message.ok()) {
-      return message.status();
-    }
-    if (!(*stream)->Send(*message).ok()) {
-      break;  // Finish says why.
-    }
-  }
-  const absl::StatusOr<v1::EvaluateResponse> response = (*stream)->Finish();
-  if (response.ok() && response->examples() != test_.size()) {
-    return AsRefusal(absl::InvalidArgumentError(
-        absl::StrCat("evaluation: expected ", test_.size(), " examples, found ", response->examples())));
-  }
-  return response.status();
 }
 
 absl::Status NonLabelSession::CompleteModel() {

@@ -19,6 +19,7 @@
 #include "common/operations/training_progress.h"
 #include "common/schedule/schedule.h"
 #include "nonlabel_party/bottom/bottom_model.h"
+#include "nonlabel_party/session/epoch_evaluator.h"
 #include "nonlabel_party/session/label_party_peer.h"
 #include "nonlabel_party/session/leak_reporter.h"
 
@@ -60,28 +61,28 @@ class NonLabelSession {
   absl::Status Align();
   absl::Status Start();
   absl::Status BuildModel(const Digest& joint_seed);
+  void PrepareEvaluation(std::vector<uint32_t> test);
   absl::Status TrainEpoch(uint32_t epoch);
   absl::Status SendBatch(uint32_t epoch, uint32_t batch, TrainingStream& stream);
   absl::Status LearnFromNext(uint32_t epoch, uint32_t batch, TrainingStream& stream);
   absl::Status Learn(const v1::CutGradients& message);
   absl::Status StayFrozen(const v1::CutGradients& message);
-  absl::Status EvaluateEpoch(uint32_t epoch);
   absl::Status CompleteModel();
   BottomModelOptions BottomOptions() const;
-  absl::StatusOr<v1::CutActivations> Message(uint32_t epoch, uint32_t batch, ConstMatrixView activations) const;
   int64_t batches() const { return schedule_->batches_per_epoch(); }
 
   NonLabelSessionOptions options_;
   std::string run_id_;
   std::string own_reveal_, peer_commitment_;
   AlignedIds aligned_;
-  std::vector<uint32_t> train_, test_;  // Aligned positions, ascending.
+  std::vector<uint32_t> train_;  // Aligned positions, ascending.
   std::unique_ptr<FeatureTable> features_;
   std::unique_ptr<Schedule> schedule_;
   std::unique_ptr<BottomModel> model_;
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<TrainingProgress> progress_;
   std::unique_ptr<LeakReporter> reporter_;
+  std::unique_ptr<EpochEvaluator> evaluator_;
   std::deque<Matrix> activations_;  // Of the batches in flight, as sent; kept where an attack reads them.
   StepRow row_;                     // Of the batch under way.
   bool frozen_ = false;             // The label party's budget is spent: no gradient comes any more.

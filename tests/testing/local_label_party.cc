@@ -134,7 +134,7 @@ absl::StatusOr<std::unique_ptr<EvaluationStream>> LocalLabelParty::Evaluate() {
 }
 
 absl::StatusOr<v1::ScoreBatchResponse> LocalLabelParty::ScoreBatch(const v1::ScoreBatchRequest& request) {
-  return Answer<v1::ScoreBatchResponse>(session_->ScoreBatch(request), nullptr);
+  return Answer(session_->ScoreBatch(request), alter_leaks);
 }
 
 absl::StatusOr<v1::AuxiliaryLabelsResponse> LocalLabelParty::AuxiliaryLabels(
@@ -144,6 +144,7 @@ absl::StatusOr<v1::AuxiliaryLabelsResponse> LocalLabelParty::AuxiliaryLabels(
 }
 
 absl::StatusOr<v1::ScoreExamplesResponse> LocalLabelParty::ScoreExamples(const v1::ScoreExamplesRequest& request) {
+  Note("ScoreExamples");
   return Answer<v1::ScoreExamplesResponse>(session_->ScoreExamples(request), nullptr);
 }
 

@@ -33,8 +33,9 @@ class LocalLabelParty final : public LabelPartyPeer {
   std::function<void(v1::StartResponse&)> alter_start;
   std::function<void(v1::CutGradients&)> alter_gradients;
   std::function<void(v1::EvaluateResponse&)> alter_evaluation;
+  std::function<void(v1::ScoreBatchResponse&)> alter_leaks;
   std::function<void(v1::AuxiliaryLabelsResponse&)> alter_auxiliary;
-  // Told the name of each call that is made, before it is answered. May be empty.
+  // Told the name of each call but ScoreBatch, before it is answered. May be empty.
   std::function<void(const std::string&)> on_call;
   bool stalls_alignment = false;  // Says nothing in it until the stream is cancelled.
 

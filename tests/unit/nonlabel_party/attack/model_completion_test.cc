@@ -53,9 +53,7 @@ class ModelCompletionTest : public testing::Test {
     all.labels = labels_;
     const auto model = ModelCompletion::Create(all, nullptr);
     EXPECT_TRUE(model.ok()) << model.status();
-    for (int pass = 0; pass < 60; ++pass) {
-      EXPECT_TRUE((*model)->TrainPass().ok());
-    }
+    EXPECT_TRUE((*model)->Train((*model)->Steps(60)).ok());
     return (*model)->bottom().Parameters();
   }
 
@@ -63,9 +61,7 @@ class ModelCompletionTest : public testing::Test {
   double AucAfter(int passes, const NamedParameters* trained) {
     const auto model = ModelCompletion::Create(options_, trained);
     EXPECT_TRUE(model.ok()) << model.status();
-    for (int pass = 0; pass < passes; ++pass) {
-      EXPECT_TRUE((*model)->TrainPass().ok());
-    }
+    EXPECT_TRUE((*model)->Train((*model)->Steps(passes)).ok());
     std::vector<uint32_t> others(kExamples - kKnown);
     std::iota(others.begin(), others.end(), kKnown);
     const auto scores = (*model)->Score(others);
@@ -90,9 +86,7 @@ TEST_F(ModelCompletionTest, ATrainedBottomModelGivesItsLabelsAway) {
 TEST_F(ModelCompletionTest, ConvergesOnWhatItKnows) {
   const auto model = ModelCompletion::Create(options_, nullptr);
   ASSERT_TRUE(model.ok()) << model.status();
-  for (int pass = 0; pass < kFeaturesOnlyPasses; ++pass) {
-    ASSERT_TRUE((*model)->TrainPass().ok());
-  }
+  ASSERT_TRUE((*model)->Train((*model)->Steps(kFeaturesOnlyPasses)).ok());
   const auto scores = (*model)->Score(options_.positions);
   EXPECT_GT(*LeakAuc(*scores, options_.labels), 0.99);
 }
@@ -103,20 +97,47 @@ TEST_F(ModelCompletionTest, StartsFromTheGivenParametersAndLeavesThemAlone) {
   const auto model = ModelCompletion::Create(options_, &trained);
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ((*model)->bottom().Parameters(), trained);
-  ASSERT_TRUE((*model)->TrainPass().ok());
+  ASSERT_TRUE((*model)->Train(1).ok());
   EXPECT_NE((*model)->bottom().Parameters(), trained);
   EXPECT_EQ(trained, before);
 }
 
 TEST_F(ModelCompletionTest, TheSameSeedGivesTheSameScores) { EXPECT_EQ(AucAfter(3, nullptr), AucAfter(3, nullptr)); }
 
+TEST_F(ModelCompletionTest, StepsAreThoseOfThePassesUpToTheLimit) {
+  const auto steps = [this](size_t known, int passes) {
+    options_.positions.assign(known, 0);
+    options_.labels.assign(known, 0);
+    const auto model = ModelCompletion::Create(options_, nullptr);
+    EXPECT_TRUE(model.ok()) << model.status();
+    return (*model)->Steps(passes);
+  };
+  EXPECT_EQ(steps(1, 5), 5);
+  EXPECT_EQ(steps(32, 5), 5);
+  EXPECT_EQ(steps(33, 5), 10);  // Batches of 32.
+  EXPECT_EQ(steps(1280, 50), 2000);
+  EXPECT_EQ(steps(1281, 50), 2000);
+  EXPECT_EQ(steps(64001, 1), 2000);  // Not even one pass.
+}
+
+TEST_F(ModelCompletionTest, StepsInPartsAreTheSameSteps) {
+  const auto at_once = ModelCompletion::Create(options_, nullptr);
+  const auto in_parts = ModelCompletion::Create(options_, nullptr);
+  ASSERT_TRUE(at_once.ok() && in_parts.ok());
+  ASSERT_TRUE((*at_once)->Train(7).ok());  // 3.5 passes.
+  for (int steps : {1, 0, 4, 2}) {
+    ASSERT_TRUE((*in_parts)->Train(steps).ok());
+  }
+  EXPECT_EQ((*in_parts)->bottom().Parameters(), (*at_once)->bottom().Parameters());
+  ASSERT_TRUE((*in_parts)->Train(1).ok());
+  EXPECT_NE((*in_parts)->bottom().Parameters(), (*at_once)->bottom().Parameters());
+}
+
 TEST_F(ModelCompletionTest, OneClassOfLabelsStillGivesFiniteScores) {
   options_.labels.assign(kKnown, 1);
   const auto model = ModelCompletion::Create(options_, nullptr);
   ASSERT_TRUE(model.ok()) << model.status();
-  for (int pass = 0; pass < kFeaturesOnlyPasses; ++pass) {
-    ASSERT_TRUE((*model)->TrainPass().ok());
-  }
+  ASSERT_TRUE((*model)->Train((*model)->Steps(kFeaturesOnlyPasses)).ok());
   const auto scores = (*model)->Score(options_.positions);
   ASSERT_TRUE(scores.ok()) << scores.status();
   for (float score : *scores) {

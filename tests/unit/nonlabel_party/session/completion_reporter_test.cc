@@ -1,9 +1,9 @@
 // Model completion at the end of a run, against a label party that answers honestly, and against one that does not.
 #include "nonlabel_party/session/completion_reporter.h"
 
-#include <sqlite3.h>
-
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +14,7 @@
 #include "common/process/exit_code.h"
 #include "tests/testing/local_label_party.h"
 #include "tests/testing/small_run.h"
+#include "tests/unit/nonlabel_party/session/ledger_value.h"
 
 namespace splitveil::testing {
 namespace {
@@ -40,7 +41,7 @@ class CompletionReporterTest : public ::testing::Test {
     peer.alter_auxiliary = alter_;
     peer.on_call = [this](const std::string& call) {
       calls_.push_back(call);
-      stop_asked = stop_asked || call == stop_at_;
+      stop_asked = stop_asked || call == stop_at_ || (call == "AuxiliaryLabels" && Asked() == stop_at_question_);
     };
     NonLabelSessionOptions options = run_.NonLabelOptions(&peer);
     options.stop = [] { return stop_asked.load(); };
@@ -49,21 +50,27 @@ class CompletionReporterTest : public ::testing::Test {
     return status;
   }
 
-  // The one number that `query` gives in this party's ledger; -1 where there is none.
-  double FromLedger(const std::string& party, const std::string& query) const {
-    sqlite3* database = nullptr;
-    EXPECT_EQ(sqlite3_open_v2(run_.files.File(party + ".db").c_str(), &database, SQLITE_OPEN_READONLY, nullptr),
-              SQLITE_OK);
-    sqlite3_stmt* statement = nullptr;
-    EXPECT_EQ(sqlite3_prepare_v2(database, query.c_str(), -1, &statement, nullptr), SQLITE_OK) << query;
-    const double value = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_double(statement, 0) : -1;
-    sqlite3_finalize(statement);
-    sqlite3_close(database);
-    return value;
+  int64_t Asked() const { return std::count(calls_.begin(), calls_.end(), "AuxiliaryLabels"); }
+
+  // Changes the answer from the second question on.
+  void ExpectChangeRefused(const std::function<void(v1::AuxiliaryLabelsResponse&)>& change) {
+    calls_.clear();
+    ExpectRefusal(
+        [this, change](v1::AuxiliaryLabelsResponse& response) {
+          if (Asked() > 1) {
+            change(response);
+          }
+        },
+        "expected the same answer");
+    EXPECT_EQ(Asked(), 2);
+    EXPECT_EQ(calls_.back(), "Close early");
   }
 
+  // As the label party has recorded it; -1 where it has not.
   double Auc(const std::string& attack) const {
-    return FromLedger("label_party", "SELECT auc FROM epoch_leak WHERE attack = '" + attack + "'");
+    const std::string value =
+        LedgerValue(run_.files.File("label_party.db"), "SELECT auc FROM epoch_leak WHERE attack = '" + attack + "'");
+    return value.empty() ? -1 : std::stod(value);
   }
 
   void ExpectRefusal(std::function<void(v1::AuxiliaryLabelsResponse&)> alter, const std::string& text) {
@@ -80,6 +87,7 @@ class CompletionReporterTest : public ::testing::Test {
   std::vector<std::string> calls_;  // As the session made them.
   bool completed_ = false;          // As the label party saw the run.
   std::string stop_at_ = "never";
+  int64_t stop_at_question_ = 0;  // For the labels, from 1 on.
 };
 
 TEST_F(CompletionReporterTest, BothAttacksAreScoredByTheLabelParty) {
@@ -92,7 +100,9 @@ TEST_F(CompletionReporterTest, BothAttacksAreScoredByTheLabelParty) {
   // Which examples are disclosed is drawn in secret: over 30 draws 0.85 and 0.78, at the least 0.83 and 0.70.
   EXPECT_GT(Auc("model_completion"), 0.75);
   EXPECT_GT(Auc("features_only"), 0.55);
-  EXPECT_EQ(FromLedger("nonlabel_party", "SELECT count(*) FROM event WHERE kind = 'auxiliary_labels'"), 1);
+  EXPECT_EQ(
+      LedgerValue(run_.files.File("nonlabel_party.db"), "SELECT detail FROM event WHERE kind = 'auxiliary_labels'"),
+      "completed the bottom model with 32 labels");
 }
 
 TEST_F(CompletionReporterTest, NothingIsAskedWhereNothingIsAgreed) {
@@ -108,6 +118,33 @@ TEST_F(CompletionReporterTest, AStopInBetweenEndsTheRun) {
   EXPECT_EQ(calls_.back(), "Close early");
   EXPECT_FALSE(completed_);
   EXPECT_EQ(Auc("model_completion"), -1);
+}
+
+TEST_F(CompletionReporterTest, TheLabelPartyHearsOfItWhileTrainingGoesOn) {
+  run_.agreement.mutable_audit()->set_auxiliary_labels(256);  // 8 steps a pass: 40 to complete, 400 from scratch.
+  run_.agreement.set_batch_size(320);                         // All training examples in one chunk of scores.
+  ASSERT_TRUE(Run().ok());
+  std::vector<std::string> expected = {"AuxiliaryLabels", "AuxiliaryLabels", "ScoreExamples"};
+  expected.insert(expected.end(), 4, "AuxiliaryLabels");  // Every 100 steps.
+  expected.insert(expected.end(), {"ScoreExamples", "Close"});
+  const auto first = std::find(calls_.begin(), calls_.end(), "AuxiliaryLabels");
+  EXPECT_EQ(std::vector<std::string>(first, calls_.end()), expected);
+}
+
+TEST_F(CompletionReporterTest, AStopInTheMiddleOfATrainingEndsTheRun) {
+  run_.agreement.mutable_audit()->set_auxiliary_labels(256);
+  stop_at_question_ = 4;  // Of 6: the training from scratch is half done.
+  EXPECT_TRUE(Run().ok());
+  EXPECT_EQ(Asked(), 4);
+  EXPECT_EQ(calls_.back(), "Close early");
+  EXPECT_EQ(Auc("features_only"), -1);
+}
+
+TEST_F(CompletionReporterTest, RefusesAnAnswerThatChanges) {
+  ExpectChangeRefused([](v1::AuxiliaryLabelsResponse& response) { (*response.mutable_labels())[3] ^= 1; });
+  ExpectChangeRefused([](v1::AuxiliaryLabelsResponse& response) { response.mutable_positions()->SwapElements(2, 3); });
+  ExpectChangeRefused([](v1::AuxiliaryLabelsResponse& response) { response.mutable_positions()->RemoveLast(); });
+  ExpectChangeRefused([](v1::AuxiliaryLabelsResponse& response) { response.Clear(); });
 }
 
 TEST_F(CompletionReporterTest, RefusesMoreLabelsThanAgreed) {

@@ -1,8 +1,6 @@
 // The non-label party against a label party that answers honestly, and against one that does not.
 #include "nonlabel_party/session/nonlabel_session.h"
 
-#include <sqlite3.h>
-
 #include <atomic>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,6 +11,7 @@
 #include "common/process/exit_code.h"
 #include "tests/testing/local_label_party.h"
 #include "tests/testing/small_run.h"
+#include "tests/unit/nonlabel_party/session/ledger_value.h"
 
 namespace splitveil::testing {
 namespace {
@@ -61,20 +60,8 @@ class NonLabelSessionTest : public ::testing::Test {
 
   std::string LedgerStatus() const { return FromLedger("SELECT status FROM run"); }
 
-  // The one value that `query` gives, as text.
-  std::string FromLedger(const char* query) const {
-    sqlite3* database = nullptr;
-    EXPECT_EQ(sqlite3_open_v2(run_.files.File("nonlabel_party.db").c_str(), &database, SQLITE_OPEN_READONLY, nullptr),
-              SQLITE_OK);
-    sqlite3_stmt* statement = nullptr;
-    EXPECT_EQ(sqlite3_prepare_v2(database, query, -1, &statement, nullptr), SQLITE_OK);
-    std::string value;
-    if (sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_type(statement, 0) != SQLITE_NULL) {
-      value = reinterpret_cast<const char*>(sqlite3_column_text(statement, 0));
-    }
-    sqlite3_finalize(statement);
-    sqlite3_close(database);
-    return value;
+  std::string FromLedger(const std::string& query) const {
+    return LedgerValue(run_.files.File("nonlabel_party.db"), query);
   }
 
   // What this answer of the label party leads to: the run is refused, exit 4, and says why.

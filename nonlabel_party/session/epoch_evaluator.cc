@@ -1,0 +1,50 @@
+#include "nonlabel_party/session/epoch_evaluator.h"
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+
+#include "common/process/exit_code.h"
+#include "nonlabel_party/session/activations_message.h"
+
+namespace splitveil {
+
+absl::Status EpochEvaluator::Evaluate(uint32_t epoch) {
+  const absl::Span<const uint32_t> test = options_.test;
+  if (test.empty()) {
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<std::unique_ptr<EvaluationStream>> stream = options_.peer->Evaluate();
+  if (!stream.ok()) {
+    return stream.status();
+  }
+  const size_t batch_size = static_cast<size_t>(options_.batch_size);
+  uint32_t batch = 0;
+  for (size_t first = 0; first < test.size(); first += batch_size, ++batch) {
+    if (options_.stop()) {
+      return absl::OkStatus();  // The stream is cut off: an evaluation of a part would say nothing.
+    }
+    const absl::StatusOr<Matrix> activations =
+        options_.model->Predict(options_.features->Gather(test.subspan(first, batch_size)));
+    if (!activations.ok()) {
+      return activations.status();
+    }
+    const absl::StatusOr<v1::CutActivations> message =
+        ActivationsMessage(options_.run_id, epoch, batch, *activations, options_.wire_dtype);
+    if (!message.ok()) {
+      return message.status();
+    }
+    if (!(*stream)->Send(*message).ok()) {
+      break;  // Finish says why.
+    }
+  }
+  const absl::StatusOr<v1::EvaluateResponse> response = (*stream)->Finish();
+  if (response.ok() && response->examples() != test.size()) {
+    return AsRefusal(absl::InvalidArgumentError(
+        absl::StrCat("evaluation: expected ", test.size(), " examples, found ", response->examples())));
+  }
+  return response.status();
+}
+
+}  // namespace splitveil
