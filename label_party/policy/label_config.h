@@ -12,7 +12,7 @@
 namespace splitveil {
 
 // The largest agreed batch_size beside protection.distance_correlation, which passes over all pairs of a batch while
-// the run's other batches wait: some seconds at this size and 64 components.
+// the run's other batches wait: some ten seconds at this size and 64 components.
 inline constexpr int64_t kMaxDistanceCorrelationBatch = 16'384;
 
 // Refuses before the run what would stop or stall it after gradients have left: an own audit with an attack that is
