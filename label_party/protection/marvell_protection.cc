@@ -80,16 +80,19 @@ absl::StatusOr<MarvellStrength> StrengthAlong(const v1::GradientProtection::Marv
       "gradient_protection.marvell: expected one of s, sum_kl, detection_error, run_budget, found none");
 }
 
-// The optimum for the model's classes, then noise across dg alike in both, which lowers the divergence further.
+// The optimum for the model's classes, then noise across dg alike in both, and as much along dg, alike in both again,
+// as keeps noise along dg no less than across it. The same variance on top of both classes lowers every term of SumKl,
+// (a - a')^2 / (a a') and ||dg||^2 (1/a + 1/a'), so that no divergence rises; lifting one class alone may raise it.
 MarvellSolution WithNoiseAcross(MarvellSolution noise, double across_s, const ClassMoments& moments) {
   const double axes_across = static_cast<double>(moments.mean_difference.size()) - 1;
   if (axes_across > 0) {
     const double variance = across_s * moments.dg_squared / axes_across;
     noise.lambda2_neg += variance;
     noise.lambda2_pos += variance;
-    // Never less along dg than across it.
-    noise.lambda1_neg = std::max(noise.lambda1_neg, noise.lambda2_neg);
-    noise.lambda1_pos = std::max(noise.lambda1_pos, noise.lambda2_pos);
+    const double short_along =
+        std::max({0.0, noise.lambda2_neg - noise.lambda1_neg, noise.lambda2_pos - noise.lambda1_pos});
+    noise.lambda1_neg += short_along;
+    noise.lambda1_pos += short_along;
   }
   return noise;
 }

@@ -32,8 +32,9 @@ struct MarvellStrength {
 absl::StatusOr<MarvellStrength> MarvellStrengthOf(const v1::GradientProtection::Marvell& config);
 
 // The optimal noise for classes with these moments: of that strength in `epoch`, or of the least power that brings
-// sum_kl to `max_sum_kl` where that is more; and the noise across dg on top, which only lowers the divergence (the
-// solution's sum_kl is that of the optimum). Errors: as LeastMarvellPower.
+// sum_kl to `max_sum_kl` where that is more; and the noise across dg on top, with as much along dg in both classes as
+// keeps lambda2 <= lambda1. That never raises the divergence, but for rounding (the solution's sum_kl is that of the
+// optimum, an upper bound). Errors: as LeastMarvellPower.
 absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength, uint32_t epoch, double max_sum_kl,
                                                 const ClassMoments& moments);
 
@@ -43,8 +44,8 @@ absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength,
 // Protects the label of every row from who sees the perturbed gradients of one step: no score has an AUC above
 // AucBound(sum_kl), as far as the gradients of a class are N(mean, variance I). Over steps the sum_kl of the releases
 // of one example add. Does not protect the direction dg, which the noise itself points along, nor the share of
-// positives. Where the spread of the classes is
-// not the same in every direction, what lies across dg tells more than the bound says: across_s is the answer to that.
+// positives. Where the spread of the classes is not the same in every direction, what lies across dg tells more than
+// the bound says: across_s is the answer to that.
 //
 // A batch that does not tell its classes apart (one class, or dg = 0) gets the noise that the run's average moments ask
 // for; where there are none yet, or where they would leave every row of the batch as it is, isotropic noise of total
@@ -52,7 +53,7 @@ absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength,
 // classes without spread. Both are reported as "marvell+fallback".
 class MarvellProtection final : public NoisyProtection {
  public:
-  // strength.value > 0.
+  // s or every one of sum_kls > 0, as MarvellStrengthOf gives them.
   MarvellProtection(MarvellStrength strength, std::unique_ptr<SecureGaussian> gaussian);
   std::string name() const override;
 

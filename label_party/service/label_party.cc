@@ -18,6 +18,7 @@
 #include "common/process/runtime.h"
 #include "common/telemetry/log.h"
 #include "common/transport/server.h"
+#include "label_party/policy/label_config.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/run_budget.h"
 #include "label_party/protection/self_test.h"
@@ -73,6 +74,9 @@ absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path,
     return tls.status();
   }
   plan.identity = *std::move(tls);
+  if (absl::Status status = ValidateLabelConfig(plan.config, plan.agreement); !status.ok()) {
+    return absl::Status(status.code(), absl::StrCat(config_path, ": ", status.message()));
+  }
   FillPlannedEpochs(plan.agreement.epochs(), *plan.config.mutable_protection());
   if (absl::Status status = ReleaseGate::Create(plan.config.release(), plan.config.protection()).status();
       !status.ok()) {

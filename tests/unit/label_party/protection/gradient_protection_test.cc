@@ -383,41 +383,6 @@ TEST(MarvellProtectionTest, ReportsTheOptimumForTheBatchsMoments) {
   EXPECT_NEAR(report->sum_kl, s.sum_kl, 1e-12);
 }
 
-TEST(MarvellProtectionTest, AddsNoiseAcrossAlikeInBothClasses) {
-  const LabelledBatch batch = MakeLabelledBatch(64, 8);
-  Matrix out;
-  const auto paper = MakeProtection(kMarvell)->Perturb(batch.gradients, batch.labels, kPosition, out);
-  const auto protection = MakeProtection("marvell { s: 4 across_s: 7 }");
-  EXPECT_EQ(protection->name(), "marvell(s=4,across_s=7)");
-  const auto report = protection->Perturb(batch.gradients, batch.labels, kPosition, out);
-  ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_DOUBLE_EQ(report->lambda2_neg, paper->lambda2_neg + paper->g);  // 7 g over 7 directions.
-  EXPECT_DOUBLE_EQ(report->lambda2_pos, paper->lambda2_pos + paper->g);
-  EXPECT_EQ(report->lambda1_neg, paper->lambda1_neg);
-  EXPECT_NEAR(report->power, 11 * paper->g, 1e-9);
-  EXPECT_LE(report->sum_kl, paper->sum_kl);
-}
-
-TEST(MarvellProtectionTest, NoiseAlongIsNeverLessThanAcross) {
-  const LabelledBatch batch = MakeLabelledBatch(64, 8);
-  Matrix out;
-  const auto report =
-      MakeProtection("marvell { s: 0.1 across_s: 700 }")->Perturb(batch.gradients, batch.labels, kPosition, out);
-  ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->lambda1_neg, report->lambda2_neg);
-  EXPECT_EQ(report->lambda1_pos, report->lambda2_pos);
-}
-
-TEST(MarvellProtectionTest, OneComponentHasNothingAcross) {
-  const LabelledBatch batch = MakeLabelledBatch(64, 1);
-  Matrix out;
-  const auto paper = MakeProtection(kMarvell)->Perturb(batch.gradients, batch.labels, kPosition, out);
-  const auto report =
-      MakeProtection("marvell { s: 4 across_s: 7 }")->Perturb(batch.gradients, batch.labels, kPosition, out);
-  EXPECT_EQ(report->lambda1_neg, paper->lambda1_neg);
-  EXPECT_EQ(report->power, paper->power);
-}
-
 TEST(MarvellProtectionTest, KeepsTheTargetOfTheDivergence) {
   const LabelledBatch batch = MakeLabelledBatch(64, 8);
   Matrix out;

@@ -1,0 +1,47 @@
+#include "label_party/policy/label_config.h"
+
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/leakage/attack_traits.h"
+
+namespace splitveil {
+namespace {
+
+absl::Status Unfit(const std::string& field, const std::string& expected, const std::string& found) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": expected ", expected, ", found ", found));
+}
+
+absl::Status ValidateAttacks(const v1::LabelAudit& audit) {
+  std::set<int> attacks;
+  for (int i = 0; i < audit.attacks_size(); ++i) {
+    const std::string field = absl::StrCat("audit.attacks[", i, "]");
+    const int number = audit.attacks(i);
+    if (!v1::Attack_IsValid(number) || number == v1::ATTACK_UNSPECIFIED) {
+      return Unfit(field, "an attack of leak_audit.proto", absl::StrCat("number ", number));
+    }
+    const auto attack = static_cast<v1::Attack>(number);
+    if (TraitsOf(attack).once_a_run) {
+      return Unfit(field, "an attack that scores batches", absl::StrCat(v1::Attack_Name(attack), ", once a run"));
+    }
+    if (!attacks.insert(number).second) {
+      return Unfit(field, "each attack once", absl::StrCat(v1::Attack_Name(attack), " again"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement) {
+  if (config.protection().has_distance_correlation() && agreement.batch_size() > kMaxDistanceCorrelationBatch) {
+    return Unfit("protection.distance_correlation",
+                 absl::StrCat("an agreement with a batch_size of at most ", kMaxDistanceCorrelationBatch),
+                 absl::StrCat(agreement.batch_size()));
+  }
+  return ValidateAttacks(config.audit());
+}
+
+}  // namespace splitveil

@@ -1,0 +1,25 @@
+// What of the label party's configuration the schema's own ranges cannot say.
+#ifndef SPLITVEIL_LABEL_PARTY_POLICY_LABEL_CONFIG_H_
+#define SPLITVEIL_LABEL_PARTY_POLICY_LABEL_CONFIG_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/party.pb.h"
+
+namespace splitveil {
+
+// The largest agreed batch_size beside protection.distance_correlation, which passes over all pairs of a batch while
+// the run's other batches wait: some ten seconds at this size and 64 components.
+inline constexpr int64_t kMaxDistanceCorrelationBatch = 16'384;
+
+// Refuses before the run what would stop or stall it after gradients have left: an own audit with an attack that is
+// unknown, runs once a run or stands twice; a distance correlation over batches above kMaxDistanceCorrelationBatch.
+// Errors: InvalidArgument with field, expected, found. Thread-safe.
+absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_POLICY_LABEL_CONFIG_H_

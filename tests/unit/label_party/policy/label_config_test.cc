@@ -1,0 +1,80 @@
+// What the label party's configuration is refused for before a run.
+#include "label_party/policy/label_config.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "common/leakage/attack_traits.h"
+
+namespace splitveil {
+namespace {
+
+using testing::HasSubstr;
+
+// `fields` beside the required ones, which the schema's own checks have seen to.
+absl::Status Verdict(const std::string& fields, int batch_size = 1024) {
+  v1::LabelPartyConfig config;
+  google::protobuf::TextFormat::Parser parser;
+  parser.AllowPartialMessage(true);
+  EXPECT_TRUE(parser.ParseFromString(fields, &config)) << fields;
+  v1::RunAgreement agreement;
+  agreement.set_batch_size(batch_size);
+  return ValidateLabelConfig(config, agreement);
+}
+
+TEST(ValidateLabelConfigTest, TakesEveryAttackOnBatchesTogether) {
+  std::string attacks;
+  for (int number = 1; number <= v1::Attack_MAX; ++number) {
+    if (v1::Attack_IsValid(number) && !TraitsOf(static_cast<v1::Attack>(number)).once_a_run) {
+      attacks += "attacks: " + v1::Attack_Name(static_cast<v1::Attack>(number)) + " ";
+    }
+  }
+  EXPECT_TRUE(Verdict("audit { " + attacks + "}").ok());
+  EXPECT_TRUE(Verdict("audit { every_batches: 7 }").ok());
+  EXPECT_TRUE(Verdict("").ok());
+}
+
+TEST(ValidateLabelConfigTest, RefusesAttacksThatRunOnceARun) {
+  for (const std::string attack : {"MODEL_COMPLETION", "FEATURES_ONLY"}) {
+    const absl::Status status = Verdict("audit { attacks: NORM attacks: " + attack + " }");
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(status.message(),
+              "audit.attacks[1]: expected an attack that scores batches, found " + attack + ", once a run");
+  }
+}
+
+TEST(ValidateLabelConfigTest, RefusesAnAttackTwice) {
+  EXPECT_EQ(Verdict("audit { attacks: NORM attacks: COSINE attacks: NORM }").message(),
+            "audit.attacks[2]: expected each attack once, found NORM again");
+}
+
+TEST(ValidateLabelConfigTest, RefusesAnAttackThatIsNone) {
+  EXPECT_EQ(Verdict("audit { attacks: ATTACK_UNSPECIFIED }").message(),
+            "audit.attacks[0]: expected an attack of leak_audit.proto, found number 0");
+}
+
+// An open enumeration lets numbers through that have no name.
+TEST(ValidateLabelConfigTest, RefusesANumberWithoutAnAttack) {
+  v1::LabelPartyConfig config;
+  config.mutable_audit()->mutable_attacks()->Add(v1::Attack_MAX + 1);
+  EXPECT_THAT(std::string(ValidateLabelConfig(config, v1::RunAgreement()).message()),
+              HasSubstr("audit.attacks[0]: expected an attack"));
+}
+
+TEST(ValidateLabelConfigTest, LimitsTheBatchOfADistanceCorrelation) {
+  const std::string regularised = "protection { none {} distance_correlation { weight: 0.1 } }";
+  EXPECT_TRUE(Verdict(regularised, 16384).ok());
+  const absl::Status status = Verdict(regularised, 16385);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(),
+            "protection.distance_correlation: expected an agreement with a batch_size of at most 16384, found 16385");
+}
+
+TEST(ValidateLabelConfigTest, LeavesTheBatchOfOtherMethodsAlone) {
+  EXPECT_TRUE(Verdict("protection { marvell { s: 4 } }", 1048576).ok());
+}
+
+}  // namespace
+}  // namespace splitveil
