@@ -24,8 +24,8 @@ double Number(const Json& object, const char* key) {
   return found != object.end() && found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
-std::vector<AttackLeak> Leaks(const Json& leak) {
-  std::vector<AttackLeak> leaks;
+std::vector<LeakPoint> Leaks(const Json& leak) {
+  std::vector<LeakPoint> leaks;
   for (const auto& [layer, attacks] : leak.items()) {
     for (const auto& [attack, summary] : attacks.items()) {
       if (summary.is_object()) {

@@ -13,7 +13,7 @@
 namespace splitveil {
 
 // Leak of one attack at one layer over a run's batches.
-struct AttackLeak {
+struct LeakPoint {
   std::string layer, attack;
   double mean = 0, p95 = 0;
 };
@@ -25,7 +25,7 @@ struct RunFigures {
   double remembered_auc = 0, auc_bound_p95 = 0, sum_kl_mean = 0;
   int64_t steps = 0;
   double seconds = 0;             // Of the whole run: start, alignment, training, audit.
-  std::vector<AttackLeak> leaks;  // Ordered as RESULT has them.
+  std::vector<LeakPoint> leaks;  // Ordered as RESULT has them.
 };
 
 // result.json is the object of the RESULT line with two keys before it: configuration_sha256 and seconds. It is written

@@ -36,7 +36,7 @@ void SweepProgress::Finished(const SweepRun& run, const RunFigures& figures) {
   const std::lock_guard<std::mutex> lock(mutex_);
   ++finished_;
   double strongest = 0;
-  for (const AttackLeak& leak : figures.leaks) {
+  for (const LeakPoint& leak : figures.leaks) {
     strongest = std::max(strongest, std::isfinite(leak.p95) ? leak.p95 : 0);
   }
   const std::string leak = strongest > 0 ? absl::StrFormat(", strongest leak p95 %.3f", strongest) : "";

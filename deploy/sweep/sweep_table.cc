@@ -25,8 +25,8 @@ std::string Quoted(const std::string& text) {
 
 std::string Cell(double value) { return std::isfinite(value) ? absl::StrFormat("%.9g", value) : ""; }
 
-AttackLeak LeakOf(const RunFigures& figures, const std::pair<std::string, std::string>& key) {
-  for (const AttackLeak& leak : figures.leaks) {
+LeakPoint LeakOf(const RunFigures& figures, const std::pair<std::string, std::string>& key) {
+  for (const LeakPoint& leak : figures.leaks) {
     if (leak.layer == key.first && leak.attack == key.second) {
       return leak;
     }
@@ -82,7 +82,7 @@ std::string SweepCsv(const std::vector<SweptRun>& runs) {
              Cell(figures.test_log_loss),
              absl::StrCat(figures.steps)};
     for (const auto& key : keys) {
-      const AttackLeak leak = LeakOf(figures, key);
+      const LeakPoint leak = LeakOf(figures, key);
       cells.insert(cells.end(), {Cell(leak.mean), Cell(leak.p95)});
     }
     cells.insert(cells.end(), {Cell(figures.remembered_auc), Cell(figures.auc_bound_p95), Cell(figures.sum_kl_mean),

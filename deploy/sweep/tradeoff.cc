@@ -29,7 +29,7 @@ Spread SpreadOfField(const std::vector<const SweptRun*>& runs, double RunFigures
 LeakSpread SpreadOfLeak(const std::vector<const SweptRun*>& runs, const LayerAndAttack& key) {
   std::vector<double> means, p95s;
   for (const SweptRun* run : runs) {
-    for (const AttackLeak& leak : run->figures.leaks) {
+    for (const LeakPoint& leak : run->figures.leaks) {
       if (leak.layer == key.first && leak.attack == key.second) {
         means.push_back(0.5 + std::abs(leak.mean - 0.5));
         p95s.push_back(leak.p95);
@@ -85,7 +85,7 @@ Spread SpreadOf(const std::vector<double>& values) {
 std::vector<LayerAndAttack> LayersAndAttacks(const std::vector<SweptRun>& runs) {
   std::vector<LayerAndAttack> keys;
   for (const SweptRun& run : runs) {
-    for (const AttackLeak& leak : run.figures.leaks) {
+    for (const LeakPoint& leak : run.figures.leaks) {
       const LayerAndAttack key(leak.layer, leak.attack);
       if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
         keys.push_back(key);

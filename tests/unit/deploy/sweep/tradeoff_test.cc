@@ -20,7 +20,7 @@ using ::testing::SizeIs;
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-SweptRun RunOf(const std::string& name, uint64_t seed, double test_auc, std::vector<AttackLeak> leaks = {}) {
+SweptRun RunOf(const std::string& name, uint64_t seed, double test_auc, std::vector<LeakPoint> leaks = {}) {
   SweptRun swept;
   swept.run.protection.name = name;
   swept.run.protection.family = "marvell_s";
