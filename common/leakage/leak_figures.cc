@@ -102,7 +102,7 @@ Estimate EstimateAuc(const Ranking& ranking) {
   estimate.value = std::clamp(Auc(ranking), 0.0, 1.0);
   const double auc = estimate.value;
   const int64_t disjoint_pairs = std::min(ranking.negatives, ranking.positives);
-  // Off the end of the logit scale. As many disjoint pairs as the smaller class has rows all came out the same way.
+  // Off the end of the logit scale: all pairs came out the same way.
   constexpr double kEnd = 1e-12;
   if (auc > 1 - kEnd) {
     estimate.low = LowerBinomialLimit(disjoint_pairs, disjoint_pairs, 0.025);
@@ -115,8 +115,14 @@ Estimate EstimateAuc(const Ranking& ranking) {
   }
   const double logit = std::log(auc / (1 - auc));
   const double half_width = kNormalQuantile975 * std::sqrt(AucVariance(ranking, auc)) / (auc * (1 - auc));
-  estimate.low = 1 / (1 + std::exp(half_width - logit));
-  estimate.high = 1 / (1 + std::exp(-half_width - logit));
+  // Near an end of the scale the sample's variance says little. As many disjoint pairs as the smaller class has rows
+  // come out the wrong way no more often than all pairs do, and scatter more than their mean.
+  const double pairs = static_cast<double>(disjoint_pairs);
+  const auto lost = static_cast<int64_t>(std::ceil((1 - auc) * pairs));
+  const auto won = static_cast<int64_t>(std::ceil(auc * pairs));
+  estimate.low = std::max(1 / (1 + std::exp(half_width - logit)),
+                          LowerBinomialLimit(disjoint_pairs - lost, disjoint_pairs, 0.025));
+  estimate.high = std::min(1 / (1 + std::exp(-half_width - logit)), UpperBinomialLimit(won, disjoint_pairs, 0.025));
   return estimate;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -102,8 +103,10 @@ Json LeaksJson(const std::vector<AttackLeak>& leaks, const RunRecords& run, cons
 Json RememberingJson(const std::vector<AttackLeak>& leaks) {
   Json attacks = Json::array();
   std::map<int64_t, const EpochLeakRow*> allowed;  // By epoch: the row with the accountant's figures.
+  std::set<std::string> drawn;
   for (const AttackLeak& leak : leaks) {
-    if (leak.layer != "cut" || !absl::StartsWith(leak.attack, "remembered_") || leak.epochs.empty()) {
+    if (leak.layer != "cut" || !absl::StartsWith(leak.attack, "remembered_") || leak.epochs.empty() ||
+        !drawn.insert(leak.attack).second) {  // Both observers scored the same bytes.
       continue;
     }
     Json epochs = Json::array();

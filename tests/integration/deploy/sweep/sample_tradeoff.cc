@@ -70,7 +70,7 @@ absl::Status WriteAll(const std::string& folder) {
   SweptRun hostile =
       PlausibleRun("</script><script>document.documentElement.dataset.planted = 1</script>" + std::string(200, 'x'),
                    "marvell_s", 4, 4, 1);
-  for (AttackLeak& leak : hostile.figures.leaks) {
+  for (LeakPoint& leak : hostile.figures.leaks) {
     leak.layer = "<img src=x onerror=\"document.documentElement.dataset.planted = 1\">" + std::string(150, 'm');
   }
   status.Update(WriteFile(folder + "/hostile.html", TradeoffPage({usual[0], hostile}, 2)));

@@ -205,5 +205,27 @@ TEST(StandardizeScoresTest, NothingStaysNothing) {
   EXPECT_TRUE(scores.empty());
 }
 
+// A single pair of 3,000,000 the wrong way: the sample's variance is all but nothing, and the interval must not be all.
+TEST(MeasureLeakTest, IntervalIsNarrowWhereAllButAFewPairsAreRight) {
+  std::vector<float> scores;
+  std::vector<uint8_t> labels;
+  for (int i = 0; i < 3000; ++i) {
+    scores.push_back(static_cast<float>(i));
+    labels.push_back(0);
+    if (i % 3 == 0) {
+      scores.push_back(static_cast<float>(10000 + i));
+      labels.push_back(1);
+    }
+  }
+  scores.back() = 20000;  // The highest negative stands above the highest positive.
+  labels[scores.size() - 2] = 1;
+  labels.back() = 0;
+  const auto figures = MeasureLeak(scores, labels);
+  ASSERT_TRUE(figures.ok()) << figures.status();
+  EXPECT_LT(figures->auc.value, 1);
+  EXPECT_GT(figures->auc.low, 0.99);
+  EXPECT_GE(figures->auc.high, figures->auc.value);
+}
+
 }  // namespace
 }  // namespace splitveil
