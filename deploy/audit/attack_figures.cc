@@ -27,7 +27,8 @@ bool HasBatches(const std::string& attack) {
   return !traits.remembers && !traits.once_a_run;
 }
 
-// The attacks at the layers that the run's agreement names, without a figure.
+// The attacks at the layers that the run's agreement names, and model completion where labels are given for it, without
+// a figure.
 std::vector<AttackFigure> AgreedAttacks(const PartyRecords& party) {
   const Json config = Json::parse(party.record.run.config_json, nullptr, /*allow_exceptions=*/false);
   const Json nothing = Json::array();
@@ -46,6 +47,11 @@ std::vector<AttackFigure> AgreedAttacks(const PartyRecords& party) {
         agreed.push_back({layer.get<std::string>(), name, "", std::nan("")});
       }
     }
+  }
+  // Labels were given for it: a peer that takes them and submits no scores is not to pass.
+  const Json::json_pointer labels("/agreement/audit/auxiliary_labels");
+  if (config.is_object() && config.contains(labels) && config[labels].is_number() && config[labels] > 0) {
+    agreed.push_back({"cut", AttackName(v1::MODEL_COMPLETION), "", std::nan("")});
   }
   return agreed;
 }

@@ -93,6 +93,14 @@ TEST_F(LeakCriteriaTest, AgreedAttacksOnActivationsAreAskedForAtTheCutOnly) {
   EXPECT_EQ(MaxLeak("max_mean: 1"), Outcome::kMet);
 }
 
+TEST_F(LeakCriteriaTest, LabelsThatWereGivenAreToBeScored) {
+  party().record.run.config_json = R"({"agreement":{"audit":{"auxiliary_labels":0}}})";
+  EXPECT_NE(MaxLeak("attack: 'model_*' max_pooled: 1"), Outcome::kMet);  // Nothing of that name is there.
+  party().record.run.config_json = R"({"agreement":{"audit":{"auxiliary_labels":100}}})";
+  EXPECT_EQ(MaxLeak("max_pooled: 1"), Outcome::kNotMeasured);
+  EXPECT_EQ(Judge("leak", "max_leak { max_pooled: 1 }").where, "model_completion at cut");
+}
+
 TEST_F(LeakCriteriaTest, AConfigurationThatIsNoJsonAgreesOnNothing) {
   for (const char* config : {"", "{oops", "[]", R"({"agreement":7})", R"({"agreement":{"audit":{"layers":[1]}}})"}) {
     party().record.run.config_json = config;
