@@ -24,7 +24,7 @@ struct RunFigures {
   double test_log_loss = 0;  // Of the epoch with the best test AUC.
   double remembered_auc = 0, auc_bound_p95 = 0, sum_kl_mean = 0;
   int64_t steps = 0;
-  double seconds = 0;             // Of the whole run: start, alignment, training, audit.
+  double seconds = 0;            // Of the whole run: start, alignment, training, audit.
   std::vector<LeakPoint> leaks;  // Ordered as RESULT has them.
 };
 

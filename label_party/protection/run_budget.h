@@ -28,11 +28,11 @@ double SumKlForRunAuc(double max_auc);
 double SpendableSumKl(const v1::GradientProtection::RunBudget& budget);
 
 // What an example may be released at in each planned epoch: sum_kl[e] = K' s_growth^-e / sum over f of s_growth^-f,
-// with K' = SpendableSumKl less kSolverShare, and 7/8 of that where releases after the plan get half of what is left. An example is
-// in at most one batch an epoch, so that the plan spends at most K'. Errors: InvalidArgument, with field, expected and
-// found, for max_auc outside (0.5, 1), planned_epochs below 1 (0 is to be filled in, see FillPlannedEpochs), s_growth
-// that is not positive and finite or leaves an epoch less than 1e-9 nats, and when_spent not set to one of its values.
-// Thread-safe.
+// with K' = SpendableSumKl less kSolverShare, and 7/8 of that where releases after the plan get half of what is left.
+// An example is in at most one batch an epoch, so that the plan spends at most K'. Errors: InvalidArgument, with field,
+// expected and found, for max_auc outside (0.5, 1), planned_epochs below 1 (0 is to be filled in, see
+// FillPlannedEpochs), s_growth that is not positive and finite or leaves an epoch less than 1e-9 nats, and when_spent
+// not set to one of its values. Thread-safe.
 absl::StatusOr<std::vector<double>> PlanRunBudget(const v1::GradientProtection::RunBudget& budget);
 
 // Puts the agreement's number of epochs where a run budget's planned_epochs is 0.

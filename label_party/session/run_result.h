@@ -42,10 +42,10 @@ struct RunResult {
 
 // The RESULT line's JSON object (contract.md): test_* are those of the epoch with the best test AUC, final_test_auc the
 // last one's; remembered_auc is the Gaussian AUC of an adversary that remembers every release; gate
-// counts the steps by decision; frozen_after_epoch is null where the bottom model was never frozen; bound_exceeded counts
-// the attacks that read more over an epoch than the noise allows. `leak` summarises the AUCs of batches as the papers
-// do; `epoch_leak` gives the figures over all examples of the latest epoch, [low, high] being 95% intervals. Layers are
-// keyed by their own names. Numbers that do not exist are null.
+// counts the steps by decision; frozen_after_epoch is null where the bottom model was never frozen; bound_exceeded
+// counts the attacks that read more over an epoch than the noise allows. `leak` summarises the AUCs of batches as the
+// papers do; `epoch_leak` gives the figures over all examples of the latest epoch, [low, high] being 95% intervals.
+// Layers are keyed by their own names. Numbers that do not exist are null.
 std::string ResultJson(const RunResult& result, const LeakAuditor& auditor);
 
 }  // namespace splitveil
