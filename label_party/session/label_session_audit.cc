@@ -18,7 +18,13 @@ absl::StatusOr<v1::ScoreBatchResponse> LabelSession::ScoreBatch(const v1::ScoreB
   absl::StatusOr<v1::ScoreBatchResponse> response = auditor_->Judge(request);  // Unlocked: h may be learning meanwhile.
   std::lock_guard<std::mutex> lock(mutex_);
   // Where the run ended meanwhile, so has its ledger: that is no fault of the request.
-  return state_ == State::kTraining ? std::move(response) : absl::CancelledError("the label party has ended the run");
+  if (state_ != State::kTraining) {
+    return absl::CancelledError("the label party has ended the run");
+  }
+  if (absl::IsInternal(response.status())) {
+    return FailInside(response.status());  // The ledger, not the request.
+  }
+  return response;
 }
 
 absl::Status LabelSession::CheckTrained(const std::string& run_id, const char* call) {
@@ -66,6 +72,7 @@ absl::StatusOr<v1::ScoreExamplesResponse> LabelSession::ScoreExamples(const v1::
   }
   if (status.ok()) {
     status = completion_->Score(request);
+    status = absl::IsInternal(status) ? FailInside(status) : status;  // The ledger, not the request.
   }
   return status.ok() ? absl::StatusOr<v1::ScoreExamplesResponse>(v1::ScoreExamplesResponse()) : status;
 }
