@@ -6,27 +6,8 @@
 set -euo pipefail
 
 sample_report=$1
-browser=
-for name in chromium chromium-browser google-chrome; do
-  if command -v "$name" >/dev/null; then browser=$name; break; fi
-done
-if [ -z "$browser" ]; then
-  echo "SKIPPED: no Chromium (Debian: apt-get install chromium)"
-  exit 77
-fi
-
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+source "$(dirname "$0")/../browser.sh"
 "$sample_report" "$folder"
-failures=0
-
-fail() { echo "FAILED: $1"; failures=$((failures + 1)); }
-
-browse() {  # ARGUMENTS: headless, with all it says in browser.log
-  timeout 90 "$browser" --headless --no-sandbox --disable-gpu --disable-background-networking --no-first-run \
-    --user-data-dir="$folder/profile" --allow-file-access-from-files --enable-logging=stderr --window-size=1400,1000 \
-    "$@" 2>"$folder/browser.log"
-}
 
 # The account a page gives of itself at a width, as name=value words. A frame, since a window has a least width. MODE:
 # "screen" as it opens; "open" with every fold open; "paper" under the style sheet of paper, after the event that comes

@@ -4,21 +4,8 @@
 set -euo pipefail
 
 sample_tradeoff=$1
-browser=
-for name in chromium chromium-browser google-chrome; do
-  if command -v "$name" >/dev/null; then browser=$name; break; fi
-done
-if [ -z "$browser" ]; then
-  echo "SKIPPED: no Chromium (Debian: apt-get install chromium)"
-  exit 77
-fi
-
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+source "$(dirname "$0")/../browser.sh"
 "$sample_tradeoff" "$folder"
-failures=0
-
-fail() { echo "FAILED: $1"; failures=$((failures + 1)); }
 
 # What is done to a page before it is asked.
 actions=
@@ -38,9 +25,7 @@ onload = () => {
 };
 </script>
 HTML
-  timeout 90 "$browser" --headless --no-sandbox --disable-gpu --disable-background-networking --no-first-run \
-    --user-data-dir="$folder/profile" --allow-file-access-from-files --enable-logging=stderr --window-size=1400,1000 --virtual-time-budget=2000 \
-    --dump-dom "file://$folder/frame.html" 2>"$folder/browser.log" | sed -n 's|.*<title>\(.*\)</title>.*|\1|p'
+  browse --virtual-time-budget=2000 --dump-dom "file://$folder/frame.html" | sed -n 's|.*<title>\(.*\)</title>.*|\1|p'
 }
 
 expect() {  # PAGE WIDTH POINTS CHARTS
