@@ -15,4 +15,23 @@ Digest Sha256(absl::string_view bytes) {
   return digest;
 }
 
+Sha256Hasher::Sha256Hasher() : context_(EVP_MD_CTX_new()) {
+  CheckInvariant(context_ != nullptr && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1,
+                 "OpenSSL begins a SHA-256");
+}
+
+void Sha256Hasher::Update(absl::string_view bytes) {
+  CheckInvariant(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1, "OpenSSL continues a SHA-256");
+}
+
+Digest Sha256Hasher::Finish() {
+  Digest digest;
+  unsigned int written = 0;
+  CheckInvariant(EVP_DigestFinal_ex(context_.get(), digest.data(), &written) == 1 && written == digest.size(),
+                 "OpenSSL ends a SHA-256");
+  return digest;
+}
+
+void Sha256Hasher::Free::operator()(evp_md_ctx_st* context) const { EVP_MD_CTX_free(context); }
+
 }  // namespace splitveil

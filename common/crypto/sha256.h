@@ -4,8 +4,11 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 
 #include "absl/strings/string_view.h"
+
+struct evp_md_ctx_st;  // OpenSSL's EVP_MD_CTX.
 
 namespace splitveil {
 
@@ -13,6 +16,21 @@ using Digest = std::array<uint8_t, 32>;
 
 // Digest of `bytes`. Thread-safe.
 Digest Sha256(absl::string_view bytes);
+
+// Digest of bytes that come in pieces. Not thread-safe.
+class Sha256Hasher {
+ public:
+  Sha256Hasher();
+  void Update(absl::string_view bytes);
+  // Once; nothing may follow.
+  Digest Finish();
+
+ private:
+  struct Free {
+    void operator()(evp_md_ctx_st* context) const;
+  };
+  std::unique_ptr<evp_md_ctx_st, Free> context_;
+};
 
 // The digest's 32 bytes as a string view for protobuf fields. Borrows `digest`.
 inline absl::string_view AsBytes(const Digest& digest) {

@@ -11,12 +11,23 @@
 
 namespace splitveil {
 
+// Shape of an image; none where channels is 0.
+struct ImageShape {
+  int64_t channels = 0;
+  int64_t height = 0;
+  int64_t width = 0;
+
+  int64_t pixels() const { return channels * height * width; }
+};
+
 // Shape of a party's features. Category indices of column c lie in [offset[c], offset[c] + vocabulary[c]) of one shared
 // embedding table; the first of each column stands for every value unseen in training.
 struct FeatureShape {
   int64_t numeric = 0;
   int64_t categorical = 0;
   int64_t embedding_rows = 0;  // Sum of the vocabularies.
+  // Where there is an image, the first image.pixels() numeric columns are its pixels, channel by channel, row by row.
+  ImageShape image = {};
 };
 
 // Rows of one batch, gathered.

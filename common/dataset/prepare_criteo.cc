@@ -15,7 +15,7 @@
 
 #include "common/crypto/sha256.h"
 #include "common/dataset/line_reader.h"
-#include "common/dataset/pending_file.h"
+#include "common/storage/pending_file.h"
 #include "common/dataset/seeded_draws.h"
 #include "common/dataset/tsv.h"
 

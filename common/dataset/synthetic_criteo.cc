@@ -12,7 +12,7 @@
 #include "absl/strings/str_format.h"
 
 #include "common/dataset/criteo_row.h"
-#include "common/dataset/pending_file.h"
+#include "common/storage/pending_file.h"
 #include "common/dataset/seeded_draws.h"
 
 namespace splitveil {

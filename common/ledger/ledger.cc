@@ -35,7 +35,7 @@ absl::Status At(const std::string& path, const absl::Status& status) {
 // its peer records nothing, and what it recorded before must not wait with it.
 struct Ledger::Database {
   std::unique_ptr<SqliteDatabase> connection;  // Before the statements, which must be finalised first.
-  SqliteStatement insert_step, insert_protection, insert_leak, insert_epoch_leak, insert_distribution,
+  SqliteStatement insert_step, insert_step_time, insert_protection, insert_leak, insert_epoch_leak, insert_distribution,
       insert_evaluation, insert_event, finish_run;
   std::string run_id;
 
@@ -75,6 +75,7 @@ Ledger::Database::~Database() {
 absl::Status Ledger::Database::Prepare() {
   const std::pair<SqliteStatement*, const char*> statements[] = {
       {&insert_step, "INSERT INTO step VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"},
+      {&insert_step_time, "INSERT INTO step_time VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"},
       {&insert_protection,
        "INSERT INTO protection VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"},
       {&insert_leak, "INSERT INTO leak VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"},
@@ -98,12 +99,12 @@ absl::Status Ledger::Database::Prepare() {
 
 absl::Status Ledger::Database::InsertRun(const RunRow& run) {
   absl::StatusOr<SqliteStatement> insert =
-      connection->Prepare("INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, NULL, 'running', ?6)");
+      connection->Prepare("INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, NULL, 'running', ?6, ?7)");
   if (!insert.ok()) {
     return insert.status();
   }
   absl::Status inserted =
-      insert->Run(run.run_id, run.role, run.agreement_sha256, run.protection, UtcNow(), run.config_json);
+      insert->Run(run.run_id, run.role, run.agreement_sha256, run.protection, UtcNow(), run.config_json, run.continues);
   if (absl::IsAlreadyExists(inserted)) {
     return absl::InvalidArgumentError(absl::StrCat("run \"", run.run_id, "\" is already in this ledger"));
   }
@@ -193,6 +194,11 @@ absl::StatusOr<std::unique_ptr<Ledger>> Ledger::Create(const std::string& path, 
 absl::Status Ledger::Record(const StepRow& row) {
   return database_->Insert(database_->insert_step, row.step, row.epoch, row.batch, row.examples, row.loss, row.seconds,
                            row.bytes_sent, row.bytes_received);
+}
+
+absl::Status Ledger::Record(const StepTimeRow& row) {
+  return database_->Insert(database_->insert_step_time, row.step, row.data, row.forward, row.serialise, row.wire,
+                           row.wait, row.backward, row.protection, row.update, row.audit);
 }
 
 absl::Status Ledger::Record(const ProtectionRow& row) {

@@ -14,11 +14,26 @@ namespace splitveil {
 
 struct RunRow {
   std::string run_id, role, agreement_sha256, protection, config_json;
+  std::string continues = "";  // Run id of the checkpoint this run started from; empty: fresh weights.
 };
 struct StepRow {
   int64_t step = 0, epoch = 0, batch = 0, examples = 0;
   double loss = 0, seconds = 0;  // loss NaN: unknown to this party.
   int64_t bytes_sent = 0, bytes_received = 0;
+};
+// Where the time of a step went at this party, seconds. Together StepRow::seconds, but for rounding. What overlaps with
+// the other party's work counts for what this party did meanwhile.
+struct StepTimeRow {
+  int64_t step = 0;
+  double data = 0;        // Gathering the batch's rows.
+  double forward = 0;     // Forward computation of this party's half.
+  double serialise = 0;   // Between matrices and messages.
+  double wire = 0;        // Handing messages to the transport and taking them from it.
+  double wait = 0;        // For the other party.
+  double backward = 0;    // Back-propagation of this party's half.
+  double protection = 0;  // Perturbing, and the release gate.
+  double update = 0;      // The optimisers.
+  double audit = 0;       // Attacks, and recording.
 };
 struct ProtectionRow {
   int64_t step = 0;
@@ -74,6 +89,7 @@ class Ledger {
   ~Ledger();
 
   absl::Status Record(const StepRow& row);
+  absl::Status Record(const StepTimeRow& row);
   absl::Status Record(const ProtectionRow& row);
   absl::Status Record(const LeakRow& row);
   absl::Status Record(const EpochLeakRow& row);

@@ -66,17 +66,18 @@ absl::StatusOr<std::unique_ptr<LedgerReader>> LedgerReader::Open(const std::stri
 }
 
 absl::StatusOr<std::vector<RunRecord>> LedgerReader::Runs() {
-  return ReadAll(*database_->connection,
-                 "SELECT run_id, role, agreement_sha256, protection, config_json, started_at, finished_at, status "
-                 "FROM run ORDER BY started_at, run_id",
-                 [](const SqliteStatement& row) {
-                   RunRecord record;
-                   record.run = {row.Text(0), row.Text(1), row.Text(2), row.Text(3), row.Text(4)};
-                   record.started_at = row.Text(5);
-                   record.finished_at = row.Text(6);
-                   record.status = row.Text(7);
-                   return record;
-                 });
+  return ReadAll(
+      *database_->connection,
+      "SELECT run_id, role, agreement_sha256, protection, config_json, started_at, finished_at, status, continues "
+      "FROM run ORDER BY started_at, run_id",
+      [](const SqliteStatement& row) {
+        RunRecord record;
+        record.run = {row.Text(0), row.Text(1), row.Text(2), row.Text(3), row.Text(4), row.Text(8)};
+        record.started_at = row.Text(5);
+        record.finished_at = row.Text(6);
+        record.status = row.Text(7);
+        return record;
+      });
 }
 
 absl::StatusOr<std::vector<StepRow>> LedgerReader::Steps(const std::string& run_id) {
@@ -87,6 +88,18 @@ absl::StatusOr<std::vector<StepRow>> LedgerReader::Steps(const std::string& run_
       [](const SqliteStatement& row) {
         return StepRow{row.Int64(0),  row.Int64(1),  row.Int64(2), row.Int64(3),
                        row.Double(4), row.Double(5), row.Int64(6), row.Int64(7)};
+      },
+      run_id);
+}
+
+absl::StatusOr<std::vector<StepTimeRow>> LedgerReader::StepTimes(const std::string& run_id) {
+  return ReadAll(
+      *database_->connection,
+      "SELECT step, data, forward, serialise, wire, wait, backward, protection, update_seconds, audit FROM step_time "
+      "WHERE run_id = ?1 ORDER BY step",
+      [](const SqliteStatement& row) {
+        return StepTimeRow{row.Int64(0),  row.Double(1), row.Double(2), row.Double(3), row.Double(4),
+                           row.Double(5), row.Double(6), row.Double(7), row.Double(8), row.Double(9)};
       },
       run_id);
 }

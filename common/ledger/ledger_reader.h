@@ -47,6 +47,7 @@ class LedgerReader {
   absl::StatusOr<std::vector<RunRecord>> Runs();
   // In step order.
   absl::StatusOr<std::vector<StepRow>> Steps(const std::string& run_id);
+  absl::StatusOr<std::vector<StepTimeRow>> StepTimes(const std::string& run_id);
   absl::StatusOr<std::vector<ProtectionRow>> Protections(const std::string& run_id);
   absl::StatusOr<std::vector<EvaluationRow>> Evaluations(const std::string& run_id);
   // By layer ("cut" first), attack, observer and epoch.

@@ -22,12 +22,20 @@ CREATE TABLE run(
   started_at TEXT NOT NULL,
   finished_at TEXT,
   status TEXT NOT NULL,
-  config_json TEXT NOT NULL
+  config_json TEXT NOT NULL,
+  continues TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE step(
   run_id TEXT NOT NULL REFERENCES run(run_id),
   step INTEGER NOT NULL, epoch INTEGER NOT NULL, batch INTEGER NOT NULL, examples INTEGER NOT NULL,
   loss REAL, seconds REAL, bytes_sent INTEGER NOT NULL, bytes_received INTEGER NOT NULL,
+  PRIMARY KEY (run_id, step)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE step_time(
+  run_id TEXT NOT NULL REFERENCES run(run_id),
+  step INTEGER NOT NULL,
+  data REAL, forward REAL, serialise REAL, wire REAL, wait REAL, backward REAL, protection REAL, update_seconds REAL,
+  audit REAL,
   PRIMARY KEY (run_id, step)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE protection(

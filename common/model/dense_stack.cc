@@ -95,7 +95,7 @@ absl::StatusOr<std::vector<Layer>> ReadLayers(const DenseStack::Options& options
   std::vector<Layer> layers;
   absl::flat_hash_set<std::string> names;
   int64_t inputs = options.input_width;
-  for (const v1::DenseLayer& spec : options.layers) {
+  for (const v1::Layer& spec : options.layers) {
     const std::string field = absl::StrCat(options.field, ".layers[", layers.size(), "]");
     if (spec.name().empty() || !names.insert(spec.name()).second) {
       return absl::InvalidArgumentError(

@@ -54,7 +54,7 @@ class DenseStack {
   struct Options {
     std::string field;        // Where `layers` stands in the configuration, for error messages: "bottom_model".
     int64_t input_width = 0;  // >= 1
-    std::vector<v1::DenseLayer> layers;
+    std::vector<v1::Layer> layers;
     AdamOptions adam;
     uint64_t seed = 0;
     bool input_gradient = false;  // Whether Backward computes the gradient at the input.

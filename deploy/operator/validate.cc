@@ -33,9 +33,9 @@ absl::Status Mismatch(absl::string_view file, absl::string_view field, absl::str
 }
 
 // The bottom model must fit the agreement: its width is the cut's, its layers are those to audit.
-absl::Status CheckBottomModel(const v1::RunAgreement& agreement, const v1::BottomModelSpec& model,
+absl::Status CheckBottomModel(const v1::RunAgreement& agreement, const v1::ModelSpec& model,
                               const std::string& file) {
-  const v1::DenseLayer& last = model.layers(model.layers_size() - 1);
+  const v1::Layer& last = model.layers(model.layers_size() - 1);
   if (last.units() != agreement.cut_width()) {
     return Mismatch(file, "model.layers: units of the last",
                     absl::StrCat("the agreement's cut_width ", agreement.cut_width()), absl::StrCat(last.units()));
@@ -43,7 +43,7 @@ absl::Status CheckBottomModel(const v1::RunAgreement& agreement, const v1::Botto
   for (const std::string& audited : agreement.audit().layers()) {
     const bool known =
         audited == "cut" || std::any_of(model.layers().begin(), model.layers().end(),
-                                        [&](const v1::DenseLayer& layer) { return layer.name() == audited; });
+                                        [&](const v1::Layer& layer) { return layer.name() == audited; });
     if (!known) {
       return Mismatch(file, "model.layers", absl::StrCat("a layer named \"", audited, "\", which the agreement audits"),
                       "none");

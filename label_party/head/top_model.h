@@ -19,7 +19,7 @@
 namespace splitveil {
 
 struct TopModelOptions {
-  v1::TopModelSpec spec;
+  v1::ModelSpec spec;
   v1::Optimizer optimizer;
   FeatureShape features;  // The label party's own; unused without a wide part.
   int64_t cut_width = 0;

@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<DenseStack>> CreateHead(const BottomModelOptions&
   DenseStack::Options options;
   options.field = "inference head";
   options.input_width = bottom.cut_width;
-  v1::DenseLayer& logit = options.layers.emplace_back();
+  v1::Layer& logit = options.layers.emplace_back();
   logit.set_name("logit");
   logit.set_units(1);
   logit.set_activation(v1::LINEAR);

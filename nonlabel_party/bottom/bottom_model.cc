@@ -25,7 +25,7 @@ Matrix Copy(ConstMatrixView view) {
   return copy;
 }
 
-absl::Status CheckLayers(const v1::BottomModelSpec& spec, int64_t cut_width) {
+absl::Status CheckLayers(const v1::ModelSpec& spec, int64_t cut_width) {
   for (int l = 0; l + 1 < spec.layers_size(); ++l) {
     if (spec.layers(l).name() == kCut) {
       return absl::InvalidArgumentError(
@@ -225,7 +225,7 @@ absl::StatusOr<std::unique_ptr<BottomModel>> BottomModel::Create(const BottomMod
   }
 
   std::vector<std::string> layer_names;
-  for (const v1::DenseLayer& layer : options.spec.layers()) {
+  for (const v1::Layer& layer : options.spec.layers()) {
     layer_names.push_back(layer.name());
   }
   layer_names.back() = kCut;

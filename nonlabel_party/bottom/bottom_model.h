@@ -26,7 +26,7 @@ struct LayerGradient {
 };
 
 struct BottomModelOptions {
-  v1::BottomModelSpec spec;
+  v1::ModelSpec spec;
   v1::Optimizer optimizer;
   FeatureShape features;
   int64_t cut_width = 0;

@@ -13,8 +13,8 @@
 
 namespace splitveil {
 
-inline v1::DenseLayer MakeLayer(const std::string& name, int units, v1::Activation activation = v1::RELU) {
-  v1::DenseLayer layer;
+inline v1::Layer MakeLayer(const std::string& name, int units, v1::Activation activation = v1::RELU) {
+  v1::Layer layer;
   layer.set_name(name);
   layer.set_units(units);
   layer.set_activation(activation);

@@ -30,8 +30,8 @@ inline const std::vector<float>& FindParameter(const NamedParameters& parameters
 class ReferenceNetwork {
  public:
   // Takes "NAME.weight" and "NAME.bias" of each of `layers`.
-  ReferenceNetwork(const NamedParameters& parameters, const std::vector<v1::DenseLayer>& layers) {
-    for (const v1::DenseLayer& layer : layers) {
+  ReferenceNetwork(const NamedParameters& parameters, const std::vector<v1::Layer>& layers) {
+    for (const v1::Layer& layer : layers) {
       layers_.push_back({FindParameter(parameters, layer.name() + ".weight"),
                          FindParameter(parameters, layer.name() + ".bias"), layer.activation()});
     }

@@ -71,10 +71,10 @@ class ReferenceModel {
       : optimizer_spec_(bottom_options.optimizer),
         embedding_(bottom, "embedding", bottom_options.spec.embedding().dimension()),
         wide_embedding_(top, "wide.embedding", top_options.spec.wide().embedding().dimension()) {
-    for (const v1::DenseLayer& layer : bottom_options.spec.layers()) {
+    for (const v1::Layer& layer : bottom_options.spec.layers()) {
       layers_.push_back(Linear(bottom, layer.name()));
     }
-    for (const v1::DenseLayer& layer : top_options.spec.layers()) {
+    for (const v1::Layer& layer : top_options.spec.layers()) {
       layers_.push_back(Linear(top, layer.name()));
     }
     logit_ = Linear(top, "logit");

@@ -40,7 +40,7 @@ class TopModelTest : public testing::Test {
   }
   // Logit of row j by the reference, with `activations` in place of the row's own.
   double Logit(const NamedParameters& parameters, const std::vector<double>& activations, int64_t j) const {
-    std::vector<v1::DenseLayer> layers(options_.spec.layers().begin(), options_.spec.layers().end());
+    std::vector<v1::Layer> layers(options_.spec.layers().begin(), options_.spec.layers().end());
     layers.push_back(MakeLayer("logit", 1, v1::LINEAR));
     double logit = ReferenceNetwork(parameters, layers).Apply(activations)[0];
     if (options_.spec.has_wide()) {
@@ -131,7 +131,7 @@ TEST_F(TopModelTest, TargetsThatDoNotFitAreRefused) {
 }
 
 TEST_F(TopModelTest, WorksWithoutHiddenLayersAndWidePart) {
-  options_.spec = v1::TopModelSpec();
+  options_.spec = v1::ModelSpec();
   auto model = Create();
   const NamedParameters parameters = model->Parameters();
   const std::vector<float>& weight = FindParameter(parameters, "logit.weight");

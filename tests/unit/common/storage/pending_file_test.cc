@@ -1,4 +1,4 @@
-#include "common/dataset/pending_file.h"
+#include "common/storage/pending_file.h"
 
 #include <unistd.h>
 

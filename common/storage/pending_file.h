@@ -1,6 +1,6 @@
 // Files that appear complete or not at all.
-#ifndef SPLITVEIL_COMMON_DATASET_PENDING_FILE_H_
-#define SPLITVEIL_COMMON_DATASET_PENDING_FILE_H_
+#ifndef SPLITVEIL_COMMON_STORAGE_PENDING_FILE_H_
+#define SPLITVEIL_COMMON_STORAGE_PENDING_FILE_H_
 
 #include <cstdio>
 #include <memory>
@@ -46,4 +46,4 @@ class PendingFile {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_COMMON_DATASET_PENDING_FILE_H_
+#endif  // SPLITVEIL_COMMON_STORAGE_PENDING_FILE_H_

@@ -1,0 +1,268 @@
+#include "common/storage/section_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/storage/pending_file.h"
+
+namespace splitveil {
+namespace {
+
+constexpr absl::string_view kMagic = "SVSECT01";
+constexpr size_t kAlignment = 64;
+constexpr size_t kTrailerBytes = sizeof(uint64_t) + sizeof(Digest);
+constexpr size_t kCopyBytes = size_t{1} << 20;
+
+template <typename Number>
+std::string LittleEndian(Number value) {
+  std::string bytes(sizeof(value), '\0');
+  for (char& byte : bytes) {
+    byte = static_cast<char>(value & 0xff);
+    value >>= 8;
+  }
+  return bytes;
+}
+
+template <typename Number>
+Number ReadLittleEndian(absl::string_view bytes) {
+  Number value = 0;
+  for (size_t i = sizeof(value); i-- > 0;) {
+    value = static_cast<Number>(value << 8) | static_cast<uint8_t>(bytes[i]);
+  }
+  return value;
+}
+
+// Takes the first `size` bytes off `bytes`; false where it has fewer.
+bool Take(size_t size, absl::string_view& bytes, absl::string_view& taken) {
+  if (bytes.size() < size) {
+    return false;
+  }
+  taken = bytes.substr(0, size);
+  bytes.remove_prefix(size);
+  return true;
+}
+
+// A file in which every byte is hashed as it is appended.
+class HashedOutput {
+ public:
+  explicit HashedOutput(PendingFile* file) : file_(file) {}
+
+  absl::Status Append(absl::string_view bytes) {
+    hasher_.Update(bytes);
+    size_ += bytes.size();
+    return file_->Append(bytes);
+  }
+  absl::Status Align() { return Append(std::string((kAlignment - size_ % kAlignment) % kAlignment, '\0')); }
+  uint64_t size() const { return size_; }
+  Digest Finish() { return hasher_.Finish(); }
+
+ private:
+  PendingFile* file_;  // Not owned.
+  Sha256Hasher hasher_;
+  uint64_t size_ = 0;
+};
+
+absl::Status Damaged(const std::string& path, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ": expected a complete file of `splitveil`, found ", what));
+}
+
+// SHA-256 of the first `size` bytes of a file, read and not mapped, so that the pages do not count as this process's.
+absl::StatusOr<Digest> DigestOfFile(int descriptor, const std::string& path, size_t size) {
+  Sha256Hasher hasher;
+  std::vector<char> buffer(kCopyBytes);
+  for (size_t done = 0; done < size;) {
+    const ssize_t got =
+        pread(descriptor, buffer.data(), std::min(buffer.size(), size - done), static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got <= 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": cannot be read: ", got < 0 ? std::strerror(errno) : "it has become shorter"));
+    }
+    hasher.Update({buffer.data(), static_cast<size_t>(got)});
+    done += static_cast<size_t>(got);
+  }
+  return hasher.Finish();
+}
+
+// Closes a descriptor at the end of the scope.
+struct OpenFile {
+  ~OpenFile() {
+    if (descriptor >= 0) {
+      close(descriptor);
+    }
+  }
+  int descriptor;
+};
+
+}  // namespace
+
+// One section on its way: an unnamed file that vanishes with its descriptor.
+struct SectionFileWriter::Section {
+  ~Section() {
+    if (spool != nullptr) {
+      std::fclose(spool);
+    }
+  }
+  std::string name;
+  std::FILE* spool = nullptr;
+  uint64_t size = 0;
+};
+
+absl::StatusOr<std::unique_ptr<SectionFileWriter>> SectionFileWriter::Create(std::string path,
+                                                                             std::vector<std::string> sections) {
+  std::vector<std::unique_ptr<Section>> spools;
+  for (std::string& name : sections) {
+    auto section = std::make_unique<Section>();
+    std::string pattern = absl::StrCat(path, ".XXXXXX");
+    const int descriptor = mkstemp(pattern.data());
+    if (descriptor >= 0) {
+      unlink(pattern.c_str());
+      section->spool = fdopen(descriptor, "w+b");
+    }
+    if (section->spool == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": cannot be created: ", std::strerror(errno)));
+    }
+    section->name = std::move(name);
+    spools.push_back(std::move(section));
+  }
+  return std::unique_ptr<SectionFileWriter>(new SectionFileWriter(std::move(path), std::move(spools)));
+}
+
+SectionFileWriter::SectionFileWriter(std::string path, std::vector<std::unique_ptr<Section>> sections)
+    : path_(std::move(path)), sections_(std::move(sections)) {}
+SectionFileWriter::~SectionFileWriter() = default;
+
+absl::Status SectionFileWriter::Append(size_t section, absl::string_view bytes) {
+  Section& target = *sections_[section];
+  if (std::fwrite(bytes.data(), 1, bytes.size(), target.spool) != bytes.size()) {
+    return absl::InternalError(absl::StrCat(path_, ": cannot be written: ", std::strerror(errno)));
+  }
+  target.size += bytes.size();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Digest> SectionFileWriter::Publish() {
+  absl::StatusOr<std::unique_ptr<PendingFile>> file = PendingFile::Create(path_);
+  if (!file.ok()) {
+    return file.status();
+  }
+  HashedOutput output(file->get());
+  absl::Status status = output.Append(kMagic);
+  std::string directory;
+  std::vector<char> buffer(kCopyBytes);
+  for (const std::unique_ptr<Section>& section : sections_) {
+    status.Update(output.Align());
+    absl::StrAppend(&directory, LittleEndian<uint32_t>(section->name.size()), section->name,
+                    LittleEndian<uint64_t>(output.size()), LittleEndian<uint64_t>(section->size));
+    uint64_t copied = 0;
+    std::rewind(section->spool);
+    while (status.ok() && copied < section->size) {
+      const size_t got = std::fread(buffer.data(), 1, buffer.size(), section->spool);
+      status = got > 0 ? output.Append({buffer.data(), got})
+                       : absl::InternalError(absl::StrCat(path_, ": its temporary cannot be read"));
+      copied += got;
+    }
+  }
+  status.Update(output.Align());
+  const uint64_t directory_offset = output.size();
+  status.Update(output.Append(directory));
+  status.Update(output.Append(LittleEndian<uint64_t>(directory_offset)));
+  const Digest digest = output.Finish();
+  status.Update((*file)->Append(AsBytes(digest)));
+  if (status.ok()) {
+    status = PendingFile::Publish({file->get()});
+  }
+  return status.ok() ? absl::StatusOr<Digest>(digest) : status;
+}
+
+absl::StatusOr<std::unique_ptr<SectionFile>> SectionFile::Open(const std::string& path, Check check) {
+  const OpenFile file{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  struct stat facts = {};
+  if (file.descriptor < 0 || fstat(file.descriptor, &facts) != 0) {
+    const std::string message = absl::StrCat(path, ": cannot be opened: ", std::strerror(errno));
+    return errno == ENOENT ? absl::NotFoundError(message) : absl::InvalidArgumentError(message);
+  }
+  const auto size = static_cast<size_t>(facts.st_size);
+  if (!S_ISREG(facts.st_mode) || size < kMagic.size() + kTrailerBytes) {
+    return Damaged(path, "another file");
+  }
+  void* mapped = mmap(nullptr, size, PROT_READ, MAP_SHARED, file.descriptor, 0);
+  if (mapped == MAP_FAILED) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": cannot be mapped: ", std::strerror(errno)));
+  }
+  // Rows are read in random order: reading ahead would only fill the memory.
+  madvise(mapped, size, MADV_RANDOM);
+  std::unique_ptr<SectionFile> opened(new SectionFile(path, {static_cast<const char*>(mapped), size}));
+  if (absl::Status status = opened->ReadDirectory(); !status.ok()) {
+    return status;
+  }
+  if (check == Check::kDigest) {
+    const absl::StatusOr<Digest> digest = DigestOfFile(file.descriptor, path, size - sizeof(Digest));
+    if (!digest.ok()) {
+      return digest.status();
+    }
+    if (*digest != opened->digest_) {
+      return Damaged(path, "one whose SHA-256 differs: damaged or changed");
+    }
+  }
+  return opened;
+}
+
+SectionFile::~SectionFile() { munmap(const_cast<char*>(bytes_.data()), bytes_.size()); }
+
+absl::Status SectionFile::ReadDirectory() {
+  if (bytes_.substr(0, kMagic.size()) != kMagic) {
+    return Damaged(path_, "another file");
+  }
+  const size_t trailer = bytes_.size() - kTrailerBytes;
+  std::memcpy(digest_.data(), bytes_.data() + trailer + sizeof(uint64_t), sizeof(Digest));
+  const auto directory_offset = ReadLittleEndian<uint64_t>(bytes_.substr(trailer));
+  if (directory_offset > trailer) {
+    return Damaged(path_, "one cut short");
+  }
+  absl::string_view directory = bytes_.substr(directory_offset, trailer - directory_offset);
+  while (!directory.empty()) {
+    absl::string_view length, name, place;
+    if (!Take(sizeof(uint32_t), directory, length) || !Take(ReadLittleEndian<uint32_t>(length), directory, name) ||
+        !Take(2 * sizeof(uint64_t), directory, place)) {
+      return Damaged(path_, "a damaged directory");
+    }
+    const auto offset = ReadLittleEndian<uint64_t>(place);
+    const auto size = ReadLittleEndian<uint64_t>(place.substr(sizeof(uint64_t)));
+    if (offset % kAlignment != 0 || offset > directory_offset || size > directory_offset - offset ||
+        !sections_.emplace(name, bytes_.substr(offset, size)).second) {
+      return Damaged(path_, "a damaged directory");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<absl::string_view> SectionFile::section(absl::string_view name) const {
+  const auto found = sections_.find(name);
+  if (found == sections_.end()) {
+    return absl::InvalidArgumentError(absl::StrCat(path_, ": expected a section \"", name, "\", found none"));
+  }
+  return found->second;
+}
+
+void SectionFile::WillNeed(absl::string_view bytes) const {
+  static const auto kPage = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(bytes.data()) / kPage * kPage;
+  const uintptr_t end = reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size();
+  madvise(reinterpret_cast<void*>(begin), end - begin, MADV_WILLNEED);
+}
+
+void SectionFile::ReleaseMemory() const { madvise(const_cast<char*>(bytes_.data()), bytes_.size(), MADV_DONTNEED); }
+
+}  // namespace splitveil

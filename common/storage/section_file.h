@@ -1,0 +1,84 @@
+// Files of named sections of bytes: the container of prepared data and of checkpoints.
+//
+//   "SVSECT01" | sections, each starting at a multiple of 64 | directory | trailer
+//
+// directory: for each section u32 length of the name, name, u64 offset, u64 length; all numbers little-endian.
+// trailer: u64 offset of the directory, SHA-256 of every byte before the digest.
+#ifndef SPLITVEIL_COMMON_STORAGE_SECTION_FILE_H_
+#define SPLITVEIL_COMMON_STORAGE_SECTION_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "common/crypto/sha256.h"
+
+namespace splitveil {
+
+// Writes one file in constant memory. Bytes may be appended to the sections in turns: each waits in a temporary file of
+// its own beside the final one until Publish. Not thread-safe.
+class SectionFileWriter {
+ public:
+  // InvalidArgument where the temporaries cannot be made. Section names: distinct, not empty.
+  static absl::StatusOr<std::unique_ptr<SectionFileWriter>> Create(std::string path, std::vector<std::string> sections);
+  ~SectionFileWriter();
+
+  // Appends to section number `section` of those given. Internal where the bytes cannot be written.
+  absl::Status Append(size_t section, absl::string_view bytes);
+
+  // Joins the sections, makes the file durable and gives it its name, replacing what had it; its digest. Before, and
+  // where anything fails, no trace is left. Once.
+  absl::StatusOr<Digest> Publish();
+
+ private:
+  struct Section;
+  SectionFileWriter(std::string path, std::vector<std::unique_ptr<Section>> sections);
+
+  std::string path_;
+  std::vector<std::unique_ptr<Section>> sections_;
+};
+
+// A file mapped into memory, read only. Thread-safe.
+class SectionFile {
+ public:
+  enum class Check {
+    kDigest,     // Reads the whole file once and compares its SHA-256.
+    kStructure,  // Sizes and offsets only: for a file that this process has checked before.
+  };
+  // NotFound; InvalidArgument where the file cannot be read, is none of this kind, cut short, or damaged.
+  static absl::StatusOr<std::unique_ptr<SectionFile>> Open(const std::string& path, Check check);
+  ~SectionFile();
+  SectionFile(const SectionFile&) = delete;
+  SectionFile& operator=(const SectionFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  const Digest& digest() const { return digest_; }
+  bool has_section(absl::string_view name) const { return sections_.contains(name); }
+  // Its bytes, aligned to 64 and valid as long as the object. InvalidArgument where there is no such section.
+  absl::StatusOr<absl::string_view> section(absl::string_view name) const;
+
+  // Asks the system to read these bytes of a section ahead of their use.
+  void WillNeed(absl::string_view bytes) const;
+  // Takes the pages that were touched so far out of this process's memory; they stay in the system's page cache while
+  // there is room. Keeps a process small that reads a large file at random.
+  void ReleaseMemory() const;
+
+ private:
+  SectionFile(std::string path, absl::string_view bytes) : path_(std::move(path)), bytes_(bytes) {}
+  absl::Status ReadDirectory();
+
+  std::string path_;
+  absl::string_view bytes_;
+  Digest digest_{};
+  absl::flat_hash_map<std::string, absl::string_view> sections_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_STORAGE_SECTION_FILE_H_

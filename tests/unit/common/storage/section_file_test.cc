@@ -1,0 +1,90 @@
+#include "common/storage/section_file.h"
+
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "tests/unit/common/dataset/scratch_folder.h"
+
+namespace splitveil {
+namespace {
+
+// Two sections written in turns: "abc" "def" and "12" "345".
+Digest Write(const std::string& path) {
+  std::unique_ptr<SectionFileWriter> writer = *SectionFileWriter::Create(path, {"letters", "digits"});
+  for (const auto& [section, bytes] : {std::pair<size_t, const char*>{0, "abc"}, {1, "12"}, {0, "def"}, {1, "345"}}) {
+    EXPECT_TRUE(writer->Append(section, bytes).ok());
+  }
+  const absl::StatusOr<Digest> digest = writer->Publish();
+  EXPECT_TRUE(digest.ok()) << digest.status();
+  return *digest;
+}
+
+TEST(SectionFileTest, ReadsWhatWasWrittenInTurns) {
+  const ScratchFolder folder;
+  const Digest digest = Write(folder.Path("a"));
+  const absl::StatusOr<std::unique_ptr<SectionFile>> file =
+      SectionFile::Open(folder.Path("a"), SectionFile::Check::kDigest);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(*(*file)->section("letters"), "abcdef");
+  EXPECT_EQ(*(*file)->section("digits"), "12345");
+  EXPECT_EQ((*file)->digest(), digest);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>((*file)->section("digits")->data()) % 64, 0);
+  EXPECT_FALSE((*file)->has_section("words"));
+  EXPECT_EQ((*file)->section("words").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(SectionFileTest, StaysReadableAfterItsPagesWereReleased) {
+  const ScratchFolder folder;
+  Write(folder.Path("a"));
+  const std::unique_ptr<SectionFile> file = *SectionFile::Open(folder.Path("a"), SectionFile::Check::kStructure);
+  file->ReleaseMemory();
+  file->WillNeed(*file->section("digits"));
+  EXPECT_EQ(*file->section("digits"), "12345");
+}
+
+TEST(SectionFileTest, LeavesNoTraceUnlessPublished) {
+  const ScratchFolder folder;
+  { std::unique_ptr<SectionFileWriter> writer = *SectionFileWriter::Create(folder.Path("a"), {"letters"}); }
+  EXPECT_TRUE(std::filesystem::is_empty(std::filesystem::path(folder.Path("a")).parent_path()));
+  EXPECT_EQ(SectionFileWriter::Create(folder.Path("none/a"), {"letters"}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(SectionFileTest, EmptySectionsAndFilesOfNone) {
+  const ScratchFolder folder;
+  ASSERT_TRUE((*SectionFileWriter::Create(folder.Path("none"), {}))->Publish().ok());
+  EXPECT_TRUE(SectionFile::Open(folder.Path("none"), SectionFile::Check::kDigest).ok());
+  ASSERT_TRUE((*SectionFileWriter::Create(folder.Path("empty"), {"nothing"}))->Publish().ok());
+  EXPECT_EQ(*(*SectionFile::Open(folder.Path("empty"), SectionFile::Check::kDigest))->section("nothing"), "");
+}
+
+// Whatever byte is changed and wherever the file ends, it is refused, and nothing outside it is read.
+TEST(SectionFileTest, RefusesEveryChangedByteAndEveryLength) {
+  const ScratchFolder folder;
+  Write(folder.Path("a"));
+  const std::string bytes = folder.Read("a");
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    std::string changed = bytes;
+    changed[i] = static_cast<char>(changed[i] ^ 0x41);
+    folder.Write("b", changed);
+    EXPECT_EQ(SectionFile::Open(folder.Path("b"), SectionFile::Check::kDigest).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << i;
+    (void)SectionFile::Open(folder.Path("b"), SectionFile::Check::kStructure);
+    folder.Write("b", bytes.substr(0, i));
+    EXPECT_FALSE(SectionFile::Open(folder.Path("b"), SectionFile::Check::kDigest).ok()) << i;
+  }
+}
+
+TEST(SectionFileTest, TellsAMissingFileFromAnotherOne) {
+  const ScratchFolder folder;
+  EXPECT_EQ(SectionFile::Open(folder.Path("a"), SectionFile::Check::kDigest).status().code(),
+            absl::StatusCode::kNotFound);
+  folder.Write("a", std::string(1000, 'x'));
+  EXPECT_EQ(SectionFile::Open(folder.Path("a"), SectionFile::Check::kDigest).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace splitveil
