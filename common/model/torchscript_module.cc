@@ -1,0 +1,305 @@
+#include "common/model/torchscript_module.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <numeric>
+#include <torch/csrc/autograd/variable.h>
+#include <torch/optim/adam.h>
+#include <tuple>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "common/model/tensors.h"
+#include "common/model/torchscript_file.h"
+#include "common/model/torchscript_layers.h"
+#include "common/model/torchscript_run.h"
+#include "common/model/torchscript_trial.h"
+
+namespace splitveil {
+namespace {
+
+using torch::autograd::Edge;
+
+int64_t Product(const std::vector<int64_t>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<int64_t>());
+}
+
+// Zero where the output does not depend on it.
+at::Tensor OrZeros(const at::Tensor& gradient, const std::vector<int64_t>& sizes) {
+  return gradient.defined() ? gradient : at::zeros(sizes);
+}
+
+std::vector<Edge> EdgesOf(const std::vector<at::Tensor>& tensors) {
+  std::vector<Edge> edges;
+  for (const at::Tensor& tensor : tensors) {
+    edges.push_back(torch::autograd::impl::gradient_edge(tensor));
+  }
+  return edges;
+}
+
+}  // namespace
+
+struct TorchScriptPass::State {
+  TorchScriptRun run;
+  std::vector<at::Tensor> parameters;  // The pass's own, in the order of TrainedParameters.
+  bool served = false;
+};
+
+TorchScriptPass::TorchScriptPass() : state_(std::make_unique<State>()) {}
+TorchScriptPass::TorchScriptPass(TorchScriptPass&& other) noexcept = default;
+TorchScriptPass& TorchScriptPass::operator=(TorchScriptPass&& other) noexcept = default;
+TorchScriptPass::~TorchScriptPass() = default;
+
+ConstMatrixView TorchScriptPass::output() const {
+  return {state_->run.output.data_ptr<float>(), state_->run.output.size(0), state_->run.output.size(1)};
+}
+
+struct TorchScriptModule::State {
+  Options options;
+  torch::jit::Module module;
+  std::shared_ptr<const LayeredForward> forward;
+  std::vector<at::Tensor> parameters;
+  std::unique_ptr<torch::optim::Adam> optimizer;
+  std::vector<std::string> layers;
+  uint64_t passes = 0;
+  bool has_gradient = false;
+
+  State(const Options& own_options, torch::jit::Module own_module)
+      : options(own_options),
+        module(std::move(own_module)),
+        forward(std::make_shared<LayeredForward>(module)),
+        parameters(TrainedParameters(module)) {
+    const AdamOptions& adam = options.adam;
+    optimizer = std::make_unique<torch::optim::Adam>(parameters, torch::optim::AdamOptions(adam.learning_rate)
+                                                                     .betas(std::make_tuple(adam.beta1, adam.beta2))
+                                                                     .eps(adam.epsilon)
+                                                                     .weight_decay(adam.l2));
+  }
+
+  absl::Status CheckInput(const TorchScriptInput& input) const {
+    bool fits = input.numbers.size() == options.numbers.size() && !input.numbers.empty();
+    const int64_t rows = fits ? input.numbers.front().rows() : 0;
+    for (size_t i = 0; fits && i < input.numbers.size(); ++i) {
+      fits = input.numbers[i].rows() == rows && input.numbers[i].cols() == Product(options.numbers[i].shape);
+    }
+    fits = fits && rows > 0 && static_cast<int64_t>(input.categories.size()) == rows * options.category_columns;
+    return fits ? absl::OkStatus()
+                : absl::InvalidArgumentError(absl::StrCat(options.field, ": expected a batch of the module's inputs"));
+  }
+
+  // Outputs in the pass of the layers `names`.
+  absl::StatusOr<std::vector<const LayerOutput*>> FindLayers(const TorchScriptPass& pass,
+                                                             absl::Span<const std::string> names) const {
+    std::vector<const LayerOutput*> found;
+    for (const std::string& name : names) {
+      if (std::find(layers.begin(), layers.end(), name) == layers.end()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("layer: expected one of ", absl::StrJoin(layers, ", "), ", found \"", name, "\""));
+      }
+      const std::vector<LayerOutput>& outputs = pass.state_->run.layers;
+      const auto output = std::find_if(outputs.begin(), outputs.end(), [&](const LayerOutput& candidate) {
+        return candidate.layer == name && candidate.edge.is_valid();
+      });
+      if (output == outputs.end() || output->sizes.empty() || output->sizes[0] != pass.state_->run.output.size(0)) {
+        return absl::InternalError(absl::StrCat("layer ", name, ": expected an output in every batch, found none"));
+      }
+      found.push_back(&*output);
+    }
+    return found;
+  }
+
+  absl::Status CheckOutputGradient(ConstMatrixView gradient, int64_t rows) const {
+    if (gradient.rows() != rows || gradient.cols() != options.output_width) {
+      return absl::InvalidArgumentError(absl::StrCat("output gradient: expected ", rows, " x ", options.output_width,
+                                                     ", found ", gradient.rows(), " x ", gradient.cols()));
+    }
+    return absl::OkStatus();
+  }
+};
+
+absl::StatusOr<std::unique_ptr<TorchScriptModule>> TorchScriptModule::Create(const Options& options) {
+  const int arguments = static_cast<int>(options.numbers.size()) + (options.category_columns > 0 ? 1 : 0);
+  absl::StatusOr<torch::jit::Module> module = LoadTorchScript(options.path, arguments);
+  if (!module.ok()) {
+    return absl::Status(module.status().code(), absl::StrCat(options.field, ": ", module.status().message()));
+  }
+  using Result = absl::StatusOr<std::unique_ptr<TorchScriptModule>>;
+  return CatchTorchErrors<Result>("creating a TorchScript module", [&]() -> Result {
+    auto state = std::make_unique<State>(options, *std::move(module));
+    absl::StatusOr<std::vector<std::string>> layers = TryTorchScript(options, *state->forward, state->module);
+    if (!layers.ok()) {
+      return absl::Status(layers.status().code(),
+                          absl::StrCat(options.field, ": ", options.path, ": ", layers.status().message()));
+    }
+    state->layers = *std::move(layers);
+    return absl::WrapUnique(new TorchScriptModule(std::move(state)));
+  });
+}
+
+TorchScriptModule::TorchScriptModule(std::unique_ptr<State> state) : state_(std::move(state)) {}
+TorchScriptModule::~TorchScriptModule() = default;
+
+absl::StatusOr<TorchScriptPass> TorchScriptModule::Forward(const TorchScriptInput& input) {
+  if (absl::Status status = state_->CheckInput(input); !status.ok()) {
+    return status;
+  }
+  return CatchTorchErrors<absl::StatusOr<TorchScriptPass>>("forward", [&]() -> absl::StatusOr<TorchScriptPass> {
+    const torch::jit::Module copy = CopyModule(state_->module, /*train=*/true);
+    SeedDefaultGenerator(state_->options.seed + state_->passes);
+    const at::AutoGradMode grad(true);
+    absl::StatusOr<TorchScriptRun> run = RunTorchScript(state_->options, *state_->forward, copy, input);
+    if (!run.ok()) {
+      return run.status();
+    }
+    AssignAttributes(copy, state_->module);
+    ++state_->passes;
+    TorchScriptPass pass;
+    pass.state_->run = *std::move(run);
+    pass.state_->parameters = TrainedParameters(copy);
+    return pass;
+  });
+}
+
+absl::StatusOr<Matrix> TorchScriptModule::Predict(const TorchScriptInput& input) const {
+  if (absl::Status status = state_->CheckInput(input); !status.ok()) {
+    return status;
+  }
+  return CatchTorchErrors<absl::StatusOr<Matrix>>("predict", [&]() -> absl::StatusOr<Matrix> {
+    const at::NoGradGuard no_grad;
+    const absl::StatusOr<TorchScriptRun> run =
+        RunTorchScript(state_->options, *state_->forward, CopyModule(state_->module, /*train=*/false), input);
+    if (!run.ok()) {
+      return run.status();
+    }
+    return CopyToMatrix(run->output);
+  });
+}
+
+absl::StatusOr<TorchScriptGradients> TorchScriptModule::Backward(TorchScriptPass& pass, ConstMatrixView output_gradient,
+                                                                 absl::Span<const std::string> layers) {
+  if (pass.state_->served) {
+    return absl::FailedPreconditionError("backward: expected a pass that has not been back-propagated yet");
+  }
+  const int64_t rows = pass.state_->run.output.size(0);
+  if (absl::Status status = state_->CheckOutputGradient(output_gradient, rows); !status.ok()) {
+    return status;
+  }
+  const absl::StatusOr<std::vector<const LayerOutput*>> outputs = state_->FindLayers(pass, layers);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  using Result = absl::StatusOr<TorchScriptGradients>;
+  return CatchTorchErrors<Result>("backward", [&]() -> Result {
+    std::vector<Edge> edges = EdgesOf(pass.state_->parameters);
+    for (const LayerOutput* output : *outputs) {
+      edges.push_back(output->edge);
+    }
+    for (const at::Tensor& input : pass.state_->run.inputs) {
+      if (input.requires_grad()) {
+        edges.push_back(torch::autograd::impl::gradient_edge(input));
+      }
+    }
+    pass.state_->served = true;
+    const std::vector<at::Tensor> gradients = Differentiate(pass.state_->run.output, Wrap(output_gradient), edges);
+
+    const at::NoGradGuard no_grad;
+    auto next = gradients.begin();
+    for (at::Tensor& parameter : state_->parameters) {
+      const at::Tensor& sum = *next++;
+      // Left undefined where the output does not depend on it: the optimiser passes over it, as in Python.
+      parameter.mutable_grad() = sum.defined() ? sum.div(static_cast<double>(rows)) : at::Tensor();
+    }
+    state_->has_gradient = true;
+    TorchScriptGradients result;
+    for (const LayerOutput* output : *outputs) {
+      result.layers.push_back(CopyToMatrix(OrZeros(*next++, output->sizes)));
+    }
+    for (const at::Tensor& input : pass.state_->run.inputs) {
+      result.inputs.push_back(input.requires_grad() ? CopyToMatrix(OrZeros(*next++, input.sizes().vec())) : Matrix());
+    }
+    return result;
+  });
+}
+
+absl::StatusOr<std::vector<std::vector<float>>> TorchScriptModule::BackwardRow(
+    const TorchScriptPass& pass, int64_t row, absl::Span<const float> output_gradient,
+    absl::Span<const std::string> layers) const {
+  const int64_t rows = pass.state_->run.output.size(0);
+  if (row < 0 || row >= rows) {
+    return absl::InvalidArgumentError(absl::StrCat("row: expected 0 to ", rows - 1, ", found ", row));
+  }
+  const ConstMatrixView gradient(output_gradient.data(), 1, static_cast<int64_t>(output_gradient.size()));
+  if (absl::Status status = state_->CheckOutputGradient(gradient, 1); !status.ok()) {
+    return status;
+  }
+  const absl::StatusOr<std::vector<const LayerOutput*>> outputs = state_->FindLayers(pass, layers);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  using Result = absl::StatusOr<std::vector<std::vector<float>>>;
+  return CatchTorchErrors<Result>("backward of a row", [&]() -> Result {
+    std::vector<Edge> edges;
+    for (const LayerOutput* output : *outputs) {
+      edges.push_back(output->edge);
+    }
+    // Through the batch's own graph: a row computed alone would be another one where the batch is normalised.
+    const at::Tensor only_row = at::zeros({rows, state_->options.output_width});
+    only_row[row].copy_(Wrap(gradient)[0]);
+    std::vector<std::vector<float>> result;
+    if (edges.empty()) {
+      return result;
+    }
+    const std::vector<at::Tensor> gradients = Differentiate(pass.state_->run.output, only_row, edges);
+    for (size_t i = 0; i < edges.size(); ++i) {
+      const at::Tensor values = OrZeros(gradients[i], (*outputs)[i]->sizes)[row].contiguous();
+      result.emplace_back(values.data_ptr<float>(), values.data_ptr<float>() + values.numel());
+    }
+    return result;
+  });
+}
+
+absl::Status TorchScriptModule::Update() {
+  if (!state_->has_gradient) {
+    return absl::FailedPreconditionError("update: expected a backward since the last update, found none");
+  }
+  return CatchTorchErrors<absl::Status>("update", [&]() -> absl::Status {
+    state_->optimizer->step();
+    state_->has_gradient = false;
+    return absl::OkStatus();
+  });
+}
+
+const std::vector<std::string>& TorchScriptModule::layers() const { return state_->layers; }
+
+NamedParameters TorchScriptModule::Values() const {
+  NamedParameters values;
+  for (const auto& [name, tensor] : StateOf(state_->module)) {
+    std::vector<float> numbers(static_cast<size_t>(tensor.numel()));
+    Wrap(numbers.data(), tensor.sizes()).copy_(tensor.detach());
+    values.emplace_back(name, std::move(numbers));
+  }
+  return values;
+}
+
+absl::Status TorchScriptModule::SetValues(const NamedParameters& values) {
+  const at::NoGradGuard no_grad;
+  const std::vector<std::pair<std::string, at::Tensor>> state = StateOf(state_->module);
+  const bool fits =
+      std::equal(state.begin(), state.end(), values.begin(), values.end(), [](const auto& own, const auto& other) {
+        return own.first == other.first && own.second.numel() == static_cast<int64_t>(other.second.size());
+      });
+  if (!fits) {
+    return absl::InvalidArgumentError("values: expected the module's names and sizes in its order, found others");
+  }
+  for (size_t i = 0; i < state.size(); ++i) {
+    at::Tensor tensor = state[i].second;
+    tensor.copy_(Wrap(values[i].second.data(), tensor.sizes()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace splitveil
