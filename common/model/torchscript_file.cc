@@ -14,28 +14,6 @@ namespace {
 
 using torch::jit::Module;
 
-absl::Status CheckForward(const Module& module, int arguments) {
-  const c10::optional<torch::jit::Method> forward = module.find_method("forward");
-  if (!forward.has_value()) {
-    return absl::InvalidArgumentError("expected a method forward, found none");
-  }
-  const std::vector<c10::Argument>& found = forward->function().getSchema().arguments();
-  const auto required = static_cast<int>(
-      std::count_if(found.begin(), found.end(), [](const c10::Argument& a) { return !a.default_value().has_value(); }));
-  const int most = static_cast<int>(found.size()) - 1;  // Without the module itself.
-  if (arguments < required - 1 || arguments > most) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("expected a forward of ", arguments, " tensors, found one of ", most, " arguments"));
-  }
-  for (int i = 1; i <= arguments; ++i) {
-    if (!c10::TensorType::get()->isSubtypeOf(*found[i].type())) {
-      return absl::InvalidArgumentError(absl::StrCat("expected a tensor as forward's argument ", found[i].name(),
-                                                     ", found ", found[i].type()->repr_str()));
-    }
-  }
-  return absl::OkStatus();
-}
-
 bool SameMemory(const at::Tensor& a, const at::Tensor& b) {
   return a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() && a.strides() == b.strides();
 }
@@ -95,11 +73,11 @@ absl::StatusOr<Module> Load(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<Module> LoadTorchScript(const std::string& path, int arguments) {
+absl::StatusOr<Module> LoadTorchScript(const std::string& field, const std::string& path) {
   absl::StatusOr<Module> module = Load(path);
   absl::Status status = module.status();
-  if (status.ok()) {
-    status = CheckForward(*module, arguments);
+  if (status.ok() && !module->find_method("forward").has_value()) {
+    status = absl::InvalidArgumentError("expected a method forward, found none");
   }
   if (status.ok()) {
     status = CheckParameters(*module);
@@ -108,9 +86,32 @@ absl::StatusOr<Module> LoadTorchScript(const std::string& path, int arguments) {
     status = TieParameters(*module);
   }
   if (!status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+    return absl::Status(status.code(), absl::StrCat(field, ": ", path, ": ", status.message()));
   }
   return module;
+}
+
+int CountRequiredArguments(const Module& module) {
+  const std::vector<c10::Argument>& arguments = module.get_method("forward").function().getSchema().arguments();
+  return static_cast<int>(std::count_if(arguments.begin() + 1, arguments.end(), [](const c10::Argument& argument) {
+    return !argument.default_value().has_value();
+  }));
+}
+
+absl::Status CheckArguments(const Module& module, int arguments) {
+  const std::vector<c10::Argument>& found = module.get_method("forward").function().getSchema().arguments();
+  const int most = static_cast<int>(found.size()) - 1;  // Without the module itself.
+  if (arguments < CountRequiredArguments(module) || arguments > most) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected a forward of ", arguments, " tensors, found one of ", most, " arguments"));
+  }
+  for (int i = 1; i <= arguments; ++i) {
+    if (!c10::TensorType::get()->isSubtypeOf(*found[i].type())) {
+      return absl::InvalidArgumentError(absl::StrCat("expected a tensor as forward's argument ", found[i].name(),
+                                                     ", found ", found[i].type()->repr_str()));
+    }
+  }
+  return absl::OkStatus();
 }
 
 std::vector<std::pair<std::string, at::Tensor>> StateOf(const Module& module) {

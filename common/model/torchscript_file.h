@@ -14,9 +14,15 @@
 namespace splitveil {
 
 // Loads `path` to the CPU. Parameters that were one in Python (tied weights) are one again. Errors: InvalidArgument
-// with expected and found where there is no such file or no TorchScript in it, forward does not take `arguments`
-// tensors, or a parameter is not float32 or overlaps another.
-absl::StatusOr<torch::jit::Module> LoadTorchScript(const std::string& path, int arguments);
+// with field, file, expected and found where there is no such file, no TorchScript or no forward in it, or a parameter
+// is not float32 or overlaps another.
+absl::StatusOr<torch::jit::Module> LoadTorchScript(const std::string& field, const std::string& path);
+
+// Arguments of forward without a default value.
+int CountRequiredArguments(const torch::jit::Module& module);
+
+// InvalidArgument with expected and found where forward cannot be called with so many tensors.
+absl::Status CheckArguments(const torch::jit::Module& module, int arguments);
 
 // Parameters and buffers under their names in the state dict; tied ones under each.
 std::vector<std::pair<std::string, at::Tensor>> StateOf(const torch::jit::Module& module);

@@ -1,19 +1,19 @@
 #include "common/model/torchscript_module.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <numeric>
 #include <torch/csrc/autograd/variable.h>
-#include <torch/optim/adam.h>
-#include <tuple>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-#include "common/model/tensors.h"
+#include "common/model/parameter_optimizer.h"
+#include "common/model/torch_boundary.h"
 #include "common/model/torchscript_file.h"
 #include "common/model/torchscript_layers.h"
 #include "common/model/torchscript_run.h"
@@ -23,6 +23,10 @@ namespace splitveil {
 namespace {
 
 using torch::autograd::Edge;
+
+absl::Span<const float> SpanOf(const at::Tensor& contiguous) {
+  return {contiguous.data_ptr<float>(), static_cast<size_t>(contiguous.numel())};
+}
 
 int64_t Product(const std::vector<int64_t>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<int64_t>());
@@ -63,9 +67,10 @@ struct TorchScriptModule::State {
   torch::jit::Module module;
   std::shared_ptr<const LayeredForward> forward;
   std::vector<at::Tensor> parameters;
-  std::unique_ptr<torch::optim::Adam> optimizer;
+  std::vector<ParameterOptimizer> optimizers;  // One for each of `parameters`.
   std::vector<std::string> layers;
   uint64_t passes = 0;
+  int64_t steps = 0;
   bool has_gradient = false;
 
   State(const Options& own_options, torch::jit::Module own_module)
@@ -73,11 +78,9 @@ struct TorchScriptModule::State {
         module(std::move(own_module)),
         forward(std::make_shared<LayeredForward>(module)),
         parameters(TrainedParameters(module)) {
-    const AdamOptions& adam = options.adam;
-    optimizer = std::make_unique<torch::optim::Adam>(parameters, torch::optim::AdamOptions(adam.learning_rate)
-                                                                     .betas(std::make_tuple(adam.beta1, adam.beta2))
-                                                                     .eps(adam.epsilon)
-                                                                     .weight_decay(adam.l2));
+    for (const at::Tensor& parameter : parameters) {
+      optimizers.emplace_back(options.optimizer, static_cast<size_t>(parameter.numel()));
+    }
   }
 
   absl::Status CheckInput(const TorchScriptInput& input) const {
@@ -112,6 +115,42 @@ struct TorchScriptModule::State {
     return found;
   }
 
+  // What OptimizerOptions::clip_norm leaves of the gradients.
+  absl::StatusOr<double> ClippingScale() const {
+    if (options.optimizer.clip_norm == 0) {
+      return 1.0;
+    }
+    double squared_norm = 0;
+    for (const at::Tensor& parameter : parameters) {
+      if (parameter.grad().defined()) {
+        squared_norm += parameter.grad().pow(2).sum(at::kDouble).item<double>();
+      }
+    }
+    if (!std::isfinite(squared_norm)) {
+      return absl::InternalError("norm of the gradients: expected a finite number: the training has diverged");
+    }
+    return std::min(1.0, options.optimizer.clip_norm / std::sqrt(squared_norm));
+  }
+
+  std::vector<std::pair<std::string, at::Tensor>> Tensors(Part part) {
+    std::vector<std::pair<std::string, at::Tensor>> tensors = StateOf(module);
+    for (auto& [name, tensor] : tensors) {
+      name = options.name_prefix + name;
+    }
+    if (part == Part::kTraining) {
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        const auto owner = std::find_if(tensors.begin(), tensors.end(),
+                                        [&](const auto& named) { return named.second.is_same(parameters[i]); });
+        const std::string name = owner->first;
+        for (int m = 0; m < options.optimizer.moments(); ++m) {
+          tensors.emplace_back(MomentName(name, m),
+                               at::from_blob(optimizers[i].moment(m).data(), parameters[i].sizes(), at::kFloat));
+        }
+      }
+    }
+    return tensors;
+  }
+
   absl::Status CheckOutputGradient(ConstMatrixView gradient, int64_t rows) const {
     if (gradient.rows() != rows || gradient.cols() != options.output_width) {
       return absl::InvalidArgumentError(absl::StrCat("output gradient: expected ", rows, " x ", options.output_width,
@@ -121,21 +160,32 @@ struct TorchScriptModule::State {
   }
 };
 
-absl::StatusOr<std::unique_ptr<TorchScriptModule>> TorchScriptModule::Create(const Options& options) {
-  const int arguments = static_cast<int>(options.numbers.size()) + (options.category_columns > 0 ? 1 : 0);
-  absl::StatusOr<torch::jit::Module> module = LoadTorchScript(options.path, arguments);
+absl::StatusOr<int> CountTorchScriptArguments(const std::string& field, const std::string& path) {
+  const absl::StatusOr<torch::jit::Module> module = LoadTorchScript(field, path);
   if (!module.ok()) {
-    return absl::Status(module.status().code(), absl::StrCat(options.field, ": ", module.status().message()));
+    return module.status();
+  }
+  return CountRequiredArguments(*module);
+}
+
+absl::StatusOr<std::unique_ptr<TorchScriptModule>> TorchScriptModule::Create(const Options& options) {
+  absl::StatusOr<torch::jit::Module> module = LoadTorchScript(options.field, options.path);
+  if (!module.ok()) {
+    return module.status();
   }
   using Result = absl::StatusOr<std::unique_ptr<TorchScriptModule>>;
   return CatchTorchErrors<Result>("creating a TorchScript module", [&]() -> Result {
+    absl::Status status =
+        CheckArguments(*module, static_cast<int>(options.numbers.size()) + (options.category_columns > 0 ? 1 : 0));
     auto state = std::make_unique<State>(options, *std::move(module));
-    absl::StatusOr<std::vector<std::string>> layers = TryTorchScript(options, *state->forward, state->module);
-    if (!layers.ok()) {
-      return absl::Status(layers.status().code(),
-                          absl::StrCat(options.field, ": ", options.path, ": ", layers.status().message()));
+    if (status.ok()) {
+      absl::StatusOr<std::vector<std::string>> layers = TryTorchScript(options, *state->forward, state->module);
+      status = layers.status();
+      state->layers = layers.ok() ? *std::move(layers) : std::vector<std::string>();
     }
-    state->layers = *std::move(layers);
+    if (!status.ok()) {
+      return absl::Status(status.code(), absl::StrCat(options.field, ": ", options.path, ": ", status.message()));
+    }
     return absl::WrapUnique(new TorchScriptModule(std::move(state)));
   });
 }
@@ -204,14 +254,15 @@ absl::StatusOr<TorchScriptGradients> TorchScriptModule::Backward(TorchScriptPass
       }
     }
     pass.state_->served = true;
-    const std::vector<at::Tensor> gradients = Differentiate(pass.state_->run.output, Wrap(output_gradient), edges);
+    const std::vector<at::Tensor> gradients =
+        Differentiate(pass.state_->run.output, WrapMatrix(output_gradient), edges);
 
     const at::NoGradGuard no_grad;
     auto next = gradients.begin();
     for (at::Tensor& parameter : state_->parameters) {
       const at::Tensor& sum = *next++;
       // Left undefined where the output does not depend on it: the optimiser passes over it, as in Python.
-      parameter.mutable_grad() = sum.defined() ? sum.div(static_cast<double>(rows)) : at::Tensor();
+      parameter.mutable_grad() = sum.defined() ? sum.div(static_cast<double>(rows)).contiguous() : at::Tensor();
     }
     state_->has_gradient = true;
     TorchScriptGradients result;
@@ -248,7 +299,7 @@ absl::StatusOr<std::vector<std::vector<float>>> TorchScriptModule::BackwardRow(
     }
     // Through the batch's own graph: a row computed alone would be another one where the batch is normalised.
     const at::Tensor only_row = at::zeros({rows, state_->options.output_width});
-    only_row[row].copy_(Wrap(gradient)[0]);
+    only_row[row].copy_(WrapMatrix(gradient)[0]);
     std::vector<std::vector<float>> result;
     if (edges.empty()) {
       return result;
@@ -267,39 +318,60 @@ absl::Status TorchScriptModule::Update() {
     return absl::FailedPreconditionError("update: expected a backward since the last update, found none");
   }
   return CatchTorchErrors<absl::Status>("update", [&]() -> absl::Status {
-    state_->optimizer->step();
+    const absl::StatusOr<double> scale = state_->ClippingScale();
+    if (!scale.ok()) {
+      return scale.status();
+    }
+    for (size_t i = 0; i < state_->parameters.size(); ++i) {
+      at::Tensor& parameter = state_->parameters[i];
+      if (parameter.grad().defined()) {
+        const absl::Span<const float> gradient = SpanOf(parameter.grad());
+        state_->optimizers[i].StepDense({gradient}, *scale, parameter.data_ptr<float>());
+      }
+    }
     state_->has_gradient = false;
+    ++state_->steps;
     return absl::OkStatus();
   });
 }
 
 const std::vector<std::string>& TorchScriptModule::layers() const { return state_->layers; }
 
-NamedParameters TorchScriptModule::Values() const {
+NamedParameters TorchScriptModule::Values(Part part) const {
   NamedParameters values;
-  for (const auto& [name, tensor] : StateOf(state_->module)) {
+  for (const auto& [name, tensor] : state_->Tensors(part)) {
     std::vector<float> numbers(static_cast<size_t>(tensor.numel()));
-    Wrap(numbers.data(), tensor.sizes()).copy_(tensor.detach());
+    at::from_blob(numbers.data(), tensor.sizes(), at::kFloat).copy_(tensor.detach());
     values.emplace_back(name, std::move(numbers));
   }
   return values;
 }
 
-absl::Status TorchScriptModule::SetValues(const NamedParameters& values) {
+absl::Status TorchScriptModule::SetValues(Part part, const NamedParameters& values) {
   const at::NoGradGuard no_grad;
-  const std::vector<std::pair<std::string, at::Tensor>> state = StateOf(state_->module);
+  const std::vector<std::pair<std::string, at::Tensor>> tensors = state_->Tensors(part);
   const bool fits =
-      std::equal(state.begin(), state.end(), values.begin(), values.end(), [](const auto& own, const auto& other) {
+      std::equal(tensors.begin(), tensors.end(), values.begin(), values.end(), [](const auto& own, const auto& other) {
         return own.first == other.first && own.second.numel() == static_cast<int64_t>(other.second.size());
       });
   if (!fits) {
     return absl::InvalidArgumentError("values: expected the module's names and sizes in its order, found others");
   }
-  for (size_t i = 0; i < state.size(); ++i) {
-    at::Tensor tensor = state[i].second;
-    tensor.copy_(Wrap(values[i].second.data(), tensor.sizes()));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    at::Tensor tensor = tensors[i].second;
+    tensor.copy_(at::from_blob(const_cast<float*>(values[i].second.data()), tensor.sizes(), at::kFloat));
   }
   return absl::OkStatus();
+}
+
+int64_t TorchScriptModule::steps() const { return state_->steps; }
+
+void TorchScriptModule::set_steps(int64_t steps) {
+  state_->steps = steps;
+  state_->passes = static_cast<uint64_t>(steps);
+  for (ParameterOptimizer& optimizer : state_->optimizers) {
+    optimizer.set_steps(steps);
+  }
 }
 
 }  // namespace splitveil

@@ -15,10 +15,13 @@
 #include "absl/types/span.h"
 
 #include "common/matrix/matrix.h"
-#include "common/model/adam_options.h"
+#include "common/model/optimizer_options.h"
 #include "common/model/parameters.h"
 
 namespace splitveil {
+
+// Number of arguments that the forward in the file `path` must be given. Errors: InvalidArgument with `field` and file.
+absl::StatusOr<int> CountTorchScriptArguments(const std::string& field, const std::string& path);
 
 // Arguments of a module's forward, read during the call only.
 struct TorchScriptInput {
@@ -67,7 +70,8 @@ class TorchScriptModule {
     std::vector<Numbers> numbers;  // The leading arguments of forward.
     int64_t category_columns = 0;  // Where positive, a last argument: int64 [batch, category_columns].
     int64_t output_width = 0;      // forward gives [batch, output_width]; where that is 1, [batch] will do.
-    AdamOptions adam;
+    OptimizerOptions optimizer;
+    std::string name_prefix;  // Of the names of Values.
     uint64_t seed = 0;
   };
 
@@ -100,10 +104,18 @@ class TorchScriptModule {
   // tensor of floats, the batch first, that training reaches. One called several times gives its last output.
   const std::vector<std::string>& layers() const;
 
-  // Copies of all parameters and buffers by their names in the state dict, whole numbers as floats.
-  NamedParameters Values() const;
+  // What of the module can be copied out and put back.
+  enum class Part {
+    kModel,     // Parameters and buffers by their names in the state dict; whole numbers as floats.
+    kTraining,  // Beside them the optimiser's moments of the trained parameters, under MomentName.
+  };
+  NamedParameters Values(Part part) const;
   // Overwrites them; `values` has the names and sizes of Values, in its order, else InvalidArgument.
-  absl::Status SetValues(const NamedParameters& values);
+  absl::Status SetValues(Part part, const NamedParameters& values);
+  // Steps of the optimiser so far.
+  int64_t steps() const;
+  // Goes on from there; the next Forward counts as the `steps`-th.
+  void set_steps(int64_t steps);
 
  private:
   struct State;

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-#include "common/model/tensors.h"
+#include "common/model/torch_boundary.h"
 
 namespace splitveil {
 namespace {
@@ -18,7 +18,9 @@ namespace {
 at::Tensor ToTensor(ConstMatrixView values, const TorchScriptModule::Numbers& numbers) {
   std::vector<int64_t> sizes = {values.rows()};
   sizes.insert(sizes.end(), numbers.shape.begin(), numbers.shape.end());
-  return Wrap(values.data(), sizes).requires_grad_(numbers.gradient && at::GradMode::is_enabled()).clone();
+  return at::from_blob(const_cast<float*>(values.data()), sizes, at::kFloat)
+      .requires_grad_(numbers.gradient && at::GradMode::is_enabled())
+      .clone();
 }
 
 at::Tensor ToTensor(absl::Span<const int64_t> categories, int64_t columns) {

@@ -44,7 +44,7 @@ class TorchScriptModuleTest : public ::testing::Test {
     options_.path = folder_.File("half.pt");
     options_.numbers = {{{kInputs}, /*gradient=*/true}};
     options_.output_width = kOutputs;
-    options_.adam.learning_rate = 1e-2;
+    options_.optimizer.learning_rate = 1e-2;
     input_ = RandomMatrix(8, kInputs, random_);
     gradient_ = RandomMatrix(8, kOutputs, random_);
   }
@@ -136,7 +136,7 @@ TEST_F(TorchScriptModuleTest, TrainsAsAdamInPlainLibTorch) {
     (torch::linear(hidden, parameters[2], parameters[3]) * AsTensor(gradient_)).sum().div(8).backward();
     adam.step();
   }
-  const NamedParameters values = module->Values();
+  const NamedParameters values = module->Values(TorchScriptModule::Part::kModel);
   ASSERT_EQ(values.size(), 4);
   EXPECT_EQ(values[0].first, "features.0.weight");
   EXPECT_EQ(values[3].first, "out.bias");
