@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/architecture/model_spec.h"
 #include "common/leakage/attack_traits.h"
 
 namespace splitveil {
@@ -41,7 +42,9 @@ absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::R
                  absl::StrCat("an agreement with a batch_size of at most ", kMaxDistanceCorrelationBatch),
                  absl::StrCat(agreement.batch_size()));
   }
-  return ValidateAttacks(config.audit());
+  absl::Status status = ValidateAttacks(config.audit());
+  status.Update(CheckTopSpec(config.model(), agreement));
+  return status;
 }
 
 }  // namespace splitveil

@@ -27,6 +27,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   }
   TopModelOptions model_options;
   model_options.spec = inputs.config.model();
+  model_options.cut_layer = agreement.cut_layer();
   model_options.optimizer = inputs.config.party().optimizer();
   model_options.features = features->shape();
   model_options.cut_width = agreement.cut_width();

@@ -220,6 +220,7 @@ void NonLabelSession::PrepareEvaluation(std::vector<uint32_t> test) {
 BottomModelOptions NonLabelSession::BottomOptions() const {
   BottomModelOptions options;
   options.spec = options_.config.model();
+  options.cut_layer = options_.agreement.cut_layer();
   options.optimizer = options_.config.party().optimizer();
   options.features = features_->shape();
   options.cut_width = options_.agreement.cut_width();

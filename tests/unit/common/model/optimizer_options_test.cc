@@ -1,4 +1,4 @@
-#include "common/model/adam_options.h"
+#include "common/model/optimizer_options.h"
 
 #include <gtest/gtest.h>
 #include <limits>
@@ -9,10 +9,10 @@
 namespace splitveil {
 namespace {
 
-TEST(AdamOptionsTest, TakesTheDefaultsOfTheSchema) {
+TEST(OptimizerOptionsTest, TakesTheDefaultsOfTheSchema) {
   v1::Optimizer optimizer;
   optimizer.mutable_adam();
-  const auto options = ReadAdamOptions(optimizer);
+  const auto options = ReadOptimizerOptions(optimizer);
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->learning_rate, 1e-3);
   EXPECT_EQ(options->beta1, 0.9);
@@ -22,14 +22,14 @@ TEST(AdamOptionsTest, TakesTheDefaultsOfTheSchema) {
 }
 
 void ExpectRefused(const v1::Optimizer& optimizer, const std::string& field) {
-  const auto options = ReadAdamOptions(optimizer);
+  const auto options = ReadOptimizerOptions(optimizer);
   EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(options.status().message().find(field), absl::string_view::npos) << options.status();
 }
 
-TEST(AdamOptionsTest, RefusesAMissingMethod) { ExpectRefused(v1::Optimizer(), "optimizer.method"); }
+TEST(OptimizerOptionsTest, RefusesAMissingMethod) { ExpectRefused(v1::Optimizer(), "optimizer.method"); }
 
-TEST(AdamOptionsTest, RefusesNumbersOutOfRange) {
+TEST(OptimizerOptionsTest, RefusesNumbersOutOfRange) {
   ExpectRefused(MakeAdam(0), "optimizer.learning_rate");
   ExpectRefused(MakeAdam(std::numeric_limits<double>::quiet_NaN()), "optimizer.learning_rate");
   v1::Optimizer optimizer = MakeAdam();

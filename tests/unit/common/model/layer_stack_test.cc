@@ -1,4 +1,4 @@
-#include "common/model/dense_stack.h"
+#include "common/model/layer_stack.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,42 +18,43 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 
-class DenseStackTest : public testing::Test {
+class LayerStackTest : public testing::Test {
  protected:
-  DenseStackTest() {
-    options_.field = "bottom_model";
-    options_.input_width = 5;
-    options_.layers = {MakeLayer("first", 6, v1::TANH), MakeLayer("second", 4, v1::RELU),
-                       MakeLayer("third", 4, v1::SIGMOID), MakeLayer("fourth", 3, v1::LINEAR)};
+  LayerStackTest() {
+    options_.chain.field = "bottom_model";
+    options_.chain.input_width = 5;
+    options_.chain.layers = {MakeLayer("first", 6, v1::TANH), MakeLayer("second", 4, v1::RELU),
+                             MakeLayer("third", 4, v1::SIGMOID), MakeLayer("fourth", 3, v1::LINEAR)};
     options_.seed = 11;
     options_.input_gradient = true;
   }
 
-  std::unique_ptr<DenseStack> Create() {
-    auto stack = DenseStack::Create(options_);
+  std::unique_ptr<LayerStack> Create() {
+    auto stack = LayerStack::Create(options_);
     EXPECT_TRUE(stack.ok()) << stack.status();
     return *std::move(stack);
   }
-  DensePass Forward(const DenseStack& stack, ConstMatrixView input) {
+  LayerPass Forward(const LayerStack& stack, ConstMatrixView input) {
     auto pass = stack.Forward(input);
     EXPECT_TRUE(pass.ok()) << pass.status();
     return *std::move(pass);
   }
+  static absl::Status Update(LayerStack& stack) { return LayerStack::Update({&stack}); }
   void ExpectCreateRefused(const std::string& text) {
-    const auto stack = DenseStack::Create(options_);
+    const auto stack = LayerStack::Create(options_);
     EXPECT_EQ(stack.status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_NE(stack.status().message().find(text), absl::string_view::npos) << stack.status();
   }
 
-  DenseStack::Options options_;
+  LayerStack::Options options_;
   std::mt19937 generator_{3};
   Matrix input_ = RandomMatrix(7, 5, generator_);
   Matrix output_gradient_ = RandomMatrix(7, 3, generator_);
 };
 
-TEST_F(DenseStackTest, StartsUniformWithinOneOverTheRootOfTheInputs) {
-  options_.input_width = 400;
-  options_.layers = {MakeLayer("only", 50)};
+TEST_F(LayerStackTest, StartsUniformWithinOneOverTheRootOfTheInputs) {
+  options_.chain.input_width = 400;
+  options_.chain.layers = {MakeLayer("only", 50)};
   auto stack = Create();
   for (const ParameterView& parameter : stack->parameters("")) {
     const auto [least, most] = std::minmax_element(parameter.values.begin(), parameter.values.end());
@@ -64,7 +65,7 @@ TEST_F(DenseStackTest, StartsUniformWithinOneOverTheRootOfTheInputs) {
   }
 }
 
-TEST_F(DenseStackTest, TheSeedAloneDecidesTheParameters) {
+TEST_F(LayerStackTest, TheSeedAloneDecidesTheParameters) {
   const NamedParameters first = CopyParameters(Create()->parameters(""));
   const NamedParameters again = CopyParameters(Create()->parameters(""));  // Others were created in between.
   options_.seed = 12;
@@ -73,10 +74,10 @@ TEST_F(DenseStackTest, TheSeedAloneDecidesTheParameters) {
   EXPECT_NE(first, other);
 }
 
-TEST_F(DenseStackTest, ForwardAndPredictAgreeWithTheReference) {
+TEST_F(LayerStackTest, ForwardAndPredictAgreeWithTheReference) {
   auto stack = Create();
-  const ReferenceNetwork reference(CopyParameters(stack->parameters("")), options_.layers);
-  const DensePass pass = Forward(*stack, input_);
+  const ReferenceNetwork reference(CopyParameters(stack->parameters("")), options_.chain.layers);
+  const LayerPass pass = Forward(*stack, input_);
   const auto predicted = stack->Predict(input_);
   ASSERT_TRUE(predicted.ok()) << predicted.status();
   for (int64_t j = 0; j < 7; ++j) {
@@ -86,16 +87,16 @@ TEST_F(DenseStackTest, ForwardAndPredictAgreeWithTheReference) {
   }
 }
 
-TEST_F(DenseStackTest, GradientsAgreeWithFiniteDifferences) {
+TEST_F(LayerStackTest, GradientsAgreeWithFiniteDifferences) {
   auto stack = Create();
-  const ReferenceNetwork reference(CopyParameters(stack->parameters("")), options_.layers);
-  DensePass pass = Forward(*stack, input_);
+  const ReferenceNetwork reference(CopyParameters(stack->parameters("")), options_.chain.layers);
+  LayerPass pass = Forward(*stack, input_);
   const auto gradients = stack->Backward(pass, output_gradient_, {0, 2, 1, 3, 0});
   ASSERT_TRUE(gradients.ok()) << gradients.status();
   ASSERT_EQ(gradients->outputs.size(), 5u);
   for (int64_t j = 0; j < 7; ++j) {
     std::vector<double> values = ToDouble(input_.row(j));
-    const auto expect_gradient = [&](const Matrix& found, size_t next_layer) {
+    const auto expect_gradient = [&](ConstMatrixView found, size_t next_layer) {
       ExpectNear(found.row(j),
                  ReferenceNetwork::Differentiate(values,
                                                  [&](const std::vector<double>& x) {
@@ -116,13 +117,13 @@ TEST_F(DenseStackTest, GradientsAgreeWithFiniteDifferences) {
               ElementsAreArray(output_gradient_.data(), 21));
 }
 
-TEST_F(DenseStackTest, OneRowGivesItsRowOfTheBatchBeforeAndAfterBackward) {
+TEST_F(LayerStackTest, OneRowGivesItsRowOfTheBatchBeforeAndAfterBackward) {
   auto stack = Create();
-  DensePass pass = Forward(*stack, input_);
+  LayerPass pass = Forward(*stack, input_);
   const auto before = stack->BackwardRow(pass, 4, output_gradient_.row(4), {1, 0});
   const auto gradients = stack->Backward(pass, output_gradient_, {1, 0});
   ASSERT_TRUE(gradients.ok()) << gradients.status();
-  ASSERT_TRUE(stack->Update().ok());  // The pass keeps the parameters it was made with.
+  ASSERT_TRUE(Update(*stack).ok());  // The pass keeps the parameters it was made with.
   const auto after = stack->BackwardRow(pass, 4, output_gradient_.row(4), {1, 0});
   ASSERT_TRUE(before.ok()) << before.status();
   ASSERT_TRUE(after.ok()) << after.status();
@@ -132,63 +133,63 @@ TEST_F(DenseStackTest, OneRowGivesItsRowOfTheBatchBeforeAndAfterBackward) {
   }
 }
 
-TEST_F(DenseStackTest, APassIsNotDisturbedByUpdatesInBetween) {
+TEST_F(LayerStackTest, APassIsNotDisturbedByUpdatesInBetween) {
   auto stack = Create();
   auto untouched = Create();
-  DensePass first = Forward(*stack, input_);
-  DensePass second = Forward(*stack, input_);
+  LayerPass first = Forward(*stack, input_);
+  LayerPass second = Forward(*stack, input_);
   ASSERT_TRUE(stack->Backward(first, output_gradient_, {}).ok());
-  ASSERT_TRUE(stack->Update().ok());
+  ASSERT_TRUE(Update(*stack).ok());
   const auto late = stack->Backward(second, output_gradient_, {});
-  DensePass alone = Forward(*untouched, input_);
+  LayerPass alone = Forward(*untouched, input_);
   const auto expected = untouched->Backward(alone, output_gradient_, {});
   ASSERT_TRUE(late.ok()) << late.status();
   ASSERT_TRUE(expected.ok()) << expected.status();
   EXPECT_THAT(late->input.row(2), ElementsAreArray(expected->input.row(2)));
 }
 
-TEST_F(DenseStackTest, LeavesTheInputGradientOutUnlessAsked) {
+TEST_F(LayerStackTest, LeavesTheInputGradientOutUnlessAsked) {
   options_.input_gradient = false;
   auto stack = Create();
-  DensePass pass = Forward(*stack, input_);
+  LayerPass pass = Forward(*stack, input_);
   const auto gradients = stack->Backward(pass, output_gradient_, {});
   ASSERT_TRUE(gradients.ok()) << gradients.status();
   EXPECT_EQ(gradients->input.size(), 0);
 }
 
-TEST_F(DenseStackTest, RefusesNoLayers) {
-  options_.layers.clear();
+TEST_F(LayerStackTest, RefusesNoLayers) {
+  options_.chain.layers.clear();
   ExpectCreateRefused("bottom_model.layers: expected at least one");
 }
 
-TEST_F(DenseStackTest, RefusesNoInputs) {
-  options_.input_width = 0;
+TEST_F(LayerStackTest, RefusesNoInputs) {
+  options_.chain.input_width = 0;
   ExpectCreateRefused("input width: expected at least 1, found 0");
 }
 
-TEST_F(DenseStackTest, RefusesRepeatedAndEmptyNames) {
-  options_.layers[2].set_name("first");
+TEST_F(LayerStackTest, RefusesRepeatedAndEmptyNames) {
+  options_.chain.layers[2].set_name("first");
   ExpectCreateRefused("bottom_model.layers[2].name");
-  options_.layers[2].set_name("");
+  options_.chain.layers[2].set_name("");
   ExpectCreateRefused("bottom_model.layers[2].name");
 }
 
-TEST_F(DenseStackTest, RefusesUnitsOutOfRange) {
-  options_.layers[1].set_units(0);
+TEST_F(LayerStackTest, RefusesUnitsOutOfRange) {
+  options_.chain.layers[1].set_units(0);
   ExpectCreateRefused("bottom_model.layers[1].units: expected 1 to 1048576, found 0");
-  options_.layers[1].set_units(1048577);
+  options_.chain.layers[1].set_units(1048577);
   ExpectCreateRefused("bottom_model.layers[1].units");
 }
 
-TEST_F(DenseStackTest, MemoryThatCannotBeHadBecomesAStatus) {
+TEST_F(LayerStackTest, MemoryThatCannotBeHadBecomesAStatus) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "AddressSanitizer stops the process instead of throwing.";
 #endif
-  options_.input_width = int64_t{1} << 50;
-  EXPECT_EQ(DenseStack::Create(options_).status().code(), absl::StatusCode::kInternal);
+  options_.chain.input_width = int64_t{1} << 50;
+  EXPECT_EQ(LayerStack::Create(options_).status().code(), absl::StatusCode::kInternal);
 }
 
-TEST_F(DenseStackTest, RefusesInputsOfAnotherShape) {
+TEST_F(LayerStackTest, RefusesInputsOfAnotherShape) {
   auto stack = Create();
   const Matrix wide(7, 6);
   const Matrix empty(0, 5);
@@ -198,36 +199,36 @@ TEST_F(DenseStackTest, RefusesInputsOfAnotherShape) {
   EXPECT_EQ(stack->Predict(empty).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(DenseStackTest, ARefusedBackwardLeavesThePassUsable) {
+TEST_F(LayerStackTest, ARefusedBackwardLeavesThePassUsable) {
   auto stack = Create();
-  DensePass pass = Forward(*stack, input_);
+  LayerPass pass = Forward(*stack, input_);
   EXPECT_EQ(stack->Backward(pass, Matrix(7, 4), {}).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(stack->Backward(pass, Matrix(6, 3), {}).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(stack->Backward(pass, output_gradient_, {4}).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(stack->Backward(pass, output_gradient_, {-1}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(stack->Update().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Update(*stack).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_TRUE(stack->Backward(pass, output_gradient_, {}).ok());
 }
 
-TEST_F(DenseStackTest, APassServesOnce) {
+TEST_F(LayerStackTest, APassServesOnce) {
   auto stack = Create();
-  DensePass pass = Forward(*stack, input_);
+  LayerPass pass = Forward(*stack, input_);
   ASSERT_TRUE(stack->Backward(pass, output_gradient_, {}).ok());
   EXPECT_EQ(stack->Backward(pass, output_gradient_, {}).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(DenseStackTest, RefusesUpdatesWithoutNewGradients) {
+TEST_F(LayerStackTest, RefusesUpdatesWithoutNewGradients) {
   auto stack = Create();
-  EXPECT_EQ(stack->Update().code(), absl::StatusCode::kFailedPrecondition);
-  DensePass pass = Forward(*stack, input_);
+  EXPECT_EQ(Update(*stack).code(), absl::StatusCode::kFailedPrecondition);
+  LayerPass pass = Forward(*stack, input_);
   ASSERT_TRUE(stack->Backward(pass, output_gradient_, {}).ok());
-  EXPECT_TRUE(stack->Update().ok());
-  EXPECT_EQ(stack->Update().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(Update(*stack).ok());
+  EXPECT_EQ(Update(*stack).code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(DenseStackTest, RefusesARowOrAGradientThatDoesNotFit) {
+TEST_F(LayerStackTest, RefusesARowOrAGradientThatDoesNotFit) {
   auto stack = Create();
-  const DensePass pass = Forward(*stack, input_);
+  const LayerPass pass = Forward(*stack, input_);
   const std::vector<float> gradient(3);
   EXPECT_EQ(stack->BackwardRow(pass, 7, gradient, {0}).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(stack->BackwardRow(pass, -1, gradient, {0}).status().code(), absl::StatusCode::kInvalidArgument);
