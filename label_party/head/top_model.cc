@@ -1,6 +1,7 @@
 #include "label_party/head/top_model.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <random>
@@ -76,6 +77,7 @@ class WideAndDeepTopModel final : public TopModel {
 
   absl::StatusOr<HeadStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
                                            absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
+    const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
     has_gradients_ = false;
     if (absl::Status status = CheckRows(activations, own); !status.ok()) {
       return status;
@@ -108,6 +110,7 @@ class WideAndDeepTopModel final : public TopModel {
     if (!std::isfinite(step.mean_loss)) {
       return absl::InternalError("mean loss: expected a finite number: the training has diverged");
     }
+    step.forward_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     absl::StatusOr<DenseGradients> gradients = deep_->Backward(*deep, logit_gradient, {});
     if (!gradients.ok()) {
       return gradients.status();
