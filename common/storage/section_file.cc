@@ -78,7 +78,7 @@ absl::Status Damaged(const std::string& path, absl::string_view what) {
 // SHA-256 of the first `size` bytes of a file, read and not mapped, so that the pages do not count as this process's.
 absl::StatusOr<Digest> DigestOfFile(int descriptor, const std::string& path, size_t size) {
   Sha256Hasher hasher;
-  std::vector<char> buffer(kCopyBytes);
+  std::vector<char> buffer(std::min(kCopyBytes, size));
   for (size_t done = 0; done < size;) {
     const ssize_t got =
         pread(descriptor, buffer.data(), std::min(buffer.size(), size - done), static_cast<off_t>(done));
