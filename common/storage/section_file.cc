@@ -120,7 +120,8 @@ struct SectionFileWriter::Section {
 };
 
 absl::StatusOr<std::unique_ptr<SectionFileWriter>> SectionFileWriter::Create(std::string path,
-                                                                             std::vector<std::string> sections) {
+                                                                             std::vector<std::string> sections,
+                                                                             mode_t mode) {
   std::vector<std::unique_ptr<Section>> spools;
   for (std::string& name : sections) {
     auto section = std::make_unique<Section>();
@@ -136,11 +137,11 @@ absl::StatusOr<std::unique_ptr<SectionFileWriter>> SectionFileWriter::Create(std
     section->name = std::move(name);
     spools.push_back(std::move(section));
   }
-  return std::unique_ptr<SectionFileWriter>(new SectionFileWriter(std::move(path), std::move(spools)));
+  return std::unique_ptr<SectionFileWriter>(new SectionFileWriter(std::move(path), mode, std::move(spools)));
 }
 
-SectionFileWriter::SectionFileWriter(std::string path, std::vector<std::unique_ptr<Section>> sections)
-    : path_(std::move(path)), sections_(std::move(sections)) {}
+SectionFileWriter::SectionFileWriter(std::string path, mode_t mode, std::vector<std::unique_ptr<Section>> sections)
+    : path_(std::move(path)), mode_(mode), sections_(std::move(sections)) {}
 SectionFileWriter::~SectionFileWriter() = default;
 
 absl::Status SectionFileWriter::Append(size_t section, absl::string_view bytes) {
@@ -153,7 +154,7 @@ absl::Status SectionFileWriter::Append(size_t section, absl::string_view bytes) 
 }
 
 absl::StatusOr<Digest> SectionFileWriter::Publish() {
-  absl::StatusOr<std::unique_ptr<PendingFile>> file = PendingFile::Create(path_);
+  absl::StatusOr<std::unique_ptr<PendingFile>> file = PendingFile::Create(path_, mode_);
   if (!file.ok()) {
     return file.status();
   }

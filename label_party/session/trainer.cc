@@ -36,17 +36,19 @@ std::string Describe(const GateCounts& counts) {
 
 Trainer::Trainer(TrainerParts parts)
     : parts_(std::move(parts)),
-      guard_(std::move(parts_.protection), parts_.gate, static_cast<int64_t>(parts_.labels.size())) {
+      guard_(std::move(parts_.protection), parts_.gate, static_cast<int64_t>(parts_.labels.size()),
+             parts_.earlier_sum_kl) {
   result_.protection = guard_.protection_name();
   result_.aligned_examples = static_cast<int64_t>(parts_.labels.size());
   result_.epochs = parts_.agreement.epochs();
+  result_.continues = parts_.continues;
+  result_.earlier_sum_kl = parts_.earlier_sum_kl;
 }
 
 std::vector<uint32_t> Trainer::training_positions() const {
   std::vector<uint32_t> positions;
-  positions.reserve(parts_.labels.size() - parts_.test.size());
   for (uint32_t position = 0; position < parts_.labels.size(); ++position) {
-    if (!std::binary_search(parts_.test.begin(), parts_.test.end(), position)) {
+    if (parts_.agreement.predict_first() || !std::binary_search(parts_.test.begin(), parts_.test.end(), position)) {
       positions.push_back(position);
     }
   }
@@ -61,6 +63,8 @@ std::vector<uint8_t> Trainer::LabelsOf(absl::Span<const uint32_t> positions) con
   }
   return labels;
 }
+
+LabelState Trainer::state() const { return {result_.earlier_sum_kl + result_.remembered_sum_kl, guard_.moments()}; }
 
 void Trainer::BeginEpoch() {
   result_.epoch_loss_sum = 0;
@@ -291,12 +295,17 @@ void Trainer::Count(const Pending& pending) {
 }
 
 absl::Status Trainer::RecordAccount(int64_t epoch) {
-  return parts_.ledger->RecordEvent(
-      "accountant",
-      absl::StrFormat("after epoch %d: an adversary that remembers every release of an example has an AUC of at most "
-                      "%.4f (Gaussian classes), %.4f (Theorem 1); gate: %s",
-                      epoch + 1, GaussianAuc(result_.remembered_sum_kl), AucBound(result_.remembered_sum_kl),
-                      Describe(epoch_gate_)));
+  std::string account = absl::StrFormat(
+      "after epoch %d: an adversary that remembers every release of an example has an AUC of at most "
+      "%.4f (Gaussian classes), %.4f (Theorem 1); gate: %s",
+      epoch + 1, GaussianAuc(result_.remembered_sum_kl), AucBound(result_.remembered_sum_kl), Describe(epoch_gate_));
+  if (!result_.continues.empty()) {
+    const double with_earlier = result_.earlier_sum_kl + result_.remembered_sum_kl;
+    absl::StrAppendFormat(&account,
+                          "; with the runs that this one continues, for examples that return: at most %.4f, %.4f",
+                          GaussianAuc(with_earlier), AucBound(with_earlier));
+  }
+  return parts_.ledger->RecordEvent("accountant", account);
 }
 
 absl::Status Trainer::Learn() {
@@ -345,13 +354,12 @@ absl::Status Trainer::Evaluate(uint32_t batch, ConstMatrixView activations, std:
   return absl::OkStatus();
 }
 
-absl::Status Trainer::FinishEvaluation(uint32_t epoch, const std::vector<float>& logits) {
+absl::Status Trainer::FinishEvaluation(int64_t epoch, const std::vector<float>& logits) {
   const absl::StatusOr<splitveil::Evaluation> metrics = splitveil::Evaluate(logits, LabelsOf(parts_.test));
   if (!metrics.ok()) {
     return metrics.status();
   }
-  result_.tests.push_back(
-      {static_cast<int64_t>(epoch), metrics->log_loss, metrics->auc, metrics->calibration_error, metrics->accuracy});
+  result_.tests.push_back({epoch, metrics->log_loss, metrics->auc, metrics->calibration_error, metrics->accuracy});
   EvaluationRow row;
   row.step = step_;
   row.split = "test";

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,6 +20,7 @@
 #include "label_party/head/top_model.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/gradient_protection.h"
+#include "label_party/session/label_state.h"
 #include "label_party/session/release_guard.h"
 #include "label_party/session/run_result.h"
 
@@ -36,11 +38,13 @@ struct TrainerParts {
   std::vector<uint8_t> labels;             // In aligned order.
   std::vector<float> targets;              // What h trains on instead; GradientProtection::TrainingTargets.
   Schedule schedule;
-  std::vector<uint32_t> test;  // Aligned positions of the test examples.
+  std::vector<uint32_t> test;  // Aligned positions that are evaluated: those held out; all, under predict_first.
   std::unique_ptr<TopModel> model;
   std::unique_ptr<GradientProtection> protection;
   ReleaseGate gate;
   double distance_correlation_weight = 0;  // 0: not regularised.
+  std::string continues;                   // RUN_ID/EPOCHS of the checkpoint the model came from; empty: none.
+  double earlier_sum_kl = 0;               // LabelState::remembered_sum_kl of that checkpoint.
   LeakAuditor* auditor = nullptr;          // Not owned; must outlive the trainer.
   Ledger* ledger = nullptr;                // Not owned; must outlive the trainer.
 };
@@ -68,12 +72,15 @@ class Trainer {
 
   // Logits of test batch `batch` (batch_size aligned test positions each) are added to `evaluation`.
   absl::Status Evaluate(uint32_t batch, ConstMatrixView activations, std::vector<float>& logits);
-  // Metrics over all test logits, in test order. Recorded.
-  absl::Status FinishEvaluation(uint32_t epoch, const std::vector<float>& logits);
+  // Metrics over all test logits, in test order. Recorded. `epoch` -1: before the first.
+  absl::Status FinishEvaluation(int64_t epoch, const std::vector<float>& logits);
 
   // The training examples: aligned positions, ascending, and their labels.
   std::vector<uint32_t> training_positions() const;
   std::vector<uint8_t> LabelsOf(absl::Span<const uint32_t> positions) const;
+
+  // What a checkpoint holds beside the model, as of the latest Learn.
+  LabelState state() const;
 
   RunResult& result() { return result_; }
   const TopModel& model() const { return *parts_.model; }

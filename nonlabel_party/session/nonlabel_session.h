@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "common/checkpoint/checkpoint_plan.h"
 #include "common/dataset/party_data.h"
 #include "common/ledger/ledger.h"
 #include "common/operations/run_status.h"
@@ -34,6 +35,7 @@ struct NonLabelSessionOptions {
   v1::NonLabelPartyConfig config;  // Valid; defaults set.
   std::string ledger_path;
   PartyData data;
+  CheckpointPlan checkpoints;
   LabelPartyPeer* peer = nullptr;  // Not owned; must outlive the session.
   RunStatus* status = nullptr;     // Not owned; must outlive the session.
   bool (*stop)() = nullptr;  // Asked between stages and batches, while aligning every 100 ms, there on a thread of
@@ -45,8 +47,8 @@ class NonLabelSession {
  public:
   explicit NonLabelSession(NonLabelSessionOptions options) : options_(std::move(options)) {}
 
-  // Opens, aligns, trains every epoch, closes. OK when complete or stopped on request. The label party is told when the
-  // run ends early, and the ledger is finished in every case.
+  // Opens, aligns, trains every epoch until the label party wants no more, closes. OK when complete or stopped on
+  // request. The label party is told when the run ends early, and the ledger is finished in every case.
   absl::Status Run();
 
   // After Run: the model as trained. Null where training never began.
@@ -63,6 +65,12 @@ class NonLabelSession {
   absl::Status Start();
   absl::Status BuildModel(const Digest& joint_seed);
   void PrepareEvaluation(std::vector<uint32_t> test);
+  absl::Status ContinueFromCheckpoint();
+  // Predicts every example before the first epoch, where that is agreed.
+  absl::Status PredictFirst();
+  absl::Status TrainEpochs();
+  // After its training: evaluation and checkpoint. True where the label party wants no further epoch.
+  absl::StatusOr<bool> FinishEpoch(uint32_t epoch);
   absl::Status TrainEpoch(uint32_t epoch);
   // Gathers the rows of a batch of the epoch under way, unless that is done.
   void GatherRows(uint32_t epoch, uint32_t batch);

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/config/canonical_message.h"
 #include "common/config/message_validator.h"
 #include "common/config/text_config.h"
 #include "tests/testing/hex.h"

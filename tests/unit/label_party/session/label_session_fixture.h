@@ -39,6 +39,7 @@ class LabelSessionTest : public ::testing::Test {
     *request.mutable_agreement() = run_.agreement;
     request.set_agreement_sha256(std::string(AsBytes(AgreementSha256(run_.agreement))));
     request.set_seed_commitment(seed_->commitment());
+    request.set_continues(continues_);
     return request;
   }
 
@@ -153,6 +154,7 @@ class LabelSessionTest : public ::testing::Test {
   std::unique_ptr<LabelSession> session_;
   std::unique_ptr<SeedExchange> seed_;
   std::unique_ptr<Schedule> schedule_;
+  std::string continues_;  // What the peer says at Open.
   std::string run_id_, commitment_;
   AlignedIds aligned_;
   int64_t test_examples_ = 0;

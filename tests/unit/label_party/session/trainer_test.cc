@@ -54,7 +54,7 @@ class TrainerTest : public ::testing::Test {
     auditor_ = std::make_unique<LeakAuditor>(run_.agreement, v1::LabelAudit(), /*examples=*/1000, ledger_.get());
     const std::vector<uint32_t> rows = Rows();
     auto trainer = MakeTrainer({run_.agreement, run_.label_config, run_.label_data, rows, JointSeed{3}, kRunId,
-                                *std::move(method), auditor_.get(), ledger_.get()});
+                                *std::move(method), /*continued=*/nullptr, auditor_.get(), ledger_.get()});
     ASSERT_TRUE(trainer.ok()) << trainer.status();
     trainer_ = *std::move(trainer);
   }
