@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/architecture/model_spec.h"
 #include "common/leakage/attack_traits.h"
 
 namespace splitveil {
@@ -44,7 +45,9 @@ absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::R
   if (config.has_early_stopping() && agreement.test_fraction() == 0) {
     return Unfit("early_stopping", "an agreement with a test_fraction above 0", "0");
   }
-  return ValidateAttacks(config.audit());
+  absl::Status status = ValidateAttacks(config.audit());
+  status.Update(CheckTopSpec(config.model(), agreement));
+  return status;
 }
 
 }  // namespace splitveil

@@ -12,6 +12,7 @@
 #include "common/crypto/secure_random.h"
 #include "common/dataset/party_data.h"
 #include "common/model/compute_threads.h"
+#include "common/model/optimizer_options.h"
 #include "common/operations/operations_service.h"
 #include "common/operations/party_program.h"
 #include "common/process/file.h"
@@ -75,8 +76,10 @@ absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path,
     return tls.status();
   }
   plan.identity = *std::move(tls);
-  if (absl::Status status = ValidateLabelConfig(plan.config, plan.agreement); !status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(config_path, ": ", status.message()));
+  absl::Status fits = ValidateLabelConfig(plan.config, plan.agreement);
+  fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
+  if (!fits.ok()) {
+    return absl::Status(fits.code(), absl::StrCat(config_path, ": ", fits.message()));
   }
   absl::StatusOr<CheckpointPlan> checkpoints =
       PlanCheckpoints("label_party", config_path, plan.config.party(), plan.config.model(), plan.agreement);

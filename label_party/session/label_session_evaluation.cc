@@ -110,7 +110,7 @@ absl::Status LabelSession::WriteCheckpoint() {
     return absl::OkStatus();
   }
   const v1::LabelPartyState state = ToProto(trainer_->state());
-  absl::Status status = options_.checkpoints.Write(run_id_, epoch_, &state, trainer_->model().Parameters(),
+  absl::Status status = options_.checkpoints.Write(run_id_, epoch_, &state, trainer_->model().TrainingState(),
                                                    /*keep_previous=*/true);
   return status.ok() ? ledger_->RecordEvent("checkpoint", absl::StrCat("of ", epoch_, " epochs")) : status;
 }

@@ -13,6 +13,7 @@ namespace {
 absl::StatusOr<std::unique_ptr<TopModel>> MakeModel(const TrainerInputs& inputs, const FeatureShape& features) {
   TopModelOptions options;
   options.spec = inputs.config.model();
+  options.cut_layer = inputs.agreement.cut_layer();
   options.optimizer = inputs.config.party().optimizer();
   options.features = features;
   options.cut_width = inputs.agreement.cut_width();
@@ -20,7 +21,7 @@ absl::StatusOr<std::unique_ptr<TopModel>> MakeModel(const TrainerInputs& inputs,
   absl::StatusOr<std::unique_ptr<TopModel>> model = TopModel::Create(options);
   if (model.ok() && inputs.continued != nullptr) {
     const absl::StatusOr<NamedParameters> state = inputs.continued->State();
-    absl::Status status = state.ok() ? (*model)->SetParameters(*state) : state.status();
+    absl::Status status = state.ok() ? (*model)->SetTrainingState(*state) : state.status();
     if (!status.ok()) {
       return status;
     }

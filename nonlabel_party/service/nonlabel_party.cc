@@ -4,12 +4,15 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
+#include "common/architecture/model_spec.h"
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
 #include "common/dataset/party_data.h"
 #include "common/model/compute_threads.h"
+#include "common/model/optimizer_options.h"
 #include "common/operations/operations_service.h"
 #include "common/operations/party_program.h"
 #include "common/process/runtime.h"
@@ -30,6 +33,11 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
   plan.config_path = config_path;
   if (absl::Status status = LoadTextConfig(config_path, plan.config); !status.ok()) {
     return status;
+  }
+  absl::Status fits = CheckBottomSpec(plan.config.model(), plan.agreement);
+  fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
+  if (!fits.ok()) {
+    return absl::Status(fits.code(), absl::StrCat(config_path, ": ", fits.message()));
   }
   absl::StatusOr<TlsIdentity> identity = LoadPartyIdentity(plan.config.party().identity(), config_path);
   if (!identity.ok()) {

@@ -114,7 +114,7 @@ absl::StatusOr<bool> NonLabelSession::FinishEpoch(uint32_t epoch) {
     status.Update(ledger_->RecordEvent("early_stopping", absl::StrCat("after epoch ", epoch + 1)));
   }
   if (!options_.checkpoints.path.empty()) {
-    status.Update(options_.checkpoints.Write(run_id_, epoch + 1, /*label_state=*/nullptr, model_->Parameters(),
+    status.Update(options_.checkpoints.Write(run_id_, epoch + 1, /*label_state=*/nullptr, model_->TrainingState(),
                                              /*keep_previous=*/false));
     status.Update(ledger_->RecordEvent("checkpoint", absl::StrCat("of ", epoch + 1, " epochs")));
   }

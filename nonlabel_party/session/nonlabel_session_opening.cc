@@ -154,7 +154,7 @@ absl::Status NonLabelSession::ContinueFromCheckpoint() {
   }
   const absl::StatusOr<NamedParameters> state = options_.checkpoints.initial.front()->State();
   options_.checkpoints.initial.clear();
-  return state.ok() ? model_->SetParameters(*state) : state.status();
+  return state.ok() ? model_->SetTrainingState(*state) : state.status();
 }
 
 void NonLabelSession::PrepareEvaluation(std::vector<uint32_t> test) {
@@ -173,6 +173,7 @@ void NonLabelSession::PrepareEvaluation(std::vector<uint32_t> test) {
 BottomModelOptions NonLabelSession::BottomOptions() const {
   BottomModelOptions options;
   options.spec = options_.config.model();
+  options.cut_layer = options_.agreement.cut_layer();
   options.optimizer = options_.config.party().optimizer();
   options.features = features_->shape();
   options.cut_width = options_.agreement.cut_width();
