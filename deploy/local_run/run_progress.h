@@ -1,6 +1,6 @@
-// What a person sees while a sweep runs.
-#ifndef SPLITVEIL_DEPLOY_SWEEP_SWEEP_PROGRESS_H_
-#define SPLITVEIL_DEPLOY_SWEEP_SWEEP_PROGRESS_H_
+// What a person sees while runs go on, one after another or several at a time.
+#ifndef SPLITVEIL_DEPLOY_LOCAL_RUN_RUN_PROGRESS_H_
+#define SPLITVEIL_DEPLOY_LOCAL_RUN_RUN_PROGRESS_H_
 
 #include <cstdint>
 #include <mutex>
@@ -9,26 +9,27 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "deploy/sweep/finished_run.h"
-#include "deploy/sweep/sweep_plan.h"
+#include "deploy/local_run/finished_run.h"
 
 namespace splitveil {
 
 // One line a run on standard error, as each ends, with the time left at the pace so far. Thread-safe.
-class SweepProgress {
+class RunProgress {
  public:
   // `done` of the `total` runs were finished before.
-  SweepProgress(int64_t total, int64_t done);
+  RunProgress(int64_t total, int64_t done);
 
-  void Finished(const SweepRun& run, const RunFigures& figures);
-  void Failed(const SweepRun& run, const absl::Status& error);
+  // `run`: in words, for the line.
+  void Finished(const std::string& run, const RunFigures& figures);
+  // `name`: what the run's folder is called, for the list at the end.
+  void Failed(const std::string& run, const std::string& name, const absl::Status& error);
 
   // Once no run is under way: OK where all are finished. Errors: Internal with what is missing; names the runs that
   // failed, with their errors, on standard error.
   absl::Status Outcome();
 
  private:
-  void Write(const SweepRun& run, const std::string& what);
+  void Write(const std::string& run, const std::string& what);
 
   const int64_t total_, done_before_;
   const absl::Time started_;
@@ -42,4 +43,4 @@ std::string TimeLeft(absl::Duration elapsed, int64_t ended, int64_t left);
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_DEPLOY_SWEEP_SWEEP_PROGRESS_H_
+#endif  // SPLITVEIL_DEPLOY_LOCAL_RUN_RUN_PROGRESS_H_

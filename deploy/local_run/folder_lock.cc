@@ -1,4 +1,4 @@
-#include "deploy/sweep/folder_lock.h"
+#include "deploy/local_run/folder_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -16,7 +16,7 @@ namespace splitveil {
 absl::StatusOr<std::unique_ptr<FolderLock>> FolderLock::Take(const std::string& folder) {
   std::error_code ignored;  // Opening the file says it.
   std::filesystem::create_directories(folder, ignored);
-  const std::string path = folder + "/sweep.lock";
+  const std::string path = folder + "/run.lock";
   const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor < 0) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": cannot be opened: ", std::strerror(errno)));

@@ -1,4 +1,4 @@
-#include "deploy/sweep/party_process.h"
+#include "deploy/local_run/party_process.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>

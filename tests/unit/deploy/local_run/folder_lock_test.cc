@@ -1,4 +1,4 @@
-#include "deploy/sweep/folder_lock.h"
+#include "deploy/local_run/folder_lock.h"
 
 #include <string>
 
@@ -30,7 +30,7 @@ TEST(FolderLockTest, HoldsAFolderUntilItEnds) {
 TEST(FolderLockTest, FailsWhereThereCanBeNoFolder) {
   testing::TempFolder folder;
   ASSERT_TRUE(WriteFile(folder.File("file"), "").ok());
-  EXPECT_THAT(FolderLock::Take(folder.File("file")).status().message(), HasSubstr("file/sweep.lock: cannot be opened"));
+  EXPECT_THAT(FolderLock::Take(folder.File("file")).status().message(), HasSubstr("file/run.lock: cannot be opened"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "deploy/sweep/two_party_run.h"
+#include "deploy/local_run/two_party_run.h"
 
 #include <memory>
 #include <utility>
@@ -9,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "deploy/sweep/party_process.h"
+#include "deploy/local_run/party_process.h"
 #include "google/protobuf/text_format.h"
 
 #include "common/process/exit_code.h"
@@ -32,7 +32,7 @@ absl::Status WriteText(const std::string& path, const google::protobuf::Message&
   return WriteFile(path, text);
 }
 
-absl::Status WriteConfigs(const SweepRun& run, const std::string& folder) {
+absl::Status WriteConfigs(const LocalRun& run, const std::string& folder) {
   absl::Status status = WriteText(folder + "/agreement.textproto", run.agreement);
   status.Update(WriteText(folder + "/label_party.textproto", run.label_config));
   status.Update(WriteText(folder + "/nonlabel_party.textproto", run.nonlabel_config));
@@ -120,7 +120,7 @@ int ListeningPort(absl::string_view log) {
   return end != log.npos && absl::SimpleAtoi(log.substr(0, end), &port) ? port : 0;
 }
 
-absl::Status CheckBothParties(const SweepRun& run, const std::string& folder, const std::string& programs) {
+absl::Status CheckBothParties(const LocalRun& run, const std::string& folder, const std::string& programs) {
   if (absl::Status status = WriteConfigs(run, folder); !status.ok()) {
     return status;
   }
@@ -139,7 +139,7 @@ absl::Status CheckBothParties(const SweepRun& run, const std::string& folder, co
   return absl::OkStatus();
 }
 
-absl::Status RunBothParties(const SweepRun& run, const std::string& folder, const std::string& programs,
+absl::Status RunBothParties(const LocalRun& run, const std::string& folder, const std::string& programs,
                             const std::function<bool()>& stop_requested) {
   if (absl::Status status = WriteConfigs(run, folder); !status.ok()) {
     return status;

@@ -1,4 +1,4 @@
-#include "deploy/sweep/sweep_progress.h"
+#include "deploy/local_run/run_progress.h"
 
 #include <unistd.h>
 
@@ -26,13 +26,13 @@ std::string TimeLeft(absl::Duration elapsed, int64_t ended, int64_t left) {
                            : absl::StrFormat("about %.1f h left", seconds / 3600);
 }
 
-SweepProgress::SweepProgress(int64_t total, int64_t done) : total_(total), done_before_(done), started_(absl::Now()) {
+RunProgress::RunProgress(int64_t total, int64_t done) : total_(total), done_before_(done), started_(absl::Now()) {
   if (done > 0) {
     WriteLine(STDERR_FILENO, absl::StrCat(done, " of ", total, " runs are finished already\n"));
   }
 }
 
-void SweepProgress::Finished(const SweepRun& run, const RunFigures& figures) {
+void RunProgress::Finished(const std::string& run, const RunFigures& figures) {
   const std::lock_guard<std::mutex> lock(mutex_);
   ++finished_;
   double strongest = 0;
@@ -43,22 +43,22 @@ void SweepProgress::Finished(const SweepRun& run, const RunFigures& figures) {
   Write(run, absl::StrFormat("test AUC %.4f%s, %.0f s", figures.best_test_auc, leak, figures.seconds));
 }
 
-void SweepProgress::Failed(const SweepRun& run, const absl::Status& error) {
+void RunProgress::Failed(const std::string& run, const std::string& name, const absl::Status& error) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  failed_.push_back(absl::StrCat(run.name, ": ", error.message()));
+  failed_.push_back(absl::StrCat(name, ": ", error.message()));
   Write(run, "FAILED");
 }
 
-void SweepProgress::Write(const SweepRun& run, const std::string& what) {
+void RunProgress::Write(const std::string& run, const std::string& what) {
   const int64_t ended = finished_ + static_cast<int64_t>(failed_.size());
   const int64_t so_far = done_before_ + ended;
   const std::string left = TimeLeft(absl::Now() - started_, ended, total_ - so_far);
-  WriteLine(STDERR_FILENO, OneLine(absl::StrFormat("[%d/%d] %s, seed %d: %s%s%s", so_far, total_, run.protection.name,
-                                                   run.seed, what, left.empty() ? "" : "; ", left)) +
-                               "\n");
+  WriteLine(
+      STDERR_FILENO,
+      OneLine(absl::StrFormat("[%d/%d] %s: %s%s%s", so_far, total_, run, what, left.empty() ? "" : "; ", left)) + "\n");
 }
 
-absl::Status SweepProgress::Outcome() {
+absl::Status RunProgress::Outcome() {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const std::string& failure : failed_) {
     WriteLine(STDERR_FILENO, OneLine(absl::StrCat("failed: ", failure)) + "\n");

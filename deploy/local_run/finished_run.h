@@ -1,6 +1,6 @@
 // What a finished run left in its folder: result.json.
-#ifndef SPLITVEIL_DEPLOY_SWEEP_FINISHED_RUN_H_
-#define SPLITVEIL_DEPLOY_SWEEP_FINISHED_RUN_H_
+#ifndef SPLITVEIL_DEPLOY_LOCAL_RUN_FINISHED_RUN_H_
+#define SPLITVEIL_DEPLOY_LOCAL_RUN_FINISHED_RUN_H_
 
 #include <cstdint>
 #include <string>
@@ -18,7 +18,7 @@ struct LeakPoint {
   double mean = 0, p95 = 0;
 };
 
-// The figures of a RESULT line that a sweep compares. NaN: the run did not measure it.
+// The figures of a RESULT line that runs are compared by. NaN: the run did not measure it.
 struct RunFigures {
   double best_test_auc = 0, final_test_auc = 0;
   double test_log_loss = 0;  // Of the epoch with the best test AUC.
@@ -39,4 +39,4 @@ absl::StatusOr<RunFigures> ParseFinishedRun(absl::string_view json, const std::s
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_DEPLOY_SWEEP_FINISHED_RUN_H_
+#endif  // SPLITVEIL_DEPLOY_LOCAL_RUN_FINISHED_RUN_H_

@@ -1,6 +1,6 @@
 // A folder for one process at a time.
-#ifndef SPLITVEIL_DEPLOY_SWEEP_FOLDER_LOCK_H_
-#define SPLITVEIL_DEPLOY_SWEEP_FOLDER_LOCK_H_
+#ifndef SPLITVEIL_DEPLOY_LOCAL_RUN_FOLDER_LOCK_H_
+#define SPLITVEIL_DEPLOY_LOCAL_RUN_FOLDER_LOCK_H_
 
 #include <memory>
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace splitveil {
 
-// Holds a folder until it is destroyed or the process ends, however it ends: two sweeps would throw away each other's
-// runs. The lock is on the file sweep.lock, which stays.
+// Holds a folder until it is destroyed or the process ends, however it ends: two sweeps or streams would throw away
+// each other's runs. The lock is on the file run.lock, which stays.
 class FolderLock {
  public:
   // Makes the folder where it does not exist. Errors: InvalidArgument where it cannot be made or is held.
@@ -27,4 +27,4 @@ class FolderLock {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_DEPLOY_SWEEP_FOLDER_LOCK_H_
+#endif  // SPLITVEIL_DEPLOY_LOCAL_RUN_FOLDER_LOCK_H_

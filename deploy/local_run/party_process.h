@@ -1,6 +1,6 @@
 // One party's program as a child process.
-#ifndef SPLITVEIL_DEPLOY_SWEEP_PARTY_PROCESS_H_
-#define SPLITVEIL_DEPLOY_SWEEP_PARTY_PROCESS_H_
+#ifndef SPLITVEIL_DEPLOY_LOCAL_RUN_PARTY_PROCESS_H_
+#define SPLITVEIL_DEPLOY_LOCAL_RUN_PARTY_PROCESS_H_
 
 #include <sys/types.h>
 
@@ -45,4 +45,4 @@ class PartyProcess {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_DEPLOY_SWEEP_PARTY_PROCESS_H_
+#endif  // SPLITVEIL_DEPLOY_LOCAL_RUN_PARTY_PROCESS_H_

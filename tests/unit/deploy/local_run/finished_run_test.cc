@@ -1,4 +1,4 @@
-#include "deploy/sweep/finished_run.h"
+#include "deploy/local_run/finished_run.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
