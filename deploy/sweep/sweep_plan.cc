@@ -12,7 +12,7 @@
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
 #include "common/crypto/sha256.h"
-#include "common/process/file.h"
+#include "common/storage/section_file.h"
 #include "label_party/protection/self_test.h"
 
 namespace splitveil {
@@ -130,11 +130,13 @@ absl::StatusOr<Base> LoadBase(const std::string& config_path, const v1::SweepCon
   PlaceFiles(nonlabel_path, "nonlabel_party", *base.nonlabel_config.mutable_party());
   base.label_config.set_result_path("label_party.result.json");
   for (const v1::PartyCommon* party : {&base.label_config.party(), &base.nonlabel_config.party()}) {
-    const absl::StatusOr<std::string> data = ReadFile(party->dataset().path());
+    // The services compare the digest with the data; here it only names them.
+    const absl::StatusOr<std::unique_ptr<SectionFile>> data =
+        SectionFile::Open(party->dataset().path(), SectionFile::Check::kStructure);
     if (!data.ok()) {
       return data.status();
     }
-    absl::StrAppend(&base.data_sha256, AsBytes(Sha256(*data)));
+    absl::StrAppend(&base.data_sha256, AsBytes((*data)->digest()));
   }
   // The label party takes a free port and says which.
   base.label_config.set_listen_address("127.0.0.1:0");

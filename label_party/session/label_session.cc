@@ -19,7 +19,7 @@
 
 namespace splitveil {
 absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionOptions options) {
-  if (options.data.labels.size() != options.data.ids.size()) {
+  if (!options.data->has_labels()) {
     return absl::InvalidArgumentError("dataset: expected a label column at the label party, found none");
   }
   absl::StatusOr<SeedExchange> seed = SeedExchange::Create(
@@ -130,7 +130,7 @@ absl::Status LabelSession::Align(AlignmentChannel& channel) {
     std::lock_guard<std::mutex> lock(mutex_);
     last_heard_ = absl::Now();
   };
-  absl::StatusOr<AlignedIds> aligned = AlignIds(options_.data.ids, options, channel);
+  absl::StatusOr<AlignedIds> aligned = AlignIds(options_.data->ids(), options, channel);
   std::lock_guard<std::mutex> lock(mutex_);
   if (state_ != State::kAligning) {
     return absl::CancelledError("the label party has ended the run");
@@ -145,10 +145,10 @@ absl::Status LabelSession::Align(AlignmentChannel& channel) {
   aligned_ = *std::move(aligned);
   state_ = State::kAligned;
   last_heard_ = absl::Now();
-  LogInfo("aligned ", aligned_.rows.size(), " examples; own ids ", options_.data.ids.size(), ", the peer's ",
+  LogInfo("aligned ", aligned_.rows.size(), " examples; own ids ", options_.data->rows(), ", the peer's ",
           aligned_.peer_ids);
   options_.status->Update([&](v1::GetStatusResponse& status) { status.set_aligned_examples(aligned_.rows.size()); });
-  return ledger_->RecordEvent("aligned", absl::StrCat(aligned_.rows.size(), " common ids of ", options_.data.ids.size(),
+  return ledger_->RecordEvent("aligned", absl::StrCat(aligned_.rows.size(), " common ids of ", options_.data->rows(),
                                                       " own and ", aligned_.peer_ids, " of the peer"));
 }
 
@@ -173,7 +173,6 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
     return FailInside(trainer.status());
   }
   trainer_ = *std::move(trainer);
-  options_.data = PartyData();  // The trainer holds all that is needed.
   state_ = State::kTraining;
   progress_ =
       std::make_unique<TrainingProgress>(options_.status, options_.agreement.epochs(), trainer_->batches_per_epoch());

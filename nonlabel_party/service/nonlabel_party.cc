@@ -8,7 +8,7 @@
 
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
-#include "common/dataset/party_data.h"
+#include "common/dataset/prepared_data.h"
 #include "common/model/compute_threads.h"
 #include "common/operations/operations_service.h"
 #include "common/operations/party_program.h"
@@ -56,7 +56,8 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   options.ledger_path = ResolvePath(plan.config_path, plan.config.party().ledger_path());
   options.status = &status;
   options.stop = &StopRequested;
-  absl::StatusOr<PartyData> data = ReadPartyData(ResolvePath(plan.config_path, plan.config.party().dataset().path()));
+  absl::StatusOr<std::shared_ptr<const Dataset>> data =
+      OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement);
   if (!data.ok()) {
     return data.status();
   }

@@ -13,7 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
-#include "common/dataset/party_data.h"
+#include "common/dataset/dataset.h"
+#include "common/dataset/feature_table.h"
 #include "common/ledger/ledger.h"
 #include "common/operations/run_status.h"
 #include "common/operations/training_progress.h"
@@ -32,9 +33,9 @@ struct NonLabelSessionOptions {
   v1::RunAgreement agreement;      // Canonical and valid.
   v1::NonLabelPartyConfig config;  // Valid; defaults set.
   std::string ledger_path;
-  PartyData data;
-  LabelPartyPeer* peer = nullptr;  // Not owned; must outlive the session.
-  RunStatus* status = nullptr;     // Not owned; must outlive the session.
+  std::shared_ptr<const Dataset> data;  // Prepared for the agreement's split (CheckSplit).
+  LabelPartyPeer* peer = nullptr;       // Not owned; must outlive the session.
+  RunStatus* status = nullptr;          // Not owned; must outlive the session.
   bool (*stop)() = nullptr;  // Asked between stages and batches, while aligning every 100 ms, there on a thread of
                              // the session; true ends the run cleanly.
 };
