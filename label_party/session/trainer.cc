@@ -15,6 +15,7 @@
 #include "common/process/exit_code.h"
 #include "common/transport/tensor_codec.h"
 #include "label_party/head/distance_correlation.h"
+#include "label_party/head/row_clipping.h"
 #include "label_party/protection/protection_report.h"
 
 namespace splitveil {
@@ -123,6 +124,12 @@ absl::Status Trainer::Encode(ConstMatrixView perturbed, const ReleasedBatch& bat
   return status;
 }
 
+void Trainer::Clip(Matrix& gradients) const {
+  if (parts_.clip_cut_gradients > 0) {
+    ClipRows(parts_.clip_cut_gradients, gradients);
+  }
+}
+
 absl::Status Trainer::AnticipateOtherClass(ConstMatrixView activations, const ReleasedBatch& batch) {
   const auto [least, most] = std::minmax_element(batch.labels.begin(), batch.labels.end());
   both_classes_seen_ = both_classes_seen_ || *least != *most;
@@ -143,6 +150,7 @@ absl::Status Trainer::AnticipateOtherClass(ConstMatrixView activations, const Re
     std::copy_n(head->cut_gradient.data(), head->cut_gradient.size(),
                 gradients.data() + label * head->cut_gradient.size());
   }
+  Clip(gradients);
   return guard_.Anticipate(gradients, labels);
 }
 
@@ -162,6 +170,7 @@ absl::StatusOr<HeadStep> Trainer::Differentiate(ConstMatrixView activations, con
   if (!status.ok()) {
     return absl::InternalError(status.message());  // Shapes are checked; what is left is a loss that diverged.
   }
+  Clip(head->cut_gradient);
   return head;
 }
 

@@ -37,6 +37,7 @@ struct TrainerParts {
   std::unique_ptr<GradientProtection> protection;
   ReleaseGate gate;
   double distance_correlation_weight = 0;  // 0: not regularised.
+  double clip_cut_gradients = 0;           // Norm; 0: not clipped.
   LeakAuditor* auditor = nullptr;          // Not owned; must outlive the trainer.
   Ledger* ledger = nullptr;                // Not owned; must outlive the trainer.
 };
@@ -85,10 +86,12 @@ class Trainer {
   bool frozen() const { return result_.frozen_after_epoch.has_value(); }
   void BeginEpoch();
   ReleasedBatch BatchOf(uint32_t epoch, uint32_t batch);
+  // To the configured norm an example, where there is one: all that the protection sees.
+  void Clip(Matrix& gradients) const;
   // Until a batch of both classes comes: tells the protection what each example of `batch` would send with either
   // label.
   absl::Status AnticipateOtherClass(ConstMatrixView activations, const ReleasedBatch& batch);
-  // Loss and gradients of a batch, the regulariser's among them.
+  // Loss and gradients of a batch, the regulariser's among them, clipped.
   absl::StatusOr<HeadStep> Differentiate(ConstMatrixView activations, const ReleasedBatch& batch);
   // Fills `message` and `pending` with what of `clean` may leave, or freezes.
   absl::Status Release(ConstMatrixView clean, ReleasedBatch batch, v1::CutGradients& message, Pending& pending);

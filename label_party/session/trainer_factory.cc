@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 #include "common/schedule/party_seed.h"
 #include "label_party/protection/run_budget.h"
 
@@ -45,8 +47,15 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   auto trainer = std::make_unique<Trainer>(TrainerParts{
       agreement, std::make_unique<FeatureTable>(*std::move(features)), std::move(labels), std::move(targets),
       *std::move(schedule), std::move(split.test), *std::move(model), std::move(inputs.protection), *std::move(gate),
-      protection.distance_correlation().weight(), inputs.auditor, inputs.ledger});
+      protection.distance_correlation().weight(), inputs.config.clip_cut_gradients(), inputs.auditor, inputs.ledger});
   trainer->result().run_id = std::move(inputs.run_id);
+  if (const double norm = inputs.config.clip_cut_gradients(); norm > 0) {
+    const absl::Status status = inputs.ledger->RecordEvent(
+        "clip_cut_gradients", absl::StrCat("before the protection, each example's to norm ", norm));
+    if (!status.ok()) {
+      return status;
+    }
+  }
   return trainer;
 }
 
