@@ -1,5 +1,6 @@
 #include "label_party/session/trainer_factory.h"
 
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,44 @@
 #include "label_party/protection/run_budget.h"
 
 namespace splitveil {
+namespace {
+
+// With the weights and the optimiser's state of the checkpoint, where there is one.
+absl::StatusOr<std::unique_ptr<TopModel>> MakeModel(const TrainerInputs& inputs, const FeatureShape& features) {
+  TopModelOptions options;
+  options.spec = inputs.config.model();
+  options.cut_layer = inputs.agreement.cut_layer();
+  options.optimizer = inputs.config.party().optimizer();
+  options.features = features;
+  options.cut_width = inputs.agreement.cut_width();
+  options.seed = WeightSeed(SeedRole::kLabelParty, inputs.config.party().reproducible_seed());
+  absl::StatusOr<std::unique_ptr<TopModel>> model = TopModel::Create(options);
+  if (model.ok() && inputs.continued != nullptr) {
+    const absl::StatusOr<NamedParameters> state = inputs.continued->State();
+    absl::Status status = state.ok() ? (*model)->SetTrainingState(*state) : state.status();
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return model;
+}
+
+// Nothing remembered where there is no checkpoint.
+absl::StatusOr<LabelState> EarlierState(const TrainerInputs& inputs) {
+  return inputs.continued == nullptr
+             ? LabelState()
+             : LabelStateFrom(inputs.continued->header().label_party(), inputs.agreement.cut_width());
+}
+
+absl::Status RecordClipping(double norm, Ledger& ledger) {
+  if (norm == 0) {
+    return absl::OkStatus();
+  }
+  return ledger.RecordEvent("clip_cut_gradients",
+                            absl::StrCat("before the protection, each example's to norm ", norm));
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   const v1::RunAgreement& agreement = inputs.agreement;
@@ -22,21 +61,25 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   if (!features.ok()) {
     return features.status();
   }
+  if (agreement.predict_first()) {
+    split.test.resize(inputs.rows.size());
+    std::iota(split.test.begin(), split.test.end(), 0);
+  }
   absl::StatusOr<Schedule> schedule = Schedule::Create(
       inputs.seed, std::move(split.train), ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()});
   if (!schedule.ok()) {
     return schedule.status();
   }
-  TopModelOptions model_options;
-  model_options.spec = inputs.config.model();
-  model_options.cut_layer = agreement.cut_layer();
-  model_options.optimizer = inputs.config.party().optimizer();
-  model_options.features = features->shape();
-  model_options.cut_width = agreement.cut_width();
-  model_options.seed = WeightSeed(SeedRole::kLabelParty, inputs.config.party().reproducible_seed());
-  absl::StatusOr<std::unique_ptr<TopModel>> model = TopModel::Create(model_options);
+  absl::StatusOr<std::unique_ptr<TopModel>> model = MakeModel(inputs, features->shape());
   if (!model.ok()) {
     return model.status();
+  }
+  const absl::StatusOr<LabelState> earlier = EarlierState(inputs);
+  if (!earlier.ok()) {
+    return earlier.status();
+  }
+  if (earlier->moments) {
+    inputs.protection->Continue(*earlier->moments);
   }
   std::vector<uint8_t> labels;
   labels.reserve(inputs.rows.size());
@@ -44,17 +87,15 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
     labels.push_back(inputs.data.labels[row]);
   }
   std::vector<float> targets = inputs.protection->TrainingTargets(labels);
-  auto trainer = std::make_unique<Trainer>(TrainerParts{
-      agreement, std::make_unique<FeatureTable>(*std::move(features)), std::move(labels), std::move(targets),
-      *std::move(schedule), std::move(split.test), *std::move(model), std::move(inputs.protection), *std::move(gate),
-      protection.distance_correlation().weight(), inputs.config.clip_cut_gradients(), inputs.auditor, inputs.ledger});
+  auto trainer = std::make_unique<Trainer>(
+      TrainerParts{agreement, std::make_unique<FeatureTable>(*std::move(features)), std::move(labels),
+                   std::move(targets), *std::move(schedule), std::move(split.test), *std::move(model),
+                   std::move(inputs.protection), *std::move(gate), protection.distance_correlation().weight(),
+                   inputs.config.clip_cut_gradients(), inputs.continued == nullptr ? "" : inputs.continued->name(),
+                   earlier->remembered_sum_kl, inputs.auditor, inputs.ledger});
   trainer->result().run_id = std::move(inputs.run_id);
-  if (const double norm = inputs.config.clip_cut_gradients(); norm > 0) {
-    const absl::Status status = inputs.ledger->RecordEvent(
-        "clip_cut_gradients", absl::StrCat("before the protection, each example's to norm ", norm));
-    if (!status.ok()) {
-      return status;
-    }
+  if (absl::Status status = RecordClipping(inputs.config.clip_cut_gradients(), *inputs.ledger); !status.ok()) {
+    return status;
   }
   return trainer;
 }
