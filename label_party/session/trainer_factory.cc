@@ -3,6 +3,8 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 #include "common/schedule/party_seed.h"
 #include "common/schedule/train_test_split.h"
 #include "label_party/protection/run_budget.h"
@@ -35,6 +37,14 @@ absl::StatusOr<LabelState> EarlierState(const TrainerInputs& inputs) {
   return inputs.continued == nullptr
              ? LabelState()
              : LabelStateFrom(inputs.continued->header().label_party(), inputs.agreement.cut_width());
+}
+
+absl::Status RecordClipping(double norm, Ledger& ledger) {
+  if (norm == 0) {
+    return absl::OkStatus();
+  }
+  return ledger.RecordEvent("clip_cut_gradients",
+                            absl::StrCat("before the protection, each example's to norm ", norm));
 }
 
 }  // namespace
@@ -78,12 +88,16 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   auto features =
       std::make_unique<FeatureTable>(inputs.data, std::vector<uint32_t>(inputs.rows.begin(), inputs.rows.end()));
   std::vector<float> targets = inputs.protection->TrainingTargets(labels);
-  auto trainer = std::make_unique<Trainer>(TrainerParts{
-      agreement, std::move(features), std::move(labels), std::move(targets), *std::move(schedule),
-      std::move(split.test), *std::move(model), std::move(inputs.protection), *std::move(gate),
-      protection.distance_correlation().weight(), inputs.continued == nullptr ? "" : inputs.continued->name(),
-      earlier->remembered_sum_kl, inputs.auditor, inputs.ledger});
+  auto trainer = std::make_unique<Trainer>(
+      TrainerParts{agreement, std::move(features), std::move(labels), std::move(targets), *std::move(schedule),
+                   std::move(split.test), *std::move(model), std::move(inputs.protection), *std::move(gate),
+                   protection.distance_correlation().weight(), inputs.config.clip_cut_gradients(),
+                   inputs.continued == nullptr ? "" : inputs.continued->name(), earlier->remembered_sum_kl,
+                   inputs.auditor, inputs.ledger});
   trainer->result().run_id = std::move(inputs.run_id);
+  if (absl::Status status = RecordClipping(inputs.config.clip_cut_gradients(), *inputs.ledger); !status.ok()) {
+    return status;
+  }
   return trainer;
 }
 
