@@ -22,6 +22,12 @@ absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionO
   if (options.data.labels.size() != options.data.ids.size()) {
     return absl::InvalidArgumentError("dataset: expected a label column at the label party, found none");
   }
+  FeatureShape features;
+  features.numeric = static_cast<int64_t>(options.data.numeric.size());
+  features.categorical = static_cast<int64_t>(options.data.categorical.size());
+  if (absl::Status status = TopModel::Check(TopOptions(options.agreement, options.config, features)); !status.ok()) {
+    return status;
+  }
   absl::StatusOr<SeedExchange> seed = SeedExchange::Create(
       SeedRole::kLabelParty, SeedContribution(SeedRole::kLabelParty, options.config.party().reproducible_seed()));
   if (!seed.ok()) {

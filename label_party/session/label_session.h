@@ -58,7 +58,7 @@ struct LabelSessionOptions {
 // One run. Thread-safe; the calls of one stream come one after the other.
 class LabelSession {
  public:
-  // Errors: InvalidArgument where the data hold no labels.
+  // Errors: InvalidArgument where the data hold no labels, or the top model is a file that does not fit.
   static absl::StatusOr<std::unique_ptr<LabelSession>> Create(LabelSessionOptions options);
 
   absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request);

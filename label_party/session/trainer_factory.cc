@@ -7,6 +7,18 @@
 
 namespace splitveil {
 
+TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config,
+                           const FeatureShape& features) {
+  TopModelOptions options;
+  options.spec = config.model();
+  options.cut_layer = agreement.cut_layer();
+  options.optimizer = config.party().optimizer();
+  options.features = features;
+  options.cut_width = agreement.cut_width();
+  options.seed = WeightSeed(SeedRole::kLabelParty, config.party().reproducible_seed());
+  return options;
+}
+
 absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   const v1::RunAgreement& agreement = inputs.agreement;
   v1::GradientProtection protection = inputs.config.protection();
@@ -25,14 +37,8 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   if (!schedule.ok()) {
     return schedule.status();
   }
-  TopModelOptions model_options;
-  model_options.spec = inputs.config.model();
-  model_options.cut_layer = agreement.cut_layer();
-  model_options.optimizer = inputs.config.party().optimizer();
-  model_options.features = features->shape();
-  model_options.cut_width = agreement.cut_width();
-  model_options.seed = WeightSeed(SeedRole::kLabelParty, inputs.config.party().reproducible_seed());
-  absl::StatusOr<std::unique_ptr<TopModel>> model = TopModel::Create(model_options);
+  absl::StatusOr<std::unique_ptr<TopModel>> model =
+      TopModel::Create(TopOptions(agreement, inputs.config, features->shape()));
   if (!model.ok()) {
     return model.status();
   }

@@ -28,6 +28,10 @@ struct TrainerInputs {
   Ledger* ledger = nullptr;        // Not owned; must outlive the trainer.
 };
 
+// The top model that the configuration describes, for own features of this shape.
+TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config,
+                           const FeatureShape& features);
+
 // Splits, fits the preprocessing on the training part, builds schedule and model. The trainer keeps nothing of `data`.
 // Errors: InvalidArgument where the model does not fit the data, the release policy not the protection,
 // or too few examples are common.

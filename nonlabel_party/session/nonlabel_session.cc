@@ -1,10 +1,12 @@
 #include "nonlabel_party/session/nonlabel_session.h"
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 
 #include "common/config/agreement.h"
@@ -59,7 +61,7 @@ bool NonLabelSession::StopAsked() {
 
 absl::Status NonLabelSession::RunToEnd() {
   for (absl::Status (NonLabelSession::*stage)() :
-       {&NonLabelSession::Open, &NonLabelSession::Align, &NonLabelSession::Start}) {
+       {&NonLabelSession::CheckModel, &NonLabelSession::Open, &NonLabelSession::Align, &NonLabelSession::Start}) {
     if (StopAsked()) {
       return absl::OkStatus();
     }
@@ -85,6 +87,23 @@ absl::Status NonLabelSession::RunToEnd() {
   request.set_run_id(run_id_);
   request.set_completed(true);
   return options_.peer->Close(request);
+}
+
+absl::Status NonLabelSession::CheckModel() {
+  FeatureShape features;
+  features.numeric = static_cast<int64_t>(options_.data.numeric.size());
+  features.categorical = static_cast<int64_t>(options_.data.categorical.size());
+  const absl::StatusOr<std::vector<std::string>> layers = BottomModel::Check(BottomOptions(features));
+  if (!layers.ok()) {
+    return layers.status();
+  }
+  for (const std::string& audited : options_.agreement.audit().layers()) {
+    if (std::find(layers->begin(), layers->end(), audited) == layers->end()) {
+      return absl::InvalidArgumentError(absl::StrCat("audit.layers: expected layers of the bottom model, ",
+                                                     absl::StrJoin(*layers, ", "), ", found \"", audited, "\""));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status NonLabelSession::Open() {
@@ -187,7 +206,7 @@ absl::Status NonLabelSession::BuildModel(const Digest& joint_seed) {
   schedule_ = std::make_unique<Schedule>(*std::move(schedule));
   train_ = std::move(split.train);
 
-  absl::StatusOr<std::unique_ptr<BottomModel>> model = BottomModel::Create(BottomOptions());
+  absl::StatusOr<std::unique_ptr<BottomModel>> model = BottomModel::Create(BottomOptions(features_->shape()));
   if (!model.ok()) {
     return model.status();
   }
@@ -217,12 +236,12 @@ void NonLabelSession::PrepareEvaluation(std::vector<uint32_t> test) {
   evaluator_ = std::make_unique<EpochEvaluator>(std::move(options));
 }
 
-BottomModelOptions NonLabelSession::BottomOptions() const {
+BottomModelOptions NonLabelSession::BottomOptions(const FeatureShape& features) const {
   BottomModelOptions options;
   options.spec = options_.config.model();
   options.cut_layer = options_.agreement.cut_layer();
   options.optimizer = options_.config.party().optimizer();
-  options.features = features_->shape();
+  options.features = features;
   options.cut_width = options_.agreement.cut_width();
   options.seed = WeightSeed(SeedRole::kNonLabelParty, options_.config.party().reproducible_seed());
   return options;
@@ -353,7 +372,7 @@ absl::Status NonLabelSession::CompleteModel() {
   completion.run_id = run_id_;
   completion.auxiliary_labels = options_.agreement.audit().auxiliary_labels();
   completion.batch_size = options_.agreement.batch_size();
-  completion.bottom = BottomOptions();
+  completion.bottom = BottomOptions(features_->shape());
   completion.features = features_.get();
   completion.train = train_;
   completion.stop = [this] { return StopAsked(); };

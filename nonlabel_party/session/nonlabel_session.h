@@ -57,6 +57,7 @@ class NonLabelSession {
   absl::Status RunToEnd();
   const char* LedgerStatus(const absl::Status& outcome) const;
   bool StopAsked();  // From then on `stopped_`.
+  absl::Status CheckModel();
   absl::Status Open();
   absl::Status Align();
   absl::Status Start();
@@ -68,7 +69,7 @@ class NonLabelSession {
   absl::Status Learn(const v1::CutGradients& message);
   absl::Status StayFrozen(const v1::CutGradients& message);
   absl::Status CompleteModel();
-  BottomModelOptions BottomOptions() const;
+  BottomModelOptions BottomOptions(const FeatureShape& features) const;
   int64_t batches() const { return schedule_->batches_per_epoch(); }
 
   NonLabelSessionOptions options_;
