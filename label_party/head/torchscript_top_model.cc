@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 
 #include "common/model/input_layer.h"
 #include "common/model/optimizer_options.h"
@@ -34,6 +35,7 @@ class TorchScriptTopModel final : public TopModel {
 
   absl::StatusOr<HeadStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
                                            absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
+    const absl::Time started = absl::Now();
     has_gradients_ = false;
     Matrix storage;
     const absl::StatusOr<TorchScriptInput> input = InputOf(activations, own, storage);
@@ -48,6 +50,7 @@ class TorchScriptTopModel final : public TopModel {
     if (!loss.ok()) {
       return loss.status();
     }
+    const double forward_seconds = absl::ToDoubleSeconds(absl::Now() - started);
     absl::StatusOr<TorchScriptGradients> gradients = module_->Backward(*pass, loss->gradient, {});
     if (!gradients.ok()) {
       return gradients.status();
@@ -57,7 +60,7 @@ class TorchScriptTopModel final : public TopModel {
       own_gradient_ = std::move(gradients->inputs[1]);
     }
     has_gradients_ = true;
-    return HeadStep{loss->mean, std::move(gradients->inputs[0])};
+    return HeadStep{loss->mean, std::move(gradients->inputs[0]), forward_seconds};
   }
 
   absl::Status Update() override {

@@ -42,6 +42,9 @@ absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::R
                  absl::StrCat("an agreement with a batch_size of at most ", kMaxDistanceCorrelationBatch),
                  absl::StrCat(agreement.batch_size()));
   }
+  if (config.has_early_stopping() && agreement.test_fraction() == 0) {
+    return Unfit("early_stopping", "an agreement with a test_fraction above 0", "0");
+  }
   absl::Status status = ValidateAttacks(config.audit());
   status.Update(CheckTopSpec(config.model(), agreement));
   return status;

@@ -44,6 +44,7 @@ absl::StatusOr<std::unique_ptr<LabelSession>> NewSession(const LabelPartyPlan& p
   options.config = plan.config;
   options.ledger_path = ResolvePath(plan.config_path, plan.config.party().ledger_path());
   options.status = status;
+  options.checkpoints = plan.checkpoints;
   absl::StatusOr<std::unique_ptr<GradientProtection>> protection = NewProtection(plan.config.protection());
   if (!protection.ok()) {
     return protection.status();
@@ -84,6 +85,12 @@ absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path,
   if (!fits.ok()) {
     return absl::Status(fits.code(), absl::StrCat(config_path, ": ", fits.message()));
   }
+  absl::StatusOr<CheckpointPlan> checkpoints =
+      PlanCheckpoints("label_party", config_path, plan.config.party(), plan.config.model(), plan.agreement);
+  if (!checkpoints.ok()) {
+    return checkpoints.status();
+  }
+  plan.checkpoints = *std::move(checkpoints);
   FillPlannedEpochs(plan.agreement.epochs(), *plan.config.mutable_protection());
   if (absl::Status status = ReleaseGate::Create(plan.config.release(), plan.config.protection()).status();
       !status.ok()) {

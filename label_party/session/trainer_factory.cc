@@ -1,11 +1,36 @@
 #include "label_party/session/trainer_factory.h"
 
+#include <numeric>
 #include <utility>
 
 #include "common/schedule/party_seed.h"
 #include "label_party/protection/run_budget.h"
 
 namespace splitveil {
+namespace {
+
+// With the weights and the optimiser's state of the checkpoint, where there is one.
+absl::StatusOr<std::unique_ptr<TopModel>> MakeModel(const TrainerInputs& inputs, const FeatureShape& features) {
+  absl::StatusOr<std::unique_ptr<TopModel>> model =
+      TopModel::Create(TopOptions(inputs.agreement, inputs.config, features));
+  if (model.ok() && inputs.continued != nullptr) {
+    const absl::StatusOr<NamedParameters> state = inputs.continued->State();
+    absl::Status status = state.ok() ? (*model)->SetTrainingState(*state) : state.status();
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return model;
+}
+
+// Nothing remembered where there is no checkpoint.
+absl::StatusOr<LabelState> EarlierState(const TrainerInputs& inputs) {
+  return inputs.continued == nullptr
+             ? LabelState()
+             : LabelStateFrom(inputs.continued->header().label_party(), inputs.agreement.cut_width());
+}
+
+}  // namespace
 
 TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config,
                            const FeatureShape& features) {
@@ -32,15 +57,25 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   if (!features.ok()) {
     return features.status();
   }
+  if (agreement.predict_first()) {
+    split.test.resize(inputs.rows.size());
+    std::iota(split.test.begin(), split.test.end(), 0);
+  }
   absl::StatusOr<Schedule> schedule = Schedule::Create(
       inputs.seed, std::move(split.train), ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()});
   if (!schedule.ok()) {
     return schedule.status();
   }
-  absl::StatusOr<std::unique_ptr<TopModel>> model =
-      TopModel::Create(TopOptions(agreement, inputs.config, features->shape()));
+  absl::StatusOr<std::unique_ptr<TopModel>> model = MakeModel(inputs, features->shape());
   if (!model.ok()) {
     return model.status();
+  }
+  const absl::StatusOr<LabelState> earlier = EarlierState(inputs);
+  if (!earlier.ok()) {
+    return earlier.status();
+  }
+  if (earlier->moments) {
+    inputs.protection->Continue(*earlier->moments);
   }
   std::vector<uint8_t> labels;
   labels.reserve(inputs.rows.size());
@@ -51,7 +86,8 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   auto trainer = std::make_unique<Trainer>(TrainerParts{
       agreement, std::make_unique<FeatureTable>(*std::move(features)), std::move(labels), std::move(targets),
       *std::move(schedule), std::move(split.test), *std::move(model), std::move(inputs.protection), *std::move(gate),
-      protection.distance_correlation().weight(), inputs.auditor, inputs.ledger});
+      protection.distance_correlation().weight(), inputs.continued == nullptr ? "" : inputs.continued->name(),
+      earlier->remembered_sum_kl, inputs.auditor, inputs.ledger});
   trainer->result().run_id = std::move(inputs.run_id);
   return trainer;
 }

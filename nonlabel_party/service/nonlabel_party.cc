@@ -48,6 +48,12 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
     return identity.status();
   }
   plan.identity = *std::move(identity);
+  absl::StatusOr<CheckpointPlan> checkpoints =
+      PlanCheckpoints("nonlabel_party", config_path, plan.config.party(), plan.config.model(), plan.agreement);
+  if (!checkpoints.ok()) {
+    return checkpoints.status();
+  }
+  plan.checkpoints = *std::move(checkpoints);
   return plan;
 }
 
@@ -68,6 +74,7 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   options.ledger_path = ResolvePath(plan.config_path, plan.config.party().ledger_path());
   options.status = &status;
   options.stop = &StopRequested;
+  options.checkpoints = plan.checkpoints;
   absl::StatusOr<PartyData> data = ReadPartyData(ResolvePath(plan.config_path, plan.config.party().dataset().path()));
   if (!data.ok()) {
     return data.status();

@@ -24,6 +24,7 @@ struct SmallRun {
   v1::LabelPartyConfig label_config;
   v1::NonLabelPartyConfig nonlabel_config;
   PartyData label_data, nonlabel_data;
+  CheckpointPlan label_checkpoints, nonlabel_checkpoints;
   RunStatus label_status{"label_party"}, nonlabel_status{"nonlabel_party"};
 };
 
