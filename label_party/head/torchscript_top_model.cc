@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
+#include "common/model/export.h"
+#include "common/model/half_script.h"
 #include "common/model/input_layer.h"
 #include "common/model/optimizer_options.h"
 #include "common/model/torchscript_module.h"
@@ -113,6 +115,16 @@ class TorchScriptTopModel final : public TopModel {
       own_.assembled->set_steps(*steps);
     }
     return module_->SetValues(Part::kTraining, module);
+  }
+
+  absl::Status ExportTo(const std::string& folder) const override {
+    const ExportTarget target = {folder, "label_party"};
+    if (!has_embedding()) {
+      return ExportModule(*module_, target);
+    }
+    HalfScript script({"z"}, &features_);
+    script.Assemble("own", *own_.assembled, kOwnPrefix);
+    return ExportModuleWithin(script, "self.module.forward(z, own)", *module_, target);
   }
 
  private:

@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/architecture/model_spec.h"
+#include "common/model/export.h"
+#include "common/model/half_script.h"
 #include "common/model/input_layer.h"
 #include "common/model/optimizer_options.h"
 #include "common/model/torchscript_module.h"
@@ -160,6 +162,16 @@ class TorchScriptBottomModel final : public BottomModel {
       embedding_->set_steps(*steps);
     }
     return module_->SetValues(Part::kTraining, module);
+  }
+
+  absl::Status ExportTo(const std::string& folder) const override {
+    const ExportTarget target = {folder, "nonlabel_party"};
+    if (embedding_ == nullptr) {
+      return ExportModule(*module_, target);
+    }
+    HalfScript script({}, &features_);
+    script.Assemble("x", *embedding_, "");
+    return ExportModuleWithin(script, "self.module.forward(x)", *module_, target);
   }
 
  private:

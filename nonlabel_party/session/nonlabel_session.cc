@@ -29,10 +29,19 @@ absl::Status NonLabelSession::Run() {
   options_.status->Update([](v1::GetStatusResponse& status) { status.set_phase("closed"); });
   if (ledger_ != nullptr) {
     absl::Status status = outcome.ok() ? absl::OkStatus() : ledger_->RecordEvent("ended", outcome.message());
+    // The training is complete and stays so where only the export fails.
+    const absl::Status exported = outcome.ok() && !stopped_ ? Export() : absl::OkStatus();
+    status.Update(exported.ok() ? exported : ledger_->RecordEvent("export_failed", exported.message()));
     status.Update(ledger_->Finish(LedgerStatus(outcome)));
+    status.Update(exported);
     outcome.Update(status);
   }
   return outcome;
+}
+
+absl::Status NonLabelSession::Export() const {
+  const std::string& folder = options_.config.party().export_dir();
+  return folder.empty() ? absl::OkStatus() : model_->ExportTo(folder);
 }
 
 const char* NonLabelSession::LedgerStatus(const absl::Status& outcome) const {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 
 #include "common/config/agreement.h"
+#include "common/model/export.h"
 #include "common/operations/run_facts.h"
 #include "common/process/exit_code.h"
 #include "common/process/version.h"
@@ -19,6 +20,11 @@
 namespace splitveil {
 
 absl::Status NonLabelSession::CheckModel() {
+  if (const std::string& folder = options_.config.party().export_dir(); !folder.empty()) {
+    if (absl::Status status = PrepareExport({folder, "nonlabel_party"}); !status.ok()) {
+      return status;
+    }
+  }
   FeatureShape features;
   features.numeric = static_cast<int64_t>(options_.data.numeric.size());
   features.categorical = static_cast<int64_t>(options_.data.categorical.size());
