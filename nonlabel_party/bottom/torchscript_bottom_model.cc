@@ -278,7 +278,6 @@ absl::StatusOr<std::unique_ptr<BottomModel>> CreateTorchScriptBottomModel(const 
     return optimizer.status();
   }
   std::mt19937_64 seeds(options.seed);
-  const uint64_t embedding_seed = seeds();
   absl::StatusOr<std::unique_ptr<TorchScriptModule>> module = CreateModule(options, *optimizer, seeds());
   if (!module.ok()) {
     return module.status();
@@ -286,7 +285,7 @@ absl::StatusOr<std::unique_ptr<BottomModel>> CreateTorchScriptBottomModel(const 
   std::unique_ptr<InputLayer> embedding;
   if (HasEmbedding(options)) {
     absl::StatusOr<std::unique_ptr<InputLayer>> created =
-        InputLayer::Create({kField, options.features, &options.spec.embedding(), *optimizer, embedding_seed});
+        InputLayer::Create({kField, options.features, &options.spec.embedding(), *optimizer, seeds()});
     if (!created.ok()) {
       return created.status();
     }
