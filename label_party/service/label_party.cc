@@ -77,6 +77,10 @@ absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path,
     return tls.status();
   }
   plan.identity = *std::move(tls);
+  v1::ModelSpec& model = *plan.config.mutable_model();
+  model.set_torchscript_path(ResolvePath(config_path, model.torchscript_path()));
+  v1::PartyCommon& party = *plan.config.mutable_party();
+  party.set_export_dir(ResolvePath(config_path, party.export_dir()));
   absl::Status fits = ValidateLabelConfig(plan.config, plan.agreement);
   fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
   if (!fits.ok()) {

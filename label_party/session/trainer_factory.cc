@@ -14,14 +14,8 @@ namespace {
 
 // With the weights and the optimiser's state of the checkpoint, where there is one.
 absl::StatusOr<std::unique_ptr<TopModel>> MakeModel(const TrainerInputs& inputs, const FeatureShape& features) {
-  TopModelOptions options;
-  options.spec = inputs.config.model();
-  options.cut_layer = inputs.agreement.cut_layer();
-  options.optimizer = inputs.config.party().optimizer();
-  options.features = features;
-  options.cut_width = inputs.agreement.cut_width();
-  options.seed = WeightSeed(SeedRole::kLabelParty, inputs.config.party().reproducible_seed());
-  absl::StatusOr<std::unique_ptr<TopModel>> model = TopModel::Create(options);
+  absl::StatusOr<std::unique_ptr<TopModel>> model =
+      TopModel::Create(TopOptions(inputs.agreement, inputs.config, features));
   if (model.ok() && inputs.continued != nullptr) {
     const absl::StatusOr<NamedParameters> state = inputs.continued->State();
     absl::Status status = state.ok() ? (*model)->SetTrainingState(*state) : state.status();
@@ -48,6 +42,18 @@ absl::Status RecordClipping(double norm, Ledger& ledger) {
 }
 
 }  // namespace
+
+TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config,
+                           const FeatureShape& features) {
+  TopModelOptions options;
+  options.spec = config.model();
+  options.cut_layer = agreement.cut_layer();
+  options.optimizer = config.party().optimizer();
+  options.features = features;
+  options.cut_width = agreement.cut_width();
+  options.seed = WeightSeed(SeedRole::kLabelParty, config.party().reproducible_seed());
+  return options;
+}
 
 absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   const v1::RunAgreement& agreement = inputs.agreement;

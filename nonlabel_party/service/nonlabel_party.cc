@@ -34,6 +34,10 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
   if (absl::Status status = LoadTextConfig(config_path, plan.config); !status.ok()) {
     return status;
   }
+  v1::ModelSpec& model = *plan.config.mutable_model();
+  model.set_torchscript_path(ResolvePath(config_path, model.torchscript_path()));
+  v1::PartyCommon& party = *plan.config.mutable_party();
+  party.set_export_dir(ResolvePath(config_path, party.export_dir()));
   absl::Status fits = CheckBottomSpec(plan.config.model(), plan.agreement);
   fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
   if (!fits.ok()) {
