@@ -94,6 +94,15 @@ std::vector<ParameterView> Joined(std::vector<std::vector<ParameterView>> parts)
   return joined;
 }
 
+std::vector<ParameterView> ViewsOf(NamedParameters& copies) {
+  std::vector<ParameterView> views;
+  views.reserve(copies.size());
+  for (auto& [name, values] : copies) {
+    views.push_back({name, absl::MakeSpan(values)});
+  }
+  return views;
+}
+
 std::string MomentName(const std::string& parameter, int moment) {
   return absl::StrCat(parameter, ".moment", moment + 1);
 }

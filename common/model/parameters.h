@@ -26,6 +26,9 @@ struct ParameterView {
 // The parts of a model, one behind the other.
 std::vector<ParameterView> Joined(std::vector<std::vector<ParameterView>> parts);
 
+// Copies that have still to be put where they belong, as views.
+std::vector<ParameterView> ViewsOf(NamedParameters& copies);
+
 // "NAME.moment1", "NAME.moment2": what an optimiser remembers of parameter NAME, in the layout of its values.
 std::string MomentName(const std::string& parameter, int moment);
 

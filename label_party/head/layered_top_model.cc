@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 
 #include "common/architecture/model_spec.h"
 #include "common/model/input_layer.h"
@@ -47,6 +48,7 @@ class LayeredTopModel final : public TopModel {
 
   absl::StatusOr<HeadStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
                                            absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
+    const absl::Time started = absl::Now();
     has_gradients_ = false;
     Matrix own_storage;
     const absl::StatusOr<ConstMatrixView> side = AssembleOwn(activations, own, own_storage);
@@ -73,6 +75,7 @@ class LayeredTopModel final : public TopModel {
     if (!loss.ok()) {
       return loss.status();
     }
+    const double forward_seconds = absl::ToDoubleSeconds(absl::Now() - started);
     absl::StatusOr<StackGradients> gradients = deep_->Backward(*deep, loss->gradient, {});
     if (!gradients.ok()) {
       return gradients.status();
@@ -85,7 +88,7 @@ class LayeredTopModel final : public TopModel {
     gradients_ = *std::move(gradients);
     categories_ = own.categories;
     has_gradients_ = true;
-    return HeadStep{loss->mean, Copy(gradients_.input)};
+    return HeadStep{loss->mean, Copy(gradients_.input), forward_seconds};
   }
 
   absl::Status Update() override {

@@ -6,6 +6,7 @@
 
 #include "common/architecture/model_spec.h"
 #include "label_party/head/layered_top_model.h"
+#include "label_party/head/torchscript_top_model.h"
 
 namespace splitveil {
 
@@ -17,12 +18,10 @@ absl::StatusOr<std::unique_ptr<TopModel>> TopModel::Create(const TopModelOptions
   if (!half.ok()) {
     return half.status();
   }
-  if (!half->torchscript_path().empty()) {
-    return absl::UnimplementedError("top_model.torchscript_path: expected none, found one");
-  }
   TopModelOptions resolved = options;
   resolved.spec = *std::move(half);
-  return CreateLayeredTopModel(resolved);
+  return resolved.spec.torchscript_path().empty() ? CreateLayeredTopModel(resolved)
+                                                  : CreateTorchScriptTopModel(resolved);
 }
 
 }  // namespace splitveil

@@ -33,6 +33,7 @@ struct HeadStep {
   // [batch, cut_width]: row j is dL_j/dz_j of example j's own loss, with its target for label, not divided by the
   // batch.
   Matrix cut_gradient;
+  double forward_seconds = 0;  // Of the call, what the loss took; the rest went into gradients.
 };
 
 // Logit = linear(layers(activations)) [+ linear(embeddings of own categories, own numeric columns)], where one of the

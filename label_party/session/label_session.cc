@@ -75,7 +75,7 @@ const LabelSession::Answered* LabelSession::FindAnswered(const v1::CutActivation
   return found == answered_.end() ? nullptr : &*found;
 }
 
-absl::StatusOr<v1::CutGradients> LabelSession::Train(v1::CutActivations request) {
+absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (absl::Status status = CheckRun(request.run_id(), State::kTraining, "Train"); !status.ok()) {
     return status;
@@ -97,14 +97,21 @@ absl::StatusOr<v1::CutGradients> LabelSession::Train(v1::CutActivations request)
   if (absl::Status status = CheckMayTrain(); !status.ok()) {
     return status;
   }
-  const absl::StatusOr<Matrix> activations = DecodeMatrix(
+  StepStopwatch& stopwatch = trainer_->stopwatch();
+  if (batch_ == 0) {
+    stopwatch.Restart();  // The evaluation between epochs is no part of a step.
+  } else {
+    stopwatch.Lap(&StepTimeRow::wait);
+  }
+  absl::StatusOr<Matrix> activations = DecodeMatrix(
       request.activations(),
       {"activations", options_.agreement.wire_dtype(), trainer_->batch_rows(batch_), options_.agreement.cut_width()});
   if (!activations.ok()) {
     return activations.status();
   }
-  absl::StatusOr<v1::CutGradients> response =
-      trainer_->Step(epoch_, batch_, *activations, static_cast<int64_t>(request.ByteSizeLong()));
+  stopwatch.Lap(&StepTimeRow::serialise);
+  absl::StatusOr<SharedGradients> response =
+      trainer_->Step(epoch_, batch_, *std::move(activations), static_cast<int64_t>(request.ByteSizeLong()));
   if (!response.ok()) {
     return FailInside(response.status());
   }
@@ -121,7 +128,11 @@ absl::StatusOr<v1::CutGradients> LabelSession::Train(v1::CutActivations request)
 
 absl::Status LabelSession::Learn() {
   std::lock_guard<std::mutex> lock(mutex_);
-  return state_ == State::kTraining ? LearnLocked() : absl::OkStatus();
+  if (state_ != State::kTraining) {
+    return absl::OkStatus();
+  }
+  trainer_->stopwatch().Lap(&StepTimeRow::wire);
+  return LearnLocked();
 }
 
 absl::Status LabelSession::LearnLocked() {

@@ -71,7 +71,7 @@ class LabelSession {
 
   // The protected gradients of the next batch. A batch already answered gets the same bytes again if the activations
   // are the same, and FailedPrecondition if they are not. Call Learn once the answer has left.
-  absl::StatusOr<v1::CutGradients> Train(v1::CutActivations request);
+  absl::StatusOr<SharedGradients> Train(v1::CutActivations request);
   absl::Status Learn();
 
   // Test logits of one Evaluate stream, before they count.
@@ -102,7 +102,7 @@ class LabelSession {
  private:
   struct Answered {
     v1::CutActivations request;
-    v1::CutGradients response;
+    SharedGradients response;
   };
   enum class State { kWaiting, kOpened, kAligning, kAligned, kTraining, kClosed, kFailed };
 

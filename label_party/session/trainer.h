@@ -4,16 +4,17 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "absl/types/span.h"
 
 #include "common/dataset/feature_table.h"
 #include "common/ledger/ledger.h"
+#include "common/operations/step_stopwatch.h"
 #include "common/schedule/schedule.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/head/top_model.h"
@@ -27,6 +28,9 @@
 #include "splitveil/v1/split_training.pb.h"
 
 namespace splitveil {
+
+// An answer, shared by the session, which may have to repeat it, and the audit; nobody copies it.
+using SharedGradients = std::shared_ptr<const v1::CutGradients>;
 
 struct TrainerParts {
   v1::RunAgreement agreement;              // Canonical.
@@ -46,7 +50,8 @@ struct TrainerParts {
 };
 
 // The way of a batch: activations -> loss and gradients -> protection -> release gate -> bytes. Those leave; then Learn
-// updates h, audits the bytes and writes the ledger, so that the peer never waits for it. Not thread-safe.
+// updates h, audits the bytes, writes the ledger and gathers the next batch's rows, so that the peer never waits for
+// it. Not thread-safe.
 class Trainer {
  public:
   explicit Trainer(TrainerParts parts);
@@ -59,10 +64,11 @@ class Trainer {
   // release gate has frozen the bottom model. `activations`: [batch_rows, cut_width], finite. `bytes_received`: size of
   // the message they came in. Errors: ResourceExhausted where the release gate halts the run; Internal for non-finite
   // losses or gradients. Nothing may leave after an error.
-  absl::StatusOr<v1::CutGradients> Step(uint32_t epoch, uint32_t batch, ConstMatrixView activations,
-                                        int64_t bytes_received);
+  absl::StatusOr<SharedGradients> Step(uint32_t epoch, uint32_t batch, Matrix activations, int64_t bytes_received);
   // Finishes the latest Step, once: updates h, audits what left, records.
   absl::Status Learn();
+  // Where the time of the step under way goes; what happens around Step and Learn is the caller's to lap.
+  StepStopwatch& stopwatch() { return stopwatch_; }
 
   // Logits of test batch `batch` (batch_size aligned test positions each) are added to `evaluation`.
   absl::Status Evaluate(uint32_t batch, ConstMatrixView activations, std::vector<float>& logits);
@@ -80,23 +86,33 @@ class Trainer {
   const TopModel& model() const { return *parts_.model; }
 
  private:
+  // What this party holds of a batch, before its activations come.
+  struct OwnBatch {
+    ReleasedBatch released;
+    FeatureBatch features;
+    std::vector<float> targets;
+  };
   struct Pending {
     StepRow row;
     ProtectionRow protection;
-    v1::Tensor sent;            // Without data in a frozen step.
+    SharedGradients sent;       // Without gradients in a frozen step.
     Matrix clean, activations;  // What was sent was made of, for the audit.
 
-    bool released() const { return !sent.data().empty(); }
+    bool released() const { return sent->has_gradients(); }
   };
 
   bool frozen() const { return result_.frozen_after_epoch.has_value(); }
   void BeginEpoch();
-  ReleasedBatch BatchOf(uint32_t epoch, uint32_t batch);
+  OwnBatch GatherOwn(uint32_t epoch, uint32_t batch);
+  // The batch that GatherNext has gathered, or another one.
+  OwnBatch TakeOwn(uint32_t epoch, uint32_t batch);
+  // Gathers the batch after `row`'s, within its epoch.
+  void GatherNext(const StepRow& row);
   // Until a batch of both classes comes: tells the protection what each example of `batch` would send with either
   // label.
-  absl::Status AnticipateOtherClass(ConstMatrixView activations, const ReleasedBatch& batch);
+  absl::Status AnticipateOtherClass(ConstMatrixView activations, const OwnBatch& own);
   // Loss and gradients of a batch, the regulariser's among them.
-  absl::StatusOr<HeadStep> Differentiate(ConstMatrixView activations, const ReleasedBatch& batch);
+  absl::StatusOr<HeadStep> Differentiate(ConstMatrixView activations, const OwnBatch& own);
   // Fills `message` and `pending` with what of `clean` may leave, or freezes.
   absl::Status Release(ConstMatrixView clean, ReleasedBatch batch, v1::CutGradients& message, Pending& pending);
   absl::Status Note(const GateDecision& decision);
@@ -112,7 +128,8 @@ class Trainer {
   bool both_classes_seen_ = false;
   GateCounts epoch_gate_;  // Decisions in the epoch under way.
   int64_t step_ = 0;
-  absl::Time step_started_;
+  StepStopwatch stopwatch_;
+  std::optional<OwnBatch> next_;
   std::unique_ptr<Pending> pending_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "common/architecture/model_spec.h"
 #include "nonlabel_party/bottom/layered_bottom_model.h"
+#include "nonlabel_party/bottom/torchscript_bottom_model.h"
 
 namespace splitveil {
 
@@ -12,12 +13,10 @@ absl::StatusOr<std::unique_ptr<BottomModel>> BottomModel::Create(const BottomMod
   if (!half.ok()) {
     return half.status();
   }
-  if (!half->torchscript_path().empty()) {
-    return absl::UnimplementedError("bottom_model.torchscript_path: expected none, found one");
-  }
   BottomModelOptions resolved = options;
   resolved.spec = *std::move(half);
-  return CreateLayeredBottomModel(resolved);
+  return resolved.spec.torchscript_path().empty() ? CreateLayeredBottomModel(resolved)
+                                                  : CreateTorchScriptBottomModel(resolved);
 }
 
 }  // namespace splitveil

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 
 #include "common/process/exit_code.h"
 #include "common/telemetry/log.h"
@@ -126,7 +125,7 @@ absl::Status NonLabelSession::TrainEpoch(uint32_t epoch) {
   if (!stream.ok()) {
     return stream.status();
   }
-  step_started_ = absl::Now();
+  stopwatch_.Restart();  // The evaluation between epochs is no part of a step.
   uint32_t sent = 0;
   for (uint32_t received = 0; received < batches(); ++received) {
     // Answers to batches under way are still taken, so that the run ends between steps.
@@ -135,8 +134,18 @@ absl::Status NonLabelSession::TrainEpoch(uint32_t epoch) {
     while (status.ok() && sent < limit && sent - received < options_.agreement.in_flight_batches()) {
       status = SendBatch(epoch, sent++, **stream);
     }
+    // While the label party computes: the attacks on the latest gradients, and the next rows.
+    if (status.ok()) {
+      status = FinishStep();
+    }
+    if (status.ok() && sent < limit) {
+      GatherRows(epoch, sent);
+    }
     if (status.ok() && received < sent) {
       status = LearnFromNext(epoch, received, **stream);
+    }
+    if (status.ok() && received + 1 >= sent && (stopped_ || sent == batches())) {
+      status = FinishStep();  // No more is sent.
     }
     if (!status.ok()) {
       // A broken stream is only the consequence of what the label party decided.
@@ -150,25 +159,40 @@ absl::Status NonLabelSession::TrainEpoch(uint32_t epoch) {
   return (*stream)->Finish();
 }
 
+void NonLabelSession::GatherRows(uint32_t epoch, uint32_t batch) {
+  if (!gathered_.has_value() || gathered_->batch != batch) {
+    gathered_ = {batch, features_->Gather(schedule_->BatchRows(epoch, batch))};
+  }
+  stopwatch_.Lap(&StepTimeRow::data);
+}
+
 absl::Status NonLabelSession::SendBatch(uint32_t epoch, uint32_t batch, TrainingStream& stream) {
-  absl::StatusOr<Matrix> activations = model_->Forward(features_->Gather(schedule_->BatchRows(epoch, batch)));
+  GatherRows(epoch, batch);
+  absl::StatusOr<Matrix> activations = model_->Forward(std::move(gathered_->rows));
+  gathered_.reset();
+  stopwatch_.Lap(&StepTimeRow::forward);
   if (!activations.ok()) {
     return activations.status();
   }
   const absl::StatusOr<v1::CutActivations> message =
       ActivationsMessage(run_id_, epoch, batch, *activations, options_.agreement.wire_dtype());
+  stopwatch_.Lap(&StepTimeRow::serialise);
   if (!message.ok()) {
     return message.status();
   }
+  SentBatch& sent = in_flight_.emplace_back();
   if (reporter_->needs_activations()) {
-    activations_.push_back(*std::move(activations));
+    sent.activations = *std::move(activations);
   }
-  bytes_sent_ += static_cast<int64_t>(message->ByteSizeLong());
-  return stream.Send(*message);
+  sent.bytes = static_cast<int64_t>(message->ByteSizeLong());
+  const absl::Status status = stream.Send(*message);
+  stopwatch_.Lap(&StepTimeRow::wire);
+  return status;
 }
 
 absl::Status NonLabelSession::LearnFromNext(uint32_t epoch, uint32_t batch, TrainingStream& stream) {
-  const absl::StatusOr<v1::CutGradients> message = stream.Receive();
+  absl::StatusOr<v1::CutGradients> message = stream.Receive();
+  stopwatch_.Lap(&StepTimeRow::wait);
   if (!message.ok()) {
     return message.status();
   }
@@ -180,45 +204,61 @@ absl::Status NonLabelSession::LearnFromNext(uint32_t epoch, uint32_t batch, Trai
   row_.batch = batch;
   row_.examples = schedule_->batch_rows(batch);
   row_.loss = std::numeric_limits<double>::quiet_NaN();  // Known to the label party alone.
-  absl::Status status = frozen_ || message->frozen() ? StayFrozen(*message) : Learn(*message);
-  if (!activations_.empty()) {
-    activations_.pop_front();
-  }
-  if (!status.ok()) {
-    return status;
-  }
-  const absl::Time now = absl::Now();
-  row_.seconds = absl::ToDoubleSeconds(now - step_started_);
-  row_.bytes_sent = bytes_sent_;
+  row_.bytes_sent = in_flight_.front().bytes;
   row_.bytes_received = static_cast<int64_t>(message->ByteSizeLong());
-  step_started_ = now;
-  bytes_sent_ = 0;
-  trained_examples_ += row_.examples;
-  status = ledger_->Record(row_);
-  ++row_.step;
-  progress_->Report(row_.step, trained_examples_, row_.loss, reporter_->latest());
+  const bool frozen = frozen_ || message->frozen();
+  const absl::Status status = frozen ? StayFrozen(*message) : Learn(*std::move(message));
+  in_flight_.pop_front();
+  learnt_ = status.ok();
   return status;
 }
 
-absl::Status NonLabelSession::Learn(const v1::CutGradients& message) {
+absl::Status NonLabelSession::Learn(v1::CutGradients message) {
   const absl::StatusOr<Matrix> gradient =
       DecodeMatrix(message.gradients(),
                    {"gradients", options_.agreement.wire_dtype(), row_.examples, options_.agreement.cut_width()});
+  stopwatch_.Lap(&StepTimeRow::serialise);
   if (!gradient.ok()) {
     return AsRefusal(gradient.status());
   }
-  const absl::StatusOr<std::vector<LayerGradient>> layer_gradients =
+  absl::StatusOr<std::vector<LayerGradient>> layer_gradients =
       model_->Backward(*gradient, reporter_->Layers(row_.step));
+  stopwatch_.Lap(&StepTimeRow::backward);
   if (!layer_gradients.ok()) {
     return layer_gradients.status();
   }
-  const ReceivedBatch received{row_.step, message, *layer_gradients,
-                               schedule_->BatchRows(message.epoch(), message.batch()),
-                               activations_.empty() ? ConstMatrixView() : ConstMatrixView(activations_.front())};
-  if (absl::Status status = reporter_->Report(received); !status.ok()) {
+  received_.step = row_.step;
+  received_.positions = schedule_->BatchRows(message.epoch(), message.batch());
+  received_.message = std::move(message);
+  received_.gradients = *std::move(layer_gradients);
+  received_.activations = std::move(in_flight_.front().activations);
+  if (absl::Status status = reporter_->TakeHint(received_); !status.ok()) {
     return status;
   }
-  return model_->Update();
+  stopwatch_.Lap(&StepTimeRow::audit);
+  const absl::Status status = model_->Update();
+  stopwatch_.Lap(&StepTimeRow::update);
+  return status;
+}
+
+absl::Status NonLabelSession::FinishStep() {
+  if (!learnt_) {
+    return absl::OkStatus();
+  }
+  learnt_ = false;
+  if (absl::Status status = reporter_->Report(received_); !status.ok()) {
+    return status;
+  }
+  received_ = ReceivedBatch();
+  stopwatch_.Lap(&StepTimeRow::audit);
+  const StepTimeRow times = stopwatch_.Finish(row_);
+  trained_examples_ += row_.examples;
+  absl::Status status = ledger_->Record(row_);
+  status.Update(ledger_->Record(times));
+  ++row_.step;
+  progress_->Report(row_.step, trained_examples_, row_.loss, reporter_->latest());
+  stopwatch_.Lap(&StepTimeRow::audit);
+  return status;
 }
 
 absl::Status NonLabelSession::StayFrozen(const v1::CutGradients& message) {

@@ -108,7 +108,7 @@ class LabelSessionTest : public ::testing::Test {
 
   void TrainEpoch(uint32_t epoch) {
     for (uint32_t batch = 0; batch < schedule_->batches_per_epoch(); ++batch) {
-      const absl::StatusOr<v1::CutGradients> response = session_->Train(Activations(epoch, batch));
+      const absl::StatusOr<SharedGradients> response = session_->Train(Activations(epoch, batch));
       ASSERT_TRUE(response.ok()) << response.status();
       ASSERT_TRUE(session_->Learn().ok());
     }
@@ -127,7 +127,7 @@ class LabelSessionTest : public ::testing::Test {
 
   // The message is refused with `code`, and the honest one still passes afterwards: nothing has changed.
   void ExpectRefused(v1::CutActivations message, absl::StatusCode code, const std::string& text) {
-    const absl::StatusOr<v1::CutGradients> refused = session_->Train(std::move(message));
+    const absl::StatusOr<SharedGradients> refused = session_->Train(std::move(message));
     EXPECT_EQ(refused.status().code(), code) << refused.status();
     EXPECT_THAT(std::string(refused.status().message()), ::testing::HasSubstr(text));
     EXPECT_TRUE(session_->Train(Activations(0, 0)).ok());

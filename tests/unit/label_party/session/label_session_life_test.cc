@@ -200,9 +200,9 @@ TEST_F(LabelSessionLifeTest, EveryContinuedRunDrawsNewNoise) {
   for (int i = 0; i < 2; ++i) {
     ContinueFrom(path_);
     Start();
-    const absl::StatusOr<v1::CutGradients> gradients = session_->Train(Activations(0, 0));
+    const auto gradients = session_->Train(Activations(0, 0));
     ASSERT_TRUE(gradients.ok());
-    sent.push_back(gradients->gradients().data());
+    sent.push_back((*gradients)->gradients().data());
   }
   EXPECT_NE(sent[0], sent[1]);
 }

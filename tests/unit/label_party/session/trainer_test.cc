@@ -70,7 +70,8 @@ class TrainerTest : public ::testing::Test {
     for (int64_t i = 0; i < activations.size(); ++i) {
       activations.data()[i] = static_cast<float>(std::sin(0.7 * static_cast<double>(i + 1)));
     }
-    return trainer_->Step(epoch, batch, activations, 100);
+    const absl::StatusOr<SharedGradients> answer = trainer_->Step(epoch, batch, std::move(activations), 100);
+    return answer.ok() ? absl::StatusOr<v1::CutGradients>(**answer) : answer.status();
   }
 
   // Trains epochs [first, last); the answers in order.
