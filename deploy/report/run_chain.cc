@@ -36,6 +36,35 @@ Json MeanLeak(const std::vector<AttackLeak>& leaks, const std::string& layer, co
   return Json();
 }
 
+bool IsMeasured(const std::vector<std::vector<AttackLeak>>& runs, const std::string& attack) {
+  return std::any_of(runs.begin(), runs.end(), [&](const std::vector<AttackLeak>& leaks) {
+    return std::any_of(leaks.begin(), leaks.end(), [&](const AttackLeak& leak) {
+      return leak.layer == "cut" && leak.attack == attack && leak.has_batches();
+    });
+  });
+}
+
+// What the page charts of several runs; at the cut before all others the attacks of Figure 4, norm and hint.
+std::vector<ChartedLayer> ChooseDayCharts(const std::vector<std::vector<AttackLeak>>& runs) {
+  std::vector<ChartedLayer> charted = ChooseCharts(runs);
+  if (charted.empty() || charted.front().layer != "cut") {
+    return charted;
+  }
+  std::vector<std::string> attacks;
+  for (const char* attack : {"norm", "hint_inner_product_1", "hint_inner_product_5", "hint_inner_product_3"}) {
+    if (attacks.size() < 2 && IsMeasured(runs, attack)) {
+      attacks.push_back(attack);
+    }
+  }
+  for (const std::string& attack : charted.front().attacks) {
+    if (std::find(attacks.begin(), attacks.end(), attack) == attacks.end()) {
+      attacks.push_back(attack);
+    }
+  }
+  charted.front().attacks = std::move(attacks);
+  return charted;
+}
+
 // "marvell(sum_kl=0.1)"; where several chains have one protection, with the run that begins it.
 std::string LabelOf(const std::vector<RunRecords>& runs, const RunChain& chain, const std::vector<RunChain>& chains) {
   const std::string protection = runs[chain.back()].protection();
@@ -101,7 +130,7 @@ Json ChainsJson(const std::vector<RunRecords>& runs, const std::vector<std::vect
       of_chains.push_back(leaks[run]);
     }
   }
-  const std::vector<ChartedLayer> charted = ChooseCharts(of_chains);
+  const std::vector<ChartedLayer> charted = ChooseDayCharts(of_chains);
   Json all = Json::array();
   for (const RunChain& chain : chains) {
     Json days = Json::array();

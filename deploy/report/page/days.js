@@ -6,7 +6,8 @@ function drawDays() {
   const byDay = (figure) => chains.map((chain) => ({ label: chain.label,
     data: chain.runs.map((run, i) => ({ x: i + 1, y: figure(run) })).filter(({ y }) => y !== null),
     borderColor: chain.colour, backgroundColor: chain.colour, borderWidth: 2.25, borderDash: chain.dash, pointRadius: 3.5 }));
-  const axis = { x: "run", wholeX: true, xMin: 0.8, xMax: Math.max(...chains.map((chain) => chain.runs.length)) + 0.2 };
+  const axis = { x: "run", wholeX: true, xMin: 1,
+    xMax: Math.max(...chains.map((chain) => chain.runs.length)) };
   drawChart("days", { ...axis, title: "Test AUC", note: "of the run's examples, before they were trained on", y: "AUC" },
     byDay((run) => run.auc));
   const attacks = charted.flatMap((layer) => layer.attacks.map((attack) => ({ ...attack, ...layer, title: attack.title })));

@@ -97,6 +97,24 @@ TEST(ChainsJsonTest, WhatOneRunDidNotMeasureIsNull) {
   EXPECT_EQ(Days(runs)["chains"][0]["runs"][1]["leaks"], Json({nullptr}));
 }
 
+TEST(ChainsJsonTest, NormAndHintAttackAtTheCutComeFirst) {
+  std::vector<RunRecords> runs = {RunOf("a", ""), RunOf("b", "a")};
+  for (const char* attack : {"likelihood_ratio", "cosine", "hint_inner_product_5"}) {
+    LeakSeries strong = runs[0].parties[0].leaks[0];
+    strong.attack = attack;
+    strong.summary.mean = 0.9;
+    runs[0].parties[0].leaks.push_back(strong);
+  }
+  std::vector<std::string> attacks;
+  const Json days = Days(runs);
+  for (const Json& entry : days["charted"][0]["attacks"]) {
+    attacks.push_back(entry["attack"]);
+  }
+  ASSERT_GE(attacks.size(), 3);
+  EXPECT_EQ(attacks[0], "norm");
+  EXPECT_EQ(attacks[1], "hint_inner_product_5");
+}
+
 TEST(ChainsJsonTest, ChainsOfOneProtectionAreToldApart) {
   const Json days = Days({RunOf("a", "", "iso(t=1)"), RunOf("b", "a", "iso(t=1)"), RunOf("c", "a", "iso(t=1)")});
   EXPECT_THAT(days["chains"][0]["label"].get<std::string>(), HasSubstr("b"));
