@@ -220,6 +220,10 @@ LayerStack::~LayerStack() = default;
 
 int64_t LayerStack::output_width() const { return state_->layers.back().width(); }
 
+const std::vector<PlannedLayer>& LayerStack::plan() const { return state_->layers; }
+
+int64_t LayerStack::side_layer() const { return state_->chain.side_width > 0 ? state_->chain.side_layer : -1; }
+
 absl::StatusOr<LayerPass> LayerStack::Forward(ConstMatrixView input, ConstMatrixView side) const {
   if (absl::Status status = state_->CheckInputs(input, side); !status.ok()) {
     return status;

@@ -364,6 +364,8 @@ absl::Status TorchScriptModule::SetValues(Part part, const NamedParameters& valu
   return absl::OkStatus();
 }
 
+const torch::jit::Module& TorchScriptModule::script() const { return state_->module; }
+
 int64_t TorchScriptModule::steps() const { return state_->steps; }
 
 void TorchScriptModule::set_steps(int64_t steps) {

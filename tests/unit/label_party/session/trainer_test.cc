@@ -22,6 +22,7 @@
 #include "common/leakage/bounds.h"
 #include "common/ledger/sqlite_database.h"
 #include "common/process/exit_code.h"
+#include "common/schedule/train_test_split.h"
 #include "common/transport/tensor_codec.h"
 #include "label_party/protection/run_budget.h"
 #include "label_party/session/trainer_factory.h"
@@ -53,7 +54,7 @@ class TrainerTest : public ::testing::Test {
     ledger_ = *Ledger::Create(ledger_path_, {kRunId, "label_party", "", "", "{}"});
     auditor_ = std::make_unique<LeakAuditor>(run_.agreement, v1::LabelAudit(), /*examples=*/1000, ledger_.get());
     const std::vector<uint32_t> rows = Rows();
-    auto trainer = MakeTrainer({run_.agreement, run_.label_config, run_.label_data, rows, JointSeed{3}, kRunId,
+    auto trainer = MakeTrainer({run_.agreement, run_.label_config, run_.LabelDataset(), rows, JointSeed{3}, kRunId,
                                 *std::move(method), /*continued=*/nullptr, auditor_.get(), ledger_.get()});
     ASSERT_TRUE(trainer.ok()) << trainer.status();
     trainer_ = *std::move(trainer);
@@ -343,7 +344,7 @@ TEST_P(RunBudgetTest, IsNeverOverspent) {
   Create(GetParam().protection, GetParam().policy, kEpochs);
   std::vector<double> spent(150);
   Schedule schedule = *Schedule::Create(
-      JointSeed{3}, SplitTrainTest(JointSeed{3}, run_.label_data.ids, Rows(), run_.agreement.test_fraction()).train,
+      JointSeed{3}, SplitRule("", run_.agreement.test_fraction()).Split(run_.label_data.ids, Rows()).train,
       {run_.agreement.batch_size(), run_.agreement.minimum_batch_size()});
   bool halted = false;
   for (uint32_t epoch = 0; epoch < kEpochs && !halted; ++epoch) {
