@@ -10,7 +10,7 @@
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
 #include "common/crypto/secure_random.h"
-#include "common/dataset/party_data.h"
+#include "common/dataset/prepared_data.h"
 #include "common/model/compute_threads.h"
 #include "common/model/optimizer_options.h"
 #include "common/operations/operations_service.h"
@@ -50,7 +50,8 @@ absl::StatusOr<std::unique_ptr<LabelSession>> NewSession(const LabelPartyPlan& p
     return protection.status();
   }
   options.protection = *std::move(protection);
-  absl::StatusOr<PartyData> data = ReadPartyData(ResolvePath(plan.config_path, plan.config.party().dataset().path()));
+  absl::StatusOr<std::shared_ptr<const Dataset>> data =
+      OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement);
   if (!data.ok()) {
     return data.status();
   }

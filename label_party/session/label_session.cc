@@ -20,7 +20,7 @@
 
 namespace splitveil {
 absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionOptions options) {
-  if (options.data.labels.size() != options.data.ids.size()) {
+  if (!options.data->has_labels()) {
     return absl::InvalidArgumentError("dataset: expected a label column at the label party, found none");
   }
   if (const std::string& folder = options.config.party().export_dir(); !folder.empty()) {

@@ -32,7 +32,7 @@
 
 #include "common/alignment/private_set_intersection.h"
 #include "common/checkpoint/checkpoint_plan.h"
-#include "common/dataset/party_data.h"
+#include "common/dataset/dataset.h"
 #include "common/ledger/ledger.h"
 #include "common/operations/run_status.h"
 #include "common/operations/training_progress.h"
@@ -53,7 +53,7 @@ struct LabelSessionOptions {
   v1::RunAgreement agreement;   // Canonical and valid.
   v1::LabelPartyConfig config;  // Valid; defaults set.
   std::string ledger_path;
-  PartyData data;
+  std::shared_ptr<const Dataset> data;  // Prepared for the agreement's split (CheckSplit).
   CheckpointPlan checkpoints;
   std::unique_ptr<GradientProtection> protection;
   RunStatus* status = nullptr;  // Not owned; must outlive the session.

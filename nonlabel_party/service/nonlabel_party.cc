@@ -10,7 +10,7 @@
 #include "common/architecture/model_spec.h"
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
-#include "common/dataset/party_data.h"
+#include "common/dataset/prepared_data.h"
 #include "common/model/compute_threads.h"
 #include "common/model/optimizer_options.h"
 #include "common/operations/operations_service.h"
@@ -75,7 +75,8 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   options.status = &status;
   options.stop = &StopRequested;
   options.checkpoints = plan.checkpoints;
-  absl::StatusOr<PartyData> data = ReadPartyData(ResolvePath(plan.config_path, plan.config.party().dataset().path()));
+  absl::StatusOr<std::shared_ptr<const Dataset>> data =
+      OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement);
   if (!data.ok()) {
     return data.status();
   }

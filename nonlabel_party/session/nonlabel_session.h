@@ -14,7 +14,8 @@
 #include "absl/status/statusor.h"
 
 #include "common/checkpoint/checkpoint_plan.h"
-#include "common/dataset/party_data.h"
+#include "common/dataset/dataset.h"
+#include "common/dataset/feature_table.h"
 #include "common/ledger/ledger.h"
 #include "common/operations/run_status.h"
 #include "common/operations/step_stopwatch.h"
@@ -34,7 +35,7 @@ struct NonLabelSessionOptions {
   v1::RunAgreement agreement;      // Canonical and valid.
   v1::NonLabelPartyConfig config;  // Valid; defaults set.
   std::string ledger_path;
-  PartyData data;
+  std::shared_ptr<const Dataset> data;  // Prepared for the agreement's split (CheckSplit).
   CheckpointPlan checkpoints;
   LabelPartyPeer* peer = nullptr;  // Not owned; must outlive the session.
   RunStatus* status = nullptr;     // Not owned; must outlive the session.

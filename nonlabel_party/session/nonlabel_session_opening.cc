@@ -13,6 +13,7 @@
 #include "common/process/exit_code.h"
 #include "common/process/version.h"
 #include "common/schedule/party_seed.h"
+#include "common/schedule/train_test_split.h"
 #include "common/telemetry/log.h"
 #include "nonlabel_party/session/nonlabel_session.h"
 #include "nonlabel_party/session/stoppable_alignment.h"
@@ -99,7 +100,7 @@ absl::Status NonLabelSession::Align() {
   options.max_ids = static_cast<uint64_t>(options_.agreement.alignment().max_ids());
   options.chunk_ids = options_.agreement.alignment().chunk_ids();
   absl::StatusOr<std::optional<AlignedIds>> aligned =
-      AlignUnlessStopped(*options_.peer, options_.data.ids, options, options_.stop);
+      AlignUnlessStopped(*options_.peer, options_.data->ids(), options, options_.stop);
   if (!aligned.ok()) {
     return aligned.status();
   }
@@ -108,10 +109,10 @@ absl::Status NonLabelSession::Align() {
     return absl::OkStatus();
   }
   aligned_ = **std::move(aligned);
-  LogInfo("aligned ", aligned_.rows.size(), " examples; own ids ", options_.data.ids.size(), ", the peer's ",
+  LogInfo("aligned ", aligned_.rows.size(), " examples; own ids ", options_.data->rows(), ", the peer's ",
           aligned_.peer_ids);
   options_.status->Update([&](v1::GetStatusResponse& status) { status.set_aligned_examples(aligned_.rows.size()); });
-  return ledger_->RecordEvent("aligned", absl::StrCat(aligned_.rows.size(), " common ids of ", options_.data.ids.size(),
+  return ledger_->RecordEvent("aligned", absl::StrCat(aligned_.rows.size(), " common ids of ", options_.data->rows(),
                                                       " own and ", aligned_.peer_ids, " of the peer"));
 }
 
@@ -138,13 +139,10 @@ absl::Status NonLabelSession::Start() {
 
 absl::Status NonLabelSession::BuildModel(const Digest& joint_seed) {
   const v1::RunAgreement& agreement = options_.agreement;
-  TrainTestSplit split = SplitTrainTest(joint_seed, options_.data.ids, aligned_.rows, agreement.test_fraction());
-  absl::StatusOr<FeatureTable> features = BuildFeatures(options_.data, aligned_.rows, split.train);
-  if (!features.ok()) {
-    return features.status();
-  }
-  features_ = std::make_unique<FeatureTable>(*std::move(features));
-  options_.data = PartyData();  // The table holds all that training needs.
+  TrainTestSplit split =
+      SplitRule(agreement.split_salt(), agreement.test_fraction()).Split(options_.data->ids(), aligned_.rows);
+  features_ = std::make_unique<FeatureTable>(options_.data, aligned_.rows);
+  options_.data->ReleaseMemory();  // Of the ids.
   absl::StatusOr<Schedule> schedule = Schedule::Create(
       joint_seed, split.train, ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()});
   if (!schedule.ok()) {

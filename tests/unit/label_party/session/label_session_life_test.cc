@@ -82,17 +82,17 @@ TEST_F(LabelSessionLifeTest, LeavesTheModelOfEachEpochAndTheOneBefore) {
   const std::unique_ptr<Checkpoint> last = *Checkpoint::Open(path_);
   EXPECT_EQ(last->name(), run_id + "/2");
   EXPECT_EQ(last->header().role(), run_.label_checkpoints.facts.role());
-  EXPECT_EQ(*last->State(), session_->model()->Parameters());
+  EXPECT_EQ(*last->State(), session_->model()->TrainingState());
   EXPECT_EQ((*Checkpoint::Open(path_ + ".previous"))->name(), run_id + "/1");
 }
 
-TEST_F(LabelSessionLifeTest, ContinuesWithTheWeightsOfTheCheckpoint) {
+TEST_F(LabelSessionLifeTest, ContinuesWithTheWeightsAndMomentsOfTheCheckpoint) {
   continues_ = LeaveCheckpoints() + "/2";
-  const NamedParameters before = session_->model()->Parameters();
+  const NamedParameters before = session_->model()->TrainingState();
   ContinueFrom(path_);
   run_.label_config.mutable_party()->set_reproducible_seed(99);  // Other weights, were they fresh.
   Start();
-  EXPECT_EQ(session_->model()->Parameters(), before);
+  EXPECT_EQ(session_->model()->TrainingState(), before);
 }
 
 TEST_F(LabelSessionLifeTest, GoesBackToTheEpochThatThePeerStoppedAt) {
@@ -101,7 +101,7 @@ TEST_F(LabelSessionLifeTest, GoesBackToTheEpochThatThePeerStoppedAt) {
   run_.label_checkpoints.initial.push_back(*Checkpoint::Open(path_ + ".previous"));
   const NamedParameters before = *run_.label_checkpoints.initial[1]->State();
   Start();
-  EXPECT_EQ(session_->model()->Parameters(), before);
+  EXPECT_EQ(session_->model()->TrainingState(), before);
 }
 
 TEST_F(LabelSessionLifeTest, RefusesAPeerWithFreshWeights) {
@@ -200,9 +200,9 @@ TEST_F(LabelSessionLifeTest, EveryContinuedRunDrawsNewNoise) {
   for (int i = 0; i < 2; ++i) {
     ContinueFrom(path_);
     Start();
-    const absl::StatusOr<v1::CutGradients> gradients = session_->Train(Activations(0, 0));
+    const auto gradients = session_->Train(Activations(0, 0));
     ASSERT_TRUE(gradients.ok());
-    sent.push_back(gradients->gradients().data());
+    sent.push_back((*gradients)->gradients().data());
   }
   EXPECT_NE(sent[0], sent[1]);
 }
@@ -253,7 +253,7 @@ TEST_F(LabelSessionLifeTest, LeavesACheckpointAfterAnEpochThatIsNotEvaluated) {
   EXPECT_EQ(Checkpoint::Open(path_).status().code(), absl::StatusCode::kNotFound);
   TrainEpoch(0);
   EXPECT_EQ((*Checkpoint::Open(path_))->name(), run_id_ + "/1");
-  EXPECT_EQ(*(*Checkpoint::Open(path_))->State(), session_->model()->Parameters());
+  EXPECT_EQ(*(*Checkpoint::Open(path_))->State(), session_->model()->TrainingState());
 }
 
 TEST_F(LabelSessionLifeTest, ACheckpointThatCannotBeWrittenEndsTheRun) {
