@@ -26,8 +26,7 @@ absl::Status NonLabelSession::CheckModel() {
       return status;
     }
   }
-  const absl::StatusOr<std::vector<std::string>> layers =
-      BottomModel::Check(BottomOptions(options_.data->features()));
+  const absl::StatusOr<std::vector<std::string>> layers = BottomModel::Check(BottomOptions(options_.data->features()));
   if (!layers.ok()) {
     return layers.status();
   }
