@@ -25,6 +25,7 @@ struct OneProcessConfig {
 };
 
 struct OneProcessResult {
+  int64_t epochs = 0;
   int64_t steps = 0;
   int64_t trained_examples = 0;
   double train_seconds = 0;         // Spent in training steps: reading data and evaluation left out.
