@@ -31,7 +31,7 @@ void Describe(const std::string& folder, const std::string& data, const std::str
   identity.set_certificate_path(absl::StrCat(folder, "/certificates/", party, ".pem"));
   identity.set_private_key_path(absl::StrCat(folder, "/certificates/", party, ".key"));
   identity.set_authority_path(absl::StrCat(folder, "/certificates/authority.pem"));
-  common.mutable_dataset()->set_path(absl::StrCat(data, "/", party, ".tsv"));
+  common.mutable_dataset()->set_path(absl::StrCat(data, "/", party, ".data"));
   common.mutable_optimizer()->mutable_adam();
   common.set_ledger_path(absl::StrCat(party, ".db"));
   common.set_reproducible_seed(seed);
