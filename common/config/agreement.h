@@ -1,4 +1,4 @@
-// The canonical run agreement, its digest and its differences.
+// The canonical run agreement and its digest.
 #ifndef SPLITVEIL_COMMON_CONFIG_AGREEMENT_H_
 #define SPLITVEIL_COMMON_CONFIG_AGREEMENT_H_
 
@@ -23,8 +23,9 @@ void Canonicalize(v1::RunAgreement& agreement);
 
 // Checks the schema's options (ValidateMessage), then between fields: minimum_batch_size <= batch_size, attacks
 // that need an oracle and auxiliary labels only under ORACLE, layers and attacks unique, names of one short line,
-// messages within gRPC's 2 GiB. Applied to the peer's agreement too: safe on hostile input, and to be called before any
-// other function of this header on it. Errors: InvalidArgument with field, expected, found.
+// messages within gRPC's 2 GiB, predict_first without a test set. Applied to the peer's agreement too: safe on hostile
+// input, and to be called before any other function of this header on it. Errors: InvalidArgument with field, expected,
+// found.
 absl::Status ValidateAgreement(const v1::RunAgreement& agreement);
 
 // One score vector of a ScoreBatch request.
@@ -39,10 +40,6 @@ std::vector<AgreedScore> AgreedScores(const v1::AuditAgreement& audit);
 
 // SHA-256 of the deterministic serialisation of a canonical agreement.
 Digest AgreementSha256(const v1::RunAgreement& canonical);
-
-// Path of the first field (in field-number order) in which two canonical agreements differ, with both values, for
-// example "batch_size: ours 1024, theirs 512"; empty where equal.
-std::string FirstDifference(const v1::RunAgreement& ours, const v1::RunAgreement& theirs);
 
 // Largest message of any call under this valid agreement, in bytes: a batch of batch_size + minimum_batch_size - 1 rows
 // (a small rest joins the last batch) with the hint, the scores of such a batch, or an alignment chunk; plus headers.

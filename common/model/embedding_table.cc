@@ -1,7 +1,6 @@
 #include "common/model/embedding_table.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <new>
@@ -43,25 +42,6 @@ void FillUniform(double range, uint64_t seed, std::vector<float>& values) {
   }
 }
 
-// torch.optim.SparseAdam on one row.
-struct AdamStep {
-  float gradient_scale;
-  float rate1;
-  float rate2;
-  float step_size;
-  float epsilon;
-
-  void Apply(const float* gradient_sum, int64_t size, float* __restrict m, float* __restrict v,
-             float* __restrict values) const {
-    for (int64_t d = 0; d < size; ++d) {
-      const float g = gradient_sum[d] * gradient_scale;
-      m[d] += (g - m[d]) * rate1;
-      v[d] += (g * g - v[d]) * rate2;
-      values[d] -= step_size * (m[d] / (std::sqrt(v[d]) + epsilon));
-    }
-  }
-};
-
 }  // namespace
 
 absl::StatusOr<EmbeddingTable> EmbeddingTable::Create(const Options& options) {
@@ -72,21 +52,19 @@ absl::StatusOr<EmbeddingTable> EmbeddingTable::Create(const Options& options) {
   try {
     std::vector<float> values(size);
     FillUniform(options.initial_range, options.seed, values);
-    return EmbeddingTable(options, std::move(values), std::vector<float>(size), std::vector<float>(size));
+    return EmbeddingTable(options, std::move(values), ParameterOptimizer(options.optimizer, size));
   } catch (const std::exception&) {  // bad_alloc or length_error
     return absl::InternalError(absl::StrCat("embedding of ", options.rows, " rows of ", options.dimension,
-                                            " numbers: no memory for 3 x ", size * sizeof(float), " bytes"));
+                                            " numbers: no memory for ", 1 + options.optimizer.moments(), " x ",
+                                            size * sizeof(float), " bytes"));
   }
 }
 
-EmbeddingTable::EmbeddingTable(const Options& options, std::vector<float> values, std::vector<float> first_moment,
-                               std::vector<float> second_moment)
+EmbeddingTable::EmbeddingTable(const Options& options, std::vector<float> values, ParameterOptimizer optimizer)
     : rows_(options.rows),
       dimension_(options.dimension),
-      adam_(options.adam),
       values_(std::move(values)),
-      first_moment_(std::move(first_moment)),
-      second_moment_(std::move(second_moment)) {}
+      optimizer_(std::move(optimizer)) {}
 
 absl::StatusOr<int64_t> EmbeddingTable::CheckLookup(absl::Span<const int64_t> indices, int64_t matrix_rows,
                                                     int64_t matrix_cols) const {
@@ -174,25 +152,7 @@ absl::Status EmbeddingTable::Update(absl::Span<const int64_t> indices, ConstMatr
   }
   SumByRow(indices, gradient, *columns);
 
-  ++updates_;
-  const double correction1 = 1 - std::pow(adam_.beta1, updates_);
-  const double correction2 = 1 - std::pow(adam_.beta2, updates_);
-  AdamStep step;
-  step.gradient_scale = static_cast<float>(gradient_scale);
-  step.rate1 = static_cast<float>(1 - adam_.beta1);
-  step.rate2 = static_cast<float>(1 - adam_.beta2);
-  step.step_size = static_cast<float>(adam_.learning_rate * std::sqrt(correction2) / correction1);
-  step.epsilon = static_cast<float>(adam_.epsilon);
-  const size_t count = occurring_rows_.size();
-  for (size_t i = 0; i < count; ++i) {
-    const int64_t ahead = occurring_rows_[std::min(i + kPrefetchRows, count - 1)] * dimension_;
-    __builtin_prefetch(values_.data() + ahead, 1);
-    __builtin_prefetch(first_moment_.data() + ahead, 1);
-    __builtin_prefetch(second_moment_.data() + ahead, 1);
-    const int64_t start = occurring_rows_[i] * dimension_;
-    step.Apply(gradient_sums_.data() + i * dimension_, dimension_, first_moment_.data() + start,
-               second_moment_.data() + start, values_.data() + start);
-  }
+  optimizer_.StepRows(occurring_rows_, gradient_sums_.data(), dimension_, gradient_scale, values_.data());
   return absl::OkStatus();
 }
 

@@ -10,12 +10,13 @@
 #include "absl/types/span.h"
 
 #include "common/matrix/matrix.h"
-#include "common/model/adam_options.h"
+#include "common/model/optimizer_options.h"
+#include "common/model/parameter_optimizer.h"
 
 namespace splitveil {
 
-// [rows, dimension] float32. Memory: three times the table (values, first and second moments). The cost of a step
-// depends on the batch, not on the number of rows. Results depend on the order of the batch and on nothing else.
+// [rows, dimension] float32. Memory: the table and the optimiser's moments (Adam: three times the table). The cost of a
+// step depends on the batch, not on the number of rows. Results depend on the order of the batch and on nothing else.
 // Not thread-safe, except that Gather may run concurrently with itself.
 class EmbeddingTable {
  public:
@@ -25,7 +26,7 @@ class EmbeddingTable {
     // Rows start uniform in [-initial_range, initial_range].
     double initial_range = 0.05;
     uint64_t seed = 0;
-    AdamOptions adam;  // l2 is not applied: see v1::Optimizer.
+    OptimizerOptions optimizer;
   };
 
   // Errors: InvalidArgument; Internal where the memory cannot be had.
@@ -36,8 +37,8 @@ class EmbeddingTable {
   // InvalidArgument where the shapes do not fit or an index is outside the table; `out` is then unspecified.
   absl::Status Gather(absl::Span<const int64_t> indices, Matrix& out) const;
 
-  // One step of lazy Adam (torch.optim.SparseAdam): the gradients of an index that occurs several times are summed in
-  // the order of the batch; moments and values change only in rows that occur; bias corrections use the number of
+  // One lazy step (v1::Optimizer): the gradients of an index that occurs several times are summed in the order of the
+  // batch; moments and values change only in rows that occur; bias corrections and the schedule use the number of
   // Updates so far, whether or not a row took part in them. `gradient` has the layout of Gather's `out`;
   // `gradient_scale` multiplies every sum. Errors: InvalidArgument as in Gather; nothing is changed.
   absl::Status Update(absl::Span<const int64_t> indices, ConstMatrixView gradient, double gradient_scale);
@@ -46,10 +47,11 @@ class EmbeddingTable {
   int64_t dimension() const { return dimension_; }
   // [rows * dimension], row-major.
   absl::Span<float> values() { return absl::MakeSpan(values_); }
+  // Its moments have the layout of values().
+  ParameterOptimizer& optimizer() { return optimizer_; }
 
  private:
-  EmbeddingTable(const Options& options, std::vector<float> values, std::vector<float> first_moment,
-                 std::vector<float> second_moment);
+  EmbeddingTable(const Options& options, std::vector<float> values, ParameterOptimizer optimizer);
 
   // `columns` of a lookup in matrices of this shape.
   absl::StatusOr<int64_t> CheckLookup(absl::Span<const int64_t> indices, int64_t matrix_rows,
@@ -61,11 +63,8 @@ class EmbeddingTable {
 
   int64_t rows_;
   int64_t dimension_;
-  AdamOptions adam_;
-  int64_t updates_ = 0;
   std::vector<float> values_;
-  std::vector<float> first_moment_;
-  std::vector<float> second_moment_;
+  ParameterOptimizer optimizer_;
 
   // Scratch of Update, kept to avoid allocations. The hash table has open addressing, a power-of-two size and holds
   // positions in occurring_rows_, -1 where empty.

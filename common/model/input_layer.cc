@@ -9,6 +9,8 @@
 namespace splitveil {
 namespace {
 
+constexpr char kEmbedding[] = "embedding";
+
 absl::Status CheckFeatures(const InputLayer::Options& options) {
   const FeatureShape& features = options.features;
   if (features.numeric < 0 || features.categorical < 0 || features.numeric + features.categorical == 0) {
@@ -54,7 +56,7 @@ absl::StatusOr<std::unique_ptr<InputLayer>> InputLayer::Create(const Options& op
     table_options.dimension = options.embedding->dimension();
     table_options.initial_range = options.embedding->initial_range();
     table_options.seed = options.seed;
-    table_options.adam = options.adam;
+    table_options.optimizer = options.optimizer;
     absl::StatusOr<EmbeddingTable> created = EmbeddingTable::Create(table_options);
     if (!created.ok()) {
       return absl::Status(created.status().code(), absl::StrCat(options.field, ".", created.status().message()));
@@ -99,7 +101,22 @@ std::vector<ParameterView> InputLayer::parameters(const std::string& prefix) {
   if (!table_.has_value()) {
     return {};
   }
-  return {{prefix + "embedding", table_->values()}};
+  return {{absl::StrCat(prefix, kEmbedding), table_->values(), table_->dimension()}};
+}
+
+std::vector<ParameterView> InputLayer::moments(const std::string& prefix) {
+  std::vector<ParameterView> views;
+  for (int m = 0; table_.has_value() && m < table_->optimizer().options().moments(); ++m) {
+    views.push_back(
+        {MomentName(absl::StrCat(prefix, kEmbedding), m), table_->optimizer().moment(m), table_->dimension()});
+  }
+  return views;
+}
+
+void InputLayer::set_steps(int64_t steps) {
+  if (table_.has_value()) {
+    table_->optimizer().set_steps(steps);
+  }
 }
 
 }  // namespace splitveil

@@ -14,8 +14,8 @@
 
 #include "common/dataset/feature_table.h"
 #include "common/matrix/matrix.h"
-#include "common/model/adam_options.h"
 #include "common/model/embedding_table.h"
+#include "common/model/optimizer_options.h"
 #include "common/model/parameters.h"
 
 #include "splitveil/v1/model.pb.h"
@@ -30,7 +30,7 @@ class InputLayer {
     std::string field;  // Where `embedding` stands in the configuration, for error messages: "bottom_model".
     FeatureShape features;
     const v1::Embedding* embedding = nullptr;  // Null where the specification has none. Read by Create only.
-    AdamOptions adam;
+    OptimizerOptions optimizer;
     uint64_t seed = 0;
   };
 
@@ -51,6 +51,10 @@ class InputLayer {
 
   // "`prefix`embedding", or none.
   std::vector<ParameterView> parameters(const std::string& prefix);
+  // Its moments, "`prefix`embedding.moment1" and so on.
+  std::vector<ParameterView> moments(const std::string& prefix);
+  // Steps of the optimiser so far, where training goes on from another's state.
+  void set_steps(int64_t steps);
 
  private:
   InputLayer(const FeatureShape& features, std::optional<EmbeddingTable> table);

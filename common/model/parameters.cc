@@ -1,11 +1,111 @@
 #include "common/model/parameters.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 
 namespace splitveil {
+namespace {
+
+constexpr char kSteps[] = "steps";
+constexpr int64_t kStepsBase = int64_t{1} << 24;  // Whole numbers below it are floats.
+
+using ValuesByName = absl::flat_hash_map<std::string, const std::vector<float>*>;
+
+absl::StatusOr<ValuesByName> IndexByName(const NamedParameters& values) {
+  ValuesByName by_name;
+  for (const auto& [name, numbers] : values) {
+    if (!by_name.emplace(name, &numbers).second) {
+      return absl::InvalidArgumentError(absl::StrCat("parameter ", name, ": expected once, found twice"));
+    }
+  }
+  return by_name;
+}
+
+absl::StatusOr<const std::vector<float>*> Find(const ValuesByName& by_name, const std::string& name) {
+  const auto found = by_name.find(name);
+  if (found == by_name.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("parameter ", name, ": expected, not found"));
+  }
+  return found->second;
+}
+
+absl::Status CheckFits(const std::vector<float>& numbers, const ParameterView& parameter, bool fewer_rows) {
+  const size_t size = parameter.values.size();
+  if (numbers.size() == size) {
+    return absl::OkStatus();
+  }
+  if (!fewer_rows || parameter.row_width == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("parameter ", parameter.name, ": expected ", size, " values, found ", numbers.size()));
+  }
+  if (numbers.size() > size || numbers.size() % parameter.row_width != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("parameter ", parameter.name, ": expected at most ", size,
+                                                   " values, in rows of ", parameter.row_width, ", found ",
+                                                   numbers.size()));
+  }
+  return absl::OkStatus();
+}
+
+// All or nothing.
+absl::Status Assign(const ValuesByName& by_name, absl::Span<const ParameterView> parameters, bool fewer_rows) {
+  for (const ParameterView& parameter : parameters) {
+    const absl::StatusOr<const std::vector<float>*> numbers = Find(by_name, parameter.name);
+    if (!numbers.ok()) {
+      return numbers.status();
+    }
+    if (absl::Status status = CheckFits(**numbers, parameter, fewer_rows); !status.ok()) {
+      return status;
+    }
+  }
+  for (const ParameterView& parameter : parameters) {
+    const std::vector<float>& numbers = *by_name.at(parameter.name);
+    std::copy(numbers.begin(), numbers.end(), parameter.values.begin());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCount(size_t expected, size_t found) {
+  if (expected != found) {
+    return absl::InvalidArgumentError(absl::StrCat("parameters: expected ", expected, " names, found ", found));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> ReadSteps(const std::vector<float>& numbers) {
+  const auto is_digit = [](float number) { return number >= 0 && number < kStepsBase && number == std::floor(number); };
+  if (numbers.size() != 2 || !std::all_of(numbers.begin(), numbers.end(), is_digit)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("parameter ", kSteps, ": expected two whole numbers below ", kStepsBase, ", found others"));
+  }
+  return static_cast<int64_t>(numbers[0]) + static_cast<int64_t>(numbers[1]) * kStepsBase;
+}
+
+}  // namespace
+
+std::vector<ParameterView> Joined(std::vector<std::vector<ParameterView>> parts) {
+  std::vector<ParameterView> joined;
+  for (std::vector<ParameterView>& part : parts) {
+    std::move(part.begin(), part.end(), std::back_inserter(joined));
+  }
+  return joined;
+}
+
+std::vector<ParameterView> ViewsOf(NamedParameters& copies) {
+  std::vector<ParameterView> views;
+  views.reserve(copies.size());
+  for (auto& [name, values] : copies) {
+    views.push_back({name, absl::MakeSpan(values)});
+  }
+  return views;
+}
+
+std::string MomentName(const std::string& parameter, int moment) {
+  return absl::StrCat(parameter, ".moment", moment + 1);
+}
 
 NamedParameters CopyParameters(absl::Span<const ParameterView> parameters) {
   NamedParameters copies;
@@ -17,32 +117,42 @@ NamedParameters CopyParameters(absl::Span<const ParameterView> parameters) {
 }
 
 absl::Status AssignParameters(const NamedParameters& values, absl::Span<const ParameterView> parameters) {
-  absl::flat_hash_map<std::string, const std::vector<float>*> by_name;
-  for (const auto& [name, numbers] : values) {
-    if (!by_name.emplace(name, &numbers).second) {
-      return absl::InvalidArgumentError(absl::StrCat("parameter ", name, ": expected once, found twice"));
-    }
+  const absl::StatusOr<ValuesByName> by_name = IndexByName(values);
+  if (!by_name.ok()) {
+    return by_name.status();
   }
-  if (by_name.size() != parameters.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("parameters: expected ", parameters.size(), " names, found ", by_name.size()));
+  absl::Status status = CheckCount(parameters.size(), by_name->size());
+  return status.ok() ? Assign(*by_name, parameters, /*fewer_rows=*/false) : status;
+}
+
+NamedParameters CopyTrainingState(absl::Span<const ParameterView> state, int64_t steps) {
+  NamedParameters copies = CopyParameters(state);
+  copies.emplace_back(
+      kSteps, std::vector<float>{static_cast<float>(steps % kStepsBase), static_cast<float>(steps / kStepsBase)});
+  return copies;
+}
+
+absl::StatusOr<int64_t> AssignTrainingState(const NamedParameters& values, absl::Span<const ParameterView> state) {
+  const absl::StatusOr<ValuesByName> by_name = IndexByName(values);
+  if (!by_name.ok()) {
+    return by_name.status();
   }
-  for (const ParameterView& parameter : parameters) {
-    const auto found = by_name.find(parameter.name);
-    if (found == by_name.end()) {
-      return absl::InvalidArgumentError(absl::StrCat("parameter ", parameter.name, ": expected, not found"));
-    }
-    if (found->second->size() != parameter.values.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("parameter ", parameter.name, ": expected ",
-                                                     parameter.values.size(), " values, found ",
-                                                     found->second->size()));
-    }
+  const absl::StatusOr<const std::vector<float>*> numbers = Find(*by_name, kSteps);
+  if (!numbers.ok()) {
+    return numbers.status();
   }
-  for (const ParameterView& parameter : parameters) {
-    const std::vector<float>& numbers = *by_name.at(parameter.name);
-    std::copy(numbers.begin(), numbers.end(), parameter.values.begin());
+  const absl::StatusOr<int64_t> steps = ReadSteps(**numbers);
+  if (!steps.ok()) {
+    return steps.status();
   }
-  return absl::OkStatus();
+  absl::Status status = CheckCount(state.size() + 1, by_name->size());
+  if (status.ok()) {
+    status = Assign(*by_name, state, /*fewer_rows=*/true);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  return steps;
 }
 
 }  // namespace splitveil

@@ -6,11 +6,12 @@
 
 namespace splitveil {
 
-// Call first in main, before any thread. Keeps big blocks from going back to the kernel (mallopt). OpenBLAS reads its
-// environment when it is loaded, before main; so where OPENBLAS_NUM_THREADS or, on a CPU with AVX-512,
-// OPENBLAS_CORETYPE is unset, sets them (1; SKYLAKEX: OpenBLAS picks AVX2 kernels on new AMD CPUs) and executes the
-// program again, once, with the same `argv`. Values the user has set stay. Where the program cannot be executed again
-// it goes on with what it has. More threads after the configuration is read: SetBlasThreads (blas.h).
+// Call first in main, before any thread. Keeps big blocks from going back to the kernel (mallopt). OpenBLAS and OpenMP
+// read their environment when they are loaded, before main; so where OMP_WAIT_POLICY, OPENBLAS_NUM_THREADS or, on a CPU
+// with AVX-512, OPENBLAS_CORETYPE is unset, sets them (passive: threads that wait sleep; 1; SKYLAKEX: OpenBLAS picks
+// AVX2 kernels on new AMD CPUs) and executes the program again, once, with the same `argv`. Values the user has set
+// stay. Where the program cannot be executed again it goes on with what it has. More threads after the configuration is
+// read: SetBlasThreads (blas.h).
 void TuneRuntime(char** argv);
 
 // Says on standard error if matrix products run on the reference BLAS (14-24 times slower).

@@ -32,10 +32,11 @@ void SyncFolder(const std::string& path) {
 PendingFile::PendingFile(std::string path, std::string temporary_path, std::FILE* file)
     : path_(std::move(path)), temporary_path_(std::move(temporary_path)), file_(file) {}
 
-absl::StatusOr<std::unique_ptr<PendingFile>> PendingFile::Create(std::string path) {
+absl::StatusOr<std::unique_ptr<PendingFile>> PendingFile::Create(std::string path, mode_t mode) {
   std::string temporary_path = absl::StrCat(path, ".", getpid(), ".partial");
   std::remove(temporary_path.c_str());  // Left by a killed process of this number, which in a container is always 1.
-  std::FILE* file = std::fopen(temporary_path.c_str(), "wbxe");
+  const int descriptor = open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  std::FILE* file = descriptor < 0 ? nullptr : fdopen(descriptor, "wb");
   if (file == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": cannot be created: ", std::strerror(errno)));
   }

@@ -2,6 +2,8 @@
 #ifndef SPLITVEIL_COMMON_STORAGE_PENDING_FILE_H_
 #define SPLITVEIL_COMMON_STORAGE_PENDING_FILE_H_
 
+#include <sys/types.h>
+
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -19,8 +21,9 @@ namespace splitveil {
 // path at a time. Not thread-safe.
 class PendingFile {
  public:
-  // InvalidArgument where the temporary cannot be made (no such folder, not writable). Mode 0666 less the umask.
-  static absl::StatusOr<std::unique_ptr<PendingFile>> Create(std::string path);
+  // InvalidArgument where the temporary cannot be made (no such folder, not writable). `mode`: permissions, less the
+  // umask.
+  static absl::StatusOr<std::unique_ptr<PendingFile>> Create(std::string path, mode_t mode = 0666);
   ~PendingFile();
   PendingFile(const PendingFile&) = delete;
   PendingFile& operator=(const PendingFile&) = delete;

@@ -76,7 +76,7 @@ absl::Status Damaged(const std::string& path, absl::string_view what) {
 // SHA-256 of the first `size` bytes of a file, read and not mapped, so that the pages do not count as this process's.
 absl::StatusOr<Digest> DigestOfFile(int descriptor, const std::string& path, size_t size) {
   Sha256Hasher hasher;
-  std::vector<char> buffer(kCopyBytes);
+  std::vector<char> buffer(std::min(kCopyBytes, size));
   for (size_t done = 0; done < size;) {
     const ssize_t got =
         pread(descriptor, buffer.data(), std::min(buffer.size(), size - done), static_cast<off_t>(done));
@@ -118,7 +118,8 @@ struct SectionFileWriter::Section {
 };
 
 absl::StatusOr<std::unique_ptr<SectionFileWriter>> SectionFileWriter::Create(std::string path,
-                                                                             std::vector<std::string> sections) {
+                                                                             std::vector<std::string> sections,
+                                                                             mode_t mode) {
   std::vector<std::unique_ptr<Section>> spools;
   for (std::string& name : sections) {
     auto section = std::make_unique<Section>();
@@ -134,11 +135,11 @@ absl::StatusOr<std::unique_ptr<SectionFileWriter>> SectionFileWriter::Create(std
     section->name = std::move(name);
     spools.push_back(std::move(section));
   }
-  return std::unique_ptr<SectionFileWriter>(new SectionFileWriter(std::move(path), std::move(spools)));
+  return std::unique_ptr<SectionFileWriter>(new SectionFileWriter(std::move(path), mode, std::move(spools)));
 }
 
-SectionFileWriter::SectionFileWriter(std::string path, std::vector<std::unique_ptr<Section>> sections)
-    : path_(std::move(path)), sections_(std::move(sections)) {}
+SectionFileWriter::SectionFileWriter(std::string path, mode_t mode, std::vector<std::unique_ptr<Section>> sections)
+    : path_(std::move(path)), mode_(mode), sections_(std::move(sections)) {}
 SectionFileWriter::~SectionFileWriter() = default;
 
 absl::Status SectionFileWriter::Append(size_t section, absl::string_view bytes) {
@@ -173,7 +174,7 @@ absl::Status SectionFileWriter::PublishAll(absl::Span<SectionFileWriter* const> 
 }
 
 absl::StatusOr<std::unique_ptr<PendingFile>> SectionFileWriter::Join(Digest& digest) {
-  absl::StatusOr<std::unique_ptr<PendingFile>> file = PendingFile::Create(path_);
+  absl::StatusOr<std::unique_ptr<PendingFile>> file = PendingFile::Create(path_, mode_);
   if (!file.ok()) {
     return file.status();
   }

@@ -7,6 +7,8 @@
 #ifndef SPLITVEIL_COMMON_STORAGE_SECTION_FILE_H_
 #define SPLITVEIL_COMMON_STORAGE_SECTION_FILE_H_
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -27,8 +29,10 @@ namespace splitveil {
 // its own beside the final one until Publish. Not thread-safe.
 class SectionFileWriter {
  public:
-  // InvalidArgument where the temporaries cannot be made. Section names: distinct, not empty.
-  static absl::StatusOr<std::unique_ptr<SectionFileWriter>> Create(std::string path, std::vector<std::string> sections);
+  // InvalidArgument where the temporaries cannot be made. Section names: distinct, not empty. `mode`: permissions of
+  // the file, less the umask.
+  static absl::StatusOr<std::unique_ptr<SectionFileWriter>> Create(std::string path, std::vector<std::string> sections,
+                                                                   mode_t mode = 0666);
   ~SectionFileWriter();
 
   // Appends to section number `section` of those given. Internal where the bytes cannot be written.
@@ -42,11 +46,12 @@ class SectionFileWriter {
 
  private:
   struct Section;
-  SectionFileWriter(std::string path, std::vector<std::unique_ptr<Section>> sections);
+  SectionFileWriter(std::string path, mode_t mode, std::vector<std::unique_ptr<Section>> sections);
   // Writes the whole file under its temporary name.
   absl::StatusOr<std::unique_ptr<PendingFile>> Join(Digest& digest);
 
   std::string path_;
+  mode_t mode_;
   std::vector<std::unique_ptr<Section>> sections_;
 };
 

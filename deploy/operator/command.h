@@ -32,6 +32,7 @@ Command MarvellCommand();         // marvell.cc
 Command PrepareCommand();         // prepare.cc
 Command ReportCommand();          // report.cc
 Command StatusCommand();          // status.cc
+Command StreamCommand();          // stream.cc
 Command SweepCommand();           // sweep.cc
 Command ValidateCommand();        // validate.cc
 

@@ -1,21 +1,14 @@
 #include "deploy/sweep/sweep.h"
 
-#include <algorithm>
-#include <cstdint>
-#include <filesystem>
 #include <string>
-#include <system_error>
-#include <thread>
 
 #include "deploy/operator/command.h"
+#include "deploy/operator/local_programs.h"
 
 #include "common/process/runtime.h"
 
 namespace splitveil {
 namespace {
-
-// Each run is two processes.
-int64_t DefaultJobs() { return std::max(1u, std::thread::hardware_concurrency() / 2); }
 
 absl::Status Sweep(const Flags& flags) {
   SweepOptions options;
@@ -23,16 +16,13 @@ absl::Status Sweep(const Flags& flags) {
   options.out = flags.Get("out");
   options.dry_run = flags.GetSwitch("dry_run");
   options.stop_requested = &StopRequested;
-  const absl::StatusOr<int64_t> jobs = flags.GetInt("jobs", 0, 1024);
-  if (!jobs.ok()) {
-    return jobs.status();
+  const absl::StatusOr<int> jobs = JobsOf(flags);
+  const absl::StatusOr<std::string> programs = OwnFolder();
+  if (!jobs.ok() || !programs.ok()) {
+    return jobs.ok() ? programs.status() : jobs.status();
   }
-  options.jobs = static_cast<int>(*jobs > 0 ? *jobs : DefaultJobs());
-  std::error_code error;
-  options.programs = std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
-  if (error) {
-    return absl::InternalError("/proc/self/exe: cannot be read: " + error.message());
-  }
+  options.jobs = *jobs;
+  options.programs = *programs;
   HandleStopSignals();
   return RunSweep(options);
 }

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -9,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/command.h"
 
+#include "common/architecture/model_spec.h"
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
 
@@ -32,24 +32,8 @@ absl::Status Mismatch(absl::string_view file, absl::string_view field, absl::str
   return absl::InvalidArgumentError(absl::StrCat(file, ": ", field, ": expected ", expected, ", found ", found));
 }
 
-// The bottom model must fit the agreement: its width is the cut's, its layers are those to audit.
-absl::Status CheckBottomModel(const v1::RunAgreement& agreement, const v1::ModelSpec& model,
-                              const std::string& file) {
-  const v1::Layer& last = model.layers(model.layers_size() - 1);
-  if (last.units() != agreement.cut_width()) {
-    return Mismatch(file, "model.layers: units of the last",
-                    absl::StrCat("the agreement's cut_width ", agreement.cut_width()), absl::StrCat(last.units()));
-  }
-  for (const std::string& audited : agreement.audit().layers()) {
-    const bool known =
-        audited == "cut" || std::any_of(model.layers().begin(), model.layers().end(),
-                                        [&](const v1::Layer& layer) { return layer.name() == audited; });
-    if (!known) {
-      return Mismatch(file, "model.layers", absl::StrCat("a layer named \"", audited, "\", which the agreement audits"),
-                      "none");
-    }
-  }
-  return absl::OkStatus();
+absl::Status Within(const std::string& file, const absl::Status& status) {
+  return status.ok() ? status : absl::Status(status.code(), absl::StrCat(file, ": ", status.message()));
 }
 
 // Each party must expect the name that the other has.
@@ -84,8 +68,11 @@ absl::Status Validate(const Flags& flags) {
     return absl::InvalidArgumentError(
         "command line: expected --agreement, --label_config or --nonlabel_config, found none");
   }
+  if (status.ok() && agreement && label) {
+    status = Within(flags.Get("label_config"), CheckTopSpec(label->model(), *agreement));
+  }
   if (status.ok() && agreement && nonlabel) {
-    status = CheckBottomModel(*agreement, nonlabel->model(), flags.Get("nonlabel_config"));
+    status = Within(flags.Get("nonlabel_config"), CheckBottomSpec(nonlabel->model(), *agreement));
   }
   if (status.ok() && label && nonlabel) {
     status = CheckNames(label->party().identity(), nonlabel->party().identity(), flags.Get("nonlabel_config"));

@@ -3,25 +3,21 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
-#include "deploy/sweep/finished_run.h"
-#include "deploy/sweep/folder_lock.h"
+#include "deploy/local_run/finished_run.h"
+#include "deploy/local_run/folder_lock.h"
+#include "deploy/local_run/run_progress.h"
+#include "deploy/local_run/run_to_result.h"
 #include "deploy/sweep/sweep_plan.h"
-#include "deploy/sweep/sweep_progress.h"
 #include "deploy/sweep/sweep_table.h"
 #include "deploy/sweep/tradeoff.h"
 #include "deploy/sweep/tradeoff_page.h"
-#include "deploy/sweep/two_party_run.h"
 
 #include "common/process/file.h"
 
@@ -44,58 +40,18 @@ std::vector<Cell> FindFinished(std::vector<SweepRun> runs, const SweepOptions& o
   std::vector<Cell> cells;
   for (SweepRun& run : runs) {
     Cell& cell = cells.emplace_back();
-    if (const absl::StatusOr<std::string> json = ReadFile(RunFolder(options, run) + "/result.json"); json.ok()) {
-      absl::StatusOr<RunFigures> figures = ParseFinishedRun(*json, run.configuration_sha256);
-      cell.outdated = !figures.ok();
-      if (figures.ok()) {
-        cell.figures = *std::move(figures);
-      }
+    absl::StatusOr<RunFigures> figures = FindResult(run, RunFolder(options, run));
+    cell.outdated = !figures.ok() && !absl::IsNotFound(figures.status());
+    if (figures.ok()) {
+      cell.figures = *std::move(figures);
     }
     cell.run = std::move(run);
   }
   return cells;
 }
 
-absl::Status MakeEmptyFolder(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::remove_all(folder, error);
-  if (!error) {
-    std::filesystem::create_directories(folder, error);
-  }
-  return error ? absl::InvalidArgumentError(absl::StrCat(folder, ": cannot be made: ", error.message()))
-               : absl::OkStatus();
-}
-
-// One run from start to result.json.
-absl::StatusOr<RunFigures> Run(const SweepRun& run, const SweepOptions& options) {
-  const std::string folder = RunFolder(options, run);
-  if (absl::Status status = MakeEmptyFolder(folder); !status.ok()) {
-    return status;
-  }
-  const absl::Time started = absl::Now();
-  if (absl::Status status = RunBothParties(run, folder, options.programs, options.stop_requested); !status.ok()) {
-    return status;
-  }
-  const double seconds = absl::ToDoubleSeconds(absl::Now() - started);
-  const absl::StatusOr<std::string> result = ReadFile(absl::StrCat(folder, "/", run.label_config.result_path()));
-  if (!result.ok()) {
-    return result.status();
-  }
-  const absl::StatusOr<std::string> finished = FinishedRunJson(*result, run.configuration_sha256, seconds);
-  if (!finished.ok()) {
-    return finished.status();
-  }
-  absl::StatusOr<RunFigures> figures = ParseFinishedRun(*finished, run.configuration_sha256);
-  if (figures.ok()) {
-    if (absl::Status status = WriteFile(folder + "/result.json", *finished); !status.ok()) {
-      return status;
-    }
-  }
-  return figures;
-}
-
 // Works through the unfinished cells, several at a time.
-void RunUnfinished(std::vector<Cell>& cells, const SweepOptions& options, SweepProgress& progress) {
+void RunUnfinished(std::vector<Cell>& cells, const SweepOptions& options, RunProgress& progress) {
   std::vector<Cell*> unfinished;
   for (Cell& cell : cells) {
     if (!cell.figures) {
@@ -107,12 +63,14 @@ void RunUnfinished(std::vector<Cell>& cells, const SweepOptions& options, SweepP
   const auto work = [&] {
     for (size_t i = next++; i < unfinished.size() && !options.stop_requested(); i = next++) {
       Cell& cell = *unfinished[i];
-      absl::StatusOr<RunFigures> figures = Run(cell.run, options);
+      const std::string what = absl::StrCat(cell.run.protection.name, ", seed ", cell.run.seed);
+      absl::StatusOr<RunFigures> figures =
+          RunToResult(cell.run, RunFolder(options, cell.run), options.programs, options.stop_requested);
       if (figures.ok()) {
         cell.figures = *std::move(figures);
-        progress.Finished(cell.run, *cell.figures);
+        progress.Finished(what, *cell.figures);
       } else if (!absl::IsCancelled(figures.status())) {
-        progress.Failed(cell.run, figures.status());
+        progress.Failed(what, cell.run.name, figures.status());
       }
     }
   };
@@ -156,18 +114,6 @@ absl::Status WriteResults(const std::vector<Cell>& cells, const SweepOptions& op
   return status;
 }
 
-// What went wrong is found before an hour of runs.
-absl::Status CheckFirst(const std::vector<Cell>& cells, const SweepOptions& options) {
-  const std::string folder = options.out + "/check";
-  absl::Status status = MakeEmptyFolder(folder);
-  if (status.ok()) {
-    status = CheckBothParties(cells.front().run, folder, options.programs);
-  }
-  std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
-  return status;
-}
-
 }  // namespace
 
 absl::Status RunSweep(const SweepOptions& options) {
@@ -188,11 +134,11 @@ absl::Status RunSweep(const SweepOptions& options) {
       std::count_if(cells.begin(), cells.end(), [](const Cell& cell) { return cell.figures.has_value(); });
   const int64_t total = static_cast<int64_t>(cells.size());
   if (done < total) {
-    if (absl::Status status = CheckFirst(cells, options); !status.ok()) {
+    if (absl::Status status = CheckFirst(cells.front().run, options.out + "/check", options.programs); !status.ok()) {
       return status;
     }
   }
-  SweepProgress progress(total, done);
+  RunProgress progress(total, done);
   RunUnfinished(cells, options, progress);
   if (absl::Status status = WriteResults(cells, options); !status.ok()) {
     return status;

@@ -1,6 +1,5 @@
 #include "deploy/sweep/sweep_plan.h"
 
-#include <filesystem>
 #include <map>
 #include <set>
 #include <utility>
@@ -9,27 +8,13 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
-#include "common/config/agreement.h"
 #include "common/config/text_config.h"
-#include "common/crypto/sha256.h"
-#include "common/storage/section_file.h"
 #include "label_party/protection/self_test.h"
 
 namespace splitveil {
 namespace {
 
 constexpr size_t kMaxProtectionNameBytes = 64;
-
-// `name` as part of a file name.
-std::string FileName(const std::string& name) {
-  std::string result = name;
-  for (char& c : result) {
-    if (!absl::ascii_isalnum(c) && c != '.' && c != '=' && c != '_') {
-      c = '-';
-    }
-  }
-  return result;
-}
 
 // Family and number of a protection that is configured in full.
 void Classify(SweepProtection& protection) {
@@ -90,78 +75,14 @@ absl::Status CheckNames(const std::vector<SweepProtection>& protections) {
   return absl::OkStatus();
 }
 
-std::string Absolute(const std::string& config_path, const std::string& path) {
-  return std::filesystem::absolute(ResolvePath(config_path, path)).lexically_normal().string();
-}
-
-// Paths of what is read become absolute, of what is written relative to the run's folder.
-void PlaceFiles(const std::string& config_path, const std::string& party, v1::PartyCommon& common) {
-  v1::Identity& identity = *common.mutable_identity();
-  for (std::string* path : {identity.mutable_certificate_path(), identity.mutable_private_key_path(),
-                            identity.mutable_authority_path(), common.mutable_dataset()->mutable_path()}) {
-    *path = Absolute(config_path, *path);
-  }
-  common.set_ledger_path(party + ".db");
-}
-
-// What all runs share.
-struct Base {
-  v1::RunAgreement agreement;
-  v1::LabelPartyConfig label_config;
-  v1::NonLabelPartyConfig nonlabel_config;
-  std::string data_sha256;  // Of both parties' files.
-};
-
-absl::StatusOr<Base> LoadBase(const std::string& config_path, const v1::SweepConfig& config) {
-  Base base;
-  absl::StatusOr<v1::RunAgreement> agreement = LoadAgreement(ResolvePath(config_path, config.agreement_path()));
-  if (!agreement.ok()) {
-    return agreement.status();
-  }
-  base.agreement = *std::move(agreement);
-  const std::string label_path = ResolvePath(config_path, config.label_config_path());
-  const std::string nonlabel_path = ResolvePath(config_path, config.nonlabel_config_path());
-  absl::Status status = LoadTextConfig(label_path, base.label_config);
-  status.Update(LoadTextConfig(nonlabel_path, base.nonlabel_config));
-  if (!status.ok()) {
-    return status;
-  }
-  PlaceFiles(label_path, "label_party", *base.label_config.mutable_party());
-  PlaceFiles(nonlabel_path, "nonlabel_party", *base.nonlabel_config.mutable_party());
-  base.label_config.set_result_path("label_party.result.json");
-  for (const v1::PartyCommon* party : {&base.label_config.party(), &base.nonlabel_config.party()}) {
-    // The services compare the digest with the data; here it only names them.
-    const absl::StatusOr<std::unique_ptr<SectionFile>> data =
-        SectionFile::Open(party->dataset().path(), SectionFile::Check::kStructure);
-    if (!data.ok()) {
-      return data.status();
-    }
-    absl::StrAppend(&base.data_sha256, AsBytes((*data)->digest()));
-  }
-  // The label party takes a free port and says which.
-  base.label_config.set_listen_address("127.0.0.1:0");
-  base.nonlabel_config.set_peer_address("127.0.0.1:0");
-  base.nonlabel_config.set_listen_address("127.0.0.1:0");
-  return base;
-}
-
-SweepRun MakeRun(const Base& base, const SweepProtection& protection, uint64_t seed) {
-  SweepRun run;
-  run.protection = protection;
-  run.seed = seed;
+SweepRun MakeRun(const LocalRun& base, const std::string& data_sha256, const SweepProtection& protection,
+                 uint64_t seed) {
+  SweepRun run{base, protection, seed};
   run.name = absl::StrCat(FileName(protection.name), "-seed", seed);
-  run.agreement = base.agreement;
   run.agreement.set_run_name(run.name);
-  run.label_config = base.label_config;
   *run.label_config.mutable_protection() = protection.config;
-  run.label_config.mutable_party()->set_reproducible_seed(2 * seed + 1);
-  run.nonlabel_config = base.nonlabel_config;
-  run.nonlabel_config.mutable_party()->set_reproducible_seed(2 * seed + 2);
-  const std::string configuration =
-      absl::StrCat(base.data_sha256, AsBytes(AgreementSha256(run.agreement)),
-                   AsBytes(Sha256(run.label_config.SerializeAsString())),  // No maps: one serialisation only.
-                   AsBytes(Sha256(run.nonlabel_config.SerializeAsString())));
-  run.configuration_sha256 = absl::BytesToHexString(AsBytes(Sha256(configuration)));
+  SetSeeds(seed, run);
+  run.configuration_sha256 = ConfigurationSha256(run, data_sha256);
   return run;
 }
 
@@ -217,14 +138,20 @@ absl::StatusOr<std::vector<SweepRun>> PlanSweep(const std::string& config_path) 
   if (std::set<uint64_t>(config.seeds().begin(), config.seeds().end()).size() != config.seeds_size()) {
     return absl::InvalidArgumentError(absl::StrCat(config_path, ": seeds: expected each seed once, found one again"));
   }
-  const absl::StatusOr<Base> base = LoadBase(config_path, config);
+  const absl::StatusOr<LocalRun> base = LoadLocalRun(ResolvePath(config_path, config.agreement_path()),
+                                                     ResolvePath(config_path, config.label_config_path()),
+                                                     ResolvePath(config_path, config.nonlabel_config_path()));
   if (!base.ok()) {
     return base.status();
+  }
+  const absl::StatusOr<std::string> data_sha256 = DataSha256(*base);
+  if (!data_sha256.ok()) {
+    return data_sha256.status();
   }
   std::vector<SweepRun> runs;
   for (const uint64_t seed : config.seeds()) {
     for (const SweepProtection& protection : *protections) {
-      runs.push_back(MakeRun(*base, protection, seed));
+      runs.push_back(MakeRun(*base, *data_sha256, protection, seed));
     }
   }
   return runs;

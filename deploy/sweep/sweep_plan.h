@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "deploy/local_run/local_run.h"
 
-#include "splitveil/v1/agreement.pb.h"
-#include "splitveil/v1/party.pb.h"
 #include "splitveil/v1/sweep.pb.h"
 
 namespace splitveil {
@@ -24,18 +23,10 @@ struct SweepProtection {
   v1::GradientProtection config;
 };
 
-// One run: a protection with a seed.
-struct SweepRun {
+// One run: a protection with a seed. Its name: "marvell-s=4-seed1".
+struct SweepRun : LocalRun {
   SweepProtection protection;
   uint64_t seed = 0;
-  std::string name;  // Its folder under runs/: "marvell-s=4-seed1".
-  // As the parties get them, but that the label party's port is not known yet. Data and certificates by absolute paths,
-  // everything that is written by paths relative to the run's folder.
-  v1::RunAgreement agreement;
-  v1::LabelPartyConfig label_config;
-  v1::NonLabelPartyConfig nonlabel_config;
-  // Of all of the above and of both parties' data: a result is of this run where it carries the same. Hexadecimal.
-  std::string configuration_sha256;
 };
 
 // The protections in the order of the configuration: those named, then the lists.

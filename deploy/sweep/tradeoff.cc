@@ -92,7 +92,9 @@ std::vector<LayerAndAttack> LayersAndAttacks(const std::vector<SweptRun>& runs) 
       }
     }
   }
-  const std::string first_layer = runs.empty() ? "" : runs.front().run.nonlabel_config.model().layers(0).name();
+  // A preset and a TorchScript half list no layers; all presets call theirs the same.
+  const bool listed = !runs.empty() && runs.front().run.nonlabel_config.model().layers_size() > 0;
+  const std::string first_layer = listed ? runs.front().run.nonlabel_config.model().layers(0).name() : "first";
   const auto rank = [&](const LayerAndAttack& key) {
     const int layer = LayerRank(key.first, first_layer), attack = AttackRank(key.second);
     return std::make_tuple(layer == 2 || attack == 2, layer, attack);

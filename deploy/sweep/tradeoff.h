@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "deploy/sweep/finished_run.h"
+#include "deploy/local_run/finished_run.h"
 #include "deploy/sweep/sweep_plan.h"
 
 namespace splitveil {

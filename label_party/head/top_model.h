@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,9 +20,10 @@
 namespace splitveil {
 
 struct TopModelOptions {
-  v1::ModelSpec spec;
+  v1::ModelSpec spec;     // The top half, or a whole model with `cut_layer`.
+  std::string cut_layer;  // RunAgreement.cut_layer.
   v1::Optimizer optimizer;
-  FeatureShape features;  // The label party's own; unused without a wide part.
+  FeatureShape features;  // The label party's own; unused where the model reads none.
   int64_t cut_width = 0;
   uint64_t seed = 0;
 };
@@ -31,21 +33,23 @@ struct HeadStep {
   // [batch, cut_width]: row j is dL_j/dz_j of example j's own loss, with its target for label, not divided by the
   // batch.
   Matrix cut_gradient;
+  double forward_seconds = 0;  // Of the call, what the loss took; the rest went into gradients.
 };
 
-// Logit = linear(dense layers(activations)) [+ linear(embeddings of own categories, own numeric columns)]; the loss is
-// binary cross-entropy on it. Errors of every method: InvalidArgument with field, expected and found where a shape does
-// not fit; FailedPrecondition for an Update without gradients; Internal from LibTorch, or when the loss is not finite
-// any more. Not thread-safe.
+// Logit = linear(layers(activations)) [+ linear(embeddings of own categories, own numeric columns)], where one of the
+// layers, or the logit, may read own features beside the layer before it; the loss is binary cross-entropy. Errors of
+// every method: InvalidArgument with field, expected and found where a shape does not fit; FailedPrecondition for an
+// Update without gradients; Internal from LibTorch, or when the loss is not finite any more. Not thread-safe.
 class TopModel {
  public:
   // Errors: InvalidArgument where the specification does not fit the features or the cut width.
   static absl::StatusOr<std::unique_ptr<TopModel>> Create(const TopModelOptions& options);
   virtual ~TopModel() = default;
 
-  // Loss and gradients of one batch: `activations` [batch, cut_width], `own` of as many rows (unused without a wide
-  // part), `labels` [batch] of 0 and 1. `targets` [batch], finite: what the gradients draw the probabilities to, which
-  // may lie outside [0, 1]; empty: the labels. Parameter gradients (of the mean loss) are kept for Update.
+  // Loss and gradients of one batch: `activations` [batch, cut_width], `own` of as many rows (unused where the
+  // model reads none), `labels` [batch] of 0 and 1. `targets` [batch], finite: what the gradients draw the
+  // probabilities to, which may lie outside [0, 1]; empty: the labels. Parameter gradients (of the mean loss) are kept
+  // for Update.
   virtual absl::StatusOr<HeadStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
                                                    absl::Span<const uint8_t> labels,
                                                    absl::Span<const float> targets) = 0;
@@ -54,11 +58,20 @@ class TopModel {
   // Logits [batch].
   virtual absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) = 0;
 
-  // Copies of "NAME.weight" and "NAME.bias" of each layer of the specification, of "logit" and, with a wide part, of
-  // "wide", whose embedding is "wide.embedding". The optimiser's moments are not among them.
+  // Copies of "NAME.weight" and "NAME.bias" of each layer of the specification and of "logit" (shapes as BottomModel's;
+  // own features behind the other inputs of the layer that reads them), of their embedding, "own.embedding", and, with
+  // a wide part, of "wide", whose embedding is "wide.embedding". The optimiser's moments are not among them.
   virtual NamedParameters Parameters() const = 0;
   // Overwrites all parameters. InvalidArgument where names or sizes differ, then nothing is changed.
   virtual absl::Status SetParameters(const NamedParameters& parameters) = 0;
+
+  // All that training goes on from: Parameters(); "NAME.moment1" and "NAME.moment2" for each name among them, as many
+  // as the optimiser remembers (ParameterOptimizer::moment); "steps" (CopyTrainingState). Between Update and
+  // ForwardBackward.
+  virtual NamedParameters TrainingState() const = 0;
+  // Goes on from there. Embeddings and their moments may have fewer rows than the tables, whose other rows keep their
+  // fresh start. InvalidArgument where names or sizes differ (another model or optimiser), then nothing is changed.
+  virtual absl::Status SetTrainingState(const NamedParameters& state) = 0;
 };
 
 }  // namespace splitveil

@@ -8,12 +8,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 
 #include "common/dataset/feature_table.h"
 #include "common/matrix/matrix.h"
-#include "common/model/adam_options.h"
-#include "common/model/dense_stack.h"
 #include "common/model/input_layer.h"
+#include "common/model/layer_stack.h"
+#include "common/model/optimizer_options.h"
 #include "common/model/parameters.h"
 
 #include "splitveil/v1/model.pb.h"
@@ -26,27 +27,30 @@ class WidePart {
  public:
   // Errors: InvalidArgument where the specification does not fit the features.
   static absl::StatusOr<std::unique_ptr<WidePart>> Create(const v1::WidePart& spec, const FeatureShape& features,
-                                                          const AdamOptions& adam, uint64_t seed);
+                                                          const OptimizerOptions& optimizer, uint64_t seed);
 
   // Terms [batch, 1].
   absl::StatusOr<Matrix> Predict(const FeatureBatch& own) const;
   // The pass, whose output are the terms, reads `own` and `storage`, which must outlive it.
-  absl::StatusOr<DensePass> Forward(const FeatureBatch& own, Matrix& storage) const;
+  absl::StatusOr<LayerPass> Forward(const FeatureBatch& own, Matrix& storage) const;
   // Back-propagates per-example gradients [batch, 1] of the logit.
-  absl::Status Backward(DensePass& pass, const FeatureBatch& own, ConstMatrixView logit_gradient);
-  // One optimiser step with the mean gradients of the latest Backward. FailedPrecondition where there is none.
-  absl::Status Update();
+  absl::Status Backward(LayerPass& pass, ConstMatrixView logit_gradient);
+  // One optimiser step of the embedding with the mean gradients of the latest Backward, whose own features had
+  // `categories`. That of linear() goes with the party's other layers.
+  absl::Status UpdateEmbedding(absl::Span<const int64_t> categories);
+  LayerStack* linear() { return linear_.get(); }
 
   // "wide.embedding" (with categorical columns), "wide.weight", "wide.bias".
   std::vector<ParameterView> parameters();
+  std::vector<ParameterView> moments();
+  void set_steps(int64_t steps);
 
  private:
-  WidePart(std::unique_ptr<InputLayer> input, std::unique_ptr<DenseStack> linear);
+  WidePart(std::unique_ptr<InputLayer> input, std::unique_ptr<LayerStack> linear);
 
   std::unique_ptr<InputLayer> input_;
-  std::unique_ptr<DenseStack> linear_;
-  std::vector<int64_t> categories_;  // Of the latest Backward, as is input_gradient_.
-  Matrix input_gradient_;
+  std::unique_ptr<LayerStack> linear_;
+  StackGradients gradients_;  // Of the latest Backward.
 };
 
 }  // namespace splitveil

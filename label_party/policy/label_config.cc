@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/architecture/model_spec.h"
 #include "common/leakage/attack_traits.h"
 
 namespace splitveil {
@@ -41,7 +42,12 @@ absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::R
                  absl::StrCat("an agreement with a batch_size of at most ", kMaxDistanceCorrelationBatch),
                  absl::StrCat(agreement.batch_size()));
   }
-  return ValidateAttacks(config.audit());
+  if (config.has_early_stopping() && agreement.test_fraction() == 0) {
+    return Unfit("early_stopping", "an agreement with a test_fraction above 0", "0");
+  }
+  absl::Status status = ValidateAttacks(config.audit());
+  status.Update(CheckTopSpec(config.model(), agreement));
+  return status;
 }
 
 }  // namespace splitveil

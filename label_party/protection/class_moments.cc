@@ -187,6 +187,13 @@ void RunningMoments::Anticipate(const ClassMoments& moments) {
   }
 }
 
+void RunningMoments::Continue(const ClassMoments& average) {
+  if (average.informative()) {
+    average_ = average;
+    started_ = true;
+  }
+}
+
 double RunningMoments::FallbackScale(const ClassMoments& batch) const {
   const double scale = std::max(batch.max_squared_norm, max_squared_norm());
   return scale > 0 ? scale : 1;

@@ -3,6 +3,7 @@
 #define SPLITVEIL_LABEL_PARTY_PROTECTION_CLASS_MOMENTS_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -44,6 +45,12 @@ class RunningMoments {
   // Moments to go by until the first informative batch, which takes their place. Ignores what is not informative, and
   // everything after that batch.
   void Anticipate(const ClassMoments& moments);
+
+  // The averages as they stand; nullopt before the first informative batch.
+  std::optional<ClassMoments> average() const { return started_ ? std::optional(average_) : std::nullopt; }
+
+  // Goes on from the average() of an earlier run. Ignores what is not informative.
+  void Continue(const ClassMoments& average);
 
   // False until the first informative or anticipated moments, and while the averaged directions of dg cancel.
   bool available() const;

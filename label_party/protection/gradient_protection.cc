@@ -34,6 +34,8 @@ class RegularisedProtection final : public GradientProtection {
   absl::Status Anticipate(ConstMatrixView gradients, absl::Span<const uint8_t> labels) override {
     return method_->Anticipate(gradients, labels);
   }
+  std::optional<ClassMoments> Moments() const override { return method_->Moments(); }
+  void Continue(const ClassMoments& moments) override { method_->Continue(moments); }
   absl::StatusOr<ProtectionReport> PerturbWithin(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
                                                  const NoisePosition& position, double max_sum_kl,
                                                  Matrix& out) override {
@@ -120,5 +122,9 @@ std::vector<float> GradientProtection::TrainingTargets(absl::Span<const uint8_t>
 }
 
 absl::Status GradientProtection::Anticipate(ConstMatrixView, absl::Span<const uint8_t>) { return absl::OkStatus(); }
+
+std::optional<ClassMoments> GradientProtection::Moments() const { return std::nullopt; }
+
+void GradientProtection::Continue(const ClassMoments&) {}
 
 }  // namespace splitveil

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 
 #include "common/crypto/secure_gaussian.h"
 #include "common/matrix/matrix.h"
+#include "label_party/protection/class_moments.h"
 
 #include "splitveil/v1/protection.pb.h"
 
@@ -64,6 +66,12 @@ class GradientProtection {
   // current model has for `labels`, on whatever examples. Without it a batch of one class has no known divergence at
   // first. Methods that go by no moments ignore it. Errors: as PerturbWithin.
   virtual absl::Status Anticipate(ConstMatrixView gradients, absl::Span<const uint8_t> labels);
+
+  // Running moments of the classes for a run that continues this one; nullopt where the method keeps none or has seen
+  // no batch that tells them.
+  virtual std::optional<ClassMoments> Moments() const;
+  // Goes on from the Moments() of an earlier run, of gradients as wide. Methods that go by no moments ignore it.
+  virtual void Continue(const ClassMoments& moments);
 
   // Writes the perturbed rows of `gradients` [batch, d] into `out` (same shape; may not alias). `labels`: 0 or 1,
   // [batch]. Batches with one class and gradients of zero are protected too (architecture rule 3). A position's batch

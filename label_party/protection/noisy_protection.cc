@@ -22,6 +22,12 @@ absl::Status NoisyProtection::Anticipate(ConstMatrixView gradients, absl::Span<c
   return moments.status();
 }
 
+std::optional<ClassMoments> NoisyProtection::Moments() const {
+  RunningMoments up_to_latest = running_;
+  up_to_latest.Update(latest_);
+  return up_to_latest.average();
+}
+
 absl::StatusOr<ProtectionReport> NoisyProtection::PerturbWithin(ConstMatrixView gradients,
                                                                 absl::Span<const uint8_t> labels,
                                                                 const NoisePosition& position, double max_sum_kl,

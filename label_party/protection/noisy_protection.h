@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/functional/function_ref.h"
@@ -27,6 +28,8 @@ class NoisyProtection : public GradientProtection {
   explicit NoisyProtection(std::unique_ptr<SecureGaussian> gaussian);
 
   absl::Status Anticipate(ConstMatrixView gradients, absl::Span<const uint8_t> labels) final;
+  std::optional<ClassMoments> Moments() const final;
+  void Continue(const ClassMoments& moments) final { running_.Continue(moments); }
   absl::StatusOr<ProtectionReport> PerturbWithin(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
                                                  const NoisePosition& position, double max_sum_kl, Matrix& out) final;
 

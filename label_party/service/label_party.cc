@@ -12,6 +12,7 @@
 #include "common/crypto/secure_random.h"
 #include "common/dataset/prepared_data.h"
 #include "common/model/compute_threads.h"
+#include "common/model/optimizer_options.h"
 #include "common/operations/operations_service.h"
 #include "common/operations/party_program.h"
 #include "common/process/file.h"
@@ -43,6 +44,7 @@ absl::StatusOr<std::unique_ptr<LabelSession>> NewSession(const LabelPartyPlan& p
   options.config = plan.config;
   options.ledger_path = ResolvePath(plan.config_path, plan.config.party().ledger_path());
   options.status = status;
+  options.checkpoints = plan.checkpoints;
   absl::StatusOr<std::unique_ptr<GradientProtection>> protection = NewProtection(plan.config.protection());
   if (!protection.ok()) {
     return protection.status();
@@ -75,9 +77,17 @@ absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path,
     return tls.status();
   }
   plan.identity = *std::move(tls);
-  if (absl::Status status = ValidateLabelConfig(plan.config, plan.agreement); !status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(config_path, ": ", status.message()));
+  absl::Status fits = ValidateLabelConfig(plan.config, plan.agreement);
+  fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
+  if (!fits.ok()) {
+    return absl::Status(fits.code(), absl::StrCat(config_path, ": ", fits.message()));
   }
+  absl::StatusOr<CheckpointPlan> checkpoints =
+      PlanCheckpoints("label_party", config_path, plan.config.party(), plan.config.model(), plan.agreement);
+  if (!checkpoints.ok()) {
+    return checkpoints.status();
+  }
+  plan.checkpoints = *std::move(checkpoints);
   FillPlannedEpochs(plan.agreement.epochs(), *plan.config.mutable_protection());
   if (absl::Status status = ReleaseGate::Create(plan.config.release(), plan.config.protection()).status();
       !status.ok()) {

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "common/checkpoint/checkpoint_plan.h"
 #include "common/transport/credentials.h"
 
 #include "splitveil/v1/agreement.pb.h"
@@ -20,10 +21,11 @@ struct LabelPartyPlan {
   v1::LabelPartyConfig config;
   std::string config_path;  // Paths in `config` are relative to its folder.
   TlsIdentity identity;
+  CheckpointPlan checkpoints;
 };
 
-// Loads and validates both files, the certificates and the protection, which must pass its self-test.
-// Errors: NotFound, InvalidArgument as one line that says where.
+// Loads and validates both files, the certificates, the checkpoint to continue from and the protection, which must pass
+// its self-test. Errors: NotFound, InvalidArgument as one line that says where.
 absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path, const std::string& config_path);
 
 // Reads the data, serves one run and prints the RESULT line on standard output when it is complete. Returns when the

@@ -53,11 +53,11 @@ grpc::Status SplitTrainingService::Train(grpc::ServerContext* /*context*/,
                                          grpc::ServerReaderWriter<v1::CutGradients, v1::CutActivations>* stream) {
   v1::CutActivations request;
   while (stream->Read(&request)) {
-    const absl::StatusOr<v1::CutGradients> response = session_->Train(std::move(request));
+    const absl::StatusOr<SharedGradients> response = session_->Train(std::move(request));
     if (!response.ok()) {
       return ToGrpcStatus(response.status());
     }
-    const bool written = stream->Write(*response);
+    const bool written = stream->Write(**response);
     if (const absl::Status learned = session_->Learn(); !learned.ok()) {
       return ToGrpcStatus(learned);
     }

@@ -68,120 +68,6 @@ void LabelSession::SetPhase(const char* phase) {
   options_.status->Update([&](v1::GetStatusResponse& status) { status.set_phase(phase); });
 }
 
-absl::Status LabelSession::BeginLedger(const v1::OpenRequest& request) {
-  const RunRow run =
-      DescribeRun(run_id_, "label_party", options_.protection->name(), options_.agreement, request.version());
-  absl::StatusOr<std::unique_ptr<Ledger>> ledger =
-      splitveil::BeginLedger(options_.ledger_path, run, options_.agreement.audit().grant());
-  if (!ledger.ok()) {
-    return ledger.status();
-  }
-  ledger_ = *std::move(ledger);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& request) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (state_ != State::kWaiting) {
-    return absl::FailedPreconditionError("Open: expected no run, found one under way or ended");
-  }
-  v1::RunAgreement theirs = request.agreement();
-  Canonicalize(theirs);
-  const std::string difference = FirstDifference(options_.agreement, theirs);
-  if (!difference.empty() || request.agreement_sha256() != AsBytes(AgreementSha256(options_.agreement))) {
-    return Fail(AsRefusal(absl::FailedPreconditionError(
-        absl::StrCat("agreement: the parties differ: ", difference.empty() ? "digest" : difference))));
-  }
-  if (request.seed_commitment().size() != sizeof(Digest)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("seed_commitment: expected ", sizeof(Digest), " bytes, found ", request.seed_commitment().size()));
-  }
-  run_id_ = NewRunId(options_.agreement.run_name());
-  if (absl::Status status = BeginLedger(request); !status.ok()) {
-    return FailInside(status);
-  }
-  peer_commitment_ = request.seed_commitment();
-  options_.status->Update([&](v1::GetStatusResponse& status) { status.set_run_id(run_id_); });
-  state_ = State::kOpened;
-  last_heard_ = absl::Now();
-  LogInfo("run ", run_id_, " opened; ", options_.protection->name(), "; agreement ",
-          absl::BytesToHexString(AsBytes(AgreementSha256(options_.agreement))).substr(0, 16));
-  v1::OpenResponse response;
-  response.set_run_id(run_id_);
-  response.set_seed_commitment(seed_.commitment());
-  response.set_version(Version());
-  return response;
-}
-
-absl::Status LabelSession::Align(AlignmentChannel& channel) {
-  AlignmentOptions options;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (absl::Status status = CheckRun(run_id_, State::kOpened, "Align"); !status.ok()) {
-      return status;
-    }
-    state_ = State::kAligning;
-    SetPhase("aligning");
-    options.run_id = run_id_;
-  }
-  options.max_ids = static_cast<uint64_t>(options_.agreement.alignment().max_ids());
-  options.chunk_ids = options_.agreement.alignment().chunk_ids();
-  options.progress = [this](uint64_t, uint64_t) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    last_heard_ = absl::Now();
-  };
-  absl::StatusOr<AlignedIds> aligned = AlignIds(options_.data->ids(), options, channel);
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (state_ != State::kAligning) {
-    return absl::CancelledError("the label party has ended the run");
-  }
-  if (!aligned.ok()) {
-    // One attempt a run: each would let the peer try another list of ids on this party's set.
-    absl::Status status = ledger_->RecordEvent("alignment_failed", absl::StatusCodeToString(aligned.status().code()));
-    const bool malformed = aligned.status().code() == absl::StatusCode::kInvalidArgument ||
-                           aligned.status().code() == absl::StatusCode::kFailedPrecondition;
-    return Fail(status.ok() ? malformed ? AsRefusal(aligned.status()) : aligned.status() : status);
-  }
-  aligned_ = *std::move(aligned);
-  state_ = State::kAligned;
-  last_heard_ = absl::Now();
-  LogInfo("aligned ", aligned_.rows.size(), " examples; own ids ", options_.data->rows(), ", the peer's ",
-          aligned_.peer_ids);
-  options_.status->Update([&](v1::GetStatusResponse& status) { status.set_aligned_examples(aligned_.rows.size()); });
-  return ledger_->RecordEvent("aligned", absl::StrCat(aligned_.rows.size(), " common ids of ", options_.data->rows(),
-                                                      " own and ", aligned_.peer_ids, " of the peer"));
-}
-
-absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& request) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (absl::Status status = CheckRun(request.run_id(), State::kAligned, "Start"); !status.ok()) {
-    return status;
-  }
-  if (request.aligned_examples() != aligned_.rows.size() || request.order_sha256() != AsBytes(aligned_.order_sha256)) {
-    return Fail(AsRefusal(absl::FailedPreconditionError("aligned order: the parties hold different alignments")));
-  }
-  const absl::StatusOr<JointSeed> joint = seed_.Combine(peer_commitment_, request.seed_reveal());
-  if (!joint.ok()) {
-    return Fail(AsRefusal(joint.status()));
-  }
-  auditor_ = std::make_unique<LeakAuditor>(options_.agreement, options_.config.audit(),
-                                           static_cast<int64_t>(aligned_.rows.size()), ledger_.get());
-  absl::StatusOr<std::unique_ptr<Trainer>> trainer =
-      MakeTrainer({options_.agreement, options_.config, options_.data, aligned_.rows, *joint, run_id_,
-                   std::move(options_.protection), auditor_.get(), ledger_.get()});
-  if (!trainer.ok()) {
-    return FailInside(trainer.status());
-  }
-  trainer_ = *std::move(trainer);
-  state_ = State::kTraining;
-  progress_ =
-      std::make_unique<TrainingProgress>(options_.status, options_.agreement.epochs(), trainer_->batches_per_epoch());
-  last_heard_ = absl::Now();
-  v1::StartResponse response;
-  response.set_seed_reveal(seed_.reveal());
-  return response;
-}
-
 const LabelSession::Answered* LabelSession::FindAnswered(const v1::CutActivations& request) const {
   const auto found = std::find_if(answered_.begin(), answered_.end(), [&](const Answered& answered) {
     return answered.request.epoch() == request.epoch() && answered.request.batch() == request.batch();
@@ -189,7 +75,7 @@ const LabelSession::Answered* LabelSession::FindAnswered(const v1::CutActivation
   return found == answered_.end() ? nullptr : &*found;
 }
 
-absl::StatusOr<v1::CutGradients> LabelSession::Train(v1::CutActivations request) {
+absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (absl::Status status = CheckRun(request.run_id(), State::kTraining, "Train"); !status.ok()) {
     return status;
@@ -203,19 +89,29 @@ absl::StatusOr<v1::CutGradients> LabelSession::Train(v1::CutActivations request)
     }
     return absl::FailedPreconditionError("activations: this batch was answered for other activations");
   }
-  if (request.epoch() != epoch_ || request.batch() != batch_ || epoch_ >= options_.agreement.epochs()) {
+  if (request.epoch() != epoch_ || request.batch() != batch_ || epoch_ >= epochs_to_train_) {
     return absl::FailedPreconditionError(absl::StrCat("batch: expected epoch ", epoch_, " batch ", batch_, " of ",
-                                                      options_.agreement.epochs(), " epochs, found epoch ",
-                                                      request.epoch(), " batch ", request.batch()));
+                                                      epochs_to_train_, " epochs, found epoch ", request.epoch(),
+                                                      " batch ", request.batch()));
   }
-  const absl::StatusOr<Matrix> activations = DecodeMatrix(
+  if (absl::Status status = CheckMayTrain(); !status.ok()) {
+    return status;
+  }
+  StepStopwatch& stopwatch = trainer_->stopwatch();
+  if (batch_ == 0) {
+    stopwatch.Restart();  // The evaluation between epochs is no part of a step.
+  } else {
+    stopwatch.Lap(&StepTimeRow::wait);
+  }
+  absl::StatusOr<Matrix> activations = DecodeMatrix(
       request.activations(),
       {"activations", options_.agreement.wire_dtype(), trainer_->batch_rows(batch_), options_.agreement.cut_width()});
   if (!activations.ok()) {
     return activations.status();
   }
-  absl::StatusOr<v1::CutGradients> response =
-      trainer_->Step(epoch_, batch_, *activations, static_cast<int64_t>(request.ByteSizeLong()));
+  stopwatch.Lap(&StepTimeRow::serialise);
+  absl::StatusOr<SharedGradients> response =
+      trainer_->Step(epoch_, batch_, *std::move(activations), static_cast<int64_t>(request.ByteSizeLong()));
   if (!response.ok()) {
     return FailInside(response.status());
   }
@@ -232,7 +128,11 @@ absl::StatusOr<v1::CutGradients> LabelSession::Train(v1::CutActivations request)
 
 absl::Status LabelSession::Learn() {
   std::lock_guard<std::mutex> lock(mutex_);
-  return state_ == State::kTraining ? LearnLocked() : absl::OkStatus();
+  if (state_ != State::kTraining) {
+    return absl::OkStatus();
+  }
+  trainer_->stopwatch().Lap(&StepTimeRow::wire);
+  return LearnLocked();
 }
 
 absl::Status LabelSession::LearnLocked() {
@@ -245,64 +145,13 @@ absl::Status LabelSession::LearnLocked() {
   if (result.steps != steps_before) {
     progress_->Report(result.steps, result.trained_examples, result.train_log_loss, auditor_->latest());
     UpdateBoundExceeded();
+    if (batch_ == 0 && !EvaluatesEpochs()) {
+      if (absl::Status status = WriteCheckpoint(); !status.ok()) {
+        return FailInside(status);
+      }
+    }
   }
   return absl::OkStatus();
-}
-
-bool LabelSession::ExpectsEvaluationOf(uint32_t epoch) const {
-  return batch_ == 0 && epoch + 1 == epoch_ && epoch >= evaluated_epochs_;
-}
-
-absl::Status LabelSession::Evaluate(const v1::CutActivations& request, Evaluation& evaluation) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (absl::Status status = CheckRun(request.run_id(), State::kTraining, "Evaluate"); !status.ok()) {
-    return status;
-  }
-  if (absl::Status status = LearnLocked(); !status.ok()) {
-    return status;
-  }
-  if (!ExpectsEvaluationOf(request.epoch()) || request.batch() != evaluation.next_batch) {
-    return absl::FailedPreconditionError(absl::StrCat("evaluation: expected the epoch just trained and test batch ",
-                                                      evaluation.next_batch, ", found epoch ", request.epoch(),
-                                                      " batch ", request.batch()));
-  }
-  const int64_t rows = std::min<int64_t>(options_.agreement.batch_size(),
-                                         trainer_->test_examples() - static_cast<int64_t>(evaluation.logits.size()));
-  if (rows <= 0) {
-    return absl::FailedPreconditionError("evaluation: expected no more test examples, found a further batch");
-  }
-  const absl::StatusOr<Matrix> activations = DecodeMatrix(
-      request.activations(), {"activations", options_.agreement.wire_dtype(), rows, options_.agreement.cut_width()});
-  if (!activations.ok()) {
-    return activations.status();
-  }
-  evaluation.epoch = request.epoch();
-  if (absl::Status status = trainer_->Evaluate(evaluation.next_batch, *activations, evaluation.logits); !status.ok()) {
-    return FailInside(status);
-  }
-  ++evaluation.next_batch;
-  return absl::OkStatus();
-}
-
-absl::StatusOr<v1::EvaluateResponse> LabelSession::FinishEvaluation(const Evaluation& evaluation) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (absl::Status status = CheckRun(run_id_, State::kTraining, "Evaluate"); !status.ok()) {
-    return status;
-  }
-  // The stream may have begun epochs ago, or another one may have ended since.
-  if (!ExpectsEvaluationOf(evaluation.epoch) || evaluation.logits.empty() ||
-      evaluation.logits.size() != trainer_->test_examples()) {
-    return absl::FailedPreconditionError(absl::StrCat("evaluation: expected the epoch just trained and ",
-                                                      trainer_->test_examples(), " test examples, found epoch ",
-                                                      evaluation.epoch, " and ", evaluation.logits.size()));
-  }
-  if (absl::Status status = trainer_->FinishEvaluation(evaluation.epoch, evaluation.logits); !status.ok()) {
-    return FailInside(status);
-  }
-  evaluated_epochs_ = evaluation.epoch + 1;
-  v1::EvaluateResponse response;
-  response.set_examples(evaluation.logits.size());
-  return response;
 }
 
 absl::Status LabelSession::Close(const v1::CloseRequest& request) {
@@ -317,9 +166,9 @@ absl::Status LabelSession::Close(const v1::CloseRequest& request) {
   if (absl::Status status = CheckRun(request.run_id(), State::kTraining, "Close"); !status.ok()) {
     return status;
   }
-  const bool evaluated = evaluated_epochs_ == epoch_ || trainer_->test_examples() == 0;
-  if (epoch_ != options_.agreement.epochs() || !evaluated) {
-    return absl::FailedPreconditionError(absl::StrCat("Close: expected ", options_.agreement.epochs(),
+  const bool evaluated = evaluated_epochs_ == epoch_ || !EvaluatesEpochs();
+  if (epoch_ != epochs_to_train_ || !evaluated) {
+    return absl::FailedPreconditionError(absl::StrCat("Close: expected ", epochs_to_train_,
                                                       " epochs trained and evaluated, found ", epoch_, " and ",
                                                       evaluated_epochs_));
   }

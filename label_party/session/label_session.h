@@ -4,11 +4,12 @@
 //   Open(agreement, commitment) ──────────────────►  kWaiting  -> kOpened
 //   Align: set sizes, masked, double-masked  ◄────►  kOpened   -> kAligned
 //   Start(order digest, seed reveal) ─────────────►  kAligned  -> kTraining
+//   Evaluate: all activations ────────────────────►  test metrics (predict_first only)
 //   per epoch:
 //     Train: activations (epoch, batch) ──────────►  protect, gate
 //            ◄──────────── protected gradients       then Learn
 //     ScoreBatch(scores) ─────────────────────────►  judged by LeakAuditor
-//     Evaluate: test activations ─────────────────►  test metrics
+//     Evaluate: test activations ─────────────────►  test metrics, checkpoint, early stopping
 //   AuxiliaryLabels, ScoreExamples (ORACLE) ────►  judged by CompletionAudit
 //   Close ────────────────────────────────────────►  kTraining -> kClosed
 //
@@ -30,6 +31,7 @@
 #include "absl/time/time.h"
 
 #include "common/alignment/private_set_intersection.h"
+#include "common/checkpoint/checkpoint_plan.h"
 #include "common/dataset/dataset.h"
 #include "common/ledger/ledger.h"
 #include "common/operations/run_status.h"
@@ -37,6 +39,7 @@
 #include "common/schedule/joint_seed.h"
 #include "label_party/audit/completion_audit.h"
 #include "label_party/audit/leak_auditor.h"
+#include "label_party/session/early_stopper.h"
 #include "label_party/session/trainer.h"
 
 #include "splitveil/v1/agreement.pb.h"
@@ -51,6 +54,7 @@ struct LabelSessionOptions {
   v1::LabelPartyConfig config;  // Valid; defaults set.
   std::string ledger_path;
   std::shared_ptr<const Dataset> data;  // Prepared for the agreement's split (CheckSplit).
+  CheckpointPlan checkpoints;
   std::unique_ptr<GradientProtection> protection;
   RunStatus* status = nullptr;  // Not owned; must outlive the session.
 };
@@ -67,7 +71,7 @@ class LabelSession {
 
   // The protected gradients of the next batch. A batch already answered gets the same bytes again if the activations
   // are the same, and FailedPrecondition if they are not. Call Learn once the answer has left.
-  absl::StatusOr<v1::CutGradients> Train(v1::CutActivations request);
+  absl::StatusOr<SharedGradients> Train(v1::CutActivations request);
   absl::Status Learn();
 
   // Test logits of one Evaluate stream, before they count.
@@ -98,7 +102,7 @@ class LabelSession {
  private:
   struct Answered {
     v1::CutActivations request;
-    v1::CutGradients response;
+    SharedGradients response;
   };
   enum class State { kWaiting, kOpened, kAligning, kAligned, kTraining, kClosed, kFailed };
 
@@ -107,11 +111,17 @@ class LabelSession {
   // All of these need mutex_.
   absl::Status CheckRun(const std::string& run_id, State expected, const char* call);
   absl::Status BeginLedger(const v1::OpenRequest& request);
+  // Finds the checkpoint that the peer continues from.
+  absl::Status ChooseCheckpoint(const std::string& theirs);
   const Answered* FindAnswered(const v1::CutActivations& request) const;
   absl::Status LearnLocked();
   absl::Duration SilenceLimit() const;
   void SetPhase(const char* phase);
+  bool EvaluatesEpochs() const;  // Each of them, after its training.
   bool ExpectsEvaluationOf(uint32_t epoch) const;
+  absl::Status CheckMayTrain() const;
+  absl::Status StopWhereItHelpsNoMore();
+  absl::Status WriteCheckpoint();
   void UpdateBoundExceeded();
   absl::Status CheckTrained(const std::string& run_id, const char* call);
   // Ends the run with an error that concerns the peer; returns it.
@@ -132,11 +142,15 @@ class LabelSession {
   absl::Time last_heard_;
   std::string peer_commitment_;
   AlignedIds aligned_;
+  std::shared_ptr<const Checkpoint> continued_;  // From Open to Start; null: fresh weights.
   std::unique_ptr<Trainer> trainer_;
+  std::unique_ptr<EarlyStopper> early_stopper_;  // Null: not configured.
   std::unique_ptr<CompletionAudit> completion_;  // From the first AuxiliaryLabels on.
   uint32_t epoch_ = 0;                           // Next batch to train.
   uint32_t batch_ = 0;
+  uint32_t epochs_to_train_ = 0;  // As agreed, or fewer where the training has stopped early.
   uint32_t evaluated_epochs_ = 0;
+  bool predicted_ = false;  // Under predict_first: the evaluation before the first batch is done.
   bool completed_ = false;  // The peer has closed a complete run.
   std::unique_ptr<TrainingProgress> progress_;
   std::deque<Answered> answered_;  // Latest last; as many as may be under way.

@@ -34,9 +34,9 @@ absl::Status LabelSession::CheckTrained(const std::string& run_id, const char* c
   if (options_.agreement.audit().auxiliary_labels() == 0 || options_.agreement.audit().grant() != v1::ORACLE) {
     return absl::PermissionDeniedError(absl::StrCat(call, ": expected agreed auxiliary labels, found none"));
   }
-  if (epoch_ != options_.agreement.epochs()) {
+  if (epoch_ != epochs_to_train_) {
     return absl::FailedPreconditionError(
-        absl::StrCat(call, ": expected ", options_.agreement.epochs(), " epochs trained, found ", epoch_));
+        absl::StrCat(call, ": expected ", epochs_to_train_, " epochs trained, found ", epoch_));
   }
   return LearnLocked();
 }

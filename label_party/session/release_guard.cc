@@ -9,14 +9,18 @@
 
 namespace splitveil {
 
-ReleaseGuard::ReleaseGuard(std::unique_ptr<GradientProtection> protection, ReleaseGate gate, int64_t examples)
-    : protection_(std::move(protection)), gate_(std::move(gate)), accountant_(examples) {}
+ReleaseGuard::ReleaseGuard(std::unique_ptr<GradientProtection> protection, ReleaseGate gate, int64_t examples,
+                           double earlier_sum_kl)
+    : protection_(std::move(protection)),
+      gate_(std::move(gate)),
+      accountant_(examples),
+      earlier_sum_kl_(earlier_sum_kl) {}
 
 absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const ReleasedBatch& batch) {
   const NoisePosition position{batch.epoch, batch.batch, 0};
   GuardedBatch guarded;
   ReleaseFigures figures;
-  figures.exposed_sum_kl = accountant_.MaxOf(batch.positions);
+  figures.exposed_sum_kl = earlier_sum_kl_ + accountant_.MaxOf(batch.positions);
   double max_sum_kl = GradientProtection::kAsConfigured;
   std::string raised_for;
   for (;; ++figures.times_raised) {
@@ -32,7 +36,7 @@ absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const Re
     }
     guarded.report = *std::move(report);
     figures.sum_kl = guarded.report.sum_kl;
-    figures.run_sum_kl = guarded.report.run_sum_kl;
+    figures.run_sum_kl = earlier_sum_kl_ + guarded.report.run_sum_kl;
     figures.measured_leak = gate_.WantsMeasuredLeak() ? MeasuredLeak(guarded.gradients, batch) : 0.5;
     guarded.decision = gate_.Decide(figures);
     if (guarded.decision.action != GateAction::kRaiseNoise) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -30,8 +31,10 @@ struct GuardedBatch {
 // Not thread-safe.
 class ReleaseGuard {
  public:
-  // `examples`: aligned examples of the run.
-  ReleaseGuard(std::unique_ptr<GradientProtection> protection, ReleaseGate gate, int64_t examples);
+  // `examples`: aligned examples of the run. `earlier_sum_kl`: what any of them may have been released at in the runs
+  // that this one continues; the gate counts it in.
+  ReleaseGuard(std::unique_ptr<GradientProtection> protection, ReleaseGate gate, int64_t examples,
+               double earlier_sum_kl);
 
   // `clean` [batch, cut_width]: rows of batch.positions. Asking again gives the same bytes, until the next batch.
   // Errors: those of the protection as configured.
@@ -40,15 +43,19 @@ class ReleaseGuard {
   absl::Status Anticipate(ConstMatrixView gradients, absl::Span<const uint8_t> labels) {
     return protection_->Anticipate(gradients, labels);
   }
-  // Accounts for the batch once its gradients may leave. Returns the largest divergence of all releases of one example.
+  // Accounts for the batch once its gradients may leave. Returns the largest divergence of all releases of one example
+  // in this run.
   double Account(const ReleasedBatch& batch, const ProtectionReport& report);
 
   std::string protection_name() const { return protection_->name(); }
+  // See GradientProtection::Moments.
+  std::optional<ClassMoments> moments() const { return protection_->Moments(); }
 
  private:
   std::unique_ptr<GradientProtection> protection_;
   ReleaseGate gate_;
   LeakageAccountant accountant_;
+  const double earlier_sum_kl_;
 };
 
 }  // namespace splitveil

@@ -45,15 +45,15 @@ nlohmann::ordered_json EpochLeakJson(const EpochLeakRow& row) {
 std::string ResultJson(const RunResult& result, const LeakAuditor& auditor) {
   TestMetrics best;
   best.log_loss = best.auc = best.calibration_error = best.accuracy = std::numeric_limits<double>::quiet_NaN();
-  double final_auc = best.auc;
-  for (const TestMetrics& test : result.tests) {
-    if (best.epoch < 0 || test.auc > best.auc) {
-      best = test;
+  const double final_auc = result.tests.empty() ? best.auc : result.tests.back().auc;
+  for (size_t i = 0; i < result.tests.size(); ++i) {
+    if (i == 0 || result.tests[i].auc > best.auc) {
+      best = result.tests[i];
     }
-    final_auc = test.auc;
   }
   nlohmann::ordered_json json;
   json["run_id"] = result.run_id;
+  json["continues"] = result.continues;
   json["protection"] = result.protection;
   json["aligned_examples"] = result.aligned_examples;
   json["epochs"] = result.epochs;
@@ -72,6 +72,7 @@ std::string ResultJson(const RunResult& result, const LeakAuditor& auditor) {
   json["sum_kl_mean"] = Number(Mean(result.sum_kls));
   json["auc_bound_p95"] = result.auc_bounds.empty() ? nullptr : Number(NearestRankQuantile(result.auc_bounds, 0.95));
   json["remembered_auc"] = Number(GaussianAuc(result.remembered_sum_kl));
+  json["continued_remembered_auc"] = Number(GaussianAuc(result.earlier_sum_kl + result.remembered_sum_kl));
   json["gate"] = nlohmann::ordered_json::object();
   for (const auto& [action, steps] : result.gate) {
     json["gate"][GateActionName(action)] = steps;

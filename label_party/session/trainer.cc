@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 
 #include "common/crypto/secure_random.h"
 #include "common/leakage/attack_traits.h"
@@ -37,18 +36,19 @@ std::string Describe(const GateCounts& counts) {
 
 Trainer::Trainer(TrainerParts parts)
     : parts_(std::move(parts)),
-      guard_(std::move(parts_.protection), parts_.gate, static_cast<int64_t>(parts_.labels.size())),
-      step_started_(absl::Now()) {
+      guard_(std::move(parts_.protection), parts_.gate, static_cast<int64_t>(parts_.labels.size()),
+             parts_.earlier_sum_kl) {
   result_.protection = guard_.protection_name();
   result_.aligned_examples = static_cast<int64_t>(parts_.labels.size());
   result_.epochs = parts_.agreement.epochs();
+  result_.continues = parts_.continues;
+  result_.earlier_sum_kl = parts_.earlier_sum_kl;
 }
 
 std::vector<uint32_t> Trainer::training_positions() const {
   std::vector<uint32_t> positions;
-  positions.reserve(parts_.labels.size() - parts_.test.size());
   for (uint32_t position = 0; position < parts_.labels.size(); ++position) {
-    if (!std::binary_search(parts_.test.begin(), parts_.test.end(), position)) {
+    if (parts_.agreement.predict_first() || !std::binary_search(parts_.test.begin(), parts_.test.end(), position)) {
       positions.push_back(position);
     }
   }
@@ -64,22 +64,42 @@ std::vector<uint8_t> Trainer::LabelsOf(absl::Span<const uint32_t> positions) con
   return labels;
 }
 
+LabelState Trainer::state() const { return {result_.earlier_sum_kl + result_.remembered_sum_kl, guard_.moments()}; }
+
 void Trainer::BeginEpoch() {
-  step_started_ = absl::Now();  // The evaluation between epochs is no part of a step.
   result_.epoch_loss_sum = 0;
   result_.epoch_examples = 0;
   epoch_gate_.clear();
 }
 
-ReleasedBatch Trainer::BatchOf(uint32_t epoch, uint32_t batch) {
+Trainer::OwnBatch Trainer::GatherOwn(uint32_t epoch, uint32_t batch) {
   const absl::Span<const uint32_t> positions = parts_.schedule.BatchRows(epoch, batch);
-  ReleasedBatch released;
-  released.step = step_;
-  released.epoch = epoch;
-  released.batch = batch;
-  released.positions.assign(positions.begin(), positions.end());
-  released.labels = LabelsOf(positions);
-  return released;
+  OwnBatch own;
+  own.released.step = step_;
+  own.released.epoch = epoch;
+  own.released.batch = batch;
+  own.released.positions.assign(positions.begin(), positions.end());
+  own.released.labels = LabelsOf(positions);
+  own.features = parts_.features->Gather(positions);
+  own.targets.reserve(positions.size());
+  for (uint32_t position : positions) {
+    own.targets.push_back(parts_.targets[position]);
+  }
+  return own;
+}
+
+Trainer::OwnBatch Trainer::TakeOwn(uint32_t epoch, uint32_t batch) {
+  const bool gathered = next_.has_value() && next_->released.epoch == epoch && next_->released.batch == batch;
+  OwnBatch own = gathered ? *std::move(next_) : GatherOwn(epoch, batch);
+  next_.reset();
+  return own;
+}
+
+void Trainer::GatherNext(const StepRow& row) {
+  const int64_t batch = row.batch + 1;
+  if (batch < batches_per_epoch()) {
+    next_ = GatherOwn(static_cast<uint32_t>(row.epoch), static_cast<uint32_t>(batch));
+  }
 }
 
 void Trainer::ChooseHints(ConstMatrixView clean, ReleasedBatch& batch) const {
@@ -123,20 +143,20 @@ absl::Status Trainer::Encode(ConstMatrixView perturbed, const ReleasedBatch& bat
   return status;
 }
 
-absl::Status Trainer::AnticipateOtherClass(ConstMatrixView activations, const ReleasedBatch& batch) {
-  const auto [least, most] = std::minmax_element(batch.labels.begin(), batch.labels.end());
+absl::Status Trainer::AnticipateOtherClass(ConstMatrixView activations, const OwnBatch& own) {
+  const std::vector<uint8_t>& own_labels = own.released.labels;
+  const auto [least, most] = std::minmax_element(own_labels.begin(), own_labels.end());
   both_classes_seen_ = both_classes_seen_ || *least != *most;
   if (both_classes_seen_) {
     return absl::OkStatus();
   }
-  const FeatureBatch own = parts_.features->Gather(batch.positions);
-  const size_t rows = batch.labels.size();
+  const size_t rows = own_labels.size();
   Matrix gradients(2 * activations.rows(), activations.cols());
   std::vector<uint8_t> labels(2 * rows);
   for (uint8_t label : {0, 1}) {
     std::fill_n(labels.begin() + label * rows, rows, label);
-    const absl::StatusOr<HeadStep> head =
-        parts_.model->ForwardBackward(activations, own, absl::MakeConstSpan(labels).subspan(label * rows, rows), {});
+    const absl::StatusOr<HeadStep> head = parts_.model->ForwardBackward(
+        activations, own.features, absl::MakeConstSpan(labels).subspan(label * rows, rows), {});
     if (!head.ok()) {
       return absl::InternalError(head.status().message());
     }
@@ -146,18 +166,17 @@ absl::Status Trainer::AnticipateOtherClass(ConstMatrixView activations, const Re
   return guard_.Anticipate(gradients, labels);
 }
 
-absl::StatusOr<HeadStep> Trainer::Differentiate(ConstMatrixView activations, const ReleasedBatch& batch) {
-  std::vector<float> targets;
-  targets.reserve(batch.positions.size());
-  for (uint32_t position : batch.positions) {
-    targets.push_back(parts_.targets[position]);
-  }
+absl::StatusOr<HeadStep> Trainer::Differentiate(ConstMatrixView activations, const OwnBatch& own) {
   absl::StatusOr<HeadStep> head =
-      parts_.model->ForwardBackward(activations, parts_.features->Gather(batch.positions), batch.labels, targets);
+      parts_.model->ForwardBackward(activations, own.features, own.released.labels, own.targets);
+  stopwatch_.Lap(&StepTimeRow::backward);
   absl::Status status = head.status();
+  if (status.ok()) {
+    stopwatch_.Move(head->forward_seconds, &StepTimeRow::backward, &StepTimeRow::forward);
+  }
   if (status.ok() && parts_.distance_correlation_weight > 0) {
-    status =
-        AddDistanceCorrelationGradient(parts_.distance_correlation_weight, activations, targets, head->cut_gradient);
+    status = AddDistanceCorrelationGradient(parts_.distance_correlation_weight, activations, own.targets,
+                                            head->cut_gradient);
   }
   if (!status.ok()) {
     return absl::InternalError(status.message());  // Shapes are checked; what is left is a loss that diverged.
@@ -184,55 +203,59 @@ absl::Status Trainer::Release(ConstMatrixView clean, ReleasedBatch batch, v1::Cu
     result_.frozen_after_epoch = batch.epoch;
     return absl::OkStatus();
   }
+  stopwatch_.Lap(&StepTimeRow::protection);
   if (absl::Status status = Encode(guarded->gradients, batch, message); !status.ok()) {
     return status;
   }
-  pending.sent = message.gradients();
+  stopwatch_.Lap(&StepTimeRow::serialise);
   // From here on the bytes may leave: the release counts, whether or not the peer gets them.
   result_.remembered_sum_kl = guard_.Account(batch, guarded->report);
   parts_.auditor->Remember(std::move(batch));
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::CutGradients> Trainer::Step(uint32_t epoch, uint32_t batch, ConstMatrixView activations,
-                                               int64_t bytes_received) {
+absl::StatusOr<SharedGradients> Trainer::Step(uint32_t epoch, uint32_t batch, Matrix activations,
+                                              int64_t bytes_received) {
   if (batch == 0) {
     BeginEpoch();
   }
-  ReleasedBatch released = BatchOf(epoch, batch);
-  if (absl::Status status = AnticipateOtherClass(activations, released); !status.ok()) {
+  OwnBatch own = TakeOwn(epoch, batch);
+  stopwatch_.Lap(&StepTimeRow::data);
+  if (absl::Status status = AnticipateOtherClass(activations, own); !status.ok()) {
     return status;
   }
-  absl::StatusOr<HeadStep> head = Differentiate(activations, released);
+  stopwatch_.Lap(&StepTimeRow::protection);
+  absl::StatusOr<HeadStep> head = Differentiate(activations, own);
   if (!head.ok()) {
     return head.status();
   }
-  v1::CutGradients message;
-  message.set_epoch(epoch);
-  message.set_batch(batch);
+  const auto message = std::make_shared<v1::CutGradients>();
+  message->set_epoch(epoch);
+  message->set_batch(batch);
   auto pending = std::make_unique<Pending>();
   if (frozen()) {
     ++result_.gate[GateAction::kFreezeBottom];
     ++epoch_gate_[GateAction::kFreezeBottom];
-  } else if (absl::Status status = Release(head->cut_gradient, std::move(released), message, *pending); !status.ok()) {
+  } else if (absl::Status status = Release(head->cut_gradient, std::move(own.released), *message, *pending);
+             !status.ok()) {
     return status;
   }
   if (frozen()) {
-    message.set_frozen(true);
+    message->set_frozen(true);
     const ProtectionReport none = EmptyReport("frozen");
     pending->protection = RowOf(step_, none, GateAction::kFreezeBottom, none.sum_kl);
-  } else {
-    pending->clean = std::move(head->cut_gradient);
-    pending->activations = Matrix(activations.rows(), activations.cols());
-    std::copy(activations.data(), activations.data() + activations.size(), pending->activations.data());
   }
+  stopwatch_.Lap(&StepTimeRow::protection);
   pending->row.step = step_;
   pending->row.epoch = epoch;
   pending->row.batch = batch;
   pending->row.examples = activations.rows();
   pending->row.loss = head->mean_loss;
   pending->row.bytes_received = bytes_received;
-  pending->row.bytes_sent = static_cast<int64_t>(message.ByteSizeLong());
+  pending->row.bytes_sent = static_cast<int64_t>(message->ByteSizeLong());
+  pending->clean = std::move(head->cut_gradient);
+  pending->activations = std::move(activations);
+  pending->sent = message;
   pending_ = std::move(pending);
   return message;
 }
@@ -240,8 +263,8 @@ absl::StatusOr<v1::CutGradients> Trainer::Step(uint32_t epoch, uint32_t batch, C
 absl::Status Trainer::Audit(const Pending& pending) {
   // What is audited is decoded from the bytes that left, so that rounding on the wire is part of what is measured.
   const absl::StatusOr<Matrix> left =
-      DecodeMatrix(pending.sent, {"gradients", parts_.agreement.wire_dtype(), pending.row.examples,
-                                  static_cast<int64_t>(parts_.agreement.cut_width())});
+      DecodeMatrix(pending.sent->gradients(), {"gradients", parts_.agreement.wire_dtype(), pending.row.examples,
+                                               static_cast<int64_t>(parts_.agreement.cut_width())});
   if (!left.ok()) {
     return absl::InternalError(left.status().message());
   }
@@ -272,12 +295,17 @@ void Trainer::Count(const Pending& pending) {
 }
 
 absl::Status Trainer::RecordAccount(int64_t epoch) {
-  return parts_.ledger->RecordEvent(
-      "accountant",
-      absl::StrFormat("after epoch %d: an adversary that remembers every release of an example has an AUC of at most "
-                      "%.4f (Gaussian classes), %.4f (Theorem 1); gate: %s",
-                      epoch + 1, GaussianAuc(result_.remembered_sum_kl), AucBound(result_.remembered_sum_kl),
-                      Describe(epoch_gate_)));
+  std::string account = absl::StrFormat(
+      "after epoch %d: an adversary that remembers every release of an example has an AUC of at most "
+      "%.4f (Gaussian classes), %.4f (Theorem 1); gate: %s",
+      epoch + 1, GaussianAuc(result_.remembered_sum_kl), AucBound(result_.remembered_sum_kl), Describe(epoch_gate_));
+  if (!result_.continues.empty()) {
+    const double with_earlier = result_.earlier_sum_kl + result_.remembered_sum_kl;
+    absl::StrAppendFormat(&account,
+                          "; with the runs that this one continues, for examples that return: at most %.4f, %.4f",
+                          GaussianAuc(with_earlier), AucBound(with_earlier));
+  }
+  return parts_.ledger->RecordEvent("accountant", account);
 }
 
 absl::Status Trainer::Learn() {
@@ -288,6 +316,7 @@ absl::Status Trainer::Learn() {
   StepRow& row = pending->row;
   const bool ends_epoch = row.batch + 1 == batches_per_epoch();
   absl::Status status = parts_.model->Update();
+  stopwatch_.Lap(&StepTimeRow::update);
   if (status.ok() && pending->released()) {
     status = Audit(*pending);
   }
@@ -297,15 +326,18 @@ absl::Status Trainer::Learn() {
   if (!status.ok()) {
     return status;
   }
-  const absl::Time now = absl::Now();
-  row.seconds = absl::ToDoubleSeconds(now - step_started_);
-  step_started_ = now;
+  stopwatch_.Lap(&StepTimeRow::audit);
+  const StepTimeRow times = stopwatch_.Finish(row);
   Count(*pending);
   status.Update(parts_.ledger->Record(row));
+  status.Update(parts_.ledger->Record(times));
   status.Update(parts_.ledger->Record(pending->protection));
   if (ends_epoch) {
     status.Update(RecordAccount(row.epoch));
   }
+  stopwatch_.Lap(&StepTimeRow::audit);
+  GatherNext(row);
+  stopwatch_.Lap(&StepTimeRow::data);
   return status;
 }
 
@@ -322,13 +354,12 @@ absl::Status Trainer::Evaluate(uint32_t batch, ConstMatrixView activations, std:
   return absl::OkStatus();
 }
 
-absl::Status Trainer::FinishEvaluation(uint32_t epoch, const std::vector<float>& logits) {
+absl::Status Trainer::FinishEvaluation(int64_t epoch, const std::vector<float>& logits) {
   const absl::StatusOr<splitveil::Evaluation> metrics = splitveil::Evaluate(logits, LabelsOf(parts_.test));
   if (!metrics.ok()) {
     return metrics.status();
   }
-  result_.tests.push_back(
-      {static_cast<int64_t>(epoch), metrics->log_loss, metrics->auc, metrics->calibration_error, metrics->accuracy});
+  result_.tests.push_back({epoch, metrics->log_loss, metrics->auc, metrics->calibration_error, metrics->accuracy});
   EvaluationRow row;
   row.step = step_;
   row.split = "test";

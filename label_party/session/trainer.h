@@ -4,20 +4,23 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "absl/types/span.h"
 
 #include "common/dataset/feature_table.h"
 #include "common/ledger/ledger.h"
+#include "common/operations/step_stopwatch.h"
 #include "common/schedule/schedule.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/head/top_model.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/gradient_protection.h"
+#include "label_party/session/label_state.h"
 #include "label_party/session/release_guard.h"
 #include "label_party/session/run_result.h"
 
@@ -26,23 +29,29 @@
 
 namespace splitveil {
 
+// An answer, shared by the session, which may have to repeat it, and the audit; nobody copies it.
+using SharedGradients = std::shared_ptr<const v1::CutGradients>;
+
 struct TrainerParts {
   v1::RunAgreement agreement;              // Canonical.
   std::unique_ptr<FeatureTable> features;  // Own features in aligned order.
   std::vector<uint8_t> labels;             // In aligned order.
   std::vector<float> targets;              // What h trains on instead; GradientProtection::TrainingTargets.
   Schedule schedule;
-  std::vector<uint32_t> test;  // Aligned positions of the test examples.
+  std::vector<uint32_t> test;  // Aligned positions that are evaluated: those held out; all, under predict_first.
   std::unique_ptr<TopModel> model;
   std::unique_ptr<GradientProtection> protection;
   ReleaseGate gate;
   double distance_correlation_weight = 0;  // 0: not regularised.
+  std::string continues;                   // RUN_ID/EPOCHS of the checkpoint the model came from; empty: none.
+  double earlier_sum_kl = 0;               // LabelState::remembered_sum_kl of that checkpoint.
   LeakAuditor* auditor = nullptr;          // Not owned; must outlive the trainer.
   Ledger* ledger = nullptr;                // Not owned; must outlive the trainer.
 };
 
 // The way of a batch: activations -> loss and gradients -> protection -> release gate -> bytes. Those leave; then Learn
-// updates h, audits the bytes and writes the ledger, so that the peer never waits for it. Not thread-safe.
+// updates h, audits the bytes, writes the ledger and gathers the next batch's rows, so that the peer never waits for
+// it. Not thread-safe.
 class Trainer {
  public:
   explicit Trainer(TrainerParts parts);
@@ -55,41 +64,55 @@ class Trainer {
   // release gate has frozen the bottom model. `activations`: [batch_rows, cut_width], finite. `bytes_received`: size of
   // the message they came in. Errors: ResourceExhausted where the release gate halts the run; Internal for non-finite
   // losses or gradients. Nothing may leave after an error.
-  absl::StatusOr<v1::CutGradients> Step(uint32_t epoch, uint32_t batch, ConstMatrixView activations,
-                                        int64_t bytes_received);
+  absl::StatusOr<SharedGradients> Step(uint32_t epoch, uint32_t batch, Matrix activations, int64_t bytes_received);
   // Finishes the latest Step, once: updates h, audits what left, records.
   absl::Status Learn();
+  // Where the time of the step under way goes; what happens around Step and Learn is the caller's to lap.
+  StepStopwatch& stopwatch() { return stopwatch_; }
 
   // Logits of test batch `batch` (batch_size aligned test positions each) are added to `evaluation`.
   absl::Status Evaluate(uint32_t batch, ConstMatrixView activations, std::vector<float>& logits);
-  // Metrics over all test logits, in test order. Recorded.
-  absl::Status FinishEvaluation(uint32_t epoch, const std::vector<float>& logits);
+  // Metrics over all test logits, in test order. Recorded. `epoch` -1: before the first.
+  absl::Status FinishEvaluation(int64_t epoch, const std::vector<float>& logits);
 
   // The training examples: aligned positions, ascending, and their labels.
   std::vector<uint32_t> training_positions() const;
   std::vector<uint8_t> LabelsOf(absl::Span<const uint32_t> positions) const;
 
+  // What a checkpoint holds beside the model, as of the latest Learn.
+  LabelState state() const;
+
   RunResult& result() { return result_; }
   const TopModel& model() const { return *parts_.model; }
 
  private:
+  // What this party holds of a batch, before its activations come.
+  struct OwnBatch {
+    ReleasedBatch released;
+    FeatureBatch features;
+    std::vector<float> targets;
+  };
   struct Pending {
     StepRow row;
     ProtectionRow protection;
-    v1::Tensor sent;            // Without data in a frozen step.
+    SharedGradients sent;       // Without gradients in a frozen step.
     Matrix clean, activations;  // What was sent was made of, for the audit.
 
-    bool released() const { return !sent.data().empty(); }
+    bool released() const { return sent->has_gradients(); }
   };
 
   bool frozen() const { return result_.frozen_after_epoch.has_value(); }
   void BeginEpoch();
-  ReleasedBatch BatchOf(uint32_t epoch, uint32_t batch);
+  OwnBatch GatherOwn(uint32_t epoch, uint32_t batch);
+  // The batch that GatherNext has gathered, or another one.
+  OwnBatch TakeOwn(uint32_t epoch, uint32_t batch);
+  // Gathers the batch after `row`'s, within its epoch.
+  void GatherNext(const StepRow& row);
   // Until a batch of both classes comes: tells the protection what each example of `batch` would send with either
   // label.
-  absl::Status AnticipateOtherClass(ConstMatrixView activations, const ReleasedBatch& batch);
+  absl::Status AnticipateOtherClass(ConstMatrixView activations, const OwnBatch& own);
   // Loss and gradients of a batch, the regulariser's among them.
-  absl::StatusOr<HeadStep> Differentiate(ConstMatrixView activations, const ReleasedBatch& batch);
+  absl::StatusOr<HeadStep> Differentiate(ConstMatrixView activations, const OwnBatch& own);
   // Fills `message` and `pending` with what of `clean` may leave, or freezes.
   absl::Status Release(ConstMatrixView clean, ReleasedBatch batch, v1::CutGradients& message, Pending& pending);
   absl::Status Note(const GateDecision& decision);
@@ -105,7 +128,8 @@ class Trainer {
   bool both_classes_seen_ = false;
   GateCounts epoch_gate_;  // Decisions in the epoch under way.
   int64_t step_ = 0;
-  absl::Time step_started_;
+  StepStopwatch stopwatch_;
+  std::optional<OwnBatch> next_;
   std::unique_ptr<Pending> pending_;
 };
 

@@ -1,5 +1,6 @@
 #include "label_party/session/trainer_factory.h"
 
+#include <numeric>
 #include <utility>
 
 #include "common/schedule/party_seed.h"
@@ -7,6 +8,36 @@
 #include "label_party/protection/run_budget.h"
 
 namespace splitveil {
+namespace {
+
+// With the weights and the optimiser's state of the checkpoint, where there is one.
+absl::StatusOr<std::unique_ptr<TopModel>> MakeModel(const TrainerInputs& inputs, const FeatureShape& features) {
+  TopModelOptions options;
+  options.spec = inputs.config.model();
+  options.cut_layer = inputs.agreement.cut_layer();
+  options.optimizer = inputs.config.party().optimizer();
+  options.features = features;
+  options.cut_width = inputs.agreement.cut_width();
+  options.seed = WeightSeed(SeedRole::kLabelParty, inputs.config.party().reproducible_seed());
+  absl::StatusOr<std::unique_ptr<TopModel>> model = TopModel::Create(options);
+  if (model.ok() && inputs.continued != nullptr) {
+    const absl::StatusOr<NamedParameters> state = inputs.continued->State();
+    absl::Status status = state.ok() ? (*model)->SetTrainingState(*state) : state.status();
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return model;
+}
+
+// Nothing remembered where there is no checkpoint.
+absl::StatusOr<LabelState> EarlierState(const TrainerInputs& inputs) {
+  return inputs.continued == nullptr
+             ? LabelState()
+             : LabelStateFrom(inputs.continued->header().label_party(), inputs.agreement.cut_width());
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   const v1::RunAgreement& agreement = inputs.agreement;
@@ -18,20 +49,25 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   }
   const Dataset& data = *inputs.data;
   TrainTestSplit split = SplitRule(agreement.split_salt(), agreement.test_fraction()).Split(data.ids(), inputs.rows);
+  if (agreement.predict_first()) {
+    split.test.resize(inputs.rows.size());
+    std::iota(split.test.begin(), split.test.end(), 0);
+  }
   absl::StatusOr<Schedule> schedule = Schedule::Create(
       inputs.seed, std::move(split.train), ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()});
   if (!schedule.ok()) {
     return schedule.status();
   }
-  TopModelOptions model_options;
-  model_options.spec = inputs.config.model();
-  model_options.optimizer = inputs.config.party().optimizer();
-  model_options.features = data.features();
-  model_options.cut_width = agreement.cut_width();
-  model_options.seed = WeightSeed(SeedRole::kLabelParty, inputs.config.party().reproducible_seed());
-  absl::StatusOr<std::unique_ptr<TopModel>> model = TopModel::Create(model_options);
+  absl::StatusOr<std::unique_ptr<TopModel>> model = MakeModel(inputs, data.features());
   if (!model.ok()) {
     return model.status();
+  }
+  const absl::StatusOr<LabelState> earlier = EarlierState(inputs);
+  if (!earlier.ok()) {
+    return earlier.status();
+  }
+  if (earlier->moments) {
+    inputs.protection->Continue(*earlier->moments);
   }
   std::vector<uint8_t> labels;
   labels.reserve(inputs.rows.size());
@@ -42,10 +78,11 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   auto features =
       std::make_unique<FeatureTable>(inputs.data, std::vector<uint32_t>(inputs.rows.begin(), inputs.rows.end()));
   std::vector<float> targets = inputs.protection->TrainingTargets(labels);
-  auto trainer = std::make_unique<Trainer>(
-      TrainerParts{agreement, std::move(features), std::move(labels), std::move(targets), *std::move(schedule),
-                   std::move(split.test), *std::move(model), std::move(inputs.protection), *std::move(gate),
-                   protection.distance_correlation().weight(), inputs.auditor, inputs.ledger});
+  auto trainer = std::make_unique<Trainer>(TrainerParts{
+      agreement, std::move(features), std::move(labels), std::move(targets), *std::move(schedule),
+      std::move(split.test), *std::move(model), std::move(inputs.protection), *std::move(gate),
+      protection.distance_correlation().weight(), inputs.continued == nullptr ? "" : inputs.continued->name(),
+      earlier->remembered_sum_kl, inputs.auditor, inputs.ledger});
   trainer->result().run_id = std::move(inputs.run_id);
   return trainer;
 }

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include "common/checkpoint/checkpoint.h"
 #include "common/dataset/dataset.h"
 #include "label_party/session/trainer.h"
 
@@ -24,13 +25,14 @@ struct TrainerInputs {
   JointSeed seed;
   std::string run_id;
   std::unique_ptr<GradientProtection> protection;
-  LeakAuditor* auditor = nullptr;  // Not owned; must outlive the trainer.
-  Ledger* ledger = nullptr;        // Not owned; must outlive the trainer.
+  std::shared_ptr<const Checkpoint> continued;  // Null: fresh weights.
+  LeakAuditor* auditor = nullptr;               // Not owned; must outlive the trainer.
+  Ledger* ledger = nullptr;                     // Not owned; must outlive the trainer.
 };
 
 // Splits, builds schedule and model. The trainer keeps the aligned labels and reads features as it goes.
-// Errors: InvalidArgument where the model does not fit the data, the release policy not the protection,
-// or too few examples are common.
+// Errors: InvalidArgument where the model does not fit the data, the checkpoint not the model, the release policy not
+// the protection, or too few examples are common.
 absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs);
 
 }  // namespace splitveil

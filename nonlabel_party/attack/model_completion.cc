@@ -10,7 +10,7 @@
 
 #include "common/leakage/inner_product.h"
 #include "common/leakage/row_sum.h"
-#include "common/model/adam_options.h"
+#include "common/model/optimizer_options.h"
 #include "common/model/parameters.h"
 
 namespace splitveil {
@@ -19,22 +19,22 @@ namespace {
 constexpr size_t kBatch = 32;
 
 // A linear layer of one unit on the cut activations.
-absl::StatusOr<std::unique_ptr<DenseStack>> CreateHead(const BottomModelOptions& bottom) {
-  const absl::StatusOr<AdamOptions> adam = ReadAdamOptions(bottom.optimizer);
-  if (!adam.ok()) {
-    return adam.status();
+absl::StatusOr<std::unique_ptr<LayerStack>> CreateHead(const BottomModelOptions& bottom) {
+  const absl::StatusOr<OptimizerOptions> optimizer = ReadOptimizerOptions(bottom.optimizer);
+  if (!optimizer.ok()) {
+    return optimizer.status();
   }
-  DenseStack::Options options;
-  options.field = "inference head";
-  options.input_width = bottom.cut_width;
-  v1::Layer& logit = options.layers.emplace_back();
+  LayerStack::Options options;
+  options.chain.field = "inference head";
+  options.chain.input_width = bottom.cut_width;
+  v1::Layer& logit = options.chain.layers.emplace_back();
   logit.set_name("logit");
   logit.set_units(1);
   logit.set_activation(v1::LINEAR);
-  options.adam = *adam;
+  options.optimizer = *optimizer;
   options.seed = bottom.seed + 1;
   options.input_gradient = true;
-  return DenseStack::Create(options);
+  return LayerStack::Create(options);
 }
 
 // Mean activations of each class; a class without examples has none. [2][cols]
@@ -103,7 +103,7 @@ absl::StatusOr<std::unique_ptr<ModelCompletion>> ModelCompletion::Create(const O
       return status;
     }
   }
-  absl::StatusOr<std::unique_ptr<DenseStack>> head = CreateHead(options.bottom);
+  absl::StatusOr<std::unique_ptr<LayerStack>> head = CreateHead(options.bottom);
   if (!head.ok()) {
     return head.status();
   }
@@ -158,7 +158,7 @@ absl::Status ModelCompletion::Learn(absl::Span<const uint32_t> ranks) {
   if (!activations.ok()) {
     return activations.status();
   }
-  absl::StatusOr<DensePass> pass = head_->Forward(*activations);
+  absl::StatusOr<LayerPass> pass = head_->Forward(*activations);
   if (!pass.ok()) {
     return pass.status();
   }
@@ -168,12 +168,12 @@ absl::Status ModelCompletion::Learn(absl::Span<const uint32_t> ranks) {
     const double logit = pass->output().data()[j];
     residuals.data()[j] = static_cast<float>(1 / (1 + std::exp(-logit)) - options_.labels[ranks[j]]);
   }
-  const absl::StatusOr<DenseGradients> gradients = head_->Backward(*pass, residuals, {});
+  const absl::StatusOr<StackGradients> gradients = head_->Backward(*pass, residuals, {});
   if (!gradients.ok()) {
     return gradients.status();
   }
   absl::Status status = bottom_->Backward(gradients->input, {}).status();
-  status.Update(head_->Update());
+  status.Update(LayerStack::Update({head_.get()}));
   if (status.ok()) {
     status = bottom_->Update();
   }

@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 
 #include "common/dataset/feature_table.h"
-#include "common/model/dense_stack.h"
+#include "common/model/layer_stack.h"
 #include "nonlabel_party/bottom/bottom_model.h"
 
 namespace splitveil {
@@ -69,7 +69,7 @@ class ModelCompletion {
   std::vector<uint32_t> order_;  // Ranks of the known examples in the order of the pass under way.
   size_t next_ = 0;              // The first in `order_` not learnt in it.
   std::unique_ptr<BottomModel> bottom_;
-  std::unique_ptr<DenseStack> head_;
+  std::unique_ptr<LayerStack> head_;
 };
 
 }  // namespace splitveil

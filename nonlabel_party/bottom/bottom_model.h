@@ -22,11 +22,12 @@ namespace splitveil {
 // Gradient of the loss at one layer's output, one row an example: what the attack module sees there.
 struct LayerGradient {
   std::string layer;  // Name in the model specification; the last layer is reported as "cut" only.
-  Matrix gradient;    // [batch, units]
+  Matrix gradient;    // [batch, width]: units, or channels x height x width, channel by channel, row by row.
 };
 
 struct BottomModelOptions {
-  v1::ModelSpec spec;
+  v1::ModelSpec spec;     // The bottom half, or a whole model with `cut_layer`.
+  std::string cut_layer;  // RunAgreement.cut_layer.
   v1::Optimizer optimizer;
   FeatureShape features;
   int64_t cut_width = 0;
@@ -34,8 +35,8 @@ struct BottomModelOptions {
 };
 
 // Training is Forward, Backward, Update for each batch, or Forward, Discard; several Forwards may run ahead, Backward
-// takes the oldest. Each
-// pending Forward keeps the parameters it was computed with, and its gradients are taken with those.
+// takes the oldest. Each pending Forward keeps the parameters it was computed with, and its gradients are taken with
+// those.
 // Errors of every method, beside those it names: InvalidArgument with field, expected and found where a shape, row or
 // layer name does not fit; FailedPrecondition out of turn; Internal from LibTorch. Not thread-safe.
 class BottomModel {
@@ -62,16 +63,25 @@ class BottomModel {
   // One optimiser step with the gradients of the latest Backward.
   virtual absl::Status Update() = 0;
 
-  // Names that Backward and BackpropagateHint take for `layers`, first to last; the last is "cut".
+  // Names that Backward and BackpropagateHint take for `layers`, first to last; the last is "cut". Before each pooled
+  // convolution "NAME.unpooled": the gradient at its activation function's output, before the pooling.
   virtual std::vector<std::string> layer_names() const = 0;
 
   // Copies of "embedding" ([embedding_rows, dimension]; none without categorical columns) and, for each layer of the
-  // specification, "NAME.weight" ([units, inputs], inputs ordered as embeddings column by column, then numeric) and
-  // "NAME.bias". The optimiser's moments are not among them.
+  // specification, "NAME.weight" ([units, inputs], inputs ordered as embeddings column by column, then numeric; of a
+  // convolution [channels, input channels, kernel, kernel]) and "NAME.bias". The optimiser's moments are not among
+  // them.
   virtual NamedParameters Parameters() const = 0;
   // Overwrites all parameters; pending passes keep theirs. InvalidArgument where names or sizes differ, then nothing is
   // changed.
   virtual absl::Status SetParameters(const NamedParameters& parameters) = 0;
+
+  // All that training goes on from: Parameters(); "NAME.moment1" and "NAME.moment2" for each name among them, as many
+  // as the optimiser remembers (ParameterOptimizer::moment); "steps" (CopyTrainingState). Between Update and Backward.
+  virtual NamedParameters TrainingState() const = 0;
+  // Goes on from there. "embedding" and its moments may have fewer rows than the table, whose other rows keep their
+  // fresh start. InvalidArgument where names or sizes differ (another model or optimiser), then nothing is changed.
+  virtual absl::Status SetTrainingState(const NamedParameters& state) = 0;
 };
 
 }  // namespace splitveil

@@ -4,12 +4,15 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
+#include "common/architecture/model_spec.h"
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
 #include "common/dataset/prepared_data.h"
 #include "common/model/compute_threads.h"
+#include "common/model/optimizer_options.h"
 #include "common/operations/operations_service.h"
 #include "common/operations/party_program.h"
 #include "common/process/runtime.h"
@@ -31,11 +34,22 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
   if (absl::Status status = LoadTextConfig(config_path, plan.config); !status.ok()) {
     return status;
   }
+  absl::Status fits = CheckBottomSpec(plan.config.model(), plan.agreement);
+  fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
+  if (!fits.ok()) {
+    return absl::Status(fits.code(), absl::StrCat(config_path, ": ", fits.message()));
+  }
   absl::StatusOr<TlsIdentity> identity = LoadPartyIdentity(plan.config.party().identity(), config_path);
   if (!identity.ok()) {
     return identity.status();
   }
   plan.identity = *std::move(identity);
+  absl::StatusOr<CheckpointPlan> checkpoints =
+      PlanCheckpoints("nonlabel_party", config_path, plan.config.party(), plan.config.model(), plan.agreement);
+  if (!checkpoints.ok()) {
+    return checkpoints.status();
+  }
+  plan.checkpoints = *std::move(checkpoints);
   return plan;
 }
 
@@ -56,6 +70,7 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   options.ledger_path = ResolvePath(plan.config_path, plan.config.party().ledger_path());
   options.status = &status;
   options.stop = &StopRequested;
+  options.checkpoints = plan.checkpoints;
   absl::StatusOr<std::shared_ptr<const Dataset>> data =
       OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement);
   if (!data.ok()) {

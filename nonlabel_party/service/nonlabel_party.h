@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "common/checkpoint/checkpoint_plan.h"
 #include "common/transport/credentials.h"
 
 #include "splitveil/v1/agreement.pb.h"
@@ -20,9 +21,11 @@ struct NonLabelPartyPlan {
   v1::NonLabelPartyConfig config;
   std::string config_path;  // Paths in `config` are relative to its folder.
   TlsIdentity identity;
+  CheckpointPlan checkpoints;
 };
 
-// Loads and validates both files and the certificates. Errors: NotFound, InvalidArgument as one line that says where.
+// Loads and validates both files, the certificates and the checkpoint to continue from. Errors: NotFound,
+// InvalidArgument as one line that says where.
 absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement_path, const std::string& config_path);
 
 // Reads the data, waits for the label party and runs one run with it; serves health and status meanwhile. Returns when

@@ -10,10 +10,10 @@
 
 namespace splitveil {
 
-absl::Status EpochEvaluator::Evaluate(uint32_t epoch) {
+absl::StatusOr<bool> EpochEvaluator::Evaluate(uint32_t epoch) {
   const absl::Span<const uint32_t> test = options_.test;
   if (test.empty()) {
-    return absl::OkStatus();
+    return false;
   }
   const absl::StatusOr<std::unique_ptr<EvaluationStream>> stream = options_.peer->Evaluate();
   if (!stream.ok()) {
@@ -23,7 +23,7 @@ absl::Status EpochEvaluator::Evaluate(uint32_t epoch) {
   uint32_t batch = 0;
   for (size_t first = 0; first < test.size(); first += batch_size, ++batch) {
     if (options_.stop()) {
-      return absl::OkStatus();  // The stream is cut off: an evaluation of a part would say nothing.
+      return false;  // The stream is cut off: an evaluation of a part would say nothing.
     }
     const absl::StatusOr<Matrix> activations =
         options_.model->Predict(options_.features->Gather(test.subspan(first, batch_size)));
@@ -40,11 +40,14 @@ absl::Status EpochEvaluator::Evaluate(uint32_t epoch) {
     }
   }
   const absl::StatusOr<v1::EvaluateResponse> response = (*stream)->Finish();
-  if (response.ok() && response->examples() != test.size()) {
+  if (!response.ok()) {
+    return response.status();
+  }
+  if (response->examples() != test.size()) {
     return AsRefusal(absl::InvalidArgumentError(
         absl::StrCat("evaluation: expected ", test.size(), " examples, found ", response->examples())));
   }
-  return response.status();
+  return response->stop_training();
 }
 
 }  // namespace splitveil

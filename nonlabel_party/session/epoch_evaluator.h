@@ -1,4 +1,4 @@
-// The test examples of an epoch: forward, to the label party, which alone can judge them.
+// The test examples: forward, to the label party, which alone can judge them.
 #ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_EPOCH_EVALUATOR_H_
 #define SPLITVEIL_NONLABEL_PARTY_SESSION_EPOCH_EVALUATOR_H_
 
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 #include "common/dataset/feature_table.h"
 #include "nonlabel_party/bottom/bottom_model.h"
@@ -28,15 +28,15 @@ class EpochEvaluator {
     v1::DataType wire_dtype = v1::FLOAT32;
     BottomModel* model = nullptr;
     const FeatureTable* features = nullptr;
-    std::vector<uint32_t> test;  // Aligned positions of the test examples, ascending. May be empty.
+    std::vector<uint32_t> test;  // Aligned positions of the examples to evaluate, ascending. May be empty.
     std::function<bool()> stop;  // Asked between batches; true ends Evaluate.
   };
   explicit EpochEvaluator(Options options) : options_(std::move(options)) {}
 
-  // Sends the cut activations of every test example after the training of `epoch`; nothing where there are none. OK,
-  // too, where `stop` said so. Errors: the label party's; a refusal where it has judged another number of examples;
-  // Internal for activations that overflow.
-  absl::Status Evaluate(uint32_t epoch);
+  // Sends the cut activations of every test example after the training of `epoch`; nothing where there are none. True:
+  // the label party wants no further epoch. False, too, where `stop` said so. Errors: the label party's; a refusal
+  // where it has judged another number of examples; Internal for activations that overflow.
+  absl::StatusOr<bool> Evaluate(uint32_t epoch);
 
  private:
   const Options options_;

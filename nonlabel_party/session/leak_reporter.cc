@@ -88,24 +88,31 @@ absl::StatusOr<std::vector<std::vector<float>>> LeakReporter::BackpropagateHint(
   return model_->BackpropagateHint(hint.row(), clean->row(0), layers_);
 }
 
-absl::Status LeakReporter::Report(const ReceivedBatch& batch) {
+absl::Status LeakReporter::TakeHint(ReceivedBatch& batch) {
   const int64_t rows = static_cast<int64_t>(batch.positions.size());
-  if (absl::Status status = CheckHints(batch.message, rows); !status.ok() || batch.gradients.empty()) {
+  if (absl::Status status = CheckHints(batch.message, rows); !status.ok()) {
     return status;
   }
-  absl::StatusOr<std::vector<std::vector<float>>> clean_positives = std::vector<std::vector<float>>();
-  if (batch.message.has_hint()) {
-    clean_positives = BackpropagateHint(batch.message.hint());
-    if (!clean_positives.ok()) {
-      return clean_positives.status();
-    }
+  if (batch.gradients.empty() || !batch.message.has_hint()) {
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<std::vector<float>>> clean_positives = BackpropagateHint(batch.message.hint());
+  if (clean_positives.ok()) {
+    batch.clean_positives = *std::move(clean_positives);
+  }
+  return clean_positives.status();
+}
+
+absl::Status LeakReporter::Report(const ReceivedBatch& batch) {
+  if (batch.gradients.empty()) {
+    return absl::OkStatus();
   }
   AttackedBatch attacked;
   attacked.gradients = batch.gradients;
   attacked.positions = batch.positions;
   attacked.activations = batch.activations;
   attacked.hint_rows = batch.message.hint_rows();
-  attacked.clean_positives = *clean_positives;
+  attacked.clean_positives = batch.clean_positives;
   // A batch without positives has no hints, and no leak AUC either.
   const bool complete = batch.message.has_hint() || !attacks_.needs_oracle();
   if (!Audited(batch.step) || !complete) {

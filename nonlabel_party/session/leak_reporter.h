@@ -18,13 +18,14 @@
 
 namespace splitveil {
 
-// A batch that Backward has just taken. Borrowed for the call.
+// A batch that Backward has taken.
 struct ReceivedBatch {
   int64_t step = 0;
-  const v1::CutGradients& message;            // With the hints under grant ORACLE.
-  absl::Span<const LayerGradient> gradients;  // Of LeakReporter::Layers(step).
-  absl::Span<const uint32_t> positions;       // Aligned positions of the rows.
-  ConstMatrixView activations;                // As sent; empty unless LeakReporter::needs_activations().
+  v1::CutGradients message;                         // With the hints under grant ORACLE.
+  std::vector<LayerGradient> gradients;             // Of LeakReporter::Layers(step).
+  std::vector<std::vector<float>> clean_positives;  // The hint at each of them; LeakReporter::TakeHint fills it.
+  absl::Span<const uint32_t> positions;             // Aligned positions of the rows; borrowed.
+  Matrix activations;                               // As sent; empty unless LeakReporter::needs_activations().
 };
 
 // Not thread-safe.
@@ -41,9 +42,12 @@ class LeakReporter {
   absl::Span<const std::string> Layers(int64_t step) const;
   bool needs_activations() const { return attacks_.needs_activations(); }
 
-  // Attacks the batch Backward has just taken; call before Update. A batch that is not audited, or without the hints
-  // that an agreed attack needs, is only remembered. A refusal where the hints or the AUCs that come back are malformed
-  // or not granted; none of those is recorded then.
+  // Back-propagates the hint of the batch that Backward has just taken; call before Update. A refusal where the hints
+  // are malformed or not granted.
+  absl::Status TakeHint(ReceivedBatch& batch);
+  // Attacks a batch whose hint is taken; nothing of the training waits for it. A batch that is not audited, or without
+  // the hints that an agreed attack needs, is only remembered. A refusal where the AUCs that come back are malformed or
+  // not granted; none of those is recorded then.
   absl::Status Report(const ReceivedBatch& batch);
 
   // For the progress line: "norm 0.54 cosine 0.68 at cut"; empty where the grant tells nothing.

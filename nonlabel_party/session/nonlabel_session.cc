@@ -1,23 +1,15 @@
 #include "nonlabel_party/session/nonlabel_session.h"
 
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 
-#include "common/config/agreement.h"
-#include "common/operations/run_facts.h"
 #include "common/process/exit_code.h"
-#include "common/process/version.h"
-#include "common/schedule/party_seed.h"
-#include "common/schedule/train_test_split.h"
 #include "common/telemetry/log.h"
 #include "common/transport/tensor_codec.h"
 #include "nonlabel_party/session/activations_message.h"
 #include "nonlabel_party/session/completion_reporter.h"
-#include "nonlabel_party/session/stoppable_alignment.h"
 
 namespace splitveil {
 
@@ -68,19 +60,11 @@ absl::Status NonLabelSession::RunToEnd() {
       return status;
     }
   }
-  for (uint32_t epoch = 0; epoch < options_.agreement.epochs(); ++epoch) {
-    if (StopAsked()) {
-      return absl::OkStatus();
-    }
-    if (absl::Status status = TrainEpoch(epoch); !status.ok() || stopped_) {
+  for (absl::Status (NonLabelSession::*stage)() :
+       {&NonLabelSession::PredictFirst, &NonLabelSession::TrainEpochs, &NonLabelSession::CompleteModel}) {
+    if (absl::Status status = (this->*stage)(); !status.ok() || stopped_) {
       return status;
     }
-    if (absl::Status status = evaluator_->Evaluate(epoch); !status.ok() || stopped_) {
-      return status;
-    }
-  }
-  if (absl::Status status = CompleteModel(); !status.ok() || stopped_) {
-    return status;
   }
   v1::CloseRequest request;
   request.set_run_id(run_id_);
@@ -88,141 +72,52 @@ absl::Status NonLabelSession::RunToEnd() {
   return options_.peer->Close(request);
 }
 
-absl::Status NonLabelSession::Open() {
-  absl::StatusOr<SeedExchange> seed =
-      SeedExchange::Create(SeedRole::kNonLabelParty,
-                           SeedContribution(SeedRole::kNonLabelParty, options_.config.party().reproducible_seed()));
-  if (!seed.ok()) {
-    return seed.status();
-  }
-  const Digest digest = AgreementSha256(options_.agreement);
-  v1::OpenRequest request;
-  *request.mutable_agreement() = options_.agreement;
-  request.set_agreement_sha256(std::string(AsBytes(digest)));
-  request.set_seed_commitment(seed->commitment());
-  request.set_version(Version());
-  const absl::StatusOr<v1::OpenResponse> response = options_.peer->Open(request);
-  if (!response.ok()) {
-    return response.status();
-  }
-  if (response->run_id().empty() || response->run_id().size() > 256 ||
-      response->seed_commitment().size() != sizeof(Digest)) {
-    return AsRefusal(absl::InvalidArgumentError("Open: expected a run id and a seed commitment, found another answer"));
-  }
-  run_id_ = response->run_id();
-  peer_commitment_ = response->seed_commitment();
-  own_reveal_ = seed->reveal();
-
-  const RunRow run = DescribeRun(run_id_, "nonlabel_party", "", options_.agreement, response->version());
-  absl::StatusOr<std::unique_ptr<Ledger>> ledger =
-      BeginLedger(options_.ledger_path, run, options_.agreement.audit().grant());
-  if (!ledger.ok()) {
-    return ledger.status();
-  }
-  ledger_ = *std::move(ledger);
-  options_.status->Update([&](v1::GetStatusResponse& status) {
-    status.set_run_id(run_id_);
-    status.set_phase("aligning");
-  });
-  LogInfo("run ", run_id_, " opened; agreement ", run.agreement_sha256.substr(0, 16));
-  return absl::OkStatus();
-}
-
-absl::Status NonLabelSession::Align() {
-  AlignmentOptions options;
-  options.run_id = run_id_;
-  options.max_ids = static_cast<uint64_t>(options_.agreement.alignment().max_ids());
-  options.chunk_ids = options_.agreement.alignment().chunk_ids();
-  absl::StatusOr<std::optional<AlignedIds>> aligned =
-      AlignUnlessStopped(*options_.peer, options_.data->ids(), options, options_.stop);
-  if (!aligned.ok()) {
-    return aligned.status();
-  }
-  if (!aligned->has_value()) {
-    stopped_ = true;
+absl::Status NonLabelSession::PredictFirst() {
+  if (!options_.agreement.predict_first()) {
     return absl::OkStatus();
   }
-  aligned_ = **std::move(aligned);
-  LogInfo("aligned ", aligned_.rows.size(), " examples; own ids ", options_.data->rows(), ", the peer's ",
-          aligned_.peer_ids);
-  options_.status->Update([&](v1::GetStatusResponse& status) { status.set_aligned_examples(aligned_.rows.size()); });
-  return ledger_->RecordEvent("aligned", absl::StrCat(aligned_.rows.size(), " common ids of ", options_.data->rows(),
-                                                      " own and ", aligned_.peer_ids, " of the peer"));
+  const absl::StatusOr<bool> stop_training = evaluator_->Evaluate(0);
+  if (stop_training.ok() && *stop_training) {
+    return AsRefusal(absl::InvalidArgumentError("evaluation: expected training to follow, found it stopped"));
+  }
+  return stop_training.status();
 }
 
-absl::Status NonLabelSession::Start() {
-  v1::StartRequest request;
-  request.set_run_id(run_id_);
-  request.set_aligned_examples(aligned_.rows.size());
-  request.set_order_sha256(std::string(AsBytes(aligned_.order_sha256)));
-  request.set_seed_reveal(own_reveal_);
-  const absl::StatusOr<v1::StartResponse> response = options_.peer->Start(request);
-  if (!response.ok()) {
-    return response.status();
+absl::Status NonLabelSession::TrainEpochs() {
+  for (uint32_t epoch = 0; epoch < options_.agreement.epochs(); ++epoch) {
+    if (StopAsked()) {
+      return absl::OkStatus();
+    }
+    if (absl::Status status = TrainEpoch(epoch); !status.ok() || stopped_) {
+      return status;
+    }
+    const absl::StatusOr<bool> stop_training = FinishEpoch(epoch);
+    if (!stop_training.ok() || stopped_ || *stop_training) {
+      return stop_training.status();
+    }
   }
-  const absl::StatusOr<SeedExchange> seed = SeedExchange::Create(SeedRole::kNonLabelParty, own_reveal_);
-  if (!seed.ok()) {
-    return seed.status();
-  }
-  const absl::StatusOr<JointSeed> joint = seed->Combine(peer_commitment_, response->seed_reveal());
-  if (!joint.ok()) {
-    return AsRefusal(joint.status());
-  }
-  return BuildModel(*joint);
-}
-
-absl::Status NonLabelSession::BuildModel(const Digest& joint_seed) {
-  const v1::RunAgreement& agreement = options_.agreement;
-  TrainTestSplit split =
-      SplitRule(agreement.split_salt(), agreement.test_fraction()).Split(options_.data->ids(), aligned_.rows);
-  features_ = std::make_unique<FeatureTable>(options_.data, aligned_.rows);
-  options_.data->ReleaseMemory();  // Of the ids.
-  absl::StatusOr<Schedule> schedule = Schedule::Create(
-      joint_seed, split.train, ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()});
-  if (!schedule.ok()) {
-    return schedule.status();
-  }
-  schedule_ = std::make_unique<Schedule>(*std::move(schedule));
-  train_ = std::move(split.train);
-
-  absl::StatusOr<std::unique_ptr<BottomModel>> model = BottomModel::Create(BottomOptions());
-  if (!model.ok()) {
-    return model.status();
-  }
-  model_ = *std::move(model);
-
-  absl::StatusOr<LeakReporter> reporter = LeakReporter::Create(
-      agreement, run_id_, static_cast<int64_t>(aligned_.rows.size()), options_.peer, model_.get(), ledger_.get());
-  if (!reporter.ok()) {
-    return reporter.status();
-  }
-  reporter_ = std::make_unique<LeakReporter>(*std::move(reporter));
-  PrepareEvaluation(std::move(split.test));
-  progress_ = std::make_unique<TrainingProgress>(options_.status, agreement.epochs(), batches());
   return absl::OkStatus();
 }
 
-void NonLabelSession::PrepareEvaluation(std::vector<uint32_t> test) {
-  EpochEvaluator::Options options;
-  options.peer = options_.peer;
-  options.run_id = run_id_;
-  options.batch_size = options_.agreement.batch_size();
-  options.wire_dtype = options_.agreement.wire_dtype();
-  options.model = model_.get();
-  options.features = features_.get();
-  options.test = std::move(test);
-  options.stop = [this] { return StopAsked(); };
-  evaluator_ = std::make_unique<EpochEvaluator>(std::move(options));
-}
-
-BottomModelOptions NonLabelSession::BottomOptions() const {
-  BottomModelOptions options;
-  options.spec = options_.config.model();
-  options.optimizer = options_.config.party().optimizer();
-  options.features = features_->shape();
-  options.cut_width = options_.agreement.cut_width();
-  options.seed = WeightSeed(SeedRole::kNonLabelParty, options_.config.party().reproducible_seed());
-  return options;
+absl::StatusOr<bool> NonLabelSession::FinishEpoch(uint32_t epoch) {
+  absl::StatusOr<bool> stop_training = false;
+  if (!options_.agreement.predict_first()) {
+    stop_training = evaluator_->Evaluate(epoch);
+    if (!stop_training.ok() || stopped_) {
+      return stop_training;
+    }
+  }
+  absl::Status status = absl::OkStatus();
+  if (*stop_training) {
+    LogInfo("the label party stops the training early, after epoch ", epoch + 1);
+    status.Update(ledger_->RecordEvent("early_stopping", absl::StrCat("after epoch ", epoch + 1)));
+  }
+  if (!options_.checkpoints.path.empty()) {
+    status.Update(options_.checkpoints.Write(run_id_, epoch + 1, /*label_state=*/nullptr, model_->TrainingState(),
+                                             /*keep_previous=*/false));
+    status.Update(ledger_->RecordEvent("checkpoint", absl::StrCat("of ", epoch + 1, " epochs")));
+  }
+  return status.ok() ? stop_training : status;
 }
 
 absl::Status NonLabelSession::TrainEpoch(uint32_t epoch) {
@@ -230,7 +125,7 @@ absl::Status NonLabelSession::TrainEpoch(uint32_t epoch) {
   if (!stream.ok()) {
     return stream.status();
   }
-  step_started_ = absl::Now();
+  stopwatch_.Restart();  // The evaluation between epochs is no part of a step.
   uint32_t sent = 0;
   for (uint32_t received = 0; received < batches(); ++received) {
     // Answers to batches under way are still taken, so that the run ends between steps.
@@ -239,8 +134,18 @@ absl::Status NonLabelSession::TrainEpoch(uint32_t epoch) {
     while (status.ok() && sent < limit && sent - received < options_.agreement.in_flight_batches()) {
       status = SendBatch(epoch, sent++, **stream);
     }
+    // While the label party computes: the attacks on the latest gradients, and the next rows.
+    if (status.ok()) {
+      status = FinishStep();
+    }
+    if (status.ok() && sent < limit) {
+      GatherRows(epoch, sent);
+    }
     if (status.ok() && received < sent) {
       status = LearnFromNext(epoch, received, **stream);
+    }
+    if (status.ok() && received + 1 >= sent && (stopped_ || sent == batches())) {
+      status = FinishStep();  // No more is sent.
     }
     if (!status.ok()) {
       // A broken stream is only the consequence of what the label party decided.
@@ -254,25 +159,40 @@ absl::Status NonLabelSession::TrainEpoch(uint32_t epoch) {
   return (*stream)->Finish();
 }
 
+void NonLabelSession::GatherRows(uint32_t epoch, uint32_t batch) {
+  if (!gathered_.has_value() || gathered_->batch != batch) {
+    gathered_ = {batch, features_->Gather(schedule_->BatchRows(epoch, batch))};
+  }
+  stopwatch_.Lap(&StepTimeRow::data);
+}
+
 absl::Status NonLabelSession::SendBatch(uint32_t epoch, uint32_t batch, TrainingStream& stream) {
-  absl::StatusOr<Matrix> activations = model_->Forward(features_->Gather(schedule_->BatchRows(epoch, batch)));
+  GatherRows(epoch, batch);
+  absl::StatusOr<Matrix> activations = model_->Forward(std::move(gathered_->rows));
+  gathered_.reset();
+  stopwatch_.Lap(&StepTimeRow::forward);
   if (!activations.ok()) {
     return activations.status();
   }
   const absl::StatusOr<v1::CutActivations> message =
       ActivationsMessage(run_id_, epoch, batch, *activations, options_.agreement.wire_dtype());
+  stopwatch_.Lap(&StepTimeRow::serialise);
   if (!message.ok()) {
     return message.status();
   }
+  SentBatch& sent = in_flight_.emplace_back();
   if (reporter_->needs_activations()) {
-    activations_.push_back(*std::move(activations));
+    sent.activations = *std::move(activations);
   }
-  bytes_sent_ += static_cast<int64_t>(message->ByteSizeLong());
-  return stream.Send(*message);
+  sent.bytes = static_cast<int64_t>(message->ByteSizeLong());
+  const absl::Status status = stream.Send(*message);
+  stopwatch_.Lap(&StepTimeRow::wire);
+  return status;
 }
 
 absl::Status NonLabelSession::LearnFromNext(uint32_t epoch, uint32_t batch, TrainingStream& stream) {
-  const absl::StatusOr<v1::CutGradients> message = stream.Receive();
+  absl::StatusOr<v1::CutGradients> message = stream.Receive();
+  stopwatch_.Lap(&StepTimeRow::wait);
   if (!message.ok()) {
     return message.status();
   }
@@ -284,45 +204,61 @@ absl::Status NonLabelSession::LearnFromNext(uint32_t epoch, uint32_t batch, Trai
   row_.batch = batch;
   row_.examples = schedule_->batch_rows(batch);
   row_.loss = std::numeric_limits<double>::quiet_NaN();  // Known to the label party alone.
-  absl::Status status = frozen_ || message->frozen() ? StayFrozen(*message) : Learn(*message);
-  if (!activations_.empty()) {
-    activations_.pop_front();
-  }
-  if (!status.ok()) {
-    return status;
-  }
-  const absl::Time now = absl::Now();
-  row_.seconds = absl::ToDoubleSeconds(now - step_started_);
-  row_.bytes_sent = bytes_sent_;
+  row_.bytes_sent = in_flight_.front().bytes;
   row_.bytes_received = static_cast<int64_t>(message->ByteSizeLong());
-  step_started_ = now;
-  bytes_sent_ = 0;
-  trained_examples_ += row_.examples;
-  status = ledger_->Record(row_);
-  ++row_.step;
-  progress_->Report(row_.step, trained_examples_, row_.loss, reporter_->latest());
+  const bool frozen = frozen_ || message->frozen();
+  const absl::Status status = frozen ? StayFrozen(*message) : Learn(*std::move(message));
+  in_flight_.pop_front();
+  learnt_ = status.ok();
   return status;
 }
 
-absl::Status NonLabelSession::Learn(const v1::CutGradients& message) {
+absl::Status NonLabelSession::Learn(v1::CutGradients message) {
   const absl::StatusOr<Matrix> gradient =
       DecodeMatrix(message.gradients(),
                    {"gradients", options_.agreement.wire_dtype(), row_.examples, options_.agreement.cut_width()});
+  stopwatch_.Lap(&StepTimeRow::serialise);
   if (!gradient.ok()) {
     return AsRefusal(gradient.status());
   }
-  const absl::StatusOr<std::vector<LayerGradient>> layer_gradients =
+  absl::StatusOr<std::vector<LayerGradient>> layer_gradients =
       model_->Backward(*gradient, reporter_->Layers(row_.step));
+  stopwatch_.Lap(&StepTimeRow::backward);
   if (!layer_gradients.ok()) {
     return layer_gradients.status();
   }
-  const ReceivedBatch received{row_.step, message, *layer_gradients,
-                               schedule_->BatchRows(message.epoch(), message.batch()),
-                               activations_.empty() ? ConstMatrixView() : ConstMatrixView(activations_.front())};
-  if (absl::Status status = reporter_->Report(received); !status.ok()) {
+  received_.step = row_.step;
+  received_.positions = schedule_->BatchRows(message.epoch(), message.batch());
+  received_.message = std::move(message);
+  received_.gradients = *std::move(layer_gradients);
+  received_.activations = std::move(in_flight_.front().activations);
+  if (absl::Status status = reporter_->TakeHint(received_); !status.ok()) {
     return status;
   }
-  return model_->Update();
+  stopwatch_.Lap(&StepTimeRow::audit);
+  const absl::Status status = model_->Update();
+  stopwatch_.Lap(&StepTimeRow::update);
+  return status;
+}
+
+absl::Status NonLabelSession::FinishStep() {
+  if (!learnt_) {
+    return absl::OkStatus();
+  }
+  learnt_ = false;
+  if (absl::Status status = reporter_->Report(received_); !status.ok()) {
+    return status;
+  }
+  received_ = ReceivedBatch();
+  stopwatch_.Lap(&StepTimeRow::audit);
+  const StepTimeRow times = stopwatch_.Finish(row_);
+  trained_examples_ += row_.examples;
+  absl::Status status = ledger_->Record(row_);
+  status.Update(ledger_->Record(times));
+  ++row_.step;
+  progress_->Report(row_.step, trained_examples_, row_.loss, reporter_->latest());
+  stopwatch_.Lap(&StepTimeRow::audit);
+  return status;
 }
 
 absl::Status NonLabelSession::StayFrozen(const v1::CutGradients& message) {

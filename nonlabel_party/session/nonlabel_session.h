@@ -6,17 +6,19 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 
+#include "common/checkpoint/checkpoint_plan.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/feature_table.h"
 #include "common/ledger/ledger.h"
 #include "common/operations/run_status.h"
+#include "common/operations/step_stopwatch.h"
 #include "common/operations/training_progress.h"
 #include "common/schedule/schedule.h"
 #include "nonlabel_party/bottom/bottom_model.h"
@@ -34,8 +36,9 @@ struct NonLabelSessionOptions {
   v1::NonLabelPartyConfig config;  // Valid; defaults set.
   std::string ledger_path;
   std::shared_ptr<const Dataset> data;  // Prepared for the agreement's split (CheckSplit).
-  LabelPartyPeer* peer = nullptr;       // Not owned; must outlive the session.
-  RunStatus* status = nullptr;          // Not owned; must outlive the session.
+  CheckpointPlan checkpoints;
+  LabelPartyPeer* peer = nullptr;  // Not owned; must outlive the session.
+  RunStatus* status = nullptr;     // Not owned; must outlive the session.
   bool (*stop)() = nullptr;  // Asked between stages and batches, while aligning every 100 ms, there on a thread of
                              // the session; true ends the run cleanly.
 };
@@ -45,8 +48,8 @@ class NonLabelSession {
  public:
   explicit NonLabelSession(NonLabelSessionOptions options) : options_(std::move(options)) {}
 
-  // Opens, aligns, trains every epoch, closes. OK when complete or stopped on request. The label party is told when the
-  // run ends early, and the ledger is finished in every case.
+  // Opens, aligns, trains every epoch until the label party wants no more, closes. OK when complete or stopped on
+  // request. The label party is told when the run ends early, and the ledger is finished in every case.
   absl::Status Run();
 
   // After Run: the model as trained. Null where training never began.
@@ -63,11 +66,21 @@ class NonLabelSession {
   absl::Status Start();
   absl::Status BuildModel(const Digest& joint_seed);
   void PrepareEvaluation(std::vector<uint32_t> test);
+  absl::Status ContinueFromCheckpoint();
+  // Predicts every example before the first epoch, where that is agreed.
+  absl::Status PredictFirst();
+  absl::Status TrainEpochs();
+  // After its training: evaluation and checkpoint. True where the label party wants no further epoch.
+  absl::StatusOr<bool> FinishEpoch(uint32_t epoch);
   absl::Status TrainEpoch(uint32_t epoch);
+  // Gathers the rows of a batch of the epoch under way, unless that is done.
+  void GatherRows(uint32_t epoch, uint32_t batch);
   absl::Status SendBatch(uint32_t epoch, uint32_t batch, TrainingStream& stream);
   absl::Status LearnFromNext(uint32_t epoch, uint32_t batch, TrainingStream& stream);
-  absl::Status Learn(const v1::CutGradients& message);
+  absl::Status Learn(v1::CutGradients message);
   absl::Status StayFrozen(const v1::CutGradients& message);
+  // Attacks and records the batch that was learnt from last, once.
+  absl::Status FinishStep();
   absl::Status CompleteModel();
   BottomModelOptions BottomOptions() const;
   int64_t batches() const { return schedule_->batches_per_epoch(); }
@@ -84,12 +97,24 @@ class NonLabelSession {
   std::unique_ptr<TrainingProgress> progress_;
   std::unique_ptr<LeakReporter> reporter_;
   std::unique_ptr<EpochEvaluator> evaluator_;
-  std::deque<Matrix> activations_;  // Of the batches in flight, as sent; kept where an attack reads them.
-  StepRow row_;                     // Of the batch under way.
-  bool frozen_ = false;             // The label party's budget is spent: no gradient comes any more.
+  // A batch whose activations have left and whose gradients have not come.
+  struct SentBatch {
+    Matrix activations;  // Where an attack reads them.
+    int64_t bytes = 0;
+  };
+  // The rows of the batch that is sent next.
+  struct GatheredRows {
+    uint32_t batch = 0;
+    FeatureBatch rows;
+  };
+  std::deque<SentBatch> in_flight_;
+  std::optional<GatheredRows> gathered_;
+  StepRow row_;             // Of the batch under way.
+  bool learnt_ = false;     // row_ waits for FinishStep.
+  ReceivedBatch received_;  // What FinishStep attacks; without gradients: nothing.
+  StepStopwatch stopwatch_;
+  bool frozen_ = false;  // The label party's budget is spent: no gradient comes any more.
   int64_t trained_examples_ = 0;
-  int64_t bytes_sent_ = 0;  // Since the latest step row.
-  absl::Time step_started_;
   bool stopped_ = false;
 };
 

@@ -59,8 +59,9 @@ class LocalTraining final : public TrainingStream {
       : session_(session), alter_(std::move(alter)) {}
 
   absl::Status Send(const v1::CutActivations& message) override {
-    answers_.push_back(session_->Train(message));
-    verdict_ = answers_.back().ok() ? session_->Learn() : answers_.back().status();
+    const absl::StatusOr<SharedGradients> answer = session_->Train(message);
+    answers_.push_back(answer.ok() ? absl::StatusOr<v1::CutGradients>(**answer) : answer.status());
+    verdict_ = answer.ok() ? session_->Learn() : answer.status();
     return absl::OkStatus();
   }
   absl::StatusOr<v1::CutGradients> Receive() override {

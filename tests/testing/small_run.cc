@@ -78,6 +78,7 @@ LabelSessionOptions SmallRun::LabelOptions() {
   options.config = label_config;
   options.ledger_path = files.File("label_party.db");
   options.data = LabelDataset();
+  options.checkpoints = label_checkpoints;
   options.status = &label_status;
   absl::StatusOr<std::unique_ptr<SecureGaussian>> noise = SecureGaussian::Create(SecretKey::Generate());
   EXPECT_TRUE(noise.ok());
@@ -94,6 +95,7 @@ NonLabelSessionOptions SmallRun::NonLabelOptions(LabelPartyPeer* peer) {
   options.config = nonlabel_config;
   options.ledger_path = files.File("nonlabel_party.db");
   options.data = NonLabelDataset();
+  options.checkpoints = nonlabel_checkpoints;
   options.peer = peer;
   options.status = &nonlabel_status;
   options.stop = [] { return false; };

@@ -28,6 +28,7 @@ struct SmallRun {
   v1::LabelPartyConfig label_config;
   v1::NonLabelPartyConfig nonlabel_config;
   SmallTable label_data, nonlabel_data;
+  CheckpointPlan label_checkpoints, nonlabel_checkpoints;
   RunStatus label_status{"label_party"}, nonlabel_status{"nonlabel_party"};
 };
 

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/config/canonical_message.h"
 #include "common/config/message_validator.h"
 #include "common/config/text_config.h"
 #include "tests/testing/hex.h"
@@ -39,17 +40,20 @@ v1::RunAgreement Canonical(const std::function<void(v1::RunAgreement&)>& change 
 // What another implementation writes for the minimal agreement: every field with its default, in field-number order,
 // encoded by hand from the wire format's definition.
 constexpr char kCanonicalHex[] =
-    "0a0464656d6f"                                                 // 1: "demo"
-    "108001"                                                       // 2: 128
-    "188008"                                                       // 3: 1024
-    "2010"                                                         // 4: 16
-    "2805"                                                         // 5: 5
-    "319a9999999999b93f"                                           // 6: 0.1
-    "3801"                                                         // 7: FLOAT32
-    "4001"                                                         // 8: 1
-    "4a0a08011080c2d72f188020"                                     // 9: RISTRETTO255_DH, 100000000, 4096
-    "5206180120012800"                                             // 10: LABEL_SIDE_ONLY, 1, 0
-    "5a1b090000000000004e40110000000000005e40190000000000c08240";  // 11: 60, 120, 600
+    "0a0464656d6f"                                                // 1: "demo"
+    "108001"                                                      // 2: 128
+    "188008"                                                      // 3: 1024
+    "2010"                                                        // 4: 16
+    "2805"                                                        // 5: 5
+    "319a9999999999b93f"                                          // 6: 0.1
+    "3801"                                                        // 7: FLOAT32
+    "4001"                                                        // 8: 1
+    "4a0a08011080c2d72f188020"                                    // 9: RISTRETTO255_DH, 100000000, 4096
+    "5206180120012800"                                            // 10: LABEL_SIDE_ONLY, 1, 0
+    "5a1b090000000000004e40110000000000005e40190000000000c08240"  // 11: 60, 120, 600
+    "6200"                                                        // 12: ""
+    "6a00"                                                        // 13: ""
+    "7000";                                                       // 14: false
 
 // "NORM, COSINE, ... or REMEMBERED_DIRECTION", as the validator lists them.
 std::string AttackNames() {

@@ -14,6 +14,7 @@
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/options.pb.h"
 #include "splitveil/v1/party.pb.h"
+#include "splitveil/v1/sweep.pb.h"
 
 namespace splitveil {
 namespace {
@@ -153,11 +154,10 @@ TEST(TextConfigTest, MissingRequiredFieldIsReportedWhereItsMessageStarts) {
 TEST(TextConfigTest, MissingRequiredMessageAndRepeatedFieldAreReported) {
   EXPECT_EQ(LabelPartyError("protection { marvell { s: 4 } }", ""),
             "f:1:1: protection: expected a value, for it has no default, found none");
-  v1::NonLabelPartyConfig config;
-  const std::string text = Replaced(Replaced(kLabelParty, "protection { marvell { s: 4 } }", "peer_address: 'h:1'"),
-                                    "layers { name: \"top\" units: 8 }", "");
-  EXPECT_EQ(ParseTextConfig(text, "f", config).message(),
-            "f:13:1: model.layers: expected at least one element, found none");
+  v1::SweepConfig config;
+  EXPECT_EQ(
+      ParseTextConfig("agreement_path: 'a' label_config_path: 'b' nonlabel_config_path: 'c'", "f", config).message(),
+      "f:1:1: seeds: expected at least one element, found none");
 }
 
 TEST(TextConfigTest, EmptyRequiredStringIsRefused) {
@@ -172,7 +172,8 @@ TEST(TextConfigTest, MissingMemberOfARequiredOneofIsReported) {
   EXPECT_EQ(LabelPartyError("s: 4", ""),
             "f:14:14: protection.marvell.strength: expected one of s, sum_kl, detection_error or run_budget, "
             "found none");
-  EXPECT_EQ(LabelPartyError("adam {}", ""), "f:10:3: party.optimizer.method: expected one of adam, found none");
+  EXPECT_EQ(LabelPartyError("adam {}", ""),
+            "f:10:3: party.optimizer.method: expected one of adam, adamw, sgd or adagrad, found none");
 }
 
 TEST(TextConfigTest, NumberOutOfRangeNamesTheRange) {

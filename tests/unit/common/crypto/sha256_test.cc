@@ -23,5 +23,16 @@ TEST(Sha256Test, ReadsBytesAfterAZero) {
   EXPECT_NE(HexSha256(absl::string_view("a\0b", 3)), HexSha256(absl::string_view("a\0c", 3)));
 }
 
+TEST(Sha256Test, PiecesHaveTheDigestOfTheWhole) {
+  const std::string bytes(1000, 'x');
+  for (const size_t first : {0, 1, 63, 64, 65, 1000}) {
+    Sha256Hasher hasher;
+    hasher.Update(absl::string_view(bytes).substr(0, first));
+    hasher.Update(absl::string_view(bytes).substr(first));
+    EXPECT_EQ(hasher.Finish(), Sha256(bytes)) << first;
+  }
+  EXPECT_EQ(Sha256Hasher().Finish(), Sha256(""));
+}
+
 }  // namespace
 }  // namespace splitveil

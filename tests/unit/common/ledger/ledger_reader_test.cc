@@ -34,6 +34,7 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
   std::unique_ptr<Ledger> ledger = Open("run-1");
   const double nan = std::numeric_limits<double>::quiet_NaN();
   ASSERT_TRUE(ledger->Record(StepRow{7, 1, 3, 128, nan, 0.25, 1000, 2000}).ok());
+  ASSERT_TRUE(ledger->Record(StepTimeRow{7, 1, 2, 3, 4, 5, 6, 7, 8, 9.5}).ok());
   ASSERT_TRUE(ledger->Record(ProtectionRow{7, "marvell", 1, 2, 3, 0.25, 4, 5, 6, 7, 8, 0.5, 0.75, "warn"}).ok());
   ASSERT_TRUE(ledger->Record(EvaluationRow{7, "test", 0.5, 0.75, 0.875, 0.0625}).ok());
   ASSERT_TRUE(ledger->RecordEvent("grant", "oracle").ok());
@@ -48,6 +49,12 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
   EXPECT_EQ(runs[0].status, "completed");
   EXPECT_LE(runs[0].started_at, runs[0].finished_at);
 
+  const std::vector<StepTimeRow> times = *reader->StepTimes("run-1");
+  ASSERT_EQ(times.size(), 1);
+  EXPECT_EQ(times[0].step, 7);
+  EXPECT_EQ(times[0].data, 1);
+  EXPECT_EQ(times[0].wait, 5);
+  EXPECT_EQ(times[0].audit, 9.5);
   const std::vector<StepRow> steps = *reader->Steps("run-1");
   ASSERT_EQ(steps.size(), 1);
   EXPECT_TRUE(std::isnan(steps[0].loss));
@@ -196,7 +203,7 @@ TEST_F(LedgerReaderTest, RefusesAnotherVersion) {
   Sql("PRAGMA user_version = 99");
   const absl::Status status = LedgerReader::Open(path_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("expected 2, found 99"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("expected 3, found 99"));
 }
 
 TEST_F(LedgerReaderTest, ReportsADamagedFile) {

@@ -45,12 +45,14 @@ class LedgerTest : public LedgerFileTest {
 TEST_F(LedgerTest, StoresEveryTable) {
   std::unique_ptr<Ledger> ledger = Open("run-1");
   ASSERT_TRUE(ledger->Record(StepRow{7, 1, 3, 128, 0.5, 0.25, 1000, 2000}).ok());
+  ASSERT_TRUE(ledger->Record(StepTimeRow{7, 1, 2, 3, 4, 5, 6, 7, 8, 9.5}).ok());
   ASSERT_TRUE(ledger->Record(ProtectionRow{7, "marvell", 1, 2, 3, 0.25, 4, 5, 6, 7, 8, 0.5, 0.75, "release"}).ok());
   ASSERT_TRUE(ledger->Record(LeakRow{7, "nonlabel_party", "cut", "norm", 0.625, 127}).ok());
   ASSERT_TRUE(ledger->Record(EvaluationRow{7, "test", 0.5, 0.75, 0.875, 0.0625}).ok());
   ASSERT_TRUE(ledger->RecordEvent("grant", "oracle").ok());
   ASSERT_TRUE(ledger->Finish("completed").ok());
   EXPECT_EQ(Sql("SELECT * FROM step"), "run-1|7|1|3|128|0.5|0.25|1000|2000");
+  EXPECT_EQ(Sql("SELECT * FROM step_time"), "run-1|7|1.0|2.0|3.0|4.0|5.0|6.0|7.0|8.0|9.5");
   EXPECT_EQ(Sql("SELECT * FROM protection"), "run-1|7|marvell|1.0|2.0|3.0|0.25|4.0|5.0|6.0|7.0|8.0|0.5|0.75|release");
   EXPECT_EQ(Sql("SELECT * FROM leak"), "run-1|7|nonlabel_party|cut|norm|0.625|127");
   EXPECT_EQ(Sql("SELECT * FROM evaluation"), "run-1|7|test|0.5|0.75|0.875|0.0625");
@@ -97,7 +99,7 @@ TEST_F(LedgerTest, KeepsPlantedSqlAsText) {
   EXPECT_EQ(Sql("SELECT attack FROM leak"), planted);
   EXPECT_EQ(Sql("SELECT detail FROM event"), planted);
   EXPECT_EQ(Sql("SELECT config_json FROM run"), planted);
-  EXPECT_EQ(Sql("SELECT count(*) FROM sqlite_schema WHERE type = 'table'"), "8");
+  EXPECT_EQ(Sql("SELECT count(*) FROM sqlite_schema WHERE type = 'table'"), "9");
 }
 
 TEST_F(LedgerTest, RefusesADistributionOfAnotherClass) {
@@ -236,7 +238,7 @@ TEST_F(LedgerTest, RefusesAnotherVersion) {
   Sql("PRAGMA user_version = 1");
   const absl::Status status = Ledger::Create(path_, Run("run-2")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("expected 2, found 1"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("expected 3, found 1"));
   EXPECT_EQ(Sql("SELECT run_id FROM run"), "run-1");
 }
 

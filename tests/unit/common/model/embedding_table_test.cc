@@ -36,7 +36,7 @@ std::vector<float> Values(EmbeddingTable& table) { return {table.values().begin(
 // SparseAdam in double precision with one map entry a row.
 class ReferenceSparseAdam {
  public:
-  ReferenceSparseAdam(const std::vector<float>& values, int64_t dimension, const AdamOptions& adam)
+  ReferenceSparseAdam(const std::vector<float>& values, int64_t dimension, const OptimizerOptions& adam)
       : values_(values.begin(), values.end()),
         m_(values.size()),
         v_(values.size()),
@@ -71,7 +71,7 @@ class ReferenceSparseAdam {
   std::vector<double> m_;
   std::vector<double> v_;
   int64_t dimension_;
-  AdamOptions adam_;
+  OptimizerOptions adam_;
   int step_ = 0;
 };
 
@@ -114,9 +114,9 @@ TEST(EmbeddingTableTest, GathersToTheFrontOfEachRow) {
 
 TEST(EmbeddingTableTest, UpdatesAsSparseAdamInDoublePrecision) {
   EmbeddingTable::Options options = SmallTable();
-  options.adam.epsilon = 1e-3;  // Large enough for a wrong scale of the gradient to show.
+  options.optimizer.epsilon = 1e-3;  // Large enough for a wrong scale of the gradient to show.
   EmbeddingTable table = MakeTable(options);
-  ReferenceSparseAdam reference(Values(table), options.dimension, options.adam);
+  ReferenceSparseAdam reference(Values(table), options.dimension, options.optimizer);
   std::mt19937 generator(1);
   for (int step = 0; step < 200; ++step) {
     const Matrix gradient = RandomMatrix(8, 2 * 3 + 1, generator);  // Two columns and a number that is not ours.

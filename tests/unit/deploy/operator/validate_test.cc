@@ -80,12 +80,12 @@ TEST_F(ValidateTest, FailsOnAnotherPartysConfiguration) {
 TEST_F(ValidateTest, FailsWhereTheBottomModelDoesNotFitTheCut) {
   WriteText(agreement_, "run_name: \"demo\"\ncut_width: 17\n");
   EXPECT_EQ(ExpectError(2, All()),
-            nonlabel_ + ": model.layers: units of the last: expected the agreement's cut_width 17, found 16\n");
+            nonlabel_ + ": bottom_model.layers[1].units: expected 17, the agreed cut width, found 16\n");
 }
 
 TEST_F(ValidateTest, FailsOnAnAuditedLayerThatTheModelLacks) {
   WriteText(agreement_, "run_name: \"demo\"\ncut_width: 16\naudit { layers: \"third\" attacks: NORM }\n");
-  EXPECT_THAT(ExpectError(2, All()), HasSubstr("expected a layer named \"third\""));
+  EXPECT_THAT(ExpectError(2, All()), HasSubstr("expected one named \"third\", which the agreement audits"));
 }
 
 TEST_F(ValidateTest, FailsWherePartiesExpectOtherNames) {

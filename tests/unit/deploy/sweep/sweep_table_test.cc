@@ -6,9 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "deploy/sweep/sweep_progress.h"
 #include "deploy/sweep/tradeoff_page.h"
-#include "deploy/sweep/two_party_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -96,20 +94,6 @@ TEST(TradeoffPageTest, CannotBeLeftThroughAName) {
   runs[0].run.protection.name = "</script><b>&";
   EXPECT_THAT(TradeoffPage(runs, 1), Not(HasSubstr("</script><b>")));
   EXPECT_THAT(TradeoffPage(runs, 1), HasSubstr("\\u003c/script\\u003e\\u003cb\\u003e\\u0026"));
-}
-
-TEST(TimeLeftTest, IsInTheUnitAPersonWants) {
-  EXPECT_EQ(TimeLeft(absl::Seconds(28), 1, 0), "");
-  EXPECT_EQ(TimeLeft(absl::Seconds(28), 2, 3), "about 42 s left");
-  EXPECT_EQ(TimeLeft(absl::Seconds(28), 1, 37), "about 17 min left");
-  EXPECT_EQ(TimeLeft(absl::Minutes(10), 2, 30), "about 2.5 h left");
-}
-
-TEST(ListeningPortTest, IsReadFromAWholeLineOnly) {
-  EXPECT_EQ(ListeningPort("x INFO reads\ny INFO label party listens on port 40123\nz"), 40123);
-  EXPECT_EQ(ListeningPort("y INFO label party listens on port 401"), 0);
-  EXPECT_EQ(ListeningPort("y INFO label party listens on port many\n"), 0);
-  EXPECT_EQ(ListeningPort(""), 0);
 }
 
 }  // namespace

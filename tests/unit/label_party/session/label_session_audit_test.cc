@@ -18,9 +18,9 @@ TEST_F(LabelSessionAuditTest, HintComesOnlyUnderOracle) {
   run_.agreement.mutable_audit()->clear_attacks();
   run_.agreement.mutable_audit()->add_attacks(v1::NORM);
   Start();
-  const absl::StatusOr<v1::CutGradients> response = session_->Train(Activations(0, 0));
+  const absl::StatusOr<SharedGradients> response = session_->Train(Activations(0, 0));
   ASSERT_TRUE(response.ok());
-  EXPECT_FALSE(response->has_hint());
+  EXPECT_FALSE((*response)->has_hint());
 }
 
 TEST_F(LabelSessionAuditTest, ScoresAreJudgedOnce) {
@@ -85,15 +85,15 @@ TEST_F(LabelSessionAuditTest, AfterAFreezeNothingLeavesAndNothingIsJudged) {
   run_.agreement.set_epochs(3);
   Start();
   TrainEpoch(0);
-  const absl::StatusOr<v1::CutGradients> frozen = session_->Train(Activations(1, 0));
+  const absl::StatusOr<SharedGradients> frozen = session_->Train(Activations(1, 0));
   ASSERT_TRUE(frozen.ok()) << frozen.status();
-  EXPECT_TRUE(frozen->frozen());
-  EXPECT_FALSE(frozen->has_gradients());
-  EXPECT_FALSE(frozen->has_hint());
-  EXPECT_EQ(frozen->hint_rows_size(), 0);
+  EXPECT_TRUE((*frozen)->frozen());
+  EXPECT_FALSE((*frozen)->has_gradients());
+  EXPECT_FALSE((*frozen)->has_hint());
+  EXPECT_EQ((*frozen)->hint_rows_size(), 0);
   EXPECT_EQ(session_->ScoreBatch(Scores(1, 0)).status().code(), absl::StatusCode::kNotFound);
   // Asked again, the same; with other activations, refused.
-  EXPECT_EQ(session_->Train(Activations(1, 0))->SerializeAsString(), frozen->SerializeAsString());
+  EXPECT_EQ((*session_->Train(Activations(1, 0)))->SerializeAsString(), (*frozen)->SerializeAsString());
   EXPECT_EQ(session_->Train(Activations(1, 0, 2)).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 

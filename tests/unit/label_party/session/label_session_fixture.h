@@ -40,6 +40,7 @@ class LabelSessionTest : public ::testing::Test {
     *request.mutable_agreement() = run_.agreement;
     request.set_agreement_sha256(std::string(AsBytes(AgreementSha256(run_.agreement))));
     request.set_seed_commitment(seed_->commitment());
+    request.set_continues(continues_);
     return request;
   }
 
@@ -108,7 +109,7 @@ class LabelSessionTest : public ::testing::Test {
 
   void TrainEpoch(uint32_t epoch) {
     for (uint32_t batch = 0; batch < schedule_->batches_per_epoch(); ++batch) {
-      const absl::StatusOr<v1::CutGradients> response = session_->Train(Activations(epoch, batch));
+      const absl::StatusOr<SharedGradients> response = session_->Train(Activations(epoch, batch));
       ASSERT_TRUE(response.ok()) << response.status();
       ASSERT_TRUE(session_->Learn().ok());
     }
@@ -127,7 +128,7 @@ class LabelSessionTest : public ::testing::Test {
 
   // The message is refused with `code`, and the honest one still passes afterwards: nothing has changed.
   void ExpectRefused(v1::CutActivations message, absl::StatusCode code, const std::string& text) {
-    const absl::StatusOr<v1::CutGradients> refused = session_->Train(std::move(message));
+    const absl::StatusOr<SharedGradients> refused = session_->Train(std::move(message));
     EXPECT_EQ(refused.status().code(), code) << refused.status();
     EXPECT_THAT(std::string(refused.status().message()), ::testing::HasSubstr(text));
     EXPECT_TRUE(session_->Train(Activations(0, 0)).ok());
@@ -154,6 +155,7 @@ class LabelSessionTest : public ::testing::Test {
   std::unique_ptr<LabelSession> session_;
   std::unique_ptr<SeedExchange> seed_;
   std::unique_ptr<Schedule> schedule_;
+  std::string continues_;  // What the peer says at Open.
   std::string run_id_, commitment_;
   AlignedIds aligned_;
   int64_t test_examples_ = 0;

@@ -131,12 +131,12 @@ TEST_F(LabelSessionTest, AnotherEpochIsRefused) {
 TEST_F(LabelSessionTest, RepeatedRequestGetsTheSameBytesAndTrainsOnce) {
   run_.label_config.mutable_protection()->mutable_marvell()->set_s(4);
   Start();
-  const absl::StatusOr<v1::CutGradients> first = session_->Train(Activations(0, 0));
+  const absl::StatusOr<SharedGradients> first = session_->Train(Activations(0, 0));
   ASSERT_TRUE(first.ok());
   ASSERT_TRUE(session_->Learn().ok());
-  const absl::StatusOr<v1::CutGradients> again = session_->Train(Activations(0, 0));
+  const absl::StatusOr<SharedGradients> again = session_->Train(Activations(0, 0));
   ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(first->SerializeAsString(), again->SerializeAsString());
+  EXPECT_EQ((*first)->SerializeAsString(), (*again)->SerializeAsString());
   ASSERT_TRUE(session_->Learn().ok());
   EXPECT_EQ(run_.label_status.Snapshot().step(), 1);
   EXPECT_TRUE(session_->Train(Activations(0, 1)).ok());

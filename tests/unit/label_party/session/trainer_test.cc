@@ -55,7 +55,7 @@ class TrainerTest : public ::testing::Test {
     auditor_ = std::make_unique<LeakAuditor>(run_.agreement, v1::LabelAudit(), /*examples=*/1000, ledger_.get());
     const std::vector<uint32_t> rows = Rows();
     auto trainer = MakeTrainer({run_.agreement, run_.label_config, run_.LabelDataset(), rows, JointSeed{3}, kRunId,
-                                *std::move(method), auditor_.get(), ledger_.get()});
+                                *std::move(method), /*continued=*/nullptr, auditor_.get(), ledger_.get()});
     ASSERT_TRUE(trainer.ok()) << trainer.status();
     trainer_ = *std::move(trainer);
   }
@@ -71,7 +71,8 @@ class TrainerTest : public ::testing::Test {
     for (int64_t i = 0; i < activations.size(); ++i) {
       activations.data()[i] = static_cast<float>(std::sin(0.7 * static_cast<double>(i + 1)));
     }
-    return trainer_->Step(epoch, batch, activations, 100);
+    const absl::StatusOr<SharedGradients> answer = trainer_->Step(epoch, batch, std::move(activations), 100);
+    return answer.ok() ? absl::StatusOr<v1::CutGradients>(**answer) : answer.status();
   }
 
   // Trains epochs [first, last); the answers in order.

@@ -1,0 +1,300 @@
+#include "common/architecture/model_spec.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "common/architecture/model_presets.h"
+
+namespace splitveil {
+namespace {
+
+constexpr char kBottom[] = "bottom_model";
+constexpr char kTop[] = "top_model";
+constexpr char kWideName[] = "wide";
+
+absl::Status Mismatch(absl::string_view field, absl::string_view expected, absl::string_view found) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": expected ", expected, ", found ", found));
+}
+
+std::string Quoted(absl::string_view name) { return absl::StrCat("\"", name, "\""); }
+
+// `spec` with its preset written out.
+absl::StatusOr<v1::ModelSpec> Expand(const v1::ModelSpec& spec, const std::string& field,
+                                     const std::string& cut_layer) {
+  const bool is_preset = spec.preset() != v1::ModelSpec::PRESET_NONE;
+  const std::string preset = v1::ModelSpec::Preset_Name(spec.preset());
+  if (!spec.torchscript_path().empty() && (is_preset || spec.layers_size() > 0 || spec.has_wide())) {
+    return Mismatch(absl::StrCat(field, ".torchscript_path"), "none beside a preset, layers or a wide part",
+                    Quoted(spec.torchscript_path()));
+  }
+  if (!is_preset) {
+    return spec;
+  }
+  if (spec.layers_size() > 0 || spec.has_embedding() || spec.has_wide()) {
+    return Mismatch(absl::StrCat(field, ".preset"), "none beside an embedding, layers or a wide part", preset);
+  }
+  if (cut_layer.empty()) {
+    return Mismatch(absl::StrCat(field, ".preset"), "none where the agreement has no cut_layer", preset);
+  }
+  v1::ModelSpec expanded = PresetModel(spec.preset());
+  if (spec.has_own_features()) {
+    *expanded.mutable_own_features() = spec.own_features();
+  }
+  if (spec.has_input_image()) {
+    *expanded.mutable_input_image() = spec.input_image();
+  }
+  return expanded;
+}
+
+// Number of layers of the bottom half.
+absl::StatusOr<int> CutIndex(const v1::ModelSpec& whole, const std::string& field, const std::string& cut_layer) {
+  std::vector<std::string> names;
+  for (const v1::Layer& layer : whole.layers()) {
+    names.push_back(layer.name());
+  }
+  const auto found = std::find(names.begin(), names.end(), cut_layer);
+  if (found == names.end()) {
+    return Mismatch(absl::StrCat(field, ".layers"), absl::StrCat("one named ", Quoted(cut_layer), ", the cut_layer"),
+                    names.empty() ? "none" : absl::StrJoin(names, ", "));
+  }
+  if (found + 1 == names.end()) {
+    return Mismatch("cut_layer", "a layer with another behind it, for the label party",
+                    absl::StrCat(Quoted(cut_layer), ", the last of ", field));
+  }
+  return static_cast<int>(found - names.begin()) + 1;
+}
+
+absl::Status CheckNames(const std::string& field, const v1::ModelSpec& half, int allowed_cut) {
+  for (int l = 0; l < half.layers_size(); ++l) {
+    const std::string& name = half.layers(l).name();
+    if ((name == kCutName && l != allowed_cut) || name == kLogitName || name == kWideName) {
+      return absl::InvalidArgumentError(absl::StrCat(field, ".layers[", l, "].name: ", Quoted(name), " is reserved"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+v1::ImageInput ToProto(const ImageShape& shape) {
+  v1::ImageInput image;
+  image.set_channels(static_cast<int32_t>(shape.channels));
+  image.set_height(static_cast<int32_t>(shape.height));
+  image.set_width(static_cast<int32_t>(shape.width));
+  return image;
+}
+
+absl::StatusOr<std::vector<PlannedLayer>> PlanFromImage(const std::string& field, const v1::ModelSpec& spec) {
+  const ImageShape image = ImageOf(spec);
+  return PlanLayers({field, image.pixels(), image, LayersOf(spec)});
+}
+
+// Shape of the cut activations of a whole model whose `cut`-th layer (from 1) is a convolution.
+absl::StatusOr<ImageShape> CutImage(const v1::ModelSpec& whole, int cut, int64_t cut_width) {
+  if (whole.has_input_image()) {
+    const absl::StatusOr<std::vector<PlannedLayer>> plan = PlanFromImage(kTop, whole);
+    if (!plan.ok()) {
+      return plan.status();
+    }
+    return (*plan)[cut - 1].output_image;
+  }
+  const int64_t channels = whole.layers(cut - 1).convolution().channels();
+  const auto side = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(cut_width / channels))));
+  if (channels * side * side != cut_width) {
+    return Mismatch(
+        absl::StrCat(kTop, ".input_image"),
+        absl::StrCat("the images' shape, as cut_width ", cut_width, " is not ", channels, " channels of square images"),
+        "none");
+  }
+  return ImageShape{channels, side, side};
+}
+
+// Makes the top half of `model`, whose `cut`-th layer is the bottom's last.
+absl::Status DropBottom(int cut, int64_t cut_width, v1::ModelSpec& model) {
+  ImageShape image;
+  if (model.layers(cut).has_convolution()) {
+    const absl::StatusOr<ImageShape> shape = CutImage(model, cut, cut_width);
+    if (!shape.ok()) {
+      return shape.status();
+    }
+    image = *shape;
+  }
+  model.mutable_layers()->DeleteSubrange(0, cut);
+  model.clear_embedding();
+  model.clear_input_image();
+  if (image.channels > 0) {
+    *model.mutable_input_image() = ToProto(image);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCutImage(const v1::ModelSpec& half, int64_t cut_width) {
+  if (half.layers_size() == 0 || !half.layers(0).has_convolution()) {
+    return absl::OkStatus();
+  }
+  const std::string field = absl::StrCat(kTop, ".input_image");
+  if (!half.has_input_image()) {
+    return Mismatch(field, "the shape of the cut activations, as the first layer is a convolution", "none");
+  }
+  const ImageShape image = ImageOf(half);
+  if (image.pixels() != cut_width) {
+    return Mismatch(
+        field, absl::StrCat(cut_width, " numbers, the agreed cut width"),
+        absl::StrCat(image.channels, " x ", image.height, " x ", image.width, " = ", image.pixels(), " numbers"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOwnFeatures(const v1::ModelSpec& half) {
+  const std::string& before = half.own_features().before();
+  if (before.empty() || before == kLogitName) {
+    return absl::OkStatus();
+  }
+  const auto found = std::find_if(half.layers().begin(), half.layers().end(),
+                                  [&](const v1::Layer& layer) { return layer.name() == before; });
+  if (found == half.layers().end()) {
+    return Mismatch(absl::StrCat(kTop, ".own_features.before"), "a layer of the label party's or \"logit\"",
+                    Quoted(before));
+  }
+  return absl::OkStatus();
+}
+
+// Where the width of the last bottom layer is known without data: that it is the cut's.
+absl::Status CheckCutWidth(const v1::ModelSpec& half, int64_t cut_width) {
+  const v1::Layer& last = half.layers(half.layers_size() - 1);
+  const std::string field = absl::StrCat(kBottom, ".layers[", half.layers_size() - 1, "]");
+  const std::string expected = absl::StrCat(cut_width, ", the agreed cut width");
+  if (!last.has_convolution()) {
+    return last.units() == cut_width ? absl::OkStatus()
+                                     : Mismatch(field + ".units", expected, absl::StrCat(last.units()));
+  }
+  if (half.has_input_image()) {
+    const absl::StatusOr<std::vector<PlannedLayer>> plan = PlanFromImage(kBottom, half);
+    if (!plan.ok()) {
+      return plan.status();
+    }
+    const ImageShape& cut = plan->back().output_image;
+    return cut.pixels() == cut_width
+               ? absl::OkStatus()
+               : Mismatch(field + " output", expected,
+                          absl::StrCat(cut.channels, " x ", cut.height, " x ", cut.width, " = ", cut.pixels()));
+  }
+  const int64_t channels = last.convolution().channels();
+  return cut_width % channels == 0 ? absl::OkStatus()
+                                   : Mismatch(field + ".convolution.channels", absl::StrCat("a divisor of ", expected),
+                                              absl::StrCat(channels));
+}
+
+}  // namespace
+
+std::vector<v1::Layer> LayersOf(const v1::ModelSpec& spec) { return {spec.layers().begin(), spec.layers().end()}; }
+
+ImageShape ImageOf(const v1::ModelSpec& spec) {
+  return {spec.input_image().channels(), spec.input_image().height(), spec.input_image().width()};
+}
+
+absl::StatusOr<v1::ModelSpec> BottomHalf(const v1::ModelSpec& spec, const std::string& cut_layer) {
+  absl::StatusOr<v1::ModelSpec> half = Expand(spec, kBottom, cut_layer);
+  if (!half.ok() || !half->torchscript_path().empty()) {
+    return half;
+  }
+  absl::Status status = CheckLayers(kBottom, LayersOf(*half));
+  if (!status.ok()) {
+    return status;
+  }
+  if (cut_layer.empty()) {
+    if (half->has_wide() || half->has_own_features()) {
+      return Mismatch(absl::StrCat(kBottom, half->has_wide() ? ".wide" : ".own_features"),
+                      "none, or a cut_layer in the agreement", "one");
+    }
+  } else {
+    const absl::StatusOr<int> cut = CutIndex(*half, kBottom, cut_layer);
+    if (!cut.ok()) {
+      return cut.status();
+    }
+    half->mutable_layers()->DeleteSubrange(*cut, half->layers_size() - *cut);
+    half->clear_wide();
+    half->clear_own_features();
+  }
+  status = CheckNames(kBottom, *half, half->layers_size() - 1);
+  if (!status.ok()) {
+    return status;
+  }
+  return half;
+}
+
+absl::StatusOr<v1::ModelSpec> TopHalf(const v1::ModelSpec& spec, const std::string& cut_layer, int64_t cut_width) {
+  absl::StatusOr<v1::ModelSpec> half = Expand(spec, kTop, cut_layer);
+  if (!half.ok() || !half->torchscript_path().empty()) {
+    return half;
+  }
+  absl::Status status = CheckLayers(kTop, LayersOf(*half));
+  if (!status.ok()) {
+    return status;
+  }
+  if (cut_layer.empty()) {
+    if (half->has_embedding()) {
+      return Mismatch(absl::StrCat(kTop, ".embedding"),
+                      "none, as that of own features stands in own_features or wide, or a cut_layer in the agreement",
+                      "one");
+    }
+  } else {
+    const absl::StatusOr<int> cut = CutIndex(*half, kTop, cut_layer);
+    if (!cut.ok()) {
+      return cut.status();
+    }
+    status = DropBottom(*cut, cut_width, *half);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  status = CheckNames(kTop, *half, -1);
+  status.Update(CheckCutImage(*half, cut_width));
+  status.Update(CheckOwnFeatures(*half));
+  if (!status.ok()) {
+    return status;
+  }
+  return half;
+}
+
+std::vector<std::string> AuditedNames(const v1::ModelSpec& bottom_half) {
+  std::vector<std::string> names = OutputNames(LayersOf(bottom_half));
+  if (!names.empty()) {
+    names.back() = kCutName;
+  }
+  return names;
+}
+
+absl::Status CheckBottomSpec(const v1::ModelSpec& spec, const v1::RunAgreement& agreement) {
+  const absl::StatusOr<v1::ModelSpec> half = BottomHalf(spec, agreement.cut_layer());
+  if (!half.ok() || !half->torchscript_path().empty()) {
+    return half.status();
+  }
+  if (half->layers_size() == 0) {
+    return Mismatch(absl::StrCat(kBottom, ".layers"), "at least one", "none");
+  }
+  if (absl::Status status = CheckCutWidth(*half, agreement.cut_width()); !status.ok()) {
+    return status;
+  }
+  const std::vector<std::string> names = AuditedNames(*half);
+  for (const std::string& audited : agreement.audit().layers()) {
+    if (std::find(names.begin(), names.end(), audited) == names.end()) {
+      return Mismatch(absl::StrCat(kBottom, ".layers"),
+                      absl::StrCat("one named ", Quoted(audited), ", which the agreement audits"),
+                      absl::StrJoin(names, ", "));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTopSpec(const v1::ModelSpec& spec, const v1::RunAgreement& agreement) {
+  const absl::StatusOr<v1::ModelSpec> half = TopHalf(spec, agreement.cut_layer(), agreement.cut_width());
+  if (!half.ok() || !half->torchscript_path().empty() || half->layers_size() == 0) {
+    return half.status();
+  }
+  return PlanLayers({kTop, agreement.cut_width(), ImageOf(*half), LayersOf(*half)}).status();
+}
+
+}  // namespace splitveil

@@ -1,0 +1,108 @@
+#include "common/checkpoint/checkpoint.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/process/version.h"
+
+namespace splitveil {
+namespace {
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "big-endian hosts need byte swaps in checkpoint.cc");
+
+constexpr char kHeader[] = "header";
+constexpr char kStatePrefix[] = "state/";
+constexpr mode_t kOwnerOnly = 0600;
+
+absl::Status NoCheckpoint(const std::string& path, absl::string_view found) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ": expected a checkpoint of a party, found ", found));
+}
+
+// Sections as the header has them, of the sizes it says.
+absl::Status CheckSections(const SectionFile& file, const v1::CheckpointHeader& header) {
+  for (const v1::CheckpointHeader::Section& section : header.sections()) {
+    const absl::StatusOr<absl::string_view> bytes = file.section(absl::StrCat(kStatePrefix, section.name()));
+    if (!bytes.ok()) {
+      return bytes.status();
+    }
+    if (bytes->size() % sizeof(float) != 0 || bytes->size() / sizeof(float) != section.values()) {
+      return NoCheckpoint(file.path(), absl::StrCat("a section of another size than its header says"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Checkpoint::Checkpoint(std::unique_ptr<SectionFile> file, v1::CheckpointHeader header)
+    : file_(std::move(file)), header_(std::move(header)) {}
+
+absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& path) {
+  absl::StatusOr<std::unique_ptr<SectionFile>> file = SectionFile::Open(path, SectionFile::Check::kDigest);
+  if (!file.ok()) {
+    return file.status();
+  }
+  const absl::StatusOr<absl::string_view> bytes = (*file)->section(kHeader);
+  v1::CheckpointHeader header;
+  if (!bytes.ok() || !header.ParseFromArray(bytes->data(), static_cast<int>(bytes->size()))) {
+    return NoCheckpoint(path, "a file without its header");
+  }
+  if (header.run_id().empty() || header.epochs() == 0) {
+    return NoCheckpoint(path, "a header without run or epochs");
+  }
+  if (absl::Status status = CheckSections(**file, header); !status.ok()) {
+    return status;
+  }
+  return std::unique_ptr<Checkpoint>(new Checkpoint(*std::move(file), std::move(header)));
+}
+
+absl::Status Checkpoint::Write(const std::string& path, v1::CheckpointHeader header, const NamedParameters& state) {
+  header.set_version(Version());
+  header.clear_sections();
+  std::vector<std::string> names = {kHeader};
+  for (const auto& [name, values] : state) {
+    v1::CheckpointHeader::Section& section = *header.add_sections();
+    section.set_name(name);
+    section.set_values(values.size());
+    names.push_back(absl::StrCat(kStatePrefix, name));
+  }
+  absl::StatusOr<std::unique_ptr<SectionFileWriter>> writer =
+      SectionFileWriter::Create(path, std::move(names), kOwnerOnly);
+  if (!writer.ok()) {
+    return writer.status();
+  }
+  absl::Status status = (*writer)->Append(0, header.SerializeAsString());
+  for (size_t i = 0; i < state.size(); ++i) {
+    const std::vector<float>& values = state[i].second;
+    status.Update(
+        (*writer)->Append(i + 1, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}));
+  }
+  return status.ok() ? (*writer)->Publish().status() : status;
+}
+
+std::string Checkpoint::name() const { return absl::StrCat(header_.run_id(), "/", header_.epochs()); }
+
+absl::StatusOr<NamedParameters> Checkpoint::State() const {
+  NamedParameters state;
+  for (const v1::CheckpointHeader::Section& section : header_.sections()) {
+    const absl::StatusOr<absl::string_view> bytes = file_->section(absl::StrCat(kStatePrefix, section.name()));
+    if (!bytes.ok()) {
+      return bytes.status();
+    }
+    std::vector<float> values(section.values());
+    std::memcpy(values.data(), bytes->data(), bytes->size());
+    if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); })) {
+      return NoCheckpoint(path(), absl::StrCat("a value that is not finite in ", section.name()));
+    }
+    state.emplace_back(section.name(), std::move(values));
+  }
+  file_->ReleaseMemory();
+  return state;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,49 @@
+// A party's half of a model after an epoch, as a file to continue from.
+//
+// A section file (common/storage/section_file.h): section "header" is a CheckpointHeader, section "state/NAME" the
+// float32 values of each named parameter, the optimiser's among them.
+#ifndef SPLITVEIL_COMMON_CHECKPOINT_CHECKPOINT_H_
+#define SPLITVEIL_COMMON_CHECKPOINT_CHECKPOINT_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "common/model/parameters.h"
+#include "common/storage/section_file.h"
+
+#include "splitveil/v1/checkpoint.pb.h"
+
+namespace splitveil {
+
+// A checkpoint on disk, mapped into memory. Thread-safe.
+class Checkpoint {
+ public:
+  // Reads the whole file once to check its digest. Errors: NotFound; InvalidArgument where it is no checkpoint, is
+  // damaged, or its sections are not those of its header.
+  static absl::StatusOr<std::unique_ptr<Checkpoint>> Open(const std::string& path);
+
+  // Writes `path`, replacing what had the name: whole or not at all, readable by its owner alone, for weights tell of
+  // what they were trained on. `header`: all but version and sections, which are filled in. Errors: InvalidArgument
+  // where the file cannot be made; Internal where it cannot be written.
+  static absl::Status Write(const std::string& path, v1::CheckpointHeader header, const NamedParameters& state);
+
+  const v1::CheckpointHeader& header() const { return header_; }
+  const std::string& path() const { return file_->path(); }
+  // "RUN_ID/EPOCHS", as OpenRequest.continues carries it.
+  std::string name() const;
+  // A copy of the values. Errors: InvalidArgument for a value that is not finite.
+  absl::StatusOr<NamedParameters> State() const;
+
+ private:
+  Checkpoint(std::unique_ptr<SectionFile> file, v1::CheckpointHeader header);
+
+  std::unique_ptr<SectionFile> file_;
+  v1::CheckpointHeader header_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_CHECKPOINT_CHECKPOINT_H_

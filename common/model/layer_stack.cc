@@ -1,0 +1,384 @@
+#include "common/model/layer_stack.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <torch/csrc/autograd/autograd.h>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/model/parameter_optimizer.h"
+#include "common/model/torch_boundary.h"
+
+namespace splitveil {
+namespace {
+
+at::Tensor Activate(at::Tensor linear, v1::Activation activation) {
+  // In place: the derivatives are taken from the output.
+  switch (activation) {
+    case v1::LINEAR:
+      return linear;
+    case v1::RELU:
+      return linear.relu_();
+    case v1::TANH:
+      return linear.tanh_();
+    case v1::SIGMOID:
+      return linear.sigmoid_();
+  }
+  return linear;
+}
+
+absl::Status CheckShape(const char* what, ConstMatrixView matrix, int64_t rows, int64_t cols) {
+  if (matrix.rows() != rows || matrix.cols() != cols) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": expected ", rows, " x ", cols, ", found ", matrix.rows(), " x ", matrix.cols()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOutputIndices(absl::Span<const int64_t> indices, int64_t outputs) {
+  for (const int64_t index : indices) {
+    if (index < 0 || index >= outputs) {
+      return absl::InvalidArgumentError(absl::StrCat("layer: expected 0 to ", outputs - 1, ", found ", index));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// All parameters lie in one tensor, so that stashing them is one copy.
+struct StackParameters {
+  StackParameters(at::Tensor values, const std::vector<PlannedLayer>& layers) : flat(std::move(values)) {
+    int64_t start = 0;
+    for (const PlannedLayer& layer : layers) {
+      const std::vector<int64_t> shape =
+          layer.is_convolution() ? std::vector<int64_t>{layer.units, layer.channels, layer.kernel, layer.kernel}
+                                 : std::vector<int64_t>{layer.units, layer.fan_in};
+      leaves.push_back(flat.narrow(0, start, layer.units * layer.fan_in).view(shape).requires_grad_());
+      start += layer.units * layer.fan_in;
+      leaves.push_back(flat.narrow(0, start, layer.units).requires_grad_());
+      start += layer.units;
+    }
+  }
+
+  at::Tensor flat;                 // [parameters]
+  std::vector<at::Tensor> leaves;  // Weight and bias of each layer, views of `flat`, leaves of a pass's graph.
+};
+
+}  // namespace
+
+struct LayerPass::State {
+  at::Tensor input;
+  at::Tensor side;                                    // Undefined without a side input.
+  std::shared_ptr<const StackParameters> parameters;  // Those it was computed with.
+  std::vector<at::Tensor> outputs;                    // As OutputNames.
+  bool served = false;
+};
+
+LayerPass::LayerPass() : state_(std::make_unique<State>()) {}
+LayerPass::LayerPass(LayerPass&& other) noexcept = default;
+LayerPass& LayerPass::operator=(LayerPass&& other) noexcept = default;
+LayerPass::~LayerPass() = default;
+
+ConstMatrixView LayerPass::output() const { return ViewOf(state_->outputs.back()); }
+
+struct LayerStack::State {
+  std::vector<PlannedLayer> layers;
+  LayerChain chain;  // Without its layers.
+  bool input_gradient = false;
+  bool side_gradient = false;
+  int64_t outputs = 0;  // Gradients of so many can be told apart.
+  std::shared_ptr<StackParameters> parameters;
+  std::optional<ParameterOptimizer> optimizer;
+  std::vector<at::Tensor> gradients;  // Of the latest Backward: sums over its batch, as StackParameters::leaves.
+  int64_t gradient_rows = 0;          // That batch; 0: none since the last step.
+
+  void Initialize(const Options& options) {
+    int64_t size = 0;
+    for (const PlannedLayer& layer : layers) {
+      size += layer.units * (layer.fan_in + 1);
+    }
+    parameters = std::make_shared<StackParameters>(at::empty({size}, at::kFloat), layers);
+    const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(options.seed);
+    for (size_t i = 0; i < parameters->leaves.size(); ++i) {
+      const double bound = 1 / std::sqrt(static_cast<double>(layers[i / 2].fan_in));
+      parameters->leaves[i].uniform_(-bound, bound, generator);
+    }
+    optimizer.emplace(options.optimizer, static_cast<size_t>(size));
+  }
+
+  // Makes the parameters this object's alone: passes under way keep theirs.
+  void Unshare() {
+    if (parameters.use_count() > 1) {
+      parameters = std::make_shared<StackParameters>(parameters->flat.clone(), layers);
+    }
+  }
+
+  absl::Status CheckInputs(ConstMatrixView input, ConstMatrixView side) const {
+    const int64_t rows = std::max<int64_t>(input.rows(), 1);
+    absl::Status status = CheckShape("input", input, rows, chain.input_width);
+    if (chain.side_width > 0) {
+      status.Update(CheckShape("side input", side, rows, chain.side_width));
+    }
+    return status;
+  }
+
+  // Every output, as OutputNames.
+  std::vector<at::Tensor> Apply(at::Tensor values, const at::Tensor& side,
+                                const std::vector<at::Tensor>& leaves) const {
+    std::vector<at::Tensor> results;
+    results.reserve(static_cast<size_t>(outputs));
+    for (size_t l = 0; l < layers.size(); ++l) {
+      const PlannedLayer& layer = layers[l];
+      if (layer.is_convolution()) {
+        values = values.view({-1, layer.channels, layer.unpooled.height, layer.unpooled.width});
+        values = Activate(at::conv2d(values, leaves[2 * l], leaves[2 * l + 1], /*stride=*/1, layer.kernel / 2),
+                          layer.activation);
+        if (layer.is_pooled()) {
+          results.push_back(values);
+          values = at::max_pool2d(values, layer.max_pool);
+        }
+      } else {
+        values = values.flatten(1);
+        if (side.defined() && static_cast<int64_t>(l) == chain.side_layer) {
+          values = at::cat({values, side}, 1);
+        }
+        values = Activate(at::linear(values, leaves[2 * l], leaves[2 * l + 1]), layer.activation);
+      }
+      results.push_back(values);
+    }
+    return results;
+  }
+
+  // Sum of the squares of the mean gradient.
+  double SquaredNorm() const {
+    double sum = 0;
+    for (const at::Tensor& gradient : gradients) {
+      const auto norm = at::linalg_vector_norm(gradient, 2, at::nullopt, false, at::kDouble).item<double>();
+      sum += norm * norm;
+    }
+    return sum / (static_cast<double>(gradient_rows) * static_cast<double>(gradient_rows));
+  }
+
+  void Step(double scale) {
+    Unshare();
+    std::vector<absl::Span<const float>> pieces;
+    for (const at::Tensor& gradient : gradients) {
+      pieces.emplace_back(gradient.data_ptr<float>(), static_cast<size_t>(gradient.numel()));
+    }
+    optimizer->StepDense(pieces, scale / static_cast<double>(gradient_rows), parameters->flat.data_ptr<float>());
+    gradients.clear();
+    gradient_rows = 0;
+  }
+
+  // The pieces of `values`, which has the layout of the parameters.
+  template <typename Name>
+  std::vector<ParameterView> Split(float* values, const Name& name) const {
+    std::vector<ParameterView> views;
+    for (const PlannedLayer& layer : layers) {
+      const auto weights = static_cast<size_t>(layer.units * layer.fan_in);
+      const auto biases = static_cast<size_t>(layer.units);
+      views.push_back({name(layer.name + ".weight"), absl::MakeSpan(values, weights)});
+      views.push_back({name(layer.name + ".bias"), absl::MakeSpan(values + weights, biases)});
+      values += weights + biases;
+    }
+    return views;
+  }
+};
+
+absl::StatusOr<std::unique_ptr<LayerStack>> LayerStack::Create(const Options& options) {
+  absl::StatusOr<std::vector<PlannedLayer>> layers = PlanLayers(options.chain);
+  if (!layers.ok()) {
+    return layers.status();
+  }
+  auto state = std::make_unique<State>();
+  state->layers = *std::move(layers);
+  state->chain = options.chain;
+  state->chain.layers.clear();
+  state->input_gradient = options.input_gradient;
+  state->side_gradient = options.side_gradient;
+  state->outputs = static_cast<int64_t>(OutputNames(options.chain.layers).size());
+  using Result = absl::StatusOr<std::unique_ptr<LayerStack>>;
+  return CatchTorchErrors<Result>("creating layers", [&]() -> Result {
+    const at::NoGradGuard no_grad;
+    state->Initialize(options);
+    return absl::WrapUnique(new LayerStack(std::move(state)));
+  });
+}
+
+LayerStack::LayerStack(std::unique_ptr<State> state) : state_(std::move(state)) {}
+LayerStack::~LayerStack() = default;
+
+int64_t LayerStack::output_width() const { return state_->layers.back().width(); }
+
+absl::StatusOr<LayerPass> LayerStack::Forward(ConstMatrixView input, ConstMatrixView side) const {
+  if (absl::Status status = state_->CheckInputs(input, side); !status.ok()) {
+    return status;
+  }
+  return CatchTorchErrors<absl::StatusOr<LayerPass>>("forward", [&]() -> absl::StatusOr<LayerPass> {
+    const at::AutoGradMode grad(true);
+    LayerPass pass;
+    pass.state_->input = WrapMatrix(input).requires_grad_(state_->input_gradient);
+    if (state_->chain.side_width > 0) {
+      pass.state_->side = WrapMatrix(side).requires_grad_(state_->side_gradient);
+    }
+    pass.state_->parameters = state_->parameters;
+    pass.state_->outputs = state_->Apply(pass.state_->input, pass.state_->side, state_->parameters->leaves);
+    return pass;
+  });
+}
+
+absl::StatusOr<Matrix> LayerStack::Predict(ConstMatrixView input, ConstMatrixView side) const {
+  if (absl::Status status = state_->CheckInputs(input, side); !status.ok()) {
+    return status;
+  }
+  return CatchTorchErrors<absl::StatusOr<Matrix>>("predict", [&]() -> absl::StatusOr<Matrix> {
+    const at::NoGradGuard no_grad;
+    const at::Tensor wrapped_side = state_->chain.side_width > 0 ? WrapMatrix(side) : at::Tensor();
+    return CopyToMatrix(state_->Apply(WrapMatrix(input), wrapped_side, state_->parameters->leaves).back());
+  });
+}
+
+absl::StatusOr<StackGradients> LayerStack::Backward(LayerPass& pass, ConstMatrixView output_gradient,
+                                                    absl::Span<const int64_t> outputs) {
+  if (pass.state_->served) {
+    return absl::FailedPreconditionError("backward: expected a pass that has not been back-propagated yet");
+  }
+  const int64_t batch = pass.state_->input.size(0);
+  if (absl::Status status = CheckShape("output gradient", output_gradient, batch, output_width()); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = CheckOutputIndices(outputs, state_->outputs); !status.ok()) {
+    return status;
+  }
+  using Result = absl::StatusOr<StackGradients>;
+  return CatchTorchErrors<Result>("backward", [&]() -> Result {
+    std::vector<at::Tensor> targets = pass.state_->parameters->leaves;
+    const size_t parameters = targets.size();
+    for (const int64_t output : outputs) {
+      targets.push_back(pass.state_->outputs[output]);
+    }
+    if (state_->input_gradient) {
+      targets.push_back(pass.state_->input);
+    }
+    if (state_->side_gradient) {
+      targets.push_back(pass.state_->side);
+    }
+    pass.state_->served = true;
+    const at::Tensor& last = pass.state_->outputs.back();
+    auto gradients = std::make_shared<std::vector<at::Tensor>>(
+        torch::autograd::grad({last}, targets, {WrapMatrix(output_gradient).view(last.sizes())}));
+    for (at::Tensor& gradient : *gradients) {
+      gradient = gradient.contiguous();
+    }
+    state_->gradients.assign(gradients->begin(), gradients->begin() + static_cast<int64_t>(parameters));
+    state_->gradient_rows = batch;
+
+    StackGradients result;
+    size_t next = parameters;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      result.outputs.push_back(ViewOf((*gradients)[next++]));
+    }
+    if (state_->input_gradient) {
+      result.input = ViewOf((*gradients)[next++]);
+    }
+    if (state_->side_gradient) {
+      result.side = ViewOf((*gradients)[next]);
+    }
+    result.memory = std::move(gradients);
+    return result;
+  });
+}
+
+absl::StatusOr<std::vector<std::vector<float>>> LayerStack::BackwardRow(const LayerPass& pass, int64_t row,
+                                                                        absl::Span<const float> output_gradient,
+                                                                        absl::Span<const int64_t> outputs) const {
+  const int64_t batch = pass.state_->input.size(0);
+  if (row < 0 || row >= batch) {
+    return absl::InvalidArgumentError(absl::StrCat("row: expected 0 to ", batch - 1, ", found ", row));
+  }
+  const ConstMatrixView gradient(output_gradient.data(), 1, static_cast<int64_t>(output_gradient.size()));
+  if (absl::Status status = CheckShape("output gradient", gradient, 1, output_width()); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = CheckOutputIndices(outputs, state_->outputs); !status.ok()) {
+    return status;
+  }
+  using Result = absl::StatusOr<std::vector<std::vector<float>>>;
+  return CatchTorchErrors<Result>("backward of a row", [&]() -> Result {
+    // The row's forward computation again costs less than keeping the batch's graph for a second use.
+    const at::AutoGradMode grad(true);
+    const at::Tensor& side = pass.state_->side;
+    const std::vector<at::Tensor> computed =
+        state_->Apply(pass.state_->input.detach().narrow(0, row, 1),
+                      side.defined() ? side.detach().narrow(0, row, 1) : side, pass.state_->parameters->leaves);
+    std::vector<at::Tensor> targets;
+    for (const int64_t output : outputs) {
+      targets.push_back(computed[output]);
+    }
+    std::vector<std::vector<float>> result;
+    if (targets.empty()) {
+      return result;
+    }
+    const at::Tensor& last = computed.back();
+    for (const at::Tensor& found : torch::autograd::grad({last}, targets, {WrapMatrix(gradient).view(last.sizes())})) {
+      const at::Tensor values = found.contiguous();
+      result.emplace_back(values.data_ptr<float>(), values.data_ptr<float>() + values.numel());
+    }
+    return result;
+  });
+}
+
+absl::Status LayerStack::Update(absl::Span<LayerStack* const> stacks) {
+  for (const LayerStack* stack : stacks) {
+    if (stack->state_->gradient_rows == 0) {
+      return absl::FailedPreconditionError("update: expected a backward since the last update, found none");
+    }
+  }
+  return CatchTorchErrors<absl::Status>("update", [&]() -> absl::Status {
+    const double clip_norm = stacks.front()->state_->optimizer->options().clip_norm;
+    double scale = 1;
+    if (clip_norm > 0) {
+      double squared_norm = 0;
+      for (const LayerStack* stack : stacks) {
+        squared_norm += stack->state_->SquaredNorm();
+      }
+      if (!std::isfinite(squared_norm)) {
+        return absl::InternalError("norm of the gradients: expected a finite number: the training has diverged");
+      }
+      scale = std::min(1.0, clip_norm / std::sqrt(squared_norm));
+    }
+    for (LayerStack* stack : stacks) {
+      stack->state_->Step(scale);
+    }
+    return absl::OkStatus();
+  });
+}
+
+std::vector<ParameterView> LayerStack::parameters(const std::string& prefix) {
+  state_->Unshare();
+  return state_->Split(state_->parameters->flat.data_ptr<float>(),
+                       [&](const std::string& parameter) { return prefix + parameter; });
+}
+
+std::vector<ParameterView> LayerStack::moments(const std::string& prefix) {
+  std::vector<ParameterView> views;
+  for (int m = 0; m < state_->optimizer->options().moments(); ++m) {
+    for (ParameterView& view : state_->Split(state_->optimizer->moment(m).data(), [&](const std::string& parameter) {
+           return MomentName(prefix + parameter, m);
+         })) {
+      views.push_back(std::move(view));
+    }
+  }
+  return views;
+}
+
+int64_t LayerStack::steps() const { return state_->optimizer->steps(); }
+
+void LayerStack::set_steps(int64_t steps) { state_->optimizer->set_steps(steps); }
+
+}  // namespace splitveil

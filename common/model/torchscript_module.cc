@@ -1,0 +1,377 @@
+#include "common/model/torchscript_module.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <numeric>
+#include <torch/csrc/autograd/variable.h>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "common/model/parameter_optimizer.h"
+#include "common/model/torch_boundary.h"
+#include "common/model/torchscript_file.h"
+#include "common/model/torchscript_layers.h"
+#include "common/model/torchscript_run.h"
+#include "common/model/torchscript_trial.h"
+
+namespace splitveil {
+namespace {
+
+using torch::autograd::Edge;
+
+absl::Span<const float> SpanOf(const at::Tensor& contiguous) {
+  return {contiguous.data_ptr<float>(), static_cast<size_t>(contiguous.numel())};
+}
+
+int64_t Product(const std::vector<int64_t>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<int64_t>());
+}
+
+// Zero where the output does not depend on it.
+at::Tensor OrZeros(const at::Tensor& gradient, const std::vector<int64_t>& sizes) {
+  return gradient.defined() ? gradient : at::zeros(sizes);
+}
+
+std::vector<Edge> EdgesOf(const std::vector<at::Tensor>& tensors) {
+  std::vector<Edge> edges;
+  for (const at::Tensor& tensor : tensors) {
+    edges.push_back(torch::autograd::impl::gradient_edge(tensor));
+  }
+  return edges;
+}
+
+}  // namespace
+
+struct TorchScriptPass::State {
+  TorchScriptRun run;
+  std::vector<at::Tensor> parameters;  // The pass's own, in the order of TrainedParameters.
+  bool served = false;
+};
+
+TorchScriptPass::TorchScriptPass() : state_(std::make_unique<State>()) {}
+TorchScriptPass::TorchScriptPass(TorchScriptPass&& other) noexcept = default;
+TorchScriptPass& TorchScriptPass::operator=(TorchScriptPass&& other) noexcept = default;
+TorchScriptPass::~TorchScriptPass() = default;
+
+ConstMatrixView TorchScriptPass::output() const {
+  return {state_->run.output.data_ptr<float>(), state_->run.output.size(0), state_->run.output.size(1)};
+}
+
+struct TorchScriptModule::State {
+  Options options;
+  torch::jit::Module module;
+  std::shared_ptr<const LayeredForward> forward;
+  std::vector<at::Tensor> parameters;
+  std::vector<ParameterOptimizer> optimizers;  // One for each of `parameters`.
+  std::vector<std::string> layers;
+  uint64_t passes = 0;
+  int64_t steps = 0;
+  bool has_gradient = false;
+
+  State(const Options& own_options, torch::jit::Module own_module)
+      : options(own_options),
+        module(std::move(own_module)),
+        forward(std::make_shared<LayeredForward>(module)),
+        parameters(TrainedParameters(module)) {
+    for (const at::Tensor& parameter : parameters) {
+      optimizers.emplace_back(options.optimizer, static_cast<size_t>(parameter.numel()));
+    }
+  }
+
+  absl::Status CheckInput(const TorchScriptInput& input) const {
+    bool fits = input.numbers.size() == options.numbers.size() && !input.numbers.empty();
+    const int64_t rows = fits ? input.numbers.front().rows() : 0;
+    for (size_t i = 0; fits && i < input.numbers.size(); ++i) {
+      fits = input.numbers[i].rows() == rows && input.numbers[i].cols() == Product(options.numbers[i].shape);
+    }
+    fits = fits && rows > 0 && static_cast<int64_t>(input.categories.size()) == rows * options.category_columns;
+    return fits ? absl::OkStatus()
+                : absl::InvalidArgumentError(absl::StrCat(options.field, ": expected a batch of the module's inputs"));
+  }
+
+  // Outputs in the pass of the layers `names`.
+  absl::StatusOr<std::vector<const LayerOutput*>> FindLayers(const TorchScriptPass& pass,
+                                                             absl::Span<const std::string> names) const {
+    std::vector<const LayerOutput*> found;
+    for (const std::string& name : names) {
+      if (std::find(layers.begin(), layers.end(), name) == layers.end()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("layer: expected one of ", absl::StrJoin(layers, ", "), ", found \"", name, "\""));
+      }
+      const std::vector<LayerOutput>& outputs = pass.state_->run.layers;
+      const auto output = std::find_if(outputs.begin(), outputs.end(), [&](const LayerOutput& candidate) {
+        return candidate.layer == name && candidate.edge.is_valid();
+      });
+      if (output == outputs.end() || output->sizes.empty() || output->sizes[0] != pass.state_->run.output.size(0)) {
+        return absl::InternalError(absl::StrCat("layer ", name, ": expected an output in every batch, found none"));
+      }
+      found.push_back(&*output);
+    }
+    return found;
+  }
+
+  // What OptimizerOptions::clip_norm leaves of the gradients.
+  absl::StatusOr<double> ClippingScale() const {
+    if (options.optimizer.clip_norm == 0) {
+      return 1.0;
+    }
+    double squared_norm = 0;
+    for (const at::Tensor& parameter : parameters) {
+      if (parameter.grad().defined()) {
+        squared_norm += parameter.grad().pow(2).sum(at::kDouble).item<double>();
+      }
+    }
+    if (!std::isfinite(squared_norm)) {
+      return absl::InternalError("norm of the gradients: expected a finite number: the training has diverged");
+    }
+    return std::min(1.0, options.optimizer.clip_norm / std::sqrt(squared_norm));
+  }
+
+  std::vector<std::pair<std::string, at::Tensor>> Tensors(Part part) {
+    std::vector<std::pair<std::string, at::Tensor>> tensors = StateOf(module);
+    for (auto& [name, tensor] : tensors) {
+      name = options.name_prefix + name;
+    }
+    if (part == Part::kTraining) {
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        const auto owner = std::find_if(tensors.begin(), tensors.end(),
+                                        [&](const auto& named) { return named.second.is_same(parameters[i]); });
+        const std::string name = owner->first;
+        for (int m = 0; m < options.optimizer.moments(); ++m) {
+          tensors.emplace_back(MomentName(name, m),
+                               at::from_blob(optimizers[i].moment(m).data(), parameters[i].sizes(), at::kFloat));
+        }
+      }
+    }
+    return tensors;
+  }
+
+  absl::Status CheckOutputGradient(ConstMatrixView gradient, int64_t rows) const {
+    if (gradient.rows() != rows || gradient.cols() != options.output_width) {
+      return absl::InvalidArgumentError(absl::StrCat("output gradient: expected ", rows, " x ", options.output_width,
+                                                     ", found ", gradient.rows(), " x ", gradient.cols()));
+    }
+    return absl::OkStatus();
+  }
+};
+
+absl::StatusOr<int> CountTorchScriptArguments(const std::string& field, const std::string& path) {
+  const absl::StatusOr<torch::jit::Module> module = LoadTorchScript(field, path);
+  if (!module.ok()) {
+    return module.status();
+  }
+  return CountRequiredArguments(*module);
+}
+
+absl::StatusOr<std::unique_ptr<TorchScriptModule>> TorchScriptModule::Create(const Options& options) {
+  absl::StatusOr<torch::jit::Module> module = LoadTorchScript(options.field, options.path);
+  if (!module.ok()) {
+    return module.status();
+  }
+  using Result = absl::StatusOr<std::unique_ptr<TorchScriptModule>>;
+  return CatchTorchErrors<Result>("creating a TorchScript module", [&]() -> Result {
+    absl::Status status =
+        CheckArguments(*module, static_cast<int>(options.numbers.size()) + (options.category_columns > 0 ? 1 : 0));
+    auto state = std::make_unique<State>(options, *std::move(module));
+    if (status.ok()) {
+      absl::StatusOr<std::vector<std::string>> layers = TryTorchScript(options, *state->forward, state->module);
+      status = layers.status();
+      state->layers = layers.ok() ? *std::move(layers) : std::vector<std::string>();
+    }
+    if (!status.ok()) {
+      return absl::Status(status.code(), absl::StrCat(options.field, ": ", options.path, ": ", status.message()));
+    }
+    return absl::WrapUnique(new TorchScriptModule(std::move(state)));
+  });
+}
+
+TorchScriptModule::TorchScriptModule(std::unique_ptr<State> state) : state_(std::move(state)) {}
+TorchScriptModule::~TorchScriptModule() = default;
+
+absl::StatusOr<TorchScriptPass> TorchScriptModule::Forward(const TorchScriptInput& input) {
+  if (absl::Status status = state_->CheckInput(input); !status.ok()) {
+    return status;
+  }
+  return CatchTorchErrors<absl::StatusOr<TorchScriptPass>>("forward", [&]() -> absl::StatusOr<TorchScriptPass> {
+    const torch::jit::Module copy = CopyModule(state_->module, /*train=*/true);
+    SeedDefaultGenerator(state_->options.seed + state_->passes);
+    const at::AutoGradMode grad(true);
+    absl::StatusOr<TorchScriptRun> run = RunTorchScript(state_->options, *state_->forward, copy, input);
+    if (!run.ok()) {
+      return run.status();
+    }
+    AssignAttributes(copy, state_->module);
+    ++state_->passes;
+    TorchScriptPass pass;
+    pass.state_->run = *std::move(run);
+    pass.state_->parameters = TrainedParameters(copy);
+    return pass;
+  });
+}
+
+absl::StatusOr<Matrix> TorchScriptModule::Predict(const TorchScriptInput& input) const {
+  if (absl::Status status = state_->CheckInput(input); !status.ok()) {
+    return status;
+  }
+  return CatchTorchErrors<absl::StatusOr<Matrix>>("predict", [&]() -> absl::StatusOr<Matrix> {
+    const at::NoGradGuard no_grad;
+    const absl::StatusOr<TorchScriptRun> run =
+        RunTorchScript(state_->options, *state_->forward, CopyModule(state_->module, /*train=*/false), input);
+    if (!run.ok()) {
+      return run.status();
+    }
+    return CopyToMatrix(run->output);
+  });
+}
+
+absl::StatusOr<TorchScriptGradients> TorchScriptModule::Backward(TorchScriptPass& pass, ConstMatrixView output_gradient,
+                                                                 absl::Span<const std::string> layers) {
+  if (pass.state_->served) {
+    return absl::FailedPreconditionError("backward: expected a pass that has not been back-propagated yet");
+  }
+  const int64_t rows = pass.state_->run.output.size(0);
+  if (absl::Status status = state_->CheckOutputGradient(output_gradient, rows); !status.ok()) {
+    return status;
+  }
+  const absl::StatusOr<std::vector<const LayerOutput*>> outputs = state_->FindLayers(pass, layers);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  using Result = absl::StatusOr<TorchScriptGradients>;
+  return CatchTorchErrors<Result>("backward", [&]() -> Result {
+    std::vector<Edge> edges = EdgesOf(pass.state_->parameters);
+    for (const LayerOutput* output : *outputs) {
+      edges.push_back(output->edge);
+    }
+    for (const at::Tensor& input : pass.state_->run.inputs) {
+      if (input.requires_grad()) {
+        edges.push_back(torch::autograd::impl::gradient_edge(input));
+      }
+    }
+    pass.state_->served = true;
+    const std::vector<at::Tensor> gradients =
+        Differentiate(pass.state_->run.output, WrapMatrix(output_gradient), edges);
+
+    const at::NoGradGuard no_grad;
+    auto next = gradients.begin();
+    for (at::Tensor& parameter : state_->parameters) {
+      const at::Tensor& sum = *next++;
+      // Left undefined where the output does not depend on it: the optimiser passes over it, as in Python.
+      parameter.mutable_grad() = sum.defined() ? sum.div(static_cast<double>(rows)).contiguous() : at::Tensor();
+    }
+    state_->has_gradient = true;
+    TorchScriptGradients result;
+    for (const LayerOutput* output : *outputs) {
+      result.layers.push_back(CopyToMatrix(OrZeros(*next++, output->sizes)));
+    }
+    for (const at::Tensor& input : pass.state_->run.inputs) {
+      result.inputs.push_back(input.requires_grad() ? CopyToMatrix(OrZeros(*next++, input.sizes().vec())) : Matrix());
+    }
+    return result;
+  });
+}
+
+absl::StatusOr<std::vector<std::vector<float>>> TorchScriptModule::BackwardRow(
+    const TorchScriptPass& pass, int64_t row, absl::Span<const float> output_gradient,
+    absl::Span<const std::string> layers) const {
+  const int64_t rows = pass.state_->run.output.size(0);
+  if (row < 0 || row >= rows) {
+    return absl::InvalidArgumentError(absl::StrCat("row: expected 0 to ", rows - 1, ", found ", row));
+  }
+  const ConstMatrixView gradient(output_gradient.data(), 1, static_cast<int64_t>(output_gradient.size()));
+  if (absl::Status status = state_->CheckOutputGradient(gradient, 1); !status.ok()) {
+    return status;
+  }
+  const absl::StatusOr<std::vector<const LayerOutput*>> outputs = state_->FindLayers(pass, layers);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  using Result = absl::StatusOr<std::vector<std::vector<float>>>;
+  return CatchTorchErrors<Result>("backward of a row", [&]() -> Result {
+    std::vector<Edge> edges;
+    for (const LayerOutput* output : *outputs) {
+      edges.push_back(output->edge);
+    }
+    // Through the batch's own graph: a row computed alone would be another one where the batch is normalised.
+    const at::Tensor only_row = at::zeros({rows, state_->options.output_width});
+    only_row[row].copy_(WrapMatrix(gradient)[0]);
+    std::vector<std::vector<float>> result;
+    if (edges.empty()) {
+      return result;
+    }
+    const std::vector<at::Tensor> gradients = Differentiate(pass.state_->run.output, only_row, edges);
+    for (size_t i = 0; i < edges.size(); ++i) {
+      const at::Tensor values = OrZeros(gradients[i], (*outputs)[i]->sizes)[row].contiguous();
+      result.emplace_back(values.data_ptr<float>(), values.data_ptr<float>() + values.numel());
+    }
+    return result;
+  });
+}
+
+absl::Status TorchScriptModule::Update() {
+  if (!state_->has_gradient) {
+    return absl::FailedPreconditionError("update: expected a backward since the last update, found none");
+  }
+  return CatchTorchErrors<absl::Status>("update", [&]() -> absl::Status {
+    const absl::StatusOr<double> scale = state_->ClippingScale();
+    if (!scale.ok()) {
+      return scale.status();
+    }
+    for (size_t i = 0; i < state_->parameters.size(); ++i) {
+      at::Tensor& parameter = state_->parameters[i];
+      if (parameter.grad().defined()) {
+        const absl::Span<const float> gradient = SpanOf(parameter.grad());
+        state_->optimizers[i].StepDense({gradient}, *scale, parameter.data_ptr<float>());
+      }
+    }
+    state_->has_gradient = false;
+    ++state_->steps;
+    return absl::OkStatus();
+  });
+}
+
+const std::vector<std::string>& TorchScriptModule::layers() const { return state_->layers; }
+
+NamedParameters TorchScriptModule::Values(Part part) const {
+  NamedParameters values;
+  for (const auto& [name, tensor] : state_->Tensors(part)) {
+    std::vector<float> numbers(static_cast<size_t>(tensor.numel()));
+    at::from_blob(numbers.data(), tensor.sizes(), at::kFloat).copy_(tensor.detach());
+    values.emplace_back(name, std::move(numbers));
+  }
+  return values;
+}
+
+absl::Status TorchScriptModule::SetValues(Part part, const NamedParameters& values) {
+  const at::NoGradGuard no_grad;
+  const std::vector<std::pair<std::string, at::Tensor>> tensors = state_->Tensors(part);
+  const bool fits =
+      std::equal(tensors.begin(), tensors.end(), values.begin(), values.end(), [](const auto& own, const auto& other) {
+        return own.first == other.first && own.second.numel() == static_cast<int64_t>(other.second.size());
+      });
+  if (!fits) {
+    return absl::InvalidArgumentError("values: expected the module's names and sizes in its order, found others");
+  }
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    at::Tensor tensor = tensors[i].second;
+    tensor.copy_(at::from_blob(const_cast<float*>(values[i].second.data()), tensor.sizes(), at::kFloat));
+  }
+  return absl::OkStatus();
+}
+
+int64_t TorchScriptModule::steps() const { return state_->steps; }
+
+void TorchScriptModule::set_steps(int64_t steps) {
+  state_->steps = steps;
+  state_->passes = static_cast<uint64_t>(steps);
+  for (ParameterOptimizer& optimizer : state_->optimizers) {
+    optimizer.set_steps(steps);
+  }
+}
+
+}  // namespace splitveil

@@ -1,0 +1,128 @@
+// A TorchScript file as a trainable function: a model half that the user brings.
+//
+// A TorchScript file is a program, not only data: its forward can read files and take any amount of memory and time.
+// Load only what comes from someone whose programs you would run.
+#ifndef SPLITVEIL_COMMON_MODEL_TORCHSCRIPT_MODULE_H_
+#define SPLITVEIL_COMMON_MODEL_TORCHSCRIPT_MODULE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/matrix/matrix.h"
+#include "common/model/optimizer_options.h"
+#include "common/model/parameters.h"
+
+namespace splitveil {
+
+// Number of arguments that the forward in the file `path` must be given. Errors: InvalidArgument with `field` and file.
+absl::StatusOr<int> CountTorchScriptArguments(const std::string& field, const std::string& path);
+
+// Arguments of a module's forward, read during the call only.
+struct TorchScriptInput {
+  std::vector<ConstMatrixView> numbers;  // One for each of Options::numbers, [batch, values of its shape].
+  absl::Span<const int64_t> categories;  // [batch * Options::category_columns], row-major.
+};
+
+// A batch between its forward and its backward computation, with the parameters it was computed with.
+class TorchScriptPass {
+ public:
+  TorchScriptPass();
+  TorchScriptPass(TorchScriptPass&& other) noexcept;
+  TorchScriptPass& operator=(TorchScriptPass&& other) noexcept;
+  ~TorchScriptPass();
+
+  // [batch, output_width]. Lives as long as the pass.
+  ConstMatrixView output() const;
+
+ private:
+  friend class TorchScriptModule;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Row j belongs to example j, not divided by the batch. Where the module mixes the examples of a batch (BatchNorm), it
+// is the derivative of the batch's summed loss at example j's values.
+struct TorchScriptGradients {
+  std::vector<Matrix> inputs;  // At each of Options::numbers, [batch, values]; empty where not asked for.
+  std::vector<Matrix> layers;  // At the output of each requested layer, flattened to [batch, values].
+};
+
+// Trained in place: Forward runs in train mode and then keeps what the module changed of itself (running statistics,
+// counters); Predict runs in eval mode and keeps nothing; Update moves the parameters that the file marks as trained.
+// The n-th Forward, from 0, draws (Dropout) as after torch.manual_seed(seed + n). float32 on the CPU. Errors of the
+// module while it runs come back as Internal. Not thread-safe.
+class TorchScriptModule {
+ public:
+  // An argument of forward: float32 [batch, shape...].
+  struct Numbers {
+    std::vector<int64_t> shape;  // Of one example: {13}, or {3, 84, 84}.
+    bool gradient = false;       // Whether Backward computes the gradient there.
+  };
+  struct Options {
+    std::string field;             // Where the path stands in the configuration, for error messages.
+    std::string path;              // The file.
+    std::vector<Numbers> numbers;  // The leading arguments of forward.
+    int64_t category_columns = 0;  // Where positive, a last argument: int64 [batch, category_columns].
+    int64_t output_width = 0;      // forward gives [batch, output_width]; where that is 1, [batch] will do.
+    OptimizerOptions optimizer;
+    std::string name_prefix;  // Of the names of Values.
+    uint64_t seed = 0;
+  };
+
+  // Loads the file and runs it on made-up batches of 2 and 3 rows, in both modes and back. Errors: InvalidArgument with
+  // field, file, expected and found where there is no such file or no TorchScript in it, forward takes other arguments,
+  // fails, gives another shape, trains nothing or does not predict each row for itself, or where parameters are not
+  // float32 or overlap.
+  static absl::StatusOr<std::unique_ptr<TorchScriptModule>> Create(const Options& options);
+  ~TorchScriptModule();
+
+  absl::StatusOr<TorchScriptPass> Forward(const TorchScriptInput& input);
+  // [batch, output_width]
+  absl::StatusOr<Matrix> Predict(const TorchScriptInput& input) const;
+
+  // Back-propagates per-example gradients at the output, [batch, output_width]. Keeps the mean over the batch of the
+  // parameters' gradients for Update. A pass serves once: FailedPrecondition afterwards. InvalidArgument for a layer
+  // that is not among `layers()`.
+  absl::StatusOr<TorchScriptGradients> Backward(TorchScriptPass& pass, ConstMatrixView output_gradient,
+                                                absl::Span<const std::string> layers);
+  // Back-propagates one gradient [output_width] from example `row` of `pass` (before or after its Backward), with the
+  // pass's own parameters: the gradient at that row of each of `layers`. Changes nothing.
+  absl::StatusOr<std::vector<std::vector<float>>> BackwardRow(const TorchScriptPass& pass, int64_t row,
+                                                              absl::Span<const float> output_gradient,
+                                                              absl::Span<const std::string> layers) const;
+  // One optimiser step with the gradients of the latest Backward. FailedPrecondition where there has been none since
+  // the last step.
+  absl::Status Update();
+
+  // Attribute paths ("features.0") of the submodules whose outputs can be asked for, in the order they are computed: a
+  // tensor of floats, the batch first, that training reaches. One called several times gives its last output.
+  const std::vector<std::string>& layers() const;
+
+  // What of the module can be copied out and put back.
+  enum class Part {
+    kModel,     // Parameters and buffers by their names in the state dict; whole numbers as floats.
+    kTraining,  // Beside them the optimiser's moments of the trained parameters, under MomentName.
+  };
+  NamedParameters Values(Part part) const;
+  // Overwrites them; `values` has the names and sizes of Values, in its order, else InvalidArgument.
+  absl::Status SetValues(Part part, const NamedParameters& values);
+  // Steps of the optimiser so far.
+  int64_t steps() const;
+  // Goes on from there; the next Forward counts as the `steps`-th.
+  void set_steps(int64_t steps);
+
+ private:
+  struct State;
+  explicit TorchScriptModule(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_MODEL_TORCHSCRIPT_MODULE_H_

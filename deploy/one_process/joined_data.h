@@ -1,0 +1,31 @@
+// Both parties' data of the examples they share, joined in one process.
+#ifndef SPLITVEIL_DEPLOY_ONE_PROCESS_JOINED_DATA_H_
+#define SPLITVEIL_DEPLOY_ONE_PROCESS_JOINED_DATA_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "common/dataset/dataset.h"
+#include "common/dataset/feature_table.h"
+#include "common/schedule/train_test_split.h"
+
+namespace splitveil {
+
+// Row i of everything is the same example. The order of the examples is that of their ids.
+struct JoinedData {
+  std::unique_ptr<FeatureTable> label_features, nonlabel_features;
+  std::vector<uint8_t> labels;
+  TrainTestSplit split;
+};
+
+// Joins both parties' data by id and splits them by `rule`, as the parties of a run do. Errors: InvalidArgument where
+// the label party's have no labels or fewer than two examples are common.
+absl::StatusOr<JoinedData> JoinData(std::shared_ptr<const Dataset> label, std::shared_ptr<const Dataset> nonlabel,
+                                    const SplitRule& rule);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_ONE_PROCESS_JOINED_DATA_H_

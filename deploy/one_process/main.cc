@@ -1,0 +1,63 @@
+// The model of a split run, trained in one process: the quality and the speed that split training is held to.
+#include <algorithm>
+#include <iostream>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "deploy/one_process/one_process.h"
+
+#include "common/model/compute_threads.h"
+#include "common/process/exit_code.h"
+#include "common/process/flags.h"
+#include "common/process/runtime.h"
+
+namespace splitveil {
+namespace {
+
+constexpr char kProgram[] = "one_process";
+
+absl::Status Run(const Flags& flags) {
+  const absl::StatusOr<int64_t> threads = flags.GetInt("threads", 0, 1024);
+  if (!threads.ok()) {
+    return threads.status();
+  }
+  const absl::StatusOr<OneProcessConfig> config =
+      LoadOneProcessConfig(flags.Get("agreement"), flags.Get("label_config"), flags.Get("nonlabel_config"));
+  if (!config.ok()) {
+    return config.status();
+  }
+  const int used = *threads > 0 ? static_cast<int>(*threads) : std::max(1u, std::thread::hardware_concurrency());
+  SetComputeThreads(used);
+  const absl::StatusOr<OneProcessResult> result = TrainInOneProcess(*config, &StopRequested);
+  if (!result.ok()) {
+    return result.status();
+  }
+  std::cout << "RESULT " << OneProcessResultJson(*result, used) << std::endl;
+  return absl::OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  TuneRuntime(argv);
+  const std::vector<FlagSpec> specs = {
+      {"agreement", "", "The run agreement (run.textproto).", /*required=*/true},
+      {"label_config", "", "The label party's configuration.", /*required=*/true},
+      {"nonlabel_config", "", "The non-label party's configuration.", /*required=*/true},
+      {"threads", "0", "Threads to compute on; 0: one for each core."},
+      {"help", "", "Print this text.", /*required=*/false, /*is_switch=*/true}};
+  const absl::StatusOr<Flags> flags = Flags::Parse(argc, argv, 1, specs);
+  if (!flags.ok()) {
+    return Exit(kProgram, flags.status());
+  }
+  if (flags->GetSwitch("help")) {
+    std::cout << Flags::Help("one_process --agreement=FILE --label_config=FILE --nonlabel_config=FILE", specs);
+    return 0;
+  }
+  WarnIfSlowBlas();
+  HandleStopSignals();
+  return Exit(kProgram, Run(*flags));
+}
+
+}  // namespace
+}  // namespace splitveil
+
+int main(int argc, char** argv) { return splitveil::Main(argc, argv); }

@@ -1,0 +1,222 @@
+#include "deploy/one_process/one_process.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "deploy/one_process/joined_data.h"
+
+#include "common/config/agreement.h"
+#include "common/config/text_config.h"
+#include "common/dataset/prepared_data.h"
+#include "common/schedule/party_seed.h"
+#include "label_party/head/top_model.h"
+#include "label_party/policy/label_config.h"
+#include "nonlabel_party/bottom/bottom_model.h"
+
+namespace splitveil {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+absl::StatusOr<JointSeed> CombineSeeds(const OneProcessConfig& config) {
+  absl::StatusOr<SeedExchange> label = SeedExchange::Create(
+      SeedRole::kLabelParty, SeedContribution(SeedRole::kLabelParty, config.label_config.party().reproducible_seed()));
+  absl::StatusOr<SeedExchange> nonlabel = SeedExchange::Create(
+      SeedRole::kNonLabelParty,
+      SeedContribution(SeedRole::kNonLabelParty, config.nonlabel_config.party().reproducible_seed()));
+  if (!label.ok() || !nonlabel.ok()) {
+    return label.ok() ? nonlabel.status() : label.status();
+  }
+  return label->Combine(nonlabel->commitment(), nonlabel->reveal());
+}
+
+// Both halves, with the data they learn from.
+class JoinedModel {
+ public:
+  static absl::StatusOr<JoinedModel> Create(const OneProcessConfig& config, const JoinedData* data) {
+    BottomModelOptions bottom_options;
+    bottom_options.spec = config.nonlabel_config.model();
+    bottom_options.optimizer = config.nonlabel_config.party().optimizer();
+    bottom_options.features = data->nonlabel_features->shape();
+    bottom_options.cut_width = config.agreement.cut_width();
+    bottom_options.seed = WeightSeed(SeedRole::kNonLabelParty, config.nonlabel_config.party().reproducible_seed());
+    absl::StatusOr<std::unique_ptr<BottomModel>> bottom = BottomModel::Create(bottom_options);
+    if (!bottom.ok()) {
+      return bottom.status();
+    }
+    TopModelOptions top_options;
+    top_options.spec = config.label_config.model();
+    top_options.optimizer = config.label_config.party().optimizer();
+    top_options.features = data->label_features->shape();
+    top_options.cut_width = config.agreement.cut_width();
+    top_options.seed = WeightSeed(SeedRole::kLabelParty, config.label_config.party().reproducible_seed());
+    absl::StatusOr<std::unique_ptr<TopModel>> top = TopModel::Create(top_options);
+    if (!top.ok()) {
+      return top.status();
+    }
+    JoinedModel model;
+    model.data_ = data;
+    model.bottom_ = *std::move(bottom);
+    model.top_ = *std::move(top);
+    return model;
+  }
+
+  // One batch; adds the sum of its losses to `loss_sum`.
+  absl::Status Step(absl::Span<const uint32_t> positions, double& loss_sum) {
+    const absl::StatusOr<Matrix> activations = bottom_->Forward(data_->nonlabel_features->Gather(positions));
+    if (!activations.ok()) {
+      return activations.status();
+    }
+    const absl::StatusOr<HeadStep> head = top_->ForwardBackward(*activations, data_->label_features->Gather(positions),
+                                                                LabelsOf(positions), /*targets=*/{});
+    if (!head.ok()) {
+      return head.status();
+    }
+    loss_sum += head->mean_loss * static_cast<double>(positions.size());
+    absl::Status status = bottom_->Backward(head->cut_gradient, /*layers=*/{}).status();
+    if (status.ok()) {
+      status = top_->Update();
+    }
+    return status.ok() ? bottom_->Update() : status;
+  }
+
+  absl::StatusOr<Evaluation> Test(int64_t batch_size) {
+    const absl::Span<const uint32_t> test = data_->split.test;
+    std::vector<float> logits;
+    for (size_t first = 0; first < test.size(); first += batch_size) {
+      const absl::Span<const uint32_t> positions = test.subspan(first, batch_size);
+      const absl::StatusOr<Matrix> activations = bottom_->Predict(data_->nonlabel_features->Gather(positions));
+      if (!activations.ok()) {
+        return activations.status();
+      }
+      const absl::StatusOr<std::vector<float>> batch =
+          top_->Predict(*activations, data_->label_features->Gather(positions));
+      if (!batch.ok()) {
+        return batch.status();
+      }
+      logits.insert(logits.end(), batch->begin(), batch->end());
+    }
+    return Evaluate(logits, LabelsOf(test));
+  }
+
+ private:
+  std::vector<uint8_t> LabelsOf(absl::Span<const uint32_t> positions) const {
+    std::vector<uint8_t> labels;
+    labels.reserve(positions.size());
+    for (uint32_t position : positions) {
+      labels.push_back(data_->labels[position]);
+    }
+    return labels;
+  }
+
+  const JoinedData* data_ = nullptr;
+  std::unique_ptr<BottomModel> bottom_;
+  std::unique_ptr<TopModel> top_;
+};
+
+nlohmann::json NumberOrNull(double number) {
+  return std::isfinite(number) ? nlohmann::json(number) : nlohmann::json(nullptr);
+}
+
+}  // namespace
+
+absl::StatusOr<OneProcessConfig> LoadOneProcessConfig(const std::string& agreement_path,
+                                                      const std::string& label_config_path,
+                                                      const std::string& nonlabel_config_path) {
+  OneProcessConfig config;
+  absl::StatusOr<v1::RunAgreement> agreement = LoadAgreement(agreement_path);
+  if (!agreement.ok()) {
+    return agreement.status();
+  }
+  config.agreement = *std::move(agreement);
+  config.label_config_path = label_config_path;
+  config.nonlabel_config_path = nonlabel_config_path;
+  absl::Status status = LoadTextConfig(label_config_path, config.label_config);
+  if (status.ok()) {
+    status = LoadTextConfig(nonlabel_config_path, config.nonlabel_config);
+  }
+  if (status.ok()) {
+    status = ValidateLabelConfig(config.label_config, config.agreement);
+  }
+  return status.ok() ? absl::StatusOr<OneProcessConfig>(std::move(config)) : status;
+}
+
+absl::StatusOr<OneProcessResult> TrainInOneProcess(const OneProcessConfig& config, const std::function<bool()>& stop) {
+  const absl::StatusOr<JointSeed> seed = CombineSeeds(config);
+  if (!seed.ok()) {
+    return seed.status();
+  }
+  absl::StatusOr<std::shared_ptr<const Dataset>> label =
+      OpenPreparedData(config.label_config.party(), config.label_config_path, config.agreement);
+  absl::StatusOr<std::shared_ptr<const Dataset>> nonlabel =
+      OpenPreparedData(config.nonlabel_config.party(), config.nonlabel_config_path, config.agreement);
+  if (!label.ok() || !nonlabel.ok()) {
+    return label.ok() ? nonlabel.status() : label.status();
+  }
+  const absl::StatusOr<JoinedData> data =
+      JoinData(*std::move(label), *std::move(nonlabel),
+               SplitRule(config.agreement.split_salt(), config.agreement.test_fraction()));
+  if (!data.ok()) {
+    return data.status();
+  }
+  absl::StatusOr<Schedule> schedule = Schedule::Create(
+      *seed, data->split.train, {config.agreement.batch_size(), config.agreement.minimum_batch_size()});
+  if (!schedule.ok()) {
+    return schedule.status();
+  }
+  absl::StatusOr<JoinedModel> model = JoinedModel::Create(config, &*data);
+  if (!model.ok()) {
+    return model.status();
+  }
+  OneProcessResult result;
+  for (uint32_t epoch = 0; epoch < config.agreement.epochs(); ++epoch) {
+    double loss_sum = 0;
+    const Clock::time_point started = Clock::now();
+    for (int64_t batch = 0; batch < schedule->batches_per_epoch(); ++batch) {
+      if (stop()) {
+        return absl::CancelledError("stopped on request");
+      }
+      if (absl::Status status = model->Step(schedule->BatchRows(epoch, batch), loss_sum); !status.ok()) {
+        return status;
+      }
+      ++result.steps;
+    }
+    result.train_seconds += std::chrono::duration<double>(Clock::now() - started).count();
+    result.trained_examples += static_cast<int64_t>(data->split.train.size());
+    result.final_train_log_loss = loss_sum / static_cast<double>(data->split.train.size());
+    if (!data->split.test.empty()) {
+      const absl::StatusOr<Evaluation> test = model->Test(config.agreement.batch_size());
+      if (!test.ok()) {
+        return test.status();
+      }
+      result.tests.push_back(*test);
+    }
+  }
+  return result;
+}
+
+std::string OneProcessResultJson(const OneProcessResult& result, int threads) {
+  const auto best = std::max_element(result.tests.begin(), result.tests.end(),
+                                     [](const Evaluation& a, const Evaluation& b) { return a.auc < b.auc; });
+  const bool tested = best != result.tests.end();
+  const double nothing = std::numeric_limits<double>::quiet_NaN();
+  return nlohmann::ordered_json{
+      {"test_auc", NumberOrNull(tested ? best->auc : nothing)},
+      {"test_log_loss", NumberOrNull(tested ? best->log_loss : nothing)},
+      {"final_test_auc", NumberOrNull(tested ? result.tests.back().auc : nothing)},
+      {"final_train_log_loss", NumberOrNull(result.final_train_log_loss)},
+      {"epochs", result.tests.size()},
+      {"steps", result.steps},
+      {"train_seconds", result.train_seconds},
+      {"examples_per_second", NumberOrNull(static_cast<double>(result.trained_examples) / result.train_seconds)},
+      {"threads", threads}}
+      .dump();
+}
+
+}  // namespace splitveil

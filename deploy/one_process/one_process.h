@@ -1,0 +1,54 @@
+// The model of a split run, both halves in one process: what split training is measured against.
+#ifndef SPLITVEIL_DEPLOY_ONE_PROCESS_ONE_PROCESS_H_
+#define SPLITVEIL_DEPLOY_ONE_PROCESS_ONE_PROCESS_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "common/leakage/evaluation.h"
+
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/party.pb.h"
+
+namespace splitveil {
+
+// As both parties of the run would load them.
+struct OneProcessConfig {
+  v1::RunAgreement agreement;  // Canonical.
+  std::string label_config_path, nonlabel_config_path;
+  v1::LabelPartyConfig label_config;
+  v1::NonLabelPartyConfig nonlabel_config;
+};
+
+struct OneProcessResult {
+  int64_t steps = 0;
+  int64_t trained_examples = 0;
+  double train_seconds = 0;         // Spent in training steps: reading data and evaluation left out.
+  std::vector<Evaluation> tests;    // One an epoch; none without test examples.
+  double final_train_log_loss = 0;  // Mean over the last epoch.
+};
+
+// Loads and validates the three files as the parties do; certificates are not looked at. Errors: NotFound,
+// InvalidArgument as one line that says where.
+absl::StatusOr<OneProcessConfig> LoadOneProcessConfig(const std::string& agreement_path,
+                                                      const std::string& label_config_path,
+                                                      const std::string& nonlabel_config_path);
+
+// Trains bottom and top model on the joined data with the agreed batch size, epochs and split, one batch after the
+// other: no protection, no audit, no network, no rounding on a wire, whatever the configurations say of them. With the
+// reproducible seeds of the configurations, weights start as in the split run, and the same examples are held out; the
+// batches are others, as they are between two split runs (the aligned order changes with the keys of every alignment).
+// `stop` is asked between batches; true ends the training. Errors: those of data and models; Cancelled where stopped.
+absl::StatusOr<OneProcessResult> TrainInOneProcess(const OneProcessConfig& config, const std::function<bool()>& stop);
+
+// One JSON object: test_auc and test_log_loss of the epoch with the best test AUC, final_test_auc,
+// final_train_log_loss, epochs, steps, train_seconds, examples_per_second, threads. Numbers that do not exist are null.
+std::string OneProcessResultJson(const OneProcessResult& result, int threads);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_ONE_PROCESS_ONE_PROCESS_H_

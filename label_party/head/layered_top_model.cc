@@ -1,0 +1,264 @@
+#include "label_party/head/layered_top_model.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+#include "common/architecture/model_spec.h"
+#include "common/model/input_layer.h"
+#include "common/model/layer_stack.h"
+#include "common/model/optimizer_options.h"
+#include "label_party/head/log_loss.h"
+#include "label_party/head/wide_part.h"
+
+namespace splitveil {
+namespace {
+
+constexpr char kField[] = "top_model";
+constexpr char kOwnPrefix[] = "own.";
+
+Matrix Copy(ConstMatrixView view) {
+  Matrix copy(view.rows(), view.cols());
+  std::copy(view.values().begin(), view.values().end(), copy.data());
+  return copy;
+}
+
+void Add(ConstMatrixView terms, std::vector<float>& logits) {
+  for (size_t j = 0; j < logits.size(); ++j) {
+    logits[j] += terms.data()[j];
+  }
+}
+
+class LayeredTopModel final : public TopModel {
+ public:
+  struct Parts {
+    std::unique_ptr<LayerStack> deep;
+    std::unique_ptr<InputLayer> own;  // Features read by a layer of `deep`; null without.
+    std::unique_ptr<WidePart> wide;   // Null without.
+  };
+
+  explicit LayeredTopModel(Parts parts)
+      : deep_(std::move(parts.deep)), own_(std::move(parts.own)), wide_(std::move(parts.wide)) {}
+
+  absl::StatusOr<HeadStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
+                                           absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
+    const absl::Time started = absl::Now();
+    has_gradients_ = false;
+    Matrix own_storage;
+    const absl::StatusOr<ConstMatrixView> side = AssembleOwn(activations, own, own_storage);
+    if (!side.ok()) {
+      return side.status();
+    }
+    absl::StatusOr<LayerPass> deep = deep_->Forward(activations, *side);
+    if (!deep.ok()) {
+      return deep.status();
+    }
+    const absl::Span<const float> deep_logits = deep->output().values();
+    std::vector<float> logits(deep_logits.begin(), deep_logits.end());
+    Matrix wide_input;
+    absl::StatusOr<LayerPass> wide = LayerPass();
+    if (wide_ != nullptr) {
+      wide = wide_->Forward(own, wide_input);
+      if (!wide.ok()) {
+        return wide.status();
+      }
+      Add(wide->output(), logits);
+    }
+
+    const absl::StatusOr<LogLoss> loss = BinaryCrossEntropy(logits, labels, targets);
+    if (!loss.ok()) {
+      return loss.status();
+    }
+    const double forward_seconds = absl::ToDoubleSeconds(absl::Now() - started);
+    absl::StatusOr<StackGradients> gradients = deep_->Backward(*deep, loss->gradient, {});
+    if (!gradients.ok()) {
+      return gradients.status();
+    }
+    if (wide_ != nullptr) {
+      if (absl::Status status = wide_->Backward(*wide, loss->gradient); !status.ok()) {
+        return status;
+      }
+    }
+    gradients_ = *std::move(gradients);
+    categories_ = own.categories;
+    has_gradients_ = true;
+    return HeadStep{loss->mean, Copy(gradients_.input), forward_seconds};
+  }
+
+  absl::Status Update() override {
+    if (!has_gradients_) {
+      return absl::FailedPreconditionError("top model: expected a ForwardBackward since the last Update, found none");
+    }
+    has_gradients_ = false;
+    std::vector<LayerStack*> stacks = {deep_.get()};
+    if (wide_ != nullptr) {
+      stacks.push_back(wide_->linear());
+    }
+    absl::Status status = LayerStack::Update(stacks);
+    if (status.ok() && own_ != nullptr) {
+      status = own_->Update(categories_, gradients_.side);
+    }
+    if (status.ok() && wide_ != nullptr) {
+      status = wide_->UpdateEmbedding(categories_);
+    }
+    return status;
+  }
+
+  absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) override {
+    Matrix own_storage;
+    const absl::StatusOr<ConstMatrixView> side = AssembleOwn(activations, own, own_storage);
+    if (!side.ok()) {
+      return side.status();
+    }
+    const absl::StatusOr<Matrix> deep = deep_->Predict(activations, *side);
+    if (!deep.ok()) {
+      return deep.status();
+    }
+    std::vector<float> logits(deep->data(), deep->data() + deep->size());
+    if (wide_ != nullptr) {
+      const absl::StatusOr<Matrix> wide = wide_->Predict(own);
+      if (!wide.ok()) {
+        return wide.status();
+      }
+      Add(*wide, logits);
+    }
+    return logits;
+  }
+
+  NamedParameters Parameters() const override { return CopyParameters(Views()); }
+
+  absl::Status SetParameters(const NamedParameters& parameters) override {
+    return AssignParameters(parameters, Views());
+  }
+
+  NamedParameters TrainingState() const override { return CopyTrainingState(StateViews(), deep_->steps()); }
+
+  absl::Status SetTrainingState(const NamedParameters& state) override {
+    const absl::StatusOr<int64_t> steps = AssignTrainingState(state, StateViews());
+    if (!steps.ok()) {
+      return steps.status();
+    }
+    deep_->set_steps(*steps);
+    if (own_ != nullptr) {
+      own_->set_steps(*steps);
+    }
+    if (wide_ != nullptr) {
+      wide_->set_steps(*steps);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // What a layer reads of the own features beside the activations; empty where none does.
+  absl::StatusOr<ConstMatrixView> AssembleOwn(ConstMatrixView activations, const FeatureBatch& own,
+                                              Matrix& storage) const {
+    if ((own_ != nullptr || wide_ != nullptr) && own.rows != activations.rows()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("own features: expected ", activations.rows(), " rows, found ", own.rows));
+    }
+    return own_ == nullptr ? ConstMatrixView() : own_->Assemble(own, storage);
+  }
+
+  std::vector<ParameterView> Views() const {
+    return Joined({deep_->parameters(""), own_ == nullptr ? std::vector<ParameterView>() : own_->parameters(kOwnPrefix),
+                   wide_ == nullptr ? std::vector<ParameterView>() : wide_->parameters()});
+  }
+
+  std::vector<ParameterView> StateViews() const {
+    return Joined({Views(), deep_->moments(""),
+                   own_ == nullptr ? std::vector<ParameterView>() : own_->moments(kOwnPrefix),
+                   wide_ == nullptr ? std::vector<ParameterView>() : wide_->moments()});
+  }
+
+  std::unique_ptr<LayerStack> deep_;
+  std::unique_ptr<InputLayer> own_;
+  std::unique_ptr<WidePart> wide_;
+  StackGradients gradients_;         // Of the latest ForwardBackward,
+  std::vector<int64_t> categories_;  // and its own features'.
+  bool has_gradients_ = false;
+};
+
+// The layers of `spec` and the linear logit behind them.
+LayerChain DeepChain(const TopModelOptions& options) {
+  LayerChain chain;
+  chain.field = kField;
+  chain.input_width = options.cut_width;
+  chain.input_image = ImageOf(options.spec);
+  chain.layers = LayersOf(options.spec);
+  v1::Layer& logit = chain.layers.emplace_back();
+  logit.set_name(kLogitName);
+  logit.set_units(1);
+  logit.set_activation(v1::LINEAR);
+  return chain;
+}
+
+// Index of the layer that reads the own features; TopHalf has made sure that there is one.
+int64_t SideLayer(const v1::OwnFeatures& own, const std::vector<v1::Layer>& layers) {
+  if (own.before().empty()) {
+    return 0;
+  }
+  const auto found =
+      std::find_if(layers.begin(), layers.end(), [&](const v1::Layer& layer) { return layer.name() == own.before(); });
+  return found - layers.begin();
+}
+
+absl::StatusOr<std::unique_ptr<InputLayer>> CreateOwn(const TopModelOptions& options, const OptimizerOptions& optimizer,
+                                                      uint64_t seed) {
+  const v1::OwnFeatures& spec = options.spec.own_features();
+  InputLayer::Options input;
+  input.field = absl::StrCat(kField, ".own_features");
+  input.features = options.features;
+  input.embedding = spec.has_embedding() ? &spec.embedding() : nullptr;
+  input.optimizer = optimizer;
+  input.seed = seed;
+  return InputLayer::Create(input);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TopModel>> CreateLayeredTopModel(const TopModelOptions& options) {
+  const absl::StatusOr<OptimizerOptions> optimizer = ReadOptimizerOptions(options.optimizer);
+  if (!optimizer.ok()) {
+    return optimizer.status();
+  }
+  std::mt19937_64 seeds(options.seed);
+  LayeredTopModel::Parts parts;
+  LayerStack::Options deep_options;
+  deep_options.chain = DeepChain(options);
+  deep_options.optimizer = *optimizer;
+  deep_options.seed = seeds();
+  deep_options.input_gradient = true;
+  const uint64_t wide_seed = seeds();
+  if (options.spec.has_own_features()) {
+    absl::StatusOr<std::unique_ptr<InputLayer>> own = CreateOwn(options, *optimizer, seeds());
+    if (!own.ok()) {
+      return own.status();
+    }
+    parts.own = *std::move(own);
+    deep_options.chain.side_width = parts.own->width();
+    deep_options.chain.side_layer = SideLayer(options.spec.own_features(), deep_options.chain.layers);
+    deep_options.side_gradient = parts.own->has_embedding();
+  }
+  absl::StatusOr<std::unique_ptr<LayerStack>> deep = LayerStack::Create(deep_options);
+  if (!deep.ok()) {
+    return deep.status();
+  }
+  parts.deep = *std::move(deep);
+  if (options.spec.has_wide()) {
+    absl::StatusOr<std::unique_ptr<WidePart>> wide =
+        WidePart::Create(options.spec.wide(), options.features, *optimizer, wide_seed);
+    if (!wide.ok()) {
+      return wide.status();
+    }
+    parts.wide = *std::move(wide);
+  }
+  return std::make_unique<LayeredTopModel>(std::move(parts));
+}
+
+}  // namespace splitveil

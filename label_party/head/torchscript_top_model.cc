@@ -1,0 +1,222 @@
+#include "label_party/head/torchscript_top_model.h"
+
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+#include "common/model/input_layer.h"
+#include "common/model/optimizer_options.h"
+#include "common/model/torchscript_module.h"
+#include "label_party/head/log_loss.h"
+
+namespace splitveil {
+namespace {
+
+constexpr char kField[] = "top_model";
+constexpr char kFileField[] = "top_model.torchscript_path";
+constexpr char kOwnPrefix[] = "own.";
+using Part = TorchScriptModule::Part;
+
+// What of the party's own features the module gets beside the cut activations.
+struct OwnArguments {
+  std::unique_ptr<InputLayer> assembled;  // One argument: embeddings and numbers. Null without own_features;
+  bool numbers = false;                   // then the numeric columns as they are,
+  bool categories = false;                // and the categories.
+};
+
+class TorchScriptTopModel final : public TopModel {
+ public:
+  TorchScriptTopModel(const FeatureShape& features, OwnArguments own, std::unique_ptr<TorchScriptModule> module)
+      : features_(features), own_(std::move(own)), module_(std::move(module)) {}
+
+  absl::StatusOr<HeadStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
+                                           absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
+    const absl::Time started = absl::Now();
+    has_gradients_ = false;
+    Matrix storage;
+    const absl::StatusOr<TorchScriptInput> input = InputOf(activations, own, storage);
+    if (!input.ok()) {
+      return input.status();
+    }
+    absl::StatusOr<TorchScriptPass> pass = module_->Forward(*input);
+    if (!pass.ok()) {
+      return pass.status();
+    }
+    const absl::StatusOr<LogLoss> loss = BinaryCrossEntropy(pass->output().values(), labels, targets);
+    if (!loss.ok()) {
+      return loss.status();
+    }
+    const double forward_seconds = absl::ToDoubleSeconds(absl::Now() - started);
+    absl::StatusOr<TorchScriptGradients> gradients = module_->Backward(*pass, loss->gradient, {});
+    if (!gradients.ok()) {
+      return gradients.status();
+    }
+    if (has_embedding()) {
+      categories_ = own.categories;
+      own_gradient_ = std::move(gradients->inputs[1]);
+    }
+    has_gradients_ = true;
+    return HeadStep{loss->mean, std::move(gradients->inputs[0]), forward_seconds};
+  }
+
+  absl::Status Update() override {
+    if (!has_gradients_) {
+      return absl::FailedPreconditionError("top model: expected a ForwardBackward since the last Update, found none");
+    }
+    has_gradients_ = false;
+    const absl::Status status = module_->Update();
+    return status.ok() && has_embedding() ? own_.assembled->Update(categories_, own_gradient_) : status;
+  }
+
+  absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) override {
+    Matrix storage;
+    const absl::StatusOr<TorchScriptInput> input = InputOf(activations, own, storage);
+    if (!input.ok()) {
+      return input.status();
+    }
+    const absl::StatusOr<Matrix> logits = module_->Predict(*input);
+    if (!logits.ok()) {
+      return logits.status();
+    }
+    return std::vector<float>(logits->data(), logits->data() + logits->size());
+  }
+
+  NamedParameters Parameters() const override {
+    NamedParameters module = module_->Values(Part::kModel);
+    return CopyParameters(Joined({EmbeddingViews(), ViewsOf(module)}));
+  }
+
+  absl::Status SetParameters(const NamedParameters& parameters) override {
+    NamedParameters module = module_->Values(Part::kModel);
+    absl::Status status = AssignParameters(parameters, Joined({EmbeddingViews(), ViewsOf(module)}));
+    return status.ok() ? module_->SetValues(Part::kModel, module) : status;
+  }
+
+  NamedParameters TrainingState() const override {
+    NamedParameters module = module_->Values(Part::kTraining);
+    return CopyTrainingState(Joined({EmbeddingViews(), EmbeddingMoments(), ViewsOf(module)}), module_->steps());
+  }
+
+  absl::Status SetTrainingState(const NamedParameters& state) override {
+    NamedParameters module = module_->Values(Part::kTraining);
+    const absl::StatusOr<int64_t> steps =
+        AssignTrainingState(state, Joined({EmbeddingViews(), EmbeddingMoments(), ViewsOf(module)}));
+    if (!steps.ok()) {
+      return steps.status();
+    }
+    module_->set_steps(*steps);
+    if (own_.assembled != nullptr) {
+      own_.assembled->set_steps(*steps);
+    }
+    return module_->SetValues(Part::kTraining, module);
+  }
+
+ private:
+  bool has_embedding() const { return own_.assembled != nullptr && own_.assembled->has_embedding(); }
+
+  // The module's arguments: views of what is given.
+  absl::StatusOr<TorchScriptInput> InputOf(ConstMatrixView activations, const FeatureBatch& own,
+                                           Matrix& storage) const {
+    TorchScriptInput input;
+    input.numbers.push_back(activations);
+    if ((own_.assembled != nullptr || own_.numbers) && own.rows != activations.rows()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("own features: expected ", activations.rows(), " rows, found ", own.rows));
+    }
+    if (own_.assembled != nullptr) {
+      const absl::StatusOr<ConstMatrixView> assembled = own_.assembled->Assemble(own, storage);
+      if (!assembled.ok()) {
+        return assembled.status();
+      }
+      input.numbers.push_back(*assembled);
+    } else if (own_.numbers) {
+      if (own.numeric.size() != own.rows * features_.numeric) {
+        return absl::InvalidArgumentError(absl::StrCat("own features, numeric: expected ", own.rows, " x ",
+                                                       features_.numeric, ", found ", own.numeric.rows(), " x ",
+                                                       own.numeric.cols()));
+      }
+      input.numbers.emplace_back(own.numeric.data(), own.rows, features_.numeric);
+    }
+    if (own_.categories) {
+      input.categories = own.categories;
+    }
+    return input;
+  }
+
+  std::vector<ParameterView> EmbeddingViews() const {
+    return has_embedding() ? own_.assembled->parameters(kOwnPrefix) : std::vector<ParameterView>();
+  }
+  std::vector<ParameterView> EmbeddingMoments() const {
+    return has_embedding() ? own_.assembled->moments(kOwnPrefix) : std::vector<ParameterView>();
+  }
+
+  FeatureShape features_;
+  OwnArguments own_;
+  std::unique_ptr<TorchScriptModule> module_;
+  std::vector<int64_t> categories_;  // Of the latest ForwardBackward, as is own_gradient_.
+  Matrix own_gradient_;
+  bool has_gradients_ = false;
+};
+
+absl::StatusOr<OwnArguments> ChooseOwnArguments(const TopModelOptions& options, const OptimizerOptions& optimizer,
+                                                uint64_t seed) {
+  OwnArguments own;
+  if (options.spec.has_own_features()) {
+    const v1::OwnFeatures& spec = options.spec.own_features();
+    absl::StatusOr<std::unique_ptr<InputLayer>> assembled =
+        InputLayer::Create({absl::StrCat(kField, ".own_features"), options.features,
+                            spec.has_embedding() ? &spec.embedding() : nullptr, optimizer, seed});
+    if (!assembled.ok()) {
+      return assembled.status();
+    }
+    own.assembled = *std::move(assembled);
+    return own;
+  }
+  const absl::StatusOr<int> arguments = CountTorchScriptArguments(kFileField, options.spec.torchscript_path());
+  if (!arguments.ok()) {
+    return arguments.status();
+  }
+  own.numbers = *arguments > 1;
+  own.categories = *arguments > 1 && options.features.categorical > 0;
+  return own;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TopModel>> CreateTorchScriptTopModel(const TopModelOptions& options) {
+  const absl::StatusOr<OptimizerOptions> optimizer = ReadOptimizerOptions(options.optimizer);
+  if (!optimizer.ok()) {
+    return optimizer.status();
+  }
+  std::mt19937_64 seeds(options.seed);
+  absl::StatusOr<OwnArguments> own = ChooseOwnArguments(options, *optimizer, seeds());
+  if (!own.ok()) {
+    return own.status();
+  }
+  const bool has_embedding = own->assembled != nullptr && own->assembled->has_embedding();
+  TorchScriptModule::Options module_options;
+  module_options.field = kFileField;
+  module_options.path = options.spec.torchscript_path();
+  module_options.numbers = {{{options.cut_width}, /*gradient=*/true}};
+  if (own->assembled != nullptr) {
+    module_options.numbers.push_back({{own->assembled->width()}, has_embedding});
+  } else if (own->numbers) {
+    module_options.numbers.push_back({{options.features.numeric}, /*gradient=*/false});
+  }
+  module_options.category_columns = own->categories ? options.features.categorical : 0;
+  module_options.output_width = 1;
+  module_options.optimizer = *optimizer;
+  module_options.name_prefix = has_embedding ? "module." : "";
+  module_options.seed = seeds();
+  absl::StatusOr<std::unique_ptr<TorchScriptModule>> module = TorchScriptModule::Create(module_options);
+  if (!module.ok()) {
+    return module.status();
+  }
+  return std::make_unique<TorchScriptTopModel>(options.features, *std::move(own), *std::move(module));
+}
+
+}  // namespace splitveil

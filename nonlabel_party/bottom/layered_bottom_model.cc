@@ -1,0 +1,256 @@
+#include "nonlabel_party/bottom/layered_bottom_model.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "common/architecture/model_spec.h"
+#include "common/model/input_layer.h"
+#include "common/model/layer_stack.h"
+#include "common/model/optimizer_options.h"
+
+namespace splitveil {
+namespace {
+
+constexpr char kField[] = "bottom_model";
+
+Matrix Copy(ConstMatrixView view) {
+  Matrix copy(view.rows(), view.cols());
+  std::copy(view.values().begin(), view.values().end(), copy.data());
+  return copy;
+}
+
+absl::StatusOr<LayerChain> ChainOf(const BottomModelOptions& options, int64_t input_width) {
+  LayerChain chain;
+  chain.field = kField;
+  chain.input_width = input_width;
+  chain.input_image = options.features.image;
+  chain.layers = LayersOf(options.spec);
+  const ImageShape told = ImageOf(options.spec);
+  const ImageShape& found = chain.input_image;
+  if (options.spec.has_input_image() &&
+      (told.channels != found.channels || told.height != found.height || told.width != found.width)) {
+    return absl::InvalidArgumentError(absl::StrCat(kField, ".input_image: expected ", found.channels, " x ",
+                                                   found.height, " x ", found.width, ", the images of the data, found ",
+                                                   told.channels, " x ", told.height, " x ", told.width));
+  }
+  return chain;
+}
+
+absl::Status CheckCutWidth(const std::vector<PlannedLayer>& plan, int64_t cut_width) {
+  const PlannedLayer& last = plan.back();
+  if (last.width() != cut_width) {
+    return absl::InvalidArgumentError(absl::StrCat(kField, ".layers[", plan.size() - 1,
+                                                   last.is_convolution() ? "] output" : "].units", ": expected ",
+                                                   cut_width, ", the agreed cut width, found ", last.width()));
+  }
+  return absl::OkStatus();
+}
+
+// A batch between its Forward and the Update that learns from it. It stays where it is made: `pass` reads `batch` or
+// `input`.
+struct PendingBatch {
+  FeatureBatch batch;
+  Matrix input;
+  LayerPass pass;
+  StackGradients gradients;
+};
+
+class LayeredBottomModel final : public BottomModel {
+ public:
+  LayeredBottomModel(std::unique_ptr<InputLayer> input, std::unique_ptr<LayerStack> layers,
+                     std::vector<std::string> layer_names)
+      : input_(std::move(input)), layers_(std::move(layers)), layer_names_(std::move(layer_names)) {}
+
+  absl::StatusOr<Matrix> Forward(FeatureBatch batch) override {
+    auto pending = std::make_unique<PendingBatch>();
+    pending->batch = std::move(batch);
+    const absl::StatusOr<ConstMatrixView> input = input_->Assemble(pending->batch, pending->input);
+    if (!input.ok()) {
+      return input.status();
+    }
+    absl::StatusOr<LayerPass> pass = layers_->Forward(*input);
+    if (!pass.ok()) {
+      return pass.status();
+    }
+    pending->pass = *std::move(pass);
+    Matrix activations = Copy(pending->pass.output());
+    pending_.push_back(std::move(pending));
+    return activations;
+  }
+
+  absl::StatusOr<Matrix> Predict(const FeatureBatch& batch) override {
+    Matrix storage;
+    const absl::StatusOr<ConstMatrixView> input = input_->Assemble(batch, storage);
+    if (!input.ok()) {
+      return input.status();
+    }
+    return layers_->Predict(*input);
+  }
+
+  absl::StatusOr<std::vector<LayerGradient>> Backward(ConstMatrixView cut_gradient,
+                                                      absl::Span<const std::string> layers) override {
+    if (pending_.empty()) {
+      return absl::FailedPreconditionError("bottom model: expected a pending forward, found none");
+    }
+    const absl::StatusOr<std::vector<int64_t>> below_cut = LayersBelowCut(layers);
+    if (!below_cut.ok()) {
+      return below_cut.status();
+    }
+    absl::StatusOr<StackGradients> gradients = layers_->Backward(pending_.front()->pass, cut_gradient, *below_cut);
+    if (!gradients.ok()) {
+      return gradients.status();
+    }
+    current_ = std::move(pending_.front());
+    pending_.pop_front();
+    current_->gradients = *std::move(gradients);
+
+    std::vector<LayerGradient> result;
+    size_t next = 0;
+    for (const std::string& layer : layers) {
+      result.push_back({layer, Copy(layer == kCutName ? cut_gradient : current_->gradients.outputs[next++])});
+    }
+    return result;
+  }
+
+  absl::StatusOr<std::vector<std::vector<float>>> BackpropagateHint(int64_t row, absl::Span<const float> clean_gradient,
+                                                                    absl::Span<const std::string> layers) override {
+    if (current_ == nullptr) {
+      return absl::FailedPreconditionError("bottom model: expected a hint between Backward and Update");
+    }
+    const absl::StatusOr<std::vector<int64_t>> below_cut = LayersBelowCut(layers);
+    if (!below_cut.ok()) {
+      return below_cut.status();
+    }
+    absl::StatusOr<std::vector<std::vector<float>>> gradients =
+        layers_->BackwardRow(current_->pass, row, clean_gradient, *below_cut);
+    if (!gradients.ok()) {
+      return gradients.status();
+    }
+    std::vector<std::vector<float>> result;
+    size_t next = 0;
+    for (const std::string& layer : layers) {
+      result.push_back(layer == kCutName ? std::vector<float>(clean_gradient.begin(), clean_gradient.end())
+                                         : std::move((*gradients)[next++]));
+    }
+    return result;
+  }
+
+  absl::Status Discard() override {
+    if (pending_.empty()) {
+      return absl::FailedPreconditionError("bottom model: expected a pending forward to discard, found none");
+    }
+    pending_.pop_front();
+    return absl::OkStatus();
+  }
+
+  absl::Status Update() override {
+    if (current_ == nullptr) {
+      return absl::FailedPreconditionError("bottom model: expected a Backward since the last Update, found none");
+    }
+    current_->pass = LayerPass();  // The parameters are free to change where they lie.
+    if (absl::Status status = LayerStack::Update({layers_.get()}); !status.ok()) {
+      return status;
+    }
+    const absl::Status status = input_->Update(current_->batch.categories, current_->gradients.input);
+    current_.reset();
+    return status;
+  }
+
+  std::vector<std::string> layer_names() const override { return layer_names_; }
+
+  NamedParameters Parameters() const override { return CopyParameters(Views()); }
+
+  absl::Status SetParameters(const NamedParameters& parameters) override {
+    return AssignParameters(parameters, Views());
+  }
+
+  NamedParameters TrainingState() const override { return CopyTrainingState(StateViews(), layers_->steps()); }
+
+  absl::Status SetTrainingState(const NamedParameters& state) override {
+    const absl::StatusOr<int64_t> steps = AssignTrainingState(state, StateViews());
+    if (!steps.ok()) {
+      return steps.status();
+    }
+    layers_->set_steps(*steps);
+    input_->set_steps(*steps);
+    return absl::OkStatus();
+  }
+
+ private:
+  // Indices of `layers` for the stack, without those that mean the cut layer itself.
+  absl::StatusOr<std::vector<int64_t>> LayersBelowCut(absl::Span<const std::string> layers) const {
+    std::vector<int64_t> indices;
+    for (const std::string& layer : layers) {
+      const auto found = std::find(layer_names_.begin(), layer_names_.end(), layer);
+      if (found == layer_names_.end()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("layer: expected one of ", absl::StrJoin(layer_names_, ", "), ", found \"", layer, "\""));
+      }
+      if (layer != kCutName) {
+        indices.push_back(found - layer_names_.begin());
+      }
+    }
+    return indices;
+  }
+
+  std::vector<ParameterView> Views() const { return Joined({input_->parameters(""), layers_->parameters("")}); }
+
+  std::vector<ParameterView> StateViews() const { return Joined({Views(), input_->moments(""), layers_->moments("")}); }
+
+  std::unique_ptr<InputLayer> input_;
+  std::unique_ptr<LayerStack> layers_;
+  std::vector<std::string> layer_names_;
+  std::deque<std::unique_ptr<PendingBatch>> pending_;
+  std::unique_ptr<PendingBatch> current_;  // Between Backward and Update.
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BottomModel>> CreateLayeredBottomModel(const BottomModelOptions& options) {
+  const absl::StatusOr<OptimizerOptions> optimizer = ReadOptimizerOptions(options.optimizer);
+  if (!optimizer.ok()) {
+    return optimizer.status();
+  }
+  std::mt19937_64 seeds(options.seed);
+
+  InputLayer::Options input_options;
+  input_options.field = kField;
+  input_options.features = options.features;
+  input_options.embedding = options.spec.has_embedding() ? &options.spec.embedding() : nullptr;
+  input_options.optimizer = *optimizer;
+  input_options.seed = seeds();
+  absl::StatusOr<std::unique_ptr<InputLayer>> input = InputLayer::Create(input_options);
+  if (!input.ok()) {
+    return input.status();
+  }
+
+  LayerStack::Options stack_options;
+  absl::StatusOr<LayerChain> chain = ChainOf(options, (*input)->width());
+  if (!chain.ok()) {
+    return chain.status();
+  }
+  stack_options.chain = *std::move(chain);
+  stack_options.optimizer = *optimizer;
+  stack_options.seed = seeds();
+  stack_options.input_gradient = (*input)->has_embedding();
+  const absl::StatusOr<std::vector<PlannedLayer>> plan = PlanLayers(stack_options.chain);
+  if (!plan.ok()) {
+    return plan.status();
+  }
+  if (absl::Status status = CheckCutWidth(*plan, options.cut_width); !status.ok()) {
+    return status;
+  }
+  absl::StatusOr<std::unique_ptr<LayerStack>> layers = LayerStack::Create(stack_options);
+  if (!layers.ok()) {
+    return layers.status();
+  }
+  return std::make_unique<LayeredBottomModel>(*std::move(input), *std::move(layers), AuditedNames(options.spec));
+}
+
+}  // namespace splitveil

@@ -1,0 +1,253 @@
+#include "nonlabel_party/bottom/torchscript_bottom_model.h"
+
+#include <algorithm>
+#include <deque>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/architecture/model_spec.h"
+#include "common/model/input_layer.h"
+#include "common/model/optimizer_options.h"
+#include "common/model/torchscript_module.h"
+
+namespace splitveil {
+namespace {
+
+constexpr char kField[] = "bottom_model";
+using Part = TorchScriptModule::Part;
+
+Matrix Copy(ConstMatrixView view) {
+  Matrix copy(view.rows(), view.cols());
+  std::copy(view.values().begin(), view.values().end(), copy.data());
+  return copy;
+}
+
+// A batch between its Forward and the Update that learns from it.
+struct PendingBatch {
+  std::vector<int64_t> categories;
+  TorchScriptPass pass;
+  Matrix input_gradient;
+};
+
+class TorchScriptBottomModel final : public BottomModel {
+ public:
+  // `embedding` is null where the module gets the categories itself, or there are none.
+  TorchScriptBottomModel(const FeatureShape& features, std::unique_ptr<InputLayer> embedding,
+                         std::unique_ptr<TorchScriptModule> module)
+      : features_(features), embedding_(std::move(embedding)), module_(std::move(module)) {}
+
+  absl::StatusOr<Matrix> Forward(FeatureBatch batch) override {
+    Matrix storage;
+    const absl::StatusOr<TorchScriptInput> input = InputOf(batch, storage);
+    if (!input.ok()) {
+      return input.status();
+    }
+    absl::StatusOr<TorchScriptPass> pass = module_->Forward(*input);
+    if (!pass.ok()) {
+      return pass.status();
+    }
+    auto pending = std::make_unique<PendingBatch>();
+    pending->categories = std::move(batch.categories);
+    pending->pass = *std::move(pass);
+    pending_.push_back(std::move(pending));
+    return Copy(pending_.back()->pass.output());
+  }
+
+  absl::StatusOr<Matrix> Predict(const FeatureBatch& batch) override {
+    Matrix storage;
+    const absl::StatusOr<TorchScriptInput> input = InputOf(batch, storage);
+    return input.ok() ? module_->Predict(*input) : input.status();
+  }
+
+  absl::StatusOr<std::vector<LayerGradient>> Backward(ConstMatrixView cut_gradient,
+                                                      absl::Span<const std::string> layers) override {
+    if (pending_.empty()) {
+      return absl::FailedPreconditionError("bottom model: expected a pending forward, found none");
+    }
+    absl::StatusOr<TorchScriptGradients> gradients =
+        module_->Backward(pending_.front()->pass, cut_gradient, BelowCut(layers));
+    if (!gradients.ok()) {
+      return gradients.status();
+    }
+    current_ = std::move(pending_.front());
+    pending_.pop_front();
+    current_->input_gradient = std::move(gradients->inputs.front());
+    std::vector<LayerGradient> result;
+    auto next = gradients->layers.begin();
+    for (const std::string& layer : layers) {
+      result.push_back({layer, layer == kCutName ? Copy(cut_gradient) : std::move(*next++)});
+    }
+    return result;
+  }
+
+  absl::StatusOr<std::vector<std::vector<float>>> BackpropagateHint(int64_t row, absl::Span<const float> clean_gradient,
+                                                                    absl::Span<const std::string> layers) override {
+    if (current_ == nullptr) {
+      return absl::FailedPreconditionError("bottom model: expected a hint between Backward and Update");
+    }
+    absl::StatusOr<std::vector<std::vector<float>>> gradients =
+        module_->BackwardRow(current_->pass, row, clean_gradient, BelowCut(layers));
+    if (!gradients.ok()) {
+      return gradients.status();
+    }
+    std::vector<std::vector<float>> result;
+    auto next = gradients->begin();
+    for (const std::string& layer : layers) {
+      result.push_back(layer == kCutName ? std::vector<float>(clean_gradient.begin(), clean_gradient.end())
+                                         : std::move(*next++));
+    }
+    return result;
+  }
+
+  absl::Status Discard() override {
+    if (pending_.empty()) {
+      return absl::FailedPreconditionError("bottom model: expected a pending forward to discard, found none");
+    }
+    pending_.pop_front();
+    return absl::OkStatus();
+  }
+
+  absl::Status Update() override {
+    if (current_ == nullptr) {
+      return absl::FailedPreconditionError("bottom model: expected a Backward since the last Update, found none");
+    }
+    const std::unique_ptr<PendingBatch> learnt = std::move(current_);
+    if (absl::Status status = module_->Update(); !status.ok() || embedding_ == nullptr) {
+      return status;
+    }
+    return embedding_->Update(learnt->categories, learnt->input_gradient);
+  }
+
+  std::vector<std::string> layer_names() const override {
+    std::vector<std::string> names = module_->layers();
+    names.erase(std::remove(names.begin(), names.end(), kCutName), names.end());  // Of ours, not of a submodule.
+    names.emplace_back(kCutName);
+    return names;
+  }
+
+  NamedParameters Parameters() const override {
+    NamedParameters module = module_->Values(Part::kModel);
+    return CopyParameters(Joined({EmbeddingViews(), ViewsOf(module)}));
+  }
+
+  absl::Status SetParameters(const NamedParameters& parameters) override {
+    NamedParameters module = module_->Values(Part::kModel);
+    absl::Status status = AssignParameters(parameters, Joined({EmbeddingViews(), ViewsOf(module)}));
+    return status.ok() ? module_->SetValues(Part::kModel, module) : status;
+  }
+
+  NamedParameters TrainingState() const override {
+    NamedParameters module = module_->Values(Part::kTraining);
+    return CopyTrainingState(Joined({EmbeddingViews(), EmbeddingMoments(), ViewsOf(module)}), module_->steps());
+  }
+
+  absl::Status SetTrainingState(const NamedParameters& state) override {
+    NamedParameters module = module_->Values(Part::kTraining);
+    const absl::StatusOr<int64_t> steps =
+        AssignTrainingState(state, Joined({EmbeddingViews(), EmbeddingMoments(), ViewsOf(module)}));
+    if (!steps.ok()) {
+      return steps.status();
+    }
+    module_->set_steps(*steps);
+    if (embedding_ != nullptr) {
+      embedding_->set_steps(*steps);
+    }
+    return module_->SetValues(Part::kTraining, module);
+  }
+
+ private:
+  // The module's arguments: views of `batch` and `storage`.
+  absl::StatusOr<TorchScriptInput> InputOf(const FeatureBatch& batch, Matrix& storage) const {
+    if (embedding_ != nullptr) {
+      const absl::StatusOr<ConstMatrixView> numbers = embedding_->Assemble(batch, storage);
+      if (!numbers.ok()) {
+        return numbers.status();
+      }
+      return TorchScriptInput{{*numbers}, {}};
+    }
+    if (batch.numeric.size() != batch.rows * features_.numeric) {
+      return absl::InvalidArgumentError(absl::StrCat("feature batch, numeric: expected ", batch.rows, " x ",
+                                                     features_.numeric, ", found ", batch.numeric.rows(), " x ",
+                                                     batch.numeric.cols()));
+    }
+    return TorchScriptInput{{{batch.numeric.data(), batch.rows, features_.numeric}}, batch.categories};
+  }
+
+  static std::vector<std::string> BelowCut(absl::Span<const std::string> layers) {
+    std::vector<std::string> below(layers.begin(), layers.end());
+    below.erase(std::remove(below.begin(), below.end(), kCutName), below.end());
+    return below;
+  }
+
+  std::vector<ParameterView> EmbeddingViews() const {
+    return embedding_ == nullptr ? std::vector<ParameterView>() : embedding_->parameters("");
+  }
+  std::vector<ParameterView> EmbeddingMoments() const {
+    return embedding_ == nullptr ? std::vector<ParameterView>() : embedding_->moments("");
+  }
+
+  FeatureShape features_;
+  std::unique_ptr<InputLayer> embedding_;
+  std::unique_ptr<TorchScriptModule> module_;
+  std::deque<std::unique_ptr<PendingBatch>> pending_;
+  std::unique_ptr<PendingBatch> current_;  // Between Backward and Update.
+};
+
+// Shape of one example of the numbers that the module gets. `width`: of what the embedding makes; 0: none.
+absl::StatusOr<std::vector<int64_t>> NumbersShape(const FeatureShape& features, int64_t width) {
+  const ImageShape& image = features.image;
+  if (image.channels == 0) {
+    return std::vector<int64_t>{width > 0 ? width : features.numeric};
+  }
+  if (width > 0 || features.numeric != image.pixels()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kField, ".torchscript_path: expected images without numeric columns or an embedding, found ",
+        features.numeric - image.pixels(), " numeric columns and ", width > 0 ? "an" : "no", " embedding"));
+  }
+  return std::vector<int64_t>{image.channels, image.height, image.width};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BottomModel>> CreateTorchScriptBottomModel(const BottomModelOptions& options) {
+  const absl::StatusOr<OptimizerOptions> optimizer = ReadOptimizerOptions(options.optimizer);
+  if (!optimizer.ok()) {
+    return optimizer.status();
+  }
+  std::mt19937_64 seeds(options.seed);
+  std::unique_ptr<InputLayer> embedding;
+  const uint64_t embedding_seed = seeds();
+  if (options.spec.has_embedding() && options.features.categorical > 0) {
+    absl::StatusOr<std::unique_ptr<InputLayer>> created =
+        InputLayer::Create({kField, options.features, &options.spec.embedding(), *optimizer, embedding_seed});
+    if (!created.ok()) {
+      return created.status();
+    }
+    embedding = *std::move(created);
+  }
+  absl::StatusOr<std::vector<int64_t>> shape =
+      NumbersShape(options.features, embedding == nullptr ? 0 : embedding->width());
+  if (!shape.ok()) {
+    return shape.status();
+  }
+  TorchScriptModule::Options module_options;
+  module_options.field = absl::StrCat(kField, ".torchscript_path");
+  module_options.path = options.spec.torchscript_path();
+  module_options.numbers = {{*std::move(shape), /*gradient=*/embedding != nullptr}};
+  module_options.category_columns = embedding == nullptr ? options.features.categorical : 0;
+  module_options.output_width = options.cut_width;
+  module_options.optimizer = *optimizer;
+  module_options.name_prefix = embedding == nullptr ? "" : "module.";
+  module_options.seed = seeds();
+  absl::StatusOr<std::unique_ptr<TorchScriptModule>> module = TorchScriptModule::Create(module_options);
+  if (!module.ok()) {
+    return module.status();
+  }
+  return std::make_unique<TorchScriptBottomModel>(options.features, std::move(embedding), *std::move(module));
+}
+
+}  // namespace splitveil

@@ -1,0 +1,166 @@
+// What a party may continue from, and what it refuses before it talks to anybody.
+#include "common/checkpoint/checkpoint_plan.h"
+
+#include <filesystem>
+#include <functional>
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/process/file.h"
+#include "tests/testing/process/temp_folder.h"
+
+namespace splitveil::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class CheckpointPlanTest : public ::testing::Test {
+ protected:
+  CheckpointPlanTest() {
+    using google::protobuf::TextFormat;
+    TextFormat::Parser parser;
+    parser.AllowPartialMessage(true);
+    EXPECT_TRUE(parser.ParseFromString("optimizer { adam {} } checkpoint_path: \"half\"", &party_));
+    EXPECT_TRUE(parser.ParseFromString("layers { name: \"first\" units: 4 }", &model_));
+    agreement_.set_cut_width(4);
+    agreement_.set_cut_layer("first");
+  }
+
+  absl::StatusOr<CheckpointPlan> Plan(const std::string& role = "label_party") const {
+    return PlanCheckpoints(role, folder_.File("party.textproto"), party_, model_, agreement_);
+  }
+
+  // Leaves the checkpoint of these epochs and continues from the same path.
+  void Leave(uint32_t epochs) {
+    const absl::StatusOr<CheckpointPlan> plan = Plan();
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    ASSERT_TRUE(plan->Write("run", epochs, nullptr, {{"first.bias", {static_cast<float>(epochs)}}}, true).ok());
+  }
+
+  const TempFolder folder_;
+  v1::PartyCommon party_;
+  v1::ModelSpec model_;
+  v1::RunAgreement agreement_;
+};
+
+TEST_F(CheckpointPlanTest, WithoutPathsNothingIsReadOrWritten) {
+  party_.clear_checkpoint_path();
+  const absl::StatusOr<CheckpointPlan> plan = Plan();
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_FALSE(plan->continues());
+  EXPECT_TRUE(plan->Write("run", 1, nullptr, {}, true).ok());
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+}
+
+TEST_F(CheckpointPlanTest, FindsTheLatestAndTheOneBefore) {
+  Leave(1);
+  Leave(2);
+  Leave(3);
+  party_.set_initial_checkpoint("half");
+  const absl::StatusOr<CheckpointPlan> plan = Plan();
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->initial.size(), 2);
+  EXPECT_EQ(plan->initial[0]->name(), "run/3");
+  EXPECT_EQ(plan->Find("run/2")->State()->at(0).second, std::vector<float>{2});
+  EXPECT_EQ(plan->Find("run/1"), nullptr);
+  EXPECT_EQ(plan->Find(""), nullptr);
+}
+
+TEST_F(CheckpointPlanTest, KeepsNoneBeforeUnlessAsked) {
+  const absl::StatusOr<CheckpointPlan> plan = Plan();
+  ASSERT_TRUE(plan.ok());
+  for (uint32_t epochs : {1, 2}) {
+    ASSERT_TRUE(plan->Write("run", epochs, nullptr, {}, /*keep_previous=*/false).ok());
+  }
+  party_.set_initial_checkpoint("half");
+  EXPECT_EQ(Plan()->initial.size(), 1);
+}
+
+TEST_F(CheckpointPlanTest, TheLabelPartysStateIsOnTheFile) {
+  v1::LabelPartyState state;
+  state.set_remembered_sum_kl(0.5);
+  ASSERT_TRUE(Plan()->Write("run", 1, &state, {}, true).ok());
+  party_.set_initial_checkpoint("half");
+  EXPECT_EQ(Plan()->initial[0]->header().label_party().remembered_sum_kl(), 0.5);
+}
+
+TEST_F(CheckpointPlanTest, DefaultsWrittenOutAndTheOptimisersNumbersMayDiffer) {
+  Leave(1);
+  party_.set_initial_checkpoint("half");
+  party_.mutable_optimizer()->set_learning_rate(0.5);
+  party_.mutable_optimizer()->mutable_adam()->set_beta1(0.5);
+  model_.mutable_layers(0)->set_activation(v1::RELU);
+  EXPECT_TRUE(Plan().ok()) << Plan().status();
+}
+
+TEST_F(CheckpointPlanTest, ATorchScriptFileMayHaveMoved) {
+  model_.set_torchscript_path("a.pt");
+  Leave(1);
+  party_.set_initial_checkpoint("half");
+  model_.set_torchscript_path("elsewhere/a.pt");
+  EXPECT_TRUE(Plan().ok()) << Plan().status();
+}
+
+struct Misfit {
+  std::function<void(v1::PartyCommon&, v1::ModelSpec&, v1::RunAgreement&)> change;
+  std::string text;
+};
+
+TEST_F(CheckpointPlanTest, EveryMisfitIsNamed) {
+  Leave(1);
+  party_.set_initial_checkpoint("half");
+  const std::vector<Misfit> misfits = {{[](auto&, auto& model, auto&) { model.mutable_layers(0)->set_units(8); },
+                                        "model.layers: the configuration's is [name: \"first\" units: 8"},
+                                       {[](auto&, auto&, auto& agreement) { agreement.set_cut_width(8); },
+                                        "cut_width: the configuration's is 8, the checkpoint's 4"},
+                                       {[](auto&, auto&, auto& agreement) { agreement.set_cut_layer("second"); },
+                                        "cut_layer: the configuration's is \"second\", the checkpoint's \"first\""},
+                                       {[](auto& party, auto&, auto&) { party.mutable_optimizer()->mutable_sgd(); },
+                                        "optimizer: the configuration's is \"sgd\", the checkpoint's \"adam\""}};
+  for (const Misfit& misfit : misfits) {
+    const v1::PartyCommon party = party_;
+    const v1::ModelSpec model = model_;
+    const v1::RunAgreement agreement = agreement_;
+    misfit.change(party_, model_, agreement_);
+    const absl::Status status = Plan().status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(misfit.text));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(folder_.File("half")));
+    party_ = party;
+    model_ = model;
+    agreement_ = agreement;
+  }
+  EXPECT_THAT(std::string(Plan("nonlabel_party").status().message()),
+              HasSubstr("role: the configuration's is \"nonlabel_party\", the checkpoint's \"label_party\""));
+}
+
+TEST_F(CheckpointPlanTest, AMissingCheckpointIsNotFound) {
+  party_.set_initial_checkpoint("half");
+  EXPECT_EQ(Plan().status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(CheckpointPlanTest, ADamagedCheckpointIsRefusedAndADamagedOneBeforeLeftOut) {
+  Leave(1);
+  Leave(2);
+  party_.set_initial_checkpoint("half");
+  ASSERT_TRUE(WriteFile(folder_.File("half.previous"), "damaged").ok());
+  const absl::StatusOr<CheckpointPlan> plan = Plan();
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->initial.size(), 1);
+  ASSERT_TRUE(WriteFile(folder_.File("half"), "damaged").ok());
+  EXPECT_EQ(Plan().status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(CheckpointPlanTest, APathInNoFolderIsRefusedBeforeTheRun) {
+  party_.set_checkpoint_path("none/half");
+  const absl::Status status = Plan().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("party.checkpoint_path"));
+}
+
+}  // namespace
+}  // namespace splitveil::testing

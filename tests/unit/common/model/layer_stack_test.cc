@@ -1,0 +1,240 @@
+#include "common/model/layer_stack.h"
+
+#include <algorithm>
+#include <cmath>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "tests/unit/common/model/model_fixtures.h"
+#include "tests/unit/common/model/reference_network.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+
+class LayerStackTest : public testing::Test {
+ protected:
+  LayerStackTest() {
+    options_.chain.field = "bottom_model";
+    options_.chain.input_width = 5;
+    options_.chain.layers = {MakeLayer("first", 6, v1::TANH), MakeLayer("second", 4, v1::RELU),
+                             MakeLayer("third", 4, v1::SIGMOID), MakeLayer("fourth", 3, v1::LINEAR)};
+    options_.seed = 11;
+    options_.input_gradient = true;
+  }
+
+  std::unique_ptr<LayerStack> Create() {
+    auto stack = LayerStack::Create(options_);
+    EXPECT_TRUE(stack.ok()) << stack.status();
+    return *std::move(stack);
+  }
+  LayerPass Forward(const LayerStack& stack, ConstMatrixView input) {
+    auto pass = stack.Forward(input);
+    EXPECT_TRUE(pass.ok()) << pass.status();
+    return *std::move(pass);
+  }
+  static absl::Status Update(LayerStack& stack) { return LayerStack::Update({&stack}); }
+  void ExpectCreateRefused(const std::string& text) {
+    const auto stack = LayerStack::Create(options_);
+    EXPECT_EQ(stack.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_NE(stack.status().message().find(text), absl::string_view::npos) << stack.status();
+  }
+
+  LayerStack::Options options_;
+  std::mt19937 generator_{3};
+  Matrix input_ = RandomMatrix(7, 5, generator_);
+  Matrix output_gradient_ = RandomMatrix(7, 3, generator_);
+};
+
+TEST_F(LayerStackTest, StartsUniformWithinOneOverTheRootOfTheInputs) {
+  options_.chain.input_width = 400;
+  options_.chain.layers = {MakeLayer("only", 50)};
+  auto stack = Create();
+  for (const ParameterView& parameter : stack->parameters("")) {
+    const auto [least, most] = std::minmax_element(parameter.values.begin(), parameter.values.end());
+    EXPECT_GE(*least, -0.05f);
+    EXPECT_LE(*most, 0.05f);
+    EXPECT_LT(*least, -0.04f);  // Of 50 biases the chance to miss is 0.9^50 = 0.5%; the seed is fixed.
+    EXPECT_GT(*most, 0.04f);
+  }
+}
+
+TEST_F(LayerStackTest, TheSeedAloneDecidesTheParameters) {
+  const NamedParameters first = CopyParameters(Create()->parameters(""));
+  const NamedParameters again = CopyParameters(Create()->parameters(""));  // Others were created in between.
+  options_.seed = 12;
+  const NamedParameters other = CopyParameters(Create()->parameters(""));
+  EXPECT_EQ(first, again);
+  EXPECT_NE(first, other);
+}
+
+TEST_F(LayerStackTest, ForwardAndPredictAgreeWithTheReference) {
+  auto stack = Create();
+  const ReferenceNetwork reference(CopyParameters(stack->parameters("")), options_.chain.layers);
+  const LayerPass pass = Forward(*stack, input_);
+  const auto predicted = stack->Predict(input_);
+  ASSERT_TRUE(predicted.ok()) << predicted.status();
+  for (int64_t j = 0; j < 7; ++j) {
+    const std::vector<double> expected = reference.Apply(ToDouble(input_.row(j)));
+    ExpectNear(pass.output().row(j), expected, 1e-6);
+    ExpectNear(predicted->row(j), expected, 1e-6);
+  }
+}
+
+TEST_F(LayerStackTest, GradientsAgreeWithFiniteDifferences) {
+  auto stack = Create();
+  const ReferenceNetwork reference(CopyParameters(stack->parameters("")), options_.chain.layers);
+  LayerPass pass = Forward(*stack, input_);
+  const auto gradients = stack->Backward(pass, output_gradient_, {0, 2, 1, 3, 0});
+  ASSERT_TRUE(gradients.ok()) << gradients.status();
+  ASSERT_EQ(gradients->outputs.size(), 5u);
+  for (int64_t j = 0; j < 7; ++j) {
+    std::vector<double> values = ToDouble(input_.row(j));
+    const auto expect_gradient = [&](ConstMatrixView found, size_t next_layer) {
+      ExpectNear(found.row(j),
+                 ReferenceNetwork::Differentiate(values,
+                                                 [&](const std::vector<double>& x) {
+                                                   return Dot(reference.Apply(x, next_layer), output_gradient_.row(j));
+                                                 }),
+                 1e-6);
+    };
+    expect_gradient(gradients->input, 0);
+    values = reference.ApplyOne(values, 0);
+    expect_gradient(gradients->outputs[0], 1);
+    expect_gradient(gradients->outputs[4], 1);
+    values = reference.ApplyOne(values, 1);
+    expect_gradient(gradients->outputs[2], 2);
+    values = reference.ApplyOne(values, 2);
+    expect_gradient(gradients->outputs[1], 3);
+  }
+  EXPECT_THAT(std::vector<float>(gradients->outputs[3].data(), gradients->outputs[3].data() + 21),
+              ElementsAreArray(output_gradient_.data(), 21));
+}
+
+TEST_F(LayerStackTest, OneRowGivesItsRowOfTheBatchBeforeAndAfterBackward) {
+  auto stack = Create();
+  LayerPass pass = Forward(*stack, input_);
+  const auto before = stack->BackwardRow(pass, 4, output_gradient_.row(4), {1, 0});
+  const auto gradients = stack->Backward(pass, output_gradient_, {1, 0});
+  ASSERT_TRUE(gradients.ok()) << gradients.status();
+  ASSERT_TRUE(Update(*stack).ok());  // The pass keeps the parameters it was made with.
+  const auto after = stack->BackwardRow(pass, 4, output_gradient_.row(4), {1, 0});
+  ASSERT_TRUE(before.ok()) << before.status();
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_EQ(*before, *after);
+  for (int i = 0; i < 2; ++i) {
+    ExpectNear((*before)[i], ToDouble(gradients->outputs[i].row(4)), 1e-7);
+  }
+}
+
+TEST_F(LayerStackTest, APassIsNotDisturbedByUpdatesInBetween) {
+  auto stack = Create();
+  auto untouched = Create();
+  LayerPass first = Forward(*stack, input_);
+  LayerPass second = Forward(*stack, input_);
+  ASSERT_TRUE(stack->Backward(first, output_gradient_, {}).ok());
+  ASSERT_TRUE(Update(*stack).ok());
+  const auto late = stack->Backward(second, output_gradient_, {});
+  LayerPass alone = Forward(*untouched, input_);
+  const auto expected = untouched->Backward(alone, output_gradient_, {});
+  ASSERT_TRUE(late.ok()) << late.status();
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  EXPECT_THAT(late->input.row(2), ElementsAreArray(expected->input.row(2)));
+}
+
+TEST_F(LayerStackTest, LeavesTheInputGradientOutUnlessAsked) {
+  options_.input_gradient = false;
+  auto stack = Create();
+  LayerPass pass = Forward(*stack, input_);
+  const auto gradients = stack->Backward(pass, output_gradient_, {});
+  ASSERT_TRUE(gradients.ok()) << gradients.status();
+  EXPECT_EQ(gradients->input.size(), 0);
+}
+
+TEST_F(LayerStackTest, RefusesNoLayers) {
+  options_.chain.layers.clear();
+  ExpectCreateRefused("bottom_model.layers: expected at least one");
+}
+
+TEST_F(LayerStackTest, RefusesNoInputs) {
+  options_.chain.input_width = 0;
+  ExpectCreateRefused("input width: expected at least 1, found 0");
+}
+
+TEST_F(LayerStackTest, RefusesRepeatedAndEmptyNames) {
+  options_.chain.layers[2].set_name("first");
+  ExpectCreateRefused("bottom_model.layers[2].name");
+  options_.chain.layers[2].set_name("");
+  ExpectCreateRefused("bottom_model.layers[2].name");
+}
+
+TEST_F(LayerStackTest, RefusesUnitsOutOfRange) {
+  options_.chain.layers[1].set_units(0);
+  ExpectCreateRefused("bottom_model.layers[1].units: expected 1 to 1048576, found 0");
+  options_.chain.layers[1].set_units(1048577);
+  ExpectCreateRefused("bottom_model.layers[1].units");
+}
+
+TEST_F(LayerStackTest, MemoryThatCannotBeHadBecomesAStatus) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer stops the process instead of throwing.";
+#endif
+  options_.chain.input_width = int64_t{1} << 50;
+  EXPECT_EQ(LayerStack::Create(options_).status().code(), absl::StatusCode::kInternal);
+}
+
+TEST_F(LayerStackTest, RefusesInputsOfAnotherShape) {
+  auto stack = Create();
+  const Matrix wide(7, 6);
+  const Matrix empty(0, 5);
+  EXPECT_EQ(stack->Forward(wide).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(stack->Forward(empty).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(stack->Predict(wide).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(stack->Predict(empty).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(LayerStackTest, ARefusedBackwardLeavesThePassUsable) {
+  auto stack = Create();
+  LayerPass pass = Forward(*stack, input_);
+  EXPECT_EQ(stack->Backward(pass, Matrix(7, 4), {}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(stack->Backward(pass, Matrix(6, 3), {}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(stack->Backward(pass, output_gradient_, {4}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(stack->Backward(pass, output_gradient_, {-1}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Update(*stack).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(stack->Backward(pass, output_gradient_, {}).ok());
+}
+
+TEST_F(LayerStackTest, APassServesOnce) {
+  auto stack = Create();
+  LayerPass pass = Forward(*stack, input_);
+  ASSERT_TRUE(stack->Backward(pass, output_gradient_, {}).ok());
+  EXPECT_EQ(stack->Backward(pass, output_gradient_, {}).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(LayerStackTest, RefusesUpdatesWithoutNewGradients) {
+  auto stack = Create();
+  EXPECT_EQ(Update(*stack).code(), absl::StatusCode::kFailedPrecondition);
+  LayerPass pass = Forward(*stack, input_);
+  ASSERT_TRUE(stack->Backward(pass, output_gradient_, {}).ok());
+  EXPECT_TRUE(Update(*stack).ok());
+  EXPECT_EQ(Update(*stack).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(LayerStackTest, RefusesARowOrAGradientThatDoesNotFit) {
+  auto stack = Create();
+  const LayerPass pass = Forward(*stack, input_);
+  const std::vector<float> gradient(3);
+  EXPECT_EQ(stack->BackwardRow(pass, 7, gradient, {0}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(stack->BackwardRow(pass, -1, gradient, {0}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(stack->BackwardRow(pass, 0, {gradient.data(), 2}, {0}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(stack->BackwardRow(pass, 0, gradient, {4}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace splitveil

@@ -1,0 +1,306 @@
+// The life of a label session beyond plain epochs: continuing, predicting first, stopping early, leaving checkpoints.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/checkpoint/checkpoint.h"
+#include "common/leakage/bounds.h"
+#include "common/leakage/evaluation.h"
+#include "common/process/exit_code.h"
+#include "tests/unit/label_party/session/label_session_fixture.h"
+
+namespace splitveil::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class LabelSessionLifeTest : public LabelSessionTest {
+ protected:
+  // Opens, which must be refused: exit 4, with `text`, and nothing else passes.
+  void ExpectOpenRefused(const std::string& text) {
+    Create();
+    const absl::Status status = session_->Open(OpenRequest()).status();
+    EXPECT_EQ(ExitCodeFor(status), ExitCode::kRefused) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+    EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kRefused);
+  }
+
+  // Leaves checkpoints of two epochs of a run at `path_`; the run's id.
+  std::string LeaveCheckpoints() {
+    run_.label_checkpoints.path = path_;
+    Start();
+    for (uint32_t epoch : {0, 1}) {
+      TrainEpoch(epoch);
+      EXPECT_TRUE(session_->FinishEvaluation(EvaluateAll(epoch)).ok());
+    }
+    EXPECT_TRUE(session_->Close(CloseRequest()).ok());
+    EXPECT_TRUE(session_->WaitUntilEnded([] { return false; }).ok());
+    run_.label_checkpoints.path.clear();
+    return run_id_;
+  }
+
+  void ContinueFrom(const std::string& path) { run_.label_checkpoints.initial = {*Checkpoint::Open(path)}; }
+
+  v1::CloseRequest CloseRequest() const {
+    v1::CloseRequest close;
+    close.set_run_id(run_id_);
+    close.set_completed(true);
+    return close;
+  }
+
+  // Trains and evaluates `epoch`; whether the label party wants no more.
+  bool TrainAndEvaluate(uint32_t epoch) {
+    TrainEpoch(epoch);
+    const absl::StatusOr<v1::EvaluateResponse> response = session_->FinishEvaluation(EvaluateAll(epoch));
+    EXPECT_TRUE(response.ok()) << response.status();
+    return response.ok() && response->stop_training();
+  }
+
+  // Stops after the epochs that are waited for: nothing improves by as much as 1.
+  void StopEarlyAfter(int patience, int epochs) {
+    run_.agreement.set_epochs(epochs);
+    run_.label_config.mutable_early_stopping()->set_patience(patience);
+    run_.label_config.mutable_early_stopping()->set_min_delta(1);
+  }
+
+  void PredictFirst() {
+    run_.agreement.set_test_fraction(0);
+    run_.agreement.set_predict_first(true);
+    Start();
+    test_examples_ = static_cast<int64_t>(aligned_.rows.size());
+  }
+
+  const std::string path_ = run_.files.File("label_party.checkpoint");
+};
+
+TEST_F(LabelSessionLifeTest, LeavesTheModelOfEachEpochAndTheOneBefore) {
+  const std::string run_id = LeaveCheckpoints();
+  const std::unique_ptr<Checkpoint> last = *Checkpoint::Open(path_);
+  EXPECT_EQ(last->name(), run_id + "/2");
+  EXPECT_EQ(last->header().role(), run_.label_checkpoints.facts.role());
+  EXPECT_EQ(*last->State(), session_->model()->TrainingState());
+  EXPECT_EQ((*Checkpoint::Open(path_ + ".previous"))->name(), run_id + "/1");
+}
+
+TEST_F(LabelSessionLifeTest, ContinuesWithTheWeightsAndMomentsOfTheCheckpoint) {
+  continues_ = LeaveCheckpoints() + "/2";
+  const NamedParameters before = session_->model()->TrainingState();
+  ContinueFrom(path_);
+  run_.label_config.mutable_party()->set_reproducible_seed(99);  // Other weights, were they fresh.
+  Start();
+  EXPECT_EQ(session_->model()->TrainingState(), before);
+}
+
+TEST_F(LabelSessionLifeTest, GoesBackToTheEpochThatThePeerStoppedAt) {
+  continues_ = LeaveCheckpoints() + "/1";
+  ContinueFrom(path_);
+  run_.label_checkpoints.initial.push_back(*Checkpoint::Open(path_ + ".previous"));
+  const NamedParameters before = *run_.label_checkpoints.initial[1]->State();
+  Start();
+  EXPECT_EQ(session_->model()->TrainingState(), before);
+}
+
+TEST_F(LabelSessionLifeTest, RefusesAPeerWithFreshWeights) {
+  LeaveCheckpoints();
+  ContinueFrom(path_);
+  ExpectOpenRefused("continues: expected a checkpoint at both parties, found one at the label party alone");
+}
+
+TEST_F(LabelSessionLifeTest, RefusesAPeerThatAloneContinues) {
+  continues_ = "run/2";
+  ExpectOpenRefused("continues: expected a checkpoint at both parties, found one at the non-label party alone");
+}
+
+TEST_F(LabelSessionLifeTest, RefusesAPeerOfAnotherEpoch) {
+  const std::string run_id = LeaveCheckpoints();
+  continues_ = run_id + "/7";
+  ContinueFrom(path_);
+  ExpectOpenRefused("found " + run_id + "/2 at the label party, " + run_id + "/7 at the non-label party");
+}
+
+TEST_F(LabelSessionLifeTest, RefusesAPeerOfAnotherRun) {
+  LeaveCheckpoints();
+  continues_ = "\x1b[2Janother\n" + std::string(5000, 'x') + "/2";
+  ContinueFrom(path_);
+  Create();
+  const absl::Status status = session_->Open(OpenRequest()).status();
+  EXPECT_EQ(ExitCodeFor(status), ExitCode::kRefused);
+  EXPECT_LT(status.message().size(), 500);
+  EXPECT_EQ(status.message().find('\n'), absl::string_view::npos);
+}
+
+TEST_F(LabelSessionLifeTest, ACheckpointThatDoesNotFitTheDataEndsTheRunAtStart) {
+  continues_ = LeaveCheckpoints() + "/2";
+  NamedParameters state = *(*Checkpoint::Open(path_))->State();
+  state.pop_back();
+  ASSERT_TRUE(Checkpoint::Write(path_, (*Checkpoint::Open(path_))->header(), state).ok());
+  ContinueFrom(path_);
+  Align();
+  EXPECT_EQ(session_->Start(StartRequest()).status().code(), absl::StatusCode::kInternal);  // What the peer is told.
+  EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kInvalidInput);
+}
+
+TEST_F(LabelSessionLifeTest, ACheckpointWithMomentsOfAnotherWidthEndsTheRunAtStart) {
+  run_.label_config.mutable_protection()->mutable_marvell()->set_s(4);
+  continues_ = LeaveCheckpoints() + "/2";
+  const std::unique_ptr<Checkpoint> last = *Checkpoint::Open(path_);
+  v1::CheckpointHeader header = last->header();
+  ASSERT_EQ(header.label_party().moments().mean_difference_size(), 8);
+  header.mutable_label_party()->mutable_moments()->add_mean_difference(1);
+  ASSERT_TRUE(Checkpoint::Write(path_, header, *last->State()).ok());
+  ContinueFrom(path_);
+  Align();
+  EXPECT_FALSE(session_->Start(StartRequest()).ok());
+  EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kInvalidInput);
+}
+
+// Rule 6: what an example was released at in the run before counts, since it may return.
+TEST_F(LabelSessionLifeTest, TheRunsLimitCountsTheRunsBefore) {
+  run_.label_config.mutable_protection()->mutable_marvell()->set_sum_kl(0.5);
+  continues_ = LeaveCheckpoints() + "/2";
+  const double remembered = (*Checkpoint::Open(path_))->header().label_party().remembered_sum_kl();
+  EXPECT_NEAR(remembered, 1.0, 1e-6);  // Two epochs.
+  run_.label_config.mutable_release()->set_max_run_auc(GaussianAuc(1.25));
+  run_.label_config.mutable_release()->set_action(v1::ReleasePolicy::HALT);
+  const std::string run_id = run_id_;
+  run_.label_checkpoints.initial.clear();
+  continues_.clear();
+  Start();  // On its own, the first epoch is within the limit.
+  EXPECT_TRUE(session_->Train(Activations(0, 0)).ok());
+  continues_ = run_id + "/2";
+  ContinueFrom(path_);
+  Start();
+  EXPECT_EQ(session_->Train(Activations(0, 0)).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(LabelSessionLifeTest, TheResultTellsWhatARunAndAllBeforeItCameTo) {
+  run_.label_config.mutable_protection()->mutable_marvell()->set_sum_kl(0.5);
+  continues_ = LeaveCheckpoints() + "/2";
+  ContinueFrom(path_);
+  LeaveCheckpoints();
+  EXPECT_NEAR((*Checkpoint::Open(path_))->header().label_party().remembered_sum_kl(), 2.0, 1e-6);
+  const std::string result = session_->result_json();
+  EXPECT_THAT(result, HasSubstr("\"continues\":\"" + continues_ + "\""));
+  const auto number = [&](const std::string& key) {
+    return std::stod(result.substr(result.find("\"" + key + "\":") + key.size() + 3));
+  };
+  EXPECT_NEAR(number("remembered_auc"), GaussianAuc(1), 1e-6);
+  EXPECT_NEAR(number("continued_remembered_auc"), GaussianAuc(2), 1e-6);
+}
+
+// The same seeds, data and activations: were the key not new, so would be the noise.
+TEST_F(LabelSessionLifeTest, EveryContinuedRunDrawsNewNoise) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  continues_ = LeaveCheckpoints() + "/2";
+  std::vector<std::string> sent;
+  for (int i = 0; i < 2; ++i) {
+    ContinueFrom(path_);
+    Start();
+    const auto gradients = session_->Train(Activations(0, 0));
+    ASSERT_TRUE(gradients.ok());
+    sent.push_back((*gradients)->gradients().data());
+  }
+  EXPECT_NE(sent[0], sent[1]);
+}
+
+TEST_F(LabelSessionLifeTest, PredictsEveryExampleBeforeTheFirstBatch) {
+  PredictFirst();
+  EXPECT_EQ(session_->Train(Activations(0, 0)).status().code(), absl::StatusCode::kFailedPrecondition);
+  LabelSession::Evaluation first = EvaluateAll(0);
+  const absl::StatusOr<v1::EvaluateResponse> response = session_->FinishEvaluation(first);
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->examples(), aligned_.rows.size());
+  EXPECT_FALSE(response->stop_training());
+  TrainEpoch(0);
+  TrainEpoch(1);
+  EXPECT_TRUE(session_->Close(CloseRequest()).ok());
+  EXPECT_THAT(session_->result_json(), HasSubstr("\"best_epoch\":0"));
+}
+
+TEST_F(LabelSessionLifeTest, PredictsOnceAndNeverAgain) {
+  PredictFirst();
+  const LabelSession::Evaluation evaluation = EvaluateAll(0);
+  ASSERT_TRUE(session_->FinishEvaluation(evaluation).ok());
+  EXPECT_EQ(session_->FinishEvaluation(evaluation).status().code(), absl::StatusCode::kFailedPrecondition);
+  LabelSession::Evaluation again;
+  EXPECT_EQ(session_->Evaluate(ActivationsOf(0, 0, 64), again).code(), absl::StatusCode::kFailedPrecondition);
+  TrainEpoch(0);
+  EXPECT_EQ(session_->Evaluate(ActivationsOf(0, 0, 64), again).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(LabelSessionLifeTest, PredictsForTheFirstEpochOnly) {
+  PredictFirst();
+  LabelSession::Evaluation evaluation;
+  EXPECT_EQ(session_->Evaluate(ActivationsOf(1, 0, 64), evaluation).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(LabelSessionLifeTest, APredictionOfAPartDoesNotCount) {
+  PredictFirst();
+  LabelSession::Evaluation part;
+  ASSERT_TRUE(session_->Evaluate(ActivationsOf(0, 0, 64), part).ok());
+  EXPECT_EQ(session_->FinishEvaluation(part).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(session_->Train(Activations(0, 0)).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(LabelSessionLifeTest, LeavesACheckpointAfterAnEpochThatIsNotEvaluated) {
+  run_.label_checkpoints.path = path_;
+  PredictFirst();
+  ASSERT_TRUE(session_->FinishEvaluation(EvaluateAll(0)).ok());
+  EXPECT_EQ(Checkpoint::Open(path_).status().code(), absl::StatusCode::kNotFound);
+  TrainEpoch(0);
+  EXPECT_EQ((*Checkpoint::Open(path_))->name(), run_id_ + "/1");
+  EXPECT_EQ(*(*Checkpoint::Open(path_))->State(), session_->model()->TrainingState());
+}
+
+TEST_F(LabelSessionLifeTest, ACheckpointThatCannotBeWrittenEndsTheRun) {
+  run_.label_checkpoints.path = run_.files.File("none/half");
+  Start();
+  TrainEpoch(0);
+  EXPECT_EQ(session_->FinishEvaluation(EvaluateAll(0)).status().code(), absl::StatusCode::kInternal);
+  EXPECT_FALSE(session_->WaitUntilEnded([] { return false; }).ok());
+}
+
+TEST_F(LabelSessionLifeTest, StopsEarlyAndClosesAsComplete) {
+  StopEarlyAfter(2, 6);
+  Start();
+  EXPECT_FALSE(TrainAndEvaluate(0));  // The first of all is an improvement.
+  EXPECT_FALSE(TrainAndEvaluate(1));
+  EXPECT_TRUE(TrainAndEvaluate(2));
+  EXPECT_EQ(session_->Train(Activations(3, 0)).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(session_->Close(CloseRequest()).ok());
+  EXPECT_TRUE(session_->WaitUntilEnded([] { return false; }).ok());
+  EXPECT_TRUE(session_->completed());
+  EXPECT_THAT(session_->result_json(), HasSubstr("\"epochs\":3"));
+}
+
+TEST_F(LabelSessionLifeTest, CloseIsRefusedWhereNobodyStoppedEarly) {
+  StopEarlyAfter(2, 6);
+  Start();
+  EXPECT_FALSE(TrainAndEvaluate(0));
+  EXPECT_EQ(session_->Close(CloseRequest()).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_FALSE(TrainAndEvaluate(1));
+}
+
+TEST_F(LabelSessionLifeTest, EarlyStoppingNeedsEveryEvaluation) {
+  StopEarlyAfter(1, 6);
+  Start();
+  TrainEpoch(0);
+  EXPECT_EQ(session_->Train(Activations(1, 0)).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_FALSE(session_->FinishEvaluation(EvaluateAll(0))->stop_training());
+  EXPECT_TRUE(session_->Train(Activations(1, 0)).ok());
+}
+
+TEST_F(LabelSessionLifeTest, TheLastAgreedEpochIsNoEarlyStop) {
+  StopEarlyAfter(1, 2);
+  Start();
+  EXPECT_FALSE(TrainAndEvaluate(0));
+  EXPECT_FALSE(TrainAndEvaluate(1));
+  EXPECT_TRUE(session_->Close(CloseRequest()).ok());
+}
+
+}  // namespace
+}  // namespace splitveil::testing
