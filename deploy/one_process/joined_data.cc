@@ -37,7 +37,7 @@ CommonRows JoinById(const IdList& label_ids, const IdList& nonlabel_ids) {
 }  // namespace
 
 absl::StatusOr<JoinedData> JoinData(std::shared_ptr<const Dataset> label, std::shared_ptr<const Dataset> nonlabel,
-                                    const SplitRule& rule) {
+                                    const v1::RunAgreement& agreement) {
   if (!label->has_labels()) {
     return absl::InvalidArgumentError(absl::StrCat(label->path(), ": expected labels, found none"));
   }
@@ -47,7 +47,7 @@ absl::StatusOr<JoinedData> JoinData(std::shared_ptr<const Dataset> label, std::s
         absl::StrCat(label->path(), ", ", nonlabel->path(), ": expected common ids, found ", rows.label.size()));
   }
   JoinedData joined;
-  joined.split = rule.Split(nonlabel->ids(), rows.nonlabel);
+  joined.split = SplitRule(agreement.split_salt(), agreement.test_fraction()).Split(nonlabel->ids(), rows.nonlabel);
   joined.labels.reserve(rows.label.size());
   for (uint32_t row : rows.label) {
     joined.labels.push_back(label->labels()[row]);

@@ -1,4 +1,4 @@
-// Both parties' data of the examples they share, joined in one process.
+// Both parties' data of the examples they share, joined in the memory of one process.
 #ifndef SPLITVEIL_DEPLOY_ONE_PROCESS_JOINED_DATA_H_
 #define SPLITVEIL_DEPLOY_ONE_PROCESS_JOINED_DATA_H_
 
@@ -12,19 +12,22 @@
 #include "common/dataset/feature_table.h"
 #include "common/schedule/train_test_split.h"
 
+#include "splitveil/v1/agreement.pb.h"
+
 namespace splitveil {
 
-// Row i of everything is the same example. The order of the examples is that of their ids.
+// Row i of everything is the same example. The test examples are those that the two parties of a run hold out; the
+// order of the examples is that of their ids.
 struct JoinedData {
   std::unique_ptr<FeatureTable> label_features, nonlabel_features;
   std::vector<uint8_t> labels;
   TrainTestSplit split;
 };
 
-// Joins both parties' data by id and splits them by `rule`, as the parties of a run do. Errors: InvalidArgument where
-// the label party's have no labels or fewer than two examples are common.
+// Joins both parties' data by id. Errors: InvalidArgument where the label party's have no labels or fewer than two
+// examples are common.
 absl::StatusOr<JoinedData> JoinData(std::shared_ptr<const Dataset> label, std::shared_ptr<const Dataset> nonlabel,
-                                    const SplitRule& rule);
+                                    const v1::RunAgreement& agreement);
 
 }  // namespace splitveil
 

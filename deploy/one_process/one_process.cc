@@ -15,6 +15,7 @@
 #include "common/config/text_config.h"
 #include "common/dataset/prepared_data.h"
 #include "common/schedule/party_seed.h"
+#include "common/schedule/schedule.h"
 #include "label_party/head/top_model.h"
 #include "label_party/policy/label_config.h"
 #include "nonlabel_party/bottom/bottom_model.h"
@@ -42,6 +43,7 @@ class JoinedModel {
   static absl::StatusOr<JoinedModel> Create(const OneProcessConfig& config, const JoinedData* data) {
     BottomModelOptions bottom_options;
     bottom_options.spec = config.nonlabel_config.model();
+    bottom_options.cut_layer = config.agreement.cut_layer();
     bottom_options.optimizer = config.nonlabel_config.party().optimizer();
     bottom_options.features = data->nonlabel_features->shape();
     bottom_options.cut_width = config.agreement.cut_width();
@@ -52,6 +54,7 @@ class JoinedModel {
     }
     TopModelOptions top_options;
     top_options.spec = config.label_config.model();
+    top_options.cut_layer = config.agreement.cut_layer();
     top_options.optimizer = config.label_config.party().optimizer();
     top_options.features = data->label_features->shape();
     top_options.cut_width = config.agreement.cut_width();
@@ -154,14 +157,15 @@ absl::StatusOr<OneProcessResult> TrainInOneProcess(const OneProcessConfig& confi
   }
   absl::StatusOr<std::shared_ptr<const Dataset>> label =
       OpenPreparedData(config.label_config.party(), config.label_config_path, config.agreement);
+  if (!label.ok()) {
+    return label.status();
+  }
   absl::StatusOr<std::shared_ptr<const Dataset>> nonlabel =
       OpenPreparedData(config.nonlabel_config.party(), config.nonlabel_config_path, config.agreement);
-  if (!label.ok() || !nonlabel.ok()) {
-    return label.ok() ? nonlabel.status() : label.status();
+  if (!nonlabel.ok()) {
+    return nonlabel.status();
   }
-  const absl::StatusOr<JoinedData> data =
-      JoinData(*std::move(label), *std::move(nonlabel),
-               SplitRule(config.agreement.split_salt(), config.agreement.test_fraction()));
+  const absl::StatusOr<JoinedData> data = JoinData(*std::move(label), *std::move(nonlabel), config.agreement);
   if (!data.ok()) {
     return data.status();
   }
@@ -188,6 +192,7 @@ absl::StatusOr<OneProcessResult> TrainInOneProcess(const OneProcessConfig& confi
       ++result.steps;
     }
     result.train_seconds += std::chrono::duration<double>(Clock::now() - started).count();
+    ++result.epochs;
     result.trained_examples += static_cast<int64_t>(data->split.train.size());
     result.final_train_log_loss = loss_sum / static_cast<double>(data->split.train.size());
     if (!data->split.test.empty()) {
@@ -211,7 +216,7 @@ std::string OneProcessResultJson(const OneProcessResult& result, int threads) {
       {"test_log_loss", NumberOrNull(tested ? best->log_loss : nothing)},
       {"final_test_auc", NumberOrNull(tested ? result.tests.back().auc : nothing)},
       {"final_train_log_loss", NumberOrNull(result.final_train_log_loss)},
-      {"epochs", result.tests.size()},
+      {"epochs", result.epochs},
       {"steps", result.steps},
       {"train_seconds", result.train_seconds},
       {"examples_per_second", NumberOrNull(static_cast<double>(result.trained_examples) / result.train_seconds)},

@@ -56,6 +56,9 @@ absl::StatusOr<std::unique_ptr<LabelSession>> NewSession(const LabelPartyPlan& p
     return data.status();
   }
   options.data = *std::move(data);
+  if (absl::Status fits = options.checkpoints.UseData(*options.data); !fits.ok()) {
+    return fits;
+  }
   return LabelSession::Create(std::move(options));
 }
 
@@ -77,6 +80,10 @@ absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path,
     return tls.status();
   }
   plan.identity = *std::move(tls);
+  v1::ModelSpec& model = *plan.config.mutable_model();
+  model.set_torchscript_path(ResolvePath(config_path, model.torchscript_path()));
+  v1::PartyCommon& party = *plan.config.mutable_party();
+  party.set_export_dir(ResolvePath(config_path, party.export_dir()));
   absl::Status fits = ValidateLabelConfig(plan.config, plan.agreement);
   fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
   if (!fits.ok()) {

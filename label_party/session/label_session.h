@@ -62,7 +62,8 @@ struct LabelSessionOptions {
 // One run. Thread-safe; the calls of one stream come one after the other.
 class LabelSession {
  public:
-  // Errors: InvalidArgument where the data hold no labels.
+  // Errors: InvalidArgument where the data hold no labels, or the top model is a file that does not fit,
+  // or where the folder for the export cannot be written to.
   static absl::StatusOr<std::unique_ptr<LabelSession>> Create(LabelSessionOptions options);
 
   absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request);
@@ -118,6 +119,8 @@ class LabelSession {
   absl::Duration SilenceLimit() const;
   void SetPhase(const char* phase);
   bool EvaluatesEpochs() const;  // Each of them, after its training.
+  // After a complete run, where the configuration names a folder.
+  absl::Status Export() const;
   bool ExpectsEvaluationOf(uint32_t epoch) const;
   absl::Status CheckMayTrain() const;
   absl::Status StopWhereItHelpsNoMore();

@@ -30,9 +30,13 @@ struct TrainerInputs {
   Ledger* ledger = nullptr;                     // Not owned; must outlive the trainer.
 };
 
-// Splits, builds schedule and model. The trainer keeps the aligned labels and reads features as it goes.
-// Errors: InvalidArgument where the model does not fit the data, the checkpoint not the model, the release policy not
-// the protection, or too few examples are common.
+// The top model that the configuration describes, for own features of this shape.
+TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config,
+                           const FeatureShape& features);
+
+// Splits, builds schedule and model. The trainer keeps the aligned labels and reads features as it goes. Errors:
+// InvalidArgument where the model does not fit the data, the checkpoint not the model, the release policy not the
+// protection, or too few examples are common.
 absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs);
 
 }  // namespace splitveil

@@ -34,6 +34,10 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
   if (absl::Status status = LoadTextConfig(config_path, plan.config); !status.ok()) {
     return status;
   }
+  v1::ModelSpec& model = *plan.config.mutable_model();
+  model.set_torchscript_path(ResolvePath(config_path, model.torchscript_path()));
+  v1::PartyCommon& party = *plan.config.mutable_party();
+  party.set_export_dir(ResolvePath(config_path, party.export_dir()));
   absl::Status fits = CheckBottomSpec(plan.config.model(), plan.agreement);
   fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
   if (!fits.ok()) {
@@ -77,6 +81,9 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
     return data.status();
   }
   options.data = *std::move(data);
+  if (absl::Status fits = options.checkpoints.UseData(*options.data); !fits.ok()) {
+    return fits;
+  }
 
   const std::string& peer_name = plan.identity.peer_name;
   const absl::Time deadline = absl::Now() + absl::Seconds(plan.agreement.deadlines().connect_seconds());

@@ -61,6 +61,8 @@ class NonLabelSession {
   absl::Status RunToEnd();
   const char* LedgerStatus(const absl::Status& outcome) const;
   bool StopAsked();  // From then on `stopped_`.
+  // That the model and the folder for its export will do, before the first message.
+  absl::Status CheckModel();
   absl::Status Open();
   absl::Status Align();
   absl::Status Start();
@@ -82,7 +84,9 @@ class NonLabelSession {
   // Attacks and records the batch that was learnt from last, once.
   absl::Status FinishStep();
   absl::Status CompleteModel();
-  BottomModelOptions BottomOptions() const;
+  // Where the configuration names a folder.
+  absl::Status Export() const;
+  BottomModelOptions BottomOptions(const FeatureShape& features) const;
   int64_t batches() const { return schedule_->batches_per_epoch(); }
 
   NonLabelSessionOptions options_;

@@ -1,11 +1,14 @@
 // How a run begins: agreement and checkpoint, alignment, joint seed, model.
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "common/config/agreement.h"
+#include "common/model/export.h"
 #include "common/operations/run_facts.h"
 #include "common/process/exit_code.h"
 #include "common/process/version.h"
@@ -16,6 +19,25 @@
 #include "nonlabel_party/session/stoppable_alignment.h"
 
 namespace splitveil {
+
+absl::Status NonLabelSession::CheckModel() {
+  if (const std::string& folder = options_.config.party().export_dir(); !folder.empty()) {
+    if (absl::Status status = PrepareExport({folder, "nonlabel_party"}); !status.ok()) {
+      return status;
+    }
+  }
+  const absl::StatusOr<std::vector<std::string>> layers = BottomModel::Check(BottomOptions(options_.data->features()));
+  if (!layers.ok()) {
+    return layers.status();
+  }
+  for (const std::string& audited : options_.agreement.audit().layers()) {
+    if (std::find(layers->begin(), layers->end(), audited) == layers->end()) {
+      return absl::InvalidArgumentError(absl::StrCat("audit.layers: expected layers of the bottom model, ",
+                                                     absl::StrJoin(*layers, ", "), ", found \"", audited, "\""));
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::Status NonLabelSession::Open() {
   absl::StatusOr<SeedExchange> seed =
@@ -126,7 +148,7 @@ absl::Status NonLabelSession::BuildModel(const Digest& joint_seed) {
   schedule_ = std::make_unique<Schedule>(*std::move(schedule));
   train_ = std::move(split.train);
 
-  absl::StatusOr<std::unique_ptr<BottomModel>> model = BottomModel::Create(BottomOptions());
+  absl::StatusOr<std::unique_ptr<BottomModel>> model = BottomModel::Create(BottomOptions(features_->shape()));
   if (!model.ok()) {
     return model.status();
   }
@@ -168,12 +190,12 @@ void NonLabelSession::PrepareEvaluation(std::vector<uint32_t> test) {
   evaluator_ = std::make_unique<EpochEvaluator>(std::move(options));
 }
 
-BottomModelOptions NonLabelSession::BottomOptions() const {
+BottomModelOptions NonLabelSession::BottomOptions(const FeatureShape& features) const {
   BottomModelOptions options;
   options.spec = options_.config.model();
   options.cut_layer = options_.agreement.cut_layer();
   options.optimizer = options_.config.party().optimizer();
-  options.features = features_->shape();
+  options.features = features;
   options.cut_width = options_.agreement.cut_width();
   options.seed = WeightSeed(SeedRole::kNonLabelParty, options_.config.party().reproducible_seed());
   return options;

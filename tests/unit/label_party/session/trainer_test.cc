@@ -263,6 +263,62 @@ TEST_F(TrainerTest, RegulariserLeavesABatchOfOneClassAsItIs) {
   EXPECT_EQ(Train(0, 1).front().gradients().data(), plain);
 }
 
+double Norm(absl::Span<const float> row) {
+  return std::sqrt(std::inner_product(row.begin(), row.end(), row.begin(), 0.0));
+}
+
+TEST_F(TrainerTest, CutGradientsAreClippedAnExampleBeforeTheProtection) {
+  Create("none {}", "", 1);
+  const std::vector<v1::CutGradients> plain = Train(0, 1);
+  EXPECT_EQ(Events("clip_cut_gradients"), 0);
+  const absl::StatusOr<Matrix> whole = DecodeMatrix(plain[0].gradients(), {"g", v1::FLOAT32, 64, 8});
+  ASSERT_TRUE(whole.ok());
+  std::vector<double> norms;
+  for (int64_t j = 0; j < 64; ++j) {
+    norms.push_back(Norm(whole->row(j)));
+  }
+  std::sort(norms.begin(), norms.end());
+  const double limit = norms[32];  // Half of the examples are longer.
+
+  run_.label_config.set_clip_cut_gradients(limit);
+  Create("none {}", "", 1);
+  const std::vector<v1::CutGradients> clipped = Train(0, 1);
+  const absl::StatusOr<Matrix> left = DecodeMatrix(clipped[0].gradients(), {"g", v1::FLOAT32, 64, 8});
+  ASSERT_TRUE(left.ok());
+  for (int64_t j = 0; j < 64; ++j) {
+    const double scale = std::min(1.0, limit / Norm(whole->row(j)));
+    for (int64_t k = 0; k < 8; ++k) {
+      EXPECT_NEAR(left->row(j)[k], whole->row(j)[k] * scale, 1e-7);
+    }
+  }
+  // The hint of an oracle is what the protection saw.
+  ASSERT_TRUE(clipped[0].has_hint());
+  const absl::StatusOr<Matrix> hint = DecodeMatrix(clipped[0].hint().gradient(), {"h", v1::FLOAT32, 1, 8});
+  ASSERT_TRUE(hint.ok());
+  EXPECT_EQ(hint->row(0), left->row(clipped[0].hint().row()));
+  EXPECT_THAT(Texts("SELECT detail FROM event WHERE kind = 'clip_cut_gradients'"),
+              ::testing::ElementsAre(HasSubstr("norm")));
+}
+
+// Before a batch of both classes has come, the protection goes by what either would send: that is clipped, too.
+TEST_F(TrainerTest, WhatTheOtherClassWouldSendIsClippedToo) {
+  std::fill(run_.label_data.labels.begin(), run_.label_data.labels.end(), 0);
+  const auto power_of_first_step = [&](double clip) {
+    run_.label_config.set_clip_cut_gradients(clip);
+    Create("marvell { s: 4 }", "", 1);
+    EXPECT_TRUE(Step(0, 0).ok());
+    EXPECT_TRUE(trainer_->Learn().ok());
+    return Numbers("SELECT power FROM protection").front();
+  };
+  const double limit = 1e-3;  // Shorter than every gradient here.
+  const double unclipped = power_of_first_step(0);
+  const double clipped = power_of_first_step(limit);
+  // P = s |difference of the class means|^2, and those are at most 2 * limit apart.
+  EXPECT_GT(clipped, 0);
+  EXPECT_LE(clipped, 4 * 4 * limit * limit * (1 + 1e-6));
+  EXPECT_GT(unclipped, 100 * clipped);
+}
+
 struct BudgetCase {
   const char* protection;
   const char* policy;
