@@ -28,11 +28,9 @@ absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionO
       return status;
     }
   }
-  FeatureShape features;
-  features.numeric = static_cast<int64_t>(options.data.numeric.size());
-  features.categorical = static_cast<int64_t>(options.data.categorical.size());
-  if (absl::Status status = TopModel::Check(TopOptions(options.agreement, options.config, features)); !status.ok()) {
-    return status;
+  absl::Status fits = TopModel::Check(TopOptions(options.agreement, options.config, options.data->features()));
+  if (!fits.ok()) {
+    return fits;
   }
   absl::StatusOr<SeedExchange> seed = SeedExchange::Create(
       SeedRole::kLabelParty, SeedContribution(SeedRole::kLabelParty, options.config.party().reproducible_seed()));
