@@ -36,6 +36,8 @@ class ModuleTree {
 
   Module root() const { return modules_.at(""); }
 
+  void Define(const ScriptedLayer& layer) { Find(layer.name).define(layer.source); }
+
   void AddParameter(const ScriptedParameter& parameter) {
     const auto [owner, name] = Split(parameter.name);
     const at::Tensor values =
@@ -109,6 +111,9 @@ absl::Status WriteScript(const HalfScript& script, const std::string& result, co
   ModuleTree tree(NewModule(target.party));
   for (const ScriptedParameter& parameter : script.parameters()) {
     tree.AddParameter(parameter);
+  }
+  for (const ScriptedLayer& layer : script.layers()) {
+    tree.Define(layer);
   }
   Module root = tree.root();
   if (inner.has_value()) {

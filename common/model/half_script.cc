@@ -18,10 +18,10 @@ std::string AttributeName(std::string name) {
   return name;
 }
 
-// Source that reads parameter `name`. By getattr, since names may begin with a digit.
-std::string Read(const std::string& name) {
+// Source that reads attribute `path`. By getattr, since names may begin with a digit.
+std::string Read(const std::string& path) {
   std::string source = "self";
-  for (const absl::string_view part : absl::StrSplit(name, '.')) {
+  for (const absl::string_view part : absl::StrSplit(path, '.')) {
     source = absl::StrCat("getattr(", source, ", \"", part, "\")");
   }
   return source;
@@ -39,6 +39,19 @@ std::string Activate(const std::string& value, v1::Activation activation) {
       return absl::StrCat("torch.sigmoid(", value, ")");
   }
   return value;
+}
+
+// A layer's forward; its argument has the shape that the layer reads.
+std::string LayerSource(const PlannedLayer& layer) {
+  const int64_t padding = layer.kernel / 2;
+  std::string value = layer.is_convolution() ? absl::StrCat("torch.conv2d(x, self.weight, self.bias, padding=[",
+                                                            padding, ", ", padding, "])")
+                                             : "torch.linear(x, self.weight, self.bias)";
+  value = Activate(value, layer.activation);
+  if (layer.is_pooled()) {
+    value = absl::StrCat("torch.max_pool2d(", value, ", [", layer.max_pool, ", ", layer.max_pool, "])");
+  }
+  return absl::StrCat("def forward(self, x):\n    return ", value, "\n");
 }
 
 }  // namespace
@@ -71,15 +84,10 @@ void HalfScript::Apply(const std::string& variable, LayerStack& layers, const st
   const std::vector<ParameterView> views = layers.parameters("");  // Weight and bias of each layer.
   for (size_t l = 0; l < layers.plan().size(); ++l) {
     const PlannedLayer& layer = layers.plan()[l];
-    const std::string weight = AttributeName(views[2 * l].name);
-    const std::string bias = AttributeName(views[2 * l + 1].name);
+    const std::string name = AttributeName(layer.name);
     std::vector<int64_t> shape = {layer.units, layer.fan_in};
-    std::string operation = "torch.linear(";
-    std::string options;
     if (layer.is_convolution()) {
       shape = {layer.units, layer.channels, layer.kernel, layer.kernel};
-      operation = "torch.conv2d(";
-      options = absl::StrCat(", padding=[", layer.kernel / 2, ", ", layer.kernel / 2, "]");
       Add(absl::StrCat(variable, " = torch.reshape(", variable, ", [-1, ", layer.channels, ", ", layer.unpooled.height,
                        ", ", layer.unpooled.width, "])"));
     } else {
@@ -88,13 +96,10 @@ void HalfScript::Apply(const std::string& variable, LayerStack& layers, const st
     if (static_cast<int64_t>(l) == layers.side_layer()) {
       Add(absl::StrCat(variable, " = torch.cat([", variable, ", ", side, "], 1)"));
     }
-    parameters_.push_back({weight, shape, views[2 * l].values});
-    parameters_.push_back({bias, {layer.units}, views[2 * l + 1].values});
-    const std::string sum = absl::StrCat(operation, variable, ", ", Read(weight), ", ", Read(bias), options, ")");
-    Add(absl::StrCat(variable, " = ", Activate(sum, layer.activation)));
-    if (layer.is_pooled()) {
-      Add(absl::StrCat(variable, " = torch.max_pool2d(", variable, ", [", layer.max_pool, ", ", layer.max_pool, "])"));
-    }
+    parameters_.push_back({name + ".weight", shape, views[2 * l].values});
+    parameters_.push_back({name + ".bias", {layer.units}, views[2 * l + 1].values});
+    layers_.push_back({name, LayerSource(layer)});
+    Add(absl::StrCat(variable, " = ", Read(name), ".forward(", variable, ")"));
   }
   Add(absl::StrCat(variable, " = torch.flatten(", variable, ", 1)"));
 }

@@ -21,6 +21,12 @@ struct ScriptedParameter {
   absl::Span<const float> values;
 };
 
+// A module within the half, and the source of its own forward.
+struct ScriptedLayer {
+  std::string name;  // "first"
+  std::string source;
+};
+
 // Writes the body of forward line by line and gathers the parameters it names. Variables: the arguments of forward and
 // what the lines assign. Parts must outlive what is made of them, and must not be trained meanwhile.
 class HalfScript {
@@ -31,7 +37,8 @@ class HalfScript {
 
   // `variable` = [embeddings of the categories, numeric]. `prefix`: of the embedding's name.
   void Assemble(const std::string& variable, InputLayer& input, const std::string& prefix);
-  // `variable` = layers(`variable`), flattened. `side`: the variable of the stack's side input, if it has one.
+  // `variable` = layers(`variable`), flattened; each layer becomes a module with a forward of its own. `side`: the
+  // variable of the stack's side input, if it has one.
   void Apply(const std::string& variable, LayerStack& layers, const std::string& side = "");
   // `line`, as it is.
   void Add(const std::string& line);
@@ -39,12 +46,14 @@ class HalfScript {
   // `def forward`, returning `result`.
   std::string Source(const std::string& result) const;
   const std::vector<ScriptedParameter>& parameters() const { return parameters_; }
+  const std::vector<ScriptedLayer>& layers() const { return layers_; }
 
  private:
   std::vector<std::string> arguments_;
   bool has_categories_;
   std::vector<std::string> lines_;
   std::vector<ScriptedParameter> parameters_;
+  std::vector<ScriptedLayer> layers_;
 };
 
 }  // namespace splitveil

@@ -1,12 +1,12 @@
 // Halves that Python made: trained by both parties as by Python in one process, audited at their submodules, exported,
 // and read by Python and by a further run. Needs Debian's python3-torch.
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <iterator>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <torch/csrc/jit/serialization/pickle.h>
 #include <torch/torch.h>
@@ -54,6 +54,11 @@ Tensor AsTensor(ConstMatrixView matrix) {
 }
 
 Tensor Categories(const FeatureBatch& batch) { return torch::tensor(batch.categories).reshape({batch.rows, -1}); }
+
+Tensors Appended(Tensors tensors, const Tensor& tensor) {
+  tensors.push_back(tensor);
+  return tensors;
+}
 
 // Largest difference between `found` and what Python has under `prefix` and the same names.
 double Distance(const c10::IValue& expected, const std::string& prefix, const NamedParameters& found) {
@@ -143,10 +148,10 @@ class BringYourOwnTest : public ::testing::Test {
         *SeedExchange::Create(SeedRole::kLabelParty, SeedContribution(SeedRole::kLabelParty, label_seed));
     const JointSeed joint = *own.Combine(theirs.commitment(), theirs.reveal());
     const std::vector<uint32_t>& rows = nonlabel_->aligned().rows;  // The same ids at both parties: see SmallRun.
-    TrainTestSplit split = SplitTrainTest(joint, run_.nonlabel_data.ids, rows, run_.agreement.test_fraction());
+    TrainTestSplit split = SplitRule("", run_.agreement.test_fraction()).Split(run_.nonlabel_data.ids, rows);
     Schedule schedule = *Schedule::Create(joint, split.train, {64, run_.agreement.minimum_batch_size()});
-    features_ = std::make_unique<FeatureTable>(*BuildFeatures(run_.nonlabel_data, rows, split.train));
-    own_features_ = std::make_unique<FeatureTable>(*BuildFeatures(run_.label_data, rows, split.train));
+    features_ = std::make_unique<FeatureTable>(run_.NonLabelDataset(), rows);
+    own_features_ = std::make_unique<FeatureTable>(run_.LabelDataset(), rows);
     std::map<std::string, Tensors> data;
     for (uint32_t epoch = 0; epoch < run_.agreement.epochs(); ++epoch) {
       for (int64_t batch = 0; batch < schedule.batches_per_epoch(); ++batch) {
@@ -219,13 +224,66 @@ class BringYourOwnTest : public ::testing::Test {
     EXPECT_GT(Distance(expected, "bottom.", OfModule(fresh)), 0.01) << "nothing was trained";
   }
 
+  // That the non-label party recorded an AUC of each attack at each of `layers`, and at no other, in every step.
+  void ExpectLeaksAt(const std::set<std::string>& layers) {
+    const auto ledger = LedgerReader::Open(run_.files.File("nonlabel_party.db"));
+    ASSERT_TRUE(ledger.ok()) << ledger.status();
+    const auto leaks = (*ledger)->Leaks((*ledger)->Runs()->front().run.run_id);
+    ASSERT_TRUE(leaks.ok()) << leaks.status();
+    std::set<std::string> found;
+    for (const LeakSeries& series : *leaks) {
+      found.insert(series.layer);
+      EXPECT_EQ(series.steps.size(), leaks->front().steps.size()) << series.layer << " " << series.attack;
+    }
+    EXPECT_EQ(found, layers);
+  }
+
   // Python's output of the exported half on `inputs`.
   Tensor Read(const std::string& party, const Tensors& inputs) {
-    Save(c10::IValue(inputs), run_.files.File("inputs.pt"));
-    std::filesystem::copy_file(run_.files.File("inputs.pt"), run_.files.File("exported/inputs.pt"),
-                               std::filesystem::copy_options::overwrite_existing);
-    Python({"read", run_.files.File("exported"), party});
-    return Load(run_.files.File("exported/outputs.pt")).toTensor();
+    const std::string folder = run_.files.File("exported");
+    Save(c10::IValue(inputs), folder + "/inputs.pt");
+    Python({"read", folder, party});
+    return Load(folder + "/outputs.pt").toTensor();
+  }
+
+  // That the trained halves, their files in Python, and their files as halves to train on give the same.
+  void ExpectExportsReadAlike() {
+    const std::vector<uint32_t> positions = {0, 5, 7, 11};
+    const FeatureBatch bottom_batch = features_->Gather(positions);
+    const FeatureBatch top_batch = own_features_->Gather(positions);
+    const absl::StatusOr<Matrix> z = nonlabel_->model()->Predict(bottom_batch);
+    ASSERT_TRUE(z.ok()) << z.status();
+
+    BottomModelOptions bottom_options = BottomOptions();
+    const bool bottom_embeds = bottom_options.spec.has_embedding();
+    bottom_options.spec.Clear();
+    bottom_options.spec.set_torchscript_path(run_.files.File("exported/nonlabel_party.pt"));
+    const auto bottom = BottomModel::Create(bottom_options);
+    ASSERT_TRUE(bottom.ok()) << bottom.status();
+    EXPECT_LE((AsTensor(*(*bottom)->Predict(bottom_batch)) - AsTensor(*z)).abs().max().item<double>(), 1e-6);
+    Tensors inputs = {AsTensor(bottom_batch.numeric)};
+    if (bottom_embeds) {
+      inputs.push_back(Categories(bottom_batch));
+    }
+    EXPECT_LE((Read("nonlabel_party", inputs) - AsTensor(*z)).abs().max().item<double>(), 1e-6);
+
+    TopModelOptions top_options = TopOptions();
+    const bool has_own = top_options.spec.has_own_features() || top_options.spec.has_wide();
+    const auto trained = TopModel::Create(top_options);
+    ASSERT_TRUE((*trained)->SetParameters(label_->model()->Parameters()).ok());
+    const absl::StatusOr<std::vector<float>> logits = (*trained)->Predict(*z, top_batch);
+    ASSERT_TRUE(logits.ok()) << logits.status();
+    top_options.spec.Clear();
+    top_options.spec.set_torchscript_path(run_.files.File("exported/label_party.pt"));
+    const auto top = TopModel::Create(top_options);
+    ASSERT_TRUE(top.ok()) << top.status();
+    EXPECT_LE((torch::tensor(*(*top)->Predict(*z, top_batch)) - torch::tensor(*logits)).abs().max().item<double>(),
+              1e-6);
+    inputs = {AsTensor(*z)};
+    if (has_own) {
+      inputs.insert(inputs.end(), {AsTensor(top_batch.numeric), Categories(top_batch)});
+    }
+    EXPECT_LE((Read("label_party", inputs).reshape(-1) - torch::tensor(*logits)).abs().max().item<double>(), 1e-6);
   }
 
   SmallRun run_;
@@ -239,6 +297,78 @@ TEST_F(BringYourOwnTest, ScriptedHalvesWithNormalisationDropoutAndEmbeddingsTrai
   ASSERT_NO_FATAL_FAILURE(Configure("scripted"));
   ASSERT_NO_FATAL_FAILURE(Train());
   ExpectEqualToPython("scripted");
+  ExpectLeaksAt({"cut", "features.0", "features"});
+  ExpectExportsReadAlike();
+}
+
+TEST_F(BringYourOwnTest, TracedHalvesTrainAsInPython) {
+  ASSERT_NO_FATAL_FAILURE(Configure("traced"));
+  ASSERT_NO_FATAL_FAILURE(Train());
+  ExpectEqualToPython("traced");
+  ExpectLeaksAt({"cut", "features.0", "features"});
+  ExpectExportsReadAlike();
+}
+
+TEST_F(BringYourOwnTest, HalvesOfOursAreReadByPython) {
+  run_.nonlabel_config.mutable_party()->set_export_dir(run_.files.File("exported"));
+  run_.label_config.mutable_party()->set_export_dir(run_.files.File("exported"));
+  ASSERT_NO_FATAL_FAILURE(Train());
+  SaveBatches(/*with_tables=*/false);
+  ExpectExportsReadAlike();
+}
+
+TEST_F(BringYourOwnTest, ConvolutionalHalvesTrainAsInPython) {
+  ASSERT_NO_FATAL_FAILURE(Python({"make", "convolutional", run_.files.path()}));
+  BottomModelOptions bottom_options;
+  bottom_options.spec.set_torchscript_path(run_.files.File("bottom.pt"));
+  bottom_options.optimizer = run_.nonlabel_config.party().optimizer();
+  bottom_options.features.image = {3, 8, 8};
+  bottom_options.features.numeric = bottom_options.features.image.pixels();
+  bottom_options.cut_width = 8;
+  TopModelOptions top_options;
+  top_options.spec.set_torchscript_path(run_.files.File("top.pt"));
+  top_options.optimizer = bottom_options.optimizer;
+  top_options.cut_width = 8;
+  const auto bottom = BottomModel::Create(bottom_options);
+  ASSERT_TRUE(bottom.ok()) << bottom.status();
+  const auto top = TopModel::Create(top_options);
+  ASSERT_TRUE(top.ok()) << top.status();
+  EXPECT_EQ((*bottom)->layer_names(), (std::vector<std::string>{"features.0", "features.1", "features.2", "features.3",
+                                                                "features.4", "features", "out", "cut"}));
+  c10::Dict<std::string, Tensors> data;
+  for (const char* name : {"tables", "numbers", "categories", "own_numbers", "own_categories", "labels"}) {
+    data.insert(name, Tensors());
+  }
+  torch::manual_seed(5);
+  for (int step = 0; step < 10; ++step) {
+    const Tensor images = torch::rand({16, 3, 8, 8});
+    const Tensor labels = (images.mean({1, 2, 3}) > 0.5).to(torch::kFloat);
+    for (const auto& [name, tensor] : std::map<std::string, Tensor>{{"numbers", images}, {"labels", labels}}) {
+      data.insert_or_assign(name, Appended(data.at(name), tensor));
+    }
+    for (const char* unused : {"categories", "own_numbers", "own_categories"}) {
+      data.insert_or_assign(unused, Appended(data.at(unused), torch::zeros({16, 0})));
+    }
+    FeatureBatch batch;
+    batch.rows = 16;
+    batch.numeric = Matrix(16, images[0].numel());
+    std::copy_n(images.data_ptr<float>(), images.numel(), batch.numeric.data());
+    const auto activations = (*bottom)->Forward(batch);
+    ASSERT_TRUE(activations.ok()) << activations.status();
+    const std::vector<uint8_t> targets(labels.data_ptr<float>(), labels.data_ptr<float>() + 16);
+    const auto head = (*top)->ForwardBackward(*activations, {}, targets, {});
+    ASSERT_TRUE(head.ok()) << head.status();
+    ASSERT_TRUE((*top)->Update().ok());
+    const auto gradients = (*bottom)->Backward(head->cut_gradient, {"features.0"});
+    ASSERT_TRUE(gradients.ok()) << gradients.status();
+    EXPECT_EQ(gradients->front().gradient.cols(), 4 * 8 * 8);
+    ASSERT_TRUE((*bottom)->Update().ok());
+  }
+  Save(data, run_.files.File("batches.pt"));
+  ASSERT_NO_FATAL_FAILURE(Python({"train", "convolutional", run_.files.path(), "0", "0"}));
+  const c10::IValue expected = Load(run_.files.File("expected.pt"));
+  EXPECT_LE(Distance(expected, "bottom.", (*bottom)->Parameters()), 1e-5);
+  EXPECT_LE(Distance(expected, "top.", (*top)->Parameters()), 1e-5);
 }
 
 }  // namespace
