@@ -28,10 +28,8 @@ absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionO
       return status;
     }
   }
-  FeatureShape features;
-  features.numeric = static_cast<int64_t>(options.data.numeric.size());
-  features.categorical = static_cast<int64_t>(options.data.categorical.size());
-  if (absl::Status status = TopModel::Check(TopOptions(options.agreement, options.config, features)); !status.ok()) {
+  const TopModelOptions model = TopOptions(options.agreement, options.config, options.data->features());
+  if (absl::Status status = TopModel::Check(model); !status.ok()) {
     return status;
   }
   absl::StatusOr<SeedExchange> seed = SeedExchange::Create(

@@ -26,10 +26,7 @@ absl::Status NonLabelSession::CheckModel() {
       return status;
     }
   }
-  FeatureShape features;
-  features.numeric = static_cast<int64_t>(options_.data.numeric.size());
-  features.categorical = static_cast<int64_t>(options_.data.categorical.size());
-  const absl::StatusOr<std::vector<std::string>> layers = BottomModel::Check(BottomOptions(features));
+  const absl::StatusOr<std::vector<std::string>> layers = BottomModel::Check(BottomOptions(options_.data->features()));
   if (!layers.ok()) {
     return layers.status();
   }

@@ -18,6 +18,7 @@
 
 #include "common/ledger/ledger_reader.h"
 #include "common/schedule/party_seed.h"
+#include "common/schedule/train_test_split.h"
 #include "tests/testing/local_label_party.h"
 #include "tests/testing/process/child_process.h"
 #include "tests/testing/small_run.h"
@@ -148,10 +149,10 @@ class BringYourOwnTest : public ::testing::Test {
         *SeedExchange::Create(SeedRole::kLabelParty, SeedContribution(SeedRole::kLabelParty, label_seed));
     const JointSeed joint = *own.Combine(theirs.commitment(), theirs.reveal());
     const std::vector<uint32_t>& rows = nonlabel_->aligned().rows;  // The same ids at both parties: see SmallRun.
-    TrainTestSplit split = SplitTrainTest(joint, run_.nonlabel_data.ids, rows, run_.agreement.test_fraction());
+    TrainTestSplit split = SplitRule("", run_.agreement.test_fraction()).Split(run_.nonlabel_data.ids, rows);
     Schedule schedule = *Schedule::Create(joint, split.train, {64, run_.agreement.minimum_batch_size()});
-    features_ = std::make_unique<FeatureTable>(*BuildFeatures(run_.nonlabel_data, rows, split.train));
-    own_features_ = std::make_unique<FeatureTable>(*BuildFeatures(run_.label_data, rows, split.train));
+    features_ = std::make_unique<FeatureTable>(run_.NonLabelDataset(), rows);
+    own_features_ = std::make_unique<FeatureTable>(run_.LabelDataset(), rows);
     std::map<std::string, Tensors> data;
     for (uint32_t epoch = 0; epoch < run_.agreement.epochs(); ++epoch) {
       for (int64_t batch = 0; batch < schedule.batches_per_epoch(); ++batch) {
