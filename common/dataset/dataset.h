@@ -36,8 +36,9 @@ namespace splitveil {
 // Thread-safe.
 class Dataset {
  public:
-  // Mapped memory that stays with the process, at most; what was read longer ago goes back to the page cache.
-  static constexpr int64_t kMaxResidentBytes = int64_t{256} << 20;
+  // Mapped memory that stays with the process, at most; then all of it goes back to the page cache, and rows cost page
+  // faults again. Data below this size stay mapped for good: 2.6 million rows of Criteo.
+  static constexpr int64_t kMaxResidentBytes = int64_t{512} << 20;
 
   // Checks the file's SHA-256 and that every index, length and number in it is in range: nothing fails later. Errors:
   // NotFound; InvalidArgument for another file, a damaged one, or one whose parts contradict each other.

@@ -87,6 +87,9 @@ absl::StatusOr<PrepareOptions> OptionsOf(const Flags& flags) {
 
 // "NAME VALUE" of all columns; `value` of a column's missing cells and vocabulary.
 void PrintColumns(const v1::Preprocessing& preprocessing) {
+  if (preprocessing.numeric().empty() && preprocessing.categorical().empty()) {
+    return;
+  }
   const auto rows = static_cast<double>(preprocessing.rows());
   std::printf("  missing (%% of the rows):");
   for (const v1::NumericScaling& column : preprocessing.numeric()) {
