@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_COMMON_LEDGER_LEDGER_H_
 #define SPLITVEIL_COMMON_LEDGER_LEDGER_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -28,13 +29,19 @@ struct StepTimeRow {
   double data = 0;        // Gathering the batch's rows.
   double forward = 0;     // Forward computation of this party's half.
   double serialise = 0;   // Between matrices and messages.
-  double wire = 0;        // Handing messages to the transport and taking them from it.
-  double wait = 0;        // For the other party.
+  double wire = 0;        // Handing messages to the transport.
+  double wait = 0;        // For the other party, and its messages to come.
   double backward = 0;    // Back-propagation of this party's half.
   double protection = 0;  // Perturbing, and the release gate.
   double update = 0;      // The optimisers.
   double audit = 0;       // Attacks, and recording.
 };
+// What a step's seconds are made of, in the order of StepTimeRow, and what each is called.
+inline constexpr std::array<double StepTimeRow::*, 9> kStepPhases = {
+    &StepTimeRow::data,     &StepTimeRow::forward,    &StepTimeRow::serialise, &StepTimeRow::wire, &StepTimeRow::wait,
+    &StepTimeRow::backward, &StepTimeRow::protection, &StepTimeRow::update,    &StepTimeRow::audit};
+inline constexpr std::array<const char*, 9> kStepPhaseNames = {"data",     "forward",    "serialise", "wire", "wait",
+                                                               "backward", "protection", "update",    "audit"};
 struct ProtectionRow {
   int64_t step = 0;
   std::string method;

@@ -32,13 +32,6 @@ absl::Status WriteText(const std::string& path, const google::protobuf::Message&
   return WriteFile(path, text);
 }
 
-absl::Status WriteConfigs(const LocalRun& run, const std::string& folder) {
-  absl::Status status = WriteText(folder + "/agreement.textproto", run.agreement);
-  status.Update(WriteText(folder + "/label_party.textproto", run.label_config));
-  status.Update(WriteText(folder + "/nonlabel_party.textproto", run.nonlabel_config));
-  return status;
-}
-
 absl::StatusOr<std::unique_ptr<PartyProcess>> StartParty(const std::string& party, const std::string& folder,
                                                          const std::string& programs,
                                                          std::vector<std::string> arguments = {}) {
@@ -107,6 +100,13 @@ absl::Status Blame(PartyProcess& label, PartyProcess& nonlabel, const std::strin
 }
 
 }  // namespace
+
+absl::Status WriteConfigs(const LocalRun& run, const std::string& folder) {
+  absl::Status status = WriteText(folder + "/agreement.textproto", run.agreement);
+  status.Update(WriteText(folder + "/label_party.textproto", run.label_config));
+  status.Update(WriteText(folder + "/nonlabel_party.textproto", run.nonlabel_config));
+  return status;
+}
 
 int ListeningPort(absl::string_view log) {
   constexpr absl::string_view kMarker = "listens on port ";

@@ -18,6 +18,9 @@ namespace splitveil {
 absl::Status RunBothParties(const LocalRun& run, const std::string& folder, const std::string& programs,
                             const std::function<bool()>& stop_requested);
 
+// Writes agreement.textproto and PARTY.textproto of either party.
+absl::Status WriteConfigs(const LocalRun& run, const std::string& folder);
+
 // Has both programs check the run's configurations (--check), certificates included, in `folder`. Errors:
 // InvalidArgument with the party's own words.
 absl::Status CheckBothParties(const LocalRun& run, const std::string& folder, const std::string& programs);

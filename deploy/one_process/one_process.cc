@@ -43,6 +43,7 @@ class JoinedModel {
   static absl::StatusOr<JoinedModel> Create(const OneProcessConfig& config, const JoinedData* data) {
     BottomModelOptions bottom_options;
     bottom_options.spec = config.nonlabel_config.model();
+    bottom_options.cut_layer = config.agreement.cut_layer();
     bottom_options.optimizer = config.nonlabel_config.party().optimizer();
     bottom_options.features = data->nonlabel_features->shape();
     bottom_options.cut_width = config.agreement.cut_width();
@@ -53,6 +54,7 @@ class JoinedModel {
     }
     TopModelOptions top_options;
     top_options.spec = config.label_config.model();
+    top_options.cut_layer = config.agreement.cut_layer();
     top_options.optimizer = config.label_config.party().optimizer();
     top_options.features = data->label_features->shape();
     top_options.cut_width = config.agreement.cut_width();
@@ -190,6 +192,7 @@ absl::StatusOr<OneProcessResult> TrainInOneProcess(const OneProcessConfig& confi
       ++result.steps;
     }
     result.train_seconds += std::chrono::duration<double>(Clock::now() - started).count();
+    ++result.epochs;
     result.trained_examples += static_cast<int64_t>(data->split.train.size());
     result.final_train_log_loss = loss_sum / static_cast<double>(data->split.train.size());
     if (!data->split.test.empty()) {
@@ -213,7 +216,7 @@ std::string OneProcessResultJson(const OneProcessResult& result, int threads) {
       {"test_log_loss", NumberOrNull(tested ? best->log_loss : nothing)},
       {"final_test_auc", NumberOrNull(tested ? result.tests.back().auc : nothing)},
       {"final_train_log_loss", NumberOrNull(result.final_train_log_loss)},
-      {"epochs", result.tests.size()},
+      {"epochs", result.epochs},
       {"steps", result.steps},
       {"train_seconds", result.train_seconds},
       {"examples_per_second", NumberOrNull(static_cast<double>(result.trained_examples) / result.train_seconds)},

@@ -26,6 +26,7 @@ struct Command {
 Command AuditCommand();           // audit.cc
 Command BenchAlignmentCommand();  // bench_alignment.cc
 Command BenchMarvellCommand();    // bench_marvell.cc
+Command BenchTrainingCommand();   // bench_training.cc
 Command CertificatesCommand();    // certificates.cc
 Command GenerateCommand();        // generate.cc
 Command MarvellCommand();         // marvell.cc

@@ -46,10 +46,10 @@ absl::StatusOr<ExitCode> Run(const Command& command, int first_flag, int argc, c
 }
 
 int Main(int argc, char** argv) {
-  const std::vector<Command> commands = {AuditCommand(),    CertificatesCommand(),   GenerateCommand(),
-                                         MarvellCommand(),  PrepareCommand(),        ReportCommand(),
-                                         StatusCommand(),   StreamCommand(),         SweepCommand(),
-                                         ValidateCommand(), BenchAlignmentCommand(), BenchMarvellCommand()};
+  const std::vector<Command> commands = {
+      AuditCommand(),          CertificatesCommand(), GenerateCommand(),     MarvellCommand(), PrepareCommand(),
+      ReportCommand(),         StatusCommand(),       StreamCommand(),       SweepCommand(),   ValidateCommand(),
+      BenchAlignmentCommand(), BenchMarvellCommand(), BenchTrainingCommand()};
   const std::string name = argc > 1 ? argv[1] : "";
   std::string program = "splitveil";
   absl::StatusOr<ExitCode> code = absl::InvalidArgumentError(absl::StrCat(

@@ -56,6 +56,9 @@ absl::StatusOr<std::unique_ptr<LabelSession>> NewSession(const LabelPartyPlan& p
     return data.status();
   }
   options.data = *std::move(data);
+  if (absl::Status fits = options.checkpoints.UseData(*options.data); !fits.ok()) {
+    return fits;
+  }
   return LabelSession::Create(std::move(options));
 }
 

@@ -81,6 +81,9 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
     return data.status();
   }
   options.data = *std::move(data);
+  if (absl::Status fits = options.checkpoints.UseData(*options.data); !fits.ok()) {
+    return fits;
+  }
 
   const std::string& peer_name = plan.identity.peer_name;
   const absl::Time deadline = absl::Now() + absl::Seconds(plan.agreement.deadlines().connect_seconds());

@@ -1,0 +1,241 @@
+#include "deploy/bench/training_checks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
+
+#include "deploy/bench/bench_runs.h"
+#include "deploy/bench/check_line.h"
+
+namespace splitveil {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Side = CheckLimit::Side;
+
+constexpr int64_t kRows = 64'000;
+constexpr int kLargeBatch = 32'768;
+constexpr double kTestFraction = 0.1;
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+double Mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (double value : values) {
+    sum += value;
+  }
+  return sum / static_cast<double>(values.size());
+}
+
+// As many epochs as about `steps` steps take.
+void SetSteps(int64_t steps, int64_t rows, LocalRun& run) {
+  const double a_batch = static_cast<double>(run.agreement.batch_size());
+  const double an_epoch = std::max(1.0, static_cast<double>(rows) * (1 - run.agreement.test_fraction()) / a_batch);
+  run.agreement.set_epochs(static_cast<int>(std::ceil(static_cast<double>(steps) / an_epoch)));
+}
+
+void SetThreads(int threads, LocalRun& run) {
+  run.label_config.mutable_party()->set_compute_threads(threads);
+  run.nonlabel_config.mutable_party()->set_compute_threads(threads);
+}
+
+absl::StatusOr<LocalRun> WideAndDeep(const TrainingBenchOptions& options, BenchFolder& folder) {
+  absl::StatusOr<LocalRun> run = folder.WideAndDeep(kRows);
+  if (run.ok()) {
+    run->agreement.set_test_fraction(kTestFraction);
+    SetSteps(options.steps, kRows, *run);
+  }
+  return run;
+}
+
+Json Milliseconds(const StepRow& step, const StepTimeRow& times) {
+  Json phases = {{"step", 1000 * step.seconds}};
+  for (size_t i = 0; i < kStepPhases.size(); ++i) {
+    phases[kStepPhaseNames[i]] = 1000 * times.*kStepPhases[i];
+  }
+  return phases;
+}
+
+// Runs in turns with one process on all cores. `ratios`: examples a second of each turn, over those of one process in
+// the same turn.
+struct Turns {
+  std::vector<double> one_process;
+  std::vector<std::vector<double>> split, ratios;  // By run.
+  std::vector<BenchRun> last;
+};
+
+absl::StatusOr<Turns> TakeTurns(const std::vector<LocalRun>& runs, const TrainingBenchOptions& options,
+                                BenchFolder& folder) {
+  Turns turns;
+  turns.split.resize(runs.size());
+  turns.ratios.resize(runs.size());
+  turns.last.resize(runs.size());
+  for (int round = 0; round < options.rounds; ++round) {
+    const absl::StatusOr<BenchRun> one = RunInOneProcess(runs.front(), options.cores, folder);
+    if (!one.ok()) {
+      return one.status();
+    }
+    turns.one_process.push_back(one->examples_per_second);
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const absl::StatusOr<BenchRun> split = RunSplit(runs[i], folder);
+      if (!split.ok()) {
+        return split.status();
+      }
+      turns.split[i].push_back(split->examples_per_second);
+      turns.ratios[i].push_back(split->examples_per_second / one->examples_per_second);
+      turns.last[i] = *split;
+    }
+  }
+  return turns;
+}
+
+std::string RatioLine(const std::string& name, const LocalRun& run, const Turns& turns, size_t i, double at_least,
+                      const TrainingBenchOptions& options) {
+  return CheckLine(
+      name, Median(turns.ratios[i]), "examples a second, over those of one process", {Side::kAtLeast, at_least},
+      {{"batch_size", run.agreement.batch_size()},
+       {"in_flight_batches", run.agreement.in_flight_batches()},
+       {"cores", options.cores},
+       {"threads_a_party", run.label_config.party().compute_threads()},
+       {"threads_in_one_process", options.cores},
+       {"split_examples_per_second", turns.split[i]},
+       {"one_process_examples_per_second", turns.one_process},
+       {"ratios", turns.ratios[i]},
+       {"label_party_milliseconds", Milliseconds(turns.last[i].label_step, turns.last[i].label_times)},
+       {"nonlabel_party_milliseconds", Milliseconds(turns.last[i].nonlabel_step, turns.last[i].nonlabel_times)}});
+}
+
+absl::Status CheckOneProcess(const TrainingBenchOptions& options, BenchFolder& folder,
+                             std::vector<std::string>& lines) {
+  absl::StatusOr<LocalRun> one = WideAndDeep(options, folder);
+  if (!one.ok()) {
+    return one.status();
+  }
+  LocalRun two = *one;
+  two.agreement.set_in_flight_batches(2);
+  const absl::StatusOr<Turns> turns = TakeTurns({*one, two}, options, folder);
+  if (!turns.ok()) {
+    return turns.status();
+  }
+  lines.push_back(RatioLine("one_in_flight", *one, *turns, 0, 0.9, options));
+  lines.push_back(RatioLine("two_in_flight", two, *turns, 1, 1.1, options));
+  return absl::OkStatus();
+}
+
+absl::Status CheckLargeBatch(const TrainingBenchOptions& options, BenchFolder& folder,
+                             std::vector<std::string>& lines) {
+  absl::StatusOr<LocalRun> run = folder.WideAndDeep(kRows);
+  if (!run.ok()) {
+    return run.status();
+  }
+  run->agreement.set_test_fraction(0);
+  run->agreement.set_batch_size(kLargeBatch);
+  SetSteps(std::max<int64_t>(1, options.steps / 16), kRows, *run);
+  SetThreads(options.cores, *run);
+  const absl::StatusOr<Turns> turns = TakeTurns({*run}, options, folder);
+  if (turns.ok()) {
+    lines.push_back(RatioLine("large_batch", *run, *turns, 0, 0.9, options));
+  }
+  return turns.status();
+}
+
+absl::Status CheckBytes(const TrainingBenchOptions& options, BenchFolder& folder, std::vector<std::string>& lines) {
+  absl::StatusOr<LocalRun> full = WideAndDeep(options, folder);
+  if (!full.ok()) {
+    return full.status();
+  }
+  LocalRun half = *full;
+  half.agreement.set_wire_dtype(v1::BFLOAT16);
+  std::vector<double> full_auc, half_auc;
+  double full_bytes = 0, half_bytes = 0;
+  for (int round = 0; round < options.rounds; ++round) {
+    for (auto& [run, aucs, bytes] : {std::tie(*full, full_auc, full_bytes), std::tie(half, half_auc, half_bytes)}) {
+      const absl::StatusOr<BenchRun> measured = RunSplit(run, folder);
+      if (!measured.ok()) {
+        return measured.status();
+      }
+      aucs.push_back(measured->test_auc);
+      bytes = measured->bytes_a_step;
+    }
+  }
+  const double payload = 2.0 * full->agreement.batch_size() * full->agreement.cut_width();
+  lines.push_back(CheckLine("float32_bytes", full_bytes / (4 * payload) - 1, "bytes a step beyond 2 B d 4, share",
+                            {Side::kAtMost, 0.01}, {{"bytes_a_step", full_bytes}, {"payload", 4 * payload}}));
+  lines.push_back(CheckLine("bfloat16_bytes", half_bytes / (2 * payload) - 1, "bytes a step beyond 2 B d 2, share",
+                            {Side::kAtMost, 0.01}, {{"bytes_a_step", half_bytes}, {"payload", 2 * payload}}));
+  lines.push_back(CheckLine(
+      "bfloat16_test_auc", std::abs(Mean(half_auc) - Mean(full_auc)), "test AUC, difference of means",
+      {Side::kAtMost, 0.002},
+      {{"epochs", full->agreement.epochs()}, {"float32_test_auc", full_auc}, {"bfloat16_test_auc", half_auc}}));
+  return absl::OkStatus();
+}
+
+absl::Status CheckShares(const TrainingBenchOptions& options, BenchFolder& folder, std::vector<std::string>& lines) {
+  absl::StatusOr<LocalRun> run = WideAndDeep(options, folder);
+  if (!run.ok()) {
+    return run.status();
+  }
+  run->label_config.mutable_protection()->mutable_marvell()->set_s(4);
+  v1::LabelAudit& own = *run->label_config.mutable_audit();
+  own.Clear();
+  v1::AuditAgreement& agreed = *run->agreement.mutable_audit();
+  agreed.add_layers("cut");
+  agreed.set_grant(v1::ORACLE);
+  for (v1::Attack attack : {v1::NORM, v1::COSINE}) {
+    own.add_attacks(attack);
+    agreed.add_attacks(attack);
+  }
+  own.add_attacks(v1::LIKELIHOOD_RATIO);
+  const absl::StatusOr<BenchRun> measured = RunSplit(*run, folder);
+  if (!measured.ok()) {
+    return measured.status();
+  }
+  const Json label = Milliseconds(measured->label_step, measured->label_times);
+  const Json nonlabel = Milliseconds(measured->nonlabel_step, measured->nonlabel_times);
+  lines.push_back(CheckLine("marvell_share", measured->label_times.protection / measured->label_step.seconds,
+                            "share of the label party's step", {Side::kAtMost, 0.05},
+                            {{"s", 4}, {"label_party_milliseconds", label}}));
+  const double label_share = measured->label_times.audit / measured->label_step.seconds;
+  const double nonlabel_share = measured->nonlabel_times.audit / measured->nonlabel_step.seconds;
+  lines.push_back(CheckLine("audit_share", std::max(label_share, nonlabel_share),
+                            "share of the step, at the party where it is larger", {Side::kAtMost, 0.1},
+                            {{"label_party_attacks", "norm, cosine, likelihood_ratio"},
+                             {"nonlabel_party_attacks", "norm, cosine"},
+                             {"label_party_share", label_share},
+                             {"nonlabel_party_share", nonlabel_share},
+                             {"label_party_milliseconds", label},
+                             {"nonlabel_party_milliseconds", nonlabel}}));
+  return absl::OkStatus();
+}
+
+absl::Status CheckMemory(const TrainingBenchOptions& options, BenchFolder& folder, std::vector<std::string>& lines) {
+  absl::StatusOr<LocalRun> run = folder.WideAndDeep(options.cached_rows);
+  if (!run.ok()) {
+    return run.status();
+  }
+  int64_t peak = 0;
+  const absl::StatusOr<BenchRun> measured = RunSplitForMemory(*run, folder, peak);
+  if (measured.ok()) {
+    const double gibibytes = static_cast<double>(peak) / (int64_t{1} << 30);
+    lines.push_back(CheckLine("memory", gibibytes, "GiB resident at the non-label party, at most, parameters included",
+                              {Side::kBelow, 1.5}, {{"rows", options.cached_rows}}));
+  }
+  return measured.status();
+}
+
+}  // namespace
+
+const std::vector<TrainingCheck>& TrainingChecks() {
+  static const auto* const checks = new std::vector<TrainingCheck>{
+      {"one_process", CheckOneProcess}, {"large_batch", CheckLargeBatch}, {"bytes", CheckBytes},
+      {"shares", CheckShares},          {"memory", CheckMemory},
+  };
+  return *checks;
+}
+
+}  // namespace splitveil
