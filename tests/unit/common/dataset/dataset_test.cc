@@ -1,0 +1,222 @@
+#include "common/dataset/dataset.h"
+
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/dataset/feature_table.h"
+#include "common/dataset/prepared_data.h"
+#include "tests/testing/small_table.h"
+#include "tests/unit/common/preparation/scratch_folder.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::SmallTable;
+
+template <typename Number>
+std::string Bytes(const std::vector<Number>& numbers) {
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(Number)};
+}
+
+// Prepared data of two rows with every kind of column, section by section, so that a test can damage one.
+struct Parts {
+  Parts() {
+    preprocessing.set_rows(2);
+    preprocessing.set_positives(1);
+    preprocessing.set_embedding_rows(3);
+    preprocessing.add_numeric()->set_name("n");
+    v1::CategoryIndex& index = *preprocessing.add_categorical();
+    index.set_name("c");
+    index.add_blocks()->set_rows(3);
+    v1::ImageSize& image = *preprocessing.mutable_image();
+    image.set_channels(1);
+    image.set_height(1);
+    image.set_width(2);
+    sections = {{"id_ends", Bytes<uint64_t>({1, 3})},         {"ids", "abc"},
+                {"labels", std::string("\1\0", 2)},           {"numeric", Bytes<float>({0.25F, 1})},
+                {"categories", Bytes<int32_t>({2, 0})},       {"pixels", std::string("\0\xff\x33\0", 4)},
+                {"vocabulary_ends", Bytes<uint64_t>({0, 2})}, {"vocabulary", "xy"}};
+  }
+  std::string Write(const ScratchFolder& folder) const {
+    std::vector<std::string> names = {"preprocessing"};
+    for (const auto& [name, bytes] : sections) {
+      names.push_back(name);
+    }
+    auto writer = *SectionFileWriter::Create(folder.Path("data"), names);
+    EXPECT_TRUE(writer->Append(0, preprocessing.SerializeAsString()).ok());
+    for (size_t i = 1; i < names.size(); ++i) {
+      EXPECT_TRUE(writer->Append(i, sections.at(names[i])).ok());
+    }
+    EXPECT_TRUE(writer->Publish().ok());
+    return folder.Path("data");
+  }
+
+  v1::Preprocessing preprocessing;
+  std::map<std::string, std::string> sections;
+};
+
+// Of data that `damage` has been done to, under a digest that fits.
+void ExpectRefused(const std::function<void(Parts&)>& damage, const std::string& message) {
+  const ScratchFolder folder;
+  Parts parts;
+  damage(parts);
+  const absl::Status status = Dataset::Open(parts.Write(folder)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+}
+
+TEST(DatasetTest, GathersRowsInAnyOrder) {
+  const ScratchFolder folder;
+  const absl::StatusOr<std::shared_ptr<const Dataset>> data = Dataset::Open(Parts().Write(folder));
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ((*data)->rows(), 2);
+  EXPECT_EQ((*data)->ids()[0], "a");
+  EXPECT_EQ((*data)->ids()[1], "bc");
+  EXPECT_THAT((*data)->labels(), ElementsAre(1, 0));
+  EXPECT_EQ((*data)->features().numeric, 3);
+  (*data)->WillNeed({0, 1});
+  const FeatureBatch batch = (*data)->Gather({1, 0, 1});
+  EXPECT_EQ(batch.rows, 3);
+  EXPECT_THAT(batch.categories, ElementsAre(0, 2, 0));
+  EXPECT_THAT(batch.numeric.row(0), ElementsAre(0x33 / 255.0F, 0, 1));
+  EXPECT_THAT(batch.numeric.row(1), ElementsAre(0, 1, 0.25F));
+  EXPECT_EQ((*data)->Gather({}).rows, 0);
+}
+
+TEST(DatasetTest, StaysReadableAfterItsMemoryWasReleased) {
+  const ScratchFolder folder;
+  const auto data = *Dataset::Open(Parts().Write(folder));
+  data->ReleaseMemory();
+  EXPECT_EQ(data->Gather({0}).categories[0], 2);
+  EXPECT_EQ(data->ids()[1], "bc");
+}
+
+TEST(DatasetTest, KeepsItsVocabularies) {
+  const ScratchFolder folder;
+  const auto data = *Dataset::Open(Parts().Write(folder));
+  const std::vector<Vocabulary> vocabularies = *data->ReadVocabularies();
+  EXPECT_EQ(vocabularies[0].Find(""), 1);
+  EXPECT_EQ(vocabularies[0].Find("xy"), 2);
+  EXPECT_EQ(vocabularies[0].Find("x"), Vocabulary::kUnseen);
+}
+
+TEST(DatasetTest, RefusesFilesThatAreNoneDamagedOrCutShort) {
+  const ScratchFolder folder;
+  EXPECT_EQ(Dataset::Open(folder.Path("none")).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Dataset::Open(folder.Write("text", std::string(500, 'x'))).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  const std::string bytes = folder.Read(std::filesystem::path(Parts().Write(folder)).filename());
+  for (size_t at = 0; at < bytes.size(); at += 5) {
+    std::string damaged = bytes;
+    damaged[at] ^= 1;
+    EXPECT_FALSE(Dataset::Open(folder.Write("damaged", damaged)).ok()) << at;
+    EXPECT_FALSE(Dataset::Open(folder.Write("cut", bytes.substr(0, at))).ok()) << at;
+  }
+}
+
+TEST(DatasetTest, RefusesSectionsThatDoNotFitTheCounts) {
+  for (const char* section : {"id_ends", "labels", "numeric", "categories", "pixels", "vocabulary_ends"}) {
+    ExpectRefused([&](Parts& parts) { parts.sections[section] += std::string(8, '\0'); }, section);
+    ExpectRefused([&](Parts& parts) { parts.sections[section].pop_back(); }, section);
+  }
+  for (const char* section : {"ids", "vocabulary"}) {
+    ExpectRefused([&](Parts& parts) { parts.sections[section] += "z"; }, "overlap");
+    ExpectRefused([&](Parts& parts) { parts.sections.erase(section); }, section);
+  }
+  ExpectRefused([](Parts& parts) { parts.preprocessing.set_rows(0); }, "out of range");
+  ExpectRefused([](Parts& parts) { parts.preprocessing.set_rows(int64_t{1} << 40); }, "out of range");
+  ExpectRefused([](Parts& parts) { parts.preprocessing.clear_positives(); }, "labels");
+}
+
+TEST(DatasetTest, RefusesValuesOutOfRange) {
+  ExpectRefused([](Parts& parts) { parts.sections["labels"][0] = 2; }, "labels besides");
+  ExpectRefused([](Parts& parts) { parts.sections["categories"] = Bytes<int32_t>({3, 0}); }, "category indices");
+  ExpectRefused([](Parts& parts) { parts.sections["categories"] = Bytes<int32_t>({-1, 0}); }, "category indices");
+  for (const float number : {std::nanf(""), INFINITY, -INFINITY}) {
+    ExpectRefused([&](Parts& parts) { parts.sections["numeric"] = Bytes<float>({0, number}); }, "not finite");
+  }
+  ExpectRefused([](Parts& parts) { parts.sections["id_ends"] = Bytes<uint64_t>({3, 3}); }, "are empty");
+  ExpectRefused([](Parts& parts) { parts.sections["id_ends"] = Bytes<uint64_t>({4, 3}); }, "overlap");
+  ExpectRefused([](Parts& parts) { parts.sections["id_ends"] = Bytes<uint64_t>({1, uint64_t{1} << 60}); }, "overlap");
+}
+
+TEST(DatasetTest, RefusesADescriptionThatContradictsItself) {
+  ExpectRefused([](Parts& parts) { parts.preprocessing.set_embedding_rows(4); }, "of no column");
+  ExpectRefused([](Parts& parts) { parts.preprocessing.set_embedding_rows(2); }, "embedding rows of a column");
+  ExpectRefused([](Parts& parts) { parts.preprocessing.set_embedding_rows(int64_t{1} << 33); }, "out of range");
+  ExpectRefused([](Parts& parts) { parts.preprocessing.mutable_categorical(0)->set_hash_buckets(7); }, "do not fit");
+  ExpectRefused([](Parts& parts) { parts.preprocessing.mutable_categorical(0)->mutable_blocks(0)->set_first_row(1); },
+                "out of range");
+  ExpectRefused([](Parts& parts) { parts.preprocessing.mutable_image()->set_width(int64_t{1} << 40); }, "image size");
+  ExpectRefused([](Parts& parts) { parts.preprocessing.mutable_image()->set_height(-1); }, "image size");
+  ExpectRefused([](Parts& parts) { parts.preprocessing.set_test_fraction(1); }, "test_fraction");
+  ExpectRefused([](Parts& parts) { parts.preprocessing.set_test_fraction(std::nan("")); }, "test_fraction");
+}
+
+TEST(DatasetTest, RefusesAVocabularyThatHoldsAValueTwice) {
+  const ScratchFolder folder;
+  Parts parts;
+  parts.sections["vocabulary_ends"] = Bytes<uint64_t>({1, 2});
+  parts.sections["vocabulary"] = "xx";
+  const auto data = *Dataset::Open(parts.Write(folder));
+  EXPECT_FALSE(data->ReadVocabularies().ok());
+}
+
+TEST(FeatureTableTest, GathersByAlignedPosition) {
+  SmallTable table;
+  table.ids = {"a", "b", "c"};
+  table.numeric = {{0.0F}, {0.5F}, {1.0F}};
+  const FeatureTable features(table.Store(), {2, 0});
+  EXPECT_EQ(features.rows(), 2);
+  features.WillNeed({0, 1});
+  const FeatureBatch batch = features.Gather({1, 0});
+  EXPECT_EQ(batch.numeric.row(0)[0], 0);
+  EXPECT_EQ(batch.numeric.row(1)[0], 1);
+}
+
+TEST(FeatureTableDeathTest, AbortsForARowThatTheDatasetLacks) {
+  SmallTable table;
+  table.ids = {"a"};
+  table.numeric = {{0.0F}};
+  EXPECT_DEATH(FeatureTable(table.Store(), {1}), "every row");
+}
+
+TEST(PreparedDataTest, RefusesDataOfAnotherSplitWithBothValues) {
+  SmallTable table;
+  table.ids = {"a"};
+  const auto data = table.Store(0.25, "salt");
+  v1::RunAgreement agreement;
+  agreement.set_test_fraction(0.25);
+  agreement.set_split_salt("salt");
+  EXPECT_TRUE(CheckSplit(*data, agreement).ok());
+  agreement.set_split_salt("other");
+  EXPECT_THAT(std::string(CheckSplit(*data, agreement).message()),
+              HasSubstr("split_salt: expected data prepared for \"other\" as in the run agreement, found \"salt\""));
+  agreement.set_test_fraction(0.1);
+  EXPECT_THAT(std::string(CheckSplit(*data, agreement).message()),
+              HasSubstr("test_fraction: expected data prepared for 0.1 as in the run agreement, found 0.25"));
+}
+
+TEST(PreparedDataTest, OpensRelativeToTheConfiguration) {
+  const ScratchFolder folder;
+  Parts().Write(folder);
+  v1::PartyCommon party;
+  party.mutable_dataset()->set_path("data");
+  v1::RunAgreement agreement;
+  agreement.set_test_fraction(0);
+  EXPECT_TRUE(OpenPreparedData(party, folder.Path("party.textproto"), agreement).ok());
+  party.mutable_dataset()->set_path("none");
+  EXPECT_EQ(OpenPreparedData(party, folder.Path("party.textproto"), agreement).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace splitveil

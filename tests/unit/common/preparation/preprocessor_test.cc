@@ -1,0 +1,215 @@
+#include "common/preparation/preprocessor.h"
+
+#include <cmath>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/unit/common/preparation/scratch_folder.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const double kMissing = std::numeric_limits<double>::quiet_NaN();
+
+TableColumns Columns(int numeric, int categorical) {
+  TableColumns columns;
+  for (int i = 0; i < numeric; ++i) {
+    columns.numeric.push_back({"n" + std::to_string(i), v1::TableSchema::BOTH});
+  }
+  for (int i = 0; i < categorical; ++i) {
+    columns.categorical.push_back({"c" + std::to_string(i), v1::TableSchema::BOTH});
+  }
+  return columns;
+}
+
+TableRow Row(std::vector<double> numeric, std::vector<absl::string_view> categories) {
+  TableRow row;
+  row.numeric = std::move(numeric);
+  row.categories = std::move(categories);
+  return row;
+}
+
+EncodedRow Encoded(const Preprocessor& preprocessor, const TableRow& row) {
+  EncodedRow encoded;
+  preprocessor.Encode(row, encoded);
+  return encoded;
+}
+
+// Fitted on these values of one categorical column.
+Preprocessor Categories(const std::vector<std::string>& values, const Preprocessor::Options& options = {}) {
+  Preprocessor preprocessor = *Preprocessor::Create(Columns(0, 1), options);
+  for (const std::string& value : values) {
+    EXPECT_TRUE(preprocessor.Fit(Row({}, {value}), true).ok());
+  }
+  EXPECT_TRUE(preprocessor.FinishFit().ok());
+  return preprocessor;
+}
+
+int32_t IndexOf(const Preprocessor& preprocessor, absl::string_view value) {
+  return Encoded(preprocessor, Row({}, {value})).categories[0];
+}
+
+// Writes what was fitted as prepared data of one row.
+std::shared_ptr<const Dataset> Store(const ScratchFolder& folder, const Preprocessor& preprocessor,
+                                     const TableRow& row) {
+  auto writer = *DatasetWriter::Create(folder.Path("old"), false);
+  EncodedRow encoded = Encoded(preprocessor, row);
+  encoded.id = "id";
+  EXPECT_TRUE(writer->Append(encoded).ok());
+  EXPECT_TRUE(writer->Finish(preprocessor.preprocessing(), preprocessor.vocabularies()).ok());
+  EXPECT_TRUE(DatasetWriter::Publish({writer.get()}).ok());
+  absl::StatusOr<std::shared_ptr<const Dataset>> dataset = Dataset::Open(folder.Path("old"));
+  EXPECT_TRUE(dataset.ok()) << dataset.status();
+  return *std::move(dataset);
+}
+
+TEST(PreprocessorTest, ScalesByTheTrainingRangeAndClips) {
+  Preprocessor preprocessor = *Preprocessor::Create(Columns(1, 0), {});
+  for (const double number : {-10.0, 30.0, kMissing}) {
+    ASSERT_TRUE(preprocessor.Fit(Row({number}, {}), true).ok());
+  }
+  ASSERT_TRUE(preprocessor.Fit(Row({1000}, {}), /*training=*/false).ok());
+  ASSERT_TRUE(preprocessor.FinishFit().ok());
+  for (const auto& [number, scaled] :
+       std::vector<std::pair<double, float>>{{-10, 0}, {0, 0.25F}, {30, 1}, {kMissing, 0.25F}, {-99, 0}, {1000, 1}}) {
+    EXPECT_FLOAT_EQ(Encoded(preprocessor, Row({number}, {})).numeric[0], scaled) << number;
+  }
+  EXPECT_EQ(preprocessor.preprocessing().numeric(0).missing(), 1);
+  EXPECT_EQ(preprocessor.preprocessing().training_rows(), 3);
+}
+
+TEST(PreprocessorTest, ARangeBeyondADoubleStillScales) {
+  Preprocessor preprocessor = *Preprocessor::Create(Columns(1, 0), {});
+  const double largest = std::numeric_limits<double>::max();
+  ASSERT_TRUE(preprocessor.Fit(Row({-largest}, {}), true).ok());
+  ASSERT_TRUE(preprocessor.Fit(Row({largest}, {}), true).ok());
+  ASSERT_TRUE(preprocessor.FinishFit().ok());
+  EXPECT_FLOAT_EQ(Encoded(preprocessor, Row({largest / 2}, {})).numeric[0], 0.75F);
+}
+
+TEST(PreprocessorTest, AConstantColumnIsZero) {
+  Preprocessor preprocessor = *Preprocessor::Create(Columns(1, 0), {});
+  ASSERT_TRUE(preprocessor.Fit(Row({5}, {}), true).ok());
+  ASSERT_TRUE(preprocessor.FinishFit().ok());
+  EXPECT_EQ(Encoded(preprocessor, Row({7}, {})).numeric[0], 0);
+}
+
+TEST(PreprocessorTest, SeenCategoriesHaveAnIndexEachAndUnseenOnesShareTheFirst) {
+  const Preprocessor preprocessor = Categories({"b", "a", "", "b"});
+  EXPECT_EQ(IndexOf(preprocessor, "b"), 1);
+  EXPECT_EQ(IndexOf(preprocessor, "a"), 2);
+  EXPECT_EQ(IndexOf(preprocessor, ""), 3);  // No value is a value.
+  EXPECT_EQ(IndexOf(preprocessor, "new"), 0);
+  EXPECT_EQ(IndexOf(preprocessor, "other"), 0);
+  EXPECT_EQ(preprocessor.preprocessing().embedding_rows(), 4);
+  EXPECT_EQ(preprocessor.preprocessing().categorical(0).missing(), 1);
+}
+
+TEST(PreprocessorTest, ColumnsHaveRowsOfTheirOwn) {
+  Preprocessor preprocessor = *Preprocessor::Create(Columns(0, 2), {});
+  ASSERT_TRUE(preprocessor.Fit(Row({}, {"x", "x"}), true).ok());
+  ASSERT_TRUE(preprocessor.Fit(Row({}, {"y", "x"}), true).ok());
+  ASSERT_TRUE(preprocessor.Fit(Row({}, {"z", "z"}), false).ok());
+  ASSERT_TRUE(preprocessor.FinishFit().ok());
+  EXPECT_THAT(Encoded(preprocessor, Row({}, {"y", "x"})).categories, ElementsAre(2, 4));
+  EXPECT_THAT(Encoded(preprocessor, Row({}, {"z", "z"})).categories, ElementsAre(0, 3));
+  EXPECT_EQ(preprocessor.preprocessing().embedding_rows(), 5);
+}
+
+TEST(PreprocessorTest, TakesOnlyTheFeaturesThatThePartyHolds) {
+  TableColumns columns = Columns(3, 0);
+  columns.numeric[1].holder = v1::TableSchema::LABEL_PARTY;
+  columns.numeric[2].holder = v1::TableSchema::NONLABEL_PARTY;
+  const auto names = [&](v1::TableSchema::Holder holder) {
+    Preprocessor::Options options;
+    options.holder = holder;
+    std::vector<std::string> held;
+    const Preprocessor preprocessor = *Preprocessor::Create(columns, options);
+    for (const v1::NumericScaling& column : preprocessor.preprocessing().numeric()) {
+      held.push_back(column.name());
+    }
+    return held;
+  };
+  EXPECT_THAT(names(v1::TableSchema::LABEL_PARTY), ElementsAre("n0", "n1"));
+  EXPECT_THAT(names(v1::TableSchema::NONLABEL_PARTY), ElementsAre("n0", "n2"));
+  EXPECT_THAT(names(v1::TableSchema::BOTH), ElementsAre("n0", "n1", "n2"));
+}
+
+TEST(PreprocessorTest, HashingNeedsNoVocabularyAndSpreadsOverItsBuckets) {
+  Preprocessor::Options options;
+  options.hash_buckets = 50;
+  const Preprocessor preprocessor = Categories({"only one seen"}, options);
+  EXPECT_EQ(preprocessor.preprocessing().embedding_rows(), 50);
+  EXPECT_EQ(preprocessor.vocabularies()[0].size(), 0);
+  std::set<int32_t> used;
+  for (int i = 0; i < 1000; ++i) {
+    const int32_t index = IndexOf(preprocessor, std::to_string(i));
+    EXPECT_TRUE(index >= 0 && index < 50);
+    used.insert(index);
+  }
+  EXPECT_EQ(used.size(), 50);  // One stays empty with probability 50 (49/50)^1000 < 1e-7.
+}
+
+TEST(PreprocessorTest, ExtendingKeepsEveryIndexAndAppendsNewOnes) {
+  const ScratchFolder folder;
+  const Preprocessor old = Categories({"a", "b"});
+  Preprocessor::Options options;
+  options.extends = Store(folder, old, Row({}, {"a"}));
+  const Preprocessor extended = Categories({"b", "c", "d"}, options);
+  for (const char* value : {"a", "b"}) {
+    EXPECT_EQ(IndexOf(extended, value), IndexOf(old, value));
+  }
+  EXPECT_EQ(IndexOf(extended, "c"), 3);
+  EXPECT_EQ(IndexOf(extended, "d"), 4);
+  EXPECT_EQ(IndexOf(extended, "unseen"), 0);
+  EXPECT_EQ(extended.preprocessing().extended_embedding_rows(), 3);
+  EXPECT_EQ(extended.preprocessing().embedding_rows(), 5);
+  EXPECT_EQ(extended.preprocessing().extends_sha256(), AsBytes(options.extends->digest()));
+  options.extends = Store(folder, extended, Row({}, {"a"}));
+  const Preprocessor third = Categories({"e", "a"}, options);
+  EXPECT_EQ(IndexOf(third, "c"), 3);
+  EXPECT_EQ(IndexOf(third, "e"), 5);
+}
+
+TEST(PreprocessorTest, ExtendingKeepsScales) {
+  const ScratchFolder folder;
+  Preprocessor old = *Preprocessor::Create(Columns(1, 0), {});
+  ASSERT_TRUE(old.Fit(Row({0}, {}), true).ok() && old.Fit(Row({10}, {}), true).ok() && old.FinishFit().ok());
+  Preprocessor::Options options;
+  options.extends = Store(folder, old, Row({0}, {}));
+  Preprocessor extended = *Preprocessor::Create(Columns(1, 0), options);
+  ASSERT_TRUE(extended.Fit(Row({1000}, {}), true).ok() && extended.FinishFit().ok());
+  EXPECT_FLOAT_EQ(Encoded(extended, Row({5}, {})).numeric[0], 0.5F);
+  EXPECT_EQ(extended.preprocessing().training_rows(), 1);
+}
+
+TEST(PreprocessorTest, RefusesToExtendDataOfOtherColumnsOrBuckets) {
+  const ScratchFolder folder;
+  Preprocessor::Options options;
+  options.extends = Store(folder, Categories({"a"}), Row({}, {"a"}));
+  EXPECT_THAT(std::string(Preprocessor::Create(Columns(1, 1), options).status().message()), HasSubstr("same columns"));
+  EXPECT_FALSE(Preprocessor::Create(Columns(0, 2), options).ok());
+  options.hash_buckets = 7;
+  EXPECT_THAT(std::string(Preprocessor::Create(Columns(0, 1), options).status().message()), HasSubstr("hash_buckets"));
+}
+
+TEST(PreprocessorTest, FailsWithoutTrainingRowsOrWithTooManyEmbeddingRows) {
+  Preprocessor none = *Preprocessor::Create(Columns(1, 0), {});
+  ASSERT_TRUE(none.Fit(Row({1}, {}), /*training=*/false).ok());
+  EXPECT_THAT(std::string(none.FinishFit().message()), HasSubstr("training part"));
+  Preprocessor::Options options;
+  options.hash_buckets = int64_t{1} << 30;
+  Preprocessor many = *Preprocessor::Create(Columns(0, 2), options);
+  ASSERT_TRUE(many.Fit(Row({}, {"a", "b"}), true).ok());
+  EXPECT_THAT(std::string(many.FinishFit().message()), HasSubstr("embedding rows"));
+}
+
+}  // namespace
+}  // namespace splitveil
