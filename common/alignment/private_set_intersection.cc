@@ -23,7 +23,7 @@ namespace {
 
 using Message = v1::AlignmentMessage;
 
-absl::Status CheckInput(absl::Span<const std::string> ids, const AlignmentOptions& options) {
+absl::Status CheckInput(const IdList& ids, const AlignmentOptions& options) {
   const uint64_t most = std::min<uint64_t>(options.max_ids, std::numeric_limits<uint32_t>::max());
   if (ids.empty() || ids.size() > most) {
     return absl::InvalidArgumentError(absl::StrCat("ids: expected 1 to ", most, ", found ", ids.size()));
@@ -32,7 +32,11 @@ absl::Status CheckInput(absl::Span<const std::string> ids, const AlignmentOption
     return absl::InvalidArgumentError(absl::StrCat("alignment: expected chunk_ids >= 1 and threads >= 0, found ",
                                                    options.chunk_ids, " and ", options.threads));
   }
-  std::vector<absl::string_view> sorted(ids.begin(), ids.end());
+  std::vector<absl::string_view> sorted;
+  sorted.reserve(ids.size());
+  for (size_t row = 0; row < ids.size(); ++row) {
+    sorted.push_back(ids[row]);
+  }
   std::sort(sorted.begin(), sorted.end());
   const auto empty = std::count(sorted.begin(), sorted.end(), absl::string_view());
   const auto repeated = sorted.end() - std::unique(sorted.begin(), sorted.end());
@@ -101,8 +105,8 @@ class JoiningThread {
 // The calling thread's part: what is sent, and what becomes of what the inbox holds.
 class Protocol {
  public:
-  Protocol(absl::Span<const std::string> ids, const AlignmentOptions& options, size_t threads,
-           AlignmentChannel& channel, PeerInbox& inbox)
+  Protocol(const IdList& ids, const AlignmentOptions& options, size_t threads, AlignmentChannel& channel,
+           PeerInbox& inbox)
       : ids_(ids), options_(options), threads_(threads), channel_(channel), inbox_(inbox), hasher_(options.run_id) {}
 
   absl::StatusOr<AlignedIds> Run() {
@@ -139,7 +143,7 @@ class Protocol {
   // Ids worked on at a time: a message for each thread, so that starting threads costs nothing.
   size_t BlockIds() const { return threads_ * options_.chunk_ids; }
 
-  const absl::Span<const std::string> ids_;
+  const IdList ids_;
   const AlignmentOptions& options_;
   const size_t threads_;
   AlignmentChannel& channel_;
@@ -231,16 +235,16 @@ absl::StatusOr<AlignedIds> Protocol::Intersect(const std::vector<Point>& ours, s
 
   AlignedIds aligned;
   aligned.peer_ids = peer_ids_;
-  std::string shared_values;
+  Sha256Hasher order;
   auto their = theirs.begin();
   for (const uint32_t position : positions) {
     their = std::lower_bound(their, theirs.end(), ours[position]);
     if (their != theirs.end() && *their == ours[position]) {
       aligned.rows.push_back(order_[position]);
-      shared_values.append(their->begin(), their->end());
+      order.Update({reinterpret_cast<const char*>(their->data()), their->size()});
     }
   }
-  aligned.order_sha256 = Sha256(shared_values);
+  aligned.order_sha256 = order.Finish();
   return aligned;
 }
 
@@ -275,8 +279,8 @@ void Protocol::Report(uint64_t newly_done) {
 }
 
 // Fails the inbox too, so that the reading thread ends with the peer's next message.
-absl::StatusOr<AlignedIds> RunProtocol(absl::Span<const std::string> ids, const AlignmentOptions& options,
-                                       size_t threads, AlignmentChannel& channel, PeerInbox& inbox) {
+absl::StatusOr<AlignedIds> RunProtocol(const IdList& ids, const AlignmentOptions& options, size_t threads,
+                                       AlignmentChannel& channel, PeerInbox& inbox) {
   try {
     return Protocol(ids, options, threads, channel, inbox).Run();
   } catch (const std::exception& error) {
@@ -287,8 +291,7 @@ absl::StatusOr<AlignedIds> RunProtocol(absl::Span<const std::string> ids, const 
 
 }  // namespace
 
-absl::StatusOr<AlignedIds> AlignIds(absl::Span<const std::string> ids, const AlignmentOptions& options,
-                                    AlignmentChannel& channel) {
+absl::StatusOr<AlignedIds> AlignIds(const IdList& ids, const AlignmentOptions& options, AlignmentChannel& channel) {
   if (absl::Status status = CheckInput(ids, options); !status.ok()) {
     return status;
   }

@@ -27,6 +27,7 @@
 #include "absl/types/span.h"
 
 #include "common/crypto/sha256.h"
+#include "common/dataset/id_list.h"
 
 #include "splitveil/v1/alignment.pb.h"
 
@@ -67,8 +68,7 @@ struct AlignmentOptions {
 // is sent. Errors about the peer: InvalidArgument for malformed messages (including an announced empty set and repeated
 // ids), FailedPrecondition for messages out of turn or of another run, Unavailable when it closes early, otherwise what
 // the channel returned. Internal where memory or threads run out. No id, point or key is ever in a message.
-absl::StatusOr<AlignedIds> AlignIds(absl::Span<const std::string> ids, const AlignmentOptions& options,
-                                    AlignmentChannel& channel);
+absl::StatusOr<AlignedIds> AlignIds(const IdList& ids, const AlignmentOptions& options, AlignmentChannel& channel);
 
 }  // namespace splitveil
 

@@ -15,6 +15,7 @@
 
 #include "common/config/canonical_message.h"
 #include "common/config/text_config.h"
+#include "common/crypto/sha256.h"
 
 namespace splitveil {
 namespace {
@@ -55,6 +56,23 @@ std::shared_ptr<const Checkpoint> CheckpointPlan::Find(const std::string& name) 
   const auto found =
       std::find_if(initial.begin(), initial.end(), [&](const auto& checkpoint) { return checkpoint->name() == name; });
   return found == initial.end() ? nullptr : *found;
+}
+
+absl::Status CheckpointPlan::UseData(const Dataset& data) {
+  const std::string own(AsBytes(data.digest()));
+  const auto fits = [&](const std::shared_ptr<const Checkpoint>& checkpoint) {
+    const std::string& trained_on = checkpoint->header().dataset_sha256();
+    return trained_on == own || (!trained_on.empty() && trained_on == data.preprocessing().extends_sha256());
+  };
+  if (continues() && !fits(initial.front())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(data.path(), ": expected the data that ", initial.front()->path(),
+                     " was trained on, or data that extend them (`splitveil prepare --extend`), found others"));
+  }
+  initial.erase(std::remove_if(initial.begin(), initial.end(), [&](const auto& each) { return !fits(each); }),
+                initial.end());
+  facts.set_dataset_sha256(own);
+  return absl::OkStatus();
 }
 
 absl::Status CheckpointPlan::Write(const std::string& run_id, uint32_t epochs, const v1::LabelPartyState* label_state,

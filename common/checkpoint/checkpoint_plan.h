@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 
 #include "common/checkpoint/checkpoint.h"
+#include "common/dataset/dataset.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/party.pb.h"
@@ -26,6 +27,10 @@ struct CheckpointPlan {
   bool continues() const { return !initial.empty(); }
   // The one of this name; null for none.
   std::shared_ptr<const Checkpoint> Find(const std::string& name) const;
+
+  // Takes the party's data. Errors: InvalidArgument where the checkpoint to continue from was trained on others that
+  // these do not extend: the same category would be another row of its embedding.
+  absl::Status UseData(const Dataset& data);
 
   // Writes the checkpoint of `epochs` epochs of a run; nothing without a path. With `keep_previous` the one before
   // stays as PATH.previous: a crash may leave the parties one epoch apart, and this one ahead. Errors:

@@ -70,6 +70,9 @@ class LayerStack {
   ~LayerStack();
 
   int64_t output_width() const;
+  // What the layers compute, and which of them reads the side input; -1: none.
+  const std::vector<PlannedLayer>& plan() const;
+  int64_t side_layer() const;
 
   // `input` [batch >= 1, input_width] and, where the chain has a side input, `side` [batch, side_width] are not copied
   // and must outlive the pass.

@@ -3,6 +3,7 @@
 #define SPLITVEIL_COMMON_MODEL_TORCH_BOUNDARY_H_
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <exception>
 
 #include "absl/status/status.h"
@@ -16,6 +17,8 @@ namespace splitveil {
 template <typename Result, typename Body>
 Result CatchTorchErrors(const char* operation, Body body) {
   try {
+    // A thread takes over the threads that SetComputeThreads allows when it first asks; convolutions do not ask.
+    (void)at::get_num_threads();
     return body();
   } catch (const c10::Error& error) {
     return absl::InternalError(absl::StrCat(operation, ": LibTorch: ", error.what_without_backtrace()));

@@ -300,11 +300,8 @@ absl::StatusOr<std::vector<std::vector<float>>> TorchScriptModule::BackwardRow(
     // Through the batch's own graph: a row computed alone would be another one where the batch is normalised.
     const at::Tensor only_row = at::zeros({rows, state_->options.output_width});
     only_row[row].copy_(WrapMatrix(gradient)[0]);
-    std::vector<std::vector<float>> result;
-    if (edges.empty()) {
-      return result;
-    }
     const std::vector<at::Tensor> gradients = Differentiate(pass.state_->run.output, only_row, edges);
+    std::vector<std::vector<float>> result;
     for (size_t i = 0; i < edges.size(); ++i) {
       const at::Tensor values = OrZeros(gradients[i], (*outputs)[i]->sizes)[row].contiguous();
       result.emplace_back(values.data_ptr<float>(), values.data_ptr<float>() + values.numel());
@@ -363,6 +360,8 @@ absl::Status TorchScriptModule::SetValues(Part part, const NamedParameters& valu
   }
   return absl::OkStatus();
 }
+
+const torch::jit::Module& TorchScriptModule::script() const { return state_->module; }
 
 int64_t TorchScriptModule::steps() const { return state_->steps; }
 

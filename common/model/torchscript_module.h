@@ -18,6 +18,10 @@
 #include "common/model/optimizer_options.h"
 #include "common/model/parameters.h"
 
+namespace torch::jit {
+struct Module;
+}  // namespace torch::jit
+
 namespace splitveil {
 
 // Number of arguments that the forward in the file `path` must be given. Errors: InvalidArgument with `field` and file.
@@ -116,6 +120,8 @@ class TorchScriptModule {
   int64_t steps() const;
   // Goes on from there; the next Forward counts as the `steps`-th.
   void set_steps(int64_t steps);
+  // The module as trained so far, for the sources of common/model.
+  const torch::jit::Module& script() const;
 
  private:
   struct State;

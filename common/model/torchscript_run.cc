@@ -63,6 +63,9 @@ absl::StatusOr<TorchScriptRun> RunTorchScript(const TorchScriptModule::Options& 
 
 std::vector<at::Tensor> Differentiate(const at::Tensor& output, const at::Tensor& output_gradient,
                                       const std::vector<torch::autograd::Edge>& edges) {
+  if (edges.empty()) {
+    return {};
+  }
   return torch::autograd::Engine::get_default_engine().execute(
       {torch::autograd::impl::gradient_edge(output)}, {output_gradient}, /*keep_graph=*/true,
       /*create_graph=*/false, /*accumulate_grad=*/false, edges);

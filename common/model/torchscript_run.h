@@ -26,8 +26,8 @@ struct TorchScriptRun {
 absl::StatusOr<TorchScriptRun> RunTorchScript(const TorchScriptModule::Options& options, const LayeredForward& forward,
                                               const torch::jit::Module& module, const TorchScriptInput& input);
 
-// Gradients of sum(output * output_gradient) at `edges`; undefined where the output does not depend on one. The graph
-// stays for a further call.
+// Gradients of sum(output * output_gradient) at `edges`, which may be none; undefined where the output does not depend
+// on one. The graph stays for a further call.
 std::vector<at::Tensor> Differentiate(const at::Tensor& output, const at::Tensor& output_gradient,
                                       const std::vector<torch::autograd::Edge>& edges);
 

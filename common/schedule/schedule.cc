@@ -1,7 +1,6 @@
 #include "common/schedule/schedule.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <utility>
 
@@ -14,7 +13,6 @@
 namespace splitveil {
 namespace {
 
-constexpr char kSplitTag[] = "splitveil.v1 train test split\n";
 constexpr char kEpochTag[] = "splitveil.v1 epoch\n";
 
 // The epoch in decimal, the last field: no byte order to agree on.
@@ -29,22 +27,6 @@ int64_t BatchesPerEpoch(int64_t examples, const ScheduleOptions& options) {
 }
 
 }  // namespace
-
-TrainTestSplit SplitTrainTest(const JointSeed& seed, absl::Span<const std::string> ids, absl::Span<const uint32_t> rows,
-                              double test_fraction) {
-  CheckInvariant(test_fraction >= 0 && test_fraction < 1, "SplitTrainTest: test_fraction in [0, 1)");
-  const auto threshold = static_cast<uint64_t>(std::ldexp(test_fraction, 64));
-  TrainTestSplit split;
-  for (size_t position = 0; position < rows.size(); ++position) {
-    const Digest digest = Sha256(absl::StrCat(kSplitTag, AsBytes(seed), ids[rows[position]]));
-    uint64_t hash = 0;
-    for (size_t i = 0; i < sizeof(hash); ++i) {
-      hash = hash << 8 | digest[i];
-    }
-    (hash < threshold ? split.test : split.train).push_back(static_cast<uint32_t>(position));
-  }
-  return split;
-}
 
 absl::StatusOr<Schedule> Schedule::Create(const JointSeed& seed, std::vector<uint32_t> train,
                                           const ScheduleOptions& options) {

@@ -13,19 +13,6 @@
 
 namespace splitveil {
 
-// Positions in the aligned order, ascending.
-struct TrainTestSplit {
-  std::vector<uint32_t> train;
-  std::vector<uint32_t> test;
-};
-
-// Each common example is a test example with probability `test_fraction`, by a hash of its id keyed with the seed: the
-// first 64 bits, big-endian, of SHA-256(domain tag, seed, id). The id and not the position is hashed, since the aligned
-// order changes with the ephemeral keys of every alignment: runs that fix the seed thus share their test examples.
-// `ids`: the party's own; `rows`: its row for each aligned position. Aborts unless `test_fraction` is in [0, 1).
-TrainTestSplit SplitTrainTest(const JointSeed& seed, absl::Span<const std::string> ids, absl::Span<const uint32_t> rows,
-                              double test_fraction);
-
 struct ScheduleOptions {
   // Examples a batch, >= minimum_batch_size.
   int64_t batch_size = 1024;
@@ -38,7 +25,7 @@ struct ScheduleOptions {
 // the latest epoch's permutation.
 class Schedule {
  public:
-  // `train`: positions in the aligned order, strictly ascending, as SplitTrainTest gives them. Errors: InvalidArgument
+  // `train`: positions in the aligned order, strictly ascending, as SplitRule gives them. Errors: InvalidArgument
   // where fewer than minimum_batch_size are given, where they do not ascend, or for options out of range.
   static absl::StatusOr<Schedule> Create(const JointSeed& seed, std::vector<uint32_t> train,
                                          const ScheduleOptions& options);

@@ -12,8 +12,6 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "common/storage/pending_file.h"
-
 namespace splitveil {
 namespace {
 
@@ -154,6 +152,28 @@ absl::Status SectionFileWriter::Append(size_t section, absl::string_view bytes) 
 }
 
 absl::StatusOr<Digest> SectionFileWriter::Publish() {
+  Digest digest;
+  const absl::StatusOr<std::unique_ptr<PendingFile>> file = Join(digest);
+  const absl::Status status = file.ok() ? PendingFile::Publish({file->get()}) : file.status();
+  return status.ok() ? absl::StatusOr<Digest>(digest) : status;
+}
+
+absl::Status SectionFileWriter::PublishAll(absl::Span<SectionFileWriter* const> writers) {
+  std::vector<std::unique_ptr<PendingFile>> files;
+  std::vector<PendingFile*> borrowed;
+  for (SectionFileWriter* writer : writers) {
+    Digest digest;
+    absl::StatusOr<std::unique_ptr<PendingFile>> file = writer->Join(digest);
+    if (!file.ok()) {
+      return file.status();
+    }
+    files.push_back(*std::move(file));
+    borrowed.push_back(files.back().get());
+  }
+  return PendingFile::Publish(borrowed);
+}
+
+absl::StatusOr<std::unique_ptr<PendingFile>> SectionFileWriter::Join(Digest& digest) {
   absl::StatusOr<std::unique_ptr<PendingFile>> file = PendingFile::Create(path_, mode_);
   if (!file.ok()) {
     return file.status();
@@ -174,17 +194,15 @@ absl::StatusOr<Digest> SectionFileWriter::Publish() {
                        : absl::InternalError(absl::StrCat(path_, ": its temporary cannot be read"));
       copied += got;
     }
+    std::fclose(std::exchange(section->spool, nullptr));  // Frees its place on the disk.
   }
   status.Update(output.Align());
   const uint64_t directory_offset = output.size();
   status.Update(output.Append(directory));
   status.Update(output.Append(LittleEndian<uint64_t>(directory_offset)));
-  const Digest digest = output.Finish();
+  digest = output.Finish();
   status.Update((*file)->Append(AsBytes(digest)));
-  if (status.ok()) {
-    status = PendingFile::Publish({file->get()});
-  }
-  return status.ok() ? absl::StatusOr<Digest>(digest) : status;
+  return status.ok() ? std::move(file) : status;
 }
 
 absl::StatusOr<std::unique_ptr<SectionFile>> SectionFile::Open(const std::string& path, Check check) {

@@ -18,8 +18,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 #include "common/crypto/sha256.h"
+#include "common/storage/pending_file.h"
 
 namespace splitveil {
 
@@ -39,10 +41,14 @@ class SectionFileWriter {
   // Joins the sections, makes the file durable and gives it its name, replacing what had it; its digest. Before, and
   // where anything fails, no trace is left. Once.
   absl::StatusOr<Digest> Publish();
+  // The same for several files: all get their names, or none.
+  static absl::Status PublishAll(absl::Span<SectionFileWriter* const> writers);
 
  private:
   struct Section;
   SectionFileWriter(std::string path, mode_t mode, std::vector<std::unique_ptr<Section>> sections);
+  // Writes the whole file under its temporary name.
+  absl::StatusOr<std::unique_ptr<PendingFile>> Join(Digest& digest);
 
   std::string path_;
   mode_t mode_;
@@ -64,6 +70,7 @@ class SectionFile {
 
   const std::string& path() const { return path_; }
   const Digest& digest() const { return digest_; }
+  int64_t size() const { return static_cast<int64_t>(bytes_.size()); }  // Of the file, in bytes.
   bool has_section(absl::string_view name) const { return sections_.contains(name); }
   // Its bytes, aligned to 64 and valid as long as the object. InvalidArgument where there is no such section.
   absl::StatusOr<absl::string_view> section(absl::string_view name) const;

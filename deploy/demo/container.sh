@@ -15,7 +15,7 @@ prepare() {
   for party in label_party nonlabel_party; do
     rm -rf "/demo/$party"/*
     mkdir "/demo/$party/certificates"
-    cp "$out/$party.tsv" "$out"/*.run.textproto "$out"/*."$party".textproto "/demo/$party/"
+    cp "$out/$party.data" "$out"/*.run.textproto "$out"/*."$party".textproto "/demo/$party/"
     cp "$out/certificates/authority.pem" "$out/certificates/$party".* "/demo/$party/certificates/"
   done
 }

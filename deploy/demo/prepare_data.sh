@@ -1,6 +1,6 @@
 #!/bin/bash
 # Gives each party its data and its certificate. Usage: prepare_data.sh BIN OUT [CRITEO_FILE]
-# Without CRITEO_FILE, data in Criteo's format are generated. Writes OUT/{label,nonlabel}_party.tsv and OUT/certificates/.
+# Without CRITEO_FILE, data in Criteo's format are generated. Writes OUT/{label,nonlabel}_party.data and OUT/certificates/.
 set -euo pipefail
 bin=${1:?BIN} out=${2:?OUT} data=${3:-}
 rm -rf "$out/certificates"  # Of an earlier demo: certificates never overwrites.

@@ -6,8 +6,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 
-#include "common/dataset/party_data.h"
-
 namespace splitveil {
 namespace {
 
@@ -16,7 +14,7 @@ struct CommonRows {
   std::vector<uint32_t> label, nonlabel;
 };
 
-CommonRows JoinById(const std::vector<std::string>& label_ids, const std::vector<std::string>& nonlabel_ids) {
+CommonRows JoinById(const IdList& label_ids, const IdList& nonlabel_ids) {
   absl::flat_hash_map<absl::string_view, uint32_t> label_row;
   label_row.reserve(label_ids.size());
   for (uint32_t row = 0; row < label_ids.size(); ++row) {
@@ -38,36 +36,24 @@ CommonRows JoinById(const std::vector<std::string>& label_ids, const std::vector
 
 }  // namespace
 
-absl::StatusOr<JoinedData> ReadJoinedData(const std::string& label_path, const std::string& nonlabel_path,
-                                          const JointSeed& seed, double test_fraction) {
-  const absl::StatusOr<PartyData> label = ReadPartyData(label_path);
-  const absl::StatusOr<PartyData> nonlabel = ReadPartyData(nonlabel_path);
-  for (const absl::Status& status : {label.status(), nonlabel.status()}) {
-    if (!status.ok()) {
-      return status;
-    }
+absl::StatusOr<JoinedData> JoinData(std::shared_ptr<const Dataset> label, std::shared_ptr<const Dataset> nonlabel,
+                                    const v1::RunAgreement& agreement) {
+  if (!label->has_labels()) {
+    return absl::InvalidArgumentError(absl::StrCat(label->path(), ": expected labels, found none"));
   }
-  if (label->labels.size() != label->ids.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(label_path, ": expected a label column, found none"));
-  }
-  const CommonRows rows = JoinById(label->ids, nonlabel->ids);
+  CommonRows rows = JoinById(label->ids(), nonlabel->ids());
   if (rows.label.size() < 2) {
     return absl::InvalidArgumentError(
-        absl::StrCat(label_path, ", ", nonlabel_path, ": expected common ids, found ", rows.label.size()));
+        absl::StrCat(label->path(), ", ", nonlabel->path(), ": expected common ids, found ", rows.label.size()));
   }
   JoinedData joined;
-  joined.split = SplitTrainTest(seed, nonlabel->ids, rows.nonlabel, test_fraction);
-  absl::StatusOr<FeatureTable> label_features = BuildFeatures(*label, rows.label, joined.split.train);
-  absl::StatusOr<FeatureTable> nonlabel_features = BuildFeatures(*nonlabel, rows.nonlabel, joined.split.train);
-  if (!label_features.ok() || !nonlabel_features.ok()) {
-    return label_features.ok() ? nonlabel_features.status() : label_features.status();
-  }
-  joined.label_features = std::make_unique<FeatureTable>(*std::move(label_features));
-  joined.nonlabel_features = std::make_unique<FeatureTable>(*std::move(nonlabel_features));
+  joined.split = SplitRule(agreement.split_salt(), agreement.test_fraction()).Split(nonlabel->ids(), rows.nonlabel);
   joined.labels.reserve(rows.label.size());
   for (uint32_t row : rows.label) {
-    joined.labels.push_back(label->labels[row]);
+    joined.labels.push_back(label->labels()[row]);
   }
+  joined.label_features = std::make_unique<FeatureTable>(std::move(label), std::move(rows.label));
+  joined.nonlabel_features = std::make_unique<FeatureTable>(std::move(nonlabel), std::move(rows.nonlabel));
   return joined;
 }
 

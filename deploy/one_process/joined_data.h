@@ -4,28 +4,30 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 
+#include "common/dataset/dataset.h"
 #include "common/dataset/feature_table.h"
-#include "common/schedule/schedule.h"
+#include "common/schedule/train_test_split.h"
+
+#include "splitveil/v1/agreement.pb.h"
 
 namespace splitveil {
 
-// Row i of everything is the same example. The test examples are those that the two parties of a run with the same
-// seeds and ids hold out; the order of the examples is that of their ids.
+// Row i of everything is the same example. The test examples are those that the two parties of a run hold out; the
+// order of the examples is that of their ids.
 struct JoinedData {
   std::unique_ptr<FeatureTable> label_features, nonlabel_features;
   std::vector<uint8_t> labels;
   TrainTestSplit split;
 };
 
-// Reads both parties' prepared files and joins them by id. Errors: those of reading; InvalidArgument where the label
-// party's file has no label or fewer than two examples are common.
-absl::StatusOr<JoinedData> ReadJoinedData(const std::string& label_path, const std::string& nonlabel_path,
-                                          const JointSeed& seed, double test_fraction);
+// Joins both parties' data by id. Errors: InvalidArgument where the label party's have no labels or fewer than two
+// examples are common.
+absl::StatusOr<JoinedData> JoinData(std::shared_ptr<const Dataset> label, std::shared_ptr<const Dataset> nonlabel,
+                                    const v1::RunAgreement& agreement);
 
 }  // namespace splitveil
 

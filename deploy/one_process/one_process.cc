@@ -13,7 +13,9 @@
 
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
+#include "common/dataset/prepared_data.h"
 #include "common/schedule/party_seed.h"
+#include "common/schedule/schedule.h"
 #include "label_party/head/top_model.h"
 #include "label_party/policy/label_config.h"
 #include "nonlabel_party/bottom/bottom_model.h"
@@ -153,10 +155,17 @@ absl::StatusOr<OneProcessResult> TrainInOneProcess(const OneProcessConfig& confi
   if (!seed.ok()) {
     return seed.status();
   }
-  const absl::StatusOr<JoinedData> data =
-      ReadJoinedData(ResolvePath(config.label_config_path, config.label_config.party().dataset().path()),
-                     ResolvePath(config.nonlabel_config_path, config.nonlabel_config.party().dataset().path()), *seed,
-                     config.agreement.test_fraction());
+  absl::StatusOr<std::shared_ptr<const Dataset>> label =
+      OpenPreparedData(config.label_config.party(), config.label_config_path, config.agreement);
+  if (!label.ok()) {
+    return label.status();
+  }
+  absl::StatusOr<std::shared_ptr<const Dataset>> nonlabel =
+      OpenPreparedData(config.nonlabel_config.party(), config.nonlabel_config_path, config.agreement);
+  if (!nonlabel.ok()) {
+    return nonlabel.status();
+  }
+  const absl::StatusOr<JoinedData> data = JoinData(*std::move(label), *std::move(nonlabel), config.agreement);
   if (!data.ok()) {
     return data.status();
   }

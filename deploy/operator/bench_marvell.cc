@@ -15,8 +15,8 @@
 #include "deploy/operator/command.h"
 
 #include "common/crypto/secure_gaussian.h"
-#include "common/dataset/seeded_draws.h"
 #include "common/matrix/matrix.h"
+#include "common/preparation/seeded_draws.h"
 #include "common/process/file.h"
 #include "label_party/protection/gradient_protection.h"
 #include "label_party/protection/marvell_solver.h"

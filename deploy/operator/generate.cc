@@ -3,7 +3,7 @@
 
 #include "deploy/operator/command.h"
 
-#include "common/dataset/synthetic_criteo.h"
+#include "common/preparation/synthetic_criteo.h"
 
 namespace splitveil {
 namespace {

@@ -1,56 +1,155 @@
+#include "common/preparation/prepare.h"
+
 #include <cstdio>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/command.h"
 
-#include "common/dataset/prepare_criteo.h"
+#include "common/config/text_config.h"
+#include "common/preparation/known_tables.h"
 
 namespace splitveil {
 namespace {
 
-constexpr char kCriteo[] = "criteo";
-
-void PrintMissingRates(const PrepareCriteoResult& result) {
-  std::printf("missing (%% of the rows):");
-  for (int column = 0; column < kCriteoFeatures; ++column) {
-    const bool numeric = column < kCriteoNumeric;
-    std::printf(" %c%d %.1f", numeric ? 'I' : 'C', numeric ? column + 1 : column - kCriteoNumeric + 1,
-                100 * result.missing_rates[column]);
+absl::StatusOr<v1::TableSchema> SchemaOf(const Flags& flags) {
+  const std::string& format = flags.Get("format");
+  const std::string& path = flags.Get("schema");
+  if (format == "criteo" || format == "avazu") {
+    if (!path.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("command line: --schema: expected none for ", format));
+    }
+    return format == "criteo" ? CriteoSchema() : AvazuSchema();
   }
-  std::printf("\n");
+  if (format != "table") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("command line: --format: expected criteo, avazu or table, found \"", format, "\""));
+  }
+  if (path.empty()) {
+    return absl::InvalidArgumentError("command line: --schema: expected the schema of the table, found none");
+  }
+  v1::TableSchema schema;
+  if (absl::Status status = LoadTextConfig(path, schema); !status.ok()) {
+    return status;
+  }
+  v1::Images& images = *schema.mutable_images();
+  if (images.has_folder()) {
+    images.set_folder(ResolvePath(path, images.folder()));
+  }
+  if (images.has_array_path()) {
+    images.set_array_path(ResolvePath(path, images.array_path()));
+  }
+  return schema;
 }
 
-absl::Status Prepare(const Flags& flags) {
-  if (flags.Get("format") != kCriteo) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("command line: --format: expected ", kCriteo, ", found \"", flags.Get("format"), "\""));
+absl::StatusOr<v1::TableSchema::Holder> PartiesOf(const std::string& party) {
+  if (party == "both") {
+    return v1::TableSchema::BOTH;
   }
+  if (party == "label_party") {
+    return v1::TableSchema::LABEL_PARTY;
+  }
+  if (party == "nonlabel_party") {
+    return v1::TableSchema::NONLABEL_PARTY;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("command line: --party: expected both, label_party or nonlabel_party, found \"", party, "\""));
+}
+
+absl::StatusOr<PrepareOptions> OptionsOf(const Flags& flags) {
+  PrepareOptions options;
+  absl::StatusOr<v1::TableSchema> schema = SchemaOf(flags);
+  const absl::StatusOr<v1::TableSchema::Holder> parties = PartiesOf(flags.Get("party"));
   const absl::StatusOr<int64_t> seed = flags.GetInt("seed", 0);
-  if (!seed.ok()) {
-    return seed.status();
+  const absl::StatusOr<int64_t> hash_buckets = flags.GetInt("hash_buckets", 0);
+  for (const absl::Status& status : {schema.status(), parties.status(), seed.status(), hash_buckets.status()}) {
+    if (!status.ok()) {
+      return status;
+    }
   }
-  PrepareCriteoOptions options;
-  options.input_path = flags.Get("input");
+  options.rows.input_paths = flags.GetList("input");
+  options.rows.schema = *std::move(schema);
+  options.rows.seed = static_cast<uint64_t>(*seed);
+  options.rows.skip_bad_rows = flags.GetSwitch("skip_bad_rows");
   options.out_dir = flags.Get("out");
-  options.seed = *seed;
+  options.parties = *parties;
+  options.hash_buckets = *hash_buckets;
+  options.split_salt = flags.Get("split_salt");
+  options.extend_dir = flags.Get("extend");
   for (const auto& [name, fraction] : {std::pair{"only_label_fraction", &options.only_label_fraction},
-                                       std::pair{"only_nonlabel_fraction", &options.only_nonlabel_fraction}}) {
+                                       std::pair{"only_nonlabel_fraction", &options.only_nonlabel_fraction},
+                                       std::pair{"test_fraction", &options.test_fraction}}) {
     const absl::StatusOr<double> value = flags.GetDouble(name, 0, 1);
     if (!value.ok()) {
       return value.status();
     }
     *fraction = *value;
   }
-  const absl::StatusOr<PrepareCriteoResult> result = PrepareCriteo(options);
+  return options;
+}
+
+// "NAME VALUE" of all columns; `value` of a column's missing cells and vocabulary.
+void PrintColumns(const v1::Preprocessing& preprocessing) {
+  const auto rows = static_cast<double>(preprocessing.rows());
+  std::printf("  missing (%% of the rows):");
+  for (const v1::NumericScaling& column : preprocessing.numeric()) {
+    std::printf(" %s %.1f", column.name().c_str(), 100.0 * static_cast<double>(column.missing()) / rows);
+  }
+  for (const v1::CategoryIndex& column : preprocessing.categorical()) {
+    std::printf(" %s %.1f", column.name().c_str(), 100.0 * static_cast<double>(column.missing()) / rows);
+  }
+  std::printf("\n  embedding rows: %lld", static_cast<long long>(preprocessing.embedding_rows()));
+  if (preprocessing.has_extends_sha256()) {
+    std::printf(", %lld of them new",
+                static_cast<long long>(preprocessing.embedding_rows() - preprocessing.extended_embedding_rows()));
+  }
+  for (const v1::CategoryIndex& column : preprocessing.categorical()) {
+    long long values = 0;
+    for (const v1::CategoryIndex::Block& block : column.blocks()) {
+      values += block.rows();
+    }
+    std::printf("%s %s %lld", column.name() == preprocessing.categorical(0).name() ? ":" : "", column.name().c_str(),
+                values);
+  }
+  std::printf("\n");
+}
+
+void PrintResult(const PrepareOptions& options, const PrepareResult& result) {
+  std::string inputs = options.rows.input_paths.front();
+  for (size_t i = 1; i < options.rows.input_paths.size(); ++i) {
+    absl::StrAppend(&inputs, ", ", options.rows.input_paths[i]);
+  }
+  std::printf("%s: %lld rows", inputs.c_str(), static_cast<long long>(result.rows));
+  if (options.parties != v1::TableSchema::NONLABEL_PARTY) {
+    std::printf(", %.2f%% positive", 100.0 * static_cast<double>(result.positives) / static_cast<double>(result.rows));
+  }
+  std::printf("\n");
+  for (size_t fault = 1; fault < result.skipped.size(); ++fault) {
+    if (result.skipped[fault] > 0) {
+      std::printf("left out: %s: %lld rows\n", kRowFaultNames[fault], static_cast<long long>(result.skipped[fault]));
+    }
+  }
+  for (const PreparedParty& party : result.parties) {
+    std::printf("%s: %lld rows, %lld of them for training\n", party.path.c_str(),
+                static_cast<long long>(party.preprocessing.rows()),
+                static_cast<long long>(party.preprocessing.training_rows()));
+    PrintColumns(party.preprocessing);
+  }
+  if (result.parties.size() > 1) {
+    std::printf("held by both: %lld rows\n", static_cast<long long>(result.common_rows));
+  }
+}
+
+absl::Status Prepare(const Flags& flags) {
+  const absl::StatusOr<PrepareOptions> options = OptionsOf(flags);
+  if (!options.ok()) {
+    return options.status();
+  }
+  const absl::StatusOr<PrepareResult> result = splitveil::Prepare(*options);
   if (!result.ok()) {
     return result.status();
   }
-  std::printf("%s: %lld rows, %.2f%% positive\n", options.input_path.c_str(), static_cast<long long>(result->rows),
-              100.0 * result->positives / result->rows);
-  std::printf("%s: %lld rows\n", result->label_path.c_str(), static_cast<long long>(result->label_rows));
-  std::printf("%s: %lld rows\n", result->nonlabel_path.c_str(), static_cast<long long>(result->nonlabel_rows));
-  std::printf("held by both: %lld rows\n", static_cast<long long>(result->common_rows));
-  PrintMissingRates(*result);
+  PrintResult(*options, *result);
   return absl::OkStatus();
 }
 
@@ -58,13 +157,22 @@ absl::Status Prepare(const Flags& flags) {
 
 Command PrepareCommand() {
   return {"prepare",
-          "Split a data file vertically between the two parties.",
-          {{"format", "", "Format of the input: criteo.", /*required=*/true},
-           {"input", "", "File to split, plain or .gz.", /*required=*/true},
-           {"out", "", "Folder for label_party.tsv and nonlabel_party.tsv.", /*required=*/true},
-           {"seed", "1", "Same seed, same ids, membership and order."},
-           {"only_label_fraction", "0.01", "Share of the rows that the label party alone holds."},
-           {"only_nonlabel_fraction", "0.01", "Share of the rows that the non-label party alone holds."}},
+          "Make a party's data ready for training, or split a table between the parties first.",
+          {{"format", "", "criteo, avazu, or table (any other, described by --schema).", /*required=*/true},
+           {"schema", "", "What the table's columns mean: proto/splitveil/v1/table_schema.proto."},
+           {"input", "", "File of the table, plain or .gz; may be given several times.", /*required=*/true,
+            /*is_switch=*/false, /*is_list=*/true},
+           {"out", "", "Folder for label_party.data and nonlabel_party.data.", /*required=*/true},
+           {"party", "both", "label_party or nonlabel_party: the table is that party's own. both: split it."},
+           {"test_fraction", "0.1", "As in the run agreement: vocabularies and scales are fitted on the rest."},
+           {"split_salt", "", "As in the run agreement."},
+           {"hash_buckets", "0", "Hash categories into so many buckets a column. 0: vocabularies."},
+           {"extend", "", "Folder of earlier data whose vocabularies and scales are kept and extended."},
+           {"skip_bad_rows", "false", "Leave out rows that cannot be used, with a count.", /*required=*/false,
+            /*is_switch=*/true},
+           {"seed", "1", "Of a split: same seed, same made ids, membership and order."},
+           {"only_label_fraction", "0.01", "Of a split: share of the rows that the label party alone gets."},
+           {"only_nonlabel_fraction", "0.01", "Of a split: share of the rows that the non-label party alone gets."}},
           Prepare};
 }
 

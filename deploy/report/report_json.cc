@@ -18,6 +18,7 @@
 #include "deploy/report/leak_json.h"
 #include "deploy/report/plain_words.h"
 #include "deploy/report/protection_json.h"
+#include "deploy/report/run_chain.h"
 #include "deploy/report/run_facts.h"
 
 namespace splitveil {
@@ -206,14 +207,21 @@ Json VerdictJson(const RunVerdict& verdict) {
 }  // namespace
 
 std::string ReportJson(const std::vector<RunRecords>& runs, const std::vector<RunVerdict>& verdicts) {
-  std::vector<std::vector<AttackLeak>> leaks;
+  std::vector<std::vector<AttackLeak>> all_leaks;
   for (const RunRecords& run : runs) {
-    leaks.push_back(AttackLeaks(run));
+    all_leaks.push_back(AttackLeaks(run));
+  }
+  const std::vector<RunChain> chains = FindChains(runs);
+  // A verdict stands beside its run.
+  const std::vector<size_t> full = RunsInFull(runs, verdicts.empty() ? chains : std::vector<RunChain>());
+  std::vector<std::vector<AttackLeak>> leaks;
+  for (size_t run : full) {
+    leaks.push_back(all_leaks[run]);
   }
   const std::vector<ChartedLayer> charted = ChooseCharts(leaks);
   Json all = Json::array();
-  for (size_t i = 0; i < runs.size(); ++i) {
-    all.push_back(RunJson(runs[i], leaks[i], charted));
+  for (size_t i = 0; i < full.size(); ++i) {
+    all.push_back(RunJson(runs[full[i]], leaks[i], charted));
     if (i < verdicts.size()) {
       all.back()["policy"] = VerdictJson(verdicts[i]);
     }
@@ -222,7 +230,9 @@ std::string ReportJson(const std::vector<RunRecords>& runs, const std::vector<Ru
       {"thresholds", {{"partly", kPartlyFrom}, {"largely", kLargelyFrom}, {"exposed", kExposedFrom}}},
       {"policy", verdicts.empty() ? Json() : Json{{"met", PolicyMet(verdicts)}, {"words", VerdictSummary(verdicts)}}},
       {"charted", ChartedJson(charted)},
-      {"glossary", GlossaryJson(leaks)},
+      {"glossary", GlossaryJson(all_leaks)},
+      {"days", ChainsJson(runs, all_leaks, chains)},
+      {"folded", runs.size() - full.size()},
       {"runs", std::move(all)}};
   return absl::StrReplaceAll(report.dump(-1, ' ', false, Json::error_handler_t::replace),
                              {{"<", "\\u003c"}, {">", "\\u003e"}, {"&", "\\u0026"}});

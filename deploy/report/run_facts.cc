@@ -94,6 +94,7 @@ std::vector<Fact> RunFacts(const PartyRecords& party) {
   };
   add("Ledger", party.ledger_name);
   add("Protection", record.run.protection);
+  add("Continues run", record.run.continues);
   add("Status", record.finished_at.empty() ? record.status + " (or ended without a word)" : record.status);
   add("Started", record.started_at);
   add("Finished", record.finished_at);

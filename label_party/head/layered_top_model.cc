@@ -11,6 +11,8 @@
 #include "absl/time/clock.h"
 
 #include "common/architecture/model_spec.h"
+#include "common/model/export.h"
+#include "common/model/half_script.h"
 #include "common/model/input_layer.h"
 #include "common/model/layer_stack.h"
 #include "common/model/optimizer_options.h"
@@ -43,8 +45,8 @@ class LayeredTopModel final : public TopModel {
     std::unique_ptr<WidePart> wide;   // Null without.
   };
 
-  explicit LayeredTopModel(Parts parts)
-      : deep_(std::move(parts.deep)), own_(std::move(parts.own)), wide_(std::move(parts.wide)) {}
+  LayeredTopModel(const FeatureShape& features, Parts parts)
+      : features_(features), deep_(std::move(parts.deep)), own_(std::move(parts.own)), wide_(std::move(parts.wide)) {}
 
   absl::StatusOr<HeadStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
                                            absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
@@ -152,6 +154,20 @@ class LayeredTopModel final : public TopModel {
     return absl::OkStatus();
   }
 
+  absl::Status ExportTo(const std::string& folder) const override {
+    HalfScript script({"z"}, own_ != nullptr || wide_ != nullptr ? &features_ : nullptr);
+    if (own_ != nullptr) {
+      script.Assemble("own", *own_, kOwnPrefix);
+    }
+    script.Add("x = z");
+    script.Apply("x", *deep_, "own");
+    if (wide_ != nullptr) {
+      wide_->Describe("wide", script);
+      script.Add("x = x + wide");
+    }
+    return ExportHalf(script, "torch.flatten(x)", {folder, "label_party"});
+  }
+
  private:
   // What a layer reads of the own features beside the activations; empty where none does.
   absl::StatusOr<ConstMatrixView> AssembleOwn(ConstMatrixView activations, const FeatureBatch& own,
@@ -174,6 +190,7 @@ class LayeredTopModel final : public TopModel {
                    wide_ == nullptr ? std::vector<ParameterView>() : wide_->moments()});
   }
 
+  FeatureShape features_;
   std::unique_ptr<LayerStack> deep_;
   std::unique_ptr<InputLayer> own_;
   std::unique_ptr<WidePart> wide_;
@@ -261,7 +278,7 @@ absl::StatusOr<std::unique_ptr<TopModel>> CreateLayeredTopModel(const TopModelOp
     }
     parts.wide = *std::move(wide);
   }
-  return std::make_unique<LayeredTopModel>(std::move(parts));
+  return std::make_unique<LayeredTopModel>(options.features, std::move(parts));
 }
 
 }  // namespace splitveil

@@ -10,7 +10,10 @@
 
 namespace splitveil {
 
-absl::StatusOr<std::unique_ptr<TopModel>> TopModel::Create(const TopModelOptions& options) {
+namespace {
+
+// `options` with the top half for specification.
+absl::StatusOr<TopModelOptions> Resolve(const TopModelOptions& options) {
   if (options.cut_width < 1) {
     return absl::InvalidArgumentError(absl::StrCat("cut width: expected at least 1, found ", options.cut_width));
   }
@@ -20,8 +23,26 @@ absl::StatusOr<std::unique_ptr<TopModel>> TopModel::Create(const TopModelOptions
   }
   TopModelOptions resolved = options;
   resolved.spec = *std::move(half);
-  return resolved.spec.torchscript_path().empty() ? CreateLayeredTopModel(resolved)
-                                                  : CreateTorchScriptTopModel(resolved);
+  return resolved;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TopModel>> TopModel::Create(const TopModelOptions& options) {
+  const absl::StatusOr<TopModelOptions> resolved = Resolve(options);
+  if (!resolved.ok()) {
+    return resolved.status();
+  }
+  return resolved->spec.torchscript_path().empty() ? CreateLayeredTopModel(*resolved)
+                                                   : CreateTorchScriptTopModel(*resolved);
+}
+
+absl::Status TopModel::Check(const TopModelOptions& options) {
+  const absl::StatusOr<TopModelOptions> resolved = Resolve(options);
+  if (!resolved.ok() || resolved->spec.torchscript_path().empty()) {
+    return resolved.status();
+  }
+  return CheckTorchScriptTopModel(*resolved);
 }
 
 }  // namespace splitveil

@@ -44,6 +44,9 @@ class TopModel {
  public:
   // Errors: InvalidArgument where the specification does not fit the features or the cut width.
   static absl::StatusOr<std::unique_ptr<TopModel>> Create(const TopModelOptions& options);
+  // What Create would say, without making the tables (options.features.embedding_rows is not read). For before the run,
+  // so that a TorchScript file is tried before the first message.
+  static absl::Status Check(const TopModelOptions& options);
   virtual ~TopModel() = default;
 
   // Loss and gradients of one batch: `activations` [batch, cut_width], `own` of as many rows (unused where the
@@ -73,6 +76,10 @@ class TopModel {
   // Goes on from there. Embeddings and their moments may have fewer rows than the tables, whose other rows keep their
   // fresh start. InvalidArgument where names or sizes differ (another model or optimiser), then nothing is changed.
   virtual absl::Status SetTrainingState(const NamedParameters& state) = 0;
+
+  // Writes the half to `folder` (ExportTarget) as label_party: forward(z[, numeric[, categories]]) -> logits, z float32
+  // [batch, cut_width]; numeric and categories, the own features, where the model reads them. Errors: as ExportHalf.
+  virtual absl::Status ExportTo(const std::string& folder) const = 0;
 };
 
 }  // namespace splitveil

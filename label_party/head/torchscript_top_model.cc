@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
+#include "common/model/export.h"
+#include "common/model/half_script.h"
 #include "common/model/input_layer.h"
 #include "common/model/optimizer_options.h"
 #include "common/model/torchscript_module.h"
@@ -115,6 +117,16 @@ class TorchScriptTopModel final : public TopModel {
     return module_->SetValues(Part::kTraining, module);
   }
 
+  absl::Status ExportTo(const std::string& folder) const override {
+    const ExportTarget target = {folder, "label_party"};
+    if (!has_embedding()) {
+      return ExportModule(*module_, target);
+    }
+    HalfScript script({"z"}, &features_);
+    script.Assemble("own", *own_.assembled, kOwnPrefix);
+    return ExportModuleWithin(script, "self.module.forward(z, own)", *module_, target);
+  }
+
  private:
   bool has_embedding() const { return own_.assembled != nullptr && own_.assembled->has_embedding(); }
 
@@ -162,61 +174,97 @@ class TorchScriptTopModel final : public TopModel {
   bool has_gradients_ = false;
 };
 
-absl::StatusOr<OwnArguments> ChooseOwnArguments(const TopModelOptions& options, const OptimizerOptions& optimizer,
-                                                uint64_t seed) {
-  OwnArguments own;
-  if (options.spec.has_own_features()) {
-    const v1::OwnFeatures& spec = options.spec.own_features();
-    absl::StatusOr<std::unique_ptr<InputLayer>> assembled =
-        InputLayer::Create({absl::StrCat(kField, ".own_features"), options.features,
-                            spec.has_embedding() ? &spec.embedding() : nullptr, optimizer, seed});
-    if (!assembled.ok()) {
-      return assembled.status();
-    }
-    own.assembled = *std::move(assembled);
-    return own;
-  }
-  const absl::StatusOr<int> arguments = CountTorchScriptArguments(kFileField, options.spec.torchscript_path());
-  if (!arguments.ok()) {
-    return arguments.status();
-  }
-  own.numbers = *arguments > 1;
-  own.categories = *arguments > 1 && options.features.categorical > 0;
-  return own;
+bool HasEmbedding(const TopModelOptions& options) {
+  return options.spec.own_features().has_embedding() && options.features.categorical > 0;
 }
 
-}  // namespace
+// Whether a module without own_features has arguments for the party's own columns.
+absl::StatusOr<bool> TakesOwnColumns(const TopModelOptions& options) {
+  if (options.spec.has_own_features()) {
+    return false;
+  }
+  const absl::StatusOr<int> arguments = CountTorchScriptArguments(kFileField, options.spec.torchscript_path());
+  return arguments.ok() ? absl::StatusOr<bool>(*arguments > 1) : arguments.status();
+}
 
-absl::StatusOr<std::unique_ptr<TopModel>> CreateTorchScriptTopModel(const TopModelOptions& options) {
+TorchScriptModule::Options ModuleOptions(const TopModelOptions& options, const OptimizerOptions& optimizer,
+                                         bool takes_own_columns, uint64_t seed) {
+  const bool embeds = HasEmbedding(options);
+  TorchScriptModule::Options module;
+  module.field = kFileField;
+  module.path = options.spec.torchscript_path();
+  module.numbers = {{{options.cut_width}, /*gradient=*/true}};
+  if (options.spec.has_own_features() || takes_own_columns) {
+    const int64_t embedded =
+        embeds ? options.features.categorical * options.spec.own_features().embedding().dimension() : 0;
+    module.numbers.push_back({{embedded + options.features.numeric}, /*gradient=*/embeds});
+  }
+  module.category_columns = takes_own_columns ? options.features.categorical : 0;
+  module.output_width = 1;
+  module.optimizer = optimizer;
+  module.name_prefix = embeds ? "module." : "";
+  module.seed = seed;
+  return module;
+}
+
+// The parts that both Check and Create need.
+struct Plan {
+  OptimizerOptions optimizer;
+  bool takes_own_columns = false;
+};
+
+absl::StatusOr<Plan> MakePlan(const TopModelOptions& options) {
   const absl::StatusOr<OptimizerOptions> optimizer = ReadOptimizerOptions(options.optimizer);
   if (!optimizer.ok()) {
     return optimizer.status();
   }
+  if (options.spec.has_own_features() && options.features.categorical > 0 && !HasEmbedding(options)) {
+    return absl::InvalidArgumentError(absl::StrCat(kField, ".own_features.embedding: expected, as the data have ",
+                                                   options.features.categorical, " categorical columns, found none"));
+  }
+  const absl::StatusOr<bool> takes_own_columns = TakesOwnColumns(options);
+  if (!takes_own_columns.ok()) {
+    return takes_own_columns.status();
+  }
+  return Plan{*optimizer, *takes_own_columns};
+}
+
+}  // namespace
+
+absl::Status CheckTorchScriptTopModel(const TopModelOptions& options) {
+  const absl::StatusOr<Plan> plan = MakePlan(options);
+  if (!plan.ok()) {
+    return plan.status();
+  }
+  return TorchScriptModule::Create(ModuleOptions(options, plan->optimizer, plan->takes_own_columns, options.seed))
+      .status();
+}
+
+absl::StatusOr<std::unique_ptr<TopModel>> CreateTorchScriptTopModel(const TopModelOptions& options) {
+  const absl::StatusOr<Plan> plan = MakePlan(options);
+  if (!plan.ok()) {
+    return plan.status();
+  }
   std::mt19937_64 seeds(options.seed);
-  absl::StatusOr<OwnArguments> own = ChooseOwnArguments(options, *optimizer, seeds());
-  if (!own.ok()) {
-    return own.status();
-  }
-  const bool has_embedding = own->assembled != nullptr && own->assembled->has_embedding();
-  TorchScriptModule::Options module_options;
-  module_options.field = kFileField;
-  module_options.path = options.spec.torchscript_path();
-  module_options.numbers = {{{options.cut_width}, /*gradient=*/true}};
-  if (own->assembled != nullptr) {
-    module_options.numbers.push_back({{own->assembled->width()}, has_embedding});
-  } else if (own->numbers) {
-    module_options.numbers.push_back({{options.features.numeric}, /*gradient=*/false});
-  }
-  module_options.category_columns = own->categories ? options.features.categorical : 0;
-  module_options.output_width = 1;
-  module_options.optimizer = *optimizer;
-  module_options.name_prefix = has_embedding ? "module." : "";
-  module_options.seed = seeds();
-  absl::StatusOr<std::unique_ptr<TorchScriptModule>> module = TorchScriptModule::Create(module_options);
+  absl::StatusOr<std::unique_ptr<TorchScriptModule>> module =
+      TorchScriptModule::Create(ModuleOptions(options, plan->optimizer, plan->takes_own_columns, seeds()));
   if (!module.ok()) {
     return module.status();
   }
-  return std::make_unique<TorchScriptTopModel>(options.features, *std::move(own), *std::move(module));
+  OwnArguments own;
+  own.numbers = plan->takes_own_columns;
+  own.categories = plan->takes_own_columns && options.features.categorical > 0;
+  if (options.spec.has_own_features()) {
+    const v1::OwnFeatures& spec = options.spec.own_features();
+    absl::StatusOr<std::unique_ptr<InputLayer>> assembled =
+        InputLayer::Create({absl::StrCat(kField, ".own_features"), options.features,
+                            spec.has_embedding() ? &spec.embedding() : nullptr, plan->optimizer, seeds()});
+    if (!assembled.ok()) {
+      return assembled.status();
+    }
+    own.assembled = *std::move(assembled);
+  }
+  return std::make_unique<TorchScriptTopModel>(options.features, std::move(own), *std::move(module));
 }
 
 }  // namespace splitveil

@@ -17,6 +17,9 @@ namespace splitveil {
 // TopModel::Create and TorchScriptModule::Create.
 absl::StatusOr<std::unique_ptr<TopModel>> CreateTorchScriptTopModel(const TopModelOptions& options);
 
+// As TopModel::Check.
+absl::Status CheckTorchScriptTopModel(const TopModelOptions& options);
+
 }  // namespace splitveil
 
 #endif  // SPLITVEIL_LABEL_PARTY_HEAD_TORCHSCRIPT_TOP_MODEL_H_

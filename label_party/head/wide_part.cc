@@ -92,4 +92,9 @@ void WidePart::set_steps(int64_t steps) {
   linear_->set_steps(steps);
 }
 
+void WidePart::Describe(const std::string& variable, HalfScript& script) const {
+  script.Assemble(variable, *input_, std::string(kName) + ".");
+  script.Apply(variable, *linear_);
+}
+
 }  // namespace splitveil

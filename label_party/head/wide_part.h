@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,6 +13,7 @@
 
 #include "common/dataset/feature_table.h"
 #include "common/matrix/matrix.h"
+#include "common/model/half_script.h"
 #include "common/model/input_layer.h"
 #include "common/model/layer_stack.h"
 #include "common/model/optimizer_options.h"
@@ -44,6 +46,8 @@ class WidePart {
   std::vector<ParameterView> parameters();
   std::vector<ParameterView> moments();
   void set_steps(int64_t steps);
+  // Assigns the terms to `variable`.
+  void Describe(const std::string& variable, HalfScript& script) const;
 
  private:
   WidePart(std::unique_ptr<InputLayer> input, std::unique_ptr<LayerStack> linear);

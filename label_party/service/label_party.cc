@@ -10,7 +10,7 @@
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
 #include "common/crypto/secure_random.h"
-#include "common/dataset/party_data.h"
+#include "common/dataset/prepared_data.h"
 #include "common/model/compute_threads.h"
 #include "common/model/optimizer_options.h"
 #include "common/operations/operations_service.h"
@@ -50,11 +50,15 @@ absl::StatusOr<std::unique_ptr<LabelSession>> NewSession(const LabelPartyPlan& p
     return protection.status();
   }
   options.protection = *std::move(protection);
-  absl::StatusOr<PartyData> data = ReadPartyData(ResolvePath(plan.config_path, plan.config.party().dataset().path()));
+  absl::StatusOr<std::shared_ptr<const Dataset>> data =
+      OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement);
   if (!data.ok()) {
     return data.status();
   }
   options.data = *std::move(data);
+  if (absl::Status fits = options.checkpoints.UseData(*options.data); !fits.ok()) {
+    return fits;
+  }
   return LabelSession::Create(std::move(options));
 }
 
@@ -76,6 +80,10 @@ absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path,
     return tls.status();
   }
   plan.identity = *std::move(tls);
+  v1::ModelSpec& model = *plan.config.mutable_model();
+  model.set_torchscript_path(ResolvePath(config_path, model.torchscript_path()));
+  v1::PartyCommon& party = *plan.config.mutable_party();
+  party.set_export_dir(ResolvePath(config_path, party.export_dir()));
   absl::Status fits = ValidateLabelConfig(plan.config, plan.agreement);
   fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
   if (!fits.ok()) {

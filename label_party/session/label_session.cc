@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 
 #include "common/config/agreement.h"
+#include "common/model/export.h"
 #include "common/operations/run_facts.h"
 #include "common/process/exit_code.h"
 #include "common/process/version.h"
@@ -19,8 +20,17 @@
 
 namespace splitveil {
 absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionOptions options) {
-  if (options.data.labels.size() != options.data.ids.size()) {
+  if (!options.data->has_labels()) {
     return absl::InvalidArgumentError("dataset: expected a label column at the label party, found none");
+  }
+  if (const std::string& folder = options.config.party().export_dir(); !folder.empty()) {
+    if (absl::Status status = PrepareExport({folder, "label_party"}); !status.ok()) {
+      return status;
+    }
+  }
+  absl::Status fits = TopModel::Check(TopOptions(options.agreement, options.config, options.data->features()));
+  if (!fits.ok()) {
+    return fits;
   }
   absl::StatusOr<SeedExchange> seed = SeedExchange::Create(
       SeedRole::kLabelParty, SeedContribution(SeedRole::kLabelParty, options.config.party().reproducible_seed()));
@@ -224,13 +234,24 @@ absl::Status LabelSession::WaitUntilEnded(bool (*stop)()) {
     if (auditor_ != nullptr) {
       status.Update(auditor_->FinishRun());
     }
+    // The training is complete and stays so where only the export fails.
+    const absl::Status exported = Export();
+    status.Update(exported.ok() ? exported : ledger_->RecordEvent("export_failed", exported.message()));
     status.Update(ledger_->Finish(ledger_status));
     UpdateBoundExceeded();
     if (outcome_.ok()) {
-      outcome_ = status;
+      outcome_ = status.ok() ? exported : status;
     }
   }
   return outcome_;
+}
+
+absl::Status LabelSession::Export() const {
+  const std::string& folder = options_.config.party().export_dir();
+  if (folder.empty() || !completed_ || !outcome_.ok()) {
+    return absl::OkStatus();
+  }
+  return trainer_->model().ExportTo(folder);
 }
 
 std::string LabelSession::result_json() const {

@@ -32,7 +32,7 @@
 
 #include "common/alignment/private_set_intersection.h"
 #include "common/checkpoint/checkpoint_plan.h"
-#include "common/dataset/party_data.h"
+#include "common/dataset/dataset.h"
 #include "common/ledger/ledger.h"
 #include "common/operations/run_status.h"
 #include "common/operations/training_progress.h"
@@ -53,7 +53,7 @@ struct LabelSessionOptions {
   v1::RunAgreement agreement;   // Canonical and valid.
   v1::LabelPartyConfig config;  // Valid; defaults set.
   std::string ledger_path;
-  PartyData data;
+  std::shared_ptr<const Dataset> data;  // Prepared for the agreement's split (CheckSplit).
   CheckpointPlan checkpoints;
   std::unique_ptr<GradientProtection> protection;
   RunStatus* status = nullptr;  // Not owned; must outlive the session.
@@ -62,7 +62,8 @@ struct LabelSessionOptions {
 // One run. Thread-safe; the calls of one stream come one after the other.
 class LabelSession {
  public:
-  // Errors: InvalidArgument where the data hold no labels.
+  // Errors: InvalidArgument where the data hold no labels, or the top model is a file that does not fit,
+  // or where the folder for the export cannot be written to.
   static absl::StatusOr<std::unique_ptr<LabelSession>> Create(LabelSessionOptions options);
 
   absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request);
@@ -118,6 +119,8 @@ class LabelSession {
   absl::Duration SilenceLimit() const;
   void SetPhase(const char* phase);
   bool EvaluatesEpochs() const;  // Each of them, after its training.
+  // After a complete run, where the configuration names a folder.
+  absl::Status Export() const;
   bool ExpectsEvaluationOf(uint32_t epoch) const;
   absl::Status CheckMayTrain() const;
   absl::Status StopWhereItHelpsNoMore();

@@ -109,7 +109,7 @@ absl::Status LabelSession::Align(AlignmentChannel& channel) {
     std::lock_guard<std::mutex> lock(mutex_);
     last_heard_ = absl::Now();
   };
-  absl::StatusOr<AlignedIds> aligned = AlignIds(options_.data.ids, options, channel);
+  absl::StatusOr<AlignedIds> aligned = AlignIds(options_.data->ids(), options, channel);
   std::lock_guard<std::mutex> lock(mutex_);
   if (state_ != State::kAligning) {
     return absl::CancelledError("the label party has ended the run");
@@ -124,10 +124,10 @@ absl::Status LabelSession::Align(AlignmentChannel& channel) {
   aligned_ = *std::move(aligned);
   state_ = State::kAligned;
   last_heard_ = absl::Now();
-  LogInfo("aligned ", aligned_.rows.size(), " examples; own ids ", options_.data.ids.size(), ", the peer's ",
+  LogInfo("aligned ", aligned_.rows.size(), " examples; own ids ", options_.data->rows(), ", the peer's ",
           aligned_.peer_ids);
   options_.status->Update([&](v1::GetStatusResponse& status) { status.set_aligned_examples(aligned_.rows.size()); });
-  return ledger_->RecordEvent("aligned", absl::StrCat(aligned_.rows.size(), " common ids of ", options_.data.ids.size(),
+  return ledger_->RecordEvent("aligned", absl::StrCat(aligned_.rows.size(), " common ids of ", options_.data->rows(),
                                                       " own and ", aligned_.peer_ids, " of the peer"));
 }
 
@@ -154,7 +154,6 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
   trainer_ = *std::move(trainer);
   continued_ = nullptr;  // As are the rows: the trainer holds all that is needed.
   options_.checkpoints.initial.clear();
-  options_.data = PartyData();  // The trainer holds all that is needed.
   if (options_.config.has_early_stopping()) {
     early_stopper_ = std::make_unique<EarlyStopper>(options_.config.early_stopping());
   }

@@ -14,6 +14,7 @@
 #include "common/process/exit_code.h"
 #include "common/transport/tensor_codec.h"
 #include "label_party/head/distance_correlation.h"
+#include "label_party/head/row_clipping.h"
 #include "label_party/protection/protection_report.h"
 
 namespace splitveil {
@@ -143,6 +144,12 @@ absl::Status Trainer::Encode(ConstMatrixView perturbed, const ReleasedBatch& bat
   return status;
 }
 
+void Trainer::Clip(Matrix& gradients) const {
+  if (parts_.clip_cut_gradients > 0) {
+    ClipRows(parts_.clip_cut_gradients, gradients);
+  }
+}
+
 absl::Status Trainer::AnticipateOtherClass(ConstMatrixView activations, const OwnBatch& own) {
   const std::vector<uint8_t>& own_labels = own.released.labels;
   const auto [least, most] = std::minmax_element(own_labels.begin(), own_labels.end());
@@ -163,6 +170,7 @@ absl::Status Trainer::AnticipateOtherClass(ConstMatrixView activations, const Ow
     std::copy_n(head->cut_gradient.data(), head->cut_gradient.size(),
                 gradients.data() + label * head->cut_gradient.size());
   }
+  Clip(gradients);
   return guard_.Anticipate(gradients, labels);
 }
 
@@ -181,6 +189,7 @@ absl::StatusOr<HeadStep> Trainer::Differentiate(ConstMatrixView activations, con
   if (!status.ok()) {
     return absl::InternalError(status.message());  // Shapes are checked; what is left is a loss that diverged.
   }
+  Clip(head->cut_gradient);
   return head;
 }
 

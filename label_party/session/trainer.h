@@ -43,6 +43,7 @@ struct TrainerParts {
   std::unique_ptr<GradientProtection> protection;
   ReleaseGate gate;
   double distance_correlation_weight = 0;  // 0: not regularised.
+  double clip_cut_gradients = 0;           // Norm; 0: not clipped.
   std::string continues;                   // RUN_ID/EPOCHS of the checkpoint the model came from; empty: none.
   double earlier_sum_kl = 0;               // LabelState::remembered_sum_kl of that checkpoint.
   LeakAuditor* auditor = nullptr;          // Not owned; must outlive the trainer.
@@ -109,10 +110,12 @@ class Trainer {
   OwnBatch TakeOwn(uint32_t epoch, uint32_t batch);
   // Gathers the batch after `row`'s, within its epoch.
   void GatherNext(const StepRow& row);
+  // To the configured norm an example, where there is one: all that the protection sees.
+  void Clip(Matrix& gradients) const;
   // Until a batch of both classes comes: tells the protection what each example of `batch` would send with either
   // label.
   absl::Status AnticipateOtherClass(ConstMatrixView activations, const OwnBatch& own);
-  // Loss and gradients of a batch, the regulariser's among them.
+  // Loss and gradients of a batch, the regulariser's among them, clipped.
   absl::StatusOr<HeadStep> Differentiate(ConstMatrixView activations, const OwnBatch& own);
   // Fills `message` and `pending` with what of `clean` may leave, or freezes.
   absl::Status Release(ConstMatrixView clean, ReleasedBatch batch, v1::CutGradients& message, Pending& pending);

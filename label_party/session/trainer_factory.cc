@@ -3,7 +3,10 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 #include "common/schedule/party_seed.h"
+#include "common/schedule/train_test_split.h"
 #include "label_party/protection/run_budget.h"
 
 namespace splitveil {
@@ -11,14 +14,8 @@ namespace {
 
 // With the weights and the optimiser's state of the checkpoint, where there is one.
 absl::StatusOr<std::unique_ptr<TopModel>> MakeModel(const TrainerInputs& inputs, const FeatureShape& features) {
-  TopModelOptions options;
-  options.spec = inputs.config.model();
-  options.cut_layer = inputs.agreement.cut_layer();
-  options.optimizer = inputs.config.party().optimizer();
-  options.features = features;
-  options.cut_width = inputs.agreement.cut_width();
-  options.seed = WeightSeed(SeedRole::kLabelParty, inputs.config.party().reproducible_seed());
-  absl::StatusOr<std::unique_ptr<TopModel>> model = TopModel::Create(options);
+  absl::StatusOr<std::unique_ptr<TopModel>> model =
+      TopModel::Create(TopOptions(inputs.agreement, inputs.config, features));
   if (model.ok() && inputs.continued != nullptr) {
     const absl::StatusOr<NamedParameters> state = inputs.continued->State();
     absl::Status status = state.ok() ? (*model)->SetTrainingState(*state) : state.status();
@@ -36,7 +33,27 @@ absl::StatusOr<LabelState> EarlierState(const TrainerInputs& inputs) {
              : LabelStateFrom(inputs.continued->header().label_party(), inputs.agreement.cut_width());
 }
 
+absl::Status RecordClipping(double norm, Ledger& ledger) {
+  if (norm == 0) {
+    return absl::OkStatus();
+  }
+  return ledger.RecordEvent("clip_cut_gradients",
+                            absl::StrCat("before the protection, each example's to norm ", norm));
+}
+
 }  // namespace
+
+TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config,
+                           const FeatureShape& features) {
+  TopModelOptions options;
+  options.spec = config.model();
+  options.cut_layer = agreement.cut_layer();
+  options.optimizer = config.party().optimizer();
+  options.features = features;
+  options.cut_width = agreement.cut_width();
+  options.seed = WeightSeed(SeedRole::kLabelParty, config.party().reproducible_seed());
+  return options;
+}
 
 absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   const v1::RunAgreement& agreement = inputs.agreement;
@@ -46,11 +63,8 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   if (!gate.ok()) {
     return gate.status();
   }
-  TrainTestSplit split = SplitTrainTest(inputs.seed, inputs.data.ids, inputs.rows, agreement.test_fraction());
-  absl::StatusOr<FeatureTable> features = BuildFeatures(inputs.data, inputs.rows, split.train);
-  if (!features.ok()) {
-    return features.status();
-  }
+  const Dataset& data = *inputs.data;
+  TrainTestSplit split = SplitRule(agreement.split_salt(), agreement.test_fraction()).Split(data.ids(), inputs.rows);
   if (agreement.predict_first()) {
     split.test.resize(inputs.rows.size());
     std::iota(split.test.begin(), split.test.end(), 0);
@@ -60,7 +74,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   if (!schedule.ok()) {
     return schedule.status();
   }
-  absl::StatusOr<std::unique_ptr<TopModel>> model = MakeModel(inputs, features->shape());
+  absl::StatusOr<std::unique_ptr<TopModel>> model = MakeModel(inputs, data.features());
   if (!model.ok()) {
     return model.status();
   }
@@ -74,15 +88,22 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   std::vector<uint8_t> labels;
   labels.reserve(inputs.rows.size());
   for (uint32_t row : inputs.rows) {
-    labels.push_back(inputs.data.labels[row]);
+    labels.push_back(data.labels()[row]);
   }
+  data.ReleaseMemory();  // Of the ids and the labels.
+  auto features =
+      std::make_unique<FeatureTable>(inputs.data, std::vector<uint32_t>(inputs.rows.begin(), inputs.rows.end()));
   std::vector<float> targets = inputs.protection->TrainingTargets(labels);
-  auto trainer = std::make_unique<Trainer>(TrainerParts{
-      agreement, std::make_unique<FeatureTable>(*std::move(features)), std::move(labels), std::move(targets),
-      *std::move(schedule), std::move(split.test), *std::move(model), std::move(inputs.protection), *std::move(gate),
-      protection.distance_correlation().weight(), inputs.continued == nullptr ? "" : inputs.continued->name(),
-      earlier->remembered_sum_kl, inputs.auditor, inputs.ledger});
+  auto trainer = std::make_unique<Trainer>(
+      TrainerParts{agreement, std::move(features), std::move(labels), std::move(targets), *std::move(schedule),
+                   std::move(split.test), *std::move(model), std::move(inputs.protection), *std::move(gate),
+                   protection.distance_correlation().weight(), inputs.config.clip_cut_gradients(),
+                   inputs.continued == nullptr ? "" : inputs.continued->name(), earlier->remembered_sum_kl,
+                   inputs.auditor, inputs.ledger});
   trainer->result().run_id = std::move(inputs.run_id);
+  if (absl::Status status = RecordClipping(inputs.config.clip_cut_gradients(), *inputs.ledger); !status.ok()) {
+    return status;
+  }
   return trainer;
 }
 

@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 
 #include "common/checkpoint/checkpoint.h"
-#include "common/dataset/party_data.h"
+#include "common/dataset/dataset.h"
 #include "label_party/session/trainer.h"
 
 #include "splitveil/v1/party.pb.h"
@@ -20,8 +20,8 @@ namespace splitveil {
 struct TrainerInputs {
   const v1::RunAgreement& agreement;  // Canonical.
   const v1::LabelPartyConfig& config;
-  const PartyData& data;
-  absl::Span<const uint32_t> rows;  // The party's row for each aligned position.
+  std::shared_ptr<const Dataset> data;  // With labels.
+  absl::Span<const uint32_t> rows;      // The party's row for each aligned position.
   JointSeed seed;
   std::string run_id;
   std::unique_ptr<GradientProtection> protection;
@@ -30,9 +30,13 @@ struct TrainerInputs {
   Ledger* ledger = nullptr;                     // Not owned; must outlive the trainer.
 };
 
-// Splits, fits the preprocessing on the training part, builds schedule and model. The trainer keeps nothing of `data`.
-// Errors: InvalidArgument where the model does not fit the data, the checkpoint not the model, the release policy not
-// the protection, or too few examples are common.
+// The top model that the configuration describes, for own features of this shape.
+TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config,
+                           const FeatureShape& features);
+
+// Splits, builds schedule and model. The trainer keeps the aligned labels and reads features as it goes. Errors:
+// InvalidArgument where the model does not fit the data, the checkpoint not the model, the release policy not the
+// protection, or too few examples are common.
 absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs);
 
 }  // namespace splitveil

@@ -43,6 +43,9 @@ class BottomModel {
  public:
   // Errors: InvalidArgument where the specification does not fit the features or the cut width.
   static absl::StatusOr<std::unique_ptr<BottomModel>> Create(const BottomModelOptions& options);
+  // What Create would say, without making the tables (options.features.embedding_rows is not read): layer_names of the
+  // model. For before the run, so that a TorchScript file is tried before the first message.
+  static absl::StatusOr<std::vector<std::string>> Check(const BottomModelOptions& options);
   virtual ~BottomModel() = default;
 
   // Activations [batch, cut_width]; keeps what Backward needs.
@@ -82,6 +85,11 @@ class BottomModel {
   // Goes on from there. "embedding" and its moments may have fewer rows than the table, whose other rows keep their
   // fresh start. InvalidArgument where names or sizes differ (another model or optimiser), then nothing is changed.
   virtual absl::Status SetTrainingState(const NamedParameters& state) = 0;
+
+  // Writes the half to `folder` (ExportTarget) as nonlabel_party: forward(numeric[, categories]) -> [batch, cut_width],
+  // numeric float32 [batch, columns] or images [batch, channels, height, width], categories int64 [batch, columns]
+  // where there are any. Errors: as ExportHalf.
+  virtual absl::Status ExportTo(const std::string& folder) const = 0;
 };
 
 }  // namespace splitveil

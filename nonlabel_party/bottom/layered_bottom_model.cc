@@ -10,6 +10,8 @@
 #include "absl/strings/str_join.h"
 
 #include "common/architecture/model_spec.h"
+#include "common/model/export.h"
+#include "common/model/half_script.h"
 #include "common/model/input_layer.h"
 #include "common/model/layer_stack.h"
 #include "common/model/optimizer_options.h"
@@ -63,9 +65,12 @@ struct PendingBatch {
 
 class LayeredBottomModel final : public BottomModel {
  public:
-  LayeredBottomModel(std::unique_ptr<InputLayer> input, std::unique_ptr<LayerStack> layers,
-                     std::vector<std::string> layer_names)
-      : input_(std::move(input)), layers_(std::move(layers)), layer_names_(std::move(layer_names)) {}
+  LayeredBottomModel(const FeatureShape& features, std::unique_ptr<InputLayer> input,
+                     std::unique_ptr<LayerStack> layers, std::vector<std::string> layer_names)
+      : features_(features),
+        input_(std::move(input)),
+        layers_(std::move(layers)),
+        layer_names_(std::move(layer_names)) {}
 
   absl::StatusOr<Matrix> Forward(FeatureBatch batch) override {
     auto pending = std::make_unique<PendingBatch>();
@@ -182,6 +187,13 @@ class LayeredBottomModel final : public BottomModel {
     return absl::OkStatus();
   }
 
+  absl::Status ExportTo(const std::string& folder) const override {
+    HalfScript script({}, &features_);
+    script.Assemble("x", *input_, "");
+    script.Apply("x", *layers_);
+    return ExportHalf(script, "x", {folder, "nonlabel_party"});
+  }
+
  private:
   // Indices of `layers` for the stack, without those that mean the cut layer itself.
   absl::StatusOr<std::vector<int64_t>> LayersBelowCut(absl::Span<const std::string> layers) const {
@@ -203,6 +215,7 @@ class LayeredBottomModel final : public BottomModel {
 
   std::vector<ParameterView> StateViews() const { return Joined({Views(), input_->moments(""), layers_->moments("")}); }
 
+  FeatureShape features_;
   std::unique_ptr<InputLayer> input_;
   std::unique_ptr<LayerStack> layers_;
   std::vector<std::string> layer_names_;
@@ -250,7 +263,8 @@ absl::StatusOr<std::unique_ptr<BottomModel>> CreateLayeredBottomModel(const Bott
   if (!layers.ok()) {
     return layers.status();
   }
-  return std::make_unique<LayeredBottomModel>(*std::move(input), *std::move(layers), AuditedNames(options.spec));
+  return std::make_unique<LayeredBottomModel>(options.features, *std::move(input), *std::move(layers),
+                                              AuditedNames(options.spec));
 }
 
 }  // namespace splitveil

@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/architecture/model_spec.h"
+#include "common/model/export.h"
+#include "common/model/half_script.h"
 #include "common/model/input_layer.h"
 #include "common/model/optimizer_options.h"
 #include "common/model/torchscript_module.h"
@@ -24,6 +26,14 @@ Matrix Copy(ConstMatrixView view) {
   Matrix copy(view.rows(), view.cols());
   std::copy(view.values().begin(), view.values().end(), copy.data());
   return copy;
+}
+
+// "cut" is the module's output, whatever a submodule of that name gives.
+std::vector<std::string> LayerNames(const TorchScriptModule& module) {
+  std::vector<std::string> names = module.layers();
+  names.erase(std::remove(names.begin(), names.end(), kCutName), names.end());
+  names.emplace_back(kCutName);
+  return names;
 }
 
 // A batch between its Forward and the Update that learns from it.
@@ -122,12 +132,7 @@ class TorchScriptBottomModel final : public BottomModel {
     return embedding_->Update(learnt->categories, learnt->input_gradient);
   }
 
-  std::vector<std::string> layer_names() const override {
-    std::vector<std::string> names = module_->layers();
-    names.erase(std::remove(names.begin(), names.end(), kCutName), names.end());  // Of ours, not of a submodule.
-    names.emplace_back(kCutName);
-    return names;
-  }
+  std::vector<std::string> layer_names() const override { return LayerNames(*module_); }
 
   NamedParameters Parameters() const override {
     NamedParameters module = module_->Values(Part::kModel);
@@ -157,6 +162,16 @@ class TorchScriptBottomModel final : public BottomModel {
       embedding_->set_steps(*steps);
     }
     return module_->SetValues(Part::kTraining, module);
+  }
+
+  absl::Status ExportTo(const std::string& folder) const override {
+    const ExportTarget target = {folder, "nonlabel_party"};
+    if (embedding_ == nullptr) {
+      return ExportModule(*module_, target);
+    }
+    HalfScript script({}, &features_);
+    script.Assemble("x", *embedding_, "");
+    return ExportModuleWithin(script, "self.module.forward(x)", *module_, target);
   }
 
  private:
@@ -197,21 +212,65 @@ class TorchScriptBottomModel final : public BottomModel {
   std::unique_ptr<PendingBatch> current_;  // Between Backward and Update.
 };
 
-// Shape of one example of the numbers that the module gets. `width`: of what the embedding makes; 0: none.
-absl::StatusOr<std::vector<int64_t>> NumbersShape(const FeatureShape& features, int64_t width) {
+// Whether an embedding of ours stands before the module.
+bool HasEmbedding(const BottomModelOptions& options) {
+  return options.spec.has_embedding() && options.features.categorical > 0;
+}
+
+// Shape of one example of the numbers that the module gets.
+absl::StatusOr<std::vector<int64_t>> NumbersShape(const BottomModelOptions& options) {
+  const FeatureShape& features = options.features;
+  const int64_t embedded = HasEmbedding(options) ? features.categorical * options.spec.embedding().dimension() : 0;
   const ImageShape& image = features.image;
   if (image.channels == 0) {
-    return std::vector<int64_t>{width > 0 ? width : features.numeric};
+    return std::vector<int64_t>{embedded + features.numeric};
   }
-  if (width > 0 || features.numeric != image.pixels()) {
+  if (embedded > 0 || features.numeric != image.pixels()) {
     return absl::InvalidArgumentError(absl::StrCat(
         kField, ".torchscript_path: expected images without numeric columns or an embedding, found ",
-        features.numeric - image.pixels(), " numeric columns and ", width > 0 ? "an" : "no", " embedding"));
+        features.numeric - image.pixels(), " numeric columns and ", embedded > 0 ? "an" : "no", " embedding"));
   }
   return std::vector<int64_t>{image.channels, image.height, image.width};
 }
 
+absl::StatusOr<TorchScriptModule::Options> ModuleOptions(const BottomModelOptions& options,
+                                                         const OptimizerOptions& optimizer, uint64_t seed) {
+  absl::StatusOr<std::vector<int64_t>> shape = NumbersShape(options);
+  if (!shape.ok()) {
+    return shape.status();
+  }
+  const bool embeds = HasEmbedding(options);
+  TorchScriptModule::Options module;
+  module.field = absl::StrCat(kField, ".torchscript_path");
+  module.path = options.spec.torchscript_path();
+  module.numbers = {{*std::move(shape), /*gradient=*/embeds}};
+  module.category_columns = embeds ? 0 : options.features.categorical;
+  module.output_width = options.cut_width;
+  module.optimizer = optimizer;
+  module.name_prefix = embeds ? "module." : "";
+  module.seed = seed;
+  return module;
+}
+
+absl::StatusOr<std::unique_ptr<TorchScriptModule>> CreateModule(const BottomModelOptions& options,
+                                                                const OptimizerOptions& optimizer, uint64_t seed) {
+  const absl::StatusOr<TorchScriptModule::Options> module = ModuleOptions(options, optimizer, seed);
+  return module.ok() ? TorchScriptModule::Create(*module) : module.status();
+}
+
 }  // namespace
+
+absl::StatusOr<std::vector<std::string>> CheckTorchScriptBottomModel(const BottomModelOptions& options) {
+  const absl::StatusOr<OptimizerOptions> optimizer = ReadOptimizerOptions(options.optimizer);
+  if (!optimizer.ok()) {
+    return optimizer.status();
+  }
+  const absl::StatusOr<std::unique_ptr<TorchScriptModule>> module = CreateModule(options, *optimizer, options.seed);
+  if (!module.ok()) {
+    return module.status();
+  }
+  return LayerNames(**module);
+}
 
 absl::StatusOr<std::unique_ptr<BottomModel>> CreateTorchScriptBottomModel(const BottomModelOptions& options) {
   const absl::StatusOr<OptimizerOptions> optimizer = ReadOptimizerOptions(options.optimizer);
@@ -219,33 +278,18 @@ absl::StatusOr<std::unique_ptr<BottomModel>> CreateTorchScriptBottomModel(const 
     return optimizer.status();
   }
   std::mt19937_64 seeds(options.seed);
+  absl::StatusOr<std::unique_ptr<TorchScriptModule>> module = CreateModule(options, *optimizer, seeds());
+  if (!module.ok()) {
+    return module.status();
+  }
   std::unique_ptr<InputLayer> embedding;
-  const uint64_t embedding_seed = seeds();
-  if (options.spec.has_embedding() && options.features.categorical > 0) {
+  if (HasEmbedding(options)) {
     absl::StatusOr<std::unique_ptr<InputLayer>> created =
-        InputLayer::Create({kField, options.features, &options.spec.embedding(), *optimizer, embedding_seed});
+        InputLayer::Create({kField, options.features, &options.spec.embedding(), *optimizer, seeds()});
     if (!created.ok()) {
       return created.status();
     }
     embedding = *std::move(created);
-  }
-  absl::StatusOr<std::vector<int64_t>> shape =
-      NumbersShape(options.features, embedding == nullptr ? 0 : embedding->width());
-  if (!shape.ok()) {
-    return shape.status();
-  }
-  TorchScriptModule::Options module_options;
-  module_options.field = absl::StrCat(kField, ".torchscript_path");
-  module_options.path = options.spec.torchscript_path();
-  module_options.numbers = {{*std::move(shape), /*gradient=*/embedding != nullptr}};
-  module_options.category_columns = embedding == nullptr ? options.features.categorical : 0;
-  module_options.output_width = options.cut_width;
-  module_options.optimizer = *optimizer;
-  module_options.name_prefix = embedding == nullptr ? "" : "module.";
-  module_options.seed = seeds();
-  absl::StatusOr<std::unique_ptr<TorchScriptModule>> module = TorchScriptModule::Create(module_options);
-  if (!module.ok()) {
-    return module.status();
   }
   return std::make_unique<TorchScriptBottomModel>(options.features, std::move(embedding), *std::move(module));
 }

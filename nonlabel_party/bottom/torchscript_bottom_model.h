@@ -3,6 +3,8 @@
 #define SPLITVEIL_NONLABEL_PARTY_BOTTOM_TORCHSCRIPT_BOTTOM_MODEL_H_
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -15,6 +17,9 @@ namespace splitveil {
 // dict; with an embedding, "embedding" and those of the module as "module.NAME". Errors: as BottomModel::Create and
 // TorchScriptModule::Create.
 absl::StatusOr<std::unique_ptr<BottomModel>> CreateTorchScriptBottomModel(const BottomModelOptions& options);
+
+// As BottomModel::Check.
+absl::StatusOr<std::vector<std::string>> CheckTorchScriptBottomModel(const BottomModelOptions& options);
 
 }  // namespace splitveil
 

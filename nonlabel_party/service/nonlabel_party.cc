@@ -10,7 +10,7 @@
 #include "common/architecture/model_spec.h"
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
-#include "common/dataset/party_data.h"
+#include "common/dataset/prepared_data.h"
 #include "common/model/compute_threads.h"
 #include "common/model/optimizer_options.h"
 #include "common/operations/operations_service.h"
@@ -34,6 +34,10 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
   if (absl::Status status = LoadTextConfig(config_path, plan.config); !status.ok()) {
     return status;
   }
+  v1::ModelSpec& model = *plan.config.mutable_model();
+  model.set_torchscript_path(ResolvePath(config_path, model.torchscript_path()));
+  v1::PartyCommon& party = *plan.config.mutable_party();
+  party.set_export_dir(ResolvePath(config_path, party.export_dir()));
   absl::Status fits = CheckBottomSpec(plan.config.model(), plan.agreement);
   fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
   if (!fits.ok()) {
@@ -71,11 +75,15 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   options.status = &status;
   options.stop = &StopRequested;
   options.checkpoints = plan.checkpoints;
-  absl::StatusOr<PartyData> data = ReadPartyData(ResolvePath(plan.config_path, plan.config.party().dataset().path()));
+  absl::StatusOr<std::shared_ptr<const Dataset>> data =
+      OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement);
   if (!data.ok()) {
     return data.status();
   }
   options.data = *std::move(data);
+  if (absl::Status fits = options.checkpoints.UseData(*options.data); !fits.ok()) {
+    return fits;
+  }
 
   const std::string& peer_name = plan.identity.peer_name;
   const absl::Time deadline = absl::Now() + absl::Seconds(plan.agreement.deadlines().connect_seconds());

@@ -29,10 +29,19 @@ absl::Status NonLabelSession::Run() {
   options_.status->Update([](v1::GetStatusResponse& status) { status.set_phase("closed"); });
   if (ledger_ != nullptr) {
     absl::Status status = outcome.ok() ? absl::OkStatus() : ledger_->RecordEvent("ended", outcome.message());
+    // The training is complete and stays so where only the export fails.
+    const absl::Status exported = outcome.ok() && !stopped_ ? Export() : absl::OkStatus();
+    status.Update(exported.ok() ? exported : ledger_->RecordEvent("export_failed", exported.message()));
     status.Update(ledger_->Finish(LedgerStatus(outcome)));
+    status.Update(exported);
     outcome.Update(status);
   }
   return outcome;
+}
+
+absl::Status NonLabelSession::Export() const {
+  const std::string& folder = options_.config.party().export_dir();
+  return folder.empty() ? absl::OkStatus() : model_->ExportTo(folder);
 }
 
 const char* NonLabelSession::LedgerStatus(const absl::Status& outcome) const {
@@ -52,7 +61,7 @@ bool NonLabelSession::StopAsked() {
 
 absl::Status NonLabelSession::RunToEnd() {
   for (absl::Status (NonLabelSession::*stage)() :
-       {&NonLabelSession::Open, &NonLabelSession::Align, &NonLabelSession::Start}) {
+       {&NonLabelSession::CheckModel, &NonLabelSession::Open, &NonLabelSession::Align, &NonLabelSession::Start}) {
     if (StopAsked()) {
       return absl::OkStatus();
     }
@@ -286,7 +295,7 @@ absl::Status NonLabelSession::CompleteModel() {
   completion.run_id = run_id_;
   completion.auxiliary_labels = options_.agreement.audit().auxiliary_labels();
   completion.batch_size = options_.agreement.batch_size();
-  completion.bottom = BottomOptions();
+  completion.bottom = BottomOptions(features_->shape());
   completion.features = features_.get();
   completion.train = train_;
   completion.stop = [this] { return StopAsked(); };

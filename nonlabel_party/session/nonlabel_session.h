@@ -14,7 +14,8 @@
 #include "absl/status/statusor.h"
 
 #include "common/checkpoint/checkpoint_plan.h"
-#include "common/dataset/party_data.h"
+#include "common/dataset/dataset.h"
+#include "common/dataset/feature_table.h"
 #include "common/ledger/ledger.h"
 #include "common/operations/run_status.h"
 #include "common/operations/step_stopwatch.h"
@@ -34,7 +35,7 @@ struct NonLabelSessionOptions {
   v1::RunAgreement agreement;      // Canonical and valid.
   v1::NonLabelPartyConfig config;  // Valid; defaults set.
   std::string ledger_path;
-  PartyData data;
+  std::shared_ptr<const Dataset> data;  // Prepared for the agreement's split (CheckSplit).
   CheckpointPlan checkpoints;
   LabelPartyPeer* peer = nullptr;  // Not owned; must outlive the session.
   RunStatus* status = nullptr;     // Not owned; must outlive the session.
@@ -60,6 +61,8 @@ class NonLabelSession {
   absl::Status RunToEnd();
   const char* LedgerStatus(const absl::Status& outcome) const;
   bool StopAsked();  // From then on `stopped_`.
+  // That the model and the folder for its export will do, before the first message.
+  absl::Status CheckModel();
   absl::Status Open();
   absl::Status Align();
   absl::Status Start();
@@ -81,7 +84,9 @@ class NonLabelSession {
   // Attacks and records the batch that was learnt from last, once.
   absl::Status FinishStep();
   absl::Status CompleteModel();
-  BottomModelOptions BottomOptions() const;
+  // Where the configuration names a folder.
+  absl::Status Export() const;
+  BottomModelOptions BottomOptions(const FeatureShape& features) const;
   int64_t batches() const { return schedule_->batches_per_epoch(); }
 
   NonLabelSessionOptions options_;

@@ -1,20 +1,43 @@
 // How a run begins: agreement and checkpoint, alignment, joint seed, model.
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "common/config/agreement.h"
+#include "common/model/export.h"
 #include "common/operations/run_facts.h"
 #include "common/process/exit_code.h"
 #include "common/process/version.h"
 #include "common/schedule/party_seed.h"
+#include "common/schedule/train_test_split.h"
 #include "common/telemetry/log.h"
 #include "nonlabel_party/session/nonlabel_session.h"
 #include "nonlabel_party/session/stoppable_alignment.h"
 
 namespace splitveil {
+
+absl::Status NonLabelSession::CheckModel() {
+  if (const std::string& folder = options_.config.party().export_dir(); !folder.empty()) {
+    if (absl::Status status = PrepareExport({folder, "nonlabel_party"}); !status.ok()) {
+      return status;
+    }
+  }
+  const absl::StatusOr<std::vector<std::string>> layers = BottomModel::Check(BottomOptions(options_.data->features()));
+  if (!layers.ok()) {
+    return layers.status();
+  }
+  for (const std::string& audited : options_.agreement.audit().layers()) {
+    if (std::find(layers->begin(), layers->end(), audited) == layers->end()) {
+      return absl::InvalidArgumentError(absl::StrCat("audit.layers: expected layers of the bottom model, ",
+                                                     absl::StrJoin(*layers, ", "), ", found \"", audited, "\""));
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::Status NonLabelSession::Open() {
   absl::StatusOr<SeedExchange> seed =
@@ -74,7 +97,7 @@ absl::Status NonLabelSession::Align() {
   options.max_ids = static_cast<uint64_t>(options_.agreement.alignment().max_ids());
   options.chunk_ids = options_.agreement.alignment().chunk_ids();
   absl::StatusOr<std::optional<AlignedIds>> aligned =
-      AlignUnlessStopped(*options_.peer, options_.data.ids, options, options_.stop);
+      AlignUnlessStopped(*options_.peer, options_.data->ids(), options, options_.stop);
   if (!aligned.ok()) {
     return aligned.status();
   }
@@ -83,10 +106,10 @@ absl::Status NonLabelSession::Align() {
     return absl::OkStatus();
   }
   aligned_ = **std::move(aligned);
-  LogInfo("aligned ", aligned_.rows.size(), " examples; own ids ", options_.data.ids.size(), ", the peer's ",
+  LogInfo("aligned ", aligned_.rows.size(), " examples; own ids ", options_.data->rows(), ", the peer's ",
           aligned_.peer_ids);
   options_.status->Update([&](v1::GetStatusResponse& status) { status.set_aligned_examples(aligned_.rows.size()); });
-  return ledger_->RecordEvent("aligned", absl::StrCat(aligned_.rows.size(), " common ids of ", options_.data.ids.size(),
+  return ledger_->RecordEvent("aligned", absl::StrCat(aligned_.rows.size(), " common ids of ", options_.data->rows(),
                                                       " own and ", aligned_.peer_ids, " of the peer"));
 }
 
@@ -113,13 +136,10 @@ absl::Status NonLabelSession::Start() {
 
 absl::Status NonLabelSession::BuildModel(const Digest& joint_seed) {
   const v1::RunAgreement& agreement = options_.agreement;
-  TrainTestSplit split = SplitTrainTest(joint_seed, options_.data.ids, aligned_.rows, agreement.test_fraction());
-  absl::StatusOr<FeatureTable> features = BuildFeatures(options_.data, aligned_.rows, split.train);
-  if (!features.ok()) {
-    return features.status();
-  }
-  features_ = std::make_unique<FeatureTable>(*std::move(features));
-  options_.data = PartyData();  // The table holds all that training needs.
+  TrainTestSplit split =
+      SplitRule(agreement.split_salt(), agreement.test_fraction()).Split(options_.data->ids(), aligned_.rows);
+  features_ = std::make_unique<FeatureTable>(options_.data, aligned_.rows);
+  options_.data->ReleaseMemory();  // Of the ids.
   absl::StatusOr<Schedule> schedule = Schedule::Create(
       joint_seed, split.train, ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()});
   if (!schedule.ok()) {
@@ -128,7 +148,7 @@ absl::Status NonLabelSession::BuildModel(const Digest& joint_seed) {
   schedule_ = std::make_unique<Schedule>(*std::move(schedule));
   train_ = std::move(split.train);
 
-  absl::StatusOr<std::unique_ptr<BottomModel>> model = BottomModel::Create(BottomOptions());
+  absl::StatusOr<std::unique_ptr<BottomModel>> model = BottomModel::Create(BottomOptions(features_->shape()));
   if (!model.ok()) {
     return model.status();
   }
@@ -170,12 +190,12 @@ void NonLabelSession::PrepareEvaluation(std::vector<uint32_t> test) {
   evaluator_ = std::make_unique<EpochEvaluator>(std::move(options));
 }
 
-BottomModelOptions NonLabelSession::BottomOptions() const {
+BottomModelOptions NonLabelSession::BottomOptions(const FeatureShape& features) const {
   BottomModelOptions options;
   options.spec = options_.config.model();
   options.cut_layer = options_.agreement.cut_layer();
   options.optimizer = options_.config.party().optimizer();
-  options.features = features_->shape();
+  options.features = features;
   options.cut_width = options_.agreement.cut_width();
   options.seed = WeightSeed(SeedRole::kNonLabelParty, options_.config.party().reproducible_seed());
   return options;

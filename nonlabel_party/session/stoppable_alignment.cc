@@ -7,7 +7,7 @@
 
 namespace splitveil {
 
-absl::StatusOr<std::optional<AlignedIds>> AlignUnlessStopped(LabelPartyPeer& peer, absl::Span<const std::string> ids,
+absl::StatusOr<std::optional<AlignedIds>> AlignUnlessStopped(LabelPartyPeer& peer, const IdList& ids,
                                                              const AlignmentOptions& options, bool (*stop)()) {
   absl::StatusOr<std::unique_ptr<AlignmentStream>> stream = peer.Align();
   if (!stream.ok()) {

@@ -16,7 +16,7 @@ namespace splitveil {
 // Opens one Align stream and runs the intersection of `ids` over it. None where `stop`, asked every 100 ms on a thread
 // of its own, ended it. Errors: the label party's verdict on the stream before what AlignIds says, which is only the
 // consequence; as StopWatcher::Create.
-absl::StatusOr<std::optional<AlignedIds>> AlignUnlessStopped(LabelPartyPeer& peer, absl::Span<const std::string> ids,
+absl::StatusOr<std::optional<AlignedIds>> AlignUnlessStopped(LabelPartyPeer& peer, const IdList& ids,
                                                              const AlignmentOptions& options, bool (*stop)());
 
 }  // namespace splitveil

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/schedule/party_seed.h"
+#include "common/schedule/train_test_split.h"
 #include "tests/testing/local_label_party.h"
 #include "tests/testing/small_run.h"
 
@@ -129,13 +130,6 @@ class OneProcessModel {
   int64_t step_ = 0;
 };
 
-// A party's preprocessed rows by aligned position.
-FeatureTable Features(const PartyData& data, const std::vector<uint32_t>& rows, const std::vector<uint32_t>& train) {
-  absl::StatusOr<FeatureTable> table = BuildFeatures(data, rows, train);
-  EXPECT_TRUE(table.ok()) << table.status();
-  return *std::move(table);
-}
-
 Table Batch(const FeatureTable& features, absl::Span<const uint32_t> positions) {
   const FeatureBatch batch = features.Gather(positions);
   Table table;
@@ -165,7 +159,7 @@ TEST(OneProcessTest, SplitTrainingEqualsOneProcessAfterAHundredSteps) {
       *SeedExchange::Create(SeedRole::kLabelParty, SeedContribution(SeedRole::kLabelParty, label_seed));
   const JointSeed joint = *own.Combine(theirs.commitment(), theirs.reveal());
   const std::vector<uint32_t>& rows = nonlabel.aligned().rows;
-  TrainTestSplit split = SplitTrainTest(joint, run.nonlabel_data.ids, rows, run.agreement.test_fraction());
+  TrainTestSplit split = SplitRule("", run.agreement.test_fraction()).Split(run.nonlabel_data.ids, rows);
   Schedule schedule = *Schedule::Create(joint, split.train, {64, run.agreement.minimum_batch_size()});
   ASSERT_GE(schedule.batches_per_epoch() * 15, 100);
 
@@ -173,8 +167,8 @@ TEST(OneProcessTest, SplitTrainingEqualsOneProcessAfterAHundredSteps) {
   for (uint32_t row : rows) {
     ASSERT_EQ(run.nonlabel_data.ids[row], run.label_data.ids[row]);
   }
-  const FeatureTable deep = Features(run.nonlabel_data, rows, split.train);
-  const FeatureTable wide = Features(run.label_data, rows, split.train);
+  const FeatureTable deep(run.NonLabelDataset(), rows);
+  const FeatureTable wide(run.LabelDataset(), rows);
 
   // The initial weights, from models made with the same seeds.
   BottomModelOptions bottom_options;

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
+#include "common/dataset/dataset.h"
 #include "tests/testing/process/child_process.h"
 #include "tests/testing/two_party_run.h"
 
@@ -115,11 +116,15 @@ TEST(TwoProcessesTest, LogsCarryNoIdAndNoCategoryValue) {
   for (const char* party : {"label_party", "nonlabel_party"}) {
     logs += ReadWholeFile(run.ledger(party));  // Text in SQLite pages is stored as it is.
   }
-  // Ids and category values of both parties, as they stand in their files.
-  std::ifstream data(run.folder + "/nonlabel_party.tsv");
-  std::string line;
-  std::getline(data, line);
   int planted = 0;
+  const std::shared_ptr<const Dataset> prepared = *Dataset::Open(run.folder + "/nonlabel_party.data");
+  for (size_t row = 0; row < prepared->ids().size(); ++row) {
+    ASSERT_EQ(logs.find(std::string(prepared->ids()[row])), std::string::npos);
+    ++planted;
+  }
+  // Category values as they stand in the table that the data were prepared from.
+  std::ifstream data(run.folder + "/data.tsv");
+  std::string line;
   while (std::getline(data, line)) {
     for (const auto& cell : absl::StrSplit(line, '\t')) {
       if (cell.size() >= 8) {  // Shorter ones occur by chance.

@@ -1,5 +1,6 @@
 #include "tests/testing/small_run.h"
 
+#include <algorithm>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 #include <random>
@@ -11,6 +12,8 @@
 
 namespace splitveil::testing {
 namespace {
+
+constexpr int32_t kCategories = 5;
 
 constexpr char kAgreement[] = R"(
   run_name: "small" cut_width: 8 batch_size: 64 epochs: 2 test_fraction: 0.2
@@ -31,29 +34,26 @@ void Parse(const char* text, Message* message) {
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text, message));
 }
 
-void AddRow(PartyData& data, const std::string& id, std::mt19937_64& random, int label) {
+void AddRow(SmallTable& data, const std::string& id, std::mt19937_64& random, int label) {
   std::normal_distribution<float> normal;
   std::uniform_int_distribution<int32_t> category(0, 4);
   data.ids.push_back(id);
-  for (NumericColumn& column : data.numeric) {
-    column.values.push_back(normal(random) + static_cast<float>(label));
+  std::vector<float> numeric(2);
+  for (float& number : numeric) {
+    number = std::clamp((normal(random) + static_cast<float>(label) + 3) / 7, 0.0F, 1.0F);
   }
-  for (CategoricalColumn& column : data.categorical) {
-    column.codes.push_back((category(random) + 2 * label) % 5);
+  data.numeric.push_back(numeric);
+  std::vector<int32_t> categories(2);
+  for (int32_t& value : categories) {
+    value = 1 + (category(random) + 2 * label) % kCategories;
   }
-}
-
-PartyData EmptyData() {
-  PartyData data;
-  data.numeric = {{"N1", {}}, {"N2", {}}};
-  const std::vector<std::string> values = {"a", "b", "c", "d", "e"};
-  data.categorical = {{"C1", values, {}}, {"C2", values, {}}};
-  return data;
+  data.categories.push_back(categories);
 }
 
 }  // namespace
 
-SmallRun::SmallRun(int examples) : label_data(EmptyData()), nonlabel_data(EmptyData()) {
+SmallRun::SmallRun(int examples) {
+  label_data.categories_per_column = nonlabel_data.categories_per_column = kCategories;
   Parse(kAgreement, &agreement);
   Canonicalize(agreement);
   Parse(kLabelConfig, &label_config);
@@ -77,7 +77,7 @@ LabelSessionOptions SmallRun::LabelOptions() {
   options.agreement = agreement;
   options.config = label_config;
   options.ledger_path = files.File("label_party.db");
-  options.data = label_data;
+  options.data = LabelDataset();
   options.checkpoints = label_checkpoints;
   options.status = &label_status;
   absl::StatusOr<std::unique_ptr<SecureGaussian>> noise = SecureGaussian::Create(SecretKey::Generate());
@@ -94,12 +94,20 @@ NonLabelSessionOptions SmallRun::NonLabelOptions(LabelPartyPeer* peer) {
   options.agreement = agreement;
   options.config = nonlabel_config;
   options.ledger_path = files.File("nonlabel_party.db");
-  options.data = nonlabel_data;
+  options.data = NonLabelDataset();
   options.checkpoints = nonlabel_checkpoints;
   options.peer = peer;
   options.status = &nonlabel_status;
   options.stop = [] { return false; };
   return options;
+}
+
+std::shared_ptr<const Dataset> SmallRun::LabelDataset() const {
+  return label_data.Store(agreement.test_fraction(), agreement.split_salt());
+}
+
+std::shared_ptr<const Dataset> SmallRun::NonLabelDataset() const {
+  return nonlabel_data.Store(agreement.test_fraction(), agreement.split_salt());
 }
 
 }  // namespace splitveil::testing

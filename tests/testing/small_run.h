@@ -7,6 +7,7 @@
 #include "label_party/session/label_session.h"
 #include "nonlabel_party/session/nonlabel_session.h"
 #include "tests/testing/process/temp_folder.h"
+#include "tests/testing/small_table.h"
 
 namespace splitveil::testing {
 
@@ -18,12 +19,15 @@ struct SmallRun {
   // Both parties' options as the agreement and the configurations stand now.
   LabelSessionOptions LabelOptions();
   NonLabelSessionOptions NonLabelOptions(LabelPartyPeer* peer);
+  // Either party's data, prepared for the agreement's split as it stands now.
+  std::shared_ptr<const Dataset> LabelDataset() const;
+  std::shared_ptr<const Dataset> NonLabelDataset() const;
 
   const TempFolder files;
   v1::RunAgreement agreement;  // Canonical.
   v1::LabelPartyConfig label_config;
   v1::NonLabelPartyConfig nonlabel_config;
-  PartyData label_data, nonlabel_data;
+  SmallTable label_data, nonlabel_data;
   CheckpointPlan label_checkpoints, nonlabel_checkpoints;
   RunStatus label_status{"label_party"}, nonlabel_status{"nonlabel_party"};
 };

@@ -21,7 +21,7 @@ constexpr char kAgreement[] = R"(
 constexpr char kCommon[] = R"(
   identity { own_name: "HOST.example" peer_name: "PEER.example" certificate_path: "OWN.pem" private_key_path: "OWN.key"
              authority_path: "authority.pem" }
-  dataset { path: "OWN.tsv" }
+  dataset { path: "OWN.data" }
   optimizer { learning_rate: 0.02 adam {} }
   reproducible_seed: 3
   ledger_path: "OWN.db"

@@ -73,6 +73,9 @@ if (runs.length > 1) legend("leak-charts", runs.map((run) => key(run)));
 legend("quality-charts", runs.map((run) => key(run)));
 legend("distributions", CLASSES.map((style) => key(style, style.label)));
 legend("solver-charts", solved.map((run) => key(run)));
+if (report.days && report.folded) byId("days-folded").textContent = "Of each chain the sections below show the last run; " +
+  report.folded + " runs before are here alone.";
+if (!drawDays()) removeSection("days");
 if (runs.length === 1) drawLeaksOfOne(runs[0]);
 else drawLeaksOfSeveral();
 drawRemembering();

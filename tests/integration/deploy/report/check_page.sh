@@ -68,6 +68,8 @@ expect_everywhere report.html 2 24
 # One run: a chart a layer.
 expect_everywhere audit.html 1 16
 # A run that has only begun, and one whose names are long and full of markup.
+# Four chains of four runs: quality, norm and hint attack and two more at the cut, two at each other layer; of each chain one run.
+expect_everywhere days.html 4 49
 expect_everywhere begun.html 1 0
 expect_everywhere hostile.html 1 15
 
@@ -78,5 +80,5 @@ expect_fault overflow 400 screen '.card { width: 30rem; }'
 expect_fault clippedCharts 718 paper '.canvas-box canvas { height: 400px !important; }'
 expect_fault clippedCharts 1280 screen '.canvas-box canvas { width: 120% !important; }'
 
-[ "$failures" -eq 0 ] && echo "four pages as expected on two screens and on paper; six faults found"
+[ "$failures" -eq 0 ] && echo "five pages as expected on two screens and on paper; six faults found"
 exit "$((failures > 0))"

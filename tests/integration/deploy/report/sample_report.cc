@@ -1,12 +1,13 @@
 // sample_report FOLDER: writes plausible ledgers and the reports check_page.sh opens: report.html (two runs, both
-// parties), audit.html (one run, held to a policy, with an attack beyond its bound), begun.html (no step yet) and
-// hostile.html (names that are long and full of markup).
+// parties), audit.html (one run, held to a policy, with an attack beyond its bound), begun.html (no step yet),
+// days.html (runs that continue one another) and hostile.html (names that are long and full of markup).
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "deploy/audit/audit_policy.h"
 #include "deploy/audit/audit_verdict.h"
 #include "deploy/records/run_records.h"
@@ -62,9 +63,35 @@ absl::Status WriteAudit(const std::string& folder) {
   return status.ok() ? WriteReport(*runs, JudgeRuns(*runs, policy), folder + "/audit.html") : status;
 }
 
+// Four protections over four days, each day continuing from the one before.
+absl::Status WriteDays(const std::string& folder) {
+  const std::string path = folder + "/days.db";
+  absl::Status status;
+  double strength = 0.9;
+  for (const char* protection : {"none", "max_norm", "marvell(sum_kl=0.25)", "marvell(sum_kl=0.1)"}) {
+    std::string before;
+    for (int day = 1; day <= 4; ++day) {
+      PlausibleRun run;
+      run.run_id = absl::StrCat("stream-", strength, "-day", day);
+      run.protection = protection;
+      run.continues = before;
+      run.epochs = 1;
+      run.norm_auc = strength;
+      run.cosine_auc = strength + 0.05 - 0.01 * day;
+      run.predicted_auc = 0.5 + 0.25 * (1 - 0.5 / day) - 0.01 * (0.9 - strength);
+      status.Update(WriteLabelPartyLedger(path, run));
+      before = run.run_id;
+    }
+    strength -= 0.1;
+  }
+  status.Update(WriteReport({path}, folder + "/days.html"));
+  return status;
+}
+
 absl::Status WriteAll(const std::string& folder) {
   absl::Status status = WriteUsual(folder);
   status.Update(WriteAudit(folder));
+  status.Update(WriteDays(folder));
   PlausibleRun begun;
   begun.epochs = 0;
   begun.status = "running";

@@ -12,6 +12,7 @@
 
 #include "common/process/file.h"
 #include "tests/testing/process/temp_folder.h"
+#include "tests/testing/small_table.h"
 
 namespace splitveil::testing {
 namespace {
@@ -160,6 +161,45 @@ TEST_F(CheckpointPlanTest, APathInNoFolderIsRefusedBeforeTheRun) {
   const absl::Status status = Plan().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("party.checkpoint_path"));
+}
+
+// One row, whose number tells the data apart.
+std::shared_ptr<const Dataset> Data(float number) {
+  SmallTable table;
+  table.ids = {"person"};
+  table.numeric = {{number}};
+  return table.Store();
+}
+
+TEST_F(CheckpointPlanTest, TheSameDataAreFineAndOthersAreNot) {
+  CheckpointPlan first = *Plan();
+  ASSERT_TRUE(first.UseData(*Data(0.25)).ok());
+  ASSERT_TRUE(first.Write("run", 1, nullptr, {}, true).ok());
+  party_.set_initial_checkpoint("half");
+  EXPECT_TRUE(Plan()->UseData(*Data(0.25)).ok());
+  CheckpointPlan other = *Plan();
+  const absl::Status status = other.UseData(*Data(0.5));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("was trained on, or data that extend them"));
+}
+
+TEST_F(CheckpointPlanTest, ACheckpointThatNamesNoDataIsRefused) {
+  Leave(1);
+  party_.set_initial_checkpoint("half");
+  EXPECT_EQ(Plan()->UseData(*Data(0.25)).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(CheckpointPlanTest, TheOneBeforeOfOtherDataIsLeftOut) {
+  for (float day : {0.25F, 0.5F}) {
+    CheckpointPlan plan = *Plan();
+    ASSERT_TRUE(plan.UseData(*Data(day)).ok());
+    ASSERT_TRUE(plan.Write("run", 1, nullptr, {}, true).ok());
+  }
+  party_.set_initial_checkpoint("half");
+  CheckpointPlan plan = *Plan();
+  ASSERT_EQ(plan.initial.size(), 2);
+  ASSERT_TRUE(plan.UseData(*Data(0.5)).ok());
+  EXPECT_EQ(plan.initial.size(), 1);
 }
 
 }  // namespace

@@ -169,6 +169,8 @@ TEST(AgreementTest, ValidationNamesFieldExpectedAndFound) {
       {[](auto& a) { a.set_cut_width(-1); }, "cut_width: expected at least 1 and at most 1048576, found -1"},
       {[](auto& a) { a.set_minimum_batch_size(1); },
        "minimum_batch_size: expected at least 2 and at most 1048576, found 1"},
+      {[](auto& a) { a.set_predict_first(true); },
+       "predict_first: expected false unless test_fraction is 0, found true beside test_fraction 0.1"},
       {[](auto& a) { a.set_minimum_batch_size(1025); },
        "minimum_batch_size: expected at most batch_size 1024, found 1025"},
       {[](auto& a) { a.set_test_fraction(-0.1); }, "test_fraction: expected at least 0 and at most 0.9, found -0.1"},

@@ -31,7 +31,7 @@ constexpr char kLabelParty[] = R"(party {
     private_key_path: "k.pem"
     authority_path: "a.pem"
   }
-  dataset { path: "data.tsv" }
+  dataset { path: "data.data" }
   optimizer { learning_rate: 0.001 adam {} }
   ledger_path: "label.db"
 }

@@ -21,6 +21,47 @@ TEST(OptimizerOptionsTest, TakesTheDefaultsOfTheSchema) {
   EXPECT_EQ(options->l2, 0);
 }
 
+TEST(OptimizerOptionsTest, ReadsEveryMethod) {
+  v1::Optimizer optimizer;
+  optimizer.mutable_adamw()->set_weight_decay(0.25);
+  EXPECT_EQ(ReadOptimizerOptions(optimizer)->weight_decay, 0.25);
+  EXPECT_EQ(ReadOptimizerOptions(optimizer)->moments(), 2);
+  optimizer.mutable_sgd();
+  EXPECT_EQ(ReadOptimizerOptions(optimizer)->moments(), 0);
+  optimizer.mutable_sgd()->set_momentum(0.5);
+  EXPECT_EQ(ReadOptimizerOptions(optimizer)->moments(), 1);
+  optimizer.mutable_adagrad()->set_initial_accumulator(3);
+  EXPECT_EQ(ReadOptimizerOptions(optimizer)->initial_accumulator, 3);
+  EXPECT_EQ(ReadOptimizerOptions(optimizer)->moments(), 1);
+}
+
+TEST(OptimizerOptionsTest, TheScheduleWarmsUpDecaysAndAnneals) {
+  v1::Optimizer optimizer = MakeAdam(8);
+  optimizer.mutable_schedule()->set_warmup_steps(4);
+  OptimizerOptions options = *ReadOptimizerOptions(optimizer);
+  EXPECT_EQ(options.LearningRate(0), 2);
+  EXPECT_EQ(options.LearningRate(2), 6);
+  EXPECT_EQ(options.LearningRate(3), 8);
+  EXPECT_EQ(options.LearningRate(1000), 8);
+
+  optimizer.mutable_schedule()->mutable_decay()->set_steps(10);
+  options = *ReadOptimizerOptions(optimizer);
+  EXPECT_EQ(options.LearningRate(1), 4);
+  EXPECT_EQ(options.LearningRate(9), 8);
+  EXPECT_EQ(options.LearningRate(10), 4);
+  EXPECT_EQ(options.LearningRate(39), 1);
+
+  optimizer.mutable_schedule()->set_warmup_steps(0);
+  optimizer.mutable_schedule()->mutable_cosine()->set_steps(6);
+  optimizer.mutable_schedule()->mutable_cosine()->set_floor(0.5);
+  options = *ReadOptimizerOptions(optimizer);
+  EXPECT_EQ(options.LearningRate(0), 8);
+  EXPECT_NEAR(options.LearningRate(2), 4 + 4 * 0.75, 1e-12);  // cos 60 degrees = 1/2.
+  EXPECT_NEAR(options.LearningRate(3), 6, 1e-12);
+  EXPECT_EQ(options.LearningRate(6), 4);
+  EXPECT_EQ(options.LearningRate(600), 4);
+}
+
 void ExpectRefused(const v1::Optimizer& optimizer, const std::string& field) {
   const auto options = ReadOptimizerOptions(optimizer);
   EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
@@ -44,6 +85,15 @@ TEST(OptimizerOptionsTest, RefusesNumbersOutOfRange) {
   optimizer = MakeAdam();
   optimizer.mutable_adam()->set_epsilon(0);
   ExpectRefused(optimizer, "optimizer.adam.epsilon");
+  optimizer = MakeAdam();
+  optimizer.mutable_schedule()->mutable_decay();
+  ExpectRefused(optimizer, "optimizer.schedule.decay.steps: expected a value");
+}
+
+TEST(OptimizerOptionsTest, RefusesNesterovWithoutMomentum) {
+  v1::Optimizer optimizer;
+  optimizer.mutable_sgd()->set_nesterov(true);
+  ExpectRefused(optimizer, "optimizer.sgd.nesterov: expected a momentum with it");
 }
 
 }  // namespace

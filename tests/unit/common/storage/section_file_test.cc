@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <string>
 
-#include "tests/unit/common/dataset/scratch_folder.h"
+#include "tests/unit/common/preparation/scratch_folder.h"
 
 namespace splitveil {
 namespace {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -62,23 +63,55 @@ TEST_F(DataTest, GenerateFailsWhereItCannotWrite) {
   EXPECT_THAT(ExpectError(2, {"generate", "--out=" + folder_.File("none/c.tsv")}), HasSubstr("none/c.tsv"));
 }
 
-TEST_F(DataTest, PrepareWritesBothPartiesAndPrintsCounts) {
+TEST_F(DataTest, PrepareWritesBothPartiesAndPrintsWhatIsInThem) {
   const std::string out = ExpectDone({"prepare", "--format=criteo", "--input=" + Criteo(), "--out=" + folder_.File("d"),
                                       "--only_label_fraction=0.2", "--only_nonlabel_fraction=0.1"});
-  const int64_t label_rows = Lines(folder_.File("d/label_party.tsv")) - 1;  // Less the header.
-  const int64_t nonlabel_rows = Lines(folder_.File("d/nonlabel_party.tsv")) - 1;
-  EXPECT_THAT(out, HasSubstr("label_party.tsv: " + std::to_string(label_rows) + " rows\n"));
-  EXPECT_THAT(out, HasSubstr("nonlabel_party.tsv: " + std::to_string(nonlabel_rows) + " rows\n"));
-  EXPECT_THAT(out, HasSubstr("held by both: " + std::to_string(label_rows + nonlabel_rows - 1000) + " rows\n"));
+  EXPECT_THAT(out, ContainsRegex("label_party.data: [0-9]+ rows, [0-9]+ of them for training\n"));
+  EXPECT_THAT(out, ContainsRegex("nonlabel_party.data: [0-9]+ rows, [0-9]+ of them for training\n"));
+  EXPECT_THAT(out, ContainsRegex("held by both: [0-9]+ rows\n"));
   EXPECT_THAT(out, ContainsRegex("1000 rows, 2[0-9]\\.[0-9][0-9]% positive"));
   EXPECT_THAT(out, ContainsRegex(" I1 [0-9.]+ .* I13 [0-9.]+ C1 [0-9.]+ .* C26 [0-9.]+\n"));
-  EXPECT_THAT(ReadFile(folder_.File("d/label_party.tsv")).value(), StartsWith("id\tlabel\t"));
-  EXPECT_THAT(ReadFile(folder_.File("d/nonlabel_party.tsv")).value(), StartsWith("id\tnumeric:I1\t"));
+  EXPECT_THAT(out, ContainsRegex("embedding rows: [0-9]+: C1 [0-9]+ .* C26 [0-9]+\n"));
+  EXPECT_TRUE(std::filesystem::exists(folder_.File("d/label_party.data")));
+  EXPECT_TRUE(std::filesystem::exists(folder_.File("d/nonlabel_party.data")));
 }
 
-TEST_F(DataTest, PrepareFailsOnAnUnknownFormat) {
+TEST_F(DataTest, PrepareExtendsEarlierData) {
+  const std::string table = Criteo();
+  const std::vector<std::string> common = {"prepare", "--format=criteo", "--test_fraction=0"};
+  const auto prepare = [&](const std::string& input, std::vector<std::string> more) {
+    more.insert(more.begin(), common.begin(), common.end());
+    more.push_back("--input=" + input);
+    return ExpectDone(more);
+  };
+  prepare(table, {"--out=" + folder_.File("day1")});
+  EXPECT_THAT(prepare(table, {"--out=" + folder_.File("same"), "--extend=" + folder_.File("day1")}),
+              HasSubstr(", 0 of them new"));
+  const std::string second = folder_.File("second.tsv");
+  ExpectDone({"generate", "--rows=1000", "--seed=4", "--out=" + second});
+  EXPECT_THAT(prepare(second, {"--out=" + folder_.File("day2"), "--extend=" + folder_.File("day1")}),
+              ContainsRegex(", [1-9][0-9]* of them new"));
+  EXPECT_THAT(ExpectError(2, {"prepare", "--format=criteo", "--input=" + second, "--out=" + folder_.File("x"),
+                              "--extend=" + folder_.File("none")}),
+              HasSubstr("none/label_party.data"));
+}
+
+TEST_F(DataTest, PrepareCountsTheRowsItLeavesOut) {
+  const std::string bad = folder_.File("bad.tsv");
+  WriteText(bad, ReadFile(Criteo()).value() + "2\tSECRET\n");
+  EXPECT_THAT(
+      ExpectDone({"prepare", "--format=criteo", "--skip_bad_rows", "--input=" + bad, "--out=" + folder_.File("d")}),
+      HasSubstr("1000 rows, "));
+}
+
+TEST_F(DataTest, PrepareFailsOnFormatsAndSchemasThatDoNotFit) {
   EXPECT_EQ(ExpectError(2, {"prepare", "--format=excel", "--input=x", "--out=y"}),
-            "command line: --format: expected criteo, found \"excel\"\n");
+            "command line: --format: expected criteo, avazu or table, found \"excel\"\n");
+  EXPECT_THAT(ExpectError(2, {"prepare", "--format=table", "--input=x", "--out=y"}), HasSubstr("--schema: expected"));
+  EXPECT_THAT(ExpectError(2, {"prepare", "--format=avazu", "--schema=s", "--input=x", "--out=y"}),
+              HasSubstr("--schema: expected none for avazu"));
+  EXPECT_THAT(ExpectError(2, {"prepare", "--format=criteo", "--party=third", "--input=x", "--out=y"}),
+              HasSubstr("--party: expected both, label_party or nonlabel_party"));
 }
 
 TEST_F(DataTest, PrepareFailsWithoutItsInput) {
@@ -94,8 +127,8 @@ TEST_F(DataTest, PrepareFailsAtAMalformedRowAndWritesNothing) {
       ExpectError(2, {"prepare", "--format=criteo", "--input=" + bad, "--out=" + folder_.File("d")});
   EXPECT_THAT(error, StartsWith(bad + ":1001:"));
   EXPECT_THAT(error, ::testing::Not(HasSubstr("SECRET")));
-  EXPECT_FALSE(std::filesystem::exists(folder_.File("d/label_party.tsv")));
-  EXPECT_FALSE(std::filesystem::exists(folder_.File("d/nonlabel_party.tsv")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("d/label_party.data")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("d/nonlabel_party.data")));
 }
 
 TEST_F(DataTest, PrepareFailsOnFractionsThatLeaveNothingInCommon) {

@@ -18,7 +18,7 @@ std::string Party(const std::string& role, const std::string& own_name, const st
   return absl::StrCat("party {\n  identity {\n    own_name: \"", own_name, "\"\n    peer_name: \"", peer_name,
                       "\"\n    certificate_path: \"certs/", role, ".pem\"\n    private_key_path: \"certs/", role,
                       ".key\"\n    authority_path: \"certs/authority.pem\"\n  }\n  dataset { path: \"", role,
-                      ".tsv\" }\n  optimizer { adam {} }\n  ledger_path: \"", role, ".db\"\n}\n");
+                      ".data\" }\n  optimizer { adam {} }\n  ledger_path: \"", role, ".db\"\n}\n");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/storage/section_file.h"
 #include "tests/unit/deploy/operator/operator_tool.h"
 
 namespace splitveil::testing {
@@ -37,8 +38,7 @@ class SweepCommandTest : public ::testing::Test {
 
 TEST_F(SweepCommandTest, DryRunListsTheRunsAndWritesNothing) {
   for (const char* party : {"label", "nonlabel"}) {
-    WriteText(folder_.File(absl::StrCat(party, ".tsv")), "");
-    WriteText(folder_.File(absl::StrCat(party, "_party.tsv")), "");
+    ASSERT_TRUE((*SectionFileWriter::Create(folder_.File(absl::StrCat(party, "_party.data")), {}))->Publish().ok());
   }
   EXPECT_THAT(ExpectDone(Sweep("--dry_run")), MatchesRegex("none-seed5 +to run\niso-ratio=2-seed5 +to run\n"
                                                            "none-seed6 +to run\niso-ratio=2-seed6 +to run\n"));

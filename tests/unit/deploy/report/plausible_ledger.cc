@@ -48,8 +48,12 @@ RunRow Row(const PlausibleRun& run, const std::string& role, const std::string& 
     attacks.push_back(absl::AsciiStrToUpper(attack));
   }
   config["agreement"] = {{"batch_size", kBatch}, {"audit", {{"layers", layers}, {"attacks", attacks}}}};
-  return {run.run_id, role, run.agreement_sha256, protection,
-          config.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)};
+  return {run.run_id,
+          role,
+          run.agreement_sha256,
+          protection,
+          config.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace),
+          run.continues};
 }
 
 ProtectionRow Protection(const PlausibleRun& run, int64_t step, Scatter& scatter) {
@@ -244,6 +248,11 @@ absl::Status WriteEvaluation(const PlausibleRun& run, int64_t epoch, Ledger& led
   const double progress = 1 - std::exp(-1.3 * static_cast<double>(epoch + 1));
   const double overfit = 0.004 * std::max<double>(0, static_cast<double>(epoch) - 3);
   const double auc = 0.5 + (run.best_test_auc - 0.5) * progress - overfit;
+  if (run.predicted_auc > 0) {
+    return epoch > 0 ? absl::OkStatus()
+                     : ledger.Record(EvaluationRow{0, "test", 0.57 - 0.4 * (run.predicted_auc - 0.5), run.predicted_auc,
+                                                   0.74 + 0.1 * (run.predicted_auc - 0.5), 0.02});
+  }
   return ledger.Record(EvaluationRow{(epoch + 1) * run.steps_per_epoch, "test", 0.57 - 0.4 * (auc - 0.5), auc,
                                      0.74 + 0.1 * (auc - 0.5), 0.03 - 0.02 * progress});
 }

@@ -34,6 +34,8 @@ struct PlausibleRun {
   double sum_kl = 1.1;  // 0: no protection, so nothing was solved.
   double best_test_auc = 0.742;
   std::string grant = "ROUNDED";
+  std::string continues;       // Run it continues; empty: none.
+  double predicted_auc = 0;    // Of its examples before the first step, instead of a test after each epoch; 0: not so.
   bool exceeds_bound = false;  // In the last epoch the likelihood ratio reads more than the noise allows.
 };
 

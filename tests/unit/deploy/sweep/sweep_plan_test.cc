@@ -10,6 +10,7 @@
 
 #include "common/config/text_config.h"
 #include "common/process/file.h"
+#include "common/storage/section_file.h"
 #include "tests/testing/process/temp_folder.h"
 
 namespace splitveil {
@@ -23,7 +24,7 @@ using ::testing::StartsWith;
 constexpr char kParty[] = R"(party {
   identity { own_name: "OWN" peer_name: "PEER" certificate_path: "keys/own.pem" private_key_path: "/keys/own.key"
              authority_path: "../ca.pem" }
-  dataset { path: "data.tsv" } optimizer { adam {} } ledger_path: "base.db" reproducible_seed: 99 })";
+  dataset { path: "data.data" } optimizer { adam {} } ledger_path: "base.db" reproducible_seed: 99 })";
 
 class SweepPlanTest : public ::testing::Test {
  protected:
@@ -32,11 +33,16 @@ class SweepPlanTest : public ::testing::Test {
     Write("label.textproto", absl::StrCat(kParty, "model {} protection { none {} }"));
     Write("nonlabel.textproto",
           absl::StrCat(kParty, "peer_address: \"elsewhere:1\" model { layers { name: \"first\" units: 8 } }"));
-    Write("data.tsv", "rows");
+    WriteData("rows");
   }
 
   void Write(const std::string& name, const std::string& text) {
     ASSERT_TRUE(WriteFile(folder_.File(name), text).ok());
+  }
+  // Stands for prepared data: the plan looks at their digest only.
+  void WriteData(const std::string& text) {
+    auto file = SectionFileWriter::Create(folder_.File("data.data"), {"rows"});
+    ASSERT_TRUE(file.ok() && (*file)->Append(0, text).ok() && (*file)->Publish().ok());
   }
   absl::StatusOr<std::vector<SweepRun>> Plan(const std::string& grid) {
     Write("sweep.textproto", absl::StrCat("agreement_path: \"run.textproto\"\nlabel_config_path: \"label.textproto\"\n"
@@ -125,7 +131,7 @@ TEST_F(SweepPlanTest, ReadsFromWhereTheBaseFilesSayAndWritesIntoTheRunsFolder) {
   const v1::PartyCommon& party = runs->front().label_config.party();
   EXPECT_EQ(party.identity().certificate_path(), folder_.File("keys/own.pem"));
   EXPECT_EQ(party.identity().private_key_path(), "/keys/own.key");
-  EXPECT_EQ(party.dataset().path(), folder_.File("data.tsv"));
+  EXPECT_EQ(party.dataset().path(), folder_.File("data.data"));
   EXPECT_EQ(party.ledger_path(), "label_party.db");
   EXPECT_EQ(runs->front().nonlabel_config.party().ledger_path(), "nonlabel_party.db");
   EXPECT_EQ(runs->front().label_config.listen_address(), "127.0.0.1:0");
@@ -138,7 +144,7 @@ TEST_F(SweepPlanTest, DigestFollowsEverythingARunDependsOn) {
   EXPECT_EQ(usual.size(), 64);
   EXPECT_EQ(digest("marvell_s: [1, 2] seeds: [3, 4]"), usual);  // The rest of the grid does not matter.
   std::set<std::string> digests = {usual, digest("marvell_s: 2 seeds: 3"), digest("marvell_s: 1 seeds: 4")};
-  Write("data.tsv", "other rows");
+  WriteData("other rows");
   digests.insert(digest("marvell_s: 1 seeds: 3"));
   Write("run.textproto", "run_name: \"base\" cut_width: 8 epochs: 6");
   digests.insert(digest("marvell_s: 1 seeds: 3"));
@@ -196,10 +202,10 @@ TEST_F(SweepPlanTest, FailsWithoutItsFiles) {
   Write("nonlabel.textproto", "");
   EXPECT_THAT(PlanError("marvell_s: 1 seeds: 1"), HasSubstr("nonlabel.textproto:1:1: party: expected"));
   std::string moved = kParty;
-  moved.replace(moved.find("data.tsv"), 8, "gone.tsv");
+  moved.replace(moved.find("data.data"), 9, "gone.data");
   Write("nonlabel.textproto",
         absl::StrCat(moved, "peer_address: \"elsewhere:1\" model { layers { name: \"first\" units: 8 } }"));
-  EXPECT_THAT(PlanError("marvell_s: 1 seeds: 1"), HasSubstr("gone.tsv: no such file"));
+  EXPECT_THAT(PlanError("marvell_s: 1 seeds: 1"), HasSubstr("gone.data: cannot be opened: No such file"));
 }
 
 }  // namespace

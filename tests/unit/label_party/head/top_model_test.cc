@@ -206,6 +206,52 @@ TEST_F(TopModelTest, RefusesAWidePartWithoutFeatures) {
   ExpectCreateRefused("top_model.wide: expected at least one feature column");
 }
 
+TEST_F(TopModelTest, OwnFeaturesAreFurtherInputsOfTheirLayer) {
+  options_.spec.clear_wide();
+  options_.spec.mutable_own_features()->mutable_embedding()->set_dimension(3);
+  options_.spec.mutable_own_features()->set_before("second");
+  auto model = Create();
+  const NamedParameters parameters = model->Parameters();
+  EXPECT_EQ(FindParameter(parameters, "second.weight").size(), 3u * (5 + 2 * 3 + 2));
+  const std::vector<float>& table = FindParameter(parameters, "own.embedding");
+  const auto logits = model->Predict(activations_, own_);
+  ASSERT_TRUE(logits.ok()) << logits.status();
+  for (int64_t j = 0; j < kBatch; ++j) {
+    std::vector<double> values =
+        ReferenceNetwork(parameters, {MakeLayer("first", 5, v1::TANH)}).Apply(ToDouble(activations_.row(j)));
+    for (int c = 0; c < 2; ++c) {
+      const auto row = table.begin() + own_.categories[j * 2 + c] * 3;
+      values.insert(values.end(), row, row + 3);
+    }
+    values.insert(values.end(), own_.numeric.row(j).begin(), own_.numeric.row(j).end());
+    const ReferenceNetwork rest(parameters, {MakeLayer("second", 3), MakeLayer("logit", 1, v1::LINEAR)});
+    EXPECT_NEAR((*logits)[j], rest.Apply(values)[0], 1e-6);
+  }
+  own_ = RandomFeatures(kBatch - 1, options_.features, generator_);
+  ExpectStepRefused(*model);
+}
+
+TEST_F(TopModelTest, RefusesOwnFeaturesThatAreNotThere) {
+  options_.spec.mutable_own_features()->mutable_embedding()->set_dimension(3);
+  options_.spec.mutable_own_features()->set_before("third");
+  ExpectCreateRefused("top_model.own_features.before: expected a layer of the label party's");
+  options_.spec.mutable_own_features()->clear_before();
+  options_.spec.mutable_own_features()->clear_embedding();
+  ExpectCreateRefused("top_model.own_features.embedding: expected");
+  options_.features = {};
+  ExpectCreateRefused("top_model.own_features: expected at least one feature column");
+}
+
+TEST_F(TopModelTest, RefusesTheTrainingStateOfAnotherOptimizer) {
+  auto model = Create();
+  options_.optimizer.mutable_sgd();
+  auto other = Create();
+  const NamedParameters before = other->Parameters();
+  EXPECT_EQ(other->SetTrainingState(model->TrainingState()).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(model->SetTrainingState(other->TrainingState()).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(other->Parameters(), before);
+}
+
 TEST_F(TopModelTest, RefusesAnOptimizerOutOfRange) {
   options_.optimizer.set_learning_rate(-1);
   ExpectCreateRefused("optimizer.learning_rate");

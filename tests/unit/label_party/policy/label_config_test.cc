@@ -76,5 +76,15 @@ TEST(ValidateLabelConfigTest, LeavesTheBatchOfOtherMethodsAlone) {
   EXPECT_TRUE(Verdict("protection { marvell { s: 4 } }", 1048576).ok());
 }
 
+TEST(ValidateLabelConfigTest, RefusesEarlyStoppingWithoutTestExamples) {
+  EXPECT_TRUE(Verdict("early_stopping {}").ok());
+  v1::LabelPartyConfig config;
+  config.mutable_early_stopping();
+  v1::RunAgreement agreement;
+  agreement.set_test_fraction(0);
+  EXPECT_EQ(ValidateLabelConfig(config, agreement).message(),
+            "early_stopping: expected an agreement with a test_fraction above 0, found 0");
+}
+
 }  // namespace
 }  // namespace splitveil

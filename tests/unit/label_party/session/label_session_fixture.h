@@ -14,6 +14,7 @@
 
 #include "common/config/agreement.h"
 #include "common/schedule/party_seed.h"
+#include "common/schedule/train_test_split.h"
 #include "common/transport/tensor_codec.h"
 #include "label_party/session/label_session.h"
 #include "tests/testing/alignment_channel_pair.h"
@@ -80,8 +81,8 @@ class LabelSessionTest : public ::testing::Test {
     ASSERT_TRUE(response.ok()) << response.status();
     const absl::StatusOr<JointSeed> joint = seed_->Combine(commitment_, response->seed_reveal());
     ASSERT_TRUE(joint.ok());
-    TrainTestSplit split =
-        SplitTrainTest(*joint, run_.nonlabel_data.ids, aligned_.rows, run_.agreement.test_fraction());
+    TrainTestSplit split = SplitRule(run_.agreement.split_salt(), run_.agreement.test_fraction())
+                               .Split(run_.nonlabel_data.ids, aligned_.rows);
     test_examples_ = static_cast<int64_t>(split.test.size());
     absl::StatusOr<Schedule> schedule = Schedule::Create(
         *joint, std::move(split.train), {run_.agreement.batch_size(), run_.agreement.minimum_batch_size()});

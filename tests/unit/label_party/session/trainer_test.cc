@@ -22,6 +22,7 @@
 #include "common/leakage/bounds.h"
 #include "common/ledger/sqlite_database.h"
 #include "common/process/exit_code.h"
+#include "common/schedule/train_test_split.h"
 #include "common/transport/tensor_codec.h"
 #include "label_party/protection/run_budget.h"
 #include "label_party/session/trainer_factory.h"
@@ -53,7 +54,7 @@ class TrainerTest : public ::testing::Test {
     ledger_ = *Ledger::Create(ledger_path_, {kRunId, "label_party", "", "", "{}"});
     auditor_ = std::make_unique<LeakAuditor>(run_.agreement, v1::LabelAudit(), /*examples=*/1000, ledger_.get());
     const std::vector<uint32_t> rows = Rows();
-    auto trainer = MakeTrainer({run_.agreement, run_.label_config, run_.label_data, rows, JointSeed{3}, kRunId,
+    auto trainer = MakeTrainer({run_.agreement, run_.label_config, run_.LabelDataset(), rows, JointSeed{3}, kRunId,
                                 *std::move(method), /*continued=*/nullptr, auditor_.get(), ledger_.get()});
     ASSERT_TRUE(trainer.ok()) << trainer.status();
     trainer_ = *std::move(trainer);
@@ -262,6 +263,62 @@ TEST_F(TrainerTest, RegulariserLeavesABatchOfOneClassAsItIs) {
   EXPECT_EQ(Train(0, 1).front().gradients().data(), plain);
 }
 
+double Norm(absl::Span<const float> row) {
+  return std::sqrt(std::inner_product(row.begin(), row.end(), row.begin(), 0.0));
+}
+
+TEST_F(TrainerTest, CutGradientsAreClippedAnExampleBeforeTheProtection) {
+  Create("none {}", "", 1);
+  const std::vector<v1::CutGradients> plain = Train(0, 1);
+  EXPECT_EQ(Events("clip_cut_gradients"), 0);
+  const absl::StatusOr<Matrix> whole = DecodeMatrix(plain[0].gradients(), {"g", v1::FLOAT32, 64, 8});
+  ASSERT_TRUE(whole.ok());
+  std::vector<double> norms;
+  for (int64_t j = 0; j < 64; ++j) {
+    norms.push_back(Norm(whole->row(j)));
+  }
+  std::sort(norms.begin(), norms.end());
+  const double limit = norms[32];  // Half of the examples are longer.
+
+  run_.label_config.set_clip_cut_gradients(limit);
+  Create("none {}", "", 1);
+  const std::vector<v1::CutGradients> clipped = Train(0, 1);
+  const absl::StatusOr<Matrix> left = DecodeMatrix(clipped[0].gradients(), {"g", v1::FLOAT32, 64, 8});
+  ASSERT_TRUE(left.ok());
+  for (int64_t j = 0; j < 64; ++j) {
+    const double scale = std::min(1.0, limit / Norm(whole->row(j)));
+    for (int64_t k = 0; k < 8; ++k) {
+      EXPECT_NEAR(left->row(j)[k], whole->row(j)[k] * scale, 1e-7);
+    }
+  }
+  // The hint of an oracle is what the protection saw.
+  ASSERT_TRUE(clipped[0].has_hint());
+  const absl::StatusOr<Matrix> hint = DecodeMatrix(clipped[0].hint().gradient(), {"h", v1::FLOAT32, 1, 8});
+  ASSERT_TRUE(hint.ok());
+  EXPECT_EQ(hint->row(0), left->row(clipped[0].hint().row()));
+  EXPECT_THAT(Texts("SELECT detail FROM event WHERE kind = 'clip_cut_gradients'"),
+              ::testing::ElementsAre(HasSubstr("norm")));
+}
+
+// Before a batch of both classes has come, the protection goes by what either would send: that is clipped, too.
+TEST_F(TrainerTest, WhatTheOtherClassWouldSendIsClippedToo) {
+  std::fill(run_.label_data.labels.begin(), run_.label_data.labels.end(), 0);
+  const auto power_of_first_step = [&](double clip) {
+    run_.label_config.set_clip_cut_gradients(clip);
+    Create("marvell { s: 4 }", "", 1);
+    EXPECT_TRUE(Step(0, 0).ok());
+    EXPECT_TRUE(trainer_->Learn().ok());
+    return Numbers("SELECT power FROM protection").front();
+  };
+  const double limit = 1e-3;  // Shorter than every gradient here.
+  const double unclipped = power_of_first_step(0);
+  const double clipped = power_of_first_step(limit);
+  // P = s |difference of the class means|^2, and those are at most 2 * limit apart.
+  EXPECT_GT(clipped, 0);
+  EXPECT_LE(clipped, 4 * 4 * limit * limit * (1 + 1e-6));
+  EXPECT_GT(unclipped, 100 * clipped);
+}
+
 struct BudgetCase {
   const char* protection;
   const char* policy;
@@ -287,7 +344,7 @@ TEST_P(RunBudgetTest, IsNeverOverspent) {
   Create(GetParam().protection, GetParam().policy, kEpochs);
   std::vector<double> spent(150);
   Schedule schedule = *Schedule::Create(
-      JointSeed{3}, SplitTrainTest(JointSeed{3}, run_.label_data.ids, Rows(), run_.agreement.test_fraction()).train,
+      JointSeed{3}, SplitRule("", run_.agreement.test_fraction()).Split(run_.label_data.ids, Rows()).train,
       {run_.agreement.batch_size(), run_.agreement.minimum_batch_size()});
   bool halted = false;
   for (uint32_t epoch = 0; epoch < kEpochs && !halted; ++epoch) {

@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <numeric>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "common/leakage/leak_auc.h"
+#include "tests/testing/small_table.h"
 #include "tests/unit/common/model/model_fixtures.h"
 
 namespace splitveil {
@@ -16,7 +19,7 @@ constexpr uint32_t kExamples = 600;
 constexpr uint32_t kKnown = 40;
 
 // The label is the sign of a product of two of six features: no linear function of them tells it.
-class ModelCompletionTest : public testing::Test {
+class ModelCompletionTest : public ::testing::Test {
  protected:
   ModelCompletionTest() : features_(Draw()) {
     options_.bottom.features = features_.shape();
@@ -35,14 +38,19 @@ class ModelCompletionTest : public testing::Test {
   FeatureTable Draw() {
     std::mt19937_64 random(8);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
     std::normal_distribution<float> normal;
-    Matrix numeric(kExamples, 6);
+    splitveil::testing::SmallTable table;
     for (int64_t j = 0; j < kExamples; ++j) {
-      for (float& feature : numeric.row(j)) {
+      std::vector<float> features(6);
+      for (float& feature : features) {
         feature = normal(random);
       }
-      labels_.push_back(numeric.row(j)[0] * numeric.row(j)[1] > 0 ? 1 : 0);
+      labels_.push_back(features[0] * features[1] > 0 ? 1 : 0);
+      table.ids.push_back(std::to_string(j));
+      table.numeric.push_back(std::move(features));
     }
-    return {{6, 0, 0}, std::move(numeric), {}};
+    std::vector<uint32_t> rows(kExamples);
+    std::iota(rows.begin(), rows.end(), 0);
+    return {table.Store(), rows};
   }
 
   // A bottom model that training has taught the labels: completed with all of them.

@@ -204,6 +204,74 @@ TEST_F(BottomModelTest, ParametersMoveFromOneModelToAnother) {
   EXPECT_THAT(other->Predict(batch)->row(0), ElementsAreArray(model->Predict(batch)->row(0)));
 }
 
+// A vocabulary that has grown: the rows there were go on, moments and all; the new ones start afresh.
+TEST_F(BottomModelTest, GoesOnFromATableOfFewerRows) {
+  auto model = Create();
+  FeatureBatch batch = MakeBatch();
+  const auto train = [&](BottomModel& trained) {
+    ASSERT_TRUE(trained.Forward(batch).ok());
+    ASSERT_TRUE(trained.Backward(cut_gradient_, {}).ok());
+    ASSERT_TRUE(trained.Update().ok());
+  };
+  train(*model);
+  options_.features.embedding_rows = 25;
+  options_.seed = 22;
+  auto grown = Create();
+  const std::vector<float> fresh = FindParameter(grown->Parameters(), "embedding");
+  ASSERT_TRUE(grown->SetTrainingState(model->TrainingState()).ok());
+  train(*model);
+  train(*grown);
+  const std::vector<float> old_rows = FindParameter(model->Parameters(), "embedding");
+  const std::vector<float> rows = FindParameter(grown->Parameters(), "embedding");
+  EXPECT_THAT(absl::MakeConstSpan(rows).first(40), ElementsAreArray(old_rows));
+  EXPECT_THAT(absl::MakeConstSpan(rows).subspan(40), ElementsAreArray(absl::MakeConstSpan(fresh).subspan(40)));
+  EXPECT_EQ(FindParameter(model->TrainingState(), "first.weight"),
+            FindParameter(grown->TrainingState(), "first.weight"));
+}
+
+TEST_F(BottomModelTest, RefusesTheTrainingStateOfALargerTableOrAnotherOptimizer) {
+  auto model = Create();
+  options_.features.embedding_rows = 19;
+  auto smaller = Create();
+  options_.optimizer.mutable_adagrad();
+  auto other = Create();
+  for (BottomModel* unfit : {smaller.get(), other.get()}) {
+    const NamedParameters before = unfit->Parameters();
+    EXPECT_EQ(unfit->SetTrainingState(model->TrainingState()).code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(unfit->Parameters(), before);
+  }
+}
+
+TEST_F(BottomModelTest, TakesTheHalfOfAWholeModelBelowTheCutLayer) {
+  options_.cut_layer = "second";
+  options_.cut_width = 6;
+  EXPECT_THAT(Create()->layer_names(), ElementsAre("first", "cut"));
+  options_.cut_layer = "fourth";
+  ExpectCreateRefused("bottom_model.layers: expected one named \"fourth\", the cut_layer");
+}
+
+TEST_F(BottomModelTest, RefusesConvolutionsOnWhatIsNoImage) {
+  options_.spec.clear_layers();
+  options_.spec.clear_embedding();
+  v1::Layer& layer = *options_.spec.add_layers();
+  layer.set_name("first");
+  layer.mutable_convolution()->set_channels(2);
+  options_.features = {/*numeric=*/13, 0, 0};
+  options_.cut_width = 24;
+  ExpectCreateRefused("bottom_model.layers[0].convolution: expected images as its input, found none");
+  options_.features.image = {1, 3, 4};
+  ExpectCreateRefused("expected an input of nothing but the 1 x 3 x 4 image, found 13 numbers");
+  options_.features.numeric = 12;
+  v1::ImageInput& told = *options_.spec.mutable_input_image();
+  told.set_channels(1);
+  told.set_height(4);
+  told.set_width(3);
+  ExpectCreateRefused("bottom_model.input_image: expected 1 x 3 x 4, the images of the data, found 1 x 4 x 3");
+  options_.spec.clear_input_image();
+  options_.cut_width = 25;
+  ExpectCreateRefused("bottom_model.layers[0] output: expected 25, the agreed cut width, found 24");
+}
+
 TEST_F(BottomModelTest, CallsTheLastLayerCut) {
   EXPECT_THAT(Create()->layer_names(), ElementsAre("first", "second", "cut"));
   options_.spec.mutable_layers(2)->set_name("cut");

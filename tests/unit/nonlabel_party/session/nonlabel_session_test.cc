@@ -349,5 +349,23 @@ TEST_F(NonLabelSessionTest, EmptyIntersectionEndsTheRun) {
   EXPECT_FALSE(label_->completed());
 }
 
+TEST_F(NonLabelSessionTest, TrainingStoppedBeforeItBeganIsRefused) {
+  run_.agreement.set_test_fraction(0);
+  run_.agreement.set_predict_first(true);
+  ExpectRefusal(
+      [](LocalLabelParty& peer) {
+        peer.alter_evaluation = [](v1::EvaluateResponse& response) { response.set_stop_training(true); };
+      },
+      "expected training to follow");
+}
+
+TEST_F(NonLabelSessionTest, StopsWhereTheLabelPartySaysSo) {
+  alter_ = [](LocalLabelParty& peer) {
+    peer.alter_evaluation = [](v1::EvaluateResponse& response) { response.set_stop_training(true); };
+  };
+  EXPECT_FALSE(Run().ok());  // This label party did not mean it, and refuses to close.
+  EXPECT_EQ(FromLedger("SELECT max(epoch) FROM step"), "0");
+}
+
 }  // namespace
 }  // namespace splitveil::testing

@@ -1,0 +1,96 @@
+// Prepared data of one party: what `splitveil prepare` makes once and every run reads.
+//
+// A section_file of these sections; r: rows, n: numeric columns without pixels, c: categorical columns:
+//   preprocessing    v1.Preprocessing: how it was made, counts, shapes
+//   id_ends, ids     u64 [r], and the ids back to back: id i is bytes [id_ends[i - 1], id_ends[i])
+//   labels           u8 [r], 0 or 1; absent at a party without labels
+//   numeric          float32 [r, n], scaled
+//   categories       int32 [r, c], rows of the shared embedding table
+//   pixels           u8 [r, channels, height, width]; absent where rows have no image
+//   vocabulary_ends, vocabulary: the values seen in training like the ids, column by column
+// All numbers are little-endian.
+#ifndef SPLITVEIL_COMMON_DATASET_DATASET_H_
+#define SPLITVEIL_COMMON_DATASET_DATASET_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+#include "common/crypto/sha256.h"
+#include "common/dataset/features.h"
+#include "common/dataset/id_list.h"
+#include "common/dataset/vocabulary.h"
+#include "common/storage/section_file.h"
+
+#include "splitveil/v1/preprocessing.pb.h"
+
+namespace splitveil {
+
+// Memory-mapped and read-only: a row is read from the disk, or the system's page cache, when it is gathered.
+// Thread-safe.
+class Dataset {
+ public:
+  // Mapped memory that stays with the process, at most; what was read longer ago goes back to the page cache.
+  static constexpr int64_t kMaxResidentBytes = int64_t{256} << 20;
+
+  // Checks the file's SHA-256 and that every index, length and number in it is in range: nothing fails later. Errors:
+  // NotFound; InvalidArgument for another file, a damaged one, or one whose parts contradict each other.
+  static absl::StatusOr<std::shared_ptr<const Dataset>> Open(const std::string& path);
+
+  int64_t rows() const { return preprocessing_.rows(); }
+  const FeatureShape& features() const { return features_; }
+  // Not empty; distinct only as far as `prepare` could see: the alignment checks them.
+  const IdList& ids() const { return ids_; }
+  bool has_labels() const { return preprocessing_.has_positives(); }
+  // [rows], 0 or 1; empty where there are none.
+  absl::Span<const uint8_t> labels() const { return labels_; }
+  const v1::Preprocessing& preprocessing() const { return preprocessing_; }
+  const std::string& path() const { return file_->path(); }
+  // Of the file: names these data.
+  const Digest& digest() const { return file_->digest(); }
+
+  // Features of `rows`, each below rows(), in their order. Pixels are scaled to [0, 1].
+  FeatureBatch Gather(absl::Span<const uint32_t> rows) const;
+  // Asks the system to read the rows ahead of a Gather: returns before it has. Some microseconds a row, so that it pays
+  // where data do not fit into the page cache.
+  void WillNeed(absl::Span<const uint32_t> rows) const;
+  // Hands the memory of all rows read so far back. Gather does so by itself; for after a pass over ids() or labels().
+  void ReleaseMemory() const { file_->ReleaseMemory(); }
+
+  // A copy of the vocabularies, one a categorical column; empty ones where values are hashed.
+  absl::StatusOr<std::vector<Vocabulary>> ReadVocabularies() const;
+
+ private:
+  explicit Dataset(std::unique_ptr<SectionFile> file) : file_(std::move(file)) {}
+  absl::Status ReadPreprocessing();
+  absl::Status ReadShape();
+  absl::Status ReadSections();
+  template <typename Number>
+  absl::Status ReadSection(absl::string_view name, int64_t count, absl::Span<const Number>& numbers) const;
+  absl::Status CheckIds() const;
+  absl::Status CheckValues() const;
+  absl::Status Wrong(absl::string_view what) const;
+  void CountTouched(int64_t rows) const;
+
+  std::unique_ptr<SectionFile> file_;
+  v1::Preprocessing preprocessing_;
+  FeatureShape features_;
+  IdList ids_{absl::Span<const std::string>()};
+  absl::Span<const uint64_t> id_ends_, vocabulary_ends_;
+  absl::Span<const uint8_t> labels_;
+  absl::Span<const float> numeric_;
+  absl::Span<const int32_t> categories_;
+  absl::Span<const uint8_t> pixels_;
+  absl::string_view id_bytes_, vocabulary_;
+  mutable std::atomic<int64_t> touched_bytes_{0};  // Since memory was last released; an upper bound.
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_DATASET_DATASET_H_

@@ -1,0 +1,67 @@
+#include "common/dataset/dataset_writer.h"
+
+#include <utility>
+
+namespace splitveil {
+namespace {
+
+enum Section { kPreprocessing, kIdEnds, kIds, kLabels, kNumeric, kCategories, kPixels, kVocabularyEnds, kVocabulary };
+
+template <typename Number>
+absl::string_view AsBytes(absl::Span<const Number> numbers) {
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(Number)};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DatasetWriter>> DatasetWriter::Create(std::string path, bool has_labels) {
+  absl::StatusOr<std::unique_ptr<SectionFileWriter>> file =
+      SectionFileWriter::Create(std::move(path), {"preprocessing", "id_ends", "ids", "labels", "numeric", "categories",
+                                                  "pixels", "vocabulary_ends", "vocabulary"});
+  if (!file.ok()) {
+    return file.status();
+  }
+  return std::unique_ptr<DatasetWriter>(new DatasetWriter(*std::move(file), has_labels));
+}
+
+absl::Status DatasetWriter::Append(const EncodedRow& row) {
+  ++rows_;
+  positives_ += row.label;
+  id_bytes_ += row.id.size();
+  absl::Status status = file_->Append(kIdEnds, AsBytes<uint64_t>({&id_bytes_, 1}));
+  status.Update(file_->Append(kIds, row.id));
+  if (has_labels_) {
+    status.Update(file_->Append(kLabels, AsBytes<uint8_t>({&row.label, 1})));
+  }
+  status.Update(file_->Append(kNumeric, AsBytes<float>(row.numeric)));
+  status.Update(file_->Append(kCategories, AsBytes<int32_t>(row.categories)));
+  status.Update(file_->Append(kPixels, AsBytes<uint8_t>(row.pixels)));
+  return status;
+}
+
+absl::Status DatasetWriter::Finish(v1::Preprocessing preprocessing, absl::Span<const Vocabulary> vocabularies) {
+  preprocessing.set_rows(rows_);
+  if (has_labels_) {
+    preprocessing.set_positives(positives_);
+  }
+  absl::Status status = file_->Append(kPreprocessing, preprocessing.SerializeAsString());
+  uint64_t end = 0;
+  for (const Vocabulary& vocabulary : vocabularies) {
+    for (int32_t number = 1; status.ok() && number <= vocabulary.size(); ++number) {
+      end += vocabulary.value(number).size();
+      status = file_->Append(kVocabularyEnds, AsBytes<uint64_t>({&end, 1}));
+      status.Update(file_->Append(kVocabulary, vocabulary.value(number)));
+    }
+  }
+  return status;
+}
+
+absl::Status DatasetWriter::Publish(absl::Span<DatasetWriter* const> writers) {
+  std::vector<SectionFileWriter*> files;
+  for (DatasetWriter* writer : writers) {
+    files.push_back(writer->file_.get());
+  }
+  return SectionFileWriter::PublishAll(files);
+}
+
+}  // namespace splitveil

@@ -1,0 +1,35 @@
+#include "common/dataset/prepared_data.h"
+
+#include "absl/strings/str_cat.h"
+
+#include "common/config/text_config.h"
+
+namespace splitveil {
+
+absl::Status CheckSplit(const Dataset& data, const v1::RunAgreement& agreement) {
+  const v1::Preprocessing& prepared = data.preprocessing();
+  if (prepared.test_fraction() != agreement.test_fraction()) {
+    return absl::InvalidArgumentError(absl::StrCat(data.path(), ": test_fraction: expected data prepared for ",
+                                                   agreement.test_fraction(), " as in the run agreement, found ",
+                                                   prepared.test_fraction()));
+  }
+  if (prepared.split_salt() != agreement.split_salt()) {
+    return absl::InvalidArgumentError(absl::StrCat(data.path(), ": split_salt: expected data prepared for \"",
+                                                   agreement.split_salt(), "\" as in the run agreement, found \"",
+                                                   prepared.split_salt(), "\""));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const Dataset>> OpenPreparedData(const v1::PartyCommon& party,
+                                                                const std::string& config_path,
+                                                                const v1::RunAgreement& agreement) {
+  absl::StatusOr<std::shared_ptr<const Dataset>> data = Dataset::Open(ResolvePath(config_path, party.dataset().path()));
+  if (!data.ok()) {
+    return data;
+  }
+  const absl::Status split = CheckSplit(**data, agreement);
+  return split.ok() ? data : split;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,30 @@
+// A party's prepared data, made for the run it is about to take part in.
+#ifndef SPLITVEIL_COMMON_DATASET_PREPARED_DATA_H_
+#define SPLITVEIL_COMMON_DATASET_PREPARED_DATA_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "common/dataset/dataset.h"
+
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/party.pb.h"
+
+namespace splitveil {
+
+// InvalidArgument, with both values, where the data were prepared for another train/test split than the agreement's:
+// their vocabularies and scales would have seen its test examples.
+absl::Status CheckSplit(const Dataset& data, const v1::RunAgreement& agreement);
+
+// Opens the data that `party` names, relative to the folder of its configuration file `config_path`. Errors: as
+// Dataset::Open and CheckSplit.
+absl::StatusOr<std::shared_ptr<const Dataset>> OpenPreparedData(const v1::PartyCommon& party,
+                                                                const std::string& config_path,
+                                                                const v1::RunAgreement& agreement);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_DATASET_PREPARED_DATA_H_

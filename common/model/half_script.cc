@@ -1,0 +1,115 @@
+#include "common/model/half_script.h"
+
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+namespace splitveil {
+namespace {
+
+// What can stand in the name of an attribute in a TorchScript file; names in configurations are free.
+std::string AttributeName(std::string name) {
+  for (char& c : name) {
+    c = absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-' ? c : '_';
+  }
+  return name;
+}
+
+// Source that reads attribute `path`. By getattr, since names may begin with a digit.
+std::string Read(const std::string& path) {
+  std::string source = "self";
+  for (const absl::string_view part : absl::StrSplit(path, '.')) {
+    source = absl::StrCat("getattr(", source, ", \"", part, "\")");
+  }
+  return source;
+}
+
+std::string Activate(const std::string& value, v1::Activation activation) {
+  switch (activation) {
+    case v1::LINEAR:
+      return value;
+    case v1::RELU:
+      return absl::StrCat("torch.relu(", value, ")");
+    case v1::TANH:
+      return absl::StrCat("torch.tanh(", value, ")");
+    case v1::SIGMOID:
+      return absl::StrCat("torch.sigmoid(", value, ")");
+  }
+  return value;
+}
+
+// A layer's forward; its argument has the shape that the layer reads.
+std::string LayerSource(const PlannedLayer& layer) {
+  const int64_t padding = layer.kernel / 2;
+  std::string value = layer.is_convolution() ? absl::StrCat("torch.conv2d(x, self.weight, self.bias, padding=[",
+                                                            padding, ", ", padding, "])")
+                                             : "torch.linear(x, self.weight, self.bias)";
+  value = Activate(value, layer.activation);
+  if (layer.is_pooled()) {
+    value = absl::StrCat("torch.max_pool2d(", value, ", [", layer.max_pool, ", ", layer.max_pool, "])");
+  }
+  return absl::StrCat("def forward(self, x):\n    return ", value, "\n");
+}
+
+}  // namespace
+
+HalfScript::HalfScript(std::vector<std::string> leading, const FeatureShape* own_columns)
+    : arguments_(std::move(leading)), has_categories_(own_columns != nullptr && own_columns->categorical > 0) {
+  if (own_columns != nullptr) {
+    arguments_.emplace_back("numeric");
+  }
+  if (has_categories_) {
+    arguments_.emplace_back("categories");
+  }
+}
+
+void HalfScript::Add(const std::string& line) { lines_.push_back(line); }
+
+void HalfScript::Assemble(const std::string& variable, InputLayer& input, const std::string& prefix) {
+  if (!input.has_embedding()) {
+    Add(absl::StrCat(variable, " = numeric"));
+    return;
+  }
+  const ParameterView table = input.parameters(AttributeName(prefix)).front();
+  const int64_t rows = static_cast<int64_t>(table.values.size()) / table.row_width;
+  parameters_.push_back({table.name, {rows, table.row_width}, table.values});
+  Add(absl::StrCat(variable, " = torch.cat([torch.flatten(torch.embedding(", Read(table.name),
+                   ", categories), 1), numeric], 1)"));
+}
+
+void HalfScript::Apply(const std::string& variable, LayerStack& layers, const std::string& side) {
+  const std::vector<ParameterView> views = layers.parameters("");  // Weight and bias of each layer.
+  for (size_t l = 0; l < layers.plan().size(); ++l) {
+    const PlannedLayer& layer = layers.plan()[l];
+    const std::string name = AttributeName(layer.name);
+    std::vector<int64_t> shape = {layer.units, layer.fan_in};
+    if (layer.is_convolution()) {
+      shape = {layer.units, layer.channels, layer.kernel, layer.kernel};
+      Add(absl::StrCat(variable, " = torch.reshape(", variable, ", [-1, ", layer.channels, ", ", layer.unpooled.height,
+                       ", ", layer.unpooled.width, "])"));
+    } else {
+      Add(absl::StrCat(variable, " = torch.flatten(", variable, ", 1)"));
+    }
+    if (static_cast<int64_t>(l) == layers.side_layer()) {
+      Add(absl::StrCat(variable, " = torch.cat([", variable, ", ", side, "], 1)"));
+    }
+    parameters_.push_back({name + ".weight", shape, views[2 * l].values});
+    parameters_.push_back({name + ".bias", {layer.units}, views[2 * l + 1].values});
+    layers_.push_back({name, LayerSource(layer)});
+    Add(absl::StrCat(variable, " = ", Read(name), ".forward(", variable, ")"));
+  }
+  Add(absl::StrCat(variable, " = torch.flatten(", variable, ", 1)"));
+}
+
+std::string HalfScript::Source(const std::string& result) const {
+  return absl::StrCat(
+      "def forward(self, ", absl::StrJoin(arguments_, ", "), "):\n",
+      absl::StrJoin(lines_, "",
+                    [](std::string* out, const std::string& line) { absl::StrAppend(out, "    ", line, "\n"); }),
+      "    return ", result, "\n");
+}
+
+}  // namespace splitveil

@@ -1,0 +1,263 @@
+#include "common/preparation/prepare.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/dataset/dataset_writer.h"
+#include "common/preparation/preprocessor.h"
+#include "common/preparation/seeded_draws.h"
+#include "common/preparation/shuffled_rows.h"
+#include "common/schedule/train_test_split.h"
+
+namespace splitveil {
+namespace {
+
+using Schema = v1::TableSchema;
+
+// Streams of the seed's draws; the ids have a key of their own.
+constexpr uint64_t kMembershipStream = 1;
+constexpr uint64_t kLabelOrderStream = 2;
+constexpr uint64_t kNonlabelOrderStream = 3;
+
+// A shuffle of rows with images holds fewer of them.
+constexpr int64_t kShuffleBufferBytes = int64_t{64} << 20;
+
+absl::Status CheckOptions(const PrepareOptions& options) {
+  // Written so that NaN fails too.
+  const auto is_fraction = [](double value) { return value >= 0 && value < 1; };
+  if (!is_fraction(options.only_label_fraction) || !is_fraction(options.only_nonlabel_fraction) ||
+      !is_fraction(options.only_label_fraction + options.only_nonlabel_fraction)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "only_label_fraction, only_nonlabel_fraction: expected each in [0, 1) and together below 1, found ",
+        options.only_label_fraction, " and ", options.only_nonlabel_fraction));
+  }
+  if (!is_fraction(options.test_fraction)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("test_fraction: expected a number in [0, 1), found ", options.test_fraction));
+  }
+  if (options.shuffle_buffer_rows < 1 || options.hash_buckets < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shuffle_buffer_rows, hash_buckets: expected at least 1 and 0, found ",
+                     options.shuffle_buffer_rows, " and ", options.hash_buckets));
+  }
+  return absl::OkStatus();
+}
+
+// One party's half of the work.
+struct Party {
+  Schema::Holder role;
+  std::string path;
+  Preprocessor preprocessor;
+  std::unique_ptr<DatasetWriter> writer;
+  std::unique_ptr<ShuffledRows> rows;
+};
+
+class Preparation {
+ public:
+  explicit Preparation(const PrepareOptions& options)
+      : options_(options), split_(options.split_salt, options.test_fraction) {}
+
+  absl::StatusOr<PrepareResult> Run() {
+    for (absl::Status (Preparation::*stage)() :
+         {&Preparation::OpenParties, &Preparation::Fit, &Preparation::OpenOutputs, &Preparation::Encode,
+          &Preparation::Publish}) {
+      if (absl::Status status = (this->*stage)(); !status.ok()) {
+        return status;
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  absl::Status OpenParties();
+  absl::Status CheckColumns(const TableColumns& columns) const;
+  absl::Status Fit();
+  absl::Status OpenOutputs();
+  absl::Status Encode();
+  absl::Status Publish();
+  // Reads all rows from the start and gives each to the parties that hold it. Also counts them.
+  absl::Status ForEachRow(absl::FunctionRef<absl::Status(const TableRow&, Party&)> visit);
+
+  const PrepareOptions& options_;
+  const SplitRule split_;
+  std::vector<Party> parties_;
+  PrepareResult result_;
+};
+
+std::string FileName(Schema::Holder role) {
+  return role == Schema::LABEL_PARTY ? "label_party.data" : "nonlabel_party.data";
+}
+
+absl::Status Preparation::CheckColumns(const TableColumns& columns) const {
+  const bool label_expected = options_.parties != Schema::NONLABEL_PARTY;
+  if (columns.has_label != label_expected) {
+    return absl::InvalidArgumentError(absl::StrCat("table schema: columns: expected ", label_expected ? "one" : "no",
+                                                   " LABEL, found ", columns.has_label ? "one" : "none"));
+  }
+  if (options_.parties != Schema::BOTH && !columns.has_id) {
+    return absl::InvalidArgumentError("table schema: columns: expected an ID in a party's own table, found none");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Preparation::OpenParties() {
+  const absl::StatusOr<std::unique_ptr<RowSource>> rows = RowSource::Open(options_.rows);
+  if (!rows.ok()) {
+    return rows.status();
+  }
+  if (absl::Status status = CheckColumns((*rows)->columns()); !status.ok()) {
+    return status;
+  }
+  for (const Schema::Holder role : {Schema::LABEL_PARTY, Schema::NONLABEL_PARTY}) {
+    if (options_.parties != Schema::BOTH && options_.parties != role) {
+      continue;
+    }
+    Preprocessor::Options preprocessing;
+    preprocessing.holder = options_.parties == Schema::BOTH ? role : Schema::BOTH;
+    preprocessing.hash_buckets = options_.hash_buckets;
+    if (!options_.extend_dir.empty()) {
+      const std::string path = std::filesystem::path(options_.extend_dir) / FileName(role);
+      absl::StatusOr<std::shared_ptr<const Dataset>> old = Dataset::Open(path);
+      if (!old.ok()) {
+        return old.status();
+      }
+      preprocessing.extends = *std::move(old);
+    }
+    absl::StatusOr<Preprocessor> preprocessor = Preprocessor::Create((*rows)->columns(), preprocessing);
+    if (!preprocessor.ok()) {
+      return preprocessor.status();
+    }
+    const std::string path = std::filesystem::path(options_.out_dir) / FileName(role);
+    parties_.push_back({role, path, *std::move(preprocessor), nullptr, nullptr});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Preparation::ForEachRow(absl::FunctionRef<absl::Status(const TableRow&, Party&)> visit) {
+  absl::StatusOr<std::unique_ptr<RowSource>> rows = RowSource::Open(options_.rows);
+  if (!rows.ok()) {
+    return rows.status();
+  }
+  result_.rows = result_.positives = result_.common_rows = 0;
+  SeededDraws membership(options_.rows.seed, kMembershipStream);
+  int64_t drawn = 0;
+  TableRow row;
+  while (true) {
+    const absl::StatusOr<bool> more = (*rows)->Next(row);
+    if (!more.ok() || !*more) {
+      result_.skipped = (*rows)->skipped();
+      return more.status();
+    }
+    // One draw for every row of the table, so that a row left out changes nothing for the others.
+    double draw = 0;
+    for (; drawn <= (*rows)->row_number(); ++drawn) {
+      draw = membership.Uniform();
+    }
+    ++result_.rows;
+    result_.positives += row.label;
+    const bool split = parties_.size() == 2;
+    const bool only_label = split && draw < options_.only_label_fraction;
+    const bool only_nonlabel =
+        split && !only_label && draw < options_.only_label_fraction + options_.only_nonlabel_fraction;
+    result_.common_rows += only_label || only_nonlabel ? 0 : 1;
+    for (Party& party : parties_) {
+      if (party.role == Schema::LABEL_PARTY ? only_nonlabel : only_label) {
+        continue;
+      }
+      if (absl::Status status = visit(row, party); !status.ok()) {
+        return status;
+      }
+    }
+  }
+}
+
+absl::Status Preparation::Fit() {
+  absl::Status status = ForEachRow(
+      [&](const TableRow& row, Party& party) { return party.preprocessor.Fit(row, !split_.IsTest(row.id)); });
+  if (status.ok() && result_.rows == 0) {
+    status = absl::InvalidArgumentError(
+        absl::StrCat(options_.rows.input_paths.front(), ": expected usable rows, found none"));
+  }
+  for (Party& party : parties_) {
+    status.Update(status.ok() ? party.preprocessor.FinishFit() : absl::OkStatus());
+  }
+  return status;
+}
+
+absl::Status Preparation::OpenOutputs() {
+  std::error_code error;
+  std::filesystem::create_directories(options_.out_dir, error);
+  if (error) {
+    return absl::InvalidArgumentError(absl::StrCat(options_.out_dir, ": cannot be made a folder: ", error.message()));
+  }
+  for (Party& party : parties_) {
+    absl::StatusOr<std::unique_ptr<DatasetWriter>> writer =
+        DatasetWriter::Create(party.path, party.role == Schema::LABEL_PARTY);
+    if (!writer.ok()) {
+      return writer.status();
+    }
+    party.writer = *std::move(writer);
+    const v1::ImageSize& image = party.preprocessor.preprocessing().image();
+    const int64_t pixels = image.channels() * image.height() * image.width();
+    // A party's own table keeps its order.
+    const int64_t buffer_rows =
+        parties_.size() == 1 ? 1
+                             : std::clamp<int64_t>(kShuffleBufferBytes / (pixels + 1), 1, options_.shuffle_buffer_rows);
+    const uint64_t stream = party.role == Schema::LABEL_PARTY ? kLabelOrderStream : kNonlabelOrderStream;
+    party.rows =
+        std::make_unique<ShuffledRows>(party.writer.get(), buffer_rows, SeededDraws(options_.rows.seed, stream));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Preparation::Encode() {
+  const int64_t fitted_rows = result_.rows;
+  absl::Status status = ForEachRow([](const TableRow& row, Party& party) {
+    EncodedRow encoded;
+    encoded.id = std::string(row.id);
+    party.preprocessor.Encode(row, encoded);
+    return party.rows->Add(std::move(encoded));
+  });
+  if (status.ok() && result_.rows != fitted_rows) {
+    status = absl::InvalidArgumentError(absl::StrCat(options_.rows.input_paths.front(), ": changed while it was read"));
+  }
+  return status;
+}
+
+absl::Status Preparation::Publish() {
+  std::vector<DatasetWriter*> writers;
+  for (Party& party : parties_) {
+    v1::Preprocessing preprocessing = party.preprocessor.preprocessing();
+    preprocessing.set_test_fraction(options_.test_fraction);
+    preprocessing.set_split_salt(options_.split_salt);
+    absl::Status status = party.rows->Flush();
+    status.Update(party.writer->Finish(preprocessing, party.preprocessor.vocabularies()));
+    if (!status.ok()) {
+      return status;
+    }
+    preprocessing.set_rows(party.writer->rows());
+    if (party.role == Schema::LABEL_PARTY) {
+      preprocessing.set_positives(party.writer->positives());
+    }
+    result_.parties.push_back({party.path, std::move(preprocessing)});
+    writers.push_back(party.writer.get());
+  }
+  return DatasetWriter::Publish(writers);
+}
+
+}  // namespace
+
+absl::StatusOr<PrepareResult> Prepare(const PrepareOptions& options) {
+  if (absl::Status status = CheckOptions(options); !status.ok()) {
+    return status;
+  }
+  return Preparation(options).Run();
+}
+
+}  // namespace splitveil

@@ -1,0 +1,64 @@
+// From a user's table to the parties' prepared data.
+#ifndef SPLITVEIL_COMMON_PREPARATION_PREPARE_H_
+#define SPLITVEIL_COMMON_PREPARATION_PREPARE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "common/preparation/row_source.h"
+
+#include "splitveil/v1/preprocessing.pb.h"
+#include "splitveil/v1/table_schema.pb.h"
+
+namespace splitveil {
+
+struct PrepareOptions {
+  RowSource::Options rows;
+  // Made if it does not exist; data of the same names in it are replaced.
+  std::string out_dir;
+  // BOTH: the table is split vertically between the parties. Else it is that party's own, which takes part with every
+  // row and every feature; it needs ids, and labels at the label party only.
+  v1::TableSchema::Holder parties = v1::TableSchema::BOTH;
+  // Expected shares of the rows that one party alone gets; each in [0, 1), together below 1.
+  double only_label_fraction = 0.01;
+  double only_nonlabel_fraction = 0.01;
+  // Rows that a party's shuffle holds when a table is split, at least 1. A row moves on to a random place up to a few
+  // times this far behind where it stood; larger mixes better and costs a party the size of so many rows.
+  int64_t shuffle_buffer_rows = 65536;
+  // The split that runs on these data will use (RunAgreement): preprocessing is fitted on its training part.
+  double test_fraction = 0.1;
+  std::string split_salt;
+  // Preprocessor::Options.
+  int64_t hash_buckets = 0;
+  // Folder of earlier data that these extend, party by party (Preprocessor::Options). Empty: none.
+  std::string extend_dir;
+};
+
+struct PreparedParty {
+  std::string path;
+  v1::Preprocessing preprocessing;
+};
+
+struct PrepareResult {
+  std::vector<PreparedParty> parties;  // The label party first.
+  int64_t rows = 0;                    // Usable ones of the table, each held by one party or both.
+  int64_t positives = 0;
+  int64_t common_rows = 0;
+  FaultCounts skipped = {};
+};
+
+// Writes OUT_DIR/label_party.data and OUT_DIR/nonlabel_party.data (dataset.h), or the one of `parties`. A split gives
+// the parties rows that partly overlap, in different orders. Reads the table twice: to fit, then to encode. The same
+// input and options give the same bytes on every machine. Memory: vocabularies (vocabulary.h) and RowSource's.
+//
+// All files appear complete or none does. Errors: NotFound; InvalidArgument for options, a table without usable rows,
+// and with file, line and column, never the value, for a row that cannot be used; Internal where files cannot be
+// written.
+absl::StatusOr<PrepareResult> Prepare(const PrepareOptions& options);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_PREPARATION_PREPARE_H_

@@ -1,0 +1,205 @@
+#include "common/preparation/preprocessor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/preparation/seeded_draws.h"
+
+namespace splitveil {
+namespace {
+
+constexpr int64_t kMaxEmbeddingRows = std::numeric_limits<int32_t>::max();
+
+double FillMissing(double number) { return std::isnan(number) ? 0 : number; }
+
+// The same on every machine: FNV-1a (Fowler, Noll, Vo), its bits spread.
+uint64_t HashOf(absl::string_view value) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char byte : value) {
+    hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
+  }
+  return MixBits(hash);
+}
+
+// Numbers of the features that `holder` has.
+std::vector<size_t> Held(const std::vector<TableColumns::Feature>& features, v1::TableSchema::Holder holder) {
+  std::vector<size_t> held;
+  for (size_t i = 0; i < features.size(); ++i) {
+    if (holder == v1::TableSchema::BOTH || features[i].holder == v1::TableSchema::BOTH ||
+        features[i].holder == holder) {
+      held.push_back(i);
+    }
+  }
+  return held;
+}
+
+int64_t RowsOf(const v1::CategoryIndex& index) {
+  int64_t rows = 0;
+  for (const v1::CategoryIndex::Block& block : index.blocks()) {
+    rows += block.rows();
+  }
+  return rows;
+}
+
+template <typename Columns>
+bool SameNames(const Columns& a, const Columns& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const auto& left, const auto& right) { return left.name() == right.name(); });
+}
+
+}  // namespace
+
+absl::StatusOr<Preprocessor> Preprocessor::Create(const TableColumns& columns, const Options& options) {
+  Preprocessor result;
+  result.numeric_ = Held(columns.numeric, options.holder);
+  result.categorical_ = Held(columns.categorical, options.holder);
+  for (const size_t i : result.numeric_) {
+    v1::NumericScaling& scaling = *result.preprocessing_.add_numeric();
+    scaling.set_name(columns.numeric[i].name);
+    scaling.set_minimum(std::numeric_limits<double>::infinity());
+    scaling.set_maximum(-std::numeric_limits<double>::infinity());
+  }
+  for (const size_t i : result.categorical_) {
+    v1::CategoryIndex& index = *result.preprocessing_.add_categorical();
+    index.set_name(columns.categorical[i].name);
+    index.set_hash_buckets(options.hash_buckets);
+  }
+  result.has_image_ = columns.image.channels > 0 &&
+                      (options.holder == v1::TableSchema::BOTH || columns.image_holder == v1::TableSchema::BOTH ||
+                       columns.image_holder == options.holder);
+  if (result.has_image_) {
+    v1::ImageSize& image = *result.preprocessing_.mutable_image();
+    image.set_channels(columns.image.channels);
+    image.set_height(columns.image.height);
+    image.set_width(columns.image.width);
+  }
+  result.vocabularies_.resize(result.categorical_.size());
+  if (options.extends != nullptr) {
+    if (absl::Status status = result.Extend(*options.extends); !status.ok()) {
+      return status;
+    }
+  }
+  return result;
+}
+
+absl::Status Preprocessor::Extend(const Dataset& old) {
+  const v1::Preprocessing& theirs = old.preprocessing();
+  const auto same_buckets = [](const v1::CategoryIndex& a, const v1::CategoryIndex& b) {
+    return a.hash_buckets() == b.hash_buckets();
+  };
+  if (!SameNames(theirs.numeric(), preprocessing_.numeric()) ||
+      !SameNames(theirs.categorical(), preprocessing_.categorical()) ||
+      theirs.image().SerializeAsString() != preprocessing_.image().SerializeAsString()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(old.path(), ": expected data of the same columns and image size to extend, found others"));
+  }
+  if (!std::equal(theirs.categorical().begin(), theirs.categorical().end(), preprocessing_.categorical().begin(),
+                  same_buckets)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(old.path(), ": hash_buckets: expected those of the data to extend, found others"));
+  }
+  absl::StatusOr<std::vector<Vocabulary>> vocabularies = old.ReadVocabularies();
+  if (!vocabularies.ok()) {
+    return vocabularies.status();
+  }
+  vocabularies_ = *std::move(vocabularies);
+  *preprocessing_.mutable_numeric() = theirs.numeric();
+  *preprocessing_.mutable_categorical() = theirs.categorical();
+  for (v1::NumericScaling& scaling : *preprocessing_.mutable_numeric()) {
+    scaling.clear_missing();
+  }
+  for (v1::CategoryIndex& index : *preprocessing_.mutable_categorical()) {
+    index.clear_missing();
+  }
+  preprocessing_.set_embedding_rows(theirs.embedding_rows());
+  preprocessing_.set_extended_embedding_rows(theirs.embedding_rows());
+  preprocessing_.set_extends_sha256(std::string(AsBytes(old.digest())));
+  extends_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status Preprocessor::Fit(const TableRow& row, bool training) {
+  preprocessing_.set_training_rows(preprocessing_.training_rows() + (training ? 1 : 0));
+  for (size_t i = 0; i < numeric_.size(); ++i) {
+    v1::NumericScaling& scaling = *preprocessing_.mutable_numeric(static_cast<int>(i));
+    const double number = row.numeric[numeric_[i]];
+    scaling.set_missing(scaling.missing() + (std::isnan(number) ? 1 : 0));
+    if (training && !extends_) {
+      scaling.set_minimum(std::min(scaling.minimum(), FillMissing(number)));
+      scaling.set_maximum(std::max(scaling.maximum(), FillMissing(number)));
+    }
+  }
+  for (size_t i = 0; i < categorical_.size(); ++i) {
+    v1::CategoryIndex& index = *preprocessing_.mutable_categorical(static_cast<int>(i));
+    const absl::string_view value = row.categories[categorical_[i]];
+    index.set_missing(index.missing() + (value.empty() ? 1 : 0));
+    if (training && index.hash_buckets() == 0 && !vocabularies_[i].Add(value)) {
+      return absl::InvalidArgumentError(absl::StrCat(index.name(), ": more than 2^31 - 1 distinct values in training"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Preprocessor::AddBlock(int64_t rows, v1::CategoryIndex& index) {
+  if (rows > kMaxEmbeddingRows - preprocessing_.embedding_rows()) {
+    return absl::InvalidArgumentError("categorical columns: expected at most 2^31 - 1 embedding rows, found more");
+  }
+  v1::CategoryIndex::Block& block = *index.add_blocks();
+  block.set_first_row(preprocessing_.embedding_rows());
+  block.set_rows(rows);
+  preprocessing_.set_embedding_rows(preprocessing_.embedding_rows() + rows);
+  return absl::OkStatus();
+}
+
+absl::Status Preprocessor::FinishFit() {
+  if (preprocessing_.training_rows() == 0) {
+    return absl::InvalidArgumentError("expected rows of the training part to fit the preprocessing on, found none");
+  }
+  for (size_t i = 0; i < vocabularies_.size(); ++i) {
+    v1::CategoryIndex& index = *preprocessing_.mutable_categorical(static_cast<int>(i));
+    const int64_t rows = index.hash_buckets() > 0 ? index.hash_buckets() : 1 + vocabularies_[i].size();
+    if (rows > RowsOf(index)) {
+      if (absl::Status status = AddBlock(rows - RowsOf(index), index); !status.ok()) {
+        return status;
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+int32_t Preprocessor::EmbeddingRow(size_t column, absl::string_view value) const {
+  const v1::CategoryIndex& index = preprocessing_.categorical(static_cast<int>(column));
+  int64_t number = index.hash_buckets() > 0
+                       ? static_cast<int64_t>(HashOf(value) % static_cast<uint64_t>(index.hash_buckets()))
+                       : vocabularies_[column].Find(value);
+  auto block = index.blocks().begin();
+  for (; number >= block->rows(); ++block) {
+    number -= block->rows();
+  }
+  return static_cast<int32_t>(block->first_row() + number);
+}
+
+void Preprocessor::Encode(const TableRow& row, EncodedRow& encoded) const {
+  encoded.label = row.label;
+  encoded.numeric.clear();
+  encoded.categories.clear();
+  for (size_t i = 0; i < numeric_.size(); ++i) {
+    const v1::NumericScaling& scaling = preprocessing_.numeric(static_cast<int>(i));
+    // Halves, because the difference of two doubles may overflow.
+    const double range = scaling.maximum() / 2 - scaling.minimum() / 2;
+    const double place = FillMissing(row.numeric[numeric_[i]]) / 2 - scaling.minimum() / 2;
+    encoded.numeric.push_back(range > 0 ? static_cast<float>(std::clamp(place / range, 0.0, 1.0)) : 0.0F);
+  }
+  for (size_t i = 0; i < categorical_.size(); ++i) {
+    encoded.categories.push_back(EmbeddingRow(i, row.categories[categorical_[i]]));
+  }
+  if (has_image_) {
+    encoded.pixels = row.pixels;
+  }
+}
+
+}  // namespace splitveil

@@ -1,0 +1,69 @@
+// Rows to numbers: scales and vocabularies, fitted on the training part of a party's table.
+#ifndef SPLITVEIL_COMMON_PREPARATION_PREPROCESSOR_H_
+#define SPLITVEIL_COMMON_PREPARATION_PREPROCESSOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+#include "common/dataset/dataset.h"
+#include "common/dataset/dataset_writer.h"
+#include "common/dataset/vocabulary.h"
+#include "common/preparation/table_row.h"
+
+#include "splitveil/v1/preprocessing.pb.h"
+
+namespace splitveil {
+
+// The preprocessing of Li et al., ICLR 2022, A.6.1, fitted on the training part alone: a missing number becomes 0,
+// numbers are scaled to [0, 1] and clipped; every category seen in training gets an index of its own, all others share
+// one of their column; no value at all is a category like others. Or, without a vocabulary, a category's index is a
+// hash of it. Fit every row, FinishFit, then Encode them. Costs the vocabularies (vocabulary.h). Not thread-safe.
+class Preprocessor {
+ public:
+  struct Options {
+    // Whose features: those that it or BOTH hold; BOTH takes all.
+    v1::TableSchema::Holder holder = v1::TableSchema::BOTH;
+    // Buckets a column; 0: a vocabulary. At most 2^31 - 1 over all columns.
+    int64_t hash_buckets = 0;
+    // Data whose scales and indices are kept; values new in these rows get rows at the end of the embedding table.
+    // Null: all is fitted.
+    std::shared_ptr<const Dataset> extends;
+  };
+  // InvalidArgument where `extends` has other columns, buckets or images.
+  static absl::StatusOr<Preprocessor> Create(const TableColumns& columns, const Options& options);
+
+  // Takes a row in. InvalidArgument where a column has more than 2^31 - 1 values.
+  absl::Status Fit(const TableRow& row, bool training);
+  // InvalidArgument where no row was of the training part or embedding rows run out.
+  absl::Status FinishFit();
+
+  // After FinishFit: fills all of `encoded` but its id.
+  void Encode(const TableRow& row, EncodedRow& encoded) const;
+  // After FinishFit: what was fitted, without the split.
+  const v1::Preprocessing& preprocessing() const { return preprocessing_; }
+  // One a categorical column.
+  absl::Span<const Vocabulary> vocabularies() const { return vocabularies_; }
+
+ private:
+  Preprocessor() = default;
+  absl::Status Extend(const Dataset& old);
+  absl::Status AddBlock(int64_t rows, v1::CategoryIndex& index);
+  int32_t EmbeddingRow(size_t column, absl::string_view value) const;
+
+  std::vector<size_t> numeric_, categorical_;  // Of the table, those of this party.
+  bool has_image_ = false;
+  bool extends_ = false;
+  v1::Preprocessing preprocessing_;
+  std::vector<Vocabulary> vocabularies_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_PREPARATION_PREPROCESSOR_H_

@@ -1,0 +1,74 @@
+#include "common/preparation/row_source.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace splitveil {
+namespace {
+
+constexpr size_t kIdBytes = 16;
+
+std::string LittleEndian(uint64_t value) {
+  std::string bytes(sizeof(value), '\0');
+  for (char& byte : bytes) {
+    byte = static_cast<char>(value & 0xff);
+    value >>= 8;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+RowSource::RowSource(std::unique_ptr<TableReader> table, const Options& options)
+    : table_(std::move(table)),
+      skip_bad_rows_(options.skip_bad_rows),
+      id_key_(Sha256(absl::StrCat("splitveil.prepare.row_id.v1", LittleEndian(options.seed)))) {}
+
+absl::StatusOr<std::unique_ptr<RowSource>> RowSource::Open(const Options& options) {
+  absl::StatusOr<std::unique_ptr<TableReader>> table = TableReader::Open(options.input_paths, options.schema);
+  if (!table.ok()) {
+    return table.status();
+  }
+  return std::unique_ptr<RowSource>(new RowSource(*std::move(table), options));
+}
+
+absl::StatusOr<bool> RowSource::Next(TableRow& row) {
+  while (true) {
+    const absl::StatusOr<bool> more = table_->Next(row);
+    if (!more.ok() || !*more) {
+      return more;
+    }
+    if (row.fault == RowFault::kNone) {
+      SetId(row);
+    }
+    if (row.fault == RowFault::kNone) {
+      return true;
+    }
+    if (!skip_bad_rows_) {
+      return row.error;
+    }
+    ++skipped_[static_cast<size_t>(row.fault)];
+  }
+}
+
+void RowSource::SetId(TableRow& row) {
+  if (!columns().has_id) {
+    // Key and number have fixed lengths, so that no input of the hash extends another.
+    const Digest digest = Sha256(absl::StrCat(AsBytes(id_key_), LittleEndian(static_cast<uint64_t>(row_number()))));
+    made_id_ = absl::BytesToHexString(AsBytes(digest).substr(0, kIdBytes));
+    row.id = made_id_;
+    return;
+  }
+  const Digest digest = Sha256(row.id);
+  absl::uint128 half;
+  std::memcpy(&half, digest.data(), sizeof(half));
+  if (!seen_ids_.insert(half).second) {
+    table_->SetFault(RowFault::kRepeatedId, table_->column_of(v1::TableSchema::ID),
+                     "expected distinct ids, found one again", row);
+  }
+}
+
+}  // namespace splitveil

@@ -1,0 +1,65 @@
+// The examples of a table: its usable rows, each with an id and an image where the table has any.
+#ifndef SPLITVEIL_COMMON_PREPARATION_ROW_SOURCE_H_
+#define SPLITVEIL_COMMON_PREPARATION_ROW_SOURCE_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/numeric/int128.h"
+#include "absl/status/statusor.h"
+
+#include "common/crypto/sha256.h"
+#include "common/preparation/table_reader.h"
+#include "common/preparation/table_row.h"
+
+#include "splitveil/v1/table_schema.pb.h"
+
+namespace splitveil {
+
+// Rows left out so far, by RowFault.
+using FaultCounts = std::array<int64_t, kRowFaultNames.size()>;
+
+// Constant memory, but where the table names its rows: then 16 to 40 bytes a row, to find ids that repeat. Not
+// thread-safe.
+class RowSource {
+ public:
+  struct Options {
+    std::vector<std::string> input_paths;
+    v1::TableSchema schema;
+    // Where the table has no ids, a row's is 32 hexadecimal digits of a hash, keyed by this, over its number. They hold
+    // nothing of the row; whoever knows the seed can recompute the numbers.
+    uint64_t seed = 1;
+    // Leaves out rows that cannot be used instead of ending with an error.
+    bool skip_bad_rows = false;
+  };
+  // Errors: as TableReader::Open.
+  static absl::StatusOr<std::unique_ptr<RowSource>> Open(const Options& options);
+
+  const TableColumns& columns() const { return table_->columns(); }
+  // The next usable row, which borrows until the next call; false at the end. Errors: InvalidArgument with file, line
+  // and column for a row that cannot be used, unless those are left out; as TableReader::Next.
+  absl::StatusOr<bool> Next(TableRow& row);
+
+  // Number of the latest row among all, from 0.
+  int64_t row_number() const { return table_->rows_read() - 1; }
+  const FaultCounts& skipped() const { return skipped_; }
+
+ private:
+  RowSource(std::unique_ptr<TableReader> table, const Options& options);
+  void SetId(TableRow& row);
+
+  std::unique_ptr<TableReader> table_;
+  bool skip_bad_rows_;
+  Digest id_key_;
+  std::string made_id_;
+  absl::flat_hash_set<absl::uint128> seen_ids_;  // The first half of each id's SHA-256.
+  FaultCounts skipped_ = {};
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_PREPARATION_ROW_SOURCE_H_

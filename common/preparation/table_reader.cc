@@ -1,0 +1,280 @@
+#include "common/preparation/table_reader.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/charconv.h"
+#include "absl/strings/str_cat.h"
+
+namespace splitveil {
+namespace {
+
+using Schema = v1::TableSchema;
+
+std::vector<std::string> TextsOr(const google::protobuf::RepeatedPtrField<std::string>& texts, const char* otherwise) {
+  return texts.empty() ? std::vector<std::string>{otherwise} : std::vector<std::string>(texts.begin(), texts.end());
+}
+
+bool IsOneOf(absl::string_view cell, const std::vector<std::string>& texts) {
+  return std::find(texts.begin(), texts.end(), cell) != texts.end();
+}
+
+bool SameNames(const std::vector<TableColumns::Feature>& a, const std::vector<TableColumns::Feature>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const auto& left, const auto& right) { return left.name == right.name; });
+}
+
+bool SameColumns(const TableColumns& a, const TableColumns& b) {
+  return a.has_id == b.has_id && a.has_label == b.has_label && SameNames(a.numeric, b.numeric) &&
+         SameNames(a.categorical, b.categorical);
+}
+
+absl::Status SchemaError(absl::string_view message) {
+  return absl::InvalidArgumentError(absl::StrCat("table schema: ", message));
+}
+
+// A finite decimal number and nothing else.
+bool ParseNumber(absl::string_view cell, double& number) {
+  const char* const end = cell.data() + cell.size();
+  const absl::from_chars_result result = absl::from_chars(cell.data(), end, number);
+  // Too small for a double: 0 or next to it.
+  const bool tiny = result.ec == std::errc::result_out_of_range && std::abs(number) < 1;
+  const bool hexadecimal = cell.find_first_of("xX") != absl::string_view::npos;
+  return (result.ec == std::errc() || tiny) && result.ptr == end && !hexadecimal && std::isfinite(number);
+}
+
+}  // namespace
+
+TableReader::TableReader(std::vector<std::string> paths, v1::TableSchema schema)
+    : paths_(std::move(paths)),
+      schema_(std::move(schema)),
+      positive_(TextsOr(schema_.positive(), "1")),
+      negative_(TextsOr(schema_.negative(), "0")),
+      splitter_(schema_.separator().empty() ? ',' : schema_.separator()[0], schema_.quotes(), schema_.trim()) {}
+
+absl::StatusOr<std::unique_ptr<TableReader>> TableReader::Open(std::vector<std::string> paths, v1::TableSchema schema) {
+  if (paths.empty()) {
+    return absl::InvalidArgumentError("input: expected at least one file, found none");
+  }
+  std::unique_ptr<TableReader> reader(new TableReader(std::move(paths), std::move(schema)));
+  if (absl::Status status = reader->CheckSchema(); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = reader->OpenFile(); !status.ok()) {
+    return status;
+  }
+  return reader;
+}
+
+absl::Status TableReader::CheckSchema() const {
+  const std::string& separator = schema_.separator();
+  if (separator.size() != 1 || separator == "\"" || separator == "\n" || separator == "\r") {
+    return SchemaError("separator: expected one byte, neither quote nor line break");
+  }
+  std::vector<absl::string_view> names;
+  int ids = 0, labels = 0, image_files = 0;
+  for (const Schema::Column& column : schema_.columns()) {
+    names.push_back(column.name());
+    ids += column.kind() == Schema::ID ? 1 : 0;
+    labels += column.kind() == Schema::LABEL ? 1 : 0;
+    image_files += column.kind() == Schema::IMAGE_FILE ? 1 : 0;
+    if (column.optional() && !schema_.header()) {
+      return SchemaError("columns: expected no optional one without a header line, found one");
+    }
+  }
+  std::sort(names.begin(), names.end());
+  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
+    return SchemaError(absl::StrCat("columns: expected distinct names, found ", *twice, " twice"));
+  }
+  if (ids > 1 || labels > 1) {
+    return SchemaError(absl::StrCat("columns: expected at most one ID and one LABEL, found ", ids, " and ", labels));
+  }
+  if (image_files != (schema_.images().has_folder() ? 1 : 0)) {
+    return SchemaError(
+        absl::StrCat("columns: expected IMAGE_FILE once with images.folder and else never, found ", image_files));
+  }
+  if (std::any_of(positive_.begin(), positive_.end(), [&](const auto& text) { return IsOneOf(text, negative_); })) {
+    return SchemaError("positive, negative: expected different texts, found one in both");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TableReader::OpenFile() {
+  absl::StatusOr<std::unique_ptr<LineReader>> lines = LineReader::Open(paths_[next_path_++]);
+  if (!lines.ok()) {
+    return lines.status();
+  }
+  lines_ = *std::move(lines);
+  roles_.clear();
+  if (schema_.header()) {
+    if (absl::Status status = ReadHeader(); !status.ok()) {
+      return status;
+    }
+  } else {
+    for (const Schema::Column& column : schema_.columns()) {
+      roles_.push_back({&column});
+    }
+  }
+  return AssignRoles();
+}
+
+// Shows none of the line's text: a file that lacks its header has data there.
+absl::Status TableReader::ReadHeader() {
+  absl::string_view line;
+  const absl::StatusOr<bool> found = lines_->Next(&line);
+  if (!found.ok() || !*found) {
+    return found.ok() ? absl::InvalidArgumentError(
+                            absl::StrCat(lines_->name(), ": expected a header line, found an empty file"))
+                      : found.status();
+  }
+  if (!splitter_.Split(line, cells_)) {
+    return lines_->ErrorAt(static_cast<int64_t>(cells_.size()) + 1,
+                           "expected a quoted cell to end, found none that does");
+  }
+  for (const absl::string_view cell : cells_) {
+    const auto column = std::find_if(schema_.columns().begin(), schema_.columns().end(),
+                                     [&](const Schema::Column& named) { return named.name() == cell; });
+    const auto number = static_cast<int64_t>(roles_.size()) + 1;
+    if (column == schema_.columns().end()) {
+      return lines_->ErrorAt(number, "expected a header line of columns that the schema names, found another name");
+    }
+    if (std::any_of(roles_.begin(), roles_.end(), [&](const Role& role) { return role.column == &*column; })) {
+      return lines_->ErrorAt(number, absl::StrCat("expected each column once, found ", column->name(), " again"));
+    }
+    roles_.push_back({&*column});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TableReader::AssignRoles() {
+  TableColumns columns;
+  for (const Schema::Column& column : schema_.columns()) {
+    const auto role =
+        std::find_if(roles_.begin(), roles_.end(), [&](const Role& candidate) { return candidate.column == &column; });
+    if (role == roles_.end()) {
+      if (column.optional()) {
+        continue;
+      }
+      return lines_->ErrorAt(1, absl::StrCat("expected a column ", column.name(), " in the header line, found none"));
+    }
+    if (column.kind() == Schema::NUMERIC || column.kind() == Schema::CATEGORICAL) {
+      auto& features = column.kind() == Schema::NUMERIC ? columns.numeric : columns.categorical;
+      role->index = features.size();
+      features.push_back({column.name(), column.holder()});
+    }
+    columns.has_id = columns.has_id || column.kind() == Schema::ID;
+    columns.has_label = columns.has_label || column.kind() == Schema::LABEL;
+  }
+  if (next_path_ > 1 && !SameColumns(columns, columns_)) {
+    return lines_->ErrorAt(1, "expected the same columns as in the first file, found others");
+  }
+  columns_ = std::move(columns);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> TableReader::Next(TableRow& row) {
+  absl::string_view line;
+  while (true) {
+    if (lines_ == nullptr) {
+      if (next_path_ == paths_.size()) {
+        return false;
+      }
+      if (absl::Status status = OpenFile(); !status.ok()) {
+        return status;
+      }
+    }
+    const absl::StatusOr<bool> more = lines_->Next(&line);
+    if (more.ok() && !*more) {
+      lines_ = nullptr;
+    } else if (!more.ok()) {
+      ++rows_read_;
+      row.fault = RowFault::kFile;
+      row.error = more.status();
+      lines_ = nullptr;
+      return true;
+    } else if (!line.empty()) {
+      ++rows_read_;
+      ReadRow(line, row);
+      return true;
+    }
+  }
+}
+
+void TableReader::SetFault(RowFault fault, int64_t column, absl::string_view message, TableRow& row) const {
+  row.fault = fault;
+  row.error = lines_->ErrorAt(column, message);
+}
+
+int64_t TableReader::column_of(v1::TableSchema::Kind kind) const {
+  const auto role = std::find_if(roles_.begin(), roles_.end(),
+                                 [&](const Role& candidate) { return candidate.column->kind() == kind; });
+  return role == roles_.end() ? 1 : role - roles_.begin() + 1;
+}
+
+void TableReader::ReadRow(absl::string_view line, TableRow& row) {
+  row.fault = RowFault::kNone;
+  row.id = {};
+  row.label = 0;
+  row.numeric.resize(columns_.numeric.size());
+  row.categories.resize(columns_.categorical.size());
+  row.image_name = {};
+  row.pixels.clear();
+  const bool split = splitter_.Split(line, cells_);
+  if (!split) {
+    SetFault(RowFault::kQuotes, static_cast<int64_t>(cells_.size()) + 1,
+             "expected a quoted cell to end with its quote on the same line", row);
+  } else if (cells_.size() != roles_.size()) {
+    SetFault(RowFault::kColumnCount, static_cast<int64_t>(std::min(cells_.size(), roles_.size() + 1)),
+             absl::StrCat("expected ", roles_.size(), " columns, found ", cells_.size()), row);
+  }
+  for (size_t column = 0; row.fault == RowFault::kNone && column < roles_.size(); ++column) {
+    ReadCell(column, cells_[column], row);
+  }
+}
+
+void TableReader::ReadCell(size_t column, absl::string_view cell, TableRow& row) const {
+  const Schema::Column& role = *roles_[column].column;
+  const size_t index = roles_[column].index;
+  const auto number = static_cast<int64_t>(column) + 1;
+  switch (role.kind()) {
+    case Schema::ID:
+      row.id = IsMissing(cell) ? absl::string_view() : absl::StripAsciiWhitespace(cell);
+      if (row.id.empty()) {
+        SetFault(RowFault::kId, number, absl::StrCat(role.name(), ": expected an id, found none"), row);
+      }
+      break;
+    case Schema::LABEL:
+      row.label = IsOneOf(cell, positive_) ? 1 : 0;
+      if (row.label == 0 && !IsOneOf(cell, negative_)) {
+        SetFault(RowFault::kLabel, number, absl::StrCat(role.name(), ": expected one of the labels of the schema"),
+                 row);
+      }
+      break;
+    case Schema::NUMERIC:
+      row.numeric[index] = std::numeric_limits<double>::quiet_NaN();
+      if (!IsMissing(cell) && !ParseNumber(cell, row.numeric[index])) {
+        SetFault(RowFault::kNumber, number, absl::StrCat(role.name(), ": expected a finite number or nothing"), row);
+      }
+      break;
+    case Schema::CATEGORICAL: {
+      const auto last = static_cast<size_t>(role.last_characters());
+      cell = IsMissing(cell) ? absl::string_view() : cell;
+      row.categories[index] = last > 0 && cell.size() > last ? cell.substr(cell.size() - last) : cell;
+      break;
+    }
+    case Schema::IMAGE_FILE:
+      row.image_name = cell;
+      break;
+    default:
+      break;
+  }
+}
+
+bool TableReader::IsMissing(absl::string_view cell) const {
+  return cell.empty() || std::find(schema_.missing().begin(), schema_.missing().end(), cell) != schema_.missing().end();
+}
+
+}  // namespace splitveil

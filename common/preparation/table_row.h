@@ -1,0 +1,53 @@
+// One row of a user's table, read but not yet encoded.
+#ifndef SPLITVEIL_COMMON_PREPARATION_TABLE_ROW_H_
+#define SPLITVEIL_COMMON_PREPARATION_TABLE_ROW_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+#include "common/dataset/features.h"
+
+#include "splitveil/v1/table_schema.pb.h"
+
+namespace splitveil {
+
+// What the table's files hold of what its schema names; features in the order of the schema.
+struct TableColumns {
+  struct Feature {
+    std::string name;
+    v1::TableSchema::Holder holder;
+  };
+  bool has_id = false;
+  bool has_label = false;
+  std::vector<Feature> numeric, categorical;
+  ImageShape image;  // No channels: none.
+  v1::TableSchema::Holder image_holder = v1::TableSchema::BOTH;
+};
+
+// Why a row cannot be used.
+enum class RowFault { kNone, kFile, kQuotes, kColumnCount, kNumber, kLabel, kId, kRepeatedId, kImage };
+// For people, by number.
+inline constexpr std::array<const char*, 9> kRowFaultNames = {
+    "none",          "damaged file", "bad quotes",  "wrong column count", "unparsable number",
+    "unknown label", "missing id",   "repeated id", "bad image"};
+
+struct TableRow {
+  absl::string_view id;                       // Empty where the table has none.
+  uint8_t label = 0;                          // 0 or 1; 0 where the table has none.
+  std::vector<double> numeric;                // Finite; NaN where missing.
+  std::vector<absl::string_view> categories;  // Empty where missing.
+  absl::string_view image_name;               // Empty where the table names none.
+  std::vector<uint8_t> pixels;                // [channels, height, width] or empty.
+  // Unless kNone, `error` says where and why, and the rest of the row is not to be used.
+  RowFault fault = RowFault::kNone;
+  absl::Status error;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_PREPARATION_TABLE_ROW_H_

@@ -1,0 +1,54 @@
+#include "tests/testing/small_table.h"
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/dataset/dataset_writer.h"
+#include "tests/testing/process/temp_folder.h"
+
+namespace splitveil::testing {
+
+std::shared_ptr<const Dataset> SmallTable::Store(double test_fraction, const std::string& split_salt) const {
+  const size_t columns = categories.empty() ? 0 : categories.front().size();
+  v1::Preprocessing preprocessing;
+  preprocessing.set_test_fraction(test_fraction);
+  preprocessing.set_split_salt(split_salt);
+  for (size_t i = 0; i < (numeric.empty() ? 0 : numeric.front().size()); ++i) {
+    preprocessing.add_numeric()->set_name(absl::StrCat("N", i + 1));
+  }
+  std::vector<Vocabulary> vocabularies(columns);
+  for (size_t c = 0; c < columns; ++c) {
+    v1::CategoryIndex& index = *preprocessing.add_categorical();
+    index.set_name(absl::StrCat("C", c + 1));
+    v1::CategoryIndex::Block& block = *index.add_blocks();
+    block.set_first_row(static_cast<int64_t>(c) * (1 + categories_per_column));
+    block.set_rows(1 + categories_per_column);
+    for (int32_t value = 1; value <= categories_per_column; ++value) {
+      vocabularies[c].Add(absl::StrCat("value", value));
+    }
+  }
+  preprocessing.set_embedding_rows(static_cast<int64_t>(columns) * (1 + categories_per_column));
+
+  const TempFolder files;  // The mapping outlives the name.
+  const std::string path = files.File("small.data");
+  absl::StatusOr<std::unique_ptr<DatasetWriter>> writer = DatasetWriter::Create(path, !labels.empty());
+  EXPECT_TRUE(writer.ok()) << writer.status();
+  for (size_t row = 0; row < ids.size(); ++row) {
+    EncodedRow encoded;
+    encoded.id = ids[row];
+    encoded.label = labels.empty() ? 0 : labels[row];
+    encoded.numeric = numeric.empty() ? std::vector<float>() : numeric[row];
+    for (size_t c = 0; c < columns; ++c) {
+      encoded.categories.push_back(static_cast<int32_t>(c) * (1 + categories_per_column) + categories[row][c]);
+    }
+    EXPECT_TRUE((*writer)->Append(encoded).ok());
+  }
+  EXPECT_TRUE((*writer)->Finish(preprocessing, vocabularies).ok());
+  EXPECT_TRUE(DatasetWriter::Publish({writer->get()}).ok());
+  absl::StatusOr<std::shared_ptr<const Dataset>> dataset = Dataset::Open(path);
+  EXPECT_TRUE(dataset.ok()) << dataset.status();
+  return *std::move(dataset);
+}
+
+}  // namespace splitveil::testing

@@ -1,0 +1,28 @@
+// Rows made up by a test, stored as prepared data.
+#ifndef SPLITVEIL_TESTS_TESTING_SMALL_TABLE_H_
+#define SPLITVEIL_TESTS_TESTING_SMALL_TABLE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/dataset/dataset.h"
+
+namespace splitveil::testing {
+
+struct SmallTable {
+  // Rows: as many as ids; `labels` may be empty.
+  std::vector<std::string> ids;
+  std::vector<uint8_t> labels;
+  std::vector<std::vector<float>> numeric;
+  // Numbers of values in 1..categories_per_column; 0 is every unseen one.
+  std::vector<std::vector<int32_t>> categories;
+  int32_t categories_per_column = 0;
+
+  // Writes the file, opens it as a service does, and removes its name.
+  std::shared_ptr<const Dataset> Store(double test_fraction = 0, const std::string& split_salt = "") const;
+};
+
+}  // namespace splitveil::testing
+
+#endif  // SPLITVEIL_TESTS_TESTING_SMALL_TABLE_H_

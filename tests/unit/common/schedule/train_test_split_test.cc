@@ -1,0 +1,102 @@
+#include "common/schedule/train_test_split.h"
+
+#include <algorithm>
+#include <cmath>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <iterator>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAreArray;
+
+std::vector<uint32_t> Iota(size_t count) {
+  std::vector<uint32_t> positions(count);
+  std::iota(positions.begin(), positions.end(), 0U);
+  return positions;
+}
+
+// The split of examples "id-0", "id-1", ... in this order.
+TrainTestSplit Split(const std::string& salt, size_t examples, double test_fraction) {
+  std::vector<std::string> ids;
+  for (size_t i = 0; i < examples; ++i) {
+    ids.push_back(absl::StrCat("id-", i));
+  }
+  return SplitRule(salt, test_fraction).Split(ids, Iota(examples));
+}
+
+// Computed in Python from the definition in the header.
+TEST(SplitRuleTest, MatchesAnIndependentImplementation) {
+  EXPECT_THAT(Split("first run", 40, 0.25).test, ElementsAre(4, 5, 7, 9, 14, 17, 18, 28, 34, 37));
+}
+
+TEST(SplitRuleTest, PutsEachPositionIntoExactlyOnePart) {
+  const TrainTestSplit split = Split("", 10000, 0.3);
+  std::vector<uint32_t> merged;
+  std::merge(split.train.begin(), split.train.end(), split.test.begin(), split.test.end(), std::back_inserter(merged));
+  EXPECT_EQ(merged, Iota(10000));
+}
+
+TEST(SplitRuleTest, HitsTheFraction) {
+  // The salt is fixed; for a random one six standard deviations are exceeded with probability 2e-9.
+  const double examples = 200000;
+  for (double fraction : {0.001, 0.1, 0.5, 0.9}) {
+    const auto test_examples = static_cast<double>(Split("", 200000, fraction).test.size());
+    EXPECT_NEAR(test_examples, examples * fraction, 6 * std::sqrt(examples * fraction * (1 - fraction)));
+  }
+}
+
+TEST(SplitRuleTest, DependsOnTheIdsAndNotOnTheirOrder) {
+  const std::vector<std::string> ids = {"a", "b", "c", "d", "e", "f", "g", "h"};
+  const std::vector<std::string> own_order = {"h", "c", "a", "x", "b", "g", "f", "d", "y", "e"};
+  const std::vector<uint32_t> rows = {2, 4, 1, 7, 9, 6, 5, 0};  // The same ids in another party's file.
+  const SplitRule rule("salt", 0.5);
+  EXPECT_EQ(rule.Split(ids, Iota(8)).test, rule.Split(own_order, rows).test);
+  const std::vector<std::string> reversed(ids.rbegin(), ids.rend());
+  std::vector<std::string> first_test, second_test;
+  for (uint32_t position : rule.Split(ids, Iota(8)).test) {
+    first_test.push_back(ids[position]);
+  }
+  for (uint32_t position : rule.Split(reversed, Iota(8)).test) {
+    second_test.push_back(reversed[position]);
+  }
+  EXPECT_THAT(second_test, UnorderedElementsAreArray(first_test));
+}
+
+TEST(SplitRuleTest, ASmallerFractionHoldsOutPartOfALargerOne) {
+  const std::vector<uint32_t> small = Split("salt", 1000, 0.1).test;
+  const std::vector<uint32_t> large = Split("salt", 1000, 0.3).test;
+  EXPECT_TRUE(std::includes(large.begin(), large.end(), small.begin(), small.end()));
+}
+
+TEST(SplitRuleTest, DependsOnTheSalt) { EXPECT_NE(Split("a", 1000, 0.5).test, Split("b", 1000, 0.5).test); }
+
+TEST(SplitRuleTest, SaltAndIdDoNotRunIntoEachOther) {
+  int differences = 0;
+  for (int i = 0; i < 64; ++i) {
+    const std::string id = absl::StrCat("x", i);
+    differences += SplitRule("salt", 0.5).IsTest(id) != SplitRule("saltx", 0.5).IsTest(id.substr(1)) ? 1 : 0;
+  }
+  EXPECT_GT(differences, 0);
+}
+
+TEST(SplitRuleTest, TakesNoExamplesAndNoTestPart) {
+  EXPECT_TRUE(Split("", 0, 0.5).train.empty());
+  EXPECT_EQ(Split("", 1000, 0).train, Iota(1000));
+}
+
+TEST(SplitRuleDeathTest, AbortsForAFractionOutOfRange) {
+  for (double fraction : {-0.1, 1.0, std::nan("")}) {
+    EXPECT_DEATH(SplitRule("", fraction), "test_fraction in \\[0, 1\\)");
+  }
+}
+
+}  // namespace
+}  // namespace splitveil
