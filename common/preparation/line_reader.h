@@ -11,6 +11,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+#include "common/preparation/byte_source.h"
+
 namespace splitveil {
 
 // Reads a file line by line in constant memory:
@@ -22,8 +24,7 @@ namespace splitveil {
 //     ...
 //   }
 //
-// gzip is recognised by its magic bytes, not by the file's name; several members in a row read as one text. Lines end
-// with LF or CR LF; the last may lack its end. A line is any bytes: nothing is decoded. Not thread-safe.
+// Lines end with LF or CR LF; the last may lack its end. A line is any bytes: nothing is decoded. Not thread-safe.
 class LineReader {
  public:
   static constexpr int64_t kDefaultMaxLineBytes = int64_t{1} << 20;
@@ -53,19 +54,15 @@ class LineReader {
   absl::Status ErrorAt(int64_t column, absl::string_view message) const;
 
  private:
-  class Source;
-  class PlainSource;
-  class GzipSource;
-
-  LineReader(std::string name, int64_t max_line_bytes, std::unique_ptr<Source> source);
+  LineReader(std::string name, int64_t max_line_bytes, std::unique_ptr<ByteSource> source);
   static absl::StatusOr<std::unique_ptr<LineReader>> Create(std::string name, int64_t max_line_bytes,
-                                                            std::unique_ptr<Source> plain);
+                                                            absl::StatusOr<std::unique_ptr<ByteSource>> source);
   absl::StatusOr<bool> ReadLine(absl::string_view* line);
   // Moves the unread bytes to the front of the buffer and reads more behind them.
   absl::Status Refill();
 
   std::string name_;
-  std::unique_ptr<Source> source_;
+  std::unique_ptr<ByteSource> source_;
   int64_t max_line_bytes_;
   std::vector<char> buffer_;
   size_t begin_ = 0;  // The unread bytes are [begin_, end_) of buffer_.

@@ -22,27 +22,58 @@ std::string LittleEndian(uint64_t value) {
 
 }  // namespace
 
-RowSource::RowSource(std::unique_ptr<TableReader> table, const Options& options)
+RowSource::RowSource(std::unique_ptr<TableReader> table, std::unique_ptr<ImageReader> images, const Options& options)
     : table_(std::move(table)),
+      images_(std::move(images)),
+      columns_(table_->columns()),
       skip_bad_rows_(options.skip_bad_rows),
-      id_key_(Sha256(absl::StrCat("splitveil.prepare.row_id.v1", LittleEndian(options.seed)))) {}
+      id_key_(Sha256(absl::StrCat("splitveil.prepare.row_id.v1", LittleEndian(options.seed)))) {
+  if (images_ != nullptr) {
+    columns_.image = images_->shape();
+    columns_.image_holder = options.schema.images().holder();
+  }
+}
 
 absl::StatusOr<std::unique_ptr<RowSource>> RowSource::Open(const Options& options) {
   absl::StatusOr<std::unique_ptr<TableReader>> table = TableReader::Open(options.input_paths, options.schema);
   if (!table.ok()) {
     return table.status();
   }
-  return std::unique_ptr<RowSource>(new RowSource(*std::move(table), options));
+  std::unique_ptr<ImageReader> images;
+  if (options.schema.has_images()) {
+    ImageReader::Options image_options{options.schema.images(), options.images_path, /*named=*/false,
+                                       options.image_size};
+    for (const v1::TableSchema::Column& column : options.schema.columns()) {
+      image_options.named = image_options.named || column.kind() == v1::TableSchema::IMAGE_FILE;
+    }
+    absl::StatusOr<std::unique_ptr<ImageReader>> opened = ImageReader::Open(image_options);
+    if (!opened.ok()) {
+      return opened.status();
+    }
+    images = *std::move(opened);
+  } else if (!options.images_path.empty()) {
+    return absl::InvalidArgumentError("images: expected images in the table's schema, found none");
+  }
+  return std::unique_ptr<RowSource>(new RowSource(*std::move(table), std::move(images), options));
 }
 
 absl::StatusOr<bool> RowSource::Next(TableRow& row) {
   while (true) {
     const absl::StatusOr<bool> more = table_->Next(row);
-    if (!more.ok() || !*more) {
+    if (!more.ok()) {
       return more;
+    }
+    if (!*more) {
+      const absl::Status finished = images_ == nullptr ? absl::OkStatus() : images_->Finish(table_->rows_read());
+      return finished.ok() ? absl::StatusOr<bool>(false) : finished;
     }
     if (row.fault == RowFault::kNone) {
       SetId(row);
+    }
+    if (row.fault == RowFault::kNone && images_ != nullptr) {
+      if (absl::Status status = images_->Read(row_number(), row.image_name, row.pixels); !status.ok()) {
+        table_->SetFault(RowFault::kImage, table_->column_of(v1::TableSchema::IMAGE_FILE), status.message(), row);
+      }
     }
     if (row.fault == RowFault::kNone) {
       return true;

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 
 #include "common/crypto/sha256.h"
+#include "common/preparation/image_reader.h"
 #include "common/preparation/table_reader.h"
 #include "common/preparation/table_row.h"
 
@@ -33,13 +34,16 @@ class RowSource {
     // Where the table has no ids, a row's is 32 hexadecimal digits of a hash, keyed by this, over its number. They hold
     // nothing of the row; whoever knows the seed can recompute the numbers.
     uint64_t seed = 1;
+    // Where the schema has images: ImageReader::Options.
+    std::string images_path;
+    int64_t image_size = 0;
     // Leaves out rows that cannot be used instead of ending with an error.
     bool skip_bad_rows = false;
   };
   // Errors: as TableReader::Open.
   static absl::StatusOr<std::unique_ptr<RowSource>> Open(const Options& options);
 
-  const TableColumns& columns() const { return table_->columns(); }
+  const TableColumns& columns() const { return columns_; }
   // The next usable row, which borrows until the next call; false at the end. Errors: InvalidArgument with file, line
   // and column for a row that cannot be used, unless those are left out; as TableReader::Next.
   absl::StatusOr<bool> Next(TableRow& row);
@@ -49,10 +53,12 @@ class RowSource {
   const FaultCounts& skipped() const { return skipped_; }
 
  private:
-  RowSource(std::unique_ptr<TableReader> table, const Options& options);
+  RowSource(std::unique_ptr<TableReader> table, std::unique_ptr<ImageReader> images, const Options& options);
   void SetId(TableRow& row);
 
   std::unique_ptr<TableReader> table_;
+  std::unique_ptr<ImageReader> images_;  // Null: none.
+  TableColumns columns_;
   bool skip_bad_rows_;
   Digest id_key_;
   std::string made_id_;

@@ -92,9 +92,9 @@ absl::Status TableReader::CheckSchema() const {
   if (ids > 1 || labels > 1) {
     return SchemaError(absl::StrCat("columns: expected at most one ID and one LABEL, found ", ids, " and ", labels));
   }
-  if (image_files != (schema_.images().has_folder() ? 1 : 0)) {
+  if (image_files > (schema_.has_images() ? 1 : 0)) {
     return SchemaError(
-        absl::StrCat("columns: expected IMAGE_FILE once with images.folder and else never, found ", image_files));
+        absl::StrCat("columns: expected at most one IMAGE_FILE, and that only with images, found ", image_files));
   }
   if (std::any_of(positive_.begin(), positive_.end(), [&](const auto& text) { return IsOneOf(text, negative_); })) {
     return SchemaError("positive, negative: expected different texts, found one in both");

@@ -9,7 +9,6 @@
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
 #include "common/crypto/sha256.h"
-#include "common/process/file.h"
 #include "common/storage/section_file.h"
 
 namespace splitveil {

@@ -32,13 +32,6 @@ absl::StatusOr<v1::TableSchema> SchemaOf(const Flags& flags) {
   if (absl::Status status = LoadTextConfig(path, schema); !status.ok()) {
     return status;
   }
-  v1::Images& images = *schema.mutable_images();
-  if (images.has_folder()) {
-    images.set_folder(ResolvePath(path, images.folder()));
-  }
-  if (images.has_array_path()) {
-    images.set_array_path(ResolvePath(path, images.array_path()));
-  }
   return schema;
 }
 
@@ -62,7 +55,9 @@ absl::StatusOr<PrepareOptions> OptionsOf(const Flags& flags) {
   const absl::StatusOr<v1::TableSchema::Holder> parties = PartiesOf(flags.Get("party"));
   const absl::StatusOr<int64_t> seed = flags.GetInt("seed", 0);
   const absl::StatusOr<int64_t> hash_buckets = flags.GetInt("hash_buckets", 0);
-  for (const absl::Status& status : {schema.status(), parties.status(), seed.status(), hash_buckets.status()}) {
+  const absl::StatusOr<int64_t> image_size = flags.GetInt("image_size", 0, 4096);
+  for (const absl::Status& status :
+       {schema.status(), parties.status(), seed.status(), hash_buckets.status(), image_size.status()}) {
     if (!status.ok()) {
       return status;
     }
@@ -70,6 +65,8 @@ absl::StatusOr<PrepareOptions> OptionsOf(const Flags& flags) {
   options.rows.input_paths = flags.GetList("input");
   options.rows.schema = *std::move(schema);
   options.rows.seed = static_cast<uint64_t>(*seed);
+  options.rows.images_path = flags.Get("images");
+  options.rows.image_size = *image_size;
   options.rows.skip_bad_rows = flags.GetSwitch("skip_bad_rows");
   options.out_dir = flags.Get("out");
   options.parties = *parties;
@@ -162,6 +159,8 @@ Command PrepareCommand() {
            {"schema", "", "What the table's columns mean: proto/splitveil/v1/table_schema.proto."},
            {"input", "", "File of the table, plain or .gz; may be given several times.", /*required=*/true,
             /*is_switch=*/false, /*is_list=*/true},
+           {"images", "", "Of a schema with images: the folder of their files, or the array that holds all."},
+           {"image_size", "0", "Resize images to so many pixels in height and width. 0: as they are."},
            {"out", "", "Folder for label_party.data and nonlabel_party.data.", /*required=*/true},
            {"party", "both", "label_party or nonlabel_party: the table is that party's own. both: split it."},
            {"test_fraction", "0.1", "As in the run agreement: vocabularies and scales are fitted on the rest."},

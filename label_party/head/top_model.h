@@ -44,7 +44,7 @@ class TopModel {
  public:
   // Errors: InvalidArgument where the specification does not fit the features or the cut width.
   static absl::StatusOr<std::unique_ptr<TopModel>> Create(const TopModelOptions& options);
-  // What Create would say, without making the tables (options.features.embedding_rows is not read). For before the run,
+  // What Create would say, without making the tables. For before the run,
   // so that a TorchScript file is tried before the first message.
   static absl::Status Check(const TopModelOptions& options);
   virtual ~TopModel() = default;

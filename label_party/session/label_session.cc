@@ -28,9 +28,9 @@ absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionO
       return status;
     }
   }
-  absl::Status fits = TopModel::Check(TopOptions(options.agreement, options.config, options.data->features()));
-  if (!fits.ok()) {
-    return fits;
+  const TopModelOptions model = TopOptions(options.agreement, options.config, options.data->features());
+  if (absl::Status status = TopModel::Check(model); !status.ok()) {
+    return status;
   }
   absl::StatusOr<SeedExchange> seed = SeedExchange::Create(
       SeedRole::kLabelParty, SeedContribution(SeedRole::kLabelParty, options.config.party().reproducible_seed()));

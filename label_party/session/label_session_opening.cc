@@ -152,7 +152,7 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
     return FailInside(trainer.status());
   }
   trainer_ = *std::move(trainer);
-  continued_ = nullptr;  // As are the rows: the trainer holds all that is needed.
+  continued_ = nullptr;  // The trainer holds all that is needed.
   options_.checkpoints.initial.clear();
   if (options_.config.has_early_stopping()) {
     early_stopper_ = std::make_unique<EarlyStopper>(options_.config.early_stopping());

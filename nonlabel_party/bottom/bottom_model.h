@@ -43,7 +43,7 @@ class BottomModel {
  public:
   // Errors: InvalidArgument where the specification does not fit the features or the cut width.
   static absl::StatusOr<std::unique_ptr<BottomModel>> Create(const BottomModelOptions& options);
-  // What Create would say, without making the tables (options.features.embedding_rows is not read): layer_names of the
+  // What Create would say, without making the tables: layer_names of the
   // model. For before the run, so that a TorchScript file is tried before the first message.
   static absl::StatusOr<std::vector<std::string>> Check(const BottomModelOptions& options);
   virtual ~BottomModel() = default;

@@ -18,6 +18,7 @@
 
 #include "common/ledger/ledger_reader.h"
 #include "common/schedule/party_seed.h"
+#include "common/schedule/train_test_split.h"
 #include "tests/testing/local_label_party.h"
 #include "tests/testing/process/child_process.h"
 #include "tests/testing/small_run.h"

@@ -1,205 +1,173 @@
-// Split training without noise against the same model trained in one process with plain LibTorch: same initial weights,
-// same batches, 100 steps, and the weights still agree.
+// Split training without noise, session against session, and the same model trained in one process with plain LibTorch:
+// same initial weights, same batches, and the weights still agree.
+#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
-#include <map>
+#include <random>
 #include <string>
-#include <torch/torch.h>
 #include <utility>
 #include <vector>
 
 #include "common/schedule/party_seed.h"
 #include "common/schedule/train_test_split.h"
 #include "tests/testing/local_label_party.h"
+#include "tests/testing/one_process_model.h"
 #include "tests/testing/small_run.h"
 
 namespace splitveil::testing {
 namespace {
 
-using torch::Tensor;
+constexpr char kHalves[] = R"(
+  embedding { dimension: 4 } wide { embedding { dimension: 1 } }
+  layers { name: "first" units: 16 } layers { name: "second" units: 8 } layers { name: "top" units: 8 }
+)";
 
-constexpr double kLearningRate = 1e-3;
-
-// Rows of one party in aligned order as tensors.
-struct Table {
-  Tensor numeric;     // [rows, 2] float32
-  Tensor categories;  // [rows, 2] int64
-};
-
-// An embedding table under Adam whose moments move only for the rows of a batch, written with whole-tensor operations.
-struct LazyEmbedding {
-  explicit LazyEmbedding(const Tensor& initial)
-      : weight(initial.clone().set_requires_grad(true)), m(torch::zeros_like(weight)), v(torch::zeros_like(weight)) {}
-
-  Tensor Lookup(const Tensor& categories) { return torch::embedding(weight, categories).flatten(1); }
-  void Update(const Tensor& categories, int64_t step) {
-    torch::NoGradGuard no_grad;
-    const Tensor touched = torch::zeros({weight.size(0), 1}).index_fill_(0, categories.flatten(), 1);
-    const Tensor g = weight.grad();
-    m.copy_(torch::where(touched > 0, 0.9 * m + 0.1 * g, m));
-    v.copy_(torch::where(touched > 0, 0.999 * v + 0.001 * g * g, v));
-    const double size = kLearningRate * std::sqrt(1 - std::pow(0.999, step)) / (1 - std::pow(0.9, step));
-    weight.sub_(touched * size * m / (v.sqrt() + 1e-8));
-    weight.mutable_grad().reset();
-  }
-
-  Tensor weight, m, v;
-};
-
-// Wide & Deep of SmallRun as one module.
-class OneProcessModel {
- public:
-  OneProcessModel(const NamedParameters& bottom, const NamedParameters& top)
-      : deep_(Find(bottom, "embedding", {-1, 4})), wide_(Find(top, "wide.embedding", {-1, 1})) {
-    for (const auto& [name, units, inputs] :
-         std::vector<std::tuple<std::string, int64_t, int64_t>>{{"first", 16, 10}, {"second", 8, 16}}) {
-      AddLinear(bottom, name, units, inputs);
-    }
-    for (const auto& [name, units, inputs] :
-         std::vector<std::tuple<std::string, int64_t, int64_t>>{{"top", 8, 8}, {"logit", 1, 8}, {"wide", 1, 4}}) {
-      AddLinear(top, name, units, inputs);
-    }
-    std::vector<Tensor> parameters;
-    for (auto& [name, linear] : linears_) {
-      parameters.push_back(linear->weight);
-      parameters.push_back(linear->bias);
-    }
-    adam_ = std::make_unique<torch::optim::Adam>(parameters, torch::optim::AdamOptions(kLearningRate));
-  }
-
-  void Step(const Table& own, const Table& labels_own, const Tensor& labels) {
-    ++step_;
-    adam_->zero_grad();
-    Tensor z = torch::cat({deep_.Lookup(own.categories), own.numeric}, 1);
-    for (const char* name : {"first", "second", "top"}) {
-      z = linears_.at(name)->forward(z).relu();
-    }
-    const Tensor wide = torch::cat({wide_.Lookup(labels_own.categories), labels_own.numeric}, 1);
-    const Tensor logit = linears_.at("logit")->forward(z) + linears_.at("wide")->forward(wide);
-    torch::binary_cross_entropy_with_logits(logit.flatten(), labels).backward();
-    adam_->step();
-    deep_.Update(own.categories, step_);
-    wide_.Update(labels_own.categories, step_);
-  }
-
-  // Largest difference between these weights and the split model's.
-  double Distance(const NamedParameters& split) const {
-    double distance = 0;
-    for (const auto& [name, values] : split) {
-      const Tensor theirs = torch::from_blob(const_cast<float*>(values.data()), {static_cast<int64_t>(values.size())});
-      const Tensor ours = Parameter(name).detach().flatten();
-      EXPECT_EQ(ours.size(0), theirs.size(0)) << name;
-      distance = std::max(distance, (ours - theirs).abs().max().item<double>());
-    }
-    return distance;
-  }
-
- private:
-  static Tensor Find(const NamedParameters& parameters, const std::string& name, std::vector<int64_t> shape) {
-    for (const auto& [found, values] : parameters) {
-      if (found == name) {
-        return torch::tensor(values).reshape(shape);
-      }
-    }
-    ADD_FAILURE() << name;
-    return {};
-  }
-
-  void AddLinear(const NamedParameters& parameters, const std::string& name, int64_t units, int64_t inputs) {
-    torch::nn::Linear linear(inputs, units);
-    torch::NoGradGuard no_grad;
-    linear->weight.copy_(Find(parameters, name + ".weight", {units, inputs}));
-    linear->bias.copy_(Find(parameters, name + ".bias", {units}));
-    linears_.emplace(name, linear);
-  }
-
-  Tensor Parameter(const std::string& name) const {
-    if (name == "embedding") {
-      return deep_.weight;
-    }
-    if (name == "wide.embedding") {
-      return wide_.weight;
-    }
-    const size_t dot = name.rfind('.');
-    const torch::nn::Linear& linear = linears_.at(name.substr(0, dot));
-    return name.substr(dot) == ".bias" ? linear->bias : linear->weight;
-  }
-
-  LazyEmbedding deep_, wide_;
-  std::map<std::string, torch::nn::Linear> linears_;
-  std::unique_ptr<torch::optim::Adam> adam_;
-  int64_t step_ = 0;
-};
-
-Table Batch(const FeatureTable& features, absl::Span<const uint32_t> positions) {
-  const FeatureBatch batch = features.Gather(positions);
-  Table table;
-  table.numeric =
-      torch::from_blob(const_cast<float*>(batch.numeric.data()), {batch.rows, batch.numeric.cols()}).clone();
-  table.categories = torch::tensor(batch.categories).reshape({batch.rows, -1});
-  return table;
+template <typename Message>
+Message Parsed(const std::string& text) {
+  Message message;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message)) << text;
+  return message;
 }
 
-TEST(OneProcessTest, SplitTrainingEqualsOneProcessAfterAHundredSteps) {
-  SmallRun run;
-  run.agreement.set_epochs(15);
-  absl::StatusOr<std::unique_ptr<LabelSession>> label = LabelSession::Create(run.LabelOptions());
-  ASSERT_TRUE(label.ok()) << label.status();
-  LocalLabelParty peer(label->get());
-  NonLabelSession nonlabel(run.NonLabelOptions(&peer));
-  const absl::Status status = nonlabel.Run();
-  ASSERT_TRUE(status.ok()) << status;
-  ASSERT_TRUE((*label)->completed());
-
-  // The schedule, rebuilt from what both parties contributed.
-  const uint64_t label_seed = run.label_config.party().reproducible_seed();
-  const uint64_t nonlabel_seed = run.nonlabel_config.party().reproducible_seed();
-  const SeedExchange own =
-      *SeedExchange::Create(SeedRole::kNonLabelParty, SeedContribution(SeedRole::kNonLabelParty, nonlabel_seed));
-  const SeedExchange theirs =
-      *SeedExchange::Create(SeedRole::kLabelParty, SeedContribution(SeedRole::kLabelParty, label_seed));
-  const JointSeed joint = *own.Combine(theirs.commitment(), theirs.reveal());
-  const std::vector<uint32_t>& rows = nonlabel.aligned().rows;
-  TrainTestSplit split = SplitRule("", run.agreement.test_fraction()).Split(run.nonlabel_data.ids, rows);
-  Schedule schedule = *Schedule::Create(joint, split.train, {64, run.agreement.minimum_batch_size()});
-  ASSERT_GE(schedule.batches_per_epoch() * 15, 100);
-
-  // The label party's rows of the same ids: SmallRun gives both parties the first 512 ids in the same order.
-  for (uint32_t row : rows) {
-    ASSERT_EQ(run.nonlabel_data.ids[row], run.label_data.ids[row]);
+class OneProcessTest : public ::testing::Test {
+ protected:
+  // Both parties hold `model` whole, cut after `cut_layer`.
+  void HoldWhole(const std::string& model, const std::string& cut_layer, int cut_width) {
+    run_.agreement.set_cut_layer(cut_layer);
+    run_.agreement.set_cut_width(cut_width);
+    *run_.label_config.mutable_model() = *run_.nonlabel_config.mutable_model() = whole_ = Parsed<v1::ModelSpec>(model);
+    cut_layer_ = cut_layer;
   }
-  const FeatureTable deep(run.NonLabelDataset(), rows);
-  const FeatureTable wide(run.LabelDataset(), rows);
+  void UseOptimizer(const std::string& optimizer) {
+    *run_.label_config.mutable_party()->mutable_optimizer() = Parsed<v1::Optimizer>(optimizer);
+    *run_.nonlabel_config.mutable_party()->mutable_optimizer() = Parsed<v1::Optimizer>(optimizer);
+  }
+
+  // Trains both ways for so many epochs of 6 or 7 batches and compares the weights.
+  void ExpectSameWeights(int epochs, double tolerance = 1e-6) {
+    run_.agreement.set_epochs(epochs);
+    absl::StatusOr<std::unique_ptr<LabelSession>> label = LabelSession::Create(run_.LabelOptions());
+    ASSERT_TRUE(label.ok()) << label.status();
+    LocalLabelParty peer(label->get());
+    NonLabelSession nonlabel(run_.NonLabelOptions(&peer));
+    const absl::Status status = nonlabel.Run();
+    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_TRUE((*label)->completed());
+
+    // SmallRun gives both parties the first 512 ids in the same order.
+    const std::vector<uint32_t>& rows = nonlabel.aligned().rows;
+    for (uint32_t row : rows) {
+      ASSERT_EQ(run_.nonlabel_data.ids[row], run_.label_data.ids[row]);
+    }
+    const FeatureTable features(run_.NonLabelDataset(), rows);
+    const FeatureTable own(run_.LabelDataset(), rows);
+    Schedule schedule = RebuiltSchedule(rows);
+    const NamedParameters bottom = InitialBottom(features.shape());
+    const NamedParameters top = InitialTop(own.shape());
+    const OneProcessModel::Options options = {whole_, cut_layer_, run_.nonlabel_config.party().optimizer(),
+                                              run_.label_config.party().optimizer(), features.shape().image};
+    OneProcessModel model(options, bottom, top);
+    for (uint32_t epoch = 0; epoch < epochs; ++epoch) {
+      for (int64_t batch = 0; batch < schedule.batches_per_epoch(); ++batch) {
+        const absl::Span<const uint32_t> positions = schedule.BatchRows(epoch, batch);
+        std::vector<uint8_t> labels;
+        for (uint32_t position : positions) {
+          labels.push_back(run_.label_data.labels[rows[position]]);
+        }
+        model.Step(features.Gather(positions), own.Gather(positions), labels);
+      }
+    }
+    const OneProcessModel untrained(options, bottom, top);
+    EXPECT_GT(untrained.Distance(nonlabel.model()->Parameters()), 1000 * tolerance) << "nothing was trained";
+    EXPECT_LE(model.Distance(nonlabel.model()->Parameters()), tolerance);
+    EXPECT_LE(model.Distance((*label)->model()->Parameters()), tolerance);
+  }
+
+  SmallRun run_;
+  v1::ModelSpec whole_ = Parsed<v1::ModelSpec>(kHalves);
+  std::string cut_layer_ = "second";
+
+ private:
+  // From what both parties contributed.
+  Schedule RebuiltSchedule(const std::vector<uint32_t>& rows) const {
+    const SeedExchange own = *SeedExchange::Create(
+        SeedRole::kNonLabelParty,
+        SeedContribution(SeedRole::kNonLabelParty, run_.nonlabel_config.party().reproducible_seed()));
+    const SeedExchange theirs = *SeedExchange::Create(
+        SeedRole::kLabelParty, SeedContribution(SeedRole::kLabelParty, run_.label_config.party().reproducible_seed()));
+    const JointSeed joint = *own.Combine(theirs.commitment(), theirs.reveal());
+    TrainTestSplit split = SplitRule("", run_.agreement.test_fraction()).Split(run_.nonlabel_data.ids, rows);
+    return *Schedule::Create(joint, split.train, {64, run_.agreement.minimum_batch_size()});
+  }
 
   // The initial weights, from models made with the same seeds.
-  BottomModelOptions bottom_options;
-  bottom_options.spec = run.nonlabel_config.model();
-  bottom_options.optimizer = run.nonlabel_config.party().optimizer();
-  bottom_options.features = deep.shape();
-  bottom_options.cut_width = 8;
-  bottom_options.seed = WeightSeed(SeedRole::kNonLabelParty, nonlabel_seed);
-  TopModelOptions top_options;
-  top_options.spec = run.label_config.model();
-  top_options.optimizer = run.label_config.party().optimizer();
-  top_options.features = wide.shape();
-  top_options.cut_width = 8;
-  top_options.seed = WeightSeed(SeedRole::kLabelParty, label_seed);
-  const NamedParameters bottom = (*BottomModel::Create(bottom_options))->Parameters();
-  const NamedParameters top = (*TopModel::Create(top_options))->Parameters();
-  OneProcessModel model(bottom, top);
+  NamedParameters InitialBottom(const FeatureShape& features) const {
+    BottomModelOptions options;
+    options.spec = run_.nonlabel_config.model();
+    options.cut_layer = run_.agreement.cut_layer();
+    options.optimizer = run_.nonlabel_config.party().optimizer();
+    options.features = features;
+    options.cut_width = run_.agreement.cut_width();
+    options.seed = WeightSeed(SeedRole::kNonLabelParty, run_.nonlabel_config.party().reproducible_seed());
+    return (*BottomModel::Create(options))->Parameters();
+  }
+  NamedParameters InitialTop(const FeatureShape& features) const {
+    TopModelOptions options;
+    options.spec = run_.label_config.model();
+    options.cut_layer = run_.agreement.cut_layer();
+    options.optimizer = run_.label_config.party().optimizer();
+    options.features = features;
+    options.cut_width = run_.agreement.cut_width();
+    options.seed = WeightSeed(SeedRole::kLabelParty, run_.label_config.party().reproducible_seed());
+    return (*TopModel::Create(options))->Parameters();
+  }
+};
 
-  for (uint32_t epoch = 0; epoch < 15; ++epoch) {
-    for (int64_t batch = 0; batch < schedule.batches_per_epoch(); ++batch) {
-      const absl::Span<const uint32_t> positions = schedule.BatchRows(epoch, batch);
-      std::vector<float> labels;
-      for (uint32_t position : positions) {
-        labels.push_back(run.label_data.labels[rows[position]]);
-      }
-      model.Step(Batch(deep, positions), Batch(wide, positions), torch::tensor(labels));
+TEST_F(OneProcessTest, HalvesTrainAsTheWholeForAHundredSteps) { ExpectSameWeights(15); }
+
+TEST_F(OneProcessTest, AWholeModelIsCutWhereTheAgreementSays) {
+  HoldWhole(kHalves, "first", 16);
+  run_.agreement.mutable_audit()->clear_layers();
+  run_.agreement.mutable_audit()->add_layers("cut");
+  ExpectSameWeights(3);
+}
+
+TEST_F(OneProcessTest, OwnFeaturesTrainInsideTheTopModel) {
+  HoldWhole(std::string(kHalves) + "own_features { embedding { dimension: 3 } before: 'logit' }", "second", 8);
+  ExpectSameWeights(3);
+}
+
+TEST_F(OneProcessTest, ImagesTrainThroughConvolutionsOnBothSides) {
+  std::mt19937 random(3);
+  run_.nonlabel_data.image = {2, 8, 8};
+  run_.nonlabel_data.numeric.clear();
+  run_.nonlabel_data.categories.clear();
+  for (size_t row = 0; row < run_.nonlabel_data.ids.size(); ++row) {
+    std::vector<uint8_t>& pixels = run_.nonlabel_data.pixels.emplace_back(2 * 8 * 8);
+    for (uint8_t& pixel : pixels) {
+      pixel = static_cast<uint8_t>(random());
     }
   }
-  EXPECT_GT(OneProcessModel(bottom, top).Distance(nonlabel.model()->Parameters()), 0.01) << "nothing was trained";
-  EXPECT_LE(model.Distance(nonlabel.model()->Parameters()), 1e-6);
-  EXPECT_LE(model.Distance((*label)->model()->Parameters()), 1e-6);
+  HoldWhole(R"(
+    layers { name: "first" convolution { channels: 4 } } layers { name: "second" convolution { channels: 6 max_pool: 2 } }
+    layers { name: "third" convolution { channels: 5 max_pool: 2 } } layers { name: "fourth" units: 8 }
+    own_features { embedding { dimension: 3 } before: "fourth" })",
+            "second", 6 * 4 * 4);
+  run_.agreement.mutable_audit()->add_layers("second.unpooled");
+  UseOptimizer("learning_rate: 0.1 sgd { momentum: 0.5 }");
+  ExpectSameWeights(3);
+}
+
+class OneProcessOptimizerTest : public OneProcessTest, public ::testing::WithParamInterface<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Methods, OneProcessOptimizerTest,
+                         ::testing::Values("learning_rate: 1e-3 adam {} schedule { cosine { steps: 20 } }",
+                                           "learning_rate: 1e-2 adamw { epsilon: 1e-4 weight_decay: 0.2 }",
+                                           "learning_rate: 0.1 l2: 0.01 sgd { momentum: 0.9 nesterov: true }",
+                                           "learning_rate: 0.05 adagrad { initial_accumulator: 0.1 }"));
+
+TEST_P(OneProcessOptimizerTest, TrainsTheHalvesAsTheWhole) {
+  UseOptimizer(GetParam());
+  ExpectSameWeights(3, 2e-6);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <torch/torch.h>
 #include <vector>
 
-#include "common/dataset/feature_table.h"
+#include "common/dataset/features.h"
 #include "common/model/parameters.h"
 
 #include "splitveil/v1/model.pb.h"

@@ -17,6 +17,11 @@ std::shared_ptr<const Dataset> SmallTable::Store(double test_fraction, const std
   for (size_t i = 0; i < (numeric.empty() ? 0 : numeric.front().size()); ++i) {
     preprocessing.add_numeric()->set_name(absl::StrCat("N", i + 1));
   }
+  if (image.channels > 0) {
+    preprocessing.mutable_image()->set_channels(image.channels);
+    preprocessing.mutable_image()->set_height(image.height);
+    preprocessing.mutable_image()->set_width(image.width);
+  }
   std::vector<Vocabulary> vocabularies(columns);
   for (size_t c = 0; c < columns; ++c) {
     v1::CategoryIndex& index = *preprocessing.add_categorical();
@@ -39,6 +44,7 @@ std::shared_ptr<const Dataset> SmallTable::Store(double test_fraction, const std
     encoded.id = ids[row];
     encoded.label = labels.empty() ? 0 : labels[row];
     encoded.numeric = numeric.empty() ? std::vector<float>() : numeric[row];
+    encoded.pixels = pixels.empty() ? std::vector<uint8_t>() : pixels[row];
     for (size_t c = 0; c < columns; ++c) {
       encoded.categories.push_back(static_cast<int32_t>(c) * (1 + categories_per_column) + categories[row][c]);
     }

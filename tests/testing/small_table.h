@@ -18,6 +18,9 @@ struct SmallTable {
   // Numbers of values in 1..categories_per_column; 0 is every unseen one.
   std::vector<std::vector<int32_t>> categories;
   int32_t categories_per_column = 0;
+  // Where image.channels is not 0: [channels, height, width] each.
+  ImageShape image;
+  std::vector<std::vector<uint8_t>> pixels;
 
   // Writes the file, opens it as a service does, and removes its name.
   std::shared_ptr<const Dataset> Store(double test_fraction = 0, const std::string& split_salt = "") const;

@@ -114,7 +114,8 @@ TEST_F(TorchScriptModuleTest, GradientsOfInputsLayersAndParametersAreAutogradsAl
   const auto row = module->BackwardRow(*pass, 2, hint, {"features.0"});
   ASSERT_TRUE(row.ok()) << row.status();
   const Tensor one = torch::linear(AsTensor(input_).narrow(0, 2, 1), w1_, b1_).requires_grad_();
-  const auto clean = torch::autograd::grad({torch::linear(one.relu(), w2_, b2_)}, {one}, {torch::tensor(hint).unsqueeze(0)});
+  const auto clean =
+      torch::autograd::grad({torch::linear(one.relu(), w2_, b2_)}, {one}, {torch::tensor(hint).unsqueeze(0)});
   EXPECT_LE(Difference(clean[0], {row->front().data(), 1, 4}), 1e-6);
 }
 
