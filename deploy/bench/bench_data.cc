@@ -45,8 +45,8 @@ absl::Status WriteRandomImages(const std::string& folder, int64_t rows, int64_t 
     std::memcpy(&pixels[i], &word, std::min(sizeof word, pixels.size() - i));
   }
   const std::string schema =
-      absl::StrCat("columns { name: \"id\" kind: ID } columns { name: \"label\" kind: LABEL }\nimages { array_path: ",
-                   "\"table.images\" height: ", side, " width: ", side, " }\n");
+      absl::StrCat("columns { name: \"id\" kind: ID } columns { name: \"label\" kind: LABEL }\nimages {",
+                   " height: ", side, " width: ", side, " }\n");
   absl::Status status = WriteFile(folder + "/table.csv", table);
   status.Update(WriteFile(folder + "/table.images", pixels));
   status.Update(WriteFile(folder + "/schema.textproto", schema));

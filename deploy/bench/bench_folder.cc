@@ -180,7 +180,9 @@ absl::StatusOr<LocalRun> BenchFolder::Isic(int64_t rows, int64_t side) const {
   const auto write = [&](const std::string& folder) { return WriteRandomImages(folder, rows, side); };
   const std::string name = absl::StrCat("images", rows, "x", side);
   const absl::StatusOr<std::string> data =
-      Prepared(name, write, {"--format=table", absl::StrCat("--schema=", path_, "/", name, "/schema.textproto")});
+      Prepared(name, write,
+               {"--format=table", absl::StrCat("--schema=", path_, "/", name, "/schema.textproto"),
+                absl::StrCat("--images=", path_, "/", name, "/table.images")});
   if (!data.ok()) {
     return data.status();
   }
