@@ -9,7 +9,7 @@ usage() {
 }
 [ $# -ge 2 ] || usage
 name=$1 input=$2
-root=$(dirname "$(realpath "$0")")/../..
+root=$(realpath "$(dirname "$(realpath "$0")")/../..")
 here=$root/deploy/examples/$name out=$root/out/$name bin=$root/build/bin
 table=(--format=table --schema="$here/schema.textproto")
 case $name in
