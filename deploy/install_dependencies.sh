@@ -10,7 +10,10 @@ packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
   libjs-chart.js
 )
-test_packages=(chromium)  # Opens a report as a reader would.
+test_packages=(
+  chromium                    # Opens a report as a reader would.
+  python3-torch python3-numpy # Makes halves and reads the exported ones as a user would.
+)
 
 case ${1:-} in
   '') ;;

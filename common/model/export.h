@@ -13,8 +13,8 @@
 namespace splitveil {
 
 // Where a half goes: FOLDER/PARTY.pt (TorchScript, in eval mode, for torch.jit.load and, as a half to train on, for
-// ModelSpec.torchscript_path) and FOLDER/PARTY.state_dict.pt (name -> tensor, for torch.load). Both are written whole,
-// or neither changes.
+// ModelSpec.torchscript_path) and FOLDER/PARTY.state_dict.pt (name -> tensor, for torch.load). They appear complete,
+// replacing earlier ones, or not at all (PendingFile::Publish).
 struct ExportTarget {
   std::string folder;
   std::string party;  // "label_party" or "nonlabel_party".

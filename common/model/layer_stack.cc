@@ -71,10 +71,12 @@ struct StackParameters {
 
 }  // namespace
 
+// The graph of each layer ends at its own input, so that gradients can be taken layer by layer.
 struct LayerPass::State {
   at::Tensor input;
   at::Tensor side;                                    // Undefined without a side input.
   std::shared_ptr<const StackParameters> parameters;  // Those it was computed with.
+  std::vector<at::Tensor> inputs;                     // Of each layer.
   std::vector<at::Tensor> outputs;                    // As OutputNames.
   bool served = false;
 };
@@ -94,6 +96,13 @@ struct LayerStack::State {
   int64_t outputs = 0;  // Gradients of so many can be told apart.
   std::shared_ptr<StackParameters> parameters;
   std::optional<ParameterOptimizer> optimizer;
+  bool gradients_in_update = false;
+  // What is left to do of the latest Backward: a layer's output and the gradient there.
+  struct LayerEnd {
+    at::Tensor output, gradient;
+    std::shared_ptr<const StackParameters> parameters;
+  };
+  std::vector<LayerEnd> ends;         // Of each layer; empty: nothing.
   std::vector<at::Tensor> gradients;  // Of the latest Backward: sums over its batch, as StackParameters::leaves.
   int64_t gradient_rows = 0;          // That batch; 0: none since the last step.
 
@@ -127,36 +136,97 @@ struct LayerStack::State {
     return status;
   }
 
-  // Every output, as OutputNames.
-  std::vector<at::Tensor> Apply(at::Tensor values, const at::Tensor& side,
+  bool reads_side(size_t l) const { return chain.side_width > 0 && static_cast<int64_t>(l) == chain.side_layer; }
+
+  // Adds the outputs of layer `l`, as OutputNames, to `results`; the last is the layer's.
+  void ApplyLayer(size_t l, at::Tensor values, const at::Tensor& side, const std::vector<at::Tensor>& leaves,
+                  std::vector<at::Tensor>& results) const {
+    const PlannedLayer& layer = layers[l];
+    if (layer.is_convolution()) {
+      if (l == 0) {
+        // Channels innermost in memory, all the way up: a fifth less work for convolutions and pooling.
+        values = values.view({-1, layer.channels, layer.unpooled.height, layer.unpooled.width})
+                     .contiguous(at::MemoryFormat::ChannelsLast);
+      }
+      values = Activate(at::conv2d(values, leaves[2 * l], leaves[2 * l + 1], /*stride=*/1, layer.kernel / 2),
+                        layer.activation);
+      if (layer.is_pooled()) {
+        results.push_back(values);
+        values = at::max_pool2d(values, layer.max_pool);
+      }
+    } else {
+      values = values.flatten(1);
+      if (reads_side(l)) {
+        values = at::cat({values, side}, 1);
+      }
+      values = Activate(at::linear(values, leaves[2 * l], leaves[2 * l + 1]), layer.activation);
+    }
+    const bool last = l + 1 == layers.size();
+    results.push_back(last ? values.contiguous() : values);  // What leaves has the rows within the channels.
+  }
+
+  // Every output, as OutputNames, of one graph.
+  std::vector<at::Tensor> Apply(const at::Tensor& values, const at::Tensor& side,
                                 const std::vector<at::Tensor>& leaves) const {
     std::vector<at::Tensor> results;
     results.reserve(static_cast<size_t>(outputs));
     for (size_t l = 0; l < layers.size(); ++l) {
-      const PlannedLayer& layer = layers[l];
-      if (layer.is_convolution()) {
-        if (l == 0) {
-          // Channels innermost in memory, all the way up: a fifth less work for convolutions and pooling.
-          values = values.view({-1, layer.channels, layer.unpooled.height, layer.unpooled.width})
-                       .contiguous(at::MemoryFormat::ChannelsLast);
-        }
-        values = Activate(at::conv2d(values, leaves[2 * l], leaves[2 * l + 1], /*stride=*/1, layer.kernel / 2),
-                          layer.activation);
-        if (layer.is_pooled()) {
-          results.push_back(values);
-          values = at::max_pool2d(values, layer.max_pool);
-        }
-      } else {
-        values = values.flatten(1);
-        if (side.defined() && static_cast<int64_t>(l) == chain.side_layer) {
-          values = at::cat({values, side}, 1);
-        }
-        values = Activate(at::linear(values, leaves[2 * l], leaves[2 * l + 1]), layer.activation);
-      }
-      results.push_back(values);
+      ApplyLayer(l, l == 0 ? values : results.back(), side, leaves, results);
     }
-    results.back() = values.contiguous();  // What leaves has the rows within the channels.
     return results;
+  }
+
+  // Back-propagates `gradient` at the output of layer `l`, which is `output` of the pass. `found`: gradients by output;
+  // those of the layer that are `wanted` are filled in. Returns that at the layer's input, undefined where nobody asks.
+  at::Tensor BackwardLayer(size_t l, size_t output, const at::Tensor& gradient, const LayerPass::State& pass,
+                           const std::vector<bool>& wanted, std::vector<at::Tensor>& found, at::Tensor& side) {
+    const bool to_input = l > 0 || input_gradient, to_side = side_gradient && reads_side(l);
+    const bool to_unpooled = layers[l].is_pooled() && wanted[output - 1];
+    std::vector<at::Tensor> targets;
+    if (to_input) {
+      targets.push_back(pass.inputs[l]);
+    }
+    if (to_side) {
+      targets.push_back(pass.side);
+    }
+    if (to_unpooled) {
+      targets.push_back(pass.outputs[output - 1]);
+    }
+    if (gradients_in_update) {
+      ends[l] = {pass.outputs[output], gradient, pass.parameters};
+    } else {
+      targets.insert(targets.end(), {pass.parameters->leaves[2 * l], pass.parameters->leaves[2 * l + 1]});
+    }
+    if (targets.empty()) {
+      return {};
+    }
+    std::vector<at::Tensor> results = torch::autograd::grad({pass.outputs[output]}, targets, {gradient},
+                                                            /*retain_graph=*/gradients_in_update);
+    size_t next = 0;
+    at::Tensor at_input = to_input ? results[next++] : at::Tensor();
+    if (to_side) {
+      side = results[next++];
+    }
+    if (to_unpooled) {
+      found[output - 1] = results[next++];
+    }
+    if (!gradients_in_update) {
+      gradients[2 * l] = results[next].contiguous();
+      gradients[2 * l + 1] = results[next + 1].contiguous();
+    }
+    return at_input;
+  }
+
+  // Does what Backward has left for Update.
+  void FinishBackward() {
+    for (size_t l = 0; l < ends.size(); ++l) {
+      const std::vector<at::Tensor>& leaves = ends[l].parameters->leaves;
+      const std::vector<at::Tensor> results =
+          torch::autograd::grad({ends[l].output}, {leaves[2 * l], leaves[2 * l + 1]}, {ends[l].gradient});
+      gradients[2 * l] = results[0].contiguous();
+      gradients[2 * l + 1] = results[1].contiguous();
+    }
+    ends.clear();
   }
 
   // Sum of the squares of the mean gradient.
@@ -206,6 +276,7 @@ absl::StatusOr<std::unique_ptr<LayerStack>> LayerStack::Create(const Options& op
   state->chain.layers.clear();
   state->input_gradient = options.input_gradient;
   state->side_gradient = options.side_gradient;
+  state->gradients_in_update = options.gradients_in_update;
   state->outputs = static_cast<int64_t>(OutputNames(options.chain.layers).size());
   using Result = absl::StatusOr<std::unique_ptr<LayerStack>>;
   return CatchTorchErrors<Result>("creating layers", [&]() -> Result {
@@ -236,7 +307,12 @@ absl::StatusOr<LayerPass> LayerStack::Forward(ConstMatrixView input, ConstMatrix
       pass.state_->side = WrapMatrix(side).requires_grad_(state_->side_gradient);
     }
     pass.state_->parameters = state_->parameters;
-    pass.state_->outputs = state_->Apply(pass.state_->input, pass.state_->side, state_->parameters->leaves);
+    at::Tensor values = pass.state_->input;
+    for (size_t l = 0; l < state_->layers.size(); ++l) {
+      pass.state_->inputs.push_back(values);
+      state_->ApplyLayer(l, values, pass.state_->side, state_->parameters->leaves, pass.state_->outputs);
+      values = pass.state_->outputs.back().detach().requires_grad_();
+    }
     return pass;
   });
 }
@@ -266,39 +342,38 @@ absl::StatusOr<StackGradients> LayerStack::Backward(LayerPass& pass, ConstMatrix
   }
   using Result = absl::StatusOr<StackGradients>;
   return CatchTorchErrors<Result>("backward", [&]() -> Result {
-    std::vector<at::Tensor> targets = pass.state_->parameters->leaves;
-    const size_t parameters = targets.size();
-    for (const int64_t output : outputs) {
-      targets.push_back(pass.state_->outputs[output]);
-    }
-    if (state_->input_gradient) {
-      targets.push_back(pass.state_->input);
-    }
-    if (state_->side_gradient) {
-      targets.push_back(pass.state_->side);
-    }
+    const LayerPass::State& computed = *pass.state_;
     pass.state_->served = true;
-    const at::Tensor& last = pass.state_->outputs.back();
-    auto gradients = std::make_shared<std::vector<at::Tensor>>(
-        torch::autograd::grad({last}, targets, {WrapMatrix(output_gradient).view(last.sizes())}));
-    for (at::Tensor& gradient : *gradients) {
-      gradient = gradient.contiguous();
+    std::vector<bool> wanted(computed.outputs.size());
+    for (const int64_t output : outputs) {
+      wanted[output] = true;
     }
-    state_->gradients.assign(gradients->begin(), gradients->begin() + static_cast<int64_t>(parameters));
+    const auto found = std::make_shared<std::vector<at::Tensor>>(computed.outputs.size());
+    state_->gradient_rows = 0;
+    state_->gradients.assign(2 * state_->layers.size(), at::Tensor());
+    state_->ends.assign(state_->gradients_in_update ? state_->layers.size() : 0, {});
+    at::Tensor side;
+    at::Tensor gradient = WrapMatrix(output_gradient).view(computed.outputs.back().sizes());
+    size_t output = computed.outputs.size();
+    for (size_t l = state_->layers.size(); l-- > 0;) {
+      (*found)[--output] = gradient;
+      gradient = state_->BackwardLayer(l, output, gradient, computed, wanted, *found, side);
+      output -= state_->layers[l].is_pooled() ? 1 : 0;
+    }
     state_->gradient_rows = batch;
 
     StackGradients result;
-    size_t next = parameters;
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      result.outputs.push_back(ViewOf((*gradients)[next++]));
+    const auto keep = [&](const at::Tensor& tensor) { return ViewOf(found->emplace_back(tensor.contiguous())); };
+    for (const int64_t index : outputs) {
+      result.outputs.push_back(keep((*found)[index]));
     }
     if (state_->input_gradient) {
-      result.input = ViewOf((*gradients)[next++]);
+      result.input = keep(gradient);
     }
     if (state_->side_gradient) {
-      result.side = ViewOf((*gradients)[next]);
+      result.side = keep(side);
     }
-    result.memory = std::move(gradients);
+    result.memory = found;
     return result;
   });
 }
@@ -349,6 +424,9 @@ absl::Status LayerStack::Update(absl::Span<LayerStack* const> stacks) {
     }
   }
   return CatchTorchErrors<absl::Status>("update", [&]() -> absl::Status {
+    for (LayerStack* stack : stacks) {
+      stack->state_->FinishBackward();
+    }
     const double clip_norm = stacks.front()->state_->optimizer->options().clip_norm;
     double scale = 1;
     if (clip_norm > 0) {

@@ -60,6 +60,9 @@ class LayerStack {
     uint64_t seed = 0;
     bool input_gradient = false;  // Whether Backward computes the gradient at the input,
     bool side_gradient = false;   // at the side input.
+    // Whether the parameters' gradients wait for Update, so that those of Backward are there sooner. What the pass was
+    // computed from must then stay until Update.
+    bool gradients_in_update = false;
   };
 
   // Errors: InvalidArgument as PlanLayers.
@@ -77,9 +80,10 @@ class LayerStack {
   // The last layer's output, [batch, output_width], keeping nothing.
   absl::StatusOr<Matrix> Predict(ConstMatrixView input, ConstMatrixView side = {}) const;
 
-  // Back-propagates per-example gradients at the last output, [batch, output_width]. Keeps the mean over the batch of
-  // the parameters' gradients for Update. `outputs`: which gradients to return, as indices into OutputNames of the
-  // chain's layers. A pass serves once: FailedPrecondition afterwards.
+  // Back-propagates per-example gradients at the last output, [batch, output_width], which must stay until Update
+  // where that computes gradients. The mean over the batch of the parameters' gradients is for Update. `outputs`: which
+  // gradients to return, as indices into OutputNames of the chain's layers. A pass serves once: FailedPrecondition
+  // afterwards.
   absl::StatusOr<StackGradients> Backward(LayerPass& pass, ConstMatrixView output_gradient,
                                           absl::Span<const int64_t> outputs);
   // Back-propagates one gradient [output_width] through example `row` of `pass` (before or after its Backward), with

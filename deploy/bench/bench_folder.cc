@@ -9,9 +9,11 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "deploy/bench/bench_data.h"
 #include "deploy/local_run/party_process.h"
 
 #include "common/config/agreement.h"
+#include "common/preparation/known_tables.h"
 #include "common/process/file.h"
 
 namespace splitveil {
@@ -19,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr char kTable[] = "/table.csv";
 constexpr char kLabelName[] = "label-party.splitveil.example";
 constexpr char kNonLabelName[] = "nonlabel-party.splitveil.example";
 constexpr absl::Duration kPollInterval = absl::Milliseconds(20);
@@ -108,31 +111,35 @@ absl::StatusOr<std::string> BenchFolder::NewRunFolder() {
   return made.ok() ? absl::StatusOr<std::string>(folder) : made;
 }
 
-absl::StatusOr<LocalRun> BenchFolder::WideAndDeep(int64_t rows) {
-  const std::string data = absl::StrCat(path_, "/rows", rows), raw = data + "/generated.tsv";
+absl::StatusOr<std::string> BenchFolder::Prepared(const std::string& name,
+                                                  const std::function<absl::Status(const std::string&)>& write,
+                                                  std::vector<std::string> prepare) const {
+  const std::string data = absl::StrCat(path_, "/", name);
   if (!fs::exists(data)) {
     absl::Status status = MakeFolder(data);
     if (status.ok()) {
-      status = Splitveil({"generate", absl::StrCat("--rows=", rows), absl::StrCat("--out=", raw)});
+      status = write(data);
     }
     if (status.ok()) {
-      status = Splitveil({"prepare", "--format=criteo", absl::StrCat("--input=", raw), absl::StrCat("--out=", data)});
+      prepare.insert(prepare.begin(),
+                     {"prepare", absl::StrCat("--out=", data), absl::StrCat("--input=", data, kTable)});
+      status = Splitveil(std::move(prepare));
     }
     if (!status.ok()) {
       return status;
     }
   }
+  return fs::absolute(data).string();
+}
+
+LocalRun BenchFolder::RunOn(const std::string& data) const {
   LocalRun run;
   run.agreement.set_run_name("bench");
-  run.agreement.set_cut_layer("third");
-  run.agreement.set_cut_width(128);
   run.agreement.set_epochs(1);
   Canonicalize(run.agreement);
-  const std::string folder = fs::absolute(path_).string(), prepared = fs::absolute(data).string();
-  Describe(folder, prepared, "label_party", kLabelName, kNonLabelName, 1, *run.label_config.mutable_party());
-  Describe(folder, prepared, "nonlabel_party", kNonLabelName, kLabelName, 2, *run.nonlabel_config.mutable_party());
-  run.label_config.mutable_model()->set_preset(v1::ModelSpec::WIDE_AND_DEEP);
-  run.nonlabel_config.mutable_model()->set_preset(v1::ModelSpec::WIDE_AND_DEEP);
+  const std::string folder = fs::absolute(path_).string();
+  Describe(folder, data, "label_party", kLabelName, kNonLabelName, 1, *run.label_config.mutable_party());
+  Describe(folder, data, "nonlabel_party", kNonLabelName, kLabelName, 2, *run.nonlabel_config.mutable_party());
   run.label_config.mutable_protection()->mutable_none();
   // One attack that costs next to nothing, on the first batch: no audit cannot be asked for.
   run.label_config.mutable_audit()->add_attacks(v1::NORM);
@@ -141,6 +148,51 @@ absl::StatusOr<LocalRun> BenchFolder::WideAndDeep(int64_t rows) {
   run.label_config.set_result_path("label_party.result.json");
   run.nonlabel_config.set_peer_address("127.0.0.1:0");
   run.nonlabel_config.set_listen_address("127.0.0.1:0");
+  return run;
+}
+
+LocalRun BenchFolder::WideAndDeepOn(const std::string& data) const {
+  LocalRun run = RunOn(data);
+  run.agreement.set_cut_layer("third");
+  run.agreement.set_cut_width(128);
+  run.label_config.mutable_model()->set_preset(v1::ModelSpec::WIDE_AND_DEEP);
+  run.nonlabel_config.mutable_model()->set_preset(v1::ModelSpec::WIDE_AND_DEEP);
+  return run;
+}
+
+absl::StatusOr<LocalRun> BenchFolder::WideAndDeep(int64_t rows) const {
+  const auto generate = [&](const std::string& data) {
+    return Splitveil({"generate", absl::StrCat("--rows=", rows), absl::StrCat("--out=", data, kTable)});
+  };
+  const absl::StatusOr<std::string> data = Prepared(absl::StrCat("clicks", rows), generate, {"--format=criteo"});
+  return data.ok() ? WideAndDeepOn(*data) : absl::StatusOr<LocalRun>(data.status());
+}
+
+absl::StatusOr<LocalRun> BenchFolder::WideAndDeepOfVocabulary(int64_t rows, int64_t embedding_rows) const {
+  const auto write = [&](const std::string& folder) { return WriteRandomClicks(folder + kTable, rows); };
+  const absl::StatusOr<std::string> data =
+      Prepared(absl::StrCat("vocabulary", embedding_rows), write,
+               {"--format=criteo", absl::StrCat("--hash_buckets=", embedding_rows / kCriteoCategorical)});
+  return data.ok() ? WideAndDeepOn(*data) : absl::StatusOr<LocalRun>(data.status());
+}
+
+absl::StatusOr<LocalRun> BenchFolder::Isic(int64_t rows, int64_t side) const {
+  const auto write = [&](const std::string& folder) { return WriteRandomImages(folder, rows, side); };
+  const std::string name = absl::StrCat("images", rows, "x", side);
+  const absl::StatusOr<std::string> data =
+      Prepared(name, write,
+               {"--format=table", absl::StrCat("--schema=", path_, "/", name, "/schema.textproto"),
+                absl::StrCat("--images=", path_, "/", name, "/table.images")});
+  if (!data.ok()) {
+    return data.status();
+  }
+  LocalRun run = RunOn(*data);
+  const int64_t pooled = side / 16;  // Four times by 2, rounding down each time.
+  run.agreement.set_cut_layer("fourth");
+  run.agreement.set_cut_width(static_cast<int>(64 * pooled * pooled));
+  run.agreement.set_batch_size(128);
+  run.label_config.mutable_model()->set_preset(v1::ModelSpec::ISIC_CONVOLUTIONAL);
+  run.nonlabel_config.mutable_model()->set_preset(v1::ModelSpec::ISIC_CONVOLUTIONAL);
   return run;
 }
 

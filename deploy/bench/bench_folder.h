@@ -24,10 +24,16 @@ class BenchFolder {
   BenchFolder(BenchFolder&& other) noexcept;
   BenchFolder& operator=(BenchFolder&&) = delete;
 
-  // Wide & Deep (Li et al., ICLR 2022, A.6.2) on `rows` generated rows in Criteo's format, which are made and prepared
-  // where that is not done yet: batches of 1024, one epoch, no protection, no audit, one thread a party, fixed seeds.
-  // Errors: those of `splitveil generate` and `splitveil prepare`.
-  absl::StatusOr<LocalRun> WideAndDeep(int64_t rows);
+  // Runs of one epoch, without protection and audit, on one thread a party, with fixed seeds and a tenth of the rows
+  // held out. Their data are made and prepared where that is not done yet. Errors: those of `splitveil generate` and
+  // `splitveil prepare`.
+  //
+  // Wide & Deep (Li et al., ICLR 2022, A.6.2), batches of 1024, on generated clicks,
+  absl::StatusOr<LocalRun> WideAndDeep(int64_t rows) const;
+  // or on clicks of random categories, hashed into about `embedding_rows` of the embedding table.
+  absl::StatusOr<LocalRun> WideAndDeepOfVocabulary(int64_t rows, int64_t embedding_rows) const;
+  // The convolutional network of A.6.2, batches of 128, on images of `side` x `side` random pixels, side >= 64.
+  absl::StatusOr<LocalRun> Isic(int64_t rows, int64_t side) const;
 
   // An empty folder for a run.
   absl::StatusOr<std::string> NewRunFolder();
@@ -39,6 +45,12 @@ class BenchFolder {
   BenchFolder(std::string path, std::string programs, std::function<bool()> stop_requested);
   absl::Status Splitveil(std::vector<std::string> arguments) const;
   absl::Status MakeFolder(const std::string& path) const;
+  // The folder `name` with both parties' data; `write` writes the table into it, `prepare` says how it is read.
+  absl::StatusOr<std::string> Prepared(const std::string& name,
+                                       const std::function<absl::Status(const std::string& folder)>& write,
+                                       std::vector<std::string> prepare) const;
+  LocalRun RunOn(const std::string& data) const;
+  LocalRun WideAndDeepOn(const std::string& data) const;
 
   std::string path_;  // Empty: moved from.
   std::string programs_;

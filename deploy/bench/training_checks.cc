@@ -17,11 +17,13 @@ using Side = CheckLimit::Side;
 
 constexpr int64_t kRows = 64'000;
 constexpr int kLargeBatch = 32'768;
-constexpr double kTestFraction = 0.1;
+constexpr double kTestFraction = 0.1;  // That of `splitveil prepare`.
+constexpr int64_t kIsicSide = 84;
+constexpr int64_t kIsicRows = 720;  // Five batches to train on.
 
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
 double Mean(const std::vector<double>& values) {
@@ -35,7 +37,7 @@ double Mean(const std::vector<double>& values) {
 // As many epochs as about `steps` steps take.
 void SetSteps(int64_t steps, int64_t rows, LocalRun& run) {
   const double a_batch = static_cast<double>(run.agreement.batch_size());
-  const double an_epoch = std::max(1.0, static_cast<double>(rows) * (1 - run.agreement.test_fraction()) / a_batch);
+  const double an_epoch = std::max(1.0, static_cast<double>(rows) * (1 - kTestFraction) / a_batch);
   run.agreement.set_epochs(static_cast<int>(std::ceil(static_cast<double>(steps) / an_epoch)));
 }
 
@@ -47,7 +49,6 @@ void SetThreads(int threads, LocalRun& run) {
 absl::StatusOr<LocalRun> WideAndDeep(const TrainingBenchOptions& options, BenchFolder& folder) {
   absl::StatusOr<LocalRun> run = folder.WideAndDeep(kRows);
   if (run.ok()) {
-    run->agreement.set_test_fraction(kTestFraction);
     SetSteps(options.steps, kRows, *run);
   }
   return run;
@@ -133,7 +134,6 @@ absl::Status CheckLargeBatch(const TrainingBenchOptions& options, BenchFolder& f
   if (!run.ok()) {
     return run.status();
   }
-  run->agreement.set_test_fraction(0);
   run->agreement.set_batch_size(kLargeBatch);
   SetSteps(std::max<int64_t>(1, options.steps / 16), kRows, *run);
   SetThreads(options.cores, *run);
@@ -142,6 +142,56 @@ absl::Status CheckLargeBatch(const TrainingBenchOptions& options, BenchFolder& f
     lines.push_back(RatioLine("large_batch", *run, *turns, 0, 0.9, options));
   }
   return turns.status();
+}
+
+absl::Status CheckIsic(const TrainingBenchOptions& options, BenchFolder& folder, std::vector<std::string>& lines) {
+  absl::StatusOr<LocalRun> run = folder.Isic(kIsicRows, kIsicSide);
+  if (!run.ok()) {
+    return run.status();
+  }
+  SetSteps(std::max<int64_t>(1, options.steps / 20), kIsicRows, *run);
+  SetThreads(options.cores, *run);
+  const absl::StatusOr<Turns> turns = TakeTurns({*run}, options, folder);
+  if (turns.ok()) {
+    lines.push_back(RatioLine("isic", *run, *turns, 0, 0.95, options));
+  }
+  return turns.status();
+}
+
+absl::Status CheckVocabulary(const TrainingBenchOptions& options, BenchFolder& folder,
+                             std::vector<std::string>& lines) {
+  std::vector<LocalRun> runs;
+  for (int64_t embedding_rows : {1'000'000, 10'000'000}) {
+    absl::StatusOr<LocalRun> run = folder.WideAndDeepOfVocabulary(kRows, embedding_rows);
+    if (!run.ok()) {
+      return run.status();
+    }
+    SetSteps(options.steps, kRows, *run);
+    runs.push_back(*std::move(run));
+  }
+  std::vector<double> million, ten_million, ratios;
+  for (int round = 0; round < options.rounds; ++round) {
+    std::vector<double> milliseconds;
+    for (const LocalRun& run : runs) {
+      const absl::StatusOr<BenchRun> measured = RunSplit(run, folder);
+      if (!measured.ok()) {
+        return measured.status();
+      }
+      milliseconds.push_back(measured->step_milliseconds);
+    }
+    million.push_back(milliseconds[0]);
+    ten_million.push_back(milliseconds[1]);
+    ratios.push_back(milliseconds[1] / milliseconds[0]);
+  }
+  const Json measured = {{"batch_size", runs.front().agreement.batch_size()},
+                         {"threads_a_party", 1},
+                         {"milliseconds_of_1_million", million},
+                         {"milliseconds_of_10_million", ten_million}};
+  lines.push_back(CheckLine("vocabulary_of_a_million", Median(million), "milliseconds a whole update",
+                            {Side::kBelow, 15}, measured));
+  lines.push_back(CheckLine("vocabulary_ten_times", Median(ratios),
+                            "update with 10 million embedding rows, over 1 million", {Side::kBelow, 1.1}, measured));
+  return absl::OkStatus();
 }
 
 absl::Status CheckBytes(const TrainingBenchOptions& options, BenchFolder& folder, std::vector<std::string>& lines) {
@@ -232,8 +282,13 @@ absl::Status CheckMemory(const TrainingBenchOptions& options, BenchFolder& folde
 
 const std::vector<TrainingCheck>& TrainingChecks() {
   static const auto* const checks = new std::vector<TrainingCheck>{
-      {"one_process", CheckOneProcess}, {"large_batch", CheckLargeBatch}, {"bytes", CheckBytes},
-      {"shares", CheckShares},          {"memory", CheckMemory},
+      {"one_process", CheckOneProcess},
+      {"large_batch", CheckLargeBatch},
+      {"isic", CheckIsic},
+      {"vocabulary", CheckVocabulary},
+      {"bytes", CheckBytes},
+      {"shares", CheckShares},
+      {"memory", CheckMemory},
   };
   return *checks;
 }

@@ -76,8 +76,8 @@ class JoinedModel {
     if (!activations.ok()) {
       return activations.status();
     }
-    const absl::StatusOr<HeadStep> head = top_->ForwardBackward(*activations, data_->label_features->Gather(positions),
-                                                                LabelsOf(positions), /*targets=*/{});
+    const FeatureBatch own = data_->label_features->Gather(positions);
+    const absl::StatusOr<HeadStep> head = top_->ForwardBackward(*activations, own, LabelsOf(positions), /*targets=*/{});
     if (!head.ok()) {
       return head.status();
     }

@@ -52,8 +52,7 @@ class LayeredTopModel final : public TopModel {
                                            absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
     const absl::Time started = absl::Now();
     has_gradients_ = false;
-    Matrix own_storage;
-    const absl::StatusOr<ConstMatrixView> side = AssembleOwn(activations, own, own_storage);
+    const absl::StatusOr<ConstMatrixView> side = AssembleOwn(activations, own, own_storage_);
     if (!side.ok()) {
       return side.status();
     }
@@ -63,29 +62,24 @@ class LayeredTopModel final : public TopModel {
     }
     const absl::Span<const float> deep_logits = deep->output().values();
     std::vector<float> logits(deep_logits.begin(), deep_logits.end());
-    Matrix wide_input;
-    absl::StatusOr<LayerPass> wide = LayerPass();
     if (wide_ != nullptr) {
-      wide = wide_->Forward(own, wide_input);
-      if (!wide.ok()) {
+      if (absl::StatusOr<LayerPass> wide = wide_->Forward(own, wide_storage_); wide.ok()) {
+        wide_pass_ = *std::move(wide);
+      } else {
         return wide.status();
       }
-      Add(wide->output(), logits);
+      Add(wide_pass_.output(), logits);
     }
 
-    const absl::StatusOr<LogLoss> loss = BinaryCrossEntropy(logits, labels, targets);
+    absl::StatusOr<LogLoss> loss = BinaryCrossEntropy(logits, labels, targets);
     if (!loss.ok()) {
       return loss.status();
     }
     const double forward_seconds = absl::ToDoubleSeconds(absl::Now() - started);
-    absl::StatusOr<StackGradients> gradients = deep_->Backward(*deep, loss->gradient, {});
+    logit_gradient_ = std::move(loss->gradient);
+    absl::StatusOr<StackGradients> gradients = deep_->Backward(*deep, logit_gradient_, {});
     if (!gradients.ok()) {
       return gradients.status();
-    }
-    if (wide_ != nullptr) {
-      if (absl::Status status = wide_->Backward(*wide, loss->gradient); !status.ok()) {
-        return status;
-      }
     }
     gradients_ = *std::move(gradients);
     categories_ = own.categories;
@@ -100,6 +94,10 @@ class LayeredTopModel final : public TopModel {
     has_gradients_ = false;
     std::vector<LayerStack*> stacks = {deep_.get()};
     if (wide_ != nullptr) {
+      if (absl::Status status = wide_->Backward(wide_pass_, logit_gradient_); !status.ok()) {
+        return status;
+      }
+      wide_pass_ = LayerPass();  // The parameters are free to change where they lie.
       stacks.push_back(wide_->linear());
     }
     absl::Status status = LayerStack::Update(stacks);
@@ -196,8 +194,12 @@ class LayeredTopModel final : public TopModel {
   std::unique_ptr<LayerStack> deep_;
   std::unique_ptr<InputLayer> own_;
   std::unique_ptr<WidePart> wide_;
-  StackGradients gradients_;         // Of the latest ForwardBackward,
-  std::vector<int64_t> categories_;  // and its own features'.
+  // Of the latest ForwardBackward, for Update: no gradient that leaves waits for what only Update needs.
+  Matrix own_storage_, wide_storage_;
+  LayerPass wide_pass_;
+  Matrix logit_gradient_;  // [batch, 1]
+  StackGradients gradients_;
+  std::vector<int64_t> categories_;
   bool has_gradients_ = false;
 };
 
@@ -251,6 +253,7 @@ absl::StatusOr<std::unique_ptr<TopModel>> CreateLayeredTopModel(const TopModelOp
   deep_options.optimizer = *optimizer;
   deep_options.seed = seeds();
   deep_options.input_gradient = true;
+  deep_options.gradients_in_update = true;
   const uint64_t wide_seed = seeds();
   if (options.spec.has_own_features()) {
     absl::StatusOr<std::unique_ptr<InputLayer>> own = CreateOwn(options, *optimizer, seeds());

@@ -56,7 +56,8 @@ class TopModel {
   virtual absl::StatusOr<HeadStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
                                                    absl::Span<const uint8_t> labels,
                                                    absl::Span<const float> targets) = 0;
-  // One optimiser step with the gradients of the latest ForwardBackward.
+  // One optimiser step with the gradients of the latest ForwardBackward, whose `activations` and `own` must still be
+  // there: what only the step needs is computed now, so that no cut gradient waits for it.
   virtual absl::Status Update() = 0;
   // Logits [batch].
   virtual absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) = 0;

@@ -264,6 +264,7 @@ absl::StatusOr<SharedGradients> Trainer::Step(uint32_t epoch, uint32_t batch, Ma
   pending->row.bytes_sent = static_cast<int64_t>(message->ByteSizeLong());
   pending->clean = std::move(head->cut_gradient);
   pending->activations = std::move(activations);
+  pending->features = std::move(own.features);
   pending->sent = message;
   pending_ = std::move(pending);
   return message;

@@ -97,7 +97,8 @@ class Trainer {
     StepRow row;
     ProtectionRow protection;
     SharedGradients sent;       // Without gradients in a frozen step.
-    Matrix clean, activations;  // What was sent was made of, for the audit.
+    Matrix clean, activations;  // What was sent was made of, for the audit,
+    FeatureBatch features;      // and with the activations for the update of h.
 
     bool released() const { return sent->has_gradients(); }
   };

@@ -36,7 +36,9 @@ bool HasPythonTorch() { return RunChild({kPython, "-c", "import torch"}).exit_co
 
 void Python(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {kPython, kHalves});
-  const ChildResult result = RunChild(arguments);
+  ChildOptions options;
+  options.limit_seconds = 200;
+  const ChildResult result = RunChild(arguments, options);
   ASSERT_EQ(result.exit_code, 0) << result.out << result.err;
 }
 
@@ -300,6 +302,37 @@ TEST_F(BringYourOwnTest, ScriptedHalvesWithNormalisationDropoutAndEmbeddingsTrai
   ExpectEqualToPython("scripted");
   ExpectLeaksAt({"cut", "features.0", "features"});
   ExpectExportsReadAlike();
+}
+
+// The halves of the other way round: neither forward takes or gives what the run needs.
+TEST_F(BringYourOwnTest, HalvesThatDoNotFitAreRefusedBeforeTheFirstMessage) {
+  ASSERT_NO_FATAL_FAILURE(Configure("traced"));
+  const absl::StatusOr<std::unique_ptr<LabelSession>> label = LabelSession::Create(run_.LabelOptions());
+  ASSERT_TRUE(label.ok()) << label.status();
+  LocalLabelParty peer(label->get());
+  peer.on_call = [](const std::string& call) { ADD_FAILURE() << "called " << call; };
+  const auto expect_refused = [&](const std::string& part) {
+    const absl::Status status = NonLabelSession(run_.NonLabelOptions(&peer)).Run();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), part)) << status;
+  };
+  run_.agreement.mutable_audit()->add_layers("features.7");
+  expect_refused("found \"features.7\"");
+  run_.agreement.mutable_audit()->mutable_layers()->RemoveLast();
+  run_.nonlabel_config.mutable_party()->set_export_dir(run_.files.File("bottom.pt"));  // A file.
+  expect_refused("export_dir");
+  run_.nonlabel_config.mutable_party()->clear_export_dir();
+  run_.nonlabel_config.mutable_model()->mutable_embedding()->set_dimension(5);
+  expect_refused("expected forward to run on a batch");
+  run_.nonlabel_config.mutable_model()->clear_embedding();
+  expect_refused("expected a forward of 2 tensors, found one of 1");
+  run_.nonlabel_config.mutable_model()->set_torchscript_path(run_.files.File("nothing.pt"));
+  expect_refused("nothing.pt: expected a TorchScript file");
+
+  run_.label_config.mutable_model()->set_torchscript_path(run_.files.File("bottom.pt"));
+  const absl::Status refused = LabelSession::Create(run_.LabelOptions()).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+  EXPECT_TRUE(absl::StrContains(refused.message(), "top_model.torchscript_path")) << refused;
 }
 
 TEST_F(BringYourOwnTest, TracedHalvesTrainAsInPython) {

@@ -110,6 +110,8 @@ TEST_F(StreamTest, EachDayContinuesFromTheOneBeforeAndAFinishedDayIsNotRepeated)
       before = result.value("run_id", "") + "/1";
     }
   }
+  // What two days taught serves on the third; on the first, the weights were fresh.
+  EXPECT_GT(Result("none", 3)["test_auc"].get<double>(), Result("none", 1)["test_auc"].get<double>() + 0.03);
   // One release of an example a day, and each example returned every day, for all the label party knows.
   EXPECT_NEAR(Result("marvell", 3)["remembered_auc"].get<double>(),
               Result("marvell", 1)["continued_remembered_auc"].get<double>(), 1e-6);

@@ -18,12 +18,14 @@ inline torch::jit::Module MakeScript(const std::string& name,
   torch::jit::Module module("__torch__." + name);
   module.register_attribute("training", c10::BoolType::get(), true);
   for (const auto& [parameter, value] : parameters) {
-    module.register_parameter(parameter, value.clone().set_requires_grad(true), /*is_buffer=*/false);
+    module.register_parameter(parameter, value.detach().clone().set_requires_grad(true), /*is_buffer=*/false);
   }
   for (const auto& [child, value] : children) {
     module.register_module(child, value);
   }
-  module.define(source + "\n");
+  if (!source.empty()) {
+    module.define(source + "\n");
+  }
   return module;
 }
 

@@ -1,6 +1,10 @@
 // TorchScript modules trained through TorchScriptModule against the same computation in plain LibTorch.
 #include "common/model/torchscript_module.h"
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
 #include <gtest/gtest.h>
 #include <memory>
 #include <random>
@@ -80,6 +84,36 @@ class TorchScriptModuleTest : public ::testing::Test {
     EXPECT_TRUE(absl::StrContains(status.message(), options_.field)) << status;
   }
 
+  void Step(TorchScriptModule& module) {
+    auto pass = module.Forward(Input());
+    ASSERT_TRUE(pass.ok()) << pass.status();
+    ASSERT_TRUE(module.Backward(*pass, gradient_, {}).ok());
+    ASSERT_TRUE(module.Update().ok());
+  }
+
+  // The parameters of Network, and its loss, in plain LibTorch.
+  std::vector<Tensor> Clones() const {
+    std::vector<Tensor> parameters;
+    for (const Tensor& initial : {w1_, b1_, w2_, b2_}) {
+      parameters.push_back(initial.clone().requires_grad_());
+    }
+    return parameters;
+  }
+  Tensor Loss(const std::vector<Tensor>& parameters) const {
+    const Tensor hidden = torch::linear(AsTensor(input_), parameters[0], parameters[1]).relu();
+    return (torch::linear(hidden, parameters[2], parameters[3]) * AsTensor(gradient_)).sum().div(8);
+  }
+  static double Distance(const TorchScriptModule& module, const std::vector<Tensor>& parameters) {
+    const NamedParameters values = module.Values(TorchScriptModule::Part::kModel);
+    EXPECT_EQ(values.size(), parameters.size());
+    double distance = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const Tensor difference = torch::tensor(values[i].second) - parameters[i].detach().reshape(-1);
+      distance = std::max(distance, difference.abs().max().item<double>());
+    }
+    return distance;
+  }
+
   TorchScriptInput Input() const { return {{input_}, {}}; }
 
   const splitveil::testing::TempFolder folder_;
@@ -122,33 +156,257 @@ TEST_F(TorchScriptModuleTest, GradientsOfInputsLayersAndParametersAreAutogradsAl
 TEST_F(TorchScriptModuleTest, TrainsAsAdamInPlainLibTorch) {
   const auto module = Create(Network());
   ASSERT_NE(module, nullptr);
-  std::vector<Tensor> parameters;
-  for (const Tensor& initial : {w1_, b1_, w2_, b2_}) {
-    parameters.push_back(initial.clone().requires_grad_());
-  }
+  const std::vector<Tensor> parameters = Clones();
   torch::optim::Adam adam(parameters, torch::optim::AdamOptions(1e-2));
   for (int step = 0; step < 20; ++step) {
-    auto pass = module->Forward(Input());
-    ASSERT_TRUE(pass.ok()) << pass.status();
-    ASSERT_TRUE(module->Backward(*pass, gradient_, {}).ok());
-    ASSERT_TRUE(module->Update().ok());
+    Step(*module);
     adam.zero_grad();
-    const Tensor hidden = torch::linear(AsTensor(input_), parameters[0], parameters[1]).relu();
-    (torch::linear(hidden, parameters[2], parameters[3]) * AsTensor(gradient_)).sum().div(8).backward();
+    Loss(parameters).backward();
     adam.step();
   }
   const NamedParameters values = module->Values(TorchScriptModule::Part::kModel);
-  ASSERT_EQ(values.size(), 4);
-  EXPECT_EQ(values[0].first, "features.0.weight");
-  EXPECT_EQ(values[3].first, "out.bias");
-  for (size_t i = 0; i < values.size(); ++i) {
-    EXPECT_LE((torch::tensor(values[i].second) - parameters[i].detach().reshape(-1)).abs().max().item<double>(), 1e-6);
-    EXPECT_GT((torch::tensor(values[i].second) - std::vector<Tensor>({w1_, b1_, w2_, b2_})[i].reshape(-1))
-                  .abs()
-                  .max()
-                  .item<double>(),
-              0.01);
+  EXPECT_EQ(values.front().first, "features.0.weight");
+  EXPECT_EQ(values.back().first, "out.bias");
+  EXPECT_LE(Distance(*module, parameters), 1e-6);
+  EXPECT_GT(Distance(*module, {w1_, b1_, w2_, b2_}), 0.01) << "nothing was trained";
+}
+
+// Each method against torch::optim, on gradients that the penalty, the decay and the clipping change.
+TEST_F(TorchScriptModuleTest, TrainsWithEveryMethodAsTorchOptim) {
+  struct Case {
+    const char* name;
+    std::function<void(OptimizerOptions&)> configure;
+    std::function<std::unique_ptr<torch::optim::Optimizer>(const std::vector<Tensor>&)> reference;
+  };
+  const std::vector<Case> cases = {
+      {"adamw", [](OptimizerOptions& options) { options.weight_decay = 0.1; },
+       [](const auto& parameters) {
+         return std::make_unique<torch::optim::AdamW>(parameters, torch::optim::AdamWOptions(1e-2).weight_decay(0.1));
+       }},
+      {"sgd",
+       [](OptimizerOptions& options) {
+         options.method = OptimizerOptions::Method::kSgd;
+         options.momentum = 0.9;
+         options.nesterov = true;
+         options.l2 = 0.01;
+       },
+       [](const auto& parameters) {
+         return std::make_unique<torch::optim::SGD>(
+             parameters, torch::optim::SGDOptions(1e-2).momentum(0.9).nesterov(true).weight_decay(0.01));
+       }},
+      {"adagrad",
+       [](OptimizerOptions& options) {
+         options.method = OptimizerOptions::Method::kAdagrad;
+         options.epsilon = 1e-10;
+       },
+       [](const auto& parameters) {
+         return std::make_unique<torch::optim::Adagrad>(parameters, torch::optim::AdagradOptions(1e-2));
+       }},
+      {"clipped",
+       [](OptimizerOptions& options) {
+         options.method = OptimizerOptions::Method::kSgd;
+         options.clip_norm = 0.05;
+       },
+       [](const auto& parameters) {
+         return std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(1e-2));
+       }}};
+  for (const Case& one : cases) {
+    options_.optimizer = OptimizerOptions();
+    options_.optimizer.learning_rate = 1e-2;
+    one.configure(options_.optimizer);
+    const auto module = Create(Network());
+    ASSERT_NE(module, nullptr);
+    std::vector<Tensor> parameters = Clones();
+    const auto reference = one.reference(parameters);
+    for (int step = 0; step < 10; ++step) {
+      Step(*module);
+      reference->zero_grad();
+      Loss(parameters).backward();
+      if (options_.optimizer.clip_norm > 0) {
+        torch::nn::utils::clip_grad_norm_(parameters, options_.optimizer.clip_norm);
+      }
+      reference->step();
+    }
+    EXPECT_LE(Distance(*module, parameters), 1e-6) << one.name;
   }
+}
+
+TEST_F(TorchScriptModuleTest, GradientsOfAPassAreTakenWithTheParametersItWasComputedWith) {
+  const auto module = Create(Network());
+  ASSERT_NE(module, nullptr);
+  auto early = module->Forward(Input());
+  ASSERT_TRUE(early.ok());
+  for (int step = 0; step < 5; ++step) {
+    Step(*module);
+  }
+  const auto gradients = module->Backward(*early, gradient_, {});
+  ASSERT_TRUE(gradients.ok()) << gradients.status();
+  const Tensor x = AsTensor(input_).requires_grad_();
+  const Tensor out = torch::linear(torch::linear(x, w1_, b1_).relu(), w2_, b2_);
+  EXPECT_LE(Difference(torch::autograd::grad({out}, {x}, {AsTensor(gradient_)})[0], gradients->inputs[0]), 1e-6);
+  EXPECT_EQ(module->Backward(*early, gradient_, {}).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(TorchScriptModuleTest, BuffersMoveInTrainingForwardsOnlyAsInBatchNorm) {
+  torch::jit::Module normalisation =
+      MakeScript("Norm", {{"weight", torch::ones({kInputs})}, {"bias", torch::zeros({kInputs})}}, {}, "");
+  normalisation.register_buffer("running_mean", torch::zeros({kInputs}));
+  normalisation.register_buffer("running_var", torch::ones({kInputs}));
+  normalisation.register_buffer("count", torch::zeros({}, torch::kLong));
+  normalisation.define(R"(
+def forward(self, x):
+    if self.training:
+        self.count.add_(1)
+    return torch.batch_norm(x, self.weight, self.bias, self.running_mean, self.running_var, self.training, 0.1, 1e-5,
+                            False)
+)");
+  options_.output_width = kInputs;
+  gradient_ = RandomMatrix(8, kInputs, random_);
+  const auto module =
+      Create(MakeScript("Network", {}, {{"norm", normalisation}}, "def forward(self, x): return self.norm.forward(x)"));
+  ASSERT_NE(module, nullptr);
+  torch::nn::BatchNorm1d reference(kInputs);
+  for (int pass = 0; pass < 3; ++pass) {
+    const auto ours = module->Forward(Input());
+    ASSERT_TRUE(ours.ok());
+    EXPECT_LE(Difference(reference->forward(AsTensor(input_)), ours->output()), 1e-6);
+  }
+  reference->eval();
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    EXPECT_LE(Difference(reference->forward(AsTensor(input_)), *module->Predict(Input())), 1e-6);
+  }
+  for (const auto& [name, values] : module->Values(TorchScriptModule::Part::kModel)) {
+    if (name == "norm.running_mean") {
+      EXPECT_LE((torch::tensor(values) - reference->running_mean).abs().max().item<double>(), 1e-6);
+    } else if (name == "norm.count") {
+      EXPECT_EQ(values, std::vector<float>{3});
+    }
+  }
+}
+
+TEST_F(TorchScriptModuleTest, ASubmoduleCalledTwiceIsALayerAtItsLastCallAndTiedWeightsStayOne) {
+  const Tensor square = torch::randn({kInputs, kInputs});
+  const Tensor zeros = torch::zeros({kInputs});
+  torch::jit::Module network = MakeScript(
+      "Network", {},
+      {{"twice", MakeLinearScript("Twice", square, zeros)}, {"other", MakeLinearScript("Other", square, zeros)}},
+      "def forward(self, x): return "
+      "self.other.forward(torch.tanh(self.twice.forward(torch.tanh(self.twice.forward(x)))))");
+  network.attr("other").toModule().setattr("weight", network.attr("twice").toModule().attr("weight"));
+  options_.output_width = kInputs;
+  gradient_ = RandomMatrix(8, kInputs, random_);
+  const auto module = Create(network);
+  ASSERT_NE(module, nullptr);
+  EXPECT_EQ(module->layers(), (std::vector<std::string>{"twice", "other"}));
+  auto pass = module->Forward(Input());
+  ASSERT_TRUE(pass.ok());
+  const auto gradients = module->Backward(*pass, gradient_, {"twice"});
+  ASSERT_TRUE(gradients.ok()) << gradients.status();
+  ASSERT_TRUE(module->Update().ok());
+  const Tensor weight = square.clone().requires_grad_();
+  const Tensor last = torch::linear(torch::linear(AsTensor(input_), weight).tanh(), weight);
+  const Tensor out = torch::linear(last.tanh(), weight);
+  const Tensor expected = torch::autograd::grad({out}, {last}, {AsTensor(gradient_)}, /*retain_graph=*/true)[0];
+  EXPECT_LE(Difference(expected, gradients->layers[0]), 1e-6);
+  torch::optim::Adam adam({weight}, torch::optim::AdamOptions(1e-2));
+  (out * AsTensor(gradient_)).sum().div(8).backward();
+  adam.step();
+  for (const auto& [name, values] : module->Values(TorchScriptModule::Part::kModel)) {
+    if (absl::EndsWith(name, "weight")) {
+      EXPECT_LE((torch::tensor(values) - weight.detach().reshape(-1)).abs().max().item<double>(), 1e-6) << name;
+    }
+  }
+}
+
+TEST_F(TorchScriptModuleTest, LeavesOutSubmodulesWhoseOutputIsNoBatchOfFloats) {
+  const auto transposed = MakeScript("Transposed", {}, {}, "def forward(self, x): return x.t()");
+  const auto counted = MakeScript("Counted", {}, {}, "def forward(self, x): return x.size(0)");
+  const auto module =
+      Create(MakeScript("Network", {{"w", w2_}},
+                        {{"transposed", transposed}, {"counted", counted}, {"first", MakeLinearScript("F", w1_, b1_)}},
+                        "def forward(self, x):\n"
+                        "  n = self.counted.forward(x)\n"
+                        "  h = self.transposed.forward(self.first.forward(x))\n"
+                        "  return torch.linear(h.t(), self.w) * n / n"));
+  ASSERT_NE(module, nullptr);
+  EXPECT_EQ(module->layers(), std::vector<std::string>{"first"});
+  auto pass = module->Forward(Input());
+  ASSERT_TRUE(pass.ok());
+  EXPECT_EQ(module->Backward(*pass, gradient_, {"transposed"}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(TorchScriptModuleTest, GoesOnFromACopiedStateAsIfItHadNotStopped) {
+  const auto one = Create(Network());
+  const auto other = Create(Network());
+  for (int step = 0; step < 3; ++step) {
+    Step(*one);
+  }
+  ASSERT_TRUE(
+      other->SetValues(TorchScriptModule::Part::kTraining, one->Values(TorchScriptModule::Part::kTraining)).ok());
+  other->set_steps(one->steps());
+  Step(*one);
+  Step(*other);
+  EXPECT_EQ(one->Values(TorchScriptModule::Part::kTraining), other->Values(TorchScriptModule::Part::kTraining));
+}
+
+TEST_F(TorchScriptModuleTest, RefusesFilesThatAreNoTorchScript) {
+  ExpectPathRefused({"expected a TorchScript file", "none of that name"});
+  std::ofstream(options_.path) << "not a module";
+  ExpectPathRefused({"expected a TorchScript file", "found something else"});
+  std::ofstream(options_.path).close();
+  ExpectPathRefused({"found something else"});
+  options_.path = folder_.path();
+  ExpectPathRefused({"expected a TorchScript file"});
+}
+
+TEST_F(TorchScriptModuleTest, RefusesATruncatedFile) {
+  Network().save(options_.path);
+  std::filesystem::resize_file(options_.path, std::filesystem::file_size(options_.path) / 2);
+  ExpectPathRefused({"found something else"});
+}
+
+TEST_F(TorchScriptModuleTest, RefusesModulesThatDoNotFit) {
+  const auto with = [&](const std::string& source) { return MakeScript("N", {{"w", w2_}}, {}, source); };
+  ExpectRefused(with("def other(self, x): return x"), {"expected a method forward, found none"});
+  ExpectRefused(with("def forward(self, x, y): return x + y"), {"expected a forward of 1 tensors, found one of 2"});
+  ExpectRefused(with("def forward(self, x: int): return x"), {"expected a tensor as forward's argument x, found int"});
+  ExpectRefused(with("def forward(self, x): return torch.linear(x, self.w)"), {"found an error", "mat1 and mat2"});
+  ExpectRefused(with("def forward(self, x): return x * self.w.sum()"), {"Float [2, 3]", "found Float [2, 5]"});
+  ExpectRefused(with("def forward(self, x): return (x, self.w)"), {"found Tuple"});
+  ExpectRefused(with("def forward(self, x): return (x[:, :3] * self.w.sum()).double()"), {"found Double [2, 3]"});
+  ExpectRefused(with("def forward(self, x): return torch.dropout(x[:, :3] * self.w.sum(), 0.5, True)"),
+                {"in eval mode", "chance"});
+  ExpectRefused(with("def forward(self, x): return (x - x.mean(0))[:, :3] * self.w.sum()"),
+                {"in eval mode", "other rows"});
+  ExpectRefused(with("def forward(self, x): return x[:2, :3] * self.w.sum()"), {"for 3 rows"});
+  options_.numbers.front().gradient = false;  // With an embedding before it, that is trained.
+  ExpectRefused(with("def forward(self, x): return x[:, :3]"), {"expected parameters that can be trained"});
+}
+
+TEST_F(TorchScriptModuleTest, RefusesParametersThatAreNotFloat32OrOverlap) {
+  ExpectRefused(MakeScript("N", {{"w", w2_.to(torch::kDouble)}}, {}, "def forward(self, x): return x[:, :3]"),
+                {"parameter w", "float32", "Double"});
+  const Tensor memory = torch::randn({20});
+  torch::jit::Module module = MakeScript("N", {}, {}, "def forward(self, x): return x[:, :3]");
+  module.register_parameter("a", memory.narrow(0, 0, 10), /*is_buffer=*/false);
+  module.register_parameter("b", memory.narrow(0, 5, 10), /*is_buffer=*/false);
+  ExpectRefused(module, {"memory of its own"});
+}
+
+TEST_F(TorchScriptModuleTest, RefusesCallsThatDoNotFit) {
+  const auto module = Create(Network());
+  ASSERT_NE(module, nullptr);
+  const Matrix wide = RandomMatrix(8, kInputs + 1, random_);
+  EXPECT_EQ(module->Forward({{wide}, {}}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(module->Predict({{input_}, std::vector<int64_t>{1}}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(module->Update().code(), absl::StatusCode::kFailedPrecondition);
+  auto pass = module->Forward(Input());
+  ASSERT_TRUE(pass.ok());
+  EXPECT_EQ(module->Backward(*pass, wide, {}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(module->BackwardRow(*pass, 8, {1, 2, 3}, {}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(module->BackwardRow(*pass, 0, {1, 2}, {}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(module->SetValues(TorchScriptModule::Part::kModel, {{"x", {1}}}).code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

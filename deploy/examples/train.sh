@@ -1,0 +1,30 @@
+#!/bin/bash
+# Trains one of the examples without protection, with max_norm, isotropic noise and Marvell, and the same model in one
+# process for comparison. Leaves out/NAME/sweep/{sweep.csv,tradeoff.html} and both parties' prepared data.
+# Usage: train.sh criteo|avazu|adult|credit_default INPUT...     train.sh isic TABLE.csv IMAGES.bin.gz
+set -euo pipefail
+usage() {
+  sed -n '/^# Usage: /,/^set /{s/^# //p}' "$0" >&2
+  exit 2
+}
+[ $# -ge 2 ] || usage
+name=$1 input=$2
+root=$(realpath "$(dirname "$(realpath "$0")")/../..")
+here=$root/deploy/examples/$name out=$root/out/$name bin=$root/build/bin
+table=(--format=table --schema="$here/schema.textproto")
+case $name in
+  criteo | avazu) inputs=("${@:2}") kind=(--format="$name") ;;
+  adult | credit_default) inputs=("${@:2}") kind=("${table[@]}") ;;
+  isic) [ $# -eq 3 ] || usage; inputs=("$input") kind=("${table[@]}" --images="$3" --image_size=64) ;;
+  *) usage ;;
+esac
+"$root/deploy/install_dependencies.sh" >&2
+"$root/deploy/build.sh" label_party nonlabel_party one_process splitveil >&2
+
+"$bin/splitveil" prepare "${kind[@]}" "${inputs[@]/#/--input=}" --seed=7 --out="$out"
+[ -e "$out/certificates" ] || "$bin/splitveil" certificates --out="$out/certificates" \
+  --label=label-party.splitveil.example --nonlabel=nonlabel-party.splitveil.example
+# Both parties in one process: what the split costs is measured against it.
+"$bin/one_process" --agreement="$here/run.textproto" --label_config="$here/label_party.textproto" \
+  --nonlabel_config="$here/nonlabel_party.textproto" --threads=2 | tee "$out/one_process.out"
+"$bin/splitveil" sweep --config="$here/sweep.textproto" --out="$out/sweep"
