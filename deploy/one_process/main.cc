@@ -28,7 +28,11 @@ absl::Status Run(const Flags& flags) {
   }
   const int used = *threads > 0 ? static_cast<int>(*threads) : std::max(1u, std::thread::hardware_concurrency());
   SetComputeThreads(used);
-  const absl::StatusOr<OneProcessResult> result = TrainInOneProcess(*config, &StopRequested);
+  const absl::StatusOr<JoinedData> data = OpenJoinedData(*config);
+  if (!data.ok()) {
+    return data.status();
+  }
+  const absl::StatusOr<OneProcessResult> result = TrainInOneProcess(*config, *data, &StopRequested);
   if (!result.ok()) {
     return result.status();
   }

@@ -150,11 +150,7 @@ absl::StatusOr<OneProcessConfig> LoadOneProcessConfig(const std::string& agreeme
   return status.ok() ? absl::StatusOr<OneProcessConfig>(std::move(config)) : status;
 }
 
-absl::StatusOr<OneProcessResult> TrainInOneProcess(const OneProcessConfig& config, const std::function<bool()>& stop) {
-  const absl::StatusOr<JointSeed> seed = CombineSeeds(config);
-  if (!seed.ok()) {
-    return seed.status();
-  }
+absl::StatusOr<JoinedData> OpenJoinedData(const OneProcessConfig& config) {
   absl::StatusOr<std::shared_ptr<const Dataset>> label =
       OpenPreparedData(config.label_config.party(), config.label_config_path, config.agreement);
   if (!label.ok()) {
@@ -165,16 +161,21 @@ absl::StatusOr<OneProcessResult> TrainInOneProcess(const OneProcessConfig& confi
   if (!nonlabel.ok()) {
     return nonlabel.status();
   }
-  const absl::StatusOr<JoinedData> data = JoinData(*std::move(label), *std::move(nonlabel), config.agreement);
-  if (!data.ok()) {
-    return data.status();
+  return JoinData(*std::move(label), *std::move(nonlabel), config.agreement);
+}
+
+absl::StatusOr<OneProcessResult> TrainInOneProcess(const OneProcessConfig& config, const JoinedData& data,
+                                                   const std::function<bool()>& stop) {
+  const absl::StatusOr<JointSeed> seed = CombineSeeds(config);
+  if (!seed.ok()) {
+    return seed.status();
   }
-  absl::StatusOr<Schedule> schedule = Schedule::Create(
-      *seed, data->split.train, {config.agreement.batch_size(), config.agreement.minimum_batch_size()});
+  absl::StatusOr<Schedule> schedule =
+      Schedule::Create(*seed, data.split.train, {config.agreement.batch_size(), config.agreement.minimum_batch_size()});
   if (!schedule.ok()) {
     return schedule.status();
   }
-  absl::StatusOr<JoinedModel> model = JoinedModel::Create(config, &*data);
+  absl::StatusOr<JoinedModel> model = JoinedModel::Create(config, &data);
   if (!model.ok()) {
     return model.status();
   }
@@ -193,9 +194,9 @@ absl::StatusOr<OneProcessResult> TrainInOneProcess(const OneProcessConfig& confi
     }
     result.train_seconds += std::chrono::duration<double>(Clock::now() - started).count();
     ++result.epochs;
-    result.trained_examples += static_cast<int64_t>(data->split.train.size());
-    result.final_train_log_loss = loss_sum / static_cast<double>(data->split.train.size());
-    if (!data->split.test.empty()) {
+    result.trained_examples += static_cast<int64_t>(data.split.train.size());
+    result.final_train_log_loss = loss_sum / static_cast<double>(data.split.train.size());
+    if (!data.split.test.empty()) {
       const absl::StatusOr<Evaluation> test = model->Test(config.agreement.batch_size());
       if (!test.ok()) {
         return test.status();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "deploy/one_process/joined_data.h"
 
 #include "common/leakage/evaluation.h"
 
@@ -39,12 +40,16 @@ absl::StatusOr<OneProcessConfig> LoadOneProcessConfig(const std::string& agreeme
                                                       const std::string& label_config_path,
                                                       const std::string& nonlabel_config_path);
 
+// Both parties' data, joined. Errors: those of opening prepared data, and of JoinData.
+absl::StatusOr<JoinedData> OpenJoinedData(const OneProcessConfig& config);
+
 // Trains bottom and top model on the joined data with the agreed batch size, epochs and split, one batch after the
 // other: no protection, no audit, no network, no rounding on a wire, whatever the configurations say of them. With the
 // reproducible seeds of the configurations, weights start as in the split run, and the same examples are held out; the
 // batches are others, as they are between two split runs, whose aligned order is secret and new each time. `stop` is
 // asked between batches; true ends the training. Errors: those of data and models; Cancelled where stopped.
-absl::StatusOr<OneProcessResult> TrainInOneProcess(const OneProcessConfig& config, const std::function<bool()>& stop);
+absl::StatusOr<OneProcessResult> TrainInOneProcess(const OneProcessConfig& config, const JoinedData& data,
+                                                   const std::function<bool()>& stop);
 
 // One JSON object: test_auc and test_log_loss of the epoch with the best test AUC, final_test_auc,
 // final_train_log_loss, epochs, steps, train_seconds, examples_per_second, threads. Numbers that do not exist are null.

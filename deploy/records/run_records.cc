@@ -31,6 +31,7 @@ absl::Status Take(absl::StatusOr<Rows> from, Rows& to) {
 absl::Status ReadRows(LedgerReader& reader, PartyRecords& party) {
   const std::string& run_id = party.record.run.run_id;
   absl::Status status = Take(reader.Steps(run_id), party.steps);
+  status.Update(Take(reader.StepTimes(run_id), party.step_times));
   status.Update(Take(reader.Protections(run_id), party.protections));
   status.Update(Take(reader.Evaluations(run_id), party.evaluations));
   status.Update(Take(reader.Leaks(run_id), party.leaks));

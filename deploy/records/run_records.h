@@ -17,6 +17,7 @@ struct PartyRecords {
   std::string ledger_name;  // File name without its folder.
   RunRecord record;
   std::vector<StepRow> steps;
+  std::vector<StepTimeRow> step_times;
   std::vector<ProtectionRow> protections;
   std::vector<EvaluationRow> evaluations;
   std::vector<LeakSeries> leaks;

@@ -20,6 +20,7 @@
 #include "deploy/report/protection_json.h"
 #include "deploy/report/run_chain.h"
 #include "deploy/report/run_facts.h"
+#include "deploy/report/time_json.h"
 
 namespace splitveil {
 namespace {
@@ -186,6 +187,7 @@ Json RunJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const 
           {"distributions", DistributionsJson(run)},
           {"loss", FieldCurve(run.steps(), &StepRow::loss)},
           {"evaluations", EvaluationsJson(run)},
+          {"times", TimesJson(run)},
           {"solver", SolverJson(run)},
           {"gate", GateJson(run)},
           {"events", EventsJson(run)},
@@ -230,6 +232,7 @@ std::string ReportJson(const std::vector<RunRecords>& runs, const std::vector<Ru
       {"thresholds", {{"partly", kPartlyFrom}, {"largely", kLargelyFrom}, {"exposed", kExposedFrom}}},
       {"policy", verdicts.empty() ? Json() : Json{{"met", PolicyMet(verdicts)}, {"words", VerdictSummary(verdicts)}}},
       {"charted", ChartedJson(charted)},
+      {"phases", PhasesJson()},
       {"glossary", GlossaryJson(all_leaks)},
       {"days", ChainsJson(runs, all_leaks, chains)},
       {"folded", runs.size() - full.size()},

@@ -87,6 +87,8 @@ if (!attacked.length) removeSection("leak-table");
 if (!drawGlossary()) removeSection("attacks");
 if (!solverTable()) removeSection("solver-charts");
 if (!gateTables()) removeSection("gate");
+legend("times", report.phases.map(phaseKey));
+if (!drawTimes()) removeSection("times");
 if (!eventTables()) removeSection("events");
 for (const section of ["leak-charts", "remembering", "distributions", "quality-charts"]) {
   if (!document.querySelector("#" + section + " canvas")) removeSection(section);

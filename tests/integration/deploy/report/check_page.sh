@@ -63,15 +63,15 @@ expect_fault() {  # NAME WIDTH MODE STYLE: the account of a page so spoilt must 
 }
 
 # Two runs: two attacks at three layers, a chart of each that remembers, four distributions each, four charts of quality,
-# four of the protected run's noise.
-expect_everywhere report.html 2 24
+# four of the protected run's noise, a run's times.
+expect_everywhere report.html 2 26
 # One run: a chart a layer.
-expect_everywhere audit.html 1 16
+expect_everywhere audit.html 1 17
 # A run that has only begun, and one whose names are long and full of markup.
 # Four chains of four runs: quality, norm and hint attack and two more at the cut, two at each other layer; of each chain one run.
-expect_everywhere days.html 4 49
+expect_everywhere days.html 4 53
 expect_everywhere begun.html 1 0
-expect_everywhere hostile.html 1 15
+expect_everywhere hostile.html 1 16
 
 expect_fault overlaps 1280 screen 'td.number { display: block; margin-bottom: -1.5rem; }'
 expect_fault overlaps 400 screen '.legend .key { margin-right: -5rem; margin-bottom: -1rem; }'

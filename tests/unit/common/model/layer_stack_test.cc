@@ -117,6 +117,40 @@ TEST_F(LayerStackTest, GradientsAgreeWithFiniteDifferences) {
               ElementsAreArray(output_gradient_.data(), 21));
 }
 
+TEST_F(LayerStackTest, GradientsThatWaitForUpdateTrainTheSameParameters) {
+  auto at_once = Create();
+  options_.gradients_in_update = true;
+  auto waiting = Create();
+  for (int step = 0; step < 3; ++step) {
+    LayerPass pass = Forward(*at_once, input_), later = Forward(*waiting, input_);
+    const auto gradients = at_once->Backward(pass, output_gradient_, {1, 0});
+    const auto sooner = waiting->Backward(later, output_gradient_, {1, 0});
+    ASSERT_TRUE(gradients.ok()) << gradients.status();
+    ASSERT_TRUE(sooner.ok()) << sooner.status();
+    EXPECT_THAT(sooner->input.values(), ElementsAreArray(gradients->input.values()));
+    EXPECT_THAT(sooner->outputs[0].values(), ElementsAreArray(gradients->outputs[0].values()));
+    EXPECT_THAT(sooner->outputs[1].values(), ElementsAreArray(gradients->outputs[1].values()));
+    later = LayerPass();  // Update needs what the pass was computed from, not the pass.
+    ASSERT_TRUE(Update(*at_once).ok());
+    ASSERT_TRUE(Update(*waiting).ok());
+    EXPECT_EQ(CopyParameters(at_once->parameters("")), CopyParameters(waiting->parameters("")));
+  }
+}
+
+TEST_F(LayerStackTest, OfTwoBackwardsThatWaitForUpdateTheLatestCounts) {
+  options_.gradients_in_update = true;
+  auto once = Create(), twice = Create();
+  LayerPass pass = Forward(*once, input_), first = Forward(*twice, input_), second = Forward(*twice, input_);
+  const Matrix other = RandomMatrix(7, 3, generator_);
+  ASSERT_TRUE(twice->Backward(first, other, {}).ok());
+  ASSERT_TRUE(twice->Backward(second, output_gradient_, {}).ok());
+  ASSERT_TRUE(once->Backward(pass, output_gradient_, {}).ok());
+  ASSERT_TRUE(Update(*once).ok());
+  ASSERT_TRUE(Update(*twice).ok());
+  EXPECT_EQ(CopyParameters(once->parameters("")), CopyParameters(twice->parameters("")));
+  EXPECT_EQ(Update(*twice).code(), absl::StatusCode::kFailedPrecondition);
+}
+
 TEST_F(LayerStackTest, OneRowGivesItsRowOfTheBatchBeforeAndAfterBackward) {
   auto stack = Create();
   LayerPass pass = Forward(*stack, input_);

@@ -58,6 +58,11 @@ TEST(TuneRuntimeTest, KeepsTheKernelsTheUserHasSet) {
   EXPECT_THAT(ProbeOutput({kNoThreads, {"OPENBLAS_CORETYPE", "Haswell"}}), HasSubstr("OPENBLAS_CORETYPE=Haswell\n"));
 }
 
+TEST(TuneRuntimeTest, ThreadsThatWaitSleepWhereTheUserDoesNotSay) {
+  EXPECT_THAT(ProbeOutput({kNoThreads, {"OMP_WAIT_POLICY", ""}}), HasSubstr("OMP_WAIT_POLICY=passive\n"));
+  EXPECT_THAT(ProbeOutput({kNoThreads, {"OMP_WAIT_POLICY", "active"}}), HasSubstr("OMP_WAIT_POLICY=active\n"));
+}
+
 TEST(TuneRuntimeTest, KeepsArgumentsAndProcessName) {
   const std::string out = ProbeOutput({kNoThreads, kNoCoreType}, {"--config=a b.textproto", ""});
   EXPECT_THAT(out, HasSubstr("argv[0]=" RUNTIME_PROBE "\nargv[1]=--config=a b.textproto\nargv[2]=\n"));

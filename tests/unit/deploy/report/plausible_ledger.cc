@@ -267,6 +267,9 @@ absl::Status WriteRows(const PlausibleRun& run, bool label_party, Ledger& ledger
                           5e-5 * static_cast<double>(step);
       status.Update(ledger.Record(StepRow{step, epoch, batch, kBatch, label_party ? loss : kNan, 0.05,
                                           label_party ? 525000 : 525400, label_party ? 525400 : 525000}));
+      status.Update(
+          ledger.Record(label_party ? StepTimeRow{step, 0.001, 0.006, 0.0005, 0.0015, 0.02, 0.009, 0.001, 0.003, 0.008}
+                                    : StepTimeRow{step, 0.001, 0.007, 0.0005, 0.0015, 0.024, 0.011, 0, 0.003, 0.002}));
       const ProtectionRow protection = Protection(run, step, scatter);
       if (label_party) {
         status.Update(ledger.Record(protection));

@@ -322,6 +322,34 @@ TEST_F(ReportTest, RefusesTheSamePartyOfARunTwice) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("run-1"));
 }
 
+TEST_F(ReportTest, SaysWhereTheTimeOfBothPartiesWent) {
+  ASSERT_TRUE(WriteLabelPartyLedger(label_party_, run_).ok());
+  ASSERT_TRUE(WriteNonLabelPartyLedger(nonlabel_party_, run_).ok());
+  ASSERT_TRUE(WriteReport({label_party_, nonlabel_party_}, out_).ok());
+  const Json times = Runs().at(0)["times"];
+  ASSERT_EQ(times.size(), 2);
+  const Json phases = Json::parse(DataText())["phases"];
+  for (const Json& party : times) {
+    ASSERT_EQ(party["phases"].size(), phases.size());
+    double sum = 0;
+    for (const Json& milliseconds : party["phases"]) {
+      sum += milliseconds.get<double>();
+    }
+    EXPECT_NEAR(sum, 50, 1e-3);
+    EXPECT_NEAR(party["step"], 50, 1e-3);
+  }
+  EXPECT_EQ(
+      times[0]["words"],
+      "Of a step of 50 ms the label party computed 38%, moved messages 4%, protected 2%, audited 16% and waited 40%.");
+  EXPECT_EQ(times[1]["words"],
+            "Of a step of 50 ms the non-label party computed 44%, moved messages 4%, audited 4% and waited 48%.");
+}
+
+TEST_F(ReportTest, ARunThatRecordedNoTimesHasNoneToShow) {
+  run_.epochs = 0;
+  EXPECT_TRUE(OnlyRun()["times"].empty());
+}
+
 TEST_F(ReportTest, RefusesAMissingFolder) {
   OnlyRun();
   EXPECT_EQ(WriteReport({label_party_}, folder_ + "/absent/report.html").code(), absl::StatusCode::kNotFound);

@@ -122,6 +122,17 @@ class TrainerTest : public ::testing::Test {
   std::unique_ptr<Trainer> trainer_;
 };
 
+TEST_F(TrainerTest, ThePhasesOfEveryStepAddUpToItsSeconds) {
+  Create("marvell { s: 4 }", "");
+  const size_t steps = Train(0, 2).size();
+  const std::string phases =
+      "data + forward + serialise + wire + wait + backward + protection + update_seconds + audit";
+  EXPECT_THAT(Numbers("SELECT seconds - (" + phases + ") FROM step JOIN step_time USING (run_id, step)"),
+              ::testing::AllOf(::testing::SizeIs(steps), ::testing::Each(::testing::DoubleNear(0, 1e-9))));
+  EXPECT_THAT(Numbers("SELECT min(forward, backward, serialise, protection, update_seconds, audit) FROM step_time"),
+              ::testing::AllOf(::testing::SizeIs(steps), ::testing::Each(::testing::Gt(0))));
+}
+
 TEST_F(TrainerTest, FrozenAnswersCarryNothingAndTheTopModelGoesOnLearning) {
   Create("none {}", "max_step_auc_bound: 0.6 action: FREEZE_BOTTOM");
   const NamedParameters before = trainer_->model().Parameters();

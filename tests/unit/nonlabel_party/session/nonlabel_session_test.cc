@@ -297,6 +297,29 @@ TEST_F(NonLabelSessionTest, AuditsEveryNthBatchOnly) {
   EXPECT_EQ(FromLedger("SELECT group_concat(step) FROM (SELECT DISTINCT step FROM leak ORDER BY step)"), "0,3,6");
 }
 
+TEST_F(NonLabelSessionTest, ThePhasesOfEveryStepAddUpToItsSeconds) {
+  for (int in_flight : {1, 3}) {
+    run_.agreement.set_in_flight_batches(in_flight);
+    ASSERT_TRUE(Run().ok());
+  }
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM step JOIN step_time USING (run_id, step) WHERE abs(seconds - (data + "
+                       "forward + serialise + wire + wait + backward + protection + update_seconds + audit)) < 1e-9"),
+            "16");
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM step_time WHERE min(backward, update_seconds, audit) > 0 AND "
+                       "protection = 0"),
+            "16");
+}
+
+TEST_F(NonLabelSessionTest, EveryStepSaysTheBytesOfItsOwnMessages) {
+  run_.agreement.set_in_flight_batches(3);
+  run_.agreement.set_test_fraction(0);
+  ASSERT_TRUE(Run().ok());
+  // Both messages hold a float32 tensor of the batch, and little else.
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM step WHERE bytes_sent NOT BETWEEN examples * 32 AND examples * 32 + 100 "
+                       "OR bytes_received NOT BETWEEN examples * 32 AND examples * 32 + 200"),
+            "0");
+}
+
 TEST_F(NonLabelSessionTest, AFrozenBottomModelStaysAsItIs) {
   ASSERT_TRUE(StopAt("Start").ok());
   const NamedParameters initial = trained_;
