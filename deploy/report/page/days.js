@@ -18,13 +18,20 @@ function drawDays() {
   });
   legend("days", chains.map((chain) => key(chain)));
   const number = (head) => ({ head, name: head, class: "number" });
-  const columns = [{ head: "Run" }, number("Test AUC"), number("Log-loss"),
-    ...attacks.map(({ title, layer_name: layerName }) => number(title + ", " + layerName))];
   for (const chain of chains) {
-    const rows = chain.runs.map((run, i) => [i + 1 + " · " + run.id, fixed(run.auc, 4), fixed(run.log_loss, 4),
-      ...run.leaks.map((leak) => fixed(leak))]);
+    const runNames = chain.runs.map((run, i) => i + 1 + " · " + run.id);
+    const tables = [table([{ head: "Run" }, number("Test AUC"), number("Log-loss")],
+      chain.runs.map((run, i) => [runNames[i], fixed(run.auc, 4), fixed(run.log_loss, 4)]))];
+    let first = 0;  // Of the layer's figures in run.leaks.
+    for (const { layer_name: layerName, attacks: ofLayer } of charted) {
+      const begin = first;
+      tables.push(element("h4", {}, capital(layerName.replace(/^the /, ""))),
+        table([{ head: "Run" }, ...ofLayer.map(({ title }) => number(title))], chain.runs.map((run, i) =>
+          [runNames[i], ...ofLayer.map((_, j) => fixed(run.leaks[begin + j]))])));
+      first += ofLayer.length;
+    }
     byId("day-tables").append(element("details", {}, element("summary", {}, "All runs of " + chain.label),
-      panel(chain, table(columns, rows))));
+      panel(chain, ...tables)));
   }
   return true;
 }
