@@ -9,6 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/leakage/ranked_scores.h"
+
 namespace splitveil {
 
 absl::StatusOr<double> LeakAuc(absl::Span<const float> scores, absl::Span<const uint8_t> labels,
@@ -23,7 +25,7 @@ absl::StatusOr<double> LeakAuc(absl::Span<const float> scores, absl::Span<const 
       return absl::InvalidArgumentError(absl::StrCat("leak AUC: excluded row ", row, " is not among ", rows, " rows"));
     }
   }
-  std::vector<std::pair<float, uint8_t>> ranked;
+  std::vector<RankedScore> ranked;
   ranked.reserve(scores.size());
   for (int64_t i = 0; i < rows; ++i) {
     if (std::find(excluded.begin(), excluded.end(), i) != excluded.end()) {
@@ -35,9 +37,9 @@ absl::StatusOr<double> LeakAuc(absl::Span<const float> scores, absl::Span<const 
     if (labels[i] > 1) {
       return absl::InvalidArgumentError(absl::StrCat("leak AUC: label ", i, " is neither 0 nor 1"));
     }
-    ranked.emplace_back(scores[i], labels[i]);
+    ranked.push_back({scores[i], labels[i]});
   }
-  std::sort(ranked.begin(), ranked.end());
+  SortByScore(ranked);
 
   // Twice the Mann-Whitney count, so that a tie (one half) stays an integer and the sum exact.
   uint64_t doubled_wins = 0;
@@ -47,8 +49,8 @@ absl::StatusOr<double> LeakAuc(absl::Span<const float> scores, absl::Span<const 
     uint64_t tied_negatives = 0;
     uint64_t tied_positives = 0;
     size_t end = begin;
-    for (; end < ranked.size() && ranked[end].first == ranked[begin].first; ++end) {
-      (ranked[end].second != 0 ? tied_positives : tied_negatives) += 1;
+    for (; end < ranked.size() && ranked[end].score == ranked[begin].score; ++end) {
+      (ranked[end].label != 0 ? tied_positives : tied_negatives) += 1;
     }
     doubled_wins += tied_positives * (2 * negatives + tied_negatives);
     negatives += tied_negatives;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/leakage/binomial.h"
+#include "common/leakage/ranked_scores.h"
 
 namespace splitveil {
 namespace {
@@ -31,22 +32,23 @@ absl::StatusOr<Ranking> Rank(absl::Span<const float> scores, absl::Span<const ui
     return absl::InvalidArgumentError(
         absl::StrCat("leak figures: expected as many labels as scores, found ", labels.size(), " and ", scores.size()));
   }
-  std::vector<std::pair<float, uint8_t>> sorted;
+  std::vector<RankedScore> sorted;
   sorted.reserve(scores.size());
   for (size_t i = 0; i < scores.size(); ++i) {
     if (std::isnan(scores[i]) || labels[i] > 1) {
       return absl::InvalidArgumentError(
           absl::StrCat("leak figures: expected a number and a label of 0 or 1, found another at row ", i));
     }
-    sorted.emplace_back(scores[i], labels[i]);
+    sorted.push_back({scores[i], labels[i]});
   }
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  SortByScore(sorted);
+  std::reverse(sorted.begin(), sorted.end());
   Ranking ranking;
   for (size_t i = 0; i < sorted.size(); ++i) {
-    if (i == 0 || sorted[i].first != sorted[i - 1].first) {
+    if (i == 0 || sorted[i].score != sorted[i - 1].score) {
       ranking.groups.emplace_back();
     }
-    const bool positive = sorted[i].second != 0;
+    const bool positive = sorted[i].label != 0;
     (positive ? ranking.groups.back().positives : ranking.groups.back().negatives) += 1;
     (positive ? ranking.positives : ranking.negatives) += 1;
   }

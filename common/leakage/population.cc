@@ -4,12 +4,14 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/leakage/inner_product.h"
+#include "common/leakage/row_products.h"
 #include "common/leakage/saturated.h"
 
 namespace splitveil {
@@ -30,12 +32,24 @@ class Frame {
         origin_along_(InnerProduct(population.origin, population.direction)),
         origin_squared_(SquaredNorm(population.origin)) {}
 
-  double Along(absl::Span<const float> row) const { return InnerProduct(row, population_.direction) - origin_along_; }
+  std::vector<double> Along(ConstMatrixView rows) const {
+    std::vector<double> along = InnerProducts(rows, population_.direction);
+    for (double& value : along) {
+      value -= origin_along_;
+    }
+    return along;
+  }
 
-  Offset OffsetOf(absl::Span<const float> row) const {
-    const double along = Along(row);
-    const double squared = SquaredNorm(row) - 2 * InnerProduct(row, population_.origin) + origin_squared_;
-    return {along, std::max(0.0, squared - along * along)};
+  std::vector<Offset> OffsetsOf(ConstMatrixView rows) const {
+    const std::vector<double> along = Along(rows), norms = SquaredNorms(rows),
+                              from_origin = InnerProducts(rows, population_.origin);
+    std::vector<Offset> offsets;
+    offsets.reserve(along.size());
+    for (size_t j = 0; j < along.size(); ++j) {
+      const double squared = norms[j] - 2 * from_origin[j] + origin_squared_;
+      offsets.push_back({along[j], std::max(0.0, squared - along[j] * along[j])});
+    }
+    return offsets;
   }
 
  private:
@@ -86,16 +100,13 @@ std::array<std::vector<double>, 2> ClassMeans(ConstMatrixView rows, absl::Span<c
 // Sets the measured classes. One row has no spread on the line; its class is given the other's, or the row would single
 // itself out.
 void MeasureClasses(ConstMatrixView released, absl::Span<const uint8_t> labels, Population& population) {
-  const Frame frame(population);
-  std::vector<double> along(labels.size());
+  const std::vector<Offset> offsets = Frame(population).OffsetsOf(released);
   std::array<double, 2> counts = {};
   const std::array<Population::Class*, 2> classes = {&population.measured_negative, &population.measured_positive};
   for (size_t j = 0; j < labels.size(); ++j) {
-    const Offset offset = frame.OffsetOf(released.row(static_cast<int64_t>(j)));
-    along[j] = offset.along;
     counts[labels[j]] += 1;
-    classes[labels[j]]->mean += offset.along;
-    classes[labels[j]]->across += offset.across_squared;
+    classes[labels[j]]->mean += offsets[j].along;
+    classes[labels[j]]->across += offsets[j].across_squared;
   }
   const double axes_across = static_cast<double>(std::max<int64_t>(1, released.cols() - 1));
   for (int c : {0, 1}) {
@@ -103,7 +114,7 @@ void MeasureClasses(ConstMatrixView released, absl::Span<const uint8_t> labels, 
     classes[c]->across /= counts[c] * axes_across;
   }
   for (size_t j = 0; j < labels.size(); ++j) {
-    const double deviation = along[j] - classes[labels[j]]->mean;
+    const double deviation = offsets[j].along - classes[labels[j]]->mean;
     classes[labels[j]]->along += deviation * deviation / std::max(1.0, counts[labels[j]] - 1);
   }
   for (int c : {0, 1}) {
@@ -118,21 +129,21 @@ void ModelClasses(ConstMatrixView clean, ConstMatrixView released, absl::Span<co
                   const std::array<std::vector<double>, 2>& means, Population& population) {
   const std::array<Population::Class*, 2> classes = {&population.negative, &population.positive};
   std::array<double, 2> counts = {}, spread = {};
+  const std::vector<double> noise_squared = SquaredDistances(released, clean),
+                            released_along = InnerProducts(released, population.direction),
+                            clean_along = InnerProducts(clean, population.direction);
   for (int64_t j = 0; j < clean.rows(); ++j) {
-    const absl::Span<const float> before = clean.row(j), after = released.row(j);
+    const absl::Span<const float> before = clean.row(j);
     const std::vector<double>& mean = means[labels[j]];
-    double noise_along = 0, noise_squared = 0, deviation_squared = 0;
+    std::array<double, 8> deviation_squared = {};  // Apart, so that the compiler may add them side by side.
     for (size_t k = 0; k < mean.size(); ++k) {
-      const double noise = static_cast<double>(after[k]) - before[k];
-      const double deviation = before[k] - mean[k];
-      noise_along += noise * population.direction[k];
-      noise_squared += noise * noise;
-      deviation_squared += deviation * deviation;
+      deviation_squared[k % 8] += (before[k] - mean[k]) * (before[k] - mean[k]);
     }
+    const double noise_along = released_along[j] - clean_along[j];
     counts[labels[j]] += 1;
-    spread[labels[j]] += deviation_squared;
+    spread[labels[j]] += std::accumulate(deviation_squared.begin(), deviation_squared.end(), 0.0);
     classes[labels[j]]->along += noise_along * noise_along;
-    classes[labels[j]]->across += std::max(0.0, noise_squared - noise_along * noise_along);
+    classes[labels[j]]->across += std::max(0.0, noise_squared[j] - noise_along * noise_along);
   }
   const double axes = static_cast<double>(clean.cols());
   for (int c : {0, 1}) {
@@ -187,12 +198,12 @@ absl::StatusOr<Population> PopulationEstimator::Next(ConstMatrixView clean, Cons
   if (!batch.ok()) {
     return batch;
   }
-  const Frame frame(*batch);
+  const std::vector<double> along = Frame(*batch).Along(clean);
   double distance = 0;
   double positives = 0;
   for (size_t j = 0; j < labels.size(); ++j) {
     if (labels[j] == 1) {
-      distance += frame.Along(clean.row(static_cast<int64_t>(j)));
+      distance += along[j];
       positives += 1;
     }
   }
@@ -242,24 +253,23 @@ std::vector<float> LikelihoodRatioScores(ConstMatrixView gradients, const Popula
   const double constant =
       std::log(negative.along / positive.along) + axes_across * std::log(negative.across / positive.across);
   const double across_weight = axes_across > 0 ? 1 / negative.across - 1 / positive.across : 0;
-  const Frame frame(population);
-  std::vector<float> scores(gradients.rows());
-  for (int64_t j = 0; j < gradients.rows(); ++j) {
-    const Offset offset = frame.OffsetOf(gradients.row(j));
+  std::vector<float> scores;
+  scores.reserve(gradients.rows());
+  for (const Offset& offset : Frame(population).OffsetsOf(gradients)) {
     const double from_negative = offset.along - negative.mean;
     const double from_positive = offset.along - positive.mean;
-    scores[j] = Saturated(0.5 * (from_negative * from_negative / negative.along -
-                                 from_positive * from_positive / positive.along +
-                                 offset.across_squared * across_weight + constant));
+    scores.push_back(Saturated(0.5 * (from_negative * from_negative / negative.along -
+                                      from_positive * from_positive / positive.along +
+                                      offset.across_squared * across_weight + constant)));
   }
   return scores;
 }
 
 std::vector<float> DirectionScores(ConstMatrixView gradients, const Population& population) {
-  const Frame frame(population);
-  std::vector<float> scores(gradients.rows());
-  for (int64_t j = 0; j < gradients.rows(); ++j) {
-    scores[j] = Saturated(frame.Along(gradients.row(j)));
+  std::vector<float> scores;
+  scores.reserve(gradients.rows());
+  for (double along : Frame(population).Along(gradients)) {
+    scores.push_back(Saturated(along));
   }
   return scores;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/leakage/inner_product.h"
+#include "common/leakage/row_products.h"
 #include "common/leakage/row_sum.h"
 
 namespace splitveil {
@@ -65,9 +66,9 @@ std::vector<float> TowardsFarthest(ConstMatrixView rows, const std::vector<doubl
 std::vector<double> Projections(ConstMatrixView rows, const std::vector<double>& mean,
                                 absl::Span<const float> direction) {
   const double centre = Dot(mean, direction);
-  std::vector<double> projections(rows.rows());
-  for (int64_t j = 0; j < rows.rows(); ++j) {
-    projections[j] = InnerProduct(rows.row(j), direction) - centre;
+  std::vector<double> projections = InnerProducts(rows, direction);
+  for (double& projection : projections) {
+    projection -= centre;
   }
   return projections;
 }

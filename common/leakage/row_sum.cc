@@ -4,28 +4,36 @@
 #include <cstdint>
 #include <vector>
 
-namespace splitveil {
+#include "common/matrix/vector_variants.h"
 
-std::vector<double> WeightedRowSum(ConstMatrixView rows, absl::Span<const double> weights) {
-  std::vector<double> sum(rows.cols());
-  double* const out = sum.data();
-  const int64_t cols = rows.cols();
+namespace splitveil {
+namespace {
+
+SPLITVEIL_VECTOR_VARIANTS void AddRows(const float* rows, const double* weights, int64_t count, int64_t cols,
+                                       double* out) {
   // Four rows at a time: the sums are loaded and stored once for the four.
   int64_t j = 0;
-  for (; j + 4 <= rows.rows(); j += 4) {
-    const float* const a = rows.row(j).data();
-    const float* const b = rows.row(j + 1).data();
-    const float* const c = rows.row(j + 2).data();
-    const float* const d = rows.row(j + 3).data();
+  for (; j + 4 <= count; j += 4) {
+    const float* const a = rows + j * cols;
+    const float* const b = a + cols;
+    const float* const c = b + cols;
+    const float* const d = c + cols;
     for (int64_t k = 0; k < cols; ++k) {
       out[k] += (weights[j] * a[k] + weights[j + 1] * b[k]) + (weights[j + 2] * c[k] + weights[j + 3] * d[k]);
     }
   }
-  for (; j < rows.rows(); ++j) {
+  for (; j < count; ++j) {
     for (int64_t k = 0; k < cols; ++k) {
-      out[k] += weights[j] * rows.row(j)[k];
+      out[k] += weights[j] * rows[j * cols + k];
     }
   }
+}
+
+}  // namespace
+
+std::vector<double> WeightedRowSum(ConstMatrixView rows, absl::Span<const double> weights) {
+  std::vector<double> sum(rows.cols());
+  AddRows(rows.data(), weights.data(), rows.rows(), rows.cols(), sum.data());
   return sum;
 }
 

@@ -5,14 +5,16 @@
 #include <vector>
 
 #include "common/leakage/inner_product.h"
+#include "common/leakage/row_products.h"
 #include "common/leakage/saturated.h"
 
 namespace splitveil {
 
 std::vector<float> NormScores(ConstMatrixView gradients) {
-  std::vector<float> scores(gradients.rows());
-  for (int64_t i = 0; i < gradients.rows(); ++i) {
-    scores[i] = Saturated(std::sqrt(SquaredNorm(gradients.row(i))));
+  std::vector<float> scores;
+  scores.reserve(gradients.rows());
+  for (double squared : SquaredNorms(gradients)) {
+    scores.push_back(Saturated(std::sqrt(squared)));
   }
   return scores;
 }
@@ -20,18 +22,20 @@ std::vector<float> NormScores(ConstMatrixView gradients) {
 std::vector<float> CosineScores(ConstMatrixView gradients, absl::Span<const float> g_plus) {
   std::vector<float> scores(gradients.rows());
   const double norm_plus = std::sqrt(SquaredNorm(g_plus));
+  const std::vector<double> squared_norms = SquaredNorms(gradients), products = InnerProducts(gradients, g_plus);
   for (int64_t i = 0; i < gradients.rows(); ++i) {
-    const double norms = norm_plus * std::sqrt(SquaredNorm(gradients.row(i)));
+    const double norms = norm_plus * std::sqrt(squared_norms[i]);
     // A NaN norm is not zero: it must reach the AUC, which refuses it.
-    scores[i] = norms == 0 ? 0.0f : static_cast<float>(InnerProduct(gradients.row(i), g_plus) / norms);
+    scores[i] = norms == 0 ? 0.0f : static_cast<float>(products[i] / norms);
   }
   return scores;
 }
 
 std::vector<float> InnerProductScores(ConstMatrixView gradients, absl::Span<const float> g_plus) {
-  std::vector<float> scores(gradients.rows());
-  for (int64_t i = 0; i < gradients.rows(); ++i) {
-    scores[i] = Saturated(InnerProduct(gradients.row(i), g_plus));
+  std::vector<float> scores;
+  scores.reserve(gradients.rows());
+  for (double product : InnerProducts(gradients, g_plus)) {
+    scores.push_back(Saturated(product));
   }
   return scores;
 }

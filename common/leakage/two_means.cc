@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/leakage/inner_product.h"
+#include "common/leakage/row_products.h"
 #include "common/leakage/row_sum.h"
 #include "common/leakage/saturated.h"
 
@@ -58,13 +58,14 @@ TwoMeans ClusterInTwo(ConstMatrixView rows, absl::Span<const float> direction) {
     bisector.offset += mean[k] * direction[k];
   }
   std::vector<double> in_second(rows.rows());
-  std::vector<double> margins(rows.rows());
+  std::vector<double> margins;
   double second_size = 0;
   for (int iteration = 0; iteration <= kTwoMeansIterations; ++iteration) {
     bool changed = false;
     second_size = 0;
+    margins = InnerProducts(rows, bisector.normal);
     for (int64_t j = 0; j < rows.rows(); ++j) {
-      margins[j] = InnerProduct(rows.row(j), bisector.normal) - bisector.offset;
+      margins[j] -= bisector.offset;
       const double side = margins[j] > 0 ? 1 : 0;
       changed = changed || side != in_second[j];
       in_second[j] = side;

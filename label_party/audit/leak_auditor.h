@@ -51,7 +51,7 @@ class LeakAuditor {
   // Remembers a batch so that its scores can be judged. Call before its gradients leave.
   void Remember(ReleasedBatch batch);
 
-  // Attacks the latest remembered batch as it left.
+  // Attacks the latest remembered batch as it left. From the thread that calls Remember; scores are judged meanwhile.
   absl::Status AuditRelease(const ReleaseEvidence& evidence);
   // After the last batch of an epoch: figures over all examples that left in it.
   absl::Status FinishEpoch(uint32_t epoch);
@@ -96,10 +96,11 @@ class LeakAuditor {
   const size_t remembered_batches_;
   Ledger* const ledger_;
 
+  OwnAudit own_audit_;  // Of AuditRelease alone.
+
   mutable std::mutex mutex_;            // Guards everything below.
-  std::deque<ReleasedBatch> released_;  // Latest last.
+  std::deque<ReleasedBatch> released_;  // Latest last. Changed by Remember alone.
   std::deque<bool> judged_;             // Parallel to released_.
-  OwnAudit own_audit_;
   ClassHistograms histograms_;
   std::map<uint32_t, EpochBounds> bounds_;     // By epoch, from that of the peer's pool on.
   std::map<std::string, Observer> observers_;  // By name.

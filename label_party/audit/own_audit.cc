@@ -1,5 +1,6 @@
 #include "label_party/audit/own_audit.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/leakage/attack_traits.h"
@@ -29,15 +30,24 @@ OwnAudit::OwnAudit(const v1::LabelAudit& config, int64_t examples)
   if (attacks_.empty()) {
     attacks_ = AllBatchAttacks();
   }
+  needs_population_ =
+      std::any_of(attacks_.begin(), attacks_.end(), [](v1::Attack attack) { return TraitsOf(attack).label_side_only; });
 }
 
-absl::StatusOr<std::vector<OwnScores>> OwnAudit::Score(const ReleasedBatch& batch, const ReleaseEvidence& evidence) {
+absl::Status OwnAudit::EstimateNext(const ReleasedBatch& batch, const ReleaseEvidence& evidence) {
   absl::StatusOr<Population> population = estimator_.Next(evidence.clean, evidence.released, batch.labels,
                                                           evidence.noise_negative, evidence.noise_positive);
   if (population.ok()) {
     population_ = *std::move(population);
   } else if (population.status().code() != absl::StatusCode::kFailedPrecondition) {
     return population.status();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<OwnScores>> OwnAudit::Score(const ReleasedBatch& batch, const ReleaseEvidence& evidence) {
+  if (absl::Status status = needs_population_ ? EstimateNext(batch, evidence) : absl::OkStatus(); !status.ok()) {
+    return status;
   }
   AttackInput input;
   input.gradients = evidence.released;

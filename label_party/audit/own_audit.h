@@ -61,7 +61,10 @@ class OwnAudit {
   absl::StatusOr<std::vector<OwnScores>> Score(const ReleasedBatch& batch, const ReleaseEvidence& evidence);
 
  private:
+  absl::Status EstimateNext(const ReleasedBatch& batch, const ReleaseEvidence& evidence);
+
   std::vector<v1::Attack> attacks_;
+  bool needs_population_ = false;  // An attack takes the classes' true moments.
   const int64_t every_batches_;
   AttackScorer scorer_;
   PopulationEstimator estimator_;

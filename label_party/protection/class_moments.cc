@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/matrix/vector_variants.h"
 #include "label_party/protection/gradient_protection.h"
-#include "label_party/protection/vector_variants.h"
 
 namespace splitveil {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "label_party/protection/vector_variants.h"
+#include "common/matrix/vector_variants.h"
 
 namespace splitveil {
 namespace {

@@ -18,6 +18,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_SESSION_LABEL_SESSION_H_
 #define SPLITVEIL_LABEL_PARTY_SESSION_LABEL_SESSION_H_
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -140,7 +141,7 @@ class LabelSession {
 
   mutable std::mutex mutex_;  // Guards everything below.
   std::condition_variable ended_;
-  State state_ = State::kWaiting;
+  std::atomic<State> state_ = State::kWaiting;  // Changed under mutex_.
   absl::Status outcome_;
   absl::Time last_heard_;
   std::string peer_commitment_;

@@ -9,19 +9,21 @@
 namespace splitveil {
 
 absl::StatusOr<v1::ScoreBatchResponse> LabelSession::ScoreBatch(const v1::ScoreBatchRequest& request) {
-  {
+  // Unlocked, so that the peer does not wait for the step under way. Run id and auditor stay as they are while the run
+  // trains.
+  if (state_ != State::kTraining || request.run_id() != run_id_) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (absl::Status status = CheckRun(request.run_id(), State::kTraining, "ScoreBatch"); !status.ok()) {
       return status;
     }
   }
-  absl::StatusOr<v1::ScoreBatchResponse> response = auditor_->Judge(request);  // Unlocked: h may be learning meanwhile.
-  std::lock_guard<std::mutex> lock(mutex_);
+  absl::StatusOr<v1::ScoreBatchResponse> response = auditor_->Judge(request);
   // Where the run ended meanwhile, so has its ledger: that is no fault of the request.
   if (state_ != State::kTraining) {
     return absl::CancelledError("the label party has ended the run");
   }
   if (absl::IsInternal(response.status())) {
+    std::lock_guard<std::mutex> lock(mutex_);
     return FailInside(response.status());  // The ledger, not the request.
   }
   return response;

@@ -37,8 +37,7 @@ absl::Status RecordClipping(double norm, Ledger& ledger) {
   if (norm == 0) {
     return absl::OkStatus();
   }
-  return ledger.RecordEvent("clip_cut_gradients",
-                            absl::StrCat("before the protection, each example's to norm ", norm));
+  return ledger.RecordEvent("clip_cut_gradients", absl::StrCat("before the protection, each example's to norm ", norm));
 }
 
 }  // namespace

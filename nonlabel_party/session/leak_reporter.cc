@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 
 #include "common/config/agreement.h"
 #include "common/leakage/attack_traits.h"
@@ -104,6 +105,7 @@ absl::Status LeakReporter::TakeHint(ReceivedBatch& batch) {
 }
 
 absl::Status LeakReporter::Report(const ReceivedBatch& batch) {
+  waited_seconds_ = 0;
   if (batch.gradients.empty()) {
     return absl::OkStatus();
   }
@@ -136,7 +138,9 @@ absl::Status LeakReporter::Submit(const ReceivedBatch& batch, const std::vector<
       return absl::InternalError(status.message());
     }
   }
+  const absl::Time asked = absl::Now();
   const absl::StatusOr<v1::ScoreBatchResponse> response = peer_->ScoreBatch(request);
+  waited_seconds_ = absl::ToDoubleSeconds(absl::Now() - asked);
   return response.ok() ? Record(batch, *response) : response.status();
 }
 

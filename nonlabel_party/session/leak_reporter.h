@@ -50,6 +50,8 @@ class LeakReporter {
   // not granted; none of those is recorded then.
   absl::Status Report(const ReceivedBatch& batch);
 
+  // Of the latest Report: seconds that it waited for the label party's answer.
+  double waited_seconds() const { return waited_seconds_; }
   // For the progress line: "norm 0.54 cosine 0.68 at cut"; empty where the grant tells nothing.
   const std::string& latest() const { return latest_; }
 
@@ -71,6 +73,7 @@ class LeakReporter {
   LabelPartyPeer* peer_ = nullptr;
   BottomModel* model_ = nullptr;
   Ledger* ledger_ = nullptr;
+  double waited_seconds_ = 0;
   std::string latest_;
 };
 

@@ -260,6 +260,7 @@ absl::Status NonLabelSession::FinishStep() {
   }
   received_ = ReceivedBatch();
   stopwatch_.Lap(&StepTimeRow::audit);
+  stopwatch_.Move(reporter_->waited_seconds(), &StepTimeRow::audit, &StepTimeRow::wait);
   const StepTimeRow times = stopwatch_.Finish(row_);
   trained_examples_ += row_.examples;
   absl::Status status = ledger_->Record(row_);

@@ -1,0 +1,74 @@
+#include "common/leakage/row_products.h"
+
+#include <algorithm>
+#include <cmath>
+#include <gtest/gtest.h>
+#include <limits>
+#include <random>
+
+namespace splitveil {
+namespace {
+
+Matrix Random(int64_t rows, int64_t cols, std::mt19937& random) {
+  Matrix matrix(rows, cols);
+  std::normal_distribution<float> normal;
+  for (int64_t i = 0; i < matrix.size(); ++i) {
+    matrix.data()[i] = normal(random);
+  }
+  return matrix;
+}
+
+TEST(RowProductsTest, AgreeWithPlainSums) {
+  std::mt19937 random(4);
+  for (int64_t cols : {1, 7, 8, 9, 64, 131}) {
+    const Matrix rows = Random(5, cols, random), others = Random(5, cols, random);
+    const std::vector<double> products = InnerProducts(rows, others.row(2)), norms = SquaredNorms(rows),
+                              distances = SquaredDistances(rows, others);
+    for (int64_t j = 0; j < 5; ++j) {
+      double product = 0, norm = 0, distance = 0;
+      for (int64_t k = 0; k < cols; ++k) {
+        const double a = rows.row(j)[k], b = others.row(j)[k];
+        product += a * others.row(2)[k];
+        norm += a * a;
+        distance += (a - b) * (a - b);
+      }
+      EXPECT_NEAR(products[j], product, 1e-12);
+      EXPECT_NEAR(norms[j], norm, 1e-12);
+      EXPECT_NEAR(distances[j], distance, 1e-12);
+    }
+  }
+}
+
+TEST(RowProductsTest, EqualRowsAreNoDistanceApart) {
+  std::mt19937 random(4);
+  const Matrix rows = Random(3, 21, random);
+  for (double distance : SquaredDistances(rows, rows)) {
+    EXPECT_EQ(distance, 0);
+  }
+}
+
+TEST(RowProductsTest, TheLargestFloatsDoNotOverflow) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  Matrix rows(1, 9), others(1, 9);
+  std::fill_n(rows.data(), 9, kMost);
+  std::fill_n(others.data(), 9, -kMost);
+  EXPECT_NEAR(SquaredNorms(rows)[0] / (9.0 * kMost * kMost), 1, 1e-12);
+  EXPECT_NEAR(SquaredDistances(rows, others)[0] / (36.0 * kMost * kMost), 1, 1e-12);
+}
+
+TEST(RowProductsTest, ANanReachesItsRowAlone) {
+  Matrix rows(3, 10);
+  rows.row(1)[9] = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<double> norms = SquaredNorms(rows);
+  EXPECT_EQ(norms[0], 0);
+  EXPECT_TRUE(std::isnan(norms[1]));
+  EXPECT_EQ(norms[2], 0);
+}
+
+TEST(RowProductsTest, NoRowsGiveNothing) {
+  EXPECT_TRUE(SquaredNorms(Matrix(0, 4)).empty());
+  EXPECT_TRUE(InnerProducts(Matrix(0, 4), std::vector<float>(4)).empty());
+}
+
+}  // namespace
+}  // namespace splitveil
