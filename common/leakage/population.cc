@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <numeric>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,6 +11,7 @@
 
 #include "common/leakage/inner_product.h"
 #include "common/leakage/row_products.h"
+#include "common/leakage/row_sum.h"
 #include "common/leakage/saturated.h"
 
 namespace splitveil {
@@ -78,29 +78,23 @@ absl::Status CheckClasses(ConstMatrixView clean, ConstMatrixView released, absl:
 }
 
 std::array<std::vector<double>, 2> ClassMeans(ConstMatrixView rows, absl::Span<const uint8_t> labels) {
+  const double positives = static_cast<double>(std::count(labels.begin(), labels.end(), 1));
+  const double counts[2] = {static_cast<double>(labels.size()) - positives, positives};
   std::array<std::vector<double>, 2> means;
-  std::array<double, 2> counts = {};
-  means.fill(std::vector<double>(rows.cols()));
-  for (int64_t j = 0; j < rows.rows(); ++j) {
-    const absl::Span<const float> row = rows.row(j);
-    std::vector<double>& mean = means[labels[j]];
-    for (size_t k = 0; k < row.size(); ++k) {
-      mean[k] += row[k];
-    }
-    counts[labels[j]] += 1;
-  }
   for (int c : {0, 1}) {
-    for (double& component : means[c]) {
-      component /= counts[c];
+    std::vector<double> weights(labels.size());
+    for (size_t j = 0; j < labels.size(); ++j) {
+      weights[j] = labels[j] == c ? 1 / counts[c] : 0;
     }
+    means[c] = WeightedRowSum(rows, weights);
   }
   return means;
 }
 
 // Sets the measured classes. One row has no spread on the line; its class is given the other's, or the row would single
 // itself out.
-void MeasureClasses(ConstMatrixView released, absl::Span<const uint8_t> labels, Population& population) {
-  const std::vector<Offset> offsets = Frame(population).OffsetsOf(released);
+void MeasureClasses(const std::vector<Offset>& offsets, int64_t cols, absl::Span<const uint8_t> labels,
+                    Population& population) {
   std::array<double, 2> counts = {};
   const std::array<Population::Class*, 2> classes = {&population.measured_negative, &population.measured_positive};
   for (size_t j = 0; j < labels.size(); ++j) {
@@ -108,7 +102,7 @@ void MeasureClasses(ConstMatrixView released, absl::Span<const uint8_t> labels, 
     classes[labels[j]]->mean += offsets[j].along;
     classes[labels[j]]->across += offsets[j].across_squared;
   }
-  const double axes_across = static_cast<double>(std::max<int64_t>(1, released.cols() - 1));
+  const double axes_across = static_cast<double>(std::max<int64_t>(1, cols - 1));
   for (int c : {0, 1}) {
     classes[c]->mean /= counts[c];
     classes[c]->across /= counts[c] * axes_across;
@@ -125,23 +119,21 @@ void MeasureClasses(ConstMatrixView released, absl::Span<const uint8_t> labels, 
 }
 
 // Sets the modelled classes: the clean variance of a component about the class mean, and the noise along and across.
-void ModelClasses(ConstMatrixView clean, ConstMatrixView released, absl::Span<const uint8_t> labels,
-                  const std::array<std::vector<double>, 2>& means, Population& population) {
+void ModelClasses(ConstMatrixView clean, ConstMatrixView released, const std::vector<Offset>& released_offsets,
+                  absl::Span<const uint8_t> labels, const std::array<std::vector<double>, 2>& means,
+                  Population& population) {
   const std::array<Population::Class*, 2> classes = {&population.negative, &population.positive};
   std::array<double, 2> counts = {}, spread = {};
   const std::vector<double> noise_squared = SquaredDistances(released, clean),
-                            released_along = InnerProducts(released, population.direction),
-                            clean_along = InnerProducts(clean, population.direction);
+                            clean_along = Frame(population).Along(clean);
+  std::array<std::vector<double>, 2> deviation_squared;
+  for (int c : {0, 1}) {
+    deviation_squared[c] = SquaredDistancesTo(clean, std::vector<float>(means[c].begin(), means[c].end()));
+  }
   for (int64_t j = 0; j < clean.rows(); ++j) {
-    const absl::Span<const float> before = clean.row(j);
-    const std::vector<double>& mean = means[labels[j]];
-    std::array<double, 8> deviation_squared = {};  // Apart, so that the compiler may add them side by side.
-    for (size_t k = 0; k < mean.size(); ++k) {
-      deviation_squared[k % 8] += (before[k] - mean[k]) * (before[k] - mean[k]);
-    }
-    const double noise_along = released_along[j] - clean_along[j];
+    const double noise_along = released_offsets[j].along - clean_along[j];
     counts[labels[j]] += 1;
-    spread[labels[j]] += std::accumulate(deviation_squared.begin(), deviation_squared.end(), 0.0);
+    spread[labels[j]] += deviation_squared[labels[j]][j];
     classes[labels[j]]->along += noise_along * noise_along;
     classes[labels[j]]->across += std::max(0.0, noise_squared[j] - noise_along * noise_along);
   }
@@ -185,8 +177,9 @@ absl::StatusOr<Population> EstimatePopulation(ConstMatrixView clean, ConstMatrix
     population.direction.push_back(static_cast<float>((means[1][k] - means[0][k]) / std::sqrt(squared)));
     population.origin.push_back(static_cast<float>(means[0][k]));
   }
-  MeasureClasses(released, labels, population);
-  ModelClasses(clean, released, labels, means, population);
+  const std::vector<Offset> offsets = Frame(population).OffsetsOf(released);
+  MeasureClasses(offsets, released.cols(), labels, population);
+  ModelClasses(clean, released, offsets, labels, means, population);
   return population;
 }
 

@@ -23,10 +23,11 @@ SPLITVEIL_VECTOR_VARIANTS void FillSquaredNorms(const float* rows, size_t count,
   }
 }
 
-SPLITVEIL_VECTOR_VARIANTS void FillSquaredDistances(const float* rows, const float* others, size_t count, size_t cols,
-                                                    double* distances) {
+// `stride`: from one of `others` to the next; 0: all one.
+SPLITVEIL_VECTOR_VARIANTS void FillSquaredDistances(const float* rows, const float* others, size_t stride, size_t count,
+                                                    size_t cols, double* distances) {
   for (size_t j = 0; j < count; ++j) {
-    distances[j] = SquaredDistance({rows + j * cols, cols}, {others + j * cols, cols});
+    distances[j] = SquaredDistance({rows + j * cols, cols}, {others + j * stride, cols});
   }
 }
 
@@ -46,8 +47,14 @@ std::vector<double> SquaredNorms(ConstMatrixView rows) {
 
 std::vector<double> SquaredDistances(ConstMatrixView rows, ConstMatrixView others) {
   std::vector<double> distances(static_cast<size_t>(rows.rows()));
-  FillSquaredDistances(rows.data(), others.data(), distances.size(), static_cast<size_t>(rows.cols()),
-                       distances.data());
+  const auto cols = static_cast<size_t>(rows.cols());
+  FillSquaredDistances(rows.data(), others.data(), cols, distances.size(), cols, distances.data());
+  return distances;
+}
+
+std::vector<double> SquaredDistancesTo(ConstMatrixView rows, absl::Span<const float> point) {
+  std::vector<double> distances(static_cast<size_t>(rows.rows()));
+  FillSquaredDistances(rows.data(), point.data(), 0, distances.size(), point.size(), distances.data());
   return distances;
 }
 

@@ -20,6 +20,9 @@ std::vector<double> SquaredNorms(ConstMatrixView rows);
 // ||row - other's row||^2 of each row; both of one shape.
 std::vector<double> SquaredDistances(ConstMatrixView rows, ConstMatrixView others);
 
+// ||row - point||^2 of each row; `point` [cols].
+std::vector<double> SquaredDistancesTo(ConstMatrixView rows, absl::Span<const float> point);
+
 }  // namespace splitveil
 
 #endif  // SPLITVEIL_COMMON_LEAKAGE_ROW_PRODUCTS_H_
