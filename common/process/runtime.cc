@@ -68,6 +68,9 @@ void TuneRuntime(char** argv) {
   // Else the threads that wait for the next loop of LibTorch spin on the cores that OpenBLAS's threads, or the other
   // party on the same machine, compute on: 3 to 5 times the time of a step on two threads.
   changed |= SetIfUnset("OMP_WAIT_POLICY", "passive");
+  // OpenBLAS's own threads spin for 2^26 cycles after a product, longer than a step. Two to this power, some 50
+  // microseconds, bridge the gap to the next product, and are over soon when the party waits for the other one.
+  changed |= SetIfUnset("OPENBLAS_THREAD_TIMEOUT", "17");
   if (changed && setenv(kExecutedAgain, "1", /*overwrite=*/1) == 0) {
     execv("/proc/self/exe", argv);
     unsetenv(kExecutedAgain);

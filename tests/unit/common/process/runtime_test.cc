@@ -61,6 +61,8 @@ TEST(TuneRuntimeTest, KeepsTheKernelsTheUserHasSet) {
 TEST(TuneRuntimeTest, ThreadsThatWaitSleepWhereTheUserDoesNotSay) {
   EXPECT_THAT(ProbeOutput({kNoThreads, {"OMP_WAIT_POLICY", ""}}), HasSubstr("OMP_WAIT_POLICY=passive\n"));
   EXPECT_THAT(ProbeOutput({kNoThreads, {"OMP_WAIT_POLICY", "active"}}), HasSubstr("OMP_WAIT_POLICY=active\n"));
+  EXPECT_THAT(ProbeOutput({{"OPENBLAS_THREAD_TIMEOUT", ""}}), HasSubstr("OPENBLAS_THREAD_TIMEOUT=17\n"));
+  EXPECT_THAT(ProbeOutput({{"OPENBLAS_THREAD_TIMEOUT", "26"}}), HasSubstr("OPENBLAS_THREAD_TIMEOUT=26\n"));
 }
 
 TEST(TuneRuntimeTest, KeepsArgumentsAndProcessName) {
