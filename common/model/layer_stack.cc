@@ -12,26 +12,12 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/model/layer_network.h"
 #include "common/model/parameter_optimizer.h"
 #include "common/model/torch_boundary.h"
 
 namespace splitveil {
 namespace {
-
-at::Tensor Activate(at::Tensor linear, v1::Activation activation) {
-  // In place: the derivatives are taken from the output.
-  switch (activation) {
-    case v1::LINEAR:
-      return linear;
-    case v1::RELU:
-      return linear.relu_();
-    case v1::TANH:
-      return linear.tanh_();
-    case v1::SIGMOID:
-      return linear.sigmoid_();
-  }
-  return linear;
-}
 
 absl::Status CheckShape(const char* what, ConstMatrixView matrix, int64_t rows, int64_t cols) {
   if (matrix.rows() != rows || matrix.cols() != cols) {
@@ -49,25 +35,6 @@ absl::Status CheckOutputIndices(absl::Span<const int64_t> indices, int64_t outpu
   }
   return absl::OkStatus();
 }
-
-// All parameters lie in one tensor, so that stashing them is one copy.
-struct StackParameters {
-  StackParameters(at::Tensor values, const std::vector<PlannedLayer>& layers) : flat(std::move(values)) {
-    int64_t start = 0;
-    for (const PlannedLayer& layer : layers) {
-      const std::vector<int64_t> shape =
-          layer.is_convolution() ? std::vector<int64_t>{layer.units, layer.channels, layer.kernel, layer.kernel}
-                                 : std::vector<int64_t>{layer.units, layer.fan_in};
-      leaves.push_back(flat.narrow(0, start, layer.units * layer.fan_in).view(shape).requires_grad_());
-      start += layer.units * layer.fan_in;
-      leaves.push_back(flat.narrow(0, start, layer.units).requires_grad_());
-      start += layer.units;
-    }
-  }
-
-  at::Tensor flat;                 // [parameters]
-  std::vector<at::Tensor> leaves;  // Weight and bias of each layer, views of `flat`, leaves of a pass's graph.
-};
 
 }  // namespace
 
@@ -89,11 +56,11 @@ LayerPass::~LayerPass() = default;
 ConstMatrixView LayerPass::output() const { return ViewOf(state_->outputs.back()); }
 
 struct LayerStack::State {
-  std::vector<PlannedLayer> layers;
-  LayerChain chain;  // Without its layers.
+  explicit State(LayerNetwork computation) : network(std::move(computation)) {}
+
+  LayerNetwork network;
   bool input_gradient = false;
   bool side_gradient = false;
-  int64_t outputs = 0;  // Gradients of so many can be told apart.
   std::shared_ptr<StackParameters> parameters;
   std::optional<ParameterOptimizer> optimizer;
   bool gradients_in_update = false;
@@ -107,10 +74,8 @@ struct LayerStack::State {
   int64_t gradient_rows = 0;          // That batch; 0: none since the last step.
 
   void Initialize(const Options& options) {
-    int64_t size = 0;
-    for (const PlannedLayer& layer : layers) {
-      size += layer.units * (layer.fan_in + 1);
-    }
+    const std::vector<PlannedLayer>& layers = network.layers();
+    const int64_t size = ParameterCount(layers);
     parameters = std::make_shared<StackParameters>(at::empty({size}, at::kFloat), layers);
     const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(options.seed);
     for (size_t i = 0; i < parameters->leaves.size(); ++i) {
@@ -123,65 +88,25 @@ struct LayerStack::State {
   // Makes the parameters this object's alone: passes under way keep theirs.
   void Unshare() {
     if (parameters.use_count() > 1) {
-      parameters = std::make_shared<StackParameters>(parameters->flat.clone(), layers);
+      parameters = std::make_shared<StackParameters>(parameters->flat.clone(), network.layers());
     }
   }
 
   absl::Status CheckInputs(ConstMatrixView input, ConstMatrixView side) const {
     const int64_t rows = std::max<int64_t>(input.rows(), 1);
-    absl::Status status = CheckShape("input", input, rows, chain.input_width);
-    if (chain.side_width > 0) {
-      status.Update(CheckShape("side input", side, rows, chain.side_width));
+    absl::Status status = CheckShape("input", input, rows, network.chain().input_width);
+    if (network.has_side()) {
+      status.Update(CheckShape("side input", side, rows, network.chain().side_width));
     }
     return status;
-  }
-
-  bool reads_side(size_t l) const { return chain.side_width > 0 && static_cast<int64_t>(l) == chain.side_layer; }
-
-  // Adds the outputs of layer `l`, as OutputNames, to `results`; the last is the layer's.
-  void ApplyLayer(size_t l, at::Tensor values, const at::Tensor& side, const std::vector<at::Tensor>& leaves,
-                  std::vector<at::Tensor>& results) const {
-    const PlannedLayer& layer = layers[l];
-    if (layer.is_convolution()) {
-      if (l == 0) {
-        // Channels innermost in memory, all the way up: a fifth less work for convolutions and pooling.
-        values = values.view({-1, layer.channels, layer.unpooled.height, layer.unpooled.width})
-                     .contiguous(at::MemoryFormat::ChannelsLast);
-      }
-      values = Activate(at::conv2d(values, leaves[2 * l], leaves[2 * l + 1], /*stride=*/1, layer.kernel / 2),
-                        layer.activation);
-      if (layer.is_pooled()) {
-        results.push_back(values);
-        values = at::max_pool2d(values, layer.max_pool);
-      }
-    } else {
-      values = values.flatten(1);
-      if (reads_side(l)) {
-        values = at::cat({values, side}, 1);
-      }
-      values = Activate(at::linear(values, leaves[2 * l], leaves[2 * l + 1]), layer.activation);
-    }
-    const bool last = l + 1 == layers.size();
-    results.push_back(last ? values.contiguous() : values);  // What leaves has the rows within the channels.
-  }
-
-  // Every output, as OutputNames, of one graph.
-  std::vector<at::Tensor> Apply(const at::Tensor& values, const at::Tensor& side,
-                                const std::vector<at::Tensor>& leaves) const {
-    std::vector<at::Tensor> results;
-    results.reserve(static_cast<size_t>(outputs));
-    for (size_t l = 0; l < layers.size(); ++l) {
-      ApplyLayer(l, l == 0 ? values : results.back(), side, leaves, results);
-    }
-    return results;
   }
 
   // Back-propagates `gradient` at the output of layer `l`, which is `output` of the pass. `found`: gradients by output;
   // those of the layer that are `wanted` are filled in. Returns that at the layer's input, undefined where nobody asks.
   at::Tensor BackwardLayer(size_t l, size_t output, const at::Tensor& gradient, const LayerPass::State& pass,
                            const std::vector<bool>& wanted, std::vector<at::Tensor>& found, at::Tensor& side) {
-    const bool to_input = l > 0 || input_gradient, to_side = side_gradient && reads_side(l);
-    const bool to_unpooled = layers[l].is_pooled() && wanted[output - 1];
+    const bool to_input = l > 0 || input_gradient, to_side = side_gradient && network.reads_side(l);
+    const bool to_unpooled = network.layers()[l].is_pooled() && wanted[output - 1];
     std::vector<at::Tensor> targets;
     if (to_input) {
       targets.push_back(pass.inputs[l]);
@@ -254,7 +179,7 @@ struct LayerStack::State {
   template <typename Name>
   std::vector<ParameterView> Split(float* values, const Name& name) const {
     std::vector<ParameterView> views;
-    for (const PlannedLayer& layer : layers) {
+    for (const PlannedLayer& layer : network.layers()) {
       const auto weights = static_cast<size_t>(layer.units * layer.fan_in);
       const auto biases = static_cast<size_t>(layer.units);
       views.push_back({name(layer.name + ".weight"), absl::MakeSpan(values, weights)});
@@ -270,14 +195,10 @@ absl::StatusOr<std::unique_ptr<LayerStack>> LayerStack::Create(const Options& op
   if (!layers.ok()) {
     return layers.status();
   }
-  auto state = std::make_unique<State>();
-  state->layers = *std::move(layers);
-  state->chain = options.chain;
-  state->chain.layers.clear();
+  auto state = std::make_unique<State>(LayerNetwork(options.chain, *std::move(layers)));
   state->input_gradient = options.input_gradient;
   state->side_gradient = options.side_gradient;
   state->gradients_in_update = options.gradients_in_update;
-  state->outputs = static_cast<int64_t>(OutputNames(options.chain.layers).size());
   using Result = absl::StatusOr<std::unique_ptr<LayerStack>>;
   return CatchTorchErrors<Result>("creating layers", [&]() -> Result {
     const at::NoGradGuard no_grad;
@@ -289,11 +210,11 @@ absl::StatusOr<std::unique_ptr<LayerStack>> LayerStack::Create(const Options& op
 LayerStack::LayerStack(std::unique_ptr<State> state) : state_(std::move(state)) {}
 LayerStack::~LayerStack() = default;
 
-int64_t LayerStack::output_width() const { return state_->layers.back().width(); }
+int64_t LayerStack::output_width() const { return state_->network.layers().back().width(); }
 
-const std::vector<PlannedLayer>& LayerStack::plan() const { return state_->layers; }
+const std::vector<PlannedLayer>& LayerStack::plan() const { return state_->network.layers(); }
 
-int64_t LayerStack::side_layer() const { return state_->chain.side_width > 0 ? state_->chain.side_layer : -1; }
+int64_t LayerStack::side_layer() const { return state_->network.has_side() ? state_->network.chain().side_layer : -1; }
 
 absl::StatusOr<LayerPass> LayerStack::Forward(ConstMatrixView input, ConstMatrixView side) const {
   if (absl::Status status = state_->CheckInputs(input, side); !status.ok()) {
@@ -303,14 +224,14 @@ absl::StatusOr<LayerPass> LayerStack::Forward(ConstMatrixView input, ConstMatrix
     const at::AutoGradMode grad(true);
     LayerPass pass;
     pass.state_->input = WrapMatrix(input).requires_grad_(state_->input_gradient);
-    if (state_->chain.side_width > 0) {
+    if (state_->network.has_side()) {
       pass.state_->side = WrapMatrix(side).requires_grad_(state_->side_gradient);
     }
     pass.state_->parameters = state_->parameters;
     at::Tensor values = pass.state_->input;
-    for (size_t l = 0; l < state_->layers.size(); ++l) {
+    for (size_t l = 0; l < state_->network.layers().size(); ++l) {
       pass.state_->inputs.push_back(values);
-      state_->ApplyLayer(l, values, pass.state_->side, state_->parameters->leaves, pass.state_->outputs);
+      state_->network.ApplyLayer(l, values, pass.state_->side, state_->parameters->leaves, pass.state_->outputs);
       values = pass.state_->outputs.back().detach().requires_grad_();
     }
     return pass;
@@ -323,8 +244,8 @@ absl::StatusOr<Matrix> LayerStack::Predict(ConstMatrixView input, ConstMatrixVie
   }
   return CatchTorchErrors<absl::StatusOr<Matrix>>("predict", [&]() -> absl::StatusOr<Matrix> {
     const at::NoGradGuard no_grad;
-    const at::Tensor wrapped_side = state_->chain.side_width > 0 ? WrapMatrix(side) : at::Tensor();
-    return CopyToMatrix(state_->Apply(WrapMatrix(input), wrapped_side, state_->parameters->leaves).back());
+    const at::Tensor wrapped_side = state_->network.has_side() ? WrapMatrix(side) : at::Tensor();
+    return CopyToMatrix(state_->network.Apply(WrapMatrix(input), wrapped_side, state_->parameters->leaves).back());
   });
 }
 
@@ -337,7 +258,7 @@ absl::StatusOr<StackGradients> LayerStack::Backward(LayerPass& pass, ConstMatrix
   if (absl::Status status = CheckShape("output gradient", output_gradient, batch, output_width()); !status.ok()) {
     return status;
   }
-  if (absl::Status status = CheckOutputIndices(outputs, state_->outputs); !status.ok()) {
+  if (absl::Status status = CheckOutputIndices(outputs, state_->network.outputs()); !status.ok()) {
     return status;
   }
   using Result = absl::StatusOr<StackGradients>;
@@ -350,15 +271,15 @@ absl::StatusOr<StackGradients> LayerStack::Backward(LayerPass& pass, ConstMatrix
     }
     const auto found = std::make_shared<std::vector<at::Tensor>>(computed.outputs.size());
     state_->gradient_rows = 0;
-    state_->gradients.assign(2 * state_->layers.size(), at::Tensor());
-    state_->ends.assign(state_->gradients_in_update ? state_->layers.size() : 0, {});
+    state_->gradients.assign(2 * state_->network.layers().size(), at::Tensor());
+    state_->ends.assign(state_->gradients_in_update ? state_->network.layers().size() : 0, {});
     at::Tensor side;
     at::Tensor gradient = WrapMatrix(output_gradient).view(computed.outputs.back().sizes());
     size_t output = computed.outputs.size();
-    for (size_t l = state_->layers.size(); l-- > 0;) {
+    for (size_t l = state_->network.layers().size(); l-- > 0;) {
       (*found)[--output] = gradient;
       gradient = state_->BackwardLayer(l, output, gradient, computed, wanted, *found, side);
-      output -= state_->layers[l].is_pooled() ? 1 : 0;
+      output -= state_->network.layers()[l].is_pooled() ? 1 : 0;
     }
     state_->gradient_rows = batch;
 
@@ -389,7 +310,7 @@ absl::StatusOr<std::vector<std::vector<float>>> LayerStack::BackwardRow(const La
   if (absl::Status status = CheckShape("output gradient", gradient, 1, output_width()); !status.ok()) {
     return status;
   }
-  if (absl::Status status = CheckOutputIndices(outputs, state_->outputs); !status.ok()) {
+  if (absl::Status status = CheckOutputIndices(outputs, state_->network.outputs()); !status.ok()) {
     return status;
   }
   using Result = absl::StatusOr<std::vector<std::vector<float>>>;
@@ -398,8 +319,8 @@ absl::StatusOr<std::vector<std::vector<float>>> LayerStack::BackwardRow(const La
     const at::AutoGradMode grad(true);
     const at::Tensor& side = pass.state_->side;
     const std::vector<at::Tensor> computed =
-        state_->Apply(pass.state_->input.detach().narrow(0, row, 1),
-                      side.defined() ? side.detach().narrow(0, row, 1) : side, pass.state_->parameters->leaves);
+        state_->network.Apply(pass.state_->input.detach().narrow(0, row, 1),
+                              side.defined() ? side.detach().narrow(0, row, 1) : side, pass.state_->parameters->leaves);
     std::vector<at::Tensor> targets;
     for (const int64_t output : outputs) {
       targets.push_back(computed[output]);

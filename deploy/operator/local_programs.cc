@@ -8,17 +8,9 @@
 
 #include "absl/status/status.h"
 
-namespace splitveil {
+#include "common/process/runtime.h"
 
-absl::StatusOr<int> JobsOf(const Flags& flags) {
-  const absl::StatusOr<int64_t> jobs = flags.GetInt("jobs", 0, 1024);
-  if (!jobs.ok()) {
-    return jobs.status();
-  }
-  // Each run is two processes.
-  const int64_t by_default = std::max(1u, std::thread::hardware_concurrency() / 2);
-  return static_cast<int>(*jobs > 0 ? *jobs : by_default);
-}
+namespace splitveil {
 
 absl::StatusOr<std::string> OwnFolder() {
   std::error_code error;
@@ -27,6 +19,25 @@ absl::StatusOr<std::string> OwnFolder() {
     return absl::InternalError("/proc/self/exe: cannot be read: " + error.message());
   }
   return program.parent_path().string();
+}
+
+absl::Status ReadLocalRuns(const Flags& flags, LocalRunsOptions& options) {
+  options.config_path = flags.Get("config");
+  options.out = flags.Get("out");
+  const absl::StatusOr<int64_t> jobs = flags.GetInt("jobs", 0, 1024);
+  if (!jobs.ok()) {
+    return jobs.status();
+  }
+  const int64_t by_default = std::max(1u, std::thread::hardware_concurrency() / 2);
+  options.jobs = static_cast<int>(*jobs > 0 ? *jobs : by_default);
+  const absl::StatusOr<std::string> programs = OwnFolder();
+  if (!programs.ok()) {
+    return programs.status();
+  }
+  options.programs = *programs;
+  options.stop_requested = &StopRequested;
+  HandleStopSignals();
+  return absl::OkStatus();
 }
 
 }  // namespace splitveil

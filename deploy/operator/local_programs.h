@@ -4,14 +4,17 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "deploy/local_run/local_runs_options.h"
 
 #include "common/process/flags.h"
 
 namespace splitveil {
 
-// Runs at a time, from --jobs; half the cores where that is 0. Errors: InvalidArgument.
-absl::StatusOr<int> JobsOf(const Flags& flags);
+// Fills in --config, --out and --jobs (0: half the cores, for each run is two processes), the programs beside this one,
+// and that the signals which end a program stop the runs in order. Errors: InvalidArgument.
+absl::Status ReadLocalRuns(const Flags& flags, LocalRunsOptions& options);
 
 // The folder this program lies in, with those of the parties beside it.
 absl::StatusOr<std::string> OwnFolder();

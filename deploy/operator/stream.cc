@@ -1,28 +1,16 @@
 #include "deploy/stream/stream.h"
 
-#include <string>
-
 #include "deploy/operator/command.h"
 #include "deploy/operator/local_programs.h"
-
-#include "common/process/runtime.h"
 
 namespace splitveil {
 namespace {
 
 absl::Status Stream(const Flags& flags) {
-  StreamOptions options;
-  options.config_path = flags.Get("config");
-  options.out = flags.Get("out");
-  options.stop_requested = &StopRequested;
-  const absl::StatusOr<int> jobs = JobsOf(flags);
-  const absl::StatusOr<std::string> programs = OwnFolder();
-  if (!jobs.ok() || !programs.ok()) {
-    return jobs.ok() ? programs.status() : jobs.status();
+  LocalRunsOptions options;
+  if (absl::Status status = ReadLocalRuns(flags, options); !status.ok()) {
+    return status;
   }
-  options.jobs = *jobs;
-  options.programs = *programs;
-  HandleStopSignals();
   return RunStream(options);
 }
 

@@ -1,29 +1,17 @@
 #include "deploy/sweep/sweep.h"
 
-#include <string>
-
 #include "deploy/operator/command.h"
 #include "deploy/operator/local_programs.h"
-
-#include "common/process/runtime.h"
 
 namespace splitveil {
 namespace {
 
 absl::Status Sweep(const Flags& flags) {
   SweepOptions options;
-  options.config_path = flags.Get("config");
-  options.out = flags.Get("out");
   options.dry_run = flags.GetSwitch("dry_run");
-  options.stop_requested = &StopRequested;
-  const absl::StatusOr<int> jobs = JobsOf(flags);
-  const absl::StatusOr<std::string> programs = OwnFolder();
-  if (!jobs.ok() || !programs.ok()) {
-    return jobs.ok() ? programs.status() : jobs.status();
+  if (absl::Status status = ReadLocalRuns(flags, options); !status.ok()) {
+    return status;
   }
-  options.jobs = *jobs;
-  options.programs = *programs;
-  HandleStopSignals();
   return RunSweep(options);
 }
 

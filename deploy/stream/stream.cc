@@ -27,12 +27,12 @@ struct Progressed {
   std::vector<RunFigures> figures;  // Of the finished days: the first of `runs`.
 };
 
-std::string RunFolder(const StreamOptions& options, const StreamRun& run) {
+std::string RunFolder(const LocalRunsOptions& options, const StreamRun& run) {
   return absl::StrCat(options.out, "/runs/", run.name);
 }
 
 // Looks what earlier streams have left. A day counts only where all before it do: it continues from them.
-std::vector<Progressed> FindFinished(std::vector<StreamChain> chains, const StreamOptions& options) {
+std::vector<Progressed> FindFinished(std::vector<StreamChain> chains, const LocalRunsOptions& options) {
   std::vector<Progressed> found;
   for (StreamChain& runs : chains) {
     Progressed& chain = found.emplace_back();
@@ -49,7 +49,7 @@ std::vector<Progressed> FindFinished(std::vector<StreamChain> chains, const Stre
 }
 
 // The days of one protection that are left.
-void RunDays(const StreamOptions& options, Progressed& chain, RunProgress& progress) {
+void RunDays(const LocalRunsOptions& options, Progressed& chain, RunProgress& progress) {
   while (chain.figures.size() < chain.runs.size() && !options.stop_requested()) {
     const StreamRun& run = chain.runs[chain.figures.size()];
     const std::string what = absl::StrCat(run.protection, ", ", run.day);
@@ -67,7 +67,7 @@ void RunDays(const StreamOptions& options, Progressed& chain, RunProgress& progr
 }
 
 // Several protections at a time.
-void RunUnfinished(const StreamOptions& options, std::vector<Progressed>& chains, RunProgress& progress) {
+void RunUnfinished(const LocalRunsOptions& options, std::vector<Progressed>& chains, RunProgress& progress) {
   std::atomic<size_t> next{0};
   // Each chain is touched by the one thread that took it.
   const auto work = [&] {
@@ -85,7 +85,7 @@ void RunUnfinished(const StreamOptions& options, std::vector<Progressed>& chains
   }
 }
 
-absl::Status WriteResults(const std::vector<Progressed>& chains, const StreamOptions& options) {
+absl::Status WriteResults(const std::vector<Progressed>& chains, const LocalRunsOptions& options) {
   std::vector<StreamedDay> days;
   std::vector<std::string> ledgers;
   for (const Progressed& chain : chains) {
@@ -109,7 +109,7 @@ absl::Status WriteResults(const std::vector<Progressed>& chains, const StreamOpt
 
 }  // namespace
 
-absl::Status RunStream(const StreamOptions& options) {
+absl::Status RunStream(const LocalRunsOptions& options) {
   absl::StatusOr<std::vector<StreamChain>> planned = PlanStream(options.config_path);
   if (!planned.ok()) {
     return planned.status();

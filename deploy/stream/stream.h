@@ -8,27 +8,19 @@
 #ifndef SPLITVEIL_DEPLOY_STREAM_STREAM_H_
 #define SPLITVEIL_DEPLOY_STREAM_STREAM_H_
 
-#include <functional>
-#include <string>
-
 #include "absl/status/status.h"
+#include "deploy/local_run/local_runs_options.h"
 
 namespace splitveil {
 
-struct StreamOptions {
-  std::string config_path;               // splitveil.v1.StreamConfig as text.
-  std::string out;                       // DIR; made where it does not exist.
-  int jobs = 1;                          // Protections at a time, each of two processes; >= 1.
-  std::string programs;                  // The folder of label_party and nonlabel_party.
-  std::function<bool()> stop_requested;  // Polled from several threads.
-};
-
+// The configuration is a splitveil.v1.StreamConfig; jobs are protections.
+//
 // Runs what is not finished yet and writes the table and the report of all that is, also where a run failed. A day is
 // finished where its result.json is there, of this configuration, these data and those of the days before, and the days
 // before are; a day that fails ends its protection's. A line for each run goes to standard error as it ends, a table of
 // all to standard output, then the paths. Errors: InvalidArgument and NotFound before any run starts; Internal at the
 // end where runs failed, each named on standard error, or where stop was requested.
-absl::Status RunStream(const StreamOptions& options);
+absl::Status RunStream(const LocalRunsOptions& options);
 
 }  // namespace splitveil
 

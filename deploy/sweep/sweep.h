@@ -6,20 +6,14 @@
 #ifndef SPLITVEIL_DEPLOY_SWEEP_SWEEP_H_
 #define SPLITVEIL_DEPLOY_SWEEP_SWEEP_H_
 
-#include <functional>
-#include <string>
-
 #include "absl/status/status.h"
+#include "deploy/local_run/local_runs_options.h"
 
 namespace splitveil {
 
-struct SweepOptions {
-  std::string config_path;               // splitveil.v1.SweepConfig as text.
-  std::string out;                       // DIR; made where it does not exist.
-  int jobs = 1;                          // Runs at a time, each of two processes; >= 1.
-  bool dry_run = false;                  // Print the runs and what is there already; run and write nothing.
-  std::string programs;                  // The folder of label_party and nonlabel_party.
-  std::function<bool()> stop_requested;  // Polled from several threads.
+// The configuration is a splitveil.v1.SweepConfig.
+struct SweepOptions : LocalRunsOptions {
+  bool dry_run = false;  // Print the runs and what is there already; run and write nothing.
 };
 
 // Runs what is not finished yet and writes the table and the page of all that is, also where a run failed. A run is

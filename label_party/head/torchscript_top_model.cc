@@ -13,6 +13,7 @@
 #include "common/model/input_layer.h"
 #include "common/model/optimizer_options.h"
 #include "common/model/torchscript_module.h"
+#include "common/model/torchscript_state.h"
 #include "label_party/head/log_loss.h"
 
 namespace splitveil {
@@ -87,35 +88,10 @@ class TorchScriptTopModel final : public TopModel {
     return std::vector<float>(logits->data(), logits->data() + logits->size());
   }
 
-  NamedParameters Parameters() const override {
-    NamedParameters module = module_->Values(Part::kModel);
-    return CopyParameters(Joined({EmbeddingViews(), ViewsOf(module)}));
-  }
-
-  absl::Status SetParameters(const NamedParameters& parameters) override {
-    NamedParameters module = module_->Values(Part::kModel);
-    absl::Status status = AssignParameters(parameters, Joined({EmbeddingViews(), ViewsOf(module)}));
-    return status.ok() ? module_->SetValues(Part::kModel, module) : status;
-  }
-
-  NamedParameters TrainingState() const override {
-    NamedParameters module = module_->Values(Part::kTraining);
-    return CopyTrainingState(Joined({EmbeddingViews(), EmbeddingMoments(), ViewsOf(module)}), module_->steps());
-  }
-
-  absl::Status SetTrainingState(const NamedParameters& state) override {
-    NamedParameters module = module_->Values(Part::kTraining);
-    const absl::StatusOr<int64_t> steps =
-        AssignTrainingState(state, Joined({EmbeddingViews(), EmbeddingMoments(), ViewsOf(module)}));
-    if (!steps.ok()) {
-      return steps.status();
-    }
-    module_->set_steps(*steps);
-    if (own_.assembled != nullptr) {
-      own_.assembled->set_steps(*steps);
-    }
-    return module_->SetValues(Part::kTraining, module);
-  }
+  NamedParameters Parameters() const override { return state().Parameters(); }
+  absl::Status SetParameters(const NamedParameters& parameters) override { return state().SetParameters(parameters); }
+  NamedParameters TrainingState() const override { return state().TrainingState(); }
+  absl::Status SetTrainingState(const NamedParameters& state) override { return this->state().SetTrainingState(state); }
 
   absl::Status ExportTo(const std::string& folder) const override {
     const ExportTarget target = {folder, "label_party"};
@@ -159,12 +135,7 @@ class TorchScriptTopModel final : public TopModel {
     return input;
   }
 
-  std::vector<ParameterView> EmbeddingViews() const {
-    return has_embedding() ? own_.assembled->parameters(kOwnPrefix) : std::vector<ParameterView>();
-  }
-  std::vector<ParameterView> EmbeddingMoments() const {
-    return has_embedding() ? own_.assembled->moments(kOwnPrefix) : std::vector<ParameterView>();
-  }
+  TorchScriptState state() const { return {own_.assembled.get(), kOwnPrefix, module_.get()}; }
 
   FeatureShape features_;
   OwnArguments own_;

@@ -15,6 +15,7 @@
 #include "common/model/input_layer.h"
 #include "common/model/optimizer_options.h"
 #include "common/model/torchscript_module.h"
+#include "common/model/torchscript_state.h"
 
 namespace splitveil {
 namespace {
@@ -134,35 +135,10 @@ class TorchScriptBottomModel final : public BottomModel {
 
   std::vector<std::string> layer_names() const override { return LayerNames(*module_); }
 
-  NamedParameters Parameters() const override {
-    NamedParameters module = module_->Values(Part::kModel);
-    return CopyParameters(Joined({EmbeddingViews(), ViewsOf(module)}));
-  }
-
-  absl::Status SetParameters(const NamedParameters& parameters) override {
-    NamedParameters module = module_->Values(Part::kModel);
-    absl::Status status = AssignParameters(parameters, Joined({EmbeddingViews(), ViewsOf(module)}));
-    return status.ok() ? module_->SetValues(Part::kModel, module) : status;
-  }
-
-  NamedParameters TrainingState() const override {
-    NamedParameters module = module_->Values(Part::kTraining);
-    return CopyTrainingState(Joined({EmbeddingViews(), EmbeddingMoments(), ViewsOf(module)}), module_->steps());
-  }
-
-  absl::Status SetTrainingState(const NamedParameters& state) override {
-    NamedParameters module = module_->Values(Part::kTraining);
-    const absl::StatusOr<int64_t> steps =
-        AssignTrainingState(state, Joined({EmbeddingViews(), EmbeddingMoments(), ViewsOf(module)}));
-    if (!steps.ok()) {
-      return steps.status();
-    }
-    module_->set_steps(*steps);
-    if (embedding_ != nullptr) {
-      embedding_->set_steps(*steps);
-    }
-    return module_->SetValues(Part::kTraining, module);
-  }
+  NamedParameters Parameters() const override { return state().Parameters(); }
+  absl::Status SetParameters(const NamedParameters& parameters) override { return state().SetParameters(parameters); }
+  NamedParameters TrainingState() const override { return state().TrainingState(); }
+  absl::Status SetTrainingState(const NamedParameters& state) override { return this->state().SetTrainingState(state); }
 
   absl::Status ExportTo(const std::string& folder) const override {
     const ExportTarget target = {folder, "nonlabel_party"};
@@ -198,12 +174,7 @@ class TorchScriptBottomModel final : public BottomModel {
     return below;
   }
 
-  std::vector<ParameterView> EmbeddingViews() const {
-    return embedding_ == nullptr ? std::vector<ParameterView>() : embedding_->parameters("");
-  }
-  std::vector<ParameterView> EmbeddingMoments() const {
-    return embedding_ == nullptr ? std::vector<ParameterView>() : embedding_->moments("");
-  }
+  TorchScriptState state() const { return {embedding_.get(), "", module_.get()}; }
 
   FeatureShape features_;
   std::unique_ptr<InputLayer> embedding_;

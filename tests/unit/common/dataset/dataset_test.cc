@@ -11,8 +11,8 @@
 
 #include "common/dataset/feature_table.h"
 #include "common/dataset/prepared_data.h"
+#include "tests/testing/scratch_folder.h"
 #include "tests/testing/small_table.h"
-#include "tests/unit/common/preparation/scratch_folder.h"
 
 namespace splitveil {
 namespace {

@@ -14,7 +14,7 @@
 #include "common/preparation/known_tables.h"
 #include "common/preparation/line_reader.h"
 #include "common/preparation/prepare.h"
-#include "tests/unit/common/preparation/scratch_folder.h"
+#include "tests/testing/scratch_folder.h"
 
 namespace splitveil {
 namespace {

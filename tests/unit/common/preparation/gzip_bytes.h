@@ -1,6 +1,6 @@
 // Gzip members made in memory, for tests.
-#ifndef SPLITVEIL_TESTS_UNIT_COMMON_DATASET_GZIP_BYTES_H_
-#define SPLITVEIL_TESTS_UNIT_COMMON_DATASET_GZIP_BYTES_H_
+#ifndef SPLITVEIL_TESTS_UNIT_COMMON_PREPARATION_GZIP_BYTES_H_
+#define SPLITVEIL_TESTS_UNIT_COMMON_PREPARATION_GZIP_BYTES_H_
 
 #include <zlib.h>
 
@@ -30,4 +30,4 @@ inline std::string GzipBytes(std::string text) {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_TESTS_UNIT_COMMON_DATASET_GZIP_BYTES_H_
+#endif  // SPLITVEIL_TESTS_UNIT_COMMON_PREPARATION_GZIP_BYTES_H_

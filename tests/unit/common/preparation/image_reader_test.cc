@@ -12,8 +12,8 @@
 
 #include "common/preparation/decode_jpeg.h"
 #include "common/preparation/row_source.h"
+#include "tests/testing/scratch_folder.h"
 #include "tests/unit/common/preparation/gzip_bytes.h"
-#include "tests/unit/common/preparation/scratch_folder.h"
 
 namespace splitveil {
 namespace {

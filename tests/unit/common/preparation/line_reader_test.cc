@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/testing/scratch_folder.h"
 #include "tests/unit/common/preparation/gzip_bytes.h"
-#include "tests/unit/common/preparation/scratch_folder.h"
 
 namespace splitveil {
 namespace {

@@ -20,8 +20,8 @@
 #include "common/dataset/dataset.h"
 #include "common/preparation/known_tables.h"
 #include "common/schedule/train_test_split.h"
+#include "tests/testing/scratch_folder.h"
 #include "tests/unit/common/preparation/gzip_bytes.h"
-#include "tests/unit/common/preparation/scratch_folder.h"
 
 namespace splitveil {
 namespace {

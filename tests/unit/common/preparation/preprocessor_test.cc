@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/common/preparation/scratch_folder.h"
+#include "tests/testing/scratch_folder.h"
 
 namespace splitveil {
 namespace {

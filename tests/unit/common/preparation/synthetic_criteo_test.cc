@@ -15,7 +15,7 @@
 #include "common/preparation/known_tables.h"
 #include "common/preparation/prepare.h"
 #include "common/preparation/seeded_draws.h"
-#include "tests/unit/common/preparation/scratch_folder.h"
+#include "tests/testing/scratch_folder.h"
 
 namespace splitveil {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "common/preparation/known_tables.h"
 #include "common/preparation/row_source.h"
-#include "tests/unit/common/preparation/scratch_folder.h"
+#include "tests/testing/scratch_folder.h"
 
 namespace splitveil {
 namespace {

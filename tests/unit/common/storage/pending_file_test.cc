@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "tests/unit/common/preparation/scratch_folder.h"
+#include "tests/testing/scratch_folder.h"
 
 namespace splitveil {
 namespace {

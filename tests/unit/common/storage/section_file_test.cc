@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <string>
 
-#include "tests/unit/common/preparation/scratch_folder.h"
+#include "tests/testing/scratch_folder.h"
 
 namespace splitveil {
 namespace {

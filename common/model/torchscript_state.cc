@@ -1,0 +1,53 @@
+#include "common/model/torchscript_state.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+namespace splitveil {
+
+using Part = TorchScriptModule::Part;
+
+TorchScriptState::TorchScriptState(InputLayer* embedding, std::string prefix, TorchScriptModule* module)
+    : embedding_(embedding), prefix_(std::move(prefix)), module_(module) {}
+
+std::vector<ParameterView> TorchScriptState::Views(Part part, NamedParameters& module) const {
+  if (embedding_ == nullptr) {
+    return ViewsOf(module);
+  }
+  return Joined({embedding_->parameters(prefix_),
+                 part == Part::kTraining ? embedding_->moments(prefix_) : std::vector<ParameterView>(),
+                 ViewsOf(module)});
+}
+
+NamedParameters TorchScriptState::Parameters() const {
+  NamedParameters module = module_->Values(Part::kModel);
+  return CopyParameters(Views(Part::kModel, module));
+}
+
+absl::Status TorchScriptState::SetParameters(const NamedParameters& parameters) {
+  NamedParameters module = module_->Values(Part::kModel);
+  absl::Status status = AssignParameters(parameters, Views(Part::kModel, module));
+  return status.ok() ? module_->SetValues(Part::kModel, module) : status;
+}
+
+NamedParameters TorchScriptState::TrainingState() const {
+  NamedParameters module = module_->Values(Part::kTraining);
+  return CopyTrainingState(Views(Part::kTraining, module), module_->steps());
+}
+
+absl::Status TorchScriptState::SetTrainingState(const NamedParameters& state) {
+  NamedParameters module = module_->Values(Part::kTraining);
+  const absl::StatusOr<int64_t> steps = AssignTrainingState(state, Views(Part::kTraining, module));
+  if (!steps.ok()) {
+    return steps.status();
+  }
+  module_->set_steps(*steps);
+  if (embedding_ != nullptr) {
+    embedding_->set_steps(*steps);
+  }
+  return module_->SetValues(Part::kTraining, module);
+}
+
+}  // namespace splitveil
