@@ -22,6 +22,8 @@ class ConstMatrixView {
   int64_t size() const { return rows_ * cols_; }
   absl::Span<const float> row(int64_t i) const { return {data_ + i * cols_, static_cast<size_t>(cols_)}; }
   absl::Span<const float> values() const { return {data_, static_cast<size_t>(size())}; }
+  // Rows [first, first + rows).
+  ConstMatrixView block(int64_t first, int64_t rows) const { return {data_ + first * cols_, rows, cols_}; }
 
  private:
   const float* data_ = nullptr;
@@ -42,6 +44,11 @@ class Matrix {
   int64_t size() const { return rows_ * cols_; }
   absl::Span<float> row(int64_t i) { return {data() + i * cols_, static_cast<size_t>(cols_)}; }
   absl::Span<const float> row(int64_t i) const { return {data() + i * cols_, static_cast<size_t>(cols_)}; }
+  // Rows [first, first + rows).
+  absl::Span<float> block_values(int64_t first, int64_t rows) {
+    return {data() + first * cols_, static_cast<size_t>(rows * cols_)};
+  }
+  ConstMatrixView block(int64_t first, int64_t rows) const { return ConstMatrixView(*this).block(first, rows); }
   operator ConstMatrixView() const { return {data(), rows_, cols_}; }  // NOLINT(google-explicit-constructor)
 
  private:

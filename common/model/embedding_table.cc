@@ -121,37 +121,44 @@ int32_t EmbeddingTable::FindOrInsert(int64_t row) {
   return position;
 }
 
-void EmbeddingTable::SumByRow(absl::Span<const int64_t> indices, ConstMatrixView gradient, int64_t columns) {
+void EmbeddingTable::SumByRow(absl::Span<const LookupGradient> lookups) {
+  size_t count = 0;
+  for (const LookupGradient& lookup : lookups) {
+    count += lookup.indices.size();
+  }
   int bits = 4;
-  while ((size_t{1} << bits) < 2 * indices.size()) {
+  while ((size_t{1} << bits) < 2 * count) {
     ++bits;
   }
   hash_shift_ = 64 - bits;
   hash_table_.assign(size_t{1} << bits, -1);
   occurring_rows_.clear();
-  occurring_rows_.reserve(indices.size());
-  gradient_sums_.assign(indices.size() * static_cast<size_t>(dimension_), 0.0f);
+  occurring_rows_.reserve(count);
+  gradient_sums_.assign(count * static_cast<size_t>(dimension_), 0.0f);
 
-  const int64_t* index = indices.data();
-  for (int64_t b = 0; b < gradient.rows(); ++b) {
-    const float* source = gradient.data() + b * gradient.cols();
-    for (int64_t c = 0; c < columns; ++c, source += dimension_) {
-      float* sum = gradient_sums_.data() + FindOrInsert(*index++) * dimension_;
-      for (int64_t d = 0; d < dimension_; ++d) {
-        sum[d] += source[d];
+  for (const auto& [indices, gradient] : lookups) {
+    const int64_t columns = static_cast<int64_t>(indices.size()) / gradient.rows();
+    const int64_t* index = indices.data();
+    for (int64_t b = 0; b < gradient.rows(); ++b) {
+      const float* source = gradient.data() + b * gradient.cols();
+      for (int64_t c = 0; c < columns; ++c, source += dimension_) {
+        float* sum = gradient_sums_.data() + FindOrInsert(*index++) * dimension_;
+        for (int64_t d = 0; d < dimension_; ++d) {
+          sum[d] += source[d];
+        }
       }
     }
   }
 }
 
-absl::Status EmbeddingTable::Update(absl::Span<const int64_t> indices, ConstMatrixView gradient,
-                                    double gradient_scale) {
-  const absl::StatusOr<int64_t> columns = CheckLookup(indices, gradient.rows(), gradient.cols());
-  if (!columns.ok()) {
-    return columns.status();
+absl::Status EmbeddingTable::Update(absl::Span<const LookupGradient> lookups, double gradient_scale) {
+  for (const auto& [indices, gradient] : lookups) {
+    const absl::StatusOr<int64_t> columns = CheckLookup(indices, gradient.rows(), gradient.cols());
+    if (!columns.ok()) {
+      return columns.status();
+    }
   }
-  SumByRow(indices, gradient, *columns);
-
+  SumByRow(lookups);
   optimizer_.StepRows(occurring_rows_, gradient_sums_.data(), dimension_, gradient_scale, values_.data());
   return absl::OkStatus();
 }

@@ -15,6 +15,13 @@
 
 namespace splitveil {
 
+// Gradients of some rows of a batch: `indices` and `gradient` have the layout of EmbeddingTable::Gather's `indices` and
+// `out`.
+struct LookupGradient {
+  absl::Span<const int64_t> indices;
+  ConstMatrixView gradient;
+};
+
 // [rows, dimension] float32. Memory: the table and the optimiser's moments (Adam: three times the table). The cost of a
 // step depends on the batch, not on the number of rows. Results depend on the order of the batch and on nothing else.
 // Not thread-safe, except that Gather may run concurrently with itself.
@@ -39,9 +46,9 @@ class EmbeddingTable {
 
   // One lazy step (v1::Optimizer): the gradients of an index that occurs several times are summed in the order of the
   // batch; moments and values change only in rows that occur; bias corrections and the schedule use the number of
-  // Updates so far, whether or not a row took part in them. `gradient` has the layout of Gather's `out`;
+  // Updates so far, whether or not a row took part in them. `lookups`: those of the batch, part by part;
   // `gradient_scale` multiplies every sum. Errors: InvalidArgument as in Gather; nothing is changed.
-  absl::Status Update(absl::Span<const int64_t> indices, ConstMatrixView gradient, double gradient_scale);
+  absl::Status Update(absl::Span<const LookupGradient> lookups, double gradient_scale);
 
   int64_t rows() const { return rows_; }
   int64_t dimension() const { return dimension_; }
@@ -57,7 +64,7 @@ class EmbeddingTable {
   absl::StatusOr<int64_t> CheckLookup(absl::Span<const int64_t> indices, int64_t matrix_rows,
                                       int64_t matrix_cols) const;
   // Fills occurring_rows_ (in order of first occurrence) and gradient_sums_.
-  void SumByRow(absl::Span<const int64_t> indices, ConstMatrixView gradient, int64_t columns);
+  void SumByRow(absl::Span<const LookupGradient> lookups);
   // Position of `row` in occurring_rows_, appended where it is new.
   int32_t FindOrInsert(int64_t row);
 

@@ -90,11 +90,15 @@ absl::StatusOr<ConstMatrixView> InputLayer::Assemble(const FeatureBatch& batch, 
   return ConstMatrixView(storage);
 }
 
-absl::Status InputLayer::Update(absl::Span<const int64_t> categories, ConstMatrixView gradient) {
+absl::Status InputLayer::Update(absl::Span<const LookupGradient> parts) {
   if (!table_.has_value()) {
     return absl::OkStatus();
   }
-  return table_->Update(categories, gradient, 1.0 / static_cast<double>(gradient.rows()));
+  int64_t rows = 0;
+  for (const LookupGradient& part : parts) {
+    rows += part.gradient.rows();
+  }
+  return table_->Update(parts, 1.0 / static_cast<double>(rows));
 }
 
 std::vector<ParameterView> InputLayer::parameters(const std::string& prefix) {

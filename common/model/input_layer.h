@@ -45,9 +45,10 @@ class InputLayer {
   // looked up. Both must outlive the view. Errors: InvalidArgument where the batch does not have the features' shape.
   absl::StatusOr<ConstMatrixView> Assemble(const FeatureBatch& batch, Matrix& storage) const;
 
-  // One optimiser step on the embeddings with the mean over the batch of `gradient` [batch, width], the per-example
-  // gradients at the output that Assemble made of `categories`. Does nothing without an embedding.
-  absl::Status Update(absl::Span<const int64_t> categories, ConstMatrixView gradient);
+  // One optimiser step on the embeddings with the mean over the batch of its per-example gradients. `parts`: slices of
+  // the batch, each the categories and the gradient [rows, width] at the output that Assemble made of them. Does
+  // nothing without an embedding.
+  absl::Status Update(absl::Span<const LookupGradient> parts);
 
   // "`prefix`embedding", or none.
   std::vector<ParameterView> parameters(const std::string& prefix);

@@ -64,14 +64,16 @@ struct LayerStack::State {
   std::shared_ptr<StackParameters> parameters;
   std::optional<ParameterOptimizer> optimizer;
   bool gradients_in_update = false;
-  // What is left to do of the latest Backward: a layer's output and the gradient there.
+  // What is left to do of a Backward: a layer's output and the gradient there.
   struct LayerEnd {
+    size_t layer = 0;
     at::Tensor output, gradient;
     std::shared_ptr<const StackParameters> parameters;
   };
-  std::vector<LayerEnd> ends;         // Of each layer; empty: nothing.
-  std::vector<at::Tensor> gradients;  // Of the latest Backward: sums over its batch, as StackParameters::leaves.
-  int64_t gradient_rows = 0;          // That batch; 0: none since the last step.
+  std::vector<LayerEnd> ends;
+  // Of the Backwards since the last step: sums over their rows, as StackParameters::leaves; empty before the first.
+  std::vector<at::Tensor> gradients;
+  int64_t gradient_rows = 0;  // Their rows.
 
   void Initialize(const Options& options) {
     const std::vector<PlannedLayer>& layers = network.layers();
@@ -118,7 +120,7 @@ struct LayerStack::State {
       targets.push_back(pass.outputs[output - 1]);
     }
     if (gradients_in_update) {
-      ends[l] = {pass.outputs[output], gradient, pass.parameters};
+      ends.push_back({l, pass.outputs[output], gradient, pass.parameters});
     } else {
       targets.insert(targets.end(), {pass.parameters->leaves[2 * l], pass.parameters->leaves[2 * l + 1]});
     }
@@ -136,20 +138,29 @@ struct LayerStack::State {
       found[output - 1] = results[next++];
     }
     if (!gradients_in_update) {
-      gradients[2 * l] = results[next].contiguous();
-      gradients[2 * l + 1] = results[next + 1].contiguous();
+      Accumulate(l, results[next], results[next + 1]);
     }
     return at_input;
   }
 
+  void Accumulate(size_t l, const at::Tensor& weight, const at::Tensor& bias) {
+    gradients.resize(2 * network.layers().size());
+    for (const auto& [i, part] : {std::pair(2 * l, &weight), std::pair(2 * l + 1, &bias)}) {
+      if (gradients[i].defined()) {
+        gradients[i].add_(*part);
+      } else {
+        gradients[i] = part->contiguous();
+      }
+    }
+  }
+
   // Does what Backward has left for Update.
   void FinishBackward() {
-    for (size_t l = 0; l < ends.size(); ++l) {
-      const std::vector<at::Tensor>& leaves = ends[l].parameters->leaves;
-      const std::vector<at::Tensor> results =
-          torch::autograd::grad({ends[l].output}, {leaves[2 * l], leaves[2 * l + 1]}, {ends[l].gradient});
-      gradients[2 * l] = results[0].contiguous();
-      gradients[2 * l + 1] = results[1].contiguous();
+    for (const LayerEnd& end : ends) {
+      const at::Tensor& weight = end.parameters->leaves[2 * end.layer];
+      const at::Tensor& bias = end.parameters->leaves[2 * end.layer + 1];
+      const std::vector<at::Tensor> results = torch::autograd::grad({end.output}, {weight, bias}, {end.gradient});
+      Accumulate(end.layer, results[0], results[1]);
     }
     ends.clear();
   }
@@ -171,6 +182,11 @@ struct LayerStack::State {
       pieces.emplace_back(gradient.data_ptr<float>(), static_cast<size_t>(gradient.numel()));
     }
     optimizer->StepDense(pieces, scale / static_cast<double>(gradient_rows), parameters->flat.data_ptr<float>());
+    Forget();
+  }
+
+  void Forget() {
+    ends.clear();
     gradients.clear();
     gradient_rows = 0;
   }
@@ -270,9 +286,6 @@ absl::StatusOr<StackGradients> LayerStack::Backward(LayerPass& pass, ConstMatrix
       wanted[output] = true;
     }
     const auto found = std::make_shared<std::vector<at::Tensor>>(computed.outputs.size());
-    state_->gradient_rows = 0;
-    state_->gradients.assign(2 * state_->network.layers().size(), at::Tensor());
-    state_->ends.assign(state_->gradients_in_update ? state_->network.layers().size() : 0, {});
     at::Tensor side;
     at::Tensor gradient = WrapMatrix(output_gradient).view(computed.outputs.back().sizes());
     size_t output = computed.outputs.size();
@@ -281,7 +294,7 @@ absl::StatusOr<StackGradients> LayerStack::Backward(LayerPass& pass, ConstMatrix
       gradient = state_->BackwardLayer(l, output, gradient, computed, wanted, *found, side);
       output -= state_->network.layers()[l].is_pooled() ? 1 : 0;
     }
-    state_->gradient_rows = batch;
+    state_->gradient_rows += batch;
 
     StackGradients result;
     const auto keep = [&](const at::Tensor& tensor) { return ViewOf(found->emplace_back(tensor.contiguous())); };
@@ -384,6 +397,8 @@ std::vector<ParameterView> LayerStack::moments(const std::string& prefix) {
   }
   return views;
 }
+
+void LayerStack::Forget() { state_->Forget(); }
 
 int64_t LayerStack::steps() const { return state_->optimizer->steps(); }
 

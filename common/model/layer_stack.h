@@ -81,9 +81,9 @@ class LayerStack {
   absl::StatusOr<Matrix> Predict(ConstMatrixView input, ConstMatrixView side = {}) const;
 
   // Back-propagates per-example gradients at the last output, [batch, output_width], which must stay until Update
-  // where that computes gradients. The mean over the batch of the parameters' gradients is for Update. `outputs`: which
-  // gradients to return, as indices into OutputNames of the chain's layers. A pass serves once: FailedPrecondition
-  // afterwards.
+  // where that computes gradients. The parameters' gradients are for Update; a batch may come in several passes, each
+  // with its Backward. `outputs`: which gradients to return, as indices into OutputNames of the chain's layers. A pass
+  // serves once: FailedPrecondition afterwards.
   absl::StatusOr<StackGradients> Backward(LayerPass& pass, ConstMatrixView output_gradient,
                                           absl::Span<const int64_t> outputs);
   // Back-propagates one gradient [output_width] through example `row` of `pass` (before or after its Backward), with
@@ -91,10 +91,12 @@ class LayerStack {
   absl::StatusOr<std::vector<std::vector<float>>> BackwardRow(const LayerPass& pass, int64_t row,
                                                               absl::Span<const float> output_gradient,
                                                               absl::Span<const int64_t> outputs) const;
-  // One optimiser step of each of `stacks` with the gradients of its latest Backward, which OptimizerOptions::clip_norm
-  // (of the first) clips all together. FailedPrecondition where one has had none since its last step; Internal where
-  // their norm is to be clipped and is not finite.
+  // One optimiser step of each of `stacks` with the mean of the gradients over all rows of the Backwards since its last
+  // step, which OptimizerOptions::clip_norm (of the first) clips all together. FailedPrecondition where one has had
+  // none since; Internal where their norm is to be clipped and is not finite.
   static absl::Status Update(absl::Span<LayerStack* const> stacks);
+  // Drops what the Backwards since the last step have kept for Update.
+  void Forget();
 
   // "`prefix`NAME.weight" ([units, inputs], of a convolution [channels, input channels, kernel, kernel]) and
   // "`prefix`NAME.bias" ([units]) of each layer. To be read or written at once: training moves them.

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -106,6 +107,26 @@ absl::Status CheckLayout(const v1::Tensor& tensor, const TensorExpectation& expe
   return absl::OkStatus();
 }
 
+// `values`: of the checked layout.
+absl::Status DecodeValues(const v1::Tensor& tensor, const TensorExpectation& expected, float* values) {
+  const char* bytes = tensor.data().data();
+  const int64_t count = expected.rows * expected.cols;
+  bool finite = true;
+  if (expected.dtype == v1::FLOAT32) {
+    if (count > 0) {
+      std::memcpy(values, bytes, tensor.data().size());
+    }
+    finite = AllBelow(values, count, kFloat32OverflowBits);
+  } else if (expected.dtype == v1::BFLOAT16) {
+    finite = AllFinite16(bytes, count, 0x7f80);
+    Widen<FromBfloat16>(bytes, count, values);
+  } else {
+    finite = AllFinite16(bytes, count, 0x7c00);
+    Widen<FromFloat16>(bytes, count, values);
+  }
+  return finite ? absl::OkStatus() : Invalid(expected.field, "data", "finite values", "an infinity or NaN");
+}
+
 }  // namespace
 
 int64_t ElementBytes(v1::DataType dtype) {
@@ -149,29 +170,23 @@ absl::Status EncodeMatrix(ConstMatrixView matrix, v1::DataType dtype, v1::Tensor
 }
 
 absl::StatusOr<Matrix> DecodeMatrix(const v1::Tensor& tensor, const TensorExpectation& expected) {
-  absl::Status status = CheckLayout(tensor, expected);
-  if (!status.ok()) {
+  if (absl::Status status = CheckLayout(tensor, expected); !status.ok()) {
     return status;
   }
   Matrix matrix(expected.rows, expected.cols);
-  const char* bytes = tensor.data().data();
-  bool finite = true;
-  if (expected.dtype == v1::FLOAT32) {
-    if (matrix.size() > 0) {
-      std::memcpy(matrix.data(), bytes, tensor.data().size());
-    }
-    finite = AllBelow(matrix.data(), matrix.size(), kFloat32OverflowBits);
-  } else if (expected.dtype == v1::BFLOAT16) {
-    finite = AllFinite16(bytes, matrix.size(), 0x7f80);
-    Widen<FromBfloat16>(bytes, matrix.size(), matrix.data());
-  } else {
-    finite = AllFinite16(bytes, matrix.size(), 0x7c00);
-    Widen<FromFloat16>(bytes, matrix.size(), matrix.data());
+  absl::Status status = DecodeValues(tensor, expected, matrix.data());
+  return status.ok() ? absl::StatusOr<Matrix>(std::move(matrix)) : status;
+}
+
+absl::Status DecodeInto(absl::Span<float> values, const v1::Tensor& tensor, const TensorExpectation& expected) {
+  if (absl::Status status = CheckLayout(tensor, expected); !status.ok()) {
+    return status;
   }
-  if (!finite) {
-    return Invalid(expected.field, "data", "finite values", "an infinity or NaN");
+  if (values.size() != static_cast<uint64_t>(expected.rows * expected.cols)) {
+    return absl::InternalError(absl::StrCat(expected.field, ": expected room for ", expected.rows * expected.cols,
+                                            " values, found ", values.size()));
   }
-  return matrix;
+  return DecodeValues(tensor, expected, values.data());
 }
 
 }  // namespace splitveil

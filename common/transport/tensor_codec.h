@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 #include "common/matrix/matrix.h"
 
@@ -31,6 +32,8 @@ struct TensorExpectation {
 // Checks type, shape and byte length before it allocates, then finiteness of every value. Errors: InvalidArgument with
 // field, expected and found; never a value.
 absl::StatusOr<Matrix> DecodeMatrix(const v1::Tensor& tensor, const TensorExpectation& expected);
+// The same into `values`, [rows * cols]; unspecified after an error.
+absl::Status DecodeInto(absl::Span<float> values, const v1::Tensor& tensor, const TensorExpectation& expected);
 
 }  // namespace splitveil
 

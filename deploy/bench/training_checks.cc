@@ -141,7 +141,6 @@ absl::Status CheckLargeBatch(const TrainingBenchOptions& options, BenchFolder& f
   }
   run->agreement.set_batch_size(kLargeBatch);
   SetSteps(std::max<int64_t>(1, options.steps / 16), kRows, *run);
-  SetThreads(options.cores, *run);
   const absl::StatusOr<Turns> turns = TakeTurns({*run}, options, folder);
   if (turns.ok()) {
     lines.push_back(RatioLine("large_batch", *run, *turns, 0, 0.9, options));

@@ -48,66 +48,60 @@ class LayeredTopModel final : public TopModel {
   LayeredTopModel(const FeatureShape& features, Parts parts)
       : features_(features), deep_(std::move(parts.deep)), own_(std::move(parts.own)), wide_(std::move(parts.wide)) {}
 
+  bool needs_whole_batch() const override { return false; }
+
   absl::StatusOr<HeadStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
                                            absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
-    const absl::Time started = absl::Now();
-    has_gradients_ = false;
-    const absl::StatusOr<ConstMatrixView> side = AssembleOwn(activations, own, own_storage_);
-    if (!side.ok()) {
-      return side.status();
+    absl::StatusOr<HeadStep> head = AddSlice(activations, own, labels, targets);
+    if (!head.ok()) {
+      Forget();
     }
-    absl::StatusOr<LayerPass> deep = deep_->Forward(activations, *side);
-    if (!deep.ok()) {
-      return deep.status();
-    }
-    const absl::Span<const float> deep_logits = deep->output().values();
-    std::vector<float> logits(deep_logits.begin(), deep_logits.end());
-    if (wide_ != nullptr) {
-      if (absl::StatusOr<LayerPass> wide = wide_->Forward(own, wide_storage_); wide.ok()) {
-        wide_pass_ = *std::move(wide);
-      } else {
-        return wide.status();
-      }
-      Add(wide_pass_.output(), logits);
-    }
-
-    absl::StatusOr<LogLoss> loss = BinaryCrossEntropy(logits, labels, targets);
-    if (!loss.ok()) {
-      return loss.status();
-    }
-    const double forward_seconds = absl::ToDoubleSeconds(absl::Now() - started);
-    logit_gradient_ = std::move(loss->gradient);
-    absl::StatusOr<StackGradients> gradients = deep_->Backward(*deep, logit_gradient_, {});
-    if (!gradients.ok()) {
-      return gradients.status();
-    }
-    gradients_ = *std::move(gradients);
-    categories_ = own.categories;
-    has_gradients_ = true;
-    return HeadStep{loss->mean, Copy(gradients_.input), forward_seconds};
+    return head;
   }
 
   absl::Status Update() override {
-    if (!has_gradients_) {
+    if (slices_.empty()) {
       return absl::FailedPreconditionError("top model: expected a ForwardBackward since the last Update, found none");
     }
-    has_gradients_ = false;
+    const std::vector<std::unique_ptr<Slice>> slices = std::move(slices_);
+    slices_.clear();
     std::vector<LayerStack*> stacks = {deep_.get()};
-    if (wide_ != nullptr) {
-      if (absl::Status status = wide_->Backward(wide_pass_, logit_gradient_); !status.ok()) {
-        return status;
+    std::vector<StackGradients> wide_gradients;  // Holds what `at_wide` shows.
+    std::vector<LookupGradient> at_own, at_wide;
+    for (const std::unique_ptr<Slice>& slice : slices) {
+      at_own.push_back({slice->categories, slice->gradients.side});
+      if (wide_ != nullptr) {
+        absl::StatusOr<StackGradients> wide = wide_->Backward(slice->wide_pass, slice->logit_gradient);
+        if (!wide.ok()) {
+          return wide.status();
+        }
+        slice->wide_pass = LayerPass();  // The parameters are free to change where they lie.
+        at_wide.push_back({slice->categories, wide->input});
+        wide_gradients.push_back(*std::move(wide));
       }
-      wide_pass_ = LayerPass();  // The parameters are free to change where they lie.
+    }
+    if (wide_ != nullptr) {
       stacks.push_back(wide_->linear());
     }
     absl::Status status = LayerStack::Update(stacks);
     if (status.ok() && own_ != nullptr) {
-      status = own_->Update(categories_, gradients_.side);
+      status = own_->Update(at_own);
     }
     if (status.ok() && wide_ != nullptr) {
-      status = wide_->UpdateEmbedding(categories_);
+      status = wide_->UpdateEmbedding(at_wide);
     }
     return status;
+  }
+
+  absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
+                                          absl::Span<const uint8_t> labels) override {
+    const absl::StatusOr<HeadStep> head = ForwardBackward(activations, own, labels, {});
+    if (!head.ok()) {
+      return head.status();
+    }
+    Matrix gradient = Copy(head->cut_gradient);
+    Forget();
+    return gradient;
   }
 
   absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) override {
@@ -169,6 +163,60 @@ class LayeredTopModel final : public TopModel {
   }
 
  private:
+  // Rows between ForwardBackward and Update: no gradient that leaves waits for what only Update needs.
+  struct Slice {
+    Matrix own_storage, wide_storage;
+    LayerPass wide_pass;
+    Matrix logit_gradient;  // [rows, 1]
+    StackGradients gradients;
+    absl::Span<const int64_t> categories;
+  };
+
+  absl::StatusOr<HeadStep> AddSlice(ConstMatrixView activations, const FeatureBatch& own,
+                                    absl::Span<const uint8_t> labels, absl::Span<const float> targets) {
+    const absl::Time started = absl::Now();
+    auto slice = std::make_unique<Slice>();
+    const absl::StatusOr<ConstMatrixView> side = AssembleOwn(activations, own, slice->own_storage);
+    if (!side.ok()) {
+      return side.status();
+    }
+    absl::StatusOr<LayerPass> deep = deep_->Forward(activations, *side);
+    if (!deep.ok()) {
+      return deep.status();
+    }
+    const absl::Span<const float> deep_logits = deep->output().values();
+    std::vector<float> logits(deep_logits.begin(), deep_logits.end());
+    if (wide_ != nullptr) {
+      absl::StatusOr<LayerPass> wide = wide_->Forward(own, slice->wide_storage);
+      if (!wide.ok()) {
+        return wide.status();
+      }
+      slice->wide_pass = *std::move(wide);
+      Add(slice->wide_pass.output(), logits);
+    }
+
+    absl::StatusOr<LogLoss> loss = BinaryCrossEntropy(logits, labels, targets);
+    if (!loss.ok()) {
+      return loss.status();
+    }
+    const double forward_seconds = absl::ToDoubleSeconds(absl::Now() - started);
+    slice->logit_gradient = std::move(loss->gradient);
+    absl::StatusOr<StackGradients> gradients = deep_->Backward(*deep, slice->logit_gradient, {});
+    if (!gradients.ok()) {
+      return gradients.status();
+    }
+    slice->gradients = *std::move(gradients);
+    slice->categories = own.categories;
+    slices_.push_back(std::move(slice));
+    return HeadStep{loss->mean, slices_.back()->gradients.input, forward_seconds};
+  }
+
+  // Drops what is kept for Update.
+  void Forget() {
+    slices_.clear();
+    deep_->Forget();
+  }
+
   // What a layer reads of the own features beside the activations; empty where none does.
   absl::StatusOr<ConstMatrixView> AssembleOwn(ConstMatrixView activations, const FeatureBatch& own,
                                               Matrix& storage) const {
@@ -194,13 +242,7 @@ class LayeredTopModel final : public TopModel {
   std::unique_ptr<LayerStack> deep_;
   std::unique_ptr<InputLayer> own_;
   std::unique_ptr<WidePart> wide_;
-  // Of the latest ForwardBackward, for Update: no gradient that leaves waits for what only Update needs.
-  Matrix own_storage_, wide_storage_;
-  LayerPass wide_pass_;
-  Matrix logit_gradient_;  // [batch, 1]
-  StackGradients gradients_;
-  std::vector<int64_t> categories_;
-  bool has_gradients_ = false;
+  std::vector<std::unique_ptr<Slice>> slices_;  // Since the last Update.
 };
 
 // The layers of `spec` and the linear logit behind them.

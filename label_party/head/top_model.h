@@ -30,9 +30,9 @@ struct TopModelOptions {
 
 struct HeadStep {
   double mean_loss = 0;  // Log-loss (nats) an example, of its label.
-  // [batch, cut_width]: row j is dL_j/dz_j of example j's own loss, with its target for label, not divided by the
-  // batch.
-  Matrix cut_gradient;
+  // [rows, cut_width]: row j is dL_j/dz_j of example j's own loss, with its target for label, not divided by the batch.
+  // The model's, until Update.
+  ConstMatrixView cut_gradient;
   double forward_seconds = 0;  // Of the call, what the loss took; the rest went into gradients.
 };
 
@@ -49,16 +49,24 @@ class TopModel {
   static absl::Status Check(const TopModelOptions& options);
   virtual ~TopModel() = default;
 
-  // Loss and gradients of one batch: `activations` [batch, cut_width], `own` of as many rows (unused where the
-  // model reads none), `labels` [batch] of 0 and 1. `targets` [batch], finite: what the gradients draw the
-  // probabilities to, which may lie outside [0, 1]; empty: the labels. Parameter gradients (of the mean loss) are kept
-  // for Update.
+  // Whether an example's logit may depend on the others of its batch (batch normalisation), so that a batch must come
+  // whole.
+  virtual bool needs_whole_batch() const = 0;
+  // Loss and gradients of a batch, or of a slice of its rows: `activations` [rows, cut_width], `own` of as many rows
+  // (unused where the model reads none), `labels` [rows] of 0 and 1. `targets` [rows], finite: what the gradients draw
+  // the probabilities to, which may lie outside [0, 1]; empty: the labels. Parameter gradients are kept for Update;
+  // after an error, those of earlier slices neither.
   virtual absl::StatusOr<HeadStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
                                                    absl::Span<const uint8_t> labels,
                                                    absl::Span<const float> targets) = 0;
-  // One optimiser step with the gradients of the latest ForwardBackward, whose `activations` and `own` must still be
-  // there: what only the step needs is computed now, so that no cut gradient waits for it.
+  // One optimiser step with the gradients of the mean loss over all rows of the ForwardBackwards since the last, whose
+  // `activations` and `own` must still be there: what only the step needs is computed now, so that no cut gradient
+  // waits for it.
   virtual absl::Status Update() = 0;
+  // The cut gradients [batch, cut_width] that a ForwardBackward of these labels would give. Changes nothing; not
+  // between a ForwardBackward and its Update.
+  virtual absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
+                                                  absl::Span<const uint8_t> labels) = 0;
   // Logits [batch].
   virtual absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) = 0;
 

@@ -36,10 +36,14 @@ class TorchScriptTopModel final : public TopModel {
   TorchScriptTopModel(const FeatureShape& features, OwnArguments own, std::unique_ptr<TorchScriptModule> module)
       : features_(features), own_(std::move(own)), module_(std::move(module)) {}
 
+  bool needs_whole_batch() const override { return true; }
+
   absl::StatusOr<HeadStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
                                            absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
     const absl::Time started = absl::Now();
-    has_gradients_ = false;
+    if (has_gradients_) {
+      return absl::FailedPreconditionError("top model: expected an Update since the last ForwardBackward, found none");
+    }
     Matrix storage;
     const absl::StatusOr<TorchScriptInput> input = InputOf(activations, own, storage);
     if (!input.ok()) {
@@ -58,12 +62,10 @@ class TorchScriptTopModel final : public TopModel {
     if (!gradients.ok()) {
       return gradients.status();
     }
-    if (has_embedding()) {
-      categories_ = own.categories;
-      own_gradient_ = std::move(gradients->inputs[1]);
-    }
+    gradients_ = *std::move(gradients);
+    categories_ = own.categories;
     has_gradients_ = true;
-    return HeadStep{loss->mean, std::move(gradients->inputs[0]), forward_seconds};
+    return HeadStep{loss->mean, gradients_.inputs[0], forward_seconds};
   }
 
   absl::Status Update() override {
@@ -72,7 +74,21 @@ class TorchScriptTopModel final : public TopModel {
     }
     has_gradients_ = false;
     const absl::Status status = module_->Update();
-    return status.ok() && has_embedding() ? own_.assembled->Update(categories_, own_gradient_) : status;
+    return status.ok() && has_embedding() ? own_.assembled->Update({{categories_, gradients_.inputs[1]}}) : status;
+  }
+
+  absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
+                                          absl::Span<const uint8_t> labels) override {
+    const NamedParameters before = module_->Values(Part::kModel);  // Running statistics move with each ForwardBackward.
+    const absl::Status status = ForwardBackward(activations, own, labels, {}).status();
+    has_gradients_ = false;
+    if (!status.ok()) {
+      return status;
+    }
+    if (absl::Status restored = module_->SetValues(Part::kModel, before); !restored.ok()) {
+      return restored;
+    }
+    return std::move(gradients_.inputs[0]);
   }
 
   absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) override {
@@ -140,8 +156,9 @@ class TorchScriptTopModel final : public TopModel {
   FeatureShape features_;
   OwnArguments own_;
   std::unique_ptr<TorchScriptModule> module_;
-  std::vector<int64_t> categories_;  // Of the latest ForwardBackward, as is own_gradient_.
-  Matrix own_gradient_;
+  // Of the latest ForwardBackward.
+  absl::Span<const int64_t> categories_;
+  TorchScriptGradients gradients_;
   bool has_gradients_ = false;
 };
 

@@ -66,18 +66,11 @@ absl::StatusOr<LayerPass> WidePart::Forward(const FeatureBatch& own, Matrix& sto
   return linear_->Forward(*input);
 }
 
-absl::Status WidePart::Backward(LayerPass& pass, ConstMatrixView logit_gradient) {
-  absl::StatusOr<StackGradients> gradients = linear_->Backward(pass, logit_gradient, {});
-  if (!gradients.ok()) {
-    return gradients.status();
-  }
-  gradients_ = *std::move(gradients);
-  return absl::OkStatus();
+absl::StatusOr<StackGradients> WidePart::Backward(LayerPass& pass, ConstMatrixView logit_gradient) {
+  return linear_->Backward(pass, logit_gradient, {});
 }
 
-absl::Status WidePart::UpdateEmbedding(absl::Span<const int64_t> categories) {
-  return input_->Update(categories, gradients_.input);
-}
+absl::Status WidePart::UpdateEmbedding(absl::Span<const LookupGradient> parts) { return input_->Update(parts); }
 
 std::vector<ParameterView> WidePart::parameters() {
   return Joined({input_->parameters(absl::StrCat(kName, ".")), linear_->parameters("")});

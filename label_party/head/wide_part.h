@@ -35,11 +35,11 @@ class WidePart {
   absl::StatusOr<Matrix> Predict(const FeatureBatch& own) const;
   // The pass, whose output are the terms, reads `own` and `storage`, which must outlive it.
   absl::StatusOr<LayerPass> Forward(const FeatureBatch& own, Matrix& storage) const;
-  // Back-propagates per-example gradients [batch, 1] of the logit.
-  absl::Status Backward(LayerPass& pass, ConstMatrixView logit_gradient);
-  // One optimiser step of the embedding with the mean gradients of the latest Backward, whose own features had
-  // `categories`. That of linear() goes with the party's other layers.
-  absl::Status UpdateEmbedding(absl::Span<const int64_t> categories);
+  // Back-propagates per-example gradients [batch, 1] of the logit: those at the input.
+  absl::StatusOr<StackGradients> Backward(LayerPass& pass, ConstMatrixView logit_gradient);
+  // One optimiser step of the embedding; `parts` as InputLayer::Update. That of linear() goes with the party's other
+  // layers.
+  absl::Status UpdateEmbedding(absl::Span<const LookupGradient> parts);
   LayerStack* linear() { return linear_.get(); }
 
   // "wide.embedding" (with categorical columns), "wide.weight", "wide.bias".
@@ -54,7 +54,6 @@ class WidePart {
 
   std::unique_ptr<InputLayer> input_;
   std::unique_ptr<LayerStack> linear_;
-  StackGradients gradients_;  // Of the latest Backward.
 };
 
 }  // namespace splitveil

@@ -1,5 +1,6 @@
 #include "label_party/service/split_training_service.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/transport/status_mapper.h"
@@ -57,14 +58,18 @@ grpc::Status SplitTrainingService::Train(grpc::ServerContext* /*context*/,
     if (!response.ok()) {
       return ToGrpcStatus(response.status());
     }
-    const bool written = stream->Write(**response);
+    request = v1::CutActivations();
+    if (*response == nullptr) {
+      continue;  // The rest of the batch is still to come.
+    }
+    const bool written = std::all_of((*response)->begin(), (*response)->end(),
+                                     [stream](const v1::CutGradients& slice) { return stream->Write(slice); });
     if (const absl::Status learned = session_->Learn(); !learned.ok()) {
       return ToGrpcStatus(learned);
     }
     if (!written) {
       return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the peer is gone");
     }
-    request = v1::CutActivations();
   }
   return grpc::Status::OK;
 }

@@ -15,7 +15,6 @@
 #include "common/process/version.h"
 #include "common/schedule/party_seed.h"
 #include "common/telemetry/log.h"
-#include "common/transport/tensor_codec.h"
 #include "label_party/session/trainer_factory.h"
 
 namespace splitveil {
@@ -80,9 +79,21 @@ void LabelSession::SetPhase(const char* phase) {
 
 const LabelSession::Answered* LabelSession::FindAnswered(const v1::CutActivations& request) const {
   const auto found = std::find_if(answered_.begin(), answered_.end(), [&](const Answered& answered) {
-    return answered.request.epoch() == request.epoch() && answered.request.batch() == request.batch();
+    const v1::CutActivations& slice = answered.requests.front();
+    return slice.epoch() == request.epoch() && slice.batch() == request.batch();
   });
   return found == answered_.end() ? nullptr : &*found;
+}
+
+absl::StatusOr<SharedGradients> LabelSession::Repeat(const Answered& answered, const v1::CutActivations& request) {
+  const std::vector<v1::CutActivations>& slices = answered.requests;
+  const auto same = std::find_if(slices.begin(), slices.end(), [&](const v1::CutActivations& slice) {
+    return slice.first_row() == request.first_row() && slice.activations().data() == request.activations().data();
+  });
+  if (same == slices.end()) {
+    return absl::FailedPreconditionError("activations: this batch was answered for other activations");
+  }
+  return same + 1 == slices.end() ? answered.response : SharedGradients();
 }
 
 absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) {
@@ -94,10 +105,7 @@ absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) 
     return status;
   }
   if (const Answered* answered = FindAnswered(request); answered != nullptr) {
-    if (answered->request.activations().data() == request.activations().data()) {
-      return answered->response;
-    }
-    return absl::FailedPreconditionError("activations: this batch was answered for other activations");
+    return Repeat(*answered, request);
   }
   if (request.epoch() != epoch_ || request.batch() != batch_ || epoch_ >= epochs_to_train_) {
     return absl::FailedPreconditionError(absl::StrCat("batch: expected epoch ", epoch_, " batch ", batch_, " of ",
@@ -108,24 +116,23 @@ absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) 
     return status;
   }
   StepStopwatch& stopwatch = trainer_->stopwatch();
-  if (batch_ == 0) {
+  if (batch_ == 0 && requests_.empty()) {
     stopwatch.Restart();  // The evaluation between epochs is no part of a step.
   } else {
     stopwatch.Lap(&StepTimeRow::wait);
   }
-  absl::StatusOr<Matrix> activations = DecodeMatrix(
-      request.activations(),
-      {"activations", options_.agreement.wire_dtype(), trainer_->batch_rows(batch_), options_.agreement.cut_width()});
-  if (!activations.ok()) {
-    return activations.status();
+  if (absl::Status status = trainer_->Receive(request); !status.ok()) {
+    return status;
   }
-  stopwatch.Lap(&StepTimeRow::serialise);
-  absl::StatusOr<SharedGradients> response =
-      trainer_->Step(epoch_, batch_, *std::move(activations), static_cast<int64_t>(request.ByteSizeLong()));
+  requests_.push_back(std::move(request));
+  absl::StatusOr<SharedGradients> response = trainer_->Step();
   if (!response.ok()) {
     return FailInside(response.status());
   }
-  answered_.push_back({std::move(request), *response});
+  if (*response == nullptr) {
+    return response;
+  }
+  answered_.push_back({std::exchange(requests_, {}), *response});
   while (answered_.size() > options_.agreement.in_flight_batches()) {
     answered_.pop_front();
   }

@@ -71,8 +71,9 @@ class LabelSession {
   absl::Status Align(AlignmentChannel& channel);
   absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request);
 
-  // The protected gradients of the next batch. A batch already answered gets the same bytes again if the activations
-  // are the same, and FailedPrecondition if they are not. Call Learn once the answer has left.
+  // Takes the next slice of a batch; the batch's protected gradients once it is complete, null before. A batch already
+  // answered gets the same bytes again if the activations are the same, and FailedPrecondition if they are not. Call
+  // Learn once an answer has left.
   absl::StatusOr<SharedGradients> Train(v1::CutActivations request);
   absl::Status Learn();
 
@@ -103,7 +104,7 @@ class LabelSession {
 
  private:
   struct Answered {
-    v1::CutActivations request;
+    std::vector<v1::CutActivations> requests;
     SharedGradients response;
   };
   enum class State { kWaiting, kOpened, kAligning, kAligned, kTraining, kClosed, kFailed };
@@ -116,6 +117,8 @@ class LabelSession {
   // Finds the checkpoint that the peer continues from.
   absl::Status ChooseCheckpoint(const std::string& theirs);
   const Answered* FindAnswered(const v1::CutActivations& request) const;
+  // What is due to a slice of a batch that has been answered.
+  static absl::StatusOr<SharedGradients> Repeat(const Answered& answered, const v1::CutActivations& request);
   absl::Status LearnLocked();
   absl::Duration SilenceLimit() const;
   void SetPhase(const char* phase);
@@ -157,7 +160,8 @@ class LabelSession {
   bool predicted_ = false;  // Under predict_first: the evaluation before the first batch is done.
   bool completed_ = false;  // The peer has closed a complete run.
   std::unique_ptr<TrainingProgress> progress_;
-  std::deque<Answered> answered_;  // Latest last; as many as may be under way.
+  std::vector<v1::CutActivations> requests_;  // Of the batch that is coming.
+  std::deque<Answered> answered_;             // Latest last; as many as may be under way.
 };
 
 }  // namespace splitveil

@@ -73,6 +73,11 @@ void Trainer::BeginEpoch() {
   epoch_gate_.clear();
 }
 
+bool Trainer::Anticipates(absl::Span<const uint8_t> labels) const {
+  const auto [least, most] = std::minmax_element(labels.begin(), labels.end());
+  return !both_classes_seen_ && *least == *most;
+}
+
 Trainer::OwnBatch Trainer::GatherOwn(uint32_t epoch, uint32_t batch) {
   const absl::Span<const uint32_t> positions = parts_.schedule.BatchRows(epoch, batch);
   OwnBatch own;
@@ -81,7 +86,11 @@ Trainer::OwnBatch Trainer::GatherOwn(uint32_t epoch, uint32_t batch) {
   own.released.batch = batch;
   own.released.positions.assign(positions.begin(), positions.end());
   own.released.labels = LabelsOf(positions);
-  own.features = parts_.features->Gather(positions);
+  const auto rows = static_cast<int64_t>(positions.size());
+  const bool whole = parts_.model->needs_whole_batch() || Anticipates(own.released.labels);
+  for (const RowRange& slice : whole ? std::vector<RowRange>{{0, rows}} : SlicesOf(rows)) {
+    own.slices.push_back({slice, parts_.features->Gather(positions.subspan(slice.first, slice.rows))});
+  }
   own.targets.reserve(positions.size());
   for (uint32_t position : positions) {
     own.targets.push_back(parts_.targets[position]);
@@ -132,16 +141,22 @@ absl::Status Trainer::Note(const GateDecision& decision) {
                                     absl::StrCat("step ", step_, ": ", decision.reason));
 }
 
-absl::Status Trainer::Encode(ConstMatrixView perturbed, const ReleasedBatch& batch, v1::CutGradients& message) const {
+absl::StatusOr<std::vector<v1::CutGradients>> Trainer::Encode(ConstMatrixView perturbed,
+                                                              const ReleasedBatch& batch) const {
   const v1::DataType dtype = parts_.agreement.wire_dtype();
-  absl::Status status = EncodeMatrix(perturbed, dtype, *message.mutable_gradients());
-  if (status.ok() && parts_.agreement.audit().grant() == v1::ORACLE && !batch.hint_rows.empty()) {
-    message.mutable_hint_rows()->Add(batch.hint_rows.begin(), batch.hint_rows.end());
-    message.mutable_hint()->set_row(batch.hint_rows.front());
+  absl::StatusOr<std::vector<v1::CutGradients>> messages =
+      GradientsMessages(batch.epoch, batch.batch, perturbed, dtype);
+  if (messages.ok() && parts_.agreement.audit().grant() == v1::ORACLE && !batch.hint_rows.empty()) {
+    v1::CutGradients& last = messages->back();
+    last.mutable_hint_rows()->Add(batch.hint_rows.begin(), batch.hint_rows.end());
+    last.mutable_hint()->set_row(batch.hint_rows.front());
     const ConstMatrixView clean(batch.clean_positive.data(), 1, perturbed.cols());
-    status = EncodeMatrix(clean, dtype, *message.mutable_hint()->mutable_gradient());
+    absl::Status status = EncodeMatrix(clean, dtype, *last.mutable_hint()->mutable_gradient());
+    if (!status.ok()) {
+      return status;
+    }
   }
-  return status;
+  return messages;
 }
 
 void Trainer::Clip(Matrix& gradients) const {
@@ -150,50 +165,60 @@ void Trainer::Clip(Matrix& gradients) const {
   }
 }
 
-absl::Status Trainer::AnticipateOtherClass(ConstMatrixView activations, const OwnBatch& own) {
-  const std::vector<uint8_t>& own_labels = own.released.labels;
-  const auto [least, most] = std::minmax_element(own_labels.begin(), own_labels.end());
-  both_classes_seen_ = both_classes_seen_ || *least != *most;
-  if (both_classes_seen_) {
+absl::Status Trainer::AnticipateOtherClass(const Coming& coming) {
+  const std::vector<uint8_t>& own_labels = coming.own.released.labels;
+  if (!Anticipates(own_labels)) {
+    const auto [least, most] = std::minmax_element(own_labels.begin(), own_labels.end());
+    both_classes_seen_ = both_classes_seen_ || *least != *most;
     return absl::OkStatus();
   }
   const size_t rows = own_labels.size();
-  Matrix gradients(2 * activations.rows(), activations.cols());
+  Matrix gradients(2 * coming.activations.rows(), coming.activations.cols());
   std::vector<uint8_t> labels(2 * rows);
   for (uint8_t label : {0, 1}) {
     std::fill_n(labels.begin() + label * rows, rows, label);
-    const absl::StatusOr<HeadStep> head = parts_.model->ForwardBackward(
-        activations, own.features, absl::MakeConstSpan(labels).subspan(label * rows, rows), {});
-    if (!head.ok()) {
-      return absl::InternalError(head.status().message());
+    const absl::StatusOr<Matrix> probed =
+        parts_.model->ProbeCutGradient(coming.activations, coming.own.slices.front().features,
+                                       absl::MakeConstSpan(labels).subspan(label * rows, rows));
+    if (!probed.ok()) {
+      return absl::InternalError(probed.status().message());
     }
-    std::copy_n(head->cut_gradient.data(), head->cut_gradient.size(),
-                gradients.data() + label * head->cut_gradient.size());
+    std::copy_n(probed->data(), probed->size(), gradients.data() + label * probed->size());
   }
   Clip(gradients);
   return guard_.Anticipate(gradients, labels);
 }
 
-absl::StatusOr<HeadStep> Trainer::Differentiate(ConstMatrixView activations, const OwnBatch& own) {
-  absl::StatusOr<HeadStep> head =
-      parts_.model->ForwardBackward(activations, own.features, own.released.labels, own.targets);
+absl::Status Trainer::Differentiate(const OwnSlice& slice, Coming& coming) {
+  const auto [first, rows] = slice.rows;
+  const absl::StatusOr<HeadStep> head =
+      parts_.model->ForwardBackward(ConstMatrixView(coming.activations).block(first, rows), slice.features,
+                                    absl::MakeConstSpan(coming.own.released.labels).subspan(first, rows),
+                                    absl::MakeConstSpan(coming.own.targets).subspan(first, rows));
   stopwatch_.Lap(&StepTimeRow::backward);
-  absl::Status status = head.status();
-  if (status.ok()) {
-    stopwatch_.Move(head->forward_seconds, &StepTimeRow::backward, &StepTimeRow::forward);
+  if (!head.ok()) {
+    return absl::InternalError(head.status().message());  // Shapes are checked; what is left is a loss that diverged.
   }
-  if (status.ok() && parts_.distance_correlation_weight > 0) {
-    status = AddDistanceCorrelationGradient(parts_.distance_correlation_weight, activations, own.targets,
-                                            head->cut_gradient);
-  }
-  if (!status.ok()) {
-    return absl::InternalError(status.message());  // Shapes are checked; what is left is a loss that diverged.
-  }
-  Clip(head->cut_gradient);
-  return head;
+  stopwatch_.Move(head->forward_seconds, &StepTimeRow::backward, &StepTimeRow::forward);
+  std::copy_n(head->cut_gradient.data(), head->cut_gradient.size(), coming.clean.block_values(first, rows).data());
+  coming.loss_sum += head->mean_loss * static_cast<double>(rows);
+  return absl::OkStatus();
 }
 
-absl::Status Trainer::Release(ConstMatrixView clean, ReleasedBatch batch, v1::CutGradients& message, Pending& pending) {
+absl::Status Trainer::CompleteGradients(Coming& coming) const {
+  if (parts_.distance_correlation_weight > 0) {
+    absl::Status status = AddDistanceCorrelationGradient(parts_.distance_correlation_weight, coming.activations,
+                                                         coming.own.targets, coming.clean);
+    if (!status.ok()) {
+      return absl::InternalError(status.message());
+    }
+  }
+  Clip(coming.clean);
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Release(ConstMatrixView clean, ReleasedBatch batch, std::vector<v1::CutGradients>& messages,
+                              Pending& pending) {
   ChooseHints(clean, batch);  // The measured leak needs one, too.
   const absl::StatusOr<GuardedBatch> guarded = guard_.Guard(clean, batch);
   if (!guarded.ok()) {
@@ -213,9 +238,11 @@ absl::Status Trainer::Release(ConstMatrixView clean, ReleasedBatch batch, v1::Cu
     return absl::OkStatus();
   }
   stopwatch_.Lap(&StepTimeRow::protection);
-  if (absl::Status status = Encode(guarded->gradients, batch, message); !status.ok()) {
-    return status;
+  absl::StatusOr<std::vector<v1::CutGradients>> encoded = Encode(guarded->gradients, batch);
+  if (!encoded.ok()) {
+    return encoded.status();
   }
+  messages = *std::move(encoded);
   stopwatch_.Lap(&StepTimeRow::serialise);
   // From here on the bytes may leave: the release counts, whether or not the peer gets them.
   result_.remembered_sum_kl = guard_.Account(batch, guarded->report);
@@ -223,58 +250,102 @@ absl::Status Trainer::Release(ConstMatrixView clean, ReleasedBatch batch, v1::Cu
   return absl::OkStatus();
 }
 
-absl::StatusOr<SharedGradients> Trainer::Step(uint32_t epoch, uint32_t batch, Matrix activations,
-                                              int64_t bytes_received) {
-  if (batch == 0) {
-    BeginEpoch();
+absl::Status Trainer::Receive(const v1::CutActivations& slice) {
+  const int64_t cut_width = parts_.agreement.cut_width();
+  if (!coming_.has_value()) {
+    if (slice.batch() == 0) {
+      BeginEpoch();
+    }
+    Coming& coming = coming_.emplace();
+    coming.own = TakeOwn(slice.epoch(), slice.batch());
+    coming.due = SlicesOf(batch_rows(slice.batch()));
+    std::reverse(coming.due.begin(), coming.due.end());
+    coming.activations = Matrix(batch_rows(slice.batch()), cut_width);
+    coming.clean = Matrix(batch_rows(slice.batch()), cut_width);
+    stopwatch_.Lap(&StepTimeRow::data);
   }
-  OwnBatch own = TakeOwn(epoch, batch);
-  stopwatch_.Lap(&StepTimeRow::data);
-  if (absl::Status status = AnticipateOtherClass(activations, own); !status.ok()) {
+  const RowRange due = coming_->due.back();
+  if (slice.first_row() != due.first) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("activations.first_row: expected ", due.first, ", found ", slice.first_row()));
+  }
+  absl::Status status = DecodeInto(coming_->activations.block_values(due.first, due.rows), slice.activations(),
+                                   {"activations", parts_.agreement.wire_dtype(), due.rows, cut_width});
+  if (status.ok()) {
+    coming_->due.pop_back();
+    coming_->bytes += static_cast<int64_t>(slice.ByteSizeLong());
+  }
+  stopwatch_.Lap(&StepTimeRow::serialise);
+  return status;
+}
+
+absl::StatusOr<SharedGradients> Trainer::Step() {
+  Coming& coming = *coming_;
+  for (; coming.computed < coming.own.slices.size(); ++coming.computed) {
+    const OwnSlice& slice = coming.own.slices[coming.computed];
+    if (slice.rows.end() > coming.received_rows()) {
+      return SharedGradients();
+    }
+    if (coming.computed == 0) {
+      if (absl::Status status = AnticipateOtherClass(coming); !status.ok()) {
+        return status;
+      }
+      stopwatch_.Lap(&StepTimeRow::protection);
+    }
+    if (absl::Status status = Differentiate(slice, coming); !status.ok()) {
+      return status;
+    }
+  }
+  Coming complete = *std::move(coming_);
+  coming_.reset();
+  return Answer(std::move(complete));
+}
+
+absl::StatusOr<SharedGradients> Trainer::Answer(Coming coming) {
+  if (absl::Status status = CompleteGradients(coming); !status.ok()) {
     return status;
   }
-  stopwatch_.Lap(&StepTimeRow::protection);
-  absl::StatusOr<HeadStep> head = Differentiate(activations, own);
-  if (!head.ok()) {
-    return head.status();
-  }
-  const auto message = std::make_shared<v1::CutGradients>();
-  message->set_epoch(epoch);
-  message->set_batch(batch);
+  const uint32_t epoch = coming.own.released.epoch, batch = coming.own.released.batch;
+  const auto messages = std::make_shared<std::vector<v1::CutGradients>>();
   auto pending = std::make_unique<Pending>();
   if (frozen()) {
     ++result_.gate[GateAction::kFreezeBottom];
     ++epoch_gate_[GateAction::kFreezeBottom];
-  } else if (absl::Status status = Release(head->cut_gradient, std::move(own.released), *message, *pending);
+  } else if (absl::Status status = Release(coming.clean, std::move(coming.own.released), *messages, *pending);
              !status.ok()) {
     return status;
   }
   if (frozen()) {
-    message->set_frozen(true);
+    v1::CutGradients& message = messages->emplace_back();
+    message.set_epoch(epoch);
+    message.set_batch(batch);
+    message.set_frozen(true);
     const ProtectionReport none = EmptyReport("frozen");
     pending->protection = RowOf(step_, none, GateAction::kFreezeBottom, none.sum_kl);
   }
   stopwatch_.Lap(&StepTimeRow::protection);
-  pending->row.step = step_;
-  pending->row.epoch = epoch;
-  pending->row.batch = batch;
-  pending->row.examples = activations.rows();
-  pending->row.loss = head->mean_loss;
-  pending->row.bytes_received = bytes_received;
-  pending->row.bytes_sent = static_cast<int64_t>(message->ByteSizeLong());
-  pending->clean = std::move(head->cut_gradient);
-  pending->activations = std::move(activations);
-  pending->features = std::move(own.features);
-  pending->sent = message;
+  StepRow& row = pending->row;
+  row.step = step_;
+  row.epoch = epoch;
+  row.batch = batch;
+  row.examples = coming.activations.rows();
+  row.loss = coming.loss_sum / static_cast<double>(row.examples);
+  row.bytes_received = coming.bytes;
+  for (const v1::CutGradients& message : *messages) {
+    row.bytes_sent += static_cast<int64_t>(message.ByteSizeLong());
+  }
+  pending->clean = std::move(coming.clean);
+  pending->activations = std::move(coming.activations);
+  pending->slices = std::move(coming.own.slices);
+  pending->sent = messages;
   pending_ = std::move(pending);
-  return message;
+  return pending_->sent;
 }
 
 absl::Status Trainer::Audit(const Pending& pending) {
   // What is audited is decoded from the bytes that left, so that rounding on the wire is part of what is measured.
   const absl::StatusOr<Matrix> left =
-      DecodeMatrix(pending.sent->gradients(), {"gradients", parts_.agreement.wire_dtype(), pending.row.examples,
-                                               static_cast<int64_t>(parts_.agreement.cut_width())});
+      ReadGradients(*pending.sent, pending.row.examples, parts_.agreement.cut_width(), parts_.agreement.wire_dtype());
   if (!left.ok()) {
     return absl::InternalError(left.status().message());
   }

@@ -15,11 +15,13 @@
 #include "common/dataset/feature_table.h"
 #include "common/ledger/ledger.h"
 #include "common/operations/step_stopwatch.h"
+#include "common/schedule/batch_slices.h"
 #include "common/schedule/schedule.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/head/top_model.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/gradient_protection.h"
+#include "label_party/session/gradients_message.h"
 #include "label_party/session/label_state.h"
 #include "label_party/session/release_guard.h"
 #include "label_party/session/run_result.h"
@@ -28,9 +30,6 @@
 #include "splitveil/v1/split_training.pb.h"
 
 namespace splitveil {
-
-// An answer, shared by the session, which may have to repeat it, and the audit; nobody copies it.
-using SharedGradients = std::shared_ptr<const v1::CutGradients>;
 
 struct TrainerParts {
   v1::RunAgreement agreement;              // Canonical.
@@ -50,9 +49,9 @@ struct TrainerParts {
   Ledger* ledger = nullptr;                // Not owned; must outlive the trainer.
 };
 
-// The way of a batch: activations -> loss and gradients -> protection -> release gate -> bytes. Those leave; then Learn
-// updates h, audits the bytes, writes the ledger and gathers the next batch's rows, so that the peer never waits for
-// it. Not thread-safe.
+// The way of a batch: activations -> loss and gradients, slice by slice as they come -> protection of the whole batch
+// -> release gate -> bytes. Those leave; then Learn updates h, audits the bytes, writes the ledger and gathers the next
+// batch's rows, so that the peer never waits for it. Not thread-safe.
 class Trainer {
  public:
   explicit Trainer(TrainerParts parts);
@@ -61,12 +60,15 @@ class Trainer {
   int64_t batch_rows(int64_t batch) const { return parts_.schedule.batch_rows(batch); }
   int64_t test_examples() const { return static_cast<int64_t>(parts_.test.size()); }
 
-  // Gradients of batch (epoch, batch), protected and encoded, ready to leave; `frozen` and no gradients once the
-  // release gate has frozen the bottom model. `activations`: [batch_rows, cut_width], finite. `bytes_received`: size of
-  // the message they came in. Errors: ResourceExhausted where the release gate halts the run; Internal for non-finite
-  // losses or gradients. Nothing may leave after an error.
-  absl::StatusOr<SharedGradients> Step(uint32_t epoch, uint32_t batch, Matrix activations, int64_t bytes_received);
-  // Finishes the latest Step, once: updates h, audits what left, records.
+  // Takes the next slice of the batch that is coming, or the first one of batch (slice.epoch, slice.batch), which is
+  // the caller's to check. Errors: InvalidArgument with field, expected and found where it is not the slice, the shape
+  // or the type that is due, or holds values that are not finite; it may be sent again.
+  absl::Status Receive(const v1::CutActivations& slice);
+  // Computes what has come. Null before the batch is complete, then its gradients, protected and encoded, ready to
+  // leave; `frozen` and no gradients once the release gate has frozen the bottom model. Errors: ResourceExhausted where
+  // the release gate halts the run; Internal for non-finite losses or gradients. Nothing may leave after an error.
+  absl::StatusOr<SharedGradients> Step();
+  // Finishes the latest batch that Step has answered, once: updates h, audits what left, records.
   absl::Status Learn();
   // Where the time of the step under way goes; what happens around Step and Learn is the caller's to lap.
   StepStopwatch& stopwatch() { return stopwatch_; }
@@ -87,41 +89,64 @@ class Trainer {
   const TopModel& model() const { return *parts_.model; }
 
  private:
+  // Rows of a batch that are computed together.
+  struct OwnSlice {
+    RowRange rows;
+    FeatureBatch features;
+  };
   // What this party holds of a batch, before its activations come.
   struct OwnBatch {
     ReleasedBatch released;
-    FeatureBatch features;
+    std::vector<OwnSlice> slices;
     std::vector<float> targets;
+  };
+  // A batch whose activations are coming.
+  struct Coming {
+    OwnBatch own;
+    Matrix activations, clean;  // [batch, cut_width], as far as they have come and been computed.
+    std::vector<RowRange> due;  // Slices that are still to come, the next one last.
+    size_t computed = 0;        // Slices of `own`.
+    double loss_sum = 0;
+    int64_t bytes = 0;
+
+    int64_t received_rows() const { return due.empty() ? activations.rows() : due.back().first; }
   };
   struct Pending {
     StepRow row;
     ProtectionRow protection;
-    SharedGradients sent;       // Without gradients in a frozen step.
-    Matrix clean, activations;  // What was sent was made of, for the audit,
-    FeatureBatch features;      // and with the activations for the update of h.
+    SharedGradients sent;          // Without gradients in a frozen step.
+    Matrix clean, activations;     // What was sent was made of, for the audit,
+    std::vector<OwnSlice> slices;  // and with the activations for the update of h.
 
-    bool released() const { return sent->has_gradients(); }
+    bool released() const { return sent->front().has_gradients(); }
   };
 
   bool frozen() const { return result_.frozen_after_epoch.has_value(); }
   void BeginEpoch();
   OwnBatch GatherOwn(uint32_t epoch, uint32_t batch);
+  // Whether the protection has to anticipate the other class for a batch of these labels.
+  bool Anticipates(absl::Span<const uint8_t> labels) const;
   // The batch that GatherNext has gathered, or another one.
   OwnBatch TakeOwn(uint32_t epoch, uint32_t batch);
   // Gathers the batch after `row`'s, within its epoch.
   void GatherNext(const StepRow& row);
   // To the configured norm an example, where there is one: all that the protection sees.
   void Clip(Matrix& gradients) const;
-  // Until a batch of both classes comes: tells the protection what each example of `batch` would send with either
+  // Until a batch of both classes comes: tells the protection what each example of the batch would send with either
   // label.
-  absl::Status AnticipateOtherClass(ConstMatrixView activations, const OwnBatch& own);
-  // Loss and gradients of a batch, the regulariser's among them, clipped.
-  absl::StatusOr<HeadStep> Differentiate(ConstMatrixView activations, const OwnBatch& own);
-  // Fills `message` and `pending` with what of `clean` may leave, or freezes.
-  absl::Status Release(ConstMatrixView clean, ReleasedBatch batch, v1::CutGradients& message, Pending& pending);
+  absl::Status AnticipateOtherClass(const Coming& coming);
+  // Loss and gradients of a slice.
+  absl::Status Differentiate(const OwnSlice& slice, Coming& coming);
+  // Of a batch that is complete: the regulariser's gradient, clipping.
+  absl::Status CompleteGradients(Coming& coming) const;
+  // Lets the batch's gradients go through protection and gate, and keeps what Learn needs.
+  absl::StatusOr<SharedGradients> Answer(Coming coming);
+  // Fills `messages` and `pending` with what of `clean` may leave, or freezes.
+  absl::Status Release(ConstMatrixView clean, ReleasedBatch batch, std::vector<v1::CutGradients>& messages,
+                       Pending& pending);
   absl::Status Note(const GateDecision& decision);
   void ChooseHints(ConstMatrixView clean, ReleasedBatch& batch) const;
-  absl::Status Encode(ConstMatrixView perturbed, const ReleasedBatch& batch, v1::CutGradients& message) const;
+  absl::StatusOr<std::vector<v1::CutGradients>> Encode(ConstMatrixView perturbed, const ReleasedBatch& batch) const;
   absl::Status Audit(const Pending& pending);
   void Count(const Pending& pending);
   absl::Status RecordAccount(int64_t epoch);
@@ -134,6 +159,7 @@ class Trainer {
   int64_t step_ = 0;
   StepStopwatch stopwatch_;
   std::optional<OwnBatch> next_;
+  std::optional<Coming> coming_;
   std::unique_ptr<Pending> pending_;
 };
 

@@ -35,10 +35,10 @@ struct BottomModelOptions {
 };
 
 // Training is Forward, Backward, Update for each batch, or Forward, Discard; several Forwards may run ahead, Backward
-// takes the oldest. Each pending Forward keeps the parameters it was computed with, and its gradients are taken with
-// those.
-// Errors of every method, beside those it names: InvalidArgument with field, expected and found where a shape, row or
-// layer name does not fit; FailedPrecondition out of turn; Internal from LibTorch. Not thread-safe.
+// takes the oldest. A batch may come in slices of its rows, each with its Forward and its Backward, and one Update.
+// Each pending Forward keeps the parameters it was computed with, and its gradients are taken with those. Errors of
+// every method, beside those it names: InvalidArgument with field, expected and found where a shape, row or layer name
+// does not fit; FailedPrecondition out of turn; Internal from LibTorch. Not thread-safe.
 class BottomModel {
  public:
   // Errors: InvalidArgument where the specification does not fit the features or the cut width.
@@ -48,22 +48,27 @@ class BottomModel {
   static absl::StatusOr<std::vector<std::string>> Check(const BottomModelOptions& options);
   virtual ~BottomModel() = default;
 
-  // Activations [batch, cut_width]; keeps what Backward needs.
+  // Whether an example's activations may depend on the others of its batch (batch normalisation), so that a batch must
+  // come whole.
+  virtual bool needs_whole_batch() const = 0;
+  // Activations [rows, cut_width]; keeps what Backward needs.
   virtual absl::StatusOr<Matrix> Forward(FeatureBatch batch) = 0;
   // Activations without keeping anything.
   virtual absl::StatusOr<Matrix> Predict(const FeatureBatch& batch) = 0;
-  // Back-propagates per-example gradients [batch, cut_width] of the oldest pending Forward. Parameter gradients are
-  // averaged over the batch; the returned layer gradients (of `layers`, "cut" among them possible) are per example.
-  virtual absl::StatusOr<std::vector<LayerGradient>> Backward(ConstMatrixView cut_gradient,
-                                                              absl::Span<const std::string> layers) = 0;
-  // Back-propagates one clean cut gradient [cut_width] through example `row` of the batch Backward has just taken, with
-  // the parameters of its Forward: g+ at each of `layers`, [units] each. Call between Backward and Update.
+  // Back-propagates per-example gradients [rows, cut_width] of the oldest pending Forward. Returns the per-example
+  // gradients at each of `layers` ("cut" among them possible, which is `cut_gradient` itself), [rows, its width], which
+  // live until Update.
+  virtual absl::StatusOr<std::vector<ConstMatrixView>> Backward(ConstMatrixView cut_gradient,
+                                                                absl::Span<const std::string> layers) = 0;
+  // Back-propagates one clean cut gradient [cut_width] through example `row` of the batch that the Backwards since the
+  // last Update have taken, with the parameters of its Forward: g+ at each of `layers`, [units] each. Call before
+  // Update.
   virtual absl::StatusOr<std::vector<std::vector<float>>> BackpropagateHint(int64_t row,
                                                                             absl::Span<const float> clean_gradient,
                                                                             absl::Span<const std::string> layers) = 0;
   // Drops the oldest pending Forward, for which no gradient comes.
   virtual absl::Status Discard() = 0;
-  // One optimiser step with the gradients of the latest Backward.
+  // One optimiser step with the gradients of the mean loss over all rows of the Backwards since the last.
   virtual absl::Status Update() = 0;
 
   // Names that Backward and BackpropagateHint take for `layers`, first to last; the last is "cut". Before each pooled

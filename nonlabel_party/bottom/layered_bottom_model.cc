@@ -54,9 +54,9 @@ absl::Status CheckCutWidth(const std::vector<PlannedLayer>& plan, int64_t cut_wi
   return absl::OkStatus();
 }
 
-// A batch between its Forward and the Update that learns from it. It stays where it is made: `pass` reads `batch` or
-// `input`.
-struct PendingBatch {
+// A slice of a batch between its Forward and the Update that learns from it. It stays where it is made: `pass` reads
+// `batch` or `input`.
+struct PendingSlice {
   FeatureBatch batch;
   Matrix input;
   LayerPass pass;
@@ -72,8 +72,10 @@ class LayeredBottomModel final : public BottomModel {
         layers_(std::move(layers)),
         layer_names_(std::move(layer_names)) {}
 
+  bool needs_whole_batch() const override { return false; }
+
   absl::StatusOr<Matrix> Forward(FeatureBatch batch) override {
-    auto pending = std::make_unique<PendingBatch>();
+    auto pending = std::make_unique<PendingSlice>();
     pending->batch = std::move(batch);
     const absl::StatusOr<ConstMatrixView> input = input_->Assemble(pending->batch, pending->input);
     if (!input.ok()) {
@@ -98,8 +100,8 @@ class LayeredBottomModel final : public BottomModel {
     return layers_->Predict(*input);
   }
 
-  absl::StatusOr<std::vector<LayerGradient>> Backward(ConstMatrixView cut_gradient,
-                                                      absl::Span<const std::string> layers) override {
+  absl::StatusOr<std::vector<ConstMatrixView>> Backward(ConstMatrixView cut_gradient,
+                                                        absl::Span<const std::string> layers) override {
     if (pending_.empty()) {
       return absl::FailedPreconditionError("bottom model: expected a pending forward, found none");
     }
@@ -111,29 +113,34 @@ class LayeredBottomModel final : public BottomModel {
     if (!gradients.ok()) {
       return gradients.status();
     }
-    current_ = std::move(pending_.front());
+    current_.push_back(std::move(pending_.front()));
     pending_.pop_front();
-    current_->gradients = *std::move(gradients);
+    StackGradients& kept = current_.back()->gradients;
+    kept = *std::move(gradients);
 
-    std::vector<LayerGradient> result;
+    std::vector<ConstMatrixView> result;
     size_t next = 0;
     for (const std::string& layer : layers) {
-      result.push_back({layer, Copy(layer == kCutName ? cut_gradient : current_->gradients.outputs[next++])});
+      result.push_back(layer == kCutName ? cut_gradient : kept.outputs[next++]);
     }
     return result;
   }
 
   absl::StatusOr<std::vector<std::vector<float>>> BackpropagateHint(int64_t row, absl::Span<const float> clean_gradient,
                                                                     absl::Span<const std::string> layers) override {
-    if (current_ == nullptr) {
+    if (current_.empty()) {
       return absl::FailedPreconditionError("bottom model: expected a hint between Backward and Update");
+    }
+    auto slice = current_.begin();
+    while (row >= (*slice)->batch.rows && std::next(slice) != current_.end()) {
+      row -= (*slice++)->batch.rows;
     }
     const absl::StatusOr<std::vector<int64_t>> below_cut = LayersBelowCut(layers);
     if (!below_cut.ok()) {
       return below_cut.status();
     }
     absl::StatusOr<std::vector<std::vector<float>>> gradients =
-        layers_->BackwardRow(current_->pass, row, clean_gradient, *below_cut);
+        layers_->BackwardRow((*slice)->pass, row, clean_gradient, *below_cut);
     if (!gradients.ok()) {
       return gradients.status();
     }
@@ -155,16 +162,20 @@ class LayeredBottomModel final : public BottomModel {
   }
 
   absl::Status Update() override {
-    if (current_ == nullptr) {
+    if (current_.empty()) {
       return absl::FailedPreconditionError("bottom model: expected a Backward since the last Update, found none");
     }
-    current_->pass = LayerPass();  // The parameters are free to change where they lie.
+    const std::vector<std::unique_ptr<PendingSlice>> learnt = std::move(current_);
+    current_.clear();
+    std::vector<LookupGradient> at_input;
+    for (const std::unique_ptr<PendingSlice>& slice : learnt) {
+      slice->pass = LayerPass();  // The parameters are free to change where they lie.
+      at_input.push_back({slice->batch.categories, slice->gradients.input});
+    }
     if (absl::Status status = LayerStack::Update({layers_.get()}); !status.ok()) {
       return status;
     }
-    const absl::Status status = input_->Update(current_->batch.categories, current_->gradients.input);
-    current_.reset();
-    return status;
+    return input_->Update(at_input);
   }
 
   std::vector<std::string> layer_names() const override { return layer_names_; }
@@ -219,8 +230,8 @@ class LayeredBottomModel final : public BottomModel {
   std::unique_ptr<InputLayer> input_;
   std::unique_ptr<LayerStack> layers_;
   std::vector<std::string> layer_names_;
-  std::deque<std::unique_ptr<PendingBatch>> pending_;
-  std::unique_ptr<PendingBatch> current_;  // Between Backward and Update.
+  std::deque<std::unique_ptr<PendingSlice>> pending_;
+  std::vector<std::unique_ptr<PendingSlice>> current_;  // Between Backward and Update.
 };
 
 }  // namespace

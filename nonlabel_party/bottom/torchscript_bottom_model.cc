@@ -21,7 +21,6 @@ namespace splitveil {
 namespace {
 
 constexpr char kField[] = "bottom_model";
-using Part = TorchScriptModule::Part;
 
 Matrix Copy(ConstMatrixView view) {
   Matrix copy(view.rows(), view.cols());
@@ -41,7 +40,7 @@ std::vector<std::string> LayerNames(const TorchScriptModule& module) {
 struct PendingBatch {
   std::vector<int64_t> categories;
   TorchScriptPass pass;
-  Matrix input_gradient;
+  TorchScriptGradients gradients;
 };
 
 class TorchScriptBottomModel final : public BottomModel {
@@ -50,6 +49,8 @@ class TorchScriptBottomModel final : public BottomModel {
   TorchScriptBottomModel(const FeatureShape& features, std::unique_ptr<InputLayer> embedding,
                          std::unique_ptr<TorchScriptModule> module)
       : features_(features), embedding_(std::move(embedding)), module_(std::move(module)) {}
+
+  bool needs_whole_batch() const override { return true; }
 
   absl::StatusOr<Matrix> Forward(FeatureBatch batch) override {
     Matrix storage;
@@ -74,10 +75,13 @@ class TorchScriptBottomModel final : public BottomModel {
     return input.ok() ? module_->Predict(*input) : input.status();
   }
 
-  absl::StatusOr<std::vector<LayerGradient>> Backward(ConstMatrixView cut_gradient,
-                                                      absl::Span<const std::string> layers) override {
+  absl::StatusOr<std::vector<ConstMatrixView>> Backward(ConstMatrixView cut_gradient,
+                                                        absl::Span<const std::string> layers) override {
     if (pending_.empty()) {
       return absl::FailedPreconditionError("bottom model: expected a pending forward, found none");
+    }
+    if (current_ != nullptr) {
+      return absl::FailedPreconditionError("bottom model: expected an Update since the last Backward, found none");
     }
     absl::StatusOr<TorchScriptGradients> gradients =
         module_->Backward(pending_.front()->pass, cut_gradient, BelowCut(layers));
@@ -86,11 +90,11 @@ class TorchScriptBottomModel final : public BottomModel {
     }
     current_ = std::move(pending_.front());
     pending_.pop_front();
-    current_->input_gradient = std::move(gradients->inputs.front());
-    std::vector<LayerGradient> result;
-    auto next = gradients->layers.begin();
+    current_->gradients = *std::move(gradients);
+    std::vector<ConstMatrixView> result;
+    auto next = current_->gradients.layers.begin();
     for (const std::string& layer : layers) {
-      result.push_back({layer, layer == kCutName ? Copy(cut_gradient) : std::move(*next++)});
+      result.push_back(layer == kCutName ? cut_gradient : ConstMatrixView(*next++));
     }
     return result;
   }
@@ -130,7 +134,7 @@ class TorchScriptBottomModel final : public BottomModel {
     if (absl::Status status = module_->Update(); !status.ok() || embedding_ == nullptr) {
       return status;
     }
-    return embedding_->Update(learnt->categories, learnt->input_gradient);
+    return embedding_->Update({{learnt->categories, learnt->gradients.inputs.front()}});
   }
 
   std::vector<std::string> layer_names() const override { return LayerNames(*module_); }

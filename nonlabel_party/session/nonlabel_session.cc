@@ -1,5 +1,7 @@
 #include "nonlabel_party/session/nonlabel_session.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <utility>
 
@@ -168,78 +170,138 @@ absl::Status NonLabelSession::TrainEpoch(uint32_t epoch) {
   return (*stream)->Finish();
 }
 
+std::vector<RowRange> NonLabelSession::Computed(int64_t rows) const {
+  return model_->needs_whole_batch() ? std::vector<RowRange>{{0, rows}} : SlicesOf(rows);
+}
+
 void NonLabelSession::GatherRows(uint32_t epoch, uint32_t batch) {
   if (!gathered_.has_value() || gathered_->batch != batch) {
-    gathered_ = {batch, features_->Gather(schedule_->BatchRows(epoch, batch))};
+    gathered_ = {batch, {}};
+    const absl::Span<const uint32_t> positions = schedule_->BatchRows(epoch, batch);
+    for (const RowRange& rows : Computed(schedule_->batch_rows(batch))) {
+      gathered_->slices.push_back(features_->Gather(positions.subspan(rows.first, rows.rows)));
+    }
   }
   stopwatch_.Lap(&StepTimeRow::data);
 }
 
 absl::Status NonLabelSession::SendBatch(uint32_t epoch, uint32_t batch, TrainingStream& stream) {
   GatherRows(epoch, batch);
-  absl::StatusOr<Matrix> activations = model_->Forward(std::move(gathered_->rows));
+  const int64_t batch_rows = schedule_->batch_rows(batch);
+  std::vector<FeatureBatch> slices = std::move(gathered_->slices);
   gathered_.reset();
-  stopwatch_.Lap(&StepTimeRow::forward);
-  if (!activations.ok()) {
-    return activations.status();
-  }
-  const absl::StatusOr<v1::CutActivations> message =
-      ActivationsMessage(run_id_, epoch, batch, *activations, options_.agreement.wire_dtype());
-  stopwatch_.Lap(&StepTimeRow::serialise);
-  if (!message.ok()) {
-    return message.status();
-  }
   SentBatch& sent = in_flight_.emplace_back();
   if (reporter_->needs_activations()) {
-    sent.activations = *std::move(activations);
+    sent.activations = Matrix(batch_rows, options_.agreement.cut_width());
   }
-  sent.bytes = static_cast<int64_t>(message->ByteSizeLong());
-  const absl::Status status = stream.Send(*message);
-  stopwatch_.Lap(&StepTimeRow::wire);
-  return status;
+  auto next = slices.begin();
+  for (const RowRange& rows : Computed(batch_rows)) {
+    const absl::StatusOr<Matrix> activations = model_->Forward(*std::move(next++));
+    stopwatch_.Lap(&StepTimeRow::forward);
+    if (!activations.ok()) {
+      return activations.status();
+    }
+    if (reporter_->needs_activations()) {
+      std::copy_n(activations->data(), activations->size(),
+                  sent.activations.block_values(rows.first, rows.rows).data());
+    }
+    if (absl::Status status = SendSlices(epoch, batch, rows, *activations, stream); !status.ok()) {
+      return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NonLabelSession::SendSlices(uint32_t epoch, uint32_t batch, const RowRange& rows,
+                                         ConstMatrixView activations, TrainingStream& stream) {
+  for (const RowRange& slice : SlicesOf(schedule_->batch_rows(batch))) {
+    if (slice.first < rows.first || slice.end() > rows.end()) {
+      continue;
+    }
+    absl::StatusOr<v1::CutActivations> message =
+        ActivationsMessage(run_id_, epoch, batch, activations.block(slice.first - rows.first, slice.rows),
+                           options_.agreement.wire_dtype());
+    if (!message.ok()) {
+      return message.status();
+    }
+    message->set_first_row(static_cast<uint32_t>(slice.first));
+    stopwatch_.Lap(&StepTimeRow::serialise);
+    in_flight_.back().bytes += static_cast<int64_t>(message->ByteSizeLong());
+    const absl::Status status = stream.Send(*message);
+    stopwatch_.Lap(&StepTimeRow::wire);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::CutGradients> NonLabelSession::ReceiveSlice(int64_t first_row, TrainingStream& stream) {
+  absl::StatusOr<v1::CutGradients> message = stream.Receive();
+  stopwatch_.Lap(&StepTimeRow::wait);
+  if (message.ok() &&
+      (message->epoch() != row_.epoch || message->batch() != row_.batch || message->first_row() != first_row)) {
+    return AsRefusal(
+        absl::InvalidArgumentError(absl::StrCat("gradients: expected those of epoch ", row_.epoch, " batch ",
+                                                row_.batch, " from row ", first_row, ", found others")));
+  }
+  if (message.ok()) {
+    row_.bytes_received += static_cast<int64_t>(message->ByteSizeLong());
+  }
+  return message;
 }
 
 absl::Status NonLabelSession::LearnFromNext(uint32_t epoch, uint32_t batch, TrainingStream& stream) {
-  absl::StatusOr<v1::CutGradients> message = stream.Receive();
-  stopwatch_.Lap(&StepTimeRow::wait);
-  if (!message.ok()) {
-    return message.status();
-  }
-  if (message->epoch() != epoch || message->batch() != batch) {
-    return AsRefusal(absl::InvalidArgumentError(
-        absl::StrCat("gradients: expected those of epoch ", epoch, " batch ", batch, ", found others")));
-  }
   row_.epoch = epoch;
   row_.batch = batch;
   row_.examples = schedule_->batch_rows(batch);
   row_.loss = std::numeric_limits<double>::quiet_NaN();  // Known to the label party alone.
   row_.bytes_sent = in_flight_.front().bytes;
-  row_.bytes_received = static_cast<int64_t>(message->ByteSizeLong());
+  row_.bytes_received = 0;
+  absl::StatusOr<v1::CutGradients> message = ReceiveSlice(0, stream);
+  if (!message.ok()) {
+    return message.status();
+  }
   const bool frozen = frozen_ || message->frozen();
-  const absl::Status status = frozen ? StayFrozen(*message) : Learn(*std::move(message));
+  const absl::Status status = frozen ? StayFrozen(*message) : Learn(*std::move(message), stream);
   in_flight_.pop_front();
   learnt_ = status.ok();
   return status;
 }
 
-absl::Status NonLabelSession::Learn(v1::CutGradients message) {
-  const absl::StatusOr<Matrix> gradient =
-      DecodeMatrix(message.gradients(),
-                   {"gradients", options_.agreement.wire_dtype(), row_.examples, options_.agreement.cut_width()});
-  stopwatch_.Lap(&StepTimeRow::serialise);
-  if (!gradient.ok()) {
-    return AsRefusal(gradient.status());
-  }
-  absl::StatusOr<std::vector<LayerGradient>> layer_gradients =
-      model_->Backward(*gradient, reporter_->Layers(row_.step));
-  stopwatch_.Lap(&StepTimeRow::backward);
-  if (!layer_gradients.ok()) {
-    return layer_gradients.status();
-  }
+absl::Status NonLabelSession::Learn(v1::CutGradients message, TrainingStream& stream) {
+  const int64_t cut_width = options_.agreement.cut_width();
   received_.step = row_.step;
   received_.positions = schedule_->BatchRows(message.epoch(), message.batch());
+  const std::vector<RowRange> computed = Computed(row_.examples);
+  auto due = computed.begin();
+  Matrix gradients(row_.examples, cut_width);
+  for (const RowRange& slice : SlicesOf(row_.examples)) {
+    if (slice.first > 0) {
+      absl::StatusOr<v1::CutGradients> next = ReceiveSlice(slice.first, stream);
+      if (!next.ok()) {
+        return next.status();
+      }
+      message = *std::move(next);
+    }
+    if (message.frozen() || (slice.end() < row_.examples && (message.has_hint() || message.hint_rows_size() > 0))) {
+      return AsRefusal(absl::InvalidArgumentError("gradients: expected slices of one answer, its hint in the last"));
+    }
+    absl::Status status = DecodeInto(gradients.block_values(slice.first, slice.rows), message.gradients(),
+                                     {"gradients", options_.agreement.wire_dtype(), slice.rows, cut_width});
+    stopwatch_.Lap(&StepTimeRow::serialise);
+    if (!status.ok()) {
+      return AsRefusal(status);
+    }
+    if (slice.end() == due->end()) {
+      status = Backpropagate(*due, ConstMatrixView(gradients).block(due->first, due->rows));
+      ++due;
+    }
+    if (!status.ok()) {
+      return status;
+    }
+  }
   received_.message = std::move(message);
-  received_.gradients = *std::move(layer_gradients);
   received_.activations = std::move(in_flight_.front().activations);
   if (absl::Status status = reporter_->TakeHint(received_); !status.ok()) {
     return status;
@@ -248,6 +310,24 @@ absl::Status NonLabelSession::Learn(v1::CutGradients message) {
   const absl::Status status = model_->Update();
   stopwatch_.Lap(&StepTimeRow::update);
   return status;
+}
+
+absl::Status NonLabelSession::Backpropagate(const RowRange& rows, ConstMatrixView gradients) {
+  const absl::Span<const std::string> layers = reporter_->Layers(row_.step);
+  const absl::StatusOr<std::vector<ConstMatrixView>> at_layers = model_->Backward(gradients, layers);
+  stopwatch_.Lap(&StepTimeRow::backward);
+  if (!at_layers.ok()) {
+    return at_layers.status();
+  }
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const ConstMatrixView found = (*at_layers)[i];
+    if (rows.first == 0) {
+      received_.gradients.push_back({layers[i], Matrix(row_.examples, found.cols())});
+    }
+    std::copy_n(found.data(), found.size(), received_.gradients[i].gradient.block_values(rows.first, rows.rows).data());
+  }
+  stopwatch_.Lap(&StepTimeRow::audit);
+  return absl::OkStatus();
 }
 
 absl::Status NonLabelSession::FinishStep() {
@@ -284,7 +364,12 @@ absl::Status NonLabelSession::StayFrozen(const v1::CutGradients& message) {
       return status;
     }
   }
-  return model_->Discard();
+  for (size_t i = 0; i < Computed(row_.examples).size(); ++i) {
+    if (absl::Status status = model_->Discard(); !status.ok()) {
+      return status;
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status NonLabelSession::CompleteModel() {

@@ -20,6 +20,7 @@
 #include "common/operations/run_status.h"
 #include "common/operations/step_stopwatch.h"
 #include "common/operations/training_progress.h"
+#include "common/schedule/batch_slices.h"
 #include "common/schedule/schedule.h"
 #include "nonlabel_party/bottom/bottom_model.h"
 #include "nonlabel_party/session/epoch_evaluator.h"
@@ -75,11 +76,20 @@ class NonLabelSession {
   // After its training: evaluation and checkpoint. True where the label party wants no further epoch.
   absl::StatusOr<bool> FinishEpoch(uint32_t epoch);
   absl::Status TrainEpoch(uint32_t epoch);
+  // Rows of a batch that are computed together: slices, or all of them.
+  std::vector<RowRange> Computed(int64_t rows) const;
   // Gathers the rows of a batch of the epoch under way, unless that is done.
   void GatherRows(uint32_t epoch, uint32_t batch);
   absl::Status SendBatch(uint32_t epoch, uint32_t batch, TrainingStream& stream);
+  // Sends the slices that lie in `rows`, whose activations these are.
+  absl::Status SendSlices(uint32_t epoch, uint32_t batch, const RowRange& rows, ConstMatrixView activations,
+                          TrainingStream& stream);
   absl::Status LearnFromNext(uint32_t epoch, uint32_t batch, TrainingStream& stream);
-  absl::Status Learn(v1::CutGradients message);
+  // The next slice of the batch of row_, which starts at `first_row`.
+  absl::StatusOr<v1::CutGradients> ReceiveSlice(int64_t first_row, TrainingStream& stream);
+  // Back-propagates the batch of row_, of whose slices `message` is the first, and updates the model.
+  absl::Status Learn(v1::CutGradients message, TrainingStream& stream);
+  absl::Status Backpropagate(const RowRange& rows, ConstMatrixView gradients);
   absl::Status StayFrozen(const v1::CutGradients& message);
   // Attacks and records the batch that was learnt from last, once.
   absl::Status FinishStep();
@@ -109,7 +119,7 @@ class NonLabelSession {
   // The rows of the batch that is sent next.
   struct GatheredRows {
     uint32_t batch = 0;
-    FeatureBatch rows;
+    std::vector<FeatureBatch> slices;  // As Computed.
   };
   std::deque<SentBatch> in_flight_;
   std::optional<GatheredRows> gathered_;

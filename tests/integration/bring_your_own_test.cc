@@ -395,7 +395,7 @@ TEST_F(BringYourOwnTest, ConvolutionalHalvesTrainAsInPython) {
     ASSERT_TRUE((*top)->Update().ok());
     const auto gradients = (*bottom)->Backward(head->cut_gradient, {"features.0"});
     ASSERT_TRUE(gradients.ok()) << gradients.status();
-    EXPECT_EQ(gradients->front().gradient.cols(), 4 * 8 * 8);
+    EXPECT_EQ(gradients->front().cols(), 4 * 8 * 8);
     ASSERT_TRUE((*bottom)->Update().ok());
   }
   Save(data, run_.files.File("batches.pt"));

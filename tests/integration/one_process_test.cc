@@ -96,7 +96,7 @@ class OneProcessTest : public ::testing::Test {
         SeedRole::kLabelParty, SeedContribution(SeedRole::kLabelParty, run_.label_config.party().reproducible_seed()));
     const JointSeed joint = *own.Combine(theirs.commitment(), theirs.reveal());
     TrainTestSplit split = SplitRule("", run_.agreement.test_fraction()).Split(run_.nonlabel_data.ids, rows);
-    return *Schedule::Create(joint, split.train, {64, run_.agreement.minimum_batch_size()});
+    return *Schedule::Create(joint, split.train, {run_.agreement.batch_size(), run_.agreement.minimum_batch_size()});
   }
 
   // The initial weights, from models made with the same seeds.
@@ -123,6 +123,13 @@ class OneProcessTest : public ::testing::Test {
 };
 
 TEST_F(OneProcessTest, HalvesTrainAsTheWholeForAHundredSteps) { ExpectSameWeights(15); }
+
+// 300 of 409 training examples: slices of 256 and 44 rows; then those of the rest.
+TEST_F(OneProcessTest, BatchesThatTravelInSlicesTrainAsTheWhole) {
+  run_.agreement.set_batch_size(300);
+  HoldWhole(std::string(kHalves) + "own_features { embedding { dimension: 3 } before: 'logit' }", "second", 8);
+  ExpectSameWeights(40);
+}
 
 TEST_F(OneProcessTest, AWholeModelIsCutWhereTheAgreementSays) {
   HoldWhole(kHalves, "first", 16);

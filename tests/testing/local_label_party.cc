@@ -60,8 +60,13 @@ class LocalTraining final : public TrainingStream {
 
   absl::Status Send(const v1::CutActivations& message) override {
     const absl::StatusOr<SharedGradients> answer = session_->Train(message);
-    answers_.push_back(answer.ok() ? absl::StatusOr<v1::CutGradients>(**answer) : answer.status());
-    verdict_ = answer.ok() ? session_->Learn() : answer.status();
+    verdict_ = answer.status();
+    if (!answer.ok()) {
+      answers_.push_back(verdict_);
+    } else if (*answer != nullptr) {
+      answers_.insert(answers_.end(), (*answer)->begin(), (*answer)->end());
+      verdict_ = session_->Learn();
+    }
     return absl::OkStatus();
   }
   absl::StatusOr<v1::CutGradients> Receive() override {

@@ -14,6 +14,8 @@
 namespace splitveil {
 namespace {
 
+using Indices = std::vector<int64_t>;
+
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 
@@ -124,7 +126,7 @@ TEST(EmbeddingTableTest, UpdatesAsSparseAdamInDoublePrecision) {
     for (int i = 0; i < 16; ++i) {
       indices.push_back(generator() % 20 * (generator() % 2 + 1));  // Repeats within a batch, gaps between batches.
     }
-    ASSERT_TRUE(table.Update(indices, gradient, 1.0 / 8).ok());
+    ASSERT_TRUE(table.Update({{indices, gradient}}, 1.0 / 8).ok());
     reference.Update(indices, gradient, 1.0 / 8);
   }
   for (size_t i = 0; i < reference.values().size(); ++i) {
@@ -135,9 +137,9 @@ TEST(EmbeddingTableTest, UpdatesAsSparseAdamInDoublePrecision) {
 TEST(EmbeddingTableTest, LeavesRowsOutsideTheBatchAlone) {
   EmbeddingTable table = MakeTable(SmallTable());
   std::mt19937 generator(1);
-  ASSERT_TRUE(table.Update({3, 4}, RandomMatrix(2, 3, generator), 1).ok());
+  ASSERT_TRUE(table.Update({{Indices{3, 4}, RandomMatrix(2, 3, generator)}}, 1).ok());
   const std::vector<float> before = Values(table);
-  ASSERT_TRUE(table.Update({5, 5}, RandomMatrix(2, 3, generator), 1).ok());
+  ASSERT_TRUE(table.Update({{Indices{5, 5}, RandomMatrix(2, 3, generator)}}, 1).ok());
   for (int i = 0; i < 150; ++i) {
     EXPECT_EQ(table.values()[i] == before[i], i < 15 || i >= 18) << "at " << i;
   }
@@ -147,9 +149,9 @@ TEST(EmbeddingTableTest, AZeroGradientStillMovesARowByItsMomentum) {
   EmbeddingTable table = MakeTable(SmallTable());
   Matrix gradient(1, 3);
   gradient.row(0)[0] = 1;
-  ASSERT_TRUE(table.Update({3}, gradient, 1).ok());
+  ASSERT_TRUE(table.Update({{Indices{3}, gradient}}, 1).ok());
   const std::vector<float> before = Values(table);
-  ASSERT_TRUE(table.Update({3}, Matrix(1, 3), 1).ok());
+  ASSERT_TRUE(table.Update({{Indices{3}, Matrix(1, 3)}}, 1).ok());
   EXPECT_LT(table.values()[9], before[9]);
   EXPECT_EQ(table.values()[10], before[10]);
 }
@@ -202,10 +204,10 @@ TEST(EmbeddingTableTest, ARefusedUpdateChangesNothing) {
   EmbeddingTable twin = MakeTable(SmallTable());
   std::mt19937 generator(1);
   const Matrix gradient = RandomMatrix(2, 3, generator);
-  EXPECT_EQ(table.Update({3, 50}, gradient, 1).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(table.Update({1, 2, 3, 4}, gradient, 1).code(), absl::StatusCode::kInvalidArgument);
-  ASSERT_TRUE(table.Update({3, 4}, gradient, 1).ok());
-  ASSERT_TRUE(twin.Update({3, 4}, gradient, 1).ok());
+  EXPECT_EQ(table.Update({{Indices{3, 50}, gradient}}, 1).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(table.Update({{Indices{1, 2, 3, 4}, gradient}}, 1).code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE(table.Update({{Indices{3, 4}, gradient}}, 1).ok());
+  ASSERT_TRUE(twin.Update({{Indices{3, 4}, gradient}}, 1).ok());
   EXPECT_THAT(Values(table), ElementsAreArray(Values(twin)));  // The step count included.
 }
 

@@ -67,7 +67,7 @@ TEST_F(InputLayerTest, PassesPlainNumbersOnWithoutACopy) {
   ASSERT_TRUE(input.ok()) << input.status();
   EXPECT_EQ(input->data(), batch_.numeric.data());
   EXPECT_TRUE(layer->parameters("").empty());
-  EXPECT_TRUE(layer->Update({}, ConstMatrixView()).ok());
+  EXPECT_TRUE(layer->Update({}).ok());
 }
 
 TEST_F(InputLayerTest, WorksWithoutNumericColumns) {

@@ -137,18 +137,42 @@ TEST_F(LayerStackTest, GradientsThatWaitForUpdateTrainTheSameParameters) {
   }
 }
 
-TEST_F(LayerStackTest, OfTwoBackwardsThatWaitForUpdateTheLatestCounts) {
-  options_.gradients_in_update = true;
+TEST_F(LayerStackTest, SlicesOfABatchTrainAsTheBatch) {
+  for (const bool in_update : {false, true}) {
+    options_.gradients_in_update = in_update;
+    options_.optimizer.clip_norm = 0.01;  // The norm is that of all slices together.
+    auto whole = Create(), sliced = Create();
+    const ConstMatrixView input = input_, gradient = output_gradient_;
+    LayerPass pass = Forward(*whole, input), first = Forward(*sliced, input.block(0, 4)),
+              second = Forward(*sliced, input.block(4, 3));
+    ASSERT_TRUE(whole->Backward(pass, gradient, {}).ok());
+    ASSERT_TRUE(sliced->Backward(first, gradient.block(0, 4), {}).ok());
+    ASSERT_TRUE(sliced->Backward(second, gradient.block(4, 3), {}).ok());
+    const NamedParameters before = CopyParameters(whole->parameters(""));
+    ASSERT_TRUE(Update(*whole).ok());
+    ASSERT_TRUE(Update(*sliced).ok());
+    const NamedParameters expected = CopyParameters(whole->parameters("")),
+                          found = CopyParameters(sliced->parameters(""));
+    EXPECT_NE(expected, before);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_THAT(found[i].second, ::testing::Pointwise(::testing::FloatNear(1e-6f), expected[i].second));
+    }
+    EXPECT_EQ(Update(*sliced).code(), absl::StatusCode::kFailedPrecondition);
+  }
+}
+
+TEST_F(LayerStackTest, WhatIsForgottenDoesNotTrain) {
   auto once = Create(), twice = Create();
   LayerPass pass = Forward(*once, input_), first = Forward(*twice, input_), second = Forward(*twice, input_);
   const Matrix other = RandomMatrix(7, 3, generator_);
   ASSERT_TRUE(twice->Backward(first, other, {}).ok());
+  twice->Forget();
+  EXPECT_EQ(Update(*twice).code(), absl::StatusCode::kFailedPrecondition);
   ASSERT_TRUE(twice->Backward(second, output_gradient_, {}).ok());
   ASSERT_TRUE(once->Backward(pass, output_gradient_, {}).ok());
   ASSERT_TRUE(Update(*once).ok());
   ASSERT_TRUE(Update(*twice).ok());
   EXPECT_EQ(CopyParameters(once->parameters("")), CopyParameters(twice->parameters("")));
-  EXPECT_EQ(Update(*twice).code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(LayerStackTest, OneRowGivesItsRowOfTheBatchBeforeAndAfterBackward) {

@@ -52,6 +52,16 @@ std::vector<uint8_t> MakeLabels(const FeatureBatch& features, const FeatureBatch
   return labels;
 }
 
+FeatureBatch SliceOf(const FeatureBatch& batch, const FeatureShape& shape, int64_t first, int64_t rows) {
+  FeatureBatch slice;
+  slice.rows = rows;
+  slice.numeric = Matrix(rows, shape.numeric);
+  std::copy_n(batch.numeric.data() + first * shape.numeric, slice.numeric.size(), slice.numeric.data());
+  const auto categories = batch.categories.begin() + first * shape.categorical;
+  slice.categories.assign(categories, categories + rows * shape.categorical);
+  return slice;
+}
+
 class SplitModelTest : public ::testing::Test {
  protected:
   void Create(const std::string& model, const std::string& cut_layer, int64_t cut_width, const FeatureShape& features,
@@ -73,8 +83,9 @@ class SplitModelTest : public ::testing::Test {
     top_.seed = 2;
   }
 
-  // Trains both ways for `steps` of 64 examples; every tenth has `last_rows`.
-  void ExpectSameTraining(int steps, int64_t last_rows, double tolerance = 1e-6) {
+  // Trains both ways for `steps` of 64 examples; every tenth has `last_rows`. The halves get a batch in slices of at
+  // most `slice_rows`, all of them sent ahead.
+  void ExpectSameTraining(int steps, int64_t last_rows, double tolerance = 1e-6, int64_t slice_rows = 64) {
     auto bottom = BottomModel::Create(bottom_);
     auto top = TopModel::Create(top_);
     ASSERT_TRUE(bottom.ok()) << bottom.status();
@@ -89,14 +100,32 @@ class SplitModelTest : public ::testing::Test {
       const FeatureBatch features = RandomFeatures(rows, bottom_.features, generator);
       const FeatureBatch own = RandomFeatures(rows, kOwnFeatures, generator);
       const std::vector<uint8_t> labels = MakeLabels(features, own);
-      const auto activations = (*bottom)->Forward(features);
-      ASSERT_TRUE(activations.ok()) << activations.status();
-      const auto head = (*top)->ForwardBackward(*activations, own, labels, {});
-      ASSERT_TRUE(head.ok()) << head.status();
+      double loss_sum = 0;
+      std::vector<Matrix> activations;
+      std::vector<FeatureBatch> own_slices;
+      for (int64_t first = 0; first < rows; first += slice_rows) {
+        const int64_t count = std::min(slice_rows, rows - first);
+        auto forward = (*bottom)->Forward(SliceOf(features, bottom_.features, first, count));
+        ASSERT_TRUE(forward.ok()) << forward.status();
+        activations.push_back(*std::move(forward));
+        own_slices.push_back(SliceOf(own, kOwnFeatures, first, count));
+      }
+      std::vector<ConstMatrixView> gradients;
+      for (size_t i = 0; i < activations.size(); ++i) {
+        const auto head =
+            (*top)->ForwardBackward(activations[i], own_slices[i],
+                                    absl::MakeConstSpan(labels).subspan(i * slice_rows, activations[i].rows()), {});
+        ASSERT_TRUE(head.ok()) << head.status();
+        loss_sum += head->mean_loss * static_cast<double>(activations[i].rows());
+        gradients.push_back(head->cut_gradient);
+      }
+      for (const ConstMatrixView gradient : gradients) {
+        ASSERT_TRUE((*bottom)->Backward(gradient, {}).ok());
+      }
       ASSERT_TRUE((*top)->Update().ok());
-      ASSERT_TRUE((*bottom)->Backward(head->cut_gradient, {}).ok());
       ASSERT_TRUE((*bottom)->Update().ok());
-      loss_difference = std::max(loss_difference, std::abs(head->mean_loss - reference.Step(features, own, labels)));
+      loss_difference = std::max(
+          loss_difference, std::abs(loss_sum / static_cast<double>(rows) - reference.Step(features, own, labels)));
     }
     RecordProperty("largest_loss_difference", std::to_string(loss_difference * 1e9) + "e-9");
     const double distance =
@@ -125,6 +154,15 @@ TEST_F(SplitModelTest, TrainsAsTheModelInOnePieceWhereTheScaleOfTheGradientCount
   Create(kWideAndDeep, "third", 16, kTableFeatures,
          Parsed<v1::Optimizer>("learning_rate: 1e-2 l2: 1e-3 adam { beta1: 0.8 beta2: 0.99 epsilon: 1e-3 }"));
   ExpectSameTraining(100, 37);
+}
+
+TEST_F(SplitModelTest, SlicesTrainAsTheirBatch) {
+  const std::string own_features = "own_features { embedding { dimension: 3 } before: 'fifth' }";
+  Create(kWideAndDeep + own_features, "third", 16, kTableFeatures,
+         Parsed<v1::Optimizer>("learning_rate: 1e-2 l2: 1e-3 adam { epsilon: 1e-3 }"));
+  ExpectSameTraining(100, 37, 1e-6, 24);
+  Create(kConvolutional, "second", 48, kImageFeatures, Parsed<v1::Optimizer>("learning_rate: 0.1 sgd {}"));
+  ExpectSameTraining(30, 5, 1e-6, 24);
 }
 
 TEST_F(SplitModelTest, TheCutMayBeAnywhere) {
@@ -199,9 +237,9 @@ TEST_P(OptimizerTest, GoesOnFromItsStateAsIfNothingHadHappened) {
   std::mt19937 generator(8);
   const auto train = [&](BottomModel& f, TopModel& h, const FeatureBatch& features, const FeatureBatch& own) {
     const auto head = h.ForwardBackward(*f.Forward(features), own, MakeLabels(features, own), {});
-    ASSERT_TRUE(h.Update().ok());
     ASSERT_TRUE(f.Backward(head->cut_gradient, {}).ok());
     ASSERT_TRUE(f.Update().ok());
+    ASSERT_TRUE(h.Update().ok());
   };
   for (int step = 0; step < 5; ++step) {
     train(*bottom, *top, RandomFeatures(16, kTableFeatures, generator), RandomFeatures(16, kOwnFeatures, generator));
@@ -242,7 +280,7 @@ TEST_F(SplitModelTest, ConvolutionsKeepTheParametersOfEachBatchInFlight) {
     const auto expected = stale->Backward(gradient, {"first"});
     ASSERT_TRUE(found.ok()) << found.status();
     for (int64_t j = 0; j < 4; ++j) {
-      EXPECT_EQ((*found)[0].gradient.row(j), (*expected)[0].gradient.row(j));
+      EXPECT_EQ((*found)[0].row(j), (*expected)[0].row(j));
     }
     ASSERT_TRUE(model->Update().ok());
     pending.pop_front();

@@ -97,8 +97,8 @@ TEST_F(TorchScriptHalvesTest, ABottomHalfTrainsAsItsFileWithBatchesInFlightAndHi
     const auto expected = ours->Backward(gradient, {"1st layer", "cut"});
     const auto found = theirs->Backward(gradient, {"1st_layer", "cut"});
     ASSERT_TRUE(found.ok()) << found.status();
-    EXPECT_LE(Distance((*expected)[0].gradient, (*found)[0].gradient), 1e-5);
-    EXPECT_EQ(Distance(gradient, (*found)[1].gradient), 0);
+    EXPECT_LE(Distance((*expected)[0], (*found)[0]), 1e-5);
+    EXPECT_EQ(Distance(gradient, (*found)[1]), 0);
     const std::vector<float> hint(gradient.row(3).begin(), gradient.row(3).end());
     const auto expected_hint = ours->BackpropagateHint(3, hint, {"cut", "1st layer"});
     const auto found_hint = theirs->BackpropagateHint(3, hint, {"cut", "1st_layer"});
@@ -159,7 +159,12 @@ TEST_F(TorchScriptHalvesTest, ATopHalfWithOwnFeaturesTrainsAsItsFile) {
       const FeatureBatch own = RandomFeatures(16, top_.features, random_);
       std::vector<uint8_t> labels(16);
       std::generate(labels.begin(), labels.end(), [&] { return random_() % 2; });
+      const NamedParameters before = (*created)->Parameters();
+      const auto probed = (*created)->ProbeCutGradient(z, own, labels);
+      ASSERT_TRUE(probed.ok()) << probed.status();
+      EXPECT_EQ((*created)->Parameters(), before);
       const auto expected = reference->ForwardBackward(z, own, labels, {});
+      EXPECT_LE(Distance(expected->cut_gradient, *probed), 1e-5);
       const auto found = (*created)->ForwardBackward(z, own, labels, {});
       ASSERT_TRUE(found.ok()) << found.status();
       EXPECT_NEAR(expected->mean_loss, found->mean_loss, 1e-5);

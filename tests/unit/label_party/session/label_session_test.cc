@@ -136,10 +136,48 @@ TEST_F(LabelSessionTest, RepeatedRequestGetsTheSameBytesAndTrainsOnce) {
   ASSERT_TRUE(session_->Learn().ok());
   const absl::StatusOr<SharedGradients> again = session_->Train(Activations(0, 0));
   ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ((*first)->SerializeAsString(), (*again)->SerializeAsString());
+  EXPECT_EQ((*first)->front().SerializeAsString(), (*again)->front().SerializeAsString());
   ASSERT_TRUE(session_->Learn().ok());
   EXPECT_EQ(run_.label_status.Snapshot().step(), 1);
   EXPECT_TRUE(session_->Train(Activations(0, 1)).ok());
+}
+
+TEST_F(LabelSessionTest, ABatchIsAnsweredOnceAllItsSlicesAreThere) {
+  run_.agreement.set_batch_size(300);
+  run_.agreement.set_test_fraction(0);
+  Start();
+  const int64_t rows = schedule_->batch_rows(0);
+  ASSERT_EQ(rows, 300);
+  const v1::CutActivations first = ActivationsOf(0, 0, 256);
+  v1::CutActivations second = ActivationsOf(0, 0, 44, 2);
+  second.set_first_row(256);
+
+  EXPECT_EQ(session_->Train(second).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(session_->Train(ActivationsOf(0, 0, rows)).status().code(), absl::StatusCode::kInvalidArgument);
+  const absl::StatusOr<SharedGradients> begun = session_->Train(first);
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  EXPECT_EQ(*begun, nullptr);
+  EXPECT_EQ(session_->Train(first).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(session_->Learn().ok());  // Nothing to learn from yet.
+  EXPECT_EQ(run_.label_status.Snapshot().step(), 0);
+  const absl::StatusOr<SharedGradients> answer = session_->Train(second);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  ASSERT_NE(*answer, nullptr);
+  ASSERT_EQ((*answer)->size(), 2);
+  for (const auto& [slice, first_row, slice_rows] : {std::tuple(0, 0, 256), std::tuple(1, 256, 44)}) {
+    EXPECT_EQ((**answer)[slice].first_row(), first_row);
+    EXPECT_EQ((**answer)[slice].gradients().shape(0), slice_rows);
+  }
+  ASSERT_TRUE(session_->Learn().ok());
+  EXPECT_EQ(run_.label_status.Snapshot().step(), 1);
+
+  const absl::StatusOr<SharedGradients> repeated = session_->Train(first);
+  ASSERT_TRUE(repeated.ok()) << repeated.status();
+  EXPECT_EQ(*repeated, nullptr);
+  const absl::StatusOr<SharedGradients> again = session_->Train(second);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, *answer);
+  EXPECT_EQ(session_->Train(ActivationsOf(0, 0, 256, 3)).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(LabelSessionTest, SecondRequestWithOtherActivationsIsRefused) {

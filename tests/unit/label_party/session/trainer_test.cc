@@ -71,8 +71,15 @@ class TrainerTest : public ::testing::Test {
     for (int64_t i = 0; i < activations.size(); ++i) {
       activations.data()[i] = static_cast<float>(std::sin(0.7 * static_cast<double>(i + 1)));
     }
-    const absl::StatusOr<SharedGradients> answer = trainer_->Step(epoch, batch, std::move(activations), 100);
-    return answer.ok() ? absl::StatusOr<v1::CutGradients>(**answer) : answer.status();
+    v1::CutActivations message;
+    message.set_epoch(epoch);
+    message.set_batch(batch);
+    EXPECT_TRUE(EncodeMatrix(activations, v1::FLOAT32, *message.mutable_activations()).ok());
+    if (absl::Status status = trainer_->Receive(message); !status.ok()) {
+      return status;
+    }
+    const absl::StatusOr<SharedGradients> answer = trainer_->Step();
+    return answer.ok() ? absl::StatusOr<v1::CutGradients>((*answer)->at(0)) : answer.status();
   }
 
   // Trains epochs [first, last); the answers in order.

@@ -234,6 +234,34 @@ TEST_F(NonLabelSessionTest, RefusesNonFiniteGradients) {
       "gradients");
 }
 
+// All 300 examples are one batch: slices of 256 and 44 rows.
+TEST_F(NonLabelSessionTest, TrainsAndAuditsBatchesInSlices) {
+  run_.agreement.set_batch_size(300);
+  run_.agreement.set_test_fraction(0);
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(label_->completed());
+  // What it attacks is the whole batch: the label party judges a score for each of its rows.
+  EXPECT_EQ(FromLedger("SELECT COUNT(*) > 0 FROM leak WHERE layer = 'first' AND attack = 'norm'"), "1");
+  EXPECT_EQ(FromLedger("SELECT MAX(examples) FROM step"), "300");
+}
+
+TEST_F(NonLabelSessionTest, RefusesSlicesThatDoNotMakeOneAnswer) {
+  run_.agreement.set_batch_size(300);
+  run_.agreement.set_test_fraction(0);
+  const std::vector<std::function<void(v1::CutGradients&)>> alterations = {
+      [](v1::CutGradients& message) { message.set_first_row(message.first_row() + 1); },
+      [](v1::CutGradients& message) { message.set_frozen(message.first_row() > 0); },
+      [](v1::CutGradients& message) {
+        if (message.first_row() == 0) {
+          message.add_hint_rows(1);
+        }
+      }};
+  for (const auto& alteration : alterations) {
+    ExpectRefusal([&](LocalLabelParty& peer) { peer.alter_gradients = alteration; }, "gradients");
+  }
+}
+
 TEST_F(NonLabelSessionTest, RefusesAHintOutsideTheBatch) {
   ExpectHintRefused([](v1::CutGradients& message) {
     message.mutable_hint()->set_row(1 << 20);
