@@ -6,9 +6,6 @@
 namespace splitveil {
 namespace {
 
-// A page fault in a file maps its neighbours that the page cache holds, 16 pages at Linux's default.
-constexpr int64_t kFaultBytes = 16 * 4096;
-
 template <typename Number>
 absl::string_view RowBytes(absl::Span<const Number> numbers, int64_t row, int64_t columns) {
   return {reinterpret_cast<const char*>(numbers.data() + row * columns), columns * sizeof(Number)};
@@ -19,20 +16,30 @@ absl::string_view RowBytes(absl::Span<const Number> numbers, int64_t row, int64_
 FeatureBatch Dataset::Gather(absl::Span<const uint32_t> rows) const {
   const int64_t pixels = features_.image.pixels();
   const int64_t numeric = features_.numeric - pixels;
+  // The columns of one row: where they are mapped, or a copy in `storage`.
+  const auto row_of = [&](const auto& numbers, int64_t row, int64_t columns, auto& storage) {
+    if (resident_ || columns == 0) {
+      return numbers.data() + row * columns;
+    }
+    storage.resize(columns);
+    file_->Read(RowBytes(numbers, row, columns), storage.data());
+    return static_cast<decltype(numbers.data())>(storage.data());
+  };
+  std::vector<uint8_t> pixel_storage;
+  std::vector<float> numeric_storage;
+  std::vector<int32_t> category_storage;
   FeatureBatch batch;
   batch.rows = static_cast<int64_t>(rows.size());
   batch.numeric = Matrix(batch.rows, features_.numeric);
   batch.categories.reserve(rows.size() * static_cast<size_t>(features_.categorical));
   for (int64_t i = 0; i < batch.rows; ++i) {
-    const int64_t row = rows[i];
     float* out = batch.numeric.data() + i * features_.numeric;
-    out = std::transform(pixels_.data() + row * pixels, pixels_.data() + (row + 1) * pixels, out,
-                         [](uint8_t pixel) { return static_cast<float>(pixel) / 255.0F; });
-    std::copy_n(numeric_.data() + row * numeric, numeric, out);
-    const int32_t* first = categories_.data() + row * features_.categorical;
+    const uint8_t* image = row_of(pixels_, rows[i], pixels, pixel_storage);
+    out = std::transform(image, image + pixels, out, [](uint8_t pixel) { return static_cast<float>(pixel) / 255.0F; });
+    std::copy_n(row_of(numeric_, rows[i], numeric, numeric_storage), numeric, out);
+    const int32_t* first = row_of(categories_, rows[i], features_.categorical, category_storage);
     batch.categories.insert(batch.categories.end(), first, first + features_.categorical);
   }
-  CountTouched(batch.rows);
   return batch;
 }
 
@@ -46,19 +53,6 @@ void Dataset::WillNeed(absl::Span<const uint32_t> rows) const {
         file_->WillNeed(bytes);
       }
     }
-  }
-}
-
-void Dataset::CountTouched(int64_t rows) const {
-  const auto section_bytes = [&](int64_t row_bytes) { return row_bytes > 0 ? row_bytes + kFaultBytes : 0; };
-  const int64_t pixels = features_.image.pixels();
-  const int64_t row_bytes = section_bytes(pixels) + section_bytes((features_.numeric - pixels) * sizeof(float)) +
-                            section_bytes(features_.categorical * sizeof(int32_t));
-  // Small data stay mapped for good.
-  const int64_t touched = std::min(touched_bytes_ += rows * row_bytes, file_->size());
-  if (touched > kMaxResidentBytes) {
-    touched_bytes_ = 0;
-    file_->ReleaseMemory();
   }
 }
 

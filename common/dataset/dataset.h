@@ -12,7 +12,6 @@
 #ifndef SPLITVEIL_COMMON_DATASET_DATASET_H_
 #define SPLITVEIL_COMMON_DATASET_DATASET_H_
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -36,13 +35,15 @@ namespace splitveil {
 // Thread-safe.
 class Dataset {
  public:
-  // Mapped memory that stays with the process, at most; then all of it goes back to the page cache, and rows cost page
-  // faults again. Data below this size stay mapped for good: 2.6 million rows of Criteo.
+  // Data up to this size, 2.6 million rows of Criteo, stay in the process's memory as far as they have been gathered;
+  // of larger data each row is read anew.
   static constexpr int64_t kMaxResidentBytes = int64_t{512} << 20;
 
-  // Checks the file's SHA-256 and that every index, length and number in it is in range: nothing fails later. Errors:
-  // NotFound; InvalidArgument for another file, a damaged one, or one whose parts contradict each other.
-  static absl::StatusOr<std::shared_ptr<const Dataset>> Open(const std::string& path);
+  // `max_resident_bytes`: other than the default for tests. Checks the file's SHA-256 and that every index, length and
+  // number in it is in range: nothing fails later. Errors: NotFound; InvalidArgument for another file, a damaged one,
+  // or one whose parts contradict each other.
+  static absl::StatusOr<std::shared_ptr<const Dataset>> Open(const std::string& path,
+                                                             int64_t max_resident_bytes = kMaxResidentBytes);
 
   int64_t rows() const { return preprocessing_.rows(); }
   const FeatureShape& features() const { return features_; }
@@ -61,14 +62,14 @@ class Dataset {
   // Asks the system to read the rows ahead of a Gather: returns before it has. Some microseconds a row, so that it pays
   // where data do not fit into the page cache.
   void WillNeed(absl::Span<const uint32_t> rows) const;
-  // Hands the memory of all rows read so far back. Gather does so by itself; for after a pass over ids() or labels().
+  // Hands the memory of all that was read so far back: for after a pass over ids() or labels().
   void ReleaseMemory() const { file_->ReleaseMemory(); }
 
   // A copy of the vocabularies, one a categorical column; empty ones where values are hashed.
   absl::StatusOr<std::vector<Vocabulary>> ReadVocabularies() const;
 
  private:
-  explicit Dataset(std::unique_ptr<SectionFile> file) : file_(std::move(file)) {}
+  Dataset(std::unique_ptr<SectionFile> file, bool resident) : file_(std::move(file)), resident_(resident) {}
   absl::Status ReadPreprocessing();
   absl::Status ReadShape();
   absl::Status ReadSections();
@@ -77,9 +78,9 @@ class Dataset {
   absl::Status CheckIds() const;
   absl::Status CheckValues() const;
   absl::Status Wrong(absl::string_view what) const;
-  void CountTouched(int64_t rows) const;
 
   std::unique_ptr<SectionFile> file_;
+  bool resident_;  // Rows are read where they are mapped.
   v1::Preprocessing preprocessing_;
   FeatureShape features_;
   IdList ids_{absl::Span<const std::string>()};
@@ -89,7 +90,6 @@ class Dataset {
   absl::Span<const int32_t> categories_;
   absl::Span<const uint8_t> pixels_;
   absl::string_view id_bytes_, vocabulary_;
-  mutable std::atomic<int64_t> touched_bytes_{0};  // Since memory was last released; an upper bound.
 };
 
 }  // namespace splitveil

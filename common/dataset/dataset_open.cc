@@ -47,12 +47,13 @@ bool AreEnds(absl::Span<const uint64_t> ends, absl::string_view bytes, bool empt
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Open(const std::string& path) {
+absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Open(const std::string& path, int64_t max_resident_bytes) {
   absl::StatusOr<std::unique_ptr<SectionFile>> file = SectionFile::Open(path, SectionFile::Check::kDigest);
   if (!file.ok()) {
     return file.status();
   }
-  std::shared_ptr<Dataset> dataset(new Dataset(*std::move(file)));
+  const bool resident = (*file)->size() <= max_resident_bytes;
+  std::shared_ptr<Dataset> dataset(new Dataset(*std::move(file), resident));
   for (absl::Status (Dataset::*stage)() : {&Dataset::ReadPreprocessing, &Dataset::ReadShape, &Dataset::ReadSections}) {
     if (absl::Status status = ((*dataset).*stage)(); !status.ok()) {
       return status;

@@ -34,7 +34,7 @@ absl::Status CheckOptions(const EmbeddingTable::Options& options) {
 }
 
 // std::uniform_real_distribution differs between standard libraries; this gives the same table everywhere.
-void FillUniform(double range, uint64_t seed, std::vector<float>& values) {
+void FillUniform(double range, uint64_t seed, HugePageVector<float>& values) {
   std::mt19937_64 generator(seed);
   for (float& value : values) {
     const double unit = static_cast<double>(generator() >> 11) * 0x1p-53;
@@ -50,7 +50,7 @@ absl::StatusOr<EmbeddingTable> EmbeddingTable::Create(const Options& options) {
   }
   const size_t size = static_cast<size_t>(options.rows * options.dimension);
   try {
-    std::vector<float> values(size);
+    HugePageVector<float> values(size);
     FillUniform(options.initial_range, options.seed, values);
     return EmbeddingTable(options, std::move(values), ParameterOptimizer(options.optimizer, size));
   } catch (const std::exception&) {  // bad_alloc or length_error
@@ -60,7 +60,7 @@ absl::StatusOr<EmbeddingTable> EmbeddingTable::Create(const Options& options) {
   }
 }
 
-EmbeddingTable::EmbeddingTable(const Options& options, std::vector<float> values, ParameterOptimizer optimizer)
+EmbeddingTable::EmbeddingTable(const Options& options, HugePageVector<float> values, ParameterOptimizer optimizer)
     : rows_(options.rows),
       dimension_(options.dimension),
       values_(std::move(values)),

@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 
 #include "common/matrix/matrix.h"
+#include "common/model/huge_page_vector.h"
 #include "common/model/optimizer_options.h"
 #include "common/model/parameter_optimizer.h"
 
@@ -58,7 +59,7 @@ class EmbeddingTable {
   ParameterOptimizer& optimizer() { return optimizer_; }
 
  private:
-  EmbeddingTable(const Options& options, std::vector<float> values, ParameterOptimizer optimizer);
+  EmbeddingTable(const Options& options, HugePageVector<float> values, ParameterOptimizer optimizer);
 
   // `columns` of a lookup in matrices of this shape.
   absl::StatusOr<int64_t> CheckLookup(absl::Span<const int64_t> indices, int64_t matrix_rows,
@@ -70,7 +71,7 @@ class EmbeddingTable {
 
   int64_t rows_;
   int64_t dimension_;
-  std::vector<float> values_;
+  HugePageVector<float> values_;
   ParameterOptimizer optimizer_;
 
   // Scratch of Update, kept to avoid allocations. The hash table has open addressing, a power-of-two size and holds

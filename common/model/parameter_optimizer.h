@@ -5,10 +5,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "absl/types/span.h"
 
+#include "common/model/huge_page_vector.h"
 #include "common/model/optimizer_options.h"
 
 namespace splitveil {
@@ -40,7 +40,7 @@ class ParameterOptimizer {
  private:
   OptimizerOptions options_;
   int64_t steps_ = 0;
-  std::array<std::vector<float>, 2> moments_;
+  std::array<HugePageVector<float>, 2> moments_;
 };
 
 }  // namespace splitveil

@@ -206,7 +206,7 @@ absl::StatusOr<std::unique_ptr<PendingFile>> SectionFileWriter::Join(Digest& dig
 }
 
 absl::StatusOr<std::unique_ptr<SectionFile>> SectionFile::Open(const std::string& path, Check check) {
-  const OpenFile file{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  OpenFile file{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   struct stat facts = {};
   if (file.descriptor < 0 || fstat(file.descriptor, &facts) != 0) {
     const std::string message = absl::StrCat(path, ": cannot be opened: ", std::strerror(errno));
@@ -222,12 +222,13 @@ absl::StatusOr<std::unique_ptr<SectionFile>> SectionFile::Open(const std::string
   }
   // Rows are read in random order: reading ahead would only fill the memory.
   madvise(mapped, size, MADV_RANDOM);
-  std::unique_ptr<SectionFile> opened(new SectionFile(path, {static_cast<const char*>(mapped), size}));
+  std::unique_ptr<SectionFile> opened(
+      new SectionFile(path, std::exchange(file.descriptor, -1), {static_cast<const char*>(mapped), size}));
   if (absl::Status status = opened->ReadDirectory(); !status.ok()) {
     return status;
   }
   if (check == Check::kDigest) {
-    const absl::StatusOr<Digest> digest = DigestOfFile(file.descriptor, path, size - sizeof(Digest));
+    const absl::StatusOr<Digest> digest = DigestOfFile(opened->descriptor_, path, size - sizeof(Digest));
     if (!digest.ok()) {
       return digest.status();
     }
@@ -238,7 +239,10 @@ absl::StatusOr<std::unique_ptr<SectionFile>> SectionFile::Open(const std::string
   return opened;
 }
 
-SectionFile::~SectionFile() { munmap(const_cast<char*>(bytes_.data()), bytes_.size()); }
+SectionFile::~SectionFile() {
+  munmap(const_cast<char*>(bytes_.data()), bytes_.size());
+  close(descriptor_);
+}
 
 absl::Status SectionFile::ReadDirectory() {
   if (bytes_.substr(0, kMagic.size()) != kMagic) {
@@ -280,6 +284,20 @@ void SectionFile::WillNeed(absl::string_view bytes) const {
   const uintptr_t begin = reinterpret_cast<uintptr_t>(bytes.data()) / kPage * kPage;
   const uintptr_t end = reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size();
   madvise(reinterpret_cast<void*>(begin), end - begin, MADV_WILLNEED);
+}
+
+void SectionFile::Read(absl::string_view bytes, void* out) const {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t got = pread(descriptor_, static_cast<char*>(out) + done, bytes.size() - done,
+                              static_cast<off_t>(bytes.data() - bytes_.data() + done));
+    if (got <= 0 && errno != EINTR) {
+      // The mapping answers as it does for a disk that cannot be read: it ends the process.
+      std::memcpy(static_cast<char*>(out) + done, bytes.data() + done, bytes.size() - done);
+      return;
+    }
+    done += static_cast<size_t>(std::max<ssize_t>(got, 0));
+  }
 }
 
 void SectionFile::ReleaseMemory() const { madvise(const_cast<char*>(bytes_.data()), bytes_.size(), MADV_DONTNEED); }

@@ -73,7 +73,7 @@ void ExpectRefused(const std::function<void(Parts&)>& damage, const std::string&
   EXPECT_THAT(std::string(status.message()), HasSubstr(message));
 }
 
-TEST(DatasetTest, GathersRowsInAnyOrder) {
+TEST(DatasetTest, OpensWhatWasPrepared) {
   const ScratchFolder folder;
   const absl::StatusOr<std::shared_ptr<const Dataset>> data = Dataset::Open(Parts().Write(folder));
   ASSERT_TRUE(data.ok()) << data.status();
@@ -83,12 +83,21 @@ TEST(DatasetTest, GathersRowsInAnyOrder) {
   EXPECT_THAT((*data)->labels(), ElementsAre(1, 0));
   EXPECT_EQ((*data)->features().numeric, 3);
   (*data)->WillNeed({0, 1});
-  const FeatureBatch batch = (*data)->Gather({1, 0, 1});
-  EXPECT_EQ(batch.rows, 3);
-  EXPECT_THAT(batch.categories, ElementsAre(0, 2, 0));
-  EXPECT_THAT(batch.numeric.row(0), ElementsAre(0x33 / 255.0F, 0, 1));
-  EXPECT_THAT(batch.numeric.row(1), ElementsAre(0, 1, 0.25F));
-  EXPECT_EQ((*data)->Gather({}).rows, 0);
+}
+
+TEST(DatasetTest, GathersRowsWhereTheyAreMappedAsWhereTheyAreRead) {
+  const ScratchFolder folder;
+  const std::string path = Parts().Write(folder);
+  for (const int64_t max_resident_bytes : {Dataset::kMaxResidentBytes, int64_t{0}}) {
+    const auto data = Dataset::Open(path, max_resident_bytes);
+    ASSERT_TRUE(data.ok()) << data.status();
+    const FeatureBatch batch = (*data)->Gather({1, 0, 1});
+    EXPECT_EQ(batch.rows, 3);
+    EXPECT_THAT(batch.categories, ElementsAre(0, 2, 0));
+    EXPECT_THAT(batch.numeric.row(0), ElementsAre(0x33 / 255.0F, 0, 1));
+    EXPECT_THAT(batch.numeric.row(1), ElementsAre(0, 1, 0.25F));
+    EXPECT_EQ((*data)->Gather({}).rows, 0);
+  }
 }
 
 TEST(DatasetTest, StaysReadableAfterItsMemoryWasReleased) {

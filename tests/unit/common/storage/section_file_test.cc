@@ -43,6 +43,15 @@ TEST(SectionFileTest, StaysReadableAfterItsPagesWereReleased) {
   EXPECT_EQ(*file->section("digits"), "12345");
 }
 
+TEST(SectionFileTest, ReadsPartOfASection) {
+  const ScratchFolder folder;
+  Write(folder.Path("a"));
+  const std::unique_ptr<SectionFile> file = *SectionFile::Open(folder.Path("a"), SectionFile::Check::kStructure);
+  std::string bytes(3, ' ');
+  file->Read(file->section("letters")->substr(2, 3), bytes.data());
+  EXPECT_EQ(bytes, "cde");
+}
+
 TEST(SectionFileTest, LeavesNoTraceUnlessPublished) {
   const ScratchFolder folder;
   { std::unique_ptr<SectionFileWriter> writer = *SectionFileWriter::Create(folder.Path("a"), {"letters"}); }
