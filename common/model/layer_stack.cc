@@ -27,15 +27,6 @@ absl::Status CheckShape(const char* what, ConstMatrixView matrix, int64_t rows, 
   return absl::OkStatus();
 }
 
-absl::Status CheckOutputIndices(absl::Span<const int64_t> indices, int64_t outputs) {
-  for (const int64_t index : indices) {
-    if (index < 0 || index >= outputs) {
-      return absl::InvalidArgumentError(absl::StrCat("layer: expected 0 to ", outputs - 1, ", found ", index));
-    }
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 // The graph of each layer ends at its own input, so that gradients can be taken layer by layer.
@@ -101,6 +92,16 @@ struct LayerStack::State {
       status.Update(CheckShape("side input", side, rows, network.chain().side_width));
     }
     return status;
+  }
+
+  absl::Status CheckBackward(ConstMatrixView output_gradient, int64_t rows, absl::Span<const int64_t> outputs) const {
+    for (const int64_t output : outputs) {
+      if (output < 0 || output >= network.outputs()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("layer: expected 0 to ", network.outputs() - 1, ", found ", output));
+      }
+    }
+    return CheckShape("output gradient", output_gradient, rows, network.layers().back().width());
   }
 
   // Back-propagates `gradient` at the output of layer `l`, which is `output` of the pass. `found`: gradients by output;
@@ -271,10 +272,7 @@ absl::StatusOr<StackGradients> LayerStack::Backward(LayerPass& pass, ConstMatrix
     return absl::FailedPreconditionError("backward: expected a pass that has not been back-propagated yet");
   }
   const int64_t batch = pass.state_->input.size(0);
-  if (absl::Status status = CheckShape("output gradient", output_gradient, batch, output_width()); !status.ok()) {
-    return status;
-  }
-  if (absl::Status status = CheckOutputIndices(outputs, state_->network.outputs()); !status.ok()) {
+  if (absl::Status status = state_->CheckBackward(output_gradient, batch, outputs); !status.ok()) {
     return status;
   }
   using Result = absl::StatusOr<StackGradients>;
@@ -320,10 +318,7 @@ absl::StatusOr<std::vector<std::vector<float>>> LayerStack::BackwardRow(const La
     return absl::InvalidArgumentError(absl::StrCat("row: expected 0 to ", batch - 1, ", found ", row));
   }
   const ConstMatrixView gradient(output_gradient.data(), 1, static_cast<int64_t>(output_gradient.size()));
-  if (absl::Status status = CheckShape("output gradient", gradient, 1, output_width()); !status.ok()) {
-    return status;
-  }
-  if (absl::Status status = CheckOutputIndices(outputs, state_->network.outputs()); !status.ok()) {
+  if (absl::Status status = state_->CheckBackward(gradient, 1, outputs); !status.ok()) {
     return status;
   }
   using Result = absl::StatusOr<std::vector<std::vector<float>>>;
