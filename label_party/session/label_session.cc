@@ -1,6 +1,7 @@
 #include "label_party/session/label_session.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -77,23 +78,19 @@ void LabelSession::SetPhase(const char* phase) {
   options_.status->Update([&](v1::GetStatusResponse& status) { status.set_phase(phase); });
 }
 
-const LabelSession::Answered* LabelSession::FindAnswered(const v1::CutActivations& request) const {
-  const auto found = std::find_if(answered_.begin(), answered_.end(), [&](const Answered& answered) {
-    const v1::CutActivations& slice = answered.requests.front();
-    return slice.epoch() == request.epoch() && slice.batch() == request.batch();
+const LabelSession::TakenBatch* LabelSession::FindTaken(const v1::CutActivations& request) const {
+  const auto found = std::find_if(taken_.begin(), taken_.end(), [&](const TakenBatch& taken) {
+    return taken.epoch == request.epoch() && taken.batch == request.batch();
   });
-  return found == answered_.end() ? nullptr : &*found;
+  return found == taken_.end() ? nullptr : &*found;
 }
 
-absl::StatusOr<SharedGradients> LabelSession::Repeat(const Answered& answered, const v1::CutActivations& request) {
-  const std::vector<v1::CutActivations>& slices = answered.requests;
-  const auto same = std::find_if(slices.begin(), slices.end(), [&](const v1::CutActivations& slice) {
-    return slice.first_row() == request.first_row() && slice.activations().data() == request.activations().data();
-  });
-  if (same == slices.end()) {
-    return absl::FailedPreconditionError("activations: this batch was answered for other activations");
+absl::StatusOr<SharedGradients> LabelSession::Repeat(const TakenBatch& taken, const v1::CutActivations& request) {
+  const auto slice = taken.slices.find(request.first_row());
+  if (slice == taken.slices.end() || slice->second != request.activations().data()) {
+    return absl::FailedPreconditionError("activations: expected those that were taken for this batch, found others");
   }
-  return same + 1 == slices.end() ? answered.response : SharedGradients();
+  return std::next(slice) == taken.slices.end() ? taken.answer : SharedGradients();
 }
 
 absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) {
@@ -104,8 +101,9 @@ absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) 
   if (absl::Status status = LearnLocked(); !status.ok()) {
     return status;
   }
-  if (const Answered* answered = FindAnswered(request); answered != nullptr) {
-    return Repeat(*answered, request);
+  const TakenBatch* taken = FindTaken(request);
+  if (taken != nullptr && (taken->answer != nullptr || taken->slices.count(request.first_row()) > 0)) {
+    return Repeat(*taken, request);
   }
   if (request.epoch() != epoch_ || request.batch() != batch_ || epoch_ >= epochs_to_train_) {
     return absl::FailedPreconditionError(absl::StrCat("batch: expected epoch ", epoch_, " batch ", batch_, " of ",
@@ -116,7 +114,7 @@ absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) 
     return status;
   }
   StepStopwatch& stopwatch = trainer_->stopwatch();
-  if (batch_ == 0 && requests_.empty()) {
+  if (batch_ == 0 && !batch_begun()) {
     stopwatch.Restart();  // The evaluation between epochs is no part of a step.
   } else {
     stopwatch.Lap(&StepTimeRow::wait);
@@ -124,7 +122,10 @@ absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) 
   if (absl::Status status = trainer_->Receive(request); !status.ok()) {
     return status;
   }
-  requests_.push_back(std::move(request));
+  if (!batch_begun()) {
+    taken_.push_back({epoch_, batch_, {}, nullptr});
+  }
+  taken_.back().slices.emplace(request.first_row(), std::move(*request.mutable_activations()->mutable_data()));
   absl::StatusOr<SharedGradients> response = trainer_->Step();
   if (!response.ok()) {
     return FailInside(response.status());
@@ -132,9 +133,9 @@ absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) 
   if (*response == nullptr) {
     return response;
   }
-  answered_.push_back({std::exchange(requests_, {}), *response});
-  while (answered_.size() > options_.agreement.in_flight_batches()) {
-    answered_.pop_front();
+  taken_.back().answer = *response;
+  while (taken_.size() > options_.agreement.in_flight_batches()) {
+    taken_.pop_front();
   }
   if (++batch_ == trainer_->batches_per_epoch()) {
     batch_ = 0;

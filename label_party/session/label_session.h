@@ -6,7 +6,7 @@
 //   Start(order digest, seed reveal) ─────────────►  kAligned  -> kTraining
 //   Evaluate: all activations ────────────────────►  test metrics (predict_first only)
 //   per epoch:
-//     Train: activations (epoch, batch) ──────────►  protect, gate
+//     Train: slices of (epoch, batch) ────────────►  once all are there: protect, gate
 //            ◄──────────── protected gradients       then Learn
 //     ScoreBatch(scores) ─────────────────────────►  judged by LeakAuditor
 //     Evaluate: test activations ─────────────────►  test metrics, checkpoint, early stopping
@@ -22,6 +22,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -71,9 +72,10 @@ class LabelSession {
   absl::Status Align(AlignmentChannel& channel);
   absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request);
 
-  // Takes the next slice of a batch; the batch's protected gradients once it is complete, null before. A batch already
-  // answered gets the same bytes again if the activations are the same, and FailedPrecondition if they are not. Call
-  // Learn once an answer has left.
+  // Takes the next slice of a batch; the batch's protected gradients once it is complete, null before. A slice already
+  // taken may come again, so that a batch whose stream broke can be sent from its start: the last one of a batch that
+  // was answered gets the same bytes. With other activations it is FailedPrecondition. Call Learn once an answer has
+  // left.
   absl::StatusOr<SharedGradients> Train(v1::CutActivations request);
   absl::Status Learn();
 
@@ -103,9 +105,11 @@ class LabelSession {
   const TopModel* model() const { return trainer_ == nullptr ? nullptr : &trainer_->model(); }
 
  private:
-  struct Answered {
-    std::vector<v1::CutActivations> requests;
-    SharedGradients response;
+  // A batch of which slices have come.
+  struct TakenBatch {
+    uint32_t epoch = 0, batch = 0;
+    std::map<uint32_t, std::string> slices;  // Their activations' bytes, by first row.
+    SharedGradients answer;                  // Null while slices are still to come.
   };
   enum class State { kWaiting, kOpened, kAligning, kAligned, kTraining, kClosed, kFailed };
 
@@ -116,9 +120,11 @@ class LabelSession {
   absl::Status BeginLedger(const v1::OpenRequest& request);
   // Finds the checkpoint that the peer continues from.
   absl::Status ChooseCheckpoint(const std::string& theirs);
-  const Answered* FindAnswered(const v1::CutActivations& request) const;
-  // What is due to a slice of a batch that has been answered.
-  static absl::StatusOr<SharedGradients> Repeat(const Answered& answered, const v1::CutActivations& request);
+  const TakenBatch* FindTaken(const v1::CutActivations& request) const;
+  // What is due to a slice of `taken` that has been taken already.
+  static absl::StatusOr<SharedGradients> Repeat(const TakenBatch& taken, const v1::CutActivations& request);
+  // Whether slices of the next batch to train have come.
+  bool batch_begun() const { return !taken_.empty() && taken_.back().answer == nullptr; }
   absl::Status LearnLocked();
   absl::Duration SilenceLimit() const;
   void SetPhase(const char* phase);
@@ -160,8 +166,7 @@ class LabelSession {
   bool predicted_ = false;  // Under predict_first: the evaluation before the first batch is done.
   bool completed_ = false;  // The peer has closed a complete run.
   std::unique_ptr<TrainingProgress> progress_;
-  std::vector<v1::CutActivations> requests_;  // Of the batch that is coming.
-  std::deque<Answered> answered_;             // Latest last; as many as may be under way.
+  std::deque<TakenBatch> taken_;  // Latest last: as many answered ones as may be under way, and the one that comes.
 };
 
 }  // namespace splitveil

@@ -17,7 +17,7 @@ bool LabelSession::ExpectsEvaluationOf(uint32_t epoch) const {
   if (options_.agreement.predict_first()) {
     return !predicted_ && epoch == 0;
   }
-  return batch_ == 0 && epoch + 1 == epoch_ && epoch >= evaluated_epochs_;
+  return batch_ == 0 && !batch_begun() && epoch + 1 == epoch_ && epoch >= evaluated_epochs_;
 }
 
 absl::Status LabelSession::CheckMayTrain() const {

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/config/agreement.h"
 #include "common/transport/status_mapper.h"
 #include "common/transport/stream_watchdog.h"
 
@@ -88,9 +89,10 @@ class WatchedContext {
 // Write of ours could wait for ever on one that waits for us.
 class GrpcTrainingStream final : public TrainingStream {
  public:
-  // `capacity`: messages held until Receive takes them. A label party that sends more of them has to wait.
-  GrpcTrainingStream(v1::SplitTraining::Stub* stub, absl::Duration limit, size_t capacity)
-      : capacity_(capacity),
+  // `unread_bytes`: of messages held until Receive takes them, and one message more. A label party that sends more of
+  // them has to wait.
+  GrpcTrainingStream(v1::SplitTraining::Stub* stub, absl::Duration limit, size_t unread_bytes)
+      : unread_bytes_(unread_bytes),
         watched_("training", limit),
         stream_(stub->Train(watched_.context())),
         reader_([this] { ReadAll(); }) {}
@@ -119,6 +121,7 @@ class GrpcTrainingStream final : public TrainingStream {
     }
     v1::CutGradients message = std::move(received_.front());
     received_.pop_front();
+    held_bytes_ -= HeldBytes(message);
     changed_.notify_all();
     return message;
   }
@@ -132,12 +135,16 @@ class GrpcTrainingStream final : public TrainingStream {
   }
 
  private:
+  // An empty message takes memory, too.
+  static size_t HeldBytes(const v1::CutGradients& message) { return message.ByteSizeLong() + sizeof(message); }
+
   void ReadAll() {
     v1::CutGradients message;
     while (stream_->Read(&message)) {
       std::unique_lock<std::mutex> lock(mutex_);
-      changed_.wait(lock, [this] { return discarding_ || received_.size() < capacity_; });
+      changed_.wait(lock, [this] { return discarding_ || held_bytes_ < unread_bytes_; });
       if (!discarding_) {
+        held_bytes_ += HeldBytes(message);
         received_.push_back(std::move(message));
         changed_.notify_all();
       }
@@ -158,13 +165,14 @@ class GrpcTrainingStream final : public TrainingStream {
     reader_.join();
   }
 
-  const size_t capacity_;
+  const size_t unread_bytes_;
   WatchedContext watched_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::CutActivations, v1::CutGradients>> stream_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  // All three: guarded by mutex_.
+  // All four: guarded by mutex_.
   std::deque<v1::CutGradients> received_;
+  size_t held_bytes_ = 0;    // HeldBytes of those.
   bool discarding_ = false;  // Nobody will ask for what comes now.
   bool ended_ = false;       // Nothing more comes.
   std::thread reader_;       // Last: uses all above.
@@ -231,10 +239,10 @@ absl::StatusOr<std::unique_ptr<Base>> OpenStream(const Arguments&... arguments) 
 
 }  // namespace
 
-GrpcLabelPartyPeer::GrpcLabelPartyPeer(const std::shared_ptr<grpc::Channel>& channel, const v1::Deadlines& deadlines,
-                                       int in_flight_batches)
-    : deadlines_(deadlines),
-      in_flight_batches_(static_cast<size_t>(in_flight_batches)),
+GrpcLabelPartyPeer::GrpcLabelPartyPeer(const std::shared_ptr<grpc::Channel>& channel, const v1::RunAgreement& agreement)
+    : deadlines_(agreement.deadlines()),
+      // However many slices an answer has, its bytes are those of one message with the whole batch.
+      unread_bytes_(static_cast<size_t>(agreement.in_flight_batches() * MaxMessageBytes(agreement))),
       training_(v1::SplitTraining::NewStub(channel)),
       alignment_(v1::Alignment::NewStub(channel)),
       audit_(v1::LeakAudit::NewStub(channel)) {}
@@ -254,7 +262,7 @@ absl::StatusOr<v1::StartResponse> GrpcLabelPartyPeer::Start(const v1::StartReque
 
 absl::StatusOr<std::unique_ptr<TrainingStream>> GrpcLabelPartyPeer::Train() {
   return OpenStream<GrpcTrainingStream, TrainingStream>(training_.get(), absl::Seconds(deadlines_.step_seconds()),
-                                                        in_flight_batches_);
+                                                        unread_bytes_);
 }
 
 absl::StatusOr<std::unique_ptr<EvaluationStream>> GrpcLabelPartyPeer::Evaluate() {

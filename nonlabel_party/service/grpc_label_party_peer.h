@@ -21,9 +21,8 @@ namespace splitveil {
 // for an alignment stream's two directions.
 class GrpcLabelPartyPeer final : public LabelPartyPeer {
  public:
-  // `in_flight_batches`: as agreed, at least 1; the most answers that a training stream holds unread.
-  GrpcLabelPartyPeer(const std::shared_ptr<grpc::Channel>& channel, const v1::Deadlines& deadlines,
-                     int in_flight_batches);
+  // `agreement`: canonical and valid. A training stream holds unread what its in_flight_batches may have for answers.
+  GrpcLabelPartyPeer(const std::shared_ptr<grpc::Channel>& channel, const v1::RunAgreement& agreement);
 
   absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request) override;
   absl::StatusOr<std::unique_ptr<AlignmentStream>> Align() override;
@@ -37,7 +36,7 @@ class GrpcLabelPartyPeer final : public LabelPartyPeer {
 
  private:
   const v1::Deadlines deadlines_;
-  const size_t in_flight_batches_;
+  const size_t unread_bytes_;
   std::unique_ptr<v1::SplitTraining::Stub> training_;
   std::unique_ptr<v1::Alignment::Stub> alignment_;
   std::unique_ptr<v1::LeakAudit::Stub> audit_;

@@ -98,7 +98,7 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   }
   GrpcLabelPartyPeer peer(
       TlsChannel(plan.config.peer_address(), plan.identity, peer_name, MaxMessageBytes(plan.agreement)),
-      plan.agreement.deadlines(), plan.agreement.in_flight_batches());
+      plan.agreement);
   options.peer = &peer;
   const absl::Status outcome = NonLabelSession(std::move(options)).Run();
   running->server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));

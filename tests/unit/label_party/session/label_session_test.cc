@@ -157,7 +157,6 @@ TEST_F(LabelSessionTest, ABatchIsAnsweredOnceAllItsSlicesAreThere) {
   const absl::StatusOr<SharedGradients> begun = session_->Train(first);
   ASSERT_TRUE(begun.ok()) << begun.status();
   EXPECT_EQ(*begun, nullptr);
-  EXPECT_EQ(session_->Train(first).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(session_->Learn().ok());  // Nothing to learn from yet.
   EXPECT_EQ(run_.label_status.Snapshot().step(), 0);
   const absl::StatusOr<SharedGradients> answer = session_->Train(second);
@@ -178,6 +177,36 @@ TEST_F(LabelSessionTest, ABatchIsAnsweredOnceAllItsSlicesAreThere) {
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(*again, *answer);
   EXPECT_EQ(session_->Train(ActivationsOf(0, 0, 256, 3)).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(LabelSessionTest, ABatchWhoseStreamBrokeIsSentFromItsStart) {
+  run_.agreement.set_batch_size(300);
+  run_.agreement.set_test_fraction(0);
+  Start();
+  const v1::CutActivations first = ActivationsOf(0, 0, 256);
+  v1::CutActivations second = ActivationsOf(0, 0, 44);
+  second.set_first_row(256);
+  ASSERT_TRUE(session_->Train(first).ok());
+  EXPECT_EQ(session_->Train(ActivationsOf(0, 0, 256, 2)).status().code(), absl::StatusCode::kFailedPrecondition);
+  const absl::StatusOr<SharedGradients> again = session_->Train(first);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, nullptr);
+  const absl::StatusOr<SharedGradients> answer = session_->Train(second);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_NE(*answer, nullptr);
+  ASSERT_TRUE(session_->Learn().ok());
+  EXPECT_EQ(run_.label_status.Snapshot().step(), 1);
+}
+
+TEST_F(LabelSessionTest, ABatchThatNeverCompletesIsNoStep) {
+  run_.agreement.set_batch_size(300);
+  run_.agreement.set_test_fraction(0);
+  Start();
+  ASSERT_TRUE(session_->Train(ActivationsOf(0, 0, 256)).ok());
+  EXPECT_TRUE(session_->WaitUntilEnded([] { return true; }).ok());
+  EXPECT_EQ(run_.label_status.Snapshot().step(), 0);
+  EXPECT_FALSE(session_->completed());
+  EXPECT_EQ(session_->Train(ActivationsOf(0, 0, 44)).status().code(), absl::StatusCode::kCancelled);
 }
 
 TEST_F(LabelSessionTest, SecondRequestWithOtherActivationsIsRefused) {
@@ -208,6 +237,22 @@ TEST_F(LabelSessionTest, EvaluationOutOfTurnIsRefused) {
   EXPECT_EQ(session_->Evaluate(ActivationsOf(0, 0, 64), evaluation).code(), absl::StatusCode::kFailedPrecondition);
   ASSERT_TRUE(session_->Train(Activations(0, 0)).ok());
   EXPECT_EQ(session_->Evaluate(ActivationsOf(0, 0, 64), evaluation).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(LabelSessionTest, EvaluationIsRefusedOnceTheNextEpochHasBegun) {
+  run_.agreement.set_batch_size(300);
+  run_.agreement.set_test_fraction(0.05);
+  Start();
+  const int64_t rows = schedule_->batch_rows(0);
+  ASSERT_GT(rows, 256);
+  ASSERT_TRUE(session_->Train(ActivationsOf(0, 0, 256)).ok());
+  v1::CutActivations rest = ActivationsOf(0, 0, rows - 256);
+  rest.set_first_row(256);
+  ASSERT_TRUE(session_->Train(rest).ok());
+  ASSERT_TRUE(session_->Train(ActivationsOf(1, 0, 256)).ok());
+  LabelSession::Evaluation evaluation;
+  EXPECT_EQ(session_->Evaluate(ActivationsOf(0, 0, test_examples_), evaluation).code(),
+            absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(LabelSessionTest, EvaluationCountsOnlyWhenWhole) {

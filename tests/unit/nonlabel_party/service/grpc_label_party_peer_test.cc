@@ -100,23 +100,29 @@ class GrpcLabelPartyPeerTest : public ::testing::Test {
     int port = 0;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.SetMaxReceiveMessageSize(-1);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     builder.RegisterService(&training_);
     builder.RegisterService(&alignment_);
     builder.RegisterService(&audit_);
     server_ = builder.BuildAndStart();
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
+    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // Else what gRPC takes in before it is read grows to tens of MiB.
     channel_ =
         grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials(), arguments);
     training_.train = [](grpc::ServerContext*, TrainingCall* call) { return AnswerEach(call); };
   }
 
-  // `limit`: both deadlines of messages.
-  std::unique_ptr<GrpcLabelPartyPeer> Peer(absl::Duration limit, int in_flight_batches) {
-    v1::Deadlines deadlines;
-    deadlines.set_step_seconds(absl::ToDoubleSeconds(limit));
-    deadlines.set_alignment_chunk_seconds(absl::ToDoubleSeconds(limit));
-    return std::make_unique<GrpcLabelPartyPeer>(channel_, deadlines, in_flight_batches);
+  // `limit`: both deadlines of messages. The gradients of a batch take as many bytes as `large` large messages.
+  std::unique_ptr<GrpcLabelPartyPeer> Peer(absl::Duration limit, int in_flight_batches, int large = 1) {
+    constexpr int kCutWidth = 256;
+    v1::RunAgreement agreement;
+    agreement.mutable_deadlines()->set_step_seconds(absl::ToDoubleSeconds(limit));
+    agreement.mutable_deadlines()->set_alignment_chunk_seconds(absl::ToDoubleSeconds(limit));
+    agreement.set_in_flight_batches(in_flight_batches);
+    agreement.set_cut_width(kCutWidth);
+    agreement.set_batch_size(static_cast<int>(large * kLargeBytes / (kCutWidth * sizeof(float))));
+    return std::make_unique<GrpcLabelPartyPeer>(channel_, agreement);
   }
 
   ScriptedTraining training_;
@@ -138,6 +144,33 @@ TEST_F(GrpcLabelPartyPeerTest, ManyLargeBatchesAreSentBeforeAnAnswerIsTaken) {
     const auto answer = (*stream)->Receive();
     ASSERT_TRUE(answer.ok()) << answer.status();
     EXPECT_EQ(answer->batch(), batch);
+  }
+  EXPECT_TRUE((*stream)->Finish().ok());
+}
+
+// The label party writes the slices of one answer while this party still writes those of the next batch.
+TEST_F(GrpcLabelPartyPeerTest, ABatchIsSentWhileTheSlicesOfAnAnswerCome) {
+  constexpr int kSlices = 4;
+  training_.train = [](grpc::ServerContext*, TrainingCall* call) {
+    v1::CutActivations message;
+    v1::CutGradients answer;
+    answer.mutable_gradients()->set_data(std::string(kLargeBytes, 'g'));
+    for (int read = 1; call->Read(&message); ++read) {
+      for (int slice = 0; read % kSlices == 0 && slice < kSlices; ++slice) {
+        call->Write(answer);
+      }
+    }
+    return grpc::Status::OK;
+  };
+  const auto peer = Peer(absl::Seconds(5), 2, kSlices);
+  auto stream = peer->Train();
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  for (int message = 0; message < 2 * kSlices; ++message) {
+    const absl::Status sent = (*stream)->Send(LargeActivations(0));
+    ASSERT_TRUE(sent.ok()) << sent;
+  }
+  for (int message = 0; message < 2 * kSlices; ++message) {
+    ASSERT_TRUE((*stream)->Receive().ok());
   }
   EXPECT_TRUE((*stream)->Finish().ok());
 }
