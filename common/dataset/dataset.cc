@@ -9,11 +9,6 @@ namespace {
 // A page fault in a file maps its neighbours that the page cache holds, 16 pages at Linux's default.
 constexpr int64_t kFaultBytes = 16 * 4096;
 
-template <typename Number>
-absl::string_view RowBytes(absl::Span<const Number> numbers, int64_t row, int64_t columns) {
-  return {reinterpret_cast<const char*>(numbers.data() + row * columns), columns * sizeof(Number)};
-}
-
 }  // namespace
 
 FeatureBatch Dataset::Gather(absl::Span<const uint32_t> rows) const {
@@ -34,19 +29,6 @@ FeatureBatch Dataset::Gather(absl::Span<const uint32_t> rows) const {
   }
   CountTouched(batch.rows);
   return batch;
-}
-
-void Dataset::WillNeed(absl::Span<const uint32_t> rows) const {
-  const int64_t pixels = features_.image.pixels();
-  for (const uint32_t row : rows) {
-    for (const absl::string_view bytes :
-         {RowBytes(pixels_, row, pixels), RowBytes(numeric_, row, features_.numeric - pixels),
-          RowBytes(categories_, row, features_.categorical)}) {
-      if (!bytes.empty()) {
-        file_->WillNeed(bytes);
-      }
-    }
-  }
 }
 
 void Dataset::CountTouched(int64_t rows) const {
