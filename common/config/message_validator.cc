@@ -178,6 +178,14 @@ class Validator {
         return Error(location, path, RangeText(range, above_min), found());
       }
     }
+    if (field.options().HasExtension(v1::needs) && reflection.GetBool(message, &field)) {
+      const FieldDescriptor& needed =
+          *message.GetDescriptor()->FindFieldByName(field.options().GetExtension(v1::needs));
+      if (!(NumberOf(message, needed, -1) > 0)) {
+        return Error(location, path, absl::StrCat("a ", needed.name(), " above 0 with it"),
+                     ValueText(message, needed, -1));
+      }
+    }
     return absl::OkStatus();
   }
 

@@ -43,19 +43,6 @@ FeatureBatch Dataset::Gather(absl::Span<const uint32_t> rows) const {
   return batch;
 }
 
-void Dataset::WillNeed(absl::Span<const uint32_t> rows) const {
-  const int64_t pixels = features_.image.pixels();
-  for (const uint32_t row : rows) {
-    for (const absl::string_view bytes :
-         {RowBytes(pixels_, row, pixels), RowBytes(numeric_, row, features_.numeric - pixels),
-          RowBytes(categories_, row, features_.categorical)}) {
-      if (!bytes.empty()) {
-        file_->WillNeed(bytes);
-      }
-    }
-  }
-}
-
 absl::StatusOr<std::vector<Vocabulary>> Dataset::ReadVocabularies() const {
   const IdList values(vocabulary_ends_, vocabulary_);
   std::vector<Vocabulary> vocabularies(static_cast<size_t>(features_.categorical));

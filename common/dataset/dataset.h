@@ -59,9 +59,6 @@ class Dataset {
 
   // Features of `rows`, each below rows(), in their order. Pixels are scaled to [0, 1].
   FeatureBatch Gather(absl::Span<const uint32_t> rows) const;
-  // Asks the system to read the rows ahead of a Gather: returns before it has. Some microseconds a row, so that it pays
-  // where data do not fit into the page cache.
-  void WillNeed(absl::Span<const uint32_t> rows) const;
   // Hands the memory of all that was read so far back: for after a pass over ids() or labels().
   void ReleaseMemory() const { file_->ReleaseMemory(); }
 

@@ -13,19 +13,13 @@ FeatureTable::FeatureTable(std::shared_ptr<const Dataset> dataset, std::vector<u
                  "FeatureTable: every row is one of the dataset");
 }
 
-std::vector<uint32_t> FeatureTable::RowsOf(absl::Span<const uint32_t> positions) const {
+FeatureBatch FeatureTable::Gather(absl::Span<const uint32_t> positions) const {
   std::vector<uint32_t> rows;
   rows.reserve(positions.size());
   for (const uint32_t position : positions) {
     rows.push_back(rows_[position]);
   }
-  return rows;
+  return dataset_->Gather(rows);
 }
-
-FeatureBatch FeatureTable::Gather(absl::Span<const uint32_t> positions) const {
-  return dataset_->Gather(RowsOf(positions));
-}
-
-void FeatureTable::WillNeed(absl::Span<const uint32_t> positions) const { dataset_->WillNeed(RowsOf(positions)); }
 
 }  // namespace splitveil

@@ -23,12 +23,8 @@ class FeatureTable {
   int64_t rows() const { return static_cast<int64_t>(rows_.size()); }
   // Features of `positions`, in their order; each is below rows().
   FeatureBatch Gather(absl::Span<const uint32_t> positions) const;
-  // Asks the system to read them ahead of a Gather.
-  void WillNeed(absl::Span<const uint32_t> positions) const;
 
  private:
-  std::vector<uint32_t> RowsOf(absl::Span<const uint32_t> positions) const;
-
   std::shared_ptr<const Dataset> dataset_;
   std::vector<uint32_t> rows_;
 };

@@ -85,9 +85,6 @@ absl::StatusOr<OptimizerOptions> ReadOptimizerOptions(const v1::Optimizer& optim
   if (absl::Status status = ValidateMessage(optimizer); !status.ok()) {
     return absl::Status(status.code(), absl::StrCat("optimizer.", status.message()));
   }
-  if (optimizer.sgd().nesterov() && optimizer.sgd().momentum() == 0) {
-    return absl::InvalidArgumentError("optimizer.sgd.nesterov: expected a momentum with it, found momentum 0");
-  }
   OptimizerOptions options;
   options.learning_rate = optimizer.learning_rate();
   options.l2 = optimizer.l2();

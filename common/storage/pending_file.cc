@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -77,6 +78,42 @@ absl::Status PendingFile::Finish() {
   return error == 0 ? absl::OkStatus() : WriteError(path_, error);
 }
 
+absl::Status PendingFile::KeepReplaced() {
+  const std::string second_name = absl::StrCat(path_, ".", getpid(), ".replaced");
+  std::remove(second_name.c_str());
+  if (link(path_.c_str(), second_name.c_str()) != 0) {
+    if (errno == ENOENT) {
+      return absl::OkStatus();
+    }
+    std::error_code error;  // Some file systems know no second names.
+    if (std::filesystem::copy_file(path_, second_name, error); error) {
+      std::remove(second_name.c_str());
+      return WriteError(path_, error.value());
+    }
+  }
+  replaced_path_ = second_name;
+  return absl::OkStatus();
+}
+
+absl::Status PendingFile::TakeName() {
+  if (std::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
+    return WriteError(path_, errno);
+  }
+  published_ = true;
+  return absl::OkStatus();
+}
+
+void PendingFile::GiveNameBack() {
+  if (!published_) {
+    return;
+  }
+  if (replaced_path_.empty()) {
+    std::remove(path_.c_str());
+  } else {
+    std::rename(replaced_path_.c_str(), path_.c_str());
+  }
+}
+
 absl::Status PendingFile::Publish(absl::Span<PendingFile* const> files) {
   for (PendingFile* file : files) {
     absl::Status finished = file->Finish();
@@ -84,22 +121,26 @@ absl::Status PendingFile::Publish(absl::Span<PendingFile* const> files) {
       return finished;
     }
   }
+  absl::Status status;
   for (PendingFile* file : files) {
-    if (std::rename(file->temporary_path_.c_str(), file->path_.c_str()) != 0) {
-      const int error = errno;
-      for (PendingFile* other : files) {
-        if (other->published_) {
-          std::remove(other->path_.c_str());
-        }
-      }
-      return WriteError(file->path_, error);
+    // Nothing can fail after the last name is given, so what it replaces is not needed.
+    if (status.ok() && file != files.back()) {
+      status = file->KeepReplaced();
     }
-    file->published_ = true;
+    if (status.ok()) {
+      status = file->TakeName();
+    }
   }
-  for (const PendingFile* file : files) {
+  for (PendingFile* file : files) {
+    if (!status.ok()) {
+      file->GiveNameBack();
+    }
+    if (!file->replaced_path_.empty()) {
+      std::remove(file->replaced_path_.c_str());
+    }
     SyncFolder(file->path_);
   }
-  return absl::OkStatus();
+  return status;
 }
 
 }  // namespace splitveil

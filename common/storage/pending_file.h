@@ -33,17 +33,22 @@ class PendingFile {
 
   const std::string& path() const { return path_; }
 
-  // Makes all of `files` durable (fsync), then gives them their names. Internal on failure, which before the first name
-  // is given leaves the folder as it was, and after it removes the ones published.
+  // Makes all of `files` durable (fsync), then gives them their names. Internal on failure, which leaves the folder as
+  // it was: the older files stand under their names again. A process that is killed between two names leaves what the
+  // first replaced as `NAME.PID.replaced`.
   static absl::Status Publish(absl::Span<PendingFile* const> files);
 
  private:
   PendingFile(std::string path, std::string temporary_path, std::FILE* file);
   absl::Status Finish();
+  absl::Status KeepReplaced();
+  absl::Status TakeName();
+  void GiveNameBack();
 
   std::string path_;
   std::string temporary_path_;
-  std::FILE* file_;  // Null once finished.
+  std::string replaced_path_;  // Second name of what had `path_`, during Publish; empty: nothing had, or none is kept.
+  std::FILE* file_;            // Null once finished.
   bool published_ = false;
 };
 

@@ -114,6 +114,18 @@ void PrintColumns(const v1::Preprocessing& preprocessing) {
   std::printf("\n");
 }
 
+// Of a damaged file it is not known how many rows were behind the damage.
+void PrintLeftOut(const FaultCounts& skipped, size_t files) {
+  for (size_t fault = 1; fault < skipped.size(); ++fault) {
+    const auto count = static_cast<long long>(skipped[fault]);
+    if (count > 0 && static_cast<RowFault>(fault) == RowFault::kFile) {
+      std::printf("left out: %s: all from the damage on, in %lld of %zu files\n", kRowFaultNames[fault], count, files);
+    } else if (count > 0) {
+      std::printf("left out: %s: %lld rows\n", kRowFaultNames[fault], count);
+    }
+  }
+}
+
 void PrintResult(const PrepareOptions& options, const PrepareResult& result) {
   std::string inputs = options.rows.input_paths.front();
   for (size_t i = 1; i < options.rows.input_paths.size(); ++i) {
@@ -124,11 +136,7 @@ void PrintResult(const PrepareOptions& options, const PrepareResult& result) {
     std::printf(", %.2f%% positive", 100.0 * static_cast<double>(result.positives) / static_cast<double>(result.rows));
   }
   std::printf("\n");
-  for (size_t fault = 1; fault < result.skipped.size(); ++fault) {
-    if (result.skipped[fault] > 0) {
-      std::printf("left out: %s: %lld rows\n", kRowFaultNames[fault], static_cast<long long>(result.skipped[fault]));
-    }
-  }
+  PrintLeftOut(result.skipped, options.rows.input_paths.size());
   for (const PreparedParty& party : result.parties) {
     std::printf("%s: %lld rows, %lld of them for training\n", party.path.c_str(),
                 static_cast<long long>(party.preprocessing.rows()),

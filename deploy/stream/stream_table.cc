@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,19 +32,44 @@ std::vector<LayerAndAttack> LayersAndAttacks(const std::vector<StreamedDay>& day
   return keys;
 }
 
-// Over the days of a protection that have the figure; NaN where none has.
-double MeanOf(const std::vector<StreamedDay>& days, const std::string& protection,
-              const std::function<double(const RunFigures&)>& figure) {
+// Over the days that have the figure; NaN where none has.
+double MeanOf(const std::vector<const StreamedDay*>& days, const std::function<double(const RunFigures&)>& figure) {
   double sum = 0;
   int64_t count = 0;
-  for (const StreamedDay& day : days) {
-    const double value = figure(day.figures);
-    if (day.protection == protection && std::isfinite(value)) {
+  for (const StreamedDay* day : days) {
+    const double value = figure(day->figures);
+    if (std::isfinite(value)) {
       sum += value;
       ++count;
     }
   }
   return count > 0 ? sum / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
+}
+
+// A day below 0.5 counts as its mirror image: an adversary would turn the attack round.
+double MeanLeak(const std::vector<const StreamedDay*>& days, const LayerAndAttack& key) {
+  return MeanOf(days,
+                [&](const RunFigures& day) { return 0.5 + std::abs(LeakOf(day, key.first, key.second).mean - 0.5); });
+}
+
+// Ordered as the report has them, so that what reads most is seen: the cut layer first, in a layer the attack that is
+// strongest over all days and protections.
+std::vector<LayerAndAttack> StrongestFirst(const std::vector<StreamedDay>& days) {
+  std::vector<const StreamedDay*> all;
+  for (const StreamedDay& day : days) {
+    all.push_back(&day);
+  }
+  std::vector<std::tuple<bool, std::string, double, std::string>> ranks;
+  for (const auto& [layer, attack] : LayersAndAttacks(days)) {
+    const double leak = MeanLeak(all, {layer, attack});
+    ranks.emplace_back(layer != "cut", layer, std::isfinite(leak) ? -leak : 0, attack);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  std::vector<LayerAndAttack> keys;
+  for (const auto& [is_earlier, layer, strength, attack] : ranks) {
+    keys.emplace_back(layer, attack);
+  }
+  return keys;
 }
 
 }  // namespace
@@ -70,7 +96,7 @@ std::string StreamCsv(const std::vector<StreamedDay>& days) {
 }
 
 std::string StreamSummary(const std::vector<StreamedDay>& days) {
-  std::vector<LayerAndAttack> keys = LayersAndAttacks(days);
+  std::vector<LayerAndAttack> keys = StrongestFirst(days);
   keys.resize(std::min(keys.size(), kSummaryLeaks));
   std::vector<std::vector<std::string>> rows = {{"protection", "days", "test AUC", "log-loss"}};
   for (const auto& [layer, attack] : keys) {
@@ -83,17 +109,18 @@ std::string StreamSummary(const std::vector<StreamedDay>& days) {
     }
   }
   for (const std::string& protection : protections) {
-    const auto count =
-        std::count_if(days.begin(), days.end(), [&](const StreamedDay& day) { return day.protection == protection; });
+    std::vector<const StreamedDay*> own_days;
+    for (const StreamedDay& day : days) {
+      if (day.protection == protection) {
+        own_days.push_back(&day);
+      }
+    }
     std::vector<std::string>& row = rows.emplace_back();
-    row = {protection, absl::StrCat(count),
-           FixedCell(MeanOf(days, protection, [](const RunFigures& day) { return day.best_test_auc; }), 4),
-           FixedCell(MeanOf(days, protection, [](const RunFigures& day) { return day.test_log_loss; }), 4)};
-    for (const auto& [layer, attack] : keys) {
-      const auto mean = [&, layer = layer, attack = attack](const RunFigures& day) {
-        return LeakOf(day, layer, attack).mean;
-      };
-      row.push_back(FixedCell(MeanOf(days, protection, mean), 3));
+    row = {protection, absl::StrCat(own_days.size()),
+           FixedCell(MeanOf(own_days, [](const RunFigures& day) { return day.best_test_auc; }), 4),
+           FixedCell(MeanOf(own_days, [](const RunFigures& day) { return day.test_log_loss; }), 4)};
+    for (const LayerAndAttack& key : keys) {
+      row.push_back(FixedCell(MeanLeak(own_days, key), 3));
     }
   }
   return AlignedTable(rows);

@@ -20,7 +20,8 @@ struct StreamedDay {
 // and attack, remembered_auc, sum_kl_mean, seconds. An empty cell: not measured.
 std::string StreamCsv(const std::vector<StreamedDay>& days);
 
-// For a terminal: one line a protection, means over its days; of the leaks the first four layers and attacks.
+// For a terminal: one line a protection, means over its days. Of the leaks four: at the cut before other layers, in a
+// layer those that read most on average over all protections; a day's leak AUC below 0.5 as its mirror image.
 std::string StreamSummary(const std::vector<StreamedDay>& days);
 
 }  // namespace splitveil

@@ -2,6 +2,7 @@
 // and read by Python and by a further run. Needs Debian's python3-torch.
 #include <algorithm>
 #include <fstream>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <iterator>
 #include <map>
@@ -17,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/ledger/ledger_reader.h"
+#include "common/schedule/batch_slices.h"
 #include "common/schedule/party_seed.h"
 #include "common/schedule/train_test_split.h"
 #include "tests/testing/local_label_party.h"
@@ -100,6 +102,15 @@ NamedParameters Named(const NamedParameters& parameters, const std::string& name
   return {};
 }
 
+void ExpectNear(const NamedParameters& expected, const NamedParameters& found, float limit) {
+  ASSERT_EQ(expected.size(), found.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(expected[i].first, found[i].first);
+    EXPECT_THAT(found[i].second, ::testing::Pointwise(::testing::FloatNear(limit), expected[i].second))
+        << expected[i].first;
+  }
+}
+
 // A whole run of the two parties with halves that Python made, and the data each party saw.
 class BringYourOwnTest : public ::testing::Test {
  protected:
@@ -129,6 +140,23 @@ class BringYourOwnTest : public ::testing::Test {
     run_.label_config.mutable_party()->set_export_dir(run_.files.File("exported"));
   }
 
+  // The non-label party's features become noise, brighter in its first channel where the label is 1.
+  void UseImages(const ImageShape& shape) {
+    SmallTable& data = run_.nonlabel_data;
+    data.image = shape;
+    data.numeric.clear();
+    data.categories.clear();
+    std::mt19937_64 random(29);
+    for (size_t row = 0; row < data.ids.size(); ++row) {
+      const bool positive = row < run_.label_data.labels.size() && run_.label_data.labels[row] == 1;
+      std::vector<uint8_t>& pixels = data.pixels.emplace_back();
+      for (int64_t i = 0; i < shape.pixels(); ++i) {
+        const uint64_t noise = random() % 128;
+        pixels.push_back(static_cast<uint8_t>(positive && i < shape.height * shape.width ? 127 + noise : noise));
+      }
+    }
+  }
+
   void Train() {
     absl::StatusOr<std::unique_ptr<LabelSession>> label = LabelSession::Create(run_.LabelOptions());
     ASSERT_TRUE(label.ok()) << label.status();
@@ -141,8 +169,8 @@ class BringYourOwnTest : public ::testing::Test {
     ASSERT_TRUE(ended.ok()) << ended;
   }
 
-  // The batches of the run, rebuilt from what both parties contributed to the schedule.
-  void SaveBatches(bool with_tables) {
+  // Positions of the examples of each batch of the run, rebuilt from what both parties contributed to the schedule.
+  std::vector<std::vector<uint32_t>> Batches() {
     const uint64_t label_seed = run_.label_config.party().reproducible_seed();
     const uint64_t nonlabel_seed = run_.nonlabel_config.party().reproducible_seed();
     const SeedExchange own =
@@ -152,25 +180,39 @@ class BringYourOwnTest : public ::testing::Test {
     const JointSeed joint = *own.Combine(theirs.commitment(), theirs.reveal());
     const std::vector<uint32_t>& rows = nonlabel_->aligned().rows;  // The same ids at both parties: see SmallRun.
     TrainTestSplit split = SplitRule("", run_.agreement.test_fraction()).Split(run_.nonlabel_data.ids, rows);
-    Schedule schedule = *Schedule::Create(joint, split.train, {64, run_.agreement.minimum_batch_size()});
+    Schedule schedule =
+        *Schedule::Create(joint, split.train, {run_.agreement.batch_size(), run_.agreement.minimum_batch_size()});
     features_ = std::make_unique<FeatureTable>(run_.NonLabelDataset(), rows);
     own_features_ = std::make_unique<FeatureTable>(run_.LabelDataset(), rows);
-    std::map<std::string, Tensors> data;
+    std::vector<std::vector<uint32_t>> batches;
     for (uint32_t epoch = 0; epoch < run_.agreement.epochs(); ++epoch) {
       for (int64_t batch = 0; batch < schedule.batches_per_epoch(); ++batch) {
         const absl::Span<const uint32_t> positions = schedule.BatchRows(epoch, batch);
-        const FeatureBatch bottom = features_->Gather(positions);
-        const FeatureBatch top = own_features_->Gather(positions);
-        std::vector<float> labels;
-        for (const uint32_t position : positions) {
-          labels.push_back(run_.label_data.labels[rows[position]]);
-        }
-        data["numbers"].push_back(AsTensor(bottom.numeric));
-        data["categories"].push_back(Categories(bottom));
-        data["own_numbers"].push_back(AsTensor(top.numeric));
-        data["own_categories"].push_back(Categories(top));
-        data["labels"].push_back(torch::tensor(labels));
+        batches.emplace_back(positions.begin(), positions.end());
       }
+    }
+    return batches;
+  }
+
+  std::vector<uint8_t> LabelsOf(const std::vector<uint32_t>& positions) const {
+    std::vector<uint8_t> labels;
+    for (const uint32_t position : positions) {
+      labels.push_back(run_.label_data.labels[nonlabel_->aligned().rows[position]]);
+    }
+    return labels;
+  }
+
+  // What both parties saw, batch by batch.
+  void SaveBatches(bool with_tables) {
+    std::map<std::string, Tensors> data;
+    for (const std::vector<uint32_t>& positions : Batches()) {
+      const FeatureBatch bottom = features_->Gather(positions);
+      const FeatureBatch top = own_features_->Gather(positions);
+      data["numbers"].push_back(AsTensor(bottom.numeric));
+      data["categories"].push_back(Categories(bottom));
+      data["own_numbers"].push_back(AsTensor(top.numeric));
+      data["own_categories"].push_back(Categories(top));
+      data["labels"].push_back(torch::tensor(LabelsOf(positions)).to(torch::kFloat));
     }
     data["tables"] = with_tables ? InitialTables() : Tensors{};
     c10::Dict<std::string, std::vector<Tensor>> dictionary;
@@ -403,6 +445,49 @@ TEST_F(BringYourOwnTest, ConvolutionalHalvesTrainAsInPython) {
   const c10::IValue expected = Load(run_.files.File("expected.pt"));
   EXPECT_LE(Distance(expected, "bottom.", (*bottom)->Parameters()), 1e-5);
   EXPECT_LE(Distance(expected, "top.", (*top)->Parameters()), 1e-5);
+}
+
+// A half of Python's with batch normalisation, on images, against a top model of ours: the batches are longer than the
+// slices in which they cross the wire, and the half must still see each of them whole.
+TEST_F(BringYourOwnTest, ConvolutionalHalfTrainsOnWholeBatchesAgainstATopModelOfOurs) {
+  ASSERT_NO_FATAL_FAILURE(Python({"make", "convolutional", run_.files.path()}));
+  UseImages({3, 8, 8});
+  run_.nonlabel_config.mutable_model()->Clear();
+  run_.nonlabel_config.mutable_model()->set_torchscript_path(run_.files.File("bottom.pt"));
+  run_.agreement.set_batch_size(400);
+  run_.agreement.set_epochs(12);
+  run_.agreement.mutable_audit()->set_layers(1, "features.0");
+  for (v1::PartyCommon* party : {run_.label_config.mutable_party(), run_.nonlabel_config.mutable_party()}) {
+    party->mutable_optimizer()->set_learning_rate(0.01);
+  }
+  ASSERT_NO_FATAL_FAILURE(Train());
+  ExpectLeaksAt({"cut", "features.0"});
+
+  const auto ledger = LedgerReader::Open(run_.files.File("label_party.db"));
+  ASSERT_TRUE(ledger.ok()) << ledger.status();
+  const std::vector<StepRow> steps = *(*ledger)->Steps((*ledger)->Runs()->front().run.run_id);
+  const std::vector<std::vector<uint32_t>> batches = Batches();
+  ASSERT_EQ(steps.size(), batches.size());
+  for (const StepRow& step : steps) {
+    EXPECT_GT(SlicesOf(step.examples).size(), 1) << step.examples;
+  }
+  EXPECT_LT(steps.back().loss, 0.8 * steps.front().loss);
+
+  const auto bottom = BottomModel::Create(BottomOptions());
+  ASSERT_TRUE(bottom.ok()) << bottom.status();
+  const auto top = *TopModel::Create(TopOptions());
+  for (const std::vector<uint32_t>& positions : batches) {
+    const auto activations = (*bottom)->Forward(features_->Gather(positions));
+    ASSERT_TRUE(activations.ok()) << activations.status();
+    const FeatureBatch own = own_features_->Gather(positions);
+    const auto head = top->ForwardBackward(*activations, own, LabelsOf(positions), {});
+    ASSERT_TRUE(head.ok()) << head.status();
+    ASSERT_TRUE((*bottom)->Backward(head->cut_gradient, {}).ok());
+    ASSERT_TRUE((*bottom)->Update().ok());
+    ASSERT_TRUE(top->Update().ok());
+  }
+  ExpectNear((*bottom)->Parameters(), nonlabel_->model()->Parameters(), 1e-4);
+  ExpectNear(top->Parameters(), label_->model()->Parameters(), 1e-4);
 }
 
 }  // namespace

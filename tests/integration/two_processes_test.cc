@@ -249,6 +249,31 @@ TEST(TwoProcessesTest, ReleaseGateHaltsBothParties) {
   EXPECT_EQ(Query(run.ledger("nonlabel_party"), "SELECT count(*) FROM step"), 0);
 }
 
+TEST(TwoProcessesTest, TheLabelPartyStopsTheTrainingEarlyAndBothComplete) {
+  TwoPartyRun run(1000);
+  for (v1::RunAgreement* agreement : {&run.label_agreement, &run.nonlabel_agreement}) {
+    agreement->set_epochs(9);
+  }
+  run.label_config.mutable_early_stopping()->set_patience(2);
+  run.label_config.mutable_early_stopping()->set_min_delta(1);  // Nothing improves as much.
+  run.StartLabelParty();
+  run.StartNonLabelParty();
+  EXPECT_EQ(run.nonlabel->Wait(), 0) << run.nonlabel->Errors();
+  EXPECT_EQ(run.label->Wait(), 0) << run.label->Errors();
+  EXPECT_THAT(run.nonlabel->Errors(), HasSubstr("the label party stops the training early, after epoch 3"));
+  EXPECT_THAT(run.nonlabel->Errors(), Not(HasSubstr("error:")));
+  const nlohmann::json result = Result(run.label->Output());
+  ASSERT_TRUE(result.is_object()) << run.label->Output();
+  EXPECT_EQ(result["epochs"], 3);
+  for (const char* party : {"label_party", "nonlabel_party"}) {
+    const std::string ledger = run.ledger(party);
+    EXPECT_EQ(Query(ledger, "SELECT count(*) FROM run WHERE status = 'completed'"), 1) << party;
+    EXPECT_EQ(Query(ledger, "SELECT count(*) FROM event WHERE kind = 'early_stopping'"), 1) << party;
+    EXPECT_EQ(Query(ledger, "SELECT max(epoch) FROM step"), 2) << party;
+    EXPECT_EQ(Query(ledger, "SELECT count(*) FROM step"), result["steps"].get<double>()) << party;
+  }
+}
+
 TEST(TwoProcessesTest, CheckRefusesToRaiseNoiseWhereThereIsNone) {
   TwoPartyRun run(200);
   run.StartLabelParty();  // Writes the files; its protection is none.

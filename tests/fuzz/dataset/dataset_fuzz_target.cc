@@ -35,7 +35,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   for (const uint32_t row : rows) {
     Require(!(*data)->ids()[row].empty());
   }
-  (*data)->WillNeed(rows);
   (void)(*data)->ReadVocabularies();
   return 0;
 }

@@ -187,6 +187,15 @@ TEST(TextConfigTest, NumberOutOfRangeNamesTheRange) {
             "f:10:43: party.optimizer.adam.beta2: expected at least 0 and at most 0.9999999, found 1");
 }
 
+TEST(TextConfigTest, FlagThatNeedsANumberIsRefusedWithoutIt) {
+  EXPECT_EQ(LabelPartyError("adam {}", "sgd { nesterov: true }"),
+            "f:10:42: party.optimizer.sgd.nesterov: expected a momentum above 0 with it, found 0");
+  for (const char* fitting : {"sgd { momentum: 0.9 nesterov: true }", "sgd { nesterov: false }"}) {
+    v1::LabelPartyConfig config;
+    EXPECT_TRUE(ParseTextConfig(Replaced(kLabelParty, "adam {}", fitting), "f", config).ok()) << fitting;
+  }
+}
+
 TEST(TextConfigTest, NumberThatIsNoneIsOutOfEveryRange) {
   EXPECT_EQ(AgreementError("run_name: 'x' cut_width: 1 test_fraction: nan"),
             "run.textproto:1:28: test_fraction: expected at least 0 and at most 0.9, found nan");

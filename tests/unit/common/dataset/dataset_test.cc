@@ -82,7 +82,6 @@ TEST(DatasetTest, OpensWhatWasPrepared) {
   EXPECT_EQ((*data)->ids()[1], "bc");
   EXPECT_THAT((*data)->labels(), ElementsAre(1, 0));
   EXPECT_EQ((*data)->features().numeric, 3);
-  (*data)->WillNeed({0, 1});
 }
 
 TEST(DatasetTest, GathersRowsWhereTheyAreMappedAsWhereTheyAreRead) {
@@ -185,7 +184,6 @@ TEST(FeatureTableTest, GathersByAlignedPosition) {
   table.numeric = {{0.0F}, {0.5F}, {1.0F}};
   const FeatureTable features(table.Store(), {2, 0});
   EXPECT_EQ(features.rows(), 2);
-  features.WillNeed({0, 1});
   const FeatureBatch batch = features.Gather({1, 0});
   EXPECT_EQ(batch.numeric.row(0)[0], 0);
   EXPECT_EQ(batch.numeric.row(1)[0], 1);

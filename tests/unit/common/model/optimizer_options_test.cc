@@ -93,7 +93,7 @@ TEST(OptimizerOptionsTest, RefusesNumbersOutOfRange) {
 TEST(OptimizerOptionsTest, RefusesNesterovWithoutMomentum) {
   v1::Optimizer optimizer;
   optimizer.mutable_sgd()->set_nesterov(true);
-  ExpectRefused(optimizer, "optimizer.sgd.nesterov: expected a momentum with it");
+  ExpectRefused(optimizer, "optimizer.sgd.nesterov: expected a momentum above 0 with it, found 0");
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <random>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -217,17 +219,22 @@ TEST_F(TorchScriptHalvesTest, RefusesCallsOutOfTurnAndWhatDoesNotFit) {
   EXPECT_TRUE(absl::StrContains(width.message(), "[2, 7]") && absl::StrContains(width.message(), "[2, 6]")) << width;
 }
 
-TEST_F(TorchScriptHalvesTest, AnExportThatFailsLeavesNoPartOfAPair) {
+TEST_F(TorchScriptHalvesTest, AnExportThatFailsLeavesNoPartOfAPairAndKeepsTheFormer) {
   const auto model = NewBottom();
-  ASSERT_TRUE(model->ExportTo(folder_.path()).ok());
+  const std::string module_path = folder_.File("nonlabel_party.pt");
   // A folder in the way of the second file.
-  std::filesystem::remove(folder_.File("nonlabel_party.state_dict.pt"));
   std::filesystem::create_directories(folder_.File("nonlabel_party.state_dict.pt/in_the_way"));
   EXPECT_FALSE(model->ExportTo(folder_.path()).ok());
-  EXPECT_FALSE(std::filesystem::exists(folder_.File("nonlabel_party.pt")));
+  EXPECT_FALSE(std::filesystem::exists(module_path));
+  std::ofstream(module_path) << "of a former run";
+  EXPECT_FALSE(model->ExportTo(folder_.path()).ok());
+  std::stringstream former;
+  former << std::ifstream(module_path).rdbuf();
+  EXPECT_EQ(former.str(), "of a former run");
   EXPECT_EQ(model->ExportTo(folder_.File("no such folder")).code(), absl::StatusCode::kInvalidArgument);
   for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
-    EXPECT_FALSE(absl::EndsWith(entry.path().string(), ".partial")) << entry.path();
+    const std::string name = entry.path().filename();
+    EXPECT_FALSE(absl::EndsWith(name, ".partial") || absl::EndsWith(name, ".replaced")) << name;
   }
 }
 

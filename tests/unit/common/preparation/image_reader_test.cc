@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+
 #include "common/preparation/decode_jpeg.h"
 #include "common/preparation/row_source.h"
 #include "tests/testing/scratch_folder.h"
@@ -162,6 +164,39 @@ TEST(RowSourceTest, ACorruptImageIsAFaultOfItsRowWithLineAndColumn) {
   EXPECT_TRUE(*lenient->Next(row));
   EXPECT_FALSE(*lenient->Next(row));
   EXPECT_EQ(lenient->skipped()[static_cast<size_t>(RowFault::kImage)], 1);
+}
+
+TEST(RowSourceTest, AnArrayThatDoesNotFitItsTableIsAnErrorEvenWhereBadRowsAreLeftOut) {
+  const ScratchFolder folder;
+  RowSource::Options options;
+  *options.schema.mutable_images() = Images(1, 2);
+  v1::TableSchema::Column& column = *options.schema.add_columns();
+  column.set_name("name");
+  column.set_kind(v1::TableSchema::ID);
+  options.skip_bad_rows = true;
+  const auto error_after = [&](const std::string& table, const std::string& images) {
+    options.input_paths = {folder.Write("table", table)};
+    options.images_path = folder.Write("array", images);
+    auto rows = *RowSource::Open(options);
+    TableRow row;
+    absl::StatusOr<bool> more = true;
+    while (more.ok() && *more) {
+      more = rows->Next(row);
+    }
+    return std::string(more.status().message());
+  };
+  const std::string two_images = "abcdefghijkl", packed = GzipBytes(two_images);
+  EXPECT_EQ(error_after("name\nx\ny\n", two_images), "");
+  EXPECT_THAT(error_after("name\nx\ny\nz\n", two_images), HasSubstr("an image for every row, found 2"));
+  EXPECT_THAT(error_after("name\nx\ny\n", packed.substr(0, packed.size() - 9)), HasSubstr("array: the gzip stream"));
+  // A table that is cut short leaves images over.
+  std::string table = "name\n";
+  for (int row = 0; row < 2000; ++row) {
+    absl::StrAppend(&table, row, "\n");
+  }
+  table = GzipBytes(table);
+  EXPECT_THAT(error_after(table.substr(0, table.size() / 2), std::string(2000 * 6, 'a')),
+              HasSubstr("images, found more"));
 }
 
 }  // namespace

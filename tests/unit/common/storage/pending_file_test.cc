@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -18,6 +19,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 TEST(PendingFileTest, AppearsUnderItsNameOnlyWhenPublished) {
   const ScratchFolder folder;
@@ -58,6 +60,38 @@ TEST(PendingFileTest, ReplacesWhatAKilledProcessOfTheSameNumberLeft) {
   std::ofstream(left) << "half a row";
   std::unique_ptr<PendingFile> file = *PendingFile::Create(folder.Path("a"));
   EXPECT_EQ(std::filesystem::file_size(left), 0);
+}
+
+TEST(PendingFileTest, ReplacesSeveralOlderFilesAndLeavesNothingBeside) {
+  const ScratchFolder folder;
+  folder.Write("a", "older");
+  folder.Write("b", "older");
+  std::unique_ptr<PendingFile> first = *PendingFile::Create(folder.Path("a"));
+  std::unique_ptr<PendingFile> second = *PendingFile::Create(folder.Path("b"));
+  ASSERT_TRUE(first->Append("newer").ok());
+  ASSERT_TRUE(second->Append("newer").ok());
+  ASSERT_TRUE(PendingFile::Publish({first.get(), second.get()}).ok());
+  EXPECT_THAT(folder.Names(), UnorderedElementsAre("a", "b"));
+  EXPECT_EQ(folder.Read("a"), "newer");
+  EXPECT_EQ(folder.Read("b"), "newer");
+}
+
+TEST(PendingFileTest, PutsTheOlderFilesBackWhenALaterNameCannotBeGiven) {
+  const ScratchFolder folder;
+  folder.Write("a", "older");
+  std::vector<std::unique_ptr<PendingFile>> files;
+  for (const char* name : {"a", "b", "c", "d"}) {  // Nothing had the name b before.
+    files.push_back(*PendingFile::Create(folder.Path(name)));
+    ASSERT_TRUE(files.back()->Append("newer").ok());
+  }
+  std::filesystem::create_directory(folder.Path("c"));  // A file cannot replace a folder.
+  folder.Write("d", "older");
+  EXPECT_EQ(PendingFile::Publish({files[0].get(), files[1].get(), files[2].get(), files[3].get()}).code(),
+            absl::StatusCode::kInternal);
+  files.clear();
+  EXPECT_THAT(folder.Names(), UnorderedElementsAre("a", "c", "d"));
+  EXPECT_EQ(folder.Read("a"), "older");
+  EXPECT_EQ(folder.Read("d"), "older");
 }
 
 TEST(PendingFileTest, RemovesThePublishedOnesWhenALaterNameCannotBeGiven) {

@@ -97,11 +97,14 @@ TEST_F(DataTest, PrepareExtendsEarlierData) {
 }
 
 TEST_F(DataTest, PrepareCountsTheRowsItLeavesOut) {
-  const std::string bad = folder_.File("bad.tsv");
+  const std::string bad = folder_.File("bad.tsv"), cut = folder_.File("cut.gz");
   WriteText(bad, ReadFile(Criteo()).value() + "2\tSECRET\n");
-  EXPECT_THAT(
-      ExpectDone({"prepare", "--format=criteo", "--skip_bad_rows", "--input=" + bad, "--out=" + folder_.File("d")}),
-      HasSubstr("1000 rows, "));
+  WriteText(cut, "\x1f\x8b\x08");  // How every gzip file starts, and no more.
+  const std::string out = ExpectDone({"prepare", "--format=criteo", "--skip_bad_rows", "--input=" + bad,
+                                      "--input=" + cut, "--out=" + folder_.File("d")});
+  EXPECT_THAT(out, HasSubstr("1000 rows, "));
+  EXPECT_THAT(out, HasSubstr("left out: wrong column count: 1 rows\n"));
+  EXPECT_THAT(out, HasSubstr("left out: damaged file: all from the damage on, in 1 of 2 files\n"));
 }
 
 TEST_F(DataTest, PrepareFailsOnFormatsAndSchemasThatDoNotFit) {

@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/process/file.h"
 #include "tests/unit/deploy/operator/operator_tool.h"
 
 namespace splitveil::testing {
@@ -66,6 +67,17 @@ TEST_F(ValidateTest, FailsOnAValueOutOfRangeWithItsPlace) {
   const std::string error = ExpectError(2, All());
   EXPECT_THAT(error, StartsWith(agreement_ + ":2:"));
   EXPECT_THAT(error, HasSubstr("cut_width"));
+}
+
+TEST_F(ValidateTest, FailsOnNesterovWithoutMomentumAtEitherParty) {
+  for (const std::string& file : {label_, nonlabel_}) {
+    const std::string whole = *ReadFile(file);
+    WriteText(file, absl::StrReplaceAll(whole, {{"adam {}", "sgd { nesterov: true }"}}));
+    const std::string error = ExpectError(2, All());
+    EXPECT_THAT(error, StartsWith(file + ":"));
+    EXPECT_THAT(error, HasSubstr("party.optimizer.sgd.nesterov: expected a momentum above 0 with it, found 0"));
+    WriteText(file, whole);
+  }
 }
 
 TEST_F(ValidateTest, FailsBetweenFieldsOfTheAgreement) {

@@ -36,9 +36,30 @@ TEST(StreamCsvTest, HasOneLineADayAndProtection) {
 
 TEST(StreamSummaryTest, HasTheMeansOfEachProtectionOverTheDaysThatHaveThem) {
   EXPECT_EQ(StreamSummary(kDays),
-            "protection  days  test AUC  log-loss  cut norm  cut cosine  first norm\n"
-            "none           2    0.6000    0.5000     0.850       1.000           -\n"
-            "iso, t=1       1         -    0.5000         -           -       0.600\n");
+            "protection  days  test AUC  log-loss  cut cosine  cut norm  first norm\n"
+            "none           2    0.6000    0.5000       1.000     0.850           -\n"
+            "iso, t=1       1         -    0.5000           -         -       0.600\n");
+}
+
+TEST(StreamSummaryTest, ShowsTheFourAttacksThatReadMostAtTheCutFirst) {
+  const std::string summary = StreamSummary({Day("day1", "iso", 0.5,
+                                                 {{"cut", "cosine", 0.6, 1},
+                                                  {"cut", "counting", 0.55, 1},
+                                                  {"cut", "norm", 0.7, 1},
+                                                  {"cut", "unmeasured", kNone, 1},
+                                                  {"cut", "residual_norm", 0.1, 1},
+                                                  {"first", "norm", 1, 1}})});
+  EXPECT_EQ(summary.substr(0, summary.find('\n')),
+            "protection  days  test AUC  log-loss  cut residual_norm  cut norm  cut cosine  cut counting");
+}
+
+// On one day it points the right way and on the other the wrong one: no mean of 0.5.
+TEST(StreamSummaryTest, TurnsALeakBelowOneHalfRound) {
+  const std::string summary = StreamSummary({Day("day1", "iso", 0.5, {{"cut", "residual_norm", 0.9, 1}}),
+                                             Day("day2", "iso", 0.5, {{"cut", "residual_norm", 0.2, 1}})});
+  EXPECT_EQ(summary,
+            "protection  days  test AUC  log-loss  cut residual_norm\n"
+            "iso            2    0.5000    0.5000              0.850\n");
 }
 
 }  // namespace
