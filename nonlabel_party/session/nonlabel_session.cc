@@ -159,6 +159,7 @@ absl::Status NonLabelSession::TrainEpoch(uint32_t epoch) {
       status = FinishStep();  // No more is sent.
     }
     if (!status.ok()) {
+      status.Update(RecordStep());
       // A broken stream is only the consequence of what the label party decided.
       const absl::Status verdict = status.code() == absl::StatusCode::kUnavailable ? (*stream)->Finish() : status;
       return verdict.ok() ? status : verdict;
@@ -334,13 +335,19 @@ absl::Status NonLabelSession::FinishStep() {
   if (!learnt_) {
     return absl::OkStatus();
   }
-  learnt_ = false;
-  if (absl::Status status = reporter_->Report(received_); !status.ok()) {
-    return status;
-  }
+  absl::Status status = reporter_->Report(received_);
   received_ = ReceivedBatch();
   stopwatch_.Lap(&StepTimeRow::audit);
   stopwatch_.Move(reporter_->waited_seconds(), &StepTimeRow::audit, &StepTimeRow::wait);
+  status.Update(RecordStep());
+  return status;
+}
+
+absl::Status NonLabelSession::RecordStep() {
+  if (!learnt_) {
+    return absl::OkStatus();
+  }
+  learnt_ = false;
   const StepTimeRow times = stopwatch_.Finish(row_);
   trained_examples_ += row_.examples;
   absl::Status status = ledger_->Record(row_);
