@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_COMMON_MATRIX_MATRIX_H_
 #define SPLITVEIL_COMMON_MATRIX_MATRIX_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -36,6 +37,9 @@ class Matrix {
  public:
   Matrix() = default;
   Matrix(int64_t rows, int64_t cols) : rows_(rows), cols_(cols), values_(static_cast<size_t>(rows * cols)) {}
+  // A copy.
+  explicit Matrix(ConstMatrixView view)
+      : rows_(view.rows()), cols_(view.cols()), values_(view.values().begin(), view.values().end()) {}
 
   float* data() { return values_.data(); }
   const float* data() const { return values_.data(); }
@@ -49,6 +53,10 @@ class Matrix {
     return {data() + first * cols_, static_cast<size_t>(rows * cols_)};
   }
   ConstMatrixView block(int64_t first, int64_t rows) const { return ConstMatrixView(*this).block(first, rows); }
+  // Overwrites rows [first, first + rows.rows()); `rows` has as many columns.
+  void SetBlock(int64_t first, ConstMatrixView rows) {
+    std::copy_n(rows.data(), rows.size(), block_values(first, rows.rows()).data());
+  }
   operator ConstMatrixView() const { return {data(), rows_, cols_}; }  // NOLINT(google-explicit-constructor)
 
  private:

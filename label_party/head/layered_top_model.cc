@@ -25,12 +25,6 @@ namespace {
 constexpr char kField[] = "top_model";
 constexpr char kOwnPrefix[] = "own.";
 
-Matrix Copy(ConstMatrixView view) {
-  Matrix copy(view.rows(), view.cols());
-  std::copy(view.values().begin(), view.values().end(), copy.data());
-  return copy;
-}
-
 void Add(ConstMatrixView terms, std::vector<float>& logits) {
   for (size_t j = 0; j < logits.size(); ++j) {
     logits[j] += terms.data()[j];
@@ -99,7 +93,7 @@ class LayeredTopModel final : public TopModel {
     if (!head.ok()) {
       return head.status();
     }
-    Matrix gradient = Copy(head->cut_gradient);
+    Matrix gradient(head->cut_gradient);
     Forget();
     return gradient;
   }

@@ -80,15 +80,10 @@ class TorchScriptTopModel final : public TopModel {
   absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
                                           absl::Span<const uint8_t> labels) override {
     const NamedParameters before = module_->Values(Part::kModel);  // Running statistics move with each ForwardBackward.
-    const absl::Status status = ForwardBackward(activations, own, labels, {}).status();
+    absl::Status status = ForwardBackward(activations, own, labels, {}).status();
     has_gradients_ = false;
-    if (!status.ok()) {
-      return status;
-    }
-    if (absl::Status restored = module_->SetValues(Part::kModel, before); !restored.ok()) {
-      return restored;
-    }
-    return std::move(gradients_.inputs[0]);
+    status.Update(module_->SetValues(Part::kModel, before));
+    return status.ok() ? absl::StatusOr<Matrix>(std::move(gradients_.inputs[0])) : status;
   }
 
   absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) override {

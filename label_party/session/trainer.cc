@@ -173,7 +173,7 @@ absl::Status Trainer::AnticipateOtherClass(const Coming& coming) {
     if (!probed.ok()) {
       return absl::InternalError(probed.status().message());
     }
-    std::copy_n(probed->data(), probed->size(), gradients.data() + label * probed->size());
+    gradients.SetBlock(label * probed->rows(), *probed);
   }
   Clip(gradients);
   return guard_.Anticipate(gradients, labels);
@@ -182,7 +182,7 @@ absl::Status Trainer::AnticipateOtherClass(const Coming& coming) {
 absl::Status Trainer::Differentiate(const OwnSlice& slice, Coming& coming) {
   const auto [first, rows] = slice.rows;
   const absl::StatusOr<HeadStep> head =
-      parts_.model->ForwardBackward(ConstMatrixView(coming.activations).block(first, rows), slice.features,
+      parts_.model->ForwardBackward(coming.activations.block(first, rows), slice.features,
                                     absl::MakeConstSpan(coming.own.released.labels).subspan(first, rows),
                                     absl::MakeConstSpan(coming.own.targets).subspan(first, rows));
   stopwatch_.Lap(&StepTimeRow::backward);
@@ -190,7 +190,7 @@ absl::Status Trainer::Differentiate(const OwnSlice& slice, Coming& coming) {
     return absl::InternalError(head.status().message());  // Shapes are checked; what is left is a loss that diverged.
   }
   stopwatch_.Move(head->forward_seconds, &StepTimeRow::backward, &StepTimeRow::forward);
-  std::copy_n(head->cut_gradient.data(), head->cut_gradient.size(), coming.clean.block_values(first, rows).data());
+  coming.clean.SetBlock(first, head->cut_gradient);
   coming.loss_sum += head->mean_loss * static_cast<double>(rows);
   return absl::OkStatus();
 }

@@ -21,12 +21,6 @@ namespace {
 
 constexpr char kField[] = "bottom_model";
 
-Matrix Copy(ConstMatrixView view) {
-  Matrix copy(view.rows(), view.cols());
-  std::copy(view.values().begin(), view.values().end(), copy.data());
-  return copy;
-}
-
 absl::StatusOr<LayerChain> ChainOf(const BottomModelOptions& options, int64_t input_width) {
   LayerChain chain;
   chain.field = kField;
@@ -86,7 +80,7 @@ class LayeredBottomModel final : public BottomModel {
       return pass.status();
     }
     pending->pass = *std::move(pass);
-    Matrix activations = Copy(pending->pass.output());
+    Matrix activations(pending->pass.output());
     pending_.push_back(std::move(pending));
     return activations;
   }

@@ -22,12 +22,6 @@ namespace {
 
 constexpr char kField[] = "bottom_model";
 
-Matrix Copy(ConstMatrixView view) {
-  Matrix copy(view.rows(), view.cols());
-  std::copy(view.values().begin(), view.values().end(), copy.data());
-  return copy;
-}
-
 // "cut" is the module's output, whatever a submodule of that name gives.
 std::vector<std::string> LayerNames(const TorchScriptModule& module) {
   std::vector<std::string> names = module.layers();
@@ -66,7 +60,7 @@ class TorchScriptBottomModel final : public BottomModel {
     pending->categories = std::move(batch.categories);
     pending->pass = *std::move(pass);
     pending_.push_back(std::move(pending));
-    return Copy(pending_.back()->pass.output());
+    return Matrix(pending_.back()->pass.output());
   }
 
   absl::StatusOr<Matrix> Predict(const FeatureBatch& batch) override {

@@ -1,6 +1,5 @@
 #include "nonlabel_party/session/nonlabel_session.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <utility>
@@ -159,6 +158,7 @@ absl::Status NonLabelSession::TrainEpoch(uint32_t epoch) {
       status = FinishStep();  // No more is sent.
     }
     if (!status.ok()) {
+      status.Update(RecordStep());
       // A broken stream is only the consequence of what the label party decided.
       const absl::Status verdict = status.code() == absl::StatusCode::kUnavailable ? (*stream)->Finish() : status;
       return verdict.ok() ? status : verdict;
@@ -202,8 +202,7 @@ absl::Status NonLabelSession::SendBatch(uint32_t epoch, uint32_t batch, Training
       return activations.status();
     }
     if (reporter_->needs_activations()) {
-      std::copy_n(activations->data(), activations->size(),
-                  sent.activations.block_values(rows.first, rows.rows).data());
+      sent.activations.SetBlock(rows.first, *activations);
     }
     if (absl::Status status = SendSlices(epoch, batch, rows, *activations, stream); !status.ok()) {
       return status;
@@ -294,7 +293,7 @@ absl::Status NonLabelSession::Learn(v1::CutGradients message, TrainingStream& st
       return AsRefusal(status);
     }
     if (slice.end() == due->end()) {
-      status = Backpropagate(*due, ConstMatrixView(gradients).block(due->first, due->rows));
+      status = Backpropagate(*due, gradients.block(due->first, due->rows));
       ++due;
     }
     if (!status.ok()) {
@@ -320,11 +319,10 @@ absl::Status NonLabelSession::Backpropagate(const RowRange& rows, ConstMatrixVie
     return at_layers.status();
   }
   for (size_t i = 0; i < layers.size(); ++i) {
-    const ConstMatrixView found = (*at_layers)[i];
     if (rows.first == 0) {
-      received_.gradients.push_back({layers[i], Matrix(row_.examples, found.cols())});
+      received_.gradients.push_back({layers[i], Matrix(row_.examples, (*at_layers)[i].cols())});
     }
-    std::copy_n(found.data(), found.size(), received_.gradients[i].gradient.block_values(rows.first, rows.rows).data());
+    received_.gradients[i].gradient.SetBlock(rows.first, (*at_layers)[i]);
   }
   stopwatch_.Lap(&StepTimeRow::audit);
   return absl::OkStatus();
@@ -334,13 +332,19 @@ absl::Status NonLabelSession::FinishStep() {
   if (!learnt_) {
     return absl::OkStatus();
   }
-  learnt_ = false;
-  if (absl::Status status = reporter_->Report(received_); !status.ok()) {
-    return status;
-  }
+  absl::Status status = reporter_->Report(received_);
   received_ = ReceivedBatch();
   stopwatch_.Lap(&StepTimeRow::audit);
   stopwatch_.Move(reporter_->waited_seconds(), &StepTimeRow::audit, &StepTimeRow::wait);
+  status.Update(RecordStep());
+  return status;
+}
+
+absl::Status NonLabelSession::RecordStep() {
+  if (!learnt_) {
+    return absl::OkStatus();
+  }
+  learnt_ = false;
   const StepTimeRow times = stopwatch_.Finish(row_);
   trained_examples_ += row_.examples;
   absl::Status status = ledger_->Record(row_);

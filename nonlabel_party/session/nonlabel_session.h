@@ -93,6 +93,8 @@ class NonLabelSession {
   absl::Status StayFrozen(const v1::CutGradients& message);
   // Attacks and records the batch that was learnt from last, once.
   absl::Status FinishStep();
+  // Records it, also where the run ends before its attacks do: the label party has recorded it, too.
+  absl::Status RecordStep();
   absl::Status CompleteModel();
   // Where the configuration names a folder.
   absl::Status Export() const;

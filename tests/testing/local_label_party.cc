@@ -59,6 +59,9 @@ class LocalTraining final : public TrainingStream {
       : session_(session), alter_(std::move(alter)) {}
 
   absl::Status Send(const v1::CutActivations& message) override {
+    if (!verdict_.ok()) {
+      return absl::UnavailableError("training: the label party has ended the stream");
+    }
     const absl::StatusOr<SharedGradients> answer = session_->Train(message);
     verdict_ = answer.status();
     if (!answer.ok()) {

@@ -64,6 +64,22 @@ class NonLabelSessionTest : public ::testing::Test {
     return LedgerValue(run_.files.File("nonlabel_party.db"), query);
   }
 
+  void StopLabelPartyAtFirstAnswer() {
+    alter_ = [this](LocalLabelParty& peer) {
+      peer.alter_gradients = [this](v1::CutGradients& message) {
+        if (message.batch() == 0) {
+          EXPECT_TRUE(label_->WaitUntilEnded([] { return true; }).ok());
+        }
+      };
+    };
+  }
+
+  void ExpectStepsInBothLedgers(int steps) const {
+    for (const char* ledger : {"nonlabel_party.db", "label_party.db"}) {
+      EXPECT_EQ(LedgerValue(run_.files.File(ledger), "SELECT count(*) FROM step"), std::to_string(steps)) << ledger;
+    }
+  }
+
   // What this answer of the label party leads to: the run is refused, exit 4, and says why.
   void ExpectRefusal(std::function<void(LocalLabelParty&)> alter, const std::string& text) {
     alter_ = std::move(alter);
@@ -163,6 +179,20 @@ TEST_F(NonLabelSessionTest, StopEndsBetweenBatchesOfAnEvaluation) {
   EXPECT_TRUE(StopAt("Evaluate").ok());
   EXPECT_THAT(calls_, ElementsAre("Open", "Align", "Start", "Train", "Evaluate", "Close early"));
   EXPECT_EQ(LedgerStatus(), "stopped");
+}
+
+TEST_F(NonLabelSessionTest, WhatWasLearntIsRecordedWhereNoFurtherBatchIsTaken) {
+  run_.agreement.set_in_flight_batches(2);
+  run_.agreement.mutable_audit()->clear_layers();
+  StopLabelPartyAtFirstAnswer();
+  EXPECT_EQ(ExitCodeFor(Run()), ExitCode::kPeerUnreachable);
+  ExpectStepsInBothLedgers(2);  // The second answer had left before.
+}
+
+TEST_F(NonLabelSessionTest, WhatWasLearntIsRecordedWhereNoScoresAreTaken) {
+  StopLabelPartyAtFirstAnswer();
+  EXPECT_EQ(ExitCodeFor(Run()), ExitCode::kPeerUnreachable);
+  ExpectStepsInBothLedgers(1);
 }
 
 TEST_F(NonLabelSessionTest, HaltByTheReleaseGateIsRecordedAsSuch) {
