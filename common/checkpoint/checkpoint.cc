@@ -95,7 +95,9 @@ absl::StatusOr<NamedParameters> Checkpoint::State() const {
       return bytes.status();
     }
     std::vector<float> values(section.values());
-    std::memcpy(values.data(), bytes->data(), bytes->size());
+    if (!values.empty()) {  // Else there is no memory to point to.
+      std::memcpy(values.data(), bytes->data(), bytes->size());
+    }
     if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); })) {
       return NoCheckpoint(path(), absl::StrCat("a value that is not finite in ", section.name()));
     }

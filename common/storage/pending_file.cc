@@ -57,7 +57,8 @@ absl::Status PendingFile::Append(absl::string_view bytes) {
   if (file_ == nullptr) {
     return absl::FailedPreconditionError(absl::StrCat(path_, ": is finished"));
   }
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) {
+  // fwrite takes no null, which is what empty bytes may point to.
+  if (!bytes.empty() && std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) {
     return WriteError(path_, errno);
   }
   return absl::OkStatus();

@@ -144,7 +144,8 @@ SectionFileWriter::~SectionFileWriter() = default;
 
 absl::Status SectionFileWriter::Append(size_t section, absl::string_view bytes) {
   Section& target = *sections_[section];
-  if (std::fwrite(bytes.data(), 1, bytes.size(), target.spool) != bytes.size()) {
+  // fwrite takes no null, which is what empty bytes may point to.
+  if (!bytes.empty() && std::fwrite(bytes.data(), 1, bytes.size(), target.spool) != bytes.size()) {
     return absl::InternalError(absl::StrCat(path_, ": cannot be written: ", std::strerror(errno)));
   }
   target.size += bytes.size();
