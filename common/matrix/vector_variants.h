@@ -3,8 +3,8 @@
 #define SPLITVEIL_COMMON_MATRIX_VECTOR_VARIANTS_H_
 
 // Put before a loop that passes over every gradient. The variants do the same additions and multiplications in the same
-// order (the CMakeLists.txt of their folder keeps fused ones out), so that they give the same bits. Other compilers and processors have the
-// baseline only, and so have the sanitizers, which cannot run before the loader has chosen.
+// order (the CMakeLists.txt of their folder keeps fused ones out), so that they give the same bits. Other compilers and
+// processors have the baseline only, and so have the sanitizers, which cannot run before the loader has chosen.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define SPLITVEIL_VECTOR_VARIANTS __attribute__((target_clones("avx512f", "avx2", "default")))

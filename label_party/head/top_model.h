@@ -50,7 +50,7 @@ class TopModel {
   virtual ~TopModel() = default;
 
   // Whether an example's logit may depend on the others of its batch (batch normalisation), so that a batch must come
-  // whole.
+  // whole: a second ForwardBackward before Update is then FailedPrecondition.
   virtual bool needs_whole_batch() const = 0;
   // Loss and gradients of a batch, or of a slice of its rows: `activations` [rows, cut_width], `own` of as many rows
   // (unused where the model reads none), `labels` [rows] of 0 and 1. `targets` [rows], finite: what the gradients draw

@@ -64,8 +64,7 @@ void Trainer::BeginEpoch() {
 }
 
 bool Trainer::Anticipates(absl::Span<const uint8_t> labels) const {
-  const auto [least, most] = std::minmax_element(labels.begin(), labels.end());
-  return !both_classes_seen_ && *least == *most;
+  return !both_classes_seen_ && std::count(labels.begin(), labels.end(), labels.front()) == labels.size();
 }
 
 Trainer::OwnBatch Trainer::GatherOwn(uint32_t epoch, uint32_t batch) {
@@ -158,8 +157,7 @@ void Trainer::Clip(Matrix& gradients) const {
 absl::Status Trainer::AnticipateOtherClass(const Coming& coming) {
   const std::vector<uint8_t>& own_labels = coming.own.released.labels;
   if (!Anticipates(own_labels)) {
-    const auto [least, most] = std::minmax_element(own_labels.begin(), own_labels.end());
-    both_classes_seen_ = both_classes_seen_ || *least != *most;
+    both_classes_seen_ = true;
     return absl::OkStatus();
   }
   const size_t rows = own_labels.size();

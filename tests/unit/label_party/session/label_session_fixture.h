@@ -90,6 +90,13 @@ class LabelSessionTest : public ::testing::Test {
     schedule_ = std::make_unique<Schedule>(*std::move(schedule));
   }
 
+  // Batches of up to 300 examples, which travel in a slice of 256 rows and one of the rest.
+  void StartWithLongBatches(double test_fraction) {
+    run_.agreement.set_batch_size(300);
+    run_.agreement.set_test_fraction(test_fraction);
+    Start();
+  }
+
   // Activations of a batch: any finite numbers serve.
   v1::CutActivations ActivationsOf(uint32_t epoch, uint32_t batch, int64_t rows, float scale = 1) const {
     Matrix values(rows, run_.agreement.cut_width());

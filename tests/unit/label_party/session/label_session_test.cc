@@ -143,9 +143,7 @@ TEST_F(LabelSessionTest, RepeatedRequestGetsTheSameBytesAndTrainsOnce) {
 }
 
 TEST_F(LabelSessionTest, ABatchIsAnsweredOnceAllItsSlicesAreThere) {
-  run_.agreement.set_batch_size(300);
-  run_.agreement.set_test_fraction(0);
-  Start();
+  StartWithLongBatches(0);
   const int64_t rows = schedule_->batch_rows(0);
   ASSERT_EQ(rows, 300);
   const v1::CutActivations first = ActivationsOf(0, 0, 256);
@@ -180,9 +178,7 @@ TEST_F(LabelSessionTest, ABatchIsAnsweredOnceAllItsSlicesAreThere) {
 }
 
 TEST_F(LabelSessionTest, ABatchWhoseStreamBrokeIsSentFromItsStart) {
-  run_.agreement.set_batch_size(300);
-  run_.agreement.set_test_fraction(0);
-  Start();
+  StartWithLongBatches(0);
   const v1::CutActivations first = ActivationsOf(0, 0, 256);
   v1::CutActivations second = ActivationsOf(0, 0, 44);
   second.set_first_row(256);
@@ -199,9 +195,7 @@ TEST_F(LabelSessionTest, ABatchWhoseStreamBrokeIsSentFromItsStart) {
 }
 
 TEST_F(LabelSessionTest, ABatchThatNeverCompletesIsNoStep) {
-  run_.agreement.set_batch_size(300);
-  run_.agreement.set_test_fraction(0);
-  Start();
+  StartWithLongBatches(0);
   ASSERT_TRUE(session_->Train(ActivationsOf(0, 0, 256)).ok());
   EXPECT_TRUE(session_->WaitUntilEnded([] { return true; }).ok());
   EXPECT_EQ(run_.label_status.Snapshot().step(), 0);
@@ -240,9 +234,7 @@ TEST_F(LabelSessionTest, EvaluationOutOfTurnIsRefused) {
 }
 
 TEST_F(LabelSessionTest, EvaluationIsRefusedOnceTheNextEpochHasBegun) {
-  run_.agreement.set_batch_size(300);
-  run_.agreement.set_test_fraction(0.05);
-  Start();
+  StartWithLongBatches(0.05);
   const int64_t rows = schedule_->batch_rows(0);
   ASSERT_GT(rows, 256);
   ASSERT_TRUE(session_->Train(ActivationsOf(0, 0, 256)).ok());
