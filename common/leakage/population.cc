@@ -173,8 +173,9 @@ absl::StatusOr<Population> EstimatePopulation(ConstMatrixView clean, ConstMatrix
     return absl::FailedPreconditionError("population: expected finite class means that differ");
   }
   Population population;
+  population.distance = std::sqrt(squared);
   for (int64_t k = 0; k < clean.cols(); ++k) {
-    population.direction.push_back(static_cast<float>((means[1][k] - means[0][k]) / std::sqrt(squared)));
+    population.direction.push_back(static_cast<float>((means[1][k] - means[0][k]) / population.distance));
     population.origin.push_back(static_cast<float>(means[0][k]));
   }
   const std::vector<Offset> offsets = Frame(population).OffsetsOf(released);
@@ -191,16 +192,7 @@ absl::StatusOr<Population> PopulationEstimator::Next(ConstMatrixView clean, Cons
   if (!batch.ok()) {
     return batch;
   }
-  const std::vector<double> along = Frame(*batch).Along(clean);
-  double distance = 0;
-  double positives = 0;
-  for (size_t j = 0; j < labels.size(); ++j) {
-    if (labels[j] == 1) {
-      distance += along[j];
-      positives += 1;
-    }
-  }
-  distance /= positives;
+  const double distance = batch->distance;
   const double dg_squared = distance * distance;
   Population population = *batch;
   Population::Class* const modelled[2] = {&population.negative, &population.positive};

@@ -24,6 +24,7 @@ struct Population {
   };
   std::vector<float> direction;  // Unit vector, [d]: difference of the clean class means.
   std::vector<float> origin;     // [d]: clean mean of the negatives.
+  double distance = 0;           // ||dg||, from there to that of the positives.
   // As the paper models them, and as the bounds do: the clean spread of a class is the same in every direction (u and
   // v, section 4.2), and the noise adds to it.
   Class negative, positive;

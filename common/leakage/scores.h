@@ -16,6 +16,12 @@ std::vector<float> NormScores(ConstMatrixView gradients);
 // r_d(g) = cos(g, g_plus) of every row; 0 where either vector is zero. g_plus: [cols].
 std::vector<float> CosineScores(ConstMatrixView gradients, absl::Span<const float> g_plus);
 
+// Both of the same rows, which are read for their norms once. `cosines` is empty where g_plus is.
+struct NormAndCosineScores {
+  std::vector<float> norms, cosines;
+};
+NormAndCosineScores ScoreNormsAndCosines(ConstMatrixView gradients, absl::Span<const float> g_plus);
+
 // <g, g_plus> of every row. g_plus: [cols].
 std::vector<float> InnerProductScores(ConstMatrixView gradients, absl::Span<const float> g_plus);
 

@@ -23,6 +23,13 @@ double NormRange(absl::Span<const float> negatives, absl::Span<const float> posi
   return range > 0 ? range : 1;
 }
 
+// Null where the attack has not run.
+const std::vector<float>* ScoresOf(v1::Attack attack, absl::Span<const OwnScores> own) {
+  const auto found =
+      std::find_if(own.begin(), own.end(), [&](const OwnScores& scores) { return scores.attack == attack; });
+  return found == own.end() ? nullptr : &found->scores;
+}
+
 }  // namespace
 
 void ClassHistograms::AddScores(const std::string& quantity, absl::Span<const float> scores,
@@ -38,12 +45,21 @@ void ClassHistograms::AddScores(const std::string& quantity, absl::Span<const fl
   }
 }
 
-void ClassHistograms::Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence) {
-  AddScores("norm", NormScores(evidence.released), batch);
-  AddScores("clean_norm", NormScores(evidence.clean), batch);
+void ClassHistograms::Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence,
+                          absl::Span<const OwnScores> own) {
+  const std::vector<float>* const norms = ScoresOf(v1::NORM, own);
+  const std::vector<float>* const cosines = ScoresOf(v1::COSINE, own);
+  NormAndCosineScores computed;
+  const bool scored = norms != nullptr && (cosines != nullptr || batch.clean_positive.empty());
+  if (!scored) {
+    computed = ScoreNormsAndCosines(evidence.released, batch.clean_positive);
+  }
+  const NormAndCosineScores clean = ScoreNormsAndCosines(evidence.clean, batch.clean_positive);
+  AddScores("norm", scored ? *norms : computed.norms, batch);
+  AddScores("clean_norm", clean.norms, batch);
   if (!batch.clean_positive.empty()) {
-    AddScores("cosine", CosineScores(evidence.released, batch.clean_positive), batch);
-    AddScores("clean_cosine", CosineScores(evidence.clean, batch.clean_positive), batch);
+    AddScores("cosine", scored ? *cosines : computed.cosines, batch);
+    AddScores("clean_cosine", clean.cosines, batch);
   }
 }
 

@@ -24,13 +24,13 @@ constexpr char kNonLabelParty[] = "nonlabel_party";
 }  // namespace
 
 double MeasuredLeak(ConstMatrixView gradients, const ReleasedBatch& batch) {
-  std::vector<std::vector<float>> scores = {NormScores(gradients)};
-  if (!batch.hint_rows.empty()) {
-    scores.push_back(CosineScores(gradients, batch.clean_positive));
-  }
+  const NormAndCosineScores scores = ScoreNormsAndCosines(gradients, batch.clean_positive);
   double leak = 0.5;
-  for (const std::vector<float>& attack : scores) {
-    if (const absl::StatusOr<double> auc = LeakAuc(attack, batch.labels, RowsLeftOut(v1::COSINE, batch.hint_rows));
+  for (const std::vector<float>* attack : {&scores.norms, &scores.cosines}) {
+    if (attack->empty()) {
+      continue;
+    }
+    if (const absl::StatusOr<double> auc = LeakAuc(*attack, batch.labels, RowsLeftOut(v1::COSINE, batch.hint_rows));
         auc.ok()) {
       leak = std::max(leak, 0.5 + std::abs(*auc - 0.5));
     }
@@ -123,7 +123,7 @@ absl::Status LeakAuditor::AuditRelease(const ReleaseEvidence& evidence) {
   }
   std::lock_guard<std::mutex> lock(mutex_);
   bounds_[batch.epoch].Add(evidence.sum_kl, evidence.accumulated_sum_kl);
-  histograms_.Add(batch, evidence);
+  histograms_.Add(batch, evidence, *all);
   for (OwnScores& own : *all) {
     double auc = 0;
     if (absl::Status status = RecordLeak(batch, kLabelParty, "cut", own.attack, own.scores, auc).status();

@@ -22,18 +22,17 @@ absl::StatusOr<std::vector<v1::CutGradients>> GradientsMessages(uint32_t epoch, 
   return messages;
 }
 
-absl::StatusOr<Matrix> ReadGradients(const std::vector<v1::CutGradients>& messages, int64_t batch_rows,
-                                     int64_t cut_width, v1::DataType wire_dtype) {
-  Matrix gradients(batch_rows, cut_width);
-  const std::vector<RowRange> slices = SlicesOf(batch_rows);
+absl::Status ReadGradients(const std::vector<v1::CutGradients>& messages, v1::DataType wire_dtype, Matrix& gradients) {
+  const std::vector<RowRange> slices = SlicesOf(gradients.rows());
   for (size_t i = 0; i < messages.size(); ++i) {
-    absl::Status status = DecodeInto(gradients.block_values(slices[i].first, slices[i].rows), messages[i].gradients(),
-                                     {"gradients", wire_dtype, slices[i].rows, cut_width});
+    const auto [first, rows] = slices[i];
+    absl::Status status = DecodeInto(gradients.block_values(first, rows), messages[i].gradients(),
+                                     {"gradients", wire_dtype, rows, gradients.cols()});
     if (!status.ok()) {
       return status;
     }
   }
-  return gradients;
+  return absl::OkStatus();
 }
 
 }  // namespace splitveil

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "common/matrix/matrix.h"
@@ -21,9 +22,8 @@ using SharedGradients = std::shared_ptr<const std::vector<v1::CutGradients>>;
 // `gradients`: [batch, cut_width]. Errors: as EncodeMatrix.
 absl::StatusOr<std::vector<v1::CutGradients>> GradientsMessages(uint32_t epoch, uint32_t batch,
                                                                 ConstMatrixView gradients, v1::DataType wire_dtype);
-// What the peer reads of them, [batch, cut_width]. Errors: as DecodeMatrix.
-absl::StatusOr<Matrix> ReadGradients(const std::vector<v1::CutGradients>& messages, int64_t batch_rows,
-                                     int64_t cut_width, v1::DataType wire_dtype);
+// What the peer reads of them: overwrites `gradients` [batch, cut_width]. Errors: as DecodeInto.
+absl::Status ReadGradients(const std::vector<v1::CutGradients>& messages, v1::DataType wire_dtype, Matrix& gradients);
 
 }  // namespace splitveil
 

@@ -23,13 +23,14 @@ std::string Describe(const GateCounts& counts) {
 
 absl::Status Trainer::Audit(const Pending& pending) {
   // What is audited is decoded from the bytes that left, so that rounding on the wire is part of what is measured.
-  const absl::StatusOr<Matrix> left =
-      ReadGradients(*pending.sent, pending.row.examples, parts_.agreement.cut_width(), parts_.agreement.wire_dtype());
-  if (!left.ok()) {
-    return absl::InternalError(left.status().message());
+  if (left_.rows() != pending.row.examples) {
+    left_ = Matrix(pending.row.examples, parts_.agreement.cut_width());
+  }
+  if (absl::Status status = ReadGradients(*pending.sent, parts_.agreement.wire_dtype(), left_); !status.ok()) {
+    return absl::InternalError(status.message());
   }
   const ProtectionRow& protection = pending.protection;
-  return parts_.auditor->AuditRelease({*left,
+  return parts_.auditor->AuditRelease({left_,
                                        pending.clean,
                                        pending.activations,
                                        {protection.lambda1_neg, protection.lambda2_neg},
