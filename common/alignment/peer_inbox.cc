@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -31,6 +32,15 @@ const char* NameOf(Message::ContentCase content) {
 absl::Status OutOfTurn(const char* expected, Message::ContentCase actual) {
   return absl::FailedPreconditionError(
       absl::StrCat("alignment message out of turn: expected ", expected, ", found ", NameOf(actual)));
+}
+
+// The bytes of `chunk` are whole points.
+template <typename Points>
+void AppendPoints(const Message::Points& chunk, Points& points) {
+  const std::string& bytes = chunk.points();
+  for (size_t start = 0; start < bytes.size(); start += sizeof(Point)) {
+    std::memcpy(points.emplace_back().data(), bytes.data() + start, sizeof(Point));
+  }
 }
 
 }  // namespace
@@ -127,19 +137,23 @@ absl::Status PeerInbox::AcceptSetSize(const Message::SetSize& set_size) {
 }
 
 absl::Status PeerInbox::AcceptMasked(const Message::Points& chunk) {
-  if (absl::Status status = AppendPoints("masked", chunk, peer_ids_, masked_); !status.ok()) {
+  if (absl::Status status = CheckOrder("masked", chunk, masked_ids_, peer_ids_); !status.ok()) {
     return status;
   }
-  if (masked_.size() == peer_ids_) {
+  masked_ids_ += chunk.points().size() / sizeof(Point);
+  AppendPoints(chunk, masked_);
+  if (masked_ids_ == peer_ids_) {
     state_ = State::kDoubleMasked;
   }
   return absl::OkStatus();
 }
 
 absl::Status PeerInbox::AcceptDoubleMasked(const Message::Points& chunk) {
-  if (absl::Status status = AppendPoints("double_masked", chunk, limits_.own_ids, double_masked_); !status.ok()) {
+  if (absl::Status status = CheckOrder("double_masked", chunk, double_masked_.size(), limits_.own_ids); !status.ok()) {
     return status;
   }
+  double_masked_.reserve(limits_.own_ids);  // To grow would take twice the memory for a while.
+  AppendPoints(chunk, double_masked_);
   if (double_masked_.size() > sent_ids_) {
     return absl::FailedPreconditionError(absl::StrCat("double_masked: answers ", double_masked_.size(),
                                                       " ids where only ", sent_ids_, " have been sent"));
@@ -150,20 +164,16 @@ absl::Status PeerInbox::AcceptDoubleMasked(const Message::Points& chunk) {
   return absl::OkStatus();
 }
 
-absl::Status PeerInbox::AppendPoints(const char* field, const Message::Points& chunk, uint64_t owed,
-                                     std::vector<Point>& points) {
-  const std::string& bytes = chunk.points();
-  const uint64_t count = bytes.size() / sizeof(Point);
-  if (chunk.first_index() != points.size()) {
+absl::Status PeerInbox::CheckOrder(const char* field, const Message::Points& chunk, uint64_t received, uint64_t owed) {
+  const uint64_t count = chunk.points().size() / sizeof(Point);
+  if (chunk.first_index() != received) {
     return absl::InvalidArgumentError(
-        absl::StrCat(field, ".first_index: expected ", points.size(), ", found ", chunk.first_index()));
+        absl::StrCat(field, ".first_index: expected ", received, ", found ", chunk.first_index()));
   }
-  if (count > owed - points.size()) {
+  if (count > owed - received) {
     return absl::InvalidArgumentError(
-        absl::StrCat(field, ".points: expected ", owed, " points in all, found ", points.size() + count));
+        absl::StrCat(field, ".points: expected ", owed, " points in all, found ", received + count));
   }
-  points.resize(points.size() + count);
-  std::memcpy(points.data() + points.size() - count, bytes.data(), bytes.size());
   return absl::OkStatus();
 }
 
@@ -194,16 +204,15 @@ absl::StatusOr<uint64_t> PeerInbox::WaitForSetSize() {
 absl::StatusOr<std::vector<Point>> PeerInbox::TakeMasked(uint64_t max_points) {
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait(lock, [this] {
-    return state_ == State::kFailed || masked_.size() > taken_ids_ ||
-           (state_ != State::kSetSize && taken_ids_ == peer_ids_);
+    return state_ == State::kFailed || !masked_.empty() || (state_ != State::kSetSize && masked_ids_ == peer_ids_);
   });
   if (!failure_.ok()) {
     return failure_;
   }
-  const Point* first = masked_.data() + taken_ids_;
-  const uint64_t count = std::min<uint64_t>(max_points, masked_.size() - taken_ids_);
-  taken_ids_ += count;
-  return std::vector<Point>(first, first + count);
+  const auto end = masked_.begin() + static_cast<std::ptrdiff_t>(std::min<uint64_t>(max_points, masked_.size()));
+  std::vector<Point> points(masked_.begin(), end);
+  masked_.erase(masked_.begin(), end);
+  return points;
 }
 
 absl::StatusOr<std::vector<Point>> PeerInbox::TakeDoubleMasked() {
@@ -230,7 +239,7 @@ std::string PeerInbox::Progress() const {
   if (state_ == State::kSetSize) {
     return "before its set size";
   }
-  return absl::StrCat("after ", masked_.size(), " of ", peer_ids_, " masked ids and ", double_masked_.size(), " of ",
+  return absl::StrCat("after ", masked_ids_, " of ", peer_ids_, " masked ids and ", double_masked_.size(), " of ",
                       limits_.own_ids, " answers");
 }
 

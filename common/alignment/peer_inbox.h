@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -74,9 +75,9 @@ class PeerInbox {
   absl::Status AcceptSetSize(const v1::AlignmentMessage::SetSize& set_size);
   absl::Status AcceptMasked(const v1::AlignmentMessage::Points& chunk);
   absl::Status AcceptDoubleMasked(const v1::AlignmentMessage::Points& chunk);
-  // Checks that `chunk` continues `points` within what is `owed` in all, and appends it.
-  static absl::Status AppendPoints(const char* field, const v1::AlignmentMessage::Points& chunk, uint64_t owed,
-                                   std::vector<Point>& points);
+  // Checks that `chunk` continues the `received` points within what is `owed` in all.
+  static absl::Status CheckOrder(const char* field, const v1::AlignmentMessage::Points& chunk, uint64_t received,
+                                 uint64_t owed);
 
   const Limits limits_;
   mutable std::mutex mutex_;  // Guards all below.
@@ -84,9 +85,9 @@ class PeerInbox {
   State state_ = State::kSetSize;
   absl::Status failure_;
   uint64_t peer_ids_ = 0;
-  uint64_t sent_ids_ = 0;   // Of ours.
-  uint64_t taken_ids_ = 0;  // Of `masked_`, by TakeMasked.
-  std::vector<Point> masked_;
+  uint64_t sent_ids_ = 0;     // Of ours.
+  uint64_t masked_ids_ = 0;   // Of the peer's, received.
+  std::deque<Point> masked_;  // Those that TakeMasked has not handed out.
   std::vector<Point> double_masked_;
 };
 

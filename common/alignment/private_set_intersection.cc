@@ -193,6 +193,7 @@ absl::Status Protocol::SendMasked() {
 
 absl::StatusOr<std::vector<Point>> Protocol::AnswerPeer() {
   std::vector<Point> answers;
+  answers.reserve(peer_ids_);  // To grow would take twice the memory for a while.
   while (answers.size() < peer_ids_) {
     const absl::StatusOr<std::vector<Point>> block = inbox_.TakeMasked(BlockIds());
     if (!block.ok()) {
