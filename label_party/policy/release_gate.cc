@@ -121,6 +121,12 @@ GateDecision ReleaseGate::Decide(const ReleaseFigures& figures) const {
   return verdict.decision();
 }
 
+bool ReleaseGate::may_hold_back() const {
+  return action_ > GateAction::kWarn || std::any_of(run_limits_.begin(), run_limits_.end(), [](const RunLimit& limit) {
+           return limit.action > GateAction::kWarn;
+         });
+}
+
 const char* GateActionName(GateAction action) {
   switch (action) {
     case GateAction::kRelease:

@@ -50,6 +50,8 @@ class ReleaseGate {
   static absl::StatusOr<ReleaseGate> Create(const v1::ReleasePolicy& policy, const v1::GradientProtection& protection);
 
   GateDecision Decide(const ReleaseFigures& figures) const;
+  // Whether a decision can keep a batch from leaving as it is.
+  bool may_hold_back() const;
   // Whether the measured leak can make a difference; measuring costs a pass over the batch before it leaves.
   bool WantsMeasuredLeak() const { return max_measured_leak_ < 1; }
 

@@ -91,6 +91,10 @@ class GradientProtection {
     return PerturbWithin(gradients, labels, position, kAsConfigured, out);
   }
 
+  // Whether rows leave as they are, whatever the others of their batch: what is protected, if anything, is not done
+  // here.
+  virtual bool leaves_rows_alone() const { return false; }
+
   // Short name with its parameter, for reports: "marvell(s=4)".
   virtual std::string name() const = 0;
 };

@@ -59,11 +59,11 @@ grpc::Status SplitTrainingService::Train(grpc::ServerContext* /*context*/,
       return ToGrpcStatus(response.status());
     }
     request = v1::CutActivations();
-    if (*response == nullptr) {
+    if (response->empty()) {
       continue;  // The rest of the batch is still to come.
     }
-    const bool written = std::all_of((*response)->begin(), (*response)->end(),
-                                     [stream](const v1::CutGradients& slice) { return stream->Write(slice); });
+    const bool written =
+        std::all_of(response->begin(), response->end(), [stream](const auto& slice) { return stream->Write(*slice); });
     if (const absl::Status learned = session_->Learn(); !learned.ok()) {
       return ToGrpcStatus(learned);
     }

@@ -10,20 +10,21 @@
 #include "absl/status/statusor.h"
 
 #include "common/matrix/matrix.h"
+#include "common/schedule/batch_slices.h"
 
 #include "splitveil/v1/split_training.pb.h"
 
 namespace splitveil {
 
-// An answer to a batch, slice by slice, shared by the session, which may have to repeat it, and the audit; nobody
-// copies it.
-using SharedGradients = std::shared_ptr<const std::vector<v1::CutGradients>>;
+// Slices of the answer to a batch, in order. Shared by the session, which may have to repeat them, and the audit;
+// nobody copies them.
+using SharedGradients = std::vector<std::shared_ptr<const v1::CutGradients>>;
 
-// `gradients`: [batch, cut_width]. Errors: as EncodeMatrix.
-absl::StatusOr<std::vector<v1::CutGradients>> GradientsMessages(uint32_t epoch, uint32_t batch,
-                                                                ConstMatrixView gradients, v1::DataType wire_dtype);
+// One slice: rows `rows` of `gradients` [batch, cut_width]. Errors: as EncodeMatrix.
+absl::StatusOr<v1::CutGradients> GradientsMessage(uint32_t epoch, uint32_t batch, ConstMatrixView gradients,
+                                                  const RowRange& rows, v1::DataType wire_dtype);
 // What the peer reads of them: overwrites `gradients` [batch, cut_width]. Errors: as DecodeInto.
-absl::Status ReadGradients(const std::vector<v1::CutGradients>& messages, v1::DataType wire_dtype, Matrix& gradients);
+absl::Status ReadGradients(const SharedGradients& messages, v1::DataType wire_dtype, Matrix& gradients);
 
 }  // namespace splitveil
 

@@ -87,10 +87,10 @@ const LabelSession::TakenBatch* LabelSession::FindTaken(const v1::CutActivations
 
 absl::StatusOr<SharedGradients> LabelSession::Repeat(const TakenBatch& taken, const v1::CutActivations& request) {
   const auto slice = taken.slices.find(request.first_row());
-  if (slice == taken.slices.end() || slice->second != request.activations().data()) {
+  if (slice == taken.slices.end() || slice->second.activations != request.activations().data()) {
     return absl::FailedPreconditionError("activations: expected those that were taken for this batch, found others");
   }
-  return std::next(slice) == taken.slices.end() ? taken.answer : SharedGradients();
+  return slice->second.answer;
 }
 
 absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) {
@@ -102,7 +102,7 @@ absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) 
     return status;
   }
   const TakenBatch* taken = FindTaken(request);
-  if (taken != nullptr && (taken->answer != nullptr || taken->slices.count(request.first_row()) > 0)) {
+  if (taken != nullptr && (taken->complete || taken->slices.count(request.first_row()) > 0)) {
     return Repeat(*taken, request);
   }
   if (request.epoch() != epoch_ || request.batch() != batch_ || epoch_ >= epochs_to_train_) {
@@ -123,17 +123,20 @@ absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) 
     return status;
   }
   if (!batch_begun()) {
-    taken_.push_back({epoch_, batch_, {}, nullptr});
+    taken_.push_back({epoch_, batch_, {}});
   }
-  taken_.back().slices.emplace(request.first_row(), std::move(*request.mutable_activations()->mutable_data()));
+  TakenBatch& taking = taken_.back();
+  TakenSlice& slice = taking.slices[request.first_row()];
+  slice.activations = std::move(*request.mutable_activations()->mutable_data());
   absl::StatusOr<SharedGradients> response = trainer_->Step();
   if (!response.ok()) {
     return FailInside(response.status());
   }
-  if (*response == nullptr) {
+  slice.answer = *response;
+  taking.complete = !trainer_->batch_begun();
+  if (!taking.complete) {
     return response;
   }
-  taken_.back().answer = *response;
   while (taken_.size() > options_.agreement.in_flight_batches()) {
     taken_.pop_front();
   }

@@ -72,10 +72,9 @@ class LabelSession {
   absl::Status Align(AlignmentChannel& channel);
   absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request);
 
-  // Takes the next slice of a batch; the batch's protected gradients once it is complete, null before. A slice already
-  // taken may come again, so that a batch whose stream broke can be sent from its start: the last one of a batch that
-  // was answered gets the same bytes. With other activations it is FailedPrecondition. Call Learn once an answer has
-  // left.
+  // Takes the next slice of a batch; what may leave of its protected gradients (Trainer::Step), all of them once it is
+  // complete. A slice already taken may come again, so that a batch whose stream broke can be sent from its start: it
+  // gets the same bytes. With other activations it is FailedPrecondition. Call Learn once an answer has left.
   absl::StatusOr<SharedGradients> Train(v1::CutActivations request);
   absl::Status Learn();
 
@@ -106,10 +105,14 @@ class LabelSession {
 
  private:
   // A batch of which slices have come.
+  struct TakenSlice {
+    std::string activations;  // Their bytes.
+    SharedGradients answer;   // What left once it had come.
+  };
   struct TakenBatch {
     uint32_t epoch = 0, batch = 0;
-    std::map<uint32_t, std::string> slices;  // Their activations' bytes, by first row.
-    SharedGradients answer;                  // Null while slices are still to come.
+    std::map<uint32_t, TakenSlice> slices;  // By first row.
+    bool complete = false;
   };
   enum class State { kWaiting, kOpened, kAligning, kAligned, kTraining, kClosed, kFailed };
 
@@ -124,7 +127,7 @@ class LabelSession {
   // What is due to a slice of `taken` that has been taken already.
   static absl::StatusOr<SharedGradients> Repeat(const TakenBatch& taken, const v1::CutActivations& request);
   // Whether slices of the next batch to train have come.
-  bool batch_begun() const { return !taken_.empty() && taken_.back().answer == nullptr; }
+  bool batch_begun() const { return !taken_.empty() && !taken_.back().complete; }
   absl::Status LearnLocked();
   absl::Duration SilenceLimit() const;
   void SetPhase(const char* phase);

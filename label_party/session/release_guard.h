@@ -47,6 +47,9 @@ class ReleaseGuard {
   // in this run.
   double Account(const ReleasedBatch& batch, const ProtectionReport& report);
 
+  // Whether a batch's gradients leave as they are, so that the first ones need not wait for the last.
+  bool leaves_rows_alone() const { return protection_->leaves_rows_alone() && !gate_.may_hold_back(); }
+
   std::string protection_name() const { return protection_->name(); }
   // See GradientProtection::Moments.
   std::optional<ClassMoments> moments() const { return protection_->Moments(); }

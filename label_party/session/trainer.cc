@@ -130,22 +130,32 @@ absl::Status Trainer::Note(const GateDecision& decision) {
                                     absl::StrCat("step ", step_, ": ", decision.reason));
 }
 
-absl::StatusOr<std::vector<v1::CutGradients>> Trainer::Encode(ConstMatrixView perturbed,
-                                                              const ReleasedBatch& batch) const {
-  const v1::DataType dtype = parts_.agreement.wire_dtype();
-  absl::StatusOr<std::vector<v1::CutGradients>> messages =
-      GradientsMessages(batch.epoch, batch.batch, perturbed, dtype);
-  if (messages.ok() && parts_.agreement.audit().grant() == v1::ORACLE && !batch.hint_rows.empty()) {
-    v1::CutGradients& last = messages->back();
-    last.mutable_hint_rows()->Add(batch.hint_rows.begin(), batch.hint_rows.end());
-    last.mutable_hint()->set_row(batch.hint_rows.front());
-    const ConstMatrixView clean(batch.clean_positive.data(), 1, perturbed.cols());
-    absl::Status status = EncodeMatrix(clean, dtype, *last.mutable_hint()->mutable_gradient());
+absl::Status Trainer::AddHint(const ReleasedBatch& batch, v1::CutGradients& message) const {
+  if (parts_.agreement.audit().grant() != v1::ORACLE || batch.hint_rows.empty()) {
+    return absl::OkStatus();
+  }
+  message.mutable_hint_rows()->Add(batch.hint_rows.begin(), batch.hint_rows.end());
+  message.mutable_hint()->set_row(batch.hint_rows.front());
+  const ConstMatrixView clean(batch.clean_positive.data(), 1, static_cast<int64_t>(batch.clean_positive.size()));
+  return EncodeMatrix(clean, parts_.agreement.wire_dtype(), *message.mutable_hint()->mutable_gradient());
+}
+
+absl::Status Trainer::Encode(ConstMatrixView gradients, const ReleasedBatch& batch, size_t slices,
+                             SharedGradients& messages) const {
+  const std::vector<RowRange> ranges = SlicesOf(gradients.rows());
+  for (size_t i = messages.size(); i < slices; ++i) {
+    absl::StatusOr<v1::CutGradients> message =
+        GradientsMessage(batch.epoch, batch.batch, gradients, ranges[i], parts_.agreement.wire_dtype());
+    absl::Status status = message.status();
+    if (status.ok() && i + 1 == ranges.size()) {
+      status = AddHint(batch, *message);
+    }
     if (!status.ok()) {
       return status;
     }
+    messages.push_back(std::make_shared<const v1::CutGradients>(*std::move(message)));
   }
-  return messages;
+  return absl::OkStatus();
 }
 
 void Trainer::Clip(Matrix& gradients) const {
@@ -205,8 +215,12 @@ absl::Status Trainer::CompleteGradients(Coming& coming) const {
   return absl::OkStatus();
 }
 
-absl::Status Trainer::Release(ConstMatrixView clean, ReleasedBatch batch, std::vector<v1::CutGradients>& messages,
-                              Pending& pending) {
+bool Trainer::AnswersSliceBySlice() const {
+  return !frozen() && guard_.leaves_rows_alone() && parts_.distance_correlation_weight == 0 &&
+         parts_.clip_cut_gradients == 0;
+}
+
+absl::Status Trainer::Release(ConstMatrixView clean, ReleasedBatch batch, Pending& pending) {
   ChooseHints(clean, batch);  // The measured leak needs one, too.
   const absl::StatusOr<GuardedBatch> guarded = guard_.Guard(clean, batch);
   if (!guarded.ok()) {
@@ -226,11 +240,10 @@ absl::Status Trainer::Release(ConstMatrixView clean, ReleasedBatch batch, std::v
     return absl::OkStatus();
   }
   stopwatch_.Lap(&StepTimeRow::protection);
-  absl::StatusOr<std::vector<v1::CutGradients>> encoded = Encode(guarded->gradients, batch);
-  if (!encoded.ok()) {
-    return encoded.status();
+  if (absl::Status status = Encode(guarded->gradients, batch, SlicesOf(clean.rows()).size(), pending.sent);
+      !status.ok()) {
+    return status;
   }
-  messages = *std::move(encoded);
   stopwatch_.Lap(&StepTimeRow::serialise);
   // From here on the bytes may leave: the release counts, whether or not the peer gets them.
   result_.remembered_sum_kl = guard_.Account(batch, guarded->report);
@@ -269,10 +282,11 @@ absl::Status Trainer::Receive(const v1::CutActivations& slice) {
 
 absl::StatusOr<SharedGradients> Trainer::Step() {
   Coming& coming = *coming_;
-  for (; coming.computed < coming.own.slices.size(); ++coming.computed) {
+  const auto left_before = static_cast<std::ptrdiff_t>(coming.sent.size());
+  while (coming.computed < coming.own.slices.size()) {
     const OwnSlice& slice = coming.own.slices[coming.computed];
     if (slice.rows.end() > coming.received_rows()) {
-      return SharedGradients();
+      return SharedGradients(coming.sent.begin() + left_before, coming.sent.end());
     }
     if (coming.computed == 0) {
       if (absl::Status status = AnticipateOtherClass(coming); !status.ok()) {
@@ -280,13 +294,22 @@ absl::StatusOr<SharedGradients> Trainer::Step() {
       }
       stopwatch_.Lap(&StepTimeRow::protection);
     }
-    if (absl::Status status = Differentiate(slice, coming); !status.ok()) {
+    absl::Status status = Differentiate(slice, coming);
+    if (status.ok() && ++coming.computed < coming.own.slices.size() && AnswersSliceBySlice()) {
+      status = Encode(coming.clean, coming.own.released, coming.computed, coming.sent);
+      stopwatch_.Lap(&StepTimeRow::serialise);
+    }
+    if (!status.ok()) {
       return status;
     }
   }
   Coming complete = *std::move(coming_);
   coming_.reset();
-  return Answer(std::move(complete));
+  absl::StatusOr<SharedGradients> answer = Answer(std::move(complete));
+  if (answer.ok()) {
+    answer->erase(answer->begin(), answer->begin() + left_before);
+  }
+  return answer;
 }
 
 absl::StatusOr<SharedGradients> Trainer::Answer(Coming coming) {
@@ -294,20 +317,20 @@ absl::StatusOr<SharedGradients> Trainer::Answer(Coming coming) {
     return status;
   }
   const uint32_t epoch = coming.own.released.epoch, batch = coming.own.released.batch;
-  const auto messages = std::make_shared<std::vector<v1::CutGradients>>();
   auto pending = std::make_unique<Pending>();
+  pending->sent = std::move(coming.sent);
   if (frozen()) {
     ++result_.gate[GateAction::kFreezeBottom];
     ++epoch_gate_[GateAction::kFreezeBottom];
-  } else if (absl::Status status = Release(coming.clean, std::move(coming.own.released), *messages, *pending);
-             !status.ok()) {
+  } else if (absl::Status status = Release(coming.clean, std::move(coming.own.released), *pending); !status.ok()) {
     return status;
   }
   if (frozen()) {
-    v1::CutGradients& message = messages->emplace_back();
+    v1::CutGradients message;
     message.set_epoch(epoch);
     message.set_batch(batch);
     message.set_frozen(true);
+    pending->sent.push_back(std::make_shared<const v1::CutGradients>(std::move(message)));
     const ProtectionReport none = EmptyReport("frozen");
     pending->protection = RowOf(step_, none, GateAction::kFreezeBottom, none.sum_kl);
   }
@@ -319,13 +342,12 @@ absl::StatusOr<SharedGradients> Trainer::Answer(Coming coming) {
   row.examples = coming.activations.rows();
   row.loss = coming.loss_sum / static_cast<double>(row.examples);
   row.bytes_received = coming.bytes;
-  for (const v1::CutGradients& message : *messages) {
-    row.bytes_sent += static_cast<int64_t>(message.ByteSizeLong());
+  for (const auto& message : pending->sent) {
+    row.bytes_sent += static_cast<int64_t>(message->ByteSizeLong());
   }
   pending->clean = std::move(coming.clean);
   pending->activations = std::move(coming.activations);
   pending->slices = std::move(coming.own.slices);
-  pending->sent = messages;
   pending_ = std::move(pending);
   return pending_->sent;
 }

@@ -50,7 +50,8 @@ struct TrainerParts {
 };
 
 // The way of a batch: activations -> loss and gradients, slice by slice as they come -> protection of the whole batch
-// -> release gate -> bytes. Those leave; then Learn updates h, audits the bytes, writes the ledger and gathers the next
+// -> release gate -> bytes; where neither protection nor gate changes anything, each slice's bytes leave as soon as
+// they are there. Then Learn updates h, audits the bytes, writes the ledger and gathers the next
 // batch's rows, so that the peer never waits for it. Not thread-safe.
 class Trainer {
  public:
@@ -64,11 +65,14 @@ class Trainer {
   // the caller's to check. Errors: InvalidArgument with field, expected and found where it is not the slice, the shape
   // or the type that is due, or holds values that are not finite; it may be sent again.
   absl::Status Receive(const v1::CutActivations& slice);
-  // Computes what has come. Null before the batch is complete, then its gradients, protected and encoded, ready to
-  // leave; `frozen` and no gradients once the release gate has frozen the bottom model. Errors: ResourceExhausted where
+  // Computes what has come. What may leave now, protected and encoded: nothing, or slices of the answer, the rest of
+  // which comes when the batch is complete (batch_begun() is false then); one `frozen` message without gradients once
+  // the release gate has frozen the bottom model. Errors: ResourceExhausted where
   // the release gate halts the run; Internal for non-finite losses or gradients. Nothing may leave after an error.
   absl::StatusOr<SharedGradients> Step();
-  // Finishes the latest batch that Step has answered, once: updates h, audits what left, records.
+  // Whether slices of a batch have come, and others are still to come.
+  bool batch_begun() const { return coming_.has_value(); }
+  // Finishes the latest batch that Step has completed, once: updates h, audits what left, records.
   absl::Status Learn();
   // Where the time of the step under way goes; what happens around Step and Learn is the caller's to lap.
   StepStopwatch& stopwatch() { return stopwatch_; }
@@ -106,6 +110,7 @@ class Trainer {
     Matrix activations, clean;  // [batch, cut_width], as far as they have come and been computed.
     std::vector<RowRange> due;  // Slices that are still to come, the next one last.
     size_t computed = 0;        // Slices of `own`.
+    SharedGradients sent;       // Slices that have left already.
     double loss_sum = 0;
     int64_t bytes = 0;
 
@@ -118,7 +123,7 @@ class Trainer {
     Matrix clean, activations;     // What was sent was made of, for the audit,
     std::vector<OwnSlice> slices;  // and with the activations for the update of h.
 
-    bool released() const { return sent->front().has_gradients(); }
+    bool released() const { return sent.front()->has_gradients(); }
   };
 
   bool frozen() const { return result_.frozen_after_epoch.has_value(); }
@@ -135,18 +140,24 @@ class Trainer {
   // Until a batch of both classes comes: tells the protection what each example of the batch would send with either
   // label.
   absl::Status AnticipateOtherClass(const Coming& coming);
+  // Whether each slice's gradients may leave before the others are there.
+  bool AnswersSliceBySlice() const;
   // Loss and gradients of a slice.
   absl::Status Differentiate(const OwnSlice& slice, Coming& coming);
   // Of a batch that is complete: the regulariser's gradient, clipping.
   absl::Status CompleteGradients(Coming& coming) const;
-  // Lets the batch's gradients go through protection and gate, and keeps what Learn needs.
+  // Lets the batch's gradients go through protection and gate, and keeps what Learn needs. All that leaves.
   absl::StatusOr<SharedGradients> Answer(Coming coming);
-  // Fills `messages` and `pending` with what of `clean` may leave, or freezes.
-  absl::Status Release(ConstMatrixView clean, ReleasedBatch batch, std::vector<v1::CutGradients>& messages,
-                       Pending& pending);
+  // Adds to `pending` what of `clean` may leave and has not left, or freezes.
+  absl::Status Release(ConstMatrixView clean, ReleasedBatch batch, Pending& pending);
   absl::Status Note(const GateDecision& decision);
   void ChooseHints(ConstMatrixView clean, ReleasedBatch& batch) const;
-  absl::StatusOr<std::vector<v1::CutGradients>> Encode(ConstMatrixView perturbed, const ReleasedBatch& batch) const;
+  // Adds to `messages` those that are missing of the batch's first `slices`. `gradients`: as they leave, [batch,
+  // cut_width].
+  absl::Status Encode(ConstMatrixView gradients, const ReleasedBatch& batch, size_t slices,
+                      SharedGradients& messages) const;
+  // The hint of a batch that has one, into its last slice.
+  absl::Status AddHint(const ReleasedBatch& batch, v1::CutGradients& message) const;
   absl::Status Audit(const Pending& pending);
   void Count(const Pending& pending);
   absl::Status RecordAccount(int64_t epoch);

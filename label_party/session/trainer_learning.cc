@@ -26,7 +26,7 @@ absl::Status Trainer::Audit(const Pending& pending) {
   if (left_.rows() != pending.row.examples) {
     left_ = Matrix(pending.row.examples, parts_.agreement.cut_width());
   }
-  if (absl::Status status = ReadGradients(*pending.sent, parts_.agreement.wire_dtype(), left_); !status.ok()) {
+  if (absl::Status status = ReadGradients(pending.sent, parts_.agreement.wire_dtype(), left_); !status.ok()) {
     return absl::InternalError(status.message());
   }
   const ProtectionRow& protection = pending.protection;

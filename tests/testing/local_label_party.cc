@@ -66,8 +66,10 @@ class LocalTraining final : public TrainingStream {
     verdict_ = answer.status();
     if (!answer.ok()) {
       answers_.push_back(verdict_);
-    } else if (*answer != nullptr) {
-      answers_.insert(answers_.end(), (*answer)->begin(), (*answer)->end());
+    } else if (!answer->empty()) {
+      for (const auto& slice : *answer) {
+        answers_.push_back(*slice);
+      }
       verdict_ = session_->Learn();
     }
     return absl::OkStatus();

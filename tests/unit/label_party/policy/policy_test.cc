@@ -85,6 +85,13 @@ TEST(ReleaseGateTest, ActsOnTheMeasuredLeakWhateverTheBoundSays) {
   EXPECT_FALSE(Gate("").WantsMeasuredLeak());
 }
 
+TEST(ReleaseGateTest, MayHoldBackUnlessItOnlyWarns) {
+  EXPECT_FALSE(Gate("").may_hold_back());
+  EXPECT_FALSE(Gate("max_step_auc_bound: 0.595 max_run_auc: 0.7 action: WARN").may_hold_back());
+  EXPECT_TRUE(Gate("max_run_auc: 0.7 action: HALT").may_hold_back());
+  EXPECT_TRUE(Gate("max_measured_leak: 0.75 action: FREEZE_BOTTOM").may_hold_back());
+}
+
 TEST(ReleaseGateTest, RaisesTheNoiseToExactlyTheStepsBound) {
   const ReleaseGate gate = Gate("max_step_auc_bound: 0.595 action: RAISE_NOISE");
   const GateDecision decision = gate.Decide({1});

@@ -257,6 +257,19 @@ TEST_P(NoiselessProtectionTest, RefusesLabelsThatDoNotFitAndEmptyBatches) {
   EXPECT_EQ(protection_->Perturb(Matrix(), {}, kPosition, out_).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+// A slice of a batch leaves before the rest is there only where this holds.
+TEST(GradientProtectionTest, OnlyThoseThatChangeNothingLeaveRowsAlone) {
+  const LabelledBatch batch = MakeLabelledBatch(16, 8);
+  for (const char* method : {"none {}", "label_dp { epsilon: 1 }", "sparsify { keep: 0.2 }", "discretize { bins: 6 }",
+                             "iso { t: 1 }", "max_norm {}", "marvell { s: 4 }"}) {
+    const std::unique_ptr<GradientProtection> protection = MakeProtection(method);
+    protection->TrainingTargets(batch.labels);
+    Matrix out;
+    ASSERT_TRUE(protection->Perturb(batch.gradients, batch.labels, kPosition, out).ok()) << method;
+    EXPECT_EQ(protection->leaves_rows_alone(), ValuesOf(out) == ValuesOf(batch.gradients)) << method;
+  }
+}
+
 TEST(BaselineTest, ClaimsNoBound) {
   const LabelledBatch batch = MakeLabelledBatch(16, 8);
   for (const char* method : {"sparsify { keep: 0.2 }", "discretize { bins: 6 }"}) {

@@ -20,7 +20,7 @@ TEST_F(LabelSessionAuditTest, HintComesOnlyUnderOracle) {
   Start();
   const absl::StatusOr<SharedGradients> response = session_->Train(Activations(0, 0));
   ASSERT_TRUE(response.ok());
-  EXPECT_FALSE((*response)->front().has_hint());
+  EXPECT_FALSE(response->front()->has_hint());
 }
 
 TEST_F(LabelSessionAuditTest, ScoresAreJudgedOnce) {
@@ -87,13 +87,13 @@ TEST_F(LabelSessionAuditTest, AfterAFreezeNothingLeavesAndNothingIsJudged) {
   TrainEpoch(0);
   const absl::StatusOr<SharedGradients> frozen = session_->Train(Activations(1, 0));
   ASSERT_TRUE(frozen.ok()) << frozen.status();
-  EXPECT_TRUE((*frozen)->front().frozen());
-  EXPECT_FALSE((*frozen)->front().has_gradients());
-  EXPECT_FALSE((*frozen)->front().has_hint());
-  EXPECT_EQ((*frozen)->front().hint_rows_size(), 0);
+  EXPECT_TRUE(frozen->front()->frozen());
+  EXPECT_FALSE(frozen->front()->has_gradients());
+  EXPECT_FALSE(frozen->front()->has_hint());
+  EXPECT_EQ(frozen->front()->hint_rows_size(), 0);
   EXPECT_EQ(session_->ScoreBatch(Scores(1, 0)).status().code(), absl::StatusCode::kNotFound);
   // Asked again, the same; with other activations, refused.
-  EXPECT_EQ((*session_->Train(Activations(1, 0)))->front().SerializeAsString(), (*frozen)->front().SerializeAsString());
+  EXPECT_EQ(session_->Train(Activations(1, 0))->front()->SerializeAsString(), frozen->front()->SerializeAsString());
   EXPECT_EQ(session_->Train(Activations(1, 0, 2)).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 

@@ -202,7 +202,7 @@ TEST_F(LabelSessionLifeTest, EveryContinuedRunDrawsNewNoise) {
     Start();
     const auto gradients = session_->Train(Activations(0, 0));
     ASSERT_TRUE(gradients.ok());
-    sent.push_back((*gradients)->front().gradients().data());
+    sent.push_back(gradients->front()->gradients().data());
   }
   EXPECT_NE(sent[0], sent[1]);
 }

@@ -136,13 +136,14 @@ TEST_F(LabelSessionTest, RepeatedRequestGetsTheSameBytesAndTrainsOnce) {
   ASSERT_TRUE(session_->Learn().ok());
   const absl::StatusOr<SharedGradients> again = session_->Train(Activations(0, 0));
   ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ((*first)->front().SerializeAsString(), (*again)->front().SerializeAsString());
+  EXPECT_EQ(first->front()->SerializeAsString(), again->front()->SerializeAsString());
   ASSERT_TRUE(session_->Learn().ok());
   EXPECT_EQ(run_.label_status.Snapshot().step(), 1);
   EXPECT_TRUE(session_->Train(Activations(0, 1)).ok());
 }
 
-TEST_F(LabelSessionTest, ABatchIsAnsweredOnceAllItsSlicesAreThere) {
+TEST_F(LabelSessionTest, AProtectedBatchIsAnsweredOnceAllItsSlicesAreThere) {
+  run_.label_config.mutable_protection()->mutable_max_norm();
   StartWithLongBatches(0);
   const int64_t rows = schedule_->batch_rows(0);
   ASSERT_EQ(rows, 300);
@@ -154,30 +155,61 @@ TEST_F(LabelSessionTest, ABatchIsAnsweredOnceAllItsSlicesAreThere) {
   EXPECT_EQ(session_->Train(ActivationsOf(0, 0, rows)).status().code(), absl::StatusCode::kInvalidArgument);
   const absl::StatusOr<SharedGradients> begun = session_->Train(first);
   ASSERT_TRUE(begun.ok()) << begun.status();
-  EXPECT_EQ(*begun, nullptr);
+  EXPECT_TRUE(begun->empty());
   EXPECT_TRUE(session_->Learn().ok());  // Nothing to learn from yet.
   EXPECT_EQ(run_.label_status.Snapshot().step(), 0);
   const absl::StatusOr<SharedGradients> answer = session_->Train(second);
   ASSERT_TRUE(answer.ok()) << answer.status();
-  ASSERT_NE(*answer, nullptr);
-  ASSERT_EQ((*answer)->size(), 2);
+  ASSERT_EQ(answer->size(), 2);
   for (const auto& [slice, first_row, slice_rows] : {std::tuple(0, 0, 256), std::tuple(1, 256, 44)}) {
-    EXPECT_EQ((**answer)[slice].first_row(), first_row);
-    EXPECT_EQ((**answer)[slice].gradients().shape(0), slice_rows);
+    EXPECT_EQ((*answer)[slice]->first_row(), first_row);
+    EXPECT_EQ((*answer)[slice]->gradients().shape(0), slice_rows);
   }
   ASSERT_TRUE(session_->Learn().ok());
   EXPECT_EQ(run_.label_status.Snapshot().step(), 1);
 
   const absl::StatusOr<SharedGradients> repeated = session_->Train(first);
   ASSERT_TRUE(repeated.ok()) << repeated.status();
-  EXPECT_EQ(*repeated, nullptr);
+  EXPECT_TRUE(repeated->empty());
   const absl::StatusOr<SharedGradients> again = session_->Train(second);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(*again, *answer);
   EXPECT_EQ(session_->Train(ActivationsOf(0, 0, 256, 3)).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
+TEST_F(LabelSessionTest, ABatchThatNothingChangesIsAnsweredSliceBySlice) {
+  StartWithLongBatches(0);
+  const v1::CutActivations first = ActivationsOf(0, 0, 256);
+  v1::CutActivations second = ActivationsOf(0, 0, 44, 2);
+  second.set_first_row(256);
+  const absl::StatusOr<SharedGradients> begun = session_->Train(first);
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  ASSERT_EQ(begun->size(), 1);
+  EXPECT_EQ(begun->front()->gradients().shape(0), 256);
+  EXPECT_TRUE(session_->Learn().ok());  // Half a batch is no step.
+  EXPECT_EQ(run_.label_status.Snapshot().step(), 0);
+  const absl::StatusOr<SharedGradients> again = session_->Train(first);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, *begun);
+  const absl::StatusOr<SharedGradients> rest = session_->Train(second);
+  ASSERT_TRUE(rest.ok()) << rest.status();
+  ASSERT_EQ(rest->size(), 1);
+  EXPECT_EQ(rest->front()->first_row(), 256);
+  EXPECT_EQ(rest->front()->gradients().shape(0), 44);
+  ASSERT_TRUE(session_->Learn().ok());
+  EXPECT_EQ(run_.label_status.Snapshot().step(), 1);
+}
+
+TEST_F(LabelSessionTest, NothingLeavesBeforeAGateThatMayHoldItBackHasSeenTheBatch) {
+  run_.label_config.mutable_release()->set_action(v1::ReleasePolicy::HALT);
+  StartWithLongBatches(0);
+  const absl::StatusOr<SharedGradients> begun = session_->Train(ActivationsOf(0, 0, 256));
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  EXPECT_TRUE(begun->empty());
+}
+
 TEST_F(LabelSessionTest, ABatchWhoseStreamBrokeIsSentFromItsStart) {
+  run_.label_config.mutable_protection()->mutable_max_norm();
   StartWithLongBatches(0);
   const v1::CutActivations first = ActivationsOf(0, 0, 256);
   v1::CutActivations second = ActivationsOf(0, 0, 44);
@@ -186,10 +218,10 @@ TEST_F(LabelSessionTest, ABatchWhoseStreamBrokeIsSentFromItsStart) {
   EXPECT_EQ(session_->Train(ActivationsOf(0, 0, 256, 2)).status().code(), absl::StatusCode::kFailedPrecondition);
   const absl::StatusOr<SharedGradients> again = session_->Train(first);
   ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(*again, nullptr);
+  EXPECT_TRUE(again->empty());
   const absl::StatusOr<SharedGradients> answer = session_->Train(second);
   ASSERT_TRUE(answer.ok()) << answer.status();
-  EXPECT_NE(*answer, nullptr);
+  EXPECT_EQ(answer->size(), 2);
   ASSERT_TRUE(session_->Learn().ok());
   EXPECT_EQ(run_.label_status.Snapshot().step(), 1);
 }

@@ -79,7 +79,7 @@ class TrainerTest : public ::testing::Test {
       return status;
     }
     const absl::StatusOr<SharedGradients> answer = trainer_->Step();
-    return answer.ok() ? absl::StatusOr<v1::CutGradients>((*answer)->at(0)) : answer.status();
+    return answer.ok() ? absl::StatusOr<v1::CutGradients>(*answer->at(0)) : answer.status();
   }
 
   // Trains epochs [first, last); the answers in order.
