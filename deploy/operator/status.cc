@@ -1,6 +1,5 @@
 #include <chrono>
 #include <cstdio>
-#include <grpcpp/client_context.h>
 #include <memory>
 #include <string>
 
@@ -17,7 +16,7 @@
 #include "common/operations/party_program.h"
 #include "common/telemetry/one_line.h"
 #include "common/transport/credentials.h"
-#include "common/transport/status_mapper.h"
+#include "common/transport/unary_call.h"
 
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "splitveil/v1/operations.grpc.pb.h"
@@ -73,20 +72,6 @@ absl::StatusOr<Target> LoadTarget(const std::string& config_path, const std::str
   return Target{*std::move(where), *std::move(identity)};
 }
 
-// Calls `method` of `stub`; the answer comes within the deadline or not at all.
-template <typename Stub, typename Request, typename Response>
-absl::StatusOr<Response> Call(Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-                              absl::Time deadline) {
-  grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(deadline));
-  Response response;
-  const absl::Status status = FromGrpcStatus((stub.*method)(&context, Request(), &response));
-  if (!status.ok()) {
-    return status;
-  }
-  return response;
-}
-
 std::string Describe(const v1::GetStatusResponse& status, grpc::health::v1::HealthCheckResponse::ServingStatus health) {
   std::string text =
       absl::StrCat(status.role(), " ", status.version(), ": ",
@@ -116,11 +101,11 @@ absl::Status Ask(const Target& target, absl::Duration limit) {
   const std::shared_ptr<grpc::Channel> channel = TlsChannel(target.address, target.identity, own_name, kMaxAnswerBytes);
   const auto operations = v1::Operations::NewStub(channel);
   const auto health_service = grpc::health::v1::Health::NewStub(channel);
-  const auto status = Call(*operations, &v1::Operations::Stub::GetStatus, deadline);
+  const auto status = CallUnary(operations, &v1::Operations::Stub::GetStatus, {}, deadline);
   if (!status.ok()) {
     return status.status();
   }
-  const auto health = Call(*health_service, &grpc::health::v1::Health::Stub::Check, deadline);
+  const auto health = CallUnary(health_service, &grpc::health::v1::Health::Stub::Check, {}, deadline);
   if (!health.ok()) {
     return health.status();
   }

@@ -1,6 +1,5 @@
 #include "nonlabel_party/service/grpc_label_party_peer.h"
 
-#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -9,27 +8,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 
 #include "common/config/agreement.h"
 #include "common/transport/status_mapper.h"
 #include "common/transport/stream_watchdog.h"
+#include "common/transport/unary_call.h"
 
 namespace splitveil {
 namespace {
-
-// One unary call: deadline, call, status.
-template <typename Stub, typename Request, typename Response>
-absl::StatusOr<Response> Call(Stub* stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-                              const Request& request, absl::Duration limit) {
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(limit));
-  Response response;
-  const grpc::Status status = (stub->*method)(&context, request, &response);
-  if (!status.ok()) {
-    return FromGrpcStatus(status);
-  }
-  return response;
-}
 
 // What the streams share: a context, and a watchdog for each direction, which cancels it when one message takes too
 // long. The two directions may be used at the same time, each from one thread.
@@ -247,8 +234,10 @@ GrpcLabelPartyPeer::GrpcLabelPartyPeer(const std::shared_ptr<grpc::Channel>& cha
       alignment_(v1::Alignment::NewStub(channel)),
       audit_(v1::LeakAudit::NewStub(channel)) {}
 
+absl::Time GrpcLabelPartyPeer::StepDeadline() const { return absl::Now() + absl::Seconds(deadlines_.step_seconds()); }
+
 absl::StatusOr<v1::OpenResponse> GrpcLabelPartyPeer::Open(const v1::OpenRequest& request) {
-  return Call(training_.get(), &v1::SplitTraining::Stub::Open, request, absl::Seconds(deadlines_.step_seconds()));
+  return CallUnary(training_, &v1::SplitTraining::Stub::Open, request, StepDeadline());
 }
 
 absl::StatusOr<std::unique_ptr<AlignmentStream>> GrpcLabelPartyPeer::Align() {
@@ -257,7 +246,7 @@ absl::StatusOr<std::unique_ptr<AlignmentStream>> GrpcLabelPartyPeer::Align() {
 }
 
 absl::StatusOr<v1::StartResponse> GrpcLabelPartyPeer::Start(const v1::StartRequest& request) {
-  return Call(training_.get(), &v1::SplitTraining::Stub::Start, request, absl::Seconds(deadlines_.step_seconds()));
+  return CallUnary(training_, &v1::SplitTraining::Stub::Start, request, StepDeadline());
 }
 
 absl::StatusOr<std::unique_ptr<TrainingStream>> GrpcLabelPartyPeer::Train() {
@@ -270,21 +259,20 @@ absl::StatusOr<std::unique_ptr<EvaluationStream>> GrpcLabelPartyPeer::Evaluate()
 }
 
 absl::StatusOr<v1::ScoreBatchResponse> GrpcLabelPartyPeer::ScoreBatch(const v1::ScoreBatchRequest& request) {
-  return Call(audit_.get(), &v1::LeakAudit::Stub::ScoreBatch, request, absl::Seconds(deadlines_.step_seconds()));
+  return CallUnary(audit_, &v1::LeakAudit::Stub::ScoreBatch, request, StepDeadline());
 }
 
 absl::StatusOr<v1::AuxiliaryLabelsResponse> GrpcLabelPartyPeer::AuxiliaryLabels(
     const v1::AuxiliaryLabelsRequest& request) {
-  return Call(audit_.get(), &v1::LeakAudit::Stub::AuxiliaryLabels, request, absl::Seconds(deadlines_.step_seconds()));
+  return CallUnary(audit_, &v1::LeakAudit::Stub::AuxiliaryLabels, request, StepDeadline());
 }
 
 absl::StatusOr<v1::ScoreExamplesResponse> GrpcLabelPartyPeer::ScoreExamples(const v1::ScoreExamplesRequest& request) {
-  return Call(audit_.get(), &v1::LeakAudit::Stub::ScoreExamples, request, absl::Seconds(deadlines_.step_seconds()));
+  return CallUnary(audit_, &v1::LeakAudit::Stub::ScoreExamples, request, StepDeadline());
 }
 
 absl::Status GrpcLabelPartyPeer::Close(const v1::CloseRequest& request) {
-  return Call(training_.get(), &v1::SplitTraining::Stub::Close, request, absl::Seconds(deadlines_.step_seconds()))
-      .status();
+  return CallUnary(training_, &v1::SplitTraining::Stub::Close, request, StepDeadline()).status();
 }
 
 }  // namespace splitveil

@@ -35,6 +35,9 @@ class GrpcLabelPartyPeer final : public LabelPartyPeer {
   absl::Status Close(const v1::CloseRequest& request) override;
 
  private:
+  // Of a call that begins now.
+  absl::Time StepDeadline() const;
+
   const v1::Deadlines deadlines_;
   const size_t unread_bytes_;
   std::unique_ptr<v1::SplitTraining::Stub> training_;

@@ -1,0 +1,33 @@
+// One request, one answer, one deadline.
+#ifndef SPLITVEIL_COMMON_TRANSPORT_UNARY_CALL_H_
+#define SPLITVEIL_COMMON_TRANSPORT_UNARY_CALL_H_
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/status.h>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+#include "common/transport/status_mapper.h"
+
+namespace splitveil {
+
+// Calls `method` of `stub` (a pointer to one): the answer comes by `deadline`, or DeadlineExceeded does. Errors: as
+// FromGrpcStatus.
+template <typename StubPointer, typename Stub, typename Request, typename Response>
+absl::StatusOr<Response> CallUnary(const StubPointer& stub,
+                                   grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                                   const Request& request, absl::Time deadline) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(deadline));
+  Response response;
+  const absl::Status status = FromGrpcStatus(((*stub).*method)(&context, request, &response));
+  if (!status.ok()) {
+    return status;
+  }
+  return response;
+}
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_TRANSPORT_UNARY_CALL_H_
