@@ -153,7 +153,7 @@ absl::Status CheckIsic(const TrainingBenchOptions& options, BenchFolder& folder,
   if (!run.ok()) {
     return run.status();
   }
-  SetSteps(std::max<int64_t>(1, options.steps / 20), kIsicRows, *run);
+  SetSteps(std::max<int64_t>(1, options.steps / 8), kIsicRows, *run);
   SetThreads(options.cores, *run);
   const absl::StatusOr<Turns> turns = TakeTurns({*run}, options, folder);
   if (turns.ok()) {
