@@ -9,12 +9,20 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/model/optimizer_rules.h"
+
 namespace splitveil {
 namespace {
 
 constexpr int64_t kMaxDimension = 4096;
 // In a large table each row is a cache miss; asking this many rows ahead lets them overlap.
 constexpr size_t kPrefetchRows = 16;
+
+// Both ends, as a row of a few numbers may lie across two cache lines; of a long one, the processor expects the rest.
+void Prefetch(const float* row, int64_t size) {
+  __builtin_prefetch(row);
+  __builtin_prefetch(row + size - 1);
+}
 
 absl::Status CheckOptions(const EmbeddingTable::Options& options) {
   if (options.dimension < 1 || options.dimension > kMaxDimension) {
@@ -34,11 +42,13 @@ absl::Status CheckOptions(const EmbeddingTable::Options& options) {
 }
 
 // std::uniform_real_distribution differs between standard libraries; this gives the same table everywhere.
-void FillUniform(double range, uint64_t seed, HugePageVector<float>& values) {
+void FillUniform(double range, uint64_t seed, const StridedRows& rows) {
   std::mt19937_64 generator(seed);
-  for (float& value : values) {
-    const double unit = static_cast<double>(generator() >> 11) * 0x1p-53;
-    value = static_cast<float>(range * (2 * unit - 1));
+  for (int64_t r = 0; r < rows.rows; ++r) {
+    for (float& value : rows.row(r)) {
+      const double unit = static_cast<double>(generator() >> 11) * 0x1p-53;
+      value = static_cast<float>(range * (2 * unit - 1));
+    }
   }
 }
 
@@ -49,22 +59,23 @@ absl::StatusOr<EmbeddingTable> EmbeddingTable::Create(const Options& options) {
     return status;
   }
   const size_t size = static_cast<size_t>(options.rows * options.dimension);
+  const size_t parts = static_cast<size_t>(1 + options.optimizer.moments());
   try {
-    HugePageVector<float> values(size);
-    FillUniform(options.initial_range, options.seed, values);
-    return EmbeddingTable(options, std::move(values), ParameterOptimizer(options.optimizer, size));
+    EmbeddingTable table(options, HugePageVector<float>(parts * size, InitialMoment(options.optimizer)));
+    FillUniform(options.initial_range, options.seed, table.values());
+    return table;
   } catch (const std::exception&) {  // bad_alloc or length_error
     return absl::InternalError(absl::StrCat("embedding of ", options.rows, " rows of ", options.dimension,
-                                            " numbers: no memory for ", 1 + options.optimizer.moments(), " x ",
-                                            size * sizeof(float), " bytes"));
+                                            " numbers: no memory for ", parts, " x ", size * sizeof(float), " bytes"));
   }
 }
 
-EmbeddingTable::EmbeddingTable(const Options& options, HugePageVector<float> values, ParameterOptimizer optimizer)
+EmbeddingTable::EmbeddingTable(const Options& options, HugePageVector<float> blocks)
     : rows_(options.rows),
       dimension_(options.dimension),
-      values_(std::move(values)),
-      optimizer_(std::move(optimizer)) {}
+      optimizer_(options.optimizer),
+      block_size_((1 + options.optimizer.moments()) * options.dimension),
+      blocks_(std::move(blocks)) {}
 
 absl::StatusOr<int64_t> EmbeddingTable::CheckLookup(absl::Span<const int64_t> indices, int64_t matrix_rows,
                                                     int64_t matrix_cols) const {
@@ -99,8 +110,8 @@ absl::Status EmbeddingTable::Gather(absl::Span<const int64_t> indices, Matrix& o
   for (int64_t b = 0; b < out.rows(); ++b) {
     float* target = out.data() + b * out.cols();
     for (int64_t c = 0; c < *columns; ++c, ++i, target += dimension_) {
-      __builtin_prefetch(values_.data() + indices[std::min(i + kPrefetchRows, indices.size() - 1)] * dimension_);
-      std::copy_n(values_.data() + indices[i] * dimension_, dimension_, target);
+      Prefetch(blocks_.data() + indices[std::min(i + kPrefetchRows, indices.size() - 1)] * block_size_, dimension_);
+      std::copy_n(blocks_.data() + indices[i] * block_size_, dimension_, target);
     }
   }
   return absl::OkStatus();
@@ -151,6 +162,20 @@ void EmbeddingTable::SumByRow(absl::Span<const LookupGradient> lookups) {
   }
 }
 
+void EmbeddingTable::StepOccurringRows(double gradient_scale) {
+  // A moment that the method has not is not touched.
+  const int64_t first = moments() > 0 ? dimension_ : 0;
+  const int64_t second = moments() > 1 ? 2 * dimension_ : 0;
+  WithRule(optimizer_, steps_++, /*dense=*/false, gradient_scale, [&](const auto& rule) {
+    for (size_t i = 0; i < occurring_rows_.size(); ++i) {
+      const size_t ahead = std::min(i + kPrefetchRows, occurring_rows_.size() - 1);
+      Prefetch(blocks_.data() + occurring_rows_[ahead] * block_size_, block_size_);
+      float* values = blocks_.data() + occurring_rows_[i] * block_size_;
+      rule.Apply(gradient_sums_.data() + i * dimension_, dimension_, values, values + first, values + second);
+    }
+  });
+}
+
 absl::Status EmbeddingTable::Update(absl::Span<const LookupGradient> lookups, double gradient_scale) {
   for (const auto& [indices, gradient] : lookups) {
     const absl::StatusOr<int64_t> columns = CheckLookup(indices, gradient.rows(), gradient.cols());
@@ -159,7 +184,7 @@ absl::Status EmbeddingTable::Update(absl::Span<const LookupGradient> lookups, do
     }
   }
   SumByRow(lookups);
-  optimizer_.StepRows(occurring_rows_, gradient_sums_.data(), dimension_, gradient_scale, values_.data());
+  StepOccurringRows(gradient_scale);
   return absl::OkStatus();
 }
 

@@ -12,7 +12,7 @@
 #include "common/matrix/matrix.h"
 #include "common/model/huge_page_vector.h"
 #include "common/model/optimizer_options.h"
-#include "common/model/parameter_optimizer.h"
+#include "common/model/parameters.h"
 
 namespace splitveil {
 
@@ -23,9 +23,10 @@ struct LookupGradient {
   ConstMatrixView gradient;
 };
 
-// [rows, dimension] float32. Memory: the table and the optimiser's moments (Adam: three times the table). The cost of a
-// step depends on the batch, not on the number of rows. Results depend on the order of the batch and on nothing else.
-// Not thread-safe, except that Gather may run concurrently with itself.
+// [rows, dimension] float32. Memory: the table and the optimiser's moments (Adam: three times the table), of which
+// those of a row lie behind its values: in a large table what a step reads and writes of a row is then found, and
+// fetched, at once. The cost of a step depends on the batch, not on the number of rows. Results depend on the order of
+// the batch and on nothing else. Not thread-safe, except that Gather may run concurrently with itself.
 class EmbeddingTable {
  public:
   struct Options {
@@ -53,26 +54,35 @@ class EmbeddingTable {
 
   int64_t rows() const { return rows_; }
   int64_t dimension() const { return dimension_; }
-  // [rows * dimension], row-major.
-  absl::Span<float> values() { return absl::MakeSpan(values_); }
-  // Its moments have the layout of values().
-  ParameterOptimizer& optimizer() { return optimizer_; }
+  // [rows, dimension].
+  StridedRows values() { return Part(0); }
+  // What the optimiser remembers of each value, `index` < moments(), as ParameterOptimizer::moment: [rows, dimension].
+  StridedRows moment(int index) { return Part(1 + index); }
+  int moments() const { return optimizer_.moments(); }
+  // Updates so far, where training goes on from another's state.
+  void set_steps(int64_t steps) { steps_ = steps; }
 
  private:
-  EmbeddingTable(const Options& options, HugePageVector<float> values, ParameterOptimizer optimizer);
+  EmbeddingTable(const Options& options, HugePageVector<float> blocks);
 
+  // Of the blocks: 0 the values, then the moments.
+  StridedRows Part(int part) { return {blocks_.data() + part * dimension_, rows_, dimension_, block_size_}; }
   // `columns` of a lookup in matrices of this shape.
   absl::StatusOr<int64_t> CheckLookup(absl::Span<const int64_t> indices, int64_t matrix_rows,
                                       int64_t matrix_cols) const;
   // Fills occurring_rows_ (in order of first occurrence) and gradient_sums_.
   void SumByRow(absl::Span<const LookupGradient> lookups);
+  // Steps those rows by those sums, times `gradient_scale`.
+  void StepOccurringRows(double gradient_scale);
   // Position of `row` in occurring_rows_, appended where it is new.
   int32_t FindOrInsert(int64_t row);
 
   int64_t rows_;
   int64_t dimension_;
-  HugePageVector<float> values_;
-  ParameterOptimizer optimizer_;
+  OptimizerOptions optimizer_;
+  int64_t steps_ = 0;
+  int64_t block_size_;            // (1 + moments) * dimension
+  HugePageVector<float> blocks_;  // [rows, block_size]: a row's values, first moments, second moments.
 
   // Scratch of Update, kept to avoid allocations. The hash table has open addressing, a power-of-two size and holds
   // positions in occurring_rows_, -1 where empty.

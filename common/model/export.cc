@@ -40,9 +40,10 @@ class ModuleTree {
 
   void AddParameter(const ScriptedParameter& parameter) {
     const auto [owner, name] = Split(parameter.name);
-    const at::Tensor values =
-        at::from_blob(const_cast<float*>(parameter.values.data()), parameter.shape, at::kFloat).requires_grad_();
-    Find(owner).register_parameter(name, values, /*is_buffer=*/false);
+    const auto& [data, rows, width, stride] = parameter.values;
+    // Copied where there is more between the rows: a file holds all that a tensor's memory does.
+    const at::Tensor values = at::from_blob(data, {rows, width}, {stride, 1}, at::kFloat).contiguous();
+    Find(owner).register_parameter(name, values.view(parameter.shape).requires_grad_(), /*is_buffer=*/false);
   }
 
  private:

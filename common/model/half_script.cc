@@ -74,8 +74,7 @@ void HalfScript::Assemble(const std::string& variable, InputLayer& input, const 
     return;
   }
   const ParameterView table = input.parameters(AttributeName(prefix)).front();
-  const int64_t rows = static_cast<int64_t>(table.values.size()) / table.row_width;
-  parameters_.push_back({table.name, {rows, table.row_width}, table.values});
+  parameters_.push_back({table.name, {table.values.rows, table.values.width}, table.values});
   Add(absl::StrCat(variable, " = torch.cat([torch.flatten(torch.embedding(", Read(table.name),
                    ", categories), 1), numeric], 1)"));
 }

@@ -6,11 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/types/span.h"
-
 #include "common/dataset/feature_table.h"
 #include "common/model/input_layer.h"
 #include "common/model/layer_stack.h"
+#include "common/model/parameters.h"
 
 namespace splitveil {
 
@@ -18,7 +17,7 @@ namespace splitveil {
 struct ScriptedParameter {
   std::string name;
   std::vector<int64_t> shape;
-  absl::Span<const float> values;
+  StridedRows values;  // The numbers of `shape`, row by row.
 };
 
 // A module within the half, and the source of its own forward.

@@ -105,21 +105,20 @@ std::vector<ParameterView> InputLayer::parameters(const std::string& prefix) {
   if (!table_.has_value()) {
     return {};
   }
-  return {{absl::StrCat(prefix, kEmbedding), table_->values(), table_->dimension()}};
+  return {{absl::StrCat(prefix, kEmbedding), table_->values()}};
 }
 
 std::vector<ParameterView> InputLayer::moments(const std::string& prefix) {
   std::vector<ParameterView> views;
-  for (int m = 0; table_.has_value() && m < table_->optimizer().options().moments(); ++m) {
-    views.push_back(
-        {MomentName(absl::StrCat(prefix, kEmbedding), m), table_->optimizer().moment(m), table_->dimension()});
+  for (int m = 0; table_.has_value() && m < table_->moments(); ++m) {
+    views.push_back({MomentName(absl::StrCat(prefix, kEmbedding), m), table_->moment(m)});
   }
   return views;
 }
 
 void InputLayer::set_steps(int64_t steps) {
   if (table_.has_value()) {
-    table_->optimizer().set_steps(steps);
+    table_->set_steps(steps);
   }
 }
 

@@ -182,7 +182,7 @@ struct LayerStack::State {
     for (const at::Tensor& gradient : gradients) {
       pieces.emplace_back(gradient.data_ptr<float>(), static_cast<size_t>(gradient.numel()));
     }
-    optimizer->StepDense(pieces, scale / static_cast<double>(gradient_rows), parameters->flat.data_ptr<float>());
+    optimizer->Step(pieces, scale / static_cast<double>(gradient_rows), parameters->flat.data_ptr<float>());
     Forget();
   }
 

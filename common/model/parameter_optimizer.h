@@ -1,4 +1,4 @@
-// One optimiser for dense parameters and for the rows of embeddings: the arithmetic of a step, and what it remembers.
+// The optimiser of dense parameters, those that every step changes.
 #ifndef SPLITVEIL_COMMON_MODEL_PARAMETER_OPTIMIZER_H_
 #define SPLITVEIL_COMMON_MODEL_PARAMETER_OPTIMIZER_H_
 
@@ -13,24 +13,18 @@
 
 namespace splitveil {
 
-// Trains `size` parameters that lie in one piece. A parameter's value, gradient and moments are read and written in one
-// pass. Dense steps are those of torch::optim::Adam, AdamW, SGD and Adagrad; row steps are lazy (v1::Optimizer), and
-// cost nothing for the rows that do not occur. Not thread-safe.
+// Trains `size` parameters that lie in one piece, and remembers their moments. Steps are those of torch::optim::Adam,
+// AdamW, SGD and Adagrad. Not thread-safe.
 class ParameterOptimizer {
  public:
   // Throws std::bad_alloc where the moments' memory cannot be had.
   ParameterOptimizer(const OptimizerOptions& options, size_t size);
 
-  // A step on all parameters, `values` [size]. Their gradient is `gradients`, one piece behind the other, times
-  // `gradient_scale`.
-  void StepDense(absl::Span<const absl::Span<const float>> gradients, double gradient_scale, float* values);
-  // A step on the rows `rows` [n], each once, of a table `values` [size / dimension, dimension]. `gradients` [n,
-  // dimension]. Neither L2 penalty nor weight decay.
-  void StepRows(absl::Span<const int64_t> rows, const float* gradients, int64_t dimension, double gradient_scale,
-                float* values);
+  // A step on `values` [size]. Their gradient is `gradients`, one piece behind the other, times `gradient_scale`.
+  void Step(absl::Span<const absl::Span<const float>> gradients, double gradient_scale, float* values);
 
   const OptimizerOptions& options() const { return options_; }
-  // Steps so far, of either kind.
+  // Steps so far.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
   // The `index`-th moment, of options().moments(): [size]. Adam: mean of the gradients and of their squares; SGD: the

@@ -34,18 +34,18 @@ absl::StatusOr<const std::vector<float>*> Find(const ValuesByName& by_name, cons
 }
 
 absl::Status CheckFits(const std::vector<float>& numbers, const ParameterView& parameter, bool fewer_rows) {
-  const size_t size = parameter.values.size();
-  if (numbers.size() == size) {
+  const StridedRows& values = parameter.values;
+  const auto found = static_cast<int64_t>(numbers.size());
+  if (found == values.size()) {
     return absl::OkStatus();
   }
-  if (!fewer_rows || parameter.row_width == 0) {
+  if (!fewer_rows || values.rows == 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("parameter ", parameter.name, ": expected ", size, " values, found ", numbers.size()));
+        absl::StrCat("parameter ", parameter.name, ": expected ", values.size(), " values, found ", found));
   }
-  if (numbers.size() > size || numbers.size() % parameter.row_width != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("parameter ", parameter.name, ": expected at most ", size,
-                                                   " values, in rows of ", parameter.row_width, ", found ",
-                                                   numbers.size()));
+  if (found > values.size() || found % values.width != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("parameter ", parameter.name, ": expected at most ", values.size(),
+                                                   " values, in rows of ", values.width, ", found ", found));
   }
   return absl::OkStatus();
 }
@@ -62,8 +62,12 @@ absl::Status Assign(const ValuesByName& by_name, absl::Span<const ParameterView>
     }
   }
   for (const ParameterView& parameter : parameters) {
-    const std::vector<float>& numbers = *by_name.at(parameter.name);
-    std::copy(numbers.begin(), numbers.end(), parameter.values.begin());
+    absl::Span<const float> numbers = *by_name.at(parameter.name);
+    for (int64_t r = 0; !numbers.empty(); ++r) {
+      const absl::Span<float> row = parameter.values.row(r);
+      std::copy_n(numbers.begin(), row.size(), row.begin());
+      numbers.remove_prefix(row.size());
+    }
   }
   return absl::OkStatus();
 }
@@ -111,7 +115,12 @@ NamedParameters CopyParameters(absl::Span<const ParameterView> parameters) {
   NamedParameters copies;
   copies.reserve(parameters.size());
   for (const ParameterView& parameter : parameters) {
-    copies.emplace_back(parameter.name, std::vector<float>(parameter.values.begin(), parameter.values.end()));
+    std::vector<float>& copy = copies.emplace_back(parameter.name, std::vector<float>()).second;
+    copy.reserve(static_cast<size_t>(parameter.values.size()));
+    for (int64_t r = 0; r < parameter.values.rows; ++r) {
+      const absl::Span<const float> row = parameter.values.row(r);
+      copy.insert(copy.end(), row.begin(), row.end());
+    }
   }
   return copies;
 }

@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_COMMON_MODEL_PARAMETERS_H_
 #define SPLITVEIL_COMMON_MODEL_PARAMETERS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -13,14 +14,31 @@
 
 namespace splitveil {
 
-// Copies: "first.weight" ([units, inputs], row-major), "first.bias" ([units]), "embedding" ([rows, dimension]), ...
+// Copies, without gaps: "first.weight" ([units, inputs], row-major), "first.bias" ([units]), "embedding" ([rows,
+// dimension]), ...
 using NamedParameters = std::vector<std::pair<std::string, std::vector<float>>>;
+
+// Borrowed numbers [rows, width], of which each row lies `stride` >= width numbers behind the one before.
+struct StridedRows {
+  // One row.
+  StridedRows(absl::Span<float> row)  // NOLINT(google-explicit-constructor)
+      : data(row.data()), rows(1), width(static_cast<int64_t>(row.size())), stride(width) {}
+  StridedRows(float* own_data, int64_t own_rows, int64_t own_width, int64_t own_stride)
+      : data(own_data), rows(own_rows), width(own_width), stride(own_stride) {}
+
+  int64_t size() const { return rows * width; }
+  absl::Span<float> row(int64_t r) const { return {data + r * stride, static_cast<size_t>(width)}; }
+
+  float* data;
+  int64_t rows;
+  int64_t width;
+  int64_t stride;
+};
 
 // One parameter where it lives. Not owned; the model must outlive this, and must not be trained meanwhile.
 struct ParameterView {
   std::string name;
-  absl::Span<float> values;
-  int64_t row_width = 0;  // Of a table to which rows may be added; 0: its size is fixed.
+  StridedRows values;  // To a table, of more than one row, rows may be added; else the size is fixed.
 };
 
 // The parts of a model, one behind the other.

@@ -323,7 +323,7 @@ absl::Status TorchScriptModule::Update() {
       at::Tensor& parameter = state_->parameters[i];
       if (parameter.grad().defined()) {
         const absl::Span<const float> gradient = SpanOf(parameter.grad());
-        state_->optimizers[i].StepDense({gradient}, *scale, parameter.data_ptr<float>());
+        state_->optimizers[i].Step({gradient}, *scale, parameter.data_ptr<float>());
       }
     }
     state_->has_gradient = false;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "tests/unit/common/model/model_fixtures.h"
 
@@ -52,7 +53,7 @@ TEST_F(InputLayerTest, PutsEmbeddingsBeforeNumbers) {
   Matrix storage;
   const auto input = layer->Assemble(batch_, storage);
   ASSERT_TRUE(input.ok()) << input.status();
-  const absl::Span<float> table = layer->parameters("")[0].values;
+  const std::vector<float> table = CopyParameters(layer->parameters("")).front().second;
   EXPECT_THAT(input->row(0), ElementsAre(table[0], table[1], table[6], table[7], 0.25f));
   EXPECT_THAT(input->row(1), ElementsAre(table[4], table[5], table[10], table[11], 0.75f));
 }

@@ -157,11 +157,11 @@ TEST_F(ConvolutionTest, ParametersStartAsTorchNnStartsThem) {
   for (const ParameterView& parameter : stack->parameters("")) {
     // fan_in: 2 * 9, 3, 5 * 9, 4 + 3.
     const int fan_in = parameter.name[0] == 's' ? 3 : parameter.name[0] == 't' ? 45 : parameter.name[1] == 'i' ? 18 : 7;
-    for (const float value : parameter.values) {
+    for (const float value : parameter.values.row(0)) {
       EXPECT_LE(std::abs(value), 1 / std::sqrt(fan_in)) << parameter.name;
     }
   }
-  EXPECT_EQ(stack->parameters("")[4].values.size(), 4u * 5 * 9);
+  EXPECT_EQ(stack->parameters("")[4].values.size(), 4 * 5 * 9);
 }
 
 TEST_F(ConvolutionTest, RefusesASideInputOfAnotherShape) {

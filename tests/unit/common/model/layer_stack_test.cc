@@ -57,7 +57,7 @@ TEST_F(LayerStackTest, StartsUniformWithinOneOverTheRootOfTheInputs) {
   options_.chain.layers = {MakeLayer("only", 50)};
   auto stack = Create();
   for (const ParameterView& parameter : stack->parameters("")) {
-    const auto [least, most] = std::minmax_element(parameter.values.begin(), parameter.values.end());
+    const auto [least, most] = std::minmax_element(parameter.values.row(0).begin(), parameter.values.row(0).end());
     EXPECT_GE(*least, -0.05f);
     EXPECT_LE(*most, 0.05f);
     EXPECT_LT(*least, -0.04f);  // Of 50 biases the chance to miss is 0.9^50 = 0.5%; the seed is fixed.

@@ -54,7 +54,7 @@ class TrainingStateTest : public testing::Test {
 
   std::vector<float> table_ = {1, 2, 3, 4, 5, 6};
   std::vector<float> bias_ = {7};
-  std::vector<ParameterView> views_ = {{"table", absl::MakeSpan(table_), 2}, {"bias", absl::MakeSpan(bias_)}};
+  std::vector<ParameterView> views_ = {{"table", {table_.data(), 3, 2, 2}}, {"bias", absl::MakeSpan(bias_)}};
 };
 
 TEST_F(TrainingStateTest, ComesBackWithItsSteps) {
@@ -88,6 +88,41 @@ TEST_F(TrainingStateTest, RefusesStepsThatAreNoCount) {
 
 TEST_F(TrainingStateTest, RefusesNamesOfAnotherOptimizer) {
   ExpectRefusedUnchanged({{"steps", {3, 0}}, {"table", {9, 8}}, {"bias", {6}}, {"bias.moment1", {6}}});
+}
+
+// Three rows of a table's two values and one number that is remembered of each row, side by side.
+class StridedRowsTest : public testing::Test {
+ protected:
+  void ExpectRefusedUnchanged(const NamedParameters& values) {
+    EXPECT_EQ(AssignTrainingState(values, views_).status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(memory_, ElementsAre(1, 2, 10, 3, 4, 20, 5, 6, 30));
+  }
+
+  std::vector<float> memory_ = {1, 2, 10, 3, 4, 20, 5, 6, 30};
+  std::vector<ParameterView> views_ = {{"table", {memory_.data(), 3, 2, 3}},
+                                       {"table.moment1", {memory_.data() + 2, 3, 1, 3}}};
+};
+
+TEST_F(StridedRowsTest, CopiesHaveNoGaps) {
+  EXPECT_THAT(CopyParameters(views_), ElementsAre(Pair("table", ElementsAre(1, 2, 3, 4, 5, 6)),
+                                                  Pair("table.moment1", ElementsAre(10, 20, 30))));
+}
+
+TEST_F(StridedRowsTest, AssignsToTheRowsOnly) {
+  ASSERT_TRUE(AssignParameters({{"table", {9, 8, 7, 6, 5, 4}}}, absl::MakeSpan(views_).first(1)).ok());
+  EXPECT_THAT(memory_, ElementsAre(9, 8, 10, 7, 6, 20, 5, 4, 30));
+}
+
+TEST_F(StridedRowsTest, ATableMayHaveGrown) {
+  ASSERT_TRUE(
+      AssignTrainingState({{"steps", {3, 0}}, {"table.moment1", {90, 80}}, {"table", {9, 8, 7, 6}}}, views_).ok());
+  EXPECT_THAT(memory_, ElementsAre(9, 8, 90, 7, 6, 80, 5, 6, 30));
+}
+
+TEST_F(StridedRowsTest, RefusesNumbersOfTheGapsAndPartsOfRows) {
+  ExpectRefusedUnchanged({{"steps", {3, 0}}, {"table", std::vector<float>(9)}, {"table.moment1", {90, 80}}});
+  ExpectRefusedUnchanged({{"steps", {3, 0}}, {"table", {9, 8, 7}}, {"table.moment1", {90, 80}}});
+  ExpectRefusedUnchanged({{"steps", {3, 0}}, {"table", {9, 8, 7, 6}}, {"table.moment1", std::vector<float>(4)}});
 }
 
 }  // namespace
