@@ -1,5 +1,6 @@
 #include "common/model/layer_network.h"
 
+#include <torch/csrc/autograd/autograd.h>
 #include <utility>
 
 namespace splitveil {
@@ -84,6 +85,26 @@ std::vector<at::Tensor> LayerNetwork::Apply(const at::Tensor& values, const at::
     ApplyLayer(l, l == 0 ? values : results.back(), side, leaves, results);
   }
   return results;
+}
+
+std::vector<at::Tensor> LayerNetwork::GradientsAt(absl::Span<const int64_t> outputs, const at::Tensor& gradient,
+                                                  const at::Tensor& values, const at::Tensor& side,
+                                                  const std::vector<at::Tensor>& leaves) const {
+  const at::AutoGradMode grad(true);
+  const std::vector<at::Tensor> computed = Apply(values, side, leaves);
+  std::vector<at::Tensor> targets;
+  for (const int64_t output : outputs) {
+    targets.push_back(computed[output]);
+  }
+  if (targets.empty()) {
+    return {};
+  }
+  const at::Tensor& last = computed.back();
+  std::vector<at::Tensor> found = torch::autograd::grad({last}, targets, {gradient.view(last.sizes())});
+  for (at::Tensor& values_there : found) {
+    values_there = values_there.contiguous();
+  }
+  return found;
 }
 
 }  // namespace splitveil

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
+
 #include "common/architecture/layer_plan.h"
 
 namespace splitveil {
@@ -41,6 +43,11 @@ class LayerNetwork {
   // Every output, as OutputNames, of one graph.
   std::vector<at::Tensor> Apply(const at::Tensor& values, const at::Tensor& side,
                                 const std::vector<at::Tensor>& leaves) const;
+  // Gradients at `outputs` (indices as OutputNames), where that at the last output is `gradient` [batch, its width],
+  // contiguous.
+  std::vector<at::Tensor> GradientsAt(absl::Span<const int64_t> outputs, const at::Tensor& gradient,
+                                      const at::Tensor& values, const at::Tensor& side,
+                                      const std::vector<at::Tensor>& leaves) const;
 
  private:
   LayerChain chain_;  // Without its layers.

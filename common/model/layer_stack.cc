@@ -324,23 +324,12 @@ absl::StatusOr<std::vector<std::vector<float>>> LayerStack::BackwardRow(const La
   using Result = absl::StatusOr<std::vector<std::vector<float>>>;
   return CatchTorchErrors<Result>("backward of a row", [&]() -> Result {
     // The row's forward computation again costs less than keeping the batch's graph for a second use.
-    const at::AutoGradMode grad(true);
     const at::Tensor& side = pass.state_->side;
-    const std::vector<at::Tensor> computed =
-        state_->network.Apply(pass.state_->input.detach().narrow(0, row, 1),
-                              side.defined() ? side.detach().narrow(0, row, 1) : side, pass.state_->parameters->leaves);
-    std::vector<at::Tensor> targets;
-    for (const int64_t output : outputs) {
-      targets.push_back(computed[output]);
-    }
     std::vector<std::vector<float>> result;
-    if (targets.empty()) {
-      return result;
-    }
-    const at::Tensor& last = computed.back();
-    for (const at::Tensor& found : torch::autograd::grad({last}, targets, {WrapMatrix(gradient).view(last.sizes())})) {
-      const at::Tensor values = found.contiguous();
-      result.emplace_back(values.data_ptr<float>(), values.data_ptr<float>() + values.numel());
+    for (const at::Tensor& found : state_->network.GradientsAt(
+             outputs, WrapMatrix(gradient), pass.state_->input.detach().narrow(0, row, 1),
+             side.defined() ? side.detach().narrow(0, row, 1) : side, pass.state_->parameters->leaves)) {
+      result.emplace_back(found.data_ptr<float>(), found.data_ptr<float>() + found.numel());
     }
     return result;
   });
