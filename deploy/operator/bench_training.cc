@@ -51,7 +51,7 @@ Command BenchTrainingCommand() {
           "Measure split training against one process, its bytes, audit, protection and memory; JSON lines.",
           {{"checks", "", absl::StrCat("Some of ", absl::StrJoin(TrainingCheckNames(), ","), "; all where empty.")},
            {"cores", "2", "Cores that all processes of a run share."},
-           {"rounds", "3", "Turns of each side of a ratio; the median counts."},
+           {"rounds", "5", "Turns of each side of a ratio; the median counts."},
            {"steps", "200", "Training steps a run, about."},
            {"cached_rows", "200000", "Rows of the memory check."},
            {"folder", "", "Where the runs go, made and removed; in the system's temporary folder where empty."}},
