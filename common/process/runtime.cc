@@ -79,6 +79,8 @@ void TuneRuntime(char** argv) {
   }
 }
 
+void ReturnFreeMemory() { malloc_trim(0); }
+
 void WarnIfSlowBlas() {
   const std::string path = LoadedBlasPath();
   if (IsReferenceBlas(path)) {

@@ -14,6 +14,9 @@ namespace splitveil {
 // executed again it goes on with what it has. More threads after the configuration is read: SetBlasThreads (blas.h).
 void TuneRuntime(char** argv);
 
+// Gives back what is free now: for after work that took much more memory than what follows. Thread-safe.
+void ReturnFreeMemory();
+
 // Says on standard error if matrix products run on the reference BLAS (14-24 times slower).
 void WarnIfSlowBlas();
 

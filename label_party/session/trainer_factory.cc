@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/process/runtime.h"
 #include "common/schedule/party_seed.h"
 #include "common/schedule/train_test_split.h"
 #include "label_party/protection/run_budget.h"
@@ -89,7 +90,8 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   for (uint32_t row : inputs.rows) {
     labels.push_back(data.labels()[row]);
   }
-  data.ReleaseMemory();  // Of the ids and the labels.
+  data.ReleaseMemory();  // Of the ids and the labels,
+  ReturnFreeMemory();    // of the alignment.
   auto features =
       std::make_unique<FeatureTable>(inputs.data, std::vector<uint32_t>(inputs.rows.begin(), inputs.rows.end()));
   std::vector<float> targets = inputs.protection->TrainingTargets(labels);

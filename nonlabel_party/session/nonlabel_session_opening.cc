@@ -11,6 +11,7 @@
 #include "common/model/export.h"
 #include "common/operations/run_facts.h"
 #include "common/process/exit_code.h"
+#include "common/process/runtime.h"
 #include "common/process/version.h"
 #include "common/schedule/party_seed.h"
 #include "common/schedule/train_test_split.h"
@@ -139,7 +140,8 @@ absl::Status NonLabelSession::BuildModel(const Digest& joint_seed) {
   TrainTestSplit split =
       SplitRule(agreement.split_salt(), agreement.test_fraction()).Split(options_.data->ids(), aligned_.rows);
   features_ = std::make_unique<FeatureTable>(options_.data, aligned_.rows);
-  options_.data->ReleaseMemory();  // Of the ids.
+  options_.data->ReleaseMemory();  // Of the ids,
+  ReturnFreeMemory();              // of the alignment.
   absl::StatusOr<Schedule> schedule = Schedule::Create(
       joint_seed, split.train, ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()});
   if (!schedule.ok()) {
