@@ -27,7 +27,7 @@ static_assert(std::atomic<bool>::is_always_lock_free, "written by a signal handl
 void KeepFreedMemory() {
   mallopt(M_ARENA_MAX, 1);
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, 0x7fffffff);
+  mallopt(M_TRIM_THRESHOLD, -1);  // Never.
   mallopt(M_TOP_PAD, 64 << 20);
 }
 
