@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <exception>
 #include <limits>
 #include <numeric>
@@ -116,7 +117,7 @@ class Protocol {
     if (absl::Status status = SendMasked(); !status.ok()) {
       return status;
     }
-    absl::StatusOr<std::vector<Point>> theirs = AnswerPeer();
+    absl::StatusOr<std::deque<Point>> theirs = AnswerPeer();
     if (!theirs.ok()) {
       return theirs.status();
     }
@@ -132,9 +133,9 @@ class Protocol {
 
   absl::Status ExchangeSetSizes();
   absl::Status SendMasked();
-  // Returns the peer's ids double-masked, as sent.
-  absl::StatusOr<std::vector<Point>> AnswerPeer();
-  absl::StatusOr<AlignedIds> Intersect(const std::vector<Point>& ours, std::vector<Point> theirs) const;
+  // Returns the peer's ids double-masked, as sent. They take memory as they come, not as they were announced.
+  absl::StatusOr<std::deque<Point>> AnswerPeer();
+  absl::StatusOr<AlignedIds> Intersect(const std::vector<Point>& ours, std::deque<Point> theirs) const;
 
   // Sends `points`, which follow the `first` before them, in messages of up to chunk_ids.
   absl::Status SendPoints(absl::Span<const Point> points, uint64_t first, PointsOf kind);
@@ -191,36 +192,34 @@ absl::Status Protocol::SendMasked() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<Point>> Protocol::AnswerPeer() {
-  std::vector<Point> answers;
-  answers.reserve(peer_ids_);  // To grow would take twice the memory for a while.
+absl::StatusOr<std::deque<Point>> Protocol::AnswerPeer() {
+  std::deque<Point> answers;
+  std::vector<Point> doubled;
   while (answers.size() < peer_ids_) {
     const absl::StatusOr<std::vector<Point>> block = inbox_.TakeMasked(BlockIds());
     if (!block.ok()) {
       return block.status();
     }
-    const size_t first = answers.size();
-    answers.resize(first + block->size());
+    doubled.resize(block->size());
     std::atomic<bool> usable{true};
     ParallelFor(block->size(), threads_, [&](size_t i) {
-      if (!key_.Mask((*block)[i], answers[first + i])) {
+      if (!key_.Mask((*block)[i], doubled[i])) {
         usable = false;
       }
     });
     if (!usable) {
       return absl::InternalError("alignment: a checked point could not be masked");
     }
-    if (absl::Status status =
-            SendPoints(absl::MakeConstSpan(answers).subspan(first), first, &Message::mutable_double_masked);
-        !status.ok()) {
+    if (absl::Status status = SendPoints(doubled, answers.size(), &Message::mutable_double_masked); !status.ok()) {
       return status;
     }
+    answers.insert(answers.end(), doubled.begin(), doubled.end());
     Report(block->size());
   }
   return answers;
 }
 
-absl::StatusOr<AlignedIds> Protocol::Intersect(const std::vector<Point>& ours, std::vector<Point> theirs) const {
+absl::StatusOr<AlignedIds> Protocol::Intersect(const std::vector<Point>& ours, std::deque<Point> theirs) const {
   // Masking is one-to-one: a value that repeats stands for an id, or an answer, that repeats.
   std::sort(theirs.begin(), theirs.end());
   if (std::adjacent_find(theirs.begin(), theirs.end()) != theirs.end()) {
