@@ -1,13 +1,13 @@
 #include "common/model/layer_network.h"
 
-#include <torch/csrc/autograd/autograd.h>
+#include <array>
+#include <tuple>
 #include <utility>
 
 namespace splitveil {
 namespace {
 
 at::Tensor Activate(at::Tensor linear, v1::Activation activation) {
-  // In place: the derivatives are taken from the output.
   switch (activation) {
     case v1::LINEAR:
       return linear;
@@ -21,6 +21,40 @@ at::Tensor Activate(at::Tensor linear, v1::Activation activation) {
   return linear;
 }
 
+// The gradient before the function, of that behind it, where its value is `activated`.
+at::Tensor BeforeActivation(const at::Tensor& gradient, const at::Tensor& activated, v1::Activation activation) {
+  switch (activation) {
+    case v1::LINEAR:
+      return gradient;
+    case v1::RELU:
+      return at::threshold_backward(gradient, activated, 0);
+    case v1::TANH:
+      return at::tanh_backward(gradient, activated);
+    case v1::SIGMOID:
+      return at::sigmoid_backward(gradient, activated);
+  }
+  return gradient;
+}
+
+int64_t Padding(const PlannedLayer& layer) { return layer.kernel / 2; }
+
+// Gradients at the input, the weight and the bias of a convolution; those not in `mask` are undefined.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> ConvolutionBackward(const PlannedLayer& layer, const at::Tensor& input,
+                                                                   const at::Tensor& gradient, const at::Tensor& weight,
+                                                                   std::array<bool, 3> mask) {
+  return at::convolution_backward(gradient, input, weight, /*bias_sizes=*/at::IntArrayRef(layer.units),
+                                  /*stride=*/{1, 1}, {Padding(layer), Padding(layer)}, /*dilation=*/{1, 1},
+                                  /*transposed=*/false,
+                                  /*output_padding=*/{0, 0}, /*groups=*/1, mask);
+}
+
+// The gradient at a layer's input, of that before its activation function.
+at::Tensor AtInput(const PlannedLayer& layer, const at::Tensor& input, const at::Tensor& gradient,
+                   const at::Tensor& weight) {
+  return layer.is_convolution() ? std::get<0>(ConvolutionBackward(layer, input, gradient, weight, {true, false, false}))
+                                : at::mm(gradient, weight);
+}
+
 }  // namespace
 
 StackParameters::StackParameters(at::Tensor values, const std::vector<PlannedLayer>& layers) : flat(std::move(values)) {
@@ -29,9 +63,9 @@ StackParameters::StackParameters(at::Tensor values, const std::vector<PlannedLay
     const std::vector<int64_t> shape =
         layer.is_convolution() ? std::vector<int64_t>{layer.units, layer.channels, layer.kernel, layer.kernel}
                                : std::vector<int64_t>{layer.units, layer.fan_in};
-    leaves.push_back(flat.narrow(0, start, layer.units * layer.fan_in).view(shape).requires_grad_());
+    leaves.push_back(flat.narrow(0, start, layer.units * layer.fan_in).view(shape));
     start += layer.units * layer.fan_in;
-    leaves.push_back(flat.narrow(0, start, layer.units).requires_grad_());
+    leaves.push_back(flat.narrow(0, start, layer.units));
     start += layer.units;
   }
 }
@@ -51,60 +85,101 @@ LayerNetwork::LayerNetwork(LayerChain chain, std::vector<PlannedLayer> layers)
   chain_.layers.clear();
 }
 
-void LayerNetwork::ApplyLayer(size_t l, at::Tensor values, const at::Tensor& side,
-                              const std::vector<at::Tensor>& leaves, std::vector<at::Tensor>& results) const {
+ComputedLayer LayerNetwork::Compute(size_t l, at::Tensor values, const at::Tensor& side,
+                                    const std::vector<at::Tensor>& leaves) const {
   const PlannedLayer& layer = layers_[l];
+  ComputedLayer computed;
   if (layer.is_convolution()) {
     if (l == 0) {
       // Channels innermost in memory, all the way up: a fifth less work for convolutions and pooling.
       values = values.view({-1, layer.channels, layer.unpooled.height, layer.unpooled.width})
                    .contiguous(at::MemoryFormat::ChannelsLast);
     }
-    values = Activate(at::conv2d(values, leaves[2 * l], leaves[2 * l + 1], /*stride=*/1, layer.kernel / 2),
-                      layer.activation);
-    if (layer.is_pooled()) {
-      results.push_back(values);
-      values = at::max_pool2d(values, layer.max_pool);
-    }
+    computed.input = values;
+    computed.activated =
+        Activate(at::conv2d(values, leaves[2 * l], leaves[2 * l + 1], /*stride=*/1, Padding(layer)), layer.activation);
   } else {
     values = values.flatten(1);
-    if (reads_side(l)) {
-      values = at::cat({values, side}, 1);
-    }
-    values = Activate(at::linear(values, leaves[2 * l], leaves[2 * l + 1]), layer.activation);
+    computed.input = reads_side(l) ? at::cat({values, side}, 1) : values;
+    computed.activated = Activate(at::linear(computed.input, leaves[2 * l], leaves[2 * l + 1]), layer.activation);
   }
-  const bool last = l + 1 == layers_.size();
-  results.push_back(last ? values.contiguous() : values);  // What leaves has the rows within the channels.
+  computed.output = computed.activated;
+  if (layer.is_pooled()) {
+    std::tie(computed.output, computed.maxima) =
+        at::max_pool2d_with_indices(computed.activated, layer.max_pool, layer.max_pool);
+  }
+  if (l + 1 == layers_.size()) {
+    computed.output = computed.output.contiguous();  // What leaves has the rows within the channels.
+  }
+  return computed;
 }
 
-std::vector<at::Tensor> LayerNetwork::Apply(const at::Tensor& values, const at::Tensor& side,
-                                            const std::vector<at::Tensor>& leaves) const {
-  std::vector<at::Tensor> results;
-  results.reserve(static_cast<size_t>(outputs_));
+std::vector<ComputedLayer> LayerNetwork::ComputeAll(at::Tensor values, const at::Tensor& side,
+                                                    const std::vector<at::Tensor>& leaves) const {
+  std::vector<ComputedLayer> computed;
+  computed.reserve(layers_.size());
   for (size_t l = 0; l < layers_.size(); ++l) {
-    ApplyLayer(l, l == 0 ? values : results.back(), side, leaves, results);
+    values = computed.emplace_back(Compute(l, values, side, leaves)).output;
   }
-  return results;
+  return computed;
 }
 
-std::vector<at::Tensor> LayerNetwork::GradientsAt(absl::Span<const int64_t> outputs, const at::Tensor& gradient,
-                                                  const at::Tensor& values, const at::Tensor& side,
-                                                  const std::vector<at::Tensor>& leaves) const {
-  const at::AutoGradMode grad(true);
-  const std::vector<at::Tensor> computed = Apply(values, side, leaves);
-  std::vector<at::Tensor> targets;
-  for (const int64_t output : outputs) {
-    targets.push_back(computed[output]);
+NetworkGradients LayerNetwork::Backward(const std::vector<ComputedLayer>& computed, at::Tensor gradient,
+                                        const WantedGradients& wanted, const std::vector<at::Tensor>& leaves,
+                                        const Visit& visit) const {
+  NetworkGradients found;
+  found.outputs.resize(wanted.outputs.size());
+  size_t output = wanted.outputs.size();
+  const auto keep = [&] {
+    if (wanted.outputs[--output]) {
+      found.outputs[output] = gradient;
+    }
+  };
+  for (size_t l = layers_.size(); l-- > 0;) {
+    const PlannedLayer& layer = layers_[l];
+    const ComputedLayer& here = computed[l];
+    gradient = gradient.reshape(here.output.sizes());
+    keep();
+    if (layer.is_pooled()) {
+      gradient = at::max_pool2d_with_indices_backward(gradient, here.activated, layer.max_pool, layer.max_pool,
+                                                      /*padding=*/0, /*dilation=*/1, /*ceil_mode=*/false, here.maxima);
+      keep();
+    }
+    const at::Tensor linear = BeforeActivation(gradient, here.activated, layer.activation);
+    const bool to_side = wanted.side && reads_side(l);
+    if (l > 0 || wanted.input || to_side) {
+      gradient = AtInput(layer, here.input, linear, leaves[2 * l]);
+    }
+    if (to_side) {
+      found.side = gradient.narrow(1, layer.fan_in - chain_.side_width, chain_.side_width);
+    }
+    if (reads_side(l)) {
+      gradient = gradient.narrow(1, 0, layer.fan_in - chain_.side_width);
+    }
+    if (visit != nullptr) {
+      visit(l, linear);
+    }
   }
-  if (targets.empty()) {
-    return {};
-  }
-  const at::Tensor& last = computed.back();
-  std::vector<at::Tensor> found = torch::autograd::grad({last}, targets, {gradient.view(last.sizes())});
-  for (at::Tensor& values_there : found) {
-    values_there = values_there.contiguous();
+  if (wanted.input) {
+    found.input = gradient;
   }
   return found;
+}
+
+void LayerNetwork::AddAtParameters(size_t l, const ComputedLayer& computed, const at::Tensor& gradient,
+                                   const std::vector<at::Tensor>& leaves, at::Tensor& weight, at::Tensor& bias) const {
+  const PlannedLayer& layer = layers_[l];
+  at::Tensor at_weight, at_bias;
+  if (layer.is_convolution()) {
+    std::tie(std::ignore, at_weight, at_bias) =
+        ConvolutionBackward(layer, computed.input, gradient, leaves[2 * l], {false, true, true});
+  } else {
+    at_weight = at::mm(gradient.t(), computed.input);
+    at_bias = gradient.sum(0);
+  }
+  for (const auto& [sum, part] : {std::pair(&weight, &at_weight), std::pair(&bias, &at_bias)}) {
+    *sum = sum->defined() ? sum->add_(*part) : part->contiguous();
+  }
 }
 
 }  // namespace splitveil

@@ -1,13 +1,12 @@
-// The computation of a stack of layers. For .cc files only: it includes LibTorch.
+// The computation of a stack of layers, forwards and backwards. For .cc files only: it includes LibTorch.
 #ifndef SPLITVEIL_COMMON_MODEL_LAYER_NETWORK_H_
 #define SPLITVEIL_COMMON_MODEL_LAYER_NETWORK_H_
 
 #include <ATen/ATen.h>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
-
-#include "absl/types/span.h"
 
 #include "common/architecture/layer_plan.h"
 
@@ -18,13 +17,38 @@ struct StackParameters {
   StackParameters(at::Tensor values, const std::vector<PlannedLayer>& layers);
 
   at::Tensor flat;                 // [parameters]
-  std::vector<at::Tensor> leaves;  // Weight and bias of each layer, views of `flat`, leaves of a pass's graph.
+  std::vector<at::Tensor> leaves;  // Weight and bias of each layer, views of `flat`.
 };
 
 // Numbers that the parameters of `layers` take.
 int64_t ParameterCount(const std::vector<PlannedLayer>& layers);
 
-// From inputs and parameters to outputs; holds no parameters. Throws what LibTorch throws. Thread-safe.
+// What a layer has computed, as far as its back-propagation needs it.
+struct ComputedLayer {
+  at::Tensor input;      // What the weights were applied to: [batch, fan_in], or images.
+  at::Tensor activated;  // Behind the activation function, before the pooling.
+  at::Tensor maxima;     // Where the pooling found them; undefined without.
+  at::Tensor output;     // The last layer's is contiguous.
+};
+
+// Which gradients a back-propagation is for.
+struct WantedGradients {
+  std::vector<bool> outputs;  // As OutputNames.
+  bool input = false;
+  bool side = false;
+};
+
+// Undefined where not wanted.
+struct NetworkGradients {
+  std::vector<at::Tensor> outputs;  // As OutputNames.
+  at::Tensor input;
+  at::Tensor side;
+};
+
+// From inputs and parameters to outputs, and gradients back; holds no parameters. Each layer's derivative is written
+// out instead of left to autograd, whose graph and engine cost as much as a narrow layer's arithmetic, and which would
+// compute the derivatives of the activation function twice where the parameters' gradients are put off. Throws what
+// LibTorch throws. Thread-safe.
 class LayerNetwork {
  public:
   LayerNetwork(LayerChain chain, std::vector<PlannedLayer> layers);
@@ -34,22 +58,30 @@ class LayerNetwork {
   // Gradients of so many outputs can be told apart (OutputNames).
   int64_t outputs() const { return outputs_; }
   bool has_side() const { return chain_.side_width > 0; }
-  bool reads_side(size_t l) const { return has_side() && static_cast<int64_t>(l) == chain_.side_layer; }
 
-  // Adds the outputs of layer `l`, as OutputNames, to `results`; the last is the layer's. `side`: undefined without
-  // one.
-  void ApplyLayer(size_t l, at::Tensor values, const at::Tensor& side, const std::vector<at::Tensor>& leaves,
-                  std::vector<at::Tensor>& results) const;
-  // Every output, as OutputNames, of one graph.
-  std::vector<at::Tensor> Apply(const at::Tensor& values, const at::Tensor& side,
-                                const std::vector<at::Tensor>& leaves) const;
-  // Gradients at `outputs` (indices as OutputNames), where that at the last output is `gradient` [batch, its width],
-  // contiguous.
-  std::vector<at::Tensor> GradientsAt(absl::Span<const int64_t> outputs, const at::Tensor& gradient,
-                                      const at::Tensor& values, const at::Tensor& side,
-                                      const std::vector<at::Tensor>& leaves) const;
+  // Layer `l` of `values`, the output of the one before it. `side`: undefined without one.
+  ComputedLayer Compute(size_t l, at::Tensor values, const at::Tensor& side,
+                        const std::vector<at::Tensor>& leaves) const;
+
+  // Every layer.
+  std::vector<ComputedLayer> ComputeAll(at::Tensor values, const at::Tensor& side,
+                                        const std::vector<at::Tensor>& leaves) const;
+
+  // Back-propagates `gradient`, as the last layer's output. Calls `visit` with each layer, last to first, and the
+  // gradient before its activation function, unless null.
+  using Visit = std::function<void(size_t l, const at::Tensor& gradient)>;
+  NetworkGradients Backward(const std::vector<ComputedLayer>& computed, at::Tensor gradient,
+                            const WantedGradients& wanted, const std::vector<at::Tensor>& leaves,
+                            const Visit& visit) const;
+
+  // Adds to, or where they are undefined sets, the gradients at the weight and bias of layer `l`, sums over the rows.
+  // `gradient`: before its activation function.
+  void AddAtParameters(size_t l, const ComputedLayer& computed, const at::Tensor& gradient,
+                       const std::vector<at::Tensor>& leaves, at::Tensor& weight, at::Tensor& bias) const;
 
  private:
+  bool reads_side(size_t l) const { return has_side() && static_cast<int64_t>(l) == chain_.side_layer; }
+
   LayerChain chain_;  // Without its layers.
   std::vector<PlannedLayer> layers_;
   int64_t outputs_;

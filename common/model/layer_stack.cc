@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstddef>
 #include <optional>
-#include <torch/csrc/autograd/autograd.h>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -29,13 +28,11 @@ absl::Status CheckShape(const char* what, ConstMatrixView matrix, int64_t rows, 
 
 }  // namespace
 
-// The graph of each layer ends at its own input, so that gradients can be taken layer by layer.
 struct LayerPass::State {
   at::Tensor input;
   at::Tensor side;                                    // Undefined without a side input.
   std::shared_ptr<const StackParameters> parameters;  // Those it was computed with.
-  std::vector<at::Tensor> inputs;                     // Of each layer.
-  std::vector<at::Tensor> outputs;                    // As OutputNames.
+  std::vector<ComputedLayer> layers;
   bool served = false;
 };
 
@@ -44,7 +41,7 @@ LayerPass::LayerPass(LayerPass&& other) noexcept = default;
 LayerPass& LayerPass::operator=(LayerPass&& other) noexcept = default;
 LayerPass::~LayerPass() = default;
 
-ConstMatrixView LayerPass::output() const { return ViewOf(state_->outputs.back()); }
+ConstMatrixView LayerPass::output() const { return ViewOf(state_->layers.back().output); }
 
 struct LayerStack::State {
   explicit State(LayerNetwork computation) : network(std::move(computation)) {}
@@ -55,10 +52,11 @@ struct LayerStack::State {
   std::shared_ptr<StackParameters> parameters;
   std::optional<ParameterOptimizer> optimizer;
   bool gradients_in_update = false;
-  // What is left to do of a Backward: a layer's output and the gradient there.
+  // What is left to do of a Backward: a layer's parameters, with the gradient before its activation function.
   struct LayerEnd {
     size_t layer = 0;
-    at::Tensor output, gradient;
+    ComputedLayer computed;
+    at::Tensor gradient;
     std::shared_ptr<const StackParameters> parameters;
   };
   std::vector<LayerEnd> ends;
@@ -94,6 +92,14 @@ struct LayerStack::State {
     return status;
   }
 
+  WantedGradients Wanted(absl::Span<const int64_t> outputs) const {
+    WantedGradients wanted{std::vector<bool>(static_cast<size_t>(network.outputs())), input_gradient, side_gradient};
+    for (const int64_t output : outputs) {
+      wanted.outputs[static_cast<size_t>(output)] = true;
+    }
+    return wanted;
+  }
+
   absl::Status CheckBackward(ConstMatrixView output_gradient, int64_t rows, absl::Span<const int64_t> outputs) const {
     for (const int64_t output : outputs) {
       if (output < 0 || output >= network.outputs()) {
@@ -104,64 +110,16 @@ struct LayerStack::State {
     return CheckShape("output gradient", output_gradient, rows, network.layers().back().width());
   }
 
-  // Back-propagates `gradient` at the output of layer `l`, which is `output` of the pass. `found`: gradients by output;
-  // those of the layer that are `wanted` are filled in. Returns that at the layer's input, undefined where nobody asks.
-  at::Tensor BackwardLayer(size_t l, size_t output, const at::Tensor& gradient, const LayerPass::State& pass,
-                           const std::vector<bool>& wanted, std::vector<at::Tensor>& found, at::Tensor& side) {
-    const bool to_input = l > 0 || input_gradient, to_side = side_gradient && network.reads_side(l);
-    const bool to_unpooled = network.layers()[l].is_pooled() && wanted[output - 1];
-    std::vector<at::Tensor> targets;
-    if (to_input) {
-      targets.push_back(pass.inputs[l]);
-    }
-    if (to_side) {
-      targets.push_back(pass.side);
-    }
-    if (to_unpooled) {
-      targets.push_back(pass.outputs[output - 1]);
-    }
-    if (gradients_in_update) {
-      ends.push_back({l, pass.outputs[output], gradient, pass.parameters});
-    } else {
-      targets.insert(targets.end(), {pass.parameters->leaves[2 * l], pass.parameters->leaves[2 * l + 1]});
-    }
-    if (targets.empty()) {
-      return {};
-    }
-    std::vector<at::Tensor> results = torch::autograd::grad({pass.outputs[output]}, targets, {gradient},
-                                                            /*retain_graph=*/gradients_in_update);
-    size_t next = 0;
-    at::Tensor at_input = to_input ? results[next++] : at::Tensor();
-    if (to_side) {
-      side = results[next++];
-    }
-    if (to_unpooled) {
-      found[output - 1] = results[next++];
-    }
-    if (!gradients_in_update) {
-      Accumulate(l, results[next], results[next + 1]);
-    }
-    return at_input;
-  }
-
-  void Accumulate(size_t l, const at::Tensor& weight, const at::Tensor& bias) {
+  void Accumulate(const LayerEnd& end) {
     gradients.resize(2 * network.layers().size());
-    for (const auto& [i, part] : {std::pair(2 * l, &weight), std::pair(2 * l + 1, &bias)}) {
-      if (gradients[i].defined()) {
-        gradients[i].add_(*part);
-      } else {
-        gradients[i] = part->contiguous();
-      }
-    }
+    network.AddAtParameters(end.layer, end.computed, end.gradient, end.parameters->leaves, gradients[2 * end.layer],
+                            gradients[2 * end.layer + 1]);
   }
 
   // Does what Backward has left for Update.
   void FinishBackward() {
     for (const LayerEnd& end : ends) {
-      const at::Tensor& weight = end.parameters->leaves[2 * end.layer];
-      const at::Tensor& bias = end.parameters->leaves[2 * end.layer + 1];
-      const std::vector<at::Tensor> results = torch::autograd::grad({end.output}, {weight, bias}, {end.gradient});
-      Accumulate(end.layer, results[0], results[1]);
+      Accumulate(end);
     }
     ends.clear();
   }
@@ -218,7 +176,7 @@ absl::StatusOr<std::unique_ptr<LayerStack>> LayerStack::Create(const Options& op
   state->gradients_in_update = options.gradients_in_update;
   using Result = absl::StatusOr<std::unique_ptr<LayerStack>>;
   return CatchTorchErrors<Result>("creating layers", [&]() -> Result {
-    const at::NoGradGuard no_grad;
+    const c10::InferenceMode no_autograd;
     state->Initialize(options);
     return absl::WrapUnique(new LayerStack(std::move(state)));
   });
@@ -238,19 +196,15 @@ absl::StatusOr<LayerPass> LayerStack::Forward(ConstMatrixView input, ConstMatrix
     return status;
   }
   return CatchTorchErrors<absl::StatusOr<LayerPass>>("forward", [&]() -> absl::StatusOr<LayerPass> {
-    const at::AutoGradMode grad(true);
+    const c10::InferenceMode no_autograd;
     LayerPass pass;
-    pass.state_->input = WrapMatrix(input).requires_grad_(state_->input_gradient);
+    LayerPass::State& computing = *pass.state_;
+    computing.input = WrapMatrix(input);
     if (state_->network.has_side()) {
-      pass.state_->side = WrapMatrix(side).requires_grad_(state_->side_gradient);
+      computing.side = WrapMatrix(side);
     }
-    pass.state_->parameters = state_->parameters;
-    at::Tensor values = pass.state_->input;
-    for (size_t l = 0; l < state_->network.layers().size(); ++l) {
-      pass.state_->inputs.push_back(values);
-      state_->network.ApplyLayer(l, values, pass.state_->side, state_->parameters->leaves, pass.state_->outputs);
-      values = pass.state_->outputs.back().detach().requires_grad_();
-    }
+    computing.parameters = state_->parameters;
+    computing.layers = state_->network.ComputeAll(computing.input, computing.side, computing.parameters->leaves);
     return pass;
   });
 }
@@ -260,9 +214,13 @@ absl::StatusOr<Matrix> LayerStack::Predict(ConstMatrixView input, ConstMatrixVie
     return status;
   }
   return CatchTorchErrors<absl::StatusOr<Matrix>>("predict", [&]() -> absl::StatusOr<Matrix> {
-    const at::NoGradGuard no_grad;
+    const c10::InferenceMode no_autograd;
     const at::Tensor wrapped_side = state_->network.has_side() ? WrapMatrix(side) : at::Tensor();
-    return CopyToMatrix(state_->network.Apply(WrapMatrix(input), wrapped_side, state_->parameters->leaves).back());
+    at::Tensor values = WrapMatrix(input);
+    for (size_t l = 0; l < state_->network.layers().size(); ++l) {
+      values = state_->network.Compute(l, values, wrapped_side, state_->parameters->leaves).output;
+    }
+    return CopyToMatrix(values);
   });
 }
 
@@ -277,35 +235,34 @@ absl::StatusOr<StackGradients> LayerStack::Backward(LayerPass& pass, ConstMatrix
   }
   using Result = absl::StatusOr<StackGradients>;
   return CatchTorchErrors<Result>("backward", [&]() -> Result {
-    const LayerPass::State& computed = *pass.state_;
-    pass.state_->served = true;
-    std::vector<bool> wanted(computed.outputs.size());
-    for (const int64_t output : outputs) {
-      wanted[output] = true;
-    }
-    const auto found = std::make_shared<std::vector<at::Tensor>>(computed.outputs.size());
-    at::Tensor side;
-    at::Tensor gradient = WrapMatrix(output_gradient).view(computed.outputs.back().sizes());
-    size_t output = computed.outputs.size();
-    for (size_t l = state_->network.layers().size(); l-- > 0;) {
-      (*found)[--output] = gradient;
-      gradient = state_->BackwardLayer(l, output, gradient, computed, wanted, *found, side);
-      output -= state_->network.layers()[l].is_pooled() ? 1 : 0;
-    }
+    const c10::InferenceMode no_autograd;
+    LayerPass::State& computed = *pass.state_;
+    computed.served = true;
+    const NetworkGradients found =
+        state_->network.Backward(computed.layers, WrapMatrix(output_gradient), state_->Wanted(outputs),
+                                 computed.parameters->leaves, [&](size_t l, const at::Tensor& gradient) {
+                                   State::LayerEnd end{l, computed.layers[l], gradient, computed.parameters};
+                                   if (state_->gradients_in_update) {
+                                     state_->ends.push_back(std::move(end));
+                                   } else {
+                                     state_->Accumulate(end);
+                                   }
+                                 });
     state_->gradient_rows += batch;
 
     StackGradients result;
-    const auto keep = [&](const at::Tensor& tensor) { return ViewOf(found->emplace_back(tensor.contiguous())); };
+    const auto memory = std::make_shared<std::vector<at::Tensor>>();
+    const auto keep = [&](const at::Tensor& tensor) { return ViewOf(memory->emplace_back(tensor.contiguous())); };
     for (const int64_t index : outputs) {
-      result.outputs.push_back(keep((*found)[index]));
+      result.outputs.push_back(keep(found.outputs[index]));
     }
-    if (state_->input_gradient) {
-      result.input = keep(gradient);
+    if (found.input.defined()) {
+      result.input = keep(found.input);
     }
-    if (state_->side_gradient) {
-      result.side = keep(side);
+    if (found.side.defined()) {
+      result.side = keep(found.side);
     }
-    result.memory = found;
+    result.memory = memory;
     return result;
   });
 }
@@ -323,13 +280,22 @@ absl::StatusOr<std::vector<std::vector<float>>> LayerStack::BackwardRow(const La
   }
   using Result = absl::StatusOr<std::vector<std::vector<float>>>;
   return CatchTorchErrors<Result>("backward of a row", [&]() -> Result {
-    // The row's forward computation again costs less than keeping the batch's graph for a second use.
-    const at::Tensor& side = pass.state_->side;
+    const c10::InferenceMode no_autograd;
+    // The row's forward computation again costs less than keeping the batch's layers for a second use.
+    const LayerPass::State& whole = *pass.state_;
+    const std::vector<at::Tensor>& leaves = whole.parameters->leaves;
+    const auto row_of = [row](const at::Tensor& matrix) {
+      return matrix.defined() ? matrix.narrow(0, row, 1) : matrix;
+    };
+    WantedGradients wanted = state_->Wanted(outputs);
+    wanted.input = wanted.side = false;
+    const NetworkGradients found =
+        state_->network.Backward(state_->network.ComputeAll(row_of(whole.input), row_of(whole.side), leaves),
+                                 WrapMatrix(gradient), wanted, leaves, nullptr);
     std::vector<std::vector<float>> result;
-    for (const at::Tensor& found : state_->network.GradientsAt(
-             outputs, WrapMatrix(gradient), pass.state_->input.detach().narrow(0, row, 1),
-             side.defined() ? side.detach().narrow(0, row, 1) : side, pass.state_->parameters->leaves)) {
-      result.emplace_back(found.data_ptr<float>(), found.data_ptr<float>() + found.numel());
+    for (const int64_t output : outputs) {
+      const at::Tensor there = found.outputs[output].contiguous();
+      result.emplace_back(there.data_ptr<float>(), there.data_ptr<float>() + there.numel());
     }
     return result;
   });
@@ -342,6 +308,7 @@ absl::Status LayerStack::Update(absl::Span<LayerStack* const> stacks) {
     }
   }
   return CatchTorchErrors<absl::Status>("update", [&]() -> absl::Status {
+    const c10::InferenceMode no_autograd;
     for (LayerStack* stack : stacks) {
       stack->state_->FinishBackward();
     }
