@@ -7,6 +7,7 @@
 #include "deploy/one_process/one_process.h"
 
 #include "common/model/compute_threads.h"
+#include "common/model/tensor_memory.h"
 #include "common/process/exit_code.h"
 #include "common/process/flags.h"
 #include "common/process/runtime.h"
@@ -27,6 +28,7 @@ absl::Status Run(const Flags& flags) {
     return config.status();
   }
   const int used = *threads > 0 ? static_cast<int>(*threads) : std::max(1u, std::thread::hardware_concurrency());
+  ReuseTensorMemory();
   SetComputeThreads(used);
   const absl::StatusOr<JoinedData> data = OpenJoinedData(*config);
   if (!data.ok()) {

@@ -13,6 +13,7 @@
 #include "common/dataset/prepared_data.h"
 #include "common/model/compute_threads.h"
 #include "common/model/optimizer_options.h"
+#include "common/model/tensor_memory.h"
 #include "common/operations/operations_service.h"
 #include "common/operations/party_program.h"
 #include "common/process/file.h"
@@ -107,6 +108,7 @@ absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path,
 }
 
 absl::Status RunLabelParty(const LabelPartyPlan& plan) {
+  ReuseTensorMemory();
   SetComputeThreads(plan.config.party().compute_threads());
   RunStatus status("label_party");
   const absl::StatusOr<std::unique_ptr<LabelSession>> session = NewSession(plan, &status);

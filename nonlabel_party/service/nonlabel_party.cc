@@ -13,6 +13,7 @@
 #include "common/dataset/prepared_data.h"
 #include "common/model/compute_threads.h"
 #include "common/model/optimizer_options.h"
+#include "common/model/tensor_memory.h"
 #include "common/operations/operations_service.h"
 #include "common/operations/party_program.h"
 #include "common/process/runtime.h"
@@ -58,6 +59,7 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
 }
 
 absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
+  ReuseTensorMemory();
   SetComputeThreads(plan.config.party().compute_threads());
   RunStatus status("nonlabel_party");
   OperationsService operations(&status);

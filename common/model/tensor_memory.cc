@@ -1,0 +1,47 @@
+#include "common/model/tensor_memory.h"
+
+#include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
+#include <cstdint>
+#include <cstdlib>
+
+namespace splitveil {
+namespace {
+
+constexpr uintptr_t kAlignment = 64;  // As LibTorch's own: a cache line, a vector of AVX-512.
+
+void Free(void* block) {
+  if (block != nullptr) {
+    std::free(static_cast<void**>(block)[-1]);
+  }
+}
+
+// Thread-safe.
+class TensorMemory final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) const override {
+    void* const block = bytes == 0 ? nullptr : Aligned(bytes);
+    return {block, block, &Free, c10::Device(c10::DeviceType::CPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &Free; }
+
+ private:
+  // What malloc gave stands right before the block.
+  static void* Aligned(size_t bytes) {
+    void* const given = bytes <= SIZE_MAX / 2 ? std::malloc(bytes + kAlignment + sizeof(void*)) : nullptr;
+    TORCH_CHECK(given != nullptr, "not enough memory for a tensor of ", bytes, " bytes");
+    const uintptr_t first = reinterpret_cast<uintptr_t>(given) + sizeof(void*);
+    auto* const block = reinterpret_cast<void**>((first + kAlignment - 1) / kAlignment * kAlignment);
+    block[-1] = given;
+    return block;
+  }
+};
+
+}  // namespace
+
+void ReuseTensorMemory() {
+  static auto* const memory = new TensorMemory();  // Tensors may outlive what is destroyed at exit.
+  c10::SetCPUAllocator(memory, /*priority=*/1);
+}
+
+}  // namespace splitveil
