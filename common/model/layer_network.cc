@@ -146,15 +146,13 @@ NetworkGradients LayerNetwork::Backward(const std::vector<ComputedLayer>& comput
       keep();
     }
     const at::Tensor linear = BeforeActivation(gradient, here.activated, layer.activation);
-    const bool to_side = wanted.side && reads_side(l);
-    if (l > 0 || wanted.input || to_side) {
+    if (l > 0 || wanted.input || (wanted.side && reads_side(l))) {
       gradient = AtInput(layer, here.input, linear, leaves[2 * l]);
-    }
-    if (to_side) {
-      found.side = gradient.narrow(1, layer.fan_in - chain_.side_width, chain_.side_width);
-    }
-    if (reads_side(l)) {
-      gradient = gradient.narrow(1, 0, layer.fan_in - chain_.side_width);
+      if (reads_side(l)) {
+        const int64_t before_side = layer.fan_in - chain_.side_width;
+        found.side = wanted.side ? gradient.narrow(1, before_side, chain_.side_width) : at::Tensor();
+        gradient = gradient.narrow(1, 0, before_side);
+      }
     }
     if (visit != nullptr) {
       visit(l, linear);

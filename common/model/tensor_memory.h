@@ -4,9 +4,9 @@
 
 namespace splitveil {
 
-// From now on LibTorch takes memory by malloc and aligns it itself. It takes it by posix_memalign otherwise, to which
-// glibc gives fresh pages where the block that the same step freed before would do: half as much memory again, and a
-// tenth of the time of a convolutional network. Call before the first tensor.
+// From now on LibTorch's memory comes from malloc and is aligned here. By itself LibTorch takes it from posix_memalign,
+// to which glibc gives fresh pages where a block that has just been freed would do: a convolutional network touches
+// half as many pages again and takes up to a tenth longer. Call before the first tensor.
 void ReuseTensorMemory();
 
 }  // namespace splitveil

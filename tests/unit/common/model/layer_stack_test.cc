@@ -215,6 +215,26 @@ TEST_F(LayerStackTest, LeavesTheInputGradientOutUnlessAsked) {
   EXPECT_EQ(gradients->input.size(), 0);
 }
 
+TEST_F(LayerStackTest, WhatIsAskedForDoesNotChangeWhatIsLearnt) {
+  options_.chain.layers = {MakeLayer("only", 3, v1::TANH)};  // Narrower than its input.
+  options_.chain.side_width = 2;
+  const Matrix side = RandomMatrix(7, 2, generator_);
+  std::vector<NamedParameters> learnt;
+  for (const bool asked : {true, false}) {
+    options_.input_gradient = options_.side_gradient = asked;
+    auto stack = Create();
+    auto pass = stack->Forward(input_, side);
+    ASSERT_TRUE(pass.ok()) << pass.status();
+    const auto gradients = stack->Backward(*pass, output_gradient_, {});
+    ASSERT_TRUE(gradients.ok()) << gradients.status();
+    EXPECT_EQ(gradients->input.size(), asked ? 7 * 5 : 0);
+    EXPECT_EQ(gradients->side.size(), asked ? 7 * 2 : 0);
+    ASSERT_TRUE(Update(*stack).ok());
+    learnt.push_back(CopyParameters(stack->parameters("")));
+  }
+  EXPECT_EQ(learnt[0], learnt[1]);
+}
+
 TEST_F(LayerStackTest, RefusesNoLayers) {
   options_.chain.layers.clear();
   ExpectCreateRefused("bottom_model.layers: expected at least one");
