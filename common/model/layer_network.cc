@@ -7,6 +7,7 @@
 namespace splitveil {
 namespace {
 
+// In place: the derivatives are taken from the output.
 at::Tensor Activate(at::Tensor linear, v1::Activation activation) {
   switch (activation) {
     case v1::LINEAR:
@@ -44,8 +45,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> ConvolutionBackward(const Planned
                                                                    std::array<bool, 3> mask) {
   return at::convolution_backward(gradient, input, weight, /*bias_sizes=*/at::IntArrayRef(layer.units),
                                   /*stride=*/{1, 1}, {Padding(layer), Padding(layer)}, /*dilation=*/{1, 1},
-                                  /*transposed=*/false,
-                                  /*output_padding=*/{0, 0}, /*groups=*/1, mask);
+                                  /*transposed=*/false, /*output_padding=*/{0, 0}, /*groups=*/1, mask);
 }
 
 // The gradient at a layer's input, of that before its activation function.
@@ -63,9 +63,9 @@ StackParameters::StackParameters(at::Tensor values, const std::vector<PlannedLay
     const std::vector<int64_t> shape =
         layer.is_convolution() ? std::vector<int64_t>{layer.units, layer.channels, layer.kernel, layer.kernel}
                                : std::vector<int64_t>{layer.units, layer.fan_in};
-    leaves.push_back(flat.narrow(0, start, layer.units * layer.fan_in).view(shape));
+    views.push_back(flat.narrow(0, start, layer.units * layer.fan_in).view(shape));
     start += layer.units * layer.fan_in;
-    leaves.push_back(flat.narrow(0, start, layer.units));
+    views.push_back(flat.narrow(0, start, layer.units));
     start += layer.units;
   }
 }
@@ -86,7 +86,7 @@ LayerNetwork::LayerNetwork(LayerChain chain, std::vector<PlannedLayer> layers)
 }
 
 ComputedLayer LayerNetwork::Compute(size_t l, at::Tensor values, const at::Tensor& side,
-                                    const std::vector<at::Tensor>& leaves) const {
+                                    const std::vector<at::Tensor>& views) const {
   const PlannedLayer& layer = layers_[l];
   ComputedLayer computed;
   if (layer.is_convolution()) {
@@ -97,11 +97,11 @@ ComputedLayer LayerNetwork::Compute(size_t l, at::Tensor values, const at::Tenso
     }
     computed.input = values;
     computed.activated =
-        Activate(at::conv2d(values, leaves[2 * l], leaves[2 * l + 1], /*stride=*/1, Padding(layer)), layer.activation);
+        Activate(at::conv2d(values, views[2 * l], views[2 * l + 1], /*stride=*/1, Padding(layer)), layer.activation);
   } else {
     values = values.flatten(1);
     computed.input = reads_side(l) ? at::cat({values, side}, 1) : values;
-    computed.activated = Activate(at::linear(computed.input, leaves[2 * l], leaves[2 * l + 1]), layer.activation);
+    computed.activated = Activate(at::linear(computed.input, views[2 * l], views[2 * l + 1]), layer.activation);
   }
   computed.output = computed.activated;
   if (layer.is_pooled()) {
@@ -109,23 +109,23 @@ ComputedLayer LayerNetwork::Compute(size_t l, at::Tensor values, const at::Tenso
         at::max_pool2d_with_indices(computed.activated, layer.max_pool, layer.max_pool);
   }
   if (l + 1 == layers_.size()) {
-    computed.output = computed.output.contiguous();  // What leaves has the rows within the channels.
+    computed.output = computed.output.contiguous();  // What views has the rows within the channels.
   }
   return computed;
 }
 
 std::vector<ComputedLayer> LayerNetwork::ComputeAll(at::Tensor values, const at::Tensor& side,
-                                                    const std::vector<at::Tensor>& leaves) const {
+                                                    const std::vector<at::Tensor>& views) const {
   std::vector<ComputedLayer> computed;
   computed.reserve(layers_.size());
   for (size_t l = 0; l < layers_.size(); ++l) {
-    values = computed.emplace_back(Compute(l, values, side, leaves)).output;
+    values = computed.emplace_back(Compute(l, values, side, views)).output;
   }
   return computed;
 }
 
 NetworkGradients LayerNetwork::Backward(const std::vector<ComputedLayer>& computed, at::Tensor gradient,
-                                        const WantedGradients& wanted, const std::vector<at::Tensor>& leaves,
+                                        const WantedGradients& wanted, const std::vector<at::Tensor>& views,
                                         const Visit& visit) const {
   NetworkGradients found;
   found.outputs.resize(wanted.outputs.size());
@@ -147,7 +147,7 @@ NetworkGradients LayerNetwork::Backward(const std::vector<ComputedLayer>& comput
     }
     const at::Tensor linear = BeforeActivation(gradient, here.activated, layer.activation);
     if (l > 0 || wanted.input || (wanted.side && reads_side(l))) {
-      gradient = AtInput(layer, here.input, linear, leaves[2 * l]);
+      gradient = AtInput(layer, here.input, linear, views[2 * l]);
       if (reads_side(l)) {
         const int64_t before_side = layer.fan_in - chain_.side_width;
         found.side = wanted.side ? gradient.narrow(1, before_side, chain_.side_width) : at::Tensor();
@@ -165,12 +165,12 @@ NetworkGradients LayerNetwork::Backward(const std::vector<ComputedLayer>& comput
 }
 
 void LayerNetwork::AddAtParameters(size_t l, const ComputedLayer& computed, const at::Tensor& gradient,
-                                   const std::vector<at::Tensor>& leaves, at::Tensor& weight, at::Tensor& bias) const {
+                                   const std::vector<at::Tensor>& views, at::Tensor& weight, at::Tensor& bias) const {
   const PlannedLayer& layer = layers_[l];
   at::Tensor at_weight, at_bias;
   if (layer.is_convolution()) {
     std::tie(std::ignore, at_weight, at_bias) =
-        ConvolutionBackward(layer, computed.input, gradient, leaves[2 * l], {false, true, true});
+        ConvolutionBackward(layer, computed.input, gradient, views[2 * l], {false, true, true});
   } else {
     at_weight = at::mm(gradient.t(), computed.input);
     at_bias = gradient.sum(0);

@@ -16,8 +16,8 @@ namespace splitveil {
 struct StackParameters {
   StackParameters(at::Tensor values, const std::vector<PlannedLayer>& layers);
 
-  at::Tensor flat;                 // [parameters]
-  std::vector<at::Tensor> leaves;  // Weight and bias of each layer, views of `flat`.
+  at::Tensor flat;                // [parameters]
+  std::vector<at::Tensor> views;  // Weight and bias of each layer, views of `flat`.
 };
 
 // Numbers that the parameters of `layers` take.
@@ -46,9 +46,9 @@ struct NetworkGradients {
 };
 
 // From inputs and parameters to outputs, and gradients back; holds no parameters. Each layer's derivative is written
-// out instead of left to autograd, whose graph and engine cost as much as a narrow layer's arithmetic, and which would
-// compute the derivatives of the activation function twice where the parameters' gradients are put off. Throws what
-// LibTorch throws. Thread-safe.
+// out instead of left to autograd, whose graph and engine took a tenth of a Wide & Deep step and which computes an
+// activation function's derivative twice where the parameters' gradients are put off. Throws what LibTorch throws.
+// Thread-safe. `views`: as those of StackParameters.
 class LayerNetwork {
  public:
   LayerNetwork(LayerChain chain, std::vector<PlannedLayer> layers);
@@ -61,23 +61,23 @@ class LayerNetwork {
 
   // Layer `l` of `values`, the output of the one before it. `side`: undefined without one.
   ComputedLayer Compute(size_t l, at::Tensor values, const at::Tensor& side,
-                        const std::vector<at::Tensor>& leaves) const;
+                        const std::vector<at::Tensor>& views) const;
 
   // Every layer.
   std::vector<ComputedLayer> ComputeAll(at::Tensor values, const at::Tensor& side,
-                                        const std::vector<at::Tensor>& leaves) const;
+                                        const std::vector<at::Tensor>& views) const;
 
   // Back-propagates `gradient`, as the last layer's output. Calls `visit` with each layer, last to first, and the
   // gradient before its activation function, unless null.
   using Visit = std::function<void(size_t l, const at::Tensor& gradient)>;
   NetworkGradients Backward(const std::vector<ComputedLayer>& computed, at::Tensor gradient,
-                            const WantedGradients& wanted, const std::vector<at::Tensor>& leaves,
+                            const WantedGradients& wanted, const std::vector<at::Tensor>& views,
                             const Visit& visit) const;
 
   // Adds to, or where they are undefined sets, the gradients at the weight and bias of layer `l`, sums over the rows.
   // `gradient`: before its activation function.
   void AddAtParameters(size_t l, const ComputedLayer& computed, const at::Tensor& gradient,
-                       const std::vector<at::Tensor>& leaves, at::Tensor& weight, at::Tensor& bias) const;
+                       const std::vector<at::Tensor>& views, at::Tensor& weight, at::Tensor& bias) const;
 
  private:
   bool reads_side(size_t l) const { return has_side() && static_cast<int64_t>(l) == chain_.side_layer; }

@@ -60,7 +60,7 @@ struct LayerStack::State {
     std::shared_ptr<const StackParameters> parameters;
   };
   std::vector<LayerEnd> ends;
-  // Of the Backwards since the last step: sums over their rows, as StackParameters::leaves; empty before the first.
+  // Of the Backwards since the last step: sums over their rows, as StackParameters::views; empty before the first.
   std::vector<at::Tensor> gradients;
   int64_t gradient_rows = 0;  // Their rows.
 
@@ -69,9 +69,9 @@ struct LayerStack::State {
     const int64_t size = ParameterCount(layers);
     parameters = std::make_shared<StackParameters>(at::empty({size}, at::kFloat), layers);
     const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(options.seed);
-    for (size_t i = 0; i < parameters->leaves.size(); ++i) {
+    for (size_t i = 0; i < parameters->views.size(); ++i) {
       const double bound = 1 / std::sqrt(static_cast<double>(layers[i / 2].fan_in));
-      parameters->leaves[i].uniform_(-bound, bound, generator);
+      parameters->views[i].uniform_(-bound, bound, generator);
     }
     optimizer.emplace(options.optimizer, static_cast<size_t>(size));
   }
@@ -112,7 +112,7 @@ struct LayerStack::State {
 
   void Accumulate(const LayerEnd& end) {
     gradients.resize(2 * network.layers().size());
-    network.AddAtParameters(end.layer, end.computed, end.gradient, end.parameters->leaves, gradients[2 * end.layer],
+    network.AddAtParameters(end.layer, end.computed, end.gradient, end.parameters->views, gradients[2 * end.layer],
                             gradients[2 * end.layer + 1]);
   }
 
@@ -204,7 +204,7 @@ absl::StatusOr<LayerPass> LayerStack::Forward(ConstMatrixView input, ConstMatrix
       computing.side = WrapMatrix(side);
     }
     computing.parameters = state_->parameters;
-    computing.layers = state_->network.ComputeAll(computing.input, computing.side, computing.parameters->leaves);
+    computing.layers = state_->network.ComputeAll(computing.input, computing.side, computing.parameters->views);
     return pass;
   });
 }
@@ -216,9 +216,9 @@ absl::StatusOr<Matrix> LayerStack::Predict(ConstMatrixView input, ConstMatrixVie
   return CatchTorchErrors<absl::StatusOr<Matrix>>("predict", [&]() -> absl::StatusOr<Matrix> {
     const c10::InferenceMode no_autograd;
     const at::Tensor wrapped_side = state_->network.has_side() ? WrapMatrix(side) : at::Tensor();
-    at::Tensor values = WrapMatrix(input);
+    at::Tensor values = WrapMatrix(input);  // Of the layer at hand alone.
     for (size_t l = 0; l < state_->network.layers().size(); ++l) {
-      values = state_->network.Compute(l, values, wrapped_side, state_->parameters->leaves).output;
+      values = state_->network.Compute(l, values, wrapped_side, state_->parameters->views).output;
     }
     return CopyToMatrix(values);
   });
@@ -240,7 +240,7 @@ absl::StatusOr<StackGradients> LayerStack::Backward(LayerPass& pass, ConstMatrix
     computed.served = true;
     const NetworkGradients found =
         state_->network.Backward(computed.layers, WrapMatrix(output_gradient), state_->Wanted(outputs),
-                                 computed.parameters->leaves, [&](size_t l, const at::Tensor& gradient) {
+                                 computed.parameters->views, [&](size_t l, const at::Tensor& gradient) {
                                    State::LayerEnd end{l, computed.layers[l], gradient, computed.parameters};
                                    if (state_->gradients_in_update) {
                                      state_->ends.push_back(std::move(end));
@@ -283,15 +283,15 @@ absl::StatusOr<std::vector<std::vector<float>>> LayerStack::BackwardRow(const La
     const c10::InferenceMode no_autograd;
     // The row's forward computation again costs less than keeping the batch's layers for a second use.
     const LayerPass::State& whole = *pass.state_;
-    const std::vector<at::Tensor>& leaves = whole.parameters->leaves;
+    const std::vector<at::Tensor>& views = whole.parameters->views;
     const auto row_of = [row](const at::Tensor& matrix) {
       return matrix.defined() ? matrix.narrow(0, row, 1) : matrix;
     };
     WantedGradients wanted = state_->Wanted(outputs);
     wanted.input = wanted.side = false;
     const NetworkGradients found =
-        state_->network.Backward(state_->network.ComputeAll(row_of(whole.input), row_of(whole.side), leaves),
-                                 WrapMatrix(gradient), wanted, leaves, nullptr);
+        state_->network.Backward(state_->network.ComputeAll(row_of(whole.input), row_of(whole.side), views),
+                                 WrapMatrix(gradient), wanted, views, nullptr);
     std::vector<std::vector<float>> result;
     for (const int64_t output : outputs) {
       const at::Tensor there = found.outputs[output].contiguous();
