@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "absl/synchronization/mutex.h"
+
 #include "common/process/blas.h"
 #include "common/telemetry/log.h"
 
@@ -58,6 +60,8 @@ extern "C" void OnStopSignal(int signal_number) {
 
 void TuneRuntime(char** argv) {
   KeepFreedMemory();
+  // Debian builds Abseil with its debug checks, one of which follows the order of every two locks that gRPC takes.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   if (std::getenv(kExecutedAgain) != nullptr) {
     unsetenv(kExecutedAgain);                           // Not for the programs this one starts.
     prctl(PR_SET_NAME, program_invocation_short_name);  // Executing /proc/self/exe has named it "exe".

@@ -6,12 +6,13 @@
 
 namespace splitveil {
 
-// Call first in main, before any thread. Keeps big blocks from going back to the kernel (mallopt). OpenBLAS and OpenMP
-// read their environment when they are loaded, before main; so it sets what is unset of it and executes the program
-// again, once, with the same `argv`: OPENBLAS_NUM_THREADS=1; on a CPU with AVX-512 OPENBLAS_CORETYPE=SKYLAKEX (OpenBLAS
-// picks AVX2 kernels on new AMD CPUs); OMP_WAIT_POLICY=passive and OPENBLAS_THREAD_TIMEOUT=17, so that threads that
-// wait sleep and leave the cores to those that compute. Values the user has set stay. Where the program cannot be
-// executed again it goes on with what it has. More threads after the configuration is read: SetBlasThreads (blas.h).
+// Call first in main, before any thread. Keeps big blocks from going back to the kernel (mallopt), and Abseil from
+// looking for deadlocks. OpenBLAS and OpenMP read their environment when they are loaded, before main; so it sets what
+// is unset of it and executes the program again, once, with the same `argv`: OPENBLAS_NUM_THREADS=1; on a CPU with
+// AVX-512 OPENBLAS_CORETYPE=SKYLAKEX (OpenBLAS picks AVX2 kernels on new AMD CPUs); OMP_WAIT_POLICY=passive and
+// OPENBLAS_THREAD_TIMEOUT=17, so that threads that wait sleep and leave the cores to those that compute. Values the
+// user has set stay. Where the program cannot be executed again it goes on with what it has. More threads after the
+// configuration is read: SetBlasThreads (blas.h).
 void TuneRuntime(char** argv);
 
 // Gives back what is free now: for after work that took much more memory than what follows. Thread-safe.
