@@ -30,7 +30,7 @@ FeatureBatch Dataset::Gather(absl::Span<const uint32_t> rows) const {
   std::vector<int32_t> category_storage;
   FeatureBatch batch;
   batch.rows = static_cast<int64_t>(rows.size());
-  batch.numeric = Matrix(batch.rows, features_.numeric);
+  batch.numeric = Matrix::ToOverwrite(batch.rows, features_.numeric);
   batch.categories.reserve(rows.size() * static_cast<size_t>(features_.categorical));
   for (int64_t i = 0; i < batch.rows; ++i) {
     float* out = batch.numeric.data() + i * features_.numeric;

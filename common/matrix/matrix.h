@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <memory>
+#include <utility>
 
 #include "absl/types/span.h"
 
@@ -32,17 +33,35 @@ class ConstMatrixView {
   int64_t cols_ = 0;
 };
 
-// Owned memory, [rows, cols], contiguous, zero at construction.
+// Owned memory, [rows, cols], contiguous.
 class Matrix {
  public:
   Matrix() = default;
-  Matrix(int64_t rows, int64_t cols) : rows_(rows), cols_(cols), values_(static_cast<size_t>(rows * cols)) {}
+  // Of zeros.
+  Matrix(int64_t rows, int64_t cols)
+      : rows_(rows), cols_(cols), values_(std::make_unique<float[]>(static_cast<size_t>(rows * cols))) {}
+  // Of whatever the memory holds: for those who write every number before any is read.
+  static Matrix ToOverwrite(int64_t rows, int64_t cols) {
+    Matrix matrix;
+    matrix.rows_ = rows;
+    matrix.cols_ = cols;
+    matrix.values_.reset(new float[static_cast<size_t>(rows * cols)]);
+    return matrix;
+  }
   // A copy.
-  explicit Matrix(ConstMatrixView view)
-      : rows_(view.rows()), cols_(view.cols()), values_(view.values().begin(), view.values().end()) {}
+  explicit Matrix(ConstMatrixView view) : Matrix(ToOverwrite(view.rows(), view.cols())) { SetBlock(0, view); }
+  Matrix(const Matrix& other) : Matrix(ConstMatrixView(other)) {}
+  Matrix(Matrix&& other) noexcept = default;
+  Matrix& operator=(Matrix other) noexcept {
+    rows_ = other.rows_;
+    cols_ = other.cols_;
+    values_ = std::move(other.values_);
+    return *this;
+  }
+  ~Matrix() = default;
 
-  float* data() { return values_.data(); }
-  const float* data() const { return values_.data(); }
+  float* data() { return values_.get(); }
+  const float* data() const { return values_.get(); }
   int64_t rows() const { return rows_; }
   int64_t cols() const { return cols_; }
   int64_t size() const { return rows_ * cols_; }
@@ -62,7 +81,7 @@ class Matrix {
  private:
   int64_t rows_ = 0;
   int64_t cols_ = 0;
-  std::vector<float> values_;
+  std::unique_ptr<float[]> values_;
 };
 
 }  // namespace splitveil

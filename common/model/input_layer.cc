@@ -78,7 +78,7 @@ absl::StatusOr<ConstMatrixView> InputLayer::Assemble(const FeatureBatch& batch, 
   if (!table_.has_value()) {
     return ConstMatrixView(batch.numeric);
   }
-  storage = Matrix(batch.rows, width_);
+  storage = Matrix::ToOverwrite(batch.rows, width_);
   if (absl::Status status = table_->Gather(batch.categories, storage); !status.ok()) {
     return status;
   }

@@ -40,7 +40,7 @@ inline ConstMatrixView ViewOf(const at::Tensor& tensor) {
 
 inline Matrix CopyToMatrix(const at::Tensor& tensor) {
   const int64_t rows = tensor.size(0);
-  Matrix matrix(rows, tensor.numel() / rows);
+  Matrix matrix = Matrix::ToOverwrite(rows, tensor.numel() / rows);
   WrapMatrix(matrix).copy_(tensor.reshape({rows, -1}));
   return matrix;
 }

@@ -173,7 +173,7 @@ absl::StatusOr<Matrix> DecodeMatrix(const v1::Tensor& tensor, const TensorExpect
   if (absl::Status status = CheckLayout(tensor, expected); !status.ok()) {
     return status;
   }
-  Matrix matrix(expected.rows, expected.cols);
+  Matrix matrix = Matrix::ToOverwrite(expected.rows, expected.cols);
   absl::Status status = DecodeValues(tensor, expected, matrix.data());
   return status.ok() ? absl::StatusOr<Matrix>(std::move(matrix)) : status;
 }

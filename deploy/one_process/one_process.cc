@@ -72,7 +72,7 @@ class JoinedModel {
 
   // One batch; adds the sum of its losses to `loss_sum`.
   absl::Status Step(absl::Span<const uint32_t> positions, double& loss_sum) {
-    const absl::StatusOr<Matrix> activations = bottom_->Forward(data_->nonlabel_features->Gather(positions));
+    const absl::StatusOr<ConstMatrixView> activations = bottom_->Forward(data_->nonlabel_features->Gather(positions));
     if (!activations.ok()) {
       return activations.status();
     }

@@ -51,7 +51,7 @@ absl::StatusOr<ProtectionReport> DescribeBatch(const std::string& method, ConstM
 
 void CopyRows(ConstMatrixView gradients, Matrix& out) {
   if (out.rows() != gradients.rows() || out.cols() != gradients.cols()) {
-    out = Matrix(gradients.rows(), gradients.cols());
+    out = Matrix::ToOverwrite(gradients.rows(), gradients.cols());
   }
   std::copy(gradients.data(), gradients.data() + gradients.size(), out.data());
 }

@@ -128,7 +128,7 @@ absl::Status WritePerturbedRows(ConstMatrixView gradients, absl::Span<const floa
                                 absl::FunctionRef<RowNoise(int64_t)> noise_of_row, const NoisePosition& position,
                                 SecureGaussian& gaussian, Matrix& out) {
   if (out.rows() != gradients.rows() || out.cols() != gradients.cols()) {
-    out = Matrix(gradients.rows(), gradients.cols());
+    out = Matrix::ToOverwrite(gradients.rows(), gradients.cols());
   }
   Block block{};
   for (int64_t first_row = 0; first_row < gradients.rows(); first_row += kBlockRows) {

@@ -261,8 +261,8 @@ absl::Status Trainer::Receive(const v1::CutActivations& slice) {
     coming.own = TakeOwn(slice.epoch(), slice.batch());
     coming.due = SlicesOf(batch_rows(slice.batch()));
     std::reverse(coming.due.begin(), coming.due.end());
-    coming.activations = Matrix(batch_rows(slice.batch()), cut_width);
-    coming.clean = Matrix(batch_rows(slice.batch()), cut_width);
+    coming.activations = Matrix::ToOverwrite(batch_rows(slice.batch()), cut_width);
+    coming.clean = Matrix::ToOverwrite(batch_rows(slice.batch()), cut_width);
     stopwatch_.Lap(&StepTimeRow::data);
   }
   const RowRange due = coming_->due.back();

@@ -154,7 +154,7 @@ absl::Status ModelCompletion::Learn(absl::Span<const uint32_t> ranks) {
   for (uint32_t rank : ranks) {
     positions.push_back(options_.positions[rank]);
   }
-  const absl::StatusOr<Matrix> activations = bottom_->Forward(options_.features->Gather(positions));
+  const absl::StatusOr<ConstMatrixView> activations = bottom_->Forward(options_.features->Gather(positions));
   if (!activations.ok()) {
     return activations.status();
   }

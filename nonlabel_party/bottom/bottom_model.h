@@ -51,8 +51,8 @@ class BottomModel {
   // Whether an example's activations may depend on the others of its batch (batch normalisation), so that a batch must
   // come whole.
   virtual bool needs_whole_batch() const = 0;
-  // Activations [rows, cut_width]; keeps what Backward needs.
-  virtual absl::StatusOr<Matrix> Forward(FeatureBatch batch) = 0;
+  // Activations [rows, cut_width], the model's until the slice's Discard or Update; keeps what Backward needs.
+  virtual absl::StatusOr<ConstMatrixView> Forward(FeatureBatch batch) = 0;
   // Activations without keeping anything.
   virtual absl::StatusOr<Matrix> Predict(const FeatureBatch& batch) = 0;
   // Back-propagates per-example gradients [rows, cut_width] of the oldest pending Forward. Returns the per-example

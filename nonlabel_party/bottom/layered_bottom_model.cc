@@ -68,7 +68,7 @@ class LayeredBottomModel final : public BottomModel {
 
   bool needs_whole_batch() const override { return false; }
 
-  absl::StatusOr<Matrix> Forward(FeatureBatch batch) override {
+  absl::StatusOr<ConstMatrixView> Forward(FeatureBatch batch) override {
     auto pending = std::make_unique<PendingSlice>();
     pending->batch = std::move(batch);
     const absl::StatusOr<ConstMatrixView> input = input_->Assemble(pending->batch, pending->input);
@@ -80,9 +80,8 @@ class LayeredBottomModel final : public BottomModel {
       return pass.status();
     }
     pending->pass = *std::move(pass);
-    Matrix activations(pending->pass.output());
     pending_.push_back(std::move(pending));
-    return activations;
+    return pending_.back()->pass.output();
   }
 
   absl::StatusOr<Matrix> Predict(const FeatureBatch& batch) override {

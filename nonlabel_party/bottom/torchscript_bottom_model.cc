@@ -46,7 +46,7 @@ class TorchScriptBottomModel final : public BottomModel {
 
   bool needs_whole_batch() const override { return true; }
 
-  absl::StatusOr<Matrix> Forward(FeatureBatch batch) override {
+  absl::StatusOr<ConstMatrixView> Forward(FeatureBatch batch) override {
     Matrix storage;
     const absl::StatusOr<TorchScriptInput> input = InputOf(batch, storage);
     if (!input.ok()) {
@@ -60,7 +60,7 @@ class TorchScriptBottomModel final : public BottomModel {
     pending->categories = std::move(batch.categories);
     pending->pass = *std::move(pass);
     pending_.push_back(std::move(pending));
-    return Matrix(pending_.back()->pass.output());
+    return pending_.back()->pass.output();
   }
 
   absl::StatusOr<Matrix> Predict(const FeatureBatch& batch) override {

@@ -192,11 +192,11 @@ absl::Status NonLabelSession::SendBatch(uint32_t epoch, uint32_t batch, Training
   gathered_.reset();
   SentBatch& sent = in_flight_.emplace_back();
   if (reporter_->needs_activations()) {
-    sent.activations = Matrix(batch_rows, options_.agreement.cut_width());
+    sent.activations = Matrix::ToOverwrite(batch_rows, options_.agreement.cut_width());
   }
   auto next = slices.begin();
   for (const RowRange& rows : Computed(batch_rows)) {
-    const absl::StatusOr<Matrix> activations = model_->Forward(*std::move(next++));
+    const absl::StatusOr<ConstMatrixView> activations = model_->Forward(*std::move(next++));
     stopwatch_.Lap(&StepTimeRow::forward);
     if (!activations.ok()) {
       return activations.status();
@@ -274,7 +274,7 @@ absl::Status NonLabelSession::Learn(v1::CutGradients message, TrainingStream& st
   received_.positions = schedule_->BatchRows(message.epoch(), message.batch());
   const std::vector<RowRange> computed = Computed(row_.examples);
   auto due = computed.begin();
-  Matrix gradients(row_.examples, cut_width);
+  Matrix gradients = Matrix::ToOverwrite(row_.examples, cut_width);
   for (const RowRange& slice : SlicesOf(row_.examples)) {
     if (slice.first > 0) {
       absl::StatusOr<v1::CutGradients> next = ReceiveSlice(slice.first, stream);
@@ -320,7 +320,7 @@ absl::Status NonLabelSession::Backpropagate(const RowRange& rows, ConstMatrixVie
   }
   for (size_t i = 0; i < layers.size(); ++i) {
     if (rows.first == 0) {
-      received_.gradients.push_back({layers[i], Matrix(row_.examples, (*at_layers)[i].cols())});
+      received_.gradients.push_back({layers[i], Matrix::ToOverwrite(row_.examples, (*at_layers)[i].cols())});
     }
     received_.gradients[i].gradient.SetBlock(rows.first, (*at_layers)[i]);
   }

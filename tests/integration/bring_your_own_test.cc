@@ -483,8 +483,8 @@ TEST_F(BringYourOwnTest, ConvolutionalHalfTrainsOnWholeBatchesAgainstATopModelOf
     const auto head = top->ForwardBackward(*activations, own, LabelsOf(positions), {});
     ASSERT_TRUE(head.ok()) << head.status();
     ASSERT_TRUE((*bottom)->Backward(head->cut_gradient, {}).ok());
-    ASSERT_TRUE((*bottom)->Update().ok());
     ASSERT_TRUE(top->Update().ok());
+    ASSERT_TRUE((*bottom)->Update().ok());
   }
   ExpectNear((*bottom)->Parameters(), nonlabel_->model()->Parameters(), 1e-4);
   ExpectNear(top->Parameters(), label_->model()->Parameters(), 1e-4);

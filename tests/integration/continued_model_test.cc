@@ -52,11 +52,11 @@ struct Halves {
     const FeatureBatch features = RandomFeatures(kRows, used, generator);
     std::vector<uint8_t> labels(kRows);
     std::generate(labels.begin(), labels.end(), [&] { return static_cast<uint8_t>(generator() % 2); });
-    const Matrix activations = *bottom->Forward(features);
+    const ConstMatrixView activations = *bottom->Forward(features);
     const HeadStep step = *top->ForwardBackward(activations, features, labels, {});
     ASSERT_TRUE(bottom->Backward(step.cut_gradient, {}).ok());
-    ASSERT_TRUE(bottom->Update().ok());
     ASSERT_TRUE(top->Update().ok());
+    ASSERT_TRUE(bottom->Update().ok());
   }
 
   FeatureShape shape;

@@ -101,7 +101,7 @@ class SplitModelTest : public ::testing::Test {
       const FeatureBatch own = RandomFeatures(rows, kOwnFeatures, generator);
       const std::vector<uint8_t> labels = MakeLabels(features, own);
       double loss_sum = 0;
-      std::vector<Matrix> activations;
+      std::vector<ConstMatrixView> activations;
       std::vector<FeatureBatch> own_slices;
       for (int64_t first = 0; first < rows; first += slice_rows) {
         const int64_t count = std::min(slice_rows, rows - first);
@@ -238,8 +238,8 @@ TEST_P(OptimizerTest, GoesOnFromItsStateAsIfNothingHadHappened) {
   const auto train = [&](BottomModel& f, TopModel& h, const FeatureBatch& features, const FeatureBatch& own) {
     const auto head = h.ForwardBackward(*f.Forward(features), own, MakeLabels(features, own), {});
     ASSERT_TRUE(f.Backward(head->cut_gradient, {}).ok());
-    ASSERT_TRUE(f.Update().ok());
     ASSERT_TRUE(h.Update().ok());
+    ASSERT_TRUE(f.Update().ok());
   };
   for (int step = 0; step < 5; ++step) {
     train(*bottom, *top, RandomFeatures(16, kTableFeatures, generator), RandomFeatures(16, kOwnFeatures, generator));
