@@ -113,17 +113,24 @@ absl::Status LeakAuditor::RecordEpoch(uint32_t epoch, const std::string& observe
 
 absl::Status LeakAuditor::AuditRelease(const ReleaseEvidence& evidence) {
   // Unlocked, so that no judgement waits: only Remember changes what is read here, and it comes from this thread.
-  if (released_.empty() || evidence.released.rows() != released_.back().labels.size()) {
+  const bool reads = !released_.empty() && own_audit_.Reads(released_.back().step);
+  const ConstMatrixView gradients = reads ? evidence.released : evidence.clean;
+  if (released_.empty() || gradients.rows() != released_.back().labels.size()) {
     return absl::InternalError("the audited gradients are not those of the latest released batch");
   }
   const ReleasedBatch& batch = released_.back();
-  absl::StatusOr<std::vector<OwnScores>> all = own_audit_.Score(batch, evidence);
+  absl::StatusOr<std::vector<OwnScores>> all = std::vector<OwnScores>();
+  if (reads) {
+    all = own_audit_.Score(batch, evidence);
+  }
   if (!all.ok()) {
     return absl::InternalError(all.status().message());
   }
   std::lock_guard<std::mutex> lock(mutex_);
   bounds_[batch.epoch].Add(evidence.sum_kl, evidence.accumulated_sum_kl);
-  histograms_.Add(batch, evidence, *all);
+  if (own_audit_.Attacks(batch.step)) {
+    histograms_.Add(batch, evidence, *all);
+  }
   for (OwnScores& own : *all) {
     double auc = 0;
     if (absl::Status status = RecordLeak(batch, kLabelParty, "cut", own.attack, own.scores, auc).status();

@@ -51,6 +51,8 @@ class LeakAuditor {
   // Remembers a batch so that its scores can be judged. Call before its gradients leave.
   void Remember(ReleasedBatch batch);
 
+  // Whether AuditRelease reads what was released in `step`.
+  bool Reads(int64_t step) const { return own_audit_.Reads(step); }
   // Attacks the latest remembered batch as it left. From the thread that calls Remember; scores are judged meanwhile.
   absl::Status AuditRelease(const ReleaseEvidence& evidence);
   // After the last batch of an epoch: figures over all examples that left in it.

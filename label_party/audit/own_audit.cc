@@ -32,6 +32,8 @@ OwnAudit::OwnAudit(const v1::LabelAudit& config, int64_t examples)
   }
   needs_population_ =
       std::any_of(attacks_.begin(), attacks_.end(), [](v1::Attack attack) { return TraitsOf(attack).label_side_only; });
+  reads_all_ = needs_population_ || std::any_of(attacks_.begin(), attacks_.end(),
+                                                [](v1::Attack attack) { return TraitsOf(attack).remembers; });
 }
 
 absl::Status OwnAudit::EstimateNext(const ReleasedBatch& batch, const ReleaseEvidence& evidence) {
@@ -61,9 +63,7 @@ absl::StatusOr<std::vector<OwnScores>> OwnAudit::Score(const ReleasedBatch& batc
   }
   std::vector<OwnScores> all;
   for (v1::Attack attack : attacks_) {
-    const AttackTraits traits = TraitsOf(attack);
-    const bool runs = traits.remembers || batch.step % every_batches_ == 0;
-    if (!runs) {
+    if (!TraitsOf(attack).remembers && !Attacks(batch.step)) {
       continue;
     }
     absl::StatusOr<std::vector<float>> scores = scorer_.Score(attack);

@@ -35,7 +35,7 @@ struct ReleasedBatch {
 
 // What left with a batch, and from what it was made. All [batch, cut_width]; borrowed for the call.
 struct ReleaseEvidence {
-  ConstMatrixView released;            // Decoded from the bytes that left.
+  ConstMatrixView released;            // Decoded from the bytes that left; empty where the audit does not read it.
   ConstMatrixView clean;               // Before the protection.
   ConstMatrixView activations;         // As received.
   NoiseVariances noise_negative = {};  // As the protection states it; NaN where the method states none.
@@ -55,9 +55,15 @@ class OwnAudit {
   // `examples`: aligned examples.
   OwnAudit(const v1::LabelAudit& config, int64_t examples);
 
-  // Scores of the configured attacks on one release, at the cut layer. Attacks that remember take every batch in; the
-  // others run on every n-th (config.every_batches). Attacks whose side information is lacking (no
-  // positive to hint at, no class moments yet) are left out. Errors: of AttackScorer.
+  // Whether all attacks run on the release of `step`: every n-th (config.every_batches).
+  bool Attacks(int64_t step) const { return step % every_batches_ == 0; }
+  // Whether Score has anything to do with the release of `step`: it is attacked, or an attack remembers it or estimates
+  // the classes' moments from it.
+  bool Reads(int64_t step) const { return reads_all_ || Attacks(step); }
+
+  // Scores of the configured attacks on one release, at the cut layer. Attacks that remember run on every one. Attacks
+  // whose side information is lacking (no positive to hint at, no class moments yet) are left out. Errors: of
+  // AttackScorer.
   absl::StatusOr<std::vector<OwnScores>> Score(const ReleasedBatch& batch, const ReleaseEvidence& evidence);
 
  private:
@@ -65,6 +71,7 @@ class OwnAudit {
 
   std::vector<v1::Attack> attacks_;
   bool needs_population_ = false;  // An attack takes the classes' true moments.
+  bool reads_all_ = false;
   const int64_t every_batches_;
   AttackScorer scorer_;
   PopulationEstimator estimator_;

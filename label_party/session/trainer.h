@@ -172,7 +172,6 @@ class Trainer {
   std::optional<OwnBatch> next_;
   std::optional<Coming> coming_;
   std::unique_ptr<Pending> pending_;
-  Matrix left_;  // The latest audited gradients; the memory is used again.
 };
 
 }  // namespace splitveil

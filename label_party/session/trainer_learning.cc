@@ -22,15 +22,16 @@ std::string Describe(const GateCounts& counts) {
 }  // namespace
 
 absl::Status Trainer::Audit(const Pending& pending) {
-  // What is audited is decoded from the bytes that left, so that rounding on the wire is part of what is measured.
-  if (left_.rows() != pending.row.examples) {
-    left_ = Matrix(pending.row.examples, parts_.agreement.cut_width());
-  }
-  if (absl::Status status = ReadGradients(pending.sent, parts_.agreement.wire_dtype(), left_); !status.ok()) {
-    return absl::InternalError(status.message());
+  Matrix left;
+  if (parts_.auditor->Reads(pending.row.step)) {
+    // What is audited is decoded from the bytes that left, so that rounding on the wire is part of what is measured.
+    left = Matrix::ToOverwrite(pending.row.examples, parts_.agreement.cut_width());
+    if (absl::Status status = ReadGradients(pending.sent, parts_.agreement.wire_dtype(), left); !status.ok()) {
+      return absl::InternalError(status.message());
+    }
   }
   const ProtectionRow& protection = pending.protection;
-  return parts_.auditor->AuditRelease({left_,
+  return parts_.auditor->AuditRelease({left,
                                        pending.clean,
                                        pending.activations,
                                        {protection.lambda1_neg, protection.lambda2_neg},

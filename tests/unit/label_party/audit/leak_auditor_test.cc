@@ -202,6 +202,46 @@ TEST_F(LeakAuditorTest, RecordsAnEpochsFiguresBesideWhatTheNoiseAllows) {
   EXPECT_EQ(auditor_->bound_exceeded(), 0);
 }
 
+TEST_F(LeakAuditorTest, SampledAuditReadsEveryNthReleaseAndCountsTheNoiseOfAll) {
+  v1::LabelAudit sampled;
+  sampled.set_every_batches(2);
+  sampled.add_attacks(v1::NORM);
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, sampled, /*examples=*/100, ledger_.get());
+  const float values[] = {1, 0, 2, 0, -1, 0, -1, 0.5f};
+  const ConstMatrixView rows(values, 4, 2);
+  const double sum_kls[] = {1, 4, 1, 9};
+  double accumulated = 0, allowed = 0;
+  for (uint32_t batch = 0; batch < 4; ++batch) {
+    EXPECT_EQ(auditor_->Reads(batch), batch % 2 == 0);
+    auditor_->Remember(Batch(batch, {1, 1, 0, 0}, /*hint_row=*/-1));
+    accumulated += sum_kls[batch];
+    allowed += GaussianAuc(sum_kls[batch]) / 4;
+    const ConstMatrixView released = auditor_->Reads(batch) ? rows : ConstMatrixView();
+    ASSERT_TRUE(auditor_->AuditRelease({released, rows, rows, {}, {}, sum_kls[batch], accumulated}).ok());
+  }
+  ASSERT_TRUE(auditor_->FinishEpoch(0).ok());
+  EXPECT_EQ(auditor_->series().at({"cut", "norm"}).size(), 2u);
+  EXPECT_EQ(auditor_->epoch_leaks().at({"cut", "norm"}).examples, 8);
+  EXPECT_NEAR(auditor_->epoch_leaks().at({"cut", "norm"}).gaussian_auc, allowed, 1e-12);
+
+  ASSERT_TRUE(ledger_->Commit().ok());
+  const auto reader = LedgerReader::Open(files_.File("ledger.db"));
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  const auto bins = (*reader)->Distributions("audit-1");
+  ASSERT_TRUE(bins.ok()) << bins.status();
+  std::map<std::string, int64_t> counted;
+  for (const DistributionRow& bin : *bins) {
+    counted[bin.quantity] += bin.examples;
+  }
+  EXPECT_EQ(counted, (std::map<std::string, int64_t>{{"clean_norm", 8}, {"norm", 8}}));
+
+  for (v1::Attack attack : {v1::REMEMBERED_SPECTRAL, v1::LIKELIHOOD_RATIO}) {
+    v1::LabelAudit goes_by_all = sampled;
+    goes_by_all.add_attacks(attack);
+    EXPECT_TRUE(LeakAuditor(agreement_, goes_by_all, /*examples=*/100, ledger_.get()).Reads(1)) << attack;
+  }
+}
+
 TEST_F(LeakAuditorTest, SaysWhenMoreIsReadThanTheNoiseAllows) {
   constexpr double kClaimedSumKl = 0.5;  // In truth 4: as if the noise had half the configured deviation, or less.
   const Gaussians batch(2000, 2, 1);
