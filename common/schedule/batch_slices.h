@@ -17,15 +17,15 @@ struct RowRange {
   int64_t end() const { return first + rows; }
 };
 
-// Each slice costs a message and a call of every layer: with four of 1,024 rows that is more than computing meanwhile
-// saves.
-constexpr int64_t kSlices = 2;
-constexpr int64_t kLeastSliceRows = 256;
+// Where no other batch is under way, a party has only the rest of a batch to compute while the peer has its beginning.
+constexpr int64_t kSlicesOfOneInFlight = 3;
+constexpr int64_t kLeastSliceRows = 256;  // Each slice costs a message and a call of every layer.
 constexpr int64_t kMostSliceRows = 4096;  // Above, the layers' numbers outgrow the caches.
 
-// Slices of a batch of `rows` >= 1, in order, equal but for the last.
-inline std::vector<RowRange> SlicesOf(int64_t rows) {
-  const int64_t slice_rows = std::clamp((rows + kSlices - 1) / kSlices, kLeastSliceRows, kMostSliceRows);
+// Slices of a batch of `rows` >= 1, in order, equal but for the last. `in_flight_batches`: the agreement's.
+inline std::vector<RowRange> SlicesOf(int64_t rows, int64_t in_flight_batches) {
+  const int64_t wanted = in_flight_batches == 1 ? kSlicesOfOneInFlight : 1;
+  const int64_t slice_rows = std::clamp((rows + wanted - 1) / wanted, kLeastSliceRows, kMostSliceRows);
   std::vector<RowRange> slices;
   for (int64_t first = 0; first < rows; first += slice_rows) {
     slices.push_back({first, std::min(slice_rows, rows - first)});

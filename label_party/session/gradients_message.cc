@@ -17,10 +17,9 @@ absl::StatusOr<v1::CutGradients> GradientsMessage(uint32_t epoch, uint32_t batch
 }
 
 absl::Status ReadGradients(const SharedGradients& messages, v1::DataType wire_dtype, Matrix& gradients) {
-  const std::vector<RowRange> slices = SlicesOf(gradients.rows());
-  for (size_t i = 0; i < messages.size(); ++i) {
-    const auto [first, rows] = slices[i];
-    absl::Status status = DecodeInto(gradients.block_values(first, rows), messages[i]->gradients(),
+  for (const auto& message : messages) {
+    const int64_t rows = message->gradients().shape(0);
+    absl::Status status = DecodeInto(gradients.block_values(message->first_row(), rows), message->gradients(),
                                      {"gradients", wire_dtype, rows, gradients.cols()});
     if (!status.ok()) {
       return status;

@@ -77,7 +77,7 @@ Trainer::OwnBatch Trainer::GatherOwn(uint32_t epoch, uint32_t batch) {
   own.released.labels = LabelsOf(positions);
   const auto rows = static_cast<int64_t>(positions.size());
   const bool whole = parts_.model->needs_whole_batch() || Anticipates(own.released.labels);
-  for (const RowRange& slice : whole ? std::vector<RowRange>{{0, rows}} : SlicesOf(rows)) {
+  for (const RowRange& slice : whole ? std::vector<RowRange>{{0, rows}} : Slices(rows)) {
     own.slices.push_back({slice, parts_.features->Gather(positions.subspan(slice.first, slice.rows))});
   }
   own.targets.reserve(positions.size());
@@ -142,7 +142,7 @@ absl::Status Trainer::AddHint(const ReleasedBatch& batch, v1::CutGradients& mess
 
 absl::Status Trainer::Encode(ConstMatrixView gradients, const ReleasedBatch& batch, size_t slices,
                              SharedGradients& messages) const {
-  const std::vector<RowRange> ranges = SlicesOf(gradients.rows());
+  const std::vector<RowRange> ranges = Slices(gradients.rows());
   for (size_t i = messages.size(); i < slices; ++i) {
     absl::StatusOr<v1::CutGradients> message =
         GradientsMessage(batch.epoch, batch.batch, gradients, ranges[i], parts_.agreement.wire_dtype());
@@ -240,7 +240,7 @@ absl::Status Trainer::Release(ConstMatrixView clean, ReleasedBatch batch, Pendin
     return absl::OkStatus();
   }
   stopwatch_.Lap(&StepTimeRow::protection);
-  if (absl::Status status = Encode(guarded->gradients, batch, SlicesOf(clean.rows()).size(), pending.sent);
+  if (absl::Status status = Encode(guarded->gradients, batch, Slices(clean.rows()).size(), pending.sent);
       !status.ok()) {
     return status;
   }
@@ -259,7 +259,7 @@ absl::Status Trainer::Receive(const v1::CutActivations& slice) {
     }
     Coming& coming = coming_.emplace();
     coming.own = TakeOwn(slice.epoch(), slice.batch());
-    coming.due = SlicesOf(batch_rows(slice.batch()));
+    coming.due = Slices(batch_rows(slice.batch()));
     std::reverse(coming.due.begin(), coming.due.end());
     coming.activations = Matrix::ToOverwrite(batch_rows(slice.batch()), cut_width);
     coming.clean = Matrix::ToOverwrite(batch_rows(slice.batch()), cut_width);

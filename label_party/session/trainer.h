@@ -59,6 +59,8 @@ class Trainer {
 
   int64_t batches_per_epoch() const { return parts_.schedule.batches_per_epoch(); }
   int64_t batch_rows(int64_t batch) const { return parts_.schedule.batch_rows(batch); }
+  // In which a batch of `rows` crosses the wire.
+  std::vector<RowRange> Slices(int64_t rows) const { return SlicesOf(rows, parts_.agreement.in_flight_batches()); }
   int64_t test_examples() const { return static_cast<int64_t>(parts_.test.size()); }
 
   // Takes the next slice of the batch that is coming, or the first one of batch (slice.epoch, slice.batch), which is

@@ -171,7 +171,7 @@ absl::Status NonLabelSession::TrainEpoch(uint32_t epoch) {
 }
 
 std::vector<RowRange> NonLabelSession::Computed(int64_t rows) const {
-  return model_->needs_whole_batch() ? std::vector<RowRange>{{0, rows}} : SlicesOf(rows);
+  return model_->needs_whole_batch() ? std::vector<RowRange>{{0, rows}} : Slices(rows);
 }
 
 void NonLabelSession::GatherRows(uint32_t epoch, uint32_t batch) {
@@ -213,7 +213,7 @@ absl::Status NonLabelSession::SendBatch(uint32_t epoch, uint32_t batch, Training
 
 absl::Status NonLabelSession::SendSlices(uint32_t epoch, uint32_t batch, const RowRange& rows,
                                          ConstMatrixView activations, TrainingStream& stream) {
-  for (const RowRange& slice : SlicesOf(schedule_->batch_rows(batch))) {
+  for (const RowRange& slice : Slices(schedule_->batch_rows(batch))) {
     if (slice.first < rows.first || slice.end() > rows.end()) {
       continue;
     }
@@ -275,7 +275,7 @@ absl::Status NonLabelSession::Learn(v1::CutGradients message, TrainingStream& st
   const std::vector<RowRange> computed = Computed(row_.examples);
   auto due = computed.begin();
   Matrix gradients = Matrix::ToOverwrite(row_.examples, cut_width);
-  for (const RowRange& slice : SlicesOf(row_.examples)) {
+  for (const RowRange& slice : Slices(row_.examples)) {
     if (slice.first > 0) {
       absl::StatusOr<v1::CutGradients> next = ReceiveSlice(slice.first, stream);
       if (!next.ok()) {

@@ -76,6 +76,8 @@ class NonLabelSession {
   // After its training: evaluation and checkpoint. True where the label party wants no further epoch.
   absl::StatusOr<bool> FinishEpoch(uint32_t epoch);
   absl::Status TrainEpoch(uint32_t epoch);
+  // In which a batch of `rows` crosses the wire.
+  std::vector<RowRange> Slices(int64_t rows) const { return SlicesOf(rows, options_.agreement.in_flight_batches()); }
   // Rows of a batch that are computed together: slices, or all of them.
   std::vector<RowRange> Computed(int64_t rows) const;
   // Gathers the rows of a batch of the epoch under way, unless that is done.
