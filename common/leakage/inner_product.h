@@ -9,42 +9,60 @@
 
 namespace splitveil {
 
-// Eight partial sums in a vector, which GCC and Clang map to whatever the processor has; `term` of the components of a
-// and b, both of the same length, as vectors of doubles or doubles.
-template <typename Term>
-inline double SumOverPairs(absl::Span<const float> a, absl::Span<const float> b, const Term& term) {
-  constexpr size_t kLanes = 8;
+// Sums over kRows pairs of rows at once, whose additions need not wait for one another; a pair's sum has the same bits
+// whatever kRows. `term` of the components of a and b as vectors of doubles or doubles. `a_stride`, `b_stride`: from
+// one row to the next; 0: all pairs share it.
+template <size_t kRows, typename Term>
+inline __attribute__((always_inline)) void SumsOverPairs(const float* a, size_t a_stride, const float* b,
+                                                         size_t b_stride, size_t cols, const Term& term, double* sums) {
+  constexpr size_t kLanes = 8;  // Partial sums in a vector, which GCC and Clang map to whatever the processor has.
   using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
   using Doubles = double __attribute__((vector_size(kLanes * sizeof(double))));
-  Doubles partial = {};
+  Doubles partial[kRows] = {};
   size_t i = 0;
-  for (; i + kLanes <= a.size(); i += kLanes) {
-    Floats left;
-    Floats right;
-    std::memcpy(&left, a.data() + i, sizeof left);
-    std::memcpy(&right, b.data() + i, sizeof right);
-    const Doubles left_doubles = __builtin_convertvector(left, Doubles);
-    const Doubles right_doubles = __builtin_convertvector(right, Doubles);
-    term(left_doubles, right_doubles, partial);
+  for (; i + kLanes <= cols; i += kLanes) {
+    for (size_t row = 0; row < kRows; ++row) {
+      Floats left;
+      Floats right;
+      std::memcpy(&left, a + row * a_stride + i, sizeof left);
+      std::memcpy(&right, b + row * b_stride + i, sizeof right);
+      const Doubles left_doubles = __builtin_convertvector(left, Doubles);
+      const Doubles right_doubles = __builtin_convertvector(right, Doubles);
+      term(left_doubles, right_doubles, partial[row]);
+    }
   }
-  for (size_t lane = 0; i < a.size(); ++i, ++lane) {
-    double sum = partial[lane];
-    term(static_cast<double>(a[i]), static_cast<double>(b[i]), sum);
-    partial[lane] = sum;
+  for (size_t row = 0; row < kRows; ++row) {
+    for (size_t lane = 0; i + lane < cols; ++lane) {
+      double sum = partial[row][lane];
+      term(static_cast<double>(a[row * a_stride + i + lane]), static_cast<double>(b[row * b_stride + i + lane]), sum);
+      partial[row][lane] = sum;
+    }
+    const Doubles& lanes = partial[row];
+    sums[row] = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
   }
-  return ((partial[0] + partial[1]) + (partial[2] + partial[3])) +
-         ((partial[4] + partial[5]) + (partial[6] + partial[7]));
 }
+
+// Of two rows of one length.
+template <typename Term>
+inline double SumOverPairs(absl::Span<const float> a, absl::Span<const float> b, const Term& term) {
+  double sum = 0;
+  SumsOverPairs<1>(a.data(), 0, b.data(), 0, a.size(), term, &sum);
+  return sum;
+}
+
+inline constexpr auto kProduct = [](const auto& left, const auto& right, auto& sum) { sum += left * right; };
+inline constexpr auto kSquaredDifference = [](const auto& left, const auto& right, auto& sum) {
+  sum += (left - right) * (left - right);
+};
 
 // <a, b>. Finite for finite floats.
 inline double InnerProduct(absl::Span<const float> a, absl::Span<const float> b) {
-  return SumOverPairs(a, b, [](const auto& left, const auto& right, auto& sum) { sum += left * right; });
+  return SumOverPairs(a, b, kProduct);
 }
 
 // ||a - b||^2.
 inline double SquaredDistance(absl::Span<const float> a, absl::Span<const float> b) {
-  return SumOverPairs(a, b,
-                      [](const auto& left, const auto& right, auto& sum) { sum += (left - right) * (left - right); });
+  return SumOverPairs(a, b, kSquaredDifference);
 }
 
 // ||a||^2. Not finite exactly if a component is not.

@@ -23,14 +23,12 @@ struct Offset {
   double across_squared = 0;  // Squared distance from it.
 };
 
-// Origin and direction with the products that every row's offset takes. Double precision throughout: the difference of
-// two floats may leave their range.
+// Origin and direction, and where rows lie in them. Double precision throughout: the difference of two floats may leave
+// their range.
 class Frame {
  public:
   explicit Frame(const Population& population)
-      : population_(population),
-        origin_along_(InnerProduct(population.origin, population.direction)),
-        origin_squared_(SquaredNorm(population.origin)) {}
+      : population_(population), origin_along_(InnerProduct(population.origin, population.direction)) {}
 
   std::vector<double> Along(ConstMatrixView rows) const {
     std::vector<double> along = InnerProducts(rows, population_.direction);
@@ -41,13 +39,11 @@ class Frame {
   }
 
   std::vector<Offset> OffsetsOf(ConstMatrixView rows) const {
-    const std::vector<double> along = Along(rows), norms = SquaredNorms(rows),
-                              from_origin = InnerProducts(rows, population_.origin);
+    const std::vector<double> along = Along(rows), squared = SquaredDistancesTo(rows, population_.origin);
     std::vector<Offset> offsets;
     offsets.reserve(along.size());
     for (size_t j = 0; j < along.size(); ++j) {
-      const double squared = norms[j] - 2 * from_origin[j] + origin_squared_;
-      offsets.push_back({along[j], std::max(0.0, squared - along[j] * along[j])});
+      offsets.push_back({along[j], std::max(0.0, squared[j] - along[j] * along[j])});
     }
     return offsets;
   }
@@ -55,7 +51,6 @@ class Frame {
  private:
   const Population& population_;
   double origin_along_;
-  double origin_squared_;
 };
 
 absl::Status CheckClasses(ConstMatrixView clean, ConstMatrixView released, absl::Span<const uint8_t> labels) {
@@ -125,21 +120,23 @@ void ModelClasses(ConstMatrixView clean, ConstMatrixView released, const std::ve
   const std::array<Population::Class*, 2> classes = {&population.negative, &population.positive};
   std::array<double, 2> counts = {}, spread = {};
   const std::vector<double> noise_squared = SquaredDistances(released, clean),
-                            clean_along = Frame(population).Along(clean);
-  std::array<std::vector<double>, 2> deviation_squared;
-  for (int c : {0, 1}) {
-    deviation_squared[c] = SquaredDistancesTo(clean, std::vector<float>(means[c].begin(), means[c].end()));
-  }
+                            clean_along = Frame(population).Along(clean),
+                            from_origin_squared = SquaredDistancesTo(clean, population.origin);
   for (int64_t j = 0; j < clean.rows(); ++j) {
     const double noise_along = released_offsets[j].along - clean_along[j];
     counts[labels[j]] += 1;
-    spread[labels[j]] += deviation_squared[labels[j]][j];
+    spread[labels[j]] += from_origin_squared[j];
     classes[labels[j]]->along += noise_along * noise_along;
     classes[labels[j]]->across += std::max(0.0, noise_squared[j] - noise_along * noise_along);
   }
   const double axes = static_cast<double>(clean.cols());
   for (int c : {0, 1}) {
-    const double variance = spread[c] / (counts[c] * axes);
+    double mean_squared = 0;  // Squared distance of the class's mean from the origin.
+    for (int64_t k = 0; k < clean.cols(); ++k) {
+      const double component = means[c][k] - population.origin[k];
+      mean_squared += component * component;
+    }
+    const double variance = std::max(0.0, spread[c] / counts[c] - mean_squared) / axes;
     classes[c]->spread = variance;
     classes[c]->along = variance + classes[c]->along / counts[c];
     classes[c]->across = variance + classes[c]->across / (counts[c] * std::max(1.0, axes - 1));

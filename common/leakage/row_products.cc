@@ -9,26 +9,38 @@
 namespace splitveil {
 namespace {
 
+// Of each row with one of `others`, `stride` apart; 0: all with one.
+template <typename Term>
+inline __attribute__((always_inline)) void FillSums(const float* rows, const float* others, size_t stride, size_t count,
+                                                    size_t cols, const Term& term, double* sums) {
+  constexpr size_t kRowsAtOnce = 4;
+  size_t j = 0;
+  for (; j + kRowsAtOnce <= count; j += kRowsAtOnce) {
+    SumsOverPairs<kRowsAtOnce>(rows + j * cols, cols, others + j * stride, stride, cols, term, sums + j);
+  }
+  for (; j < count; ++j) {
+    SumsOverPairs<1>(rows + j * cols, 0, others + j * stride, 0, cols, term, sums + j);
+  }
+}
+
 // The loops alone, on plain memory, so that each variant holds all of its work.
 SPLITVEIL_VECTOR_VARIANTS void FillProducts(const float* rows, const float* direction, size_t count, size_t cols,
                                             double* products) {
-  for (size_t j = 0; j < count; ++j) {
-    products[j] = InnerProduct({rows + j * cols, cols}, {direction, cols});
-  }
+  FillSums(rows, direction, 0, count, cols, kProduct, products);
 }
 
 SPLITVEIL_VECTOR_VARIANTS void FillSquaredNorms(const float* rows, size_t count, size_t cols, double* norms) {
-  for (size_t j = 0; j < count; ++j) {
-    norms[j] = SquaredNorm({rows + j * cols, cols});
-  }
+  FillSums(rows, rows, cols, count, cols, kProduct, norms);
 }
 
-// `stride`: from one of `others` to the next; 0: all one.
-SPLITVEIL_VECTOR_VARIANTS void FillSquaredDistances(const float* rows, const float* others, size_t stride, size_t count,
-                                                    size_t cols, double* distances) {
-  for (size_t j = 0; j < count; ++j) {
-    distances[j] = SquaredDistance({rows + j * cols, cols}, {others + j * stride, cols});
-  }
+SPLITVEIL_VECTOR_VARIANTS void FillSquaredDistances(const float* rows, const float* others, size_t count, size_t cols,
+                                                    double* distances) {
+  FillSums(rows, others, cols, count, cols, kSquaredDifference, distances);
+}
+
+SPLITVEIL_VECTOR_VARIANTS void FillSquaredDistancesTo(const float* rows, const float* point, size_t count, size_t cols,
+                                                      double* distances) {
+  FillSums(rows, point, 0, count, cols, kSquaredDifference, distances);
 }
 
 }  // namespace
@@ -48,13 +60,13 @@ std::vector<double> SquaredNorms(ConstMatrixView rows) {
 std::vector<double> SquaredDistances(ConstMatrixView rows, ConstMatrixView others) {
   std::vector<double> distances(static_cast<size_t>(rows.rows()));
   const auto cols = static_cast<size_t>(rows.cols());
-  FillSquaredDistances(rows.data(), others.data(), cols, distances.size(), cols, distances.data());
+  FillSquaredDistances(rows.data(), others.data(), distances.size(), cols, distances.data());
   return distances;
 }
 
 std::vector<double> SquaredDistancesTo(ConstMatrixView rows, absl::Span<const float> point) {
   std::vector<double> distances(static_cast<size_t>(rows.rows()));
-  FillSquaredDistances(rows.data(), point.data(), 0, distances.size(), point.size(), distances.data());
+  FillSquaredDistancesTo(rows.data(), point.data(), distances.size(), point.size(), distances.data());
   return distances;
 }
 
