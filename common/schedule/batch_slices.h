@@ -20,7 +20,7 @@ struct RowRange {
 // Where no other batch is under way, a party has only the rest of a batch to compute while the peer has its beginning.
 constexpr int64_t kSlicesOfOneInFlight = 3;
 constexpr int64_t kLeastSliceRows = 256;  // Each slice costs a message and a call of every layer.
-constexpr int64_t kMostSliceRows = 4096;  // Above, the layers' numbers outgrow the caches.
+constexpr int64_t kMostSliceRows = 1024;  // Above, the numbers of a layer outgrow a core's cache.
 
 // Slices of a batch of `rows` >= 1, in order, equal but for the last. `in_flight_batches`: the agreement's.
 inline std::vector<RowRange> SlicesOf(int64_t rows, int64_t in_flight_batches) {

@@ -31,9 +31,9 @@ TEST(BatchSlicesTest, OfWhatTheProtocolSays) {
   EXPECT_EQ(SlicesOf(1024, 1).front().rows, 342);
   EXPECT_EQ(SlicesOf(1026, 1).front().rows, 342);
   EXPECT_EQ(SlicesOf(1027, 1).front().rows, 343);
-  EXPECT_EQ(SlicesOf(32768, 1).size(), 8);
+  EXPECT_EQ(SlicesOf(32768, 1).size(), 32);
   EXPECT_EQ(SlicesOf(1024, 2).size(), 1);
-  EXPECT_EQ(SlicesOf(32768, 2).size(), 8);
+  EXPECT_EQ(SlicesOf(32768, 2).size(), 32);
 }
 
 }  // namespace
