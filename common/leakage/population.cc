@@ -131,7 +131,9 @@ void ModelClasses(ConstMatrixView clean, ConstMatrixView released, const std::ve
   }
   const double axes = static_cast<double>(clean.cols());
   for (int c : {0, 1}) {
-    double mean_squared = 0;  // Squared distance of the class's mean from the origin.
+    // The mean square about the class's mean is that about the origin, which one pass gives for both classes, less the
+    // distance of the two.
+    double mean_squared = 0;
     for (int64_t k = 0; k < clean.cols(); ++k) {
       const double component = means[c][k] - population.origin[k];
       mean_squared += component * component;

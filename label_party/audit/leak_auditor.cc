@@ -113,16 +113,11 @@ absl::Status LeakAuditor::RecordEpoch(uint32_t epoch, const std::string& observe
 
 absl::Status LeakAuditor::AuditRelease(const ReleaseEvidence& evidence) {
   // Unlocked, so that no judgement waits: only Remember changes what is read here, and it comes from this thread.
-  const bool reads = !released_.empty() && own_audit_.Reads(released_.back().step);
-  const ConstMatrixView gradients = reads ? evidence.released : evidence.clean;
-  if (released_.empty() || gradients.rows() != released_.back().labels.size()) {
+  if (released_.empty() || evidence.clean.rows() != released_.back().labels.size()) {
     return absl::InternalError("the audited gradients are not those of the latest released batch");
   }
   const ReleasedBatch& batch = released_.back();
-  absl::StatusOr<std::vector<OwnScores>> all = std::vector<OwnScores>();
-  if (reads) {
-    all = own_audit_.Score(batch, evidence);
-  }
+  absl::StatusOr<std::vector<OwnScores>> all = own_audit_.Score(batch, evidence);
   if (!all.ok()) {
     return absl::InternalError(all.status().message());
   }

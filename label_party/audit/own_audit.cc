@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 #include "common/leakage/attack_traits.h"
 
 namespace splitveil {
@@ -18,6 +20,15 @@ std::vector<v1::Attack> AllBatchAttacks() {
     }
   }
   return attacks;
+}
+
+absl::Status CheckShapes(const ReleasedBatch& batch, const ReleaseEvidence& evidence) {
+  const auto rows = static_cast<int64_t>(batch.labels.size());
+  return evidence.released.rows() == rows && evidence.activations.rows() == rows
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(absl::StrCat("released gradients and activations: expected ", rows,
+                                                       " rows, found ", evidence.released.rows(), " and ",
+                                                       evidence.activations.rows()));
 }
 
 }  // namespace
@@ -48,6 +59,12 @@ absl::Status OwnAudit::EstimateNext(const ReleasedBatch& batch, const ReleaseEvi
 }
 
 absl::StatusOr<std::vector<OwnScores>> OwnAudit::Score(const ReleasedBatch& batch, const ReleaseEvidence& evidence) {
+  if (!Reads(batch.step)) {
+    return std::vector<OwnScores>();
+  }
+  if (absl::Status status = CheckShapes(batch, evidence); !status.ok()) {
+    return status;
+  }
   if (absl::Status status = needs_population_ ? EstimateNext(batch, evidence) : absl::OkStatus(); !status.ok()) {
     return status;
   }

@@ -63,7 +63,7 @@ class OwnAudit {
 
   // Scores of the configured attacks on one release, at the cut layer. Attacks that remember run on every one. Attacks
   // whose side information is lacking (no positive to hint at, no class moments yet) are left out. Errors: of
-  // AttackScorer.
+  // AttackScorer, and InvalidArgument where the evidence is not of the batch's rows.
   absl::StatusOr<std::vector<OwnScores>> Score(const ReleasedBatch& batch, const ReleaseEvidence& evidence);
 
  private:
@@ -71,7 +71,7 @@ class OwnAudit {
 
   std::vector<v1::Attack> attacks_;
   bool needs_population_ = false;  // An attack takes the classes' true moments.
-  bool reads_all_ = false;
+  bool reads_all_ = false;         // Reads holds for every step.
   const int64_t every_batches_;
   AttackScorer scorer_;
   PopulationEstimator estimator_;

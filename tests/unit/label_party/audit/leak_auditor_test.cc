@@ -217,6 +217,9 @@ TEST_F(LeakAuditorTest, SampledAuditReadsEveryNthReleaseAndCountsTheNoiseOfAll) 
     accumulated += sum_kls[batch];
     allowed += GaussianAuc(sum_kls[batch]) / 4;
     const ConstMatrixView released = auditor_->Reads(batch) ? rows : ConstMatrixView();
+    if (auditor_->Reads(batch)) {
+      EXPECT_FALSE(auditor_->AuditRelease({ConstMatrixView(), rows, rows}).ok());
+    }
     ASSERT_TRUE(auditor_->AuditRelease({released, rows, rows, {}, {}, sum_kls[batch], accumulated}).ok());
   }
   ASSERT_TRUE(auditor_->FinishEpoch(0).ok());
