@@ -15,7 +15,10 @@ table=(--format=table --schema="$here/schema.textproto")
 case $name in
   criteo | avazu) inputs=("${@:2}") kind=(--format="$name") ;;
   adult | credit_default) inputs=("${@:2}") kind=("${table[@]}") ;;
-  isic) [ $# -eq 3 ] || usage; inputs=("$input") kind=("${table[@]}" --images="$3" --image_size=64) ;;
+  isic)
+    [ $# -eq 3 ] || usage
+    inputs=("$input") kind=("${table[@]}" --images="$3" --image_size=64 --test_fraction=0.2)
+    ;;
   *) usage ;;
 esac
 "$root/deploy/install_dependencies.sh" >&2
