@@ -189,6 +189,15 @@ TEST_F(NonLabelSessionTest, WhatWasLearntIsRecordedWhereNoFurtherBatchIsTaken) {
   ExpectStepsInBothLedgers(2);  // The second answer had left before.
 }
 
+TEST_F(NonLabelSessionTest, EveryAnswerThatHasLeftIsLearntFromWhereTheLabelPartyStops) {
+  run_.agreement.set_in_flight_batches(3);
+  run_.agreement.set_batch_size(20);  // Another batch to send is left when the stream is found ended.
+  run_.agreement.mutable_audit()->clear_layers();
+  StopLabelPartyAtFirstAnswer();
+  EXPECT_EQ(ExitCodeFor(Run()), ExitCode::kPeerUnreachable);
+  ExpectStepsInBothLedgers(3);
+}
+
 TEST_F(NonLabelSessionTest, WhatWasLearntIsRecordedWhereNoScoresAreTaken) {
   StopLabelPartyAtFirstAnswer();
   EXPECT_EQ(ExitCodeFor(Run()), ExitCode::kPeerUnreachable);
