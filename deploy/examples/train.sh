@@ -27,7 +27,9 @@ esac
 "$bin/splitveil" prepare "${kind[@]}" "${inputs[@]/#/--input=}" --seed=7 --out="$out"
 [ -e "$out/certificates" ] || "$bin/splitveil" certificates --out="$out/certificates" \
   --label=label-party.splitveil.example --nonlabel=nonlabel-party.splitveil.example
-# Both parties in one process: what the split costs is measured against it.
-"$bin/one_process" --agreement="$here/run.textproto" --label_config="$here/label_party.textproto" \
-  --nonlabel_config="$here/nonlabel_party.textproto" --threads=2 | tee "$out/one_process.out"
+# Both parties in one process, from the weights of each seed of the sweep: what the split costs is measured against it.
+for seed in $(sed -n 's/^seeds: \[\(.*\)\]$/\1/p' "$here/sweep.textproto" | tr -d ,); do
+  "$bin/one_process" --agreement="$here/run.textproto" --label_config="$here/label_party.textproto" \
+    --nonlabel_config="$here/nonlabel_party.textproto" --threads=2 --seed="$seed"
+done | tee "$out/one_process.out"
 "$bin/splitveil" sweep --config="$here/sweep.textproto" --out="$out/sweep"

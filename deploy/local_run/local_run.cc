@@ -64,9 +64,9 @@ absl::StatusOr<LocalRun> LoadLocalRun(const std::string& agreement_path, const s
   return run;
 }
 
-void SetSeeds(uint64_t seed, LocalRun& run) {
-  run.label_config.mutable_party()->set_reproducible_seed(2 * seed + 1);
-  run.nonlabel_config.mutable_party()->set_reproducible_seed(2 * seed + 2);
+void SetSeeds(uint64_t seed, v1::LabelPartyConfig& label_config, v1::NonLabelPartyConfig& nonlabel_config) {
+  label_config.mutable_party()->set_reproducible_seed(2 * seed + 1);
+  nonlabel_config.mutable_party()->set_reproducible_seed(2 * seed + 2);
 }
 
 absl::StatusOr<std::string> DataSha256(const LocalRun& run) {

@@ -29,8 +29,8 @@ struct LocalRun {
 absl::StatusOr<LocalRun> LoadLocalRun(const std::string& agreement_path, const std::string& label_config_path,
                                       const std::string& nonlabel_config_path);
 
-// Seeds both parties' weights and contributions, each its own way.
-void SetSeeds(uint64_t seed, LocalRun& run);
+// Seeds both parties' weights and contributions, each its own way. `seed`: below 2^63.
+void SetSeeds(uint64_t seed, v1::LabelPartyConfig& label_config, v1::NonLabelPartyConfig& nonlabel_config);
 
 // Digest of both parties' data. Errors: NotFound and InvalidArgument where a file cannot be read.
 absl::StatusOr<std::string> DataSha256(const LocalRun& run);

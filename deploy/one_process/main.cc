@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "deploy/local_run/local_run.h"
 #include "deploy/one_process/one_process.h"
 
 #include "common/model/compute_threads.h"
@@ -16,16 +17,22 @@ namespace splitveil {
 namespace {
 
 constexpr char kProgram[] = "one_process";
+constexpr int64_t kConfiguredSeeds = -1;
+constexpr int64_t kMaxSeed = 1'000'000'000'000'000;  // As a sweep's.
 
 absl::Status Run(const Flags& flags) {
   const absl::StatusOr<int64_t> threads = flags.GetInt("threads", 0, 1024);
-  if (!threads.ok()) {
-    return threads.status();
+  const absl::StatusOr<int64_t> seed = flags.GetInt("seed", kConfiguredSeeds, kMaxSeed);
+  if (!threads.ok() || !seed.ok()) {
+    return threads.ok() ? seed.status() : threads.status();
   }
-  const absl::StatusOr<OneProcessConfig> config =
+  absl::StatusOr<OneProcessConfig> config =
       LoadOneProcessConfig(flags.Get("agreement"), flags.Get("label_config"), flags.Get("nonlabel_config"));
   if (!config.ok()) {
     return config.status();
+  }
+  if (*seed != kConfiguredSeeds) {
+    SetSeeds(static_cast<uint64_t>(*seed), config->label_config, config->nonlabel_config);
   }
   const int used = *threads > 0 ? static_cast<int>(*threads) : std::max(1u, std::thread::hardware_concurrency());
   ReuseTensorMemory();
@@ -49,6 +56,7 @@ int Main(int argc, char** argv) {
       {"label_config", "", "The label party's configuration.", /*required=*/true},
       {"nonlabel_config", "", "The non-label party's configuration.", /*required=*/true},
       {"threads", "0", "Threads to compute on; 0: one for each core."},
+      {"seed", "-1", "The sweep's seed whose initial weights to start from; -1: the seeds of the configurations."},
       {"help", "", "Print this text.", /*required=*/false, /*is_switch=*/true}};
   const absl::StatusOr<Flags> flags = Flags::Parse(argc, argv, 1, specs);
   if (!flags.ok()) {

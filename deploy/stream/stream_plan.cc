@@ -123,7 +123,7 @@ absl::StatusOr<std::vector<StreamChain>> PlanStream(const std::string& config_pa
   if (!base.ok()) {
     return base.status();
   }
-  SetSeeds(config.seed(), *base);
+  SetSeeds(config.seed(), base->label_config, base->nonlabel_config);
   const absl::StatusOr<std::vector<DayData>> days = ReadDays(config_path, config, *base);
   if (!days.ok()) {
     return days.status();

@@ -81,7 +81,7 @@ SweepRun MakeRun(const LocalRun& base, const std::string& data_sha256, const Swe
   run.name = absl::StrCat(FileName(protection.name), "-seed", seed);
   run.agreement.set_run_name(run.name);
   *run.label_config.mutable_protection() = protection.config;
-  SetSeeds(seed, run);
+  SetSeeds(seed, run.label_config, run.nonlabel_config);
   run.configuration_sha256 = ConfigurationSha256(run, data_sha256);
   return run;
 }

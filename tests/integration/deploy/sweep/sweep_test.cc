@@ -41,6 +41,11 @@ class SweepTest : public ::testing::Test {
     files_.label_agreement.set_batch_size(128);
   }
 
+  // The models stay as they start.
+  void KeepInitialWeights() {
+    files_.label_config.mutable_party()->mutable_optimizer()->set_learning_rate(1e-12);
+    files_.nonlabel_config.mutable_party()->mutable_optimizer()->set_learning_rate(1e-12);
+  }
   void WriteBase() {
     Write("run.textproto", files_.label_agreement);
     Write("label.textproto", files_.label_config);
@@ -85,10 +90,35 @@ class SweepTest : public ::testing::Test {
   }
 };
 
+TEST_F(SweepTest, OneProcessStartsFromTheWeightsOfTheSweepsSeed) {
+  KeepInitialWeights();
+  WriteBase();
+  WriteGrid("protection { name: \"none\" config { none {} } } seeds: [2]");
+  const ChildResult sweep = Sweep();
+  ASSERT_EQ(sweep.exit_code, 0) << sweep.err;
+  const auto split = nlohmann::json::parse(ReadWholeFile(ResultPath("none-seed2")), nullptr, false);
+
+  // Untrained, the loss follows from weights and test examples alone.
+  const auto one_process_loss = [this](const std::vector<std::string>& seed) {
+    std::vector<std::string> argv = {BinDir() + "/one_process", "--agreement=" + files_.folder + "/run.textproto",
+                                     "--label_config=" + files_.folder + "/label.textproto",
+                                     "--nonlabel_config=" + files_.folder + "/nonlabel.textproto", "--threads=1"};
+    argv.insert(argv.end(), seed.begin(), seed.end());
+    ChildOptions options;
+    options.limit_seconds = 120;
+    const ChildResult result = RunChild(argv, options);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const std::string line = result.out.substr(result.out.find('{'));
+    return nlohmann::json::parse(line, nullptr, false).value("test_log_loss", 0.0);
+  };
+  const double expected = split.value("test_log_loss", 1.0);
+  EXPECT_NEAR(one_process_loss({"--seed=2"}), expected, 1e-6);
+  EXPECT_GT(std::abs(one_process_loss({"--seed=1"}) - expected), 1e-4);
+  EXPECT_GT(std::abs(one_process_loss({}) - expected), 1e-4);
+}
+
 TEST_F(SweepTest, RunsTheGridThenOnlyWhatIsMissing) {
-  // The models stay as they start.
-  files_.label_config.mutable_party()->mutable_optimizer()->set_learning_rate(1e-12);
-  files_.nonlabel_config.mutable_party()->mutable_optimizer()->set_learning_rate(1e-12);
+  KeepInitialWeights();
   WriteBase();
   WriteGrid(kGrid);
   const ChildResult first = Sweep({"--jobs=2"});
