@@ -215,6 +215,7 @@ std::string OneProcessResultJson(const OneProcessResult& result, int threads) {
   return nlohmann::ordered_json{
       {"test_auc", NumberOrNull(tested ? best->auc : nothing)},
       {"test_log_loss", NumberOrNull(tested ? best->log_loss : nothing)},
+      {"best_epoch", tested ? nlohmann::ordered_json(best - result.tests.begin() + 1) : nullptr},
       {"final_test_auc", NumberOrNull(tested ? result.tests.back().auc : nothing)},
       {"final_train_log_loss", NumberOrNull(result.final_train_log_loss)},
       {"epochs", result.epochs},

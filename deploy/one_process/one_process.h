@@ -51,7 +51,7 @@ absl::StatusOr<JoinedData> OpenJoinedData(const OneProcessConfig& config);
 absl::StatusOr<OneProcessResult> TrainInOneProcess(const OneProcessConfig& config, const JoinedData& data,
                                                    const std::function<bool()>& stop);
 
-// One JSON object: test_auc and test_log_loss of the epoch with the best test AUC, final_test_auc,
+// One JSON object: test_auc and test_log_loss of the epoch with the best test AUC, best_epoch (from 1), final_test_auc,
 // final_train_log_loss, epochs, steps, train_seconds, examples_per_second, threads. Numbers that do not exist are null.
 std::string OneProcessResultJson(const OneProcessResult& result, int threads);
 

@@ -56,6 +56,8 @@ TEST_F(OneProcessTest, TrainsWhatTwoPartiesTrain) {
   EXPECT_NEAR(found["test_auc"], expected["test_auc"], 1e-3);
   EXPECT_EQ(found["steps"], expected["steps"]);
   EXPECT_EQ(found["epochs"], 20);
+  const auto best = static_cast<size_t>(found["best_epoch"].get<int>() - 1);
+  EXPECT_EQ(result->tests.at(best).auc, found["test_auc"]);
   EXPECT_LT(result->final_train_log_loss, result->tests.front().log_loss) << "nothing was learnt";
 }
 
@@ -113,6 +115,7 @@ TEST_F(OneProcessTest, WithoutTestExamplesTheMetricsAreNull) {
   const auto json = nlohmann::json::parse(OneProcessResultJson(*result, 2));
   EXPECT_TRUE(json["test_auc"].is_null());
   EXPECT_TRUE(json["test_log_loss"].is_null());
+  EXPECT_TRUE(json["best_epoch"].is_null());
   EXPECT_TRUE(json["examples_per_second"].is_number());
   EXPECT_EQ(json["epochs"], 2);
   EXPECT_EQ(json["threads"], 2);
