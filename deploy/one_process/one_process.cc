@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,7 @@
 #include "common/schedule/schedule.h"
 #include "label_party/head/top_model.h"
 #include "label_party/policy/label_config.h"
+#include "label_party/session/early_stopper.h"
 #include "nonlabel_party/bottom/bottom_model.h"
 
 namespace splitveil {
@@ -179,6 +181,10 @@ absl::StatusOr<OneProcessResult> TrainInOneProcess(const OneProcessConfig& confi
   if (!model.ok()) {
     return model.status();
   }
+  std::optional<EarlyStopper> early_stopper;
+  if (config.label_config.has_early_stopping()) {
+    early_stopper.emplace(config.label_config.early_stopping());
+  }
   OneProcessResult result;
   for (uint32_t epoch = 0; epoch < config.agreement.epochs(); ++epoch) {
     double loss_sum = 0;
@@ -202,6 +208,9 @@ absl::StatusOr<OneProcessResult> TrainInOneProcess(const OneProcessConfig& confi
         return test.status();
       }
       result.tests.push_back(*test);
+      if (early_stopper.has_value() && early_stopper->ShouldStop({epoch, test->log_loss, test->auc})) {
+        break;
+      }
     }
   }
   return result;

@@ -26,7 +26,7 @@ struct OneProcessConfig {
 };
 
 struct OneProcessResult {
-  int64_t epochs = 0;
+  int64_t epochs = 0;  // As agreed, or as many as were trained where it stopped early.
   int64_t steps = 0;
   int64_t trained_examples = 0;
   double train_seconds = 0;         // Spent in training steps: reading data and evaluation left out.
@@ -44,10 +44,11 @@ absl::StatusOr<OneProcessConfig> LoadOneProcessConfig(const std::string& agreeme
 absl::StatusOr<JoinedData> OpenJoinedData(const OneProcessConfig& config);
 
 // Trains bottom and top model on the joined data with the agreed batch size, epochs and split, one batch after the
-// other: no protection, no audit, no network, no rounding on a wire, whatever the configurations say of them. With the
-// reproducible seeds of the configurations, weights start as in the split run, and the same examples are held out; the
-// batches are others, as they are between two split runs, whose aligned order is secret and new each time. `stop` is
-// asked between batches; true ends the training. Errors: those of data and models; Cancelled where stopped.
+// other, and stops early where the label party would: no protection, no audit, no network, no rounding on a wire,
+// whatever the configurations say of them. With the reproducible seeds of the configurations, weights start as in the
+// split run, and the same examples are held out; the batches are others, as they are between two split runs, whose
+// aligned order is secret and new each time. `stop` is asked between batches; true ends the training. Errors: those of
+// data and models; Cancelled where stopped.
 absl::StatusOr<OneProcessResult> TrainInOneProcess(const OneProcessConfig& config, const JoinedData& data,
                                                    const std::function<bool()>& stop);
 

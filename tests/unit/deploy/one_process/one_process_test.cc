@@ -100,6 +100,16 @@ TEST_F(OneProcessTest, RefusesAModelThatDoesNotFit) {
   EXPECT_THAT(std::string(Train().status().message()), HasSubstr("cut width"));
 }
 
+TEST_F(OneProcessTest, StopsEarlyWhereTheLabelPartyWould) {
+  run_.agreement.set_epochs(20);
+  run_.label_config.mutable_early_stopping()->set_patience(2);
+  run_.label_config.mutable_early_stopping()->set_min_delta(0.99);  // Nothing betters the first epoch by that much.
+  const absl::StatusOr<OneProcessResult> result = Train();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->epochs, 3);
+  EXPECT_EQ(result->tests.size(), 3u);
+}
+
 TEST_F(OneProcessTest, StopsBetweenBatches) {
   const absl::StatusOr<JoinedData> data = Join();
   ASSERT_TRUE(data.ok()) << data.status();
