@@ -22,11 +22,11 @@ namespace {
 
 constexpr char kPreviousSuffix[] = ".previous";
 
-// Name of the optimiser's method as configured: "adam".
+// The optimiser's method as configured, and whether it averages: "adam", "adam, averaged".
 std::string MethodOf(const v1::Optimizer& optimizer) {
   const google::protobuf::FieldDescriptor* method = optimizer.GetReflection()->GetOneofFieldDescriptor(
       optimizer, v1::Optimizer::descriptor()->FindOneofByName("method"));
-  return method == nullptr ? "" : method->name();
+  return absl::StrCat(method == nullptr ? "" : method->name(), optimizer.average_decay() > 0 ? ", averaged" : "");
 }
 
 // The part of a header that a checkpoint must share with the run that continues it.

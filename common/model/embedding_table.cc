@@ -41,6 +41,9 @@ absl::Status CheckOptions(const EmbeddingTable::Options& options) {
   return absl::OkStatus();
 }
 
+// The values, what the optimiser remembers of them and their average.
+int64_t Parts(const OptimizerOptions& optimizer) { return 1 + optimizer.moments() + (optimizer.has_average() ? 1 : 0); }
+
 // std::uniform_real_distribution differs between standard libraries; this gives the same table everywhere.
 void FillUniform(double range, uint64_t seed, const StridedRows& rows) {
   std::mt19937_64 generator(seed);
@@ -59,10 +62,11 @@ absl::StatusOr<EmbeddingTable> EmbeddingTable::Create(const Options& options) {
     return status;
   }
   const size_t size = static_cast<size_t>(options.rows * options.dimension);
-  const size_t parts = static_cast<size_t>(1 + options.optimizer.moments());
+  const auto parts = static_cast<size_t>(Parts(options.optimizer));
   try {
     EmbeddingTable table(options, HugePageVector<float>(parts * size, InitialMoment(options.optimizer)));
     FillUniform(options.initial_range, options.seed, table.values());
+    table.RestartAverage();
     return table;
   } catch (const std::exception&) {  // bad_alloc or length_error
     return absl::InternalError(absl::StrCat("embedding of ", options.rows, " rows of ", options.dimension,
@@ -74,8 +78,16 @@ EmbeddingTable::EmbeddingTable(const Options& options, HugePageVector<float> blo
     : rows_(options.rows),
       dimension_(options.dimension),
       optimizer_(options.optimizer),
-      block_size_((1 + options.optimizer.moments()) * options.dimension),
+      block_size_(Parts(options.optimizer) * options.dimension),
       blocks_(std::move(blocks)) {}
+
+void EmbeddingTable::RestartAverage() {
+  const StridedRows trained = values();
+  const StridedRows average = values(ParameterUse::kPrediction);
+  for (int64_t r = 0; r < rows_ && has_average(); ++r) {
+    std::copy_n(trained.row(r).begin(), dimension_, average.row(r).begin());
+  }
+}
 
 absl::StatusOr<int64_t> EmbeddingTable::CheckLookup(absl::Span<const int64_t> indices, int64_t matrix_rows,
                                                     int64_t matrix_cols) const {
@@ -101,17 +113,18 @@ absl::StatusOr<int64_t> EmbeddingTable::CheckLookup(absl::Span<const int64_t> in
   return columns;
 }
 
-absl::Status EmbeddingTable::Gather(absl::Span<const int64_t> indices, Matrix& out) const {
+absl::Status EmbeddingTable::Gather(absl::Span<const int64_t> indices, ParameterUse use, Matrix& out) const {
   const absl::StatusOr<int64_t> columns = CheckLookup(indices, out.rows(), out.cols());
   if (!columns.ok()) {
     return columns.status();
   }
+  const float* values = blocks_.data() + ValuesPart(use) * dimension_;
   size_t i = 0;
   for (int64_t b = 0; b < out.rows(); ++b) {
     float* target = out.data() + b * out.cols();
     for (int64_t c = 0; c < *columns; ++c, ++i, target += dimension_) {
-      Prefetch(blocks_.data() + indices[std::min(i + kPrefetchRows, indices.size() - 1)] * block_size_, dimension_);
-      std::copy_n(blocks_.data() + indices[i] * block_size_, dimension_, target);
+      Prefetch(values + indices[std::min(i + kPrefetchRows, indices.size() - 1)] * block_size_, dimension_);
+      std::copy_n(values + indices[i] * block_size_, dimension_, target);
     }
   }
   return absl::OkStatus();
@@ -166,12 +179,17 @@ void EmbeddingTable::StepOccurringRows(double gradient_scale) {
   // A moment that the method has not is not touched.
   const int64_t first = moments() > 0 ? dimension_ : 0;
   const int64_t second = moments() > 1 ? 2 * dimension_ : 0;
+  const int64_t average = ValuesPart(ParameterUse::kPrediction) * dimension_;
+  const auto average_rate = static_cast<float>(optimizer_.AverageRate(steps_));
   WithRule(optimizer_, steps_++, /*dense=*/false, gradient_scale, [&](const auto& rule) {
     for (size_t i = 0; i < occurring_rows_.size(); ++i) {
       const size_t ahead = std::min(i + kPrefetchRows, occurring_rows_.size() - 1);
       Prefetch(blocks_.data() + occurring_rows_[ahead] * block_size_, block_size_);
       float* values = blocks_.data() + occurring_rows_[i] * block_size_;
       rule.Apply(gradient_sums_.data() + i * dimension_, dimension_, values, values + first, values + second);
+      for (int64_t d = 0; d < dimension_ && average > 0; ++d) {
+        values[average + d] += (values[d] - values[average + d]) * average_rate;
+      }
     }
   });
 }

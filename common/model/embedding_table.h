@@ -23,10 +23,11 @@ struct LookupGradient {
   ConstMatrixView gradient;
 };
 
-// [rows, dimension] float32. Memory: the table and the optimiser's moments (Adam: three times the table), of which
-// those of a row lie behind its values: in a large table what a step reads and writes of a row is then found, and
-// fetched, at once. The cost of a step depends on the batch, not on the number of rows. Results depend on the order of
-// the batch and on nothing else. Not thread-safe, except that Gather may run concurrently with itself.
+// [rows, dimension] float32. Memory: the table, the optimiser's moments and the average (Adam: three times the table,
+// with an average four times), of which those of a row lie behind its values: in a large table what a step reads and
+// writes of a row is then found, and fetched, at once. The cost of a step depends on the batch, not on the number of
+// rows. Results depend on the order of the batch and on nothing else. Not thread-safe, except that Gather may run
+// concurrently with itself.
 class EmbeddingTable {
  public:
   struct Options {
@@ -44,29 +45,36 @@ class EmbeddingTable {
   // Looks up `indices` [batch * columns], row-major, and writes the `columns` vectors of example b, one after the
   // other, to the front of row b of `out` [batch, >= columns * dimension]; what is behind them stays. Errors:
   // InvalidArgument where the shapes do not fit or an index is outside the table; `out` is then unspecified.
-  absl::Status Gather(absl::Span<const int64_t> indices, Matrix& out) const;
+  absl::Status Gather(absl::Span<const int64_t> indices, ParameterUse use, Matrix& out) const;
 
   // One lazy step (v1::Optimizer): the gradients of an index that occurs several times are summed in the order of the
-  // batch; moments and values change only in rows that occur; bias corrections and the schedule use the number of
-  // Updates so far, whether or not a row took part in them. `lookups`: those of the batch, part by part;
-  // `gradient_scale` multiplies every sum. Errors: InvalidArgument as in Gather; nothing is changed.
+  // batch; moments, values and averages change only in rows that occur; bias corrections, the schedule and the
+  // average's decay use the number of Updates so far, whether or not a row took part in them. `lookups`: those of the
+  // batch, part by part; `gradient_scale` multiplies every sum. Errors: InvalidArgument as in Gather; nothing is
+  // changed.
   absl::Status Update(absl::Span<const LookupGradient> lookups, double gradient_scale);
 
   int64_t rows() const { return rows_; }
   int64_t dimension() const { return dimension_; }
   // [rows, dimension].
-  StridedRows values() { return Part(0); }
+  StridedRows values(ParameterUse use = ParameterUse::kTraining) { return Part(ValuesPart(use)); }
   // What the optimiser remembers of each value, `index` < moments(), as ParameterOptimizer::moment: [rows, dimension].
   StridedRows moment(int index) { return Part(1 + index); }
   int moments() const { return optimizer_.moments(); }
+  bool has_average() const { return optimizer_.has_average(); }
+  // The average, where there is one, starts anew from the values.
+  void RestartAverage();
   // Updates so far, where training goes on from another's state.
   void set_steps(int64_t steps) { steps_ = steps; }
 
  private:
   EmbeddingTable(const Options& options, HugePageVector<float> blocks);
 
-  // Of the blocks: 0 the values, then the moments.
+  // Of the blocks: 0 the values, then the moments, then the average.
   StridedRows Part(int part) { return {blocks_.data() + part * dimension_, rows_, dimension_, block_size_}; }
+  int ValuesPart(ParameterUse use) const {
+    return use == ParameterUse::kPrediction && has_average() ? 1 + moments() : 0;
+  }
   // `columns` of a lookup in matrices of this shape.
   absl::StatusOr<int64_t> CheckLookup(absl::Span<const int64_t> indices, int64_t matrix_rows,
                                       int64_t matrix_cols) const;
@@ -81,8 +89,8 @@ class EmbeddingTable {
   int64_t dimension_;
   OptimizerOptions optimizer_;
   int64_t steps_ = 0;
-  int64_t block_size_;            // (1 + moments) * dimension
-  HugePageVector<float> blocks_;  // [rows, block_size]: a row's values, first moments, second moments.
+  int64_t block_size_;            // Parts * dimension.
+  HugePageVector<float> blocks_;  // [rows, block_size]: a row's values, first moments, second moments, average.
 
   // Scratch of Update, kept to avoid allocations. The hash table has open addressing, a power-of-two size and holds
   // positions in occurring_rows_, -1 where empty.

@@ -143,14 +143,13 @@ absl::Status ExportHalf(const HalfScript& script, const std::string& result, con
 }
 
 absl::Status ExportModule(const TorchScriptModule& module, const ExportTarget& target) {
-  return CatchTorchErrors<absl::Status>("export",
-                                        [&] { return Write(CopyModule(module.script(), /*train=*/false), target); });
+  return CatchTorchErrors<absl::Status>("export", [&] { return Write(module.ScriptToPredict(), target); });
 }
 
 absl::Status ExportModuleWithin(const HalfScript& script, const std::string& result, const TorchScriptModule& module,
                                 const ExportTarget& target) {
-  return CatchTorchErrors<absl::Status>(
-      "export", [&] { return WriteScript(script, result, CopyModule(module.script(), /*train=*/false), target); });
+  return CatchTorchErrors<absl::Status>("export",
+                                        [&] { return WriteScript(script, result, module.ScriptToPredict(), target); });
 }
 
 }  // namespace splitveil

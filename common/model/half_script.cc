@@ -73,14 +73,15 @@ void HalfScript::Assemble(const std::string& variable, InputLayer& input, const 
     Add(absl::StrCat(variable, " = numeric"));
     return;
   }
-  const ParameterView table = input.parameters(AttributeName(prefix)).front();
+  const ParameterView table = input.parameters(AttributeName(prefix), ParameterUse::kPrediction).front();
   parameters_.push_back({table.name, {table.values.rows, table.values.width}, table.values});
   Add(absl::StrCat(variable, " = torch.cat([torch.flatten(torch.embedding(", Read(table.name),
                    ", categories), 1), numeric], 1)"));
 }
 
 void HalfScript::Apply(const std::string& variable, LayerStack& layers, const std::string& side) {
-  const std::vector<ParameterView> views = layers.parameters("");  // Weight and bias of each layer.
+  const std::vector<ParameterView> views =
+      layers.parameters("", ParameterUse::kPrediction);  // Weight and bias of each layer.
   for (size_t l = 0; l < layers.plan().size(); ++l) {
     const PlannedLayer& layer = layers.plan()[l];
     const std::string name = AttributeName(layer.name);

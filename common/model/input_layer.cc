@@ -71,7 +71,8 @@ InputLayer::InputLayer(const FeatureShape& features, std::optional<EmbeddingTabl
       table_(std::move(table)),
       width_(features.numeric + (table_.has_value() ? features.categorical * table_->dimension() : 0)) {}
 
-absl::StatusOr<ConstMatrixView> InputLayer::Assemble(const FeatureBatch& batch, Matrix& storage) const {
+absl::StatusOr<ConstMatrixView> InputLayer::Assemble(const FeatureBatch& batch, ParameterUse use,
+                                                     Matrix& storage) const {
   if (absl::Status status = CheckBatch(batch, features_); !status.ok()) {
     return status;
   }
@@ -79,7 +80,7 @@ absl::StatusOr<ConstMatrixView> InputLayer::Assemble(const FeatureBatch& batch, 
     return ConstMatrixView(batch.numeric);
   }
   storage = Matrix::ToOverwrite(batch.rows, width_);
-  if (absl::Status status = table_->Gather(batch.categories, storage); !status.ok()) {
+  if (absl::Status status = table_->Gather(batch.categories, use, storage); !status.ok()) {
     return status;
   }
   const int64_t embedded = width_ - features_.numeric;
@@ -101,19 +102,32 @@ absl::Status InputLayer::Update(absl::Span<const LookupGradient> parts) {
   return table_->Update(parts, 1.0 / static_cast<double>(rows));
 }
 
-std::vector<ParameterView> InputLayer::parameters(const std::string& prefix) {
+std::vector<ParameterView> InputLayer::parameters(const std::string& prefix, ParameterUse use) {
   if (!table_.has_value()) {
     return {};
   }
-  return {{absl::StrCat(prefix, kEmbedding), table_->values()}};
+  return {{absl::StrCat(prefix, kEmbedding), table_->values(use)}};
 }
 
-std::vector<ParameterView> InputLayer::moments(const std::string& prefix) {
+std::vector<ParameterView> InputLayer::optimizer_state(const std::string& prefix) {
+  if (!table_.has_value()) {
+    return {};
+  }
+  const std::string name = absl::StrCat(prefix, kEmbedding);
   std::vector<ParameterView> views;
-  for (int m = 0; table_.has_value() && m < table_->moments(); ++m) {
-    views.push_back({MomentName(absl::StrCat(prefix, kEmbedding), m), table_->moment(m)});
+  for (int m = 0; m < table_->moments(); ++m) {
+    views.push_back({MomentName(name, m), table_->moment(m)});
+  }
+  if (table_->has_average()) {
+    views.push_back({AverageName(name), table_->values(ParameterUse::kPrediction)});
   }
   return views;
+}
+
+void InputLayer::RestartAverage() {
+  if (table_.has_value()) {
+    table_->RestartAverage();
+  }
 }
 
 void InputLayer::set_steps(int64_t steps) {

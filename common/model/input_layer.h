@@ -41,9 +41,10 @@ class InputLayer {
   int64_t width() const { return width_; }
   bool has_embedding() const { return table_.has_value(); }
 
-  // Output [batch.rows, width] for `batch`: a view of `storage`, or of batch.numeric itself where nothing has to be
-  // looked up. Both must outlive the view. Errors: InvalidArgument where the batch does not have the features' shape.
-  absl::StatusOr<ConstMatrixView> Assemble(const FeatureBatch& batch, Matrix& storage) const;
+  // Output [batch.rows, width] for `batch`, with the embeddings of `use`: a view of `storage`, or of batch.numeric
+  // itself where nothing has to be looked up. Both must outlive the view. Errors: InvalidArgument where the batch does
+  // not have the features' shape.
+  absl::StatusOr<ConstMatrixView> Assemble(const FeatureBatch& batch, ParameterUse use, Matrix& storage) const;
 
   // One optimiser step on the embeddings with the mean over the batch of its per-example gradients. `parts`: slices of
   // the batch, each the categories and the gradient [rows, width] at the output that Assemble made of them. Does
@@ -51,9 +52,11 @@ class InputLayer {
   absl::Status Update(absl::Span<const LookupGradient> parts);
 
   // "`prefix`embedding", or none.
-  std::vector<ParameterView> parameters(const std::string& prefix);
-  // Its moments, "`prefix`embedding.moment1" and so on.
-  std::vector<ParameterView> moments(const std::string& prefix);
+  std::vector<ParameterView> parameters(const std::string& prefix, ParameterUse use = ParameterUse::kTraining);
+  // What else training goes on from: its moments under MomentName and its average under AverageName.
+  std::vector<ParameterView> optimizer_state(const std::string& prefix);
+  // The average, where there is one, starts anew from the embeddings.
+  void RestartAverage();
   // Steps of the optimiser so far, where training goes on from another's state.
   void set_steps(int64_t steps);
 

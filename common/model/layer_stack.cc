@@ -50,6 +50,7 @@ struct LayerStack::State {
   bool input_gradient = false;
   bool side_gradient = false;
   std::shared_ptr<StackParameters> parameters;
+  std::optional<StackParameters> average;
   std::optional<ParameterOptimizer> optimizer;
   bool gradients_in_update = false;
   // What is left to do of a Backward: a layer's parameters, with the gradient before its activation function.
@@ -74,6 +75,13 @@ struct LayerStack::State {
       parameters->views[i].uniform_(-bound, bound, generator);
     }
     optimizer.emplace(options.optimizer, static_cast<size_t>(size));
+    if (options.optimizer.has_average()) {
+      average.emplace(parameters->flat.clone(), layers);
+    }
+  }
+
+  const StackParameters& For(ParameterUse use) const {
+    return use == ParameterUse::kPrediction && average.has_value() ? *average : *parameters;
   }
 
   // Makes the parameters this object's alone: passes under way keep theirs.
@@ -136,11 +144,15 @@ struct LayerStack::State {
 
   void Step(double scale) {
     Unshare();
+    const double average_rate = optimizer->options().AverageRate(optimizer->steps());
     std::vector<absl::Span<const float>> pieces;
     for (const at::Tensor& gradient : gradients) {
       pieces.emplace_back(gradient.data_ptr<float>(), static_cast<size_t>(gradient.numel()));
     }
     optimizer->Step(pieces, scale / static_cast<double>(gradient_rows), parameters->flat.data_ptr<float>());
+    if (average.has_value()) {
+      average->flat.lerp_(parameters->flat, average_rate);
+    }
     Forget();
   }
 
@@ -218,7 +230,7 @@ absl::StatusOr<Matrix> LayerStack::Predict(ConstMatrixView input, ConstMatrixVie
     const at::Tensor wrapped_side = state_->network.has_side() ? WrapMatrix(side) : at::Tensor();
     at::Tensor values = WrapMatrix(input);  // Of the layer at hand alone.
     for (size_t l = 0; l < state_->network.layers().size(); ++l) {
-      values = state_->network.Compute(l, values, wrapped_side, state_->parameters->views).output;
+      values = state_->network.Compute(l, values, wrapped_side, state_->For(ParameterUse::kPrediction).views).output;
     }
     return CopyToMatrix(values);
   });
@@ -331,22 +343,30 @@ absl::Status LayerStack::Update(absl::Span<LayerStack* const> stacks) {
   });
 }
 
-std::vector<ParameterView> LayerStack::parameters(const std::string& prefix) {
+std::vector<ParameterView> LayerStack::parameters(const std::string& prefix, ParameterUse use) {
   state_->Unshare();
-  return state_->Split(state_->parameters->flat.data_ptr<float>(),
+  return state_->Split(state_->For(use).flat.data_ptr<float>(),
                        [&](const std::string& parameter) { return prefix + parameter; });
 }
 
-std::vector<ParameterView> LayerStack::moments(const std::string& prefix) {
-  std::vector<ParameterView> views;
+std::vector<ParameterView> LayerStack::optimizer_state(const std::string& prefix) {
+  std::vector<std::vector<ParameterView>> parts;
   for (int m = 0; m < state_->optimizer->options().moments(); ++m) {
-    for (ParameterView& view : state_->Split(state_->optimizer->moment(m).data(), [&](const std::string& parameter) {
-           return MomentName(prefix + parameter, m);
-         })) {
-      views.push_back(std::move(view));
-    }
+    parts.push_back(state_->Split(state_->optimizer->moment(m).data(),
+                                  [&](const std::string& parameter) { return MomentName(prefix + parameter, m); }));
   }
-  return views;
+  if (state_->average.has_value()) {
+    parts.push_back(state_->Split(state_->average->flat.data_ptr<float>(),
+                                  [&](const std::string& parameter) { return AverageName(prefix + parameter); }));
+  }
+  return Joined(std::move(parts));
+}
+
+void LayerStack::RestartAverage() {
+  const c10::InferenceMode no_autograd;
+  if (state_->average.has_value()) {
+    state_->average->flat.copy_(state_->parameters->flat);
+  }
 }
 
 void LayerStack::Forget() { state_->Forget(); }

@@ -77,7 +77,7 @@ class LayerStack {
   // `input` [batch >= 1, input_width] and, where the chain has a side input, `side` [batch, side_width] are not copied
   // and must outlive the pass.
   absl::StatusOr<LayerPass> Forward(ConstMatrixView input, ConstMatrixView side = {}) const;
-  // The last layer's output, [batch, output_width], keeping nothing.
+  // The last layer's output, [batch, output_width], with the parameters' average where there is one, keeping nothing.
   absl::StatusOr<Matrix> Predict(ConstMatrixView input, ConstMatrixView side = {}) const;
 
   // Back-propagates per-example gradients at the last output, [batch, output_width], which must stay until Update
@@ -100,9 +100,11 @@ class LayerStack {
 
   // "`prefix`NAME.weight" ([units, inputs], of a convolution [channels, input channels, kernel, kernel]) and
   // "`prefix`NAME.bias" ([units]) of each layer. To be read or written at once: training moves them.
-  std::vector<ParameterView> parameters(const std::string& prefix);
-  // Their moments, under MomentName.
-  std::vector<ParameterView> moments(const std::string& prefix);
+  std::vector<ParameterView> parameters(const std::string& prefix, ParameterUse use = ParameterUse::kTraining);
+  // What else training goes on from: their moments under MomentName and averages under AverageName.
+  std::vector<ParameterView> optimizer_state(const std::string& prefix);
+  // The average, where there is one, starts anew from the parameters.
+  void RestartAverage();
   // Steps of the optimiser so far.
   int64_t steps() const;
   void set_steps(int64_t steps);

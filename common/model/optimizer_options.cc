@@ -69,6 +69,11 @@ double OptimizerOptions::LearningRate(int64_t step) const {
   return rate;
 }
 
+double OptimizerOptions::AverageRate(int64_t step) const {
+  const auto t = static_cast<double>(step);
+  return 1 - std::min(average_decay, (1 + t) / (10 + t));
+}
+
 int OptimizerOptions::moments() const {
   switch (method) {
     case Method::kAdam:
@@ -89,6 +94,7 @@ absl::StatusOr<OptimizerOptions> ReadOptimizerOptions(const v1::Optimizer& optim
   options.learning_rate = optimizer.learning_rate();
   options.l2 = optimizer.l2();
   options.clip_norm = optimizer.clip_norm();
+  options.average_decay = optimizer.average_decay();
   ReadMethod(optimizer, options);
   ReadSchedule(optimizer.schedule(), options);
   return options;

@@ -24,7 +24,8 @@ struct OptimizerOptions {
   bool nesterov = false;
   double initial_accumulator = 0;
   double l2 = 0;
-  double clip_norm = 0;  // 0: never.
+  double clip_norm = 0;      // 0: never.
+  double average_decay = 0;  // 0: no average.
 
   int64_t warmup_steps = 0;
   int64_t decay_steps = 0;  // 0: none.
@@ -36,6 +37,9 @@ struct OptimizerOptions {
   double LearningRate(int64_t step) const;
   // Numbers that the method remembers for each parameter: Adam 2, Adagrad 1, SGD 1 with momentum and else 0.
   int moments() const;
+  bool has_average() const { return average_decay > 0; }
+  // The part of the average that step `step`, from 0, replaces by the parameters.
+  double AverageRate(int64_t step) const;
 };
 
 // Reads and checks the settings of `optimizer`. Errors: InvalidArgument with field, expected and found.

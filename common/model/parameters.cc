@@ -111,6 +111,8 @@ std::string MomentName(const std::string& parameter, int moment) {
   return absl::StrCat(parameter, ".moment", moment + 1);
 }
 
+std::string AverageName(const std::string& parameter) { return absl::StrCat(parameter, ".average"); }
+
 NamedParameters CopyParameters(absl::Span<const ParameterView> parameters) {
   NamedParameters copies;
   copies.reserve(parameters.size());

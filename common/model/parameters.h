@@ -47,8 +47,14 @@ std::vector<ParameterView> Joined(std::vector<std::vector<ParameterView>> parts)
 // Copies that have still to be put where they belong, as views.
 std::vector<ParameterView> ViewsOf(NamedParameters& copies);
 
+// Which of a parameter's values: those that training changes, or those that predictions are made with, their average
+// where there is one (v1::Optimizer.average_decay) and else the same.
+enum class ParameterUse { kTraining, kPrediction };
+
 // "NAME.moment1", "NAME.moment2": what an optimiser remembers of parameter NAME, in the layout of its values.
 std::string MomentName(const std::string& parameter, int moment);
+// "NAME.average": its average over the steps, in the same layout.
+std::string AverageName(const std::string& parameter);
 
 NamedParameters CopyParameters(absl::Span<const ParameterView> parameters);
 
@@ -56,8 +62,8 @@ NamedParameters CopyParameters(absl::Span<const ParameterView> parameters);
 // is missing, repeated or unknown or a size differs; then nothing is changed.
 absl::Status AssignParameters(const NamedParameters& values, absl::Span<const ParameterView> parameters);
 
-// What training goes on from: copies of `state` (parameters and moments) and "steps", the optimiser's steps so far as
-// two numbers that a float holds exactly, [steps mod 2^24, steps div 2^24].
+// What training goes on from: copies of `state` (parameters, moments and averages) and "steps", the optimiser's steps
+// so far as two numbers that a float holds exactly, [steps mod 2^24, steps div 2^24].
 NamedParameters CopyTrainingState(absl::Span<const ParameterView> state, int64_t steps);
 
 // Puts it back and returns the steps. A table may have fewer rows in `values`: those further down keep what they have.

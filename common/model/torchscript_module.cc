@@ -24,10 +24,6 @@ namespace {
 
 using torch::autograd::Edge;
 
-absl::Span<const float> SpanOf(const at::Tensor& contiguous) {
-  return {contiguous.data_ptr<float>(), static_cast<size_t>(contiguous.numel())};
-}
-
 int64_t Product(const std::vector<int64_t>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<int64_t>());
 }
@@ -68,6 +64,7 @@ struct TorchScriptModule::State {
   std::shared_ptr<const LayeredForward> forward;
   std::vector<at::Tensor> parameters;
   std::vector<ParameterOptimizer> optimizers;  // One for each of `parameters`.
+  std::vector<at::Tensor> averages;            // So, too; empty without.
   std::vector<std::string> layers;
   uint64_t passes = 0;
   int64_t steps = 0;
@@ -80,6 +77,9 @@ struct TorchScriptModule::State {
         parameters(TrainedParameters(module)) {
     for (const at::Tensor& parameter : parameters) {
       optimizers.emplace_back(options.optimizer, static_cast<size_t>(parameter.numel()));
+      if (options.optimizer.has_average()) {
+        averages.push_back(parameter.detach().clone());
+      }
     }
   }
 
@@ -136,6 +136,9 @@ struct TorchScriptModule::State {
     std::vector<std::pair<std::string, at::Tensor>> tensors = StateOf(module);
     for (auto& [name, tensor] : tensors) {
       name = options.name_prefix + name;
+      for (size_t i = 0; part == Part::kPrediction && i < averages.size(); ++i) {
+        tensor = tensor.is_same(parameters[i]) ? averages[i] : tensor;
+      }
     }
     if (part == Part::kTraining) {
       for (size_t i = 0; i < parameters.size(); ++i) {
@@ -145,6 +148,9 @@ struct TorchScriptModule::State {
         for (int m = 0; m < options.optimizer.moments(); ++m) {
           tensors.emplace_back(MomentName(name, m),
                                at::from_blob(optimizers[i].moment(m).data(), parameters[i].sizes(), at::kFloat));
+        }
+        if (!averages.empty()) {
+          tensors.emplace_back(AverageName(name), averages[i]);
         }
       }
     }
@@ -221,7 +227,7 @@ absl::StatusOr<Matrix> TorchScriptModule::Predict(const TorchScriptInput& input)
   return CatchTorchErrors<absl::StatusOr<Matrix>>("predict", [&]() -> absl::StatusOr<Matrix> {
     const at::NoGradGuard no_grad;
     const absl::StatusOr<TorchScriptRun> run =
-        RunTorchScript(state_->options, *state_->forward, CopyModule(state_->module, /*train=*/false), input);
+        RunTorchScript(state_->options, *state_->forward, ScriptToPredict(), input);
     if (!run.ok()) {
       return run.status();
     }
@@ -322,9 +328,14 @@ absl::Status TorchScriptModule::Update() {
     for (size_t i = 0; i < state_->parameters.size(); ++i) {
       at::Tensor& parameter = state_->parameters[i];
       if (parameter.grad().defined()) {
-        const absl::Span<const float> gradient = SpanOf(parameter.grad());
+        const absl::Span<const float> gradient(parameter.grad().data_ptr<float>(),
+                                               static_cast<size_t>(parameter.numel()));
         state_->optimizers[i].Step({gradient}, *scale, parameter.data_ptr<float>());
       }
+    }
+    const at::NoGradGuard no_grad;
+    for (size_t i = 0; i < state_->averages.size(); ++i) {
+      state_->averages[i].lerp_(state_->parameters[i], state_->options.optimizer.AverageRate(state_->steps));
     }
     state_->has_gradient = false;
     ++state_->steps;
@@ -361,7 +372,15 @@ absl::Status TorchScriptModule::SetValues(Part part, const NamedParameters& valu
   return absl::OkStatus();
 }
 
-const torch::jit::Module& TorchScriptModule::script() const { return state_->module; }
+torch::jit::Module TorchScriptModule::ScriptToPredict() const {
+  const at::NoGradGuard no_grad;
+  torch::jit::Module copy = CopyModule(state_->module, /*train=*/false);
+  std::vector<at::Tensor> parameters = TrainedParameters(copy);
+  for (size_t i = 0; i < state_->averages.size(); ++i) {
+    parameters[i].copy_(state_->averages[i]);
+  }
+  return copy;
+}
 
 int64_t TorchScriptModule::steps() const { return state_->steps; }
 

@@ -58,9 +58,10 @@ struct TorchScriptGradients {
 };
 
 // Trained in place: Forward runs in train mode and then keeps what the module changed of itself (running statistics,
-// counters); Predict runs in eval mode and keeps nothing; Update moves the parameters that the file marks as trained.
-// The n-th Forward, from 0, draws (Dropout) as after torch.manual_seed(seed + n). float32 on the CPU. Errors of the
-// module while it runs come back as Internal. Not thread-safe.
+// counters); Predict runs in eval mode, with the averages of
+// the trained parameters where there are any, and keeps nothing; Update moves the parameters that the file marks as
+// trained. The n-th Forward, from 0, draws (Dropout) as after torch.manual_seed(seed + n). float32 on the CPU. Errors
+// of the module while it runs come back as Internal. Not thread-safe.
 class TorchScriptModule {
  public:
   // An argument of forward: float32 [batch, shape...].
@@ -110,8 +111,9 @@ class TorchScriptModule {
 
   // What of the module can be copied out and put back.
   enum class Part {
-    kModel,     // Parameters and buffers by their names in the state dict; whole numbers as floats.
-    kTraining,  // Beside them the optimiser's moments of the trained parameters, under MomentName.
+    kModel,       // Parameters and buffers by their names in the state dict; whole numbers as floats.
+    kPrediction,  // The same with the averages, where there are any, for the trained parameters.
+    kTraining,    // Beside them the optimiser's moments and the averages of the trained parameters.
   };
   NamedParameters Values(Part part) const;
   // Overwrites them; `values` has the names and sizes of Values, in its order, else InvalidArgument.
@@ -120,8 +122,8 @@ class TorchScriptModule {
   int64_t steps() const;
   // Goes on from there; the next Forward counts as the `steps`-th.
   void set_steps(int64_t steps);
-  // The module as trained so far, for the sources of common/model.
-  const torch::jit::Module& script() const;
+  // A copy in eval mode of the module as Predict runs it, for the sources of common/model.
+  torch::jit::Module ScriptToPredict() const;
 
  private:
   struct State;

@@ -16,20 +16,28 @@ std::vector<ParameterView> TorchScriptState::Views(Part part, NamedParameters& m
   if (embedding_ == nullptr) {
     return ViewsOf(module);
   }
-  return Joined({embedding_->parameters(prefix_),
-                 part == Part::kTraining ? embedding_->moments(prefix_) : std::vector<ParameterView>(),
+  const ParameterUse use = part == Part::kPrediction ? ParameterUse::kPrediction : ParameterUse::kTraining;
+  return Joined({embedding_->parameters(prefix_, use),
+                 part == Part::kTraining ? embedding_->optimizer_state(prefix_) : std::vector<ParameterView>(),
                  ViewsOf(module)});
 }
 
 NamedParameters TorchScriptState::Parameters() const {
-  NamedParameters module = module_->Values(Part::kModel);
-  return CopyParameters(Views(Part::kModel, module));
+  NamedParameters module = module_->Values(Part::kPrediction);
+  return CopyParameters(Views(Part::kPrediction, module));
 }
 
 absl::Status TorchScriptState::SetParameters(const NamedParameters& parameters) {
   NamedParameters module = module_->Values(Part::kModel);
-  absl::Status status = AssignParameters(parameters, Views(Part::kModel, module));
-  return status.ok() ? module_->SetValues(Part::kModel, module) : status;
+  if (absl::Status status = AssignParameters(parameters, Views(Part::kModel, module)); !status.ok()) {
+    return status;
+  }
+  if (embedding_ != nullptr) {
+    embedding_->RestartAverage();
+  }
+  absl::Status status = module_->SetValues(Part::kModel, module);
+  status.Update(module_->SetValues(Part::kPrediction, module));  // The averages start anew.
+  return status;
 }
 
 NamedParameters TorchScriptState::TrainingState() const {

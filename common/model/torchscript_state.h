@@ -20,10 +20,11 @@ class TorchScriptState {
   // `embedding`: null where the module gets its inputs as they are; its names start with `prefix`.
   TorchScriptState(InputLayer* embedding, std::string prefix, TorchScriptModule* module);
 
-  // "`prefix`embedding", and the module's parameters and buffers by their names in the state dict.
+  // "`prefix`embedding", and the module's parameters and buffers by their names in the state dict, as
+  // predictions use them.
   NamedParameters Parameters() const;
   absl::Status SetParameters(const NamedParameters& parameters);
-  // Beside them the optimiser's moments and steps (CopyTrainingState).
+  // The parameters as trained, and beside them the optimiser's moments, averages and steps (CopyTrainingState).
   NamedParameters TrainingState() const;
   absl::Status SetTrainingState(const NamedParameters& state);
 

@@ -100,7 +100,7 @@ class LayeredTopModel final : public TopModel {
 
   absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) override {
     Matrix own_storage;
-    const absl::StatusOr<ConstMatrixView> side = AssembleOwn(activations, own, own_storage);
+    const absl::StatusOr<ConstMatrixView> side = AssembleOwn(activations, own, ParameterUse::kPrediction, own_storage);
     if (!side.ok()) {
       return side.status();
     }
@@ -119,10 +119,20 @@ class LayeredTopModel final : public TopModel {
     return logits;
   }
 
-  NamedParameters Parameters() const override { return CopyParameters(Views()); }
+  NamedParameters Parameters() const override { return CopyParameters(Views(ParameterUse::kPrediction)); }
 
   absl::Status SetParameters(const NamedParameters& parameters) override {
-    return AssignParameters(parameters, Views());
+    if (absl::Status status = AssignParameters(parameters, Views(ParameterUse::kTraining)); !status.ok()) {
+      return status;
+    }
+    deep_->RestartAverage();
+    if (own_ != nullptr) {
+      own_->RestartAverage();
+    }
+    if (wide_ != nullptr) {
+      wide_->RestartAverage();
+    }
+    return absl::OkStatus();
   }
 
   NamedParameters TrainingState() const override { return CopyTrainingState(StateViews(), deep_->steps()); }
@@ -170,7 +180,8 @@ class LayeredTopModel final : public TopModel {
                                     absl::Span<const uint8_t> labels, absl::Span<const float> targets) {
     const absl::Time started = absl::Now();
     auto slice = std::make_unique<Slice>();
-    const absl::StatusOr<ConstMatrixView> side = AssembleOwn(activations, own, slice->own_storage);
+    const absl::StatusOr<ConstMatrixView> side =
+        AssembleOwn(activations, own, ParameterUse::kTraining, slice->own_storage);
     if (!side.ok()) {
       return side.status();
     }
@@ -212,24 +223,25 @@ class LayeredTopModel final : public TopModel {
   }
 
   // What a layer reads of the own features beside the activations; empty where none does.
-  absl::StatusOr<ConstMatrixView> AssembleOwn(ConstMatrixView activations, const FeatureBatch& own,
+  absl::StatusOr<ConstMatrixView> AssembleOwn(ConstMatrixView activations, const FeatureBatch& own, ParameterUse use,
                                               Matrix& storage) const {
     if ((own_ != nullptr || wide_ != nullptr) && own.rows != activations.rows()) {
       return absl::InvalidArgumentError(
           absl::StrCat("own features: expected ", activations.rows(), " rows, found ", own.rows));
     }
-    return own_ == nullptr ? ConstMatrixView() : own_->Assemble(own, storage);
+    return own_ == nullptr ? ConstMatrixView() : own_->Assemble(own, use, storage);
   }
 
-  std::vector<ParameterView> Views() const {
-    return Joined({deep_->parameters(""), own_ == nullptr ? std::vector<ParameterView>() : own_->parameters(kOwnPrefix),
-                   wide_ == nullptr ? std::vector<ParameterView>() : wide_->parameters()});
+  std::vector<ParameterView> Views(ParameterUse use) const {
+    return Joined({deep_->parameters("", use),
+                   own_ == nullptr ? std::vector<ParameterView>() : own_->parameters(kOwnPrefix, use),
+                   wide_ == nullptr ? std::vector<ParameterView>() : wide_->parameters(use)});
   }
 
   std::vector<ParameterView> StateViews() const {
-    return Joined({Views(), deep_->moments(""),
-                   own_ == nullptr ? std::vector<ParameterView>() : own_->moments(kOwnPrefix),
-                   wide_ == nullptr ? std::vector<ParameterView>() : wide_->moments()});
+    return Joined({Views(ParameterUse::kTraining), deep_->optimizer_state(""),
+                   own_ == nullptr ? std::vector<ParameterView>() : own_->optimizer_state(kOwnPrefix),
+                   wide_ == nullptr ? std::vector<ParameterView>() : wide_->optimizer_state()});
   }
 
   FeatureShape features_;

@@ -67,19 +67,21 @@ class TopModel {
   // between a ForwardBackward and its Update.
   virtual absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
                                                   absl::Span<const uint8_t> labels) = 0;
-  // Logits [batch].
+  // Logits [batch], made with the averages of the parameters where there are any (v1::Optimizer.average_decay).
   virtual absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) = 0;
 
   // Copies of "NAME.weight" and "NAME.bias" of each layer of the specification and of "logit" (shapes as BottomModel's;
   // own features behind the other inputs of the layer that reads them), of their embedding, "own.embedding", and, with
-  // a wide part, of "wide", whose embedding is "wide.embedding". The optimiser's moments are not among them.
+  // a wide part, of "wide", whose embedding is "wide.embedding", as Predict uses them. The optimiser's moments are not
+  // among them.
   virtual NamedParameters Parameters() const = 0;
-  // Overwrites all parameters. InvalidArgument where names or sizes differ, then nothing is changed.
+  // Overwrites all parameters, from which their averages start anew. InvalidArgument where names or sizes differ, then
+  // nothing is changed.
   virtual absl::Status SetParameters(const NamedParameters& parameters) = 0;
 
-  // All that training goes on from: Parameters(); "NAME.moment1" and "NAME.moment2" for each name among them, as many
-  // as the optimiser remembers (ParameterOptimizer::moment); "steps" (CopyTrainingState). Between Update and
-  // ForwardBackward.
+  // All that training goes on from: the parameters as trained, under the names of Parameters(); "NAME.moment1" and
+  // "NAME.moment2" for each name among them, as many as the optimiser remembers (ParameterOptimizer::moment), and
+  // "NAME.average", where there is one; "steps" (CopyTrainingState). Between Update and ForwardBackward.
   virtual NamedParameters TrainingState() const = 0;
   // Goes on from there. Embeddings and their moments may have fewer rows than the tables, whose other rows keep their
   // fresh start. InvalidArgument where names or sizes differ (another model or optimiser), then nothing is changed.

@@ -45,7 +45,7 @@ class TorchScriptTopModel final : public TopModel {
       return absl::FailedPreconditionError("top model: expected an Update since the last ForwardBackward, found none");
     }
     Matrix storage;
-    const absl::StatusOr<TorchScriptInput> input = InputOf(activations, own, storage);
+    const absl::StatusOr<TorchScriptInput> input = InputOf(activations, own, ParameterUse::kTraining, storage);
     if (!input.ok()) {
       return input.status();
     }
@@ -88,7 +88,7 @@ class TorchScriptTopModel final : public TopModel {
 
   absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) override {
     Matrix storage;
-    const absl::StatusOr<TorchScriptInput> input = InputOf(activations, own, storage);
+    const absl::StatusOr<TorchScriptInput> input = InputOf(activations, own, ParameterUse::kPrediction, storage);
     if (!input.ok()) {
       return input.status();
     }
@@ -118,7 +118,7 @@ class TorchScriptTopModel final : public TopModel {
   bool has_embedding() const { return own_.assembled != nullptr && own_.assembled->has_embedding(); }
 
   // The module's arguments: views of what is given.
-  absl::StatusOr<TorchScriptInput> InputOf(ConstMatrixView activations, const FeatureBatch& own,
+  absl::StatusOr<TorchScriptInput> InputOf(ConstMatrixView activations, const FeatureBatch& own, ParameterUse use,
                                            Matrix& storage) const {
     TorchScriptInput input;
     input.numbers.push_back(activations);
@@ -127,7 +127,7 @@ class TorchScriptTopModel final : public TopModel {
           absl::StrCat("own features: expected ", activations.rows(), " rows, found ", own.rows));
     }
     if (own_.assembled != nullptr) {
-      const absl::StatusOr<ConstMatrixView> assembled = own_.assembled->Assemble(own, storage);
+      const absl::StatusOr<ConstMatrixView> assembled = own_.assembled->Assemble(own, use, storage);
       if (!assembled.ok()) {
         return assembled.status();
       }

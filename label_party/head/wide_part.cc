@@ -51,7 +51,7 @@ WidePart::WidePart(std::unique_ptr<InputLayer> input, std::unique_ptr<LayerStack
 
 absl::StatusOr<Matrix> WidePart::Predict(const FeatureBatch& own) const {
   Matrix storage;
-  const absl::StatusOr<ConstMatrixView> input = input_->Assemble(own, storage);
+  const absl::StatusOr<ConstMatrixView> input = input_->Assemble(own, ParameterUse::kPrediction, storage);
   if (!input.ok()) {
     return input.status();
   }
@@ -59,7 +59,7 @@ absl::StatusOr<Matrix> WidePart::Predict(const FeatureBatch& own) const {
 }
 
 absl::StatusOr<LayerPass> WidePart::Forward(const FeatureBatch& own, Matrix& storage) const {
-  const absl::StatusOr<ConstMatrixView> input = input_->Assemble(own, storage);
+  const absl::StatusOr<ConstMatrixView> input = input_->Assemble(own, ParameterUse::kTraining, storage);
   if (!input.ok()) {
     return input.status();
   }
@@ -72,17 +72,22 @@ absl::StatusOr<StackGradients> WidePart::Backward(LayerPass& pass, ConstMatrixVi
 
 absl::Status WidePart::UpdateEmbedding(absl::Span<const LookupGradient> parts) { return input_->Update(parts); }
 
-std::vector<ParameterView> WidePart::parameters() {
-  return Joined({input_->parameters(absl::StrCat(kName, ".")), linear_->parameters("")});
+std::vector<ParameterView> WidePart::parameters(ParameterUse use) {
+  return Joined({input_->parameters(absl::StrCat(kName, "."), use), linear_->parameters("", use)});
 }
 
-std::vector<ParameterView> WidePart::moments() {
-  return Joined({input_->moments(absl::StrCat(kName, ".")), linear_->moments("")});
+std::vector<ParameterView> WidePart::optimizer_state() {
+  return Joined({input_->optimizer_state(absl::StrCat(kName, ".")), linear_->optimizer_state("")});
 }
 
 void WidePart::set_steps(int64_t steps) {
   input_->set_steps(steps);
   linear_->set_steps(steps);
+}
+
+void WidePart::RestartAverage() {
+  input_->RestartAverage();
+  linear_->RestartAverage();
 }
 
 void WidePart::Describe(const std::string& variable, HalfScript& script) const {

@@ -43,9 +43,12 @@ class WidePart {
   LayerStack* linear() { return linear_.get(); }
 
   // "wide.embedding" (with categorical columns), "wide.weight", "wide.bias".
-  std::vector<ParameterView> parameters();
-  std::vector<ParameterView> moments();
+  std::vector<ParameterView> parameters(ParameterUse use);
+  // What else training goes on from.
+  std::vector<ParameterView> optimizer_state();
   void set_steps(int64_t steps);
+  // The averages, where there are any, start anew from the parameters.
+  void RestartAverage();
   // Assigns the terms to `variable`.
   void Describe(const std::string& variable, HalfScript& script) const;
 

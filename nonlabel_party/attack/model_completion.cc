@@ -124,8 +124,10 @@ absl::Status ModelCompletion::StartHead() {
     return absl::OkStatus();  // Nothing to tell apart: the head stays random.
   }
   const Discriminant discriminant = Discriminate(*activations, options_.labels, means);
-  return AssignParameters({{"logit.weight", discriminant.weights}, {"logit.bias", {discriminant.bias}}},
-                          head_->parameters(""));
+  const absl::Status status = AssignParameters(
+      {{"logit.weight", discriminant.weights}, {"logit.bias", {discriminant.bias}}}, head_->parameters(""));
+  head_->RestartAverage();
+  return status;
 }
 
 int64_t ModelCompletion::Steps(int passes) const {

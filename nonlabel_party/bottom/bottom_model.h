@@ -53,7 +53,8 @@ class BottomModel {
   virtual bool needs_whole_batch() const = 0;
   // Activations [rows, cut_width], the model's until the slice's Discard or Update; keeps what Backward needs.
   virtual absl::StatusOr<ConstMatrixView> Forward(FeatureBatch batch) = 0;
-  // Activations without keeping anything.
+  // Activations without keeping anything, made with the averages of the parameters where there are any
+  // (v1::Optimizer.average_decay).
   virtual absl::StatusOr<Matrix> Predict(const FeatureBatch& batch) = 0;
   // Back-propagates per-example gradients [rows, cut_width] of the oldest pending Forward. Returns the per-example
   // gradients at each of `layers` ("cut" among them possible, which is `cut_gradient` itself), [rows, its width], which
@@ -77,15 +78,16 @@ class BottomModel {
 
   // Copies of "embedding" ([embedding_rows, dimension]; none without categorical columns) and, for each layer of the
   // specification, "NAME.weight" ([units, inputs], inputs ordered as embeddings column by column, then numeric; of a
-  // convolution [channels, input channels, kernel, kernel]) and "NAME.bias". The optimiser's moments are not among
-  // them.
+  // convolution [channels, input channels, kernel, kernel]) and "NAME.bias", as Predict uses them. The
+  // optimiser's moments are not among them.
   virtual NamedParameters Parameters() const = 0;
-  // Overwrites all parameters; pending passes keep theirs. InvalidArgument where names or sizes differ, then nothing is
-  // changed.
+  // Overwrites all parameters, from which their averages start anew; pending passes keep theirs. InvalidArgument where
+  // names or sizes differ, then nothing is changed.
   virtual absl::Status SetParameters(const NamedParameters& parameters) = 0;
 
-  // All that training goes on from: Parameters(); "NAME.moment1" and "NAME.moment2" for each name among them, as many
-  // as the optimiser remembers (ParameterOptimizer::moment); "steps" (CopyTrainingState). Between Update and Backward.
+  // All that training goes on from: the parameters as trained, under the names of Parameters(); "NAME.moment1" and
+  // "NAME.moment2" for each name among them, as many as the optimiser remembers (ParameterOptimizer::moment), and
+  // "NAME.average", where there is one; "steps" (CopyTrainingState). Between Update and Backward.
   virtual NamedParameters TrainingState() const = 0;
   // Goes on from there. "embedding" and its moments may have fewer rows than the table, whose other rows keep their
   // fresh start. InvalidArgument where names or sizes differ (another model or optimiser), then nothing is changed.

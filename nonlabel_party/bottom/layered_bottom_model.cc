@@ -71,7 +71,8 @@ class LayeredBottomModel final : public BottomModel {
   absl::StatusOr<ConstMatrixView> Forward(FeatureBatch batch) override {
     auto pending = std::make_unique<PendingSlice>();
     pending->batch = std::move(batch);
-    const absl::StatusOr<ConstMatrixView> input = input_->Assemble(pending->batch, pending->input);
+    const absl::StatusOr<ConstMatrixView> input =
+        input_->Assemble(pending->batch, ParameterUse::kTraining, pending->input);
     if (!input.ok()) {
       return input.status();
     }
@@ -86,7 +87,7 @@ class LayeredBottomModel final : public BottomModel {
 
   absl::StatusOr<Matrix> Predict(const FeatureBatch& batch) override {
     Matrix storage;
-    const absl::StatusOr<ConstMatrixView> input = input_->Assemble(batch, storage);
+    const absl::StatusOr<ConstMatrixView> input = input_->Assemble(batch, ParameterUse::kPrediction, storage);
     if (!input.ok()) {
       return input.status();
     }
@@ -173,10 +174,15 @@ class LayeredBottomModel final : public BottomModel {
 
   std::vector<std::string> layer_names() const override { return layer_names_; }
 
-  NamedParameters Parameters() const override { return CopyParameters(Views()); }
+  NamedParameters Parameters() const override { return CopyParameters(Views(ParameterUse::kPrediction)); }
 
   absl::Status SetParameters(const NamedParameters& parameters) override {
-    return AssignParameters(parameters, Views());
+    if (absl::Status status = AssignParameters(parameters, Views(ParameterUse::kTraining)); !status.ok()) {
+      return status;
+    }
+    input_->RestartAverage();
+    layers_->RestartAverage();
+    return absl::OkStatus();
   }
 
   NamedParameters TrainingState() const override { return CopyTrainingState(StateViews(), layers_->steps()); }
@@ -215,9 +221,13 @@ class LayeredBottomModel final : public BottomModel {
     return indices;
   }
 
-  std::vector<ParameterView> Views() const { return Joined({input_->parameters(""), layers_->parameters("")}); }
+  std::vector<ParameterView> Views(ParameterUse use) const {
+    return Joined({input_->parameters("", use), layers_->parameters("", use)});
+  }
 
-  std::vector<ParameterView> StateViews() const { return Joined({Views(), input_->moments(""), layers_->moments("")}); }
+  std::vector<ParameterView> StateViews() const {
+    return Joined({Views(ParameterUse::kTraining), input_->optimizer_state(""), layers_->optimizer_state("")});
+  }
 
   FeatureShape features_;
   std::unique_ptr<InputLayer> input_;

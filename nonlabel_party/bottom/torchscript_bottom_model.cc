@@ -48,7 +48,7 @@ class TorchScriptBottomModel final : public BottomModel {
 
   absl::StatusOr<ConstMatrixView> Forward(FeatureBatch batch) override {
     Matrix storage;
-    const absl::StatusOr<TorchScriptInput> input = InputOf(batch, storage);
+    const absl::StatusOr<TorchScriptInput> input = InputOf(batch, ParameterUse::kTraining, storage);
     if (!input.ok()) {
       return input.status();
     }
@@ -65,7 +65,7 @@ class TorchScriptBottomModel final : public BottomModel {
 
   absl::StatusOr<Matrix> Predict(const FeatureBatch& batch) override {
     Matrix storage;
-    const absl::StatusOr<TorchScriptInput> input = InputOf(batch, storage);
+    const absl::StatusOr<TorchScriptInput> input = InputOf(batch, ParameterUse::kPrediction, storage);
     return input.ok() ? module_->Predict(*input) : input.status();
   }
 
@@ -150,9 +150,9 @@ class TorchScriptBottomModel final : public BottomModel {
 
  private:
   // The module's arguments: views of `batch` and `storage`.
-  absl::StatusOr<TorchScriptInput> InputOf(const FeatureBatch& batch, Matrix& storage) const {
+  absl::StatusOr<TorchScriptInput> InputOf(const FeatureBatch& batch, ParameterUse use, Matrix& storage) const {
     if (embedding_ != nullptr) {
-      const absl::StatusOr<ConstMatrixView> numbers = embedding_->Assemble(batch, storage);
+      const absl::StatusOr<ConstMatrixView> numbers = embedding_->Assemble(batch, use, storage);
       if (!numbers.ok()) {
         return numbers.status();
       }

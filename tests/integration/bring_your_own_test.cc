@@ -385,7 +385,9 @@ TEST_F(BringYourOwnTest, TracedHalvesTrainAsInPython) {
   ExpectExportsReadAlike();
 }
 
-TEST_F(BringYourOwnTest, HalvesOfOursAreReadByPython) {
+TEST_F(BringYourOwnTest, HalvesOfOursAreReadByPythonAsTheyPredict) {
+  run_.nonlabel_config.mutable_party()->mutable_optimizer()->set_average_decay(0.9);
+  run_.label_config.mutable_party()->mutable_optimizer()->set_average_decay(0.9);
   run_.nonlabel_config.mutable_party()->set_export_dir(run_.files.File("exported"));
   run_.label_config.mutable_party()->set_export_dir(run_.files.File("exported"));
   ASSERT_NO_FATAL_FAILURE(Train());

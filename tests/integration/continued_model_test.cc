@@ -99,6 +99,9 @@ class ContinuedModelTest : public ::testing::TestWithParam<const char*> {
       optimizer.mutable_adam();
     } else if (name == "adamw") {
       optimizer.mutable_adamw();
+    } else if (name == "averaged") {
+      optimizer.mutable_adam();
+      optimizer.set_average_decay(0.7);
     } else if (name == "sgd") {
       optimizer.mutable_sgd()->set_momentum(0.9);
     } else {
@@ -165,7 +168,8 @@ TEST_P(ContinuedModelTest, ASmallerEmbeddingIsRefusedAndNothingChanged) {
   EXPECT_EQ(after.bottom->Parameters(), untouched);
 }
 
-INSTANTIATE_TEST_SUITE_P(Optimizers, ContinuedModelTest, ::testing::Values("adam", "adamw", "sgd", "adagrad"),
+INSTANTIATE_TEST_SUITE_P(Optimizers, ContinuedModelTest,
+                         ::testing::Values("adam", "adamw", "averaged", "sgd", "adagrad"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

@@ -170,7 +170,9 @@ INSTANTIATE_TEST_SUITE_P(Methods, OneProcessOptimizerTest,
                          ::testing::Values("learning_rate: 1e-3 adam {} schedule { cosine { steps: 20 } }",
                                            "learning_rate: 1e-2 adamw { epsilon: 1e-4 weight_decay: 0.2 }",
                                            "learning_rate: 0.1 l2: 0.01 sgd { momentum: 0.9 nesterov: true }",
-                                           "learning_rate: 0.05 adagrad { initial_accumulator: 0.1 }"));
+                                           "learning_rate: 0.05 adagrad { initial_accumulator: 0.1 }",
+                                           "learning_rate: 1e-2 adamw { epsilon: 1e-4 } average_decay: 0.8",
+                                           "learning_rate: 0.1 sgd {} average_decay: 0.9"));
 
 TEST_P(OneProcessOptimizerTest, TrainsTheHalvesAsTheWhole) {
   UseOptimizer(GetParam());

@@ -80,6 +80,13 @@ Tensor Activate(const Tensor& values, v1::Activation activation) {
   return values;
 }
 
+// The average after step `step`, from 0.
+Tensor Averaged(const Tensor& average, const Tensor& values, const v1::Optimizer& optimizer, int64_t step) {
+  const auto t = static_cast<double>(step);
+  const double keep = std::min(optimizer.average_decay(), (1 + t) / (10 + t));
+  return keep * average + (1 - keep) * values;
+}
+
 Tensor Numeric(const FeatureBatch& batch) {
   const ConstMatrixView numeric = batch.numeric;
   return torch::from_blob(const_cast<float*>(numeric.data()), {batch.rows, numeric.cols()}).clone();
@@ -90,7 +97,8 @@ Tensor Numeric(const FeatureBatch& batch) {
 LazyEmbedding::LazyEmbedding(const std::vector<float>& values, int64_t dimension)
     : table_(torch::tensor(values).view({-1, dimension}).requires_grad_()),
       first_(torch::zeros_like(table_)),
-      second_(torch::zeros_like(table_)) {}
+      second_(torch::zeros_like(table_)),
+      average_(table_.detach().clone()) {}
 
 Tensor LazyEmbedding::Lookup(const FeatureBatch& batch) {
   const Tensor rows = torch::tensor(batch.categories);
@@ -124,6 +132,7 @@ void LazyEmbedding::Step(const v1::Optimizer& optimizer, double rate, int64_t st
     change = correction * first_ / (second_.sqrt() + epsilon);
   }
   table_.sub_(rate * touched_ * change);
+  average_.copy_(torch::where(touched_ > 0, Averaged(average_, table_, optimizer, step), average_));
   table_.mutable_grad().reset();
 }
 
@@ -161,9 +170,11 @@ void OneProcessModel::AddLayer(const v1::Layer& layer, const NamedParameters& va
     const torch::NoGradGuard no_grad;
     module->weight.copy_(weight.view_as(module->weight));
     module->bias.copy_(bias);
-    parameters_.emplace(layer.name() + ".weight", module->weight);
-    parameters_.emplace(layer.name() + ".bias", module->bias);
-    party.parameters.insert(party.parameters.end(), {module->weight, module->bias});
+    for (const auto& [name, parameter] : {std::pair(".weight", module->weight), {".bias", module->bias}}) {
+      averages_.emplace(layer.name() + name, parameter.detach().clone());
+      party.parameters.push_back(parameter);
+      party.names.push_back(layer.name() + name);
+    }
     modules_.emplace(layer.name(), torch::nn::AnyModule(module));
   };
   if (layer.has_convolution()) {
@@ -178,8 +189,7 @@ void OneProcessModel::AddLayer(const v1::Layer& layer, const NamedParameters& va
 void OneProcessModel::AddEmbedding(const std::string& name, int dimension, const NamedParameters& values,
                                    Party& party) {
   if (dimension > 0) {
-    const auto added = party.embeddings.emplace(name, LazyEmbedding(Find(values, name), dimension)).first;
-    parameters_.emplace(name, added->second.table());
+    party.embeddings.emplace(name, LazyEmbedding(Find(values, name), dimension));
   }
 }
 
@@ -230,6 +240,11 @@ void OneProcessModel::Update(Party& party) {
   }
   party.optimizer->param_groups()[0].options().set_lr(rate);
   party.optimizer->step();
+  for (size_t i = 0; i < party.names.size(); ++i) {
+    const torch::NoGradGuard no_grad;
+    Tensor& average = averages_.at(party.names[i]);
+    average = Averaged(average, party.parameters[i], party.options, step_);
+  }
   for (auto& [name, embedding] : party.embeddings) {
     embedding.Step(party.options, rate, step_);
   }
@@ -248,11 +263,20 @@ double OneProcessModel::Step(const FeatureBatch& features, const FeatureBatch& o
   return loss.item<double>();
 }
 
+Tensor OneProcessModel::Average(const std::string& name) const {
+  for (const Party* party : {&bottom_, &top_}) {
+    if (const auto found = party->embeddings.find(name); found != party->embeddings.end()) {
+      return found->second.average();
+    }
+  }
+  return averages_.at(name);
+}
+
 double OneProcessModel::Distance(const NamedParameters& half) const {
   double distance = 0;
   for (const auto& [name, values] : half) {
     const Tensor theirs = torch::tensor(values);
-    const Tensor ours = parameters_.at(name).detach().flatten();
+    const Tensor ours = Average(name).flatten();
     EXPECT_EQ(ours.numel(), theirs.numel()) << name;
     distance = std::max(distance, (ours - theirs).abs().max().item<double>());
   }

@@ -24,10 +24,11 @@ class LazyEmbedding {
   torch::Tensor Lookup(const FeatureBatch& batch);  // [rows, columns * dimension]
   // Step `step`, from 0, at this learning rate, of the latest Lookup's rows.
   void Step(const v1::Optimizer& optimizer, double learning_rate, int64_t step);
-  const torch::Tensor& table() const { return table_; }
+  // Its average over the steps, which without v1::Optimizer.average_decay is the table.
+  const torch::Tensor& average() const { return average_; }
 
  private:
-  torch::Tensor table_, first_, second_, touched_;
+  torch::Tensor table_, first_, second_, touched_, average_;
 };
 
 // Layers as torch::nn::Linear and Conv2d, trained by torch::optim; each party's parameters have its own optimiser.
@@ -46,13 +47,15 @@ class OneProcessModel {
 
   // One step on a batch; the mean loss before it.
   double Step(const FeatureBatch& features, const FeatureBatch& own, const std::vector<uint8_t>& labels);
-  // Largest difference between these parameters and a half's of the same names.
+  // Largest difference between these parameters, averaged where v1::Optimizer.average_decay says so, and a half's of
+  // the same names.
   double Distance(const NamedParameters& half) const;
 
  private:
   struct Party {
     v1::Optimizer options;
     std::vector<torch::Tensor> parameters;
+    std::vector<std::string> names;  // Of `parameters`.
     std::unique_ptr<torch::optim::Optimizer> optimizer;
     std::map<std::string, LazyEmbedding> embeddings;
   };
@@ -62,11 +65,12 @@ class OneProcessModel {
   torch::Tensor Input(const std::string& embedding, const FeatureBatch& batch, Party& party);
   torch::Tensor Forward(const FeatureBatch& features, const FeatureBatch& own);
   void Update(Party& party);
+  torch::Tensor Average(const std::string& name) const;
 
   Options options_;
   Party bottom_, top_;
   std::map<std::string, torch::nn::AnyModule> modules_;  // By the layer's name.
-  std::map<std::string, torch::Tensor> parameters_;
+  std::map<std::string, torch::Tensor> averages_;        // By the parameter's name; an embedding has its own.
   int64_t step_ = 0;
 };
 

@@ -47,7 +47,7 @@ void EmbeddingStep(benchmark::State& state, const OptimizerOptions& optimizer) {
   size_t next = 0;
   for (auto _ : state) {
     const std::vector<int64_t>& indices = batches[next++ % kBatches];
-    (void)table->Gather(indices, looked_up);
+    (void)table->Gather(indices, ParameterUse::kTraining, looked_up);
     (void)table->Update({{indices, gradient}}, 1.0 / kBatch);
   }
 }

@@ -114,14 +114,17 @@ struct Misfit {
 TEST_F(CheckpointPlanTest, EveryMisfitIsNamed) {
   Leave(1);
   party_.set_initial_checkpoint("half");
-  const std::vector<Misfit> misfits = {{[](auto&, auto& model, auto&) { model.mutable_layers(0)->set_units(8); },
-                                        "model.layers: the configuration's is [name: \"first\" units: 8"},
-                                       {[](auto&, auto&, auto& agreement) { agreement.set_cut_width(8); },
-                                        "cut_width: the configuration's is 8, the checkpoint's 4"},
-                                       {[](auto&, auto&, auto& agreement) { agreement.set_cut_layer("second"); },
-                                        "cut_layer: the configuration's is \"second\", the checkpoint's \"first\""},
-                                       {[](auto& party, auto&, auto&) { party.mutable_optimizer()->mutable_sgd(); },
-                                        "optimizer: the configuration's is \"sgd\", the checkpoint's \"adam\""}};
+  const std::vector<Misfit> misfits = {
+      {[](auto&, auto& model, auto&) { model.mutable_layers(0)->set_units(8); },
+       "model.layers: the configuration's is [name: \"first\" units: 8"},
+      {[](auto&, auto&, auto& agreement) { agreement.set_cut_width(8); },
+       "cut_width: the configuration's is 8, the checkpoint's 4"},
+      {[](auto&, auto&, auto& agreement) { agreement.set_cut_layer("second"); },
+       "cut_layer: the configuration's is \"second\", the checkpoint's \"first\""},
+      {[](auto& party, auto&, auto&) { party.mutable_optimizer()->mutable_sgd(); },
+       "optimizer: the configuration's is \"sgd\", the checkpoint's \"adam\""},
+      {[](auto& party, auto&, auto&) { party.mutable_optimizer()->set_average_decay(0.9); },
+       "optimizer: the configuration's is \"adam, averaged\", the checkpoint's \"adam\""}};
   for (const Misfit& misfit : misfits) {
     const v1::PartyCommon party = party_;
     const v1::ModelSpec model = model_;

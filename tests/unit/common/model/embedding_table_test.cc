@@ -163,7 +163,7 @@ TEST(EmbeddingTableTest, GathersToTheFrontOfEachRow) {
   EmbeddingTable table = MakeTable(SmallTable());
   Matrix out(2, 7);
   out.row(1)[6] = 42;
-  ASSERT_TRUE(table.Gather({4, 49, 0, 4}, out).ok());
+  ASSERT_TRUE(table.Gather({4, 49, 0, 4}, ParameterUse::kTraining, out).ok());
   const std::vector<float> values = Values(table);
   EXPECT_THAT(out.row(0), ElementsAre(values[12], values[13], values[14], values[147], values[148], values[149], 0));
   EXPECT_THAT(out.row(1), ElementsAre(values[0], values[1], values[2], values[12], values[13], values[14], 42));
@@ -205,6 +205,45 @@ TEST(EmbeddingTableTest, LeavesRowsOutsideTheBatchAlone) {
     for (int i = 0; i < 150; ++i) {
       EXPECT_EQ(after[i] == before[p][i], i < 15 || i >= 18) << "at " << i << " of part " << p;
     }
+  }
+}
+
+TEST(EmbeddingTableTest, AveragesARowInTheStepsThatTouchIt) {
+  for (OptimizerOptions optimizer : EveryMethod()) {
+    EmbeddingTable::Options options = SmallTable();
+    options.optimizer = optimizer;
+    EmbeddingTable plain = MakeTable(options);
+    options.optimizer.average_decay = 0.5;
+    EmbeddingTable table = MakeTable(options);
+    const std::vector<float> start = Values(table);
+    std::vector<double> average(start.begin(), start.end());
+    std::mt19937 generator(1);
+    for (int step = 0; step < 15; ++step) {
+      const Indices rows = {step % 3, 7, step % 3};
+      const Matrix gradient = RandomMatrix(3, 3, generator);
+      ASSERT_TRUE(plain.Update({{rows, gradient}}, 1).ok());
+      ASSERT_TRUE(table.Update({{rows, gradient}}, 1).ok());
+      const std::vector<float> values = Values(table);
+      const double keep = std::min(0.5, (1.0 + step) / (10 + step));
+      for (const int64_t row : {rows[0], rows[1]}) {
+        for (int64_t at = 3 * row; at < 3 * row + 3; ++at) {
+          average[at] = keep * average[at] + (1 - keep) * values[at];
+        }
+      }
+    }
+    EXPECT_EQ(Values(table), Values(plain));
+    for (int m = 0; m < table.moments(); ++m) {
+      EXPECT_EQ(Copy(table.moment(m)), Copy(plain.moment(m)));
+    }
+    const std::vector<float> predicting = Copy(table.values(ParameterUse::kPrediction));
+    for (size_t i = 0; i < average.size(); ++i) {
+      ASSERT_NEAR(predicting[i], average[i], 1e-6) << "at " << i;
+    }
+    EXPECT_GT(std::abs(predicting[21] - Values(table)[21]), 1e-6);
+    EXPECT_EQ(predicting[30], start[30]);
+    Matrix out(1, 3);
+    ASSERT_TRUE(table.Gather({7}, ParameterUse::kPrediction, out).ok());
+    EXPECT_THAT(out.row(0), ElementsAre(predicting[21], predicting[22], predicting[23]));
   }
 }
 
@@ -251,17 +290,19 @@ TEST(EmbeddingTableTest, ReportsMemoryThatCannotBeHad) {
 TEST(EmbeddingTableTest, GatherRefusesIndicesOutsideTheTable) {
   EmbeddingTable table = MakeTable(SmallTable());
   Matrix out(1, 3);
-  EXPECT_EQ(table.Gather({50}, out).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(table.Gather({-1}, out).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(table.Gather({50}, ParameterUse::kTraining, out).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(table.Gather({-1}, ParameterUse::kTraining, out).code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(EmbeddingTableTest, GatherRefusesShapesThatDoNotFit) {
   EmbeddingTable table = MakeTable(SmallTable());
   Matrix narrow(2, 5);
-  EXPECT_EQ(table.Gather({1, 2, 3}, narrow).code(), absl::StatusCode::kInvalidArgument);     // Not a multiple of 2.
-  EXPECT_EQ(table.Gather({1, 2, 3, 4}, narrow).code(), absl::StatusCode::kInvalidArgument);  // Needs 6 columns.
+  EXPECT_EQ(table.Gather({1, 2, 3}, ParameterUse::kTraining, narrow).code(),
+            absl::StatusCode::kInvalidArgument);  // Not a multiple of 2.
+  EXPECT_EQ(table.Gather({1, 2, 3, 4}, ParameterUse::kTraining, narrow).code(),
+            absl::StatusCode::kInvalidArgument);  // Needs 6 columns.
   Matrix empty;
-  EXPECT_EQ(table.Gather({1}, empty).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(table.Gather({1}, ParameterUse::kTraining, empty).code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(EmbeddingTableTest, ARefusedUpdateChangesNothing) {

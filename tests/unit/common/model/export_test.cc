@@ -19,12 +19,14 @@ namespace {
 
 using ::testing::ElementsAreArray;
 
-// Rows of 2 numbers, behind each of which Adam keeps 4 more.
-TEST(ExportTest, AnEmbeddingIsWrittenWithoutWhatTheOptimizerRemembers) {
+// Rows of 2 numbers, behind each of which Adam keeps 4 more and the average 2.
+TEST(ExportTest, AnEmbeddingIsWrittenAsItPredictsWithoutWhatTheOptimizerRemembers) {
   v1::Embedding embedding;
   embedding.set_dimension(2);
   const FeatureShape features{/*numeric=*/1, /*categorical=*/2, /*embedding_rows=*/6};
-  const auto input = InputLayer::Create({"bottom_model", features, &embedding, OptimizerOptions(), /*seed=*/3});
+  OptimizerOptions optimizer;
+  optimizer.average_decay = 0.5;
+  const auto input = InputLayer::Create({"bottom_model", features, &embedding, optimizer, /*seed=*/3});
   ASSERT_TRUE(input.ok()) << input.status();
   std::mt19937 generator(1);
   const std::vector<int64_t> categories = {0, 3, 2, 5};
@@ -40,7 +42,7 @@ TEST(ExportTest, AnEmbeddingIsWrittenWithoutWhatTheOptimizerRemembers) {
   EXPECT_EQ(table.sizes(), at::IntArrayRef({6, 2}));
   EXPECT_EQ(table.storage().nbytes(), 6 * 2 * sizeof(float));
   EXPECT_THAT(absl::MakeConstSpan(table.data_ptr<float>(), 12),
-              ElementsAreArray(CopyParameters((*input)->parameters("")).front().second));
+              ElementsAreArray(CopyParameters((*input)->parameters("", ParameterUse::kPrediction)).front().second));
   std::filesystem::remove_all(folder);
 }
 

@@ -39,7 +39,8 @@ class InputLayerTest : public testing::Test {
   }
   void ExpectBatchRefused() {
     Matrix storage;
-    EXPECT_EQ(Create()->Assemble(batch_, storage).status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(Create()->Assemble(batch_, ParameterUse::kTraining, storage).status().code(),
+              absl::StatusCode::kInvalidArgument);
   }
 
   v1::Embedding embedding_;
@@ -51,7 +52,7 @@ TEST_F(InputLayerTest, PutsEmbeddingsBeforeNumbers) {
   auto layer = Create();
   ASSERT_EQ(layer->width(), 5);
   Matrix storage;
-  const auto input = layer->Assemble(batch_, storage);
+  const auto input = layer->Assemble(batch_, ParameterUse::kTraining, storage);
   ASSERT_TRUE(input.ok()) << input.status();
   const std::vector<float> table = CopyParameters(layer->parameters("")).front().second;
   EXPECT_THAT(input->row(0), ElementsAre(table[0], table[1], table[6], table[7], 0.25f));
@@ -64,7 +65,7 @@ TEST_F(InputLayerTest, PassesPlainNumbersOnWithoutACopy) {
   batch_.categories.clear();
   auto layer = Create();
   Matrix storage;
-  const auto input = layer->Assemble(batch_, storage);
+  const auto input = layer->Assemble(batch_, ParameterUse::kTraining, storage);
   ASSERT_TRUE(input.ok()) << input.status();
   EXPECT_EQ(input->data(), batch_.numeric.data());
   EXPECT_TRUE(layer->parameters("").empty());
@@ -75,7 +76,7 @@ TEST_F(InputLayerTest, WorksWithoutNumericColumns) {
   options_.features.numeric = 0;
   batch_.numeric = Matrix();
   Matrix storage;
-  const auto input = Create()->Assemble(batch_, storage);
+  const auto input = Create()->Assemble(batch_, ParameterUse::kTraining, storage);
   ASSERT_TRUE(input.ok()) << input.status();
   EXPECT_EQ(input->cols(), 4);
 }

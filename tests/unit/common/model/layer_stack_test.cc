@@ -235,6 +235,50 @@ TEST_F(LayerStackTest, WhatIsAskedForDoesNotChangeWhatIsLearnt) {
   EXPECT_EQ(learnt[0], learnt[1]);
 }
 
+TEST_F(LayerStackTest, PredictsWithTheAverageAndTrainsWithoutIt) {
+  auto plain = Create();
+  options_.optimizer.average_decay = 0.6;
+  auto stack = Create();
+  std::vector<double> average;
+  for (const auto& [name, values] : CopyParameters(stack->parameters(""))) {
+    average.insert(average.end(), values.begin(), values.end());
+  }
+  for (int step = 0; step < 12; ++step) {
+    for (LayerStack* trained : {plain.get(), stack.get()}) {
+      LayerPass pass = Forward(*trained, input_);
+      ASSERT_TRUE(trained->Backward(pass, output_gradient_, {}).ok());
+      ASSERT_TRUE(Update(*trained).ok());
+    }
+    const double keep = std::min(0.6, (1.0 + step) / (10 + step));
+    auto next = average.begin();
+    for (const auto& [name, values] : CopyParameters(stack->parameters(""))) {
+      for (const float value : values) {
+        *next = keep * *next + (1 - keep) * value;
+        ++next;
+      }
+    }
+  }
+  EXPECT_EQ(CopyParameters(stack->parameters("")), CopyParameters(plain->parameters("")));
+
+  const NamedParameters predicting = CopyParameters(stack->parameters("", ParameterUse::kPrediction));
+  EXPECT_NE(predicting, CopyParameters(stack->parameters("")));
+  auto expected = average.begin();
+  for (const auto& [name, values] : predicting) {
+    for (const float value : values) {
+      ASSERT_NEAR(value, *expected++, 1e-6) << name;
+    }
+  }
+  const ReferenceNetwork reference(predicting, options_.chain.layers);
+  const auto predicted = stack->Predict(input_);
+  ASSERT_TRUE(predicted.ok()) << predicted.status();
+  for (int64_t j = 0; j < 7; ++j) {
+    ExpectNear(predicted->row(j), reference.Apply(ToDouble(input_.row(j))), 1e-6);
+  }
+  EXPECT_THAT(Forward(*stack, input_).output().values(), ElementsAreArray(Forward(*plain, input_).output().values()));
+  stack->RestartAverage();
+  EXPECT_EQ(CopyParameters(stack->parameters("", ParameterUse::kPrediction)), CopyParameters(stack->parameters("")));
+}
+
 TEST_F(LayerStackTest, RefusesNoLayers) {
   options_.chain.layers.clear();
   ExpectCreateRefused("bottom_model.layers: expected at least one");

@@ -62,6 +62,20 @@ TEST(OptimizerOptionsTest, TheScheduleWarmsUpDecaysAndAnneals) {
   EXPECT_EQ(options.LearningRate(600), 4);
 }
 
+TEST(OptimizerOptionsTest, TheAverageTakesLessOfTheParametersTheLongerItLasts) {
+  v1::Optimizer optimizer = MakeAdam();
+  EXPECT_FALSE(ReadOptimizerOptions(optimizer)->has_average());
+  optimizer.set_average_decay(0.9);
+  const OptimizerOptions options = *ReadOptimizerOptions(optimizer);
+  EXPECT_TRUE(options.has_average());
+  EXPECT_EQ(options.moments(), 2);
+  EXPECT_NEAR(options.AverageRate(0), 9 / 10.0, 1e-12);  // 1 - (1 + 0) / (10 + 0)
+  EXPECT_NEAR(options.AverageRate(5), 9 / 15.0, 1e-12);
+  EXPECT_NEAR(options.AverageRate(79), 9 / 89.0, 1e-12);
+  EXPECT_NEAR(options.AverageRate(81), 0.1, 1e-12);
+  EXPECT_NEAR(options.AverageRate(1000000), 0.1, 1e-12);
+}
+
 void ExpectRefused(const v1::Optimizer& optimizer, const std::string& field) {
   const auto options = ReadOptimizerOptions(optimizer);
   EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
@@ -76,6 +90,9 @@ TEST(OptimizerOptionsTest, RefusesNumbersOutOfRange) {
   v1::Optimizer optimizer = MakeAdam();
   optimizer.set_l2(-1e-9);
   ExpectRefused(optimizer, "optimizer.l2");
+  optimizer = MakeAdam();
+  optimizer.set_average_decay(1);
+  ExpectRefused(optimizer, "optimizer.average_decay");
   optimizer = MakeAdam();
   optimizer.mutable_adam()->set_beta1(1);
   ExpectRefused(optimizer, "optimizer.adam.beta1");

@@ -179,6 +179,34 @@ TEST_F(TorchScriptModuleTest, TrainsAsAdamInPlainLibTorch) {
   EXPECT_GT(Distance(*module, {w1_, b1_, w2_, b2_}), 0.01) << "nothing was trained";
 }
 
+TEST_F(TorchScriptModuleTest, PredictsWithTheAverageOfTheParameters) {
+  options_.optimizer.average_decay = 0.6;
+  const auto module = Create(Network());
+  ASSERT_NE(module, nullptr);
+  std::vector<Tensor> averages = Clones();
+  for (int step = 0; step < 12; ++step) {
+    Step(*module);
+    const double keep = std::min(0.6, (1.0 + step) / (10 + step));
+    const NamedParameters values = module->Values(TorchScriptModule::Part::kModel);
+    for (size_t i = 0; i < averages.size(); ++i) {
+      averages[i] = (keep * averages[i] + (1 - keep) * torch::tensor(values[i].second).view_as(averages[i])).detach();
+    }
+  }
+  EXPECT_GT(Distance(*module, averages), 1e-3);
+  const NamedParameters predicting = module->Values(TorchScriptModule::Part::kPrediction);
+  ASSERT_EQ(predicting.size(), averages.size());
+  for (size_t i = 0; i < averages.size(); ++i) {
+    EXPECT_LE((torch::tensor(predicting[i].second) - averages[i].reshape(-1)).abs().max().item<double>(), 1e-6);
+  }
+  const Tensor hidden = torch::linear(AsTensor(input_), averages[0], averages[1]).relu();
+  const Tensor expected = torch::linear(hidden, averages[2], averages[3]);
+  const auto predicted = module->Predict(Input());
+  ASSERT_TRUE(predicted.ok()) << predicted.status();
+  EXPECT_LE(Difference(expected, *predicted), 1e-5);
+  torch::jit::Module script = module->ScriptToPredict();
+  EXPECT_LE((script.forward({AsTensor(input_)}).toTensor() - expected).abs().max().item<double>(), 1e-5);
+}
+
 // Each method against torch::optim, on gradients that the penalty, the decay and the clipping change.
 TEST_F(TorchScriptModuleTest, TrainsWithEveryMethodAsTorchOptim) {
   struct Case {

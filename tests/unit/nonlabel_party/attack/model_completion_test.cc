@@ -99,6 +99,14 @@ TEST_F(ModelCompletionTest, ConvergesOnWhatItKnows) {
   EXPECT_GT(*LeakAuc(*scores, options_.labels), 0.99);
 }
 
+TEST_F(ModelCompletionTest, AveragesStartFromTheGivenParametersAndTheKnownExamples) {
+  const NamedParameters trained = Trained();
+  const double at_start = AucAfter(0, &trained);
+  options_.bottom.optimizer.set_average_decay(0.9);
+  EXPECT_EQ(AucAfter(0, &trained), at_start);
+  EXPECT_GT(at_start, 0.7);
+}
+
 TEST_F(ModelCompletionTest, StartsFromTheGivenParametersAndLeavesThemAlone) {
   const NamedParameters trained = Trained();
   const NamedParameters before = trained;
