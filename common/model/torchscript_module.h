@@ -58,8 +58,8 @@ struct TorchScriptGradients {
 };
 
 // Trained in place: Forward runs in train mode and then keeps what the module changed of itself (running statistics,
-// counters); Predict runs in eval mode, with the averages of
-// the trained parameters where there are any, and keeps nothing; Update moves the parameters that the file marks as
+// counters); Predict runs in eval mode, with the averages of the trained parameters where there are any, and keeps
+// nothing; Update moves the parameters that the file marks as
 // trained. The n-th Forward, from 0, draws (Dropout) as after torch.manual_seed(seed + n). float32 on the CPU. Errors
 // of the module while it runs come back as Internal. Not thread-safe.
 class TorchScriptModule {
