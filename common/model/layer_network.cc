@@ -39,6 +39,18 @@ at::Tensor BeforeActivation(const at::Tensor& gradient, const at::Tensor& activa
 
 int64_t Padding(const PlannedLayer& layer) { return layer.kernel / 2; }
 
+// Values and places of the maxima.
+std::tuple<at::Tensor, at::Tensor> Pool(const PlannedLayer& layer, const at::Tensor& values) {
+  return at::max_pool2d_with_indices(values, layer.max_pool, layer.max_pool);
+}
+
+// The gradient before the pooling, of that behind it.
+at::Tensor BeforePooling(const PlannedLayer& layer, const at::Tensor& gradient, const at::Tensor& values,
+                         const at::Tensor& maxima) {
+  return at::max_pool2d_with_indices_backward(gradient, values, layer.max_pool, layer.max_pool, /*padding=*/0,
+                                              /*dilation=*/1, /*ceil_mode=*/false, maxima);
+}
+
 // Gradients at the input, the weight and the bias of a convolution; those not in `mask` are undefined.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> ConvolutionBackward(const PlannedLayer& layer, const at::Tensor& input,
                                                                    const at::Tensor& gradient, const at::Tensor& weight,
@@ -96,18 +108,18 @@ ComputedLayer LayerNetwork::Compute(size_t l, at::Tensor values, const at::Tenso
                    .contiguous(at::MemoryFormat::ChannelsLast);
     }
     computed.input = values;
-    computed.activated =
-        Activate(at::conv2d(values, views[2 * l], views[2 * l + 1], /*stride=*/1, Padding(layer)), layer.activation);
+    computed.output = at::conv2d(values, views[2 * l], views[2 * l + 1], /*stride=*/1, Padding(layer));
+    if (layer.is_pooled()) {
+      computed.unpooled = computed.output;
+      std::tie(computed.output, computed.maxima) = Pool(layer, computed.unpooled);
+    }
   } else {
     values = values.flatten(1);
     computed.input = reads_side(l) ? at::cat({values, side}, 1) : values;
-    computed.activated = Activate(at::linear(computed.input, views[2 * l], views[2 * l + 1]), layer.activation);
+    computed.output = at::linear(computed.input, views[2 * l], views[2 * l + 1]);
   }
-  computed.output = computed.activated;
-  if (layer.is_pooled()) {
-    std::tie(computed.output, computed.maxima) =
-        at::max_pool2d_with_indices(computed.activated, layer.max_pool, layer.max_pool);
-  }
+  // Behind the pooling: no activation function decreases, so the maxima stay where they are, among fewer numbers.
+  computed.output = Activate(computed.output, layer.activation);
   if (l + 1 == layers_.size()) {
     computed.output = computed.output.contiguous();  // What views has the rows within the channels.
   }
@@ -130,22 +142,24 @@ NetworkGradients LayerNetwork::Backward(const std::vector<ComputedLayer>& comput
   NetworkGradients found;
   found.outputs.resize(wanted.outputs.size());
   size_t output = wanted.outputs.size();
-  const auto keep = [&] {
-    if (wanted.outputs[--output]) {
-      found.outputs[output] = gradient;
-    }
-  };
+  // Where the next output's gradient goes, last output first; null where it is not wanted.
+  const auto next_wanted = [&] { return wanted.outputs[--output] ? &found.outputs[output] : nullptr; };
   for (size_t l = layers_.size(); l-- > 0;) {
     const PlannedLayer& layer = layers_[l];
     const ComputedLayer& here = computed[l];
     gradient = gradient.reshape(here.output.sizes());
-    keep();
-    if (layer.is_pooled()) {
-      gradient = at::max_pool2d_with_indices_backward(gradient, here.activated, layer.max_pool, layer.max_pool,
-                                                      /*padding=*/0, /*dilation=*/1, /*ceil_mode=*/false, here.maxima);
-      keep();
+    if (at::Tensor* const kept = next_wanted()) {
+      *kept = gradient;
     }
-    const at::Tensor linear = BeforeActivation(gradient, here.activated, layer.activation);
+    at::Tensor linear = BeforeActivation(gradient, here.output, layer.activation);
+    if (layer.is_pooled()) {
+      if (at::Tensor* const kept = next_wanted()) {
+        // Which of a window's equals behind a ReLU, all 0, is the maximum, only the activated numbers tell.
+        const at::Tensor activated = Activate(here.unpooled.clone(), layer.activation);
+        *kept = BeforePooling(layer, gradient, activated, std::get<1>(Pool(layer, activated)));
+      }
+      linear = BeforePooling(layer, linear, here.unpooled, here.maxima);
+    }
     if (l > 0 || wanted.input || (wanted.side && reads_side(l))) {
       gradient = AtInput(layer, here.input, linear, views[2 * l]);
       if (reads_side(l)) {

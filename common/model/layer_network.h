@@ -25,10 +25,10 @@ int64_t ParameterCount(const std::vector<PlannedLayer>& layers);
 
 // What a layer has computed, as far as its back-propagation needs it.
 struct ComputedLayer {
-  at::Tensor input;      // What the weights were applied to: [batch, fan_in], or images.
-  at::Tensor activated;  // Behind the activation function, before the pooling.
-  at::Tensor maxima;     // Where the pooling found them; undefined without.
-  at::Tensor output;     // The last layer's is contiguous.
+  at::Tensor input;     // What the weights were applied to: [batch, fan_in], or images.
+  at::Tensor unpooled;  // Of a pooled layer, before pooling and activation function;
+  at::Tensor maxima;    // where the pooling found them.
+  at::Tensor output;    // Behind the activation function. The last layer's is contiguous.
 };
 
 // Which gradients a back-propagation is for.
