@@ -17,7 +17,7 @@ case $name in
   adult | credit_default) inputs=("${@:2}") kind=("${table[@]}") ;;
   isic)
     [ $# -eq 3 ] || usage
-    inputs=("$input") kind=("${table[@]}" --images="$3" --image_size=64 --test_fraction=0.2)
+    inputs=("$input") kind=("${table[@]}" --images="$3" --test_fraction=0.2)
     ;;
   *) usage ;;
 esac
