@@ -41,8 +41,8 @@ absl::string_view Cut(absl::string_view text, size_t columns) {
 
 }  // namespace
 
-Progress::Progress(std::string title, int fd, std::function<absl::Time()> clock)
-    : title_(std::move(title)), fd_(fd), clock_(std::move(clock)), terminal_(CanRedraw(fd)) {}
+Progress::Progress(std::string title, std::string unit, int fd, std::function<absl::Time()> clock)
+    : title_(std::move(title)), unit_(std::move(unit)), fd_(fd), clock_(std::move(clock)), terminal_(CanRedraw(fd)) {}
 
 Progress::~Progress() { Finish(); }
 
@@ -101,7 +101,7 @@ std::string Progress::Describe(const ProgressUpdate& update) const {
     absl::StrAppend(&text, "  leak ", update.leak);
   }
   if (has_rate) {
-    absl::StrAppendFormat(&text, "  %.0f ex/s", (update.examples - first_.examples) / absl::ToDoubleSeconds(elapsed));
+    absl::StrAppendFormat(&text, "  %.0f %s/s", (update.items - first_.items) / absl::ToDoubleSeconds(elapsed), unit_);
   }
   return text;
 }

@@ -1,4 +1,4 @@
-// The line a person watches while a run trains.
+// The line a person watches while a run goes on.
 #ifndef SPLITVEIL_COMMON_TELEMETRY_PROGRESS_H_
 #define SPLITVEIL_COMMON_TELEMETRY_PROGRESS_H_
 
@@ -12,13 +12,13 @@
 namespace splitveil {
 
 struct ProgressUpdate {
-  int64_t step = 0;  // Batches done.
+  int64_t step = 0;  // Of the work, done so far: batches, say.
   int64_t total_steps = 0;
-  int64_t epoch = 0;  // From 0.
-  int64_t epochs = 0;
-  int64_t examples = 0;  // Done since the start.
-  double loss = 0;       // NaN: not known to this party, left out.
-  std::string leak;      // Latest leak AUC, for example "norm 0.54 cosine 0.68 at cut"; empty: left out.
+  int64_t epoch = 0;   // From 0.
+  int64_t epochs = 0;  // 0: the work has none, left out.
+  int64_t items = 0;   // Done since the start, for the rate.
+  double loss = 0;     // NaN: not known to this party, left out.
+  std::string leak;    // Latest leak AUC, for example "norm 0.54 cosine 0.68 at cut"; empty: left out.
 };
 
 // On a terminal one line, redrawn in place at most five times a second and cut at the terminal's width:
@@ -30,8 +30,9 @@ struct ProgressUpdate {
 // are left out until they are known. Log lines written in between (log.h) get lines of their own. Not thread-safe.
 class Progress {
  public:
-  // `fd`: where it is written, usually STDERR_FILENO; borrowed. `clock`: the time; tests pass their own.
-  Progress(std::string title, int fd, std::function<absl::Time()> clock = absl::Now);
+  // `unit`: of the items, for the rate. `fd`: where it is written, usually STDERR_FILENO; borrowed. `clock`: the time;
+  // tests pass their own.
+  Progress(std::string title, std::string unit, int fd, std::function<absl::Time()> clock = absl::Now);
   // As Finish.
   ~Progress();
   Progress(const Progress&) = delete;
@@ -45,7 +46,7 @@ class Progress {
   void Draw(const ProgressUpdate& update);
   std::string Describe(const ProgressUpdate& update) const;
 
-  std::string title_;
+  std::string title_, unit_;
   int fd_;
   std::function<absl::Time()> clock_;
   bool terminal_;

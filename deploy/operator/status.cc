@@ -77,8 +77,14 @@ std::string Describe(const v1::GetStatusResponse& status, grpc::health::v1::Heal
       absl::StrCat(status.role(), " ", status.version(), ": ",
                    grpc::health::v1::HealthCheckResponse::ServingStatus_Name(health), ", ", status.phase());
   if (!status.run_id().empty()) {
-    absl::StrAppend(&text, ", run ", status.run_id(), ", epoch ", status.epoch() + 1, ", step ", status.step(), "/",
-                    status.total_steps(), ", ", status.aligned_examples(), " aligned examples");
+    absl::StrAppend(&text, ", run ", status.run_id());
+    if (status.phase() == "aligning") {
+      absl::StrAppend(&text, ", ", status.masked_ids(), " of ", status.ids_to_mask(),
+                      " ids masked, own and the peer's");
+    } else {
+      absl::StrAppend(&text, ", epoch ", status.epoch() + 1, ", step ", status.step(), "/", status.total_steps(), ", ",
+                      status.aligned_examples(), " aligned examples");
+    }
     if (status.bound_exceeded() > 0) {
       absl::StrAppend(&text, ", BOUND EXCEEDED ", status.bound_exceeded(), " times");
     }

@@ -74,10 +74,6 @@ absl::Status LabelSession::FailInside(absl::Status status) {
                       : absl::InternalError("the label party failed; its own log says why");
 }
 
-void LabelSession::SetPhase(const char* phase) {
-  options_.status->Update([&](v1::GetStatusResponse& status) { status.set_phase(phase); });
-}
-
 const LabelSession::TakenBatch* LabelSession::FindTaken(const v1::CutActivations& request) const {
   const auto found = std::find_if(taken_.begin(), taken_.end(), [&](const TakenBatch& taken) {
     return taken.epoch == request.epoch() && taken.batch == request.batch();
@@ -239,7 +235,7 @@ absl::Status LabelSession::WaitUntilEnded(bool (*stop)()) {
   if (state_ == State::kFailed) {
     ledger_status = IsHalt(outcome_) ? "halted" : "failed";
   }
-  SetPhase("closed");
+  options_.status->Update([](v1::GetStatusResponse& status) { status.set_phase("closed"); });
   if (ledger_ != nullptr) {
     absl::Status status = outcome_.ok() ? absl::OkStatus() : ledger_->RecordEvent("ended", outcome_.message());
     if (auditor_ != nullptr) {

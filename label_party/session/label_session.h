@@ -130,7 +130,6 @@ class LabelSession {
   bool batch_begun() const { return !taken_.empty() && !taken_.back().complete; }
   absl::Status LearnLocked();
   absl::Duration SilenceLimit() const;
-  void SetPhase(const char* phase);
   bool EvaluatesEpochs() const;  // Each of them, after its training.
   // After a complete run, where the configuration names a folder.
   absl::Status Export() const;

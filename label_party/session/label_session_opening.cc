@@ -9,6 +9,7 @@
 
 #include "common/config/agreement.h"
 #include "common/config/canonical_message.h"
+#include "common/operations/alignment_progress.h"
 #include "common/operations/run_facts.h"
 #include "common/process/exit_code.h"
 #include "common/process/version.h"
@@ -100,16 +101,18 @@ absl::Status LabelSession::Align(AlignmentChannel& channel) {
       return status;
     }
     state_ = State::kAligning;
-    SetPhase("aligning");
     options.run_id = run_id_;
   }
   options.max_ids = static_cast<uint64_t>(options_.agreement.alignment().max_ids());
   options.chunk_ids = options_.agreement.alignment().chunk_ids();
-  options.progress = [this](uint64_t, uint64_t) {
+  AlignmentProgress progress(options_.status);
+  options.progress = [&](uint64_t masked, uint64_t total) {
+    progress.Report(masked, total);
     std::lock_guard<std::mutex> lock(mutex_);
     last_heard_ = absl::Now();
   };
   absl::StatusOr<AlignedIds> aligned = AlignIds(options_.data->ids(), options, channel);
+  progress.Finish();
   std::lock_guard<std::mutex> lock(mutex_);
   if (state_ != State::kAligning) {
     return absl::CancelledError("the label party has ended the run");

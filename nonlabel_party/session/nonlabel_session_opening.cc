@@ -9,6 +9,7 @@
 
 #include "common/config/agreement.h"
 #include "common/model/export.h"
+#include "common/operations/alignment_progress.h"
 #include "common/operations/run_facts.h"
 #include "common/process/exit_code.h"
 #include "common/process/runtime.h"
@@ -84,10 +85,7 @@ absl::Status NonLabelSession::Open() {
       return status;
     }
   }
-  options_.status->Update([&](v1::GetStatusResponse& status) {
-    status.set_run_id(run_id_);
-    status.set_phase("aligning");
-  });
+  options_.status->Update([&](v1::GetStatusResponse& status) { status.set_run_id(run_id_); });
   LogInfo("run ", run_id_, " opened; agreement ", run.agreement_sha256.substr(0, 16));
   return absl::OkStatus();
 }
@@ -97,8 +95,11 @@ absl::Status NonLabelSession::Align() {
   options.run_id = run_id_;
   options.max_ids = static_cast<uint64_t>(options_.agreement.alignment().max_ids());
   options.chunk_ids = options_.agreement.alignment().chunk_ids();
+  AlignmentProgress progress(options_.status);
+  options.progress = [&](uint64_t masked, uint64_t total) { progress.Report(masked, total); };
   absl::StatusOr<std::optional<AlignedIds>> aligned =
       AlignUnlessStopped(*options_.peer, options_.data->ids(), options, options_.stop);
+  progress.Finish();
   if (!aligned.ok()) {
     return aligned.status();
   }

@@ -81,7 +81,7 @@ class ProgressTest : public ::testing::Test {
     update.total_steps = 1000;
     update.epochs = 5;
     update.epoch = step / 200;
-    update.examples = 100 * step;
+    update.items = 100 * step;
     update.loss = 0.51234;
     return update;
   }
@@ -92,7 +92,7 @@ class ProgressTest : public ::testing::Test {
 
  private:
   std::unique_ptr<Progress> Start() {
-    return std::make_unique<Progress>("label party", writer_, [this] { return now_; });
+    return std::make_unique<Progress>("label party", "ex", writer_, [this] { return now_; });
   }
 };
 
@@ -155,10 +155,10 @@ TEST_F(ProgressTest, TerminalOfOneColumnShowsNothingAndLives) {
 TEST_F(ProgressTest, CutKeepsCharactersWhole) {
   auto progress = OnTerminal(20);
   ProgressUpdate update;
-  Progress titled("ééééé", writer_, [this] { return now_; });  // Ten bytes.
+  Progress titled("ééééé", "ex", writer_, [this] { return now_; });  // Ten bytes.
   titled.Update(update);
   EXPECT_THAT(Output(), HasSubstr("ééééé  0/0"));
-  Progress long_title("xééééééééééé", writer_, [this] { return now_; });
+  Progress long_title("xééééééééééé", "ex", writer_, [this] { return now_; });
   long_title.Update(update);
   EXPECT_THAT(Output(), EndsWith("xééééééééé"));
 }
@@ -257,12 +257,12 @@ TEST_F(ProgressTest, LeavesOutWhatIsNotKnown) {
 TEST_F(ProgressTest, RateOfAResumedRunLeavesItsEarlierStepsOut) {
   auto progress = OnPipe();
   ProgressUpdate update = At(900);
-  update.examples = 0;
+  update.items = 0;
   progress->Update(update);
   Output();
   now_ += absl::Seconds(10);
   update = At(950);
-  update.examples = 5000;
+  update.items = 5000;
   progress->Update(update);
   EXPECT_THAT(Output(), HasSubstr("eta 10s  loss 0.5123  500 ex/s"));
 }

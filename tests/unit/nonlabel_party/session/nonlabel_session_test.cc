@@ -130,6 +130,15 @@ TEST_F(NonLabelSessionTest, RunsToTheEnd) {
   EXPECT_TRUE(label_->completed());
 }
 
+TEST_F(NonLabelSessionTest, BothPartiesTellHowFarTheirAlignmentWas) {
+  ASSERT_TRUE(Run().ok());
+  const uint64_t ids = run_.label_data.ids.size() + run_.nonlabel_data.ids.size();
+  for (const RunStatus* status : {&run_.label_status, &run_.nonlabel_status}) {
+    EXPECT_EQ(status->Snapshot().ids_to_mask(), ids);
+    EXPECT_EQ(status->Snapshot().masked_ids(), ids);
+  }
+}
+
 TEST_F(NonLabelSessionTest, RunsToTheEndWithSeveralBatchesInFlightAndHalfPrecision) {
   run_.agreement.set_in_flight_batches(3);
   run_.agreement.set_wire_dtype(v1::BFLOAT16);
