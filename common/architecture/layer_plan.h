@@ -25,6 +25,7 @@ struct LayerChain {
   // Further numbers an example that layer `side_layer`, fully connected, reads behind those of the layer before it.
   int64_t side_width = 0;
   int64_t side_layer = 0;
+  v1::ModelSpec::Initialization initialization = v1::ModelSpec::TORCH_DEFAULT;
 };
 
 // A layer whose shapes are known. Numbers are counted for one example.

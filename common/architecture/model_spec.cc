@@ -31,6 +31,11 @@ absl::StatusOr<v1::ModelSpec> Expand(const v1::ModelSpec& spec, const std::strin
     return Mismatch(absl::StrCat(field, ".torchscript_path"), "none beside a preset, layers or a wide part",
                     Quoted(spec.torchscript_path()));
   }
+  if (!spec.torchscript_path().empty() && spec.has_initialization()) {
+    return Mismatch(absl::StrCat(field, ".initialization"),
+                    "none beside torchscript_path, which brings its own weights",
+                    v1::ModelSpec::Initialization_Name(spec.initialization()));
+  }
   if (!is_preset) {
     return spec;
   }
@@ -47,6 +52,7 @@ absl::StatusOr<v1::ModelSpec> Expand(const v1::ModelSpec& spec, const std::strin
   if (spec.has_input_image()) {
     *expanded.mutable_input_image() = spec.input_image();
   }
+  expanded.set_initialization(spec.initialization());
   return expanded;
 }
 

@@ -26,6 +26,21 @@ absl::Status CheckShape(const char* what, ConstMatrixView matrix, int64_t rows, 
   return absl::OkStatus();
 }
 
+// Draws the weight and bias of `layer` where its model starts (ModelSpec::Initialization).
+void DrawParameters(const PlannedLayer& layer, v1::ModelSpec::Initialization initialization,
+                    const at::Generator& generator, const at::Tensor& weight, const at::Tensor& bias) {
+  const auto fan_in = static_cast<double>(layer.fan_in);
+  if (initialization == v1::ModelSpec::HE_UNIFORM) {
+    const double bound = std::sqrt((layer.activation == v1::RELU ? 6 : 3) / fan_in);
+    weight.uniform_(-bound, bound, generator);
+    bias.zero_();
+  } else {
+    const double bound = 1 / std::sqrt(fan_in);
+    weight.uniform_(-bound, bound, generator);
+    bias.uniform_(-bound, bound, generator);
+  }
+}
+
 }  // namespace
 
 struct LayerPass::State {
@@ -70,9 +85,9 @@ struct LayerStack::State {
     const int64_t size = ParameterCount(layers);
     parameters = std::make_shared<StackParameters>(at::empty({size}, at::kFloat), layers);
     const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(options.seed);
-    for (size_t i = 0; i < parameters->views.size(); ++i) {
-      const double bound = 1 / std::sqrt(static_cast<double>(layers[i / 2].fan_in));
-      parameters->views[i].uniform_(-bound, bound, generator);
+    for (size_t l = 0; l < layers.size(); ++l) {
+      DrawParameters(layers[l], options.chain.initialization, generator, parameters->views[2 * l],
+                     parameters->views[2 * l + 1]);
     }
     optimizer.emplace(options.optimizer, static_cast<size_t>(size));
     if (options.optimizer.has_average()) {

@@ -262,6 +262,7 @@ LayerChain DeepChain(const TopModelOptions& options) {
   logit.set_name(kLogitName);
   logit.set_units(1);
   logit.set_activation(v1::LINEAR);
+  chain.initialization = options.spec.initialization();
   return chain;
 }
 

@@ -27,6 +27,7 @@ absl::StatusOr<LayerChain> ChainOf(const BottomModelOptions& options, int64_t in
   chain.input_width = input_width;
   chain.input_image = options.features.image;
   chain.layers = LayersOf(options.spec);
+  chain.initialization = options.spec.initialization();
   const ImageShape told = ImageOf(options.spec);
   const ImageShape& found = chain.input_image;
   if (options.spec.has_input_image() &&

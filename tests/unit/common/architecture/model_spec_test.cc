@@ -125,6 +125,13 @@ TEST(ModelSpecTest, ATorchScriptHalfComesBackAsItIs) {
   EXPECT_TRUE(CheckBottomSpec(spec, Agreement("cut_width: 4 audit { layers: 'net.0' }")).ok());
 }
 
+TEST(ModelSpecTest, APresetStartsAsTheConfigurationSays) {
+  const v1::ModelSpec spec = Spec("preset: WIDE_AND_DEEP initialization: HE_UNIFORM");
+  EXPECT_EQ(BottomHalf(spec, "third")->initialization(), v1::ModelSpec::HE_UNIFORM);
+  EXPECT_EQ(TopHalf(spec, "third", 128)->initialization(), v1::ModelSpec::HE_UNIFORM);
+  EXPECT_EQ(TopHalf(Spec("preset: WIDE_AND_DEEP"), "third", 128)->initialization(), v1::ModelSpec::TORCH_DEFAULT);
+}
+
 TEST(ModelSpecTest, RefusesAPresetWithoutACutLayer) {
   ExpectRefused(BottomHalf(Spec("preset: WIDE_AND_DEEP"), "").status(),
                 "bottom_model.preset: expected none where the agreement has no cut_layer, found WIDE_AND_DEEP");
@@ -136,6 +143,13 @@ TEST(ModelSpecTest, RefusesAPresetBesideWhatItReplaces) {
     ExpectRefused(BottomHalf(Spec(std::string("preset: WIDE_AND_DEEP ") + part), "third").status(),
                   "bottom_model.preset: expected none beside an embedding, layers or a wide part");
   }
+}
+
+TEST(ModelSpecTest, RefusesAnInitializationOfATorchScriptFile) {
+  ExpectRefused(
+      BottomHalf(Spec("torchscript_path: 'x' initialization: HE_UNIFORM"), "").status(),
+      "bottom_model.initialization: expected none beside torchscript_path, which brings its own weights, found "
+      "HE_UNIFORM");
 }
 
 TEST(ModelSpecTest, RefusesTorchScriptBesideWhatItReplaces) {

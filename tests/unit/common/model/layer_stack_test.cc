@@ -15,6 +15,7 @@
 namespace splitveil {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 
@@ -62,6 +63,51 @@ TEST_F(LayerStackTest, StartsUniformWithinOneOverTheRootOfTheInputs) {
     EXPECT_LE(*most, 0.05f);
     EXPECT_LT(*least, -0.04f);  // Of 50 biases the chance to miss is 0.9^50 = 0.5%; the seed is fixed.
     EXPECT_GT(*most, 0.04f);
+  }
+}
+
+// He et al., ICCV 2015, equation 10: each ReLU layer of such weights leaves the mean square of its inputs as it was.
+TEST_F(LayerStackTest, UnderHeInitializationReluLayersKeepTheMeanSquare) {
+  constexpr int kLayers = 10;
+  constexpr int kUnits = 512;
+  options_.chain.input_width = kUnits;
+  options_.chain.layers.clear();
+  for (int l = 0; l < kLayers; ++l) {
+    options_.chain.layers.push_back(MakeLayer("layer" + std::to_string(l), kUnits, v1::RELU));
+  }
+  options_.chain.initialization = v1::ModelSpec::HE_UNIFORM;
+  auto stack = Create();
+  const Matrix input = RandomMatrix(20, kUnits, generator_);
+  const auto output = stack->Predict(input);
+  ASSERT_TRUE(output.ok()) << output.status();
+  const auto mean_square = [](const Matrix& matrix) {
+    double sum = 0;
+    for (int64_t i = 0; i < matrix.size(); ++i) {
+      sum += static_cast<double>(matrix.data()[i]) * matrix.data()[i];
+    }
+    return sum / static_cast<double>(matrix.size());
+  };
+  // The square of a ReLU of a Gaussian has five times its mean squared as variance: over 512 units and ten layers the
+  // logarithm of the ratio has a standard deviation of about sqrt(10 * 5 / 512) = 0.31. By default 6^-10 would be left.
+  EXPECT_NEAR(std::log(mean_square(*output) / mean_square(input)), 0, 4 * 0.31);
+}
+
+TEST_F(LayerStackTest, HeInitializationKeepsToItsBoundsAndStartsWithoutBias) {
+  options_.chain.input_width = 400;
+  options_.chain.layers = {MakeLayer("relu", 600, v1::RELU), MakeLayer("linear", 50, v1::LINEAR)};
+  options_.chain.initialization = v1::ModelSpec::HE_UNIFORM;
+  const NamedParameters parameters = CopyParameters(Create()->parameters(""));
+  for (const char* layer : {"relu", "linear"}) {
+    EXPECT_THAT(FindParameter(parameters, std::string(layer) + ".bias"), Each(0.0F));
+  }
+  for (const auto& [name, bound] : {std::pair<const char*, float>("relu.weight", std::sqrt(6.0F / 400)),
+                                    std::pair<const char*, float>("linear.weight", std::sqrt(3.0F / 600))}) {
+    const std::vector<float>& weights = FindParameter(parameters, name);  // 30,000 at least.
+    const auto [least, most] = std::minmax_element(weights.begin(), weights.end());
+    EXPECT_GE(*least, -bound * 1.0001F) << name;
+    EXPECT_LE(*most, bound * 1.0001F) << name;
+    EXPECT_LT(*least, -bound * 0.999F) << name;
+    EXPECT_GT(*most, bound * 0.999F) << name;
   }
 }
 

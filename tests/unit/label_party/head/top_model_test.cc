@@ -16,7 +16,9 @@
 namespace splitveil {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAreArray;
+using ::testing::Not;
 
 constexpr int64_t kBatch = 6;
 constexpr int64_t kCutWidth = 4;
@@ -71,6 +73,12 @@ class TopModelTest : public testing::Test {
   FeatureBatch own_ = RandomFeatures(kBatch, {2, 2, 20}, generator_);
   std::vector<uint8_t> labels_ = {0, 1, 1, 0, 0, 1};
 };
+
+TEST_F(TopModelTest, StartsAsTheSpecificationSays) {
+  EXPECT_THAT(FindParameter(Create()->Parameters(), "logit.bias"), Not(Each(0.0F)));
+  options_.spec.set_initialization(v1::ModelSpec::HE_UNIFORM);
+  EXPECT_THAT(FindParameter(Create()->Parameters(), "logit.bias"), Each(0.0F));
+}
 
 TEST_F(TopModelTest, LogitsAndLossAgreeWithTheReference) {
   auto model = Create();

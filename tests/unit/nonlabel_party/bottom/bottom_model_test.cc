@@ -14,8 +14,10 @@
 namespace splitveil {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
+using ::testing::Not;
 
 constexpr int64_t kBatch = 6;
 
@@ -64,6 +66,12 @@ class BottomModelTest : public testing::Test {
   std::mt19937 generator_{4};
   Matrix cut_gradient_ = RandomMatrix(kBatch, 4, generator_);
 };
+
+TEST_F(BottomModelTest, StartsAsTheSpecificationSays) {
+  EXPECT_THAT(FindParameter(Create()->Parameters(), "third.bias"), Not(Each(0.0F)));
+  options_.spec.set_initialization(v1::ModelSpec::HE_UNIFORM);
+  EXPECT_THAT(FindParameter(Create()->Parameters(), "third.bias"), Each(0.0F));
+}
 
 TEST_F(BottomModelTest, ActivationsAgreeWithTheReference) {
   auto model = Create();
