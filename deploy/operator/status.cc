@@ -79,8 +79,10 @@ std::string Describe(const v1::GetStatusResponse& status, grpc::health::v1::Heal
   if (!status.run_id().empty()) {
     absl::StrAppend(&text, ", run ", status.run_id());
     if (status.phase() == "aligning") {
-      absl::StrAppend(&text, ", ", status.masked_ids(), " of ", status.ids_to_mask(),
-                      " ids masked, own and the peer's");
+      if (status.ids_to_mask() > 0) {  // Known once both parties have told how many ids they hold.
+        absl::StrAppend(&text, ", ", status.masked_ids(), " of ", status.ids_to_mask(),
+                        " ids masked, own and the peer's");
+      }
     } else {
       absl::StrAppend(&text, ", epoch ", status.epoch() + 1, ", step ", status.step(), "/", status.total_steps(), ", ",
                       status.aligned_examples(), " aligned examples");

@@ -87,9 +87,11 @@ TEST_F(StatusTest, ShowsAWaitingParty) { EXPECT_EQ(ExpectDone(Ask(Serve())), "la
 TEST_F(StatusTest, ShowsHowFarTheAlignmentIs) {
   service_.answer.set_phase("aligning");
   service_.answer.set_run_id("run-7");
+  const std::string address = Serve();
+  EXPECT_EQ(ExpectDone(Ask(address)), "label_party 0.1.0: SERVING, aligning, run run-7\n");
   service_.answer.set_masked_ids(12'288'000);
   service_.answer.set_ids_to_mask(20'000'000);
-  EXPECT_EQ(ExpectDone(Ask(Serve())),
+  EXPECT_EQ(ExpectDone(Ask(address)),
             "label_party 0.1.0: SERVING, aligning, run run-7, 12288000 of 20000000 ids masked, own and the peer's\n");
 }
 
