@@ -11,18 +11,39 @@
 #include <thread>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 #include "common/alignment/masking_key.h"
 #include "common/alignment/parallel_for.h"
 #include "common/alignment/peer_inbox.h"
+#include "common/alignment/point_order.h"
 #include "common/crypto/secure_random.h"
 
 namespace splitveil {
 namespace {
 
 using Message = v1::AlignmentMessage;
+
+// How many of `ids` an earlier one equals. Hashes tell whether there are any: tens of millions of ids, which lie on the
+// disk, would take minutes to compare with each other.
+size_t CountRepeated(const IdList& ids) {
+  std::vector<size_t> hashes(ids.size());
+  for (size_t row = 0; row < ids.size(); ++row) {
+    hashes[row] = absl::HashOf(ids[row]);
+  }
+  std::sort(hashes.begin(), hashes.end());
+  if (std::adjacent_find(hashes.begin(), hashes.end()) == hashes.end()) {
+    return 0;
+  }
+  std::vector<absl::string_view> sorted(ids.size());
+  for (size_t row = 0; row < ids.size(); ++row) {
+    sorted[row] = ids[row];
+  }
+  std::sort(sorted.begin(), sorted.end());
+  return sorted.end() - std::unique(sorted.begin(), sorted.end());
+}
 
 absl::Status CheckInput(const IdList& ids, const AlignmentOptions& options) {
   const uint64_t most = std::min<uint64_t>(options.max_ids, std::numeric_limits<uint32_t>::max());
@@ -33,14 +54,11 @@ absl::Status CheckInput(const IdList& ids, const AlignmentOptions& options) {
     return absl::InvalidArgumentError(absl::StrCat("alignment: expected chunk_ids >= 1 and threads >= 0, found ",
                                                    options.chunk_ids, " and ", options.threads));
   }
-  std::vector<absl::string_view> sorted;
-  sorted.reserve(ids.size());
+  size_t empty = 0;
   for (size_t row = 0; row < ids.size(); ++row) {
-    sorted.push_back(ids[row]);
+    empty += ids[row].empty() ? 1 : 0;
   }
-  std::sort(sorted.begin(), sorted.end());
-  const auto empty = std::count(sorted.begin(), sorted.end(), absl::string_view());
-  const auto repeated = sorted.end() - std::unique(sorted.begin(), sorted.end());
+  const size_t repeated = CountRepeated(ids);
   if (empty > 0 || repeated > 0) {
     return absl::InvalidArgumentError(absl::StrCat("ids: expected distinct and not empty, found ", empty, " empty and ",
                                                    repeated, " repeated of ", ids.size()));
@@ -225,9 +243,7 @@ absl::StatusOr<AlignedIds> Protocol::Intersect(const std::vector<Point>& ours, s
   if (std::adjacent_find(theirs.begin(), theirs.end()) != theirs.end()) {
     return absl::InvalidArgumentError("masked: expected distinct ids, found repeated ones");
   }
-  std::vector<uint32_t> positions(ours.size());
-  std::iota(positions.begin(), positions.end(), 0);
-  std::sort(positions.begin(), positions.end(), [&](uint32_t a, uint32_t b) { return ours[a] < ours[b]; });
+  const std::vector<uint32_t> positions = AscendingPositions(ours);
   const auto repeats = [&](uint32_t a, uint32_t b) { return ours[a] == ours[b]; };
   if (std::adjacent_find(positions.begin(), positions.end(), repeats) != positions.end()) {
     return absl::InvalidArgumentError("double_masked: expected distinct answers, found repeated ones");
@@ -238,7 +254,7 @@ absl::StatusOr<AlignedIds> Protocol::Intersect(const std::vector<Point>& ours, s
   Sha256Hasher order;
   auto their = theirs.begin();
   for (const uint32_t position : positions) {
-    their = std::lower_bound(their, theirs.end(), ours[position]);
+    their = std::find_if(their, theirs.end(), [&](const Point& point) { return !(point < ours[position]); });
     if (their != theirs.end() && *their == ours[position]) {
       aligned.rows.push_back(order_[position]);
       order.Update({reinterpret_cast<const char*>(their->data()), their->size()});

@@ -33,9 +33,17 @@ bool SplitRule::IsTest(absl::string_view id) const {
 }
 
 TrainTestSplit SplitRule::Split(const IdList& ids, absl::Span<const uint32_t> rows) const {
+  std::vector<bool> aligned(ids.size());
+  for (const uint32_t row : rows) {
+    aligned[row] = true;
+  }
+  std::vector<bool> test(ids.size());
+  for (size_t row = 0; row < ids.size(); ++row) {  // As they lie on the disk, which may be slow in any other order.
+    test[row] = aligned[row] && IsTest(ids[row]);
+  }
   TrainTestSplit split;
   for (size_t position = 0; position < rows.size(); ++position) {
-    (IsTest(ids[rows[position]]) ? split.test : split.train).push_back(static_cast<uint32_t>(position));
+    (test[rows[position]] ? split.test : split.train).push_back(static_cast<uint32_t>(position));
   }
   return split;
 }

@@ -204,6 +204,7 @@ absl::Duration LabelSession::SilenceLimit() const {
     case State::kWaiting:
       return absl::Seconds(deadlines.connect_seconds());
     case State::kAligning:
+    case State::kAligned:
       return absl::Seconds(deadlines.alignment_chunk_seconds());
     default:
       return absl::Seconds(deadlines.step_seconds());

@@ -246,7 +246,8 @@ absl::StatusOr<std::unique_ptr<AlignmentStream>> GrpcLabelPartyPeer::Align() {
 }
 
 absl::StatusOr<v1::StartResponse> GrpcLabelPartyPeer::Start(const v1::StartRequest& request) {
-  return CallUnary(training_, &v1::SplitTraining::Stub::Start, request, StepDeadline());
+  return CallUnary(training_, &v1::SplitTraining::Stub::Start, request,
+                   absl::Now() + absl::Seconds(deadlines_.alignment_chunk_seconds()));
 }
 
 absl::StatusOr<std::unique_ptr<TrainingStream>> GrpcLabelPartyPeer::Train() {

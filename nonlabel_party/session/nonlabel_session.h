@@ -22,6 +22,7 @@
 #include "common/operations/training_progress.h"
 #include "common/schedule/batch_slices.h"
 #include "common/schedule/schedule.h"
+#include "common/schedule/train_test_split.h"
 #include "nonlabel_party/bottom/bottom_model.h"
 #include "nonlabel_party/session/epoch_evaluator.h"
 #include "nonlabel_party/session/label_party_peer.h"
@@ -67,7 +68,7 @@ class NonLabelSession {
   absl::Status Open();
   absl::Status Align();
   absl::Status Start();
-  absl::Status BuildModel(const Digest& joint_seed);
+  absl::Status BuildModel(const Digest& joint_seed, TrainTestSplit split);
   void PrepareEvaluation(std::vector<uint32_t> test);
   absl::Status ContinueFromCheckpoint();
   // Predicts every example before the first epoch, where that is agreed.

@@ -15,7 +15,6 @@
 #include "common/process/runtime.h"
 #include "common/process/version.h"
 #include "common/schedule/party_seed.h"
-#include "common/schedule/train_test_split.h"
 #include "common/telemetry/log.h"
 #include "nonlabel_party/session/nonlabel_session.h"
 #include "nonlabel_party/session/stoppable_alignment.h"
@@ -116,6 +115,15 @@ absl::Status NonLabelSession::Align() {
 }
 
 absl::Status NonLabelSession::Start() {
+  // Before the call: many ids take a while, and once training has started the label party waits for no more than a
+  // step.
+  const v1::RunAgreement& agreement = options_.agreement;
+  TrainTestSplit split =
+      SplitRule(agreement.split_salt(), agreement.test_fraction()).Split(options_.data->ids(), aligned_.rows);
+  features_ = std::make_unique<FeatureTable>(options_.data, aligned_.rows);
+  options_.data->ReleaseMemory();  // Of the ids,
+  ReturnFreeMemory();              // of the alignment.
+
   v1::StartRequest request;
   request.set_run_id(run_id_);
   request.set_aligned_examples(aligned_.rows.size());
@@ -133,16 +141,11 @@ absl::Status NonLabelSession::Start() {
   if (!joint.ok()) {
     return AsRefusal(joint.status());
   }
-  return BuildModel(*joint);
+  return BuildModel(*joint, std::move(split));
 }
 
-absl::Status NonLabelSession::BuildModel(const Digest& joint_seed) {
+absl::Status NonLabelSession::BuildModel(const Digest& joint_seed, TrainTestSplit split) {
   const v1::RunAgreement& agreement = options_.agreement;
-  TrainTestSplit split =
-      SplitRule(agreement.split_salt(), agreement.test_fraction()).Split(options_.data->ids(), aligned_.rows);
-  features_ = std::make_unique<FeatureTable>(options_.data, aligned_.rows);
-  options_.data->ReleaseMemory();  // Of the ids,
-  ReturnFreeMemory();              // of the alignment.
   absl::StatusOr<Schedule> schedule = Schedule::Create(
       joint_seed, split.train, ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()});
   if (!schedule.ok()) {

@@ -324,6 +324,14 @@ TEST_F(LabelSessionTest, SilentPeerEndsTheRun) {
   EXPECT_EQ(session_->WaitUntilEnded([] { return false; }).code(), absl::StatusCode::kUnavailable);
 }
 
+TEST_F(LabelSessionTest, PeerThatPreparesItsAlignedIdsIsWaitedForLongerThanForAStep) {
+  run_.agreement.mutable_deadlines()->set_step_seconds(0.2);
+  Align();
+  static absl::Time asked;
+  asked = absl::Now() + absl::Milliseconds(600);
+  EXPECT_TRUE(session_->WaitUntilEnded([] { return absl::Now() > asked; }).ok());
+}
+
 TEST_F(LabelSessionTest, StopRequestEndsTheRunCleanly) {
   Start();
   EXPECT_TRUE(session_->WaitUntilEnded([] { return true; }).ok());

@@ -25,7 +25,12 @@ constexpr size_t kLargeBytes = size_t{4} << 20;  // Far more than gRPC takes in 
 // What each handler does is up to the test.
 class ScriptedTraining final : public v1::SplitTraining::Service {
  public:
+  grpc::Status Start(grpc::ServerContext*, const v1::StartRequest*, v1::StartResponse*) override {
+    absl::SleepFor(start_takes);
+    return grpc::Status::OK;
+  }
   grpc::Status Train(grpc::ServerContext* context, TrainingCall* call) override { return train(context, call); }
+  absl::Duration start_takes;
   std::function<grpc::Status(grpc::ServerContext*, TrainingCall*)> train;
 };
 
@@ -115,10 +120,14 @@ class GrpcLabelPartyPeerTest : public ::testing::Test {
 
   // `limit`: both deadlines of messages. The gradients of a batch take as many bytes as `large` large messages.
   std::unique_ptr<GrpcLabelPartyPeer> Peer(absl::Duration limit, int in_flight_batches, int large = 1) {
+    return Peer(limit, limit, in_flight_batches, large);
+  }
+  std::unique_ptr<GrpcLabelPartyPeer> Peer(absl::Duration limit, absl::Duration alignment_limit, int in_flight_batches,
+                                           int large) {
     constexpr int kCutWidth = 256;
     v1::RunAgreement agreement;
     agreement.mutable_deadlines()->set_step_seconds(absl::ToDoubleSeconds(limit));
-    agreement.mutable_deadlines()->set_alignment_chunk_seconds(absl::ToDoubleSeconds(limit));
+    agreement.mutable_deadlines()->set_alignment_chunk_seconds(absl::ToDoubleSeconds(alignment_limit));
     agreement.set_in_flight_batches(in_flight_batches);
     agreement.set_cut_width(kCutWidth);
     agreement.set_batch_size(static_cast<int>(large * kLargeBytes / (kCutWidth * sizeof(float))));
@@ -173,6 +182,13 @@ TEST_F(GrpcLabelPartyPeerTest, ABatchIsSentWhileTheSlicesOfAnAnswerCome) {
     ASSERT_TRUE((*stream)->Receive().ok());
   }
   EXPECT_TRUE((*stream)->Finish().ok());
+}
+
+TEST_F(GrpcLabelPartyPeerTest, TheStartOfARunIsWaitedForLongerThanAStep) {
+  training_.start_takes = absl::Milliseconds(600);
+  EXPECT_TRUE(Peer(absl::Milliseconds(100), absl::Seconds(20), 1, 1)->Start({}).ok());
+  EXPECT_TRUE(
+      absl::IsDeadlineExceeded(Peer(absl::Milliseconds(100), absl::Milliseconds(100), 1, 1)->Start({}).status()));
 }
 
 TEST_F(GrpcLabelPartyPeerTest, AsksForAuxiliaryLabelsAndSubmitsScoresOfExamples) {
