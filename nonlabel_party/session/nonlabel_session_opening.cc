@@ -115,8 +115,7 @@ absl::Status NonLabelSession::Align() {
 }
 
 absl::Status NonLabelSession::Start() {
-  // Before the call: many ids take a while, and once training has started the label party waits for no more than a
-  // step.
+  // Before the call: with many ids this takes a while, and after it the label party waits no longer than for a step.
   const v1::RunAgreement& agreement = options_.agreement;
   TrainTestSplit split =
       SplitRule(agreement.split_salt(), agreement.test_fraction()).Split(options_.data->ids(), aligned_.rows);
