@@ -29,6 +29,7 @@ esac
   --label=label-party.splitveil.example --nonlabel=nonlabel-party.splitveil.example
 # Both parties in one process, from the weights of each seed of the sweep: what the split costs is measured against it.
 for seed in $(sed -n 's/^seeds: \[\(.*\)\]$/\1/p' "$here/sweep.textproto" | tr -d ,); do
+  echo "training in one process, seed $seed" >&2
   "$bin/one_process" --agreement="$here/run.textproto" --label_config="$here/label_party.textproto" \
     --nonlabel_config="$here/nonlabel_party.textproto" --threads=2 --seed="$seed"
 done | tee "$out/one_process.out"
