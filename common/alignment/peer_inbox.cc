@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/alignment/parallel_for.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -137,9 +138,7 @@ absl::Status PeerInbox::AcceptSetSize(const Message::SetSize& set_size) {
 }
 
 absl::Status PeerInbox::AcceptMasked(const Message::Points& chunk) {
-  if (absl::Status status = CheckOrder("masked", chunk, masked_ids_, peer_ids_); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckOrder("masked", chunk, masked_ids_, peer_ids_));
   masked_ids_ += chunk.points().size() / sizeof(Point);
   AppendPoints(chunk, masked_);
   if (masked_ids_ == peer_ids_) {
@@ -149,9 +148,7 @@ absl::Status PeerInbox::AcceptMasked(const Message::Points& chunk) {
 }
 
 absl::Status PeerInbox::AcceptDoubleMasked(const Message::Points& chunk) {
-  if (absl::Status status = CheckOrder("double_masked", chunk, double_masked_.size(), limits_.own_ids); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckOrder("double_masked", chunk, double_masked_.size(), limits_.own_ids));
   double_masked_.reserve(limits_.own_ids);  // To grow would take twice the memory for a while.
   AppendPoints(chunk, double_masked_);
   if (double_masked_.size() > sent_ids_) {

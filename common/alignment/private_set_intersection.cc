@@ -20,6 +20,7 @@
 #include "common/alignment/peer_inbox.h"
 #include "common/alignment/point_order.h"
 #include "common/crypto/secure_random.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -129,21 +130,11 @@ class Protocol {
       : ids_(ids), options_(options), threads_(threads), channel_(channel), inbox_(inbox), hasher_(options.run_id) {}
 
   absl::StatusOr<AlignedIds> Run() {
-    if (absl::Status status = ExchangeSetSizes(); !status.ok()) {
-      return status;
-    }
-    if (absl::Status status = SendMasked(); !status.ok()) {
-      return status;
-    }
-    absl::StatusOr<std::deque<Point>> theirs = AnswerPeer();
-    if (!theirs.ok()) {
-      return theirs.status();
-    }
-    absl::StatusOr<std::vector<Point>> ours = inbox_.TakeDoubleMasked();
-    if (!ours.ok()) {
-      return ours.status();
-    }
-    return Intersect(*ours, *std::move(theirs));
+    SPLITVEIL_RETURN_IF_ERROR(ExchangeSetSizes());
+    SPLITVEIL_RETURN_IF_ERROR(SendMasked());
+    SPLITVEIL_ASSIGN_OR_RETURN(std::deque<Point> theirs, AnswerPeer());
+    SPLITVEIL_ASSIGN_OR_RETURN(std::vector<Point> ours, inbox_.TakeDoubleMasked());
+    return Intersect(ours, std::move(theirs));
   }
 
  private:
@@ -177,14 +168,8 @@ class Protocol {
 absl::Status Protocol::ExchangeSetSizes() {
   Message message;
   message.mutable_set_size()->set_ids(ids_.size());
-  if (absl::Status status = Send(message); !status.ok()) {
-    return status;
-  }
-  const absl::StatusOr<uint64_t> peer_ids = inbox_.WaitForSetSize();
-  if (!peer_ids.ok()) {
-    return peer_ids.status();
-  }
-  peer_ids_ = *peer_ids;
+  SPLITVEIL_RETURN_IF_ERROR(Send(message));
+  SPLITVEIL_ASSIGN_OR_RETURN(peer_ids_, inbox_.WaitForSetSize());
   return absl::OkStatus();
 }
 
@@ -202,9 +187,7 @@ absl::Status Protocol::SendMasked() {
       return absl::InternalError("alignment: an id hashed to the identity");
     }
     inbox_.NoteSent(block.size());
-    if (absl::Status status = SendPoints(block, first, &Message::mutable_masked); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(SendPoints(block, first, &Message::mutable_masked));
     Report(block.size());
   }
   return absl::OkStatus();
@@ -214,25 +197,20 @@ absl::StatusOr<std::deque<Point>> Protocol::AnswerPeer() {
   std::deque<Point> answers;
   std::vector<Point> doubled;
   while (answers.size() < peer_ids_) {
-    const absl::StatusOr<std::vector<Point>> block = inbox_.TakeMasked(BlockIds());
-    if (!block.ok()) {
-      return block.status();
-    }
-    doubled.resize(block->size());
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<Point> block, inbox_.TakeMasked(BlockIds()));
+    doubled.resize(block.size());
     std::atomic<bool> usable{true};
-    ParallelFor(block->size(), threads_, [&](size_t i) {
-      if (!key_.Mask((*block)[i], doubled[i])) {
+    ParallelFor(block.size(), threads_, [&](size_t i) {
+      if (!key_.Mask(block[i], doubled[i])) {
         usable = false;
       }
     });
     if (!usable) {
       return absl::InternalError("alignment: a checked point could not be masked");
     }
-    if (absl::Status status = SendPoints(doubled, answers.size(), &Message::mutable_double_masked); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(SendPoints(doubled, answers.size(), &Message::mutable_double_masked));
     answers.insert(answers.end(), doubled.begin(), doubled.end());
-    Report(block->size());
+    Report(block.size());
   }
   return answers;
 }
@@ -271,18 +249,14 @@ absl::Status Protocol::SendPoints(absl::Span<const Point> points, uint64_t first
     Message::Points& content = *(message.*kind)();
     content.set_first_index(first + begin);
     content.set_points(chunk.data(), chunk.size() * sizeof(Point));
-    if (absl::Status status = Send(message); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(Send(message));
   }
   return absl::OkStatus();
 }
 
 absl::Status Protocol::Send(Message& message) {
   // Nothing more for a peer that broke the protocol.
-  if (absl::Status failure = inbox_.failure(); !failure.ok()) {
-    return failure;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(inbox_.failure());
   message.set_run_id(options_.run_id);
   return channel_.Send(message);
 }
@@ -308,9 +282,7 @@ absl::StatusOr<AlignedIds> RunProtocol(const IdList& ids, const AlignmentOptions
 }  // namespace
 
 absl::StatusOr<AlignedIds> AlignIds(const IdList& ids, const AlignmentOptions& options, AlignmentChannel& channel) {
-  if (absl::Status status = CheckInput(ids, options); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckInput(ids, options));
   if (sodium_init() < 0) {
     return absl::InternalError("alignment: libsodium could not be initialised");
   }

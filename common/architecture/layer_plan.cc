@@ -6,6 +6,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -136,11 +138,7 @@ absl::StatusOr<std::vector<PlannedLayer>> PlanLayers(const LayerChain& chain) {
         return absl::InvalidArgumentError(
             absl::StrCat(field, ": expected a fully connected layer to read own features, found a convolution"));
       }
-      absl::StatusOr<PlannedLayer> planned = PlanConvolution(field, spec, image);
-      if (!planned.ok()) {
-        return planned.status();
-      }
-      layer = *std::move(planned);
+      SPLITVEIL_ASSIGN_OR_RETURN(layer, PlanConvolution(field, spec, image));
       image = layer.output_image;
     } else {
       layer.fan_in = width + (takes_side ? chain.side_width : 0);

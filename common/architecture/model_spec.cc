@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 
 #include "common/architecture/model_presets.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -100,11 +101,8 @@ absl::StatusOr<std::vector<PlannedLayer>> PlanFromImage(const std::string& field
 // Shape of the cut activations of a whole model whose `cut`-th layer (from 1) is a convolution.
 absl::StatusOr<ImageShape> CutImage(const v1::ModelSpec& whole, int cut, int64_t cut_width) {
   if (whole.has_input_image()) {
-    const absl::StatusOr<std::vector<PlannedLayer>> plan = PlanFromImage(kTop, whole);
-    if (!plan.ok()) {
-      return plan.status();
-    }
-    return (*plan)[cut - 1].output_image;
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<PlannedLayer> plan, PlanFromImage(kTop, whole));
+    return plan[cut - 1].output_image;
   }
   const int64_t channels = whole.layers(cut - 1).convolution().channels();
   const auto side = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(cut_width / channels))));
@@ -121,11 +119,7 @@ absl::StatusOr<ImageShape> CutImage(const v1::ModelSpec& whole, int cut, int64_t
 absl::Status DropBottom(int cut, int64_t cut_width, v1::ModelSpec& model) {
   ImageShape image;
   if (model.layers(cut).has_convolution()) {
-    const absl::StatusOr<ImageShape> shape = CutImage(model, cut, cut_width);
-    if (!shape.ok()) {
-      return shape.status();
-    }
-    image = *shape;
+    SPLITVEIL_ASSIGN_OR_RETURN(image, CutImage(model, cut, cut_width));
   }
   model.mutable_layers()->DeleteSubrange(0, cut);
   model.clear_embedding();
@@ -177,11 +171,8 @@ absl::Status CheckCutWidth(const v1::ModelSpec& half, int64_t cut_width) {
                                      : Mismatch(field + ".units", expected, absl::StrCat(last.units()));
   }
   if (half.has_input_image()) {
-    const absl::StatusOr<std::vector<PlannedLayer>> plan = PlanFromImage(kBottom, half);
-    if (!plan.ok()) {
-      return plan.status();
-    }
-    const ImageShape& cut = plan->back().output_image;
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<PlannedLayer> plan, PlanFromImage(kBottom, half));
+    const ImageShape& cut = plan.back().output_image;
     return cut.pixels() == cut_width
                ? absl::OkStatus()
                : Mismatch(field + " output", expected,
@@ -216,11 +207,8 @@ absl::StatusOr<v1::ModelSpec> BottomHalf(const v1::ModelSpec& spec, const std::s
                       "none, or a cut_layer in the agreement", "one");
     }
   } else {
-    const absl::StatusOr<int> cut = CutIndex(*half, kBottom, cut_layer);
-    if (!cut.ok()) {
-      return cut.status();
-    }
-    half->mutable_layers()->DeleteSubrange(*cut, half->layers_size() - *cut);
+    SPLITVEIL_ASSIGN_OR_RETURN(const int cut, CutIndex(*half, kBottom, cut_layer));
+    half->mutable_layers()->DeleteSubrange(cut, half->layers_size() - cut);
     half->clear_wide();
     half->clear_own_features();
   }
@@ -247,11 +235,8 @@ absl::StatusOr<v1::ModelSpec> TopHalf(const v1::ModelSpec& spec, const std::stri
                       "one");
     }
   } else {
-    const absl::StatusOr<int> cut = CutIndex(*half, kTop, cut_layer);
-    if (!cut.ok()) {
-      return cut.status();
-    }
-    status = DropBottom(*cut, cut_width, *half);
+    SPLITVEIL_ASSIGN_OR_RETURN(const int cut, CutIndex(*half, kTop, cut_layer));
+    status = DropBottom(cut, cut_width, *half);
     if (!status.ok()) {
       return status;
     }
@@ -281,9 +266,7 @@ absl::Status CheckBottomSpec(const v1::ModelSpec& spec, const v1::RunAgreement& 
   if (half->layers_size() == 0) {
     return Mismatch(absl::StrCat(kBottom, ".layers"), "at least one", "none");
   }
-  if (absl::Status status = CheckCutWidth(*half, agreement.cut_width()); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckCutWidth(*half, agreement.cut_width()));
   const std::vector<std::string> names = AuditedNames(*half);
   for (const std::string& audited : agreement.audit().layers()) {
     if (std::find(names.begin(), names.end(), audited) == names.end()) {

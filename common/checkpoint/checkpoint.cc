@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/process/version.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -26,11 +27,8 @@ absl::Status NoCheckpoint(const std::string& path, absl::string_view found) {
 // Sections as the header has them, of the sizes it says.
 absl::Status CheckSections(const SectionFile& file, const v1::CheckpointHeader& header) {
   for (const v1::CheckpointHeader::Section& section : header.sections()) {
-    const absl::StatusOr<absl::string_view> bytes = file.section(absl::StrCat(kStatePrefix, section.name()));
-    if (!bytes.ok()) {
-      return bytes.status();
-    }
-    if (bytes->size() % sizeof(float) != 0 || bytes->size() / sizeof(float) != section.values()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view bytes, file.section(absl::StrCat(kStatePrefix, section.name())));
+    if (bytes.size() % sizeof(float) != 0 || bytes.size() / sizeof(float) != section.values()) {
       return NoCheckpoint(file.path(), absl::StrCat("a section of another size than its header says"));
     }
   }
@@ -43,11 +41,8 @@ Checkpoint::Checkpoint(std::unique_ptr<SectionFile> file, v1::CheckpointHeader h
     : file_(std::move(file)), header_(std::move(header)) {}
 
 absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& path) {
-  absl::StatusOr<std::unique_ptr<SectionFile>> file = SectionFile::Open(path, SectionFile::Check::kDigest);
-  if (!file.ok()) {
-    return file.status();
-  }
-  const absl::StatusOr<absl::string_view> bytes = (*file)->section(kHeader);
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SectionFile> file, SectionFile::Open(path, SectionFile::Check::kDigest));
+  const absl::StatusOr<absl::string_view> bytes = file->section(kHeader);
   v1::CheckpointHeader header;
   if (!bytes.ok() || !header.ParseFromArray(bytes->data(), static_cast<int>(bytes->size()))) {
     return NoCheckpoint(path, "a file without its header");
@@ -55,10 +50,8 @@ absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& 
   if (header.run_id().empty() || header.epochs() == 0) {
     return NoCheckpoint(path, "a header without run or epochs");
   }
-  if (absl::Status status = CheckSections(**file, header); !status.ok()) {
-    return status;
-  }
-  return std::unique_ptr<Checkpoint>(new Checkpoint(*std::move(file), std::move(header)));
+  SPLITVEIL_RETURN_IF_ERROR(CheckSections(*file, header));
+  return std::unique_ptr<Checkpoint>(new Checkpoint(std::move(file), std::move(header)));
 }
 
 absl::Status Checkpoint::Write(const std::string& path, v1::CheckpointHeader header, const NamedParameters& state) {
@@ -71,18 +64,14 @@ absl::Status Checkpoint::Write(const std::string& path, v1::CheckpointHeader hea
     section.set_values(values.size());
     names.push_back(absl::StrCat(kStatePrefix, name));
   }
-  absl::StatusOr<std::unique_ptr<SectionFileWriter>> writer =
-      SectionFileWriter::Create(path, std::move(names), kOwnerOnly);
-  if (!writer.ok()) {
-    return writer.status();
-  }
-  absl::Status status = (*writer)->Append(0, header.SerializeAsString());
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SectionFileWriter> writer,
+                             SectionFileWriter::Create(path, std::move(names), kOwnerOnly));
+  absl::Status status = writer->Append(0, header.SerializeAsString());
   for (size_t i = 0; i < state.size(); ++i) {
     const std::vector<float>& values = state[i].second;
-    status.Update(
-        (*writer)->Append(i + 1, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}));
+    status.Update(writer->Append(i + 1, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}));
   }
-  return status.ok() ? (*writer)->Publish().status() : status;
+  return status.ok() ? writer->Publish().status() : status;
 }
 
 std::string Checkpoint::name() const { return absl::StrCat(header_.run_id(), "/", header_.epochs()); }
@@ -90,13 +79,11 @@ std::string Checkpoint::name() const { return absl::StrCat(header_.run_id(), "/"
 absl::StatusOr<NamedParameters> Checkpoint::State() const {
   NamedParameters state;
   for (const v1::CheckpointHeader::Section& section : header_.sections()) {
-    const absl::StatusOr<absl::string_view> bytes = file_->section(absl::StrCat(kStatePrefix, section.name()));
-    if (!bytes.ok()) {
-      return bytes.status();
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view bytes,
+                               file_->section(absl::StrCat(kStatePrefix, section.name())));
     std::vector<float> values(section.values());
     if (!values.empty()) {  // Else there is no memory to point to.
-      std::memcpy(values.data(), bytes->data(), bytes->size());
+      std::memcpy(values.data(), bytes.data(), bytes.size());
     }
     if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); })) {
       return NoCheckpoint(path(), absl::StrCat("a value that is not finite in ", section.name()));

@@ -14,6 +14,7 @@
 #include "common/config/message_validator.h"
 #include "common/config/text_config.h"
 #include "common/leakage/attack_traits.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -48,10 +49,7 @@ absl::Status ValidateAudit(const v1::AuditAgreement& audit) {
   std::set<std::string> layers;
   for (int i = 0; i < audit.layers_size(); ++i) {
     const std::string field = absl::StrCat("audit.layers[", i, "]");
-    absl::Status status = ValidateName(field, audit.layers(i));
-    if (!status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(ValidateName(field, audit.layers(i)));
     if (!layers.insert(audit.layers(i)).second) {
       return Invalid(field, "each layer once", absl::StrCat("\"", audit.layers(i), "\" again"));
     }

@@ -11,6 +11,8 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/unknown_field_set.h"
 
+#include "common/status/status_macros.h"
+
 #include "splitveil/v1/options.pb.h"
 
 namespace splitveil {
@@ -106,10 +108,7 @@ class Validator {
                    absl::StrCat("field number ", unknown.field(0).number(), " with an unknown meaning"));
     }
     for (int i = 0; i < type.field_count(); ++i) {
-      absl::Status status = ValidateField(message, *type.field(i), place);
-      if (!status.ok()) {
-        return status;
-      }
+      SPLITVEIL_RETURN_IF_ERROR(ValidateField(message, *type.field(i), place));
     }
     for (int i = 0; i < type.real_oneof_decl_count(); ++i) {
       const OneofDescriptor& oneof = *type.oneof_decl(i);
@@ -133,10 +132,7 @@ class Validator {
                    field.is_repeated() ? "at least one element" : "a value, for it has no default", "none");
     }
     for (int i = 0; i < count; ++i) {
-      absl::Status status = ValidateValue(message, field, field.is_repeated() ? i : -1, place);
-      if (!status.ok()) {
-        return status;
-      }
+      SPLITVEIL_RETURN_IF_ERROR(ValidateValue(message, field, field.is_repeated() ? i : -1, place));
     }
     return absl::OkStatus();
   }

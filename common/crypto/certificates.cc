@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 
 #include "common/crypto/secure_random.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -198,57 +199,38 @@ absl::StatusOr<CertifiedKey> CreateAuthority(const std::string& common_name, int
   if (!IsCommonName(common_name)) {
     return absl::InvalidArgumentError("authority name: expected 1 to 64 printable ASCII characters");
   }
-  if (absl::Status status = CheckDays(days); !status.ok()) {
-    return status;
-  }
-  absl::StatusOr<KeyPair> authority = NewUnsigned(common_name, days);
-  if (!authority.ok()) {
-    return authority.status();
-  }
-  X509* certificate = authority->certificate.get();
+  SPLITVEIL_RETURN_IF_ERROR(CheckDays(days));
+  SPLITVEIL_ASSIGN_OR_RETURN(KeyPair authority, NewUnsigned(common_name, days));
+  X509* certificate = authority.certificate.get();
   // The subject's key identifier comes first: the authority's is copied from it.
-  const absl::Status status = Sign(certificate, certificate, authority->key.get(),
-                                   {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
-                                    {NID_key_usage, "critical,keyCertSign,cRLSign"},
-                                    {NID_subject_key_identifier, "hash"},
-                                    {NID_authority_key_identifier, "keyid:always"}});
-  if (!status.ok()) {
-    return status;
-  }
-  return ToPem(certificate, authority->key.get());
+  SPLITVEIL_RETURN_IF_ERROR(Sign(certificate, certificate, authority.key.get(),
+                                 {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
+                                  {NID_key_usage, "critical,keyCertSign,cRLSign"},
+                                  {NID_subject_key_identifier, "hash"},
+                                  {NID_authority_key_identifier, "keyid:always"}}));
+  return ToPem(certificate, authority.key.get());
 }
 
 absl::StatusOr<CertifiedKey> IssueCertificate(const CertifiedKey& authority, const std::string& dns_name, int days) {
   if (!IsDnsName(dns_name)) {
     return absl::InvalidArgumentError("certificate name: expected a DNS host name such as label-party.example.com");
   }
-  if (absl::Status status = CheckDays(days); !status.ok()) {
-    return status;
-  }
-  const absl::StatusOr<KeyPair> issuer = ReadAuthority(authority);
-  if (!issuer.ok()) {
-    return issuer.status();
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckDays(days));
+  SPLITVEIL_ASSIGN_OR_RETURN(const KeyPair issuer, ReadAuthority(authority));
   const std::string first_label = dns_name.substr(0, dns_name.find('.'));
-  const absl::StatusOr<KeyPair> party = NewUnsigned(first_label, days);
-  if (!party.ok()) {
-    return party.status();
-  }
-  X509* certificate = party->certificate.get();
-  if (!EndWithAuthorityAtTheLatest(certificate, issuer->certificate.get())) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const KeyPair party, NewUnsigned(first_label, days));
+  X509* certificate = party.certificate.get();
+  if (!EndWithAuthorityAtTheLatest(certificate, issuer.certificate.get())) {
     return OpenSslError("set the end of a certificate");
   }
-  const absl::Status status = Sign(certificate, issuer->certificate.get(), issuer->key.get(),
-                                   {{NID_basic_constraints, "critical,CA:FALSE"},
-                                    {NID_key_usage, "critical,digitalSignature"},
-                                    {NID_ext_key_usage, "serverAuth,clientAuth"},
-                                    {NID_subject_alt_name, absl::StrCat("DNS:", dns_name)},
-                                    {NID_subject_key_identifier, "hash"},
-                                    {NID_authority_key_identifier, "keyid:always"}});
-  if (!status.ok()) {
-    return status;
-  }
-  return ToPem(certificate, party->key.get());
+  SPLITVEIL_RETURN_IF_ERROR(Sign(certificate, issuer.certificate.get(), issuer.key.get(),
+                                 {{NID_basic_constraints, "critical,CA:FALSE"},
+                                  {NID_key_usage, "critical,digitalSignature"},
+                                  {NID_ext_key_usage, "serverAuth,clientAuth"},
+                                  {NID_subject_alt_name, absl::StrCat("DNS:", dns_name)},
+                                  {NID_subject_key_identifier, "hash"},
+                                  {NID_authority_key_identifier, "keyid:always"}}));
+  return ToPem(certificate, party.key.get());
 }
 
 }  // namespace splitveil

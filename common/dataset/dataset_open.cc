@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/dataset/dataset.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -48,21 +49,14 @@ bool AreEnds(absl::Span<const uint64_t> ends, absl::string_view bytes, bool empt
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Open(const std::string& path, int64_t max_resident_bytes) {
-  absl::StatusOr<std::unique_ptr<SectionFile>> file = SectionFile::Open(path, SectionFile::Check::kDigest);
-  if (!file.ok()) {
-    return file.status();
-  }
-  const bool resident = (*file)->size() <= max_resident_bytes;
-  std::shared_ptr<Dataset> dataset(new Dataset(*std::move(file), resident));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SectionFile> file, SectionFile::Open(path, SectionFile::Check::kDigest));
+  const bool resident = file->size() <= max_resident_bytes;
+  std::shared_ptr<Dataset> dataset(new Dataset(std::move(file), resident));
   for (absl::Status (Dataset::*stage)() : {&Dataset::ReadPreprocessing, &Dataset::ReadShape, &Dataset::ReadSections}) {
-    if (absl::Status status = ((*dataset).*stage)(); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(((*dataset).*stage)());
   }
   for (absl::Status (Dataset::*check)() const : {&Dataset::CheckIds, &Dataset::CheckValues}) {
-    if (absl::Status status = ((*dataset).*check)(); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(((*dataset).*check)());
   }
   dataset->ReleaseMemory();
   return std::shared_ptr<const Dataset>(std::move(dataset));
@@ -73,12 +67,9 @@ absl::Status Dataset::Wrong(absl::string_view what) const {
 }
 
 absl::Status Dataset::ReadPreprocessing() {
-  const absl::StatusOr<absl::string_view> bytes = file_->section("preprocessing");
-  if (!bytes.ok()) {
-    return bytes.status();
-  }
-  if (bytes->size() > std::numeric_limits<int>::max() ||
-      !preprocessing_.ParseFromArray(bytes->data(), static_cast<int>(bytes->size()))) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view bytes, file_->section("preprocessing"));
+  if (bytes.size() > std::numeric_limits<int>::max() ||
+      !preprocessing_.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return Wrong("another description of its preprocessing");
   }
   const double test_fraction = preprocessing_.test_fraction();
@@ -127,14 +118,11 @@ absl::Status Dataset::ReadShape() {
 
 template <typename Number>
 absl::Status Dataset::ReadSection(absl::string_view name, int64_t count, absl::Span<const Number>& numbers) const {
-  const absl::StatusOr<absl::string_view> bytes = file_->section(name);
-  if (!bytes.ok()) {
-    return bytes.status();
+  SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view bytes, file_->section(name));
+  if (bytes.size() != count * sizeof(Number)) {
+    return Wrong(absl::StrCat(bytes.size(), " bytes of ", name, " instead of ", count * sizeof(Number)));
   }
-  if (bytes->size() != count * sizeof(Number)) {
-    return Wrong(absl::StrCat(bytes->size(), " bytes of ", name, " instead of ", count * sizeof(Number)));
-  }
-  numbers = {reinterpret_cast<const Number*>(bytes->data()), static_cast<size_t>(count)};
+  numbers = {reinterpret_cast<const Number*>(bytes.data()), static_cast<size_t>(count)};
   return absl::OkStatus();
 }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -15,13 +17,11 @@ absl::string_view AsBytes(absl::Span<const Number> numbers) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DatasetWriter>> DatasetWriter::Create(std::string path, bool has_labels) {
-  absl::StatusOr<std::unique_ptr<SectionFileWriter>> file =
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      std::unique_ptr<SectionFileWriter> file,
       SectionFileWriter::Create(std::move(path), {"preprocessing", "id_ends", "ids", "labels", "numeric", "categories",
-                                                  "pixels", "vocabulary_ends", "vocabulary"});
-  if (!file.ok()) {
-    return file.status();
-  }
-  return std::unique_ptr<DatasetWriter>(new DatasetWriter(*std::move(file), has_labels));
+                                                  "pixels", "vocabulary_ends", "vocabulary"}));
+  return std::unique_ptr<DatasetWriter>(new DatasetWriter(std::move(file), has_labels));
 }
 
 absl::Status DatasetWriter::Append(const EncodedRow& row) {

@@ -14,6 +14,7 @@
 #include "common/leakage/saturated.h"
 #include "common/leakage/scores.h"
 #include "common/leakage/two_means.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -76,9 +77,7 @@ std::vector<double> Standardized(std::vector<float> scores) {
 AttackScorer::AttackScorer(int64_t examples) : examples_(examples) {}
 
 absl::Status AttackScorer::Begin(const AttackInput& input) {
-  if (absl::Status status = CheckInput(input, examples_); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckInput(input, examples_));
   input_ = input;
   hint_scores_.reset();
   spectral_.reset();

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/leakage/leak_auc.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -97,9 +98,7 @@ double CheckedCalibrationError(absl::Span<const float> logits, absl::Span<const 
 }  // namespace
 
 absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> logits, absl::Span<const uint8_t> labels) {
-  if (absl::Status status = CheckPredictions(logits, labels); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckPredictions(logits, labels));
   Evaluation evaluation;
   evaluation.examples = static_cast<int64_t>(logits.size());
   evaluation.log_loss = CheckedLogLoss(logits, labels);
@@ -110,24 +109,18 @@ absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> logits, absl::Span<c
 }
 
 absl::StatusOr<double> LogLoss(absl::Span<const float> logits, absl::Span<const uint8_t> labels) {
-  if (absl::Status status = CheckPredictions(logits, labels); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckPredictions(logits, labels));
   return CheckedLogLoss(logits, labels);
 }
 
 absl::StatusOr<double> Accuracy(absl::Span<const float> logits, absl::Span<const uint8_t> labels) {
-  if (absl::Status status = CheckPredictions(logits, labels); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckPredictions(logits, labels));
   return CheckedAccuracy(logits, labels);
 }
 
 absl::StatusOr<double> AdaptiveCalibrationError(absl::Span<const float> logits, absl::Span<const uint8_t> labels,
                                                 int64_t bins) {
-  if (absl::Status status = CheckPredictions(logits, labels); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckPredictions(logits, labels));
   if (bins < 1) {
     return absl::InvalidArgumentError(absl::StrCat("calibration error: expected at least one bin, found ", bins));
   }

@@ -11,6 +11,7 @@
 
 #include "common/leakage/binomial.h"
 #include "common/leakage/ranked_scores.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -193,16 +194,13 @@ Estimate EstimateTruePositiveRate(const Ranking& ranking, int64_t per) {
 }  // namespace
 
 absl::StatusOr<LeakFigures> MeasureLeak(absl::Span<const float> scores, absl::Span<const uint8_t> labels) {
-  const absl::StatusOr<Ranking> ranking = Rank(scores, labels);
-  if (!ranking.ok()) {
-    return ranking.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const Ranking ranking, Rank(scores, labels));
   LeakFigures figures;
-  figures.auc = EstimateAuc(*ranking);
-  figures.tpr_at_1_percent_fpr = EstimateTruePositiveRate(*ranking, 100);
-  figures.tpr_at_01_percent_fpr = EstimateTruePositiveRate(*ranking, 1000);
+  figures.auc = EstimateAuc(ranking);
+  figures.tpr_at_1_percent_fpr = EstimateTruePositiveRate(ranking, 100);
+  figures.tpr_at_01_percent_fpr = EstimateTruePositiveRate(ranking, 1000);
   figures.examples = static_cast<int64_t>(scores.size());
-  figures.positives = ranking->positives;
+  figures.positives = ranking.positives;
   return figures;
 }
 

@@ -13,6 +13,7 @@
 #include "common/leakage/row_products.h"
 #include "common/leakage/row_sum.h"
 #include "common/leakage/saturated.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -160,9 +161,7 @@ Population::Class Resolved(const Population::Class& own, const Population::Class
 
 absl::StatusOr<Population> EstimatePopulation(ConstMatrixView clean, ConstMatrixView released,
                                               absl::Span<const uint8_t> labels) {
-  if (absl::Status status = CheckClasses(clean, released, labels); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckClasses(clean, released, labels));
   const std::array<std::vector<double>, 2> means = ClassMeans(clean, labels);
   double squared = 0;
   for (int64_t k = 0; k < clean.cols(); ++k) {

@@ -17,6 +17,7 @@
 
 #include "common/ledger/schema.h"
 #include "common/ledger/sqlite_database.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -88,23 +89,17 @@ absl::Status Ledger::Database::Prepare() {
       {&finish_run, "UPDATE run SET finished_at = ?2, status = ?3 WHERE run_id = ?1"},
   };
   for (const auto& [statement, sql] : statements) {
-    absl::StatusOr<SqliteStatement> prepared = connection->Prepare(sql);
-    if (!prepared.ok()) {
-      return prepared.status();
-    }
-    *statement = *std::move(prepared);
+    SPLITVEIL_ASSIGN_OR_RETURN(*statement, connection->Prepare(sql));
   }
   return absl::OkStatus();
 }
 
 absl::Status Ledger::Database::InsertRun(const RunRow& run) {
-  absl::StatusOr<SqliteStatement> insert =
-      connection->Prepare("INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, NULL, 'running', ?6, ?7)");
-  if (!insert.ok()) {
-    return insert.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      SqliteStatement insert,
+      connection->Prepare("INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, NULL, 'running', ?6, ?7)"));
   absl::Status inserted =
-      insert->Run(run.run_id, run.role, run.agreement_sha256, run.protection, UtcNow(), run.config_json, run.continues);
+      insert.Run(run.run_id, run.role, run.agreement_sha256, run.protection, UtcNow(), run.config_json, run.continues);
   if (absl::IsAlreadyExists(inserted)) {
     return absl::InvalidArgumentError(absl::StrCat("run \"", run.run_id, "\" is already in this ledger"));
   }
@@ -166,17 +161,14 @@ absl::StatusOr<std::unique_ptr<Ledger>> Ledger::Create(const std::string& path, 
   if (run.run_id.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": run_id: expected a name, found none"));
   }
-  absl::StatusOr<std::unique_ptr<SqliteDatabase>> connection =
-      SqliteDatabase::Open(path, SqliteDatabase::Mode::kCreate);
-  if (!connection.ok()) {
-    return connection.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> connection,
+                             SqliteDatabase::Open(path, SqliteDatabase::Mode::kCreate));
   auto database = std::make_unique<Database>();
-  database->connection = *std::move(connection);
+  database->connection = std::move(connection);
   database->run_id = run.run_id;
   absl::Status status = CreateSchema(*database->connection);
   if (status.ok()) {
-    status = database->connection->Execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL");
+    status = database->connection.Execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL");
   }
   if (status.ok()) {
     status = database->InsertRun(run);

@@ -12,6 +12,7 @@
 
 #include "common/ledger/schema.h"
 #include "common/ledger/sqlite_database.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -20,24 +21,15 @@ namespace {
 template <typename ReadRow, typename... Values>
 auto ReadAll(SqliteDatabase& database, const char* sql, ReadRow read_row, const Values&... values)
     -> absl::StatusOr<std::vector<decltype(read_row(std::declval<const SqliteStatement&>()))>> {
-  absl::StatusOr<SqliteStatement> statement = database.Prepare(sql);
-  if (!statement.ok()) {
-    return statement.status();
-  }
-  absl::Status bound = statement->Bind(values...);
-  if (!bound.ok()) {
-    return bound;
-  }
-  std::vector<decltype(read_row(*statement))> rows;
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement statement, database.Prepare(sql));
+  SPLITVEIL_RETURN_IF_ERROR(statement.Bind(values...));
+  std::vector<decltype(read_row(statement))> rows;
   while (true) {
-    absl::StatusOr<bool> more = statement->Next();
-    if (!more.ok()) {
-      return more.status();
-    }
-    if (!*more) {
+    SPLITVEIL_ASSIGN_OR_RETURN(bool more, statement.Next());
+    if (!more) {
       return rows;
     }
-    rows.push_back(read_row(*statement));
+    rows.push_back(read_row(statement));
   }
 }
 
@@ -51,17 +43,14 @@ LedgerReader::LedgerReader(std::unique_ptr<Database> database) : database_(std::
 LedgerReader::~LedgerReader() = default;
 
 absl::StatusOr<std::unique_ptr<LedgerReader>> LedgerReader::Open(const std::string& path) {
-  absl::StatusOr<std::unique_ptr<SqliteDatabase>> connection =
-      SqliteDatabase::Open(path, SqliteDatabase::Mode::kReadOnly);
-  if (!connection.ok()) {
-    return connection.status();
-  }
-  absl::Status checked = CheckSchema(**connection);
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> connection,
+                             SqliteDatabase::Open(path, SqliteDatabase::Mode::kReadOnly));
+  absl::Status checked = CheckSchema(*connection);
   if (!checked.ok()) {
     return absl::Status(checked.code(), absl::StrCat(path, ": ", checked.message()));
   }
   auto database = std::make_unique<Database>();
-  database->connection = *std::move(connection);
+  database->connection = std::move(connection);
   return std::unique_ptr<LedgerReader>(new LedgerReader(std::move(database)));
 }
 
@@ -165,19 +154,18 @@ absl::StatusOr<std::vector<EventRecord>> LedgerReader::Events(const std::string&
 }
 
 absl::StatusOr<std::vector<LeakSeries>> LedgerReader::Leaks(const std::string& run_id) {
-  absl::StatusOr<std::vector<LeakRow>> rows = ReadAll(
-      *database_->connection,
-      "SELECT step, observer, layer, attack, auc, examples FROM leak WHERE run_id = ?1 "
-      "ORDER BY observer, layer <> 'cut', layer, attack, step",
-      [](const SqliteStatement& row) {
-        return LeakRow{row.Int64(0), row.Text(1), row.Text(2), row.Text(3), row.Double(4), row.Int64(5)};
-      },
-      run_id);
-  if (!rows.ok()) {
-    return rows.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<LeakRow> rows,
+                             ReadAll(
+                                 *database_->connection,
+                                 "SELECT step, observer, layer, attack, auc, examples FROM leak WHERE run_id = ?1 "
+                                 "ORDER BY observer, layer <> 'cut', layer, attack, step",
+                                 [](const SqliteStatement& row) {
+                                   return LeakRow{row.Int64(0), row.Text(1),   row.Text(2),
+                                                  row.Text(3),  row.Double(4), row.Int64(5)};
+                                 },
+                                 run_id));
   std::vector<LeakSeries> all;
-  for (const LeakRow& row : *rows) {
+  for (const LeakRow& row : rows) {
     if (all.empty() || all.back().observer != row.observer || all.back().layer != row.layer ||
         all.back().attack != row.attack) {
       all.push_back({row.observer, row.layer, row.attack, {}, {}, {}});

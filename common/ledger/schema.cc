@@ -6,6 +6,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -119,18 +121,12 @@ absl::Status CreateSchema(SqliteDatabase& database) {
     return content.status();
   }
   // WAL lets others read while the run writes; SQLite answers with the mode it could set.
-  absl::StatusOr<std::string> journal = database.QueryText("PRAGMA journal_mode = WAL");
-  if (!journal.ok()) {
-    return journal.status();
-  }
-  if (*journal != "wal") {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::string journal, database.QueryText("PRAGMA journal_mode = WAL"));
+  if (journal != "wal") {
     return absl::InvalidArgumentError(
-        absl::StrCat("journal mode: expected wal, found ", *journal, " (a network file system?)"));
+        absl::StrCat("journal mode: expected wal, found ", journal, " (a network file system?)"));
   }
-  absl::Status begun = database.Execute("BEGIN IMMEDIATE");
-  if (!begun.ok()) {
-    return begun;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(database.Execute("BEGIN IMMEDIATE"));
   content = Inspect(database);  // Now under the lock: another process may have been first.
   absl::Status created = content.ok() && *content == Content::kEmpty ? CreateTables(database) : content.status();
   if (database.in_transaction()) {
@@ -141,12 +137,9 @@ absl::Status CreateSchema(SqliteDatabase& database) {
 }
 
 absl::Status CheckSchema(SqliteDatabase& database) {
-  absl::StatusOr<Content> content = Inspect(database);
-  if (!content.ok()) {
-    return content.status();
-  }
-  return *content == Content::kLedger ? absl::OkStatus()
-                                      : absl::InvalidArgumentError("expected a Splitveil ledger, found an empty file");
+  SPLITVEIL_ASSIGN_OR_RETURN(Content content, Inspect(database));
+  return content == Content::kLedger ? absl::OkStatus()
+                                     : absl::InvalidArgumentError("expected a Splitveil ledger, found an empty file");
 }
 
 }  // namespace splitveil

@@ -14,6 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -120,10 +122,7 @@ void SqliteStatement::Reset() {
 absl::Status SqliteStatement::Error() const { return LastError(sqlite3_db_handle(statement_.get())); }
 
 absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::string& path, Mode mode) {
-  absl::Status path_status = CheckPath(path, mode);
-  if (!path_status.ok()) {
-    return path_status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckPath(path, mode));
   const int flags = mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   sqlite3* connection = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &connection, flags | SQLITE_OPEN_NOMUTEX, nullptr);
@@ -154,23 +153,14 @@ absl::StatusOr<SqliteStatement> SqliteDatabase::Prepare(const char* sql) {
 }
 
 absl::StatusOr<int64_t> SqliteDatabase::QueryInt64(const char* sql) {
-  absl::StatusOr<std::string> text = QueryText(sql);
-  if (!text.ok()) {
-    return text.status();
-  }
-  return std::strtoll(text->c_str(), nullptr, 10);
+  SPLITVEIL_ASSIGN_OR_RETURN(std::string text, QueryText(sql));
+  return std::strtoll(text.c_str(), nullptr, 10);
 }
 
 absl::StatusOr<std::string> SqliteDatabase::QueryText(const char* sql) {
-  absl::StatusOr<SqliteStatement> statement = Prepare(sql);
-  if (!statement.ok()) {
-    return statement.status();
-  }
-  absl::StatusOr<bool> row = statement->Next();
-  if (!row.ok()) {
-    return row.status();
-  }
-  return *row ? statement->Text(0) : std::string();
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement statement, Prepare(sql));
+  SPLITVEIL_ASSIGN_OR_RETURN(bool row, statement.Next());
+  return row ? statement.Text(0) : std::string();
 }
 
 }  // namespace splitveil

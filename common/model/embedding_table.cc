@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/model/optimizer_rules.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -58,9 +59,7 @@ void FillUniform(double range, uint64_t seed, const StridedRows& rows) {
 }  // namespace
 
 absl::StatusOr<EmbeddingTable> EmbeddingTable::Create(const Options& options) {
-  if (absl::Status status = CheckOptions(options); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckOptions(options));
   const size_t size = static_cast<size_t>(options.rows * options.dimension);
   const auto parts = static_cast<size_t>(Parts(options.optimizer));
   try {
@@ -114,15 +113,12 @@ absl::StatusOr<int64_t> EmbeddingTable::CheckLookup(absl::Span<const int64_t> in
 }
 
 absl::Status EmbeddingTable::Gather(absl::Span<const int64_t> indices, ParameterUse use, Matrix& out) const {
-  const absl::StatusOr<int64_t> columns = CheckLookup(indices, out.rows(), out.cols());
-  if (!columns.ok()) {
-    return columns.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t columns, CheckLookup(indices, out.rows(), out.cols()));
   const float* values = blocks_.data() + ValuesPart(use) * dimension_;
   size_t i = 0;
   for (int64_t b = 0; b < out.rows(); ++b) {
     float* target = out.data() + b * out.cols();
-    for (int64_t c = 0; c < *columns; ++c, ++i, target += dimension_) {
+    for (int64_t c = 0; c < columns; ++c, ++i, target += dimension_) {
       Prefetch(values + indices[std::min(i + kPrefetchRows, indices.size() - 1)] * block_size_, dimension_);
       std::copy_n(values + indices[i] * block_size_, dimension_, target);
     }
@@ -196,10 +192,7 @@ void EmbeddingTable::StepOccurringRows(double gradient_scale) {
 
 absl::Status EmbeddingTable::Update(absl::Span<const LookupGradient> lookups, double gradient_scale) {
   for (const auto& [indices, gradient] : lookups) {
-    const absl::StatusOr<int64_t> columns = CheckLookup(indices, gradient.rows(), gradient.cols());
-    if (!columns.ok()) {
-      return columns.status();
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(const int64_t columns, CheckLookup(indices, gradient.rows(), gradient.cols()));
   }
   SumByRow(lookups);
   StepOccurringRows(gradient_scale);

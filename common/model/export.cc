@@ -16,6 +16,7 @@
 
 #include "common/model/torch_boundary.h"
 #include "common/model/torchscript_file.h"
+#include "common/status/status_macros.h"
 #include "common/storage/pending_file.h"
 
 namespace splitveil {
@@ -92,19 +93,13 @@ absl::Status WriteStateDict(const Module& module, PendingFile& file) {
 }
 
 absl::Status Write(const Module& module, const ExportTarget& target) {
-  const absl::StatusOr<std::unique_ptr<PendingFile>> module_file = Create(target, ".pt");
-  if (!module_file.ok()) {
-    return module_file.status();
-  }
-  const absl::StatusOr<std::unique_ptr<PendingFile>> state_file = Create(target, ".state_dict.pt");
-  if (!state_file.ok()) {
-    return state_file.status();
-  }
-  absl::Status status = WriteModule(module, **module_file);
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PendingFile> module_file, Create(target, ".pt"));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PendingFile> state_file, Create(target, ".state_dict.pt"));
+  absl::Status status = WriteModule(module, *module_file);
   if (status.ok()) {
-    status = WriteStateDict(module, **state_file);
+    status = WriteStateDict(module, *state_file);
   }
-  return status.ok() ? PendingFile::Publish({module_file->get(), state_file->get()}) : status;
+  return status.ok() ? PendingFile::Publish({module_file.get(), state_file.get()}) : status;
 }
 
 absl::Status WriteScript(const HalfScript& script, const std::string& result, const std::optional<Module>& inner,

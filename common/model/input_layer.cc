@@ -6,6 +6,8 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -46,9 +48,7 @@ absl::Status CheckBatch(const FeatureBatch& batch, const FeatureShape& features)
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<InputLayer>> InputLayer::Create(const Options& options) {
-  if (absl::Status status = CheckFeatures(options); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckFeatures(options));
   std::optional<EmbeddingTable> table;
   if (options.features.categorical > 0) {
     EmbeddingTable::Options table_options;
@@ -73,16 +73,12 @@ InputLayer::InputLayer(const FeatureShape& features, std::optional<EmbeddingTabl
 
 absl::StatusOr<ConstMatrixView> InputLayer::Assemble(const FeatureBatch& batch, ParameterUse use,
                                                      Matrix& storage) const {
-  if (absl::Status status = CheckBatch(batch, features_); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckBatch(batch, features_));
   if (!table_.has_value()) {
     return ConstMatrixView(batch.numeric);
   }
   storage = Matrix::ToOverwrite(batch.rows, width_);
-  if (absl::Status status = table_->Gather(batch.categories, use, storage); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(table_->Gather(batch.categories, use, storage));
   const int64_t embedded = width_ - features_.numeric;
   for (int64_t b = 0; b < batch.rows && features_.numeric > 0; ++b) {
     const absl::Span<const float> numeric = batch.numeric.row(b);

@@ -14,6 +14,7 @@
 #include "common/model/layer_network.h"
 #include "common/model/parameter_optimizer.h"
 #include "common/model/torch_boundary.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -193,11 +194,8 @@ struct LayerStack::State {
 };
 
 absl::StatusOr<std::unique_ptr<LayerStack>> LayerStack::Create(const Options& options) {
-  absl::StatusOr<std::vector<PlannedLayer>> layers = PlanLayers(options.chain);
-  if (!layers.ok()) {
-    return layers.status();
-  }
-  auto state = std::make_unique<State>(LayerNetwork(options.chain, *std::move(layers)));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<PlannedLayer> layers, PlanLayers(options.chain));
+  auto state = std::make_unique<State>(LayerNetwork(options.chain, std::move(layers)));
   state->input_gradient = options.input_gradient;
   state->side_gradient = options.side_gradient;
   state->gradients_in_update = options.gradients_in_update;
@@ -219,9 +217,7 @@ const std::vector<PlannedLayer>& LayerStack::plan() const { return state_->netwo
 int64_t LayerStack::side_layer() const { return state_->network.has_side() ? state_->network.chain().side_layer : -1; }
 
 absl::StatusOr<LayerPass> LayerStack::Forward(ConstMatrixView input, ConstMatrixView side) const {
-  if (absl::Status status = state_->CheckInputs(input, side); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(state_->CheckInputs(input, side));
   return CatchTorchErrors<absl::StatusOr<LayerPass>>("forward", [&]() -> absl::StatusOr<LayerPass> {
     const c10::InferenceMode no_autograd;
     LayerPass pass;
@@ -237,9 +233,7 @@ absl::StatusOr<LayerPass> LayerStack::Forward(ConstMatrixView input, ConstMatrix
 }
 
 absl::StatusOr<Matrix> LayerStack::Predict(ConstMatrixView input, ConstMatrixView side) const {
-  if (absl::Status status = state_->CheckInputs(input, side); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(state_->CheckInputs(input, side));
   return CatchTorchErrors<absl::StatusOr<Matrix>>("predict", [&]() -> absl::StatusOr<Matrix> {
     const c10::InferenceMode no_autograd;
     const at::Tensor wrapped_side = state_->network.has_side() ? WrapMatrix(side) : at::Tensor();
@@ -257,9 +251,7 @@ absl::StatusOr<StackGradients> LayerStack::Backward(LayerPass& pass, ConstMatrix
     return absl::FailedPreconditionError("backward: expected a pass that has not been back-propagated yet");
   }
   const int64_t batch = pass.state_->input.size(0);
-  if (absl::Status status = state_->CheckBackward(output_gradient, batch, outputs); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(state_->CheckBackward(output_gradient, batch, outputs));
   using Result = absl::StatusOr<StackGradients>;
   return CatchTorchErrors<Result>("backward", [&]() -> Result {
     const c10::InferenceMode no_autograd;
@@ -302,9 +294,7 @@ absl::StatusOr<std::vector<std::vector<float>>> LayerStack::BackwardRow(const La
     return absl::InvalidArgumentError(absl::StrCat("row: expected 0 to ", batch - 1, ", found ", row));
   }
   const ConstMatrixView gradient(output_gradient.data(), 1, static_cast<int64_t>(output_gradient.size()));
-  if (absl::Status status = state_->CheckBackward(gradient, 1, outputs); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(state_->CheckBackward(gradient, 1, outputs));
   using Result = absl::StatusOr<std::vector<std::vector<float>>>;
   return CatchTorchErrors<Result>("backward of a row", [&]() -> Result {
     const c10::InferenceMode no_autograd;

@@ -7,6 +7,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -53,13 +55,8 @@ absl::Status CheckFits(const std::vector<float>& numbers, const ParameterView& p
 // All or nothing.
 absl::Status Assign(const ValuesByName& by_name, absl::Span<const ParameterView> parameters, bool fewer_rows) {
   for (const ParameterView& parameter : parameters) {
-    const absl::StatusOr<const std::vector<float>*> numbers = Find(by_name, parameter.name);
-    if (!numbers.ok()) {
-      return numbers.status();
-    }
-    if (absl::Status status = CheckFits(**numbers, parameter, fewer_rows); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(const const std::vector<float>* numbers, Find(by_name, parameter.name));
+    SPLITVEIL_RETURN_IF_ERROR(CheckFits(*numbers, parameter, fewer_rows));
   }
   for (const ParameterView& parameter : parameters) {
     absl::Span<const float> numbers = *by_name.at(parameter.name);
@@ -128,12 +125,9 @@ NamedParameters CopyParameters(absl::Span<const ParameterView> parameters) {
 }
 
 absl::Status AssignParameters(const NamedParameters& values, absl::Span<const ParameterView> parameters) {
-  const absl::StatusOr<ValuesByName> by_name = IndexByName(values);
-  if (!by_name.ok()) {
-    return by_name.status();
-  }
-  absl::Status status = CheckCount(parameters.size(), by_name->size());
-  return status.ok() ? Assign(*by_name, parameters, /*fewer_rows=*/false) : status;
+  SPLITVEIL_ASSIGN_OR_RETURN(const ValuesByName by_name, IndexByName(values));
+  absl::Status status = CheckCount(parameters.size(), by_name.size());
+  return status.ok() ? Assign(by_name, parameters, /*fewer_rows=*/false) : status;
 }
 
 NamedParameters CopyTrainingState(absl::Span<const ParameterView> state, int64_t steps) {
@@ -144,21 +138,12 @@ NamedParameters CopyTrainingState(absl::Span<const ParameterView> state, int64_t
 }
 
 absl::StatusOr<int64_t> AssignTrainingState(const NamedParameters& values, absl::Span<const ParameterView> state) {
-  const absl::StatusOr<ValuesByName> by_name = IndexByName(values);
-  if (!by_name.ok()) {
-    return by_name.status();
-  }
-  const absl::StatusOr<const std::vector<float>*> numbers = Find(*by_name, kSteps);
-  if (!numbers.ok()) {
-    return numbers.status();
-  }
-  const absl::StatusOr<int64_t> steps = ReadSteps(**numbers);
-  if (!steps.ok()) {
-    return steps.status();
-  }
-  absl::Status status = CheckCount(state.size() + 1, by_name->size());
+  SPLITVEIL_ASSIGN_OR_RETURN(const ValuesByName by_name, IndexByName(values));
+  SPLITVEIL_ASSIGN_OR_RETURN(const const std::vector<float>* numbers, Find(by_name, kSteps));
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, ReadSteps(*numbers));
+  absl::Status status = CheckCount(state.size() + 1, by_name.size());
   if (status.ok()) {
-    status = Assign(*by_name, state, /*fewer_rows=*/true);
+    status = Assign(by_name, state, /*fewer_rows=*/true);
   }
   if (!status.ok()) {
     return status;

@@ -18,6 +18,7 @@
 #include "common/model/torchscript_layers.h"
 #include "common/model/torchscript_run.h"
 #include "common/model/torchscript_trial.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -167,23 +168,17 @@ struct TorchScriptModule::State {
 };
 
 absl::StatusOr<int> CountTorchScriptArguments(const std::string& field, const std::string& path) {
-  const absl::StatusOr<torch::jit::Module> module = LoadTorchScript(field, path);
-  if (!module.ok()) {
-    return module.status();
-  }
-  return CountRequiredArguments(*module);
+  SPLITVEIL_ASSIGN_OR_RETURN(const torch::jit::Module module, LoadTorchScript(field, path));
+  return CountRequiredArguments(module);
 }
 
 absl::StatusOr<std::unique_ptr<TorchScriptModule>> TorchScriptModule::Create(const Options& options) {
-  absl::StatusOr<torch::jit::Module> module = LoadTorchScript(options.field, options.path);
-  if (!module.ok()) {
-    return module.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(torch::jit::Module module, LoadTorchScript(options.field, options.path));
   using Result = absl::StatusOr<std::unique_ptr<TorchScriptModule>>;
   return CatchTorchErrors<Result>("creating a TorchScript module", [&]() -> Result {
     absl::Status status =
-        CheckArguments(*module, static_cast<int>(options.numbers.size()) + (options.category_columns > 0 ? 1 : 0));
-    auto state = std::make_unique<State>(options, *std::move(module));
+        CheckArguments(module, static_cast<int>(options.numbers.size()) + (options.category_columns > 0 ? 1 : 0));
+    auto state = std::make_unique<State>(options, std::move(module));
     if (status.ok()) {
       absl::StatusOr<std::vector<std::string>> layers = TryTorchScript(options, *state->forward, state->module);
       status = layers.status();
@@ -200,38 +195,28 @@ TorchScriptModule::TorchScriptModule(std::unique_ptr<State> state) : state_(std:
 TorchScriptModule::~TorchScriptModule() = default;
 
 absl::StatusOr<TorchScriptPass> TorchScriptModule::Forward(const TorchScriptInput& input) {
-  if (absl::Status status = state_->CheckInput(input); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(state_->CheckInput(input));
   return CatchTorchErrors<absl::StatusOr<TorchScriptPass>>("forward", [&]() -> absl::StatusOr<TorchScriptPass> {
     const torch::jit::Module copy = CopyModule(state_->module, /*train=*/true);
     SeedDefaultGenerator(state_->options.seed + state_->passes);
     const at::AutoGradMode grad(true);
-    absl::StatusOr<TorchScriptRun> run = RunTorchScript(state_->options, *state_->forward, copy, input);
-    if (!run.ok()) {
-      return run.status();
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(TorchScriptRun run, RunTorchScript(state_->options, *state_->forward, copy, input));
     AssignAttributes(copy, state_->module);
     ++state_->passes;
     TorchScriptPass pass;
-    pass.state_->run = *std::move(run);
+    pass.state_->run = std::move(run);
     pass.state_->parameters = TrainedParameters(copy);
     return pass;
   });
 }
 
 absl::StatusOr<Matrix> TorchScriptModule::Predict(const TorchScriptInput& input) const {
-  if (absl::Status status = state_->CheckInput(input); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(state_->CheckInput(input));
   return CatchTorchErrors<absl::StatusOr<Matrix>>("predict", [&]() -> absl::StatusOr<Matrix> {
     const at::NoGradGuard no_grad;
-    const absl::StatusOr<TorchScriptRun> run =
-        RunTorchScript(state_->options, *state_->forward, ScriptToPredict(), input);
-    if (!run.ok()) {
-      return run.status();
-    }
-    return CopyToMatrix(run->output);
+    SPLITVEIL_ASSIGN_OR_RETURN(const TorchScriptRun run,
+                               RunTorchScript(state_->options, *state_->forward, ScriptToPredict(), input));
+    return CopyToMatrix(run.output);
   });
 }
 
@@ -241,17 +226,12 @@ absl::StatusOr<TorchScriptGradients> TorchScriptModule::Backward(TorchScriptPass
     return absl::FailedPreconditionError("backward: expected a pass that has not been back-propagated yet");
   }
   const int64_t rows = pass.state_->run.output.size(0);
-  if (absl::Status status = state_->CheckOutputGradient(output_gradient, rows); !status.ok()) {
-    return status;
-  }
-  const absl::StatusOr<std::vector<const LayerOutput*>> outputs = state_->FindLayers(pass, layers);
-  if (!outputs.ok()) {
-    return outputs.status();
-  }
+  SPLITVEIL_RETURN_IF_ERROR(state_->CheckOutputGradient(output_gradient, rows));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<const LayerOutput*> outputs, state_->FindLayers(pass, layers));
   using Result = absl::StatusOr<TorchScriptGradients>;
   return CatchTorchErrors<Result>("backward", [&]() -> Result {
     std::vector<Edge> edges = EdgesOf(pass.state_->parameters);
-    for (const LayerOutput* output : *outputs) {
+    for (const LayerOutput* output : outputs) {
       edges.push_back(output->edge);
     }
     for (const at::Tensor& input : pass.state_->run.inputs) {
@@ -272,7 +252,7 @@ absl::StatusOr<TorchScriptGradients> TorchScriptModule::Backward(TorchScriptPass
     }
     state_->has_gradient = true;
     TorchScriptGradients result;
-    for (const LayerOutput* output : *outputs) {
+    for (const LayerOutput* output : outputs) {
       result.layers.push_back(CopyToMatrix(OrZeros(*next++, output->sizes)));
     }
     for (const at::Tensor& input : pass.state_->run.inputs) {
@@ -290,17 +270,12 @@ absl::StatusOr<std::vector<std::vector<float>>> TorchScriptModule::BackwardRow(
     return absl::InvalidArgumentError(absl::StrCat("row: expected 0 to ", rows - 1, ", found ", row));
   }
   const ConstMatrixView gradient(output_gradient.data(), 1, static_cast<int64_t>(output_gradient.size()));
-  if (absl::Status status = state_->CheckOutputGradient(gradient, 1); !status.ok()) {
-    return status;
-  }
-  const absl::StatusOr<std::vector<const LayerOutput*>> outputs = state_->FindLayers(pass, layers);
-  if (!outputs.ok()) {
-    return outputs.status();
-  }
+  SPLITVEIL_RETURN_IF_ERROR(state_->CheckOutputGradient(gradient, 1));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<const LayerOutput*> outputs, state_->FindLayers(pass, layers));
   using Result = absl::StatusOr<std::vector<std::vector<float>>>;
   return CatchTorchErrors<Result>("backward of a row", [&]() -> Result {
     std::vector<Edge> edges;
-    for (const LayerOutput* output : *outputs) {
+    for (const LayerOutput* output : outputs) {
       edges.push_back(output->edge);
     }
     // Through the batch's own graph: a row computed alone would be another one where the batch is normalised.
@@ -309,7 +284,7 @@ absl::StatusOr<std::vector<std::vector<float>>> TorchScriptModule::BackwardRow(
     const std::vector<at::Tensor> gradients = Differentiate(pass.state_->run.output, only_row, edges);
     std::vector<std::vector<float>> result;
     for (size_t i = 0; i < edges.size(); ++i) {
-      const at::Tensor values = OrZeros(gradients[i], (*outputs)[i]->sizes)[row].contiguous();
+      const at::Tensor values = OrZeros(gradients[i], outputs[i]->sizes)[row].contiguous();
       result.emplace_back(values.data_ptr<float>(), values.data_ptr<float>() + values.numel());
     }
     return result;
@@ -321,16 +296,13 @@ absl::Status TorchScriptModule::Update() {
     return absl::FailedPreconditionError("update: expected a backward since the last update, found none");
   }
   return CatchTorchErrors<absl::Status>("update", [&]() -> absl::Status {
-    const absl::StatusOr<double> scale = state_->ClippingScale();
-    if (!scale.ok()) {
-      return scale.status();
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(const double scale, state_->ClippingScale());
     for (size_t i = 0; i < state_->parameters.size(); ++i) {
       at::Tensor& parameter = state_->parameters[i];
       if (parameter.grad().defined()) {
         const absl::Span<const float> gradient(parameter.grad().data_ptr<float>(),
                                                static_cast<size_t>(parameter.numel()));
-        state_->optimizers[i].Step({gradient}, *scale, parameter.data_ptr<float>());
+        state_->optimizers[i].Step({gradient}, scale, parameter.data_ptr<float>());
       }
     }
     const at::NoGradGuard no_grad;

@@ -5,6 +5,8 @@
 
 #include "absl/status/statusor.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 
 using Part = TorchScriptModule::Part;
@@ -29,9 +31,7 @@ NamedParameters TorchScriptState::Parameters() const {
 
 absl::Status TorchScriptState::SetParameters(const NamedParameters& parameters) {
   NamedParameters module = module_->Values(Part::kModel);
-  if (absl::Status status = AssignParameters(parameters, Views(Part::kModel, module)); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(AssignParameters(parameters, Views(Part::kModel, module)));
   if (embedding_ != nullptr) {
     embedding_->RestartAverage();
   }
@@ -47,13 +47,10 @@ NamedParameters TorchScriptState::TrainingState() const {
 
 absl::Status TorchScriptState::SetTrainingState(const NamedParameters& state) {
   NamedParameters module = module_->Values(Part::kTraining);
-  const absl::StatusOr<int64_t> steps = AssignTrainingState(state, Views(Part::kTraining, module));
-  if (!steps.ok()) {
-    return steps.status();
-  }
-  module_->set_steps(*steps);
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, AssignTrainingState(state, Views(Part::kTraining, module)));
+  module_->set_steps(steps);
   if (embedding_ != nullptr) {
-    embedding_->set_steps(*steps);
+    embedding_->set_steps(steps);
   }
   return module_->SetValues(Part::kTraining, module);
 }

@@ -12,6 +12,7 @@
 
 #include "common/model/torchscript_file.h"
 #include "common/model/torchscript_run.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -59,25 +60,19 @@ absl::StatusOr<std::vector<std::string>> TryTraining(const TorchScriptModule::Op
                                                      const LayeredForward& forward, const torch::jit::Module& module,
                                                      const Batch& few, const Batch& more) {
   const at::AutoGradMode grad(true);
-  const absl::StatusOr<TorchScriptRun> few_run =
-      RunTorchScript(options, forward, CopyModule(module, /*train=*/true), few.input());
-  if (!few_run.ok()) {
-    return few_run.status();
-  }
-  const absl::StatusOr<TorchScriptRun> more_run =
-      RunTorchScript(options, forward, CopyModule(module, /*train=*/true), more.input());
-  if (!more_run.ok()) {
-    return more_run.status();
-  }
-  if (!few_run->output.requires_grad()) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const TorchScriptRun few_run,
+                             RunTorchScript(options, forward, CopyModule(module, /*train=*/true), few.input()));
+  SPLITVEIL_ASSIGN_OR_RETURN(const TorchScriptRun more_run,
+                             RunTorchScript(options, forward, CopyModule(module, /*train=*/true), more.input()));
+  if (!few_run.output.requires_grad()) {
     return absl::InvalidArgumentError("expected parameters that can be trained, found none that the output depends on");
   }
-  const std::vector<const LayerOutput*> layers = BatchFirstLayers(*few_run, *more_run);
+  const std::vector<const LayerOutput*> layers = BatchFirstLayers(few_run, more_run);
   std::vector<torch::autograd::Edge> edges;
   for (const LayerOutput* layer : layers) {
     edges.push_back(layer->edge);
   }
-  const std::vector<at::Tensor> gradients = Differentiate(few_run->output, at::ones_like(few_run->output), edges);
+  const std::vector<at::Tensor> gradients = Differentiate(few_run.output, at::ones_like(few_run.output), edges);
   std::vector<std::string> names;
   for (size_t i = 0; i < layers.size(); ++i) {
     if (gradients[i].defined()) {
@@ -91,16 +86,10 @@ absl::Status TryPrediction(const TorchScriptModule::Options& options, const Laye
                            const torch::jit::Module& module, const Batch& few, const Batch& more) {
   const at::NoGradGuard no_grad;
   const torch::jit::Module copy = CopyModule(module, /*train=*/false);
-  const absl::StatusOr<TorchScriptRun> few_run = RunTorchScript(options, forward, copy, few.input());
-  if (!few_run.ok()) {
-    return few_run.status();
-  }
-  const absl::StatusOr<TorchScriptRun> more_run = RunTorchScript(options, forward, copy, more.input());
-  if (!more_run.ok()) {
-    return more_run.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const TorchScriptRun few_run, RunTorchScript(options, forward, copy, few.input()));
+  SPLITVEIL_ASSIGN_OR_RETURN(const TorchScriptRun more_run, RunTorchScript(options, forward, copy, more.input()));
   // Products of matrices of other sizes are rounded otherwise.
-  if (!at::allclose(few_run->output, more_run->output.narrow(0, 0, few_run->output.size(0)), 1e-4, 1e-4)) {
+  if (!at::allclose(few_run.output, more_run.output.narrow(0, 0, few_run.output.size(0)), 1e-4, 1e-4)) {
     return absl::InvalidArgumentError(
         "expected a row's output in eval mode to depend on that row alone, found that it depends on other rows or on "
         "chance: script the module, or trace it in eval mode");
@@ -120,9 +109,7 @@ absl::StatusOr<std::vector<std::string>> TryTorchScript(const TorchScriptModule:
     if (!layers.ok()) {
       return layers;
     }
-    if (absl::Status status = TryPrediction(options, forward, module, few, more); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(TryPrediction(options, forward, module, few, more));
     return layers;
   } catch (const c10::Error& error) {
     return absl::InvalidArgumentError(

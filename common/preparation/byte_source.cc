@@ -12,6 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -45,11 +47,8 @@ class PlainSource : public ByteSource {
   absl::StatusOr<absl::string_view> Peek(size_t bytes) {
     if (pending_.empty()) {
       pending_.resize(bytes);
-      absl::StatusOr<size_t> count = ReadFile(&pending_[0], bytes);
-      if (!count.ok()) {
-        return count.status();
-      }
-      pending_.resize(*count);
+      SPLITVEIL_ASSIGN_OR_RETURN(size_t count, ReadFile(&pending_[0], bytes));
+      pending_.resize(count);
     }
     return absl::string_view(pending_).substr(0, bytes);
   }
@@ -96,18 +95,15 @@ class GzipSource : public ByteSource {
     stream_.avail_out = static_cast<uInt>(bytes);
     while (stream_.avail_out == bytes) {
       if (stream_.avail_in == 0) {
-        absl::StatusOr<size_t> count = compressed_->Read(input_.data(), input_.size());
-        if (!count.ok()) {
-          return count.status();
-        }
-        if (*count == 0) {
+        SPLITVEIL_ASSIGN_OR_RETURN(size_t count, compressed_->Read(input_.data(), input_.size()));
+        if (count == 0) {
           if (inside_member_) {
             return absl::InvalidArgumentError("the gzip stream is cut short");
           }
           return size_t{0};
         }
         stream_.next_in = reinterpret_cast<Bytef*>(input_.data());
-        stream_.avail_in = static_cast<uInt>(*count);
+        stream_.avail_in = static_cast<uInt>(count);
       }
       inside_member_ = true;
       const int code = inflate(&stream_, Z_NO_FLUSH);
@@ -130,11 +126,8 @@ class GzipSource : public ByteSource {
 };
 
 absl::StatusOr<std::unique_ptr<ByteSource>> Unpacked(std::unique_ptr<PlainSource> plain) {
-  const absl::StatusOr<absl::string_view> magic = plain->Peek(2);
-  if (!magic.ok()) {
-    return magic.status();
-  }
-  if (*magic == absl::string_view("\x1f\x8b", 2)) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view magic, plain->Peek(2));
+  if (magic == absl::string_view("\x1f\x8b", 2)) {
     return std::make_unique<GzipSource>(std::move(plain));
   }
   return plain;

@@ -8,6 +8,7 @@
 #include "common/preparation/byte_source.h"
 #include "common/preparation/decode_jpeg.h"
 #include "common/preparation/resize_image.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -53,17 +54,12 @@ class ImageFolder : public ImageReader {
       return size.ok() ? absl::InvalidArgumentError("expected an image file below 64 MiB, found a larger one")
                        : size.status();
     }
-    absl::StatusOr<DecodedImage> image = DecodeJpeg({bytes_.data(), *size}, shape().channels);
-    if (!image.ok()) {
-      return image.status();
-    }
-    if (!resize_ && !SameSize(image->shape, shape())) {
+    SPLITVEIL_ASSIGN_OR_RETURN(DecodedImage image, DecodeJpeg({bytes_.data(), *size}, shape().channels));
+    if (!resize_ && !SameSize(image.shape, shape())) {
       return absl::InvalidArgumentError(absl::StrCat("expected an image of ", shape().width, " x ", shape().height,
-                                                     " pixels, found ", image->shape.width, " x ",
-                                                     image->shape.height));
+                                                     " pixels, found ", image.shape.width, " x ", image.shape.height));
     }
-    pixels =
-        SameSize(image->shape, shape()) ? std::move(image->pixels) : ResizeImage(image->pixels, image->shape, shape());
+    pixels = SameSize(image.shape, shape()) ? std::move(image.pixels) : ResizeImage(image.pixels, image.shape, shape());
     return absl::OkStatus();
   }
   absl::Status Finish(int64_t /*rows*/) override { return absl::OkStatus(); }
@@ -102,9 +98,7 @@ class ImageArray : public ImageReader {
   absl::Status Finish(int64_t rows) override {
     std::vector<uint8_t> pixels;
     if (next_ < rows) {  // The last rows could not be used.
-      if (absl::Status status = Read(rows - 1, "", pixels); !status.ok()) {
-        return status;
-      }
+      SPLITVEIL_RETURN_IF_ERROR(Read(rows - 1, "", pixels));
     }
     char byte;
     const absl::StatusOr<size_t> more = source_->Read(&byte, 1);

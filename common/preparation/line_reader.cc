@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -78,10 +80,7 @@ absl::StatusOr<bool> LineReader::ReadLine(absl::string_view* line) {
       return absl::InvalidArgumentError(absl::StrCat("the line is longer than ", max_line_bytes_, " bytes"));
     }
     searched = unread;
-    absl::Status refilled = Refill();
-    if (!refilled.ok()) {
-      return refilled;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(Refill());
   }
 }
 
@@ -89,12 +88,10 @@ absl::Status LineReader::Refill() {
   std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
-  absl::StatusOr<size_t> count = source_->Read(buffer_.data() + end_, std::min(buffer_.size() - end_, kChunkBytes));
-  if (!count.ok()) {
-    return count.status();
-  }
-  source_ended_ = *count == 0;
-  end_ += *count;
+  SPLITVEIL_ASSIGN_OR_RETURN(size_t count,
+                             source_->Read(buffer_.data() + end_, std::min(buffer_.size() - end_, kChunkBytes)));
+  source_ended_ = count == 0;
+  end_ += count;
   return absl::OkStatus();
 }
 

@@ -14,6 +14,7 @@
 #include "common/preparation/seeded_draws.h"
 #include "common/preparation/shuffled_rows.h"
 #include "common/schedule/train_test_split.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -67,9 +68,7 @@ class Preparation {
     for (absl::Status (Preparation::*stage)() :
          {&Preparation::OpenParties, &Preparation::Fit, &Preparation::OpenOutputs, &Preparation::Encode,
           &Preparation::Publish}) {
-      if (absl::Status status = (this->*stage)(); !status.ok()) {
-        return status;
-      }
+      SPLITVEIL_RETURN_IF_ERROR((this->*stage)());
     }
     return std::move(result_);
   }
@@ -107,13 +106,8 @@ absl::Status Preparation::CheckColumns(const TableColumns& columns) const {
 }
 
 absl::Status Preparation::OpenParties() {
-  const absl::StatusOr<std::unique_ptr<RowSource>> rows = RowSource::Open(options_.rows);
-  if (!rows.ok()) {
-    return rows.status();
-  }
-  if (absl::Status status = CheckColumns((*rows)->columns()); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<RowSource> rows, RowSource::Open(options_.rows));
+  SPLITVEIL_RETURN_IF_ERROR(CheckColumns(rows->columns()));
   for (const Schema::Holder role : {Schema::LABEL_PARTY, Schema::NONLABEL_PARTY}) {
     if (options_.parties != Schema::BOTH && options_.parties != role) {
       continue;
@@ -123,40 +117,30 @@ absl::Status Preparation::OpenParties() {
     preprocessing.hash_buckets = options_.hash_buckets;
     if (!options_.extend_dir.empty()) {
       const std::string path = std::filesystem::path(options_.extend_dir) / FileName(role);
-      absl::StatusOr<std::shared_ptr<const Dataset>> old = Dataset::Open(path);
-      if (!old.ok()) {
-        return old.status();
-      }
-      preprocessing.extends = *std::move(old);
+      SPLITVEIL_ASSIGN_OR_RETURN(preprocessing.extends, Dataset::Open(path));
     }
-    absl::StatusOr<Preprocessor> preprocessor = Preprocessor::Create((*rows)->columns(), preprocessing);
-    if (!preprocessor.ok()) {
-      return preprocessor.status();
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(Preprocessor preprocessor, Preprocessor::Create(rows->columns(), preprocessing));
     const std::string path = std::filesystem::path(options_.out_dir) / FileName(role);
-    parties_.push_back({role, path, *std::move(preprocessor), nullptr, nullptr});
+    parties_.push_back({role, path, std::move(preprocessor), nullptr, nullptr});
   }
   return absl::OkStatus();
 }
 
 absl::Status Preparation::ForEachRow(absl::FunctionRef<absl::Status(const TableRow&, Party&)> visit) {
-  absl::StatusOr<std::unique_ptr<RowSource>> rows = RowSource::Open(options_.rows);
-  if (!rows.ok()) {
-    return rows.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<RowSource> rows, RowSource::Open(options_.rows));
   result_.rows = result_.positives = result_.common_rows = 0;
   SeededDraws membership(options_.rows.seed, kMembershipStream);
   int64_t drawn = 0;
   TableRow row;
   while (true) {
-    const absl::StatusOr<bool> more = (*rows)->Next(row);
+    const absl::StatusOr<bool> more = rows->Next(row);
     if (!more.ok() || !*more) {
-      result_.skipped = (*rows)->skipped();
+      result_.skipped = rows->skipped();
       return more.status();
     }
     // One draw for every row of the table, so that a row left out changes nothing for the others.
     double draw = 0;
-    for (; drawn <= (*rows)->row_number(); ++drawn) {
+    for (; drawn <= rows->row_number(); ++drawn) {
       draw = membership.Uniform();
     }
     ++result_.rows;
@@ -170,9 +154,7 @@ absl::Status Preparation::ForEachRow(absl::FunctionRef<absl::Status(const TableR
       if (party.role == Schema::LABEL_PARTY ? only_nonlabel : only_label) {
         continue;
       }
-      if (absl::Status status = visit(row, party); !status.ok()) {
-        return status;
-      }
+      SPLITVEIL_RETURN_IF_ERROR(visit(row, party));
     }
   }
 }
@@ -197,12 +179,9 @@ absl::Status Preparation::OpenOutputs() {
     return absl::InvalidArgumentError(absl::StrCat(options_.out_dir, ": cannot be made a folder: ", error.message()));
   }
   for (Party& party : parties_) {
-    absl::StatusOr<std::unique_ptr<DatasetWriter>> writer =
-        DatasetWriter::Create(party.path, party.role == Schema::LABEL_PARTY);
-    if (!writer.ok()) {
-      return writer.status();
-    }
-    party.writer = *std::move(writer);
+    SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<DatasetWriter> writer,
+                               DatasetWriter::Create(party.path, party.role == Schema::LABEL_PARTY));
+    party.writer = std::move(writer);
     const v1::ImageSize& image = party.preprocessor.preprocessing().image();
     const int64_t pixels = image.channels() * image.height() * image.width();
     // A party's own table keeps its order.
@@ -254,9 +233,7 @@ absl::Status Preparation::Publish() {
 }  // namespace
 
 absl::StatusOr<PrepareResult> Prepare(const PrepareOptions& options) {
-  if (absl::Status status = CheckOptions(options); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckOptions(options));
   return Preparation(options).Run();
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/preparation/seeded_draws.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -79,9 +80,7 @@ absl::StatusOr<Preprocessor> Preprocessor::Create(const TableColumns& columns, c
   }
   result.vocabularies_.resize(result.categorical_.size());
   if (options.extends != nullptr) {
-    if (absl::Status status = result.Extend(*options.extends); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(result.Extend(*options.extends));
   }
   return result;
 }
@@ -102,11 +101,7 @@ absl::Status Preprocessor::Extend(const Dataset& old) {
     return absl::InvalidArgumentError(
         absl::StrCat(old.path(), ": hash_buckets: expected those of the data to extend, found others"));
   }
-  absl::StatusOr<std::vector<Vocabulary>> vocabularies = old.ReadVocabularies();
-  if (!vocabularies.ok()) {
-    return vocabularies.status();
-  }
-  vocabularies_ = *std::move(vocabularies);
+  SPLITVEIL_ASSIGN_OR_RETURN(vocabularies_, old.ReadVocabularies());
   *preprocessing_.mutable_numeric() = theirs.numeric();
   *preprocessing_.mutable_categorical() = theirs.categorical();
   for (v1::NumericScaling& scaling : *preprocessing_.mutable_numeric()) {
@@ -163,9 +158,7 @@ absl::Status Preprocessor::FinishFit() {
     v1::CategoryIndex& index = *preprocessing_.mutable_categorical(static_cast<int>(i));
     const int64_t rows = index.hash_buckets() > 0 ? index.hash_buckets() : 1 + vocabularies_[i].size();
     if (rows > RowsOf(index)) {
-      if (absl::Status status = AddBlock(rows - RowsOf(index), index); !status.ok()) {
-        return status;
-      }
+      SPLITVEIL_RETURN_IF_ERROR(AddBlock(rows - RowsOf(index), index));
     }
   }
   return absl::OkStatus();

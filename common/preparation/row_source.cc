@@ -6,6 +6,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -35,10 +37,8 @@ RowSource::RowSource(std::unique_ptr<TableReader> table, std::unique_ptr<ImageRe
 }
 
 absl::StatusOr<std::unique_ptr<RowSource>> RowSource::Open(const Options& options) {
-  absl::StatusOr<std::unique_ptr<TableReader>> table = TableReader::Open(options.input_paths, options.schema);
-  if (!table.ok()) {
-    return table.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TableReader> table,
+                             TableReader::Open(options.input_paths, options.schema));
   std::unique_ptr<ImageReader> images;
   if (options.schema.has_images()) {
     ImageReader::Options image_options{options.schema.images(), options.images_path, /*named=*/false,
@@ -46,15 +46,11 @@ absl::StatusOr<std::unique_ptr<RowSource>> RowSource::Open(const Options& option
     for (const v1::TableSchema::Column& column : options.schema.columns()) {
       image_options.named = image_options.named || column.kind() == v1::TableSchema::IMAGE_FILE;
     }
-    absl::StatusOr<std::unique_ptr<ImageReader>> opened = ImageReader::Open(image_options);
-    if (!opened.ok()) {
-      return opened.status();
-    }
-    images = *std::move(opened);
+    SPLITVEIL_ASSIGN_OR_RETURN(images, ImageReader::Open(image_options));
   } else if (!options.images_path.empty()) {
     return absl::InvalidArgumentError("images: expected images in the table's schema, found none");
   }
-  return std::unique_ptr<RowSource>(new RowSource(*std::move(table), std::move(images), options));
+  return std::unique_ptr<RowSource>(new RowSource(std::move(table), std::move(images), options));
 }
 
 absl::StatusOr<bool> RowSource::Next(TableRow& row) {

@@ -10,6 +10,7 @@
 
 #include "common/dataset/dataset_writer.h"
 #include "common/preparation/seeded_draws.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 
@@ -34,9 +35,7 @@ class ShuffledRows {
   absl::Status Flush() {
     while (!rows_.empty()) {
       std::swap(rows_[draws_.Below(rows_.size())], rows_.back());
-      if (absl::Status status = writer_->Append(rows_.back()); !status.ok()) {
-        return status;
-      }
+      SPLITVEIL_RETURN_IF_ERROR(writer_->Append(rows_.back()));
       rows_.pop_back();
     }
     return absl::OkStatus();

@@ -13,6 +13,7 @@
 
 #include "common/preparation/known_tables.h"
 #include "common/preparation/seeded_draws.h"
+#include "common/status/status_macros.h"
 #include "common/storage/pending_file.h"
 
 namespace splitveil {
@@ -209,10 +210,7 @@ absl::StatusOr<SyntheticCriteoResult> GenerateSyntheticCriteo(const SyntheticCri
   if (options.rows < 1) {
     return absl::InvalidArgumentError(absl::StrCat("rows: expected at least 1, found ", options.rows));
   }
-  absl::StatusOr<std::unique_ptr<PendingFile>> file = PendingFile::Create(options.path);
-  if (!file.ok()) {
-    return file.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<PendingFile> file, PendingFile::Create(options.path));
   SyntheticCriteoResult result;
   SeededDraws draws(options.seed, 0);
   std::vector<double> probabilities;
@@ -226,18 +224,12 @@ absl::StatusOr<SyntheticCriteoResult> GenerateSyntheticCriteo(const SyntheticCri
     result.positives += label ? 1 : 0;
     text.clear();
     empty_cells += AppendLine(row, label, &text);
-    absl::Status appended = (*file)->Append(text);
-    if (!appended.ok()) {
-      return appended;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(file->Append(text));
   }
   const double best_auc = BayesAuc(probabilities);
   result.bayes_auc = std::isnan(best_auc) ? 0.5 : best_auc;
   result.missing_rate = static_cast<double>(empty_cells) / (static_cast<double>(options.rows) * kCriteoFeatures);
-  absl::Status published = PendingFile::Publish({file->get()});
-  if (!published.ok()) {
-    return published;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(PendingFile::Publish({file.get()}));
   return result;
 }
 

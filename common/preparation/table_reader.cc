@@ -9,6 +9,8 @@
 #include "absl/strings/charconv.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -60,12 +62,8 @@ absl::StatusOr<std::unique_ptr<TableReader>> TableReader::Open(std::vector<std::
     return absl::InvalidArgumentError("input: expected at least one file, found none");
   }
   std::unique_ptr<TableReader> reader(new TableReader(std::move(paths), std::move(schema)));
-  if (absl::Status status = reader->CheckSchema(); !status.ok()) {
-    return status;
-  }
-  if (absl::Status status = reader->OpenFile(); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(reader->CheckSchema());
+  SPLITVEIL_RETURN_IF_ERROR(reader->OpenFile());
   return reader;
 }
 
@@ -103,16 +101,10 @@ absl::Status TableReader::CheckSchema() const {
 }
 
 absl::Status TableReader::OpenFile() {
-  absl::StatusOr<std::unique_ptr<LineReader>> lines = LineReader::Open(paths_[next_path_++]);
-  if (!lines.ok()) {
-    return lines.status();
-  }
-  lines_ = *std::move(lines);
+  SPLITVEIL_ASSIGN_OR_RETURN(lines_, LineReader::Open(paths_[next_path_++]));
   roles_.clear();
   if (schema_.header()) {
-    if (absl::Status status = ReadHeader(); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(ReadHeader());
   } else {
     for (const Schema::Column& column : schema_.columns()) {
       roles_.push_back({&column});
@@ -182,9 +174,7 @@ absl::StatusOr<bool> TableReader::Next(TableRow& row) {
       if (next_path_ == paths_.size()) {
         return false;
       }
-      if (absl::Status status = OpenFile(); !status.ok()) {
-        return status;
-      }
+      SPLITVEIL_RETURN_IF_ERROR(OpenFile());
     }
     const absl::StatusOr<bool> more = lines_->Next(&line);
     if (more.ok() && !*more) {

@@ -12,6 +12,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -86,27 +88,21 @@ absl::StatusOr<Flags> Flags::Parse(int argc, char** argv, int first, const std::
   std::set<std::string> given;
   bool informational = false;
   for (int i = first; i < argc; ++i) {
-    const absl::StatusOr<Word> word = Split(argv[i], specs);
-    if (!word.ok()) {
-      return word.status();
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(const Word word, Split(argv[i], specs));
     const auto spec = std::find_if(specs.begin(), specs.end(),
-                                   [&](const FlagSpec& candidate) { return candidate.name == word->name; });
+                                   [&](const FlagSpec& candidate) { return candidate.name == word.name; });
     if (spec == specs.end()) {
-      return UsageError(absl::StrCat("--", word->name, " is not a flag of this program"), specs);
+      return UsageError(absl::StrCat("--", word.name, " is not a flag of this program"), specs);
     }
-    absl::StatusOr<std::string> value = ValueOf(*word, *spec, specs);
-    if (!value.ok()) {
-      return value.status();
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(std::string value, ValueOf(word, *spec, specs));
     if (!given.insert(spec->name).second && !spec->is_list) {
       return UsageError(absl::StrCat("--", spec->name, " is given twice"), specs);
     }
-    informational |= spec->is_switch && IsInformational(spec->name) && *value == kSwitchOn;
+    informational |= spec->is_switch && IsInformational(spec->name) && value == kSwitchOn;
     if (spec->is_list) {
-      flags.lists_[spec->name].push_back(*value);
+      flags.lists_[spec->name].push_back(value);
     }
-    flags.values_[spec->name] = *std::move(value);
+    flags.values_[spec->name] = std::move(value);
   }
   for (const FlagSpec& spec : specs) {
     if (spec.required && !informational && given.count(spec.name) == 0) {

@@ -5,6 +5,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -34,9 +36,7 @@ absl::Status CheckLength(const char* field, absl::string_view bytes) {
 }  // namespace
 
 absl::StatusOr<SeedExchange> SeedExchange::Create(SeedRole role, absl::string_view contribution) {
-  if (absl::Status status = CheckLength("contribution", contribution); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckLength("contribution", contribution));
   return SeedExchange(role, contribution);
 }
 
@@ -44,12 +44,8 @@ std::string SeedExchange::commitment() const { return std::string(AsBytes(Commit
 
 absl::StatusOr<JointSeed> SeedExchange::Combine(absl::string_view peer_commitment,
                                                 absl::string_view peer_reveal) const {
-  if (absl::Status status = CheckLength("peer's commitment", peer_commitment); !status.ok()) {
-    return status;
-  }
-  if (absl::Status status = CheckLength("peer's reveal", peer_reveal); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckLength("peer's commitment", peer_commitment));
+  SPLITVEIL_RETURN_IF_ERROR(CheckLength("peer's reveal", peer_reveal));
   const Digest expected = Commitment(PeerOf(role_), peer_reveal);
   if (CRYPTO_memcmp(expected.data(), peer_commitment.data(), expected.size()) != 0) {
     return absl::PermissionDeniedError("joint seed: the peer revealed something else than it had committed to");

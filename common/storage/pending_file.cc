@@ -11,6 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -117,10 +119,7 @@ void PendingFile::GiveNameBack() {
 
 absl::Status PendingFile::Publish(absl::Span<PendingFile* const> files) {
   for (PendingFile* file : files) {
-    absl::Status finished = file->Finish();
-    if (!finished.ok()) {
-      return finished;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(file->Finish());
   }
   absl::Status status;
   for (PendingFile* file : files) {

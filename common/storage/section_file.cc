@@ -12,6 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -164,11 +166,8 @@ absl::Status SectionFileWriter::PublishAll(absl::Span<SectionFileWriter* const> 
   std::vector<PendingFile*> borrowed;
   for (SectionFileWriter* writer : writers) {
     Digest digest;
-    absl::StatusOr<std::unique_ptr<PendingFile>> file = writer->Join(digest);
-    if (!file.ok()) {
-      return file.status();
-    }
-    files.push_back(*std::move(file));
+    SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<PendingFile> file, writer->Join(digest));
+    files.push_back(std::move(file));
     borrowed.push_back(files.back().get());
   }
   return PendingFile::Publish(borrowed);
@@ -225,15 +224,10 @@ absl::StatusOr<std::unique_ptr<SectionFile>> SectionFile::Open(const std::string
   madvise(mapped, size, MADV_RANDOM);
   std::unique_ptr<SectionFile> opened(
       new SectionFile(path, std::exchange(file.descriptor, -1), {static_cast<const char*>(mapped), size}));
-  if (absl::Status status = opened->ReadDirectory(); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(opened->ReadDirectory());
   if (check == Check::kDigest) {
-    const absl::StatusOr<Digest> digest = DigestOfFile(opened->descriptor_, path, size - sizeof(Digest));
-    if (!digest.ok()) {
-      return digest.status();
-    }
-    if (*digest != opened->digest_) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const Digest digest, DigestOfFile(opened->descriptor_, path, size - sizeof(Digest)));
+    if (digest != opened->digest_) {
       return Damaged(path, "one whose SHA-256 differs: damaged or changed");
     }
   }

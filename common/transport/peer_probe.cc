@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
+#include "common/status/status_macros.h"
 #include "common/transport/credentials.h"
 #include "common/transport/status_mapper.h"
 #include "common/transport/x509.h"
@@ -301,14 +302,8 @@ Attempt TryOnce(const HostPort& target, SSL_CTX* context, const std::string& ser
 
 absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity, const std::string& server_name,
                          absl::Time deadline, const std::function<bool()>& stop) {
-  const absl::StatusOr<HostPort> target = SplitAddress(address);
-  if (!target.ok()) {
-    return target.status();
-  }
-  const absl::StatusOr<SslContextPtr> context = ClientContext(identity);
-  if (!context.ok()) {
-    return context.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const HostPort target, SplitAddress(address));
+  SPLITVEIL_ASSIGN_OR_RETURN(const SslContextPtr context, ClientContext(identity));
   const absl::Time start = absl::Now();
   absl::Duration pause = kFirstPause;
   int silent_closes = 0;
@@ -317,7 +312,7 @@ absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity
     if (patience.Stopped()) {
       return absl::CancelledError(absl::StrCat(address, ": no longer waited for"));
     }
-    const Attempt attempt = TryOnce(*target, context->get(), server_name, patience);
+    const Attempt attempt = TryOnce(target, context.get(), server_name, patience);
     ERR_clear_error();
     if (attempt.status.ok()) {
       return absl::OkStatus();

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "common/status/status_macros.h"
 #include "common/transport/half_precision.h"
 
 namespace splitveil {
@@ -170,18 +171,14 @@ absl::Status EncodeMatrix(ConstMatrixView matrix, v1::DataType dtype, v1::Tensor
 }
 
 absl::StatusOr<Matrix> DecodeMatrix(const v1::Tensor& tensor, const TensorExpectation& expected) {
-  if (absl::Status status = CheckLayout(tensor, expected); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckLayout(tensor, expected));
   Matrix matrix = Matrix::ToOverwrite(expected.rows, expected.cols);
   absl::Status status = DecodeValues(tensor, expected, matrix.data());
   return status.ok() ? absl::StatusOr<Matrix>(std::move(matrix)) : status;
 }
 
 absl::Status DecodeInto(absl::Span<float> values, const v1::Tensor& tensor, const TensorExpectation& expected) {
-  if (absl::Status status = CheckLayout(tensor, expected); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckLayout(tensor, expected));
   if (values.size() != static_cast<uint64_t>(expected.rows * expected.cols)) {
     return absl::InternalError(absl::StrCat(expected.field, ": expected room for ", expected.rows * expected.cols,
                                             " values, found ", values.size()));

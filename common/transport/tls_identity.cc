@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
 #include "common/transport/credentials.h"
 #include "common/transport/x509.h"
 
@@ -77,11 +78,7 @@ absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const s
                                                                {&private_key_path, &identity.private_key_pem},
                                                                {&authority_path, &identity.authority_pem}};
   for (const auto& [path, pem] : files) {
-    absl::StatusOr<std::string> text = ReadPem(*path);
-    if (!text.ok()) {
-      return text.status();
-    }
-    *pem = *std::move(text);
+    SPLITVEIL_ASSIGN_OR_RETURN(*pem, ReadPem(*path));
   }
   const auto chain = ParseCertificates(identity.certificate_pem);
   if (!chain.ok()) {
@@ -107,10 +104,7 @@ absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const s
   if (!store.ok()) {
     return store.status();
   }
-  absl::Status status = CheckChain(*chain, store->get(), certificate_path);
-  if (!status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckChain(*chain, store->get(), certificate_path));
   return identity;
 }
 

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
+#include "common/status/status_macros.h"
 #include "common/transport/status_mapper.h"
 
 namespace splitveil {
@@ -21,10 +22,7 @@ absl::StatusOr<Response> CallUnary(const StubPointer& stub,
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(deadline));
   Response response;
-  const absl::Status status = FromGrpcStatus(((*stub).*method)(&context, request, &response));
-  if (!status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(FromGrpcStatus(((*stub).*method)(&context, request, &response)));
   return response;
 }
 

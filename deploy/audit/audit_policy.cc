@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/config/text_config.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 
@@ -23,9 +24,7 @@ void SetListDefaults(v1::AuditPolicy& policy) {
 
 absl::StatusOr<v1::AuditPolicy> LoadAuditPolicy(const std::string& path) {
   v1::AuditPolicy policy;
-  if (absl::Status status = LoadTextConfig(path, policy); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(path, policy));
   for (int i = 0; i < policy.max_leak_size(); ++i) {
     const v1::LeakLimit& limit = policy.max_leak(i);
     if (!limit.has_max_mean() && !limit.has_max_p95() && !limit.has_max_pooled()) {

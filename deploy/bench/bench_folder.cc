@@ -15,6 +15,7 @@
 #include "common/config/agreement.h"
 #include "common/preparation/known_tables.h"
 #include "common/process/file.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -44,18 +45,15 @@ void Describe(const std::string& folder, const std::string& data, const std::str
 
 absl::Status RunProgram(const std::string& program, std::vector<std::string> arguments, const std::string& log,
                         const std::function<bool()>& stop_requested) {
-  const absl::StatusOr<std::unique_ptr<PartyProcess>> process =
-      PartyProcess::Start({program, std::move(arguments), log + ".out", log + ".log"});
-  if (!process.ok()) {
-    return process.status();
-  }
-  while (!(*process)->exit_code()) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PartyProcess> process,
+                             PartyProcess::Start({program, std::move(arguments), log + ".out", log + ".log"}));
+  while (!process->exit_code()) {
     if (stop_requested()) {
       return absl::CancelledError("stopped on request");
     }
     absl::SleepFor(kPollInterval);
   }
-  if (const int code = *(*process)->exit_code(); code != 0) {
+  if (const int code = *process->exit_code(); code != 0) {
     const absl::StatusOr<std::string> text = ReadFile(log + ".log");
     const std::vector<std::string> lines = absl::StrSplit(text.ok() ? *text : "", '\n', absl::SkipEmpty());
     return absl::InternalError(
@@ -179,14 +177,12 @@ absl::StatusOr<LocalRun> BenchFolder::WideAndDeepOfVocabulary(int64_t rows, int6
 absl::StatusOr<LocalRun> BenchFolder::Isic(int64_t rows, int64_t side) const {
   const auto write = [&](const std::string& folder) { return WriteRandomImages(folder, rows, side); };
   const std::string name = absl::StrCat("images", rows, "x", side);
-  const absl::StatusOr<std::string> data =
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const std::string data,
       Prepared(name, write,
                {"--format=table", absl::StrCat("--schema=", path_, "/", name, "/schema.textproto"),
-                absl::StrCat("--images=", path_, "/", name, "/table.images")});
-  if (!data.ok()) {
-    return data.status();
-  }
-  LocalRun run = RunOn(*data);
+                absl::StrCat("--images=", path_, "/", name, "/table.images")}));
+  LocalRun run = RunOn(data);
   const int64_t pooled = side / 16;  // Four times by 2, rounding down each time.
   run.agreement.set_cut_layer("fourth");
   run.agreement.set_cut_width(static_cast<int>(64 * pooled * pooled));

@@ -18,6 +18,7 @@
 
 #include "common/ledger/ledger_reader.h"
 #include "common/process/file.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -31,20 +32,14 @@ struct PartySteps {
 };
 
 absl::StatusOr<PartySteps> ReadSteps(const std::string& path) {
-  const absl::StatusOr<std::unique_ptr<LedgerReader>> reader = LedgerReader::Open(path);
-  if (!reader.ok()) {
-    return reader.status();
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> reader, LedgerReader::Open(path));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, reader->Runs());
+  if (runs.size() != 1) {
+    return absl::InternalError(absl::StrCat(path, ": expected one run, found ", runs.size()));
   }
-  const absl::StatusOr<std::vector<RunRecord>> runs = (*reader)->Runs();
-  if (!runs.ok()) {
-    return runs.status();
-  }
-  if (runs->size() != 1) {
-    return absl::InternalError(absl::StrCat(path, ": expected one run, found ", runs->size()));
-  }
-  const std::string& run_id = runs->front().run.run_id;
-  absl::StatusOr<std::vector<StepRow>> steps = (*reader)->Steps(run_id);
-  absl::StatusOr<std::vector<StepTimeRow>> times = (*reader)->StepTimes(run_id);
+  const std::string& run_id = runs.front().run.run_id;
+  absl::StatusOr<std::vector<StepRow>> steps = reader->Steps(run_id);
+  absl::StatusOr<std::vector<StepTimeRow>> times = reader->StepTimes(run_id);
   if (!steps.ok() || !times.ok()) {
     return steps.ok() ? times.status() : steps.status();
   }
@@ -109,9 +104,7 @@ double Number(const nlohmann::json& result, const char* key) {
 
 absl::StatusOr<BenchRun> RunSplitWatched(const LocalRun& run, BenchFolder& folder, const std::string& where,
                                          const std::function<bool()>& stop) {
-  if (absl::Status status = RunBothParties(run, where, folder.programs(), stop); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(RunBothParties(run, where, folder.programs(), stop));
   const absl::StatusOr<PartySteps> label = ReadSteps(where + "/label_party.db");
   const absl::StatusOr<PartySteps> nonlabel = ReadSteps(where + "/nonlabel_party.db");
   const absl::StatusOr<std::string> text = ReadFile(where + "/label_party.result.json");
@@ -120,12 +113,9 @@ absl::StatusOr<BenchRun> RunSplitWatched(const LocalRun& run, BenchFolder& folde
       return status;
     }
   }
-  const absl::StatusOr<nlohmann::json> result = ParseResult(*text);
-  if (!result.ok()) {
-    return result.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const nlohmann::json result, ParseResult(*text));
   BenchRun measured;
-  measured.test_auc = Number(*result, "test_auc");
+  measured.test_auc = Number(result, "test_auc");
   measured.label_step = MeanStep(label->steps);
   measured.nonlabel_step = MeanStep(nonlabel->steps);
   measured.label_times = MeanTimes(label->times);
@@ -169,44 +159,32 @@ absl::StatusOr<BenchRun> RunSplit(const LocalRun& run, BenchFolder& folder) {
 }
 
 absl::StatusOr<BenchRun> RunSplitForMemory(const LocalRun& run, BenchFolder& folder, int64_t& peak_bytes) {
-  const absl::StatusOr<std::string> where = folder.NewRunFolder();
-  if (!where.ok()) {
-    return where.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string where, folder.NewRunFolder());
   peak_bytes = 0;
   // Its folder sets the process apart from those of other runs.
-  const std::string argument = absl::StrCat("--config=", *where, "/nonlabel_party.textproto");
-  return RunSplitWatched(run, folder, *where, [&] {
+  const std::string argument = absl::StrCat("--config=", where, "/nonlabel_party.textproto");
+  return RunSplitWatched(run, folder, where, [&] {
     peak_bytes = std::max(peak_bytes, PeakResidentBytes(argument));
     return folder.stop_requested();
   });
 }
 
 absl::StatusOr<BenchRun> RunInOneProcess(const LocalRun& run, int threads, BenchFolder& folder) {
-  const absl::StatusOr<std::string> where = folder.NewRunFolder();
-  if (!where.ok()) {
-    return where.status();
-  }
-  absl::Status status = WriteConfigs(run, *where);
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string where, folder.NewRunFolder());
+  absl::Status status = WriteConfigs(run, where);
   if (status.ok()) {
     status = RunProgram(
         folder.programs() + "/one_process",
-        {absl::StrCat("--agreement=", *where, "/agreement.textproto"),
-         absl::StrCat("--label_config=", *where, "/label_party.textproto"),
-         absl::StrCat("--nonlabel_config=", *where, "/nonlabel_party.textproto"), absl::StrCat("--threads=", threads)},
-        *where + "/one_process", [&] { return folder.stop_requested(); });
+        {absl::StrCat("--agreement=", where, "/agreement.textproto"),
+         absl::StrCat("--label_config=", where, "/label_party.textproto"),
+         absl::StrCat("--nonlabel_config=", where, "/nonlabel_party.textproto"), absl::StrCat("--threads=", threads)},
+        where + "/one_process", [&] { return folder.stop_requested(); });
   }
-  const absl::StatusOr<std::string> text = status.ok() ? ReadFile(*where + "/one_process.out") : status;
-  if (!text.ok()) {
-    return text.status();
-  }
-  const absl::StatusOr<nlohmann::json> result = ParseResult(std::string(absl::StripPrefix(*text, "RESULT ")));
-  if (!result.ok()) {
-    return result.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string text, status.ok() ? ReadFile(where + "/one_process.out") : status);
+  SPLITVEIL_ASSIGN_OR_RETURN(const nlohmann::json result, ParseResult(std::string(absl::StripPrefix(text, "RESULT "))));
   BenchRun measured;
-  measured.examples_per_second = Number(*result, "examples_per_second");
-  measured.test_auc = Number(*result, "test_auc");
+  measured.examples_per_second = Number(result, "examples_per_second");
+  measured.test_auc = Number(result, "test_auc");
   return measured;
 }
 

@@ -10,6 +10,8 @@
 #include "deploy/bench/bench_folder.h"
 #include "deploy/bench/training_checks.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -58,21 +60,15 @@ absl::Status RunTrainingBench(const TrainingBenchOptions& options) {
           absl::StrCat("checks: expected some of ", absl::StrJoin(names, ","), ", found \"", check, "\""));
     }
   }
-  if (absl::Status status = KeepToCores(options.cores); !status.ok()) {
-    return status;
-  }
-  absl::StatusOr<BenchFolder> folder = BenchFolder::Create(options.folder, options.programs, options.stop_requested);
-  if (!folder.ok()) {
-    return folder.status();
-  }
+  SPLITVEIL_RETURN_IF_ERROR(KeepToCores(options.cores));
+  SPLITVEIL_ASSIGN_OR_RETURN(BenchFolder folder,
+                             BenchFolder::Create(options.folder, options.programs, options.stop_requested));
   for (const TrainingCheck& check : TrainingChecks()) {
     if (!Wanted(options, check.name)) {
       continue;
     }
     std::vector<std::string> lines;
-    if (absl::Status status = check.run(options, *folder, lines); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(check.run(options, folder, lines));
     for (const std::string& line : lines) {
       std::printf("%s\n", line.c_str());
     }

@@ -9,6 +9,8 @@
 #include "deploy/bench/bench_runs.h"
 #include "deploy/bench/check_line.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -80,21 +82,15 @@ absl::StatusOr<Turns> TakeTurns(const std::vector<LocalRun>& runs, const Trainin
     double one_process = 0;
     for (const auto& [threads, speeds] :
          {std::pair(1, &turns.one_thread), std::pair(options.cores, &turns.all_cores)}) {
-      const absl::StatusOr<BenchRun> one = RunInOneProcess(runs.front(), threads, folder);
-      if (!one.ok()) {
-        return one.status();
-      }
-      speeds->push_back(one->examples_per_second);
-      one_process = std::max(one_process, one->examples_per_second);
+      SPLITVEIL_ASSIGN_OR_RETURN(const BenchRun one, RunInOneProcess(runs.front(), threads, folder));
+      speeds->push_back(one.examples_per_second);
+      one_process = std::max(one_process, one.examples_per_second);
     }
     for (size_t i = 0; i < runs.size(); ++i) {
-      const absl::StatusOr<BenchRun> split = RunSplit(runs[i], folder);
-      if (!split.ok()) {
-        return split.status();
-      }
-      turns.split[i].push_back(split->examples_per_second);
-      turns.ratios[i].push_back(split->examples_per_second / one_process);
-      turns.last[i] = *split;
+      SPLITVEIL_ASSIGN_OR_RETURN(const BenchRun split, RunSplit(runs[i], folder));
+      turns.split[i].push_back(split.examples_per_second);
+      turns.ratios[i].push_back(split.examples_per_second / one_process);
+      turns.last[i] = split;
     }
   }
   return turns;
@@ -118,46 +114,34 @@ std::string RatioLine(const std::string& name, const LocalRun& run, const Turns&
 
 absl::Status CheckOneProcess(const TrainingBenchOptions& options, BenchFolder& folder,
                              std::vector<std::string>& lines) {
-  absl::StatusOr<LocalRun> one = WideAndDeep(options, folder);
-  if (!one.ok()) {
-    return one.status();
-  }
-  LocalRun two = *one;
+  SPLITVEIL_ASSIGN_OR_RETURN(LocalRun one, WideAndDeep(options, folder));
+  LocalRun two = one;
   two.agreement.set_in_flight_batches(2);
-  const absl::StatusOr<Turns> turns = TakeTurns({*one, two}, options, folder);
-  if (!turns.ok()) {
-    return turns.status();
-  }
-  lines.push_back(RatioLine("one_in_flight", *one, *turns, 0, 0.9, options));
-  lines.push_back(RatioLine("two_in_flight", two, *turns, 1, 1.1, options));
+  SPLITVEIL_ASSIGN_OR_RETURN(const Turns turns, TakeTurns({one, two}, options, folder));
+  lines.push_back(RatioLine("one_in_flight", one, turns, 0, 0.9, options));
+  lines.push_back(RatioLine("two_in_flight", two, turns, 1, 1.1, options));
   return absl::OkStatus();
 }
 
 absl::Status CheckLargeBatch(const TrainingBenchOptions& options, BenchFolder& folder,
                              std::vector<std::string>& lines) {
-  absl::StatusOr<LocalRun> run = folder.WideAndDeep(kRows);
-  if (!run.ok()) {
-    return run.status();
-  }
-  run->agreement.set_batch_size(kLargeBatch);
-  SetSteps(std::max<int64_t>(1, options.steps / 16), kRows, *run);
-  const absl::StatusOr<Turns> turns = TakeTurns({*run}, options, folder);
+  SPLITVEIL_ASSIGN_OR_RETURN(LocalRun run, folder.WideAndDeep(kRows));
+  run.agreement.set_batch_size(kLargeBatch);
+  SetSteps(std::max<int64_t>(1, options.steps / 16), kRows, run);
+  const absl::StatusOr<Turns> turns = TakeTurns({run}, options, folder);
   if (turns.ok()) {
-    lines.push_back(RatioLine("large_batch", *run, *turns, 0, 0.9, options));
+    lines.push_back(RatioLine("large_batch", run, *turns, 0, 0.9, options));
   }
   return turns.status();
 }
 
 absl::Status CheckIsic(const TrainingBenchOptions& options, BenchFolder& folder, std::vector<std::string>& lines) {
-  absl::StatusOr<LocalRun> run = folder.Isic(kIsicRows, kIsicSide);
-  if (!run.ok()) {
-    return run.status();
-  }
-  SetSteps(std::max<int64_t>(1, options.steps / 8), kIsicRows, *run);
-  SetThreads(options.cores, *run);
-  const absl::StatusOr<Turns> turns = TakeTurns({*run}, options, folder);
+  SPLITVEIL_ASSIGN_OR_RETURN(LocalRun run, folder.Isic(kIsicRows, kIsicSide));
+  SetSteps(std::max<int64_t>(1, options.steps / 8), kIsicRows, run);
+  SetThreads(options.cores, run);
+  const absl::StatusOr<Turns> turns = TakeTurns({run}, options, folder);
   if (turns.ok()) {
-    lines.push_back(RatioLine("isic", *run, *turns, 0, 0.95, options));
+    lines.push_back(RatioLine("isic", run, *turns, 0, 0.95, options));
   }
   return turns.status();
 }
@@ -166,22 +150,16 @@ absl::Status CheckVocabulary(const TrainingBenchOptions& options, BenchFolder& f
                              std::vector<std::string>& lines) {
   std::vector<LocalRun> runs;
   for (int64_t embedding_rows : {1'000'000, 10'000'000}) {
-    absl::StatusOr<LocalRun> run = folder.WideAndDeepOfVocabulary(kRows, embedding_rows);
-    if (!run.ok()) {
-      return run.status();
-    }
-    SetSteps(options.steps, kRows, *run);
-    runs.push_back(*std::move(run));
+    SPLITVEIL_ASSIGN_OR_RETURN(LocalRun run, folder.WideAndDeepOfVocabulary(kRows, embedding_rows));
+    SetSteps(options.steps, kRows, run);
+    runs.push_back(std::move(run));
   }
   std::vector<double> million, ten_million, ratios;
   for (int round = 0; round < options.rounds; ++round) {
     std::vector<double> milliseconds;
     for (const LocalRun& run : runs) {
-      const absl::StatusOr<BenchRun> measured = RunSplit(run, folder);
-      if (!measured.ok()) {
-        return measured.status();
-      }
-      milliseconds.push_back(measured->step_milliseconds);
+      SPLITVEIL_ASSIGN_OR_RETURN(const BenchRun measured, RunSplit(run, folder));
+      milliseconds.push_back(measured.step_milliseconds);
     }
     million.push_back(milliseconds[0]);
     ten_million.push_back(milliseconds[1]);
@@ -199,25 +177,19 @@ absl::Status CheckVocabulary(const TrainingBenchOptions& options, BenchFolder& f
 }
 
 absl::Status CheckBytes(const TrainingBenchOptions& options, BenchFolder& folder, std::vector<std::string>& lines) {
-  absl::StatusOr<LocalRun> full = WideAndDeep(options, folder);
-  if (!full.ok()) {
-    return full.status();
-  }
-  LocalRun half = *full;
+  SPLITVEIL_ASSIGN_OR_RETURN(LocalRun full, WideAndDeep(options, folder));
+  LocalRun half = full;
   half.agreement.set_wire_dtype(v1::BFLOAT16);
   std::vector<double> full_auc, half_auc;
   double full_bytes = 0, half_bytes = 0;
   for (int round = 0; round < options.rounds; ++round) {
-    for (auto& [run, aucs, bytes] : {std::tie(*full, full_auc, full_bytes), std::tie(half, half_auc, half_bytes)}) {
-      const absl::StatusOr<BenchRun> measured = RunSplit(run, folder);
-      if (!measured.ok()) {
-        return measured.status();
-      }
-      aucs.push_back(measured->test_auc);
-      bytes = measured->bytes_a_step;
+    for (auto& [run, aucs, bytes] : {std::tie(full, full_auc, full_bytes), std::tie(half, half_auc, half_bytes)}) {
+      SPLITVEIL_ASSIGN_OR_RETURN(const BenchRun measured, RunSplit(run, folder));
+      aucs.push_back(measured.test_auc);
+      bytes = measured.bytes_a_step;
     }
   }
-  const double payload = 2.0 * full->agreement.batch_size() * full->agreement.cut_width();
+  const double payload = 2.0 * full.agreement.batch_size() * full.agreement.cut_width();
   lines.push_back(CheckLine("float32_bytes", full_bytes / (4 * payload) - 1, "bytes a step beyond 2 B d 4, share",
                             {Side::kAtMost, 0.01}, {{"bytes_a_step", full_bytes}, {"payload", 4 * payload}}));
   lines.push_back(CheckLine("bfloat16_bytes", half_bytes / (2 * payload) - 1, "bytes a step beyond 2 B d 2, share",
@@ -225,19 +197,16 @@ absl::Status CheckBytes(const TrainingBenchOptions& options, BenchFolder& folder
   lines.push_back(CheckLine(
       "bfloat16_test_auc", std::abs(Mean(half_auc) - Mean(full_auc)), "test AUC, difference of means",
       {Side::kAtMost, 0.002},
-      {{"epochs", full->agreement.epochs()}, {"float32_test_auc", full_auc}, {"bfloat16_test_auc", half_auc}}));
+      {{"epochs", full.agreement.epochs()}, {"float32_test_auc", full_auc}, {"bfloat16_test_auc", half_auc}}));
   return absl::OkStatus();
 }
 
 absl::Status CheckShares(const TrainingBenchOptions& options, BenchFolder& folder, std::vector<std::string>& lines) {
-  absl::StatusOr<LocalRun> run = WideAndDeep(options, folder);
-  if (!run.ok()) {
-    return run.status();
-  }
-  run->label_config.mutable_protection()->mutable_marvell()->set_s(4);
-  v1::LabelAudit& own = *run->label_config.mutable_audit();
+  SPLITVEIL_ASSIGN_OR_RETURN(LocalRun run, WideAndDeep(options, folder));
+  run.label_config.mutable_protection()->mutable_marvell()->set_s(4);
+  v1::LabelAudit& own = run->label_config.mutable_audit();
   own.Clear();
-  v1::AuditAgreement& agreed = *run->agreement.mutable_audit();
+  v1::AuditAgreement& agreed = run->agreement.mutable_audit();
   agreed.add_layers("cut");
   agreed.set_grant(v1::ORACLE);
   for (v1::Attack attack : {v1::NORM, v1::COSINE}) {
@@ -245,17 +214,14 @@ absl::Status CheckShares(const TrainingBenchOptions& options, BenchFolder& folde
     agreed.add_attacks(attack);
   }
   own.add_attacks(v1::LIKELIHOOD_RATIO);
-  const absl::StatusOr<BenchRun> measured = RunSplit(*run, folder);
-  if (!measured.ok()) {
-    return measured.status();
-  }
-  const Json label = Milliseconds(measured->label_step, measured->label_times);
-  const Json nonlabel = Milliseconds(measured->nonlabel_step, measured->nonlabel_times);
-  lines.push_back(CheckLine("marvell_share", measured->label_times.protection / measured->label_step.seconds,
+  SPLITVEIL_ASSIGN_OR_RETURN(const BenchRun measured, RunSplit(run, folder));
+  const Json label = Milliseconds(measured.label_step, measured.label_times);
+  const Json nonlabel = Milliseconds(measured.nonlabel_step, measured.nonlabel_times);
+  lines.push_back(CheckLine("marvell_share", measured.label_times.protection / measured.label_step.seconds,
                             "share of the label party's step", {Side::kAtMost, 0.05},
                             {{"s", 4}, {"label_party_milliseconds", label}}));
-  const double label_share = measured->label_times.audit / measured->label_step.seconds;
-  const double nonlabel_share = measured->nonlabel_times.audit / measured->nonlabel_step.seconds;
+  const double label_share = measured.label_times.audit / measured.label_step.seconds;
+  const double nonlabel_share = measured.nonlabel_times.audit / measured.nonlabel_step.seconds;
   lines.push_back(CheckLine("audit_share", std::max(label_share, nonlabel_share),
                             "share of the step, at the party where it is larger", {Side::kAtMost, 0.1},
                             {{"label_party_attacks", "norm, cosine, likelihood_ratio"},
@@ -268,12 +234,9 @@ absl::Status CheckShares(const TrainingBenchOptions& options, BenchFolder& folde
 }
 
 absl::Status CheckMemory(const TrainingBenchOptions& options, BenchFolder& folder, std::vector<std::string>& lines) {
-  absl::StatusOr<LocalRun> run = folder.WideAndDeep(options.cached_rows);
-  if (!run.ok()) {
-    return run.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(LocalRun run, folder.WideAndDeep(options.cached_rows));
   int64_t peak = 0;
-  const absl::StatusOr<BenchRun> measured = RunSplitForMemory(*run, folder, peak);
+  const absl::StatusOr<BenchRun> measured = RunSplitForMemory(run, folder, peak);
   if (measured.ok()) {
     const double gibibytes = static_cast<double>(peak) / (int64_t{1} << 30);
     lines.push_back(CheckLine("memory", gibibytes, "GiB resident at the non-label party, at most, parameters included",

@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -50,11 +52,8 @@ absl::StatusOr<std::string> FinishedRunJson(absl::string_view result_json, const
 }
 
 absl::StatusOr<RunFigures> ParseFinishedRun(absl::string_view json, const std::string& configuration_sha256) {
-  const absl::StatusOr<Json> parsed = ParseObject(json);
-  if (!parsed.ok()) {
-    return parsed.status();
-  }
-  const Json& result = *parsed;
+  SPLITVEIL_ASSIGN_OR_RETURN(const Json parsed, ParseObject(json));
+  const Json& result = parsed;
   const auto digest = result.find("configuration_sha256");
   if (digest == result.end() || !digest->is_string() || !result.contains("steps") || !result["steps"].is_number()) {
     return absl::InvalidArgumentError("expected configuration_sha256 and steps, found neither or one");

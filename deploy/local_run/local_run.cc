@@ -9,6 +9,7 @@
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
 #include "common/crypto/sha256.h"
+#include "common/status/status_macros.h"
 #include "common/storage/section_file.h"
 
 namespace splitveil {
@@ -44,11 +45,7 @@ std::string FileName(const std::string& name) {
 absl::StatusOr<LocalRun> LoadLocalRun(const std::string& agreement_path, const std::string& label_config_path,
                                       const std::string& nonlabel_config_path) {
   LocalRun run;
-  absl::StatusOr<v1::RunAgreement> agreement = LoadAgreement(agreement_path);
-  if (!agreement.ok()) {
-    return agreement.status();
-  }
-  run.agreement = *std::move(agreement);
+  SPLITVEIL_ASSIGN_OR_RETURN(run.agreement, LoadAgreement(agreement_path));
   absl::Status status = LoadTextConfig(label_config_path, run.label_config);
   status.Update(LoadTextConfig(nonlabel_config_path, run.nonlabel_config));
   if (!status.ok()) {
@@ -73,12 +70,9 @@ absl::StatusOr<std::string> DataSha256(const LocalRun& run) {
   std::string digests;
   for (const v1::PartyCommon* party : {&run.label_config.party(), &run.nonlabel_config.party()}) {
     // The services compare the digest with the data; here it only names them.
-    const absl::StatusOr<std::unique_ptr<SectionFile>> data =
-        SectionFile::Open(party->dataset().path(), SectionFile::Check::kStructure);
-    if (!data.ok()) {
-      return data.status();
-    }
-    absl::StrAppend(&digests, AsBytes((*data)->digest()));
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<SectionFile> data,
+                               SectionFile::Open(party->dataset().path(), SectionFile::Check::kStructure));
+    absl::StrAppend(&digests, AsBytes(data->digest()));
   }
   return digests;
 }

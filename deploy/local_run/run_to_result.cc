@@ -10,6 +10,7 @@
 #include "deploy/local_run/two_party_run.h"
 
 #include "common/process/file.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -43,27 +44,16 @@ absl::StatusOr<RunFigures> FindResult(const LocalRun& run, const std::string& fo
 
 absl::StatusOr<RunFigures> RunToResult(const LocalRun& run, const std::string& folder, const std::string& programs,
                                        const std::function<bool()>& stop_requested) {
-  if (absl::Status status = MakeEmptyFolder(folder); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(MakeEmptyFolder(folder));
   const absl::Time started = absl::Now();
-  if (absl::Status status = RunBothParties(run, folder, programs, stop_requested); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(RunBothParties(run, folder, programs, stop_requested));
   const double seconds = absl::ToDoubleSeconds(absl::Now() - started);
-  const absl::StatusOr<std::string> result = ReadFile(absl::StrCat(folder, "/", run.label_config.result_path()));
-  if (!result.ok()) {
-    return result.status();
-  }
-  const absl::StatusOr<std::string> finished = FinishedRunJson(*result, run.configuration_sha256, seconds);
-  if (!finished.ok()) {
-    return finished.status();
-  }
-  absl::StatusOr<RunFigures> figures = ParseFinishedRun(*finished, run.configuration_sha256);
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string result,
+                             ReadFile(absl::StrCat(folder, "/", run.label_config.result_path())));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string finished, FinishedRunJson(result, run.configuration_sha256, seconds));
+  absl::StatusOr<RunFigures> figures = ParseFinishedRun(finished, run.configuration_sha256);
   if (figures.ok()) {
-    if (absl::Status status = WriteFile(folder + "/result.json", *finished); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(WriteFile(folder + "/result.json", finished));
   }
   return figures;
 }

@@ -14,6 +14,7 @@
 
 #include "common/process/exit_code.h"
 #include "common/process/file.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -121,18 +122,14 @@ int ListeningPort(absl::string_view log) {
 }
 
 absl::Status CheckBothParties(const LocalRun& run, const std::string& folder, const std::string& programs) {
-  if (absl::Status status = WriteConfigs(run, folder); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(WriteConfigs(run, folder));
   for (const char* party : {kLabelParty, kNonLabelParty}) {
-    const absl::StatusOr<std::unique_ptr<PartyProcess>> check = StartParty(party, folder, programs, {"--check"});
-    if (!check.ok()) {
-      return check.status();
-    }
-    while (!(*check)->exit_code()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PartyProcess> check,
+                               StartParty(party, folder, programs, {"--check"}));
+    while (!check->exit_code()) {
       absl::SleepFor(kPollInterval);
     }
-    if ((*check)->exit_code() != 0) {
+    if (check->exit_code() != 0) {
       return absl::InvalidArgumentError(LastWords(party, folder));
     }
   }
@@ -141,34 +138,22 @@ absl::Status CheckBothParties(const LocalRun& run, const std::string& folder, co
 
 absl::Status RunBothParties(const LocalRun& run, const std::string& folder, const std::string& programs,
                             const std::function<bool()>& stop_requested) {
-  if (absl::Status status = WriteConfigs(run, folder); !status.ok()) {
-    return status;
-  }
-  const absl::StatusOr<std::unique_ptr<PartyProcess>> label = StartParty(kLabelParty, folder, programs);
-  if (!label.ok()) {
-    return label.status();
-  }
-  const absl::StatusOr<int> port = WaitForPort(**label, folder, stop_requested);
-  if (!port.ok()) {
-    return port.status();
-  }
+  SPLITVEIL_RETURN_IF_ERROR(WriteConfigs(run, folder));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PartyProcess> label, StartParty(kLabelParty, folder, programs));
+  SPLITVEIL_ASSIGN_OR_RETURN(const int port, WaitForPort(*label, folder, stop_requested));
   v1::NonLabelPartyConfig nonlabel_config = run.nonlabel_config;
-  nonlabel_config.set_peer_address(absl::StrCat("127.0.0.1:", *port));
-  if (absl::Status status = WriteText(folder + "/nonlabel_party.textproto", nonlabel_config); !status.ok()) {
-    return status;
-  }
-  const absl::StatusOr<std::unique_ptr<PartyProcess>> nonlabel = StartParty(kNonLabelParty, folder, programs);
-  if (!nonlabel.ok()) {
-    return nonlabel.status();
-  }
+  nonlabel_config.set_peer_address(absl::StrCat("127.0.0.1:", port));
+  SPLITVEIL_RETURN_IF_ERROR(WriteText(folder + "/nonlabel_party.textproto", nonlabel_config));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PartyProcess> nonlabel,
+                             StartParty(kNonLabelParty, folder, programs));
   while (true) {
     if (stop_requested()) {
-      StopBoth(**label, **nonlabel);
+      StopBoth(*label, *nonlabel);
       return absl::CancelledError("stopped on request");
     }
-    const bool both_ended = (*label)->exit_code().has_value() && (*nonlabel)->exit_code().has_value();
-    if (absl::Status failure = Blame(**label, **nonlabel, folder); !failure.ok() || both_ended) {
-      StopBoth(**label, **nonlabel);
+    const bool both_ended = label->exit_code().has_value() && nonlabel->exit_code().has_value();
+    if (absl::Status failure = Blame(*label, *nonlabel, folder); !failure.ok() || both_ended) {
+      StopBoth(*label, *nonlabel);
       return failure;
     }
     absl::SleepFor(kPollInterval);

@@ -12,6 +12,7 @@
 #include "common/process/exit_code.h"
 #include "common/process/flags.h"
 #include "common/process/runtime.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -26,26 +27,18 @@ absl::Status Run(const Flags& flags) {
   if (!threads.ok() || !seed.ok()) {
     return threads.ok() ? seed.status() : threads.status();
   }
-  absl::StatusOr<OneProcessConfig> config =
-      LoadOneProcessConfig(flags.Get("agreement"), flags.Get("label_config"), flags.Get("nonlabel_config"));
-  if (!config.ok()) {
-    return config.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      OneProcessConfig config,
+      LoadOneProcessConfig(flags.Get("agreement"), flags.Get("label_config"), flags.Get("nonlabel_config")));
   if (*seed != kConfiguredSeeds) {
-    SetSeeds(static_cast<uint64_t>(*seed), config->label_config, config->nonlabel_config);
+    SetSeeds(static_cast<uint64_t>(*seed), config.label_config, config.nonlabel_config);
   }
   const int used = *threads > 0 ? static_cast<int>(*threads) : std::max(1u, std::thread::hardware_concurrency());
   ReuseTensorMemory();
   SetComputeThreads(used);
-  const absl::StatusOr<JoinedData> data = OpenJoinedData(*config);
-  if (!data.ok()) {
-    return data.status();
-  }
-  const absl::StatusOr<OneProcessResult> result = TrainInOneProcess(*config, *data, &StopRequested);
-  if (!result.ok()) {
-    return result.status();
-  }
-  std::cout << "RESULT " << OneProcessResultJson(*result, used) << std::endl;
+  SPLITVEIL_ASSIGN_OR_RETURN(const JoinedData data, OpenJoinedData(config));
+  SPLITVEIL_ASSIGN_OR_RETURN(const OneProcessResult result, TrainInOneProcess(config, data, &StopRequested));
+  std::cout << "RESULT " << OneProcessResultJson(result, used) << std::endl;
   return absl::OkStatus();
 }
 

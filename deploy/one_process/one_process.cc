@@ -17,6 +17,7 @@
 #include "common/dataset/prepared_data.h"
 #include "common/schedule/party_seed.h"
 #include "common/schedule/schedule.h"
+#include "common/status/status_macros.h"
 #include "label_party/head/top_model.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/session/early_stopper.h"
@@ -50,10 +51,7 @@ class JoinedModel {
     bottom_options.features = data->nonlabel_features->shape();
     bottom_options.cut_width = config.agreement.cut_width();
     bottom_options.seed = WeightSeed(SeedRole::kNonLabelParty, config.nonlabel_config.party().reproducible_seed());
-    absl::StatusOr<std::unique_ptr<BottomModel>> bottom = BottomModel::Create(bottom_options);
-    if (!bottom.ok()) {
-      return bottom.status();
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<BottomModel> bottom, BottomModel::Create(bottom_options));
     TopModelOptions top_options;
     top_options.spec = config.label_config.model();
     top_options.cut_layer = config.agreement.cut_layer();
@@ -61,30 +59,23 @@ class JoinedModel {
     top_options.features = data->label_features->shape();
     top_options.cut_width = config.agreement.cut_width();
     top_options.seed = WeightSeed(SeedRole::kLabelParty, config.label_config.party().reproducible_seed());
-    absl::StatusOr<std::unique_ptr<TopModel>> top = TopModel::Create(top_options);
-    if (!top.ok()) {
-      return top.status();
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TopModel> top, TopModel::Create(top_options));
     JoinedModel model;
     model.data_ = data;
-    model.bottom_ = *std::move(bottom);
-    model.top_ = *std::move(top);
+    model.bottom_ = std::move(bottom);
+    model.top_ = std::move(top);
     return model;
   }
 
   // One batch; adds the sum of its losses to `loss_sum`.
   absl::Status Step(absl::Span<const uint32_t> positions, double& loss_sum) {
-    const absl::StatusOr<ConstMatrixView> activations = bottom_->Forward(data_->nonlabel_features->Gather(positions));
-    if (!activations.ok()) {
-      return activations.status();
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView activations,
+                               bottom_->Forward(data_->nonlabel_features->Gather(positions)));
     const FeatureBatch own = data_->label_features->Gather(positions);
-    const absl::StatusOr<HeadStep> head = top_->ForwardBackward(*activations, own, LabelsOf(positions), /*targets=*/{});
-    if (!head.ok()) {
-      return head.status();
-    }
-    loss_sum += head->mean_loss * static_cast<double>(positions.size());
-    absl::Status status = bottom_->Backward(head->cut_gradient, /*layers=*/{}).status();
+    SPLITVEIL_ASSIGN_OR_RETURN(const HeadStep head,
+                               top_->ForwardBackward(activations, own, LabelsOf(positions), /*targets=*/{}));
+    loss_sum += head.mean_loss * static_cast<double>(positions.size());
+    absl::Status status = bottom_->Backward(head.cut_gradient, /*layers=*/{}).status();
     if (status.ok()) {
       status = top_->Update();
     }
@@ -96,16 +87,11 @@ class JoinedModel {
     std::vector<float> logits;
     for (size_t first = 0; first < test.size(); first += batch_size) {
       const absl::Span<const uint32_t> positions = test.subspan(first, batch_size);
-      const absl::StatusOr<Matrix> activations = bottom_->Predict(data_->nonlabel_features->Gather(positions));
-      if (!activations.ok()) {
-        return activations.status();
-      }
-      const absl::StatusOr<std::vector<float>> batch =
-          top_->Predict(*activations, data_->label_features->Gather(positions));
-      if (!batch.ok()) {
-        return batch.status();
-      }
-      logits.insert(logits.end(), batch->begin(), batch->end());
+      SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations,
+                                 bottom_->Predict(data_->nonlabel_features->Gather(positions)));
+      SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> batch,
+                                 top_->Predict(activations, data_->label_features->Gather(positions)));
+      logits.insert(logits.end(), batch.begin(), batch.end());
     }
     return Evaluate(logits, LabelsOf(test));
   }
@@ -135,11 +121,8 @@ absl::StatusOr<OneProcessConfig> LoadOneProcessConfig(const std::string& agreeme
                                                       const std::string& label_config_path,
                                                       const std::string& nonlabel_config_path) {
   OneProcessConfig config;
-  absl::StatusOr<v1::RunAgreement> agreement = LoadAgreement(agreement_path);
-  if (!agreement.ok()) {
-    return agreement.status();
-  }
-  config.agreement = *std::move(agreement);
+  SPLITVEIL_ASSIGN_OR_RETURN(v1::RunAgreement agreement, LoadAgreement(agreement_path));
+  config.agreement = std::move(agreement);
   config.label_config_path = label_config_path;
   config.nonlabel_config_path = nonlabel_config_path;
   absl::Status status = LoadTextConfig(label_config_path, config.label_config);
@@ -153,34 +136,21 @@ absl::StatusOr<OneProcessConfig> LoadOneProcessConfig(const std::string& agreeme
 }
 
 absl::StatusOr<JoinedData> OpenJoinedData(const OneProcessConfig& config) {
-  absl::StatusOr<std::shared_ptr<const Dataset>> label =
-      OpenPreparedData(config.label_config.party(), config.label_config_path, config.agreement);
-  if (!label.ok()) {
-    return label.status();
-  }
-  absl::StatusOr<std::shared_ptr<const Dataset>> nonlabel =
-      OpenPreparedData(config.nonlabel_config.party(), config.nonlabel_config_path, config.agreement);
-  if (!nonlabel.ok()) {
-    return nonlabel.status();
-  }
-  return JoinData(*std::move(label), *std::move(nonlabel), config.agreement);
+  SPLITVEIL_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> label,
+                             OpenPreparedData(config.label_config.party(), config.label_config_path, config.agreement));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      std::shared_ptr<const Dataset> nonlabel,
+      OpenPreparedData(config.nonlabel_config.party(), config.nonlabel_config_path, config.agreement));
+  return JoinData(std::move(label), std::move(nonlabel), config.agreement);
 }
 
 absl::StatusOr<OneProcessResult> TrainInOneProcess(const OneProcessConfig& config, const JoinedData& data,
                                                    const std::function<bool()>& stop) {
-  const absl::StatusOr<JointSeed> seed = CombineSeeds(config);
-  if (!seed.ok()) {
-    return seed.status();
-  }
-  absl::StatusOr<Schedule> schedule =
-      Schedule::Create(*seed, data.split.train, {config.agreement.batch_size(), config.agreement.minimum_batch_size()});
-  if (!schedule.ok()) {
-    return schedule.status();
-  }
-  absl::StatusOr<JoinedModel> model = JoinedModel::Create(config, &data);
-  if (!model.ok()) {
-    return model.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const JointSeed seed, CombineSeeds(config));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      Schedule schedule,
+      Schedule::Create(seed, data.split.train, {config.agreement.batch_size(), config.agreement.minimum_batch_size()}));
+  SPLITVEIL_ASSIGN_OR_RETURN(JoinedModel model, JoinedModel::Create(config, &data));
   std::optional<EarlyStopper> early_stopper;
   if (config.label_config.has_early_stopping()) {
     early_stopper.emplace(config.label_config.early_stopping());
@@ -189,13 +159,11 @@ absl::StatusOr<OneProcessResult> TrainInOneProcess(const OneProcessConfig& confi
   for (uint32_t epoch = 0; epoch < config.agreement.epochs(); ++epoch) {
     double loss_sum = 0;
     const Clock::time_point started = Clock::now();
-    for (int64_t batch = 0; batch < schedule->batches_per_epoch(); ++batch) {
+    for (int64_t batch = 0; batch < schedule.batches_per_epoch(); ++batch) {
       if (stop()) {
         return absl::CancelledError("stopped on request");
       }
-      if (absl::Status status = model->Step(schedule->BatchRows(epoch, batch), loss_sum); !status.ok()) {
-        return status;
-      }
+      SPLITVEIL_RETURN_IF_ERROR(model.Step(schedule.BatchRows(epoch, batch), loss_sum));
       ++result.steps;
     }
     result.train_seconds += std::chrono::duration<double>(Clock::now() - started).count();
@@ -203,12 +171,9 @@ absl::StatusOr<OneProcessResult> TrainInOneProcess(const OneProcessConfig& confi
     result.trained_examples += static_cast<int64_t>(data.split.train.size());
     result.final_train_log_loss = loss_sum / static_cast<double>(data.split.train.size());
     if (!data.split.test.empty()) {
-      const absl::StatusOr<Evaluation> test = model->Test(config.agreement.batch_size());
-      if (!test.ok()) {
-        return test.status();
-      }
-      result.tests.push_back(*test);
-      if (early_stopper.has_value() && early_stopper->ShouldStop({epoch, test->log_loss, test->auc})) {
+      SPLITVEIL_ASSIGN_OR_RETURN(const Evaluation test, model.Test(config.agreement.batch_size()));
+      result.tests.push_back(test);
+      if (early_stopper.has_value() && early_stopper->ShouldStop({epoch, test.log_loss, test.auc})) {
         break;
       }
     }

@@ -9,23 +9,17 @@
 #include "deploy/records/run_records.h"
 #include "deploy/report/report.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
 absl::StatusOr<ExitCode> Audit(const Flags& flags) {
-  const absl::StatusOr<v1::AuditPolicy> policy = LoadAuditPolicy(flags.Get("policy"));
-  if (!policy.ok()) {
-    return policy.status();
-  }
-  const absl::StatusOr<std::vector<RunRecords>> runs = ReadRuns(flags.GetList("ledger"));
-  if (!runs.ok()) {
-    return runs.status();
-  }
-  const std::vector<RunVerdict> verdicts = JudgeRuns(*runs, *policy);
+  SPLITVEIL_ASSIGN_OR_RETURN(const v1::AuditPolicy policy, LoadAuditPolicy(flags.Get("policy")));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecords> runs, ReadRuns(flags.GetList("ledger")));
+  const std::vector<RunVerdict> verdicts = JudgeRuns(runs, policy);
   if (!flags.Get("report").empty()) {
-    if (absl::Status written = WriteReport(*runs, verdicts, flags.Get("report")); !written.ok()) {
-      return written;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(WriteReport(runs, verdicts, flags.Get("report")));
   }
   std::fputs(VerdictText(verdicts).c_str(), stdout);
   return PolicyMet(verdicts) ? ExitCode::kDone : ExitCode::kPolicyNotMet;

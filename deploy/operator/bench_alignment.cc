@@ -14,6 +14,7 @@
 #include "deploy/operator/command.h"
 
 #include "common/alignment/private_set_intersection.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -80,12 +81,9 @@ std::vector<std::string> Ids(int64_t begin, int64_t count) {
 
 // Both parties' protocol in this process: they share its cores, so two machines are up to twice as fast.
 absl::Status BenchAlignment(const Flags& flags) {
-  const absl::StatusOr<int64_t> count = flags.GetInt("ids", 10, 100'000'000);
-  if (!count.ok()) {
-    return count.status();
-  }
-  const int64_t shifted = *count / 10;
-  const std::vector<std::string> ids = Ids(0, *count), peer_ids = Ids(shifted, *count);
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t count, flags.GetInt("ids", 10, 100'000'000));
+  const int64_t shifted = count / 10;
+  const std::vector<std::string> ids = Ids(0, count), peer_ids = Ids(shifted, count);
   AlignmentOptions options;
   options.run_id = "bench";
   Pipe forth, back;
@@ -109,16 +107,16 @@ absl::Status BenchAlignment(const Flags& flags) {
     if (!result->ok()) {
       return result->status();
     }
-    if ((*result)->rows.size() != static_cast<size_t>(*count - shifted)) {
+    if ((*result)->rows.size() != static_cast<size_t>(count - shifted)) {
       return absl::InternalError("alignment: expected nine tenths of the ids in common, found another number");
     }
   }
   const nlohmann::ordered_json line = {{"bench", "alignment"},
-                                       {"ids", *count},
-                                       {"common_ids", *count - shifted},
+                                       {"ids", count},
+                                       {"common_ids", count - shifted},
                                        {"cores", std::thread::hardware_concurrency()},
                                        {"seconds", seconds},
-                                       {"ids_per_second", static_cast<double>(*count) / seconds}};
+                                       {"ids_per_second", static_cast<double>(count) / seconds}};
   std::printf("%s\n", line.dump().c_str());
   return absl::OkStatus();
 }

@@ -18,6 +18,7 @@
 #include "common/matrix/matrix.h"
 #include "common/preparation/seeded_draws.h"
 #include "common/process/file.h"
+#include "common/status/status_macros.h"
 #include "label_party/protection/gradient_protection.h"
 #include "label_party/protection/marvell_solver.h"
 #include "label_party/protection/marvell_table.h"
@@ -60,11 +61,8 @@ absl::StatusOr<std::vector<MarvellProblem>> Problems(const Flags& flags) {
   if (path.empty() || !count.ok()) {
     return count.ok() ? RandomProblems(*count) : absl::StatusOr<std::vector<MarvellProblem>>(count.status());
   }
-  absl::StatusOr<std::string> contents = ReadFile(path);
-  if (!contents.ok()) {
-    return contents.status();
-  }
-  std::istringstream file(*std::move(contents));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::string contents, ReadFile(path));
+  std::istringstream file(std::move(contents));
   absl::StatusOr<std::vector<MarvellProblem>> problems = ReadMarvellProblems(file);
   if (!problems.ok()) {
     return absl::Status(problems.status().code(), absl::StrCat(path, ": ", problems.status().message()));
@@ -86,11 +84,8 @@ absl::Status BenchSolver(const std::vector<MarvellProblem>& problems) {
   double checksum = 0;  // Printed, so that no compiler leaves the work out.
   const Clock::time_point started = Clock::now();
   for (const MarvellProblem& problem : problems) {
-    const absl::StatusOr<MarvellSolution> solution = SolveMarvell(problem);
-    if (!solution.ok()) {
-      return solution.status();
-    }
-    checksum += std::isfinite(solution->sum_kl) ? solution->sum_kl : 0;
+    SPLITVEIL_ASSIGN_OR_RETURN(const MarvellSolution solution, SolveMarvell(problem));
+    checksum += std::isfinite(solution.sum_kl) ? solution.sum_kl : 0;
   }
   const double total = Microseconds(Clock::now() - started);
   std::vector<double> each;
@@ -135,11 +130,8 @@ absl::Status BenchPerturbation(int64_t rows, int64_t columns) {
   }
   v1::GradientProtection config;
   config.mutable_marvell()->set_s(kStrength);
-  const absl::StatusOr<std::unique_ptr<GradientProtection>> protection =
-      GradientProtection::Create(config, *std::move(own));
-  if (!protection.ok()) {
-    return protection.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<GradientProtection> protection,
+                             GradientProtection::Create(config, *std::move(own)));
   const Batch batch = MakeBatch(rows, columns, **gaussian);
   Matrix noise(rows, columns), out(rows, columns);
   std::vector<double> noise_times, times;
@@ -148,11 +140,8 @@ absl::Status BenchPerturbation(int64_t rows, int64_t columns) {
     const Clock::time_point started = Clock::now();
     (*gaussian)->Fill(position, 0, absl::MakeSpan(noise.data(), noise.size()));
     const Clock::time_point drawn = Clock::now();
-    const absl::StatusOr<ProtectionReport> report =
-        (*protection)->Perturb(batch.gradients, batch.labels, position, out);
-    if (!report.ok()) {
-      return report.status();
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(const ProtectionReport report,
+                               protection->Perturb(batch.gradients, batch.labels, position, out));
     noise_times.push_back(Microseconds(drawn - started) / 1000);
     times.push_back(Microseconds(Clock::now() - drawn) / 1000);
   }
@@ -167,11 +156,8 @@ absl::Status BenchPerturbation(int64_t rows, int64_t columns) {
 }
 
 absl::Status BenchMarvell(const Flags& flags) {
-  const absl::StatusOr<std::vector<MarvellProblem>> problems = Problems(flags);
-  if (!problems.ok()) {
-    return problems.status();
-  }
-  absl::Status status = BenchSolver(*problems);
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<MarvellProblem> problems, Problems(flags));
+  absl::Status status = BenchSolver(problems);
   for (const auto& [rows, columns] : kShapes) {
     if (status.ok()) {
       status = BenchPerturbation(rows, columns);

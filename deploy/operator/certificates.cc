@@ -14,6 +14,7 @@
 #include "deploy/operator/command.h"
 
 #include "common/process/file.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -56,18 +57,12 @@ absl::Status Certificates(const Flags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat("command line: --nonlabel: expected a name other than --label's, found \"", nonlabel, "\""));
   }
-  const absl::StatusOr<int64_t> days = flags.GetInt("days", 1, kMaxCertificateDays);
-  if (!days.ok()) {
-    return days.status();
-  }
-  const absl::StatusOr<CertifiedKey> authority = CreateAuthority(kAuthorityName, *days);
-  if (!authority.ok()) {
-    return authority.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t days, flags.GetInt("days", 1, kMaxCertificateDays));
+  SPLITVEIL_ASSIGN_OR_RETURN(const CertifiedKey authority, CreateAuthority(kAuthorityName, days));
   std::vector<NewFile> files;
-  AppendPair(folder, "authority", *authority, files);
+  AppendPair(folder, "authority", authority, files);
   for (const auto& [flag, name] : {std::pair{"label", "label_party"}, std::pair{"nonlabel", "nonlabel_party"}}) {
-    const absl::StatusOr<CertifiedKey> party = IssueCertificate(*authority, flags.Get(flag), *days);
+    const absl::StatusOr<CertifiedKey> party = IssueCertificate(authority, flags.Get(flag), days);
     if (!party.ok()) {
       return absl::Status(party.status().code(), absl::StrCat("command line: --", flag, ": ", party.status().message(),
                                                               ", found \"", flags.Get(flag), "\""));
@@ -79,12 +74,9 @@ absl::Status Certificates(const Flags& flags) {
   if (error) {
     return absl::InvalidArgumentError(absl::StrCat(folder, ": cannot be made: ", error.message()));
   }
-  absl::Status created = CreateAll(files);
-  if (!created.ok()) {
-    return created;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CreateAll(files));
   std::printf("%s: authority, label_party (%s) and nonlabel_party (%s), valid %lld days\n", folder.c_str(),
-              label.c_str(), nonlabel.c_str(), static_cast<long long>(*days));
+              label.c_str(), nonlabel.c_str(), static_cast<long long>(days));
   std::printf("Give each party authority.pem and its own .pem and .key; keep authority.key to yourself.\n");
   return absl::OkStatus();
 }

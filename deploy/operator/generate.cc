@@ -4,31 +4,22 @@
 #include "deploy/operator/command.h"
 
 #include "common/preparation/synthetic_criteo.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
 
 absl::Status Generate(const Flags& flags) {
-  const absl::StatusOr<int64_t> rows = flags.GetInt("rows", 1);
-  if (!rows.ok()) {
-    return rows.status();
-  }
-  const absl::StatusOr<int64_t> seed = flags.GetInt("seed", 0);
-  if (!seed.ok()) {
-    return seed.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t rows, flags.GetInt("rows", 1));
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t seed, flags.GetInt("seed", 0));
   SyntheticCriteoOptions options;
   options.path = flags.Get("out");
-  options.rows = *rows;
-  options.seed = *seed;
-  const absl::StatusOr<SyntheticCriteoResult> result = GenerateSyntheticCriteo(options);
-  if (!result.ok()) {
-    return result.status();
-  }
+  options.rows = rows;
+  options.seed = seed;
+  SPLITVEIL_ASSIGN_OR_RETURN(const SyntheticCriteoResult result, GenerateSyntheticCriteo(options));
   std::printf("%s: %lld rows, %.2f%% positive, %.2f%% of the feature cells empty\n", options.path.c_str(),
-              static_cast<long long>(result->rows), 100.0 * result->positives / result->rows,
-              100 * result->missing_rate);
-  std::printf("Bayes AUC (the best that any model can expect): %.4f\n", result->bayes_auc);
+              static_cast<long long>(result.rows), 100.0 * result.positives / result.rows, 100 * result.missing_rate);
+  std::printf("Bayes AUC (the best that any model can expect): %.4f\n", result.bayes_auc);
   return absl::OkStatus();
 }
 

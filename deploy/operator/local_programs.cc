@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 
 #include "common/process/runtime.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 
@@ -24,17 +25,10 @@ absl::StatusOr<std::string> OwnFolder() {
 absl::Status ReadLocalRuns(const Flags& flags, LocalRunsOptions& options) {
   options.config_path = flags.Get("config");
   options.out = flags.Get("out");
-  const absl::StatusOr<int64_t> jobs = flags.GetInt("jobs", 0, 1024);
-  if (!jobs.ok()) {
-    return jobs.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t jobs, flags.GetInt("jobs", 0, 1024));
   const int64_t by_default = std::max(1u, std::thread::hardware_concurrency() / 2);
-  options.jobs = static_cast<int>(*jobs > 0 ? *jobs : by_default);
-  const absl::StatusOr<std::string> programs = OwnFolder();
-  if (!programs.ok()) {
-    return programs.status();
-  }
-  options.programs = *programs;
+  options.jobs = static_cast<int>(jobs > 0 ? jobs : by_default);
+  SPLITVEIL_ASSIGN_OR_RETURN(options.programs, OwnFolder());
   options.stop_requested = &StopRequested;
   HandleStopSignals();
   return absl::OkStatus();

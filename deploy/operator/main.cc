@@ -9,6 +9,7 @@
 
 #include "common/process/exit_code.h"
 #include "common/process/version.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -30,18 +31,15 @@ ExitCode Print(const std::string& text) {
 absl::StatusOr<ExitCode> Run(const Command& command, int first_flag, int argc, char** argv) {
   std::vector<FlagSpec> specs = command.flags;
   specs.push_back({"help", "", "Print this text.", /*required=*/false, /*is_switch=*/true});
-  const absl::StatusOr<Flags> flags = Flags::Parse(argc, argv, first_flag, specs);
-  if (!flags.ok()) {
-    return flags.status();
-  }
-  if (flags->GetSwitch("help")) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const Flags flags, Flags::Parse(argc, argv, first_flag, specs));
+  if (flags.GetSwitch("help")) {
     return Print(absl::StrCat(command.summary, "\n",
                               Flags::Help(absl::StrCat("splitveil ", command.name, " [--flag=value ...]"), specs)));
   }
   if (command.judge != nullptr) {
-    return command.judge(*flags);
+    return command.judge(flags);
   }
-  const absl::Status done = command.run(*flags);
+  const absl::Status done = command.run(flags);
   return done.ok() ? absl::StatusOr<ExitCode>(ExitCode::kDone) : done;
 }
 

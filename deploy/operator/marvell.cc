@@ -7,6 +7,7 @@
 #include "deploy/operator/command.h"
 
 #include "common/process/file.h"
+#include "common/status/status_macros.h"
 #include "label_party/protection/marvell_table.h"
 
 namespace splitveil {
@@ -15,11 +16,8 @@ namespace {
 absl::StatusOr<std::string> SolvedTable(const std::string& input) {
   std::istringstream file;
   if (!input.empty()) {
-    absl::StatusOr<std::string> contents = ReadFile(input);
-    if (!contents.ok()) {
-      return contents.status();
-    }
-    file.str(*std::move(contents));
+    SPLITVEIL_ASSIGN_OR_RETURN(std::string contents, ReadFile(input));
+    file.str(std::move(contents));
   }
   std::ostringstream solved;
   const absl::Status status = SolveMarvellTable(input.empty() ? std::cin : file, solved);
@@ -36,35 +34,23 @@ absl::StatusOr<std::string> BudgetTable(const Flags& flags) {
   if (!flags.Get("input").empty()) {
     return absl::InvalidArgumentError("command line: expected --epochs without --input, found both");
   }
-  const absl::StatusOr<int64_t> epochs = flags.GetInt("epochs", 1, 100000);
-  if (!epochs.ok()) {
-    return epochs.status();
-  }
-  const absl::StatusOr<double> max_auc = flags.GetDouble("max_auc", 0.5, 1);
-  if (!max_auc.ok()) {
-    return max_auc.status();
-  }
-  const absl::StatusOr<double> s_growth = flags.GetDouble("s_growth", 0, 1000);
-  if (!s_growth.ok()) {
-    return s_growth.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t epochs, flags.GetInt("epochs", 1, 100000));
+  SPLITVEIL_ASSIGN_OR_RETURN(const double max_auc, flags.GetDouble("max_auc", 0.5, 1));
+  SPLITVEIL_ASSIGN_OR_RETURN(const double s_growth, flags.GetDouble("s_growth", 0, 1000));
   v1::GradientProtection::RunBudget budget;
-  budget.set_planned_epochs(static_cast<int32_t>(*epochs));
-  budget.set_max_auc(*max_auc);
-  budget.set_s_growth(*s_growth);
+  budget.set_planned_epochs(static_cast<int32_t>(epochs));
+  budget.set_max_auc(max_auc);
+  budget.set_s_growth(s_growth);
   return RunBudgetTable(budget);
 }
 
 absl::Status Marvell(const Flags& flags) {
   const bool budget = !flags.Get("epochs").empty() || !flags.Get("max_auc").empty() || flags.Get("s_growth") != "1";
-  const absl::StatusOr<std::string> table = budget ? BudgetTable(flags) : SolvedTable(flags.Get("input"));
-  if (!table.ok()) {
-    return table.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string table, budget ? BudgetTable(flags) : SolvedTable(flags.Get("input")));
   if (!flags.Get("out").empty()) {
-    return WriteFile(flags.Get("out"), *table);
+    return WriteFile(flags.Get("out"), table);
   }
-  std::fwrite(table->data(), 1, table->size(), stdout);
+  std::fwrite(table.data(), 1, table.size(), stdout);
   return absl::OkStatus();
 }
 

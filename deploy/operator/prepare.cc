@@ -8,6 +8,7 @@
 
 #include "common/config/text_config.h"
 #include "common/preparation/known_tables.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -29,9 +30,7 @@ absl::StatusOr<v1::TableSchema> SchemaOf(const Flags& flags) {
     return absl::InvalidArgumentError("command line: --schema: expected the schema of the table, found none");
   }
   v1::TableSchema schema;
-  if (absl::Status status = LoadTextConfig(path, schema); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(path, schema));
   return schema;
 }
 
@@ -76,11 +75,7 @@ absl::StatusOr<PrepareOptions> OptionsOf(const Flags& flags) {
   for (const auto& [name, fraction] : {std::pair{"only_label_fraction", &options.only_label_fraction},
                                        std::pair{"only_nonlabel_fraction", &options.only_nonlabel_fraction},
                                        std::pair{"test_fraction", &options.test_fraction}}) {
-    const absl::StatusOr<double> value = flags.GetDouble(name, 0, 1);
-    if (!value.ok()) {
-      return value.status();
-    }
-    *fraction = *value;
+    SPLITVEIL_ASSIGN_OR_RETURN(*fraction, flags.GetDouble(name, 0, 1));
   }
   return options;
 }
@@ -149,15 +144,9 @@ void PrintResult(const PrepareOptions& options, const PrepareResult& result) {
 }
 
 absl::Status Prepare(const Flags& flags) {
-  const absl::StatusOr<PrepareOptions> options = OptionsOf(flags);
-  if (!options.ok()) {
-    return options.status();
-  }
-  const absl::StatusOr<PrepareResult> result = splitveil::Prepare(*options);
-  if (!result.ok()) {
-    return result.status();
-  }
-  PrintResult(*options, *result);
+  SPLITVEIL_ASSIGN_OR_RETURN(const PrepareOptions options, OptionsOf(flags));
+  SPLITVEIL_ASSIGN_OR_RETURN(const PrepareResult result, splitveil::Prepare(options));
+  PrintResult(options, result);
   return absl::OkStatus();
 }
 

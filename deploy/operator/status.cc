@@ -14,6 +14,7 @@
 
 #include "common/config/text_config.h"
 #include "common/operations/party_program.h"
+#include "common/status/status_macros.h"
 #include "common/telemetry/one_line.h"
 #include "common/transport/credentials.h"
 #include "common/transport/unary_call.h"
@@ -54,14 +55,8 @@ absl::StatusOr<std::string> LocalAddress(const std::string& listen_address, cons
 template <typename Config>
 absl::StatusOr<Target> LoadTarget(const std::string& config_path, const std::string& address) {
   Config config;
-  absl::Status loaded = LoadTextConfig(config_path, config);
-  if (!loaded.ok()) {
-    return loaded;
-  }
-  absl::StatusOr<TlsIdentity> identity = LoadPartyIdentity(config.party().identity(), config_path);
-  if (!identity.ok()) {
-    return identity.status();
-  }
+  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, config));
+  SPLITVEIL_ASSIGN_OR_RETURN(TlsIdentity identity, LoadPartyIdentity(config.party().identity(), config_path));
   absl::StatusOr<std::string> where = address;
   if (address.empty()) {
     where = LocalAddress(config.listen_address(), config_path);
@@ -69,7 +64,7 @@ absl::StatusOr<Target> LoadTarget(const std::string& config_path, const std::str
   if (!where.ok()) {
     return where.status();
   }
-  return Target{*std::move(where), *std::move(identity)};
+  return Target{*std::move(where), std::move(identity)};
 }
 
 std::string Describe(const v1::GetStatusResponse& status, grpc::health::v1::HealthCheckResponse::ServingStatus health) {
@@ -102,10 +97,7 @@ absl::Status Ask(const Target& target, absl::Duration limit) {
   RequireTls13();
   // The party's own certificate proves both ends: it asks itself.
   const std::string& own_name = target.identity.own_name;
-  absl::Status reached = WaitForPeer(target.address, target.identity, own_name, deadline);
-  if (!reached.ok()) {
-    return reached;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(WaitForPeer(target.address, target.identity, own_name, deadline));
   const std::shared_ptr<grpc::Channel> channel = TlsChannel(target.address, target.identity, own_name, kMaxAnswerBytes);
   const auto operations = v1::Operations::NewStub(channel);
   const auto health_service = grpc::health::v1::Health::NewStub(channel);
@@ -127,17 +119,12 @@ absl::Status Status(const Flags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat("command line: --role: expected ", kLabelParty, " or ", kNonLabelParty, ", found \"", role, "\""));
   }
-  const absl::StatusOr<double> limit_seconds = flags.GetDouble("timeout_seconds", 0.1, 3600);
-  if (!limit_seconds.ok()) {
-    return limit_seconds.status();
-  }
-  const absl::StatusOr<Target> target =
-      role == kLabelParty ? LoadTarget<v1::LabelPartyConfig>(flags.Get("config"), flags.Get("address"))
-                          : LoadTarget<v1::NonLabelPartyConfig>(flags.Get("config"), flags.Get("address"));
-  if (!target.ok()) {
-    return target.status();
-  }
-  return Ask(*target, absl::Seconds(*limit_seconds));
+  SPLITVEIL_ASSIGN_OR_RETURN(const double limit_seconds, flags.GetDouble("timeout_seconds", 0.1, 3600));
+  SPLITVEIL_ASSIGN_OR_RETURN(const Target target,
+                             role == kLabelParty
+                                 ? LoadTarget<v1::LabelPartyConfig>(flags.Get("config"), flags.Get("address"))
+                                 : LoadTarget<v1::NonLabelPartyConfig>(flags.Get("config"), flags.Get("address")));
+  return Ask(target, absl::Seconds(limit_seconds));
 }
 
 }  // namespace

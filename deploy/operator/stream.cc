@@ -3,14 +3,14 @@
 #include "deploy/operator/command.h"
 #include "deploy/operator/local_programs.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
 absl::Status Stream(const Flags& flags) {
   LocalRunsOptions options;
-  if (absl::Status status = ReadLocalRuns(flags, options); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(ReadLocalRuns(flags, options));
   return RunStream(options);
 }
 

@@ -3,15 +3,15 @@
 #include "deploy/operator/command.h"
 #include "deploy/operator/local_programs.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
 absl::Status Sweep(const Flags& flags) {
   SweepOptions options;
   options.dry_run = flags.GetSwitch("dry_run");
-  if (absl::Status status = ReadLocalRuns(flags, options); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(ReadLocalRuns(flags, options));
   return RunSweep(options);
 }
 

@@ -11,6 +11,7 @@
 #include "common/architecture/model_spec.h"
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
+#include "common/status/status_macros.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/party.pb.h"
@@ -52,11 +53,7 @@ absl::Status CheckNames(const v1::Identity& label, const v1::Identity& nonlabel,
 absl::Status Validate(const Flags& flags) {
   std::optional<v1::RunAgreement> agreement;
   if (!flags.Get("agreement").empty()) {
-    absl::StatusOr<v1::RunAgreement> loaded = LoadAgreement(flags.Get("agreement"));
-    if (!loaded.ok()) {
-      return loaded.status();
-    }
-    agreement = *std::move(loaded);
+    SPLITVEIL_ASSIGN_OR_RETURN(agreement, LoadAgreement(flags.Get("agreement")));
   }
   std::optional<v1::LabelPartyConfig> label;
   std::optional<v1::NonLabelPartyConfig> nonlabel;

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/leakage/bounds.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -42,11 +43,8 @@ absl::Status ReadRows(LedgerReader& reader, PartyRecords& party) {
 }
 
 absl::StatusOr<std::vector<PartyRecords>> ReadLedger(const std::string& path) {
-  absl::StatusOr<std::unique_ptr<LedgerReader>> reader = LedgerReader::Open(path);
-  if (!reader.ok()) {
-    return reader.status();
-  }
-  absl::StatusOr<std::vector<RunRecord>> records = (*reader)->Runs();
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<LedgerReader> reader, LedgerReader::Open(path));
+  absl::StatusOr<std::vector<RunRecord>> records = reader->Runs();
   if (!records.ok()) {
     return absl::Status(records.status().code(), absl::StrCat(path, ": ", records.status().message()));
   }
@@ -58,7 +56,7 @@ absl::StatusOr<std::vector<PartyRecords>> ReadLedger(const std::string& path) {
     PartyRecords party;
     party.ledger_name = std::filesystem::path(path).filename().string();
     party.record = std::move(record);
-    absl::Status read = ReadRows(**reader, party);
+    absl::Status read = ReadRows(*reader, party);
     if (!read.ok()) {
       return absl::Status(read.code(), absl::StrCat(path, ": ", read.message()));
     }
@@ -192,15 +190,9 @@ absl::StatusOr<std::vector<RunRecords>> ReadRuns(const std::vector<std::string>&
   }
   std::vector<RunRecords> runs;
   for (const std::string& path : ledger_paths) {
-    absl::StatusOr<std::vector<PartyRecords>> parties = ReadLedger(path);
-    if (!parties.ok()) {
-      return parties.status();
-    }
-    for (PartyRecords& party : *parties) {
-      absl::Status added = AddParty(std::move(party), runs);
-      if (!added.ok()) {
-        return added;
-      }
+    SPLITVEIL_ASSIGN_OR_RETURN(std::vector<PartyRecords> parties, ReadLedger(path));
+    for (PartyRecords& party : parties) {
+      SPLITVEIL_RETURN_IF_ERROR(AddParty(std::move(party), runs));
     }
   }
   const auto started_at = [](const RunRecords& run) -> const std::string& {

@@ -13,6 +13,8 @@
 #include "deploy/report/page.h"
 #include "deploy/report/report_json.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -42,11 +44,8 @@ absl::Status ReplaceFile(const std::string& path, const std::string& contents) {
 }  // namespace
 
 absl::Status WriteReport(const std::vector<std::string>& ledger_paths, const std::string& out_path) {
-  absl::StatusOr<std::vector<RunRecords>> runs = ReadRuns(ledger_paths);
-  if (!runs.ok()) {
-    return runs.status();
-  }
-  return WriteReport(*runs, {}, out_path);
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<RunRecords> runs, ReadRuns(ledger_paths));
+  return WriteReport(runs, {}, out_path);
 }
 
 absl::Status WriteReport(const std::vector<RunRecords>& runs, const std::vector<RunVerdict>& verdicts,

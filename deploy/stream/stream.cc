@@ -17,6 +17,7 @@
 #include "deploy/stream/stream_table.h"
 
 #include "common/process/file.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -110,31 +111,20 @@ absl::Status WriteResults(const std::vector<Progressed>& chains, const LocalRuns
 }  // namespace
 
 absl::Status RunStream(const LocalRunsOptions& options) {
-  absl::StatusOr<std::vector<StreamChain>> planned = PlanStream(options.config_path);
-  if (!planned.ok()) {
-    return planned.status();
-  }
-  const absl::StatusOr<std::unique_ptr<FolderLock>> lock = FolderLock::Take(options.out);
-  if (!lock.ok()) {
-    return lock.status();
-  }
-  std::vector<Progressed> chains = FindFinished(*std::move(planned), options);
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<StreamChain> planned, PlanStream(options.config_path));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<FolderLock> lock, FolderLock::Take(options.out));
+  std::vector<Progressed> chains = FindFinished(std::move(planned), options);
   int64_t done = 0, total = 0;
   for (const Progressed& chain : chains) {
     done += static_cast<int64_t>(chain.figures.size());
     total += static_cast<int64_t>(chain.runs.size());
   }
   if (done < total) {
-    const absl::Status status = CheckFirst(chains.front().runs.front(), options.out + "/check", options.programs);
-    if (!status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(CheckFirst(chains.front().runs.front(), options.out + "/check", options.programs));
   }
   RunProgress progress(total, done);
   RunUnfinished(options, chains, progress);
-  if (absl::Status status = WriteResults(chains, options); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(WriteResults(chains, options));
   return progress.Outcome();
 }
 

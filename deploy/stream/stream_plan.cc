@@ -9,6 +9,7 @@
 
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
+#include "common/status/status_macros.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/protection/self_test.h"
 
@@ -71,11 +72,7 @@ absl::StatusOr<std::vector<DayData>> ReadDays(const std::string& config_path, co
                  AbsolutePath(config_path, day.nonlabel_dataset()), ""};
     base.label_config.mutable_party()->mutable_dataset()->set_path(data.label_path);
     base.nonlabel_config.mutable_party()->mutable_dataset()->set_path(data.nonlabel_path);
-    absl::StatusOr<std::string> sha256 = DataSha256(base);
-    if (!sha256.ok()) {
-      return sha256.status();
-    }
-    data.sha256 = *std::move(sha256);
+    SPLITVEIL_ASSIGN_OR_RETURN(data.sha256, DataSha256(base));
     days.push_back(std::move(data));
   }
   return days;
@@ -111,28 +108,20 @@ StreamRun MakeRun(const LocalRun& base, const v1::SweepConfig::Protection& prote
 
 absl::StatusOr<std::vector<StreamChain>> PlanStream(const std::string& config_path) {
   v1::StreamConfig config;
-  if (absl::Status status = LoadTextConfig(config_path, config); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, config));
   if (absl::Status status = CheckConfig(config); !status.ok()) {
     return InFile(config_path, status);
   }
-  absl::StatusOr<LocalRun> base = LoadLocalRun(ResolvePath(config_path, config.agreement_path()),
-                                               ResolvePath(config_path, config.label_config_path()),
-                                               ResolvePath(config_path, config.nonlabel_config_path()));
-  if (!base.ok()) {
-    return base.status();
-  }
-  SetSeeds(config.seed(), base->label_config, base->nonlabel_config);
-  const absl::StatusOr<std::vector<DayData>> days = ReadDays(config_path, config, *base);
-  if (!days.ok()) {
-    return days.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(LocalRun base, LoadLocalRun(ResolvePath(config_path, config.agreement_path()),
+                                                         ResolvePath(config_path, config.label_config_path()),
+                                                         ResolvePath(config_path, config.nonlabel_config_path())));
+  SetSeeds(config.seed(), base.label_config, base.nonlabel_config);
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<DayData> days, ReadDays(config_path, config, base));
   std::vector<StreamChain> chains;
   for (const v1::SweepConfig::Protection& protection : config.protection()) {
     StreamChain& chain = chains.emplace_back();
-    for (const DayData& day : *days) {
-      StreamRun run = MakeRun(*base, protection, day, chain.empty() ? nullptr : &chain.back());
+    for (const DayData& day : days) {
+      StreamRun run = MakeRun(base, protection, day, chain.empty() ? nullptr : &chain.back());
       chain.push_back(std::move(run));
     }
     if (absl::Status status = ValidateLabelConfig(chain.front().label_config, chain.front().agreement); !status.ok()) {

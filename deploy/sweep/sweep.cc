@@ -20,6 +20,7 @@
 #include "deploy/sweep/tradeoff_page.h"
 
 #include "common/process/file.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -117,32 +118,22 @@ absl::Status WriteResults(const std::vector<Cell>& cells, const SweepOptions& op
 }  // namespace
 
 absl::Status RunSweep(const SweepOptions& options) {
-  absl::StatusOr<std::vector<SweepRun>> runs = PlanSweep(options.config_path);
-  if (!runs.ok()) {
-    return runs.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<SweepRun> runs, PlanSweep(options.config_path));
   if (options.dry_run) {
-    PrintPlan(FindFinished(*std::move(runs), options));
+    PrintPlan(FindFinished(std::move(runs), options));
     return absl::OkStatus();
   }
-  const absl::StatusOr<std::unique_ptr<FolderLock>> lock = FolderLock::Take(options.out);
-  if (!lock.ok()) {
-    return lock.status();
-  }
-  std::vector<Cell> cells = FindFinished(*std::move(runs), options);
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<FolderLock> lock, FolderLock::Take(options.out));
+  std::vector<Cell> cells = FindFinished(std::move(runs), options);
   const int64_t done =
       std::count_if(cells.begin(), cells.end(), [](const Cell& cell) { return cell.figures.has_value(); });
   const int64_t total = static_cast<int64_t>(cells.size());
   if (done < total) {
-    if (absl::Status status = CheckFirst(cells.front().run, options.out + "/check", options.programs); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(CheckFirst(cells.front().run, options.out + "/check", options.programs));
   }
   RunProgress progress(total, done);
   RunUnfinished(cells, options, progress);
-  if (absl::Status status = WriteResults(cells, options); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(WriteResults(cells, options));
   return progress.Outcome();
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/config/text_config.h"
+#include "common/status/status_macros.h"
 #include "label_party/protection/self_test.h"
 
 namespace splitveil {
@@ -115,17 +116,13 @@ absl::StatusOr<std::vector<SweepProtection>> ExpandProtections(const v1::SweepCo
   if (protections.empty()) {
     return absl::InvalidArgumentError("protection: expected at least one, or a number in one of the lists, found none");
   }
-  if (absl::Status status = CheckNames(protections); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckNames(protections));
   return protections;
 }
 
 absl::StatusOr<std::vector<SweepRun>> PlanSweep(const std::string& config_path) {
   v1::SweepConfig config;
-  if (absl::Status status = LoadTextConfig(config_path, config); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, config));
   const absl::StatusOr<std::vector<SweepProtection>> protections = ExpandProtections(config);
   if (!protections.ok()) {
     return InFile(config_path, protections.status());
@@ -138,20 +135,15 @@ absl::StatusOr<std::vector<SweepRun>> PlanSweep(const std::string& config_path) 
   if (std::set<uint64_t>(config.seeds().begin(), config.seeds().end()).size() != config.seeds_size()) {
     return absl::InvalidArgumentError(absl::StrCat(config_path, ": seeds: expected each seed once, found one again"));
   }
-  const absl::StatusOr<LocalRun> base = LoadLocalRun(ResolvePath(config_path, config.agreement_path()),
-                                                     ResolvePath(config_path, config.label_config_path()),
-                                                     ResolvePath(config_path, config.nonlabel_config_path()));
-  if (!base.ok()) {
-    return base.status();
-  }
-  const absl::StatusOr<std::string> data_sha256 = DataSha256(*base);
-  if (!data_sha256.ok()) {
-    return data_sha256.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const LocalRun base,
+                             LoadLocalRun(ResolvePath(config_path, config.agreement_path()),
+                                          ResolvePath(config_path, config.label_config_path()),
+                                          ResolvePath(config_path, config.nonlabel_config_path())));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string data_sha256, DataSha256(base));
   std::vector<SweepRun> runs;
   for (const uint64_t seed : config.seeds()) {
     for (const SweepProtection& protection : *protections) {
-      runs.push_back(MakeRun(*base, *data_sha256, protection, seed));
+      runs.push_back(MakeRun(base, data_sha256, protection, seed));
     }
   }
   return runs;

@@ -7,6 +7,7 @@
 
 #include "common/crypto/secure_random.h"
 #include "common/leakage/attack_traits.h"
+#include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
 
 namespace splitveil {
@@ -50,12 +51,9 @@ absl::Status CompletionAudit::Score(const v1::ScoreExamplesRequest& request) {
                                                       options_.labels.size(), ", found from ", request.first()));
   }
   const int64_t chunk = std::min<int64_t>(options_.max_chunk, static_cast<int64_t>(left));
-  const absl::StatusOr<Matrix> scores = DecodeMatrix(request.scores(), {"scores", v1::FLOAT32, 1, chunk});
-  if (!scores.ok()) {
-    return scores.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const Matrix scores, DecodeMatrix(request.scores(), {"scores", v1::FLOAT32, 1, chunk}));
   std::vector<float>& all = scores_[request.attack()];
-  all.insert(all.end(), scores->row(0).begin(), scores->row(0).end());
+  all.insert(all.end(), scores.row(0).begin(), scores.row(0).end());
   return all.size() == options_.labels.size() ? Record(request.attack(), all) : absl::OkStatus();
 }
 

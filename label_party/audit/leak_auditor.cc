@@ -12,6 +12,7 @@
 #include "common/leakage/bounds.h"
 #include "common/leakage/leak_auc.h"
 #include "common/leakage/scores.h"
+#include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
 #include "label_party/policy/audit_grant.h"
 
@@ -75,9 +76,7 @@ absl::StatusOr<bool> LeakAuditor::RecordLeak(const ReleasedBatch& batch, const s
   row.attack = AttackName(attack);
   row.auc = auc;
   row.examples = static_cast<int64_t>(batch.labels.size() - RowsLeftOut(attack, batch.hint_rows).size());
-  if (absl::Status status = ledger_->Record(row); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(row));
   return true;
 }
 
@@ -188,9 +187,7 @@ absl::Status LeakAuditor::CheckScores(const v1::ScoreBatchRequest& request) cons
 
 absl::StatusOr<v1::ScoreBatchResponse> LeakAuditor::Judge(const v1::ScoreBatchRequest& request) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (absl::Status status = CheckScores(request); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckScores(request));
   const auto found = std::find_if(released_.begin(), released_.end(), [&](const ReleasedBatch& batch) {
     return batch.epoch == request.epoch() && batch.batch == request.batch();
   });
@@ -205,36 +202,29 @@ absl::StatusOr<v1::ScoreBatchResponse> LeakAuditor::Judge(const v1::ScoreBatchRe
   // Everything is decoded before anything is recorded, so that a malformed request changes nothing.
   std::vector<Matrix> decoded;
   for (const v1::ScoreBatchRequest::Scores& scores : request.scores()) {
-    absl::StatusOr<Matrix> values =
-        DecodeMatrix(scores.scores(), {"scores", v1::FLOAT32, 1, static_cast<int64_t>(found->labels.size())});
-    if (!values.ok()) {
-      return values.status();
-    }
-    decoded.push_back(*std::move(values));
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        Matrix values,
+        DecodeMatrix(scores.scores(), {"scores", v1::FLOAT32, 1, static_cast<int64_t>(found->labels.size())}));
+    decoded.push_back(std::move(values));
   }
   judged = true;
   if (request.epoch() > judged_epoch_) {
-    if (absl::Status status = RecordEpoch(judged_epoch_, kNonLabelParty); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(RecordEpoch(judged_epoch_, kNonLabelParty));
     judged_epoch_ = request.epoch();
   }
   v1::ScoreBatchResponse response;
   for (int i = 0; i < request.scores_size(); ++i) {
     const v1::ScoreBatchRequest::Scores& scores = request.scores(i);
     double auc = 0;
-    const absl::StatusOr<bool> has_auc =
-        RecordLeak(*found, kNonLabelParty, scores.layer(), scores.attack(), decoded[i].row(0), auc);
-    if (!has_auc.ok()) {
-      return has_auc.status();
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(const bool has_auc, RecordLeak(*found, kNonLabelParty, scores.layer(), scores.attack(),
+                                                              decoded[i].row(0), auc));
     const absl::Span<const float> values = decoded[i].row(0);
     if (request.epoch() == judged_epoch_) {  // Scores that come after those of the next epoch are too late to pool.
       observers_[kNonLabelParty].pool.Add(scores.layer(), scores.attack(), {values.begin(), values.end()},
                                           found->labels, RowsLeftOut(scores.attack(), found->hint_rows));
     }
     const std::optional<double> granted =
-        GrantedAuc(agreement_.grant(), *has_auc ? std::optional<double>(auc) : std::nullopt, /*answers_before=*/i);
+        GrantedAuc(agreement_.grant(), has_auc ? std::optional<double>(auc) : std::nullopt, /*answers_before=*/i);
     if (granted.has_value()) {
       v1::ScoreBatchResponse::LeakAuc* leak = response.add_leaks();
       leak->set_layer(scores.layer());

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/leakage/attack_traits.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -62,12 +63,8 @@ absl::StatusOr<std::vector<OwnScores>> OwnAudit::Score(const ReleasedBatch& batc
   if (!Reads(batch.step)) {
     return std::vector<OwnScores>();
   }
-  if (absl::Status status = CheckShapes(batch, evidence); !status.ok()) {
-    return status;
-  }
-  if (absl::Status status = needs_population_ ? EstimateNext(batch, evidence) : absl::OkStatus(); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckShapes(batch, evidence));
+  SPLITVEIL_RETURN_IF_ERROR(needs_population_ ? EstimateNext(batch, evidence) : absl::OkStatus());
   AttackInput input;
   input.gradients = evidence.released;
   input.positions = batch.positions;
@@ -75,9 +72,7 @@ absl::StatusOr<std::vector<OwnScores>> OwnAudit::Score(const ReleasedBatch& batc
   input.hint_rows = batch.hint_rows;
   input.clean_positive = batch.clean_positive;
   input.population = population_.has_value() ? &*population_ : nullptr;
-  if (absl::Status status = scorer_.Begin(input); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(scorer_.Begin(input));
   std::vector<OwnScores> all;
   for (v1::Attack attack : attacks_) {
     if (!TraitsOf(attack).remembers && !Attacks(batch.step)) {

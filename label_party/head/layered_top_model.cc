@@ -16,6 +16,7 @@
 #include "common/model/input_layer.h"
 #include "common/model/layer_stack.h"
 #include "common/model/optimizer_options.h"
+#include "common/status/status_macros.h"
 #include "label_party/head/log_loss.h"
 #include "label_party/head/wide_part.h"
 
@@ -65,13 +66,10 @@ class LayeredTopModel final : public TopModel {
     for (const std::unique_ptr<Slice>& slice : slices) {
       at_own.push_back({slice->categories, slice->gradients.side});
       if (wide_ != nullptr) {
-        absl::StatusOr<StackGradients> wide = wide_->Backward(slice->wide_pass, slice->logit_gradient);
-        if (!wide.ok()) {
-          return wide.status();
-        }
+        SPLITVEIL_ASSIGN_OR_RETURN(StackGradients wide, wide_->Backward(slice->wide_pass, slice->logit_gradient));
         slice->wide_pass = LayerPass();  // The parameters are free to change where they lie.
-        at_wide.push_back({slice->categories, wide->input});
-        wide_gradients.push_back(*std::move(wide));
+        at_wide.push_back({slice->categories, wide.input});
+        wide_gradients.push_back(std::move(wide));
       }
     }
     if (wide_ != nullptr) {
@@ -89,32 +87,21 @@ class LayeredTopModel final : public TopModel {
 
   absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
                                           absl::Span<const uint8_t> labels) override {
-    const absl::StatusOr<HeadStep> head = ForwardBackward(activations, own, labels, {});
-    if (!head.ok()) {
-      return head.status();
-    }
-    Matrix gradient(head->cut_gradient);
+    SPLITVEIL_ASSIGN_OR_RETURN(const HeadStep head, ForwardBackward(activations, own, labels, {}));
+    Matrix gradient(head.cut_gradient);
     Forget();
     return gradient;
   }
 
   absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) override {
     Matrix own_storage;
-    const absl::StatusOr<ConstMatrixView> side = AssembleOwn(activations, own, ParameterUse::kPrediction, own_storage);
-    if (!side.ok()) {
-      return side.status();
-    }
-    const absl::StatusOr<Matrix> deep = deep_->Predict(activations, *side);
-    if (!deep.ok()) {
-      return deep.status();
-    }
-    std::vector<float> logits(deep->data(), deep->data() + deep->size());
+    SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView side,
+                               AssembleOwn(activations, own, ParameterUse::kPrediction, own_storage));
+    SPLITVEIL_ASSIGN_OR_RETURN(const Matrix deep, deep_->Predict(activations, side));
+    std::vector<float> logits(deep.data(), deep.data() + deep.size());
     if (wide_ != nullptr) {
-      const absl::StatusOr<Matrix> wide = wide_->Predict(own);
-      if (!wide.ok()) {
-        return wide.status();
-      }
-      Add(*wide, logits);
+      SPLITVEIL_ASSIGN_OR_RETURN(const Matrix wide, wide_->Predict(own));
+      Add(wide, logits);
     }
     return logits;
   }
@@ -122,9 +109,7 @@ class LayeredTopModel final : public TopModel {
   NamedParameters Parameters() const override { return CopyParameters(Views(ParameterUse::kPrediction)); }
 
   absl::Status SetParameters(const NamedParameters& parameters) override {
-    if (absl::Status status = AssignParameters(parameters, Views(ParameterUse::kTraining)); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(AssignParameters(parameters, Views(ParameterUse::kTraining)));
     deep_->RestartAverage();
     if (own_ != nullptr) {
       own_->RestartAverage();
@@ -138,16 +123,13 @@ class LayeredTopModel final : public TopModel {
   NamedParameters TrainingState() const override { return CopyTrainingState(StateViews(), deep_->steps()); }
 
   absl::Status SetTrainingState(const NamedParameters& state) override {
-    const absl::StatusOr<int64_t> steps = AssignTrainingState(state, StateViews());
-    if (!steps.ok()) {
-      return steps.status();
-    }
-    deep_->set_steps(*steps);
+    SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, AssignTrainingState(state, StateViews()));
+    deep_->set_steps(steps);
     if (own_ != nullptr) {
-      own_->set_steps(*steps);
+      own_->set_steps(steps);
     }
     if (wide_ != nullptr) {
-      wide_->set_steps(*steps);
+      wide_->set_steps(steps);
     }
     return absl::OkStatus();
   }
@@ -180,40 +162,24 @@ class LayeredTopModel final : public TopModel {
                                     absl::Span<const uint8_t> labels, absl::Span<const float> targets) {
     const absl::Time started = absl::Now();
     auto slice = std::make_unique<Slice>();
-    const absl::StatusOr<ConstMatrixView> side =
-        AssembleOwn(activations, own, ParameterUse::kTraining, slice->own_storage);
-    if (!side.ok()) {
-      return side.status();
-    }
-    absl::StatusOr<LayerPass> deep = deep_->Forward(activations, *side);
-    if (!deep.ok()) {
-      return deep.status();
-    }
-    const absl::Span<const float> deep_logits = deep->output().values();
+    SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView side,
+                               AssembleOwn(activations, own, ParameterUse::kTraining, slice->own_storage));
+    SPLITVEIL_ASSIGN_OR_RETURN(LayerPass deep, deep_->Forward(activations, side));
+    const absl::Span<const float> deep_logits = deep.output().values();
     std::vector<float> logits(deep_logits.begin(), deep_logits.end());
     if (wide_ != nullptr) {
-      absl::StatusOr<LayerPass> wide = wide_->Forward(own, slice->wide_storage);
-      if (!wide.ok()) {
-        return wide.status();
-      }
-      slice->wide_pass = *std::move(wide);
+      SPLITVEIL_ASSIGN_OR_RETURN(slice->wide_pass, wide_->Forward(own, slice->wide_storage));
       Add(slice->wide_pass.output(), logits);
     }
 
-    absl::StatusOr<LogLoss> loss = BinaryCrossEntropy(logits, labels, targets);
-    if (!loss.ok()) {
-      return loss.status();
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(LogLoss loss, BinaryCrossEntropy(logits, labels, targets));
     const double forward_seconds = absl::ToDoubleSeconds(absl::Now() - started);
-    slice->logit_gradient = std::move(loss->gradient);
-    absl::StatusOr<StackGradients> gradients = deep_->Backward(*deep, slice->logit_gradient, {});
-    if (!gradients.ok()) {
-      return gradients.status();
-    }
-    slice->gradients = *std::move(gradients);
+    slice->logit_gradient = std::move(loss.gradient);
+    SPLITVEIL_ASSIGN_OR_RETURN(StackGradients gradients, deep_->Backward(deep, slice->logit_gradient, {}));
+    slice->gradients = std::move(gradients);
     slice->categories = own.categories;
     slices_.push_back(std::move(slice));
-    return HeadStep{loss->mean, slices_.back()->gradients.input, forward_seconds};
+    return HeadStep{loss.mean, slices_.back()->gradients.input, forward_seconds};
   }
 
   // Drops what is kept for Update.
@@ -291,41 +257,28 @@ absl::StatusOr<std::unique_ptr<InputLayer>> CreateOwn(const TopModelOptions& opt
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TopModel>> CreateLayeredTopModel(const TopModelOptions& options) {
-  const absl::StatusOr<OptimizerOptions> optimizer = ReadOptimizerOptions(options.optimizer);
-  if (!optimizer.ok()) {
-    return optimizer.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const OptimizerOptions optimizer, ReadOptimizerOptions(options.optimizer));
   std::mt19937_64 seeds(options.seed);
   LayeredTopModel::Parts parts;
   LayerStack::Options deep_options;
   deep_options.chain = DeepChain(options);
-  deep_options.optimizer = *optimizer;
+  deep_options.optimizer = optimizer;
   deep_options.seed = seeds();
   deep_options.input_gradient = true;
   deep_options.gradients_in_update = true;
   const uint64_t wide_seed = seeds();
   if (options.spec.has_own_features()) {
-    absl::StatusOr<std::unique_ptr<InputLayer>> own = CreateOwn(options, *optimizer, seeds());
-    if (!own.ok()) {
-      return own.status();
-    }
-    parts.own = *std::move(own);
-    deep_options.chain.side_width = parts.own->width();
+    SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<InputLayer> own, CreateOwn(options, optimizer, seeds()));
+    parts.own = std::move(own);
+    deep_options.chain.side_width = parts.own.width();
     deep_options.chain.side_layer = SideLayer(options.spec.own_features(), deep_options.chain.layers);
-    deep_options.side_gradient = parts.own->has_embedding();
+    deep_options.side_gradient = parts.own.has_embedding();
   }
-  absl::StatusOr<std::unique_ptr<LayerStack>> deep = LayerStack::Create(deep_options);
-  if (!deep.ok()) {
-    return deep.status();
-  }
-  parts.deep = *std::move(deep);
+  SPLITVEIL_ASSIGN_OR_RETURN(parts.deep, LayerStack::Create(deep_options));
   if (options.spec.has_wide()) {
-    absl::StatusOr<std::unique_ptr<WidePart>> wide =
-        WidePart::Create(options.spec.wide(), options.features, *optimizer, wide_seed);
-    if (!wide.ok()) {
-      return wide.status();
-    }
-    parts.wide = *std::move(wide);
+    SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<WidePart> wide,
+                               WidePart::Create(options.spec.wide(), options.features, optimizer, wide_seed));
+    parts.wide = std::move(wide);
   }
   return std::make_unique<LayeredTopModel>(options.features, std::move(parts));
 }

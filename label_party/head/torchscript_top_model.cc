@@ -14,6 +14,7 @@
 #include "common/model/optimizer_options.h"
 #include "common/model/torchscript_module.h"
 #include "common/model/torchscript_state.h"
+#include "common/status/status_macros.h"
 #include "label_party/head/log_loss.h"
 
 namespace splitveil {
@@ -45,27 +46,15 @@ class TorchScriptTopModel final : public TopModel {
       return absl::FailedPreconditionError("top model: expected an Update since the last ForwardBackward, found none");
     }
     Matrix storage;
-    const absl::StatusOr<TorchScriptInput> input = InputOf(activations, own, ParameterUse::kTraining, storage);
-    if (!input.ok()) {
-      return input.status();
-    }
-    absl::StatusOr<TorchScriptPass> pass = module_->Forward(*input);
-    if (!pass.ok()) {
-      return pass.status();
-    }
-    const absl::StatusOr<LogLoss> loss = BinaryCrossEntropy(pass->output().values(), labels, targets);
-    if (!loss.ok()) {
-      return loss.status();
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(const TorchScriptInput input,
+                               InputOf(activations, own, ParameterUse::kTraining, storage));
+    SPLITVEIL_ASSIGN_OR_RETURN(TorchScriptPass pass, module_->Forward(input));
+    SPLITVEIL_ASSIGN_OR_RETURN(const LogLoss loss, BinaryCrossEntropy(pass.output().values(), labels, targets));
     const double forward_seconds = absl::ToDoubleSeconds(absl::Now() - started);
-    absl::StatusOr<TorchScriptGradients> gradients = module_->Backward(*pass, loss->gradient, {});
-    if (!gradients.ok()) {
-      return gradients.status();
-    }
-    gradients_ = *std::move(gradients);
+    SPLITVEIL_ASSIGN_OR_RETURN(gradients_, module_->Backward(pass, loss.gradient, {}));
     categories_ = own.categories;
     has_gradients_ = true;
-    return HeadStep{loss->mean, gradients_.inputs[0], forward_seconds};
+    return HeadStep{loss.mean, gradients_.inputs[0], forward_seconds};
   }
 
   absl::Status Update() override {
@@ -88,15 +77,10 @@ class TorchScriptTopModel final : public TopModel {
 
   absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) override {
     Matrix storage;
-    const absl::StatusOr<TorchScriptInput> input = InputOf(activations, own, ParameterUse::kPrediction, storage);
-    if (!input.ok()) {
-      return input.status();
-    }
-    const absl::StatusOr<Matrix> logits = module_->Predict(*input);
-    if (!logits.ok()) {
-      return logits.status();
-    }
-    return std::vector<float>(logits->data(), logits->data() + logits->size());
+    SPLITVEIL_ASSIGN_OR_RETURN(const TorchScriptInput input,
+                               InputOf(activations, own, ParameterUse::kPrediction, storage));
+    SPLITVEIL_ASSIGN_OR_RETURN(const Matrix logits, module_->Predict(input));
+    return std::vector<float>(logits.data(), logits.data() + logits.size());
   }
 
   NamedParameters Parameters() const override { return state().Parameters(); }
@@ -127,11 +111,8 @@ class TorchScriptTopModel final : public TopModel {
           absl::StrCat("own features: expected ", activations.rows(), " rows, found ", own.rows));
     }
     if (own_.assembled != nullptr) {
-      const absl::StatusOr<ConstMatrixView> assembled = own_.assembled->Assemble(own, use, storage);
-      if (!assembled.ok()) {
-        return assembled.status();
-      }
-      input.numbers.push_back(*assembled);
+      SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView assembled, own_.assembled->Assemble(own, use, storage));
+      input.numbers.push_back(assembled);
     } else if (own_.numbers) {
       if (own.numeric.size() != own.rows * features_.numeric) {
         return absl::InvalidArgumentError(absl::StrCat("own features, numeric: expected ", own.rows, " x ",
@@ -197,57 +178,40 @@ struct Plan {
 };
 
 absl::StatusOr<Plan> MakePlan(const TopModelOptions& options) {
-  const absl::StatusOr<OptimizerOptions> optimizer = ReadOptimizerOptions(options.optimizer);
-  if (!optimizer.ok()) {
-    return optimizer.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const OptimizerOptions optimizer, ReadOptimizerOptions(options.optimizer));
   if (options.spec.has_own_features() && options.features.categorical > 0 && !HasEmbedding(options)) {
     return absl::InvalidArgumentError(absl::StrCat(kField, ".own_features.embedding: expected, as the data have ",
                                                    options.features.categorical, " categorical columns, found none"));
   }
-  const absl::StatusOr<bool> takes_own_columns = TakesOwnColumns(options);
-  if (!takes_own_columns.ok()) {
-    return takes_own_columns.status();
-  }
-  return Plan{*optimizer, *takes_own_columns};
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool takes_own_columns, TakesOwnColumns(options));
+  return Plan{optimizer, takes_own_columns};
 }
 
 }  // namespace
 
 absl::Status CheckTorchScriptTopModel(const TopModelOptions& options) {
-  const absl::StatusOr<Plan> plan = MakePlan(options);
-  if (!plan.ok()) {
-    return plan.status();
-  }
-  return TorchScriptModule::Create(ModuleOptions(options, plan->optimizer, plan->takes_own_columns, options.seed))
+  SPLITVEIL_ASSIGN_OR_RETURN(const Plan plan, MakePlan(options));
+  return TorchScriptModule::Create(ModuleOptions(options, plan.optimizer, plan.takes_own_columns, options.seed))
       .status();
 }
 
 absl::StatusOr<std::unique_ptr<TopModel>> CreateTorchScriptTopModel(const TopModelOptions& options) {
-  const absl::StatusOr<Plan> plan = MakePlan(options);
-  if (!plan.ok()) {
-    return plan.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const Plan plan, MakePlan(options));
   std::mt19937_64 seeds(options.seed);
-  absl::StatusOr<std::unique_ptr<TorchScriptModule>> module =
-      TorchScriptModule::Create(ModuleOptions(options, plan->optimizer, plan->takes_own_columns, seeds()));
-  if (!module.ok()) {
-    return module.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      std::unique_ptr<TorchScriptModule> module,
+      TorchScriptModule::Create(ModuleOptions(options, plan.optimizer, plan.takes_own_columns, seeds())));
   OwnArguments own;
-  own.numbers = plan->takes_own_columns;
-  own.categories = plan->takes_own_columns && options.features.categorical > 0;
+  own.numbers = plan.takes_own_columns;
+  own.categories = plan.takes_own_columns && options.features.categorical > 0;
   if (options.spec.has_own_features()) {
     const v1::OwnFeatures& spec = options.spec.own_features();
-    absl::StatusOr<std::unique_ptr<InputLayer>> assembled =
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        own.assembled,
         InputLayer::Create({absl::StrCat(kField, ".own_features"), options.features,
-                            spec.has_embedding() ? &spec.embedding() : nullptr, plan->optimizer, seeds()});
-    if (!assembled.ok()) {
-      return assembled.status();
-    }
-    own.assembled = *std::move(assembled);
+                            spec.has_embedding() ? &spec.embedding() : nullptr, plan.optimizer, seeds()}));
   }
-  return std::make_unique<TorchScriptTopModel>(options.features, std::move(own), *std::move(module));
+  return std::make_unique<TorchScriptTopModel>(options.features, std::move(own), std::move(module));
 }
 
 }  // namespace splitveil

@@ -6,6 +6,8 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -24,26 +26,20 @@ absl::StatusOr<std::unique_ptr<WidePart>> WidePart::Create(const v1::WidePart& s
   input_options.embedding = spec.has_embedding() ? &spec.embedding() : nullptr;
   input_options.optimizer = optimizer;
   input_options.seed = seeds();
-  absl::StatusOr<std::unique_ptr<InputLayer>> input = InputLayer::Create(input_options);
-  if (!input.ok()) {
-    return input.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<InputLayer> input, InputLayer::Create(input_options));
 
   LayerStack::Options linear_options;
   linear_options.chain.field = kField;
-  linear_options.chain.input_width = (*input)->width();
+  linear_options.chain.input_width = input->width();
   v1::Layer& layer = linear_options.chain.layers.emplace_back();
   layer.set_name(kName);
   layer.set_units(1);
   layer.set_activation(v1::LINEAR);
   linear_options.optimizer = optimizer;
   linear_options.seed = seeds();
-  linear_options.input_gradient = (*input)->has_embedding();
-  absl::StatusOr<std::unique_ptr<LayerStack>> linear = LayerStack::Create(linear_options);
-  if (!linear.ok()) {
-    return linear.status();
-  }
-  return absl::WrapUnique(new WidePart(*std::move(input), *std::move(linear)));
+  linear_options.input_gradient = input->has_embedding();
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<LayerStack> linear, LayerStack::Create(linear_options));
+  return absl::WrapUnique(new WidePart(std::move(input), std::move(linear)));
 }
 
 WidePart::WidePart(std::unique_ptr<InputLayer> input, std::unique_ptr<LayerStack> linear)
@@ -51,19 +47,13 @@ WidePart::WidePart(std::unique_ptr<InputLayer> input, std::unique_ptr<LayerStack
 
 absl::StatusOr<Matrix> WidePart::Predict(const FeatureBatch& own) const {
   Matrix storage;
-  const absl::StatusOr<ConstMatrixView> input = input_->Assemble(own, ParameterUse::kPrediction, storage);
-  if (!input.ok()) {
-    return input.status();
-  }
-  return linear_->Predict(*input);
+  SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView input, input_->Assemble(own, ParameterUse::kPrediction, storage));
+  return linear_->Predict(input);
 }
 
 absl::StatusOr<LayerPass> WidePart::Forward(const FeatureBatch& own, Matrix& storage) const {
-  const absl::StatusOr<ConstMatrixView> input = input_->Assemble(own, ParameterUse::kTraining, storage);
-  if (!input.ok()) {
-    return input.status();
-  }
-  return linear_->Forward(*input);
+  SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView input, input_->Assemble(own, ParameterUse::kTraining, storage));
+  return linear_->Forward(input);
 }
 
 absl::StatusOr<StackGradients> WidePart::Backward(LayerPass& pass, ConstMatrixView logit_gradient) {

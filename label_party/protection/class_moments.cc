@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/matrix/vector_variants.h"
+#include "common/status/status_macros.h"
 #include "label_party/protection/gradient_protection.h"
 
 namespace splitveil {
@@ -120,9 +121,7 @@ bool ClassMoments::informative() const {
 }
 
 absl::StatusOr<ClassMoments> ComputeClassMoments(ConstMatrixView gradients, absl::Span<const uint8_t> labels) {
-  if (absl::Status status = CheckShapes(gradients, labels); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckShapes(gradients, labels));
   ClassMoments moments;
   ClassSums sums[kClasses];
   for (int64_t j = 0; j < gradients.rows(); ++j) {

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
 #include "label_party/protection/discretize_protection.h"
 #include "label_party/protection/iso_protection.h"
 #include "label_party/protection/label_dp_protection.h"
@@ -91,11 +92,8 @@ absl::StatusOr<std::unique_ptr<GradientProtection>> CreateNoisy(const v1::Gradie
   if (config.has_max_norm()) {
     return std::make_unique<MaxNormProtection>(std::move(noise));
   }
-  absl::StatusOr<MarvellStrength> strength = MarvellStrengthOf(config.marvell());
-  if (!strength.ok()) {
-    return strength.status();
-  }
-  return std::make_unique<MarvellProtection>(*std::move(strength), std::move(noise));
+  SPLITVEIL_ASSIGN_OR_RETURN(MarvellStrength strength, MarvellStrengthOf(config.marvell()));
+  return std::make_unique<MarvellProtection>(std::move(strength), std::move(noise));
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -57,9 +59,7 @@ class LeastPowerSearch {
       if (power == bracket_.high) {
         return best_;
       }
-      if (absl::Status status = Try(power); !status.ok()) {
-        return status;
-      }
+      SPLITVEIL_RETURN_IF_ERROR(Try(power));
     }
     constexpr int kMaxSteps = 400;
     for (int step = 0; step < kMaxSteps && best_.solution.sum_kl < (1 - kSlack) * target_sum_kl_; ++step) {
@@ -67,9 +67,7 @@ class LeastPowerSearch {
       if (power == bracket_.low || power == bracket_.high) {
         break;
       }
-      if (absl::Status status = Try(power); !status.ok()) {
-        return status;
-      }
+      SPLITVEIL_RETURN_IF_ERROR(Try(power));
     }
     return best_;
   }
@@ -84,18 +82,15 @@ class LeastPowerSearch {
   // ever (the Illinois rule).
   absl::Status Try(double power) {
     problem_.power = power;
-    absl::StatusOr<MarvellSolution> solved = SolveMarvell(problem_);
-    if (!solved.ok()) {
-      return solved.status();
-    }
-    const bool enough = solved->sum_kl <= target_sum_kl_;
+    SPLITVEIL_ASSIGN_OR_RETURN(MarvellSolution solved, SolveMarvell(problem_));
+    const bool enough = solved.sum_kl <= target_sum_kl_;
     const double weight = enough == last_was_enough_ ? 0.5 : 1;
     last_was_enough_ = enough;
     if (enough) {
-      best_ = {power, *solved};
-      bracket_ = {bracket_.low, power, bracket_.low_excess * weight, ExcessOf(*solved)};
+      best_ = {power, solved};
+      bracket_ = {bracket_.low, power, bracket_.low_excess * weight, ExcessOf(solved)};
     } else {
-      bracket_ = {power, bracket_.high, ExcessOf(*solved), bracket_.high_excess * weight};
+      bracket_ = {power, bracket_.high, ExcessOf(solved), bracket_.high_excess * weight};
     }
     return absl::OkStatus();
   }

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
 #include "label_party/protection/marvell_power.h"
 #include "label_party/protection/protection_report.h"
 #include "label_party/protection/run_budget.h"
@@ -50,28 +51,18 @@ RowNoise ClassNoise(double lambda1, double lambda2) {
 absl::StatusOr<MarvellStrength> StrengthAlong(const v1::GradientProtection::Marvell& config) {
   switch (config.strength_case()) {
     case v1::GradientProtection::Marvell::kS:
-      if (absl::Status status = CheckPositive("s", config.s()); !status.ok()) {
-        return status;
-      }
+      SPLITVEIL_RETURN_IF_ERROR(CheckPositive("s", config.s()));
       return MarvellStrength{config.s(), {}, absl::StrCat("s=", config.s()), 0};
     case v1::GradientProtection::Marvell::kSumKl:
-      if (absl::Status status = CheckPositive("sum_kl", config.sum_kl()); !status.ok()) {
-        return status;
-      }
+      SPLITVEIL_RETURN_IF_ERROR(CheckPositive("sum_kl", config.sum_kl()));
       return MarvellStrength{0, {config.sum_kl()}, absl::StrCat("sum_kl=", config.sum_kl()), 0};
     case v1::GradientProtection::Marvell::kDetectionError: {
-      absl::StatusOr<double> sum_kl = SumKlForDetectionError(config.detection_error());
-      if (!sum_kl.ok()) {
-        return sum_kl.status();
-      }
-      return MarvellStrength{0, {*sum_kl}, absl::StrCat("detection_error=", config.detection_error()), 0};
+      SPLITVEIL_ASSIGN_OR_RETURN(double sum_kl, SumKlForDetectionError(config.detection_error()));
+      return MarvellStrength{0, {sum_kl}, absl::StrCat("detection_error=", config.detection_error()), 0};
     }
     case v1::GradientProtection::Marvell::kRunBudget: {
-      absl::StatusOr<std::vector<double>> shares = PlanRunBudget(config.run_budget());
-      if (!shares.ok()) {
-        return shares.status();
-      }
-      return MarvellStrength{0, *std::move(shares), absl::StrCat("max_auc=", config.run_budget().max_auc()), 0};
+      SPLITVEIL_ASSIGN_OR_RETURN(std::vector<double> shares, PlanRunBudget(config.run_budget()));
+      return MarvellStrength{0, std::move(shares), absl::StrCat("max_auc=", config.run_budget().max_auc()), 0};
     }
     case v1::GradientProtection::Marvell::STRENGTH_NOT_SET:
       break;
@@ -107,9 +98,7 @@ double MarvellStrength::SumKlOf(uint32_t epoch) const {
 absl::StatusOr<MarvellStrength> MarvellStrengthOf(const v1::GradientProtection::Marvell& config) {
   absl::StatusOr<MarvellStrength> strength = StrengthAlong(config);
   if (strength.ok() && config.across_s() != 0) {
-    if (absl::Status status = CheckPositive("across_s", config.across_s()); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(CheckPositive("across_s", config.across_s()));
     strength->across_s = config.across_s();
     absl::StrAppend(&strength->name, ",across_s=", config.across_s());
   }
@@ -134,11 +123,9 @@ absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength,
       return WithNoiseAcross(*solution, strength.across_s, moments);
     }
   }
-  absl::StatusOr<MarvellPower> least = LeastMarvellPower(problem, std::min(max_sum_kl, strength.SumKlOf(epoch)));
-  if (!least.ok()) {
-    return least.status();
-  }
-  return WithNoiseAcross(least->solution, strength.across_s, moments);
+  SPLITVEIL_ASSIGN_OR_RETURN(MarvellPower least,
+                             LeastMarvellPower(problem, std::min(max_sum_kl, strength.SumKlOf(epoch))));
+  return WithNoiseAcross(least.solution, strength.across_s, moments);
 }
 
 MarvellProtection::MarvellProtection(MarvellStrength strength, std::unique_ptr<SecureGaussian> gaussian)
@@ -150,28 +137,22 @@ absl::StatusOr<ProtectionReport> MarvellProtection::AddNoise(const Batch& batch)
   if (!batch.moments.informative()) {
     return AddFallbackNoise(batch);
   }
-  absl::StatusOr<MarvellSolution> noise =
-      SolveMarvellFor(strength_, batch.position.epoch, batch.max_sum_kl, batch.moments);
-  if (!noise.ok()) {
-    return noise.status();
-  }
-  if (!Reaches(batch.moments, *noise)) {
+  SPLITVEIL_ASSIGN_OR_RETURN(MarvellSolution noise,
+                             SolveMarvellFor(strength_, batch.position.epoch, batch.max_sum_kl, batch.moments));
+  if (!Reaches(batch.moments, noise)) {
     return AddFallbackNoise(batch);
   }
-  return AddClassNoise(batch, "marvell", batch.moments, *noise);
+  return AddClassNoise(batch, "marvell", batch.moments, noise);
 }
 
 absl::StatusOr<ProtectionReport> MarvellProtection::AddFallbackNoise(const Batch& batch) {
   const std::string method = "marvell+fallback";
   if (running().available()) {
     const ClassMoments estimate = running().Estimate();
-    absl::StatusOr<MarvellSolution> noise =
-        SolveMarvellFor(strength_, batch.position.epoch, batch.max_sum_kl, estimate);
-    if (!noise.ok()) {
-      return noise.status();
-    }
-    if (Reaches(batch.moments, *noise)) {
-      return AddClassNoise(batch, method, estimate, *noise);
+    SPLITVEIL_ASSIGN_OR_RETURN(MarvellSolution noise,
+                               SolveMarvellFor(strength_, batch.position.epoch, batch.max_sum_kl, estimate));
+    if (Reaches(batch.moments, noise)) {
+      return AddClassNoise(batch, method, estimate, noise);
     }
   }
   const double s = strength_.sum_kls.empty() ? strength_.s : 1 / strength_.SumKlOf(batch.position.epoch);
@@ -185,9 +166,7 @@ absl::StatusOr<ProtectionReport> MarvellProtection::AddClassNoise(const Batch& b
   const RowNoise class_noise[2] = {ClassNoise(noise.lambda1_neg, noise.lambda2_neg),
                                    ClassNoise(noise.lambda1_pos, noise.lambda2_pos)};
   const auto noise_of_row = [&](int64_t j) { return class_noise[batch.labels[j]]; };
-  if (absl::Status status = AddRowNoise(batch, direction, noise_of_row); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(AddRowNoise(batch, direction, noise_of_row));
   return ReportOf(method, moments, noise);
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/leakage/gaussian_divergence.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -241,9 +242,7 @@ double ScaledSumKl(const MarvellProblem& problem, const MarvellSolution& s, int 
 }  // namespace
 
 absl::StatusOr<MarvellSolution> SolveMarvell(const MarvellProblem& problem) {
-  if (absl::Status status = CheckProblem(problem); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckProblem(problem));
   const double largest = std::max({problem.u, problem.v, problem.g, problem.power});
   MarvellSolution solution;
   if (largest == 0) {

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 
 #include "common/leakage/bounds.h"
+#include "common/status/status_macros.h"
 #include "label_party/protection/run_budget.h"
 
 namespace splitveil {
@@ -78,9 +79,7 @@ absl::StatusOr<std::vector<MarvellProblem>> ReadMarvellProblems(std::istream& in
   }
   std::vector<MarvellProblem> problems;
   for (int64_t number = 2; ReadLine(in, line); ++number) {
-    if (absl::Status status = ParseRow(line, number, problems.emplace_back()); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(ParseRow(line, number, problems.emplace_back()));
   }
   if (in.bad()) {
     return absl::DataLossError("the table could not be read to its end");
@@ -89,32 +88,23 @@ absl::StatusOr<std::vector<MarvellProblem>> ReadMarvellProblems(std::istream& in
 }
 
 absl::Status SolveMarvellTable(std::istream& in, std::ostream& out) {
-  const absl::StatusOr<std::vector<MarvellProblem>> problems = ReadMarvellProblems(in);
-  if (!problems.ok()) {
-    return problems.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<MarvellProblem> problems, ReadMarvellProblems(in));
   std::string table = kHeaderOut;
-  for (const MarvellProblem& problem : *problems) {
-    absl::StatusOr<MarvellSolution> s = SolveMarvell(problem);
-    if (!s.ok()) {
-      return s.status();
-    }
-    absl::StrAppendFormat(&table, "%.17g,%.17g,%.17g,%.17g,%.17g,%.17g\n", s->lambda1_neg, s->lambda2_neg,
-                          s->lambda1_pos, s->lambda2_pos, s->sum_kl, AucBound(s->sum_kl));
+  for (const MarvellProblem& problem : problems) {
+    SPLITVEIL_ASSIGN_OR_RETURN(MarvellSolution s, SolveMarvell(problem));
+    absl::StrAppendFormat(&table, "%.17g,%.17g,%.17g,%.17g,%.17g,%.17g\n", s.lambda1_neg, s.lambda2_neg, s.lambda1_pos,
+                          s.lambda2_pos, s.sum_kl, AucBound(s.sum_kl));
   }
   out << table << std::flush;
   return out.good() ? absl::OkStatus() : absl::DataLossError("the result could not be written");
 }
 
 absl::StatusOr<std::string> RunBudgetTable(const v1::GradientProtection::RunBudget& budget) {
-  absl::StatusOr<std::vector<double>> shares = PlanRunBudget(budget);
-  if (!shares.ok()) {
-    return shares.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<double> shares, PlanRunBudget(budget));
   std::string table = "epoch,sum_kl,s,remembered_auc\n";
   double spent = 0;
-  for (size_t e = 0; e < shares->size(); ++e) {
-    const double share = (*shares)[e];
+  for (size_t e = 0; e < shares.size(); ++e) {
+    const double share = shares[e];
     spent += share;
     absl::StrAppendFormat(&table, "%d,%.9g,%.9g,%.9g\n", e + 1, share, 1 / share, GaussianAuc(spent));
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "common/leakage/inner_product.h"
+#include "common/status/status_macros.h"
 #include "label_party/protection/protection_report.h"
 
 namespace splitveil {
@@ -33,9 +34,7 @@ absl::StatusOr<ProtectionReport> MaxNormProtection::AddNoise(const Batch& batch)
     }
     return RowNoise{std::sqrt(std::max(0.0, target / squared_norm - 1)), 0, 0};
   };
-  if (absl::Status status = AddRowNoise(batch, {}, noise_of_row); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(AddRowNoise(batch, {}, noise_of_row));
   ProtectionReport report = EmptyReport("max_norm");
   report.u = moments.u;
   report.v = moments.v;

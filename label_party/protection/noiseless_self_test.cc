@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
 #include "label_party/protection/run_budget.h"
 #include "label_party/protection/synthetic_batch.h"
 
@@ -127,21 +128,16 @@ absl::Status ProveLabelDp(double epsilon, const SyntheticBatch& batch, GradientP
     return Broken("another number of targets than of labels");
   }
   for (uint8_t label : {0, 1}) {
-    if (absl::Status status = ProveFlips(rho, label, labels, targets); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(ProveFlips(rho, label, labels, targets));
   }
   Matrix out;
-  const absl::StatusOr<ProtectionReport> report =
-      candidate.Perturb(batch.gradients, batch.labels, NoisePosition{}, out);
-  if (!report.ok()) {
-    return report.status();
-  }
-  if (report->method != "label_dp" || !Same(out, batch.gradients)) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const ProtectionReport report,
+                             candidate.Perturb(batch.gradients, batch.labels, NoisePosition{}, out));
+  if (report.method != "label_dp" || !Same(out, batch.gradients)) {
     return Broken("the gradients of randomised labels are changed");
   }
   const double sum_kl = std::max(2 * (1 - 2 * rho) * epsilon, SumKlForRunAuc(1 - rho));
-  if (!(std::abs(report->sum_kl - sum_kl) <= kRounding * sum_kl && report->run_sum_kl == report->sum_kl)) {
+  if (!(std::abs(report.sum_kl - sum_kl) <= kRounding * sum_kl && report.run_sum_kl == report.sum_kl)) {
     return Broken("the divergence of the randomised labels is not the promised one");
   }
   return absl::OkStatus();
@@ -159,13 +155,10 @@ absl::Status ProveNoiseless(const v1::GradientProtection& config, GradientProtec
     return Broken("the labels are changed");
   }
   Matrix out;
-  const absl::StatusOr<ProtectionReport> report =
-      candidate.Perturb(batch.gradients, batch.labels, NoisePosition{}, out);
-  if (!report.ok()) {
-    return report.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const ProtectionReport report,
+                             candidate.Perturb(batch.gradients, batch.labels, NoisePosition{}, out));
   if (config.has_none()) {
-    return ProveNone(batch, *report, out);
+    return ProveNone(batch, report, out);
   }
   if (Same(out, batch.gradients)) {
     return Broken("the gradients leave as they are");

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 
+#include "common/status/status_macros.h"
 #include "label_party/protection/isotropic_noise.h"
 #include "label_party/protection/protection_report.h"
 
@@ -70,9 +71,7 @@ absl::StatusOr<ProtectionReport> NoisyProtection::AddIsotropicNoise(const Batch&
     variance = std::max(variance, LeastIsotropicVariance(*classes, batch.max_sum_kl));
   }
   const RowNoise row_noise{0, 0, std::sqrt(variance)};
-  if (absl::Status status = AddRowNoise(batch, {}, [&](int64_t) { return row_noise; }); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(AddRowNoise(batch, {}, [&](int64_t) { return row_noise; }));
   if (classes) {
     return ReportOf(method, *classes, {variance, variance, variance, variance, 0});
   }

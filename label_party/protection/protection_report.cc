@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/leakage/gaussian_divergence.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 
@@ -35,16 +36,13 @@ ProtectionReport ReportOf(const std::string& method, const ClassMoments& moments
 
 absl::StatusOr<ProtectionReport> DescribeBatch(const std::string& method, ConstMatrixView gradients,
                                                absl::Span<const uint8_t> labels) {
-  absl::StatusOr<ClassMoments> moments = ComputeClassMoments(gradients, labels);
-  if (!moments.ok()) {
-    return moments.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(ClassMoments moments, ComputeClassMoments(gradients, labels));
   ProtectionReport report = EmptyReport(method);
-  if (moments->informative()) {
-    report.u = moments->u;
-    report.v = moments->v;
-    report.g = moments->dg_squared;
-    report.p = moments->p;
+  if (moments.informative()) {
+    report.u = moments.u;
+    report.v = moments.v;
+    report.g = moments.dg_squared;
+    report.p = moments.p;
   }
   return report;
 }

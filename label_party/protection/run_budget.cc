@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/leakage/bounds.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -63,9 +64,7 @@ double SpendableSumKl(const v1::GradientProtection::RunBudget& budget) {
 }
 
 absl::StatusOr<std::vector<double>> PlanRunBudget(const v1::GradientProtection::RunBudget& budget) {
-  if (absl::Status status = CheckBudget(budget); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckBudget(budget));
   const double growth = budget.s_growth();
   const int last = budget.planned_epochs() - 1;
   std::vector<double> shares(static_cast<size_t>(budget.planned_epochs()));

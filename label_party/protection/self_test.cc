@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/crypto/secure_random.h"
+#include "common/status/status_macros.h"
 #include "label_party/protection/class_moments.h"
 #include "label_party/protection/marvell_protection.h"
 #include "label_party/protection/noiseless_self_test.h"
@@ -56,36 +57,25 @@ double SquaredNormOf(absl::Span<const float> row) {
 
 absl::StatusOr<std::vector<Promise>> PromisesOf(const v1::GradientProtection& config, uint32_t epoch,
                                                 const SyntheticBatch& batch) {
-  absl::StatusOr<ClassMoments> moments = ComputeClassMoments(batch.gradients, batch.labels);
-  if (!moments.ok()) {
-    return moments.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(ClassMoments moments, ComputeClassMoments(batch.gradients, batch.labels));
   std::vector<Promise> promises(kRows);
   MarvellSolution marvell;
   if (config.has_marvell()) {
-    absl::StatusOr<MarvellStrength> strength = MarvellStrengthOf(config.marvell());
-    if (!strength.ok()) {
-      return strength.status();
-    }
-    absl::StatusOr<MarvellSolution> solved =
-        SolveMarvellFor(*strength, epoch, GradientProtection::kAsConfigured, *moments);
-    if (!solved.ok()) {
-      return solved.status();
-    }
-    marvell = *solved;
+    SPLITVEIL_ASSIGN_OR_RETURN(MarvellStrength strength, MarvellStrengthOf(config.marvell()));
+    SPLITVEIL_ASSIGN_OR_RETURN(marvell, SolveMarvellFor(strength, epoch, GradientProtection::kAsConfigured, moments));
   }
   for (int64_t j = 0; j < kRows; ++j) {
     Promise& promise = promises[j];
-    promise.line = Normalized(moments->mean_difference);
+    promise.line = Normalized(moments.mean_difference);
     if (config.has_marvell()) {
       promise.along = batch.labels[j] == 1 ? marvell.lambda1_pos : marvell.lambda1_neg;
       promise.across = batch.labels[j] == 1 ? marvell.lambda2_pos : marvell.lambda2_neg;
     } else if (config.has_iso()) {
-      promise.along = promise.across = config.iso().t() * moments->max_squared_norm / static_cast<double>(kCols);
+      promise.along = promise.across = config.iso().t() * moments.max_squared_norm / static_cast<double>(kCols);
     } else if (config.has_max_norm()) {
       const absl::Span<const float> row = std::as_const(batch.gradients).row(j);
       promise.line = Normalized({row.begin(), row.end()});
-      promise.along = moments->max_squared_norm - SquaredNormOf(row);
+      promise.along = moments.max_squared_norm - SquaredNormOf(row);
     }
   }
   return promises;
@@ -203,23 +193,16 @@ absl::Status ProveProtection(const v1::GradientProtection& config, GradientProte
   Matrix out;
   for (uint32_t draw = 0; draw < kDraws; ++draw) {
     const NoisePosition position{draw / 16, draw % 16, 0};
-    absl::StatusOr<std::vector<Promise>> promises = PromisesOf(config, position.epoch, batch);
-    if (!promises.ok()) {
-      return promises.status();
-    }
-    absl::StatusOr<ProtectionReport> report = candidate.Perturb(batch.gradients, batch.labels, position, out);
-    if (!report.ok()) {
-      return report.status();
-    }
-    if (report->method == "none" || SameBytes(out, batch.gradients)) {
+    SPLITVEIL_ASSIGN_OR_RETURN(std::vector<Promise> promises, PromisesOf(config, position.epoch, batch));
+    SPLITVEIL_ASSIGN_OR_RETURN(ProtectionReport report,
+                               candidate.Perturb(batch.gradients, batch.labels, position, out));
+    if (report.method == "none" || SameBytes(out, batch.gradients)) {
       return Broken("the gradients leave as they are");
     }
     if (out.rows() != kRows || out.cols() != kCols) {
       return Broken("the shape of the gradients is changed");
     }
-    if (absl::Status status = evidence.Add(out, *promises); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(evidence.Add(out, promises));
     Matrix again;
     if (draw == 0 &&
         (!candidate.Perturb(batch.gradients, batch.labels, position, again).ok() || !SameBytes(again, out))) {
@@ -230,16 +213,10 @@ absl::Status ProveProtection(const v1::GradientProtection& config, GradientProte
 }
 
 absl::Status SelfTestProtection(const v1::GradientProtection& config) {
-  absl::StatusOr<std::unique_ptr<SecureGaussian>> gaussian = SecureGaussian::Create(SecretKey::Generate());
-  if (!gaussian.ok()) {
-    return gaussian.status();
-  }
-  absl::StatusOr<std::unique_ptr<GradientProtection>> protection =
-      GradientProtection::Create(config, *std::move(gaussian));
-  if (!protection.ok()) {
-    return protection.status();
-  }
-  return ProveProtection(config, **protection);
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> gaussian, SecureGaussian::Create(SecretKey::Generate()));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<GradientProtection> protection,
+                             GradientProtection::Create(config, std::move(gaussian)));
+  return ProveProtection(config, *protection);
 }
 
 }  // namespace splitveil

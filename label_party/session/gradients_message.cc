@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
 
 namespace splitveil {
@@ -19,11 +20,8 @@ absl::StatusOr<v1::CutGradients> GradientsMessage(uint32_t epoch, uint32_t batch
 absl::Status ReadGradients(const SharedGradients& messages, v1::DataType wire_dtype, Matrix& gradients) {
   for (const auto& message : messages) {
     const int64_t rows = message->gradients().shape(0);
-    absl::Status status = DecodeInto(gradients.block_values(message->first_row(), rows), message->gradients(),
-                                     {"gradients", wire_dtype, rows, gradients.cols()});
-    if (!status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(DecodeInto(gradients.block_values(message->first_row(), rows), message->gradients(),
+                                         {"gradients", wire_dtype, rows, gradients.cols()}));
   }
   return absl::OkStatus();
 }

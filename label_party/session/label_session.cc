@@ -15,6 +15,7 @@
 #include "common/process/exit_code.h"
 #include "common/process/version.h"
 #include "common/schedule/party_seed.h"
+#include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "label_party/session/trainer_factory.h"
 
@@ -24,20 +25,15 @@ absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionO
     return absl::InvalidArgumentError("dataset: expected a label column at the label party, found none");
   }
   if (const std::string& folder = options.config.party().export_dir(); !folder.empty()) {
-    if (absl::Status status = PrepareExport({folder, "label_party"}); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(PrepareExport({folder, "label_party"}));
   }
   const TopModelOptions model = TopOptions(options.agreement, options.config, options.data->features());
-  if (absl::Status status = TopModel::Check(model); !status.ok()) {
-    return status;
-  }
-  absl::StatusOr<SeedExchange> seed = SeedExchange::Create(
-      SeedRole::kLabelParty, SeedContribution(SeedRole::kLabelParty, options.config.party().reproducible_seed()));
-  if (!seed.ok()) {
-    return seed.status();
-  }
-  return std::unique_ptr<LabelSession>(new LabelSession(std::move(options), *std::move(seed)));
+  SPLITVEIL_RETURN_IF_ERROR(TopModel::Check(model));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      SeedExchange seed,
+      SeedExchange::Create(SeedRole::kLabelParty,
+                           SeedContribution(SeedRole::kLabelParty, options.config.party().reproducible_seed())));
+  return std::unique_ptr<LabelSession>(new LabelSession(std::move(options), std::move(seed)));
 }
 
 LabelSession::LabelSession(LabelSessionOptions options, SeedExchange seed)
@@ -91,12 +87,8 @@ absl::StatusOr<SharedGradients> LabelSession::Repeat(const TakenBatch& taken, co
 
 absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (absl::Status status = CheckRun(request.run_id(), State::kTraining, "Train"); !status.ok()) {
-    return status;
-  }
-  if (absl::Status status = LearnLocked(); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckRun(request.run_id(), State::kTraining, "Train"));
+  SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
   const TakenBatch* taken = FindTaken(request);
   if (taken != nullptr && (taken->complete || taken->slices.count(request.first_row()) > 0)) {
     return Repeat(*taken, request);
@@ -106,18 +98,14 @@ absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) 
                                                       epochs_to_train_, " epochs, found epoch ", request.epoch(),
                                                       " batch ", request.batch()));
   }
-  if (absl::Status status = CheckMayTrain(); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckMayTrain());
   StepStopwatch& stopwatch = trainer_->stopwatch();
   if (batch_ == 0 && !batch_begun()) {
     stopwatch.Restart();  // The evaluation between epochs is no part of a step.
   } else {
     stopwatch.Lap(&StepTimeRow::wait);
   }
-  if (absl::Status status = trainer_->Receive(request); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(trainer_->Receive(request));
   if (!batch_begun()) {
     taken_.push_back({epoch_, batch_, {}});
   }
@@ -174,24 +162,18 @@ absl::Status LabelSession::LearnLocked() {
 absl::Status LabelSession::Close(const v1::CloseRequest& request) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (!request.completed()) {
-    if (absl::Status status = CheckRun(request.run_id(), state_, "Close"); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(CheckRun(request.run_id(), state_, "Close"));
     (void)Fail(absl::UnavailableError("the peer ended the run before it was complete"));
     return absl::OkStatus();
   }
-  if (absl::Status status = CheckRun(request.run_id(), State::kTraining, "Close"); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckRun(request.run_id(), State::kTraining, "Close"));
   const bool evaluated = evaluated_epochs_ == epoch_ || !EvaluatesEpochs();
   if (epoch_ != epochs_to_train_ || !evaluated) {
     return absl::FailedPreconditionError(absl::StrCat("Close: expected ", epochs_to_train_,
                                                       " epochs trained and evaluated, found ", epoch_, " and ",
                                                       evaluated_epochs_));
   }
-  if (absl::Status status = LearnLocked(); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
   state_ = State::kClosed;
   completed_ = true;
   ended_.notify_all();

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
 #include "label_party/session/label_session.h"
 
 namespace splitveil {
@@ -13,9 +14,7 @@ absl::StatusOr<v1::ScoreBatchResponse> LabelSession::ScoreBatch(const v1::ScoreB
   // trains.
   if (state_ != State::kTraining || request.run_id() != run_id_) {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (absl::Status status = CheckRun(request.run_id(), State::kTraining, "ScoreBatch"); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(CheckRun(request.run_id(), State::kTraining, "ScoreBatch"));
   }
   absl::StatusOr<v1::ScoreBatchResponse> response = auditor_->Judge(request);
   // Where the run ended meanwhile, so has its ledger: that is no fault of the request.
@@ -30,9 +29,7 @@ absl::StatusOr<v1::ScoreBatchResponse> LabelSession::ScoreBatch(const v1::ScoreB
 }
 
 absl::Status LabelSession::CheckTrained(const std::string& run_id, const char* call) {
-  if (absl::Status status = CheckRun(run_id, State::kTraining, call); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckRun(run_id, State::kTraining, call));
   if (options_.agreement.audit().auxiliary_labels() == 0 || options_.agreement.audit().grant() != v1::ORACLE) {
     return absl::PermissionDeniedError(absl::StrCat(call, ": expected agreed auxiliary labels, found none"));
   }
@@ -45,9 +42,7 @@ absl::Status LabelSession::CheckTrained(const std::string& run_id, const char* c
 
 absl::StatusOr<v1::AuxiliaryLabelsResponse> LabelSession::AuxiliaryLabels(const v1::AuxiliaryLabelsRequest& request) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (absl::Status status = CheckTrained(request.run_id(), "AuxiliaryLabels"); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckTrained(request.run_id(), "AuxiliaryLabels"));
   if (completion_ == nullptr) {
     CompletionAudit::Options options;
     options.auxiliary_labels = options_.agreement.audit().auxiliary_labels();

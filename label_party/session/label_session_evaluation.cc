@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "common/transport/tensor_codec.h"
 #include "label_party/session/label_session.h"
@@ -34,12 +35,8 @@ absl::Status LabelSession::CheckMayTrain() const {
 
 absl::Status LabelSession::Evaluate(const v1::CutActivations& request, Evaluation& evaluation) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (absl::Status status = CheckRun(request.run_id(), State::kTraining, "Evaluate"); !status.ok()) {
-    return status;
-  }
-  if (absl::Status status = LearnLocked(); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckRun(request.run_id(), State::kTraining, "Evaluate"));
+  SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
   if (!ExpectsEvaluationOf(request.epoch()) || request.batch() != evaluation.next_batch) {
     return absl::FailedPreconditionError(absl::StrCat("evaluation: expected the epoch just trained and test batch ",
                                                       evaluation.next_batch, ", found epoch ", request.epoch(),
@@ -50,13 +47,11 @@ absl::Status LabelSession::Evaluate(const v1::CutActivations& request, Evaluatio
   if (rows <= 0) {
     return absl::FailedPreconditionError("evaluation: expected no more test examples, found a further batch");
   }
-  const absl::StatusOr<Matrix> activations = DecodeMatrix(
-      request.activations(), {"activations", options_.agreement.wire_dtype(), rows, options_.agreement.cut_width()});
-  if (!activations.ok()) {
-    return activations.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations,
+                             DecodeMatrix(request.activations(), {"activations", options_.agreement.wire_dtype(), rows,
+                                                                  options_.agreement.cut_width()}));
   evaluation.epoch = request.epoch();
-  if (absl::Status status = trainer_->Evaluate(evaluation.next_batch, *activations, evaluation.logits); !status.ok()) {
+  if (absl::Status status = trainer_->Evaluate(evaluation.next_batch, activations, evaluation.logits); !status.ok()) {
     return FailInside(status);
   }
   ++evaluation.next_batch;
@@ -65,9 +60,7 @@ absl::Status LabelSession::Evaluate(const v1::CutActivations& request, Evaluatio
 
 absl::StatusOr<v1::EvaluateResponse> LabelSession::FinishEvaluation(const Evaluation& evaluation) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (absl::Status status = CheckRun(run_id_, State::kTraining, "Evaluate"); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckRun(run_id_, State::kTraining, "Evaluate"));
   // The stream may have begun epochs ago, or another one may have ended since.
   if (!ExpectsEvaluationOf(evaluation.epoch) || evaluation.logits.empty() ||
       evaluation.logits.size() != trainer_->test_examples()) {

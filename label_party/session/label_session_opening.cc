@@ -13,6 +13,7 @@
 #include "common/operations/run_facts.h"
 #include "common/process/exit_code.h"
 #include "common/process/version.h"
+#include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "common/telemetry/one_line.h"
 #include "label_party/session/label_session.h"
@@ -30,12 +31,8 @@ absl::Status LabelSession::BeginLedger(const v1::OpenRequest& request) {
   if (continued_ != nullptr) {
     run.continues = continued_->header().run_id();
   }
-  absl::StatusOr<std::unique_ptr<Ledger>> ledger =
-      splitveil::BeginLedger(options_.ledger_path, run, options_.agreement.audit().grant());
-  if (!ledger.ok()) {
-    return ledger.status();
-  }
-  ledger_ = *std::move(ledger);
+  SPLITVEIL_ASSIGN_OR_RETURN(ledger_,
+                             splitveil::BeginLedger(options_.ledger_path, run, options_.agreement.audit().grant()));
   return continued_ == nullptr ? absl::OkStatus() : ledger_->RecordEvent("continues", continued_->name());
 }
 
@@ -97,9 +94,7 @@ absl::Status LabelSession::Align(AlignmentChannel& channel) {
   AlignmentOptions options;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (absl::Status status = CheckRun(run_id_, State::kOpened, "Align"); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(CheckRun(run_id_, State::kOpened, "Align"));
     state_ = State::kAligning;
     options.run_id = run_id_;
   }
@@ -136,9 +131,7 @@ absl::Status LabelSession::Align(AlignmentChannel& channel) {
 
 absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& request) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (absl::Status status = CheckRun(request.run_id(), State::kAligned, "Start"); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckRun(request.run_id(), State::kAligned, "Start"));
   if (request.aligned_examples() != aligned_.rows.size() || request.order_sha256() != AsBytes(aligned_.order_sha256)) {
     return Fail(AsRefusal(absl::FailedPreconditionError("aligned order: the parties hold different alignments")));
   }

@@ -6,6 +6,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -62,11 +64,8 @@ absl::StatusOr<LabelState> LabelStateFrom(const v1::LabelPartyState& proto, int6
     return absl::InvalidArgumentError("checkpoint: remembered_sum_kl: expected a divergence, found none");
   }
   if (proto.has_moments()) {
-    absl::StatusOr<ClassMoments> moments = MomentsFrom(proto.moments(), cut_width);
-    if (!moments.ok()) {
-      return moments.status();
-    }
-    state.moments = *std::move(moments);
+    SPLITVEIL_ASSIGN_OR_RETURN(ClassMoments moments, MomentsFrom(proto.moments(), cut_width));
+    state.moments = std::move(moments);
   }
   return state;
 }

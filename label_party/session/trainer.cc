@@ -8,6 +8,7 @@
 #include "common/crypto/secure_random.h"
 #include "common/leakage/attack_traits.h"
 #include "common/process/exit_code.h"
+#include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
 #include "label_party/head/distance_correlation.h"
 #include "label_party/head/row_clipping.h"
@@ -222,15 +223,10 @@ bool Trainer::AnswersSliceBySlice() const {
 
 absl::Status Trainer::Release(ConstMatrixView clean, ReleasedBatch batch, Pending& pending) {
   ChooseHints(clean, batch);  // The measured leak needs one, too.
-  const absl::StatusOr<GuardedBatch> guarded = guard_.Guard(clean, batch);
-  if (!guarded.ok()) {
-    return guarded.status();
-  }
-  const GateDecision& decision = guarded->decision;
-  if (absl::Status status = Note(decision); !status.ok()) {
-    return status;
-  }
-  pending.protection = RowOf(step_, guarded->report, decision.action, decision.auc_bound);
+  SPLITVEIL_ASSIGN_OR_RETURN(const GuardedBatch guarded, guard_.Guard(clean, batch));
+  const GateDecision& decision = guarded.decision;
+  SPLITVEIL_RETURN_IF_ERROR(Note(decision));
+  pending.protection = RowOf(step_, guarded.report, decision.action, decision.auc_bound);
   if (decision.action == GateAction::kHalt) {
     (void)parts_.ledger->Record(pending.protection);
     return AsHalt(absl::ResourceExhaustedError(absl::StrCat("release gate: step ", step_, ": ", decision.reason)));
@@ -240,13 +236,12 @@ absl::Status Trainer::Release(ConstMatrixView clean, ReleasedBatch batch, Pendin
     return absl::OkStatus();
   }
   stopwatch_.Lap(&StepTimeRow::protection);
-  if (absl::Status status = Encode(guarded->gradients, batch, Slices(clean.rows()).size(), pending.sent);
-      !status.ok()) {
+  if (absl::Status status = Encode(guarded.gradients, batch, Slices(clean.rows()).size(), pending.sent); !status.ok()) {
     return status;
   }
   stopwatch_.Lap(&StepTimeRow::serialise);
   // From here on the bytes may leave: the release counts, whether or not the peer gets them.
-  result_.remembered_sum_kl = guard_.Account(batch, guarded->report);
+  result_.remembered_sum_kl = guard_.Account(batch, guarded.report);
   parts_.auditor->Remember(std::move(batch));
   return absl::OkStatus();
 }
@@ -289,9 +284,7 @@ absl::StatusOr<SharedGradients> Trainer::Step() {
       return SharedGradients(coming.sent.begin() + left_before, coming.sent.end());
     }
     if (coming.computed == 0) {
-      if (absl::Status status = AnticipateOtherClass(coming); !status.ok()) {
-        return status;
-      }
+      SPLITVEIL_RETURN_IF_ERROR(AnticipateOtherClass(coming));
       stopwatch_.Lap(&StepTimeRow::protection);
     }
     absl::Status status = Differentiate(slice, coming);
@@ -313,9 +306,7 @@ absl::StatusOr<SharedGradients> Trainer::Step() {
 }
 
 absl::StatusOr<SharedGradients> Trainer::Answer(Coming coming) {
-  if (absl::Status status = CompleteGradients(coming); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CompleteGradients(coming));
   const uint32_t epoch = coming.own.released.epoch, batch = coming.own.released.batch;
   auto pending = std::make_unique<Pending>();
   pending->sent = std::move(coming.sent);

@@ -8,6 +8,7 @@
 #include "common/process/runtime.h"
 #include "common/schedule/party_seed.h"
 #include "common/schedule/train_test_split.h"
+#include "common/status/status_macros.h"
 #include "label_party/protection/run_budget.h"
 
 namespace splitveil {
@@ -19,10 +20,7 @@ absl::StatusOr<std::unique_ptr<TopModel>> MakeModel(const TrainerInputs& inputs,
       TopModel::Create(TopOptions(inputs.agreement, inputs.config, features));
   if (model.ok() && inputs.continued != nullptr) {
     const absl::StatusOr<NamedParameters> state = inputs.continued->State();
-    absl::Status status = state.ok() ? (*model)->SetTrainingState(*state) : state.status();
-    if (!status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(state.ok() ? (*model)->SetTrainingState(*state) : state.status());
   }
   return model;
 }
@@ -59,31 +57,20 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   const v1::RunAgreement& agreement = inputs.agreement;
   v1::GradientProtection protection = inputs.config.protection();
   FillPlannedEpochs(agreement.epochs(), protection);
-  absl::StatusOr<ReleaseGate> gate = ReleaseGate::Create(inputs.config.release(), protection);
-  if (!gate.ok()) {
-    return gate.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(ReleaseGate gate, ReleaseGate::Create(inputs.config.release(), protection));
   const Dataset& data = *inputs.data;
   TrainTestSplit split = SplitRule(agreement.split_salt(), agreement.test_fraction()).Split(data.ids(), inputs.rows);
   if (agreement.predict_first()) {
     split.test.resize(inputs.rows.size());
     std::iota(split.test.begin(), split.test.end(), 0);
   }
-  absl::StatusOr<Schedule> schedule = Schedule::Create(
-      inputs.seed, std::move(split.train), ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()});
-  if (!schedule.ok()) {
-    return schedule.status();
-  }
-  absl::StatusOr<std::unique_ptr<TopModel>> model = MakeModel(inputs, data.features());
-  if (!model.ok()) {
-    return model.status();
-  }
-  const absl::StatusOr<LabelState> earlier = EarlierState(inputs);
-  if (!earlier.ok()) {
-    return earlier.status();
-  }
-  if (earlier->moments) {
-    inputs.protection->Continue(*earlier->moments);
+  SPLITVEIL_ASSIGN_OR_RETURN(Schedule schedule,
+                             Schedule::Create(inputs.seed, std::move(split.train),
+                                              ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()}));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TopModel> model, MakeModel(inputs, data.features()));
+  SPLITVEIL_ASSIGN_OR_RETURN(const LabelState earlier, EarlierState(inputs));
+  if (earlier.moments) {
+    inputs.protection->Continue(earlier->moments);
   }
   std::vector<uint8_t> labels;
   labels.reserve(inputs.rows.size());
@@ -95,16 +82,13 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   auto features =
       std::make_unique<FeatureTable>(inputs.data, std::vector<uint32_t>(inputs.rows.begin(), inputs.rows.end()));
   std::vector<float> targets = inputs.protection->TrainingTargets(labels);
-  auto trainer = std::make_unique<Trainer>(
-      TrainerParts{agreement, std::move(features), std::move(labels), std::move(targets), *std::move(schedule),
-                   std::move(split.test), *std::move(model), std::move(inputs.protection), *std::move(gate),
-                   protection.distance_correlation().weight(), inputs.config.clip_cut_gradients(),
-                   inputs.continued == nullptr ? "" : inputs.continued->name(), earlier->remembered_sum_kl,
-                   inputs.auditor, inputs.ledger});
+  auto trainer = std::make_unique<Trainer>(TrainerParts{
+      agreement, std::move(features), std::move(labels), std::move(targets), std::move(schedule), std::move(split.test),
+      std::move(model), std::move(inputs.protection), std::move(gate), protection.distance_correlation().weight(),
+      inputs.config.clip_cut_gradients(), inputs.continued == nullptr ? "" : inputs.continued->name(),
+      earlier.remembered_sum_kl, inputs.auditor, inputs.ledger});
   trainer->result().run_id = std::move(inputs.run_id);
-  if (absl::Status status = RecordClipping(inputs.config.clip_cut_gradients(), *inputs.ledger); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(RecordClipping(inputs.config.clip_cut_gradients(), *inputs.ledger));
   return trainer;
 }
 

@@ -8,6 +8,7 @@
 
 #include "common/leakage/bounds.h"
 #include "common/leakage/evaluation.h"
+#include "common/status/status_macros.h"
 #include "label_party/session/trainer.h"
 
 namespace splitveil {
@@ -107,28 +108,22 @@ absl::Status Trainer::Evaluate(uint32_t batch, ConstMatrixView activations, std:
   const size_t first = static_cast<size_t>(batch) * static_cast<size_t>(parts_.agreement.batch_size());
   const absl::Span<const uint32_t> positions =
       absl::MakeConstSpan(parts_.test).subspan(first, static_cast<size_t>(activations.rows()));
-  const absl::StatusOr<std::vector<float>> predicted =
-      parts_.model->Predict(activations, parts_.features->Gather(positions));
-  if (!predicted.ok()) {
-    return predicted.status();
-  }
-  logits.insert(logits.end(), predicted->begin(), predicted->end());
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> predicted,
+                             parts_.model->Predict(activations, parts_.features->Gather(positions)));
+  logits.insert(logits.end(), predicted.begin(), predicted.end());
   return absl::OkStatus();
 }
 
 absl::Status Trainer::FinishEvaluation(int64_t epoch, const std::vector<float>& logits) {
-  const absl::StatusOr<splitveil::Evaluation> metrics = splitveil::Evaluate(logits, LabelsOf(parts_.test));
-  if (!metrics.ok()) {
-    return metrics.status();
-  }
-  result_.tests.push_back({epoch, metrics->log_loss, metrics->auc, metrics->calibration_error, metrics->accuracy});
+  SPLITVEIL_ASSIGN_OR_RETURN(const splitveil::Evaluation metrics, splitveil::Evaluate(logits, LabelsOf(parts_.test)));
+  result_.tests.push_back({epoch, metrics.log_loss, metrics.auc, metrics.calibration_error, metrics.accuracy});
   EvaluationRow row;
   row.step = step_;
   row.split = "test";
-  row.log_loss = metrics->log_loss;
-  row.auc = metrics->auc;
-  row.accuracy = metrics->accuracy;
-  row.calibration_error = metrics->calibration_error;
+  row.log_loss = metrics.log_loss;
+  row.auc = metrics.auc;
+  row.accuracy = metrics.accuracy;
+  row.calibration_error = metrics.calibration_error;
   return parts_.ledger->Record(row);
 }
 

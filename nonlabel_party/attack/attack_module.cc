@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/leakage/attack_traits.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 
@@ -40,25 +41,18 @@ absl::Status AttackModule::Begin(const AttackedBatch& batch) {
     if (!batch.clean_positives.empty()) {
       input.clean_positive = batch.clean_positives[i];
     }
-    if (absl::Status status = adversary.Begin(input); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(adversary.Begin(input));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<AttackScores>> AttackModule::Score(const AttackedBatch& batch) {
-  if (absl::Status status = Begin(batch); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(Begin(batch));
   std::vector<AttackScores> all;
   all.reserve(agreed_.size());
   for (const AgreedScore& agreed : agreed_) {
-    absl::StatusOr<std::vector<float>> scores = adversaries_.at(agreed.layer).Score(agreed.attack);
-    if (!scores.ok()) {
-      return scores.status();
-    }
-    all.push_back({agreed.layer, agreed.attack, *std::move(scores)});
+    SPLITVEIL_ASSIGN_OR_RETURN(std::vector<float> scores, adversaries_.at(agreed.layer).Score(agreed.attack));
+    all.push_back({agreed.layer, agreed.attack, std::move(scores)});
   }
   return all;
 }

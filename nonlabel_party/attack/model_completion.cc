@@ -12,6 +12,7 @@
 #include "common/leakage/row_sum.h"
 #include "common/model/optimizer_options.h"
 #include "common/model/parameters.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -20,10 +21,7 @@ constexpr size_t kBatch = 32;
 
 // A linear layer of one unit on the cut activations.
 absl::StatusOr<std::unique_ptr<LayerStack>> CreateHead(const BottomModelOptions& bottom) {
-  const absl::StatusOr<OptimizerOptions> optimizer = ReadOptimizerOptions(bottom.optimizer);
-  if (!optimizer.ok()) {
-    return optimizer.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const OptimizerOptions optimizer, ReadOptimizerOptions(bottom.optimizer));
   LayerStack::Options options;
   options.chain.field = "inference head";
   options.chain.input_width = bottom.cut_width;
@@ -31,7 +29,7 @@ absl::StatusOr<std::unique_ptr<LayerStack>> CreateHead(const BottomModelOptions&
   logit.set_name("logit");
   logit.set_units(1);
   logit.set_activation(v1::LINEAR);
-  options.optimizer = *optimizer;
+  options.optimizer = optimizer;
   options.seed = bottom.seed + 1;
   options.input_gradient = true;
   return LayerStack::Create(options);
@@ -93,37 +91,23 @@ absl::StatusOr<std::unique_ptr<ModelCompletion>> ModelCompletion::Create(const O
                      " and ", options.labels.size()));
   }
   std::unique_ptr<ModelCompletion> completion(new ModelCompletion(options));
-  absl::StatusOr<std::unique_ptr<BottomModel>> bottom = BottomModel::Create(options.bottom);
-  if (!bottom.ok()) {
-    return bottom.status();
-  }
-  completion->bottom_ = *std::move(bottom);
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<BottomModel> bottom, BottomModel::Create(options.bottom));
+  completion->bottom_ = std::move(bottom);
   if (trained != nullptr) {
-    if (absl::Status status = completion->bottom_->SetParameters(*trained); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(completion->bottom_->SetParameters(*trained));
   }
-  absl::StatusOr<std::unique_ptr<LayerStack>> head = CreateHead(options.bottom);
-  if (!head.ok()) {
-    return head.status();
-  }
-  completion->head_ = *std::move(head);
-  if (absl::Status status = completion->StartHead(); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(completion->head_, CreateHead(options.bottom));
+  SPLITVEIL_RETURN_IF_ERROR(completion->StartHead());
   return completion;
 }
 
 absl::Status ModelCompletion::StartHead() {
-  const absl::StatusOr<Matrix> activations = bottom_->Predict(options_.features->Gather(options_.positions));
-  if (!activations.ok()) {
-    return activations.status();
-  }
-  const std::array<std::vector<double>, 2> means = ClassMeans(*activations, options_.labels);
+  SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations, bottom_->Predict(options_.features->Gather(options_.positions)));
+  const std::array<std::vector<double>, 2> means = ClassMeans(activations, options_.labels);
   if (means[0].empty() || means[1].empty() || means[0] == means[1]) {
     return absl::OkStatus();  // Nothing to tell apart: the head stays random.
   }
-  const Discriminant discriminant = Discriminate(*activations, options_.labels, means);
+  const Discriminant discriminant = Discriminate(activations, options_.labels, means);
   const absl::Status status = AssignParameters(
       {{"logit.weight", discriminant.weights}, {"logit.bias", {discriminant.bias}}}, head_->parameters(""));
   head_->RestartAverage();
@@ -143,9 +127,7 @@ absl::Status ModelCompletion::Train(int64_t steps) {
       std::shuffle(order_.begin(), order_.end(), random_);
       next_ = 0;
     }
-    if (absl::Status status = Learn(absl::MakeConstSpan(order_).subspan(next_, kBatch)); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(Learn(absl::MakeConstSpan(order_).subspan(next_, kBatch)));
     next_ += kBatch;
   }
   return absl::OkStatus();
@@ -156,25 +138,16 @@ absl::Status ModelCompletion::Learn(absl::Span<const uint32_t> ranks) {
   for (uint32_t rank : ranks) {
     positions.push_back(options_.positions[rank]);
   }
-  const absl::StatusOr<ConstMatrixView> activations = bottom_->Forward(options_.features->Gather(positions));
-  if (!activations.ok()) {
-    return activations.status();
-  }
-  absl::StatusOr<LayerPass> pass = head_->Forward(*activations);
-  if (!pass.ok()) {
-    return pass.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView activations, bottom_->Forward(options_.features->Gather(positions)));
+  SPLITVEIL_ASSIGN_OR_RETURN(LayerPass pass, head_->Forward(activations));
   // The logistic loss of a logit z and a label y has the derivative sigmoid(z) - y.
   Matrix residuals(static_cast<int64_t>(ranks.size()), 1);
   for (size_t j = 0; j < ranks.size(); ++j) {
-    const double logit = pass->output().data()[j];
+    const double logit = pass.output().data()[j];
     residuals.data()[j] = static_cast<float>(1 / (1 + std::exp(-logit)) - options_.labels[ranks[j]]);
   }
-  const absl::StatusOr<StackGradients> gradients = head_->Backward(*pass, residuals, {});
-  if (!gradients.ok()) {
-    return gradients.status();
-  }
-  absl::Status status = bottom_->Backward(gradients->input, {}).status();
+  SPLITVEIL_ASSIGN_OR_RETURN(const StackGradients gradients, head_->Backward(pass, residuals, {}));
+  absl::Status status = bottom_->Backward(gradients.input, {}).status();
   status.Update(LayerStack::Update({head_.get()}));
   if (status.ok()) {
     status = bottom_->Update();
@@ -183,15 +156,9 @@ absl::Status ModelCompletion::Learn(absl::Span<const uint32_t> ranks) {
 }
 
 absl::StatusOr<std::vector<float>> ModelCompletion::Score(absl::Span<const uint32_t> positions) {
-  const absl::StatusOr<Matrix> activations = bottom_->Predict(options_.features->Gather(positions));
-  if (!activations.ok()) {
-    return activations.status();
-  }
-  const absl::StatusOr<Matrix> logits = head_->Predict(*activations);
-  if (!logits.ok()) {
-    return logits.status();
-  }
-  return std::vector<float>(logits->data(), logits->data() + logits->size());
+  SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations, bottom_->Predict(options_.features->Gather(positions)));
+  SPLITVEIL_ASSIGN_OR_RETURN(const Matrix logits, head_->Predict(activations));
+  return std::vector<float>(logits.data(), logits.data() + logits.size());
 }
 
 }  // namespace splitveil

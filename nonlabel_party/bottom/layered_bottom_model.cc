@@ -15,6 +15,7 @@
 #include "common/model/input_layer.h"
 #include "common/model/layer_stack.h"
 #include "common/model/optimizer_options.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -72,27 +73,19 @@ class LayeredBottomModel final : public BottomModel {
   absl::StatusOr<ConstMatrixView> Forward(FeatureBatch batch) override {
     auto pending = std::make_unique<PendingSlice>();
     pending->batch = std::move(batch);
-    const absl::StatusOr<ConstMatrixView> input =
-        input_->Assemble(pending->batch, ParameterUse::kTraining, pending->input);
-    if (!input.ok()) {
-      return input.status();
-    }
-    absl::StatusOr<LayerPass> pass = layers_->Forward(*input);
-    if (!pass.ok()) {
-      return pass.status();
-    }
-    pending->pass = *std::move(pass);
+    SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView input,
+                               input_->Assemble(pending->batch, ParameterUse::kTraining, pending->input));
+    SPLITVEIL_ASSIGN_OR_RETURN(LayerPass pass, layers_->Forward(input));
+    pending->pass = std::move(pass);
     pending_.push_back(std::move(pending));
     return pending_.back()->pass.output();
   }
 
   absl::StatusOr<Matrix> Predict(const FeatureBatch& batch) override {
     Matrix storage;
-    const absl::StatusOr<ConstMatrixView> input = input_->Assemble(batch, ParameterUse::kPrediction, storage);
-    if (!input.ok()) {
-      return input.status();
-    }
-    return layers_->Predict(*input);
+    SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView input,
+                               input_->Assemble(batch, ParameterUse::kPrediction, storage));
+    return layers_->Predict(input);
   }
 
   absl::StatusOr<std::vector<ConstMatrixView>> Backward(ConstMatrixView cut_gradient,
@@ -100,18 +93,13 @@ class LayeredBottomModel final : public BottomModel {
     if (pending_.empty()) {
       return absl::FailedPreconditionError("bottom model: expected a pending forward, found none");
     }
-    const absl::StatusOr<std::vector<int64_t>> below_cut = LayersBelowCut(layers);
-    if (!below_cut.ok()) {
-      return below_cut.status();
-    }
-    absl::StatusOr<StackGradients> gradients = layers_->Backward(pending_.front()->pass, cut_gradient, *below_cut);
-    if (!gradients.ok()) {
-      return gradients.status();
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<int64_t> below_cut, LayersBelowCut(layers));
+    SPLITVEIL_ASSIGN_OR_RETURN(StackGradients gradients,
+                               layers_->Backward(pending_.front()->pass, cut_gradient, below_cut));
     current_.push_back(std::move(pending_.front()));
     pending_.pop_front();
     StackGradients& kept = current_.back()->gradients;
-    kept = *std::move(gradients);
+    kept = std::move(gradients);
 
     std::vector<ConstMatrixView> result;
     size_t next = 0;
@@ -130,20 +118,14 @@ class LayeredBottomModel final : public BottomModel {
     while (row >= (*slice)->batch.rows && std::next(slice) != current_.end()) {
       row -= (*slice++)->batch.rows;
     }
-    const absl::StatusOr<std::vector<int64_t>> below_cut = LayersBelowCut(layers);
-    if (!below_cut.ok()) {
-      return below_cut.status();
-    }
-    absl::StatusOr<std::vector<std::vector<float>>> gradients =
-        layers_->BackwardRow((*slice)->pass, row, clean_gradient, *below_cut);
-    if (!gradients.ok()) {
-      return gradients.status();
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<int64_t> below_cut, LayersBelowCut(layers));
+    SPLITVEIL_ASSIGN_OR_RETURN(std::vector<std::vector<float>> gradients,
+                               layers_->BackwardRow((*slice)->pass, row, clean_gradient, below_cut));
     std::vector<std::vector<float>> result;
     size_t next = 0;
     for (const std::string& layer : layers) {
       result.push_back(layer == kCutName ? std::vector<float>(clean_gradient.begin(), clean_gradient.end())
-                                         : std::move((*gradients)[next++]));
+                                         : std::move(gradients[next++]));
     }
     return result;
   }
@@ -167,9 +149,7 @@ class LayeredBottomModel final : public BottomModel {
       slice->pass = LayerPass();  // The parameters are free to change where they lie.
       at_input.push_back({slice->batch.categories, slice->gradients.input});
     }
-    if (absl::Status status = LayerStack::Update({layers_.get()}); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(LayerStack::Update({layers_.get()}));
     return input_->Update(at_input);
   }
 
@@ -178,9 +158,7 @@ class LayeredBottomModel final : public BottomModel {
   NamedParameters Parameters() const override { return CopyParameters(Views(ParameterUse::kPrediction)); }
 
   absl::Status SetParameters(const NamedParameters& parameters) override {
-    if (absl::Status status = AssignParameters(parameters, Views(ParameterUse::kTraining)); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(AssignParameters(parameters, Views(ParameterUse::kTraining)));
     input_->RestartAverage();
     layers_->RestartAverage();
     return absl::OkStatus();
@@ -189,12 +167,9 @@ class LayeredBottomModel final : public BottomModel {
   NamedParameters TrainingState() const override { return CopyTrainingState(StateViews(), layers_->steps()); }
 
   absl::Status SetTrainingState(const NamedParameters& state) override {
-    const absl::StatusOr<int64_t> steps = AssignTrainingState(state, StateViews());
-    if (!steps.ok()) {
-      return steps.status();
-    }
-    layers_->set_steps(*steps);
-    input_->set_steps(*steps);
+    SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, AssignTrainingState(state, StateViews()));
+    layers_->set_steps(steps);
+    input_->set_steps(steps);
     return absl::OkStatus();
   }
 
@@ -241,44 +216,27 @@ class LayeredBottomModel final : public BottomModel {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BottomModel>> CreateLayeredBottomModel(const BottomModelOptions& options) {
-  const absl::StatusOr<OptimizerOptions> optimizer = ReadOptimizerOptions(options.optimizer);
-  if (!optimizer.ok()) {
-    return optimizer.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const OptimizerOptions optimizer, ReadOptimizerOptions(options.optimizer));
   std::mt19937_64 seeds(options.seed);
 
   InputLayer::Options input_options;
   input_options.field = kField;
   input_options.features = options.features;
   input_options.embedding = options.spec.has_embedding() ? &options.spec.embedding() : nullptr;
-  input_options.optimizer = *optimizer;
+  input_options.optimizer = optimizer;
   input_options.seed = seeds();
-  absl::StatusOr<std::unique_ptr<InputLayer>> input = InputLayer::Create(input_options);
-  if (!input.ok()) {
-    return input.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<InputLayer> input, InputLayer::Create(input_options));
 
   LayerStack::Options stack_options;
-  absl::StatusOr<LayerChain> chain = ChainOf(options, (*input)->width());
-  if (!chain.ok()) {
-    return chain.status();
-  }
-  stack_options.chain = *std::move(chain);
-  stack_options.optimizer = *optimizer;
+  SPLITVEIL_ASSIGN_OR_RETURN(LayerChain chain, ChainOf(options, input->width()));
+  stack_options.chain = std::move(chain);
+  stack_options.optimizer = optimizer;
   stack_options.seed = seeds();
-  stack_options.input_gradient = (*input)->has_embedding();
-  const absl::StatusOr<std::vector<PlannedLayer>> plan = PlanLayers(stack_options.chain);
-  if (!plan.ok()) {
-    return plan.status();
-  }
-  if (absl::Status status = CheckCutWidth(*plan, options.cut_width); !status.ok()) {
-    return status;
-  }
-  absl::StatusOr<std::unique_ptr<LayerStack>> layers = LayerStack::Create(stack_options);
-  if (!layers.ok()) {
-    return layers.status();
-  }
-  return std::make_unique<LayeredBottomModel>(options.features, *std::move(input), *std::move(layers),
+  stack_options.input_gradient = input->has_embedding();
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<PlannedLayer> plan, PlanLayers(stack_options.chain));
+  SPLITVEIL_RETURN_IF_ERROR(CheckCutWidth(plan, options.cut_width));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<LayerStack> layers, LayerStack::Create(stack_options));
+  return std::make_unique<LayeredBottomModel>(options.features, std::move(input), std::move(layers),
                                               AuditedNames(options.spec));
 }
 

@@ -16,6 +16,7 @@
 #include "common/model/optimizer_options.h"
 #include "common/model/torchscript_module.h"
 #include "common/model/torchscript_state.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -48,17 +49,11 @@ class TorchScriptBottomModel final : public BottomModel {
 
   absl::StatusOr<ConstMatrixView> Forward(FeatureBatch batch) override {
     Matrix storage;
-    const absl::StatusOr<TorchScriptInput> input = InputOf(batch, ParameterUse::kTraining, storage);
-    if (!input.ok()) {
-      return input.status();
-    }
-    absl::StatusOr<TorchScriptPass> pass = module_->Forward(*input);
-    if (!pass.ok()) {
-      return pass.status();
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(const TorchScriptInput input, InputOf(batch, ParameterUse::kTraining, storage));
+    SPLITVEIL_ASSIGN_OR_RETURN(TorchScriptPass pass, module_->Forward(input));
     auto pending = std::make_unique<PendingBatch>();
     pending->categories = std::move(batch.categories);
-    pending->pass = *std::move(pass);
+    pending->pass = std::move(pass);
     pending_.push_back(std::move(pending));
     return pending_.back()->pass.output();
   }
@@ -77,14 +72,11 @@ class TorchScriptBottomModel final : public BottomModel {
     if (current_ != nullptr) {
       return absl::FailedPreconditionError("bottom model: expected an Update since the last Backward, found none");
     }
-    absl::StatusOr<TorchScriptGradients> gradients =
-        module_->Backward(pending_.front()->pass, cut_gradient, BelowCut(layers));
-    if (!gradients.ok()) {
-      return gradients.status();
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(TorchScriptGradients gradients,
+                               module_->Backward(pending_.front()->pass, cut_gradient, BelowCut(layers)));
     current_ = std::move(pending_.front());
     pending_.pop_front();
-    current_->gradients = *std::move(gradients);
+    current_->gradients = std::move(gradients);
     std::vector<ConstMatrixView> result;
     auto next = current_->gradients.layers.begin();
     for (const std::string& layer : layers) {
@@ -98,13 +90,10 @@ class TorchScriptBottomModel final : public BottomModel {
     if (current_ == nullptr) {
       return absl::FailedPreconditionError("bottom model: expected a hint between Backward and Update");
     }
-    absl::StatusOr<std::vector<std::vector<float>>> gradients =
-        module_->BackwardRow(current_->pass, row, clean_gradient, BelowCut(layers));
-    if (!gradients.ok()) {
-      return gradients.status();
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(std::vector<std::vector<float>> gradients,
+                               module_->BackwardRow(current_->pass, row, clean_gradient, BelowCut(layers)));
     std::vector<std::vector<float>> result;
-    auto next = gradients->begin();
+    auto next = gradients.begin();
     for (const std::string& layer : layers) {
       result.push_back(layer == kCutName ? std::vector<float>(clean_gradient.begin(), clean_gradient.end())
                                          : std::move(*next++));
@@ -152,11 +141,8 @@ class TorchScriptBottomModel final : public BottomModel {
   // The module's arguments: views of `batch` and `storage`.
   absl::StatusOr<TorchScriptInput> InputOf(const FeatureBatch& batch, ParameterUse use, Matrix& storage) const {
     if (embedding_ != nullptr) {
-      const absl::StatusOr<ConstMatrixView> numbers = embedding_->Assemble(batch, use, storage);
-      if (!numbers.ok()) {
-        return numbers.status();
-      }
-      return TorchScriptInput{{*numbers}, {}};
+      SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView numbers, embedding_->Assemble(batch, use, storage));
+      return TorchScriptInput{{numbers}, {}};
     }
     if (batch.numeric.size() != batch.rows * features_.numeric) {
       return absl::InvalidArgumentError(absl::StrCat("feature batch, numeric: expected ", batch.rows, " x ",
@@ -204,15 +190,12 @@ absl::StatusOr<std::vector<int64_t>> NumbersShape(const BottomModelOptions& opti
 
 absl::StatusOr<TorchScriptModule::Options> ModuleOptions(const BottomModelOptions& options,
                                                          const OptimizerOptions& optimizer, uint64_t seed) {
-  absl::StatusOr<std::vector<int64_t>> shape = NumbersShape(options);
-  if (!shape.ok()) {
-    return shape.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<int64_t> shape, NumbersShape(options));
   const bool embeds = HasEmbedding(options);
   TorchScriptModule::Options module;
   module.field = absl::StrCat(kField, ".torchscript_path");
   module.path = options.spec.torchscript_path();
-  module.numbers = {{*std::move(shape), /*gradient=*/embeds}};
+  module.numbers = {{std::move(shape), /*gradient=*/embeds}};
   module.category_columns = embeds ? 0 : options.features.categorical;
   module.output_width = options.cut_width;
   module.optimizer = optimizer;
@@ -230,37 +213,22 @@ absl::StatusOr<std::unique_ptr<TorchScriptModule>> CreateModule(const BottomMode
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> CheckTorchScriptBottomModel(const BottomModelOptions& options) {
-  const absl::StatusOr<OptimizerOptions> optimizer = ReadOptimizerOptions(options.optimizer);
-  if (!optimizer.ok()) {
-    return optimizer.status();
-  }
-  const absl::StatusOr<std::unique_ptr<TorchScriptModule>> module = CreateModule(options, *optimizer, options.seed);
-  if (!module.ok()) {
-    return module.status();
-  }
-  return LayerNames(**module);
+  SPLITVEIL_ASSIGN_OR_RETURN(const OptimizerOptions optimizer, ReadOptimizerOptions(options.optimizer));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<TorchScriptModule> module,
+                             CreateModule(options, optimizer, options.seed));
+  return LayerNames(*module);
 }
 
 absl::StatusOr<std::unique_ptr<BottomModel>> CreateTorchScriptBottomModel(const BottomModelOptions& options) {
-  const absl::StatusOr<OptimizerOptions> optimizer = ReadOptimizerOptions(options.optimizer);
-  if (!optimizer.ok()) {
-    return optimizer.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const OptimizerOptions optimizer, ReadOptimizerOptions(options.optimizer));
   std::mt19937_64 seeds(options.seed);
-  absl::StatusOr<std::unique_ptr<TorchScriptModule>> module = CreateModule(options, *optimizer, seeds());
-  if (!module.ok()) {
-    return module.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TorchScriptModule> module, CreateModule(options, optimizer, seeds()));
   std::unique_ptr<InputLayer> embedding;
   if (HasEmbedding(options)) {
-    absl::StatusOr<std::unique_ptr<InputLayer>> created =
-        InputLayer::Create({kField, options.features, &options.spec.embedding(), *optimizer, seeds()});
-    if (!created.ok()) {
-      return created.status();
-    }
-    embedding = *std::move(created);
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        embedding, InputLayer::Create({kField, options.features, &options.spec.embedding(), optimizer, seeds()}));
   }
-  return std::make_unique<TorchScriptBottomModel>(options.features, std::move(embedding), *std::move(module));
+  return std::make_unique<TorchScriptBottomModel>(options.features, std::move(embedding), std::move(module));
 }
 
 }  // namespace splitveil

@@ -17,6 +17,7 @@
 #include "common/operations/operations_service.h"
 #include "common/operations/party_program.h"
 #include "common/process/runtime.h"
+#include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "common/transport/server.h"
 #include "nonlabel_party/service/grpc_label_party_peer.h"
@@ -25,16 +26,11 @@
 namespace splitveil {
 
 absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement_path, const std::string& config_path) {
-  absl::StatusOr<v1::RunAgreement> agreement = LoadAgreement(agreement_path);
-  if (!agreement.ok()) {
-    return agreement.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(v1::RunAgreement agreement, LoadAgreement(agreement_path));
   NonLabelPartyPlan plan;
-  plan.agreement = *std::move(agreement);
+  plan.agreement = std::move(agreement);
   plan.config_path = config_path;
-  if (absl::Status status = LoadTextConfig(config_path, plan.config); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, plan.config));
   v1::ModelSpec& model = *plan.config.mutable_model();
   model.set_torchscript_path(ResolvePath(config_path, model.torchscript_path()));
   v1::PartyCommon& party = *plan.config.mutable_party();
@@ -44,17 +40,10 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
   if (!fits.ok()) {
     return absl::Status(fits.code(), absl::StrCat(config_path, ": ", fits.message()));
   }
-  absl::StatusOr<TlsIdentity> identity = LoadPartyIdentity(plan.config.party().identity(), config_path);
-  if (!identity.ok()) {
-    return identity.status();
-  }
-  plan.identity = *std::move(identity);
-  absl::StatusOr<CheckpointPlan> checkpoints =
-      PlanCheckpoints("nonlabel_party", config_path, plan.config.party(), plan.config.model(), plan.agreement);
-  if (!checkpoints.ok()) {
-    return checkpoints.status();
-  }
-  plan.checkpoints = *std::move(checkpoints);
+  SPLITVEIL_ASSIGN_OR_RETURN(TlsIdentity identity, LoadPartyIdentity(plan.config.party().identity(), config_path));
+  plan.identity = std::move(identity);
+  SPLITVEIL_ASSIGN_OR_RETURN(plan.checkpoints, PlanCheckpoints("nonlabel_party", config_path, plan.config.party(),
+                                                               plan.config.model(), plan.agreement));
   return plan;
 }
 
@@ -63,12 +52,10 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   SetComputeThreads(plan.config.party().compute_threads());
   RunStatus status("nonlabel_party");
   OperationsService operations(&status);
-  const absl::StatusOr<RunningServer> running =
-      StartServer({plan.config.listen_address(), MaxMessageBytes(plan.agreement), {&operations}}, plan.identity);
-  if (!running.ok()) {
-    return running.status();
-  }
-  LogInfo("non-label party serves status on port ", running->port);
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const RunningServer running,
+      StartServer({plan.config.listen_address(), MaxMessageBytes(plan.agreement), {&operations}}, plan.identity));
+  LogInfo("non-label party serves status on port ", running.port);
 
   NonLabelSessionOptions options;
   options.agreement = plan.agreement;
@@ -77,15 +64,10 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   options.status = &status;
   options.stop = &StopRequested;
   options.checkpoints = plan.checkpoints;
-  absl::StatusOr<std::shared_ptr<const Dataset>> data =
-      OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement);
-  if (!data.ok()) {
-    return data.status();
-  }
-  options.data = *std::move(data);
-  if (absl::Status fits = options.checkpoints.UseData(*options.data); !fits.ok()) {
-    return fits;
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
+                             OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement));
+  options.data = std::move(data);
+  SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data));
 
   const std::string& peer_name = plan.identity.peer_name;
   const absl::Time deadline = absl::Now() + absl::Seconds(plan.agreement.deadlines().connect_seconds());
@@ -103,7 +85,7 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
       plan.agreement);
   options.peer = &peer;
   const absl::Status outcome = NonLabelSession(std::move(options)).Run();
-  running->server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  running.server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
   return outcome;
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/process/exit_code.h"
+#include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
 
 namespace splitveil {
@@ -47,28 +48,19 @@ absl::StatusOr<v1::AuxiliaryLabelsResponse> CompletionReporter::Ask() {
 }
 
 absl::Status CompletionReporter::AskAgain() {
-  const absl::StatusOr<v1::AuxiliaryLabelsResponse> again = Ask();
-  if (!again.ok()) {
-    return again.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const v1::AuxiliaryLabelsResponse again, Ask());
   const auto& positions = auxiliary_.positions();
-  const bool same =
-      again->labels() == auxiliary_.labels() &&
-      std::equal(positions.begin(), positions.end(), again->positions().begin(), again->positions().end());
+  const bool same = again.labels() == auxiliary_.labels() &&
+                    std::equal(positions.begin(), positions.end(), again.positions().begin(), again.positions().end());
   return same ? absl::OkStatus()
               : AsRefusal(absl::InvalidArgumentError(
                     "auxiliary labels: expected the same answer to the same question, found another"));
 }
 
 absl::StatusOr<int64_t> CompletionReporter::Report(const NamedParameters& trained) {
-  absl::StatusOr<v1::AuxiliaryLabelsResponse> auxiliary = Ask();
-  if (!auxiliary.ok()) {
-    return auxiliary.status();
-  }
-  if (absl::Status status = CheckAuxiliary(*auxiliary); !status.ok()) {
-    return status;
-  }
-  auxiliary_ = *std::move(auxiliary);
+  SPLITVEIL_ASSIGN_OR_RETURN(v1::AuxiliaryLabelsResponse auxiliary, Ask());
+  SPLITVEIL_RETURN_IF_ERROR(CheckAuxiliary(auxiliary));
+  auxiliary_ = std::move(auxiliary);
   ModelCompletion::Options known;
   known.bottom = options_.bottom;
   known.features = options_.features;
@@ -76,15 +68,11 @@ absl::StatusOr<int64_t> CompletionReporter::Report(const NamedParameters& traine
   known.labels.assign(auxiliary_.labels().begin(), auxiliary_.labels().end());
   for (v1::Attack attack : {v1::MODEL_COMPLETION, v1::FEATURES_ONLY}) {
     const bool completes = attack == v1::MODEL_COMPLETION;
-    const absl::StatusOr<std::unique_ptr<ModelCompletion>> completion =
-        ModelCompletion::Create(known, completes ? &trained : nullptr);
-    if (!completion.ok()) {
-      return completion.status();
-    }
-    absl::Status status =
-        Train(**completion, (*completion)->Steps(completes ? kCompletionPasses : kFeaturesOnlyPasses));
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<ModelCompletion> completion,
+                               ModelCompletion::Create(known, completes ? &trained : nullptr));
+    absl::Status status = Train(*completion, completion->Steps(completes ? kCompletionPasses : kFeaturesOnlyPasses));
     if (status.ok()) {
-      status = SubmitAll(attack, **completion);
+      status = SubmitAll(attack, *completion);
     }
     if (!status.ok()) {
       return status;
@@ -99,12 +87,8 @@ absl::Status CompletionReporter::Train(ModelCompletion& completion, int64_t step
       return Stopped();
     }
     // Before the steps, since making the model took its time, too.
-    if (absl::Status status = AskAgain(); !status.ok()) {
-      return status;
-    }
-    if (absl::Status status = completion.Train(std::min(kStepsBetweenCalls, steps - done)); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(AskAgain());
+    SPLITVEIL_RETURN_IF_ERROR(completion.Train(std::min(kStepsBetweenCalls, steps - done)));
   }
   return absl::OkStatus();
 }
@@ -115,14 +99,9 @@ absl::Status CompletionReporter::SubmitAll(v1::Attack attack, ModelCompletion& c
     if (options_.stop()) {
       return Stopped();
     }
-    const absl::StatusOr<std::vector<float>> scores =
-        completion.Score(train.subspan(first, static_cast<size_t>(options_.batch_size)));
-    if (!scores.ok()) {
-      return scores.status();
-    }
-    if (absl::Status status = Submit(attack, static_cast<int64_t>(first), *scores); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> scores,
+                               completion.Score(train.subspan(first, static_cast<size_t>(options_.batch_size))));
+    SPLITVEIL_RETURN_IF_ERROR(Submit(attack, static_cast<int64_t>(first), scores));
   }
   return absl::OkStatus();
 }

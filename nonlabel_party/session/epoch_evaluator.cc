@@ -6,6 +6,7 @@
 #include "absl/types/span.h"
 
 #include "common/process/exit_code.h"
+#include "common/status/status_macros.h"
 #include "nonlabel_party/session/activations_message.h"
 
 namespace splitveil {
@@ -15,39 +16,27 @@ absl::StatusOr<bool> EpochEvaluator::Evaluate(uint32_t epoch) {
   if (test.empty()) {
     return false;
   }
-  const absl::StatusOr<std::unique_ptr<EvaluationStream>> stream = options_.peer->Evaluate();
-  if (!stream.ok()) {
-    return stream.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<EvaluationStream> stream, options_.peer->Evaluate());
   const size_t batch_size = static_cast<size_t>(options_.batch_size);
   uint32_t batch = 0;
   for (size_t first = 0; first < test.size(); first += batch_size, ++batch) {
     if (options_.stop()) {
       return false;  // The stream is cut off: an evaluation of a part would say nothing.
     }
-    const absl::StatusOr<Matrix> activations =
-        options_.model->Predict(options_.features->Gather(test.subspan(first, batch_size)));
-    if (!activations.ok()) {
-      return activations.status();
-    }
-    const absl::StatusOr<v1::CutActivations> message =
-        ActivationsMessage(options_.run_id, epoch, batch, *activations, options_.wire_dtype);
-    if (!message.ok()) {
-      return message.status();
-    }
-    if (!(*stream)->Send(*message).ok()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations,
+                               options_.model->Predict(options_.features->Gather(test.subspan(first, batch_size))));
+    SPLITVEIL_ASSIGN_OR_RETURN(const v1::CutActivations message,
+                               ActivationsMessage(options_.run_id, epoch, batch, activations, options_.wire_dtype));
+    if (!stream->Send(message).ok()) {
       break;  // Finish says why.
     }
   }
-  const absl::StatusOr<v1::EvaluateResponse> response = (*stream)->Finish();
-  if (!response.ok()) {
-    return response.status();
-  }
-  if (response->examples() != test.size()) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const v1::EvaluateResponse response, stream->Finish());
+  if (response.examples() != test.size()) {
     return AsRefusal(absl::InvalidArgumentError(
-        absl::StrCat("evaluation: expected ", test.size(), " examples, found ", response->examples())));
+        absl::StrCat("evaluation: expected ", test.size(), " examples, found ", response.examples())));
   }
-  return response->stop_training();
+  return response.stop_training();
 }
 
 }  // namespace splitveil

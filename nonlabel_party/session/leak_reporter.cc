@@ -12,6 +12,7 @@
 #include "common/config/agreement.h"
 #include "common/leakage/attack_traits.h"
 #include "common/process/exit_code.h"
+#include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
 
 namespace splitveil {
@@ -91,9 +92,7 @@ absl::StatusOr<std::vector<std::vector<float>>> LeakReporter::BackpropagateHint(
 
 absl::Status LeakReporter::TakeHint(ReceivedBatch& batch) {
   const int64_t rows = static_cast<int64_t>(batch.positions.size());
-  if (absl::Status status = CheckHints(batch.message, rows); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckHints(batch.message, rows));
   if (batch.gradients.empty() || !batch.message.has_hint()) {
     return absl::OkStatus();
   }
@@ -171,9 +170,7 @@ absl::Status LeakReporter::CheckLeaks(const v1::ScoreBatchResponse& response) co
 
 absl::Status LeakReporter::Record(const ReceivedBatch& batch, const v1::ScoreBatchResponse& response) {
   // All of it first: of a malformed answer nothing is recorded.
-  if (absl::Status status = CheckLeaks(response); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckLeaks(response));
   std::string text;
   for (const v1::ScoreBatchResponse::LeakAuc& leak : response.leaks()) {
     LeakRow row;
@@ -184,9 +181,7 @@ absl::Status LeakReporter::Record(const ReceivedBatch& batch, const v1::ScoreBat
     row.auc = leak.auc();
     row.examples =
         static_cast<int64_t>(batch.positions.size() - RowsLeftOut(leak.attack(), batch.message.hint_rows()).size());
-    if (absl::Status status = ledger_->Record(row); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(row));
     const auto* shown = std::find(std::begin(kProgressAttacks), std::end(kProgressAttacks), leak.attack());
     if (leak.layer() == "cut" && shown != std::end(kProgressAttacks)) {
       absl::StrAppendFormat(&text, "%s %.2f ", row.attack, row.auc);

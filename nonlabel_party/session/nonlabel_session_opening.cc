@@ -15,6 +15,7 @@
 #include "common/process/runtime.h"
 #include "common/process/version.h"
 #include "common/schedule/party_seed.h"
+#include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "nonlabel_party/session/nonlabel_session.h"
 #include "nonlabel_party/session/stoppable_alignment.h"
@@ -23,66 +24,50 @@ namespace splitveil {
 
 absl::Status NonLabelSession::CheckModel() {
   if (const std::string& folder = options_.config.party().export_dir(); !folder.empty()) {
-    if (absl::Status status = PrepareExport({folder, "nonlabel_party"}); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(PrepareExport({folder, "nonlabel_party"}));
   }
-  const absl::StatusOr<std::vector<std::string>> layers = BottomModel::Check(BottomOptions(options_.data->features()));
-  if (!layers.ok()) {
-    return layers.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<std::string> layers,
+                             BottomModel::Check(BottomOptions(options_.data->features())));
   for (const std::string& audited : options_.agreement.audit().layers()) {
-    if (std::find(layers->begin(), layers->end(), audited) == layers->end()) {
+    if (std::find(layers.begin(), layers.end(), audited) == layers.end()) {
       return absl::InvalidArgumentError(absl::StrCat("audit.layers: expected layers of the bottom model, ",
-                                                     absl::StrJoin(*layers, ", "), ", found \"", audited, "\""));
+                                                     absl::StrJoin(layers, ", "), ", found \"", audited, "\""));
     }
   }
   return absl::OkStatus();
 }
 
 absl::Status NonLabelSession::Open() {
-  absl::StatusOr<SeedExchange> seed =
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      SeedExchange seed,
       SeedExchange::Create(SeedRole::kNonLabelParty,
-                           SeedContribution(SeedRole::kNonLabelParty, options_.config.party().reproducible_seed()));
-  if (!seed.ok()) {
-    return seed.status();
-  }
+                           SeedContribution(SeedRole::kNonLabelParty, options_.config.party().reproducible_seed())));
   const Digest digest = AgreementSha256(options_.agreement);
   v1::OpenRequest request;
   *request.mutable_agreement() = options_.agreement;
   request.set_agreement_sha256(std::string(AsBytes(digest)));
-  request.set_seed_commitment(seed->commitment());
+  request.set_seed_commitment(seed.commitment());
   request.set_version(Version());
   const Checkpoint* continued = options_.checkpoints.continues() ? options_.checkpoints.initial.front().get() : nullptr;
   if (continued != nullptr) {
     request.set_continues(continued->name());
   }
-  const absl::StatusOr<v1::OpenResponse> response = options_.peer->Open(request);
-  if (!response.ok()) {
-    return response.status();
-  }
-  if (response->run_id().empty() || response->run_id().size() > 256 ||
-      response->seed_commitment().size() != sizeof(Digest)) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const v1::OpenResponse response, options_.peer->Open(request));
+  if (response.run_id().empty() || response.run_id().size() > 256 ||
+      response.seed_commitment().size() != sizeof(Digest)) {
     return AsRefusal(absl::InvalidArgumentError("Open: expected a run id and a seed commitment, found another answer"));
   }
-  run_id_ = response->run_id();
-  peer_commitment_ = response->seed_commitment();
-  own_reveal_ = seed->reveal();
+  run_id_ = response.run_id();
+  peer_commitment_ = response.seed_commitment();
+  own_reveal_ = seed.reveal();
 
-  RunRow run = DescribeRun(run_id_, "nonlabel_party", "", options_.agreement, response->version());
+  RunRow run = DescribeRun(run_id_, "nonlabel_party", "", options_.agreement, response.version());
   if (continued != nullptr) {
     run.continues = continued->header().run_id();
   }
-  absl::StatusOr<std::unique_ptr<Ledger>> ledger =
-      BeginLedger(options_.ledger_path, run, options_.agreement.audit().grant());
-  if (!ledger.ok()) {
-    return ledger.status();
-  }
-  ledger_ = *std::move(ledger);
+  SPLITVEIL_ASSIGN_OR_RETURN(ledger_, BeginLedger(options_.ledger_path, run, options_.agreement.audit().grant()));
   if (continued != nullptr) {
-    if (absl::Status status = ledger_->RecordEvent("continues", continued->name()); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(ledger_->RecordEvent("continues", continued->name()));
   }
   options_.status->Update([&](v1::GetStatusResponse& status) { status.set_run_id(run_id_); });
   LogInfo("run ", run_id_, " opened; agreement ", run.agreement_sha256.substr(0, 16));
@@ -128,15 +113,9 @@ absl::Status NonLabelSession::Start() {
   request.set_aligned_examples(aligned_.rows.size());
   request.set_order_sha256(std::string(AsBytes(aligned_.order_sha256)));
   request.set_seed_reveal(own_reveal_);
-  const absl::StatusOr<v1::StartResponse> response = options_.peer->Start(request);
-  if (!response.ok()) {
-    return response.status();
-  }
-  const absl::StatusOr<SeedExchange> seed = SeedExchange::Create(SeedRole::kNonLabelParty, own_reveal_);
-  if (!seed.ok()) {
-    return seed.status();
-  }
-  const absl::StatusOr<JointSeed> joint = seed->Combine(peer_commitment_, response->seed_reveal());
+  SPLITVEIL_ASSIGN_OR_RETURN(const v1::StartResponse response, options_.peer->Start(request));
+  SPLITVEIL_ASSIGN_OR_RETURN(const SeedExchange seed, SeedExchange::Create(SeedRole::kNonLabelParty, own_reveal_));
+  const absl::StatusOr<JointSeed> joint = seed.Combine(peer_commitment_, response.seed_reveal());
   if (!joint.ok()) {
     return AsRefusal(joint.status());
   }
@@ -145,29 +124,19 @@ absl::Status NonLabelSession::Start() {
 
 absl::Status NonLabelSession::BuildModel(const Digest& joint_seed, TrainTestSplit split) {
   const v1::RunAgreement& agreement = options_.agreement;
-  absl::StatusOr<Schedule> schedule = Schedule::Create(
-      joint_seed, split.train, ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()});
-  if (!schedule.ok()) {
-    return schedule.status();
-  }
-  schedule_ = std::make_unique<Schedule>(*std::move(schedule));
+  SPLITVEIL_ASSIGN_OR_RETURN(Schedule schedule,
+                             Schedule::Create(joint_seed, split.train,
+                                              ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()}));
+  schedule_ = std::make_unique<Schedule>(std::move(schedule));
   train_ = std::move(split.train);
 
-  absl::StatusOr<std::unique_ptr<BottomModel>> model = BottomModel::Create(BottomOptions(features_->shape()));
-  if (!model.ok()) {
-    return model.status();
-  }
-  model_ = *std::move(model);
-  if (absl::Status status = ContinueFromCheckpoint(); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(model_, BottomModel::Create(BottomOptions(features_->shape())));
+  SPLITVEIL_RETURN_IF_ERROR(ContinueFromCheckpoint());
 
-  absl::StatusOr<LeakReporter> reporter = LeakReporter::Create(
-      agreement, run_id_, static_cast<int64_t>(aligned_.rows.size()), options_.peer, model_.get(), ledger_.get());
-  if (!reporter.ok()) {
-    return reporter.status();
-  }
-  reporter_ = std::make_unique<LeakReporter>(*std::move(reporter));
+  SPLITVEIL_ASSIGN_OR_RETURN(LeakReporter reporter,
+                             LeakReporter::Create(agreement, run_id_, static_cast<int64_t>(aligned_.rows.size()),
+                                                  options_.peer, model_.get(), ledger_.get()));
+  reporter_ = std::make_unique<LeakReporter>(std::move(reporter));
   PrepareEvaluation(agreement.predict_first() ? train_ : std::move(split.test));
   progress_ = std::make_unique<TrainingProgress>(options_.status, agreement.epochs(), batches());
   return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/process/exit_code.h"
+#include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "common/transport/tensor_codec.h"
 #include "nonlabel_party/session/activations_message.h"
@@ -14,10 +15,7 @@
 namespace splitveil {
 
 absl::Status NonLabelSession::TrainEpoch(uint32_t epoch) {
-  absl::StatusOr<std::unique_ptr<TrainingStream>> stream = options_.peer->Train();
-  if (!stream.ok()) {
-    return stream.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TrainingStream> stream, options_.peer->Train());
   stopwatch_.Restart();  // The evaluation between epochs is no part of a step.
   uint32_t sent = 0;
   auto to_send = static_cast<uint32_t>(batches());
@@ -27,7 +25,7 @@ absl::Status NonLabelSession::TrainEpoch(uint32_t epoch) {
     }
     absl::Status status;
     while (status.ok() && sent < to_send && sent - received < options_.agreement.in_flight_batches()) {
-      status = SendBatch(epoch, sent++, **stream);
+      status = SendBatch(epoch, sent++, *stream);
     }
     if (status.code() == absl::StatusCode::kUnavailable && received + 1 < sent) {
       to_send = sent;  // The label party sends no more, but it counts what it has answered before.
@@ -41,7 +39,7 @@ absl::Status NonLabelSession::TrainEpoch(uint32_t epoch) {
       GatherRows(epoch, sent);
     }
     if (status.ok() && received < sent) {
-      status = LearnFromNext(epoch, received, **stream);
+      status = LearnFromNext(epoch, received, *stream);
     }
     if (status.ok() && received + 1 >= sent && sent == to_send) {
       status = FinishStep();  // No more is sent.
@@ -49,11 +47,11 @@ absl::Status NonLabelSession::TrainEpoch(uint32_t epoch) {
     if (!status.ok()) {
       status.Update(RecordStep());
       // A broken stream is only the consequence of what the label party decided.
-      const absl::Status verdict = status.code() == absl::StatusCode::kUnavailable ? (*stream)->Finish() : status;
+      const absl::Status verdict = status.code() == absl::StatusCode::kUnavailable ? stream->Finish() : status;
       return verdict.ok() ? status : verdict;
     }
   }
-  return (*stream)->Finish();
+  return stream->Finish();
 }
 
 std::vector<RowRange> NonLabelSession::Computed(int64_t rows) const {
@@ -90,9 +88,7 @@ absl::Status NonLabelSession::SendBatch(uint32_t epoch, uint32_t batch, Training
     if (reporter_->needs_activations()) {
       sent.activations.SetBlock(rows.first, *activations);
     }
-    if (absl::Status status = SendSlices(epoch, batch, rows, *activations, stream); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(SendSlices(epoch, batch, rows, *activations, stream));
   }
   return absl::OkStatus();
 }
@@ -103,16 +99,14 @@ absl::Status NonLabelSession::SendSlices(uint32_t epoch, uint32_t batch, const R
     if (slice.first < rows.first || slice.end() > rows.end()) {
       continue;
     }
-    absl::StatusOr<v1::CutActivations> message =
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        v1::CutActivations message,
         ActivationsMessage(run_id_, epoch, batch, activations.block(slice.first - rows.first, slice.rows),
-                           options_.agreement.wire_dtype());
-    if (!message.ok()) {
-      return message.status();
-    }
-    message->set_first_row(static_cast<uint32_t>(slice.first));
+                           options_.agreement.wire_dtype()));
+    message.set_first_row(static_cast<uint32_t>(slice.first));
     stopwatch_.Lap(&StepTimeRow::serialise);
-    in_flight_.back().bytes += static_cast<int64_t>(message->ByteSizeLong());
-    const absl::Status status = stream.Send(*message);
+    in_flight_.back().bytes += static_cast<int64_t>(message.ByteSizeLong());
+    const absl::Status status = stream.Send(message);
     stopwatch_.Lap(&StepTimeRow::wire);
     if (!status.ok()) {
       return status;
@@ -143,12 +137,9 @@ absl::Status NonLabelSession::LearnFromNext(uint32_t epoch, uint32_t batch, Trai
   row_.loss = std::numeric_limits<double>::quiet_NaN();  // Known to the label party alone.
   row_.bytes_sent = in_flight_.front().bytes;
   row_.bytes_received = 0;
-  absl::StatusOr<v1::CutGradients> message = ReceiveSlice(0, stream);
-  if (!message.ok()) {
-    return message.status();
-  }
-  const bool frozen = frozen_ || message->frozen();
-  const absl::Status status = frozen ? StayFrozen(*message) : Learn(*std::move(message), stream);
+  SPLITVEIL_ASSIGN_OR_RETURN(v1::CutGradients message, ReceiveSlice(0, stream));
+  const bool frozen = frozen_ || message.frozen();
+  const absl::Status status = frozen ? StayFrozen(message) : Learn(std::move(message), stream);
   in_flight_.pop_front();
   learnt_ = status.ok();
   return status;
@@ -163,11 +154,7 @@ absl::Status NonLabelSession::Learn(v1::CutGradients message, TrainingStream& st
   Matrix gradients = Matrix::ToOverwrite(row_.examples, cut_width);
   for (const RowRange& slice : Slices(row_.examples)) {
     if (slice.first > 0) {
-      absl::StatusOr<v1::CutGradients> next = ReceiveSlice(slice.first, stream);
-      if (!next.ok()) {
-        return next.status();
-      }
-      message = *std::move(next);
+      SPLITVEIL_ASSIGN_OR_RETURN(message, ReceiveSlice(slice.first, stream));
     }
     if (message.frozen() || (slice.end() < row_.examples && (message.has_hint() || message.hint_rows_size() > 0))) {
       return AsRefusal(absl::InvalidArgumentError("gradients: expected slices of one answer, its hint in the last"));
@@ -188,9 +175,7 @@ absl::Status NonLabelSession::Learn(v1::CutGradients message, TrainingStream& st
   }
   received_.message = std::move(message);
   received_.activations = std::move(in_flight_.front().activations);
-  if (absl::Status status = reporter_->TakeHint(received_); !status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(reporter_->TakeHint(received_));
   stopwatch_.Lap(&StepTimeRow::audit);
   const absl::Status status = model_->Update();
   stopwatch_.Lap(&StepTimeRow::update);
@@ -250,14 +235,10 @@ absl::Status NonLabelSession::StayFrozen(const v1::CutGradients& message) {
     frozen_ = true;
     const std::string since = absl::StrCat("epoch ", message.epoch(), " batch ", message.batch());
     LogInfo("the label party's budget is spent: the bottom model is frozen from ", since);
-    if (absl::Status status = ledger_->RecordEvent("frozen", since); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(ledger_->RecordEvent("frozen", since));
   }
   for (size_t i = 0; i < Computed(row_.examples).size(); ++i) {
-    if (absl::Status status = model_->Discard(); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(model_->Discard());
   }
   return absl::OkStatus();
 }

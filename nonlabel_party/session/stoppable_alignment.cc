@@ -3,25 +3,20 @@
 #include <memory>
 #include <utility>
 
+#include "common/status/status_macros.h"
 #include "nonlabel_party/session/stop_watcher.h"
 
 namespace splitveil {
 
 absl::StatusOr<std::optional<AlignedIds>> AlignUnlessStopped(LabelPartyPeer& peer, const IdList& ids,
                                                              const AlignmentOptions& options, bool (*stop)()) {
-  absl::StatusOr<std::unique_ptr<AlignmentStream>> stream = peer.Align();
-  if (!stream.ok()) {
-    return stream.status();
-  }
-  AlignmentStream* const cancelled_on_stop = stream->get();
-  const absl::StatusOr<std::unique_ptr<StopWatcher>> watcher =
-      StopWatcher::Create(stop, [cancelled_on_stop] { cancelled_on_stop->Cancel(); });
-  if (!watcher.ok()) {
-    return watcher.status();
-  }
-  absl::StatusOr<AlignedIds> aligned = AlignIds(ids, options, **stream);
-  const absl::Status finished = (*stream)->Finish();
-  if ((*watcher)->Finish() && !(finished.ok() && aligned.ok())) {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<AlignmentStream> stream, peer.Align());
+  AlignmentStream* const cancelled_on_stop = stream.get();
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<StopWatcher> watcher,
+                             StopWatcher::Create(stop, [cancelled_on_stop] { cancelled_on_stop->Cancel(); }));
+  absl::StatusOr<AlignedIds> aligned = AlignIds(ids, options, *stream);
+  const absl::Status finished = stream->Finish();
+  if (watcher->Finish() && !(finished.ok() && aligned.ok())) {
     return std::nullopt;  // Both failures are our own doing.
   }
   if (!finished.ok()) {

@@ -23,6 +23,7 @@
 #include "common/ledger/sqlite_database.h"
 #include "common/process/exit_code.h"
 #include "common/schedule/train_test_split.h"
+#include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
 #include "label_party/protection/run_budget.h"
 #include "label_party/session/trainer_factory.h"
@@ -75,9 +76,7 @@ class TrainerTest : public ::testing::Test {
     message.set_epoch(epoch);
     message.set_batch(batch);
     EXPECT_TRUE(EncodeMatrix(activations, v1::FLOAT32, *message.mutable_activations()).ok());
-    if (absl::Status status = trainer_->Receive(message); !status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(trainer_->Receive(message));
     const absl::StatusOr<SharedGradients> answer = trainer_->Step();
     return answer.ok() ? absl::StatusOr<v1::CutGradients>(*answer->at(0)) : answer.status();
   }
