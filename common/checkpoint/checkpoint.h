@@ -32,7 +32,7 @@ class Checkpoint {
 
   const v1::CheckpointHeader& header() const { return header_; }
   const std::string& path() const { return file_->path(); }
-  // "RUN_ID/EPOCHS", as OpenRequest.continues carries it.
+  // "RUN_ID/EPOCHS", as OpenRequest.resumed_from carries it.
   std::string name() const;
   // A copy of the values. Errors: InvalidArgument for a value that is not finite.
   absl::StatusOr<NamedParameters> State() const;

@@ -64,7 +64,7 @@ absl::Status CheckpointPlan::UseData(const Dataset& data) {
     const std::string& trained_on = checkpoint->header().dataset_sha256();
     return trained_on == own || (!trained_on.empty() && trained_on == data.preprocessing().extends_sha256());
   };
-  if (continues() && !fits(initial.front())) {
+  if (resumes() && !fits(initial.front())) {
     return absl::InvalidArgumentError(
         absl::StrCat(data.path(), ": expected the data that ", initial.front()->path(),
                      " was trained on, or data that extend them (`splitveil prepare --extend`), found others"));

@@ -24,7 +24,7 @@ struct CheckpointPlan {
   // To continue from: `initial_checkpoint`, then the one before it where that was kept. Empty: fresh weights.
   std::vector<std::shared_ptr<const Checkpoint>> initial;
 
-  bool continues() const { return !initial.empty(); }
+  bool resumes() const { return !initial.empty(); }
   // The one of this name; null for none.
   std::shared_ptr<const Checkpoint> Find(const std::string& name) const;
 

@@ -54,8 +54,9 @@ absl::Status ValidateAudit(const v1::AuditAgreement& audit) {
       return Invalid(field, "each layer once", absl::StrCat("\"", audit.layers(i), "\" again"));
     }
   }
-  if (audit.auxiliary_labels() > 0 && audit.grant() != v1::ORACLE) {
-    return Invalid("audit.auxiliary_labels", "0 unless audit.grant is ORACLE", absl::StrCat(audit.auxiliary_labels()));
+  if (audit.auxiliary_labels() > 0 && audit.disclosure() != v1::ORACLE) {
+    return Invalid("audit.auxiliary_labels", "0 unless audit.disclosure is ORACLE",
+                   absl::StrCat(audit.auxiliary_labels()));
   }
   std::set<int> attacks;
   for (int i = 0; i < audit.attacks_size(); ++i) {
@@ -68,9 +69,9 @@ absl::Status ValidateAudit(const v1::AuditAgreement& audit) {
     if (traits.label_side_only || traits.once_a_run) {
       return Invalid(field, "an attack on every batch that needs no true class moments", v1::Attack_Name(attack));
     }
-    if (traits.needs_oracle && audit.grant() != v1::ORACLE) {
-      return Invalid(field, absl::StrCat(v1::Attack_Name(attack), " under audit.grant ORACLE only"),
-                     absl::StrCat("audit.grant ", v1::Grant_Name(audit.grant())));
+    if (traits.needs_oracle && audit.disclosure() != v1::ORACLE) {
+      return Invalid(field, absl::StrCat(v1::Attack_Name(attack), " under audit.disclosure ORACLE only"),
+                     absl::StrCat("audit.disclosure ", v1::DisclosureLevel_Name(audit.disclosure())));
     }
     if (traits.cut_only && layers.count("cut") == 0) {
       return Invalid(field, absl::StrCat(v1::Attack_Name(attack), " with \"cut\" among audit.layers only"),
@@ -109,8 +110,8 @@ absl::Status ValidateAgreement(const v1::RunAgreement& agreement) {
   if (!status.ok()) {
     return status;
   }
-  if (agreement.predict_first() && agreement.test_fraction() != 0) {
-    return Invalid("predict_first", "false unless test_fraction is 0",
+  if (agreement.progressive_validation() && agreement.test_fraction() != 0) {
+    return Invalid("progressive_validation", "false unless test_fraction is 0",
                    absl::StrCat("true beside test_fraction ", agreement.test_fraction()));
   }
   if (agreement.minimum_batch_size() > agreement.batch_size()) {

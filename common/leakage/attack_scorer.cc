@@ -108,8 +108,8 @@ absl::StatusOr<std::vector<float>> AttackScorer::Score(v1::Attack attack) {
       return MajorityDirectionScores(input_.gradients);
     case v1::SPECTRAL:
       return Saturated(Spectral(), gradient_direction_.orientation());
-    case v1::REMEMBERED_SPECTRAL:
-      return ScoreRemembered();
+    case v1::CUMULATIVE_SPECTRAL:
+      return ScoreCumulative();
     case v1::GRADIENT_CLUSTERS:
       return ScoreClusters(input_.gradients, gradient_clusters_);
     case v1::ACTIVATION_CLUSTERS:
@@ -125,10 +125,10 @@ absl::StatusOr<std::vector<float>> AttackScorer::Score(v1::Attack attack) {
                  ? absl::StatusOr<std::vector<float>>(Missing(attack, "the classes' moments"))
                  : LikelihoodRatioScores(input_.gradients, *input_.population, Spread::kMeasured);
     case v1::LIKELIHOOD_RATIO:
-    case v1::REMEMBERED_LIKELIHOOD_RATIO:
+    case v1::CUMULATIVE_LIKELIHOOD_RATIO:
       return ScoreByLikelihood(attack);
     case v1::DIRECTION:
-    case v1::REMEMBERED_DIRECTION:
+    case v1::CUMULATIVE_DIRECTION:
       return ScoreByDirection(attack);
     default:
       return absl::FailedPreconditionError(absl::StrCat("attack: expected one that runs on a batch, found ",
@@ -189,18 +189,18 @@ const std::vector<double>& AttackScorer::Spectral() {
   return *spectral_;
 }
 
-std::vector<float> AttackScorer::ScoreRemembered() {
-  const std::vector<double>& sums = remembered_[v1::REMEMBERED_SPECTRAL];
+std::vector<float> AttackScorer::ScoreCumulative() {
+  const std::vector<double>& sums = remembered_[v1::CUMULATIVE_SPECTRAL];
   std::vector<float> past;
   past.reserve(input_.positions.size());
   for (uint32_t position : input_.positions) {
     past.push_back(sums.empty() ? 0 : splitveil::Saturated(sums[position]));
   }
   StandardizeScores(past);
-  const std::vector<double> projections = remembered_direction_.Project(input_.gradients, past);
+  const std::vector<double> projections = cumulative_direction_.Project(input_.gradients, past);
   // Summed as the direction lies; the vote on which end is positive is cast on the sums.
-  return Saturated(Remember(v1::REMEMBERED_SPECTRAL, Standardized(Saturated(projections))),
-                   remembered_direction_.orientation());
+  return Saturated(Remember(v1::CUMULATIVE_SPECTRAL, Standardized(Saturated(projections))),
+                   cumulative_direction_.orientation());
 }
 
 std::vector<double> AttackScorer::Remember(v1::Attack attack, const std::vector<double>& evidence) {

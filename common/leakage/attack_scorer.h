@@ -50,7 +50,7 @@ class AttackScorer {
   // Adds the batch's evidence to what is remembered of its rows; the sums. Both [batch].
   std::vector<double> Remember(v1::Attack attack, const std::vector<double>& evidence);
   const std::vector<double>& Spectral();
-  std::vector<float> ScoreRemembered();
+  std::vector<float> ScoreCumulative();
   absl::StatusOr<std::vector<float>> ScoreByHints(v1::Attack attack);
   absl::StatusOr<std::vector<float>> ScoreByLikelihood(v1::Attack attack);
   absl::StatusOr<std::vector<float>> ScoreByDirection(v1::Attack attack);
@@ -65,7 +65,7 @@ class AttackScorer {
   AttackInput input_;
   PrincipalDirection gradient_direction_;
   Clusters gradient_clusters_, activation_clusters_;
-  PrincipalDirection remembered_direction_;               // Leans towards what is remembered of the rows.
+  PrincipalDirection cumulative_direction_;               // Leans towards what is remembered of the rows.
   std::map<v1::Attack, std::vector<double>> remembered_;  // [examples] each; made when first used.
   // Of this batch, computed when first asked for.
   std::optional<HintScores> hint_scores_;

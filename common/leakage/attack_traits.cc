@@ -40,7 +40,7 @@ AttackTraits TraitsOf(v1::Attack attack) {
     case v1::ACTIVATION_CLUSTERS:
       traits.cut_only = true;
       break;
-    case v1::REMEMBERED_SPECTRAL:
+    case v1::CUMULATIVE_SPECTRAL:
       traits.remembers = true;
       break;
     case v1::MODEL_COMPLETION:
@@ -48,8 +48,8 @@ AttackTraits TraitsOf(v1::Attack attack) {
       traits.needs_oracle = true;
       traits.once_a_run = true;
       break;
-    case v1::REMEMBERED_LIKELIHOOD_RATIO:
-    case v1::REMEMBERED_DIRECTION:
+    case v1::CUMULATIVE_LIKELIHOOD_RATIO:
+    case v1::CUMULATIVE_DIRECTION:
       traits.remembers = true;
       traits.label_side_only = true;
       break;

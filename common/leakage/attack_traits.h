@@ -11,14 +11,14 @@
 
 namespace splitveil {
 
-// Positives of a batch whose rows are disclosed under grant ORACLE, at most.
+// Positives of a batch whose rows are disclosed under disclosure ORACLE, at most.
 inline constexpr int kMaxHints = 5;
 
 // Those that a progress line has room for.
-inline constexpr v1::Attack kProgressAttacks[] = {v1::NORM, v1::COSINE, v1::RESIDUAL_NORM, v1::REMEMBERED_SPECTRAL};
+inline constexpr v1::Attack kProgressAttacks[] = {v1::NORM, v1::COSINE, v1::RESIDUAL_NORM, v1::CUMULATIVE_SPECTRAL};
 
 struct AttackTraits {
-  bool needs_oracle = false;     // Takes hint rows or a clean positive gradient: grant ORACLE.
+  bool needs_oracle = false;     // Takes hint rows or a clean positive gradient: disclosure ORACLE.
   int hints = 0;                 // Hint rows it is told; those are left out of its AUC.
   bool cut_only = false;         // Scored at layer "cut" only.
   bool remembers = false;        // Scores sum an example's evidence over the epochs.

@@ -16,16 +16,16 @@ double DetectionErrorBound(double sum_kl);
 // sum_kl: Phi(sqrt(sum_kl / 2)), the exact worst case where d'^2 = sum_kl. The divergences of independent releases of
 // an example add, so with their sum it is the AUC of an adversary that remembers them all. NaN and negative input
 // give 1.
-double GaussianAuc(double sum_kl);
+double GaussianAucBound(double sum_kl);
 
-// An attack whose measured AUC, at its 95% limit, passes what the noise allows (GaussianAuc) by more than this says
-// that the bounds do not hold. Attacks that read exactly what is allowed pass it by sampling alone in one epoch of
+// An attack whose measured AUC, at its 95% limit, passes what the noise allows (GaussianAucBound) by more than this
+// says that the bounds do not hold. Attacks that read exactly what is allowed pass it by sampling alone in one epoch of
 // forty; this much more is five of their standard errors over 100,000 examples, and the least that would matter.
 inline constexpr double kBoundTolerance = 0.005;
 
 // That rule, for an AUC whose 95% interval is [auc_low, auc_high] and that an adversary would turn round where it
 // points the wrong way. False where any of the three is NaN: nothing is bounded then.
-bool ExceedsGaussianAuc(double auc_low, double auc_high, double gaussian_auc);
+bool ExceedsGaussianAucBound(double auc_low, double auc_high, double gaussian_auc_bound);
 
 }  // namespace splitveil
 

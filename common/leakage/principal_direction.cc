@@ -103,7 +103,7 @@ std::vector<double> PrincipalDirection::Project(ConstMatrixView rows, absl::Span
     return std::vector<double>(rows.rows());
   }
   std::vector<double> projections = Projections(rows, mean, direction);
-  const double remembered_weight = first ? 0 : kMemory * SumOfSquares(projections);
+  const double cumulative_weight = first ? 0 : kMemory * SumOfSquares(projections);
   for (int i = 0; i < (first ? kFirstIterations : kIterations); ++i) {
     // The rows' scatter times the direction; the remembered direction adds its own scatter of rank one.
     std::vector<double> weights = projections;
@@ -117,7 +117,7 @@ std::vector<double> PrincipalDirection::Project(ConstMatrixView rows, absl::Span
       alignment += static_cast<double>(remembered[k]) * direction[k];
     }
     for (size_t k = 0; k < remembered.size(); ++k) {
-      next[k] += remembered_weight * alignment * remembered[k];
+      next[k] += cumulative_weight * alignment * remembered[k];
     }
     std::vector<float> turned = Normalized(next);
     if (turned.empty()) {

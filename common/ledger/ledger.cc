@@ -98,8 +98,8 @@ absl::Status Ledger::Database::InsertRun(const RunRow& run) {
   SPLITVEIL_ASSIGN_OR_RETURN(
       SqliteStatement insert,
       connection->Prepare("INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, NULL, 'running', ?6, ?7)"));
-  absl::Status inserted =
-      insert.Run(run.run_id, run.role, run.agreement_sha256, run.protection, UtcNow(), run.config_json, run.continues);
+  absl::Status inserted = insert.Run(run.run_id, run.role, run.agreement_sha256, run.protection, UtcNow(),
+                                     run.config_json, run.resumed_from);
   if (absl::IsAlreadyExists(inserted)) {
     return absl::InvalidArgumentError(absl::StrCat("run \"", run.run_id, "\" is already in this ledger"));
   }
@@ -168,7 +168,7 @@ absl::StatusOr<std::unique_ptr<Ledger>> Ledger::Create(const std::string& path, 
   database->run_id = run.run_id;
   absl::Status status = CreateSchema(*database->connection);
   if (status.ok()) {
-    status = database->connection.Execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL");
+    status = database->connection->Execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL");
   }
   if (status.ok()) {
     status = database->InsertRun(run);
@@ -207,8 +207,8 @@ absl::Status Ledger::Record(const LeakRow& row) {
 absl::Status Ledger::Record(const EpochLeakRow& row) {
   return database_->Insert(database_->insert_epoch_leak, row.epoch, row.observer, row.layer, row.attack, row.examples,
                            row.positives, row.auc, row.auc_low, row.auc_high, row.tpr_1pct, row.tpr_1pct_low,
-                           row.tpr_1pct_high, row.tpr_01pct, row.tpr_01pct_low, row.tpr_01pct_high, row.gaussian_auc,
-                           row.auc_bound);
+                           row.tpr_1pct_high, row.tpr_01pct, row.tpr_01pct_low, row.tpr_01pct_high,
+                           row.gaussian_auc_bound, row.auc_bound);
 }
 
 absl::Status Ledger::Record(const DistributionRow& row) {

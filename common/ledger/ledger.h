@@ -15,7 +15,7 @@ namespace splitveil {
 
 struct RunRow {
   std::string run_id, role, agreement_sha256, protection, config_json;
-  std::string continues = "";  // Run id of the checkpoint this run started from; empty: fresh weights.
+  std::string resumed_from = "";  // Run id of the checkpoint this run started from; empty: fresh weights.
 };
 struct StepRow {
   int64_t step = 0, epoch = 0, batch = 0, examples = 0;
@@ -63,7 +63,7 @@ struct EpochLeakRow {
   double auc = 0, auc_low = 0, auc_high = 0;
   double tpr_1pct = 0, tpr_1pct_low = 0, tpr_1pct_high = 0;     // True positive rate at a false positive rate of 1%,
   double tpr_01pct = 0, tpr_01pct_low = 0, tpr_01pct_high = 0;  // and of 0.1%.
-  double gaussian_auc = 0,
+  double gaussian_auc_bound = 0,
          auc_bound = 0;  // What the noise allows (exact for Gaussian classes; Theorem 1). NaN: nothing.
 };
 // One bin of the histogram of a quantity over the examples of one class in one epoch. Label party only.

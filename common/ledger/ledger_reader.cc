@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<LedgerReader>> LedgerReader::Open(const std::stri
 absl::StatusOr<std::vector<RunRecord>> LedgerReader::Runs() {
   return ReadAll(
       *database_->connection,
-      "SELECT run_id, role, agreement_sha256, protection, config_json, started_at, finished_at, status, continues "
+      "SELECT run_id, role, agreement_sha256, protection, config_json, started_at, finished_at, status, resumed_from "
       "FROM run ORDER BY started_at, run_id",
       [](const SqliteStatement& row) {
         RunRecord record;
@@ -121,7 +121,7 @@ absl::StatusOr<std::vector<EpochLeakRow>> LedgerReader::EpochLeaks(const std::st
   return ReadAll(
       *database_->connection,
       "SELECT epoch, observer, layer, attack, examples, positives, auc, auc_low, auc_high, tpr_1pct, tpr_1pct_low, "
-      "tpr_1pct_high, tpr_01pct, tpr_01pct_low, tpr_01pct_high, gaussian_auc, auc_bound FROM epoch_leak "
+      "tpr_1pct_high, tpr_01pct, tpr_01pct_low, tpr_01pct_high, gaussian_auc_bound, auc_bound FROM epoch_leak "
       "WHERE run_id = ?1 ORDER BY layer <> 'cut', layer, attack, observer, epoch",
       [](const SqliteStatement& row) {
         return EpochLeakRow{row.Int64(0),   row.Text(1),    row.Text(2),    row.Text(3),    row.Int64(4),

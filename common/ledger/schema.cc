@@ -25,7 +25,7 @@ CREATE TABLE run(
   finished_at TEXT,
   status TEXT NOT NULL,
   config_json TEXT NOT NULL,
-  continues TEXT NOT NULL
+  resumed_from TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE step(
   run_id TEXT NOT NULL REFERENCES run(run_id),
@@ -61,7 +61,7 @@ CREATE TABLE epoch_leak(
   auc REAL, auc_low REAL, auc_high REAL,
   tpr_1pct REAL, tpr_1pct_low REAL, tpr_1pct_high REAL,
   tpr_01pct REAL, tpr_01pct_low REAL, tpr_01pct_high REAL,
-  gaussian_auc REAL, auc_bound REAL,
+  gaussian_auc_bound REAL, auc_bound REAL,
   PRIMARY KEY (run_id, epoch, observer, layer, attack)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE distribution(

@@ -192,7 +192,7 @@ void EmbeddingTable::StepOccurringRows(double gradient_scale) {
 
 absl::Status EmbeddingTable::Update(absl::Span<const LookupGradient> lookups, double gradient_scale) {
   for (const auto& [indices, gradient] : lookups) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const int64_t columns, CheckLookup(indices, gradient.rows(), gradient.cols()));
+    SPLITVEIL_RETURN_IF_ERROR(CheckLookup(indices, gradient.rows(), gradient.cols()).status());
   }
   SumByRow(lookups);
   StepOccurringRows(gradient_scale);

@@ -55,7 +55,7 @@ absl::Status CheckFits(const std::vector<float>& numbers, const ParameterView& p
 // All or nothing.
 absl::Status Assign(const ValuesByName& by_name, absl::Span<const ParameterView> parameters, bool fewer_rows) {
   for (const ParameterView& parameter : parameters) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const const std::vector<float>* numbers, Find(by_name, parameter.name));
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float>* numbers, Find(by_name, parameter.name));
     SPLITVEIL_RETURN_IF_ERROR(CheckFits(*numbers, parameter, fewer_rows));
   }
   for (const ParameterView& parameter : parameters) {
@@ -139,7 +139,7 @@ NamedParameters CopyTrainingState(absl::Span<const ParameterView> state, int64_t
 
 absl::StatusOr<int64_t> AssignTrainingState(const NamedParameters& values, absl::Span<const ParameterView> state) {
   SPLITVEIL_ASSIGN_OR_RETURN(const ValuesByName by_name, IndexByName(values));
-  SPLITVEIL_ASSIGN_OR_RETURN(const const std::vector<float>* numbers, Find(by_name, kSteps));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float>* numbers, Find(by_name, kSteps));
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, ReadSteps(*numbers));
   absl::Status status = CheckCount(state.size() + 1, by_name.size());
   if (status.ok()) {

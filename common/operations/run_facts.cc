@@ -39,12 +39,14 @@ RunRow DescribeRun(const std::string& run_id, const std::string& role, const std
   return run;
 }
 
-absl::StatusOr<std::unique_ptr<Ledger>> BeginLedger(const std::string& path, const RunRow& run, v1::Grant grant) {
+absl::StatusOr<std::unique_ptr<Ledger>> BeginLedger(const std::string& path, const RunRow& run,
+                                                    v1::DisclosureLevel disclosure) {
   absl::StatusOr<std::unique_ptr<Ledger>> ledger = Ledger::Create(path, run);
   if (!ledger.ok()) {
     return ledger.status();
   }
-  absl::Status status = (*ledger)->RecordEvent("grant", absl::StrCat("attack module reads: ", v1::Grant_Name(grant)));
+  absl::Status status =
+      (*ledger)->RecordEvent("disclosure", absl::StrCat("attack module reads: ", v1::DisclosureLevel_Name(disclosure)));
   return status.ok() ? std::move(ledger) : status;
 }
 

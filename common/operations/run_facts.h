@@ -18,8 +18,9 @@ std::string NewRunId(const std::string& run_name);
 RunRow DescribeRun(const std::string& run_id, const std::string& role, const std::string& protection,
                    const v1::RunAgreement& agreement, const std::string& peer_version);
 
-// Opens the ledger at `path` for the run and records the audit's grant.
-absl::StatusOr<std::unique_ptr<Ledger>> BeginLedger(const std::string& path, const RunRow& run, v1::Grant grant);
+// Opens the ledger at `path` for the run and records the audit's disclosure.
+absl::StatusOr<std::unique_ptr<Ledger>> BeginLedger(const std::string& path, const RunRow& run,
+                                                    v1::DisclosureLevel disclosure);
 
 }  // namespace splitveil
 

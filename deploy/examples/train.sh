@@ -22,7 +22,7 @@ case $name in
   *) usage ;;
 esac
 "$root/deploy/install_dependencies.sh" >&2
-"$root/deploy/build.sh" label_party nonlabel_party one_process splitveil >&2
+"$root/deploy/build.sh" label_party nonlabel_party centralized_baseline splitveil >&2
 
 "$bin/splitveil" prepare "${kind[@]}" "${inputs[@]/#/--input=}" --seed=7 --out="$out"
 [ -e "$out/certificates" ] || "$bin/splitveil" certificates --out="$out/certificates" \
@@ -30,7 +30,7 @@ esac
 # Both parties in one process, from the weights of each seed of the sweep: what the split costs is measured against it.
 for seed in $(sed -n 's/^seeds: \[\(.*\)\]$/\1/p' "$here/sweep.textproto" | tr -d ,); do
   echo "training in one process, seed $seed" >&2
-  "$bin/one_process" --agreement="$here/run.textproto" --label_config="$here/label_party.textproto" \
+  "$bin/centralized_baseline" --agreement="$here/run.textproto" --label_config="$here/label_party.textproto" \
     --nonlabel_config="$here/nonlabel_party.textproto" --threads=2 --seed="$seed"
-done | tee "$out/one_process.out"
+done | tee "$out/centralized_baseline.out"
 "$bin/splitveil" sweep --config="$here/sweep.textproto" --out="$out/sweep"

@@ -2,12 +2,12 @@
 #include <string>
 #include <vector>
 
-#include "deploy/audit/audit_policy.h"
-#include "deploy/audit/audit_verdict.h"
-#include "deploy/audit/verdict_text.h"
+#include "deploy/operator/audit/audit_policy.h"
+#include "deploy/operator/audit/audit_verdict.h"
+#include "deploy/operator/audit/verdict_text.h"
 #include "deploy/operator/command.h"
-#include "deploy/records/run_records.h"
-#include "deploy/report/report.h"
+#include "deploy/operator/records/run_records.h"
+#include "deploy/operator/report/report.h"
 
 #include "common/status/status_macros.h"
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "deploy/bench/training_bench.h"
+#include "deploy/operator/bench/training_bench.h"
 #include "deploy/operator/command.h"
 #include "deploy/operator/local_programs.h"
 

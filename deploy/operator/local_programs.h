@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "deploy/local_run/local_runs_options.h"
+#include "deploy/operator/local_run/local_runs_options.h"
 
 #include "common/process/flags.h"
 

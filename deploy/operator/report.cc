@@ -1,4 +1,4 @@
-#include "deploy/report/report.h"
+#include "deploy/operator/report/report.h"
 
 #include <cstdio>
 #include <string>

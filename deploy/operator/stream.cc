@@ -1,4 +1,4 @@
-#include "deploy/stream/stream.h"
+#include "deploy/operator/stream/stream.h"
 
 #include "deploy/operator/command.h"
 #include "deploy/operator/local_programs.h"

@@ -1,4 +1,4 @@
-#include "deploy/sweep/sweep.h"
+#include "deploy/operator/sweep/sweep.h"
 
 #include "deploy/operator/command.h"
 #include "deploy/operator/local_programs.h"

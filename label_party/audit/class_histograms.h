@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 
 #include "common/ledger/ledger.h"
-#include "label_party/audit/own_audit.h"
+#include "label_party/audit/label_side_audit.h"
 
 namespace splitveil {
 

@@ -9,7 +9,7 @@ namespace splitveil {
 
 void EpochBounds::Add(double sum_kl, double accumulated_sum_kl) {
   ++steps_;
-  gaussian_sum_ += GaussianAuc(sum_kl);
+  gaussian_sum_ += GaussianAucBound(sum_kl);
   theorem1_sum_ += AucBound(sum_kl);
   accumulated_sum_kl_ = accumulated_sum_kl;
 }
@@ -23,7 +23,7 @@ AucBounds EpochBounds::For(const std::string& layer, v1::Attack attack) const {
     return {kNone, kNone};
   }
   if (traits.remembers) {
-    return {GaussianAuc(accumulated_sum_kl_), AucBound(accumulated_sum_kl_)};
+    return {GaussianAucBound(accumulated_sum_kl_), AucBound(accumulated_sum_kl_)};
   }
   const double steps = static_cast<double>(steps_);
   return {gaussian_sum_ / steps, theorem1_sum_ / steps};

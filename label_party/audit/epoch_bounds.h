@@ -11,7 +11,7 @@ namespace splitveil {
 
 // Two bounds on a leak AUC; NaN where there is none.
 struct AucBounds {
-  double gaussian = 0;  // GaussianAuc: exact for Gaussian classes.
+  double gaussian = 0;  // GaussianAucBound: exact for Gaussian classes.
   double theorem1 = 0;  // AucBound.
 };
 

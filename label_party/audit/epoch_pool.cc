@@ -14,7 +14,7 @@ EpochLeakRow MeasureEpochLeak(absl::Span<const float> scores, absl::Span<const u
   EpochLeakRow row;
   row.examples = static_cast<int64_t>(scores.size());
   row.positives = std::count(labels.begin(), labels.end(), 1);
-  row.gaussian_auc = row.auc_bound = kNone;
+  row.gaussian_auc_bound = row.auc_bound = kNone;
   LeakFigures figures;
   figures.auc = figures.tpr_at_1_percent_fpr = figures.tpr_at_01_percent_fpr = {kNone, kNone, kNone};
   if (const absl::StatusOr<LeakFigures> measured = MeasureLeak(scores, labels); measured.ok()) {
@@ -60,7 +60,7 @@ std::vector<EpochLeakRow> EpochPool::Finish(uint32_t epoch, const std::string& o
     row.layer = layer;
     row.attack = AttackName(attack);
     const AucBounds allowed = bounds.For(layer, attack);
-    row.gaussian_auc = allowed.gaussian;
+    row.gaussian_auc_bound = allowed.gaussian;
     row.auc_bound = allowed.theorem1;
     rows.push_back(std::move(row));
   }

@@ -43,7 +43,8 @@ class EpochPool {
   std::map<std::pair<std::string, v1::Attack>, Series> series_;
 };
 
-// One row of figures. `gaussian_auc` and `auc_bound`: what the noise allows; NaN where that is no bound for the attack.
+// One row of figures. `gaussian_auc_bound` and `auc_bound`: what the noise allows; NaN where that is no bound for the
+// attack.
 EpochLeakRow MeasureEpochLeak(absl::Span<const float> scores, absl::Span<const uint8_t> labels);
 
 }  // namespace splitveil

@@ -14,7 +14,7 @@
 #include "common/leakage/scores.h"
 #include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
-#include "label_party/policy/audit_grant.h"
+#include "label_party/policy/disclosed_auc.h"
 
 namespace splitveil {
 namespace {
@@ -43,15 +43,15 @@ LeakAuditor::LeakAuditor(const v1::RunAgreement& agreement, const v1::LabelAudit
                          Ledger* ledger)
     : agreement_(agreement.audit()),
       // Scores may trail the gradients by the window and one batch under way.
-      remembered_batches_(static_cast<size_t>(agreement.in_flight_batches()) + 1),
+      cumulative_batches_(static_cast<size_t>(agreement.in_flight_batches()) + 1),
       ledger_(ledger),
-      own_audit_(audit, examples) {}
+      label_side_audit_(audit, examples) {}
 
 void LeakAuditor::Remember(ReleasedBatch batch) {
   std::lock_guard<std::mutex> lock(mutex_);
   released_.push_back(std::move(batch));
   judged_.push_back(false);
-  while (released_.size() > remembered_batches_) {
+  while (released_.size() > cumulative_batches_) {
     released_.pop_front();
     judged_.pop_front();
   }
@@ -85,7 +85,7 @@ absl::Status LeakAuditor::Record(const EpochLeakRow& row) {
   absl::Status status = ledger_->Record(row);
   // What the peer submits as an attack on gradients may be made of anything.
   const bool own = row.observer == kLabelParty;
-  if (!status.ok() || !own || !ExceedsGaussianAuc(row.auc_low, row.auc_high, row.gaussian_auc)) {
+  if (!status.ok() || !own || !ExceedsGaussianAucBound(row.auc_low, row.auc_high, row.gaussian_auc_bound)) {
     return status;
   }
   ++bound_exceeded_;
@@ -95,7 +95,7 @@ absl::Status LeakAuditor::Record(const EpochLeakRow& row) {
         absl::StrFormat(
             "epoch %d: %s at %s: AUC at least %.4f (lower 95%% limit), Gaussian classes allow %.4f: the bounds "
             "do not hold for these gradients",
-            row.epoch + 1, row.attack, row.layer, std::max(row.auc_low, 1 - row.auc_high), row.gaussian_auc));
+            row.epoch + 1, row.attack, row.layer, std::max(row.auc_low, 1 - row.auc_high), row.gaussian_auc_bound));
   }
   return status;
 }
@@ -116,13 +116,13 @@ absl::Status LeakAuditor::AuditRelease(const ReleaseEvidence& evidence) {
     return absl::InternalError("the audited gradients are not those of the latest released batch");
   }
   const ReleasedBatch& batch = released_.back();
-  absl::StatusOr<std::vector<OwnScores>> all = own_audit_.Score(batch, evidence);
+  absl::StatusOr<std::vector<OwnScores>> all = label_side_audit_.Score(batch, evidence);
   if (!all.ok()) {
     return absl::InternalError(all.status().message());
   }
   std::lock_guard<std::mutex> lock(mutex_);
   bounds_[batch.epoch].Add(evidence.sum_kl, evidence.accumulated_sum_kl);
-  if (own_audit_.Attacks(batch.step)) {
+  if (label_side_audit_.Attacks(batch.step)) {
     histograms_.Add(batch, evidence, *all);
   }
   for (OwnScores& own : *all) {
@@ -223,8 +223,8 @@ absl::StatusOr<v1::ScoreBatchResponse> LeakAuditor::Judge(const v1::ScoreBatchRe
       observers_[kNonLabelParty].pool.Add(scores.layer(), scores.attack(), {values.begin(), values.end()},
                                           found->labels, RowsLeftOut(scores.attack(), found->hint_rows));
     }
-    const std::optional<double> granted =
-        GrantedAuc(agreement_.grant(), has_auc ? std::optional<double>(auc) : std::nullopt, /*answers_before=*/i);
+    const std::optional<double> granted = DisclosedAuc(
+        agreement_.disclosure(), has_auc ? std::optional<double>(auc) : std::nullopt, /*answers_before=*/i);
     if (granted.has_value()) {
       v1::ScoreBatchResponse::LeakAuc* leak = response.add_leaks();
       leak->set_layer(scores.layer());

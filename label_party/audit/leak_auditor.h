@@ -21,7 +21,7 @@
 #include "label_party/audit/class_histograms.h"
 #include "label_party/audit/epoch_bounds.h"
 #include "label_party/audit/epoch_pool.h"
-#include "label_party/audit/own_audit.h"
+#include "label_party/audit/label_side_audit.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/leak_audit.pb.h"
@@ -52,7 +52,7 @@ class LeakAuditor {
   void Remember(ReleasedBatch batch);
 
   // Whether AuditRelease reads what was released in `step`.
-  bool Reads(int64_t step) const { return own_audit_.Reads(step); }
+  bool Reads(int64_t step) const { return label_side_audit_.Reads(step); }
   // Attacks the latest remembered batch as it left. From the thread that calls Remember; scores are judged meanwhile.
   absl::Status AuditRelease(const ReleaseEvidence& evidence);
   // After the last batch of an epoch: figures over all examples that left in it.
@@ -95,10 +95,10 @@ class LeakAuditor {
       std::map<std::pair<std::string, std::string>, Figures> Observer::*figures) const;
 
   const v1::AuditAgreement agreement_;
-  const size_t remembered_batches_;
+  const size_t cumulative_batches_;
   Ledger* const ledger_;
 
-  OwnAudit own_audit_;  // Of AuditRelease alone.
+  LabelSideAudit label_side_audit_;  // Of AuditRelease alone.
 
   mutable std::mutex mutex_;            // Guards everything below.
   std::deque<ReleasedBatch> released_;  // Latest last. Changed by Remember alone.

@@ -85,8 +85,8 @@ absl::StatusOr<ReleaseGate> ReleaseGate::Create(const v1::ReleasePolicy& policy,
   }
   gate.max_step_auc_bound_ = policy.max_step_auc_bound();
   gate.max_measured_leak_ = policy.max_measured_leak();
-  if (policy.max_run_auc() < 1) {
-    gate.run_limits_.push_back({policy.max_run_auc(), SumKlForRunAuc(policy.max_run_auc()), gate.action_});
+  if (policy.max_run_auc_bound() < 1) {
+    gate.run_limits_.push_back({policy.max_run_auc_bound(), SumKlForRunAuc(policy.max_run_auc_bound()), gate.action_});
   }
   if (protection.marvell().has_run_budget()) {
     const Budget& budget = protection.marvell().run_budget();
@@ -94,7 +94,7 @@ absl::StatusOr<ReleaseGate> ReleaseGate::Create(const v1::ReleasePolicy& policy,
       return plan.status();
     }
     const double spendable = SpendableSumKl(budget);
-    gate.run_limits_.push_back({GaussianAuc(spendable), spendable, ActionOf(budget.when_spent())});
+    gate.run_limits_.push_back({GaussianAucBound(spendable), spendable, ActionOf(budget.when_spent())});
   }
   return gate;
 }
@@ -111,7 +111,7 @@ GateDecision ReleaseGate::Decide(const ReleaseFigures& figures) const {
                                                : figures.exposed_sum_kl + (figures.sum_kl >= 0 ? figures.sum_kl : NAN);
   for (const RunLimit& limit : run_limits_) {
     if (!(after <= limit.sum_kl)) {
-      verdict.Pass("AUC of an adversary that remembers", GaussianAuc(after), limit.auc, limit.action,
+      verdict.Pass("AUC of an adversary that remembers", GaussianAucBound(after), limit.auc, limit.action,
                    (limit.sum_kl - figures.exposed_sum_kl) / 2);
     }
   }
@@ -121,7 +121,7 @@ GateDecision ReleaseGate::Decide(const ReleaseFigures& figures) const {
   return verdict.decision();
 }
 
-bool ReleaseGate::may_hold_back() const {
+bool ReleaseGate::can_block() const {
   return action_ > GateAction::kWarn || std::any_of(run_limits_.begin(), run_limits_.end(), [](const RunLimit& limit) {
            return limit.action > GateAction::kWarn;
          });

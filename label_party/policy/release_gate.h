@@ -51,7 +51,7 @@ class ReleaseGate {
 
   GateDecision Decide(const ReleaseFigures& figures) const;
   // Whether a decision can keep a batch from leaving as it is.
-  bool may_hold_back() const;
+  bool can_block() const;
   // Whether the measured leak can make a difference; measuring costs a pass over the batch before it leaves.
   bool WantsMeasuredLeak() const { return max_measured_leak_ < 1; }
 

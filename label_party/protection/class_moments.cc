@@ -179,14 +179,14 @@ void RunningMoments::Update(const ClassMoments& batch) {
   }
 }
 
-void RunningMoments::Anticipate(const ClassMoments& moments) {
+void RunningMoments::PrimeMoments(const ClassMoments& moments) {
   if (!started_ && moments.informative()) {
     average_ = moments;
     anticipated_ = true;
   }
 }
 
-void RunningMoments::Continue(const ClassMoments& average) {
+void RunningMoments::RestoreMoments(const ClassMoments& average) {
   if (average.informative()) {
     average_ = average;
     started_ = true;

@@ -44,13 +44,13 @@ class RunningMoments {
 
   // Moments to go by until the first informative batch, which takes their place. Ignores what is not informative, and
   // everything after that batch.
-  void Anticipate(const ClassMoments& moments);
+  void PrimeMoments(const ClassMoments& moments);
 
   // The averages as they stand; nullopt before the first informative batch.
   std::optional<ClassMoments> average() const { return started_ ? std::optional(average_) : std::nullopt; }
 
   // Goes on from the average() of an earlier run. Ignores what is not informative.
-  void Continue(const ClassMoments& average);
+  void RestoreMoments(const ClassMoments& average);
 
   // False until the first informative or anticipated moments, and while the averaged directions of dg cancel.
   bool available() const;

@@ -32,11 +32,11 @@ class RegularisedProtection final : public GradientProtection {
   std::vector<float> TrainingTargets(absl::Span<const uint8_t> labels) override {
     return method_->TrainingTargets(labels);
   }
-  absl::Status Anticipate(ConstMatrixView gradients, absl::Span<const uint8_t> labels) override {
-    return method_->Anticipate(gradients, labels);
+  absl::Status PrimeMoments(ConstMatrixView gradients, absl::Span<const uint8_t> labels) override {
+    return method_->PrimeMoments(gradients, labels);
   }
   std::optional<ClassMoments> Moments() const override { return method_->Moments(); }
-  void Continue(const ClassMoments& moments) override { method_->Continue(moments); }
+  void RestoreMoments(const ClassMoments& moments) override { method_->RestoreMoments(moments); }
   absl::StatusOr<ProtectionReport> PerturbWithin(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
                                                  const NoisePosition& position, double max_sum_kl,
                                                  Matrix& out) override {
@@ -119,10 +119,10 @@ std::vector<float> GradientProtection::TrainingTargets(absl::Span<const uint8_t>
   return std::vector<float>(labels.begin(), labels.end());
 }
 
-absl::Status GradientProtection::Anticipate(ConstMatrixView, absl::Span<const uint8_t>) { return absl::OkStatus(); }
+absl::Status GradientProtection::PrimeMoments(ConstMatrixView, absl::Span<const uint8_t>) { return absl::OkStatus(); }
 
 std::optional<ClassMoments> GradientProtection::Moments() const { return std::nullopt; }
 
-void GradientProtection::Continue(const ClassMoments&) {}
+void GradientProtection::RestoreMoments(const ClassMoments&) {}
 
 }  // namespace splitveil

@@ -65,13 +65,13 @@ class GradientProtection {
   // What the classes' gradients are like, before a batch of both has been perturbed: `gradients` [rows, d] that the
   // current model has for `labels`, on whatever examples. Without it a batch of one class has no known divergence at
   // first. Methods that go by no moments ignore it. Errors: as PerturbWithin.
-  virtual absl::Status Anticipate(ConstMatrixView gradients, absl::Span<const uint8_t> labels);
+  virtual absl::Status PrimeMoments(ConstMatrixView gradients, absl::Span<const uint8_t> labels);
 
   // Running moments of the classes for a run that continues this one; nullopt where the method keeps none or has seen
   // no batch that tells them.
   virtual std::optional<ClassMoments> Moments() const;
   // Goes on from the Moments() of an earlier run, of gradients as wide. Methods that go by no moments ignore it.
-  virtual void Continue(const ClassMoments& moments);
+  virtual void RestoreMoments(const ClassMoments& moments);
 
   // Writes the perturbed rows of `gradients` [batch, d] into `out` (same shape; may not alias). `labels`: 0 or 1,
   // [batch]. Batches with one class and gradients of zero are protected too (architecture rule 3). A position's batch
@@ -93,7 +93,7 @@ class GradientProtection {
 
   // Whether rows leave as they are, whatever the others of their batch: what is protected, if anything, is not done
   // here.
-  virtual bool leaves_rows_alone() const { return false; }
+  virtual bool is_passthrough() const { return false; }
 
   // Short name with its parameter, for reports: "marvell(s=4)".
   virtual std::string name() const = 0;

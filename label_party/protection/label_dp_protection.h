@@ -21,7 +21,7 @@ namespace splitveil {
 // e^epsilon / (1 + e^epsilon); across examples whose priors differ it may be more, since an adversary ranks by these
 // too, of its own features or of what the model learned. A second run draws new flips, so that the epsilons of runs
 // add. Does not protect y' itself, which the gradients show; nor the share of positives; nor what else is made of the
-// true labels and leaves (the hints of an ORACLE grant, answers to scores, decisions on a measured leak). Targets
+// true labels and leaves (the hints of an ORACLE disclosure, answers to scores, decisions on a measured leak). Targets
 // outside [0, 1] have a loss that is not bounded below: a top model that learns single examples by heart may diverge.
 class LabelDpProtection final : public GradientProtection {
  public:
@@ -34,12 +34,12 @@ class LabelDpProtection final : public GradientProtection {
   std::vector<float> TrainingTargets(absl::Span<const uint8_t> labels) override;
   // Copies the gradients: those of the targets hide the labels already. FailedPrecondition where these were never
   // drawn. sum_kl = run_sum_kl = max(2 (1 - 2 rho) epsilon, 2 Phi^-1(1 - rho)^2): the divergence of the two
-  // distributions of y' or, where that is more, of Gaussian classes with the AUC 1 - rho, so that GaussianAuc of it is
-  // never too small.
+  // distributions of y' or, where that is more, of Gaussian classes with the AUC 1 - rho, so that GaussianAucBound of
+  // it is never too small.
   absl::StatusOr<ProtectionReport> PerturbWithin(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
                                                  const NoisePosition& position, double max_sum_kl,
                                                  Matrix& out) override;
-  bool leaves_rows_alone() const override { return true; }
+  bool is_passthrough() const override { return true; }
   std::string name() const override;
 
  private:

@@ -62,7 +62,8 @@ absl::StatusOr<MarvellStrength> StrengthAlong(const v1::GradientProtection::Marv
     }
     case v1::GradientProtection::Marvell::kRunBudget: {
       SPLITVEIL_ASSIGN_OR_RETURN(std::vector<double> shares, PlanRunBudget(config.run_budget()));
-      return MarvellStrength{0, std::move(shares), absl::StrCat("max_auc=", config.run_budget().max_auc()), 0};
+      return MarvellStrength{0, std::move(shares),
+                             absl::StrCat("max_run_auc_bound=", config.run_budget().max_run_auc_bound()), 0};
     }
     case v1::GradientProtection::Marvell::STRENGTH_NOT_SET:
       break;
@@ -74,10 +75,10 @@ absl::StatusOr<MarvellStrength> StrengthAlong(const v1::GradientProtection::Marv
 // The optimum for the model's classes, then noise across dg alike in both, and as much along dg, alike in both again,
 // as keeps noise along dg no less than across it. The same variance on top of both classes lowers every term of SumKl,
 // (a - a')^2 / (a a') and ||dg||^2 (1/a + 1/a'), so that no divergence rises; lifting one class alone may raise it.
-MarvellSolution WithNoiseAcross(MarvellSolution noise, double across_s, const ClassMoments& moments) {
+MarvellSolution WithNoiseAcross(MarvellSolution noise, double orthogonal_noise_ratio, const ClassMoments& moments) {
   const double axes_across = static_cast<double>(moments.mean_difference.size()) - 1;
   if (axes_across > 0) {
-    const double variance = across_s * moments.dg_squared / axes_across;
+    const double variance = orthogonal_noise_ratio * moments.dg_squared / axes_across;
     noise.lambda2_neg += variance;
     noise.lambda2_pos += variance;
     const double short_along =
@@ -97,10 +98,10 @@ double MarvellStrength::SumKlOf(uint32_t epoch) const {
 
 absl::StatusOr<MarvellStrength> MarvellStrengthOf(const v1::GradientProtection::Marvell& config) {
   absl::StatusOr<MarvellStrength> strength = StrengthAlong(config);
-  if (strength.ok() && config.across_s() != 0) {
-    SPLITVEIL_RETURN_IF_ERROR(CheckPositive("across_s", config.across_s()));
-    strength->across_s = config.across_s();
-    absl::StrAppend(&strength->name, ",across_s=", config.across_s());
+  if (strength.ok() && config.orthogonal_noise_ratio() != 0) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckPositive("orthogonal_noise_ratio", config.orthogonal_noise_ratio()));
+    strength->orthogonal_noise_ratio = config.orthogonal_noise_ratio();
+    absl::StrAppend(&strength->name, ",orthogonal_noise_ratio=", config.orthogonal_noise_ratio());
   }
   return strength;
 }
@@ -120,12 +121,12 @@ absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength,
       return solution;
     }
     if (solution->sum_kl <= max_sum_kl) {
-      return WithNoiseAcross(*solution, strength.across_s, moments);
+      return WithNoiseAcross(*solution, strength.orthogonal_noise_ratio, moments);
     }
   }
   SPLITVEIL_ASSIGN_OR_RETURN(MarvellPower least,
                              LeastMarvellPower(problem, std::min(max_sum_kl, strength.SumKlOf(epoch))));
-  return WithNoiseAcross(least.solution, strength.across_s, moments);
+  return WithNoiseAcross(least.solution, strength.orthogonal_noise_ratio, moments);
 }
 
 MarvellProtection::MarvellProtection(MarvellStrength strength, std::unique_ptr<SecureGaussian> gaussian)

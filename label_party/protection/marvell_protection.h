@@ -21,8 +21,9 @@ namespace splitveil {
 struct MarvellStrength {
   double s = 4;                 // Of P = s ||dg||^2, where there are no sum_kls.
   std::vector<double> sum_kls;  // The largest sum_kl in epoch 0, 1, ...; the last holds for all later ones.
-  std::string name;             // As configured: "s=4", "sum_kl=0.25", "detection_error=0.3", "max_auc=0.7".
-  double across_s = 0;          // Noise besides, of power across_s ||dg||^2, across dg and alike in both classes.
+  std::string name;             // As configured: "s=4", "sum_kl=0.25", "detection_error=0.3", "max_run_auc_bound=0.7".
+  double orthogonal_noise_ratio =
+      0;  // Noise besides, of power orthogonal_noise_ratio ||dg||^2, across dg and alike in both classes.
 
   // The largest sum_kl in `epoch`; infinite for a power.
   double SumKlOf(uint32_t epoch) const;
@@ -45,7 +46,7 @@ absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength,
 // AucBound(sum_kl), as far as the gradients of a class are N(mean, variance I). Over steps the sum_kl of the releases
 // of one example add. Does not protect the direction dg, which the noise itself points along, nor the share of
 // positives. Where the spread of the classes is not the same in every direction, what lies across dg tells more than
-// the bound says: across_s is the answer to that.
+// the bound says: orthogonal_noise_ratio is the answer to that.
 //
 // A batch that does not tell its classes apart (one class, or dg = 0) gets the noise that the run's average moments ask
 // for; where there are none yet, or where they would leave every row of the batch as it is, isotropic noise of total

@@ -101,12 +101,12 @@ absl::Status SolveMarvellTable(std::istream& in, std::ostream& out) {
 
 absl::StatusOr<std::string> RunBudgetTable(const v1::GradientProtection::RunBudget& budget) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::vector<double> shares, PlanRunBudget(budget));
-  std::string table = "epoch,sum_kl,s,remembered_auc\n";
+  std::string table = "epoch,sum_kl,s,run_auc_bound\n";
   double spent = 0;
   for (size_t e = 0; e < shares.size(); ++e) {
     const double share = shares[e];
     spent += share;
-    absl::StrAppendFormat(&table, "%d,%.9g,%.9g,%.9g\n", e + 1, share, 1 / share, GaussianAuc(spent));
+    absl::StrAppendFormat(&table, "%d,%.9g,%.9g,%.9g\n", e + 1, share, 1 / share, GaussianAucBound(spent));
   }
   return table;
 }

@@ -26,9 +26,9 @@ absl::StatusOr<std::vector<MarvellProblem>> ReadMarvellProblems(std::istream& in
 // ...", lines and characters counted from 1; DataLoss where `in` fails or `out` does not take the result.
 absl::Status SolveMarvellTable(std::istream& in, std::ostream& out);
 
-// What a run budget comes to, one line an epoch of its plan (run_budget.h): "epoch,sum_kl,s,remembered_auc". epoch is
+// What a run budget comes to, one line an epoch of its plan (run_budget.h): "epoch,sum_kl,s,run_auc_bound". epoch is
 // counted from 1; s is enough noise for classes without spread, whose sum_kl at s is 1/s or less (1/s exactly where
-// both are as many); remembered_auc is GaussianAuc of all releases up to then. Errors: as PlanRunBudget.
+// both are as many); run_auc_bound is GaussianAucBound of all releases up to then. Errors: as PlanRunBudget.
 absl::StatusOr<std::string> RunBudgetTable(const v1::GradientProtection::RunBudget& budget);
 
 }  // namespace splitveil

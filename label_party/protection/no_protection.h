@@ -15,7 +15,7 @@ class NoProtection final : public GradientProtection {
   absl::StatusOr<ProtectionReport> PerturbWithin(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
                                                  const NoisePosition& position, double max_sum_kl,
                                                  Matrix& out) override;
-  bool leaves_rows_alone() const override { return true; }
+  bool is_passthrough() const override { return true; }
   std::string name() const override { return "none"; }
 };
 

@@ -15,10 +15,10 @@ namespace splitveil {
 
 NoisyProtection::NoisyProtection(std::unique_ptr<SecureGaussian> gaussian) : gaussian_(std::move(gaussian)) {}
 
-absl::Status NoisyProtection::Anticipate(ConstMatrixView gradients, absl::Span<const uint8_t> labels) {
+absl::Status NoisyProtection::PrimeMoments(ConstMatrixView gradients, absl::Span<const uint8_t> labels) {
   absl::StatusOr<ClassMoments> moments = ComputeClassMoments(gradients, labels);
   if (moments.ok()) {
-    running_.Anticipate(*moments);
+    running_.PrimeMoments(*moments);
   }
   return moments.status();
 }

@@ -27,9 +27,9 @@ class NoisyProtection : public GradientProtection {
  public:
   explicit NoisyProtection(std::unique_ptr<SecureGaussian> gaussian);
 
-  absl::Status Anticipate(ConstMatrixView gradients, absl::Span<const uint8_t> labels) final;
+  absl::Status PrimeMoments(ConstMatrixView gradients, absl::Span<const uint8_t> labels) final;
   std::optional<ClassMoments> Moments() const final;
-  void Continue(const ClassMoments& moments) final { running_.Continue(moments); }
+  void RestoreMoments(const ClassMoments& moments) final { running_.RestoreMoments(moments); }
   absl::StatusOr<ProtectionReport> PerturbWithin(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
                                                  const NoisePosition& position, double max_sum_kl, Matrix& out) final;
 

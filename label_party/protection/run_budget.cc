@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kLeastShare = 1e-9;          // Nats. Noise below this would drown every gradient in rounding.
 constexpr double kPlannedShare = 7.0 / 8;     // Where the plan must leave something for what comes after it.
-constexpr double kLargestFiniteSumKl = 2048;  // GaussianAuc is 1 there, to the last bit.
+constexpr double kLargestFiniteSumKl = 2048;  // GaussianAucBound is 1 there, to the last bit.
 
 absl::Status Unfit(const char* field, const std::string& expected, double found) {
   return absl::InvalidArgumentError(
@@ -26,14 +26,14 @@ absl::Status Unfit(const char* field, const std::string& expected, double found)
 
 absl::Status CheckBudget(const v1::GradientProtection::RunBudget& budget) {
   // Written so that NaN fails.
-  if (!(budget.max_auc() > 0.5 && budget.max_auc() < 1)) {
-    return Unfit("max_auc", "a number above 0.5 and below 1", budget.max_auc());
+  if (!(budget.max_run_auc_bound() > 0.5 && budget.max_run_auc_bound() < 1)) {
+    return Unfit("max_run_auc_bound", "a number above 0.5 and below 1", budget.max_run_auc_bound());
   }
   if (budget.planned_epochs() < 1) {
     return Unfit("planned_epochs", "at least 1", budget.planned_epochs());
   }
-  if (!(budget.s_growth() > 0 && std::isfinite(budget.s_growth()))) {
-    return Unfit("s_growth", "a positive finite number", budget.s_growth());
+  if (!(budget.noise_growth_per_epoch() > 0 && std::isfinite(budget.noise_growth_per_epoch()))) {
+    return Unfit("noise_growth_per_epoch", "a positive finite number", budget.noise_growth_per_epoch());
   }
   if (budget.when_spent() == v1::GradientProtection::RunBudget::WHEN_SPENT_UNSPECIFIED) {
     return Unfit("when_spent", "RAISE_NOISE, FREEZE_BOTTOM or HALT", budget.when_spent());
@@ -43,29 +43,29 @@ absl::Status CheckBudget(const v1::GradientProtection::RunBudget& budget) {
 
 }  // namespace
 
-double SumKlForRunAuc(double max_auc) {
-  if (!(max_auc > 0.5)) {
+double SumKlForRunAuc(double max_run_auc_bound) {
+  if (!(max_run_auc_bound > 0.5)) {
     return 0;
   }
-  if (max_auc >= 1) {
+  if (max_run_auc_bound >= 1) {
     return std::numeric_limits<double>::infinity();
   }
   // Halving in the detectability d' = sqrt(sum_kl), in which the AUC is nearly straight, until doubles run out.
   double enough = 0;
   double too_much = std::sqrt(kLargestFiniteSumKl);
   for (double middle = too_much / 2; middle > enough && middle < too_much; middle = (enough + too_much) / 2) {
-    (GaussianAuc(middle * middle) <= max_auc ? enough : too_much) = middle;
+    (GaussianAucBound(middle * middle) <= max_run_auc_bound ? enough : too_much) = middle;
   }
   return enough * enough;
 }
 
 double SpendableSumKl(const v1::GradientProtection::RunBudget& budget) {
-  return (1 - kSafetyShare) * SumKlForRunAuc(budget.max_auc());
+  return (1 - kSafetyShare) * SumKlForRunAuc(budget.max_run_auc_bound());
 }
 
 absl::StatusOr<std::vector<double>> PlanRunBudget(const v1::GradientProtection::RunBudget& budget) {
   SPLITVEIL_RETURN_IF_ERROR(CheckBudget(budget));
-  const double growth = budget.s_growth();
+  const double growth = budget.noise_growth_per_epoch();
   const int last = budget.planned_epochs() - 1;
   std::vector<double> shares(static_cast<size_t>(budget.planned_epochs()));
   for (int e = 0; e <= last; ++e) {
@@ -79,8 +79,8 @@ absl::StatusOr<std::vector<double>> PlanRunBudget(const v1::GradientProtection::
     share *= unit;
   }
   if (!(*std::min_element(shares.begin(), shares.end()) >= kLeastShare)) {
-    return Unfit("s_growth", absl::StrCat("a growth that leaves each of ", last + 1, " epochs ", kLeastShare, " nats"),
-                 growth);
+    return Unfit("noise_growth_per_epoch",
+                 absl::StrCat("a growth that leaves each of ", last + 1, " epochs ", kLeastShare, " nats"), growth);
   }
   return shares;
 }

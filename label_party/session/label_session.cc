@@ -70,14 +70,14 @@ absl::Status LabelSession::FailInside(absl::Status status) {
                       : absl::InternalError("the label party failed; its own log says why");
 }
 
-const LabelSession::TakenBatch* LabelSession::FindTaken(const v1::CutActivations& request) const {
-  const auto found = std::find_if(taken_.begin(), taken_.end(), [&](const TakenBatch& taken) {
+const LabelSession::ReplayEntry* LabelSession::FindTaken(const v1::CutActivations& request) const {
+  const auto found = std::find_if(taken_.begin(), taken_.end(), [&](const ReplayEntry& taken) {
     return taken.epoch == request.epoch() && taken.batch == request.batch();
   });
   return found == taken_.end() ? nullptr : &*found;
 }
 
-absl::StatusOr<SharedGradients> LabelSession::Repeat(const TakenBatch& taken, const v1::CutActivations& request) {
+absl::StatusOr<SharedGradients> LabelSession::Repeat(const ReplayEntry& taken, const v1::CutActivations& request) {
   const auto slice = taken.slices.find(request.first_row());
   if (slice == taken.slices.end() || slice->second.activations != request.activations().data()) {
     return absl::FailedPreconditionError("activations: expected those that were taken for this batch, found others");
@@ -89,7 +89,7 @@ absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) 
   std::lock_guard<std::mutex> lock(mutex_);
   SPLITVEIL_RETURN_IF_ERROR(CheckRun(request.run_id(), State::kTraining, "Train"));
   SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
-  const TakenBatch* taken = FindTaken(request);
+  const ReplayEntry* taken = FindTaken(request);
   if (taken != nullptr && (taken->complete || taken->slices.count(request.first_row()) > 0)) {
     return Repeat(*taken, request);
   }
@@ -109,8 +109,8 @@ absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) 
   if (!batch_begun()) {
     taken_.push_back({epoch_, batch_, {}});
   }
-  TakenBatch& taking = taken_.back();
-  TakenSlice& slice = taking.slices[request.first_row()];
+  ReplayEntry& taking = taken_.back();
+  ReplaySlice& slice = taking.slices[request.first_row()];
   slice.activations = std::move(*request.mutable_activations()->mutable_data());
   absl::StatusOr<SharedGradients> response = trainer_->Step();
   if (!response.ok()) {

@@ -4,7 +4,7 @@
 //   Open(agreement, commitment) ──────────────────►  kWaiting  -> kOpened
 //   Align: set sizes, masked, double-masked  ◄────►  kOpened   -> kAligned
 //   Start(order digest, seed reveal) ─────────────►  kAligned  -> kTraining
-//   Evaluate: all activations ────────────────────►  test metrics (predict_first only)
+//   Evaluate: all activations ────────────────────►  test metrics (progressive_validation only)
 //   per epoch:
 //     Train: slices of (epoch, batch) ────────────►  once all are there: protect, gate
 //            ◄──────────── protected gradients       then Learn
@@ -105,13 +105,13 @@ class LabelSession {
 
  private:
   // A batch of which slices have come.
-  struct TakenSlice {
+  struct ReplaySlice {
     std::string activations;  // Their bytes.
     SharedGradients answer;   // What left once it had come.
   };
-  struct TakenBatch {
+  struct ReplayEntry {
     uint32_t epoch = 0, batch = 0;
-    std::map<uint32_t, TakenSlice> slices;  // By first row.
+    std::map<uint32_t, ReplaySlice> slices;  // By first row.
     bool complete = false;
   };
   enum class State { kWaiting, kOpened, kAligning, kAligned, kTraining, kClosed, kFailed };
@@ -123,9 +123,9 @@ class LabelSession {
   absl::Status BeginLedger(const v1::OpenRequest& request);
   // Finds the checkpoint that the peer continues from.
   absl::Status ChooseCheckpoint(const std::string& theirs);
-  const TakenBatch* FindTaken(const v1::CutActivations& request) const;
+  const ReplayEntry* FindTaken(const v1::CutActivations& request) const;
   // What is due to a slice of `taken` that has been taken already.
-  static absl::StatusOr<SharedGradients> Repeat(const TakenBatch& taken, const v1::CutActivations& request);
+  static absl::StatusOr<SharedGradients> Repeat(const ReplayEntry& taken, const v1::CutActivations& request);
   // Whether slices of the next batch to train have come.
   bool batch_begun() const { return !taken_.empty() && !taken_.back().complete; }
   absl::Status LearnLocked();
@@ -165,10 +165,10 @@ class LabelSession {
   uint32_t batch_ = 0;
   uint32_t epochs_to_train_ = 0;  // As agreed, or fewer where the training has stopped early.
   uint32_t evaluated_epochs_ = 0;
-  bool predicted_ = false;  // Under predict_first: the evaluation before the first batch is done.
+  bool predicted_ = false;  // Under progressive_validation: the evaluation before the first batch is done.
   bool completed_ = false;  // The peer has closed a complete run.
   std::unique_ptr<TrainingProgress> progress_;
-  std::deque<TakenBatch> taken_;  // Latest last: as many answered ones as may be under way, and the one that comes.
+  std::deque<ReplayEntry> taken_;  // Latest last: as many answered ones as may be under way, and the one that comes.
 };
 
 }  // namespace splitveil

@@ -30,7 +30,7 @@ absl::StatusOr<v1::ScoreBatchResponse> LabelSession::ScoreBatch(const v1::ScoreB
 
 absl::Status LabelSession::CheckTrained(const std::string& run_id, const char* call) {
   SPLITVEIL_RETURN_IF_ERROR(CheckRun(run_id, State::kTraining, call));
-  if (options_.agreement.audit().auxiliary_labels() == 0 || options_.agreement.audit().grant() != v1::ORACLE) {
+  if (options_.agreement.audit().auxiliary_labels() == 0 || options_.agreement.audit().disclosure() != v1::ORACLE) {
     return absl::PermissionDeniedError(absl::StrCat(call, ": expected agreed auxiliary labels, found none"));
   }
   if (epoch_ != epochs_to_train_) {

@@ -11,20 +11,20 @@
 namespace splitveil {
 
 bool LabelSession::EvaluatesEpochs() const {
-  return trainer_->test_examples() > 0 && !options_.agreement.predict_first();
+  return trainer_->test_examples() > 0 && !options_.agreement.progressive_validation();
 }
 
 bool LabelSession::ExpectsEvaluationOf(uint32_t epoch) const {
-  if (options_.agreement.predict_first()) {
+  if (options_.agreement.progressive_validation()) {
     return !predicted_ && epoch == 0;
   }
   return batch_ == 0 && !batch_begun() && epoch + 1 == epoch_ && epoch >= evaluated_epochs_;
 }
 
 absl::Status LabelSession::CheckMayTrain() const {
-  if (options_.agreement.predict_first() && !predicted_) {
+  if (options_.agreement.progressive_validation() && !predicted_) {
     return absl::FailedPreconditionError(
-        "batch: expected every example to be predicted before the first batch (predict_first), found a batch");
+        "batch: expected every example to be predicted before the first batch (progressive_validation), found a batch");
   }
   // A peer that left out the evaluations would also keep early stopping from its turn.
   if (early_stopper_ != nullptr && batch_ == 0 && evaluated_epochs_ != epoch_) {
@@ -68,7 +68,7 @@ absl::StatusOr<v1::EvaluateResponse> LabelSession::FinishEvaluation(const Evalua
                                                       trainer_->test_examples(), " test examples, found epoch ",
                                                       evaluation.epoch, " and ", evaluation.logits.size()));
   }
-  const bool before_training = options_.agreement.predict_first();
+  const bool before_training = options_.agreement.progressive_validation();
   absl::Status status = trainer_->FinishEvaluation(before_training ? -1 : int64_t{evaluation.epoch}, evaluation.logits);
   if (before_training) {
     predicted_ = true;

@@ -29,24 +29,24 @@ constexpr size_t kMaxNameText = 160;  // Of what the peer calls its checkpoint, 
 absl::Status LabelSession::BeginLedger(const v1::OpenRequest& request) {
   RunRow run = DescribeRun(run_id_, "label_party", options_.protection->name(), options_.agreement, request.version());
   if (continued_ != nullptr) {
-    run.continues = continued_->header().run_id();
+    run.resumed_from = continued_->header().run_id();
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(ledger_,
-                             splitveil::BeginLedger(options_.ledger_path, run, options_.agreement.audit().grant()));
-  return continued_ == nullptr ? absl::OkStatus() : ledger_->RecordEvent("continues", continued_->name());
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      ledger_, splitveil::BeginLedger(options_.ledger_path, run, options_.agreement.audit().disclosure()));
+  return continued_ == nullptr ? absl::OkStatus() : ledger_->RecordEvent("resumed_from", continued_->name());
 }
 
 absl::Status LabelSession::ChooseCheckpoint(const std::string& theirs) {
-  if (options_.checkpoints.continues() == !theirs.empty()) {
+  if (options_.checkpoints.resumes() == !theirs.empty()) {
     continued_ = options_.checkpoints.Find(theirs);
   } else {
     return absl::FailedPreconditionError(
-        theirs.empty() ? "continues: expected a checkpoint at both parties, found one at the label party alone"
-                       : "continues: expected a checkpoint at both parties, found one at the non-label party alone");
+        theirs.empty() ? "resumed_from: expected a checkpoint at both parties, found one at the label party alone"
+                       : "resumed_from: expected a checkpoint at both parties, found one at the non-label party alone");
   }
   if (continued_ == nullptr && !theirs.empty()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("continues: expected the checkpoint of the same run and epoch at both parties, found ",
+        absl::StrCat("resumed_from: expected the checkpoint of the same run and epoch at both parties, found ",
                      absl::StrJoin(options_.checkpoints.initial, " and ",
                                    [](std::string* out, const auto& checkpoint) { out->append(checkpoint->name()); }),
                      " at the label party, ", OneLine(theirs.substr(0, kMaxNameText)), " at the non-label party"));
@@ -70,7 +70,7 @@ absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& reque
     return absl::InvalidArgumentError(
         absl::StrCat("seed_commitment: expected ", sizeof(Digest), " bytes, found ", request.seed_commitment().size()));
   }
-  if (absl::Status status = ChooseCheckpoint(request.continues()); !status.ok()) {
+  if (absl::Status status = ChooseCheckpoint(request.resumed_from()); !status.ok()) {
     return Fail(AsRefusal(status));
   }
   run_id_ = NewRunId(options_.agreement.run_name());

@@ -42,7 +42,7 @@ absl::StatusOr<ClassMoments> MomentsFrom(const v1::GradientMoments& proto, int64
 
 v1::LabelPartyState ToProto(const LabelState& state) {
   v1::LabelPartyState proto;
-  proto.set_remembered_sum_kl(state.remembered_sum_kl);
+  proto.set_cumulative_sum_kl(state.cumulative_sum_kl);
   if (state.moments) {
     v1::GradientMoments& moments = *proto.mutable_moments();
     moments.set_p(state.moments->p);
@@ -59,9 +59,9 @@ v1::LabelPartyState ToProto(const LabelState& state) {
 
 absl::StatusOr<LabelState> LabelStateFrom(const v1::LabelPartyState& proto, int64_t cut_width) {
   LabelState state;
-  state.remembered_sum_kl = proto.remembered_sum_kl();
-  if (!(state.remembered_sum_kl >= 0)) {  // NaN, too.
-    return absl::InvalidArgumentError("checkpoint: remembered_sum_kl: expected a divergence, found none");
+  state.cumulative_sum_kl = proto.cumulative_sum_kl();
+  if (!(state.cumulative_sum_kl >= 0)) {  // NaN, too.
+    return absl::InvalidArgumentError("checkpoint: cumulative_sum_kl: expected a divergence, found none");
   }
   if (proto.has_moments()) {
     SPLITVEIL_ASSIGN_OR_RETURN(ClassMoments moments, MomentsFrom(proto.moments(), cut_width));

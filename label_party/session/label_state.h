@@ -14,7 +14,7 @@
 namespace splitveil {
 
 struct LabelState {
-  double remembered_sum_kl = 0;         // Nats; over this run and all it continued. Infinite: released without noise.
+  double cumulative_sum_kl = 0;         // Nats; over this run and all it continued. Infinite: released without noise.
   std::optional<ClassMoments> moments;  // GradientProtection::Moments.
 };
 

@@ -39,16 +39,16 @@ class ReleaseGuard {
   // `clean` [batch, cut_width]: rows of batch.positions. Asking again gives the same bytes, until the next batch.
   // Errors: those of the protection as configured.
   absl::StatusOr<GuardedBatch> Guard(ConstMatrixView clean, const ReleasedBatch& batch);
-  // See GradientProtection::Anticipate.
-  absl::Status Anticipate(ConstMatrixView gradients, absl::Span<const uint8_t> labels) {
-    return protection_->Anticipate(gradients, labels);
+  // See GradientProtection::PrimeMoments.
+  absl::Status PrimeMoments(ConstMatrixView gradients, absl::Span<const uint8_t> labels) {
+    return protection_->PrimeMoments(gradients, labels);
   }
   // Accounts for the batch once its gradients may leave. Returns the largest divergence of all releases of one example
   // in this run.
   double Account(const ReleasedBatch& batch, const ProtectionReport& report);
 
   // Whether a batch's gradients leave as they are, so that the first ones need not wait for the last.
-  bool leaves_rows_alone() const { return protection_->leaves_rows_alone() && !gate_.may_hold_back(); }
+  bool is_passthrough() const { return protection_->is_passthrough() && !gate_.can_block(); }
 
   std::string protection_name() const { return protection_->name(); }
   // See GradientProtection::Moments.

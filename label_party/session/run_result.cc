@@ -37,7 +37,7 @@ nlohmann::ordered_json EpochLeakJson(const EpochLeakRow& row) {
           {"tpr_at_1pct_fpr_ci95", Interval(row.tpr_1pct_low, row.tpr_1pct_high)},
           {"tpr_at_01pct_fpr", Number(row.tpr_01pct)},
           {"tpr_at_01pct_fpr_ci95", Interval(row.tpr_01pct_low, row.tpr_01pct_high)},
-          {"gaussian_auc", Number(row.gaussian_auc)}};
+          {"gaussian_auc_bound", Number(row.gaussian_auc_bound)}};
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ std::string ResultJson(const RunResult& result, const LeakAuditor& auditor) {
   }
   nlohmann::ordered_json json;
   json["run_id"] = result.run_id;
-  json["continues"] = result.continues;
+  json["resumed_from"] = result.resumed_from;
   json["protection"] = result.protection;
   json["aligned_examples"] = result.aligned_examples;
   json["epochs"] = result.epochs;
@@ -71,8 +71,8 @@ std::string ResultJson(const RunResult& result, const LeakAuditor& auditor) {
   json["bytes_received"] = result.bytes_received;
   json["sum_kl_mean"] = Number(Mean(result.sum_kls));
   json["auc_bound_p95"] = result.auc_bounds.empty() ? nullptr : Number(NearestRankQuantile(result.auc_bounds, 0.95));
-  json["remembered_auc"] = Number(GaussianAuc(result.remembered_sum_kl));
-  json["continued_remembered_auc"] = Number(GaussianAuc(result.earlier_sum_kl + result.remembered_sum_kl));
+  json["run_auc_bound"] = Number(GaussianAucBound(result.cumulative_sum_kl));
+  json["all_runs_auc_bound"] = Number(GaussianAucBound(result.earlier_sum_kl + result.cumulative_sum_kl));
   json["gate"] = nlohmann::ordered_json::object();
   for (const auto& [action, steps] : result.gate) {
     json["gate"][GateActionName(action)] = steps;

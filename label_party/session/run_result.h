@@ -14,7 +14,7 @@
 namespace splitveil {
 
 struct TestMetrics {
-  int64_t epoch = -1;  // From 0; -1: before the first (RunAgreement.predict_first).
+  int64_t epoch = -1;  // From 0; -1: before the first (RunAgreement.progressive_validation).
   double log_loss = 0, auc = 0, calibration_error = 0, accuracy = 0;
 };
 
@@ -25,8 +25,8 @@ using GateCounts = std::map<GateAction, int64_t>;
 struct RunResult {
   std::string run_id, protection;
   int64_t aligned_examples = 0;
-  std::string continues;  // RUN_ID/EPOCHS of the checkpoint it started from; empty: fresh weights.
-  int64_t epochs = 0;     // As agreed, or as many as were trained where the label party stopped early.
+  std::string resumed_from;  // RUN_ID/EPOCHS of the checkpoint it started from; empty: fresh weights.
+  int64_t epochs = 0;        // As agreed, or as many as were trained where the label party stopped early.
   int64_t steps = 0;
   int64_t trained_examples = 0;
   double epoch_loss_sum = 0;  // Sum of example losses in the epoch under way.
@@ -35,16 +35,16 @@ struct RunResult {
   double train_seconds = 0;                    // Spent in training steps, evaluation left out.
   int64_t bytes_sent = 0, bytes_received = 0;  // Protobuf payload of training messages.
   std::vector<double> sum_kls, auc_bounds;     // One a step whose gradients left.
-  double remembered_sum_kl = 0;                // Largest sum of divergences over the releases of one example.
+  double cumulative_sum_kl = 0;                // Largest sum of divergences over the releases of one example.
   double earlier_sum_kl = 0;                   // The same of the runs that this one continues.
   GateCounts gate;                             // Steps after the bottom model was frozen: kFreezeBottom.
   std::optional<int64_t> frozen_after_epoch;   // Whole epochs released before the gate froze the bottom model.
-  std::vector<TestMetrics> tests;              // One an epoch; under predict_first one before the first.
+  std::vector<TestMetrics> tests;              // One an epoch; under progressive_validation one before the first.
 };
 
 // The RESULT line's JSON object (contract.md): test_* are those of the epoch with the best test AUC (best_epoch 0:
-// before the first), final_test_auc the last one's; remembered_auc is the Gaussian AUC of an adversary that remembers
-// every release of the run, continued_remembered_auc of one that remembers the runs it continues, too, were the most
+// before the first), final_test_auc the last one's; run_auc_bound is the Gaussian AUC of an adversary that remembers
+// every release of the run, all_runs_auc_bound of one that remembers the runs it continues, too, were the most
 // exposed example in all of them; gate counts the steps by decision; frozen_after_epoch is null where the bottom model
 // was never frozen; bound_exceeded counts the attacks that read more over an epoch than the noise allows. `leak`
 // summarises the AUCs of batches as the papers do; `epoch_leak` gives the figures over all examples of the latest

@@ -10,9 +10,9 @@
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
-#include "label_party/head/distance_correlation.h"
-#include "label_party/head/row_clipping.h"
 #include "label_party/protection/protection_report.h"
+#include "label_party/top/distance_correlation.h"
+#include "label_party/top/row_clipping.h"
 
 namespace splitveil {
 namespace {
@@ -33,14 +33,15 @@ Trainer::Trainer(TrainerParts parts)
   result_.protection = guard_.protection_name();
   result_.aligned_examples = static_cast<int64_t>(parts_.labels.size());
   result_.epochs = parts_.agreement.epochs();
-  result_.continues = parts_.continues;
+  result_.resumed_from = parts_.resumed_from;
   result_.earlier_sum_kl = parts_.earlier_sum_kl;
 }
 
 std::vector<uint32_t> Trainer::training_positions() const {
   std::vector<uint32_t> positions;
   for (uint32_t position = 0; position < parts_.labels.size(); ++position) {
-    if (parts_.agreement.predict_first() || !std::binary_search(parts_.test.begin(), parts_.test.end(), position)) {
+    if (parts_.agreement.progressive_validation() ||
+        !std::binary_search(parts_.test.begin(), parts_.test.end(), position)) {
       positions.push_back(position);
     }
   }
@@ -56,7 +57,7 @@ std::vector<uint8_t> Trainer::LabelsOf(absl::Span<const uint32_t> positions) con
   return labels;
 }
 
-LabelState Trainer::state() const { return {result_.earlier_sum_kl + result_.remembered_sum_kl, guard_.moments()}; }
+LabelState Trainer::state() const { return {result_.earlier_sum_kl + result_.cumulative_sum_kl, guard_.moments()}; }
 
 void Trainer::BeginEpoch() {
   result_.epoch_loss_sum = 0;
@@ -68,9 +69,9 @@ bool Trainer::Anticipates(absl::Span<const uint8_t> labels) const {
   return !both_classes_seen_ && std::count(labels.begin(), labels.end(), labels.front()) == labels.size();
 }
 
-Trainer::OwnBatch Trainer::GatherOwn(uint32_t epoch, uint32_t batch) {
+Trainer::LocalBatch Trainer::GatherOwn(uint32_t epoch, uint32_t batch) {
   const absl::Span<const uint32_t> positions = parts_.schedule.BatchRows(epoch, batch);
-  OwnBatch own;
+  LocalBatch own;
   own.released.step = step_;
   own.released.epoch = epoch;
   own.released.batch = batch;
@@ -88,9 +89,9 @@ Trainer::OwnBatch Trainer::GatherOwn(uint32_t epoch, uint32_t batch) {
   return own;
 }
 
-Trainer::OwnBatch Trainer::TakeOwn(uint32_t epoch, uint32_t batch) {
+Trainer::LocalBatch Trainer::TakeOwn(uint32_t epoch, uint32_t batch) {
   const bool gathered = next_.has_value() && next_->released.epoch == epoch && next_->released.batch == batch;
-  OwnBatch own = gathered ? *std::move(next_) : GatherOwn(epoch, batch);
+  LocalBatch own = gathered ? *std::move(next_) : GatherOwn(epoch, batch);
   next_.reset();
   return own;
 }
@@ -132,7 +133,7 @@ absl::Status Trainer::Note(const GateDecision& decision) {
 }
 
 absl::Status Trainer::AddHint(const ReleasedBatch& batch, v1::CutGradients& message) const {
-  if (parts_.agreement.audit().grant() != v1::ORACLE || batch.hint_rows.empty()) {
+  if (parts_.agreement.audit().disclosure() != v1::ORACLE || batch.hint_rows.empty()) {
     return absl::OkStatus();
   }
   message.mutable_hint_rows()->Add(batch.hint_rows.begin(), batch.hint_rows.end());
@@ -165,7 +166,7 @@ void Trainer::Clip(Matrix& gradients) const {
   }
 }
 
-absl::Status Trainer::AnticipateOtherClass(const Coming& coming) {
+absl::Status Trainer::PrimeWithOtherClass(const InboundBatch& coming) {
   const std::vector<uint8_t>& own_labels = coming.own.released.labels;
   if (!Anticipates(own_labels)) {
     both_classes_seen_ = true;
@@ -185,10 +186,10 @@ absl::Status Trainer::AnticipateOtherClass(const Coming& coming) {
     gradients.SetBlock(label * probed->rows(), *probed);
   }
   Clip(gradients);
-  return guard_.Anticipate(gradients, labels);
+  return guard_.PrimeMoments(gradients, labels);
 }
 
-absl::Status Trainer::Differentiate(const OwnSlice& slice, Coming& coming) {
+absl::Status Trainer::Differentiate(const LocalSlice& slice, InboundBatch& coming) {
   const auto [first, rows] = slice.rows;
   const absl::StatusOr<HeadStep> head =
       parts_.model->ForwardBackward(coming.activations.block(first, rows), slice.features,
@@ -204,7 +205,7 @@ absl::Status Trainer::Differentiate(const OwnSlice& slice, Coming& coming) {
   return absl::OkStatus();
 }
 
-absl::Status Trainer::CompleteGradients(Coming& coming) const {
+absl::Status Trainer::CompleteGradients(InboundBatch& coming) const {
   if (parts_.distance_correlation_weight > 0) {
     absl::Status status = AddDistanceCorrelationGradient(parts_.distance_correlation_weight, coming.activations,
                                                          coming.own.targets, coming.clean);
@@ -217,7 +218,7 @@ absl::Status Trainer::CompleteGradients(Coming& coming) const {
 }
 
 bool Trainer::AnswersSliceBySlice() const {
-  return !frozen() && guard_.leaves_rows_alone() && parts_.distance_correlation_weight == 0 &&
+  return !frozen() && guard_.is_passthrough() && parts_.distance_correlation_weight == 0 &&
          parts_.clip_cut_gradients == 0;
 }
 
@@ -241,7 +242,7 @@ absl::Status Trainer::Release(ConstMatrixView clean, ReleasedBatch batch, Pendin
   }
   stopwatch_.Lap(&StepTimeRow::serialise);
   // From here on the bytes may leave: the release counts, whether or not the peer gets them.
-  result_.remembered_sum_kl = guard_.Account(batch, guarded.report);
+  result_.cumulative_sum_kl = guard_.Account(batch, guarded.report);
   parts_.auditor->Remember(std::move(batch));
   return absl::OkStatus();
 }
@@ -252,7 +253,7 @@ absl::Status Trainer::Receive(const v1::CutActivations& slice) {
     if (slice.batch() == 0) {
       BeginEpoch();
     }
-    Coming& coming = coming_.emplace();
+    InboundBatch& coming = coming_.emplace();
     coming.own = TakeOwn(slice.epoch(), slice.batch());
     coming.due = Slices(batch_rows(slice.batch()));
     std::reverse(coming.due.begin(), coming.due.end());
@@ -276,15 +277,15 @@ absl::Status Trainer::Receive(const v1::CutActivations& slice) {
 }
 
 absl::StatusOr<SharedGradients> Trainer::Step() {
-  Coming& coming = *coming_;
+  InboundBatch& coming = *coming_;
   const auto left_before = static_cast<std::ptrdiff_t>(coming.sent.size());
   while (coming.computed < coming.own.slices.size()) {
-    const OwnSlice& slice = coming.own.slices[coming.computed];
+    const LocalSlice& slice = coming.own.slices[coming.computed];
     if (slice.rows.end() > coming.received_rows()) {
       return SharedGradients(coming.sent.begin() + left_before, coming.sent.end());
     }
     if (coming.computed == 0) {
-      SPLITVEIL_RETURN_IF_ERROR(AnticipateOtherClass(coming));
+      SPLITVEIL_RETURN_IF_ERROR(PrimeWithOtherClass(coming));
       stopwatch_.Lap(&StepTimeRow::protection);
     }
     absl::Status status = Differentiate(slice, coming);
@@ -296,7 +297,7 @@ absl::StatusOr<SharedGradients> Trainer::Step() {
       return status;
     }
   }
-  Coming complete = *std::move(coming_);
+  InboundBatch complete = *std::move(coming_);
   coming_.reset();
   absl::StatusOr<SharedGradients> answer = Answer(std::move(complete));
   if (answer.ok()) {
@@ -305,7 +306,7 @@ absl::StatusOr<SharedGradients> Trainer::Step() {
   return answer;
 }
 
-absl::StatusOr<SharedGradients> Trainer::Answer(Coming coming) {
+absl::StatusOr<SharedGradients> Trainer::Answer(InboundBatch coming) {
   SPLITVEIL_RETURN_IF_ERROR(CompleteGradients(coming));
   const uint32_t epoch = coming.own.released.epoch, batch = coming.own.released.batch;
   auto pending = std::make_unique<Pending>();

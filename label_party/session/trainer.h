@@ -18,13 +18,13 @@
 #include "common/schedule/batch_slices.h"
 #include "common/schedule/schedule.h"
 #include "label_party/audit/leak_auditor.h"
-#include "label_party/head/top_model.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/gradient_protection.h"
 #include "label_party/session/gradients_message.h"
 #include "label_party/session/label_state.h"
 #include "label_party/session/release_guard.h"
 #include "label_party/session/run_result.h"
+#include "label_party/top/top_model.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/split_training.pb.h"
@@ -37,14 +37,15 @@ struct TrainerParts {
   std::vector<uint8_t> labels;             // In aligned order.
   std::vector<float> targets;              // What h trains on instead; GradientProtection::TrainingTargets.
   Schedule schedule;
-  std::vector<uint32_t> test;  // Aligned positions that are evaluated: those held out; all, under predict_first.
+  std::vector<uint32_t>
+      test;  // Aligned positions that are evaluated: those held out; all, under progressive_validation.
   std::unique_ptr<TopModel> model;
   std::unique_ptr<GradientProtection> protection;
   ReleaseGate gate;
   double distance_correlation_weight = 0;  // 0: not regularised.
   double clip_cut_gradients = 0;           // Norm; 0: not clipped.
-  std::string continues;                   // RUN_ID/EPOCHS of the checkpoint the model came from; empty: none.
-  double earlier_sum_kl = 0;               // LabelState::remembered_sum_kl of that checkpoint.
+  std::string resumed_from;                // RUN_ID/EPOCHS of the checkpoint the model came from; empty: none.
+  double earlier_sum_kl = 0;               // LabelState::cumulative_sum_kl of that checkpoint.
   LeakAuditor* auditor = nullptr;          // Not owned; must outlive the trainer.
   Ledger* ledger = nullptr;                // Not owned; must outlive the trainer.
 };
@@ -96,19 +97,19 @@ class Trainer {
 
  private:
   // Rows of a batch that are computed together.
-  struct OwnSlice {
+  struct LocalSlice {
     RowRange rows;
     FeatureBatch features;
   };
   // What this party holds of a batch, before its activations come.
-  struct OwnBatch {
+  struct LocalBatch {
     ReleasedBatch released;
-    std::vector<OwnSlice> slices;
+    std::vector<LocalSlice> slices;
     std::vector<float> targets;
   };
   // A batch whose activations are coming.
-  struct Coming {
-    OwnBatch own;
+  struct InboundBatch {
+    LocalBatch own;
     Matrix activations, clean;  // [batch, cut_width], as far as they have come and been computed.
     std::vector<RowRange> due;  // Slices that are still to come, the next one last.
     size_t computed = 0;        // Slices of `own`.
@@ -121,35 +122,35 @@ class Trainer {
   struct Pending {
     StepRow row;
     ProtectionRow protection;
-    SharedGradients sent;          // Without gradients in a frozen step.
-    Matrix clean, activations;     // What was sent was made of, for the audit,
-    std::vector<OwnSlice> slices;  // and with the activations for the update of h.
+    SharedGradients sent;            // Without gradients in a frozen step.
+    Matrix clean, activations;       // What was sent was made of, for the audit,
+    std::vector<LocalSlice> slices;  // and with the activations for the update of h.
 
     bool released() const { return sent.front()->has_gradients(); }
   };
 
   bool frozen() const { return result_.frozen_after_epoch.has_value(); }
   void BeginEpoch();
-  OwnBatch GatherOwn(uint32_t epoch, uint32_t batch);
+  LocalBatch GatherOwn(uint32_t epoch, uint32_t batch);
   // Whether the protection has to anticipate the other class for a batch of these labels.
   bool Anticipates(absl::Span<const uint8_t> labels) const;
   // The batch that GatherNext has gathered, or another one.
-  OwnBatch TakeOwn(uint32_t epoch, uint32_t batch);
+  LocalBatch TakeOwn(uint32_t epoch, uint32_t batch);
   // Gathers the batch after `row`'s, within its epoch.
   void GatherNext(const StepRow& row);
   // To the configured norm an example, where there is one: all that the protection sees.
   void Clip(Matrix& gradients) const;
   // Until a batch of both classes comes: tells the protection what each example of the batch would send with either
   // label.
-  absl::Status AnticipateOtherClass(const Coming& coming);
+  absl::Status PrimeWithOtherClass(const InboundBatch& coming);
   // Whether each slice's gradients may leave before the others are there.
   bool AnswersSliceBySlice() const;
   // Loss and gradients of a slice.
-  absl::Status Differentiate(const OwnSlice& slice, Coming& coming);
+  absl::Status Differentiate(const LocalSlice& slice, InboundBatch& coming);
   // Of a batch that is complete: the regulariser's gradient, clipping.
-  absl::Status CompleteGradients(Coming& coming) const;
+  absl::Status CompleteGradients(InboundBatch& coming) const;
   // Lets the batch's gradients go through protection and gate, and keeps what Learn needs. All that leaves.
-  absl::StatusOr<SharedGradients> Answer(Coming coming);
+  absl::StatusOr<SharedGradients> Answer(InboundBatch coming);
   // Adds to `pending` what of `clean` may leave and has not left, or freezes.
   absl::Status Release(ConstMatrixView clean, ReleasedBatch batch, Pending& pending);
   absl::Status Note(const GateDecision& decision);
@@ -171,8 +172,8 @@ class Trainer {
   GateCounts epoch_gate_;  // Decisions in the epoch under way.
   int64_t step_ = 0;
   StepStopwatch stopwatch_;
-  std::optional<OwnBatch> next_;
-  std::optional<Coming> coming_;
+  std::optional<LocalBatch> next_;
+  std::optional<InboundBatch> coming_;
   std::unique_ptr<Pending> pending_;
 };
 

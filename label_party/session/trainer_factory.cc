@@ -60,7 +60,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   SPLITVEIL_ASSIGN_OR_RETURN(ReleaseGate gate, ReleaseGate::Create(inputs.config.release(), protection));
   const Dataset& data = *inputs.data;
   TrainTestSplit split = SplitRule(agreement.split_salt(), agreement.test_fraction()).Split(data.ids(), inputs.rows);
-  if (agreement.predict_first()) {
+  if (agreement.progressive_validation()) {
     split.test.resize(inputs.rows.size());
     std::iota(split.test.begin(), split.test.end(), 0);
   }
@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TopModel> model, MakeModel(inputs, data.features()));
   SPLITVEIL_ASSIGN_OR_RETURN(const LabelState earlier, EarlierState(inputs));
   if (earlier.moments) {
-    inputs.protection->Continue(earlier->moments);
+    inputs.protection->RestoreMoments(*earlier.moments);
   }
   std::vector<uint8_t> labels;
   labels.reserve(inputs.rows.size());
@@ -86,7 +86,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
       agreement, std::move(features), std::move(labels), std::move(targets), std::move(schedule), std::move(split.test),
       std::move(model), std::move(inputs.protection), std::move(gate), protection.distance_correlation().weight(),
       inputs.config.clip_cut_gradients(), inputs.continued == nullptr ? "" : inputs.continued->name(),
-      earlier.remembered_sum_kl, inputs.auditor, inputs.ledger});
+      earlier.cumulative_sum_kl, inputs.auditor, inputs.ledger});
   trainer->result().run_id = std::move(inputs.run_id);
   SPLITVEIL_RETURN_IF_ERROR(RecordClipping(inputs.config.clip_cut_gradients(), *inputs.ledger));
   return trainer;

@@ -38,7 +38,7 @@ absl::Status Trainer::Audit(const Pending& pending) {
                                        {protection.lambda1_neg, protection.lambda2_neg},
                                        {protection.lambda1_pos, protection.lambda2_pos},
                                        protection.sum_kl,
-                                       result_.remembered_sum_kl});
+                                       result_.cumulative_sum_kl});
 }
 
 void Trainer::Count(const Pending& pending) {
@@ -61,12 +61,13 @@ absl::Status Trainer::RecordAccount(int64_t epoch) {
   std::string account = absl::StrFormat(
       "after epoch %d: an adversary that remembers every release of an example has an AUC of at most "
       "%.4f (Gaussian classes), %.4f (Theorem 1); gate: %s",
-      epoch + 1, GaussianAuc(result_.remembered_sum_kl), AucBound(result_.remembered_sum_kl), Describe(epoch_gate_));
-  if (!result_.continues.empty()) {
-    const double with_earlier = result_.earlier_sum_kl + result_.remembered_sum_kl;
+      epoch + 1, GaussianAucBound(result_.cumulative_sum_kl), AucBound(result_.cumulative_sum_kl),
+      Describe(epoch_gate_));
+  if (!result_.resumed_from.empty()) {
+    const double with_earlier = result_.earlier_sum_kl + result_.cumulative_sum_kl;
     absl::StrAppendFormat(&account,
                           "; with the runs that this one continues, for examples that return: at most %.4f, %.4f",
-                          GaussianAuc(with_earlier), AucBound(with_earlier));
+                          GaussianAucBound(with_earlier), AucBound(with_earlier));
   }
   return parts_.ledger->RecordEvent("accountant", account);
 }

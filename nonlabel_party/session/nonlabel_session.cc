@@ -6,7 +6,7 @@
 
 #include "common/process/exit_code.h"
 #include "common/telemetry/log.h"
-#include "nonlabel_party/session/completion_reporter.h"
+#include "nonlabel_party/session/completion_attack_runner.h"
 
 namespace splitveil {
 
@@ -67,7 +67,7 @@ absl::Status NonLabelSession::RunToEnd() {
     }
   }
   for (absl::Status (NonLabelSession::*stage)() :
-       {&NonLabelSession::PredictFirst, &NonLabelSession::TrainEpochs, &NonLabelSession::CompleteModel}) {
+       {&NonLabelSession::ProgressiveValidation, &NonLabelSession::TrainEpochs, &NonLabelSession::CompleteModel}) {
     if (absl::Status status = (this->*stage)(); !status.ok() || stopped_) {
       return status;
     }
@@ -78,8 +78,8 @@ absl::Status NonLabelSession::RunToEnd() {
   return options_.peer->Close(request);
 }
 
-absl::Status NonLabelSession::PredictFirst() {
-  if (!options_.agreement.predict_first()) {
+absl::Status NonLabelSession::ProgressiveValidation() {
+  if (!options_.agreement.progressive_validation()) {
     return absl::OkStatus();
   }
   const absl::StatusOr<bool> stop_training = evaluator_->Evaluate(0);
@@ -107,7 +107,7 @@ absl::Status NonLabelSession::TrainEpochs() {
 
 absl::StatusOr<bool> NonLabelSession::FinishEpoch(uint32_t epoch) {
   absl::StatusOr<bool> stop_training = false;
-  if (!options_.agreement.predict_first()) {
+  if (!options_.agreement.progressive_validation()) {
     stop_training = evaluator_->Evaluate(epoch);
     if (!stop_training.ok() || stopped_) {
       return stop_training;
@@ -130,7 +130,7 @@ absl::Status NonLabelSession::CompleteModel() {
   if (options_.agreement.audit().auxiliary_labels() == 0) {
     return absl::OkStatus();
   }
-  CompletionReporter::Options completion;
+  CompletionAttackRunner::Options completion;
   completion.peer = options_.peer;
   completion.run_id = run_id_;
   completion.auxiliary_labels = options_.agreement.audit().auxiliary_labels();
@@ -139,7 +139,7 @@ absl::Status NonLabelSession::CompleteModel() {
   completion.features = features_.get();
   completion.train = train_;
   completion.stop = [this] { return StopAsked(); };
-  const absl::StatusOr<int64_t> labels = CompletionReporter(std::move(completion)).Report(model_->Parameters());
+  const absl::StatusOr<int64_t> labels = CompletionAttackRunner(std::move(completion)).Report(model_->Parameters());
   if (!labels.ok()) {
     return stopped_ ? absl::OkStatus() : labels.status();
   }

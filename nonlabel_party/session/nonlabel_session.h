@@ -24,9 +24,9 @@
 #include "common/schedule/schedule.h"
 #include "common/schedule/train_test_split.h"
 #include "nonlabel_party/bottom/bottom_model.h"
+#include "nonlabel_party/session/attack_runner.h"
 #include "nonlabel_party/session/epoch_evaluator.h"
 #include "nonlabel_party/session/label_party_peer.h"
-#include "nonlabel_party/session/leak_reporter.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/party.pb.h"
@@ -70,9 +70,9 @@ class NonLabelSession {
   absl::Status Start();
   absl::Status BuildModel(const Digest& joint_seed, TrainTestSplit split);
   void PrepareEvaluation(std::vector<uint32_t> test);
-  absl::Status ContinueFromCheckpoint();
+  absl::Status ResumeFromCheckpoint();
   // Predicts every example before the first epoch, where that is agreed.
-  absl::Status PredictFirst();
+  absl::Status ProgressiveValidation();
   absl::Status TrainEpochs();
   // After its training: evaluation and checkpoint. True where the label party wants no further epoch.
   absl::StatusOr<bool> FinishEpoch(uint32_t epoch);
@@ -114,7 +114,7 @@ class NonLabelSession {
   std::unique_ptr<BottomModel> model_;
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<TrainingProgress> progress_;
-  std::unique_ptr<LeakReporter> reporter_;
+  std::unique_ptr<AttackRunner> reporter_;
   std::unique_ptr<EpochEvaluator> evaluator_;
   // A batch whose activations have left and whose gradients have not come.
   struct SentBatch {

@@ -48,9 +48,9 @@ absl::Status NonLabelSession::Open() {
   request.set_agreement_sha256(std::string(AsBytes(digest)));
   request.set_seed_commitment(seed.commitment());
   request.set_version(Version());
-  const Checkpoint* continued = options_.checkpoints.continues() ? options_.checkpoints.initial.front().get() : nullptr;
+  const Checkpoint* continued = options_.checkpoints.resumes() ? options_.checkpoints.initial.front().get() : nullptr;
   if (continued != nullptr) {
-    request.set_continues(continued->name());
+    request.set_resumed_from(continued->name());
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const v1::OpenResponse response, options_.peer->Open(request));
   if (response.run_id().empty() || response.run_id().size() > 256 ||
@@ -63,11 +63,11 @@ absl::Status NonLabelSession::Open() {
 
   RunRow run = DescribeRun(run_id_, "nonlabel_party", "", options_.agreement, response.version());
   if (continued != nullptr) {
-    run.continues = continued->header().run_id();
+    run.resumed_from = continued->header().run_id();
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(ledger_, BeginLedger(options_.ledger_path, run, options_.agreement.audit().grant()));
+  SPLITVEIL_ASSIGN_OR_RETURN(ledger_, BeginLedger(options_.ledger_path, run, options_.agreement.audit().disclosure()));
   if (continued != nullptr) {
-    SPLITVEIL_RETURN_IF_ERROR(ledger_->RecordEvent("continues", continued->name()));
+    SPLITVEIL_RETURN_IF_ERROR(ledger_->RecordEvent("resumed_from", continued->name()));
   }
   options_.status->Update([&](v1::GetStatusResponse& status) { status.set_run_id(run_id_); });
   LogInfo("run ", run_id_, " opened; agreement ", run.agreement_sha256.substr(0, 16));
@@ -131,19 +131,19 @@ absl::Status NonLabelSession::BuildModel(const Digest& joint_seed, TrainTestSpli
   train_ = std::move(split.train);
 
   SPLITVEIL_ASSIGN_OR_RETURN(model_, BottomModel::Create(BottomOptions(features_->shape())));
-  SPLITVEIL_RETURN_IF_ERROR(ContinueFromCheckpoint());
+  SPLITVEIL_RETURN_IF_ERROR(ResumeFromCheckpoint());
 
-  SPLITVEIL_ASSIGN_OR_RETURN(LeakReporter reporter,
-                             LeakReporter::Create(agreement, run_id_, static_cast<int64_t>(aligned_.rows.size()),
+  SPLITVEIL_ASSIGN_OR_RETURN(AttackRunner reporter,
+                             AttackRunner::Create(agreement, run_id_, static_cast<int64_t>(aligned_.rows.size()),
                                                   options_.peer, model_.get(), ledger_.get()));
-  reporter_ = std::make_unique<LeakReporter>(std::move(reporter));
-  PrepareEvaluation(agreement.predict_first() ? train_ : std::move(split.test));
+  reporter_ = std::make_unique<AttackRunner>(std::move(reporter));
+  PrepareEvaluation(agreement.progressive_validation() ? train_ : std::move(split.test));
   progress_ = std::make_unique<TrainingProgress>(options_.status, agreement.epochs(), batches());
   return absl::OkStatus();
 }
 
-absl::Status NonLabelSession::ContinueFromCheckpoint() {
-  if (!options_.checkpoints.continues()) {
+absl::Status NonLabelSession::ResumeFromCheckpoint() {
+  if (!options_.checkpoints.resumes()) {
     return absl::OkStatus();
   }
   const absl::StatusOr<NamedParameters> state = options_.checkpoints.initial.front()->State();

@@ -102,18 +102,19 @@ TEST(CriteoTest, MarvellHidesTheLabelsThatTheBareGradientsShow) {
   EXPECT_GE(marvell["test_auc"].get<double>(), none["test_auc"].get<double>() - 0.01);
 
   // After 5 epochs an adversary that remembers reads what the accountant says, without any side information too.
-  const double allowed = marvell["remembered_auc"].get<double>();
+  const double allowed = marvell["run_auc_bound"].get<double>();
   EXPECT_NEAR(allowed, 0.786, 0.003);
-  EXPECT_NEAR(EpochAuc(marvell, "remembered_likelihood_ratio"), allowed, 0.02);
-  EXPECT_NEAR(EpochAuc(marvell, "remembered_direction"), allowed, 0.02);
-  EXPECT_NEAR(EpochAuc(marvell, "remembered_spectral"), allowed, 0.03);
+  EXPECT_NEAR(EpochAuc(marvell, "cumulative_likelihood_ratio"), allowed, 0.02);
+  EXPECT_NEAR(EpochAuc(marvell, "cumulative_direction"), allowed, 0.02);
+  EXPECT_NEAR(EpochAuc(marvell, "cumulative_spectral"), allowed, 0.03);
   // Across the noise the gradients lie bare, and the audit says that the bounds do not hold.
   EXPECT_GT(marvell["bound_exceeded"].get<int>(), 0);
 
   // A budget for the run holds for all three forms, and noise across too makes the bounds hold.
-  nlohmann::json budget = Train("marvell", files.path(), "marvell { run_budget { max_auc: 0.7 } across_s: 4 }");
+  nlohmann::json budget =
+      Train("marvell", files.path(), "marvell { run_budget { max_run_auc_bound: 0.7 } orthogonal_noise_ratio: 4 }");
   ASSERT_TRUE(budget.is_object());
-  for (const char* attack : {"remembered_likelihood_ratio", "remembered_direction", "remembered_spectral"}) {
+  for (const char* attack : {"cumulative_likelihood_ratio", "cumulative_direction", "cumulative_spectral"}) {
     EXPECT_LE(EpochAuc(budget, attack), 0.7) << attack;
   }
   EXPECT_LT(EpochAuc(budget, "measured_likelihood_ratio"), 0.7);

@@ -96,7 +96,7 @@ TEST(TwoProcessesTest, TrainToTheEndAndRecordTheSameLeakOnBothSides) {
     const std::string ledger = run.ledger(party);
     EXPECT_EQ(Query(ledger, "SELECT count(*) FROM run WHERE status = 'completed' AND finished_at IS NOT NULL"), 1);
     EXPECT_EQ(Query(ledger, "SELECT count(*) FROM step"), result["steps"].get<double>());
-    EXPECT_EQ(Query(ledger, "SELECT count(*) FROM event WHERE kind = 'grant'"), 1);
+    EXPECT_EQ(Query(ledger, "SELECT count(*) FROM event WHERE kind = 'disclosure'"), 1);
   }
   // The attack module's leak AUC at the cut, computed from its scores, is the label party's own audit of the bytes
   // sent.
@@ -288,16 +288,16 @@ TEST(TwoProcessesTest, CheckRefusesToRaiseNoiseWhereThereIsNone) {
 
 TEST(TwoProcessesTest, RunBudgetTakesItsEpochsFromTheAgreement) {
   TwoPartyRun run;
-  run.label_config.mutable_protection()->mutable_marvell()->mutable_run_budget()->set_max_auc(0.65);
+  run.label_config.mutable_protection()->mutable_marvell()->mutable_run_budget()->set_max_run_auc_bound(0.65);
   run.StartLabelParty();
   run.StartNonLabelParty();
   ASSERT_EQ(run.nonlabel->Wait(), 0) << run.nonlabel->Errors();
   ASSERT_EQ(run.label->Wait(), 0) << run.label->Errors();
   const nlohmann::json result = Result(run.label->Output());
-  EXPECT_EQ(result["protection"], "marvell(max_auc=0.65)");
+  EXPECT_EQ(result["protection"], "marvell(max_run_auc_bound=0.65)");
   EXPECT_TRUE(result["frozen_after_epoch"].is_null());
   // Phi(sqrt(0.94) Phi^-1(0.65)): 94% of the budget is spent.
-  EXPECT_NEAR(result["remembered_auc"].get<double>(), 0.6456, 1e-4);
+  EXPECT_NEAR(result["run_auc_bound"].get<double>(), 0.6456, 1e-4);
   EXPECT_EQ(result["gate"]["release"], result["steps"]);
 }
 

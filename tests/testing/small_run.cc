@@ -17,7 +17,7 @@ constexpr int32_t kCategories = 5;
 
 constexpr char kAgreement[] = R"(
   run_name: "small" cut_width: 8 batch_size: 64 epochs: 2 test_fraction: 0.2
-  audit { layers: "cut" layers: "first" attacks: NORM attacks: COSINE grant: ORACLE }
+  audit { layers: "cut" layers: "first" attacks: NORM attacks: COSINE disclosure: ORACLE }
 )";
 constexpr char kLabelConfig[] = R"(
   party { optimizer { learning_rate: 0.001 adam {} } reproducible_seed: 5 }

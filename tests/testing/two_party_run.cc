@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kAgreement[] = R"(
   run_name: "test" cut_width: 16 batch_size: 256 epochs: 2
-  audit { layers: "cut" layers: "first" attacks: NORM attacks: COSINE grant: ORACLE }
+  audit { layers: "cut" layers: "first" attacks: NORM attacks: COSINE disclosure: ORACLE }
   deadlines { connect_seconds: 20 step_seconds: 20 alignment_chunk_seconds: 60 }
 )";
 

@@ -52,7 +52,7 @@ TEST_F(CheckpointPlanTest, WithoutPathsNothingIsReadOrWritten) {
   party_.clear_checkpoint_path();
   const absl::StatusOr<CheckpointPlan> plan = Plan();
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_FALSE(plan->continues());
+  EXPECT_FALSE(plan->resumes());
   EXPECT_TRUE(plan->Write("run", 1, nullptr, {}, true).ok());
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
@@ -83,10 +83,10 @@ TEST_F(CheckpointPlanTest, KeepsNoneBeforeUnlessAsked) {
 
 TEST_F(CheckpointPlanTest, TheLabelPartysStateIsOnTheFile) {
   v1::LabelPartyState state;
-  state.set_remembered_sum_kl(0.5);
+  state.set_cumulative_sum_kl(0.5);
   ASSERT_TRUE(Plan()->Write("run", 1, &state, {}, true).ok());
   party_.set_initial_checkpoint("half");
-  EXPECT_EQ(Plan()->initial[0]->header().label_party().remembered_sum_kl(), 0.5);
+  EXPECT_EQ(Plan()->initial[0]->header().label_party().cumulative_sum_kl(), 0.5);
 }
 
 TEST_F(CheckpointPlanTest, DefaultsWrittenOutAndTheOptimisersNumbersMayDiffer) {

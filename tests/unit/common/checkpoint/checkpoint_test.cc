@@ -24,7 +24,7 @@ v1::CheckpointHeader Header() {
   header.set_role("label_party");
   header.set_run_id("demo-1234abcd");
   header.set_epochs(3);
-  header.mutable_label_party()->set_remembered_sum_kl(std::numeric_limits<double>::infinity());
+  header.mutable_label_party()->set_cumulative_sum_kl(std::numeric_limits<double>::infinity());
   return header;
 }
 
@@ -63,7 +63,7 @@ TEST_F(CheckpointTest, GivesBackWhatWasWrittenToTheLastBit) {
   EXPECT_TRUE(std::signbit((*state)[0].second[1]));
   EXPECT_EQ((*read)->name(), "demo-1234abcd/3");
   EXPECT_EQ((*read)->header().version(), Version());
-  EXPECT_EQ((*read)->header().label_party().remembered_sum_kl(), std::numeric_limits<double>::infinity());
+  EXPECT_EQ((*read)->header().label_party().cumulative_sum_kl(), std::numeric_limits<double>::infinity());
 }
 
 TEST_F(CheckpointTest, IsReadableByItsOwnerAlone) {

@@ -55,7 +55,7 @@ constexpr char kCanonicalHex[] =
     "6a00"                                                        // 13: ""
     "7000";                                                       // 14: false
 
-// "NORM, COSINE, ... or REMEMBERED_DIRECTION", as the validator lists them.
+// "NORM, COSINE, ... or CUMULATIVE_DIRECTION", as the validator lists them.
 std::string AttackNames() {
   std::string names;
   for (int number = v1::NORM; number <= v1::Attack_MAX; ++number) {
@@ -112,7 +112,8 @@ TEST(AgreementTest, EveryFieldChangesTheDigestAndIsNamed) {
       {[](auto& a) { a.mutable_alignment()->set_chunk_ids(7); }, "alignment.chunk_ids: ours 4096, theirs 7"},
       {[](auto& a) { a.mutable_audit()->add_layers("cut"); }, "audit.layers: ours [], theirs [\"cut\"]"},
       {[](auto& a) { a.mutable_audit()->add_attacks(v1::NORM); }, "audit.attacks: ours [], theirs [NORM]"},
-      {[](auto& a) { a.mutable_audit()->set_grant(v1::ORACLE); }, "audit.grant: ours LABEL_SIDE_ONLY, theirs ORACLE"},
+      {[](auto& a) { a.mutable_audit()->set_disclosure(v1::ORACLE); },
+       "audit.disclosure: ours LABEL_SIDE_ONLY, theirs ORACLE"},
       {[](auto& a) { a.mutable_audit()->set_every_batches(3); }, "audit.every_batches: ours 1, theirs 3"},
       {[](auto& a) { a.mutable_deadlines()->set_connect_seconds(1); }, "deadlines.connect_seconds: ours 60, theirs 1"},
       {[](auto& a) { a.mutable_deadlines()->set_step_seconds(1); }, "deadlines.step_seconds: ours 120, theirs 1"},
@@ -169,8 +170,8 @@ TEST(AgreementTest, ValidationNamesFieldExpectedAndFound) {
       {[](auto& a) { a.set_cut_width(-1); }, "cut_width: expected at least 1 and at most 1048576, found -1"},
       {[](auto& a) { a.set_minimum_batch_size(1); },
        "minimum_batch_size: expected at least 2 and at most 1048576, found 1"},
-      {[](auto& a) { a.set_predict_first(true); },
-       "predict_first: expected false unless test_fraction is 0, found true beside test_fraction 0.1"},
+      {[](auto& a) { a.set_progressive_validation(true); },
+       "progressive_validation: expected false unless test_fraction is 0, found true beside test_fraction 0.1"},
       {[](auto& a) { a.set_minimum_batch_size(1025); },
        "minimum_batch_size: expected at most batch_size 1024, found 1025"},
       {[](auto& a) { a.set_test_fraction(-0.1); }, "test_fraction: expected at least 0 and at most 0.9, found -0.1"},
@@ -179,7 +180,7 @@ TEST(AgreementTest, ValidationNamesFieldExpectedAndFound) {
       {[](auto& a) { a.mutable_alignment()->set_protocol(v1::AlignmentAgreement::PROTOCOL_UNSPECIFIED); },
        "alignment.protocol: expected RISTRETTO255_DH, found PROTOCOL_UNSPECIFIED"},
       {[](auto& a) { a.mutable_audit()->add_attacks(v1::COSINE); },
-       "audit.attacks[0]: expected COSINE under audit.grant ORACLE only, found audit.grant LABEL_SIDE_ONLY"},
+       "audit.attacks[0]: expected COSINE under audit.disclosure ORACLE only, found audit.disclosure LABEL_SIDE_ONLY"},
       {[](auto& a) {
          a.mutable_audit()->add_attacks(v1::NORM);
          a.mutable_audit()->add_attacks(v1::NORM);
@@ -188,7 +189,7 @@ TEST(AgreementTest, ValidationNamesFieldExpectedAndFound) {
       {[](auto& a) { a.mutable_audit()->add_attacks(v1::ATTACK_UNSPECIFIED); },
        absl::StrCat("audit.attacks[0]: expected ", AttackNames(), ", found ATTACK_UNSPECIFIED")},
       {[](auto& a) { a.mutable_audit()->add_attacks(v1::HINT_INNER_PRODUCT_5); },
-       "audit.attacks[0]: expected HINT_INNER_PRODUCT_5 under audit.grant ORACLE only, found audit.grant "
+       "audit.attacks[0]: expected HINT_INNER_PRODUCT_5 under audit.disclosure ORACLE only, found audit.disclosure "
        "LABEL_SIDE_ONLY"},
       {[](auto& a) { a.mutable_audit()->add_attacks(v1::LIKELIHOOD_RATIO); },
        "audit.attacks[0]: expected an attack on every batch that needs no true class moments, found LIKELIHOOD_RATIO"},
@@ -198,7 +199,7 @@ TEST(AgreementTest, ValidationNamesFieldExpectedAndFound) {
        "audit.attacks[0]: expected ACTIVATION_CLUSTERS with \"cut\" among audit.layers only, found audit.layers "
        "without it"},
       {[](auto& a) { a.mutable_audit()->set_auxiliary_labels(10); },
-       "audit.auxiliary_labels: expected 0 unless audit.grant is ORACLE, found 10"},
+       "audit.auxiliary_labels: expected 0 unless audit.disclosure is ORACLE, found 10"},
       {[](auto& a) {
          a.mutable_audit()->add_layers("cut");
          a.mutable_audit()->add_layers("cut");
@@ -218,7 +219,7 @@ TEST(AgreementTest, ValidationNamesFieldExpectedAndFound) {
 
 TEST(AgreementTest, CosineUnderOracleIsValid) {
   v1::RunAgreement agreement = Minimal();
-  agreement.mutable_audit()->set_grant(v1::ORACLE);
+  agreement.mutable_audit()->set_disclosure(v1::ORACLE);
   agreement.mutable_audit()->add_attacks(v1::NORM);
   agreement.mutable_audit()->add_attacks(v1::COSINE);
   agreement.mutable_audit()->add_layers("first");
@@ -273,7 +274,7 @@ TEST(AgreementTest, MessageLimitCoversTheLargestBatchWithItsHint) {
 TEST(AgreementTest, MessageLimitCoversScoresAndAlignmentChunks) {
   const auto narrow = Canonical([](v1::RunAgreement& a) {
     a.set_cut_width(1);
-    a.mutable_audit()->set_grant(v1::ORACLE);
+    a.mutable_audit()->set_disclosure(v1::ORACLE);
     for (int i = 0; i < 10; ++i) {
       a.mutable_audit()->add_layers("layer" + std::to_string(i));
     }

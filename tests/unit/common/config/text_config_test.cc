@@ -121,8 +121,8 @@ TEST(TextConfigTest, NumberTooLargeForItsTypeNamesTheLimits) {
 TEST(TextConfigTest, UnknownEnumValueNamesTheKnown) {
   EXPECT_EQ(AgreementError("wire_dtype: FLOAT64"),
             "run.textproto:1:13: wire_dtype: expected FLOAT32, BFLOAT16 or FLOAT16, found \"FLOAT64\"");
-  EXPECT_EQ(AgreementError("audit { grant: 9 }"),
-            "run.textproto:1:16: audit.grant: expected LABEL_SIDE_ONLY, ROUNDED or ORACLE, found \"9\"");
+  EXPECT_EQ(AgreementError("audit { disclosure: 9 }"),
+            "run.textproto:1:16: audit.disclosure: expected LABEL_SIDE_ONLY, ROUNDED or ORACLE, found \"9\"");
 }
 
 TEST(TextConfigTest, UnspecifiedEnumValueIsRefused) {
@@ -212,7 +212,7 @@ TEST(TextConfigTest, MalformedTextNamesPlaceAndField) {
   EXPECT_EQ(AgreementError("run_name: \"x\ncut_width: 4"),
             "run.textproto:1:13: run_name: expected well-formed text, found an error: String literals cannot cross "
             "line boundaries.");
-  EXPECT_EQ(AgreementError("audit { grant: ORACLE"),
+  EXPECT_EQ(AgreementError("audit { disclosure: ORACLE"),
             "run.textproto:1:22: audit: expected the name of a field of AuditAgreement or \"}\", found the end of the "
             "file");
   EXPECT_EQ(AgreementError("{}"),

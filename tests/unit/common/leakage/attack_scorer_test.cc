@@ -169,9 +169,9 @@ TEST(AttackScorerTest, RemembersByPosition) {
   }
   AttackScorer scorer(kExamples);
   ASSERT_TRUE(scorer.Begin(batch.Input()).ok());
-  const auto once = scorer.Score(v1::REMEMBERED_LIKELIHOOD_RATIO);
+  const auto once = scorer.Score(v1::CUMULATIVE_LIKELIHOOD_RATIO);
   ASSERT_TRUE(scorer.Begin(reversed.Input()).ok());
-  const auto twice = scorer.Score(v1::REMEMBERED_LIKELIHOOD_RATIO);
+  const auto twice = scorer.Score(v1::CUMULATIVE_LIKELIHOOD_RATIO);
   for (int64_t j = 0; j < kRows; ++j) {
     EXPECT_NEAR((*twice)[kRows - 1 - j], 2 * (*once)[j], 1e-4 * std::abs((*once)[j]));
   }
@@ -186,10 +186,10 @@ TEST(AttackScorerTest, AnExampleNotSeenBeforeHasNoPast) {
   AttackScorer remembering(kExamples);
   AttackScorer fresh(kExamples);
   ASSERT_TRUE(remembering.Begin(first.Input()).ok());
-  ASSERT_TRUE(remembering.Score(v1::REMEMBERED_DIRECTION).ok());
+  ASSERT_TRUE(remembering.Score(v1::CUMULATIVE_DIRECTION).ok());
   ASSERT_TRUE(remembering.Begin(second.Input()).ok());
   ASSERT_TRUE(fresh.Begin(second.Input()).ok());
-  EXPECT_EQ(*remembering.Score(v1::REMEMBERED_DIRECTION), *fresh.Score(v1::REMEMBERED_DIRECTION));
+  EXPECT_EQ(*remembering.Score(v1::CUMULATIVE_DIRECTION), *fresh.Score(v1::CUMULATIVE_DIRECTION));
 }
 
 // The first batch's tail points the wrong way; what was remembered of it turns round with the vote.
@@ -203,19 +203,19 @@ TEST(AttackScorerTest, WhatIsRememberedTurnsWithTheVote) {
   }
   AttackScorer scorer(kExamples);
   ASSERT_TRUE(scorer.Begin(misleading.Input()).ok());
-  EXPECT_LT(*LeakAuc(*scorer.Score(v1::REMEMBERED_SPECTRAL), misleading.labels), 0.1);
+  EXPECT_LT(*LeakAuc(*scorer.Score(v1::CUMULATIVE_SPECTRAL), misleading.labels), 0.1);
   for (uint64_t seed = 2; seed < 6; ++seed) {
     Batch batch(seed);
     for (uint32_t& position : batch.positions) {
       ++position;  // Other examples.
     }
     ASSERT_TRUE(scorer.Begin(batch.Input()).ok());
-    ASSERT_TRUE(scorer.Score(v1::REMEMBERED_SPECTRAL).ok());
+    ASSERT_TRUE(scorer.Score(v1::CUMULATIVE_SPECTRAL).ok());
   }
   Batch silent = misleading;
   std::fill_n(silent.gradients.data(), silent.gradients.size(), 0.0f);
   ASSERT_TRUE(scorer.Begin(silent.Input()).ok());
-  EXPECT_GT(*LeakAuc(*scorer.Score(v1::REMEMBERED_SPECTRAL), misleading.labels), 0.9);
+  EXPECT_GT(*LeakAuc(*scorer.Score(v1::CUMULATIVE_SPECTRAL), misleading.labels), 0.9);
 }
 
 // One batch of mostly positives does not make the others' larger cluster the positives.

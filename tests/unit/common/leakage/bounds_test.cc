@@ -48,34 +48,34 @@ TEST(DetectionErrorBoundTest, FailsClosedForNegativeAndForNotANumber) {
   EXPECT_EQ(DetectionErrorBound(kNan), 0);
 }
 
-TEST(GaussianAucTest, IsPhiOfTheRootOfHalfTheDivergence) {
-  EXPECT_EQ(GaussianAuc(0), 0.5);
-  EXPECT_NEAR(GaussianAuc(2), 0.8413447460685429, 1e-12);  // Phi(1).
-  EXPECT_NEAR(GaussianAuc(8), 0.9772498680518208, 1e-12);  // Phi(2).
-  EXPECT_EQ(GaussianAuc(kInfinity), 1);
+TEST(GaussianAucBoundTest, IsPhiOfTheRootOfHalfTheDivergence) {
+  EXPECT_EQ(GaussianAucBound(0), 0.5);
+  EXPECT_NEAR(GaussianAucBound(2), 0.8413447460685429, 1e-12);  // Phi(1).
+  EXPECT_NEAR(GaussianAucBound(8), 0.9772498680518208, 1e-12);  // Phi(2).
+  EXPECT_EQ(GaussianAucBound(kInfinity), 1);
 }
 
-TEST(GaussianAucTest, NeverExceedsTheBoundOfTheoremOne) {
+TEST(GaussianAucBoundTest, NeverExceedsTheBoundOfTheoremOne) {
   for (double sum_kl = 0; sum_kl < 4; sum_kl += 0.01) {
-    EXPECT_LE(GaussianAuc(sum_kl), AucBound(sum_kl)) << sum_kl;
+    EXPECT_LE(GaussianAucBound(sum_kl), AucBound(sum_kl)) << sum_kl;
   }
 }
 
-TEST(GaussianAucTest, FailsClosedForNegativeAndForNotANumber) {
-  EXPECT_EQ(GaussianAuc(-1), 1);
-  EXPECT_EQ(GaussianAuc(kNan), 1);
+TEST(GaussianAucBoundTest, FailsClosedForNegativeAndForNotANumber) {
+  EXPECT_EQ(GaussianAucBound(-1), 1);
+  EXPECT_EQ(GaussianAucBound(kNan), 1);
 }
 
-TEST(ExceedsGaussianAucTest, TakesTheLimitInEitherDirectionWithATolerance) {
-  EXPECT_TRUE(ExceedsGaussianAuc(0.611, 0.65, 0.605));
-  EXPECT_FALSE(ExceedsGaussianAuc(0.609, 0.65, 0.605));
-  EXPECT_TRUE(ExceedsGaussianAuc(0.05, 0.38, 0.605));  // Read in reverse.
-  EXPECT_FALSE(ExceedsGaussianAuc(0.05, 0.40, 0.605));
+TEST(ExceedsGaussianAucBoundTest, TakesTheLimitInEitherDirectionWithATolerance) {
+  EXPECT_TRUE(ExceedsGaussianAucBound(0.611, 0.65, 0.605));
+  EXPECT_FALSE(ExceedsGaussianAucBound(0.609, 0.65, 0.605));
+  EXPECT_TRUE(ExceedsGaussianAucBound(0.05, 0.38, 0.605));  // Read in reverse.
+  EXPECT_FALSE(ExceedsGaussianAucBound(0.05, 0.40, 0.605));
 }
 
-TEST(ExceedsGaussianAucTest, NothingExceedsWhatIsNotBoundedOrNotMeasured) {
-  EXPECT_FALSE(ExceedsGaussianAuc(0.99, 1, std::nan("")));
-  EXPECT_FALSE(ExceedsGaussianAuc(std::nan(""), std::nan(""), 0.6));
+TEST(ExceedsGaussianAucBoundTest, NothingExceedsWhatIsNotBoundedOrNotMeasured) {
+  EXPECT_FALSE(ExceedsGaussianAucBound(0.99, 1, std::nan("")));
+  EXPECT_FALSE(ExceedsGaussianAucBound(std::nan(""), std::nan(""), 0.6));
 }
 
 }  // namespace

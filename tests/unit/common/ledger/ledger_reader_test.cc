@@ -37,7 +37,7 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
   ASSERT_TRUE(ledger->Record(StepTimeRow{7, 1, 2, 3, 4, 5, 6, 7, 8, 9.5}).ok());
   ASSERT_TRUE(ledger->Record(ProtectionRow{7, "marvell", 1, 2, 3, 0.25, 4, 5, 6, 7, 8, 0.5, 0.75, "warn"}).ok());
   ASSERT_TRUE(ledger->Record(EvaluationRow{7, "test", 0.5, 0.75, 0.875, 0.0625}).ok());
-  ASSERT_TRUE(ledger->RecordEvent("grant", "oracle").ok());
+  ASSERT_TRUE(ledger->RecordEvent("disclosure", "oracle").ok());
   ASSERT_TRUE(ledger->Finish("completed").ok());
   std::unique_ptr<LedgerReader> reader = Reader();
 
@@ -73,7 +73,7 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
 
   const std::vector<EventRecord> events = *reader->Events("run-1");
   ASSERT_EQ(events.size(), 1);
-  EXPECT_EQ(events[0].kind, "grant");
+  EXPECT_EQ(events[0].kind, "disclosure");
 }
 
 TEST_F(LedgerReaderTest, ReadsEpochFiguresAndDistributionsAsRecorded) {
@@ -95,7 +95,7 @@ TEST_F(LedgerReaderTest, ReadsEpochFiguresAndDistributionsAsRecorded) {
   EXPECT_EQ(leaks[1].auc_high, 0.66);
   EXPECT_EQ(leaks[1].tpr_1pct_low, 0.09);
   EXPECT_EQ(leaks[1].tpr_01pct, 0.02);
-  EXPECT_EQ(leaks[1].gaussian_auc, 0.63);
+  EXPECT_EQ(leaks[1].gaussian_auc_bound, 0.63);
   EXPECT_EQ(leaks[1].auc_bound, 0.7);
   EXPECT_EQ(leaks[2].layer, "first");
   const std::vector<DistributionRow> distributions = *Reader()->Distributions("run-1");

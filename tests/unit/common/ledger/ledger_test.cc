@@ -49,14 +49,14 @@ TEST_F(LedgerTest, StoresEveryTable) {
   ASSERT_TRUE(ledger->Record(ProtectionRow{7, "marvell", 1, 2, 3, 0.25, 4, 5, 6, 7, 8, 0.5, 0.75, "release"}).ok());
   ASSERT_TRUE(ledger->Record(LeakRow{7, "nonlabel_party", "cut", "norm", 0.625, 127}).ok());
   ASSERT_TRUE(ledger->Record(EvaluationRow{7, "test", 0.5, 0.75, 0.875, 0.0625}).ok());
-  ASSERT_TRUE(ledger->RecordEvent("grant", "oracle").ok());
+  ASSERT_TRUE(ledger->RecordEvent("disclosure", "oracle").ok());
   ASSERT_TRUE(ledger->Finish("completed").ok());
   EXPECT_EQ(Sql("SELECT * FROM step"), "run-1|7|1|3|128|0.5|0.25|1000|2000");
   EXPECT_EQ(Sql("SELECT * FROM step_time"), "run-1|7|1.0|2.0|3.0|4.0|5.0|6.0|7.0|8.0|9.5");
   EXPECT_EQ(Sql("SELECT * FROM protection"), "run-1|7|marvell|1.0|2.0|3.0|0.25|4.0|5.0|6.0|7.0|8.0|0.5|0.75|release");
   EXPECT_EQ(Sql("SELECT * FROM leak"), "run-1|7|nonlabel_party|cut|norm|0.625|127");
   EXPECT_EQ(Sql("SELECT * FROM evaluation"), "run-1|7|test|0.5|0.75|0.875|0.0625");
-  EXPECT_EQ(Sql("SELECT run_id, kind, detail FROM event"), "run-1|grant|oracle");
+  EXPECT_EQ(Sql("SELECT run_id, kind, detail FROM event"), "run-1|disclosure|oracle");
   EXPECT_EQ(Sql("SELECT run_id, role, agreement_sha256, protection, status, config_json FROM run"),
             "run-1|label_party|ab12|marvell(s=4)|completed|{\"batch_size\":128}");
   constexpr char kTime[] = "[0-9-]+T[0-9]+:[0-9]+:[0-9]+\\.[0-9]+Z";
@@ -84,7 +84,7 @@ TEST_F(LedgerTest, StoresNumbersThatAreNotFiniteAsNull) {
                 "auc_bound) FROM protection"),
             "NULL");
   EXPECT_EQ(Sql("SELECT auc FROM leak"), "NULL");
-  EXPECT_EQ(Sql("SELECT auc, tpr_01pct_high, auc_bound, gaussian_auc FROM epoch_leak"), "NULL|NULL|NULL|0.0");
+  EXPECT_EQ(Sql("SELECT auc, tpr_01pct_high, auc_bound, gaussian_auc_bound FROM epoch_leak"), "NULL|NULL|NULL|0.0");
   EXPECT_EQ(Sql("SELECT coalesce(log_loss, auc, accuracy, calibration_error) FROM evaluation"), "NULL");
 }
 

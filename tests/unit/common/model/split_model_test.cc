@@ -10,15 +10,15 @@
 #include <utility>
 #include <vector>
 
-#include "label_party/head/top_model.h"
+#include "label_party/top/top_model.h"
 #include "nonlabel_party/bottom/bottom_model.h"
-#include "tests/testing/one_process_model.h"
+#include "tests/testing/centralized_baseline_model.h"
 #include "tests/unit/common/model/model_fixtures.h"
 
 namespace splitveil {
 namespace {
 
-using testing::OneProcessModel;
+using testing::CentralizedBaselineModel;
 
 constexpr FeatureShape kTableFeatures = {/*numeric=*/3, /*categorical=*/5, /*embedding_rows=*/200};
 constexpr FeatureShape kImageFeatures = {/*numeric=*/2 * 9 * 8, 0, 0, {/*channels=*/2, /*height=*/9, /*width=*/8}};
@@ -92,7 +92,7 @@ class SplitModelTest : public ::testing::Test {
     ASSERT_TRUE(top.ok()) << top.status();
     const NamedParameters initial_bottom = (*bottom)->Parameters();
     const NamedParameters initial_top = (*top)->Parameters();
-    OneProcessModel reference(whole_, initial_bottom, initial_top);
+    CentralizedBaselineModel reference(whole_, initial_bottom, initial_top);
     std::mt19937 generator(5);
     double loss_difference = 0;
     for (int step = 0; step < steps; ++step) {
@@ -137,7 +137,7 @@ class SplitModelTest : public ::testing::Test {
     EXPECT_GT(reference.Distance(initial_top), 1000 * tolerance);
   }
 
-  OneProcessModel::Options whole_;
+  CentralizedBaselineModel::Options whole_;
   BottomModelOptions bottom_;
   TopModelOptions top_;
 };

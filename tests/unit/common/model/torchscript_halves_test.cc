@@ -11,7 +11,7 @@
 
 #include "absl/strings/match.h"
 
-#include "label_party/head/top_model.h"
+#include "label_party/top/top_model.h"
 #include "nonlabel_party/bottom/bottom_model.h"
 #include "tests/testing/process/temp_folder.h"
 #include "tests/unit/common/model/model_fixtures.h"

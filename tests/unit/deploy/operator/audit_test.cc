@@ -6,7 +6,7 @@
 
 #include "common/process/file.h"
 #include "tests/unit/deploy/operator/operator_tool.h"
-#include "tests/unit/deploy/report/plausible_ledger.h"
+#include "tests/unit/deploy/operator/report/plausible_ledger.h"
 
 namespace splitveil::testing {
 namespace {

@@ -104,8 +104,8 @@ TEST(MarvellTest, FailsWhereItCannotWriteAndOnBadRowsWritesNothing) {
 }
 
 TEST(MarvellBudgetTest, PlansTheNoiseOfEachEpochWithinTheBudget) {
-  const std::string out = ExpectDone({"marvell", "--epochs=5", "--max_auc=0.7"});
-  EXPECT_THAT(out, StartsWith("epoch,sum_kl,s,remembered_auc\n"));
+  const std::string out = ExpectDone({"marvell", "--epochs=5", "--max_run_auc_bound=0.7"});
+  EXPECT_THAT(out, StartsWith("epoch,sum_kl,s,run_auc_bound\n"));
   const auto rows = Numbers(out);
   ASSERT_THAT(rows, SizeIs(6));
   // 94% of K = 2 Phi^-1(0.7)^2 with the quantile 0.5244005127 of the tables; five equal shares, s = 1 / share.
@@ -118,7 +118,8 @@ TEST(MarvellBudgetTest, PlansTheNoiseOfEachEpochWithinTheBudget) {
 }
 
 TEST(MarvellBudgetTest, GrowsTheNoiseFromEpochToEpoch) {
-  const auto rows = Numbers(ExpectDone({"marvell", "--epochs=4", "--max_auc=0.8", "--s_growth=1.5"}));
+  const auto rows =
+      Numbers(ExpectDone({"marvell", "--epochs=4", "--max_run_auc_bound=0.8", "--noise_growth_per_epoch=1.5"}));
   ASSERT_THAT(rows, SizeIs(5));
   for (int e = 2; e <= 4; ++e) {
     EXPECT_NEAR(rows[e][2] / rows[e - 1][2], 1.5, 1e-6);
@@ -130,24 +131,25 @@ TEST(MarvellBudgetTest, GrowsTheNoiseFromEpochToEpoch) {
 TEST(MarvellBudgetTest, WritesToAFile) {
   TempFolder folder;
   const std::string path = folder.File("plan.csv");
-  EXPECT_EQ(ExpectDone({"marvell", "--epochs=2", "--max_auc=0.6", "--out=" + path}), "");
-  EXPECT_EQ(ReadFile(path).value(), ExpectDone({"marvell", "--epochs=2", "--max_auc=0.6"}));
+  EXPECT_EQ(ExpectDone({"marvell", "--epochs=2", "--max_run_auc_bound=0.6", "--out=" + path}), "");
+  EXPECT_EQ(ReadFile(path).value(), ExpectDone({"marvell", "--epochs=2", "--max_run_auc_bound=0.6"}));
 }
 
 TEST(MarvellBudgetTest, FailsWithHalfABudgetOrBesideATable) {
-  for (const std::string flag : {"--epochs=5", "--max_auc=0.7", "--s_growth=2"}) {
-    EXPECT_THAT(ExpectError(2, {"marvell", flag}), HasSubstr("--epochs and --max_auc together")) << flag;
+  for (const std::string flag : {"--epochs=5", "--max_run_auc_bound=0.7", "--noise_growth_per_epoch=2"}) {
+    EXPECT_THAT(ExpectError(2, {"marvell", flag}), HasSubstr("--epochs and --max_run_auc_bound together")) << flag;
   }
-  EXPECT_THAT(ExpectError(2, {"marvell", "--epochs=5", "--max_auc=0.7", "--input=in.csv"}),
+  EXPECT_THAT(ExpectError(2, {"marvell", "--epochs=5", "--max_run_auc_bound=0.7", "--input=in.csv"}),
               HasSubstr("without --input"));
 }
 
 TEST(MarvellBudgetTest, NamesTheFlagThatIsOutOfRange) {
-  EXPECT_THAT(ExpectError(2, {"marvell", "--epochs=0", "--max_auc=0.7"}), HasSubstr("epochs"));
-  EXPECT_THAT(ExpectError(2, {"marvell", "--epochs=x", "--max_auc=0.7"}), HasSubstr("epochs"));
-  EXPECT_THAT(ExpectError(2, {"marvell", "--epochs=5", "--max_auc=1.2"}), HasSubstr("max_auc"));
-  EXPECT_THAT(ExpectError(2, {"marvell", "--epochs=5", "--max_auc=0.5"}), HasSubstr("max_auc"));
-  EXPECT_THAT(ExpectError(2, {"marvell", "--epochs=9", "--max_auc=0.7", "--s_growth=50"}), HasSubstr("s_growth"));
+  EXPECT_THAT(ExpectError(2, {"marvell", "--epochs=0", "--max_run_auc_bound=0.7"}), HasSubstr("epochs"));
+  EXPECT_THAT(ExpectError(2, {"marvell", "--epochs=x", "--max_run_auc_bound=0.7"}), HasSubstr("epochs"));
+  EXPECT_THAT(ExpectError(2, {"marvell", "--epochs=5", "--max_run_auc_bound=1.2"}), HasSubstr("max_run_auc_bound"));
+  EXPECT_THAT(ExpectError(2, {"marvell", "--epochs=5", "--max_run_auc_bound=0.5"}), HasSubstr("max_run_auc_bound"));
+  EXPECT_THAT(ExpectError(2, {"marvell", "--epochs=9", "--max_run_auc_bound=0.7", "--noise_growth_per_epoch=50"}),
+              HasSubstr("noise_growth_per_epoch"));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
-// What runs is tested in tests/integration/deploy/sweep; here, what the command line answers at once.
+// What runs is tested in tests/integration/deploy/operator/sweep; here, what the command line answers at once.
 class SweepCommandTest : public ::testing::Test {
  protected:
   SweepCommandTest() {

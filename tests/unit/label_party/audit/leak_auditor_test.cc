@@ -26,7 +26,7 @@ class LeakAuditorTest : public ::testing::Test {
     agreement_.set_cut_width(2);
     agreement_.mutable_audit()->add_layers("cut");
     agreement_.mutable_audit()->add_attacks(v1::NORM);
-    agreement_.mutable_audit()->set_grant(v1::ORACLE);
+    agreement_.mutable_audit()->set_disclosure(v1::ORACLE);
     Canonicalize(agreement_);
     RunRow run;
     run.run_id = "audit-1";
@@ -78,7 +78,7 @@ TEST_F(LeakAuditorTest, LeavesTheHintRowOutOfTheAuc) {
   EXPECT_EQ(response->leaks(0).auc(), 0);
 }
 
-TEST_F(LeakAuditorTest, OwnAuditReadsTheReleasedBytes) {
+TEST_F(LeakAuditorTest, LabelSideAuditReadsTheReleasedBytes) {
   auditor_->Remember(Batch(0, {1, 1, 0, 0}, 0));
   Matrix released(4, 2);
   const float values[] = {1, 0, 2, 0, -1, 0, -1, 0.5f};
@@ -87,7 +87,7 @@ TEST_F(LeakAuditorTest, OwnAuditReadsTheReleasedBytes) {
   const BatchLeaks series = auditor_->series();
   EXPECT_EQ(series.at({"cut", "norm"}), std::vector<double>{1});
   EXPECT_EQ(series.at({"cut", "cosine"}), std::vector<double>{1});
-  EXPECT_EQ(auditor_->latest(), "norm 1.00 cosine 1.00 residual_norm 0.50 remembered_spectral 1.00 at cut");
+  EXPECT_EQ(auditor_->latest(), "norm 1.00 cosine 1.00 residual_norm 0.50 cumulative_spectral 1.00 at cut");
 }
 
 TEST_F(LeakAuditorTest, MeasuredLeakIsTheStrongestAttackInEitherDirection) {
@@ -191,14 +191,14 @@ TEST_F(LeakAuditorTest, RecordsAnEpochsFiguresBesideWhatTheNoiseAllows) {
   const EpochLeakRow& once = leaks.at({"cut", "likelihood_ratio"});
   EXPECT_EQ(once.epoch, 1);
   EXPECT_EQ(once.examples, kRows - 1);
-  EXPECT_DOUBLE_EQ(once.gaussian_auc, GaussianAuc(kSumKl));
-  EXPECT_NEAR(once.auc, GaussianAuc(kSumKl), 0.02);  // Standard error 0.004.
+  EXPECT_DOUBLE_EQ(once.gaussian_auc_bound, GaussianAucBound(kSumKl));
+  EXPECT_NEAR(once.auc, GaussianAucBound(kSumKl), 0.02);  // Standard error 0.004.
   EXPECT_LT(once.auc_low, once.auc);
-  const EpochLeakRow& remembered = leaks.at({"cut", "remembered_likelihood_ratio"});
-  EXPECT_DOUBLE_EQ(remembered.gaussian_auc, GaussianAuc(2 * kSumKl));
-  EXPECT_NEAR(remembered.auc, GaussianAuc(2 * kSumKl), 0.02);
+  const EpochLeakRow& remembered = leaks.at({"cut", "cumulative_likelihood_ratio"});
+  EXPECT_DOUBLE_EQ(remembered.gaussian_auc_bound, GaussianAucBound(2 * kSumKl));
+  EXPECT_NEAR(remembered.auc, GaussianAucBound(2 * kSumKl), 0.02);
   EXPECT_DOUBLE_EQ(remembered.auc_bound, AucBound(2 * kSumKl));
-  EXPECT_TRUE(std::isnan(leaks.at({"cut", "activation_clusters"}).gaussian_auc));
+  EXPECT_TRUE(std::isnan(leaks.at({"cut", "activation_clusters"}).gaussian_auc_bound));
   EXPECT_EQ(auditor_->bound_exceeded(), 0);
 }
 
@@ -215,7 +215,7 @@ TEST_F(LeakAuditorTest, SampledAuditReadsEveryNthReleaseAndCountsTheNoiseOfAll) 
     EXPECT_EQ(auditor_->Reads(batch), batch % 2 == 0);
     auditor_->Remember(Batch(batch, {1, 1, 0, 0}, /*hint_row=*/-1));
     accumulated += sum_kls[batch];
-    allowed += GaussianAuc(sum_kls[batch]) / 4;
+    allowed += GaussianAucBound(sum_kls[batch]) / 4;
     const ConstMatrixView released = auditor_->Reads(batch) ? rows : ConstMatrixView();
     if (auditor_->Reads(batch)) {
       EXPECT_FALSE(auditor_->AuditRelease({ConstMatrixView(), rows, rows}).ok());
@@ -225,7 +225,7 @@ TEST_F(LeakAuditorTest, SampledAuditReadsEveryNthReleaseAndCountsTheNoiseOfAll) 
   ASSERT_TRUE(auditor_->FinishEpoch(0).ok());
   EXPECT_EQ(auditor_->series().at({"cut", "norm"}).size(), 2u);
   EXPECT_EQ(auditor_->epoch_leaks().at({"cut", "norm"}).examples, 8);
-  EXPECT_NEAR(auditor_->epoch_leaks().at({"cut", "norm"}).gaussian_auc, allowed, 1e-12);
+  EXPECT_NEAR(auditor_->epoch_leaks().at({"cut", "norm"}).gaussian_auc_bound, allowed, 1e-12);
 
   ASSERT_TRUE(ledger_->Commit().ok());
   const auto reader = LedgerReader::Open(files_.File("ledger.db"));
@@ -238,7 +238,7 @@ TEST_F(LeakAuditorTest, SampledAuditReadsEveryNthReleaseAndCountsTheNoiseOfAll) 
   }
   EXPECT_EQ(counted, (std::map<std::string, int64_t>{{"clean_norm", 8}, {"norm", 8}}));
 
-  for (v1::Attack attack : {v1::REMEMBERED_SPECTRAL, v1::LIKELIHOOD_RATIO}) {
+  for (v1::Attack attack : {v1::CUMULATIVE_SPECTRAL, v1::LIKELIHOOD_RATIO}) {
     v1::LabelAudit goes_by_all = sampled;
     goes_by_all.add_attacks(attack);
     EXPECT_TRUE(LeakAuditor(agreement_, goes_by_all, /*examples=*/100, ledger_.get()).Reads(1)) << attack;
@@ -318,7 +318,7 @@ TEST_F(LeakAuditorTest, ScoresNoRowByWhatThatRowTells) {
     EXPECT_EQ(auditor_->bound_exceeded(), 0);
     for (const char* attack : {"likelihood_ratio", "measured_likelihood_ratio"}) {
       // Standard error 0.0021; scores standardised by batch lose a little.
-      EXPECT_NEAR(auditor_->epoch_leaks().at({"cut", attack}).auc, GaussianAuc(kSumKl), 0.012) << attack;
+      EXPECT_NEAR(auditor_->epoch_leaks().at({"cut", attack}).auc, GaussianAucBound(kSumKl), 0.012) << attack;
     }
   }
 }
@@ -332,7 +332,7 @@ TEST_F(LeakAuditorTest, KeepsTheBoundsOfThePeersLastEpochThroughAFreeze) {
     ASSERT_TRUE(auditor_->FinishEpoch(epoch).ok());  // Nothing leaves after the first.
   }
   ASSERT_TRUE(auditor_->FinishRun().ok());
-  EXPECT_DOUBLE_EQ(auditor_->epoch_leaks().at({"cut", "norm"}).gaussian_auc, GaussianAuc(1));
+  EXPECT_DOUBLE_EQ(auditor_->epoch_leaks().at({"cut", "norm"}).gaussian_auc_bound, GaussianAucBound(1));
 }
 
 TEST_F(LeakAuditorTest, RecordsTheEpochInWhichARunEnds) {

@@ -1,4 +1,4 @@
-// What the label party lets out: the gate before a gradient leaves, the grant before an AUC does.
+// What the label party lets out: the gate before a gradient leaves, the disclosure before an AUC does.
 #include <cmath>
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "label_party/policy/audit_grant.h"
+#include "label_party/policy/disclosed_auc.h"
 #include "label_party/policy/leakage_accountant.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/run_budget.h"
@@ -56,7 +56,7 @@ TEST(ReleaseGateTest, TakesTheConfiguredActionAboveTheBound) {
 
 TEST(ReleaseGateTest, NoDivergenceKnownCountsAsFullyExposed) {
   for (double sum_kl : {kNan, kInfinity, -1.0}) {
-    for (const char* policy : {"max_step_auc_bound: 0.99 action: HALT", "max_run_auc: 0.99 action: HALT"}) {
+    for (const char* policy : {"max_step_auc_bound: 0.99 action: HALT", "max_run_auc_bound: 0.99 action: HALT"}) {
       const GateDecision decision = Gate(policy).Decide({sum_kl});
       EXPECT_EQ(decision.auc_bound, 1) << sum_kl;
       EXPECT_EQ(decision.action, GateAction::kHalt) << sum_kl;
@@ -70,7 +70,7 @@ TEST(ReleaseGateTest, DefaultPolicyNeverActs) {
 }
 
 TEST(ReleaseGateTest, ActsWhenTheReleasesOfAnExampleAddUpBeyondTheRunsBudget) {
-  const ReleaseGate gate = Gate("max_run_auc: 0.7 action: HALT");
+  const ReleaseGate gate = Gate("max_run_auc_bound: 0.7 action: HALT");
   EXPECT_EQ(gate.Decide({0.1, kSumKlAt07 - 0.1001}).action, GateAction::kRelease);
   const GateDecision decision = gate.Decide({0.1, kSumKlAt07 - 0.0999});
   EXPECT_EQ(decision.action, GateAction::kHalt);
@@ -86,10 +86,10 @@ TEST(ReleaseGateTest, ActsOnTheMeasuredLeakWhateverTheBoundSays) {
 }
 
 TEST(ReleaseGateTest, MayHoldBackUnlessItOnlyWarns) {
-  EXPECT_FALSE(Gate("").may_hold_back());
-  EXPECT_FALSE(Gate("max_step_auc_bound: 0.595 max_run_auc: 0.7 action: WARN").may_hold_back());
-  EXPECT_TRUE(Gate("max_run_auc: 0.7 action: HALT").may_hold_back());
-  EXPECT_TRUE(Gate("max_measured_leak: 0.75 action: FREEZE_BOTTOM").may_hold_back());
+  EXPECT_FALSE(Gate("").can_block());
+  EXPECT_FALSE(Gate("max_step_auc_bound: 0.595 max_run_auc_bound: 0.7 action: WARN").can_block());
+  EXPECT_TRUE(Gate("max_run_auc_bound: 0.7 action: HALT").can_block());
+  EXPECT_TRUE(Gate("max_measured_leak: 0.75 action: FREEZE_BOTTOM").can_block());
 }
 
 TEST(ReleaseGateTest, RaisesTheNoiseToExactlyTheStepsBound) {
@@ -100,7 +100,7 @@ TEST(ReleaseGateTest, RaisesTheNoiseToExactlyTheStepsBound) {
 }
 
 TEST(ReleaseGateTest, RaisesTheNoiseToHalfOfWhatTheMostExposedExampleHasLeft) {
-  const GateDecision decision = Gate("max_run_auc: 0.7 action: RAISE_NOISE").Decide({0.3, 0.35});
+  const GateDecision decision = Gate("max_run_auc_bound: 0.7 action: RAISE_NOISE").Decide({0.3, 0.35});
   EXPECT_EQ(decision.action, GateAction::kRaiseNoise);
   EXPECT_NEAR(decision.max_sum_kl, (kSumKlAt07 - 0.35) / 2, 1e-12);
 }
@@ -111,14 +111,14 @@ TEST(ReleaseGateTest, RaisesTheNoiseToHalfTheDivergenceForAMeasuredLeak) {
 
 TEST(ReleaseGateTest, RaisesTheNoiseForTheStrictestOfSeveralLimits) {
   const GateDecision decision =
-      Gate("max_step_auc_bound: 0.595 max_run_auc: 0.7 max_measured_leak: 0.6 action: RAISE_NOISE")
+      Gate("max_step_auc_bound: 0.595 max_run_auc_bound: 0.7 max_measured_leak: 0.6 action: RAISE_NOISE")
           .Decide({0.9, kSumKlAt07 - 0.02, 0.7});
   EXPECT_EQ(decision.action, GateAction::kRaiseNoise);
   EXPECT_NEAR(decision.max_sum_kl, 0.01, 1e-12);
 }
 
 TEST(ReleaseGateTest, FreezesWhereNothingIsLeftToRaiseTheNoiseTo) {
-  const ReleaseGate run = Gate("max_run_auc: 0.7 action: RAISE_NOISE");
+  const ReleaseGate run = Gate("max_run_auc_bound: 0.7 action: RAISE_NOISE");
   EXPECT_EQ(run.Decide({0.1, kSumKlAt07 + 0.1}).action, GateAction::kFreezeBottom);
   EXPECT_EQ(run.Decide({0.1, kInfinity}).action, GateAction::kFreezeBottom);
   EXPECT_EQ(Gate("max_step_auc_bound: 0.5 action: RAISE_NOISE").Decide({0.1}).action, GateAction::kFreezeBottom);
@@ -133,7 +133,7 @@ TEST(ReleaseGateTest, FreezesAfterSixteenRaises) {
 }
 
 TEST(ReleaseGateTest, RunBudgetIsALimitWithAnActionOfItsOwn) {
-  const std::string budget = "marvell { run_budget { max_auc: 0.7 planned_epochs: 2 when_spent: ";
+  const std::string budget = "marvell { run_budget { max_run_auc_bound: 0.7 planned_epochs: 2 when_spent: ";
   const double spendable = (1 - kSafetyShare) * kSumKlAt07;
   const ReleaseFigures spent = {0.1, spendable - 0.05};
   EXPECT_EQ(Gate("", budget + "FREEZE_BOTTOM } }").Decide(spent).action, GateAction::kFreezeBottom);
@@ -145,7 +145,7 @@ TEST(ReleaseGateTest, RunBudgetIsALimitWithAnActionOfItsOwn) {
 }
 
 TEST(ReleaseGateTest, TheStricterOfTwoRunLimitsActsFirstAndTheGraverActionWins) {
-  const ReleaseGate gate = Gate("max_run_auc: 0.6 action: WARN", "marvell { run_budget { planned_epochs: 2 } }");
+  const ReleaseGate gate = Gate("max_run_auc_bound: 0.6 action: WARN", "marvell { run_budget { planned_epochs: 2 } }");
   EXPECT_EQ(gate.Decide({0.1, 0.3}).action, GateAction::kWarn);
   const GateDecision decision = gate.Decide({0.1, 0.5});
   EXPECT_EQ(decision.action, GateAction::kFreezeBottom);
@@ -153,7 +153,7 @@ TEST(ReleaseGateTest, TheStricterOfTwoRunLimitsActsFirstAndTheGraverActionWins) 
 }
 
 TEST(ReleaseGateTest, DivergenceOfTheWholeRunIsNotAddedToEarlierReleases) {
-  const ReleaseGate gate = Gate("max_run_auc: 0.7 action: HALT");
+  const ReleaseGate gate = Gate("max_run_auc_bound: 0.7 action: HALT");
   EXPECT_EQ(gate.Decide({0.5, 0.5, 0.5, 0, 0.5}).action, GateAction::kRelease);
   EXPECT_EQ(gate.Decide({0.5, 0, 0.5, 0, 0.56}).action, GateAction::kHalt);
 }
@@ -205,22 +205,22 @@ TEST(LeakageAccountantTest, UnknownDivergenceCountsAsEverything) {
   }
 }
 
-TEST(AuditGrantTest, GivesWhatIsGrantedAndNoMore) {
-  EXPECT_EQ(GrantedAuc(v1::ORACLE, 0.123456, 3), 0.123456);
-  EXPECT_NEAR(*GrantedAuc(v1::ROUNDED, 0.123456, 0), 0.12, 1e-12);
-  EXPECT_FALSE(GrantedAuc(v1::LABEL_SIDE_ONLY, 0.9, 0).has_value());
+TEST(DisclosedAucTest, GivesWhatIsGrantedAndNoMore) {
+  EXPECT_EQ(DisclosedAuc(v1::ORACLE, 0.123456, 3), 0.123456);
+  EXPECT_NEAR(*DisclosedAuc(v1::ROUNDED, 0.123456, 0), 0.12, 1e-12);
+  EXPECT_FALSE(DisclosedAuc(v1::LABEL_SIDE_ONLY, 0.9, 0).has_value());
 }
 
-TEST(AuditGrantTest, RoundedAnswersOnceABatch) { EXPECT_FALSE(GrantedAuc(v1::ROUNDED, 0.9, 1).has_value()); }
+TEST(DisclosedAucTest, RoundedAnswersOnceABatch) { EXPECT_FALSE(DisclosedAuc(v1::ROUNDED, 0.9, 1).has_value()); }
 
-TEST(AuditGrantTest, RoundedDoesNotTellThatABatchHasOneClass) {
-  EXPECT_EQ(GrantedAuc(v1::ROUNDED, std::nullopt, 0), 0.5);
-  EXPECT_FALSE(GrantedAuc(v1::ORACLE, std::nullopt, 0).has_value());
+TEST(DisclosedAucTest, RoundedDoesNotTellThatABatchHasOneClass) {
+  EXPECT_EQ(DisclosedAuc(v1::ROUNDED, std::nullopt, 0), 0.5);
+  EXPECT_FALSE(DisclosedAuc(v1::ORACLE, std::nullopt, 0).has_value());
 }
 
-TEST(AuditGrantTest, UnknownGrantGivesNothing) {
-  EXPECT_FALSE(GrantedAuc(v1::GRANT_UNSPECIFIED, 0.9, 0).has_value());
-  EXPECT_FALSE(GrantedAuc(static_cast<v1::Grant>(99), 0.9, 0).has_value());
+TEST(DisclosedAucTest, UnknownGrantGivesNothing) {
+  EXPECT_FALSE(DisclosedAuc(v1::DISCLOSURE_LEVEL_UNSPECIFIED, 0.9, 0).has_value());
+  EXPECT_FALSE(DisclosedAuc(static_cast<v1::DisclosureLevel>(99), 0.9, 0).has_value());
 }
 
 }  // namespace

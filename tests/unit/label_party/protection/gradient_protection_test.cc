@@ -113,8 +113,9 @@ class NoisyProtectionTest : public testing::TestWithParam<const char*> {
 
 INSTANTIATE_TEST_SUITE_P(Methods, NoisyProtectionTest,
                          testing::Values("iso { t: 1 }", "max_norm {}", "marvell { s: 4 }", "marvell { sum_kl: 0.25 }",
-                                         "marvell { detection_error: 0.4 }", "marvell { s: 4 across_s: 2 }",
-                                         "marvell { run_budget { planned_epochs: 4 s_growth: 1.5 } }"));
+                                         "marvell { detection_error: 0.4 }",
+                                         "marvell { s: 4 orthogonal_noise_ratio: 2 }",
+                                         "marvell { run_budget { planned_epochs: 4 noise_growth_per_epoch: 1.5 } }"));
 
 TEST_P(NoisyProtectionTest, GivesTheSameBytesAtTheSamePosition) {
   const LabelledBatch batch = MakeLabelledBatch(70, 9);

@@ -1,4 +1,4 @@
-// Marvell's noise across dg: across_s.
+// Marvell's noise across dg: orthogonal_noise_ratio.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -50,8 +50,8 @@ TEST(MarvellAcrossTest, AddsNoiseAcrossAlikeInBothClasses) {
   const LabelledBatch batch = MakeLabelledBatch(64, 8);
   Matrix out;
   const auto paper = MakeProtection("marvell { s: 4 }")->Perturb(batch.gradients, batch.labels, kPosition, out);
-  const auto protection = MakeProtection("marvell { s: 4 across_s: 7 }");
-  EXPECT_EQ(protection->name(), "marvell(s=4,across_s=7)");
+  const auto protection = MakeProtection("marvell { s: 4 orthogonal_noise_ratio: 7 }");
+  EXPECT_EQ(protection->name(), "marvell(s=4,orthogonal_noise_ratio=7)");
   const auto report = protection->Perturb(batch.gradients, batch.labels, kPosition, out);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_DOUBLE_EQ(report->lambda2_neg, paper->lambda2_neg + paper->g);  // 7 g over 7 directions.
@@ -64,8 +64,8 @@ TEST(MarvellAcrossTest, AddsNoiseAcrossAlikeInBothClasses) {
 TEST(MarvellAcrossTest, NoiseAlongIsNeverLessThanAcross) {
   const LabelledBatch batch = MakeLabelledBatch(64, 8);
   Matrix out;
-  const auto report =
-      MakeProtection("marvell { s: 0.1 across_s: 700 }")->Perturb(batch.gradients, batch.labels, kPosition, out);
+  const auto report = MakeProtection("marvell { s: 0.1 orthogonal_noise_ratio: 700 }")
+                          ->Perturb(batch.gradients, batch.labels, kPosition, out);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_DOUBLE_EQ(std::min(report->lambda1_neg - report->lambda2_neg, report->lambda1_pos - report->lambda2_pos), 0);
   const auto paper = MakeProtection("marvell { s: 0.1 }")->Perturb(batch.gradients, batch.labels, kPosition, out);
@@ -76,8 +76,8 @@ TEST(MarvellAcrossTest, OneComponentHasNothingAcross) {
   const LabelledBatch batch = MakeLabelledBatch(64, 1);
   Matrix out;
   const auto paper = MakeProtection("marvell { s: 4 }")->Perturb(batch.gradients, batch.labels, kPosition, out);
-  const auto report =
-      MakeProtection("marvell { s: 4 across_s: 7 }")->Perturb(batch.gradients, batch.labels, kPosition, out);
+  const auto report = MakeProtection("marvell { s: 4 orthogonal_noise_ratio: 7 }")
+                          ->Perturb(batch.gradients, batch.labels, kPosition, out);
   EXPECT_EQ(report->lambda1_neg, paper->lambda1_neg);
   EXPECT_EQ(report->power, paper->power);
 }
@@ -87,7 +87,7 @@ TEST(MarvellAcrossTest, KeepsTheTargetWhereLiftingOneClassWouldNot) {
   const ClassMoments moments = Moments(2, 12.1, 0.23, 0.865, 0.5);
   MarvellStrength strength;
   strength.sum_kls = {0.11};
-  strength.across_s = 0.35;
+  strength.orthogonal_noise_ratio = 0.35;
   const auto noise = SolveMarvellFor(strength, 0, kInfinity, moments);
   ASSERT_TRUE(noise.ok()) << noise.status();
   EXPECT_LE(DivergenceLeft(moments, *noise), 0.11 * (1 + 1e-12));
@@ -95,16 +95,17 @@ TEST(MarvellAcrossTest, KeepsTheTargetWhereLiftingOneClassWouldNot) {
 
 TEST(MarvellAcrossTest, KeepsTheTargetOfTheDivergence) {
   ForManyMoments([](const ClassMoments& moments) {
-    for (double across_s : {0.01, 0.35, 4.0, 100.0}) {
+    for (double orthogonal_noise_ratio : {0.01, 0.35, 4.0, 100.0}) {
       for (double target : {0.001, 0.1, 1.0, 4.0}) {
         MarvellStrength strength;
         strength.sum_kls = {target};
-        strength.across_s = across_s;
+        strength.orthogonal_noise_ratio = orthogonal_noise_ratio;
         const auto noise = SolveMarvellFor(strength, 0, kInfinity, moments);
         ASSERT_TRUE(noise.ok()) << noise.status();
         EXPECT_LE(DivergenceLeft(moments, *noise), target * (1 + 1e-12))
             << "d=" << moments.mean_difference.size() << " u=" << moments.u << " v=" << moments.v
-            << " g=" << moments.dg_squared << " p=" << moments.p << " across_s=" << across_s;
+            << " g=" << moments.dg_squared << " p=" << moments.p
+            << " orthogonal_noise_ratio=" << orthogonal_noise_ratio;
       }
     }
   });
@@ -112,10 +113,10 @@ TEST(MarvellAcrossTest, KeepsTheTargetOfTheDivergence) {
 
 TEST(MarvellAcrossTest, KeepsTheLimitOfABatchBelowTheConfiguredPower) {
   ForManyMoments([](const ClassMoments& moments) {
-    for (double across_s : {0.35, 100.0}) {
+    for (double orthogonal_noise_ratio : {0.35, 100.0}) {
       MarvellStrength strength;
       strength.s = 0.5;
-      strength.across_s = across_s;
+      strength.orthogonal_noise_ratio = orthogonal_noise_ratio;
       const auto noise = SolveMarvellFor(strength, 0, 0.3, moments);
       ASSERT_TRUE(noise.ok()) << noise.status();
       EXPECT_LE(DivergenceLeft(moments, *noise), 0.3 * (1 + 1e-12));
@@ -129,7 +130,7 @@ TEST(MarvellAcrossTest, NeverRaisesTheDivergenceOfAPower) {
       MarvellStrength strength;
       strength.s = s;
       const auto paper = SolveMarvellFor(strength, 0, kInfinity, moments);
-      strength.across_s = 0.35;
+      strength.orthogonal_noise_ratio = 0.35;
       const auto noise = SolveMarvellFor(strength, 0, kInfinity, moments);
       ASSERT_TRUE(paper.ok() && noise.ok());
       EXPECT_LE(DivergenceLeft(moments, *noise), DivergenceLeft(moments, *paper) * (1 + 1e-12));

@@ -123,7 +123,7 @@ TEST_P(RaisedNoiseTest, FailsForABatchOfOneClassBeforeAnyOther) {
 }
 
 TEST_P(RaisedNoiseTest, KeepsTheLimitForABatchOfOneClassThatWasAnticipated) {
-  ASSERT_TRUE(protection_->Anticipate(batch_.gradients, batch_.labels).ok());
+  ASSERT_TRUE(protection_->PrimeMoments(batch_.gradients, batch_.labels).ok());
   LabelledBatch single = MakeLabelledBatch(16, 8, 1, 2);
   single.labels.assign(16, 1);
   const auto report = protection_->PerturbWithin(single.gradients, single.labels, kPosition, 0.1, out_);
@@ -135,14 +135,16 @@ TEST_P(RaisedNoiseTest, KeepsTheLimitForABatchOfOneClassThatWasAnticipated) {
 // What was anticipated counts for nothing once a batch of both classes has been perturbed.
 TEST_P(RaisedNoiseTest, ForgetsWhatWasAnticipatedWithTheFirstBatchOfBothClasses) {
   const auto unprepared = MakeProtection(GetParam());
-  ASSERT_TRUE(protection_->Anticipate(MakeLabelledBatch(32, 8, 5, 4).gradients, MakeLabelledBatch(32, 8).labels).ok());
+  ASSERT_TRUE(
+      protection_->PrimeMoments(MakeLabelledBatch(32, 8, 5, 4).gradients, MakeLabelledBatch(32, 8).labels).ok());
   LabelledBatch single = MakeLabelledBatch(16, 8, 1, 2);
   single.labels.assign(16, 0);
   for (GradientProtection* protection : {protection_.get(), unprepared.get()}) {
     Matrix& out = protection == unprepared.get() ? again_ : out_;
     ASSERT_TRUE(protection->Perturb(batch_.gradients, batch_.labels, {0, 0, 0}, out).ok());
     ASSERT_TRUE(protection->Perturb(single.gradients, single.labels, {0, 1, 0}, out).ok());
-    ASSERT_TRUE(protection->Anticipate(MakeLabelledBatch(32, 8, 9, 4).gradients, MakeLabelledBatch(32, 8).labels).ok());
+    ASSERT_TRUE(
+        protection->PrimeMoments(MakeLabelledBatch(32, 8, 9, 4).gradients, MakeLabelledBatch(32, 8).labels).ok());
     ASSERT_TRUE(protection->Perturb(single.gradients, single.labels, {0, 2, 0}, out).ok());
   }
   EXPECT_EQ(ValuesOf(out_), ValuesOf(again_));
@@ -151,11 +153,11 @@ TEST_P(RaisedNoiseTest, ForgetsWhatWasAnticipatedWithTheFirstBatchOfBothClasses)
 TEST_P(RaisedNoiseTest, AnticipatesNothingFromOneClassOrNumbersThatAreNotFinite) {
   LabelledBatch single = MakeLabelledBatch(16, 8);
   single.labels.assign(16, 0);
-  EXPECT_TRUE(protection_->Anticipate(single.gradients, single.labels).ok());
+  EXPECT_TRUE(protection_->PrimeMoments(single.gradients, single.labels).ok());
   EXPECT_FALSE(protection_->PerturbWithin(single.gradients, single.labels, kPosition, 0.1, out_).ok());
   LabelledBatch bad = MakeLabelledBatch(16, 8);
   bad.gradients.row(0)[0] = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(protection_->Anticipate(bad.gradients, bad.labels).code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(protection_->PrimeMoments(bad.gradients, bad.labels).code(), absl::StatusCode::kInternal);
 }
 
 TEST_P(RaisedNoiseTest, FailsWhereAFloatCannotHoldTheNoiseAndLeavesNothing) {

@@ -36,8 +36,8 @@ TEST(SumKlForRunAucTest, IsTwiceTheSquaredNormalQuantile) {
 
 TEST(SumKlForRunAucTest, InvertsTheGaussianAucFromBelow) {
   for (double auc = 0.501; auc < 1; auc += 0.0173) {
-    EXPECT_LE(GaussianAuc(SumKlForRunAuc(auc)), auc);
-    EXPECT_GT(GaussianAuc(SumKlForRunAuc(auc) * (1 + 1e-9)), auc - 1e-15);
+    EXPECT_LE(GaussianAucBound(SumKlForRunAuc(auc)), auc);
+    EXPECT_GT(GaussianAucBound(SumKlForRunAuc(auc) * (1 + 1e-9)), auc - 1e-15);
   }
 }
 
@@ -51,26 +51,27 @@ TEST(SumKlForRunAucTest, IsNothingAtChanceAndEverythingAtOne) {
 
 TEST(PlanRunBudgetTest, SharesTheBudgetAmongThePlannedEpochs) {
   for (const char* growth : {"1", "1.5", "0.5"}) {
-    const auto shares = *PlanRunBudget(Budget(std::string("max_auc: 0.7 planned_epochs: 7 s_growth: ") + growth));
+    const auto shares = *PlanRunBudget(
+        Budget(std::string("max_run_auc_bound: 0.7 planned_epochs: 7 noise_growth_per_epoch: ") + growth));
     ASSERT_EQ(shares.size(), 7);
     EXPECT_NEAR(Total(shares), (1 - kSafetyShare) * SumKlForRunAuc(0.7), 2e-9);
-    EXPECT_NEAR(GaussianAuc(Total(shares)), 0.6945, 1e-4);  // What is kept back.
+    EXPECT_NEAR(GaussianAucBound(Total(shares)), 0.6945, 1e-4);  // What is kept back.
     for (size_t e = 1; e < shares.size(); ++e) {
-      // Without spread sum_kl = 1/s, so that s grows by s_growth.
+      // Without spread sum_kl = 1/s, so that s grows by noise_growth_per_epoch.
       EXPECT_NEAR(shares[e - 1] / shares[e], std::stod(growth), 1e-12) << e;
     }
   }
 }
 
 TEST(PlanRunBudgetTest, LeavesAnEighthWhereLaterEpochsGetHalfOfWhatIsLeft) {
-  const auto shares = *PlanRunBudget(Budget("max_auc: 0.8 planned_epochs: 3 when_spent: RAISE_NOISE"));
+  const auto shares = *PlanRunBudget(Budget("max_run_auc_bound: 0.8 planned_epochs: 3 when_spent: RAISE_NOISE"));
   EXPECT_NEAR(Total(shares), 0.875 * (1 - kSafetyShare) * SumKlForRunAuc(0.8), 1e-8);
 }
 
 // What `splitveil marvell --epochs` prints: s = 1/share is enough for classes without spread, and no less is where both
 // are as many.
 TEST(PlanRunBudgetTest, SharesAreReachedAtTheirInverseForClassesWithoutSpread) {
-  const std::vector<double> shares = *PlanRunBudget(Budget("planned_epochs: 4 s_growth: 2"));
+  const std::vector<double> shares = *PlanRunBudget(Budget("planned_epochs: 4 noise_growth_per_epoch: 2"));
   for (double share : shares) {
     for (double p : {0.5, 0.25, 0.01}) {
       MarvellProblem problem;
@@ -88,7 +89,7 @@ TEST(PlanRunBudgetTest, SharesAreReachedAtTheirInverseForClassesWithoutSpread) {
 
 TEST(PlanRunBudgetTest, FailsForABudgetThatIsNone) {
   for (const char* auc : {"0.5", "1", "nan", "0.2"}) {
-    EXPECT_EQ(PlanRunBudget(Budget(std::string("planned_epochs: 2 max_auc: ") + auc)).status().code(),
+    EXPECT_EQ(PlanRunBudget(Budget(std::string("planned_epochs: 2 max_run_auc_bound: ") + auc)).status().code(),
               absl::StatusCode::kInvalidArgument)
         << auc;
   }
@@ -101,14 +102,15 @@ TEST(PlanRunBudgetTest, FailsWithoutEpochs) {
 
 TEST(PlanRunBudgetTest, FailsForAGrowthThatStarvesAnEpoch) {
   for (const char* growth : {"0", "-1", "inf", "nan", "20", "0.05", "1e-300", "1e300"}) {
-    const absl::Status status = PlanRunBudget(Budget(std::string("planned_epochs: 9 s_growth: ") + growth)).status();
+    const absl::Status status =
+        PlanRunBudget(Budget(std::string("planned_epochs: 9 noise_growth_per_epoch: ") + growth)).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << growth;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("s_growth: expected")) << growth;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("noise_growth_per_epoch: expected")) << growth;
   }
 }
 
 TEST(PlanRunBudgetTest, FailsForMoreEpochsThanNoiseCanTellApart) {
-  EXPECT_FALSE(PlanRunBudget(Budget("planned_epochs: 100000 max_auc: 0.5001")).ok());
+  EXPECT_FALSE(PlanRunBudget(Budget("planned_epochs: 100000 max_run_auc_bound: 0.5001")).ok());
 }
 
 TEST(FillPlannedEpochsTest, FillsOnlyWhatIsLeftOpen) {
@@ -124,9 +126,9 @@ TEST(FillPlannedEpochsTest, FillsOnlyWhatIsLeftOpen) {
 }
 
 TEST(RunBudgetStrengthTest, MarvellSpendsTheEpochsShareAndTheLastOnesAfterThePlan) {
-  const auto protection = MakeProtection("marvell { run_budget { planned_epochs: 2 s_growth: 3 } }");
-  EXPECT_EQ(protection->name(), "marvell(max_auc=0.7)");
-  const auto shares = *PlanRunBudget(Budget("planned_epochs: 2 s_growth: 3"));
+  const auto protection = MakeProtection("marvell { run_budget { planned_epochs: 2 noise_growth_per_epoch: 3 } }");
+  EXPECT_EQ(protection->name(), "marvell(max_run_auc_bound=0.7)");
+  const auto shares = *PlanRunBudget(Budget("planned_epochs: 2 noise_growth_per_epoch: 3"));
   const LabelledBatch batch = MakeLabelledBatch(64, 8);
   Matrix out;
   for (uint32_t epoch = 0; epoch < 4; ++epoch) {

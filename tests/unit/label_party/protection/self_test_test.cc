@@ -69,11 +69,11 @@ INSTANTIATE_TEST_SUITE_P(Methods, SelfTestPassesTest,
                          testing::Values("none {}", "iso { t: 0.5 }", "iso { t: 25 }", "max_norm {}",
                                          "marvell { s: 0.1 }", "marvell { s: 4 }", "marvell { s: 25 }",
                                          "marvell { sum_kl: 0.25 }", "marvell { detection_error: 0.4 }",
-                                         "marvell { s: 4 across_s: 4 }", "label_dp { epsilon: 0.1 }",
+                                         "marvell { s: 4 orthogonal_noise_ratio: 4 }", "label_dp { epsilon: 0.1 }",
                                          "label_dp { epsilon: 1 }", "label_dp { epsilon: 30 }",
                                          "sparsify { keep: 0.1 }", "sparsify { keep: 0.75 }", "discretize { bins: 2 }",
                                          "discretize { bins: 12 }", "iso { t: 1 } distance_correlation { weight: 0.1 }",
-                                         "marvell { run_budget { planned_epochs: 5 s_growth: 1.5 } }"));
+                                         "marvell { run_budget { planned_epochs: 5 noise_growth_per_epoch: 1.5 } }"));
 
 TEST_P(SelfTestPassesTest, ForASoundProtectionUnderAnyKey) {
   for (int run = 0; run < 3; ++run) {
@@ -97,7 +97,8 @@ TEST(SelfTestTest, FailsForNoiseWhereNoneIsConfigured) {
 }
 
 TEST(SelfTestTest, FailsWithoutThePromisedNoiseAcross) {
-  EXPECT_THAT(Verdict("marvell { s: 4 across_s: 4 }", *MakeProtection(kMarvell)), HasSubstr("across the line"));
+  EXPECT_THAT(Verdict("marvell { s: 4 orthogonal_noise_ratio: 4 }", *MakeProtection(kMarvell)),
+              HasSubstr("across the line"));
 }
 
 TEST(SelfTestTest, FailsForIsotropicMaxNorm) {

@@ -14,7 +14,7 @@ namespace {
 using LabelSessionAuditTest = LabelSessionTest;
 
 TEST_F(LabelSessionAuditTest, HintComesOnlyUnderOracle) {
-  run_.agreement.mutable_audit()->set_grant(v1::LABEL_SIDE_ONLY);
+  run_.agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
   run_.agreement.mutable_audit()->clear_attacks();
   run_.agreement.mutable_audit()->add_attacks(v1::NORM);
   Start();
@@ -54,8 +54,8 @@ TEST_F(LabelSessionAuditTest, ScoresBeyondTheAgreementAreRefusedAndLeaveTheAnswe
 }
 
 TEST_F(LabelSessionAuditTest, RoundedGrantRoundsAndLabelSideOnlyKeepsSilent) {
-  for (const auto& [grant, leaks] : {std::pair{v1::ROUNDED, 1}, std::pair{v1::LABEL_SIDE_ONLY, 0}}) {
-    run_.agreement.mutable_audit()->set_grant(grant);
+  for (const auto& [disclosure, leaks] : {std::pair{v1::ROUNDED, 1}, std::pair{v1::LABEL_SIDE_ONLY, 0}}) {
+    run_.agreement.mutable_audit()->set_disclosure(disclosure);
     run_.agreement.mutable_audit()->clear_attacks();
     run_.agreement.mutable_audit()->add_attacks(v1::NORM);
     Start();
@@ -99,7 +99,7 @@ TEST_F(LabelSessionAuditTest, AfterAFreezeNothingLeavesAndNothingIsJudged) {
 
 TEST_F(LabelSessionAuditTest, AHaltSaysNothingOfTheLabels) {
   run_.label_config.mutable_protection()->mutable_marvell()->set_s(4);
-  run_.label_config.mutable_release()->set_max_run_auc(0.51);
+  run_.label_config.mutable_release()->set_max_run_auc_bound(0.51);
   run_.label_config.mutable_release()->set_action(v1::ReleasePolicy::HALT);
   Start();
   const absl::Status halted = session_->Train(Activations(0, 0)).status();

@@ -40,7 +40,7 @@ class LabelSessionTest : public ::testing::Test {
     *request.mutable_agreement() = run_.agreement;
     request.set_agreement_sha256(std::string(AsBytes(AgreementSha256(run_.agreement))));
     request.set_seed_commitment(seed_->commitment());
-    request.set_continues(continues_);
+    request.set_resumed_from(continues_);
     return request;
   }
 

@@ -43,7 +43,7 @@ class LabelSessionLifeTest : public LabelSessionTest {
     return run_id_;
   }
 
-  void ContinueFrom(const std::string& path) { run_.label_checkpoints.initial = {*Checkpoint::Open(path)}; }
+  void ResumeFrom(const std::string& path) { run_.label_checkpoints.initial = {*Checkpoint::Open(path)}; }
 
   v1::CloseRequest CloseRequest() const {
     v1::CloseRequest close;
@@ -67,9 +67,9 @@ class LabelSessionLifeTest : public LabelSessionTest {
     run_.label_config.mutable_early_stopping()->set_min_delta(1);
   }
 
-  void PredictFirst() {
+  void ProgressiveValidation() {
     run_.agreement.set_test_fraction(0);
-    run_.agreement.set_predict_first(true);
+    run_.agreement.set_progressive_validation(true);
     Start();
     test_examples_ = static_cast<int64_t>(aligned_.rows.size());
   }
@@ -89,7 +89,7 @@ TEST_F(LabelSessionLifeTest, LeavesTheModelOfEachEpochAndTheOneBefore) {
 TEST_F(LabelSessionLifeTest, ContinuesWithTheWeightsAndMomentsOfTheCheckpoint) {
   continues_ = LeaveCheckpoints() + "/2";
   const NamedParameters before = session_->model()->TrainingState();
-  ContinueFrom(path_);
+  ResumeFrom(path_);
   run_.label_config.mutable_party()->set_reproducible_seed(99);  // Other weights, were they fresh.
   Start();
   EXPECT_EQ(session_->model()->TrainingState(), before);
@@ -97,7 +97,7 @@ TEST_F(LabelSessionLifeTest, ContinuesWithTheWeightsAndMomentsOfTheCheckpoint) {
 
 TEST_F(LabelSessionLifeTest, GoesBackToTheEpochThatThePeerStoppedAt) {
   continues_ = LeaveCheckpoints() + "/1";
-  ContinueFrom(path_);
+  ResumeFrom(path_);
   run_.label_checkpoints.initial.push_back(*Checkpoint::Open(path_ + ".previous"));
   const NamedParameters before = *run_.label_checkpoints.initial[1]->State();
   Start();
@@ -106,26 +106,26 @@ TEST_F(LabelSessionLifeTest, GoesBackToTheEpochThatThePeerStoppedAt) {
 
 TEST_F(LabelSessionLifeTest, RefusesAPeerWithFreshWeights) {
   LeaveCheckpoints();
-  ContinueFrom(path_);
-  ExpectOpenRefused("continues: expected a checkpoint at both parties, found one at the label party alone");
+  ResumeFrom(path_);
+  ExpectOpenRefused("resumed_from: expected a checkpoint at both parties, found one at the label party alone");
 }
 
 TEST_F(LabelSessionLifeTest, RefusesAPeerThatAloneContinues) {
   continues_ = "run/2";
-  ExpectOpenRefused("continues: expected a checkpoint at both parties, found one at the non-label party alone");
+  ExpectOpenRefused("resumed_from: expected a checkpoint at both parties, found one at the non-label party alone");
 }
 
 TEST_F(LabelSessionLifeTest, RefusesAPeerOfAnotherEpoch) {
   const std::string run_id = LeaveCheckpoints();
   continues_ = run_id + "/7";
-  ContinueFrom(path_);
+  ResumeFrom(path_);
   ExpectOpenRefused("found " + run_id + "/2 at the label party, " + run_id + "/7 at the non-label party");
 }
 
 TEST_F(LabelSessionLifeTest, RefusesAPeerOfAnotherRun) {
   LeaveCheckpoints();
   continues_ = "\x1b[2Janother\n" + std::string(5000, 'x') + "/2";
-  ContinueFrom(path_);
+  ResumeFrom(path_);
   Create();
   const absl::Status status = session_->Open(OpenRequest()).status();
   EXPECT_EQ(ExitCodeFor(status), ExitCode::kRefused);
@@ -138,7 +138,7 @@ TEST_F(LabelSessionLifeTest, ACheckpointThatDoesNotFitTheDataEndsTheRunAtStart) 
   NamedParameters state = *(*Checkpoint::Open(path_))->State();
   state.pop_back();
   ASSERT_TRUE(Checkpoint::Write(path_, (*Checkpoint::Open(path_))->header(), state).ok());
-  ContinueFrom(path_);
+  ResumeFrom(path_);
   Align();
   EXPECT_EQ(session_->Start(StartRequest()).status().code(), absl::StatusCode::kInternal);  // What the peer is told.
   EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kInvalidInput);
@@ -152,7 +152,7 @@ TEST_F(LabelSessionLifeTest, ACheckpointWithMomentsOfAnotherWidthEndsTheRunAtSta
   ASSERT_EQ(header.label_party().moments().mean_difference_size(), 8);
   header.mutable_label_party()->mutable_moments()->add_mean_difference(1);
   ASSERT_TRUE(Checkpoint::Write(path_, header, *last->State()).ok());
-  ContinueFrom(path_);
+  ResumeFrom(path_);
   Align();
   EXPECT_FALSE(session_->Start(StartRequest()).ok());
   EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kInvalidInput);
@@ -162,9 +162,9 @@ TEST_F(LabelSessionLifeTest, ACheckpointWithMomentsOfAnotherWidthEndsTheRunAtSta
 TEST_F(LabelSessionLifeTest, TheRunsLimitCountsTheRunsBefore) {
   run_.label_config.mutable_protection()->mutable_marvell()->set_sum_kl(0.5);
   continues_ = LeaveCheckpoints() + "/2";
-  const double remembered = (*Checkpoint::Open(path_))->header().label_party().remembered_sum_kl();
+  const double remembered = (*Checkpoint::Open(path_))->header().label_party().cumulative_sum_kl();
   EXPECT_NEAR(remembered, 1.0, 1e-6);  // Two epochs.
-  run_.label_config.mutable_release()->set_max_run_auc(GaussianAuc(1.25));
+  run_.label_config.mutable_release()->set_max_run_auc_bound(GaussianAucBound(1.25));
   run_.label_config.mutable_release()->set_action(v1::ReleasePolicy::HALT);
   const std::string run_id = run_id_;
   run_.label_checkpoints.initial.clear();
@@ -172,7 +172,7 @@ TEST_F(LabelSessionLifeTest, TheRunsLimitCountsTheRunsBefore) {
   Start();  // On its own, the first epoch is within the limit.
   EXPECT_TRUE(session_->Train(Activations(0, 0)).ok());
   continues_ = run_id + "/2";
-  ContinueFrom(path_);
+  ResumeFrom(path_);
   Start();
   EXPECT_EQ(session_->Train(Activations(0, 0)).status().code(), absl::StatusCode::kResourceExhausted);
 }
@@ -180,16 +180,16 @@ TEST_F(LabelSessionLifeTest, TheRunsLimitCountsTheRunsBefore) {
 TEST_F(LabelSessionLifeTest, TheResultTellsWhatARunAndAllBeforeItCameTo) {
   run_.label_config.mutable_protection()->mutable_marvell()->set_sum_kl(0.5);
   continues_ = LeaveCheckpoints() + "/2";
-  ContinueFrom(path_);
+  ResumeFrom(path_);
   LeaveCheckpoints();
-  EXPECT_NEAR((*Checkpoint::Open(path_))->header().label_party().remembered_sum_kl(), 2.0, 1e-6);
+  EXPECT_NEAR((*Checkpoint::Open(path_))->header().label_party().cumulative_sum_kl(), 2.0, 1e-6);
   const std::string result = session_->result_json();
   EXPECT_THAT(result, HasSubstr("\"continues\":\"" + continues_ + "\""));
   const auto number = [&](const std::string& key) {
     return std::stod(result.substr(result.find("\"" + key + "\":") + key.size() + 3));
   };
-  EXPECT_NEAR(number("remembered_auc"), GaussianAuc(1), 1e-6);
-  EXPECT_NEAR(number("continued_remembered_auc"), GaussianAuc(2), 1e-6);
+  EXPECT_NEAR(number("run_auc_bound"), GaussianAucBound(1), 1e-6);
+  EXPECT_NEAR(number("all_runs_auc_bound"), GaussianAucBound(2), 1e-6);
 }
 
 // The same seeds, data and activations: were the key not new, so would be the noise.
@@ -198,7 +198,7 @@ TEST_F(LabelSessionLifeTest, EveryContinuedRunDrawsNewNoise) {
   continues_ = LeaveCheckpoints() + "/2";
   std::vector<std::string> sent;
   for (int i = 0; i < 2; ++i) {
-    ContinueFrom(path_);
+    ResumeFrom(path_);
     Start();
     const auto gradients = session_->Train(Activations(0, 0));
     ASSERT_TRUE(gradients.ok());
@@ -208,7 +208,7 @@ TEST_F(LabelSessionLifeTest, EveryContinuedRunDrawsNewNoise) {
 }
 
 TEST_F(LabelSessionLifeTest, PredictsEveryExampleBeforeTheFirstBatch) {
-  PredictFirst();
+  ProgressiveValidation();
   EXPECT_EQ(session_->Train(Activations(0, 0)).status().code(), absl::StatusCode::kFailedPrecondition);
   LabelSession::Evaluation first = EvaluateAll(0);
   const absl::StatusOr<v1::EvaluateResponse> response = session_->FinishEvaluation(first);
@@ -222,7 +222,7 @@ TEST_F(LabelSessionLifeTest, PredictsEveryExampleBeforeTheFirstBatch) {
 }
 
 TEST_F(LabelSessionLifeTest, PredictsOnceAndNeverAgain) {
-  PredictFirst();
+  ProgressiveValidation();
   const LabelSession::Evaluation evaluation = EvaluateAll(0);
   ASSERT_TRUE(session_->FinishEvaluation(evaluation).ok());
   EXPECT_EQ(session_->FinishEvaluation(evaluation).status().code(), absl::StatusCode::kFailedPrecondition);
@@ -233,13 +233,13 @@ TEST_F(LabelSessionLifeTest, PredictsOnceAndNeverAgain) {
 }
 
 TEST_F(LabelSessionLifeTest, PredictsForTheFirstEpochOnly) {
-  PredictFirst();
+  ProgressiveValidation();
   LabelSession::Evaluation evaluation;
   EXPECT_EQ(session_->Evaluate(ActivationsOf(1, 0, 64), evaluation).code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(LabelSessionLifeTest, APredictionOfAPartDoesNotCount) {
-  PredictFirst();
+  ProgressiveValidation();
   LabelSession::Evaluation part;
   ASSERT_TRUE(session_->Evaluate(ActivationsOf(0, 0, 64), part).ok());
   EXPECT_EQ(session_->FinishEvaluation(part).status().code(), absl::StatusCode::kFailedPrecondition);
@@ -248,7 +248,7 @@ TEST_F(LabelSessionLifeTest, APredictionOfAPartDoesNotCount) {
 
 TEST_F(LabelSessionLifeTest, LeavesACheckpointAfterAnEpochThatIsNotEvaluated) {
   run_.label_checkpoints.path = path_;
-  PredictFirst();
+  ProgressiveValidation();
   ASSERT_TRUE(session_->FinishEvaluation(EvaluateAll(0)).ok());
   EXPECT_EQ(Checkpoint::Open(path_).status().code(), absl::StatusCode::kNotFound);
   TrainEpoch(0);

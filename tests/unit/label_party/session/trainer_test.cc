@@ -149,7 +149,7 @@ TEST_F(TrainerTest, FrozenAnswersCarryNothingAndTheTopModelGoesOnLearning) {
     EXPECT_EQ(answer.hint_rows_size(), 0);
   }
   EXPECT_NE(before.begin()->second, trainer_->model().Parameters().begin()->second);
-  EXPECT_EQ(trainer_->result().remembered_sum_kl, 0);
+  EXPECT_EQ(trainer_->result().cumulative_sum_kl, 0);
   EXPECT_TRUE(auditor_->series().empty());
 }
 
@@ -178,12 +178,12 @@ TEST_F(TrainerTest, WarningsAreOneEventAnEpochAndCountedInTheAccount) {
 }
 
 TEST_F(TrainerTest, HaltLeavesNothingAndSaysWhy) {
-  Create("marvell { s: 4 }", "max_run_auc: 0.51 action: HALT");
+  Create("marvell { s: 4 }", "max_run_auc_bound: 0.51 action: HALT");
   const absl::Status status = Step(0, 0).status();
   EXPECT_TRUE(IsHalt(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("remembers"));
   EXPECT_EQ(Events("gate_halt"), 1);
-  EXPECT_EQ(trainer_->result().remembered_sum_kl, 0);
+  EXPECT_EQ(trainer_->result().cumulative_sum_kl, 0);
 }
 
 TEST_F(TrainerTest, RaisedNoiseMeetsTheStepsBoundExactly) {
@@ -215,13 +215,13 @@ TEST_F(TrainerTest, MeasuredLeakThatNoNoiseLowersFreezes) {
 // Not one positive in the whole run: what positives would send is known from the top model, and the budget is kept.
 TEST_F(TrainerTest, BudgetIsKeptThoughOnlyOneClassIsEverSeen) {
   std::fill(run_.label_data.labels.begin(), run_.label_data.labels.end(), 0);
-  Create("marvell { run_budget { max_auc: 0.7 } }", "", 30);
+  Create("marvell { run_budget { max_run_auc_bound: 0.7 } }", "", 30);
   const auto answers = Train(0, 30);
   ASSERT_GE(answers.size(), 50);
   for (const v1::CutGradients& answer : answers) {
     EXPECT_FALSE(answer.frozen());
   }
-  EXPECT_NEAR(trainer_->result().remembered_sum_kl, (1 - kSafetyShare) * SumKlForRunAuc(0.7), 1e-6);
+  EXPECT_NEAR(trainer_->result().cumulative_sum_kl, (1 - kSafetyShare) * SumKlForRunAuc(0.7), 1e-6);
   EXPECT_THAT(Texts("SELECT method FROM protection"), ::testing::Each("marvell+fallback"));
   EXPECT_THAT(Numbers("SELECT power FROM protection"), ::testing::Each(::testing::Gt(0)));
 }
@@ -239,11 +239,11 @@ TEST_F(TrainerTest, OneClassIsNeverInTheClearWithoutABudget) {
 }
 
 TEST_F(TrainerTest, RandomisedLabelsAreAccountedForOnceHoweverManyEpochs) {
-  Create("label_dp { epsilon: 1 }", "max_run_auc: 0.76 action: HALT", 30);
+  Create("label_dp { epsilon: 1 }", "max_run_auc_bound: 0.76 action: HALT", 30);
   Train(0, 30);
   const double rho = 1 / (1 + std::exp(1));
-  EXPECT_NEAR(trainer_->result().remembered_sum_kl, 2 * (1 - 2 * rho), 1e-12);
-  EXPECT_GE(Result()["remembered_auc"], 1 - rho);
+  EXPECT_NEAR(trainer_->result().cumulative_sum_kl, 2 * (1 - 2 * rho), 1e-12);
+  EXPECT_GE(Result()["run_auc_bound"], 1 - rho);
 }
 
 // What leaves is made of the randomised labels: the gradients' signs show those, and a share rho of them is wrong.
@@ -346,15 +346,16 @@ class RunBudgetTest : public TrainerTest, public ::testing::WithParamInterface<B
 
 INSTANTIATE_TEST_SUITE_P(
     Policies, RunBudgetTest,
-    ::testing::Values(BudgetCase{"marvell { run_budget { planned_epochs: 4 } }", ""},
-                      BudgetCase{"marvell { run_budget { planned_epochs: 4 s_growth: 2 when_spent: RAISE_NOISE } }",
-                                 ""},
-                      BudgetCase{"marvell { run_budget { planned_epochs: 4 s_growth: 0.7 when_spent: HALT } }", ""},
-                      BudgetCase{"marvell { s: 4 }", "max_run_auc: 0.7 action: FREEZE_BOTTOM"},
-                      BudgetCase{"marvell { s: 4 }", "max_run_auc: 0.7 action: RAISE_NOISE"},
-                      BudgetCase{"marvell { s: 4 }", "max_run_auc: 0.7 action: HALT"},
-                      BudgetCase{"iso { t: 2 }", "max_run_auc: 0.7 action: RAISE_NOISE"},
-                      BudgetCase{"iso { t: 2 }", "max_run_auc: 0.7 max_step_auc_bound: 0.6 action: RAISE_NOISE"}));
+    ::testing::Values(
+        BudgetCase{"marvell { run_budget { planned_epochs: 4 } }", ""},
+        BudgetCase{"marvell { run_budget { planned_epochs: 4 noise_growth_per_epoch: 2 when_spent: RAISE_NOISE } }",
+                   ""},
+        BudgetCase{"marvell { run_budget { planned_epochs: 4 noise_growth_per_epoch: 0.7 when_spent: HALT } }", ""},
+        BudgetCase{"marvell { s: 4 }", "max_run_auc_bound: 0.7 action: FREEZE_BOTTOM"},
+        BudgetCase{"marvell { s: 4 }", "max_run_auc_bound: 0.7 action: RAISE_NOISE"},
+        BudgetCase{"marvell { s: 4 }", "max_run_auc_bound: 0.7 action: HALT"},
+        BudgetCase{"iso { t: 2 }", "max_run_auc_bound: 0.7 action: RAISE_NOISE"},
+        BudgetCase{"iso { t: 2 }", "max_run_auc_bound: 0.7 max_step_auc_bound: 0.6 action: RAISE_NOISE"}));
 
 TEST_P(RunBudgetTest, IsNeverOverspent) {
   constexpr int kEpochs = 25;
@@ -381,9 +382,9 @@ TEST_P(RunBudgetTest, IsNeverOverspent) {
     }
   }
   const double most = *std::max_element(spent.begin(), spent.end());
-  EXPECT_LE(GaussianAuc(most), 0.7 + 1e-12);
+  EXPECT_LE(GaussianAucBound(most), 0.7 + 1e-12);
   EXPECT_GT(most, 0.5 * SumKlForRunAuc(0.7));
-  EXPECT_NEAR(trainer_->result().remembered_sum_kl, most, 1e-12);
+  EXPECT_NEAR(trainer_->result().cumulative_sum_kl, most, 1e-12);
   EXPECT_EQ(halted, absl::StrContains(GetParam().protection, "HALT") || absl::StrContains(GetParam().policy, "HALT"));
   if (absl::StrContains(GetParam().protection, "planned_epochs")) {
     EXPECT_GE(sum_kls.size(), 4 * trainer_->batches_per_epoch());

@@ -81,7 +81,7 @@ TEST_F(AttackModuleTest, EachLayerIsScoredByItsOwnGradients) {
 }
 
 TEST_F(AttackModuleTest, ABatchThatIsNotScoredIsRememberedAllTheSame) {
-  AttackModule scored = Agree({v1::REMEMBERED_SPECTRAL, v1::NORM});
+  AttackModule scored = Agree({v1::CUMULATIVE_SPECTRAL, v1::NORM});
   AttackModule remembered(audit_, 10);
   ASSERT_TRUE(scored.Score(Batch()).ok());
   ASSERT_TRUE(remembered.Remember(Batch()).ok());
@@ -90,7 +90,7 @@ TEST_F(AttackModuleTest, ABatchThatIsNotScoredIsRememberedAllTheSame) {
 }
 
 TEST_F(AttackModuleTest, ABatchWithoutHintsCanBeRememberedButNotScored) {
-  AttackModule module = Agree({v1::COSINE, v1::REMEMBERED_SPECTRAL});
+  AttackModule module = Agree({v1::COSINE, v1::CUMULATIVE_SPECTRAL});
   hint_rows_.clear();
   clean_positives_.clear();
   EXPECT_TRUE(module.Remember(Batch()).ok());
@@ -101,7 +101,7 @@ TEST_F(AttackModuleTest, SaysWhatItNeeds) {
   EXPECT_TRUE(AttackModule(audit_, 10).empty());
   const AttackModule norm = Agree({v1::NORM});
   EXPECT_FALSE(norm.empty() || norm.remembers() || norm.needs_activations() || norm.needs_oracle());
-  const AttackModule all = Agree({v1::HINT_DISTANCE_1, v1::ACTIVATION_CLUSTERS, v1::REMEMBERED_SPECTRAL});
+  const AttackModule all = Agree({v1::HINT_DISTANCE_1, v1::ACTIVATION_CLUSTERS, v1::CUMULATIVE_SPECTRAL});
   EXPECT_TRUE(all.remembers() && all.needs_activations() && all.needs_oracle());
   audit_.clear_layers();
   audit_.add_layers("first");

@@ -342,7 +342,7 @@ TEST_F(NonLabelSessionTest, RefusesAHintWithoutItsGradientOrItsRow) {
 TEST_F(NonLabelSessionTest, RefusesAHintThatWasNotGranted) {
   run_.agreement.mutable_audit()->clear_attacks();
   run_.agreement.mutable_audit()->add_attacks(v1::NORM);
-  run_.agreement.mutable_audit()->set_grant(v1::LABEL_SIDE_ONLY);
+  run_.agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
   ExpectRefusal(
       [](LocalLabelParty& peer) {
         peer.alter_gradients = [](v1::CutGradients& message) {
@@ -358,7 +358,7 @@ TEST_F(NonLabelSessionTest, EveryAttackOnABatchRunsAtEveryLayer) {
   // Two batches an epoch. Of fewer rows one may have no positives but the five that are hinted, and then no AUC.
   run_.agreement.set_batch_size(120);
   run_.agreement.set_minimum_batch_size(60);
-  for (int attack = v1::INNER_PRODUCT; attack <= v1::REMEMBERED_SPECTRAL; ++attack) {
+  for (int attack = v1::INNER_PRODUCT; attack <= v1::CUMULATIVE_SPECTRAL; ++attack) {
     run_.agreement.mutable_audit()->add_attacks(static_cast<v1::Attack>(attack));
   }
   const absl::Status status = Run();
@@ -370,7 +370,7 @@ TEST_F(NonLabelSessionTest, EveryAttackOnABatchRunsAtEveryLayer) {
 
 TEST_F(NonLabelSessionTest, AuditsEveryNthBatchOnly) {
   run_.agreement.mutable_audit()->set_every_batches(3);
-  run_.agreement.mutable_audit()->add_attacks(v1::REMEMBERED_SPECTRAL);
+  run_.agreement.mutable_audit()->add_attacks(v1::CUMULATIVE_SPECTRAL);
   const absl::Status status = Run();
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(FromLedger("SELECT group_concat(step) FROM (SELECT DISTINCT step FROM leak ORDER BY step)"), "0,3,6");
@@ -453,7 +453,7 @@ TEST_F(NonLabelSessionTest, EmptyIntersectionEndsTheRun) {
 
 TEST_F(NonLabelSessionTest, TrainingStoppedBeforeItBeganIsRefused) {
   run_.agreement.set_test_fraction(0);
-  run_.agreement.set_predict_first(true);
+  run_.agreement.set_progressive_validation(true);
   ExpectRefusal(
       [](LocalLabelParty& peer) {
         peer.alter_evaluation = [](v1::EvaluateResponse& response) { response.set_stop_training(true); };

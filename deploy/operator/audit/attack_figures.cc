@@ -1,0 +1,123 @@
+#include "deploy/operator/audit/attack_figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/leakage/attack_traits.h"
+
+namespace splitveil {
+namespace {
+
+using Json = nlohmann::json;
+
+AttackTraits TraitsOfName(const std::string& attack) {
+  v1::Attack value = v1::ATTACK_UNSPECIFIED;
+  v1::Attack_Parse(absl::AsciiStrToUpper(attack), &value);
+  return TraitsOf(value);
+}
+
+bool HasBatches(const std::string& attack) {
+  const AttackTraits traits = TraitsOfName(attack);
+  return !traits.remembers && !traits.once_a_run;
+}
+
+// The attacks at the layers that the run's agreement names, and model completion where labels are given for it, without
+// a figure.
+std::vector<AttackFigure> AgreedAttacks(const PartyRecords& party) {
+  const Json config = Json::parse(party.record.run.config_json, nullptr, /*allow_exceptions=*/false);
+  const Json nothing = Json::array();
+  const auto list = [&](const char* name) -> const Json& {
+    const Json::json_pointer path(absl::StrCat("/agreement/audit/", name));
+    return config.is_object() && config.contains(path) && config[path].is_array() ? config[path] : nothing;
+  };
+  std::vector<AttackFigure> agreed;
+  for (const Json& layer : list("layers")) {
+    for (const Json& attack : list("attacks")) {
+      if (!layer.is_string() || !attack.is_string()) {
+        continue;
+      }
+      const std::string name = absl::AsciiStrToLower(attack.get<std::string>());
+      if (!TraitsOfName(name).cut_only || layer == "cut") {
+        agreed.push_back({layer.get<std::string>(), name, "", std::nan("")});
+      }
+    }
+  }
+  // Labels were given for it: a peer that takes them and submits no scores is not to pass.
+  const Json::json_pointer labels("/agreement/audit/auxiliary_labels");
+  if (config.is_object() && config.contains(labels) && config[labels].is_number() && config[labels] > 0) {
+    agreed.push_back({"cut", AttackName(v1::MODEL_COMPLETION), "", std::nan("")});
+  }
+  return agreed;
+}
+
+}  // namespace
+
+std::string DescribePlace(const AttackFigure& figure) {
+  std::string place = absl::StrCat(figure.attack, " at ", figure.layer);
+  if (!figure.observer.empty()) {
+    absl::StrAppend(&place, ", scored by ", figure.observer);
+  }
+  if (figure.epoch >= 0) {
+    absl::StrAppend(&place, ", after epoch ", figure.epoch + 1);
+  }
+  return place;
+}
+
+bool Remembers(const std::string& attack) { return TraitsOfName(attack).remembers; }
+
+std::vector<AttackFigure> WithAgreedAttacks(std::vector<AttackFigure> figures, const PartyRecords& party,
+                                            bool batches_only) {
+  for (AttackFigure& agreed : AgreedAttacks(party)) {
+    const bool known = std::any_of(figures.begin(), figures.end(), [&](const AttackFigure& figure) {
+      return figure.layer == agreed.layer && figure.attack == agreed.attack;
+    });
+    if (!known && (!batches_only || HasBatches(agreed.attack))) {
+      figures.push_back(std::move(agreed));
+    }
+  }
+  return figures;
+}
+
+std::vector<AttackFigure> FiguresOverBatches(const PartyRecords& party, double LeakSummary::*field) {
+  std::vector<AttackFigure> figures;
+  for (const LeakSeries& series : party.leaks) {
+    const double auc = series.summary.*field;
+    figures.push_back({series.layer, series.attack, series.observer,
+                       series.summary.steps > 0 ? std::max(auc, 1 - auc) : std::nan("")});
+  }
+  return WithAgreedAttacks(std::move(figures), party, /*batches_only=*/true);
+}
+
+std::vector<AttackFigure> AuditedShares(const PartyRecords& party) {
+  const auto released = static_cast<double>(party.released_steps());
+  std::vector<AttackFigure> shares;
+  for (const LeakSeries& series : party.leaks) {
+    const double share = released > 0 ? static_cast<double>(series.summary.steps) / released : std::nan("");
+    shares.push_back({series.layer, series.attack, series.observer, share});
+  }
+  return WithAgreedAttacks(std::move(shares), party, /*batches_only=*/true);
+}
+
+std::vector<AttackFigure> FiguresAfterLastEpoch(const PartyRecords& party,
+                                                const std::function<double(const EpochLeakRow&)>& value) {
+  std::vector<AttackFigure> figures;
+  const int64_t last_epoch = party.last_released_epoch();
+  const auto key = [](const AttackFigure& figure) { return std::tie(figure.layer, figure.attack, figure.observer); };
+  for (const EpochLeakRow& row : party.epoch_leaks) {  // By layer, attack, observer and epoch.
+    const bool is_last = row.epoch >= last_epoch || TraitsOfName(row.attack).once_a_run;
+    AttackFigure figure = {row.layer, row.attack, row.observer, is_last ? value(row) : std::nan(""), row.epoch};
+    if (!figures.empty() && key(figures.back()) == key(figure)) {
+      figures.pop_back();
+    }
+    figures.push_back(std::move(figure));
+  }
+  return figures;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,45 @@
+// The leak figures of a run that a policy can limit, one an attack.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_AUDIT_ATTACK_FIGURES_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_AUDIT_ATTACK_FIGURES_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "deploy/operator/records/run_records.h"
+
+namespace splitveil {
+
+// A figure of one attack at one layer as one observer scored it; NaN: not measured.
+struct AttackFigure {
+  std::string layer, attack, observer;  // No observer: agreed on, and recorded by nobody.
+  double value = 0;
+  int64_t epoch = -1;  // Of a figure over an epoch; -1 of others.
+};
+
+// "norm at cut, scored by label_party, after epoch 5".
+std::string DescribePlace(const AttackFigure& figure);
+
+// Whether the attack's scores sum an example's evidence over the epochs. `attack` as the ledger names it.
+bool Remembers(const std::string& attack);
+
+// Leak 0.5 + |AUC - 0.5| of the summary's `field` over the batches. Agreed attacks that score batches and were not
+// recorded come with NaN.
+std::vector<AttackFigure> FiguresOverBatches(const PartyRecords& party, double LeakSummary::*field);
+
+// Share of the steps whose gradients left that have an AUC; agreed attacks as above.
+std::vector<AttackFigure> AuditedShares(const PartyRecords& party);
+
+// `value` of each attack's last row. NaN where gradients left in later epochs, unless the attack runs once a run.
+std::vector<AttackFigure> FiguresAfterLastEpoch(const PartyRecords& party,
+                                                const std::function<double(const EpochLeakRow&)>& value);
+
+// `figures`, and with NaN what the run's agreement names and is not among them. `batches_only`: but for attacks that
+// remember or run once.
+std::vector<AttackFigure> WithAgreedAttacks(std::vector<AttackFigure> figures, const PartyRecords& party,
+                                            bool batches_only);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_AUDIT_ATTACK_FIGURES_H_

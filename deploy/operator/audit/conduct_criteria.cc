@@ -1,0 +1,143 @@
+#include "deploy/operator/audit/conduct_criteria.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+
+namespace splitveil {
+namespace {
+
+constexpr char kNotMeasured[] = "not measured";
+
+bool Contains(const std::vector<std::string>& names, absl::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Finding Ended(const RunRecords& run) {
+  Finding finding = {Outcome::kMet, "ended as agreed", "completed", "completed", ""};
+  for (const PartyRecords& party : run.parties) {
+    if (party.record.status != "completed") {
+      finding.outcome = Outcome::kNotMet;
+      finding.found = party.record.status;
+      finding.where = absl::StrCat(party.record.run.role, "'s ledger");
+    }
+  }
+  return finding;
+}
+
+// The ledger's event "attack module reads: ROUNDED".
+Finding Grants(const RunRecords& run, const v1::AuditPolicy& policy) {
+  std::vector<std::string> allowed, found;
+  for (int disclosure : policy.allowed_disclosures()) {
+    allowed.push_back(absl::AsciiStrToLower(v1::DisclosureLevel_Name(static_cast<v1::DisclosureLevel>(disclosure))));
+  }
+  for (const PartyRecords& party : run.parties) {
+    for (const EventRecord& event : party.events) {
+      const std::string name = absl::AsciiStrToLower(
+          std::vector<std::string>(absl::StrSplit(event.detail, absl::MaxSplits(": ", 1))).back());
+      if (event.kind == "disclosure" && !Contains(found, name)) {
+        found.push_back(name);
+      }
+    }
+  }
+  const bool met = std::all_of(found.begin(), found.end(), [&](const auto& name) { return Contains(allowed, name); });
+  return {found.empty() ? Outcome::kNotMeasured : (met ? Outcome::kMet : Outcome::kNotMet),
+          "disclosure to the attack module", absl::StrJoin(allowed, ", "),
+          found.empty() ? kNotMeasured : absl::StrJoin(found, ", "), found.empty() ? "no disclosure recorded" : ""};
+}
+
+// The run's protection and that of every gradient that left.
+Finding Protections(const RunRecords& run, const v1::AuditPolicy& policy) {
+  const std::vector<std::string> allowed(policy.allowed_protections().begin(), policy.allowed_protections().end());
+  const auto is_allowed = [&](absl::string_view name) {
+    return allowed.empty() ? name != "none" && !name.empty() : Contains(allowed, name);
+  };
+  Finding finding = {Outcome::kNotMeasured, "gradient protection",
+                     allowed.empty() ? "any but none" : absl::StrJoin(allowed, ", "), kNotMeasured, ""};
+  const PartyRecords* party = run.label_party();
+  if (party == nullptr || party->protections.empty()) {
+    return finding;
+  }
+  const std::string& named = party->record.run.protection;
+  finding.found = named;
+  finding.outcome = is_allowed(named.substr(0, named.find_first_of("(+"))) ? Outcome::kMet : Outcome::kNotMet;
+  for (const ProtectionRow& row : party->protections) {
+    if (finding.outcome == Outcome::kMet && IsReleased(row) &&
+        !is_allowed(row.method.substr(0, row.method.find('+')))) {
+      finding.outcome = Outcome::kNotMet;
+      finding.found = row.method;
+      finding.where = absl::StrCat("step ", row.step);
+    }
+  }
+  return finding;
+}
+
+Finding GateDecisions(const RunRecords& run, const v1::AuditPolicy& policy) {
+  std::vector<std::string> allowed;
+  for (int decision : policy.allowed_gate_decisions()) {
+    allowed.push_back(absl::AsciiStrToLower(
+        v1::AuditPolicy::GateDecision_Name(static_cast<v1::AuditPolicy::GateDecision>(decision))));
+  }
+  Finding finding = {Outcome::kNotMeasured, "decisions of the release gate", absl::StrJoin(allowed, ", "), kNotMeasured,
+                     ""};
+  const PartyRecords* party = run.label_party();
+  if (party == nullptr || party->protections.empty()) {
+    return finding;
+  }
+  std::map<std::string, int64_t> counts;
+  finding.outcome = Outcome::kMet;
+  for (const ProtectionRow& row : party->protections) {
+    ++counts[row.gate];
+    if (finding.outcome == Outcome::kMet && !Contains(allowed, row.gate)) {
+      finding.outcome = Outcome::kNotMet;
+      finding.where = absl::StrCat(row.gate, " first at step ", row.step);
+    }
+  }
+  finding.found = absl::StrJoin(counts, ", ", absl::PairFormatter(" "));
+  return finding;
+}
+
+Finding TestAuc(const RunRecords& run, double least) {
+  Finding finding = {Outcome::kNotMeasured, "AUC of the model on test examples", absl::StrFormat("at least %g", least),
+                     kNotMeasured, "no evaluation of the test examples"};
+  const PartyRecords* party = run.label_party();
+  if (party == nullptr) {
+    return finding;
+  }
+  for (const EvaluationRow& row : party->evaluations) {  // In step order: the last one stays.
+    if (row.split == "test" && std::isfinite(row.auc)) {
+      finding.outcome = row.auc >= least ? Outcome::kMet : Outcome::kNotMet;
+      finding.found = absl::StrFormat("%.4f", row.auc);
+      finding.where = absl::StrCat("after ", row.step, " steps");
+    }
+  }
+  return finding;
+}
+
+}  // namespace
+
+std::vector<Finding> ConductFindings(const RunRecords& run, const v1::AuditPolicy& policy) {
+  std::vector<Finding> findings;
+  if (policy.require_completed()) {
+    findings.push_back(Ended(run));
+  }
+  findings.push_back(Grants(run, policy));
+  findings.push_back(Protections(run, policy));
+  findings.push_back(GateDecisions(run, policy));
+  if (policy.has_min_test_auc()) {
+    findings.push_back(TestAuc(run, policy.min_test_auc()));
+  }
+  return findings;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,16 @@
+// What a policy asks of how a run was conducted and of the model it made.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_AUDIT_CONDUCT_CRITERIA_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_AUDIT_CONDUCT_CRITERIA_H_
+
+#include <vector>
+
+#include "deploy/operator/audit/audit_verdict.h"
+
+namespace splitveil {
+
+// Status, grants, protections and gate decisions always; the model's quality where the policy limits it.
+std::vector<Finding> ConductFindings(const RunRecords& run, const v1::AuditPolicy& policy);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_AUDIT_CONDUCT_CRITERIA_H_

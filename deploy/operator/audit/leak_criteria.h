@@ -1,0 +1,20 @@
+// What a policy asks of the leaks that were measured and of the bounds on them.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_AUDIT_LEAK_CRITERIA_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_AUDIT_LEAK_CRITERIA_H_
+
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "deploy/operator/audit/audit_verdict.h"
+
+namespace splitveil {
+
+// The share audited always; bounds, leaks and true positive rates where the policy limits them.
+std::vector<Finding> LeakFindings(const RunRecords& run, const v1::AuditPolicy& policy);
+
+// Whether all of `text` is as `pattern` says: * stands for any text, also none, ? for any one character.
+bool MatchesGlob(absl::string_view pattern, absl::string_view text);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_AUDIT_LEAK_CRITERIA_H_

@@ -1,0 +1,34 @@
+// What two processes cost beside one, and what protection and audit cost: measured on this machine.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_BENCH_TRAINING_BENCH_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_BENCH_TRAINING_BENCH_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace splitveil {
+
+struct TrainingBenchOptions {
+  std::vector<std::string> checks;  // Names; empty: all.
+  std::string folder;               // Made for the runs, and removed.
+  std::string programs;             // The folder of splitveil, label_party, nonlabel_party and centralized_baseline.
+  int cores = 2;                    // What all processes of a run share; >= 1.
+  int rounds = 5;                   // Turns of each side of a ratio; >= 1.
+  int64_t steps = 200;              // Training steps a run, about; >= 1.
+  int64_t cached_rows = 200'000;    // Of the memory check.
+  std::function<bool()> stop_requested;
+};
+
+// The checks there are, in the order they run.
+std::vector<std::string> TrainingCheckNames();
+
+// Prints a line (CheckLine) for each check as it is done. A limit that is not met is no error: the line says so.
+// Errors: InvalidArgument for an unknown check or fewer cores on this machine; those of the programs; Cancelled.
+absl::Status RunTrainingBench(const TrainingBenchOptions& options);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_BENCH_TRAINING_BENCH_H_

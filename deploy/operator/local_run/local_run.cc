@@ -1,0 +1,88 @@
+#include "deploy/operator/local_run/local_run.h"
+
+#include <filesystem>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/config/agreement.h"
+#include "common/config/text_config.h"
+#include "common/crypto/sha256.h"
+#include "common/status/status_macros.h"
+#include "common/storage/section_file.h"
+
+namespace splitveil {
+namespace {
+
+// Paths of what is read become absolute, of what is written relative to the run's folder.
+void PlaceFiles(const std::string& config_path, const std::string& party, v1::PartyCommon& common) {
+  v1::Identity& identity = *common.mutable_identity();
+  for (std::string* path : {identity.mutable_certificate_path(), identity.mutable_private_key_path(),
+                            identity.mutable_authority_path(), common.mutable_dataset()->mutable_path()}) {
+    *path = AbsolutePath(config_path, *path);
+  }
+  common.set_ledger_path(party + ".db");
+}
+
+}  // namespace
+
+std::string AbsolutePath(const std::string& config_path, const std::string& path) {
+  return std::filesystem::absolute(ResolvePath(config_path, path)).lexically_normal().string();
+}
+
+// `name` as part of a file name.
+std::string FileName(const std::string& name) {
+  std::string result = name;
+  for (char& c : result) {
+    if (!absl::ascii_isalnum(c) && c != '.' && c != '=' && c != '_') {
+      c = '-';
+    }
+  }
+  return result;
+}
+
+absl::StatusOr<LocalRun> LoadLocalRun(const std::string& agreement_path, const std::string& label_config_path,
+                                      const std::string& nonlabel_config_path) {
+  LocalRun run;
+  SPLITVEIL_ASSIGN_OR_RETURN(run.agreement, LoadAgreement(agreement_path));
+  absl::Status status = LoadTextConfig(label_config_path, run.label_config);
+  status.Update(LoadTextConfig(nonlabel_config_path, run.nonlabel_config));
+  if (!status.ok()) {
+    return status;
+  }
+  PlaceFiles(label_config_path, "label_party", *run.label_config.mutable_party());
+  PlaceFiles(nonlabel_config_path, "nonlabel_party", *run.nonlabel_config.mutable_party());
+  run.label_config.set_result_path("label_party.result.json");
+  // The label party takes a free port and says which.
+  run.label_config.set_listen_address("127.0.0.1:0");
+  run.nonlabel_config.set_peer_address("127.0.0.1:0");
+  run.nonlabel_config.set_listen_address("127.0.0.1:0");
+  return run;
+}
+
+void SetSeeds(uint64_t seed, v1::LabelPartyConfig& label_config, v1::NonLabelPartyConfig& nonlabel_config) {
+  label_config.mutable_party()->set_reproducible_seed(2 * seed + 1);
+  nonlabel_config.mutable_party()->set_reproducible_seed(2 * seed + 2);
+}
+
+absl::StatusOr<std::string> DataSha256(const LocalRun& run) {
+  std::string digests;
+  for (const v1::PartyCommon* party : {&run.label_config.party(), &run.nonlabel_config.party()}) {
+    // The services compare the digest with the data; here it only names them.
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<SectionFile> data,
+                               SectionFile::Open(party->dataset().path(), SectionFile::Check::kStructure));
+    absl::StrAppend(&digests, AsBytes(data->digest()));
+  }
+  return digests;
+}
+
+std::string ConfigurationSha256(const LocalRun& run, absl::string_view data) {
+  const std::string configuration =
+      absl::StrCat(data, AsBytes(AgreementSha256(run.agreement)),
+                   AsBytes(Sha256(run.label_config.SerializeAsString())),  // No maps: one serialisation only.
+                   AsBytes(Sha256(run.nonlabel_config.SerializeAsString())));
+  return absl::BytesToHexString(AsBytes(Sha256(configuration)));
+}
+
+}  // namespace splitveil

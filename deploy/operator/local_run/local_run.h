@@ -1,0 +1,49 @@
+// A run of both parties on this machine, as a sweep or a stream plans it.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_LOCAL_RUN_LOCAL_RUN_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_LOCAL_RUN_LOCAL_RUN_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/party.pb.h"
+
+namespace splitveil {
+
+struct LocalRun {
+  std::string name;  // Of its folder.
+  // As the parties get them, but that the label party's port is not known yet. Data and certificates by absolute paths,
+  // everything that is written by paths relative to the run's folder.
+  v1::RunAgreement agreement;
+  v1::LabelPartyConfig label_config;
+  v1::NonLabelPartyConfig nonlabel_config;
+  // Of all of the above and of both parties' data: a result is of this run where it carries the same. Hexadecimal.
+  std::string configuration_sha256;
+};
+
+// What runs start from: three files as users write them, validated. Name and digest are left empty. Errors: NotFound
+// and InvalidArgument, one line with file and field.
+absl::StatusOr<LocalRun> LoadLocalRun(const std::string& agreement_path, const std::string& label_config_path,
+                                      const std::string& nonlabel_config_path);
+
+// Seeds both parties' weights and contributions, each its own way. `seed`: below 2^63.
+void SetSeeds(uint64_t seed, v1::LabelPartyConfig& label_config, v1::NonLabelPartyConfig& nonlabel_config);
+
+// Digest of both parties' data. Errors: NotFound and InvalidArgument where a file cannot be read.
+absl::StatusOr<std::string> DataSha256(const LocalRun& run);
+
+// `data`: what stands for the data, and for whatever else the result depends on.
+std::string ConfigurationSha256(const LocalRun& run, absl::string_view data);
+
+// `path` in the file `config_path`, made absolute.
+std::string AbsolutePath(const std::string& config_path, const std::string& path);
+
+// `name` as part of a file name.
+std::string FileName(const std::string& name);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_LOCAL_RUN_LOCAL_RUN_H_

@@ -1,0 +1,61 @@
+#include "deploy/operator/local_run/run_to_result.h"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "deploy/operator/local_run/two_party_run.h"
+
+#include "common/process/file.h"
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+absl::Status MakeEmptyFolder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::remove_all(folder, error);
+  if (!error) {
+    std::filesystem::create_directories(folder, error);
+  }
+  return error ? absl::InvalidArgumentError(absl::StrCat(folder, ": cannot be made: ", error.message()))
+               : absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckFirst(const LocalRun& run, const std::string& folder, const std::string& programs) {
+  absl::Status status = MakeEmptyFolder(folder);
+  if (status.ok()) {
+    status = CheckBothParties(run, folder, programs);
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+  return status;
+}
+
+absl::StatusOr<RunFigures> FindResult(const LocalRun& run, const std::string& folder) {
+  const absl::StatusOr<std::string> json = ReadFile(folder + "/result.json");
+  return json.ok() ? ParseFinishedRun(*json, run.configuration_sha256) : json.status();
+}
+
+absl::StatusOr<RunFigures> RunToResult(const LocalRun& run, const std::string& folder, const std::string& programs,
+                                       const std::function<bool()>& stop_requested) {
+  SPLITVEIL_RETURN_IF_ERROR(MakeEmptyFolder(folder));
+  const absl::Time started = absl::Now();
+  SPLITVEIL_RETURN_IF_ERROR(RunBothParties(run, folder, programs, stop_requested));
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - started);
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string result,
+                             ReadFile(absl::StrCat(folder, "/", run.label_config.result_path())));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string finished, FinishedRunJson(result, run.configuration_sha256, seconds));
+  absl::StatusOr<RunFigures> figures = ParseFinishedRun(finished, run.configuration_sha256);
+  if (figures.ok()) {
+    SPLITVEIL_RETURN_IF_ERROR(WriteFile(folder + "/result.json", finished));
+  }
+  return figures;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,207 @@
+#include "deploy/operator/records/run_records.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/leakage/bounds.h"
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+constexpr char kLabelParty[] = "label_party";
+
+template <typename Rows>
+absl::Status Take(absl::StatusOr<Rows> from, Rows& to) {
+  if (from.ok()) {
+    to = *std::move(from);
+  }
+  return from.status();
+}
+
+absl::Status ReadRows(LedgerReader& reader, PartyRecords& party) {
+  const std::string& run_id = party.record.run.run_id;
+  absl::Status status = Take(reader.Steps(run_id), party.steps);
+  status.Update(Take(reader.StepTimes(run_id), party.step_times));
+  status.Update(Take(reader.Protections(run_id), party.protections));
+  status.Update(Take(reader.Evaluations(run_id), party.evaluations));
+  status.Update(Take(reader.Leaks(run_id), party.leaks));
+  status.Update(Take(reader.EpochLeaks(run_id), party.epoch_leaks));
+  status.Update(Take(reader.Distributions(run_id), party.distributions));
+  status.Update(Take(reader.Events(run_id), party.events));
+  return status;
+}
+
+absl::StatusOr<std::vector<PartyRecords>> ReadLedger(const std::string& path) {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<LedgerReader> reader, LedgerReader::Open(path));
+  absl::StatusOr<std::vector<RunRecord>> records = reader->Runs();
+  if (!records.ok()) {
+    return absl::Status(records.status().code(), absl::StrCat(path, ": ", records.status().message()));
+  }
+  if (records->empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": the ledger holds no run"));
+  }
+  std::vector<PartyRecords> parties;
+  for (RunRecord& record : *records) {
+    PartyRecords party;
+    party.ledger_name = std::filesystem::path(path).filename().string();
+    party.record = std::move(record);
+    absl::Status read = ReadRows(*reader, party);
+    if (!read.ok()) {
+      return absl::Status(read.code(), absl::StrCat(path, ": ", read.message()));
+    }
+    parties.push_back(std::move(party));
+  }
+  return parties;
+}
+
+absl::Status AddParty(PartyRecords party, std::vector<RunRecords>& runs) {
+  const RunRow& run = party.record.run;
+  for (RunRecords& known : runs) {
+    const RunRow& other = known.parties.front().record.run;
+    if (other.run_id != run.run_id || other.agreement_sha256 != run.agreement_sha256) {
+      continue;
+    }
+    for (const PartyRecords& counterpart : known.parties) {
+      if (counterpart.record.run.role == run.role) {
+        return absl::InvalidArgumentError(absl::StrCat("run \"", run.run_id, "\" of ", run.role,
+                                                       " stands in two ledgers: ", counterpart.ledger_name, " and ",
+                                                       party.ledger_name));
+      }
+    }
+    const bool first = run.role == kLabelParty;
+    known.parties.insert(first ? known.parties.begin() : known.parties.end(), std::move(party));
+    return absl::OkStatus();
+  }
+  RunRecords added;
+  added.parties.push_back(std::move(party));
+  runs.push_back(std::move(added));
+  return absl::OkStatus();
+}
+
+void NameRuns(std::vector<RunRecords>& runs) {
+  for (RunRecords& run : runs) {
+    run.label = run.protection() == "none" ? "no protection" : run.protection();
+    const auto same = [&run](const RunRecords& other) { return other.protection() == run.protection(); };
+    if (run.label.empty()) {
+      run.label = run.run_id();
+    } else if (std::count_if(runs.begin(), runs.end(), same) > 1) {
+      run.label = absl::StrCat(run.label, " · ", run.run_id());
+    }
+  }
+}
+
+// The first party's rows that are not empty.
+template <typename Rows>
+const Rows& FirstRows(const std::vector<PartyRecords>& parties, Rows PartyRecords::*rows) {
+  for (const PartyRecords& party : parties) {
+    if (!(party.*rows).empty()) {
+      return party.*rows;
+    }
+  }
+  return parties.front().*rows;
+}
+
+}  // namespace
+
+bool IsReleased(const ProtectionRow& row) { return row.gate != "freeze_bottom" && row.gate != "halt"; }
+
+double AucAtLeast(const EpochLeakRow& row) { return std::max(row.auc_low, 1 - row.auc_high); }
+
+bool ExceedsBound(const EpochLeakRow& row) {
+  return row.observer == kLabelParty && ExceedsGaussianAucBound(row.auc_low, row.auc_high, row.gaussian_auc_bound);
+}
+
+int64_t PartyRecords::released_steps() const {
+  return std::count_if(protections.begin(), protections.end(), IsReleased);
+}
+
+int64_t PartyRecords::last_released_epoch() const {
+  int64_t last_step = -1, last_epoch = -1;
+  for (const ProtectionRow& row : protections) {
+    last_step = IsReleased(row) ? row.step : last_step;
+  }
+  for (const StepRow& row : steps) {
+    last_epoch = row.step <= last_step ? row.epoch : last_epoch;
+  }
+  return last_epoch;
+}
+
+const PartyRecords* RunRecords::label_party() const {
+  return parties.front().record.run.role == kLabelParty ? &parties.front() : nullptr;
+}
+
+std::string RunRecords::protection() const {
+  for (const PartyRecords& party : parties) {
+    if (!party.record.run.protection.empty()) {
+      return party.record.run.protection;
+    }
+  }
+  return "";
+}
+
+const std::vector<StepRow>& RunRecords::steps() const { return FirstRows(parties, &PartyRecords::steps); }
+
+const std::vector<ProtectionRow>& RunRecords::protections() const {
+  return FirstRows(parties, &PartyRecords::protections);
+}
+
+const std::vector<EvaluationRow>& RunRecords::evaluations() const {
+  return FirstRows(parties, &PartyRecords::evaluations);
+}
+
+const std::vector<EpochLeakRow>& RunRecords::epoch_leaks() const {
+  return FirstRows(parties, &PartyRecords::epoch_leaks);
+}
+
+std::vector<const LeakSeries*> RunRecords::leaks() const {
+  std::vector<const LeakSeries*> all;
+  for (const PartyRecords& party : parties) {
+    for (const LeakSeries& series : party.leaks) {
+      const bool known = std::any_of(all.begin(), all.end(), [&](const LeakSeries* other) {
+        return other->layer == series.layer && other->attack == series.attack && other->observer == series.observer;
+      });
+      if (!known) {
+        all.push_back(&series);
+      }
+    }
+  }
+  const auto key = [](const LeakSeries* series) {
+    return std::make_tuple(series->layer != "cut", series->layer, series->attack, series->observer != "nonlabel_party",
+                           series->observer);
+  };
+  std::sort(all.begin(), all.end(), [&](const LeakSeries* a, const LeakSeries* b) { return key(a) < key(b); });
+  return all;
+}
+
+absl::StatusOr<std::vector<RunRecords>> ReadRuns(const std::vector<std::string>& ledger_paths) {
+  if (ledger_paths.empty()) {
+    return absl::InvalidArgumentError("ledgers: expected at least one, found none");
+  }
+  std::vector<RunRecords> runs;
+  for (const std::string& path : ledger_paths) {
+    SPLITVEIL_ASSIGN_OR_RETURN(std::vector<PartyRecords> parties, ReadLedger(path));
+    for (PartyRecords& party : parties) {
+      SPLITVEIL_RETURN_IF_ERROR(AddParty(std::move(party), runs));
+    }
+  }
+  const auto started_at = [](const RunRecords& run) -> const std::string& {
+    return run.parties.front().record.started_at;
+  };
+  std::stable_sort(runs.begin(), runs.end(),
+                   [&](const RunRecords& a, const RunRecords& b) { return started_at(a) < started_at(b); });
+  NameRuns(runs);
+  return runs;
+}
+
+}  // namespace splitveil

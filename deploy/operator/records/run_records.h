@@ -1,0 +1,71 @@
+// Reads ledgers and puts together what both parties recorded of one run.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_RECORDS_RUN_RECORDS_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_RECORDS_RUN_RECORDS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "common/ledger/ledger_reader.h"
+
+namespace splitveil {
+
+// What one party recorded.
+struct PartyRecords {
+  std::string ledger_name;  // File name without its folder.
+  RunRecord record;
+  std::vector<StepRow> steps;
+  std::vector<StepTimeRow> step_times;
+  std::vector<ProtectionRow> protections;
+  std::vector<EvaluationRow> evaluations;
+  std::vector<LeakSeries> leaks;
+  std::vector<EpochLeakRow> epoch_leaks;
+  std::vector<DistributionRow> distributions;
+  std::vector<EventRecord> events;
+
+  // Steps whose gradients left the label party: the gate neither halted nor kept them back. 0 where this party does not
+  // know.
+  int64_t released_steps() const;
+  // The last epoch of such a step; -1 for none. Later epochs trained the top model only.
+  int64_t last_released_epoch() const;
+};
+
+// Whether the gradients of the step left the label party.
+bool IsReleased(const ProtectionRow& row);
+
+// Least AUC that the attack read, read in reverse where it points the wrong way: the lower end of its 95% interval.
+double AucAtLeast(const EpochLeakRow& row);
+
+// Whether the attack measurably read more than the noise allows on Gaussian classes, by the rule of the label party's
+// audit (ExceedsGaussianAucBound), on its own attacks: what the attack module submits may be made of more than
+// gradients.
+bool ExceedsBound(const EpochLeakRow& row);
+
+struct RunRecords {
+  std::vector<PartyRecords> parties;  // One or two; the label party first.
+  std::string label;                  // For legends: the protection, with the run_id where several runs share it.
+
+  const std::string& run_id() const { return parties.front().record.run.run_id; }
+  // Null where its ledger was not given.
+  const PartyRecords* label_party() const;
+  // Gradient protection as the label party names it; empty where nobody recorded it.
+  std::string protection() const;
+
+  // The rows of the party that has them, the label party's first: it alone knows losses and exact leak AUCs.
+  const std::vector<StepRow>& steps() const;
+  const std::vector<ProtectionRow>& protections() const;
+  const std::vector<EvaluationRow>& evaluations() const;
+  // One series a layer, attack and observer; the cut layer and the adversary (the attack module) first.
+  std::vector<const LeakSeries*> leaks() const;
+  const std::vector<EpochLeakRow>& epoch_leaks() const;
+};
+
+// In the order the runs started. Errors: InvalidArgument for no ledger, a file that
+// is none, one without a run, or the same party of a run twice; NotFound for a missing ledger.
+absl::StatusOr<std::vector<RunRecords>> ReadRuns(const std::vector<std::string>& ledger_paths);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_RECORDS_RUN_RECORDS_H_

@@ -1,0 +1,98 @@
+#include "deploy/operator/report/attack_words.h"
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace splitveil {
+namespace {
+
+struct AttackWords {
+  const char* attack;
+  const char* title;
+  const char* explanation;
+};
+
+constexpr AttackWords kWords[] = {
+    {"norm", "Gradient length", "Takes examples with long gradients for positives. Needs nothing but the gradients."},
+    {"cosine", "Direction of one known positive",
+     "Compares the direction of every gradient with that of one positive example, whose gradient it is shown without "
+     "noise."},
+    {"inner_product", "Alignment with one known positive",
+     "Compares direction and length of every gradient with those of one positive example, whose gradient it is shown "
+     "without noise."},
+    {"hint_distance_1", "Nearness to 1 known positive",
+     "Knows that one example of the batch is positive and takes for positive what lies near it."},
+    {"hint_distance_3", "Nearness to 3 known positives",
+     "Knows three positive examples of the batch and takes for positive what lies near the nearest of them."},
+    {"hint_distance_5", "Nearness to 5 known positives",
+     "Knows five positive examples of the batch and takes for positive what lies near the nearest of them."},
+    {"hint_inner_product_1", "Alignment with 1 known positive of the batch",
+     "Knows that one example of the batch is positive and takes for positive what points the same way."},
+    {"hint_inner_product_3", "Alignment with 3 known positives of the batch",
+     "Knows three positive examples of the batch and takes for positive what points the way of any of them."},
+    {"hint_inner_product_5", "Alignment with 5 known positives of the batch",
+     "Knows five positive examples of the batch and takes for positive what points the way of any of them."},
+    {"majority_direction", "Against the majority",
+     "Takes for positive what points against most of the batch, since positives are the fewer. Needs nothing but the "
+     "gradients."},
+    {"spectral", "Main direction of the batch",
+     "Sorts the gradients along the direction in which they differ most. Needs nothing but the gradients."},
+    {"residual_norm", "Length across the main direction",
+     "Takes out of every gradient the direction in which the batch differs most, where the noise is, and sorts by the "
+     "length of what is left. Needs nothing but the gradients."},
+    {"gradient_clusters", "Two groups of gradients",
+     "Splits the gradients into two groups and takes the smaller one for the positives. Needs nothing but the "
+     "gradients."},
+    {"activation_clusters", "Two groups of activations",
+     "Splits what the bottom model computes itself into two groups and takes the smaller one for the positives. Needs "
+     "no "
+     "gradient at all."},
+    {"cumulative_spectral", "Main direction, remembered",
+     "Adds up over all epochs where an example stood along the main direction of its batch, so that noise averages "
+     "out. "
+     "Needs nothing but the gradients."},
+    {"model_completion", "Completed bottom model",
+     "Puts a classifier on the bottom model that the training left behind and fits it with a few labels it was given."},
+    {"features_only", "Features alone (for comparison)",
+     "Fits the same model from scratch with the same few labels and no part of the training: what the features tell by "
+     "themselves."},
+    {"likelihood_ratio", "Best guess knowing both classes",
+     "Knows exactly how the gradients of both classes spread, which no partner does, and picks the likelier class. "
+     "Computed by the label party as a worst case."},
+    {"measured_likelihood_ratio", "Best guess knowing how both classes really spread",
+     "The same with the spread that the gradients really have, which the theory behind the noise takes for simpler "
+     "than "
+     "it is. Computed by the label party as a worst case."},
+    {"direction", "Line between the classes",
+     "Knows where the gradients of both classes lie on average, which no partner does, and sorts along the line "
+     "between. "
+     "Computed by the label party as a worst case."},
+    {"cumulative_likelihood_ratio", "Best guess, remembered",
+     "Adds up the worst-case best guess over every epoch in which an example was seen. Computed by the label party."},
+    {"cumulative_direction", "Line between the classes, remembered",
+     "Adds up over every epoch where an example stood on the line between the classes. Computed by the label party."},
+};
+
+const AttackWords* Find(absl::string_view attack) {
+  for (const AttackWords& words : kWords) {
+    if (attack == words.attack) {
+      return &words;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string AttackTitle(absl::string_view attack) {
+  const AttackWords* words = Find(attack);
+  return words != nullptr ? std::string(words->title) : std::string(attack);
+}
+
+std::string AttackExplanation(absl::string_view attack) {
+  const AttackWords* words = Find(attack);
+  return words != nullptr ? words->explanation : "";
+}
+
+}  // namespace splitveil

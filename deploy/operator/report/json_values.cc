@@ -1,0 +1,31 @@
+#include "deploy/operator/report/json_values.h"
+
+#include <cmath>
+#include <cstdlib>
+
+#include "absl/strings/str_format.h"
+#include "deploy/operator/report/curve.h"
+
+namespace splitveil {
+namespace {
+
+Json Points(const std::vector<CurvePoint>& points) {
+  Json array = Json::array();
+  for (const CurvePoint& point : points) {
+    array.push_back(Json::array({static_cast<int64_t>(point.x), NumberJson(point.y)}));
+  }
+  return array;
+}
+
+}  // namespace
+
+Json NumberJson(double value) {
+  return std::isfinite(value) ? Json(std::strtod(absl::StrFormat("%.5g", value).c_str(), nullptr)) : Json();
+}
+
+Json CurveJson(const std::vector<int64_t>& steps, const std::vector<double>& values) {
+  const Curve curve = MakeCurve(steps, values);
+  return {{"line", Points(curve.line)}, {"points", Points(curve.points)}};
+}
+
+}  // namespace splitveil

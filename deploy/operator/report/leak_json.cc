@@ -1,0 +1,162 @@
+#include "deploy/operator/report/leak_json.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "deploy/operator/report/attack_words.h"
+#include "deploy/operator/report/plain_words.h"
+
+namespace splitveil {
+namespace {
+
+// Where the adversary would turn the score round, the curve is turned too. Single batches that point far the other way
+// are mirrored, so that the axis from 0.4 to 1 shows every batch at the strength the summary counts.
+Json LeakCurve(const LeakSeries& series) {
+  const bool reversed = series.summary.mean + series.summary.mean_ci95 < 0.5;
+  std::vector<double> shown;
+  for (double auc : series.aucs) {
+    const double turned = reversed ? 1 - auc : auc;
+    shown.push_back(turned < 0.4 ? 1 - turned : turned);
+  }
+  return CurveJson(series.steps, shown);
+}
+
+Json Interval(double value, double low, double high) {
+  return Json::array({NumberJson(value), NumberJson(low), NumberJson(high)});
+}
+
+// The AUC as an adversary would turn it; the interval turns with it.
+Json TurnedAuc(const EpochLeakRow& row) {
+  return row.auc < 0.5 ? Interval(1 - row.auc, 1 - row.auc_high, 1 - row.auc_low)
+                       : Interval(row.auc, row.auc_low, row.auc_high);
+}
+
+Json PooledJson(const EpochLeakRow& row) {
+  return {{"epoch", row.epoch + 1},
+          {"examples", row.examples},
+          {"positives", row.positives},
+          {"auc", TurnedAuc(row)},
+          {"exposure", ExposureName(ExposureOf(std::max(row.auc, 1 - row.auc)))},
+          {"tpr_1pct", Interval(row.tpr_1pct, row.tpr_1pct_low, row.tpr_1pct_high)},
+          {"tpr_01pct", Interval(row.tpr_01pct, row.tpr_01pct_low, row.tpr_01pct_high)},
+          {"allowed", NumberJson(row.gaussian_auc_bound)}};
+}
+
+bool IsCharted(const AttackLeak& leak, const std::vector<ChartedLayer>& charted) {
+  return leak.has_batches() && std::any_of(charted.begin(), charted.end(), [&](const ChartedLayer& layer) {
+           return layer.layer == leak.layer &&
+                  std::find(layer.attacks.begin(), layer.attacks.end(), leak.attack) != layer.attacks.end();
+         });
+}
+
+// [last step of the epoch, AUC, what the noise allows] of every epoch in which the attack read more.
+Json BeyondBound(const AttackLeak& leak, const std::map<int64_t, int64_t>& last_step_of_epoch) {
+  Json beyond = Json::array();
+  for (const EpochLeakRow* row : leak.epochs) {
+    const auto step = last_step_of_epoch.find(row->epoch);
+    if (ExceedsBound(*row) && step != last_step_of_epoch.end()) {
+      beyond.push_back(Json::array(
+          {step->second, NumberJson(std::max(row->auc, 1 - row->auc)), NumberJson(row->gaussian_auc_bound)}));
+    }
+  }
+  return beyond;
+}
+
+}  // namespace
+
+Json LeaksJson(const std::vector<AttackLeak>& leaks, const RunRecords& run, const std::vector<ChartedLayer>& charted) {
+  std::map<int64_t, int64_t> last_step_of_epoch;
+  for (const StepRow& row : run.steps()) {
+    last_step_of_epoch[row.epoch] = row.step;
+  }
+  Json all = Json::array();
+  for (const AttackLeak& leak : leaks) {
+    const bool batches = leak.has_batches();
+    const LeakSummary summary = batches ? leak.series->summary : LeakSummary();
+    Json entry = {{"layer", leak.layer},
+                  {"layer_name", DescribeLayer(leak.layer)},
+                  {"attack", leak.attack},
+                  {"title", AttackTitle(leak.attack)},
+                  {"observer", leak.observer},
+                  {"observer_name", DescribeObserver(leak.observer)},
+                  {"mean", batches ? NumberJson(summary.mean) : Json()},
+                  {"ci95", batches ? NumberJson(summary.mean_ci95) : Json()},
+                  {"p95", batches ? NumberJson(summary.p95) : Json()},
+                  {"p95_exposure", batches ? ExposureName(ExposureOf(summary.p95)) : ""},
+                  {"steps", summary.steps},
+                  {"pooled", leak.epochs.empty() ? Json() : PooledJson(*leak.epochs.back())},
+                  {"beyond", BeyondBound(leak, last_step_of_epoch)}};
+    if (IsCharted(leak, charted)) {
+      entry["curve"] = LeakCurve(*leak.series);
+    }
+    all.push_back(std::move(entry));
+  }
+  return all;
+}
+
+Json CumulativeJson(const std::vector<AttackLeak>& leaks) {
+  Json attacks = Json::array();
+  std::map<int64_t, const EpochLeakRow*> allowed;  // By epoch: the row with the accountant's figures.
+  std::set<std::string> drawn;
+  for (const AttackLeak& leak : leaks) {
+    if (leak.layer != "cut" || !absl::StartsWith(leak.attack, "remembered_") || leak.epochs.empty() ||
+        !drawn.insert(leak.attack).second) {  // Both observers scored the same bytes.
+      continue;
+    }
+    Json epochs = Json::array();
+    for (const EpochLeakRow* row : leak.epochs) {
+      Json point = TurnedAuc(*row);
+      point.insert(point.begin(), row->epoch + 1);
+      point.push_back(ExceedsBound(*row));
+      epochs.push_back(std::move(point));
+      if (std::isfinite(row->auc_bound)) {
+        allowed.emplace(row->epoch, row);
+      }
+    }
+    attacks.push_back({{"attack", leak.attack}, {"title", AttackTitle(leak.attack)}, {"epochs", std::move(epochs)}});
+  }
+  if (attacks.empty()) {
+    return Json();
+  }
+  Json gaussian = Json::array(), bound = Json::array();
+  for (const auto& [epoch, row] : allowed) {
+    gaussian.push_back(Json::array({epoch + 1, NumberJson(row->gaussian_auc_bound)}));
+    bound.push_back(Json::array({epoch + 1, NumberJson(row->auc_bound)}));
+  }
+  return {{"attacks", std::move(attacks)}, {"gaussian", std::move(gaussian)}, {"bound", std::move(bound)}};
+}
+
+Json GlossaryJson(const std::vector<std::vector<AttackLeak>>& runs) {
+  std::map<std::string, std::string> names;  // By title.
+  for (const std::vector<AttackLeak>& leaks : runs) {
+    for (const AttackLeak& leak : leaks) {
+      names.emplace(AttackTitle(leak.attack), leak.attack);
+    }
+  }
+  Json glossary = Json::array();
+  for (const auto& [title, attack] : names) {
+    glossary.push_back({{"attack", attack}, {"title", title}, {"explanation", AttackExplanation(attack)}});
+  }
+  return glossary;
+}
+
+Json ChartedJson(const std::vector<ChartedLayer>& charted) {
+  Json all = Json::array();
+  for (const ChartedLayer& layer : charted) {
+    Json attacks = Json::array();
+    for (const std::string& attack : layer.attacks) {
+      attacks.push_back({{"attack", attack}, {"title", AttackTitle(attack)}});
+    }
+    all.push_back(
+        {{"layer", layer.layer}, {"layer_name", DescribeLayer(layer.layer)}, {"attacks", std::move(attacks)}});
+  }
+  return all;
+}
+
+}  // namespace splitveil

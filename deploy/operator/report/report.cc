@@ -1,0 +1,56 @@
+#include "deploy/operator/report/report.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "deploy/operator/report/page.h"
+#include "deploy/operator/report/report_json.h"
+
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+// A reader of `path` sees the old page or the new one, never half of it.
+absl::Status ReplaceFile(const std::string& path, const std::string& contents) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
+    return absl::NotFoundError(absl::StrCat(path, ": its folder does not exist"));
+  }
+  const std::string partial = absl::StrCat(path, ".partial");
+  std::ofstream stream(partial, std::ios::binary | std::ios::trunc);
+  stream << contents;
+  stream.close();
+  if (!stream) {
+    std::remove(partial.c_str());
+    return absl::UnavailableError(absl::StrCat(partial, ": cannot be written"));
+  }
+  std::filesystem::rename(partial, path, error);
+  if (error) {
+    std::remove(partial.c_str());
+    return absl::UnavailableError(absl::StrCat(path, ": ", error.message()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status WriteReport(const std::vector<std::string>& ledger_paths, const std::string& out_path) {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<RunRecords> runs, ReadRuns(ledger_paths));
+  return WriteReport(runs, {}, out_path);
+}
+
+absl::Status WriteReport(const std::vector<RunRecords>& runs, const std::vector<RunVerdict>& verdicts,
+                         const std::string& out_path) {
+  return ReplaceFile(out_path, RenderPage(ReportJson(runs, verdicts)));
+}
+
+}  // namespace splitveil

@@ -1,0 +1,131 @@
+#include "deploy/operator/stream/stream.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "deploy/operator/local_run/folder_lock.h"
+#include "deploy/operator/local_run/run_progress.h"
+#include "deploy/operator/local_run/run_to_result.h"
+#include "deploy/operator/report/report.h"
+#include "deploy/operator/stream/stream_plan.h"
+#include "deploy/operator/stream/stream_table.h"
+
+#include "common/process/file.h"
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+// A protection's days and what is known of the first of them.
+struct Progressed {
+  StreamChain runs;
+  std::vector<RunFigures> figures;  // Of the finished days: the first of `runs`.
+};
+
+std::string RunFolder(const LocalRunsOptions& options, const StreamRun& run) {
+  return absl::StrCat(options.out, "/runs/", run.name);
+}
+
+// Looks what earlier streams have left. A day counts only where all before it do: it continues from them.
+std::vector<Progressed> FindFinished(std::vector<StreamChain> chains, const LocalRunsOptions& options) {
+  std::vector<Progressed> found;
+  for (StreamChain& runs : chains) {
+    Progressed& chain = found.emplace_back();
+    chain.runs = std::move(runs);
+    for (const StreamRun& run : chain.runs) {
+      absl::StatusOr<RunFigures> figures = FindResult(run, RunFolder(options, run));
+      if (!figures.ok()) {
+        break;
+      }
+      chain.figures.push_back(*std::move(figures));
+    }
+  }
+  return found;
+}
+
+// The days of one protection that are left.
+void RunDays(const LocalRunsOptions& options, Progressed& chain, RunProgress& progress) {
+  while (chain.figures.size() < chain.runs.size() && !options.stop_requested()) {
+    const StreamRun& run = chain.runs[chain.figures.size()];
+    const std::string what = absl::StrCat(run.protection, ", ", run.day);
+    absl::StatusOr<RunFigures> figures =
+        RunToResult(run, RunFolder(options, run), options.programs, options.stop_requested);
+    if (!figures.ok()) {
+      if (!absl::IsCancelled(figures.status())) {
+        progress.Failed(what, run.name, figures.status());
+      }
+      return;  // The days after it have nothing to continue from.
+    }
+    progress.Finished(what, *figures);
+    chain.figures.push_back(*std::move(figures));
+  }
+}
+
+// Several protections at a time.
+void RunUnfinished(const LocalRunsOptions& options, std::vector<Progressed>& chains, RunProgress& progress) {
+  std::atomic<size_t> next{0};
+  // Each chain is touched by the one thread that took it.
+  const auto work = [&] {
+    for (size_t i = next++; i < chains.size(); i = next++) {
+      RunDays(options, chains[i], progress);
+    }
+  };
+  std::vector<std::thread> workers;
+  const size_t count = std::min(static_cast<size_t>(options.jobs), chains.size());
+  for (size_t i = 0; i < count; ++i) {
+    workers.emplace_back(work);
+  }
+  for (std::thread& worker : workers) {
+    worker.join();
+  }
+}
+
+absl::Status WriteResults(const std::vector<Progressed>& chains, const LocalRunsOptions& options) {
+  std::vector<StreamedDay> days;
+  std::vector<std::string> ledgers;
+  for (const Progressed& chain : chains) {
+    for (size_t i = 0; i < chain.figures.size(); ++i) {
+      const StreamRun& run = chain.runs[i];
+      days.push_back({run.day, run.protection, chain.figures[i]});
+      ledgers.push_back(absl::StrCat(RunFolder(options, run), "/", run.label_config.party().ledger_path()));
+    }
+  }
+  if (days.empty()) {
+    return absl::OkStatus();
+  }
+  const std::string csv_path = options.out + "/stream.csv", report_path = options.out + "/report.html";
+  absl::Status status = WriteFile(csv_path, StreamCsv(days));
+  status.Update(WriteReport(ledgers, report_path));
+  if (status.ok()) {
+    std::printf("%s%s\n%s\n", StreamSummary(days).c_str(), csv_path.c_str(), report_path.c_str());
+  }
+  return status;
+}
+
+}  // namespace
+
+absl::Status RunStream(const LocalRunsOptions& options) {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<StreamChain> planned, PlanStream(options.config_path));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<FolderLock> lock, FolderLock::Take(options.out));
+  std::vector<Progressed> chains = FindFinished(std::move(planned), options);
+  int64_t done = 0, total = 0;
+  for (const Progressed& chain : chains) {
+    done += static_cast<int64_t>(chain.figures.size());
+    total += static_cast<int64_t>(chain.runs.size());
+  }
+  if (done < total) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckFirst(chains.front().runs.front(), options.out + "/check", options.programs));
+  }
+  RunProgress progress(total, done);
+  RunUnfinished(options, chains, progress);
+  SPLITVEIL_RETURN_IF_ERROR(WriteResults(chains, options));
+  return progress.Outcome();
+}
+
+}  // namespace splitveil

@@ -1,0 +1,29 @@
+// What the days of a stream came to, as text.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_STREAM_STREAM_TABLE_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_STREAM_STREAM_TABLE_H_
+
+#include <string>
+#include <vector>
+
+#include "deploy/operator/local_run/finished_run.h"
+
+namespace splitveil {
+
+// One finished day of one protection.
+struct StreamedDay {
+  std::string day, protection;
+  RunFigures figures;
+};
+
+// stream.csv: a header, then one line a finished day and protection: day, protection, test_auc and log_loss (of the
+// day's examples, before they were trained on), LAYER_ATTACK_mean (mean leak AUC over the day's batches) for each layer
+// and attack, run_auc_bound, sum_kl_mean, seconds. An empty cell: not measured.
+std::string StreamCsv(const std::vector<StreamedDay>& days);
+
+// For a terminal: one line a protection, means over its days. Of the leaks four: at the cut before other layers, in a
+// layer those that read most on average over all protections; a day's leak AUC below 0.5 as its mirror image.
+std::string StreamSummary(const std::vector<StreamedDay>& days);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_STREAM_STREAM_TABLE_H_

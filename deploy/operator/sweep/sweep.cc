@@ -1,0 +1,140 @@
+#include "deploy/operator/sweep/sweep.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "deploy/operator/local_run/finished_run.h"
+#include "deploy/operator/local_run/folder_lock.h"
+#include "deploy/operator/local_run/run_progress.h"
+#include "deploy/operator/local_run/run_to_result.h"
+#include "deploy/operator/sweep/sweep_plan.h"
+#include "deploy/operator/sweep/sweep_table.h"
+#include "deploy/operator/sweep/tradeoff.h"
+#include "deploy/operator/sweep/tradeoff_page.h"
+
+#include "common/process/file.h"
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+// A run and what is known of it.
+struct Cell {
+  SweepRun run;
+  std::optional<RunFigures> figures;  // Where it is finished.
+  bool outdated = false;              // A result is there, but not of this configuration.
+};
+
+std::string RunFolder(const SweepOptions& options, const SweepRun& run) {
+  return absl::StrCat(options.out, "/runs/", run.name);
+}
+
+// Looks what earlier sweeps have left.
+std::vector<Cell> FindFinished(std::vector<SweepRun> runs, const SweepOptions& options) {
+  std::vector<Cell> cells;
+  for (SweepRun& run : runs) {
+    Cell& cell = cells.emplace_back();
+    absl::StatusOr<RunFigures> figures = FindResult(run, RunFolder(options, run));
+    cell.outdated = !figures.ok() && !absl::IsNotFound(figures.status());
+    if (figures.ok()) {
+      cell.figures = *std::move(figures);
+    }
+    cell.run = std::move(run);
+  }
+  return cells;
+}
+
+// Works through the unfinished cells, several at a time.
+void RunUnfinished(std::vector<Cell>& cells, const SweepOptions& options, RunProgress& progress) {
+  std::vector<Cell*> unfinished;
+  for (Cell& cell : cells) {
+    if (!cell.figures) {
+      unfinished.push_back(&cell);
+    }
+  }
+  std::atomic<size_t> next{0};
+  // Each cell is touched by the one thread that took it.
+  const auto work = [&] {
+    for (size_t i = next++; i < unfinished.size() && !options.stop_requested(); i = next++) {
+      Cell& cell = *unfinished[i];
+      const std::string what = absl::StrCat(cell.run.protection.name, ", seed ", cell.run.seed);
+      absl::StatusOr<RunFigures> figures =
+          RunToResult(cell.run, RunFolder(options, cell.run), options.programs, options.stop_requested);
+      if (figures.ok()) {
+        cell.figures = *std::move(figures);
+        progress.Finished(what, *cell.figures);
+      } else if (!absl::IsCancelled(figures.status())) {
+        progress.Failed(what, cell.run.name, figures.status());
+      }
+    }
+  };
+  std::vector<std::thread> workers;
+  const size_t count = std::min(static_cast<size_t>(options.jobs), unfinished.size());
+  for (size_t i = 0; i < count; ++i) {
+    workers.emplace_back(work);
+  }
+  for (std::thread& worker : workers) {
+    worker.join();
+  }
+}
+
+void PrintPlan(const std::vector<Cell>& cells) {
+  for (const Cell& cell : cells) {
+    std::printf("%-40s %s\n", cell.run.name.c_str(),
+                cell.figures    ? "done"
+                : cell.outdated ? "to run: the result there is of another configuration"
+                                : "to run");
+  }
+}
+
+absl::Status WriteResults(const std::vector<Cell>& cells, const SweepOptions& options) {
+  std::vector<SweptRun> finished;
+  for (const Cell& cell : cells) {
+    if (cell.figures) {
+      finished.push_back({cell.run, *cell.figures});
+    }
+  }
+  if (finished.empty()) {
+    return absl::OkStatus();
+  }
+  const std::string csv_path = options.out + "/sweep.csv", page_path = options.out + "/tradeoff.html";
+  absl::Status status = WriteFile(csv_path, SweepCsv(finished));
+  if (status.ok()) {
+    status = WriteFile(page_path, TradeoffPage(finished, static_cast<int64_t>(cells.size())));
+  }
+  if (status.ok()) {
+    std::printf("%s%s\n%s\n", SweepSummary(finished).c_str(), csv_path.c_str(), page_path.c_str());
+  }
+  return status;
+}
+
+}  // namespace
+
+absl::Status RunSweep(const SweepOptions& options) {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<SweepRun> runs, PlanSweep(options.config_path));
+  if (options.dry_run) {
+    PrintPlan(FindFinished(std::move(runs), options));
+    return absl::OkStatus();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<FolderLock> lock, FolderLock::Take(options.out));
+  std::vector<Cell> cells = FindFinished(std::move(runs), options);
+  const int64_t done =
+      std::count_if(cells.begin(), cells.end(), [](const Cell& cell) { return cell.figures.has_value(); });
+  const int64_t total = static_cast<int64_t>(cells.size());
+  if (done < total) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckFirst(cells.front().run, options.out + "/check", options.programs));
+  }
+  RunProgress progress(total, done);
+  RunUnfinished(cells, options, progress);
+  SPLITVEIL_RETURN_IF_ERROR(WriteResults(cells, options));
+  return progress.Outcome();
+}
+
+}  // namespace splitveil

@@ -1,0 +1,28 @@
+// A grid of protections and seeds, run for real: both parties' programs, once for each cell.
+//
+//   DIR/runs/NAME/     one run: agreement.textproto, PARTY.textproto, PARTY.log, PARTY.out, PARTY.db, result.json
+//   DIR/sweep.csv      one line a finished run
+//   DIR/tradeoff.html  leak against quality
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_SWEEP_SWEEP_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_SWEEP_SWEEP_H_
+
+#include "absl/status/status.h"
+#include "deploy/operator/local_run/local_runs_options.h"
+
+namespace splitveil {
+
+// The configuration is a splitveil.v1.SweepConfig.
+struct SweepOptions : LocalRunsOptions {
+  bool dry_run = false;  // Print the runs and what is there already; run and write nothing.
+};
+
+// Runs what is not finished yet and writes the table and the page of all that is, also where a run failed. A run is
+// finished where its result.json is there and of this configuration and these data; what an interrupted or failed run
+// left is thrown away and the run repeated. A line for each run goes to standard error as it ends, a table of all to
+// standard output. Errors: InvalidArgument and NotFound before any run starts; Internal at the end where runs failed,
+// each named on standard error, or where stop was requested.
+absl::Status RunSweep(const SweepOptions& options);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_SWEEP_SWEEP_H_

@@ -1,0 +1,152 @@
+#include "deploy/operator/sweep/sweep_plan.h"
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/config/text_config.h"
+#include "common/status/status_macros.h"
+#include "label_party/protection/self_test.h"
+
+namespace splitveil {
+namespace {
+
+constexpr size_t kMaxProtectionNameBytes = 64;
+
+// Family and number of a protection that is configured in full.
+void Classify(SweepProtection& protection) {
+  const v1::GradientProtection& config = protection.config;
+  switch (config.method_case()) {
+    case v1::GradientProtection::kIso:
+      protection.family = "iso_t";
+      protection.parameter = config.iso().t();
+      return;
+    case v1::GradientProtection::kMaxNorm:
+      protection.family = "max_norm";
+      return;
+    case v1::GradientProtection::kMarvell:
+      if (config.marvell().has_s()) {
+        protection.family = "marvell_s";
+        protection.parameter = config.marvell().s();
+      } else if (config.marvell().has_sum_kl()) {
+        protection.family = "marvell_sum_kl";
+        protection.parameter = config.marvell().sum_kl();
+      } else {
+        protection.family = "marvell_detection_error";
+        protection.parameter = config.marvell().detection_error();
+      }
+      return;
+    default:
+      protection.family = "none";
+  }
+}
+
+// Appends one protection for each number; `set` writes it into the protection's configuration.
+template <typename Numbers, typename Set>
+void AppendGrid(const Numbers& numbers, const char* family, const char* prefix, Set set,
+                std::vector<SweepProtection>& protections) {
+  for (const double number : numbers) {
+    SweepProtection& added = protections.emplace_back();
+    added.name = absl::StrCat(prefix, number);
+    added.family = family;
+    added.parameter = number;
+    set(number, added.config);
+  }
+}
+
+absl::Status CheckNames(const std::vector<SweepProtection>& protections) {
+  std::map<std::string, std::string> taken;
+  for (const SweepProtection& protection : protections) {
+    if (protection.name.size() > kMaxProtectionNameBytes || !absl::ascii_isalnum(protection.name[0])) {
+      return absl::InvalidArgumentError(absl::StrCat("protection.name: expected at most ", kMaxProtectionNameBytes,
+                                                     " bytes that start with a letter or digit, found \"",
+                                                     absl::CHexEscape(protection.name), "\""));
+    }
+    const auto [other, is_new] = taken.emplace(FileName(protection.name), protection.name);
+    if (!is_new) {
+      return absl::InvalidArgumentError(absl::StrCat("protection: expected names that differ as file names, found \"",
+                                                     absl::CHexEscape(other->second), "\" and \"",
+                                                     absl::CHexEscape(protection.name), "\""));
+    }
+  }
+  return absl::OkStatus();
+}
+
+SweepRun MakeRun(const LocalRun& base, const std::string& data_sha256, const SweepProtection& protection,
+                 uint64_t seed) {
+  SweepRun run{base, protection, seed};
+  run.name = absl::StrCat(FileName(protection.name), "-seed", seed);
+  run.agreement.set_run_name(run.name);
+  *run.label_config.mutable_protection() = protection.config;
+  SetSeeds(seed, run.label_config, run.nonlabel_config);
+  run.configuration_sha256 = ConfigurationSha256(run, data_sha256);
+  return run;
+}
+
+absl::Status InFile(const std::string& path, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<SweepProtection>> ExpandProtections(const v1::SweepConfig& config) {
+  std::vector<SweepProtection> protections;
+  for (const v1::SweepConfig::Protection& named : config.protection()) {
+    SweepProtection& added = protections.emplace_back();
+    added.name = named.name();
+    added.config = named.config();
+    Classify(added);
+  }
+  using Config = v1::GradientProtection;
+  AppendGrid(
+      config.marvell_s(), "marvell_s", "marvell s=", [](double s, Config& to) { to.mutable_marvell()->set_s(s); },
+      protections);
+  AppendGrid(
+      config.marvell_sum_kl(), "marvell_sum_kl",
+      "marvell sum_kl=", [](double sum_kl, Config& to) { to.mutable_marvell()->set_sum_kl(sum_kl); }, protections);
+  AppendGrid(
+      config.iso_t(), "iso_t", "iso t=", [](double t, Config& to) { to.mutable_iso()->set_t(t); }, protections);
+  AppendGrid(
+      config.iso_ratio(), "iso_ratio",
+      "iso ratio=", [](double ratio, Config& to) { to.mutable_iso()->set_t(ratio * ratio); }, protections);
+  if (protections.empty()) {
+    return absl::InvalidArgumentError("protection: expected at least one, or a number in one of the lists, found none");
+  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckNames(protections));
+  return protections;
+}
+
+absl::StatusOr<std::vector<SweepRun>> PlanSweep(const std::string& config_path) {
+  v1::SweepConfig config;
+  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, config));
+  const absl::StatusOr<std::vector<SweepProtection>> protections = ExpandProtections(config);
+  if (!protections.ok()) {
+    return InFile(config_path, protections.status());
+  }
+  for (const SweepProtection& protection : *protections) {
+    if (absl::Status status = SelfTestProtection(protection.config); !status.ok()) {
+      return InFile(config_path, InFile(protection.name, status));
+    }
+  }
+  if (std::set<uint64_t>(config.seeds().begin(), config.seeds().end()).size() != config.seeds_size()) {
+    return absl::InvalidArgumentError(absl::StrCat(config_path, ": seeds: expected each seed once, found one again"));
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const LocalRun base,
+                             LoadLocalRun(ResolvePath(config_path, config.agreement_path()),
+                                          ResolvePath(config_path, config.label_config_path()),
+                                          ResolvePath(config_path, config.nonlabel_config_path())));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string data_sha256, DataSha256(base));
+  std::vector<SweepRun> runs;
+  for (const uint64_t seed : config.seeds()) {
+    for (const SweepProtection& protection : *protections) {
+      runs.push_back(MakeRun(base, data_sha256, protection, seed));
+    }
+  }
+  return runs;
+}
+
+}  // namespace splitveil

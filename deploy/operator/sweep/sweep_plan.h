@@ -1,0 +1,43 @@
+// From a sweep's configuration to the runs it asks for.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_SWEEP_SWEEP_PLAN_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_SWEEP_SWEEP_PLAN_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "deploy/operator/local_run/local_run.h"
+
+#include "splitveil/v1/sweep.pb.h"
+
+namespace splitveil {
+
+// One protection of the grid.
+struct SweepProtection {
+  std::string name;  // "marvell s=4".
+  std::string
+      family;  // "none", "max_norm", "marvell_s", "marvell_sum_kl", "marvell_detection_error", "iso_t", "iso_ratio".
+  std::optional<double> parameter;  // The family's number.
+  v1::GradientProtection config;
+};
+
+// One run: a protection with a seed. Its name: "marvell-s=4-seed1".
+struct SweepRun : LocalRun {
+  SweepProtection protection;
+  uint64_t seed = 0;
+};
+
+// The protections in the order of the configuration: those named, then the lists.
+// Errors: InvalidArgument where there is none, or where two have names that give the same folder.
+absl::StatusOr<std::vector<SweepProtection>> ExpandProtections(const v1::SweepConfig& config);
+
+// Every run of the sweep configured in the file `config_path`, seed by seed, so that what an interrupted sweep has
+// finished is whole curves. Everything is validated, each protection proves itself (SelfTestProtection), and the data
+// are read. Errors: NotFound and InvalidArgument, one line with file and field.
+absl::StatusOr<std::vector<SweepRun>> PlanSweep(const std::string& config_path);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_SWEEP_SWEEP_PLAN_H_

@@ -1,0 +1,23 @@
+// A sweep's figures as text.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_SWEEP_SWEEP_TABLE_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_SWEEP_SWEEP_TABLE_H_
+
+#include <string>
+#include <vector>
+
+#include "deploy/operator/sweep/tradeoff.h"
+
+namespace splitveil {
+
+// sweep.csv: a header, then one line a run: run, protection (its family), parameter, seed, best_test_auc,
+// final_test_auc, test_log_loss, steps, LAYER_ATTACK_mean and LAYER_ATTACK_p95 for each layer and attack,
+// run_auc_bound, auc_bound_p95, sum_kl_mean, seconds. An empty cell: not measured.
+std::string SweepCsv(const std::vector<SweptRun>& runs);
+
+// For a terminal: one line a protection, means over its seeds; of the leaks the p95 of the first four layers and
+// attacks.
+std::string SweepSummary(const std::vector<SweptRun>& runs);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_SWEEP_SWEEP_TABLE_H_

@@ -1,0 +1,61 @@
+// Leak against quality: the runs of a sweep, summarised over seeds, and which protections no other beats.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_SWEEP_TRADEOFF_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_SWEEP_TRADEOFF_H_
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "deploy/operator/local_run/finished_run.h"
+#include "deploy/operator/sweep/sweep_plan.h"
+
+namespace splitveil {
+
+// A finished run.
+struct SweptRun {
+  SweepRun run;
+  RunFigures figures;
+};
+
+// One figure over the seeds that measured it. All NaN where none did.
+struct Spread {
+  double mean = 0, min = 0, max = 0;
+};
+
+// Of the finite ones among `values`.
+Spread SpreadOf(const std::vector<double>& values);
+
+struct LeakSpread {
+  std::string layer, attack;
+  Spread mean, p95;  // Leak AUC; a mean below 0.5 as its mirror image, since an adversary would turn the attack round.
+};
+
+// One protection: the point of a curve.
+struct TradeoffPoint {
+  std::string name, family;
+  std::optional<double> parameter;
+  int seeds = 0;  // Runs summarised.
+  Spread best_test_auc, final_test_auc, test_log_loss, run_auc_bound, auc_bound_p95, sum_kl_mean, seconds;
+  std::vector<LeakSpread> leaks;  // In the order of LayersAndAttacks.
+};
+
+// Every layer and attack that any run measured, those of the papers' figures first: at "cut" and at the bottom model's
+// first layer, norm and cosine. Then the others, by layer, in the order of the results.
+std::vector<std::pair<std::string, std::string>> LayersAndAttacks(const std::vector<SweptRun>& runs);
+
+// One point a protection, in the order of first appearance.
+std::vector<TradeoffPoint> SummarizeSeeds(const std::vector<SweptRun>& runs);
+
+// One choice among several; less is better in both.
+struct Tradeoff {
+  double leak = 0, cost = 0;
+};
+
+// Which choices are on the Pareto front: no other is at least as good in both and better in one. Equal choices stand or
+// fall together. A choice with a figure that is not finite is never on it, and beats none.
+std::vector<bool> ParetoFront(const std::vector<Tradeoff>& choices);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_SWEEP_TRADEOFF_H_

@@ -1,0 +1,84 @@
+// The label party's own attacks on the bytes that leave: those of the attack module, and those that take the classes'
+// true moments.
+#ifndef SPLITVEIL_LABEL_PARTY_AUDIT_LABEL_SIDE_AUDIT_H_
+#define SPLITVEIL_LABEL_PARTY_AUDIT_LABEL_SIDE_AUDIT_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/leakage/attack_scorer.h"
+#include "common/leakage/population.h"
+#include "common/matrix/matrix.h"
+
+#include "splitveil/v1/leak_audit.pb.h"
+#include "splitveil/v1/party.pb.h"
+
+namespace splitveil {
+
+// A batch whose gradients leave: what is needed to judge scores of it.
+struct ReleasedBatch {
+  int64_t step = 0;
+  uint32_t epoch = 0;
+  uint32_t batch = 0;
+  std::vector<uint8_t> labels;
+  // Aligned positions of the rows.
+  std::vector<uint32_t> positions;
+  // Up to kMaxHints rows of positives, drawn secretly; empty in a batch without positives.
+  std::vector<uint32_t> hint_rows;
+  // The first of them's clean gradient, g+ of the cosine attack, [cut_width]; empty without a hint row.
+  std::vector<float> clean_positive;
+};
+
+// What left with a batch, and from what it was made. All [batch, cut_width]; borrowed for the call.
+struct ReleaseEvidence {
+  ConstMatrixView released;            // Decoded from the bytes that left; empty where the audit does not read it.
+  ConstMatrixView clean;               // Before the protection.
+  ConstMatrixView activations;         // As received.
+  NoiseVariances noise_negative = {};  // As the protection states it; NaN where the method states none.
+  NoiseVariances noise_positive = {};
+  double sum_kl = 0;              // Of this release; NaN where the method has none.
+  double accumulated_sum_kl = 0;  // Largest sum over the releases of one example, this one included.
+};
+
+struct OwnScores {
+  v1::Attack attack = v1::ATTACK_UNSPECIFIED;
+  std::vector<float> scores;  // [batch]
+};
+
+// Not thread-safe.
+class LabelSideAudit {
+ public:
+  // `examples`: aligned examples.
+  LabelSideAudit(const v1::LabelAudit& config, int64_t examples);
+
+  // Whether all attacks run on the release of `step`: every n-th (config.every_batches).
+  bool Attacks(int64_t step) const { return step % every_batches_ == 0; }
+  // Whether Score has anything to do with the release of `step`: it is attacked, or an attack remembers it or estimates
+  // the classes' moments from it.
+  bool Reads(int64_t step) const { return reads_all_ || Attacks(step); }
+
+  // Scores of the configured attacks on one release, at the cut layer. Attacks that remember run on every one. Attacks
+  // whose side information is lacking (no positive to hint at, no class moments yet) are left out. Errors: of
+  // AttackScorer, and InvalidArgument where the evidence is not of the batch's rows.
+  absl::StatusOr<std::vector<OwnScores>> Score(const ReleasedBatch& batch, const ReleaseEvidence& evidence);
+
+ private:
+  absl::Status EstimateNext(const ReleasedBatch& batch, const ReleaseEvidence& evidence);
+
+  std::vector<v1::Attack> attacks_;
+  bool needs_population_ = false;  // An attack takes the classes' true moments.
+  bool reads_all_ = false;         // Reads holds for every step.
+  const int64_t every_batches_;
+  AttackScorer scorer_;
+  PopulationEstimator estimator_;
+  // Of the latest batch that held both classes: what the strongest adversary would use on one that does not.
+  std::optional<Population> population_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_AUDIT_LABEL_SIDE_AUDIT_H_

@@ -1,0 +1,97 @@
+// Top model h: cut-layer activations (and own features) -> logit, loss, cut gradients.
+#ifndef SPLITVEIL_LABEL_PARTY_TOP_TOP_MODEL_H_
+#define SPLITVEIL_LABEL_PARTY_TOP_TOP_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/dataset/feature_table.h"
+#include "common/matrix/matrix.h"
+#include "common/model/parameters.h"
+
+#include "splitveil/v1/model.pb.h"
+
+namespace splitveil {
+
+struct TopModelOptions {
+  v1::ModelSpec spec;     // The top half, or a whole model with `cut_layer`.
+  std::string cut_layer;  // RunAgreement.cut_layer.
+  v1::Optimizer optimizer;
+  FeatureShape features;  // The label party's own; unused where the model reads none.
+  int64_t cut_width = 0;
+  uint64_t seed = 0;
+};
+
+struct HeadStep {
+  double mean_loss = 0;  // Log-loss (nats) an example, of its label.
+  // [rows, cut_width]: row j is dL_j/dz_j of example j's own loss, with its target for label, not divided by the batch.
+  // The model's, until Update.
+  ConstMatrixView cut_gradient;
+  double forward_seconds = 0;  // Of the call, what the loss took; the rest went into gradients.
+};
+
+// Logit = linear(layers(activations)) [+ linear(embeddings of own categories, own numeric columns)], where one of the
+// layers, or the logit, may read own features beside the layer before it; the loss is binary cross-entropy. Errors of
+// every method: InvalidArgument with field, expected and found where a shape does not fit; FailedPrecondition for an
+// Update without gradients; Internal from LibTorch, or when the loss is not finite any more. Not thread-safe.
+class TopModel {
+ public:
+  // Errors: InvalidArgument where the specification does not fit the features or the cut width.
+  static absl::StatusOr<std::unique_ptr<TopModel>> Create(const TopModelOptions& options);
+  // What Create would say, without making the tables. For before the run,
+  // so that a TorchScript file is tried before the first message.
+  static absl::Status Check(const TopModelOptions& options);
+  virtual ~TopModel() = default;
+
+  // Whether an example's logit may depend on the others of its batch (batch normalisation), so that a batch must come
+  // whole: a second ForwardBackward before Update is then FailedPrecondition.
+  virtual bool needs_whole_batch() const = 0;
+  // Loss and gradients of a batch, or of a slice of its rows: `activations` [rows, cut_width], `own` of as many rows
+  // (unused where the model reads none), `labels` [rows] of 0 and 1. `targets` [rows], finite: what the gradients draw
+  // the probabilities to, which may lie outside [0, 1]; empty: the labels. Parameter gradients are kept for Update;
+  // after an error, those of earlier slices neither.
+  virtual absl::StatusOr<HeadStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
+                                                   absl::Span<const uint8_t> labels,
+                                                   absl::Span<const float> targets) = 0;
+  // One optimiser step with the gradients of the mean loss over all rows of the ForwardBackwards since the last, whose
+  // `activations` and `own` must still be there: what only the step needs is computed now, so that no cut gradient
+  // waits for it.
+  virtual absl::Status Update() = 0;
+  // The cut gradients [batch, cut_width] that a ForwardBackward of these labels would give. Changes nothing; not
+  // between a ForwardBackward and its Update.
+  virtual absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
+                                                  absl::Span<const uint8_t> labels) = 0;
+  // Logits [batch], made with the averages of the parameters where there are any (v1::Optimizer.average_decay).
+  virtual absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) = 0;
+
+  // Copies of "NAME.weight" and "NAME.bias" of each layer of the specification and of "logit" (shapes as BottomModel's;
+  // own features behind the other inputs of the layer that reads them), of their embedding, "own.embedding", and, with
+  // a wide part, of "wide", whose embedding is "wide.embedding", as Predict uses them. The optimiser's moments are not
+  // among them.
+  virtual NamedParameters Parameters() const = 0;
+  // Overwrites all parameters, from which their averages start anew. InvalidArgument where names or sizes differ, then
+  // nothing is changed.
+  virtual absl::Status SetParameters(const NamedParameters& parameters) = 0;
+
+  // All that training goes on from: the parameters as trained, under the names of Parameters(); "NAME.moment1" and
+  // "NAME.moment2" for each name among them, as many as the optimiser remembers (ParameterOptimizer::moment), and
+  // "NAME.average", where there is one; "steps" (CopyTrainingState). Between Update and ForwardBackward.
+  virtual NamedParameters TrainingState() const = 0;
+  // Goes on from there. Embeddings and their moments may have fewer rows than the tables, whose other rows keep their
+  // fresh start. InvalidArgument where names or sizes differ (another model or optimiser), then nothing is changed.
+  virtual absl::Status SetTrainingState(const NamedParameters& state) = 0;
+
+  // Writes the half to `folder` (ExportTarget) as label_party: forward(z[, numeric[, categories]]) -> logits, z float32
+  // [batch, cut_width]; numeric and categories, the own features, where the model reads them. Errors: as ExportHalf.
+  virtual absl::Status ExportTo(const std::string& folder) const = 0;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_TOP_TOP_MODEL_H_

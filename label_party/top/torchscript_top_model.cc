@@ -1,0 +1,217 @@
+#include "label_party/top/torchscript_top_model.h"
+
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+#include "common/model/export.h"
+#include "common/model/half_script.h"
+#include "common/model/input_layer.h"
+#include "common/model/optimizer_options.h"
+#include "common/model/torchscript_module.h"
+#include "common/model/torchscript_state.h"
+#include "common/status/status_macros.h"
+#include "label_party/top/log_loss.h"
+
+namespace splitveil {
+namespace {
+
+constexpr char kField[] = "top_model";
+constexpr char kFileField[] = "top_model.torchscript_path";
+constexpr char kOwnPrefix[] = "own.";
+using Part = TorchScriptModule::Part;
+
+// What of the party's own features the module gets beside the cut activations.
+struct OwnArguments {
+  std::unique_ptr<InputLayer> assembled;  // One argument: embeddings and numbers. Null without own_features;
+  bool numbers = false;                   // then the numeric columns as they are,
+  bool categories = false;                // and the categories.
+};
+
+class TorchScriptTopModel final : public TopModel {
+ public:
+  TorchScriptTopModel(const FeatureShape& features, OwnArguments own, std::unique_ptr<TorchScriptModule> module)
+      : features_(features), own_(std::move(own)), module_(std::move(module)) {}
+
+  bool needs_whole_batch() const override { return true; }
+
+  absl::StatusOr<HeadStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
+                                           absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
+    const absl::Time started = absl::Now();
+    if (has_gradients_) {
+      return absl::FailedPreconditionError("top model: expected an Update since the last ForwardBackward, found none");
+    }
+    Matrix storage;
+    SPLITVEIL_ASSIGN_OR_RETURN(const TorchScriptInput input,
+                               InputOf(activations, own, ParameterUse::kTraining, storage));
+    SPLITVEIL_ASSIGN_OR_RETURN(TorchScriptPass pass, module_->Forward(input));
+    SPLITVEIL_ASSIGN_OR_RETURN(const LogLoss loss, BinaryCrossEntropy(pass.output().values(), labels, targets));
+    const double forward_seconds = absl::ToDoubleSeconds(absl::Now() - started);
+    SPLITVEIL_ASSIGN_OR_RETURN(gradients_, module_->Backward(pass, loss.gradient, {}));
+    categories_ = own.categories;
+    has_gradients_ = true;
+    return HeadStep{loss.mean, gradients_.inputs[0], forward_seconds};
+  }
+
+  absl::Status Update() override {
+    if (!has_gradients_) {
+      return absl::FailedPreconditionError("top model: expected a ForwardBackward since the last Update, found none");
+    }
+    has_gradients_ = false;
+    const absl::Status status = module_->Update();
+    return status.ok() && has_embedding() ? own_.assembled->Update({{categories_, gradients_.inputs[1]}}) : status;
+  }
+
+  absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
+                                          absl::Span<const uint8_t> labels) override {
+    const NamedParameters before = module_->Values(Part::kModel);  // Running statistics move with each ForwardBackward.
+    absl::Status status = ForwardBackward(activations, own, labels, {}).status();
+    has_gradients_ = false;
+    status.Update(module_->SetValues(Part::kModel, before));
+    return status.ok() ? absl::StatusOr<Matrix>(std::move(gradients_.inputs[0])) : status;
+  }
+
+  absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) override {
+    Matrix storage;
+    SPLITVEIL_ASSIGN_OR_RETURN(const TorchScriptInput input,
+                               InputOf(activations, own, ParameterUse::kPrediction, storage));
+    SPLITVEIL_ASSIGN_OR_RETURN(const Matrix logits, module_->Predict(input));
+    return std::vector<float>(logits.data(), logits.data() + logits.size());
+  }
+
+  NamedParameters Parameters() const override { return state().Parameters(); }
+  absl::Status SetParameters(const NamedParameters& parameters) override { return state().SetParameters(parameters); }
+  NamedParameters TrainingState() const override { return state().TrainingState(); }
+  absl::Status SetTrainingState(const NamedParameters& state) override { return this->state().SetTrainingState(state); }
+
+  absl::Status ExportTo(const std::string& folder) const override {
+    const ExportTarget target = {folder, "label_party"};
+    if (!has_embedding()) {
+      return ExportModule(*module_, target);
+    }
+    HalfScript script({"z"}, &features_);
+    script.Assemble("own", *own_.assembled, kOwnPrefix);
+    return ExportModuleWithin(script, "self.module.forward(z, own)", *module_, target);
+  }
+
+ private:
+  bool has_embedding() const { return own_.assembled != nullptr && own_.assembled->has_embedding(); }
+
+  // The module's arguments: views of what is given.
+  absl::StatusOr<TorchScriptInput> InputOf(ConstMatrixView activations, const FeatureBatch& own, ParameterUse use,
+                                           Matrix& storage) const {
+    TorchScriptInput input;
+    input.numbers.push_back(activations);
+    if ((own_.assembled != nullptr || own_.numbers) && own.rows != activations.rows()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("own features: expected ", activations.rows(), " rows, found ", own.rows));
+    }
+    if (own_.assembled != nullptr) {
+      SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView assembled, own_.assembled->Assemble(own, use, storage));
+      input.numbers.push_back(assembled);
+    } else if (own_.numbers) {
+      if (own.numeric.size() != own.rows * features_.numeric) {
+        return absl::InvalidArgumentError(absl::StrCat("own features, numeric: expected ", own.rows, " x ",
+                                                       features_.numeric, ", found ", own.numeric.rows(), " x ",
+                                                       own.numeric.cols()));
+      }
+      input.numbers.emplace_back(own.numeric.data(), own.rows, features_.numeric);
+    }
+    if (own_.categories) {
+      input.categories = own.categories;
+    }
+    return input;
+  }
+
+  TorchScriptState state() const { return {own_.assembled.get(), kOwnPrefix, module_.get()}; }
+
+  FeatureShape features_;
+  OwnArguments own_;
+  std::unique_ptr<TorchScriptModule> module_;
+  // Of the latest ForwardBackward.
+  absl::Span<const int64_t> categories_;
+  TorchScriptGradients gradients_;
+  bool has_gradients_ = false;
+};
+
+bool HasEmbedding(const TopModelOptions& options) {
+  return options.spec.own_features().has_embedding() && options.features.categorical > 0;
+}
+
+// Whether a module without own_features has arguments for the party's own columns.
+absl::StatusOr<bool> TakesOwnColumns(const TopModelOptions& options) {
+  if (options.spec.has_own_features()) {
+    return false;
+  }
+  const absl::StatusOr<int> arguments = CountTorchScriptArguments(kFileField, options.spec.torchscript_path());
+  return arguments.ok() ? absl::StatusOr<bool>(*arguments > 1) : arguments.status();
+}
+
+TorchScriptModule::Options ModuleOptions(const TopModelOptions& options, const OptimizerOptions& optimizer,
+                                         bool takes_own_columns, uint64_t seed) {
+  const bool embeds = HasEmbedding(options);
+  TorchScriptModule::Options module;
+  module.field = kFileField;
+  module.path = options.spec.torchscript_path();
+  module.numbers = {{{options.cut_width}, /*gradient=*/true}};
+  if (options.spec.has_own_features() || takes_own_columns) {
+    const int64_t embedded =
+        embeds ? options.features.categorical * options.spec.own_features().embedding().dimension() : 0;
+    module.numbers.push_back({{embedded + options.features.numeric}, /*gradient=*/embeds});
+  }
+  module.category_columns = takes_own_columns ? options.features.categorical : 0;
+  module.output_width = 1;
+  module.optimizer = optimizer;
+  module.name_prefix = embeds ? "module." : "";
+  module.seed = seed;
+  return module;
+}
+
+// The parts that both Check and Create need.
+struct Plan {
+  OptimizerOptions optimizer;
+  bool takes_own_columns = false;
+};
+
+absl::StatusOr<Plan> MakePlan(const TopModelOptions& options) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const OptimizerOptions optimizer, ReadOptimizerOptions(options.optimizer));
+  if (options.spec.has_own_features() && options.features.categorical > 0 && !HasEmbedding(options)) {
+    return absl::InvalidArgumentError(absl::StrCat(kField, ".own_features.embedding: expected, as the data have ",
+                                                   options.features.categorical, " categorical columns, found none"));
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool takes_own_columns, TakesOwnColumns(options));
+  return Plan{optimizer, takes_own_columns};
+}
+
+}  // namespace
+
+absl::Status CheckTorchScriptTopModel(const TopModelOptions& options) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const Plan plan, MakePlan(options));
+  return TorchScriptModule::Create(ModuleOptions(options, plan.optimizer, plan.takes_own_columns, options.seed))
+      .status();
+}
+
+absl::StatusOr<std::unique_ptr<TopModel>> CreateTorchScriptTopModel(const TopModelOptions& options) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const Plan plan, MakePlan(options));
+  std::mt19937_64 seeds(options.seed);
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      std::unique_ptr<TorchScriptModule> module,
+      TorchScriptModule::Create(ModuleOptions(options, plan.optimizer, plan.takes_own_columns, seeds())));
+  OwnArguments own;
+  own.numbers = plan.takes_own_columns;
+  own.categories = plan.takes_own_columns && options.features.categorical > 0;
+  if (options.spec.has_own_features()) {
+    const v1::OwnFeatures& spec = options.spec.own_features();
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        own.assembled,
+        InputLayer::Create({absl::StrCat(kField, ".own_features"), options.features,
+                            spec.has_embedding() ? &spec.embedding() : nullptr, plan.optimizer, seeds()}));
+  }
+  return std::make_unique<TorchScriptTopModel>(options.features, std::move(own), std::move(module));
+}
+
+}  // namespace splitveil

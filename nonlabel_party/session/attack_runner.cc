@@ -1,0 +1,195 @@
+#include "nonlabel_party/session/attack_runner.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+
+#include "common/config/agreement.h"
+#include "common/leakage/attack_traits.h"
+#include "common/process/exit_code.h"
+#include "common/status/status_macros.h"
+#include "common/transport/tensor_codec.h"
+
+namespace splitveil {
+namespace {
+
+// The submitted scores whose AUCs the disclosure lets this party read: none, the first, or all.
+std::vector<AgreedScore> DisclosedScores(const v1::AuditAgreement& audit) {
+  std::vector<AgreedScore> scores = AgreedScores(audit);
+  if (audit.disclosure() != v1::ORACLE) {
+    scores.resize(std::min<size_t>(scores.size(), audit.disclosure() == v1::ROUNDED ? 1 : 0));
+  }
+  return scores;
+}
+
+}  // namespace
+
+absl::StatusOr<AttackRunner> AttackRunner::Create(const v1::RunAgreement& agreement, const std::string& run_id,
+                                                  int64_t examples, LabelPartyPeer* peer, BottomModel* model,
+                                                  Ledger* ledger) {
+  AttackRunner reporter(agreement, run_id, examples);
+  reporter.layers_.assign(agreement.audit().layers().begin(), agreement.audit().layers().end());
+  reporter.peer_ = peer;
+  reporter.model_ = model;
+  reporter.ledger_ = ledger;
+  const std::vector<std::string> names = model->layer_names();
+  for (const std::string& layer : reporter.layers_) {
+    if (std::find(names.begin(), names.end(), layer) == names.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("audit.layers: expected \"cut\" or a layer of the bottom model, found \"", layer, "\""));
+    }
+  }
+  return reporter;
+}
+
+bool AttackRunner::Audited(int64_t step) const { return step % agreement_.audit().every_batches() == 0; }
+
+absl::Span<const std::string> AttackRunner::Layers(int64_t step) const {
+  const bool read = !attacks_.empty() && (Audited(step) || attacks_.remembers());
+  return read ? absl::MakeConstSpan(layers_) : absl::Span<const std::string>();
+}
+
+absl::Status AttackRunner::CheckHints(const v1::CutGradients& message, int64_t rows) const {
+  const auto refuse = [](absl::string_view text) { return AsRefusal(absl::InvalidArgumentError(text)); };
+  const auto& hint_rows = message.hint_rows();
+  if (message.has_hint() != !hint_rows.empty()) {
+    return refuse("hint: expected a clean gradient and its row among hint_rows, found one without the other");
+  }
+  if (hint_rows.empty()) {
+    return absl::OkStatus();
+  }
+  if (agreement_.audit().disclosure() != v1::ORACLE) {
+    return refuse("hint: expected none but under disclosure ORACLE, found one");
+  }
+  if (hint_rows.size() > kMaxHints) {
+    return refuse(absl::StrCat("hint: expected at most ", kMaxHints, " rows, found ", hint_rows.size()));
+  }
+  if (std::any_of(hint_rows.begin(), hint_rows.end(), [rows](uint32_t row) { return row >= rows; })) {
+    return refuse("hint: expected rows of the batch, found one outside");
+  }
+  if (std::set<uint32_t>(hint_rows.begin(), hint_rows.end()).size() != static_cast<size_t>(hint_rows.size())) {
+    return refuse("hint: expected different rows, found one twice");
+  }
+  if (hint_rows.Get(0) != message.hint().row()) {
+    return refuse("hint: expected the clean gradient of the first of hint_rows, found another row's");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::vector<float>>> AttackRunner::BackpropagateHint(const v1::Hint& hint) {
+  const absl::StatusOr<Matrix> clean =
+      DecodeMatrix(hint.gradient(), {"hint", agreement_.wire_dtype(), 1, agreement_.cut_width()});
+  if (!clean.ok()) {
+    return AsRefusal(clean.status());
+  }
+  return model_->BackpropagateHint(hint.row(), clean->row(0), layers_);
+}
+
+absl::Status AttackRunner::TakeHint(ReceivedBatch& batch) {
+  const int64_t rows = static_cast<int64_t>(batch.positions.size());
+  SPLITVEIL_RETURN_IF_ERROR(CheckHints(batch.message, rows));
+  if (batch.gradients.empty() || !batch.message.has_hint()) {
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<std::vector<float>>> clean_positives = BackpropagateHint(batch.message.hint());
+  if (clean_positives.ok()) {
+    batch.clean_positives = *std::move(clean_positives);
+  }
+  return clean_positives.status();
+}
+
+absl::Status AttackRunner::Report(const ReceivedBatch& batch) {
+  waited_seconds_ = 0;
+  if (batch.gradients.empty()) {
+    return absl::OkStatus();
+  }
+  AttackedBatch attacked;
+  attacked.gradients = batch.gradients;
+  attacked.positions = batch.positions;
+  attacked.activations = batch.activations;
+  attacked.hint_rows = batch.message.hint_rows();
+  attacked.clean_positives = batch.clean_positives;
+  // A batch without positives has no hints, and no leak AUC either.
+  const bool complete = batch.message.has_hint() || !attacks_.needs_oracle();
+  if (!Audited(batch.step) || !complete) {
+    return attacks_.Remember(attacked);
+  }
+  const absl::StatusOr<std::vector<AttackScores>> scores = attacks_.Score(attacked);
+  return scores.ok() ? Submit(batch, *scores) : scores.status();
+}
+
+absl::Status AttackRunner::Submit(const ReceivedBatch& batch, const std::vector<AttackScores>& scores) {
+  v1::ScoreBatchRequest request;
+  request.set_run_id(run_id_);
+  request.set_epoch(batch.message.epoch());
+  request.set_batch(batch.message.batch());
+  for (const AttackScores& own : scores) {
+    v1::ScoreBatchRequest::Scores* entry = request.add_scores();
+    entry->set_layer(own.layer);
+    entry->set_attack(own.attack);
+    const ConstMatrixView values(own.scores.data(), 1, static_cast<int64_t>(own.scores.size()));
+    if (absl::Status status = EncodeMatrix(values, v1::FLOAT32, *entry->mutable_scores()); !status.ok()) {
+      return absl::InternalError(status.message());
+    }
+  }
+  const absl::Time asked = absl::Now();
+  const absl::StatusOr<v1::ScoreBatchResponse> response = peer_->ScoreBatch(request);
+  waited_seconds_ = absl::ToDoubleSeconds(absl::Now() - asked);
+  return response.ok() ? Record(batch, *response) : response.status();
+}
+
+absl::Status AttackRunner::CheckLeaks(const v1::ScoreBatchResponse& response) const {
+  const auto refuse = [](absl::string_view text) { return AsRefusal(absl::InvalidArgumentError(text)); };
+  const std::vector<AgreedScore> granted = DisclosedScores(agreement_.audit());
+  if (static_cast<size_t>(response.leaks_size()) > granted.size()) {
+    return refuse(absl::StrCat("leaks: expected at most ", granted.size(), " under disclosure ",
+                               v1::DisclosureLevel_Name(agreement_.audit().disclosure()), ", found ",
+                               response.leaks_size()));
+  }
+  std::set<std::pair<std::string, v1::Attack>> seen;
+  for (int i = 0; i < response.leaks_size(); ++i) {
+    const v1::ScoreBatchResponse::LeakAuc& leak = response.leaks(i);
+    if (std::none_of(granted.begin(), granted.end(), [&](const AgreedScore& own) {
+          return own.layer == leak.layer() && own.attack == leak.attack();
+        })) {
+      return refuse(absl::StrCat("leaks[", i, "]: expected a layer and attack agreed and granted, found another"));
+    }
+    if (!seen.emplace(leak.layer(), leak.attack()).second) {
+      return refuse(absl::StrCat("leaks[", i, "]: expected each layer and attack once, found one twice"));
+    }
+    if (!(leak.auc() >= 0 && leak.auc() <= 1)) {  // Nor a NaN.
+      return refuse(absl::StrCat("leaks[", i, "].auc: expected 0 to 1, found ", leak.auc()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AttackRunner::Record(const ReceivedBatch& batch, const v1::ScoreBatchResponse& response) {
+  // All of it first: of a malformed answer nothing is recorded.
+  SPLITVEIL_RETURN_IF_ERROR(CheckLeaks(response));
+  std::string text;
+  for (const v1::ScoreBatchResponse::LeakAuc& leak : response.leaks()) {
+    LeakRow row;
+    row.step = batch.step;
+    row.observer = "nonlabel_party";
+    row.layer = leak.layer();
+    row.attack = AttackName(leak.attack());
+    row.auc = leak.auc();
+    row.examples =
+        static_cast<int64_t>(batch.positions.size() - RowsLeftOut(leak.attack(), batch.message.hint_rows()).size());
+    SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(row));
+    const auto* shown = std::find(std::begin(kProgressAttacks), std::end(kProgressAttacks), leak.attack());
+    if (leak.layer() == "cut" && shown != std::end(kProgressAttacks)) {
+      absl::StrAppendFormat(&text, "%s %.2f ", row.attack, row.auc);
+    }
+  }
+  latest_ = text.empty() ? text : absl::StrCat(text, "at cut");
+  return absl::OkStatus();
+}
+
+}  // namespace splitveil

@@ -1,0 +1,82 @@
+// From a batch's gradients to judged scores: runs the attack module, submits, records what the disclosure lets it read.
+#ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_ATTACK_RUNNER_H_
+#define SPLITVEIL_NONLABEL_PARTY_SESSION_ATTACK_RUNNER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "common/ledger/ledger.h"
+#include "nonlabel_party/attack/attack_module.h"
+#include "nonlabel_party/bottom/bottom_model.h"
+#include "nonlabel_party/session/label_party_peer.h"
+
+#include "splitveil/v1/agreement.pb.h"
+
+namespace splitveil {
+
+// A batch that Backward has taken.
+struct ReceivedBatch {
+  int64_t step = 0;
+  v1::CutGradients message;                         // With the hints under disclosure ORACLE.
+  std::vector<LayerGradient> gradients;             // Of AttackRunner::Layers(step).
+  std::vector<std::vector<float>> clean_positives;  // The hint at each of them; AttackRunner::TakeHint fills it.
+  absl::Span<const uint32_t> positions;             // Aligned positions of the rows; borrowed.
+  Matrix activations;                               // As sent; empty unless AttackRunner::needs_activations().
+};
+
+// Not thread-safe.
+class AttackRunner {
+ public:
+  // `agreement`: canonical. `examples`: aligned ones. `peer`, `model`, `ledger`: not owned; must outlive this. Errors:
+  // InvalidArgument for an agreed layer that the model does not have.
+  static absl::StatusOr<AttackRunner> Create(const v1::RunAgreement& agreement, const std::string& run_id,
+                                             int64_t examples, LabelPartyPeer* peer, BottomModel* model,
+                                             Ledger* ledger);
+
+  // Layers whose gradients Report wants from Backward for the batch of step `step`; empty where it is neither audited
+  // nor to be remembered.
+  absl::Span<const std::string> Layers(int64_t step) const;
+  bool needs_activations() const { return attacks_.needs_activations(); }
+
+  // Back-propagates the hint of the batch that Backward has just taken; call before Update. A refusal where the hints
+  // are malformed or not granted.
+  absl::Status TakeHint(ReceivedBatch& batch);
+  // Attacks a batch whose hint is taken; nothing of the training waits for it. A batch that is not audited, or without
+  // the hints that an agreed attack needs, is only remembered. A refusal where the AUCs that come back are malformed or
+  // not granted; none of those is recorded then.
+  absl::Status Report(const ReceivedBatch& batch);
+
+  // Of the latest Report: seconds that it waited for the label party's answer.
+  double waited_seconds() const { return waited_seconds_; }
+  // For the progress line: "norm 0.54 cosine 0.68 at cut"; empty where the disclosure tells nothing.
+  const std::string& latest() const { return latest_; }
+
+ private:
+  AttackRunner(const v1::RunAgreement& agreement, const std::string& run_id, int64_t examples)
+      : agreement_(agreement), run_id_(run_id), attacks_(agreement.audit(), examples) {}
+
+  bool Audited(int64_t step) const;
+  absl::Status CheckHints(const v1::CutGradients& message, int64_t rows) const;
+  absl::StatusOr<std::vector<std::vector<float>>> BackpropagateHint(const v1::Hint& hint);
+  absl::Status Submit(const ReceivedBatch& batch, const std::vector<AttackScores>& scores);
+  absl::Status CheckLeaks(const v1::ScoreBatchResponse& response) const;
+  absl::Status Record(const ReceivedBatch& batch, const v1::ScoreBatchResponse& response);
+
+  v1::RunAgreement agreement_;
+  std::string run_id_;
+  std::vector<std::string> layers_;
+  AttackModule attacks_;
+  LabelPartyPeer* peer_ = nullptr;
+  BottomModel* model_ = nullptr;
+  Ledger* ledger_ = nullptr;
+  double waited_seconds_ = 0;
+  std::string latest_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_NONLABEL_PARTY_SESSION_ATTACK_RUNNER_H_

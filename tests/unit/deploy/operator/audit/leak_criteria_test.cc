@@ -1,0 +1,267 @@
+#include "deploy/operator/audit/leak_criteria.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/unit/deploy/operator/audit/recorded_run.h"
+
+namespace splitveil {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+class LeakCriteriaTest : public testing::Test {
+ protected:
+  PartyRecords& party() { return run_.parties.front(); }
+  Finding Judge(const std::string& criterion, const std::string& policy = "") {
+    return splitveil::Judge(run_, policy, criterion);
+  }
+  // Of the first limit that this LeakLimit sets.
+  Outcome MaxLeak(const std::string& limit) { return Judge("leak", "max_leak { " + limit + " }").outcome; }
+  EpochLeakRow& LikelihoodRatio(int64_t epoch) { return party().epoch_leaks[epoch]; }
+  EpochLeakRow& Remembered(int64_t epoch) { return party().epoch_leaks[2 + epoch]; }
+
+  RunRecords run_ = RecordedRun();
+};
+
+TEST_F(LeakCriteriaTest, MeanLeakIsHeldToItsLimit) {
+  EXPECT_EQ(MaxLeak("max_mean: 0.551"), Outcome::kMet);
+  EXPECT_EQ(MaxLeak("max_mean: 0.549"), Outcome::kNotMet);
+  const Finding finding = Judge("mean leak", "max_leak { max_mean: 0.5 }");
+  EXPECT_EQ(finding.found, "0.5500");
+  EXPECT_EQ(finding.where, "norm at cut, scored by label_party");
+}
+
+TEST_F(LeakCriteriaTest, LeakOfNineteenBatchesInTwentyIsHeldToItsLimit) {
+  EXPECT_EQ(MaxLeak("max_p95: 0.58"), Outcome::kMet);
+  EXPECT_EQ(MaxLeak("max_p95: 0.579"), Outcome::kNotMet);
+}
+
+TEST_F(LeakCriteriaTest, AScoreThatPointsTheWrongWayLeaksAsMuch) {
+  party().leaks[0] = Series("label_party", "cut", "norm", std::vector<double>(20, 0.2));
+  EXPECT_EQ(MaxLeak("max_mean: 0.79"), Outcome::kNotMet);
+  EXPECT_EQ(MaxLeak("max_p95: 0.79"), Outcome::kNotMet);
+  LikelihoodRatio(1).auc_low = 0.2;
+  EXPECT_EQ(MaxLeak("max_pooled: 0.79"), Outcome::kNotMet);
+}
+
+TEST_F(LeakCriteriaTest, PooledLeakIsJudgedByTheFarEndAfterTheLastEpoch) {
+  EXPECT_EQ(MaxLeak("attack: 'likelihood_ratio' max_pooled: 0.62"), Outcome::kMet);
+  EXPECT_EQ(MaxLeak("attack: 'likelihood_ratio' max_pooled: 0.61"), Outcome::kNotMet);
+  LikelihoodRatio(0).auc_high = 0.9;  // Not the last epoch.
+  EXPECT_EQ(MaxLeak("attack: 'likelihood_ratio' max_pooled: 0.62"), Outcome::kMet);
+}
+
+TEST_F(LeakCriteriaTest, ALimitHoldsForItsLayersAndAttacksOnly) {
+  EXPECT_EQ(MaxLeak("layer: 'first' max_mean: 0.54"), Outcome::kMet);
+  EXPECT_EQ(MaxLeak("layer: 'c*' max_mean: 0.54"), Outcome::kNotMet);
+  EXPECT_EQ(MaxLeak("attack: 'spec*' max_mean: 0.54"), Outcome::kMet);
+  EXPECT_EQ(MaxLeak("attack: 'nor?' max_mean: 0.54"), Outcome::kNotMet);
+}
+
+TEST_F(LeakCriteriaTest, AnAttackThatWasNotMeasuredFails) {
+  EXPECT_EQ(MaxLeak("attack: 'cosine' max_mean: 1"), Outcome::kNotMeasured);
+  EXPECT_EQ(MaxLeak("layer: 'third' max_p95: 1"), Outcome::kNotMeasured);
+  EXPECT_EQ(MaxLeak("attack: 'model_completion' max_pooled: 1"), Outcome::kNotMeasured);
+}
+
+TEST_F(LeakCriteriaTest, AnAgreedAttackThatWasNotRecordedFails) {
+  party().record.run.config_json = R"({"agreement":{"audit":{"layers":["cut","first"],"attacks":["NORM"]}}})";
+  const Finding finding = Judge("mean leak", "max_leak { max_mean: 1 }");
+  EXPECT_EQ(finding.outcome, Outcome::kNotMeasured);
+  EXPECT_EQ(finding.where, "norm at first");
+  EXPECT_EQ(MaxLeak("layer: 'cut' max_mean: 1"), Outcome::kMet);
+  EXPECT_EQ(Judge("audited").outcome, Outcome::kNotMeasured);
+}
+
+TEST_F(LeakCriteriaTest, AgreedAttacksWithoutBatchesAreNotAskedForBatches) {
+  party().record.run.config_json =
+      R"({"agreement":{"audit":{"layers":["cut"],"attacks":["NORM","CUMULATIVE_SPECTRAL"]}}})";
+  EXPECT_EQ(MaxLeak("max_mean: 1"), Outcome::kMet);
+  EXPECT_EQ(MaxLeak("max_pooled: 1"), Outcome::kNotMeasured);
+}
+
+TEST_F(LeakCriteriaTest, AgreedAttacksOnActivationsAreAskedForAtTheCutOnly) {
+  party().record.run.config_json =
+      R"({"agreement":{"audit":{"layers":["cut","first"],"attacks":["ACTIVATION_CLUSTERS"]}}})";
+  party().leaks.push_back(Series("nonlabel_party", "cut", "activation_clusters", std::vector<double>(20, 0.5)));
+  EXPECT_EQ(MaxLeak("max_mean: 1"), Outcome::kMet);
+}
+
+TEST_F(LeakCriteriaTest, LabelsThatWereGivenAreToBeScored) {
+  party().record.run.config_json = R"({"agreement":{"audit":{"auxiliary_labels":0}}})";
+  EXPECT_NE(MaxLeak("attack: 'model_*' max_pooled: 1"), Outcome::kMet);  // Nothing of that name is there.
+  party().record.run.config_json = R"({"agreement":{"audit":{"auxiliary_labels":100}}})";
+  EXPECT_EQ(MaxLeak("max_pooled: 1"), Outcome::kNotMeasured);
+  EXPECT_EQ(Judge("leak", "max_leak { max_pooled: 1 }").where, "model_completion at cut");
+}
+
+TEST_F(LeakCriteriaTest, AConfigurationThatIsNoJsonAgreesOnNothing) {
+  for (const char* config : {"", "{oops", "[]", R"({"agreement":7})", R"({"agreement":{"audit":{"layers":[1]}}})"}) {
+    party().record.run.config_json = config;
+    EXPECT_EQ(MaxLeak("max_mean: 0.6"), Outcome::kMet) << config;
+  }
+}
+
+TEST_F(LeakCriteriaTest, BatchesOfOneClassAreNotMeasured) {
+  party().leaks[0] = Series("label_party", "cut", "norm", {});
+  EXPECT_EQ(MaxLeak("attack: 'norm' max_mean: 1"), Outcome::kNotMeasured);
+  LikelihoodRatio(1).auc = LikelihoodRatio(1).auc_low = LikelihoodRatio(1).auc_high = kNan;
+  EXPECT_EQ(MaxLeak("attack: 'likelihood_ratio' max_pooled: 1"), Outcome::kNotMeasured);
+}
+
+TEST_F(LeakCriteriaTest, AFigureAboveItsLimitOutweighsOneThatIsMissing) {
+  party().leaks[1] = Series("nonlabel_party", "first", "spectral", {});
+  EXPECT_EQ(MaxLeak("max_mean: 0.54"), Outcome::kNotMet);
+  EXPECT_EQ(MaxLeak("max_mean: 0.6"), Outcome::kNotMeasured);
+}
+
+TEST_F(LeakCriteriaTest, FeaturesAloneAreNoLeakUnlessNamed) {
+  party().record.run.config_json.clear();
+  EpochLeakRow baseline = LikelihoodRatio(1);
+  baseline.attack = "features_only";
+  baseline.auc_high = baseline.tpr_1pct_high = 0.95;
+  party().epoch_leaks.push_back(baseline);
+  EXPECT_EQ(MaxLeak("max_pooled: 0.7"), Outcome::kMet);
+  EXPECT_EQ(Judge("1% false alarms", "max_tpr_at_1pct_fpr: 0.1").outcome, Outcome::kMet);
+  EXPECT_EQ(MaxLeak("attack: 'features_only' max_pooled: 0.7"), Outcome::kNotMet);
+}
+
+TEST_F(LeakCriteriaTest, WhatRemembersIsJudgedAfterTheLastEpoch) {
+  EXPECT_EQ(Judge("remembers", "max_measured_cumulative_auc: 0.66").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("remembers", "max_measured_cumulative_auc: 0.65").outcome, Outcome::kNotMet);
+  party().epoch_leaks.pop_back();  // Epoch 2 is missing.
+  EXPECT_EQ(Judge("remembers", "max_measured_cumulative_auc: 1").outcome, Outcome::kNotMeasured);
+}
+
+TEST_F(LeakCriteriaTest, NothingThatRemembersIsNotMeasured) {
+  party().epoch_leaks.resize(2);
+  EXPECT_EQ(Judge("remembers", "max_measured_cumulative_auc: 1").outcome, Outcome::kNotMeasured);
+  EXPECT_EQ(Judge("noise of the run", "max_run_auc_bound: 1").outcome, Outcome::kNotMeasured);
+}
+
+TEST_F(LeakCriteriaTest, EpochsWithoutReleasesNeedNoFigures) {
+  for (size_t step = 10; step < 20; ++step) {
+    party().protections[step].gate = "freeze_bottom";
+  }
+  party().epoch_leaks.erase(party().epoch_leaks.begin() + 3);
+  party().epoch_leaks.erase(party().epoch_leaks.begin() + 1);
+  EXPECT_EQ(Judge("remembers", "max_measured_cumulative_auc: 0.66").outcome, Outcome::kMet);
+  party().protections[10].gate = "release";
+  EXPECT_EQ(Judge("remembers", "max_measured_cumulative_auc: 0.66").outcome, Outcome::kNotMeasured);
+}
+
+TEST_F(LeakCriteriaTest, TheRunsBoundIsTheAccountants) {
+  EXPECT_EQ(Judge("noise of the run", "max_run_auc_bound: 0.72").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("noise of the run", "max_run_auc_bound: 0.71").outcome, Outcome::kNotMet);
+  EpochLeakRow spectral = Remembered(1);  // The peer's scores may come too late for a bound.
+  spectral.attack = "cumulative_spectral";
+  spectral.gaussian_auc_bound = kNan;
+  party().epoch_leaks.push_back(spectral);
+  EXPECT_EQ(Judge("noise of the run", "max_run_auc_bound: 0.72").outcome, Outcome::kMet);
+  Remembered(1).gaussian_auc_bound = kNan;
+  EXPECT_EQ(Judge("noise of the run", "max_run_auc_bound: 1").outcome, Outcome::kNotMeasured);
+}
+
+TEST_F(LeakCriteriaTest, TheStepsBoundIsItsUpperQuantile) {
+  EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 0.7").outcome, Outcome::kMet);
+  party().protections[0].auc_bound = 0.9;  // One of twenty.
+  EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 0.7").outcome, Outcome::kMet);
+  party().protections[1].auc_bound = 0.9;
+  EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 0.7").outcome, Outcome::kNotMet);
+}
+
+TEST_F(LeakCriteriaTest, AStepWithoutABoundCountsAsBoundedByOne) {
+  party().protections[0].auc_bound = party().protections[1].auc_bound = kNan;
+  EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 0.99").outcome, Outcome::kNotMet);
+  party().protections[0].gate = party().protections[1].gate = "freeze_bottom";  // They did not leave.
+  EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 0.99").outcome, Outcome::kMet);
+  party().protections.clear();
+  EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 1").outcome, Outcome::kNotMeasured);
+}
+
+TEST_F(LeakCriteriaTest, TruePositiveRatesAreJudgedByTheUpperEnd) {
+  EXPECT_EQ(Judge("at 1% false", "max_tpr_at_1pct_fpr: 0.03").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("at 1% false", "max_tpr_at_1pct_fpr: 0.029").outcome, Outcome::kNotMet);
+  EXPECT_EQ(Judge("at 0.1% false", "max_tpr_at_01pct_fpr: 0.006").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("at 0.1% false", "max_tpr_at_01pct_fpr: 0.005").outcome, Outcome::kNotMet);
+}
+
+TEST_F(LeakCriteriaTest, TruePositiveRatesNobodyMeasuredFail) {
+  LikelihoodRatio(1).tpr_1pct_high = kNan;
+  EXPECT_EQ(Judge("at 1% false", "max_tpr_at_1pct_fpr: 1").outcome, Outcome::kNotMeasured);
+  party().epoch_leaks.clear();
+  EXPECT_EQ(Judge("at 0.1% false", "max_tpr_at_01pct_fpr: 1").outcome, Outcome::kNotMeasured);
+}
+
+TEST_F(LeakCriteriaTest, AnAttackBeyondItsBoundFails) {
+  EXPECT_EQ(Judge("beyond what the noise").outcome, Outcome::kMet);
+  LikelihoodRatio(0).auc_low = 0.66;
+  const Finding finding = Judge("beyond what the noise");
+  EXPECT_EQ(finding.outcome, Outcome::kNotMet);
+  EXPECT_EQ(finding.found, "1 time");
+  EXPECT_THAT(finding.where,
+              HasSubstr("likelihood_ratio at cut, after epoch 1: at least 0.6600, the noise allows 0.6500"));
+}
+
+TEST_F(LeakCriteriaTest, WhatTheNoiseAllowsIsNotExceededWithinTheTolerance) {
+  LikelihoodRatio(0).auc_low = 0.6549;
+  EXPECT_EQ(Judge("beyond what the noise").outcome, Outcome::kMet);
+  LikelihoodRatio(0).auc_low = 0.6551;
+  EXPECT_EQ(Judge("beyond what the noise").outcome, Outcome::kNotMet);
+}
+
+TEST_F(LeakCriteriaTest, AScoreThatPointsTheWrongWayExceedsTheBoundAsWell) {
+  LikelihoodRatio(0).auc_low = 0.3;
+  LikelihoodRatio(0).auc_high = 0.34;
+  EXPECT_EQ(Judge("beyond what the noise").outcome, Outcome::kNotMet);
+}
+
+TEST_F(LeakCriteriaTest, TheLabelPartysOwnAlarmFails) {
+  party().events.push_back({"", "bound_exceeded", "epoch 1: likelihood_ratio at cut: at least 0.71, allowed 0.70"});
+  EXPECT_EQ(Judge("beyond what the noise").outcome, Outcome::kNotMet);
+  EXPECT_THAT(Judge("beyond what the noise").where, HasSubstr("allowed 0.70"));
+}
+
+TEST_F(LeakCriteriaTest, WithoutTheBestAttackNobodyKnowsWhetherTheBoundHolds) {
+  party().epoch_leaks.erase(party().epoch_leaks.begin(), party().epoch_leaks.begin() + 2);
+  EXPECT_EQ(Judge("beyond what the noise").outcome, Outcome::kNotMeasured);
+}
+
+TEST_F(LeakCriteriaTest, TheShareAuditedIsThatOfTheLeastAuditedAttack) {
+  EXPECT_EQ(Judge("audited").outcome, Outcome::kMet);
+  party().leaks[1] = Series("nonlabel_party", "first", "spectral", std::vector<double>(17, 0.5));
+  EXPECT_EQ(Judge("audited").outcome, Outcome::kNotMet);
+  EXPECT_EQ(Judge("audited").found, "0.8500");
+  EXPECT_EQ(Judge("audited", "min_audited_share: 0.85").outcome, Outcome::kMet);
+}
+
+TEST_F(LeakCriteriaTest, AnUnauditedRunFails) {
+  party().leaks.clear();
+  party().record.run.config_json.clear();
+  EXPECT_EQ(Judge("audited", "min_audited_share: 0").outcome, Outcome::kNotMeasured);
+  party() = RecordedRun().parties.front();
+  party().protections.clear();
+  EXPECT_EQ(Judge("audited", "min_audited_share: 0").outcome, Outcome::kNotMeasured);
+}
+
+TEST(MatchesGlobTest, MatchesAsTheShellDoes) {
+  for (const char* pattern : {"*", "norm", "n*", "*m", "n??m", "*o*", "n*o*r*m", "****", "norm*"}) {
+    EXPECT_TRUE(MatchesGlob(pattern, "norm")) << pattern;
+  }
+  for (const char* pattern : {"", "nor", "norma", "?", "n?m", "*x*", "N*", "norm?"}) {
+    EXPECT_FALSE(MatchesGlob(pattern, "norm")) << pattern;
+  }
+  EXPECT_TRUE(MatchesGlob("", ""));
+  EXPECT_TRUE(MatchesGlob("*", ""));
+  EXPECT_FALSE(MatchesGlob("?", ""));
+  EXPECT_TRUE(MatchesGlob("*ab", "aaaab"));
+}
+
+}  // namespace
+}  // namespace splitveil

@@ -1,0 +1,69 @@
+#include "deploy/operator/local_run/finished_run.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr char kDigest[] = "00ff";
+constexpr char kResult[] = R"({"run_id":"a","protection":"none","steps":12,"test_log_loss":0.5,"test_auc":0.74,
+  "final_test_auc":0.73,"sum_kl_mean":null,"auc_bound_p95":1,"run_auc_bound":0.9,
+  "leak":{"cut":{"norm":{"mean":0.4,"mean_ci95":0.01,"p95":0.7},"cosine":{"mean":null,"mean_ci95":null,"p95":null}}}})";
+
+std::string Finished() { return FinishedRunJson(kResult, kDigest, 7.5).value(); }
+
+TEST(FinishedRunTest, GivesBackWhatTheRunMeasured) {
+  const RunFigures figures = ParseFinishedRun(Finished(), kDigest).value();
+  EXPECT_EQ(figures.best_test_auc, 0.74);
+  EXPECT_EQ(figures.final_test_auc, 0.73);
+  EXPECT_EQ(figures.test_log_loss, 0.5);
+  EXPECT_EQ(figures.run_auc_bound, 0.9);
+  EXPECT_EQ(figures.auc_bound_p95, 1);
+  EXPECT_EQ(figures.steps, 12);
+  EXPECT_EQ(figures.seconds, 7.5);
+  ASSERT_THAT(figures.leaks, SizeIs(2));
+  EXPECT_EQ(figures.leaks[0].layer, "cut");
+  EXPECT_EQ(figures.leaks[0].attack, "norm");
+  EXPECT_EQ(figures.leaks[0].mean, 0.4);
+  EXPECT_EQ(figures.leaks[0].p95, 0.7);
+}
+
+TEST(FinishedRunTest, NumbersThatDoNotExistAreNaN) {
+  const RunFigures figures = ParseFinishedRun(Finished(), kDigest).value();
+  EXPECT_TRUE(std::isnan(figures.sum_kl_mean));
+  EXPECT_TRUE(std::isnan(figures.leaks[1].p95));
+  const RunFigures bare = ParseFinishedRun(FinishedRunJson(R"({"steps":1})", kDigest, 1).value(), kDigest).value();
+  EXPECT_TRUE(std::isnan(bare.best_test_auc));
+  EXPECT_THAT(bare.leaks, IsEmpty());
+}
+
+TEST(FinishedRunTest, KeepsTheWholeResult) {
+  const nlohmann::json json = nlohmann::json::parse(Finished());
+  EXPECT_EQ(json["run_id"], "a");
+  EXPECT_EQ(json["leak"]["cut"]["norm"]["mean_ci95"], 0.01);
+}
+
+TEST(FinishedRunTest, RefusesTheResultOfAnotherConfiguration) {
+  EXPECT_EQ(ParseFinishedRun(Finished(), "00fe").status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(FinishedRunTest, RefusesWhatIsNoResult) {
+  for (const std::string& text : {std::string(), std::string("[]"), Finished().substr(0, 60), std::string(kResult),
+                                  std::string(R"({"configuration_sha256":7,"steps":1})"),
+                                  std::string(R"({"configuration_sha256":"00ff","steps":"many"})")}) {
+    EXPECT_EQ(ParseFinishedRun(text, kDigest).status().code(), absl::StatusCode::kInvalidArgument) << text;
+  }
+  EXPECT_THAT(FinishedRunJson("RESULT", kDigest, 1).status().message(), HasSubstr("expected a JSON object"));
+}
+
+}  // namespace
+}  // namespace splitveil

@@ -1,0 +1,100 @@
+#include "deploy/operator/sweep/sweep_table.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "deploy/operator/sweep/tradeoff_page.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+SweptRun RunOf(const std::string& name, std::optional<double> parameter, uint64_t seed, double test_auc, double leak) {
+  SweptRun swept;
+  swept.run.protection = {name, parameter ? "marvell_s" : "none", parameter, {}};
+  swept.run.name = name + "-folder";
+  swept.run.seed = seed;
+  swept.run.nonlabel_config.mutable_model()->add_layers()->set_name("first");
+  swept.figures = {test_auc, 0.73, 0.5, 0.9, kNone, 0.25, 595, 28.5, {{"cut", "norm", leak - 0.1, leak}}};
+  return swept;
+}
+
+std::vector<SweptRun> Runs() {
+  return {RunOf("none", std::nullopt, 1, 0.75, 1.0), RunOf("s4", 4, 1, 0.74, 0.6), RunOf("s4", 4, 2, 0.72, 0.7),
+          RunOf("s9", 9, 1, 0.70, 0.8)};
+}
+
+TEST(SweepCsvTest, HasOneLineARun) {
+  const std::vector<std::string> lines = absl::StrSplit(SweepCsv(Runs()), '\n', absl::SkipEmpty());
+  EXPECT_THAT(lines, ElementsAre("run,protection,parameter,seed,best_test_auc,final_test_auc,test_log_loss,steps,"
+                                 "cut_norm_mean,cut_norm_p95,run_auc_bound,auc_bound_p95,sum_kl_mean,seconds",
+                                 "none-folder,none,,1,0.75,0.73,0.5,595,0.9,1,0.9,,0.25,28.5",
+                                 "s4-folder,marvell_s,4,1,0.74,0.73,0.5,595,0.5,0.6,0.9,,0.25,28.5",
+                                 "s4-folder,marvell_s,4,2,0.72,0.73,0.5,595,0.6,0.7,0.9,,0.25,28.5",
+                                 "s9-folder,marvell_s,9,1,0.7,0.73,0.5,595,0.7,0.8,0.9,,0.25,28.5"));
+}
+
+TEST(SweepCsvTest, LeavesACellEmptyThatOneRunDidNotMeasure) {
+  std::vector<SweptRun> runs = {Runs()[0], Runs()[1]};
+  runs[1].figures.leaks.clear();
+  EXPECT_THAT(SweepCsv(runs), HasSubstr("0.74,0.73,0.5,595,,,0.9"));
+}
+
+TEST(SweepCsvTest, QuotesNamesThatWouldBreakTheTable) {
+  std::vector<SweptRun> runs = {Runs()[0]};
+  runs[0].figures.leaks[0].layer = "a,\"b\"";
+  EXPECT_THAT(SweepCsv(runs), HasSubstr(",\"a,\"\"b\"\"_norm_mean\","));
+}
+
+TEST(SweepSummaryTest, HasOneAlignedLineAProtection) {
+  EXPECT_EQ(SweepSummary(Runs()),
+            "protection  seeds  test AUC  log-loss  cut norm p95  remembered  seconds\n"
+            "none            1    0.7500    0.5000         1.000       0.900       28\n"
+            "s4              2    0.7300    0.5000         0.650       0.900       28\n"
+            "s9              1    0.7000    0.5000         0.800       0.900       28\n");
+}
+
+TEST(TradeoffJsonTest, MarksTheFrontAndOrdersEachLineByItsParameter) {
+  std::vector<SweptRun> runs = Runs();
+  std::swap(runs[1], runs[3]);  // s=9 comes first.
+  const auto page = nlohmann::json::parse(TradeoffJson(runs, 5));
+  EXPECT_THAT(page["words"].get<std::string>(), HasSubstr("4 of 5 runs finished: 3 protections, seeds 1, 2;"));
+  ASSERT_THAT(page["families"], SizeIs(2));
+  EXPECT_EQ(page["families"][1]["points"], nlohmann::json({2, 1}));
+  ASSERT_THAT(page["charts"], SizeIs(2));
+  // None trains best, s=4 leaks least, s=9 is worse than s=4 in both.
+  EXPECT_EQ(page["charts"][0]["metric"], "test_auc");
+  EXPECT_EQ(page["charts"][0]["front"]["p95"], nlohmann::json({true, false, true}));
+  EXPECT_EQ(page["points"][2]["test_auc"]["min"], 0.72);
+}
+
+TEST(TradeoffJsonTest, WhatIsMissingIsNullAndOnNoFront) {
+  std::vector<SweptRun> runs = {Runs()[0], Runs()[3]};
+  runs[0].figures.test_log_loss = kNone;
+  runs[1].figures.leaks.clear();
+  const auto page = nlohmann::json::parse(TradeoffJson(runs, 2));
+  EXPECT_TRUE(page["points"][0]["test_log_loss"]["mean"].is_null());
+  EXPECT_TRUE(page["points"][1]["leaks"][0]["p95"]["mean"].is_null());
+  EXPECT_EQ(page["charts"][1]["front"]["p95"], nlohmann::json({false, false}));
+}
+
+TEST(TradeoffPageTest, CannotBeLeftThroughAName) {
+  std::vector<SweptRun> runs = {Runs()[0]};
+  runs[0].run.protection.name = "</script><b>&";
+  EXPECT_THAT(TradeoffPage(runs, 1), Not(HasSubstr("</script><b>")));
+  EXPECT_THAT(TradeoffPage(runs, 1), HasSubstr("\\u003c/script\\u003e\\u003cb\\u003e\\u0026"));
+}
+
+}  // namespace
+}  // namespace splitveil

@@ -1,0 +1,156 @@
+#include "deploy/operator/sweep/tradeoff.h"
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+SweptRun RunOf(const std::string& name, uint64_t seed, double test_auc, std::vector<LeakPoint> leaks = {}) {
+  SweptRun swept;
+  swept.run.protection.name = name;
+  swept.run.protection.family = "marvell_s";
+  swept.run.seed = seed;
+  swept.run.nonlabel_config.mutable_model()->add_layers()->set_name("hidden");
+  swept.figures.best_test_auc = test_auc;
+  swept.figures.leaks = std::move(leaks);
+  return swept;
+}
+
+TEST(SpreadTest, IsMeanLeastAndLargest) {
+  const Spread spread = SpreadOf({3, 1, 5});
+  EXPECT_DOUBLE_EQ(spread.mean, 3);
+  EXPECT_EQ(spread.min, 1);
+  EXPECT_EQ(spread.max, 5);
+}
+
+TEST(SpreadTest, OfOneSeedIsThatSeed) {
+  const Spread spread = SpreadOf({0.7});
+  EXPECT_EQ(spread.mean, 0.7);
+  EXPECT_EQ(spread.min, 0.7);
+  EXPECT_EQ(spread.max, 0.7);
+}
+
+TEST(SpreadTest, OfEqualValuesIsExactlyTheValue) {
+  const Spread spread = SpreadOf({0.1, 0.1, 0.1});  // Their sum, divided by three, rounds to another number.
+  EXPECT_EQ(spread.mean, 0.1);
+}
+
+TEST(SpreadTest, LeavesOutWhatIsNotFinite) {
+  const Spread spread = SpreadOf({kNone, 2, std::numeric_limits<double>::infinity(), 4});
+  EXPECT_EQ(spread.mean, 3);
+  EXPECT_EQ(spread.max, 4);
+}
+
+TEST(SpreadTest, OfNothingMeasuredIsNaN) {
+  for (const std::vector<double>& values : {std::vector<double>{}, std::vector<double>{kNone}}) {
+    const Spread spread = SpreadOf(values);
+    EXPECT_TRUE(std::isnan(spread.mean) && std::isnan(spread.min) && std::isnan(spread.max));
+  }
+}
+
+TEST(LayersAndAttacksTest, ThePapersComeFirstThenTheOthersAsTheyAppear) {
+  const auto keys = LayersAndAttacks({RunOf("a", 1, 0.7,
+                                            {{"cut", "spectral", 0, 0},
+                                             {"first", "norm", 0, 0},
+                                             {"hidden", "cosine", 0, 0},
+                                             {"hidden", "norm", 0, 0},
+                                             {"cut", "cosine", 0, 0}}),
+                                      RunOf("b", 1, 0.7, {{"cut", "norm", 0, 0}, {"cut", "cosine", 0, 0}})});
+  EXPECT_THAT(keys, ElementsAre(Pair("cut", "norm"), Pair("cut", "cosine"), Pair("hidden", "norm"),
+                                Pair("hidden", "cosine"), Pair("cut", "spectral"), Pair("first", "norm")));
+}
+
+TEST(LayersAndAttacksTest, OfNoRunAreNone) { EXPECT_THAT(LayersAndAttacks({}), IsEmpty()); }
+
+TEST(SummarizeSeedsTest, JoinsTheSeedsOfAProtectionInTheOrderOfTheFirst) {
+  const std::vector<TradeoffPoint> points =
+      SummarizeSeeds({RunOf("b", 1, 0.70), RunOf("a", 1, 0.60), RunOf("b", 2, 0.72), RunOf("b", 3, 0.74)});
+  ASSERT_THAT(points, SizeIs(2));
+  EXPECT_EQ(points[0].name, "b");
+  EXPECT_EQ(points[0].seeds, 3);
+  EXPECT_DOUBLE_EQ(points[0].best_test_auc.mean, 0.72);
+  EXPECT_EQ(points[0].best_test_auc.min, 0.70);
+  EXPECT_EQ(points[1].seeds, 1);
+}
+
+TEST(SummarizeSeedsTest, MirrorsEachSeedsMeanBelowAHalf) {
+  const std::vector<TradeoffPoint> points = SummarizeSeeds(
+      {RunOf("a", 1, 0.7, {{"cut", "norm", 0.4, 0.65}}), RunOf("a", 2, 0.7, {{"cut", "norm", 0.6, 0.7}})});
+  ASSERT_THAT(points, SizeIs(1));
+  ASSERT_THAT(points[0].leaks, SizeIs(1));
+  EXPECT_DOUBLE_EQ(points[0].leaks[0].mean.mean, 0.6);  // And not 0.5, as if the two seeds hid each other's leak.
+  EXPECT_DOUBLE_EQ(points[0].leaks[0].p95.max, 0.7);
+}
+
+TEST(SummarizeSeedsTest, ALeakThatOnlySomeMeasuredIsOfThoseAndNaNForOthers) {
+  const std::vector<TradeoffPoint> points =
+      SummarizeSeeds({RunOf("a", 1, 0.7), RunOf("a", 2, 0.7, {{"cut", "norm", 0.8, 0.9}}), RunOf("b", 1, kNone)});
+  ASSERT_THAT(points, SizeIs(2));
+  EXPECT_EQ(points[0].leaks[0].p95.mean, 0.9);
+  EXPECT_TRUE(std::isnan(points[1].leaks[0].p95.mean));
+  EXPECT_TRUE(std::isnan(points[1].best_test_auc.mean));
+}
+
+TEST(ParetoFrontTest, KeepsWhatNoOtherBeats) {
+  //                            best leak, best cost, between, beaten by it, beaten in one and equal in the other
+  EXPECT_THAT(ParetoFront({{0.5, 9}, {0.9, 1}, {0.7, 3}, {0.8, 4}, {0.7, 5}}),
+              ElementsAre(true, true, true, false, false));
+}
+
+TEST(ParetoFrontTest, EqualChoicesStandOrFallTogether) {
+  EXPECT_THAT(ParetoFront({{0.6, 2}, {0.6, 2}, {0.7, 3}, {0.7, 3}}), ElementsAre(true, true, false, false));
+}
+
+TEST(ParetoFrontTest, OneChoiceIsTheFrontAndNoneHasNone) {
+  EXPECT_THAT(ParetoFront({{0.6, 2}}), ElementsAre(true));
+  EXPECT_THAT(ParetoFront({}), IsEmpty());
+}
+
+TEST(ParetoFrontTest, WhatWasNotMeasuredIsNeverOnItAndBeatsNone) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(ParetoFront({{kNone, 1}, {0.5, kNone}, {-kInfinite, 0}, {0.7, -kInfinite}, {0.9, 5}}),
+              ElementsAre(false, false, false, false, true));
+}
+
+TEST(ParetoFrontTest, AgreesWithTheDefinitionOnRandomChoices) {
+  std::mt19937_64 random(5);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Tradeoff> choices(random() % 12);
+    for (Tradeoff& choice : choices) {
+      choice = {static_cast<double>(random() % 5), static_cast<double>(random() % 5)};  // Coarse: ties are common.
+    }
+    const std::vector<bool> front = ParetoFront(choices);
+    // The other characterisation: for some weight the least cost among all of at most its leak, and none cheaper in
+    // leak.
+    for (size_t i = 0; i < choices.size(); ++i) {
+      double least_cost = kNone, least_leak = kNone;
+      for (const Tradeoff& other : choices) {
+        if (other.leak <= choices[i].leak) {
+          least_cost = std::fmin(least_cost, other.cost);
+        }
+        if (other.cost <= choices[i].cost) {
+          least_leak = std::fmin(least_leak, other.leak);
+        }
+      }
+      EXPECT_EQ(front[i], choices[i].cost == least_cost && choices[i].leak == least_leak);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace splitveil

@@ -1,0 +1,156 @@
+// What comes back for submitted scores, from a label party that answers honestly, and from one that does not.
+#include "nonlabel_party/session/attack_runner.h"
+
+#include <functional>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/process/exit_code.h"
+#include "tests/testing/local_label_party.h"
+#include "tests/testing/small_run.h"
+#include "tests/unit/nonlabel_party/session/ledger_value.h"
+
+namespace splitveil::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// 8 batches, each scored by NORM and INNER_PRODUCT at "cut" and at "first".
+class AttackRunnerTest : public ::testing::Test {
+ protected:
+  using Response = v1::ScoreBatchResponse;
+
+  AttackRunnerTest() : run_(300) { Agree(v1::ORACLE, {v1::NORM, v1::INNER_PRODUCT}); }
+
+  void Agree(v1::DisclosureLevel disclosure, const std::vector<v1::Attack>& attacks) {
+    run_.agreement.mutable_audit()->set_disclosure(disclosure);
+    run_.agreement.mutable_audit()->mutable_attacks()->Assign(attacks.begin(), attacks.end());
+  }
+
+  static void Add(const std::string& layer, v1::Attack attack, double auc, Response& response) {
+    Response::LeakAuc* leak = response.add_leaks();
+    leak->set_layer(layer);
+    leak->set_attack(attack);
+    leak->set_auc(auc);
+  }
+
+  // `alter` is called on every answer. May be empty.
+  absl::Status Run(std::function<void(Response&)> alter) {
+    absl::StatusOr<std::unique_ptr<LabelSession>> label = LabelSession::Create(run_.LabelOptions());
+    EXPECT_TRUE(label.ok()) << label.status();
+    LocalLabelParty peer(label->get());
+    peer.alter_leaks = std::move(alter);
+    const absl::Status status = NonLabelSession(run_.NonLabelOptions(&peer)).Run();
+    EXPECT_EQ((*label)->completed(), status.ok());
+    return status;
+  }
+
+  std::string Recorded(const std::string& what = "count(*)") const {
+    return LedgerValue(run_.files.File("nonlabel_party.db"), "SELECT " + what + " FROM leak");
+  }
+
+  // Such an answer ends the run as refused, exit 4, and leaves nothing in the ledger.
+  void ExpectRefusal(std::function<void(Response&)> alter, const std::string& text) {
+    const absl::Status status = Run(std::move(alter));
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(ExitCodeFor(status), ExitCode::kRefused) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("leaks"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+    EXPECT_EQ(Recorded(), "0");
+  }
+
+  void ExpectAucRefused(double auc) {
+    // The last of four, so that a record made before all are checked would show.
+    ExpectRefusal([auc](Response& response) { response.mutable_leaks(3)->set_auc(auc); },
+                  "leaks[3].auc: expected 0 to 1");
+  }
+
+  SmallRun run_;
+};
+
+TEST_F(AttackRunnerTest, OracleRecordsEveryAgreedScore) {
+  ASSERT_TRUE(Run(nullptr).ok());
+  EXPECT_EQ(Recorded(), "32");
+}
+
+TEST_F(AttackRunnerTest, RoundedRecordsTheFirstAgreedScore) {
+  Agree(v1::ROUNDED, {v1::NORM, v1::SPECTRAL});
+  ASSERT_TRUE(Run(nullptr).ok());
+  EXPECT_EQ(Recorded(), "8");
+  EXPECT_EQ(Recorded("group_concat(DISTINCT layer || ' ' || attack)"), "cut norm");
+}
+
+TEST_F(AttackRunnerTest, LabelSideOnlyRecordsNothing) {
+  Agree(v1::LABEL_SIDE_ONLY, {v1::NORM, v1::SPECTRAL});
+  ASSERT_TRUE(Run(nullptr).ok());
+  EXPECT_EQ(Recorded(), "0");
+}
+
+TEST_F(AttackRunnerTest, TakesFewerThanAgreedAndTheEndsOfTheRange) {
+  const absl::Status status = Run([](Response& response) {
+    response.mutable_leaks()->DeleteSubrange(2, 2);
+    response.mutable_leaks(0)->set_auc(0);
+    response.mutable_leaks(1)->set_auc(1);
+  });
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(Recorded(), "16");
+  EXPECT_EQ(Recorded("sum(auc)"), "8.0");
+}
+
+TEST_F(AttackRunnerTest, RefusesAnAucUnderLabelSideOnly) {
+  Agree(v1::LABEL_SIDE_ONLY, {v1::NORM, v1::SPECTRAL});
+  ExpectRefusal([](Response& response) { Add("cut", v1::NORM, 0.5, response); },
+                "expected at most 0 under disclosure LABEL_SIDE_ONLY, found 1");
+}
+
+TEST_F(AttackRunnerTest, RefusesTwoAucsUnderRounded) {
+  Agree(v1::ROUNDED, {v1::NORM, v1::SPECTRAL});
+  ExpectRefusal([](Response& response) { Add("cut", v1::SPECTRAL, 0.5, response); },
+                "expected at most 1 under disclosure ROUNDED, found 2");
+}
+
+TEST_F(AttackRunnerTest, RefusesAnotherThanTheFirstAgreedScoreUnderRounded) {
+  Agree(v1::ROUNDED, {v1::NORM, v1::SPECTRAL});
+  ExpectRefusal([](Response& response) { response.mutable_leaks(0)->set_attack(v1::SPECTRAL); }, "found another");
+}
+
+TEST_F(AttackRunnerTest, RefusesMoreAucsThanAgreedScores) {
+  ExpectRefusal([](Response& response) { Add("cut", v1::NORM, 0.5, response); },
+                "expected at most 4 under disclosure ORACLE, found 5");
+}
+
+TEST_F(AttackRunnerTest, RefusesALayerThatWasNotAgreed) {
+  ExpectRefusal([](Response& response) { response.mutable_leaks(2)->set_layer("second"); }, "leaks[2]");
+}
+
+TEST_F(AttackRunnerTest, RefusesAnAttackThatWasNotAgreed) {
+  ExpectRefusal([](Response& response) { response.mutable_leaks(1)->set_attack(v1::SPECTRAL); }, "leaks[1]");
+}
+
+TEST_F(AttackRunnerTest, RefusesAClusteringOfActivationsBeyondTheCut) {
+  Agree(v1::ORACLE, {v1::NORM, v1::ACTIVATION_CLUSTERS});  // Agreed at "cut" only.
+  ExpectRefusal(
+      [](Response& response) {
+        response.mutable_leaks(2)->set_attack(v1::ACTIVATION_CLUSTERS);  // That of NORM at "first".
+      },
+      "leaks[2]");
+}
+
+TEST_F(AttackRunnerTest, RefusesOneScoreTwice) {
+  ExpectRefusal([](Response& response) { *response.mutable_leaks(3) = response.leaks(0); }, "found one twice");
+}
+
+TEST_F(AttackRunnerTest, RefusesAnAucThatIsNone) {
+  ExpectAucRefused(-0.001);
+  ExpectAucRefused(1.001);
+  ExpectAucRefused(std::numeric_limits<double>::quiet_NaN());
+  ExpectAucRefused(std::numeric_limits<double>::infinity());
+  ExpectAucRefused(-std::numeric_limits<double>::infinity());
+}
+
+}  // namespace
+}  // namespace splitveil::testing
