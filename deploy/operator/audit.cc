@@ -1,8 +1,11 @@
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "deploy/operator/audit/audit_policy.h"
+#include "deploy/operator/audit/audit_subject.h"
 #include "deploy/operator/audit/audit_verdict.h"
 #include "deploy/operator/audit/verdict_text.h"
 #include "deploy/operator/command.h"
@@ -19,7 +22,9 @@ absl::StatusOr<ExitCode> Audit(const Flags& flags) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecords> runs, ReadRuns(flags.GetList("ledger")));
   const std::vector<RunVerdict> verdicts = JudgeRuns(runs, policy);
   if (!flags.Get("report").empty()) {
-    SPLITVEIL_RETURN_IF_ERROR(WriteReport(runs, verdicts, flags.Get("report")));
+    SPLITVEIL_ASSIGN_OR_RETURN(AuditSubject subject,
+                               DescribeAuditSubject(flags.Get("policy"), flags.GetList("ledger"), absl::Now()));
+    SPLITVEIL_RETURN_IF_ERROR(WriteAuditReport(runs, {verdicts, std::move(subject)}, flags.Get("report")));
   }
   std::fputs(VerdictText(verdicts).c_str(), stdout);
   return PolicyMet(verdicts) ? ExitCode::kDone : ExitCode::kPolicyNotMet;

@@ -1,4 +1,5 @@
-// The leak report: everything the ledgers hold about their runs, as one HTML file that opens offline.
+// The leak report and the privacy audit: everything the ledgers hold about their runs, as one HTML file that opens
+// offline.
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_REPORT_REPORT_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_REPORT_REPORT_H_
 
@@ -6,10 +7,17 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "deploy/operator/audit/audit_subject.h"
 #include "deploy/operator/audit/audit_verdict.h"
 #include "deploy/operator/records/run_records.h"
 
 namespace splitveil {
+
+// What an audit found, and of what.
+struct AuditReport {
+  std::vector<RunVerdict> verdicts;  // One a run, in the order of the runs.
+  AuditSubject subject;
+};
 
 // Writes the runs of all ledgers to `out_path`, replacing it whole. Ledgers of both parties may be mixed: what they
 // hold of one run (same run_id and agreement) is shown together. The page loads nothing, from no network and no other
@@ -18,9 +26,9 @@ namespace splitveil {
 // a missing ledger or folder; what the disk says otherwise.
 absl::Status WriteReport(const std::vector<std::string>& ledger_paths, const std::string& out_path);
 
-// As above for runs that were read; the page opens with `verdicts`, one a run or none.
-absl::Status WriteReport(const std::vector<RunRecords>& runs, const std::vector<RunVerdict>& verdicts,
-                         const std::string& out_path);
+// The audit's own page: the verdicts, what was judged by which policy and when, and below them the report on `runs`.
+absl::Status WriteAuditReport(const std::vector<RunRecords>& runs, const AuditReport& audit,
+                              const std::string& out_path);
 
 }  // namespace splitveil
 

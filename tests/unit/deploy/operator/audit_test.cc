@@ -20,7 +20,7 @@ class AuditCommandTest : public ::testing::Test {
     run_.epochs = 2;
     run_.steps_per_epoch = 5;
     run_.sum_kl = 0.7;  // Below what the gate warns of.
-    WriteText(policy_, "max_leak { max_mean: 0.8 }");
+    WriteText(policy_, "max_measured_leak { max_mean: 0.8 }");
   }
 
   ChildResult Audit(const std::string& more = "") {
@@ -92,9 +92,9 @@ TEST_F(AuditCommandTest, AMissingPolicyIsAnError) {
 
 TEST_F(AuditCommandTest, AMalformedPolicyIsAnErrorWithItsPlace) {
   ASSERT_TRUE(WriteLabelPartyLedger(ledger_, run_).ok());
-  WriteText(policy_, "min_audited_share: 0.9\nmax_leak { max_p95: 7 }");
+  WriteText(policy_, "min_audited_share: 0.9\nmax_measured_leak { max_p95: 7 }");
   EXPECT_THAT(ExpectError(2, {"audit", "--ledger=" + ledger_, "--policy=" + policy_}),
-              HasSubstr(policy_ + ":2:12: max_leak[0].max_p95: expected "));
+              HasSubstr(policy_ + ":2:12: max_measured_leak[0].max_p95: expected "));
 }
 
 TEST_F(AuditCommandTest, APageThatCannotBeWrittenIsAnErrorWithoutAVerdict) {

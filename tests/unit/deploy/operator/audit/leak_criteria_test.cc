@@ -21,8 +21,8 @@ class LeakCriteriaTest : public testing::Test {
   Finding Judge(const std::string& criterion, const std::string& policy = "") {
     return splitveil::Judge(run_, policy, criterion);
   }
-  // Of the first limit that this LeakLimit sets.
-  Outcome MaxLeak(const std::string& limit) { return Judge("leak", "max_leak { " + limit + " }").outcome; }
+  // Of the first limit that this MeasuredLeakLimit sets.
+  Outcome MaxLeak(const std::string& limit) { return Judge("leak", "max_measured_leak { " + limit + " }").outcome; }
   EpochLeakRow& LikelihoodRatio(int64_t epoch) { return party().epoch_leaks[epoch]; }
   EpochLeakRow& Remembered(int64_t epoch) { return party().epoch_leaks[2 + epoch]; }
 
@@ -32,7 +32,7 @@ class LeakCriteriaTest : public testing::Test {
 TEST_F(LeakCriteriaTest, MeanLeakIsHeldToItsLimit) {
   EXPECT_EQ(MaxLeak("max_mean: 0.551"), Outcome::kMet);
   EXPECT_EQ(MaxLeak("max_mean: 0.549"), Outcome::kNotMet);
-  const Finding finding = Judge("mean leak", "max_leak { max_mean: 0.5 }");
+  const Finding finding = Judge("mean leak", "max_measured_leak { max_mean: 0.5 }");
   EXPECT_EQ(finding.found, "0.5500");
   EXPECT_EQ(finding.where, "norm at cut, scored by label_party");
 }
@@ -72,7 +72,7 @@ TEST_F(LeakCriteriaTest, AnAttackThatWasNotMeasuredFails) {
 
 TEST_F(LeakCriteriaTest, AnAgreedAttackThatWasNotRecordedFails) {
   party().record.run.config_json = R"({"agreement":{"audit":{"layers":["cut","first"],"attacks":["NORM"]}}})";
-  const Finding finding = Judge("mean leak", "max_leak { max_mean: 1 }");
+  const Finding finding = Judge("mean leak", "max_measured_leak { max_mean: 1 }");
   EXPECT_EQ(finding.outcome, Outcome::kNotMeasured);
   EXPECT_EQ(finding.where, "norm at first");
   EXPECT_EQ(MaxLeak("layer: 'cut' max_mean: 1"), Outcome::kMet);
@@ -98,7 +98,7 @@ TEST_F(LeakCriteriaTest, LabelsThatWereGivenAreToBeScored) {
   EXPECT_NE(MaxLeak("attack: 'model_*' max_pooled: 1"), Outcome::kMet);  // Nothing of that name is there.
   party().record.run.config_json = R"({"agreement":{"audit":{"auxiliary_labels":100}}})";
   EXPECT_EQ(MaxLeak("max_pooled: 1"), Outcome::kNotMeasured);
-  EXPECT_EQ(Judge("leak", "max_leak { max_pooled: 1 }").where, "model_completion at cut");
+  EXPECT_EQ(Judge("leak", "max_measured_leak { max_pooled: 1 }").where, "model_completion at cut");
 }
 
 TEST_F(LeakCriteriaTest, AConfigurationThatIsNoJsonAgreesOnNothing) {
@@ -128,7 +128,7 @@ TEST_F(LeakCriteriaTest, FeaturesAloneAreNoLeakUnlessNamed) {
   baseline.auc_high = baseline.tpr_1pct_high = 0.95;
   party().epoch_leaks.push_back(baseline);
   EXPECT_EQ(MaxLeak("max_pooled: 0.7"), Outcome::kMet);
-  EXPECT_EQ(Judge("1% false alarms", "max_tpr_at_1pct_fpr: 0.1").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("1% false alarms", "max_measured_tpr_at_1pct_fpr: 0.1").outcome, Outcome::kMet);
   EXPECT_EQ(MaxLeak("attack: 'features_only' max_pooled: 0.7"), Outcome::kNotMet);
 }
 
@@ -186,17 +186,17 @@ TEST_F(LeakCriteriaTest, AStepWithoutABoundCountsAsBoundedByOne) {
 }
 
 TEST_F(LeakCriteriaTest, TruePositiveRatesAreJudgedByTheUpperEnd) {
-  EXPECT_EQ(Judge("at 1% false", "max_tpr_at_1pct_fpr: 0.03").outcome, Outcome::kMet);
-  EXPECT_EQ(Judge("at 1% false", "max_tpr_at_1pct_fpr: 0.029").outcome, Outcome::kNotMet);
-  EXPECT_EQ(Judge("at 0.1% false", "max_tpr_at_01pct_fpr: 0.006").outcome, Outcome::kMet);
-  EXPECT_EQ(Judge("at 0.1% false", "max_tpr_at_01pct_fpr: 0.005").outcome, Outcome::kNotMet);
+  EXPECT_EQ(Judge("at 1% false", "max_measured_tpr_at_1pct_fpr: 0.03").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("at 1% false", "max_measured_tpr_at_1pct_fpr: 0.029").outcome, Outcome::kNotMet);
+  EXPECT_EQ(Judge("at 0.1% false", "max_measured_tpr_at_01pct_fpr: 0.006").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("at 0.1% false", "max_measured_tpr_at_01pct_fpr: 0.005").outcome, Outcome::kNotMet);
 }
 
 TEST_F(LeakCriteriaTest, TruePositiveRatesNobodyMeasuredFail) {
   LikelihoodRatio(1).tpr_1pct_high = kNan;
-  EXPECT_EQ(Judge("at 1% false", "max_tpr_at_1pct_fpr: 1").outcome, Outcome::kNotMeasured);
+  EXPECT_EQ(Judge("at 1% false", "max_measured_tpr_at_1pct_fpr: 1").outcome, Outcome::kNotMeasured);
   party().epoch_leaks.clear();
-  EXPECT_EQ(Judge("at 0.1% false", "max_tpr_at_01pct_fpr: 1").outcome, Outcome::kNotMeasured);
+  EXPECT_EQ(Judge("at 0.1% false", "max_measured_tpr_at_01pct_fpr: 1").outcome, Outcome::kNotMeasured);
 }
 
 TEST_F(LeakCriteriaTest, AnAttackBeyondItsBoundFails) {

@@ -77,7 +77,7 @@ TEST(AuditVerdictTest, TheNonLabelPartysLedgerAloneMeetsNoFigure) {
   run.parties.front().record.run.role = "nonlabel_party";
   for (const char* criterion :
        {"gradient protection", "release gate", "audited", "beyond what the noise", "mean leak"}) {
-    const Finding finding = Judge(run, "max_leak { max_mean: 1 }", criterion);
+    const Finding finding = Judge(run, "max_measured_leak { max_mean: 1 }", criterion);
     EXPECT_EQ(finding.outcome, Outcome::kNotMeasured) << criterion;
     EXPECT_THAT(finding.where, HasSubstr("label party's ledger"));
   }

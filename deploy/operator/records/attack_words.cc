@@ -1,7 +1,8 @@
-#include "deploy/operator/report/attack_words.h"
+#include "deploy/operator/records/attack_words.h"
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 namespace splitveil {
@@ -45,13 +46,11 @@ constexpr AttackWords kWords[] = {
      "Splits the gradients into two groups and takes the smaller one for the positives. Needs nothing but the "
      "gradients."},
     {"activation_clusters", "Two groups of activations",
-     "Splits what the bottom model computes itself into two groups and takes the smaller one for the positives. Needs "
-     "no "
-     "gradient at all."},
-    {"cumulative_spectral", "Main direction, remembered",
+     "Splits what the bottom model computes itself into two groups and takes the smaller one for the positives. "
+     "Needs no gradient at all."},
+    {"cumulative_spectral", "Main direction, accumulated",
      "Adds up over all epochs where an example stood along the main direction of its batch, so that noise averages "
-     "out. "
-     "Needs nothing but the gradients."},
+     "out. Needs nothing but the gradients."},
     {"model_completion", "Completed bottom model",
      "Puts a classifier on the bottom model that the training left behind and fits it with a few labels it was given."},
     {"features_only", "Features alone (for comparison)",
@@ -62,15 +61,13 @@ constexpr AttackWords kWords[] = {
      "Computed by the label party as a worst case."},
     {"measured_likelihood_ratio", "Best guess knowing how both classes really spread",
      "The same with the spread that the gradients really have, which the theory behind the noise takes for simpler "
-     "than "
-     "it is. Computed by the label party as a worst case."},
+     "than it is. Computed by the label party as a worst case."},
     {"direction", "Line between the classes",
      "Knows where the gradients of both classes lie on average, which no partner does, and sorts along the line "
-     "between. "
-     "Computed by the label party as a worst case."},
-    {"cumulative_likelihood_ratio", "Best guess, remembered",
+     "between. Computed by the label party as a worst case."},
+    {"cumulative_likelihood_ratio", "Best guess, accumulated",
      "Adds up the worst-case best guess over every epoch in which an example was seen. Computed by the label party."},
-    {"cumulative_direction", "Line between the classes, remembered",
+    {"cumulative_direction", "Line between the classes, accumulated",
      "Adds up over every epoch where an example stood on the line between the classes. Computed by the label party."},
 };
 
@@ -88,6 +85,10 @@ const AttackWords* Find(absl::string_view attack) {
 std::string AttackTitle(absl::string_view attack) {
   const AttackWords* words = Find(attack);
   return words != nullptr ? std::string(words->title) : std::string(attack);
+}
+
+std::string AttackNamed(absl::string_view attack) {
+  return Find(attack) == nullptr ? std::string(attack) : absl::StrCat(AttackTitle(attack), " (", attack, ")");
 }
 
 std::string AttackExplanation(absl::string_view attack) {

@@ -1,4 +1,4 @@
-#include "deploy/operator/report/attack_words.h"
+#include "deploy/operator/records/attack_words.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
