@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "deploy/operator/audit/attack_figures.h"
 #include "deploy/operator/records/attack_leak.h"
 #include "deploy/operator/records/attack_words.h"
@@ -68,35 +69,44 @@ std::vector<AttackFigure> Matching(const std::vector<AttackFigure>& figures, con
   return matching;
 }
 
-// "Gradient length (norm), all layers"; a pattern stands as it is.
+bool IsPattern(const std::string& text) { return text.find_first_of("*?") != std::string::npos; }
+
+// "Gradient length (norm)", with the layer where it is limited; a pattern stands as it is.
 std::string DescribeScope(const v1::MeasuredLeakLimit& limit) {
-  const auto is_pattern = [](const std::string& text) { return text.find_first_of("*?") != std::string::npos; };
   const std::string attacks = limit.attack() == "*"         ? "all attacks"
-                              : is_pattern(limit.attack()) ? absl::StrCat("attacks \"", limit.attack(), "\"")
-                                                           : AttackNamed(limit.attack());
-  const std::string layers = limit.layer() == "*"         ? "all layers"
-                             : is_pattern(limit.layer()) ? absl::StrCat("layers \"", limit.layer(), "\"")
-                                                         : DescribeLayer(limit.layer());
-  return absl::StrCat(attacks, ", ", layers);
+                              : IsPattern(limit.attack()) ? absl::StrCat("attacks \"", limit.attack(), "\"")
+                                                          : AttackNamed(limit.attack());
+  if (limit.layer() == "*") {
+    return attacks;
+  }
+  return absl::StrCat(attacks, IsPattern(limit.layer()) ? absl::StrCat(" at layers \"", limit.layer(), "\"")
+                                                        : absl::StrCat(" at ", DescribeLayer(limit.layer())));
 }
 
 std::vector<Finding> MeasuredLeakFindings(const RunRecords& run, const PartyRecords& party,
                                           const v1::MeasuredLeakLimit& limit) {
-  const std::string scope = DescribeScope(limit), remedy = RemedyForLeak(run.protection());
+  const std::string scope = DescribeScope(limit);
+  const std::string remedy = RankRun(run).bound == BoundState::kExceeded ? RemedyForExceededBound(run.protection())
+                                                                         : RemedyForLeak(run.protection());
   std::vector<Finding> findings;
   if (limit.has_max_mean()) {
-    findings.push_back(AtMost(absl::StrCat("mean AUC over the batches: ", scope), limit.max_mean(),
+    findings.push_back(AtMost(absl::StrCat("mean AUC: ", scope), limit.max_mean(),
                               Matching(FiguresOverBatches(party, &LeakSummary::mean), limit), remedy));
   }
   if (limit.has_max_p95()) {
-    findings.push_back(AtMost(absl::StrCat("AUC in one batch of twenty (p95): ", scope), limit.max_p95(),
+    findings.push_back(AtMost(absl::StrCat("p95 AUC: ", scope), limit.max_p95(),
                               Matching(FiguresOverBatches(party, &LeakSummary::p95), limit), remedy));
   }
   if (limit.has_max_pooled()) {
     findings.push_back(AtMost(
-        absl::StrCat("AUC over the last epoch: ", scope), limit.max_pooled(),
+        absl::StrCat("last epoch's AUC: ", scope), limit.max_pooled(),
         Matching(WithAgreedAttacks(FiguresAfterLastEpoch(party, PooledLeak), party, /*batches_only=*/false), limit),
         remedy));
+  }
+  // The criterion names the attack already.
+  const std::string name = absl::StrCat(AttackNamed(limit.attack()), " at ");
+  for (Finding& finding : findings) {
+    finding.where = std::string(absl::StripPrefix(finding.where, name));
   }
   return findings;
 }
@@ -122,7 +132,7 @@ Finding StepBound(const RunRecords& run, const PartyRecords& party, double limit
     }
   }
   Finding finding = {Outcome::kNotMeasured,
-                     "bound of Theorem 1 on the AUC per step (p95)",
+                     "bound of Theorem 1 per step, p95",
                      absl::StrFormat("at most %g", limit),
                      kNotMeasured,
                      "no step recorded",
@@ -149,15 +159,15 @@ std::string DescribeExcess(const BoundExcess& excess) {
 Finding NoBoundExceeded(const RunRecords& run, const PartyRecords& party) {
   Finding finding = {Outcome::kNotMeasured,
                      "no attack exceeds its bound",
-                     "never",
+                     "holds",
                      kNotMeasured,
                      "no likelihood_ratio recorded",
                      RemedyForExceededBound(run.protection())};
   const RunRanking ranking = RankRun(run);
   if (ranking.bound == BoundState::kExceeded) {
     finding.outcome = Outcome::kNotMet;
-    finding.found = BoundStateWords(ranking);
-    finding.where = DescribeExcess(ranking.excesses.front());
+    finding.found = "exceeded";
+    finding.where = absl::StrCat("by ", DescribeExcess(ranking.excesses.front()));
     if (const size_t more = ranking.excesses.size() - 1; more > 0) {
       absl::StrAppend(&finding.where, more == 1 ? "; another attack too" : absl::StrCat("; ", more, " others too"));
     }
@@ -223,7 +233,7 @@ std::vector<Finding> LeakFindings(const RunRecords& run, const v1::AuditPolicy& 
     }
   }
   if (policy.has_max_measured_cumulative_auc()) {
-    findings.push_back(AtMost("AUC of the cumulative attacks over all epochs", policy.max_measured_cumulative_auc(),
+    findings.push_back(AtMost("AUC of the cumulative attacks", policy.max_measured_cumulative_auc(),
                               Only(FiguresAfterLastEpoch(party, PooledLeak), IsCumulative), RemedyForCumulativeLeak()));
   }
   if (policy.has_max_run_auc_bound()) {
@@ -231,7 +241,7 @@ std::vector<Finding> LeakFindings(const RunRecords& run, const v1::AuditPolicy& 
     const auto bound = [](const EpochLeakRow& row) { return row.gaussian_auc_bound; };
     const std::vector<AttackFigure> figures = Only(FiguresAfterLastEpoch(party, bound), IsCumulativeAtCut);
     const std::vector<AttackFigure> known = Only(figures, IsMeasured);
-    findings.push_back(AtMost("bound on the AUC per run", policy.max_run_auc_bound(), known.empty() ? figures : known,
+    findings.push_back(AtMost("bound per run", policy.max_run_auc_bound(), known.empty() ? figures : known,
                               RemedyForCumulativeLeak()));
   }
   if (policy.has_max_step_auc_bound_p95()) {

@@ -8,6 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+
+#include "common/leakage/attack_traits.h"
+
 namespace splitveil {
 namespace {
 
@@ -22,6 +26,9 @@ AttackLeak& Entry(std::vector<AttackLeak>& leaks, const std::string& layer, cons
   leaks.push_back({layer, attack, observer, nullptr, {}});
   return leaks.back();
 }
+
+// Figures that differ by rounding alone are the same.
+double AsPrinted(double auc) { return std::round(1e6 * auc) / 1e6; }
 
 }  // namespace
 
@@ -40,6 +47,20 @@ double AttackLeak::typical_auc() const {
 
 bool UsesGivenLabels(const std::string& attack) { return attack == "model_completion" || attack == "features_only"; }
 
+AttackNeeds NeedsOf(const std::string& attack) {
+  if (UsesGivenLabels(attack)) {
+    return AttackNeeds::kGivenLabels;
+  }
+  v1::Attack value = v1::ATTACK_UNSPECIFIED;
+  if (!v1::Attack_Parse(absl::AsciiStrToUpper(attack), &value)) {
+    return AttackNeeds::kUnknown;
+  }
+  const AttackTraits traits = TraitsOf(value);
+  return traits.label_side_only ? AttackNeeds::kTrueClasses
+         : traits.needs_oracle  ? AttackNeeds::kKnownPositives
+                                : AttackNeeds::kNothing;
+}
+
 std::vector<AttackLeak> AttackLeaks(const RunRecords& run) {
   std::vector<AttackLeak> leaks;
   for (const LeakSeries* series : run.leaks()) {
@@ -51,8 +72,8 @@ std::vector<AttackLeak> AttackLeaks(const RunRecords& run) {
     }
   }
   const auto key = [](const AttackLeak& leak) {
-    return std::make_tuple(UsesGivenLabels(leak.attack), -leak.measured_auc(), -leak.typical_auc(), leak.layer != "cut",
-                           leak.layer, leak.attack, leak.observer);
+    return std::make_tuple(UsesGivenLabels(leak.attack), -AsPrinted(leak.measured_auc()), -AsPrinted(leak.typical_auc()),
+                           NeedsOf(leak.attack), leak.layer != "cut", leak.layer, leak.attack, leak.observer);
   };
   std::sort(leaks.begin(), leaks.end(), [&](const AttackLeak& a, const AttackLeak& b) { return key(a) < key(b); });
   std::set<std::pair<std::string, std::string>> seen;  // Layer and attack.

@@ -31,7 +31,12 @@ struct AttackLeak {
 // Attacks that run once and use labels the adversary was given, and so say nothing of the gradients' leak by themselves.
 bool UsesGivenLabels(const std::string& attack);
 
-// Of all parties, the label party's rows where both have them. Strongest first, whatever the layer; last those that use
+// What an attack's adversary has beside what the protocol sends it, from nothing on.
+enum class AttackNeeds { kNothing, kKnownPositives, kTrueClasses, kGivenLabels, kUnknown };
+AttackNeeds NeedsOf(const std::string& attack);
+
+// Of all parties, the label party's rows where both have them. Strongest first, whatever the layer, and of equally strong
+// ones that which needs least; last those that use
 // given labels, and of an attack that both observers scored the weaker figure.
 std::vector<AttackLeak> AttackLeaks(const RunRecords& run);
 

@@ -59,7 +59,7 @@ constexpr AttackWords kWords[] = {
     {"likelihood_ratio", "Best guess knowing both classes",
      "Knows exactly how the gradients of both classes spread, which no partner does, and picks the likelier class. "
      "Computed by the label party as a worst case."},
-    {"measured_likelihood_ratio", "Best guess knowing how both classes really spread",
+    {"measured_likelihood_ratio", "Best guess knowing the true spread",
      "The same with the spread that the gradients really have, which the theory behind the noise takes for simpler "
      "than it is. Computed by the label party as a worst case."},
     {"direction", "Line between the classes",

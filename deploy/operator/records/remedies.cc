@@ -17,6 +17,9 @@ std::string RemedyForLeak(absl::string_view protection) {
   if (absl::StartsWith(protection, "iso")) {
     return "Raise iso's t (the noise), or use marvell, which hides as much for less noise.";
   }
+  if (protection.empty()) {
+    return "More noise or fewer epochs; the label party's ledger says which protection served.";
+  }
   return "Set a protection that adds noise, for example marvell { s: 4 orthogonal_noise_ratio: 4 }.";
 }
 

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -16,7 +15,6 @@
 #include "deploy/operator/records/attack_words.h"
 #include "deploy/operator/records/run_records.h"
 
-#include "common/leakage/attack_traits.h"
 #include "common/leakage/summary.h"
 
 namespace splitveil {
@@ -102,18 +100,19 @@ std::string AucWithInterval(double auc, double low, double high) {
 }
 
 std::string DescribeNeeds(const std::string& attack) {
-  if (UsesGivenLabels(attack)) {
-    return "with labels it was given";
+  switch (NeedsOf(attack)) {
+    case AttackNeeds::kNothing:
+      return "from what the partner receives";
+    case AttackNeeds::kKnownPositives:
+      return "with known positives";
+    case AttackNeeds::kTrueClasses:
+      return "worst case: knows the true classes";
+    case AttackNeeds::kGivenLabels:
+      return "with labels it was given";
+    case AttackNeeds::kUnknown:
+      break;
   }
-  v1::Attack value = v1::ATTACK_UNSPECIFIED;
-  v1::Attack_Parse(absl::AsciiStrToUpper(attack), &value);
-  if (value == v1::ATTACK_UNSPECIFIED) {
-    return "";
-  }
-  const AttackTraits traits = TraitsOf(value);
-  return traits.label_side_only ? "worst case: knows the true classes"
-         : traits.needs_oracle  ? "with known positives"
-                                : "from what the partner receives";
+  return "";
 }
 
 std::string DescribeRole(absl::string_view role) {
@@ -211,7 +210,9 @@ std::string DescribeBound(const std::vector<ProtectionRow>& protections, const R
     }
   }
   const std::string step_bound =
-      bounds.empty() ? "" : absl::StrCat(" (Theorem 1, AUC ", AucText(NearestRankQuantile(bounds, 0.95)), " per step)");
+      bounds.empty() || NearestRankQuantile(bounds, 0.95) >= 0.9995
+          ? ""
+          : absl::StrCat(" (Theorem 1, AUC ", AucText(NearestRankQuantile(bounds, 0.95)), " per step)");
   switch (ranking.bound) {
     case BoundState::kNotInLedger:
       return "Bound: the label party's ledger, which was not given, states it.";

@@ -109,9 +109,6 @@ Json PartiesJson(const RunRecords& run) {
   return parties;
 }
 
-// Whether the non-label party can run the attack with nothing but what the protocol sends it.
-bool NeedsNothing(const std::string& attack) { return DescribeNeeds(attack) == "from what the partner receives"; }
-
 int64_t AuxiliaryLabels(const RunRecords& run) {
   const Json config = Json::parse(run.parties.front().record.run.config_json, nullptr, /*allow_exceptions=*/false);
   const Json::json_pointer path("/agreement/audit/auxiliary_labels");
@@ -136,12 +133,12 @@ Json AttackSentences(const RunRecords& run, const std::vector<AttackLeak>& leaks
     }
     if (told.empty()) {
       tell("Strongest attack: ", leak, DescribeReach(leak));
-      unaided = NeedsNothing(leak.attack);
+      unaided = NeedsOf(leak.attack) == AttackNeeds::kNothing;
       cumulative = IsCumulativeAttack(leak.attack);
     } else if (!cumulative && IsCumulativeAttack(leak.attack) && !leak.epochs.empty()) {
       tell("Over all epochs: ", leak, DescribeCumulative(*leak.epochs.back(), ranking.bound));
       cumulative = true;
-    } else if (!unaided && NeedsNothing(leak.attack) && !IsCumulativeAttack(leak.attack)) {
+    } else if (!unaided && NeedsOf(leak.attack) == AttackNeeds::kNothing && !IsCumulativeAttack(leak.attack)) {
       tell("Strongest without any help: ", leak, DescribeReach(leak));
       unaided = true;
     }

@@ -104,15 +104,15 @@ function leakRow(run, leak) {
 
 // All figures of one run.
 function detailTables(run) {
-  const ends = element("span", { class: "scale-ends" }, element("span", {}, "0.5 guessing"), element("span", {}, "1 exposed"));
-  const columns = [text("Attack"), text("Layer"), number("AUC"), number("p95 over batches"), number("Mean over batches"),
-    number("Last epoch"), number("TPR at 1% FPR"), number("TPR at 0.1% FPR"), { head: ends, class: "scale-column wide" }];
+  const ends = () => element("span", { class: "scale-ends" }, element("span", {}, "0.5 guessing"), element("span", {}, "1 exposed"));
+  const columns = () => [text("Attack"), text("Layer"), number("AUC"), number("p95 over batches"), number("Mean over batches"),
+    number("Last epoch"), number("TPR at 1% FPR"), number("TPR at 0.1% FPR"), { head: ends(), class: "scale-column wide" }];
   // Ledgers without epochs leave three columns empty.
   const shown = (cells) => (run.leaks.some((leak) => leak.pooled) ? cells : cells.filter((cell, i) => i < 5 || i > 7));
   const rows = run.leaks.map((leak) => shown(leakRow(run, leak)));
-  const nodes = [table(shown(columns), rows.slice(0, ROWS_SHOWN))];
+  const nodes = [table(shown(columns()), rows.slice(0, ROWS_SHOWN))];
   if (rows.length > ROWS_SHOWN) {
-    nodes.push(folded((rows.length - ROWS_SHOWN) + " more rows", table(shown(columns), rows.slice(ROWS_SHOWN))));
+    nodes.push(folded((rows.length - ROWS_SHOWN) + " more rows", table(shown(columns()), rows.slice(ROWS_SHOWN))));
   }
   const pooled = run.leaks.map((leak) => leak.pooled).find(Boolean);
   if (pooled) {
@@ -137,7 +137,7 @@ function comparison(attacked) {
     }
   }
   const sorted = [...rows.values()].sort((a, b) => b.most - a.most || b.sum - a.sum);
-  const columns = [text("Attack"), text("Layer"), ...attacked.map((run) => ({ head: key(run), name: run.label, class: "number" }))];
+  const columns = () => [text("Attack"), text("Layer"), ...attacked.map((run) => ({ head: key(run), name: run.label, class: "number" }))];
   const cells = sorted.map(({ leak, cells: byRun }) => [element("span", {}, leak.title, element("span", { class: "by" }, leak.needs)),
     leak.layer_name.replace(/^the /, ""), ...attacked.map((run) => {
       const found = byRun.get(run);
@@ -146,8 +146,8 @@ function comparison(attacked) {
       if (found.beyond.length) node.append(element("span", { class: "by alarm" }, "exceeds its bound"));
       return node;
     })]);
-  const node = element("div", { class: "panel long" }, table(columns, cells.slice(0, ROWS_SHOWN)));
-  if (cells.length > ROWS_SHOWN) node.append(folded((cells.length - ROWS_SHOWN) + " more rows", table(columns, cells.slice(ROWS_SHOWN))));
+  const node = element("div", { class: "panel long" }, table(columns(), cells.slice(0, ROWS_SHOWN)));
+  if (cells.length > ROWS_SHOWN) node.append(folded((cells.length - ROWS_SHOWN) + " more rows", table(columns(), cells.slice(ROWS_SHOWN))));
   return node;
 }
 
@@ -166,9 +166,10 @@ function leakTables() {
 
 function leakNote() {
   const limits = [page.thresholds.partly, page.thresholds.largely, page.thresholds.exposed].map((limit) => limit.toFixed(2));
+  const guessing = [...new Set(runs.filter((run) => !isNone(run.ranking.guessing)).map((run) => fixed(run.ranking.guessing)))];
   return "AUC is the figure attacks are ordered by: the larger of p95 (in one batch of twenty the attack reaches at least this much) and the " +
-    "AUC over the last epoch. Scores that point the wrong way are turned round, as an adversary would. Guessing's own p95 at the batch " +
-    "size is " + [...new Set(runs.map((run) => fixed(run.ranking.guessing)))].join(" or ") + ". TPR: the share of positives found at 1% or 0.1% " +
+    "AUC over the last epoch. Scores that point the wrong way are turned round, as an adversary would. " +
+    (guessing.length ? "Guessing's own p95 at the batch size is " + guessing.join(" or ") + ". " : "") + "TPR: the share of positives found at 1% or 0.1% " +
     "false positives; guessing finds 0.01 and 0.001. Up to AUC " + limits[0] + " is called close to guessing, up to " + limits[1] +
     " partly, up to " + limits[2] + " largely readable, above it exposed. Small print: 95% intervals.";
 }

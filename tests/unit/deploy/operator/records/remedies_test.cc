@@ -11,7 +11,8 @@ using testing::Not;
 
 TEST(RemediesTest, NameWhatTheProtectionHas) {
   EXPECT_THAT(RemedyForLeak("none"), HasSubstr("Set a protection"));
-  EXPECT_THAT(RemedyForLeak(""), HasSubstr("Set a protection"));
+  EXPECT_THAT(RemedyForLeak("sparsify(keep=0.1)"), HasSubstr("Set a protection"));
+  EXPECT_THAT(RemedyForLeak(""), HasSubstr("the label party's ledger says"));
   EXPECT_THAT(RemedyForLeak("marvell(s=4)"), HasSubstr("orthogonal_noise_ratio: 4"));
   EXPECT_THAT(RemedyForLeak("marvell(s=4,orthogonal_noise_ratio=4)"), HasSubstr("Raise marvell's s"));
   EXPECT_THAT(RemedyForLeak("iso(t=1)"), HasSubstr("iso's t"));
