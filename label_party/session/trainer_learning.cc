@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 
 #include "common/leakage/bounds.h"
-#include "common/leakage/evaluation.h"
+#include "common/evaluation/evaluation.h"
 #include "common/status/status_macros.h"
 #include "label_party/session/trainer.h"
 

@@ -34,7 +34,7 @@ class LeakAuditorTest : public ::testing::Test {
     absl::StatusOr<std::unique_ptr<Ledger>> ledger = Ledger::Create(files_.File("ledger.db"), run);
     EXPECT_TRUE(ledger.ok()) << ledger.status();
     ledger_ = *std::move(ledger);
-    auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelAudit(), /*examples=*/100, ledger_.get());
+    auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), /*examples=*/100, ledger_.get());
   }
 
   static ReleasedBatch Batch(uint32_t batch, std::vector<uint8_t> labels, int64_t hint_row) {
@@ -178,7 +178,7 @@ ReleaseEvidence Evidence(const Gaussians& batch, NoiseVariances stated, double s
 TEST_F(LeakAuditorTest, RecordsAnEpochsFiguresBesideWhatTheNoiseAllows) {
   constexpr double kSumKl = 1;  // Distance 1, variance 1.
   constexpr int64_t kRows = 20'000;
-  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelAudit(), kRows, ledger_.get());
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), kRows, ledger_.get());
   for (uint32_t epoch = 0; epoch < 2; ++epoch) {
     const Gaussians batch(kRows, 1, epoch);
     ReleasedBatch released = Batch(epoch, batch.labels, /*hint_row=*/0);
@@ -203,7 +203,7 @@ TEST_F(LeakAuditorTest, RecordsAnEpochsFiguresBesideWhatTheNoiseAllows) {
 }
 
 TEST_F(LeakAuditorTest, SampledAuditReadsEveryNthReleaseAndCountsTheNoiseOfAll) {
-  v1::LabelAudit sampled;
+  v1::LabelSideAudit sampled;
   sampled.set_every_batches(2);
   sampled.add_attacks(v1::NORM);
   auditor_ = std::make_unique<LeakAuditor>(agreement_, sampled, /*examples=*/100, ledger_.get());
@@ -239,7 +239,7 @@ TEST_F(LeakAuditorTest, SampledAuditReadsEveryNthReleaseAndCountsTheNoiseOfAll) 
   EXPECT_EQ(counted, (std::map<std::string, int64_t>{{"clean_norm", 8}, {"norm", 8}}));
 
   for (v1::Attack attack : {v1::CUMULATIVE_SPECTRAL, v1::LIKELIHOOD_RATIO}) {
-    v1::LabelAudit goes_by_all = sampled;
+    v1::LabelSideAudit goes_by_all = sampled;
     goes_by_all.add_attacks(attack);
     EXPECT_TRUE(LeakAuditor(agreement_, goes_by_all, /*examples=*/100, ledger_.get()).Reads(1)) << attack;
   }
@@ -248,7 +248,7 @@ TEST_F(LeakAuditorTest, SampledAuditReadsEveryNthReleaseAndCountsTheNoiseOfAll) 
 TEST_F(LeakAuditorTest, SaysWhenMoreIsReadThanTheNoiseAllows) {
   constexpr double kClaimedSumKl = 0.5;  // In truth 4: as if the noise had half the configured deviation, or less.
   const Gaussians batch(2000, 2, 1);
-  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelAudit(), 2000, ledger_.get());
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), 2000, ledger_.get());
   auditor_->Remember(Batch(0, batch.labels, 0));
   ASSERT_TRUE(auditor_->AuditRelease(Evidence(batch, {16, 16}, kClaimedSumKl, kClaimedSumKl)).ok());
   ASSERT_TRUE(auditor_->FinishEpoch(0).ok());
@@ -280,7 +280,7 @@ TEST_F(LeakAuditorTest, PoolsThePeersScoresByEpoch) {
 
 TEST_F(LeakAuditorTest, KeepsHistogramsOfBothClasses) {
   const Gaussians batch(400, 3, 2);
-  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelAudit(), 400, ledger_.get());
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), 400, ledger_.get());
   auditor_->Remember(Batch(0, batch.labels, 0));
   ASSERT_TRUE(auditor_->AuditRelease(Evidence(batch, {1, 1}, 9, 9)).ok());
   ASSERT_TRUE(auditor_->FinishEpoch(0).ok());
@@ -304,7 +304,7 @@ TEST_F(LeakAuditorTest, ScoresNoRowByWhatThatRowTells) {
   constexpr double kSumKl = 0.05;
   constexpr int64_t kRows = 64, kBatches = 1500;
   for (const NoiseVariances stated : {NoiseVariances{1, 1}, NoiseVariances{}}) {
-    v1::LabelAudit attacks;
+    v1::LabelSideAudit attacks;
     attacks.add_attacks(v1::LIKELIHOOD_RATIO);
     attacks.add_attacks(v1::MEASURED_LIKELIHOOD_RATIO);
     auditor_ = std::make_unique<LeakAuditor>(agreement_, attacks, kRows * kBatches, ledger_.get());

@@ -9,7 +9,7 @@
 
 #include "common/checkpoint/checkpoint.h"
 #include "common/leakage/bounds.h"
-#include "common/leakage/evaluation.h"
+#include "common/evaluation/evaluation.h"
 #include "common/process/exit_code.h"
 #include "tests/unit/label_party/session/label_session_fixture.h"
 
