@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/leakage/attack_traits.h"
 #include "common/process/exit_code.h"
 #include "tests/testing/local_label_party.h"
 #include "tests/testing/small_run.h"
