@@ -90,17 +90,6 @@ TEST_F(LeakAuditorTest, LabelSideAuditReadsTheReleasedBytes) {
   EXPECT_EQ(auditor_->latest(), "norm 1.00 cosine 1.00 residual_norm 0.50 cumulative_spectral 1.00 at cut");
 }
 
-TEST_F(LeakAuditorTest, MeasuredLeakIsTheStrongestAttackInEitherDirection) {
-  const float values[] = {1, 0, 1, 0, -3, 0, -3, 0.5f};
-  Matrix gradients(4, 2);
-  std::copy(std::begin(values), std::end(values), gradients.data());
-  // Negatives have the larger norm: an AUC of 0, which an adversary turns round.
-  EXPECT_EQ(MeasuredLeak(gradients, Batch(0, {1, 1, 0, 0}, -1)), 1);
-  EXPECT_EQ(MeasuredLeak(gradients, Batch(0, {1, 1, 0, 0}, 0)), 1);
-  EXPECT_EQ(MeasuredLeak(gradients, Batch(0, {0, 0, 0, 0}, -1)), 0.5);
-  EXPECT_EQ(MeasuredLeak(Matrix(4, 2), Batch(0, {1, 1, 0, 0}, -1)), 0.5);
-}
-
 TEST_F(LeakAuditorTest, ScoresOfThePeerTakePrecedenceInTheSeries) {
   auditor_->Remember(Batch(0, {1, 0}, -1));
   ASSERT_TRUE(auditor_->AuditRelease({kTwoRows, kTwoRows, kTwoRows}).ok());
