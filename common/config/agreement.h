@@ -23,10 +23,10 @@ absl::StatusOr<v1::RunAgreement> LoadAgreement(const std::string& path);
 void Canonicalize(v1::RunAgreement& agreement);
 
 // Checks the schema's options (ValidateMessage), then between fields: minimum_batch_size <= batch_size, attacks
-// that need an oracle and auxiliary labels only under ORACLE, layers, attacks and hint counts unique, names of one short line,
-// messages within gRPC's 2 GiB, progressive_validation without a test set. Applied to the peer's agreement too: safe on
-// hostile input, and to be called before any other function of this header on it. Errors: InvalidArgument with field,
-// expected, found.
+// that need an oracle and auxiliary labels only under ORACLE, layers, attacks and hint counts unique, names of one
+// short line, messages within gRPC's 2 GiB, progressive_validation without a test set. Applied to the peer's agreement
+// too: safe on hostile input, and to be called before any other function of this header on it. Errors: InvalidArgument
+// with field, expected, found.
 absl::Status ValidateAgreement(const v1::RunAgreement& agreement);
 
 // One score vector of a ScoreBatch request.

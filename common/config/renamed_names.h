@@ -1,5 +1,5 @@
-// Names that configurations used to have, and what they are called now. A rename of a field or an enum value is one line
-// here, so that nobody is left with "unknown field" for a file that worked.
+// Names that configurations used to have, and what they are called now. A rename of a field or an enum value is one
+// line here, so that nobody is left with "unknown field" for a file that worked.
 #ifndef SPLITVEIL_COMMON_CONFIG_RENAMED_NAMES_H_
 #define SPLITVEIL_COMMON_CONFIG_RENAMED_NAMES_H_
 

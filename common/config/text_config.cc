@@ -36,9 +36,8 @@ class FirstError : public google::protobuf::io::ErrorCollector {
 
 absl::Status ToStatus(absl::string_view name, const TextError& error) {
   const std::string field = error.field.empty() ? "" : absl::StrCat(error.field, ": ");
-  const std::string what = error.renamed.empty()
-                               ? absl::StrCat("expected ", error.expected, ", found ", error.found)
-                               : error.renamed;
+  const std::string what =
+      error.renamed.empty() ? absl::StrCat("expected ", error.expected, ", found ", error.found) : error.renamed;
   return absl::InvalidArgumentError(absl::StrCat(name, ":", error.line + 1, ":", error.column + 1, ": ", field, what));
 }
 

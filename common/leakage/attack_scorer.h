@@ -38,8 +38,8 @@ class AttackScorer {
   // `examples`: aligned examples; positions lie below it.
   explicit AttackScorer(int64_t examples);
 
-  // Takes up the next batch. Each variant is scored at most once per batch. Errors: InvalidArgument for shapes that do not
-  // fit each other or a row outside the batch.
+  // Takes up the next batch. Each variant is scored at most once per batch. Errors: InvalidArgument for shapes that do
+  // not fit each other or a row outside the batch.
   absl::Status Begin(const AttackInput& input);
 
   // One score a row, finite for finite gradients; larger means "positive". For cumulative attacks: the sum of the

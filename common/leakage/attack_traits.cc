@@ -59,7 +59,8 @@ std::vector<AttackVariant> VariantsOf(v1::Attack attack, absl::Span<const int> h
 }
 
 std::vector<int> HintCounts(absl::Span<const int32_t> configured) {
-  return configured.empty() ? std::vector<int>{1, 3, kMaxHints} : std::vector<int>(configured.begin(), configured.end());
+  return configured.empty() ? std::vector<int>{1, 3, kMaxHints}
+                            : std::vector<int>(configured.begin(), configured.end());
 }
 
 std::string AttackName(AttackVariant variant) {

@@ -29,7 +29,8 @@ class EpochPool {
   void Add(const std::string& layer, AttackVariant attack, std::vector<float> scores, absl::Span<const uint8_t> labels,
            absl::Span<const uint32_t> left_out);
 
-  // Figures of everything taken up since the last call, as rows of the ledger without their observer; series with one class have NaN figures.
+  // Figures of everything taken up since the last call, as rows of the ledger without their observer; series with one
+  // class have NaN figures.
   std::vector<EpochLeakRow> Finish(uint32_t epoch, const EpochBounds& bounds);
 
   bool empty() const { return series_.empty(); }

@@ -63,7 +63,7 @@ absl::Status LabelSideAudit::EstimateNext(const ReleasedBatch& batch, const Rele
 }
 
 absl::StatusOr<std::vector<BatchScores>> LabelSideAudit::Score(const ReleasedBatch& batch,
-                                                             const ReleaseEvidence& evidence) {
+                                                               const ReleaseEvidence& evidence) {
   if (!Reads(batch.step)) {
     return std::vector<BatchScores>();
   }

@@ -23,8 +23,8 @@ AttackVariant VariantOf(const v1::ScoreBatchRequest::Scores& scores) {
 absl::StatusOr<std::vector<Matrix>> Decode(const v1::ScoreBatchRequest& request, size_t rows) {
   std::vector<Matrix> decoded;
   for (const v1::ScoreBatchRequest::Scores& scores : request.scores()) {
-    SPLITVEIL_ASSIGN_OR_RETURN(
-        Matrix values, DecodeMatrix(scores.scores(), {"scores", v1::FLOAT32, 1, static_cast<int64_t>(rows)}));
+    SPLITVEIL_ASSIGN_OR_RETURN(Matrix values,
+                               DecodeMatrix(scores.scores(), {"scores", v1::FLOAT32, 1, static_cast<int64_t>(rows)}));
     decoded.push_back(std::move(values));
   }
   return decoded;
@@ -128,8 +128,8 @@ absl::Status LeakAuditor::CheckScores(const v1::ScoreBatchRequest& request) cons
 absl::StatusOr<LeakAuditor::Awaited*> LeakAuditor::Find(const v1::ScoreBatchRequest& request) {
   for (Awaited& awaited : released_) {
     if (awaited.batch.epoch == request.epoch() && awaited.batch.batch == request.batch()) {
-      return awaited.judged ? absl::StatusOr<Awaited*>(absl::AlreadyExistsError(
-                                  "scores: this batch has been judged; one answer per batch"))
+      return awaited.judged ? absl::StatusOr<Awaited*>(
+                                  absl::AlreadyExistsError("scores: this batch has been judged; one answer per batch"))
                             : &awaited;
     }
   }

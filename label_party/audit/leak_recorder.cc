@@ -13,9 +13,7 @@ namespace splitveil {
 namespace {
 
 // As ledgers write it.
-const char* NameOf(Observer observer) {
-  return observer == Observer::kLabelParty ? "label_party" : "nonlabel_party";
-}
+const char* NameOf(Observer observer) { return observer == Observer::kLabelParty ? "label_party" : "nonlabel_party"; }
 
 }  // namespace
 

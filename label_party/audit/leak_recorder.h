@@ -48,8 +48,8 @@ class LeakRecorder {
   // `ledger`: not owned; must outlive this.
   explicit LeakRecorder(Ledger* ledger) : ledger_(ledger) {}
 
-  // The batch's leak AUC, recorded; nullopt where it has one class, of which nothing is recorded. Errors: of LeakAuc and
-  // the ledger.
+  // The batch's leak AUC, recorded; nullopt where it has one class, of which nothing is recorded. Errors: of LeakAuc
+  // and the ledger.
   absl::StatusOr<std::optional<double>> RecordBatch(const ObservedScores& observed, const ReleasedBatch& batch);
 
   // Counts the batch's scores in the figures of the observer's epoch.

@@ -31,6 +31,13 @@ absl::Status ValidateAttacks(const v1::LabelSideAudit& audit) {
       return Unfit(field, "each attack once", absl::StrCat(v1::Attack_Name(attack), " again"));
     }
   }
+  std::set<int> hint_counts;
+  for (int i = 0; i < audit.hint_counts_size(); ++i) {
+    if (!hint_counts.insert(audit.hint_counts(i)).second) {
+      return Unfit(absl::StrCat("label_side_audit.hint_counts[", i, "]"), "each number once",
+                   absl::StrCat(audit.hint_counts(i), " again"));
+    }
+  }
   return absl::OkStatus();
 }
 

@@ -54,7 +54,10 @@ std::vector<AttackFigure> AgreedAttacks(const PartyRecords& party) {
         continue;
       }
       if (!TraitsOf(known->attack).cut_only() || layer == "cut") {
-        for (const AttackVariant& variant : VariantsOf(known->attack, HintCounts(hint_counts))) {
+        // A name that says its own number of hints stands for that one alone.
+        const std::vector<int> counts =
+            known->hint_count > 0 ? std::vector<int>{known->hint_count} : HintCounts(hint_counts);
+        for (const AttackVariant& variant : VariantsOf(known->attack, counts)) {
           agreed.push_back({layer.get<std::string>(), AttackName(variant), "", std::nan("")});
         }
       }

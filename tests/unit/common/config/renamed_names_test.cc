@@ -46,7 +46,8 @@ TEST(RenamedNamesTest, AnOldValueIsRefusedWithPlaceAndNewName) {
   EXPECT_EQ(ErrorOf<v1::RunAgreement>("audit { attacks: [NORM, REMEMBERED_SPECTRAL] }"),
             "run.textproto:1:25: audit.attacks: REMEMBERED_SPECTRAL is called CUMULATIVE_SPECTRAL now");
   // The number of an attack that is no more.
-  EXPECT_NE(ErrorOf<v1::RunAgreement>("audit { attacks: 5 }").find("audit.attacks: expected NORM, "), std::string::npos);
+  EXPECT_NE(ErrorOf<v1::RunAgreement>("audit { attacks: 5 }").find("audit.attacks: expected NORM, "),
+            std::string::npos);
 }
 
 TEST(RenamedNamesTest, ANameIsOldOnlyWhereItWasUsed) {

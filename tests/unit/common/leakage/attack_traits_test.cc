@@ -76,9 +76,9 @@ TEST(AttackVariantTest, NamesGoThereAndBack) {
 }
 
 TEST(AttackVariantTest, OtherNamesNameNoAttack) {
-  for (const char* name : {"", "_", "NORM", "norm_3", "hint_distance_", "hint_distance_0", "hint_distance_6",
-                           "hint_distance_03", "hint_distance_+3", "hint_distance_3 ", "hint_distance_3_3",
-                           "attack_unspecified", "remembered_spectral"}) {
+  for (const char* name :
+       {"", "_", "NORM", "norm_3", "hint_distance_", "hint_distance_0", "hint_distance_6", "hint_distance_03",
+        "hint_distance_+3", "hint_distance_3 ", "hint_distance_3_3", "attack_unspecified", "remembered_spectral"}) {
     EXPECT_FALSE(AttackOfName(name).has_value()) << name;
   }
 }

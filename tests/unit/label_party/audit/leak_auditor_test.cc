@@ -138,6 +138,56 @@ TEST_F(LeakAuditorTest, RefusesAnAttackThatWasNotAgreed) {
   EXPECT_EQ(auditor_->Judge(request).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(LeakAuditorTest, AHintAttackIsJudgedWithTheAgreedNumberOfHints) {
+  v1::AuditAgreement& audit = *agreement_.mutable_audit();
+  audit.clear_attacks();
+  audit.add_attacks(v1::HINT_DISTANCE);
+  audit.clear_hint_counts();
+  audit.add_hint_counts(2);
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), /*examples=*/100, ledger_.get());
+  ReleasedBatch batch = Batch(0, {1, 1, 1, 0}, 0);
+  batch.hint_rows = {0, 1};
+  auditor_->Remember(batch);
+  v1::ScoreBatchRequest request = Scores(0, {9, 9, 2, 1});
+  request.mutable_scores(0)->set_attack(v1::HINT_DISTANCE);
+  for (uint32_t other : {0u, 1u, 5u, 0x80000002u}) {
+    request.mutable_scores(0)->set_hint_count(other);
+    EXPECT_EQ(auditor_->Judge(request).status().code(), absl::StatusCode::kInvalidArgument) << other;
+  }
+  request.mutable_scores(0)->set_hint_count(2);
+  const auto response = auditor_->Judge(request);
+  ASSERT_TRUE(response.ok()) << response.status();
+  ASSERT_EQ(response->leaks_size(), 1);
+  EXPECT_EQ(response->leaks(0).hint_count(), 2);
+  EXPECT_EQ(response->leaks(0).auc(), 1);  // Rows 2 and 3 are left: the hints are not among them.
+  EXPECT_EQ(auditor_->series().at({"cut", "hint_distance_2"}), std::vector<double>{1});
+}
+
+// The label party chooses its own numbers of hints.
+TEST_F(LeakAuditorTest, OwnHintAttacksRunWithTheConfiguredNumbersOfHints) {
+  v1::LabelSideAudit config;
+  config.add_attacks(v1::HINT_DISTANCE);
+  config.add_attacks(v1::HINT_INNER_PRODUCT);
+  const auto attacks = [&] {
+    auditor_ = std::make_unique<LeakAuditor>(agreement_, config, /*examples=*/100, ledger_.get());
+    static uint32_t step = 0;
+    ReleasedBatch batch = Batch(step++, {1, 1, 1, 0, 0, 0}, 0);
+    auditor_->Remember(batch);
+    const Matrix released(6, 2);
+    EXPECT_TRUE(auditor_->AuditRelease({released, released, released}).ok());
+    std::vector<std::string> names;
+    for (const auto& [key, aucs] : auditor_->series()) {
+      names.push_back(key.second);
+    }
+    return names;
+  };
+  EXPECT_EQ(attacks(),
+            (std::vector<std::string>{"hint_distance_1", "hint_distance_3", "hint_distance_5", "hint_inner_product_1",
+                                      "hint_inner_product_3", "hint_inner_product_5"}));
+  config.add_hint_counts(4);
+  EXPECT_EQ(attacks(), (std::vector<std::string>{"hint_distance_4", "hint_inner_product_4"}));
+}
+
 TEST_F(LeakAuditorTest, RefusesToAuditOtherGradientsThanReleased) {
   EXPECT_FALSE(auditor_->AuditRelease({kTwoRows, kTwoRows, kTwoRows}).ok());
   auditor_->Remember(Batch(0, {1, 0}, -1));

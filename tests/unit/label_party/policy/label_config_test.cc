@@ -40,14 +40,20 @@ TEST(ValidateLabelConfigTest, RefusesAttacksThatRunOncePerRun) {
   for (const std::string attack : {"MODEL_COMPLETION", "FEATURES_ONLY"}) {
     const absl::Status status = Verdict("label_side_audit { attacks: NORM attacks: " + attack + " }");
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_EQ(status.message(),
-              "label_side_audit.attacks[1]: expected an attack that scores batches, found " + attack + ", once per run");
+    EXPECT_EQ(status.message(), "label_side_audit.attacks[1]: expected an attack that scores batches, found " + attack +
+                                    ", once per run");
   }
 }
 
 TEST(ValidateLabelConfigTest, RefusesAnAttackTwice) {
   EXPECT_EQ(Verdict("label_side_audit { attacks: NORM attacks: COSINE attacks: NORM }").message(),
             "label_side_audit.attacks[2]: expected each attack once, found NORM again");
+}
+
+TEST(ValidateLabelConfigTest, RefusesAHintCountTwice) {
+  EXPECT_TRUE(Verdict("label_side_audit { hint_counts: [5, 2] }").ok());
+  EXPECT_EQ(Verdict("label_side_audit { hint_counts: [5, 2, 5] }").message(),
+            "label_side_audit.hint_counts[2]: expected each number once, found 5 again");
 }
 
 TEST(ValidateLabelConfigTest, RefusesAnAttackThatIsNone) {
