@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -15,11 +14,6 @@ namespace {
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-int64_t Lines(const std::string& path) {
-  const std::string contents = ReadFile(path).value();
-  return std::count(contents.begin(), contents.end(), '\n');
-}
 
 class PrepareCommandTest : public ::testing::Test {
  protected:
