@@ -20,8 +20,8 @@
 #include "common/operations/run_status.h"
 #include "common/operations/step_stopwatch.h"
 #include "common/operations/training_progress.h"
-#include "common/schedule/batch_slices.h"
 #include "common/schedule/schedule.h"
+#include "common/schedule/slice_assembler.h"
 #include "common/schedule/train_test_split.h"
 #include "nonlabel_party/bottom/bottom_model.h"
 #include "nonlabel_party/session/attack_runner.h"
@@ -78,7 +78,9 @@ class NonLabelSession {
   absl::StatusOr<bool> FinishEpoch(uint32_t epoch);
   absl::Status TrainEpoch(uint32_t epoch);
   // In which a batch of `rows` crosses the wire.
-  std::vector<RowRange> Slices(int64_t rows) const { return SlicesOf(rows, options_.agreement.in_flight_batches()); }
+  std::vector<RowRange> Slices(int64_t rows) const {
+    return BatchSlices(rows, options_.agreement.in_flight_batches()).all();
+  }
   // Rows of a batch that are computed together: slices, or all of them.
   std::vector<RowRange> Computed(int64_t rows) const;
   // Gathers the rows of a batch of the epoch under way, unless that is done.
