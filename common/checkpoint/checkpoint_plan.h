@@ -21,10 +21,12 @@ struct CheckpointPlan {
   // What the checkpoints of this run say, but for run, epochs and the label party's state.
   v1::CheckpointHeader facts;
   std::string path;  // Where they go; empty: nowhere.
-  // To continue from: `initial_checkpoint`, then the one before it where that was kept. Empty: fresh weights.
+  // To resume from: `initial_checkpoint`, then the one before it where that was kept. Empty: fresh weights.
   std::vector<std::shared_ptr<const Checkpoint>> initial;
 
   bool resumes() const { return !initial.empty(); }
+  // The checkpoint that a run resumes unless the other party is one epoch behind; null for fresh weights.
+  const Checkpoint* resumed_from() const { return initial.empty() ? nullptr : initial.front().get(); }
   // The one of this name; null for none.
   std::shared_ptr<const Checkpoint> Find(const std::string& name) const;
 
