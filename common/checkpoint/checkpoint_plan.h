@@ -1,4 +1,4 @@
-// A party's checkpoints of one run: what it continues from, and what it leaves.
+// A party's checkpoints of one run: what it resumes from, and what it leaves.
 #ifndef SPLITVEIL_COMMON_CHECKPOINT_CHECKPOINT_PLAN_H_
 #define SPLITVEIL_COMMON_CHECKPOINT_CHECKPOINT_PLAN_H_
 
@@ -30,7 +30,7 @@ struct CheckpointPlan {
   // The one of this name; null for none.
   std::shared_ptr<const Checkpoint> Find(const std::string& name) const;
 
-  // Takes the party's data. Errors: InvalidArgument where the checkpoint to continue from was trained on others that
+  // Takes the party's data. Errors: InvalidArgument where the checkpoint to resume from was trained on others that
   // these do not extend: the same category would be another row of its embedding.
   absl::Status UseData(const Dataset& data);
 
@@ -41,7 +41,7 @@ struct CheckpointPlan {
                      const NamedParameters& state, bool keep_previous) const;
 };
 
-// Opens and checks what `party` says to continue from. `role`: label_party or nonlabel_party; paths are relative to
+// Opens and checks what `party` says to resume from. `role`: label_party or nonlabel_party; paths are relative to
 // the file `config_path`. Errors: NotFound; InvalidArgument where the file is damaged or fits another role, model, cut
 // or optimiser, with the field that differs; and where `checkpoint_path` lies in no folder.
 absl::StatusOr<CheckpointPlan> PlanCheckpoints(const std::string& role, const std::string& config_path,
