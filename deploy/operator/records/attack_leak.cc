@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
-
-#include "absl/strings/ascii.h"
 
 #include "common/leakage/attack_traits.h"
 
@@ -48,17 +47,22 @@ double AttackLeak::typical_auc() const {
 bool UsesGivenLabels(const std::string& attack) { return attack == "model_completion" || attack == "features_only"; }
 
 AttackNeeds NeedsOf(const std::string& attack) {
-  if (UsesGivenLabels(attack)) {
-    return AttackNeeds::kGivenLabels;
+  const std::optional<AttackVariant> known = AttackOfName(attack);
+  if (!known.has_value()) {
+    return UsesGivenLabels(attack) ? AttackNeeds::kGivenLabels : AttackNeeds::kUnknown;
   }
-  v1::Attack value = v1::ATTACK_UNSPECIFIED;
-  if (!v1::Attack_Parse(absl::AsciiStrToUpper(attack), &value)) {
-    return AttackNeeds::kUnknown;
+  switch (TraitsOf(known->attack).needs) {
+    case SideInformation::kNone:
+    case SideInformation::kActivations:
+      return AttackNeeds::kNothing;
+    case SideInformation::kCleanPositive:
+    case SideInformation::kHintRows:
+      return AttackNeeds::kKnownPositives;
+    case SideInformation::kAuxiliaryLabels:
+      return AttackNeeds::kGivenLabels;
+    default:
+      return AttackNeeds::kTrueClasses;
   }
-  const AttackTraits traits = TraitsOf(value);
-  return traits.label_side_only ? AttackNeeds::kTrueClasses
-         : traits.needs_oracle  ? AttackNeeds::kKnownPositives
-                                : AttackNeeds::kNothing;
 }
 
 std::vector<AttackLeak> AttackLeaks(const RunRecords& run) {

@@ -7,17 +7,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "deploy/operator/audit/audit_subject.h"
-#include "deploy/operator/audit/audit_verdict.h"
+#include "deploy/operator/audit/audit_report.h"
 #include "deploy/operator/records/run_records.h"
 
 namespace splitveil {
-
-// What an audit found, and of what.
-struct AuditReport {
-  std::vector<RunVerdict> verdicts;  // One a run, in the order of the runs.
-  AuditSubject subject;
-};
 
 // Writes the runs of all ledgers to `out_path`, replacing it whole. Ledgers of both parties may be mixed: what they
 // hold of one run (same run_id and agreement) is shown together. The page loads nothing, from no network and no other
