@@ -2,8 +2,10 @@
 
 #include <string>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 namespace splitveil {
 namespace {
@@ -22,18 +24,6 @@ constexpr AttackWords kWords[] = {
     {"inner_product", "Alignment with one known positive",
      "Compares direction and length of every gradient with those of one positive example, whose gradient it is shown "
      "without noise."},
-    {"hint_distance_1", "Nearness to 1 known positive",
-     "Knows that one example of the batch is positive and takes for positive what lies near it."},
-    {"hint_distance_3", "Nearness to 3 known positives",
-     "Knows three positive examples of the batch and takes for positive what lies near the nearest of them."},
-    {"hint_distance_5", "Nearness to 5 known positives",
-     "Knows five positive examples of the batch and takes for positive what lies near the nearest of them."},
-    {"hint_inner_product_1", "Alignment with 1 known positive of the batch",
-     "Knows that one example of the batch is positive and takes for positive what points the same way."},
-    {"hint_inner_product_3", "Alignment with 3 known positives of the batch",
-     "Knows three positive examples of the batch and takes for positive what points the way of any of them."},
-    {"hint_inner_product_5", "Alignment with 5 known positives of the batch",
-     "Knows five positive examples of the batch and takes for positive what points the way of any of them."},
     {"majority_direction", "Against the majority",
      "Takes for positive what points against most of the batch, since positives are the fewer. Needs nothing but the "
      "gradients."},
@@ -80,20 +70,45 @@ const AttackWords* Find(absl::string_view attack) {
   return nullptr;
 }
 
+// The number of known positives at the end of `attack`; 0 where it is none of "`prefix`_K".
+int HintsOf(absl::string_view attack, absl::string_view prefix) {
+  int hints = 0;
+  return absl::ConsumePrefix(&attack, prefix) && absl::SimpleAtoi(attack, &hints) && hints > 0 ? hints : 0;
+}
+
+std::string Positives(int count) { return count == 1 ? "1 known positive" : absl::StrCat(count, " known positives"); }
+
 }  // namespace
 
 std::string AttackTitle(absl::string_view attack) {
-  const AttackWords* words = Find(attack);
-  return words != nullptr ? std::string(words->title) : std::string(attack);
+  if (const AttackWords* words = Find(attack); words != nullptr) {
+    return words->title;
+  }
+  if (const int hints = HintsOf(attack, "hint_distance_"); hints > 0) {
+    return absl::StrCat("Nearness to ", Positives(hints));
+  }
+  if (const int hints = HintsOf(attack, "hint_inner_product_"); hints > 0) {
+    return absl::StrCat("Alignment with ", Positives(hints), " of the batch");
+  }
+  return std::string(attack);
 }
 
 std::string AttackNamed(absl::string_view attack) {
-  return Find(attack) == nullptr ? std::string(attack) : absl::StrCat(AttackTitle(attack), " (", attack, ")");
+  const std::string title = AttackTitle(attack);
+  return title == attack ? title : absl::StrCat(title, " (", attack, ")");
 }
 
 std::string AttackExplanation(absl::string_view attack) {
-  const AttackWords* words = Find(attack);
-  return words != nullptr ? words->explanation : "";
+  if (const AttackWords* words = Find(attack); words != nullptr) {
+    return words->explanation;
+  }
+  if (const int hints = HintsOf(attack, "hint_distance_"); hints > 0) {
+    return absl::StrCat("Is told ", Positives(hints), " of the batch and takes for positive what lies near the nearest.");
+  }
+  if (const int hints = HintsOf(attack, "hint_inner_product_"); hints > 0) {
+    return absl::StrCat("Is told ", Positives(hints), " of the batch and takes for positive what points the way of any.");
+  }
+  return "";
 }
 
 }  // namespace splitveil

@@ -12,6 +12,8 @@
 
 #include "common/ledger/ledger_reader.h"
 
+#include "splitveil/v1/protection.pb.h"
+
 namespace splitveil {
 
 // How much of the labels a leak AUC gives away. The thresholds are the report's own; the page states them.
@@ -47,8 +49,8 @@ std::string DescribeExcess(const BoundExcess& excess);
 // empty without both. `auxiliary_labels`: those both were given; 0 where unknown.
 std::string DescribeAdvantage(const std::vector<EpochLeakRow>& rows, int64_t auxiliary_labels);
 
-// "released", "kept back: bottom model frozen"; another decision's own name.
-std::string DescribeGateDecision(absl::string_view gate);
+// "released", "kept back: bottom model frozen"; "unknown decision" for what this version does not know.
+std::string DescribeGateDecision(v1::GateAction gate);
 
 // What the attack's adversary must know: "from what the partner receives", "with known positives", ...
 std::string DescribeNeeds(const std::string& attack);
