@@ -64,7 +64,7 @@ RunRecords RunOfBatches(const std::vector<int64_t>& sizes, double share) {
   for (size_t i = 0; i < sizes.size(); ++i) {
     const auto step = static_cast<int64_t>(i);
     party.steps.push_back({step, 0, step, sizes[i], 0.5, 0.1, 0, 0});
-    ProtectionRow row = {step, "none", 0, 0, 0, share, 0, 0, 0, 0, 0, 0, 1, "release"};
+    ProtectionRow row = {step, "none", 0, 0, 0, share, 0, 0, 0, 0, 0, 0, 1, v1::RELEASE};
     party.protections.push_back(row);
   }
   return run;

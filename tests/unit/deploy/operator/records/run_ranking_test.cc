@@ -39,7 +39,7 @@ class RunRankingTest : public testing::Test {
     party.record.run.role = "label_party";
     for (int64_t step = 0; step < 4; ++step) {
       party.steps.push_back({step, 0, step, 1024, 0.5, 0.1, 0, 0});
-      ProtectionRow row = {step, "marvell", 0, 0, 0, 0.25, 1, 0, 0, 0, 0, 0.3, 0.7, "release"};
+      ProtectionRow row = {step, "marvell", 0, 0, 0, 0.25, 1, 0, 0, 0, 0, 0.3, 0.7, v1::RELEASE};
       party.protections.push_back(row);
     }
     AddSeries("norm", {0.55, 0.55, 0.55, 0.55});
