@@ -174,12 +174,20 @@ function pointTable() {
     cell(point.auc_bound_p95)]));
 }
 
-// An attack a row, a protection a column: p95, below it the mean over the batches.
-function attackTable() {
-  const columns = [text("Attack"), text("Layer"), ...page.points.map((point) => number(point.name))];
-  return table(columns, page.pairs.map((pair, i) => [element("span", {}, pair.title, element("span", { class: "by mono" }, pair.attack)),
-    pair.layer_name.replace(/^the /, ""), ...page.points.map(({ leaks }) => element("span", {}, fixed(leaks[i].p95.mean),
-      element("span", { class: "range" }, fixed(leaks[i].mean.mean))))]));
+// An attack a row, a protection a column: p95, below it the mean over the batches. So many protections side by side as a
+// page is wide.
+const COLUMNS = 6;
+
+function attackTables() {
+  const tables = [];
+  for (let first = 0; first < page.points.length; first += COLUMNS) {
+    const points = page.points.slice(first, first + COLUMNS);
+    const columns = [text("Attack"), text("Layer"), ...points.map((point) => number(point.name))];
+    tables.push(element("div", { class: "panel long" }, table(columns, page.pairs.map((pair, i) =>
+      [element("span", {}, pair.title, element("span", { class: "by mono" }, pair.attack)), pair.layer_name.replace(/^the /, ""),
+        ...points.map(({ leaks }) => element("span", {}, fixed(leaks[i].p95.mean), element("span", { class: "range" }, fixed(leaks[i].mean.mean))))]))));
+  }
+  return tables;
 }
 
 // ---- Page -----------------------------------------------------------------------------------------------------------
@@ -191,7 +199,7 @@ ofStrongest.forEach((spec) => drawTradeoff(byId("charts"), spec));
 if (!ofStrongest.length) removeSection("tradeoffs");
 if (!ofPairs.length) removeSection("more");
 else {
-  byId("more-table").append(attackTable());
+  byId("more-tables").append(...attackTables());
   whenOpen(byId("more"), () => ofPairs.forEach((spec) => drawTradeoff(byId("more-charts"), spec)));
 }
 charts.forEach((chart) => chart.resize());  // The scroll bar came after the first of them were drawn.

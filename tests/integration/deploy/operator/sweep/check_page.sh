@@ -11,7 +11,7 @@ source "$(dirname "$0")/../open_page.sh"
 # The strongest attack against two figures; under the fold the attacks one by one.
 expect_everywhere tradeoff.html 2 8
 expect_everywhere single.html 0 0
-expect_everywhere hostile.html 2 8
+expect_everywhere hostile.html 2 10
 
 [ "$failures" -eq 0 ] && echo "three pages as expected on two screens and on paper"
 exit "$((failures > 0))"

@@ -75,13 +75,13 @@ TEST(SweepSummaryTest, HasOneAlignedLineAProtection) {
   runs[2].ranking.excesses = {{"cut", "norm", 0.7, 0.6, {1}}};
   EXPECT_EQ(
       SweepSummary(runs),
-      "protection  seeds  strongest attack    AUC  guessing                                        bound  test AUC  "
+      "protection  seeds  strongest attack    AUC  guessing                                       bound  test AUC  "
       "log-loss  seconds\n"
-      "none            1       norm at cut  1.000     0.541                                  none stated    0.7500  "
+      "none            1       norm at cut  1.000     0.541                                 none stated    0.7500  "
       "  0.5000       28\n"
       "s4              2       norm at cut  0.650     0.541  exceeded by Gradient length (1 of 2 seeds)    0.7300  "
       "  0.5000       28\n"
-      "s9              1       norm at cut  0.800     0.541                                        holds    0.7000  "
+      "s9              1       norm at cut  0.800     0.541                                       holds    0.7000  "
       "  0.5000       28\n");
 }
 
