@@ -12,12 +12,21 @@ function drawGlance() {
   byId("glance-table").append(table(columns, rows));
 }
 
+const EXCESSES_SHOWN = 3;  // Of a run; the table of attacks marks all.
+
+function excessList({ excesses }) {
+  const more = excesses.length - EXCESSES_SHOWN;
+  const words = excesses.slice(0, EXCESSES_SHOWN);
+  if (more > 0) words.push(more + (more === 1 ? " more attack exceeds its bound" : " more attacks exceed their bound") + "; the table below marks them.");
+  return element("ul", {}, ...words.map((sentence) => element("li", {}, sentence)));
+}
+
 function drawBanner() {
   const beyond = runs.filter((run) => run.ranking.bound === "exceeded");
   if (!beyond.length) return removeSection("beyond-bound");
   for (const run of beyond) {
     byId("beyond-bound").append(element("p", {}, element("b", {}, run.label)),
-      element("ul", {}, ...run.ranking.excesses.map((words) => element("li", {}, words))),
+      excessList(run.ranking),
       element("p", {}, element("b", {}, "What helps: "), run.remedy));
   }
 }
@@ -41,7 +50,7 @@ function card(run) {
   return node;
 }
 
-const CARDS_SHOWN = 4;
+const CARDS_SHOWN = 2;  // The glance above has every run.
 
 function drawCards() {
   const cards = runs.map(card);
