@@ -27,7 +27,7 @@ absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const Re
     absl::StatusOr<ProtectionReport> report =
         protection_->PerturbWithin(clean, batch.labels, position, max_sum_kl, guarded.gradients);
     if (figures.times_raised > 0 && absl::IsFailedPrecondition(report.status())) {
-      guarded.decision.action = GateAction::kFreezeBottom;
+      guarded.decision.action = v1::FREEZE_BOTTOM;
       guarded.decision.reason = absl::StrCat(raised_for, "; no noise keeps that");
       break;
     }
@@ -39,17 +39,17 @@ absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const Re
     figures.run_sum_kl = earlier_sum_kl_ + guarded.report.run_sum_kl;
     figures.measured_leak = gate_.WantsMeasuredLeak() ? MeasuredLeak(guarded.gradients, batch) : 0.5;
     guarded.decision = gate_.Decide(figures);
-    if (guarded.decision.action != GateAction::kRaiseNoise) {
+    if (guarded.decision.action != v1::RAISE_NOISE) {
       break;
     }
     max_sum_kl = std::min(max_sum_kl, guarded.decision.max_sum_kl);
     raised_for = guarded.decision.reason;
   }
-  if (figures.times_raised > 0 && guarded.decision.action < GateAction::kRaiseNoise) {
-    guarded.decision.action = GateAction::kRaiseNoise;
+  if (figures.times_raised > 0 && guarded.decision.action < v1::RAISE_NOISE) {
+    guarded.decision.action = v1::RAISE_NOISE;
     guarded.decision.reason = raised_for;
   }
-  if (guarded.decision.action >= GateAction::kFreezeBottom) {
+  if (guarded.decision.action >= v1::FREEZE_BOTTOM) {
     guarded.gradients = Matrix();
   }
   return guarded;

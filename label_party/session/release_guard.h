@@ -20,11 +20,11 @@
 namespace splitveil {
 
 struct GuardedBatch {
-  // What the gate decided in the end: kRaiseNoise where the noise was raised and then passed. `reason` says why, and is
-  // empty on kRelease.
+  // What the gate decided in the end: RAISE_NOISE where the noise was raised and then passed. `reason` says why, and is
+  // empty on RELEASE.
   GateDecision decision;
   ProtectionReport report;  // Of `gradients`.
-  Matrix gradients;         // [batch, cut_width], perturbed; empty where nothing may leave (kFreezeBottom, kHalt).
+  Matrix gradients;         // [batch, cut_width], perturbed; empty where nothing may leave (FREEZE_BOTTOM, HALT).
 };
 
 // Perturbs a batch, holds it against the release policy and, where that says so, perturbs it again with more noise.

@@ -7,6 +7,7 @@
 
 #include "common/crypto/secure_random.h"
 #include "common/leakage/attack_traits.h"
+#include "common/ledger/gate_action.h"
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
@@ -17,11 +18,21 @@
 namespace splitveil {
 namespace {
 
-ProtectionRow RowOf(int64_t step, const ProtectionReport& report, GateAction action, double auc_bound) {
-  return {
-      step,         report.method,         report.u,           report.v,           report.g,           report.p,
-      report.power, report.lambda1_neg,    report.lambda2_neg, report.lambda1_pos, report.lambda2_pos, report.sum_kl,
-      auc_bound,    GateActionName(action)};
+ProtectionRow RowOf(int64_t step, const ProtectionReport& report, v1::GateAction action, double auc_bound) {
+  return {step,
+          report.method,
+          report.u,
+          report.v,
+          report.g,
+          report.p,
+          report.power,
+          report.lambda1_neg,
+          report.lambda2_neg,
+          report.lambda1_pos,
+          report.lambda2_pos,
+          report.sum_kl,
+          auc_bound,
+          action};
 }
 
 }  // namespace
@@ -125,7 +136,7 @@ void Trainer::ChooseHints(ConstMatrixView clean, ReleasedBatch& batch) const {
 absl::Status Trainer::Note(const GateDecision& decision) {
   ++result_.gate[decision.action];
   // One event a kind and epoch; how many there were stands in the accountant's.
-  if (++epoch_gate_[decision.action] > 1 || decision.action == GateAction::kRelease) {
+  if (++epoch_gate_[decision.action] > 1 || decision.action == v1::RELEASE) {
     return absl::OkStatus();
   }
   return parts_.ledger->RecordEvent(absl::StrCat("gate_", GateActionName(decision.action)),
@@ -228,11 +239,11 @@ absl::Status Trainer::Release(ConstMatrixView clean, ReleasedBatch batch, Pendin
   const GateDecision& decision = guarded.decision;
   SPLITVEIL_RETURN_IF_ERROR(Note(decision));
   pending.protection = RowOf(step_, guarded.report, decision.action, decision.auc_bound);
-  if (decision.action == GateAction::kHalt) {
+  if (decision.action == v1::HALT) {
     (void)parts_.ledger->Record(pending.protection);
     return AsHalt(absl::ResourceExhaustedError(absl::StrCat("release gate: step ", step_, ": ", decision.reason)));
   }
-  if (decision.action == GateAction::kFreezeBottom) {
+  if (decision.action == v1::FREEZE_BOTTOM) {
     result_.frozen_after_epoch = batch.epoch;
     return absl::OkStatus();
   }
@@ -312,8 +323,8 @@ absl::StatusOr<SharedGradients> Trainer::Answer(InboundBatch coming) {
   auto pending = std::make_unique<Pending>();
   pending->sent = std::move(coming.sent);
   if (frozen()) {
-    ++result_.gate[GateAction::kFreezeBottom];
-    ++epoch_gate_[GateAction::kFreezeBottom];
+    ++result_.gate[v1::FREEZE_BOTTOM];
+    ++epoch_gate_[v1::FREEZE_BOTTOM];
   } else if (absl::Status status = Release(coming.clean, std::move(coming.own.released), *pending); !status.ok()) {
     return status;
   }
@@ -324,7 +335,7 @@ absl::StatusOr<SharedGradients> Trainer::Answer(InboundBatch coming) {
     message.set_frozen(true);
     pending->sent.push_back(std::make_shared<const v1::CutGradients>(std::move(message)));
     const ProtectionReport none = EmptyReport("frozen");
-    pending->protection = RowOf(step_, none, GateAction::kFreezeBottom, none.sum_kl);
+    pending->protection = RowOf(step_, none, v1::FREEZE_BOTTOM, none.sum_kl);
   }
   stopwatch_.Lap(&StepTimeRow::protection);
   StepRow& row = pending->row;

@@ -8,6 +8,7 @@
 
 #include "common/leakage/bounds.h"
 #include "common/leakage/evaluation.h"
+#include "common/ledger/gate_action.h"
 #include "common/status/status_macros.h"
 #include "label_party/session/trainer.h"
 
