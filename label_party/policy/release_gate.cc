@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 
 #include "common/leakage/bounds.h"
-#include "label_party/protection/gradient_protection.h"
+#include "label_party/protection/protection_factory.h"
 #include "label_party/protection/run_budget.h"
 
 namespace splitveil {

@@ -57,7 +57,7 @@ struct LabelSessionOptions {
   std::string ledger_path;
   std::shared_ptr<const Dataset> data;  // Prepared for the agreement's split (CheckSplit).
   CheckpointPlan checkpoints;
-  std::unique_ptr<GradientProtection> protection;
+  Protection protection;
   RunStatus* status = nullptr;  // Not owned; must outlive the session.
 };
 

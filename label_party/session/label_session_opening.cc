@@ -27,7 +27,8 @@ constexpr size_t kMaxNameText = 160;  // Of what the peer calls its checkpoint, 
 }  // namespace
 
 absl::Status LabelSession::BeginLedger(const v1::OpenRequest& request) {
-  RunRow run = DescribeRun(run_id_, "label_party", options_.protection->name(), options_.agreement, request.version());
+  RunRow run =
+      DescribeRun(run_id_, "label_party", options_.protection.gradients->name(), options_.agreement, request.version());
   if (continued_ != nullptr) {
     run.resumed_from = continued_->header().run_id();
   }
@@ -81,7 +82,7 @@ absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& reque
   options_.status->Update([&](v1::GetStatusResponse& status) { status.set_run_id(run_id_); });
   state_ = State::kOpened;
   last_heard_ = absl::Now();
-  LogInfo("run ", run_id_, " opened; ", options_.protection->name(), "; agreement ",
+  LogInfo("run ", run_id_, " opened; ", options_.protection.gradients->name(), "; agreement ",
           absl::BytesToHexString(AsBytes(AgreementSha256(options_.agreement))).substr(0, 16));
   v1::OpenResponse response;
   response.set_run_id(run_id_);

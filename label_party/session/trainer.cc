@@ -11,9 +11,9 @@
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
+#include "label_party/protection/distance_correlation.h"
 #include "label_party/protection/protection_report.h"
-#include "label_party/top/distance_correlation.h"
-#include "label_party/top/row_clipping.h"
+#include "label_party/protection/row_clipping.h"
 
 namespace splitveil {
 namespace {

@@ -35,7 +35,7 @@ struct TrainerParts {
   v1::RunAgreement agreement;              // Canonical.
   std::unique_ptr<FeatureTable> features;  // Own features in aligned order.
   std::vector<uint8_t> labels;             // In aligned order.
-  std::vector<float> targets;              // What h trains on instead; GradientProtection::TrainingTargets.
+  std::vector<float> targets;              // What h trains on instead; Protection::TrainingTargets.
   Schedule schedule;
   std::vector<uint32_t>
       test;  // Aligned positions that are evaluated: those held out; all, under progressive_validation.

@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TopModel> model, MakeModel(inputs, data.features()));
   SPLITVEIL_ASSIGN_OR_RETURN(const LabelState earlier, EarlierState(inputs));
   if (earlier.moments) {
-    inputs.protection->RestoreMoments(*earlier.moments);
+    inputs.protection.gradients->RestoreMoments(*earlier.moments);
   }
   std::vector<uint8_t> labels;
   labels.reserve(inputs.rows.size());
@@ -81,12 +81,13 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(TrainerInputs inputs) {
   ReturnFreeMemory();    // of the alignment.
   auto features =
       std::make_unique<FeatureTable>(inputs.data, std::vector<uint32_t>(inputs.rows.begin(), inputs.rows.end()));
-  std::vector<float> targets = inputs.protection->TrainingTargets(labels);
-  auto trainer = std::make_unique<Trainer>(TrainerParts{
-      agreement, std::move(features), std::move(labels), std::move(targets), std::move(schedule), std::move(split.test),
-      std::move(model), std::move(inputs.protection), std::move(gate), protection.distance_correlation().weight(),
-      inputs.config.clip_cut_gradients(), inputs.continued == nullptr ? "" : inputs.continued->name(),
-      earlier.cumulative_sum_kl, inputs.auditor, inputs.ledger});
+  std::vector<float> targets = inputs.protection.TrainingTargets(labels);
+  auto trainer = std::make_unique<Trainer>(
+      TrainerParts{agreement, std::move(features), std::move(labels), std::move(targets), std::move(schedule),
+                   std::move(split.test), std::move(model), std::move(inputs.protection.gradients), std::move(gate),
+                   protection.distance_correlation().weight(), inputs.config.clip_cut_gradients(),
+                   inputs.continued == nullptr ? "" : inputs.continued->name(), earlier.cumulative_sum_kl,
+                   inputs.auditor, inputs.ledger});
   trainer->result().run_id = std::move(inputs.run_id);
   SPLITVEIL_RETURN_IF_ERROR(RecordClipping(inputs.config.clip_cut_gradients(), *inputs.ledger));
   return trainer;

@@ -11,6 +11,7 @@
 
 #include "common/checkpoint/checkpoint.h"
 #include "common/dataset/dataset.h"
+#include "label_party/protection/protection_factory.h"
 #include "label_party/session/trainer.h"
 
 #include "splitveil/v1/party.pb.h"
@@ -24,7 +25,7 @@ struct TrainerInputs {
   absl::Span<const uint32_t> rows;      // The party's row for each aligned position.
   JointSeed seed;
   std::string run_id;
-  std::unique_ptr<GradientProtection> protection;
+  Protection protection;
   std::shared_ptr<const Checkpoint> continued;  // Null: fresh weights.
   LeakAuditor* auditor = nullptr;               // Not owned; must outlive the trainer.
   Ledger* ledger = nullptr;                     // Not owned; must outlive the trainer.

@@ -46,7 +46,7 @@ class TrainerTest : public ::testing::Test {
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(protection, &config)) << protection;
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(policy, run_.label_config.mutable_release())) << policy;
     FillPlannedEpochs(epochs, config);
-    auto method = GradientProtection::Create(config, *SecureGaussian::Create(SecretKey({5})));
+    auto method = MakeProtection(config, *SecureGaussian::Create(SecretKey({5})));
     ASSERT_TRUE(method.ok()) << method.status();
     trainer_ = nullptr;  // Of an earlier call, as is what follows.
     auditor_ = nullptr;
