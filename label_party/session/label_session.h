@@ -41,6 +41,7 @@
 #include "common/schedule/joint_seed.h"
 #include "label_party/audit/completion_audit.h"
 #include "label_party/audit/leak_auditor.h"
+#include "label_party/protection/protection_factory.h"
 #include "label_party/session/early_stopper.h"
 #include "label_party/session/trainer.h"
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
+#include "label_party/audit/measured_leak.h"
 
 namespace splitveil {
 

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -15,11 +14,6 @@ namespace {
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-int64_t Lines(const std::string& path) {
-  const std::string contents = ReadFile(path).value();
-  return std::count(contents.begin(), contents.end(), '\n');
-}
 
 class PrepareCommandTest : public ::testing::Test {
  protected:
@@ -110,7 +104,7 @@ TEST_F(PrepareCommandTest, FailsOnFractionsThatLeaveNothingInCommon) {
   ExpectError(2,
               {"prepare", "--format=criteo", input, out, "--only_label_fraction=0.6", "--only_nonlabel_fraction=0.5"});
   EXPECT_THAT(ExpectError(2, {"prepare", "--format=criteo", input, out, "--only_label_fraction=1.5"}),
-              HasSubstr("--only_label_fraction: expected a number in [0, 1]"));
+              HasSubstr("--only_label_fraction: expected a number, 0 to 1"));
 }
 
 }  // namespace
