@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "label_party/audit/measured_leak.h"
 #include "label_party/protection/protection_factory.h"
 
 namespace splitveil {
