@@ -25,13 +25,13 @@ namespace splitveil {
 // Protects a run's batches, one after the other: what a method plans, the noise it draws, and what the run remembers of
 // its class moments.
 //
-//   batch = Describe(gradients, labels, position)   once a batch
+//   batch = Describe(gradients, labels, position)   once per batch
 //   plan = Plan(batch, limit)                       as often as the release gate asks for less divergence
 //   Apply(plan, batch, out)                         what leaves
 //
 // A position's batch may be described, planned and applied any number of times before the next position's, in any
-// strength: each gives the same bytes again. What it falls back on are the moments of the batches before. One object a
-// run. Not thread-safe.
+// strength: each gives the same bytes again. What it falls back on are the moments of the batches before. One object
+// per run. Not thread-safe.
 class GradientProtection {
  public:
   static constexpr double kAsConfigured = std::numeric_limits<double>::infinity();

@@ -11,7 +11,7 @@
 
 namespace splitveil {
 
-// The least variance a component of N(0, variance I) that brings the divergence of the classes of `moments` (two
+// The least variance per component of N(0, variance I) that brings the divergence of the classes of `moments` (two
 // classes, d components) to at most `max_sum_kl` > 0; to 1e-9 of itself, on the side where the limit is kept. 0 where
 // no noise is needed, +inf where a double cannot hold it. More noise never raises the divergence: each of its terms
 // falls. Thread-safe.

@@ -74,11 +74,11 @@ double MarvellStrength::SumKlOf(uint32_t epoch) const {
 }
 
 absl::StatusOr<MarvellStrength> MarvellStrengthOf(const v1::GradientProtection::Marvell& config) {
-  absl::StatusOr<MarvellStrength> strength = StrengthAlong(config);
-  if (strength.ok() && config.orthogonal_noise_ratio() != 0) {
+  SPLITVEIL_ASSIGN_OR_RETURN(MarvellStrength strength, StrengthAlong(config));
+  if (config.orthogonal_noise_ratio() != 0) {
     SPLITVEIL_RETURN_IF_ERROR(CheckPositive("orthogonal_noise_ratio", config.orthogonal_noise_ratio()));
-    strength->orthogonal_noise_ratio = config.orthogonal_noise_ratio();
-    absl::StrAppend(&strength->name, ",orthogonal_noise_ratio=", config.orthogonal_noise_ratio());
+    strength.orthogonal_noise_ratio = config.orthogonal_noise_ratio();
+    absl::StrAppend(&strength.name, ",orthogonal_noise_ratio=", config.orthogonal_noise_ratio());
   }
   return strength;
 }

@@ -104,8 +104,8 @@ class Evidence {
  public:
   explicit Evidence(const SyntheticBatch& batch) : batch_(batch), previous_draw_(kRows) {}
 
-  // Takes up one perturbed batch, which should hold to `promises`, one a row. Errors: Internal for noise where none is
-  // promised.
+  // Takes up one perturbed batch, which should hold to `promises`, one per row. Errors: Internal for noise where none
+  // is promised.
   absl::Status Add(const Matrix& out, const std::vector<Promise>& promises) {
     double previous_row = 0;
     for (int64_t j = 0; j < kRows; ++j) {
