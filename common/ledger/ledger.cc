@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
+#include "common/ledger/gate_action.h"
 #include "common/ledger/schema.h"
 #include "common/ledger/sqlite_database.h"
 #include "common/status/status_macros.h"
@@ -214,7 +215,7 @@ absl::Status Ledger::Record(const StepTimeRow& row) {
 absl::Status Ledger::Record(const ProtectionRow& row) {
   return database_->Insert(Database::kProtection, row.step, row.method, row.u, row.v, row.g, row.p, row.power,
                            row.lambda1_neg, row.lambda2_neg, row.lambda1_pos, row.lambda2_pos, row.sum_kl,
-                           row.auc_bound, row.gate);
+                           row.auc_bound, GateActionName(row.gate));
 }
 
 absl::Status Ledger::Record(const LeakRow& row) {

@@ -26,6 +26,7 @@
 #include "common/transport/server.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/policy/release_gate.h"
+#include "label_party/protection/protection_factory.h"
 #include "label_party/protection/run_budget.h"
 #include "label_party/protection/self_test.h"
 #include "label_party/service/split_training_service.h"
@@ -35,9 +36,9 @@ namespace splitveil {
 namespace {
 
 // A protection under a fresh secret run key.
-absl::StatusOr<std::unique_ptr<GradientProtection>> NewProtection(const v1::GradientProtection& config) {
+absl::StatusOr<Protection> NewProtection(const v1::GradientProtection& config) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise, SecureGaussian::Create(SecretKey::Generate()));
-  return GradientProtection::Create(config, std::move(noise));
+  return MakeProtection(config, std::move(noise));
 }
 
 absl::StatusOr<std::unique_ptr<LabelSession>> NewSession(const LabelPartyPlan& plan, RunStatus* status) {
@@ -47,8 +48,7 @@ absl::StatusOr<std::unique_ptr<LabelSession>> NewSession(const LabelPartyPlan& p
   options.ledger_path = ResolvePath(plan.config_path, plan.config.party().ledger_path());
   options.status = status;
   options.checkpoints = plan.checkpoints;
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<GradientProtection> protection, NewProtection(plan.config.protection()));
-  options.protection = std::move(protection);
+  SPLITVEIL_ASSIGN_OR_RETURN(options.protection, NewProtection(plan.config.protection()));
   SPLITVEIL_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
                              OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement));
   options.data = std::move(data);

@@ -101,7 +101,7 @@ absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& reque
     return Fail(AsRefusal(status));
   }
   const std::string run_id = NewRunId(agreement_.run_name());
-  const std::string protection = protection_->name();
+  const std::string protection = protection_.gradients->name();
   if (absl::Status status =
           life_.BeginLedger(DescribeRun(run_id, "label_party", protection, agreement_, request.version()));
       !status.ok()) {

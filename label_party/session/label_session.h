@@ -37,6 +37,7 @@
 #include "common/schedule/joint_seed.h"
 #include "label_party/audit/completion_audit.h"
 #include "label_party/audit/leak_auditor.h"
+#include "label_party/protection/protection_factory.h"
 #include "label_party/session/gradients_message.h"
 #include "label_party/session/protocol_state.h"
 #include "label_party/session/replay_cache.h"
@@ -57,7 +58,7 @@ struct LabelSessionOptions {
   std::string ledger_path;
   std::shared_ptr<const Dataset> data;  // Prepared for the agreement's split (CheckSplit).
   CheckpointPlan checkpoints;
-  std::unique_ptr<GradientProtection> protection;
+  Protection protection;
   RunStatus* status = nullptr;  // Not owned; must outlive the session.
 };
 
@@ -136,7 +137,7 @@ class LabelSession {
   mutable absl::Mutex mutex_;
   absl::CondVar ended_;
   RunLifecycle life_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<GradientProtection> protection_ ABSL_GUARDED_BY(mutex_);  // Until Start.
+  Protection protection_ ABSL_GUARDED_BY(mutex_);  // Until Start.
   std::string peer_commitment_ ABSL_GUARDED_BY(mutex_);
   AlignedIds aligned_ ABSL_GUARDED_BY(mutex_);
   // From Start on:

@@ -88,13 +88,13 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   SPLITVEIL_ASSIGN_OR_RETURN(training.model, MakeModel(inputs, inputs.data->features()));
   SPLITVEIL_ASSIGN_OR_RETURN(const LabelState earlier, EarlierState(inputs));
   if (earlier.moments) {
-    inputs.protection->RestoreMoments(*earlier.moments);
+    inputs.protection.gradients->RestoreMoments(*earlier.moments);
   }
-  data.targets = inputs.protection->TrainingTargets(data.labels);
+  data.targets = inputs.protection.TrainingTargets(data.labels);
 
   RunResult beginnings;
   beginnings.run_id = std::move(inputs.run_id);
-  beginnings.protection = inputs.protection->name();
+  beginnings.protection = inputs.protection.gradients->name();
   beginnings.aligned_examples = static_cast<int64_t>(data.labels.size());
   beginnings.epochs = agreement.epochs();
   beginnings.resumed_from = inputs.resumed == nullptr ? "" : inputs.resumed->name();
@@ -106,7 +106,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   source.needs_whole_batch = training.model->needs_whole_batch();
   source.trains_on_test = agreement.progressive_validation();
   training.source = std::make_unique<BatchSource>(std::move(data), source);
-  training.guard = std::make_unique<ReleaseGuard>(std::move(inputs.protection), std::move(gate),
+  training.guard = std::make_unique<ReleaseGuard>(std::move(inputs.protection.gradients), std::move(gate),
                                                   training.source->examples(), earlier.cumulative_sum_kl);
   training.recorder =
       std::make_unique<StepRecorder>(std::move(beginnings), training.source->batches_per_epoch(), inputs.ledger);

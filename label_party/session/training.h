@@ -14,7 +14,7 @@
 #include "common/ledger/ledger.h"
 #include "common/schedule/joint_seed.h"
 #include "label_party/audit/leak_auditor.h"
-#include "label_party/protection/gradient_protection.h"
+#include "label_party/protection/protection_factory.h"
 #include "label_party/session/batch_source.h"
 #include "label_party/session/label_state.h"
 #include "label_party/session/release_guard.h"
@@ -35,7 +35,7 @@ struct TrainingInputs {
   absl::Span<const uint32_t> rows;      // The party's row for each aligned position.
   JointSeed seed;
   std::string run_id;
-  std::unique_ptr<GradientProtection> protection;
+  Protection protection;
   std::shared_ptr<const Checkpoint> resumed;  // Null: fresh weights.
   LeakAuditor* auditor = nullptr;             // Not owned; must outlive the training.
   Ledger* ledger = nullptr;                   // Not owned; must outlive the training.

@@ -240,7 +240,7 @@ TEST(TwoProcessesTest, TerminatedLabelPartyEndsCleanlyAndThePeerSaysWhy) {
 TEST(TwoProcessesTest, ReleaseGateHaltsBothParties) {
   TwoPartyRun run;
   run.label_config.mutable_release()->set_max_step_auc_bound(0.6);  // No protection has no bound below 1.
-  run.label_config.mutable_release()->set_action(v1::ReleasePolicy::HALT);
+  run.label_config.mutable_release()->set_action(v1::HALT);
   run.StartLabelParty();
   run.StartNonLabelParty();
   EXPECT_EQ(run.nonlabel->Wait(), 5) << run.nonlabel->Errors();

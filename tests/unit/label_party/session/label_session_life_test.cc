@@ -165,7 +165,7 @@ TEST_F(LabelSessionLifeTest, TheRunsLimitCountsTheRunsBefore) {
   const double remembered = (*Checkpoint::Open(path_))->header().label_party().cumulative_sum_kl();
   EXPECT_NEAR(remembered, 1.0, 1e-6);  // Two epochs.
   run_.label_config.mutable_release()->set_max_run_auc_bound(GaussianAucBound(1.25));
-  run_.label_config.mutable_release()->set_action(v1::ReleasePolicy::HALT);
+  run_.label_config.mutable_release()->set_action(v1::HALT);
   const std::string run_id = run_id_;
   run_.label_checkpoints.initial.clear();
   continues_.clear();

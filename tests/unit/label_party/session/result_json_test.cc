@@ -31,7 +31,7 @@ class ResultJsonTest : public ::testing::Test {
     }
     agreement_.mutable_audit()->set_disclosure(v1::ORACLE);
     agreement_.set_wire_dtype(v1::FLOAT32);
-    auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelAudit(), /*examples=*/4, ledger_.get());
+    auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), /*examples=*/4, ledger_.get());
     ReleasedBatch batch;
     batch.labels = {0, 0, 1, 1};
     batch.positions = {0, 1, 2, 3};
@@ -141,7 +141,7 @@ TEST_F(ResultJsonTest, TheTableTellsTheSame) {
   Judge({{v1::NORM, {1, 2, 3, 0}}, {v1::COSINE, {1, 1, 1, 1}}, {v1::SPECTRAL, {3, 2, 1, 0}}});
   result_.tests.push_back({0, 0.5, 0.7, 0.1, 0.8});
   result_.tests.push_back({1, 0.6, 0.6, 0.1, 0.8});
-  result_.gate[GateAction::kWarn] = 2;
+  result_.gate[v1::WARN] = 2;
   const RunSummary summary = Summarize(result_, *auditor_);
   EXPECT_EQ(summary.ended, "completed");
   EXPECT_EQ(summary.test_auc, 0.7);

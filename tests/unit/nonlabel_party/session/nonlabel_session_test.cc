@@ -216,7 +216,7 @@ TEST_F(NonLabelSessionTest, WhatWasLearntIsRecordedWhereNoScoresAreTaken) {
 
 TEST_F(NonLabelSessionTest, HaltByTheReleaseGateIsRecordedAsSuch) {
   run_.label_config.mutable_release()->set_max_step_auc_bound(0.6);  // No protection has no bound below 1.
-  run_.label_config.mutable_release()->set_action(v1::ReleasePolicy::HALT);
+  run_.label_config.mutable_release()->set_action(v1::HALT);
   EXPECT_EQ(ExitCodeFor(Run()), ExitCode::kHalted);
   EXPECT_EQ(LedgerStatus(), "halted");
 }

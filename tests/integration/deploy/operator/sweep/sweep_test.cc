@@ -191,7 +191,7 @@ TEST_F(SweepTest, AConfigurationErrorIsReportedBeforeAnyRun) {
 TEST_F(SweepTest, AFailingRunIsNamedAndTheOthersGoOn) {
   // The gate lets only strong noise pass.
   files_.label_config.mutable_release()->set_max_step_auc_bound(0.9);
-  files_.label_config.mutable_release()->set_action(v1::ReleasePolicy::HALT);
+  files_.label_config.mutable_release()->set_action(v1::HALT);
   WriteBase();
   WriteGrid("protection { name: \"none\" config { none {} } } marvell_s: 25 seeds: 1");
   const ChildResult result = Sweep();

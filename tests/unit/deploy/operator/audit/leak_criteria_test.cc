@@ -147,12 +147,12 @@ TEST_F(LeakCriteriaTest, NothingThatRemembersIsNotMeasured) {
 
 TEST_F(LeakCriteriaTest, EpochsWithoutReleasesNeedNoFigures) {
   for (size_t step = 10; step < 20; ++step) {
-    party().protections[step].gate = "freeze_bottom";
+    party().protections[step].gate = v1::FREEZE_BOTTOM;
   }
   party().epoch_leaks.erase(party().epoch_leaks.begin() + 3);
   party().epoch_leaks.erase(party().epoch_leaks.begin() + 1);
   EXPECT_EQ(Judge("remembers", "max_measured_cumulative_auc: 0.66").outcome, Outcome::kMet);
-  party().protections[10].gate = "release";
+  party().protections[10].gate = v1::RELEASE;
   EXPECT_EQ(Judge("remembers", "max_measured_cumulative_auc: 0.66").outcome, Outcome::kNotMeasured);
 }
 
@@ -179,7 +179,7 @@ TEST_F(LeakCriteriaTest, TheStepsBoundIsItsUpperQuantile) {
 TEST_F(LeakCriteriaTest, AStepWithoutABoundCountsAsBoundedByOne) {
   party().protections[0].auc_bound = party().protections[1].auc_bound = kNan;
   EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 0.99").outcome, Outcome::kNotMet);
-  party().protections[0].gate = party().protections[1].gate = "freeze_bottom";  // They did not leave.
+  party().protections[0].gate = party().protections[1].gate = v1::FREEZE_BOTTOM;  // They did not leave.
   EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 0.99").outcome, Outcome::kMet);
   party().protections.clear();
   EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 1").outcome, Outcome::kNotMeasured);

@@ -1,12 +1,12 @@
-#include "label_party/protection/max_norm_protection.h"
+#include "label_party/protection/max_norm_planner.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include "common/leakage/inner_product.h"
-#include "common/status/status_macros.h"
-#include "label_party/protection/protection_report.h"
+#include "label_party/protection/isotropic_noise.h"
 
 namespace splitveil {
 namespace {
@@ -20,28 +20,27 @@ bool PerturbsItself(const ClassMoments& moments) {
 
 }  // namespace
 
-absl::StatusOr<ProtectionReport> MaxNormProtection::AddNoise(const Batch& batch) {
+absl::StatusOr<NoisePlan> MaxNormPlanner::Plan(const BatchFacts& batch, double max_sum_kl) const {
   const ClassMoments& moments = batch.moments;
   if (!PerturbsItself(moments)) {
-    return AddIsotropicNoise(batch, "max_norm+fallback", running().FallbackScale(moments));
+    return PlanIsotropicNoise(batch, "max_norm+fallback", batch.running.FallbackScale(moments), max_sum_kl);
   }
   const double target = moments.max_squared_norm;
   const RowNoise zero_row_noise{0, 0, std::sqrt(target / static_cast<double>(batch.gradients.cols()))};
-  const auto noise_of_row = [&](int64_t j) {
+  GaussianNoise noise;
+  noise.of_row.reserve(static_cast<size_t>(batch.gradients.rows()));
+  for (int64_t j = 0; j < batch.gradients.rows(); ++j) {
     const double squared_norm = SquaredNorm(batch.gradients.row(j));
-    if (squared_norm == 0) {
-      return zero_row_noise;
-    }
-    return RowNoise{std::sqrt(std::max(0.0, target / squared_norm - 1)), 0, 0};
-  };
-  SPLITVEIL_RETURN_IF_ERROR(AddRowNoise(batch, {}, noise_of_row));
+    noise.of_row.push_back(squared_norm == 0 ? zero_row_noise
+                                             : RowNoise{std::sqrt(std::max(0.0, target / squared_norm - 1)), 0, 0});
+  }
   ProtectionReport report = EmptyReport("max_norm");
   report.u = moments.u;
   report.v = moments.v;
   report.g = moments.dg_squared;
   report.p = moments.p;
   report.power = target - moments.mean_squared_norm;
-  return report;
+  return NoisePlan{std::move(report), std::move(noise)};
 }
 
 }  // namespace splitveil

@@ -1,5 +1,6 @@
-#include "label_party/top/top_model.h"
-
+// The one place that knows which top models there are: the interface (top_model.h) does not, so that they may include
+// it.
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,10 +8,10 @@
 #include "common/architecture/model_spec.h"
 #include "common/status/status_macros.h"
 #include "label_party/top/layered_top_model.h"
+#include "label_party/top/top_model.h"
 #include "label_party/top/torchscript_top_model.h"
 
 namespace splitveil {
-
 namespace {
 
 // `options` with the top half for specification.

@@ -1,12 +1,12 @@
 // `discretize`: DiscreteSGD (Fu et al., "Label inference attacks against vertical federated learning", USENIX Security
 // 2022, section 6).
-#ifndef SPLITVEIL_LABEL_PARTY_PROTECTION_DISCRETIZE_PROTECTION_H_
-#define SPLITVEIL_LABEL_PARTY_PROTECTION_DISCRETIZE_PROTECTION_H_
+#ifndef SPLITVEIL_LABEL_PARTY_PROTECTION_DISCRETIZE_PLANNER_H_
+#define SPLITVEIL_LABEL_PARTY_PROTECTION_DISCRETIZE_PLANNER_H_
 
 #include <cstdint>
 #include <string>
 
-#include "label_party/protection/gradient_protection.h"
+#include "label_party/protection/noise_planner.h"
 
 namespace splitveil {
 
@@ -14,14 +14,13 @@ namespace splitveil {
 // and sigma over all components of the batch (the paper takes those of the first epoch); what lies beyond goes to the
 // end. Biased, without randomness, and the same for every batch, whatever its classes. A baseline: states no
 // divergence. A batch whose components are all equal is its own bin and leaves as it is.
-class DiscretizeProtection final : public GradientProtection {
+class DiscretizePlanner final : public NoisePlanner {
  public:
   // bins >= 2.
-  explicit DiscretizeProtection(int32_t bins) : bins_(bins) {}
+  explicit DiscretizePlanner(int32_t bins) : bins_(bins) {}
 
-  absl::StatusOr<ProtectionReport> PerturbWithin(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
-                                                 const NoisePosition& position, double max_sum_kl,
-                                                 Matrix& out) override;
+  absl::StatusOr<NoisePlan> Plan(const BatchFacts& batch, double max_sum_kl) const override;
+  Perturbation perturbation() const override { return Perturbation::kFixed; }
   std::string name() const override;
 
  private:
@@ -30,4 +29,4 @@ class DiscretizeProtection final : public GradientProtection {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_LABEL_PARTY_PROTECTION_DISCRETIZE_PROTECTION_H_
+#endif  // SPLITVEIL_LABEL_PARTY_PROTECTION_DISCRETIZE_PLANNER_H_

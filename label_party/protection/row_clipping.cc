@@ -1,4 +1,4 @@
-#include "label_party/top/row_clipping.h"
+#include "label_party/protection/row_clipping.h"
 
 #include <cmath>
 #include <cstdint>

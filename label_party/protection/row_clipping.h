@@ -1,6 +1,6 @@
 // Clipping of each example's gradient.
-#ifndef SPLITVEIL_LABEL_PARTY_TOP_ROW_CLIPPING_H_
-#define SPLITVEIL_LABEL_PARTY_TOP_ROW_CLIPPING_H_
+#ifndef SPLITVEIL_LABEL_PARTY_PROTECTION_ROW_CLIPPING_H_
+#define SPLITVEIL_LABEL_PARTY_PROTECTION_ROW_CLIPPING_H_
 
 #include "common/matrix/matrix.h"
 
@@ -13,4 +13,4 @@ void ClipRows(double max_norm, Matrix& gradients);
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_LABEL_PARTY_TOP_ROW_CLIPPING_H_
+#endif  // SPLITVEIL_LABEL_PARTY_PROTECTION_ROW_CLIPPING_H_

@@ -1,4 +1,4 @@
-#include "label_party/top/distance_correlation.h"
+#include "label_party/protection/distance_correlation.h"
 
 #include <cmath>
 #include <cstdint>

@@ -1,19 +1,16 @@
-#include "label_party/protection/marvell_protection.h"
+#include "label_party/protection/marvell_strength.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
 #include "label_party/protection/marvell_power.h"
-#include "label_party/protection/protection_report.h"
 #include "label_party/protection/run_budget.h"
 
 namespace splitveil {
@@ -26,26 +23,6 @@ absl::Status CheckPositive(const char* field, double value) {
   }
   return absl::InvalidArgumentError(
       absl::StrCat("gradient_protection.marvell.", field, ": expected a positive finite number, found ", value));
-}
-
-// Whether noise of these variances would change any row of the batch, beyond the rounding of its float components.
-bool Reaches(const ClassMoments& batch, const MarvellSolution& noise) {
-  constexpr double kFloatResolutionSquared = 0x1p-46;
-  const double largest =
-      std::max(batch.negatives > 0 ? noise.lambda1_neg : 0, batch.positives > 0 ? noise.lambda1_pos : 0);
-  return largest > kFloatResolutionSquared * batch.max_squared_norm;
-}
-
-std::vector<float> UnitVector(const ClassMoments& moments) {
-  const double norm = std::sqrt(moments.dg_squared);
-  std::vector<float> direction(moments.mean_difference.size());
-  std::transform(moments.mean_difference.begin(), moments.mean_difference.end(), direction.begin(),
-                 [norm](double component) { return static_cast<float>(component / norm); });
-  return direction;
-}
-
-RowNoise ClassNoise(double lambda1, double lambda2) {
-  return {0, std::sqrt(std::max(0.0, lambda1 - lambda2)), std::sqrt(lambda2)};
 }
 
 absl::StatusOr<MarvellStrength> StrengthAlong(const v1::GradientProtection::Marvell& config) {
@@ -97,11 +74,11 @@ double MarvellStrength::SumKlOf(uint32_t epoch) const {
 }
 
 absl::StatusOr<MarvellStrength> MarvellStrengthOf(const v1::GradientProtection::Marvell& config) {
-  absl::StatusOr<MarvellStrength> strength = StrengthAlong(config);
-  if (strength.ok() && config.orthogonal_noise_ratio() != 0) {
+  SPLITVEIL_ASSIGN_OR_RETURN(MarvellStrength strength, StrengthAlong(config));
+  if (config.orthogonal_noise_ratio() != 0) {
     SPLITVEIL_RETURN_IF_ERROR(CheckPositive("orthogonal_noise_ratio", config.orthogonal_noise_ratio()));
-    strength->orthogonal_noise_ratio = config.orthogonal_noise_ratio();
-    absl::StrAppend(&strength->name, ",orthogonal_noise_ratio=", config.orthogonal_noise_ratio());
+    strength.orthogonal_noise_ratio = config.orthogonal_noise_ratio();
+    absl::StrAppend(&strength.name, ",orthogonal_noise_ratio=", config.orthogonal_noise_ratio());
   }
   return strength;
 }
@@ -116,59 +93,14 @@ absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength,
   problem.p = moments.p;
   if (strength.sum_kls.empty()) {
     problem.power = strength.s * moments.dg_squared;
-    absl::StatusOr<MarvellSolution> solution = SolveMarvell(problem);
-    if (!solution.ok()) {
-      return solution;
-    }
-    if (solution->sum_kl <= max_sum_kl) {
-      return WithNoiseAcross(*solution, strength.orthogonal_noise_ratio, moments);
+    SPLITVEIL_ASSIGN_OR_RETURN(const MarvellSolution solution, SolveMarvell(problem));
+    if (solution.sum_kl <= max_sum_kl) {
+      return WithNoiseAcross(solution, strength.orthogonal_noise_ratio, moments);
     }
   }
   SPLITVEIL_ASSIGN_OR_RETURN(MarvellPower least,
                              LeastMarvellPower(problem, std::min(max_sum_kl, strength.SumKlOf(epoch))));
   return WithNoiseAcross(least.solution, strength.orthogonal_noise_ratio, moments);
-}
-
-MarvellProtection::MarvellProtection(MarvellStrength strength, std::unique_ptr<SecureGaussian> gaussian)
-    : NoisyProtection(std::move(gaussian)), strength_(std::move(strength)) {}
-
-std::string MarvellProtection::name() const { return absl::StrCat("marvell(", strength_.name, ")"); }
-
-absl::StatusOr<ProtectionReport> MarvellProtection::AddNoise(const Batch& batch) {
-  if (!batch.moments.informative()) {
-    return AddFallbackNoise(batch);
-  }
-  SPLITVEIL_ASSIGN_OR_RETURN(MarvellSolution noise,
-                             SolveMarvellFor(strength_, batch.position.epoch, batch.max_sum_kl, batch.moments));
-  if (!Reaches(batch.moments, noise)) {
-    return AddFallbackNoise(batch);
-  }
-  return AddClassNoise(batch, "marvell", batch.moments, noise);
-}
-
-absl::StatusOr<ProtectionReport> MarvellProtection::AddFallbackNoise(const Batch& batch) {
-  const std::string method = "marvell+fallback";
-  if (running().available()) {
-    const ClassMoments estimate = running().Estimate();
-    SPLITVEIL_ASSIGN_OR_RETURN(MarvellSolution noise,
-                               SolveMarvellFor(strength_, batch.position.epoch, batch.max_sum_kl, estimate));
-    if (Reaches(batch.moments, noise)) {
-      return AddClassNoise(batch, method, estimate, noise);
-    }
-  }
-  const double s = strength_.sum_kls.empty() ? strength_.s : 1 / strength_.SumKlOf(batch.position.epoch);
-  return AddIsotropicNoise(batch, method, s * running().FallbackScale(batch.moments));
-}
-
-absl::StatusOr<ProtectionReport> MarvellProtection::AddClassNoise(const Batch& batch, const std::string& method,
-                                                                  const ClassMoments& moments,
-                                                                  const MarvellSolution& noise) {
-  const std::vector<float> direction = UnitVector(moments);
-  const RowNoise class_noise[2] = {ClassNoise(noise.lambda1_neg, noise.lambda2_neg),
-                                   ClassNoise(noise.lambda1_pos, noise.lambda2_pos)};
-  const auto noise_of_row = [&](int64_t j) { return class_noise[batch.labels[j]]; };
-  SPLITVEIL_RETURN_IF_ERROR(AddRowNoise(batch, direction, noise_of_row));
-  return ReportOf(method, moments, noise);
 }
 
 }  // namespace splitveil

@@ -1,11 +1,10 @@
 // `max_norm`: noise along each gradient that hides its norm (Li et al., ICLR 2022, section 4.1).
-#ifndef SPLITVEIL_LABEL_PARTY_PROTECTION_MAX_NORM_PROTECTION_H_
-#define SPLITVEIL_LABEL_PARTY_PROTECTION_MAX_NORM_PROTECTION_H_
+#ifndef SPLITVEIL_LABEL_PARTY_PROTECTION_MAX_NORM_PLANNER_H_
+#define SPLITVEIL_LABEL_PARTY_PROTECTION_MAX_NORM_PLANNER_H_
 
-#include <memory>
 #include <string>
 
-#include "label_party/protection/noisy_protection.h"
+#include "label_party/protection/noise_planner.h"
 
 namespace splitveil {
 
@@ -14,15 +13,13 @@ namespace splitveil {
 // total power ||g_max||^2. A heuristic: it hides the norm, not the line of a gradient, states no divergence (sum_kl is
 // NaN), and leaves the longest row as it is. A batch with one class, or with rows all of one norm, would leave in the
 // clear; it gets isotropic noise of total power RunningMoments::FallbackScale ("max_norm+fallback").
-class MaxNormProtection final : public NoisyProtection {
+class MaxNormPlanner final : public NoisePlanner {
  public:
-  using NoisyProtection::NoisyProtection;
+  absl::StatusOr<NoisePlan> Plan(const BatchFacts& batch, double max_sum_kl) const override;
+  Perturbation perturbation() const override { return Perturbation::kNoise; }
   std::string name() const override { return "max_norm"; }
-
- private:
-  absl::StatusOr<ProtectionReport> AddNoise(const Batch& batch) override;
 };
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_LABEL_PARTY_PROTECTION_MAX_NORM_PROTECTION_H_
+#endif  // SPLITVEIL_LABEL_PARTY_PROTECTION_MAX_NORM_PLANNER_H_

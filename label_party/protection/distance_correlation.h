@@ -1,6 +1,6 @@
 // Distance correlation of activations and labels, the regulariser of the bottom model.
-#ifndef SPLITVEIL_LABEL_PARTY_TOP_DISTANCE_CORRELATION_H_
-#define SPLITVEIL_LABEL_PARTY_TOP_DISTANCE_CORRELATION_H_
+#ifndef SPLITVEIL_LABEL_PARTY_PROTECTION_DISTANCE_CORRELATION_H_
+#define SPLITVEIL_LABEL_PARTY_PROTECTION_DISTANCE_CORRELATION_H_
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -32,4 +32,4 @@ absl::Status AddDistanceCorrelationGradient(double weight, ConstMatrixView z, ab
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_LABEL_PARTY_TOP_DISTANCE_CORRELATION_H_
+#endif  // SPLITVEIL_LABEL_PARTY_PROTECTION_DISTANCE_CORRELATION_H_
