@@ -59,10 +59,9 @@ nlohmann::json Train(const std::string& name, const std::string& folder, const s
   RunningProgram nonlabel("nonlabel_party", arguments("nonlabel_party"), folder);
   EXPECT_EQ(nonlabel.Wait(absl::Minutes(8)), 0) << nonlabel.Errors();
   EXPECT_EQ(label.Wait(absl::Minutes(1)), 0) << label.Errors();
-  const std::string output = label.Output();
-  const size_t at = output.find("RESULT ");
-  return at == std::string::npos ? nlohmann::json()
-                                 : nlohmann::json::parse(output.substr(at + 7), nullptr, /*allow_exceptions=*/false);
+  EXPECT_NE(label.Output().find("RESULT "), std::string::npos);
+  std::ifstream full(LabelResultPath(folder, name));
+  return nlohmann::json::parse(full, nullptr, /*allow_exceptions=*/false);
 }
 
 double P95(const nlohmann::json& result, const char* layer, const char* attack) {
