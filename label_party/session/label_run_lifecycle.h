@@ -1,6 +1,6 @@
 // How a run of the label party lives and ends: ledger, checkpoints, early stopping, silence, export.
-#ifndef SPLITVEIL_LABEL_PARTY_SESSION_RUN_LIFECYCLE_H_
-#define SPLITVEIL_LABEL_PARTY_SESSION_RUN_LIFECYCLE_H_
+#ifndef SPLITVEIL_LABEL_PARTY_SESSION_LABEL_RUN_LIFECYCLE_H_
+#define SPLITVEIL_LABEL_PARTY_SESSION_LABEL_RUN_LIFECYCLE_H_
 
 #include <cstdint>
 #include <memory>
@@ -25,13 +25,13 @@
 namespace splitveil {
 
 // Not thread-safe.
-class RunLifecycle {
+class LabelRunLifecycle {
  public:
   enum class End { kCompleted, kStopped, kFailed };
 
   // `agreement`, `config`: not owned; must outlive this.
-  RunLifecycle(const v1::RunAgreement* agreement, const v1::LabelPartyConfig* config, CheckpointPlan checkpoints,
-               std::string ledger_path);
+  LabelRunLifecycle(const v1::RunAgreement* agreement, const v1::LabelPartyConfig* config, CheckpointPlan checkpoints,
+                    std::string ledger_path);
 
   // Beginning.
 
@@ -93,4 +93,4 @@ class RunLifecycle {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_LABEL_PARTY_SESSION_RUN_LIFECYCLE_H_
+#endif  // SPLITVEIL_LABEL_PARTY_SESSION_LABEL_RUN_LIFECYCLE_H_
