@@ -170,7 +170,7 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
   if (!joint.ok()) {
     return Fail(AsRefusal(joint.status()));
   }
-  auditor_ = std::make_unique<LeakAuditor>(agreement_, config_.audit(), static_cast<int64_t>(aligned_.rows.size()),
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, config_.label_side_audit(), static_cast<int64_t>(aligned_.rows.size()),
                                            life_.ledger());
   absl::StatusOr<Training> training =
       MakeTraining({agreement_, config_, data_, aligned_.rows, *joint, request.run_id(), std::move(protection_),

@@ -44,7 +44,7 @@ void ReplaceInFile(const std::string& path, const std::string& from, const std::
   std::ofstream(path) << text.replace(at, from.size(), to);
 }
 
-// The RESULT of the demo's run `name`, data and certificates lying in `folder`; with another `protection` where given.
+// Every figure of the demo's run `name`, data and certificates lying in `folder`; with another `protection` where given.
 nlohmann::json Train(const std::string& name, const std::string& folder, const std::string& protection = "") {
   const std::string address = absl::StrCat("127.0.0.1:", FreePort());
   EXPECT_EQ(RunChild({"deploy/demo/write_configs.sh", folder, name, address, address, "127.0.0.1:0"}).exit_code, 0);
@@ -60,7 +60,7 @@ nlohmann::json Train(const std::string& name, const std::string& folder, const s
   EXPECT_EQ(nonlabel.Wait(absl::Minutes(8)), 0) << nonlabel.Errors();
   EXPECT_EQ(label.Wait(absl::Minutes(1)), 0) << label.Errors();
   EXPECT_NE(label.Output().find("RESULT "), std::string::npos);
-  std::ifstream full(LabelResultPath(folder, name));
+  std::ifstream full(absl::StrCat(folder, "/", name, ".label_party.result.json"));
   return nlohmann::json::parse(full, nullptr, /*allow_exceptions=*/false);
 }
 

@@ -55,7 +55,7 @@ class LabelTrainingStepTest : public ::testing::Test {
     ledger_ = nullptr;
     ledger_path_ = run_.files.File(absl::StrCat("run", ++runs_, ".db"));
     ledger_ = *Ledger::Create(ledger_path_, {kRunId, "label_party", "", "", "{}"});
-    auditor_ = std::make_unique<LeakAuditor>(run_.agreement, v1::LabelAudit(), /*examples=*/1000, ledger_.get());
+    auditor_ = std::make_unique<LeakAuditor>(run_.agreement, v1::LabelSideAudit(), /*examples=*/1000, ledger_.get());
     const std::vector<uint32_t> rows = Rows();
     auto training = MakeTraining({run_.agreement, run_.label_config, run_.LabelDataset(), rows, JointSeed{3}, kRunId,
                                   *std::move(method), /*resumed=*/nullptr, auditor_.get(), ledger_.get()});
