@@ -32,7 +32,6 @@
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/dataset/dataset.h"
 #include "common/operations/run_status.h"
-#include "common/operations/run_summary.h"
 #include "common/operations/training_progress.h"
 #include "common/schedule/joint_seed.h"
 #include "label_party/audit/completion_audit.h"
@@ -41,8 +40,8 @@
 #include "label_party/session/label_run_lifecycle.h"
 #include "label_party/session/protocol_state.h"
 #include "label_party/session/replay_cache.h"
+#include "label_party/session/result_json.h"
 #include "label_party/session/training.h"
-#include "label_party/session/training_order.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/leak_audit.pb.h"
@@ -95,11 +94,8 @@ class LabelSession {
   // (asked several times a second). OK: completed, or stopped on request. The ledger is finished when it returns.
   absl::Status WaitUntilEnded(bool (*stop)());
 
-  // Figures of the run so far (result_json.h): for the RESULT line, the file beside the ledger, the table. "{}" and
-  // nullopt before Start.
-  std::string result_json() const;
-  std::string full_result_json() const;
-  std::optional<RunSummary> summary() const;
+  // Figures of the run so far, for the RESULT line, the file beside the ledger and the table; nullopt before Start.
+  std::optional<RunReport> report() const;
   bool completed() const;
   // The model as trained; null before Start. Not to be used while the run goes on.
   const TopModel* model() const;
@@ -142,7 +138,6 @@ class LabelSession {
   // From Start on:
   std::unique_ptr<LeakAuditor> auditor_ ABSL_GUARDED_BY(mutex_);
   std::optional<Training> training_ ABSL_GUARDED_BY(mutex_);
-  std::optional<TrainingOrder> order_ ABSL_GUARDED_BY(mutex_);
   ReplayCache replay_ ABSL_GUARDED_BY(mutex_);
   std::optional<TrainingProgress> progress_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<CompletionAudit> completion_ ABSL_GUARDED_BY(mutex_);  // From the first AuxiliaryLabels on.
