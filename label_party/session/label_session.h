@@ -37,10 +37,10 @@
 #include "label_party/audit/completion_audit.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/session/gradients_message.h"
-#include "label_party/session/label_run_lifecycle.h"
 #include "label_party/session/protocol_state.h"
 #include "label_party/session/replay_cache.h"
 #include "label_party/session/result_json.h"
+#include "label_party/session/run_lifecycle.h"
 #include "label_party/session/training.h"
 
 #include "splitveil/v1/agreement.pb.h"
@@ -61,8 +61,8 @@ struct LabelSessionOptions {
 };
 
 // One run, as the peer's messages drive it: each method checks its message (ProtocolState, TrainingOrder, ReplayCache),
-// hands it to the part that does the work (LabelTrainingStep, TestEvaluator, LeakAuditor, CompletionAudit) and ends the
-// run where that fails (LabelRunLifecycle). Thread-safe; the calls of one stream come one after the other.
+// hands it to the part that does the work (TrainingStep, TestEvaluator, LeakAuditor, CompletionAudit) and ends the
+// run where that fails (RunLifecycle). Thread-safe; the calls of one stream come one after the other.
 class LabelSession {
  public:
   // Errors: InvalidArgument where the data hold no labels, or the top model is a file that does not fit,
@@ -73,7 +73,7 @@ class LabelSession {
   absl::Status Align(AlignmentChannel& channel);
   absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request);
 
-  // Takes the next slice of a batch; what may leave of its protected gradients (LabelTrainingStep::Answer), all of them
+  // Takes the next slice of a batch; what may leave of its protected gradients (TrainingStep::Answer), all of them
   // once it is complete. A slice already taken may come again, so that a batch whose stream broke can be sent from its
   // start: it gets the same bytes. With other activations it is FailedPrecondition. Call Learn once an answer has left.
   absl::StatusOr<SharedGradients> Train(v1::CutActivations request);
@@ -106,7 +106,7 @@ class LabelSession {
   // ProtocolState::Check, and the peer has been heard.
   absl::Status Admit(ProtocolState::Message message, const std::string& run_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The end of the run, for both parties and everybody who waits for it.
-  void End(LabelRunLifecycle::End end, absl::Status outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void End(RunLifecycle::End end, absl::Status outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends it with an error that concerns the peer; returns it.
   absl::Status Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends it with an error of this party; returns what the peer may know of it.
@@ -131,7 +131,7 @@ class LabelSession {
 
   mutable absl::Mutex mutex_;
   absl::CondVar ended_;
-  LabelRunLifecycle life_ ABSL_GUARDED_BY(mutex_);
+  RunLifecycle life_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<GradientProtection> protection_ ABSL_GUARDED_BY(mutex_);  // Until Start.
   std::string peer_commitment_ ABSL_GUARDED_BY(mutex_);
   AlignedIds aligned_ ABSL_GUARDED_BY(mutex_);

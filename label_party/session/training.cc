@@ -109,15 +109,15 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   training.guard = std::make_unique<ReleaseGuard>(std::move(inputs.protection), std::move(gate),
                                                   training.source->examples(), earlier.cumulative_sum_kl);
   training.recorder =
-      std::make_unique<LabelStepRecorder>(std::move(beginnings), training.source->batches_per_epoch(), inputs.ledger);
-  LabelTrainingStepOptions step;
+      std::make_unique<StepRecorder>(std::move(beginnings), training.source->batches_per_epoch(), inputs.ledger);
+  TrainingStepOptions step;
   step.cut_width = agreement.cut_width();
   step.wire_dtype = agreement.wire_dtype();
   step.discloses_hints = agreement.audit().disclosure() == v1::ORACLE;
   step.distance_correlation_weight = protection.distance_correlation().weight();
   step.clip_cut_gradients = inputs.config.clip_cut_gradients();
-  training.step = std::make_unique<LabelTrainingStep>(step, training.source.get(), training.model.get(),
-                                                      training.guard.get(), inputs.auditor, training.recorder.get());
+  training.step = std::make_unique<TrainingStep>(step, training.source.get(), training.model.get(),
+                                                 training.guard.get(), inputs.auditor, training.recorder.get());
   training.evaluator =
       std::make_unique<TestEvaluator>(agreement.cut_width(), agreement.wire_dtype(), training.source.get(),
                                       training.model.get(), training.recorder.get());

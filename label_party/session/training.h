@@ -18,11 +18,11 @@
 #include "label_party/protection/gradient_protection.h"
 #include "label_party/session/batch_source.h"
 #include "label_party/session/label_state.h"
-#include "label_party/session/label_step_recorder.h"
-#include "label_party/session/label_training_step.h"
 #include "label_party/session/release_guard.h"
+#include "label_party/session/step_recorder.h"
 #include "label_party/session/test_evaluator.h"
 #include "label_party/session/training_order.h"
+#include "label_party/session/training_step.h"
 #include "label_party/top/top_model.h"
 
 #include "splitveil/v1/agreement.pb.h"
@@ -48,8 +48,8 @@ struct Training {
   std::unique_ptr<BatchSource> source;
   std::unique_ptr<TopModel> model;
   std::unique_ptr<ReleaseGuard> guard;
-  std::unique_ptr<LabelStepRecorder> recorder;
-  std::unique_ptr<LabelTrainingStep> step;
+  std::unique_ptr<StepRecorder> recorder;
+  std::unique_ptr<TrainingStep> step;
   std::unique_ptr<TestEvaluator> evaluator;
   std::unique_ptr<TrainingOrder> order;
 

@@ -1,6 +1,6 @@
 // How a run of the label party lives and ends: ledger, checkpoints, early stopping, silence, export.
-#ifndef SPLITVEIL_LABEL_PARTY_SESSION_LABEL_RUN_LIFECYCLE_H_
-#define SPLITVEIL_LABEL_PARTY_SESSION_LABEL_RUN_LIFECYCLE_H_
+#ifndef SPLITVEIL_LABEL_PARTY_SESSION_RUN_LIFECYCLE_H_
+#define SPLITVEIL_LABEL_PARTY_SESSION_RUN_LIFECYCLE_H_
 
 #include <cstdint>
 #include <memory>
@@ -25,13 +25,13 @@
 namespace splitveil {
 
 // Not thread-safe.
-class LabelRunLifecycle {
+class RunLifecycle {
  public:
   enum class End { kCompleted, kStopped, kFailed };
 
   // `agreement`, `config`: not owned; must outlive this.
-  LabelRunLifecycle(const v1::RunAgreement* agreement, const v1::LabelPartyConfig* config, CheckpointPlan checkpoints,
-                    std::string ledger_path);
+  RunLifecycle(const v1::RunAgreement* agreement, const v1::LabelPartyConfig* config, CheckpointPlan checkpoints,
+               std::string ledger_path);
 
   // Beginning.
 
@@ -96,4 +96,4 @@ class LabelRunLifecycle {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_LABEL_PARTY_SESSION_LABEL_RUN_LIFECYCLE_H_
+#endif  // SPLITVEIL_LABEL_PARTY_SESSION_RUN_LIFECYCLE_H_
