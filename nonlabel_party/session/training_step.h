@@ -77,10 +77,12 @@ class TrainingStep {
   BatchSlices Slices(const BatchAddress& address) const {
     return {parts_.schedule->batch_rows(address.batch), wire_.in_flight_batches};
   }
-  absl::Status SendSlice(const BatchAddress& address, int64_t first_row, ConstMatrixView activations,
-                         TrainingStream& stream);
+  // Sends the slices of rows that are computed.
+  absl::Status SendRows(const BatchAddress& address, const RowRange& rows, ConstMatrixView activations,
+                        TrainingStream& stream);
   absl::StatusOr<v1::CutGradients> Receive(const BatchAddress& address, int64_t first_row, TrainingStream& stream);
-  absl::Status Backpropagate(const RowRange& rows, ConstMatrixView gradients, int64_t batch_rows);
+  // Those rows whose turn has come, and keeps for the attacks what they give at the agreed layers.
+  absl::Status Backpropagate(SliceAssembler& gradients);
   // The oldest batch in flight gets no gradients.
   absl::Status StayFrozen(const BatchSlices& slices);
 
