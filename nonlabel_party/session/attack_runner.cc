@@ -100,11 +100,8 @@ absl::Status AttackRunner::TakeHint(ReceivedBatch& batch) {
   if (batch.gradients.empty() || !batch.message.has_hint()) {
     return absl::OkStatus();
   }
-  absl::StatusOr<std::vector<std::vector<float>>> clean_positives = BackpropagateHint(batch.message.hint());
-  if (clean_positives.ok()) {
-    batch.clean_positives = *std::move(clean_positives);
-  }
-  return clean_positives.status();
+  SPLITVEIL_ASSIGN_OR_RETURN(batch.clean_positives, BackpropagateHint(batch.message.hint()));
+  return absl::OkStatus();
 }
 
 absl::Status AttackRunner::Report(const ReceivedBatch& batch) {

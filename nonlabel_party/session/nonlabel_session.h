@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 
 #include "common/dataset/feature_table.h"
+#include "common/operations/run_summary.h"
 #include "common/schedule/schedule.h"
 #include "common/schedule/train_test_split.h"
 #include "nonlabel_party/bottom/bottom_model.h"
@@ -52,6 +54,8 @@ class NonLabelSession {
 
   // After Run: the model as trained. Null where training never began.
   BottomModel* model() { return model_.get(); }
+  // After Run: what this party knows of the run, as far as it went. None where training never began.
+  std::optional<RunSummary> summary() const;
   // After Run: own rows in the order both parties share.
   const AlignedIds& aligned() const { return lifecycle_.aligned(); }
 

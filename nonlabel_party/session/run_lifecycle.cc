@@ -140,6 +140,7 @@ absl::Status RunLifecycle::End(absl::Status outcome, const ModelState* model) {
   if (stop_.seen()) {
     LogInfo("stopped on request");
   }
+  ended_ = FinalStatus(outcome);
   options_.status->Update([](v1::GetStatusResponse& status) { status.set_phase("closed"); });
   if (ledger_ == nullptr) {
     return outcome;
@@ -150,7 +151,7 @@ absl::Status RunLifecycle::End(absl::Status outcome, const ModelState* model) {
   const absl::Status exported =
       complete && model != nullptr && !folder.empty() ? model->ExportTo(folder) : absl::OkStatus();
   status.Update(exported.ok() ? exported : ledger_->RecordEvent("export_failed", exported.message()));
-  status.Update(ledger_->Finish(FinalStatus(outcome)));
+  status.Update(ledger_->Finish(ended_));
   status.Update(exported);
   outcome.Update(status);
   return outcome;

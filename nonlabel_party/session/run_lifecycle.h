@@ -49,19 +49,20 @@ class RunLifecycle {
   // none. Returns the outcome with what failed here.
   absl::Status End(absl::Status outcome, const ModelState* model);
 
-  // Empty, null and empty until the stage that makes them.
+  // Empty, null and empty until the stage that makes them; `ended`, as the ledger has it, until End.
   const std::string& run_id() const { return run_id_; }
+  const std::string& ended() const { return ended_; }
   Ledger* ledger() const { return ledger_.get(); }
   const AlignedIds& aligned() const { return aligned_; }
 
  private:
-  // Of the ledger.
+  // For the ledger.
   const char* FinalStatus(const absl::Status& outcome) const;
 
   NonLabelSessionOptions& options_;
   StopRequest& stop_;
   AnswerProtocol& protocol_;
-  std::string run_id_;
+  std::string run_id_, ended_;
   std::string own_reveal_, peer_commitment_;
   std::unique_ptr<Ledger> ledger_;
   AlignedIds aligned_;
