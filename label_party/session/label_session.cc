@@ -69,19 +69,19 @@ absl::Status LabelSession::Admit(Message message, const std::string& run_id) {
   return absl::OkStatus();
 }
 
-void LabelSession::End(LabelRunLifecycle::End end, absl::Status outcome) {
+void LabelSession::End(RunLifecycle::End end, absl::Status outcome) {
   life_.EndRun(end, std::move(outcome));
   protocol_.Ended();
   ended_.SignalAll();
 }
 
 absl::Status LabelSession::Fail(absl::Status status) {
-  End(LabelRunLifecycle::End::kFailed, status);
+  End(RunLifecycle::End::kFailed, status);
   return status;
 }
 
 absl::Status LabelSession::FailInside(const absl::Status& status) {
-  End(LabelRunLifecycle::End::kFailed, status);
+  End(RunLifecycle::End::kFailed, status);
   // What failed inside is not the peer's to read, nor is why the release gate halted the run: that tells of labels.
   return IsHalt(status) ? AsHalt(absl::ResourceExhaustedError("release gate: halted the run"))
                         : absl::InternalError("the label party failed; its own log says why");
@@ -170,8 +170,8 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
   if (!joint.ok()) {
     return Fail(AsRefusal(joint.status()));
   }
-  auditor_ = std::make_unique<LeakAuditor>(agreement_, config_.label_side_audit(), static_cast<int64_t>(aligned_.rows.size()),
-                                           life_.ledger());
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, config_.label_side_audit(),
+                                           static_cast<int64_t>(aligned_.rows.size()), life_.ledger());
   absl::StatusOr<Training> training =
       MakeTraining({agreement_, config_, data_, aligned_.rows, *joint, request.run_id(), std::move(protection_),
                     life_.TakeCheckpoint(), auditor_.get(), life_.ledger()});
@@ -204,7 +204,7 @@ absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) 
     return *left_before;
   }
   SPLITVEIL_RETURN_IF_ERROR(order_->CheckBatch(request.epoch(), request.batch()));
-  LabelTrainingStep& step = *training_->step;
+  TrainingStep& step = *training_->step;
   if (order_->at_epoch_start() && !order_->batch_begun()) {
     training_->recorder->stopwatch().Restart();  // The evaluation between epochs is no part of a step.
   } else {
@@ -367,13 +367,13 @@ absl::Status LabelSession::Close(const v1::CloseRequest& request) {
   absl::MutexLock lock(&mutex_);
   if (!request.completed()) {
     SPLITVEIL_RETURN_IF_ERROR(Admit(Message::kGiveUp, request.run_id()));
-    End(LabelRunLifecycle::End::kFailed, absl::UnavailableError("the peer ended the run before it was complete"));
+    End(RunLifecycle::End::kFailed, absl::UnavailableError("the peer ended the run before it was complete"));
     return absl::OkStatus();
   }
   SPLITVEIL_RETURN_IF_ERROR(Admit(Message::kClose, request.run_id()));
   SPLITVEIL_RETURN_IF_ERROR(order_->CheckComplete());
   SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
-  End(LabelRunLifecycle::End::kCompleted, absl::OkStatus());
+  End(RunLifecycle::End::kCompleted, absl::OkStatus());
   return absl::OkStatus();
 }
 
@@ -383,10 +383,10 @@ absl::Status LabelSession::WaitUntilEnded(bool (*stop)()) {
     if (stop()) {
       // The step whose gradients have left is finished before the ledger is.
       if (!training_.has_value() || LearnLocked().ok()) {
-        End(LabelRunLifecycle::End::kStopped, absl::OkStatus());
+        End(RunLifecycle::End::kStopped, absl::OkStatus());
       }
     } else if (absl::Status heard = life_.CheckHeard(protocol_.state()); !heard.ok()) {
-      End(LabelRunLifecycle::End::kFailed, std::move(heard));
+      End(RunLifecycle::End::kFailed, std::move(heard));
     } else {
       ended_.WaitWithTimeout(&mutex_, absl::Milliseconds(100));
     }

@@ -11,7 +11,7 @@
 
 namespace splitveil {
 
-void TrainingStep::Gather(const BatchAddress& address) {
+void NonLabelTrainingStep::Gather(const BatchAddress& address) {
   if (!gathered_.has_value() || gathered_->batch != address.batch) {
     gathered_ = {address.batch, {}};
     const absl::Span<const uint32_t> positions = parts_.schedule->BatchRows(address.epoch, address.batch);
@@ -22,7 +22,7 @@ void TrainingStep::Gather(const BatchAddress& address) {
   parts_.recorder->Lap(&StepTimeRow::data);
 }
 
-absl::Status TrainingStep::Send(const BatchAddress& address, TrainingStream& stream) {
+absl::Status NonLabelTrainingStep::Send(const BatchAddress& address, TrainingStream& stream) {
   Gather(address);
   std::vector<FeatureBatch> features = std::move(gathered_->features);
   gathered_.reset();
@@ -44,7 +44,7 @@ absl::Status TrainingStep::Send(const BatchAddress& address, TrainingStream& str
   return absl::OkStatus();
 }
 
-absl::Status TrainingStep::SendRows(const BatchAddress& address, const RowRange& rows, ConstMatrixView activations,
+absl::Status NonLabelTrainingStep::SendRows(const BatchAddress& address, const RowRange& rows, ConstMatrixView activations,
                                     TrainingStream& stream) {
   for (const RowRange& slice : Slices(address).Within(rows)) {
     SPLITVEIL_ASSIGN_OR_RETURN(
@@ -61,7 +61,7 @@ absl::Status TrainingStep::SendRows(const BatchAddress& address, const RowRange&
   return absl::OkStatus();
 }
 
-absl::Status TrainingStep::Learn(const BatchAddress& address, TrainingStream& stream) {
+absl::Status NonLabelTrainingStep::Learn(const BatchAddress& address, TrainingStream& stream) {
   const BatchSlices slices = Slices(address);
   const int64_t rows = slices.rows();
   parts_.recorder->Begin(address.epoch, address.batch, rows, in_flight_.front().bytes);
@@ -91,7 +91,7 @@ absl::Status TrainingStep::Learn(const BatchAddress& address, TrainingStream& st
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::CutGradients> TrainingStep::Receive(const BatchAddress& address, int64_t first_row,
+absl::StatusOr<v1::CutGradients> NonLabelTrainingStep::Receive(const BatchAddress& address, int64_t first_row,
                                                        TrainingStream& stream) {
   absl::StatusOr<v1::CutGradients> message = stream.Receive();
   parts_.recorder->Lap(&StepTimeRow::wait);
@@ -105,7 +105,7 @@ absl::StatusOr<v1::CutGradients> TrainingStep::Receive(const BatchAddress& addre
   return message;
 }
 
-absl::Status TrainingStep::Backpropagate(SliceAssembler& gradients) {
+absl::Status NonLabelTrainingStep::Backpropagate(SliceAssembler& gradients) {
   const absl::Span<const std::string> layers = parts_.attacks->Layers(received_.step);
   while (const std::optional<RowRange> rows = gradients.NextReady()) {
     const absl::StatusOr<std::vector<ConstMatrixView>> at_layers =
@@ -124,7 +124,7 @@ absl::Status TrainingStep::Backpropagate(SliceAssembler& gradients) {
   return absl::OkStatus();
 }
 
-absl::Status TrainingStep::StayFrozen(const BatchSlices& slices) {
+absl::Status NonLabelTrainingStep::StayFrozen(const BatchSlices& slices) {
   if (!frozen_) {
     frozen_ = true;
     SPLITVEIL_RETURN_IF_ERROR(parts_.recorder->RecordFrozen());
@@ -137,7 +137,7 @@ absl::Status TrainingStep::StayFrozen(const BatchSlices& slices) {
   return absl::OkStatus();
 }
 
-absl::Status TrainingStep::Attack() {
+absl::Status NonLabelTrainingStep::Attack() {
   if (!parts_.recorder->due()) {
     return absl::OkStatus();
   }
