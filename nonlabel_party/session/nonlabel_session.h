@@ -18,11 +18,11 @@
 #include "nonlabel_party/session/attack_runner.h"
 #include "nonlabel_party/session/epoch_evaluator.h"
 #include "nonlabel_party/session/epoch_trainer.h"
+#include "nonlabel_party/session/nonlabel_run_lifecycle.h"
 #include "nonlabel_party/session/nonlabel_session_options.h"
-#include "nonlabel_party/session/run_lifecycle.h"
-#include "nonlabel_party/session/step_recorder.h"
+#include "nonlabel_party/session/nonlabel_step_recorder.h"
+#include "nonlabel_party/session/nonlabel_training_step.h"
 #include "nonlabel_party/session/stop_request.h"
-#include "nonlabel_party/session/training_step.h"
 
 namespace splitveil {
 

@@ -1,4 +1,4 @@
-#include "nonlabel_party/session/training_step.h"
+#include "nonlabel_party/session/nonlabel_training_step.h"
 
 #include <cstddef>
 #include <utility>
@@ -44,8 +44,8 @@ absl::Status NonLabelTrainingStep::Send(const BatchAddress& address, TrainingStr
   return absl::OkStatus();
 }
 
-absl::Status NonLabelTrainingStep::SendRows(const BatchAddress& address, const RowRange& rows, ConstMatrixView activations,
-                                    TrainingStream& stream) {
+absl::Status NonLabelTrainingStep::SendRows(const BatchAddress& address, const RowRange& rows,
+                                            ConstMatrixView activations, TrainingStream& stream) {
   for (const RowRange& slice : Slices(address).Within(rows)) {
     SPLITVEIL_ASSIGN_OR_RETURN(
         v1::CutActivations message,
@@ -92,7 +92,7 @@ absl::Status NonLabelTrainingStep::Learn(const BatchAddress& address, TrainingSt
 }
 
 absl::StatusOr<v1::CutGradients> NonLabelTrainingStep::Receive(const BatchAddress& address, int64_t first_row,
-                                                       TrainingStream& stream) {
+                                                               TrainingStream& stream) {
   absl::StatusOr<v1::CutGradients> message = stream.Receive();
   parts_.recorder->Lap(&StepTimeRow::wait);
   SPLITVEIL_RETURN_IF_ERROR(message.status());

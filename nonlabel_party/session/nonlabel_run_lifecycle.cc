@@ -1,4 +1,4 @@
-#include "nonlabel_party/session/run_lifecycle.h"
+#include "nonlabel_party/session/nonlabel_run_lifecycle.h"
 
 #include <utility>
 

@@ -1,7 +1,7 @@
 // One batch's way through the non-label party: features -> z -> bytes out; bytes in -> gradients -> back-propagation ->
 // update.
-#ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_TRAINING_STEP_H_
-#define SPLITVEIL_NONLABEL_PARTY_SESSION_TRAINING_STEP_H_
+#ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_TRAINING_STEP_H_
+#define SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_TRAINING_STEP_H_
 
 #include <cstdint>
 #include <deque>
@@ -19,7 +19,7 @@
 #include "nonlabel_party/session/answer_protocol.h"
 #include "nonlabel_party/session/attack_runner.h"
 #include "nonlabel_party/session/label_party_peer.h"
-#include "nonlabel_party/session/step_recorder.h"
+#include "nonlabel_party/session/nonlabel_step_recorder.h"
 
 namespace splitveil {
 
@@ -96,4 +96,4 @@ class NonLabelTrainingStep {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_NONLABEL_PARTY_SESSION_TRAINING_STEP_H_
+#endif  // SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_TRAINING_STEP_H_

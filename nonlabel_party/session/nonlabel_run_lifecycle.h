@@ -1,6 +1,6 @@
 // How a run of the non-label party begins, what it leaves after each epoch, and how it ends.
-#ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_RUN_LIFECYCLE_H_
-#define SPLITVEIL_NONLABEL_PARTY_SESSION_RUN_LIFECYCLE_H_
+#ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_RUN_LIFECYCLE_H_
+#define SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_RUN_LIFECYCLE_H_
 
 #include <cstdint>
 #include <memory>
@@ -70,4 +70,4 @@ class NonLabelRunLifecycle {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_NONLABEL_PARTY_SESSION_RUN_LIFECYCLE_H_
+#endif  // SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_RUN_LIFECYCLE_H_
