@@ -58,19 +58,19 @@ absl::StatusOr<std::unique_ptr<LabelSession>> NewSession(const LabelPartyPlan& p
 
 // Every figure into a file, a table for the person on standard error and, where the run is complete, the RESULT line.
 absl::Status TellResult(const LabelPartyPlan& plan, const LabelSession& session) {
-  std::optional<RunSummary> summary = session.summary();
-  if (!summary.has_value()) {
+  std::optional<RunReport> report = session.report();
+  if (!report.has_value()) {
     return absl::OkStatus();  // Training never began.
   }
-  const std::string figures = session.full_result_json() + "\n";
-  summary->details = ResultPath(ResolvePath(plan.config_path, plan.config.party().ledger_path()));
-  absl::Status status = WriteFile(summary->details, figures);
+  const std::string figures = report->full + "\n";
+  report->summary.details = ResultPath(ResolvePath(plan.config_path, plan.config.party().ledger_path()));
+  absl::Status status = WriteFile(report->summary.details, figures);
   if (const std::string& path = plan.config.result_path(); !path.empty()) {
     status.Update(WriteFile(ResolvePath(plan.config_path, path), figures));
   }
-  PrintRunSummary(*summary);
+  PrintRunSummary(report->summary);
   if (session.completed()) {
-    std::cout << "RESULT " << session.result_json() << std::endl;
+    std::cout << "RESULT " << report->line << std::endl;
   }
   return status;
 }

@@ -10,7 +10,7 @@
 
 #include "common/matrix/matrix.h"
 #include "label_party/session/batch_source.h"
-#include "label_party/session/label_step_recorder.h"
+#include "label_party/session/step_recorder.h"
 #include "label_party/top/top_model.h"
 
 #include "splitveil/v1/split_training.pb.h"
@@ -29,7 +29,7 @@ class TestEvaluator {
  public:
   // `source`, `model`, `recorder`: not owned; must outlive this.
   TestEvaluator(int64_t cut_width, v1::DataType wire_dtype, BatchSource* source, TopModel* model,
-                LabelStepRecorder* recorder)
+                StepRecorder* recorder)
       : cut_width_(cut_width), wire_dtype_(wire_dtype), source_(source), model_(model), recorder_(recorder) {}
 
   // The activations of evaluation.next_batch, which `request` is said to be. Errors: FailedPrecondition where all test
@@ -39,11 +39,8 @@ class TestEvaluator {
   // Adds its logits. Errors: those of the model.
   absl::Status Predict(ConstMatrixView activations, TestEvaluation& evaluation);
 
-  // Whether every test example has been predicted.
-  bool IsWhole(const TestEvaluation& evaluation) const;
-
   // Metrics of a whole evaluation, recorded. `epoch` -1: before the first. Errors: as
-  // LabelStepRecorder::RecordEvaluation.
+  // StepRecorder::RecordEvaluation.
   absl::Status Finish(int64_t epoch, const TestEvaluation& evaluation);
 
  private:
@@ -51,7 +48,7 @@ class TestEvaluator {
   const v1::DataType wire_dtype_;
   BatchSource* const source_;
   TopModel* const model_;
-  LabelStepRecorder* const recorder_;
+  StepRecorder* const recorder_;
 };
 
 }  // namespace splitveil

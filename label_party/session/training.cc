@@ -109,20 +109,37 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   training.guard = std::make_unique<ReleaseGuard>(std::move(inputs.protection), std::move(gate),
                                                   training.source->examples(), earlier.cumulative_sum_kl);
   training.recorder =
-      std::make_unique<LabelStepRecorder>(std::move(beginnings), training.source->batches_per_epoch(), inputs.ledger);
-  LabelTrainingStepOptions step;
+      std::make_unique<StepRecorder>(std::move(beginnings), training.source->batches_per_epoch(), inputs.ledger);
+  TrainingStepOptions step;
   step.cut_width = agreement.cut_width();
   step.wire_dtype = agreement.wire_dtype();
   step.discloses_hints = agreement.audit().disclosure() == v1::ORACLE;
   step.distance_correlation_weight = protection.distance_correlation().weight();
   step.clip_cut_gradients = inputs.config.clip_cut_gradients();
-  training.step = std::make_unique<LabelTrainingStep>(step, training.source.get(), training.model.get(),
-                                                      training.guard.get(), inputs.auditor, training.recorder.get());
+  training.step = std::make_unique<TrainingStep>(step, training.source.get(), training.model.get(),
+                                                 training.guard.get(), inputs.auditor, training.recorder.get());
   training.evaluator =
       std::make_unique<TestEvaluator>(agreement.cut_width(), agreement.wire_dtype(), training.source.get(),
                                       training.model.get(), training.recorder.get());
+  TrainingOrder::Options order;
+  order.epochs = agreement.epochs();
+  order.batches_per_epoch = training.source->batches_per_epoch();
+  order.test_examples = training.source->test_examples();
+  order.progressive_validation = agreement.progressive_validation();
+  order.stops_early = inputs.config.has_early_stopping();
+  training.order = std::make_unique<TrainingOrder>(order);
   SPLITVEIL_RETURN_IF_ERROR(RecordClipping(inputs.config.clip_cut_gradients(), *inputs.ledger));
   return training;
+}
+
+CompletionAudit::Options CompletionOptions(const v1::RunAgreement& agreement, const Training& training) {
+  CompletionAudit::Options options;
+  options.auxiliary_labels = agreement.audit().auxiliary_labels();
+  options.max_chunk = agreement.batch_size();
+  options.epoch = training.order->epoch() - 1;
+  options.positions = training.source->training_positions();
+  options.labels = training.source->LabelsOf(options.positions);
+  return options;
 }
 
 }  // namespace splitveil

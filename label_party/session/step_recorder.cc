@@ -1,4 +1,4 @@
-#include "label_party/session/label_step_recorder.h"
+#include "label_party/session/step_recorder.h"
 
 #include <string>
 #include <utility>
@@ -22,16 +22,16 @@ std::string Describe(const GateCounts& counts) {
 
 }  // namespace
 
-LabelStepRecorder::LabelStepRecorder(RunResult beginnings, int64_t batches_per_epoch, Ledger* ledger)
+StepRecorder::StepRecorder(RunResult beginnings, int64_t batches_per_epoch, Ledger* ledger)
     : result_(std::move(beginnings)), batches_per_epoch_(batches_per_epoch), ledger_(ledger) {}
 
-void LabelStepRecorder::BeginEpoch() {
+void StepRecorder::BeginEpoch() {
   result_.epoch_loss_sum = 0;
   result_.epoch_examples = 0;
   epoch_gate_.clear();
 }
 
-absl::Status LabelStepRecorder::RecordDecision(const GateDecision& decision) {
+absl::Status StepRecorder::RecordDecision(const GateDecision& decision) {
   ++result_.gate[decision.action];
   // One event per kind and epoch; how many there were stands in the accountant's.
   if (++epoch_gate_[decision.action] > 1 || decision.action == GateAction::kRelease) {
@@ -41,19 +41,19 @@ absl::Status LabelStepRecorder::RecordDecision(const GateDecision& decision) {
                               absl::StrCat("step ", step(), ": ", decision.reason));
 }
 
-void LabelStepRecorder::CountFrozenStep() {
+void StepRecorder::CountFrozenStep() {
   ++result_.gate[GateAction::kFreezeBottom];
   ++epoch_gate_[GateAction::kFreezeBottom];
 }
 
-ProtectionRow LabelStepRecorder::RowOf(const ProtectionReport& report, GateAction action, double auc_bound) const {
+ProtectionRow StepRecorder::RowOf(const ProtectionReport& report, GateAction action, double auc_bound) const {
   return {
       step(),       report.method,         report.u,           report.v,           report.g,           report.p,
       report.power, report.lambda1_neg,    report.lambda2_neg, report.lambda1_pos, report.lambda2_pos, report.sum_kl,
       auc_bound,    GateActionName(action)};
 }
 
-absl::Status LabelStepRecorder::RecordStep(StepRecord record) {
+absl::Status StepRecorder::RecordStep(StepRecord record) {
   const StepTimeRow times = stopwatch_.Finish(record.row);
   Count(record);
   absl::Status status = ledger_->Record(record.row);
@@ -65,7 +65,7 @@ absl::Status LabelStepRecorder::RecordStep(StepRecord record) {
   return status;
 }
 
-void LabelStepRecorder::Count(const StepRecord& record) {
+void StepRecorder::Count(const StepRecord& record) {
   const StepRow& row = record.row;
   ++result_.steps;
   result_.trained_examples += row.examples;
@@ -81,7 +81,7 @@ void LabelStepRecorder::Count(const StepRecord& record) {
   }
 }
 
-absl::Status LabelStepRecorder::RecordAccount(int64_t epoch) {
+absl::Status StepRecorder::RecordAccount(int64_t epoch) {
   std::string account = absl::StrFormat(
       "after epoch %d: an adversary that remembers every release of an example has an AUC of at most "
       "%.4f (Gaussian classes), %.4f (Theorem 1); gate: %s",
@@ -96,8 +96,8 @@ absl::Status LabelStepRecorder::RecordAccount(int64_t epoch) {
   return ledger_->RecordEvent("accountant", account);
 }
 
-absl::Status LabelStepRecorder::RecordEvaluation(int64_t epoch, const std::vector<float>& logits,
-                                                 const std::vector<uint8_t>& labels) {
+absl::Status StepRecorder::RecordEvaluation(int64_t epoch, const std::vector<float>& logits,
+                                            const std::vector<uint8_t>& labels) {
   SPLITVEIL_ASSIGN_OR_RETURN(const Evaluation metrics, Evaluate(logits, labels));
   result_.tests.push_back({epoch, metrics.log_loss, metrics.auc, metrics.calibration_error, metrics.accuracy});
   EvaluationRow row;

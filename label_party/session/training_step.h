@@ -1,6 +1,6 @@
 // One training step of the label party, from activations to protected gradients, and what follows once they have left.
-#ifndef SPLITVEIL_LABEL_PARTY_SESSION_LABEL_TRAINING_STEP_H_
-#define SPLITVEIL_LABEL_PARTY_SESSION_LABEL_TRAINING_STEP_H_
+#ifndef SPLITVEIL_LABEL_PARTY_SESSION_TRAINING_STEP_H_
+#define SPLITVEIL_LABEL_PARTY_SESSION_TRAINING_STEP_H_
 
 #include <cstdint>
 #include <optional>
@@ -14,15 +14,15 @@
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/session/batch_source.h"
 #include "label_party/session/gradients_message.h"
-#include "label_party/session/label_step_recorder.h"
 #include "label_party/session/release_guard.h"
+#include "label_party/session/step_recorder.h"
 #include "label_party/top/top_model.h"
 
 #include "splitveil/v1/split_training.pb.h"
 
 namespace splitveil {
 
-struct LabelTrainingStepOptions {
+struct TrainingStepOptions {
   int64_t cut_width = 0;
   v1::DataType wire_dtype = v1::FLOAT32;
   bool discloses_hints = false;            // Disclosure level ORACLE.
@@ -34,11 +34,11 @@ struct LabelTrainingStepOptions {
 // regulariser and clipping, protection and release gate, bytes; where neither protection nor gate changes anything,
 // each slice's bytes leave as soon as they are there. Learn, once they have left: the update of h, the audit of the
 // bytes, the ledger, the next batch's rows, so that the peer never waits for it. Not thread-safe.
-class LabelTrainingStep {
+class TrainingStep {
  public:
   // None is owned; all must outlive this.
-  LabelTrainingStep(const LabelTrainingStepOptions& options, BatchSource* source, TopModel* model, ReleaseGuard* guard,
-                    LeakAuditor* auditor, LabelStepRecorder* recorder)
+  TrainingStep(const TrainingStepOptions& options, BatchSource* source, TopModel* model, ReleaseGuard* guard,
+               LeakAuditor* auditor, StepRecorder* recorder)
       : options_(options), source_(source), model_(model), guard_(guard), auditor_(auditor), recorder_(recorder) {}
 
   // Takes the next slice of the batch that is coming, or the first one of batch (slice.epoch, slice.batch), which is
@@ -95,16 +95,16 @@ class LabelTrainingStep {
   static AnsweredBatch Answered(InboundBatch batch, ProtectionRow protection);
   absl::Status Audit(const AnsweredBatch& batch);
 
-  const LabelTrainingStepOptions options_;
+  const TrainingStepOptions options_;
   BatchSource* const source_;
   TopModel* const model_;
   ReleaseGuard* const guard_;
   LeakAuditor* const auditor_;
-  LabelStepRecorder* const recorder_;
+  StepRecorder* const recorder_;
   std::optional<InboundBatch> inbound_;
   std::optional<AnsweredBatch> answered_;
 };
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_LABEL_PARTY_SESSION_LABEL_TRAINING_STEP_H_
+#endif  // SPLITVEIL_LABEL_PARTY_SESSION_TRAINING_STEP_H_

@@ -1,4 +1,4 @@
-#include "label_party/session/label_training_step.h"
+#include "label_party/session/training_step.h"
 
 #include <algorithm>
 #include <memory>
@@ -51,7 +51,7 @@ absl::Status AsInternal(const absl::Status& status) {
 
 }  // namespace
 
-absl::Status LabelTrainingStep::Receive(const v1::CutActivations& slice) {
+absl::Status TrainingStep::Receive(const v1::CutActivations& slice) {
   if (!inbound_.has_value()) {
     if (slice.batch() == 0) {
       recorder_->BeginEpoch();
@@ -76,7 +76,7 @@ absl::Status LabelTrainingStep::Receive(const v1::CutActivations& slice) {
   return status;
 }
 
-absl::StatusOr<SharedGradients> LabelTrainingStep::Answer() {
+absl::StatusOr<SharedGradients> TrainingStep::Answer() {
   InboundBatch& batch = *inbound_;
   const size_t sent_before = batch.sent.size();
   // Activations -> loss and clean gradients, of all rows that are here.
@@ -114,7 +114,7 @@ absl::StatusOr<SharedGradients> LabelTrainingStep::Answer() {
   return SharedGradients(sent.begin() + static_cast<std::ptrdiff_t>(sent_before), sent.end());
 }
 
-absl::Status LabelTrainingStep::PrimeGuard(const InboundBatch& batch) {
+absl::Status TrainingStep::PrimeGuard(const InboundBatch& batch) {
   if (!batch.own.primes) {
     return absl::OkStatus();
   }
@@ -135,7 +135,7 @@ absl::Status LabelTrainingStep::PrimeGuard(const InboundBatch& batch) {
   return guard_->PrimeMoments(gradients, labels);
 }
 
-absl::Status LabelTrainingStep::Differentiate(const RowRange& rows, InboundBatch& batch) {
+absl::Status TrainingStep::Differentiate(const RowRange& rows, InboundBatch& batch) {
   const absl::StatusOr<HeadStep> head =
       model_->ForwardBackward(batch.activations.block(rows), batch.own.features[batch.computed++],
                               absl::MakeConstSpan(batch.own.released.labels).subspan(rows.first, rows.rows),
@@ -150,12 +150,12 @@ absl::Status LabelTrainingStep::Differentiate(const RowRange& rows, InboundBatch
   return absl::OkStatus();
 }
 
-bool LabelTrainingStep::AnswersSliceBySlice() const {
+bool TrainingStep::AnswersSliceBySlice() const {
   return !recorder_->frozen() && guard_->is_passthrough() && options_.distance_correlation_weight == 0 &&
          options_.clip_cut_gradients == 0;
 }
 
-absl::Status LabelTrainingStep::RegulariseAndClip(InboundBatch& batch) const {
+absl::Status TrainingStep::RegulariseAndClip(InboundBatch& batch) const {
   if (options_.distance_correlation_weight > 0) {
     SPLITVEIL_RETURN_IF_ERROR(AsInternal(AddDistanceCorrelationGradient(
         options_.distance_correlation_weight, batch.activations.block({0, batch.clean.rows()}), batch.own.targets,
@@ -165,7 +165,7 @@ absl::Status LabelTrainingStep::RegulariseAndClip(InboundBatch& batch) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<ProtectionRow> LabelTrainingStep::Release(InboundBatch& batch) {
+absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   ReleasedBatch& released = batch.own.released;
   ChooseHints(batch.clean, released);
   SPLITVEIL_ASSIGN_OR_RETURN(const GuardedBatch guarded, guard_->Guard(batch.clean, released));
@@ -190,7 +190,7 @@ absl::StatusOr<ProtectionRow> LabelTrainingStep::Release(InboundBatch& batch) {
   return protection;
 }
 
-absl::Status LabelTrainingStep::Encode(ConstMatrixView gradients, int64_t end, InboundBatch& batch) const {
+absl::Status TrainingStep::Encode(ConstMatrixView gradients, int64_t end, InboundBatch& batch) const {
   const ReleasedBatch& released = batch.own.released;
   for (const RowRange& rows : batch.own.cuts.Within({batch.sent_rows, end - batch.sent_rows})) {
     auto message = std::make_shared<v1::CutGradients>();
@@ -206,7 +206,7 @@ absl::Status LabelTrainingStep::Encode(ConstMatrixView gradients, int64_t end, I
   return absl::OkStatus();
 }
 
-void LabelTrainingStep::EncodeFrozen(InboundBatch& batch) const {
+void TrainingStep::EncodeFrozen(InboundBatch& batch) const {
   auto message = std::make_shared<v1::CutGradients>();
   message->set_epoch(static_cast<uint32_t>(batch.row.epoch));
   message->set_batch(static_cast<uint32_t>(batch.row.batch));
@@ -214,7 +214,7 @@ void LabelTrainingStep::EncodeFrozen(InboundBatch& batch) const {
   batch.sent.push_back(std::move(message));
 }
 
-LabelTrainingStep::AnsweredBatch LabelTrainingStep::Answered(InboundBatch batch, ProtectionRow protection) {
+TrainingStep::AnsweredBatch TrainingStep::Answered(InboundBatch batch, ProtectionRow protection) {
   AnsweredBatch answered;
   answered.record.protection = std::move(protection);
   answered.record.released = batch.sent.front()->has_gradients();
@@ -232,7 +232,7 @@ LabelTrainingStep::AnsweredBatch LabelTrainingStep::Answered(InboundBatch batch,
   return answered;
 }
 
-absl::StatusOr<bool> LabelTrainingStep::Learn() {
+absl::StatusOr<bool> TrainingStep::Learn() {
   if (!answered_.has_value()) {
     return false;
   }
@@ -256,7 +256,7 @@ absl::StatusOr<bool> LabelTrainingStep::Learn() {
   return status.ok() ? absl::StatusOr<bool>(true) : status;
 }
 
-absl::Status LabelTrainingStep::Audit(const AnsweredBatch& batch) {
+absl::Status TrainingStep::Audit(const AnsweredBatch& batch) {
   Matrix left;
   if (auditor_->Reads(batch.record.row.step)) {
     // What is audited is decoded from the bytes that left, so that rounding on the wire is part of what is measured.

@@ -1,6 +1,6 @@
 // What is written down of every training step of the label party.
-#ifndef SPLITVEIL_LABEL_PARTY_SESSION_LABEL_STEP_RECORDER_H_
-#define SPLITVEIL_LABEL_PARTY_SESSION_LABEL_STEP_RECORDER_H_
+#ifndef SPLITVEIL_LABEL_PARTY_SESSION_STEP_RECORDER_H_
+#define SPLITVEIL_LABEL_PARTY_SESSION_STEP_RECORDER_H_
 
 #include <cstdint>
 #include <vector>
@@ -24,10 +24,10 @@ struct StepRecord {
 
 // Ledger rows, the step's stopwatch and the run's figures. Errors of every method: those of the ledger. Not
 // thread-safe.
-class LabelStepRecorder {
+class StepRecorder {
  public:
   // `beginnings`: what is known of the run before its first step. `ledger`: not owned; must outlive this.
-  LabelStepRecorder(RunResult beginnings, int64_t batches_per_epoch, Ledger* ledger);
+  StepRecorder(RunResult beginnings, int64_t batches_per_epoch, Ledger* ledger);
 
   // Of the step under way, from 0.
   int64_t step() const { return result_.steps; }
@@ -72,4 +72,4 @@ class LabelStepRecorder {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_LABEL_PARTY_SESSION_LABEL_STEP_RECORDER_H_
+#endif  // SPLITVEIL_LABEL_PARTY_SESSION_STEP_RECORDER_H_

@@ -1,6 +1,6 @@
 // How a run ends: the ledger's last word, and that the first end counts. Checkpoints, early stopping and export run in
 // label_session_life_test.cc.
-#include "label_party/session/label_run_lifecycle.h"
+#include "label_party/session/run_lifecycle.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,13 +17,13 @@ namespace {
 
 using ::testing::HasSubstr;
 using State = ProtocolState::State;
-using End = LabelRunLifecycle::End;
+using End = RunLifecycle::End;
 
-class LabelRunLifecycleTest : public ::testing::Test {
+class RunLifecycleTest : public ::testing::Test {
  protected:
-  LabelRunLifecycleTest() : run_(64), path_(run_.files.File("ledger.db")) {}
+  RunLifecycleTest() : run_(64), path_(run_.files.File("ledger.db")) {}
 
-  LabelRunLifecycle Lifecycle() const { return {&run_.agreement, &run_.label_config, CheckpointPlan(), path_}; }
+  RunLifecycle Lifecycle() const { return {&run_.agreement, &run_.label_config, CheckpointPlan(), path_}; }
 
   std::string Text(const char* sql) const {
     auto database = *SqliteDatabase::Open(path_, SqliteDatabase::Mode::kReadOnly);
@@ -35,7 +35,7 @@ class LabelRunLifecycleTest : public ::testing::Test {
   const std::string path_;
 };
 
-TEST_F(LabelRunLifecycleTest, TheLedgerSaysHowItEnded) {
+TEST_F(RunLifecycleTest, TheLedgerSaysHowItEnded) {
   struct Case {
     End end;
     absl::Status outcome;
@@ -46,7 +46,7 @@ TEST_F(LabelRunLifecycleTest, TheLedgerSaysHowItEnded) {
                         {End::kFailed, absl::UnavailableError("gone"), "failed"},
                         {End::kFailed, AsHalt(absl::ResourceExhaustedError("spent")), "halted"}};
   for (const Case& c : cases) {
-    LabelRunLifecycle life = Lifecycle();
+    RunLifecycle life = Lifecycle();
     ASSERT_TRUE(life.BeginLedger({c.name, "label_party", "", "", "{}"}).ok());
     EXPECT_FALSE(life.ended());
     EXPECT_FALSE(life.completed());
@@ -62,8 +62,8 @@ TEST_F(LabelRunLifecycleTest, TheLedgerSaysHowItEnded) {
   }
 }
 
-TEST_F(LabelRunLifecycleTest, TheFirstEndCounts) {
-  LabelRunLifecycle life = Lifecycle();
+TEST_F(RunLifecycleTest, TheFirstEndCounts) {
+  RunLifecycle life = Lifecycle();
   ASSERT_TRUE(life.BeginLedger({"run", "label_party", "", "", "{}"}).ok());
   life.EndRun(End::kFailed, absl::UnavailableError("first"));
   life.EndRun(End::kCompleted, absl::OkStatus());
@@ -71,19 +71,19 @@ TEST_F(LabelRunLifecycleTest, TheFirstEndCounts) {
   EXPECT_FALSE(life.completed());
 }
 
-TEST_F(LabelRunLifecycleTest, ARunThatNeverOpenedLeavesNoLedger) {
-  LabelRunLifecycle life = Lifecycle();
+TEST_F(RunLifecycleTest, ARunThatNeverOpenedLeavesNoLedger) {
+  RunLifecycle life = Lifecycle();
   life.EndRun(End::kFailed, absl::FailedPreconditionError("refused"));
   EXPECT_EQ(life.Finish(nullptr, nullptr).message(), "refused");
   EXPECT_EQ(life.ledger(), nullptr);
 }
 
-TEST_F(LabelRunLifecycleTest, SilenceIsMeasuredByTheStatesDeadline) {
+TEST_F(RunLifecycleTest, SilenceIsMeasuredByTheStatesDeadline) {
   v1::Deadlines& deadlines = *run_.agreement.mutable_deadlines();
   deadlines.set_connect_seconds(1000);
   deadlines.set_alignment_chunk_seconds(1000);
   deadlines.set_step_seconds(0.01);
-  LabelRunLifecycle life = Lifecycle();
+  RunLifecycle life = Lifecycle();
   life.Heard();
   absl::SleepFor(absl::Milliseconds(20));
   for (const State state : {State::kWaiting, State::kAligning, State::kAligned}) {

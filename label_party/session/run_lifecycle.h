@@ -1,6 +1,6 @@
 // How a run of the label party lives and ends: ledger, checkpoints, early stopping, silence, export.
-#ifndef SPLITVEIL_LABEL_PARTY_SESSION_LABEL_RUN_LIFECYCLE_H_
-#define SPLITVEIL_LABEL_PARTY_SESSION_LABEL_RUN_LIFECYCLE_H_
+#ifndef SPLITVEIL_LABEL_PARTY_SESSION_RUN_LIFECYCLE_H_
+#define SPLITVEIL_LABEL_PARTY_SESSION_RUN_LIFECYCLE_H_
 
 #include <cstdint>
 #include <memory>
@@ -25,13 +25,13 @@
 namespace splitveil {
 
 // Not thread-safe.
-class LabelRunLifecycle {
+class RunLifecycle {
  public:
   enum class End { kCompleted, kStopped, kFailed };
 
   // `agreement`, `config`: not owned; must outlive this.
-  LabelRunLifecycle(const v1::RunAgreement* agreement, const v1::LabelPartyConfig* config, CheckpointPlan checkpoints,
-                    std::string ledger_path);
+  RunLifecycle(const v1::RunAgreement* agreement, const v1::LabelPartyConfig* config, CheckpointPlan checkpoints,
+               std::string ledger_path);
 
   // Beginning.
 
@@ -42,12 +42,15 @@ class LabelRunLifecycle {
   absl::Status BeginLedger(RunRow run);
   // The checkpoint chosen; null: fresh weights. From then on none is held here.
   std::shared_ptr<const Checkpoint> TakeCheckpoint();
+  // What ends a run that could not be aligned: one attempt per run, since each would let the peer try another list of
+  // ids on this party's set. `status`: the alignment's. Returns it, as a refusal where the peer sent something
+  // malformed.
+  absl::Status RecordFailedAlignment(const absl::Status& status);
   // Null before BeginLedger.
   Ledger* ledger() const { return ledger_.get(); }
 
   // Between epochs.
 
-  bool stops_early() const { return early_stopper_ != nullptr; }
   // Takes an epoch's test metrics; whether training has stopped to help (EarlyStopper).
   bool ShouldStopTraining(const TestMetrics& metrics);
   // Records that it stops. `epochs`: trained.
@@ -93,4 +96,4 @@ class LabelRunLifecycle {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_LABEL_PARTY_SESSION_LABEL_RUN_LIFECYCLE_H_
+#endif  // SPLITVEIL_LABEL_PARTY_SESSION_RUN_LIFECYCLE_H_

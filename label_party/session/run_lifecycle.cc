@@ -1,4 +1,4 @@
-#include "label_party/session/label_run_lifecycle.h"
+#include "label_party/session/run_lifecycle.h"
 
 #include <utility>
 
@@ -31,8 +31,8 @@ double SilenceLimitSeconds(const v1::Deadlines& deadlines, ProtocolState::State 
 
 }  // namespace
 
-LabelRunLifecycle::LabelRunLifecycle(const v1::RunAgreement* agreement, const v1::LabelPartyConfig* config,
-                                     CheckpointPlan checkpoints, std::string ledger_path)
+RunLifecycle::RunLifecycle(const v1::RunAgreement* agreement, const v1::LabelPartyConfig* config,
+                           CheckpointPlan checkpoints, std::string ledger_path)
     : agreement_(agreement),
       config_(config),
       checkpoints_(std::move(checkpoints)),
@@ -43,7 +43,7 @@ LabelRunLifecycle::LabelRunLifecycle(const v1::RunAgreement* agreement, const v1
   }
 }
 
-absl::Status LabelRunLifecycle::ChooseCheckpoint(const std::string& theirs) {
+absl::Status RunLifecycle::ChooseCheckpoint(const std::string& theirs) {
   if (checkpoints_.resumes() == theirs.empty()) {
     return absl::FailedPreconditionError(
         theirs.empty() ? "resumed_from: expected a checkpoint at both parties, found one at the label party alone"
@@ -60,7 +60,7 @@ absl::Status LabelRunLifecycle::ChooseCheckpoint(const std::string& theirs) {
   return absl::OkStatus();
 }
 
-absl::Status LabelRunLifecycle::BeginLedger(RunRow run) {
+absl::Status RunLifecycle::BeginLedger(RunRow run) {
   if (resumed_ != nullptr) {
     run.resumed_from = resumed_->header().run_id();
   }
@@ -68,22 +68,27 @@ absl::Status LabelRunLifecycle::BeginLedger(RunRow run) {
   return resumed_ == nullptr ? absl::OkStatus() : ledger_->RecordEvent("resumed_from", resumed_->name());
 }
 
-std::shared_ptr<const Checkpoint> LabelRunLifecycle::TakeCheckpoint() {
+absl::Status RunLifecycle::RecordFailedAlignment(const absl::Status& status) {
+  SPLITVEIL_RETURN_IF_ERROR(ledger_->RecordEvent("alignment_failed", absl::StatusCodeToString(status.code())));
+  return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status) ? AsRefusal(status) : status;
+}
+
+std::shared_ptr<const Checkpoint> RunLifecycle::TakeCheckpoint() {
   checkpoints_.initial.clear();
   return std::move(resumed_);
 }
 
-bool LabelRunLifecycle::ShouldStopTraining(const TestMetrics& metrics) {
+bool RunLifecycle::ShouldStopTraining(const TestMetrics& metrics) {
   return early_stopper_ != nullptr && early_stopper_->ShouldStop(metrics);
 }
 
-absl::Status LabelRunLifecycle::RecordEarlyStop(uint32_t epochs) {
+absl::Status RunLifecycle::RecordEarlyStop(uint32_t epochs) {
   LogInfo("stopped early after epoch ", epochs, ": ", early_stopper_->Reason());
   return ledger_->RecordEvent("early_stopping", absl::StrCat("after epoch ", epochs, ": ", early_stopper_->Reason()));
 }
 
-absl::Status LabelRunLifecycle::WriteCheckpoint(const std::string& run_id, uint32_t epochs, const LabelState& state,
-                                                const TopModel& model) {
+absl::Status RunLifecycle::WriteCheckpoint(const std::string& run_id, uint32_t epochs, const LabelState& state,
+                                           const TopModel& model) {
   if (checkpoints_.path.empty()) {
     return absl::OkStatus();
   }
@@ -92,9 +97,9 @@ absl::Status LabelRunLifecycle::WriteCheckpoint(const std::string& run_id, uint3
   return ledger_->RecordEvent("checkpoint", absl::StrCat("of ", epochs, " epochs"));
 }
 
-void LabelRunLifecycle::Heard() { last_heard_ = absl::Now(); }
+void RunLifecycle::Heard() { last_heard_ = absl::Now(); }
 
-absl::Status LabelRunLifecycle::CheckHeard(ProtocolState::State state) const {
+absl::Status RunLifecycle::CheckHeard(ProtocolState::State state) const {
   const absl::Duration limit = absl::Seconds(SilenceLimitSeconds(agreement_->deadlines(), state));
   return absl::Now() - last_heard_ <= limit
              ? absl::OkStatus()
@@ -102,7 +107,7 @@ absl::Status LabelRunLifecycle::CheckHeard(ProtocolState::State state) const {
                                                    absl::FormatDuration(limit), ", found silence"));
 }
 
-void LabelRunLifecycle::EndRun(End end, absl::Status outcome) {
+void RunLifecycle::EndRun(End end, absl::Status outcome) {
   if (!ended_) {
     ended_ = true;
     end_ = end;
@@ -110,7 +115,7 @@ void LabelRunLifecycle::EndRun(End end, absl::Status outcome) {
   }
 }
 
-const char* LabelRunLifecycle::end_name() const {
+const char* RunLifecycle::end_name() const {
   switch (end_) {
     case End::kCompleted:
       return "completed";
@@ -122,7 +127,7 @@ const char* LabelRunLifecycle::end_name() const {
   return IsHalt(outcome_) ? "halted" : "failed";
 }
 
-absl::Status LabelRunLifecycle::Finish(LeakAuditor* auditor, const TopModel* model) {
+absl::Status RunLifecycle::Finish(LeakAuditor* auditor, const TopModel* model) {
   if (ledger_ == nullptr) {
     return outcome_;
   }
@@ -141,7 +146,7 @@ absl::Status LabelRunLifecycle::Finish(LeakAuditor* auditor, const TopModel* mod
   return outcome_;
 }
 
-absl::Status LabelRunLifecycle::Export(const TopModel* model) const {
+absl::Status RunLifecycle::Export(const TopModel* model) const {
   const std::string& folder = config_->party().export_dir();
   if (folder.empty() || !completed() || model == nullptr) {
     return absl::OkStatus();

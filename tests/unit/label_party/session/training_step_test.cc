@@ -1,6 +1,6 @@
 // A run of the training step alone, release policy by release policy: what leaves, what is recorded, what an example's
 // releases add up to.
-#include "label_party/session/label_training_step.h"
+#include "label_party/session/training_step.h"
 
 #include <algorithm>
 #include <cmath>
@@ -38,9 +38,9 @@ using ::testing::HasSubstr;
 
 constexpr char kRunId[] = "run";
 
-class LabelTrainingStepTest : public ::testing::Test {
+class TrainingStepTest : public ::testing::Test {
  protected:
-  LabelTrainingStepTest() : run_(150) {}
+  TrainingStepTest() : run_(150) {}
 
   void Create(const std::string& protection, const std::string& policy, int epochs = 6) {
     run_.agreement.set_epochs(epochs);
@@ -130,7 +130,7 @@ class LabelTrainingStepTest : public ::testing::Test {
   std::optional<Training> training_;
 };
 
-TEST_F(LabelTrainingStepTest, ThePhasesOfEveryStepAddUpToItsSeconds) {
+TEST_F(TrainingStepTest, ThePhasesOfEveryStepAddUpToItsSeconds) {
   Create("marvell { s: 4 }", "");
   const size_t steps = Train(0, 2).size();
   const std::string phases =
@@ -141,7 +141,7 @@ TEST_F(LabelTrainingStepTest, ThePhasesOfEveryStepAddUpToItsSeconds) {
               ::testing::AllOf(::testing::SizeIs(steps), ::testing::Each(::testing::Gt(0))));
 }
 
-TEST_F(LabelTrainingStepTest, FrozenAnswersCarryNothingAndTheTopModelGoesOnLearning) {
+TEST_F(TrainingStepTest, FrozenAnswersCarryNothingAndTheTopModelGoesOnLearning) {
   Create("none {}", "max_step_auc_bound: 0.6 action: FREEZE_BOTTOM");
   const NamedParameters before = training_->model->Parameters();
   for (const v1::CutGradients& answer : Train(0, 2)) {
@@ -155,7 +155,7 @@ TEST_F(LabelTrainingStepTest, FrozenAnswersCarryNothingAndTheTopModelGoesOnLearn
   EXPECT_TRUE(auditor_->series().empty());
 }
 
-TEST_F(LabelTrainingStepTest, FrozenStepsAreRecordedAsSuchAndOnceAsAnEvent) {
+TEST_F(TrainingStepTest, FrozenStepsAreRecordedAsSuchAndOnceAsAnEvent) {
   Create("none {}", "max_step_auc_bound: 0.6 action: FREEZE_BOTTOM");
   const size_t steps = Train(0, 2).size();
   EXPECT_THAT(Texts("SELECT method || ' ' || gate FROM protection"),
@@ -169,7 +169,7 @@ TEST_F(LabelTrainingStepTest, FrozenStepsAreRecordedAsSuchAndOnceAsAnEvent) {
   EXPECT_EQ(Result()["frozen_after_epoch"], 0);
 }
 
-TEST_F(LabelTrainingStepTest, WarningsAreOneEventAnEpochAndCountedInTheAccount) {
+TEST_F(TrainingStepTest, WarningsAreOneEventAnEpochAndCountedInTheAccount) {
   Create("none {}", "max_step_auc_bound: 0.6");
   const size_t steps = Train(0, 3).size();
   EXPECT_EQ(Events("gate_warn"), 3);
@@ -179,7 +179,7 @@ TEST_F(LabelTrainingStepTest, WarningsAreOneEventAnEpochAndCountedInTheAccount) 
               ::testing::Each(HasSubstr("gate: " + std::to_string(steps / 3) + " warn")));
 }
 
-TEST_F(LabelTrainingStepTest, HaltLeavesNothingAndSaysWhy) {
+TEST_F(TrainingStepTest, HaltLeavesNothingAndSaysWhy) {
   Create("marvell { s: 4 }", "max_run_auc_bound: 0.51 action: HALT");
   const absl::Status status = Step(0, 0).status();
   EXPECT_TRUE(IsHalt(status)) << status;
@@ -188,7 +188,7 @@ TEST_F(LabelTrainingStepTest, HaltLeavesNothingAndSaysWhy) {
   EXPECT_EQ(training_->result().cumulative_sum_kl, 0);
 }
 
-TEST_F(LabelTrainingStepTest, RaisedNoiseMeetsTheStepsBoundExactly) {
+TEST_F(TrainingStepTest, RaisedNoiseMeetsTheStepsBoundExactly) {
   Create("iso { t: 0.01 }", "max_step_auc_bound: 0.6 action: RAISE_NOISE", 1);
   Train(0, 1);
   EXPECT_THAT(Texts("SELECT gate FROM protection"), ::testing::Each("raise_noise"));
@@ -197,7 +197,7 @@ TEST_F(LabelTrainingStepTest, RaisedNoiseMeetsTheStepsBoundExactly) {
   EXPECT_EQ(Events("gate_raise_noise"), 1);
 }
 
-TEST_F(LabelTrainingStepTest, NoiseIsRaisedUntilTheMeasuredLeakIsWithinTheLimit) {
+TEST_F(TrainingStepTest, NoiseIsRaisedUntilTheMeasuredLeakIsWithinTheLimit) {
   Create("iso { t: 0.0001 }", "max_measured_leak: 0.9 action: RAISE_NOISE", 1);
   for (const v1::CutGradients& answer : Train(0, 1)) {
     EXPECT_TRUE(answer.has_gradients());
@@ -207,7 +207,7 @@ TEST_F(LabelTrainingStepTest, NoiseIsRaisedUntilTheMeasuredLeakIsWithinTheLimit)
               ::testing::Each(::testing::Le(0.9)));
 }
 
-TEST_F(LabelTrainingStepTest, MeasuredLeakThatNoNoiseLowersFreezes) {
+TEST_F(TrainingStepTest, MeasuredLeakThatNoNoiseLowersFreezes) {
   // Nothing is below chance: sixteen halvings do not reach it.
   Create("marvell { s: 4 }", "max_measured_leak: 0.5 action: RAISE_NOISE", 1);
   const auto answers = Train(0, 1);
@@ -215,7 +215,7 @@ TEST_F(LabelTrainingStepTest, MeasuredLeakThatNoNoiseLowersFreezes) {
 }
 
 // Not one positive in the whole run: what positives would send is known from the top model, and the budget is kept.
-TEST_F(LabelTrainingStepTest, BudgetIsKeptThoughOnlyOneClassIsEverSeen) {
+TEST_F(TrainingStepTest, BudgetIsKeptThoughOnlyOneClassIsEverSeen) {
   std::fill(run_.label_data.labels.begin(), run_.label_data.labels.end(), 0);
   Create("marvell { run_budget { max_run_auc_bound: 0.7 } }", "", 30);
   const auto answers = Train(0, 30);
@@ -228,7 +228,7 @@ TEST_F(LabelTrainingStepTest, BudgetIsKeptThoughOnlyOneClassIsEverSeen) {
   EXPECT_THAT(Numbers("SELECT power FROM protection"), ::testing::Each(::testing::Gt(0)));
 }
 
-TEST_F(LabelTrainingStepTest, OneClassIsNeverInTheClearWithoutABudget) {
+TEST_F(TrainingStepTest, OneClassIsNeverInTheClearWithoutABudget) {
   std::fill(run_.label_data.labels.begin(), run_.label_data.labels.end(), 0);
   Create("marvell { s: 4 }", "", 30);
   const auto answers = Train(0, 30);
@@ -240,7 +240,7 @@ TEST_F(LabelTrainingStepTest, OneClassIsNeverInTheClearWithoutABudget) {
   EXPECT_THAT(Numbers("SELECT power FROM protection"), ::testing::Each(::testing::Gt(0)));
 }
 
-TEST_F(LabelTrainingStepTest, RandomisedLabelsAreAccountedForOnceHoweverManyEpochs) {
+TEST_F(TrainingStepTest, RandomisedLabelsAreAccountedForOnceHoweverManyEpochs) {
   Create("label_dp { epsilon: 1 }", "max_run_auc_bound: 0.76 action: HALT", 30);
   Train(0, 30);
   const double rho = 1 / (1 + std::exp(1));
@@ -249,7 +249,7 @@ TEST_F(LabelTrainingStepTest, RandomisedLabelsAreAccountedForOnceHoweverManyEpoc
 }
 
 // What leaves is made of the randomised labels: the gradients' signs show those, and a share rho of them is wrong.
-TEST_F(LabelTrainingStepTest, GradientsShowTheRandomisedLabelsAndNotTheTrueOnes) {
+TEST_F(TrainingStepTest, GradientsShowTheRandomisedLabelsAndNotTheTrueOnes) {
   Create("label_dp { epsilon: 0.1 }", "", 1);
   const std::vector<v1::CutGradients> randomised = Train(0, 1);
   Create("none {}", "", 1);
@@ -266,7 +266,7 @@ TEST_F(LabelTrainingStepTest, GradientsShowTheRandomisedLabelsAndNotTheTrueOnes)
   EXPECT_LT(against, 54);
 }
 
-TEST_F(LabelTrainingStepTest, RegulariserChangesWhatLeavesAndIsNamed) {
+TEST_F(TrainingStepTest, RegulariserChangesWhatLeavesAndIsNamed) {
   Create("none {}", "", 1);
   const std::string plain = Train(0, 1).front().gradients().data();
   Create("none {} distance_correlation { weight: 0.5 }", "", 1);
@@ -274,7 +274,7 @@ TEST_F(LabelTrainingStepTest, RegulariserChangesWhatLeavesAndIsNamed) {
   EXPECT_EQ(Result()["protection"], "none+distance_correlation(weight=0.5)");
 }
 
-TEST_F(LabelTrainingStepTest, RegulariserLeavesABatchOfOneClassAsItIs) {
+TEST_F(TrainingStepTest, RegulariserLeavesABatchOfOneClassAsItIs) {
   std::fill(run_.label_data.labels.begin(), run_.label_data.labels.end(), 1);
   Create("none {}", "", 1);
   const std::string plain = Train(0, 1).front().gradients().data();
@@ -286,7 +286,7 @@ double Norm(absl::Span<const float> row) {
   return std::sqrt(std::inner_product(row.begin(), row.end(), row.begin(), 0.0));
 }
 
-TEST_F(LabelTrainingStepTest, CutGradientsAreClippedAnExampleBeforeTheProtection) {
+TEST_F(TrainingStepTest, CutGradientsAreClippedAnExampleBeforeTheProtection) {
   Create("none {}", "", 1);
   const std::vector<v1::CutGradients> plain = Train(0, 1);
   EXPECT_EQ(Events("clip_cut_gradients"), 0);
@@ -320,7 +320,7 @@ TEST_F(LabelTrainingStepTest, CutGradientsAreClippedAnExampleBeforeTheProtection
 }
 
 // Before a batch of both classes has come, the protection goes by what either would send: that is clipped, too.
-TEST_F(LabelTrainingStepTest, WhatTheOtherClassWouldSendIsClippedToo) {
+TEST_F(TrainingStepTest, WhatTheOtherClassWouldSendIsClippedToo) {
   std::fill(run_.label_data.labels.begin(), run_.label_data.labels.end(), 0);
   const auto power_of_first_step = [&](double clip) {
     run_.label_config.set_clip_cut_gradients(clip);
@@ -344,7 +344,7 @@ struct BudgetCase {
 };
 
 // Whatever the policy, no example's releases ever add up to more than the budget, however long the run.
-class RunBudgetTest : public LabelTrainingStepTest, public ::testing::WithParamInterface<BudgetCase> {};
+class RunBudgetTest : public TrainingStepTest, public ::testing::WithParamInterface<BudgetCase> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Policies, RunBudgetTest,
