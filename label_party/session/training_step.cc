@@ -136,7 +136,7 @@ absl::Status TrainingStep::PrimeGuard(const InboundBatch& batch) {
 }
 
 absl::Status TrainingStep::Differentiate(const RowRange& rows, InboundBatch& batch) {
-  const absl::StatusOr<HeadStep> head =
+  const absl::StatusOr<TopStep> head =
       model_->ForwardBackward(batch.activations.block(rows), batch.own.features[batch.computed++],
                               absl::MakeConstSpan(batch.own.released.labels).subspan(rows.first, rows.rows),
                               absl::MakeConstSpan(batch.own.targets).subspan(rows.first, rows.rows));

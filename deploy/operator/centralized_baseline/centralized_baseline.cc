@@ -72,7 +72,7 @@ class JoinedModel {
     SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView activations,
                                bottom_->Forward(data_->nonlabel_features->Gather(positions)));
     const FeatureBatch own = data_->label_features->Gather(positions);
-    SPLITVEIL_ASSIGN_OR_RETURN(const HeadStep head,
+    SPLITVEIL_ASSIGN_OR_RETURN(const TopStep head,
                                top_->ForwardBackward(activations, own, LabelsOf(positions), /*targets=*/{}));
     loss_sum += head.mean_loss * static_cast<double>(positions.size());
     absl::Status status = bottom_->Backward(head.cut_gradient, /*layers=*/{}).status();

@@ -1,5 +1,5 @@
 // What each training step leaves in the ledger, once.
-#include "nonlabel_party/session/step_recorder.h"
+#include "nonlabel_party/session/nonlabel_step_recorder.h"
 
 #include <gtest/gtest.h>
 #include <memory>

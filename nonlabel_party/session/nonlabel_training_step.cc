@@ -1,4 +1,4 @@
-#include "nonlabel_party/session/training_step.h"
+#include "nonlabel_party/session/nonlabel_training_step.h"
 
 #include <cstddef>
 #include <utility>
@@ -33,30 +33,32 @@ absl::Status NonLabelTrainingStep::Send(const BatchAddress& address, TrainingStr
   }
   auto next = features.begin();
   for (const RowRange& rows : slices.Computed(parts_.model->needs_whole_batch())) {
-    const absl::StatusOr<ConstMatrixView> activations = parts_.model->Forward(*std::move(next++));
+    const absl::StatusOr<ConstMatrixView> activations = parts_.model->Forward(std::move(*next++));
     parts_.recorder->Lap(&StepTimeRow::forward);
     SPLITVEIL_RETURN_IF_ERROR(activations.status());
     if (parts_.attacks->needs_activations()) {
       sent.activations.SetBlock(rows.first, *activations);
     }
-    for (const RowRange& slice : slices.Within(rows)) {
-      SPLITVEIL_RETURN_IF_ERROR(
-          SendSlice(address, slice.first, activations->block(slice.first - rows.first, slice.rows), stream));
-    }
+    SPLITVEIL_RETURN_IF_ERROR(SendRows(address, rows, *activations, stream));
   }
   return absl::OkStatus();
 }
 
-absl::Status NonLabelTrainingStep::SendSlice(const BatchAddress& address, int64_t first_row,
-                                             ConstMatrixView activations, TrainingStream& stream) {
-  SPLITVEIL_ASSIGN_OR_RETURN(v1::CutActivations message,
-                             ActivationsMessage(wire_.run_id, address.epoch, address.batch, activations, wire_.dtype));
-  message.set_first_row(static_cast<uint32_t>(first_row));
-  parts_.recorder->Lap(&StepTimeRow::serialise);
-  in_flight_.back().bytes += static_cast<int64_t>(message.ByteSizeLong());
-  const absl::Status status = stream.Send(message);
-  parts_.recorder->Lap(&StepTimeRow::wire);
-  return status;
+absl::Status NonLabelTrainingStep::SendRows(const BatchAddress& address, const RowRange& rows,
+                                            ConstMatrixView activations, TrainingStream& stream) {
+  for (const RowRange& slice : Slices(address).Within(rows)) {
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        v1::CutActivations message,
+        ActivationsMessage(wire_.run_id, address.epoch, address.batch,
+                           activations.block(slice.first - rows.first, slice.rows), wire_.dtype));
+    message.set_first_row(static_cast<uint32_t>(slice.first));
+    parts_.recorder->Lap(&StepTimeRow::serialise);
+    in_flight_.back().bytes += static_cast<int64_t>(message.ByteSizeLong());
+    const absl::Status sent = stream.Send(message);
+    parts_.recorder->Lap(&StepTimeRow::wire);
+    SPLITVEIL_RETURN_IF_ERROR(sent);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status NonLabelTrainingStep::Learn(const BatchAddress& address, TrainingStream& stream) {
@@ -76,9 +78,7 @@ absl::Status NonLabelTrainingStep::Learn(const BatchAddress& address, TrainingSt
     const absl::Status decoded = gradients.Add(slice.first, message.gradients());
     parts_.recorder->Lap(&StepTimeRow::serialise);
     SPLITVEIL_RETURN_IF_ERROR(AsRefusal(decoded));
-    while (const std::optional<RowRange> ready = gradients.NextReady()) {
-      SPLITVEIL_RETURN_IF_ERROR(Backpropagate(*ready, gradients.block(*ready), rows));
-    }
+    SPLITVEIL_RETURN_IF_ERROR(Backpropagate(gradients));
   }
   received_.activations = std::move(in_flight_.front().activations);
   in_flight_.pop_front();
@@ -105,18 +105,22 @@ absl::StatusOr<v1::CutGradients> NonLabelTrainingStep::Receive(const BatchAddres
   return message;
 }
 
-absl::Status NonLabelTrainingStep::Backpropagate(const RowRange& rows, ConstMatrixView gradients, int64_t batch_rows) {
+absl::Status NonLabelTrainingStep::Backpropagate(SliceAssembler& gradients) {
   const absl::Span<const std::string> layers = parts_.attacks->Layers(received_.step);
-  const absl::StatusOr<std::vector<ConstMatrixView>> at_layers = parts_.model->Backward(gradients, layers);
-  parts_.recorder->Lap(&StepTimeRow::backward);
-  SPLITVEIL_RETURN_IF_ERROR(at_layers.status());
-  for (size_t i = 0; i < layers.size(); ++i) {
-    if (rows.first == 0) {
-      received_.gradients.push_back({layers[i], Matrix::ToOverwrite(batch_rows, (*at_layers)[i].cols())});
+  while (const std::optional<RowRange> rows = gradients.NextReady()) {
+    const absl::StatusOr<std::vector<ConstMatrixView>> at_layers =
+        parts_.model->Backward(gradients.block(*rows), layers);
+    parts_.recorder->Lap(&StepTimeRow::backward);
+    SPLITVEIL_RETURN_IF_ERROR(at_layers.status());
+    for (size_t i = 0; i < layers.size(); ++i) {
+      if (rows->first == 0) {
+        received_.gradients.push_back(
+            {layers[i], Matrix::ToOverwrite(gradients.slices().rows(), (*at_layers)[i].cols())});
+      }
+      received_.gradients[i].gradient.SetBlock(rows->first, (*at_layers)[i]);
     }
-    received_.gradients[i].gradient.SetBlock(rows.first, (*at_layers)[i]);
+    parts_.recorder->Lap(&StepTimeRow::audit);
   }
-  parts_.recorder->Lap(&StepTimeRow::audit);
   return absl::OkStatus();
 }
 

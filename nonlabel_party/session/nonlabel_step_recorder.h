@@ -1,6 +1,6 @@
 // What a training step leaves behind at this party: its row and its times in the ledger, and the progress line.
-#ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_STEP_RECORDER_H_
-#define SPLITVEIL_NONLABEL_PARTY_SESSION_STEP_RECORDER_H_
+#ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_STEP_RECORDER_H_
+#define SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_STEP_RECORDER_H_
 
 #include <cstdint>
 #include <string>
@@ -67,4 +67,4 @@ class NonLabelStepRecorder {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_NONLABEL_PARTY_SESSION_STEP_RECORDER_H_
+#endif  // SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_STEP_RECORDER_H_

@@ -1,5 +1,5 @@
 // One batch's way, against a stream whose answers the test writes.
-#include "nonlabel_party/session/training_step.h"
+#include "nonlabel_party/session/nonlabel_training_step.h"
 
 #include <deque>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "nonlabel_party/session/step_recorder.h"
+#include "nonlabel_party/session/nonlabel_step_recorder.h"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "nonlabel_party/session/run_lifecycle.h"
+#include "nonlabel_party/session/nonlabel_run_lifecycle.h"
 
 #include <utility>
 
@@ -140,6 +140,7 @@ absl::Status NonLabelRunLifecycle::End(absl::Status outcome, const ModelState* m
   if (stop_.seen()) {
     LogInfo("stopped on request");
   }
+  ended_ = FinalStatus(outcome);
   options_.status->Update([](v1::GetStatusResponse& status) { status.set_phase("closed"); });
   if (ledger_ == nullptr) {
     return outcome;
@@ -150,7 +151,7 @@ absl::Status NonLabelRunLifecycle::End(absl::Status outcome, const ModelState* m
   const absl::Status exported =
       complete && model != nullptr && !folder.empty() ? model->ExportTo(folder) : absl::OkStatus();
   status.Update(exported.ok() ? exported : ledger_->RecordEvent("export_failed", exported.message()));
-  status.Update(ledger_->Finish(FinalStatus(outcome)));
+  status.Update(ledger_->Finish(ended_));
   status.Update(exported);
   outcome.Update(status);
   return outcome;

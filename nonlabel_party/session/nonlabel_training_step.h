@@ -1,7 +1,7 @@
 // One batch's way through the non-label party: features -> z -> bytes out; bytes in -> gradients -> back-propagation ->
 // update.
-#ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_TRAINING_STEP_H_
-#define SPLITVEIL_NONLABEL_PARTY_SESSION_TRAINING_STEP_H_
+#ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_TRAINING_STEP_H_
+#define SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_TRAINING_STEP_H_
 
 #include <cstdint>
 #include <deque>
@@ -19,7 +19,7 @@
 #include "nonlabel_party/session/answer_protocol.h"
 #include "nonlabel_party/session/attack_runner.h"
 #include "nonlabel_party/session/label_party_peer.h"
-#include "nonlabel_party/session/step_recorder.h"
+#include "nonlabel_party/session/nonlabel_step_recorder.h"
 
 namespace splitveil {
 
@@ -77,10 +77,12 @@ class NonLabelTrainingStep {
   BatchSlices Slices(const BatchAddress& address) const {
     return {parts_.schedule->batch_rows(address.batch), wire_.in_flight_batches};
   }
-  absl::Status SendSlice(const BatchAddress& address, int64_t first_row, ConstMatrixView activations,
-                         TrainingStream& stream);
+  // Sends the slices of rows that are computed.
+  absl::Status SendRows(const BatchAddress& address, const RowRange& rows, ConstMatrixView activations,
+                        TrainingStream& stream);
   absl::StatusOr<v1::CutGradients> Receive(const BatchAddress& address, int64_t first_row, TrainingStream& stream);
-  absl::Status Backpropagate(const RowRange& rows, ConstMatrixView gradients, int64_t batch_rows);
+  // Those rows whose turn has come, and keeps for the attacks what they give at the agreed layers.
+  absl::Status Backpropagate(SliceAssembler& gradients);
   // The oldest batch in flight gets no gradients.
   absl::Status StayFrozen(const BatchSlices& slices);
 
@@ -94,4 +96,4 @@ class NonLabelTrainingStep {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_NONLABEL_PARTY_SESSION_TRAINING_STEP_H_
+#endif  // SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_TRAINING_STEP_H_

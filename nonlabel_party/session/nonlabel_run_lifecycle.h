@@ -1,6 +1,6 @@
 // How a run of the non-label party begins, what it leaves after each epoch, and how it ends.
-#ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_RUN_LIFECYCLE_H_
-#define SPLITVEIL_NONLABEL_PARTY_SESSION_RUN_LIFECYCLE_H_
+#ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_RUN_LIFECYCLE_H_
+#define SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_RUN_LIFECYCLE_H_
 
 #include <cstdint>
 #include <memory>
@@ -49,19 +49,20 @@ class NonLabelRunLifecycle {
   // none. Returns the outcome with what failed here.
   absl::Status End(absl::Status outcome, const ModelState* model);
 
-  // Empty, null and empty until the stage that makes them.
+  // Empty, null and empty until the stage that makes them; `ended`, as the ledger has it, until End.
   const std::string& run_id() const { return run_id_; }
+  const std::string& ended() const { return ended_; }
   Ledger* ledger() const { return ledger_.get(); }
   const AlignedIds& aligned() const { return aligned_; }
 
  private:
-  // Of the ledger.
+  // For the ledger.
   const char* FinalStatus(const absl::Status& outcome) const;
 
   NonLabelSessionOptions& options_;
   StopRequest& stop_;
   AnswerProtocol& protocol_;
-  std::string run_id_;
+  std::string run_id_, ended_;
   std::string own_reveal_, peer_commitment_;
   std::unique_ptr<Ledger> ledger_;
   AlignedIds aligned_;
@@ -69,4 +70,4 @@ class NonLabelRunLifecycle {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_NONLABEL_PARTY_SESSION_RUN_LIFECYCLE_H_
+#endif  // SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_RUN_LIFECYCLE_H_
