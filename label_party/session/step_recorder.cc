@@ -48,10 +48,20 @@ void StepRecorder::CountFrozenStep() {
 }
 
 ProtectionRow StepRecorder::RowOf(const ProtectionReport& report, v1::GateAction action, double auc_bound) const {
-  return {
-      step(),       report.method,         report.u,           report.v,           report.g,           report.p,
-      report.power, report.lambda1_neg,    report.lambda2_neg, report.lambda1_pos, report.lambda2_pos, report.sum_kl,
-      auc_bound,    action};
+  return {step(),
+          report.method,
+          report.u,
+          report.v,
+          report.g,
+          report.p,
+          report.power,
+          report.lambda1_neg,
+          report.lambda2_neg,
+          report.lambda1_pos,
+          report.lambda2_pos,
+          report.sum_kl,
+          auc_bound,
+          action};
 }
 
 absl::Status StepRecorder::RecordStep(StepRecord record) {
