@@ -34,21 +34,21 @@ std::vector<AgreedScore> DisclosedScores(const v1::AuditAgreement& audit) {
 }  // namespace
 
 absl::StatusOr<AttackRunner> AttackRunner::Create(const v1::RunAgreement& agreement, const std::string& run_id,
-                                                  int64_t examples, LabelPartyPeer* peer, BottomModel* model,
+                                                  int64_t examples, AuditPeer* peer, BottomProbe* model,
                                                   Ledger* ledger) {
-  AttackRunner reporter(agreement, run_id, examples);
-  reporter.layers_.assign(agreement.audit().layers().begin(), agreement.audit().layers().end());
-  reporter.peer_ = peer;
-  reporter.model_ = model;
-  reporter.ledger_ = ledger;
+  AttackRunner runner(agreement, run_id, examples);
+  runner.layers_.assign(agreement.audit().layers().begin(), agreement.audit().layers().end());
+  runner.peer_ = peer;
+  runner.model_ = model;
+  runner.ledger_ = ledger;
   const std::vector<std::string> names = model->layer_names();
-  for (const std::string& layer : reporter.layers_) {
+  for (const std::string& layer : runner.layers_) {
     if (std::find(names.begin(), names.end(), layer) == names.end()) {
       return absl::InvalidArgumentError(
           absl::StrCat("audit.layers: expected \"cut\" or a layer of the bottom model, found \"", layer, "\""));
     }
   }
-  return reporter;
+  return runner;
 }
 
 bool AttackRunner::Audited(int64_t step) const { return step % agreement_.audit().every_batches() == 0; }

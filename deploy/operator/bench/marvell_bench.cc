@@ -1,3 +1,5 @@
+#include "deploy/operator/bench/marvell_bench.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -12,7 +14,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "deploy/operator/command.h"
 
 #include "common/crypto/secure_gaussian.h"
 #include "common/matrix/matrix.h"
@@ -55,12 +56,7 @@ std::vector<MarvellProblem> RandomProblems(int64_t count) {
   return problems;
 }
 
-absl::StatusOr<std::vector<MarvellProblem>> Problems(const Flags& flags) {
-  const std::string path = flags.Get("problems");
-  const absl::StatusOr<int64_t> count = flags.GetInt("instances", 1, 100'000'000);
-  if (path.empty() || !count.ok()) {
-    return count.ok() ? RandomProblems(*count) : absl::StatusOr<std::vector<MarvellProblem>>(count.status());
-  }
+absl::StatusOr<std::vector<MarvellProblem>> ReadProblems(const std::string& path) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::string contents, ReadFile(path));
   std::istringstream file(std::move(contents));
   absl::StatusOr<std::vector<MarvellProblem>> problems = ReadMarvellProblems(file);
@@ -123,22 +119,20 @@ Batch MakeBatch(int64_t rows, int64_t columns, SecureGaussian& gaussian) {
 // Protecting a batch against drawing as many secure Gaussians and no more, in turns, so that both meet the same
 // machine.
 absl::Status BenchPerturbation(int64_t rows, int64_t columns) {
-  absl::StatusOr<std::unique_ptr<SecureGaussian>> gaussian = SecureGaussian::Create(SecretKey::Generate());
-  absl::StatusOr<std::unique_ptr<SecureGaussian>> own = SecureGaussian::Create(SecretKey::Generate());
-  if (!gaussian.ok() || !own.ok()) {
-    return gaussian.ok() ? own.status() : gaussian.status();
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<SecureGaussian> gaussian,
+                             SecureGaussian::Create(SecretKey::Generate()));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> own, SecureGaussian::Create(SecretKey::Generate()));
   v1::GradientProtection config;
   config.mutable_marvell()->set_s(kStrength);
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<GradientProtection> protection,
-                             GradientProtection::Create(config, *std::move(own)));
-  const Batch batch = MakeBatch(rows, columns, **gaussian);
+                             GradientProtection::Create(config, std::move(own)));
+  const Batch batch = MakeBatch(rows, columns, *gaussian);
   Matrix noise(rows, columns), out(rows, columns);
   std::vector<double> noise_times, times;
   for (uint32_t i = 1; i <= kRepetitions; ++i) {
     const NoisePosition position = {0, i, 0};
     const Clock::time_point started = Clock::now();
-    (*gaussian)->Fill(position, 0, absl::MakeSpan(noise.data(), noise.size()));
+    gaussian->Fill(position, 0, absl::MakeSpan(noise.data(), noise.size()));
     const Clock::time_point drawn = Clock::now();
     SPLITVEIL_ASSIGN_OR_RETURN(const ProtectionReport report,
                                protection->Perturb(batch.gradients, batch.labels, position, out));
@@ -155,24 +149,20 @@ absl::Status BenchPerturbation(int64_t rows, int64_t columns) {
   return absl::OkStatus();
 }
 
-absl::Status BenchMarvell(const Flags& flags) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<MarvellProblem> problems, Problems(flags));
-  absl::Status status = BenchSolver(problems);
-  for (const auto& [rows, columns] : kShapes) {
-    if (status.ok()) {
-      status = BenchPerturbation(rows, columns);
-    }
-  }
-  return status;
-}
-
 }  // namespace
 
-Command BenchMarvellCommand() {
-  return {"bench marvell",
-          "Time Marvell's solver, and protecting a batch against drawing its noise; JSON lines.",
-          {{"instances", "100000", "Random problems to solve."}, {"problems", "", "CSV d,u,v,g,p,P to solve instead."}},
-          BenchMarvell};
+absl::Status RunMarvellBench(int64_t instances, const std::string& problems_path) {
+  std::vector<MarvellProblem> problems;
+  if (problems_path.empty()) {
+    problems = RandomProblems(instances);
+  } else {
+    SPLITVEIL_ASSIGN_OR_RETURN(problems, ReadProblems(problems_path));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(BenchSolver(problems));
+  for (const auto& [rows, columns] : kShapes) {
+    SPLITVEIL_RETURN_IF_ERROR(BenchPerturbation(rows, columns));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace splitveil
