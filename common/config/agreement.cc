@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kMaxNameBytes = 128;
 constexpr int kMaxAuditedLayers = 256;
 // Field headers, run id, epoch and batch; generous, since a limit that is too tight stops a run.
-constexpr int64_t kMessageOverheadBytes = 64 * 1024;
+constexpr int64_t kMessageOverheadBytes = int64_t{64} * 1024;
 constexpr int64_t kPointBytes = 32;  // ristretto255.
 
 absl::Status Invalid(absl::string_view field, absl::string_view expected, absl::string_view found) {
@@ -146,10 +146,11 @@ std::vector<AgreedScore> AgreedScores(const v1::AuditAgreement& audit) {
   for (const std::string& layer : audit.layers()) {
     for (int number : audit.attacks()) {
       const auto attack = static_cast<v1::Attack>(number);
-      if (layer == "cut" || !TraitsOf(attack).cut_only()) {
-        for (const AttackVariant& variant : VariantsOf(attack, hint_counts)) {
-          scores.push_back({layer, variant});
-        }
+      if (TraitsOf(attack).cut_only() && layer != "cut") {
+        continue;
+      }
+      for (const AttackVariant& variant : VariantsOf(attack, hint_counts)) {
+        scores.push_back({layer, variant});
       }
     }
   }
