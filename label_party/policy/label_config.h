@@ -15,10 +15,10 @@ namespace splitveil {
 // the run's other batches wait: some ten seconds at this size and 64 components.
 inline constexpr int64_t kMaxDistanceCorrelationBatch = 16'384;
 
-// Refuses before the run what would stop or stall it after gradients have left: a label-side audit with an attack that
-// is unknown, runs once per run or stands twice, or with a hint count that stands twice; a distance correlation over
-// batches above kMaxDistanceCorrelationBatch; early stopping without test examples; a model that holds no top half for
-// the agreement's cut (CheckTopSpec). Errors: InvalidArgument with field, expected, found. Thread-safe.
+// Refuses before the run what would stop or stall it after gradients have left: an own audit with an attack that is
+// unknown, runs once a run or stands twice; a distance correlation over batches above kMaxDistanceCorrelationBatch;
+// early stopping without test examples; a model that holds no top half for the agreement's cut (CheckTopSpec). Errors:
+// InvalidArgument with field, expected, found. Thread-safe.
 absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement);
 
 }  // namespace splitveil
