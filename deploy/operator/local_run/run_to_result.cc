@@ -38,8 +38,8 @@ absl::Status CheckFirst(const LocalRun& run, const std::string& folder, const st
 }
 
 absl::StatusOr<RunFigures> FindResult(const LocalRun& run, const std::string& folder) {
-  const absl::StatusOr<std::string> json = ReadFile(folder + "/result.json");
-  return json.ok() ? ParseFinishedRun(*json, run.configuration_sha256) : json.status();
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string json, ReadFile(folder + "/result.json"));
+  return ParseFinishedRun(json, run.configuration_sha256);
 }
 
 absl::StatusOr<RunFigures> RunToResult(const LocalRun& run, const std::string& folder, const std::string& programs,
@@ -51,10 +51,8 @@ absl::StatusOr<RunFigures> RunToResult(const LocalRun& run, const std::string& f
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string result,
                              ReadFile(absl::StrCat(folder, "/", run.label_config.result_path())));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string finished, FinishedRunJson(result, run.configuration_sha256, seconds));
-  absl::StatusOr<RunFigures> figures = ParseFinishedRun(finished, run.configuration_sha256);
-  if (figures.ok()) {
-    SPLITVEIL_RETURN_IF_ERROR(WriteFile(folder + "/result.json", finished));
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(RunFigures figures, ParseFinishedRun(finished, run.configuration_sha256));
+  SPLITVEIL_RETURN_IF_ERROR(WriteFile(folder + "/result.json", finished));
   return figures;
 }
 
