@@ -1,4 +1,4 @@
-#include "common/leakage/evaluation.h"
+#include "common/evaluation/evaluation.h"
 
 #include <cmath>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // How good a binary classifier's predictions are. The label party records these after each epoch.
-#ifndef SPLITVEIL_COMMON_LEAKAGE_EVALUATION_H_
-#define SPLITVEIL_COMMON_LEAKAGE_EVALUATION_H_
+#ifndef SPLITVEIL_COMMON_EVALUATION_EVALUATION_H_
+#define SPLITVEIL_COMMON_EVALUATION_EVALUATION_H_
 
 #include <cstdint>
 
@@ -41,4 +41,4 @@ absl::StatusOr<double> AdaptiveCalibrationError(absl::Span<const float> logits, 
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_COMMON_LEAKAGE_EVALUATION_H_
+#endif  // SPLITVEIL_COMMON_EVALUATION_EVALUATION_H_
