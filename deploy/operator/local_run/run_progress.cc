@@ -14,6 +14,9 @@ namespace splitveil {
 RunProgress::RunProgress(int64_t total, int64_t done, int fd)
     : total_(total), done_before_(done), fd_(fd), line_("runs", /*unit=*/"", fd) {
   const absl::MutexLock lock(&mutex_);
+  if (done > 0) {
+    Write(absl::StrCat(done, " of ", total, " runs are finished already"));
+  }
   if (done < total) {
     Draw();  // The time left is measured from here on.
   }
@@ -27,22 +30,27 @@ void RunProgress::Finished(const std::string& run, const RunFigures& figures) {
   const std::string leak = strongest > 0 ? absl::StrFormat(", strongest leak p95 %.3f", strongest) : "";
   const absl::MutexLock lock(&mutex_);
   ++finished_;
-  Write(absl::StrFormat("%s: test AUC %.4f%s, %.0f s", run, figures.best_test_auc, leak, figures.seconds));
-  Draw();
+  Ended(run, absl::StrFormat("test AUC %.4f%s, %.0f s", figures.best_test_auc, leak, figures.seconds));
 }
 
 void RunProgress::Failed(const std::string& run, const std::string& name, const absl::Status& error) {
   const absl::MutexLock lock(&mutex_);
   failed_.push_back(absl::StrCat(name, ": ", error.message()));
-  Write(absl::StrCat(run, ": FAILED"));
-  Draw();
+  Ended(run, "FAILED");
 }
 
 void RunProgress::Write(const std::string& text) { WriteLine(fd_, absl::StrCat(OneLine(text), "\n")); }
 
+void RunProgress::Ended(const std::string& run, const std::string& how) {
+  Write(absl::StrFormat("[%d/%d] %s: %s", SoFar(), total_, run, how));
+  Draw();
+}
+
+int64_t RunProgress::SoFar() const { return done_before_ + finished_ + static_cast<int64_t>(failed_.size()); }
+
 void RunProgress::Draw() {
   ProgressUpdate update;
-  update.step = done_before_ + finished_ + static_cast<int64_t>(failed_.size());
+  update.step = SoFar();
   update.total_steps = total_;
   line_.Update(update);
 }

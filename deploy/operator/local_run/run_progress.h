@@ -35,6 +35,8 @@ class RunProgress {
 
  private:
   void Write(const std::string& text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Ended(const std::string& run, const std::string& how) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int64_t SoFar() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Redraws the line of how far all runs are.
   void Draw() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

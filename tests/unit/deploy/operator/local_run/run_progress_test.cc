@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class RunProgressTest : public ::testing::Test {
  protected:
@@ -38,9 +39,10 @@ class RunProgressTest : public ::testing::Test {
 
 TEST_F(RunProgressTest, SaysWhatEachRunReachedAndHowFarAllAre) {
   RunProgress progress(/*total=*/3, /*done=*/1, fd_);
+  EXPECT_THAT(Written(), StartsWith("1 of 3 runs are finished already\n"));
   EXPECT_THAT(Written(), EndsWith(" INFO runs  1/3\n"));
   progress.Finished("none, seed 1", Figures());
-  EXPECT_THAT(Written(), HasSubstr("\nnone, seed 1: test AUC 0.7900, strongest leak p95 0.981, 33 s\n"));
+  EXPECT_THAT(Written(), HasSubstr("\n[2/3] none, seed 1: test AUC 0.7900, strongest leak p95 0.981, 33 s\n"));
   progress.Finished("none, seed 2", Figures());
   EXPECT_TRUE(progress.Outcome().ok());
   EXPECT_THAT(Written(), HasSubstr(" INFO runs  3/3\n"));
@@ -53,7 +55,7 @@ TEST_F(RunProgressTest, FailuresAreNamedAtTheEnd) {
   const absl::Status outcome = progress.Outcome();
   EXPECT_EQ(outcome.code(), absl::StatusCode::kInternal);
   EXPECT_EQ(outcome.message(), "1 of 2 runs failed; the same command repeats only those");
-  EXPECT_THAT(Written(), HasSubstr("\nnone, seed 1: FAILED\n"));
+  EXPECT_THAT(Written(), HasSubstr("\n[1/2] none, seed 1: FAILED\n"));
   EXPECT_THAT(Written(), EndsWith("failed: none-1: label_party ended with exit code 1\n"));
 }
 
@@ -63,10 +65,10 @@ TEST_F(RunProgressTest, RunsThatWereStoppedAreMissing) {
   EXPECT_THAT(std::string(progress.Outcome().message()), HasSubstr("stopped on request with 2 of 4 runs missing"));
 }
 
-TEST_F(RunProgressTest, NothingLeftToDoIsSilent) {
+TEST_F(RunProgressTest, NothingLeftToDoIsSaidInOneLine) {
   RunProgress progress(/*total=*/2, /*done=*/2, fd_);
   EXPECT_TRUE(progress.Outcome().ok());
-  EXPECT_EQ(Written(), "");
+  EXPECT_EQ(Written(), "2 of 2 runs are finished already\n");
 }
 
 }  // namespace
