@@ -49,10 +49,8 @@ void SetThreads(int threads, LocalRun& run) {
 }
 
 absl::StatusOr<LocalRun> WideAndDeep(const TrainingBenchOptions& options, BenchFolder& folder) {
-  absl::StatusOr<LocalRun> run = folder.WideAndDeep(kRows);
-  if (run.ok()) {
-    SetSteps(options.steps, kRows, *run);
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(LocalRun run, folder.WideAndDeep(kRows));
+  SetSteps(options.steps, kRows, run);
   return run;
 }
 

@@ -28,10 +28,8 @@ absl::Status MakeEmptyFolder(const std::string& folder) {
 }  // namespace
 
 absl::Status CheckFirst(const LocalRun& run, const std::string& folder, const std::string& programs) {
-  absl::Status status = MakeEmptyFolder(folder);
-  if (status.ok()) {
-    status = CheckBothParties(run, folder, programs);
-  }
+  SPLITVEIL_RETURN_IF_ERROR(MakeEmptyFolder(folder));
+  const absl::Status status = CheckBothParties(run, folder, programs);
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);
   return status;
