@@ -55,9 +55,13 @@ void RunProgress::Draw() {
   line_.Update(update);
 }
 
-absl::Status RunProgress::Outcome() {
+void RunProgress::Finish() {
   const absl::MutexLock lock(&mutex_);
   line_.Finish();
+}
+
+absl::Status RunProgress::Outcome() {
+  const absl::MutexLock lock(&mutex_);
   for (const std::string& failure : failed_) {
     Write(absl::StrCat("failed: ", failure));
   }

@@ -29,7 +29,9 @@ class RunProgress {
   // `name`: what the run's folder is called, for the list at the end.
   void Failed(const std::string& run, const std::string& name, const absl::Status& error);
 
-  // Once no run is under way: OK where all are finished. Errors: Internal with what is missing; names the runs that
+  // Ends the line on the terminal; call before other output, once no run is under way.
+  void Finish();
+  // After Finish: OK where all are finished. Errors: Internal with what is missing; names the runs that
   // failed, with their errors, on standard error.
   absl::Status Outcome();
 

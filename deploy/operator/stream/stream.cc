@@ -122,6 +122,7 @@ absl::Status RunStream(const LocalRunsOptions& options) {
   }
   RunProgress progress(total, done);
   RunUnfinished(options, chains, progress);
+  progress.Finish();
   SPLITVEIL_RETURN_IF_ERROR(WriteResults(chains, options));
   return progress.Outcome();
 }
