@@ -1,7 +1,7 @@
 #include "deploy/operator/stream/stream.h"
 
 #include "deploy/operator/command.h"
-#include "deploy/operator/local_programs.h"
+#include "deploy/operator/local_run/local_programs.h"
 
 #include "common/status/status_macros.h"
 

@@ -1,5 +1,3 @@
-// `generate` and `prepare`.
-#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -17,12 +15,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-int64_t Lines(const std::string& path) {
-  const std::string contents = ReadFile(path).value();
-  return std::count(contents.begin(), contents.end(), '\n');
-}
-
-class DataTest : public ::testing::Test {
+class PrepareCommandTest : public ::testing::Test {
  protected:
   // A generated file of 1,000 rows.
   std::string Criteo() {
@@ -34,36 +27,7 @@ class DataTest : public ::testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(DataTest, GenerateWritesTheRowsAndPrintsTheBayesAuc) {
-  const std::string path = folder_.File("c.tsv");
-  const std::string out = ExpectDone({"generate", "--rows=1000", "--seed=3", "--out=" + path});
-  EXPECT_EQ(Lines(path), 1000);
-  EXPECT_THAT(out, HasSubstr(path + ": 1000 rows, "));
-  EXPECT_THAT(out, ContainsRegex("Bayes AUC [^:]*: 0\\.[78][0-9][0-9][0-9]\n"));
-}
-
-TEST_F(DataTest, GenerateRepeatsItselfForOneSeedOnly) {
-  for (const char* words : {"1 a", "1 b", "2 c"}) {
-    ExpectDone({"generate", "--rows=50", std::string("--seed=") + words[0], "--out=" + folder_.File(words + 2)});
-  }
-  EXPECT_EQ(ReadFile(folder_.File("a")).value(), ReadFile(folder_.File("b")).value());
-  EXPECT_NE(ReadFile(folder_.File("a")).value(), ReadFile(folder_.File("c")).value());
-}
-
-TEST_F(DataTest, GenerateFailsOnBadArguments) {
-  const std::string out = "--out=" + folder_.File("c.tsv");
-  EXPECT_THAT(ExpectError(2, {"generate"}), HasSubstr("--out is missing"));
-  EXPECT_THAT(ExpectError(2, {"generate", out, "--rows=0"}), HasSubstr("--rows: expected an integer"));
-  EXPECT_THAT(ExpectError(2, {"generate", out, "--rows=many"}), HasSubstr("found \"many\""));
-  EXPECT_THAT(ExpectError(2, {"generate", out, "--seed=-1"}), HasSubstr("--seed: expected an integer"));
-  EXPECT_FALSE(std::filesystem::exists(folder_.File("c.tsv")));
-}
-
-TEST_F(DataTest, GenerateFailsWhereItCannotWrite) {
-  EXPECT_THAT(ExpectError(2, {"generate", "--out=" + folder_.File("none/c.tsv")}), HasSubstr("none/c.tsv"));
-}
-
-TEST_F(DataTest, PrepareWritesBothPartiesAndPrintsWhatIsInThem) {
+TEST_F(PrepareCommandTest, WritesBothPartiesAndPrintsWhatIsInThem) {
   const std::string out = ExpectDone({"prepare", "--format=criteo", "--input=" + Criteo(), "--out=" + folder_.File("d"),
                                       "--only_label_fraction=0.2", "--only_nonlabel_fraction=0.1"});
   EXPECT_THAT(out, ContainsRegex("label_party.data: [0-9]+ rows, [0-9]+ of them for training\n"));
@@ -76,7 +40,7 @@ TEST_F(DataTest, PrepareWritesBothPartiesAndPrintsWhatIsInThem) {
   EXPECT_TRUE(std::filesystem::exists(folder_.File("d/nonlabel_party.data")));
 }
 
-TEST_F(DataTest, PrepareExtendsEarlierData) {
+TEST_F(PrepareCommandTest, ExtendsEarlierData) {
   const std::string table = Criteo();
   const std::vector<std::string> common = {"prepare", "--format=criteo", "--test_fraction=0"};
   const auto prepare = [&](const std::string& input, std::vector<std::string> more) {
@@ -96,7 +60,7 @@ TEST_F(DataTest, PrepareExtendsEarlierData) {
               HasSubstr("none/label_party.data"));
 }
 
-TEST_F(DataTest, PrepareCountsTheRowsItLeavesOut) {
+TEST_F(PrepareCommandTest, CountsTheRowsItLeavesOut) {
   const std::string bad = folder_.File("bad.tsv"), cut = folder_.File("cut.gz");
   WriteText(bad, ReadFile(Criteo()).value() + "2\tSECRET\n");
   WriteText(cut, "\x1f\x8b\x08");  // How every gzip file starts, and no more.
@@ -107,7 +71,7 @@ TEST_F(DataTest, PrepareCountsTheRowsItLeavesOut) {
   EXPECT_THAT(out, HasSubstr("left out: damaged file: all from the damage on, in 1 of 2 files\n"));
 }
 
-TEST_F(DataTest, PrepareFailsOnFormatsAndSchemasThatDoNotFit) {
+TEST_F(PrepareCommandTest, FailsOnFormatsAndSchemasThatDoNotFit) {
   EXPECT_EQ(ExpectError(2, {"prepare", "--format=excel", "--input=x", "--out=y"}),
             "command line: --format: expected criteo, avazu or table, found \"excel\"\n");
   EXPECT_THAT(ExpectError(2, {"prepare", "--format=table", "--input=x", "--out=y"}), HasSubstr("--schema: expected"));
@@ -117,13 +81,13 @@ TEST_F(DataTest, PrepareFailsOnFormatsAndSchemasThatDoNotFit) {
               HasSubstr("--party: expected both, label_party or nonlabel_party"));
 }
 
-TEST_F(DataTest, PrepareFailsWithoutItsInput) {
+TEST_F(PrepareCommandTest, FailsWithoutItsInput) {
   EXPECT_THAT(
       ExpectError(2, {"prepare", "--format=criteo", "--input=" + folder_.File("none"), "--out=" + folder_.File("d")}),
       HasSubstr(folder_.File("none")));
 }
 
-TEST_F(DataTest, PrepareFailsAtAMalformedRowAndWritesNothing) {
+TEST_F(PrepareCommandTest, FailsAtAMalformedRowAndWritesNothing) {
   const std::string bad = folder_.File("bad.tsv");
   WriteText(bad, ReadFile(Criteo()).value() + "2\tSECRET\n");
   const std::string error =
@@ -134,7 +98,7 @@ TEST_F(DataTest, PrepareFailsAtAMalformedRowAndWritesNothing) {
   EXPECT_FALSE(std::filesystem::exists(folder_.File("d/nonlabel_party.data")));
 }
 
-TEST_F(DataTest, PrepareFailsOnFractionsThatLeaveNothingInCommon) {
+TEST_F(PrepareCommandTest, FailsOnFractionsThatLeaveNothingInCommon) {
   const std::string input = "--input=" + Criteo();
   const std::string out = "--out=" + folder_.File("d");
   ExpectError(2,

@@ -10,7 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "deploy/operator/bench/training_bench.h"
 #include "deploy/operator/command.h"
-#include "deploy/operator/local_programs.h"
+#include "deploy/operator/local_run/local_programs.h"
 
 #include "common/process/runtime.h"
 

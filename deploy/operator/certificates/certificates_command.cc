@@ -1,4 +1,4 @@
-#include "common/crypto/certificates.h"
+#include "deploy/operator/certificates/certificate_authority.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

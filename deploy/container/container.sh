@@ -3,15 +3,15 @@
 # Each party mounts a volume of its own at /demo; only `prepare`, which plays the outside world, sees both.
 set -euo pipefail
 role=${1:?prepare|label_party|nonlabel_party}
-here=$(dirname "$(realpath "$0")")
+demo=$(dirname "$(realpath "$0")")/demo
 bin=/usr/local/bin
 
 # The second run has a port of its own, so that a party that is done early never meets the end of the first.
 prepare() {
   local out=/tmp/demo party
-  "$here/prepare_data.sh" "$bin" "$out"
-  "$here/write_configs.sh" "$out" none 0.0.0.0:7443 label_party:7443 0.0.0.0:7444
-  "$here/write_configs.sh" "$out" marvell 0.0.0.0:7445 label_party:7445 0.0.0.0:7446
+  "$demo/prepare_data.sh" "$bin" "$out"
+  "$demo/write_configs.sh" "$out" none 0.0.0.0:7443 label_party:7443 0.0.0.0:7444
+  "$demo/write_configs.sh" "$out" marvell 0.0.0.0:7445 label_party:7445 0.0.0.0:7446
   for party in label_party nonlabel_party; do
     rm -rf "/demo/$party"/*
     mkdir "/demo/$party/certificates"

@@ -1,6 +1,6 @@
 // A certificate authority for a run and one certificate a party (X.509 v3, P-256, OpenSSL).
-#ifndef SPLITVEIL_COMMON_CRYPTO_CERTIFICATES_H_
-#define SPLITVEIL_COMMON_CRYPTO_CERTIFICATES_H_
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_CERTIFICATES_CERTIFICATE_AUTHORITY_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_CERTIFICATES_CERTIFICATE_AUTHORITY_H_
 
 #include <string>
 
@@ -32,4 +32,4 @@ absl::StatusOr<CertifiedKey> IssueCertificate(const CertifiedKey& authority, con
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_COMMON_CRYPTO_CERTIFICATES_H_
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_CERTIFICATES_CERTIFICATE_AUTHORITY_H_

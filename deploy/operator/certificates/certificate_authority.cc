@@ -1,4 +1,4 @@
-#include "common/crypto/certificates.h"
+#include "deploy/operator/certificates/certificate_authority.h"
 
 #include <algorithm>
 #include <array>

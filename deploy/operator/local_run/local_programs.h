@@ -1,6 +1,6 @@
 // What the subcommands share that run both parties' programs on this machine.
-#ifndef SPLITVEIL_DEPLOY_OPERATOR_LOCAL_PROGRAMS_H_
-#define SPLITVEIL_DEPLOY_OPERATOR_LOCAL_PROGRAMS_H_
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_LOCAL_RUN_LOCAL_PROGRAMS_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_LOCAL_RUN_LOCAL_PROGRAMS_H_
 
 #include <string>
 
@@ -21,4 +21,4 @@ absl::StatusOr<std::string> OwnFolder();
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_DEPLOY_OPERATOR_LOCAL_PROGRAMS_H_
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_LOCAL_RUN_LOCAL_PROGRAMS_H_
