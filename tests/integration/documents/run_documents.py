@@ -1,6 +1,7 @@
 """Runs the commands of documents as a reader would.
 
-Usage: run_documents.py ROOT PROGRAMS DOCUMENT...     paths relative to ROOT; PROGRAMS: the folder of the programs
+Usage: run_documents.py ROOT PROGRAMS [--all_but] DOCUMENT...
+  ROOT: the source tree; PROGRAMS: the folder of the programs; DOCUMENT: relative to ROOT; --all_but: every other one
 
 Every `sh` block is run in a scratch copy of the source tree, one after the other, each where the one before it ended. A
 fence may add `exit=CODES`, `background` (runs on while the following blocks run, must end well) and `on=MACHINE` (starts
@@ -111,7 +112,11 @@ class Reader:
     def read(self, path):
         """Runs a document, path relative to the root."""
         file = self.scratch / path
-        all_blocks, prose = blocks.parse(file)
+        try:
+            all_blocks, prose = blocks.parse(file)
+        except ValueError as error:
+            self.mistakes.append(str(error))
+            return
         for mistake in [*blocks.check_fences(file, all_blocks), *blocks.check_links(file, prose, self.scratch)]:
             self.mistakes.append(mistake.replace(str(self.scratch) + "/", ""))
         self._check_inline(path, prose)
@@ -135,11 +140,15 @@ class Reader:
 
 def main():
     if len(sys.argv) < 4:
-        sys.exit("run_documents.py: expected ROOT PROGRAMS DOCUMENT...")
+        sys.exit("run_documents.py: expected ROOT PROGRAMS [--all_but] DOCUMENT...")
     root, programs = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
     with tempfile.TemporaryDirectory(prefix="splitveil-documents-") as scratch:
         reader = Reader(root, programs, pathlib.Path(scratch))
-        for document in sys.argv[3:]:
+        documents = sys.argv[3:]
+        if documents[0] == "--all_but":
+            every = [str(file.relative_to(reader.scratch)) for file in reader.scratch.rglob("*.md")]
+            documents = sorted(set(every) - set(documents))
+        for document in documents:
             reader.read(document)
         print("\nNot run, and why:")
         print("".join(f"  {line}\n" for line in reader.log.read_text().splitlines()) or "  nothing")

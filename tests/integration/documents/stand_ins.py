@@ -57,7 +57,7 @@ splitveil validate --agreement="$e/run.textproto" --label_config="$e/label_party
 
 
 def _splitveil(scratch, programs, log):
-    cases = "".join(f'  "{command}") "{programs}/splitveil" {command} --help | known_flags "${{@:3}}"\n'
+    cases = "".join(f'  "{command}") "{programs}/splitveil" {command} --help | known_flags "${{@:3}}" || exit 2\n'
                     f'    note "splitveil $*: {why}"; exit 0 ;;\n' for command, why in COMMANDS.items())
     body = f"""case "${{1:-}} ${{2:-}}" in
 {cases}esac
