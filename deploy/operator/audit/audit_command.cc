@@ -1,25 +1,28 @@
+#include "deploy/operator/audit/audit_command.h"
+
 #include <cstdio>
-#include <string>
-#include <vector>
+#include <memory>
 
 #include "deploy/operator/audit/audit_policy.h"
-#include "deploy/operator/audit/audit_verdict.h"
 #include "deploy/operator/audit/verdict_text.h"
-#include "deploy/operator/command.h"
-#include "deploy/operator/records/run_records.h"
-#include "deploy/operator/report/report.h"
 
 #include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
 
-absl::StatusOr<ExitCode> Audit(const Flags& flags) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const v1::AuditPolicy policy, LoadAuditPolicy(flags.Get("policy")));
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecords> runs, ReadRuns(flags.GetList("ledger")));
+struct AuditFlags {
+  std::vector<std::string> ledgers;
+  std::string policy;
+  std::string report;
+};
+
+absl::StatusOr<ExitCode> Audit(const AuditFlags& flags, VerdictPageWriter write_page) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const v1::AuditPolicy policy, LoadAuditPolicy(flags.policy));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecords> runs, ReadRuns(flags.ledgers));
   const std::vector<RunVerdict> verdicts = JudgeRuns(runs, policy);
-  if (!flags.Get("report").empty()) {
-    SPLITVEIL_RETURN_IF_ERROR(WriteReport(runs, verdicts, flags.Get("report")));
+  if (!flags.report.empty()) {
+    SPLITVEIL_RETURN_IF_ERROR(write_page(runs, verdicts, flags.report));
   }
   std::fputs(VerdictText(verdicts).c_str(), stdout);
   return PolicyMet(verdicts) ? ExitCode::kDone : ExitCode::kPolicyNotMet;
@@ -27,15 +30,18 @@ absl::StatusOr<ExitCode> Audit(const Flags& flags) {
 
 }  // namespace
 
-Command AuditCommand() {
-  return {"audit",
-          "Hold recorded runs to a privacy policy: exit 0 if all meet it, 10 if not.",
-          {{"ledger", "", "Ledger of either party; figures need the label party's.", /*required=*/true,
-            /*is_switch=*/false, /*is_list=*/true},
-           {"policy", "", "The policy (policy.textproto).", /*required=*/true},
-           {"report", "", "HTML file to write: the verdict and the report."}},
-          nullptr,
-          Audit};
+void AddAuditCommand(CommandLine& line, VerdictPageWriter write_page) {
+  const auto flags = std::make_shared<AuditFlags>();
+  CLI::App& command = line.AddCommand(
+      {"audit", "Check runs against a privacy policy; exit code 0: all meet it, 10: not all.",
+       "splitveil audit --policy=policy.textproto --ledger=label_party.db --report=audit.html", "After a run"},
+      [flags, write_page] { return Audit(*flags, write_page); });
+  command.add_option("--ledger", flags->ledgers, "Ledger of a run; the figures on leakage are in the label party's.")
+      ->type_name("FILE")
+      ->required();
+  command.add_option("--policy", flags->policy, "The policy.")->type_name("FILE")->required();
+  command.add_option("--report", flags->report, "Also write the verdict and the report to this HTML file.")
+      ->type_name("FILE");
 }
 
 }  // namespace splitveil

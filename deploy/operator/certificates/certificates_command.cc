@@ -1,17 +1,19 @@
-#include "deploy/operator/certificates/certificate_authority.h"
+#include "deploy/operator/certificates/certificates_command.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <system_error>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "deploy/operator/command.h"
+#include "deploy/operator/certificates/certificate_authority.h"
 
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
@@ -49,48 +51,60 @@ absl::Status CreateAll(const std::vector<NewFile>& files) {
   return absl::OkStatus();
 }
 
-absl::Status Certificates(const Flags& flags) {
-  const std::string folder = flags.Get("out");
-  const std::string label = flags.Get("label");
-  const std::string nonlabel = flags.Get("nonlabel");
-  if (absl::EqualsIgnoreCase(label, nonlabel)) {
+struct CertificatesFlags {
+  std::string out;
+  std::string label;
+  std::string nonlabel;
+  int days = 365;
+};
+
+absl::StatusOr<ExitCode> Certificates(const CertificatesFlags& flags) {
+  if (absl::EqualsIgnoreCase(flags.label, flags.nonlabel)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("command line: --nonlabel: expected a name other than --label's, found \"", nonlabel, "\""));
+        absl::StrCat("command line: --nonlabel: expected a name other than --label's, found \"", flags.nonlabel, "\""));
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t days, flags.GetInt("days", 1, kMaxCertificateDays));
-  SPLITVEIL_ASSIGN_OR_RETURN(const CertifiedKey authority, CreateAuthority(kAuthorityName, days));
+  SPLITVEIL_ASSIGN_OR_RETURN(const CertifiedKey authority, CreateAuthority(kAuthorityName, flags.days));
   std::vector<NewFile> files;
-  AppendPair(folder, "authority", authority, files);
-  for (const auto& [flag, name] : {std::pair{"label", "label_party"}, std::pair{"nonlabel", "nonlabel_party"}}) {
-    const absl::StatusOr<CertifiedKey> party = IssueCertificate(authority, flags.Get(flag), days);
+  AppendPair(flags.out, "authority", authority, files);
+  for (const auto& [flag, role, dns_name] : {std::tuple("--label", "label_party", flags.label),
+                                             std::tuple("--nonlabel", "nonlabel_party", flags.nonlabel)}) {
+    const absl::StatusOr<CertifiedKey> party = IssueCertificate(authority, dns_name, flags.days);
     if (!party.ok()) {
-      return absl::Status(party.status().code(), absl::StrCat("command line: --", flag, ": ", party.status().message(),
-                                                              ", found \"", flags.Get(flag), "\""));
+      return absl::Status(party.status().code(), absl::StrCat("command line: ", flag, ": ", party.status().message(),
+                                                              ", found \"", dns_name, "\""));
     }
-    AppendPair(folder, name, *party, files);
+    AppendPair(flags.out, role, *party, files);
   }
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
+  std::filesystem::create_directories(flags.out, error);
   if (error) {
-    return absl::InvalidArgumentError(absl::StrCat(folder, ": cannot be made: ", error.message()));
+    return absl::InvalidArgumentError(absl::StrCat(flags.out, ": cannot be made: ", error.message()));
   }
   SPLITVEIL_RETURN_IF_ERROR(CreateAll(files));
-  std::printf("%s: authority, label_party (%s) and nonlabel_party (%s), valid %lld days\n", folder.c_str(),
-              label.c_str(), nonlabel.c_str(), static_cast<long long>(days));
+  std::printf("%s: authority, label_party (%s) and nonlabel_party (%s), valid %d days\n", flags.out.c_str(),
+              flags.label.c_str(), flags.nonlabel.c_str(), flags.days);
   std::printf("Give each party authority.pem and its own .pem and .key; keep authority.key to yourself.\n");
-  return absl::OkStatus();
+  return ExitCode::kDone;
 }
 
 }  // namespace
 
-Command CertificatesCommand() {
-  return {"certificates",
-          "Make a certificate authority and one certificate a party. Replaces nothing.",
-          {{"out", "", "Folder for authority, label_party and nonlabel_party, each .pem and .key.", /*required=*/true},
-           {"label", "", "DNS name of the label party.", /*required=*/true},
-           {"nonlabel", "", "DNS name of the non-label party.", /*required=*/true},
-           {"days", "365", "Validity."}},
-          Certificates};
+void AddCertificatesCommand(CommandLine& line) {
+  const auto flags = std::make_shared<CertificatesFlags>();
+  CLI::App& command = line.AddCommand(
+      {"certificates", "Make a certificate authority and one certificate per party. Overwrites nothing.",
+       "splitveil certificates --label=label.example.com --nonlabel=nonlabel.example.com --out=certificates",
+       "Before a run"},
+      [flags] { return Certificates(*flags); });
+  command
+      .add_option("--out", flags->out, "Folder for authority, label_party and nonlabel_party, a .pem and a .key each.")
+      ->type_name("DIR")
+      ->required();
+  command.add_option("--label", flags->label, "DNS name of the label party.")->type_name("NAME")->required();
+  command.add_option("--nonlabel", flags->nonlabel, "DNS name of the non-label party.")->type_name("NAME")->required();
+  command.add_option("--days", flags->days, "How long the certificates are valid.")
+      ->type_name("N")
+      ->check(IntegerIn(1, kMaxCertificateDays));
 }
 
 }  // namespace splitveil

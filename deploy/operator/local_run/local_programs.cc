@@ -22,12 +22,10 @@ absl::StatusOr<std::string> OwnFolder() {
   return program.parent_path().string();
 }
 
-absl::Status ReadLocalRuns(const Flags& flags, LocalRunsOptions& options) {
-  options.config_path = flags.Get("config");
-  options.out = flags.Get("out");
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t jobs, flags.GetInt("jobs", 0, 1024));
-  const int64_t by_default = std::max(1u, std::thread::hardware_concurrency() / 2);
-  options.jobs = static_cast<int>(jobs > 0 ? jobs : by_default);
+absl::Status FindLocalPrograms(LocalRunsOptions& options) {
+  if (options.jobs == 0) {
+    options.jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency() / 2));
+  }
   SPLITVEIL_ASSIGN_OR_RETURN(options.programs, OwnFolder());
   options.stop_requested = &StopRequested;
   HandleStopSignals();

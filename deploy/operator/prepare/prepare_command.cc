@@ -1,83 +1,47 @@
-#include "common/preparation/prepare.h"
+#include "deploy/operator/prepare/prepare_command.h"
 
 #include <cstdio>
+#include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "deploy/operator/command.h"
 
 #include "common/config/text_config.h"
 #include "common/preparation/known_tables.h"
+#include "common/preparation/prepare.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
 
-absl::StatusOr<v1::TableSchema> SchemaOf(const Flags& flags) {
-  const std::string& format = flags.Get("format");
-  const std::string& path = flags.Get("schema");
-  if (format == "criteo" || format == "avazu") {
-    if (!path.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("command line: --schema: expected none for ", format));
+struct PrepareFlags {
+  std::string format;
+  std::string schema;
+  std::string party = "both";
+  PrepareOptions options;  // All but the schema and the parties.
+};
+
+absl::StatusOr<v1::TableSchema> SchemaOf(const PrepareFlags& flags) {
+  if (flags.format != "table") {
+    if (!flags.schema.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("command line: --schema: expected none for ", flags.format, ", found \"", flags.schema, "\""));
     }
-    return format == "criteo" ? CriteoSchema() : AvazuSchema();
+    return flags.format == "criteo" ? CriteoSchema() : AvazuSchema();
   }
-  if (format != "table") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("command line: --format: expected criteo, avazu or table, found \"", format, "\""));
-  }
-  if (path.empty()) {
+  if (flags.schema.empty()) {
     return absl::InvalidArgumentError("command line: --schema: expected the schema of the table, found none");
   }
   v1::TableSchema schema;
-  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(path, schema));
+  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(flags.schema, schema));
   return schema;
 }
 
-absl::StatusOr<v1::TableSchema::Holder> PartiesOf(const std::string& party) {
+v1::TableSchema::Holder PartiesOf(const std::string& party) {
   if (party == "both") {
     return v1::TableSchema::BOTH;
   }
-  if (party == "label_party") {
-    return v1::TableSchema::LABEL_PARTY;
-  }
-  if (party == "nonlabel_party") {
-    return v1::TableSchema::NONLABEL_PARTY;
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("command line: --party: expected both, label_party or nonlabel_party, found \"", party, "\""));
-}
-
-absl::StatusOr<PrepareOptions> OptionsOf(const Flags& flags) {
-  PrepareOptions options;
-  absl::StatusOr<v1::TableSchema> schema = SchemaOf(flags);
-  const absl::StatusOr<v1::TableSchema::Holder> parties = PartiesOf(flags.Get("party"));
-  const absl::StatusOr<int64_t> seed = flags.GetInt("seed", 0);
-  const absl::StatusOr<int64_t> hash_buckets = flags.GetInt("hash_buckets", 0);
-  const absl::StatusOr<int64_t> image_size = flags.GetInt("image_size", 0, 4096);
-  for (const absl::Status& status :
-       {schema.status(), parties.status(), seed.status(), hash_buckets.status(), image_size.status()}) {
-    if (!status.ok()) {
-      return status;
-    }
-  }
-  options.rows.input_paths = flags.GetList("input");
-  options.rows.schema = *std::move(schema);
-  options.rows.seed = static_cast<uint64_t>(*seed);
-  options.rows.images_path = flags.Get("images");
-  options.rows.image_size = *image_size;
-  options.rows.skip_bad_rows = flags.GetSwitch("skip_bad_rows");
-  options.out_dir = flags.Get("out");
-  options.parties = *parties;
-  options.hash_buckets = *hash_buckets;
-  options.split_salt = flags.Get("split_salt");
-  options.extend_dir = flags.Get("extend");
-  for (const auto& [name, fraction] : {std::pair{"only_label_fraction", &options.only_label_fraction},
-                                       std::pair{"only_nonlabel_fraction", &options.only_nonlabel_fraction},
-                                       std::pair{"test_fraction", &options.test_fraction}}) {
-    SPLITVEIL_ASSIGN_OR_RETURN(*fraction, flags.GetDouble(name, 0, 1));
-  }
-  return options;
+  return party == "label_party" ? v1::TableSchema::LABEL_PARTY : v1::TableSchema::NONLABEL_PARTY;
 }
 
 // "NAME VALUE" of all columns; `value` of a column's missing cells and vocabulary.
@@ -143,36 +107,95 @@ void PrintResult(const PrepareOptions& options, const PrepareResult& result) {
   }
 }
 
-absl::Status Prepare(const Flags& flags) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const PrepareOptions options, OptionsOf(flags));
+absl::StatusOr<ExitCode> Prepare(const PrepareFlags& flags) {
+  PrepareOptions options = flags.options;
+  SPLITVEIL_ASSIGN_OR_RETURN(options.rows.schema, SchemaOf(flags));
+  options.parties = PartiesOf(flags.party);
   SPLITVEIL_ASSIGN_OR_RETURN(const PrepareResult result, splitveil::Prepare(options));
   PrintResult(options, result);
-  return absl::OkStatus();
+  return ExitCode::kDone;
+}
+
+void AddTableFlags(PrepareFlags& flags, CLI::App& command) {
+  command.add_option("--format", flags.format, "What the input is; table: any that --schema describes.")
+      ->type_name("FORMAT")
+      ->check(OneOf({"criteo", "avazu", "table"}))
+      ->required();
+  command
+      .add_option("--schema", flags.schema,
+                  "What the columns of a table mean: a TableSchema of proto/splitveil/v1/table_schema.proto.")
+      ->type_name("FILE");
+  command.add_option("--input", flags.options.rows.input_paths, "File of the table, plain or .gz.")
+      ->type_name("FILE")
+      ->required();
+  command
+      .add_option("--images", flags.options.rows.images_path,
+                  "Where a schema has images: the folder of their files, or the array that holds them all.")
+      ->type_name("PATH");
+  command
+      .add_option("--image_size", flags.options.rows.image_size,
+                  "Resize images to this many pixels in height and width; 0 leaves them as they are.")
+      ->type_name("N")
+      ->check(IntegerIn(0, 4096));
+  command.add_flag("--skip_bad_rows", flags.options.rows.skip_bad_rows,
+                   "Leave out rows that cannot be used and count them, instead of stopping at the first.");
+}
+
+void AddEncodingFlags(PrepareFlags& flags, CLI::App& command) {
+  command.add_option("--out", flags.options.out_dir, "Folder for label_party.data and nonlabel_party.data.")
+      ->type_name("DIR")
+      ->required();
+  command
+      .add_option("--test_fraction", flags.options.test_fraction,
+                  "As in the run agreement: vocabularies and scales are fitted on the other rows.")
+      ->type_name("SHARE")
+      ->check(NumberIn(0, 1));
+  command.add_option("--split_salt", flags.options.split_salt, "As in the run agreement.")->type_name("TEXT");
+  command
+      .add_option("--hash_buckets", flags.options.hash_buckets,
+                  "Hash the categories of each column into this many buckets; 0 keeps vocabularies.")
+      ->type_name("N")
+      ->check(IntegerIn(0));
+  command
+      .add_option("--extend", flags.options.extend_dir,
+                  "Folder of earlier data whose vocabularies and scales are kept and extended.")
+      ->type_name("DIR");
+}
+
+void AddSplitFlags(PrepareFlags& flags, CLI::App& command) {
+  command
+      .add_option("--party", flags.party,
+                  "Whose table it is; a table that holds both parties' columns is split between them.")
+      ->type_name("PARTY")
+      ->check(OneOf({"both", "label_party", "nonlabel_party"}));
+  command
+      .add_option("--seed", flags.options.rows.seed,
+                  "Of a split: the same seed gives the same ids, the same shares and the same order.")
+      ->type_name("N")
+      ->check(IntegerIn(0));
+  command
+      .add_option("--only_label_fraction", flags.options.only_label_fraction,
+                  "Of a split: share of the rows that only the label party gets.")
+      ->type_name("SHARE")
+      ->check(NumberIn(0, 1));
+  command
+      .add_option("--only_nonlabel_fraction", flags.options.only_nonlabel_fraction,
+                  "Of a split: share of the rows that only the non-label party gets.")
+      ->type_name("SHARE")
+      ->check(NumberIn(0, 1));
 }
 
 }  // namespace
 
-Command PrepareCommand() {
-  return {"prepare",
-          "Make a party's data ready for training, or split a table between the parties first.",
-          {{"format", "", "criteo, avazu, or table (any other, described by --schema).", /*required=*/true},
-           {"schema", "", "What the table's columns mean: proto/splitveil/v1/table_schema.proto."},
-           {"input", "", "File of the table, plain or .gz; may be given several times.", /*required=*/true,
-            /*is_switch=*/false, /*is_list=*/true},
-           {"images", "", "Of a schema with images: the folder of their files, or the array that holds all."},
-           {"image_size", "0", "Resize images to so many pixels in height and width. 0: as they are."},
-           {"out", "", "Folder for label_party.data and nonlabel_party.data.", /*required=*/true},
-           {"party", "both", "label_party or nonlabel_party: the table is that party's own. both: split it."},
-           {"test_fraction", "0.1", "As in the run agreement: vocabularies and scales are fitted on the rest."},
-           {"split_salt", "", "As in the run agreement."},
-           {"hash_buckets", "0", "Hash categories into so many buckets a column. 0: vocabularies."},
-           {"extend", "", "Folder of earlier data whose vocabularies and scales are kept and extended."},
-           {"skip_bad_rows", "false", "Leave out rows that cannot be used, with a count.", /*required=*/false,
-            /*is_switch=*/true},
-           {"seed", "1", "Of a split: same seed, same made ids, membership and order."},
-           {"only_label_fraction", "0.01", "Of a split: share of the rows that the label party alone gets."},
-           {"only_nonlabel_fraction", "0.01", "Of a split: share of the rows that the non-label party alone gets."}},
-          Prepare};
+void AddPrepareCommand(CommandLine& line) {
+  const auto flags = std::make_shared<PrepareFlags>();
+  CLI::App& command =
+      line.AddCommand({"prepare", "Encode a party's table for training, or split one table between both parties.",
+                       "splitveil prepare --format=criteo --input=clicks.tsv --out=data", "Before a run"},
+                      [flags] { return Prepare(*flags); });
+  AddTableFlags(*flags, command);
+  AddEncodingFlags(*flags, command);
+  AddSplitFlags(*flags, command);
 }
 
 }  // namespace splitveil

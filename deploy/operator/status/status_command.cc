@@ -1,7 +1,11 @@
-#include <chrono>
+#include "deploy/operator/status/status_command.h"
+
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
+#include <variant>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -10,9 +14,8 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "deploy/operator/command.h"
+#include "deploy/operator/party_config/party_config.h"
 
-#include "common/config/text_config.h"
 #include "common/operations/party_program.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/one_line.h"
@@ -26,8 +29,6 @@
 namespace splitveil {
 namespace {
 
-constexpr char kLabelParty[] = "label_party";
-constexpr char kNonLabelParty[] = "nonlabel_party";
 constexpr int64_t kMaxAnswerBytes = 1 << 16;
 
 // Where a party is asked, and as whom.
@@ -52,19 +53,24 @@ absl::StatusOr<std::string> LocalAddress(const std::string& listen_address, cons
   return listen_address;
 }
 
-template <typename Config>
-absl::StatusOr<Target> LoadTarget(const std::string& config_path, const std::string& address) {
-  Config config;
-  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, config));
-  SPLITVEIL_ASSIGN_OR_RETURN(TlsIdentity identity, LoadPartyIdentity(config.party().identity(), config_path));
-  absl::StatusOr<std::string> where = address;
-  if (address.empty()) {
-    where = LocalAddress(config.listen_address(), config_path);
+struct StatusFlags {
+  std::string config;
+  std::string role;
+  std::string address;
+  double timeout_seconds = 5;
+};
+
+absl::StatusOr<Target> LoadTarget(const StatusFlags& flags) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const PartyConfig config, LoadPartyConfig(flags.config, flags.role));
+  const auto [party, listen_address] =
+      std::visit([](const auto& fields) { return std::pair(fields.party(), fields.listen_address()); }, config);
+  Target target;
+  SPLITVEIL_ASSIGN_OR_RETURN(target.identity, LoadPartyIdentity(party.identity(), flags.config));
+  target.address = flags.address;
+  if (target.address.empty()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(target.address, LocalAddress(listen_address, flags.config));
   }
-  if (!where.ok()) {
-    return where.status();
-  }
-  return Target{*std::move(where), std::move(identity)};
+  return target;
 }
 
 std::string Describe(const v1::GetStatusResponse& status, grpc::health::v1::HealthCheckResponse::ServingStatus health) {
@@ -85,7 +91,7 @@ std::string Describe(const v1::GetStatusResponse& status, grpc::health::v1::Heal
     if (status.bound_exceeded() > 0) {
       absl::StrAppend(&text, ", BOUND EXCEEDED ", status.bound_exceeded(), " times");
     }
-    if (status.role() == kLabelParty && status.step() > 0) {
+    if (status.role() == kLabelPartyRole && status.step() > 0) {
       absl::StrAppendFormat(&text, ", loss %.4f", status.loss());
     }
   }
@@ -101,42 +107,38 @@ absl::Status Ask(const Target& target, absl::Duration limit) {
   const std::shared_ptr<grpc::Channel> channel = TlsChannel(target.address, target.identity, own_name, kMaxAnswerBytes);
   const auto operations = v1::Operations::NewStub(channel);
   const auto health_service = grpc::health::v1::Health::NewStub(channel);
-  const auto status = CallUnary(operations, &v1::Operations::Stub::GetStatus, {}, deadline);
-  if (!status.ok()) {
-    return status.status();
-  }
-  const auto health = CallUnary(health_service, &grpc::health::v1::Health::Stub::Check, {}, deadline);
-  if (!health.ok()) {
-    return health.status();
-  }
-  std::printf("%s\n", Describe(*status, health->status()).c_str());
+  SPLITVEIL_ASSIGN_OR_RETURN(const v1::GetStatusResponse status,
+                             CallUnary(operations, &v1::Operations::Stub::GetStatus, {}, deadline));
+  SPLITVEIL_ASSIGN_OR_RETURN(const grpc::health::v1::HealthCheckResponse health,
+                             CallUnary(health_service, &grpc::health::v1::Health::Stub::Check, {}, deadline));
+  std::printf("%s\n", Describe(status, health.status()).c_str());
   return absl::OkStatus();
 }
 
-absl::Status Status(const Flags& flags) {
-  const std::string role = flags.Get("role");
-  if (role != kLabelParty && role != kNonLabelParty) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("command line: --role: expected ", kLabelParty, " or ", kNonLabelParty, ", found \"", role, "\""));
-  }
-  SPLITVEIL_ASSIGN_OR_RETURN(const double limit_seconds, flags.GetDouble("timeout_seconds", 0.1, 3600));
-  SPLITVEIL_ASSIGN_OR_RETURN(const Target target,
-                             role == kLabelParty
-                                 ? LoadTarget<v1::LabelPartyConfig>(flags.Get("config"), flags.Get("address"))
-                                 : LoadTarget<v1::NonLabelPartyConfig>(flags.Get("config"), flags.Get("address")));
-  return Ask(target, absl::Seconds(limit_seconds));
+absl::StatusOr<ExitCode> Status(const StatusFlags& flags) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const Target target, LoadTarget(flags));
+  SPLITVEIL_RETURN_IF_ERROR(Ask(target, absl::Seconds(flags.timeout_seconds)));
+  return ExitCode::kDone;
 }
 
 }  // namespace
 
-Command StatusCommand() {
-  return {"status",
-          "Ask a party, with its own certificate, what it is doing.",
-          {{"config", "", "The party's configuration.", /*required=*/true},
-           {"role", "", "label_party or nonlabel_party.", /*required=*/true},
-           {"address", "", "host:port; where absent, the configuration's listen_address on this machine."},
-           {"timeout_seconds", "5", "How long to wait for the party."}},
-          Status};
+void AddStatusCommand(CommandLine& line) {
+  const auto flags = std::make_shared<StatusFlags>();
+  CLI::App& command = line.AddCommand({"status", "Ask a running party what it is doing, with its own certificate.",
+                                       "splitveil status --config=label_party.textproto", "During a run"},
+                                      [flags] { return Status(*flags); });
+  command.add_option("--config", flags->config, "The party's configuration.")->type_name("FILE")->required();
+  command.add_option("--role", flags->role, "Whose configuration it is.")
+      ->type_name("PARTY")
+      ->default_str("what its fields tell")
+      ->check(OneOf({kLabelPartyRole, kNonLabelPartyRole}));
+  command.add_option("--address", flags->address, "host:port of the party.")
+      ->type_name("ADDRESS")
+      ->default_str("the configuration's listen_address, on this machine");
+  command.add_option("--timeout_seconds", flags->timeout_seconds, "How long to wait for an answer.")
+      ->type_name("SECONDS")
+      ->check(NumberIn(0.1, 3600));
 }
 
 }  // namespace splitveil

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "common/checkpoint/checkpoint.h"
+#include "common/evaluation/evaluation.h"
 #include "common/leakage/bounds.h"
-#include "common/leakage/evaluation.h"
 #include "common/process/exit_code.h"
 #include "tests/unit/label_party/session/label_session_fixture.h"
 

@@ -86,7 +86,7 @@ TEST_F(AuditCommandTest, AMissingLedgerIsAnError) {
 
 TEST_F(AuditCommandTest, AMissingPolicyIsAnError) {
   ASSERT_TRUE(WriteLabelPartyLedger(ledger_, run_).ok());
-  EXPECT_THAT(ExpectError(2, {"audit", "--ledger=" + ledger_}), HasSubstr("--policy is missing"));
+  EXPECT_THAT(ExpectError(2, {"audit", "--ledger=" + ledger_}), HasSubstr("expected --policy, found none"));
   EXPECT_THAT(ExpectError(2, {"audit", "--ledger=" + ledger_, "--policy=" + folder_.File("none")}), HasSubstr("none"));
 }
 

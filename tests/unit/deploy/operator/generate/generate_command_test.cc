@@ -42,7 +42,7 @@ TEST_F(GenerateCommandTest, RepeatsItselfForOneSeedOnly) {
 
 TEST_F(GenerateCommandTest, FailsOnBadArguments) {
   const std::string out = "--out=" + folder_.File("c.tsv");
-  EXPECT_THAT(ExpectError(2, {"generate"}), HasSubstr("--out is missing"));
+  EXPECT_THAT(ExpectError(2, {"generate"}), HasSubstr("expected --out, found none"));
   EXPECT_THAT(ExpectError(2, {"generate", out, "--rows=0"}), HasSubstr("--rows: expected an integer"));
   EXPECT_THAT(ExpectError(2, {"generate", out, "--rows=many"}), HasSubstr("found \"many\""));
   EXPECT_THAT(ExpectError(2, {"generate", out, "--seed=-1"}), HasSubstr("--seed: expected an integer"));

@@ -104,7 +104,7 @@ TEST_F(PrepareCommandTest, FailsOnFractionsThatLeaveNothingInCommon) {
   ExpectError(2,
               {"prepare", "--format=criteo", input, out, "--only_label_fraction=0.6", "--only_nonlabel_fraction=0.5"});
   EXPECT_THAT(ExpectError(2, {"prepare", "--format=criteo", input, out, "--only_label_fraction=1.5"}),
-              HasSubstr("--only_label_fraction: expected a number in [0, 1]"));
+              HasSubstr("--only_label_fraction: expected a number, 0 to 1"));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ TEST(ReportCommandTest, WritesOnePageOfSeveralLedgers) {
 }
 
 TEST(ReportCommandTest, FailsWithoutALedger) {
-  EXPECT_THAT(ExpectError(2, {"report", "--out=x.html"}), HasSubstr("--ledger is missing"));
+  EXPECT_THAT(ExpectError(2, {"report", "--out=x.html"}), HasSubstr("expected --ledger, found none"));
 }
 
 TEST(ReportCommandTest, FailsOnAMissingLedgerAndMakesNone) {

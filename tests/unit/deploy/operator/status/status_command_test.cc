@@ -133,6 +133,18 @@ TEST_F(StatusTest, TakesTheConfiguredAddressOnThisMachine) {
   EXPECT_THAT(ExpectDone({"status", "--role=label_party", "--config=" + label_config_}), HasSubstr("waiting"));
 }
 
+// What the containers' health check runs.
+TEST_F(StatusTest, TheConfigurationAloneIsEnoughForEitherParty) {
+  const std::string address = Serve("nonlabel_party");
+  const std::string listens = "listen_address: \"127.0.0.1" + address.substr(address.find(':')) + "\"\n";
+  const std::string config = folder_.File("current.textproto");
+  WriteText(config, NonLabelConfig(listens));
+  EXPECT_THAT(ExpectDone({"status", "--config=" + config}), HasSubstr("waiting"));
+  server_->Shutdown();
+  WriteText(config, LabelConfig(listens));
+  EXPECT_THAT(ExpectError(3, {"status", "--config=" + config, "--timeout_seconds=0.3"}), HasSubstr("127.0.0.1"));
+}
+
 TEST_F(StatusTest, TextOfThePartyStaysOneLine) {
   service_.answer.set_phase("training\n\033[2Jforged");
   EXPECT_EQ(ExpectDone(Ask(Serve())), "label_party 0.1.0: SERVING, training  [2Jforged\n");

@@ -47,8 +47,21 @@ TEST_F(ValidateTest, AcceptsEachFileAlone) {
   EXPECT_EQ(ExpectDone({"validate", "--nonlabel_config=" + nonlabel_}), nonlabel_ + ": valid\n");
 }
 
+TEST_F(ValidateTest, TellsWhoseConfigurationItIs) {
+  EXPECT_EQ(ExpectDone({"validate", "--config=" + nonlabel_, "--config=" + label_}),
+            label_ + ": valid\n" + nonlabel_ + ": valid\n");
+  WriteText(agreement_, "run_name: \"demo\"\ncut_width: 17\n");
+  EXPECT_THAT(ExpectError(2, {"validate", "--agreement=" + agreement_, "--config=" + nonlabel_}),
+              HasSubstr("expected 17, the agreed cut width, found 16"));
+}
+
+TEST_F(ValidateTest, FailsOnTwoConfigurationsOfOneParty) {
+  EXPECT_EQ(ExpectError(2, {"validate", "--config=" + label_, "--label_config=" + label_}),
+            "command line: expected one configuration of each party, found " + label_ + " and " + label_ + "\n");
+}
+
 TEST_F(ValidateTest, FailsOnNothingToValidate) {
-  EXPECT_THAT(ExpectError(2, {"validate"}), StartsWith("command line: expected --agreement, "));
+  EXPECT_THAT(ExpectError(2, {"validate"}), StartsWith("command line: expected --agreement or --config, "));
 }
 
 TEST_F(ValidateTest, FailsOnAMissingFile) {
