@@ -110,7 +110,8 @@ class Reader:
                     self.mistakes.append(f"{path}:{number}: {' '.join(words)}: unknown flag {flag} or command")
 
     def read(self, path):
-        """Runs a document, path relative to the root."""
+        """Runs a document, path relative to the root. It begins in the root's copy, which keeps what others left."""
+        self.folders = {}
         file = self.scratch / path
         try:
             all_blocks, prose = blocks.parse(file)
