@@ -6,6 +6,7 @@ import re
 # What a fence may say about its block. Only `sh` blocks are run; `output` is what the `sh` block before it prints.
 KNOWN_KINDS = {"sh", "output", "text", "textproto", "csv", "json", "sql", "python", "xml"}
 PROGRAMS = ("splitveil", "label_party", "nonlabel_party", "centralized_baseline")
+SOURCE_FOLDERS = ("proto", "common", "label_party", "nonlabel_party", "deploy", "tests")
 _COMMAND = re.compile(r"(\$ )?(build/bin/)?(%s|deploy/[a-z_/]+\.sh)( |$)" % "|".join(PROGRAMS))
 
 
@@ -77,6 +78,15 @@ def check_links(path, prose, root):
                 headings = [text.lstrip("#") for _, text in parse(file)[1] if text.startswith("#")]
                 if anchor not in map(_slug, headings):
                     yield f"{path}:{number}: link: no heading {target}"
+
+
+def check_file_names(path, prose, root):
+    """Quoted names of sources that are nowhere in the tree: `trainer.cc`, `session/trainer.cc`."""
+    files = ["/" + str(file.relative_to(root)) for folder in SOURCE_FOLDERS for file in (root / folder).rglob("*")]
+    for number, line in prose:
+        for name in re.findall(r"`([a-z][\w./]*\.(?:h|cc|proto|py|sh))`", line):
+            if not any(file.endswith("/" + name) for file in files):
+                yield f"{path}:{number}: no file {name}"
 
 
 def _normal(line):

@@ -118,7 +118,8 @@ class Reader:
         except ValueError as error:
             self.mistakes.append(str(error))
             return
-        for mistake in [*blocks.check_fences(file, all_blocks), *blocks.check_links(file, prose, self.scratch)]:
+        for mistake in [*blocks.check_fences(file, all_blocks), *blocks.check_links(file, prose, self.scratch),
+                        *blocks.check_file_names(file, prose, self.scratch)]:
             self.mistakes.append(mistake.replace(str(self.scratch) + "/", ""))
         self._check_inline(path, prose)
         background, printed = [], {}  # Output blocks are judged at the end, when those in the background have ended.

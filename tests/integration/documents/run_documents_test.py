@@ -102,6 +102,11 @@ class RunDocumentsTest(unittest.TestCase):
         self.assert_fails("# One\n[a](#two)\n", "no heading #two")
         self.assert_fails("[a](../outside.md)\n", "no file ../outside.md")
 
+    def test_quoted_file_names_must_exist(self):
+        self.assert_passes("`build.sh` and `deploy/build.sh`, not `NAME.txt`\n")
+        self.assert_fails("`deploy/nowhere.sh`\n", "D.md:1: no file deploy/nowhere.sh")
+        self.assert_fails("`nowhere.h`\n", "no file nowhere.h")
+
 
 if __name__ == "__main__":
     unittest.main()
