@@ -13,6 +13,7 @@ packages=(
 )
 test_packages=(
   chromium                    # Opens a report as a reader would.
+  openssl                     # Signs certificates as the documents show.
   python3-torch python3-numpy # Makes halves and reads the exported ones as a user would.
 )
 
