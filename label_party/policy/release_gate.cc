@@ -8,7 +8,8 @@
 #include "absl/strings/str_format.h"
 
 #include "common/leakage/bounds.h"
-#include "label_party/protection/gradient_protection.h"
+#include "common/status/status_macros.h"
+#include "label_party/protection/protection_factory.h"
 #include "label_party/protection/run_budget.h"
 
 namespace splitveil {
@@ -71,9 +72,7 @@ absl::StatusOr<ReleaseGate> ReleaseGate::Create(const v1::ReleasePolicy& policy,
   }
   if (protection.marvell().has_run_budget()) {
     const Budget& budget = protection.marvell().run_budget();
-    if (absl::StatusOr<std::vector<double>> plan = PlanRunBudget(budget); !plan.ok()) {
-      return plan.status();
-    }
+    SPLITVEIL_RETURN_IF_ERROR(PlanRunBudget(budget).status());
     const double spendable = SpendableSumKl(budget);
     gate.run_limits_.push_back({GaussianAucBound(spendable), spendable, budget.when_spent()});
   }

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +18,7 @@
 #include "common/model/tensor_memory.h"
 #include "common/operations/operations_service.h"
 #include "common/operations/party_program.h"
+#include "common/operations/run_summary.h"
 #include "common/process/file.h"
 #include "common/process/runtime.h"
 #include "common/status/status_macros.h"
@@ -23,6 +26,7 @@
 #include "common/transport/server.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/policy/release_gate.h"
+#include "label_party/protection/protection_factory.h"
 #include "label_party/protection/run_budget.h"
 #include "label_party/protection/self_test.h"
 #include "label_party/service/split_training_service.h"
@@ -32,9 +36,9 @@ namespace splitveil {
 namespace {
 
 // A protection under a fresh secret run key.
-absl::StatusOr<std::unique_ptr<GradientProtection>> NewProtection(const v1::GradientProtection& config) {
+absl::StatusOr<Protection> NewProtection(const v1::GradientProtection& config) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise, SecureGaussian::Create(SecretKey::Generate()));
-  return GradientProtection::Create(config, std::move(noise));
+  return MakeProtection(config, std::move(noise));
 }
 
 absl::StatusOr<std::unique_ptr<LabelSession>> NewSession(const LabelPartyPlan& plan, RunStatus* status) {
@@ -44,13 +48,31 @@ absl::StatusOr<std::unique_ptr<LabelSession>> NewSession(const LabelPartyPlan& p
   options.ledger_path = ResolvePath(plan.config_path, plan.config.party().ledger_path());
   options.status = status;
   options.checkpoints = plan.checkpoints;
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<GradientProtection> protection, NewProtection(plan.config.protection()));
-  options.protection = std::move(protection);
+  SPLITVEIL_ASSIGN_OR_RETURN(options.protection, NewProtection(plan.config.protection()));
   SPLITVEIL_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
                              OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement));
   options.data = std::move(data);
   SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data));
   return LabelSession::Create(std::move(options));
+}
+
+// Every figure into a file, a table for the person on standard error and, where the run is complete, the RESULT line.
+absl::Status TellResult(const LabelPartyPlan& plan, const LabelSession& session) {
+  std::optional<RunReport> report = session.report();
+  if (!report.has_value()) {
+    return absl::OkStatus();  // Training never began.
+  }
+  const std::string figures = report->full + "\n";
+  report->summary.details = ResultPath(ResolvePath(plan.config_path, plan.config.party().ledger_path()));
+  absl::Status status = WriteFile(report->summary.details, figures);
+  if (const std::string& path = plan.config.result_path(); !path.empty()) {
+    status.Update(WriteFile(ResolvePath(plan.config_path, path), figures));
+  }
+  PrintRunSummary(report->summary);
+  if (session.completed()) {
+    std::cout << "RESULT " << report->line << std::endl;
+  }
+  return status;
 }
 
 }  // namespace
@@ -100,15 +122,8 @@ absl::Status RunLabelParty(const LabelPartyPlan& plan) {
   const absl::Status outcome = session->WaitUntilEnded(&StopRequested);
   // Answers under way may leave; a stream still open is cut off.
   running.server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(2));
-  if (!session->completed()) {
-    return outcome;
-  }
-  const std::string result = session->result_json();
-  std::cout << "RESULT " << result << std::endl;
-  if (!plan.config.result_path().empty()) {
-    return WriteFile(ResolvePath(plan.config_path, plan.config.result_path()), result + "\n");
-  }
-  return outcome;
+  const absl::Status told = TellResult(plan, *session);
+  return outcome.ok() ? told : outcome;
 }
 
 }  // namespace splitveil

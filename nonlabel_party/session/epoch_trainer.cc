@@ -20,7 +20,7 @@ absl::Status EpochTrainer::Train(uint32_t epoch) {
 }
 
 absl::Status EpochTrainer::TrainBatches(uint32_t epoch, TrainingStream& stream) {
-  TrainingStep& step = *options_.step;
+  NonLabelTrainingStep& step = *options_.step;
   uint32_t sent = 0;
   auto to_send = static_cast<uint32_t>(options_.batches_per_epoch);
   for (uint32_t received = 0; received < to_send; ++received) {
@@ -41,12 +41,11 @@ absl::Status EpochTrainer::TrainBatches(uint32_t epoch, TrainingStream& stream) 
     if (sent < to_send) {
       step.Gather({epoch, sent});
     }
-    if (received < sent) {
-      SPLITVEIL_RETURN_IF_ERROR(step.Learn({epoch, received}, stream));
+    status = received < sent ? step.Learn({epoch, received}, stream) : absl::OkStatus();
+    if (status.ok() && received + 1 >= sent && sent == to_send) {
+      status = step.Attack();  // No more is sent.
     }
-    if (received + 1 >= sent && sent == to_send) {
-      SPLITVEIL_RETURN_IF_ERROR(step.Attack());  // No more is sent.
-    }
+    SPLITVEIL_RETURN_IF_ERROR(status);
   }
   return absl::OkStatus();
 }

@@ -84,12 +84,13 @@ absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
 
 void NonLabelSession::ConnectTraining() {
   const v1::RunAgreement& agreement = options_.agreement;
-  recorder_ = std::make_unique<StepRecorder>(lifecycle_.ledger(), options_.status, agreement.epochs(),
-                                             schedule_->batches_per_epoch());
-  step_ = std::make_unique<TrainingStep>(
-      TrainingStep::Parts{schedule_.get(), features_.get(), model_.get(), &protocol_, attacks_.get(), recorder_.get()},
-      TrainingStep::Wire{lifecycle_.run_id(), agreement.wire_dtype(), agreement.cut_width(),
-                         agreement.in_flight_batches()});
+  recorder_ = std::make_unique<NonLabelStepRecorder>(lifecycle_.ledger(), options_.status, agreement.epochs(),
+                                                     schedule_->batches_per_epoch());
+  step_ = std::make_unique<NonLabelTrainingStep>(
+      NonLabelTrainingStep::Parts{schedule_.get(), features_.get(), model_.get(), &protocol_, attacks_.get(),
+                                  recorder_.get()},
+      NonLabelTrainingStep::Wire{lifecycle_.run_id(), agreement.wire_dtype(), agreement.cut_width(),
+                                 agreement.in_flight_batches()});
   trainer_ = std::make_unique<EpochTrainer>(EpochTrainer::Options{options_.peer, step_.get(), recorder_.get(), &stop_,
                                                                   schedule_->batches_per_epoch(),
                                                                   agreement.in_flight_batches()});
@@ -148,6 +149,26 @@ absl::Status NonLabelSession::CompleteModel() {
                              CompletionAttackRunner(std::move(completion)).Report(model_->Parameters()));
   return lifecycle_.ledger()->RecordEvent("auxiliary_labels",
                                           absl::StrCat("completed the bottom model with ", labels, " labels"));
+}
+
+std::optional<RunSummary> NonLabelSession::summary() const {
+  if (recorder_ == nullptr) {
+    return std::nullopt;
+  }
+  const StepTotals& totals = recorder_->totals();
+  RunSummary summary;
+  summary.party = "non-label party";
+  summary.run_id = lifecycle_.run_id();
+  summary.ended = lifecycle_.ended();
+  summary.epochs = totals.steps / schedule_->batches_per_epoch();
+  summary.steps = totals.steps;
+  summary.examples = totals.examples;
+  summary.seconds = totals.seconds;
+  summary.bytes_sent = totals.bytes_sent;
+  summary.bytes_received = totals.bytes_received;
+  summary.leaks = StrongestFirst(attacks_->disclosed());
+  summary.details = options_.ledger_path;
+  return summary;
 }
 
 BottomModelOptions NonLabelSession::BottomOptions() const {

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 
 #include "common/dataset/feature_table.h"
+#include "common/operations/run_summary.h"
 #include "common/schedule/schedule.h"
 #include "common/schedule/train_test_split.h"
 #include "nonlabel_party/bottom/bottom_model.h"
@@ -16,27 +18,27 @@
 #include "nonlabel_party/session/attack_runner.h"
 #include "nonlabel_party/session/epoch_evaluator.h"
 #include "nonlabel_party/session/epoch_trainer.h"
+#include "nonlabel_party/session/nonlabel_run_lifecycle.h"
 #include "nonlabel_party/session/nonlabel_session_options.h"
-#include "nonlabel_party/session/run_lifecycle.h"
-#include "nonlabel_party/session/step_recorder.h"
+#include "nonlabel_party/session/nonlabel_step_recorder.h"
+#include "nonlabel_party/session/nonlabel_training_step.h"
 #include "nonlabel_party/session/stop_request.h"
-#include "nonlabel_party/session/training_step.h"
 
 namespace splitveil {
 
 // One run:
 //
 //   non-label party                        label party
-//     Open  agreement, commitment     ───►               RunLifecycle
+//     Open  agreement, commitment     ───►               NonLabelRunLifecycle
 //     Align masked ids                ◄──►               stoppable_alignment
-//     Start order, seed               ───►               RunLifecycle
+//     Start order, seed               ───►               NonLabelRunLifecycle
 //     for each epoch:
-//       Train    z of each batch      ───►               EpochTrainer: TrainingStep
+//       Train    z of each batch      ───►               EpochTrainer: NonLabelTrainingStep
 //                gradients            ◄───
 //                ScoreBatch           ───►               AttackRunner
 //       Evaluate z of the test rows   ───►               EpochEvaluator
 //     AuxiliaryLabels, ScoreExamples  ───►               CompletionAttackRunner, where agreed
-//     Close                           ───►               RunLifecycle
+//     Close                           ───►               NonLabelRunLifecycle
 //
 // What may be answered when: AnswerProtocol. Not thread-safe.
 class NonLabelSession {
@@ -52,6 +54,8 @@ class NonLabelSession {
 
   // After Run: the model as trained. Null where training never began.
   BottomModel* model() { return model_.get(); }
+  // After Run: what this party knows of the run, as far as it went. None where training never began.
+  std::optional<RunSummary> summary() const;
   // After Run: own rows in the order both parties share.
   const AlignedIds& aligned() const { return lifecycle_.aligned(); }
 
@@ -70,15 +74,15 @@ class NonLabelSession {
   NonLabelSessionOptions options_;
   StopRequest stop_;
   AnswerProtocol protocol_;
-  RunLifecycle lifecycle_;
+  NonLabelRunLifecycle lifecycle_;
   // From Start on, each reading those before it.
   TrainTestSplit split_;
   std::unique_ptr<FeatureTable> features_;
   std::unique_ptr<Schedule> schedule_;
   std::unique_ptr<BottomModel> model_;
   std::unique_ptr<AttackRunner> attacks_;
-  std::unique_ptr<StepRecorder> recorder_;
-  std::unique_ptr<TrainingStep> step_;
+  std::unique_ptr<NonLabelStepRecorder> recorder_;
+  std::unique_ptr<NonLabelTrainingStep> step_;
   std::unique_ptr<EpochTrainer> trainer_;
   std::unique_ptr<EpochEvaluator> evaluator_;
 };

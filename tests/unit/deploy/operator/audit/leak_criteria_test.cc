@@ -113,6 +113,16 @@ TEST_F(LeakCriteriaTest, AgreedAttacksOnActivationsAreAskedForAtTheCutOnly) {
   EXPECT_EQ(MaxLeak("max_mean: 1"), Outcome::kMet);
 }
 
+TEST_F(LeakCriteriaTest, AgreedHintAttacksAreAskedForWithEveryAgreedHintCount) {
+  party().record.run.config_json =
+      R"({"agreement":{"audit":{"layers":["cut"],"attacks":["HINT_DISTANCE"],"hint_counts":[1,2]}}})";
+  party().leaks.push_back(Series("nonlabel_party", "cut", "hint_distance_1", std::vector<double>(20, 0.5)));
+  EXPECT_EQ(MaxLeak("max_mean: 1"), Outcome::kNotMeasured);
+  EXPECT_EQ(Judge("mean leak", "max_leak { max_mean: 1 }").where, "hint_distance_2 at cut");
+  party().leaks.push_back(Series("nonlabel_party", "cut", "hint_distance_2", std::vector<double>(20, 0.5)));
+  EXPECT_EQ(MaxLeak("max_mean: 1"), Outcome::kMet);
+}
+
 TEST_F(LeakCriteriaTest, LabelsThatWereGivenAreToBeScored) {
   party().record.run.config_json = R"({"agreement":{"audit":{"auxiliary_labels":0}}})";
   EXPECT_NE(MaxLeak("attack: 'model_*' max_pooled: 1"), Outcome::kMet);  // Nothing of that name is there.
