@@ -110,8 +110,8 @@ std::vector<AttackFigure> FiguresOverBatches(const PartyRecords& party, double L
   std::vector<AttackFigure> figures;
   for (const LeakSeries& series : party.leaks) {
     const double auc = series.summary.*field;
-    figures.push_back({series.layer, series.attack, series.observer,
-                       series.summary.steps > 0 ? TurnedAuc(auc) : std::nan("")});
+    figures.push_back(
+        {series.layer, series.attack, series.observer, series.summary.steps > 0 ? TurnedAuc(auc) : std::nan("")});
   }
   return WithAgreedAttacks(std::move(figures), party, /*batches_only=*/true);
 }

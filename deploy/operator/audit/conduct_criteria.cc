@@ -26,8 +26,13 @@ bool Contains(const std::vector<std::string>& names, absl::string_view name) {
 }
 
 Finding Ended(const RunRecords& run) {
-  Finding finding = {Outcome::kMet, "ended as agreed", "completed", "completed", "",
-                     "See the run's events and its log for why it ended; resume it from its checkpoint or run it again."};
+  Finding finding = {
+      Outcome::kMet,
+      "ended as agreed",
+      "completed",
+      "completed",
+      "",
+      "See the run's events and its log for why it ended; resume it from its checkpoint or run it again."};
   for (const PartyRecords& party : run.parties) {
     if (party.record.status != "completed") {
       finding.outcome = Outcome::kNotMet;
@@ -55,8 +60,10 @@ Finding Disclosures(const RunRecords& run, const v1::AuditPolicy& policy) {
   }
   const bool met = std::all_of(found.begin(), found.end(), [&](const auto& name) { return Contains(allowed, name); });
   return {found.empty() ? Outcome::kNotMeasured : (met ? Outcome::kMet : Outcome::kNotMet),
-          "disclosure to the attack module", absl::StrJoin(allowed, ", "),
-          found.empty() ? kNotMeasured : absl::StrJoin(found, ", "), found.empty() ? "no disclosure recorded" : "",
+          "disclosure to the attack module",
+          absl::StrJoin(allowed, ", "),
+          found.empty() ? kNotMeasured : absl::StrJoin(found, ", "),
+          found.empty() ? "no disclosure recorded" : "",
           "Agree on a lower audit.disclosure before the next run: what was disclosed cannot be taken back."};
 }
 
@@ -66,8 +73,11 @@ Finding Protections(const RunRecords& run, const v1::AuditPolicy& policy) {
   const auto is_allowed = [&](absl::string_view name) {
     return allowed.empty() ? name != "none" && !name.empty() : Contains(allowed, name);
   };
-  Finding finding = {Outcome::kNotMeasured, "gradient protection",
-                     allowed.empty() ? "any but none" : absl::StrJoin(allowed, ", "), kNotMeasured, "",
+  Finding finding = {Outcome::kNotMeasured,
+                     "gradient protection",
+                     allowed.empty() ? "any but none" : absl::StrJoin(allowed, ", "),
+                     kNotMeasured,
+                     "",
                      "Set `protection` in the label party's configuration to one that the policy allows."};
   const PartyRecords* party = run.label_party();
   if (party == nullptr || party->protections.empty()) {
@@ -92,10 +102,14 @@ Finding GateDecisions(const RunRecords& run, const v1::AuditPolicy& policy) {
   for (int decision : policy.allowed_gate_decisions()) {
     allowed.push_back(GateActionName(static_cast<v1::GateAction>(decision)));
   }
-  Finding finding = {Outcome::kNotMeasured, "decisions of the release gate", absl::StrJoin(allowed, ", "), kNotMeasured,
-                     "",
-                     "Let the label party's release policy act (RAISE_NOISE or FREEZE_BOTTOM), or add noise so that its "
-                     "limits are kept."};
+  Finding finding = {
+      Outcome::kNotMeasured,
+      "decisions of the release gate",
+      absl::StrJoin(allowed, ", "),
+      kNotMeasured,
+      "",
+      "Let the label party's release policy act (RAISE_NOISE or FREEZE_BOTTOM), or add noise so that its "
+      "limits are kept."};
   const PartyRecords* party = run.label_party();
   if (party == nullptr || party->protections.empty()) {
     return finding;
@@ -115,8 +129,11 @@ Finding GateDecisions(const RunRecords& run, const v1::AuditPolicy& policy) {
 }
 
 Finding TestAuc(const RunRecords& run, double least) {
-  Finding finding = {Outcome::kNotMeasured, "AUC of the model on test examples", absl::StrFormat("at least %g", least),
-                     kNotMeasured, "no evaluation of the test examples",
+  Finding finding = {Outcome::kNotMeasured,
+                     "AUC of the model on test examples",
+                     absl::StrFormat("at least %g", least),
+                     kNotMeasured,
+                     "no evaluation of the test examples",
                      "Less noise or more epochs; `splitveil sweep` shows what each protection costs."};
   const PartyRecords* party = run.label_party();
   if (party == nullptr) {

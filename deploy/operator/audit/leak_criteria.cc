@@ -32,7 +32,7 @@ std::string AgainstLimit(double value, double limit) {
 // A figure above its limit decides, then one that is missing, then the largest.
 Finding AtMost(const std::string& criterion, double limit, const std::vector<AttackFigure>& figures,
                const std::string& remedy) {
-  Finding finding = {Outcome::kNotMeasured, criterion, absl::StrFormat("at most %g", limit), kNotMeasured,
+  Finding finding = {Outcome::kNotMeasured,     criterion, absl::StrFormat("at most %g", limit), kNotMeasured,
                      "no such attack recorded", remedy};
   const AttackFigure *worst = nullptr, *missing = nullptr;
   for (const AttackFigure& figure : figures) {
@@ -73,7 +73,7 @@ bool IsPattern(const std::string& text) { return text.find_first_of("*?") != std
 
 // "Gradient length (norm)", with the layer where it is limited; a pattern stands as it is.
 std::string DescribeScope(const v1::MeasuredLeakLimit& limit) {
-  const std::string attacks = limit.attack() == "*"         ? "all attacks"
+  const std::string attacks = limit.attack() == "*"       ? "all attacks"
                               : IsPattern(limit.attack()) ? absl::StrCat("attacks \"", limit.attack(), "\"")
                                                           : AttackNamed(limit.attack());
   if (limit.layer() == "*") {
@@ -131,12 +131,9 @@ Finding StepBound(const RunRecords& run, const PartyRecords& party, double limit
       bounds.push_back(std::isfinite(row.auc_bound) ? row.auc_bound : 1);  // No bound is a bound of 1.
     }
   }
-  Finding finding = {Outcome::kNotMeasured,
-                     "bound of Theorem 1 per step, p95",
-                     absl::StrFormat("at most %g", limit),
-                     kNotMeasured,
-                     "no step recorded",
-                     RemedyForLeak(run.protection())};
+  Finding finding = {
+      Outcome::kNotMeasured, "bound of Theorem 1 per step, p95", absl::StrFormat("at most %g", limit), kNotMeasured,
+      "no step recorded",    RemedyForLeak(run.protection())};
   if (!bounds.empty()) {
     const double p95 = NearestRankQuantile(bounds, 0.95);
     finding.outcome = p95 <= limit ? Outcome::kMet : Outcome::kNotMet;
@@ -157,12 +154,8 @@ std::string DescribeExcess(const BoundExcess& excess) {
 }
 
 Finding NoBoundExceeded(const RunRecords& run, const PartyRecords& party) {
-  Finding finding = {Outcome::kNotMeasured,
-                     "no attack exceeds its bound",
-                     "holds",
-                     kNotMeasured,
-                     "no likelihood_ratio recorded",
-                     RemedyForExceededBound(run.protection())};
+  Finding finding = {Outcome::kNotMeasured, "no attack exceeds its bound",  "holds",
+                     kNotMeasured,          "no likelihood_ratio recorded", RemedyForExceededBound(run.protection())};
   const RunRanking ranking = RankRun(run);
   if (ranking.bound == BoundState::kExceeded) {
     finding.outcome = Outcome::kNotMet;
@@ -182,8 +175,11 @@ Finding NoBoundExceeded(const RunRecords& run, const PartyRecords& party) {
 }
 
 Finding AuditedShare(const PartyRecords& party, double least) {
-  Finding finding = {Outcome::kNotMeasured, "share of the steps audited", absl::StrFormat("at least %g", least),
-                     kNotMeasured, "no attack scored batch by batch",
+  Finding finding = {Outcome::kNotMeasured,
+                     "share of the steps audited",
+                     absl::StrFormat("at least %g", least),
+                     kNotMeasured,
+                     "no attack scored batch by batch",
                      "Audit more steps (audit.every_batches), or set min_audited_share to 1 / every_batches."};
   const std::vector<AttackFigure> shares = AuditedShares(party);
   for (const AttackFigure& share : shares) {

@@ -47,7 +47,8 @@ std::string NotMeasurableLine(const RunVerdict& verdict) {
     return "";
   }
   return OneLine(absl::StrCat("not measurable from this ledger, only from the label party's (",
-                              Counted(criteria.size(), "criterion", "criteria"), "): ", absl::StrJoin(criteria, "; "))) +
+                              Counted(criteria.size(), "criterion", "criteria"),
+                              "): ", absl::StrJoin(criteria, "; "))) +
          "\n";
 }
 

@@ -76,8 +76,9 @@ std::vector<AttackLeak> AttackLeaks(const RunRecords& run) {
     }
   }
   const auto key = [](const AttackLeak& leak) {
-    return std::make_tuple(UsesGivenLabels(leak.attack), -AsPrinted(leak.measured_auc()), -AsPrinted(leak.typical_auc()),
-                           NeedsOf(leak.attack), leak.layer != "cut", leak.layer, leak.attack, leak.observer);
+    return std::make_tuple(UsesGivenLabels(leak.attack), -AsPrinted(leak.measured_auc()),
+                           -AsPrinted(leak.typical_auc()), NeedsOf(leak.attack), leak.layer != "cut", leak.layer,
+                           leak.attack, leak.observer);
   };
   std::sort(leaks.begin(), leaks.end(), [&](const AttackLeak& a, const AttackLeak& b) { return key(a) < key(b); });
   std::set<std::pair<std::string, std::string>> seen;  // Layer and attack.

@@ -103,10 +103,12 @@ std::string AttackExplanation(absl::string_view attack) {
     return words->explanation;
   }
   if (const int hints = HintsOf(attack, "hint_distance_"); hints > 0) {
-    return absl::StrCat("Is told ", Positives(hints), " of the batch and takes for positive what lies near the nearest.");
+    return absl::StrCat("Is told ", Positives(hints),
+                        " of the batch and takes for positive what lies near the nearest.");
   }
   if (const int hints = HintsOf(attack, "hint_inner_product_"); hints > 0) {
-    return absl::StrCat("Is told ", Positives(hints), " of the batch and takes for positive what points the way of any.");
+    return absl::StrCat("Is told ", Positives(hints),
+                        " of the batch and takes for positive what points the way of any.");
   }
   return "";
 }

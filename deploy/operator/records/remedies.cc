@@ -11,7 +11,8 @@ std::string RemedyForLeak(absl::string_view protection) {
   if (absl::StartsWith(protection, "marvell")) {
     return absl::StrContains(protection, "orthogonal_noise_ratio")
                ? "Raise marvell's s or its orthogonal_noise_ratio, or train fewer epochs."
-               : "Raise marvell's s; against attacks that look across the class difference, set orthogonal_noise_ratio: "
+               : "Raise marvell's s; against attacks that look across the class difference, set "
+                 "orthogonal_noise_ratio: "
                  "4.";
   }
   if (absl::StartsWith(protection, "iso")) {
@@ -24,7 +25,8 @@ std::string RemedyForLeak(absl::string_view protection) {
 }
 
 std::string RemedyForCumulativeLeak() {
-  return "Train fewer epochs, add more noise, or let run_budget { max_run_auc_bound: 0.7 } share the noise out over the "
+  return "Train fewer epochs, add more noise, or let run_budget { max_run_auc_bound: 0.7 } share the noise out over "
+         "the "
          "run.";
 }
 

@@ -68,8 +68,8 @@ Json BeyondBound(const AttackLeak& leak, const std::map<int64_t, int64_t>& last_
   for (const EpochLeakRow* row : leak.epochs) {
     const auto step = last_step_of_epoch.find(row->epoch);
     if (ExceedsBound(*row) && step != last_step_of_epoch.end()) {
-      beyond.push_back(Json::array(
-          {step->second, NumberJson(TurnedAuc(row->auc)), NumberJson(row->gaussian_auc_bound)}));
+      beyond.push_back(
+          Json::array({step->second, NumberJson(TurnedAuc(row->auc)), NumberJson(row->gaussian_auc_bound)}));
     }
   }
   return beyond;

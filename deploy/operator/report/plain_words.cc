@@ -10,8 +10,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/string_view.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "deploy/operator/records/attack_words.h"
 #include "deploy/operator/records/run_records.h"
 
@@ -177,9 +177,9 @@ std::string DescribeAdvantage(const std::vector<EpochLeakRow>& rows, int64_t aux
   }
   const double with = TurnedAuc(completed->auc), without = TurnedAuc(baseline->auc);
   const std::string labels = auxiliary_labels > 0 ? absl::StrCat(auxiliary_labels, " labels") : "a few labels";
-  const std::string words = absl::StrCat("Given ", labels, ", the bottom model trained here reaches AUC ", AucText(with),
-                                         " on the other examples, a model from the features alone ", AucText(without),
-                                         ": ");
+  const std::string words =
+      absl::StrCat("Given ", labels, ", the bottom model trained here reaches AUC ", AucText(with),
+                   " on the other examples, a model from the features alone ", AucText(without), ": ");
   if (completed->auc_low <= baseline->auc_high) {
     return absl::StrCat(words, "the training gave away no more than this sample can tell apart.");
   }

@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/audit/attack_figures.h"
 #include "deploy/operator/audit/verdict_text.h"
+#include "deploy/operator/page/json_values.h"
 #include "deploy/operator/records/attack_leak.h"
 #include "deploy/operator/records/attack_words.h"
-#include "deploy/operator/page/json_values.h"
 #include "deploy/operator/records/remedies.h"
 #include "deploy/operator/records/run_ranking.h"
 #include "deploy/operator/report/curve_json.h"
@@ -116,8 +116,8 @@ int64_t AuxiliaryLabels(const RunRecords& run) {
   return known ? config[path].get<int64_t>() : 0;
 }
 
-// One sentence each: the strongest attack, which is the headline's; the strongest that needs no help; the strongest that
-// adds up the epochs; what the model itself gives away. An attack stands in one of them.
+// One sentence each: the strongest attack, which is the headline's; the strongest that needs no help; the strongest
+// that adds up the epochs; what the model itself gives away. An attack stands in one of them.
 Json AttackSentences(const RunRecords& run, const std::vector<AttackLeak>& leaks, const RunRanking& ranking) {
   Json sentences = Json::array();
   std::set<std::string> told;
@@ -202,7 +202,9 @@ Json VerdictJson(const RunVerdict& verdict) {
                         {"found", finding.found},
                         {"where", finding.where}});
   }
-  return {{"outcome", verdict.met() ? "pass" : verdict.failed() ? "fail" : "open"},
+  return {{"outcome", verdict.met()      ? "pass"
+                      : verdict.failed() ? "fail"
+                                         : "open"},
           {"ranking_line", RankingLine(verdict.ranking)},
           {"findings", std::move(findings)},
           {"remedies", Remedies(verdict)}};
@@ -237,7 +239,9 @@ Json AuditJson(const std::vector<RunRecords>& runs, const AuditReport& audit) {
   for (const RunRecords& run : runs) {
     data.push_back(DataJson(run));
   }
-  return {{"outcome", PolicyMet(audit.verdicts) ? "pass" : PolicyFailed(audit.verdicts) ? "fail" : "open"},
+  return {{"outcome", PolicyMet(audit.verdicts)      ? "pass"
+                      : PolicyFailed(audit.verdicts) ? "fail"
+                                                     : "open"},
           {"words", VerdictSummary(audit.verdicts)},
           {"policy", {{"name", audit.subject.policy.name}, {"sha256", audit.subject.policy.sha256}}},
           {"judged_at", audit.subject.judged_at},

@@ -9,8 +9,9 @@ namespace splitveil {
 std::string SweepCsv(const std::vector<SweptRun>& runs) {
   const auto keys = LayersAndAttacks(runs);
   std::vector<std::string> cells = {
-      "run",   "protection",    "parameter",      "seed",          "strongest_layer", "strongest_attack", "measured_auc",
-      "guessing_auc_p95", "bound", "best_test_auc", "final_test_auc", "test_log_loss", "steps"};
+      "run",          "protection",       "parameter", "seed",          "strongest_layer", "strongest_attack",
+      "measured_auc", "guessing_auc_p95", "bound",     "best_test_auc", "final_test_auc",  "test_log_loss",
+      "steps"};
   for (const auto& [layer, attack] : keys) {
     cells.push_back(CsvCell(absl::StrCat(layer, "_", attack, "_mean")));
     cells.push_back(CsvCell(absl::StrCat(layer, "_", attack, "_p95")));

@@ -15,8 +15,8 @@ namespace splitveil {
 // run_auc_bound, auc_bound_p95, sum_kl_mean, seconds. An empty cell: not measured.
 std::string SweepCsv(const std::vector<SweptRun>& runs);
 
-// For a terminal: one line a protection, means over its seeds: the strongest attack with its AUC, what guessing reaches,
-// the bound's state, the model's quality.
+// For a terminal: one line a protection, means over its seeds: the strongest attack with its AUC, what guessing
+// reaches, the bound's state, the model's quality.
 std::string SweepSummary(const std::vector<SweptRun>& runs);
 
 }  // namespace splitveil

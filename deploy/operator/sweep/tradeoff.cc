@@ -82,8 +82,8 @@ void SummarizeRanking(const std::vector<const SweptRun*>& runs, TradeoffPoint& p
     point.strongest_attack = strongest->attack;
   }
   point.bound = worst->bound;
-  const auto alike = std::count_if(runs.begin(), runs.end(),
-                                   [&](const SweptRun* run) { return run->ranking.bound == worst->bound; });
+  const auto alike =
+      std::count_if(runs.begin(), runs.end(), [&](const SweptRun* run) { return run->ranking.bound == worst->bound; });
   point.bound_words = BoundStateWords(*worst);
   if (alike < static_cast<int64_t>(runs.size())) {
     absl::StrAppend(&point.bound_words, " (", alike, " of ", runs.size(), " seeds)");

@@ -109,7 +109,8 @@ Json ChartsJson(const std::vector<SweptRun>& runs, const std::vector<TradeoffPoi
       charts.push_back(
           {{"pair", nullptr},
            {"metric", by_auc ? "test_auc" : "test_log_loss"},
-           {"front", FrontJson(points, [](const TradeoffPoint& point) { return point.measured_auc.mean; }, by_auc)}});
+           {"front", FrontJson(
+                         points, [](const TradeoffPoint& point) { return point.measured_auc.mean; }, by_auc)}});
     }
   }
   const auto pairs = LayersAndAttacks(runs);
@@ -118,7 +119,8 @@ Json ChartsJson(const std::vector<SweptRun>& runs, const std::vector<TradeoffPoi
       charts.push_back(
           {{"pair", i},
            {"metric", "test_auc"},
-           {"front", FrontJson(points, [i](const TradeoffPoint& point) { return point.leaks[i].p95.mean; }, true)}});
+           {"front", FrontJson(
+                         points, [i](const TradeoffPoint& point) { return point.leaks[i].p95.mean; }, true)}});
     }
   }
   return charts;
@@ -156,9 +158,9 @@ Json TradeoffJson(const std::vector<SweptRun>& runs, int64_t planned) {
 }
 
 std::string TradeoffPage(const std::vector<SweptRun>& runs, int64_t planned) {
-  return RenderPage({EmbeddedTradeoffHtml(), "Splitveil: leak against quality", EmbeddedTradeoffCss(),
-                     EmbeddedTradeoffJs()},
-                    TradeoffJson(runs, planned));
+  return RenderPage(
+      {EmbeddedTradeoffHtml(), "Splitveil: leak against quality", EmbeddedTradeoffCss(), EmbeddedTradeoffJs()},
+      TradeoffJson(runs, planned));
 }
 
 }  // namespace splitveil

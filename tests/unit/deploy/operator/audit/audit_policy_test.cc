@@ -61,7 +61,8 @@ TEST(AuditPolicyTest, UnspecifiedValuesAreRefused) {
 }
 
 TEST(AuditPolicyTest, ALimitThatLimitsNothingIsRefused) {
-  ExpectRefused("max_measured_leak { max_mean: 0.6 }\nmax_measured_leak { attack: \"norm\" }", "max_measured_leak[1]: expected max_mean");
+  ExpectRefused("max_measured_leak { max_mean: 0.6 }\nmax_measured_leak { attack: \"norm\" }",
+                "max_measured_leak[1]: expected max_mean");
 }
 
 TEST(AuditPolicyTest, AMissingPolicyIsNotFound) {

@@ -44,8 +44,7 @@ TEST(ChartedLayersTest, ChartsTheFourStrongestOfOneRunAndTheTwoStrongestOfSevera
   }
   const RunRecords run = Recorded(series, {});
   const std::vector<AttackLeak> leaks = AttackLeaks(run);
-  EXPECT_THAT(ChooseCharts({leaks}).at(0).attacks,
-              ElementsAre("attack_8", "attack_7", "attack_6", "attack_5"));
+  EXPECT_THAT(ChooseCharts({leaks}).at(0).attacks, ElementsAre("attack_8", "attack_7", "attack_6", "attack_5"));
   EXPECT_THAT(ChooseCharts({leaks, leaks}).at(0).attacks, ElementsAre("attack_8", "attack_7"));
 }
 
