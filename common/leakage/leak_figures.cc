@@ -197,11 +197,14 @@ absl::StatusOr<LeakFigures> MeasureLeak(absl::Span<const float> scores, absl::Sp
   SPLITVEIL_ASSIGN_OR_RETURN(Ranking ranking, Rank(scores, labels));
   LeakFigures figures;
   figures.auc = EstimateAuc(ranking);
-  if (figures.auc.value < 0.5) {  // The adversary turns the score round, and accuses from its other end.
-    std::reverse(ranking.groups.begin(), ranking.groups.end());
-  }
   figures.tpr_at_1_percent_fpr = EstimateTruePositiveRate(ranking, 100);
   figures.tpr_at_01_percent_fpr = EstimateTruePositiveRate(ranking, 1000);
+  if (figures.auc.value < 0.5) {  // The adversary turns the score round, and accuses from its other end.
+    std::reverse(ranking.groups.begin(), ranking.groups.end());
+    const auto larger = [](const Estimate& a, const Estimate& b) { return a.value < b.value ? b : a; };
+    figures.tpr_at_1_percent_fpr = larger(figures.tpr_at_1_percent_fpr, EstimateTruePositiveRate(ranking, 100));
+    figures.tpr_at_01_percent_fpr = larger(figures.tpr_at_01_percent_fpr, EstimateTruePositiveRate(ranking, 1000));
+  }
   figures.examples = static_cast<int64_t>(scores.size());
   figures.positives = ranking.positives;
   return figures;

@@ -75,7 +75,7 @@ function account() {
 // MODE: "screen" as it opens; "open" with every fold open; "paper" under the style sheet of paper, after the event that
 // comes before printing. A fold's own event and a chart's resize come in later tasks, so the answer does too.
 window.probe = async (mode) => {
-  const later = () => new Promise((done) => setTimeout(() => requestAnimationFrame(done), 200));
+  const later = () => new Promise((done) => setTimeout(done, 250));
   for (let depth = 0; mode === "open" && depth < 3; ++depth) {
     document.querySelectorAll("details").forEach((details) => { details.open = true; });
     await later();

@@ -134,7 +134,6 @@ TEST(MeasureLeakTest, TruePositiveRatesAtTheirThresholds) {
   EXPECT_LT(figures->tpr_at_1_percent_fpr.high, 0.65);
 }
 
-// One negative in a thousand is less than one of 500: what exceeds them all counts, and nothing is certain from below.
 TEST(MeasureLeakTest, TruePositiveRatesAreThoseOfTheScoreTurnedRound) {
   Sample sample = Draw(4000, 1000, 1.5);
   const LeakFigures upright = MeasureLeak(sample.scores, sample.labels).value();
@@ -151,6 +150,7 @@ TEST(MeasureLeakTest, TruePositiveRatesAreThoseOfTheScoreTurnedRound) {
   EXPECT_GT(reversed.tpr_at_1_percent_fpr.value, 0.1);
 }
 
+// One negative in a thousand is less than one of 500: what exceeds them all counts, and nothing is certain from below.
 TEST(MeasureLeakTest, TooFewNegativesLeaveTheLowerLimitOpen) {
   const Sample sample = Draw(500, 200, 3.0);
   const auto figures = MeasureLeak(sample.scores, sample.labels);

@@ -118,7 +118,8 @@ TEST_F(LeakCriteriaTest, AgreedHintAttacksAreAskedForWithEveryAgreedHintCount) {
       R"({"agreement":{"audit":{"layers":["cut"],"attacks":["HINT_DISTANCE"],"hint_counts":[1,2]}}})";
   party().leaks.push_back(Series("nonlabel_party", "cut", "hint_distance_1", std::vector<double>(20, 0.5)));
   EXPECT_EQ(MaxLeak("max_mean: 1"), Outcome::kNotMeasured);
-  EXPECT_EQ(Judge("mean leak", "max_leak { max_mean: 1 }").where, "hint_distance_2 at cut");
+  EXPECT_EQ(Judge("mean AUC", "max_measured_leak { max_mean: 1 }").where,
+            "Nearness to 2 known positives (hint_distance_2) at the cut layer");
   party().leaks.push_back(Series("nonlabel_party", "cut", "hint_distance_2", std::vector<double>(20, 0.5)));
   EXPECT_EQ(MaxLeak("max_mean: 1"), Outcome::kMet);
 }
