@@ -115,7 +115,7 @@ TEST(MeasureLeakTest, OnePositiveGivesAFiniteInterval) {
   EXPECT_EQ(figures->positives, 1);
 }
 
-// 2000 negatives score 1 to 2000. Of 100 positives 30 lie above all, 20 more above all but 20.
+// 2000 negatives score 1 to 2000. Of 100 positives 30 lie above all, 20 more above all but 20, the others among them.
 TEST(MeasureLeakTest, TruePositiveRatesAtTheirThresholds) {
   Sample sample;
   for (int i = 1; i <= 2000; ++i) {
@@ -123,7 +123,7 @@ TEST(MeasureLeakTest, TruePositiveRatesAtTheirThresholds) {
     sample.labels.push_back(0);
   }
   for (int i = 0; i < 100; ++i) {
-    sample.scores.push_back(i < 30 ? 3000.0f : i < 50 ? 1980.5f : 0.0f);
+    sample.scores.push_back(i < 30 ? 3000.0f : i < 50 ? 1980.5f : 1000.5f);
     sample.labels.push_back(1);
   }
   const auto figures = MeasureLeak(sample.scores, sample.labels);
