@@ -13,6 +13,7 @@ packages=(
 test_packages=(
   chromium                    # Opens a report as a reader would.
   python3-torch python3-numpy # Makes halves and reads the exported ones as a user would.
+  python3 clang clang-format clang-tidy # deploy/check.sh.
 )
 
 case ${1:-} in
