@@ -107,8 +107,9 @@ class Cache:
     def __init__(self, mode, tool_version):
         folder = output_of("ccache", "--get-config", "cache_dir").strip()
         self._folder = pathlib.Path(folder or pathlib.Path.home() / ".cache" / "ccache") / "splitveil_clean"
-        self._salt = "\0".join([mode, tool_version, (ROOT / ".clang-tidy").read_text() if mode == "tidy" else "",
-                                pathlib.Path(__file__).read_text()])
+        settings = sorted(ROOT.glob(".clang-tidy")) + sorted(ROOT.glob("tests/**/.clang-tidy")) if mode == "tidy" else []
+        self._salt = "\0".join([mode, tool_version, pathlib.Path(__file__).read_text()] +
+                               [path.read_text() for path in settings])
         for old in self._folder.glob("*/*") if self._folder.is_dir() else ():
             if time.time() - old.stat().st_mtime > KEPT_DAYS * 86400:
                 old.unlink(missing_ok=True)
