@@ -4,7 +4,8 @@
 
 int main(int argc, char** argv) {
   const splitveil::PartyProgram program = {
-      "nonlabel_party", [](const std::string& agreement_path, const std::string& config_path, bool check_only) {
+      "nonlabel_party", "The non-label party's service: trains the bottom model on the label party's gradients.",
+      [](const std::string& agreement_path, const std::string& config_path, bool check_only) {
         const absl::StatusOr<splitveil::NonLabelPartyPlan> plan =
             splitveil::PlanNonLabelParty(agreement_path, config_path);
         return !plan.ok() || check_only ? plan.status() : splitveil::RunNonLabelParty(*plan);

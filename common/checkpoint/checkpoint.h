@@ -1,4 +1,4 @@
-// A party's half of a model after an epoch, as a file to continue from.
+// A party's half of a model after an epoch, as a file to resume from.
 //
 // A section file (common/storage/section_file.h): section "header" is a CheckpointHeader, section "state/NAME" the
 // float32 values of each named parameter, the optimiser's among them.

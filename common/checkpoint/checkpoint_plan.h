@@ -1,4 +1,4 @@
-// A party's checkpoints of one run: what it continues from, and what it leaves.
+// A party's checkpoints of one run: what it resumes from, and what it leaves.
 #ifndef SPLITVEIL_COMMON_CHECKPOINT_CHECKPOINT_PLAN_H_
 #define SPLITVEIL_COMMON_CHECKPOINT_CHECKPOINT_PLAN_H_
 
@@ -21,14 +21,16 @@ struct CheckpointPlan {
   // What the checkpoints of this run say, but for run, epochs and the label party's state.
   v1::CheckpointHeader facts;
   std::string path;  // Where they go; empty: nowhere.
-  // To continue from: `initial_checkpoint`, then the one before it where that was kept. Empty: fresh weights.
+  // To resume from: `initial_checkpoint`, then the one before it where that was kept. Empty: fresh weights.
   std::vector<std::shared_ptr<const Checkpoint>> initial;
 
   bool resumes() const { return !initial.empty(); }
+  // The checkpoint that a run resumes unless the other party is one epoch behind; null for fresh weights.
+  const Checkpoint* resumed_from() const { return initial.empty() ? nullptr : initial.front().get(); }
   // The one of this name; null for none.
   std::shared_ptr<const Checkpoint> Find(const std::string& name) const;
 
-  // Takes the party's data. Errors: InvalidArgument where the checkpoint to continue from was trained on others that
+  // Takes the party's data. Errors: InvalidArgument where the checkpoint to resume from was trained on others that
   // these do not extend: the same category would be another row of its embedding.
   absl::Status UseData(const Dataset& data);
 
@@ -39,7 +41,7 @@ struct CheckpointPlan {
                      const NamedParameters& state, bool keep_previous) const;
 };
 
-// Opens and checks what `party` says to continue from. `role`: label_party or nonlabel_party; paths are relative to
+// Opens and checks what `party` says to resume from. `role`: label_party or nonlabel_party; paths are relative to
 // the file `config_path`. Errors: NotFound; InvalidArgument where the file is damaged or fits another role, model, cut
 // or optimiser, with the field that differs; and where `checkpoint_path` lies in no folder.
 absl::StatusOr<CheckpointPlan> PlanCheckpoints(const std::string& role, const std::string& config_path,

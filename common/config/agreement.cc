@@ -13,7 +13,6 @@
 #include "common/config/canonical_message.h"
 #include "common/config/message_validator.h"
 #include "common/config/text_config.h"
-#include "common/leakage/attack_traits.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -58,6 +57,13 @@ absl::Status ValidateAudit(const v1::AuditAgreement& audit) {
     return Invalid("audit.auxiliary_labels", "0 unless audit.disclosure is ORACLE",
                    absl::StrCat(audit.auxiliary_labels()));
   }
+  std::set<int> hint_counts;
+  for (int i = 0; i < audit.hint_counts_size(); ++i) {
+    if (!hint_counts.insert(audit.hint_counts(i)).second) {
+      return Invalid(absl::StrCat("audit.hint_counts[", i, "]"), "each number once",
+                     absl::StrCat(audit.hint_counts(i), " again"));
+    }
+  }
   std::set<int> attacks;
   for (int i = 0; i < audit.attacks_size(); ++i) {
     const std::string field = absl::StrCat("audit.attacks[", i, "]");
@@ -66,14 +72,14 @@ absl::Status ValidateAudit(const v1::AuditAgreement& audit) {
       return Invalid(field, "each attack once", absl::StrCat(v1::Attack_Name(attack), " again"));
     }
     const AttackTraits traits = TraitsOf(attack);
-    if (traits.label_side_only || traits.once_a_run) {
+    if (traits.label_side_only() || traits.once_per_run()) {
       return Invalid(field, "an attack on every batch that needs no true class moments", v1::Attack_Name(attack));
     }
-    if (traits.needs_oracle && audit.disclosure() != v1::ORACLE) {
+    if (traits.needs_oracle() && audit.disclosure() != v1::ORACLE) {
       return Invalid(field, absl::StrCat(v1::Attack_Name(attack), " under audit.disclosure ORACLE only"),
                      absl::StrCat("audit.disclosure ", v1::DisclosureLevel_Name(audit.disclosure())));
     }
-    if (traits.cut_only && layers.count("cut") == 0) {
+    if (traits.cut_only() && layers.count("cut") == 0) {
       return Invalid(field, absl::StrCat(v1::Attack_Name(attack), " with \"cut\" among audit.layers only"),
                      "audit.layers without it");
     }
@@ -97,7 +103,12 @@ absl::StatusOr<v1::RunAgreement> LoadAgreement(const std::string& path) {
   return agreement;
 }
 
-void Canonicalize(v1::RunAgreement& agreement) { SetDefaults(agreement); }
+void Canonicalize(v1::RunAgreement& agreement) {
+  SetDefaults(agreement);
+  v1::AuditAgreement& audit = *agreement.mutable_audit();
+  const std::vector<int> hint_counts = HintCounts(audit.hint_counts());  // A repeated field has no default of its own.
+  audit.mutable_hint_counts()->Assign(hint_counts.begin(), hint_counts.end());
+}
 
 absl::Status ValidateAgreement(const v1::RunAgreement& agreement) {
   absl::Status status = ValidateMessage(agreement);
@@ -130,11 +141,15 @@ absl::Status ValidateAgreement(const v1::RunAgreement& agreement) {
 }
 
 std::vector<AgreedScore> AgreedScores(const v1::AuditAgreement& audit) {
+  const std::vector<int> hint_counts = HintCounts(audit.hint_counts());
   std::vector<AgreedScore> scores;
   for (const std::string& layer : audit.layers()) {
-    for (int attack : audit.attacks()) {
-      if (layer == "cut" || !TraitsOf(static_cast<v1::Attack>(attack)).cut_only) {
-        scores.push_back({layer, static_cast<v1::Attack>(attack)});
+    for (int number : audit.attacks()) {
+      const auto attack = static_cast<v1::Attack>(number);
+      if (layer == "cut" || !TraitsOf(attack).cut_only()) {
+        for (const AttackVariant& variant : VariantsOf(attack, hint_counts)) {
+          scores.push_back({layer, variant});
+        }
       }
     }
   }
@@ -158,7 +173,7 @@ int64_t MaxMessageBytes(const v1::RunAgreement& agreement) {
   const int64_t max_rows = int64_t{agreement.batch_size()} + agreement.minimum_batch_size() - 1;
   const int64_t hint_bytes = int64_t{4} * agreement.cut_width() + int64_t{kMaxHints} * 10;
   const int64_t batch_bytes = max_rows * agreement.cut_width() * element_bytes + hint_bytes;
-  const int64_t scores_bytes = int64_t{agreement.audit().layers_size()} * agreement.audit().attacks_size() *
+  const int64_t scores_bytes = static_cast<int64_t>(AgreedScores(agreement.audit()).size()) *
                                (4 * max_rows + static_cast<int64_t>(kMaxNameBytes) + 64);
   const int64_t auxiliary_bytes = int64_t{agreement.audit().auxiliary_labels()} * 6;  // A varint and a byte each.
   const int64_t chunk_bytes = agreement.alignment().chunk_ids() * kPointBytes;

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 
 #include "common/crypto/sha256.h"
+#include "common/leakage/attack_traits.h"
 
 #include "splitveil/v1/agreement.pb.h"
 
@@ -18,24 +19,24 @@ namespace splitveil {
 // default.
 absl::StatusOr<v1::RunAgreement> LoadAgreement(const std::string& path);
 
-// Sets every unset field to its default, submessages included.
+// Sets every unset field to its default, submessages included, and audit.hint_counts where it is empty.
 void Canonicalize(v1::RunAgreement& agreement);
 
 // Checks the schema's options (ValidateMessage), then between fields: minimum_batch_size <= batch_size, attacks
-// that need an oracle and auxiliary labels only under ORACLE, layers and attacks unique, names of one short line,
-// messages within gRPC's 2 GiB, progressive_validation without a test set. Applied to the peer's agreement too: safe on
-// hostile input, and to be called before any other function of this header on it. Errors: InvalidArgument with field,
-// expected, found.
+// that need an oracle and auxiliary labels only under ORACLE, layers, attacks and hint counts unique, names of one
+// short line, messages within gRPC's 2 GiB, progressive_validation without a test set. Applied to the peer's agreement
+// too: safe on hostile input, and to be called before any other function of this header on it. Errors: InvalidArgument
+// with field, expected, found.
 absl::Status ValidateAgreement(const v1::RunAgreement& agreement);
 
 // One score vector of a ScoreBatch request.
 struct AgreedScore {
   std::string layer;
-  v1::Attack attack = v1::ATTACK_UNSPECIFIED;
+  AttackVariant attack;
 };
 
 // What the attack module submits for every audited batch, in this order: each agreed attack at each agreed layer,
-// except that ACTIVATION_CLUSTERS is scored at "cut" only.
+// once for each agreed hint count where it takes hints, except that ACTIVATION_CLUSTERS is scored at "cut" only.
 std::vector<AgreedScore> AgreedScores(const v1::AuditAgreement& audit);
 
 // SHA-256 of the deterministic serialisation of a canonical agreement.

@@ -25,10 +25,10 @@ class FirstError : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
     if (!error_) {
-      error_ = TextError{line, column, "", "well-formed text", absl::StrCat("an error: ", message)};
+      error_ = TextError{line, column, "", "well-formed text", absl::StrCat("an error: ", message), ""};
     }
   }
-  TextError error() const { return error_.value_or(TextError{0, 0, "", "well-formed text", "an error"}); }
+  TextError error() const { return error_.value_or(TextError{0, 0, "", "well-formed text", "an error", ""}); }
 
  private:
   std::optional<TextError> error_;
@@ -36,8 +36,9 @@ class FirstError : public google::protobuf::io::ErrorCollector {
 
 absl::Status ToStatus(absl::string_view name, const TextError& error) {
   const std::string field = error.field.empty() ? "" : absl::StrCat(error.field, ": ");
-  return absl::InvalidArgumentError(absl::StrCat(name, ":", error.line + 1, ":", error.column + 1, ": ", field,
-                                                 "expected ", error.expected, ", found ", error.found));
+  const std::string what =
+      error.renamed.empty() ? absl::StrCat("expected ", error.expected, ", found ", error.found) : error.renamed;
+  return absl::InvalidArgumentError(absl::StrCat(name, ":", error.line + 1, ":", error.column + 1, ": ", field, what));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 
 #include "common/config/message_validator.h"
+#include "common/config/renamed_names.h"
 
 namespace splitveil {
 namespace {
@@ -90,6 +91,9 @@ class TextReader : private google::protobuf::io::ErrorCollector {
       const FieldDescriptor* field = type.FindFieldByName(token().text);
       path_ = prefix + token().text;
       if (field == nullptr) {
+        if (const std::optional<std::string> new_name = NewNameOf(type, token().text); new_name.has_value()) {
+          return FailRenamed(absl::StrCat("is called ", *new_name, " now"));
+        }
         return Fail(KnownFields(type, token().text));
       }
       if (!field->is_repeated()) {
@@ -191,6 +195,9 @@ class TextReader : private google::protobuf::io::ErrorCollector {
     const bool numbered = token().type == Tokenizer::TYPE_INTEGER &&
                           Tokenizer::ParseInteger(token().text, std::numeric_limits<int32_t>::max(), &number) &&
                           type.FindValueByNumber(static_cast<int>(number)) != nullptr;
+    if (const std::optional<std::string> new_name = NewNameOf(type, token().text); !known && new_name.has_value()) {
+      return FailRenamed(absl::StrCat(token().text, " is called ", *new_name, " now"));
+    }
     return ReadIf(known || numbered, EnumNames(type));
   }
 
@@ -253,15 +260,21 @@ class TextReader : private google::protobuf::io::ErrorCollector {
                 : token().type == Tokenizer::TYPE_STRING ? "the string " + text
                                                          : "\"" + text + "\"";
       }
-      error_ = TextError{token().line, token().column, path_, expected, found};
+      error_ = TextError{token().line, token().column, path_, expected, found, ""};
     }
+    return false;
+  }
+
+  bool FailRenamed(const std::string& renamed) {
+    Fail("another name");
+    error_->renamed = renamed;
     return false;
   }
 
   // A malformed token.
   void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
     if (!error_) {
-      error_ = TextError{line, column, path_, "well-formed text", absl::StrCat("an error: ", message)};
+      error_ = TextError{line, column, path_, "well-formed text", absl::StrCat("an error: ", message), ""};
     }
   }
 

@@ -18,10 +18,12 @@ struct TextError {
   std::string field;
   std::string expected;
   std::string found;
+  std::string renamed;  // Instead of `expected` and `found`, for a name of earlier versions: what it is called now.
 };
 
-// The first token of `text` that does not fit `schema`: unknown field, wrong type, number too large, unknown enum
-// value, repeated singular field, second member of a oneof, malformed text. nullopt where nothing of the kind is found.
+// The first token of `text` that does not fit `schema`: unknown or renamed field, wrong type, number too large, unknown
+// or renamed enum value, repeated singular field, second member of a oneof, malformed text. nullopt where nothing of
+// the kind is found.
 std::optional<TextError> FindTextError(const std::string& text, const google::protobuf::Descriptor& schema);
 
 }  // namespace splitveil

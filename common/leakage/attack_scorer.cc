@@ -23,11 +23,6 @@ absl::Status Misfit(const char* what, int64_t expected, int64_t found) {
   return absl::InvalidArgumentError(absl::StrCat("attack input: expected ", what, " ", expected, ", found ", found));
 }
 
-absl::Status Missing(v1::Attack attack, const char* what) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("attack ", AttackName(attack), ": expected ", what, ", found none"));
-}
-
 absl::Status CheckInput(const AttackInput& input, int64_t examples) {
   const int64_t rows = input.gradients.rows();
   const int64_t cols = input.gradients.cols();
@@ -86,24 +81,52 @@ absl::Status AttackScorer::Begin(const AttackInput& input) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<float>> AttackScorer::Score(v1::Attack attack) {
-  switch (attack) {
+absl::Status AttackScorer::CheckKnown(const AttackTraits& traits) const {
+  const auto need = [&](bool known, const char* what) {
+    return known ? absl::OkStatus()
+                 : absl::FailedPreconditionError(
+                       absl::StrCat("attack ", traits.name, ": expected ", what, ", found none"));
+  };
+  const Population* const population = input_.population;
+  switch (traits.needs) {
+    case SideInformation::kNone:
+      return absl::OkStatus();
+    case SideInformation::kActivations:
+      return need(input_.activations.size() > 0, "activations");
+    case SideInformation::kCleanPositive:
+      return need(!input_.clean_positive.empty(), "a clean positive gradient");
+    case SideInformation::kHintRows:
+      return need(!input_.hint_rows.empty(), "hint rows");
+    case SideInformation::kAuxiliaryLabels:
+      return need(false, "labels of training examples");
+    case SideInformation::kClassMeans:
+      return need(population != nullptr, "the classes' moments");
+    case SideInformation::kClassMoments:
+      return need(population != nullptr && population->modelled, "the classes' moments");
+    case SideInformation::kMeasuredClassMoments:
+      return need(population != nullptr && population->measured, "the classes' moments");
+  }
+  return absl::InternalError("attack: side information of no kind");
+}
+
+absl::StatusOr<std::vector<float>> AttackScorer::Score(AttackVariant variant) {
+  const AttackTraits traits = TraitsOf(variant.attack);
+  if (traits.name.empty() || traits.once_per_run() || traits.takes_hint_count() != (variant.hint_count > 0)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("attack: expected one that scores batches, with hints where it takes them, found ", traits.name,
+                     " (number ", variant.attack, ") with ", variant.hint_count, " hints"));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckKnown(traits));
+  switch (variant.attack) {
     case v1::NORM:
       return NormScores(input_.gradients);
     case v1::COSINE:
+      return CosineScores(input_.gradients, input_.clean_positive);
     case v1::INNER_PRODUCT:
-      if (input_.clean_positive.empty()) {
-        return Missing(attack, "a clean positive gradient");
-      }
-      return attack == v1::COSINE ? CosineScores(input_.gradients, input_.clean_positive)
-                                  : InnerProductScores(input_.gradients, input_.clean_positive);
-    case v1::HINT_DISTANCE_1:
-    case v1::HINT_DISTANCE_3:
-    case v1::HINT_DISTANCE_5:
-    case v1::HINT_INNER_PRODUCT_1:
-    case v1::HINT_INNER_PRODUCT_3:
-    case v1::HINT_INNER_PRODUCT_5:
-      return ScoreByHints(attack);
+      return InnerProductScores(input_.gradients, input_.clean_positive);
+    case v1::HINT_DISTANCE:
+    case v1::HINT_INNER_PRODUCT:
+      return ScoreByHints(variant);
     case v1::MAJORITY_DIRECTION:
       return MajorityDirectionScores(input_.gradients);
     case v1::SPECTRAL:
@@ -113,39 +136,29 @@ absl::StatusOr<std::vector<float>> AttackScorer::Score(v1::Attack attack) {
     case v1::GRADIENT_CLUSTERS:
       return ScoreClusters(input_.gradients, gradient_clusters_);
     case v1::ACTIVATION_CLUSTERS:
-      if (input_.activations.size() == 0) {
-        return Missing(attack, "activations");
-      }
       return ScoreClusters(input_.activations, activation_clusters_);
     case v1::RESIDUAL_NORM:
       Spectral();
       return ResidualNormScores(input_.gradients, gradient_direction_.direction());
     case v1::MEASURED_LIKELIHOOD_RATIO:
-      return input_.population == nullptr || !input_.population->measured
-                 ? absl::StatusOr<std::vector<float>>(Missing(attack, "the classes' moments"))
-                 : LikelihoodRatioScores(input_.gradients, *input_.population, Spread::kMeasured);
+      return LikelihoodRatioScores(input_.gradients, *input_.population, Spread::kMeasured);
     case v1::LIKELIHOOD_RATIO:
     case v1::CUMULATIVE_LIKELIHOOD_RATIO:
-      return ScoreByLikelihood(attack);
+      return ScoreByLikelihood(variant.attack);
     case v1::DIRECTION:
     case v1::CUMULATIVE_DIRECTION:
-      return ScoreByDirection(attack);
+      return ScoreByDirection(variant.attack);
     default:
-      return absl::FailedPreconditionError(absl::StrCat("attack: expected one that runs on a batch, found ",
-                                                        AttackName(attack), " (number ", attack, ")"));
+      return absl::InternalError(absl::StrCat("attack: ", traits.name, " is in the table and has no score"));
   }
 }
 
-absl::StatusOr<std::vector<float>> AttackScorer::ScoreByHints(v1::Attack attack) {
-  if (input_.hint_rows.empty()) {
-    return Missing(attack, "hint rows");
-  }
+std::vector<float> AttackScorer::ScoreByHints(AttackVariant variant) {
   if (!hint_scores_.has_value()) {
     hint_scores_.emplace(input_.gradients, input_.hint_rows);
   }
-  const int hints = TraitsOf(attack).hints;
-  const bool distance = attack == v1::HINT_DISTANCE_1 || attack == v1::HINT_DISTANCE_3 || attack == v1::HINT_DISTANCE_5;
-  return distance ? hint_scores_->Distance(hints) : hint_scores_->InnerProduct(hints);
+  return variant.attack == v1::HINT_DISTANCE ? hint_scores_->Distance(variant.hint_count)
+                                             : hint_scores_->InnerProduct(variant.hint_count);
 }
 
 std::vector<float> AttackScorer::ScoreClusters(ConstMatrixView rows, Clusters& clusters) {
@@ -159,10 +172,7 @@ std::vector<float> AttackScorer::ScoreClusters(ConstMatrixView rows, Clusters& c
   return std::move(found.scores);
 }
 
-absl::StatusOr<std::vector<float>> AttackScorer::ScoreByLikelihood(v1::Attack attack) {
-  if (input_.population == nullptr || !input_.population->modelled) {
-    return Missing(attack, "the classes' moments");
-  }
+std::vector<float> AttackScorer::ScoreByLikelihood(v1::Attack attack) {
   if (!likelihood_ratio_.has_value()) {
     likelihood_ratio_ = LikelihoodRatioScores(input_.gradients, *input_.population);
   }
@@ -172,10 +182,7 @@ absl::StatusOr<std::vector<float>> AttackScorer::ScoreByLikelihood(v1::Attack at
              : Saturated(Remember(attack, {likelihood_ratio_->begin(), likelihood_ratio_->end()}));
 }
 
-absl::StatusOr<std::vector<float>> AttackScorer::ScoreByDirection(v1::Attack attack) {
-  if (input_.population == nullptr) {
-    return Missing(attack, "the classes' moments");
-  }
+std::vector<float> AttackScorer::ScoreByDirection(v1::Attack attack) {
   if (!projection_.has_value()) {
     projection_ = DirectionScores(input_.gradients, *input_.population);
   }

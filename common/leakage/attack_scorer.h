@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include "common/leakage/attack_traits.h"
 #include "common/leakage/hint_scores.h"
 #include "common/leakage/population.h"
 #include "common/leakage/principal_direction.h"
@@ -27,33 +28,35 @@ struct AttackInput {
   ConstMatrixView activations;             // [batch, cut_width], as sent; read by ACTIVATION_CLUSTERS only.
   absl::Span<const uint32_t> hint_rows;    // Rows known to be positive; empty without an oracle.
   absl::Span<const float> clean_positive;  // Clean gradient of the first of them at this layer, [units], or empty.
-  const Population* population = nullptr;  // The classes' true moments: the label party's own audit only.
+  const Population* population = nullptr;  // The classes' true moments: the label party's own attacks only.
 };
 
 // The scores of one adversary at one layer. Stateful: the sign of the principal direction is kept consistent from batch
-// to batch, and attacks that remember sum evidence by position. Not thread-safe.
+// to batch, and cumulative attacks sum evidence by position. Not thread-safe.
 class AttackScorer {
  public:
   // `examples`: aligned examples; positions lie below it.
   explicit AttackScorer(int64_t examples);
 
-  // Takes up the next batch. Each attack is scored at most once a batch. Errors: InvalidArgument for shapes that do not
-  // fit each other or a row outside the batch.
+  // Takes up the next batch. Each variant is scored at most once per batch. Errors: InvalidArgument for shapes that do
+  // not fit each other or a row outside the batch.
   absl::Status Begin(const AttackInput& input);
 
-  // One score a row, finite for finite gradients; larger means "positive". For attacks that remember: the sum of the
+  // One score a row, finite for finite gradients; larger means "positive". For cumulative attacks: the sum of the
   // evidence of this and all earlier batches that held the example. Errors: FailedPrecondition where the attack needs
-  // hints, activations or a population that are not there, or runs once a run only.
-  absl::StatusOr<std::vector<float>> Score(v1::Attack attack);
+  // what is not there (AttackTraits::needs), or runs once per run.
+  absl::StatusOr<std::vector<float>> Score(AttackVariant variant);
 
  private:
   // Adds the batch's evidence to what is remembered of its rows; the sums. Both [batch].
   std::vector<double> Remember(v1::Attack attack, const std::vector<double>& evidence);
+  // Errors: FailedPrecondition where `input_` lacks what the attack needs.
+  absl::Status CheckKnown(const AttackTraits& traits) const;
   const std::vector<double>& Spectral();
   std::vector<float> ScoreCumulative();
-  absl::StatusOr<std::vector<float>> ScoreByHints(v1::Attack attack);
-  absl::StatusOr<std::vector<float>> ScoreByLikelihood(v1::Attack attack);
-  absl::StatusOr<std::vector<float>> ScoreByDirection(v1::Attack attack);
+  std::vector<float> ScoreByHints(AttackVariant variant);
+  std::vector<float> ScoreByLikelihood(v1::Attack attack);
+  std::vector<float> ScoreByDirection(v1::Attack attack);
   // Two clusters of each of a stream of batches.
   struct Clusters {
     PrincipalDirection direction;

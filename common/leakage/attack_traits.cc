@@ -1,68 +1,93 @@
 #include "common/leakage/attack_traits.h"
 
 #include <algorithm>
-#include <cstdint>
 
-#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace splitveil {
 namespace {
 
-AttackTraits Oracle(int hints) {
-  AttackTraits traits;
-  traits.needs_oracle = true;
-  traits.hints = hints;
-  return traits;
-}
+using Needs = SideInformation;
+using Runs = AttackOccasion;
+
+constexpr AttackTraits kAttacks[] = {
+    {v1::NORM, "norm", Needs::kNone, Runs::kEachBatch},
+    {v1::RESIDUAL_NORM, "residual_norm", Needs::kNone, Runs::kEachBatch},
+    {v1::MAJORITY_DIRECTION, "majority_direction", Needs::kNone, Runs::kEachBatch},
+    {v1::SPECTRAL, "spectral", Needs::kNone, Runs::kEachBatch},
+    {v1::GRADIENT_CLUSTERS, "gradient_clusters", Needs::kNone, Runs::kEachBatch},
+    {v1::CUMULATIVE_SPECTRAL, "cumulative_spectral", Needs::kNone, Runs::kCumulative},
+    {v1::ACTIVATION_CLUSTERS, "activation_clusters", Needs::kActivations, Runs::kEachBatch},
+    {v1::COSINE, "cosine", Needs::kCleanPositive, Runs::kEachBatch},
+    {v1::INNER_PRODUCT, "inner_product", Needs::kCleanPositive, Runs::kEachBatch},
+    {v1::HINT_DISTANCE, "hint_distance", Needs::kHintRows, Runs::kEachBatch},
+    {v1::HINT_INNER_PRODUCT, "hint_inner_product", Needs::kHintRows, Runs::kEachBatch},
+    {v1::MODEL_COMPLETION, "model_completion", Needs::kAuxiliaryLabels, Runs::kOncePerRun},
+    {v1::FEATURES_ONLY, "features_only", Needs::kAuxiliaryLabels, Runs::kOncePerRun},
+    {v1::LIKELIHOOD_RATIO, "likelihood_ratio", Needs::kClassMoments, Runs::kEachBatch},
+    {v1::MEASURED_LIKELIHOOD_RATIO, "measured_likelihood_ratio", Needs::kMeasuredClassMoments, Runs::kEachBatch},
+    {v1::DIRECTION, "direction", Needs::kClassMeans, Runs::kEachBatch},
+    {v1::CUMULATIVE_LIKELIHOOD_RATIO, "cumulative_likelihood_ratio", Needs::kClassMoments, Runs::kCumulative},
+    {v1::CUMULATIVE_DIRECTION, "cumulative_direction", Needs::kClassMeans, Runs::kCumulative},
+};
 
 }  // namespace
 
+absl::Span<const AttackTraits> AllAttackTraits() { return kAttacks; }
+
 AttackTraits TraitsOf(v1::Attack attack) {
-  AttackTraits traits;
-  switch (attack) {
-    case v1::NORM:
-    case v1::MAJORITY_DIRECTION:
-    case v1::SPECTRAL:
-    case v1::GRADIENT_CLUSTERS:
-    case v1::RESIDUAL_NORM:
-      break;
-    case v1::COSINE:
-    case v1::INNER_PRODUCT:
-    case v1::HINT_DISTANCE_1:
-    case v1::HINT_INNER_PRODUCT_1:
-      return Oracle(1);
-    case v1::HINT_DISTANCE_3:
-    case v1::HINT_INNER_PRODUCT_3:
-      return Oracle(3);
-    case v1::HINT_DISTANCE_5:
-    case v1::HINT_INNER_PRODUCT_5:
-      return Oracle(kMaxHints);
-    case v1::ACTIVATION_CLUSTERS:
-      traits.cut_only = true;
-      break;
-    case v1::CUMULATIVE_SPECTRAL:
-      traits.remembers = true;
-      break;
-    case v1::MODEL_COMPLETION:
-    case v1::FEATURES_ONLY:
-      traits.needs_oracle = true;
-      traits.once_a_run = true;
-      break;
-    case v1::CUMULATIVE_LIKELIHOOD_RATIO:
-    case v1::CUMULATIVE_DIRECTION:
-      traits.remembers = true;
-      traits.label_side_only = true;
-      break;
-    default:
-      traits.label_side_only = true;
+  for (const AttackTraits& traits : kAttacks) {
+    if (traits.attack == attack) {
+      return traits;
+    }
   }
-  return traits;
+  return {attack, "", SideInformation::kClassMoments, AttackOccasion::kEachBatch};
 }
 
-std::string AttackName(v1::Attack attack) { return absl::AsciiStrToLower(v1::Attack_Name(attack)); }
+std::vector<AttackVariant> VariantsOf(v1::Attack attack, absl::Span<const int> hint_counts) {
+  if (!TraitsOf(attack).takes_hint_count()) {
+    return {attack};
+  }
+  std::vector<AttackVariant> variants;
+  for (int hint_count : hint_counts) {
+    variants.emplace_back(attack, hint_count);
+  }
+  return variants;
+}
 
-absl::Span<const uint32_t> RowsLeftOut(v1::Attack attack, absl::Span<const uint32_t> hint_rows) {
-  return hint_rows.subspan(0, std::min<size_t>(hint_rows.size(), std::max(1, TraitsOf(attack).hints)));
+std::vector<int> HintCounts(absl::Span<const int32_t> configured) {
+  return configured.empty() ? std::vector<int>{1, 3, kMaxHints}
+                            : std::vector<int>(configured.begin(), configured.end());
+}
+
+std::string AttackName(AttackVariant variant) {
+  const AttackTraits traits = TraitsOf(variant.attack);
+  return traits.takes_hint_count() && variant.hint_count > 0 ? absl::StrCat(traits.name, "_", variant.hint_count)
+                                                             : std::string(traits.name);
+}
+
+std::optional<AttackVariant> AttackOfName(absl::string_view name) {
+  for (const AttackTraits& traits : kAttacks) {
+    if (name == traits.name) {
+      return traits.attack;
+    }
+    absl::string_view rest = name;
+    int hint_count = 0;
+    // Compared as a whole again: "hint_distance_03" and "hint_distance_+3" are no names.
+    if (traits.takes_hint_count() && absl::ConsumePrefix(&rest, traits.name) && absl::ConsumePrefix(&rest, "_") &&
+        absl::SimpleAtoi(rest, &hint_count) && hint_count >= 1 && hint_count <= kMaxHints &&
+        AttackName({traits.attack, hint_count}) == name) {
+      return AttackVariant(traits.attack, hint_count);
+    }
+  }
+  return std::nullopt;
+}
+
+absl::Span<const uint32_t> RowsLeftOut(AttackVariant variant, absl::Span<const uint32_t> hint_rows) {
+  return hint_rows.subspan(0, std::min<size_t>(hint_rows.size(), std::max(1, variant.hint_count)));
 }
 
 }  // namespace splitveil

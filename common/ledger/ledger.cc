@@ -1,17 +1,18 @@
 #include "common/ledger/ledger.h"
 
+#include <array>
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
@@ -34,70 +35,92 @@ absl::Status At(const std::string& path, const absl::Status& status) {
 
 // Rows wait in one open transaction. A thread of its own commits it when it is a second old: a party that waits for
 // its peer records nothing, and what it recorded before must not wait with it.
-struct Ledger::Database {
-  std::unique_ptr<SqliteDatabase> connection;  // Before the statements, which must be finalised first.
-  SqliteStatement insert_step, insert_step_time, insert_protection, insert_leak, insert_epoch_leak, insert_distribution,
-      insert_evaluation, insert_event, finish_run;
-  std::string run_id;
+class Ledger::Database {
+ public:
+  enum Table { kStep, kStepTime, kProtection, kLeak, kEpochLeak, kDistribution, kEvaluation, kEvent, kTables };
 
-  std::mutex mutex;                 // Guards everything but run_id.
-  std::condition_variable changed;  // Of the three below.
-  bool closing = false;
-  bool open_transaction = false;
-  std::chrono::steady_clock::time_point opened_at;
-  bool finished = false;
-  absl::Status commit_status;  // First failed commit: rows were lost, so every later call reports it.
-  std::thread committer;
+  Database(std::unique_ptr<SqliteDatabase> connection, std::string run_id)
+      : run_id_(std::move(run_id)), connection_(std::move(connection)) {}
+  ~Database() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  ~Database();
-  absl::Status Prepare();
-  absl::Status InsertRun(const RunRow& run);
+  // Begins the run. Before any other call, once.
+  absl::Status Start(const RunRow& run) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Inserts a row of this run.
   template <typename... Values>
-  absl::Status Insert(SqliteStatement& statement, const Values&... values);
-  absl::Status Begin();          // Requires mutex.
-  absl::Status CommitPending();  // Requires mutex.
-  void CommitWhenDue();
+  absl::Status Insert(Table table, const Values&... values) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Commit() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Finish(absl::string_view status) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  absl::Status Prepare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status InsertRun(const RunRow& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Begin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CommitPending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CommitWhenDue() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const std::string run_id_;
+  std::thread committer_;  // Of Start and the destructor alone.
+
+  absl::Mutex mutex_;
+  absl::CondVar changed_;  // Signals closing_ and the opening of a transaction.
+  // Before the statements, which must be finalised first.
+  std::unique_ptr<SqliteDatabase> connection_ ABSL_GUARDED_BY(mutex_);
+  std::array<SqliteStatement, kTables> inserts_ ABSL_GUARDED_BY(mutex_);
+  SqliteStatement finish_run_ ABSL_GUARDED_BY(mutex_);
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool open_transaction_ ABSL_GUARDED_BY(mutex_) = false;
+  std::chrono::steady_clock::time_point opened_at_ ABSL_GUARDED_BY(mutex_);
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  // First failed commit: rows were lost, so every later call reports it.
+  absl::Status commit_status_ ABSL_GUARDED_BY(mutex_);
 };
 
 Ledger::Database::~Database() {
   {
-    std::lock_guard<std::mutex> lock(mutex);
-    closing = true;
+    const absl::MutexLock lock(&mutex_);
+    closing_ = true;
+    changed_.SignalAll();
   }
-  changed.notify_all();
-  if (committer.joinable()) {
-    committer.join();
+  if (committer_.joinable()) {
+    committer_.join();
   }
-  if (connection != nullptr) {
-    CommitPending().IgnoreError();  // Nobody is left to tell; Finish and Commit report.
-  }
+  const absl::MutexLock lock(&mutex_);
+  CommitPending().IgnoreError();  // Nobody is left to tell; Finish and Commit report.
+}
+
+absl::Status Ledger::Database::Start(const RunRow& run) {
+  const absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(CreateSchema(*connection_));
+  SPLITVEIL_RETURN_IF_ERROR(connection_->Execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL"));
+  SPLITVEIL_RETURN_IF_ERROR(InsertRun(run));
+  SPLITVEIL_RETURN_IF_ERROR(Prepare());
+  committer_ = std::thread(&Database::CommitWhenDue, this);
+  return absl::OkStatus();
 }
 
 absl::Status Ledger::Database::Prepare() {
-  const std::pair<SqliteStatement*, const char*> statements[] = {
-      {&insert_step, "INSERT INTO step VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"},
-      {&insert_step_time, "INSERT INTO step_time VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"},
-      {&insert_protection,
-       "INSERT INTO protection VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"},
-      {&insert_leak, "INSERT INTO leak VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"},
-      {&insert_epoch_leak,
-       "INSERT INTO epoch_leak VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, "
-       "?18)"},
-      {&insert_distribution, "INSERT INTO distribution VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"},
-      {&insert_evaluation, "INSERT INTO evaluation VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"},
-      {&insert_event, "INSERT INTO event VALUES (?1, ?2, ?3, ?4)"},
-      {&finish_run, "UPDATE run SET finished_at = ?2, status = ?3 WHERE run_id = ?1"},
-  };
-  for (const auto& [statement, sql] : statements) {
-    SPLITVEIL_ASSIGN_OR_RETURN(*statement, connection->Prepare(sql));
+  constexpr const char* kInserts[kTables] = {
+      "INSERT INTO step VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+      "INSERT INTO step_time VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+      "INSERT INTO protection VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+      "INSERT INTO leak VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+      "INSERT INTO epoch_leak VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, "
+      "?18)",
+      "INSERT INTO distribution VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+      "INSERT INTO evaluation VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+      "INSERT INTO event VALUES (?1, ?2, ?3, ?4)"};
+  for (int table = 0; table < kTables; ++table) {
+    SPLITVEIL_ASSIGN_OR_RETURN(inserts_[table], connection_->Prepare(kInserts[table]));
   }
+  SPLITVEIL_ASSIGN_OR_RETURN(finish_run_,
+                             connection_->Prepare("UPDATE run SET finished_at = ?2, status = ?3 WHERE run_id = ?1"));
   return absl::OkStatus();
 }
 
 absl::Status Ledger::Database::InsertRun(const RunRow& run) {
   SPLITVEIL_ASSIGN_OR_RETURN(
       SqliteStatement insert,
-      connection->Prepare("INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, NULL, 'running', ?6, ?7)"));
+      connection_->Prepare("INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, NULL, 'running', ?6, ?7)"));
   absl::Status inserted = insert.Run(run.run_id, run.role, run.agreement_sha256, run.protection, UtcNow(),
                                      run.config_json, run.resumed_from);
   if (absl::IsAlreadyExists(inserted)) {
@@ -107,51 +130,61 @@ absl::Status Ledger::Database::InsertRun(const RunRow& run) {
 }
 
 template <typename... Values>
-absl::Status Ledger::Database::Insert(SqliteStatement& statement, const Values&... values) {
-  std::lock_guard<std::mutex> lock(mutex);
-  absl::Status begun = Begin();
-  return begun.ok() ? statement.Run(run_id, values...) : begun;
+absl::Status Ledger::Database::Insert(Table table, const Values&... values) {
+  const absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(Begin());
+  return inserts_[table].Run(run_id_, values...);
 }
 
 absl::Status Ledger::Database::Begin() {
-  if (!commit_status.ok()) {
-    return commit_status;
-  }
-  if (finished) {
+  SPLITVEIL_RETURN_IF_ERROR(commit_status_);
+  if (finished_) {
     return absl::FailedPreconditionError("ledger: the run is finished");
   }
-  if (open_transaction) {
+  if (open_transaction_) {
     return absl::OkStatus();
   }
-  absl::Status begun = connection->Execute("BEGIN IMMEDIATE");
-  if (begun.ok()) {
-    open_transaction = true;
-    opened_at = std::chrono::steady_clock::now();
-    changed.notify_all();
-  }
-  return begun;
+  SPLITVEIL_RETURN_IF_ERROR(connection_->Execute("BEGIN IMMEDIATE"));
+  open_transaction_ = true;
+  opened_at_ = std::chrono::steady_clock::now();
+  changed_.SignalAll();
+  return absl::OkStatus();
 }
 
 absl::Status Ledger::Database::CommitPending() {
-  if (!open_transaction) {
-    return commit_status;
+  if (!open_transaction_) {
+    return commit_status_;
   }
-  commit_status.Update(connection->Execute("COMMIT"));
-  open_transaction = connection->in_transaction();
-  return commit_status;
+  commit_status_.Update(connection_->Execute("COMMIT"));
+  open_transaction_ = connection_->in_transaction();
+  return commit_status_;
 }
 
 void Ledger::Database::CommitWhenDue() {
-  std::unique_lock<std::mutex> lock(mutex);
-  while (!closing) {
-    if (!open_transaction || !commit_status.ok()) {
-      changed.wait(lock);
-    } else if (std::chrono::steady_clock::now() >= opened_at + kCommitInterval) {
-      CommitPending().IgnoreError();  // Kept in commit_status.
+  const absl::MutexLock lock(&mutex_);
+  while (!closing_) {
+    const auto age = std::chrono::steady_clock::now() - opened_at_;
+    if (!open_transaction_ || !commit_status_.ok()) {
+      changed_.Wait(&mutex_);
+    } else if (age >= kCommitInterval) {
+      CommitPending().IgnoreError();  // Kept in commit_status_.
     } else {
-      changed.wait_until(lock, opened_at + kCommitInterval);
+      changed_.WaitWithTimeout(&mutex_, absl::FromChrono(kCommitInterval - age));
     }
   }
+}
+
+absl::Status Ledger::Database::Commit() {
+  const absl::MutexLock lock(&mutex_);
+  return CommitPending();
+}
+
+absl::Status Ledger::Database::Finish(absl::string_view status) {
+  const absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(Begin());
+  SPLITVEIL_RETURN_IF_ERROR(finish_run_.Run(run_id_, UtcNow(), status));
+  finished_ = true;
+  return CommitPending();
 }
 
 Ledger::Ledger(std::unique_ptr<Database> database) : database_(std::move(database)) {}
@@ -163,88 +196,60 @@ absl::StatusOr<std::unique_ptr<Ledger>> Ledger::Create(const std::string& path, 
   }
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> connection,
                              SqliteDatabase::Open(path, SqliteDatabase::Mode::kCreate));
-  auto database = std::make_unique<Database>();
-  database->connection = std::move(connection);
-  database->run_id = run.run_id;
-  absl::Status status = CreateSchema(*database->connection);
-  if (status.ok()) {
-    status = database->connection->Execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL");
-  }
-  if (status.ok()) {
-    status = database->InsertRun(run);
-  }
-  if (status.ok()) {
-    status = database->Prepare();
-  }
-  if (!status.ok()) {
-    return At(path, status);
-  }
-  database->committer = std::thread(&Database::CommitWhenDue, database.get());
+  auto database = std::make_unique<Database>(std::move(connection), run.run_id);
+  SPLITVEIL_RETURN_IF_ERROR(At(path, database->Start(run)));
   return std::unique_ptr<Ledger>(new Ledger(std::move(database)));
 }
 
 absl::Status Ledger::Record(const StepRow& row) {
-  return database_->Insert(database_->insert_step, row.step, row.epoch, row.batch, row.examples, row.loss, row.seconds,
+  return database_->Insert(Database::kStep, row.step, row.epoch, row.batch, row.examples, row.loss, row.seconds,
                            row.bytes_sent, row.bytes_received);
 }
 
 absl::Status Ledger::Record(const StepTimeRow& row) {
-  return database_->Insert(database_->insert_step_time, row.step, row.data, row.forward, row.serialise, row.wire,
-                           row.wait, row.backward, row.protection, row.update, row.audit);
+  return database_->Insert(Database::kStepTime, row.step, row.data, row.forward, row.serialise, row.wire, row.wait,
+                           row.backward, row.protection, row.update, row.audit);
 }
 
 absl::Status Ledger::Record(const ProtectionRow& row) {
-  return database_->Insert(database_->insert_protection, row.step, row.method, row.u, row.v, row.g, row.p, row.power,
+  return database_->Insert(Database::kProtection, row.step, row.method, row.u, row.v, row.g, row.p, row.power,
                            row.lambda1_neg, row.lambda2_neg, row.lambda1_pos, row.lambda2_pos, row.sum_kl,
                            row.auc_bound, row.gate);
 }
 
 absl::Status Ledger::Record(const LeakRow& row) {
-  return database_->Insert(database_->insert_leak, row.step, row.observer, row.layer, row.attack, row.auc,
-                           row.examples);
+  return database_->Insert(Database::kLeak, row.step, row.observer, row.layer, row.attack, row.auc, row.examples);
 }
 
 absl::Status Ledger::Record(const EpochLeakRow& row) {
-  return database_->Insert(database_->insert_epoch_leak, row.epoch, row.observer, row.layer, row.attack, row.examples,
+  return database_->Insert(Database::kEpochLeak, row.epoch, row.observer, row.layer, row.attack, row.examples,
                            row.positives, row.auc, row.auc_low, row.auc_high, row.tpr_1pct, row.tpr_1pct_low,
                            row.tpr_1pct_high, row.tpr_01pct, row.tpr_01pct_low, row.tpr_01pct_high,
                            row.gaussian_auc_bound, row.auc_bound);
 }
 
 absl::Status Ledger::Record(const DistributionRow& row) {
-  return database_->Insert(database_->insert_distribution, row.epoch, row.quantity, row.label, row.bin, row.low,
-                           row.high, row.examples);
+  return database_->Insert(Database::kDistribution, row.epoch, row.quantity, row.label, row.bin, row.low, row.high,
+                           row.examples);
 }
 
 absl::Status Ledger::Record(const EvaluationRow& row) {
-  return database_->Insert(database_->insert_evaluation, row.step, row.split, row.log_loss, row.auc, row.accuracy,
+  return database_->Insert(Database::kEvaluation, row.step, row.split, row.log_loss, row.auc, row.accuracy,
                            row.calibration_error);
 }
 
 absl::Status Ledger::RecordEvent(absl::string_view kind, absl::string_view detail) {
-  return database_->Insert(database_->insert_event, UtcNow(), kind, detail);
+  return database_->Insert(Database::kEvent, UtcNow(), kind, detail);
 }
 
-absl::Status Ledger::Commit() {
-  std::lock_guard<std::mutex> lock(database_->mutex);
-  return database_->CommitPending();
-}
+absl::Status Ledger::Commit() { return database_->Commit(); }
 
 absl::Status Ledger::Finish(absl::string_view status) {
   if (status != "completed" && status != "stopped" && status != "failed" && status != "halted") {
     return absl::InvalidArgumentError(
         absl::StrCat("run status: expected completed, stopped, failed or halted, found \"", status, "\""));
   }
-  std::lock_guard<std::mutex> lock(database_->mutex);
-  absl::Status updated = database_->Begin();
-  if (updated.ok()) {
-    updated = database_->finish_run.Run(database_->run_id, UtcNow(), status);
-  }
-  if (!updated.ok()) {
-    return updated;
-  }
-  database_->finished = true;
-  return database_->CommitPending();
+  return database_->Finish(status);
 }
 
 }  // namespace splitveil

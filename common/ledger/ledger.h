@@ -1,4 +1,4 @@
-// The record of a run: SQLite in WAL mode, one file a party. Tables: common/ledger/README.md.
+// The record of a run: SQLite in WAL mode, one file per party. Tables: common/ledger/README.md.
 #ifndef SPLITVEIL_COMMON_LEDGER_LEDGER_H_
 #define SPLITVEIL_COMMON_LEDGER_LEDGER_H_
 
@@ -54,7 +54,7 @@ struct LeakRow {
   double auc = 0;
   int64_t examples = 0;
 };
-// One attack over all examples of one epoch, each scored once (or of the whole run, for attacks that run once). Figures
+// One attack over all examples of one epoch, each scored once (or once per run). Figures
 // with the ends of their 95% intervals; NaN where one class is absent.
 struct EpochLeakRow {
   int64_t epoch = 0;
@@ -63,8 +63,8 @@ struct EpochLeakRow {
   double auc = 0, auc_low = 0, auc_high = 0;
   double tpr_1pct = 0, tpr_1pct_low = 0, tpr_1pct_high = 0;     // True positive rate at a false positive rate of 1%,
   double tpr_01pct = 0, tpr_01pct_low = 0, tpr_01pct_high = 0;  // and of 0.1%.
-  double gaussian_auc_bound = 0,
-         auc_bound = 0;  // What the noise allows (exact for Gaussian classes; Theorem 1). NaN: nothing.
+  // What the noise allows: exact for Gaussian classes, and by Theorem 1. NaN: no bound holds.
+  double gaussian_auc_bound = 0, auc_bound = 0;
 };
 // One bin of the histogram of a quantity over the examples of one class in one epoch. Label party only.
 struct DistributionRow {
@@ -111,7 +111,7 @@ class Ledger {
   absl::Status Finish(absl::string_view status);
 
  private:
-  struct Database;
+  class Database;
   explicit Ledger(std::unique_ptr<Database> database);
   std::unique_ptr<Database> database_;
 };

@@ -86,22 +86,20 @@ CREATE INDEX event_of_run ON event(run_id);
 enum class Content { kEmpty, kLedger };
 
 absl::StatusOr<Content> Inspect(SqliteDatabase& database) {
-  const absl::StatusOr<int64_t> application = database.QueryInt64("PRAGMA application_id");
-  const absl::StatusOr<int64_t> version = database.QueryInt64("PRAGMA user_version");
-  const absl::StatusOr<int64_t> objects = database.QueryInt64("SELECT count(*) FROM sqlite_schema");
-  for (const absl::Status& status : {application.status(), version.status(), objects.status()}) {
-    if (!status.ok()) {
-      return status;
-    }
-  }
-  if (*application == 0 && *version == 0 && *objects == 0) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t application, database.QueryInt64("PRAGMA application_id"));
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t version, database.QueryInt64("PRAGMA user_version"));
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t objects, database.QueryInt64("SELECT count(*) FROM sqlite_schema"));
+  if (application == 0 && version == 0 && objects == 0) {
     return Content::kEmpty;
   }
-  if (*application != kApplicationId) {
+  if (application != kApplicationId) {
     return absl::InvalidArgumentError("expected a Splitveil ledger, found another SQLite database");
   }
-  if (*version != kLedgerVersion) {
-    return absl::InvalidArgumentError(absl::StrCat("ledger version: expected ", kLedgerVersion, ", found ", *version));
+  if (version != kLedgerVersion) {
+    return absl::InvalidArgumentError(absl::StrCat("ledger version: expected ", kLedgerVersion, ", found ", version,
+                                                   ", written by ", version < kLedgerVersion ? "an earlier" : "a later",
+                                                   " version of Splitveil, which can read it; a new run "
+                                                   "needs another ledger_path"));
   }
   return Content::kLedger;
 }

@@ -15,7 +15,8 @@
 namespace splitveil {
 
 struct PartyProgram {
-  const char* name;  // "label_party" or "nonlabel_party".
+  const char* name;     // "label_party" or "nonlabel_party".
+  const char* summary;  // One sentence, for --help.
   // Validates both files and, unless `check_only`, runs to the end.
   std::function<absl::Status(const std::string& agreement_path, const std::string& config_path, bool check_only)> run;
 };

@@ -58,8 +58,11 @@ extern "C" void OnStopSignal(int signal_number) {
 
 }  // namespace
 
+void SilenceGrpc() { SetIfUnset("GRPC_VERBOSITY", "NONE"); }
+
 void TuneRuntime(char** argv) {
   KeepFreedMemory();
+  SilenceGrpc();
   // Debian builds Abseil with its debug checks, one of which follows the order of every two locks that gRPC takes.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   if (std::getenv(kExecutedAgain) != nullptr) {

@@ -15,6 +15,10 @@ namespace splitveil {
 // configuration is read: SetBlasThreads (blas.h).
 void TuneRuntime(char** argv);
 
+// Keeps gRPC's own log lines, which no person can act on, off standard error: errors reach the user as ours do. The
+// user's GRPC_VERBOSITY stays. Call before any gRPC function and any thread; TuneRuntime does.
+void SilenceGrpc();
+
 // Gives back what is free now: for after work that took much more memory than what follows. Thread-safe.
 void ReturnFreeMemory();
 

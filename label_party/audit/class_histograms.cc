@@ -24,9 +24,9 @@ double NormRange(absl::Span<const float> negatives, absl::Span<const float> posi
 }
 
 // Null where the attack has not run.
-const std::vector<float>* ScoresOf(v1::Attack attack, absl::Span<const OwnScores> own) {
+const std::vector<float>* ScoresOf(v1::Attack attack, absl::Span<const BatchScores> own) {
   const auto found =
-      std::find_if(own.begin(), own.end(), [&](const OwnScores& scores) { return scores.attack == attack; });
+      std::find_if(own.begin(), own.end(), [&](const BatchScores& scores) { return scores.attack == attack; });
   return found == own.end() ? nullptr : &found->scores;
 }
 
@@ -46,7 +46,7 @@ void ClassHistograms::AddScores(const std::string& quantity, absl::Span<const fl
 }
 
 void ClassHistograms::Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence,
-                          absl::Span<const OwnScores> own) {
+                          absl::Span<const BatchScores> own) {
   const std::vector<float>* const norms = ScoresOf(v1::NORM, own);
   const std::vector<float>* const cosines = ScoresOf(v1::COSINE, own);
   NormAndCosineScores computed;

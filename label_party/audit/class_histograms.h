@@ -23,7 +23,7 @@ class ClassHistograms {
 
   // Takes up one release: norms of the clean and the released rows, and, where the batch has a hint row, their cosines
   // with its clean gradient. `own`: what the attacks have already scored of it.
-  void Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, absl::Span<const OwnScores> own);
+  void Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, absl::Span<const BatchScores> own);
 
   // The histograms of everything taken up since the last call, empty bins left out. Bins divide [-1, 1] for cosines;
   // for norms [0, q] with q the 99.5% quantile over both classes, and the last bin takes what lies above.

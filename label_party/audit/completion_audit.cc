@@ -40,8 +40,8 @@ CompletionAudit::CompletionAudit(Options options, LeakAuditor* auditor)
 }
 
 absl::Status CompletionAudit::Score(const v1::ScoreExamplesRequest& request) {
-  if (!TraitsOf(request.attack()).once_a_run) {
-    return absl::InvalidArgumentError("ScoreExamples: attack: expected one that runs once a run, found another");
+  if (!TraitsOf(request.attack()).once_per_run()) {
+    return absl::InvalidArgumentError("ScoreExamples: attack: expected one that runs once per run, found another");
   }
   const auto known = scores_.find(request.attack());
   const size_t done = known == scores_.end() ? 0 : known->second.size();

@@ -33,7 +33,7 @@ class CompletionAudit {
 
   // Takes the next chunk; with the last one the figures over the examples that were not disclosed are recorded. Errors:
   // FailedPrecondition for a chunk out of order or an attack scored before; InvalidArgument for an attack that does not
-  // run once a run, or a malformed chunk. A chunk that is refused changes nothing.
+  // run once per run, or a malformed chunk. A chunk that is refused changes nothing.
   absl::Status Score(const v1::ScoreExamplesRequest& request);
 
  private:

@@ -17,12 +17,10 @@ void EpochBounds::Add(double sum_kl, double accumulated_sum_kl) {
 AucBounds EpochBounds::For(const std::string& layer, v1::Attack attack) const {
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   const AttackTraits traits = TraitsOf(attack);
-  // Activations learn the label from all gradients together; no noise on one of them bounds that.
-  const bool reads_activations = attack == v1::ACTIVATION_CLUSTERS || traits.once_a_run;
-  if (layer != "cut" || reads_activations || steps_ == 0) {
+  if (layer != "cut" || !traits.reads_gradients() || steps_ == 0) {
     return {kNone, kNone};
   }
-  if (traits.remembers) {
+  if (traits.cumulative()) {
     return {GaussianAucBound(accumulated_sum_kl_), AucBound(accumulated_sum_kl_)};
   }
   const double steps = static_cast<double>(steps_);

@@ -1,4 +1,4 @@
-// What the noise of one epoch's releases allows any adversary to read.
+// What the noise of one epoch's releases allows any adversary.
 #ifndef SPLITVEIL_LABEL_PARTY_AUDIT_EPOCH_BOUNDS_H_
 #define SPLITVEIL_LABEL_PARTY_AUDIT_EPOCH_BOUNDS_H_
 
@@ -22,7 +22,7 @@ class EpochBounds {
   // accumulated_sum_kl: the largest sum over the releases of one example so far.
   void Add(double sum_kl, double accumulated_sum_kl);
 
-  // For an attack at the cut layer: the means of the steps' bounds, or for one that remembers those of all releases so
+  // For an attack at the cut layer: the means of the steps' bounds, or for a cumulative one those of all releases so
   // far. NaN for another layer, whose gradients also depend on the non-label party's own features, for attacks that
   // read more than gradients, and before the first release.
   AucBounds For(const std::string& layer, v1::Attack attack) const;

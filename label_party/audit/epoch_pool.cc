@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "common/leakage/attack_traits.h"
 #include "common/leakage/leak_figures.h"
 
 namespace splitveil {
@@ -32,13 +31,13 @@ EpochLeakRow MeasureEpochLeak(absl::Span<const float> scores, absl::Span<const u
   return row;
 }
 
-void EpochPool::Add(const std::string& layer, v1::Attack attack, std::vector<float> scores,
+void EpochPool::Add(const std::string& layer, AttackVariant attack, std::vector<float> scores,
                     absl::Span<const uint8_t> labels, absl::Span<const uint32_t> left_out) {
   Series& series = series_[{layer, attack}];
   if (series.scores.size() + scores.size() > kMaxExamples) {
     return;
   }
-  if (!TraitsOf(attack).remembers) {
+  if (!TraitsOf(attack.attack).cumulative()) {
     StandardizeScores(scores);
   }
   for (size_t j = 0; j < scores.size(); ++j) {
@@ -50,16 +49,15 @@ void EpochPool::Add(const std::string& layer, v1::Attack attack, std::vector<flo
   }
 }
 
-std::vector<EpochLeakRow> EpochPool::Finish(uint32_t epoch, const std::string& observer, const EpochBounds& bounds) {
+std::vector<EpochLeakRow> EpochPool::Finish(uint32_t epoch, const EpochBounds& bounds) {
   std::vector<EpochLeakRow> rows;
   for (const auto& [key, series] : series_) {
     const auto& [layer, attack] = key;
     EpochLeakRow row = MeasureEpochLeak(series.scores, series.labels);
     row.epoch = epoch;
-    row.observer = observer;
     row.layer = layer;
     row.attack = AttackName(attack);
-    const AucBounds allowed = bounds.For(layer, attack);
+    const AucBounds allowed = bounds.For(layer, attack.attack);
     row.gaussian_auc_bound = allowed.gaussian;
     row.auc_bound = allowed.theorem1;
     rows.push_back(std::move(row));

@@ -11,10 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include "common/leakage/attack_traits.h"
 #include "common/ledger/ledger.h"
 #include "label_party/audit/epoch_bounds.h"
-
-#include "splitveil/v1/leak_audit.pb.h"
 
 namespace splitveil {
 
@@ -25,13 +24,14 @@ class EpochPool {
   // first ones are a random sample.
   static constexpr size_t kMaxExamples = 2'000'000;
 
-  // Takes up a batch's scores, finite, without the rows `left_out`. Scores of attacks that do not remember are
-  // standardised first: an adversary that knows no more than the batch cannot tell batches apart by their scale.
-  void Add(const std::string& layer, v1::Attack attack, std::vector<float> scores, absl::Span<const uint8_t> labels,
+  // Takes up a batch's scores, finite, without the rows `left_out`. Scores of attacks that are not cumulative
+  // are standardised first: an adversary that knows no more than the batch cannot tell batches apart by their scale.
+  void Add(const std::string& layer, AttackVariant attack, std::vector<float> scores, absl::Span<const uint8_t> labels,
            absl::Span<const uint32_t> left_out);
 
-  // Figures of everything taken up since the last call, as rows of the ledger; series with one class have NaN figures.
-  std::vector<EpochLeakRow> Finish(uint32_t epoch, const std::string& observer, const EpochBounds& bounds);
+  // Figures of everything taken up since the last call, as rows of the ledger without their observer; series with one
+  // class have NaN figures.
+  std::vector<EpochLeakRow> Finish(uint32_t epoch, const EpochBounds& bounds);
 
   bool empty() const { return series_.empty(); }
 
@@ -40,7 +40,7 @@ class EpochPool {
     std::vector<float> scores;
     std::vector<uint8_t> labels;
   };
-  std::map<std::pair<std::string, v1::Attack>, Series> series_;
+  std::map<std::pair<std::string, AttackVariant>, Series> series_;
 };
 
 // One row of figures. `gaussian_auc_bound` and `auc_bound`: what the noise allows; NaN where that is no bound for the

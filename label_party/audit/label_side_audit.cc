@@ -1,23 +1,31 @@
 #include "label_party/audit/label_side_audit.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
-#include "common/leakage/attack_traits.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
 
-// Every attack that scores batches.
-std::vector<v1::Attack> AllBatchAttacks() {
-  std::vector<v1::Attack> attacks;
-  for (int number = v1::Attack_MIN + 1; number <= v1::Attack_MAX; ++number) {
-    const auto attack = static_cast<v1::Attack>(number);
-    if (v1::Attack_IsValid(number) && !TraitsOf(attack).once_a_run) {
-      attacks.push_back(attack);
+// The configured attacks, or every one that scores batches.
+std::vector<AttackVariant> AttacksOf(const v1::LabelSideAudit& config) {
+  const std::vector<int> hint_counts = HintCounts(config.hint_counts());
+  std::vector<AttackVariant> attacks;
+  const auto add = [&](v1::Attack attack) {
+    const std::vector<AttackVariant> variants = VariantsOf(attack, hint_counts);
+    attacks.insert(attacks.end(), variants.begin(), variants.end());
+  };
+  for (int attack : config.attacks()) {
+    add(static_cast<v1::Attack>(attack));
+  }
+  if (!attacks.empty()) {
+    return attacks;
+  }
+  for (const AttackTraits& traits : AllAttackTraits()) {
+    if (!traits.once_per_run()) {
+      add(traits.attack);
     }
   }
   return attacks;
@@ -34,18 +42,13 @@ absl::Status CheckShapes(const ReleasedBatch& batch, const ReleaseEvidence& evid
 
 }  // namespace
 
-LabelSideAudit::LabelSideAudit(const v1::LabelAudit& config, int64_t examples)
-    : every_batches_(config.every_batches()), scorer_(examples) {
-  for (int attack : config.attacks()) {
-    attacks_.push_back(static_cast<v1::Attack>(attack));
+LabelSideAudit::LabelSideAudit(const v1::LabelSideAudit& config, int64_t examples)
+    : attacks_(AttacksOf(config)), every_batches_(config.every_batches()), scorer_(examples) {
+  for (const AttackVariant& attack : attacks_) {
+    const AttackTraits traits = TraitsOf(attack.attack);
+    needs_population_ = needs_population_ || traits.label_side_only();
+    reads_all_ = reads_all_ || traits.label_side_only() || traits.cumulative();
   }
-  if (attacks_.empty()) {
-    attacks_ = AllBatchAttacks();
-  }
-  needs_population_ =
-      std::any_of(attacks_.begin(), attacks_.end(), [](v1::Attack attack) { return TraitsOf(attack).label_side_only; });
-  reads_all_ = needs_population_ || std::any_of(attacks_.begin(), attacks_.end(),
-                                                [](v1::Attack attack) { return TraitsOf(attack).remembers; });
 }
 
 absl::Status LabelSideAudit::EstimateNext(const ReleasedBatch& batch, const ReleaseEvidence& evidence) {
@@ -59,10 +62,10 @@ absl::Status LabelSideAudit::EstimateNext(const ReleasedBatch& batch, const Rele
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<OwnScores>> LabelSideAudit::Score(const ReleasedBatch& batch,
-                                                             const ReleaseEvidence& evidence) {
+absl::StatusOr<std::vector<BatchScores>> LabelSideAudit::Score(const ReleasedBatch& batch,
+                                                               const ReleaseEvidence& evidence) {
   if (!Reads(batch.step)) {
-    return std::vector<OwnScores>();
+    return std::vector<BatchScores>();
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckShapes(batch, evidence));
   SPLITVEIL_RETURN_IF_ERROR(needs_population_ ? EstimateNext(batch, evidence) : absl::OkStatus());
@@ -74,9 +77,9 @@ absl::StatusOr<std::vector<OwnScores>> LabelSideAudit::Score(const ReleasedBatch
   input.clean_positive = batch.clean_positive;
   input.population = population_.has_value() ? &*population_ : nullptr;
   SPLITVEIL_RETURN_IF_ERROR(scorer_.Begin(input));
-  std::vector<OwnScores> all;
-  for (v1::Attack attack : attacks_) {
-    if (!TraitsOf(attack).remembers && !Attacks(batch.step)) {
+  std::vector<BatchScores> all;
+  for (const AttackVariant& attack : attacks_) {
+    if (!TraitsOf(attack.attack).cumulative() && !Attacks(batch.step)) {
       continue;
     }
     absl::StatusOr<std::vector<float>> scores = scorer_.Score(attack);

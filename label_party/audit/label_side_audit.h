@@ -11,10 +11,10 @@
 #include "absl/types/span.h"
 
 #include "common/leakage/attack_scorer.h"
+#include "common/leakage/attack_traits.h"
 #include "common/leakage/population.h"
 #include "common/matrix/matrix.h"
 
-#include "splitveil/v1/leak_audit.pb.h"
 #include "splitveil/v1/party.pb.h"
 
 namespace splitveil {
@@ -44,8 +44,9 @@ struct ReleaseEvidence {
   double accumulated_sum_kl = 0;  // Largest sum over the releases of one example, this one included.
 };
 
-struct OwnScores {
-  v1::Attack attack = v1::ATTACK_UNSPECIFIED;
+// One attack's scores of a release.
+struct BatchScores {
+  AttackVariant attack;
   std::vector<float> scores;  // [batch]
 };
 
@@ -53,23 +54,23 @@ struct OwnScores {
 class LabelSideAudit {
  public:
   // `examples`: aligned examples.
-  LabelSideAudit(const v1::LabelAudit& config, int64_t examples);
+  LabelSideAudit(const v1::LabelSideAudit& config, int64_t examples);
 
   // Whether all attacks run on the release of `step`: every n-th (config.every_batches).
   bool Attacks(int64_t step) const { return step % every_batches_ == 0; }
-  // Whether Score has anything to do with the release of `step`: it is attacked, or an attack remembers it or estimates
-  // the classes' moments from it.
+  // Whether Score has anything to do with the release of `step`: it is attacked, or a cumulative attack takes it in,
+  // or the classes' moments are estimated from it.
   bool Reads(int64_t step) const { return reads_all_ || Attacks(step); }
 
-  // Scores of the configured attacks on one release, at the cut layer. Attacks that remember run on every one. Attacks
+  // Scores of the configured attacks on one release, at the cut layer. Cumulative attacks run on every one. Attacks
   // whose side information is lacking (no positive to hint at, no class moments yet) are left out. Errors: of
   // AttackScorer, and InvalidArgument where the evidence is not of the batch's rows.
-  absl::StatusOr<std::vector<OwnScores>> Score(const ReleasedBatch& batch, const ReleaseEvidence& evidence);
+  absl::StatusOr<std::vector<BatchScores>> Score(const ReleasedBatch& batch, const ReleaseEvidence& evidence);
 
  private:
   absl::Status EstimateNext(const ReleasedBatch& batch, const ReleaseEvidence& evidence);
 
-  std::vector<v1::Attack> attacks_;
+  std::vector<AttackVariant> attacks_;
   bool needs_population_ = false;  // An attack takes the classes' true moments.
   bool reads_all_ = false;         // Reads holds for every step.
   const int64_t every_batches_;

@@ -15,20 +15,27 @@ absl::Status Unfit(const std::string& field, const std::string& expected, const 
   return absl::InvalidArgumentError(absl::StrCat(field, ": expected ", expected, ", found ", found));
 }
 
-absl::Status ValidateAttacks(const v1::LabelAudit& audit) {
+absl::Status ValidateAttacks(const v1::LabelSideAudit& audit) {
   std::set<int> attacks;
   for (int i = 0; i < audit.attacks_size(); ++i) {
-    const std::string field = absl::StrCat("audit.attacks[", i, "]");
+    const std::string field = absl::StrCat("label_side_audit.attacks[", i, "]");
     const int number = audit.attacks(i);
     if (!v1::Attack_IsValid(number) || number == v1::ATTACK_UNSPECIFIED) {
       return Unfit(field, "an attack of leak_audit.proto", absl::StrCat("number ", number));
     }
     const auto attack = static_cast<v1::Attack>(number);
-    if (TraitsOf(attack).once_a_run) {
-      return Unfit(field, "an attack that scores batches", absl::StrCat(v1::Attack_Name(attack), ", once a run"));
+    if (TraitsOf(attack).once_per_run()) {
+      return Unfit(field, "an attack that scores batches", absl::StrCat(v1::Attack_Name(attack), ", once per run"));
     }
     if (!attacks.insert(number).second) {
       return Unfit(field, "each attack once", absl::StrCat(v1::Attack_Name(attack), " again"));
+    }
+  }
+  std::set<int> hint_counts;
+  for (int i = 0; i < audit.hint_counts_size(); ++i) {
+    if (!hint_counts.insert(audit.hint_counts(i)).second) {
+      return Unfit(absl::StrCat("label_side_audit.hint_counts[", i, "]"), "each number once",
+                   absl::StrCat(audit.hint_counts(i), " again"));
     }
   }
   return absl::OkStatus();
@@ -45,7 +52,7 @@ absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::R
   if (config.has_early_stopping() && agreement.test_fraction() == 0) {
     return Unfit("early_stopping", "an agreement with a test_fraction above 0", "0");
   }
-  absl::Status status = ValidateAttacks(config.audit());
+  absl::Status status = ValidateAttacks(config.label_side_audit());
   status.Update(CheckTopSpec(config.model(), agreement));
   return status;
 }

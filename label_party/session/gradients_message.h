@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 
 #include "common/matrix/matrix.h"
-#include "common/schedule/batch_slices.h"
+#include "common/schedule/slice_assembler.h"
 
 #include "splitveil/v1/split_training.pb.h"
 

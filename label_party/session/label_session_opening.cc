@@ -139,7 +139,7 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
   if (!joint.ok()) {
     return Fail(AsRefusal(joint.status()));
   }
-  auditor_ = std::make_unique<LeakAuditor>(options_.agreement, options_.config.audit(),
+  auditor_ = std::make_unique<LeakAuditor>(options_.agreement, options_.config.label_side_audit(),
                                            static_cast<int64_t>(aligned_.rows.size()), ledger_.get());
   absl::StatusOr<std::unique_ptr<Trainer>> trainer =
       MakeTrainer({options_.agreement, options_.config, options_.data, aligned_.rows, *joint, run_id_,

@@ -15,8 +15,8 @@
 #include "common/dataset/feature_table.h"
 #include "common/ledger/ledger.h"
 #include "common/operations/step_stopwatch.h"
-#include "common/schedule/batch_slices.h"
 #include "common/schedule/schedule.h"
+#include "common/schedule/slice_assembler.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/gradient_protection.h"
@@ -61,7 +61,9 @@ class Trainer {
   int64_t batches_per_epoch() const { return parts_.schedule.batches_per_epoch(); }
   int64_t batch_rows(int64_t batch) const { return parts_.schedule.batch_rows(batch); }
   // In which a batch of `rows` crosses the wire.
-  std::vector<RowRange> Slices(int64_t rows) const { return SlicesOf(rows, parts_.agreement.in_flight_batches()); }
+  std::vector<RowRange> Slices(int64_t rows) const {
+    return BatchSlices(rows, parts_.agreement.in_flight_batches()).all();
+  }
   int64_t test_examples() const { return static_cast<int64_t>(parts_.test.size()); }
 
   // Takes the next slice of the batch that is coming, or the first one of batch (slice.epoch, slice.batch), which is

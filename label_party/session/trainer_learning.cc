@@ -6,8 +6,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
+#include "common/evaluation/evaluation.h"
 #include "common/leakage/bounds.h"
-#include "common/leakage/evaluation.h"
 #include "common/status/status_macros.h"
 #include "label_party/session/trainer.h"
 

@@ -13,7 +13,7 @@
 
 #include "common/dataset/feature_table.h"
 #include "common/matrix/matrix.h"
-#include "common/model/parameters.h"
+#include "common/model/model_state.h"
 
 #include "splitveil/v1/model.pb.h"
 
@@ -36,18 +36,13 @@ struct HeadStep {
   double forward_seconds = 0;  // Of the call, what the loss took; the rest went into gradients.
 };
 
-// Logit = linear(layers(activations)) [+ linear(embeddings of own categories, own numeric columns)], where one of the
-// layers, or the logit, may read own features beside the layer before it; the loss is binary cross-entropy. Errors of
-// every method: InvalidArgument with field, expected and found where a shape does not fit; FailedPrecondition for an
-// Update without gradients; Internal from LibTorch, or when the loss is not finite any more. Not thread-safe.
-class TopModel {
+// What training asks of a top model: ForwardBackward for each slice of a batch, then Update. The loss is binary
+// cross-entropy. Errors of every method: InvalidArgument with field, expected and found where a shape does not fit;
+// FailedPrecondition for an Update without gradients; Internal from LibTorch, or when the loss is not finite any more.
+// Not thread-safe.
+class TopTrainer {
  public:
-  // Errors: InvalidArgument where the specification does not fit the features or the cut width.
-  static absl::StatusOr<std::unique_ptr<TopModel>> Create(const TopModelOptions& options);
-  // What Create would say, without making the tables. For before the run,
-  // so that a TorchScript file is tried before the first message.
-  static absl::Status Check(const TopModelOptions& options);
-  virtual ~TopModel() = default;
+  virtual ~TopTrainer() = default;
 
   // Whether an example's logit may depend on the others of its batch (batch normalisation), so that a batch must come
   // whole: a second ForwardBackward before Update is then FailedPrecondition.
@@ -67,29 +62,32 @@ class TopModel {
   // between a ForwardBackward and its Update.
   virtual absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
                                                   absl::Span<const uint8_t> labels) = 0;
+};
+
+// What evaluation asks of it.
+class TopPredictor {
+ public:
+  virtual ~TopPredictor() = default;
+
   // Logits [batch], made with the averages of the parameters where there are any (v1::Optimizer.average_decay).
+  // Errors: as TopTrainer's.
   virtual absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) = 0;
+};
 
-  // Copies of "NAME.weight" and "NAME.bias" of each layer of the specification and of "logit" (shapes as BottomModel's;
-  // own features behind the other inputs of the layer that reads them), of their embedding, "own.embedding", and, with
-  // a wide part, of "wide", whose embedding is "wide.embedding", as Predict uses them. The optimiser's moments are not
-  // among them.
-  virtual NamedParameters Parameters() const = 0;
-  // Overwrites all parameters, from which their averages start anew. InvalidArgument where names or sizes differ, then
-  // nothing is changed.
-  virtual absl::Status SetParameters(const NamedParameters& parameters) = 0;
-
-  // All that training goes on from: the parameters as trained, under the names of Parameters(); "NAME.moment1" and
-  // "NAME.moment2" for each name among them, as many as the optimiser remembers (ParameterOptimizer::moment), and
-  // "NAME.average", where there is one; "steps" (CopyTrainingState). Between Update and ForwardBackward.
-  virtual NamedParameters TrainingState() const = 0;
-  // Goes on from there. Embeddings and their moments may have fewer rows than the tables, whose other rows keep their
-  // fresh start. InvalidArgument where names or sizes differ (another model or optimiser), then nothing is changed.
-  virtual absl::Status SetTrainingState(const NamedParameters& state) = 0;
-
-  // Writes the half to `folder` (ExportTarget) as label_party: forward(z[, numeric[, categories]]) -> logits, z float32
-  // [batch, cut_width]; numeric and categories, the own features, where the model reads them. Errors: as ExportHalf.
-  virtual absl::Status ExportTo(const std::string& folder) const = 0;
+// The whole of it; who needs a part takes the part. Logit = linear(layers(activations)) [+ linear(embeddings of own
+// categories, own numeric columns)], where one of the layers, or the logit, may read own features beside the layer
+// before it. Parameters: "NAME.weight" and "NAME.bias" of each layer of the specification and of "logit" (shapes as
+// BottomModel's; own features behind the other inputs of the layer that reads them), their embedding, "own.embedding",
+// and, with a wide part, "wide", whose embedding is "wide.embedding". Exported as label_party: forward(z[, numeric[,
+// categories]]) -> logits, z float32 [batch, cut_width]; numeric and categories, the own features, where the model
+// reads them. Not thread-safe.
+class TopModel : public TopTrainer, public TopPredictor, public ModelState {
+ public:
+  // Errors: InvalidArgument where the specification does not fit the features or the cut width.
+  static absl::StatusOr<std::unique_ptr<TopModel>> Create(const TopModelOptions& options);
+  // What Create would say, without making the tables. For before the run, so that a TorchScript file is tried before
+  // the first message.
+  static absl::Status Check(const TopModelOptions& options);
 };
 
 }  // namespace splitveil

@@ -4,17 +4,16 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "common/leakage/attack_traits.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
 
 AttackModule::AttackModule(const v1::AuditAgreement& audit, int64_t examples) : agreed_(AgreedScores(audit)) {
   for (const AgreedScore& score : agreed_) {
-    const AttackTraits traits = TraitsOf(score.attack);
-    remembers_ = remembers_ || traits.remembers;
-    needs_activations_ = needs_activations_ || score.attack == v1::ACTIVATION_CLUSTERS;
-    needs_oracle_ = needs_oracle_ || traits.needs_oracle;
+    const AttackTraits traits = TraitsOf(score.attack.attack);
+    remembers_ = remembers_ || traits.cumulative();
+    needs_activations_ = needs_activations_ || traits.cut_only();
+    needs_oracle_ = needs_oracle_ || traits.needs_oracle();
     adversaries_.try_emplace(score.layer, examples);
   }
 }
@@ -60,7 +59,7 @@ absl::StatusOr<std::vector<AttackScores>> AttackModule::Score(const AttackedBatc
 absl::Status AttackModule::Remember(const AttackedBatch& batch) {
   absl::Status status = Begin(batch);
   for (const AgreedScore& agreed : agreed_) {
-    if (status.ok() && TraitsOf(agreed.attack).remembers) {
+    if (status.ok() && TraitsOf(agreed.attack.attack).cumulative()) {
       status = adversaries_.at(agreed.layer).Score(agreed.attack).status();
     }
   }

@@ -13,6 +13,7 @@
 
 #include "common/config/agreement.h"
 #include "common/leakage/attack_scorer.h"
+#include "common/leakage/attack_traits.h"
 #include "nonlabel_party/bottom/bottom_model.h"
 
 #include "splitveil/v1/agreement.pb.h"
@@ -29,14 +30,14 @@ struct AttackedBatch {
   absl::Span<const std::vector<float>> clean_positives;
 };
 
-// Scores of one attack at one layer, one an example; larger means "positive".
+// Scores of one attack at one layer, one per example; larger means "positive".
 struct AttackScores {
   std::string layer;
-  v1::Attack attack = v1::ATTACK_UNSPECIFIED;
+  AttackVariant attack;
   std::vector<float> scores;
 };
 
-// Every agreed attack on every layer, over a run: one adversary a layer, which remembers where the attack does. Not
+// Every agreed attack on every layer, over a run: one adversary per layer, which keeps what cumulative attacks sum. Not
 // thread-safe.
 class AttackModule {
  public:

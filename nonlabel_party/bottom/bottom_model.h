@@ -13,7 +13,7 @@
 
 #include "common/dataset/feature_table.h"
 #include "common/matrix/matrix.h"
-#include "common/model/parameters.h"
+#include "common/model/model_state.h"
 
 #include "splitveil/v1/model.pb.h"
 
@@ -34,69 +34,70 @@ struct BottomModelOptions {
   uint64_t seed = 0;
 };
 
-// Training is Forward, Backward, Update for each batch, or Forward, Discard; several Forwards may run ahead, Backward
-// takes the oldest. A batch may come in slices of its rows, each with its Forward and its Backward, and one Update.
-// Each pending Forward keeps the parameters it was computed with, and its gradients are taken with those. Errors of
-// every method, beside those it names: InvalidArgument with field, expected and found where a shape, row or layer name
-// does not fit; FailedPrecondition out of turn; Internal from LibTorch. Not thread-safe.
-class BottomModel {
+// What training asks of a bottom model: Forward, Backward, Update for each batch, or Forward, Discard; several Forwards
+// may run ahead, Backward takes the oldest. A batch may come in slices of its rows, each with its Forward and its
+// Backward, and one Update. Each pending Forward keeps the parameters it was computed with, and its gradients are taken
+// with those. Errors of every method, beside those it names: InvalidArgument with field, expected and found where a
+// shape, row or layer name does not fit; FailedPrecondition out of turn; Internal from LibTorch. Not thread-safe.
+class BottomTrainer {
  public:
-  // Errors: InvalidArgument where the specification does not fit the features or the cut width.
-  static absl::StatusOr<std::unique_ptr<BottomModel>> Create(const BottomModelOptions& options);
-  // What Create would say, without making the tables: layer_names of the
-  // model. For before the run, so that a TorchScript file is tried before the first message.
-  static absl::StatusOr<std::vector<std::string>> Check(const BottomModelOptions& options);
-  virtual ~BottomModel() = default;
+  virtual ~BottomTrainer() = default;
 
   // Whether an example's activations may depend on the others of its batch (batch normalisation), so that a batch must
   // come whole.
   virtual bool needs_whole_batch() const = 0;
   // Activations [rows, cut_width], the model's until the slice's Discard or Update; keeps what Backward needs.
   virtual absl::StatusOr<ConstMatrixView> Forward(FeatureBatch batch) = 0;
-  // Activations without keeping anything, made with the averages of the parameters where there are any
-  // (v1::Optimizer.average_decay).
-  virtual absl::StatusOr<Matrix> Predict(const FeatureBatch& batch) = 0;
   // Back-propagates per-example gradients [rows, cut_width] of the oldest pending Forward. Returns the per-example
   // gradients at each of `layers` ("cut" among them possible, which is `cut_gradient` itself), [rows, its width], which
   // live until Update.
   virtual absl::StatusOr<std::vector<ConstMatrixView>> Backward(ConstMatrixView cut_gradient,
                                                                 absl::Span<const std::string> layers) = 0;
-  // Back-propagates one clean cut gradient [cut_width] through example `row` of the batch that the Backwards since the
-  // last Update have taken, with the parameters of its Forward: g+ at each of `layers`, [units] each. Call before
-  // Update.
-  virtual absl::StatusOr<std::vector<std::vector<float>>> BackpropagateHint(int64_t row,
-                                                                            absl::Span<const float> clean_gradient,
-                                                                            absl::Span<const std::string> layers) = 0;
   // Drops the oldest pending Forward, for which no gradient comes.
   virtual absl::Status Discard() = 0;
   // One optimiser step with the gradients of the mean loss over all rows of the Backwards since the last.
   virtual absl::Status Update() = 0;
+};
+
+// What evaluation asks of it.
+class BottomPredictor {
+ public:
+  virtual ~BottomPredictor() = default;
+
+  // Activations [rows, cut_width] without keeping anything, made with the averages of the parameters where there are
+  // any (v1::Optimizer.average_decay). Errors: as BottomTrainer's.
+  virtual absl::StatusOr<Matrix> Predict(const FeatureBatch& batch) = 0;
+};
+
+// What the attacks ask of it while it trains.
+class BottomProbe {
+ public:
+  virtual ~BottomProbe() = default;
 
   // Names that Backward and BackpropagateHint take for `layers`, first to last; the last is "cut". Before each pooled
   // convolution "NAME.unpooled": the gradient at its activation function's output, before the pooling.
   virtual std::vector<std::string> layer_names() const = 0;
+  // Back-propagates one clean cut gradient [cut_width] through example `row` of the batch that the Backwards since the
+  // last Update have taken, with the parameters of its Forward: g+ at each of `layers`, [units] each. Call before
+  // Update. Errors: as BottomTrainer's.
+  virtual absl::StatusOr<std::vector<std::vector<float>>> BackpropagateHint(int64_t row,
+                                                                            absl::Span<const float> clean_gradient,
+                                                                            absl::Span<const std::string> layers) = 0;
+};
 
-  // Copies of "embedding" ([embedding_rows, dimension]; none without categorical columns) and, for each layer of the
-  // specification, "NAME.weight" ([units, inputs], inputs ordered as embeddings column by column, then numeric; of a
-  // convolution [channels, input channels, kernel, kernel]) and "NAME.bias", as Predict uses them. The
-  // optimiser's moments are not among them.
-  virtual NamedParameters Parameters() const = 0;
-  // Overwrites all parameters, from which their averages start anew; pending passes keep theirs. InvalidArgument where
-  // names or sizes differ, then nothing is changed.
-  virtual absl::Status SetParameters(const NamedParameters& parameters) = 0;
-
-  // All that training goes on from: the parameters as trained, under the names of Parameters(); "NAME.moment1" and
-  // "NAME.moment2" for each name among them, as many as the optimiser remembers (ParameterOptimizer::moment), and
-  // "NAME.average", where there is one; "steps" (CopyTrainingState). Between Update and Backward.
-  virtual NamedParameters TrainingState() const = 0;
-  // Goes on from there. "embedding" and its moments may have fewer rows than the table, whose other rows keep their
-  // fresh start. InvalidArgument where names or sizes differ (another model or optimiser), then nothing is changed.
-  virtual absl::Status SetTrainingState(const NamedParameters& state) = 0;
-
-  // Writes the half to `folder` (ExportTarget) as nonlabel_party: forward(numeric[, categories]) -> [batch, cut_width],
-  // numeric float32 [batch, columns] or images [batch, channels, height, width], categories int64 [batch, columns]
-  // where there are any. Errors: as ExportHalf.
-  virtual absl::Status ExportTo(const std::string& folder) const = 0;
+// The whole of it; who needs a part takes the part. Parameters: "embedding" ([embedding_rows, dimension]; none without
+// categorical columns) and, for each layer of the specification, "NAME.weight" ([units, inputs], inputs ordered as
+// embeddings column by column, then numeric; of a convolution [channels, input channels, kernel, kernel]) and
+// "NAME.bias". Exported as nonlabel_party: forward(numeric[, categories]) -> [batch, cut_width], numeric float32
+// [batch, columns] or images [batch, channels, height, width], categories int64 [batch, columns] where there are any.
+// Not thread-safe.
+class BottomModel : public BottomTrainer, public BottomPredictor, public BottomProbe, public ModelState {
+ public:
+  // Errors: InvalidArgument where the specification does not fit the features or the cut width.
+  static absl::StatusOr<std::unique_ptr<BottomModel>> Create(const BottomModelOptions& options);
+  // What Create would say, without making the tables: layer_names of the model. For before the run, so that a
+  // TorchScript file is tried before the first message.
+  static absl::StatusOr<std::vector<std::string>> Check(const BottomModelOptions& options);
 };
 
 }  // namespace splitveil

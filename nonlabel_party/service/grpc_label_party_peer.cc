@@ -1,13 +1,13 @@
 #include "nonlabel_party/service/grpc_label_party_peer.h"
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 
 #include "common/config/agreement.h"
@@ -96,20 +96,19 @@ class GrpcTrainingStream final : public TrainingStream {
     return watched_.Sending([&] { return stream_->Write(message); }) ? absl::OkStatus() : watched_.Gone();
   }
 
-  absl::StatusOr<v1::CutGradients> Receive() override {
-    std::unique_lock<std::mutex> lock(mutex_);
+  absl::StatusOr<v1::CutGradients> Receive() override ABSL_LOCKS_EXCLUDED(mutex_) {
     // The watchdog cancels the call, which ends the reader's Read.
-    watched_.Receiving([&] {
-      changed_.wait(lock, [this] { return ended_ || !received_.empty(); });
+    watched_.Receiving([this] {
+      AwaitMessage();
       return true;
     });
+    const absl::MutexLock lock(&mutex_);
     if (received_.empty()) {
       return watched_.Gone();
     }
     v1::CutGradients message = std::move(received_.front());
     received_.pop_front();
     held_bytes_ -= HeldBytes(message);
-    changed_.notify_all();
     return message;
   }
 
@@ -125,29 +124,36 @@ class GrpcTrainingStream final : public TrainingStream {
   // An empty message takes memory, too.
   static size_t HeldBytes(const v1::CutGradients& message) { return message.ByteSizeLong() + sizeof(message); }
 
-  void ReadAll() {
+  // Returns when a message is held or none comes any more.
+  void AwaitMessage() ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_, absl::Condition(this, &GrpcTrainingStream::HasMessageOrEnded));
+  }
+  bool HasMessageOrEnded() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return ended_ || !received_.empty(); }
+  bool HasRoomOrDiscards() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return discarding_ || held_bytes_ < unread_bytes_;
+  }
+
+  void ReadAll() ABSL_LOCKS_EXCLUDED(mutex_) {
     v1::CutGradients message;
     while (stream_->Read(&message)) {
-      std::unique_lock<std::mutex> lock(mutex_);
-      changed_.wait(lock, [this] { return discarding_ || held_bytes_ < unread_bytes_; });
-      if (!discarding_) {
-        held_bytes_ += HeldBytes(message);
-        received_.push_back(std::move(message));
-        changed_.notify_all();
+      {
+        const absl::MutexLock lock(&mutex_, absl::Condition(this, &GrpcTrainingStream::HasRoomOrDiscards));
+        if (!discarding_) {
+          held_bytes_ += HeldBytes(message);
+          received_.push_back(std::move(message));
+        }
       }
       message = v1::CutGradients();
     }
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     ended_ = true;
-    changed_.notify_all();
   }
 
   // Returns when the label party has ended the stream, or the call is cancelled. What it still sends is dropped.
-  void JoinReader() {
+  void JoinReader() ABSL_LOCKS_EXCLUDED(mutex_) {
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const absl::MutexLock lock(&mutex_);
       discarding_ = true;
-      changed_.notify_all();
     }
     reader_.join();
   }
@@ -155,14 +161,12 @@ class GrpcTrainingStream final : public TrainingStream {
   const size_t unread_bytes_;
   WatchedContext watched_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::CutActivations, v1::CutGradients>> stream_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  // All four: guarded by mutex_.
-  std::deque<v1::CutGradients> received_;
-  size_t held_bytes_ = 0;    // HeldBytes of those.
-  bool discarding_ = false;  // Nobody will ask for what comes now.
-  bool ended_ = false;       // Nothing more comes.
-  std::thread reader_;       // Last: uses all above.
+  absl::Mutex mutex_;
+  std::deque<v1::CutGradients> received_ ABSL_GUARDED_BY(mutex_);
+  size_t held_bytes_ ABSL_GUARDED_BY(mutex_) = 0;    // HeldBytes of those.
+  bool discarding_ ABSL_GUARDED_BY(mutex_) = false;  // Nobody will ask for what comes now.
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;       // Nothing more comes.
+  std::thread reader_;                               // Last: uses all above.
 };
 
 class GrpcEvaluationStream final : public EvaluationStream {

@@ -27,9 +27,8 @@
 namespace splitveil {
 
 absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement_path, const std::string& config_path) {
-  SPLITVEIL_ASSIGN_OR_RETURN(v1::RunAgreement agreement, LoadAgreement(agreement_path));
   NonLabelPartyPlan plan;
-  plan.agreement = std::move(agreement);
+  SPLITVEIL_ASSIGN_OR_RETURN(plan.agreement, LoadAgreement(agreement_path));
   plan.config_path = config_path;
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, plan.config));
   v1::ModelSpec& model = *plan.config.mutable_model();
@@ -41,8 +40,7 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
   if (!fits.ok()) {
     return absl::Status(fits.code(), absl::StrCat(config_path, ": ", fits.message()));
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(TlsIdentity identity, LoadPartyIdentity(plan.config.party().identity(), config_path));
-  plan.identity = std::move(identity);
+  SPLITVEIL_ASSIGN_OR_RETURN(plan.identity, LoadPartyIdentity(plan.config.party().identity(), config_path));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.checkpoints, PlanCheckpoints("nonlabel_party", config_path, plan.config.party(),
                                                                plan.config.model(), plan.agreement));
   return plan;
@@ -65,9 +63,7 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   options.status = &status;
   options.stop = &StopRequested;
   options.checkpoints = plan.checkpoints;
-  SPLITVEIL_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
-                             OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement));
-  options.data = std::move(data);
+  SPLITVEIL_ASSIGN_OR_RETURN(options.data, OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement));
   SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data));
 
   const std::string& peer_name = plan.identity.peer_name;
@@ -78,9 +74,7 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
     LogInfo("stopped on request before the label party was reached");
     return absl::OkStatus();
   }
-  if (!reached.ok()) {
-    return reached;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(reached);
   GrpcLabelPartyPeer peer(
       TlsChannel(plan.config.peer_address(), plan.identity, peer_name, MaxMessageBytes(plan.agreement)),
       plan.agreement);

@@ -24,7 +24,7 @@ struct NonLabelPartyPlan {
   CheckpointPlan checkpoints;
 };
 
-// Loads and validates both files, the certificates and the checkpoint to continue from. Errors: NotFound,
+// Loads and validates both files, the certificates and the checkpoint to resume from. Errors: NotFound,
 // InvalidArgument as one line that says where.
 absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement_path, const std::string& config_path);
 

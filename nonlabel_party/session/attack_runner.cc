@@ -18,6 +18,10 @@
 namespace splitveil {
 namespace {
 
+AttackVariant VariantOf(const v1::ScoreBatchResponse::LeakAuc& leak) {
+  return {leak.attack(), static_cast<int>(leak.hint_count())};
+}
+
 // The submitted scores whose AUCs the disclosure lets this party read: none, the first, or all.
 std::vector<AgreedScore> DisclosedScores(const v1::AuditAgreement& audit) {
   std::vector<AgreedScore> scores = AgreedScores(audit);
@@ -30,21 +34,21 @@ std::vector<AgreedScore> DisclosedScores(const v1::AuditAgreement& audit) {
 }  // namespace
 
 absl::StatusOr<AttackRunner> AttackRunner::Create(const v1::RunAgreement& agreement, const std::string& run_id,
-                                                  int64_t examples, LabelPartyPeer* peer, BottomModel* model,
+                                                  int64_t examples, AuditPeer* peer, BottomProbe* model,
                                                   Ledger* ledger) {
-  AttackRunner reporter(agreement, run_id, examples);
-  reporter.layers_.assign(agreement.audit().layers().begin(), agreement.audit().layers().end());
-  reporter.peer_ = peer;
-  reporter.model_ = model;
-  reporter.ledger_ = ledger;
+  AttackRunner runner(agreement, run_id, examples);
+  runner.layers_.assign(agreement.audit().layers().begin(), agreement.audit().layers().end());
+  runner.peer_ = peer;
+  runner.model_ = model;
+  runner.ledger_ = ledger;
   const std::vector<std::string> names = model->layer_names();
-  for (const std::string& layer : reporter.layers_) {
+  for (const std::string& layer : runner.layers_) {
     if (std::find(names.begin(), names.end(), layer) == names.end()) {
       return absl::InvalidArgumentError(
           absl::StrCat("audit.layers: expected \"cut\" or a layer of the bottom model, found \"", layer, "\""));
     }
   }
-  return reporter;
+  return runner;
 }
 
 bool AttackRunner::Audited(int64_t step) const { return step % agreement_.audit().every_batches() == 0; }
@@ -131,7 +135,8 @@ absl::Status AttackRunner::Submit(const ReceivedBatch& batch, const std::vector<
   for (const AttackScores& own : scores) {
     v1::ScoreBatchRequest::Scores* entry = request.add_scores();
     entry->set_layer(own.layer);
-    entry->set_attack(own.attack);
+    entry->set_attack(own.attack.attack);
+    entry->set_hint_count(own.attack.hint_count);
     const ConstMatrixView values(own.scores.data(), 1, static_cast<int64_t>(own.scores.size()));
     if (absl::Status status = EncodeMatrix(values, v1::FLOAT32, *entry->mutable_scores()); !status.ok()) {
       return absl::InternalError(status.message());
@@ -151,15 +156,15 @@ absl::Status AttackRunner::CheckLeaks(const v1::ScoreBatchResponse& response) co
                                v1::DisclosureLevel_Name(agreement_.audit().disclosure()), ", found ",
                                response.leaks_size()));
   }
-  std::set<std::pair<std::string, v1::Attack>> seen;
+  std::set<std::pair<std::string, AttackVariant>> seen;
   for (int i = 0; i < response.leaks_size(); ++i) {
     const v1::ScoreBatchResponse::LeakAuc& leak = response.leaks(i);
     if (std::none_of(granted.begin(), granted.end(), [&](const AgreedScore& own) {
-          return own.layer == leak.layer() && own.attack == leak.attack();
+          return own.layer == leak.layer() && own.attack == VariantOf(leak);
         })) {
       return refuse(absl::StrCat("leaks[", i, "]: expected a layer and attack agreed and granted, found another"));
     }
-    if (!seen.emplace(leak.layer(), leak.attack()).second) {
+    if (!seen.emplace(leak.layer(), VariantOf(leak)).second) {
       return refuse(absl::StrCat("leaks[", i, "]: expected each layer and attack once, found one twice"));
     }
     if (!(leak.auc() >= 0 && leak.auc() <= 1)) {  // Nor a NaN.
@@ -178,10 +183,10 @@ absl::Status AttackRunner::Record(const ReceivedBatch& batch, const v1::ScoreBat
     row.step = batch.step;
     row.observer = "nonlabel_party";
     row.layer = leak.layer();
-    row.attack = AttackName(leak.attack());
+    row.attack = AttackName(VariantOf(leak));
     row.auc = leak.auc();
     row.examples =
-        static_cast<int64_t>(batch.positions.size() - RowsLeftOut(leak.attack(), batch.message.hint_rows()).size());
+        static_cast<int64_t>(batch.positions.size() - RowsLeftOut(VariantOf(leak), batch.message.hint_rows()).size());
     SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(row));
     const auto* shown = std::find(std::begin(kProgressAttacks), std::end(kProgressAttacks), leak.attack());
     if (leak.layer() == "cut" && shown != std::end(kProgressAttacks)) {

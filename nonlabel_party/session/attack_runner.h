@@ -34,8 +34,7 @@ class AttackRunner {
   // `agreement`: canonical. `examples`: aligned ones. `peer`, `model`, `ledger`: not owned; must outlive this. Errors:
   // InvalidArgument for an agreed layer that the model does not have.
   static absl::StatusOr<AttackRunner> Create(const v1::RunAgreement& agreement, const std::string& run_id,
-                                             int64_t examples, LabelPartyPeer* peer, BottomModel* model,
-                                             Ledger* ledger);
+                                             int64_t examples, AuditPeer* peer, BottomProbe* model, Ledger* ledger);
 
   // Layers whose gradients Report wants from Backward for the batch of step `step`; empty where it is neither audited
   // nor to be remembered.
@@ -70,8 +69,8 @@ class AttackRunner {
   std::string run_id_;
   std::vector<std::string> layers_;
   AttackModule attacks_;
-  LabelPartyPeer* peer_ = nullptr;
-  BottomModel* model_ = nullptr;
+  AuditPeer* peer_ = nullptr;
+  BottomProbe* model_ = nullptr;
   Ledger* ledger_ = nullptr;
   double waited_seconds_ = 0;
   std::string latest_;

@@ -11,11 +11,6 @@
 #include "common/transport/tensor_codec.h"
 
 namespace splitveil {
-namespace {
-
-absl::Status Stopped() { return absl::CancelledError("model completion: stopped on request"); }
-
-}  // namespace
 
 absl::Status CompletionAttackRunner::CheckAuxiliary(const v1::AuxiliaryLabelsResponse& auxiliary) const {
   const auto refuse = [](absl::string_view text) {
@@ -83,9 +78,7 @@ absl::StatusOr<int64_t> CompletionAttackRunner::Report(const NamedParameters& tr
 
 absl::Status CompletionAttackRunner::Train(ModelCompletion& completion, int64_t steps) {
   for (int64_t done = 0; done < steps; done += kStepsBetweenCalls) {
-    if (options_.stop()) {
-      return Stopped();
-    }
+    SPLITVEIL_RETURN_IF_ERROR(options_.stop->Check());
     // Before the steps, since making the model took its time, too.
     SPLITVEIL_RETURN_IF_ERROR(AskAgain());
     SPLITVEIL_RETURN_IF_ERROR(completion.Train(std::min(kStepsBetweenCalls, steps - done)));
@@ -96,9 +89,7 @@ absl::Status CompletionAttackRunner::Train(ModelCompletion& completion, int64_t 
 absl::Status CompletionAttackRunner::SubmitAll(v1::Attack attack, ModelCompletion& completion) {
   const absl::Span<const uint32_t> train = options_.train;
   for (size_t first = 0; first < train.size(); first += static_cast<size_t>(options_.batch_size)) {
-    if (options_.stop()) {
-      return Stopped();
-    }
+    SPLITVEIL_RETURN_IF_ERROR(options_.stop->Check());
     SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> scores,
                                completion.Score(train.subspan(first, static_cast<size_t>(options_.batch_size))));
     SPLITVEIL_RETURN_IF_ERROR(Submit(attack, static_cast<int64_t>(first), scores));

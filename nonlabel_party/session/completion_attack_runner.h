@@ -1,9 +1,8 @@
-// The attacks that run once a run: from the agreed auxiliary labels to submitted scores of all training examples.
+// The attacks that run once per run: from the agreed auxiliary labels to submitted scores of all training examples.
 #ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_COMPLETION_ATTACK_RUNNER_H_
 #define SPLITVEIL_NONLABEL_PARTY_SESSION_COMPLETION_ATTACK_RUNNER_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,7 @@
 
 #include "nonlabel_party/attack/model_completion.h"
 #include "nonlabel_party/session/label_party_peer.h"
+#include "nonlabel_party/session/stop_request.h"
 
 #include "splitveil/v1/leak_audit.pb.h"
 
@@ -28,19 +28,19 @@ class CompletionAttackRunner {
   static constexpr int64_t kStepsBetweenCalls = 100;
 
   struct Options {
-    LabelPartyPeer* peer = nullptr;  // Not owned; must outlive this, as all here.
+    AuditPeer* peer = nullptr;  // Not owned; must outlive this, as all here.
     std::string run_id;
     int64_t auxiliary_labels = 0;  // As agreed, > 0.
-    int64_t batch_size = 0;        // Scores a message.
+    int64_t batch_size = 0;        // Scores per message.
     BottomModelOptions bottom;     // As the party's own.
     const FeatureTable* features = nullptr;
     std::vector<uint32_t> train;  // Aligned positions of the training examples, ascending.
-    std::function<bool()> stop;   // Asked every kStepsBetweenCalls steps and between chunks; true ends Report.
+    StopRequest* stop = nullptr;  // Asked every kStepsBetweenCalls steps and between chunks.
   };
   explicit CompletionAttackRunner(Options options) : options_(std::move(options)) {}
 
   // Asks for the labels, completes the bottom model of these parameters and one from scratch, and submits the scores of
-  // both. Returns how many labels there were. Errors: Cancelled where `stop` said so; a refusal where the label party's
+  // both. Returns how many labels there were. Errors: StoppedOnRequest; a refusal where the label party's
   // answer is malformed or changes.
   absl::StatusOr<int64_t> Report(const NamedParameters& trained);
 

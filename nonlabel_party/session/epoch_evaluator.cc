@@ -20,9 +20,8 @@ absl::StatusOr<bool> EpochEvaluator::Evaluate(uint32_t epoch) {
   const size_t batch_size = static_cast<size_t>(options_.batch_size);
   uint32_t batch = 0;
   for (size_t first = 0; first < test.size(); first += batch_size, ++batch) {
-    if (options_.stop()) {
-      return false;  // The stream is cut off: an evaluation of a part would say nothing.
-    }
+    // The stream is cut off then: an evaluation of a part would say nothing.
+    SPLITVEIL_RETURN_IF_ERROR(options_.stop->Check());
     SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations,
                                options_.model->Predict(options_.features->Gather(test.subspan(first, batch_size))));
     SPLITVEIL_ASSIGN_OR_RETURN(const v1::CutActivations message,

@@ -3,7 +3,6 @@
 #define SPLITVEIL_NONLABEL_PARTY_SESSION_EPOCH_EVALUATOR_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "common/dataset/feature_table.h"
 #include "nonlabel_party/bottom/bottom_model.h"
 #include "nonlabel_party/session/label_party_peer.h"
+#include "nonlabel_party/session/stop_request.h"
 
 #include "splitveil/v1/tensor.pb.h"
 
@@ -22,20 +22,20 @@ namespace splitveil {
 class EpochEvaluator {
  public:
   struct Options {
-    LabelPartyPeer* peer = nullptr;  // Not owned; must outlive this, as all here.
+    TrainingPeer* peer = nullptr;  // Not owned; must outlive this, as all here.
     std::string run_id;
     int64_t batch_size = 0;  // As agreed, > 0.
     v1::DataType wire_dtype = v1::FLOAT32;
-    BottomModel* model = nullptr;
+    BottomPredictor* model = nullptr;
     const FeatureTable* features = nullptr;
-    std::vector<uint32_t> test;  // Aligned positions of the examples to evaluate, ascending. May be empty.
-    std::function<bool()> stop;  // Asked between batches; true ends Evaluate.
+    std::vector<uint32_t> test;   // Aligned positions of the examples to evaluate, ascending. May be empty.
+    StopRequest* stop = nullptr;  // Asked between batches.
   };
   explicit EpochEvaluator(Options options) : options_(std::move(options)) {}
 
   // Sends the cut activations of every test example after the training of `epoch`; nothing where there are none. True:
-  // the label party wants no further epoch. False, too, where `stop` said so. Errors: the label party's; a refusal
-  // where it has judged another number of examples; Internal for activations that overflow.
+  // the label party wants no further epoch. Errors: StoppedOnRequest; the label party's; a refusal where it has judged
+  // another number of examples; Internal for activations that overflow.
   absl::StatusOr<bool> Evaluate(uint32_t epoch);
 
  private:

@@ -42,20 +42,36 @@ class AlignmentStream : public AlignmentChannel {
   virtual void Cancel() = 0;
 };
 
-// Not thread-safe. Every call has a deadline. Errors the label party decided on satisfy RefusedByPeer().
-class LabelPartyPeer {
+// The calls by which a run begins and ends. As all of a peer's: not thread-safe; every call has a deadline; errors the
+// label party decided on satisfy RefusedByPeer().
+class RunPeer {
  public:
-  virtual ~LabelPartyPeer() = default;
+  virtual ~RunPeer() = default;
   virtual absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request) = 0;
   virtual absl::StatusOr<std::unique_ptr<AlignmentStream>> Align() = 0;
   virtual absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request) = 0;
+  virtual absl::Status Close(const v1::CloseRequest& request) = 0;
+};
+
+// The streams of an epoch.
+class TrainingPeer {
+ public:
+  virtual ~TrainingPeer() = default;
   virtual absl::StatusOr<std::unique_ptr<TrainingStream>> Train() = 0;
   virtual absl::StatusOr<std::unique_ptr<EvaluationStream>> Evaluate() = 0;
+};
+
+// The leak audit: the attacks' scores, and what the agreement discloses to them.
+class AuditPeer {
+ public:
+  virtual ~AuditPeer() = default;
   virtual absl::StatusOr<v1::ScoreBatchResponse> ScoreBatch(const v1::ScoreBatchRequest& request) = 0;
   virtual absl::StatusOr<v1::AuxiliaryLabelsResponse> AuxiliaryLabels(const v1::AuxiliaryLabelsRequest& request) = 0;
   virtual absl::StatusOr<v1::ScoreExamplesResponse> ScoreExamples(const v1::ScoreExamplesRequest& request) = 0;
-  virtual absl::Status Close(const v1::CloseRequest& request) = 0;
 };
+
+// The whole of it; who needs a part takes the part.
+class LabelPartyPeer : public RunPeer, public TrainingPeer, public AuditPeer {};
 
 }  // namespace splitveil
 

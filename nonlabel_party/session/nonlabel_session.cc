@@ -1,149 +1,164 @@
 #include "nonlabel_party/session/nonlabel_session.h"
 
-#include <utility>
+#include <algorithm>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
-#include "common/process/exit_code.h"
-#include "common/telemetry/log.h"
+#include "common/process/runtime.h"
+#include "common/schedule/party_seed.h"
+#include "common/status/status_macros.h"
 #include "nonlabel_party/session/completion_attack_runner.h"
 
 namespace splitveil {
 
+using Answer = AnswerProtocol::Answer;
+
 absl::Status NonLabelSession::Run() {
-  absl::Status outcome = RunToEnd();
-  if (progress_ != nullptr) {
-    progress_->Finish();
+  const absl::Status outcome = RunToEnd();
+  if (recorder_ != nullptr) {
+    recorder_->EndProgress();
   }
-  if (!run_id_.empty() && (stopped_ || !outcome.ok())) {
-    v1::CloseRequest request;
-    request.set_run_id(run_id_);
-    (void)options_.peer->Close(request);  // It may be gone already.
-  }
-  if (stopped_) {
-    LogInfo("stopped on request");
-  }
-  options_.status->Update([](v1::GetStatusResponse& status) { status.set_phase("closed"); });
-  if (ledger_ != nullptr) {
-    absl::Status status = outcome.ok() ? absl::OkStatus() : ledger_->RecordEvent("ended", outcome.message());
-    // The training is complete and stays so where only the export fails.
-    const absl::Status exported = outcome.ok() && !stopped_ ? Export() : absl::OkStatus();
-    status.Update(exported.ok() ? exported : ledger_->RecordEvent("export_failed", exported.message()));
-    status.Update(ledger_->Finish(LedgerStatus(outcome)));
-    status.Update(exported);
-    outcome.Update(status);
-  }
-  return outcome;
-}
-
-absl::Status NonLabelSession::Export() const {
-  const std::string& folder = options_.config.party().export_dir();
-  return folder.empty() ? absl::OkStatus() : model_->ExportTo(folder);
-}
-
-const char* NonLabelSession::LedgerStatus(const absl::Status& outcome) const {
-  if (stopped_) {
-    return "stopped";
-  }
-  if (outcome.ok()) {
-    return "completed";
-  }
-  return IsHalt(outcome) ? "halted" : "failed";
-}
-
-bool NonLabelSession::StopAsked() {
-  stopped_ = stopped_ || options_.stop();
-  return stopped_;
+  return lifecycle_.End(outcome, model_.get());
 }
 
 absl::Status NonLabelSession::RunToEnd() {
-  for (absl::Status (NonLabelSession::*stage)() :
-       {&NonLabelSession::CheckModel, &NonLabelSession::Open, &NonLabelSession::Align, &NonLabelSession::Start}) {
-    if (StopAsked()) {
-      return absl::OkStatus();
-    }
-    if (absl::Status status = (this->*stage)(); !status.ok() || stopped_) {
-      return status;
-    }
+  SPLITVEIL_RETURN_IF_ERROR(stop_.Check());
+  SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Prepare());
+  SPLITVEIL_RETURN_IF_ERROR(CheckModel());
+  SPLITVEIL_RETURN_IF_ERROR(stop_.Check());
+  SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Open());
+  SPLITVEIL_RETURN_IF_ERROR(stop_.Check());
+  SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Align());
+  SPLITVEIL_RETURN_IF_ERROR(stop_.Check());
+  SPLITVEIL_RETURN_IF_ERROR(Start());
+  if (options_.agreement.progressive_validation()) {
+    SPLITVEIL_RETURN_IF_ERROR(Evaluate(0).status());
   }
-  for (absl::Status (NonLabelSession::*stage)() :
-       {&NonLabelSession::ProgressiveValidation, &NonLabelSession::TrainEpochs, &NonLabelSession::CompleteModel}) {
-    if (absl::Status status = (this->*stage)(); !status.ok() || stopped_) {
-      return status;
-    }
-  }
-  v1::CloseRequest request;
-  request.set_run_id(run_id_);
-  request.set_completed(true);
-  return options_.peer->Close(request);
+  SPLITVEIL_RETURN_IF_ERROR(TrainEpochs());
+  SPLITVEIL_RETURN_IF_ERROR(CompleteModel());
+  return lifecycle_.Close();
 }
 
-absl::Status NonLabelSession::ProgressiveValidation() {
-  if (!options_.agreement.progressive_validation()) {
-    return absl::OkStatus();
-  }
-  const absl::StatusOr<bool> stop_training = evaluator_->Evaluate(0);
-  if (stop_training.ok() && *stop_training) {
-    return AsRefusal(absl::InvalidArgumentError("evaluation: expected training to follow, found it stopped"));
-  }
-  return stop_training.status();
-}
-
-absl::Status NonLabelSession::TrainEpochs() {
-  for (uint32_t epoch = 0; epoch < options_.agreement.epochs(); ++epoch) {
-    if (StopAsked()) {
-      return absl::OkStatus();
-    }
-    if (absl::Status status = TrainEpoch(epoch); !status.ok() || stopped_) {
-      return status;
-    }
-    const absl::StatusOr<bool> stop_training = FinishEpoch(epoch);
-    if (!stop_training.ok() || stopped_ || *stop_training) {
-      return stop_training.status();
+absl::Status NonLabelSession::CheckModel() const {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<std::string> layers, BottomModel::Check(BottomOptions()));
+  for (const std::string& audited : options_.agreement.audit().layers()) {
+    if (std::find(layers.begin(), layers.end(), audited) == layers.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("audit.layers: expected layers of the bottom model, ",
+                                                     absl::StrJoin(layers, ", "), ", found \"", audited, "\""));
     }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> NonLabelSession::FinishEpoch(uint32_t epoch) {
-  absl::StatusOr<bool> stop_training = false;
-  if (!options_.agreement.progressive_validation()) {
-    stop_training = evaluator_->Evaluate(epoch);
-    if (!stop_training.ok() || stopped_) {
-      return stop_training;
+absl::Status NonLabelSession::Start() {
+  // Before the call: with many ids this takes a while, and after it the label party waits no longer than for a step.
+  const v1::RunAgreement& agreement = options_.agreement;
+  split_ = SplitRule(agreement.split_salt(), agreement.test_fraction()).Split(options_.data->ids(), aligned().rows);
+  features_ = std::make_unique<FeatureTable>(options_.data, aligned().rows);
+  options_.data->ReleaseMemory();  // Of the ids,
+  ReturnFreeMemory();              // of the alignment.
+
+  SPLITVEIL_ASSIGN_OR_RETURN(const JointSeed seed, lifecycle_.Start());
+  return PrepareTraining(seed);
+}
+
+absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
+  const v1::RunAgreement& agreement = options_.agreement;
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      Schedule schedule,
+      Schedule::Create(seed, split_.train, ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()}));
+  schedule_ = std::make_unique<Schedule>(std::move(schedule));
+  SPLITVEIL_ASSIGN_OR_RETURN(model_, BottomModel::Create(BottomOptions()));
+  SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Resume(*model_));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      AttackRunner attacks,
+      AttackRunner::Create(agreement, lifecycle_.run_id(), static_cast<int64_t>(aligned().rows.size()), options_.peer,
+                           model_.get(), lifecycle_.ledger()));
+  attacks_ = std::make_unique<AttackRunner>(std::move(attacks));
+  ConnectTraining();
+  return absl::OkStatus();
+}
+
+void NonLabelSession::ConnectTraining() {
+  const v1::RunAgreement& agreement = options_.agreement;
+  recorder_ = std::make_unique<StepRecorder>(lifecycle_.ledger(), options_.status, agreement.epochs(),
+                                             schedule_->batches_per_epoch());
+  step_ = std::make_unique<TrainingStep>(
+      TrainingStep::Parts{schedule_.get(), features_.get(), model_.get(), &protocol_, attacks_.get(), recorder_.get()},
+      TrainingStep::Wire{lifecycle_.run_id(), agreement.wire_dtype(), agreement.cut_width(),
+                         agreement.in_flight_batches()});
+  trainer_ = std::make_unique<EpochTrainer>(EpochTrainer::Options{options_.peer, step_.get(), recorder_.get(), &stop_,
+                                                                  schedule_->batches_per_epoch(),
+                                                                  agreement.in_flight_batches()});
+  EpochEvaluator::Options evaluation;
+  evaluation.peer = options_.peer;
+  evaluation.run_id = lifecycle_.run_id();
+  evaluation.batch_size = agreement.batch_size();
+  evaluation.wire_dtype = agreement.wire_dtype();
+  evaluation.model = model_.get();
+  evaluation.features = features_.get();
+  evaluation.test = agreement.progressive_validation() ? split_.train : std::move(split_.test);
+  evaluation.stop = &stop_;
+  evaluator_ = std::make_unique<EpochEvaluator>(std::move(evaluation));
+}
+
+absl::Status NonLabelSession::TrainEpochs() {
+  for (uint32_t epoch = 0; epoch < options_.agreement.epochs(); ++epoch) {
+    SPLITVEIL_RETURN_IF_ERROR(stop_.Check());
+    SPLITVEIL_RETURN_IF_ERROR(trainer_->Train(epoch));
+    if (stop_.seen()) {
+      return StopRequest::StoppedOnRequest();
+    }
+    bool enough = false;
+    if (!options_.agreement.progressive_validation()) {
+      SPLITVEIL_ASSIGN_OR_RETURN(enough, Evaluate(epoch));
+    }
+    SPLITVEIL_RETURN_IF_ERROR(lifecycle_.FinishEpoch(epoch + 1, enough, *model_));
+    if (enough) {
+      break;
     }
   }
-  absl::Status status = absl::OkStatus();
-  if (*stop_training) {
-    LogInfo("the label party stops the training early, after epoch ", epoch + 1);
-    status.Update(ledger_->RecordEvent("early_stopping", absl::StrCat("after epoch ", epoch + 1)));
-  }
-  if (!options_.checkpoints.path.empty()) {
-    status.Update(options_.checkpoints.Write(run_id_, epoch + 1, /*label_state=*/nullptr, model_->TrainingState(),
-                                             /*keep_previous=*/false));
-    status.Update(ledger_->RecordEvent("checkpoint", absl::StrCat("of ", epoch + 1, " epochs")));
-  }
-  return status.ok() ? stop_training : status;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> NonLabelSession::Evaluate(uint32_t epoch) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool enough, evaluator_->Evaluate(epoch));
+  SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(enough ? Answer::kEnough : Answer::kEvaluated));
+  return enough;
 }
 
 absl::Status NonLabelSession::CompleteModel() {
-  if (options_.agreement.audit().auxiliary_labels() == 0) {
+  const int64_t auxiliary_labels = options_.agreement.audit().auxiliary_labels();
+  if (auxiliary_labels == 0) {
     return absl::OkStatus();
   }
   CompletionAttackRunner::Options completion;
   completion.peer = options_.peer;
-  completion.run_id = run_id_;
-  completion.auxiliary_labels = options_.agreement.audit().auxiliary_labels();
+  completion.run_id = lifecycle_.run_id();
+  completion.auxiliary_labels = auxiliary_labels;
   completion.batch_size = options_.agreement.batch_size();
-  completion.bottom = BottomOptions(features_->shape());
+  completion.bottom = BottomOptions();
   completion.features = features_.get();
-  completion.train = train_;
-  completion.stop = [this] { return StopAsked(); };
-  const absl::StatusOr<int64_t> labels = CompletionAttackRunner(std::move(completion)).Report(model_->Parameters());
-  if (!labels.ok()) {
-    return stopped_ ? absl::OkStatus() : labels.status();
-  }
-  return ledger_->RecordEvent("auxiliary_labels", absl::StrCat("completed the bottom model with ", *labels, " labels"));
+  completion.train = split_.train;
+  completion.stop = &stop_;
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t labels,
+                             CompletionAttackRunner(std::move(completion)).Report(model_->Parameters()));
+  return lifecycle_.ledger()->RecordEvent("auxiliary_labels",
+                                          absl::StrCat("completed the bottom model with ", labels, " labels"));
+}
+
+BottomModelOptions NonLabelSession::BottomOptions() const {
+  BottomModelOptions options;
+  options.spec = options_.config.model();
+  options.cut_layer = options_.agreement.cut_layer();
+  options.optimizer = options_.config.party().optimizer();
+  options.features = options_.data->features();
+  options.cut_width = options_.agreement.cut_width();
+  options.seed = WeightSeed(SeedRole::kNonLabelParty, options_.config.party().reproducible_seed());
+  return options;
 }
 
 }  // namespace splitveil

@@ -1,19 +1,19 @@
 #include "nonlabel_party/session/stop_watcher.h"
 
-#include <chrono>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 
 namespace splitveil {
 namespace {
 
-constexpr std::chrono::milliseconds kPeriod(100);
+constexpr absl::Duration kPeriod = absl::Milliseconds(100);
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<StopWatcher>> StopWatcher::Create(bool (*stop)(), std::function<void()> cancel) {
+absl::StatusOr<std::unique_ptr<StopWatcher>> StopWatcher::Create(StopRequest* stop, std::function<void()> cancel) {
   try {
     return std::unique_ptr<StopWatcher>(new StopWatcher(stop, std::move(cancel)));
   } catch (const std::system_error& error) {
@@ -21,31 +21,35 @@ absl::StatusOr<std::unique_ptr<StopWatcher>> StopWatcher::Create(bool (*stop)(),
   }
 }
 
-StopWatcher::StopWatcher(bool (*stop)(), std::function<void()> cancel)
+StopWatcher::StopWatcher(StopRequest* stop, std::function<void()> cancel)
     : stop_(stop), cancel_(std::move(cancel)), thread_([this] { Watch(); }) {}
 
 bool StopWatcher::Finish() {
   if (thread_.joinable()) {
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const absl::MutexLock lock(&mutex_);
       finished_ = true;
     }
-    changed_.notify_one();
     thread_.join();
   }
+  const absl::MutexLock lock(&mutex_);
   return cancelled_;
 }
 
 void StopWatcher::Watch() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  while (!finished_) {
-    if (stop_()) {
-      lock.unlock();
-      cancelled_ = true;
+  while (true) {
+    if (stop_->Asked()) {
+      {
+        const absl::MutexLock lock(&mutex_);
+        cancelled_ = true;
+      }
       cancel_();
       return;
     }
-    changed_.wait_for(lock, kPeriod);
+    const absl::MutexLock lock(&mutex_);
+    if (mutex_.AwaitWithTimeout(absl::Condition(&finished_), kPeriod)) {
+      return;
+    }
   }
 }
 

@@ -8,24 +8,19 @@
 
 namespace splitveil {
 
-absl::StatusOr<std::optional<AlignedIds>> AlignUnlessStopped(LabelPartyPeer& peer, const IdList& ids,
-                                                             const AlignmentOptions& options, bool (*stop)()) {
+absl::StatusOr<AlignedIds> AlignUnlessStopped(RunPeer& peer, const IdList& ids, const AlignmentOptions& options,
+                                              StopRequest& stop) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<AlignmentStream> stream, peer.Align());
   AlignmentStream* const cancelled_on_stop = stream.get();
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<StopWatcher> watcher,
-                             StopWatcher::Create(stop, [cancelled_on_stop] { cancelled_on_stop->Cancel(); }));
+                             StopWatcher::Create(&stop, [cancelled_on_stop] { cancelled_on_stop->Cancel(); }));
   absl::StatusOr<AlignedIds> aligned = AlignIds(ids, options, *stream);
   const absl::Status finished = stream->Finish();
   if (watcher->Finish() && !(finished.ok() && aligned.ok())) {
-    return std::nullopt;  // Both failures are our own doing.
+    return StopRequest::StoppedOnRequest();  // Both failures are our own doing.
   }
-  if (!finished.ok()) {
-    return finished;
-  }
-  if (!aligned.ok()) {
-    return aligned.status();
-  }
-  return std::optional<AlignedIds>(*std::move(aligned));
+  SPLITVEIL_RETURN_IF_ERROR(finished);
+  return aligned;
 }
 
 }  // namespace splitveil

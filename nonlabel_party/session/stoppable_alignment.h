@@ -2,22 +2,19 @@
 #ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_STOPPABLE_ALIGNMENT_H_
 #define SPLITVEIL_NONLABEL_PARTY_SESSION_STOPPABLE_ALIGNMENT_H_
 
-#include <optional>
-#include <string>
-
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 
 #include "common/alignment/private_set_intersection.h"
 #include "nonlabel_party/session/label_party_peer.h"
+#include "nonlabel_party/session/stop_request.h"
 
 namespace splitveil {
 
-// Opens one Align stream and runs the intersection of `ids` over it. None where `stop`, asked every 100 ms on a thread
-// of its own, ended it. Errors: the label party's verdict on the stream before what AlignIds says, which is only the
-// consequence; as StopWatcher::Create.
-absl::StatusOr<std::optional<AlignedIds>> AlignUnlessStopped(LabelPartyPeer& peer, const IdList& ids,
-                                                             const AlignmentOptions& options, bool (*stop)());
+// Opens one Align stream and runs the intersection of `ids` over it. Errors: StoppedOnRequest where `stop`, asked every
+// 100 ms on a thread of its own, ended it; the label party's verdict on the stream before what AlignIds says, which is
+// only the consequence; as StopWatcher::Create.
+absl::StatusOr<AlignedIds> AlignUnlessStopped(RunPeer& peer, const IdList& ids, const AlignmentOptions& options,
+                                              StopRequest& stop);
 
 }  // namespace splitveil
 

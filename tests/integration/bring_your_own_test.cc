@@ -18,8 +18,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/ledger/ledger_reader.h"
-#include "common/schedule/batch_slices.h"
 #include "common/schedule/party_seed.h"
+#include "common/schedule/slice_assembler.h"
 #include "common/schedule/train_test_split.h"
 #include "tests/testing/local_label_party.h"
 #include "tests/testing/process/child_process.h"
@@ -471,7 +471,7 @@ TEST_F(BringYourOwnTest, ConvolutionalHalfTrainsOnWholeBatchesAgainstATopModelOf
   const std::vector<std::vector<uint32_t>> batches = Batches();
   ASSERT_EQ(steps.size(), batches.size());
   for (const StepRow& step : steps) {
-    EXPECT_GT(SlicesOf(step.examples, run_.agreement.in_flight_batches()).size(), 1) << step.examples;
+    EXPECT_GT(BatchSlices(step.examples, run_.agreement.in_flight_batches()).all().size(), 1) << step.examples;
   }
   EXPECT_LT(steps.back().loss, 0.8 * steps.front().loss);
 

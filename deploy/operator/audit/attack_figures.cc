@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -17,14 +18,12 @@ namespace {
 using Json = nlohmann::json;
 
 AttackTraits TraitsOfName(const std::string& attack) {
-  v1::Attack value = v1::ATTACK_UNSPECIFIED;
-  v1::Attack_Parse(absl::AsciiStrToUpper(attack), &value);
-  return TraitsOf(value);
+  return TraitsOf(AttackOfName(attack).value_or(v1::ATTACK_UNSPECIFIED).attack);
 }
 
 bool HasBatches(const std::string& attack) {
   const AttackTraits traits = TraitsOfName(attack);
-  return !traits.remembers && !traits.once_a_run;
+  return traits.occasion == AttackOccasion::kEachBatch;
 }
 
 // The attacks at the layers that the run's agreement names, and model completion where labels are given for it, without
@@ -36,6 +35,12 @@ std::vector<AttackFigure> AgreedAttacks(const PartyRecords& party) {
     const Json::json_pointer path(absl::StrCat("/agreement/audit/", name));
     return config.is_object() && config.contains(path) && config[path].is_array() ? config[path] : nothing;
   };
+  std::vector<int> hint_counts;
+  for (const Json& hint_count : list("hint_counts")) {
+    if (hint_count.is_number_integer()) {
+      hint_counts.push_back(hint_count.get<int>());
+    }
+  }
   std::vector<AttackFigure> agreed;
   for (const Json& layer : list("layers")) {
     for (const Json& attack : list("attacks")) {
@@ -43,8 +48,18 @@ std::vector<AttackFigure> AgreedAttacks(const PartyRecords& party) {
         continue;
       }
       const std::string name = absl::AsciiStrToLower(attack.get<std::string>());
-      if (!TraitsOfName(name).cut_only || layer == "cut") {
+      const std::optional<AttackVariant> known = AttackOfName(name);
+      if (!known.has_value()) {  // Named by a newer build: it was agreed, and no figure of it is known.
         agreed.push_back({layer.get<std::string>(), name, "", std::nan("")});
+        continue;
+      }
+      if (!TraitsOf(known->attack).cut_only() || layer == "cut") {
+        // A name that says its own number of hints stands for that one alone.
+        const std::vector<int> counts =
+            known->hint_count > 0 ? std::vector<int>{known->hint_count} : HintCounts(hint_counts);
+        for (const AttackVariant& variant : VariantsOf(known->attack, counts)) {
+          agreed.push_back({layer.get<std::string>(), AttackName(variant), "", std::nan("")});
+        }
       }
     }
   }
@@ -69,7 +84,7 @@ std::string DescribePlace(const AttackFigure& figure) {
   return place;
 }
 
-bool Remembers(const std::string& attack) { return TraitsOfName(attack).remembers; }
+bool Remembers(const std::string& attack) { return TraitsOfName(attack).cumulative(); }
 
 std::vector<AttackFigure> WithAgreedAttacks(std::vector<AttackFigure> figures, const PartyRecords& party,
                                             bool batches_only) {
@@ -110,7 +125,7 @@ std::vector<AttackFigure> FiguresAfterLastEpoch(const PartyRecords& party,
   const int64_t last_epoch = party.last_released_epoch();
   const auto key = [](const AttackFigure& figure) { return std::tie(figure.layer, figure.attack, figure.observer); };
   for (const EpochLeakRow& row : party.epoch_leaks) {  // By layer, attack, observer and epoch.
-    const bool is_last = row.epoch >= last_epoch || TraitsOfName(row.attack).once_a_run;
+    const bool is_last = row.epoch >= last_epoch || TraitsOfName(row.attack).once_per_run();
     AttackFigure figure = {row.layer, row.attack, row.observer, is_last ? value(row) : std::nan(""), row.epoch};
     if (!figures.empty() && key(figures.back()) == key(figure)) {
       figures.pop_back();

@@ -190,7 +190,7 @@ std::vector<Finding> LeakFindings(const RunRecords& run, const v1::AuditPolicy& 
       findings.push_back(std::move(finding));
     }
   }
-  if (policy.has_max_remembered_auc()) {
+  if (policy.has_max_measured_cumulative_auc()) {
     findings.push_back(AtMost("leak to an adversary that remembers", policy.max_measured_cumulative_auc(),
                               Only(FiguresAfterLastEpoch(party, PooledLeak), IsCumulative)));
   }

@@ -140,8 +140,8 @@ LocalRun BenchFolder::RunOn(const std::string& data) const {
   Describe(folder, data, "nonlabel_party", kNonLabelName, kLabelName, 2, *run.nonlabel_config.mutable_party());
   run.label_config.mutable_protection()->mutable_none();
   // One attack that costs next to nothing, on the first batch: no audit cannot be asked for.
-  run.label_config.mutable_audit()->add_attacks(v1::NORM);
-  run.label_config.mutable_audit()->set_every_batches(1'000'000);
+  run.label_config.mutable_label_side_audit()->add_attacks(v1::NORM);
+  run.label_config.mutable_label_side_audit()->set_every_batches(1'000'000);
   run.label_config.set_listen_address("127.0.0.1:0");
   run.label_config.set_result_path("label_party.result.json");
   run.nonlabel_config.set_peer_address("127.0.0.1:0");

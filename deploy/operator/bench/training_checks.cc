@@ -204,9 +204,9 @@ absl::Status CheckBytes(const TrainingBenchOptions& options, BenchFolder& folder
 absl::Status CheckShares(const TrainingBenchOptions& options, BenchFolder& folder, std::vector<std::string>& lines) {
   SPLITVEIL_ASSIGN_OR_RETURN(LocalRun run, WideAndDeep(options, folder));
   run.label_config.mutable_protection()->mutable_marvell()->set_s(4);
-  v1::LabelAudit& own = *run->label_config.mutable_audit();
+  v1::LabelSideAudit& own = *run.label_config.mutable_label_side_audit();
   own.Clear();
-  v1::AuditAgreement& agreed = *run->agreement.mutable_audit();
+  v1::AuditAgreement& agreed = *run.agreement.mutable_audit();
   agreed.add_layers("cut");
   agreed.set_disclosure(v1::ORACLE);
   for (v1::Attack attack : {v1::NORM, v1::COSINE}) {

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "deploy/operator/centralized_baseline/joined_data.h"
 
-#include "common/leakage/evaluation.h"
+#include "common/evaluation/evaluation.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/party.pb.h"

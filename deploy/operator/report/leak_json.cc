@@ -105,7 +105,7 @@ Json CumulativeJson(const std::vector<AttackLeak>& leaks) {
   std::map<int64_t, const EpochLeakRow*> allowed;  // By epoch: the row with the accountant's figures.
   std::set<std::string> drawn;
   for (const AttackLeak& leak : leaks) {
-    if (leak.layer != "cut" || !absl::StartsWith(leak.attack, "remembered_") || leak.epochs.empty() ||
+    if (leak.layer != "cut" || !absl::StartsWith(leak.attack, "cumulative_") || leak.epochs.empty() ||
         !drawn.insert(leak.attack).second) {  // Both observers scored the same bytes.
       continue;
     }

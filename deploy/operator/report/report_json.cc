@@ -116,7 +116,7 @@ Json AttackSentences(const RunRecords& run, const std::vector<AttackLeak>& leaks
       sentences.push_back(DescribeLeak(*leak.series));
       layer = &leak.layer;
     }
-    if (remembering == nullptr && absl::StartsWith(leak.attack, "remembered_") && !leak.epochs.empty()) {
+    if (remembering == nullptr && absl::StartsWith(leak.attack, "cumulative_") && !leak.epochs.empty()) {
       remembering = leak.epochs.back();
     }
   }

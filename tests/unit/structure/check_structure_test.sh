@@ -108,6 +108,10 @@ for name in run.remembered_auc '"continues": 1' v1::REMEMBERED_DIRECTION HINT_DI
   expect 1 'deploy/README.md:2: old name' "the old name $name"
   make_repository; echo "$name" >>CHANGELOG.md; expect 0 '^$' "the old name $name in the change log"
 done
+make_repository; echo '  reserved "HINT_DISTANCE_1", "HINT_DISTANCE_3";' >proto/audit.proto
+expect 0 '^$' 'an old name that is reserved'
+make_repository; echo '  HINT_DISTANCE_1 = 4;' >proto/audit.proto
+expect 1 'audit.proto:1: old name HINT_DISTANCE_1' 'an old name that is not reserved'
 make_repository; echo 'max_run_auc_bound is remembered; a run continues another' >>deploy/README.md
 expect 0 '^$' 'new names and plain words'
 

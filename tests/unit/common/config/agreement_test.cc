@@ -49,20 +49,18 @@ constexpr char kCanonicalHex[] =
     "3801"                                                        // 7: FLOAT32
     "4001"                                                        // 8: 1
     "4a0a08011080c2d72f188020"                                    // 9: RISTRETTO255_DH, 100000000, 4096
-    "5206180120012800"                                            // 10: LABEL_SIDE_ONLY, 1, 0
+    "520c180120012800300130033005"                                // 10: LABEL_SIDE_ONLY, 1, 0, hint counts 1, 3, 5
     "5a1b090000000000004e40110000000000005e40190000000000c08240"  // 11: 60, 120, 600
     "6200"                                                        // 12: ""
     "6a00"                                                        // 13: ""
     "7000";                                                       // 14: false
 
-// "NORM, COSINE, ... or CUMULATIVE_DIRECTION", as the validator lists them.
+// "NORM, COSINE, ... or HINT_INNER_PRODUCT", as the validator lists them.
 std::string AttackNames() {
   std::string names;
-  for (int number = v1::NORM; number <= v1::Attack_MAX; ++number) {
-    names += (number == v1::NORM         ? ""
-              : number == v1::Attack_MAX ? " or "
-                                         : ", ") +
-             v1::Attack_Name(static_cast<v1::Attack>(number));
+  const google::protobuf::EnumDescriptor& attacks = *v1::Attack_descriptor();
+  for (int i = 1; i < attacks.value_count(); ++i) {
+    absl::StrAppend(&names, i == 1 ? "" : i + 1 < attacks.value_count() ? ", " : " or ", attacks.value(i)->name());
   }
   return names;
 }
@@ -115,6 +113,7 @@ TEST(AgreementTest, EveryFieldChangesTheDigestAndIsNamed) {
       {[](auto& a) { a.mutable_audit()->set_disclosure(v1::ORACLE); },
        "audit.disclosure: ours LABEL_SIDE_ONLY, theirs ORACLE"},
       {[](auto& a) { a.mutable_audit()->set_every_batches(3); }, "audit.every_batches: ours 1, theirs 3"},
+      {[](auto& a) { a.mutable_audit()->add_hint_counts(2); }, "audit.hint_counts: ours [1, 3, 5], theirs [2]"},
       {[](auto& a) { a.mutable_deadlines()->set_connect_seconds(1); }, "deadlines.connect_seconds: ours 60, theirs 1"},
       {[](auto& a) { a.mutable_deadlines()->set_step_seconds(1); }, "deadlines.step_seconds: ours 120, theirs 1"},
       {[](auto& a) { a.mutable_deadlines()->set_alignment_chunk_seconds(1); },
@@ -188,8 +187,8 @@ TEST(AgreementTest, ValidationNamesFieldExpectedAndFound) {
        "audit.attacks[1]: expected each attack once, found NORM again"},
       {[](auto& a) { a.mutable_audit()->add_attacks(v1::ATTACK_UNSPECIFIED); },
        absl::StrCat("audit.attacks[0]: expected ", AttackNames(), ", found ATTACK_UNSPECIFIED")},
-      {[](auto& a) { a.mutable_audit()->add_attacks(v1::HINT_INNER_PRODUCT_5); },
-       "audit.attacks[0]: expected HINT_INNER_PRODUCT_5 under audit.disclosure ORACLE only, found audit.disclosure "
+      {[](auto& a) { a.mutable_audit()->add_attacks(v1::HINT_INNER_PRODUCT); },
+       "audit.attacks[0]: expected HINT_INNER_PRODUCT under audit.disclosure ORACLE only, found audit.disclosure "
        "LABEL_SIDE_ONLY"},
       {[](auto& a) { a.mutable_audit()->add_attacks(v1::LIKELIHOOD_RATIO); },
        "audit.attacks[0]: expected an attack on every batch that needs no true class moments, found LIKELIHOOD_RATIO"},
@@ -198,6 +197,13 @@ TEST(AgreementTest, ValidationNamesFieldExpectedAndFound) {
       {[](auto& a) { a.mutable_audit()->add_attacks(v1::ACTIVATION_CLUSTERS); },
        "audit.attacks[0]: expected ACTIVATION_CLUSTERS with \"cut\" among audit.layers only, found audit.layers "
        "without it"},
+      {[](auto& a) { a.mutable_audit()->add_hint_counts(6); },
+       "audit.hint_counts[0]: expected at least 1 and at most 5, found 6"},
+      {[](auto& a) {
+         a.mutable_audit()->add_hint_counts(3);
+         a.mutable_audit()->add_hint_counts(3);
+       },
+       "audit.hint_counts[1]: expected each number once, found 3 again"},
       {[](auto& a) { a.mutable_audit()->set_auxiliary_labels(10); },
        "audit.auxiliary_labels: expected 0 unless audit.disclosure is ORACLE, found 10"},
       {[](auto& a) {
@@ -234,11 +240,28 @@ TEST(AgreementTest, EveryAttackIsScoredAtEveryLayerButThatOnActivations) {
   audit.add_attacks(v1::SPECTRAL);
   std::vector<std::pair<std::string, v1::Attack>> scores;
   for (const AgreedScore& score : AgreedScores(audit)) {
-    scores.emplace_back(score.layer, score.attack);
+    scores.emplace_back(score.layer, score.attack.attack);
   }
   EXPECT_THAT(scores,
               testing::ElementsAre(testing::Pair("first", v1::SPECTRAL), testing::Pair("cut", v1::ACTIVATION_CLUSTERS),
                                    testing::Pair("cut", v1::SPECTRAL)));
+}
+
+TEST(AgreementTest, HintAttacksAreScoredOnceForEachHintCount) {
+  v1::AuditAgreement audit;
+  audit.add_layers("cut");
+  audit.add_attacks(v1::HINT_DISTANCE);
+  audit.add_attacks(v1::NORM);
+  const auto names = [&] {
+    std::vector<std::string> all;
+    for (const AgreedScore& score : AgreedScores(audit)) {
+      all.push_back(AttackName(score.attack));
+    }
+    return all;
+  };
+  EXPECT_THAT(names(), testing::ElementsAre("hint_distance_1", "hint_distance_3", "hint_distance_5", "norm"));
+  audit.add_hint_counts(4);
+  EXPECT_THAT(names(), testing::ElementsAre("hint_distance_4", "norm"));
 }
 
 TEST(AgreementTest, TooManyLayersAreInvalid) {

@@ -122,7 +122,7 @@ TEST(TextConfigTest, UnknownEnumValueNamesTheKnown) {
   EXPECT_EQ(AgreementError("wire_dtype: FLOAT64"),
             "run.textproto:1:13: wire_dtype: expected FLOAT32, BFLOAT16 or FLOAT16, found \"FLOAT64\"");
   EXPECT_EQ(AgreementError("audit { disclosure: 9 }"),
-            "run.textproto:1:16: audit.disclosure: expected LABEL_SIDE_ONLY, ROUNDED or ORACLE, found \"9\"");
+            "run.textproto:1:21: audit.disclosure: expected LABEL_SIDE_ONLY, ROUNDED or ORACLE, found \"9\"");
 }
 
 TEST(TextConfigTest, UnspecifiedEnumValueIsRefused) {
@@ -213,7 +213,7 @@ TEST(TextConfigTest, MalformedTextNamesPlaceAndField) {
             "run.textproto:1:13: run_name: expected well-formed text, found an error: String literals cannot cross "
             "line boundaries.");
   EXPECT_EQ(AgreementError("audit { disclosure: ORACLE"),
-            "run.textproto:1:22: audit: expected the name of a field of AuditAgreement or \"}\", found the end of the "
+            "run.textproto:1:27: audit: expected the name of a field of AuditAgreement or \"}\", found the end of the "
             "file");
   EXPECT_EQ(AgreementError("{}"),
             "run.textproto:1:1: RunAgreement: expected the name of a field of RunAgreement, found \"{\"");

@@ -58,20 +58,20 @@ struct Batch {
 };
 
 // RESIDUAL_NORM looks away from the line on which this batch's classes differ; it has a test of its own.
-std::vector<v1::Attack> AttacksOnABatch() {
-  std::vector<v1::Attack> attacks;
-  for (int number = v1::NORM; number <= v1::Attack_MAX; ++number) {
-    const auto attack = static_cast<v1::Attack>(number);
-    if (!TraitsOf(attack).once_a_run && attack != v1::RESIDUAL_NORM) {
-      attacks.push_back(attack);
+std::vector<AttackVariant> AttacksOnABatch() {
+  std::vector<AttackVariant> attacks;
+  for (const AttackTraits& traits : AllAttackTraits()) {
+    if (!traits.once_per_run() && traits.attack != v1::RESIDUAL_NORM) {
+      const std::vector<AttackVariant> variants = VariantsOf(traits.attack, {1, 3, 5});
+      attacks.insert(attacks.end(), variants.begin(), variants.end());
     }
   }
   return attacks;
 }
 
-class EveryAttackTest : public testing::TestWithParam<v1::Attack> {};
+class EveryAttackTest : public testing::TestWithParam<AttackVariant> {};
 INSTANTIATE_TEST_SUITE_P(Attacks, EveryAttackTest, testing::ValuesIn(AttacksOnABatch()),
-                         [](const auto& info) { return v1::Attack_Name(info.param); });
+                         [](const auto& info) { return AttackName(info.param); });
 
 TEST_P(EveryAttackTest, ReadsTheLabelsOfUnprotectedGradients) {
   const Batch batch;
@@ -80,7 +80,7 @@ TEST_P(EveryAttackTest, ReadsTheLabelsOfUnprotectedGradients) {
   const auto scores = scorer.Score(GetParam());
   ASSERT_TRUE(scores.ok()) << scores.status();
   EXPECT_GT(*LeakAuc(*scores, batch.labels, RowsLeftOut(GetParam(), batch.hint_rows)),
-            GetParam() == v1::HINT_DISTANCE_1 ? 0.8 : 0.9);
+            GetParam() == AttackVariant(v1::HINT_DISTANCE, 1) ? 0.8 : 0.9);
 }
 
 TEST_P(EveryAttackTest, IsFiniteForABatchThatTellsNothing) {
@@ -113,7 +113,7 @@ TEST_P(EveryAttackTest, IsFiniteForTheLargestGradients) {
 
 TEST_P(EveryAttackTest, NeedsWhatItsTraitsSay) {
   const Batch batch;
-  const AttackTraits traits = TraitsOf(GetParam());
+  const AttackTraits traits = TraitsOf(GetParam().attack);
   AttackInput input = batch.Input();
   input.hint_rows = {};
   input.clean_positive = {};
@@ -121,7 +121,7 @@ TEST_P(EveryAttackTest, NeedsWhatItsTraitsSay) {
   input.population = nullptr;
   AttackScorer scorer(kExamples);
   ASSERT_TRUE(scorer.Begin(input).ok());
-  EXPECT_EQ(scorer.Score(GetParam()).ok(), !traits.needs_oracle && !traits.cut_only && !traits.label_side_only);
+  EXPECT_EQ(scorer.Score(GetParam()).ok(), traits.needs == SideInformation::kNone);
   if (!scorer.Score(GetParam()).ok()) {
     EXPECT_EQ(scorer.Score(GetParam()).status().code(), absl::StatusCode::kFailedPrecondition);
   }
@@ -134,6 +134,17 @@ TEST(AttackScorerTest, AttacksOfTheWholeRunAndUnknownOnesFail) {
   for (v1::Attack attack : {v1::MODEL_COMPLETION, v1::FEATURES_ONLY, v1::ATTACK_UNSPECIFIED}) {
     EXPECT_EQ(scorer.Score(attack).status().code(), absl::StatusCode::kFailedPrecondition);
   }
+}
+
+TEST(AttackScorerTest, HintsAreCountedWhereTheyAreTakenAndNowhereElse) {
+  const Batch batch;
+  AttackScorer scorer(kExamples);
+  ASSERT_TRUE(scorer.Begin(batch.Input()).ok());
+  for (const AttackVariant& variant : {AttackVariant(v1::HINT_DISTANCE), AttackVariant(v1::HINT_DISTANCE, -1),
+                                       AttackVariant(v1::HINT_INNER_PRODUCT), AttackVariant(v1::NORM, 3)}) {
+    EXPECT_EQ(scorer.Score(variant).status().code(), absl::StatusCode::kFailedPrecondition);
+  }
+  EXPECT_NE(*scorer.Score({v1::HINT_DISTANCE, 1}), *scorer.Score({v1::HINT_DISTANCE, 3}));
 }
 
 TEST(AttackScorerTest, RefusesInputThatDoesNotFit) {
@@ -249,9 +260,9 @@ TEST(AttackScorerTest, AHintScoredWouldInflateTheAuc) {
     std::generate_n(batch.gradients.data(), batch.gradients.size(), [&] { return normal(random); });
     AttackScorer scorer(kExamples);
     ASSERT_TRUE(scorer.Begin(batch.Input()).ok());
-    const auto scores = scorer.Score(v1::HINT_DISTANCE_5);
+    const auto scores = scorer.Score({v1::HINT_DISTANCE, 5});
     scored += *LeakAuc(*scores, batch.labels) / kBatches;
-    left_out += *LeakAuc(*scores, batch.labels, RowsLeftOut(v1::HINT_DISTANCE_5, batch.hint_rows)) / kBatches;
+    left_out += *LeakAuc(*scores, batch.labels, RowsLeftOut({v1::HINT_DISTANCE, 5}, batch.hint_rows)) / kBatches;
   }
   // Standard error without leak: sqrt((75 + 20 + 1) / (12 75 20) / 200) = 0.005.
   EXPECT_NEAR(left_out, 0.5, 0.03);

@@ -203,7 +203,8 @@ TEST_F(LedgerReaderTest, RefusesAnotherVersion) {
   Sql("PRAGMA user_version = 99");
   const absl::Status status = LedgerReader::Open(path_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("expected 3, found 99"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("expected 4, found 99, written by a later version of Splitveil"));
 }
 
 TEST_F(LedgerReaderTest, ReportsADamagedFile) {

@@ -182,7 +182,7 @@ TEST_F(LedgerTest, AKilledProcessLosesOnlyWhatWasNotCommitted) {
 TEST_F(LedgerTest, IsMarkedAndStrictAndRefersToTheRun) {
   Open("run-1");
   EXPECT_EQ(Sql("PRAGMA application_id"), std::to_string(0x53564c47));
-  EXPECT_EQ(Sql("PRAGMA user_version"), "3");
+  EXPECT_EQ(Sql("PRAGMA user_version"), "4");
   EXPECT_EQ(Sql("PRAGMA journal_mode"), "wal");
   EXPECT_THAT(Sql("INSERT INTO leak VALUES ('run-1', 0, 'o', 'cut', 'norm', 'high', 1)"), HasSubstr("REAL"));
   EXPECT_THAT(Sql("PRAGMA foreign_keys = ON; INSERT INTO event VALUES ('unknown', '', '', '')"),
@@ -238,7 +238,8 @@ TEST_F(LedgerTest, RefusesAnotherVersion) {
   Sql("PRAGMA user_version = 1");
   const absl::Status status = Ledger::Create(path_, Run("run-2")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("expected 3, found 1"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("ledger version: expected 4, found 1, written by an earlier version of Splitveil"));
   EXPECT_EQ(Sql("SELECT run_id FROM run"), "run-1");
 }
 

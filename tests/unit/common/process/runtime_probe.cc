@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
   PrintVariable("OPENBLAS_CORETYPE");
   PrintVariable("OMP_WAIT_POLICY");
   PrintVariable("OPENBLAS_THREAD_TIMEOUT");
+  PrintVariable("GRPC_VERBOSITY");
   PrintVariable("SPLITVEIL_EXECUTED_AGAIN");
   for (int i = 0; i < argc; ++i) {
     std::printf("argv[%d]=%s\n", i, argv[i]);

@@ -65,6 +65,11 @@ TEST(TuneRuntimeTest, ThreadsThatWaitSleepWhereTheUserDoesNotSay) {
   EXPECT_THAT(ProbeOutput({{"OPENBLAS_THREAD_TIMEOUT", "26"}}), HasSubstr("OPENBLAS_THREAD_TIMEOUT=26\n"));
 }
 
+TEST(TuneRuntimeTest, SilencesGrpcWhereTheUserDoesNotSay) {
+  EXPECT_THAT(ProbeOutput({{"GRPC_VERBOSITY", ""}}), HasSubstr("GRPC_VERBOSITY=NONE\n"));
+  EXPECT_THAT(ProbeOutput({{"GRPC_VERBOSITY", "DEBUG"}}), HasSubstr("GRPC_VERBOSITY=DEBUG\n"));
+}
+
 TEST(TuneRuntimeTest, KeepsArgumentsAndProcessName) {
   const std::string out = ProbeOutput({kNoThreads, kNoCoreType}, {"--config=a b.textproto", ""});
   EXPECT_THAT(out, HasSubstr("argv[0]=" RUNTIME_PROBE "\nargv[1]=--config=a b.textproto\nargv[2]=\n"));

@@ -5,7 +5,7 @@
 #include <future>
 #include <string>
 
-#include "common/crypto/certificates.h"
+#include "deploy/operator/certificates/certificate_authority.h"
 #include "common/transport/credentials.h"
 
 namespace splitveil {

@@ -12,11 +12,12 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::Not;
 using ::testing::StartsWith;
 
-constexpr const char* kCommands[] = {"audit",    "bench alignment", "bench marvell", "certificates",
-                                     "generate", "marvell",         "prepare",       "report",
-                                     "status",   "sweep",           "validate"};
+constexpr const char* kCommands[] = {"audit",   "bench alignment", "bench marvell", "certificates", "generate",
+                                     "marvell", "prepare",         "report",        "status",       "stream",
+                                     "sweep",   "validate",        "bench training"};
 
 // A command line of `command`, of one word or two, and a flag.
 std::vector<std::string> Words(const std::string& command, const std::string& flag) {
@@ -34,9 +35,24 @@ TEST(OperatorToolTest, HelpListsEveryCommand) {
   }
 }
 
-TEST(OperatorToolTest, EveryCommandExplainsItself) {
+TEST(OperatorToolTest, EveryCommandExplainsItselfWithAnExample) {
   for (const char* command : kCommands) {
-    EXPECT_THAT(ExpectDone(Words(command, "--help")), HasSubstr(std::string("Usage: splitveil ") + command));
+    const std::string help = ExpectDone(Words(command, "--help"));
+    EXPECT_THAT(help, HasSubstr(std::string("Usage: splitveil ") + command));
+    EXPECT_THAT(help, HasSubstr(std::string("\nExample:\n  splitveil ") + command + " --"));
+  }
+}
+
+// The example of each command, run where its files are not: its flags are known and their values fit.
+TEST(OperatorToolTest, TheFlagsOfEveryExampleAreKnown) {
+  for (const char* command : {"audit", "report", "status", "stream", "sweep", "validate"}) {
+    const std::string help = ExpectDone(Words(command, "--help"));
+    const std::string example = help.substr(help.find("\nExample:\n  splitveil ") + 22);
+    const std::vector<std::string> words =
+        absl::StrSplit(absl::string_view(example).substr(0, example.find('\n')), ' ');
+    const ChildResult result = RunTool(words);
+    EXPECT_EQ(result.exit_code, 2) << command;
+    EXPECT_THAT(result.err, Not(HasSubstr("command line"))) << command;
   }
 }
 
@@ -57,16 +73,22 @@ TEST(OperatorToolTest, UnknownCommandFailsWithTheList) {
   EXPECT_THAT(error, HasSubstr("validate"));
 }
 
+TEST(OperatorToolTest, AMistypedCommandOrFlagIsAnsweredWithTheNearest) {
+  EXPECT_THAT(ExpectError(2, {"valdiate"}), HasSubstr("did you mean validate?"));
+  EXPECT_THAT(ExpectError(2, {"sweep", "--dry-run"}), HasSubstr("did you mean --dry_run?"));
+}
+
 TEST(OperatorToolTest, HalfOfACommandFailsWithTheList) {
   EXPECT_THAT(ExpectError(2, {"bench"}), HasSubstr("bench marvell"));
-  EXPECT_THAT(ExpectError(2, {"bench", "nothing"}), HasSubstr("found \"bench\""));
+  EXPECT_THAT(ExpectError(2, {"bench", "nothing"}), HasSubstr("found \"bench nothing\""));
   EXPECT_THAT(ExpectError(2, {"marvell", "bench"}), HasSubstr("bench"));
 }
 
 TEST(OperatorToolTest, UnknownFlagOfEveryCommandFails) {
   for (const char* command : kCommands) {
-    EXPECT_THAT(ExpectError(2, Words(command, "--no_such_flag=1")),
-                StartsWith("command line: --no_such_flag is not a flag"));
+    const std::string error = ExpectError(2, Words(command, "--no_such_flag=1"));
+    EXPECT_THAT(error, StartsWith(std::string("command line: expected a flag of splitveil ") + command + " (--"));
+    EXPECT_THAT(error, HasSubstr("found \"--no_such_flag=1\""));
   }
 }
 

@@ -14,7 +14,7 @@ constexpr float kClean[] = {1, 0, 0, 1, -1, 0, 0, 0.25f};
 
 using Bin = std::tuple<std::string, int64_t, int64_t, int64_t>;  // Quantity, label, bin, examples.
 
-std::vector<Bin> Bins(const std::vector<OwnScores>& own) {
+std::vector<Bin> Bins(const std::vector<BatchScores>& own) {
   ReleasedBatch batch;
   batch.labels = {1, 1, 0, 0};
   batch.hint_rows = {0};
@@ -47,7 +47,7 @@ TEST(ClassHistogramsTest, CountByHand) {
 TEST(ClassHistogramsTest, TakeWhatTheAttacksHaveScored) {
   const ConstMatrixView released(kReleased, 4, 2);
   const float g_plus[] = {1, 0};
-  const OwnScores norms = {v1::NORM, NormScores(released)}, cosines = {v1::COSINE, CosineScores(released, g_plus)};
+  const BatchScores norms = {v1::NORM, NormScores(released)}, cosines = {v1::COSINE, CosineScores(released, g_plus)};
   EXPECT_EQ(Bins({norms, cosines}), Bins({}));
   EXPECT_EQ(Bins({norms}), Bins({}));
   // Other numbers there show that they are read, not computed again.

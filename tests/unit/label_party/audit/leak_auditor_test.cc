@@ -34,7 +34,7 @@ class LeakAuditorTest : public ::testing::Test {
     absl::StatusOr<std::unique_ptr<Ledger>> ledger = Ledger::Create(files_.File("ledger.db"), run);
     EXPECT_TRUE(ledger.ok()) << ledger.status();
     ledger_ = *std::move(ledger);
-    auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelAudit(), /*examples=*/100, ledger_.get());
+    auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), /*examples=*/100, ledger_.get());
   }
 
   static ReleasedBatch Batch(uint32_t batch, std::vector<uint8_t> labels, int64_t hint_row) {
@@ -90,17 +90,6 @@ TEST_F(LeakAuditorTest, LabelSideAuditReadsTheReleasedBytes) {
   EXPECT_EQ(auditor_->latest(), "norm 1.00 cosine 1.00 residual_norm 0.50 cumulative_spectral 1.00 at cut");
 }
 
-TEST_F(LeakAuditorTest, MeasuredLeakIsTheStrongestAttackInEitherDirection) {
-  const float values[] = {1, 0, 1, 0, -3, 0, -3, 0.5f};
-  Matrix gradients(4, 2);
-  std::copy(std::begin(values), std::end(values), gradients.data());
-  // Negatives have the larger norm: an AUC of 0, which an adversary turns round.
-  EXPECT_EQ(MeasuredLeak(gradients, Batch(0, {1, 1, 0, 0}, -1)), 1);
-  EXPECT_EQ(MeasuredLeak(gradients, Batch(0, {1, 1, 0, 0}, 0)), 1);
-  EXPECT_EQ(MeasuredLeak(gradients, Batch(0, {0, 0, 0, 0}, -1)), 0.5);
-  EXPECT_EQ(MeasuredLeak(Matrix(4, 2), Batch(0, {1, 1, 0, 0}, -1)), 0.5);
-}
-
 TEST_F(LeakAuditorTest, ScoresOfThePeerTakePrecedenceInTheSeries) {
   auditor_->Remember(Batch(0, {1, 0}, -1));
   ASSERT_TRUE(auditor_->AuditRelease({kTwoRows, kTwoRows, kTwoRows}).ok());
@@ -149,6 +138,56 @@ TEST_F(LeakAuditorTest, RefusesAnAttackThatWasNotAgreed) {
   EXPECT_EQ(auditor_->Judge(request).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(LeakAuditorTest, AHintAttackIsJudgedWithTheAgreedNumberOfHints) {
+  v1::AuditAgreement& audit = *agreement_.mutable_audit();
+  audit.clear_attacks();
+  audit.add_attacks(v1::HINT_DISTANCE);
+  audit.clear_hint_counts();
+  audit.add_hint_counts(2);
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), /*examples=*/100, ledger_.get());
+  ReleasedBatch batch = Batch(0, {1, 1, 1, 0}, 0);
+  batch.hint_rows = {0, 1};
+  auditor_->Remember(batch);
+  v1::ScoreBatchRequest request = Scores(0, {9, 9, 2, 1});
+  request.mutable_scores(0)->set_attack(v1::HINT_DISTANCE);
+  for (uint32_t other : {0u, 1u, 5u, 0x80000002u}) {
+    request.mutable_scores(0)->set_hint_count(other);
+    EXPECT_EQ(auditor_->Judge(request).status().code(), absl::StatusCode::kInvalidArgument) << other;
+  }
+  request.mutable_scores(0)->set_hint_count(2);
+  const auto response = auditor_->Judge(request);
+  ASSERT_TRUE(response.ok()) << response.status();
+  ASSERT_EQ(response->leaks_size(), 1);
+  EXPECT_EQ(response->leaks(0).hint_count(), 2);
+  EXPECT_EQ(response->leaks(0).auc(), 1);  // Rows 2 and 3 are left: the hints are not among them.
+  EXPECT_EQ(auditor_->series().at({"cut", "hint_distance_2"}), std::vector<double>{1});
+}
+
+// The label party chooses its own numbers of hints.
+TEST_F(LeakAuditorTest, OwnHintAttacksRunWithTheConfiguredNumbersOfHints) {
+  v1::LabelSideAudit config;
+  config.add_attacks(v1::HINT_DISTANCE);
+  config.add_attacks(v1::HINT_INNER_PRODUCT);
+  const auto attacks = [&] {
+    auditor_ = std::make_unique<LeakAuditor>(agreement_, config, /*examples=*/100, ledger_.get());
+    static uint32_t step = 0;
+    ReleasedBatch batch = Batch(step++, {1, 1, 1, 0, 0, 0}, 0);
+    auditor_->Remember(batch);
+    const Matrix released(6, 2);
+    EXPECT_TRUE(auditor_->AuditRelease({released, released, released}).ok());
+    std::vector<std::string> names;
+    for (const auto& [key, aucs] : auditor_->series()) {
+      names.push_back(key.second);
+    }
+    return names;
+  };
+  EXPECT_EQ(attacks(),
+            (std::vector<std::string>{"hint_distance_1", "hint_distance_3", "hint_distance_5", "hint_inner_product_1",
+                                      "hint_inner_product_3", "hint_inner_product_5"}));
+  config.add_hint_counts(4);
+  EXPECT_EQ(attacks(), (std::vector<std::string>{"hint_distance_4", "hint_inner_product_4"}));
+}
+
 TEST_F(LeakAuditorTest, RefusesToAuditOtherGradientsThanReleased) {
   EXPECT_FALSE(auditor_->AuditRelease({kTwoRows, kTwoRows, kTwoRows}).ok());
   auditor_->Remember(Batch(0, {1, 0}, -1));
@@ -178,7 +217,7 @@ ReleaseEvidence Evidence(const Gaussians& batch, NoiseVariances stated, double s
 TEST_F(LeakAuditorTest, RecordsAnEpochsFiguresBesideWhatTheNoiseAllows) {
   constexpr double kSumKl = 1;  // Distance 1, variance 1.
   constexpr int64_t kRows = 20'000;
-  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelAudit(), kRows, ledger_.get());
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), kRows, ledger_.get());
   for (uint32_t epoch = 0; epoch < 2; ++epoch) {
     const Gaussians batch(kRows, 1, epoch);
     ReleasedBatch released = Batch(epoch, batch.labels, /*hint_row=*/0);
@@ -203,7 +242,7 @@ TEST_F(LeakAuditorTest, RecordsAnEpochsFiguresBesideWhatTheNoiseAllows) {
 }
 
 TEST_F(LeakAuditorTest, SampledAuditReadsEveryNthReleaseAndCountsTheNoiseOfAll) {
-  v1::LabelAudit sampled;
+  v1::LabelSideAudit sampled;
   sampled.set_every_batches(2);
   sampled.add_attacks(v1::NORM);
   auditor_ = std::make_unique<LeakAuditor>(agreement_, sampled, /*examples=*/100, ledger_.get());
@@ -239,7 +278,7 @@ TEST_F(LeakAuditorTest, SampledAuditReadsEveryNthReleaseAndCountsTheNoiseOfAll) 
   EXPECT_EQ(counted, (std::map<std::string, int64_t>{{"clean_norm", 8}, {"norm", 8}}));
 
   for (v1::Attack attack : {v1::CUMULATIVE_SPECTRAL, v1::LIKELIHOOD_RATIO}) {
-    v1::LabelAudit goes_by_all = sampled;
+    v1::LabelSideAudit goes_by_all = sampled;
     goes_by_all.add_attacks(attack);
     EXPECT_TRUE(LeakAuditor(agreement_, goes_by_all, /*examples=*/100, ledger_.get()).Reads(1)) << attack;
   }
@@ -248,7 +287,7 @@ TEST_F(LeakAuditorTest, SampledAuditReadsEveryNthReleaseAndCountsTheNoiseOfAll) 
 TEST_F(LeakAuditorTest, SaysWhenMoreIsReadThanTheNoiseAllows) {
   constexpr double kClaimedSumKl = 0.5;  // In truth 4: as if the noise had half the configured deviation, or less.
   const Gaussians batch(2000, 2, 1);
-  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelAudit(), 2000, ledger_.get());
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), 2000, ledger_.get());
   auditor_->Remember(Batch(0, batch.labels, 0));
   ASSERT_TRUE(auditor_->AuditRelease(Evidence(batch, {16, 16}, kClaimedSumKl, kClaimedSumKl)).ok());
   ASSERT_TRUE(auditor_->FinishEpoch(0).ok());
@@ -280,7 +319,7 @@ TEST_F(LeakAuditorTest, PoolsThePeersScoresByEpoch) {
 
 TEST_F(LeakAuditorTest, KeepsHistogramsOfBothClasses) {
   const Gaussians batch(400, 3, 2);
-  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelAudit(), 400, ledger_.get());
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), 400, ledger_.get());
   auditor_->Remember(Batch(0, batch.labels, 0));
   ASSERT_TRUE(auditor_->AuditRelease(Evidence(batch, {1, 1}, 9, 9)).ok());
   ASSERT_TRUE(auditor_->FinishEpoch(0).ok());
@@ -304,7 +343,7 @@ TEST_F(LeakAuditorTest, ScoresNoRowByWhatThatRowTells) {
   constexpr double kSumKl = 0.05;
   constexpr int64_t kRows = 64, kBatches = 1500;
   for (const NoiseVariances stated : {NoiseVariances{1, 1}, NoiseVariances{}}) {
-    v1::LabelAudit attacks;
+    v1::LabelSideAudit attacks;
     attacks.add_attacks(v1::LIKELIHOOD_RATIO);
     attacks.add_attacks(v1::MEASURED_LIKELIHOOD_RATIO);
     auditor_ = std::make_unique<LeakAuditor>(agreement_, attacks, kRows * kBatches, ledger_.get());

@@ -26,41 +26,47 @@ absl::Status Verdict(const std::string& fields, int batch_size = 1024) {
 
 TEST(ValidateLabelConfigTest, TakesEveryAttackOnBatchesTogether) {
   std::string attacks;
-  for (int number = 1; number <= v1::Attack_MAX; ++number) {
-    if (v1::Attack_IsValid(number) && !TraitsOf(static_cast<v1::Attack>(number)).once_a_run) {
-      attacks += "attacks: " + v1::Attack_Name(static_cast<v1::Attack>(number)) + " ";
+  for (const AttackTraits& traits : AllAttackTraits()) {
+    if (!traits.once_per_run()) {
+      attacks += "attacks: " + v1::Attack_Name(traits.attack) + " ";
     }
   }
-  EXPECT_TRUE(Verdict("audit { " + attacks + "}").ok());
-  EXPECT_TRUE(Verdict("audit { every_batches: 7 }").ok());
+  EXPECT_TRUE(Verdict("label_side_audit { " + attacks + "}").ok());
+  EXPECT_TRUE(Verdict("label_side_audit { every_batches: 7 }").ok());
   EXPECT_TRUE(Verdict("").ok());
 }
 
-TEST(ValidateLabelConfigTest, RefusesAttacksThatRunOnceARun) {
+TEST(ValidateLabelConfigTest, RefusesAttacksThatRunOncePerRun) {
   for (const std::string attack : {"MODEL_COMPLETION", "FEATURES_ONLY"}) {
-    const absl::Status status = Verdict("audit { attacks: NORM attacks: " + attack + " }");
+    const absl::Status status = Verdict("label_side_audit { attacks: NORM attacks: " + attack + " }");
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_EQ(status.message(),
-              "audit.attacks[1]: expected an attack that scores batches, found " + attack + ", once a run");
+    EXPECT_EQ(status.message(), "label_side_audit.attacks[1]: expected an attack that scores batches, found " + attack +
+                                    ", once per run");
   }
 }
 
 TEST(ValidateLabelConfigTest, RefusesAnAttackTwice) {
-  EXPECT_EQ(Verdict("audit { attacks: NORM attacks: COSINE attacks: NORM }").message(),
-            "audit.attacks[2]: expected each attack once, found NORM again");
+  EXPECT_EQ(Verdict("label_side_audit { attacks: NORM attacks: COSINE attacks: NORM }").message(),
+            "label_side_audit.attacks[2]: expected each attack once, found NORM again");
+}
+
+TEST(ValidateLabelConfigTest, RefusesAHintCountTwice) {
+  EXPECT_TRUE(Verdict("label_side_audit { hint_counts: [5, 2] }").ok());
+  EXPECT_EQ(Verdict("label_side_audit { hint_counts: [5, 2, 5] }").message(),
+            "label_side_audit.hint_counts[2]: expected each number once, found 5 again");
 }
 
 TEST(ValidateLabelConfigTest, RefusesAnAttackThatIsNone) {
-  EXPECT_EQ(Verdict("audit { attacks: ATTACK_UNSPECIFIED }").message(),
-            "audit.attacks[0]: expected an attack of leak_audit.proto, found number 0");
+  EXPECT_EQ(Verdict("label_side_audit { attacks: ATTACK_UNSPECIFIED }").message(),
+            "label_side_audit.attacks[0]: expected an attack of leak_audit.proto, found number 0");
 }
 
 // An open enumeration lets numbers through that have no name.
 TEST(ValidateLabelConfigTest, RefusesANumberWithoutAnAttack) {
   v1::LabelPartyConfig config;
-  config.mutable_audit()->mutable_attacks()->Add(v1::Attack_MAX + 1);
+  config.mutable_label_side_audit()->mutable_attacks()->Add(v1::Attack_MAX + 1);
   EXPECT_THAT(std::string(ValidateLabelConfig(config, v1::RunAgreement()).message()),
-              HasSubstr("audit.attacks[0]: expected an attack"));
+              HasSubstr("label_side_audit.attacks[0]: expected an attack"));
 }
 
 TEST(ValidateLabelConfigTest, LimitsTheBatchOfADistanceCorrelation) {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "common/checkpoint/checkpoint.h"
+#include "common/evaluation/evaluation.h"
 #include "common/leakage/bounds.h"
-#include "common/leakage/evaluation.h"
 #include "common/process/exit_code.h"
 #include "tests/unit/label_party/session/label_session_fixture.h"
 
@@ -184,7 +184,7 @@ TEST_F(LabelSessionLifeTest, TheResultTellsWhatARunAndAllBeforeItCameTo) {
   LeaveCheckpoints();
   EXPECT_NEAR((*Checkpoint::Open(path_))->header().label_party().cumulative_sum_kl(), 2.0, 1e-6);
   const std::string result = session_->result_json();
-  EXPECT_THAT(result, HasSubstr("\"continues\":\"" + continues_ + "\""));
+  EXPECT_THAT(result, HasSubstr("\"resumed_from\":\"" + continues_ + "\""));
   const auto number = [&](const std::string& key) {
     return std::stod(result.substr(result.find("\"" + key + "\":") + key.size() + 3));
   };

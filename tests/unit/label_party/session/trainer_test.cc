@@ -53,7 +53,7 @@ class TrainerTest : public ::testing::Test {
     ledger_ = nullptr;
     ledger_path_ = run_.files.File(absl::StrCat("trainer", ++runs_, ".db"));
     ledger_ = *Ledger::Create(ledger_path_, {kRunId, "label_party", "", "", "{}"});
-    auditor_ = std::make_unique<LeakAuditor>(run_.agreement, v1::LabelAudit(), /*examples=*/1000, ledger_.get());
+    auditor_ = std::make_unique<LeakAuditor>(run_.agreement, v1::LabelSideAudit(), /*examples=*/1000, ledger_.get());
     const std::vector<uint32_t> rows = Rows();
     auto trainer = MakeTrainer({run_.agreement, run_.label_config, run_.LabelDataset(), rows, JointSeed{3}, kRunId,
                                 *std::move(method), /*continued=*/nullptr, auditor_.get(), ledger_.get()});

@@ -61,9 +61,22 @@ TEST_F(AttackModuleTest, ScoresWhatIsAgreedInThatOrder) {
   ASSERT_EQ(scores->size(), agreed.size());
   for (size_t i = 0; i < agreed.size(); ++i) {
     EXPECT_EQ((*scores)[i].layer, agreed[i].layer);
-    EXPECT_EQ((*scores)[i].attack, agreed[i].attack);
+    EXPECT_TRUE((*scores)[i].attack == agreed[i].attack);
     EXPECT_EQ((*scores)[i].scores.size(), 3);
   }
+}
+
+TEST_F(AttackModuleTest, HintAttacksRunWithEachAgreedNumberOfHints) {
+  hint_rows_ = {0, 2};
+  audit_.add_hint_counts(1);
+  audit_.add_hint_counts(2);
+  AttackModule module = Agree({v1::HINT_DISTANCE});
+  const auto scores = module.Score(Batch());
+  ASSERT_TRUE(scores.ok()) << scores.status();
+  ASSERT_EQ(scores->size(), 4);
+  EXPECT_TRUE((*scores)[1].attack == AttackVariant(v1::HINT_DISTANCE, 2));
+  EXPECT_LT((*scores)[0].scores[2], -1);  // Far from row 0,
+  EXPECT_EQ((*scores)[1].scores[2], 0);   // and a hint itself.
 }
 
 TEST_F(AttackModuleTest, EachLayerIsScoredByItsOwnGradients) {
@@ -101,7 +114,7 @@ TEST_F(AttackModuleTest, SaysWhatItNeeds) {
   EXPECT_TRUE(AttackModule(audit_, 10).empty());
   const AttackModule norm = Agree({v1::NORM});
   EXPECT_FALSE(norm.empty() || norm.remembers() || norm.needs_activations() || norm.needs_oracle());
-  const AttackModule all = Agree({v1::HINT_DISTANCE_1, v1::ACTIVATION_CLUSTERS, v1::CUMULATIVE_SPECTRAL});
+  const AttackModule all = Agree({v1::HINT_DISTANCE, v1::ACTIVATION_CLUSTERS, v1::CUMULATIVE_SPECTRAL});
   EXPECT_TRUE(all.remembers() && all.needs_activations() && all.needs_oracle());
   audit_.clear_layers();
   audit_.add_layers("first");

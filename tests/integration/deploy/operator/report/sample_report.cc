@@ -56,7 +56,7 @@ absl::Status WriteAudit(const std::string& folder) {
   v1::LeakLimit& limit = *policy.add_max_leak();
   limit.set_max_p95(0.7);
   limit.set_max_mean(0.65);
-  policy.set_max_remembered_auc(0.8);
+  policy.set_max_measured_cumulative_auc(0.8);
   policy.set_max_run_auc_bound(0.75);
   policy.set_max_tpr_at_1pct_fpr(0.1);
   policy.set_min_test_auc(0.7);

@@ -17,20 +17,20 @@ using testing::HasSubstr;
 
 TEST(AttackWordsTest, EveryAttackOfTheProtocolHasWordsOfItsOwn) {
   std::set<std::string> titles;
-  for (int value = v1::Attack_MIN + 1; value <= v1::Attack_MAX; ++value) {
-    const std::string name = AttackName(static_cast<v1::Attack>(value));
-    EXPECT_NE(AttackTitle(name), name);
-    EXPECT_TRUE(titles.insert(AttackTitle(name)).second) << name;
-    EXPECT_THAT(AttackExplanation(name), EndsWith(".")) << name;
+  for (const AttackTraits& traits : AllAttackTraits()) {
+    for (const AttackVariant& variant : VariantsOf(traits.attack, {1, 3, 5})) {
+      const std::string name = AttackName(variant);
+      EXPECT_NE(AttackTitle(name), name);
+      EXPECT_TRUE(titles.insert(AttackTitle(name)).second) << name;
+      EXPECT_THAT(AttackExplanation(name), EndsWith(".")) << name;
+    }
   }
 }
 
 TEST(AttackWordsTest, AdversariesThatKnowMoreThanAnyPartnerAreSaidToBeComputedByTheLabelParty) {
-  for (int value = v1::Attack_MIN + 1; value <= v1::Attack_MAX; ++value) {
-    const auto attack = static_cast<v1::Attack>(value);
-    if (TraitsOf(attack).label_side_only) {
-      EXPECT_THAT(AttackExplanation(AttackName(attack)), HasSubstr("Computed by the label party"))
-          << AttackName(attack);
+  for (const AttackTraits& traits : AllAttackTraits()) {
+    if (traits.label_side_only()) {
+      EXPECT_THAT(AttackExplanation(traits.name), HasSubstr("Computed by the label party")) << traits.name;
     }
   }
 }

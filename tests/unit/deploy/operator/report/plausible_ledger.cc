@@ -149,7 +149,7 @@ EpochLeakRow PooledRow(const PlausibleRun& run, int64_t epoch, const std::string
   const Share auc = Around(leak_auc, static_cast<double>(positives));
   const Share one = Around(std::pow(0.01, power), static_cast<double>(positives));
   const Share tenth = Around(std::pow(0.001, power), static_cast<double>(positives));
-  const bool remembers = absl::StartsWith(attack, "remembered_");
+  const bool remembers = absl::StartsWith(attack, "cumulative_");
   const double sum_kl = run.sum_kl == 0 ? kNan : run.sum_kl * static_cast<double>(remembers ? epoch + 1 : 1);
   const bool bounded =
       layer == "cut" && attack != "activation_clusters" && attack != "model_completion" && attack != "features_only";
@@ -175,7 +175,7 @@ EpochLeakRow PooledRow(const PlausibleRun& run, int64_t epoch, const std::string
 absl::Status WriteEpochLeaks(const PlausibleRun& run, int64_t epoch, Ledger& ledger) {
   absl::Status status;
   const auto record = [&](const char* observer, const std::string& layer, const std::string& attack) {
-    const bool remembers = absl::StartsWith(attack, "remembered_");
+    const bool remembers = absl::StartsWith(attack, "cumulative_");
     double auc = TargetAuc(run, layer, attack);
     if (remembers) {  // Independent releases: the distance of the classes grows with the root of the epochs.
       auc = std::min(0.999, 0.5 + (auc - 0.5) * std::sqrt(static_cast<double>(epoch + 1)));

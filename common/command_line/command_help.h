@@ -1,0 +1,26 @@
+// The text of --help.
+#ifndef SPLITVEIL_COMMON_COMMAND_LINE_COMMAND_HELP_H_
+#define SPLITVEIL_COMMON_COMMAND_LINE_COMMAND_HELP_H_
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace splitveil {
+
+// The command itself below a command that only gathers others: "alignment" below "bench". In the order they were added.
+std::vector<const CLI::App*> CommandsBelow(const CLI::App& app);
+
+// The words that call it: "splitveil bench alignment".
+std::string CallOf(const CLI::App& app);
+
+// What it does, usage, commands by group, flags as --name=TYPE with range and default, and the footer: an example. At
+// most 100 columns.
+class CommandHelp : public CLI::FormatterBase {
+ public:
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_COMMAND_LINE_COMMAND_HELP_H_

@@ -1,0 +1,211 @@
+#include "common/command_line/command_line.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+
+#include "common/command_line/command_help.h"
+#include "common/command_line/nearest_name.h"
+#include "common/process/version.h"
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+absl::Status UsageError(absl::string_view problem) {
+  return absl::InvalidArgumentError(absl::StrCat("command line: ", problem));
+}
+
+void Describe(const CommandText& text, CLI::App& app) {
+  app.description(text.summary);
+  app.footer(absl::StrCat("Example:\n  ", text.example));
+}
+
+// The command that the words chose, as far as they were read.
+const CLI::App& Chosen(const CLI::App& app) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  return chosen.empty() ? app : Chosen(*chosen.front());
+}
+
+// What may stand where an unknown word stands: commands, or else flags.
+std::vector<std::string> KnownWords(const CLI::App& app) {
+  std::vector<std::string> known;
+  for (const CLI::App* command : CommandsBelow(app)) {
+    const std::vector<std::string> call = absl::StrSplit(CallOf(*command), absl::MaxSplits(' ', 1));
+    known.push_back(call.back());  // Without the program's name.
+  }
+  if (known.empty()) {
+    for (const CLI::Option* option : app.get_options()) {
+      known.push_back(option->get_name(false, true));
+    }
+    std::rotate(known.begin(), known.begin() + 1, known.end());  // --help, CLI11's first, becomes the last.
+  }
+  return known;
+}
+
+absl::Status UnknownWord(const CLI::App& app, const std::string& word) {
+  const bool commands = !app.get_subcommands([](const CLI::App*) { return true; }).empty();
+  const std::vector<std::string> known = KnownWords(app);
+  const std::string whole = app.get_parent() != nullptr && commands ? absl::StrCat(app.get_name(), " ", word) : word;
+  const absl::string_view name = commands ? whole : whole.substr(0, whole.find('='));
+  const std::string nearest = NearestName(name, known);
+  return UsageError(absl::StrCat("expected ", commands ? "a command" : absl::StrCat("a flag of ", CallOf(app)), " (",
+                                 absl::StrJoin(known, ", "), "), found ",
+                                 word.empty() && commands ? "none" : absl::StrCat("\"", whole, "\""),
+                                 nearest.empty() ? "" : absl::StrCat("; did you mean ", nearest, "?")));
+}
+
+// What CLI11 lets pass or says less clearly: a value that is the next flag, a flag given twice, a switch's value.
+absl::Status CheckOption(const CLI::Option& option) {
+  const std::string name = option.get_name(false, true);
+  const std::vector<std::string>& values = option.results();
+  if (option.get_items_expected_max() == 0) {  // A switch.
+    for (const std::string& value : values) {
+      if (value != "true" && value != "false") {
+        return UsageError(absl::StrCat(name, ": expected true or false, found \"", value, "\""));
+      }
+    }
+    return absl::OkStatus();
+  }
+  for (const std::string& value : values) {
+    if (absl::StartsWith(value, "--")) {
+      return UsageError(absl::StrCat(name, ": expected a value, found \"", value, "\""));
+    }
+  }
+  if (option.get_items_expected_max() == 1 && values.size() > 1) {
+    return UsageError(absl::StrCat(name, ": expected one value, found ", values.size(), ": \"",
+                                   absl::StrJoin(values, "\", \""), "\""));
+  }
+  return absl::OkStatus();
+}
+
+// What is wrong with the words of the chosen command, as they were read; OK where nothing is.
+absl::Status CheckWords(const CLI::App& app) {
+  if (const std::vector<std::string> unknown = app.remaining(); !unknown.empty()) {
+    return UnknownWord(app, unknown.front());
+  }
+  for (const CLI::Option* option : app.get_options()) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckOption(*option));
+  }
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  return chosen.empty() ? absl::OkStatus() : CheckWords(*chosen.front());
+}
+
+// CLI11 would read the word after "--out=" as its value.
+absl::Status RefuseEmptyValues(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const absl::string_view word = argv[i];
+    if (absl::StartsWith(word, "--") && word.size() > 3 && word.find('=') == word.size() - 1) {
+      return UsageError(absl::StrCat(word.substr(0, word.size() - 1), ": expected a value, found none"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The command that gathers those whose first word is `name`; made where there is none yet.
+CLI::App& FamilyOf(const std::string& name, CLI::App& app) {
+  for (CLI::App* family : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (family->get_name() == name) {
+      return *family;
+    }
+  }
+  CLI::App* family = app.add_subcommand(name, absl::StrCat("The commands of ", CallOf(app), " ", name, "."));
+  family->footer(absl::StrCat(CallOf(*family), " COMMAND --help explains a command."));
+  family->require_subcommand(1);
+  return *family;
+}
+
+ExitCode Print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+CommandLine::CommandLine(const CommandText& program, CommandAction action) {
+  app_.name(program.name);
+  Describe(program, app_);
+  app_.formatter(std::make_shared<CommandHelp>());
+  app_.set_help_flag("--help", "Print this text.");
+  app_.set_version_flag("--version", absl::StrCat(program.name, " ", Version()), "Print the version.");
+  app_.option_defaults()->always_capture_default();
+  if (action != nullptr) {
+    actions_[&app_] = std::move(action);
+  } else {
+    app_.require_subcommand(1);
+  }
+}
+
+CLI::App& CommandLine::AddCommand(const CommandText& text, CommandAction action) {
+  const std::vector<std::string> words = absl::StrSplit(text.name, ' ');
+  CLI::App* parent = &app_;
+  if (words.size() == 2) {
+    parent = &FamilyOf(words.front(), app_);
+  }
+  CLI::App* command = parent->add_subcommand(words.back());
+  command->group(text.group);
+  Describe(text, *command);
+  actions_[command] = std::move(action);
+  return *command;
+}
+
+absl::Status CommandLine::Explain(const CLI::ParseError& error) const {
+  SPLITVEIL_RETURN_IF_ERROR(CheckWords(app_));
+  const CLI::App& chosen = Chosen(app_);
+  if (!chosen.get_subcommands([](const CLI::App*) { return true; }).empty()) {
+    return UnknownWord(chosen, "");
+  }
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    for (const CLI::Option* option : chosen.get_options()) {
+      if (option->get_required() && option->count() == 0) {
+        return UsageError(absl::StrCat("expected ", option->get_name(false, true), ", found none; ", CallOf(chosen),
+                                       " --help explains every flag"));
+      }
+    }
+  }
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {  // The last word lacks a value.
+    return UsageError(absl::StrCat(std::string(error.what()).substr(0, std::strcspn(error.what(), ":")),
+                                   ": expected a value, found none"));
+  }
+  return UsageError(error.what());
+}
+
+absl::StatusOr<ExitCode> CommandLine::Run(int argc, char** argv) {
+  SPLITVEIL_RETURN_IF_ERROR(RefuseEmptyValues(argc, argv));
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words.front() == "help") {  // "help report" is "report --help".
+    words.erase(words.begin());
+    words.push_back("--help");
+  }
+  std::vector<std::string> backwards(words.rbegin(), words.rend());  // As CLI11 takes them.
+  try {
+    app_.parse(std::move(backwards));
+  } catch (const CLI::CallForHelp&) {
+    return Print(app_.help());
+  } catch (const CLI::CallForVersion& version) {
+    return Print(absl::StrCat(version.what(), "\n"));
+  } catch (const CLI::ParseError& error) {
+    return Explain(error);
+  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckWords(app_));
+  return actions_.at(&Chosen(app_))();
+}
+
+int CommandLine::Main(int argc, char** argv) {
+  absl::StatusOr<ExitCode> code = Run(argc, argv);
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && code.ok()) {
+    code = absl::InternalError("standard output: cannot be written");
+  }
+  return code.ok() ? static_cast<int>(*code) : Exit(CallOf(Chosen(app_)).c_str(), code.status());
+}
+
+}  // namespace splitveil

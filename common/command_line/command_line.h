@@ -1,0 +1,67 @@
+// The command line of a program: its flags or its commands, their help and their errors.
+#ifndef SPLITVEIL_COMMON_COMMAND_LINE_COMMAND_LINE_H_
+#define SPLITVEIL_COMMON_COMMAND_LINE_COMMAND_LINE_H_
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "common/command_line/flag_checks.h"
+#include "common/process/exit_code.h"
+
+namespace splitveil {
+
+// What a program or one of its commands says about itself.
+struct CommandText {
+  std::string name;        // Of a command one word or two: "report", "bench alignment".
+  std::string summary;     // One sentence.
+  std::string example;     // A whole command line.
+  std::string group = "";  // Of a command: the heading that the overview puts it under.
+};
+
+// What a program or a command does once its flags are read. It prints its result on standard output and returns its
+// error; a result that is a verdict is told by the exit code.
+using CommandAction = std::function<absl::StatusOr<ExitCode>()>;
+
+// A program of flags only, or one with commands. Flags are CLI11's options, bound to variables of the caller:
+//
+//   CommandLine line({"splitveil", "...", "splitveil report --help"});
+//   const auto flags = std::make_shared<ReportFlags>();
+//   CLI::App& report = line.AddCommand({"report", ...}, [flags] { return Report(*flags); });
+//   report.add_option("--out", flags->out, "HTML file to write.")->type_name("FILE")->required();
+//
+// Every command has --help, the program --version. A flag stands as --name=value or --name value; a list may be given
+// several times. Defaults are shown as they are when the flag is added. Not thread-safe.
+class CommandLine {
+ public:
+  // A program with commands has no `action`.
+  explicit CommandLine(const CommandText& program, CommandAction action = nullptr);
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  // To add flags of the program itself. Valid as long as this.
+  CLI::App& program() { return app_; }
+  // To add flags of the new command. Valid as long as this. Names must differ.
+  CLI::App& AddCommand(const CommandText& text, CommandAction action);
+
+  // The whole of main: reads the words, prints help or version or does what the command does, and returns the exit code
+  // (exit_code.h). Errors are one line on standard error; those of the command line exit with 2 and say what is known.
+  int Main(int argc, char** argv);
+
+ private:
+  // Reads the words and does what they ask for. Errors: InvalidArgument of the command line; those of the action;
+  // Internal where standard output cannot be written.
+  absl::StatusOr<ExitCode> Run(int argc, char** argv);
+  absl::Status Explain(const CLI::ParseError& error) const;
+
+  CLI::App app_;
+  std::map<const CLI::App*, CommandAction> actions_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_COMMAND_LINE_COMMAND_LINE_H_

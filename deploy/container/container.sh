@@ -1,0 +1,39 @@
+#!/bin/bash
+# What a container of docker-compose.yml does. Usage: container.sh prepare|label_party|nonlabel_party
+# Each party mounts a volume of its own at /demo; only `prepare`, which plays the outside world, sees both.
+set -euo pipefail
+role=${1:?prepare|label_party|nonlabel_party}
+demo=$(dirname "$(realpath "$0")")/demo
+bin=/usr/local/bin
+
+# The second run has a port of its own, so that a party that is done early never meets the end of the first.
+prepare() {
+  local out=/tmp/demo party
+  "$demo/prepare_data.sh" "$bin" "$out"
+  "$demo/write_configs.sh" "$out" none 0.0.0.0:7443 label_party:7443 0.0.0.0:7444
+  "$demo/write_configs.sh" "$out" marvell 0.0.0.0:7445 label_party:7445 0.0.0.0:7446
+  for party in label_party nonlabel_party; do
+    rm -rf "/demo/$party"/*
+    mkdir "/demo/$party/certificates"
+    cp "$out/$party.data" "$out"/*.run.textproto "$out"/*."$party".textproto "/demo/$party/"
+    cp "$out/certificates/authority.pem" "$out/certificates/$party".* "/demo/$party/certificates/"
+  done
+}
+
+train() {
+  cd /demo
+  local run
+  for run in none marvell; do
+    ln -sfn "$run.$role.textproto" current.textproto  # For the health check.
+    "$bin/$role" --agreement="$run.run.textproto" --config="$run.$role.textproto"
+  done
+  if [ "$role" = label_party ]; then
+    "$bin/splitveil" report --ledger=none.label_party.db --ledger=marvell.label_party.db --out=report.html
+  fi
+}
+
+case $role in
+  prepare) prepare ;;
+  label_party | nonlabel_party) train ;;
+  *) echo "container.sh: expected prepare, label_party or nonlabel_party, found $role" >&2; exit 2 ;;
+esac

@@ -1,0 +1,201 @@
+#include "deploy/operator/prepare/prepare_command.h"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/config/text_config.h"
+#include "common/preparation/known_tables.h"
+#include "common/preparation/prepare.h"
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+struct PrepareFlags {
+  std::string format;
+  std::string schema;
+  std::string party = "both";
+  PrepareOptions options;  // All but the schema and the parties.
+};
+
+absl::StatusOr<v1::TableSchema> SchemaOf(const PrepareFlags& flags) {
+  if (flags.format != "table") {
+    if (!flags.schema.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("command line: --schema: expected none for ", flags.format, ", found \"", flags.schema, "\""));
+    }
+    return flags.format == "criteo" ? CriteoSchema() : AvazuSchema();
+  }
+  if (flags.schema.empty()) {
+    return absl::InvalidArgumentError("command line: --schema: expected the schema of the table, found none");
+  }
+  v1::TableSchema schema;
+  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(flags.schema, schema));
+  return schema;
+}
+
+v1::TableSchema::Holder PartiesOf(const std::string& party) {
+  if (party == "both") {
+    return v1::TableSchema::BOTH;
+  }
+  return party == "label_party" ? v1::TableSchema::LABEL_PARTY : v1::TableSchema::NONLABEL_PARTY;
+}
+
+// "NAME VALUE" of all columns; `value` of a column's missing cells and vocabulary.
+void PrintColumns(const v1::Preprocessing& preprocessing) {
+  if (preprocessing.numeric().empty() && preprocessing.categorical().empty()) {
+    return;
+  }
+  const auto rows = static_cast<double>(preprocessing.rows());
+  std::printf("  missing (%% of the rows):");
+  for (const v1::NumericScaling& column : preprocessing.numeric()) {
+    std::printf(" %s %.1f", column.name().c_str(), 100.0 * static_cast<double>(column.missing()) / rows);
+  }
+  for (const v1::CategoryIndex& column : preprocessing.categorical()) {
+    std::printf(" %s %.1f", column.name().c_str(), 100.0 * static_cast<double>(column.missing()) / rows);
+  }
+  std::printf("\n  embedding rows: %lld", static_cast<long long>(preprocessing.embedding_rows()));
+  if (preprocessing.has_extends_sha256()) {
+    std::printf(", %lld of them new",
+                static_cast<long long>(preprocessing.embedding_rows() - preprocessing.extended_embedding_rows()));
+  }
+  for (const v1::CategoryIndex& column : preprocessing.categorical()) {
+    long long values = 0;
+    for (const v1::CategoryIndex::Block& block : column.blocks()) {
+      values += block.rows();
+    }
+    std::printf("%s %s %lld", column.name() == preprocessing.categorical(0).name() ? ":" : "", column.name().c_str(),
+                values);
+  }
+  std::printf("\n");
+}
+
+// Of a damaged file it is not known how many rows were behind the damage.
+void PrintLeftOut(const FaultCounts& skipped, size_t files) {
+  for (size_t fault = 1; fault < skipped.size(); ++fault) {
+    const auto count = static_cast<long long>(skipped[fault]);
+    if (count > 0 && static_cast<RowFault>(fault) == RowFault::kFile) {
+      std::printf("left out: %s: all from the damage on, in %lld of %zu files\n", kRowFaultNames[fault], count, files);
+    } else if (count > 0) {
+      std::printf("left out: %s: %lld rows\n", kRowFaultNames[fault], count);
+    }
+  }
+}
+
+void PrintResult(const PrepareOptions& options, const PrepareResult& result) {
+  std::string inputs = options.rows.input_paths.front();
+  for (size_t i = 1; i < options.rows.input_paths.size(); ++i) {
+    absl::StrAppend(&inputs, ", ", options.rows.input_paths[i]);
+  }
+  std::printf("%s: %lld rows", inputs.c_str(), static_cast<long long>(result.rows));
+  if (options.parties != v1::TableSchema::NONLABEL_PARTY) {
+    std::printf(", %.2f%% positive", 100.0 * static_cast<double>(result.positives) / static_cast<double>(result.rows));
+  }
+  std::printf("\n");
+  PrintLeftOut(result.skipped, options.rows.input_paths.size());
+  for (const PreparedParty& party : result.parties) {
+    std::printf("%s: %lld rows, %lld of them for training\n", party.path.c_str(),
+                static_cast<long long>(party.preprocessing.rows()),
+                static_cast<long long>(party.preprocessing.training_rows()));
+    PrintColumns(party.preprocessing);
+  }
+  if (result.parties.size() > 1) {
+    std::printf("held by both: %lld rows\n", static_cast<long long>(result.common_rows));
+  }
+}
+
+absl::StatusOr<ExitCode> Prepare(const PrepareFlags& flags) {
+  PrepareOptions options = flags.options;
+  SPLITVEIL_ASSIGN_OR_RETURN(options.rows.schema, SchemaOf(flags));
+  options.parties = PartiesOf(flags.party);
+  SPLITVEIL_ASSIGN_OR_RETURN(const PrepareResult result, splitveil::Prepare(options));
+  PrintResult(options, result);
+  return ExitCode::kDone;
+}
+
+void AddTableFlags(PrepareFlags& flags, CLI::App& command) {
+  command.add_option("--format", flags.format, "What the input is; table: any that --schema describes.")
+      ->type_name("FORMAT")
+      ->check(OneOf({"criteo", "avazu", "table"}))
+      ->required();
+  command
+      .add_option("--schema", flags.schema,
+                  "What the columns of a table mean: a TableSchema of proto/splitveil/v1/table_schema.proto.")
+      ->type_name("FILE");
+  command.add_option("--input", flags.options.rows.input_paths, "File of the table, plain or .gz.")
+      ->type_name("FILE")
+      ->required();
+  command
+      .add_option("--images", flags.options.rows.images_path,
+                  "Where a schema has images: the folder of their files, or the array that holds them all.")
+      ->type_name("PATH");
+  command
+      .add_option("--image_size", flags.options.rows.image_size,
+                  "Resize images to this many pixels in height and width; 0 leaves them as they are.")
+      ->type_name("N")
+      ->check(IntegerIn(0, 4096));
+  command.add_flag("--skip_bad_rows", flags.options.rows.skip_bad_rows,
+                   "Leave out rows that cannot be used and count them, instead of stopping at the first.");
+}
+
+void AddEncodingFlags(PrepareFlags& flags, CLI::App& command) {
+  command.add_option("--out", flags.options.out_dir, "Folder for label_party.data and nonlabel_party.data.")
+      ->type_name("DIR")
+      ->required();
+  command
+      .add_option("--test_fraction", flags.options.test_fraction,
+                  "As in the run agreement: vocabularies and scales are fitted on the other rows.")
+      ->type_name("SHARE")
+      ->check(NumberIn(0, 1));
+  command.add_option("--split_salt", flags.options.split_salt, "As in the run agreement.")->type_name("TEXT");
+  command
+      .add_option("--hash_buckets", flags.options.hash_buckets,
+                  "Hash the categories of each column into this many buckets; 0 keeps vocabularies.")
+      ->type_name("N")
+      ->check(IntegerIn(0));
+  command
+      .add_option("--extend", flags.options.extend_dir,
+                  "Folder of earlier data whose vocabularies and scales are kept and extended.")
+      ->type_name("DIR");
+}
+
+void AddSplitFlags(PrepareFlags& flags, CLI::App& command) {
+  command
+      .add_option("--party", flags.party,
+                  "Whose table it is; a table that holds both parties' columns is split between them.")
+      ->type_name("PARTY")
+      ->check(OneOf({"both", "label_party", "nonlabel_party"}));
+  command
+      .add_option("--seed", flags.options.rows.seed,
+                  "Of a split: the same seed gives the same ids, the same shares and the same order.")
+      ->type_name("N")
+      ->check(IntegerIn(0));
+  command
+      .add_option("--only_label_fraction", flags.options.only_label_fraction,
+                  "Of a split: share of the rows that only the label party gets.")
+      ->type_name("SHARE")
+      ->check(NumberIn(0, 1));
+  command
+      .add_option("--only_nonlabel_fraction", flags.options.only_nonlabel_fraction,
+                  "Of a split: share of the rows that only the non-label party gets.")
+      ->type_name("SHARE")
+      ->check(NumberIn(0, 1));
+}
+
+}  // namespace
+
+void AddPrepareCommand(CommandLine& line) {
+  const auto flags = std::make_shared<PrepareFlags>();
+  CLI::App& command =
+      line.AddCommand({"prepare", "Encode a party's table for training, or split one table between both parties.",
+                       "splitveil prepare --format=criteo --input=clicks.tsv --out=data", "Before a run"},
+                      [flags] { return Prepare(*flags); });
+  AddTableFlags(*flags, command);
+  AddEncodingFlags(*flags, command);
+  AddSplitFlags(*flags, command);
+}
+
+}  // namespace splitveil

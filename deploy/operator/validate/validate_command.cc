@@ -1,0 +1,151 @@
+#include "deploy/operator/validate/validate_command.h"
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "deploy/operator/party_config/party_config.h"
+
+#include "common/architecture/model_spec.h"
+#include "common/config/agreement.h"
+#include "common/status/status_macros.h"
+
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/party.pb.h"
+
+namespace splitveil {
+namespace {
+
+struct ValidateFlags {
+  std::string agreement;
+  std::vector<std::string> configs;
+  std::string label_config;
+  std::string nonlabel_config;
+};
+
+// A configuration and its file.
+template <typename Config>
+struct Named {
+  std::string path;
+  std::optional<Config> config;
+};
+
+struct Configurations {
+  Named<v1::LabelPartyConfig> label;
+  Named<v1::NonLabelPartyConfig> nonlabel;
+};
+
+absl::Status Mismatch(absl::string_view file, absl::string_view field, absl::string_view expected,
+                      absl::string_view found) {
+  return absl::InvalidArgumentError(absl::StrCat(file, ": ", field, ": expected ", expected, ", found ", found));
+}
+
+absl::Status Within(const std::string& file, const absl::Status& status) {
+  return status.ok() ? status : absl::Status(status.code(), absl::StrCat(file, ": ", status.message()));
+}
+
+// Each party must expect the name that the other has.
+absl::Status CheckNames(const v1::Identity& label, const v1::Identity& nonlabel, const std::string& nonlabel_file) {
+  if (!absl::EqualsIgnoreCase(nonlabel.own_name(), label.peer_name())) {
+    return Mismatch(nonlabel_file, "party.identity.own_name",
+                    absl::StrCat("the label party's peer_name ", label.peer_name()), nonlabel.own_name());
+  }
+  if (!absl::EqualsIgnoreCase(nonlabel.peer_name(), label.own_name())) {
+    return Mismatch(nonlabel_file, "party.identity.peer_name",
+                    absl::StrCat("the label party's own_name ", label.own_name()), nonlabel.peer_name());
+  }
+  return absl::OkStatus();
+}
+
+template <typename Config>
+absl::Status Put(const std::string& path, Config config, Named<Config>& place) {
+  if (place.config.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("command line: expected one configuration of each party, found ", place.path, " and ", path));
+  }
+  place = {path, std::move(config)};
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Configurations> LoadAll(const ValidateFlags& flags) {
+  std::vector<std::pair<std::string, const char*>> files;
+  for (const std::string& path : flags.configs) {
+    files.emplace_back(path, "");
+  }
+  if (!flags.label_config.empty()) {
+    files.emplace_back(flags.label_config, kLabelPartyRole);
+  }
+  if (!flags.nonlabel_config.empty()) {
+    files.emplace_back(flags.nonlabel_config, kNonLabelPartyRole);
+  }
+  Configurations loaded;
+  for (const auto& [path, role] : files) {
+    SPLITVEIL_ASSIGN_OR_RETURN(PartyConfig config, LoadPartyConfig(path, role));
+    SPLITVEIL_RETURN_IF_ERROR(std::holds_alternative<v1::LabelPartyConfig>(config)
+                                  ? Put(path, std::get<v1::LabelPartyConfig>(std::move(config)), loaded.label)
+                                  : Put(path, std::get<v1::NonLabelPartyConfig>(std::move(config)), loaded.nonlabel));
+  }
+  return loaded;
+}
+
+absl::Status CheckTogether(const Configurations& configs, const std::optional<v1::RunAgreement>& agreement) {
+  const auto& [label, nonlabel] = configs;
+  if (agreement && label.config) {
+    SPLITVEIL_RETURN_IF_ERROR(Within(label.path, CheckTopSpec(label.config->model(), *agreement)));
+  }
+  if (agreement && nonlabel.config) {
+    SPLITVEIL_RETURN_IF_ERROR(Within(nonlabel.path, CheckBottomSpec(nonlabel.config->model(), *agreement)));
+  }
+  if (label.config && nonlabel.config) {
+    return CheckNames(label.config->party().identity(), nonlabel.config->party().identity(), nonlabel.path);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ExitCode> Validate(const ValidateFlags& flags) {
+  std::optional<v1::RunAgreement> agreement;
+  if (!flags.agreement.empty()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(agreement, LoadAgreement(flags.agreement));
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const Configurations configs, LoadAll(flags));
+  if (!agreement && !configs.label.config && !configs.nonlabel.config) {
+    return absl::InvalidArgumentError("command line: expected --agreement or --config, found neither");
+  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckTogether(configs, agreement));
+  if (agreement) {
+    std::printf("%s: valid, SHA-256 %s\n", flags.agreement.c_str(),
+                absl::BytesToHexString(AsBytes(AgreementSha256(*agreement))).c_str());
+  }
+  for (const std::string& path : {configs.label.path, configs.nonlabel.path}) {
+    if (!path.empty()) {
+      std::printf("%s: valid\n", path.c_str());
+    }
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+void AddValidateCommand(CommandLine& line) {
+  const auto flags = std::make_shared<ValidateFlags>();
+  CLI::App& command =
+      line.AddCommand({"validate", "Check the run agreement and the parties' configurations, alone and together.",
+                       "splitveil validate --agreement=run.textproto --config=label_party.textproto", "Before a run"},
+                      [flags] { return Validate(*flags); });
+  command.add_option("--agreement", flags->agreement, "The run agreement.")->type_name("FILE");
+  command.add_option("--config", flags->configs, "A party's configuration; its fields tell whose it is.")
+      ->type_name("FILE");
+  command.add_option("--label_config", flags->label_config, "The label party's configuration.")->type_name("FILE");
+  command.add_option("--nonlabel_config", flags->nonlabel_config, "The non-label party's configuration.")
+      ->type_name("FILE");
+}
+
+}  // namespace splitveil

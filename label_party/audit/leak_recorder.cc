@@ -1,0 +1,121 @@
+#include "label_party/audit/leak_recorder.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "common/leakage/bounds.h"
+#include "common/leakage/leak_auc.h"
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+// As ledgers write it.
+const char* NameOf(Observer observer) { return observer == Observer::kLabelParty ? "label_party" : "nonlabel_party"; }
+
+}  // namespace
+
+absl::StatusOr<std::optional<double>> LeakRecorder::RecordBatch(const ObservedScores& observed,
+                                                                const ReleasedBatch& batch) {
+  const absl::Span<const uint32_t> left_out = RowsLeftOut(observed.attack, batch.hint_rows);
+  const absl::StatusOr<double> auc = LeakAuc(observed.scores, batch.labels, left_out);
+  if (absl::IsFailedPrecondition(auc.status())) {
+    return std::nullopt;
+  }
+  if (!auc.ok()) {
+    return auc.status();
+  }
+  LeakRow row;
+  row.step = batch.step;
+  row.observer = NameOf(observed.observer);
+  row.layer = observed.layer;
+  row.attack = AttackName(observed.attack);
+  row.auc = *auc;
+  row.examples = static_cast<int64_t>(batch.labels.size() - left_out.size());
+  figures_[observed.observer].series[{row.layer, row.attack}].push_back(*auc);
+  SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(row));
+  return *auc;
+}
+
+void LeakRecorder::Pool(const ObservedScores& observed, const ReleasedBatch& batch) {
+  figures_[observed.observer].pool.Add(observed.layer, observed.attack,
+                                       {observed.scores.begin(), observed.scores.end()}, batch.labels,
+                                       RowsLeftOut(observed.attack, batch.hint_rows));
+}
+
+bool LeakRecorder::has_pooled(Observer observer) const {
+  const auto found = figures_.find(observer);
+  return found != figures_.end() && !found->second.pool.empty();
+}
+
+absl::Status LeakRecorder::RecordEpoch(Observer observer, uint32_t epoch, const EpochBounds& bounds) {
+  absl::Status status;
+  for (EpochLeakRow& row : figures_[observer].pool.Finish(epoch, bounds)) {
+    status.Update(Record(observer, std::move(row)));
+  }
+  return status;
+}
+
+absl::Status LeakRecorder::RecordRun(AttackVariant attack, uint32_t epoch, absl::Span<const float> scores,
+                                     absl::Span<const uint8_t> labels) {
+  EpochLeakRow row = MeasureEpochLeak(scores, labels);
+  row.epoch = epoch;
+  row.layer = "cut";
+  row.attack = AttackName(attack);
+  return Record(Observer::kNonLabelParty, std::move(row));
+}
+
+absl::Status LeakRecorder::Record(Observer observer, EpochLeakRow row) {
+  row.observer = NameOf(observer);
+  figures_[observer].epoch_leaks[{row.layer, row.attack}] = row;
+  SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(row));
+  // What the peer submits as an attack on gradients may be made of anything.
+  if (observer != Observer::kLabelParty ||
+      !ExceedsGaussianAucBound(row.auc_low, row.auc_high, row.gaussian_auc_bound)) {
+    return absl::OkStatus();
+  }
+  ++bound_exceeded_;
+  if (!attacks_beyond_.insert({row.layer, row.attack}).second) {
+    return absl::OkStatus();
+  }
+  return ledger_->RecordEvent(
+      "bound_exceeded",
+      absl::StrFormat("epoch %d: %s at %s: AUC at least %.4f (lower 95%% limit), Gaussian classes allow %.4f: the "
+                      "bounds do not hold for these gradients",
+                      row.epoch + 1, row.attack, row.layer, std::max(row.auc_low, 1 - row.auc_high),
+                      row.gaussian_auc_bound));
+}
+
+template <typename Leaks>
+Leaks LeakRecorder::Merged(Leaks Figures::*leaks) const {
+  Leaks merged;
+  for (Observer observer : {Observer::kNonLabelParty, Observer::kLabelParty}) {
+    const auto found = figures_.find(observer);
+    if (found != figures_.end()) {
+      merged.insert((found->second.*leaks).begin(), (found->second.*leaks).end());
+    }
+  }
+  return merged;
+}
+
+template BatchLeaks LeakRecorder::Merged(BatchLeaks Figures::*leaks) const;
+template EpochLeaks LeakRecorder::Merged(EpochLeaks Figures::*leaks) const;
+
+std::string LeakRecorder::latest() const {
+  const auto own = figures_.find(Observer::kLabelParty);
+  if (own == figures_.end()) {
+    return "";
+  }
+  std::string text;
+  for (v1::Attack attack : kProgressAttacks) {
+    const auto series = own->second.series.find({"cut", AttackName(attack)});
+    if (series != own->second.series.end()) {
+      absl::StrAppendFormat(&text, "%s %.2f ", AttackName(attack), series->second.back());
+    }
+  }
+  return text.empty() ? text : absl::StrCat(text, "at cut");
+}
+
+}  // namespace splitveil

@@ -1,0 +1,54 @@
+#include "nonlabel_party/session/epoch_trainer.h"
+
+#include <memory>
+
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+
+absl::Status EpochTrainer::Train(uint32_t epoch) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<TrainingStream> stream, options_.peer->Train());
+  options_.recorder->Restart();  // The evaluation between epochs is no part of a step.
+  absl::Status status = TrainBatches(epoch, *stream);
+  if (status.ok()) {
+    return stream->Finish();
+  }
+  status.Update(options_.step->Record());
+  // A broken stream is only the consequence of what the label party decided.
+  const absl::Status verdict = absl::IsUnavailable(status) ? stream->Finish() : status;
+  return verdict.ok() ? status : verdict;
+}
+
+absl::Status EpochTrainer::TrainBatches(uint32_t epoch, TrainingStream& stream) {
+  TrainingStep& step = *options_.step;
+  uint32_t sent = 0;
+  auto to_send = static_cast<uint32_t>(options_.batches_per_epoch);
+  for (uint32_t received = 0; received < to_send; ++received) {
+    if (options_.stop->Asked()) {
+      to_send = sent;
+    }
+    absl::Status status;
+    while (status.ok() && sent < to_send && sent - received < options_.in_flight_batches) {
+      status = step.Send({epoch, sent++}, stream);
+    }
+    if (absl::IsUnavailable(status) && received + 1 < sent) {
+      to_send = sent;  // The label party sends no more, but it counts what it has answered before.
+      status = absl::OkStatus();
+    }
+    SPLITVEIL_RETURN_IF_ERROR(status);
+    // While the label party computes: the attacks on the latest gradients, and the next rows.
+    SPLITVEIL_RETURN_IF_ERROR(step.Attack());
+    if (sent < to_send) {
+      step.Gather({epoch, sent});
+    }
+    if (received < sent) {
+      SPLITVEIL_RETURN_IF_ERROR(step.Learn({epoch, received}, stream));
+    }
+    if (received + 1 >= sent && sent == to_send) {
+      SPLITVEIL_RETURN_IF_ERROR(step.Attack());  // No more is sent.
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace splitveil

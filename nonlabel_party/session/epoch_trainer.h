@@ -1,0 +1,42 @@
+// One epoch of training: the agreed number of batches in flight, each through a TrainingStep.
+#ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_EPOCH_TRAINER_H_
+#define SPLITVEIL_NONLABEL_PARTY_SESSION_EPOCH_TRAINER_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+
+#include "nonlabel_party/session/label_party_peer.h"
+#include "nonlabel_party/session/step_recorder.h"
+#include "nonlabel_party/session/stop_request.h"
+#include "nonlabel_party/session/training_step.h"
+
+namespace splitveil {
+
+// Not thread-safe.
+class EpochTrainer {
+ public:
+  struct Options {
+    TrainingPeer* peer = nullptr;  // Not owned; must outlive this, as all here.
+    TrainingStep* step = nullptr;
+    StepRecorder* recorder = nullptr;
+    StopRequest* stop = nullptr;  // Asked between batches.
+    int64_t batches_per_epoch = 0;
+    int64_t in_flight_batches = 1;  // As agreed.
+  };
+  explicit EpochTrainer(const Options& options) : options_(options) {}
+
+  // Trains all batches of the epoch over one stream. OK, too, where `stop` said so (StopRequest::seen): answers to
+  // batches under way are then still taken, so that the run ends between steps. Errors: what ended the stream, the
+  // label party's verdict before what a broken stream says; as TrainingStep's.
+  absl::Status Train(uint32_t epoch);
+
+ private:
+  absl::Status TrainBatches(uint32_t epoch, TrainingStream& stream);
+
+  const Options options_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_NONLABEL_PARTY_SESSION_EPOCH_TRAINER_H_

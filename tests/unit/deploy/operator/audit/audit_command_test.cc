@@ -1,0 +1,108 @@
+#include <filesystem>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/process/file.h"
+#include "tests/unit/deploy/operator/operator_tool.h"
+#include "tests/unit/deploy/operator/report/plausible_ledger.h"
+
+namespace splitveil::testing {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+class AuditCommandTest : public ::testing::Test {
+ protected:
+  AuditCommandTest() {
+    run_.epochs = 2;
+    run_.steps_per_epoch = 5;
+    run_.sum_kl = 0.7;  // Below what the gate warns of.
+    WriteText(policy_, "max_leak { max_mean: 0.8 }");
+  }
+
+  ChildResult Audit(const std::string& more = "") {
+    std::vector<std::string> arguments = {"audit", "--ledger=" + ledger_, "--policy=" + policy_};
+    if (!more.empty()) {
+      arguments.push_back(more);
+    }
+    return RunTool(arguments);
+  }
+
+  TempFolder folder_;
+  const std::string ledger_ = folder_.File("label_party.db"), policy_ = folder_.File("policy.textproto");
+  PlausibleRun run_;
+};
+
+TEST_F(AuditCommandTest, ARunThatMeetsThePolicyEndsWithZero) {
+  ASSERT_TRUE(WriteLabelPartyLedger(ledger_, run_).ok());
+  const ChildResult result = Audit();
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(result.out, HasSubstr("PASS  mean leak of all attacks at all layers"));
+  EXPECT_THAT(result.out, EndsWith("\npolicy met: 7 criteria, 1 run\n"));
+}
+
+TEST_F(AuditCommandTest, ARunThatDoesNotEndsWithTenAndIsNoError) {
+  run_.cosine_auc = 0.95;
+  ASSERT_TRUE(WriteLabelPartyLedger(ledger_, run_).ok());
+  const ChildResult result = Audit();
+  EXPECT_EQ(result.exit_code, 10);
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(result.out, HasSubstr("FAIL  mean leak of all attacks at all layers"));
+  EXPECT_THAT(result.out, HasSubstr("policy not met: "));
+}
+
+TEST_F(AuditCommandTest, OneOfTwoRunsThatDoesNotEndsWithTen) {
+  ASSERT_TRUE(WriteLabelPartyLedger(ledger_, run_).ok());
+  run_.run_id = "run-2";
+  run_.status = "halted";
+  ASSERT_TRUE(WriteLabelPartyLedger(ledger_, run_).ok());
+  const ChildResult result = Audit();
+  EXPECT_EQ(result.exit_code, 10);
+  EXPECT_THAT(result.out, HasSubstr("1 of 2 runs\n"));
+}
+
+TEST_F(AuditCommandTest, TheNonLabelPartysLedgerAloneIsNotEnough) {
+  ASSERT_TRUE(WriteNonLabelPartyLedger(ledger_, run_).ok());
+  const ChildResult result = Audit();
+  EXPECT_EQ(result.exit_code, 10);
+  EXPECT_THAT(result.out, HasSubstr("stands in the label party's ledger"));
+}
+
+TEST_F(AuditCommandTest, WritesThePageWhateverTheVerdict) {
+  run_.cosine_auc = 0.95;
+  ASSERT_TRUE(WriteLabelPartyLedger(ledger_, run_).ok());
+  const std::string page = folder_.File("audit.html");
+  EXPECT_EQ(Audit("--report=" + page).exit_code, 10);
+  EXPECT_THAT(ReadFile(page).value(), HasSubstr("policy not met"));
+}
+
+TEST_F(AuditCommandTest, AMissingLedgerIsAnError) {
+  EXPECT_THAT(ExpectError(2, {"audit", "--ledger=" + ledger_, "--policy=" + policy_}), HasSubstr(ledger_));
+}
+
+TEST_F(AuditCommandTest, AMissingPolicyIsAnError) {
+  ASSERT_TRUE(WriteLabelPartyLedger(ledger_, run_).ok());
+  EXPECT_THAT(ExpectError(2, {"audit", "--ledger=" + ledger_}), HasSubstr("expected --policy, found none"));
+  EXPECT_THAT(ExpectError(2, {"audit", "--ledger=" + ledger_, "--policy=" + folder_.File("none")}), HasSubstr("none"));
+}
+
+TEST_F(AuditCommandTest, AMalformedPolicyIsAnErrorWithItsPlace) {
+  ASSERT_TRUE(WriteLabelPartyLedger(ledger_, run_).ok());
+  WriteText(policy_, "min_audited_share: 0.9\nmax_leak { max_p95: 7 }");
+  EXPECT_THAT(ExpectError(2, {"audit", "--ledger=" + ledger_, "--policy=" + policy_}),
+              HasSubstr(policy_ + ":2:12: max_leak[0].max_p95: expected "));
+}
+
+TEST_F(AuditCommandTest, APageThatCannotBeWrittenIsAnErrorWithoutAVerdict) {
+  ASSERT_TRUE(WriteLabelPartyLedger(ledger_, run_).ok());
+  EXPECT_THAT(ExpectError(2, {"audit", "--ledger=" + ledger_, "--policy=" + policy_,
+                              "--report=" + folder_.File("none/audit.html")}),
+              HasSubstr("none"));
+}
+
+}  // namespace
+}  // namespace splitveil::testing

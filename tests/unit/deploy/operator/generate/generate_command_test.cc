@@ -1,0 +1,57 @@
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/process/file.h"
+#include "tests/unit/deploy/operator/operator_tool.h"
+
+namespace splitveil::testing {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+int64_t Lines(const std::string& path) {
+  const std::string contents = ReadFile(path).value();
+  return std::count(contents.begin(), contents.end(), '\n');
+}
+
+class GenerateCommandTest : public ::testing::Test {
+ protected:
+  TempFolder folder_;
+};
+
+TEST_F(GenerateCommandTest, WritesTheRowsAndPrintsTheBayesAuc) {
+  const std::string path = folder_.File("c.tsv");
+  const std::string out = ExpectDone({"generate", "--rows=1000", "--seed=3", "--out=" + path});
+  EXPECT_EQ(Lines(path), 1000);
+  EXPECT_THAT(out, HasSubstr(path + ": 1000 rows, "));
+  EXPECT_THAT(out, ContainsRegex("Bayes AUC [^:]*: 0\\.[78][0-9][0-9][0-9]\n"));
+}
+
+TEST_F(GenerateCommandTest, RepeatsItselfForOneSeedOnly) {
+  for (const char* words : {"1 a", "1 b", "2 c"}) {
+    ExpectDone({"generate", "--rows=50", std::string("--seed=") + words[0], "--out=" + folder_.File(words + 2)});
+  }
+  EXPECT_EQ(ReadFile(folder_.File("a")).value(), ReadFile(folder_.File("b")).value());
+  EXPECT_NE(ReadFile(folder_.File("a")).value(), ReadFile(folder_.File("c")).value());
+}
+
+TEST_F(GenerateCommandTest, FailsOnBadArguments) {
+  const std::string out = "--out=" + folder_.File("c.tsv");
+  EXPECT_THAT(ExpectError(2, {"generate"}), HasSubstr("expected --out, found none"));
+  EXPECT_THAT(ExpectError(2, {"generate", out, "--rows=0"}), HasSubstr("--rows: expected an integer"));
+  EXPECT_THAT(ExpectError(2, {"generate", out, "--rows=many"}), HasSubstr("found \"many\""));
+  EXPECT_THAT(ExpectError(2, {"generate", out, "--seed=-1"}), HasSubstr("--seed: expected an integer"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("c.tsv")));
+}
+
+TEST_F(GenerateCommandTest, FailsWhereItCannotWrite) {
+  EXPECT_THAT(ExpectError(2, {"generate", "--out=" + folder_.File("none/c.tsv")}), HasSubstr("none/c.tsv"));
+}
+
+}  // namespace
+}  // namespace splitveil::testing

@@ -1,0 +1,111 @@
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/process/file.h"
+#include "tests/unit/deploy/operator/operator_tool.h"
+
+namespace splitveil::testing {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class PrepareCommandTest : public ::testing::Test {
+ protected:
+  // A generated file of 1,000 rows.
+  std::string Criteo() {
+    const std::string path = folder_.File("criteo.tsv");
+    ExpectDone({"generate", "--rows=1000", "--seed=3", "--out=" + path});
+    return path;
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(PrepareCommandTest, WritesBothPartiesAndPrintsWhatIsInThem) {
+  const std::string out = ExpectDone({"prepare", "--format=criteo", "--input=" + Criteo(), "--out=" + folder_.File("d"),
+                                      "--only_label_fraction=0.2", "--only_nonlabel_fraction=0.1"});
+  EXPECT_THAT(out, ContainsRegex("label_party.data: [0-9]+ rows, [0-9]+ of them for training\n"));
+  EXPECT_THAT(out, ContainsRegex("nonlabel_party.data: [0-9]+ rows, [0-9]+ of them for training\n"));
+  EXPECT_THAT(out, ContainsRegex("held by both: [0-9]+ rows\n"));
+  EXPECT_THAT(out, ContainsRegex("1000 rows, 2[0-9]\\.[0-9][0-9]% positive"));
+  EXPECT_THAT(out, ContainsRegex(" I1 [0-9.]+ .* I13 [0-9.]+ C1 [0-9.]+ .* C26 [0-9.]+\n"));
+  EXPECT_THAT(out, ContainsRegex("embedding rows: [0-9]+: C1 [0-9]+ .* C26 [0-9]+\n"));
+  EXPECT_TRUE(std::filesystem::exists(folder_.File("d/label_party.data")));
+  EXPECT_TRUE(std::filesystem::exists(folder_.File("d/nonlabel_party.data")));
+}
+
+TEST_F(PrepareCommandTest, ExtendsEarlierData) {
+  const std::string table = Criteo();
+  const std::vector<std::string> common = {"prepare", "--format=criteo", "--test_fraction=0"};
+  const auto prepare = [&](const std::string& input, std::vector<std::string> more) {
+    more.insert(more.begin(), common.begin(), common.end());
+    more.push_back("--input=" + input);
+    return ExpectDone(more);
+  };
+  prepare(table, {"--out=" + folder_.File("day1")});
+  EXPECT_THAT(prepare(table, {"--out=" + folder_.File("same"), "--extend=" + folder_.File("day1")}),
+              HasSubstr(", 0 of them new"));
+  const std::string second = folder_.File("second.tsv");
+  ExpectDone({"generate", "--rows=1000", "--seed=4", "--out=" + second});
+  EXPECT_THAT(prepare(second, {"--out=" + folder_.File("day2"), "--extend=" + folder_.File("day1")}),
+              ContainsRegex(", [1-9][0-9]* of them new"));
+  EXPECT_THAT(ExpectError(2, {"prepare", "--format=criteo", "--input=" + second, "--out=" + folder_.File("x"),
+                              "--extend=" + folder_.File("none")}),
+              HasSubstr("none/label_party.data"));
+}
+
+TEST_F(PrepareCommandTest, CountsTheRowsItLeavesOut) {
+  const std::string bad = folder_.File("bad.tsv"), cut = folder_.File("cut.gz");
+  WriteText(bad, ReadFile(Criteo()).value() + "2\tSECRET\n");
+  WriteText(cut, "\x1f\x8b\x08");  // How every gzip file starts, and no more.
+  const std::string out = ExpectDone({"prepare", "--format=criteo", "--skip_bad_rows", "--input=" + bad,
+                                      "--input=" + cut, "--out=" + folder_.File("d")});
+  EXPECT_THAT(out, HasSubstr("1000 rows, "));
+  EXPECT_THAT(out, HasSubstr("left out: wrong column count: 1 rows\n"));
+  EXPECT_THAT(out, HasSubstr("left out: damaged file: all from the damage on, in 1 of 2 files\n"));
+}
+
+TEST_F(PrepareCommandTest, FailsOnFormatsAndSchemasThatDoNotFit) {
+  EXPECT_EQ(ExpectError(2, {"prepare", "--format=excel", "--input=x", "--out=y"}),
+            "command line: --format: expected criteo, avazu or table, found \"excel\"\n");
+  EXPECT_THAT(ExpectError(2, {"prepare", "--format=table", "--input=x", "--out=y"}), HasSubstr("--schema: expected"));
+  EXPECT_THAT(ExpectError(2, {"prepare", "--format=avazu", "--schema=s", "--input=x", "--out=y"}),
+              HasSubstr("--schema: expected none for avazu"));
+  EXPECT_THAT(ExpectError(2, {"prepare", "--format=criteo", "--party=third", "--input=x", "--out=y"}),
+              HasSubstr("--party: expected both, label_party or nonlabel_party"));
+}
+
+TEST_F(PrepareCommandTest, FailsWithoutItsInput) {
+  EXPECT_THAT(
+      ExpectError(2, {"prepare", "--format=criteo", "--input=" + folder_.File("none"), "--out=" + folder_.File("d")}),
+      HasSubstr(folder_.File("none")));
+}
+
+TEST_F(PrepareCommandTest, FailsAtAMalformedRowAndWritesNothing) {
+  const std::string bad = folder_.File("bad.tsv");
+  WriteText(bad, ReadFile(Criteo()).value() + "2\tSECRET\n");
+  const std::string error =
+      ExpectError(2, {"prepare", "--format=criteo", "--input=" + bad, "--out=" + folder_.File("d")});
+  EXPECT_THAT(error, StartsWith(bad + ":1001:"));
+  EXPECT_THAT(error, ::testing::Not(HasSubstr("SECRET")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("d/label_party.data")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("d/nonlabel_party.data")));
+}
+
+TEST_F(PrepareCommandTest, FailsOnFractionsThatLeaveNothingInCommon) {
+  const std::string input = "--input=" + Criteo();
+  const std::string out = "--out=" + folder_.File("d");
+  ExpectError(2,
+              {"prepare", "--format=criteo", input, out, "--only_label_fraction=0.6", "--only_nonlabel_fraction=0.5"});
+  EXPECT_THAT(ExpectError(2, {"prepare", "--format=criteo", input, out, "--only_label_fraction=1.5"}),
+              HasSubstr("--only_label_fraction: expected a number, 0 to 1"));
+}
+
+}  // namespace
+}  // namespace splitveil::testing

@@ -1,0 +1,79 @@
+// The one way to stop a run, asked for and watched for.
+#include "nonlabel_party/session/stop_request.h"
+
+#include <atomic>
+#include <gtest/gtest.h>
+#include <memory>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+
+#include "nonlabel_party/session/stop_watcher.h"
+
+namespace splitveil::testing {
+namespace {
+
+std::atomic<bool> stop_asked{false};  // A signal's flag is as global.
+std::atomic<int> times_asked{0};
+
+bool Stop() {
+  ++times_asked;
+  return stop_asked;
+}
+
+class StopRequestTest : public ::testing::Test {
+ protected:
+  StopRequestTest() {
+    stop_asked = false;
+    times_asked = 0;
+  }
+
+  StopRequest stop_{&Stop};
+};
+
+TEST_F(StopRequestTest, IsSeenOnlyOnceItWasAskedFor) {
+  EXPECT_TRUE(stop_.Check().ok());
+  stop_asked = true;
+  EXPECT_FALSE(stop_.seen());
+  EXPECT_TRUE(stop_.Asked());
+  EXPECT_TRUE(stop_.seen());
+}
+
+TEST_F(StopRequestTest, StaysOnceItWasSeen) {
+  stop_asked = true;
+  EXPECT_TRUE(stop_.Asked());
+  stop_asked = false;
+  EXPECT_TRUE(stop_.Asked());
+  EXPECT_EQ(times_asked, 1);
+}
+
+TEST_F(StopRequestTest, ItsErrorIsNotThePeersCancellation) {
+  stop_asked = true;
+  const absl::Status status = stop_.Check();
+  EXPECT_TRUE(absl::IsCancelled(status));
+  EXPECT_TRUE(StopRequest::IsStoppedOnRequest(status));
+  EXPECT_FALSE(StopRequest::IsStoppedOnRequest(absl::CancelledError("stopped on request")));
+  EXPECT_FALSE(StopRequest::IsStoppedOnRequest(absl::OkStatus()));
+}
+
+TEST_F(StopRequestTest, AWatcherCancelsOnce) {
+  absl::Notification cancelled;  // Aborts where it is notified twice.
+  const auto watcher = StopWatcher::Create(&stop_, [&] { cancelled.Notify(); });
+  ASSERT_TRUE(watcher.ok()) << watcher.status();
+  stop_asked = true;
+  EXPECT_TRUE(cancelled.WaitForNotificationWithTimeout(absl::Seconds(30)));
+  EXPECT_TRUE((*watcher)->Finish());
+  EXPECT_TRUE((*watcher)->Finish());
+  EXPECT_TRUE(stop_.seen());
+}
+
+TEST_F(StopRequestTest, AWatcherThatSawNothingCancelsNothing) {
+  const auto watcher = StopWatcher::Create(&stop_, [] { ADD_FAILURE(); });
+  ASSERT_TRUE(watcher.ok()) << watcher.status();
+  EXPECT_FALSE((*watcher)->Finish());
+  stop_asked = true;
+  EXPECT_FALSE((*watcher)->Finish());
+}
+
+}  // namespace
+}  // namespace splitveil::testing
