@@ -1,3 +1,4 @@
+// Which of its implementations a BottomModel is: apart from bottom_model.h, so that only this source sees them all.
 #include "nonlabel_party/bottom/bottom_model.h"
 
 #include <utility>
