@@ -11,7 +11,7 @@ RunStatus::RunStatus(const char* role) {
 }
 
 v1::GetStatusResponse RunStatus::Snapshot() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return status_;
 }
 

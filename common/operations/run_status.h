@@ -2,7 +2,8 @@
 #ifndef SPLITVEIL_COMMON_OPERATIONS_RUN_STATUS_H_
 #define SPLITVEIL_COMMON_OPERATIONS_RUN_STATUS_H_
 
-#include <mutex>
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 
 #include "splitveil/v1/operations.pb.h"
 
@@ -17,15 +18,15 @@ class RunStatus {
   // Changes the status under the lock: `change` gets the message to edit.
   template <typename Change>
   void Update(const Change& change) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     change(status_);
   }
 
   v1::GetStatusResponse Snapshot() const;
 
  private:
-  mutable std::mutex mutex_;
-  v1::GetStatusResponse status_;  // Guarded by mutex_.
+  mutable absl::Mutex mutex_;
+  v1::GetStatusResponse status_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace splitveil

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +18,7 @@
 #include "common/model/tensor_memory.h"
 #include "common/operations/operations_service.h"
 #include "common/operations/party_program.h"
+#include "common/operations/run_summary.h"
 #include "common/process/file.h"
 #include "common/process/runtime.h"
 #include "common/status/status_macros.h"
@@ -51,6 +54,25 @@ absl::StatusOr<std::unique_ptr<LabelSession>> NewSession(const LabelPartyPlan& p
   options.data = std::move(data);
   SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data));
   return LabelSession::Create(std::move(options));
+}
+
+// Every figure into a file, a table for the person on standard error and, where the run is complete, the RESULT line.
+absl::Status TellResult(const LabelPartyPlan& plan, const LabelSession& session) {
+  std::optional<RunSummary> summary = session.summary();
+  if (!summary.has_value()) {
+    return absl::OkStatus();  // Training never began.
+  }
+  const std::string figures = session.full_result_json() + "\n";
+  summary->details = ResultPath(ResolvePath(plan.config_path, plan.config.party().ledger_path()));
+  absl::Status status = WriteFile(summary->details, figures);
+  if (const std::string& path = plan.config.result_path(); !path.empty()) {
+    status.Update(WriteFile(ResolvePath(plan.config_path, path), figures));
+  }
+  PrintRunSummary(*summary);
+  if (session.completed()) {
+    std::cout << "RESULT " << session.result_json() << std::endl;
+  }
+  return status;
 }
 
 }  // namespace
@@ -100,15 +122,8 @@ absl::Status RunLabelParty(const LabelPartyPlan& plan) {
   const absl::Status outcome = session->WaitUntilEnded(&StopRequested);
   // Answers under way may leave; a stream still open is cut off.
   running.server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(2));
-  if (!session->completed()) {
-    return outcome;
-  }
-  const std::string result = session->result_json();
-  std::cout << "RESULT " << result << std::endl;
-  if (!plan.config.result_path().empty()) {
-    return WriteFile(ResolvePath(plan.config_path, plan.config.result_path()), result + "\n");
-  }
-  return outcome;
+  const absl::Status told = TellResult(plan, *session);
+  return outcome.ok() ? told : outcome;
 }
 
 }  // namespace splitveil

@@ -28,8 +28,9 @@ struct LabelPartyPlan {
 // its self-test. Errors: NotFound, InvalidArgument as one line that says where.
 absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path, const std::string& config_path);
 
-// Reads the data, serves one run and prints the RESULT line on standard output when it is complete. Returns when the
-// run has ended; OK too where SIGTERM ended it.
+// Reads the data and serves one run. Once training has begun, its end leaves every figure in ResultPath of the ledger
+// (run_summary.h) and in `result_path`, and prints a table on standard error; a complete run prints the RESULT line on
+// standard output. Returns when the run has ended; OK too where SIGTERM ended it.
 absl::Status RunLabelParty(const LabelPartyPlan& plan);
 
 }  // namespace splitveil

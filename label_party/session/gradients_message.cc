@@ -1,20 +1,25 @@
 #include "label_party/session/gradients_message.h"
 
-#include <utility>
-
 #include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
 
 namespace splitveil {
 
-absl::StatusOr<v1::CutGradients> GradientsMessage(uint32_t epoch, uint32_t batch, ConstMatrixView gradients,
-                                                  const RowRange& rows, v1::DataType wire_dtype) {
-  v1::CutGradients message;
-  message.set_epoch(epoch);
-  message.set_batch(batch);
+absl::Status WriteGradients(ConstMatrixView gradients, const RowRange& rows, v1::DataType wire_dtype,
+                            v1::CutGradients& message) {
   message.set_first_row(static_cast<uint32_t>(rows.first));
-  absl::Status status = EncodeMatrix(gradients.block(rows.first, rows.rows), wire_dtype, *message.mutable_gradients());
-  return status.ok() ? absl::StatusOr<v1::CutGradients>(std::move(message)) : status;
+  return EncodeMatrix(gradients.block(rows.first, rows.rows), wire_dtype, *message.mutable_gradients());
+}
+
+absl::Status WriteHint(const std::vector<uint32_t>& hint_rows, absl::Span<const float> clean_positive,
+                       v1::DataType wire_dtype, v1::CutGradients& message) {
+  if (hint_rows.empty()) {
+    return absl::OkStatus();
+  }
+  message.mutable_hint_rows()->Add(hint_rows.begin(), hint_rows.end());
+  message.mutable_hint()->set_row(hint_rows.front());
+  const ConstMatrixView clean(clean_positive.data(), 1, static_cast<int64_t>(clean_positive.size()));
+  return EncodeMatrix(clean, wire_dtype, *message.mutable_hint()->mutable_gradient());
 }
 
 absl::Status ReadGradients(const SharedGradients& messages, v1::DataType wire_dtype, Matrix& gradients) {

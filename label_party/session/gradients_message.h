@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 
 #include "common/matrix/matrix.h"
 #include "common/schedule/slice_assembler.h"
@@ -20,9 +20,13 @@ namespace splitveil {
 // nobody copies them.
 using SharedGradients = std::vector<std::shared_ptr<const v1::CutGradients>>;
 
-// One slice: rows `rows` of `gradients` [batch, cut_width]. Errors: as EncodeMatrix.
-absl::StatusOr<v1::CutGradients> GradientsMessage(uint32_t epoch, uint32_t batch, ConstMatrixView gradients,
-                                                  const RowRange& rows, v1::DataType wire_dtype);
+// Rows `rows` of `gradients` [batch, cut_width] into `message`. Errors: as EncodeMatrix.
+absl::Status WriteGradients(ConstMatrixView gradients, const RowRange& rows, v1::DataType wire_dtype,
+                            v1::CutGradients& message);
+// The hint of a batch that has one: `hint_rows` and the first one's clean gradient [cut_width]; both may be empty, then
+// nothing is written. Errors: as EncodeMatrix.
+absl::Status WriteHint(const std::vector<uint32_t>& hint_rows, absl::Span<const float> clean_positive,
+                       v1::DataType wire_dtype, v1::CutGradients& message);
 // What the peer reads of them: overwrites `gradients` [batch, cut_width]. Errors: as DecodeInto.
 absl::Status ReadGradients(const SharedGradients& messages, v1::DataType wire_dtype, Matrix& gradients);
 

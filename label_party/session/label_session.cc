@@ -1,25 +1,43 @@
 #include "label_party/session/label_session.h"
 
-#include <algorithm>
-#include <iterator>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 #include "common/config/agreement.h"
+#include "common/config/canonical_message.h"
 #include "common/model/export.h"
+#include "common/operations/alignment_progress.h"
 #include "common/operations/run_facts.h"
 #include "common/process/exit_code.h"
 #include "common/process/version.h"
 #include "common/schedule/party_seed.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
-#include "label_party/session/trainer_factory.h"
+#include "label_party/session/result_json.h"
 
 namespace splitveil {
+namespace {
+
+using Message = ProtocolState::Message;
+using State = ProtocolState::State;
+
+// Errors: FailedPrecondition with the field that differs.
+absl::Status CheckAgreement(const v1::RunAgreement& ours, const v1::OpenRequest& request) {
+  v1::RunAgreement theirs = request.agreement();
+  Canonicalize(theirs);
+  const std::string difference = FirstDifference(ours, theirs);
+  if (!difference.empty() || request.agreement_sha256() != AsBytes(AgreementSha256(ours))) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("agreement: the parties differ: ", difference.empty() ? "digest" : difference));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionOptions options) {
   if (!options.data->has_labels()) {
     return absl::InvalidArgumentError("dataset: expected a label column at the label party, found none");
@@ -27,8 +45,7 @@ absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionO
   if (const std::string& folder = options.config.party().export_dir(); !folder.empty()) {
     SPLITVEIL_RETURN_IF_ERROR(PrepareExport({folder, "label_party"}));
   }
-  const TopModelOptions model = TopOptions(options.agreement, options.config, options.data->features());
-  SPLITVEIL_RETURN_IF_ERROR(TopModel::Check(model));
+  SPLITVEIL_RETURN_IF_ERROR(TopModel::Check(TopOptions(options.agreement, options.config, options.data->features())));
   SPLITVEIL_ASSIGN_OR_RETURN(
       SeedExchange seed,
       SeedExchange::Create(SeedRole::kLabelParty,
@@ -37,221 +54,385 @@ absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionO
 }
 
 LabelSession::LabelSession(LabelSessionOptions options, SeedExchange seed)
-    : options_(std::move(options)), seed_(std::move(seed)), last_heard_(absl::Now()) {}
+    : agreement_(std::move(options.agreement)),
+      config_(std::move(options.config)),
+      data_(std::move(options.data)),
+      status_(options.status),
+      seed_(std::move(seed)),
+      life_(&agreement_, &config_, std::move(options.checkpoints), std::move(options.ledger_path)),
+      protection_(std::move(options.protection)),
+      replay_(agreement_.in_flight_batches()) {}
 
-absl::Status LabelSession::CheckRun(const std::string& run_id, State expected, const char* call) {
-  if (state_ == State::kClosed || state_ == State::kFailed) {
-    return absl::CancelledError("the label party has ended the run");
-  }
-  if (state_ == State::kWaiting) {
-    return absl::FailedPreconditionError(absl::StrCat(call, ": expected an open run, found none"));
-  }
-  if (run_id != run_id_) {
-    return absl::InvalidArgumentError(absl::StrCat(call, ": run_id: expected that of the open run, found another"));
-  }
-  if (state_ != expected) {
-    return absl::FailedPreconditionError(absl::StrCat(call, ": out of order in this state of the run"));
-  }
-  last_heard_ = absl::Now();
+absl::Status LabelSession::Admit(Message message, const std::string& run_id) {
+  SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(message, run_id));
+  life_.Heard();
   return absl::OkStatus();
 }
 
+void LabelSession::End(RunLifecycle::End end, absl::Status outcome) {
+  life_.EndRun(end, std::move(outcome));
+  protocol_.Ended();
+  ended_.SignalAll();
+}
+
 absl::Status LabelSession::Fail(absl::Status status) {
-  state_ = State::kFailed;
-  outcome_ = status;
-  ended_.notify_all();
+  End(RunLifecycle::End::kFailed, status);
   return status;
 }
 
-absl::Status LabelSession::FailInside(absl::Status status) {
-  const absl::Status halt = Fail(std::move(status));
+absl::Status LabelSession::FailInside(const absl::Status& status) {
+  End(RunLifecycle::End::kFailed, status);
   // What failed inside is not the peer's to read, nor is why the release gate halted the run: that tells of labels.
-  return IsHalt(halt) ? AsHalt(absl::ResourceExhaustedError("release gate: halted the run"))
-                      : absl::InternalError("the label party failed; its own log says why");
+  return IsHalt(status) ? AsHalt(absl::ResourceExhaustedError("release gate: halted the run"))
+                        : absl::InternalError("the label party failed; its own log says why");
 }
 
-const LabelSession::ReplayEntry* LabelSession::FindTaken(const v1::CutActivations& request) const {
-  const auto found = std::find_if(taken_.begin(), taken_.end(), [&](const ReplayEntry& taken) {
-    return taken.epoch == request.epoch() && taken.batch == request.batch();
-  });
-  return found == taken_.end() ? nullptr : &*found;
-}
-
-absl::StatusOr<SharedGradients> LabelSession::Repeat(const ReplayEntry& taken, const v1::CutActivations& request) {
-  const auto slice = taken.slices.find(request.first_row());
-  if (slice == taken.slices.end() || slice->second.activations != request.activations().data()) {
-    return absl::FailedPreconditionError("activations: expected those that were taken for this batch, found others");
+absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& request) {
+  absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kOpen));
+  if (absl::Status status = CheckAgreement(agreement_, request); !status.ok()) {
+    return Fail(AsRefusal(status));
   }
-  return slice->second.answer;
-}
-
-absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  SPLITVEIL_RETURN_IF_ERROR(CheckRun(request.run_id(), State::kTraining, "Train"));
-  SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
-  const ReplayEntry* taken = FindTaken(request);
-  if (taken != nullptr && (taken->complete || taken->slices.count(request.first_row()) > 0)) {
-    return Repeat(*taken, request);
+  if (request.seed_commitment().size() != sizeof(Digest)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("seed_commitment: expected ", sizeof(Digest), " bytes, found ", request.seed_commitment().size()));
   }
-  if (request.epoch() != epoch_ || request.batch() != batch_ || epoch_ >= epochs_to_train_) {
-    return absl::FailedPreconditionError(absl::StrCat("batch: expected epoch ", epoch_, " batch ", batch_, " of ",
-                                                      epochs_to_train_, " epochs, found epoch ", request.epoch(),
-                                                      " batch ", request.batch()));
+  if (absl::Status status = life_.ChooseCheckpoint(request.resumed_from()); !status.ok()) {
+    return Fail(AsRefusal(status));
   }
-  SPLITVEIL_RETURN_IF_ERROR(CheckMayTrain());
-  StepStopwatch& stopwatch = trainer_->stopwatch();
-  if (batch_ == 0 && !batch_begun()) {
-    stopwatch.Restart();  // The evaluation between epochs is no part of a step.
-  } else {
-    stopwatch.Lap(&StepTimeRow::wait);
+  const std::string run_id = NewRunId(agreement_.run_name());
+  const std::string protection = protection_->name();
+  if (absl::Status status =
+          life_.BeginLedger(DescribeRun(run_id, "label_party", protection, agreement_, request.version()));
+      !status.ok()) {
+    return FailInside(status);
   }
-  SPLITVEIL_RETURN_IF_ERROR(trainer_->Receive(request));
-  if (!batch_begun()) {
-    taken_.push_back({epoch_, batch_, {}});
-  }
-  ReplayEntry& taking = taken_.back();
-  ReplaySlice& slice = taking.slices[request.first_row()];
-  slice.activations = std::move(*request.mutable_activations()->mutable_data());
-  absl::StatusOr<SharedGradients> response = trainer_->Step();
-  if (!response.ok()) {
-    return FailInside(response.status());
-  }
-  slice.answer = *response;
-  taking.complete = !trainer_->batch_begun();
-  if (!taking.complete) {
-    return response;
-  }
-  while (taken_.size() > options_.agreement.in_flight_batches()) {
-    taken_.pop_front();
-  }
-  if (++batch_ == trainer_->batches_per_epoch()) {
-    batch_ = 0;
-    ++epoch_;
-  }
+  peer_commitment_ = request.seed_commitment();
+  status_->Update([&](v1::GetStatusResponse& status) { status.set_run_id(run_id); });
+  protocol_.Opened(run_id);
+  life_.Heard();
+  LogInfo("run ", run_id, " opened; ", protection, "; agreement ",
+          absl::BytesToHexString(AsBytes(AgreementSha256(agreement_))).substr(0, 16));
+  v1::OpenResponse response;
+  response.set_run_id(run_id);
+  response.set_seed_commitment(seed_.commitment());
+  response.set_version(Version());
   return response;
 }
 
+absl::Status LabelSession::Align(AlignmentChannel& channel) {
+  AlignmentOptions options;
+  {
+    absl::MutexLock lock(&mutex_);
+    options.run_id = protocol_.run_id();
+    SPLITVEIL_RETURN_IF_ERROR(Admit(Message::kAlign, options.run_id));
+    protocol_.Aligning();
+  }
+  options.max_ids = static_cast<uint64_t>(agreement_.alignment().max_ids());
+  options.chunk_ids = agreement_.alignment().chunk_ids();
+  AlignmentProgress progress(status_);
+  options.progress = [&](uint64_t masked, uint64_t total) {
+    progress.Report(masked, total);
+    absl::MutexLock lock(&mutex_);
+    life_.Heard();
+  };
+  absl::StatusOr<AlignedIds> aligned = AlignIds(data_->ids(), options, channel);
+  progress.Finish();
+  absl::MutexLock lock(&mutex_);
+  if (protocol_.state() != State::kAligning) {
+    return absl::CancelledError("the label party has ended the run");
+  }
+  if (!aligned.ok()) {
+    // One attempt per run: each would let the peer try another list of ids on this party's set.
+    absl::Status status =
+        life_.ledger()->RecordEvent("alignment_failed", absl::StatusCodeToString(aligned.status().code()));
+    const bool malformed = aligned.status().code() == absl::StatusCode::kInvalidArgument ||
+                           aligned.status().code() == absl::StatusCode::kFailedPrecondition;
+    return Fail(status.ok() ? malformed ? AsRefusal(aligned.status()) : aligned.status() : status);
+  }
+  aligned_ = *std::move(aligned);
+  protocol_.Aligned();
+  life_.Heard();
+  const uint64_t examples = aligned_.rows.size();
+  LogInfo("aligned ", examples, " examples; own ids ", data_->rows(), ", the peer's ", aligned_.peer_ids);
+  status_->Update([&](v1::GetStatusResponse& status) { status.set_aligned_examples(examples); });
+  return life_.ledger()->RecordEvent("aligned", absl::StrCat(examples, " common ids of ", data_->rows(), " own and ",
+                                                             aligned_.peer_ids, " of the peer"));
+}
+
+absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& request) {
+  absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(Admit(Message::kStart, request.run_id()));
+  if (request.aligned_examples() != aligned_.rows.size() || request.order_sha256() != AsBytes(aligned_.order_sha256)) {
+    return Fail(AsRefusal(absl::FailedPreconditionError("aligned order: the parties hold different alignments")));
+  }
+  const absl::StatusOr<JointSeed> joint = seed_.Combine(peer_commitment_, request.seed_reveal());
+  if (!joint.ok()) {
+    return Fail(AsRefusal(joint.status()));
+  }
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, config_.label_side_audit(),
+                                           static_cast<int64_t>(aligned_.rows.size()), life_.ledger());
+  absl::StatusOr<Training> training =
+      MakeTraining({agreement_, config_, data_, aligned_.rows, *joint, request.run_id(), std::move(protection_),
+                    life_.TakeCheckpoint(), auditor_.get(), life_.ledger()});
+  if (!training.ok()) {
+    return FailInside(training.status());
+  }
+  training_ = *std::move(training);
+  TrainingOrder::Options order;
+  order.epochs = agreement_.epochs();
+  order.batches_per_epoch = training_->source->batches_per_epoch();
+  order.test_examples = training_->source->test_examples();
+  order.progressive_validation = agreement_.progressive_validation();
+  order.stops_early = life_.stops_early();
+  order_.emplace(order);
+  progress_.emplace(status_, agreement_.epochs(), order.batches_per_epoch);
+  judge_ = auditor_.get();
+  protocol_.Training();
+  life_.Heard();
+  v1::StartResponse response;
+  response.set_seed_reveal(seed_.reveal());
+  return response;
+}
+
+absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) {
+  absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(Admit(Message::kTrain, request.run_id()));
+  SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<SharedGradients> left_before, replay_.Find(request));
+  if (left_before.has_value()) {
+    return *left_before;
+  }
+  SPLITVEIL_RETURN_IF_ERROR(order_->CheckBatch(request.epoch(), request.batch()));
+  TrainingStep& step = *training_->step;
+  if (order_->at_epoch_start() && !order_->batch_begun()) {
+    training_->recorder->stopwatch().Restart();  // The evaluation between epochs is no part of a step.
+  } else {
+    training_->recorder->Lap(&StepTimeRow::wait);
+  }
+  SPLITVEIL_RETURN_IF_ERROR(step.Receive(request));
+  const absl::StatusOr<SharedGradients> answer = step.Answer();
+  if (!answer.ok()) {
+    return FailInside(answer.status());
+  }
+  const bool last = !step.batch_begun();
+  replay_.Keep(std::move(request), *answer, last);
+  order_->SliceTaken(last);
+  return answer;
+}
+
 absl::Status LabelSession::Learn() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (state_ != State::kTraining) {
+  absl::MutexLock lock(&mutex_);
+  if (protocol_.state() != State::kTraining) {
     return absl::OkStatus();
   }
-  trainer_->stopwatch().Lap(&StepTimeRow::wire);
+  training_->recorder->Lap(&StepTimeRow::wire);
   return LearnLocked();
 }
 
 absl::Status LabelSession::LearnLocked() {
-  const RunResult& result = trainer_->result();
-  const int64_t steps_before = result.steps;
-  if (absl::Status status = trainer_->Learn(); !status.ok()) {
-    return FailInside(status);
+  const absl::StatusOr<bool> learned = training_->step->Learn();
+  if (!learned.ok()) {
+    return FailInside(learned.status());
   }
-  last_heard_ = absl::Now();
-  if (result.steps != steps_before) {
-    progress_->Report(result.steps, result.trained_examples, result.train_log_loss, auditor_->latest());
-    UpdateBoundExceeded();
-    if (batch_ == 0 && !EvaluatesEpochs()) {
-      if (absl::Status status = WriteCheckpoint(); !status.ok()) {
-        return FailInside(status);
-      }
+  life_.Heard();
+  if (!*learned) {
+    return absl::OkStatus();
+  }
+  const RunResult& result = training_->result();
+  progress_->Report(result.steps, result.trained_examples, result.train_log_loss, auditor_->latest());
+  UpdateBoundExceeded();
+  if (order_->at_epoch_start() && !order_->evaluates_epochs()) {
+    if (absl::Status status = WriteCheckpoint(); !status.ok()) {
+      return FailInside(status);
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status LabelSession::Evaluate(const v1::CutActivations& request, Evaluation& evaluation) {
+  absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(Admit(Message::kEvaluate, request.run_id()));
+  SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
+  if (!order_->ExpectsEvaluationOf(request.epoch()) || request.batch() != evaluation.next_batch) {
+    return absl::FailedPreconditionError(absl::StrCat("evaluation: expected the epoch just trained and test batch ",
+                                                      evaluation.next_batch, ", found epoch ", request.epoch(),
+                                                      " batch ", request.batch()));
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations, training_->evaluator->Read(request, evaluation));
+  evaluation.epoch = request.epoch();
+  const absl::Status status = training_->evaluator->Predict(activations, evaluation);
+  return status.ok() ? status : FailInside(status);
+}
+
+absl::StatusOr<v1::EvaluateResponse> LabelSession::FinishEvaluation(const Evaluation& evaluation) {
+  absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(Admit(Message::kEvaluate, protocol_.run_id()));
+  // The stream may have begun epochs ago, or another one may have ended since.
+  if (!order_->ExpectsEvaluationOf(evaluation.epoch) || !training_->evaluator->IsWhole(evaluation)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("evaluation: expected the epoch just trained and ", training_->source->test_examples(),
+                     " test examples, found epoch ", evaluation.epoch, " and ", evaluation.logits.size()));
+  }
+  const bool before_training = agreement_.progressive_validation();
+  absl::Status status = training_->evaluator->Finish(before_training ? -1 : int64_t{evaluation.epoch}, evaluation);
+  order_->Evaluated(evaluation.epoch);
+  if (status.ok() && !before_training) {
+    status = AfterEvaluation();
+  }
+  if (!status.ok()) {
+    return FailInside(status);
+  }
+  v1::EvaluateResponse response;
+  response.set_examples(evaluation.logits.size());
+  response.set_stop_training(order_->stopped_early());
+  return response;
+}
+
+absl::Status LabelSession::AfterEvaluation() {
+  absl::Status status;
+  if (life_.ShouldStopTraining(training_->result().tests.back()) && !order_->trained()) {
+    order_->StopTraining();
+    training_->recorder->result().epochs = order_->epoch();
+    status = life_.RecordEarlyStop(order_->epoch());
+  }
+  // Before the answer: this party is never behind the other one, whose checkpoint follows it.
+  status.Update(WriteCheckpoint());
+  return status;
+}
+
+absl::Status LabelSession::WriteCheckpoint() {
+  return life_.WriteCheckpoint(protocol_.run_id(), order_->epoch(), training_->state(), *training_->model);
+}
+
+absl::StatusOr<v1::ScoreBatchResponse> LabelSession::ScoreBatch(const v1::ScoreBatchRequest& request) {
+  // Without the lock, so that the peer does not wait for the step under way.
+  SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kScoreBatch, request.run_id()));
+  absl::StatusOr<v1::ScoreBatchResponse> response = judge_.load()->Judge(request);
+  // Where the run ended meanwhile, so has its ledger: that is no fault of the request.
+  if (protocol_.state() != State::kTraining) {
+    return absl::CancelledError("the label party has ended the run");
+  }
+  if (absl::IsInternal(response.status())) {
+    absl::MutexLock lock(&mutex_);
+    return FailInside(response.status());  // The ledger, not the request.
+  }
+  return response;
+}
+
+absl::Status LabelSession::AdmitCompletion(Message message, const std::string& run_id, const char* call) {
+  SPLITVEIL_RETURN_IF_ERROR(Admit(message, run_id));
+  if (agreement_.audit().auxiliary_labels() == 0 || agreement_.audit().disclosure() != v1::ORACLE) {
+    return absl::PermissionDeniedError(absl::StrCat(call, ": expected agreed auxiliary labels, found none"));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(order_->CheckTrained(call));
+  return LearnLocked();
+}
+
+absl::StatusOr<v1::AuxiliaryLabelsResponse> LabelSession::AuxiliaryLabels(const v1::AuxiliaryLabelsRequest& request) {
+  absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(AdmitCompletion(Message::kAuxiliaryLabels, request.run_id(), "AuxiliaryLabels"));
+  if (completion_ == nullptr) {
+    CompletionAudit::Options options;
+    options.auxiliary_labels = agreement_.audit().auxiliary_labels();
+    options.max_chunk = agreement_.batch_size();
+    options.epoch = order_->epoch() - 1;
+    options.positions = training_->source->training_positions();
+    options.labels = training_->source->LabelsOf(options.positions);
+    completion_ = std::make_unique<CompletionAudit>(std::move(options), auditor_.get());
+    const int disclosed = completion_->auxiliary().positions_size();
+    const absl::Status status =
+        life_.ledger()->RecordEvent("disclosed", absl::StrCat(disclosed, " auxiliary labels to the attack module"));
+    if (!status.ok()) {
+      return FailInside(status);
+    }
+  }
+  return completion_->auxiliary();
+}
+
+absl::StatusOr<v1::ScoreExamplesResponse> LabelSession::ScoreExamples(const v1::ScoreExamplesRequest& request) {
+  absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(AdmitCompletion(Message::kScoreExamples, request.run_id(), "ScoreExamples"));
+  if (completion_ == nullptr) {
+    return absl::FailedPreconditionError("ScoreExamples: expected auxiliary labels asked for, found none");
+  }
+  const absl::Status status = completion_->Score(request);
+  if (!status.ok()) {
+    return absl::IsInternal(status) ? FailInside(status) : status;  // The ledger, not the request.
+  }
+  return v1::ScoreExamplesResponse();
 }
 
 absl::Status LabelSession::Close(const v1::CloseRequest& request) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   if (!request.completed()) {
-    SPLITVEIL_RETURN_IF_ERROR(CheckRun(request.run_id(), state_, "Close"));
-    (void)Fail(absl::UnavailableError("the peer ended the run before it was complete"));
+    SPLITVEIL_RETURN_IF_ERROR(Admit(Message::kGiveUp, request.run_id()));
+    End(RunLifecycle::End::kFailed, absl::UnavailableError("the peer ended the run before it was complete"));
     return absl::OkStatus();
   }
-  SPLITVEIL_RETURN_IF_ERROR(CheckRun(request.run_id(), State::kTraining, "Close"));
-  const bool evaluated = evaluated_epochs_ == epoch_ || !EvaluatesEpochs();
-  if (epoch_ != epochs_to_train_ || !evaluated) {
-    return absl::FailedPreconditionError(absl::StrCat("Close: expected ", epochs_to_train_,
-                                                      " epochs trained and evaluated, found ", epoch_, " and ",
-                                                      evaluated_epochs_));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(Admit(Message::kClose, request.run_id()));
+  SPLITVEIL_RETURN_IF_ERROR(order_->CheckComplete());
   SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
-  state_ = State::kClosed;
-  completed_ = true;
-  ended_.notify_all();
+  End(RunLifecycle::End::kCompleted, absl::OkStatus());
   return absl::OkStatus();
 }
 
-absl::Duration LabelSession::SilenceLimit() const {
-  const v1::Deadlines& deadlines = options_.agreement.deadlines();
-  switch (state_) {
-    case State::kWaiting:
-      return absl::Seconds(deadlines.connect_seconds());
-    case State::kAligning:
-    case State::kAligned:
-      return absl::Seconds(deadlines.alignment_chunk_seconds());
-    default:
-      return absl::Seconds(deadlines.step_seconds());
-  }
-}
-
 absl::Status LabelSession::WaitUntilEnded(bool (*stop)()) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  const char* ledger_status = "completed";
-  while (state_ != State::kClosed && state_ != State::kFailed) {
+  absl::MutexLock lock(&mutex_);
+  while (!life_.ended()) {
     if (stop()) {
       // The step whose gradients have left is finished before the ledger is.
-      if (trainer_ == nullptr || LearnLocked().ok()) {
-        ledger_status = "stopped";
-        state_ = State::kClosed;
+      if (!training_.has_value() || LearnLocked().ok()) {
+        End(RunLifecycle::End::kStopped, absl::OkStatus());
       }
-      break;
+    } else if (absl::Status heard = life_.CheckHeard(protocol_.state()); !heard.ok()) {
+      End(RunLifecycle::End::kFailed, std::move(heard));
+    } else {
+      ended_.WaitWithTimeout(&mutex_, absl::Milliseconds(100));
     }
-    if (const absl::Duration silence = absl::Now() - last_heard_; silence > SilenceLimit()) {
-      (void)Fail(absl::UnavailableError(absl::StrCat("the non-label party: expected to hear from it within ",
-                                                     absl::FormatDuration(SilenceLimit()), ", found silence")));
-      break;
-    }
-    ended_.wait_for(lock, std::chrono::milliseconds(100));
   }
-  if (progress_ != nullptr) {
+  if (progress_.has_value()) {
     progress_->Finish();
   }
-  if (state_ == State::kFailed) {
-    ledger_status = IsHalt(outcome_) ? "halted" : "failed";
+  status_->Update([](v1::GetStatusResponse& status) { status.set_phase("closed"); });
+  const absl::Status outcome = life_.Finish(auditor_.get(), training_.has_value() ? training_->model.get() : nullptr);
+  if (training_.has_value()) {
+    training_->recorder->result().ended = life_.end_name();
   }
-  options_.status->Update([](v1::GetStatusResponse& status) { status.set_phase("closed"); });
-  if (ledger_ != nullptr) {
-    absl::Status status = outcome_.ok() ? absl::OkStatus() : ledger_->RecordEvent("ended", outcome_.message());
-    if (auditor_ != nullptr) {
-      status.Update(auditor_->FinishRun());
-    }
-    // The training is complete and stays so where only the export fails.
-    const absl::Status exported = Export();
-    status.Update(exported.ok() ? exported : ledger_->RecordEvent("export_failed", exported.message()));
-    status.Update(ledger_->Finish(ledger_status));
-    UpdateBoundExceeded();
-    if (outcome_.ok()) {
-      outcome_ = status.ok() ? exported : status;
-    }
-  }
-  return outcome_;
+  UpdateBoundExceeded();
+  return outcome;
 }
 
-absl::Status LabelSession::Export() const {
-  const std::string& folder = options_.config.party().export_dir();
-  if (folder.empty() || !completed_ || !outcome_.ok()) {
-    return absl::OkStatus();
+void LabelSession::UpdateBoundExceeded() {
+  if (auditor_ != nullptr) {
+    const auto exceeded = static_cast<uint64_t>(auditor_->bound_exceeded());
+    status_->Update([&](v1::GetStatusResponse& status) { status.set_bound_exceeded(exceeded); });
   }
-  return trainer_->model().ExportTo(folder);
 }
 
 std::string LabelSession::result_json() const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return trainer_ == nullptr ? "{}" : ResultJson(trainer_->result(), *auditor_);
+  absl::MutexLock lock(&mutex_);
+  return training_.has_value() ? ResultJson(training_->result(), *auditor_) : "{}";
+}
+
+std::string LabelSession::full_result_json() const {
+  absl::MutexLock lock(&mutex_);
+  return training_.has_value() ? FullResultJson(training_->result(), *auditor_) : "{}";
+}
+
+std::optional<RunSummary> LabelSession::summary() const {
+  absl::MutexLock lock(&mutex_);
+  return training_.has_value() ? std::optional<RunSummary>(Summarize(training_->result(), *auditor_)) : std::nullopt;
 }
 
 bool LabelSession::completed() const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return outcome_.ok() && completed_;
+  absl::MutexLock lock(&mutex_);
+  return life_.completed();
+}
+
+const TopModel* LabelSession::model() const {
+  absl::MutexLock lock(&mutex_);
+  return training_.has_value() ? training_->model.get() : nullptr;
 }
 
 }  // namespace splitveil

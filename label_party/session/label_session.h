@@ -11,7 +11,7 @@
 //     ScoreBatch(scores) ─────────────────────────►  judged by LeakAuditor
 //     Evaluate: test activations ─────────────────►  test metrics, checkpoint, early stopping
 //   AuxiliaryLabels, ScoreExamples (ORACLE) ────►  judged by CompletionAudit
-//   Close ────────────────────────────────────────►  kTraining -> kClosed
+//   Close ────────────────────────────────────────►  kTraining -> kEnded
 //
 // Every message is checked against the state, the schedule and the agreement before it is used. A message that is
 // refused changes nothing: the run goes on from where it was with a correct one.
@@ -19,30 +19,30 @@
 #define SPLITVEIL_LABEL_PARTY_SESSION_LABEL_SESSION_H_
 
 #include <atomic>
-#include <condition_variable>
-#include <cstdint>
-#include <deque>
-#include <map>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
-#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "absl/synchronization/mutex.h"
 
 #include "common/alignment/private_set_intersection.h"
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/dataset/dataset.h"
-#include "common/ledger/ledger.h"
 #include "common/operations/run_status.h"
+#include "common/operations/run_summary.h"
 #include "common/operations/training_progress.h"
 #include "common/schedule/joint_seed.h"
 #include "label_party/audit/completion_audit.h"
 #include "label_party/audit/leak_auditor.h"
-#include "label_party/session/early_stopper.h"
-#include "label_party/session/trainer.h"
+#include "label_party/session/gradients_message.h"
+#include "label_party/session/protocol_state.h"
+#include "label_party/session/replay_cache.h"
+#include "label_party/session/run_lifecycle.h"
+#include "label_party/session/training.h"
+#include "label_party/session/training_order.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/leak_audit.pb.h"
@@ -61,7 +61,9 @@ struct LabelSessionOptions {
   RunStatus* status = nullptr;  // Not owned; must outlive the session.
 };
 
-// One run. Thread-safe; the calls of one stream come one after the other.
+// One run, as the peer's messages drive it: each method checks its message (ProtocolState, TrainingOrder, ReplayCache),
+// hands it to the part that does the work (TrainingStep, TestEvaluator, LeakAuditor, CompletionAudit) and ends the run
+// where that fails (RunLifecycle). Thread-safe; the calls of one stream come one after the other.
 class LabelSession {
  public:
   // Errors: InvalidArgument where the data hold no labels, or the top model is a file that does not fit,
@@ -72,18 +74,14 @@ class LabelSession {
   absl::Status Align(AlignmentChannel& channel);
   absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request);
 
-  // Takes the next slice of a batch; what may leave of its protected gradients (Trainer::Step), all of them once it is
-  // complete. A slice already taken may come again, so that a batch whose stream broke can be sent from its start: it
-  // gets the same bytes. With other activations it is FailedPrecondition. Call Learn once an answer has left.
+  // Takes the next slice of a batch; what may leave of its protected gradients (TrainingStep::Answer), all of them once
+  // it is complete. A slice already taken may come again, so that a batch whose stream broke can be sent from its
+  // start: it gets the same bytes. With other activations it is FailedPrecondition. Call Learn once an answer has left.
   absl::StatusOr<SharedGradients> Train(v1::CutActivations request);
   absl::Status Learn();
 
   // Test logits of one Evaluate stream, before they count.
-  struct Evaluation {
-    uint32_t epoch = 0;
-    uint32_t next_batch = 0;
-    std::vector<float> logits;
-  };
+  using Evaluation = TestEvaluation;
   absl::Status Evaluate(const v1::CutActivations& request, Evaluation& evaluation);
   absl::StatusOr<v1::EvaluateResponse> FinishEvaluation(const Evaluation& evaluation);
 
@@ -97,78 +95,57 @@ class LabelSession {
   // (asked several times a second). OK: completed, or stopped on request. The ledger is finished when it returns.
   absl::Status WaitUntilEnded(bool (*stop)());
 
-  // Figures of the run so far, for the RESULT line.
+  // Figures of the run so far (result_json.h): for the RESULT line, the file beside the ledger, the table. "{}" and
+  // nullopt before Start.
   std::string result_json() const;
+  std::string full_result_json() const;
+  std::optional<RunSummary> summary() const;
   bool completed() const;
   // The model as trained; null before Start. Not to be used while the run goes on.
-  const TopModel* model() const { return trainer_ == nullptr ? nullptr : &trainer_->model(); }
+  const TopModel* model() const;
 
  private:
-  // A batch of which slices have come.
-  struct ReplaySlice {
-    std::string activations;  // Their bytes.
-    SharedGradients answer;   // What left once it had come.
-  };
-  struct ReplayEntry {
-    uint32_t epoch = 0, batch = 0;
-    std::map<uint32_t, ReplaySlice> slices;  // By first row.
-    bool complete = false;
-  };
-  enum class State { kWaiting, kOpened, kAligning, kAligned, kTraining, kClosed, kFailed };
-
   LabelSession(LabelSessionOptions options, SeedExchange seed);
 
-  // All of these need mutex_.
-  absl::Status CheckRun(const std::string& run_id, State expected, const char* call);
-  absl::Status BeginLedger(const v1::OpenRequest& request);
-  // Finds the checkpoint that the peer continues from.
-  absl::Status ChooseCheckpoint(const std::string& theirs);
-  const ReplayEntry* FindTaken(const v1::CutActivations& request) const;
-  // What is due to a slice of `taken` that has been taken already.
-  static absl::StatusOr<SharedGradients> Repeat(const ReplayEntry& taken, const v1::CutActivations& request);
-  // Whether slices of the next batch to train have come.
-  bool batch_begun() const { return !taken_.empty() && !taken_.back().complete; }
-  absl::Status LearnLocked();
-  absl::Duration SilenceLimit() const;
-  bool EvaluatesEpochs() const;  // Each of them, after its training.
-  // After a complete run, where the configuration names a folder.
-  absl::Status Export() const;
-  bool ExpectsEvaluationOf(uint32_t epoch) const;
-  absl::Status CheckMayTrain() const;
-  absl::Status StopWhereItHelpsNoMore();
-  absl::Status WriteCheckpoint();
-  void UpdateBoundExceeded();
-  absl::Status CheckTrained(const std::string& run_id, const char* call);
-  // Ends the run with an error that concerns the peer; returns it.
-  absl::Status Fail(absl::Status status);
-  // Ends the run with an error of this party; returns what the peer may know of it.
-  absl::Status FailInside(absl::Status status);
+  // ProtocolState::Check, and the peer has been heard.
+  absl::Status Admit(ProtocolState::Message message, const std::string& run_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The end of the run, for both parties and everybody who waits for it.
+  void End(RunLifecycle::End end, absl::Status outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends it with an error that concerns the peer; returns it.
+  absl::Status Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends it with an error of this party; returns what the peer may know of it.
+  absl::Status FailInside(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  LabelSessionOptions options_;
-  std::string run_id_;
-  SeedExchange seed_;
-  std::unique_ptr<Ledger> ledger_;
-  std::unique_ptr<LeakAuditor> auditor_;  // From Start on.
+  absl::Status LearnLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // After an epoch's evaluation: early stopping, checkpoint.
+  absl::Status AfterEvaluation() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status WriteCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void UpdateBoundExceeded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // That examples may be scored now: auxiliary labels are agreed, all epochs trained.
+  absl::Status AdmitCompletion(ProtocolState::Message message, const std::string& run_id, const char* call)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  mutable std::mutex mutex_;  // Guards everything below.
-  std::condition_variable ended_;
-  std::atomic<State> state_ = State::kWaiting;  // Changed under mutex_.
-  absl::Status outcome_;
-  absl::Time last_heard_;
-  std::string peer_commitment_;
-  AlignedIds aligned_;
-  std::shared_ptr<const Checkpoint> continued_;  // From Open to Start; null: fresh weights.
-  std::unique_ptr<Trainer> trainer_;
-  std::unique_ptr<EarlyStopper> early_stopper_;  // Null: not configured.
-  std::unique_ptr<CompletionAudit> completion_;  // From the first AuxiliaryLabels on.
-  uint32_t epoch_ = 0;                           // Next batch to train.
-  uint32_t batch_ = 0;
-  uint32_t epochs_to_train_ = 0;  // As agreed, or fewer where the training has stopped early.
-  uint32_t evaluated_epochs_ = 0;
-  bool predicted_ = false;  // Under progressive_validation: the evaluation before the first batch is done.
-  bool completed_ = false;  // The peer has closed a complete run.
-  std::unique_ptr<TrainingProgress> progress_;
-  std::deque<ReplayEntry> taken_;  // Latest last: as many answered ones as may be under way, and the one that comes.
+  const v1::RunAgreement agreement_;
+  const v1::LabelPartyConfig config_;
+  const std::shared_ptr<const Dataset> data_;
+  RunStatus* const status_;
+  const SeedExchange seed_;
+  ProtocolState protocol_;
+  std::atomic<LeakAuditor*> judge_ = nullptr;  // auditor_, for those who must not wait for the step under way.
+
+  mutable absl::Mutex mutex_;
+  absl::CondVar ended_;
+  RunLifecycle life_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<GradientProtection> protection_ ABSL_GUARDED_BY(mutex_);  // Until Start.
+  std::string peer_commitment_ ABSL_GUARDED_BY(mutex_);
+  AlignedIds aligned_ ABSL_GUARDED_BY(mutex_);
+  // From Start on:
+  std::unique_ptr<LeakAuditor> auditor_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Training> training_ ABSL_GUARDED_BY(mutex_);
+  std::optional<TrainingOrder> order_ ABSL_GUARDED_BY(mutex_);
+  ReplayCache replay_ ABSL_GUARDED_BY(mutex_);
+  std::optional<TrainingProgress> progress_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<CompletionAudit> completion_ ABSL_GUARDED_BY(mutex_);  // From the first AuxiliaryLabels on.
 };
 
 }  // namespace splitveil

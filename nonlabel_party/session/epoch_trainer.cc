@@ -20,7 +20,7 @@ absl::Status EpochTrainer::Train(uint32_t epoch) {
 }
 
 absl::Status EpochTrainer::TrainBatches(uint32_t epoch, TrainingStream& stream) {
-  TrainingStep& step = *options_.step;
+  NonLabelTrainingStep& step = *options_.step;
   uint32_t sent = 0;
   auto to_send = static_cast<uint32_t>(options_.batches_per_epoch);
   for (uint32_t received = 0; received < to_send; ++received) {

@@ -1,4 +1,4 @@
-// One epoch of training: the agreed number of batches in flight, each through a TrainingStep.
+// One epoch of training: the agreed number of batches in flight, each through a NonLabelTrainingStep.
 #ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_EPOCH_TRAINER_H_
 #define SPLITVEIL_NONLABEL_PARTY_SESSION_EPOCH_TRAINER_H_
 
@@ -18,8 +18,8 @@ class EpochTrainer {
  public:
   struct Options {
     TrainingPeer* peer = nullptr;  // Not owned; must outlive this, as all here.
-    TrainingStep* step = nullptr;
-    StepRecorder* recorder = nullptr;
+    NonLabelTrainingStep* step = nullptr;
+    NonLabelStepRecorder* recorder = nullptr;
     StopRequest* stop = nullptr;  // Asked between batches.
     int64_t batches_per_epoch = 0;
     int64_t in_flight_batches = 1;  // As agreed.
@@ -28,7 +28,7 @@ class EpochTrainer {
 
   // Trains all batches of the epoch over one stream. OK, too, where `stop` said so (StopRequest::seen): answers to
   // batches under way are then still taken, so that the run ends between steps. Errors: what ended the stream, the
-  // label party's verdict before what a broken stream says; as TrainingStep's.
+  // label party's verdict before what a broken stream says; as NonLabelTrainingStep's.
   absl::Status Train(uint32_t epoch);
 
  private:

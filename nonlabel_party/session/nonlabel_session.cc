@@ -84,12 +84,13 @@ absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
 
 void NonLabelSession::ConnectTraining() {
   const v1::RunAgreement& agreement = options_.agreement;
-  recorder_ = std::make_unique<StepRecorder>(lifecycle_.ledger(), options_.status, agreement.epochs(),
-                                             schedule_->batches_per_epoch());
-  step_ = std::make_unique<TrainingStep>(
-      TrainingStep::Parts{schedule_.get(), features_.get(), model_.get(), &protocol_, attacks_.get(), recorder_.get()},
-      TrainingStep::Wire{lifecycle_.run_id(), agreement.wire_dtype(), agreement.cut_width(),
-                         agreement.in_flight_batches()});
+  recorder_ = std::make_unique<NonLabelStepRecorder>(lifecycle_.ledger(), options_.status, agreement.epochs(),
+                                                     schedule_->batches_per_epoch());
+  step_ = std::make_unique<NonLabelTrainingStep>(
+      NonLabelTrainingStep::Parts{schedule_.get(), features_.get(), model_.get(), &protocol_, attacks_.get(),
+                                  recorder_.get()},
+      NonLabelTrainingStep::Wire{lifecycle_.run_id(), agreement.wire_dtype(), agreement.cut_width(),
+                                 agreement.in_flight_batches()});
   trainer_ = std::make_unique<EpochTrainer>(EpochTrainer::Options{options_.peer, step_.get(), recorder_.get(), &stop_,
                                                                   schedule_->batches_per_epoch(),
                                                                   agreement.in_flight_batches()});

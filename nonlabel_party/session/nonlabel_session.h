@@ -27,16 +27,16 @@ namespace splitveil {
 // One run:
 //
 //   non-label party                        label party
-//     Open  agreement, commitment     ───►               RunLifecycle
+//     Open  agreement, commitment     ───►               NonLabelRunLifecycle
 //     Align masked ids                ◄──►               stoppable_alignment
-//     Start order, seed               ───►               RunLifecycle
+//     Start order, seed               ───►               NonLabelRunLifecycle
 //     for each epoch:
-//       Train    z of each batch      ───►               EpochTrainer: TrainingStep
+//       Train    z of each batch      ───►               EpochTrainer: NonLabelTrainingStep
 //                gradients            ◄───
 //                ScoreBatch           ───►               AttackRunner
 //       Evaluate z of the test rows   ───►               EpochEvaluator
 //     AuxiliaryLabels, ScoreExamples  ───►               CompletionAttackRunner, where agreed
-//     Close                           ───►               RunLifecycle
+//     Close                           ───►               NonLabelRunLifecycle
 //
 // What may be answered when: AnswerProtocol. Not thread-safe.
 class NonLabelSession {
@@ -70,15 +70,15 @@ class NonLabelSession {
   NonLabelSessionOptions options_;
   StopRequest stop_;
   AnswerProtocol protocol_;
-  RunLifecycle lifecycle_;
+  NonLabelRunLifecycle lifecycle_;
   // From Start on, each reading those before it.
   TrainTestSplit split_;
   std::unique_ptr<FeatureTable> features_;
   std::unique_ptr<Schedule> schedule_;
   std::unique_ptr<BottomModel> model_;
   std::unique_ptr<AttackRunner> attacks_;
-  std::unique_ptr<StepRecorder> recorder_;
-  std::unique_ptr<TrainingStep> step_;
+  std::unique_ptr<NonLabelStepRecorder> recorder_;
+  std::unique_ptr<NonLabelTrainingStep> step_;
   std::unique_ptr<EpochTrainer> trainer_;
   std::unique_ptr<EpochEvaluator> evaluator_;
 };

@@ -19,12 +19,12 @@ namespace splitveil {
 
 using Answer = AnswerProtocol::Answer;
 
-absl::Status RunLifecycle::Prepare() const {
+absl::Status NonLabelRunLifecycle::Prepare() const {
   const std::string& folder = options_.config.party().export_dir();
   return folder.empty() ? absl::OkStatus() : PrepareExport({folder, "nonlabel_party"});
 }
 
-absl::Status RunLifecycle::Open() {
+absl::Status NonLabelRunLifecycle::Open() {
   SPLITVEIL_ASSIGN_OR_RETURN(
       SeedExchange seed,
       SeedExchange::Create(SeedRole::kNonLabelParty,
@@ -62,7 +62,7 @@ absl::Status RunLifecycle::Open() {
   return absl::OkStatus();
 }
 
-absl::Status RunLifecycle::Align() {
+absl::Status NonLabelRunLifecycle::Align() {
   AlignmentOptions options;
   options.run_id = run_id_;
   options.max_ids = static_cast<uint64_t>(options_.agreement.alignment().max_ids());
@@ -81,7 +81,7 @@ absl::Status RunLifecycle::Align() {
                                                       " own and ", aligned_.peer_ids, " of the peer"));
 }
 
-absl::StatusOr<JointSeed> RunLifecycle::Start() {
+absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start() {
   v1::StartRequest request;
   request.set_run_id(run_id_);
   request.set_aligned_examples(aligned_.rows.size());
@@ -95,7 +95,7 @@ absl::StatusOr<JointSeed> RunLifecycle::Start() {
   return joint;
 }
 
-absl::Status RunLifecycle::Resume(ModelState& model) {
+absl::Status NonLabelRunLifecycle::Resume(ModelState& model) {
   if (!options_.checkpoints.resumes()) {
     return absl::OkStatus();
   }
@@ -105,7 +105,7 @@ absl::Status RunLifecycle::Resume(ModelState& model) {
   return model.SetTrainingState(*state);
 }
 
-absl::Status RunLifecycle::FinishEpoch(uint32_t epochs, bool enough, const ModelState& model) {
+absl::Status NonLabelRunLifecycle::FinishEpoch(uint32_t epochs, bool enough, const ModelState& model) {
   absl::Status status;
   if (enough) {
     LogInfo("the label party stops the training early, after epoch ", epochs);
@@ -119,7 +119,7 @@ absl::Status RunLifecycle::FinishEpoch(uint32_t epochs, bool enough, const Model
   return status;
 }
 
-absl::Status RunLifecycle::Close() {
+absl::Status NonLabelRunLifecycle::Close() {
   v1::CloseRequest request;
   request.set_run_id(run_id_);
   request.set_completed(true);
@@ -127,7 +127,7 @@ absl::Status RunLifecycle::Close() {
   return protocol_.Take(Answer::kClosed);
 }
 
-absl::Status RunLifecycle::End(absl::Status outcome, const ModelState* model) {
+absl::Status NonLabelRunLifecycle::End(absl::Status outcome, const ModelState* model) {
   if (StopRequest::IsStoppedOnRequest(outcome)) {
     outcome = absl::OkStatus();
   }
@@ -156,7 +156,7 @@ absl::Status RunLifecycle::End(absl::Status outcome, const ModelState* model) {
   return outcome;
 }
 
-const char* RunLifecycle::FinalStatus(const absl::Status& outcome) const {
+const char* NonLabelRunLifecycle::FinalStatus(const absl::Status& outcome) const {
   if (stop_.seen()) {
     return "stopped";
   }

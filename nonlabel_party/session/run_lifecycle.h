@@ -21,10 +21,10 @@ namespace splitveil {
 
 // Prepare, Open, Align, Start; FinishEpoch after each epoch; Close where the run is complete; End in every case,
 // whatever has been reached. Knows nothing of batches. Not thread-safe.
-class RunLifecycle {
+class NonLabelRunLifecycle {
  public:
   // Not owned; all must outlive this. `options`: the checkpoint to resume from is released once it is used.
-  RunLifecycle(NonLabelSessionOptions* options, StopRequest* stop, AnswerProtocol* protocol)
+  NonLabelRunLifecycle(NonLabelSessionOptions* options, StopRequest* stop, AnswerProtocol* protocol)
       : options_(*options), stop_(*stop), protocol_(*protocol) {}
 
   // Before the first message: that the folder for the export will do.

@@ -8,7 +8,7 @@
 
 namespace splitveil {
 
-void StepRecorder::Begin(uint32_t epoch, uint32_t batch, int64_t examples, int64_t bytes_sent) {
+void NonLabelStepRecorder::Begin(uint32_t epoch, uint32_t batch, int64_t examples, int64_t bytes_sent) {
   row_.epoch = epoch;
   row_.batch = batch;
   row_.examples = examples;
@@ -17,7 +17,7 @@ void StepRecorder::Begin(uint32_t epoch, uint32_t batch, int64_t examples, int64
   row_.bytes_received = 0;
 }
 
-absl::Status StepRecorder::Record(const std::string& leak) {
+absl::Status NonLabelStepRecorder::Record(const std::string& leak) {
   if (!due_) {
     return absl::OkStatus();
   }
@@ -37,7 +37,7 @@ absl::Status StepRecorder::Record(const std::string& leak) {
   return status;
 }
 
-absl::Status StepRecorder::RecordFrozen() {
+absl::Status NonLabelStepRecorder::RecordFrozen() {
   const std::string since = absl::StrCat("epoch ", row_.epoch, " batch ", row_.batch);
   LogInfo("the label party's budget is spent: the bottom model is frozen from ", since);
   return ledger_->RecordEvent("frozen", since);

@@ -24,10 +24,10 @@ struct StepTotals {
 };
 
 // For each batch: Begin, AddReceived and Lap as it goes, Learnt, and Record when its attacks are done. Not thread-safe.
-class StepRecorder {
+class NonLabelStepRecorder {
  public:
   // `ledger`, `status`: not owned; must outlive this. Sets the status's phase to training.
-  StepRecorder(Ledger* ledger, RunStatus* status, int64_t epochs, int64_t batches_per_epoch)
+  NonLabelStepRecorder(Ledger* ledger, RunStatus* status, int64_t epochs, int64_t batches_per_epoch)
       : ledger_(ledger), progress_(status, epochs, batches_per_epoch) {}
 
   // As StepStopwatch.

@@ -11,7 +11,7 @@
 
 namespace splitveil {
 
-void TrainingStep::Gather(const BatchAddress& address) {
+void NonLabelTrainingStep::Gather(const BatchAddress& address) {
   if (!gathered_.has_value() || gathered_->batch != address.batch) {
     gathered_ = {address.batch, {}};
     const absl::Span<const uint32_t> positions = parts_.schedule->BatchRows(address.epoch, address.batch);
@@ -22,7 +22,7 @@ void TrainingStep::Gather(const BatchAddress& address) {
   parts_.recorder->Lap(&StepTimeRow::data);
 }
 
-absl::Status TrainingStep::Send(const BatchAddress& address, TrainingStream& stream) {
+absl::Status NonLabelTrainingStep::Send(const BatchAddress& address, TrainingStream& stream) {
   Gather(address);
   std::vector<FeatureBatch> features = std::move(gathered_->features);
   gathered_.reset();
@@ -47,8 +47,8 @@ absl::Status TrainingStep::Send(const BatchAddress& address, TrainingStream& str
   return absl::OkStatus();
 }
 
-absl::Status TrainingStep::SendSlice(const BatchAddress& address, int64_t first_row, ConstMatrixView activations,
-                                     TrainingStream& stream) {
+absl::Status NonLabelTrainingStep::SendSlice(const BatchAddress& address, int64_t first_row,
+                                             ConstMatrixView activations, TrainingStream& stream) {
   SPLITVEIL_ASSIGN_OR_RETURN(v1::CutActivations message,
                              ActivationsMessage(wire_.run_id, address.epoch, address.batch, activations, wire_.dtype));
   message.set_first_row(static_cast<uint32_t>(first_row));
@@ -59,7 +59,7 @@ absl::Status TrainingStep::SendSlice(const BatchAddress& address, int64_t first_
   return status;
 }
 
-absl::Status TrainingStep::Learn(const BatchAddress& address, TrainingStream& stream) {
+absl::Status NonLabelTrainingStep::Learn(const BatchAddress& address, TrainingStream& stream) {
   const BatchSlices slices = Slices(address);
   const int64_t rows = slices.rows();
   parts_.recorder->Begin(address.epoch, address.batch, rows, in_flight_.front().bytes);
@@ -91,8 +91,8 @@ absl::Status TrainingStep::Learn(const BatchAddress& address, TrainingStream& st
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::CutGradients> TrainingStep::Receive(const BatchAddress& address, int64_t first_row,
-                                                       TrainingStream& stream) {
+absl::StatusOr<v1::CutGradients> NonLabelTrainingStep::Receive(const BatchAddress& address, int64_t first_row,
+                                                               TrainingStream& stream) {
   absl::StatusOr<v1::CutGradients> message = stream.Receive();
   parts_.recorder->Lap(&StepTimeRow::wait);
   SPLITVEIL_RETURN_IF_ERROR(message.status());
@@ -105,7 +105,7 @@ absl::StatusOr<v1::CutGradients> TrainingStep::Receive(const BatchAddress& addre
   return message;
 }
 
-absl::Status TrainingStep::Backpropagate(const RowRange& rows, ConstMatrixView gradients, int64_t batch_rows) {
+absl::Status NonLabelTrainingStep::Backpropagate(const RowRange& rows, ConstMatrixView gradients, int64_t batch_rows) {
   const absl::Span<const std::string> layers = parts_.attacks->Layers(received_.step);
   const absl::StatusOr<std::vector<ConstMatrixView>> at_layers = parts_.model->Backward(gradients, layers);
   parts_.recorder->Lap(&StepTimeRow::backward);
@@ -120,7 +120,7 @@ absl::Status TrainingStep::Backpropagate(const RowRange& rows, ConstMatrixView g
   return absl::OkStatus();
 }
 
-absl::Status TrainingStep::StayFrozen(const BatchSlices& slices) {
+absl::Status NonLabelTrainingStep::StayFrozen(const BatchSlices& slices) {
   if (!frozen_) {
     frozen_ = true;
     SPLITVEIL_RETURN_IF_ERROR(parts_.recorder->RecordFrozen());
@@ -133,7 +133,7 @@ absl::Status TrainingStep::StayFrozen(const BatchSlices& slices) {
   return absl::OkStatus();
 }
 
-absl::Status TrainingStep::Attack() {
+absl::Status NonLabelTrainingStep::Attack() {
   if (!parts_.recorder->due()) {
     return absl::OkStatus();
   }

@@ -30,7 +30,7 @@ struct BatchAddress {
 
 // For each batch of an epoch, in order: Gather where there is time for it, Send, later Learn, then Attack. Batches may
 // be in flight: several Sends ahead of the oldest one's Learn. Not thread-safe.
-class TrainingStep {
+class NonLabelTrainingStep {
  public:
   // What a batch meets on its way. Not owned; all must outlive this.
   struct Parts {
@@ -39,7 +39,7 @@ class TrainingStep {
     BottomTrainer* model = nullptr;
     AnswerProtocol* protocol = nullptr;
     AttackRunner* attacks = nullptr;
-    StepRecorder* recorder = nullptr;
+    NonLabelStepRecorder* recorder = nullptr;
   };
   // How it crosses the wire: the run's, and as agreed.
   struct Wire {
@@ -48,7 +48,7 @@ class TrainingStep {
     int64_t cut_width = 0;
     int64_t in_flight_batches = 1;
   };
-  TrainingStep(const Parts& parts, const Wire& wire) : parts_(parts), wire_(wire) {}
+  NonLabelTrainingStep(const Parts& parts, const Wire& wire) : parts_(parts), wire_(wire) {}
 
   // Gathers the rows of the batch that is sent next, unless that is done.
   void Gather(const BatchAddress& address);

@@ -30,7 +30,7 @@ std::vector<LeakPoint> Leaks(const Json& leak) {
   std::vector<LeakPoint> leaks;
   for (const auto& [layer, attacks] : leak.items()) {
     for (const auto& [attack, summary] : attacks.items()) {
-      if (summary.is_object()) {
+      if (summary.is_object() && attack != "strongest") {  // That names one of the others.
         leaks.push_back({layer, attack, Number(summary, "mean"), Number(summary, "p95")});
       }
     }

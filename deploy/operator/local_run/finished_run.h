@@ -18,18 +18,18 @@ struct LeakPoint {
   double mean = 0, p95 = 0;
 };
 
-// The figures of a RESULT line that runs are compared by. NaN: the run did not measure it.
+// The figures of a run's result file that runs are compared by. NaN: the run did not measure it.
 struct RunFigures {
   double best_test_auc = 0, final_test_auc = 0;
   double test_log_loss = 0;  // Of the epoch with the best test AUC.
   double run_auc_bound = 0, auc_bound_p95 = 0, sum_kl_mean = 0;
   int64_t steps = 0;
   double seconds = 0;            // Of the whole run: start, alignment, training, audit.
-  std::vector<LeakPoint> leaks;  // Ordered as RESULT has them.
+  std::vector<LeakPoint> leaks;  // Ordered as the file has them.
 };
 
-// result.json is the object of the RESULT line with two keys before it: configuration_sha256 and seconds. It is written
-// last and at once, so a run is finished where it is there.
+// result.json is the object of the label party's result file with two keys before it: configuration_sha256 and seconds.
+// It is written last and at once, so a run is finished where it is there.
 absl::StatusOr<std::string> FinishedRunJson(absl::string_view result_json, const std::string& configuration_sha256,
                                             double seconds);
 

@@ -11,16 +11,16 @@
 namespace splitveil::testing {
 namespace {
 
-class StepRecorderTest : public ::testing::Test {
+class NonLabelStepRecorderTest : public ::testing::Test {
  protected:
-  StepRecorderTest() {
+  NonLabelStepRecorderTest() {
     RunRow run;
     run.run_id = "run-1";
     run.role = "nonlabel_party";
     absl::StatusOr<std::unique_ptr<Ledger>> ledger = Ledger::Create(files_.File("ledger.db"), run);
     EXPECT_TRUE(ledger.ok()) << ledger.status();
     ledger_ = *std::move(ledger);
-    recorder_ = std::make_unique<StepRecorder>(ledger_.get(), &status_, /*epochs=*/2, /*batches_per_epoch=*/3);
+    recorder_ = std::make_unique<NonLabelStepRecorder>(ledger_.get(), &status_, /*epochs=*/2, /*batches_per_epoch=*/3);
   }
 
   std::string Sql(const std::string& query) {
@@ -31,10 +31,10 @@ class StepRecorderTest : public ::testing::Test {
   const TempFolder files_;
   RunStatus status_{"nonlabel_party"};
   std::unique_ptr<Ledger> ledger_;
-  std::unique_ptr<StepRecorder> recorder_;
+  std::unique_ptr<NonLabelStepRecorder> recorder_;
 };
 
-TEST_F(StepRecorderTest, RecordsABatchOnceItIsLearnt) {
+TEST_F(NonLabelStepRecorderTest, RecordsABatchOnceItIsLearnt) {
   recorder_->Begin(0, 0, 64, 100);
   recorder_->AddReceived(30);
   recorder_->AddReceived(40);
@@ -54,7 +54,7 @@ TEST_F(StepRecorderTest, RecordsABatchOnceItIsLearnt) {
   EXPECT_EQ(Sql("SELECT count(*) FROM step_time"), "1");
 }
 
-TEST_F(StepRecorderTest, CountsStepsOverEpochs) {
+TEST_F(NonLabelStepRecorderTest, CountsStepsOverEpochs) {
   for (uint32_t epoch = 0; epoch < 2; ++epoch) {
     for (uint32_t batch = 0; batch < 3; ++batch) {
       recorder_->Begin(epoch, batch, 10, 5);
@@ -75,13 +75,13 @@ TEST_F(StepRecorderTest, CountsStepsOverEpochs) {
   EXPECT_EQ(status_.Snapshot().phase(), "training");
 }
 
-TEST_F(StepRecorderTest, SaysWhereTheModelWasFrozen) {
+TEST_F(NonLabelStepRecorderTest, SaysWhereTheModelWasFrozen) {
   recorder_->Begin(1, 2, 10, 5);
   ASSERT_TRUE(recorder_->RecordFrozen().ok());
   EXPECT_EQ(Sql("SELECT detail FROM event WHERE kind = 'frozen'"), "epoch 1 batch 2");
 }
 
-TEST_F(StepRecorderTest, ALedgerThatIsFinishedIsAnError) {
+TEST_F(NonLabelStepRecorderTest, ALedgerThatIsFinishedIsAnError) {
   ASSERT_TRUE(ledger_->Finish("failed").ok());
   recorder_->Begin(0, 0, 64, 100);
   recorder_->Learnt();

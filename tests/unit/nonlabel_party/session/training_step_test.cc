@@ -46,9 +46,9 @@ class ScriptedStream final : public TrainingStream {
   std::deque<v1::CutGradients> answers;
 };
 
-class TrainingStepTest : public ::testing::Test {
+class NonLabelTrainingStepTest : public ::testing::Test {
  protected:
-  TrainingStepTest() : run_(kRows - 10) {  // Each party holds ten rows more.
+  NonLabelTrainingStepTest() : run_(kRows - 10) {  // Each party holds ten rows more.
     run_.agreement.mutable_audit()->clear_layers();
     run_.agreement.mutable_audit()->clear_attacks();
     const std::shared_ptr<const Dataset> data = run_.NonLabelDataset();
@@ -72,15 +72,15 @@ class TrainingStepTest : public ::testing::Test {
     ledger_ = *Ledger::Create(run_.files.File("ledger.db"), run);
     attacks_ = std::make_unique<AttackRunner>(
         *AttackRunner::Create(run_.agreement, "run-1", kRows, /*peer=*/nullptr, model_.get(), ledger_.get()));
-    recorder_ = std::make_unique<StepRecorder>(ledger_.get(), &run_.nonlabel_status, /*epochs=*/2,
-                                               /*batches_per_epoch=*/1);
+    recorder_ = std::make_unique<NonLabelStepRecorder>(ledger_.get(), &run_.nonlabel_status, /*epochs=*/2,
+                                                       /*batches_per_epoch=*/1);
     for (Answer answer : {Answer::kOpened, Answer::kAligned, Answer::kStarted}) {
       EXPECT_TRUE(protocol_.Take(answer).ok());
     }
-    step_ =
-        std::make_unique<TrainingStep>(TrainingStep::Parts{schedule_.get(), features_.get(), model_.get(), &protocol_,
-                                                           attacks_.get(), recorder_.get()},
-                                       TrainingStep::Wire{"run-1", v1::FLOAT32, kCutWidth, /*in_flight_batches=*/1});
+    step_ = std::make_unique<NonLabelTrainingStep>(
+        NonLabelTrainingStep::Parts{schedule_.get(), features_.get(), model_.get(), &protocol_, attacks_.get(),
+                                    recorder_.get()},
+        NonLabelTrainingStep::Wire{"run-1", v1::FLOAT32, kCutWidth, /*in_flight_batches=*/1});
   }
 
   // Gradients of 0.5 for rows [first, first + rows) of the batch of an epoch.
@@ -125,12 +125,12 @@ class TrainingStepTest : public ::testing::Test {
   std::unique_ptr<Ledger> ledger_;
   AnswerProtocol protocol_;
   std::unique_ptr<AttackRunner> attacks_;
-  std::unique_ptr<StepRecorder> recorder_;
-  std::unique_ptr<TrainingStep> step_;
+  std::unique_ptr<NonLabelStepRecorder> recorder_;
+  std::unique_ptr<NonLabelTrainingStep> step_;
   ScriptedStream stream_;
 };
 
-TEST_F(TrainingStepTest, SendsTheActivationsOfTheScheduledRowsInSlices) {
+TEST_F(NonLabelTrainingStepTest, SendsTheActivationsOfTheScheduledRowsInSlices) {
   const Matrix expected = *model_->Predict(features_->Gather(schedule_->BatchRows(0, 0)));
   step_->Gather({0, 0});
   ASSERT_TRUE(step_->Send({0, 0}, stream_).ok());
@@ -147,7 +147,7 @@ TEST_F(TrainingStepTest, SendsTheActivationsOfTheScheduledRowsInSlices) {
   }
 }
 
-TEST_F(TrainingStepTest, LearnsFromAllSlices) {
+TEST_F(NonLabelTrainingStepTest, LearnsFromAllSlices) {
   const NamedParameters before = model_->Parameters();
   stream_.answers = {Gradients(0, 0, kFirstSlice), Gradients(0, kFirstSlice, kRows - kFirstSlice)};
   ASSERT_TRUE(Train(0).ok());
@@ -160,34 +160,34 @@ TEST_F(TrainingStepTest, LearnsFromAllSlices) {
   EXPECT_GT(recorder_->totals().bytes_received, kRows * kCutWidth * 4);
 }
 
-TEST_F(TrainingStepTest, LearnsNothingWhereTheStreamEndsInTheMiddle) {
+TEST_F(NonLabelTrainingStepTest, LearnsNothingWhereTheStreamEndsInTheMiddle) {
   stream_.answers = {Gradients(0, 0, kFirstSlice)};
   ExpectNothingLearnt("the stream has ended", ExitCode::kPeerUnreachable);
 }
 
-TEST_F(TrainingStepTest, LearnsNothingFromTheSameSliceTwice) {
+TEST_F(NonLabelTrainingStepTest, LearnsNothingFromTheSameSliceTwice) {
   stream_.answers = {Gradients(0, 0, kFirstSlice), Gradients(0, 0, kFirstSlice)};
   ExpectNothingLearnt("from row 256", ExitCode::kRefused);
 }
 
-TEST_F(TrainingStepTest, LearnsNothingFromTheWholeBatchInOneMessage) {
+TEST_F(NonLabelTrainingStepTest, LearnsNothingFromTheWholeBatchInOneMessage) {
   stream_.answers = {Gradients(0, 0, kRows)};
   ExpectNothingLearnt("gradients", ExitCode::kRefused);
 }
 
-TEST_F(TrainingStepTest, LearnsNothingFromAnotherEpoch) {
+TEST_F(NonLabelTrainingStepTest, LearnsNothingFromAnotherEpoch) {
   stream_.answers = {Gradients(1, 0, kFirstSlice)};
   ExpectNothingLearnt("epoch 0 batch 0 from row 0", ExitCode::kRefused);
 }
 
-TEST_F(TrainingStepTest, LearnsNothingWhereTheBudgetEndsInTheMiddle) {
+TEST_F(NonLabelTrainingStepTest, LearnsNothingWhereTheBudgetEndsInTheMiddle) {
   v1::CutGradients frozen = Frozen(0);
   frozen.set_first_row(kFirstSlice);
   stream_.answers = {Gradients(0, 0, kFirstSlice), frozen};
   ExpectNothingLearnt("slices of one answer", ExitCode::kRefused);
 }
 
-TEST_F(TrainingStepTest, AFrozenBatchIsRecordedAndChangesNothing) {
+TEST_F(NonLabelTrainingStepTest, AFrozenBatchIsRecordedAndChangesNothing) {
   const NamedParameters before = model_->Parameters();
   stream_.answers = {Frozen(0), Frozen(1)};
   for (uint32_t epoch = 0; epoch < 2; ++epoch) {

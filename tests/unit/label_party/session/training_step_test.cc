@@ -1,6 +1,6 @@
-// A run of the trainer alone, release policy by release policy: what leaves, what is recorded, what an example's
+// A run of the training step alone, release policy by release policy: what leaves, what is recorded, what an example's
 // releases add up to.
-#include "label_party/session/trainer.h"
+#include "label_party/session/training_step.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -26,7 +27,8 @@
 #include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
 #include "label_party/protection/run_budget.h"
-#include "label_party/session/trainer_factory.h"
+#include "label_party/session/result_json.h"
+#include "label_party/session/training.h"
 #include "tests/testing/small_run.h"
 
 namespace splitveil::testing {
@@ -36,9 +38,9 @@ using ::testing::HasSubstr;
 
 constexpr char kRunId[] = "run";
 
-class TrainerTest : public ::testing::Test {
+class TrainingStepTest : public ::testing::Test {
  protected:
-  TrainerTest() : run_(150) {}
+  TrainingStepTest() : run_(150) {}
 
   void Create(const std::string& protection, const std::string& policy, int epochs = 6) {
     run_.agreement.set_epochs(epochs);
@@ -48,17 +50,17 @@ class TrainerTest : public ::testing::Test {
     FillPlannedEpochs(epochs, config);
     auto method = GradientProtection::Create(config, *SecureGaussian::Create(SecretKey({5})));
     ASSERT_TRUE(method.ok()) << method.status();
-    trainer_ = nullptr;  // Of an earlier call, as is what follows.
+    training_.reset();  // Of an earlier call, as is what follows.
     auditor_ = nullptr;
     ledger_ = nullptr;
-    ledger_path_ = run_.files.File(absl::StrCat("trainer", ++runs_, ".db"));
+    ledger_path_ = run_.files.File(absl::StrCat("run", ++runs_, ".db"));
     ledger_ = *Ledger::Create(ledger_path_, {kRunId, "label_party", "", "", "{}"});
     auditor_ = std::make_unique<LeakAuditor>(run_.agreement, v1::LabelSideAudit(), /*examples=*/1000, ledger_.get());
     const std::vector<uint32_t> rows = Rows();
-    auto trainer = MakeTrainer({run_.agreement, run_.label_config, run_.LabelDataset(), rows, JointSeed{3}, kRunId,
-                                *std::move(method), /*continued=*/nullptr, auditor_.get(), ledger_.get()});
-    ASSERT_TRUE(trainer.ok()) << trainer.status();
-    trainer_ = *std::move(trainer);
+    auto training = MakeTraining({run_.agreement, run_.label_config, run_.LabelDataset(), rows, JointSeed{3}, kRunId,
+                                  *std::move(method), /*resumed=*/nullptr, auditor_.get(), ledger_.get()});
+    ASSERT_TRUE(training.ok()) << training.status();
+    training_ = *std::move(training);
   }
 
   static std::vector<uint32_t> Rows() {
@@ -68,7 +70,7 @@ class TrainerTest : public ::testing::Test {
   }
 
   absl::StatusOr<v1::CutGradients> Step(uint32_t epoch, uint32_t batch) {
-    Matrix activations(trainer_->batch_rows(batch), 8);
+    Matrix activations(training_->source->batch_rows(batch), 8);
     for (int64_t i = 0; i < activations.size(); ++i) {
       activations.data()[i] = static_cast<float>(std::sin(0.7 * static_cast<double>(i + 1)));
     }
@@ -76,8 +78,8 @@ class TrainerTest : public ::testing::Test {
     message.set_epoch(epoch);
     message.set_batch(batch);
     EXPECT_TRUE(EncodeMatrix(activations, v1::FLOAT32, *message.mutable_activations()).ok());
-    SPLITVEIL_RETURN_IF_ERROR(trainer_->Receive(message));
-    const absl::StatusOr<SharedGradients> answer = trainer_->Step();
+    SPLITVEIL_RETURN_IF_ERROR(training_->step->Receive(message));
+    const absl::StatusOr<SharedGradients> answer = training_->step->Answer();
     return answer.ok() ? absl::StatusOr<v1::CutGradients>(*answer->at(0)) : answer.status();
   }
 
@@ -85,10 +87,10 @@ class TrainerTest : public ::testing::Test {
   std::vector<v1::CutGradients> Train(uint32_t first, uint32_t last) {
     std::vector<v1::CutGradients> answers;
     for (uint32_t epoch = first; epoch < last; ++epoch) {
-      for (uint32_t batch = 0; batch < trainer_->batches_per_epoch(); ++batch) {
+      for (uint32_t batch = 0; batch < training_->source->batches_per_epoch(); ++batch) {
         absl::StatusOr<v1::CutGradients> answer = Step(epoch, batch);
         EXPECT_TRUE(answer.ok()) << answer.status();
-        EXPECT_TRUE(trainer_->Learn().ok());
+        EXPECT_TRUE(training_->step->Learn().ok());
         answers.push_back(*std::move(answer));
       }
     }
@@ -118,17 +120,17 @@ class TrainerTest : public ::testing::Test {
     return Texts("SELECT detail FROM event WHERE kind = '" + kind + "'").size();
   }
 
-  nlohmann::json Result() { return nlohmann::json::parse(ResultJson(trainer_->result(), *auditor_)); }
+  nlohmann::json Result() { return nlohmann::json::parse(FullResultJson(training_->result(), *auditor_)); }
 
   SmallRun run_;
   int runs_ = 0;
   std::string ledger_path_;
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<LeakAuditor> auditor_;
-  std::unique_ptr<Trainer> trainer_;
+  std::optional<Training> training_;
 };
 
-TEST_F(TrainerTest, ThePhasesOfEveryStepAddUpToItsSeconds) {
+TEST_F(TrainingStepTest, ThePhasesOfEveryStepAddUpToItsSeconds) {
   Create("marvell { s: 4 }", "");
   const size_t steps = Train(0, 2).size();
   const std::string phases =
@@ -139,21 +141,21 @@ TEST_F(TrainerTest, ThePhasesOfEveryStepAddUpToItsSeconds) {
               ::testing::AllOf(::testing::SizeIs(steps), ::testing::Each(::testing::Gt(0))));
 }
 
-TEST_F(TrainerTest, FrozenAnswersCarryNothingAndTheTopModelGoesOnLearning) {
+TEST_F(TrainingStepTest, FrozenAnswersCarryNothingAndTheTopModelGoesOnLearning) {
   Create("none {}", "max_step_auc_bound: 0.6 action: FREEZE_BOTTOM");
-  const NamedParameters before = trainer_->model().Parameters();
+  const NamedParameters before = training_->model->Parameters();
   for (const v1::CutGradients& answer : Train(0, 2)) {
     EXPECT_TRUE(answer.frozen());
     EXPECT_FALSE(answer.has_gradients());
     EXPECT_FALSE(answer.has_hint());
     EXPECT_EQ(answer.hint_rows_size(), 0);
   }
-  EXPECT_NE(before.begin()->second, trainer_->model().Parameters().begin()->second);
-  EXPECT_EQ(trainer_->result().cumulative_sum_kl, 0);
+  EXPECT_NE(before.begin()->second, training_->model->Parameters().begin()->second);
+  EXPECT_EQ(training_->result().cumulative_sum_kl, 0);
   EXPECT_TRUE(auditor_->series().empty());
 }
 
-TEST_F(TrainerTest, FrozenStepsAreRecordedAsSuchAndOnceAsAnEvent) {
+TEST_F(TrainingStepTest, FrozenStepsAreRecordedAsSuchAndOnceAsAnEvent) {
   Create("none {}", "max_step_auc_bound: 0.6 action: FREEZE_BOTTOM");
   const size_t steps = Train(0, 2).size();
   EXPECT_THAT(Texts("SELECT method || ' ' || gate FROM protection"),
@@ -167,7 +169,7 @@ TEST_F(TrainerTest, FrozenStepsAreRecordedAsSuchAndOnceAsAnEvent) {
   EXPECT_EQ(Result()["frozen_after_epoch"], 0);
 }
 
-TEST_F(TrainerTest, WarningsAreOneEventAnEpochAndCountedInTheAccount) {
+TEST_F(TrainingStepTest, WarningsAreOneEventAnEpochAndCountedInTheAccount) {
   Create("none {}", "max_step_auc_bound: 0.6");
   const size_t steps = Train(0, 3).size();
   EXPECT_EQ(Events("gate_warn"), 3);
@@ -177,16 +179,16 @@ TEST_F(TrainerTest, WarningsAreOneEventAnEpochAndCountedInTheAccount) {
               ::testing::Each(HasSubstr("gate: " + std::to_string(steps / 3) + " warn")));
 }
 
-TEST_F(TrainerTest, HaltLeavesNothingAndSaysWhy) {
+TEST_F(TrainingStepTest, HaltLeavesNothingAndSaysWhy) {
   Create("marvell { s: 4 }", "max_run_auc_bound: 0.51 action: HALT");
   const absl::Status status = Step(0, 0).status();
   EXPECT_TRUE(IsHalt(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("remembers"));
   EXPECT_EQ(Events("gate_halt"), 1);
-  EXPECT_EQ(trainer_->result().cumulative_sum_kl, 0);
+  EXPECT_EQ(training_->result().cumulative_sum_kl, 0);
 }
 
-TEST_F(TrainerTest, RaisedNoiseMeetsTheStepsBoundExactly) {
+TEST_F(TrainingStepTest, RaisedNoiseMeetsTheStepsBoundExactly) {
   Create("iso { t: 0.01 }", "max_step_auc_bound: 0.6 action: RAISE_NOISE", 1);
   Train(0, 1);
   EXPECT_THAT(Texts("SELECT gate FROM protection"), ::testing::Each("raise_noise"));
@@ -195,17 +197,17 @@ TEST_F(TrainerTest, RaisedNoiseMeetsTheStepsBoundExactly) {
   EXPECT_EQ(Events("gate_raise_noise"), 1);
 }
 
-TEST_F(TrainerTest, NoiseIsRaisedUntilTheMeasuredLeakIsWithinTheLimit) {
+TEST_F(TrainingStepTest, NoiseIsRaisedUntilTheMeasuredLeakIsWithinTheLimit) {
   Create("iso { t: 0.0001 }", "max_measured_leak: 0.9 action: RAISE_NOISE", 1);
   for (const v1::CutGradients& answer : Train(0, 1)) {
     EXPECT_TRUE(answer.has_gradients());
   }
-  EXPECT_EQ(Result()["gate"]["raise_noise"], trainer_->batches_per_epoch());
+  EXPECT_EQ(Result()["gate"]["raise_noise"], training_->source->batches_per_epoch());
   EXPECT_THAT(Numbers("SELECT auc FROM leak WHERE layer = 'cut' AND attack IN ('norm', 'cosine')"),
               ::testing::Each(::testing::Le(0.9)));
 }
 
-TEST_F(TrainerTest, MeasuredLeakThatNoNoiseLowersFreezes) {
+TEST_F(TrainingStepTest, MeasuredLeakThatNoNoiseLowersFreezes) {
   // Nothing is below chance: sixteen halvings do not reach it.
   Create("marvell { s: 4 }", "max_measured_leak: 0.5 action: RAISE_NOISE", 1);
   const auto answers = Train(0, 1);
@@ -213,7 +215,7 @@ TEST_F(TrainerTest, MeasuredLeakThatNoNoiseLowersFreezes) {
 }
 
 // Not one positive in the whole run: what positives would send is known from the top model, and the budget is kept.
-TEST_F(TrainerTest, BudgetIsKeptThoughOnlyOneClassIsEverSeen) {
+TEST_F(TrainingStepTest, BudgetIsKeptThoughOnlyOneClassIsEverSeen) {
   std::fill(run_.label_data.labels.begin(), run_.label_data.labels.end(), 0);
   Create("marvell { run_budget { max_run_auc_bound: 0.7 } }", "", 30);
   const auto answers = Train(0, 30);
@@ -221,12 +223,12 @@ TEST_F(TrainerTest, BudgetIsKeptThoughOnlyOneClassIsEverSeen) {
   for (const v1::CutGradients& answer : answers) {
     EXPECT_FALSE(answer.frozen());
   }
-  EXPECT_NEAR(trainer_->result().cumulative_sum_kl, (1 - kSafetyShare) * SumKlForRunAuc(0.7), 1e-6);
+  EXPECT_NEAR(training_->result().cumulative_sum_kl, (1 - kSafetyShare) * SumKlForRunAuc(0.7), 1e-6);
   EXPECT_THAT(Texts("SELECT method FROM protection"), ::testing::Each("marvell+fallback"));
   EXPECT_THAT(Numbers("SELECT power FROM protection"), ::testing::Each(::testing::Gt(0)));
 }
 
-TEST_F(TrainerTest, OneClassIsNeverInTheClearWithoutABudget) {
+TEST_F(TrainingStepTest, OneClassIsNeverInTheClearWithoutABudget) {
   std::fill(run_.label_data.labels.begin(), run_.label_data.labels.end(), 0);
   Create("marvell { s: 4 }", "", 30);
   const auto answers = Train(0, 30);
@@ -238,16 +240,16 @@ TEST_F(TrainerTest, OneClassIsNeverInTheClearWithoutABudget) {
   EXPECT_THAT(Numbers("SELECT power FROM protection"), ::testing::Each(::testing::Gt(0)));
 }
 
-TEST_F(TrainerTest, RandomisedLabelsAreAccountedForOnceHoweverManyEpochs) {
+TEST_F(TrainingStepTest, RandomisedLabelsAreAccountedForOnceHoweverManyEpochs) {
   Create("label_dp { epsilon: 1 }", "max_run_auc_bound: 0.76 action: HALT", 30);
   Train(0, 30);
   const double rho = 1 / (1 + std::exp(1));
-  EXPECT_NEAR(trainer_->result().cumulative_sum_kl, 2 * (1 - 2 * rho), 1e-12);
+  EXPECT_NEAR(training_->result().cumulative_sum_kl, 2 * (1 - 2 * rho), 1e-12);
   EXPECT_GE(Result()["run_auc_bound"], 1 - rho);
 }
 
 // What leaves is made of the randomised labels: the gradients' signs show those, and a share rho of them is wrong.
-TEST_F(TrainerTest, GradientsShowTheRandomisedLabelsAndNotTheTrueOnes) {
+TEST_F(TrainingStepTest, GradientsShowTheRandomisedLabelsAndNotTheTrueOnes) {
   Create("label_dp { epsilon: 0.1 }", "", 1);
   const std::vector<v1::CutGradients> randomised = Train(0, 1);
   Create("none {}", "", 1);
@@ -264,7 +266,7 @@ TEST_F(TrainerTest, GradientsShowTheRandomisedLabelsAndNotTheTrueOnes) {
   EXPECT_LT(against, 54);
 }
 
-TEST_F(TrainerTest, RegulariserChangesWhatLeavesAndIsNamed) {
+TEST_F(TrainingStepTest, RegulariserChangesWhatLeavesAndIsNamed) {
   Create("none {}", "", 1);
   const std::string plain = Train(0, 1).front().gradients().data();
   Create("none {} distance_correlation { weight: 0.5 }", "", 1);
@@ -272,7 +274,7 @@ TEST_F(TrainerTest, RegulariserChangesWhatLeavesAndIsNamed) {
   EXPECT_EQ(Result()["protection"], "none+distance_correlation(weight=0.5)");
 }
 
-TEST_F(TrainerTest, RegulariserLeavesABatchOfOneClassAsItIs) {
+TEST_F(TrainingStepTest, RegulariserLeavesABatchOfOneClassAsItIs) {
   std::fill(run_.label_data.labels.begin(), run_.label_data.labels.end(), 1);
   Create("none {}", "", 1);
   const std::string plain = Train(0, 1).front().gradients().data();
@@ -284,7 +286,7 @@ double Norm(absl::Span<const float> row) {
   return std::sqrt(std::inner_product(row.begin(), row.end(), row.begin(), 0.0));
 }
 
-TEST_F(TrainerTest, CutGradientsAreClippedAnExampleBeforeTheProtection) {
+TEST_F(TrainingStepTest, CutGradientsAreClippedAnExampleBeforeTheProtection) {
   Create("none {}", "", 1);
   const std::vector<v1::CutGradients> plain = Train(0, 1);
   EXPECT_EQ(Events("clip_cut_gradients"), 0);
@@ -318,13 +320,13 @@ TEST_F(TrainerTest, CutGradientsAreClippedAnExampleBeforeTheProtection) {
 }
 
 // Before a batch of both classes has come, the protection goes by what either would send: that is clipped, too.
-TEST_F(TrainerTest, WhatTheOtherClassWouldSendIsClippedToo) {
+TEST_F(TrainingStepTest, WhatTheOtherClassWouldSendIsClippedToo) {
   std::fill(run_.label_data.labels.begin(), run_.label_data.labels.end(), 0);
   const auto power_of_first_step = [&](double clip) {
     run_.label_config.set_clip_cut_gradients(clip);
     Create("marvell { s: 4 }", "", 1);
     EXPECT_TRUE(Step(0, 0).ok());
-    EXPECT_TRUE(trainer_->Learn().ok());
+    EXPECT_TRUE(training_->step->Learn().ok());
     return Numbers("SELECT power FROM protection").front();
   };
   const double limit = 1e-3;  // Shorter than every gradient here.
@@ -342,7 +344,7 @@ struct BudgetCase {
 };
 
 // Whatever the policy, no example's releases ever add up to more than the budget, however long the run.
-class RunBudgetTest : public TrainerTest, public ::testing::WithParamInterface<BudgetCase> {};
+class RunBudgetTest : public TrainingStepTest, public ::testing::WithParamInterface<BudgetCase> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Policies, RunBudgetTest,
@@ -366,9 +368,9 @@ TEST_P(RunBudgetTest, IsNeverOverspent) {
       {run_.agreement.batch_size(), run_.agreement.minimum_batch_size()});
   bool halted = false;
   for (uint32_t epoch = 0; epoch < kEpochs && !halted; ++epoch) {
-    for (uint32_t batch = 0; batch < trainer_->batches_per_epoch() && !halted; ++batch) {
+    for (uint32_t batch = 0; batch < training_->source->batches_per_epoch() && !halted; ++batch) {
       halted = !Step(epoch, batch).ok();
-      ASSERT_TRUE(trainer_->Learn().ok());
+      ASSERT_TRUE(training_->step->Learn().ok());
     }
   }
   // Counted once more from the ledger, independently of the accountant.
@@ -384,10 +386,10 @@ TEST_P(RunBudgetTest, IsNeverOverspent) {
   const double most = *std::max_element(spent.begin(), spent.end());
   EXPECT_LE(GaussianAucBound(most), 0.7 + 1e-12);
   EXPECT_GT(most, 0.5 * SumKlForRunAuc(0.7));
-  EXPECT_NEAR(trainer_->result().cumulative_sum_kl, most, 1e-12);
+  EXPECT_NEAR(training_->result().cumulative_sum_kl, most, 1e-12);
   EXPECT_EQ(halted, absl::StrContains(GetParam().protection, "HALT") || absl::StrContains(GetParam().policy, "HALT"));
   if (absl::StrContains(GetParam().protection, "planned_epochs")) {
-    EXPECT_GE(sum_kls.size(), 4 * trainer_->batches_per_epoch());
+    EXPECT_GE(sum_kls.size(), 4 * training_->source->batches_per_epoch());
   }
   if (absl::StrContains(GetParam().protection, "RAISE") || absl::StrContains(GetParam().policy, "RAISE")) {
     EXPECT_TRUE(Result()["frozen_after_epoch"].is_null());

@@ -1,0 +1,81 @@
+// What the label party holds of a batch before its activations come: labels, targets, own features.
+#ifndef SPLITVEIL_LABEL_PARTY_SESSION_BATCH_SOURCE_H_
+#define SPLITVEIL_LABEL_PARTY_SESSION_BATCH_SOURCE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/types/span.h"
+
+#include "common/dataset/feature_table.h"
+#include "common/schedule/schedule.h"
+#include "common/schedule/slice_assembler.h"
+#include "label_party/audit/leak_auditor.h"
+
+namespace splitveil {
+
+// The party's data of a run, in aligned order.
+struct TrainingData {
+  std::unique_ptr<FeatureTable> features;  // Own ones.
+  std::vector<uint8_t> labels;
+  std::vector<float> targets;  // What h trains on instead; GradientProtection::TrainingTargets.
+  Schedule schedule;
+  std::vector<uint32_t> test;  // Positions that are evaluated: those held out; all, under progressive_validation.
+};
+
+// One batch of it.
+struct LocalBatch {
+  ReleasedBatch released;              // Step and hints are the training step's to fill in.
+  std::vector<float> targets;          // [rows]
+  BatchSlices cuts;                    // In which it crosses the wire.
+  bool is_whole = false;               // Computed at once, not slice by slice.
+  std::vector<FeatureBatch> features;  // Of each of cuts.Computed(is_whole).
+  bool primes = false;                 // One class, and none before it had both: the protection is to be primed.
+};
+
+// Gathers the rows of batches, ahead of time where it is told to. Not thread-safe.
+class BatchSource {
+ public:
+  struct Options {
+    int64_t batch_size = 0;  // Of evaluation, too.
+    int64_t in_flight_batches = 1;
+    bool needs_whole_batch = false;  // TopModel::needs_whole_batch.
+    bool trains_on_test = false;     // Progressive validation: what is evaluated is trained on later.
+  };
+
+  BatchSource(TrainingData data, const Options& options);
+
+  // The rows of batch (epoch, batch), which the schedule has. Each batch once, in order.
+  LocalBatch Take(uint32_t epoch, uint32_t batch);
+  // Gathers them already, where the epoch has such a batch, so that Take need not.
+  void Prefetch(uint32_t epoch, uint32_t batch);
+
+  int64_t batches_per_epoch() const { return data_.schedule.batches_per_epoch(); }
+  int64_t batch_rows(int64_t batch) const { return data_.schedule.batch_rows(batch); }
+  // Aligned examples.
+  int64_t examples() const { return static_cast<int64_t>(data_.labels.size()); }
+
+  int64_t test_examples() const { return static_cast<int64_t>(data_.test.size()); }
+  // Rows of test batch `batch`: batch_size, the last one fewer, none after that.
+  int64_t test_rows(uint32_t batch) const;
+  FeatureBatch TestFeatures(uint32_t batch) const;
+  std::vector<uint8_t> TestLabels() const { return LabelsOf(data_.test); }
+
+  // The training examples: aligned positions, ascending, and their labels.
+  std::vector<uint32_t> training_positions() const;
+  std::vector<uint8_t> LabelsOf(absl::Span<const uint32_t> positions) const;
+
+ private:
+  LocalBatch Gather(uint32_t epoch, uint32_t batch);
+
+  TrainingData data_;
+  const Options options_;
+  bool both_classes_seen_ = false;  // In a batch that was taken.
+  std::optional<LocalBatch> prefetched_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_SESSION_BATCH_SOURCE_H_

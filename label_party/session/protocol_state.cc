@@ -1,0 +1,111 @@
+#include "label_party/session/protocol_state.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace splitveil {
+namespace {
+
+using State = ProtocolState::State;
+using Message = ProtocolState::Message;
+
+// As the peer calls it.
+const char* Name(Message message) {
+  switch (message) {
+    case Message::kOpen:
+      return "Open";
+    case Message::kAlign:
+      return "Align";
+    case Message::kStart:
+      return "Start";
+    case Message::kTrain:
+      return "Train";
+    case Message::kEvaluate:
+      return "Evaluate";
+    case Message::kScoreBatch:
+      return "ScoreBatch";
+    case Message::kAuxiliaryLabels:
+      return "AuxiliaryLabels";
+    case Message::kScoreExamples:
+      return "ScoreExamples";
+    case Message::kClose:
+    case Message::kGiveUp:
+      return "Close";
+  }
+  return "";
+}
+
+// Of an open run.
+bool IsInOrder(Message message, State state) {
+  switch (message) {
+    case Message::kOpen:
+      return false;
+    case Message::kAlign:
+      return state == State::kOpened;
+    case Message::kStart:
+      return state == State::kAligned;
+    case Message::kGiveUp:
+      return true;
+    default:
+      return state == State::kTraining;
+  }
+}
+
+}  // namespace
+
+absl::Status ProtocolState::Check(Message message) const {
+  absl::MutexLock lock(&mutex_);
+  return CheckOf(message, run_id_);
+}
+
+absl::Status ProtocolState::Check(Message message, const std::string& run_id) const {
+  absl::MutexLock lock(&mutex_);
+  return CheckOf(message, run_id);
+}
+
+absl::Status ProtocolState::CheckOf(Message message, const std::string& run_id) const {
+  if (message == Message::kOpen) {
+    return state_ == State::kWaiting
+               ? absl::OkStatus()
+               : absl::FailedPreconditionError("Open: expected no run, found one under way or ended");
+  }
+  if (state_ == State::kEnded) {
+    return absl::CancelledError("the label party has ended the run");
+  }
+  if (state_ == State::kWaiting) {
+    return absl::FailedPreconditionError(absl::StrCat(Name(message), ": expected an open run, found none"));
+  }
+  if (run_id != run_id_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Name(message), ": run_id: expected that of the open run, found another"));
+  }
+  return IsInOrder(message, state_)
+             ? absl::OkStatus()
+             : absl::FailedPreconditionError(absl::StrCat(Name(message), ": out of order in this state of the run"));
+}
+
+void ProtocolState::Opened(std::string run_id) {
+  absl::MutexLock lock(&mutex_);
+  run_id_ = std::move(run_id);
+  state_ = State::kOpened;
+}
+
+void ProtocolState::Enter(State state) {
+  absl::MutexLock lock(&mutex_);
+  if (state_ != State::kEnded) {
+    state_ = state;
+  }
+}
+
+State ProtocolState::state() const {
+  absl::MutexLock lock(&mutex_);
+  return state_;
+}
+
+std::string ProtocolState::run_id() const {
+  absl::MutexLock lock(&mutex_);
+  return run_id_;
+}
+
+}  // namespace splitveil

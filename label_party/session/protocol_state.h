@@ -1,0 +1,71 @@
+// Which message may come in which state of a run at the label party.
+#ifndef SPLITVEIL_LABEL_PARTY_SESSION_PROTOCOL_STATE_H_
+#define SPLITVEIL_LABEL_PARTY_SESSION_PROTOCOL_STATE_H_
+
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+
+namespace splitveil {
+
+// Accepts or refuses; does no work. What a message must hold besides is checked where it is used: which batch or
+// evaluation is due, by TrainingOrder.
+//
+//   message                                  accepted in                    then
+//   Open                                     kWaiting                       kOpened
+//   Align                                    kOpened                        kAligning, and kAligned once it succeeds
+//   Start                                    kAligned                       kTraining
+//   Train, Evaluate, ScoreBatch,             kTraining                      the same
+//     AuxiliaryLabels, ScoreExamples
+//   Close of a complete run                  kTraining                      kEnded
+//   Close of one that the peer gives up      every state but kWaiting       kEnded
+//   (failure, silence, stop)                 every state                    kEnded
+//
+// Thread-safe: scores are judged while a step is under way.
+class ProtocolState {
+ public:
+  enum class State { kWaiting, kOpened, kAligning, kAligned, kTraining, kEnded };
+  enum class Message {
+    kOpen,
+    kAlign,
+    kStart,
+    kTrain,
+    kEvaluate,
+    kScoreBatch,
+    kAuxiliaryLabels,
+    kScoreExamples,
+    kClose,
+    kGiveUp,  // Close, without the claim that the run is complete.
+  };
+
+  // Whether `message` of the open run may come now. Errors: Cancelled once the run has ended; FailedPrecondition where
+  // no run is open, where another is (Open), or out of order.
+  absl::Status Check(Message message) const;
+  // The same for a message that names its run: InvalidArgument where that is another one.
+  absl::Status Check(Message message, const std::string& run_id) const;
+
+  // Transitions, after their message has been checked and done its work. None leaves kEnded.
+  void Opened(std::string run_id);
+  void Aligning() { Enter(State::kAligning); }
+  void Aligned() { Enter(State::kAligned); }
+  void Training() { Enter(State::kTraining); }
+  void Ended() { Enter(State::kEnded); }
+
+  State state() const;
+  // Empty before Opened.
+  std::string run_id() const;
+
+ private:
+  absl::Status CheckOf(Message message, const std::string& run_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Enter(State state);
+
+  mutable absl::Mutex mutex_;
+  State state_ ABSL_GUARDED_BY(mutex_) = State::kWaiting;
+  std::string run_id_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_SESSION_PROTOCOL_STATE_H_

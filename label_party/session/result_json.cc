@@ -1,0 +1,169 @@
+#include "label_party/session/result_json.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_format.h"
+
+#include "common/leakage/bounds.h"
+#include "common/leakage/summary.h"
+
+namespace splitveil {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+// JSON knows no NaN: null.
+Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+double Mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (double value : values) {
+    sum += value;
+  }
+  return values.empty() ? kNone : sum / static_cast<double>(values.size());
+}
+
+// Every float at six significant digits: what a person compares, and no 0.9999999999999882.
+void Round(Json& json) {
+  if (json.is_number_float()) {
+    json = std::strtod(absl::StrFormat("%.6g", json.get<double>()).c_str(), nullptr);
+  } else if (json.is_structured()) {
+    for (Json& element : json) {
+      Round(element);
+    }
+  }
+}
+
+// NaNs where nothing was tested.
+TestMetrics BestOf(const RunResult& result) {
+  TestMetrics best;
+  best.log_loss = best.auc = best.calibration_error = best.accuracy = kNone;
+  for (size_t i = 0; i < result.tests.size(); ++i) {
+    if (i == 0 || result.tests[i].auc > best.auc) {
+      best = result.tests[i];
+    }
+  }
+  return best;
+}
+
+double FinalTestAuc(const RunResult& result) { return result.tests.empty() ? kNone : result.tests.back().auc; }
+
+// All but the leak.
+Json FiguresJson(const RunResult& result, const LeakAuditor& auditor) {
+  const TestMetrics best = BestOf(result);
+  Json json;
+  json["run_id"] = result.run_id;
+  json["resumed_from"] = result.resumed_from;
+  json["protection"] = result.protection;
+  json["aligned_examples"] = result.aligned_examples;
+  json["epochs"] = result.epochs;
+  json["steps"] = result.steps;
+  json["train_log_loss"] = Number(result.train_log_loss);
+  json["test_log_loss"] = Number(best.log_loss);
+  json["test_auc"] = Number(best.auc);
+  json["test_calibration_error"] = Number(best.calibration_error);
+  json["test_accuracy"] = Number(best.accuracy);
+  json["best_epoch"] = best.epoch + 1;
+  json["final_test_auc"] = Number(FinalTestAuc(result));
+  json["train_seconds"] = Number(result.train_seconds);
+  json["examples_per_second"] = Number(static_cast<double>(result.trained_examples) / result.train_seconds);
+  json["bytes_sent"] = result.bytes_sent;
+  json["bytes_received"] = result.bytes_received;
+  json["sum_kl_mean"] = Number(Mean(result.sum_kls));
+  json["auc_bound_p95"] = result.auc_bounds.empty() ? nullptr : Number(NearestRankQuantile(result.auc_bounds, 0.95));
+  json["run_auc_bound"] = Number(GaussianAucBound(result.cumulative_sum_kl));
+  json["all_runs_auc_bound"] = Number(GaussianAucBound(result.earlier_sum_kl + result.cumulative_sum_kl));
+  json["gate"] = Json::object();
+  for (const auto& [action, steps] : result.gate) {
+    json["gate"][GateActionName(action)] = steps;
+  }
+  json["frozen_after_epoch"] = result.frozen_after_epoch ? Json(*result.frozen_after_epoch) : Json(nullptr);
+  json["bound_exceeded"] = auditor.bound_exceeded();
+  return json;
+}
+
+Json LeakFigureJson(const LeakFigure& leak) {
+  return {{"mean", Number(leak.mean)}, {"mean_ci95", Number(leak.mean_ci95)}, {"p95", Number(leak.p95)}};
+}
+
+// `all_attacks`: or norm, cosine and the strongest.
+Json LeakJson(const LeakAuditor& auditor, bool all_attacks) {
+  Json json = Json::object();
+  for (const LeakFigure& leak : StrongestFirst(auditor.series())) {  // Layer by layer.
+    if (!json.contains(leak.layer)) {
+      json[leak.layer]["strongest"] = {{"attack", leak.attack}};
+      json[leak.layer]["strongest"].update(LeakFigureJson(leak));
+    }
+    if (all_attacks || leak.attack == "norm" || leak.attack == "cosine") {
+      json[leak.layer][leak.attack] = LeakFigureJson(leak);
+    }
+  }
+  return json;
+}
+
+Json Interval(double low, double high) { return Json::array({Number(low), Number(high)}); }
+
+Json EpochLeakJson(const EpochLeakRow& row) {
+  return {{"epoch", row.epoch + 1},
+          {"examples", row.examples},
+          {"auc", Number(row.auc)},
+          {"auc_ci95", Interval(row.auc_low, row.auc_high)},
+          {"tpr_at_1pct_fpr", Number(row.tpr_1pct)},
+          {"tpr_at_1pct_fpr_ci95", Interval(row.tpr_1pct_low, row.tpr_1pct_high)},
+          {"tpr_at_01pct_fpr", Number(row.tpr_01pct)},
+          {"tpr_at_01pct_fpr_ci95", Interval(row.tpr_01pct_low, row.tpr_01pct_high)},
+          {"gaussian_auc_bound", Number(row.gaussian_auc_bound)}};
+}
+
+}  // namespace
+
+std::string ResultJson(const RunResult& result, const LeakAuditor& auditor) {
+  Json json = FiguresJson(result, auditor);
+  json["leak"] = LeakJson(auditor, /*all_attacks=*/false);
+  Round(json);
+  return json.dump();
+}
+
+std::string FullResultJson(const RunResult& result, const LeakAuditor& auditor) {
+  Json json = {{"ended", result.ended}};
+  json.update(FiguresJson(result, auditor));
+  json["leak"] = LeakJson(auditor, /*all_attacks=*/true);
+  json["epoch_leak"] = Json::object();
+  for (const auto& [key, row] : auditor.epoch_leaks()) {
+    json["epoch_leak"][key.first][key.second] = EpochLeakJson(row);
+  }
+  return json.dump();
+}
+
+RunSummary Summarize(const RunResult& result, const LeakAuditor& auditor) {
+  const TestMetrics best = BestOf(result);
+  RunSummary summary;
+  summary.party = "label party";
+  summary.run_id = result.run_id;
+  summary.ended = result.ended;
+  summary.protection = result.protection;
+  summary.epochs = result.epochs;
+  summary.steps = result.steps;
+  summary.examples = result.trained_examples;
+  summary.seconds = result.train_seconds;
+  summary.bytes_sent = result.bytes_sent;
+  summary.bytes_received = result.bytes_received;
+  summary.test_auc = best.auc;
+  summary.test_log_loss = best.log_loss;
+  summary.best_epoch = best.epoch + 1;
+  summary.final_test_auc = FinalTestAuc(result);
+  summary.run_auc_bound = GaussianAucBound(result.cumulative_sum_kl);
+  summary.bound_exceeded = auditor.bound_exceeded();
+  for (const auto& [action, steps] : result.gate) {
+    summary.gate.emplace_back(GateActionName(action), steps);
+  }
+  summary.leaks = StrongestFirst(auditor.series());
+  return summary;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,152 @@
+#include "label_party/session/run_lifecycle.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+
+#include "common/operations/run_facts.h"
+#include "common/process/exit_code.h"
+#include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
+#include "common/telemetry/one_line.h"
+
+namespace splitveil {
+namespace {
+
+constexpr size_t kMaxNameText = 160;  // Of what the peer calls its checkpoint, in an error.
+
+double SilenceLimitSeconds(const v1::Deadlines& deadlines, ProtocolState::State state) {
+  switch (state) {
+    case ProtocolState::State::kWaiting:
+      return deadlines.connect_seconds();
+    case ProtocolState::State::kAligning:
+    case ProtocolState::State::kAligned:
+      return deadlines.alignment_chunk_seconds();
+    default:
+      return deadlines.step_seconds();
+  }
+}
+
+}  // namespace
+
+RunLifecycle::RunLifecycle(const v1::RunAgreement* agreement, const v1::LabelPartyConfig* config,
+                           CheckpointPlan checkpoints, std::string ledger_path)
+    : agreement_(agreement),
+      config_(config),
+      checkpoints_(std::move(checkpoints)),
+      ledger_path_(std::move(ledger_path)),
+      last_heard_(absl::Now()) {
+  if (config_->has_early_stopping()) {
+    early_stopper_ = std::make_unique<EarlyStopper>(config_->early_stopping());
+  }
+}
+
+absl::Status RunLifecycle::ChooseCheckpoint(const std::string& theirs) {
+  if (checkpoints_.resumes() == theirs.empty()) {
+    return absl::FailedPreconditionError(
+        theirs.empty() ? "resumed_from: expected a checkpoint at both parties, found one at the label party alone"
+                       : "resumed_from: expected a checkpoint at both parties, found one at the non-label party alone");
+  }
+  resumed_ = checkpoints_.Find(theirs);
+  if (resumed_ == nullptr && !theirs.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("resumed_from: expected the checkpoint of the same run and epoch at both parties, found ",
+                     absl::StrJoin(checkpoints_.initial, " and ",
+                                   [](std::string* out, const auto& checkpoint) { out->append(checkpoint->name()); }),
+                     " at the label party, ", OneLine(theirs.substr(0, kMaxNameText)), " at the non-label party"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunLifecycle::BeginLedger(RunRow run) {
+  if (resumed_ != nullptr) {
+    run.resumed_from = resumed_->header().run_id();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(ledger_, splitveil::BeginLedger(ledger_path_, run, agreement_->audit().disclosure()));
+  return resumed_ == nullptr ? absl::OkStatus() : ledger_->RecordEvent("resumed_from", resumed_->name());
+}
+
+std::shared_ptr<const Checkpoint> RunLifecycle::TakeCheckpoint() {
+  checkpoints_.initial.clear();
+  return std::move(resumed_);
+}
+
+bool RunLifecycle::ShouldStopTraining(const TestMetrics& metrics) {
+  return early_stopper_ != nullptr && early_stopper_->ShouldStop(metrics);
+}
+
+absl::Status RunLifecycle::RecordEarlyStop(uint32_t epochs) {
+  LogInfo("stopped early after epoch ", epochs, ": ", early_stopper_->Reason());
+  return ledger_->RecordEvent("early_stopping", absl::StrCat("after epoch ", epochs, ": ", early_stopper_->Reason()));
+}
+
+absl::Status RunLifecycle::WriteCheckpoint(const std::string& run_id, uint32_t epochs, const LabelState& state,
+                                           const TopModel& model) {
+  if (checkpoints_.path.empty()) {
+    return absl::OkStatus();
+  }
+  const v1::LabelPartyState proto = ToProto(state);
+  SPLITVEIL_RETURN_IF_ERROR(checkpoints_.Write(run_id, epochs, &proto, model.TrainingState(), /*keep_previous=*/true));
+  return ledger_->RecordEvent("checkpoint", absl::StrCat("of ", epochs, " epochs"));
+}
+
+void RunLifecycle::Heard() { last_heard_ = absl::Now(); }
+
+absl::Status RunLifecycle::CheckHeard(ProtocolState::State state) const {
+  const absl::Duration limit = absl::Seconds(SilenceLimitSeconds(agreement_->deadlines(), state));
+  return absl::Now() - last_heard_ <= limit
+             ? absl::OkStatus()
+             : absl::UnavailableError(absl::StrCat("the non-label party: expected to hear from it within ",
+                                                   absl::FormatDuration(limit), ", found silence"));
+}
+
+void RunLifecycle::EndRun(End end, absl::Status outcome) {
+  if (!ended_) {
+    ended_ = true;
+    end_ = end;
+    outcome_ = std::move(outcome);
+  }
+}
+
+const char* RunLifecycle::end_name() const {
+  switch (end_) {
+    case End::kCompleted:
+      return "completed";
+    case End::kStopped:
+      return "stopped";
+    case End::kFailed:
+      break;
+  }
+  return IsHalt(outcome_) ? "halted" : "failed";
+}
+
+absl::Status RunLifecycle::Finish(LeakAuditor* auditor, const TopModel* model) {
+  if (ledger_ == nullptr) {
+    return outcome_;
+  }
+  const char* const name = end_name();
+  absl::Status status = outcome_.ok() ? absl::OkStatus() : ledger_->RecordEvent("ended", outcome_.message());
+  if (auditor != nullptr) {
+    status.Update(auditor->FinishRun());
+  }
+  // The training is complete and stays so where only the export fails.
+  const absl::Status exported = Export(model);
+  status.Update(exported.ok() ? exported : ledger_->RecordEvent("export_failed", exported.message()));
+  status.Update(ledger_->Finish(name));
+  if (outcome_.ok()) {
+    outcome_ = status.ok() ? exported : status;
+  }
+  return outcome_;
+}
+
+absl::Status RunLifecycle::Export(const TopModel* model) const {
+  const std::string& folder = config_->party().export_dir();
+  if (folder.empty() || !completed() || model == nullptr) {
+    return absl::OkStatus();
+  }
+  return model->ExportTo(folder);
+}
+
+}  // namespace splitveil

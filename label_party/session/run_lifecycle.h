@@ -1,0 +1,96 @@
+// How a run of the label party lives and ends: ledger, checkpoints, early stopping, silence, export.
+#ifndef SPLITVEIL_LABEL_PARTY_SESSION_RUN_LIFECYCLE_H_
+#define SPLITVEIL_LABEL_PARTY_SESSION_RUN_LIFECYCLE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+#include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/checkpoint_plan.h"
+#include "common/ledger/ledger.h"
+#include "label_party/audit/leak_auditor.h"
+#include "label_party/session/early_stopper.h"
+#include "label_party/session/label_state.h"
+#include "label_party/session/protocol_state.h"
+#include "label_party/top/top_model.h"
+
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/party.pb.h"
+
+namespace splitveil {
+
+// Not thread-safe.
+class RunLifecycle {
+ public:
+  enum class End { kCompleted, kStopped, kFailed };
+
+  // `agreement`, `config`: not owned; must outlive this.
+  RunLifecycle(const v1::RunAgreement* agreement, const v1::LabelPartyConfig* config, CheckpointPlan checkpoints,
+               std::string ledger_path);
+
+  // Beginning.
+
+  // Finds the checkpoint that the peer continues from, `theirs`; empty: it starts with fresh weights. Errors:
+  // FailedPrecondition with what either party has.
+  absl::Status ChooseCheckpoint(const std::string& theirs);
+  // Opens the ledger; `run` lacks what the checkpoint says. Errors: those of the ledger.
+  absl::Status BeginLedger(RunRow run);
+  // The checkpoint chosen; null: fresh weights. From then on none is held here.
+  std::shared_ptr<const Checkpoint> TakeCheckpoint();
+  // Null before BeginLedger.
+  Ledger* ledger() const { return ledger_.get(); }
+
+  // Between epochs.
+
+  bool stops_early() const { return early_stopper_ != nullptr; }
+  // Takes an epoch's test metrics; whether training has stopped to help (EarlyStopper).
+  bool ShouldStopTraining(const TestMetrics& metrics);
+  // Records that it stops. `epochs`: trained.
+  absl::Status RecordEarlyStop(uint32_t epochs);
+  // Where the configuration asks for checkpoints. Errors: those of CheckpointPlan::Write and the ledger.
+  absl::Status WriteCheckpoint(const std::string& run_id, uint32_t epochs, const LabelState& state,
+                               const TopModel& model);
+
+  // Silence.
+
+  void Heard();
+  // Unavailable once nothing has been heard for longer than the agreement allows in `state`.
+  absl::Status CheckHeard(ProtocolState::State state) const;
+
+  // End.
+
+  // The one way a run ends. The first end counts. `outcome`: OK, or why it failed.
+  void EndRun(End end, absl::Status outcome);
+  bool ended() const { return ended_; }
+  // After the end: last figures, export, ledger. `auditor`, `model`: null where training never began. Returns the run's
+  // outcome, which is an error, too, where one of these fails.
+  absl::Status Finish(LeakAuditor* auditor, const TopModel* model);
+  // A complete run, and nothing has failed.
+  bool completed() const { return ended_ && end_ == End::kCompleted && outcome_.ok(); }
+  // "completed", "stopped", "halted" or "failed", as the ledger says it.
+  const char* end_name() const;
+
+ private:
+  absl::Status Export(const TopModel* model) const;
+
+  const v1::RunAgreement* const agreement_;
+  const v1::LabelPartyConfig* const config_;
+  CheckpointPlan checkpoints_;
+  const std::string ledger_path_;
+  std::unique_ptr<Ledger> ledger_;
+  std::shared_ptr<const Checkpoint> resumed_;
+  std::unique_ptr<EarlyStopper> early_stopper_;  // Null: not configured.
+  absl::Time last_heard_;
+  bool ended_ = false;
+  End end_ = End::kFailed;
+  absl::Status outcome_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_SESSION_RUN_LIFECYCLE_H_

@@ -1,0 +1,113 @@
+#include "label_party/session/step_recorder.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+#include "common/evaluation/evaluation.h"
+#include "common/leakage/bounds.h"
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+std::string Describe(const GateCounts& counts) {
+  return absl::StrJoin(counts, ", ", [](std::string* out, const auto& count) {
+    absl::StrAppend(out, count.second, " ", GateActionName(count.first));
+  });
+}
+
+}  // namespace
+
+StepRecorder::StepRecorder(RunResult beginnings, int64_t batches_per_epoch, Ledger* ledger)
+    : result_(std::move(beginnings)), batches_per_epoch_(batches_per_epoch), ledger_(ledger) {}
+
+void StepRecorder::BeginEpoch() {
+  result_.epoch_loss_sum = 0;
+  result_.epoch_examples = 0;
+  epoch_gate_.clear();
+}
+
+absl::Status StepRecorder::RecordDecision(const GateDecision& decision) {
+  ++result_.gate[decision.action];
+  // One event per kind and epoch; how many there were stands in the accountant's.
+  if (++epoch_gate_[decision.action] > 1 || decision.action == GateAction::kRelease) {
+    return absl::OkStatus();
+  }
+  return ledger_->RecordEvent(absl::StrCat("gate_", GateActionName(decision.action)),
+                              absl::StrCat("step ", step(), ": ", decision.reason));
+}
+
+void StepRecorder::CountFrozenStep() {
+  ++result_.gate[GateAction::kFreezeBottom];
+  ++epoch_gate_[GateAction::kFreezeBottom];
+}
+
+ProtectionRow StepRecorder::RowOf(const ProtectionReport& report, GateAction action, double auc_bound) const {
+  return {
+      step(),       report.method,         report.u,           report.v,           report.g,           report.p,
+      report.power, report.lambda1_neg,    report.lambda2_neg, report.lambda1_pos, report.lambda2_pos, report.sum_kl,
+      auc_bound,    GateActionName(action)};
+}
+
+absl::Status StepRecorder::RecordStep(StepRecord record) {
+  const StepTimeRow times = stopwatch_.Finish(record.row);
+  Count(record);
+  absl::Status status = ledger_->Record(record.row);
+  status.Update(ledger_->Record(times));
+  status.Update(ledger_->Record(record.protection));
+  if (record.row.batch + 1 == batches_per_epoch_) {
+    status.Update(RecordAccount(record.row.epoch));
+  }
+  return status;
+}
+
+void StepRecorder::Count(const StepRecord& record) {
+  const StepRow& row = record.row;
+  ++result_.steps;
+  result_.trained_examples += row.examples;
+  result_.epoch_loss_sum += row.loss * static_cast<double>(row.examples);
+  result_.epoch_examples += row.examples;
+  result_.train_log_loss = result_.epoch_loss_sum / static_cast<double>(result_.epoch_examples);
+  result_.train_seconds += row.seconds;
+  result_.bytes_sent += row.bytes_sent;
+  result_.bytes_received += row.bytes_received;
+  if (record.released) {
+    result_.sum_kls.push_back(record.protection.sum_kl);
+    result_.auc_bounds.push_back(record.protection.auc_bound);
+  }
+}
+
+absl::Status StepRecorder::RecordAccount(int64_t epoch) {
+  std::string account = absl::StrFormat(
+      "after epoch %d: an adversary that remembers every release of an example has an AUC of at most "
+      "%.4f (Gaussian classes), %.4f (Theorem 1); gate: %s",
+      epoch + 1, GaussianAucBound(result_.cumulative_sum_kl), AucBound(result_.cumulative_sum_kl),
+      Describe(epoch_gate_));
+  if (!result_.resumed_from.empty()) {
+    const double with_earlier = result_.earlier_sum_kl + result_.cumulative_sum_kl;
+    absl::StrAppendFormat(&account,
+                          "; with the runs that this one continues, for examples that return: at most %.4f, %.4f",
+                          GaussianAucBound(with_earlier), AucBound(with_earlier));
+  }
+  return ledger_->RecordEvent("accountant", account);
+}
+
+absl::Status StepRecorder::RecordEvaluation(int64_t epoch, const std::vector<float>& logits,
+                                            const std::vector<uint8_t>& labels) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const Evaluation metrics, Evaluate(logits, labels));
+  result_.tests.push_back({epoch, metrics.log_loss, metrics.auc, metrics.calibration_error, metrics.accuracy});
+  EvaluationRow row;
+  row.step = step();
+  row.split = "test";
+  row.log_loss = metrics.log_loss;
+  row.auc = metrics.auc;
+  row.accuracy = metrics.accuracy;
+  row.calibration_error = metrics.calibration_error;
+  return ledger_->Record(row);
+}
+
+}  // namespace splitveil

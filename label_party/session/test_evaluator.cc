@@ -1,0 +1,32 @@
+#include "label_party/session/test_evaluator.h"
+
+#include "common/status/status_macros.h"
+#include "common/transport/tensor_codec.h"
+
+namespace splitveil {
+
+absl::StatusOr<Matrix> TestEvaluator::Read(const v1::CutActivations& request, const TestEvaluation& evaluation) const {
+  const int64_t rows = source_->test_rows(evaluation.next_batch);
+  if (rows == 0) {
+    return absl::FailedPreconditionError("evaluation: expected no more test examples, found a further batch");
+  }
+  return DecodeMatrix(request.activations(), {"activations", wire_dtype_, rows, cut_width_});
+}
+
+absl::Status TestEvaluator::Predict(ConstMatrixView activations, TestEvaluation& evaluation) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> predicted,
+                             model_->Predict(activations, source_->TestFeatures(evaluation.next_batch)));
+  evaluation.logits.insert(evaluation.logits.end(), predicted.begin(), predicted.end());
+  ++evaluation.next_batch;
+  return absl::OkStatus();
+}
+
+bool TestEvaluator::IsWhole(const TestEvaluation& evaluation) const {
+  return !evaluation.logits.empty() && static_cast<int64_t>(evaluation.logits.size()) == source_->test_examples();
+}
+
+absl::Status TestEvaluator::Finish(int64_t epoch, const TestEvaluation& evaluation) {
+  return recorder_->RecordEvaluation(epoch, evaluation.logits, source_->TestLabels());
+}
+
+}  // namespace splitveil

@@ -1,0 +1,128 @@
+#include "label_party/session/training.h"
+
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/process/runtime.h"
+#include "common/schedule/party_seed.h"
+#include "common/schedule/train_test_split.h"
+#include "common/status/status_macros.h"
+#include "label_party/protection/run_budget.h"
+
+namespace splitveil {
+namespace {
+
+// With the weights and the optimiser's state of the checkpoint, where there is one.
+absl::StatusOr<std::unique_ptr<TopModel>> MakeModel(const TrainingInputs& inputs, const FeatureShape& features) {
+  absl::StatusOr<std::unique_ptr<TopModel>> model =
+      TopModel::Create(TopOptions(inputs.agreement, inputs.config, features));
+  if (model.ok() && inputs.resumed != nullptr) {
+    const absl::StatusOr<NamedParameters> state = inputs.resumed->State();
+    SPLITVEIL_RETURN_IF_ERROR(state.ok() ? (*model)->SetTrainingState(*state) : state.status());
+  }
+  return model;
+}
+
+// Nothing remembered where there is no checkpoint.
+absl::StatusOr<LabelState> EarlierState(const TrainingInputs& inputs) {
+  return inputs.resumed == nullptr
+             ? LabelState()
+             : LabelStateFrom(inputs.resumed->header().label_party(), inputs.agreement.cut_width());
+}
+
+// All but the targets.
+absl::StatusOr<TrainingData> MakeData(const TrainingInputs& inputs) {
+  const v1::RunAgreement& agreement = inputs.agreement;
+  const Dataset& data = *inputs.data;
+  TrainTestSplit split = SplitRule(agreement.split_salt(), agreement.test_fraction()).Split(data.ids(), inputs.rows);
+  if (agreement.progressive_validation()) {
+    split.test.resize(inputs.rows.size());
+    std::iota(split.test.begin(), split.test.end(), 0);
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(Schedule schedule,
+                             Schedule::Create(inputs.seed, std::move(split.train),
+                                              ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()}));
+  std::vector<uint8_t> labels;
+  labels.reserve(inputs.rows.size());
+  for (uint32_t row : inputs.rows) {
+    labels.push_back(data.labels()[row]);
+  }
+  data.ReleaseMemory();  // Of the ids and the labels,
+  ReturnFreeMemory();    // of the alignment.
+  auto features =
+      std::make_unique<FeatureTable>(inputs.data, std::vector<uint32_t>(inputs.rows.begin(), inputs.rows.end()));
+  return TrainingData{std::move(features), std::move(labels), {}, std::move(schedule), std::move(split.test)};
+}
+
+absl::Status RecordClipping(double norm, Ledger& ledger) {
+  if (norm == 0) {
+    return absl::OkStatus();
+  }
+  return ledger.RecordEvent("clip_cut_gradients", absl::StrCat("before the protection, each example's to norm ", norm));
+}
+
+}  // namespace
+
+TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config,
+                           const FeatureShape& features) {
+  TopModelOptions options;
+  options.spec = config.model();
+  options.cut_layer = agreement.cut_layer();
+  options.optimizer = config.party().optimizer();
+  options.features = features;
+  options.cut_width = agreement.cut_width();
+  options.seed = WeightSeed(SeedRole::kLabelParty, config.party().reproducible_seed());
+  return options;
+}
+
+absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
+  const v1::RunAgreement& agreement = inputs.agreement;
+  v1::GradientProtection protection = inputs.config.protection();
+  FillPlannedEpochs(agreement.epochs(), protection);
+  SPLITVEIL_ASSIGN_OR_RETURN(ReleaseGate gate, ReleaseGate::Create(inputs.config.release(), protection));
+  SPLITVEIL_ASSIGN_OR_RETURN(TrainingData data, MakeData(inputs));
+  Training training;
+  SPLITVEIL_ASSIGN_OR_RETURN(training.model, MakeModel(inputs, inputs.data->features()));
+  SPLITVEIL_ASSIGN_OR_RETURN(const LabelState earlier, EarlierState(inputs));
+  if (earlier.moments) {
+    inputs.protection->RestoreMoments(*earlier.moments);
+  }
+  data.targets = inputs.protection->TrainingTargets(data.labels);
+
+  RunResult beginnings;
+  beginnings.run_id = std::move(inputs.run_id);
+  beginnings.protection = inputs.protection->name();
+  beginnings.aligned_examples = static_cast<int64_t>(data.labels.size());
+  beginnings.epochs = agreement.epochs();
+  beginnings.resumed_from = inputs.resumed == nullptr ? "" : inputs.resumed->name();
+  beginnings.earlier_sum_kl = earlier.cumulative_sum_kl;
+
+  BatchSource::Options source;
+  source.batch_size = agreement.batch_size();
+  source.in_flight_batches = agreement.in_flight_batches();
+  source.needs_whole_batch = training.model->needs_whole_batch();
+  source.trains_on_test = agreement.progressive_validation();
+  training.source = std::make_unique<BatchSource>(std::move(data), source);
+  training.guard = std::make_unique<ReleaseGuard>(std::move(inputs.protection), std::move(gate),
+                                                  training.source->examples(), earlier.cumulative_sum_kl);
+  training.recorder =
+      std::make_unique<StepRecorder>(std::move(beginnings), training.source->batches_per_epoch(), inputs.ledger);
+  TrainingStepOptions step;
+  step.cut_width = agreement.cut_width();
+  step.wire_dtype = agreement.wire_dtype();
+  step.discloses_hints = agreement.audit().disclosure() == v1::ORACLE;
+  step.distance_correlation_weight = protection.distance_correlation().weight();
+  step.clip_cut_gradients = inputs.config.clip_cut_gradients();
+  training.step = std::make_unique<TrainingStep>(step, training.source.get(), training.model.get(),
+                                                 training.guard.get(), inputs.auditor, training.recorder.get());
+  training.evaluator =
+      std::make_unique<TestEvaluator>(agreement.cut_width(), agreement.wire_dtype(), training.source.get(),
+                                      training.model.get(), training.recorder.get());
+  SPLITVEIL_RETURN_IF_ERROR(RecordClipping(inputs.config.clip_cut_gradients(), *inputs.ledger));
+  return training;
+}
+
+}  // namespace splitveil

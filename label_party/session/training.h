@@ -1,0 +1,69 @@
+// All that a run trains with, from a party's data, its configuration and the joint seed.
+#ifndef SPLITVEIL_LABEL_PARTY_SESSION_TRAINING_H_
+#define SPLITVEIL_LABEL_PARTY_SESSION_TRAINING_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/checkpoint/checkpoint.h"
+#include "common/dataset/dataset.h"
+#include "common/ledger/ledger.h"
+#include "common/schedule/joint_seed.h"
+#include "label_party/audit/leak_auditor.h"
+#include "label_party/protection/gradient_protection.h"
+#include "label_party/session/batch_source.h"
+#include "label_party/session/label_state.h"
+#include "label_party/session/release_guard.h"
+#include "label_party/session/step_recorder.h"
+#include "label_party/session/test_evaluator.h"
+#include "label_party/session/training_step.h"
+#include "label_party/top/top_model.h"
+
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/party.pb.h"
+
+namespace splitveil {
+
+struct TrainingInputs {
+  const v1::RunAgreement& agreement;  // Canonical.
+  const v1::LabelPartyConfig& config;
+  std::shared_ptr<const Dataset> data;  // With labels.
+  absl::Span<const uint32_t> rows;      // The party's row for each aligned position.
+  JointSeed seed;
+  std::string run_id;
+  std::unique_ptr<GradientProtection> protection;
+  std::shared_ptr<const Checkpoint> resumed;  // Null: fresh weights.
+  LeakAuditor* auditor = nullptr;             // Not owned; must outlive the training.
+  Ledger* ledger = nullptr;                   // Not owned; must outlive the training.
+};
+
+// The parts, each borrowing from those above it. Not thread-safe.
+struct Training {
+  std::unique_ptr<BatchSource> source;
+  std::unique_ptr<TopModel> model;
+  std::unique_ptr<ReleaseGuard> guard;
+  std::unique_ptr<StepRecorder> recorder;
+  std::unique_ptr<TrainingStep> step;
+  std::unique_ptr<TestEvaluator> evaluator;
+
+  const RunResult& result() const { return recorder->result(); }
+  // What a checkpoint holds beside the model, as of the latest step learnt from.
+  LabelState state() const { return {result().earlier_sum_kl + result().cumulative_sum_kl, guard->moments()}; }
+};
+
+// The top model that the configuration describes, for own features of this shape.
+TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config,
+                           const FeatureShape& features);
+
+// Splits, builds schedule and model. The training keeps the aligned labels and reads features as it goes. Errors:
+// InvalidArgument where the model does not fit the data, the checkpoint not the model, the release policy not the
+// protection, or too few examples are common.
+absl::StatusOr<Training> MakeTraining(TrainingInputs inputs);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_SESSION_TRAINING_H_

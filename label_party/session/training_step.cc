@@ -1,0 +1,276 @@
+#include "label_party/session/training_step.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+
+#include "common/crypto/secure_random.h"
+#include "common/leakage/attack_traits.h"
+#include "common/process/exit_code.h"
+#include "common/status/status_macros.h"
+#include "label_party/protection/protection_report.h"
+#include "label_party/top/distance_correlation.h"
+#include "label_party/top/row_clipping.h"
+
+namespace splitveil {
+namespace {
+
+// Draws the rows that a hint may name, and copies the first one's clean gradient. Secretly, whether or not they are
+// disclosed: the measured leak needs one, too.
+void ChooseHints(ConstMatrixView clean, ReleasedBatch& batch) {
+  std::vector<uint32_t> positives;
+  for (size_t j = 0; j < batch.labels.size(); ++j) {
+    if (batch.labels[j] == 1) {
+      positives.push_back(static_cast<uint32_t>(j));
+    }
+  }
+  while (!positives.empty() && batch.hint_rows.size() < kMaxHints) {
+    std::swap(positives[SecureIndex(positives.size())], positives.back());
+    batch.hint_rows.push_back(positives.back());
+    positives.pop_back();
+  }
+  if (!batch.hint_rows.empty()) {
+    const absl::Span<const float> row = clean.row(batch.hint_rows.front());
+    batch.clean_positive.assign(row.begin(), row.end());
+  }
+}
+
+void Clip(double norm, Matrix& gradients) {
+  if (norm > 0) {
+    ClipRows(norm, gradients);
+  }
+}
+
+// Shapes are checked; what is left is our fault, or numbers that diverged.
+absl::Status AsInternal(const absl::Status& status) {
+  return status.ok() ? status : absl::InternalError(status.message());
+}
+
+}  // namespace
+
+absl::Status TrainingStep::Receive(const v1::CutActivations& slice) {
+  if (!inbound_.has_value()) {
+    if (slice.batch() == 0) {
+      recorder_->BeginEpoch();
+    }
+    LocalBatch own = source_->Take(slice.epoch(), slice.batch());
+    own.released.step = recorder_->step();
+    SliceAssembler activations({"activations", options_.wire_dtype, options_.cut_width}, own.cuts, own.is_whole);
+    StepRow row;
+    row.step = recorder_->step();
+    row.epoch = slice.epoch();
+    row.batch = slice.batch();
+    row.examples = own.cuts.rows();
+    inbound_.emplace(InboundBatch{row, std::move(own), std::move(activations),
+                                  Matrix::ToOverwrite(row.examples, options_.cut_width)});
+    recorder_->Lap(&StepTimeRow::data);
+  }
+  const absl::Status status = inbound_->activations.Add(slice.first_row(), slice.activations());
+  if (status.ok()) {
+    inbound_->bytes += static_cast<int64_t>(slice.ByteSizeLong());
+  }
+  recorder_->Lap(&StepTimeRow::serialise);
+  return status;
+}
+
+absl::StatusOr<SharedGradients> TrainingStep::Answer() {
+  InboundBatch& batch = *inbound_;
+  const size_t sent_before = batch.sent.size();
+  // Activations -> loss and clean gradients, of all rows that are here.
+  while (const std::optional<RowRange> rows = batch.activations.NextReady()) {
+    if (rows->first == 0) {
+      SPLITVEIL_RETURN_IF_ERROR(PrimeGuard(batch));
+      recorder_->Lap(&StepTimeRow::protection);
+    }
+    SPLITVEIL_RETURN_IF_ERROR(Differentiate(*rows, batch));
+    if (AnswersSliceBySlice() && rows->end() < batch.clean.rows()) {
+      SPLITVEIL_RETURN_IF_ERROR(Encode(batch.clean, rows->end(), batch));
+      recorder_->Lap(&StepTimeRow::serialise);
+    }
+  }
+  const bool complete = batch.activations.complete();
+  if (complete) {
+    // Clean gradients -> what may leave -> bytes, of the whole batch.
+    SPLITVEIL_RETURN_IF_ERROR(RegulariseAndClip(batch));
+    ProtectionRow protection;
+    if (recorder_->frozen()) {
+      recorder_->CountFrozenStep();
+    } else {
+      SPLITVEIL_ASSIGN_OR_RETURN(protection, Release(batch));
+    }
+    if (recorder_->frozen()) {  // By this release, or an earlier one.
+      EncodeFrozen(batch);
+      const ProtectionReport none = EmptyReport("frozen");
+      protection = recorder_->RowOf(none, GateAction::kFreezeBottom, none.sum_kl);
+    }
+    recorder_->Lap(&StepTimeRow::protection);
+    answered_ = Answered(std::move(batch), std::move(protection));
+    inbound_.reset();
+  }
+  const SharedGradients& sent = complete ? answered_->sent : batch.sent;
+  return SharedGradients(sent.begin() + static_cast<std::ptrdiff_t>(sent_before), sent.end());
+}
+
+absl::Status TrainingStep::PrimeGuard(const InboundBatch& batch) {
+  if (!batch.own.primes) {
+    return absl::OkStatus();
+  }
+  const int64_t rows = batch.own.cuts.rows();
+  Matrix gradients(2 * rows, options_.cut_width);
+  std::vector<uint8_t> labels(static_cast<size_t>(2 * rows));
+  for (uint8_t label : {0, 1}) {
+    std::fill_n(labels.begin() + label * rows, rows, label);
+    const absl::StatusOr<Matrix> probed =
+        model_->ProbeCutGradient(batch.activations.block({0, rows}), batch.own.features.front(),
+                                 absl::MakeConstSpan(labels).subspan(static_cast<size_t>(label * rows), rows));
+    if (!probed.ok()) {
+      return AsInternal(probed.status());
+    }
+    gradients.SetBlock(label * rows, *probed);
+  }
+  Clip(options_.clip_cut_gradients, gradients);
+  return guard_->PrimeMoments(gradients, labels);
+}
+
+absl::Status TrainingStep::Differentiate(const RowRange& rows, InboundBatch& batch) {
+  const absl::StatusOr<HeadStep> head =
+      model_->ForwardBackward(batch.activations.block(rows), batch.own.features[batch.computed++],
+                              absl::MakeConstSpan(batch.own.released.labels).subspan(rows.first, rows.rows),
+                              absl::MakeConstSpan(batch.own.targets).subspan(rows.first, rows.rows));
+  recorder_->Lap(&StepTimeRow::backward);
+  if (!head.ok()) {
+    return AsInternal(head.status());
+  }
+  recorder_->stopwatch().Move(head->forward_seconds, &StepTimeRow::backward, &StepTimeRow::forward);
+  batch.clean.SetBlock(rows.first, head->cut_gradient);
+  batch.loss_sum += head->mean_loss * static_cast<double>(rows.rows);
+  return absl::OkStatus();
+}
+
+bool TrainingStep::AnswersSliceBySlice() const {
+  return !recorder_->frozen() && guard_->is_passthrough() && options_.distance_correlation_weight == 0 &&
+         options_.clip_cut_gradients == 0;
+}
+
+absl::Status TrainingStep::RegulariseAndClip(InboundBatch& batch) const {
+  if (options_.distance_correlation_weight > 0) {
+    SPLITVEIL_RETURN_IF_ERROR(AsInternal(AddDistanceCorrelationGradient(
+        options_.distance_correlation_weight, batch.activations.block({0, batch.clean.rows()}), batch.own.targets,
+        batch.clean)));
+  }
+  Clip(options_.clip_cut_gradients, batch.clean);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
+  ReleasedBatch& released = batch.own.released;
+  ChooseHints(batch.clean, released);
+  SPLITVEIL_ASSIGN_OR_RETURN(const GuardedBatch guarded, guard_->Guard(batch.clean, released));
+  const GateDecision& decision = guarded.decision;
+  SPLITVEIL_RETURN_IF_ERROR(recorder_->RecordDecision(decision));
+  ProtectionRow protection = recorder_->RowOf(guarded.report, decision.action, decision.auc_bound);
+  if (decision.action == GateAction::kHalt) {
+    (void)recorder_->RecordHalt(protection);
+    return AsHalt(
+        absl::ResourceExhaustedError(absl::StrCat("release gate: step ", batch.row.step, ": ", decision.reason)));
+  }
+  if (decision.action == GateAction::kFreezeBottom) {
+    recorder_->Freeze(batch.row.epoch);
+    return protection;
+  }
+  recorder_->Lap(&StepTimeRow::protection);
+  SPLITVEIL_RETURN_IF_ERROR(Encode(guarded.gradients, guarded.gradients.rows(), batch));
+  recorder_->Lap(&StepTimeRow::serialise);
+  // From here on the bytes may leave: the release counts, whether or not the peer gets them.
+  recorder_->SetCumulativeSumKl(guard_->Account(released, guarded.report));
+  auditor_->Remember(std::move(released));
+  return protection;
+}
+
+absl::Status TrainingStep::Encode(ConstMatrixView gradients, int64_t end, InboundBatch& batch) const {
+  const ReleasedBatch& released = batch.own.released;
+  for (const RowRange& rows : batch.own.cuts.Within({batch.sent_rows, end - batch.sent_rows})) {
+    auto message = std::make_shared<v1::CutGradients>();
+    SPLITVEIL_RETURN_IF_ERROR(WriteGradients(gradients, rows, options_.wire_dtype, *message));
+    message->set_epoch(static_cast<uint32_t>(batch.row.epoch));
+    message->set_batch(static_cast<uint32_t>(batch.row.batch));
+    if (options_.discloses_hints && rows.end() == gradients.rows()) {
+      SPLITVEIL_RETURN_IF_ERROR(WriteHint(released.hint_rows, released.clean_positive, options_.wire_dtype, *message));
+    }
+    batch.sent.push_back(std::move(message));
+  }
+  batch.sent_rows = end;
+  return absl::OkStatus();
+}
+
+void TrainingStep::EncodeFrozen(InboundBatch& batch) const {
+  auto message = std::make_shared<v1::CutGradients>();
+  message->set_epoch(static_cast<uint32_t>(batch.row.epoch));
+  message->set_batch(static_cast<uint32_t>(batch.row.batch));
+  message->set_frozen(true);
+  batch.sent.push_back(std::move(message));
+}
+
+TrainingStep::AnsweredBatch TrainingStep::Answered(InboundBatch batch, ProtectionRow protection) {
+  AnsweredBatch answered;
+  answered.record.protection = std::move(protection);
+  answered.record.released = batch.sent.front()->has_gradients();
+  StepRow& row = answered.record.row;
+  row = batch.row;
+  row.loss = batch.loss_sum / static_cast<double>(row.examples);
+  row.bytes_received = batch.bytes;
+  for (const auto& message : batch.sent) {
+    row.bytes_sent += static_cast<int64_t>(message->ByteSizeLong());
+  }
+  answered.sent = std::move(batch.sent);
+  answered.clean = std::move(batch.clean);
+  answered.activations = batch.activations.Take();
+  answered.features = std::move(batch.own.features);
+  return answered;
+}
+
+absl::StatusOr<bool> TrainingStep::Learn() {
+  if (!answered_.has_value()) {
+    return false;
+  }
+  const AnsweredBatch batch = *std::move(answered_);
+  answered_.reset();
+  const StepRow& row = batch.record.row;
+  const auto epoch = static_cast<uint32_t>(row.epoch);
+  SPLITVEIL_RETURN_IF_ERROR(model_->Update());
+  recorder_->Lap(&StepTimeRow::update);
+  if (batch.record.released) {
+    SPLITVEIL_RETURN_IF_ERROR(Audit(batch));
+  }
+  if (row.batch + 1 == source_->batches_per_epoch()) {
+    SPLITVEIL_RETURN_IF_ERROR(auditor_->FinishEpoch(epoch));
+  }
+  recorder_->Lap(&StepTimeRow::audit);
+  const absl::Status status = recorder_->RecordStep(batch.record);
+  recorder_->Lap(&StepTimeRow::audit);
+  source_->Prefetch(epoch, static_cast<uint32_t>(row.batch + 1));
+  recorder_->Lap(&StepTimeRow::data);
+  return status.ok() ? absl::StatusOr<bool>(true) : status;
+}
+
+absl::Status TrainingStep::Audit(const AnsweredBatch& batch) {
+  Matrix left;
+  if (auditor_->Reads(batch.record.row.step)) {
+    // What is audited is decoded from the bytes that left, so that rounding on the wire is part of what is measured.
+    left = Matrix::ToOverwrite(batch.record.row.examples, options_.cut_width);
+    SPLITVEIL_RETURN_IF_ERROR(AsInternal(ReadGradients(batch.sent, options_.wire_dtype, left)));
+  }
+  const ProtectionRow& protection = batch.record.protection;
+  return auditor_->AuditRelease({left,
+                                 batch.clean,
+                                 batch.activations,
+                                 {protection.lambda1_neg, protection.lambda2_neg},
+                                 {protection.lambda1_pos, protection.lambda2_pos},
+                                 protection.sum_kl,
+                                 recorder_->result().cumulative_sum_kl});
+}
+
+}  // namespace splitveil

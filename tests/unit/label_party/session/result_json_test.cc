@@ -1,0 +1,157 @@
+// What the RESULT line says, and what it leaves to the file beside the ledger.
+#include "label_party/session/result_json.h"
+
+#include <array>
+#include <gtest/gtest.h>
+#include <limits>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "common/ledger/ledger.h"
+#include "common/transport/tensor_codec.h"
+#include "tests/testing/process/temp_folder.h"
+
+namespace splitveil::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+// A run of one audited batch of two positives and two negatives.
+class ResultJsonTest : public ::testing::Test {
+ protected:
+  ResultJsonTest() {
+    ledger_ = *Ledger::Create(files_.File("ledger.db"), {"run", "label_party", "", "", "{}"});
+    agreement_.mutable_audit()->add_layers("cut");
+    for (const v1::Attack attack : {v1::NORM, v1::COSINE, v1::SPECTRAL}) {
+      agreement_.mutable_audit()->add_attacks(attack);
+    }
+    agreement_.mutable_audit()->set_disclosure(v1::ORACLE);
+    agreement_.set_wire_dtype(v1::FLOAT32);
+    auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelAudit(), /*examples=*/4, ledger_.get());
+    ReleasedBatch batch;
+    batch.labels = {0, 0, 1, 1};
+    batch.positions = {0, 1, 2, 3};
+    auditor_->Remember(batch);
+    result_.run_id = "run";
+    result_.ended = "completed";
+    result_.train_seconds = 3;
+    result_.trained_examples = 10;
+    result_.train_log_loss = 0.123456789;
+  }
+
+  // Scores of each attack; a higher one for a positive.
+  void Judge(const std::map<v1::Attack, std::array<float, 4>>& scores) {
+    v1::ScoreBatchRequest request;
+    request.set_run_id("run");
+    for (const auto& [attack, values] : scores) {
+      v1::ScoreBatchRequest::Scores& entry = *request.add_scores();
+      entry.set_layer("cut");
+      entry.set_attack(attack);
+      ASSERT_TRUE(EncodeMatrix({values.data(), 1, 4}, v1::FLOAT32, *entry.mutable_scores()).ok());
+    }
+    const auto judged = auditor_->Judge(request);
+    ASSERT_TRUE(judged.ok()) << judged.status();
+  }
+
+  Json Line() const { return Json::parse(ResultJson(result_, *auditor_)); }
+  Json Full() const { return Json::parse(FullResultJson(result_, *auditor_)); }
+
+  const TempFolder files_;
+  v1::RunAgreement agreement_;
+  std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<LeakAuditor> auditor_;
+  RunResult result_;
+};
+
+TEST_F(ResultJsonTest, TheLineHasTheContractsKeysAndTheFileMore) {
+  std::set<std::string> line, full;
+  for (const auto& [key, value] : Line().items()) {
+    line.insert(key);
+  }
+  for (const auto& [key, value] : Full().items()) {
+    full.insert(key);
+  }
+  EXPECT_EQ(line, (std::set<std::string>{"run_id",
+                                         "resumed_from",
+                                         "protection",
+                                         "aligned_examples",
+                                         "epochs",
+                                         "steps",
+                                         "train_log_loss",
+                                         "test_log_loss",
+                                         "test_auc",
+                                         "test_calibration_error",
+                                         "test_accuracy",
+                                         "best_epoch",
+                                         "final_test_auc",
+                                         "train_seconds",
+                                         "examples_per_second",
+                                         "bytes_sent",
+                                         "bytes_received",
+                                         "sum_kl_mean",
+                                         "auc_bound_p95",
+                                         "run_auc_bound",
+                                         "all_runs_auc_bound",
+                                         "gate",
+                                         "frozen_after_epoch",
+                                         "bound_exceeded",
+                                         "leak"}));
+  line.insert({"ended", "epoch_leak"});
+  EXPECT_EQ(full, line);
+}
+
+TEST_F(ResultJsonTest, TheLineHasSixDigitsAndTheFileAll) {
+  EXPECT_EQ(Line()["train_log_loss"].dump(), "0.123457");
+  EXPECT_EQ(Line()["examples_per_second"].dump(), "3.33333");
+  EXPECT_EQ(Full()["train_log_loss"].get<double>(), 0.123456789);
+  EXPECT_EQ(Full()["examples_per_second"].get<double>(), 10.0 / 3);
+}
+
+TEST_F(ResultJsonTest, NumbersThatDoNotExistAreNull) {
+  result_.train_log_loss = std::numeric_limits<double>::quiet_NaN();
+  result_.sum_kls = {std::numeric_limits<double>::infinity()};
+  const Json line = Line();
+  for (const char* key : {"train_log_loss", "sum_kl_mean", "test_auc", "test_log_loss", "final_test_auc",
+                          "auc_bound_p95", "frozen_after_epoch"}) {
+    EXPECT_TRUE(line[key].is_null()) << key;
+  }
+  EXPECT_EQ(line["leak"], Json::object());
+}
+
+TEST_F(ResultJsonTest, TheStrongestAttackIsNamedAndAnAttackThatPointsTheWrongWayIsTurned) {
+  Judge({{v1::NORM, {1, 2, 3, 0}}, {v1::COSINE, {1, 1, 1, 1}}, {v1::SPECTRAL, {3, 2, 1, 0}}});
+  const Json cut = Line()["leak"]["cut"];
+  EXPECT_EQ(cut.size(), 3);
+  EXPECT_EQ(cut["strongest"]["attack"], "spectral");
+  EXPECT_EQ(cut["strongest"]["mean"], 1);  // An AUC of 0, turned.
+  EXPECT_EQ(cut["strongest"]["p95"], 1);
+  EXPECT_EQ(cut["norm"]["mean"], 0.5);
+  EXPECT_EQ(cut["cosine"]["mean"], 0.5);
+  const Json full = Full()["leak"]["cut"];
+  EXPECT_EQ(full.size(), 4);
+  EXPECT_EQ(full["spectral"]["mean"], 1);
+  EXPECT_EQ(full["strongest"], cut["strongest"]);
+}
+
+TEST_F(ResultJsonTest, TheTableTellsTheSame) {
+  Judge({{v1::NORM, {1, 2, 3, 0}}, {v1::COSINE, {1, 1, 1, 1}}, {v1::SPECTRAL, {3, 2, 1, 0}}});
+  result_.tests.push_back({0, 0.5, 0.7, 0.1, 0.8});
+  result_.tests.push_back({1, 0.6, 0.6, 0.1, 0.8});
+  result_.gate[GateAction::kWarn] = 2;
+  const RunSummary summary = Summarize(result_, *auditor_);
+  EXPECT_EQ(summary.ended, "completed");
+  EXPECT_EQ(summary.test_auc, 0.7);
+  EXPECT_EQ(summary.test_log_loss, 0.5);
+  EXPECT_EQ(summary.best_epoch, 1);
+  EXPECT_EQ(summary.final_test_auc, 0.6);
+  ASSERT_EQ(summary.leaks.size(), 3);
+  EXPECT_EQ(summary.leaks.front().attack, "spectral");
+  EXPECT_EQ(summary.gate.front(), (std::pair<std::string, int64_t>("warn", 2)));
+}
+
+}  // namespace
+}  // namespace splitveil::testing
