@@ -5,22 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "deploy/operator/audit/finding.h"
 #include "deploy/operator/records/run_records.h"
 
 #include "splitveil/v1/audit_policy.pb.h"
 
 namespace splitveil {
-
-enum class Outcome { kMet, kNotMet, kNotMeasured };  // Only kMet passes.
-
-// What was found of one criterion.
-struct Finding {
-  Outcome outcome = Outcome::kNotMeasured;
-  std::string criterion;  // In words.
-  std::string limit;      // "at most 0.6", "marvell".
-  std::string found;      // The figure that decided: the worst.
-  std::string where;      // Its layer, attack and observer, step or epoch; what is missing. Empty: the run as a whole.
-};
 
 struct RunVerdict {
   std::string run_id, label;
