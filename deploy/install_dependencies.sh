@@ -7,12 +7,13 @@ packages=(
   g++ cmake ninja-build ccache pkg-config
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler
   libtorch-dev libopenblas0-pthread libabsl-dev libssl-dev libsodium-dev libsqlite3-dev zlib1g-dev libjpeg-dev nlohmann-json3-dev
-  libcli11-dev
+  libboost-dev libcli11-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   libjs-chart.js
 )
 test_packages=(
   chromium                    # Opens a report as a reader would.
+  openssl                     # Signs certificates as the documents show.
   python3-torch python3-numpy # Makes halves and reads the exported ones as a user would.
   python3 clang clang-format clang-tidy # deploy/check.sh.
 )

@@ -55,7 +55,7 @@ struct AlignedIds {
 
 struct AlignmentOptions {
   std::string run_id;              // Bound into every point: masked ids of two runs cannot be compared.
-  uint64_t max_ids = 100'000'000;  // Largest set of either party; memory is about 100 bytes an id.
+  uint64_t max_ids = 100'000'000;  // Largest set of either party; memory is about 100 bytes per id.
   int chunk_ids = 4096;            // Ids a message, the same at both parties.
   int threads = 0;                 // 0: all cores.
   // Told (masked and double-masked ids so far, total), after each block, on the calling thread. May be empty.

@@ -22,7 +22,7 @@ struct LayerChain {
   // Where the first layer is a convolution: how it reads the input; pixels() must be input_width.
   ImageShape input_image = {};
   std::vector<v1::Layer> layers;
-  // Further numbers an example that layer `side_layer`, fully connected, reads behind those of the layer before it.
+  // Further inputs per example of the fully connected layer `side_layer`, after the outputs of the layer before it.
   int64_t side_width = 0;
   int64_t side_layer = 0;
   v1::ModelSpec::Initialization initialization = v1::ModelSpec::TORCH_DEFAULT;

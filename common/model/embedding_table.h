@@ -1,4 +1,4 @@
-// Lookup table of trained vectors, one a category, with an optimiser that touches only the rows of the batch.
+// Lookup table of trained vectors, one per category, with an optimiser that touches only the rows of the batch.
 #ifndef SPLITVEIL_COMMON_MODEL_EMBEDDING_TABLE_H_
 #define SPLITVEIL_COMMON_MODEL_EMBEDDING_TABLE_H_
 

@@ -30,7 +30,7 @@ absl::StatusOr<size_t> ReadFully(ByteSource& source, char* out, size_t bytes) {
 
 bool SameSize(const ImageShape& a, const ImageShape& b) { return a.height == b.height && a.width == b.width; }
 
-// One JPEG file a row.
+// One JPEG file per row.
 class ImageFolder : public ImageReader {
  public:
   ImageFolder(const Options& options, const ImageShape& shape)

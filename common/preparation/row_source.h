@@ -24,7 +24,7 @@ namespace splitveil {
 // Rows left out so far, by RowFault.
 using FaultCounts = std::array<int64_t, kRowFaultNames.size()>;
 
-// Constant memory, but where the table names its rows: then 16 to 40 bytes a row, to find ids that repeat. Not
+// Constant memory, except where the table names its rows: then 16 to 40 bytes per row, to find repeated ids. Not
 // thread-safe.
 class RowSource {
  public:

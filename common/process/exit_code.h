@@ -1,4 +1,4 @@
-// What a program's exit code says (contract.md).
+// What a program's exit code says (ARCHITECTURE.md, "Exit codes").
 #ifndef SPLITVEIL_COMMON_PROCESS_EXIT_CODE_H_
 #define SPLITVEIL_COMMON_PROCESS_EXIT_CODE_H_
 

@@ -100,7 +100,7 @@ std::string Progress::Describe(const ProgressUpdate& update) const {
   if (!update.leak.empty()) {
     absl::StrAppend(&text, "  leak ", update.leak);
   }
-  if (has_rate) {
+  if (has_rate && !unit_.empty()) {
     const auto items = static_cast<double>(update.items - first_.items);
     absl::StrAppendFormat(&text, "  %.0f %s/s", items / absl::ToDoubleSeconds(elapsed), unit_);
   }

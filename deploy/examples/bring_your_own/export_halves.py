@@ -37,7 +37,7 @@ class Top(nn.Module):
         super().__init__()
         self.layers = nn.Sequential(nn.Linear(CUT_WIDTH + NUMERIC + CATEGORICAL, 32), nn.ReLU(), nn.Linear(32, 1))
 
-    def forward(self, z, own):  # own: the numbers and an embedding of one number a category.
+    def forward(self, z, own):  # own: the numbers and an embedding of one number per category.
         return self.layers(torch.cat([z, own], 1))
 
 

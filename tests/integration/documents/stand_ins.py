@@ -1,0 +1,92 @@
+"""Programs that stand in, on PATH or in the scratch copy, for those that a test cannot run.
+
+Each is one shell script: it checks what can be checked, notes in not_run.log what was not run and why, and succeeds.
+"""
+import pathlib
+import shutil
+import stat
+
+# Not ours: what they need is not there in a test.
+FOREIGN = {
+    "apt-get": "installs packages", "sudo": "needs another user's rights", "docker": "needs a Docker engine",
+    "docker-compose": "needs a Docker engine", "cmake": "compiles", "ctest": "runs every test",
+    "systemctl": "needs an init system", "git": "fetches from elsewhere", "xdg-open": "opens a browser",
+}
+# Ours: syntax and flags are checked.
+SCRIPTS = {
+    "deploy/install_dependencies.sh": "installs packages", "deploy/build.sh": "compiles; what is built already serves",
+    "deploy/test.sh": "compiles and runs every test", "deploy/compose_demo.sh": "needs a Docker engine",
+    "deploy/stream_demo.sh": "25 runs, minutes; integration_stream covers them",
+    "deploy/examples/train.sh": "trains for minutes on data that are not part of the repository",
+}
+# Subcommands of splitveil: flags are checked.
+COMMANDS = {"bench training": "measures for minutes", "bench alignment": "measures for minutes"}
+
+_HEAD = """#!/bin/bash
+# Stands in for {name} while the documents are tested.
+note() {{ echo "$*" >>"{log}"; }}
+# Every --flag of the arguments must occur in the text on standard input.
+known_flags() {{
+  local text argument
+  text=$(cat)
+  for argument in "$@"; do
+    case $argument in --*) grep -q -e "${{argument%%=*}}" <<<"$text" ||
+      {{ echo "{name}: unknown flag $argument" >&2; exit 2; }} ;; esac
+  done
+}}
+"""
+
+
+def _write(path, name, log, body):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(_HEAD.format(name=name, log=log) + body)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def _script(scratch, name, why, log):
+    original = scratch / "originals" / name
+    original.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(scratch / name, original)
+    body = f'bash -n "{original}" && known_flags "$@" <"{original}" || exit 2\n'
+    if name.endswith("train.sh"):
+        body += f"""e="{scratch}/deploy/examples/$1"
+splitveil validate --agreement="$e/run.textproto" --label_config="$e/label_party.textproto" \\
+  --nonlabel_config="$e/nonlabel_party.textproto" || exit 2
+"""
+    _write(scratch / name, name, log, body + f'note "{name} $*: {why}"\n')
+
+
+def _splitveil(scratch, programs, log):
+    cases = "".join(f'  "{command}") "{programs}/splitveil" {command} --help | known_flags "${{@:3}}" || exit 2\n'
+                    f'    note "splitveil $*: {why}"; exit 0 ;;\n' for command, why in COMMANDS.items())
+    body = f"""case "${{1:-}} ${{2:-}}" in
+{cases}esac
+# 36 runs of some seconds each: planned, not run.
+case "$*" in sweep*deploy/demo/sweep.textproto*)
+  note "splitveil $*: trains for minutes; planned with --dry_run"; set -- "$@" --dry_run ;; esac
+exec "{programs}/splitveil" "$@"
+"""
+    _write(scratch / "build/bin/splitveil", "splitveil", log, body)
+
+
+def install(scratch, programs, log):
+    """Puts all of them into `scratch`, a copy of the source tree. Returns the folders that go to the front of PATH."""
+    machines = scratch / "machines"
+    for name, why in FOREIGN.items():
+        _write(scratch / "stand_ins" / name, name, log, f'note "{name} $*: {why}"\n')
+    # The other machine is another folder here.
+    _write(scratch / "stand_ins/scp", "scp", log, f"""target=${{*: -1}}
+case $target in
+  label-party.*) host=label_party ;;
+  nonlabel-party.*) host=nonlabel_party ;;
+  *) echo "scp: expected label-party.HOST: or nonlabel-party.HOST:, found $target" >&2; exit 2 ;;
+esac
+mkdir -p "{machines}/$host/${{target#*:}}" && cp -r "${{@:1:$#-1}}" "{machines}/$host/${{target#*:}}"
+""")
+    for name, why in SCRIPTS.items():
+        _script(scratch, name, why, log)
+    for program in ("label_party", "nonlabel_party", "centralized_baseline"):
+        (scratch / "build/bin").mkdir(parents=True, exist_ok=True)
+        (scratch / "build/bin" / program).symlink_to(programs / program)
+    _splitveil(scratch, programs, log)
+    return [scratch / "stand_ins", scratch / "build/bin"]
