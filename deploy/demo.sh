@@ -4,7 +4,7 @@
 # Usage: demo.sh [--data=FILE] [--out=DIR]
 #   --data=FILE  Criteo's click logs (label<TAB>I1..I13<TAB>C1..C26, plain or .gz). Default: generated data
 #   --out=DIR    ledgers, logs, report.html, audit.html. Default: out/demo
-# Ends with one line `RESULT {json}` a run on standard output; everything else goes to standard error.
+# Ends with one line `RESULT {json}` per run on standard output; everything else goes to standard error.
 set -euo pipefail
 root=$(realpath "$(dirname "$(realpath "$0")")/..")
 data='' out=$root/out/demo
@@ -123,5 +123,5 @@ code=0
 say "" "The run with Marvell, held to deploy/demo/policy.textproto (what leaks: 0.5 nothing, 1 every label). Where it fails,"
 say "deploy/examples/criteo/README.md says why and what helps: \"Where the bound does not hold\"."
 sed 's/^/    /' "$logs/audit.log" >&2
-say "" "Open $out/report.html in a browser: both runs, in words and charts. Their figures, one line of JSON a run:"
+say "" "Open $out/report.html in a browser: both runs, in words and charts. Their figures, one line of JSON per run:"
 grep -h '^RESULT ' "$logs/none.label_party.out" "$logs/marvell.label_party.out"

@@ -92,6 +92,15 @@ std::vector<const CLI::App*> CommandsBelow(const CLI::App& app) {
   return commands;
 }
 
+std::vector<const CLI::Option*> OptionsOf(const CLI::App& app) {
+  std::vector<const CLI::Option*> options = app.get_options();
+  for (const CLI::Option* last :
+       {static_cast<const CLI::Option*>(app.get_version_ptr()), static_cast<const CLI::Option*>(app.get_help_ptr())}) {
+    std::stable_partition(options.begin(), options.end(), [last](const CLI::Option* option) { return option != last; });
+  }
+  return options;
+}
+
 std::string CallOf(const CLI::App& app) {
   return app.get_parent() == nullptr ? app.get_name() : absl::StrCat(CallOf(*app.get_parent()), " ", app.get_name());
 }
@@ -116,12 +125,9 @@ std::string CommandHelp::make_help(const CLI::App* app, std::string /*name*/, CL
     AppendRows(rows, width, text);
   }
   Rows flags;
-  for (const CLI::Option* option : app->get_options()) {
-    if (option != app->get_help_ptr()) {  // First in CLI11's order, and the least that a reader wants to know.
-      flags.emplace_back(Left(*option), Right(*option));
-    }
+  for (const CLI::Option* option : OptionsOf(*app)) {
+    flags.emplace_back(Left(*option), Right(*option));
   }
-  flags.emplace_back(Left(*app->get_help_ptr()), Right(*app->get_help_ptr()));
   absl::StrAppend(&text, "\nFlags:\n");
   AppendRows(flags, LeftWidth(flags), text);
   return absl::StrCat(text, "\n", app->get_footer(), "\n");

@@ -11,6 +11,9 @@ namespace splitveil {
 // The command itself below a command that only gathers others: "alignment" below "bench". In the order they were added.
 std::vector<const CLI::App*> CommandsBelow(const CLI::App& app);
 
+// The options of `app` in the order they were added, but --version and --help last: the least a reader wants to know.
+std::vector<const CLI::Option*> OptionsOf(const CLI::App& app);
+
 // The words that call it: "splitveil bench alignment".
 std::string CallOf(const CLI::App& app);
 

@@ -1,6 +1,5 @@
 #include "common/command_line/command_line.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -44,10 +43,9 @@ std::vector<std::string> KnownWords(const CLI::App& app) {
     known.push_back(call.back());  // Without the program's name.
   }
   if (known.empty()) {
-    for (const CLI::Option* option : app.get_options()) {
+    for (const CLI::Option* option : OptionsOf(app)) {
       known.push_back(option->get_name(false, true));
     }
-    std::rotate(known.begin(), known.begin() + 1, known.end());  // --help, CLI11's first, becomes the last.
   }
   return known;
 }

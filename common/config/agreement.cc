@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kMaxNameBytes = 128;
 constexpr int kMaxAuditedLayers = 256;
 // Field headers, run id, epoch and batch; generous, since a limit that is too tight stops a run.
-constexpr int64_t kMessageOverheadBytes = 64 * 1024;
+constexpr int64_t kMessageOverheadBytes = int64_t{64} * 1024;
 constexpr int64_t kPointBytes = 32;  // ristretto255.
 
 absl::Status Invalid(absl::string_view field, absl::string_view expected, absl::string_view found) {
@@ -41,7 +41,7 @@ absl::Status ValidateName(absl::string_view field, absl::string_view name) {
   return absl::OkStatus();
 }
 
-absl::Status ValidateAudit(const v1::AuditAgreement& audit) {
+absl::Status ValidateLayers(const v1::AuditAgreement& audit) {
   if (audit.layers_size() > kMaxAuditedLayers) {
     return Invalid("audit.layers", absl::StrCat("at most ", kMaxAuditedLayers), absl::StrCat(audit.layers_size()));
   }
@@ -53,6 +53,27 @@ absl::Status ValidateAudit(const v1::AuditAgreement& audit) {
       return Invalid(field, "each layer once", absl::StrCat("\"", audit.layers(i), "\" again"));
     }
   }
+  return absl::OkStatus();
+}
+
+// One attack, at any place of the list.
+absl::Status ValidateAttack(const std::string& field, v1::Attack attack, const v1::AuditAgreement& audit) {
+  const AttackTraits traits = TraitsOf(attack);
+  if (traits.label_side_only() || traits.once_per_run()) {
+    return Invalid(field, "an attack on every batch that needs no true class moments", v1::Attack_Name(attack));
+  }
+  if (traits.needs_oracle() && audit.disclosure() != v1::ORACLE) {
+    return Invalid(field, absl::StrCat(v1::Attack_Name(attack), " under audit.disclosure ORACLE only"),
+                   absl::StrCat("audit.disclosure ", v1::DisclosureLevel_Name(audit.disclosure())));
+  }
+  if (traits.cut_only() && std::count(audit.layers().begin(), audit.layers().end(), "cut") == 0) {
+    return Invalid(field, absl::StrCat(v1::Attack_Name(attack), " with \"cut\" among audit.layers only"),
+                   "audit.layers without it");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateAttacks(const v1::AuditAgreement& audit) {
   if (audit.auxiliary_labels() > 0 && audit.disclosure() != v1::ORACLE) {
     return Invalid("audit.auxiliary_labels", "0 unless audit.disclosure is ORACLE",
                    absl::StrCat(audit.auxiliary_labels()));
@@ -71,18 +92,7 @@ absl::Status ValidateAudit(const v1::AuditAgreement& audit) {
     if (!attacks.insert(attack).second) {
       return Invalid(field, "each attack once", absl::StrCat(v1::Attack_Name(attack), " again"));
     }
-    const AttackTraits traits = TraitsOf(attack);
-    if (traits.label_side_only() || traits.once_per_run()) {
-      return Invalid(field, "an attack on every batch that needs no true class moments", v1::Attack_Name(attack));
-    }
-    if (traits.needs_oracle() && audit.disclosure() != v1::ORACLE) {
-      return Invalid(field, absl::StrCat(v1::Attack_Name(attack), " under audit.disclosure ORACLE only"),
-                     absl::StrCat("audit.disclosure ", v1::DisclosureLevel_Name(audit.disclosure())));
-    }
-    if (traits.cut_only() && layers.count("cut") == 0) {
-      return Invalid(field, absl::StrCat(v1::Attack_Name(attack), " with \"cut\" among audit.layers only"),
-                     "audit.layers without it");
-    }
+    SPLITVEIL_RETURN_IF_ERROR(ValidateAttack(field, attack, audit));
   }
   return absl::OkStatus();
 }
@@ -91,12 +101,8 @@ absl::Status ValidateAudit(const v1::AuditAgreement& audit) {
 
 absl::StatusOr<v1::RunAgreement> LoadAgreement(const std::string& path) {
   v1::RunAgreement agreement;
-  absl::Status status = LoadTextConfig(path, agreement);
-  if (!status.ok()) {
-    return status;
-  }
-  status = ValidateAgreement(agreement);
-  if (!status.ok()) {
+  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(path, agreement));
+  if (const absl::Status status = ValidateAgreement(agreement); !status.ok()) {
     return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
   }
   Canonicalize(agreement);
@@ -111,16 +117,10 @@ void Canonicalize(v1::RunAgreement& agreement) {
 }
 
 absl::Status ValidateAgreement(const v1::RunAgreement& agreement) {
-  absl::Status status = ValidateMessage(agreement);
-  if (status.ok()) {
-    status = ValidateName("run_name", agreement.run_name());
-  }
-  if (status.ok()) {
-    status = ValidateAudit(agreement.audit());
-  }
-  if (!status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(ValidateMessage(agreement));
+  SPLITVEIL_RETURN_IF_ERROR(ValidateName("run_name", agreement.run_name()));
+  SPLITVEIL_RETURN_IF_ERROR(ValidateLayers(agreement.audit()));
+  SPLITVEIL_RETURN_IF_ERROR(ValidateAttacks(agreement.audit()));
   if (agreement.progressive_validation() && agreement.test_fraction() != 0) {
     return Invalid("progressive_validation", "false unless test_fraction is 0",
                    absl::StrCat("true beside test_fraction ", agreement.test_fraction()));
@@ -146,10 +146,11 @@ std::vector<AgreedScore> AgreedScores(const v1::AuditAgreement& audit) {
   for (const std::string& layer : audit.layers()) {
     for (int number : audit.attacks()) {
       const auto attack = static_cast<v1::Attack>(number);
-      if (layer == "cut" || !TraitsOf(attack).cut_only()) {
-        for (const AttackVariant& variant : VariantsOf(attack, hint_counts)) {
-          scores.push_back({layer, variant});
-        }
+      if (TraitsOf(attack).cut_only() && layer != "cut") {
+        continue;
+      }
+      for (const AttackVariant& variant : VariantsOf(attack, hint_counts)) {
+        scores.push_back({layer, variant});
       }
     }
   }

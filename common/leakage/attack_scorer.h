@@ -42,7 +42,7 @@ class AttackScorer {
   // not fit each other or a row outside the batch.
   absl::Status Begin(const AttackInput& input);
 
-  // One score a row, finite for finite gradients; larger means "positive". For cumulative attacks: the sum of the
+  // One score per row, finite for finite gradients; larger means "positive". For cumulative attacks: the sum of the
   // evidence of this and all earlier batches that held the example. Errors: FailedPrecondition where the attack needs
   // what is not there (AttackTraits::needs), or runs once per run.
   absl::StatusOr<std::vector<float>> Score(AttackVariant variant);

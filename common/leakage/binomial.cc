@@ -1,26 +1,17 @@
 #include "common/leakage/binomial.h"
 
-#include <cstdint>
+#include <boost/math/distributions/binomial.hpp>
 
 namespace splitveil {
 namespace {
 
-constexpr double kNegligible = 1e-17;
+namespace policies = boost::math::policies;
 
-// P(X = k+1) + P(X = k+2) + ... in units of P(X = k).
-double MassAbove(int64_t n, double odds, int64_t k) {
-  double sum = 0;
-  double term = 1;
-  for (int64_t i = k; i < n; ++i) {
-    const double ratio = static_cast<double>(n - i) / static_cast<double>(i + 1) * odds;
-    term *= ratio;
-    sum += term;
-    if (ratio < 1 && term < kNegligible * sum) {
-      break;
-    }
-  }
-  return sum;
-}
+// No exception: what is out of range is answered here, and an overflow gives the limit.
+using Binomial = boost::math::binomial_distribution<
+    double, policies::policy<
+                policies::domain_error<policies::ignore_error>, policies::pole_error<policies::ignore_error>,
+                policies::overflow_error<policies::ignore_error>, policies::evaluation_error<policies::ignore_error>>>;
 
 }  // namespace
 
@@ -34,26 +25,15 @@ double BinomialCdf(int64_t n, double p, int64_t k) {
   if (p >= 1) {
     return 0;
   }
-  // Both tails in units of the mass at k, so that no factorial is needed. Far from the mean the tail that holds it may
-  // be infinite, the other one never is.
-  const double above = MassAbove(n, p / (1 - p), k);
-  const double up_to = 1 + MassAbove(n, (1 - p) / p, n - k);
-  return 1 / (1 + above / up_to);
+  return boost::math::cdf(Binomial(static_cast<double>(n), p), static_cast<double>(k));
 }
 
 double LowerBinomialLimit(int64_t successes, int64_t n, double risk) {
-  return 1 - UpperBinomialLimit(n - successes, n, risk);
+  return Binomial::find_lower_bound_on_p(static_cast<double>(n), static_cast<double>(successes), risk);
 }
 
 double UpperBinomialLimit(int64_t successes, int64_t n, double risk) {
-  // The largest p that still gives so few successes with probability `risk`; 1 where all trials succeeded.
-  double below = static_cast<double>(successes) / static_cast<double>(n);
-  double above = 1;
-  for (int step = 0; step < 60 && below < above; ++step) {
-    const double middle = (below + above) / 2;
-    (BinomialCdf(n, middle, successes) > risk ? below : above) = middle;
-  }
-  return above;
+  return Binomial::find_upper_bound_on_p(static_cast<double>(n), static_cast<double>(successes), risk);
 }
 
 }  // namespace splitveil

@@ -6,8 +6,8 @@
 
 namespace splitveil {
 
-// P(X <= k) for X ~ Binomial(n, p), n >= 0, 0 <= p <= 1; to about 1e-12. 0 for k < 0, 1 for k >= n. The cost is of the
-// order of sqrt(n) near the mean and n far from it. Thread-safe, as all here.
+// P(X <= k) for X ~ Binomial(n, p), n >= 0, 0 <= p <= 1; to about 1e-13. 0 for k < 0, 1 for k >= n. Computed by
+// Boost.Math, whose exceptions are off. Thread-safe, as all here.
 double BinomialCdf(int64_t n, double p, int64_t k);
 
 // One-sided limits of the probability behind `successes` of n >= 1 trials (Clopper and Pearson, Biometrika 1934): the

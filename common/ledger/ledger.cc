@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
+#include "common/ledger/gate_action.h"
 #include "common/ledger/schema.h"
 #include "common/ledger/sqlite_database.h"
 #include "common/status/status_macros.h"
@@ -104,8 +105,8 @@ absl::Status Ledger::Database::Prepare() {
       "INSERT INTO step_time VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
       "INSERT INTO protection VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
       "INSERT INTO leak VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-      "INSERT INTO epoch_leak VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, "
-      "?18)",
+      ("INSERT INTO epoch_leak VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, "
+       "?18)"),
       "INSERT INTO distribution VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
       "INSERT INTO evaluation VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
       "INSERT INTO event VALUES (?1, ?2, ?3, ?4)"};
@@ -214,7 +215,7 @@ absl::Status Ledger::Record(const StepTimeRow& row) {
 absl::Status Ledger::Record(const ProtectionRow& row) {
   return database_->Insert(Database::kProtection, row.step, row.method, row.u, row.v, row.g, row.p, row.power,
                            row.lambda1_neg, row.lambda2_neg, row.lambda1_pos, row.lambda2_pos, row.sum_kl,
-                           row.auc_bound, row.gate);
+                           row.auc_bound, GateActionName(row.gate));
 }
 
 absl::Status Ledger::Record(const LeakRow& row) {

@@ -11,6 +11,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+#include "splitveil/v1/protection.pb.h"
+
 namespace splitveil {
 
 struct RunRow {
@@ -46,7 +48,7 @@ struct ProtectionRow {
   int64_t step = 0;
   std::string method;
   double u, v, g, p, power, lambda1_neg, lambda2_neg, lambda1_pos, lambda2_pos, sum_kl, auc_bound;
-  std::string gate;  // release, warn, raise_noise, freeze_bottom, halt.
+  v1::GateAction gate = v1::GATE_ACTION_UNSPECIFIED;  // Written as GateActionName.
 };
 struct LeakRow {
   int64_t step = 0;

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/ledger/gate_action.h"
 #include "common/ledger/schema.h"
 #include "common/ledger/sqlite_database.h"
 #include "common/status/status_macros.h"
@@ -99,9 +100,13 @@ absl::StatusOr<std::vector<ProtectionRow>> LedgerReader::Protections(const std::
       "SELECT step, method, u, v, g, p, power, lambda1_neg, lambda2_neg, lambda1_pos, lambda2_pos, sum_kl, "
       "auc_bound, gate FROM protection WHERE run_id = ?1 ORDER BY step",
       [](const SqliteStatement& row) {
-        return ProtectionRow{row.Int64(0),   row.Text(1),    row.Double(2),  row.Double(3), row.Double(4),
-                             row.Double(5),  row.Double(6),  row.Double(7),  row.Double(8), row.Double(9),
-                             row.Double(10), row.Double(11), row.Double(12), row.Text(13)};
+        return ProtectionRow{row.Int64(0),   row.Text(1),
+                             row.Double(2),  row.Double(3),
+                             row.Double(4),  row.Double(5),
+                             row.Double(6),  row.Double(7),
+                             row.Double(8),  row.Double(9),
+                             row.Double(10), row.Double(11),
+                             row.Double(12), GateActionOf(row.Text(13))};
       },
       run_id);
 }

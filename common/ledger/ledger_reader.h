@@ -34,8 +34,8 @@ struct EventRecord {
 };
 
 // Numbers that are NULL in the ledger are read as NaN. Errors of every method: DataLoss for a damaged file, Internal
-// while it is locked. An unknown run_id has no rows. Every call sees one committed state. Not thread-safe: one reader a
-// thread.
+// while it is locked. An unknown run_id has no rows. Every call sees one committed state. Not thread-safe: one reader
+// per thread.
 class LedgerReader {
  public:
   // Errors: NotFound; InvalidArgument where the file is no ledger of this version or cannot be opened. The file is not

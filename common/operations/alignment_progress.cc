@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <limits>
-
 namespace splitveil {
 
 AlignmentProgress::AlignmentProgress(RunStatus* status) : status_(status), line_("aligning", "ids", STDERR_FILENO) {
@@ -14,7 +12,6 @@ void AlignmentProgress::Report(uint64_t masked_ids, uint64_t ids_to_mask) {
   ProgressUpdate update;
   update.step = update.items = static_cast<int64_t>(masked_ids);
   update.total_steps = static_cast<int64_t>(ids_to_mask);
-  update.loss = std::numeric_limits<double>::quiet_NaN();
   line_.Update(update);
   status_->Update([&](v1::GetStatusResponse& message) {
     message.set_masked_ids(masked_ids);

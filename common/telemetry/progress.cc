@@ -100,7 +100,7 @@ std::string Progress::Describe(const ProgressUpdate& update) const {
   if (!update.leak.empty()) {
     absl::StrAppend(&text, "  leak ", update.leak);
   }
-  if (has_rate) {
+  if (has_rate && !unit_.empty()) {
     absl::StrAppendFormat(&text, "  %.0f %s/s", (update.items - first_.items) / absl::ToDoubleSeconds(elapsed), unit_);
   }
   return text;

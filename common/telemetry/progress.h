@@ -1,9 +1,10 @@
-// The line a person watches while a run goes on.
+// The line a person watches while work goes on: the only printer of progress.
 #ifndef SPLITVEIL_COMMON_TELEMETRY_PROGRESS_H_
 #define SPLITVEIL_COMMON_TELEMETRY_PROGRESS_H_
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "absl/time/clock.h"
@@ -17,8 +18,9 @@ struct ProgressUpdate {
   int64_t epoch = 0;   // From 0.
   int64_t epochs = 0;  // 0: the work has none, left out.
   int64_t items = 0;   // Done since the start, for the rate.
-  double loss = 0;     // NaN: not known to this party, left out.
-  std::string leak;    // Latest leak AUC, for example "norm 0.54 cosine 0.68 at cut"; empty: left out.
+  // NaN: not known to this party, or the work has none; left out.
+  double loss = std::numeric_limits<double>::quiet_NaN();
+  std::string leak;  // Latest leak AUC, for example "norm 0.54 cosine 0.68 at cut"; empty: left out.
 };
 
 // On a terminal one line, redrawn in place at most five times a second and cut at the terminal's width:
@@ -30,8 +32,8 @@ struct ProgressUpdate {
 // are left out until they are known. Log lines written in between (log.h) get lines of their own. Not thread-safe.
 class Progress {
  public:
-  // `unit`: of the items, for the rate. `fd`: where it is written, usually STDERR_FILENO; borrowed. `clock`: the time;
-  // tests pass their own.
+  // `unit`: of the items, for the rate; empty: no rate. `fd`: where it is written, usually STDERR_FILENO; borrowed.
+  // `clock`: the time; tests pass their own.
   Progress(std::string title, std::string unit, int fd, std::function<absl::Time()> clock = absl::Now);
   // As Finish.
   ~Progress();

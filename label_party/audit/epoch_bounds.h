@@ -24,7 +24,7 @@ class EpochBounds {
 
   // For an attack at the cut layer: the means of the steps' bounds, or for a cumulative one those of all releases so
   // far. NaN for another layer, whose gradients also depend on the non-label party's own features, for attacks that
-  // read more than gradients, and before the first release.
+  // take more than gradients, and before the first release.
   AucBounds For(const std::string& layer, v1::Attack attack) const;
 
  private:

@@ -8,7 +8,7 @@
 
 namespace splitveil {
 
-// What the attack module reads of a leak AUC. LABEL_SIDE_ONLY: nothing. ROUNDED: one answer a batch (the first agreed
+// What the attack module reads of a leak AUC. LABEL_SIDE_ONLY: nothing. ROUNDED: one answer per batch (the first agreed
 // layer and attack; `answers_before` counts those before), to 0.01, and 0.5 where there is no AUC, since the absence
 // would tell that the batch has one class. ORACLE: the exact AUC where there is one. An unknown disclosure gives
 // nothing. Rounding slows, and does not prevent, a party that solves for labels with scores of its own choice

@@ -16,9 +16,9 @@ namespace splitveil {
 inline constexpr int64_t kMaxDistanceCorrelationBatch = 16'384;
 
 // Refuses before the run what would stop or stall it after gradients have left: an own audit with an attack that is
-// unknown, runs once a run or stands twice; a distance correlation over batches above kMaxDistanceCorrelationBatch;
-// early stopping without test examples; a model that holds no top half for the agreement's cut (CheckTopSpec). Errors:
-// InvalidArgument with field, expected, found. Thread-safe.
+// unknown, runs once per run or is listed twice; a distance correlation over batches above
+// kMaxDistanceCorrelationBatch; early stopping without test examples; a model that holds no top half for the
+// agreement's cut (CheckTopSpec). Errors: InvalidArgument with field, expected, found. Thread-safe.
 absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement);
 
 }  // namespace splitveil

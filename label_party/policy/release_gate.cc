@@ -8,37 +8,14 @@
 #include "absl/strings/str_format.h"
 
 #include "common/leakage/bounds.h"
-#include "label_party/protection/gradient_protection.h"
+#include "common/status/status_macros.h"
+#include "label_party/protection/protection_factory.h"
 #include "label_party/protection/run_budget.h"
 
 namespace splitveil {
 namespace {
 
 using Budget = v1::GradientProtection::RunBudget;
-
-GateAction ActionOf(v1::ReleasePolicy::Action action) {
-  switch (action) {
-    case v1::ReleasePolicy::RAISE_NOISE:
-      return GateAction::kRaiseNoise;
-    case v1::ReleasePolicy::FREEZE_BOTTOM:
-      return GateAction::kFreezeBottom;
-    case v1::ReleasePolicy::HALT:
-      return GateAction::kHalt;
-    default:
-      return GateAction::kWarn;
-  }
-}
-
-GateAction ActionOf(Budget::WhenSpent when_spent) {
-  switch (when_spent) {
-    case Budget::RAISE_NOISE:
-      return GateAction::kRaiseNoise;
-    case Budget::FREEZE_BOTTOM:
-      return GateAction::kFreezeBottom;
-    default:
-      return GateAction::kHalt;
-  }
-}
 
 // The largest divergence whose AucBound is at most `auc_bound` < 1: Theorem 1 solved for sum_kl.
 double SumKlForAucBound(double auc_bound) {
@@ -51,16 +28,16 @@ class Verdict {
  public:
   explicit Verdict(int times_raised) : times_raised_(times_raised) {}
 
-  void Pass(const char* what, double found, double limit, GateAction action, double raise_to) {
+  void Pass(const char* what, double found, double limit, v1::GateAction action, double raise_to) {
     const bool can_raise = raise_to > 0 && std::isfinite(raise_to) && times_raised_ < ReleaseGate::kMaxRaises;
-    if (action == GateAction::kRaiseNoise && !can_raise) {
-      action = GateAction::kFreezeBottom;
+    if (action == v1::RAISE_NOISE && !can_raise) {
+      action = v1::FREEZE_BOTTOM;
     }
     if (action > decision_.action) {
       decision_.action = action;
       decision_.reason = absl::StrFormat("%s %.4f, released up to %.4f", what, found, limit);
     }
-    if (action == GateAction::kRaiseNoise) {
+    if (action == v1::RAISE_NOISE) {
       decision_.max_sum_kl = std::min(decision_.max_sum_kl, raise_to);
     }
   }
@@ -77,8 +54,13 @@ class Verdict {
 absl::StatusOr<ReleaseGate> ReleaseGate::Create(const v1::ReleasePolicy& policy,
                                                 const v1::GradientProtection& protection) {
   ReleaseGate gate;
-  gate.action_ = ActionOf(policy.action());
-  if (gate.action_ == GateAction::kRaiseNoise && !CanRaiseNoise(protection)) {
+  gate.action_ = policy.action();
+  if (gate.action_ < v1::WARN) {  // A limit that is passed must be acted on.
+    return absl::InvalidArgumentError(
+        absl::StrCat("release.action: expected WARN, RAISE_NOISE, FREEZE_BOTTOM or HALT, found ",
+                     v1::GateAction_Name(gate.action_)));
+  }
+  if (gate.action_ == v1::RAISE_NOISE && !CanRaiseNoise(protection)) {
     return absl::InvalidArgumentError(
         "release.action: expected WARN, HALT or FREEZE_BOTTOM with this protection, found RAISE_NOISE, which needs iso "
         "or marvell");
@@ -90,11 +72,9 @@ absl::StatusOr<ReleaseGate> ReleaseGate::Create(const v1::ReleasePolicy& policy,
   }
   if (protection.marvell().has_run_budget()) {
     const Budget& budget = protection.marvell().run_budget();
-    if (absl::StatusOr<std::vector<double>> plan = PlanRunBudget(budget); !plan.ok()) {
-      return plan.status();
-    }
+    SPLITVEIL_RETURN_IF_ERROR(PlanRunBudget(budget).status());
     const double spendable = SpendableSumKl(budget);
-    gate.run_limits_.push_back({GaussianAucBound(spendable), spendable, ActionOf(budget.when_spent())});
+    gate.run_limits_.push_back({GaussianAucBound(spendable), spendable, budget.when_spent()});
   }
   return gate;
 }
@@ -122,25 +102,8 @@ GateDecision ReleaseGate::Decide(const ReleaseFigures& figures) const {
 }
 
 bool ReleaseGate::can_block() const {
-  return action_ > GateAction::kWarn || std::any_of(run_limits_.begin(), run_limits_.end(), [](const RunLimit& limit) {
-           return limit.action > GateAction::kWarn;
-         });
-}
-
-const char* GateActionName(GateAction action) {
-  switch (action) {
-    case GateAction::kRelease:
-      return "release";
-    case GateAction::kWarn:
-      return "warn";
-    case GateAction::kRaiseNoise:
-      return "raise_noise";
-    case GateAction::kFreezeBottom:
-      return "freeze_bottom";
-    case GateAction::kHalt:
-      return "halt";
-  }
-  return "halt";
+  return action_ > v1::WARN || std::any_of(run_limits_.begin(), run_limits_.end(),
+                                           [](const RunLimit& limit) { return limit.action > v1::WARN; });
 }
 
 }  // namespace splitveil

@@ -12,9 +12,6 @@
 
 namespace splitveil {
 
-// In order of severity: where several limits are passed, the gravest action is taken.
-enum class GateAction { kRelease, kWarn, kRaiseNoise, kFreezeBottom, kHalt };
-
 // What is known of a batch as it would leave.
 struct ReleaseFigures {
   double sum_kl = 0;           // Of this release; NaN where none is known.
@@ -25,10 +22,10 @@ struct ReleaseFigures {
 };
 
 struct GateDecision {
-  GateAction action = GateAction::kRelease;
+  v1::GateAction action = v1::RELEASE;
   double auc_bound = 1;  // Theorem 1 on the step's sumKL; 1 where the method has no sumKL.
   std::string reason;    // Which limit was passed; empty on release.
-  // kRaiseNoise: the divergence that the batch is to have at most; positive and finite.
+  // RAISE_NOISE: the divergence that the batch is to have at most; positive and finite.
   double max_sum_kl = std::numeric_limits<double>::infinity();
 };
 
@@ -45,8 +42,8 @@ class ReleaseGate {
  public:
   static constexpr int kMaxRaises = 16;
 
-  // Errors: InvalidArgument, with field, expected and found, for RAISE_NOISE with a method that cannot raise its noise,
-  // and for a run budget that cannot be planned (run_budget.h).
+  // Errors: InvalidArgument, with field, expected and found, for an action that is none (RELEASE), for RAISE_NOISE
+  // with a method that cannot raise its noise, and for a run budget that cannot be planned (run_budget.h).
   static absl::StatusOr<ReleaseGate> Create(const v1::ReleasePolicy& policy, const v1::GradientProtection& protection);
 
   GateDecision Decide(const ReleaseFigures& figures) const;
@@ -60,19 +57,16 @@ class ReleaseGate {
   struct RunLimit {
     double auc = 1;
     double sum_kl = std::numeric_limits<double>::infinity();
-    GateAction action = GateAction::kWarn;
+    v1::GateAction action = v1::WARN;
   };
 
   ReleaseGate() = default;
 
-  GateAction action_ = GateAction::kWarn;
+  v1::GateAction action_ = v1::WARN;
   double max_step_auc_bound_ = 1;
   double max_measured_leak_ = 1;
   std::vector<RunLimit> run_limits_;
 };
-
-// "release", "warn", "raise_noise", "freeze_bottom" or "halt", as the ledger says it.
-const char* GateActionName(GateAction action);
 
 }  // namespace splitveil
 

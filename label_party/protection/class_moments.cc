@@ -11,7 +11,6 @@
 
 #include "common/matrix/vector_variants.h"
 #include "common/status/status_macros.h"
-#include "label_party/protection/gradient_protection.h"
 
 namespace splitveil {
 namespace {

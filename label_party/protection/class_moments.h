@@ -13,6 +13,10 @@
 
 namespace splitveil {
 
+// Labels are indices of classes in [0, kClasses): nothing but ClassMoments (two classes, their means' difference dg)
+// and Theorem 2 behind Marvell, which read it, holds to two.
+inline constexpr int kClasses = 2;
+
 // Maximum likelihood estimates over one batch. The algorithm's first line divides by d in print; p is y'1 / B.
 struct ClassMoments {
   int64_t negatives = 0;

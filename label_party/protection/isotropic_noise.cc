@@ -4,6 +4,9 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "common/leakage/gaussian_divergence.h"
 
@@ -37,6 +40,30 @@ double LeastIsotropicVariance(const ClassMoments& moments, double max_sum_kl) {
     (keeps(middle) ? enough : too_little) = middle;
   }
   return enough;
+}
+
+NoisePlan PlanIsotropicNoise(const BatchFacts& batch, const std::string& method, double total_power,
+                             double max_sum_kl) {
+  const double d = static_cast<double>(batch.gradients.cols());
+  std::optional<ClassMoments> classes;  // Between which the divergence is.
+  if (batch.moments.informative()) {
+    classes = batch.moments;
+  } else if (batch.running.available()) {
+    classes = batch.running.Estimate();
+  }
+  double variance = total_power / d;
+  if (classes && std::isfinite(max_sum_kl)) {
+    variance = std::max(variance, LeastIsotropicVariance(*classes, max_sum_kl));
+  }
+  const auto rows = static_cast<size_t>(batch.gradients.rows());
+  GaussianNoise noise{{}, std::vector<RowNoise>(rows, RowNoise{0, 0, std::sqrt(variance)})};
+  if (classes) {
+    return {ReportOf(method, *classes, {variance, variance, variance, variance, 0}), std::move(noise)};
+  }
+  ProtectionReport report = EmptyReport(method);
+  report.power = variance * d;
+  report.lambda1_neg = report.lambda2_neg = report.lambda1_pos = report.lambda2_pos = variance;
+  return {std::move(report), std::move(noise)};
 }
 
 }  // namespace splitveil

@@ -111,15 +111,12 @@ absl::StatusOr<MarvellPower> LeastMarvellPower(const MarvellProblem& problem, do
   }
   MarvellProblem trial = problem;
   trial.power = 0;
-  absl::StatusOr<MarvellSolution> solved = SolveMarvell(trial);
-  if (!solved.ok()) {
-    return solved.status();
-  }
-  if (solved->sum_kl <= target_sum_kl) {
-    return MarvellPower{0, *solved};
+  SPLITVEIL_ASSIGN_OR_RETURN(const MarvellSolution bare, SolveMarvell(trial));
+  if (bare.sum_kl <= target_sum_kl) {
+    return MarvellPower{0, bare};
   }
   trial.power = SufficientPower(problem, target_sum_kl);
-  solved = SolveMarvell(trial);
+  absl::StatusOr<MarvellSolution> solved = SolveMarvell(trial);
   // Rounding may leave the closed form a hair short, but only noise below a double's resolution needs more than that.
   if (solved.ok() && solved->sum_kl > target_sum_kl) {
     trial.power *= 1 + kSlack / 2;

@@ -116,14 +116,14 @@ absl::Status ProveFlips(double rho, uint8_t label, absl::Span<const uint8_t> lab
   return absl::OkStatus();
 }
 
-absl::Status ProveLabelDp(double epsilon, const SyntheticBatch& batch, GradientProtection& candidate) {
+absl::Status ProveLabelDp(double epsilon, const SyntheticBatch& batch, const ProtectionCandidate& candidate) {
   constexpr size_t kLabels = 200'000;
   std::vector<uint8_t> labels(kLabels);
   for (size_t j = 0; j < kLabels; ++j) {
     labels[j] = j % 2;
   }
   const double rho = 1 / (1 + std::exp(epsilon));
-  const std::vector<float> targets = candidate.TrainingTargets(labels);
+  const std::vector<float> targets = candidate.training_targets(labels);
   if (targets.size() != labels.size()) {
     return Broken("another number of targets than of labels");
   }
@@ -132,7 +132,7 @@ absl::Status ProveLabelDp(double epsilon, const SyntheticBatch& batch, GradientP
   }
   Matrix out;
   SPLITVEIL_ASSIGN_OR_RETURN(const ProtectionReport report,
-                             candidate.Perturb(batch.gradients, batch.labels, NoisePosition{}, out));
+                             candidate.perturb(batch.gradients, batch.labels, NoisePosition{}, out));
   if (report.method != "label_dp" || !Same(out, batch.gradients)) {
     return Broken("the gradients of randomised labels are changed");
   }
@@ -145,18 +145,18 @@ absl::Status ProveLabelDp(double epsilon, const SyntheticBatch& batch, GradientP
 
 }  // namespace
 
-absl::Status ProveNoiseless(const v1::GradientProtection& config, GradientProtection& candidate) {
+absl::Status ProveNoiseless(const v1::GradientProtection& config, const ProtectionCandidate& candidate) {
   const SyntheticBatch batch = MakeSyntheticBatch();
   if (config.has_label_dp()) {
     return ProveLabelDp(config.label_dp().epsilon(), batch, candidate);
   }
-  const std::vector<float> targets = candidate.TrainingTargets(batch.labels);
+  const std::vector<float> targets = candidate.training_targets(batch.labels);
   if (!std::equal(targets.begin(), targets.end(), batch.labels.begin(), batch.labels.end())) {
     return Broken("the labels are changed");
   }
   Matrix out;
   SPLITVEIL_ASSIGN_OR_RETURN(const ProtectionReport report,
-                             candidate.Perturb(batch.gradients, batch.labels, NoisePosition{}, out));
+                             candidate.perturb(batch.gradients, batch.labels, NoisePosition{}, out));
   if (config.has_none()) {
     return ProveNone(batch, report, out);
   }

@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 
-#include "label_party/protection/gradient_protection.h"
+#include "label_party/protection/protection_candidate.h"
 
 #include "splitveil/v1/protection.pb.h"
 
@@ -17,7 +17,7 @@ namespace splitveil {
 // promised bins, each component in the nearest. All but label_dp leave labels as they are. Random figures are compared
 // at six standard deviations: a sound method fails with a probability below 1e-7. Errors: Internal, naming the property
 // that does not hold; else those of the candidate.
-absl::Status ProveNoiseless(const v1::GradientProtection& config, GradientProtection& candidate);
+absl::Status ProveNoiseless(const v1::GradientProtection& config, const ProtectionCandidate& candidate);
 
 }  // namespace splitveil
 

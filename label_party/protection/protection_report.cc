@@ -1,12 +1,8 @@
 #include "label_party/protection/protection_report.h"
 
-#include <algorithm>
-#include <limits>
-
-#include "absl/strings/str_cat.h"
+#include <cstdint>
 
 #include "common/leakage/gaussian_divergence.h"
-#include "common/status/status_macros.h"
 
 namespace splitveil {
 
@@ -34,9 +30,7 @@ ProtectionReport ReportOf(const std::string& method, const ClassMoments& moments
   return report;
 }
 
-absl::StatusOr<ProtectionReport> DescribeBatch(const std::string& method, ConstMatrixView gradients,
-                                               absl::Span<const uint8_t> labels) {
-  SPLITVEIL_ASSIGN_OR_RETURN(ClassMoments moments, ComputeClassMoments(gradients, labels));
+ProtectionReport DescribeBatch(const std::string& method, const ClassMoments& moments) {
   ProtectionReport report = EmptyReport(method);
   if (moments.informative()) {
     report.u = moments.u;
@@ -45,18 +39,6 @@ absl::StatusOr<ProtectionReport> DescribeBatch(const std::string& method, ConstM
     report.p = moments.p;
   }
   return report;
-}
-
-void CopyRows(ConstMatrixView gradients, Matrix& out) {
-  if (out.rows() != gradients.rows() || out.cols() != gradients.cols()) {
-    out = Matrix::ToOverwrite(gradients.rows(), gradients.cols());
-  }
-  std::copy(gradients.data(), gradients.data() + gradients.size(), out.data());
-}
-
-absl::Status NoNoiseKeeps(double max_sum_kl, const std::string& method) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("protection: no noise of ", method, " is known to bring sum_kl down to ", max_sum_kl));
 }
 
 }  // namespace splitveil

@@ -1,20 +1,32 @@
-// Fills the ledger's row from what a method knows.
+// What a batch's protection comes to: the ledger's row.
 #ifndef SPLITVEIL_LABEL_PARTY_PROTECTION_PROTECTION_REPORT_H_
 #define SPLITVEIL_LABEL_PARTY_PROTECTION_PROTECTION_REPORT_H_
 
-#include <cstdint>
+#include <limits>
 #include <string>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/types/span.h"
-
-#include "common/matrix/matrix.h"
 #include "label_party/protection/class_moments.h"
-#include "label_party/protection/gradient_protection.h"
 #include "label_party/protection/marvell_solver.h"
 
 namespace splitveil {
+
+// What is planned for one batch; the ledger's `protection` row. NaN: does not apply to the method.
+struct ProtectionReport {
+  // none, iso, max_norm, marvell, label_dp, sparsify, discretize; with "+fallback" where running or isotropic estimates
+  // serve.
+  std::string method;
+  double u, v;   // Variance of a component within class 0 and class 1.
+  double g;      // ||dg||^2, squared distance of the class means.
+  double p;      // Share of positives.
+  double power;  // Noise power P.
+  double lambda1_neg, lambda2_neg, lambda1_pos, lambda2_pos;
+  // Of the perturbed classes under the Gaussian model; label_dp: of the randomised labels, or of Gaussian classes with
+  // their AUC where that is more.
+  double sum_kl;
+  // The divergence of all releases of the run together, whatever their number: it counts once. NaN: that of one
+  // release, and releases add.
+  double run_sum_kl = std::numeric_limits<double>::quiet_NaN();
+};
 
 // Only the method; every number is NaN, which the bounds read as "no bound".
 ProtectionReport EmptyReport(const std::string& method);
@@ -23,16 +35,8 @@ ProtectionReport EmptyReport(const std::string& method);
 // moments must be of two classes. solution.sum_kl is not read but computed.
 ProtectionReport ReportOf(const std::string& method, const ClassMoments& moments, const MarvellSolution& noise);
 
-// For methods that state no noise of their own: the batch's moments where it has both classes, all else NaN. Errors: as
-// ComputeClassMoments.
-absl::StatusOr<ProtectionReport> DescribeBatch(const std::string& method, ConstMatrixView gradients,
-                                               absl::Span<const uint8_t> labels);
-
-// Makes `out` a copy of `gradients`.
-void CopyRows(ConstMatrixView gradients, Matrix& out);
-
-// FailedPrecondition: no noise of `method` is known to bring sum_kl down to max_sum_kl.
-absl::Status NoNoiseKeeps(double max_sum_kl, const std::string& method);
+// For methods that state no noise of their own: the batch's moments where it has both classes, all else NaN.
+ProtectionReport DescribeBatch(const std::string& method, const ClassMoments& moments);
 
 }  // namespace splitveil
 

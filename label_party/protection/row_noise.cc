@@ -21,15 +21,14 @@ constexpr uint32_t kScalarStream = 1;
 struct Block {
   int64_t first_row = 0;
   int64_t rows = 0;
-  std::array<RowNoise, kBlockRows> noise;
+  absl::Span<const RowNoise> noise;           // [rows]
   std::array<float, 2 * kBlockRows> scalars;  // z_j at 2 j; the odd ones are not used.
 };
 
 bool NeedsScalar(const RowNoise& noise) { return noise.own != 0 || noise.along != 0; }
 
 void DrawScalars(const NoisePosition& position, SecureGaussian& gaussian, Block& block) {
-  const auto begin = block.noise.begin();
-  if (std::none_of(begin, begin + block.rows, NeedsScalar)) {
+  if (std::none_of(block.noise.begin(), block.noise.end(), NeedsScalar)) {
     return;
   }
   const NoisePosition scalars{position.epoch, position.batch, kScalarStream};
@@ -125,7 +124,7 @@ bool WriteRow(absl::Span<const float> g, absl::Span<const float> direction, cons
 }  // namespace
 
 absl::Status WritePerturbedRows(ConstMatrixView gradients, absl::Span<const float> direction,
-                                absl::FunctionRef<RowNoise(int64_t)> noise_of_row, const NoisePosition& position,
+                                absl::Span<const RowNoise> noise_of_row, const NoisePosition& position,
                                 SecureGaussian& gaussian, Matrix& out) {
   if (out.rows() != gradients.rows() || out.cols() != gradients.cols()) {
     out = Matrix::ToOverwrite(gradients.rows(), gradients.cols());
@@ -134,9 +133,7 @@ absl::Status WritePerturbedRows(ConstMatrixView gradients, absl::Span<const floa
   for (int64_t first_row = 0; first_row < gradients.rows(); first_row += kBlockRows) {
     block.first_row = first_row;
     block.rows = std::min(kBlockRows, gradients.rows() - first_row);
-    for (int64_t j = 0; j < block.rows; ++j) {
-      block.noise[j] = noise_of_row(first_row + j);
-    }
+    block.noise = noise_of_row.subspan(static_cast<size_t>(first_row), static_cast<size_t>(block.rows));
     DrawScalars(position, gaussian, block);
     DrawIsotropic(position, gaussian, block, out);
     for (int64_t j = 0; j < block.rows; ++j) {

@@ -1,10 +1,9 @@
-// Writes perturbed rows: the one place where noise meets gradients.
+// Writes perturbed rows: where noise meets gradients.
 #ifndef SPLITVEIL_LABEL_PARTY_PROTECTION_ROW_NOISE_H_
 #define SPLITVEIL_LABEL_PARTY_PROTECTION_ROW_NOISE_H_
 
 #include <cstdint>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 
@@ -23,11 +22,12 @@ struct RowNoise {
 };
 
 // Writes all rows of `gradients` [batch, d] into `out`, which is made [batch, d] if it is not. direction: [d], used by
-// rows with `along` only. eta_j is components [j D, j D + d) of stream 0 of `position`, D = d rounded up to even; z_j
-// is component 2 j of stream 1; position.stream is not read. A row's bytes so depend on its position and noise alone.
-// Memory beyond `out`: a few KiB. Errors: Internal, and `out` emptied, where a component of the result is not finite.
+// rows with `along` only. noise_of_row: [batch]. eta_j is components [j D, j D + d) of stream 0 of `position`, D = d
+// rounded up to even; z_j is component 2 j of stream 1; position.stream is not read. A row's bytes so depend on its
+// position and noise alone. Memory beyond `out`: a few KiB. Errors: Internal, and `out` emptied, where a component of
+// the result is not finite.
 absl::Status WritePerturbedRows(ConstMatrixView gradients, absl::Span<const float> direction,
-                                absl::FunctionRef<RowNoise(int64_t)> noise_of_row, const NoisePosition& position,
+                                absl::Span<const RowNoise> noise_of_row, const NoisePosition& position,
                                 SecureGaussian& gaussian, Matrix& out);
 
 }  // namespace splitveil

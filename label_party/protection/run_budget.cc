@@ -19,7 +19,8 @@ constexpr double kLeastShare = 1e-9;          // Nats. Noise below this would dr
 constexpr double kPlannedShare = 7.0 / 8;     // Where the plan must leave something for what comes after it.
 constexpr double kLargestFiniteSumKl = 2048;  // GaussianAucBound is 1 there, to the last bit.
 
-absl::Status Unfit(const char* field, const std::string& expected, double found) {
+template <typename Found>
+absl::Status Unfit(const char* field, const std::string& expected, const Found& found) {
   return absl::InvalidArgumentError(
       absl::StrCat("gradient_protection.marvell.run_budget.", field, ": expected ", expected, ", found ", found));
 }
@@ -35,8 +36,8 @@ absl::Status CheckBudget(const v1::GradientProtection::RunBudget& budget) {
   if (!(budget.noise_growth_per_epoch() > 0 && std::isfinite(budget.noise_growth_per_epoch()))) {
     return Unfit("noise_growth_per_epoch", "a positive finite number", budget.noise_growth_per_epoch());
   }
-  if (budget.when_spent() == v1::GradientProtection::RunBudget::WHEN_SPENT_UNSPECIFIED) {
-    return Unfit("when_spent", "RAISE_NOISE, FREEZE_BOTTOM or HALT", budget.when_spent());
+  if (budget.when_spent() < v1::RAISE_NOISE) {  // A budget that RELEASE or WARN would let pass is none.
+    return Unfit("when_spent", "RAISE_NOISE, FREEZE_BOTTOM or HALT", v1::GateAction_Name(budget.when_spent()));
   }
   return absl::OkStatus();
 }
@@ -72,7 +73,7 @@ absl::StatusOr<std::vector<double>> PlanRunBudget(const v1::GradientProtection::
     // Relative to the largest, so that none overflows.
     shares[e] = growth >= 1 ? std::pow(growth, -e) : std::pow(growth, last - e);
   }
-  const bool more_to_come = budget.when_spent() == v1::GradientProtection::RunBudget::RAISE_NOISE;
+  const bool more_to_come = budget.when_spent() == v1::RAISE_NOISE;
   const double spendable = SpendableSumKl(budget) * (1 - kSolverShare) * (more_to_come ? kPlannedShare : 1.0);
   const double unit = spendable / std::accumulate(shares.begin(), shares.end(), 0.0);
   for (double& share : shares) {

@@ -30,7 +30,7 @@ double SpendableSumKl(const v1::GradientProtection::RunBudget& budget);
 
 // What an example may be released at in each planned epoch: sum_kl[e] = K' noise_growth_per_epoch^-e / sum over f of
 // noise_growth_per_epoch^-f, with K' = SpendableSumKl less kSolverShare, and 7/8 of that where releases after the plan
-// get half of what is left. An example is in at most one batch an epoch, so that the plan spends at most K'. Errors:
+// get half of what is left. An example is in at most one batch per epoch, so that the plan spends at most K'. Errors:
 // InvalidArgument, with field, expected and found, for max_run_auc_bound outside (0.5, 1), planned_epochs below 1 (0 is
 // to be filled in, see FillPlannedEpochs), noise_growth_per_epoch that is not positive and finite or leaves an epoch
 // less than 1e-9 nats, and when_spent not set to one of its values. Thread-safe.

@@ -14,8 +14,10 @@
 #include "common/crypto/secure_random.h"
 #include "common/status/status_macros.h"
 #include "label_party/protection/class_moments.h"
-#include "label_party/protection/marvell_protection.h"
+#include "label_party/protection/iso_planner.h"
+#include "label_party/protection/marvell_strength.h"
 #include "label_party/protection/noiseless_self_test.h"
+#include "label_party/protection/protection_factory.h"
 #include "label_party/protection/synthetic_batch.h"
 
 namespace splitveil {
@@ -60,9 +62,12 @@ absl::StatusOr<std::vector<Promise>> PromisesOf(const v1::GradientProtection& co
   SPLITVEIL_ASSIGN_OR_RETURN(ClassMoments moments, ComputeClassMoments(batch.gradients, batch.labels));
   std::vector<Promise> promises(kRows);
   MarvellSolution marvell;
+  IsoStrength iso;
   if (config.has_marvell()) {
     SPLITVEIL_ASSIGN_OR_RETURN(MarvellStrength strength, MarvellStrengthOf(config.marvell()));
     SPLITVEIL_ASSIGN_OR_RETURN(marvell, SolveMarvellFor(strength, epoch, GradientProtection::kAsConfigured, moments));
+  } else if (config.has_iso()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(iso, IsoStrengthOf(config.iso()));
   }
   for (int64_t j = 0; j < kRows; ++j) {
     Promise& promise = promises[j];
@@ -71,7 +76,7 @@ absl::StatusOr<std::vector<Promise>> PromisesOf(const v1::GradientProtection& co
       promise.along = batch.labels[j] == 1 ? marvell.lambda1_pos : marvell.lambda1_neg;
       promise.across = batch.labels[j] == 1 ? marvell.lambda2_pos : marvell.lambda2_neg;
     } else if (config.has_iso()) {
-      promise.along = promise.across = config.iso().t() * moments.max_squared_norm / static_cast<double>(kCols);
+      promise.along = promise.across = iso.t * moments.max_squared_norm / static_cast<double>(kCols);
     } else if (config.has_max_norm()) {
       const absl::Span<const float> row = std::as_const(batch.gradients).row(j);
       promise.line = Normalized({row.begin(), row.end()});
@@ -99,8 +104,8 @@ class Evidence {
  public:
   explicit Evidence(const SyntheticBatch& batch) : batch_(batch), previous_draw_(kRows) {}
 
-  // Takes up one perturbed batch, which should hold to `promises`, one a row. Errors: Internal for noise where none is
-  // promised.
+  // Takes up one perturbed batch, which should hold to `promises`, one per row. Errors: Internal for noise where none
+  // is promised.
   absl::Status Add(const Matrix& out, const std::vector<Promise>& promises) {
     double previous_row = 0;
     for (int64_t j = 0; j < kRows; ++j) {
@@ -184,7 +189,7 @@ bool SameBytes(const Matrix& a, ConstMatrixView b) {
 
 }  // namespace
 
-absl::Status ProveProtection(const v1::GradientProtection& config, GradientProtection& candidate) {
+absl::Status ProveProtection(const v1::GradientProtection& config, const ProtectionCandidate& candidate) {
   if (!config.has_iso() && !config.has_max_norm() && !config.has_marvell()) {
     return ProveNoiseless(config, candidate);
   }
@@ -195,7 +200,7 @@ absl::Status ProveProtection(const v1::GradientProtection& config, GradientProte
     const NoisePosition position{draw / 16, draw % 16, 0};
     SPLITVEIL_ASSIGN_OR_RETURN(std::vector<Promise> promises, PromisesOf(config, position.epoch, batch));
     SPLITVEIL_ASSIGN_OR_RETURN(ProtectionReport report,
-                               candidate.Perturb(batch.gradients, batch.labels, position, out));
+                               candidate.perturb(batch.gradients, batch.labels, position, out));
     if (report.method == "none" || SameBytes(out, batch.gradients)) {
       return Broken("the gradients leave as they are");
     }
@@ -205,7 +210,7 @@ absl::Status ProveProtection(const v1::GradientProtection& config, GradientProte
     SPLITVEIL_RETURN_IF_ERROR(evidence.Add(out, promises));
     Matrix again;
     if (draw == 0 &&
-        (!candidate.Perturb(batch.gradients, batch.labels, position, again).ok() || !SameBytes(again, out))) {
+        (!candidate.perturb(batch.gradients, batch.labels, position, again).ok() || !SameBytes(again, out))) {
       return Broken("the same position does not give the same noise");
     }
   }
@@ -214,9 +219,8 @@ absl::Status ProveProtection(const v1::GradientProtection& config, GradientProte
 
 absl::Status SelfTestProtection(const v1::GradientProtection& config) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> gaussian, SecureGaussian::Create(SecretKey::Generate()));
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<GradientProtection> protection,
-                             GradientProtection::Create(config, std::move(gaussian)));
-  return ProveProtection(config, *protection);
+  SPLITVEIL_ASSIGN_OR_RETURN(const Protection protection, MakeProtection(config, std::move(gaussian)));
+  return ProveProtection(config, CandidateOf(protection));
 }
 
 }  // namespace splitveil

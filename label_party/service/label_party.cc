@@ -26,6 +26,7 @@
 #include "common/transport/server.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/policy/release_gate.h"
+#include "label_party/protection/protection_factory.h"
 #include "label_party/protection/run_budget.h"
 #include "label_party/protection/self_test.h"
 #include "label_party/service/split_training_service.h"
@@ -35,9 +36,9 @@ namespace splitveil {
 namespace {
 
 // A protection under a fresh secret run key.
-absl::StatusOr<std::unique_ptr<GradientProtection>> NewProtection(const v1::GradientProtection& config) {
+absl::StatusOr<Protection> NewProtection(const v1::GradientProtection& config) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise, SecureGaussian::Create(SecretKey::Generate()));
-  return GradientProtection::Create(config, std::move(noise));
+  return MakeProtection(config, std::move(noise));
 }
 
 absl::StatusOr<std::unique_ptr<LabelSession>> NewSession(const LabelPartyPlan& plan, RunStatus* status) {
@@ -47,8 +48,7 @@ absl::StatusOr<std::unique_ptr<LabelSession>> NewSession(const LabelPartyPlan& p
   options.ledger_path = ResolvePath(plan.config_path, plan.config.party().ledger_path());
   options.status = status;
   options.checkpoints = plan.checkpoints;
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<GradientProtection> protection, NewProtection(plan.config.protection()));
-  options.protection = std::move(protection);
+  SPLITVEIL_ASSIGN_OR_RETURN(options.protection, NewProtection(plan.config.protection()));
   SPLITVEIL_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
                              OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement));
   options.data = std::move(data);
@@ -58,19 +58,19 @@ absl::StatusOr<std::unique_ptr<LabelSession>> NewSession(const LabelPartyPlan& p
 
 // Every figure into a file, a table for the person on standard error and, where the run is complete, the RESULT line.
 absl::Status TellResult(const LabelPartyPlan& plan, const LabelSession& session) {
-  std::optional<RunSummary> summary = session.summary();
-  if (!summary.has_value()) {
+  std::optional<RunReport> report = session.report();
+  if (!report.has_value()) {
     return absl::OkStatus();  // Training never began.
   }
-  const std::string figures = session.full_result_json() + "\n";
-  summary->details = ResultPath(ResolvePath(plan.config_path, plan.config.party().ledger_path()));
-  absl::Status status = WriteFile(summary->details, figures);
+  const std::string figures = report->full + "\n";
+  report->summary.details = ResultPath(ResolvePath(plan.config_path, plan.config.party().ledger_path()));
+  absl::Status status = WriteFile(report->summary.details, figures);
   if (const std::string& path = plan.config.result_path(); !path.empty()) {
     status.Update(WriteFile(ResolvePath(plan.config_path, path), figures));
   }
-  PrintRunSummary(*summary);
+  PrintRunSummary(report->summary);
   if (session.completed()) {
-    std::cout << "RESULT " << session.result_json() << std::endl;
+    std::cout << "RESULT " << report->line << std::endl;
   }
   return status;
 }

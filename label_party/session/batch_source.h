@@ -20,7 +20,7 @@ namespace splitveil {
 struct TrainingData {
   std::unique_ptr<FeatureTable> features;  // Own ones.
   std::vector<uint8_t> labels;
-  std::vector<float> targets;  // What h trains on instead; GradientProtection::TrainingTargets.
+  std::vector<float> targets;  // What h trains on instead; Protection::TrainingTargets.
   Schedule schedule;
   std::vector<uint32_t> test;  // Positions that are evaluated: those held out; all, under progressive_validation.
 };

@@ -16,7 +16,6 @@
 #include "common/schedule/party_seed.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
-#include "label_party/session/result_json.h"
 
 namespace splitveil {
 namespace {
@@ -101,7 +100,7 @@ absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& reque
     return Fail(AsRefusal(status));
   }
   const std::string run_id = NewRunId(agreement_.run_name());
-  const std::string protection = protection_->name();
+  const std::string protection = protection_.gradients->name();
   if (absl::Status status =
           life_.BeginLedger(DescribeRun(run_id, "label_party", protection, agreement_, request.version()));
       !status.ok()) {
@@ -143,12 +142,7 @@ absl::Status LabelSession::Align(AlignmentChannel& channel) {
     return absl::CancelledError("the label party has ended the run");
   }
   if (!aligned.ok()) {
-    // One attempt per run: each would let the peer try another list of ids on this party's set.
-    absl::Status status =
-        life_.ledger()->RecordEvent("alignment_failed", absl::StatusCodeToString(aligned.status().code()));
-    const bool malformed = aligned.status().code() == absl::StatusCode::kInvalidArgument ||
-                           aligned.status().code() == absl::StatusCode::kFailedPrecondition;
-    return Fail(status.ok() ? malformed ? AsRefusal(aligned.status()) : aligned.status() : status);
+    return Fail(life_.RecordFailedAlignment(aligned.status()));
   }
   aligned_ = *std::move(aligned);
   protocol_.Aligned();
@@ -179,14 +173,7 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
     return FailInside(training.status());
   }
   training_ = *std::move(training);
-  TrainingOrder::Options order;
-  order.epochs = agreement_.epochs();
-  order.batches_per_epoch = training_->source->batches_per_epoch();
-  order.test_examples = training_->source->test_examples();
-  order.progressive_validation = agreement_.progressive_validation();
-  order.stops_early = life_.stops_early();
-  order_.emplace(order);
-  progress_.emplace(status_, agreement_.epochs(), order.batches_per_epoch);
+  progress_.emplace(status_, agreement_.epochs(), training_->source->batches_per_epoch());
   judge_ = auditor_.get();
   protocol_.Training();
   life_.Heard();
@@ -203,9 +190,9 @@ absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) 
   if (left_before.has_value()) {
     return *left_before;
   }
-  SPLITVEIL_RETURN_IF_ERROR(order_->CheckBatch(request.epoch(), request.batch()));
+  SPLITVEIL_RETURN_IF_ERROR(training_->order->CheckBatch(request.epoch(), request.batch()));
   TrainingStep& step = *training_->step;
-  if (order_->at_epoch_start() && !order_->batch_begun()) {
+  if (training_->order->at_epoch_start() && !training_->order->batch_begun()) {
     training_->recorder->stopwatch().Restart();  // The evaluation between epochs is no part of a step.
   } else {
     training_->recorder->Lap(&StepTimeRow::wait);
@@ -217,7 +204,7 @@ absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) 
   }
   const bool last = !step.batch_begun();
   replay_.Keep(std::move(request), *answer, last);
-  order_->SliceTaken(last);
+  training_->order->SliceTaken(last);
   return answer;
 }
 
@@ -242,7 +229,7 @@ absl::Status LabelSession::LearnLocked() {
   const RunResult& result = training_->result();
   progress_->Report(result.steps, result.trained_examples, result.train_log_loss, auditor_->latest());
   UpdateBoundExceeded();
-  if (order_->at_epoch_start() && !order_->evaluates_epochs()) {
+  if (training_->order->at_epoch_start() && !training_->order->evaluates_epochs()) {
     if (absl::Status status = WriteCheckpoint(); !status.ok()) {
       return FailInside(status);
     }
@@ -254,11 +241,7 @@ absl::Status LabelSession::Evaluate(const v1::CutActivations& request, Evaluatio
   absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(Admit(Message::kEvaluate, request.run_id()));
   SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
-  if (!order_->ExpectsEvaluationOf(request.epoch()) || request.batch() != evaluation.next_batch) {
-    return absl::FailedPreconditionError(absl::StrCat("evaluation: expected the epoch just trained and test batch ",
-                                                      evaluation.next_batch, ", found epoch ", request.epoch(),
-                                                      " batch ", request.batch()));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(training_->order->CheckTestBatch(request.epoch(), request.batch(), evaluation.next_batch));
   SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations, training_->evaluator->Read(request, evaluation));
   evaluation.epoch = request.epoch();
   const absl::Status status = training_->evaluator->Predict(activations, evaluation);
@@ -268,15 +251,11 @@ absl::Status LabelSession::Evaluate(const v1::CutActivations& request, Evaluatio
 absl::StatusOr<v1::EvaluateResponse> LabelSession::FinishEvaluation(const Evaluation& evaluation) {
   absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(Admit(Message::kEvaluate, protocol_.run_id()));
-  // The stream may have begun epochs ago, or another one may have ended since.
-  if (!order_->ExpectsEvaluationOf(evaluation.epoch) || !training_->evaluator->IsWhole(evaluation)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("evaluation: expected the epoch just trained and ", training_->source->test_examples(),
-                     " test examples, found epoch ", evaluation.epoch, " and ", evaluation.logits.size()));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(
+      training_->order->CheckEvaluation(evaluation.epoch, static_cast<int64_t>(evaluation.logits.size())));
   const bool before_training = agreement_.progressive_validation();
   absl::Status status = training_->evaluator->Finish(before_training ? -1 : int64_t{evaluation.epoch}, evaluation);
-  order_->Evaluated(evaluation.epoch);
+  training_->order->Evaluated(evaluation.epoch);
   if (status.ok() && !before_training) {
     status = AfterEvaluation();
   }
@@ -285,16 +264,16 @@ absl::StatusOr<v1::EvaluateResponse> LabelSession::FinishEvaluation(const Evalua
   }
   v1::EvaluateResponse response;
   response.set_examples(evaluation.logits.size());
-  response.set_stop_training(order_->stopped_early());
+  response.set_stop_training(training_->order->stopped_early());
   return response;
 }
 
 absl::Status LabelSession::AfterEvaluation() {
   absl::Status status;
-  if (life_.ShouldStopTraining(training_->result().tests.back()) && !order_->trained()) {
-    order_->StopTraining();
-    training_->recorder->result().epochs = order_->epoch();
-    status = life_.RecordEarlyStop(order_->epoch());
+  if (life_.ShouldStopTraining(training_->result().tests.back()) && !training_->order->trained()) {
+    training_->order->StopTraining();
+    training_->recorder->result().epochs = training_->order->epoch();
+    status = life_.RecordEarlyStop(training_->order->epoch());
   }
   // Before the answer: this party is never behind the other one, whose checkpoint follows it.
   status.Update(WriteCheckpoint());
@@ -302,7 +281,7 @@ absl::Status LabelSession::AfterEvaluation() {
 }
 
 absl::Status LabelSession::WriteCheckpoint() {
-  return life_.WriteCheckpoint(protocol_.run_id(), order_->epoch(), training_->state(), *training_->model);
+  return life_.WriteCheckpoint(protocol_.run_id(), training_->order->epoch(), training_->state(), *training_->model);
 }
 
 absl::StatusOr<v1::ScoreBatchResponse> LabelSession::ScoreBatch(const v1::ScoreBatchRequest& request) {
@@ -325,7 +304,7 @@ absl::Status LabelSession::AdmitCompletion(Message message, const std::string& r
   if (agreement_.audit().auxiliary_labels() == 0 || agreement_.audit().disclosure() != v1::ORACLE) {
     return absl::PermissionDeniedError(absl::StrCat(call, ": expected agreed auxiliary labels, found none"));
   }
-  SPLITVEIL_RETURN_IF_ERROR(order_->CheckTrained(call));
+  SPLITVEIL_RETURN_IF_ERROR(training_->order->CheckTrained(call));
   return LearnLocked();
 }
 
@@ -333,13 +312,7 @@ absl::StatusOr<v1::AuxiliaryLabelsResponse> LabelSession::AuxiliaryLabels(const 
   absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(AdmitCompletion(Message::kAuxiliaryLabels, request.run_id(), "AuxiliaryLabels"));
   if (completion_ == nullptr) {
-    CompletionAudit::Options options;
-    options.auxiliary_labels = agreement_.audit().auxiliary_labels();
-    options.max_chunk = agreement_.batch_size();
-    options.epoch = order_->epoch() - 1;
-    options.positions = training_->source->training_positions();
-    options.labels = training_->source->LabelsOf(options.positions);
-    completion_ = std::make_unique<CompletionAudit>(std::move(options), auditor_.get());
+    completion_ = std::make_unique<CompletionAudit>(CompletionOptions(agreement_, *training_), auditor_.get());
     const int disclosed = completion_->auxiliary().positions_size();
     const absl::Status status =
         life_.ledger()->RecordEvent("disclosed", absl::StrCat(disclosed, " auxiliary labels to the attack module"));
@@ -371,7 +344,7 @@ absl::Status LabelSession::Close(const v1::CloseRequest& request) {
     return absl::OkStatus();
   }
   SPLITVEIL_RETURN_IF_ERROR(Admit(Message::kClose, request.run_id()));
-  SPLITVEIL_RETURN_IF_ERROR(order_->CheckComplete());
+  SPLITVEIL_RETURN_IF_ERROR(training_->order->CheckComplete());
   SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
   End(RunLifecycle::End::kCompleted, absl::OkStatus());
   return absl::OkStatus();
@@ -410,19 +383,13 @@ void LabelSession::UpdateBoundExceeded() {
   }
 }
 
-std::string LabelSession::result_json() const {
+std::optional<RunReport> LabelSession::report() const {
   absl::MutexLock lock(&mutex_);
-  return training_.has_value() ? ResultJson(training_->result(), *auditor_) : "{}";
-}
-
-std::string LabelSession::full_result_json() const {
-  absl::MutexLock lock(&mutex_);
-  return training_.has_value() ? FullResultJson(training_->result(), *auditor_) : "{}";
-}
-
-std::optional<RunSummary> LabelSession::summary() const {
-  absl::MutexLock lock(&mutex_);
-  return training_.has_value() ? std::optional<RunSummary>(Summarize(training_->result(), *auditor_)) : std::nullopt;
+  if (!training_.has_value()) {
+    return std::nullopt;
+  }
+  const RunResult& result = training_->result();
+  return RunReport{ResultJson(result, *auditor_), FullResultJson(result, *auditor_), Summarize(result, *auditor_)};
 }
 
 bool LabelSession::completed() const {

@@ -32,17 +32,17 @@
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/dataset/dataset.h"
 #include "common/operations/run_status.h"
-#include "common/operations/run_summary.h"
 #include "common/operations/training_progress.h"
 #include "common/schedule/joint_seed.h"
 #include "label_party/audit/completion_audit.h"
 #include "label_party/audit/leak_auditor.h"
+#include "label_party/protection/protection_factory.h"
 #include "label_party/session/gradients_message.h"
 #include "label_party/session/protocol_state.h"
 #include "label_party/session/replay_cache.h"
+#include "label_party/session/result_json.h"
 #include "label_party/session/run_lifecycle.h"
 #include "label_party/session/training.h"
-#include "label_party/session/training_order.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/leak_audit.pb.h"
@@ -57,13 +57,13 @@ struct LabelSessionOptions {
   std::string ledger_path;
   std::shared_ptr<const Dataset> data;  // Prepared for the agreement's split (CheckSplit).
   CheckpointPlan checkpoints;
-  std::unique_ptr<GradientProtection> protection;
+  Protection protection;
   RunStatus* status = nullptr;  // Not owned; must outlive the session.
 };
 
 // One run, as the peer's messages drive it: each method checks its message (ProtocolState, TrainingOrder, ReplayCache),
-// hands it to the part that does the work (TrainingStep, TestEvaluator, LeakAuditor, CompletionAudit) and ends the run
-// where that fails (RunLifecycle). Thread-safe; the calls of one stream come one after the other.
+// hands it to the part that does the work (TrainingStep, TestEvaluator, LeakAuditor, CompletionAudit) and ends the
+// run where that fails (RunLifecycle). Thread-safe; the calls of one stream come one after the other.
 class LabelSession {
  public:
   // Errors: InvalidArgument where the data hold no labels, or the top model is a file that does not fit,
@@ -74,8 +74,8 @@ class LabelSession {
   absl::Status Align(AlignmentChannel& channel);
   absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request);
 
-  // Takes the next slice of a batch; what may leave of its protected gradients (TrainingStep::Answer), all of them once
-  // it is complete. A slice already taken may come again, so that a batch whose stream broke can be sent from its
+  // Takes the next slice of a batch; what may leave of its protected gradients (TrainingStep::Answer), all of them
+  // once it is complete. A slice already taken may come again, so that a batch whose stream broke can be sent from its
   // start: it gets the same bytes. With other activations it is FailedPrecondition. Call Learn once an answer has left.
   absl::StatusOr<SharedGradients> Train(v1::CutActivations request);
   absl::Status Learn();
@@ -95,11 +95,8 @@ class LabelSession {
   // (asked several times a second). OK: completed, or stopped on request. The ledger is finished when it returns.
   absl::Status WaitUntilEnded(bool (*stop)());
 
-  // Figures of the run so far (result_json.h): for the RESULT line, the file beside the ledger, the table. "{}" and
-  // nullopt before Start.
-  std::string result_json() const;
-  std::string full_result_json() const;
-  std::optional<RunSummary> summary() const;
+  // Figures of the run so far, for the RESULT line, the file beside the ledger and the table; nullopt before Start.
+  std::optional<RunReport> report() const;
   bool completed() const;
   // The model as trained; null before Start. Not to be used while the run goes on.
   const TopModel* model() const;
@@ -136,13 +133,12 @@ class LabelSession {
   mutable absl::Mutex mutex_;
   absl::CondVar ended_;
   RunLifecycle life_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<GradientProtection> protection_ ABSL_GUARDED_BY(mutex_);  // Until Start.
+  Protection protection_ ABSL_GUARDED_BY(mutex_);  // Until Start.
   std::string peer_commitment_ ABSL_GUARDED_BY(mutex_);
   AlignedIds aligned_ ABSL_GUARDED_BY(mutex_);
   // From Start on:
   std::unique_ptr<LeakAuditor> auditor_ ABSL_GUARDED_BY(mutex_);
   std::optional<Training> training_ ABSL_GUARDED_BY(mutex_);
-  std::optional<TrainingOrder> order_ ABSL_GUARDED_BY(mutex_);
   ReplayCache replay_ ABSL_GUARDED_BY(mutex_);
   std::optional<TrainingProgress> progress_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<CompletionAudit> completion_ ABSL_GUARDED_BY(mutex_);  // From the first AuxiliaryLabels on.

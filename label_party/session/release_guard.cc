@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
 #include "label_party/audit/measured_leak.h"
 
 namespace splitveil {
@@ -18,40 +19,52 @@ ReleaseGuard::ReleaseGuard(std::unique_ptr<GradientProtection> protection, Relea
       accountant_(examples),
       earlier_sum_kl_(earlier_sum_kl) {}
 
+absl::Status ReleaseGuard::Try(const BatchFacts& facts, const ReleasedBatch& batch, double max_sum_kl,
+                               ReleaseFigures& figures, GuardedBatch& guarded) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const NoisePlan plan, protection_->Plan(facts, max_sum_kl));
+  guarded.report = plan.report;
+  figures.sum_kl = plan.report.sum_kl;
+  figures.run_sum_kl = earlier_sum_kl_ + plan.report.run_sum_kl;
+  figures.measured_leak = 0.5;  // Not known before the draw.
+  guarded.decision = gate_.Decide(figures);
+  if (guarded.decision.action > v1::WARN) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_RETURN_IF_ERROR(protection_->Apply(plan, facts, guarded.gradients));
+  if (gate_.WantsMeasuredLeak()) {
+    figures.measured_leak = MeasuredLeak(guarded.gradients, batch);
+    guarded.decision = gate_.Decide(figures);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const ReleasedBatch& batch) {
-  const NoisePosition position{batch.epoch, batch.batch, 0};
+  SPLITVEIL_ASSIGN_OR_RETURN(const BatchFacts facts,
+                             protection_->Describe(clean, batch.labels, {batch.epoch, batch.batch, 0}));
   GuardedBatch guarded;
   ReleaseFigures figures;
   figures.exposed_sum_kl = earlier_sum_kl_ + accountant_.MaxOf(batch.positions);
   double max_sum_kl = GradientProtection::kAsConfigured;
   std::string raised_for;
   for (;; ++figures.times_raised) {
-    absl::StatusOr<ProtectionReport> report =
-        protection_->PerturbWithin(clean, batch.labels, position, max_sum_kl, guarded.gradients);
-    if (figures.times_raised > 0 && absl::IsFailedPrecondition(report.status())) {
-      guarded.decision.action = GateAction::kFreezeBottom;
+    const absl::Status status = Try(facts, batch, max_sum_kl, figures, guarded);
+    if (figures.times_raised > 0 && absl::IsFailedPrecondition(status)) {
+      guarded.decision.action = v1::FREEZE_BOTTOM;
       guarded.decision.reason = absl::StrCat(raised_for, "; no noise keeps that");
       break;
     }
-    if (!report.ok()) {
-      return report.status();
-    }
-    guarded.report = *std::move(report);
-    figures.sum_kl = guarded.report.sum_kl;
-    figures.run_sum_kl = earlier_sum_kl_ + guarded.report.run_sum_kl;
-    figures.measured_leak = gate_.WantsMeasuredLeak() ? MeasuredLeak(guarded.gradients, batch) : 0.5;
-    guarded.decision = gate_.Decide(figures);
-    if (guarded.decision.action != GateAction::kRaiseNoise) {
+    SPLITVEIL_RETURN_IF_ERROR(status);
+    if (guarded.decision.action != v1::RAISE_NOISE) {
       break;
     }
     max_sum_kl = std::min(max_sum_kl, guarded.decision.max_sum_kl);
     raised_for = guarded.decision.reason;
   }
-  if (figures.times_raised > 0 && guarded.decision.action < GateAction::kRaiseNoise) {
-    guarded.decision.action = GateAction::kRaiseNoise;
+  if (figures.times_raised > 0 && guarded.decision.action < v1::RAISE_NOISE) {
+    guarded.decision.action = v1::RAISE_NOISE;
     guarded.decision.reason = raised_for;
   }
-  if (guarded.decision.action >= GateAction::kFreezeBottom) {
+  if (guarded.decision.action >= v1::FREEZE_BOTTOM) {
     guarded.gradients = Matrix();
   }
   return guarded;

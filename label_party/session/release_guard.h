@@ -20,15 +20,16 @@
 namespace splitveil {
 
 struct GuardedBatch {
-  // What the gate decided in the end: kRaiseNoise where the noise was raised and then passed. `reason` says why, and is
-  // empty on kRelease.
+  // What the gate decided in the end: RAISE_NOISE where the noise was raised and then passed. `reason` says why, and is
+  // empty on RELEASE.
   GateDecision decision;
   ProtectionReport report;  // Of `gradients`.
-  Matrix gradients;         // [batch, cut_width], perturbed; empty where nothing may leave (kFreezeBottom, kHalt).
+  Matrix gradients;         // [batch, cut_width], perturbed; empty where nothing may leave (FREEZE_BOTTOM, HALT).
 };
 
-// Perturbs a batch, holds it against the release policy and, where that says so, perturbs it again with more noise.
-// Not thread-safe.
+// Plans a batch's noise and holds the plan against the release policy: more noise is another plan with a smaller limit,
+// and noise that the gate will not let leave is never drawn. It is drawn once, unless the leak that is then measured
+// asks for more. Not thread-safe.
 class ReleaseGuard {
  public:
   // `examples`: aligned examples of the run. `earlier_sum_kl`: what any of them may have been released at in the runs
@@ -55,6 +56,11 @@ class ReleaseGuard {
   std::optional<ClassMoments> moments() const { return protection_->Moments(); }
 
  private:
+  // One plan, and what the gate says to it: drawn where the plan itself passes. Errors: FailedPrecondition where
+  // nothing keeps `max_sum_kl`; those of the protection as configured.
+  absl::Status Try(const BatchFacts& facts, const ReleasedBatch& batch, double max_sum_kl, ReleaseFigures& figures,
+                   GuardedBatch& guarded);
+
   std::unique_ptr<GradientProtection> protection_;
   ReleaseGate gate_;
   LeakageAccountant accountant_;

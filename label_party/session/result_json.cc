@@ -9,6 +9,7 @@
 
 #include "common/leakage/bounds.h"
 #include "common/leakage/summary.h"
+#include "common/ledger/gate_action.h"
 
 namespace splitveil {
 namespace {

@@ -27,6 +27,13 @@ std::string FullResultJson(const RunResult& result, const LeakAuditor& auditor);
 // For the table at the end of a run.
 RunSummary Summarize(const RunResult& result, const LeakAuditor& auditor);
 
+// All three.
+struct RunReport {
+  std::string line;  // ResultJson.
+  std::string full;  // FullResultJson.
+  RunSummary summary;
+};
+
 }  // namespace splitveil
 
 #endif  // SPLITVEIL_LABEL_PARTY_SESSION_RESULT_JSON_H_

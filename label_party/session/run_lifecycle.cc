@@ -68,6 +68,11 @@ absl::Status RunLifecycle::BeginLedger(RunRow run) {
   return resumed_ == nullptr ? absl::OkStatus() : ledger_->RecordEvent("resumed_from", resumed_->name());
 }
 
+absl::Status RunLifecycle::RecordFailedAlignment(const absl::Status& status) {
+  SPLITVEIL_RETURN_IF_ERROR(ledger_->RecordEvent("alignment_failed", absl::StatusCodeToString(status.code())));
+  return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status) ? AsRefusal(status) : status;
+}
+
 std::shared_ptr<const Checkpoint> RunLifecycle::TakeCheckpoint() {
   checkpoints_.initial.clear();
   return std::move(resumed_);

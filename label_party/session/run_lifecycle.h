@@ -42,12 +42,15 @@ class RunLifecycle {
   absl::Status BeginLedger(RunRow run);
   // The checkpoint chosen; null: fresh weights. From then on none is held here.
   std::shared_ptr<const Checkpoint> TakeCheckpoint();
+  // What ends a run that could not be aligned: one attempt per run, since each would let the peer try another list of
+  // ids on this party's set. `status`: the alignment's. Returns it, as a refusal where the peer sent something
+  // malformed.
+  absl::Status RecordFailedAlignment(const absl::Status& status);
   // Null before BeginLedger.
   Ledger* ledger() const { return ledger_.get(); }
 
   // Between epochs.
 
-  bool stops_early() const { return early_stopper_ != nullptr; }
   // Takes an epoch's test metrics; whether training has stopped to help (EarlyStopper).
   bool ShouldStopTraining(const TestMetrics& metrics);
   // Records that it stops. `epochs`: trained.

@@ -18,7 +18,7 @@ struct TestMetrics {
 };
 
 // Steps by what the release gate decided.
-using GateCounts = std::map<GateAction, int64_t>;
+using GateCounts = std::map<v1::GateAction, int64_t>;
 
 // Written by StepRecorder and, where the run ends, by RunLifecycle; read by result_json.h.
 struct RunResult {
@@ -37,7 +37,7 @@ struct RunResult {
   std::vector<double> sum_kls, auc_bounds;     // Of each step whose gradients left.
   double cumulative_sum_kl = 0;                // Largest sum of divergences over the releases of one example.
   double earlier_sum_kl = 0;                   // The same of the runs that this one continues.
-  GateCounts gate;                             // Steps after the bottom model was frozen: kFreezeBottom.
+  GateCounts gate;                             // Steps after the bottom model was frozen: FREEZE_BOTTOM.
   std::optional<int64_t> frozen_after_epoch;   // Whole epochs released before the gate froze the bottom model.
   std::vector<TestMetrics> tests;              // Per epoch; under progressive_validation one, before the first.
 };

@@ -9,6 +9,7 @@
 
 #include "common/evaluation/evaluation.h"
 #include "common/leakage/bounds.h"
+#include "common/ledger/gate_action.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -34,7 +35,7 @@ void StepRecorder::BeginEpoch() {
 absl::Status StepRecorder::RecordDecision(const GateDecision& decision) {
   ++result_.gate[decision.action];
   // One event per kind and epoch; how many there were stands in the accountant's.
-  if (++epoch_gate_[decision.action] > 1 || decision.action == GateAction::kRelease) {
+  if (++epoch_gate_[decision.action] > 1 || decision.action == v1::RELEASE) {
     return absl::OkStatus();
   }
   return ledger_->RecordEvent(absl::StrCat("gate_", GateActionName(decision.action)),
@@ -42,15 +43,25 @@ absl::Status StepRecorder::RecordDecision(const GateDecision& decision) {
 }
 
 void StepRecorder::CountFrozenStep() {
-  ++result_.gate[GateAction::kFreezeBottom];
-  ++epoch_gate_[GateAction::kFreezeBottom];
+  ++result_.gate[v1::FREEZE_BOTTOM];
+  ++epoch_gate_[v1::FREEZE_BOTTOM];
 }
 
-ProtectionRow StepRecorder::RowOf(const ProtectionReport& report, GateAction action, double auc_bound) const {
-  return {
-      step(),       report.method,         report.u,           report.v,           report.g,           report.p,
-      report.power, report.lambda1_neg,    report.lambda2_neg, report.lambda1_pos, report.lambda2_pos, report.sum_kl,
-      auc_bound,    GateActionName(action)};
+ProtectionRow StepRecorder::RowOf(const ProtectionReport& report, v1::GateAction action, double auc_bound) const {
+  return {step(),
+          report.method,
+          report.u,
+          report.v,
+          report.g,
+          report.p,
+          report.power,
+          report.lambda1_neg,
+          report.lambda2_neg,
+          report.lambda1_pos,
+          report.lambda2_pos,
+          report.sum_kl,
+          auc_bound,
+          action};
 }
 
 absl::Status StepRecorder::RecordStep(StepRecord record) {

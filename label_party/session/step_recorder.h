@@ -57,7 +57,7 @@ class StepRecorder {
   RunResult& result() { return result_; }
 
   // The protection table's row of the step under way.
-  ProtectionRow RowOf(const ProtectionReport& report, GateAction action, double auc_bound) const;
+  ProtectionRow RowOf(const ProtectionReport& report, v1::GateAction action, double auc_bound) const;
 
  private:
   void Count(const StepRecord& record);

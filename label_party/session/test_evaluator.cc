@@ -21,10 +21,6 @@ absl::Status TestEvaluator::Predict(ConstMatrixView activations, TestEvaluation&
   return absl::OkStatus();
 }
 
-bool TestEvaluator::IsWhole(const TestEvaluation& evaluation) const {
-  return !evaluation.logits.empty() && static_cast<int64_t>(evaluation.logits.size()) == source_->test_examples();
-}
-
 absl::Status TestEvaluator::Finish(int64_t epoch, const TestEvaluation& evaluation) {
   return recorder_->RecordEvaluation(epoch, evaluation.logits, source_->TestLabels());
 }

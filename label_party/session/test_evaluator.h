@@ -39,10 +39,8 @@ class TestEvaluator {
   // Adds its logits. Errors: those of the model.
   absl::Status Predict(ConstMatrixView activations, TestEvaluation& evaluation);
 
-  // Whether every test example has been predicted.
-  bool IsWhole(const TestEvaluation& evaluation) const;
-
-  // Metrics of a whole evaluation, recorded. `epoch` -1: before the first. Errors: as StepRecorder::RecordEvaluation.
+  // Metrics of a whole evaluation, recorded. `epoch` -1: before the first. Errors: as
+  // StepRecorder::RecordEvaluation.
   absl::Status Finish(int64_t epoch, const TestEvaluation& evaluation);
 
  private:

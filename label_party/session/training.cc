@@ -88,13 +88,13 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   SPLITVEIL_ASSIGN_OR_RETURN(training.model, MakeModel(inputs, inputs.data->features()));
   SPLITVEIL_ASSIGN_OR_RETURN(const LabelState earlier, EarlierState(inputs));
   if (earlier.moments) {
-    inputs.protection->RestoreMoments(*earlier.moments);
+    inputs.protection.gradients->RestoreMoments(*earlier.moments);
   }
-  data.targets = inputs.protection->TrainingTargets(data.labels);
+  data.targets = inputs.protection.TrainingTargets(data.labels);
 
   RunResult beginnings;
   beginnings.run_id = std::move(inputs.run_id);
-  beginnings.protection = inputs.protection->name();
+  beginnings.protection = inputs.protection.gradients->name();
   beginnings.aligned_examples = static_cast<int64_t>(data.labels.size());
   beginnings.epochs = agreement.epochs();
   beginnings.resumed_from = inputs.resumed == nullptr ? "" : inputs.resumed->name();
@@ -106,7 +106,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   source.needs_whole_batch = training.model->needs_whole_batch();
   source.trains_on_test = agreement.progressive_validation();
   training.source = std::make_unique<BatchSource>(std::move(data), source);
-  training.guard = std::make_unique<ReleaseGuard>(std::move(inputs.protection), std::move(gate),
+  training.guard = std::make_unique<ReleaseGuard>(std::move(inputs.protection.gradients), std::move(gate),
                                                   training.source->examples(), earlier.cumulative_sum_kl);
   training.recorder =
       std::make_unique<StepRecorder>(std::move(beginnings), training.source->batches_per_epoch(), inputs.ledger);
@@ -121,8 +121,25 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   training.evaluator =
       std::make_unique<TestEvaluator>(agreement.cut_width(), agreement.wire_dtype(), training.source.get(),
                                       training.model.get(), training.recorder.get());
+  TrainingOrder::Options order;
+  order.epochs = agreement.epochs();
+  order.batches_per_epoch = training.source->batches_per_epoch();
+  order.test_examples = training.source->test_examples();
+  order.progressive_validation = agreement.progressive_validation();
+  order.stops_early = inputs.config.has_early_stopping();
+  training.order = std::make_unique<TrainingOrder>(order);
   SPLITVEIL_RETURN_IF_ERROR(RecordClipping(inputs.config.clip_cut_gradients(), *inputs.ledger));
   return training;
+}
+
+CompletionAudit::Options CompletionOptions(const v1::RunAgreement& agreement, const Training& training) {
+  CompletionAudit::Options options;
+  options.auxiliary_labels = agreement.audit().auxiliary_labels();
+  options.max_chunk = agreement.batch_size();
+  options.epoch = training.order->epoch() - 1;
+  options.positions = training.source->training_positions();
+  options.labels = training.source->LabelsOf(options.positions);
+  return options;
 }
 
 }  // namespace splitveil

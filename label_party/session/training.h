@@ -13,13 +13,15 @@
 #include "common/dataset/dataset.h"
 #include "common/ledger/ledger.h"
 #include "common/schedule/joint_seed.h"
+#include "label_party/audit/completion_audit.h"
 #include "label_party/audit/leak_auditor.h"
-#include "label_party/protection/gradient_protection.h"
+#include "label_party/protection/protection_factory.h"
 #include "label_party/session/batch_source.h"
 #include "label_party/session/label_state.h"
 #include "label_party/session/release_guard.h"
 #include "label_party/session/step_recorder.h"
 #include "label_party/session/test_evaluator.h"
+#include "label_party/session/training_order.h"
 #include "label_party/session/training_step.h"
 #include "label_party/top/top_model.h"
 
@@ -35,7 +37,7 @@ struct TrainingInputs {
   absl::Span<const uint32_t> rows;      // The party's row for each aligned position.
   JointSeed seed;
   std::string run_id;
-  std::unique_ptr<GradientProtection> protection;
+  Protection protection;
   std::shared_ptr<const Checkpoint> resumed;  // Null: fresh weights.
   LeakAuditor* auditor = nullptr;             // Not owned; must outlive the training.
   Ledger* ledger = nullptr;                   // Not owned; must outlive the training.
@@ -49,6 +51,7 @@ struct Training {
   std::unique_ptr<StepRecorder> recorder;
   std::unique_ptr<TrainingStep> step;
   std::unique_ptr<TestEvaluator> evaluator;
+  std::unique_ptr<TrainingOrder> order;
 
   const RunResult& result() const { return recorder->result(); }
   // What a checkpoint holds beside the model, as of the latest step learnt from.
@@ -63,6 +66,9 @@ TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPar
 // InvalidArgument where the model does not fit the data, the checkpoint not the model, the release policy not the
 // protection, or too few examples are common.
 absl::StatusOr<Training> MakeTraining(TrainingInputs inputs);
+
+// For the attacks that score every training example, once all epochs are trained.
+CompletionAudit::Options CompletionOptions(const v1::RunAgreement& agreement, const Training& training);
 
 }  // namespace splitveil
 

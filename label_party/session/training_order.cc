@@ -36,6 +36,21 @@ bool TrainingOrder::ExpectsEvaluationOf(uint32_t epoch) const {
   return batch_ == 0 && !begun_ && epoch + 1 == epoch_ && epoch >= evaluated_epochs_;
 }
 
+absl::Status TrainingOrder::CheckTestBatch(uint32_t epoch, uint32_t batch, uint32_t due_batch) const {
+  return ExpectsEvaluationOf(epoch) && batch == due_batch
+             ? absl::OkStatus()
+             : absl::FailedPreconditionError(absl::StrCat("evaluation: expected the epoch just trained and test batch ",
+                                                          due_batch, ", found epoch ", epoch, " batch ", batch));
+}
+
+absl::Status TrainingOrder::CheckEvaluation(uint32_t epoch, int64_t examples) const {
+  return ExpectsEvaluationOf(epoch) && examples > 0 && examples == options_.test_examples
+             ? absl::OkStatus()
+             : absl::FailedPreconditionError(absl::StrCat("evaluation: expected the epoch just trained and ",
+                                                          options_.test_examples, " test examples, found epoch ", epoch,
+                                                          " and ", examples));
+}
+
 void TrainingOrder::Evaluated(uint32_t epoch) {
   if (options_.progressive_validation) {
     predicted_ = true;

@@ -29,9 +29,13 @@ class TrainingOrder {
   // A slice of the batch that is due has been taken, the last one or not.
   void SliceTaken(bool last);
 
-  // Whether `epoch` may be evaluated now.
-  bool ExpectsEvaluationOf(uint32_t epoch) const;
-  // It has been.
+  // Whether test batch `batch` of an evaluation of `epoch` may come, in which `due_batch` is the next one. Error:
+  // FailedPrecondition.
+  absl::Status CheckTestBatch(uint32_t epoch, uint32_t batch, uint32_t due_batch) const;
+  // Whether an evaluation of `epoch` over `examples` counts: the stream may have begun epochs ago, or another one may
+  // have ended since. Error: FailedPrecondition.
+  absl::Status CheckEvaluation(uint32_t epoch, int64_t examples) const;
+  // It has counted.
   void Evaluated(uint32_t epoch);
   // Whether each epoch may be evaluated after its training.
   bool evaluates_epochs() const { return options_.test_examples > 0 && !options_.progressive_validation; }
@@ -54,6 +58,9 @@ class TrainingOrder {
   bool batch_begun() const { return begun_; }
 
  private:
+  // Whether `epoch` may be evaluated now.
+  bool ExpectsEvaluationOf(uint32_t epoch) const;
+
   const Options options_;
   uint32_t epochs_to_train_;  // As agreed, or fewer where the training has stopped early.
   uint32_t epoch_ = 0;        // The batch that is due.

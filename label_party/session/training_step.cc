@@ -11,9 +11,9 @@
 #include "common/leakage/attack_traits.h"
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
+#include "label_party/protection/distance_correlation.h"
 #include "label_party/protection/protection_report.h"
-#include "label_party/top/distance_correlation.h"
-#include "label_party/top/row_clipping.h"
+#include "label_party/protection/row_clipping.h"
 
 namespace splitveil {
 namespace {
@@ -104,7 +104,7 @@ absl::StatusOr<SharedGradients> TrainingStep::Answer() {
     if (recorder_->frozen()) {  // By this release, or an earlier one.
       EncodeFrozen(batch);
       const ProtectionReport none = EmptyReport("frozen");
-      protection = recorder_->RowOf(none, GateAction::kFreezeBottom, none.sum_kl);
+      protection = recorder_->RowOf(none, v1::FREEZE_BOTTOM, none.sum_kl);
     }
     recorder_->Lap(&StepTimeRow::protection);
     answered_ = Answered(std::move(batch), std::move(protection));
@@ -136,7 +136,7 @@ absl::Status TrainingStep::PrimeGuard(const InboundBatch& batch) {
 }
 
 absl::Status TrainingStep::Differentiate(const RowRange& rows, InboundBatch& batch) {
-  const absl::StatusOr<HeadStep> head =
+  const absl::StatusOr<TopStep> head =
       model_->ForwardBackward(batch.activations.block(rows), batch.own.features[batch.computed++],
                               absl::MakeConstSpan(batch.own.released.labels).subspan(rows.first, rows.rows),
                               absl::MakeConstSpan(batch.own.targets).subspan(rows.first, rows.rows));
@@ -172,12 +172,12 @@ absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   const GateDecision& decision = guarded.decision;
   SPLITVEIL_RETURN_IF_ERROR(recorder_->RecordDecision(decision));
   ProtectionRow protection = recorder_->RowOf(guarded.report, decision.action, decision.auc_bound);
-  if (decision.action == GateAction::kHalt) {
+  if (decision.action == v1::HALT) {
     (void)recorder_->RecordHalt(protection);
     return AsHalt(
         absl::ResourceExhaustedError(absl::StrCat("release gate: step ", batch.row.step, ": ", decision.reason)));
   }
-  if (decision.action == GateAction::kFreezeBottom) {
+  if (decision.action == v1::FREEZE_BOTTOM) {
     recorder_->Freeze(batch.row.epoch);
     return protection;
   }

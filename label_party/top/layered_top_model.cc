@@ -45,9 +45,9 @@ class LayeredTopModel final : public TopModel {
 
   bool needs_whole_batch() const override { return false; }
 
-  absl::StatusOr<HeadStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
-                                           absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
-    absl::StatusOr<HeadStep> head = AddSlice(activations, own, labels, targets);
+  absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
+                                          absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
+    absl::StatusOr<TopStep> head = AddSlice(activations, own, labels, targets);
     if (!head.ok()) {
       Forget();
     }
@@ -87,7 +87,7 @@ class LayeredTopModel final : public TopModel {
 
   absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
                                           absl::Span<const uint8_t> labels) override {
-    SPLITVEIL_ASSIGN_OR_RETURN(const HeadStep head, ForwardBackward(activations, own, labels, {}));
+    SPLITVEIL_ASSIGN_OR_RETURN(const TopStep head, ForwardBackward(activations, own, labels, {}));
     Matrix gradient(head.cut_gradient);
     Forget();
     return gradient;
@@ -158,8 +158,8 @@ class LayeredTopModel final : public TopModel {
     absl::Span<const int64_t> categories;
   };
 
-  absl::StatusOr<HeadStep> AddSlice(ConstMatrixView activations, const FeatureBatch& own,
-                                    absl::Span<const uint8_t> labels, absl::Span<const float> targets) {
+  absl::StatusOr<TopStep> AddSlice(ConstMatrixView activations, const FeatureBatch& own,
+                                   absl::Span<const uint8_t> labels, absl::Span<const float> targets) {
     const absl::Time started = absl::Now();
     auto slice = std::make_unique<Slice>();
     SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView side,
@@ -179,7 +179,7 @@ class LayeredTopModel final : public TopModel {
     slice->gradients = std::move(gradients);
     slice->categories = own.categories;
     slices_.push_back(std::move(slice));
-    return HeadStep{loss.mean, slices_.back()->gradients.input, forward_seconds};
+    return TopStep{loss.mean, slices_.back()->gradients.input, forward_seconds};
   }
 
   // Drops what is kept for Update.

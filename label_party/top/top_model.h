@@ -28,8 +28,8 @@ struct TopModelOptions {
   uint64_t seed = 0;
 };
 
-struct HeadStep {
-  double mean_loss = 0;  // Log-loss (nats) an example, of its label.
+struct TopStep {
+  double mean_loss = 0;  // Log-loss per example (nats), of its label.
   // [rows, cut_width]: row j is dL_j/dz_j of example j's own loss, with its target for label, not divided by the batch.
   // The model's, until Update.
   ConstMatrixView cut_gradient;
@@ -51,9 +51,9 @@ class TopTrainer {
   // (unused where the model reads none), `labels` [rows] of 0 and 1. `targets` [rows], finite: what the gradients draw
   // the probabilities to, which may lie outside [0, 1]; empty: the labels. Parameter gradients are kept for Update;
   // after an error, those of earlier slices neither.
-  virtual absl::StatusOr<HeadStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
-                                                   absl::Span<const uint8_t> labels,
-                                                   absl::Span<const float> targets) = 0;
+  virtual absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
+                                                  absl::Span<const uint8_t> labels,
+                                                  absl::Span<const float> targets) = 0;
   // One optimiser step with the gradients of the mean loss over all rows of the ForwardBackwards since the last, whose
   // `activations` and `own` must still be there: what only the step needs is computed now, so that no cut gradient
   // waits for it.

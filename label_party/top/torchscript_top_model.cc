@@ -39,8 +39,8 @@ class TorchScriptTopModel final : public TopModel {
 
   bool needs_whole_batch() const override { return true; }
 
-  absl::StatusOr<HeadStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
-                                           absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
+  absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
+                                          absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
     const absl::Time started = absl::Now();
     if (has_gradients_) {
       return absl::FailedPreconditionError("top model: expected an Update since the last ForwardBackward, found none");
@@ -54,7 +54,7 @@ class TorchScriptTopModel final : public TopModel {
     SPLITVEIL_ASSIGN_OR_RETURN(gradients_, module_->Backward(pass, loss.gradient, {}));
     categories_ = own.categories;
     has_gradients_ = true;
-    return HeadStep{loss.mean, gradients_.inputs[0], forward_seconds};
+    return TopStep{loss.mean, gradients_.inputs[0], forward_seconds};
   }
 
   absl::Status Update() override {

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,7 @@
 #include "common/model/tensor_memory.h"
 #include "common/operations/operations_service.h"
 #include "common/operations/party_program.h"
+#include "common/operations/run_summary.h"
 #include "common/process/runtime.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
@@ -78,7 +80,11 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
       TlsChannel(plan.config.peer_address(), plan.identity, peer_name, MaxMessageBytes(plan.agreement)),
       plan.agreement);
   options.peer = &peer;
-  const absl::Status outcome = NonLabelSession(std::move(options)).Run();
+  NonLabelSession session(std::move(options));
+  const absl::Status outcome = session.Run();
+  if (const std::optional<RunSummary> summary = session.summary(); summary.has_value()) {
+    PrintRunSummary(*summary);
+  }
   running.server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
   return outcome;
 }

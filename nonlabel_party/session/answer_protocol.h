@@ -13,11 +13,13 @@ namespace splitveil {
 // what an answer says (its rows, its numbers, its AUCs) is checked where it is used.
 //
 //   kNew ─kOpened─► kOpen ─kAligned─► kAligned ─kStarted─► kUntrained
-//                                                             │ kSlice, kBatch or kFrozen
-//              kSlice                                         ▼
-//   kInBatch ◄───────── kLearning ─kFrozen─► kFrozen       (kEvaluated changes nothing)
-//      └────────kBatch────►└───────kEnough──────┴─► kTrained
-//                          └───────────kClosed──────────┴─► kClosed
+//
+//   kUntrained, kLearning ─kSlice─► kInBatch ─kBatch─► kLearning    gradients slice by slice,
+//   kUntrained, kLearning ─kBatch─► kLearning                       or of the whole batch,
+//   kUntrained, kLearning ─kFrozen─► kFrozen                        or none any more
+//
+//   kLearning, kFrozen ─kEnough─► kTrained                          kEvaluated changes nothing
+//   kLearning, kFrozen, kTrained ─kClosed─► kClosed
 //
 // Not thread-safe.
 class AnswerProtocol {

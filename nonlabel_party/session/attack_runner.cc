@@ -100,11 +100,8 @@ absl::Status AttackRunner::TakeHint(ReceivedBatch& batch) {
   if (batch.gradients.empty() || !batch.message.has_hint()) {
     return absl::OkStatus();
   }
-  absl::StatusOr<std::vector<std::vector<float>>> clean_positives = BackpropagateHint(batch.message.hint());
-  if (clean_positives.ok()) {
-    batch.clean_positives = *std::move(clean_positives);
-  }
-  return clean_positives.status();
+  SPLITVEIL_ASSIGN_OR_RETURN(batch.clean_positives, BackpropagateHint(batch.message.hint()));
+  return absl::OkStatus();
 }
 
 absl::Status AttackRunner::Report(const ReceivedBatch& batch) {
@@ -188,6 +185,7 @@ absl::Status AttackRunner::Record(const ReceivedBatch& batch, const v1::ScoreBat
     row.examples =
         static_cast<int64_t>(batch.positions.size() - RowsLeftOut(VariantOf(leak), batch.message.hint_rows()).size());
     SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(row));
+    disclosed_[{row.layer, row.attack}].push_back(row.auc);
     const auto* shown = std::find(std::begin(kProgressAttacks), std::end(kProgressAttacks), leak.attack());
     if (leak.layer() == "cut" && shown != std::end(kProgressAttacks)) {
       absl::StrAppendFormat(&text, "%s %.2f ", row.attack, row.auc);

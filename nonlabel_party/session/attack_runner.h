@@ -3,7 +3,9 @@
 #define SPLITVEIL_NONLABEL_PARTY_SESSION_ATTACK_RUNNER_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -53,6 +55,8 @@ class AttackRunner {
   double waited_seconds() const { return waited_seconds_; }
   // For the progress line: "norm 0.54 cosine 0.68 at cut"; empty where the disclosure tells nothing.
   const std::string& latest() const { return latest_; }
+  // All AUCs that the disclosure let this party read, batch by batch: (layer, attack) -> AUCs.
+  const std::map<std::pair<std::string, std::string>, std::vector<double>>& disclosed() const { return disclosed_; }
 
  private:
   AttackRunner(const v1::RunAgreement& agreement, const std::string& run_id, int64_t examples)
@@ -74,6 +78,7 @@ class AttackRunner {
   Ledger* ledger_ = nullptr;
   double waited_seconds_ = 0;
   std::string latest_;
+  std::map<std::pair<std::string, std::string>, std::vector<double>> disclosed_;
 };
 
 }  // namespace splitveil

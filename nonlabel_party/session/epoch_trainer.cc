@@ -41,12 +41,11 @@ absl::Status EpochTrainer::TrainBatches(uint32_t epoch, TrainingStream& stream) 
     if (sent < to_send) {
       step.Gather({epoch, sent});
     }
-    if (received < sent) {
-      SPLITVEIL_RETURN_IF_ERROR(step.Learn({epoch, received}, stream));
+    status = received < sent ? step.Learn({epoch, received}, stream) : absl::OkStatus();
+    if (status.ok() && received + 1 >= sent && sent == to_send) {
+      status = step.Attack();  // No more is sent.
     }
-    if (received + 1 >= sent && sent == to_send) {
-      SPLITVEIL_RETURN_IF_ERROR(step.Attack());  // No more is sent.
-    }
+    SPLITVEIL_RETURN_IF_ERROR(status);
   }
   return absl::OkStatus();
 }

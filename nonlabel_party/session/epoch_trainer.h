@@ -7,9 +7,9 @@
 #include "absl/status/status.h"
 
 #include "nonlabel_party/session/label_party_peer.h"
-#include "nonlabel_party/session/step_recorder.h"
+#include "nonlabel_party/session/nonlabel_step_recorder.h"
+#include "nonlabel_party/session/nonlabel_training_step.h"
 #include "nonlabel_party/session/stop_request.h"
-#include "nonlabel_party/session/training_step.h"
 
 namespace splitveil {
 

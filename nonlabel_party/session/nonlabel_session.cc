@@ -151,6 +151,26 @@ absl::Status NonLabelSession::CompleteModel() {
                                           absl::StrCat("completed the bottom model with ", labels, " labels"));
 }
 
+std::optional<RunSummary> NonLabelSession::summary() const {
+  if (recorder_ == nullptr) {
+    return std::nullopt;
+  }
+  const StepTotals& totals = recorder_->totals();
+  RunSummary summary;
+  summary.party = "non-label party";
+  summary.run_id = lifecycle_.run_id();
+  summary.ended = lifecycle_.ended();
+  summary.epochs = totals.steps / schedule_->batches_per_epoch();
+  summary.steps = totals.steps;
+  summary.examples = totals.examples;
+  summary.seconds = totals.seconds;
+  summary.bytes_sent = totals.bytes_sent;
+  summary.bytes_received = totals.bytes_received;
+  summary.leaks = StrongestFirst(attacks_->disclosed());
+  summary.details = options_.ledger_path;
+  return summary;
+}
+
 BottomModelOptions NonLabelSession::BottomOptions() const {
   BottomModelOptions options;
   options.spec = options_.config.model();

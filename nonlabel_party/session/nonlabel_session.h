@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 
 #include "common/dataset/feature_table.h"
+#include "common/operations/run_summary.h"
 #include "common/schedule/schedule.h"
 #include "common/schedule/train_test_split.h"
 #include "nonlabel_party/bottom/bottom_model.h"
@@ -16,11 +18,11 @@
 #include "nonlabel_party/session/attack_runner.h"
 #include "nonlabel_party/session/epoch_evaluator.h"
 #include "nonlabel_party/session/epoch_trainer.h"
+#include "nonlabel_party/session/nonlabel_run_lifecycle.h"
 #include "nonlabel_party/session/nonlabel_session_options.h"
-#include "nonlabel_party/session/run_lifecycle.h"
-#include "nonlabel_party/session/step_recorder.h"
+#include "nonlabel_party/session/nonlabel_step_recorder.h"
+#include "nonlabel_party/session/nonlabel_training_step.h"
 #include "nonlabel_party/session/stop_request.h"
-#include "nonlabel_party/session/training_step.h"
 
 namespace splitveil {
 
@@ -52,6 +54,8 @@ class NonLabelSession {
 
   // After Run: the model as trained. Null where training never began.
   BottomModel* model() { return model_.get(); }
+  // After Run: what this party knows of the run, as far as it went. None where training never began.
+  std::optional<RunSummary> summary() const;
   // After Run: own rows in the order both parties share.
   const AlignedIds& aligned() const { return lifecycle_.aligned(); }
 

@@ -44,7 +44,7 @@ void ReplaceInFile(const std::string& path, const std::string& from, const std::
   std::ofstream(path) << text.replace(at, from.size(), to);
 }
 
-// The RESULT of the demo's run `name`, data and certificates lying in `folder`; with another `protection` where given.
+// Every figure of the demo's run `name`, data and certificates lying in `folder`; with another `protection` where given.
 nlohmann::json Train(const std::string& name, const std::string& folder, const std::string& protection = "") {
   const std::string address = absl::StrCat("127.0.0.1:", FreePort());
   EXPECT_EQ(RunChild({"deploy/demo/write_configs.sh", folder, name, address, address, "127.0.0.1:0"}).exit_code, 0);
@@ -59,10 +59,9 @@ nlohmann::json Train(const std::string& name, const std::string& folder, const s
   RunningProgram nonlabel("nonlabel_party", arguments("nonlabel_party"), folder);
   EXPECT_EQ(nonlabel.Wait(absl::Minutes(8)), 0) << nonlabel.Errors();
   EXPECT_EQ(label.Wait(absl::Minutes(1)), 0) << label.Errors();
-  const std::string output = label.Output();
-  const size_t at = output.find("RESULT ");
-  return at == std::string::npos ? nlohmann::json()
-                                 : nlohmann::json::parse(output.substr(at + 7), nullptr, /*allow_exceptions=*/false);
+  EXPECT_NE(label.Output().find("RESULT "), std::string::npos);
+  std::ifstream full(absl::StrCat(folder, "/", name, ".label_party.result.json"));
+  return nlohmann::json::parse(full, nullptr, /*allow_exceptions=*/false);
 }
 
 double P95(const nlohmann::json& result, const char* layer, const char* attack) {

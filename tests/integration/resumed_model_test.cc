@@ -53,7 +53,7 @@ struct Halves {
     std::vector<uint8_t> labels(kRows);
     std::generate(labels.begin(), labels.end(), [&] { return static_cast<uint8_t>(generator() % 2); });
     const ConstMatrixView activations = *bottom->Forward(features);
-    const HeadStep step = *top->ForwardBackward(activations, features, labels, {});
+    const TopStep step = *top->ForwardBackward(activations, features, labels, {});
     ASSERT_TRUE(bottom->Backward(step.cut_gradient, {}).ok());
     ASSERT_TRUE(top->Update().ok());
     ASSERT_TRUE(bottom->Update().ok());

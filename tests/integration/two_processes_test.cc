@@ -50,6 +50,11 @@ nlohmann::json Result(const std::string& output) {
   return {};
 }
 
+// What the label party leaves beside its ledger.
+nlohmann::json FullResult(const TwoPartyRun& run) {
+  return nlohmann::json::parse(ReadWholeFile(run.folder + "/label_party.result.json"), nullptr, false);
+}
+
 int Program(const std::string& name, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), BinDir() + "/" + name);
   return RunChild(arguments).exit_code;
@@ -87,10 +92,19 @@ TEST(TwoProcessesTest, TrainToTheEndAndRecordTheSameLeakOnBothSides) {
     for (const char* attack : {"norm", "cosine"}) {
       EXPECT_TRUE(result["leak"][layer][attack]["p95"].is_number()) << layer << " " << attack;
     }
+    EXPECT_TRUE(result["leak"][layer]["strongest"]["attack"].is_string()) << layer;
   }
   // Without protection the cosine attack reads every label at the cut (Li et al., ICLR 2022, Figure 2e).
   EXPECT_GT(result["leak"]["cut"]["cosine"]["p95"].get<double>(), 0.99);
   EXPECT_GT(result["test_auc"].get<double>(), 0.55);
+  // Every figure is in the file beside the ledger, the main ones in the table.
+  const nlohmann::json full = FullResult(run);
+  EXPECT_EQ(full["ended"], "completed");
+  EXPECT_NEAR(full["test_auc"].get<double>(), result["test_auc"].get<double>(), 1e-6);
+  EXPECT_TRUE(full["epoch_leak"]["cut"]["cosine"]["auc"].is_number());
+  EXPECT_FALSE(result.contains("epoch_leak"));
+  EXPECT_THAT(run.label->Errors(), HasSubstr("completed at the label party"));
+  EXPECT_THAT(run.label->Errors(), HasSubstr("leak at cut"));
 
   for (const char* party : {"label_party", "nonlabel_party"}) {
     const std::string ledger = run.ledger(party);
@@ -221,6 +235,7 @@ TEST(TwoProcessesTest, TerminateEndsTheRunCleanlyOnBothSides) {
   EXPECT_EQ(run.label->Wait(), 3) << run.label->Errors();
   EXPECT_EQ(Query(run.ledger("nonlabel_party"), "SELECT count(*) FROM run WHERE status = 'stopped'"), 1);
   EXPECT_EQ(Query(run.ledger("label_party"), "SELECT count(*) FROM run WHERE status = 'failed'"), 1);
+  EXPECT_EQ(FullResult(run)["ended"], "failed");
 }
 
 TEST(TwoProcessesTest, TerminatedLabelPartyEndsCleanlyAndThePeerSaysWhy) {
@@ -235,18 +250,21 @@ TEST(TwoProcessesTest, TerminatedLabelPartyEndsCleanlyAndThePeerSaysWhy) {
   EXPECT_EQ(run.label->Wait(), 0) << run.label->Errors();
   EXPECT_EQ(run.nonlabel->Wait(), 3) << run.nonlabel->Errors();
   EXPECT_EQ(Query(run.ledger("label_party"), "SELECT count(*) FROM run WHERE status = 'stopped'"), 1);
+  EXPECT_EQ(FullResult(run)["ended"], "stopped");
+  EXPECT_FALSE(Result(run.label->Output()).is_object());  // Only a complete run has a RESULT.
 }
 
 TEST(TwoProcessesTest, ReleaseGateHaltsBothParties) {
   TwoPartyRun run;
   run.label_config.mutable_release()->set_max_step_auc_bound(0.6);  // No protection has no bound below 1.
-  run.label_config.mutable_release()->set_action(v1::ReleasePolicy::HALT);
+  run.label_config.mutable_release()->set_action(v1::HALT);
   run.StartLabelParty();
   run.StartNonLabelParty();
   EXPECT_EQ(run.nonlabel->Wait(), 5) << run.nonlabel->Errors();
   EXPECT_EQ(run.label->Wait(), 5) << run.label->Errors();
   EXPECT_EQ(Query(run.ledger("label_party"), "SELECT count(*) FROM event WHERE kind = 'gate_halt'"), 1);
   EXPECT_EQ(Query(run.ledger("nonlabel_party"), "SELECT count(*) FROM step"), 0);
+  EXPECT_EQ(FullResult(run)["ended"], "halted");
 }
 
 TEST(TwoProcessesTest, TheLabelPartyStopsTheTrainingEarlyAndBothComplete) {

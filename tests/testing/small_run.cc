@@ -82,8 +82,7 @@ LabelSessionOptions SmallRun::LabelOptions() {
   options.status = &label_status;
   absl::StatusOr<std::unique_ptr<SecureGaussian>> noise = SecureGaussian::Create(SecretKey::Generate());
   EXPECT_TRUE(noise.ok());
-  absl::StatusOr<std::unique_ptr<GradientProtection>> protection =
-      GradientProtection::Create(label_config.protection(), *std::move(noise));
+  absl::StatusOr<Protection> protection = MakeProtection(label_config.protection(), *std::move(noise));
   EXPECT_TRUE(protection.ok()) << protection.status();
   options.protection = *std::move(protection);
   return options;

@@ -16,9 +16,9 @@ void SetListDefaults(v1::AuditPolicy& policy) {
     policy.add_allowed_disclosures(v1::ROUNDED);
   }
   if (policy.allowed_gate_decisions().empty()) {
-    policy.add_allowed_gate_decisions(v1::AuditPolicy::RELEASE);
-    policy.add_allowed_gate_decisions(v1::AuditPolicy::RAISE_NOISE);
-    policy.add_allowed_gate_decisions(v1::AuditPolicy::FREEZE_BOTTOM);
+    policy.add_allowed_gate_decisions(v1::RELEASE);
+    policy.add_allowed_gate_decisions(v1::RAISE_NOISE);
+    policy.add_allowed_gate_decisions(v1::FREEZE_BOTTOM);
   }
 }
 

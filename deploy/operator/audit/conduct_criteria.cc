@@ -14,6 +14,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 
+#include "common/ledger/gate_action.h"
+
 namespace splitveil {
 namespace {
 
@@ -85,8 +87,7 @@ Finding Protections(const RunRecords& run, const v1::AuditPolicy& policy) {
 Finding GateDecisions(const RunRecords& run, const v1::AuditPolicy& policy) {
   std::vector<std::string> allowed;
   for (int decision : policy.allowed_gate_decisions()) {
-    allowed.push_back(absl::AsciiStrToLower(
-        v1::AuditPolicy::GateDecision_Name(static_cast<v1::AuditPolicy::GateDecision>(decision))));
+    allowed.push_back(GateActionName(static_cast<v1::GateAction>(decision)));
   }
   Finding finding = {Outcome::kNotMeasured, "decisions of the release gate", absl::StrJoin(allowed, ", "), kNotMeasured,
                      ""};
@@ -97,10 +98,11 @@ Finding GateDecisions(const RunRecords& run, const v1::AuditPolicy& policy) {
   std::map<std::string, int64_t> counts;
   finding.outcome = Outcome::kMet;
   for (const ProtectionRow& row : party->protections) {
-    ++counts[row.gate];
-    if (finding.outcome == Outcome::kMet && !Contains(allowed, row.gate)) {
+    const std::string gate = GateActionName(row.gate);
+    ++counts[gate];
+    if (finding.outcome == Outcome::kMet && !Contains(allowed, gate)) {
       finding.outcome = Outcome::kNotMet;
-      finding.where = absl::StrCat(row.gate, " first at step ", row.step);
+      finding.where = absl::StrCat(gate, " first at step ", row.step);
     }
   }
   finding.found = absl::StrJoin(counts, ", ", absl::PairFormatter(" "));

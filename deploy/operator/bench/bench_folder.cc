@@ -27,17 +27,20 @@ constexpr char kLabelName[] = "label-party.splitveil.example";
 constexpr char kNonLabelName[] = "nonlabel-party.splitveil.example";
 constexpr absl::Duration kPollInterval = absl::Milliseconds(20);
 
-void Describe(const std::string& folder, const std::string& data, const std::string& party, const std::string& own_name,
-              const std::string& peer_name, uint64_t seed, v1::PartyCommon& common) {
+// Where a party's certificate, data and ledger are.
+void PlaceFiles(const std::string& folder, const std::string& data, const std::string& party, v1::PartyCommon& common) {
   v1::Identity& identity = *common.mutable_identity();
-  identity.set_own_name(own_name);
-  identity.set_peer_name(peer_name);
   identity.set_certificate_path(absl::StrCat(folder, "/certificates/", party, ".pem"));
   identity.set_private_key_path(absl::StrCat(folder, "/certificates/", party, ".key"));
   identity.set_authority_path(absl::StrCat(folder, "/certificates/authority.pem"));
   common.mutable_dataset()->set_path(absl::StrCat(data, "/", party, ".data"));
-  common.mutable_optimizer()->mutable_adam();
   common.set_ledger_path(absl::StrCat(party, ".db"));
+}
+
+void Describe(const std::string& own_name, const std::string& peer_name, uint64_t seed, v1::PartyCommon& common) {
+  common.mutable_identity()->set_own_name(own_name);
+  common.mutable_identity()->set_peer_name(peer_name);
+  common.mutable_optimizer()->mutable_adam();
   common.set_reproducible_seed(seed);
 }
 
@@ -68,12 +71,11 @@ absl::StatusOr<BenchFolder> BenchFolder::Create(const std::string& path, const s
     return absl::InvalidArgumentError(absl::StrCat(path, ": expected no such folder yet, found one"));
   }
   BenchFolder folder(path, programs, std::move(stop_requested));
-  absl::Status status = folder.MakeFolder(path + "/certificates");
-  if (status.ok()) {
-    status = folder.Splitveil({"certificates", absl::StrCat("--out=", path, "/certificates"),
-                               absl::StrCat("--label=", kLabelName), absl::StrCat("--nonlabel=", kNonLabelName)});
-  }
-  return status.ok() ? absl::StatusOr<BenchFolder>(std::move(folder)) : status;
+  SPLITVEIL_RETURN_IF_ERROR(folder.MakeFolder(path + "/certificates"));
+  SPLITVEIL_RETURN_IF_ERROR(
+      folder.Splitveil({"certificates", absl::StrCat("--out=", path, "/certificates"),
+                        absl::StrCat("--label=", kLabelName), absl::StrCat("--nonlabel=", kNonLabelName)}));
+  return folder;
 }
 
 BenchFolder::BenchFolder(std::string path, std::string programs, std::function<bool()> stop_requested)
@@ -105,8 +107,8 @@ absl::Status BenchFolder::MakeFolder(const std::string& path) const {
 
 absl::StatusOr<std::string> BenchFolder::NewRunFolder() {
   const std::string folder = absl::StrCat(path_, "/run", ++runs_);
-  const absl::Status made = MakeFolder(folder);
-  return made.ok() ? absl::StatusOr<std::string>(folder) : made;
+  SPLITVEIL_RETURN_IF_ERROR(MakeFolder(folder));
+  return folder;
 }
 
 absl::StatusOr<std::string> BenchFolder::Prepared(const std::string& name,
@@ -114,18 +116,10 @@ absl::StatusOr<std::string> BenchFolder::Prepared(const std::string& name,
                                                   std::vector<std::string> prepare) const {
   const std::string data = absl::StrCat(path_, "/", name);
   if (!fs::exists(data)) {
-    absl::Status status = MakeFolder(data);
-    if (status.ok()) {
-      status = write(data);
-    }
-    if (status.ok()) {
-      prepare.insert(prepare.begin(),
-                     {"prepare", absl::StrCat("--out=", data), absl::StrCat("--input=", data, kTable)});
-      status = Splitveil(std::move(prepare));
-    }
-    if (!status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(MakeFolder(data));
+    SPLITVEIL_RETURN_IF_ERROR(write(data));
+    prepare.insert(prepare.begin(), {"prepare", absl::StrCat("--out=", data), absl::StrCat("--input=", data, kTable)});
+    SPLITVEIL_RETURN_IF_ERROR(Splitveil(std::move(prepare)));
   }
   return fs::absolute(data).string();
 }
@@ -136,8 +130,12 @@ LocalRun BenchFolder::RunOn(const std::string& data) const {
   run.agreement.set_epochs(1);
   Canonicalize(run.agreement);
   const std::string folder = fs::absolute(path_).string();
-  Describe(folder, data, "label_party", kLabelName, kNonLabelName, 1, *run.label_config.mutable_party());
-  Describe(folder, data, "nonlabel_party", kNonLabelName, kLabelName, 2, *run.nonlabel_config.mutable_party());
+  v1::PartyCommon& label = *run.label_config.mutable_party();
+  v1::PartyCommon& nonlabel = *run.nonlabel_config.mutable_party();
+  PlaceFiles(folder, data, "label_party", label);
+  PlaceFiles(folder, data, "nonlabel_party", nonlabel);
+  Describe(kLabelName, kNonLabelName, /*seed=*/1, label);
+  Describe(kNonLabelName, kLabelName, /*seed=*/2, nonlabel);
   run.label_config.mutable_protection()->mutable_none();
   // One attack that costs next to nothing, on the first batch: no audit cannot be asked for.
   run.label_config.mutable_label_side_audit()->add_attacks(v1::NORM);
@@ -162,16 +160,18 @@ absl::StatusOr<LocalRun> BenchFolder::WideAndDeep(int64_t rows) const {
   const auto generate = [&](const std::string& data) {
     return Splitveil({"generate", absl::StrCat("--rows=", rows), absl::StrCat("--out=", data, kTable)});
   };
-  const absl::StatusOr<std::string> data = Prepared(absl::StrCat("clicks", rows), generate, {"--format=criteo"});
-  return data.ok() ? WideAndDeepOn(*data) : absl::StatusOr<LocalRun>(data.status());
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string data,
+                             Prepared(absl::StrCat("clicks", rows), generate, {"--format=criteo"}));
+  return WideAndDeepOn(data);
 }
 
 absl::StatusOr<LocalRun> BenchFolder::WideAndDeepOfVocabulary(int64_t rows, int64_t embedding_rows) const {
   const auto write = [&](const std::string& folder) { return WriteRandomClicks(folder + kTable, rows); };
-  const absl::StatusOr<std::string> data =
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const std::string data,
       Prepared(absl::StrCat("vocabulary", embedding_rows), write,
-               {"--format=criteo", absl::StrCat("--hash_buckets=", embedding_rows / kCriteoCategorical)});
-  return data.ok() ? WideAndDeepOn(*data) : absl::StatusOr<LocalRun>(data.status());
+               {"--format=criteo", absl::StrCat("--hash_buckets=", embedding_rows / kCriteoCategorical)}));
+  return WideAndDeepOn(data);
 }
 
 absl::StatusOr<LocalRun> BenchFolder::Isic(int64_t rows, int64_t side) const {

@@ -24,7 +24,7 @@ class BenchFolder {
   BenchFolder(BenchFolder&& other) noexcept;
   BenchFolder& operator=(BenchFolder&&) = delete;
 
-  // Runs of one epoch, without protection and audit, on one thread a party, with fixed seeds and a tenth of the rows
+  // Runs of one epoch, without protection and audit, on one thread per party, with fixed seeds and a tenth of the rows
   // held out. Their data are made and prepared where that is not done yet. Errors: those of `splitveil generate` and
   // `splitveil prepare`.
   //

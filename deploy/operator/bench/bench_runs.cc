@@ -38,16 +38,14 @@ absl::StatusOr<PartySteps> ReadSteps(const std::string& path) {
     return absl::InternalError(absl::StrCat(path, ": expected one run, found ", runs.size()));
   }
   const std::string& run_id = runs.front().run.run_id;
-  absl::StatusOr<std::vector<StepRow>> steps = reader->Steps(run_id);
-  absl::StatusOr<std::vector<StepTimeRow>> times = reader->StepTimes(run_id);
-  if (!steps.ok() || !times.ok()) {
-    return steps.ok() ? times.status() : steps.status();
-  }
-  if (steps->empty() || steps->size() != times->size()) {
+  PartySteps read;
+  SPLITVEIL_ASSIGN_OR_RETURN(read.steps, reader->Steps(run_id));
+  SPLITVEIL_ASSIGN_OR_RETURN(read.times, reader->StepTimes(run_id));
+  if (read.steps.empty() || read.steps.size() != read.times.size()) {
     return absl::InternalError(
-        absl::StrCat(path, ": expected steps and their times, found ", steps->size(), " and ", times->size()));
+        absl::StrCat(path, ": expected steps and their times, found ", read.steps.size(), " and ", read.times.size()));
   }
-  return PartySteps{*std::move(steps), *std::move(times)};
+  return read;
 }
 
 StepRow MeanStep(const std::vector<StepRow>& steps) {
@@ -78,7 +76,7 @@ double MedianMilliseconds(const std::vector<StepRow>& steps) {
 }
 
 // A step of the largest batch: smaller ones, at the end of an epoch, are other steps.
-double BytesAStep(const std::vector<StepRow>& steps) {
+double BytesPerStep(const std::vector<StepRow>& steps) {
   int64_t examples = 0;
   double bytes = 0;
   for (const StepRow& step : steps) {
@@ -105,25 +103,20 @@ double Number(const nlohmann::json& result, const char* key) {
 absl::StatusOr<BenchRun> RunSplitWatched(const LocalRun& run, BenchFolder& folder, const std::string& where,
                                          const std::function<bool()>& stop) {
   SPLITVEIL_RETURN_IF_ERROR(RunBothParties(run, where, folder.programs(), stop));
-  const absl::StatusOr<PartySteps> label = ReadSteps(where + "/label_party.db");
-  const absl::StatusOr<PartySteps> nonlabel = ReadSteps(where + "/nonlabel_party.db");
-  const absl::StatusOr<std::string> text = ReadFile(where + "/label_party.result.json");
-  for (const absl::Status& status : {label.status(), nonlabel.status(), text.status()}) {
-    if (!status.ok()) {
-      return status;
-    }
-  }
-  SPLITVEIL_ASSIGN_OR_RETURN(const nlohmann::json result, ParseResult(*text));
+  SPLITVEIL_ASSIGN_OR_RETURN(const PartySteps label, ReadSteps(where + "/label_party.db"));
+  SPLITVEIL_ASSIGN_OR_RETURN(const PartySteps nonlabel, ReadSteps(where + "/nonlabel_party.db"));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string text, ReadFile(where + "/label_party.result.json"));
+  SPLITVEIL_ASSIGN_OR_RETURN(const nlohmann::json result, ParseResult(text));
   BenchRun measured;
   measured.test_auc = Number(result, "test_auc");
-  measured.label_step = MeanStep(label->steps);
-  measured.nonlabel_step = MeanStep(nonlabel->steps);
-  measured.label_times = MeanTimes(label->times);
-  measured.nonlabel_times = MeanTimes(nonlabel->times);
-  measured.step_milliseconds = MedianMilliseconds(nonlabel->steps);
-  measured.bytes_a_step = BytesAStep(nonlabel->steps);
+  measured.label_step = MeanStep(label.steps);
+  measured.nonlabel_step = MeanStep(nonlabel.steps);
+  measured.label_times = MeanTimes(label.times);
+  measured.nonlabel_times = MeanTimes(nonlabel.times);
+  measured.step_milliseconds = MedianMilliseconds(nonlabel.steps);
+  measured.bytes_per_step = BytesPerStep(nonlabel.steps);
   double examples = 0, seconds = 0;
-  for (const StepRow& step : nonlabel->steps) {
+  for (const StepRow& step : nonlabel.steps) {
     examples += static_cast<double>(step.examples);
     seconds += step.seconds;
   }
@@ -154,8 +147,8 @@ int64_t PeakResidentBytes(const std::string& argument) {
 }  // namespace
 
 absl::StatusOr<BenchRun> RunSplit(const LocalRun& run, BenchFolder& folder) {
-  const absl::StatusOr<std::string> where = folder.NewRunFolder();
-  return where.ok() ? RunSplitWatched(run, folder, *where, [&] { return folder.stop_requested(); }) : where.status();
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string where, folder.NewRunFolder());
+  return RunSplitWatched(run, folder, where, [&] { return folder.stop_requested(); });
 }
 
 absl::StatusOr<BenchRun> RunSplitForMemory(const LocalRun& run, BenchFolder& folder, int64_t& peak_bytes) {
@@ -171,17 +164,14 @@ absl::StatusOr<BenchRun> RunSplitForMemory(const LocalRun& run, BenchFolder& fol
 
 absl::StatusOr<BenchRun> RunInOneProcess(const LocalRun& run, int threads, BenchFolder& folder) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string where, folder.NewRunFolder());
-  absl::Status status = WriteConfigs(run, where);
-  if (status.ok()) {
-    status = RunProgram(
-        folder.programs() + "/centralized_baseline",
-        {absl::StrCat("--agreement=", where, "/agreement.textproto"),
-         absl::StrCat("--label_config=", where, "/label_party.textproto"),
-         absl::StrCat("--nonlabel_config=", where, "/nonlabel_party.textproto"), absl::StrCat("--threads=", threads)},
-        where + "/centralized_baseline", [&] { return folder.stop_requested(); });
-  }
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::string text,
-                             status.ok() ? ReadFile(where + "/centralized_baseline.out") : status);
+  SPLITVEIL_RETURN_IF_ERROR(WriteConfigs(run, where));
+  SPLITVEIL_RETURN_IF_ERROR(RunProgram(
+      folder.programs() + "/centralized_baseline",
+      {absl::StrCat("--agreement=", where, "/agreement.textproto"),
+       absl::StrCat("--label_config=", where, "/label_party.textproto"),
+       absl::StrCat("--nonlabel_config=", where, "/nonlabel_party.textproto"), absl::StrCat("--threads=", threads)},
+      where + "/centralized_baseline", [&] { return folder.stop_requested(); }));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string text, ReadFile(where + "/centralized_baseline.out"));
   SPLITVEIL_ASSIGN_OR_RETURN(const nlohmann::json result, ParseResult(std::string(absl::StripPrefix(text, "RESULT "))));
   BenchRun measured;
   measured.examples_per_second = Number(result, "examples_per_second");

@@ -17,7 +17,7 @@ struct BenchRun {
   double examples_per_second = 0;  // Of the training steps; alignment and evaluation left out.
   double test_auc = 0;             // Of the best epoch.
   double step_milliseconds = 0;    // Median.
-  double bytes_a_step = 0;         // Of the messages, both ways, over full batches.
+  double bytes_per_step = 0;       // Of the messages, both ways, over full batches.
   // Means over the steps, seconds.
   StepRow label_step, nonlabel_step;
   StepTimeRow label_times, nonlabel_times;

@@ -20,9 +20,9 @@
 #include "common/preparation/seeded_draws.h"
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
-#include "label_party/protection/gradient_protection.h"
 #include "label_party/protection/marvell_solver.h"
 #include "label_party/protection/marvell_table.h"
+#include "label_party/protection/protection_factory.h"
 
 namespace splitveil {
 namespace {
@@ -124,8 +124,7 @@ absl::Status BenchPerturbation(int64_t rows, int64_t columns) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> own, SecureGaussian::Create(SecretKey::Generate()));
   v1::GradientProtection config;
   config.mutable_marvell()->set_s(kStrength);
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<GradientProtection> protection,
-                             GradientProtection::Create(config, std::move(own)));
+  SPLITVEIL_ASSIGN_OR_RETURN(const Protection protection, MakeProtection(config, std::move(own)));
   const Batch batch = MakeBatch(rows, columns, *gaussian);
   Matrix noise(rows, columns), out(rows, columns);
   std::vector<double> noise_times, times;
@@ -135,7 +134,7 @@ absl::Status BenchPerturbation(int64_t rows, int64_t columns) {
     gaussian->Fill(position, 0, absl::MakeSpan(noise.data(), noise.size()));
     const Clock::time_point drawn = Clock::now();
     SPLITVEIL_ASSIGN_OR_RETURN(const ProtectionReport report,
-                               protection->Perturb(batch.gradients, batch.labels, position, out));
+                               protection.gradients->Perturb(batch.gradients, batch.labels, position, out));
     noise_times.push_back(Microseconds(drawn - started) / 1000);
     times.push_back(Microseconds(Clock::now() - drawn) / 1000);
   }

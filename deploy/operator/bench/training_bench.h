@@ -17,7 +17,7 @@ struct TrainingBenchOptions {
   std::string programs;             // The folder of splitveil, label_party, nonlabel_party and centralized_baseline.
   int cores = 2;                    // What all processes of a run share; >= 1.
   int rounds = 5;                   // Turns of each side of a ratio; >= 1.
-  int64_t steps = 200;              // Training steps a run, about; >= 1.
+  int64_t steps = 200;              // Training steps per run, about; >= 1.
   int64_t cached_rows = 200'000;    // Of the memory check.
   std::function<bool()> stop_requested;
 };

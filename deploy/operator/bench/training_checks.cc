@@ -49,10 +49,8 @@ void SetThreads(int threads, LocalRun& run) {
 }
 
 absl::StatusOr<LocalRun> WideAndDeep(const TrainingBenchOptions& options, BenchFolder& folder) {
-  absl::StatusOr<LocalRun> run = folder.WideAndDeep(kRows);
-  if (run.ok()) {
-    SetSteps(options.steps, kRows, *run);
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(LocalRun run, folder.WideAndDeep(kRows));
+  SetSteps(options.steps, kRows, run);
   return run;
 }
 
@@ -99,11 +97,11 @@ absl::StatusOr<Turns> TakeTurns(const std::vector<LocalRun>& runs, const Trainin
 std::string RatioLine(const std::string& name, const LocalRun& run, const Turns& turns, size_t i, double at_least,
                       const TrainingBenchOptions& options) {
   return CheckLine(
-      name, Median(turns.ratios[i]), "examples a second, over those of one process", {Side::kAtLeast, at_least},
+      name, Median(turns.ratios[i]), "examples per second, over those of one process", {Side::kAtLeast, at_least},
       {{"batch_size", run.agreement.batch_size()},
        {"in_flight_batches", run.agreement.in_flight_batches()},
        {"cores", options.cores},
-       {"threads_a_party", run.label_config.party().compute_threads()},
+       {"threads_per_party", run.label_config.party().compute_threads()},
        {"split_examples_per_second", turns.split[i]},
        {"one_thread_examples_per_second", turns.one_thread},
        {"all_cores_examples_per_second", turns.all_cores},
@@ -128,22 +126,18 @@ absl::Status CheckLargeBatch(const TrainingBenchOptions& options, BenchFolder& f
   SPLITVEIL_ASSIGN_OR_RETURN(LocalRun run, folder.WideAndDeep(kRows));
   run.agreement.set_batch_size(kLargeBatch);
   SetSteps(std::max<int64_t>(1, options.steps / 16), kRows, run);
-  const absl::StatusOr<Turns> turns = TakeTurns({run}, options, folder);
-  if (turns.ok()) {
-    lines.push_back(RatioLine("large_batch", run, *turns, 0, 0.9, options));
-  }
-  return turns.status();
+  SPLITVEIL_ASSIGN_OR_RETURN(const Turns turns, TakeTurns({run}, options, folder));
+  lines.push_back(RatioLine("large_batch", run, turns, 0, 0.9, options));
+  return absl::OkStatus();
 }
 
 absl::Status CheckIsic(const TrainingBenchOptions& options, BenchFolder& folder, std::vector<std::string>& lines) {
   SPLITVEIL_ASSIGN_OR_RETURN(LocalRun run, folder.Isic(kIsicRows, kIsicSide));
   SetSteps(std::max<int64_t>(1, options.steps / 8), kIsicRows, run);
   SetThreads(options.cores, run);
-  const absl::StatusOr<Turns> turns = TakeTurns({run}, options, folder);
-  if (turns.ok()) {
-    lines.push_back(RatioLine("isic", run, *turns, 0, 0.95, options));
-  }
-  return turns.status();
+  SPLITVEIL_ASSIGN_OR_RETURN(const Turns turns, TakeTurns({run}, options, folder));
+  lines.push_back(RatioLine("isic", run, turns, 0, 0.95, options));
+  return absl::OkStatus();
 }
 
 absl::Status CheckVocabulary(const TrainingBenchOptions& options, BenchFolder& folder,
@@ -166,10 +160,10 @@ absl::Status CheckVocabulary(const TrainingBenchOptions& options, BenchFolder& f
     ratios.push_back(milliseconds[1] / milliseconds[0]);
   }
   const Json measured = {{"batch_size", runs.front().agreement.batch_size()},
-                         {"threads_a_party", 1},
+                         {"threads_per_party", 1},
                          {"milliseconds_of_1_million", million},
                          {"milliseconds_of_10_million", ten_million}};
-  lines.push_back(CheckLine("vocabulary_of_a_million", Median(million), "milliseconds a whole update",
+  lines.push_back(CheckLine("vocabulary_of_a_million", Median(million), "milliseconds per whole update",
                             {Side::kBelow, 15}, measured));
   lines.push_back(CheckLine("vocabulary_ten_times", Median(ratios),
                             "update with 10 million embedding rows, over 1 million", {Side::kBelow, 1.1}, measured));
@@ -186,14 +180,14 @@ absl::Status CheckBytes(const TrainingBenchOptions& options, BenchFolder& folder
     for (auto& [run, aucs, bytes] : {std::tie(full, full_auc, full_bytes), std::tie(half, half_auc, half_bytes)}) {
       SPLITVEIL_ASSIGN_OR_RETURN(const BenchRun measured, RunSplit(run, folder));
       aucs.push_back(measured.test_auc);
-      bytes = measured.bytes_a_step;
+      bytes = measured.bytes_per_step;
     }
   }
   const double payload = 2.0 * full.agreement.batch_size() * full.agreement.cut_width();
-  lines.push_back(CheckLine("float32_bytes", full_bytes / (4 * payload) - 1, "bytes a step beyond 2 B d 4, share",
-                            {Side::kAtMost, 0.01}, {{"bytes_a_step", full_bytes}, {"payload", 4 * payload}}));
-  lines.push_back(CheckLine("bfloat16_bytes", half_bytes / (2 * payload) - 1, "bytes a step beyond 2 B d 2, share",
-                            {Side::kAtMost, 0.01}, {{"bytes_a_step", half_bytes}, {"payload", 2 * payload}}));
+  lines.push_back(CheckLine("float32_bytes", full_bytes / (4 * payload) - 1, "bytes per step beyond 2 B d 4, share",
+                            {Side::kAtMost, 0.01}, {{"bytes_per_step", full_bytes}, {"payload", 4 * payload}}));
+  lines.push_back(CheckLine("bfloat16_bytes", half_bytes / (2 * payload) - 1, "bytes per step beyond 2 B d 2, share",
+                            {Side::kAtMost, 0.01}, {{"bytes_per_step", half_bytes}, {"payload", 2 * payload}}));
   lines.push_back(CheckLine(
       "bfloat16_test_auc", std::abs(Mean(half_auc) - Mean(full_auc)), "test AUC, difference of means",
       {Side::kAtMost, 0.002},
@@ -236,13 +230,11 @@ absl::Status CheckShares(const TrainingBenchOptions& options, BenchFolder& folde
 absl::Status CheckMemory(const TrainingBenchOptions& options, BenchFolder& folder, std::vector<std::string>& lines) {
   SPLITVEIL_ASSIGN_OR_RETURN(LocalRun run, folder.WideAndDeep(options.cached_rows));
   int64_t peak = 0;
-  const absl::StatusOr<BenchRun> measured = RunSplitForMemory(run, folder, peak);
-  if (measured.ok()) {
-    const double gibibytes = static_cast<double>(peak) / (int64_t{1} << 30);
-    lines.push_back(CheckLine("memory", gibibytes, "GiB resident at the non-label party, at most, parameters included",
-                              {Side::kBelow, 1.5}, {{"rows", options.cached_rows}}));
-  }
-  return measured.status();
+  SPLITVEIL_RETURN_IF_ERROR(RunSplitForMemory(run, folder, peak).status());
+  const double gibibytes = static_cast<double>(peak) / (int64_t{1} << 30);
+  lines.push_back(CheckLine("memory", gibibytes, "GiB resident at the non-label party, at most, parameters included",
+                            {Side::kBelow, 1.5}, {{"rows", options.cached_rows}}));
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -29,15 +29,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 absl::StatusOr<JointSeed> CombineSeeds(const CentralizedBaselineConfig& config) {
-  absl::StatusOr<SeedExchange> label = SeedExchange::Create(
-      SeedRole::kLabelParty, SeedContribution(SeedRole::kLabelParty, config.label_config.party().reproducible_seed()));
-  absl::StatusOr<SeedExchange> nonlabel = SeedExchange::Create(
-      SeedRole::kNonLabelParty,
-      SeedContribution(SeedRole::kNonLabelParty, config.nonlabel_config.party().reproducible_seed()));
-  if (!label.ok() || !nonlabel.ok()) {
-    return label.ok() ? nonlabel.status() : label.status();
-  }
-  return label->Combine(nonlabel->commitment(), nonlabel->reveal());
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      SeedExchange label,
+      SeedExchange::Create(SeedRole::kLabelParty,
+                           SeedContribution(SeedRole::kLabelParty, config.label_config.party().reproducible_seed())));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const SeedExchange nonlabel,
+      SeedExchange::Create(
+          SeedRole::kNonLabelParty,
+          SeedContribution(SeedRole::kNonLabelParty, config.nonlabel_config.party().reproducible_seed())));
+  return label.Combine(nonlabel.commitment(), nonlabel.reveal());
 }
 
 // Both halves, with the data they learn from.
@@ -72,14 +73,12 @@ class JoinedModel {
     SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView activations,
                                bottom_->Forward(data_->nonlabel_features->Gather(positions)));
     const FeatureBatch own = data_->label_features->Gather(positions);
-    SPLITVEIL_ASSIGN_OR_RETURN(const HeadStep head,
+    SPLITVEIL_ASSIGN_OR_RETURN(const TopStep head,
                                top_->ForwardBackward(activations, own, LabelsOf(positions), /*targets=*/{}));
     loss_sum += head.mean_loss * static_cast<double>(positions.size());
-    absl::Status status = bottom_->Backward(head.cut_gradient, /*layers=*/{}).status();
-    if (status.ok()) {
-      status = top_->Update();
-    }
-    return status.ok() ? bottom_->Update() : status;
+    SPLITVEIL_RETURN_IF_ERROR(bottom_->Backward(head.cut_gradient, /*layers=*/{}).status());
+    SPLITVEIL_RETURN_IF_ERROR(top_->Update());
+    return bottom_->Update();
   }
 
   absl::StatusOr<Evaluation> Test(int64_t batch_size) {
@@ -121,18 +120,13 @@ absl::StatusOr<CentralizedBaselineConfig> LoadOneProcessConfig(const std::string
                                                                const std::string& label_config_path,
                                                                const std::string& nonlabel_config_path) {
   CentralizedBaselineConfig config;
-  SPLITVEIL_ASSIGN_OR_RETURN(v1::RunAgreement agreement, LoadAgreement(agreement_path));
-  config.agreement = std::move(agreement);
+  SPLITVEIL_ASSIGN_OR_RETURN(config.agreement, LoadAgreement(agreement_path));
   config.label_config_path = label_config_path;
   config.nonlabel_config_path = nonlabel_config_path;
-  absl::Status status = LoadTextConfig(label_config_path, config.label_config);
-  if (status.ok()) {
-    status = LoadTextConfig(nonlabel_config_path, config.nonlabel_config);
-  }
-  if (status.ok()) {
-    status = ValidateLabelConfig(config.label_config, config.agreement);
-  }
-  return status.ok() ? absl::StatusOr<CentralizedBaselineConfig>(std::move(config)) : status;
+  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(label_config_path, config.label_config));
+  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(nonlabel_config_path, config.nonlabel_config));
+  SPLITVEIL_RETURN_IF_ERROR(ValidateLabelConfig(config.label_config, config.agreement));
+  return config;
 }
 
 absl::StatusOr<JoinedData> OpenJoinedData(const CentralizedBaselineConfig& config) {

@@ -31,7 +31,6 @@ std::string AbsolutePath(const std::string& config_path, const std::string& path
   return std::filesystem::absolute(ResolvePath(config_path, path)).lexically_normal().string();
 }
 
-// `name` as part of a file name.
 std::string FileName(const std::string& name) {
   std::string result = name;
   for (char& c : result) {
@@ -46,11 +45,8 @@ absl::StatusOr<LocalRun> LoadLocalRun(const std::string& agreement_path, const s
                                       const std::string& nonlabel_config_path) {
   LocalRun run;
   SPLITVEIL_ASSIGN_OR_RETURN(run.agreement, LoadAgreement(agreement_path));
-  absl::Status status = LoadTextConfig(label_config_path, run.label_config);
-  status.Update(LoadTextConfig(nonlabel_config_path, run.nonlabel_config));
-  if (!status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(label_config_path, run.label_config));
+  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(nonlabel_config_path, run.nonlabel_config));
   PlaceFiles(label_config_path, "label_party", *run.label_config.mutable_party());
   PlaceFiles(nonlabel_config_path, "nonlabel_party", *run.nonlabel_config.mutable_party());
   run.label_config.set_result_path("label_party.result.json");

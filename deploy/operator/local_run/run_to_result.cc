@@ -28,18 +28,16 @@ absl::Status MakeEmptyFolder(const std::string& folder) {
 }  // namespace
 
 absl::Status CheckFirst(const LocalRun& run, const std::string& folder, const std::string& programs) {
-  absl::Status status = MakeEmptyFolder(folder);
-  if (status.ok()) {
-    status = CheckBothParties(run, folder, programs);
-  }
+  SPLITVEIL_RETURN_IF_ERROR(MakeEmptyFolder(folder));
+  const absl::Status status = CheckBothParties(run, folder, programs);
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);
   return status;
 }
 
 absl::StatusOr<RunFigures> FindResult(const LocalRun& run, const std::string& folder) {
-  const absl::StatusOr<std::string> json = ReadFile(folder + "/result.json");
-  return json.ok() ? ParseFinishedRun(*json, run.configuration_sha256) : json.status();
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string json, ReadFile(folder + "/result.json"));
+  return ParseFinishedRun(json, run.configuration_sha256);
 }
 
 absl::StatusOr<RunFigures> RunToResult(const LocalRun& run, const std::string& folder, const std::string& programs,
@@ -51,10 +49,8 @@ absl::StatusOr<RunFigures> RunToResult(const LocalRun& run, const std::string& f
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string result,
                              ReadFile(absl::StrCat(folder, "/", run.label_config.result_path())));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string finished, FinishedRunJson(result, run.configuration_sha256, seconds));
-  absl::StatusOr<RunFigures> figures = ParseFinishedRun(finished, run.configuration_sha256);
-  if (figures.ok()) {
-    SPLITVEIL_RETURN_IF_ERROR(WriteFile(folder + "/result.json", finished));
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(RunFigures figures, ParseFinishedRun(finished, run.configuration_sha256));
+  SPLITVEIL_RETURN_IF_ERROR(WriteFile(folder + "/result.json", finished));
   return figures;
 }
 

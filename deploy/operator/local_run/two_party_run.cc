@@ -103,10 +103,9 @@ absl::Status Blame(PartyProcess& label, PartyProcess& nonlabel, const std::strin
 }  // namespace
 
 absl::Status WriteConfigs(const LocalRun& run, const std::string& folder) {
-  absl::Status status = WriteText(folder + "/agreement.textproto", run.agreement);
-  status.Update(WriteText(folder + "/label_party.textproto", run.label_config));
-  status.Update(WriteText(folder + "/nonlabel_party.textproto", run.nonlabel_config));
-  return status;
+  SPLITVEIL_RETURN_IF_ERROR(WriteText(folder + "/agreement.textproto", run.agreement));
+  SPLITVEIL_RETURN_IF_ERROR(WriteText(folder + "/label_party.textproto", run.label_config));
+  return WriteText(folder + "/nonlabel_party.textproto", run.nonlabel_config);
 }
 
 int ListeningPort(absl::string_view log) {

@@ -114,7 +114,7 @@ const Rows& FirstRows(const std::vector<PartyRecords>& parties, Rows PartyRecord
 
 }  // namespace
 
-bool IsReleased(const ProtectionRow& row) { return row.gate != "freeze_bottom" && row.gate != "halt"; }
+bool IsReleased(const ProtectionRow& row) { return row.gate != v1::FREEZE_BOTTOM && row.gate != v1::HALT; }
 
 double AucAtLeast(const EpochLeakRow& row) { return std::max(row.auc_low, 1 - row.auc_high); }
 

@@ -163,20 +163,21 @@ std::string DescribeAdvantage(const std::vector<EpochLeakRow>& rows, int64_t aux
   return absl::StrCat(words, "the training gave away ", with - without, ".");
 }
 
-std::string DescribeGateDecision(absl::string_view gate) {
-  static constexpr std::pair<const char*, const char*> kDecisions[] = {
-      {"release", "released"},
-      {"warn", "released with a warning"},
-      {"raise_noise", "released with more noise"},
-      {"freeze_bottom", "kept back: bottom model frozen"},
-      {"halt", "run halted"},
-  };
-  for (const auto& [name, words] : kDecisions) {
-    if (gate == name) {
-      return words;
-    }
+std::string DescribeGateDecision(v1::GateAction gate) {
+  switch (gate) {
+    case v1::RELEASE:
+      return "released";
+    case v1::WARN:
+      return "released with a warning";
+    case v1::RAISE_NOISE:
+      return "released with more noise";
+    case v1::FREEZE_BOTTOM:
+      return "kept back: bottom model frozen";
+    case v1::HALT:
+      return "run halted";
+    default:
+      return "unknown decision";
   }
-  return std::string(gate);
 }
 
 std::string DescribeBound(const std::vector<ProtectionRow>& protections) {

@@ -11,6 +11,8 @@
 #include "common/leakage/summary.h"
 #include "common/ledger/ledger_reader.h"
 
+#include "splitveil/v1/protection.pb.h"
+
 namespace splitveil {
 
 // How much of the labels a leak AUC gives away. The thresholds are the report's own; the page states them.
@@ -39,8 +41,8 @@ std::string DescribeBeyondBound(const EpochLeakRow& row);
 // empty without both. `auxiliary_labels`: those both were given; 0 where unknown.
 std::string DescribeAdvantage(const std::vector<EpochLeakRow>& rows, int64_t auxiliary_labels);
 
-// "released", "kept back: bottom model frozen"; another decision's own name.
-std::string DescribeGateDecision(absl::string_view gate);
+// "released", "kept back: bottom model frozen"; "unknown decision" for what this version does not know.
+std::string DescribeGateDecision(v1::GateAction gate);
 
 // "the cut layer", "layer "first"".
 std::string DescribeLayer(absl::string_view layer);

@@ -97,8 +97,8 @@ Json GateJson(const RunRecords& run) {
     return Json();
   }
   // A step that was halted has no row of its own: it belongs to the epoch of the last one before it.
-  std::map<int64_t, std::map<std::string, int64_t>> epochs;
-  std::map<std::string, int64_t> totals;
+  std::map<int64_t, std::map<v1::GateAction, int64_t>> epochs;
+  std::map<v1::GateAction, int64_t> totals;
   const std::vector<StepRow>& steps = run.steps();
   auto step = steps.begin();
   int64_t epoch = 0;
@@ -110,13 +110,13 @@ Json GateJson(const RunRecords& run) {
     ++totals[row.gate];
   }
   Json decisions = Json::array(), table = Json::array();
-  for (const auto& [name, total] : totals) {
-    decisions.push_back({{"name", DescribeGateDecision(name)}, {"total", total}});
+  for (const auto& [action, total] : totals) {
+    decisions.push_back({{"name", DescribeGateDecision(action)}, {"total", total}});
   }
   for (const auto& [number, counts] : epochs) {
     Json row = Json::array({number + 1});
-    for (const auto& [name, total] : totals) {
-      const auto count = counts.find(name);
+    for (const auto& [action, total] : totals) {
+      const auto count = counts.find(action);
       row.push_back(count == counts.end() ? 0 : count->second);
     }
     table.push_back(std::move(row));

@@ -15,17 +15,19 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 
+#include "common/ledger/gate_action.h"
+
 namespace splitveil {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
 // "release 412 · warn 3".
-template <typename Rows, typename Key>
-std::string Counts(const Rows& rows, Key key) {
+template <typename Rows, typename NameOf>
+std::string Counts(const Rows& rows, NameOf name_of) {
   std::map<std::string, int64_t> counts;
   for (const auto& row : rows) {
-    ++counts[row.*key];
+    ++counts[name_of(row)];
   }
   std::string text;
   for (const auto& [name, count] : counts) {
@@ -106,8 +108,8 @@ std::vector<Fact> RunFacts(const PartyRecords& party) {
       seconds > 0 ? absl::StrFormat("%.0f examples/s", static_cast<double>(examples) / seconds) : std::string());
   add("Sent", Bytes(sent));
   add("Received", Bytes(received));
-  add("Release gate", Counts(party.protections, &ProtectionRow::gate));
-  add("Protection applied", Counts(party.protections, &ProtectionRow::method));
+  add("Release gate", Counts(party.protections, [](const ProtectionRow& row) { return GateActionName(row.gate); }));
+  add("Protection applied", Counts(party.protections, [](const ProtectionRow& row) { return row.method; }));
   CollectVersions(Json::parse(record.run.config_json, nullptr, /*allow_exceptions=*/false), "", facts);
   return facts;
 }

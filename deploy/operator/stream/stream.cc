@@ -100,12 +100,10 @@ absl::Status WriteResults(const std::vector<Progressed>& chains, const LocalRuns
     return absl::OkStatus();
   }
   const std::string csv_path = options.out + "/stream.csv", report_path = options.out + "/report.html";
-  absl::Status status = WriteFile(csv_path, StreamCsv(days));
-  status.Update(WriteReport(ledgers, report_path));
-  if (status.ok()) {
-    std::printf("%s%s\n%s\n", StreamSummary(days).c_str(), csv_path.c_str(), report_path.c_str());
-  }
-  return status;
+  SPLITVEIL_RETURN_IF_ERROR(WriteFile(csv_path, StreamCsv(days)));
+  SPLITVEIL_RETURN_IF_ERROR(WriteReport(ledgers, report_path));
+  std::printf("%s%s\n%s\n", StreamSummary(days).c_str(), csv_path.c_str(), report_path.c_str());
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -124,6 +122,7 @@ absl::Status RunStream(const LocalRunsOptions& options) {
   }
   RunProgress progress(total, done);
   RunUnfinished(options, chains, progress);
+  progress.Finish();
   SPLITVEIL_RETURN_IF_ERROR(WriteResults(chains, options));
   return progress.Outcome();
 }

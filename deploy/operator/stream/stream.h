@@ -3,7 +3,7 @@
 //
 //   DIR/runs/PROTECTION/DAY/  one run: agreement.textproto, PARTY.textproto, PARTY.log, PARTY.out, PARTY.db,
 //                             PARTY.checkpoint, result.json
-//   DIR/stream.csv            one line a finished day and protection
+//   DIR/stream.csv            one line per finished day and protection
 //   DIR/report.html           the leak report of all runs, day by day
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_STREAM_STREAM_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_STREAM_STREAM_H_

@@ -22,6 +22,7 @@ constexpr size_t kMaxNameBytes = 48;
 constexpr char kLabelCheckpoint[] = "label_party.checkpoint";
 constexpr char kNonLabelCheckpoint[] = "nonlabel_party.checkpoint";
 
+// OK stays OK.
 absl::Status InFile(const std::string& path, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
 }
@@ -48,15 +49,12 @@ absl::Status CheckNames(const char* field, const Named& all) {
 }
 
 absl::Status CheckConfig(const v1::StreamConfig& config) {
-  absl::Status status = CheckNames("day", config.day());
-  status.Update(CheckNames("protection", config.protection()));
+  SPLITVEIL_RETURN_IF_ERROR(CheckNames("day", config.day()));
+  SPLITVEIL_RETURN_IF_ERROR(CheckNames("protection", config.protection()));
   for (const v1::SweepConfig::Protection& protection : config.protection()) {
-    if (status.ok()) {
-      status = SelfTestProtection(protection.config());
-      status = status.ok() ? status : InFile(protection.name(), status);
-    }
+    SPLITVEIL_RETURN_IF_ERROR(InFile(protection.name(), SelfTestProtection(protection.config())));
   }
-  return status;
+  return absl::OkStatus();
 }
 
 // A day's data and what stands for them.
@@ -109,9 +107,7 @@ StreamRun MakeRun(const LocalRun& base, const v1::SweepConfig::Protection& prote
 absl::StatusOr<std::vector<StreamChain>> PlanStream(const std::string& config_path) {
   v1::StreamConfig config;
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, config));
-  if (absl::Status status = CheckConfig(config); !status.ok()) {
-    return InFile(config_path, status);
-  }
+  SPLITVEIL_RETURN_IF_ERROR(InFile(config_path, CheckConfig(config)));
   SPLITVEIL_ASSIGN_OR_RETURN(LocalRun base, LoadLocalRun(ResolvePath(config_path, config.agreement_path()),
                                                          ResolvePath(config_path, config.label_config_path()),
                                                          ResolvePath(config_path, config.nonlabel_config_path())));
@@ -124,9 +120,8 @@ absl::StatusOr<std::vector<StreamChain>> PlanStream(const std::string& config_pa
       StreamRun run = MakeRun(base, protection, day, chain.empty() ? nullptr : &chain.back());
       chain.push_back(std::move(run));
     }
-    if (absl::Status status = ValidateLabelConfig(chain.front().label_config, chain.front().agreement); !status.ok()) {
-      return InFile(config_path, InFile(protection.name(), status));
-    }
+    const absl::Status valid = ValidateLabelConfig(chain.front().label_config, chain.front().agreement);
+    SPLITVEIL_RETURN_IF_ERROR(InFile(config_path, InFile(protection.name(), valid)));
   }
   return chains;
 }

@@ -133,6 +133,7 @@ absl::Status RunSweep(const SweepOptions& options) {
   }
   RunProgress progress(total, done);
   RunUnfinished(cells, options, progress);
+  progress.Finish();
   SPLITVEIL_RETURN_IF_ERROR(WriteResults(cells, options));
   return progress.Outcome();
 }

@@ -22,8 +22,8 @@ void Classify(SweepProtection& protection) {
   const v1::GradientProtection& config = protection.config;
   switch (config.method_case()) {
     case v1::GradientProtection::kIso:
-      protection.family = "iso_t";
-      protection.parameter = config.iso().t();
+      protection.family = config.iso().has_ratio() ? "iso_ratio" : "iso_t";
+      protection.parameter = config.iso().has_ratio() ? config.iso().ratio() : config.iso().t();
       return;
     case v1::GradientProtection::kMaxNorm:
       protection.family = "max_norm";
@@ -112,7 +112,7 @@ absl::StatusOr<std::vector<SweepProtection>> ExpandProtections(const v1::SweepCo
       config.iso_t(), "iso_t", "iso t=", [](double t, Config& to) { to.mutable_iso()->set_t(t); }, protections);
   AppendGrid(
       config.iso_ratio(), "iso_ratio",
-      "iso ratio=", [](double ratio, Config& to) { to.mutable_iso()->set_t(ratio * ratio); }, protections);
+      "iso ratio=", [](double ratio, Config& to) { to.mutable_iso()->set_ratio(ratio); }, protections);
   if (protections.empty()) {
     return absl::InvalidArgumentError("protection: expected at least one, or a number in one of the lists, found none");
   }

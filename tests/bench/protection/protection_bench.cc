@@ -13,9 +13,9 @@
 #include "common/leakage/leak_auc.h"
 #include "common/leakage/likelihood_ratio.h"
 #include "common/leakage/scores.h"
-#include "label_party/protection/gradient_protection.h"
 #include "label_party/protection/marvell_power.h"
 #include "label_party/protection/marvell_solver.h"
+#include "label_party/protection/protection_factory.h"
 
 namespace splitveil {
 namespace {
@@ -55,7 +55,7 @@ void GenerateGaussians(benchmark::State& state) {
 
 void Perturb(benchmark::State& state, const v1::GradientProtection& config, uint8_t wider) {
   const Batch batch = MakeBatch(state.range(0), state.range(1), wider);
-  const auto protection = *GradientProtection::Create(config, MakeGaussian());
+  const auto protection = std::move(MakeProtection(config, MakeGaussian())->gradients);
   Matrix out(state.range(0), state.range(1));
   NoisePosition position;
   for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)

@@ -18,7 +18,7 @@
 #include "common/leakage/attack_scorer.h"
 #include "common/leakage/bounds.h"
 #include "common/leakage/leak_auc.h"
-#include "label_party/protection/gradient_protection.h"
+#include "label_party/protection/protection_factory.h"
 
 namespace splitveil {
 namespace {
@@ -39,7 +39,7 @@ class CumulativeRun {
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(protection, &config));
     std::array<uint8_t, 32> key;
     key.fill(0x17);
-    protection_ = *GradientProtection::Create(config, *SecureGaussian::Create(SecretKey(key)));
+    protection_ = std::move(MakeProtection(config, *SecureGaussian::Create(SecretKey(key)))->gradients);
     std::generate(labels_.begin(), labels_.end(), [this] { return random_() % 4 == 0 ? 1 : 0; });
     std::iota(order_.begin(), order_.end(), 0);
     line_[0] = 1;

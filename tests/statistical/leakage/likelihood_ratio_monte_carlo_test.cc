@@ -18,7 +18,7 @@
 #include "common/leakage/likelihood_ratio.h"
 #include "common/leakage/population.h"
 #include "common/leakage/scores.h"
-#include "label_party/protection/gradient_protection.h"
+#include "label_party/protection/protection_factory.h"
 
 namespace splitveil {
 namespace {
@@ -39,7 +39,7 @@ std::unique_ptr<GradientProtection> Make(const std::string& text) {
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config));
   std::array<uint8_t, 32> key;
   key.fill(0x42);
-  return *GradientProtection::Create(config, *SecureGaussian::Create(SecretKey(key)));
+  return std::move(MakeProtection(config, *SecureGaussian::Create(SecretKey(key)))->gradients);
 }
 
 struct Measured {

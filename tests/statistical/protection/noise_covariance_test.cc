@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "label_party/protection/gradient_protection.h"
 #include "label_party/protection/marvell_solver.h"
+#include "label_party/protection/protection_factory.h"
 
 namespace splitveil {
 namespace {
@@ -135,7 +135,7 @@ std::unique_ptr<GradientProtection> MakeProtection(const std::string& text) {
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config));
   std::array<uint8_t, 32> key;
   key.fill(0x5a);
-  return *GradientProtection::Create(config, *SecureGaussian::Create(SecretKey(key)));
+  return std::move(MakeProtection(config, *SecureGaussian::Create(SecretKey(key)))->gradients);
 }
 
 Sample Draw(GradientProtection& protection, const Batch& batch) {

@@ -53,6 +53,7 @@ TEST_F(CheckpointPlanTest, WithoutPathsNothingIsReadOrWritten) {
   const absl::StatusOr<CheckpointPlan> plan = Plan();
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_FALSE(plan->resumes());
+  EXPECT_EQ(plan->resumed_from(), nullptr);
   EXPECT_TRUE(plan->Write("run", 1, nullptr, {}, true).ok());
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
@@ -66,6 +67,7 @@ TEST_F(CheckpointPlanTest, FindsTheLatestAndTheOneBefore) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_EQ(plan->initial.size(), 2);
   EXPECT_EQ(plan->initial[0]->name(), "run/3");
+  EXPECT_EQ(plan->resumed_from(), plan->initial[0].get());
   EXPECT_EQ(plan->Find("run/2")->State()->at(0).second, std::vector<float>{2});
   EXPECT_EQ(plan->Find("run/1"), nullptr);
   EXPECT_EQ(plan->Find(""), nullptr);

@@ -251,7 +251,7 @@ TEST(CommandLineProgramTest, AProgramWithoutCommandsReadsItsFlags) {
   EXPECT_THAT(Call(line, {"--version"}).out, StartsWith("party "));
   EXPECT_THAT(Call(line, {"--help"}).out, HasSubstr("Usage: party [--flag=value ...]\n"));
   EXPECT_THAT(Call(line, {"--chek"}).err,
-              StartsWith("party: error: command line: expected a flag of party (--version, --check, --help)"));
+              StartsWith("party: error: command line: expected a flag of party (--check, --version, --help)"));
   EXPECT_EQ(runs, 2);
 }
 

@@ -35,7 +35,7 @@ class LedgerFileTest : public testing::Test {
     return ledger.ok() ? *std::move(ledger) : nullptr;
   }
 
-  // Rows of the answer as "a|b|c", one a line; NULL as "NULL", an error as its message.
+  // Rows of the answer as "a|b|c", one per line; NULL as "NULL", an error as its message.
   std::string Sql(const std::string& sql) const {
     sqlite3* database = nullptr;
     sqlite3_open(path_.c_str(), &database);

@@ -35,7 +35,7 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   ASSERT_TRUE(ledger->Record(StepRow{7, 1, 3, 128, nan, 0.25, 1000, 2000}).ok());
   ASSERT_TRUE(ledger->Record(StepTimeRow{7, 1, 2, 3, 4, 5, 6, 7, 8, 9.5}).ok());
-  ASSERT_TRUE(ledger->Record(ProtectionRow{7, "marvell", 1, 2, 3, 0.25, 4, 5, 6, 7, 8, 0.5, 0.75, "warn"}).ok());
+  ASSERT_TRUE(ledger->Record(ProtectionRow{7, "marvell", 1, 2, 3, 0.25, 4, 5, 6, 7, 8, 0.5, 0.75, v1::WARN}).ok());
   ASSERT_TRUE(ledger->Record(EvaluationRow{7, "test", 0.5, 0.75, 0.875, 0.0625}).ok());
   ASSERT_TRUE(ledger->RecordEvent("disclosure", "oracle").ok());
   ASSERT_TRUE(ledger->Finish("completed").ok());
@@ -65,7 +65,7 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
   ASSERT_EQ(protections.size(), 1);
   EXPECT_EQ(protections[0].v, 2);
   EXPECT_EQ(protections[0].lambda2_pos, 8);
-  EXPECT_EQ(protections[0].gate, "warn");
+  EXPECT_EQ(protections[0].gate, v1::WARN);
 
   const std::vector<EvaluationRow> evaluations = *reader->Evaluations("run-1");
   ASSERT_EQ(evaluations.size(), 1);

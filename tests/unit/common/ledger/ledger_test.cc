@@ -46,7 +46,7 @@ TEST_F(LedgerTest, StoresEveryTable) {
   std::unique_ptr<Ledger> ledger = Open("run-1");
   ASSERT_TRUE(ledger->Record(StepRow{7, 1, 3, 128, 0.5, 0.25, 1000, 2000}).ok());
   ASSERT_TRUE(ledger->Record(StepTimeRow{7, 1, 2, 3, 4, 5, 6, 7, 8, 9.5}).ok());
-  ASSERT_TRUE(ledger->Record(ProtectionRow{7, "marvell", 1, 2, 3, 0.25, 4, 5, 6, 7, 8, 0.5, 0.75, "release"}).ok());
+  ASSERT_TRUE(ledger->Record(ProtectionRow{7, "marvell", 1, 2, 3, 0.25, 4, 5, 6, 7, 8, 0.5, 0.75, v1::RELEASE}).ok());
   ASSERT_TRUE(ledger->Record(LeakRow{7, "nonlabel_party", "cut", "norm", 0.625, 127}).ok());
   ASSERT_TRUE(ledger->Record(EvaluationRow{7, "test", 0.5, 0.75, 0.875, 0.0625}).ok());
   ASSERT_TRUE(ledger->RecordEvent("disclosure", "oracle").ok());
@@ -71,7 +71,7 @@ TEST_F(LedgerTest, StoresNumbersThatAreNotFiniteAsNull) {
   ASSERT_TRUE(ledger->Record(StepRow{0, 0, 0, 1, kNan, kInfinity, 0, 0}).ok());
   ASSERT_TRUE(ledger
                   ->Record(ProtectionRow{0, "none", kNan, kNan, kNan, kNan, kNan, kNan, kNan, kNan, kNan, kNan,
-                                         -kInfinity, "release"})
+                                         -kInfinity, v1::RELEASE})
                   .ok());
   ASSERT_TRUE(ledger->Record(LeakRow{0, "label_party", "cut", "norm", kNan, 1}).ok());
   ASSERT_TRUE(ledger->Record(EvaluationRow{0, "test", kInfinity, kNan, kNan, kNan}).ok());

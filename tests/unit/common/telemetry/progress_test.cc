@@ -249,9 +249,18 @@ TEST_F(ProgressTest, LeavesOutWhatIsNotKnown) {
   auto progress = OnPipe();
   ProgressUpdate update;
   update.step = 3;
-  update.loss = std::nan("");
   progress->Update(update);
   EXPECT_THAT(Output(), EndsWith("INFO label party  3/0\n"));
+}
+
+TEST_F(ProgressTest, WorkWithoutAUnitHasNoRate) {
+  OnPipe();
+  Progress progress("runs", "", writer_, [this] { return now_; });
+  progress.Update(At(100));
+  now_ += absl::Seconds(10);
+  Output();
+  progress.Update(At(200));
+  EXPECT_THAT(Output(), EndsWith("INFO runs  200/1000  epoch 2/5  eta 1m20s  loss 0.5123\n"));
 }
 
 TEST_F(ProgressTest, RateOfAResumedRunLeavesItsEarlierStepsOut) {

@@ -337,8 +337,8 @@ TEST_F(LeakAuditorTest, KeepsHistogramsOfBothClasses) {
   EXPECT_EQ((examples[{"clean_cosine", 0}]), 300);
 }
 
-// Sixteen positives a batch: moments taken from the scored rows themselves would know each of them, and read an AUC of
-// 0.64 and more where 0.56 is there.
+// Sixteen positives per batch: moments taken from the scored rows themselves would know each of them, and reach an AUC
+// of 0.64 and more where 0.56 is there.
 TEST_F(LeakAuditorTest, ScoresNoRowByWhatThatRowTells) {
   constexpr double kSumKl = 0.05;
   constexpr int64_t kRows = 64, kBatches = 1500;

@@ -42,16 +42,16 @@ ReleaseGate Gate(const std::string& policy, const std::string& protection = "iso
 TEST(ReleaseGateTest, ReleasesUpToTheBound) {
   // Theorem 1 at sumKL = 0.04: 1/2 + 0.2/2 - 0.04/8 = 0.595.
   const GateDecision decision = Gate("max_step_auc_bound: 0.6 action: HALT").Decide({0.04});
-  EXPECT_EQ(decision.action, GateAction::kRelease);
+  EXPECT_EQ(decision.action, v1::RELEASE);
   EXPECT_TRUE(decision.reason.empty());
   EXPECT_NEAR(decision.auc_bound, 0.595, 1e-12);
 }
 
 TEST(ReleaseGateTest, TakesTheConfiguredActionAboveTheBound) {
-  EXPECT_EQ(Gate("max_step_auc_bound: 0.59").Decide({0.04}).action, GateAction::kWarn);
-  EXPECT_EQ(Gate("max_step_auc_bound: 0.59 action: HALT").Decide({0.04}).action, GateAction::kHalt);
-  EXPECT_EQ(Gate("max_step_auc_bound: 0.59 action: RAISE_NOISE").Decide({0.04}).action, GateAction::kRaiseNoise);
-  EXPECT_EQ(Gate("max_step_auc_bound: 0.59 action: FREEZE_BOTTOM").Decide({0.04}).action, GateAction::kFreezeBottom);
+  EXPECT_EQ(Gate("max_step_auc_bound: 0.59").Decide({0.04}).action, v1::WARN);
+  EXPECT_EQ(Gate("max_step_auc_bound: 0.59 action: HALT").Decide({0.04}).action, v1::HALT);
+  EXPECT_EQ(Gate("max_step_auc_bound: 0.59 action: RAISE_NOISE").Decide({0.04}).action, v1::RAISE_NOISE);
+  EXPECT_EQ(Gate("max_step_auc_bound: 0.59 action: FREEZE_BOTTOM").Decide({0.04}).action, v1::FREEZE_BOTTOM);
 }
 
 TEST(ReleaseGateTest, NoDivergenceKnownCountsAsFullyExposed) {
@@ -59,28 +59,28 @@ TEST(ReleaseGateTest, NoDivergenceKnownCountsAsFullyExposed) {
     for (const char* policy : {"max_step_auc_bound: 0.99 action: HALT", "max_run_auc_bound: 0.99 action: HALT"}) {
       const GateDecision decision = Gate(policy).Decide({sum_kl});
       EXPECT_EQ(decision.auc_bound, 1) << sum_kl;
-      EXPECT_EQ(decision.action, GateAction::kHalt) << sum_kl;
+      EXPECT_EQ(decision.action, v1::HALT) << sum_kl;
     }
   }
 }
 
 TEST(ReleaseGateTest, DefaultPolicyNeverActs) {
-  EXPECT_EQ(Gate("").Decide({kInfinity, kInfinity, 1}).action, GateAction::kRelease);
-  EXPECT_EQ(Gate("").Decide({kNan, 0, 1}).action, GateAction::kRelease);
+  EXPECT_EQ(Gate("").Decide({kInfinity, kInfinity, 1}).action, v1::RELEASE);
+  EXPECT_EQ(Gate("").Decide({kNan, 0, 1}).action, v1::RELEASE);
 }
 
 TEST(ReleaseGateTest, ActsWhenTheReleasesOfAnExampleAddUpBeyondTheRunsBudget) {
   const ReleaseGate gate = Gate("max_run_auc_bound: 0.7 action: HALT");
-  EXPECT_EQ(gate.Decide({0.1, kSumKlAt07 - 0.1001}).action, GateAction::kRelease);
+  EXPECT_EQ(gate.Decide({0.1, kSumKlAt07 - 0.1001}).action, v1::RELEASE);
   const GateDecision decision = gate.Decide({0.1, kSumKlAt07 - 0.0999});
-  EXPECT_EQ(decision.action, GateAction::kHalt);
+  EXPECT_EQ(decision.action, v1::HALT);
   EXPECT_THAT(decision.reason, HasSubstr("remembers"));
 }
 
 TEST(ReleaseGateTest, ActsOnTheMeasuredLeakWhateverTheBoundSays) {
   const ReleaseGate gate = Gate("max_measured_leak: 0.75 action: HALT");
-  EXPECT_EQ(gate.Decide({0.01, 0, 0.74}).action, GateAction::kRelease);
-  EXPECT_EQ(gate.Decide({0.01, 0, 0.76}).action, GateAction::kHalt);
+  EXPECT_EQ(gate.Decide({0.01, 0, 0.74}).action, v1::RELEASE);
+  EXPECT_EQ(gate.Decide({0.01, 0, 0.76}).action, v1::HALT);
   EXPECT_TRUE(gate.WantsMeasuredLeak());
   EXPECT_FALSE(Gate("").WantsMeasuredLeak());
 }
@@ -96,12 +96,12 @@ TEST(ReleaseGateTest, RaisesTheNoiseToExactlyTheStepsBound) {
   const ReleaseGate gate = Gate("max_step_auc_bound: 0.595 action: RAISE_NOISE");
   const GateDecision decision = gate.Decide({1});
   EXPECT_NEAR(decision.max_sum_kl, 0.04, 1e-9);
-  EXPECT_EQ(gate.Decide({decision.max_sum_kl}).action, GateAction::kRelease);
+  EXPECT_EQ(gate.Decide({decision.max_sum_kl}).action, v1::RELEASE);
 }
 
 TEST(ReleaseGateTest, RaisesTheNoiseToHalfOfWhatTheMostExposedExampleHasLeft) {
   const GateDecision decision = Gate("max_run_auc_bound: 0.7 action: RAISE_NOISE").Decide({0.3, 0.35});
-  EXPECT_EQ(decision.action, GateAction::kRaiseNoise);
+  EXPECT_EQ(decision.action, v1::RAISE_NOISE);
   EXPECT_NEAR(decision.max_sum_kl, (kSumKlAt07 - 0.35) / 2, 1e-12);
 }
 
@@ -113,49 +113,48 @@ TEST(ReleaseGateTest, RaisesTheNoiseForTheStrictestOfSeveralLimits) {
   const GateDecision decision =
       Gate("max_step_auc_bound: 0.595 max_run_auc_bound: 0.7 max_measured_leak: 0.6 action: RAISE_NOISE")
           .Decide({0.9, kSumKlAt07 - 0.02, 0.7});
-  EXPECT_EQ(decision.action, GateAction::kRaiseNoise);
+  EXPECT_EQ(decision.action, v1::RAISE_NOISE);
   EXPECT_NEAR(decision.max_sum_kl, 0.01, 1e-12);
 }
 
 TEST(ReleaseGateTest, FreezesWhereNothingIsLeftToRaiseTheNoiseTo) {
   const ReleaseGate run = Gate("max_run_auc_bound: 0.7 action: RAISE_NOISE");
-  EXPECT_EQ(run.Decide({0.1, kSumKlAt07 + 0.1}).action, GateAction::kFreezeBottom);
-  EXPECT_EQ(run.Decide({0.1, kInfinity}).action, GateAction::kFreezeBottom);
-  EXPECT_EQ(Gate("max_step_auc_bound: 0.5 action: RAISE_NOISE").Decide({0.1}).action, GateAction::kFreezeBottom);
-  EXPECT_EQ(Gate("max_measured_leak: 0.6 action: RAISE_NOISE").Decide({kNan, 0, 0.7}).action,
-            GateAction::kFreezeBottom);
+  EXPECT_EQ(run.Decide({0.1, kSumKlAt07 + 0.1}).action, v1::FREEZE_BOTTOM);
+  EXPECT_EQ(run.Decide({0.1, kInfinity}).action, v1::FREEZE_BOTTOM);
+  EXPECT_EQ(Gate("max_step_auc_bound: 0.5 action: RAISE_NOISE").Decide({0.1}).action, v1::FREEZE_BOTTOM);
+  EXPECT_EQ(Gate("max_measured_leak: 0.6 action: RAISE_NOISE").Decide({kNan, 0, 0.7}).action, v1::FREEZE_BOTTOM);
 }
 
 TEST(ReleaseGateTest, FreezesAfterSixteenRaises) {
   const ReleaseGate gate = Gate("max_measured_leak: 0.6 action: RAISE_NOISE");
-  EXPECT_EQ(gate.Decide({0.1, 0, 0.7, 15}).action, GateAction::kRaiseNoise);
-  EXPECT_EQ(gate.Decide({0.1, 0, 0.7, 16}).action, GateAction::kFreezeBottom);
+  EXPECT_EQ(gate.Decide({0.1, 0, 0.7, 15}).action, v1::RAISE_NOISE);
+  EXPECT_EQ(gate.Decide({0.1, 0, 0.7, 16}).action, v1::FREEZE_BOTTOM);
 }
 
 TEST(ReleaseGateTest, RunBudgetIsALimitWithAnActionOfItsOwn) {
   const std::string budget = "marvell { run_budget { max_run_auc_bound: 0.7 planned_epochs: 2 when_spent: ";
   const double spendable = (1 - kSafetyShare) * kSumKlAt07;
   const ReleaseFigures spent = {0.1, spendable - 0.05};
-  EXPECT_EQ(Gate("", budget + "FREEZE_BOTTOM } }").Decide(spent).action, GateAction::kFreezeBottom);
-  EXPECT_EQ(Gate("", budget + "HALT } }").Decide(spent).action, GateAction::kHalt);
+  EXPECT_EQ(Gate("", budget + "FREEZE_BOTTOM } }").Decide(spent).action, v1::FREEZE_BOTTOM);
+  EXPECT_EQ(Gate("", budget + "HALT } }").Decide(spent).action, v1::HALT);
   const GateDecision raised = Gate("", budget + "RAISE_NOISE } }").Decide(spent);
-  EXPECT_EQ(raised.action, GateAction::kRaiseNoise);
+  EXPECT_EQ(raised.action, v1::RAISE_NOISE);
   EXPECT_NEAR(raised.max_sum_kl, 0.025, 1e-12);
-  EXPECT_EQ(Gate("", budget + "HALT } }").Decide({0.1, spendable - 0.11}).action, GateAction::kRelease);
+  EXPECT_EQ(Gate("", budget + "HALT } }").Decide({0.1, spendable - 0.11}).action, v1::RELEASE);
 }
 
 TEST(ReleaseGateTest, TheStricterOfTwoRunLimitsActsFirstAndTheGraverActionWins) {
   const ReleaseGate gate = Gate("max_run_auc_bound: 0.6 action: WARN", "marvell { run_budget { planned_epochs: 2 } }");
-  EXPECT_EQ(gate.Decide({0.1, 0.3}).action, GateAction::kWarn);
+  EXPECT_EQ(gate.Decide({0.1, 0.3}).action, v1::WARN);
   const GateDecision decision = gate.Decide({0.1, 0.5});
-  EXPECT_EQ(decision.action, GateAction::kFreezeBottom);
+  EXPECT_EQ(decision.action, v1::FREEZE_BOTTOM);
   EXPECT_THAT(decision.reason, HasSubstr("up to 0.6944"));
 }
 
 TEST(ReleaseGateTest, DivergenceOfTheWholeRunIsNotAddedToEarlierReleases) {
   const ReleaseGate gate = Gate("max_run_auc_bound: 0.7 action: HALT");
-  EXPECT_EQ(gate.Decide({0.5, 0.5, 0.5, 0, 0.5}).action, GateAction::kRelease);
-  EXPECT_EQ(gate.Decide({0.5, 0, 0.5, 0, 0.56}).action, GateAction::kHalt);
+  EXPECT_EQ(gate.Decide({0.5, 0.5, 0.5, 0, 0.5}).action, v1::RELEASE);
+  EXPECT_EQ(gate.Decide({0.5, 0, 0.5, 0, 0.56}).action, v1::HALT);
 }
 
 TEST(ReleaseGateTest, CreateFailsForNoiseThatCannotBeRaised) {
@@ -172,10 +171,22 @@ TEST(ReleaseGateTest, CreateFailsForABudgetThatCannotBePlanned) {
   EXPECT_EQ(CreateGate("", "marvell { run_budget {} }").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(ReleaseGateTest, ActionsHaveTheNamesOfTheLedger) {
-  EXPECT_STREQ(GateActionName(GateAction::kRelease), "release");
-  EXPECT_STREQ(GateActionName(GateAction::kRaiseNoise), "raise_noise");
-  EXPECT_STREQ(GateActionName(GateAction::kFreezeBottom), "freeze_bottom");
+TEST(ReleaseGateTest, CreateFailsForAnActionThatIsNone) {
+  for (const char* action : {"RELEASE", "GATE_ACTION_UNSPECIFIED"}) {
+    const absl::Status status = CreateGate(std::string("action: ") + action, "iso { t: 1 }").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(std::string("found ") + action));
+  }
+}
+
+TEST(ReleaseGateTest, CreateFailsForASpentBudgetThatKeepsOnReleasing) {
+  for (const char* action : {"RELEASE", "WARN", "GATE_ACTION_UNSPECIFIED"}) {
+    const std::string protection =
+        std::string("marvell { run_budget { planned_epochs: 2 when_spent: ") + action + " } }";
+    const absl::Status status = CreateGate("", protection).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(std::string("found ") + action));
+  }
 }
 
 TEST(LeakageAccountantTest, AddsTheReleasesOfEachExample) {

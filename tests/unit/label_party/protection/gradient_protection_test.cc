@@ -27,12 +27,13 @@ absl::StatusCode CreateCode(const std::string& text) {
   google::protobuf::TextFormat::Parser parser;
   parser.AllowPartialMessage(true);
   EXPECT_TRUE(parser.ParseFromString(text, &config)) << text;
-  return GradientProtection::Create(config, FixedGaussian()).status().code();
+  return MakeProtection(config, FixedGaussian()).status().code();
 }
 
 TEST(CreateProtectionTest, NamesItselfWithItsParameter) {
   EXPECT_EQ(MakeProtection("none {}")->name(), "none");
   EXPECT_EQ(MakeProtection("iso { t: 1.5 }")->name(), "iso(t=1.5)");
+  EXPECT_EQ(MakeProtection("iso { ratio: 0.5 }")->name(), "iso(ratio=0.5)");
   EXPECT_EQ(MakeProtection("max_norm {}")->name(), "max_norm");
   EXPECT_EQ(MakeProtection(kMarvell)->name(), "marvell(s=4)");
   EXPECT_EQ(MakeProtection("marvell { sum_kl: 0.25 }")->name(), "marvell(sum_kl=0.25)");
@@ -53,8 +54,8 @@ TEST(CreateProtectionTest, FailsWithoutAStrength) {
 
 TEST(CreateProtectionTest, FailsForAStrengthThatIsNotPositiveAndFinite) {
   for (const char* value : {"0", "-1", "nan", "inf"}) {
-    for (const char* field : {"iso { t: ", "marvell { s: ", "marvell { sum_kl: ", "label_dp { epsilon: ",
-                              "sparsify { keep: ", "none {} distance_correlation { weight: "}) {
+    for (const char* field : {"iso { t: ", "iso { ratio: ", "marvell { s: ", "marvell { sum_kl: ",
+                              "label_dp { epsilon: ", "sparsify { keep: ", "none {} distance_correlation { weight: "}) {
       EXPECT_EQ(CreateCode(std::string(field) + value + " }"), absl::StatusCode::kInvalidArgument) << field << value;
     }
   }
@@ -74,8 +75,7 @@ TEST(CreateProtectionTest, FailsForSettingsThatMakeNoMethod) {
 
 TEST(CreateProtectionTest, FailsWithoutASourceOfNoise) {
   for (const char* text : {"max_norm {}", "iso { t: 1 }", kMarvell}) {
-    EXPECT_EQ(GradientProtection::Create(ProtectionConfig(text), nullptr).status().code(),
-              absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(MakeProtection(ProtectionConfig(text), nullptr).status().code(), absl::StatusCode::kInvalidArgument);
   }
 }
 
@@ -319,6 +319,24 @@ TEST(IsoProtectionTest, ReportsItsPowerAndDivergence) {
   EXPECT_NEAR(report->power, 2 * moments.max_squared_norm, 1e-12);
   EXPECT_NEAR(report->lambda2_pos, 2 * moments.max_squared_norm / 8, 1e-12);
   EXPECT_TRUE(std::isfinite(report->sum_kl));
+}
+
+TEST(IsoProtectionTest, ARatioIsTheSquareRootOfAPower) {
+  const LabelledBatch batch = MakeLabelledBatch(64, 8);
+  Matrix by_ratio;
+  Matrix by_power;
+  const auto report = MakeProtection("iso { ratio: 1.5 }")->Perturb(batch.gradients, batch.labels, kPosition, by_ratio);
+  ASSERT_TRUE(report.ok());
+  ASSERT_TRUE(MakeProtection("iso { t: 2.25 }")->Perturb(batch.gradients, batch.labels, kPosition, by_power).ok());
+  EXPECT_EQ(ValuesOf(by_ratio), ValuesOf(by_power));
+  const ClassMoments moments = *ComputeClassMoments(batch.gradients, batch.labels);
+  EXPECT_NEAR(std::sqrt(report->lambda1_neg), 1.5 * std::sqrt(moments.max_squared_norm / 8), 1e-12);
+}
+
+TEST(IsoProtectionTest, RefusesARatioThatADoubleCannotSquare) {
+  for (const char* ratio : {"1e200", "1e-200"}) {
+    EXPECT_EQ(CreateCode(std::string("iso { ratio: ") + ratio + " }"), absl::StatusCode::kInvalidArgument) << ratio;
+  }
 }
 
 TEST(MaxNormProtectionTest, AddsNoiseAlongEachGradientOnly) {

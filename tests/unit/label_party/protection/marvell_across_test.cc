@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "common/leakage/gaussian_divergence.h"
-#include "label_party/protection/marvell_protection.h"
+#include "label_party/protection/marvell_strength.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
 namespace splitveil {

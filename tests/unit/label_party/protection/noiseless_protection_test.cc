@@ -6,12 +6,15 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/leakage/bounds.h"
-#include "label_party/protection/label_dp_protection.h"
+#include "label_party/protection/label_dp_planner.h"
+#include "label_party/protection/label_randomizer.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
 namespace splitveil {
@@ -25,10 +28,21 @@ Matrix MatrixOf(int64_t rows, const std::vector<float>& values) {
   return matrix;
 }
 
-LabelDpProtection FixedLabelDp(double epsilon, uint8_t key_byte = 7) {
+SecretKey FixedKey(uint8_t key_byte) {
   std::array<uint8_t, 32> key;
   key.fill(key_byte);
-  return LabelDpProtection(epsilon, SecretKey(key));
+  return SecretKey(key);
+}
+
+LabelRandomizer FixedLabelDp(double epsilon, uint8_t key_byte = 7) { return {epsilon, FixedKey(key_byte)}; }
+
+// The gradients' side of label_dp; its targets are drawn already, for `labels`, unless there are none.
+GradientProtection ProtectionAfter(double epsilon, const std::vector<uint8_t>& labels) {
+  auto randomizer = std::make_shared<LabelRandomizer>(epsilon, FixedKey(7));
+  if (!labels.empty()) {
+    randomizer->TrainingTargets(labels);
+  }
+  return GradientProtection(std::make_unique<LabelDpPlanner>(std::move(randomizer)), nullptr);
 }
 
 TEST(LabelDpTest, TargetsAreUnbiasedForBothClasses) {
@@ -46,7 +60,7 @@ TEST(LabelDpTest, TargetsAreUnbiasedForBothClasses) {
 
 TEST(LabelDpTest, FlipsAreTheSameForTheSameKeyAndOthersForAnother) {
   const std::vector<uint8_t> labels(500, 1);
-  LabelDpProtection protection = FixedLabelDp(0.5);
+  LabelRandomizer protection = FixedLabelDp(0.5);
   EXPECT_EQ(protection.TrainingTargets(labels), protection.TrainingTargets(labels));
   EXPECT_EQ(protection.TrainingTargets(labels), FixedLabelDp(0.5).TrainingTargets(labels));
   EXPECT_NE(protection.TrainingTargets(labels), FixedLabelDp(0.5, 8).TrainingTargets(labels));
@@ -54,14 +68,13 @@ TEST(LabelDpTest, FlipsAreTheSameForTheSameKeyAndOthersForAnother) {
 
 TEST(LabelDpTest, KeyIsDrawnSecretly) {
   const std::vector<uint8_t> labels(500, 1);
-  EXPECT_NE(MakeProtection("label_dp { epsilon: 0.5 }")->TrainingTargets(labels),
-            MakeProtection("label_dp { epsilon: 0.5 }")->TrainingTargets(labels));
+  EXPECT_NE(MakeBothSides("label_dp { epsilon: 0.5 }").TrainingTargets(labels),
+            MakeBothSides("label_dp { epsilon: 0.5 }").TrainingTargets(labels));
 }
 
 ProtectionReport ReportOfLabelDp(double epsilon) {
   const LabelledBatch batch = MakeLabelledBatch(16, 5);
-  LabelDpProtection protection = FixedLabelDp(epsilon);
-  protection.TrainingTargets(batch.labels);
+  GradientProtection protection = ProtectionAfter(epsilon, batch.labels);
   Matrix out;
   const auto report = protection.Perturb(batch.gradients, batch.labels, kPosition, out);
   EXPECT_TRUE(report.ok()) << report.status();
@@ -143,7 +156,7 @@ TEST(LabelDpTest, BoundsTheAucAmongEqualPriorsButNotAcrossThem) {
 TEST(LabelDpTest, RefusesGradientsOfTheLabelsThemselves) {
   const LabelledBatch batch = MakeLabelledBatch(16, 5);
   Matrix out(16, 5);
-  EXPECT_EQ(FixedLabelDp(1).Perturb(batch.gradients, batch.labels, kPosition, out).status().code(),
+  EXPECT_EQ(ProtectionAfter(1, {}).Perturb(batch.gradients, batch.labels, kPosition, out).status().code(),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(out.size(), 0);
 }
@@ -151,8 +164,7 @@ TEST(LabelDpTest, RefusesGradientsOfTheLabelsThemselves) {
 TEST(LabelDpTest, StatesTheSameForABatchOfOneClass) {
   LabelledBatch batch = MakeLabelledBatch(16, 5);
   batch.labels.assign(16, 0);
-  LabelDpProtection protection = FixedLabelDp(1);
-  protection.TrainingTargets(batch.labels);
+  GradientProtection protection = ProtectionAfter(1, batch.labels);
   Matrix out;
   const auto report = protection.Perturb(batch.gradients, batch.labels, kPosition, out);
   ASSERT_TRUE(report.ok());
@@ -212,9 +224,10 @@ TEST(DiscretizeTest, LeavesEqualComponentsInABinOfTheirOwn) {
 // What holds for all three.
 class NoiselessProtectionTest : public testing::TestWithParam<const char*> {
  protected:
-  NoiselessProtectionTest() { protection_->TrainingTargets(std::vector<uint8_t>(8)); }
+  NoiselessProtectionTest() { both_sides_.TrainingTargets(std::vector<uint8_t>(8)); }
 
-  std::unique_ptr<GradientProtection> protection_ = MakeProtection(GetParam());
+  const Protection both_sides_ = MakeBothSides(GetParam());
+  GradientProtection* const protection_ = both_sides_.gradients.get();
   Matrix out_{3, 3};
 };
 
@@ -262,8 +275,9 @@ TEST(GradientProtectionTest, OnlyThoseThatChangeNothingLeaveRowsAlone) {
   const LabelledBatch batch = MakeLabelledBatch(16, 8);
   for (const char* method : {"none {}", "label_dp { epsilon: 1 }", "sparsify { keep: 0.2 }", "discretize { bins: 6 }",
                              "iso { t: 1 }", "max_norm {}", "marvell { s: 4 }"}) {
-    const std::unique_ptr<GradientProtection> protection = MakeProtection(method);
-    protection->TrainingTargets(batch.labels);
+    const Protection both_sides = MakeBothSides(method);
+    both_sides.TrainingTargets(batch.labels);
+    GradientProtection* const protection = both_sides.gradients.get();
     Matrix out;
     ASSERT_TRUE(protection->Perturb(batch.gradients, batch.labels, kPosition, out).ok()) << method;
     EXPECT_EQ(protection->is_passthrough(), ValuesOf(out) == ValuesOf(batch.gradients)) << method;

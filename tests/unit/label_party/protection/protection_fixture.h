@@ -9,11 +9,12 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/crypto/secure_gaussian.h"
 #include "common/matrix/matrix.h"
-#include "label_party/protection/gradient_protection.h"
+#include "label_party/protection/protection_factory.h"
 
 #include "splitveil/v1/protection.pb.h"
 
@@ -50,11 +51,16 @@ inline v1::GradientProtection ProtectionConfig(const std::string& text) {
   return config;
 }
 
-// A protection as configured by `text`, its noise under a fixed key.
-inline std::unique_ptr<GradientProtection> MakeProtection(const std::string& text, uint8_t key_byte = 7) {
-  auto protection = GradientProtection::Create(ProtectionConfig(text), FixedGaussian(key_byte));
+// Both sides of a protection as configured by `text`, its noise under a fixed key.
+inline Protection MakeBothSides(const std::string& text, uint8_t key_byte = 7) {
+  auto protection = MakeProtection(ProtectionConfig(text), FixedGaussian(key_byte));
   EXPECT_TRUE(protection.ok()) << protection.status();
   return *std::move(protection);
+}
+
+// The gradients' side alone.
+inline std::unique_ptr<GradientProtection> MakeProtection(const std::string& text, uint8_t key_byte = 7) {
+  return std::move(MakeBothSides(text, key_byte).gradients);
 }
 
 inline std::vector<float> ValuesOf(const Matrix& matrix) {

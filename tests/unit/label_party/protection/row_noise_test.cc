@@ -25,13 +25,14 @@ TEST(RowNoiseTest, TakesEachRowsDrawsFromItsDocumentedPosition) {
     const LabelledBatch batch = MakeLabelledBatch(150, cols);
     const std::vector<float> direction(cols, 0.5f);
     Matrix out;
-    const auto noise_of_row = [](int64_t j) {
-      return RowNoise{j % 3 == 0 ? 2.0 : 0.0, j % 3 == 1 ? 3.0 : 0.0, j % 3 != 0 && j % 2 == 0 ? 0.5 : 0.0};
-    };
+    std::vector<RowNoise> noise_of_row;
+    for (int64_t j = 0; j < 150; ++j) {
+      noise_of_row.push_back({j % 3 == 0 ? 2.0 : 0.0, j % 3 == 1 ? 3.0 : 0.0, j % 3 != 0 && j % 2 == 0 ? 0.5 : 0.0});
+    }
     const auto gaussian = FixedGaussian();
     ASSERT_TRUE(WritePerturbedRows(batch.gradients, direction, noise_of_row, kPosition, *gaussian, out).ok());
     for (int64_t j = 0; j < 150; ++j) {
-      const RowNoise noise = noise_of_row(j);
+      const RowNoise noise = noise_of_row[j];
       const double z = Draws(1, 2 * j, 1)[0];
       const std::vector<float> eta = Draws(0, j * (cols + cols % 2), cols);
       for (int64_t k = 0; k < cols; ++k) {
@@ -47,7 +48,7 @@ TEST(RowNoiseTest, CopiesRowsWithoutNoiseBitByBit) {
   const LabelledBatch batch = MakeLabelledBatch(10, 7);
   Matrix out;
   const auto gaussian = FixedGaussian();
-  const auto no_noise = [](int64_t) { return RowNoise{}; };
+  const std::vector<RowNoise> no_noise(10);
   ASSERT_TRUE(WritePerturbedRows(batch.gradients, {}, no_noise, kPosition, *gaussian, out).ok());
   EXPECT_EQ(ValuesOf(out), ValuesOf(batch.gradients));
 }
@@ -60,7 +61,8 @@ TEST(RowNoiseTest, FailsForEveryKindOfNoiseThatLeavesTheRangeOfAFloat) {
                                RowNoise{0, 1, std::numeric_limits<double>::infinity()}}) {
     for (int64_t bad_row : {0, 63, 69}) {
       Matrix out;
-      const auto noise_of_row = [&](int64_t j) { return j == bad_row ? noise : RowNoise{0, 0, 1}; };
+      std::vector<RowNoise> noise_of_row(70, RowNoise{0, 0, 1});
+      noise_of_row[bad_row] = noise;
       EXPECT_EQ(WritePerturbedRows(batch.gradients, direction, noise_of_row, kPosition, *gaussian, out).code(),
                 absl::StatusCode::kInternal);
       EXPECT_EQ(out.size(), 0);

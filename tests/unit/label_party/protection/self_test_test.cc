@@ -22,52 +22,63 @@ namespace {
 using testing::HasSubstr;
 
 // A sound protection whose output or position is spoilt: the mistakes of other systems.
-class SpoiltProtection : public GradientProtection {
+class SpoiltProtection {
  public:
   using Spoil = std::function<void(ConstMatrixView, absl::Span<const uint8_t>, Matrix&)>;
 
-  SpoiltProtection(const std::string& text, Spoil spoil) : sound_(MakeProtection(text)), spoil_(std::move(spoil)) {}
+  SpoiltProtection(const std::string& text, Spoil spoil) : sound_(MakeBothSides(text)), spoil_(std::move(spoil)) {}
 
-  absl::StatusOr<ProtectionReport> PerturbWithin(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
-                                                 const NoisePosition& position, double max_sum_kl,
-                                                 Matrix& out) override {
-    auto report =
-        sound_->PerturbWithin(gradients, labels, fixed_position ? NoisePosition{} : position, max_sum_kl, out);
-    if (spoil_) {
-      spoil_(gradients, labels, out);
-    }
-    return report;
+  // The spoilt protection must outlive it.
+  ProtectionCandidate candidate() {
+    return {[this](ConstMatrixView gradients, absl::Span<const uint8_t> labels, const NoisePosition& position,
+                   Matrix& out) {
+              auto report =
+                  sound_.gradients->Perturb(gradients, labels, fixed_position ? NoisePosition{} : position, out);
+              if (spoil_) {
+                spoil_(gradients, labels, out);
+              }
+              return report;
+            },
+            [this](absl::Span<const uint8_t> labels) {
+              std::vector<float> targets = sound_.TrainingTargets(labels);
+              if (spoil_targets) {
+                spoil_targets(labels, targets);
+              }
+              return targets;
+            }};
   }
-  std::vector<float> TrainingTargets(absl::Span<const uint8_t> labels) override {
-    std::vector<float> targets = sound_->TrainingTargets(labels);
-    if (spoil_targets) {
-      spoil_targets(labels, targets);
-    }
-    return targets;
-  }
-  std::string name() const override { return sound_->name(); }
 
   bool fixed_position = false;
   std::function<void(absl::Span<const uint8_t>, std::vector<float>&)> spoil_targets;
 
  private:
-  std::unique_ptr<GradientProtection> sound_;
+  Protection sound_;
   Spoil spoil_;
 };
 
 const char kMarvell[] = "marvell { s: 4 }";
 
-std::string Verdict(const std::string& promised, GradientProtection& candidate) {
+std::string Verdict(const std::string& promised, const ProtectionCandidate& candidate) {
   const absl::Status status = ProveProtection(ProtectionConfig(promised), candidate);
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
   return status.ToString();
 }
 
+std::string Verdict(const std::string& promised, SpoiltProtection& spoilt) {
+  return Verdict(promised, spoilt.candidate());
+}
+
+// Of a protection that is sound, but another one than promised.
+std::string VerdictOn(const std::string& found, const std::string& promised) {
+  const Protection protection = MakeBothSides(found);
+  return Verdict(promised, CandidateOf(protection));
+}
+
 class SelfTestPassesTest : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Methods, SelfTestPassesTest,
-                         testing::Values("none {}", "iso { t: 0.5 }", "iso { t: 25 }", "max_norm {}",
-                                         "marvell { s: 0.1 }", "marvell { s: 4 }", "marvell { s: 25 }",
+                         testing::Values("none {}", "iso { t: 0.5 }", "iso { t: 25 }", "iso { ratio: 2 }",
+                                         "max_norm {}", "marvell { s: 0.1 }", "marvell { s: 4 }", "marvell { s: 25 }",
                                          "marvell { sum_kl: 0.25 }", "marvell { detection_error: 0.4 }",
                                          "marvell { s: 4 orthogonal_noise_ratio: 4 }", "label_dp { epsilon: 0.1 }",
                                          "label_dp { epsilon: 1 }", "label_dp { epsilon: 30 }",
@@ -84,7 +95,7 @@ TEST_P(SelfTestPassesTest, ForASoundProtectionUnderAnyKey) {
 
 TEST(SelfTestTest, FailsForProtectionConfiguredButNotApplied) {
   for (const char* promised : {"iso { t: 1 }", "max_norm {}", kMarvell}) {
-    EXPECT_THAT(Verdict(promised, *MakeProtection("none {}")), HasSubstr("leave as they are"));
+    EXPECT_THAT(VerdictOn("none {}", promised), HasSubstr("leave as they are"));
   }
   SpoiltProtection forgetful(kMarvell, [](ConstMatrixView g, absl::Span<const uint8_t>, Matrix& out) {
     std::copy(g.data(), g.data() + g.size(), out.data());
@@ -93,16 +104,15 @@ TEST(SelfTestTest, FailsForProtectionConfiguredButNotApplied) {
 }
 
 TEST(SelfTestTest, FailsForNoiseWhereNoneIsConfigured) {
-  EXPECT_THAT(Verdict("none {}", *MakeProtection(kMarvell)), HasSubstr("`none` is configured"));
+  EXPECT_THAT(VerdictOn(kMarvell, "none {}"), HasSubstr("`none` is configured"));
 }
 
 TEST(SelfTestTest, FailsWithoutThePromisedNoiseAcross) {
-  EXPECT_THAT(Verdict("marvell { s: 4 orthogonal_noise_ratio: 4 }", *MakeProtection(kMarvell)),
-              HasSubstr("across the line"));
+  EXPECT_THAT(VerdictOn(kMarvell, "marvell { s: 4 orthogonal_noise_ratio: 4 }"), HasSubstr("across the line"));
 }
 
 TEST(SelfTestTest, FailsForIsotropicMaxNorm) {
-  EXPECT_THAT(Verdict("max_norm {}", *MakeProtection("iso { t: 1 }")), HasSubstr("off the line"));
+  EXPECT_THAT(VerdictOn("iso { t: 1 }", "max_norm {}"), HasSubstr("off the line"));
 }
 
 // sigma from the norm of the whole batch instead of each row's: one factor for all rows.
@@ -127,14 +137,14 @@ TEST(SelfTestTest, FailsForMaxNormByTheNormOfTheWholeBatch) {
 }
 
 TEST(SelfTestTest, FailsForAnotherMethod) {
-  Verdict(kMarvell, *MakeProtection("max_norm {}"));
-  Verdict(kMarvell, *MakeProtection("iso { t: 1 }"));
-  Verdict("iso { t: 1 }", *MakeProtection(kMarvell));
+  VerdictOn("max_norm {}", kMarvell);
+  VerdictOn("iso { t: 1 }", kMarvell);
+  VerdictOn(kMarvell, "iso { t: 1 }");
 }
 
 TEST(SelfTestTest, FailsForAnotherStrength) {
-  EXPECT_THAT(Verdict(kMarvell, *MakeProtection("marvell { s: 3 }")), HasSubstr("variance"));
-  EXPECT_THAT(Verdict("iso { t: 1 }", *MakeProtection("iso { t: 0.8 }")), HasSubstr("variance"));
+  EXPECT_THAT(VerdictOn("marvell { s: 3 }", kMarvell), HasSubstr("variance"));
+  EXPECT_THAT(VerdictOn("iso { t: 0.8 }", "iso { t: 1 }"), HasSubstr("variance"));
 }
 
 // Half of the components stay as they are, the others get all the noise.
@@ -234,9 +244,9 @@ const char kLabelDp[] = "label_dp { epsilon: 1 }";
 
 TEST(SelfTestTest, FailsForMethodsWithoutNoiseConfiguredButNotApplied) {
   for (const char* promised : {"sparsify { keep: 0.1 }", "discretize { bins: 8 }"}) {
-    EXPECT_THAT(Verdict(promised, *MakeProtection("none {}")), HasSubstr("leave as they are"));
+    EXPECT_THAT(VerdictOn("none {}", promised), HasSubstr("leave as they are"));
   }
-  EXPECT_THAT(Verdict(kLabelDp, *MakeProtection("none {}")), HasSubstr("target"));
+  EXPECT_THAT(VerdictOn("none {}", kLabelDp), HasSubstr("target"));
   SpoiltProtection true_labels(kLabelDp, nullptr);
   true_labels.spoil_targets = [](absl::Span<const uint8_t> labels, std::vector<float>& targets) {
     targets.assign(labels.begin(), labels.end());
@@ -269,7 +279,7 @@ TEST(SelfTestTest, FailsForFlipsOfOneClassOnly) {
 }
 
 TEST(SelfTestTest, FailsForFlipsOfAnotherPrivacyOrWithoutCorrection) {
-  EXPECT_THAT(Verdict(kLabelDp, *MakeProtection("label_dp { epsilon: 1.2 }")), HasSubstr("target"));
+  EXPECT_THAT(VerdictOn("label_dp { epsilon: 1.2 }", kLabelDp), HasSubstr("target"));
   SpoiltProtection raw(kLabelDp, nullptr);  // Trains on y' itself: biased towards the other class.
   raw.spoil_targets = [](absl::Span<const uint8_t>, std::vector<float>& targets) {
     for (float& target : targets) {
@@ -293,7 +303,7 @@ TEST(SelfTestTest, FailsForFlipsThatNeighboursShare) {
 
 TEST(SelfTestTest, FailsForAnotherShareOrOtherComponentsThanTheLargest) {
   const char kSparsify[] = "sparsify { keep: 0.25 }";
-  EXPECT_THAT(Verdict(kSparsify, *MakeProtection("sparsify { keep: 0.3 }")), HasSubstr("number of components"));
+  EXPECT_THAT(VerdictOn("sparsify { keep: 0.3 }", kSparsify), HasSubstr("number of components"));
   SpoiltProtection smallest("none {}", [](ConstMatrixView g, absl::Span<const uint8_t>, Matrix& out) {
     for (int64_t i = g.size() / 4; i < g.size(); ++i) {
       out.data()[i] = 0;
@@ -310,13 +320,13 @@ TEST(SelfTestTest, FailsForAnotherShareOrOtherComponentsThanTheLargest) {
 
 TEST(SelfTestTest, FailsForOtherBins) {
   const char kDiscretize[] = "discretize { bins: 8 }";
-  EXPECT_THAT(Verdict(kDiscretize, *MakeProtection("discretize { bins: 4 }")), HasSubstr("nearest bin"));
-  EXPECT_THAT(Verdict(kDiscretize, *MakeProtection("discretize { bins: 16 }")), HasSubstr("more values"));
-  Verdict(kDiscretize, *MakeProtection("iso { t: 1e-6 }"));
+  EXPECT_THAT(VerdictOn("discretize { bins: 4 }", kDiscretize), HasSubstr("nearest bin"));
+  EXPECT_THAT(VerdictOn("discretize { bins: 16 }", kDiscretize), HasSubstr("more values"));
+  VerdictOn("iso { t: 1e-6 }", kDiscretize);
 }
 
 TEST(SelfTestTest, FailsForLabelsChangedByAMethodThatPromisesNone) {
-  EXPECT_THAT(Verdict("none {}", *MakeProtection(kLabelDp)), HasSubstr("labels are changed"));
+  EXPECT_THAT(VerdictOn(kLabelDp, "none {}"), HasSubstr("labels are changed"));
 }
 
 TEST(SelfTestTest, PassesOnTheErrorOfAConfigurationThatCannotBe) {

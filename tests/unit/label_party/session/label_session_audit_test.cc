@@ -100,7 +100,7 @@ TEST_F(LabelSessionAuditTest, AfterAFreezeNothingLeavesAndNothingIsJudged) {
 TEST_F(LabelSessionAuditTest, AHaltSaysNothingOfTheLabels) {
   run_.label_config.mutable_protection()->mutable_marvell()->set_s(4);
   run_.label_config.mutable_release()->set_max_run_auc_bound(0.51);
-  run_.label_config.mutable_release()->set_action(v1::ReleasePolicy::HALT);
+  run_.label_config.mutable_release()->set_action(v1::HALT);
   Start();
   const absl::Status halted = session_->Train(Activations(0, 0)).status();
   EXPECT_TRUE(IsHalt(halted));

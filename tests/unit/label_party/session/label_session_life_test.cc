@@ -165,7 +165,7 @@ TEST_F(LabelSessionLifeTest, TheRunsLimitCountsTheRunsBefore) {
   const double remembered = (*Checkpoint::Open(path_))->header().label_party().cumulative_sum_kl();
   EXPECT_NEAR(remembered, 1.0, 1e-6);  // Two epochs.
   run_.label_config.mutable_release()->set_max_run_auc_bound(GaussianAucBound(1.25));
-  run_.label_config.mutable_release()->set_action(v1::ReleasePolicy::HALT);
+  run_.label_config.mutable_release()->set_action(v1::HALT);
   const std::string run_id = run_id_;
   run_.label_checkpoints.initial.clear();
   continues_.clear();
@@ -183,7 +183,7 @@ TEST_F(LabelSessionLifeTest, TheResultTellsWhatARunAndAllBeforeItCameTo) {
   ResumeFrom(path_);
   LeaveCheckpoints();
   EXPECT_NEAR((*Checkpoint::Open(path_))->header().label_party().cumulative_sum_kl(), 2.0, 1e-6);
-  const std::string result = session_->result_json();
+  const std::string result = session_->report()->line;
   EXPECT_THAT(result, HasSubstr("\"resumed_from\":\"" + continues_ + "\""));
   const auto number = [&](const std::string& key) {
     return std::stod(result.substr(result.find("\"" + key + "\":") + key.size() + 3));
@@ -218,7 +218,7 @@ TEST_F(LabelSessionLifeTest, PredictsEveryExampleBeforeTheFirstBatch) {
   TrainEpoch(0);
   TrainEpoch(1);
   EXPECT_TRUE(session_->Close(CloseRequest()).ok());
-  EXPECT_THAT(session_->result_json(), HasSubstr("\"best_epoch\":0"));
+  EXPECT_THAT(session_->report()->line, HasSubstr("\"best_epoch\":0"));
 }
 
 TEST_F(LabelSessionLifeTest, PredictsOnceAndNeverAgain) {
@@ -274,7 +274,7 @@ TEST_F(LabelSessionLifeTest, StopsEarlyAndClosesAsComplete) {
   EXPECT_TRUE(session_->Close(CloseRequest()).ok());
   EXPECT_TRUE(session_->WaitUntilEnded([] { return false; }).ok());
   EXPECT_TRUE(session_->completed());
-  EXPECT_THAT(session_->result_json(), HasSubstr("\"epochs\":3"));
+  EXPECT_THAT(session_->report()->line, HasSubstr("\"epochs\":3"));
 }
 
 TEST_F(LabelSessionLifeTest, CloseIsRefusedWhereNobodyStoppedEarly) {

@@ -203,7 +203,7 @@ TEST_F(LabelSessionTest, ABatchThatNothingChangesIsAnsweredSliceBySlice) {
 }
 
 TEST_F(LabelSessionTest, NothingLeavesBeforeAGateThatMayHoldItBackHasSeenTheBatch) {
-  run_.label_config.mutable_release()->set_action(v1::ReleasePolicy::HALT);
+  run_.label_config.mutable_release()->set_action(v1::HALT);
   StartWithLongBatches(0);
   const absl::StatusOr<SharedGradients> begun = session_->Train(ActivationsOf(0, 0, 256));
   ASSERT_TRUE(begun.ok()) << begun.status();
@@ -343,7 +343,7 @@ TEST_F(LabelSessionTest, StopRequestEndsTheRunCleanly) {
 
 TEST_F(LabelSessionTest, GateThatHaltsLetsNothingLeave) {
   run_.label_config.mutable_release()->set_max_step_auc_bound(0.6);
-  run_.label_config.mutable_release()->set_action(v1::ReleasePolicy::HALT);
+  run_.label_config.mutable_release()->set_action(v1::HALT);
   Start();
   EXPECT_EQ(session_->Train(Activations(0, 0)).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(session_->WaitUntilEnded([] { return false; }).code(), absl::StatusCode::kResourceExhausted);
@@ -351,7 +351,7 @@ TEST_F(LabelSessionTest, GateThatHaltsLetsNothingLeave) {
 
 TEST_F(LabelSessionTest, GateThatHaltsOnTheMeasuredLeakLetsNothingLeave) {
   run_.label_config.mutable_release()->set_max_measured_leak(0.9);  // Bare gradients show every label.
-  run_.label_config.mutable_release()->set_action(v1::ReleasePolicy::HALT);
+  run_.label_config.mutable_release()->set_action(v1::HALT);
   Start();
   EXPECT_EQ(session_->Train(Activations(0, 0)).status().code(), absl::StatusCode::kResourceExhausted);
 }

@@ -31,7 +31,7 @@ class ResultJsonTest : public ::testing::Test {
     }
     agreement_.mutable_audit()->set_disclosure(v1::ORACLE);
     agreement_.set_wire_dtype(v1::FLOAT32);
-    auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelAudit(), /*examples=*/4, ledger_.get());
+    auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), /*examples=*/4, ledger_.get());
     ReleasedBatch batch;
     batch.labels = {0, 0, 1, 1};
     batch.positions = {0, 1, 2, 3};
@@ -57,6 +57,14 @@ class ResultJsonTest : public ::testing::Test {
     ASSERT_TRUE(judged.ok()) << judged.status();
   }
 
+  static std::set<std::string> Keys(const Json& json) {
+    std::set<std::string> keys;
+    for (const auto& [key, value] : json.items()) {
+      keys.insert(key);
+    }
+    return keys;
+  }
+
   Json Line() const { return Json::parse(ResultJson(result_, *auditor_)); }
   Json Full() const { return Json::parse(FullResultJson(result_, *auditor_)); }
 
@@ -68,13 +76,7 @@ class ResultJsonTest : public ::testing::Test {
 };
 
 TEST_F(ResultJsonTest, TheLineHasTheContractsKeysAndTheFileMore) {
-  std::set<std::string> line, full;
-  for (const auto& [key, value] : Line().items()) {
-    line.insert(key);
-  }
-  for (const auto& [key, value] : Full().items()) {
-    full.insert(key);
-  }
+  std::set<std::string> line = Keys(Line());
   EXPECT_EQ(line, (std::set<std::string>{"run_id",
                                          "resumed_from",
                                          "protection",
@@ -101,7 +103,7 @@ TEST_F(ResultJsonTest, TheLineHasTheContractsKeysAndTheFileMore) {
                                          "bound_exceeded",
                                          "leak"}));
   line.insert({"ended", "epoch_leak"});
-  EXPECT_EQ(full, line);
+  EXPECT_EQ(Keys(Full()), line);
 }
 
 TEST_F(ResultJsonTest, TheLineHasSixDigitsAndTheFileAll) {
@@ -141,7 +143,7 @@ TEST_F(ResultJsonTest, TheTableTellsTheSame) {
   Judge({{v1::NORM, {1, 2, 3, 0}}, {v1::COSINE, {1, 1, 1, 1}}, {v1::SPECTRAL, {3, 2, 1, 0}}});
   result_.tests.push_back({0, 0.5, 0.7, 0.1, 0.8});
   result_.tests.push_back({1, 0.6, 0.6, 0.1, 0.8});
-  result_.gate[GateAction::kWarn] = 2;
+  result_.gate[v1::WARN] = 2;
   const RunSummary summary = Summarize(result_, *auditor_);
   EXPECT_EQ(summary.ended, "completed");
   EXPECT_EQ(summary.test_auc, 0.7);

@@ -28,6 +28,17 @@ void TrainEpoch(TrainingOrder& order) {
   }
 }
 
+// Whether a first test batch may come; a whole evaluation counts then, and no other.
+bool MayEvaluate(const TrainingOrder& order, uint32_t epoch) {
+  const bool may = order.CheckTestBatch(epoch, 0, 0).ok();
+  EXPECT_EQ(order.CheckEvaluation(epoch, 10).ok(), may);
+  EXPECT_FALSE(order.CheckTestBatch(epoch, 1, 0).ok());
+  for (const int64_t examples : {0, 9, 11}) {
+    EXPECT_FALSE(order.CheckEvaluation(epoch, examples).ok());
+  }
+  return may;
+}
+
 TEST(TrainingOrderTest, ExactlyTheNextBatchIsDue) {
   TrainingOrder order(SmallOptions());
   for (uint32_t epoch = 0; epoch < kEpochs; ++epoch) {
@@ -52,16 +63,25 @@ TEST(TrainingOrderTest, ExactlyTheNextBatchIsDue) {
 
 TEST(TrainingOrderTest, AnEvaluationIsDueBetweenEpochsOnceAndOfTheLastOneOnly) {
   TrainingOrder order(SmallOptions());
-  EXPECT_FALSE(order.ExpectsEvaluationOf(0));
+  EXPECT_FALSE(MayEvaluate(order, 0));
   TrainEpoch(order);
-  EXPECT_TRUE(order.ExpectsEvaluationOf(0));
-  EXPECT_FALSE(order.ExpectsEvaluationOf(1));
+  EXPECT_TRUE(MayEvaluate(order, 0));
+  EXPECT_FALSE(MayEvaluate(order, 1));
   order.Evaluated(0);
-  EXPECT_FALSE(order.ExpectsEvaluationOf(0));
+  EXPECT_FALSE(MayEvaluate(order, 0));
   order.SliceTaken(/*last=*/false);
-  EXPECT_FALSE(order.ExpectsEvaluationOf(0));
+  EXPECT_FALSE(MayEvaluate(order, 0));
   order.SliceTaken(/*last=*/true);
-  EXPECT_FALSE(order.ExpectsEvaluationOf(0));
+  EXPECT_FALSE(MayEvaluate(order, 0));
+}
+
+TEST(TrainingOrderTest, RefusedEvaluationsNameWhatWasExpected) {
+  TrainingOrder order(SmallOptions());
+  TrainEpoch(order);
+  EXPECT_EQ(order.CheckTestBatch(0, 2, 1).message(),
+            "evaluation: expected the epoch just trained and test batch 1, found epoch 0 batch 2");
+  EXPECT_EQ(order.CheckEvaluation(0, 9).message(),
+            "evaluation: expected the epoch just trained and 10 test examples, found epoch 0 and 9");
 }
 
 TEST(TrainingOrderTest, AnEvaluationMayBeLeftOutButNotOnceTheNextEpochHasBegun) {
@@ -69,7 +89,7 @@ TEST(TrainingOrderTest, AnEvaluationMayBeLeftOutButNotOnceTheNextEpochHasBegun) 
   TrainEpoch(order);
   EXPECT_TRUE(order.CheckBatch(1, 0).ok());
   order.SliceTaken(/*last=*/false);
-  EXPECT_FALSE(order.ExpectsEvaluationOf(0));
+  EXPECT_FALSE(MayEvaluate(order, 0));
 }
 
 TEST(TrainingOrderTest, EarlyStoppingNeedsEveryEvaluation) {
@@ -103,13 +123,13 @@ TEST(TrainingOrderTest, ProgressiveValidationComesBeforeTheFirstBatchAndOnce) {
   options.progressive_validation = true;
   TrainingOrder order(options);
   EXPECT_THAT(std::string(order.CheckBatch(0, 0).message()), HasSubstr("progressive_validation"));
-  EXPECT_FALSE(order.ExpectsEvaluationOf(1));
-  ASSERT_TRUE(order.ExpectsEvaluationOf(0));
+  EXPECT_FALSE(MayEvaluate(order, 1));
+  ASSERT_TRUE(MayEvaluate(order, 0));
   order.Evaluated(0);
-  EXPECT_FALSE(order.ExpectsEvaluationOf(0));
+  EXPECT_FALSE(MayEvaluate(order, 0));
   EXPECT_FALSE(order.evaluates_epochs());
   TrainEpoch(order);
-  EXPECT_FALSE(order.ExpectsEvaluationOf(0));
+  EXPECT_FALSE(MayEvaluate(order, 0));
   TrainEpoch(order);
   EXPECT_TRUE(order.CheckComplete().ok());
 }

@@ -48,7 +48,7 @@ class TrainingStepTest : public ::testing::Test {
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(protection, &config)) << protection;
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(policy, run_.label_config.mutable_release())) << policy;
     FillPlannedEpochs(epochs, config);
-    auto method = GradientProtection::Create(config, *SecureGaussian::Create(SecretKey({5})));
+    auto method = MakeProtection(config, *SecureGaussian::Create(SecretKey({5})));
     ASSERT_TRUE(method.ok()) << method.status();
     training_.reset();  // Of an earlier call, as is what follows.
     auditor_ = nullptr;

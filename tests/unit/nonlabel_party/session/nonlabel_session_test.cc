@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,7 @@ class NonLabelSessionTest : public ::testing::Test {
     if (session.model() != nullptr) {
       trained_ = session.model()->Parameters();
     }
+    summary_ = session.summary();
     return status;
   }
 
@@ -122,6 +124,7 @@ class NonLabelSessionTest : public ::testing::Test {
   std::function<void(LocalLabelParty&)> alter_;
   std::vector<std::string> calls_;  // As the session made them.
   NamedParameters trained_;         // The bottom model's after Run.
+  std::optional<RunSummary> summary_;
   std::string stop_at_ = "never";
   bool stalls_alignment_ = false;
 };
@@ -154,9 +157,41 @@ TEST_F(NonLabelSessionTest, RunsWithoutTestExamplesAndWithoutAudit) {
   EXPECT_TRUE(Run().ok());
 }
 
+TEST_F(NonLabelSessionTest, ItsSummaryIsThatOfItsLedger) {
+  ASSERT_TRUE(Run().ok());
+  ASSERT_TRUE(summary_.has_value());
+  EXPECT_EQ(summary_->ended, "completed");
+  EXPECT_EQ(summary_->run_id, FromLedger("SELECT run_id FROM run"));
+  EXPECT_EQ(summary_->epochs, 2);
+  EXPECT_EQ(std::to_string(summary_->steps), FromLedger("SELECT count(*) FROM step"));
+  EXPECT_EQ(std::to_string(summary_->examples), FromLedger("SELECT sum(examples) FROM step"));
+  EXPECT_EQ(std::to_string(summary_->bytes_sent), FromLedger("SELECT sum(bytes_sent) FROM step"));
+  EXPECT_EQ(std::to_string(summary_->bytes_received), FromLedger("SELECT sum(bytes_received) FROM step"));
+  ASSERT_EQ(summary_->leaks.size(), 4U);  // Norm and cosine at two layers.
+  EXPECT_EQ(summary_->leaks[0].layer, "cut");
+  EXPECT_EQ(summary_->leaks[2].layer, "first");
+}
+
+TEST_F(NonLabelSessionTest, TheSummaryTellsNoLeakThatIsNotDisclosed) {
+  run_.agreement.mutable_audit()->clear_attacks();
+  run_.agreement.mutable_audit()->add_attacks(v1::NORM);
+  run_.agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
+  ASSERT_TRUE(Run().ok());
+  ASSERT_TRUE(summary_.has_value());
+  EXPECT_THAT(summary_->leaks, IsEmpty());
+}
+
+TEST_F(NonLabelSessionTest, ARunThatStopsInTheMiddleHasASummary) {
+  ASSERT_TRUE(StopAt("Evaluate").ok());
+  ASSERT_TRUE(summary_.has_value());
+  EXPECT_EQ(summary_->ended, "stopped");
+  EXPECT_EQ(summary_->epochs, 1);
+}
+
 TEST_F(NonLabelSessionTest, StopBeforeTheRunOpensNothing) {
   EXPECT_TRUE(StopAt("").ok());
   EXPECT_THAT(calls_, IsEmpty());
+  EXPECT_FALSE(summary_.has_value());
 }
 
 TEST_F(NonLabelSessionTest, StopBeforeAlignmentEndsTheRun) {
@@ -216,7 +251,7 @@ TEST_F(NonLabelSessionTest, WhatWasLearntIsRecordedWhereNoScoresAreTaken) {
 
 TEST_F(NonLabelSessionTest, HaltByTheReleaseGateIsRecordedAsSuch) {
   run_.label_config.mutable_release()->set_max_step_auc_bound(0.6);  // No protection has no bound below 1.
-  run_.label_config.mutable_release()->set_action(v1::ReleasePolicy::HALT);
+  run_.label_config.mutable_release()->set_action(v1::HALT);
   EXPECT_EQ(ExitCodeFor(Run()), ExitCode::kHalted);
   EXPECT_EQ(LedgerStatus(), "halted");
 }

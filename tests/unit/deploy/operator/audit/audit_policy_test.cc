@@ -57,7 +57,7 @@ TEST(AuditPolicyTest, ErrorsSayLineAndColumn) {
 
 TEST(AuditPolicyTest, UnspecifiedValuesAreRefused) {
   ExpectRefused("allowed_disclosures: DISCLOSURE_LEVEL_UNSPECIFIED", "allowed_disclosures");
-  ExpectRefused("allowed_gate_decisions: GATE_DECISION_UNSPECIFIED", "allowed_gate_decisions");
+  ExpectRefused("allowed_gate_decisions: GATE_ACTION_UNSPECIFIED", "allowed_gate_decisions");
 }
 
 TEST(AuditPolicyTest, ALimitThatLimitsNothingIsRefused) {

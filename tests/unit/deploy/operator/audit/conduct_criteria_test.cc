@@ -102,7 +102,7 @@ TEST_F(ConductCriteriaTest, OneStepThatLeftUnprotectedFails) {
   party().protections[7].method = "none";
   EXPECT_EQ(Judge("gradient protection").outcome, Outcome::kNotMet);
   EXPECT_EQ(Judge("gradient protection").where, "step 7");
-  party().protections[7].gate = "freeze_bottom";  // It did not leave.
+  party().protections[7].gate = v1::FREEZE_BOTTOM;  // It did not leave.
   EXPECT_EQ(Judge("gradient protection").outcome, Outcome::kMet);
 }
 
@@ -120,7 +120,7 @@ TEST_F(ConductCriteriaTest, NoStepIsNotMeasured) {
 TEST_F(ConductCriteriaTest, GateDecisionsAreHeldToTheList) {
   EXPECT_EQ(Judge("release gate").outcome, Outcome::kMet);
   EXPECT_EQ(Judge("release gate").found, "release 20");
-  party().protections[3].gate = "warn";
+  party().protections[3].gate = v1::WARN;
   EXPECT_EQ(Judge("release gate").outcome, Outcome::kNotMet);
   EXPECT_EQ(Judge("release gate").where, "warn first at step 3");
   EXPECT_EQ(Judge("release gate", "allowed_gate_decisions: RELEASE allowed_gate_decisions: WARN").outcome,
@@ -128,10 +128,10 @@ TEST_F(ConductCriteriaTest, GateDecisionsAreHeldToTheList) {
 }
 
 TEST_F(ConductCriteriaTest, WhatKeepsToTheLimitsPassesByDefault) {
-  party().protections[3].gate = "raise_noise";
-  party().protections[19].gate = "freeze_bottom";
+  party().protections[3].gate = v1::RAISE_NOISE;
+  party().protections[19].gate = v1::FREEZE_BOTTOM;
   EXPECT_EQ(Judge("release gate").outcome, Outcome::kMet);
-  party().protections[19].gate = "halt";
+  party().protections[19].gate = v1::HALT;
   EXPECT_EQ(Judge("release gate").outcome, Outcome::kNotMet);
 }
 

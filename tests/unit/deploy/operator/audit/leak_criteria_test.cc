@@ -93,6 +93,16 @@ TEST_F(LeakCriteriaTest, AgreedAttacksOnActivationsAreAskedForAtTheCutOnly) {
   EXPECT_EQ(MaxLeak("max_mean: 1"), Outcome::kMet);
 }
 
+TEST_F(LeakCriteriaTest, AgreedHintAttacksAreAskedForWithEveryAgreedHintCount) {
+  party().record.run.config_json =
+      R"({"agreement":{"audit":{"layers":["cut"],"attacks":["HINT_DISTANCE"],"hint_counts":[1,2]}}})";
+  party().leaks.push_back(Series("nonlabel_party", "cut", "hint_distance_1", std::vector<double>(20, 0.5)));
+  EXPECT_EQ(MaxLeak("max_mean: 1"), Outcome::kNotMeasured);
+  EXPECT_EQ(Judge("mean leak", "max_leak { max_mean: 1 }").where, "hint_distance_2 at cut");
+  party().leaks.push_back(Series("nonlabel_party", "cut", "hint_distance_2", std::vector<double>(20, 0.5)));
+  EXPECT_EQ(MaxLeak("max_mean: 1"), Outcome::kMet);
+}
+
 TEST_F(LeakCriteriaTest, LabelsThatWereGivenAreToBeScored) {
   party().record.run.config_json = R"({"agreement":{"audit":{"auxiliary_labels":0}}})";
   EXPECT_NE(MaxLeak("attack: 'model_*' max_pooled: 1"), Outcome::kMet);  // Nothing of that name is there.
@@ -147,12 +157,12 @@ TEST_F(LeakCriteriaTest, NothingThatRemembersIsNotMeasured) {
 
 TEST_F(LeakCriteriaTest, EpochsWithoutReleasesNeedNoFigures) {
   for (size_t step = 10; step < 20; ++step) {
-    party().protections[step].gate = "freeze_bottom";
+    party().protections[step].gate = v1::FREEZE_BOTTOM;
   }
   party().epoch_leaks.erase(party().epoch_leaks.begin() + 3);
   party().epoch_leaks.erase(party().epoch_leaks.begin() + 1);
   EXPECT_EQ(Judge("remembers", "max_measured_cumulative_auc: 0.66").outcome, Outcome::kMet);
-  party().protections[10].gate = "release";
+  party().protections[10].gate = v1::RELEASE;
   EXPECT_EQ(Judge("remembers", "max_measured_cumulative_auc: 0.66").outcome, Outcome::kNotMeasured);
 }
 
@@ -179,7 +189,7 @@ TEST_F(LeakCriteriaTest, TheStepsBoundIsItsUpperQuantile) {
 TEST_F(LeakCriteriaTest, AStepWithoutABoundCountsAsBoundedByOne) {
   party().protections[0].auc_bound = party().protections[1].auc_bound = kNan;
   EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 0.99").outcome, Outcome::kNotMet);
-  party().protections[0].gate = party().protections[1].gate = "freeze_bottom";  // They did not leave.
+  party().protections[0].gate = party().protections[1].gate = v1::FREEZE_BOTTOM;  // They did not leave.
   EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 0.99").outcome, Outcome::kMet);
   party().protections.clear();
   EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 1").outcome, Outcome::kNotMeasured);

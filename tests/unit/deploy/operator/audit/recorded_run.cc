@@ -31,7 +31,7 @@ RunRecords RecordedRun() {
   std::vector<double> norm, spectral;
   for (int64_t step = 0; step < 20; ++step) {
     party.steps.push_back({step, step / 10, step % 10, 1024, 0.5, 0.1, 0, 0});
-    ProtectionRow row = {step, "marvell", 0, 0, 0, 0.25, 1, 0, 0, 0, 0, 0.3, 0.7, "release"};
+    ProtectionRow row = {step, "marvell", 0, 0, 0, 0.25, 1, 0, 0, 0, 0, 0.3, 0.7, v1::RELEASE};
     party.protections.push_back(row);
     norm.push_back(step % 2 == 0 ? 0.52 : 0.58);
     spectral.push_back(step % 2 == 0 ? 0.5 : 0.56);

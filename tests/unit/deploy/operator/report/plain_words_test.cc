@@ -27,7 +27,7 @@ LeakSeries Series(double mean, double p95, int64_t steps = 100) {
 std::vector<ProtectionRow> Bounds(const std::vector<double>& bounds) {
   std::vector<ProtectionRow> rows;
   for (double bound : bounds) {
-    rows.push_back({0, "marvell", 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, bound, "release"});
+    rows.push_back({0, "marvell", 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, bound, v1::RELEASE});
   }
   return rows;
 }
@@ -148,8 +148,8 @@ TEST(PlainWordsTest, TellsByHowMuchABoundWasExceeded) {
 }
 
 TEST(PlainWordsTest, KeepsTheNameOfADecisionItDoesNotKnow) {
-  EXPECT_EQ(DescribeGateDecision("freeze_bottom"), "kept back: bottom model frozen");
-  EXPECT_EQ(DescribeGateDecision("shrug"), "shrug");
+  EXPECT_EQ(DescribeGateDecision(v1::FREEZE_BOTTOM), "kept back: bottom model frozen");
+  EXPECT_EQ(DescribeGateDecision(v1::GATE_ACTION_UNSPECIFIED), "unknown decision");
 }
 
 TEST(PlainWordsTest, ClaimsNoMechanismItDoesNotKnow) {

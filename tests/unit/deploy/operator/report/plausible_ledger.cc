@@ -19,6 +19,7 @@
 #include "absl/strings/str_format.h"
 
 #include "common/leakage/bounds.h"
+#include "common/ledger/gate_action.h"
 #include "common/ledger/ledger.h"
 
 namespace splitveil {
@@ -61,7 +62,7 @@ ProtectionRow Protection(const PlausibleRun& run, int64_t step, Scatter& scatter
       1e-4 * std::exp(-1.5 * static_cast<double>(step) / static_cast<double>(run.epochs * run.steps_per_epoch));
   const double p = scatter.Around(0.256, 0.012), g = scale * scatter.Auc(0.8, 0.05);
   if (run.sum_kl == 0) {
-    return {step, "none", kNan, kNan, g, p, 0, kNan, kNan, kNan, kNan, kNan, kNan, "release"};
+    return {step, "none", kNan, kNan, g, p, 0, kNan, kNan, kNan, kNan, kNan, kNan, v1::RELEASE};
   }
   const double sum_kl = std::max(0.01, scatter.Around(run.sum_kl, 0.15));
   return {step,
@@ -77,7 +78,7 @@ ProtectionRow Protection(const PlausibleRun& run, int64_t step, Scatter& scatter
           0,
           sum_kl,
           AucBound(sum_kl),
-          sum_kl > 1.5 ? "warn" : "release"};
+          sum_kl > 1.5 ? v1::WARN : v1::RELEASE};
 }
 
 // How near to the cosine attack's an attack's leak comes.
@@ -273,9 +274,9 @@ absl::Status WriteRows(const PlausibleRun& run, bool label_party, Ledger& ledger
       const ProtectionRow protection = Protection(run, step, scatter);
       if (label_party) {
         status.Update(ledger.Record(protection));
-        if (protection.gate != "release") {
+        if (protection.gate != v1::RELEASE) {
           status.Update(
-              ledger.RecordEvent("gate_" + protection.gate,
+              ledger.RecordEvent("gate_" + GateActionName(protection.gate),
                                  absl::StrCat("step ", step, ": bound on the AUC of ", "one step above the policy's")));
         }
       }

@@ -80,7 +80,8 @@ TEST_F(SweepPlanTest, ListsGiveTheProtectionTheySay) {
   ASSERT_THAT(*runs, SizeIs(4));
   EXPECT_EQ((*runs)[1].protection.config.marvell().sum_kl(), 0.5);
   // Standard deviation ratio ||g_max|| / sqrt(d): variance t/d ||g_max||^2 with t = ratio^2.
-  EXPECT_EQ((*runs)[2].protection.config.iso().t(), (*runs)[3].protection.config.iso().t());
+  EXPECT_EQ((*runs)[2].protection.config.iso().t(), 25);
+  EXPECT_EQ((*runs)[3].protection.config.iso().ratio(), 5);
   EXPECT_EQ((*runs)[3].protection.parameter, 5);
   EXPECT_EQ((*runs)[3].protection.family, "iso_ratio");
 }

@@ -1,0 +1,38 @@
+// What is to prove itself: a protection, seen from outside.
+#ifndef SPLITVEIL_LABEL_PARTY_PROTECTION_PROTECTION_CANDIDATE_H_
+#define SPLITVEIL_LABEL_PARTY_PROTECTION_PROTECTION_CANDIDATE_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/crypto/secure_gaussian.h"
+#include "common/matrix/matrix.h"
+#include "label_party/protection/protection_factory.h"
+#include "label_party/protection/protection_report.h"
+
+namespace splitveil {
+
+struct ProtectionCandidate {
+  // As GradientProtection::Perturb.
+  std::function<absl::StatusOr<ProtectionReport>(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
+                                                 const NoisePosition& position, Matrix& out)>
+      perturb;
+  // As Protection::TrainingTargets.
+  std::function<std::vector<float>(absl::Span<const uint8_t> labels)> training_targets;
+};
+
+// `protection` must outlive the result. What it is given feeds its running moments, and its targets count as drawn:
+// give it an object of its own.
+inline ProtectionCandidate CandidateOf(const Protection& protection) {
+  return {[&protection](ConstMatrixView gradients, absl::Span<const uint8_t> labels, const NoisePosition& position,
+                        Matrix& out) { return protection.gradients->Perturb(gradients, labels, position, out); },
+          [&protection](absl::Span<const uint8_t> labels) { return protection.TrainingTargets(labels); }};
+}
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_PROTECTION_PROTECTION_CANDIDATE_H_

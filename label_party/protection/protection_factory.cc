@@ -1,0 +1,123 @@
+#include "label_party/protection/protection_factory.h"
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/crypto/secure_random.h"
+#include "common/status/status_macros.h"
+#include "label_party/protection/discretize_planner.h"
+#include "label_party/protection/iso_planner.h"
+#include "label_party/protection/label_dp_planner.h"
+#include "label_party/protection/marvell_planner.h"
+#include "label_party/protection/max_norm_planner.h"
+#include "label_party/protection/none_planner.h"
+#include "label_party/protection/sparsify_planner.h"
+
+namespace splitveil {
+namespace {
+
+absl::Status Unfit(const char* field, const char* expected, double found) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("gradient_protection.", field, ": expected ", expected, ", found ", found));
+}
+
+// Beside a method that knows nothing of it: the trainer adds the regulariser's gradients before they are planned for.
+class RegularisedPlanner final : public NoisePlanner {
+ public:
+  RegularisedPlanner(std::unique_ptr<const NoisePlanner> method, double weight)
+      : method_(std::move(method)), weight_(weight) {}
+
+  absl::StatusOr<NoisePlan> Plan(const BatchFacts& batch, double max_sum_kl) const override {
+    return method_->Plan(batch, max_sum_kl);
+  }
+  // The regulariser goes by the whole batch: no row leaves before the others are there.
+  Perturbation perturbation() const override {
+    return method_->perturbation() == Perturbation::kNone ? Perturbation::kFixed : method_->perturbation();
+  }
+  std::string name() const override {
+    return absl::StrCat(method_->name(), "+distance_correlation(weight=", weight_, ")");
+  }
+
+ private:
+  const std::unique_ptr<const NoisePlanner> method_;
+  const double weight_;
+};
+
+// Each checks its setting, written so that NaN fails.
+absl::StatusOr<std::unique_ptr<const NoisePlanner>> MakePlanner(const v1::GradientProtection& config,
+                                                                std::shared_ptr<const LabelRandomizer> randomizer) {
+  switch (config.method_case()) {
+    case v1::GradientProtection::kNone:
+      return std::make_unique<NonePlanner>();
+    case v1::GradientProtection::kIso: {
+      SPLITVEIL_ASSIGN_OR_RETURN(IsoStrength strength, IsoStrengthOf(config.iso()));
+      return std::make_unique<IsoPlanner>(std::move(strength));
+    }
+    case v1::GradientProtection::kMaxNorm:
+      return std::make_unique<MaxNormPlanner>();
+    case v1::GradientProtection::kMarvell: {
+      SPLITVEIL_ASSIGN_OR_RETURN(MarvellStrength strength, MarvellStrengthOf(config.marvell()));
+      return std::make_unique<MarvellPlanner>(std::move(strength));
+    }
+    case v1::GradientProtection::kLabelDp:
+      return std::make_unique<LabelDpPlanner>(std::move(randomizer));
+    case v1::GradientProtection::kSparsify:
+      if (!(config.sparsify().keep() > 0 && config.sparsify().keep() < 1)) {
+        return Unfit("sparsify.keep", "a share above 0 and below 1", config.sparsify().keep());
+      }
+      return std::make_unique<SparsifyPlanner>(config.sparsify().keep());
+    case v1::GradientProtection::kDiscretize:
+      if (config.discretize().bins() < 2) {
+        return Unfit("discretize.bins", "at least 2", config.discretize().bins());
+      }
+      return std::make_unique<DiscretizePlanner>(config.discretize().bins());
+    case v1::GradientProtection::METHOD_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError(
+      "gradient_protection: expected one of none, iso, max_norm, marvell, label_dp, sparsify, discretize, "
+      "found none of them");
+}
+
+// Null for every method but label_dp.
+absl::StatusOr<std::shared_ptr<LabelRandomizer>> MakeRandomizer(const v1::GradientProtection& config) {
+  if (!config.has_label_dp()) {
+    return nullptr;
+  }
+  const double epsilon = config.label_dp().epsilon();
+  if (!(epsilon > 0 && epsilon <= LabelRandomizer::kMaxEpsilon)) {
+    return Unfit("label_dp.epsilon", "a positive number up to 30", epsilon);
+  }
+  return std::make_shared<LabelRandomizer>(epsilon, SecretKey::Generate());
+}
+
+}  // namespace
+
+std::vector<float> Protection::TrainingTargets(absl::Span<const uint8_t> labels) const {
+  return this->labels == nullptr ? std::vector<float>(labels.begin(), labels.end())
+                                 : this->labels->TrainingTargets(labels);
+}
+
+absl::StatusOr<Protection> MakeProtection(const v1::GradientProtection& config, std::unique_ptr<SecureGaussian> noise) {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::shared_ptr<LabelRandomizer> randomizer, MakeRandomizer(config));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<const NoisePlanner> planner, MakePlanner(config, randomizer));
+  if (planner->perturbation() == Perturbation::kNoise && noise == nullptr) {
+    return absl::InvalidArgumentError("gradient_protection: expected a source of noise, found none");
+  }
+  if (config.has_distance_correlation()) {
+    const double weight = config.distance_correlation().weight();
+    if (!(weight > 0 && std::isfinite(weight))) {
+      return Unfit("distance_correlation.weight", "a positive finite number", weight);
+    }
+    planner = std::make_unique<RegularisedPlanner>(std::move(planner), weight);
+  }
+  return Protection{std::make_unique<GradientProtection>(std::move(planner), std::move(noise)), std::move(randomizer)};
+}
+
+bool CanRaiseNoise(const v1::GradientProtection& config) { return config.has_iso() || config.has_marvell(); }
+
+}  // namespace splitveil

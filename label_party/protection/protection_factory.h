@@ -1,0 +1,38 @@
+// From the configuration to what protects a run.
+#ifndef SPLITVEIL_LABEL_PARTY_PROTECTION_PROTECTION_FACTORY_H_
+#define SPLITVEIL_LABEL_PARTY_PROTECTION_PROTECTION_FACTORY_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/crypto/secure_gaussian.h"
+#include "label_party/protection/gradient_protection.h"
+#include "label_party/protection/label_randomizer.h"
+
+#include "splitveil/v1/protection.pb.h"
+
+namespace splitveil {
+
+// The two sides of a method: what is trained on, and what is done to the gradients.
+struct Protection {
+  std::unique_ptr<GradientProtection> gradients;
+  std::shared_ptr<LabelRandomizer> labels;  // Null where the labels themselves are trained on: all but label_dp.
+
+  // What to train on instead of `labels` [examples]. Call it once, before the first batch.
+  std::vector<float> TrainingTargets(absl::Span<const uint8_t> labels) const;
+};
+
+// `noise` draws what the gradients get; methods without noise need none (null). label_dp draws a key of its own.
+// Errors: InvalidArgument, with field, expected and found, for a missing or impossible setting.
+absl::StatusOr<Protection> MakeProtection(const v1::GradientProtection& config, std::unique_ptr<SecureGaussian> noise);
+
+// Whether the configured method can be asked for more noise than configured: its divergence is known and falls with it.
+bool CanRaiseNoise(const v1::GradientProtection& config);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_PROTECTION_PROTECTION_FACTORY_H_

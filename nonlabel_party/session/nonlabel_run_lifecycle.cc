@@ -1,0 +1,170 @@
+#include "nonlabel_party/session/nonlabel_run_lifecycle.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/config/agreement.h"
+#include "common/model/export.h"
+#include "common/operations/alignment_progress.h"
+#include "common/operations/run_facts.h"
+#include "common/process/exit_code.h"
+#include "common/process/version.h"
+#include "common/schedule/party_seed.h"
+#include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
+#include "nonlabel_party/session/stoppable_alignment.h"
+
+namespace splitveil {
+
+using Answer = AnswerProtocol::Answer;
+
+absl::Status NonLabelRunLifecycle::Prepare() const {
+  const std::string& folder = options_.config.party().export_dir();
+  return folder.empty() ? absl::OkStatus() : PrepareExport({folder, "nonlabel_party"});
+}
+
+absl::Status NonLabelRunLifecycle::Open() {
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      SeedExchange seed,
+      SeedExchange::Create(SeedRole::kNonLabelParty,
+                           SeedContribution(SeedRole::kNonLabelParty, options_.config.party().reproducible_seed())));
+  const Digest digest = AgreementSha256(options_.agreement);
+  v1::OpenRequest request;
+  *request.mutable_agreement() = options_.agreement;
+  request.set_agreement_sha256(std::string(AsBytes(digest)));
+  request.set_seed_commitment(seed.commitment());
+  request.set_version(Version());
+  const Checkpoint* resumed_from = options_.checkpoints.resumed_from();
+  if (resumed_from != nullptr) {
+    request.set_resumed_from(resumed_from->name());
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const v1::OpenResponse response, options_.peer->Open(request));
+  if (response.run_id().empty() || response.run_id().size() > 256 ||
+      response.seed_commitment().size() != sizeof(Digest)) {
+    return AsRefusal(absl::InvalidArgumentError("Open: expected a run id and a seed commitment, found another answer"));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kOpened));
+  run_id_ = response.run_id();
+  peer_commitment_ = response.seed_commitment();
+  own_reveal_ = seed.reveal();
+
+  RunRow run = DescribeRun(run_id_, "nonlabel_party", "", options_.agreement, response.version());
+  if (resumed_from != nullptr) {
+    run.resumed_from = resumed_from->header().run_id();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(ledger_, BeginLedger(options_.ledger_path, run, options_.agreement.audit().disclosure()));
+  if (resumed_from != nullptr) {
+    SPLITVEIL_RETURN_IF_ERROR(ledger_->RecordEvent("resumed_from", resumed_from->name()));
+  }
+  options_.status->Update([&](v1::GetStatusResponse& status) { status.set_run_id(run_id_); });
+  LogInfo("run ", run_id_, " opened; agreement ", run.agreement_sha256.substr(0, 16));
+  return absl::OkStatus();
+}
+
+absl::Status NonLabelRunLifecycle::Align() {
+  AlignmentOptions options;
+  options.run_id = run_id_;
+  options.max_ids = static_cast<uint64_t>(options_.agreement.alignment().max_ids());
+  options.chunk_ids = options_.agreement.alignment().chunk_ids();
+  AlignmentProgress progress(options_.status);
+  options.progress = [&](uint64_t masked, uint64_t total) { progress.Report(masked, total); };
+  absl::StatusOr<AlignedIds> aligned = AlignUnlessStopped(*options_.peer, options_.data->ids(), options, stop_);
+  progress.Finish();
+  SPLITVEIL_RETURN_IF_ERROR(aligned.status());
+  SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kAligned));
+  aligned_ = *std::move(aligned);
+  LogInfo("aligned ", aligned_.rows.size(), " examples; own ids ", options_.data->rows(), ", the peer's ",
+          aligned_.peer_ids);
+  options_.status->Update([&](v1::GetStatusResponse& status) { status.set_aligned_examples(aligned_.rows.size()); });
+  return ledger_->RecordEvent("aligned", absl::StrCat(aligned_.rows.size(), " common ids of ", options_.data->rows(),
+                                                      " own and ", aligned_.peer_ids, " of the peer"));
+}
+
+absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start() {
+  v1::StartRequest request;
+  request.set_run_id(run_id_);
+  request.set_aligned_examples(aligned_.rows.size());
+  request.set_order_sha256(std::string(AsBytes(aligned_.order_sha256)));
+  request.set_seed_reveal(own_reveal_);
+  SPLITVEIL_ASSIGN_OR_RETURN(const v1::StartResponse response, options_.peer->Start(request));
+  SPLITVEIL_ASSIGN_OR_RETURN(const SeedExchange seed, SeedExchange::Create(SeedRole::kNonLabelParty, own_reveal_));
+  const absl::StatusOr<JointSeed> joint = seed.Combine(peer_commitment_, response.seed_reveal());
+  SPLITVEIL_RETURN_IF_ERROR(AsRefusal(joint.status()));
+  SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kStarted));
+  return joint;
+}
+
+absl::Status NonLabelRunLifecycle::Resume(ModelState& model) {
+  if (!options_.checkpoints.resumes()) {
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<NamedParameters> state = options_.checkpoints.resumed_from()->State();
+  options_.checkpoints.initial.clear();
+  SPLITVEIL_RETURN_IF_ERROR(state.status());
+  return model.SetTrainingState(*state);
+}
+
+absl::Status NonLabelRunLifecycle::FinishEpoch(uint32_t epochs, bool enough, const ModelState& model) {
+  absl::Status status;
+  if (enough) {
+    LogInfo("the label party stops the training early, after epoch ", epochs);
+    status.Update(ledger_->RecordEvent("early_stopping", absl::StrCat("after epoch ", epochs)));
+  }
+  if (!options_.checkpoints.path.empty()) {
+    status.Update(options_.checkpoints.Write(run_id_, epochs, /*label_state=*/nullptr, model.TrainingState(),
+                                             /*keep_previous=*/false));
+    status.Update(ledger_->RecordEvent("checkpoint", absl::StrCat("of ", epochs, " epochs")));
+  }
+  return status;
+}
+
+absl::Status NonLabelRunLifecycle::Close() {
+  v1::CloseRequest request;
+  request.set_run_id(run_id_);
+  request.set_completed(true);
+  SPLITVEIL_RETURN_IF_ERROR(options_.peer->Close(request));
+  return protocol_.Take(Answer::kClosed);
+}
+
+absl::Status NonLabelRunLifecycle::End(absl::Status outcome, const ModelState* model) {
+  if (StopRequest::IsStoppedOnRequest(outcome)) {
+    outcome = absl::OkStatus();
+  }
+  const bool complete = outcome.ok() && !stop_.seen();
+  if (!run_id_.empty() && !complete) {
+    v1::CloseRequest request;
+    request.set_run_id(run_id_);
+    (void)options_.peer->Close(request);  // It may be gone already.
+  }
+  if (stop_.seen()) {
+    LogInfo("stopped on request");
+  }
+  ended_ = FinalStatus(outcome);
+  options_.status->Update([](v1::GetStatusResponse& status) { status.set_phase("closed"); });
+  if (ledger_ == nullptr) {
+    return outcome;
+  }
+  absl::Status status = outcome.ok() ? absl::OkStatus() : ledger_->RecordEvent("ended", outcome.message());
+  // The training is complete and stays so where only the export fails.
+  const std::string& folder = options_.config.party().export_dir();
+  const absl::Status exported =
+      complete && model != nullptr && !folder.empty() ? model->ExportTo(folder) : absl::OkStatus();
+  status.Update(exported.ok() ? exported : ledger_->RecordEvent("export_failed", exported.message()));
+  status.Update(ledger_->Finish(ended_));
+  status.Update(exported);
+  outcome.Update(status);
+  return outcome;
+}
+
+const char* NonLabelRunLifecycle::FinalStatus(const absl::Status& outcome) const {
+  if (stop_.seen()) {
+    return "stopped";
+  }
+  if (outcome.ok()) {
+    return "completed";
+  }
+  return IsHalt(outcome) ? "halted" : "failed";
+}
+
+}  // namespace splitveil

@@ -1,0 +1,73 @@
+// How a run of the non-label party begins, what it leaves after each epoch, and how it ends.
+#ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_RUN_LIFECYCLE_H_
+#define SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_RUN_LIFECYCLE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "common/alignment/private_set_intersection.h"
+#include "common/ledger/ledger.h"
+#include "common/model/model_state.h"
+#include "common/schedule/joint_seed.h"
+#include "nonlabel_party/session/answer_protocol.h"
+#include "nonlabel_party/session/nonlabel_session_options.h"
+#include "nonlabel_party/session/stop_request.h"
+
+namespace splitveil {
+
+// Prepare, Open, Align, Start; FinishEpoch after each epoch; Close where the run is complete; End in every case,
+// whatever has been reached. Knows nothing of batches. Not thread-safe.
+class NonLabelRunLifecycle {
+ public:
+  // Not owned; all must outlive this. `options`: the checkpoint to resume from is released once it is used.
+  NonLabelRunLifecycle(NonLabelSessionOptions* options, StopRequest* stop, AnswerProtocol* protocol)
+      : options_(*options), stop_(*stop), protocol_(*protocol) {}
+
+  // Before the first message: that the folder for the export will do.
+  absl::Status Prepare() const;
+  // Compares the agreements and commits to the seed; begins the ledger. Errors: the label party's; a refusal for a
+  // malformed answer; as Ledger::Create.
+  absl::Status Open();
+  // Errors: StoppedOnRequest; as AlignUnlessStopped.
+  absl::Status Align();
+  // Confirms the aligned order and reveals the seeds. Errors: the label party's; a refusal for a reveal that was not
+  // committed to.
+  absl::StatusOr<JointSeed> Start();
+  // Puts the model where the checkpoint left it; nothing where the run does not resume one.
+  absl::Status Resume(ModelState& model);
+
+  // After `epochs` epochs: the checkpoint, where one is configured. `enough`: the label party wants no further epoch.
+  absl::Status FinishEpoch(uint32_t epochs, bool enough, const ModelState& model);
+  // Tells the label party that the run is complete.
+  absl::Status Close();
+  // The one end of a run. Tells the label party where it comes early, exports the model where the run is complete, and
+  // finishes the ledger. `outcome`: why it ends; StoppedOnRequest becomes OK. `model`: as trained; null where there is
+  // none. Returns the outcome with what failed here.
+  absl::Status End(absl::Status outcome, const ModelState* model);
+
+  // Empty, null and empty until the stage that makes them; `ended`, as the ledger has it, until End.
+  const std::string& run_id() const { return run_id_; }
+  const std::string& ended() const { return ended_; }
+  Ledger* ledger() const { return ledger_.get(); }
+  const AlignedIds& aligned() const { return aligned_; }
+
+ private:
+  // For the ledger.
+  const char* FinalStatus(const absl::Status& outcome) const;
+
+  NonLabelSessionOptions& options_;
+  StopRequest& stop_;
+  AnswerProtocol& protocol_;
+  std::string run_id_, ended_;
+  std::string own_reveal_, peer_commitment_;
+  std::unique_ptr<Ledger> ledger_;
+  AlignedIds aligned_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_RUN_LIFECYCLE_H_

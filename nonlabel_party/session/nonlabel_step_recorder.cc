@@ -1,0 +1,46 @@
+#include "nonlabel_party/session/nonlabel_step_recorder.h"
+
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/telemetry/log.h"
+
+namespace splitveil {
+
+void NonLabelStepRecorder::Begin(uint32_t epoch, uint32_t batch, int64_t examples, int64_t bytes_sent) {
+  row_.epoch = epoch;
+  row_.batch = batch;
+  row_.examples = examples;
+  row_.loss = std::numeric_limits<double>::quiet_NaN();  // Known to the label party alone.
+  row_.bytes_sent = bytes_sent;
+  row_.bytes_received = 0;
+}
+
+absl::Status NonLabelStepRecorder::Record(const std::string& leak) {
+  if (!due_) {
+    return absl::OkStatus();
+  }
+  due_ = false;
+  const StepTimeRow times = stopwatch_.Finish(row_);
+  absl::Status status = ledger_->Record(row_);
+  status.Update(ledger_->Record(times));
+  ++row_.step;
+  totals_.steps = row_.step;
+  totals_.examples += row_.examples;
+  totals_.seconds += row_.seconds;
+  totals_.waited_seconds += times.wait;
+  totals_.bytes_sent += row_.bytes_sent;
+  totals_.bytes_received += row_.bytes_received;
+  progress_.Report(row_.step, totals_.examples, row_.loss, leak);
+  stopwatch_.Lap(&StepTimeRow::audit);
+  return status;
+}
+
+absl::Status NonLabelStepRecorder::RecordFrozen() {
+  const std::string since = absl::StrCat("epoch ", row_.epoch, " batch ", row_.batch);
+  LogInfo("the label party's budget is spent: the bottom model is frozen from ", since);
+  return ledger_->RecordEvent("frozen", since);
+}
+
+}  // namespace splitveil

@@ -1,0 +1,70 @@
+// What a training step leaves behind at this party: its row and its times in the ledger, and the progress line.
+#ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_STEP_RECORDER_H_
+#define SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_STEP_RECORDER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+
+#include "common/ledger/ledger.h"
+#include "common/operations/run_status.h"
+#include "common/operations/step_stopwatch.h"
+#include "common/operations/training_progress.h"
+
+namespace splitveil {
+
+// Sums over the recorded steps of a run.
+struct StepTotals {
+  int64_t steps = 0;
+  int64_t examples = 0;  // Each counted once per step that it was in.
+  double seconds = 0;
+  double waited_seconds = 0;  // Of those, for the label party.
+  int64_t bytes_sent = 0, bytes_received = 0;
+};
+
+// For each batch: Begin, AddReceived and Lap as it goes, Learnt, and Record when its attacks are done. Not thread-safe.
+class NonLabelStepRecorder {
+ public:
+  // `ledger`, `status`: not owned; must outlive this. Sets the status's phase to training.
+  NonLabelStepRecorder(Ledger* ledger, RunStatus* status, int64_t epochs, int64_t batches_per_epoch)
+      : ledger_(ledger), progress_(status, epochs, batches_per_epoch) {}
+
+  // As StepStopwatch.
+  void Restart() { stopwatch_.Restart(); }
+  void Lap(StepStopwatch::Phase phase) { stopwatch_.Lap(phase); }
+  void Move(double seconds, StepStopwatch::Phase from, StepStopwatch::Phase to) { stopwatch_.Move(seconds, from, to); }
+
+  // The batch whose answer comes next. `bytes_sent`: of its activations.
+  void Begin(uint32_t epoch, uint32_t batch, int64_t examples, int64_t bytes_sent);
+  void AddReceived(int64_t bytes) { row_.bytes_received += bytes; }
+  // Of the batch under way.
+  int64_t step() const { return row_.step; }
+
+  // The batch has been learnt from, or its frozen answer taken: from now on it counts, also where the run ends before
+  // its attacks do, for the label party has recorded it, too.
+  void Learnt() { due_ = true; }
+  bool due() const { return due_; }
+  // Records the batch that is due, once; nothing where none is. `leak`: as TrainingProgress::Report. Errors: the
+  // ledger's.
+  absl::Status Record(const std::string& leak);
+
+  // From the batch under way on no gradient comes any more: an event in the ledger, and a log line.
+  absl::Status RecordFrozen();
+
+  // Ends the line on the terminal.
+  void EndProgress() { progress_.Finish(); }
+  const StepTotals& totals() const { return totals_; }
+
+ private:
+  Ledger* const ledger_;
+  TrainingProgress progress_;
+  StepStopwatch stopwatch_;
+  StepRow row_;  // Of the batch under way.
+  bool due_ = false;
+  StepTotals totals_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_STEP_RECORDER_H_

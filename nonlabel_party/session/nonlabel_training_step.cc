@@ -1,0 +1,152 @@
+#include "nonlabel_party/session/nonlabel_training_step.h"
+
+#include <cstddef>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/process/exit_code.h"
+#include "common/status/status_macros.h"
+#include "nonlabel_party/session/activations_message.h"
+
+namespace splitveil {
+
+void NonLabelTrainingStep::Gather(const BatchAddress& address) {
+  if (!gathered_.has_value() || gathered_->batch != address.batch) {
+    gathered_ = {address.batch, {}};
+    const absl::Span<const uint32_t> positions = parts_.schedule->BatchRows(address.epoch, address.batch);
+    for (const RowRange& rows : Slices(address).Computed(parts_.model->needs_whole_batch())) {
+      gathered_->features.push_back(parts_.features->Gather(positions.subspan(rows.first, rows.rows)));
+    }
+  }
+  parts_.recorder->Lap(&StepTimeRow::data);
+}
+
+absl::Status NonLabelTrainingStep::Send(const BatchAddress& address, TrainingStream& stream) {
+  Gather(address);
+  std::vector<FeatureBatch> features = std::move(gathered_->features);
+  gathered_.reset();
+  const BatchSlices slices = Slices(address);
+  SentBatch& sent = in_flight_.emplace_back();
+  if (parts_.attacks->needs_activations()) {
+    sent.activations = Matrix::ToOverwrite(slices.rows(), wire_.cut_width);
+  }
+  auto next = features.begin();
+  for (const RowRange& rows : slices.Computed(parts_.model->needs_whole_batch())) {
+    const absl::StatusOr<ConstMatrixView> activations = parts_.model->Forward(std::move(*next++));
+    parts_.recorder->Lap(&StepTimeRow::forward);
+    SPLITVEIL_RETURN_IF_ERROR(activations.status());
+    if (parts_.attacks->needs_activations()) {
+      sent.activations.SetBlock(rows.first, *activations);
+    }
+    SPLITVEIL_RETURN_IF_ERROR(SendRows(address, rows, *activations, stream));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NonLabelTrainingStep::SendRows(const BatchAddress& address, const RowRange& rows,
+                                            ConstMatrixView activations, TrainingStream& stream) {
+  for (const RowRange& slice : Slices(address).Within(rows)) {
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        v1::CutActivations message,
+        ActivationsMessage(wire_.run_id, address.epoch, address.batch,
+                           activations.block(slice.first - rows.first, slice.rows), wire_.dtype));
+    message.set_first_row(static_cast<uint32_t>(slice.first));
+    parts_.recorder->Lap(&StepTimeRow::serialise);
+    in_flight_.back().bytes += static_cast<int64_t>(message.ByteSizeLong());
+    const absl::Status sent = stream.Send(message);
+    parts_.recorder->Lap(&StepTimeRow::wire);
+    SPLITVEIL_RETURN_IF_ERROR(sent);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NonLabelTrainingStep::Learn(const BatchAddress& address, TrainingStream& stream) {
+  const BatchSlices slices = Slices(address);
+  const int64_t rows = slices.rows();
+  parts_.recorder->Begin(address.epoch, address.batch, rows, in_flight_.front().bytes);
+  received_.step = parts_.recorder->step();
+  received_.positions = parts_.schedule->BatchRows(address.epoch, address.batch);
+  SliceAssembler gradients({"gradients", wire_.dtype, wire_.cut_width}, slices, parts_.model->needs_whole_batch());
+  for (const RowRange& slice : slices.all()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(received_.message, Receive(address, slice.first, stream));
+    const v1::CutGradients& message = received_.message;
+    SPLITVEIL_RETURN_IF_ERROR(parts_.protocol->Take(AnswerProtocol::Classify(message, slice.end() == rows)));
+    if (message.frozen()) {
+      return StayFrozen(slices);
+    }
+    const absl::Status decoded = gradients.Add(slice.first, message.gradients());
+    parts_.recorder->Lap(&StepTimeRow::serialise);
+    SPLITVEIL_RETURN_IF_ERROR(AsRefusal(decoded));
+    SPLITVEIL_RETURN_IF_ERROR(Backpropagate(gradients));
+  }
+  received_.activations = std::move(in_flight_.front().activations);
+  in_flight_.pop_front();
+  SPLITVEIL_RETURN_IF_ERROR(parts_.attacks->TakeHint(received_));
+  parts_.recorder->Lap(&StepTimeRow::audit);
+  const absl::Status updated = parts_.model->Update();
+  parts_.recorder->Lap(&StepTimeRow::update);
+  SPLITVEIL_RETURN_IF_ERROR(updated);
+  parts_.recorder->Learnt();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::CutGradients> NonLabelTrainingStep::Receive(const BatchAddress& address, int64_t first_row,
+                                                               TrainingStream& stream) {
+  absl::StatusOr<v1::CutGradients> message = stream.Receive();
+  parts_.recorder->Lap(&StepTimeRow::wait);
+  SPLITVEIL_RETURN_IF_ERROR(message.status());
+  if (message->epoch() != address.epoch || message->batch() != address.batch || message->first_row() != first_row) {
+    return AsRefusal(
+        absl::InvalidArgumentError(absl::StrCat("gradients: expected those of epoch ", address.epoch, " batch ",
+                                                address.batch, " from row ", first_row, ", found others")));
+  }
+  parts_.recorder->AddReceived(static_cast<int64_t>(message->ByteSizeLong()));
+  return message;
+}
+
+absl::Status NonLabelTrainingStep::Backpropagate(SliceAssembler& gradients) {
+  const absl::Span<const std::string> layers = parts_.attacks->Layers(received_.step);
+  while (const std::optional<RowRange> rows = gradients.NextReady()) {
+    const absl::StatusOr<std::vector<ConstMatrixView>> at_layers =
+        parts_.model->Backward(gradients.block(*rows), layers);
+    parts_.recorder->Lap(&StepTimeRow::backward);
+    SPLITVEIL_RETURN_IF_ERROR(at_layers.status());
+    for (size_t i = 0; i < layers.size(); ++i) {
+      if (rows->first == 0) {
+        received_.gradients.push_back(
+            {layers[i], Matrix::ToOverwrite(gradients.slices().rows(), (*at_layers)[i].cols())});
+      }
+      received_.gradients[i].gradient.SetBlock(rows->first, (*at_layers)[i]);
+    }
+    parts_.recorder->Lap(&StepTimeRow::audit);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NonLabelTrainingStep::StayFrozen(const BatchSlices& slices) {
+  if (!frozen_) {
+    frozen_ = true;
+    SPLITVEIL_RETURN_IF_ERROR(parts_.recorder->RecordFrozen());
+  }
+  for (size_t i = 0; i < slices.Computed(parts_.model->needs_whole_batch()).size(); ++i) {
+    SPLITVEIL_RETURN_IF_ERROR(parts_.model->Discard());
+  }
+  in_flight_.pop_front();
+  parts_.recorder->Learnt();
+  return absl::OkStatus();
+}
+
+absl::Status NonLabelTrainingStep::Attack() {
+  if (!parts_.recorder->due()) {
+    return absl::OkStatus();
+  }
+  absl::Status status = parts_.attacks->Report(received_);
+  received_ = ReceivedBatch();
+  parts_.recorder->Lap(&StepTimeRow::audit);
+  parts_.recorder->Move(parts_.attacks->waited_seconds(), &StepTimeRow::audit, &StepTimeRow::wait);
+  status.Update(Record());
+  return status;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,149 @@
+#include "label_party/session/release_guard.h"
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "label_party/audit/measured_leak.h"
+#include "label_party/protection/protection_factory.h"
+
+namespace splitveil {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kRows = 64;
+constexpr int64_t kCols = 8;
+
+template <typename Message>
+Message Parse(const std::string& text) {
+  Message message;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message)) << text;
+  return message;
+}
+
+std::unique_ptr<GradientProtection> MakeGradientProtection(const std::string& text) {
+  std::array<uint8_t, 32> key;
+  key.fill(7);
+  return std::move(
+      MakeProtection(Parse<v1::GradientProtection>(text), *SecureGaussian::Create(SecretKey(key)))->gradients);
+}
+
+class ReleaseGuardTest : public testing::Test {
+ protected:
+  ReleaseGuardTest() : clean_(kRows, kCols) {
+    std::mt19937 random(3);
+    std::normal_distribution<float> normal;
+    batch_.epoch = 1;
+    batch_.batch = 2;
+    batch_.positions.resize(kRows);
+    std::iota(batch_.positions.begin(), batch_.positions.end(), 0);
+    for (int64_t j = 0; j < kRows; ++j) {
+      batch_.labels.push_back(j % 4 == 0 ? 1 : 0);
+      for (float& component : clean_.row(j)) {
+        component = (j % 4 == 0 ? 0.3f : -0.1f) + 0.05f * normal(random);
+      }
+    }
+    batch_.hint_rows = {0};
+    batch_.clean_positive.assign(clean_.row(0).begin(), clean_.row(0).end());
+  }
+
+  ReleaseGuard Guard(const std::string& protection, const std::string& policy, double earlier_sum_kl = 0) {
+    const auto config = Parse<v1::GradientProtection>(protection);
+    return ReleaseGuard(MakeGradientProtection(protection),
+                        *ReleaseGate::Create(Parse<v1::ReleasePolicy>(policy), config), kRows, earlier_sum_kl);
+  }
+
+  // What the same protection draws where nothing else has been asked of it.
+  std::vector<float> DrawnAtOnce(const std::string& protection, double max_sum_kl) {
+    Matrix out;
+    EXPECT_TRUE(MakeGradientProtection(protection)
+                    ->PerturbWithin(clean_, batch_.labels, {batch_.epoch, batch_.batch, 0}, max_sum_kl, out)
+                    .ok());
+    return std::vector<float>(out.data(), out.data() + out.size());
+  }
+
+  static std::vector<float> ValuesOf(const Matrix& matrix) {
+    return std::vector<float>(matrix.data(), matrix.data() + matrix.size());
+  }
+
+  Matrix clean_;
+  ReleasedBatch batch_;
+};
+
+TEST_F(ReleaseGuardTest, ReleasesWhatTheProtectionDrawsAsConfigured) {
+  const auto guarded = Guard("marvell { s: 4 }", "").Guard(clean_, batch_);
+  ASSERT_TRUE(guarded.ok()) << guarded.status();
+  EXPECT_EQ(guarded->decision.action, v1::RELEASE);
+  EXPECT_EQ(guarded->decision.reason, "");
+  EXPECT_EQ(ValuesOf(guarded->gradients), DrawnAtOnce("marvell { s: 4 }", GradientProtection::kAsConfigured));
+}
+
+TEST_F(ReleaseGuardTest, RaisesThePlanAndDrawsWhatMeetsTheBound) {
+  const auto guarded = Guard("iso { t: 0.01 }", "max_step_auc_bound: 0.6 action: RAISE_NOISE").Guard(clean_, batch_);
+  ASSERT_TRUE(guarded.ok()) << guarded.status();
+  EXPECT_EQ(guarded->decision.action, v1::RAISE_NOISE);
+  EXPECT_THAT(guarded->decision.reason, HasSubstr("bound on the AUC of one step"));
+  EXPECT_LE(guarded->decision.auc_bound, 0.6);
+  EXPECT_EQ(ValuesOf(guarded->gradients), DrawnAtOnce("iso { t: 0.01 }", (1 + 1e-11) * guarded->report.sum_kl));
+}
+
+TEST_F(ReleaseGuardTest, DrawsAgainWhereTheMeasuredLeakAsksForMore) {
+  const auto guarded = Guard("iso { t: 0.0001 }", "max_measured_leak: 0.8 action: RAISE_NOISE").Guard(clean_, batch_);
+  ASSERT_TRUE(guarded.ok()) << guarded.status();
+  EXPECT_EQ(guarded->decision.action, v1::RAISE_NOISE);
+  EXPECT_THAT(guarded->decision.reason, HasSubstr("leak measured"));
+  EXPECT_LE(MeasuredLeak(guarded->gradients, batch_), 0.8);
+}
+
+TEST_F(ReleaseGuardTest, DrawsNothingThatTheGateKeepsBack) {
+  for (const char* action : {"FREEZE_BOTTOM", "HALT"}) {
+    // The plan is far beyond a float: drawing it would be an error.
+    const auto guarded =
+        Guard("iso { t: 1e80 }", std::string("max_run_auc_bound: 0.6 action: ") + action, /*earlier_sum_kl=*/100)
+            .Guard(clean_, batch_);
+    ASSERT_TRUE(guarded.ok()) << guarded.status();
+    EXPECT_EQ(v1::GateAction_Name(guarded->decision.action), action);
+    EXPECT_EQ(guarded->gradients.size(), 0);
+  }
+}
+
+TEST_F(ReleaseGuardTest, FailsWhereAFloatCannotHoldTheNoiseAsConfigured) {
+  EXPECT_EQ(Guard("iso { t: 1e80 }", "").Guard(clean_, batch_).status().code(), absl::StatusCode::kInternal);
+}
+
+TEST_F(ReleaseGuardTest, FreezesWhereNoNoiseKeepsTheLimit) {
+  batch_.labels.assign(kRows, 1);  // Whose divergence nobody knows.
+  const auto guarded = Guard("marvell { s: 4 }", "max_step_auc_bound: 0.6 action: RAISE_NOISE").Guard(clean_, batch_);
+  ASSERT_TRUE(guarded.ok()) << guarded.status();
+  EXPECT_EQ(guarded->decision.action, v1::FREEZE_BOTTOM);
+  EXPECT_THAT(guarded->decision.reason, HasSubstr("no noise keeps that"));
+  EXPECT_EQ(guarded->gradients.size(), 0);
+}
+
+TEST_F(ReleaseGuardTest, AskingAgainGivesTheSameBytes) {
+  for (const char* policy : {"", "max_step_auc_bound: 0.6 action: RAISE_NOISE"}) {
+    ReleaseGuard guard = Guard("marvell { s: 4 }", policy);
+    const auto first = guard.Guard(clean_, batch_);
+    const auto second = guard.Guard(clean_, batch_);
+    ASSERT_TRUE(first.ok() && second.ok());
+    EXPECT_EQ(ValuesOf(first->gradients), ValuesOf(second->gradients)) << policy;
+  }
+}
+
+TEST_F(ReleaseGuardTest, RefusesGradientsThatAreNotFinite) {
+  clean_.row(5)[3] = std::nanf("");
+  EXPECT_EQ(Guard("marvell { s: 4 }", "").Guard(clean_, batch_).status().code(), absl::StatusCode::kInternal);
+}
+
+}  // namespace
+}  // namespace splitveil
