@@ -11,7 +11,7 @@
 
 namespace splitveil {
 
-// Status, grants, protections and gate decisions always; the model's quality where the policy limits it.
+// Status, disclosures, protections and gate decisions always; the model's quality where the policy limits it.
 std::vector<Finding> ConductFindings(const RunRecords& run, const v1::AuditPolicy& policy);
 
 }  // namespace splitveil

@@ -6,7 +6,12 @@
 
 namespace splitveil {
 
-enum class Outcome { kMet, kNotMet, kNotMeasured };  // Only kMet passes.
+enum class Outcome {
+  kMet,
+  kNotMet,
+  kNotMeasured,    // Should have been recorded, and was not: counts as not met.
+  kNotMeasurable,  // Stands in the label party's ledger only, which was not given: decides nothing.
+};
 
 // What was found of one criterion.
 struct Finding {
@@ -15,6 +20,9 @@ struct Finding {
   std::string limit;      // "at most 0.6", "marvell".
   std::string found;      // The figure that decided: the worst.
   std::string where;      // Its layer, attack and observer, step or epoch; what is missing. Empty: the run as a whole.
+  std::string remedy = "";  // What helps, one sentence; empty where nothing is wrong.
+
+  bool failed() const { return outcome == Outcome::kNotMet || outcome == Outcome::kNotMeasured; }
 };
 
 }  // namespace splitveil
