@@ -6,31 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "deploy/operator/audit/finding.h"
 #include "deploy/operator/records/run_ranking.h"
 #include "deploy/operator/records/run_records.h"
 
 #include "splitveil/v1/audit_policy.pb.h"
 
 namespace splitveil {
-
-enum class Outcome {
-  kMet,
-  kNotMet,
-  kNotMeasured,    // Should have been recorded, and was not: counts as not met.
-  kNotMeasurable,  // Stands in the label party's ledger only, which was not given: decides nothing.
-};
-
-// What was found of one criterion.
-struct Finding {
-  Outcome outcome = Outcome::kNotMeasured;
-  std::string criterion;  // In words.
-  std::string limit;      // "at most 0.6", "marvell".
-  std::string found;      // The figure that decided: the worst.
-  std::string where;      // Its layer, attack and observer, step or epoch; what is missing. Empty: the run as a whole.
-  std::string remedy = "";  // What helps, one sentence; empty where nothing is wrong.
-
-  bool failed() const { return outcome == Outcome::kNotMet || outcome == Outcome::kNotMeasured; }
-};
 
 struct RunVerdict {
   std::string run_id, label;
