@@ -1,5 +1,6 @@
 #!/bin/bash
-# Builds Splitveil, Release, into build/. Usage: build.sh [target...]     default: everything
+# Builds Splitveil, Release, into build/. Usage: build.sh [--preset=NAME] [target...]
+# Default: everything, or what a preset of CMakePresets.json says.
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
 
@@ -17,5 +18,7 @@ jobs_for_machine() {
   echo "$jobs"
 }
 
-cmake --preset release
-cmake --build --preset release --parallel "$(jobs_for_machine)" ${1:+--target "$@"}
+preset=release
+case ${1:-} in --preset=*) preset=${1#--preset=}; shift ;; esac
+cmake --preset "$preset"
+cmake --build --preset "$preset" --parallel "$(jobs_for_machine)" ${1:+--target "$@"}

@@ -49,7 +49,7 @@ void AppendPoints(const Message::Points& chunk, Points& points) {
 absl::Status PeerInbox::Accept(const Message& message) {
   // Decoding points is the slow part and needs no state: the protocol's thread keeps going meanwhile.
   absl::Status status = CheckForm(message);
-  std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (status.ok()) {
     status = Advance(message);
   }
@@ -57,7 +57,6 @@ absl::Status PeerInbox::Accept(const Message& message) {
     state_ = State::kFailed;
     failure_.Update(status);
   }
-  changed_.notify_all();
   return status;
 }
 
@@ -175,23 +174,21 @@ absl::Status PeerInbox::CheckOrder(const char* field, const Message::Points& chu
 }
 
 void PeerInbox::Fail(const absl::Status& reason) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (state_ == State::kComplete || state_ == State::kFailed) {
     return;
   }
   state_ = State::kFailed;
   failure_ = reason;
-  changed_.notify_all();
 }
 
 void PeerInbox::NoteSent(uint64_t masked_ids) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   sent_ids_ += masked_ids;
 }
 
 absl::StatusOr<uint64_t> PeerInbox::WaitForSetSize() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [this] { return state_ != State::kSetSize; });
+  const absl::MutexLock lock(&mutex_, absl::Condition(this, &PeerInbox::HasSetSize));
   if (!failure_.ok()) {
     return failure_;
   }
@@ -199,10 +196,7 @@ absl::StatusOr<uint64_t> PeerInbox::WaitForSetSize() {
 }
 
 absl::StatusOr<std::vector<Point>> PeerInbox::TakeMasked(uint64_t max_points) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [this] {
-    return state_ == State::kFailed || !masked_.empty() || (state_ != State::kSetSize && masked_ids_ == peer_ids_);
-  });
+  const absl::MutexLock lock(&mutex_, absl::Condition(this, &PeerInbox::HasMaskedOrNoMore));
   if (!failure_.ok()) {
     return failure_;
   }
@@ -213,8 +207,7 @@ absl::StatusOr<std::vector<Point>> PeerInbox::TakeMasked(uint64_t max_points) {
 }
 
 absl::StatusOr<std::vector<Point>> PeerInbox::TakeDoubleMasked() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [this] { return state_ == State::kComplete || state_ == State::kFailed; });
+  const absl::MutexLock lock(&mutex_, absl::Condition(this, &PeerInbox::IsDone));
   if (!failure_.ok()) {
     return failure_;
   }
@@ -222,17 +215,17 @@ absl::StatusOr<std::vector<Point>> PeerInbox::TakeDoubleMasked() {
 }
 
 PeerInbox::State PeerInbox::state() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   return state_;
 }
 
 absl::Status PeerInbox::failure() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   return failure_;
 }
 
 std::string PeerInbox::Progress() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (state_ == State::kSetSize) {
     return "before its set size";
   }

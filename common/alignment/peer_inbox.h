@@ -2,16 +2,16 @@
 #ifndef SPLITVEIL_COMMON_ALIGNMENT_PEER_INBOX_H_
 #define SPLITVEIL_COMMON_ALIGNMENT_PEER_INBOX_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 
 #include "common/alignment/masking_key.h"
 
@@ -70,25 +70,33 @@ class PeerInbox {
   // What holds for a message in every state.
   absl::Status CheckForm(const v1::AlignmentMessage& message) const;
   absl::Status CheckPoints(const char* field, const v1::AlignmentMessage::Points& chunk) const;
-  // The rest, with the mutex held.
-  absl::Status Advance(const v1::AlignmentMessage& message);
-  absl::Status AcceptSetSize(const v1::AlignmentMessage::SetSize& set_size);
-  absl::Status AcceptMasked(const v1::AlignmentMessage::Points& chunk);
-  absl::Status AcceptDoubleMasked(const v1::AlignmentMessage::Points& chunk);
+  // What depends on the state.
+  absl::Status Advance(const v1::AlignmentMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status AcceptSetSize(const v1::AlignmentMessage::SetSize& set_size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status AcceptMasked(const v1::AlignmentMessage::Points& chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status AcceptDoubleMasked(const v1::AlignmentMessage::Points& chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Checks that `chunk` continues the `received` points within what is `owed` in all.
   static absl::Status CheckOrder(const char* field, const v1::AlignmentMessage::Points& chunk, uint64_t received,
                                  uint64_t owed);
 
   const Limits limits_;
-  mutable std::mutex mutex_;  // Guards all below.
-  std::condition_variable changed_;
-  State state_ = State::kSetSize;
-  absl::Status failure_;
-  uint64_t peer_ids_ = 0;
-  uint64_t sent_ids_ = 0;     // Of ours.
-  uint64_t masked_ids_ = 0;   // Of the peer's, received.
-  std::deque<Point> masked_;  // Those that TakeMasked has not handed out.
-  std::vector<Point> double_masked_;
+  // What WaitForSetSize, TakeMasked and TakeDoubleMasked wait for; a failure ends every wait.
+  bool HasSetSize() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return state_ != State::kSetSize; }
+  bool HasMaskedOrNoMore() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return state_ == State::kFailed || !masked_.empty() || (state_ != State::kSetSize && masked_ids_ == peer_ids_);
+  }
+  bool IsDone() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return state_ == State::kComplete || state_ == State::kFailed;
+  }
+
+  mutable absl::Mutex mutex_;
+  State state_ ABSL_GUARDED_BY(mutex_) = State::kSetSize;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  uint64_t peer_ids_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t sent_ids_ ABSL_GUARDED_BY(mutex_) = 0;     // Of ours.
+  uint64_t masked_ids_ ABSL_GUARDED_BY(mutex_) = 0;   // Of the peer's, received.
+  std::deque<Point> masked_ ABSL_GUARDED_BY(mutex_);  // Those that TakeMasked has not handed out.
+  std::vector<Point> double_masked_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace splitveil

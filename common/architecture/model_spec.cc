@@ -105,7 +105,8 @@ absl::StatusOr<ImageShape> CutImage(const v1::ModelSpec& whole, int cut, int64_t
     return plan[cut - 1].output_image;
   }
   const int64_t channels = whole.layers(cut - 1).convolution().channels();
-  const auto side = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(cut_width / channels))));
+  const int64_t pixels = cut_width / channels;
+  const auto side = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(pixels))));
   if (channels * side * side != cut_width) {
     return Mismatch(
         absl::StrCat(kTop, ".input_image"),

@@ -15,13 +15,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 #include "common/crypto/sha256.h"
+#include "common/dataset/dataset_contents.h"
 #include "common/dataset/features.h"
 #include "common/dataset/id_list.h"
 #include "common/dataset/vocabulary.h"
@@ -45,14 +46,14 @@ class Dataset {
   static absl::StatusOr<std::shared_ptr<const Dataset>> Open(const std::string& path,
                                                              int64_t max_resident_bytes = kMaxResidentBytes);
 
-  int64_t rows() const { return preprocessing_.rows(); }
-  const FeatureShape& features() const { return features_; }
+  int64_t rows() const { return contents_.preprocessing.rows(); }
+  const FeatureShape& features() const { return contents_.features; }
   // Not empty; distinct only as far as `prepare` could see: the alignment checks them.
-  const IdList& ids() const { return ids_; }
-  bool has_labels() const { return preprocessing_.has_positives(); }
+  const IdList& ids() const { return contents_.ids; }
+  bool has_labels() const { return contents_.preprocessing.has_positives(); }
   // [rows], 0 or 1; empty where there are none.
-  absl::Span<const uint8_t> labels() const { return labels_; }
-  const v1::Preprocessing& preprocessing() const { return preprocessing_; }
+  absl::Span<const uint8_t> labels() const { return contents_.labels; }
+  const v1::Preprocessing& preprocessing() const { return contents_.preprocessing; }
   const std::string& path() const { return file_->path(); }
   // Of the file: names these data.
   const Digest& digest() const { return file_->digest(); }
@@ -66,27 +67,12 @@ class Dataset {
   absl::StatusOr<std::vector<Vocabulary>> ReadVocabularies() const;
 
  private:
-  Dataset(std::unique_ptr<SectionFile> file, bool resident) : file_(std::move(file)), resident_(resident) {}
-  absl::Status ReadPreprocessing();
-  absl::Status ReadShape();
-  absl::Status ReadSections();
-  template <typename Number>
-  absl::Status ReadSection(absl::string_view name, int64_t count, absl::Span<const Number>& numbers) const;
-  absl::Status CheckIds() const;
-  absl::Status CheckValues() const;
-  absl::Status Wrong(absl::string_view what) const;
+  Dataset(std::unique_ptr<SectionFile> file, DatasetContents contents, bool resident)
+      : file_(std::move(file)), contents_(std::move(contents)), resident_(resident) {}
 
   std::unique_ptr<SectionFile> file_;
-  bool resident_;  // Rows are read where they are mapped.
-  v1::Preprocessing preprocessing_;
-  FeatureShape features_;
-  IdList ids_{absl::Span<const std::string>()};
-  absl::Span<const uint64_t> id_ends_, vocabulary_ends_;
-  absl::Span<const uint8_t> labels_;
-  absl::Span<const float> numeric_;
-  absl::Span<const int32_t> categories_;
-  absl::Span<const uint8_t> pixels_;
-  absl::string_view id_bytes_, vocabulary_;
+  DatasetContents contents_;  // Views into file_.
+  bool resident_;             // Rows are read where they are mapped.
 };
 
 }  // namespace splitveil

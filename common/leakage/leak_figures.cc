@@ -194,9 +194,12 @@ Estimate EstimateTruePositiveRate(const Ranking& ranking, int64_t per) {
 }  // namespace
 
 absl::StatusOr<LeakFigures> MeasureLeak(absl::Span<const float> scores, absl::Span<const uint8_t> labels) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const Ranking ranking, Rank(scores, labels));
+  SPLITVEIL_ASSIGN_OR_RETURN(Ranking ranking, Rank(scores, labels));
   LeakFigures figures;
   figures.auc = EstimateAuc(ranking);
+  if (figures.auc.value < 0.5) {  // The adversary turns the score round, and accuses from its other end.
+    std::reverse(ranking.groups.begin(), ranking.groups.end());
+  }
   figures.tpr_at_1_percent_fpr = EstimateTruePositiveRate(ranking, 100);
   figures.tpr_at_01_percent_fpr = EstimateTruePositiveRate(ranking, 1000);
   figures.examples = static_cast<int64_t>(scores.size());

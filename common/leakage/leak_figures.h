@@ -16,8 +16,10 @@ struct Estimate {
 };
 
 struct LeakFigures {
-  Estimate auc;                   // Interval: DeLong et al., Biometrics 1988, on the logit scale.
-  Estimate tpr_at_1_percent_fpr;  // True positive rate of the threshold that a share of the negatives exceeds.
+  Estimate auc;  // Interval: DeLong et al., Biometrics 1988, on the logit scale.
+  // True positive rate of the threshold that a share of the negatives exceeds; of the score turned round where its AUC
+  // is below 0.5, as an adversary would turn it.
+  Estimate tpr_at_1_percent_fpr;
   Estimate tpr_at_01_percent_fpr;
   int64_t examples = 0, positives = 0;
 };

@@ -60,7 +60,8 @@ double OptimizerOptions::LearningRate(int64_t step) const {
     rate *= static_cast<double>(step + 1) / static_cast<double>(warmup_steps);
   }
   if (decay_steps > 0) {
-    rate *= std::pow(decay_factor, static_cast<double>(step / decay_steps));
+    const int64_t decays = step / decay_steps;
+    rate *= std::pow(decay_factor, static_cast<double>(decays));
   }
   if (cosine_steps > 0) {
     const double progress = static_cast<double>(std::min(step, cosine_steps)) / static_cast<double>(cosine_steps);

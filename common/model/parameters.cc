@@ -132,8 +132,8 @@ absl::Status AssignParameters(const NamedParameters& values, absl::Span<const Pa
 
 NamedParameters CopyTrainingState(absl::Span<const ParameterView> state, int64_t steps) {
   NamedParameters copies = CopyParameters(state);
-  copies.emplace_back(
-      kSteps, std::vector<float>{static_cast<float>(steps % kStepsBase), static_cast<float>(steps / kStepsBase)});
+  const int64_t high = steps / kStepsBase;
+  copies.emplace_back(kSteps, std::vector<float>{static_cast<float>(steps % kStepsBase), static_cast<float>(high)});
   return copies;
 }
 

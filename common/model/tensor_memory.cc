@@ -31,7 +31,8 @@ class TensorMemory final : public c10::Allocator {
     void* const given = bytes <= SIZE_MAX / 2 ? std::malloc(bytes + kAlignment + sizeof(void*)) : nullptr;
     TORCH_CHECK(given != nullptr, "not enough memory for a tensor of ", bytes, " bytes");
     const uintptr_t first = reinterpret_cast<uintptr_t>(given) + sizeof(void*);
-    auto* const block = reinterpret_cast<void**>((first + kAlignment - 1) / kAlignment * kAlignment);
+    const uintptr_t aligned = (first + kAlignment - 1) / kAlignment * kAlignment;
+    auto* const block = reinterpret_cast<void**>(static_cast<char*>(given) + sizeof(void*) + (aligned - first));
     block[-1] = given;
     return block;
   }

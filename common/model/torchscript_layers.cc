@@ -10,6 +10,8 @@
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <utility>
 
+#include "absl/strings/match.h"
+
 namespace splitveil {
 namespace {
 
@@ -61,7 +63,7 @@ std::optional<std::string> ModulePath(const Value* value, const Value* self) {
 // "forward", or "forward1" and so on, as tracing names the further calls of a submodule.
 bool IsForward(const std::string& method) {
   constexpr char kForward[] = "forward";
-  return method.rfind(kForward, 0) == 0 &&
+  return absl::StartsWith(method, kForward) &&
          std::all_of(method.begin() + sizeof(kForward) - 1, method.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 

@@ -71,9 +71,9 @@ struct TorchScriptModule::State {
   int64_t steps = 0;
   bool has_gradient = false;
 
-  State(const Options& own_options, torch::jit::Module own_module)
+  State(const Options& own_options, const torch::jit::Module& own_module)
       : options(own_options),
-        module(std::move(own_module)),
+        module(own_module),
         forward(std::make_shared<LayeredForward>(module)),
         parameters(TrainedParameters(module)) {
     for (const at::Tensor& parameter : parameters) {
@@ -178,7 +178,7 @@ absl::StatusOr<std::unique_ptr<TorchScriptModule>> TorchScriptModule::Create(con
   return CatchTorchErrors<Result>("creating a TorchScript module", [&]() -> Result {
     absl::Status status =
         CheckArguments(module, static_cast<int>(options.numbers.size()) + (options.category_columns > 0 ? 1 : 0));
-    auto state = std::make_unique<State>(options, std::move(module));
+    auto state = std::make_unique<State>(options, module);
     if (status.ok()) {
       absl::StatusOr<std::vector<std::string>> layers = TryTorchScript(options, *state->forward, state->module);
       status = layers.status();

@@ -15,8 +15,8 @@
 #include "absl/types/span.h"
 
 #include "common/matrix/matrix.h"
-#include "common/model/optimizer_options.h"
 #include "common/model/parameters.h"
+#include "common/model/torchscript_options.h"
 
 namespace torch::jit {
 struct Module;
@@ -26,12 +26,6 @@ namespace splitveil {
 
 // Number of arguments that the forward in the file `path` must be given. Errors: InvalidArgument with `field` and file.
 absl::StatusOr<int> CountTorchScriptArguments(const std::string& field, const std::string& path);
-
-// Arguments of a module's forward, read during the call only.
-struct TorchScriptInput {
-  std::vector<ConstMatrixView> numbers;  // One for each of Options::numbers, [batch, values of its shape].
-  absl::Span<const int64_t> categories;  // [batch * Options::category_columns], row-major.
-};
 
 // A batch between its forward and its backward computation, with the parameters it was computed with.
 class TorchScriptPass {
@@ -64,21 +58,8 @@ struct TorchScriptGradients {
 // of the module while it runs come back as Internal. Not thread-safe.
 class TorchScriptModule {
  public:
-  // An argument of forward: float32 [batch, shape...].
-  struct Numbers {
-    std::vector<int64_t> shape;  // Of one example: {13}, or {3, 84, 84}.
-    bool gradient = false;       // Whether Backward computes the gradient there.
-  };
-  struct Options {
-    std::string field;             // Where the path stands in the configuration, for error messages.
-    std::string path;              // The file.
-    std::vector<Numbers> numbers;  // The leading arguments of forward.
-    int64_t category_columns = 0;  // Where positive, a last argument: int64 [batch, category_columns].
-    int64_t output_width = 0;      // forward gives [batch, output_width]; where that is 1, [batch] will do.
-    OptimizerOptions optimizer;
-    std::string name_prefix;  // Of the names of Values.
-    uint64_t seed = 0;
-  };
+  using Numbers = TorchScriptNumbers;
+  using Options = TorchScriptOptions;
 
   // Loads the file and runs it on made-up batches of 2 and 3 rows, in both modes and back. Errors: InvalidArgument with
   // field, file, expected and found where there is no such file or no TorchScript in it, forward takes other arguments,

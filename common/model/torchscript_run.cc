@@ -15,7 +15,7 @@ namespace splitveil {
 namespace {
 
 // A copy, since a module may work on its arguments in place.
-at::Tensor ToTensor(ConstMatrixView values, const TorchScriptModule::Numbers& numbers) {
+at::Tensor ToTensor(ConstMatrixView values, const TorchScriptNumbers& numbers) {
   std::vector<int64_t> sizes = {values.rows()};
   sizes.insert(sizes.end(), numbers.shape.begin(), numbers.shape.end());
   return at::from_blob(const_cast<float*>(values.data()), sizes, at::kFloat)
@@ -36,7 +36,7 @@ std::string Describe(const c10::IValue& output) {
 
 }  // namespace
 
-absl::StatusOr<TorchScriptRun> RunTorchScript(const TorchScriptModule::Options& options, const LayeredForward& forward,
+absl::StatusOr<TorchScriptRun> RunTorchScript(const TorchScriptOptions& options, const LayeredForward& forward,
                                               const torch::jit::Module& module, const TorchScriptInput& input) {
   TorchScriptRun run;
   std::vector<c10::IValue> arguments;
@@ -73,7 +73,7 @@ std::vector<at::Tensor> Differentiate(const at::Tensor& output, const at::Tensor
 
 void SeedDefaultGenerator(uint64_t seed) {
   at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
-  const std::lock_guard<std::mutex> lock(generator.mutex());
+  const std::lock_guard lock(generator.mutex());  // LibTorch's own.
   generator.set_current_seed(seed);
 }
 

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 
 #include "common/model/torchscript_layers.h"
-#include "common/model/torchscript_module.h"
+#include "common/model/torchscript_options.h"
 
 namespace splitveil {
 
@@ -23,7 +23,7 @@ struct TorchScriptRun {
 
 // Runs `forward` on `module`, the module itself or a copy. `input` fits `options`. InvalidArgument where the output has
 // another shape than agreed. Throws what LibTorch throws.
-absl::StatusOr<TorchScriptRun> RunTorchScript(const TorchScriptModule::Options& options, const LayeredForward& forward,
+absl::StatusOr<TorchScriptRun> RunTorchScript(const TorchScriptOptions& options, const LayeredForward& forward,
                                               const torch::jit::Module& module, const TorchScriptInput& input);
 
 // Gradients of sum(output * output_gradient) at `edges`, which may be none; undefined where the output does not depend

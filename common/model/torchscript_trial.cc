@@ -20,9 +20,9 @@ namespace {
 // Numbers in [0, 1), as prepared data have, and category 0, which every vocabulary has. Of two batches the shorter is
 // the beginning of the longer.
 struct Batch {
-  Batch(const TorchScriptModule::Options& options, int64_t rows)
+  Batch(const TorchScriptOptions& options, int64_t rows)
       : categories(static_cast<size_t>(rows * options.category_columns)) {
-    for (const TorchScriptModule::Numbers& argument : options.numbers) {
+    for (const TorchScriptNumbers& argument : options.numbers) {
       std::mt19937 random(1);
       numbers.emplace_back(
           rows, std::accumulate(argument.shape.begin(), argument.shape.end(), int64_t{1}, std::multiplies<int64_t>()));
@@ -56,9 +56,9 @@ std::vector<const LayerOutput*> BatchFirstLayers(const TorchScriptRun& few, cons
   return layers;
 }
 
-absl::StatusOr<std::vector<std::string>> TryTraining(const TorchScriptModule::Options& options,
-                                                     const LayeredForward& forward, const torch::jit::Module& module,
-                                                     const Batch& few, const Batch& more) {
+absl::StatusOr<std::vector<std::string>> TryTraining(const TorchScriptOptions& options, const LayeredForward& forward,
+                                                     const torch::jit::Module& module, const Batch& few,
+                                                     const Batch& more) {
   const at::AutoGradMode grad(true);
   SPLITVEIL_ASSIGN_OR_RETURN(const TorchScriptRun few_run,
                              RunTorchScript(options, forward, CopyModule(module, /*train=*/true), few.input()));
@@ -82,7 +82,7 @@ absl::StatusOr<std::vector<std::string>> TryTraining(const TorchScriptModule::Op
   return names;
 }
 
-absl::Status TryPrediction(const TorchScriptModule::Options& options, const LayeredForward& forward,
+absl::Status TryPrediction(const TorchScriptOptions& options, const LayeredForward& forward,
                            const torch::jit::Module& module, const Batch& few, const Batch& more) {
   const at::NoGradGuard no_grad;
   const torch::jit::Module copy = CopyModule(module, /*train=*/false);
@@ -99,7 +99,7 @@ absl::Status TryPrediction(const TorchScriptModule::Options& options, const Laye
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> TryTorchScript(const TorchScriptModule::Options& options,
+absl::StatusOr<std::vector<std::string>> TryTorchScript(const TorchScriptOptions& options,
                                                         const LayeredForward& forward,
                                                         const torch::jit::Module& module) {
   try {

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 
 #include "common/model/torchscript_layers.h"
-#include "common/model/torchscript_module.h"
+#include "common/model/torchscript_options.h"
 
 namespace splitveil {
 
@@ -18,7 +18,7 @@ namespace splitveil {
 // layers whose gradients can be told: the names TorchScriptModule::layers has. Errors: InvalidArgument with expected
 // and found where forward fails or gives another shape, nothing in it can be trained, or in eval mode a row's output
 // depends on other rows or on chance (a module traced in train mode).
-absl::StatusOr<std::vector<std::string>> TryTorchScript(const TorchScriptModule::Options& options,
+absl::StatusOr<std::vector<std::string>> TryTorchScript(const TorchScriptOptions& options,
                                                         const LayeredForward& forward,
                                                         const torch::jit::Module& module);
 

@@ -21,8 +21,9 @@ std::vector<Blend> Blends(int64_t from, int64_t to) {
       const double begin = static_cast<double>(i) * step;
       const double end = std::min(begin + step, static_cast<double>(from));
       blend.first = static_cast<int64_t>(begin);
-      for (auto old = static_cast<double>(blend.first); old < end; ++old) {
-        blend.weights.push_back(static_cast<float>((std::min(old + 1, end) - std::max(old, begin)) / step));
+      for (int64_t old = blend.first; static_cast<double>(old) < end; ++old) {
+        const auto left = static_cast<double>(old);
+        blend.weights.push_back(static_cast<float>((std::min(left + 1, end) - std::max(left, begin)) / step));
       }
     } else {
       const double centre = std::clamp((static_cast<double>(i) + 0.5) * step - 0.5, 0.0, static_cast<double>(from - 1));

@@ -55,11 +55,8 @@ absl::StatusOr<std::unique_ptr<RowSource>> RowSource::Open(const Options& option
 
 absl::StatusOr<bool> RowSource::Next(TableRow& row) {
   while (true) {
-    const absl::StatusOr<bool> more = table_->Next(row);
-    if (!more.ok()) {
-      return more;
-    }
-    if (!*more) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const bool more, table_->Next(row));
+    if (!more) {
       const absl::Status finished = images_ == nullptr ? absl::OkStatus() : images_->Finish(table_->rows_read());
       return finished.ok() ? absl::StatusOr<bool>(false) : finished;
     }

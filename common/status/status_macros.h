@@ -8,11 +8,11 @@
 #include "absl/status/statusor.h"
 
 // SPLITVEIL_RETURN_IF_ERROR(expression): evaluates an absl::Status once and returns it unless it is OK.
-#define SPLITVEIL_RETURN_IF_ERROR(...)                                         \
-  do {                                                                         \
+#define SPLITVEIL_RETURN_IF_ERROR(...)                                           \
+  do {                                                                           \
     if (absl::Status splitveil_status = (__VA_ARGS__); !splitveil_status.ok()) { \
-      return splitveil_status;                                                 \
-    }                                                                          \
+      return splitveil_status;                                                   \
+    }                                                                            \
   } while (false)
 
 // SPLITVEIL_ASSIGN_OR_RETURN(target, expression): evaluates an absl::StatusOr once, returns its status unless it is OK,

@@ -276,9 +276,8 @@ absl::StatusOr<absl::string_view> SectionFile::section(absl::string_view name) c
 
 void SectionFile::WillNeed(absl::string_view bytes) const {
   static const auto kPage = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const uintptr_t begin = reinterpret_cast<uintptr_t>(bytes.data()) / kPage * kPage;
-  const uintptr_t end = reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size();
-  madvise(reinterpret_cast<void*>(begin), end - begin, MADV_WILLNEED);
+  const uintptr_t before = reinterpret_cast<uintptr_t>(bytes.data()) % kPage;  // madvise starts at a page.
+  madvise(const_cast<char*>(bytes.data()) - before, bytes.size() + before, MADV_WILLNEED);
 }
 
 void SectionFile::Read(absl::string_view bytes, void* out) const {

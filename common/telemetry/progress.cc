@@ -101,7 +101,8 @@ std::string Progress::Describe(const ProgressUpdate& update) const {
     absl::StrAppend(&text, "  leak ", update.leak);
   }
   if (has_rate && !unit_.empty()) {
-    absl::StrAppendFormat(&text, "  %.0f %s/s", (update.items - first_.items) / absl::ToDoubleSeconds(elapsed), unit_);
+    const auto items = static_cast<double>(update.items - first_.items);
+    absl::StrAppendFormat(&text, "  %.0f %s/s", items / absl::ToDoubleSeconds(elapsed), unit_);
   }
   return text;
 }

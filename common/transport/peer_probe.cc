@@ -1,4 +1,5 @@
-// WaitForPeer: one TLS handshake by OpenSSL instead of gRPC, whose only word for every failure is "unavailable".
+#include "common/transport/peer_probe.h"
+
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
@@ -19,7 +20,6 @@
 #include "absl/time/clock.h"
 
 #include "common/status/status_macros.h"
-#include "common/transport/credentials.h"
 #include "common/transport/status_mapper.h"
 #include "common/transport/x509.h"
 

@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 
 namespace splitveil {
 namespace {
 
+// The wall clock may be set while a stream is silent; whether a deadline has passed must not depend on it.
 using Clock = std::chrono::steady_clock;
 
 // Longer limits mean "never"; bounded so that now + limit does not overflow.
@@ -17,42 +19,42 @@ constexpr absl::Duration kMaxLimit = absl::Hours(24 * 365);
 
 }  // namespace
 
-// std::mutex rather than absl::Mutex: ThreadSanitizer understands it without annotations in the distribution's Abseil.
 struct StreamWatchdog::State {
   const Clock::duration limit;
   const std::function<void()> cancel;
-  mutable std::mutex mutex;
-  std::condition_variable changed;
-  // All below: guarded by mutex.
-  bool armed = false;
-  bool idle = false;  // The thread waits without a timeout, so Arm has to wake it.
-  bool stopping = false;
-  bool expired = false;
-  Clock::time_point deadline;
-  std::thread thread;  // Last: its function uses all above. Not guarded.
+  mutable absl::Mutex mutex;
+  absl::CondVar changed;
+  bool armed ABSL_GUARDED_BY(mutex) = false;
+  bool idle ABSL_GUARDED_BY(mutex) = false;  // The thread waits without a timeout, so Arm has to wake it.
+  bool stopping ABSL_GUARDED_BY(mutex) = false;
+  bool expired ABSL_GUARDED_BY(mutex) = false;
+  Clock::time_point deadline ABSL_GUARDED_BY(mutex);
+  std::thread thread;  // Last: its function uses all above.
 
   State(Clock::duration limit_in, std::function<void()> cancel_in)
-      : limit(limit_in), cancel(std::move(cancel_in)), thread([this] { Run(); }) {}
+      : limit(limit_in), cancel(std::move(cancel_in)), thread([this] {
+          if (WaitForExpiry()) {
+            cancel();
+          }
+        }) {}
 
-  void Run() {
-    std::unique_lock<std::mutex> lock(mutex);
+  // True once the time has run out, false where it is to stop before.
+  bool WaitForExpiry() {
+    const absl::MutexLock lock(&mutex);
     while (!stopping && !expired) {
+      const Clock::time_point now = Clock::now();
       if (!armed) {
         idle = true;
-        changed.wait(lock);
+        changed.Wait(&mutex);
         idle = false;
-      } else if (Clock::now() < deadline) {
+      } else if (now < deadline) {
         // A later Arm moves the deadline without waking the thread: it finds out when the old one has passed.
-        const Clock::time_point until = deadline;
-        changed.wait_until(lock, until);
+        changed.WaitWithTimeout(&mutex, absl::FromChrono(deadline - now));
       } else {
         expired = true;
       }
     }
-    if (expired) {
-      lock.unlock();
-      cancel();
-    }
+    return expired;
   }
 };
 
@@ -63,29 +65,29 @@ StreamWatchdog::StreamWatchdog(absl::Duration limit, std::function<void()> cance
 
 StreamWatchdog::~StreamWatchdog() {
   {
-    const std::lock_guard<std::mutex> lock(state_->mutex);
+    const absl::MutexLock lock(&state_->mutex);
     state_->stopping = true;
   }
-  state_->changed.notify_one();
+  state_->changed.Signal();
   state_->thread.join();
 }
 
 void StreamWatchdog::Arm() {
-  const std::lock_guard<std::mutex> lock(state_->mutex);
+  const absl::MutexLock lock(&state_->mutex);
   state_->armed = true;
   state_->deadline = Clock::now() + state_->limit;
   if (state_->idle) {
-    state_->changed.notify_one();
+    state_->changed.Signal();
   }
 }
 
 void StreamWatchdog::Disarm() {
-  const std::lock_guard<std::mutex> lock(state_->mutex);
+  const absl::MutexLock lock(&state_->mutex);
   state_->armed = false;
 }
 
 bool StreamWatchdog::expired() const {
-  const std::lock_guard<std::mutex> lock(state_->mutex);
+  const absl::MutexLock lock(&state_->mutex);
   return state_->expired;
 }
 

@@ -1,3 +1,5 @@
+#include "common/transport/tls_identity.h"
+
 #include <fstream>
 #include <iterator>
 #include <openssl/err.h>
@@ -10,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
-#include "common/transport/credentials.h"
 #include "common/transport/x509.h"
 
 namespace splitveil {

@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
   splitveil::AddValidateCommand(line);
   splitveil::AddStatusCommand(line);
   splitveil::AddReportCommand(line);
-  splitveil::AddAuditCommand(line, &splitveil::WriteReport);
+  splitveil::AddAuditCommand(line, &splitveil::WriteAuditReport);
   splitveil::AddSweepCommand(line);
   splitveil::AddStreamCommand(line);
   splitveil::AddMarvellCommand(line);

@@ -21,6 +21,7 @@
 #include "common/process/runtime.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
+#include "common/transport/peer_probe.h"
 #include "common/transport/server.h"
 #include "nonlabel_party/service/grpc_label_party_peer.h"
 #include "nonlabel_party/session/nonlabel_session.h"

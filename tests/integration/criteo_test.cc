@@ -44,7 +44,8 @@ void ReplaceInFile(const std::string& path, const std::string& from, const std::
   std::ofstream(path) << text.replace(at, from.size(), to);
 }
 
-// Every figure of the demo's run `name`, data and certificates lying in `folder`; with another `protection` where given.
+// Every figure of the demo's run `name`, data and certificates lying in `folder`; with another `protection` where
+// given.
 nlohmann::json Train(const std::string& name, const std::string& folder, const std::string& protection = "") {
   const std::string address = absl::StrCat("127.0.0.1:", FreePort());
   EXPECT_EQ(RunChild({"deploy/demo/write_configs.sh", folder, name, address, address, "127.0.0.1:0"}).exit_code, 0);

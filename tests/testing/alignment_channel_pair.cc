@@ -1,32 +1,32 @@
 #include "tests/testing/alignment_channel_pair.h"
 
-#include <chrono>
 #include <utility>
+
+#include "absl/time/time.h"
 
 namespace splitveil::testing {
 namespace {
 
 // No test waits this long unless two ends wait for each other.
-constexpr std::chrono::seconds kDeadline(20);
+constexpr absl::Duration kDeadline = absl::Seconds(20);
 
 }  // namespace
 
 absl::Status MessagePipe::Push(const v1::AlignmentMessage& message) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (!changed_.wait_for(lock, kDeadline, [this] { return closed_ || messages_.size() < capacity_; })) {
+  const absl::MutexLock lock(&mutex_);
+  if (!mutex_.AwaitWithTimeout(absl::Condition(this, &MessagePipe::CanPush), kDeadline)) {
     return absl::DeadlineExceededError("peer does not read");
   }
   if (closed_) {
     return absl::UnavailableError("stream closed");
   }
   messages_.push_back(message);
-  changed_.notify_all();
   return absl::OkStatus();
 }
 
 absl::StatusOr<v1::AlignmentMessage> MessagePipe::Pop() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (!changed_.wait_for(lock, kDeadline, [this] { return closed_ || !messages_.empty(); })) {
+  const absl::MutexLock lock(&mutex_);
+  if (!mutex_.AwaitWithTimeout(absl::Condition(this, &MessagePipe::CanPop), kDeadline)) {
     return absl::DeadlineExceededError("peer does not send");
   }
   if (messages_.empty()) {
@@ -34,14 +34,12 @@ absl::StatusOr<v1::AlignmentMessage> MessagePipe::Pop() {
   }
   v1::AlignmentMessage message = std::move(messages_.front());
   messages_.pop_front();
-  changed_.notify_all();
   return message;
 }
 
 void MessagePipe::Close() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   closed_ = true;
-  changed_.notify_all();
 }
 
 InMemoryAlignmentChannel::InMemoryAlignmentChannel(std::shared_ptr<MessagePipe> out, std::shared_ptr<MessagePipe> in)

@@ -2,10 +2,11 @@
 #ifndef SPLITVEIL_TESTS_TESTING_ALIGNMENT_CHANNEL_PAIR_H_
 #define SPLITVEIL_TESTS_TESTING_ALIGNMENT_CHANNEL_PAIR_H_
 
-#include <condition_variable>
 #include <deque>
 #include <memory>
-#include <mutex>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 
 #include "common/alignment/private_set_intersection.h"
 
@@ -22,11 +23,13 @@ class MessagePipe {
   void Close();
 
  private:
+  bool CanPush() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || messages_.size() < capacity_; }
+  bool CanPop() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || !messages_.empty(); }
+
   const size_t capacity_;
-  std::mutex mutex_;  // Guards all below.
-  std::condition_variable changed_;
-  std::deque<v1::AlignmentMessage> messages_;
-  bool closed_ = false;
+  absl::Mutex mutex_;
+  std::deque<v1::AlignmentMessage> messages_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // One end. A test closes it where a connection would be lost; messages already sent can still be received.

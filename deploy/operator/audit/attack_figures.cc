@@ -9,6 +9,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "deploy/operator/records/attack_leak.h"
+#include "deploy/operator/records/attack_words.h"
+#include "deploy/operator/records/run_ranking.h"
 
 #include "common/leakage/attack_traits.h"
 
@@ -74,8 +77,12 @@ std::vector<AttackFigure> AgreedAttacks(const PartyRecords& party) {
 }  // namespace
 
 std::string DescribePlace(const AttackFigure& figure) {
-  std::string place = absl::StrCat(figure.attack, " at ", figure.layer);
-  if (!figure.observer.empty()) {
+  std::string place = absl::StrCat(AttackNamed(figure.attack), " at ", DescribeLayer(figure.layer));
+  if (figure.observer == "label_party") {
+    absl::StrAppend(&place, ", scored by the label party");
+  } else if (figure.observer == "nonlabel_party") {
+    absl::StrAppend(&place, ", scored by the attack module");
+  } else if (!figure.observer.empty()) {
     absl::StrAppend(&place, ", scored by ", figure.observer);
   }
   if (figure.epoch >= 0) {
@@ -84,7 +91,7 @@ std::string DescribePlace(const AttackFigure& figure) {
   return place;
 }
 
-bool Remembers(const std::string& attack) { return TraitsOfName(attack).cumulative(); }
+bool IsCumulativeAttack(const std::string& attack) { return TraitsOfName(attack).cumulative(); }
 
 std::vector<AttackFigure> WithAgreedAttacks(std::vector<AttackFigure> figures, const PartyRecords& party,
                                             bool batches_only) {
@@ -103,8 +110,8 @@ std::vector<AttackFigure> FiguresOverBatches(const PartyRecords& party, double L
   std::vector<AttackFigure> figures;
   for (const LeakSeries& series : party.leaks) {
     const double auc = series.summary.*field;
-    figures.push_back({series.layer, series.attack, series.observer,
-                       series.summary.steps > 0 ? std::max(auc, 1 - auc) : std::nan("")});
+    figures.push_back(
+        {series.layer, series.attack, series.observer, series.summary.steps > 0 ? TurnedAuc(auc) : std::nan("")});
   }
   return WithAgreedAttacks(std::move(figures), party, /*batches_only=*/true);
 }

@@ -18,11 +18,11 @@ struct AttackFigure {
   int64_t epoch = -1;  // Of a figure over an epoch; -1 of others.
 };
 
-// "norm at cut, scored by label_party, after epoch 5".
+// "Gradient length (norm) at the cut layer, scored by the label party, after epoch 5".
 std::string DescribePlace(const AttackFigure& figure);
 
 // Whether the attack's scores sum an example's evidence over the epochs. `attack` as the ledger names it.
-bool Remembers(const std::string& attack);
+bool IsCumulativeAttack(const std::string& attack);
 
 // Leak 0.5 + |AUC - 0.5| of the summary's `field` over the batches. Agreed attacks that score batches and were not
 // recorded come with NaN.
@@ -36,7 +36,7 @@ std::vector<AttackFigure> FiguresAfterLastEpoch(const PartyRecords& party,
                                                 const std::function<double(const EpochLeakRow&)>& value);
 
 // `figures`, and with NaN what the run's agreement names and is not among them. `batches_only`: but for attacks that
-// remember or run once.
+// accumulate over the epochs or run once.
 std::vector<AttackFigure> WithAgreedAttacks(std::vector<AttackFigure> figures, const PartyRecords& party,
                                             bool batches_only);
 

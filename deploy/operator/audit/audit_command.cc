@@ -2,7 +2,9 @@
 
 #include <cstdio>
 #include <memory>
+#include <utility>
 
+#include "absl/time/clock.h"
 #include "deploy/operator/audit/audit_policy.h"
 #include "deploy/operator/audit/verdict_text.h"
 
@@ -22,7 +24,8 @@ absl::StatusOr<ExitCode> Audit(const AuditFlags& flags, VerdictPageWriter write_
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecords> runs, ReadRuns(flags.ledgers));
   const std::vector<RunVerdict> verdicts = JudgeRuns(runs, policy);
   if (!flags.report.empty()) {
-    SPLITVEIL_RETURN_IF_ERROR(write_page(runs, verdicts, flags.report));
+    SPLITVEIL_ASSIGN_OR_RETURN(AuditSubject subject, DescribeAuditSubject(flags.policy, flags.ledgers, absl::Now()));
+    SPLITVEIL_RETURN_IF_ERROR(write_page(runs, {verdicts, std::move(subject)}, flags.report));
   }
   std::fputs(VerdictText(verdicts).c_str(), stdout);
   return PolicyMet(verdicts) ? ExitCode::kDone : ExitCode::kPolicyNotMet;

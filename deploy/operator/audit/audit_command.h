@@ -6,16 +6,16 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "deploy/operator/audit/audit_verdict.h"
+#include "deploy/operator/audit/audit_report.h"
 #include "deploy/operator/records/run_records.h"
 
 #include "common/command_line/command_line.h"
 
 namespace splitveil {
 
-// Writes runs with their verdicts to a page: WriteReport of deploy/operator/report, which itself shows verdicts and so
-// depends on this folder.
-using VerdictPageWriter = absl::Status (*)(const std::vector<RunRecords>& runs, const std::vector<RunVerdict>& verdicts,
+// Writes runs with their verdicts to a page: WriteAuditReport of deploy/operator/report, which itself shows verdicts
+// and so depends on this folder.
+using VerdictPageWriter = absl::Status (*)(const std::vector<RunRecords>& runs, const AuditReport& audit,
                                            const std::string& out_path);
 
 // Adds `splitveil audit`.

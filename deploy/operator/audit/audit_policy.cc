@@ -25,11 +25,11 @@ void SetListDefaults(v1::AuditPolicy& policy) {
 absl::StatusOr<v1::AuditPolicy> LoadAuditPolicy(const std::string& path) {
   v1::AuditPolicy policy;
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(path, policy));
-  for (int i = 0; i < policy.max_leak_size(); ++i) {
-    const v1::LeakLimit& limit = policy.max_leak(i);
+  for (int i = 0; i < policy.max_measured_leak_size(); ++i) {
+    const v1::MeasuredLeakLimit& limit = policy.max_measured_leak(i);
     if (!limit.has_max_mean() && !limit.has_max_p95() && !limit.has_max_pooled()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(path, ": max_leak[", i, "]: expected max_mean, max_p95 or max_pooled, found none"));
+          absl::StrCat(path, ": max_measured_leak[", i, "]: expected max_mean, max_p95 or max_pooled, found none"));
     }
   }
   SetListDefaults(policy);

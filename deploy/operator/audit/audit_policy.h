@@ -11,7 +11,7 @@
 namespace splitveil {
 
 // Reads `path` (policy.textproto) and writes the defaults of the lists into it. Errors: as LoadTextConfig;
-// InvalidArgument for a max_leak that limits nothing.
+// InvalidArgument for a max_measured_leak that limits nothing.
 absl::StatusOr<v1::AuditPolicy> LoadAuditPolicy(const std::string& path);
 
 // Writes the defaults of the lists into `policy` where they are empty.

@@ -2,39 +2,38 @@
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_AUDIT_AUDIT_VERDICT_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_AUDIT_AUDIT_VERDICT_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
+#include "deploy/operator/audit/finding.h"
+#include "deploy/operator/records/run_ranking.h"
 #include "deploy/operator/records/run_records.h"
 
 #include "splitveil/v1/audit_policy.pb.h"
 
 namespace splitveil {
 
-enum class Outcome { kMet, kNotMet, kNotMeasured };  // Only kMet passes.
-
-// What was found of one criterion.
-struct Finding {
-  Outcome outcome = Outcome::kNotMeasured;
-  std::string criterion;  // In words.
-  std::string limit;      // "at most 0.6", "marvell".
-  std::string found;      // The figure that decided: the worst.
-  std::string where;      // Its layer, attack and observer, step or epoch; what is missing. Empty: the run as a whole.
-};
-
 struct RunVerdict {
   std::string run_id, label;
   std::vector<Finding> findings;  // One at least, the same criteria in the same order for every run.
+  RunRanking ranking = {};
 
   bool met() const;
+  // Whether any criterion failed. Neither met nor failed: what the ledgers given can show is met, the rest is open.
+  bool failed() const;
 };
 
 // One verdict a run. Figures are taken from the label party's ledger only: it alone has them exact and complete.
-// Without it they count as not measured. `policy` as LoadAuditPolicy gives it.
+// Without it they are not measurable, and what the non-label party's ledger does show is judged alone. `policy` as
+// LoadAuditPolicy gives it.
 std::vector<RunVerdict> JudgeRuns(const std::vector<RunRecords>& runs, const v1::AuditPolicy& policy);
 
-// Whether every run meets the policy; false for no run.
+// Whether every run meets the policy in every criterion; false for no run.
 bool PolicyMet(const std::vector<RunVerdict>& verdicts);
+
+// Whether some run fails a criterion. Neither this nor PolicyMet: not decided.
+bool PolicyFailed(const std::vector<RunVerdict>& verdicts);
 
 }  // namespace splitveil
 

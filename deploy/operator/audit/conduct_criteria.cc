@@ -26,19 +26,25 @@ bool Contains(const std::vector<std::string>& names, absl::string_view name) {
 }
 
 Finding Ended(const RunRecords& run) {
-  Finding finding = {Outcome::kMet, "ended as agreed", "completed", "completed", ""};
+  Finding finding = {
+      Outcome::kMet,
+      "ended as agreed",
+      "completed",
+      "completed",
+      "",
+      "See the run's events and its log for why it ended; resume it from its checkpoint or run it again."};
   for (const PartyRecords& party : run.parties) {
     if (party.record.status != "completed") {
       finding.outcome = Outcome::kNotMet;
       finding.found = party.record.status;
-      finding.where = absl::StrCat(party.record.run.role, "'s ledger");
+      finding.where = absl::StrCat(party.record.run.role == "label_party" ? "label" : "non-label", " party's ledger");
     }
   }
   return finding;
 }
 
 // The ledger's event "attack module reads: ROUNDED".
-Finding Grants(const RunRecords& run, const v1::AuditPolicy& policy) {
+Finding Disclosures(const RunRecords& run, const v1::AuditPolicy& policy) {
   std::vector<std::string> allowed, found;
   for (int disclosure : policy.allowed_disclosures()) {
     allowed.push_back(absl::AsciiStrToLower(v1::DisclosureLevel_Name(static_cast<v1::DisclosureLevel>(disclosure))));
@@ -54,8 +60,11 @@ Finding Grants(const RunRecords& run, const v1::AuditPolicy& policy) {
   }
   const bool met = std::all_of(found.begin(), found.end(), [&](const auto& name) { return Contains(allowed, name); });
   return {found.empty() ? Outcome::kNotMeasured : (met ? Outcome::kMet : Outcome::kNotMet),
-          "disclosure to the attack module", absl::StrJoin(allowed, ", "),
-          found.empty() ? kNotMeasured : absl::StrJoin(found, ", "), found.empty() ? "no disclosure recorded" : ""};
+          "disclosure to the attack module",
+          absl::StrJoin(allowed, ", "),
+          found.empty() ? kNotMeasured : absl::StrJoin(found, ", "),
+          found.empty() ? "no disclosure recorded" : "",
+          "Agree on a lower audit.disclosure before the next run: what was disclosed cannot be taken back."};
 }
 
 // The run's protection and that of every gradient that left.
@@ -64,8 +73,12 @@ Finding Protections(const RunRecords& run, const v1::AuditPolicy& policy) {
   const auto is_allowed = [&](absl::string_view name) {
     return allowed.empty() ? name != "none" && !name.empty() : Contains(allowed, name);
   };
-  Finding finding = {Outcome::kNotMeasured, "gradient protection",
-                     allowed.empty() ? "any but none" : absl::StrJoin(allowed, ", "), kNotMeasured, ""};
+  Finding finding = {Outcome::kNotMeasured,
+                     "gradient protection",
+                     allowed.empty() ? "any but none" : absl::StrJoin(allowed, ", "),
+                     kNotMeasured,
+                     "",
+                     "Set `protection` in the label party's configuration to one that the policy allows."};
   const PartyRecords* party = run.label_party();
   if (party == nullptr || party->protections.empty()) {
     return finding;
@@ -89,8 +102,14 @@ Finding GateDecisions(const RunRecords& run, const v1::AuditPolicy& policy) {
   for (int decision : policy.allowed_gate_decisions()) {
     allowed.push_back(GateActionName(static_cast<v1::GateAction>(decision)));
   }
-  Finding finding = {Outcome::kNotMeasured, "decisions of the release gate", absl::StrJoin(allowed, ", "), kNotMeasured,
-                     ""};
+  Finding finding = {
+      Outcome::kNotMeasured,
+      "decisions of the release gate",
+      absl::StrJoin(allowed, ", "),
+      kNotMeasured,
+      "",
+      "Let the label party's release policy act (RAISE_NOISE or FREEZE_BOTTOM), or add noise so that its "
+      "limits are kept."};
   const PartyRecords* party = run.label_party();
   if (party == nullptr || party->protections.empty()) {
     return finding;
@@ -110,8 +129,12 @@ Finding GateDecisions(const RunRecords& run, const v1::AuditPolicy& policy) {
 }
 
 Finding TestAuc(const RunRecords& run, double least) {
-  Finding finding = {Outcome::kNotMeasured, "AUC of the model on test examples", absl::StrFormat("at least %g", least),
-                     kNotMeasured, "no evaluation of the test examples"};
+  Finding finding = {Outcome::kNotMeasured,
+                     "AUC of the model on test examples",
+                     absl::StrFormat("at least %g", least),
+                     kNotMeasured,
+                     "no evaluation of the test examples",
+                     "Less noise or more epochs; `splitveil sweep` shows what each protection costs."};
   const PartyRecords* party = run.label_party();
   if (party == nullptr) {
     return finding;
@@ -119,7 +142,7 @@ Finding TestAuc(const RunRecords& run, double least) {
   for (const EvaluationRow& row : party->evaluations) {  // In step order: the last one stays.
     if (row.split == "test" && std::isfinite(row.auc)) {
       finding.outcome = row.auc >= least ? Outcome::kMet : Outcome::kNotMet;
-      finding.found = absl::StrFormat("%.4f", row.auc);
+      finding.found = absl::StrFormat("%.3f", row.auc);
       finding.where = absl::StrCat("after ", row.step, " steps");
     }
   }
@@ -133,7 +156,7 @@ std::vector<Finding> ConductFindings(const RunRecords& run, const v1::AuditPolic
   if (policy.require_completed()) {
     findings.push_back(Ended(run));
   }
-  findings.push_back(Grants(run, policy));
+  findings.push_back(Disclosures(run, policy));
   findings.push_back(Protections(run, policy));
   findings.push_back(GateDecisions(run, policy));
   if (policy.has_min_test_auc()) {

@@ -4,11 +4,14 @@
 
 #include <vector>
 
-#include "deploy/operator/audit/audit_verdict.h"
+#include "deploy/operator/audit/finding.h"
+#include "deploy/operator/records/run_records.h"
+
+#include "splitveil/v1/audit_policy.pb.h"
 
 namespace splitveil {
 
-// Status, grants, protections and gate decisions always; the model's quality where the policy limits it.
+// Status, disclosures, protections and gate decisions always; the model's quality where the policy limits it.
 std::vector<Finding> ConductFindings(const RunRecords& run, const v1::AuditPolicy& policy);
 
 }  // namespace splitveil

@@ -9,7 +9,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "deploy/operator/audit/attack_figures.h"
+#include "deploy/operator/records/attack_leak.h"
+#include "deploy/operator/records/attack_words.h"
+#include "deploy/operator/records/remedies.h"
 
 namespace splitveil {
 namespace {
@@ -18,10 +23,17 @@ constexpr char kNotMeasured[] = "not measured";
 // What a model from features alone tells of the labels is the baseline of the training's leak, no part of it.
 constexpr char kBaseline[] = "features_only";
 
+// To three digits as everywhere; to more where three could not be told from the limit.
+std::string AgainstLimit(double value, double limit) {
+  return std::abs(value - limit) < 0.0005 && value != limit ? absl::StrFormat("%.6f", value)
+                                                            : absl::StrFormat("%.3f", value);
+}
+
 // A figure above its limit decides, then one that is missing, then the largest.
-Finding AtMost(const std::string& criterion, double limit, const std::vector<AttackFigure>& figures) {
-  Finding finding = {Outcome::kNotMeasured, criterion, absl::StrFormat("at most %g", limit), kNotMeasured,
-                     "no such attack recorded"};
+Finding AtMost(const std::string& criterion, double limit, const std::vector<AttackFigure>& figures,
+               const std::string& remedy) {
+  Finding finding = {Outcome::kNotMeasured,     criterion, absl::StrFormat("at most %g", limit), kNotMeasured,
+                     "no such attack recorded", remedy};
   const AttackFigure *worst = nullptr, *missing = nullptr;
   for (const AttackFigure& figure : figures) {
     if (!std::isfinite(figure.value)) {
@@ -32,7 +44,7 @@ Finding AtMost(const std::string& criterion, double limit, const std::vector<Att
   }
   if (worst != nullptr && (worst->value > limit || missing == nullptr)) {
     finding.outcome = worst->value > limit ? Outcome::kNotMet : Outcome::kMet;
-    finding.found = absl::StrFormat("%.4f", worst->value);
+    finding.found = AgainstLimit(worst->value, limit);
     finding.where = DescribePlace(*worst);
   } else if (missing != nullptr) {
     finding.where = DescribePlace(*missing);
@@ -46,7 +58,7 @@ double PooledLeak(const EpochLeakRow& row) {
                                                                    : std::nan("");
 }
 
-std::vector<AttackFigure> Matching(const std::vector<AttackFigure>& figures, const v1::LeakLimit& limit) {
+std::vector<AttackFigure> Matching(const std::vector<AttackFigure>& figures, const v1::MeasuredLeakLimit& limit) {
   std::vector<AttackFigure> matching;
   for (const AttackFigure& figure : figures) {
     if (MatchesGlob(limit.layer(), figure.layer) && MatchesGlob(limit.attack(), figure.attack) &&
@@ -57,22 +69,44 @@ std::vector<AttackFigure> Matching(const std::vector<AttackFigure>& figures, con
   return matching;
 }
 
-std::vector<Finding> LeakLimitFindings(const PartyRecords& party, const v1::LeakLimit& limit) {
-  const std::string scope = absl::StrCat(limit.attack() == "*" ? "all attacks" : limit.attack(), " at ",
-                                         limit.layer() == "*" ? "all layers" : limit.layer());
+bool IsPattern(const std::string& text) { return text.find_first_of("*?") != std::string::npos; }
+
+// "Gradient length (norm)", with the layer where it is limited; a pattern stands as it is.
+std::string DescribeScope(const v1::MeasuredLeakLimit& limit) {
+  const std::string attacks = limit.attack() == "*"       ? "all attacks"
+                              : IsPattern(limit.attack()) ? absl::StrCat("attacks \"", limit.attack(), "\"")
+                                                          : AttackNamed(limit.attack());
+  if (limit.layer() == "*") {
+    return attacks;
+  }
+  return absl::StrCat(attacks, IsPattern(limit.layer()) ? absl::StrCat(" at layers \"", limit.layer(), "\"")
+                                                        : absl::StrCat(" at ", DescribeLayer(limit.layer())));
+}
+
+std::vector<Finding> MeasuredLeakFindings(const RunRecords& run, const PartyRecords& party,
+                                          const v1::MeasuredLeakLimit& limit) {
+  const std::string scope = DescribeScope(limit);
+  const std::string remedy = RankRun(run).bound == BoundState::kExceeded ? RemedyForExceededBound(run.protection())
+                                                                         : RemedyForLeak(run.protection());
   std::vector<Finding> findings;
   if (limit.has_max_mean()) {
-    findings.push_back(AtMost(absl::StrCat("mean leak of ", scope), limit.max_mean(),
-                              Matching(FiguresOverBatches(party, &LeakSummary::mean), limit)));
+    findings.push_back(AtMost(absl::StrCat("mean AUC: ", scope), limit.max_mean(),
+                              Matching(FiguresOverBatches(party, &LeakSummary::mean), limit), remedy));
   }
   if (limit.has_max_p95()) {
-    findings.push_back(AtMost(absl::StrCat("leak in 95% of the batches of ", scope), limit.max_p95(),
-                              Matching(FiguresOverBatches(party, &LeakSummary::p95), limit)));
+    findings.push_back(AtMost(absl::StrCat("p95 AUC: ", scope), limit.max_p95(),
+                              Matching(FiguresOverBatches(party, &LeakSummary::p95), limit), remedy));
   }
   if (limit.has_max_pooled()) {
     findings.push_back(AtMost(
-        absl::StrCat("leak over the last epoch of ", scope), limit.max_pooled(),
-        Matching(WithAgreedAttacks(FiguresAfterLastEpoch(party, PooledLeak), party, /*batches_only=*/false), limit)));
+        absl::StrCat("last epoch's AUC: ", scope), limit.max_pooled(),
+        Matching(WithAgreedAttacks(FiguresAfterLastEpoch(party, PooledLeak), party, /*batches_only=*/false), limit),
+        remedy));
+  }
+  // The criterion names the attack already.
+  const std::string name = absl::StrCat(AttackNamed(limit.attack()), " at ");
+  for (Finding& finding : findings) {
+    finding.where = std::string(absl::StripPrefix(finding.where, name));
   }
   return findings;
 }
@@ -85,64 +119,68 @@ std::vector<AttackFigure> Only(std::vector<AttackFigure> figures, Keep keep) {
   return figures;
 }
 
-bool IsCumulative(const AttackFigure& figure) { return Remembers(figure.attack); }
+bool IsCumulative(const AttackFigure& figure) { return IsCumulativeAttack(figure.attack); }
 bool IsCumulativeAtCut(const AttackFigure& figure) { return IsCumulative(figure) && figure.layer == "cut"; }
 bool IsMeasured(const AttackFigure& figure) { return std::isfinite(figure.value); }
 bool IsNoBaseline(const AttackFigure& figure) { return figure.attack != kBaseline; }
 
-Finding StepBound(const PartyRecords& party, double limit) {
+Finding StepBound(const RunRecords& run, const PartyRecords& party, double limit) {
   std::vector<double> bounds;
   for (const ProtectionRow& row : party.protections) {
     if (IsReleased(row)) {
       bounds.push_back(std::isfinite(row.auc_bound) ? row.auc_bound : 1);  // No bound is a bound of 1.
     }
   }
-  Finding finding = {Outcome::kNotMeasured, "bound of Theorem 1 in 95% of the steps",
-                     absl::StrFormat("at most %g", limit), kNotMeasured, "no step recorded"};
+  Finding finding = {
+      Outcome::kNotMeasured, "bound of Theorem 1 per step, p95", absl::StrFormat("at most %g", limit), kNotMeasured,
+      "no step recorded",    RemedyForLeak(run.protection())};
   if (!bounds.empty()) {
     const double p95 = NearestRankQuantile(bounds, 0.95);
     finding.outcome = p95 <= limit ? Outcome::kMet : Outcome::kNotMet;
-    finding.found = absl::StrFormat("%.4f", p95);
+    finding.found = AgainstLimit(p95, limit);
     finding.where = absl::StrCat(bounds.size(), " steps");
   }
   return finding;
 }
 
-// By the label party's own events, and again by what the rows of the epochs say.
-Finding NoBoundExceeded(const PartyRecords& party) {
-  Finding finding = {Outcome::kNotMeasured, "no attack beyond what the noise allows", "never", kNotMeasured,
-                     "no likelihood_ratio recorded"};
-  int64_t exceeded = 0;
-  std::string first;
-  for (const EpochLeakRow& row : party.epoch_leaks) {
-    if (row.attack == "likelihood_ratio" && std::isfinite(row.auc_low) && finding.outcome == Outcome::kNotMeasured) {
-      finding = {Outcome::kMet, finding.criterion, finding.limit, "never", ""};
-    }
-    if (ExceedsBound(row)) {
-      ++exceeded;
-      first = !first.empty() ? first
-                             : absl::StrFormat("%s: at least %.4f, the noise allows %.4f",
-                                               DescribePlace({row.layer, row.attack, "", 0, row.epoch}),
-                                               AucAtLeast(row), row.gaussian_auc_bound);
-    }
+// "Gradient length (norm) at the cut layer: AUC at least 0.660, bound 0.650 (epoch 1)".
+std::string DescribeExcess(const BoundExcess& excess) {
+  const std::string place = absl::StrCat(AttackNamed(excess.attack), " at ", DescribeLayer(excess.layer));
+  if (excess.epochs.empty()) {
+    return absl::StrCat(place, ": see the run's events");
   }
-  int64_t events = 0;
-  for (const EventRecord& event : party.events) {
-    if (event.kind == "bound_exceeded") {
-      first = events++ == 0 ? event.detail : first;
-    }
-  }
-  if (exceeded + events > 0) {
+  return absl::StrFormat("%s: AUC at least %.3f, bound %.3f (%s %s)", place, excess.auc_at_least, excess.auc_bound,
+                         excess.epochs.size() == 1 ? "epoch" : "epochs", absl::StrJoin(excess.epochs, ", "));
+}
+
+Finding NoBoundExceeded(const RunRecords& run, const PartyRecords& party) {
+  Finding finding = {Outcome::kNotMeasured, "no attack exceeds its bound",  "holds",
+                     kNotMeasured,          "no likelihood_ratio recorded", RemedyForExceededBound(run.protection())};
+  const RunRanking ranking = RankRun(run);
+  if (ranking.bound == BoundState::kExceeded) {
     finding.outcome = Outcome::kNotMet;
-    finding.found = absl::StrCat(std::max(exceeded, events), std::max(exceeded, events) == 1 ? " time" : " times");
-    finding.where = first;
+    finding.found = "exceeded";
+    finding.where = absl::StrCat("by ", DescribeExcess(ranking.excesses.front()));
+    if (const size_t more = ranking.excesses.size() - 1; more > 0) {
+      absl::StrAppend(&finding.where, more == 1 ? "; another attack too" : absl::StrCat("; ", more, " others too"));
+    }
+  } else if (std::any_of(party.epoch_leaks.begin(), party.epoch_leaks.end(), [](const EpochLeakRow& row) {
+               return row.attack == "likelihood_ratio" && std::isfinite(row.auc_low);
+             })) {
+    finding.outcome = Outcome::kMet;
+    finding.found = BoundStateWords(ranking);
+    finding.where = "";
   }
   return finding;
 }
 
 Finding AuditedShare(const PartyRecords& party, double least) {
-  Finding finding = {Outcome::kNotMeasured, "share of the steps audited", absl::StrFormat("at least %g", least),
-                     kNotMeasured, "no attack scored batch by batch"};
+  Finding finding = {Outcome::kNotMeasured,
+                     "share of the steps audited",
+                     absl::StrFormat("at least %g", least),
+                     kNotMeasured,
+                     "no attack scored batch by batch",
+                     "Audit more steps (audit.every_batches), or set min_audited_share to 1 / every_batches."};
   const std::vector<AttackFigure> shares = AuditedShares(party);
   for (const AttackFigure& share : shares) {
     if (!std::isfinite(share.value)) {
@@ -153,7 +191,7 @@ Finding AuditedShare(const PartyRecords& party, double least) {
                                       [](const AttackFigure& a, const AttackFigure& b) { return a.value < b.value; });
   if (worst != shares.end()) {
     finding.outcome = worst->value >= least ? Outcome::kMet : Outcome::kNotMet;
-    finding.found = absl::StrFormat("%.4f", worst->value);
+    finding.found = AgainstLimit(worst->value, least);
     finding.where = DescribePlace(*worst);
   }
   return finding;
@@ -185,38 +223,41 @@ std::vector<Finding> LeakFindings(const RunRecords& run, const v1::AuditPolicy& 
   const PartyRecords nothing;
   const PartyRecords& party = run.label_party() != nullptr ? *run.label_party() : nothing;
   std::vector<Finding> findings = {AuditedShare(party, policy.min_audited_share())};
-  for (const v1::LeakLimit& limit : policy.max_leak()) {
-    for (Finding& finding : LeakLimitFindings(party, limit)) {
+  for (const v1::MeasuredLeakLimit& limit : policy.max_measured_leak()) {
+    for (Finding& finding : MeasuredLeakFindings(run, party, limit)) {
       findings.push_back(std::move(finding));
     }
   }
   if (policy.has_max_measured_cumulative_auc()) {
-    findings.push_back(AtMost("leak to an adversary that remembers", policy.max_measured_cumulative_auc(),
-                              Only(FiguresAfterLastEpoch(party, PooledLeak), IsCumulative)));
+    findings.push_back(AtMost("AUC of the cumulative attacks", policy.max_measured_cumulative_auc(),
+                              Only(FiguresAfterLastEpoch(party, PooledLeak), IsCumulative), RemedyForCumulativeLeak()));
   }
   if (policy.has_max_run_auc_bound()) {
-    // The accountant's one figure stands beside the attacks that remember at the cut layer, where the noise is added.
+    // The accountant's one figure stands beside the cumulative attacks at the cut layer, where the noise is added.
     const auto bound = [](const EpochLeakRow& row) { return row.gaussian_auc_bound; };
     const std::vector<AttackFigure> figures = Only(FiguresAfterLastEpoch(party, bound), IsCumulativeAtCut);
     const std::vector<AttackFigure> known = Only(figures, IsMeasured);
-    findings.push_back(
-        AtMost("what the noise of the run allows it", policy.max_run_auc_bound(), known.empty() ? figures : known));
+    findings.push_back(AtMost("bound per run", policy.max_run_auc_bound(), known.empty() ? figures : known,
+                              RemedyForCumulativeLeak()));
   }
   if (policy.has_max_step_auc_bound_p95()) {
-    findings.push_back(StepBound(party, policy.max_step_auc_bound_p95()));
+    findings.push_back(StepBound(run, party, policy.max_step_auc_bound_p95()));
   }
   const auto tpr = [&](const char* words, double limit, double EpochLeakRow::*field) {
     const auto high = [field](const EpochLeakRow& row) { return row.*field; };
-    findings.push_back(AtMost(words, limit, Only(FiguresAfterLastEpoch(party, high), IsNoBaseline)));
+    findings.push_back(
+        AtMost(words, limit, Only(FiguresAfterLastEpoch(party, high), IsNoBaseline), RemedyForLeak(run.protection())));
   };
-  if (policy.has_max_tpr_at_1pct_fpr()) {
-    tpr("positives found at 1% false alarms", policy.max_tpr_at_1pct_fpr(), &EpochLeakRow::tpr_1pct_high);
+  if (policy.has_max_measured_tpr_at_1pct_fpr()) {
+    tpr("true positive rate at 1% false positives", policy.max_measured_tpr_at_1pct_fpr(),
+        &EpochLeakRow::tpr_1pct_high);
   }
-  if (policy.has_max_tpr_at_01pct_fpr()) {
-    tpr("positives found at 0.1% false alarms", policy.max_tpr_at_01pct_fpr(), &EpochLeakRow::tpr_01pct_high);
+  if (policy.has_max_measured_tpr_at_01pct_fpr()) {
+    tpr("true positive rate at 0.1% false positives", policy.max_measured_tpr_at_01pct_fpr(),
+        &EpochLeakRow::tpr_01pct_high);
   }
   if (policy.require_no_bound_exceeded()) {
-    findings.push_back(NoBoundExceeded(party));
+    findings.push_back(NoBoundExceeded(run, party));
   }
   return findings;
 }

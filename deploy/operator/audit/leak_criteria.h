@@ -5,7 +5,10 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "deploy/operator/audit/audit_verdict.h"
+#include "deploy/operator/audit/finding.h"
+#include "deploy/operator/records/run_records.h"
+
+#include "splitveil/v1/audit_policy.pb.h"
 
 namespace splitveil {
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "common/telemetry/one_line.h"
 
@@ -25,22 +26,75 @@ std::string Counted(size_t count, const char* one, const char* several) {
   return absl::StrCat(count, " ", count == 1 ? one : several);
 }
 
+std::string AlignedRow(const Line& line, const std::array<size_t, 5>& widths) {
+  std::string row;
+  for (size_t i = 0; i < line.size(); ++i) {
+    absl::StrAppend(&row, i == 0 ? "" : "  ", line[i],
+                    std::string(widths[i] - std::min(line[i].size(), widths[i]), ' '));
+  }
+  return OneLine(row);
+}
+
+// All that stands in a ledger that was not given, in one line; empty where all is there.
+std::string NotMeasurableLine(const RunVerdict& verdict) {
+  std::vector<std::string> criteria;
+  for (const Finding& finding : verdict.findings) {
+    if (finding.outcome == Outcome::kNotMeasurable) {
+      criteria.push_back(finding.criterion);
+    }
+  }
+  if (criteria.empty()) {
+    return "";
+  }
+  return OneLine(absl::StrCat("not measurable from this ledger, only from the label party's (",
+                              Counted(criteria.size(), "criterion", "criteria"),
+                              "): ", absl::StrJoin(criteria, "; "))) +
+         "\n";
+}
+
 }  // namespace
 
+std::vector<std::string> Remedies(const RunVerdict& verdict) {
+  std::vector<std::string> texts, remedies;
+  for (const Finding& finding : verdict.findings) {
+    if (finding.remedy.empty() || std::find(remedies.begin(), remedies.end(), finding.remedy) != remedies.end()) {
+      continue;
+    }
+    remedies.push_back(finding.remedy);
+    std::vector<std::string> criteria;
+    for (const Finding& other : verdict.findings) {
+      if (other.remedy == finding.remedy) {
+        criteria.push_back(other.criterion);
+      }
+    }
+    const std::string more = criteria.size() > 1 ? absl::StrCat(" (and ", criteria.size() - 1, " more)") : "";
+    texts.push_back(absl::StrCat(criteria.front(), more, ": ", finding.remedy));
+  }
+  return texts;
+}
+
 std::string VerdictSummary(const std::vector<RunVerdict>& verdicts) {
-  size_t criteria = 0, failed = 0, failed_runs = 0;
+  size_t criteria = 0, failed = 0, open = 0, failed_runs = 0;
   for (const RunVerdict& verdict : verdicts) {
     criteria += verdict.findings.size();
-    failed_runs += verdict.met() ? 0 : 1;
-    failed += std::count_if(verdict.findings.begin(), verdict.findings.end(),
-                            [](const Finding& finding) { return finding.outcome != Outcome::kMet; });
+    failed_runs += verdict.failed() ? 1 : 0;
+    for (const Finding& finding : verdict.findings) {
+      failed += finding.failed() ? 1 : 0;
+      open += finding.outcome == Outcome::kNotMeasurable ? 1 : 0;
+    }
   }
+  const std::string of_criteria = Counted(criteria, "criterion", "criteria");
+  const std::string not_measurable =
+      open == 0 ? "" : absl::StrCat(", ", open, " not measurable from the ledgers given");
   if (PolicyMet(verdicts)) {
-    return absl::StrCat("policy met: ", Counted(criteria, "criterion", "criteria"), ", ",
+    return absl::StrCat("policy met: ", of_criteria, ", ", Counted(verdicts.size(), "run", "runs"));
+  }
+  if (!PolicyFailed(verdicts)) {
+    return absl::StrCat("policy not decided: ", criteria - open, " of ", of_criteria, " met", not_measurable, ", ",
                         Counted(verdicts.size(), "run", "runs"));
   }
-  return absl::StrCat("policy not met: ", failed, " of ", Counted(criteria, "criterion", "criteria"), ", ", failed_runs,
-                      " of ", Counted(verdicts.size(), "run", "runs"));
+  return absl::StrCat("policy not met: ", failed, " of ", of_criteria, not_measurable, ", ", failed_runs, " of ",
+                      Counted(verdicts.size(), "run", "runs"));
 }
 
 std::string VerdictText(const std::vector<RunVerdict>& verdicts) {
@@ -48,22 +102,23 @@ std::string VerdictText(const std::vector<RunVerdict>& verdicts) {
   for (const RunVerdict& verdict : verdicts) {
     for (const Finding& finding : verdict.findings) {
       const Line line = Columns(finding);
-      for (size_t i = 0; i < line.size(); ++i) {
+      for (size_t i = 0; i < line.size() && finding.outcome != Outcome::kNotMeasurable; ++i) {
         widths[i] = std::max(widths[i], std::min(line[i].size(), kMaxWidth));
       }
     }
   }
   std::string text;
   for (const RunVerdict& verdict : verdicts) {
-    absl::StrAppend(&text, "run ", OneLine(verdict.run_id), ", ", OneLine(verdict.label), "\n");
+    absl::StrAppend(&text, "run ", OneLine(verdict.run_id), ", ", OneLine(verdict.label), "\n",
+                    OneLine(RankingLine(verdict.ranking)), "\n");
     for (const Finding& finding : verdict.findings) {
-      const Line line = Columns(finding);
-      std::string row;
-      for (size_t i = 0; i < line.size(); ++i) {
-        absl::StrAppend(&row, i == 0 ? "" : "  ", line[i],
-                        std::string(widths[i] - std::min(line[i].size(), widths[i]), ' '));
+      if (finding.outcome != Outcome::kNotMeasurable) {
+        absl::StrAppend(&text, AlignedRow(Columns(finding), widths), "\n");
       }
-      absl::StrAppend(&text, OneLine(row), "\n");
+    }
+    absl::StrAppend(&text, NotMeasurableLine(verdict));
+    for (const std::string& remedy : Remedies(verdict)) {
+      absl::StrAppend(&text, "what helps: ", OneLine(remedy), "\n");
     }
   }
   return absl::StrCat(text, VerdictSummary(verdicts), "\n");

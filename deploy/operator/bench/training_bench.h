@@ -2,25 +2,13 @@
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_BENCH_TRAINING_BENCH_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_BENCH_TRAINING_BENCH_H_
 
-#include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "deploy/operator/bench/training_bench_options.h"
 
 namespace splitveil {
-
-struct TrainingBenchOptions {
-  std::vector<std::string> checks;  // Names; empty: all.
-  std::string folder;               // Made for the runs, and removed.
-  std::string programs;             // The folder of splitveil, label_party, nonlabel_party and centralized_baseline.
-  int cores = 2;                    // What all processes of a run share; >= 1.
-  int rounds = 5;                   // Turns of each side of a ratio; >= 1.
-  int64_t steps = 200;              // Training steps per run, about; >= 1.
-  int64_t cached_rows = 200'000;    // Of the memory check.
-  std::function<bool()> stop_requested;
-};
 
 // The checks there are, in the order they run.
 std::vector<std::string> TrainingCheckNames();

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "deploy/operator/bench/bench_folder.h"
-#include "deploy/operator/bench/training_bench.h"
+#include "deploy/operator/bench/training_bench_options.h"
 
 namespace splitveil {
 

@@ -1,4 +1,4 @@
-// Files put into the binary at build time by embed.cmake.
+// Files put into the binary at build time (deploy/operator/page/embed.cmake).
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_REPORT_EMBEDDED_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_REPORT_EMBEDDED_H_
 
@@ -7,9 +7,8 @@
 namespace splitveil {
 
 absl::string_view EmbeddedReportHtml();
-absl::string_view EmbeddedReportCss();
+absl::string_view EmbeddedReportCss();  // On top of every page's.
 absl::string_view EmbeddedReportJs();
-absl::string_view EmbeddedChartJs();
 
 }  // namespace splitveil
 

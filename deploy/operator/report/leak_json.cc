@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "deploy/operator/report/attack_words.h"
+#include "deploy/operator/records/attack_words.h"
+#include "deploy/operator/records/run_ranking.h"
+#include "deploy/operator/report/curve_json.h"
 #include "deploy/operator/report/plain_words.h"
 
 namespace splitveil {
@@ -32,20 +34,25 @@ Json Interval(double value, double low, double high) {
 }
 
 // The AUC as an adversary would turn it; the interval turns with it.
-Json TurnedAuc(const EpochLeakRow& row) {
+Json TurnedInterval(const EpochLeakRow& row) {
   return row.auc < 0.5 ? Interval(1 - row.auc, 1 - row.auc_high, 1 - row.auc_low)
                        : Interval(row.auc, row.auc_low, row.auc_high);
+}
+
+// [mean, low, high] over the batches; the interval turns with the mean, and ends at guessing.
+Json TurnedMean(const LeakSummary& summary) {
+  const double mean = TurnedAuc(summary.mean);
+  return Interval(mean, std::max(0.5, mean - summary.mean_ci95), std::min(1.0, mean + summary.mean_ci95));
 }
 
 Json PooledJson(const EpochLeakRow& row) {
   return {{"epoch", row.epoch + 1},
           {"examples", row.examples},
           {"positives", row.positives},
-          {"auc", TurnedAuc(row)},
-          {"exposure", ExposureName(ExposureOf(std::max(row.auc, 1 - row.auc)))},
+          {"auc", TurnedInterval(row)},
           {"tpr_1pct", Interval(row.tpr_1pct, row.tpr_1pct_low, row.tpr_1pct_high)},
           {"tpr_01pct", Interval(row.tpr_01pct, row.tpr_01pct_low, row.tpr_01pct_high)},
-          {"allowed", NumberJson(row.gaussian_auc_bound)}};
+          {"bound", NumberJson(row.gaussian_auc_bound)}};
 }
 
 bool IsCharted(const AttackLeak& leak, const std::vector<ChartedLayer>& charted) {
@@ -55,14 +62,14 @@ bool IsCharted(const AttackLeak& leak, const std::vector<ChartedLayer>& charted)
          });
 }
 
-// [last step of the epoch, AUC, what the noise allows] of every epoch in which the attack read more.
+// [last step of the epoch, AUC, bound] of every epoch in which the attack exceeds it.
 Json BeyondBound(const AttackLeak& leak, const std::map<int64_t, int64_t>& last_step_of_epoch) {
   Json beyond = Json::array();
   for (const EpochLeakRow* row : leak.epochs) {
     const auto step = last_step_of_epoch.find(row->epoch);
     if (ExceedsBound(*row) && step != last_step_of_epoch.end()) {
-      beyond.push_back(Json::array(
-          {step->second, NumberJson(std::max(row->auc, 1 - row->auc)), NumberJson(row->gaussian_auc_bound)}));
+      beyond.push_back(
+          Json::array({step->second, NumberJson(TurnedAuc(row->auc)), NumberJson(row->gaussian_auc_bound)}));
     }
   }
   return beyond;
@@ -84,11 +91,11 @@ Json LeaksJson(const std::vector<AttackLeak>& leaks, const RunRecords& run, cons
                   {"attack", leak.attack},
                   {"title", AttackTitle(leak.attack)},
                   {"observer", leak.observer},
-                  {"observer_name", DescribeObserver(leak.observer)},
-                  {"mean", batches ? NumberJson(summary.mean) : Json()},
-                  {"ci95", batches ? NumberJson(summary.mean_ci95) : Json()},
+                  {"needs", DescribeNeeds(leak.attack)},
+                  {"auc", leak.measured_auc() > 0 ? NumberJson(leak.measured_auc()) : Json()},
+                  {"exposure", leak.measured_auc() > 0 ? ExposureName(ExposureOf(leak.measured_auc())) : ""},
+                  {"mean", batches ? TurnedMean(summary) : Json()},
                   {"p95", batches ? NumberJson(summary.p95) : Json()},
-                  {"p95_exposure", batches ? ExposureName(ExposureOf(summary.p95)) : ""},
                   {"steps", summary.steps},
                   {"pooled", leak.epochs.empty() ? Json() : PooledJson(*leak.epochs.back())},
                   {"beyond", BeyondBound(leak, last_step_of_epoch)}};
@@ -102,7 +109,7 @@ Json LeaksJson(const std::vector<AttackLeak>& leaks, const RunRecords& run, cons
 
 Json CumulativeJson(const std::vector<AttackLeak>& leaks) {
   Json attacks = Json::array();
-  std::map<int64_t, const EpochLeakRow*> allowed;  // By epoch: the row with the accountant's figures.
+  std::map<int64_t, const EpochLeakRow*> bounded;  // By epoch: the row with the accountant's figures.
   std::set<std::string> drawn;
   for (const AttackLeak& leak : leaks) {
     if (leak.layer != "cut" || !absl::StartsWith(leak.attack, "cumulative_") || leak.epochs.empty() ||
@@ -111,12 +118,12 @@ Json CumulativeJson(const std::vector<AttackLeak>& leaks) {
     }
     Json epochs = Json::array();
     for (const EpochLeakRow* row : leak.epochs) {
-      Json point = TurnedAuc(*row);
+      Json point = TurnedInterval(*row);
       point.insert(point.begin(), row->epoch + 1);
       point.push_back(ExceedsBound(*row));
       epochs.push_back(std::move(point));
       if (std::isfinite(row->auc_bound)) {
-        allowed.emplace(row->epoch, row);
+        bounded.emplace(row->epoch, row);
       }
     }
     attacks.push_back({{"attack", leak.attack}, {"title", AttackTitle(leak.attack)}, {"epochs", std::move(epochs)}});
@@ -125,7 +132,7 @@ Json CumulativeJson(const std::vector<AttackLeak>& leaks) {
     return Json();
   }
   Json gaussian = Json::array(), bound = Json::array();
-  for (const auto& [epoch, row] : allowed) {
+  for (const auto& [epoch, row] : bounded) {
     gaussian.push_back(Json::array({epoch + 1, NumberJson(row->gaussian_auc_bound)}));
     bound.push_back(Json::array({epoch + 1, NumberJson(row->auc_bound)}));
   }
@@ -144,6 +151,23 @@ Json GlossaryJson(const std::vector<std::vector<AttackLeak>>& runs) {
     glossary.push_back({{"attack", attack}, {"title", title}, {"explanation", AttackExplanation(attack)}});
   }
   return glossary;
+}
+
+Json RankingJson(const RunRanking& ranking) {
+  const bool measured = !ranking.attack.empty();
+  Json excesses = Json::array();
+  for (const BoundExcess& excess : ranking.excesses) {
+    excesses.push_back(DescribeExcess(excess));
+  }
+  return {{"attack", ranking.attack},
+          {"title", measured ? AttackTitle(ranking.attack) : "none measured"},
+          {"layer_name", measured ? DescribeLayer(ranking.layer) : ""},
+          {"auc", NumberJson(ranking.measured_auc)},
+          {"exposure", measured ? ExposureName(ExposureOf(ranking.measured_auc)) : ""},
+          {"guessing", NumberJson(ranking.guessing_auc_p95)},
+          {"bound", BoundStateName(ranking.bound)},
+          {"bound_words", BoundStateWords(ranking)},
+          {"excesses", std::move(excesses)}};
 }
 
 Json ChartedJson(const std::vector<ChartedLayer>& charted) {

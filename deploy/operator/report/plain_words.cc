@@ -10,20 +10,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "deploy/operator/records/attack_words.h"
 #include "deploy/operator/records/run_records.h"
-#include "deploy/operator/report/attack_words.h"
 
 #include "common/leakage/summary.h"
 
 namespace splitveil {
-namespace {
-
-// Pairs in a hundred that a score of this AUC puts in the right order, whichever way it points.
-int64_t PairsIn100(double auc) { return std::llround(100 * std::max(auc, 1 - auc)); }
-
-}  // namespace
-
 Exposure ExposureOf(double leak_auc) {
   if (leak_auc <= kPartlyFrom) {
     return Exposure::kHidden;
@@ -91,15 +85,34 @@ std::string DescribeProtection(absl::string_view protection) {
   return absl::StrCat("Protection: ", protection, ".");
 }
 
-std::string DescribeLayer(absl::string_view layer) {
-  return layer == "cut" ? std::string("the cut layer") : absl::StrCat("layer \"", layer, "\"");
+std::string AucText(double auc) { return absl::StrFormat("%.3f", auc); }
+
+std::string AucWithInterval(double auc, double low, double high) {
+  if (auc < 0.5) {
+    return AucWithInterval(1 - auc, 1 - high, 1 - low);
+  }
+  const double width = high - low;
+  if (!(width > 0)) {
+    return AucText(auc);
+  }
+  const int digits = std::clamp(static_cast<int>(std::ceil(-std::log10(width))), 3, 6);
+  return absl::StrFormat("%.*f (95%% interval %.*f to %.*f)", digits, auc, digits, low, digits, high);
 }
 
-std::string DescribeObserver(absl::string_view observer) {
-  if (observer == "nonlabel_party") {
-    return "attack module";
+std::string DescribeNeeds(const std::string& attack) {
+  switch (NeedsOf(attack)) {
+    case AttackNeeds::kNothing:
+      return "from what the partner receives";
+    case AttackNeeds::kKnownPositives:
+      return "with known positives";
+    case AttackNeeds::kTrueClasses:
+      return "worst case: knows the true classes";
+    case AttackNeeds::kGivenLabels:
+      return "with labels it was given";
+    case AttackNeeds::kUnknown:
+      break;
   }
-  return observer == "label_party" ? std::string("label party's audit") : std::string(observer);
+  return "";
 }
 
 std::string DescribeRole(absl::string_view role) {
@@ -109,36 +122,46 @@ std::string DescribeRole(absl::string_view role) {
   return role == "label_party" ? std::string("label party") : std::string(role);
 }
 
-std::string DescribeLeak(const LeakSeries& series) {
-  const LeakSummary& leak = series.summary;
-  const std::string where = absl::StrCat("\"", AttackTitle(series.attack), "\" at ", DescribeLayer(series.layer), " ");
-  if (leak.steps == 0) {
-    return absl::StrCat(where, "was not measured: no batch held both classes.");
+std::string DescribeReach(const AttackLeak& leak) {
+  std::vector<std::string> figures;
+  const bool batches = leak.has_batches();
+  const double p95 = batches ? leak.series->summary.p95 : 0;
+  const double last = leak.epochs.empty() ? 0 : TurnedAuc(leak.epochs.back()->auc);
+  if (batches) {
+    figures.push_back(absl::StrCat(AucText(p95), " in one batch of twenty"));
+    figures.push_back(absl::StrCat(AucText(TurnedAuc(leak.series->summary.mean)), " on average over the batches"));
   }
-  return absl::StrCat(
-      where, "tells a positive from a negative example in ", PairsIn100(leak.mean), " of 100 pairs",
-      PairsIn100(leak.mean) > 50 && leak.mean < 0.5 ? " (its score read in reverse)" : "",
-      "; in one batch of twenty, in ",
-      PairsIn100(leak.p95) == 100 ? std::string("all 100.") : absl::StrCat(PairsIn100(leak.p95), " or more."));
+  if (!leak.epochs.empty()) {
+    const char* when = leak.has_batches() || leak.epochs.size() > 1 ? " over the last epoch" : " over all examples";
+    figures.insert(last >= p95 ? figures.begin() : figures.end(), absl::StrCat(AucText(last), when));
+  }
+  if (figures.empty()) {
+    return "";
+  }
+  const std::string first = figures.front();
+  figures.erase(figures.begin());
+  return absl::StrCat(AttackTitle(leak.attack), " at ", DescribeLayer(leak.layer), " reaches AUC ", first,
+                      figures.empty() ? "" : "; ", absl::StrJoin(figures, ", "), ".");
 }
 
-std::string DescribeCumulative(const EpochLeakRow& row) {
-  const bool reversed = row.auc < 0.5;
-  std::string words =
-      absl::StrCat("An adversary that remembers every epoch reads ", PairsIn100(row.auc), " of 100 pairs after epoch ",
-                   row.epoch + 1, " (95% interval ", PairsIn100(reversed ? row.auc_high : row.auc_low), " to ",
-                   PairsIn100(reversed ? row.auc_low : row.auc_high), ")");
-  if (std::ceil(100 * row.gaussian_auc_bound) < 100) {  // Else the noise promises nothing; NaN neither.
-    absl::StrAppend(&words, "; the noise of all epochs together allows it ",
-                    static_cast<int64_t>(std::ceil(100 * row.gaussian_auc_bound)));
+std::string DescribeCumulative(const EpochLeakRow& row, BoundState state) {
+  std::string words = absl::StrCat(AttackTitle(row.attack), " at ", DescribeLayer(row.layer), " reaches AUC ",
+                                   AucWithInterval(row.auc, row.auc_low, row.auc_high), " after epoch ", row.epoch + 1);
+  if (row.gaussian_auc_bound < 0.9995) {  // Else the noise promises nothing; NaN neither.
+    absl::StrAppend(&words, "; the bound for all epochs together is ", AucText(row.gaussian_auc_bound),
+                    state == BoundState::kExceeded ? ", but rests on what does not hold in this run" : "");
   }
   return words + ".";
 }
 
-std::string DescribeBeyondBound(const EpochLeakRow& row) {
-  return absl::StrFormat("\"%s\" at %s after epoch %d: at least %.1f of 100 pairs, where the noise allows %.1f.",
-                         AttackTitle(row.attack), DescribeLayer(row.layer), row.epoch + 1, 100 * AucAtLeast(row),
-                         100 * row.gaussian_auc_bound);
+std::string DescribeExcess(const BoundExcess& excess) {
+  const std::string place = absl::StrCat(AttackTitle(excess.attack), " at ", DescribeLayer(excess.layer));
+  if (excess.epochs.empty()) {
+    return absl::StrCat(place, ": the run's events have the figures.");
+  }
+  return absl::StrCat(place, ": AUC at least ", AucText(excess.auc_at_least), ", bound ", AucText(excess.auc_bound),
+                      excess.epochs.size() == 1 ? " (epoch " : " at its worst (beyond the bound in epochs ",
+                      absl::StrJoin(excess.epochs, ", "), ").");
 }
 
 std::string DescribeAdvantage(const std::vector<EpochLeakRow>& rows, int64_t auxiliary_labels) {
@@ -152,15 +175,15 @@ std::string DescribeAdvantage(const std::vector<EpochLeakRow>& rows, int64_t aux
   if (completed == nullptr || baseline == nullptr) {
     return "";
   }
-  const int64_t with = PairsIn100(completed->auc), without = PairsIn100(baseline->auc);
+  const double with = TurnedAuc(completed->auc), without = TurnedAuc(baseline->auc);
   const std::string labels = auxiliary_labels > 0 ? absl::StrCat(auxiliary_labels, " labels") : "a few labels";
   const std::string words =
-      absl::StrCat("Given ", labels, ", the bottom model trained here reads ", with,
-                   " of 100 pairs of the other examples, a model from the features alone ", without, ": ");
+      absl::StrCat("Given ", labels, ", the bottom model trained here reaches AUC ", AucText(with),
+                   " on the other examples, a model from the features alone ", AucText(without), ": ");
   if (completed->auc_low <= baseline->auc_high) {
     return absl::StrCat(words, "the training gave away no more than this sample can tell apart.");
   }
-  return absl::StrCat(words, "the training gave away ", with - without, ".");
+  return absl::StrCat(words, "the training gave away ", AucText(with - without), ".");
 }
 
 std::string DescribeGateDecision(v1::GateAction gate) {
@@ -180,24 +203,31 @@ std::string DescribeGateDecision(v1::GateAction gate) {
   }
 }
 
-std::string DescribeBound(const std::vector<ProtectionRow>& protections) {
+std::string DescribeBound(const std::vector<ProtectionRow>& protections, const RunRanking& ranking) {
   std::vector<double> bounds;
   for (const ProtectionRow& row : protections) {
-    if (std::isfinite(row.auc_bound)) {
+    if (IsReleased(row) && std::isfinite(row.auc_bound)) {
       bounds.push_back(row.auc_bound);
     }
   }
-  const double p95 = NearestRankQuantile(bounds, 0.95);
-  if (bounds.empty()) {
-    return "";
+  const std::string step_bound =
+      bounds.empty() || NearestRankQuantile(bounds, 0.95) >= 0.9995
+          ? ""
+          : absl::StrCat(" (Theorem 1, AUC ", AucText(NearestRankQuantile(bounds, 0.95)), " per step)");
+  switch (ranking.bound) {
+    case BoundState::kNotInLedger:
+      return "Bound: the label party's ledger, which was not given, states it.";
+    case BoundState::kNoneStated:
+      return "Bound: none stated. Nothing but the measurements says what the gradients give away.";
+    case BoundState::kNotTested:
+      return absl::StrCat("Bound: stated", step_bound, ", but no attack was held against it in this run.");
+    case BoundState::kHolds:
+      return absl::StrCat("Bound: holds", step_bound, ". No attack measured here exceeds what the noise allows.");
+    case BoundState::kExceeded:
+      break;
   }
-  if (p95 >= 1) {
-    return "The theory (Theorem 1) gives no guarantee here: it allows an attack on one batch's gradients to tell every "
-           "pair apart.";
-  }
-  return absl::StrCat("Whatever the attack, the theory (Theorem 1, Gaussian gradients) allows at most ",
-                      static_cast<int64_t>(std::ceil(100 * p95)),
-                      " of 100 pairs from the gradients of one batch, in 95% of the batches.");
+  return absl::StrCat("Bound: exceeded by ", AttackTitle(ranking.excesses.front().attack), ". What was stated",
+                      step_bound, " does not hold in this run; rely on what was measured.");
 }
 
 const EvaluationRow* BestTest(const std::vector<EvaluationRow>& evaluations) {
@@ -217,9 +247,8 @@ std::string DescribeModel(const std::vector<EvaluationRow>& evaluations) {
   }
   const auto tests = std::count_if(evaluations.begin(), evaluations.end(),
                                    [](const EvaluationRow& row) { return row.split == "test"; });
-  return absl::StrCat("The model itself ranks a positive above a negative test example in ",
-                      std::llround(100 * best->auc), " of 100 pairs (test AUC ", absl::StrFormat("%.3f", best->auc),
-                      tests > 1 ? absl::StrCat(", best of ", tests, " evaluations).") : std::string(")."));
+  return absl::StrCat("Test AUC of the model: ", AucText(best->auc),
+                      tests > 1 ? absl::StrCat(" (best of ", tests, " evaluations).") : std::string("."));
 }
 
 }  // namespace splitveil

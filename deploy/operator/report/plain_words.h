@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "deploy/operator/records/attack_leak.h"
+#include "deploy/operator/records/run_ranking.h"
 
-#include "common/leakage/summary.h"
 #include "common/ledger/ledger_reader.h"
 
 #include "splitveil/v1/protection.pb.h"
@@ -21,21 +22,28 @@ inline constexpr double kPartlyFrom = 0.60, kLargelyFrom = 0.75, kExposedFrom = 
 Exposure ExposureOf(double leak_auc);
 std::string ExposureName(Exposure exposure);  // hidden, partly, largely, exposed.
 
-// "Labels exposed: ...", from the strongest p95 of a run's attacks.
+// "Labels exposed: ...", from the measured_auc of a run's strongest attack.
 std::string Verdict(Exposure exposure);
+
+// An AUC to three digits: the one unit of every sentence.
+std::string AucText(double auc);
+
+// "0.779 (95% interval 0.775 to 0.783)", turned where below 0.5. As many digits as the interval needs for its ends to
+// differ, three at least and six at most; no interval where it has no width or is not known.
+std::string AucWithInterval(double auc, double low, double high);
 
 // What left the label party, from the protection's name ("marvell(s=4)").
 std::string DescribeProtection(absl::string_view protection);
 
-// "Gradient length" at the cut layer tells a positive from a negative example in 54 of 100 pairs; in one batch of
-// twenty, in 60 or more. A mean below one half is read in reverse, as an adversary would.
-std::string DescribeLeak(const LeakSeries& series);
+// "Gradient length at the cut layer reaches AUC 0.600 in one batch of twenty; 0.541 on average over the batches, 0.560
+// over the last epoch." All turned. Empty where nothing was measured.
+std::string DescribeReach(const AttackLeak& leak);
 
-// What an adversary that remembers reads after the row's epoch, and what the noise allows it.
-std::string DescribeCumulative(const EpochLeakRow& row);
+// What a cumulative attack reaches after the row's epoch, and the bound of the run, as far as it holds.
+std::string DescribeCumulative(const EpochLeakRow& row, BoundState state);
 
-// By how much the attack read more than its bound.
-std::string DescribeBeyondBound(const EpochLeakRow& row);
+// By how much an attack exceeds its bound, and in which epochs.
+std::string DescribeExcess(const BoundExcess& excess);
 
 // What the bottom model gives away beyond what the features tell, from the rows of model_completion and features_only;
 // empty without both. `auxiliary_labels`: those both were given; 0 where unknown.
@@ -44,17 +52,15 @@ std::string DescribeAdvantage(const std::vector<EpochLeakRow>& rows, int64_t aux
 // "released", "kept back: bottom model frozen"; "unknown decision" for what this version does not know.
 std::string DescribeGateDecision(v1::GateAction gate);
 
-// "the cut layer", "layer "first"".
-std::string DescribeLayer(absl::string_view layer);
-// "attack module", "label party's audit"; another observer's own name.
-std::string DescribeObserver(absl::string_view observer);
+// What the attack's adversary must know: "from what the partner receives", "with known positives", ...
+std::string DescribeNeeds(const std::string& attack);
 // "label party", "non-label party"; another role's own name.
 std::string DescribeRole(absl::string_view role);
 
-// Theorem 1's bound over the steps; empty without one.
-std::string DescribeBound(const std::vector<ProtectionRow>& protections);
+// Theorem 1's bound over the steps, and whether it holds in this run: never promises what `ranking` refutes.
+std::string DescribeBound(const std::vector<ProtectionRow>& protections, const RunRanking& ranking);
 
-// Best test AUC and its log-loss; empty without an evaluation of the test split.
+// Best test AUC; empty without an evaluation of the test split.
 std::string DescribeModel(const std::vector<EvaluationRow>& evaluations);
 
 // The evaluation of the test split with the largest AUC; null without one.

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "deploy/operator/report/curve_json.h"
 #include "deploy/operator/report/plain_words.h"
 
 #include "common/leakage/bounds.h"

@@ -2,8 +2,8 @@
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_REPORT_PROTECTION_JSON_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_REPORT_PROTECTION_JSON_H_
 
+#include "deploy/operator/page/json_values.h"
 #include "deploy/operator/records/run_records.h"
-#include "deploy/operator/report/json_values.h"
 
 namespace splitveil {
 

@@ -10,7 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "deploy/operator/report/page.h"
+#include "deploy/operator/page/page.h"
+#include "deploy/operator/report/embedded.h"
 #include "deploy/operator/report/report_json.h"
 
 #include "common/status/status_macros.h"
@@ -44,13 +45,17 @@ absl::Status ReplaceFile(const std::string& path, const std::string& contents) {
 }  // namespace
 
 absl::Status WriteReport(const std::vector<std::string>& ledger_paths, const std::string& out_path) {
-  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<RunRecords> runs, ReadRuns(ledger_paths));
-  return WriteReport(runs, {}, out_path);
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecords> runs, ReadRuns(ledger_paths));
+  return ReplaceFile(
+      out_path, RenderPage({EmbeddedReportHtml(), "Splitveil leak report", EmbeddedReportCss(), EmbeddedReportJs()},
+                           ReportJson(runs, nullptr)));
 }
 
-absl::Status WriteReport(const std::vector<RunRecords>& runs, const std::vector<RunVerdict>& verdicts,
-                         const std::string& out_path) {
-  return ReplaceFile(out_path, RenderPage(ReportJson(runs, verdicts)));
+absl::Status WriteAuditReport(const std::vector<RunRecords>& runs, const AuditReport& audit,
+                              const std::string& out_path) {
+  return ReplaceFile(
+      out_path, RenderPage({EmbeddedReportHtml(), "Splitveil privacy audit", EmbeddedReportCss(), EmbeddedReportJs()},
+                           ReportJson(runs, &audit)));
 }
 
 }  // namespace splitveil

@@ -1,4 +1,5 @@
-// The leak report: everything the ledgers hold about their runs, as one HTML file that opens offline.
+// The leak report and the privacy audit: everything the ledgers hold about their runs, as one HTML file that opens
+// offline.
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_REPORT_REPORT_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_REPORT_REPORT_H_
 
@@ -6,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "deploy/operator/audit/audit_verdict.h"
+#include "deploy/operator/audit/audit_report.h"
 #include "deploy/operator/records/run_records.h"
 
 namespace splitveil {
@@ -18,9 +19,9 @@ namespace splitveil {
 // a missing ledger or folder; what the disk says otherwise.
 absl::Status WriteReport(const std::vector<std::string>& ledger_paths, const std::string& out_path);
 
-// As above for runs that were read; the page opens with `verdicts`, one a run or none.
-absl::Status WriteReport(const std::vector<RunRecords>& runs, const std::vector<RunVerdict>& verdicts,
-                         const std::string& out_path);
+// The audit's own page: the verdicts, what was judged by which policy and when, and below them the report on `runs`.
+absl::Status WriteAuditReport(const std::vector<RunRecords>& runs, const AuditReport& audit,
+                              const std::string& out_path);
 
 }  // namespace splitveil
 

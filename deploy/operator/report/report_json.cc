@@ -4,17 +4,20 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
+#include "deploy/operator/audit/attack_figures.h"
 #include "deploy/operator/audit/verdict_text.h"
-#include "deploy/operator/report/attack_leak.h"
-#include "deploy/operator/report/attack_words.h"
-#include "deploy/operator/report/json_values.h"
+#include "deploy/operator/page/json_values.h"
+#include "deploy/operator/records/attack_leak.h"
+#include "deploy/operator/records/attack_words.h"
+#include "deploy/operator/records/remedies.h"
+#include "deploy/operator/records/run_ranking.h"
+#include "deploy/operator/report/curve_json.h"
 #include "deploy/operator/report/leak_json.h"
 #include "deploy/operator/report/plain_words.h"
 #include "deploy/operator/report/protection_json.h"
@@ -106,84 +109,76 @@ Json PartiesJson(const RunRecords& run) {
   return parties;
 }
 
-// The strongest attack on batches at each layer, what remembering adds, and what the model itself gives away.
-Json AttackSentences(const RunRecords& run, const std::vector<AttackLeak>& leaks) {
-  Json sentences = Json::array();
-  const EpochLeakRow* remembering = nullptr;
-  const std::string* layer = nullptr;
-  for (const AttackLeak& leak : leaks) {  // By layer, the strongest first.
-    if (leak.has_batches() && (layer == nullptr || *layer != leak.layer)) {
-      sentences.push_back(DescribeLeak(*leak.series));
-      layer = &leak.layer;
-    }
-    if (remembering == nullptr && absl::StartsWith(leak.attack, "cumulative_") && !leak.epochs.empty()) {
-      remembering = leak.epochs.back();
-    }
-  }
-  if (remembering != nullptr) {
-    sentences.push_back(DescribeCumulative(*remembering));
-  }
+int64_t AuxiliaryLabels(const RunRecords& run) {
   const Json config = Json::parse(run.parties.front().record.run.config_json, nullptr, /*allow_exceptions=*/false);
   const Json::json_pointer path("/agreement/audit/auxiliary_labels");
   const bool known = config.is_object() && config.contains(path) && config[path].is_number_integer();
-  const std::string advantage = DescribeAdvantage(run.epoch_leaks(), known ? config[path].get<int64_t>() : 0);
-  if (!advantage.empty()) {
+  return known ? config[path].get<int64_t>() : 0;
+}
+
+// One sentence each: the strongest attack, which is the headline's; the strongest that needs no help; the strongest
+// that adds up the epochs; what the model itself gives away. An attack stands in one of them.
+Json AttackSentences(const RunRecords& run, const std::vector<AttackLeak>& leaks, const RunRanking& ranking) {
+  Json sentences = Json::array();
+  std::set<std::string> told;
+  const auto tell = [&](const char* before, const AttackLeak& leak, const std::string& words) {
+    if (!words.empty() && told.insert(leak.attack).second) {
+      sentences.push_back(absl::StrCat(before, words));
+    }
+  };
+  bool unaided = false, cumulative = false;
+  for (const AttackLeak& leak : leaks) {  // The strongest first.
+    if (UsesGivenLabels(leak.attack) || ranking.attack.empty()) {
+      continue;
+    }
+    if (told.empty()) {
+      tell("Strongest attack: ", leak, DescribeReach(leak));
+      unaided = NeedsOf(leak.attack) == AttackNeeds::kNothing;
+      cumulative = IsCumulativeAttack(leak.attack);
+    } else if (!cumulative && IsCumulativeAttack(leak.attack) && !leak.epochs.empty()) {
+      tell("Over all epochs: ", leak, DescribeCumulative(*leak.epochs.back(), ranking.bound));
+      cumulative = true;
+    } else if (!unaided && NeedsOf(leak.attack) == AttackNeeds::kNothing && !IsCumulativeAttack(leak.attack)) {
+      tell("Strongest without any help: ", leak, DescribeReach(leak));
+      unaided = true;
+    }
+  }
+  if (const std::string advantage = DescribeAdvantage(run.epoch_leaks(), AuxiliaryLabels(run)); !advantage.empty()) {
     sentences.push_back(advantage);
   }
   return sentences;
 }
 
-// Where measured and promised disagree, in words: by the rows of the epochs, else by the label party's events alone.
-Json BeyondBoundSentences(const RunRecords& run) {
-  Json sentences = Json::array();
-  for (const EpochLeakRow& row : run.epoch_leaks()) {
-    if (ExceedsBound(row)) {
-      sentences.push_back(DescribeBeyondBound(row));
-    }
+// What helps: against the exceeded bound, else against what the strongest attack reaches. Empty where little leaks.
+std::string Remedy(const RunRecords& run, const RunRanking& ranking) {
+  if (ranking.bound == BoundState::kExceeded) {
+    return RemedyForExceededBound(run.protection());
   }
-  const bool by_rows = !sentences.empty();
-  for (const PartyRecords& party : run.parties) {
-    for (const EventRecord& event : party.events) {
-      if (event.kind == "bound_exceeded" && !by_rows && sentences.size() < kMaxEvents) {
-        sentences.push_back(event.detail);
-      }
-    }
+  if (ranking.attack.empty() || ExposureOf(ranking.measured_auc) == Exposure::kHidden) {
+    return "";
   }
-  return sentences;
-}
-
-const AttackLeak* Strongest(const std::vector<AttackLeak>& leaks) {
-  const AttackLeak* strongest = nullptr;
-  for (const AttackLeak& leak : leaks) {
-    if (!UsesGivenLabels(leak.attack) && leak.exposure() > (strongest == nullptr ? 0 : strongest->exposure())) {
-      strongest = &leak;
-    }
-  }
-  return strongest;
+  return IsCumulativeAttack(ranking.attack) && run.protection() != "none" ? RemedyForCumulativeLeak()
+                                                                          : RemedyForLeak(run.protection());
 }
 
 Json RunJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const std::vector<ChartedLayer>& charted) {
-  const AttackLeak* strongest = Strongest(leaks);
+  const RunRanking ranking = RankRun(run);
+  const bool measured = !ranking.attack.empty();
   const EvaluationRow* best = BestTest(run.evaluations());
-  const Exposure exposure = strongest != nullptr ? ExposureOf(strongest->exposure()) : Exposure::kHidden;
   return {{"id", run.run_id()},
           {"label", run.label},
           {"status", run.parties.front().record.status},
-          {"exposure", strongest != nullptr ? ExposureName(exposure) : ""},
-          {"verdict", strongest != nullptr ? Verdict(exposure) : "No attack was measured"},
-          {"strongest", strongest != nullptr ? NumberJson(strongest->exposure()) : Json()},
-          {"strongest_words", strongest != nullptr
-                                  ? absl::StrCat(AttackTitle(strongest->attack), ", ", DescribeLayer(strongest->layer))
-                                  : std::string()},
+          {"ranking", RankingJson(ranking)},
+          {"verdict", measured ? Verdict(ExposureOf(ranking.measured_auc)) : "No attack was measured"},
           {"test_auc", best != nullptr ? NumberJson(best->auc) : Json()},
           {"test_log_loss", best != nullptr ? NumberJson(best->log_loss) : Json()},
           {"protection_words", DescribeProtection(run.protection())},
-          {"attack_words", AttackSentences(run, leaks)},
-          {"bound_words", DescribeBound(run.protections())},
+          {"attack_words", AttackSentences(run, leaks, ranking)},
+          {"bound_words", DescribeBound(run.protections(), ranking)},
           {"model_words", DescribeModel(run.evaluations())},
-          {"beyond_bound", BeyondBoundSentences(run)},
+          {"remedy", Remedy(run, ranking)},
           {"leaks", LeaksJson(leaks, run, charted)},
-          {"remembering", CumulativeJson(leaks)},
+          {"cumulative", CumulativeJson(leaks)},
           {"distributions", DistributionsJson(run)},
           {"loss", FieldCurve(run.steps(), &StepRow::loss)},
           {"evaluations", EvaluationsJson(run)},
@@ -194,28 +189,76 @@ Json RunJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const 
           {"parties", PartiesJson(run)}};
 }
 
+const char* OutcomeName(Outcome outcome) {
+  return outcome == Outcome::kMet ? "pass" : outcome == Outcome::kNotMeasurable ? "open" : "fail";
+}
+
 Json VerdictJson(const RunVerdict& verdict) {
   Json findings = Json::array();
   for (const Finding& finding : verdict.findings) {
-    findings.push_back({{"met", finding.outcome == Outcome::kMet},
+    findings.push_back({{"outcome", OutcomeName(finding.outcome)},
                         {"criterion", finding.criterion},
                         {"limit", finding.limit},
                         {"found", finding.found},
                         {"where", finding.where}});
   }
-  return {{"met", verdict.met()}, {"findings", std::move(findings)}};
+  return {{"outcome", verdict.met()      ? "pass"
+                      : verdict.failed() ? "fail"
+                                         : "open"},
+          {"ranking_line", RankingLine(verdict.ranking)},
+          {"findings", std::move(findings)},
+          {"remedies", Remedies(verdict)}};
+}
+
+// Which data a run trained on, as far as its ledgers say: [name, value].
+Json DataJson(const RunRecords& run) {
+  const PartyRecords& party = run.parties.front();
+  Json facts = {{"Run", run.run_id()}, {"Started", party.record.started_at}};
+  for (const EventRecord& event : party.events) {
+    if (event.kind == "aligned") {
+      facts["Examples"] = event.detail;
+    }
+  }
+  facts["Agreement SHA-256"] = party.record.run.agreement_sha256;
+  return facts;
+}
+
+Json AuditJson(const std::vector<RunRecords>& runs, const AuditReport& audit) {
+  Json ledgers = Json::array(), data = Json::array();
+  for (const AuditedFile& ledger : audit.subject.ledgers) {
+    Json recorded = Json::array();
+    for (const RunRecords& run : runs) {
+      for (const PartyRecords& party : run.parties) {
+        if (party.ledger_name == ledger.name) {
+          recorded.push_back(absl::StrCat(DescribeRole(party.record.run.role), ", run ", run.run_id()));
+        }
+      }
+    }
+    ledgers.push_back({{"name", ledger.name}, {"sha256", ledger.sha256}, {"holds", std::move(recorded)}});
+  }
+  for (const RunRecords& run : runs) {
+    data.push_back(DataJson(run));
+  }
+  return {{"outcome", PolicyMet(audit.verdicts)      ? "pass"
+                      : PolicyFailed(audit.verdicts) ? "fail"
+                                                     : "open"},
+          {"words", VerdictSummary(audit.verdicts)},
+          {"policy", {{"name", audit.subject.policy.name}, {"sha256", audit.subject.policy.sha256}}},
+          {"judged_at", audit.subject.judged_at},
+          {"ledgers", std::move(ledgers)},
+          {"data", std::move(data)}};
 }
 
 }  // namespace
 
-std::string ReportJson(const std::vector<RunRecords>& runs, const std::vector<RunVerdict>& verdicts) {
+Json ReportJson(const std::vector<RunRecords>& runs, const AuditReport* audit) {
   std::vector<std::vector<AttackLeak>> all_leaks;
   for (const RunRecords& run : runs) {
     all_leaks.push_back(AttackLeaks(run));
   }
   const std::vector<RunChain> chains = FindChains(runs);
   // A verdict stands beside its run.
-  const std::vector<size_t> full = RunsInFull(runs, verdicts.empty() ? chains : std::vector<RunChain>());
+  const std::vector<size_t> full = RunsInFull(runs, audit == nullptr ? chains : std::vector<RunChain>());
   std::vector<std::vector<AttackLeak>> leaks;
   for (size_t run : full) {
     leaks.push_back(all_leaks[run]);
@@ -224,21 +267,18 @@ std::string ReportJson(const std::vector<RunRecords>& runs, const std::vector<Ru
   Json all = Json::array();
   for (size_t i = 0; i < full.size(); ++i) {
     all.push_back(RunJson(runs[full[i]], leaks[i], charted));
-    if (i < verdicts.size()) {
-      all.back()["policy"] = VerdictJson(verdicts[i]);
+    if (audit != nullptr && i < audit->verdicts.size()) {
+      all.back()["policy"] = VerdictJson(audit->verdicts[i]);
     }
   }
-  const Json report = {
-      {"thresholds", {{"partly", kPartlyFrom}, {"largely", kLargelyFrom}, {"exposed", kExposedFrom}}},
-      {"policy", verdicts.empty() ? Json() : Json{{"met", PolicyMet(verdicts)}, {"words", VerdictSummary(verdicts)}}},
-      {"charted", ChartedJson(charted)},
-      {"phases", PhasesJson()},
-      {"glossary", GlossaryJson(all_leaks)},
-      {"days", ChainsJson(runs, all_leaks, chains)},
-      {"folded", runs.size() - full.size()},
-      {"runs", std::move(all)}};
-  return absl::StrReplaceAll(report.dump(-1, ' ', false, Json::error_handler_t::replace),
-                             {{"<", "\\u003c"}, {">", "\\u003e"}, {"&", "\\u0026"}});
+  return {{"thresholds", {{"partly", kPartlyFrom}, {"largely", kLargelyFrom}, {"exposed", kExposedFrom}}},
+          {"audit", audit == nullptr ? Json() : AuditJson(runs, *audit)},
+          {"charted", ChartedJson(charted)},
+          {"phases", PhasesJson()},
+          {"glossary", GlossaryJson(all_leaks)},
+          {"days", ChainsJson(runs, all_leaks, chains)},
+          {"folded", runs.size() - full.size()},
+          {"runs", std::move(all)}};
 }
 
 }  // namespace splitveil

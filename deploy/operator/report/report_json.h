@@ -2,17 +2,16 @@
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_REPORT_REPORT_JSON_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_REPORT_REPORT_JSON_H_
 
-#include <string>
 #include <vector>
 
-#include "deploy/operator/audit/audit_verdict.h"
+#include "deploy/operator/page/json_values.h"
 #include "deploy/operator/records/run_records.h"
+#include "deploy/operator/report/report.h"
 
 namespace splitveil {
 
-// One JSON object, safe inside a <script> element: '<', '>' and '&' are escaped, and text that is not UTF-8 is
-// replaced. `verdicts`: one a run, or none.
-std::string ReportJson(const std::vector<RunRecords>& runs, const std::vector<RunVerdict>& verdicts);
+// `audit`: its verdicts stand beside the runs, one a run. Null: none was held.
+Json ReportJson(const std::vector<RunRecords>& runs, const AuditReport* audit);
 
 }  // namespace splitveil
 

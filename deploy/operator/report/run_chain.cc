@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "deploy/operator/records/run_ranking.h"
 #include "deploy/operator/report/leak_json.h"
 #include "deploy/operator/report/plain_words.h"
 
@@ -30,7 +31,7 @@ const EvaluationRow* QualityOf(const RunRecords& run) {
 Json MeanLeak(const std::vector<AttackLeak>& leaks, const std::string& layer, const std::string& attack) {
   for (const AttackLeak& leak : leaks) {
     if (leak.layer == layer && leak.attack == attack && leak.has_batches()) {
-      return NumberJson(leak.series->summary.mean);
+      return NumberJson(TurnedAuc(leak.series->summary.mean));
     }
   }
   return Json();
@@ -145,6 +146,7 @@ Json ChainsJson(const std::vector<RunRecords>& runs, const std::vector<std::vect
       days.push_back({{"id", runs[run].run_id()},
                       {"auc", quality == nullptr ? Json() : NumberJson(quality->auc)},
                       {"log_loss", quality == nullptr ? Json() : NumberJson(quality->log_loss)},
+                      {"ranking", RankingJson(RankRun(runs[run]))},
                       {"leaks", std::move(means)}});
     }
     all.push_back({{"label", LabelOf(runs, chain, chains)}, {"runs", std::move(days)}});

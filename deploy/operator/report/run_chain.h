@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <vector>
 
+#include "deploy/operator/page/json_values.h"
+#include "deploy/operator/records/attack_leak.h"
 #include "deploy/operator/records/run_records.h"
-#include "deploy/operator/report/attack_leak.h"
-#include "deploy/operator/report/json_values.h"
 
 namespace splitveil {
 
@@ -21,9 +21,10 @@ std::vector<RunChain> FindChains(const std::vector<RunRecords>& runs);
 // The runs to show in full: all where the page can tell their lines apart, else those that no other continues.
 std::vector<size_t> RunsInFull(const std::vector<RunRecords>& runs, const std::vector<RunChain>& chains);
 
-// {"charted": layers and attacks, "chains": [{"label", "runs": [{"id", "auc", "log_loss", "leaks": [mean leak AUC for
-// each charted layer and attack]}]}]}: the day-by-day figures of Li et al. 2021, Figure 4. Quality is that of the model
-// as it came (an evaluation before the first step), else the best. `leaks`: of each run. Null without chains.
+// {"charted": layers and attacks, "chains": [{"label", "runs": [{"id", "auc", "log_loss", "ranking", "leaks": [mean
+// leak AUC, turned, for each charted layer and attack]}]}]}: the day-by-day figures of Li et al. 2021, Figure 4.
+// Quality is that of the model as it came (an evaluation before the first step), else the best. `leaks`: of each run.
+// Null without chains.
 Json ChainsJson(const std::vector<RunRecords>& runs, const std::vector<std::vector<AttackLeak>>& leaks,
                 const std::vector<RunChain>& chains);
 

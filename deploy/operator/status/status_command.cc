@@ -20,6 +20,7 @@
 #include "common/status/status_macros.h"
 #include "common/telemetry/one_line.h"
 #include "common/transport/credentials.h"
+#include "common/transport/peer_probe.h"
 #include "common/transport/unary_call.h"
 
 #include "grpc/health/v1/health.grpc.pb.h"

@@ -1,4 +1,4 @@
-// Files put into the binary at build time (deploy/operator/report/embed.cmake).
+// Files put into the binary at build time (deploy/operator/page/embed.cmake).
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_SWEEP_EMBEDDED_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_SWEEP_EMBEDDED_H_
 
@@ -7,7 +7,7 @@
 namespace splitveil {
 
 absl::string_view EmbeddedTradeoffHtml();
-absl::string_view EmbeddedTradeoffCss();  // On top of the report's.
+absl::string_view EmbeddedTradeoffCss();  // On top of every page's.
 absl::string_view EmbeddedTradeoffJs();
 
 }  // namespace splitveil

@@ -14,6 +14,9 @@
 #include "deploy/operator/local_run/folder_lock.h"
 #include "deploy/operator/local_run/run_progress.h"
 #include "deploy/operator/local_run/run_to_result.h"
+#include "deploy/operator/records/attack_leak.h"
+#include "deploy/operator/records/run_ranking.h"
+#include "deploy/operator/records/run_records.h"
 #include "deploy/operator/sweep/sweep_plan.h"
 #include "deploy/operator/sweep/sweep_table.h"
 #include "deploy/operator/sweep/tradeoff.h"
@@ -94,11 +97,36 @@ void PrintPlan(const std::vector<Cell>& cells) {
   }
 }
 
+// With what the label party's ledger says: of every attack, and of the bound. A ledger that somebody took away leaves
+// the figures of the RESULT line alone.
+SweptRun ReadSweptRun(const Cell& cell, const SweepOptions& options) {
+  SweptRun swept = {cell.run, *cell.figures, {}};
+  const std::string ledger =
+      absl::StrCat(RunFolder(options, cell.run), "/", cell.run.label_config.party().ledger_path());
+  const absl::StatusOr<std::vector<RunRecords>> runs = ReadRuns({ledger});
+  if (!runs.ok()) {
+    std::fprintf(stderr, "%s: %s\n", cell.run.name.c_str(), std::string(runs.status().message()).c_str());
+    return swept;
+  }
+  swept.ranking = RankRun(runs->back());
+  swept.figures.leaks.clear();
+  for (const AttackLeak& leak : AttackLeaks(runs->back())) {
+    const auto is_same = [&](const LeakPoint& point) {
+      return point.layer == leak.layer && point.attack == leak.attack;
+    };
+    std::vector<LeakPoint>& known = swept.figures.leaks;
+    if (leak.has_batches() && std::none_of(known.begin(), known.end(), is_same)) {
+      known.push_back({leak.layer, leak.attack, leak.series->summary.mean, leak.series->summary.p95});
+    }
+  }
+  return swept;
+}
+
 absl::Status WriteResults(const std::vector<Cell>& cells, const SweepOptions& options) {
   std::vector<SweptRun> finished;
   for (const Cell& cell : cells) {
     if (cell.figures) {
-      finished.push_back({cell.run, *cell.figures});
+      finished.push_back(ReadSweptRun(cell, options));
     }
   }
   if (finished.empty()) {

@@ -1,22 +1,17 @@
 #include "deploy/operator/sweep/sweep_table.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "deploy/operator/local_run/figures_table.h"
+#include "deploy/operator/records/attack_leak.h"
 
 namespace splitveil {
-namespace {
-
-constexpr size_t kSummaryLeaks = 4;
-
-}  // namespace
-
 std::string SweepCsv(const std::vector<SweptRun>& runs) {
   const auto keys = LayersAndAttacks(runs);
-  std::vector<std::string> cells = {"run",           "protection",     "parameter",     "seed",
-                                    "best_test_auc", "final_test_auc", "test_log_loss", "steps"};
+  std::vector<std::string> cells = {
+      "run",          "protection",       "parameter", "seed",          "strongest_layer", "strongest_attack",
+      "measured_auc", "guessing_auc_p95", "bound",     "best_test_auc", "final_test_auc",  "test_log_loss",
+      "steps"};
   for (const auto& [layer, attack] : keys) {
     cells.push_back(CsvCell(absl::StrCat(layer, "_", attack, "_mean")));
     cells.push_back(CsvCell(absl::StrCat(layer, "_", attack, "_p95")));
@@ -30,13 +25,18 @@ std::string SweepCsv(const std::vector<SweptRun>& runs) {
              protection.family,
              protection.parameter ? CsvCell(*protection.parameter) : "",
              absl::StrCat(swept.run.seed),
+             CsvCell(swept.ranking.layer),
+             CsvCell(swept.ranking.attack),
+             CsvCell(swept.ranking.measured_auc),
+             CsvCell(swept.ranking.guessing_auc_p95),
+             CsvCell(BoundStateWords(swept.ranking)),
              CsvCell(figures.best_test_auc),
              CsvCell(figures.final_test_auc),
              CsvCell(figures.test_log_loss),
              absl::StrCat(figures.steps)};
     for (const auto& key : keys) {
       const LeakPoint leak = LeakOf(figures, key.first, key.second);
-      cells.insert(cells.end(), {CsvCell(leak.mean), CsvCell(leak.p95)});
+      cells.insert(cells.end(), {CsvCell(TurnedAuc(leak.mean)), CsvCell(leak.p95)});
     }
     cells.insert(cells.end(), {CsvCell(figures.run_auc_bound), CsvCell(figures.auc_bound_p95),
                                CsvCell(figures.sum_kl_mean), CsvCell(figures.seconds)});
@@ -46,21 +46,15 @@ std::string SweepCsv(const std::vector<SweptRun>& runs) {
 }
 
 std::string SweepSummary(const std::vector<SweptRun>& runs) {
-  auto keys = LayersAndAttacks(runs);
-  keys.resize(std::min(keys.size(), kSummaryLeaks));
-  std::vector<std::vector<std::string>> rows = {{"protection", "seeds", "test AUC", "log-loss"}};
-  for (const auto& [layer, attack] : keys) {
-    rows[0].push_back(absl::StrCat(layer, " ", attack, " p95"));
-  }
-  rows[0].insert(rows[0].end(), {"remembered", "seconds"});
+  std::vector<std::vector<std::string>> rows = {
+      {"protection", "seeds", "strongest attack", "AUC", "guessing", "bound", "test AUC", "log-loss", "seconds"}};
   for (const TradeoffPoint& point : SummarizeSeeds(runs)) {
-    std::vector<std::string>& row = rows.emplace_back();
-    row = {point.name, absl::StrCat(point.seeds), FixedCell(point.best_test_auc.mean, 4),
-           FixedCell(point.test_log_loss.mean, 4)};
-    for (size_t i = 0; i < keys.size(); ++i) {
-      row.push_back(FixedCell(point.leaks[i].p95.mean, 3));
-    }
-    row.insert(row.end(), {FixedCell(point.run_auc_bound.mean, 3), FixedCell(point.seconds.mean, 0)});
+    const std::string strongest =
+        point.strongest_attack.empty() ? "-" : absl::StrCat(point.strongest_attack, " at ", point.strongest_layer);
+    rows.push_back({point.name, absl::StrCat(point.seeds), strongest, FixedCell(point.measured_auc.mean, 3),
+                    FixedCell(point.guessing_auc_p95.mean, 3), point.bound_words,
+                    FixedCell(point.best_test_auc.mean, 4), FixedCell(point.test_log_loss.mean, 4),
+                    FixedCell(point.seconds.mean, 0)});
   }
   return AlignedTable(rows);
 }

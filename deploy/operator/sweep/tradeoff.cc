@@ -4,6 +4,10 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "deploy/operator/records/attack_leak.h"
 
 namespace splitveil {
 namespace {
@@ -12,11 +16,22 @@ constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 using LayerAndAttack = std::pair<std::string, std::string>;
 
-// 0 and 1 are those of the papers' figures; `first_layer`: the bottom model's.
-int LayerRank(const std::string& layer, const std::string& first_layer) {
-  return layer == "cut" ? 0 : layer == first_layer ? 1 : 2;
+// How much a state weighs among several seeds.
+int BoundRank(BoundState state) {
+  switch (state) {
+    case BoundState::kHolds:
+      return 0;
+    case BoundState::kNotInLedger:
+      return 1;
+    case BoundState::kNotTested:
+      return 2;
+    case BoundState::kNoneStated:
+      return 3;
+    case BoundState::kExceeded:
+      break;
+  }
+  return 4;
 }
-int AttackRank(const std::string& attack) { return attack == "norm" ? 0 : attack == "cosine" ? 1 : 2; }
 
 Spread SpreadOfField(const std::vector<const SweptRun*>& runs, double RunFigures::*field) {
   std::vector<double> values(runs.size());
@@ -31,12 +46,48 @@ LeakSpread SpreadOfLeak(const std::vector<const SweptRun*>& runs, const LayerAnd
   for (const SweptRun* run : runs) {
     for (const LeakPoint& leak : run->figures.leaks) {
       if (leak.layer == key.first && leak.attack == key.second) {
-        means.push_back(0.5 + std::abs(leak.mean - 0.5));
+        means.push_back(TurnedAuc(leak.mean));
         p95s.push_back(leak.p95);
       }
     }
   }
   return {key.first, key.second, SpreadOf(means), SpreadOf(p95s)};
+}
+
+Spread SpreadOfRanking(const std::vector<const SweptRun*>& runs, double RunRanking::*field) {
+  std::vector<double> values(runs.size());
+  for (size_t i = 0; i < runs.size(); ++i) {
+    values[i] = runs[i]->ranking.*field;
+  }
+  return SpreadOf(values);
+}
+
+// The worst state of any seed: where one run exceeds its bound, the protection does not keep it.
+void SummarizeRanking(const std::vector<const SweptRun*>& runs, TradeoffPoint& point) {
+  point.measured_auc = SpreadOfRanking(runs, &RunRanking::measured_auc);
+  point.guessing_auc_p95 = SpreadOfRanking(runs, &RunRanking::guessing_auc_p95);
+  const RunRanking* strongest = nullptr;
+  const RunRanking* worst = nullptr;
+  for (const SweptRun* run : runs) {
+    const RunRanking& ranking = run->ranking;
+    if (!ranking.attack.empty() && (strongest == nullptr || ranking.measured_auc > strongest->measured_auc)) {
+      strongest = &ranking;
+    }
+    if (worst == nullptr || BoundRank(ranking.bound) > BoundRank(worst->bound)) {
+      worst = &ranking;
+    }
+  }
+  if (strongest != nullptr) {
+    point.strongest_layer = strongest->layer;
+    point.strongest_attack = strongest->attack;
+  }
+  point.bound = worst->bound;
+  const auto alike =
+      std::count_if(runs.begin(), runs.end(), [&](const SweptRun* run) { return run->ranking.bound == worst->bound; });
+  point.bound_words = BoundStateWords(*worst);
+  if (alike < static_cast<int64_t>(runs.size())) {
+    absl::StrAppend(&point.bound_words, " (", alike, " of ", runs.size(), " seeds)");
+  }
 }
 
 TradeoffPoint Summarize(const std::vector<const SweptRun*>& runs, const std::vector<LayerAndAttack>& keys) {
@@ -46,6 +97,7 @@ TradeoffPoint Summarize(const std::vector<const SweptRun*>& runs, const std::vec
   point.family = protection.family;
   point.parameter = protection.parameter;
   point.seeds = static_cast<int>(runs.size());
+  SummarizeRanking(runs, point);
   point.best_test_auc = SpreadOfField(runs, &RunFigures::best_test_auc);
   point.final_test_auc = SpreadOfField(runs, &RunFigures::final_test_auc);
   point.test_log_loss = SpreadOfField(runs, &RunFigures::test_log_loss);
@@ -83,24 +135,21 @@ Spread SpreadOf(const std::vector<double>& values) {
 }
 
 std::vector<LayerAndAttack> LayersAndAttacks(const std::vector<SweptRun>& runs) {
-  std::vector<LayerAndAttack> keys;
+  std::map<LayerAndAttack, double> strengths;
   for (const SweptRun& run : runs) {
     for (const LeakPoint& leak : run.figures.leaks) {
-      const LayerAndAttack key(leak.layer, leak.attack);
-      if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-        keys.push_back(key);
-      }
+      strengths[{leak.layer, leak.attack}] += std::isfinite(leak.p95) ? leak.p95 : 0;
     }
   }
-  // A preset and a TorchScript half list no layers; all presets call theirs the same.
-  const bool listed = !runs.empty() && runs.front().run.nonlabel_config.model().layers_size() > 0;
-  const std::string first_layer = listed ? runs.front().run.nonlabel_config.model().layers(0).name() : "first";
+  std::vector<LayerAndAttack> keys;
+  for (const auto& [key, strength] : strengths) {
+    keys.push_back(key);
+  }
   const auto rank = [&](const LayerAndAttack& key) {
-    const int layer = LayerRank(key.first, first_layer), attack = AttackRank(key.second);
-    return std::make_tuple(layer == 2 || attack == 2, layer, attack);
+    return std::make_tuple(-strengths[key], key.first != "cut", key.first, key.second);
   };
-  std::stable_sort(keys.begin(), keys.end(),
-                   [&](const LayerAndAttack& a, const LayerAndAttack& b) { return rank(a) < rank(b); });
+  std::sort(keys.begin(), keys.end(),
+            [&](const LayerAndAttack& a, const LayerAndAttack& b) { return rank(a) < rank(b); });
   return keys;
 }
 

@@ -8,14 +8,16 @@
 #include <vector>
 
 #include "deploy/operator/local_run/finished_run.h"
+#include "deploy/operator/records/run_ranking.h"
 #include "deploy/operator/sweep/sweep_plan.h"
 
 namespace splitveil {
 
-// A finished run.
+// A finished run: the figures of its RESULT line, and what its ledger says of the strongest attack and the bound.
 struct SweptRun {
   SweepRun run;
   RunFigures figures;
+  RunRanking ranking;
 };
 
 // One figure over the seeds that measured it. All NaN where none did.
@@ -28,7 +30,7 @@ Spread SpreadOf(const std::vector<double>& values);
 
 struct LeakSpread {
   std::string layer, attack;
-  Spread mean, p95;  // Leak AUC; a mean below 0.5 as its mirror image, since an adversary would turn the attack round.
+  Spread mean, p95;  // Leak AUC, turned: a mean below 0.5 as its mirror image.
 };
 
 // One protection: the point of a curve.
@@ -36,12 +38,17 @@ struct TradeoffPoint {
   std::string name, family;
   std::optional<double> parameter;
   int seeds = 0;  // Runs summarised.
+  // The strongest attack, of the seed that leaks most, and its AUC over the seeds: what protections are ranked by.
+  std::string strongest_layer, strongest_attack;
+  Spread measured_auc, guessing_auc_p95;
+  BoundState bound = BoundState::kNotInLedger;
+  std::string bound_words;  // "holds", "exceeded by Gradient length (1 of 2 seeds)".
   Spread best_test_auc, final_test_auc, test_log_loss, run_auc_bound, auc_bound_p95, sum_kl_mean, seconds;
   std::vector<LeakSpread> leaks;  // In the order of LayersAndAttacks.
 };
 
-// Every layer and attack that any run measured, those of the papers' figures first: at "cut" and at the bottom model's
-// first layer, norm and cosine. Then the others, by layer, in the order of the results.
+// Every layer and attack that any run measured over its batches, the strongest first: by the sum over the runs of the
+// p95.
 std::vector<std::pair<std::string, std::string>> LayersAndAttacks(const std::vector<SweptRun>& runs);
 
 // One point a protection, in the order of first appearance.

@@ -2,24 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <functional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
-#include "deploy/operator/report/embedded.h"
-#include "deploy/operator/report/page.h"
+#include "deploy/operator/page/page.h"
+#include "deploy/operator/records/attack_words.h"
+#include "deploy/operator/records/run_ranking.h"
 #include "deploy/operator/sweep/embedded.h"
 
 namespace splitveil {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr size_t kPairsShown = 4;  // The other layers and attacks stand under a fold.
+constexpr size_t kPairsCharted = 8;  // Beside norm and cosine; the table has all.
 
 // A family's words for a legend.
 struct FamilyWords {
@@ -36,10 +34,8 @@ constexpr FamilyWords kFamilies[] = {
     {"iso_ratio", "Isotropic noise, by ratio of standard deviation"},
 };
 
-Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 Json SpreadJson(const Spread& spread) {
-  return {{"mean", Number(spread.mean)}, {"min", Number(spread.min)}, {"max", Number(spread.max)}};
+  return {{"mean", NumberJson(spread.mean)}, {"min", NumberJson(spread.min)}, {"max", NumberJson(spread.max)}};
 }
 
 Json FamiliesJson(const std::vector<TradeoffPoint>& points) {
@@ -73,6 +69,12 @@ Json PointJson(const TradeoffPoint& point) {
   return {{"name", point.name},
           {"mark", point.parameter ? absl::StrFormat("%g", *point.parameter) : ""},
           {"seeds", point.seeds},
+          {"strongest", point.strongest_attack.empty() ? "none measured" : AttackTitle(point.strongest_attack)},
+          {"strongest_layer", point.strongest_attack.empty() ? "" : DescribeLayer(point.strongest_layer)},
+          {"measured_auc", SpreadJson(point.measured_auc)},
+          {"guessing", SpreadJson(point.guessing_auc_p95)},
+          {"bound", BoundStateName(point.bound)},
+          {"bound_words", point.bound_words},
           {"test_auc", SpreadJson(point.best_test_auc)},
           {"final_test_auc", SpreadJson(point.final_test_auc)},
           {"test_log_loss", SpreadJson(point.test_log_loss)},
@@ -83,26 +85,42 @@ Json PointJson(const TradeoffPoint& point) {
 }
 
 // Which points are on the front of leak against quality, by the means over seeds.
-Json FrontJson(const std::vector<TradeoffPoint>& points, size_t pair, Spread LeakSpread::*statistic, bool by_auc) {
+Json FrontJson(const std::vector<TradeoffPoint>& points, const std::function<double(const TradeoffPoint&)>& leak,
+               bool by_auc) {
   std::vector<Tradeoff> choices;
   for (const TradeoffPoint& point : points) {
-    const double cost = by_auc ? -point.best_test_auc.mean : point.test_log_loss.mean;
-    choices.push_back({(point.leaks[pair].*statistic).mean, cost});
+    choices.push_back({leak(point), by_auc ? -point.best_test_auc.mean : point.test_log_loss.mean});
   }
   return ParetoFront(choices);
 }
 
+// The strongest, and those of the papers' figures.
+bool IsCharted(size_t rank, const std::string& layer, const std::string& attack) {
+  return rank < kPairsCharted || ((layer == "cut" || layer == "first") && (attack == "norm" || attack == "cosine"));
+}
+
+// Of the strongest attack (no "pair"), then of single layers and attacks.
 Json ChartsJson(const std::vector<SweptRun>& runs, const std::vector<TradeoffPoint>& points) {
   Json charts = Json::array();
+  const bool measured = std::any_of(points.begin(), points.end(),
+                                    [](const TradeoffPoint& point) { return std::isfinite(point.measured_auc.mean); });
+  for (const bool by_auc : {true, false}) {
+    if (measured) {
+      charts.push_back(
+          {{"pair", nullptr},
+           {"metric", by_auc ? "test_auc" : "test_log_loss"},
+           {"front", FrontJson(
+                         points, [](const TradeoffPoint& point) { return point.measured_auc.mean; }, by_auc)}});
+    }
+  }
   const auto pairs = LayersAndAttacks(runs);
   for (size_t i = 0; i < pairs.size(); ++i) {
-    for (const bool by_auc : {true, false}) {
-      charts.push_back({{"pair", i},
-                        {"metric", by_auc ? "test_auc" : "test_log_loss"},
-                        {"shown", i < kPairsShown},
-                        {"front",
-                         {{"p95", FrontJson(points, i, &LeakSpread::p95, by_auc)},
-                          {"mean", FrontJson(points, i, &LeakSpread::mean, by_auc)}}}});
+    if (IsCharted(i, pairs[i].first, pairs[i].second)) {
+      charts.push_back(
+          {{"pair", i},
+           {"metric", "test_auc"},
+           {"front", FrontJson(
+                         points, [i](const TradeoffPoint& point) { return point.leaks[i].p95.mean; }, true)}});
     }
   }
   return charts;
@@ -123,27 +141,26 @@ std::string Words(const std::vector<SweptRun>& runs, size_t protections, int64_t
 
 }  // namespace
 
-std::string TradeoffJson(const std::vector<SweptRun>& runs, int64_t planned) {
+Json TradeoffJson(const std::vector<SweptRun>& runs, int64_t planned) {
   const std::vector<TradeoffPoint> points = SummarizeSeeds(runs);
   Json pairs = Json::array(), point_objects = Json::array();
   for (const auto& [layer, attack] : LayersAndAttacks(runs)) {
-    pairs.push_back({{"layer", layer}, {"attack", absl::StrReplaceAll(attack, {{"_", " "}})}});
+    pairs.push_back({{"layer_name", DescribeLayer(layer)}, {"title", AttackTitle(attack)}, {"attack", attack}});
   }
   for (const TradeoffPoint& point : points) {
     point_objects.push_back(PointJson(point));
   }
-  const Json page = {{"words", Words(runs, points.size(), planned)},
-                     {"pairs", std::move(pairs)},
-                     {"families", FamiliesJson(points)},
-                     {"points", std::move(point_objects)},
-                     {"charts", ChartsJson(runs, points)}};
-  return absl::StrReplaceAll(page.dump(-1, ' ', false, Json::error_handler_t::replace),
-                             {{"<", "\\u003c"}, {">", "\\u003e"}, {"&", "\\u0026"}});
+  return {{"words", Words(runs, points.size(), planned)},
+          {"pairs", std::move(pairs)},
+          {"families", FamiliesJson(points)},
+          {"points", std::move(point_objects)},
+          {"charts", ChartsJson(runs, points)}};
 }
 
 std::string TradeoffPage(const std::vector<SweptRun>& runs, int64_t planned) {
-  const std::string style = absl::StrCat(EmbeddedReportCss(), EmbeddedTradeoffCss());
-  return RenderPage({EmbeddedTradeoffHtml(), style, EmbeddedTradeoffJs()}, TradeoffJson(runs, planned));
+  return RenderPage(
+      {EmbeddedTradeoffHtml(), "Splitveil: leak against quality", EmbeddedTradeoffCss(), EmbeddedTradeoffJs()},
+      TradeoffJson(runs, planned));
 }
 
 }  // namespace splitveil

@@ -6,14 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "deploy/operator/page/json_values.h"
 #include "deploy/operator/sweep/tradeoff.h"
 
 namespace splitveil {
 
-// The page's figures and words as one JSON object, safe inside a <script> element: page/tradeoff.js lays it out and
-// computes none. Charts come in the order of LayersAndAttacks, two each: leak AUC against best test AUC, and against
-// test log-loss, as in Li et al., ICLR 2022, Figures 4 and 7 to 9. `planned`: runs of the sweep, finished or not.
-std::string TradeoffJson(const std::vector<SweptRun>& runs, int64_t planned);
+// The page's figures and words: page/tradeoff.js lays them out and computes none. Charts: the strongest attack against
+// best test AUC and against test log-loss; then, under a fold, the strongest layers and attacks one by one, with norm
+// and cosine at the cut and the first layer as in Li et al., ICLR 2022, Figures 4 and 7 to 9. `planned`: runs of the
+// sweep, finished or not.
+Json TradeoffJson(const std::vector<SweptRun>& runs, int64_t planned);
 
 // The whole document.
 std::string TradeoffPage(const std::vector<SweptRun>& runs, int64_t planned);

@@ -1,6 +1,8 @@
 #!/bin/bash
-# Checks the rules that keep the parties apart. Usage: check_structure.sh REPOSITORY. Prints each violation; exit 1 if any.
+# Checks the rules that keep the parties apart, and with check_sources.py those of the sources.
+# Usage: check_structure.sh REPOSITORY. Prints each violation; exit 1 if any.
 set -uo pipefail
+check_sources=$(dirname "$(realpath "$0")")/check_sources.py
 cd "${1:?usage: check_structure.sh REPOSITORY}" || exit 2
 violations=0
 
@@ -38,5 +40,7 @@ done < <(find common label_party nonlabel_party deploy \( -name '*.h' -o -name '
 for folder in . proto tests; do
   [ -s "$folder/README.md" ] || violation "$folder has no README.md"
 done
+
+python3 "$check_sources" . || violations=$((violations + 1))
 
 [ $violations -eq 0 ]

@@ -20,6 +20,9 @@ make_repository() {
   echo '#include "common/crypto/key.h"' >nonlabel_party/bottom/bottom.cc
   echo '// Both label_party/ and nonlabel_party/ use it.' >common/crypto/key.h
   seq 79 >label_party/main.cc
+  echo 'add_library(parts common/crypto/key.cc label_party/main.cc nonlabel_party/bottom/bottom.cc)' >CMakeLists.txt
+  printf 'class Key {\n public:\n  explicit Key(int bits);\n  int bits() const;\n};\n' >>common/crypto/key.h
+  printf '#include "common/crypto/key.h"\n\nKey::Key(int bits) {}\n\nint Key::bits() const { return 1; }\n' >common/crypto/key.cc
 }
 
 # expect EXIT_CODE PATTERN NAME: what the check says about the repository as it stands.
@@ -39,7 +42,7 @@ make_repository; echo '  #  include <label_party/top/head.h>' >>nonlabel_party/b
 expect 1 'nonlabel_party must not include label_party' 'non-label party includes label party, unusual spelling'
 make_repository; echo '#include "../../label_party/top/head.h"' >>nonlabel_party/bottom/bottom.cc
 expect 1 'nonlabel_party must not include label_party' 'non-label party includes label party, relative path'
-make_repository; echo '#include "label_party/top/head.h"' >>common/crypto/key.h
+make_repository; echo '#include "label_party/top/loss.h"' >>common/crypto/key.h
 expect 1 'common must not include label_party' 'common includes label party'
 make_repository; echo '#include "nonlabel_party/bottom/bottom.h"' >>common/crypto/key.h
 expect 1 'common must not include nonlabel_party' 'common includes non-label party'
@@ -51,7 +54,69 @@ make_repository; : >label_party/top/README.md
 expect 1 'label_party/top has sources and no README.md' 'empty README'
 make_repository; rm proto/README.md
 expect 1 'proto has no README.md' 'wire format not documented'
+
+make_repository; echo '#include "label_party/top/loss.h"' >>label_party/top/head.h
+echo '#include "label_party/top/head.h"' >label_party/top/loss.h
+expect 1 'label_party/top: include cycle of label_party/top/head, label_party/top/loss' 'headers that include each other'
+make_repository; echo '#include "label_party/top/head.h"' >label_party/top/loss.h
+printf '#include "label_party/top/head.h"\n#include "label_party/top/loss.h"\n' >label_party/top/head.cc
+echo 'top/head.cc' >label_party/CMakeLists.txt
+expect 1 'label_party/top: include cycle of label_party/top/head, label_party/top/loss' 'a cycle through a .cc file'
+make_repository; mkdir common/matrix; echo 'rows' >common/matrix/README.md
+echo '#include "common/matrix/matrix.h"' >>common/crypto/key.h
+echo '#include "common/crypto/sha.h"' >common/matrix/matrix.h; echo 'int sha;' >common/crypto/sha.h
+expect 1 'include cycle of the folders common/crypto, common/matrix' 'folders that include each other'
+
+make_repository; printf '#include "common/crypto/key.h"\n\nint\nKey::bits() const { return 2; }\n' >common/crypto/bits.cc
+echo 'bits.cc' >common/crypto/CMakeLists.txt
+expect 1 'key.h: Key: expected one .cc, found common/crypto/bits.cc, common/crypto/key.cc' 'a class in two sources'
+make_repository; echo 'class Key { void Use(); };' >nonlabel_party/bottom/key.h
+printf '#include "nonlabel_party/bottom/key.h"\nvoid Key::Use() { Other::Call(); }\n' >nonlabel_party/bottom/bottom.cc
+expect 0 '^$' 'two classes of one name'
+
+interface() {  # interface METHODS
+  echo 'class Model {'
+  echo ' public:'
+  for i in $(seq "$1"); do printf '  virtual std::map<int, int> Method%s(int a, int b)\n      const = 0;  // = 0;\n' "$i"; done
+  echo '  virtual void Other() {}'
+  echo '};'
+}
+make_repository; interface 6 >label_party/top/model.h; expect 0 '^$' 'an interface of six methods'
+make_repository; interface 7 >label_party/top/model.h
+expect 1 'model.h:1: Model: expected at most 6 pure virtuals, found 7' 'an interface of seven methods'
+
+constructor() {  # constructor PARAMETERS
+  echo 'class Model {'
+  echo "  Model($(seq -s ', ' -f 'std::map<int, std::function<void(int, int)>> p%g' "$1"));"
+  echo '};'
+}
+make_repository; constructor 6 >label_party/top/model.h; expect 0 '^$' 'a constructor of six parameters'
+make_repository; constructor 7 >label_party/top/model.h
+expect 1 'Model: expected constructors of at most 6 parameters, found 7' 'a constructor of seven parameters'
+
+for lock in std::mutex std::shared_mutex std::condition_variable; do
+  make_repository; echo "$lock lock;  // std::mutex" >>common/crypto/key.h
+  expect 1 "key.h:7: expected absl::Mutex with ABSL_GUARDED_BY, found $lock" "$lock"
+done
+make_repository; echo '// Like a std::mutex.' >>common/crypto/key.h; expect 0 '^$' 'a lock in a comment'
+
+make_repository; echo 'int forgotten;' >common/crypto/forgotten.cc
+expect 1 'common/crypto/forgotten.cc: expected in a CMakeLists.txt, found in none' 'a source that is not built'
+
+for name in run.remembered_auc '"continues": 1' v1::REMEMBERED_DIRECTION HINT_DISTANCE_3 LeakReporter 'max_run_auc: 0.7'; do
+  make_repository; echo "$name" >>deploy/README.md
+  expect 1 'deploy/README.md:2: old name' "the old name $name"
+  make_repository; echo "$name" >>CHANGELOG.md; expect 0 '^$' "the old name $name in the change log"
+done
+make_repository; echo '  reserved "HINT_DISTANCE_1", "HINT_DISTANCE_3";' >proto/audit.proto
+expect 0 '^$' 'an old name that is reserved'
+make_repository; echo '  HINT_DISTANCE_1 = 4;' >proto/audit.proto
+expect 1 'audit.proto:1: old name HINT_DISTANCE_1' 'an old name that is not reserved'
+make_repository; echo 'max_run_auc_bound is remembered; a run continues another' >>deploy/README.md
+expect 0 '^$' 'new names and plain words'
+
 make_repository; rm -r nonlabel_party; mkdir -p nonlabel_party; rm -r common; mkdir common
+echo >label_party/top/head.h
 expect 0 '^$' 'folders without sources'
 
 [ $failures -eq 0 ] && echo "all violations found"

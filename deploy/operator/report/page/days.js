@@ -1,37 +1,37 @@
-// Day by day: runs that continue one another, a line a chain.
+// Day by day: runs that continue one another, a line a chain. A chain has the colour of its last run.
 function drawDays() {
-  if (!report.days) return false;
-  const { charted, chains } = report.days;
-  chains.forEach((chain, i) => Object.assign(chain, styleOf(i)));
+  if (!page.days) return removeSection("days");
+  const { charted, chains } = page.days;
+  const box = document.querySelector("#days .charts");
+  if (page.folded) {
+    byId("days-folded").textContent = "Of each chain the sections below show the last run; " + page.folded + " runs before are here alone.";
+  }
+  chains.forEach((chain, i) => {
+    const last = runs.find((run) => run.id === chain.runs[chain.runs.length - 1].id) || styleOf(i);
+    Object.assign(chain, { colour: last.colour, dash: last.dash });
+  });
   const byDay = (figure) => chains.map((chain) => ({ label: chain.label,
     data: chain.runs.map((run, i) => ({ x: i + 1, y: figure(run) })).filter(({ y }) => y !== null),
     borderColor: chain.colour, backgroundColor: chain.colour, borderWidth: 2.25, borderDash: chain.dash, pointRadius: 3.5 }));
-  const axis = { x: "run", wholeX: true, xMin: 1,
-    xMax: Math.max(...chains.map((chain) => chain.runs.length)) };
-  drawChart("days", { ...axis, title: "Test AUC", note: "of the run's examples, before they were trained on", y: "AUC" },
+  const axis = { x: "run", wholeX: true, xMin: 1, xMax: Math.max(...chains.map((chain) => chain.runs.length)) };
+  const leakAxis = (lines) => ({ y: "leak AUC", max: 1, guessing: true,
+    min: Math.min(0.4, ...lines.flatMap((line) => line.data.map(({ y }) => y))) });
+  drawChart(box, { ...axis, title: "Test AUC", note: "of the run's examples, before they were trained on", y: "AUC" },
     byDay((run) => run.auc));
-  const attacks = charted.flatMap((layer) => layer.attacks.map((attack) => ({ ...attack, ...layer, title: attack.title })));
-  attacks.forEach(({ title, layer_name: layerName }, i) => {
+  const strongest = byDay((run) => run.ranking.auc);
+  drawChart(box, { ...axis, ...leakAxis(strongest), title: "Strongest attack of each run", note: "in one batch of twenty, or over the last epoch" },
+    strongest);
+  const attacks = charted.flatMap((layer) => layer.attacks.map((attack) => ({ ...layer, title: attack.title })));
+  const more = byId("days-more");
+  if (!attacks.length) more.remove();
+  else whenOpen(more, () => attacks.forEach(({ title, layer_name: layerName }, i) => {
     const lines = byDay((run) => run.leaks[i]);
-    drawChart("days", { ...axis, title, note: layerName + ", mean over the run's batches", y: "leak AUC", max: 1, guessing: true,
-      min: Math.min(0.4, ...lines.flatMap((line) => line.data.map(({ y }) => y))) }, lines);
-  });
+    drawChart(more.querySelector(".charts"), { ...axis, ...leakAxis(lines), title, note: layerName + ", mean over the run's batches" }, lines);
+  }));
   legend("days", chains.map((chain) => key(chain)));
-  const number = (head) => ({ head, name: head, class: "number" });
   for (const chain of chains) {
-    const runNames = chain.runs.map((run, i) => i + 1 + " · " + run.id);
-    const tables = [table([{ head: "Run" }, number("Test AUC"), number("Log-loss")],
-      chain.runs.map((run, i) => [runNames[i], fixed(run.auc, 4), fixed(run.log_loss, 4)]))];
-    let first = 0;  // Of the layer's figures in run.leaks.
-    for (const { layer_name: layerName, attacks: ofLayer } of charted) {
-      const begin = first;
-      tables.push(element("h4", {}, capital(layerName.replace(/^the /, ""))),
-        table([{ head: "Run" }, ...ofLayer.map(({ title }) => number(title))], chain.runs.map((run, i) =>
-          [runNames[i], ...ofLayer.map((_, j) => fixed(run.leaks[begin + j]))])));
-      first += ofLayer.length;
-    }
-    byId("day-tables").append(element("details", {}, element("summary", {}, "All runs of " + chain.label),
-      panel(chain, ...tables)));
+    const columns = [text("Run"), text("Strongest attack"), number("Its AUC"), text("Bound"), number("Test AUC"), number("Log-loss")];
+    byId("day-tables").append(folded("All runs of " + chain.label, panel(chain, table(columns, chain.runs.map((run, i) =>
+      [i + 1 + " · " + run.id, run.ranking.title, fixed(run.ranking.auc), boundState(run.ranking), fixed(run.auc, 4), fixed(run.log_loss, 4)])))));
   }
-  return true;
 }

@@ -1,210 +1,182 @@
-// What the attacks read: verdict, cards, charts and tables.
-
-// ---- Policy and bounds ----------------------------------------------------------------------------------------------
-const pill = (met) => element("span", { class: met ? "pill pass" : "pill fail" }, met ? "PASS" : "FAIL");
-
-function policyTable(run) {
-  const columns = [{ head: "Criterion" }, { head: "Limit", name: "Limit" }, { head: "Found", name: "Found" },
-    { head: "Where", name: "Where" }];
-  const rows = run.policy.findings.map((finding) => [
-    element("span", { class: "judged" }, pill(finding.met), element("span", {}, capital(finding.criterion))),
-    finding.limit, element("b", {}, finding.found), finding.where]);
-  return panel(run, table(columns, rows));
-}
-
-function drawPolicy() {
-  if (!report.policy) return removeSection("policy");
-  byId("policy-words").append(pill(report.policy.met), " ", capital(report.policy.words) + ".");
-  byId("policy-tables").append(...runs.map(policyTable));
-}
-
-function drawBanner() {
-  const beyond = runs.filter((run) => run.beyond_bound.length);
-  if (!beyond.length) return removeSection("beyond-bound");
-  for (const run of beyond) {
-    byId("beyond-bound").append(element("p", {}, element("b", {}, run.label)),
-      element("ul", {}, ...run.beyond_bound.map((words) => element("li", {}, words))));
-  }
-}
-
-// ---- In plain words -------------------------------------------------------------------------------------------------
-function card(run) {
-  const figure = (name, value) => element("div", {}, element("dt", {}, name), element("dd", {}, value));
-  const node = element("article", { class: "card" },
-    element("h3", {}, key(run)),
-    element("p", { class: "run-id" }, "run " + run.id + " · " + run.status),
-    element("p", { class: "verdict " + run.exposure }, run.verdict),
-    element("dl", { class: "figures" },
-      figure("of 100 pairs, strongest attack", run.strongest === null ? "–" : String(percent(run.strongest))),
-      figure("test AUC", fixed(run.test_auc)),
-      figure("test log-loss", fixed(run.test_log_loss))),
-    ...(run.strongest_words ? [element("p", { class: "run-id" }, "Strongest attack: " + run.strongest_words + ".")] : []),
-    element("p", {}, run.protection_words),
-    element("ul", {}, ...run.attack_words.map((words) => element("li", {}, words))),
-    ...[run.bound_words, run.model_words].filter(Boolean).map((words) => element("p", {}, words)));
-  node.style.setProperty("--run", run.colour);
-  return node;
-}
-
-// ---- Charts ---------------------------------------------------------------------------------------------------------
+// What the attacks reach: charts and tables, the strongest first. A line is a run, of the run's colour.
 // The adversary's own figures, else the label party's audit.
 function chartedLeak(run, layer, attack) {
   const found = run.leaks.filter((leak) => leak.layer === layer && leak.attack === attack && leak.curve);
   return found.find((leak) => leak.observer === "nonlabel_party") || found[0];
 }
 
-const beyondOf = (run, layer, attacks) => run.leaks
-  .filter((leak) => leak.layer === layer && attacks.includes(leak.attack))
+const beyondOf = (run, layer, attack) => run.leaks
+  .filter((leak) => leak.layer === layer && leak.attack === attack)
   .flatMap((leak) => leak.beyond.map(([x, y]) => ({ x, y })));
 
-// The same for all layers, so that their charts compare; as close as the lines allow, since weak attacks lie close together.
-function leakAxes(datasets) {
-  const shown = datasets.flat().flatMap((dataset) => dataset.data.map(({ y }) => y));
-  const [least, most] = [Math.min(...shown), Math.max(...shown) + 0.01];
-  const near = least >= 0.45 && most <= 0.8;
-  return { x: "step (batch)", y: "leak AUC", guessing: true, min: near ? 0.45 : 0.4,
-    max: near ? Math.max(0.7, Math.ceil(20 * most) / 20) : Math.min(1, Math.ceil(10 * most) / 10) };
-}
+const isBounded = (run) => run.solver.auc_bound && run.solver.auc_bound.mean < 0.9995 && run.solver.gaussian_auc_bound;
 
-// What the noise allows: nearer where the classes are Gaussian, further by Theorem 1.
-function addBounds(datasets, keys, gaussian, theorem1) {
-  const grey = "#8793a0";
-  datasets.push(boundLine(toPoints(gaussian), "what the noise allows, Gaussian classes"));
-  keys.push(key({ colour: INK, dash: [1, 3] }, "what the noise allows, Gaussian classes"));
-  datasets.push({ ...boundLine(toPoints(theorem1), "what the noise allows, Theorem 1", grey), borderDash: [6, 3] });
-  keys.push(key({ colour: grey, dash: [6, 3] }, "what it allows by Theorem 1"));
-}
-
-// One run: a chart a layer, an attack a line.
-function drawLeaksOfOne(run) {
-  const drawn = [];
-  const names = [...new Set(report.charted.flatMap(({ attacks }) => attacks.map(({ attack }) => attack)))];
-  for (const { layer, layer_name: layerName, attacks } of report.charted) {
-    const datasets = [], keys = [];
-    for (const { attack, title } of attacks) {
-      const style = styleOf(names.indexOf(attack));
-      datasets.push(...curveDatasets(chartedLeak(run, layer, attack).curve, title, style).filter((dataset) => !dataset.raw));
-      keys.push(key(style, title));
+function drawLeak(box, { layer, layer_name: layerName, attack, title }) {
+  const datasets = [], keys = [];
+  for (const run of runs) {
+    const leak = chartedLeak(run, layer, attack);
+    if (!leak) continue;
+    datasets.push(...curveDatasets(leak.curve, run.label, run));
+    if (layer === "cut" && isBounded(run) && !attack.startsWith("cumulative_")) {
+      datasets.push(boundLine(toPoints(run.solver.gaussian_auc_bound.curve.line), run.label + ", bound", run));
     }
-    const bound = run.solver.auc_bound;
-    if (layer === "cut" && bound && bound.mean < 1 && run.solver.gaussian_auc_bound) {
-      addBounds(datasets, keys, run.solver.gaussian_auc_bound.curve.line, bound.curve.line);
-    }
-    const marks = beyondMarks(beyondOf(run, layer, attacks.map(({ attack }) => attack)));
-    if (marks.length) keys.push(markKey("over an epoch, beyond what the noise allows"));
-    drawn.push({ title: capital(layerName.replace(/^the /, "")), datasets: [...datasets, ...marks], keys });
   }
-  const axes = leakAxes(drawn.map(({ datasets }) => datasets));
-  for (const { title, datasets, keys } of drawn) drawChart("leak-charts", { title, ...axes }, datasets, keys);
+  if (datasets.some((dataset) => dataset.label.endsWith(", bound"))) keys.push(boundKey("bound per step, Gaussian classes"));
+  const marks = beyondMarks(runs.flatMap((run) => beyondOf(run, layer, attack)));
+  if (marks.length) keys.push(markKey("exceeds its bound over an epoch"));
+  drawChart(box, { title, note: layerName, x: "step (batch)", y: "leak AUC", min: 0.4, max: 1, guessing: true }, [...datasets, ...marks], keys);
 }
 
-// Several runs: a chart an attack, a run a line.
-function drawLeaksOfSeveral() {
-  for (const { layer, layer_name: layerName, attacks } of report.charted) {
-    for (const { attack, title } of attacks) {
-      const datasets = [];
-      for (const run of runs) {
-        const leak = chartedLeak(run, layer, attack);
-        if (leak) datasets.push(...curveDatasets(leak.curve, run.label, run));
-        const bound = run.solver.auc_bound;
-        if (layer === "cut" && bound && bound.mean < 1) {
-          datasets.push(boundLine(toPoints(bound.curve.line), run.label + ", bound of Theorem 1", run.colour));
-        }
-      }
-      const marks = beyondMarks(runs.flatMap((run) => beyondOf(run, layer, [attack])));
-      drawChart("leak-charts", { title, note: layerName, x: "step (batch)", y: "leak AUC", min: 0.4, max: 1,
-        guessing: true }, [...datasets, ...marks],
-        marks.length ? [markKey("over an epoch, beyond what the noise allows")] : []);
-    }
+const CHARTS_SHOWN = 4;
+
+function drawLeakCharts() {
+  const all = page.charted.flatMap((layer) => layer.attacks.map((attack) => ({ ...layer, ...attack })));
+  if (!all.length) return removeSection("leak-charts");
+  const more = byId("leak-charts-more");
+  all.slice(0, CHARTS_SHOWN).forEach((attack) => drawLeak(document.querySelector("#leak-charts .charts"), attack));
+  if (all.length <= CHARTS_SHOWN) more.remove();
+  else {
+    more.querySelector("summary").textContent = (all.length - CHARTS_SHOWN) + " more charts";
+    whenOpen(more, () => all.slice(CHARTS_SHOWN).forEach((attack) => drawLeak(more.querySelector(".charts"), attack)));
   }
 }
 
-function drawCumulative() {
-  for (const run of runs.filter((candidate) => candidate.remembering)) {
-    const { attacks, gaussian, bound } = run.remembering;
-    const epochs = Math.max(...attacks.flatMap((attack) => attack.epochs.map(([epoch]) => epoch)));
-    const datasets = [], keys = [], marks = [];
-    attacks.forEach((attack, i) => {
-      const style = styleOf(i);
-      const shift = attacks.length > 1 ? (i / (attacks.length - 1) - 0.5) * Math.min(0.16, 0.016 * epochs) : 0;
-      datasets.push({ label: attack.title, data: attack.epochs.map(([epoch, auc]) => ({ x: epoch + shift, y: auc })),
-        intervals: attack.epochs.map(([, , low, high]) => [low, high]), borderColor: style.colour, backgroundColor: style.colour,
-        borderWidth: 2.25, borderDash: style.dash, pointRadius: 3.5, order: 1 });
-      keys.push(key(style, attack.title));
-      marks.push(...attack.epochs.filter((point) => point[4]).map(([epoch, auc]) => ({ x: epoch + shift, y: auc })));
-    });
-    if (gaussian.length) addBounds(datasets, keys, gaussian, bound);
-    if (marks.length) keys.push(markKey("beyond what the noise allows"));
-    drawChart("remembering", { title: run.label, x: "epochs remembered", y: "leak AUC", min: 0.4, max: 1, guessing: true,
-      wholeX: true, xMin: 0.6, xMax: epochs + 0.4 }, [...datasets, ...beyondMarks(marks)], keys);
+// ---- Cumulative attacks ---------------------------------------------------------------------------------------------
+function drawCumulative(box, attack, title) {
+  const datasets = [], keys = [], marks = [];
+  const drawn = runs.filter((run) => run.cumulative && run.cumulative.attacks.some((candidate) => candidate.attack === attack));
+  const epochs = Math.max(...drawn.flatMap((run) => run.cumulative.attacks.flatMap((one) => one.epochs.map(([epoch]) => epoch))));
+  drawn.forEach((run, i) => {
+    const points = run.cumulative.attacks.find((candidate) => candidate.attack === attack).epochs;
+    const shift = drawn.length > 1 ? (i / (drawn.length - 1) - 0.5) * Math.min(0.16, 0.016 * epochs) : 0;
+    datasets.push({ label: run.label, data: points.map(([epoch, auc]) => ({ x: epoch + shift, y: auc })),
+      intervals: points.map(([, , low, high]) => [low, high]), borderColor: run.colour, backgroundColor: run.colour,
+      borderWidth: 2.25, borderDash: run.dash, pointRadius: 3.5, order: 1 });
+    marks.push(...points.filter((point) => point[4]).map(([epoch, auc]) => ({ x: epoch + shift, y: auc })));
+    const bound = run.cumulative.gaussian.filter(([, auc]) => auc < 0.9995);
+    if (bound.length) datasets.push(boundLine(toPoints(bound), run.label + ", bound", run));
+  });
+  if (datasets.some((dataset) => dataset.label.endsWith(", bound"))) keys.push(boundKey("bound per run, Gaussian classes"));
+  if (marks.length) keys.push(markKey("exceeds its bound"));
+  drawChart(box, { title, x: "epochs added up", y: "leak AUC", min: 0.4, max: 1, guessing: true, wholeX: true, xMin: 0.6,
+    xMax: epochs + 0.4 }, [...datasets, ...beyondMarks(marks)], keys);
+}
+
+function drawAllCumulative() {
+  const titles = new Map();
+  for (const run of runs.filter((candidate) => candidate.cumulative)) {
+    for (const { attack, title } of run.cumulative.attacks) titles.set(attack, title);
   }
+  if (!titles.size) return removeSection("cumulative");
+  const all = [...titles], more = byId("cumulative-more");
+  all.slice(0, 2).forEach(([attack, title]) => drawCumulative(document.querySelector("#cumulative .charts"), attack, title));
+  if (all.length <= 2) return more.remove();
+  more.querySelector("summary").textContent = all.length === 3 ? "One more chart" : (all.length - 2) + " more charts";
+  return whenOpen(more, () => all.slice(2).forEach(([attack, title]) => drawCumulative(more.querySelector(".charts"), attack, title)));
 }
 
 // ---- Tables ---------------------------------------------------------------------------------------------------------
-// What the scale shows: the mean over the batches, else the AUC over an epoch, each with its interval and turned upright.
-function middle(leak) {
-  if (leak.mean === null) return leak.pooled.auc;
-  const strength = Math.max(leak.mean, 1 - leak.mean);
-  return [strength, strength - leak.ci95, strength + leak.ci95];
-}
+const ROWS_SHOWN = 10;  // Of a table of attacks; the rest is folded.
 
-// A scale from guessing (left end) to fully exposed: interval and mean as a bar and a dot, p95 as a tick.
-function scale(leak, colour) {
+// A scale from guessing (left end) to fully exposed: the attack's AUC as a bar, a tick where guessing gets in one batch of
+// twenty.
+function scale(run, leak) {
   const at = (auc) => (100 * Math.min(1, Math.max(0, (auc - 0.5) / 0.5))).toFixed(2) + "%";
-  const [value, low, high] = middle(leak);
-  const far = leak.p95 === null ? high : leak.p95;
-  const line = (from, to, attributes) => svg("line", { x1: from, x2: to, y1: "50%", y2: "50%", "stroke-width": 6, ...attributes });
-  const parts = [line("0%", "100%", { stroke: "#dde3e9", "stroke-linecap": "round" }),
-    line("0%", at(far), { stroke: colour, opacity: 0.25, "stroke-linecap": "round" }),
-    line(at(low), at(high), { stroke: colour }),
-    svg("circle", { cx: at(value), cy: "50%", r: 5, fill: colour, stroke: "#fff", "stroke-width": 1.5 })];
-  if (leak.p95 !== null) {
-    parts.push(svg("line", { x1: at(far), x2: at(far), y1: "12%", y2: "88%", stroke: colour, "stroke-width": 2.5 }));
-  }
-  return svg("svg", { class: "scale", role: "img",
-    "aria-label": percent(value) + " of 100 pairs" + (leak.p95 === null ? "" : ", 95 percent quantile " + percent(leak.p95)) }, ...parts);
+  const line = (to, attributes) => svg("line", { x1: "0%", x2: to, y1: "50%", y2: "50%", "stroke-width": 6, ...attributes });
+  const parts = [line("100%", { stroke: "#dde3e9" }), line(at(leak.auc), { stroke: run.colour })];
+  const { guessing } = run.ranking;
+  if (!isNone(guessing)) parts.push(svg("line", { x1: at(guessing), x2: at(guessing), y1: "12%", y2: "88%", stroke: "#1c2733", "stroke-width": 2 }));
+  return svg("svg", { class: "scale", role: "img", "aria-label": "AUC " + fixed(leak.auc) }, ...parts);
 }
 
-const SHOWN_ROWS = 8;  // Of a layer's table; the rest is folded.
+function attackName(leak) {
+  const node = element("span", {}, leak.title, element("span", { class: "by" }, leak.needs));
+  if (leak.beyond.length) node.append(element("span", { class: "by alarm" }, "exceeds its bound"));
+  return node;
+}
 
 function leakRow(run, leak) {
-  const mean = leak.mean === null ? "–" : withInterval([leak.mean, leak.mean - leak.ci95, leak.mean + leak.ci95]);
-  const pooled = leak.pooled;
-  const rates = pooled ? [withInterval(pooled.auc, 3, pooled.exposure), withInterval(pooled.tpr_1pct), withInterval(pooled.tpr_01pct, 4)] : ["–", "–", "–"];
-  const name = element("span", {}, leak.title, element("span", { class: "by" }, "by the " + leak.observer_name));
-  if (leak.beyond.length) name.append(element("span", { class: "by alarm" }, "beyond what the noise allows"));
-  return [name, mean, element("b", { class: leak.p95_exposure }, fixed(leak.p95)), ...rates,
-    leak.mean === null && !pooled ? "" : scale(leak, run.colour)];
+  const { pooled } = leak;
+  const rates = pooled ? [withInterval(pooled.auc), withInterval(pooled.tpr_1pct), withInterval(pooled.tpr_01pct)] : ["–", "–", "–"];
+  return [attackName(leak), leak.layer_name.replace(/^the /, ""), element("b", { class: leak.exposure }, fixed(leak.auc)), fixed(leak.p95),
+    leak.mean === null ? "–" : withInterval(leak.mean), ...rates, leak.auc === null ? "" : scale(run, leak)];
 }
 
-function layerTable(run, leaks) {
-  const ends = () => element("span", { class: "scale-ends" }, element("span", {}, "50 guessing"), element("span", {}, "100 exposed"));
-  const number = (head, name = head) => ({ head, name, class: "number" });
-  const columns = () => [{ head: "Attack" }, number("Mean over batches"), number("p95"), number("Last epoch", "Over the last epoch"),
-    number("Found at 1% false alarms"), number("Found at 0.1% false alarms"), { head: ends(), class: "scale-column wide" }];
+// All figures of one run.
+function detailTables(run) {
+  const ends = () => element("span", { class: "scale-ends" }, element("span", {}, "0.5 guessing"), element("span", {}, "1 exposed"));
+  const columns = () => [text("Attack"), text("Layer"), number("AUC"), number("p95 over batches"), number("Mean over batches"),
+    number("Last epoch"), number("TPR at 1% FPR"), number("TPR at 0.1% FPR"), { head: ends(), class: "scale-column wide" }];
   // Ledgers without epochs leave three columns empty.
-  const shown = (cells) => (run.leaks.some((leak) => leak.pooled) ? cells : cells.filter((cell, i) => i < 3 || i > 5));
-  const rows = leaks.map((leak) => shown(leakRow(run, leak)));
-  const nodes = [element("h4", {}, capital(leaks[0].layer_name.replace(/^the /, ""))), table(shown(columns()), rows.slice(0, SHOWN_ROWS))];
-  if (rows.length > SHOWN_ROWS) {
-    const rest = rows.length - SHOWN_ROWS;
-    nodes.push(element("details", {}, element("summary", {}, rest + (rest === 1 ? " more attack" : " more attacks")),
-      table(shown(columns()), rows.slice(SHOWN_ROWS))));
+  const shown = (cells) => (run.leaks.some((leak) => leak.pooled) ? cells : cells.filter((cell, i) => i < 5 || i > 7));
+  const rows = run.leaks.map((leak) => shown(leakRow(run, leak)));
+  const nodes = [table(shown(columns()), rows.slice(0, ROWS_SHOWN))];
+  if (rows.length > ROWS_SHOWN) {
+    nodes.push(folded((rows.length - ROWS_SHOWN) + " more rows", table(shown(columns()), rows.slice(ROWS_SHOWN))));
+  }
+  const pooled = run.leaks.map((leak) => leak.pooled).find(Boolean);
+  if (pooled) {
+    nodes.unshift(element("p", { class: "note" }, "Last epoch measured: epoch " + pooled.epoch + " with " +
+      pooled.examples.toLocaleString("en") + " examples, " + pooled.positives.toLocaleString("en") + " of them positive."));
   }
   return nodes;
 }
 
-function leakTables(run) {
-  const layers = [...new Set(run.leaks.map((leak) => leak.layer))];
-  const pooled = run.leaks.map((leak) => leak.pooled).find(Boolean);
-  const note = pooled ? [element("p", { class: "note" }, "Last epoch measured: epoch " + pooled.epoch + " with " +
-    pooled.examples.toLocaleString("en") + " examples, " + pooled.positives.toLocaleString("en") + " of them positive.")] : [];
-  return panel(run, ...note, ...layers.flatMap((layer) => layerTable(run, run.leaks.filter((leak) => leak.layer === layer))));
+// Several runs side by side: an attack a row, its AUC in each run; by the strongest of them.
+function comparison(attacked) {
+  const rows = new Map();
+  for (const run of attacked) {
+    for (const leak of run.leaks.filter((candidate) => candidate.auc !== null)) {
+      const place = JSON.stringify([leak.layer, leak.attack]);
+      if (!rows.has(place)) rows.set(place, { leak, cells: new Map(), most: 0, sum: 0 });
+      const row = rows.get(place);
+      if (row.cells.has(run)) continue;  // The stronger of two observers comes first.
+      row.cells.set(run, leak);
+      row.most = Math.max(row.most, leak.auc);
+      row.sum += leak.auc;
+    }
+  }
+  const sorted = [...rows.values()].sort((a, b) => b.most - a.most || b.sum - a.sum);
+  const columns = () => [text("Attack"), text("Layer"), ...attacked.map((run) => ({ head: key(run), name: run.label, class: "number" }))];
+  const cells = sorted.map(({ leak, cells: byRun }) => [element("span", {}, leak.title, element("span", { class: "by" }, leak.needs)),
+    leak.layer_name.replace(/^the /, ""), ...attacked.map((run) => {
+      const found = byRun.get(run);
+      if (!found) return "–";
+      const node = element("span", {}, element("b", { class: found.exposure }, fixed(found.auc)));
+      if (found.beyond.length) node.append(element("span", { class: "by alarm" }, "exceeds its bound"));
+      return node;
+    })]);
+  const node = element("div", { class: "panel long" }, table(columns(), cells.slice(0, ROWS_SHOWN)));
+  if (cells.length > ROWS_SHOWN) node.append(folded((cells.length - ROWS_SHOWN) + " more rows", table(columns(), cells.slice(ROWS_SHOWN))));
+  return node;
+}
+
+function leakTables() {
+  const attacked = runs.filter((run) => run.leaks.length);
+  if (!attacked.length) return removeSection("leak-table");
+  const box = byId("leak-tables");
+  if (attacked.length === 1) {
+    const only = panel(attacked[0], ...detailTables(attacked[0]));
+    only.classList.add("long");
+    return box.append(only);
+  }
+  box.append(comparison(attacked));
+  return attacked.forEach((run) => box.append(folded("All figures of " + run.label, panel(run, ...detailTables(run)))));
+}
+
+function leakNote() {
+  const limits = [page.thresholds.partly, page.thresholds.largely, page.thresholds.exposed].map((limit) => limit.toFixed(2));
+  const guessing = [...new Set(runs.filter((run) => !isNone(run.ranking.guessing)).map((run) => fixed(run.ranking.guessing)))];
+  return "AUC is the figure attacks are ordered by: the larger of p95 (in one batch of twenty the attack reaches at least this much) and the " +
+    "AUC over the last epoch. Scores that point the wrong way are turned round, as an adversary would. " +
+    (guessing.length ? "Guessing's own p95 at the batch size is " + guessing.join(" or ") + ". " : "") + "TPR: the share of positives found at 1% or 0.1% " +
+    "false positives; guessing finds 0.01 and 0.001. Up to AUC " + limits[0] + " is called close to guessing, up to " + limits[1] +
+    " partly, up to " + limits[2] + " largely readable, above it exposed. Small print: 95% intervals.";
 }
 
 function drawGlossary() {
-  const known = report.glossary.filter((entry) => entry.explanation);
+  const known = page.glossary.filter((entry) => entry.explanation);
   byId("glossary").append(element("dl", { class: "glossary" }, ...known.flatMap((entry) => [
     element("dt", {}, entry.title, element("span", { class: "mono" }, entry.attack)), element("dd", {}, entry.explanation)])));
-  return known.length > 0;
+  if (!known.length) removeSection("attacks");
 }

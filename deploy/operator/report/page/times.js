@@ -1,52 +1,19 @@
-// Where the time of a step went: a bar a party and run, its phases one after another.
-const PHASE_COLOURS = { data: "#8a6a00", forward: "#0067a5", backward: "#2b2f77", update: "#00795a", protection: "#c24a00",
-  audit: "#8e3a8b", serialise: "#e0b000", wire: "#7db7dd", wait: "#c9ced4" };
-
-function phaseKey({ name, words }) {
-  const box = svg("svg", { width: 14, height: 12, "aria-hidden": "true" },
-    svg("rect", { width: 14, height: 12, fill: PHASE_COLOURS[name] }));
-  return element("span", { class: "key" }, box, name + ": " + words);
+// Where the time of a step went: a row a phase, a column a party.
+function timeTable(run) {
+  const columns = [text("Phase"), ...run.times.map((party) => text(capital(party.role)))];
+  const rows = page.phases.map(({ name, words }, i) => [
+    element("span", {}, capital(name), element("span", { class: "by" }, words)),
+    ...run.times.map((party) => {
+      const share = party.phases[i] / party.step;
+      const bar = element("span", { class: "bar" });
+      bar.style.width = (4 * share).toFixed(2) + "rem";
+      return element("span", {}, bar, short(party.phases[i]) + " ms, " + Math.round(100 * share) + "%");
+    })]);
+  return panel(run, ...run.times.map((party) => element("p", { class: "note" }, party.words)), table(columns, rows));
 }
 
-function drawTimeBars(bars, note) {
-  const caption = element("figcaption", {}, "Milliseconds a step", element("span", {}, note));
-  const canvas = element("canvas", { role: "img", "aria-label": "Milliseconds a step, by phase, of each party. " +
-    bars.map((bar) => bar.words).join(" ") });
-  byId("times").querySelector(".charts").append(element("figure", {}, caption, element("div", { class: "canvas-box" }, canvas)));
-  charts.push(new Chart(canvas, {
-    type: "bar",
-    data: {
-      labels: bars.map((bar) => bar.label),
-      datasets: report.phases.map(({ name }, i) => ({ label: name, data: bars.map((bar) => bar.phases[i]),
-        backgroundColor: PHASE_COLOURS[name], maxBarThickness: 38 })),
-    },
-    options: {
-      indexAxis: "y",
-      layout: { padding: { right: 8 } },
-      scales: {
-        x: { stacked: true, title: { display: true, text: "milliseconds a step (mean over the steps)" }, grid: { color: "#eceff2" },
-          ticks: { maxTicksLimit: 8, maxRotation: 0 } },
-        y: { stacked: true, grid: { display: false }, ticks: { autoSkip: false } },
-      },
-      plugins: {
-        legend: { display: false },
-        tooltip: { callbacks: { label: (item) => item.dataset.label + ": " + short(item.parsed.x) + " ms" } },
-      },
-    },
-  }));
-}
-
-function drawTimes() {
+function timeSection() {
   const timed = runs.filter((run) => run.times.length);
-  const several = timed.length > 1;
-  for (const run of timed) {
-    byId("time-words").append(element("li", {}, (several ? capital(run.label) + ": " : "") +
-      run.times.map((party) => party.words).join(" ")));
-  }
-  // A run's name is long: it stands above its own chart, where there are several.
-  for (const run of timed) {
-    drawTimeBars(run.times.map((party) => ({ label: party.role.split(" "), phases: party.phases, words: party.words })),
-      several ? run.label : "both parties of the run");
-  }
-  return timed.length > 0;
+  if (!timed.length) return removeSection("times");
+  return byId("time-tables").append(...timed.map(timeTable));
 }

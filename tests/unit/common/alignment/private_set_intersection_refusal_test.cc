@@ -46,7 +46,7 @@ absl::Status AlignAgainst(const std::function<void(InMemoryAlignmentChannel&)>& 
     peer(*channels.second);
     channels.second->Close();
   });
-  const absl::Status status = AlignIds(OwnIds(), TestOptions(), *channels.first).status();
+  absl::Status status = AlignIds(OwnIds(), TestOptions(), *channels.first).status();
   channels.first->Close();
   peer_thread.join();
   EXPECT_THAT(status.message(), Not(HasSubstr("planted")));
@@ -65,7 +65,7 @@ absl::Status AlignAgainst(const std::vector<v1::AlignmentMessage>& messages) {
 
 absl::Status AlignWithInput(const std::vector<std::string>& ids, const AlignmentOptions& options = TestOptions()) {
   AlignmentChannelPair channels(100);
-  const absl::Status status = AlignIds(ids, options, *channels.first).status();
+  absl::Status status = AlignIds(ids, options, *channels.first).status();
   channels.first->Close();
   EXPECT_TRUE(absl::IsOutOfRange(channels.second->Receive().status())) << "something was sent";
   return status;

@@ -135,6 +135,22 @@ TEST(MeasureLeakTest, TruePositiveRatesAtTheirThresholds) {
 }
 
 // One negative in a thousand is less than one of 500: what exceeds them all counts, and nothing is certain from below.
+TEST(MeasureLeakTest, TruePositiveRatesAreThoseOfTheScoreTurnedRound) {
+  Sample sample = Draw(4000, 1000, 1.5);
+  const LeakFigures upright = MeasureLeak(sample.scores, sample.labels).value();
+  for (float& score : sample.scores) {
+    score = -score;
+  }
+  const LeakFigures reversed = MeasureLeak(sample.scores, sample.labels).value();
+  EXPECT_NEAR(reversed.auc.value, 1 - upright.auc.value, 1e-12);
+  for (Estimate LeakFigures::*rate : {&LeakFigures::tpr_at_1_percent_fpr, &LeakFigures::tpr_at_01_percent_fpr}) {
+    EXPECT_DOUBLE_EQ((reversed.*rate).value, (upright.*rate).value);
+    EXPECT_DOUBLE_EQ((reversed.*rate).low, (upright.*rate).low);
+    EXPECT_DOUBLE_EQ((reversed.*rate).high, (upright.*rate).high);
+  }
+  EXPECT_GT(reversed.tpr_at_1_percent_fpr.value, 0.1);
+}
+
 TEST(MeasureLeakTest, TooFewNegativesLeaveTheLowerLimitOpen) {
   const Sample sample = Draw(500, 200, 3.0);
   const auto figures = MeasureLeak(sample.scores, sample.labels);

@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 
 #include "common/process/exit_code.h"
+#include "common/transport/peer_probe.h"
 #include "common/transport/status_mapper.h"
 #include "tests/unit/common/transport/tls_fixture.h"
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "deploy/operator/certificates/certificate_authority.h"
+
 #include "common/transport/credentials.h"
 
 namespace splitveil {

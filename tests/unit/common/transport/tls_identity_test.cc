@@ -1,3 +1,5 @@
+#include "common/transport/tls_identity.h"
+
 #include <stdlib.h>
 
 #include <filesystem>
@@ -8,7 +10,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "common/transport/credentials.h"
 #include "common/transport/x509.h"
 #include "tests/unit/common/transport/tls_fixture.h"
 

@@ -1,5 +1,6 @@
 // sample_report FOLDER: writes plausible ledgers and the reports check_page.sh opens: report.html (two runs, both
-// parties), audit.html (one run, held to a policy, with an attack beyond its bound), begun.html (no step yet),
+// parties), audit.html (one run, held to a policy, with an attack beyond its bound), audit_nonlabel.html (its non-label
+// party's ledger alone), begun.html (no step yet),
 // days.html (runs that continue one another) and hostile.html (names that are long and full of markup).
 #include <cstdio>
 #include <string>
@@ -9,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/audit/audit_policy.h"
+#include "deploy/operator/audit/audit_report.h"
 #include "deploy/operator/audit/audit_verdict.h"
 #include "deploy/operator/records/run_records.h"
 #include "deploy/operator/report/report.h"
@@ -53,14 +55,27 @@ absl::Status WriteAudit(const std::string& folder) {
   status.Update(runs.status());
   v1::AuditPolicy policy;
   SetListDefaults(policy);
-  v1::LeakLimit& limit = *policy.add_max_leak();
+  v1::MeasuredLeakLimit& limit = *policy.add_max_measured_leak();
   limit.set_max_p95(0.7);
   limit.set_max_mean(0.65);
   policy.set_max_measured_cumulative_auc(0.8);
   policy.set_max_run_auc_bound(0.75);
-  policy.set_max_tpr_at_1pct_fpr(0.1);
+  policy.set_max_measured_tpr_at_1pct_fpr(0.1);
   policy.set_min_test_auc(0.7);
-  return status.ok() ? WriteReport(*runs, JudgeRuns(*runs, policy), folder + "/audit.html") : status;
+  if (!status.ok()) {
+    return status;
+  }
+  const AuditSubject subject = {
+      {"policy.textproto", std::string(64, '0')}, {{"audit.db", std::string(64, '1')}}, "2026-02-07T12:00:00Z"};
+  status = WriteAuditReport(*runs, {JudgeRuns(*runs, policy), subject}, folder + "/audit.html");
+  // The same run as the non-label party's ledger alone shows it.
+  status.Update(WriteNonLabelPartyLedger(folder + "/audit_nonlabel.db", run));
+  runs = ReadRuns({folder + "/audit_nonlabel.db"});
+  status.Update(runs.status());
+  if (status.ok()) {
+    status = WriteAuditReport(*runs, {JudgeRuns(*runs, policy), subject}, folder + "/audit_nonlabel.html");
+  }
+  return status;
 }
 
 // Four protections over four days, each day continuing from the one before.

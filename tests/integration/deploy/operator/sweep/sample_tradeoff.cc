@@ -43,6 +43,16 @@ SweptRun PlausibleRun(const std::string& name, const std::string& family, std::o
     figures.leaks.push_back({layer, "norm", norm - 0.02 + jitter, norm});
     figures.leaks.push_back({layer, "spectral", 0.5, 0.5 + 0.4 / (1 + strength)});
   }
+  RunRanking& ranking = swept.ranking;
+  ranking.layer = figures.leaks.front().layer;
+  ranking.attack = "cosine";
+  ranking.measured_auc = figures.leaks.front().p95;
+  ranking.guessing_auc_p95 = 0.541;
+  ranking.bound = strength == 0 ? BoundState::kNoneStated : BoundState::kHolds;
+  if (parameter == 25 && seed == 2) {
+    ranking.bound = BoundState::kExceeded;
+    ranking.excesses = {{"cut", "residual_norm", 0.9, 0.7, {1, 2}}};
+  }
   return swept;
 }
 
@@ -66,12 +76,14 @@ absl::Status WriteAll(const std::string& folder) {
   absl::Status status = WriteFile(folder + "/tradeoff.html", TradeoffPage(usual, 38));
   SweptRun bare = PlausibleRun("none", "none", std::nullopt, 0, 1);
   bare.figures.leaks.clear();
+  bare.ranking = RunRanking();
   status.Update(WriteFile(folder + "/single.html", TradeoffPage({bare}, 4)));
   SweptRun hostile =
       PlausibleRun("</script><script>document.documentElement.dataset.planted = 1</script>" + std::string(200, 'x'),
                    "marvell_s", 4, 4, 1);
   for (LeakPoint& leak : hostile.figures.leaks) {
-    leak.layer = "<img src=x onerror=\"document.documentElement.dataset.planted = 1\">" + std::string(150, 'm');
+    leak.layer = hostile.ranking.layer =
+        "<img src=x onerror=\"document.documentElement.dataset.planted = 1\">" + std::string(150, 'm');
   }
   status.Update(WriteFile(folder + "/hostile.html", TradeoffPage({usual[0], hostile}, 2)));
   return status;

@@ -49,8 +49,8 @@ TEST(AuditPolicyTest, TheDemosPolicyIsValid) {
 }
 
 TEST(AuditPolicyTest, ErrorsSayLineAndColumn) {
-  ExpectRefused("min_audited_share: 0.5\nmax_tpr_at_1pct_fpr: 2", ":2:1: max_tpr_at_1pct_fpr");
-  ExpectRefused("max_leak {\n  max_p95: 0.4\n}", ":2:3: max_leak[0].max_p95");
+  ExpectRefused("min_audited_share: 0.5\nmax_measured_tpr_at_1pct_fpr: 2", ":2:1: max_measured_tpr_at_1pct_fpr");
+  ExpectRefused("max_measured_leak {\n  max_p95: 0.4\n}", ":2:3: max_measured_leak[0].max_p95");
   ExpectRefused("\n\nmax_lek { }", ":3:");
   ExpectRefused("allowed_disclosures: EVERYTHING", ":1:");
 }
@@ -61,7 +61,8 @@ TEST(AuditPolicyTest, UnspecifiedValuesAreRefused) {
 }
 
 TEST(AuditPolicyTest, ALimitThatLimitsNothingIsRefused) {
-  ExpectRefused("max_leak { max_mean: 0.6 }\nmax_leak { attack: \"norm\" }", "max_leak[1]: expected max_mean");
+  ExpectRefused("max_measured_leak { max_mean: 0.6 }\nmax_measured_leak { attack: \"norm\" }",
+                "max_measured_leak[1]: expected max_mean");
 }
 
 TEST(AuditPolicyTest, AMissingPolicyIsNotFound) {

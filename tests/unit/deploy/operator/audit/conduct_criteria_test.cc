@@ -39,7 +39,7 @@ TEST_F(ConductCriteriaTest, OnePartyThatFailedFailsTheRun) {
   run_.parties.back().record.status = "failed";
   const Finding finding = Judge("ended as agreed");
   EXPECT_EQ(finding.outcome, Outcome::kNotMet);
-  EXPECT_THAT(finding.where, HasSubstr("nonlabel_party"));
+  EXPECT_THAT(finding.where, HasSubstr("non-label party's ledger"));
 }
 
 TEST_F(ConductCriteriaTest, AnUnfinishedRunPassesWhereThePolicySaysSo) {
@@ -51,7 +51,7 @@ TEST_F(ConductCriteriaTest, AnUnfinishedRunPassesWhereThePolicySaysSo) {
   }
 }
 
-TEST_F(ConductCriteriaTest, GrantsAreHeldToTheList) {
+TEST_F(ConductCriteriaTest, DisclosuresAreHeldToTheList) {
   EXPECT_EQ(Judge("disclosure").outcome, Outcome::kMet);
   party().events = {{"", "disclosure", "attack module reads: ORACLE"}};
   EXPECT_EQ(Judge("disclosure").outcome, Outcome::kNotMet);
@@ -59,17 +59,17 @@ TEST_F(ConductCriteriaTest, GrantsAreHeldToTheList) {
   EXPECT_EQ(Judge("disclosure", "allowed_disclosures: ORACLE").outcome, Outcome::kMet);
 }
 
-TEST_F(ConductCriteriaTest, OneForbiddenGrantOfSeveralFails) {
+TEST_F(ConductCriteriaTest, OneForbiddenDisclosureOfSeveralFails) {
   party().events.push_back({"", "disclosure", "attack module reads: ORACLE"});
   EXPECT_EQ(Judge("disclosure").outcome, Outcome::kNotMet);
 }
 
-TEST_F(ConductCriteriaTest, AGrantNobodyKnowsFails) {
+TEST_F(ConductCriteriaTest, ADisclosureNobodyKnowsFails) {
   party().events = {{"", "disclosure", "everything"}};
   EXPECT_EQ(Judge("disclosure").outcome, Outcome::kNotMet);
 }
 
-TEST_F(ConductCriteriaTest, NoGrantRecordedIsNotMeasured) {
+TEST_F(ConductCriteriaTest, NoDisclosureRecordedIsNotMeasured) {
   party().events.clear();
   EXPECT_EQ(Judge("disclosure").outcome, Outcome::kNotMeasured);
 }

@@ -21,8 +21,8 @@ class LeakCriteriaTest : public testing::Test {
   Finding Judge(const std::string& criterion, const std::string& policy = "") {
     return splitveil::Judge(run_, policy, criterion);
   }
-  // Of the first limit that this LeakLimit sets.
-  Outcome MaxLeak(const std::string& limit) { return Judge("leak", "max_leak { " + limit + " }").outcome; }
+  // Of the first limit that this MeasuredLeakLimit sets.
+  Outcome MaxLeak(const std::string& limit) { return Judge("AUC: ", "max_measured_leak { " + limit + " }").outcome; }
   EpochLeakRow& LikelihoodRatio(int64_t epoch) { return party().epoch_leaks[epoch]; }
   EpochLeakRow& Remembered(int64_t epoch) { return party().epoch_leaks[2 + epoch]; }
 
@@ -32,9 +32,9 @@ class LeakCriteriaTest : public testing::Test {
 TEST_F(LeakCriteriaTest, MeanLeakIsHeldToItsLimit) {
   EXPECT_EQ(MaxLeak("max_mean: 0.551"), Outcome::kMet);
   EXPECT_EQ(MaxLeak("max_mean: 0.549"), Outcome::kNotMet);
-  const Finding finding = Judge("mean leak", "max_leak { max_mean: 0.5 }");
-  EXPECT_EQ(finding.found, "0.5500");
-  EXPECT_EQ(finding.where, "norm at cut, scored by label_party");
+  const Finding finding = Judge("mean AUC", "max_measured_leak { max_mean: 0.5 }");
+  EXPECT_EQ(finding.found, "0.550");
+  EXPECT_EQ(finding.where, "Gradient length (norm) at the cut layer, scored by the label party");
 }
 
 TEST_F(LeakCriteriaTest, LeakOfNineteenBatchesInTwentyIsHeldToItsLimit) {
@@ -57,6 +57,26 @@ TEST_F(LeakCriteriaTest, PooledLeakIsJudgedByTheFarEndAfterTheLastEpoch) {
   EXPECT_EQ(MaxLeak("attack: 'likelihood_ratio' max_pooled: 0.62"), Outcome::kMet);
 }
 
+TEST_F(LeakCriteriaTest, TheCriterionNamesTheAttackAndTheFindingDoesNotRepeatIt) {
+  const Finding finding = Judge("mean AUC", "max_measured_leak { attack: 'norm' layer: 'cut' max_mean: 0.5 }");
+  EXPECT_EQ(finding.criterion, "mean AUC: Gradient length (norm) at the cut layer");
+  EXPECT_EQ(finding.where, "the cut layer, scored by the label party");
+}
+
+TEST_F(LeakCriteriaTest, AFailureSaysWhatHelpsAndNothingElseDoes) {
+  EXPECT_THAT(Judge("mean AUC", "max_measured_leak { max_mean: 0.5 }").remedy, HasSubstr("Raise marvell's s"));
+  EXPECT_EQ(Judge("mean AUC", "max_measured_leak { max_mean: 1 }").remedy, "");
+  EXPECT_THAT(Judge("p95 AUC", "max_measured_leak { attack: 'cosine' max_p95: 1 }").remedy,
+              HasSubstr("Have it measured"));
+  LikelihoodRatio(0).auc_low = 0.66;  // More of the same noise would not help.
+  EXPECT_THAT(Judge("mean AUC", "max_measured_leak { max_mean: 0.5 }").remedy, HasSubstr("more s alone does not help"));
+}
+
+TEST_F(LeakCriteriaTest, AFigureThatRoundsToItsLimitShowsMoreDigits) {
+  party().leaks[0] = Series("label_party", "cut", "norm", std::vector<double>(20, 0.5502));
+  EXPECT_EQ(Judge("mean AUC", "max_measured_leak { max_mean: 0.55 }").found, "0.550200");
+}
+
 TEST_F(LeakCriteriaTest, ALimitHoldsForItsLayersAndAttacksOnly) {
   EXPECT_EQ(MaxLeak("layer: 'first' max_mean: 0.54"), Outcome::kMet);
   EXPECT_EQ(MaxLeak("layer: 'c*' max_mean: 0.54"), Outcome::kNotMet);
@@ -72,9 +92,9 @@ TEST_F(LeakCriteriaTest, AnAttackThatWasNotMeasuredFails) {
 
 TEST_F(LeakCriteriaTest, AnAgreedAttackThatWasNotRecordedFails) {
   party().record.run.config_json = R"({"agreement":{"audit":{"layers":["cut","first"],"attacks":["NORM"]}}})";
-  const Finding finding = Judge("mean leak", "max_leak { max_mean: 1 }");
+  const Finding finding = Judge("mean AUC", "max_measured_leak { max_mean: 1 }");
   EXPECT_EQ(finding.outcome, Outcome::kNotMeasured);
-  EXPECT_EQ(finding.where, "norm at first");
+  EXPECT_EQ(finding.where, "Gradient length (norm) at layer \"first\"");
   EXPECT_EQ(MaxLeak("layer: 'cut' max_mean: 1"), Outcome::kMet);
   EXPECT_EQ(Judge("audited").outcome, Outcome::kNotMeasured);
 }
@@ -108,7 +128,8 @@ TEST_F(LeakCriteriaTest, LabelsThatWereGivenAreToBeScored) {
   EXPECT_NE(MaxLeak("attack: 'model_*' max_pooled: 1"), Outcome::kMet);  // Nothing of that name is there.
   party().record.run.config_json = R"({"agreement":{"audit":{"auxiliary_labels":100}}})";
   EXPECT_EQ(MaxLeak("max_pooled: 1"), Outcome::kNotMeasured);
-  EXPECT_EQ(Judge("leak", "max_leak { max_pooled: 1 }").where, "model_completion at cut");
+  EXPECT_EQ(Judge("AUC: ", "max_measured_leak { max_pooled: 1 }").where,
+            "Completed bottom model (model_completion) at the cut layer");
 }
 
 TEST_F(LeakCriteriaTest, AConfigurationThatIsNoJsonAgreesOnNothing) {
@@ -138,21 +159,21 @@ TEST_F(LeakCriteriaTest, FeaturesAloneAreNoLeakUnlessNamed) {
   baseline.auc_high = baseline.tpr_1pct_high = 0.95;
   party().epoch_leaks.push_back(baseline);
   EXPECT_EQ(MaxLeak("max_pooled: 0.7"), Outcome::kMet);
-  EXPECT_EQ(Judge("1% false alarms", "max_tpr_at_1pct_fpr: 0.1").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("1% false positives", "max_measured_tpr_at_1pct_fpr: 0.1").outcome, Outcome::kMet);
   EXPECT_EQ(MaxLeak("attack: 'features_only' max_pooled: 0.7"), Outcome::kNotMet);
 }
 
 TEST_F(LeakCriteriaTest, WhatRemembersIsJudgedAfterTheLastEpoch) {
-  EXPECT_EQ(Judge("remembers", "max_measured_cumulative_auc: 0.66").outcome, Outcome::kMet);
-  EXPECT_EQ(Judge("remembers", "max_measured_cumulative_auc: 0.65").outcome, Outcome::kNotMet);
+  EXPECT_EQ(Judge("cumulative attacks", "max_measured_cumulative_auc: 0.66").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("cumulative attacks", "max_measured_cumulative_auc: 0.65").outcome, Outcome::kNotMet);
   party().epoch_leaks.pop_back();  // Epoch 2 is missing.
-  EXPECT_EQ(Judge("remembers", "max_measured_cumulative_auc: 1").outcome, Outcome::kNotMeasured);
+  EXPECT_EQ(Judge("cumulative attacks", "max_measured_cumulative_auc: 1").outcome, Outcome::kNotMeasured);
 }
 
 TEST_F(LeakCriteriaTest, NothingThatRemembersIsNotMeasured) {
   party().epoch_leaks.resize(2);
-  EXPECT_EQ(Judge("remembers", "max_measured_cumulative_auc: 1").outcome, Outcome::kNotMeasured);
-  EXPECT_EQ(Judge("noise of the run", "max_run_auc_bound: 1").outcome, Outcome::kNotMeasured);
+  EXPECT_EQ(Judge("cumulative attacks", "max_measured_cumulative_auc: 1").outcome, Outcome::kNotMeasured);
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 1").outcome, Outcome::kNotMeasured);
 }
 
 TEST_F(LeakCriteriaTest, EpochsWithoutReleasesNeedNoFigures) {
@@ -161,21 +182,21 @@ TEST_F(LeakCriteriaTest, EpochsWithoutReleasesNeedNoFigures) {
   }
   party().epoch_leaks.erase(party().epoch_leaks.begin() + 3);
   party().epoch_leaks.erase(party().epoch_leaks.begin() + 1);
-  EXPECT_EQ(Judge("remembers", "max_measured_cumulative_auc: 0.66").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("cumulative attacks", "max_measured_cumulative_auc: 0.66").outcome, Outcome::kMet);
   party().protections[10].gate = v1::RELEASE;
-  EXPECT_EQ(Judge("remembers", "max_measured_cumulative_auc: 0.66").outcome, Outcome::kNotMeasured);
+  EXPECT_EQ(Judge("cumulative attacks", "max_measured_cumulative_auc: 0.66").outcome, Outcome::kNotMeasured);
 }
 
 TEST_F(LeakCriteriaTest, TheRunsBoundIsTheAccountants) {
-  EXPECT_EQ(Judge("noise of the run", "max_run_auc_bound: 0.72").outcome, Outcome::kMet);
-  EXPECT_EQ(Judge("noise of the run", "max_run_auc_bound: 0.71").outcome, Outcome::kNotMet);
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.72").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.71").outcome, Outcome::kNotMet);
   EpochLeakRow spectral = Remembered(1);  // The peer's scores may come too late for a bound.
   spectral.attack = "cumulative_spectral";
   spectral.gaussian_auc_bound = kNan;
   party().epoch_leaks.push_back(spectral);
-  EXPECT_EQ(Judge("noise of the run", "max_run_auc_bound: 0.72").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.72").outcome, Outcome::kMet);
   Remembered(1).gaussian_auc_bound = kNan;
-  EXPECT_EQ(Judge("noise of the run", "max_run_auc_bound: 1").outcome, Outcome::kNotMeasured);
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 1").outcome, Outcome::kNotMeasured);
 }
 
 TEST_F(LeakCriteriaTest, TheStepsBoundIsItsUpperQuantile) {
@@ -196,58 +217,61 @@ TEST_F(LeakCriteriaTest, AStepWithoutABoundCountsAsBoundedByOne) {
 }
 
 TEST_F(LeakCriteriaTest, TruePositiveRatesAreJudgedByTheUpperEnd) {
-  EXPECT_EQ(Judge("at 1% false", "max_tpr_at_1pct_fpr: 0.03").outcome, Outcome::kMet);
-  EXPECT_EQ(Judge("at 1% false", "max_tpr_at_1pct_fpr: 0.029").outcome, Outcome::kNotMet);
-  EXPECT_EQ(Judge("at 0.1% false", "max_tpr_at_01pct_fpr: 0.006").outcome, Outcome::kMet);
-  EXPECT_EQ(Judge("at 0.1% false", "max_tpr_at_01pct_fpr: 0.005").outcome, Outcome::kNotMet);
+  EXPECT_EQ(Judge("at 1% false positives", "max_measured_tpr_at_1pct_fpr: 0.03").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("at 1% false positives", "max_measured_tpr_at_1pct_fpr: 0.029").outcome, Outcome::kNotMet);
+  EXPECT_EQ(Judge("at 0.1% false positives", "max_measured_tpr_at_01pct_fpr: 0.006").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("at 0.1% false positives", "max_measured_tpr_at_01pct_fpr: 0.005").outcome, Outcome::kNotMet);
 }
 
 TEST_F(LeakCriteriaTest, TruePositiveRatesNobodyMeasuredFail) {
   LikelihoodRatio(1).tpr_1pct_high = kNan;
-  EXPECT_EQ(Judge("at 1% false", "max_tpr_at_1pct_fpr: 1").outcome, Outcome::kNotMeasured);
+  EXPECT_EQ(Judge("at 1% false positives", "max_measured_tpr_at_1pct_fpr: 1").outcome, Outcome::kNotMeasured);
   party().epoch_leaks.clear();
-  EXPECT_EQ(Judge("at 0.1% false", "max_tpr_at_01pct_fpr: 1").outcome, Outcome::kNotMeasured);
+  EXPECT_EQ(Judge("at 0.1% false positives", "max_measured_tpr_at_01pct_fpr: 1").outcome, Outcome::kNotMeasured);
 }
 
 TEST_F(LeakCriteriaTest, AnAttackBeyondItsBoundFails) {
-  EXPECT_EQ(Judge("beyond what the noise").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("exceeds its bound").outcome, Outcome::kMet);
   LikelihoodRatio(0).auc_low = 0.66;
-  const Finding finding = Judge("beyond what the noise");
+  const Finding finding = Judge("exceeds its bound");
   EXPECT_EQ(finding.outcome, Outcome::kNotMet);
-  EXPECT_EQ(finding.found, "1 time");
-  EXPECT_THAT(finding.where,
-              HasSubstr("likelihood_ratio at cut, after epoch 1: at least 0.6600, the noise allows 0.6500"));
+  EXPECT_EQ(finding.found, "exceeded");
+  EXPECT_THAT(finding.remedy, HasSubstr("orthogonal_noise_ratio"));
+  EXPECT_THAT(
+      finding.where,
+      HasSubstr("by Best guess knowing both classes (likelihood_ratio) at the cut layer: AUC at least 0.660, bound "
+                "0.650 (epoch 1)"));
 }
 
 TEST_F(LeakCriteriaTest, WhatTheNoiseAllowsIsNotExceededWithinTheTolerance) {
   LikelihoodRatio(0).auc_low = 0.6549;
-  EXPECT_EQ(Judge("beyond what the noise").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("exceeds its bound").outcome, Outcome::kMet);
   LikelihoodRatio(0).auc_low = 0.6551;
-  EXPECT_EQ(Judge("beyond what the noise").outcome, Outcome::kNotMet);
+  EXPECT_EQ(Judge("exceeds its bound").outcome, Outcome::kNotMet);
 }
 
 TEST_F(LeakCriteriaTest, AScoreThatPointsTheWrongWayExceedsTheBoundAsWell) {
   LikelihoodRatio(0).auc_low = 0.3;
   LikelihoodRatio(0).auc_high = 0.34;
-  EXPECT_EQ(Judge("beyond what the noise").outcome, Outcome::kNotMet);
+  EXPECT_EQ(Judge("exceeds its bound").outcome, Outcome::kNotMet);
 }
 
 TEST_F(LeakCriteriaTest, TheLabelPartysOwnAlarmFails) {
   party().events.push_back({"", "bound_exceeded", "epoch 1: likelihood_ratio at cut: at least 0.71, allowed 0.70"});
-  EXPECT_EQ(Judge("beyond what the noise").outcome, Outcome::kNotMet);
-  EXPECT_THAT(Judge("beyond what the noise").where, HasSubstr("allowed 0.70"));
+  EXPECT_EQ(Judge("exceeds its bound").outcome, Outcome::kNotMet);
+  EXPECT_THAT(Judge("exceeds its bound").where, HasSubstr("(likelihood_ratio) at the cut layer: see the run's events"));
 }
 
 TEST_F(LeakCriteriaTest, WithoutTheBestAttackNobodyKnowsWhetherTheBoundHolds) {
   party().epoch_leaks.erase(party().epoch_leaks.begin(), party().epoch_leaks.begin() + 2);
-  EXPECT_EQ(Judge("beyond what the noise").outcome, Outcome::kNotMeasured);
+  EXPECT_EQ(Judge("exceeds its bound").outcome, Outcome::kNotMeasured);
 }
 
 TEST_F(LeakCriteriaTest, TheShareAuditedIsThatOfTheLeastAuditedAttack) {
   EXPECT_EQ(Judge("audited").outcome, Outcome::kMet);
   party().leaks[1] = Series("nonlabel_party", "first", "spectral", std::vector<double>(17, 0.5));
   EXPECT_EQ(Judge("audited").outcome, Outcome::kNotMet);
-  EXPECT_EQ(Judge("audited").found, "0.8500");
+  EXPECT_EQ(Judge("audited").found, "0.850");
   EXPECT_EQ(Judge("audited", "min_audited_share: 0.85").outcome, Outcome::kMet);
 }
 

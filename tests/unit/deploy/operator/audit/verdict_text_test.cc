@@ -21,6 +21,7 @@ TEST(VerdictTextTest, AlignsItsColumns) {
                                   {Outcome::kNotMet, "mean leak", "at most 0.6", "0.71", "norm at cut"},
                                   {Outcome::kNotMeasured, "p95", "at most 0.7", "not measured", ""}})}),
             "run run-1, marvell(s=4)\n"
+            "strongest attack: none measured; bound: not measurable from this ledger\n"
             "PASS  ended      completed    completed\n"
             "FAIL  mean leak  at most 0.6  0.71          norm at cut\n"
             "FAIL  p95        at most 0.7  not measured\n"
@@ -72,16 +73,65 @@ TEST(AuditVerdictTest, ARunThatMeetsAnEmptyPolicyPasses) {
   EXPECT_TRUE(PolicyMet(verdicts)) << VerdictText(verdicts);
 }
 
-TEST(AuditVerdictTest, TheNonLabelPartysLedgerAloneMeetsNoFigure) {
+RunVerdict WithoutTheLabelParty() {
   RunRecords run = RecordedRun();
   run.parties.front().record.run.role = "nonlabel_party";
-  for (const char* criterion :
-       {"gradient protection", "release gate", "audited", "beyond what the noise", "mean leak"}) {
-    const Finding finding = Judge(run, "max_leak { max_mean: 1 }", criterion);
-    EXPECT_EQ(finding.outcome, Outcome::kNotMeasured) << criterion;
-    EXPECT_THAT(finding.where, HasSubstr("label party's ledger"));
+  v1::AuditPolicy policy;
+  policy.add_max_measured_leak()->set_max_mean(1);
+  SetListDefaults(policy);
+  return JudgeRuns({run}, policy).front();
+}
+
+TEST(AuditVerdictTest, TheNonLabelPartysLedgerAloneFailsNothingItCannotShow) {
+  const RunVerdict verdict = WithoutTheLabelParty();
+  EXPECT_FALSE(verdict.met());
+  EXPECT_FALSE(verdict.failed());
+  int64_t met = 0, open = 0;
+  for (const Finding& finding : verdict.findings) {
+    met += finding.outcome == Outcome::kMet ? 1 : 0;
+    open += finding.outcome == Outcome::kNotMeasurable ? 1 : 0;
+    EXPECT_EQ(finding.remedy, "") << finding.criterion;
   }
-  EXPECT_EQ(Judge(run, "", "disclosure").outcome, Outcome::kMet);
+  EXPECT_EQ(met, 2);  // How it ended, and what was disclosed.
+  EXPECT_EQ(open, 5);
+  EXPECT_FALSE(PolicyMet({verdict}));
+  EXPECT_FALSE(PolicyFailed({verdict}));
+}
+
+TEST(VerdictTextTest, WhatALedgerCannotShowIsOneLineAndNoFailure) {
+  const std::string text = VerdictText({WithoutTheLabelParty()});
+  EXPECT_THAT(text, Not(HasSubstr("FAIL")));
+  EXPECT_THAT(text, HasSubstr("not measurable from this ledger, only from the label party's (5 criteria): gradient"));
+  EXPECT_THAT(text,
+              HasSubstr("policy not decided: 2 of 7 criteria met, 5 not measurable from the ledgers given, 1 run"));
+}
+
+TEST(AuditVerdictTest, WhatTheNonLabelPartysLedgerShowsIsJudged) {
+  RunRecords run = RecordedRun();
+  run.parties.front().record.run.role = "nonlabel_party";
+  run.parties.front().record.status = "failed";
+  v1::AuditPolicy policy;
+  SetListDefaults(policy);
+  const std::vector<RunVerdict> verdicts = JudgeRuns({run}, policy);
+  EXPECT_TRUE(PolicyFailed(verdicts));
+  EXPECT_THAT(VerdictSummary(verdicts), HasSubstr("policy not met: 1 of 6 criteria, 4 not measurable"));
+}
+
+TEST(VerdictTextTest, ClosesWithWhatHelpsEachOnce) {
+  const RunVerdict verdict = Verdict({{Outcome::kNotMet, "mean AUC", "at most 0.6", "0.7", "", "More noise."},
+                                      {Outcome::kNotMet, "p95 AUC", "at most 0.6", "0.7", "", "More noise."},
+                                      {Outcome::kNotMet, "ended", "completed", "failed", "", "Run it again."}});
+  EXPECT_THAT(Remedies(verdict), testing::ElementsAre("mean AUC (and 1 more): More noise.", "ended: Run it again."));
+  EXPECT_THAT(VerdictText({verdict}), HasSubstr("what helps: ended: Run it again.\n"));
+}
+
+TEST(VerdictTextTest, NamesTheStrongestAttackAndTheBoundsState) {
+  v1::AuditPolicy policy;
+  SetListDefaults(policy);
+  EXPECT_THAT(
+      VerdictText(JudgeRuns({RecordedRun()}, policy)),
+      HasSubstr("strongest attack: Line between the classes, accumulated (cumulative_direction) at the cut layer, AUC "
+                "0.640; guessing 0.541; bound: holds\n"));
 }
 
 }  // namespace

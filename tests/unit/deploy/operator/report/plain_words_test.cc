@@ -32,17 +32,44 @@ std::vector<ProtectionRow> Bounds(const std::vector<double>& bounds) {
   return rows;
 }
 
-TEST(PlainWordsTest, CountsPairs) {
+AttackLeak LeakOf(const LeakSeries& series, std::vector<const EpochLeakRow*> epochs = {}) {
+  return {series.layer, series.attack, series.observer, &series, std::move(epochs)};
+}
+
+RunRanking RankingOf(BoundState bound) {
+  RunRanking ranking;
+  ranking.bound = bound;
+  if (bound == BoundState::kExceeded) {
+    ranking.excesses = {{"cut", "norm", 0.8, 0.7, {1}}};
+  }
+  return ranking;
+}
+
+TEST(PlainWordsTest, TellsWhatAnAttackReachesTheLargestFigureFirst) {
+  const LeakSeries series = Series(0.541, 0.6);
   EXPECT_EQ(
-      DescribeLeak(Series(0.541, 0.6)),
-      "\"Gradient length\" at the cut layer tells a positive from a negative example in 54 of 100 pairs; in one batch "
-      "of twenty, in 60 or more.");
+      DescribeReach(LeakOf(series)),
+      "Gradient length at the cut layer reaches AUC 0.600 in one batch of twenty; 0.541 on average over the batches.");
+  EpochLeakRow row;
+  row.auc = 0.7;
+  EXPECT_EQ(
+      DescribeReach(LeakOf(series, {&row})),
+      "Gradient length at the cut layer reaches AUC 0.700 over the last epoch; 0.600 in one batch of twenty, 0.541 on "
+      "average over the batches.");
 }
 
 TEST(PlainWordsTest, NamesALayerByItsName) {
   LeakSeries series = Series(0.5, 0.5);
   series.layer = "first";
-  EXPECT_THAT(DescribeLeak(series), HasSubstr("at layer \"first\""));
+  EXPECT_THAT(DescribeReach(LeakOf(series)), HasSubstr("at layer \"first\""));
+}
+
+TEST(PlainWordsTest, AnIntervalHasTheDigitsThatItsEndsNeed) {
+  EXPECT_EQ(AucWithInterval(0.7789, 0.7747, 0.7831), "0.779 (95% interval 0.775 to 0.783)");
+  EXPECT_EQ(AucWithInterval(0.77891, 0.77884, 0.77898), "0.7789 (95% interval 0.7788 to 0.7790)");
+  EXPECT_EQ(AucWithInterval(0.28, 0.27, 0.29), "0.720 (95% interval 0.710 to 0.730)");  // Turned, the interval with it.
+  EXPECT_EQ(AucWithInterval(0.7, 0.7, 0.7), "0.700");
+  EXPECT_EQ(AucWithInterval(0.7, kNan, kNan), "0.700");
 }
 
 TEST(PlainWordsTest, DrawsTheLineBetweenHiddenAndExposed) {
@@ -55,30 +82,47 @@ TEST(PlainWordsTest, DrawsTheLineBetweenHiddenAndExposed) {
 TEST(PlainWordsTest, TellsTheBoundOfNineteenBatchesInTwenty) {
   std::vector<double> bounds(19, 0.712);
   bounds.push_back(1);
-  EXPECT_THAT(DescribeBound(Bounds(bounds)), HasSubstr("at most 72 of 100 pairs"));
+  EXPECT_EQ(DescribeBound(Bounds(bounds), RankingOf(BoundState::kHolds)),
+            "Bound: holds (Theorem 1, AUC 0.712 per step). No attack measured here exceeds what the noise allows.");
+}
+
+TEST(PlainWordsTest, ABoundThatIsExceededIsNoPromise) {
+  const std::string words = DescribeBound(Bounds({0.7}), RankingOf(BoundState::kExceeded));
+  EXPECT_EQ(
+      words,
+      "Bound: exceeded by Gradient length. What was stated (Theorem 1, AUC 0.700 per step) does not hold in this run; "
+      "rely on what was measured.");
 }
 
 TEST(PlainWordsTest, TellsTheBestTestAuc) {
   const std::vector<EvaluationRow> rows = {{10, "test", 0.5, 0.7421, 0.8, 0.01}, {20, "test", 0.49, 0.74, 0.8, 0.01}};
-  EXPECT_THAT(DescribeModel(rows), HasSubstr("74 of 100 pairs (test AUC 0.742, best of 2 evaluations)"));
+  EXPECT_THAT(DescribeModel(rows), HasSubstr("Test AUC of the model: 0.742 (best of 2 evaluations)."));
 }
 
 TEST(PlainWordsTest, ReadsAnInvertedAttackAsAnAdversaryWould) {
-  EXPECT_THAT(DescribeLeak(Series(0.1, 0.95)), HasSubstr("in 90 of 100 pairs (its score read in reverse)"));
-  EXPECT_THAT(DescribeLeak(Series(0.499, 0.55)), Not(HasSubstr("reverse")));
+  EXPECT_THAT(DescribeReach(LeakOf(Series(0.1, 0.95))), HasSubstr("0.900 on average"));
 }
 
-TEST(PlainWordsTest, DoesNotCallAnUnmeasuredAttackHarmless) {
-  EXPECT_THAT(DescribeLeak(Series(0, 0, 0)), HasSubstr("was not measured"));
+TEST(PlainWordsTest, ClaimsNothingOfAnAttackThatWasNotMeasured) {
+  const LeakSeries series = Series(0, 0, 0);
+  EXPECT_EQ(DescribeReach(LeakOf(series)), "");
 }
 
-TEST(PlainWordsTest, PromisesNothingWhereTheBoundIsOne) {
-  EXPECT_THAT(DescribeBound(Bounds({1, 1, 0.7})), HasSubstr("no guarantee"));
+TEST(PlainWordsTest, PromisesNothingWhereNothingIsStatedOrTested) {
+  EXPECT_THAT(DescribeBound(Bounds({1, 1, 0.7}), RankingOf(BoundState::kNoneStated)), HasSubstr("none stated"));
+  EXPECT_THAT(DescribeBound(Bounds({0.7}), RankingOf(BoundState::kNotTested)),
+              HasSubstr("no attack was held against it"));
+  EXPECT_THAT(DescribeBound({}, RankingOf(BoundState::kNotInLedger)), HasSubstr("was not given"));
+  EXPECT_EQ(DescribeBound(Bounds({1}), RankingOf(BoundState::kHolds)),
+            "Bound: holds. No attack measured here exceeds what the noise allows.");
 }
 
-TEST(PlainWordsTest, IsSilentAboutABoundNobodyComputed) {
-  EXPECT_EQ(DescribeBound({}), "");
-  EXPECT_EQ(DescribeBound(Bounds({kNan})), "");
+TEST(PlainWordsTest, SaysWhatEachAdversaryMustKnow) {
+  EXPECT_EQ(DescribeNeeds("norm"), "from what the partner receives");
+  EXPECT_EQ(DescribeNeeds("cosine"), "with known positives");
+  EXPECT_EQ(DescribeNeeds("likelihood_ratio"), "worst case: knows the true classes");
+  EXPECT_EQ(DescribeNeeds("model_completion"), "with labels it was given");
+  EXPECT_EQ(DescribeNeeds("homebrew"), "");
 }
 
 TEST(PlainWordsTest, IsSilentAboutAModelNobodyTested) {
@@ -101,8 +145,8 @@ EpochLeakRow Row(const std::string& attack, double auc, double half_width = 0.01
 TEST(PlainWordsTest, TellsWhatTheTrainingGaveAwayBeyondTheFeatures) {
   const std::vector<EpochLeakRow> rows = {Row("model_completion", 0.66), Row("features_only", 0.61)};
   EXPECT_EQ(DescribeAdvantage(rows, 100),
-            "Given 100 labels, the bottom model trained here reads 66 of 100 pairs of the other examples, a model from "
-            "the features alone 61: the training gave away 5.");
+            "Given 100 labels, the bottom model trained here reaches AUC 0.660 on the other examples, a model from the "
+            "features alone 0.610: the training gave away 0.050.");
   EXPECT_THAT(DescribeAdvantage(rows, 0), HasSubstr("Given a few labels"));
 }
 
@@ -119,32 +163,31 @@ TEST(PlainWordsTest, IsSilentAboutAnAdvantageThatWasNotMeasured) {
   EXPECT_EQ(DescribeAdvantage({}, 100), "");
 }
 
-TEST(PlainWordsTest, TellsWhatAnAdversaryReadsThatRemembers) {
+TEST(PlainWordsTest, TellsWhatACumulativeAttackReaches) {
   EpochLeakRow row = Row("cumulative_direction", 0.72);
   row.gaussian_auc_bound = 0.741;
-  EXPECT_EQ(DescribeCumulative(row),
-            "An adversary that remembers every epoch reads 72 of 100 pairs after epoch 5 (95% interval 71 to 73); the "
-            "noise of all epochs together allows it 75.");
+  EXPECT_EQ(
+      DescribeCumulative(row, BoundState::kHolds),
+      "Line between the classes, accumulated at the cut layer reaches AUC 0.720 (95% interval 0.710 to 0.730) after "
+      "epoch 5; the bound for all epochs together is 0.741.");
+  EXPECT_THAT(DescribeCumulative(row, BoundState::kExceeded), HasSubstr("rests on what does not hold in this run"));
 }
 
-TEST(PlainWordsTest, TurnsTheIntervalWithTheScore) {
-  EXPECT_THAT(DescribeCumulative(Row("cumulative_direction", 0.28)), HasSubstr("72 of 100 pairs after epoch 5 (95% "
-                                                                               "interval 71 to 73)"));
-}
-
-TEST(PlainWordsTest, PromisesNothingToOrOfAnAdversaryThatRemembers) {
+TEST(PlainWordsTest, PromisesNothingOfACumulativeAttackWithoutABound) {
   EpochLeakRow row = Row("cumulative_direction", 0.72);
-  EXPECT_THAT(DescribeCumulative(row), Not(HasSubstr("allows")));
+  EXPECT_THAT(DescribeCumulative(row, BoundState::kHolds), Not(HasSubstr("bound")));
   row.gaussian_auc_bound = 1;
-  EXPECT_THAT(DescribeCumulative(row), Not(HasSubstr("allows")));
+  EXPECT_THAT(DescribeCumulative(row, BoundState::kHolds), Not(HasSubstr("bound")));
 }
 
-TEST(PlainWordsTest, TellsByHowMuchABoundWasExceeded) {
-  EpochLeakRow row = Row("likelihood_ratio", 0.72);
-  row.gaussian_auc_bound = 0.68;
-  EXPECT_EQ(DescribeBeyondBound(row),
-            "\"Best guess knowing both classes\" at the cut layer after epoch 5: at least 71.0 of 100 pairs, where the "
-            "noise allows 68.0.");
+TEST(PlainWordsTest, TellsByHowMuchABoundWasExceededOncePerAttack) {
+  EXPECT_EQ(DescribeExcess({"cut", "likelihood_ratio", 0.71, 0.68, {5}}),
+            "Best guess knowing both classes at the cut layer: AUC at least 0.710, bound 0.680 (epoch 5).");
+  EXPECT_EQ(
+      DescribeExcess({"cut", "norm", 0.71, 0.68, {1, 5}}),
+      "Gradient length at the cut layer: AUC at least 0.710, bound 0.680 at its worst (beyond the bound in epochs 1, "
+      "5).");
+  EXPECT_THAT(DescribeExcess({"cut", "norm", kNan, kNan, {}}), HasSubstr("the run's events have the figures"));
 }
 
 TEST(PlainWordsTest, KeepsTheNameOfADecisionItDoesNotKnow) {

@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "deploy/operator/audit/audit_verdict.h"
+#include "deploy/operator/audit/audit_report.h"
+#include "deploy/operator/page/page.h"
 #include "deploy/operator/records/run_records.h"
 #include "deploy/operator/report/report_json.h"
 
@@ -18,7 +21,7 @@
 namespace splitveil {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -30,12 +33,12 @@ class ReportLeaksTest : public ::testing::Test {
   }
 
   // The data of the report on a label party's ledger of `run_`.
-  Json Report(const std::vector<RunVerdict>& verdicts = {}) {
+  Json Report(const AuditReport* audit = nullptr) {
     const testing::TempFolder folder;
     EXPECT_TRUE(WriteLabelPartyLedger(folder.File("label_party.db"), run_).ok());
     const absl::StatusOr<std::vector<RunRecords>> runs = ReadRuns({folder.File("label_party.db")});
     EXPECT_TRUE(runs.ok()) << runs.status();
-    text_ = ReportJson(*runs, verdicts);
+    text_ = ScriptSafe(ReportJson(*runs, audit));
     return Json::parse(text_);
   }
 
@@ -68,35 +71,39 @@ TEST_F(ReportLeaksTest, DrawsOnlyWhatItChose) {
   const Json report = Report();
   ASSERT_EQ(report["charted"].size(), 3);
   EXPECT_EQ(report["charted"][0]["layer"], "cut");
-  EXPECT_EQ(report["charted"][0]["attacks"].size(), 5);
+  EXPECT_EQ(report["charted"][0]["attacks"].size(), 4);
   int64_t curves = 0;
   for (const Json& leak : report["runs"][0]["leaks"]) {
     curves += leak.contains("curve") ? 1 : 0;
   }
-  EXPECT_GE(curves, 15);
-  EXPECT_LE(curves, 20);  // An attack at the cut layer may have two observers.
+  EXPECT_GE(curves, 12);
+  EXPECT_LE(curves, 16);  // An attack at the cut layer may have two observers.
 }
 
-TEST_F(ReportLeaksTest, FollowsTheAdversaryThatRemembersOverTheEpochs) {
-  const Json remembering = Report()["runs"][0]["remembering"];
-  EXPECT_EQ(remembering["attacks"].size(), 3);
-  const Json attack = Find(remembering["attacks"], "cumulative_likelihood_ratio");
+TEST_F(ReportLeaksTest, FollowsTheCumulativeAttacksOverTheEpochs) {
+  const Json cumulative = Report()["runs"][0]["cumulative"];
+  EXPECT_EQ(cumulative["attacks"].size(), 3);
+  const Json attack = Find(cumulative["attacks"], "cumulative_likelihood_ratio");
   ASSERT_EQ(attack["epochs"].size(), 2);
   EXPECT_EQ(attack["epochs"][0][0], 1);
   EXPECT_GT(attack["epochs"][1][1], attack["epochs"][0][1]);
-  EXPECT_GT(remembering["gaussian"][1][1], remembering["gaussian"][0][1]);
-  EXPECT_GE(remembering["bound"][1][1], remembering["gaussian"][1][1]);
+  EXPECT_GT(cumulative["gaussian"][1][1], cumulative["gaussian"][0][1]);
+  EXPECT_GE(cumulative["bound"][1][1], cumulative["gaussian"][1][1]);
 }
 
 TEST_F(ReportLeaksTest, SaysWhatTheModelGivesAway) {
-  EXPECT_THAT(Report()["runs"][0]["attack_words"].back(), HasSubstr("the training gave away 5"));
+  EXPECT_THAT(Report()["runs"][0]["attack_words"].back(), HasSubstr("the training gave away 0.050"));
 }
 
 TEST_F(ReportLeaksTest, MarksAnAttackBeyondItsBound) {
   run_.exceeds_bound = true;
   const Json run = Report()["runs"][0];
-  ASSERT_EQ(run["beyond_bound"].size(), 1);
-  EXPECT_THAT(run["beyond_bound"][0], HasSubstr("where the noise allows"));
+  EXPECT_EQ(run["ranking"]["bound"], "exceeded");
+  ASSERT_EQ(run["ranking"]["excesses"].size(), 1);
+  EXPECT_THAT(run["ranking"]["excesses"][0],
+              HasSubstr("Best guess knowing both classes at the cut layer: AUC at least"));
+  EXPECT_THAT(run["bound_words"], HasSubstr("rely on what was measured"));
+  EXPECT_THAT(run["remedy"], HasSubstr("orthogonal_noise_ratio"));
   const Json beyond = Find(run["leaks"], "likelihood_ratio")["beyond"];
   ASSERT_EQ(beyond.size(), 1);
   EXPECT_EQ(beyond[0][0], 39);  // The last step of the last epoch.
@@ -104,7 +111,8 @@ TEST_F(ReportLeaksTest, MarksAnAttackBeyondItsBound) {
 
 TEST_F(ReportLeaksTest, RaisesNoAlarmWithoutCause) {
   const Json run = Report()["runs"][0];
-  EXPECT_TRUE(run["beyond_bound"].empty());
+  EXPECT_EQ(run["ranking"]["bound"], "holds");
+  EXPECT_TRUE(run["ranking"]["excesses"].empty());
   for (const Json& leak : run["leaks"]) {
     EXPECT_TRUE(leak["beyond"].empty());
   }
@@ -115,10 +123,11 @@ TEST_F(ReportLeaksTest, ShowsAnAlarmThatOnlyTheEventTells) {
   {
     auto ledger = Ledger::Create(folder.File("a.db"), {"run-1", "label_party", "", "marvell(s=4)", ""});
     ASSERT_TRUE(ledger.ok());
-    ASSERT_TRUE((*ledger)->RecordEvent("bound_exceeded", "epoch 3: at least 0.71, allowed 0.68").ok());
+    ASSERT_TRUE((*ledger)->RecordEvent("bound_exceeded", "epoch 3: norm at cut: at least 0.71, allowed 0.68").ok());
   }
-  const Json run = Json::parse(ReportJson(ReadRuns({folder.File("a.db")}).value(), {}))["runs"][0];
-  EXPECT_EQ(run["beyond_bound"], Json::array({"epoch 3: at least 0.71, allowed 0.68"}));
+  const Json run = ReportJson(ReadRuns({folder.File("a.db")}).value(), nullptr)["runs"][0];
+  EXPECT_EQ(run["ranking"]["bound"], "exceeded");
+  EXPECT_EQ(run["ranking"]["bound_words"], "exceeded by Gradient length");
 }
 
 TEST_F(ReportLeaksTest, ShowsTheDistributionsOfTheLastEpochInPercentOfTheClass) {
@@ -145,7 +154,7 @@ TEST_F(ReportLeaksTest, ClosesTheOutlineOverEmptyBins) {
     ASSERT_TRUE((*ledger)->Record(DistributionRow{0, "norm", 0, 0, 0, 1, 3}).ok());
     ASSERT_TRUE((*ledger)->Record(DistributionRow{0, "norm", 0, 4, 4, 5, 1}).ok());
   }
-  const Json run = Json::parse(ReportJson(ReadRuns({folder.File("a.db")}).value(), {}))["runs"][0];
+  const Json run = ReportJson(ReadRuns({folder.File("a.db")}).value(), nullptr)["runs"][0];
   ASSERT_EQ(run["distributions"]["charts"].size(), 1);
   const Json classes = run["distributions"]["charts"][0]["classes"];
   EXPECT_EQ(classes[0], Json::parse("[[0, 75], [1, 0], [4, 25], [5, 0]]"));
@@ -175,20 +184,68 @@ TEST_F(ReportLeaksTest, ExplainsTheAttacksThatWereMeasuredAndNoOthers) {
   }
 }
 
-TEST_F(ReportLeaksTest, OpensWithTheVerdict) {
-  const Json report =
-      Report({{"run-1", "x", {{Outcome::kMet, "a", "b", "c", "d"}, {Outcome::kNotMeasured, "e", "f", "g", "h"}}}});
-  EXPECT_EQ(report["policy"]["met"], false);
-  EXPECT_EQ(report["policy"]["words"], "policy not met: 1 of 2 criteria, 1 of 1 run");
-  const Json findings = report["runs"][0]["policy"]["findings"];
-  EXPECT_EQ(findings[0]["met"], true);
-  EXPECT_EQ(findings[1]["met"], false);
-  EXPECT_EQ(findings[1]["where"], "h");
+TEST_F(ReportLeaksTest, TheHeadlineNamesTheFirstBulletsAttackAndTheFirstRowOfTheTable) {
+  const Json run = Report()["runs"][0];
+  const std::string title = run["ranking"]["title"];
+  EXPECT_THAT(run["attack_words"][0], HasSubstr("Strongest attack: " + title + " at "));
+  EXPECT_EQ(run["leaks"][0]["title"], title);
+  EXPECT_EQ(run["leaks"][0]["auc"], run["ranking"]["auc"]);
+}
+
+TEST_F(ReportLeaksTest, NoAttackStandsInTwoSentences) {
+  run_.exceeds_bound = true;
+  const Json run = Report()["runs"][0];
+  std::set<std::string> named;
+  for (const std::string words : run["attack_words"]) {
+    EXPECT_TRUE(named.insert(words.substr(0, words.find(" reaches"))).second) << words;
+  }
+  EXPECT_LE(named.size(), 4);
+}
+
+TEST_F(ReportLeaksTest, NothingPromisesABoundThatIsExceeded) {
+  run_.exceeds_bound = true;
+  const Json run = Report()["runs"][0];
+  std::vector<std::string> sentences = run["attack_words"];
+  sentences.push_back(run["bound_words"]);
+  for (const std::string& words : sentences) {
+    EXPECT_THAT(words, Not(HasSubstr("at most"))) << words;
+    if (words.find("bound") != std::string::npos) {
+      EXPECT_THAT(words, HasSubstr("does not hold")) << words;
+    }
+  }
+}
+
+AuditReport Audited(std::vector<Finding> findings) {
+  AuditReport audit;
+  audit.verdicts = {{"run-1", "x", std::move(findings)}};
+  audit.subject = {{"policy.textproto", "aa11"}, {{"label_party.db", "bb22"}}, "2026-01-31T12:00:00Z"};
+  return audit;
+}
+
+TEST_F(ReportLeaksTest, TheAuditOpensWithTheVerdictAndWhatItJudged) {
+  const AuditReport audit = Audited({{Outcome::kMet, "a", "b", "c", "d"},
+                                     {Outcome::kNotMeasured, "e", "f", "g", "h", "Measure it."},
+                                     {Outcome::kNotMeasurable, "i", "j", "k", "l"}});
+  const Json report = Report(&audit);
+  EXPECT_EQ(report["audit"]["outcome"], "fail");
+  EXPECT_EQ(report["audit"]["words"],
+            "policy not met: 1 of 3 criteria, 1 not measurable from the ledgers given, 1 of 1 run");
+  EXPECT_EQ(report["audit"]["policy"]["name"], "policy.textproto");
+  EXPECT_EQ(report["audit"]["policy"]["sha256"], "aa11");
+  EXPECT_EQ(report["audit"]["judged_at"], "2026-01-31T12:00:00Z");
+  EXPECT_EQ(report["audit"]["ledgers"][0]["holds"][0], "label party, run run-1");
+  EXPECT_EQ(report["audit"]["data"][0]["Agreement SHA-256"], run_.agreement_sha256);
+  const Json policy = report["runs"][0]["policy"];
+  EXPECT_EQ(policy["findings"][0]["outcome"], "pass");
+  EXPECT_EQ(policy["findings"][1]["outcome"], "fail");
+  EXPECT_EQ(policy["findings"][2]["outcome"], "open");
+  EXPECT_EQ(policy["findings"][1]["where"], "h");
+  EXPECT_EQ(policy["remedies"], Json::array({"e: Measure it."}));
 }
 
 TEST_F(ReportLeaksTest, HasNoVerdictWithoutAPolicy) {
   const Json report = Report();
-  EXPECT_TRUE(report["policy"].is_null());
+  EXPECT_TRUE(report["audit"].is_null());
   EXPECT_FALSE(report["runs"][0].contains("policy"));
 }
 
@@ -197,7 +254,9 @@ TEST_F(ReportLeaksTest, NoPlantedMarkupLeavesTheData) {
   run_.attacks = {"norm", planted};
   run_.hidden_layers = {planted};
   run_.disclosure = planted;
-  const Json report = Report({{planted, planted, {{Outcome::kNotMet, planted, planted, planted, planted}}}});
+  AuditReport audit = Audited({{Outcome::kNotMet, planted, planted, planted, planted, planted}});
+  audit.subject.policy.name = planted;
+  const Json report = Report(&audit);
   EXPECT_EQ(report["runs"][0]["policy"]["findings"][0]["where"], planted);
   EXPECT_EQ(Find(report["glossary"], planted)["title"], planted);
   EXPECT_THAT(text_, Not(HasSubstr("<")));
@@ -210,10 +269,10 @@ TEST_F(ReportLeaksTest, ARunWithoutFiguresHasEmptyParts) {
   const Json& run = report["runs"][0];
   EXPECT_TRUE(report["charted"].empty());
   EXPECT_TRUE(run["leaks"].empty());
-  EXPECT_TRUE(run["remembering"].is_null());
+  EXPECT_TRUE(run["cumulative"].is_null());
   EXPECT_TRUE(run["distributions"].is_null());
   EXPECT_TRUE(run["gate"].is_null());
-  EXPECT_TRUE(run["strongest"].is_null());
+  EXPECT_TRUE(run["ranking"]["auc"].is_null());
 }
 
 }  // namespace

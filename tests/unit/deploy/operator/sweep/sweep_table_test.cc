@@ -1,7 +1,6 @@
 #include "deploy/operator/sweep/sweep_table.h"
 
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -27,6 +26,11 @@ SweptRun RunOf(const std::string& name, std::optional<double> parameter, uint64_
   swept.run.seed = seed;
   swept.run.nonlabel_config.mutable_model()->add_layers()->set_name("first");
   swept.figures = {test_auc, 0.73, 0.5, 0.9, kNone, 0.25, 595, 28.5, {{"cut", "norm", leak - 0.1, leak}}};
+  swept.ranking.layer = "cut";
+  swept.ranking.attack = "norm";
+  swept.ranking.measured_auc = leak;
+  swept.ranking.guessing_auc_p95 = 0.541;
+  swept.ranking.bound = parameter ? BoundState::kHolds : BoundState::kNoneStated;
   return swept;
 }
 
@@ -37,12 +41,20 @@ std::vector<SweptRun> Runs() {
 
 TEST(SweepCsvTest, HasOneLineARun) {
   const std::vector<std::string> lines = absl::StrSplit(SweepCsv(Runs()), '\n', absl::SkipEmpty());
-  EXPECT_THAT(lines, ElementsAre("run,protection,parameter,seed,best_test_auc,final_test_auc,test_log_loss,steps,"
-                                 "cut_norm_mean,cut_norm_p95,run_auc_bound,auc_bound_p95,sum_kl_mean,seconds",
-                                 "none-folder,none,,1,0.75,0.73,0.5,595,0.9,1,0.9,,0.25,28.5",
-                                 "s4-folder,marvell_s,4,1,0.74,0.73,0.5,595,0.5,0.6,0.9,,0.25,28.5",
-                                 "s4-folder,marvell_s,4,2,0.72,0.73,0.5,595,0.6,0.7,0.9,,0.25,28.5",
-                                 "s9-folder,marvell_s,9,1,0.7,0.73,0.5,595,0.7,0.8,0.9,,0.25,28.5"));
+  EXPECT_THAT(
+      lines, ElementsAre("run,protection,parameter,seed,strongest_layer,strongest_attack,measured_auc,guessing_auc_p95,"
+                         "bound,best_test_auc,final_test_auc,test_log_loss,steps,cut_norm_mean,cut_norm_p95,"
+                         "run_auc_bound,auc_bound_p95,sum_kl_mean,seconds",
+                         "none-folder,none,,1,cut,norm,1,0.541,none stated,0.75,0.73,0.5,595,0.9,1,0.9,,0.25,28.5",
+                         "s4-folder,marvell_s,4,1,cut,norm,0.6,0.541,holds,0.74,0.73,0.5,595,0.5,0.6,0.9,,0.25,28.5",
+                         "s4-folder,marvell_s,4,2,cut,norm,0.7,0.541,holds,0.72,0.73,0.5,595,0.6,0.7,0.9,,0.25,28.5",
+                         "s9-folder,marvell_s,9,1,cut,norm,0.8,0.541,holds,0.7,0.73,0.5,595,0.7,0.8,0.9,,0.25,28.5"));
+}
+
+TEST(SweepCsvTest, TurnsAMeanThatPointsTheWrongWay) {
+  std::vector<SweptRun> runs = {Runs()[0]};
+  runs[0].figures.leaks[0].mean = 0.25;
+  EXPECT_THAT(SweepCsv(runs), HasSubstr(",595,0.75,1,"));
 }
 
 TEST(SweepCsvTest, LeavesACellEmptyThatOneRunDidNotMeasure) {
@@ -58,24 +70,32 @@ TEST(SweepCsvTest, QuotesNamesThatWouldBreakTheTable) {
 }
 
 TEST(SweepSummaryTest, HasOneAlignedLineAProtection) {
-  EXPECT_EQ(SweepSummary(Runs()),
-            "protection  seeds  test AUC  log-loss  cut norm p95  remembered  seconds\n"
-            "none            1    0.7500    0.5000         1.000       0.900       28\n"
-            "s4              2    0.7300    0.5000         0.650       0.900       28\n"
-            "s9              1    0.7000    0.5000         0.800       0.900       28\n");
+  std::vector<SweptRun> runs = Runs();
+  runs[2].ranking.bound = BoundState::kExceeded;
+  runs[2].ranking.excesses = {{"cut", "norm", 0.7, 0.6, {1}}};
+  EXPECT_EQ(
+      SweepSummary(runs),
+      "protection  seeds  strongest attack    AUC  guessing                                       bound  test AUC  "
+      "log-loss  seconds\n"
+      "none            1       norm at cut  1.000     0.541                                 none stated    0.7500  "
+      "  0.5000       28\n"
+      "s4              2       norm at cut  0.650     0.541  exceeded by Gradient length (1 of 2 seeds)    0.7300  "
+      "  0.5000       28\n"
+      "s9              1       norm at cut  0.800     0.541                                       holds    0.7000  "
+      "  0.5000       28\n");
 }
 
 TEST(TradeoffJsonTest, MarksTheFrontAndOrdersEachLineByItsParameter) {
   std::vector<SweptRun> runs = Runs();
   std::swap(runs[1], runs[3]);  // s=9 comes first.
-  const auto page = nlohmann::json::parse(TradeoffJson(runs, 5));
+  const Json page = TradeoffJson(runs, 5);
   EXPECT_THAT(page["words"].get<std::string>(), HasSubstr("4 of 5 runs finished: 3 protections, seeds 1, 2;"));
   ASSERT_THAT(page["families"], SizeIs(2));
-  EXPECT_EQ(page["families"][1]["points"], nlohmann::json({2, 1}));
-  ASSERT_THAT(page["charts"], SizeIs(2));
+  EXPECT_EQ(page["families"][1]["points"], Json({2, 1}));
+  ASSERT_THAT(page["charts"], SizeIs(3));  // The strongest attack twice, then norm at the cut.
   // None trains best, s=4 leaks least, s=9 is worse than s=4 in both.
   EXPECT_EQ(page["charts"][0]["metric"], "test_auc");
-  EXPECT_EQ(page["charts"][0]["front"]["p95"], nlohmann::json({true, false, true}));
+  EXPECT_EQ(page["charts"][0]["front"], Json({true, false, true}));
   EXPECT_EQ(page["points"][2]["test_auc"]["min"], 0.72);
 }
 
@@ -83,10 +103,22 @@ TEST(TradeoffJsonTest, WhatIsMissingIsNullAndOnNoFront) {
   std::vector<SweptRun> runs = {Runs()[0], Runs()[3]};
   runs[0].figures.test_log_loss = kNone;
   runs[1].figures.leaks.clear();
-  const auto page = nlohmann::json::parse(TradeoffJson(runs, 2));
+  runs[1].ranking = RunRanking();
+  const Json page = TradeoffJson(runs, 2);
   EXPECT_TRUE(page["points"][0]["test_log_loss"]["mean"].is_null());
   EXPECT_TRUE(page["points"][1]["leaks"][0]["p95"]["mean"].is_null());
-  EXPECT_EQ(page["charts"][1]["front"]["p95"], nlohmann::json({false, false}));
+  EXPECT_EQ(page["charts"][1]["front"], Json({false, false}));
+}
+
+TEST(TradeoffJsonTest, RanksByTheStrongestAttackWhicheverItIs) {
+  std::vector<SweptRun> runs = {Runs()[1], Runs()[3]};
+  runs[0].ranking.attack = "residual_norm";  // Norm reads little of s=4, another attack all.
+  runs[0].ranking.measured_auc = 1;
+  const Json page = TradeoffJson(runs, 2);
+  EXPECT_TRUE(page["charts"][0]["pair"].is_null());
+  EXPECT_EQ(page["points"][0]["strongest"], "Length across the main direction");
+  EXPECT_EQ(page["points"][0]["measured_auc"]["mean"], 1);
+  EXPECT_EQ(page["points"][0]["bound_words"], "holds");
 }
 
 TEST(TradeoffPageTest, CannotBeLeftThroughAName) {

@@ -63,16 +63,16 @@ TEST(SpreadTest, OfNothingMeasuredIsNaN) {
   }
 }
 
-TEST(LayersAndAttacksTest, ThePapersComeFirstThenTheOthersAsTheyAppear) {
-  const auto keys = LayersAndAttacks({RunOf("a", 1, 0.7,
-                                            {{"cut", "spectral", 0, 0},
-                                             {"first", "norm", 0, 0},
-                                             {"hidden", "cosine", 0, 0},
-                                             {"hidden", "norm", 0, 0},
-                                             {"cut", "cosine", 0, 0}}),
-                                      RunOf("b", 1, 0.7, {{"cut", "norm", 0, 0}, {"cut", "cosine", 0, 0}})});
-  EXPECT_THAT(keys, ElementsAre(Pair("cut", "norm"), Pair("cut", "cosine"), Pair("hidden", "norm"),
-                                Pair("hidden", "cosine"), Pair("cut", "spectral"), Pair("first", "norm")));
+TEST(LayersAndAttacksTest, TheStrongestOverAllRunsComeFirst) {
+  const auto keys =
+      LayersAndAttacks({RunOf("a", 1, 0.7,
+                              {{"cut", "spectral", 0.5, 0.9},
+                               {"first", "norm", 0.5, 0.6},
+                               {"cut", "norm", 0.5, 0.6},
+                               {"cut", "cosine", 0.5, kNone}}),
+                        RunOf("b", 1, 0.7, {{"cut", "spectral", 0.5, 0.5}, {"first", "norm", 0.5, 0.95}})});
+  EXPECT_THAT(keys,
+              ElementsAre(Pair("first", "norm"), Pair("cut", "spectral"), Pair("cut", "norm"), Pair("cut", "cosine")));
 }
 
 TEST(LayersAndAttacksTest, OfNoRunAreNone) { EXPECT_THAT(LayersAndAttacks({}), IsEmpty()); }
@@ -95,6 +95,26 @@ TEST(SummarizeSeedsTest, MirrorsEachSeedsMeanBelowAHalf) {
   ASSERT_THAT(points[0].leaks, SizeIs(1));
   EXPECT_DOUBLE_EQ(points[0].leaks[0].mean.mean, 0.6);  // And not 0.5, as if the two seeds hid each other's leak.
   EXPECT_DOUBLE_EQ(points[0].leaks[0].p95.max, 0.7);
+}
+
+TEST(SummarizeSeedsTest, OneSeedThatExceedsItsBoundIsTheProtections) {
+  std::vector<SweptRun> runs = {RunOf("a", 1, 0.7), RunOf("a", 2, 0.7), RunOf("a", 3, 0.7)};
+  for (SweptRun& run : runs) {
+    run.ranking.bound = BoundState::kHolds;
+    run.ranking.layer = "cut";
+    run.ranking.attack = "norm";
+    run.ranking.measured_auc = 0.6;
+  }
+  EXPECT_EQ(SummarizeSeeds(runs)[0].bound_words, "holds");
+  runs[1].ranking.bound = BoundState::kExceeded;
+  runs[1].ranking.attack = "spectral";
+  runs[1].ranking.measured_auc = 0.9;
+  runs[1].ranking.excesses = {{"cut", "spectral", 0.9, 0.7, {1}}};
+  const TradeoffPoint point = SummarizeSeeds(runs)[0];
+  EXPECT_EQ(point.bound, BoundState::kExceeded);
+  EXPECT_EQ(point.bound_words, "exceeded by Main direction of the batch (1 of 3 seeds)");
+  EXPECT_EQ(point.strongest_attack, "spectral");
+  EXPECT_DOUBLE_EQ(point.measured_auc.mean, 0.7);
 }
 
 TEST(SummarizeSeedsTest, ALeakThatOnlySomeMeasuredIsOfThoseAndNaNForOthers) {

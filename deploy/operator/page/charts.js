@@ -1,4 +1,4 @@
-// How a chart looks: axes, curves, intervals, bounds and marks.
+// How a chart looks: axes, curves, intervals, bounds and marks. The one chart script of all pages.
 const css = getComputedStyle(document.documentElement);
 const INK = css.getPropertyValue("--ink").trim(), QUIET = css.getPropertyValue("--quiet").trim();
 Object.assign(Chart.defaults, { animation: false, responsive: true, maintainAspectRatio: false, color: QUIET,
@@ -93,30 +93,38 @@ function xTicks(options) {
   return ticks;
 }
 
-// Red marks where an attack read more than the noise allows; none without points.
-const beyondMarks = (data) => (data.length ? [{ label: "beyond what the noise allows", data, showLine: false, pointStyle: "triangle",
+// Red marks where an attack exceeds its bound; none without points.
+const beyondMarks = (data) => (data.length ? [{ label: "exceeds its bound", data, showLine: false, pointStyle: "triangle",
   pointRadius: 7, pointHoverRadius: 8, backgroundColor: ALARM, borderColor: "#fff", borderWidth: 1.5, order: 0 }] : []);
 
-function markKey(text) {
+function markKey(words) {
   const triangle = svg("svg", { width: 14, height: 12, "aria-hidden": "true" },
     svg("path", { d: "M7 0 L14 12 L0 12 Z", fill: ALARM }));
-  return element("span", { class: "key alarm" }, triangle, text);
+  return element("span", { class: "key alarm" }, triangle, words);
 }
 
-// The bound's line: dotted, of no attack's colour.
-const boundLine = (data, label, colour = INK) => ({ label, data, borderColor: colour, backgroundColor: colour, borderWidth: 1.5,
-  borderDash: [1, 3], borderCapStyle: "round", pointRadius: 0, order: 3 });
+// A bound is dotted, of the colour of the run it is of.
+const boundLine = (data, label, run) => ({ label, data, borderColor: run.colour, backgroundColor: run.colour,
+  borderWidth: 1.5, borderDash: [1, 3], borderCapStyle: "round", pointRadius: 0, order: 3 });
+const boundKey = (words) => key({ colour: QUIET, dash: [1, 3] }, words);
 
-// options: title, note, x, y (axis titles with units), min, max, logarithmic, guessing, wholeX, xMin, xMax. `keys`: of the
-// chart's own legend, below it.
-function drawChart(section, options, datasets, keys = []) {
-  if (!datasets.some((dataset) => dataset.data.length)) return;
-  const canvas = element("canvas", { role: "img", "aria-label": options.title + ". " + options.y + " against " + options.x + "." });
-  const caption = element("figcaption", {}, options.title);
-  if (options.note) caption.append(element("span", {}, options.note));
+// A figure with a caption and an empty canvas in `box`.
+function addFigure(box, title, note, described) {
+  const canvas = element("canvas", { role: "img", "aria-label": described });
+  const caption = element("figcaption", {}, title);
+  if (note) caption.append(element("span", {}, note));
   const figure = element("figure", {}, caption, element("div", { class: "canvas-box" }, canvas));
+  box.append(figure);
+  return { canvas, figure };
+}
+
+// A line chart in the element `box`. options: title, note, x, y (axis titles with units), min, max, logarithmic, guessing,
+// wholeX, xMin, xMax. `keys`: of the chart's own legend, below it.
+function drawChart(box, options, datasets, keys = []) {
+  if (!datasets.some((dataset) => dataset.data.length)) return;
+  const { canvas, figure } = addFigure(box, options.title, options.note,
+    options.title + ". " + options.y + " against " + options.x + ".");
   if (keys.length) figure.append(element("div", { class: "legend" }, ...keys));
-  document.querySelector("#" + section + " .charts").append(figure);
   charts.push(new Chart(canvas, {
     type: "line",
     data: { datasets },
@@ -138,3 +146,8 @@ function drawChart(section, options, datasets, keys = []) {
     },
   }));
 }
+
+// On paper what is folded stays folded, and two charts stand beside each other on A4 or Letter, drawn for their printed
+// size so that their text stays legible.
+window.addEventListener("beforeprint", () => charts.forEach((chart) => chart.resize(318, 215)));
+window.addEventListener("afterprint", () => charts.forEach((chart) => chart.resize()));

@@ -1,8 +1,11 @@
-#include "deploy/operator/report/attack_words.h"
+#include "deploy/operator/records/attack_words.h"
 
 #include <string>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 namespace splitveil {
 namespace {
@@ -21,18 +24,6 @@ constexpr AttackWords kWords[] = {
     {"inner_product", "Alignment with one known positive",
      "Compares direction and length of every gradient with those of one positive example, whose gradient it is shown "
      "without noise."},
-    {"hint_distance_1", "Nearness to 1 known positive",
-     "Knows that one example of the batch is positive and takes for positive what lies near it."},
-    {"hint_distance_3", "Nearness to 3 known positives",
-     "Knows three positive examples of the batch and takes for positive what lies near the nearest of them."},
-    {"hint_distance_5", "Nearness to 5 known positives",
-     "Knows five positive examples of the batch and takes for positive what lies near the nearest of them."},
-    {"hint_inner_product_1", "Alignment with 1 known positive of the batch",
-     "Knows that one example of the batch is positive and takes for positive what points the same way."},
-    {"hint_inner_product_3", "Alignment with 3 known positives of the batch",
-     "Knows three positive examples of the batch and takes for positive what points the way of any of them."},
-    {"hint_inner_product_5", "Alignment with 5 known positives of the batch",
-     "Knows five positive examples of the batch and takes for positive what points the way of any of them."},
     {"majority_direction", "Against the majority",
      "Takes for positive what points against most of the batch, since positives are the fewer. Needs nothing but the "
      "gradients."},
@@ -45,13 +36,11 @@ constexpr AttackWords kWords[] = {
      "Splits the gradients into two groups and takes the smaller one for the positives. Needs nothing but the "
      "gradients."},
     {"activation_clusters", "Two groups of activations",
-     "Splits what the bottom model computes itself into two groups and takes the smaller one for the positives. Needs "
-     "no "
-     "gradient at all."},
-    {"cumulative_spectral", "Main direction, remembered",
+     "Splits what the bottom model computes itself into two groups and takes the smaller one for the positives. "
+     "Needs no gradient at all."},
+    {"cumulative_spectral", "Main direction, accumulated",
      "Adds up over all epochs where an example stood along the main direction of its batch, so that noise averages "
-     "out. "
-     "Needs nothing but the gradients."},
+     "out. Needs nothing but the gradients."},
     {"model_completion", "Completed bottom model",
      "Puts a classifier on the bottom model that the training left behind and fits it with a few labels it was given."},
     {"features_only", "Features alone (for comparison)",
@@ -60,17 +49,15 @@ constexpr AttackWords kWords[] = {
     {"likelihood_ratio", "Best guess knowing both classes",
      "Knows exactly how the gradients of both classes spread, which no partner does, and picks the likelier class. "
      "Computed by the label party as a worst case."},
-    {"measured_likelihood_ratio", "Best guess knowing how both classes really spread",
+    {"measured_likelihood_ratio", "Best guess knowing the true spread",
      "The same with the spread that the gradients really have, which the theory behind the noise takes for simpler "
-     "than "
-     "it is. Computed by the label party as a worst case."},
+     "than it is. Computed by the label party as a worst case."},
     {"direction", "Line between the classes",
      "Knows where the gradients of both classes lie on average, which no partner does, and sorts along the line "
-     "between. "
-     "Computed by the label party as a worst case."},
-    {"cumulative_likelihood_ratio", "Best guess, remembered",
+     "between. Computed by the label party as a worst case."},
+    {"cumulative_likelihood_ratio", "Best guess, accumulated",
      "Adds up the worst-case best guess over every epoch in which an example was seen. Computed by the label party."},
-    {"cumulative_direction", "Line between the classes, remembered",
+    {"cumulative_direction", "Line between the classes, accumulated",
      "Adds up over every epoch where an example stood on the line between the classes. Computed by the label party."},
 };
 
@@ -83,16 +70,47 @@ const AttackWords* Find(absl::string_view attack) {
   return nullptr;
 }
 
+// The number of known positives at the end of `attack`; 0 where it is none of "`prefix`_K".
+int HintsOf(absl::string_view attack, absl::string_view prefix) {
+  int hints = 0;
+  return absl::ConsumePrefix(&attack, prefix) && absl::SimpleAtoi(attack, &hints) && hints > 0 ? hints : 0;
+}
+
+std::string Positives(int count) { return count == 1 ? "1 known positive" : absl::StrCat(count, " known positives"); }
+
 }  // namespace
 
 std::string AttackTitle(absl::string_view attack) {
-  const AttackWords* words = Find(attack);
-  return words != nullptr ? std::string(words->title) : std::string(attack);
+  if (const AttackWords* words = Find(attack); words != nullptr) {
+    return words->title;
+  }
+  if (const int hints = HintsOf(attack, "hint_distance_"); hints > 0) {
+    return absl::StrCat("Nearness to ", Positives(hints));
+  }
+  if (const int hints = HintsOf(attack, "hint_inner_product_"); hints > 0) {
+    return absl::StrCat("Alignment with ", Positives(hints), " of the batch");
+  }
+  return std::string(attack);
+}
+
+std::string AttackNamed(absl::string_view attack) {
+  const std::string title = AttackTitle(attack);
+  return title == attack ? title : absl::StrCat(title, " (", attack, ")");
 }
 
 std::string AttackExplanation(absl::string_view attack) {
-  const AttackWords* words = Find(attack);
-  return words != nullptr ? words->explanation : "";
+  if (const AttackWords* words = Find(attack); words != nullptr) {
+    return words->explanation;
+  }
+  if (const int hints = HintsOf(attack, "hint_distance_"); hints > 0) {
+    return absl::StrCat("Is told ", Positives(hints),
+                        " of the batch and takes for positive what lies near the nearest.");
+  }
+  if (const int hints = HintsOf(attack, "hint_inner_product_"); hints > 0) {
+    return absl::StrCat("Is told ", Positives(hints),
+                        " of the batch and takes for positive what points the way of any.");
+  }
+  return "";
 }
 
 }  // namespace splitveil

@@ -1,9 +1,5 @@
-#include "deploy/operator/report/json_values.h"
+#include "deploy/operator/report/curve_json.h"
 
-#include <cmath>
-#include <cstdlib>
-
-#include "absl/strings/str_format.h"
 #include "deploy/operator/report/curve.h"
 
 namespace splitveil {
@@ -18,10 +14,6 @@ Json Points(const std::vector<CurvePoint>& points) {
 }
 
 }  // namespace
-
-Json NumberJson(double value) {
-  return std::isfinite(value) ? Json(std::strtod(absl::StrFormat("%.5g", value).c_str(), nullptr)) : Json();
-}
 
 Json CurveJson(const std::vector<int64_t>& steps, const std::vector<double>& values) {
   const Curve curve = MakeCurve(steps, values);

@@ -1,6 +1,6 @@
 // The attacks in words a privacy officer knows.
-#ifndef SPLITVEIL_DEPLOY_OPERATOR_REPORT_ATTACK_WORDS_H_
-#define SPLITVEIL_DEPLOY_OPERATOR_REPORT_ATTACK_WORDS_H_
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_RECORDS_ATTACK_WORDS_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_RECORDS_ATTACK_WORDS_H_
 
 #include <string>
 
@@ -11,9 +11,12 @@ namespace splitveil {
 // "Gradient length" for "norm"; the name itself of an attack it does not know.
 std::string AttackTitle(absl::string_view attack);
 
+// "Gradient length (norm)", for texts that name an attack once.
+std::string AttackNamed(absl::string_view attack);
+
 // One sentence: what the adversary does, and what it must know. Empty for an attack it does not know.
 std::string AttackExplanation(absl::string_view attack);
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_DEPLOY_OPERATOR_REPORT_ATTACK_WORDS_H_
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_RECORDS_ATTACK_WORDS_H_

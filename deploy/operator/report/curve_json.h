@@ -1,17 +1,13 @@
-// Figures as JSON values.
-#ifndef SPLITVEIL_DEPLOY_OPERATOR_REPORT_JSON_VALUES_H_
-#define SPLITVEIL_DEPLOY_OPERATOR_REPORT_JSON_VALUES_H_
+// Curves as JSON values.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_REPORT_CURVE_JSON_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_REPORT_CURVE_JSON_H_
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "deploy/operator/page/json_values.h"
+
 namespace splitveil {
-
-using Json = nlohmann::ordered_json;
-
-// To five digits, more than a screen shows and a fraction of the bytes. Null for what is not finite.
-Json NumberJson(double value);
 
 // {"line": [[step, value], ...], "points": [...]}, smoothed and thinned (curve.h).
 Json CurveJson(const std::vector<int64_t>& steps, const std::vector<double>& values);
@@ -30,4 +26,4 @@ Json FieldCurve(const std::vector<Row>& rows, double Row::*field) {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_DEPLOY_OPERATOR_REPORT_JSON_VALUES_H_
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_REPORT_CURVE_JSON_H_

@@ -1,9 +1,9 @@
-#include "nonlabel_party/bottom/bottom_model.h"
-
+// Which of its implementations a BottomModel is: apart from bottom_model.h, so that only this source sees them all.
 #include <utility>
 
 #include "common/architecture/model_spec.h"
 #include "common/status/status_macros.h"
+#include "nonlabel_party/bottom/bottom_model.h"
 #include "nonlabel_party/bottom/layered_bottom_model.h"
 #include "nonlabel_party/bottom/torchscript_bottom_model.h"
 

@@ -1,0 +1,200 @@
+#include "common/dataset/dataset_contents.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+// Bounds that keep every product below from overflowing.
+constexpr int64_t kMaxRows = std::numeric_limits<uint32_t>::max();
+constexpr int64_t kMaxColumns = int64_t{1} << 20;
+constexpr int64_t kMaxPixels = int64_t{1} << 26;
+// Numbers checked before the memory they lie in is handed back.
+constexpr size_t kCheckedAtATime = size_t{1} << 24;
+
+// Whether `valid` holds for every number, with little memory.
+template <typename Number, typename Valid>
+bool AllOf(const SectionFile& file, absl::Span<const Number> numbers, Valid valid) {
+  for (size_t begin = 0; begin < numbers.size(); begin += kCheckedAtATime) {
+    const absl::Span<const Number> part = numbers.subspan(begin, kCheckedAtATime);
+    file.WillNeed({reinterpret_cast<const char*>(part.data()), part.size() * sizeof(Number)});
+    // Counts rather than stops: without a branch the compiler makes it a vector loop.
+    if (std::count_if(part.begin(), part.end(), valid) != part.size()) {
+      return false;
+    }
+    file.ReleaseMemory();
+  }
+  return true;
+}
+
+// Ends of byte strings back to back: ascending, the last the number of bytes.
+bool AreEnds(absl::Span<const uint64_t> ends, absl::string_view bytes, bool empty_allowed) {
+  uint64_t previous = 0;
+  for (const uint64_t end : ends) {
+    if (end < previous || (end == previous && !empty_allowed)) {
+      return false;
+    }
+    previous = end;
+  }
+  return previous == bytes.size();
+}
+
+// Fills DatasetContents stage by stage; each believes only what those before it have checked.
+class ContentsReader {
+ public:
+  explicit ContentsReader(const SectionFile& file) : file_(file) {}
+  absl::StatusOr<DatasetContents> Read();
+
+ private:
+  absl::Status ReadPreprocessing();
+  absl::Status ReadShape();
+  absl::Status ReadSections();
+  template <typename Number>
+  absl::Status ReadSection(absl::string_view name, int64_t count, absl::Span<const Number>& numbers) const;
+  absl::Status CheckIds() const;
+  absl::Status CheckValues() const;
+  absl::Status Wrong(absl::string_view found) const { return NotPreparedData(file_, found); }
+  int64_t rows() const { return contents_.preprocessing.rows(); }
+
+  const SectionFile& file_;
+  DatasetContents contents_;
+};
+
+absl::StatusOr<DatasetContents> ContentsReader::Read() {
+  SPLITVEIL_RETURN_IF_ERROR(ReadPreprocessing());
+  SPLITVEIL_RETURN_IF_ERROR(ReadShape());
+  SPLITVEIL_RETURN_IF_ERROR(ReadSections());
+  SPLITVEIL_RETURN_IF_ERROR(CheckIds());
+  SPLITVEIL_RETURN_IF_ERROR(CheckValues());
+  return std::move(contents_);
+}
+
+absl::Status ContentsReader::ReadPreprocessing() {
+  SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view bytes, file_.section("preprocessing"));
+  if (bytes.size() > std::numeric_limits<int>::max() ||
+      !contents_.preprocessing.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return Wrong("another description of its preprocessing");
+  }
+  const double test_fraction = contents_.preprocessing.test_fraction();
+  if (rows() < 1 || rows() > kMaxRows || !(test_fraction >= 0 && test_fraction < 1)) {
+    return Wrong("rows or a test_fraction out of range");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ContentsReader::ReadShape() {
+  const v1::ImageSize& image = contents_.preprocessing.image();
+  contents_.features.image = {image.channels(), image.height(), image.width()};
+  if (contents_.preprocessing.has_image() &&
+      (image.channels() < 1 || image.height() < 1 || image.width() < 1 || image.channels() > kMaxPixels ||
+       image.height() > kMaxPixels / image.channels() ||
+       image.width() > kMaxPixels / image.channels() / image.height())) {
+    return Wrong("an image size out of range");
+  }
+  if (contents_.preprocessing.numeric_size() > kMaxColumns ||
+      contents_.preprocessing.categorical_size() > kMaxColumns) {
+    return Wrong("too many columns");
+  }
+  contents_.features.numeric = contents_.preprocessing.numeric_size() + contents_.features.image.pixels();
+  contents_.features.categorical = contents_.preprocessing.categorical_size();
+  contents_.features.embedding_rows = contents_.preprocessing.embedding_rows();
+  if (contents_.features.embedding_rows < 0 ||
+      contents_.features.embedding_rows > std::numeric_limits<int32_t>::max()) {
+    return Wrong("embedding rows out of range");
+  }
+  int64_t embedding_rows = 0;
+  for (const v1::CategoryIndex& index : contents_.preprocessing.categorical()) {
+    int64_t column_rows = 0;
+    for (const v1::CategoryIndex::Block& block : index.blocks()) {
+      if (block.first_row() < 0 || block.rows() < 1 || block.rows() > contents_.features.embedding_rows ||
+          block.first_row() > contents_.features.embedding_rows - block.rows()) {
+        return Wrong("embedding rows of a column out of range");
+      }
+      column_rows += block.rows();
+    }
+    embedding_rows += column_rows;
+    const int64_t buckets = index.hash_buckets();
+    if (index.blocks().empty() || buckets < 0 || (buckets > 0 && buckets != column_rows) ||
+        embedding_rows > contents_.features.embedding_rows) {
+      return Wrong("embedding rows of a column that do not fit its values");
+    }
+  }
+  return embedding_rows == contents_.features.embedding_rows ? absl::OkStatus() : Wrong("embedding rows of no column");
+}
+
+template <typename Number>
+absl::Status ContentsReader::ReadSection(absl::string_view name, int64_t count,
+                                         absl::Span<const Number>& numbers) const {
+  SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view bytes, file_.section(name));
+  if (bytes.size() != count * sizeof(Number)) {
+    return Wrong(absl::StrCat(bytes.size(), " bytes of ", name, " instead of ", count * sizeof(Number)));
+  }
+  numbers = {reinterpret_cast<const Number*>(bytes.data()), static_cast<size_t>(count)};
+  return absl::OkStatus();
+}
+
+absl::Status ContentsReader::ReadSections() {
+  int64_t values = 0;
+  for (const v1::CategoryIndex& index : contents_.preprocessing.categorical()) {
+    for (const v1::CategoryIndex::Block& block : index.blocks()) {
+      values += index.hash_buckets() > 0 ? 0 : block.rows();
+    }
+    values -= index.hash_buckets() > 0 ? 0 : 1;
+  }
+  absl::Status status = ReadSection("id_ends", rows(), contents_.id_ends);
+  status.Update(ReadSection("labels", contents_.preprocessing.has_positives() ? rows() : 0, contents_.labels));
+  status.Update(ReadSection("numeric", rows() * contents_.preprocessing.numeric_size(), contents_.numeric));
+  status.Update(ReadSection("categories", rows() * contents_.features.categorical, contents_.categories));
+  status.Update(ReadSection("pixels", rows() * contents_.features.image.pixels(), contents_.pixels));
+  status.Update(ReadSection("vocabulary_ends", values, contents_.vocabulary_ends));
+  for (const auto& [name, bytes] :
+       {std::pair{"ids", &contents_.id_bytes}, std::pair{"vocabulary", &contents_.vocabulary}}) {
+    const absl::StatusOr<absl::string_view> section = file_.section(name);
+    status.Update(section.status());
+    *bytes = section.value_or("");
+  }
+  contents_.ids = IdList(contents_.id_ends, contents_.id_bytes);
+  return status;
+}
+
+absl::Status ContentsReader::CheckIds() const {
+  if (!AreEnds(contents_.id_ends, contents_.id_bytes, /*empty_allowed=*/false)) {
+    return Wrong("ids that overlap or are empty");
+  }
+  if (!AreEnds(contents_.vocabulary_ends, contents_.vocabulary, /*empty_allowed=*/true)) {
+    return Wrong("vocabulary values that overlap");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ContentsReader::CheckValues() const {
+  if (!AllOf(file_, contents_.labels, [](uint8_t label) { return label <= 1; })) {
+    return Wrong("labels besides 0 and 1");
+  }
+  const auto embedding_rows = static_cast<uint32_t>(contents_.features.embedding_rows);
+  if (!AllOf(file_, contents_.categories, [&](int32_t row) { return static_cast<uint32_t>(row) < embedding_rows; })) {
+    return Wrong("category indices out of range");
+  }
+  if (!AllOf(file_, contents_.numeric,
+             [](float number) { return std::abs(number) <= std::numeric_limits<float>::max(); })) {
+    return Wrong("numbers that are not finite");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<DatasetContents> ReadDatasetContents(const SectionFile& file) { return ContentsReader(file).Read(); }
+
+absl::Status NotPreparedData(const SectionFile& file, absl::string_view found) {
+  return absl::InvalidArgumentError(absl::StrCat(file.path(), ": expected data of `splitveil prepare`, found ", found));
+}
+
+}  // namespace splitveil

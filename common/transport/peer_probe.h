@@ -1,0 +1,25 @@
+// One TLS handshake by OpenSSL instead of gRPC, whose only word for every failure is "unavailable".
+#ifndef SPLITVEIL_COMMON_TRANSPORT_PEER_PROBE_H_
+#define SPLITVEIL_COMMON_TRANSPORT_PEER_PROBE_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+#include "common/transport/tls_identity.h"
+
+namespace splitveil {
+
+// Waits until the peer at `address` ("host:port" or "[v6]:port") has accepted a TLS handshake and our certificate;
+// tries again while it is not there. Errors: Unavailable when nobody listens before `deadline`; PermissionDenied, at
+// once, with the cause and marked as a refusal, when either side refuses the other's certificate or TLS version;
+// InvalidArgument for a malformed address; Cancelled soon after `stop`, asked every 100 ms, first says true (a name
+// look-up under way is waited for). Thread-safe; nothing but the handshake is sent.
+absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity, const std::string& server_name,
+                         absl::Time deadline, const std::function<bool()>& stop = {});
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_TRANSPORT_PEER_PROBE_H_

@@ -1,0 +1,25 @@
+// Who a party is to its peer: its certificate, its private key and the authority that both trust.
+#ifndef SPLITVEIL_COMMON_TRANSPORT_TLS_IDENTITY_H_
+#define SPLITVEIL_COMMON_TRANSPORT_TLS_IDENTITY_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace splitveil {
+
+// PEM contents and names, checked where LoadTlsIdentity made it: the key belongs to the certificate, the certificate
+// carries own_name and is of the authority, unexpired, for TLS clients and servers. Holds a private key: never log it.
+struct TlsIdentity {
+  std::string own_name, peer_name;
+  std::string certificate_pem, private_key_pem, authority_pem;
+};
+
+// Reads and checks the files. Errors: NotFound, InvalidArgument naming the file and what is wrong with it.
+absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const std::string& peer_name,
+                                            const std::string& certificate_path, const std::string& private_key_path,
+                                            const std::string& authority_path);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_TRANSPORT_TLS_IDENTITY_H_

@@ -1,0 +1,30 @@
+// What an audit finds of one criterion of the policy.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_AUDIT_FINDING_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_AUDIT_FINDING_H_
+
+#include <string>
+
+namespace splitveil {
+
+enum class Outcome {
+  kMet,
+  kNotMet,
+  kNotMeasured,    // Should have been recorded, and was not: counts as not met.
+  kNotMeasurable,  // Stands in the label party's ledger only, which was not given: decides nothing.
+};
+
+// What was found of one criterion.
+struct Finding {
+  Outcome outcome = Outcome::kNotMeasured;
+  std::string criterion;  // In words.
+  std::string limit;      // "at most 0.6", "marvell".
+  std::string found;      // The figure that decided: the worst.
+  std::string where;      // Its layer, attack and observer, step or epoch; what is missing. Empty: the run as a whole.
+  std::string remedy = "";  // What helps, one sentence; empty where nothing is wrong.
+
+  bool failed() const { return outcome == Outcome::kNotMet || outcome == Outcome::kNotMeasured; }
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_AUDIT_FINDING_H_

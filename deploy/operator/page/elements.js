@@ -1,0 +1,77 @@
+// The data, its formats and the elements of a page. Text enters the page through textContent only; every figure and
+// sentence comes from the data.
+"use strict";
+const page = JSON.parse(document.getElementById("page-data").textContent);
+
+// A colour means one thing: these a run (or a family of protections), and nothing else has them. Apart for the
+// colour-blind (after Okabe and Ito, without their red and green), dark enough on white; the dash tells lines apart in grey.
+const RUN_COLOURS = ["#0067a5", "#c96a00", "#8e3a8b", "#2b2f77", "#7a6a4f", "#4d9fd6", "#d16ba5", "#a08bd0"];
+const DASHES = [[], [9, 3], [4, 3], [12, 3, 3, 3]];
+const styleOf = (i) => ({ colour: RUN_COLOURS[i % RUN_COLOURS.length],
+  dash: DASHES[(i + Math.floor(i / RUN_COLOURS.length)) % DASHES.length] });
+const ALARM = "#b00020";  // A failure or an alarm.
+const CLASSES = [{ label: "negatives", colour: "#8b97a3", dash: [] }, { label: "positives", colour: "#1c2733", dash: [6, 3] }];
+
+const byId = (id) => document.getElementById(id);
+const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
+const isNone = (value) => value === null || value === undefined;
+const fixed = (value, digits = 3) => (isNone(value) ? "–" : value.toFixed(digits));
+const short = (value) => {
+  if (isNone(value)) return "–";
+  const size = Math.abs(value);
+  return size !== 0 && (size < 1e-3 || size >= 1e5) ? value.toExponential(2) : String(Number(value.toPrecision(4)));
+};
+
+const SVG = "http://www.w3.org/2000/svg";  // A name space: nothing is loaded from it.
+
+function add(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  for (const child of children) node.append(child);  // Strings become text nodes.
+  return node;
+}
+const element = (tag, attributes = {}, ...children) => add(document.createElement(tag), attributes, children);
+const svg = (tag, attributes = {}, ...children) => add(document.createElementNS(SVG, tag), attributes, children);
+
+// columns: {head, name (on a narrow screen, where a row is a block of name and value), class}.
+function table(columns, rows) {
+  const head = columns.map((column) => element("th", { scope: "col", class: column.class || "" }, column.head));
+  const body = rows.map((row) => element("tr", {}, ...row.map((cell, i) => {
+    const attributes = { class: columns[i].class || "" };
+    if (i === 0) attributes.scope = "row";
+    else attributes["data-name"] = columns[i].name || "";
+    return element(i === 0 ? "th" : "td", attributes, cell);
+  })));
+  return element("table", { class: "stack" },
+    element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body));
+}
+const text = (head) => ({ head, name: head });
+const number = (head) => ({ head, name: head, class: "number" });
+
+// A line's sample and its name, for legends.
+function key(run, name = run.label) {
+  const line = svg("svg", { width: 30, height: 10, "aria-hidden": "true" },
+    svg("line", { x1: 0, x2: 30, y1: 5, y2: 5, stroke: run.colour, "stroke-width": 3, "stroke-dasharray": run.dash.join(" ") }));
+  return element("span", { class: "key" }, line, name);
+}
+
+const panel = (run, ...children) => element("div", { class: "panel" }, element("h3", {}, key(run)), ...children);
+const removeSection = (id) => byId(id).remove();
+const folded = (summary, ...children) => element("details", {}, element("summary", {}, summary), ...children);
+
+// Draws what stands in a fold when it is opened first: a chart has no size before.
+const whenOpen = (details, draw) => details.addEventListener("toggle", draw, { once: true });
+
+// `value` with its interval in small print: as many digits as the interval's ends need to differ, three at least.
+function withInterval([value, low, high]) {
+  const width = isNone(low) || isNone(high) ? 0 : high - low;
+  const digits = width > 0 ? Math.min(6, Math.max(3, Math.ceil(-Math.log10(width)))) : 3;
+  const node = element("span", {}, fixed(value, digits));
+  if (width > 0) node.append(element("span", { class: "interval" }, fixed(low, digits) + "–" + fixed(high, digits)));
+  return node;
+}
+
+const PILLS = { pass: "PASS", fail: "FAIL", open: "OPEN" };
+const pill = (outcome) => element("span", { class: "pill " + outcome }, PILLS[outcome]);
+
+// The bound's state: green where it holds, red where it does not, of no colour where there is none to judge.
+const boundState = ({ bound, bound_words: words }) => element("b", { class: "bound-" + bound }, words);

@@ -1,0 +1,44 @@
+#include "deploy/operator/page/page.h"
+
+#include <string>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "deploy/operator/page/embedded.h"
+
+#include "common/crypto/sha256.h"
+
+namespace splitveil {
+namespace {
+
+// A content security policy's source expression for an inline element with exactly this text.
+std::string HashSource(absl::string_view text) {
+  return absl::StrCat("'sha256-", absl::Base64Escape(AsBytes(Sha256(text))), "'");
+}
+
+}  // namespace
+
+std::string ScriptSafe(const Json& json) {
+  return absl::StrReplaceAll(json.dump(-1, ' ', false, Json::error_handler_t::replace),
+                             {{"<", "\\u003c"}, {">", "\\u003e"}, {"&", "\\u0026"}});
+}
+
+std::string RenderPage(const PageParts& parts, const Json& json) {
+  const std::string style = absl::StrCat(EmbeddedPageCss(), parts.style);
+  const std::string script = absl::StrCat(EmbeddedPageJs(), parts.script);
+  // Only the embedded scripts run, whatever a ledger holds, and nothing is loaded.
+  const std::string policy =
+      absl::StrCat("default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; script-src ",
+                   HashSource(EmbeddedChartJs()), " ", HashSource(script), "; style-src ", HashSource(style));
+  // One pass: what is put in is not searched again.
+  return absl::StrReplaceAll(parts.html, {{"{{policy}}", policy},
+                                          {"{{title}}", parts.title},
+                                          {"{{style}}", style},
+                                          {"{{chart}}", EmbeddedChartJs()},
+                                          {"{{data}}", ScriptSafe(json)},
+                                          {"{{script}}", script}});
+}
+
+}  // namespace splitveil

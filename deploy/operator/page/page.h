@@ -1,0 +1,29 @@
+// The page around some data: template, style, scripts and Chart.js, all embedded in the binary.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_PAGE_PAGE_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_PAGE_PAGE_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "deploy/operator/page/json_values.h"
+
+namespace splitveil {
+
+// What a page adds to what all share (page.css, elements.js, charts.js): a document with the places {{policy}},
+// {{title}}, {{style}}, {{chart}}, {{data}} and {{script}}; its style; its script, which runs after the shared one and
+// finds the data in `page`.
+struct PageParts {
+  absl::string_view html, title, style, script;
+};
+
+// The whole HTML document around `json`. Its content security policy lets only the embedded scripts run and loads
+// nothing. Text that is not UTF-8 is replaced; nothing in `json` can leave the <script> element it stands in. The title
+// is plain text.
+std::string RenderPage(const PageParts& parts, const Json& json);
+
+// `json` as text that is safe inside a <script> element: '<', '>' and '&' are escaped, text that is not UTF-8 replaced.
+std::string ScriptSafe(const Json& json);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_PAGE_PAGE_H_

@@ -1,0 +1,44 @@
+#include "deploy/operator/records/remedies.h"
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+
+namespace splitveil {
+
+std::string RemedyForLeak(absl::string_view protection) {
+  if (absl::StartsWith(protection, "marvell")) {
+    return absl::StrContains(protection, "orthogonal_noise_ratio")
+               ? "Raise marvell's s or its orthogonal_noise_ratio, or train fewer epochs."
+               : "Raise marvell's s; against attacks that look across the class difference, set "
+                 "orthogonal_noise_ratio: "
+                 "4.";
+  }
+  if (absl::StartsWith(protection, "iso")) {
+    return "Raise iso's t (the noise), or use marvell, which hides as much for less noise.";
+  }
+  if (protection.empty()) {
+    return "More noise or fewer epochs; the label party's ledger says which protection served.";
+  }
+  return "Set a protection that adds noise, for example marvell { s: 4 orthogonal_noise_ratio: 4 }.";
+}
+
+std::string RemedyForCumulativeLeak() {
+  return "Train fewer epochs, add more noise, or let run_budget { max_run_auc_bound: 0.7 } share the noise out over "
+         "the "
+         "run.";
+}
+
+std::string RemedyForExceededBound(absl::string_view protection) {
+  if (absl::StartsWith(protection, "marvell")) {
+    return absl::StrContains(protection, "orthogonal_noise_ratio")
+               ? "Raise marvell's orthogonal_noise_ratio, or use iso, whose noise is the same in every direction."
+               : "Set marvell's orthogonal_noise_ratio: 4, noise across the class difference that is alike in both "
+                 "classes; more s alone does not help.";
+  }
+  return "Use noise that is the same in every direction and for both classes: iso, or marvell with "
+         "orthogonal_noise_ratio: 4.";
+}
+
+}  // namespace splitveil

@@ -1,0 +1,22 @@
+// What helps where a run leaks more than it should, in terms of the label party's configuration.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_RECORDS_REMEDIES_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_RECORDS_REMEDIES_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace splitveil {
+
+// Each one sentence. `protection` as the ledger names it: "marvell(s=4)", "none", "" where unknown.
+
+// Against attacks on single batches that reach too much.
+std::string RemedyForLeak(absl::string_view protection);
+// Against attacks that add up an example's evidence over the epochs.
+std::string RemedyForCumulativeLeak();
+// Where an attack exceeds its bound: the gradients are not as the bound assumes.
+std::string RemedyForExceededBound(absl::string_view protection);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_RECORDS_REMEDIES_H_

@@ -1,0 +1,51 @@
+// The audit's verdict: what was judged, by what, and what helps where it fails.
+const runs = page.runs;
+runs.forEach((run, i) => Object.assign(run, styleOf(i)));
+
+function policyTable(run) {
+  const { outcome, findings, remedies, ranking_line: rankingLine } = run.policy;
+  const columns = [text("Criterion"), text("Limit"), text("Found"), text("Where")];
+  const row = (finding) => [
+    element("span", { class: "judged" }, pill(finding.outcome), element("span", {}, capital(finding.criterion))),
+    finding.limit, element("b", {}, finding.found), finding.where];
+  const judged = findings.filter((finding) => finding.outcome !== "open");
+  const open = findings.filter((finding) => finding.outcome === "open");
+  const node = panel(run, element("p", { class: "run-id" }, pill(outcome), " " + capital(rankingLine) + "."));
+  node.classList.add("long");
+  if (open.length) {
+    node.append(element("p", {}, "This verdict covers " + judged.length + " of " + findings.length + " criteria. The other " +
+      open.length + " are not measurable from this ledger: only the label party's ledger has the figures. Give that too."));
+  }
+  if (judged.length) node.append(table(columns, judged.map(row)));
+  if (remedies.length) {
+    node.append(element("h4", {}, "What helps"),
+      element("ul", { class: "helps" }, ...remedies.map((words) => element("li", {}, capital(words)))));
+  }
+  if (open.length) {
+    node.append(folded("Not measurable from this ledger: " + open.length + " criteria",
+      table([text("Criterion"), text("Limit")], open.map((finding) => [capital(finding.criterion), finding.limit]))));
+  }
+  return node;
+}
+
+function subject() {
+  const { policy, judged_at: judgedAt, ledgers, data } = page.audit;
+  const mono = (words) => element("span", { class: "mono" }, words);
+  const entry = (name, ...values) => [element("dt", {}, name), ...values.map((value) => element("dd", {}, ...value))];
+  const list = element("dl", { class: "subject" },
+    ...entry("Policy", [policy.name, " · SHA-256 ", mono(policy.sha256)]),
+    ...entry("Judged at", [judgedAt.replace("T", " ").replace("Z", " UTC")]),
+    ...ledgers.flatMap(({ name, sha256, holds }) => entry("Ledger", [name + (holds.length ? " (" + holds.join("; ") + ")" : ""),
+      " · SHA-256 ", mono(sha256)])),
+    ...data.flatMap((facts) => entry("Data", Object.entries(facts).flatMap(([name, value], i) =>
+      [(i ? " · " : "") + name + " ", name.includes("SHA") ? mono(value) : value]))));
+  return element("div", { class: "panel" }, list);
+}
+
+function drawAudit() {
+  if (!page.audit) return removeSection("audit");
+  byId("lead").textContent = "Whether recorded runs meet a privacy policy: what was judged, by which policy, and what was found. " +
+    "Below it, what the ledgers hold of these runs.";
+  byId("policy-words").append(pill(page.audit.outcome), " ", capital(page.audit.words) + ".");
+  byId("policy-tables").append(subject(), ...runs.map(policyTable));
+}

@@ -1,0 +1,140 @@
+#include "deploy/operator/records/run_ranking.h"
+
+#include <cmath>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "common/leakage/summary.h"
+
+namespace splitveil {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+EpochLeakRow Row(int64_t epoch, const std::string& attack, double auc, double bound) {
+  EpochLeakRow row;
+  row.epoch = epoch;
+  row.observer = "label_party";
+  row.layer = "cut";
+  row.attack = attack;
+  row.examples = 4096;
+  row.positives = 1024;
+  row.auc = auc;
+  row.auc_low = auc - 0.01;
+  row.auc_high = auc + 0.01;
+  row.gaussian_auc_bound = bound;
+  return row;
+}
+
+class RunRankingTest : public testing::Test {
+ protected:
+  RunRankingTest() {
+    PartyRecords& party = run_.parties.emplace_back();
+    party.record.run.role = "label_party";
+    for (int64_t step = 0; step < 4; ++step) {
+      party.steps.push_back({step, 0, step, 1024, 0.5, 0.1, 0, 0});
+      ProtectionRow row = {step, "marvell", 0, 0, 0, 0.25, 1, 0, 0, 0, 0, 0.3, 0.7, v1::RELEASE};
+      party.protections.push_back(row);
+    }
+    AddSeries("norm", {0.55, 0.55, 0.55, 0.55});
+    AddSeries("residual_norm", {0.2, 0.8, 0.3, 0.1});  // Mean near guessing, single batches not.
+    party.epoch_leaks = {Row(0, "norm", 0.55, 0.65), Row(0, "cumulative_direction", 0.7, 0.75)};
+  }
+  void AddSeries(const std::string& attack, std::vector<double> aucs) {
+    LeakSeries series = {"nonlabel_party", "cut", attack, {0, 1, 2, 3}, std::move(aucs), {}};
+    series.summary = SummarizeLeak(series.aucs);
+    party().leaks.push_back(series);
+  }
+  PartyRecords& party() { return run_.parties.front(); }
+
+  RunRecords run_;
+};
+
+TEST_F(RunRankingTest, TheStrongestIsTurnedAndCountsItsWorstBatches) {
+  const RunRanking ranking = RankRun(run_);
+  EXPECT_EQ(ranking.attack, "residual_norm");
+  EXPECT_DOUBLE_EQ(ranking.measured_auc, 0.9);
+  EXPECT_NEAR(ranking.guessing_auc_p95, 0.541, 0.001);
+}
+
+TEST_F(RunRankingTest, AnAttackOverTheEpochsCountsAsMuch) {
+  party().epoch_leaks[1] = Row(0, "cumulative_direction", 0.05, 0.99);
+  EXPECT_EQ(RankRun(run_).attack, "cumulative_direction");
+  EXPECT_DOUBLE_EQ(RankRun(run_).measured_auc, 0.95);
+}
+
+TEST_F(RunRankingTest, LabelsThatWereGivenMakeNoStrongestAttack) {
+  party().epoch_leaks.push_back(Row(0, "model_completion", 0.99, kNan));
+  EXPECT_EQ(RankRun(run_).attack, "residual_norm");
+  party().leaks.clear();
+  party().epoch_leaks = {Row(0, "model_completion", 0.99, kNan)};
+  EXPECT_EQ(RankRun(run_).attack, "");
+  EXPECT_TRUE(std::isnan(RankRun(run_).measured_auc));
+  EXPECT_THAT(RankingLine(RankRun(run_)), HasSubstr("strongest attack: none measured"));
+}
+
+TEST_F(RunRankingTest, ABoundThatNoAttackExceedsHolds) {
+  EXPECT_EQ(RankRun(run_).bound, BoundState::kHolds);
+  EXPECT_EQ(RankingLine(RankRun(run_)),
+            "strongest attack: Length across the main direction (residual_norm) at the cut layer, AUC 0.900; guessing "
+            "0.541; bound: holds");
+}
+
+TEST_F(RunRankingTest, TheWidestExcessOfEachAttackIsTold) {
+  party().epoch_leaks = {Row(0, "norm", 0.7, 0.65), Row(1, "norm", 0.75, 0.65), Row(2, "norm", 0.6, 0.65),
+                         Row(1, "direction", 0.9, 0.65)};
+  const RunRanking ranking = RankRun(run_);
+  EXPECT_EQ(ranking.bound, BoundState::kExceeded);
+  ASSERT_EQ(ranking.excesses.size(), 2);  // The strongest first, an attack once.
+  EXPECT_EQ(ranking.excesses[0].attack, "direction");
+  EXPECT_EQ(ranking.excesses[1].attack, "norm");
+  EXPECT_DOUBLE_EQ(ranking.excesses[1].auc_at_least, 0.74);
+  EXPECT_THAT(ranking.excesses[1].epochs, ElementsAre(1, 2));
+  EXPECT_EQ(BoundStateWords(ranking), "exceeded by Line between the classes");
+}
+
+TEST_F(RunRankingTest, AnEventAloneExceedsTheBoundToo) {
+  party().epoch_leaks.clear();
+  party().events = {{"", "bound_exceeded", "epoch 3: norm at cut: AUC at least 0.71, allowed 0.68"},
+                    {"", "bound_exceeded", "something else"}};
+  const RunRanking ranking = RankRun(run_);
+  ASSERT_EQ(ranking.excesses.size(), 2);
+  EXPECT_EQ(BoundStateWords(ranking), "exceeded by Gradient length");
+  EXPECT_EQ(ranking.excesses[1].attack, "an attack");
+}
+
+TEST_F(RunRankingTest, WhatPromisesNothingStatesNoBound) {
+  for (ProtectionRow& row : party().protections) {
+    row.auc_bound = 1;
+  }
+  party().epoch_leaks = {Row(0, "norm", 0.99, 1)};
+  EXPECT_EQ(RankRun(run_).bound, BoundState::kNoneStated);
+  for (ProtectionRow& row : party().protections) {
+    row.auc_bound = kNan;
+  }
+  party().epoch_leaks = {Row(0, "norm", 0.99, kNan)};
+  EXPECT_EQ(BoundStateWords(RankRun(run_)), "none stated");
+}
+
+TEST_F(RunRankingTest, ABoundThatNothingWasHeldAgainstIsNotSaidToHold) {
+  party().epoch_leaks.clear();
+  EXPECT_EQ(RankRun(run_).bound, BoundState::kNotTested);
+  party().epoch_leaks = {Row(0, "norm", 0.6, 0.65)};
+  party().epoch_leaks[0].observer = "nonlabel_party";  // Its scores may be made of anything.
+  EXPECT_EQ(BoundStateWords(RankRun(run_)), "not tested");
+}
+
+TEST_F(RunRankingTest, TheNonLabelPartysLedgerTellsOfNoBound) {
+  party().record.run.role = "nonlabel_party";
+  EXPECT_EQ(RankRun(run_).bound, BoundState::kNotInLedger);
+  EXPECT_EQ(BoundStateWords(RankRun(run_)), "not measurable from this ledger");
+}
+
+}  // namespace
+}  // namespace splitveil

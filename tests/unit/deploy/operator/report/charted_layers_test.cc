@@ -1,0 +1,77 @@
+#include "deploy/operator/report/charted_layers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "common/leakage/summary.h"
+
+namespace splitveil {
+namespace {
+
+using testing::ElementsAre;
+
+LeakSeries Series(const std::string& layer, const std::string& attack, double auc) {
+  LeakSeries series = {"nonlabel_party", layer, attack, {0, 1}, {auc, auc}, {}};
+  series.summary = SummarizeLeak(series.aucs);
+  return series;
+}
+
+EpochLeakRow Row(int64_t epoch, const std::string& layer, const std::string& attack, double auc, double bound = 1) {
+  EpochLeakRow row;
+  row.epoch = epoch;
+  row.observer = "nonlabel_party";
+  row.layer = layer;
+  row.attack = attack;
+  row.auc = row.auc_low = row.auc_high = auc;
+  row.gaussian_auc_bound = bound;
+  return row;
+}
+
+RunRecords Recorded(std::vector<LeakSeries> leaks, std::vector<EpochLeakRow> rows) {
+  RunRecords run;
+  run.parties.emplace_back();
+  run.parties[0].leaks = std::move(leaks);
+  run.parties[0].epoch_leaks = std::move(rows);
+  return run;
+}
+
+TEST(ChartedLayersTest, ChartsTheFourStrongestOfOneRunAndTheTwoStrongestOfSeveral) {
+  std::vector<LeakSeries> series;
+  for (int i = 0; i < 9; ++i) {
+    series.push_back(Series("cut", "attack_" + std::to_string(i), 0.5 + 0.05 * i));
+  }
+  const RunRecords run = Recorded(series, {});
+  const std::vector<AttackLeak> leaks = AttackLeaks(run);
+  EXPECT_THAT(ChooseCharts({leaks}).at(0).attacks, ElementsAre("attack_8", "attack_7", "attack_6", "attack_5"));
+  EXPECT_THAT(ChooseCharts({leaks, leaks}).at(0).attacks, ElementsAre("attack_8", "attack_7"));
+}
+
+TEST(ChartedLayersTest, ChartsAnAttackBeyondItsBoundBeforeStrongerOnes) {
+  std::vector<LeakSeries> series;
+  for (int i = 0; i < 9; ++i) {
+    series.push_back(Series("cut", "attack_" + std::to_string(i), 0.5 + 0.05 * i));
+  }
+  EpochLeakRow beyond = Row(0, "cut", "attack_1", 0.55, 0.53);
+  EXPECT_EQ(ChooseCharts({AttackLeaks(Recorded(series, {beyond}))}).at(0).attacks.front(), "attack_8");
+  // Only the label party's own attacks show it: the attack module's scores may be made of anything.
+  beyond.observer = series[1].observer = "label_party";
+  EXPECT_EQ(ChooseCharts({AttackLeaks(Recorded(series, {beyond}))}).at(0).attacks.front(), "attack_1");
+}
+
+TEST(ChartedLayersTest, ChartsFourLayersAtMostTheCutAmongThem) {
+  std::vector<LeakSeries> series;
+  for (const char* layer : {"a", "b", "c", "d", "e", "cut"}) {
+    series.push_back(Series(layer, "norm", 0.6));
+  }
+  const RunRecords run = Recorded(series, {});
+  const std::vector<ChartedLayer> charted = ChooseCharts({AttackLeaks(run)});
+  ASSERT_EQ(charted.size(), 4);
+  EXPECT_EQ(charted[0].layer, "cut");
+}
+
+TEST(ChartedLayersTest, ChartsNothingOfNoRun) { EXPECT_TRUE(ChooseCharts({}).empty()); }
+
+}  // namespace
+}  // namespace splitveil

@@ -1,0 +1,304 @@
+#!/usr/bin/env python3
+"""Checks the rules of the C++ sources that a compiler does not. Usage: check_sources.py REPOSITORY.
+
+Prints one line a violation, "structure: FILE...: what was expected, what was found"; exit 1 if there is any. It reads
+the text as clang-format leaves it (definitions start in the first column), not a syntax tree: a second, not minutes.
+"""
+import collections
+import os
+import re
+import sys
+
+OWN_FOLDERS = ("common", "label_party", "nonlabel_party", "deploy", "tests")
+MAX_PURE_VIRTUALS = 6
+MAX_CONSTRUCTOR_PARAMETERS = 6
+
+# What has a new name. Only CHANGELOG.md, the table that refuses the old fields and this check may still say the old one.
+OLD_NAMES = re.compile(
+    "|".join([
+        r"remembered_(?:auc|sum_kl)",
+        r"\bremembered_[\"']",
+        r"REMEMBERED_[A-Z]",
+        r"max_run_auc\b(?!_bound)",
+        r"\bgaussian_auc\b",
+        r"\bpredict_first\b",
+        r"\bs_growth\b",
+        r"\bacross_s\b",
+        r"[\"\\]continues[\"\\]|\bcontinues(?:\(\)|:\s*[\"'])|[.>]continues\b",
+        r"\bv1::Grant\b|\bmessage Grant\b|\benum Grant\b|\bGRANT_[A-Z]",
+        r"\b[Oo]wn_?[Aa]udit\b",
+        r"\b(?:struct|class) Coming\b|\bOwnBatch\b|\bTakenBatch\b|\bown_batch\.h\b|\btaken_batch\.h\b",
+        r"\bAnticipates?\(",
+        r"[.>]Continue\(",
+        r"\bleaves_rows_alone\b|\bmay_hold_back\b",
+        r"(?i:\bleak_?reporter)",
+        r"(?i:\bcompletion_?reporter)",
+        r"\bone_process\b",
+        r"label_party/head\b",
+        r"\bHINT_(?:DISTANCE|INNER_PRODUCT)_[0-9]",
+    ]))
+OLD_NAMES_ALLOWED = ("CHANGELOG.md", "common/config/renamed_names.cc", "tests/unit/common/config/renamed_names_test.cc",
+                     "tests/unit/structure/check_sources.py", "tests/unit/structure/check_structure_test.sh")
+OLD_NAMES_RESERVED = re.compile(r"^\s*(?:reserved )?(?:\"\w+\"(?:, |[,;]$))+$|^\s*// Were ")  # In a .proto.
+TEXT_FILES = (".h", ".cc", ".proto", ".md", ".sh", ".py", ".js", ".css", ".html", ".textproto", ".txt", ".yml", ".json",
+              "Dockerfile", "run")
+STANDARD_LOCKS = re.compile(r"\bstd::(?:(?:recursive_|shared_|timed_|recursive_timed_|shared_timed_)?mutex"
+                            r"|condition_variable(?:_any)?)\b")
+STANDARD_LOCKS_ALLOWED = "tests/testing/thread_sanitizer/absl_mutex.cc"  # Of which it makes absl::Mutex.
+
+violations = 0
+
+
+def violation(text):
+    """Reports one."""
+    global violations
+    print("structure:", text)
+    violations += 1
+
+
+def find_files(folders, endings):
+    """Paths relative to the repository, sorted."""
+    found = []
+    for folder in folders:
+        for parent, children, names in os.walk(folder):
+            children[:] = [c for c in children
+                           if c not in (".git", "out", "__pycache__") and not re.match(r"build|cmake-build", c)]
+            found += [os.path.relpath(os.path.join(parent, name)) for name in names if name.endswith(endings)]
+    return sorted(set(found))
+
+
+def read(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def blank(match):
+    """Spaces in place of the text, so that lines and columns stay."""
+    return re.sub(r"[^\n]", " ", match.group())
+
+
+TOKENS_WITHOUT_CODE = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'', re.DOTALL)
+
+
+def without_comments(text):
+    """The code, with comments, string and character literals blanked out."""
+    return TOKENS_WITHOUT_CODE.sub(blank, text)
+
+
+def without_templates(line):
+    """The line with <...> cut out, innermost first."""
+    previous = None
+    while previous != line:
+        previous = line
+        line = re.sub(r"<[^<>]*>", "", line)
+    return line
+
+
+def closing(text, start, opening="{", end="}"):
+    """Index just behind the bracket that closes the one at `start`."""
+    depth = 0
+    for index in range(start, len(text)):
+        if text[index] == opening:
+            depth += 1
+        elif text[index] == end:
+            depth -= 1
+            if depth == 0:
+                return index + 1
+    return len(text)
+
+
+def classes_in(code):
+    """(name, body with nested braces emptied, line) of each class and struct defined in `code`."""
+    for match in re.finditer(r"\b(?:class|struct)\s+((?:\w+::)*\w+)\b(?:\s+final)?\s*(?::[^;{()]*)?\{", code):
+        if re.search(r"\benum\s+$", code[:match.start()]):
+            continue
+        start = match.end() - 1
+        body = code[start + 1:closing(code, start) - 1]
+        flat, depth = [], 0
+        for character in body:
+            depth -= character == "}"
+            if depth == 0:
+                flat.append(character)
+            depth += character == "{"
+        yield match.group(1).split("::")[-1], "".join(flat), code.count("\n", 0, match.start()) + 1
+
+
+def count_parameters(text):
+    """How many parameters a list without its parentheses has."""
+    text = without_templates(text.replace("->", ""))
+    depth, commas = 0, 0
+    for character in text:
+        depth += character in "({["
+        depth -= character in ")}]"
+        commas += character == "," and depth == 0
+    return commas + 1 if text.strip() and text.strip() != "void" else 0
+
+
+def check_classes(path, code):
+    """Interfaces of too many pure virtuals, constructors of too many parameters."""
+    for name, body, line in classes_in(code):
+        pure = len(re.findall(r"\)[^;(){}]*=\s*0\s*;", body))
+        if pure > MAX_PURE_VIRTUALS:
+            violation(f"{path}:{line}: {name}: expected at most {MAX_PURE_VIRTUALS} pure virtuals, found {pure}")
+        for match in re.finditer(rf"(?<![\w:~.>]){name}\s*\(", body):
+            start = match.end() - 1
+            parameters = count_parameters(body[start + 1:closing(body, start, "(", ")") - 1])
+            if parameters > MAX_CONSTRUCTOR_PARAMETERS:
+                violation(f"{path}:{line}: {name}: expected constructors of at most {MAX_CONSTRUCTOR_PARAMETERS} "
+                          f"parameters, found {parameters}")
+
+
+DEFINITION = re.compile(r"^(?![ \t#}/]|using|namespace|return)(?:[^=(;]*[\s&*])?((?:\w+::)+)(~?\w+|operator[^\s\w]+)\s*\(")
+
+
+def defined_classes(code):
+    """Names of the classes whose methods `code` defines: outermost class of Class::Method( in the first column."""
+    names = set()
+    for line in code.split("\n"):
+        match = DEFINITION.match(without_templates(line)) if "::" in line else None
+        if match:
+            names.update(match.group(1).split("::")[:-1])
+    return names
+
+
+def check_one_source_per_class(codes, includes):
+    """Methods of one class in several .cc files."""
+    declared = collections.defaultdict(set)  # Class -> files that define it.
+    for path, code in codes.items():
+        for name, _, _ in classes_in(code):
+            declared[name].add(path)
+
+    def reachable(path):
+        seen, todo = set(), [path]
+        while todo:
+            current = todo.pop()
+            if current not in seen:
+                seen.add(current)
+                todo += includes.get(current, ())
+        return seen
+
+    sources = collections.defaultdict(set)  # (class, declaring file) -> .cc files.
+    for path, code in codes.items():
+        if not path.endswith(".cc"):
+            continue
+        names = [name for name in defined_classes(code) if name in declared]
+        if not names:
+            continue
+        visible = reachable(path)
+        for name in names:
+            candidates = [file for file in declared[name] if file in visible]
+            if path in candidates:
+                candidates = [path]
+            near = [file for file in candidates if os.path.dirname(file) == os.path.dirname(path)]
+            for file in near or candidates:
+                sources[name, file].add(path)
+    for (name, file), paths in sorted(sources.items()):
+        if len(paths) > 1:
+            violation(f"{file}: {name}: expected one .cc, found {', '.join(sorted(paths))}")
+
+
+def find_cycles(graph):
+    """Strongly connected components of more than one node, each sorted (Tarjan 1972, without recursion)."""
+    index, low, on_stack, stack, cycles = {}, {}, set(), [], []
+    for root in sorted(graph):
+        if root in index:
+            continue
+        work = [(root, iter(sorted(graph[root])))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on_stack.add(root)
+        while work:
+            node, children = work[-1]
+            for child in children:
+                if child not in index:
+                    index[child] = low[child] = len(index)
+                    stack.append(child)
+                    on_stack.add(child)
+                    work.append((child, iter(sorted(graph.get(child, ())))))
+                    break
+                if child in on_stack:
+                    low[node] = min(low[node], index[child])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    component = []
+                    while True:
+                        member = stack.pop()
+                        on_stack.discard(member)
+                        component.append(member)
+                        if member == node:
+                            break
+                    if len(component) > 1:
+                        cycles.append(sorted(component))
+    return sorted(cycles)
+
+
+def check_cycles(includes):
+    """Cycles of includes, a .h and its .cc counted as one; then of folders."""
+    units, folders = collections.defaultdict(set), collections.defaultdict(set)
+    for path, included in includes.items():
+        unit, folder = os.path.splitext(path)[0], os.path.dirname(path)
+        for other in included:
+            if os.path.splitext(other)[0] != unit:
+                units[unit].add(os.path.splitext(other)[0])
+            if os.path.dirname(other) != folder:
+                folders[folder].add(os.path.dirname(other))
+    for cycle in find_cycles(units):
+        violation(f"{os.path.dirname(cycle[0])}: include cycle of {', '.join(cycle)}")
+    for cycle in find_cycles(folders):
+        violation(f"include cycle of the folders {', '.join(cycle)}")
+
+
+def check_listed(path):
+    """A source that no CMakeLists.txt names is neither compiled nor tested."""
+    folder = os.path.dirname(path)
+    while True:
+        lists = os.path.join(folder, "CMakeLists.txt")
+        relative = os.path.relpath(path, folder or ".")
+        if os.path.exists(lists) and re.search(rf"(?<![\w/.]){re.escape(relative)}(?![\w/.])", read(lists)):
+            return
+        if not folder:
+            violation(f"{path}: expected in a CMakeLists.txt, found in none")
+            return
+        folder = os.path.dirname(folder)
+
+
+def main(repository):
+    os.chdir(repository)
+    paths = find_files([folder for folder in OWN_FOLDERS if os.path.isdir(folder)], (".h", ".cc"))
+    texts = {path: read(path) for path in paths}
+    codes = {path: without_comments(text) for path, text in texts.items()}
+    includes = {}
+    for path, text in texts.items():
+        found = re.findall(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', text, re.MULTILINE)
+        near = [os.path.normpath(os.path.join(os.path.dirname(path), name)) for name in found]
+        includes[path] = {name for name in found + near if name in texts and name != path}
+
+    check_cycles(includes)
+    check_one_source_per_class(codes, includes)
+    for path in paths:
+        check_classes(path, codes[path])
+        locks = list(STANDARD_LOCKS.finditer(codes[path]))
+        if locks and path != STANDARD_LOCKS_ALLOWED:
+            line = codes[path].count("\n", 0, locks[0].start()) + 1
+            violation(f"{path}:{line}: expected absl::Mutex with ABSL_GUARDED_BY, found {locks[0].group()}, "
+                      f"{len(locks)} in the file")
+        if path.endswith(".cc"):
+            check_listed(path)
+    for path in find_files(["."], TEXT_FILES):
+        if path in OLD_NAMES_ALLOWED:
+            continue
+        for number, line in enumerate(read(path).split("\n"), 1):
+            match = OLD_NAMES.search(line)
+            if match and not (path.endswith(".proto") and OLD_NAMES_RESERVED.match(line)):
+                violation(f"{path}:{number}: old name {match.group()}")
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: check_sources.py REPOSITORY")
+    sys.exit(main(sys.argv[1]))
