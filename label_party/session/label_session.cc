@@ -229,12 +229,9 @@ absl::Status LabelSession::LearnLocked() {
   const RunResult& result = training_->result();
   progress_->Report(result.steps, result.trained_examples, result.train_log_loss, auditor_->latest());
   UpdateBoundExceeded();
-  if (training_->order->at_epoch_start() && !training_->order->evaluates_epochs()) {
-    if (absl::Status status = WriteCheckpoint(); !status.ok()) {
-      return FailInside(status);
-    }
-  }
-  return absl::OkStatus();
+  const bool leaves_checkpoint = training_->order->at_epoch_start() && !training_->order->evaluates_epochs();
+  const absl::Status status = leaves_checkpoint ? WriteCheckpoint() : absl::OkStatus();
+  return status.ok() ? status : FailInside(status);
 }
 
 absl::Status LabelSession::Evaluate(const v1::CutActivations& request, Evaluation& evaluation) {
@@ -388,8 +385,7 @@ std::optional<RunReport> LabelSession::report() const {
   if (!training_.has_value()) {
     return std::nullopt;
   }
-  const RunResult& result = training_->result();
-  return RunReport{ResultJson(result, *auditor_), FullResultJson(result, *auditor_), Summarize(result, *auditor_)};
+  return Report(training_->result(), *auditor_);
 }
 
 bool LabelSession::completed() const {

@@ -167,4 +167,8 @@ RunSummary Summarize(const RunResult& result, const LeakAuditor& auditor) {
   return summary;
 }
 
+RunReport Report(const RunResult& result, const LeakAuditor& auditor) {
+  return {ResultJson(result, auditor), FullResultJson(result, auditor), Summarize(result, auditor)};
+}
+
 }  // namespace splitveil

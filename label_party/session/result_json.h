@@ -33,6 +33,7 @@ struct RunReport {
   std::string full;  // FullResultJson.
   RunSummary summary;
 };
+RunReport Report(const RunResult& result, const LeakAuditor& auditor);
 
 }  // namespace splitveil
 
