@@ -15,6 +15,7 @@
 #include "deploy/operator/records/attack_leak.h"
 #include "deploy/operator/records/attack_words.h"
 #include "deploy/operator/records/remedies.h"
+#include "deploy/operator/records/run_ranking.h"
 
 namespace splitveil {
 namespace {
