@@ -4,9 +4,9 @@
 
 #include <vector>
 
+#include "deploy/operator/audit/audit_report.h"
 #include "deploy/operator/page/json_values.h"
 #include "deploy/operator/records/run_records.h"
-#include "deploy/operator/report/report.h"
 
 namespace splitveil {
 

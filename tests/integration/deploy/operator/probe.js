@@ -73,9 +73,11 @@ function account() {
 }
 
 // MODE: "screen" as it opens; "open" with every fold open; "paper" under the style sheet of paper, after the event that
-// comes before printing. A fold's own event and a chart's resize come in later tasks, so the answer does too.
+// comes before printing. A fold's own event and a chart's resize come in later tasks, on a busy machine much later: the
+// answer waits until every chart is drawn as it should be, or for some seconds, and then says what is wrong.
 window.probe = async (mode) => {
-  const later = () => new Promise((done) => setTimeout(done, 250));
+  const later = () => new Promise((done) => setTimeout(done, 100));
+  const unsettled = () => charts.some((chart) => !chart.canvas.closest("details:not([open])") && (isBlank(chart) || isClipped(chart)));
   for (let depth = 0; mode === "open" && depth < 3; ++depth) {
     document.querySelectorAll("details").forEach((details) => { details.open = true; });
     await later();
@@ -87,5 +89,6 @@ window.probe = async (mode) => {
     window.dispatchEvent(new Event("beforeprint"));
   }
   await later();
+  for (let tries = 0; tries < 50 && unsettled(); ++tries) await later();
   return Object.entries(account()).map(([name, value]) => name + "=" + value).join(" ");
 };
