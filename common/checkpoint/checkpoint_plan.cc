@@ -120,7 +120,7 @@ absl::StatusOr<CheckpointPlan> PlanCheckpoints(const std::string& role, const st
   }
   for (const std::string& path : {initial, initial + kPreviousSuffix}) {
     absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(path);
-    const absl::Status status = checkpoint.ok() ? CheckFits(**checkpoint, plan.facts) : checkpoint.status();
+    absl::Status status = checkpoint.ok() ? CheckFits(**checkpoint, plan.facts) : checkpoint.status();
     if (status.ok()) {
       plan.initial.push_back(*std::move(checkpoint));
     } else if (path == initial) {

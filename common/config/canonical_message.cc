@@ -66,9 +66,8 @@ std::string FirstDifferenceWithin(const Message& ours, const Message& theirs, co
   for (const FieldDescriptor* field : fields) {
     const std::string path = prefix + field->name();
     if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field->is_repeated()) {
-      const std::string nested =
-          FirstDifferenceWithin(ours.GetReflection()->GetMessage(ours, field),
-                                theirs.GetReflection()->GetMessage(theirs, field), path + ".", names);
+      std::string nested = FirstDifferenceWithin(ours.GetReflection()->GetMessage(ours, field),
+                                                 theirs.GetReflection()->GetMessage(theirs, field), path + ".", names);
       if (!nested.empty()) {
         return nested;
       }

@@ -69,11 +69,13 @@ double NumberOf(const Message& message, const FieldDescriptor& field, int index)
     case FieldDescriptor::CPPTYPE_INT32:
       return repeated ? reflection.GetRepeatedInt32(message, &field, index) : reflection.GetInt32(message, &field);
     case FieldDescriptor::CPPTYPE_INT64:
-      return repeated ? reflection.GetRepeatedInt64(message, &field, index) : reflection.GetInt64(message, &field);
+      return static_cast<double>(repeated ? reflection.GetRepeatedInt64(message, &field, index)
+                                          : reflection.GetInt64(message, &field));
     case FieldDescriptor::CPPTYPE_UINT32:
       return repeated ? reflection.GetRepeatedUInt32(message, &field, index) : reflection.GetUInt32(message, &field);
     case FieldDescriptor::CPPTYPE_UINT64:
-      return repeated ? reflection.GetRepeatedUInt64(message, &field, index) : reflection.GetUInt64(message, &field);
+      return static_cast<double>(repeated ? reflection.GetRepeatedUInt64(message, &field, index)
+                                          : reflection.GetUInt64(message, &field));
     case FieldDescriptor::CPPTYPE_FLOAT:
       return repeated ? reflection.GetRepeatedFloat(message, &field, index) : reflection.GetFloat(message, &field);
     case FieldDescriptor::CPPTYPE_DOUBLE:

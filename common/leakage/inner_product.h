@@ -9,12 +9,17 @@
 
 namespace splitveil {
 
+// Rows in memory, `stride` floats from one to the next; 0: the same row again.
+struct FloatRows {
+  const float* first = nullptr;
+  size_t stride = 0;
+};
+
 // Sums over kRows pairs of rows at once, whose additions need not wait for one another; a pair's sum has the same bits
-// whatever kRows. `term` of the components of a and b as vectors of doubles or doubles. `a_stride`, `b_stride`: from
-// one row to the next; 0: all pairs share it.
+// whatever kRows. `term` of the components of a and b as vectors of doubles or doubles.
 template <size_t kRows, typename Term>
-inline __attribute__((always_inline)) void SumsOverPairs(const float* a, size_t a_stride, const float* b,
-                                                         size_t b_stride, size_t cols, const Term& term, double* sums) {
+inline __attribute__((always_inline)) void SumsOverPairs(FloatRows a, FloatRows b, size_t cols, const Term& term,
+                                                         double* sums) {
   constexpr size_t kLanes = 8;  // Partial sums in a vector, which GCC and Clang map to whatever the processor has.
   using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
   using Doubles = double __attribute__((vector_size(kLanes * sizeof(double))));
@@ -24,8 +29,8 @@ inline __attribute__((always_inline)) void SumsOverPairs(const float* a, size_t 
     for (size_t row = 0; row < kRows; ++row) {
       Floats left;
       Floats right;
-      std::memcpy(&left, a + row * a_stride + i, sizeof left);
-      std::memcpy(&right, b + row * b_stride + i, sizeof right);
+      std::memcpy(&left, a.first + row * a.stride + i, sizeof left);
+      std::memcpy(&right, b.first + row * b.stride + i, sizeof right);
       const Doubles left_doubles = __builtin_convertvector(left, Doubles);
       const Doubles right_doubles = __builtin_convertvector(right, Doubles);
       term(left_doubles, right_doubles, partial[row]);
@@ -34,7 +39,8 @@ inline __attribute__((always_inline)) void SumsOverPairs(const float* a, size_t 
   for (size_t row = 0; row < kRows; ++row) {
     for (size_t lane = 0; i + lane < cols; ++lane) {
       double sum = partial[row][lane];
-      term(static_cast<double>(a[row * a_stride + i + lane]), static_cast<double>(b[row * b_stride + i + lane]), sum);
+      term(static_cast<double>(a.first[row * a.stride + i + lane]),
+           static_cast<double>(b.first[row * b.stride + i + lane]), sum);
       partial[row][lane] = sum;
     }
     const Doubles& lanes = partial[row];
@@ -46,7 +52,7 @@ inline __attribute__((always_inline)) void SumsOverPairs(const float* a, size_t 
 template <typename Term>
 inline double SumOverPairs(absl::Span<const float> a, absl::Span<const float> b, const Term& term) {
   double sum = 0;
-  SumsOverPairs<1>(a.data(), 0, b.data(), 0, a.size(), term, &sum);
+  SumsOverPairs<1>({a.data()}, {b.data()}, a.size(), term, &sum);
   return sum;
 }
 

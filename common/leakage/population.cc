@@ -186,7 +186,7 @@ absl::StatusOr<Population> PopulationEstimator::Next(ConstMatrixView clean, Cons
                                                      absl::Span<const uint8_t> labels,
                                                      const NoiseVariances& stated_negative,
                                                      const NoiseVariances& stated_positive) {
-  const absl::StatusOr<Population> batch = EstimatePopulation(clean, released, labels);
+  absl::StatusOr<Population> batch = EstimatePopulation(clean, released, labels);
   if (!batch.ok()) {
     return batch;
   }

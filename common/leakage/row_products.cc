@@ -16,10 +16,10 @@ inline __attribute__((always_inline)) void FillSums(const float* rows, const flo
   constexpr size_t kRowsAtOnce = 4;
   size_t j = 0;
   for (; j + kRowsAtOnce <= count; j += kRowsAtOnce) {
-    SumsOverPairs<kRowsAtOnce>(rows + j * cols, cols, others + j * stride, stride, cols, term, sums + j);
+    SumsOverPairs<kRowsAtOnce>({rows + j * cols, cols}, {others + j * stride, stride}, cols, term, sums + j);
   }
   for (; j < count; ++j) {
-    SumsOverPairs<1>(rows + j * cols, 0, others + j * stride, 0, cols, term, sums + j);
+    SumsOverPairs<1>({rows + j * cols}, {others + j * stride}, cols, term, sums + j);
   }
 }
 

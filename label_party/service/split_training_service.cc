@@ -11,10 +11,11 @@ namespace {
 // Moves a session's answer into the response message.
 template <typename Response>
 grpc::Status Answer(absl::StatusOr<Response> answer, Response* response) {
-  if (answer.ok()) {
-    *response = *std::move(answer);
+  if (!answer.ok()) {
+    return ToGrpcStatus(answer.status());
   }
-  return ToGrpcStatus(answer.status());
+  *response = *std::move(answer);
+  return grpc::Status::OK;
 }
 
 // One alignment stream as the protocol sees it.

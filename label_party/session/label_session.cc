@@ -198,7 +198,7 @@ absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) 
     training_->recorder->Lap(&StepTimeRow::wait);
   }
   SPLITVEIL_RETURN_IF_ERROR(step.Receive(request));
-  const absl::StatusOr<SharedGradients> answer = step.Answer();
+  absl::StatusOr<SharedGradients> answer = step.Answer();
   if (!answer.ok()) {
     return FailInside(answer.status());
   }
@@ -365,7 +365,7 @@ absl::Status LabelSession::WaitUntilEnded(bool (*stop)()) {
     progress_->Finish();
   }
   status_->Update([](v1::GetStatusResponse& status) { status.set_phase("closed"); });
-  const absl::Status outcome = life_.Finish(auditor_.get(), training_.has_value() ? training_->model.get() : nullptr);
+  absl::Status outcome = life_.Finish(auditor_.get(), training_.has_value() ? training_->model.get() : nullptr);
   if (training_.has_value()) {
     training_->recorder->result().ended = life_.end_name();
   }

@@ -68,7 +68,7 @@ absl::Status TrainingStep::Receive(const v1::CutActivations& slice) {
                                   Matrix::ToOverwrite(row.examples, options_.cut_width)});
     recorder_->Lap(&StepTimeRow::data);
   }
-  const absl::Status status = inbound_->activations.Add(slice.first_row(), slice.activations());
+  absl::Status status = inbound_->activations.Add(slice.first_row(), slice.activations());
   if (status.ok()) {
     inbound_->bytes += static_cast<int64_t>(slice.ByteSizeLong());
   }

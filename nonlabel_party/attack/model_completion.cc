@@ -108,8 +108,8 @@ absl::Status ModelCompletion::StartHead() {
     return absl::OkStatus();  // Nothing to tell apart: the head stays random.
   }
   const Discriminant discriminant = Discriminate(activations, options_.labels, means);
-  const absl::Status status = AssignParameters(
-      {{"logit.weight", discriminant.weights}, {"logit.bias", {discriminant.bias}}}, head_->parameters(""));
+  absl::Status status = AssignParameters({{"logit.weight", discriminant.weights}, {"logit.bias", {discriminant.bias}}},
+                                         head_->parameters(""));
   head_->RestartAverage();
   return status;
 }

@@ -82,7 +82,7 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
       plan.agreement);
   options.peer = &peer;
   NonLabelSession session(std::move(options));
-  const absl::Status outcome = session.Run();
+  absl::Status outcome = session.Run();
   if (const std::optional<RunSummary> summary = session.summary(); summary.has_value()) {
     PrintRunSummary(*summary);
   }

@@ -89,7 +89,7 @@ absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start() {
   request.set_seed_reveal(own_reveal_);
   SPLITVEIL_ASSIGN_OR_RETURN(const v1::StartResponse response, options_.peer->Start(request));
   SPLITVEIL_ASSIGN_OR_RETURN(const SeedExchange seed, SeedExchange::Create(SeedRole::kNonLabelParty, own_reveal_));
-  const absl::StatusOr<JointSeed> joint = seed.Combine(peer_commitment_, response.seed_reveal());
+  absl::StatusOr<JointSeed> joint = seed.Combine(peer_commitment_, response.seed_reveal());
   SPLITVEIL_RETURN_IF_ERROR(AsRefusal(joint.status()));
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kStarted));
   return joint;

@@ -33,7 +33,7 @@ class ResumedRunTest : public ::testing::Test {
     label_ = *std::move(label);
     LocalLabelParty peer(label_.get());
     nonlabel_ = std::make_unique<NonLabelSession>(run_.NonLabelOptions(&peer));
-    const absl::Status status = nonlabel_->Run();
+    absl::Status status = nonlabel_->Run();
     label_status_ = label_->WaitUntilEnded([] { return false; });
     return status;
   }

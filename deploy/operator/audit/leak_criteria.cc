@@ -74,9 +74,9 @@ bool IsPattern(const std::string& text) { return text.find_first_of("*?") != std
 
 // "Gradient length (norm)", with the layer where it is limited; a pattern stands as it is.
 std::string DescribeScope(const v1::MeasuredLeakLimit& limit) {
-  const std::string attacks = limit.attack() == "*"       ? "all attacks"
-                              : IsPattern(limit.attack()) ? absl::StrCat("attacks \"", limit.attack(), "\"")
-                                                          : AttackNamed(limit.attack());
+  std::string attacks = limit.attack() == "*"       ? "all attacks"
+                        : IsPattern(limit.attack()) ? absl::StrCat("attacks \"", limit.attack(), "\"")
+                                                    : AttackNamed(limit.attack());
   if (limit.layer() == "*") {
     return attacks;
   }

@@ -106,7 +106,7 @@ absl::Status BenchFolder::MakeFolder(const std::string& path) const {
 }
 
 absl::StatusOr<std::string> BenchFolder::NewRunFolder() {
-  const std::string folder = absl::StrCat(path_, "/run", ++runs_);
+  std::string folder = absl::StrCat(path_, "/run", ++runs_);
   SPLITVEIL_RETURN_IF_ERROR(MakeFolder(folder));
   return folder;
 }

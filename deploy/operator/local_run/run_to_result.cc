@@ -29,7 +29,7 @@ absl::Status MakeEmptyFolder(const std::string& folder) {
 
 absl::Status CheckFirst(const LocalRun& run, const std::string& folder, const std::string& programs) {
   SPLITVEIL_RETURN_IF_ERROR(MakeEmptyFolder(folder));
-  const absl::Status status = CheckBothParties(run, folder, programs);
+  absl::Status status = CheckBothParties(run, folder, programs);
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);
   return status;

@@ -44,7 +44,7 @@ class AttackRunnerTest : public ::testing::Test {
     EXPECT_TRUE(label.ok()) << label.status();
     LocalLabelParty peer(label->get());
     peer.alter_leaks = std::move(alter);
-    const absl::Status status = NonLabelSession(run_.NonLabelOptions(&peer)).Run();
+    absl::Status status = NonLabelSession(run_.NonLabelOptions(&peer)).Run();
     EXPECT_EQ((*label)->completed(), status.ok());
     return status;
   }

@@ -45,7 +45,7 @@ class CompletionAttackRunnerTest : public ::testing::Test {
     };
     NonLabelSessionOptions options = run_.NonLabelOptions(&peer);
     options.stop = [] { return stop_asked.load(); };
-    const absl::Status status = NonLabelSession(std::move(options)).Run();
+    absl::Status status = NonLabelSession(std::move(options)).Run();
     completed_ = label->completed();
     return status;
   }

@@ -44,7 +44,7 @@ class NonLabelSessionTest : public ::testing::Test {
     NonLabelSessionOptions options = run_.NonLabelOptions(&peer);
     options.stop = [] { return stop_asked.load(); };
     NonLabelSession session(std::move(options));
-    const absl::Status status = session.Run();
+    absl::Status status = session.Run();
     if (session.model() != nullptr) {
       trained_ = session.model()->Parameters();
     }
@@ -56,7 +56,7 @@ class NonLabelSessionTest : public ::testing::Test {
   absl::Status StopAt(const std::string& call) {
     stop_at_ = call;
     stop_asked = call.empty();
-    const absl::Status status = Run();
+    absl::Status status = Run();
     EXPECT_FALSE(label_->completed());
     return status;
   }

@@ -19,7 +19,7 @@ class PrepareCommandTest : public ::testing::Test {
  protected:
   // A generated file of 1,000 rows.
   std::string Criteo() {
-    const std::string path = folder_.File("criteo.tsv");
+    std::string path = folder_.File("criteo.tsv");
     ExpectDone({"generate", "--rows=1000", "--seed=3", "--out=" + path});
     return path;
   }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/audit/audit_report.h"
 #include "deploy/operator/page/page.h"
@@ -209,7 +210,7 @@ TEST_F(ReportLeaksTest, NothingPromisesABoundThatIsExceeded) {
   sentences.push_back(run["bound_words"]);
   for (const std::string& words : sentences) {
     EXPECT_THAT(words, Not(HasSubstr("at most"))) << words;
-    if (words.find("bound") != std::string::npos) {
+    if (absl::StrContains(words, "bound")) {
       EXPECT_THAT(words, HasSubstr("does not hold")) << words;
     }
   }

@@ -96,8 +96,8 @@ TEST(ChainsJsonTest, WithoutAPredictionTheBestEpochCounts) {
 TEST(ChainsJsonTest, WhatOneRunDidNotMeasureIsNull) {
   std::vector<RunRecords> runs = {RunOf("a", ""), RunOf("b", "a")};
   runs[1].parties[0].leaks.clear();
-  EXPECT_EQ(Days(runs)["chains"][0]["runs"][0]["leaks"], Json({0.7}));
-  EXPECT_EQ(Days(runs)["chains"][0]["runs"][1]["leaks"], Json({nullptr}));
+  EXPECT_EQ(Days(runs)["chains"][0]["runs"][0]["leaks"], Json::array({0.7}));
+  EXPECT_EQ(Days(runs)["chains"][0]["runs"][1]["leaks"], Json::array({nullptr}));
 }
 
 TEST(ChainsJsonTest, NormAndHintAttackAtTheCutComeFirst) {
