@@ -78,11 +78,13 @@ void AddLeaks(const std::vector<LeakFigure>& leaks, Table& table) {
 }
 
 std::string Bound(const RunSummary& summary) {
-  std::string text = absl::StrFormat("AUC at most %.3f from all releases of the run", summary.run_auc_bound);
+  std::string text = absl::StrFormat("AUC at most %.3f from all releases of the run, for Gaussian classes",
+                                     summary.run_auc_bound);
   if (summary.run_auc_bound >= 1) {
     text = "none: these releases bound no attack";
   } else if (summary.bound_exceeded > 0) {
-    absl::StrAppend(&text, "; DOES NOT HOLD: ", summary.bound_exceeded, " attacks reached more than the noise allows");
+    absl::StrAppend(&text, "; DOES NOT HOLD: an attack measurably exceeded it over an epoch, ", summary.bound_exceeded,
+                    summary.bound_exceeded == 1 ? " time" : " times");
   }
   return text;
 }

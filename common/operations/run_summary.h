@@ -37,7 +37,7 @@ struct RunSummary {
   int64_t best_epoch = 0;                                                                // From 1; 0: before the first.
   double final_test_auc = std::numeric_limits<double>::quiet_NaN();
   double run_auc_bound = std::numeric_limits<double>::quiet_NaN();  // All releases of the run together.
-  int64_t bound_exceeded = 0;                                       // Attacks that reached more than the noise allows.
+  int64_t bound_exceeded = 0;                                       // Times an attack exceeded it over an epoch.
   std::vector<std::pair<std::string, int64_t>> gate;                // Steps by decision of the release gate.
   std::vector<LeakFigure> leaks;                                    // As StrongestFirst orders them.
   std::string details;                                              // Path of the file with every figure.

@@ -10,6 +10,7 @@
 
 #include "common/config/text_config.h"
 #include "common/status/status_macros.h"
+#include "label_party/protection/run_budget.h"
 #include "label_party/protection/self_test.h"
 
 namespace splitveil {
@@ -35,10 +36,25 @@ void Classify(SweepProtection& protection) {
       } else if (config.marvell().has_sum_kl()) {
         protection.family = "marvell_sum_kl";
         protection.parameter = config.marvell().sum_kl();
+      } else if (config.marvell().has_run_budget()) {
+        protection.family = "marvell_run_budget";
+        protection.parameter = config.marvell().run_budget().max_run_auc_bound();
       } else {
         protection.family = "marvell_detection_error";
         protection.parameter = config.marvell().detection_error();
       }
+      return;
+    case v1::GradientProtection::kLabelDp:
+      protection.family = "label_dp";
+      protection.parameter = config.label_dp().epsilon();
+      return;
+    case v1::GradientProtection::kSparsify:
+      protection.family = "sparsify";
+      protection.parameter = config.sparsify().keep();
+      return;
+    case v1::GradientProtection::kDiscretize:
+      protection.family = "discretize";
+      protection.parameter = config.discretize().bins();
       return;
     default:
       protection.family = "none";
@@ -123,11 +139,16 @@ absl::StatusOr<std::vector<SweepProtection>> ExpandProtections(const v1::SweepCo
 absl::StatusOr<std::vector<SweepRun>> PlanSweep(const std::string& config_path) {
   v1::SweepConfig config;
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, config));
-  const absl::StatusOr<std::vector<SweepProtection>> protections = ExpandProtections(config);
+  absl::StatusOr<std::vector<SweepProtection>> protections = ExpandProtections(config);
   if (!protections.ok()) {
     return InFile(config_path, protections.status());
   }
-  for (const SweepProtection& protection : *protections) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const LocalRun base,
+                             LoadLocalRun(ResolvePath(config_path, config.agreement_path()),
+                                          ResolvePath(config_path, config.label_config_path()),
+                                          ResolvePath(config_path, config.nonlabel_config_path())));
+  for (SweepProtection& protection : *protections) {
+    FillPlannedEpochs(base.agreement.epochs(), protection.config);
     if (absl::Status status = SelfTestProtection(protection.config); !status.ok()) {
       return InFile(config_path, InFile(protection.name, status));
     }
@@ -135,10 +156,6 @@ absl::StatusOr<std::vector<SweepRun>> PlanSweep(const std::string& config_path) 
   if (std::set<uint64_t>(config.seeds().begin(), config.seeds().end()).size() != config.seeds_size()) {
     return absl::InvalidArgumentError(absl::StrCat(config_path, ": seeds: expected each seed once, found one again"));
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const LocalRun base,
-                             LoadLocalRun(ResolvePath(config_path, config.agreement_path()),
-                                          ResolvePath(config_path, config.label_config_path()),
-                                          ResolvePath(config_path, config.nonlabel_config_path())));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string data_sha256, DataSha256(base));
   std::vector<SweepRun> runs;
   for (const uint64_t seed : config.seeds()) {

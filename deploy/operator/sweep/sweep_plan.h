@@ -17,8 +17,9 @@ namespace splitveil {
 // One protection of the grid.
 struct SweepProtection {
   std::string name;  // "marvell s=4".
-  std::string
-      family;  // "none", "max_norm", "marvell_s", "marvell_sum_kl", "marvell_detection_error", "iso_t", "iso_ratio".
+  // The method, and how its strength is set where there are several ways: "none", "max_norm", "marvell_s",
+  // "marvell_run_budget", "iso_ratio", "label_dp", ...
+  std::string family;
   std::optional<double> parameter;  // The family's number.
   v1::GradientProtection config;
 };

@@ -32,6 +32,10 @@ constexpr FamilyWords kFamilies[] = {
     {"marvell_detection_error", "Marvell, by detection error"},
     {"iso_t", "Isotropic noise, by power t"},
     {"iso_ratio", "Isotropic noise, by ratio of standard deviation"},
+    {"marvell_run_budget", "Marvell, by the bound for the whole run"},
+    {"label_dp", "Labels flipped at random, by epsilon"},
+    {"sparsify", "Largest components only, by share kept"},
+    {"discretize", "Rounded components, by number of values"},
 };
 
 Json SpreadJson(const Spread& spread) {

@@ -66,7 +66,7 @@ TEST(RunSummaryTest, IsAShortTable) {
             "  test log loss   0.4512\n"
             "  leak at cut     cosine 0.720, norm 0.580  (AUC, 95% of batches below)\n"
             "  leak at first   norm 0.600  (AUC, 95% of batches below)\n"
-            "  bound           AUC at most 0.786 from all releases of the run\n"
+            "  bound           AUC at most 0.786 from all releases of the run, for Gaussian classes\n"
             "  release gate    678 release, 2 warn\n"
             "  bytes           123 MB sent, 999 B received\n"
             "  all figures     out/label_party.result.json\n");
@@ -100,7 +100,8 @@ TEST(RunSummaryTest, ABoundThatIsNoneOrDoesNotHoldIsNotShownAsOne) {
   EXPECT_THAT(RunSummaryTable(summary), Not(HasSubstr("at most")));
   summary.run_auc_bound = 0.7;
   summary.bound_exceeded = 2;
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("DOES NOT HOLD: 2 attacks"));
+  EXPECT_THAT(RunSummaryTable(summary),
+              HasSubstr("DOES NOT HOLD: an attack measurably exceeded it over an epoch, 2 times"));
 }
 
 TEST(ResultPathTest, IsBesideTheLedger) {

@@ -93,6 +93,10 @@ TEST_F(SweepPlanTest, ProtectionsConfiguredInFullJoinTheFamilyOfTheirParameter) 
   config.add_protection()->mutable_config()->mutable_marvell()->set_s(3);
   config.add_protection()->mutable_config()->mutable_marvell()->set_sum_kl(1);
   config.add_protection()->mutable_config()->mutable_marvell()->set_detection_error(0.4);
+  config.add_protection()->mutable_config()->mutable_marvell()->mutable_run_budget()->set_max_run_auc_bound(0.8);
+  config.add_protection()->mutable_config()->mutable_label_dp()->set_epsilon(2);
+  config.add_protection()->mutable_config()->mutable_sparsify()->set_keep(0.5);
+  config.add_protection()->mutable_config()->mutable_discretize()->set_bins(6);
   std::vector<std::string> families;
   for (int i = 0; i < config.protection_size(); ++i) {
     config.mutable_protection(i)->set_name(absl::StrCat("p", i));
@@ -101,9 +105,20 @@ TEST_F(SweepPlanTest, ProtectionsConfiguredInFullJoinTheFamilyOfTheirParameter) 
   for (const SweepProtection& protection : protections) {
     families.push_back(protection.family);
   }
-  EXPECT_THAT(families, ElementsAre("none", "iso_t", "marvell_s", "marvell_sum_kl", "marvell_detection_error"));
+  EXPECT_THAT(families, ElementsAre("none", "iso_t", "marvell_s", "marvell_sum_kl", "marvell_detection_error",
+                                    "marvell_run_budget", "label_dp", "sparsify", "discretize"));
   EXPECT_FALSE(protections[0].parameter.has_value());
   EXPECT_EQ(protections[4].parameter, 0.4);
+  EXPECT_EQ(protections[5].parameter, 0.8);
+  EXPECT_EQ(protections[6].parameter, 2);
+}
+
+TEST_F(SweepPlanTest, ARunBudgetIsPlannedForAsManyEpochsAsAreAgreed) {
+  const auto runs =
+      Plan("protection { name: \"budget\" config { marvell { run_budget { max_run_auc_bound: 0.7 } } } } seeds: 1");
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  EXPECT_EQ((*runs)[0].label_config.protection().marvell().run_budget().planned_epochs(),
+            (*runs)[0].agreement.epochs());
 }
 
 TEST(DemoSweepTest, IsTheGridOfThePapersFigures) {
