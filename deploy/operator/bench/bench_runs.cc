@@ -1,6 +1,7 @@
 #include "deploy/operator/bench/bench_runs.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <limits>
@@ -71,7 +72,7 @@ double MedianMilliseconds(const std::vector<StepRow>& steps) {
   for (const StepRow& step : steps) {
     seconds.push_back(step.seconds);
   }
-  std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2, seconds.end());
+  std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
   return 1000 * seconds[seconds.size() / 2];
 }
 
@@ -162,7 +163,7 @@ absl::StatusOr<BenchRun> RunSplitForMemory(const LocalRun& run, BenchFolder& fol
   });
 }
 
-absl::StatusOr<BenchRun> RunInOneProcess(const LocalRun& run, int threads, BenchFolder& folder) {
+absl::StatusOr<BenchRun> RunCentralizedBaseline(const LocalRun& run, int threads, BenchFolder& folder) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string where, folder.NewRunFolder());
   SPLITVEIL_RETURN_IF_ERROR(WriteConfigs(run, where));
   SPLITVEIL_RETURN_IF_ERROR(RunProgram(

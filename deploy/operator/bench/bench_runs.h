@@ -29,7 +29,7 @@ absl::StatusOr<BenchRun> RunSplit(const LocalRun& run, BenchFolder& folder);
 // The same, and the non-label party's peak resident memory (VmHWM) in `peak_bytes`.
 absl::StatusOr<BenchRun> RunSplitForMemory(const LocalRun& run, BenchFolder& folder, int64_t& peak_bytes);
 // `centralized_baseline` on so many threads.
-absl::StatusOr<BenchRun> RunInOneProcess(const LocalRun& run, int threads, BenchFolder& folder);
+absl::StatusOr<BenchRun> RunCentralizedBaseline(const LocalRun& run, int threads, BenchFolder& folder);
 
 }  // namespace splitveil
 

@@ -80,7 +80,7 @@ absl::StatusOr<Turns> TakeTurns(const std::vector<LocalRun>& runs, const Trainin
     double centralized_baseline = 0;
     for (const auto& [threads, speeds] :
          {std::pair(1, &turns.one_thread), std::pair(options.cores, &turns.all_cores)}) {
-      SPLITVEIL_ASSIGN_OR_RETURN(const BenchRun one, RunInOneProcess(runs.front(), threads, folder));
+      SPLITVEIL_ASSIGN_OR_RETURN(const BenchRun one, RunCentralizedBaseline(runs.front(), threads, folder));
       speeds->push_back(one.examples_per_second);
       centralized_baseline = std::max(centralized_baseline, one.examples_per_second);
     }
@@ -110,8 +110,8 @@ std::string RatioLine(const std::string& name, const LocalRun& run, const Turns&
        {"nonlabel_party_milliseconds", Milliseconds(turns.last[i].nonlabel_step, turns.last[i].nonlabel_times)}});
 }
 
-absl::Status CheckOneProcess(const TrainingBenchOptions& options, BenchFolder& folder,
-                             std::vector<std::string>& lines) {
+absl::Status CheckCentralizedBaseline(const TrainingBenchOptions& options, BenchFolder& folder,
+                                      std::vector<std::string>& lines) {
   SPLITVEIL_ASSIGN_OR_RETURN(LocalRun one, WideAndDeep(options, folder));
   LocalRun two = one;
   two.agreement.set_in_flight_batches(2);
@@ -241,7 +241,7 @@ absl::Status CheckMemory(const TrainingBenchOptions& options, BenchFolder& folde
 
 const std::vector<TrainingCheck>& TrainingChecks() {
   static const auto* const checks = new std::vector<TrainingCheck>{
-      {"centralized_baseline", CheckOneProcess},
+      {"centralized_baseline", CheckCentralizedBaseline},
       {"large_batch", CheckLargeBatch},
       {"isic", CheckIsic},
       {"vocabulary", CheckVocabulary},

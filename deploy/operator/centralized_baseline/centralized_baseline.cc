@@ -116,9 +116,9 @@ nlohmann::json NumberOrNull(double number) {
 
 }  // namespace
 
-absl::StatusOr<CentralizedBaselineConfig> LoadOneProcessConfig(const std::string& agreement_path,
-                                                               const std::string& label_config_path,
-                                                               const std::string& nonlabel_config_path) {
+absl::StatusOr<CentralizedBaselineConfig> LoadCentralizedBaselineConfig(const std::string& agreement_path,
+                                                                        const std::string& label_config_path,
+                                                                        const std::string& nonlabel_config_path) {
   CentralizedBaselineConfig config;
   SPLITVEIL_ASSIGN_OR_RETURN(config.agreement, LoadAgreement(agreement_path));
   config.label_config_path = label_config_path;
@@ -138,8 +138,9 @@ absl::StatusOr<JoinedData> OpenJoinedData(const CentralizedBaselineConfig& confi
   return JoinData(std::move(label), std::move(nonlabel), config.agreement);
 }
 
-absl::StatusOr<CentralizedBaselineResult> TrainInOneProcess(const CentralizedBaselineConfig& config,
-                                                            const JoinedData& data, const std::function<bool()>& stop) {
+absl::StatusOr<CentralizedBaselineResult> TrainCentralizedBaseline(const CentralizedBaselineConfig& config,
+                                                                   const JoinedData& data,
+                                                                   const std::function<bool()>& stop) {
   SPLITVEIL_ASSIGN_OR_RETURN(const JointSeed seed, CombineSeeds(config));
   SPLITVEIL_ASSIGN_OR_RETURN(
       Schedule schedule,

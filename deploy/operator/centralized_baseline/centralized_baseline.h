@@ -36,9 +36,9 @@ struct CentralizedBaselineResult {
 
 // Loads and validates the three files as the parties do; certificates are not looked at. Errors: NotFound,
 // InvalidArgument as one line that says where.
-absl::StatusOr<CentralizedBaselineConfig> LoadOneProcessConfig(const std::string& agreement_path,
-                                                               const std::string& label_config_path,
-                                                               const std::string& nonlabel_config_path);
+absl::StatusOr<CentralizedBaselineConfig> LoadCentralizedBaselineConfig(const std::string& agreement_path,
+                                                                        const std::string& label_config_path,
+                                                                        const std::string& nonlabel_config_path);
 
 // Both parties' data, joined. Errors: those of opening prepared data, and of JoinData.
 absl::StatusOr<JoinedData> OpenJoinedData(const CentralizedBaselineConfig& config);
@@ -49,8 +49,9 @@ absl::StatusOr<JoinedData> OpenJoinedData(const CentralizedBaselineConfig& confi
 // split run, and the same examples are held out; the batches are others, as they are between two split runs, whose
 // aligned order is secret and new each time. `stop` is asked between batches; true ends the training. Errors: those of
 // data and models; Cancelled where stopped.
-absl::StatusOr<CentralizedBaselineResult> TrainInOneProcess(const CentralizedBaselineConfig& config,
-                                                            const JoinedData& data, const std::function<bool()>& stop);
+absl::StatusOr<CentralizedBaselineResult> TrainCentralizedBaseline(const CentralizedBaselineConfig& config,
+                                                                   const JoinedData& data,
+                                                                   const std::function<bool()>& stop);
 
 // One JSON object: test_auc and test_log_loss of the epoch with the best test AUC, best_epoch (from 1), final_test_auc,
 // final_train_log_loss, epochs, steps, train_seconds, examples_per_second, threads. Numbers that do not exist are null.

@@ -29,15 +29,17 @@ absl::StatusOr<ExitCode> Run(const BaselineFlags& flags) {
   WarnIfSlowBlas();
   HandleStopSignals();
   SPLITVEIL_ASSIGN_OR_RETURN(CentralizedBaselineConfig config,
-                             LoadOneProcessConfig(flags.agreement, flags.label_config, flags.nonlabel_config));
+                             LoadCentralizedBaselineConfig(flags.agreement, flags.label_config, flags.nonlabel_config));
   if (flags.seed.has_value()) {
     SetSeeds(static_cast<uint64_t>(*flags.seed), config.label_config, config.nonlabel_config);
   }
-  const int threads = flags.threads > 0 ? flags.threads : std::max<int>(1, std::thread::hardware_concurrency());
+  const int threads =
+      flags.threads > 0 ? flags.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   ReuseTensorMemory();
   SetComputeThreads(threads);
   SPLITVEIL_ASSIGN_OR_RETURN(const JoinedData data, OpenJoinedData(config));
-  SPLITVEIL_ASSIGN_OR_RETURN(const CentralizedBaselineResult result, TrainInOneProcess(config, data, &StopRequested));
+  SPLITVEIL_ASSIGN_OR_RETURN(const CentralizedBaselineResult result,
+                             TrainCentralizedBaseline(config, data, &StopRequested));
   std::cout << "RESULT " << CentralizedBaselineResultJson(result, threads) << std::endl;
   return ExitCode::kDone;
 }

@@ -31,7 +31,7 @@ class CentralizedBaselineTest : public ::testing::Test {
   }
   absl::StatusOr<CentralizedBaselineResult> Train() const {
     const absl::StatusOr<JoinedData> data = Join();
-    return data.ok() ? TrainInOneProcess(Config(), *data, [] { return false; }) : data.status();
+    return data.ok() ? TrainCentralizedBaseline(Config(), *data, [] { return false; }) : data.status();
   }
 
   SmallRun run_;
@@ -114,7 +114,7 @@ TEST_F(CentralizedBaselineTest, StopsBetweenBatches) {
   const absl::StatusOr<JoinedData> data = Join();
   ASSERT_TRUE(data.ok()) << data.status();
   int asked = 0;
-  EXPECT_TRUE(absl::IsCancelled(TrainInOneProcess(Config(), *data, [&] { return ++asked == 3; }).status()));
+  EXPECT_TRUE(absl::IsCancelled(TrainCentralizedBaseline(Config(), *data, [&] { return ++asked == 3; }).status()));
   EXPECT_EQ(asked, 3);
 }
 
@@ -132,7 +132,7 @@ TEST_F(CentralizedBaselineTest, WithoutTestExamplesTheMetricsAreNull) {
 }
 
 TEST_F(CentralizedBaselineTest, NamesTheConfigurationThatIsNotThere) {
-  const absl::Status status = LoadOneProcessConfig(run_.files.File("no.textproto"), "", "").status();
+  const absl::Status status = LoadCentralizedBaselineConfig(run_.files.File("no.textproto"), "", "").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()), HasSubstr("no.textproto"));
 }

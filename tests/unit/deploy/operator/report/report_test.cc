@@ -297,7 +297,7 @@ TEST_F(ReportTest, RefusesAMissingLedgerAndKeepsTheOldReport) {
 }
 
 TEST_F(ReportTest, RefusesAnEmptyFile) {
-  std::ofstream{label_party_};
+  std::ofstream(label_party_).close();
   const absl::Status status = WriteReport({label_party_}, out_);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("label_party.db"));
