@@ -25,6 +25,9 @@ constexpr RenamedName kRenamedNames[] = {
     {"GradientProtection.RunBudget", "max_auc", "max_run_auc_bound"},
     {"GradientProtection.RunBudget", "s_growth", "noise_growth_per_epoch"},
     // The policy of a privacy audit.
+    {"AuditPolicy", "max_leak", "max_measured_leak"},
+    {"AuditPolicy", "max_tpr_at_1pct_fpr", "max_measured_tpr_at_1pct_fpr"},
+    {"AuditPolicy", "max_tpr_at_01pct_fpr", "max_measured_tpr_at_01pct_fpr"},
     {"AuditPolicy", "max_remembered_auc", "max_measured_cumulative_auc"},
     {"AuditPolicy", "allowed_grants", "allowed_disclosures"},
 };

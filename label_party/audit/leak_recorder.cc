@@ -1,16 +1,23 @@
 #include "label_party/audit/leak_recorder.h"
 
 #include <algorithm>
+#include <cmath>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 #include "common/leakage/bounds.h"
 #include "common/leakage/leak_auc.h"
+#include "common/leakage/summary.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
+
+// Turned, as an adversary would.
+double StrengthOf(const std::vector<double>& batch_aucs) { return SummarizeLeak(batch_aucs).p95; }
+double StrengthOf(const EpochLeakRow& row) { return std::isnan(row.auc) ? 0 : 0.5 + std::abs(row.auc - 0.5); }
 
 // As ledgers write it.
 const char* NameOf(Observer observer) { return observer == Observer::kLabelParty ? "label_party" : "nonlabel_party"; }
@@ -91,10 +98,12 @@ absl::Status LeakRecorder::Record(Observer observer, EpochLeakRow row) {
 template <typename Leaks>
 Leaks LeakRecorder::Merged(Leaks Figures::*leaks) const {
   Leaks merged;
-  for (Observer observer : {Observer::kNonLabelParty, Observer::kLabelParty}) {
-    const auto found = figures_.find(observer);
-    if (found != figures_.end()) {
-      merged.insert((found->second.*leaks).begin(), (found->second.*leaks).end());
+  for (const auto& [observer, figures] : figures_) {
+    for (const auto& [key, found] : figures.*leaks) {
+      const auto [kept, is_new] = merged.try_emplace(key, found);
+      if (!is_new && StrengthOf(found) > StrengthOf(kept->second)) {
+        kept->second = found;
+      }
     }
   }
   return merged;

@@ -62,7 +62,8 @@ class LeakRecorder {
   absl::Status RecordRun(AttackVariant attack, uint32_t epoch, absl::Span<const float> scores,
                          absl::Span<const uint8_t> labels);
 
-  // What the non-label party's scores showed; where it submitted none, what the label party's own attacks showed.
+  // What the non-label party's scores showed or what the label party's own attacks did, whichever is the stronger leak:
+  // submitted scores may be made of anything, and must not hide what was measured here.
   BatchLeaks series() const { return Merged(&Figures::series); }
   // The latest epoch's row of each layer and attack, by the same rule.
   EpochLeaks epoch_leaks() const { return Merged(&Figures::epoch_leaks); }

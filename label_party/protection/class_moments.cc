@@ -181,7 +181,7 @@ void RunningMoments::Update(const ClassMoments& batch) {
 void RunningMoments::PrimeMoments(const ClassMoments& moments) {
   if (!started_ && moments.informative()) {
     average_ = moments;
-    anticipated_ = true;
+    primed_ = true;
   }
 }
 
@@ -197,9 +197,7 @@ double RunningMoments::FallbackScale(const ClassMoments& batch) const {
   return scale > 0 ? scale : 1;
 }
 
-bool RunningMoments::available() const {
-  return (started_ || anticipated_) && SquaredLength(average_.mean_difference) > 0;
-}
+bool RunningMoments::available() const { return (started_ || primed_) && SquaredLength(average_.mean_difference) > 0; }
 
 ClassMoments RunningMoments::Estimate() const {
   ClassMoments estimate = average_;

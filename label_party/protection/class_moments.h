@@ -56,14 +56,14 @@ class RunningMoments {
   // Goes on from the average() of an earlier run. Ignores what is not informative.
   void RestoreMoments(const ClassMoments& average);
 
-  // False until the first informative or anticipated moments, and while the averaged directions of dg cancel.
+  // False until the first informative or primed moments, and while the averaged directions of dg cancel.
   bool available() const;
 
   // Averages of p, u, v, ||dg||^2, the largest and mean squared norm; dg points along the averaged difference and has
   // the averaged length. Counts are 0. Requires available().
   ClassMoments Estimate() const;
 
-  // Largest squared norm, averaged; 0 before the first informative or anticipated moments.
+  // Largest squared norm, averaged; 0 before the first informative or primed moments.
   double max_squared_norm() const { return average_.max_squared_norm; }
 
   // The squared norm by which noise is scaled where `batch` itself is no guide: the larger of its largest and the
@@ -71,7 +71,7 @@ class RunningMoments {
   double FallbackScale(const ClassMoments& batch) const;
 
  private:
-  bool anticipated_ = false;
+  bool primed_ = false;
   bool started_ = false;
   ClassMoments average_;
 };

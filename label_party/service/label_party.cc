@@ -56,6 +56,8 @@ absl::StatusOr<std::unique_ptr<LabelSession>> NewSession(const LabelPartyPlan& p
   return LabelSession::Create(std::move(options));
 }
 
+constexpr mode_t kOwnerOnly = 0600;  // What leaks is the label party's to tell.
+
 // Every figure into a file, a table for the person on standard error and, where the run is complete, the RESULT line.
 absl::Status TellResult(const LabelPartyPlan& plan, const LabelSession& session) {
   std::optional<RunReport> report = session.report();
@@ -64,12 +66,12 @@ absl::Status TellResult(const LabelPartyPlan& plan, const LabelSession& session)
   }
   const std::string figures = report->full + "\n";
   report->summary.details = ResultPath(ResolvePath(plan.config_path, plan.config.party().ledger_path()));
-  absl::Status status = WriteFile(report->summary.details, figures);
-  if (const std::string& path = plan.config.result_path(); !path.empty()) {
-    status.Update(WriteFile(ResolvePath(plan.config_path, path), figures));
-  }
+  absl::Status status = WriteFile(report->summary.details, figures, kOwnerOnly);
   PrintRunSummary(report->summary);
   if (session.completed()) {
+    if (const std::string& path = plan.config.result_path(); !path.empty()) {
+      status.Update(WriteFile(ResolvePath(plan.config_path, path), figures, kOwnerOnly));
+    }
     std::cout << "RESULT " << report->line << std::endl;
   }
   return status;
@@ -90,16 +92,13 @@ absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path,
   party.set_export_dir(ResolvePath(config_path, party.export_dir()));
   absl::Status fits = ValidateLabelConfig(plan.config, plan.agreement);
   fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
+  FillPlannedEpochs(plan.agreement.epochs(), *plan.config.mutable_protection());
+  fits.Update(ReleaseGate::Create(plan.config.release(), plan.config.protection()).status());
   if (!fits.ok()) {
     return absl::Status(fits.code(), absl::StrCat(config_path, ": ", fits.message()));
   }
   SPLITVEIL_ASSIGN_OR_RETURN(plan.checkpoints, PlanCheckpoints("label_party", config_path, plan.config.party(),
                                                                plan.config.model(), plan.agreement));
-  FillPlannedEpochs(plan.agreement.epochs(), *plan.config.mutable_protection());
-  if (absl::Status status = ReleaseGate::Create(plan.config.release(), plan.config.protection()).status();
-      !status.ok()) {
-    return status;
-  }
   SPLITVEIL_RETURN_IF_ERROR(SelfTestProtection(plan.config.protection()));
   return plan;
 }

@@ -14,7 +14,7 @@
 //   Close ────────────────────────────────────────►  kTraining -> kEnded
 //
 // Every message is checked against the state, the schedule and the agreement before it is used. A message that is
-// refused changes nothing: the run goes on from where it was with a correct one.
+// refused leaves the run where it was: it goes on with a correct one.
 #ifndef SPLITVEIL_LABEL_PARTY_SESSION_LABEL_SESSION_H_
 #define SPLITVEIL_LABEL_PARTY_SESSION_LABEL_SESSION_H_
 

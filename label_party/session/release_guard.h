@@ -33,7 +33,7 @@ struct GuardedBatch {
 class ReleaseGuard {
  public:
   // `examples`: aligned examples of the run. `earlier_sum_kl`: what any of them may have been released at in the runs
-  // that this one continues; the gate counts it in.
+  // that this one resumes from; the gate counts it in.
   ReleaseGuard(std::unique_ptr<GradientProtection> protection, ReleaseGate gate, int64_t examples,
                double earlier_sum_kl);
 

@@ -13,7 +13,7 @@ namespace splitveil {
 // The RESULT line's JSON object (deploy/OPERATIONS.md), numbers at six significant digits: test_* are those of the
 // epoch with the best test AUC (best_epoch 0: before the first), final_test_auc the last one's; run_auc_bound is the
 // bound on the AUC (Gaussian classes) of an adversary that keeps every release of the run, all_runs_auc_bound of one
-// that also kept the runs it continues, for the most exposed example; gate counts the steps by decision;
+// that also kept the runs it resumes from, for the most exposed example; gate counts the steps by decision;
 // frozen_after_epoch is null where the bottom model was never frozen; bound_exceeded counts the attacks that reached
 // more over an epoch than the noise allows. `leak` summarises the AUCs of batches as the papers do: per layer "norm",
 // "cosine" and "strongest", the attack with the highest p95 (as run_summary.h ranks), with its name as "attack". A mean

@@ -147,19 +147,19 @@ absl::Status AttackRunner::Submit(const ReceivedBatch& batch, const std::vector<
 
 absl::Status AttackRunner::CheckLeaks(const v1::ScoreBatchResponse& response) const {
   const auto refuse = [](absl::string_view text) { return AsRefusal(absl::InvalidArgumentError(text)); };
-  const std::vector<AgreedScore> granted = DisclosedScores(agreement_.audit());
-  if (static_cast<size_t>(response.leaks_size()) > granted.size()) {
-    return refuse(absl::StrCat("leaks: expected at most ", granted.size(), " under disclosure ",
+  const std::vector<AgreedScore> disclosed = DisclosedScores(agreement_.audit());
+  if (static_cast<size_t>(response.leaks_size()) > disclosed.size()) {
+    return refuse(absl::StrCat("leaks: expected at most ", disclosed.size(), " under disclosure ",
                                v1::DisclosureLevel_Name(agreement_.audit().disclosure()), ", found ",
                                response.leaks_size()));
   }
   std::set<std::pair<std::string, AttackVariant>> seen;
   for (int i = 0; i < response.leaks_size(); ++i) {
     const v1::ScoreBatchResponse::LeakAuc& leak = response.leaks(i);
-    if (std::none_of(granted.begin(), granted.end(), [&](const AgreedScore& own) {
+    if (std::none_of(disclosed.begin(), disclosed.end(), [&](const AgreedScore& own) {
           return own.layer == leak.layer() && own.attack == VariantOf(leak);
         })) {
-      return refuse(absl::StrCat("leaks[", i, "]: expected a layer and attack agreed and granted, found another"));
+      return refuse(absl::StrCat("leaks[", i, "]: expected a layer and attack agreed and disclosed, found another"));
     }
     if (!seen.emplace(leak.layer(), VariantOf(leak)).second) {
       return refuse(absl::StrCat("leaks[", i, "]: expected each layer and attack once, found one twice"));

@@ -44,11 +44,11 @@ class AttackRunner {
   bool needs_activations() const { return attacks_.needs_activations(); }
 
   // Back-propagates the hint of the batch that Backward has just taken; call before Update. A refusal where the hints
-  // are malformed or not granted.
+  // are malformed or not disclosed.
   absl::Status TakeHint(ReceivedBatch& batch);
   // Attacks a batch whose hint is taken; nothing of the training waits for it. A batch that is not audited, or without
   // the hints that an agreed attack needs, is only remembered. A refusal where the AUCs that come back are malformed or
-  // not granted; none of those is recorded then.
+  // not disclosed; none of those is recorded then.
   absl::Status Report(const ReceivedBatch& batch);
 
   // Of the latest Report: seconds that it waited for the label party's answer.

@@ -24,7 +24,7 @@ struct RunVerdict {
   bool failed() const;
 };
 
-// One verdict a run. Figures are taken from the label party's ledger only: it alone has them exact and complete.
+// One verdict per run. Figures are taken from the label party's ledger only: it alone has them exact and complete.
 // Without it they are not measurable, and what the non-label party's ledger does show is judged alone. `policy` as
 // LoadAuditPolicy gives it.
 std::vector<RunVerdict> JudgeRuns(const std::vector<RunRecords>& runs, const v1::AuditPolicy& policy);

@@ -165,8 +165,15 @@ Finding NoBoundExceeded(const RunRecords& run, const PartyRecords& party) {
     if (const size_t more = ranking.excesses.size() - 1; more > 0) {
       absl::StrAppend(&finding.where, more == 1 ? "; another attack too" : absl::StrCat("; ", more, " others too"));
     }
-  } else if (std::any_of(party.epoch_leaks.begin(), party.epoch_leaks.end(), [](const EpochLeakRow& row) {
-               return row.attack == "likelihood_ratio" && std::isfinite(row.auc_low);
+  } else if (ranking.bound == BoundState::kNoneStated) {
+    finding.found = BoundStateWords(ranking);
+    finding.where = "the protection states no bound";
+    finding.remedy =
+        "Choose a protection that states one, or judge by measurements alone (require_no_bound_exceeded: false).";
+  } else if (ranking.bound == BoundState::kHolds &&
+             std::any_of(party.epoch_leaks.begin(), party.epoch_leaks.end(), [&](const EpochLeakRow& row) {
+               return row.observer == party.record.run.role && row.attack == "likelihood_ratio" &&
+                      std::isfinite(row.auc_low);
              })) {
     finding.outcome = Outcome::kMet;
     finding.found = BoundStateWords(ranking);

@@ -9,7 +9,7 @@
 
 namespace splitveil {
 
-// sweep.csv: a header, then one line a run: run, protection (its family), parameter, seed, strongest_layer,
+// sweep.csv: a header, then one line per run: run, protection (its family), parameter, seed, strongest_layer,
 // strongest_attack, measured_auc, guessing_auc_p95, bound ("holds", "exceeded by ..."), best_test_auc, final_test_auc,
 // test_log_loss, steps, LAYER_ATTACK_mean and LAYER_ATTACK_p95 for each layer and attack (turned, the strongest first),
 // run_auc_bound, auc_bound_p95, sum_kl_mean, seconds. An empty cell: not measured.

@@ -17,6 +17,8 @@
 #include "common/architecture/model_spec.h"
 #include "common/config/agreement.h"
 #include "common/status/status_macros.h"
+#include "label_party/policy/release_gate.h"
+#include "label_party/protection/run_budget.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/party.pb.h"
@@ -98,6 +100,11 @@ absl::StatusOr<Configurations> LoadAll(const ValidateFlags& flags) {
 
 absl::Status CheckTogether(const Configurations& configs, const std::optional<v1::RunAgreement>& agreement) {
   const auto& [label, nonlabel] = configs;
+  if (label.config) {
+    v1::GradientProtection protection = label.config->protection();
+    FillPlannedEpochs(agreement ? agreement->epochs() : 1, protection);
+    SPLITVEIL_RETURN_IF_ERROR(Within(label.path, ReleaseGate::Create(label.config->release(), protection).status()));
+  }
   if (agreement && label.config) {
     SPLITVEIL_RETURN_IF_ERROR(Within(label.path, CheckTopSpec(label.config->model(), *agreement)));
   }

@@ -36,6 +36,7 @@ OLD_NAMES = re.compile(
         r"\bone_process\b",
         r"label_party/head\b",
         r"\bHINT_(?:DISTANCE|INNER_PRODUCT)_[0-9]",
+        r"\bmax_(?:leak|tpr_at_0?1pct_fpr)\b|\bLabelAudit\b",
     ]))
 OLD_NAMES_ALLOWED = ("CHANGELOG.md", "common/config/renamed_names.cc", "tests/unit/common/config/renamed_names_test.cc",
                      "tests/unit/structure/check_sources.py", "tests/unit/structure/check_structure_test.sh")

@@ -90,11 +90,25 @@ TEST_F(LeakAuditorTest, LabelSideAuditReadsTheReleasedBytes) {
   EXPECT_EQ(auditor_->latest(), "norm 1.00 cosine 1.00 residual_norm 0.50 cumulative_spectral 1.00 at cut");
 }
 
-TEST_F(LeakAuditorTest, ScoresOfThePeerTakePrecedenceInTheSeries) {
+TEST_F(LeakAuditorTest, TheStrongerOfBothObserversCountsInTheSeries) {
   auditor_->Remember(Batch(0, {1, 0}, -1));
   ASSERT_TRUE(auditor_->AuditRelease({kTwoRows, kTwoRows, kTwoRows}).ok());
+  ASSERT_EQ(auditor_->series().at({"cut", "norm"}), std::vector<double>{0.5});
   ASSERT_TRUE(auditor_->Judge(Scores(0, {2, 1})).ok());
   EXPECT_EQ(auditor_->series().at({"cut", "norm"}), std::vector<double>{1});
+}
+
+TEST_F(LeakAuditorTest, ScoresThatTellNothingDoNotHideWhatWasMeasuredHere) {
+  auditor_->Remember(Batch(0, {1, 1, 0, 0}, 0));
+  Matrix released(4, 2);
+  const float values[] = {1, 0, 2, 0, -1, 0, -1, 0.5f};
+  std::copy(std::begin(values), std::end(values), released.data());
+  ASSERT_TRUE(auditor_->AuditRelease({released, released, released}).ok());
+  ASSERT_TRUE(auditor_->Judge(Scores(0, {5, 5, 5, 5})).ok());
+  EXPECT_EQ(auditor_->series().at({"cut", "norm"}), std::vector<double>{1});
+  ASSERT_TRUE(auditor_->FinishEpoch(0).ok());
+  ASSERT_TRUE(auditor_->FinishRun().ok());
+  EXPECT_EQ(auditor_->epoch_leaks().at({"cut", "norm"}).auc, 1);
 }
 
 TEST_F(LeakAuditorTest, BatchWithOneClassHasNoAuc) {
