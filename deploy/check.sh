@@ -30,7 +30,7 @@ messages() {
 tidy() {
   local sources
   mapfile -t sources < <(git ls-files 'common/*.cc' 'label_party/*.cc' 'nonlabel_party/*.cc' 'deploy/*.cc')
-  messages && deploy/check_clang.py tidy --seconds="$tidy_seconds" "${sources[@]}"
+  messages && deploy/check_clang.py tidy "${sources[@]}" --seconds="$tidy_seconds"
 }
 
 thread-safety() {

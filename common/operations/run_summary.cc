@@ -78,8 +78,8 @@ void AddLeaks(const std::vector<LeakFigure>& leaks, Table& table) {
 }
 
 std::string Bound(const RunSummary& summary) {
-  std::string text = absl::StrFormat("AUC at most %.3f from all releases of the run, for Gaussian classes",
-                                     summary.run_auc_bound);
+  std::string text =
+      absl::StrFormat("AUC at most %.3f from all releases of the run, for Gaussian classes", summary.run_auc_bound);
   if (summary.run_auc_bound >= 1) {
     text = "none: these releases bound no attack";
   } else if (summary.bound_exceeded > 0) {
