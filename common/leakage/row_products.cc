@@ -9,38 +9,39 @@
 namespace splitveil {
 namespace {
 
-// Of each row with one of `others`, `stride` apart; 0: all with one.
+// Of each row with one of `others`.
 template <typename Term>
-inline __attribute__((always_inline)) void FillSums(const float* rows, const float* others, size_t stride, size_t count,
-                                                    size_t cols, const Term& term, double* sums) {
+inline __attribute__((always_inline)) void FillSums(const float* rows, FloatRows others, size_t count, size_t cols,
+                                                    const Term& term, double* sums) {
   constexpr size_t kRowsAtOnce = 4;
   size_t j = 0;
   for (; j + kRowsAtOnce <= count; j += kRowsAtOnce) {
-    SumsOverPairs<kRowsAtOnce>({rows + j * cols, cols}, {others + j * stride, stride}, cols, term, sums + j);
+    SumsOverPairs<kRowsAtOnce>({rows + j * cols, cols}, {others.first + j * others.stride, others.stride}, cols, term,
+                               sums + j);
   }
   for (; j < count; ++j) {
-    SumsOverPairs<1>({rows + j * cols}, {others + j * stride}, cols, term, sums + j);
+    SumsOverPairs<1>({rows + j * cols}, {others.first + j * others.stride}, cols, term, sums + j);
   }
 }
 
 // The loops alone, on plain memory, so that each variant holds all of its work.
 SPLITVEIL_VECTOR_VARIANTS void FillProducts(const float* rows, const float* direction, size_t count, size_t cols,
                                             double* products) {
-  FillSums(rows, direction, 0, count, cols, kProduct, products);
+  FillSums(rows, {direction}, count, cols, kProduct, products);
 }
 
 SPLITVEIL_VECTOR_VARIANTS void FillSquaredNorms(const float* rows, size_t count, size_t cols, double* norms) {
-  FillSums(rows, rows, cols, count, cols, kProduct, norms);
+  FillSums(rows, {rows, cols}, count, cols, kProduct, norms);
 }
 
 SPLITVEIL_VECTOR_VARIANTS void FillSquaredDistances(const float* rows, const float* others, size_t count, size_t cols,
                                                     double* distances) {
-  FillSums(rows, others, cols, count, cols, kSquaredDifference, distances);
+  FillSums(rows, {others, cols}, count, cols, kSquaredDifference, distances);
 }
 
 SPLITVEIL_VECTOR_VARIANTS void FillSquaredDistancesTo(const float* rows, const float* point, size_t count, size_t cols,
                                                       double* distances) {
-  FillSums(rows, point, 0, count, cols, kSquaredDifference, distances);
+  FillSums(rows, {point}, count, cols, kSquaredDifference, distances);
 }
 
 }  // namespace
