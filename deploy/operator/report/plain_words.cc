@@ -149,7 +149,7 @@ std::string DescribeCumulative(const EpochLeakRow& row, BoundState state) {
                                    AucWithInterval(row.auc, row.auc_low, row.auc_high), " after epoch ", row.epoch + 1);
   if (row.gaussian_auc_bound < 0.9995) {  // Else the noise promises nothing; NaN neither.
     absl::StrAppend(&words, "; the bound for all epochs together is ", AucText(row.gaussian_auc_bound),
-                    state == BoundState::kExceeded ? ", but it rests on an assumption that fails in this run" : "");
+                    state == BoundState::kExceeded ? ", but it does not hold in this run" : "");
   }
   return words + ".";
 }

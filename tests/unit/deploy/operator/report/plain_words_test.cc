@@ -170,7 +170,7 @@ TEST(PlainWordsTest, TellsWhatACumulativeAttackReaches) {
       DescribeCumulative(row, BoundState::kHolds),
       "Line between the classes, accumulated at the cut layer reaches AUC 0.720 (95% interval 0.710 to 0.730) after "
       "epoch 5; the bound for all epochs together is 0.741.");
-  EXPECT_THAT(DescribeCumulative(row, BoundState::kExceeded), HasSubstr("rests on an assumption that fails in this run"));
+  EXPECT_THAT(DescribeCumulative(row, BoundState::kExceeded), HasSubstr("but it does not hold in this run"));
 }
 
 TEST(PlainWordsTest, PromisesNothingOfACumulativeAttackWithoutABound) {
