@@ -23,6 +23,19 @@ absl::Status Misfit(const char* what, int64_t expected, int64_t found) {
   return absl::InvalidArgumentError(absl::StrCat("attack input: expected ", what, " ", expected, ", found ", found));
 }
 
+absl::Status CheckHead(const ReleasingHead& head, int64_t rows, int64_t cols) {
+  if (head.label_directions.rows() != rows || head.label_directions.cols() != cols) {
+    return Misfit("rows of label directions", rows, head.label_directions.rows());
+  }
+  if (static_cast<int64_t>(head.probabilities.size()) != rows) {
+    return Misfit("probabilities", rows, static_cast<int64_t>(head.probabilities.size()));
+  }
+  const bool one_line = head.noise_negative.along >= 0 && head.noise_positive.along >= 0;
+  return one_line && static_cast<int64_t>(head.noise_direction.size()) != cols
+             ? Misfit("a noise direction of width", cols, static_cast<int64_t>(head.noise_direction.size()))
+             : absl::OkStatus();
+}
+
 absl::Status CheckInput(const AttackInput& input, int64_t examples) {
   const int64_t rows = input.gradients.rows();
   const int64_t cols = input.gradients.cols();
@@ -49,7 +62,7 @@ absl::Status CheckInput(const AttackInput& input, int64_t examples) {
                                       static_cast<int64_t>(input.population->origin.size()) != cols)) {
     return Misfit("a population of width", cols, static_cast<int64_t>(input.population->direction.size()));
   }
-  return absl::OkStatus();
+  return input.head == nullptr ? absl::OkStatus() : CheckHead(*input.head, rows, cols);
 }
 
 std::vector<float> Saturated(const std::vector<double>& scores, double factor = 1) {
@@ -78,6 +91,7 @@ absl::Status AttackScorer::Begin(const AttackInput& input) {
   spectral_.reset();
   likelihood_ratio_.reset();
   projection_.reset();
+  conditional_log_ratio_.reset();
   return absl::OkStatus();
 }
 
@@ -105,6 +119,8 @@ absl::Status AttackScorer::CheckKnown(const AttackTraits& traits) const {
       return need(population != nullptr && population->modelled, "the classes' moments");
     case SideInformation::kMeasuredClassMoments:
       return need(population != nullptr && population->measured, "the classes' moments");
+    case SideInformation::kReleasingHead:
+      return need(input_.head != nullptr, "the releasing head");
   }
   return absl::InternalError("attack: side information of no kind");
 }
@@ -148,6 +164,9 @@ absl::StatusOr<std::vector<float>> AttackScorer::Score(AttackVariant variant) {
     case v1::DIRECTION:
     case v1::CUMULATIVE_DIRECTION:
       return ScoreByDirection(variant.attack);
+    case v1::CONDITIONAL_LIKELIHOOD_RATIO:
+    case v1::CUMULATIVE_CONDITIONAL_LIKELIHOOD_RATIO:
+      return ScoreByHead(variant.attack);
     default:
       return absl::InternalError(absl::StrCat("attack: ", traits.name, " is in the table and has no score"));
   }
@@ -187,6 +206,15 @@ std::vector<float> AttackScorer::ScoreByDirection(v1::Attack attack) {
     projection_ = DirectionScores(input_.gradients, *input_.population);
   }
   return attack == v1::DIRECTION ? *projection_ : Saturated(Remember(attack, Standardized(*projection_)));
+}
+
+std::vector<float> AttackScorer::ScoreByHead(v1::Attack attack) {
+  if (!conditional_log_ratio_.has_value()) {
+    conditional_log_ratio_ = ConditionalLogRatios(input_.gradients, *input_.head);
+  }
+  return attack == v1::CONDITIONAL_LIKELIHOOD_RATIO || input_.head->releases_repeat
+             ? Saturated(*conditional_log_ratio_)
+             : Saturated(Remember(attack, *conditional_log_ratio_));
 }
 
 const std::vector<double>& AttackScorer::Spectral() {

@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 
 #include "common/leakage/attack_traits.h"
+#include "common/leakage/conditional_likelihood.h"
 #include "common/leakage/hint_scores.h"
 #include "common/leakage/population.h"
 #include "common/leakage/principal_direction.h"
@@ -28,7 +29,9 @@ struct AttackInput {
   ConstMatrixView activations;             // [batch, cut_width], as sent; read by ACTIVATION_CLUSTERS only.
   absl::Span<const uint32_t> hint_rows;    // Rows known to be positive; empty without an oracle.
   absl::Span<const float> clean_positive;  // Clean gradient of the first of them at this layer, [units], or empty.
-  const Population* population = nullptr;  // The classes' true moments: the label party's own attacks only.
+  // The label party's own attacks only:
+  const Population* population = nullptr;  // the classes' true moments,
+  const ReleasingHead* head = nullptr;     // what the gradients were made of.
 };
 
 // The scores of one adversary at one layer. Stateful: the sign of the principal direction is kept consistent from batch
@@ -57,6 +60,7 @@ class AttackScorer {
   std::vector<float> ScoreByHints(AttackVariant variant);
   std::vector<float> ScoreByLikelihood(v1::Attack attack);
   std::vector<float> ScoreByDirection(v1::Attack attack);
+  std::vector<float> ScoreByHead(v1::Attack attack);
   // Two clusters of each of a stream of batches.
   struct Clusters {
     PrincipalDirection direction;
@@ -74,6 +78,7 @@ class AttackScorer {
   std::optional<HintScores> hint_scores_;
   std::optional<std::vector<double>> spectral_;  // Projections, without the vote on their orientation.
   std::optional<std::vector<float>> likelihood_ratio_, projection_;
+  std::optional<std::vector<double>> conditional_log_ratio_;
 };
 
 }  // namespace splitveil

@@ -32,6 +32,9 @@ constexpr AttackTraits kAttacks[] = {
     {v1::DIRECTION, "direction", Needs::kClassMeans, Runs::kEachBatch},
     {v1::CUMULATIVE_LIKELIHOOD_RATIO, "cumulative_likelihood_ratio", Needs::kClassMoments, Runs::kCumulative},
     {v1::CUMULATIVE_DIRECTION, "cumulative_direction", Needs::kClassMeans, Runs::kCumulative},
+    {v1::CONDITIONAL_LIKELIHOOD_RATIO, "conditional_likelihood_ratio", Needs::kReleasingHead, Runs::kEachBatch},
+    {v1::CUMULATIVE_CONDITIONAL_LIKELIHOOD_RATIO, "cumulative_conditional_likelihood_ratio", Needs::kReleasingHead,
+     Runs::kCumulative},
 };
 
 }  // namespace

@@ -23,13 +23,14 @@ inline constexpr int kMaxHints = 5;
 // What an adversary must know besides the gradients it receives.
 enum class SideInformation {
   kNone,
-  kActivations,          // The cut activations, which the non-label party computes itself; no gradient is read.
-  kCleanPositive,        // The clean gradient of one positive of the batch.
-  kHintRows,             // Which rows of the batch are k of its positives.
-  kAuxiliaryLabels,      // Labels of some training examples; no gradient is read.
-  kClassMeans,           // The true means of both classes' gradients,
-  kClassMoments,         // with their variances as the paper models them,
-  kMeasuredClassMoments  // or as they are measured.
+  kActivations,           // The cut activations, which the non-label party computes itself; no gradient is read.
+  kCleanPositive,         // The clean gradient of one positive of the batch.
+  kHintRows,              // Which rows of the batch are k of its positives.
+  kAuxiliaryLabels,       // Labels of some training examples; no gradient is read.
+  kClassMeans,            // The true means of both classes' gradients,
+  kClassMoments,          // with their variances as the paper models them,
+  kMeasuredClassMoments,  // or as they are measured.
+  kReleasingHead          // What the gradients are made of, but the labels and the draw of the noise.
 };
 
 enum class AttackOccasion {
@@ -51,8 +52,10 @@ struct AttackTraits {
   }
   // Runs once for each configured k.
   constexpr bool takes_hint_count() const { return needs == SideInformation::kHintRows; }
-  // Takes the classes' true moments: the label party alone can run it.
+  // Takes what the label party alone knows.
   constexpr bool label_side_only() const { return needs >= SideInformation::kClassMeans; }
+  // The classes' true moments.
+  constexpr bool takes_population() const { return label_side_only() && needs != SideInformation::kReleasingHead; }
   // Scored at layer "cut" only.
   constexpr bool cut_only() const { return needs == SideInformation::kActivations; }
   // Whether noise on a gradient answers for what it reads: activations learn the label from all gradients together.

@@ -46,6 +46,7 @@ LabelSideAudit::LabelSideAudit(const v1::LabelSideAudit& config, int64_t example
     : attacks_(AttacksOf(config)), every_batches_(config.every_batches()), scorer_(examples) {
   for (const AttackVariant& attack : attacks_) {
     const AttackTraits traits = TraitsOf(attack.attack);
+    // The line of the noise is that of the population.
     needs_population_ = needs_population_ || traits.label_side_only();
     reads_all_ = reads_all_ || traits.label_side_only() || traits.cumulative();
   }
@@ -62,6 +63,24 @@ absl::Status LabelSideAudit::EstimateNext(const ReleasedBatch& batch, const Rele
   return absl::OkStatus();
 }
 
+std::optional<ReleasingHead> LabelSideAudit::HeadOf(const ReleaseEvidence& evidence) const {
+  const bool stated = evidence.noise_negative.along >= 0 && evidence.noise_positive.along >= 0;
+  if (evidence.label_directions.size() == 0 || (stated && !population_.has_value())) {
+    return std::nullopt;
+  }
+  ReleasingHead head;
+  head.label_directions = evidence.label_directions;
+  head.probabilities = evidence.probabilities;
+  head.clip_norm = evidence.clip_norm;
+  head.noise_negative = evidence.noise_negative;
+  head.noise_positive = evidence.noise_positive;
+  if (stated) {
+    head.noise_direction = population_->direction;
+  }
+  head.releases_repeat = evidence.releases_repeat;
+  return head;
+}
+
 absl::StatusOr<std::vector<BatchScores>> LabelSideAudit::Score(const ReleasedBatch& batch,
                                                                const ReleaseEvidence& evidence) {
   if (!Reads(batch.step)) {
@@ -76,6 +95,8 @@ absl::StatusOr<std::vector<BatchScores>> LabelSideAudit::Score(const ReleasedBat
   input.hint_rows = batch.hint_rows;
   input.clean_positive = batch.clean_positive;
   input.population = population_.has_value() ? &*population_ : nullptr;
+  const std::optional<ReleasingHead> head = HeadOf(evidence);
+  input.head = head.has_value() ? &*head : nullptr;
   SPLITVEIL_RETURN_IF_ERROR(scorer_.Begin(input));
   std::vector<BatchScores> all;
   for (const AttackVariant& attack : attacks_) {

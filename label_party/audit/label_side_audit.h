@@ -42,6 +42,12 @@ struct ReleaseEvidence {
   NoiseVariances noise_positive = {};
   double sum_kl = 0;              // Of this release; NaN where the method has none.
   double accumulated_sum_kl = 0;  // Largest sum over the releases of one example, this one included.
+  // What the model that computed `clean` knew of each row, see ReleasingHead; empty where the gradients are not its own
+  // alone (a regulariser's were added).
+  ConstMatrixView label_directions = {};       // [batch, cut_width]
+  absl::Span<const float> probabilities = {};  // [batch]
+  double clip_norm = 0;
+  bool releases_repeat = false;
 };
 
 // One attack's scores of a release.
@@ -69,6 +75,8 @@ class LabelSideAudit {
 
  private:
   absl::Status EstimateNext(const ReleasedBatch& batch, const ReleaseEvidence& evidence);
+  // What the attacks on single examples take; nullopt where it is not known. Borrows from `evidence` and population_.
+  std::optional<ReleasingHead> HeadOf(const ReleaseEvidence& evidence) const;
 
   std::vector<AttackVariant> attacks_;
   bool needs_population_ = false;  // An attack takes the classes' true moments.

@@ -41,6 +41,25 @@ absl::Status ValidateAttacks(const v1::LabelSideAudit& audit) {
   return absl::OkStatus();
 }
 
+// All that the peer receives is to be a function of the noised labels.
+absl::Status ValidateTranscript(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement) {
+  const v1::DisclosureLevel disclosure = agreement.audit().disclosure();
+  if (disclosure != v1::LABEL_SIDE_ONLY) {
+    return Unfit("protection.gaussian_label_dp", "an agreement with audit.disclosure LABEL_SIDE_ONLY",
+                 v1::DisclosureLevel_Name(disclosure));
+  }
+  if (config.has_early_stopping()) {
+    return Unfit("early_stopping", "none beside protection.gaussian_label_dp: when it stops tells of the labels",
+                 "one");
+  }
+  if (config.release().max_measured_leak() < 1) {
+    return Unfit("release.max_measured_leak",
+                 "1 beside protection.gaussian_label_dp: what it decides tells of the labels",
+                 absl::StrCat(config.release().max_measured_leak()));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement) {
@@ -53,6 +72,9 @@ absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::R
     return Unfit("early_stopping", "an agreement with a test_fraction above 0", "0");
   }
   absl::Status status = ValidateAttacks(config.label_side_audit());
+  if (config.protection().has_gaussian_label_dp()) {
+    status.Update(ValidateTranscript(config, agreement));
+  }
   status.Update(CheckTopSpec(config.model(), agreement));
   return status;
 }

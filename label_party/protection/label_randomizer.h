@@ -1,4 +1,4 @@
-// The label side of a protection: what is trained on in place of the labels.
+// Randomised response: labels that are flipped at random.
 #ifndef SPLITVEIL_LABEL_PARTY_PROTECTION_LABEL_RANDOMIZER_H_
 #define SPLITVEIL_LABEL_PARTY_PROTECTION_LABEL_RANDOMIZER_H_
 
@@ -8,6 +8,7 @@
 #include "absl/types/span.h"
 
 #include "common/crypto/secure_random.h"
+#include "label_party/protection/label_targets.h"
 
 namespace splitveil {
 
@@ -15,21 +16,20 @@ namespace splitveil {
 // the flipped label y'. Its mean is the true label (Natarajan et al., "Learning with noisy labels", NeurIPS 2013, lemma
 // 1), and the derivative of the log-loss is linear in the target, so that gradients are unbiased over the flips. What
 // that protects: label_dp_planner.h. Not thread-safe.
-class LabelRandomizer {
+class LabelRandomizer final : public LabelTargets {
  public:
   static constexpr double kMaxEpsilon = 30;  // rho = 1e-13; drawn from 64 bits.
 
   // epsilon in (0, kMaxEpsilon]. The flips are those of `key`.
   LabelRandomizer(double epsilon, SecretKey key);
 
-  // What to train on instead of `labels`. The same for the same key: label j's flip is decided by the j-th 64 bits of
-  // AES-256-CTR under it. Call it once for a run, before the first batch.
-  std::vector<float> TrainingTargets(absl::Span<const uint8_t> labels);
+  // Label j's flip is decided by the j-th 64 bits of AES-256-CTR under the key.
+  std::vector<float> TrainingTargets(absl::Span<const uint8_t> labels) override;
 
   double epsilon() const { return epsilon_; }
   double rho() const { return rho_; }
-  // Whether targets have been given out: gradients of the labels themselves must not leave.
-  bool drawn() const { return drawn_; }
+  bool drawn() const override { return drawn_; }
+  bool needs_release_head() const override { return false; }
 
  private:
   const double epsilon_;

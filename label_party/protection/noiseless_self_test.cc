@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
+#include "label_party/protection/noised_labels.h"
 #include "label_party/protection/run_budget.h"
 #include "label_party/protection/synthetic_batch.h"
 
@@ -143,12 +145,74 @@ absl::Status ProveLabelDp(double epsilon, const SyntheticBatch& batch, const Pro
   return absl::OkStatus();
 }
 
+// Holds what was added to labels against N(0, sigma^2), rounded or not.
+absl::Status ProveLabelNoise(double sigma, absl::Span<const uint8_t> labels, absl::Span<const float> targets) {
+  const auto n = static_cast<double>(labels.size());
+  double of_class[2] = {0, 0};  // Sums of the noise in units of sigma.
+  double squares = 0;
+  double products = 0;  // Of neighbours.
+  double fourth_powers = 0;
+  double last = 0;
+  for (size_t j = 0; j < labels.size(); ++j) {
+    const double noise = (targets[j] - labels[j]) / sigma;
+    of_class[labels[j]] += noise;
+    squares += noise * noise;
+    fourth_powers += noise * noise * noise * noise;
+    products += noise * last;
+    last = noise;
+  }
+  const auto beyond = [&](double found, double mean, double variance) {
+    return !(std::abs(found - mean) <= kDeviations * std::sqrt(variance));
+  };
+  if (beyond(of_class[0], 0, n / 2) || beyond(of_class[1], 0, n / 2)) {
+    return Broken("the noise of the labels has a mean in one of the classes");
+  }
+  if (beyond(squares, n, 2 * n)) {
+    return Broken("the noise of the labels has another variance than promised");
+  }
+  if (beyond(fourth_powers, 3 * n, 96 * n)) {
+    return Broken("the noise of the labels is not Gaussian");
+  }
+  return beyond(products, 0, n) ? Broken("the noise of neighbouring labels is not independent") : absl::OkStatus();
+}
+
+absl::Status ProveGaussianLabelDp(const v1::GradientProtection::GaussianLabelDp& config, const SyntheticBatch& batch,
+                                  const ProtectionCandidate& candidate) {
+  constexpr size_t kLabels = 100'000;
+  std::vector<uint8_t> labels(kLabels);
+  for (size_t j = 0; j < kLabels; ++j) {
+    labels[j] = j % 2;
+  }
+  const std::vector<float> targets = candidate.training_targets(labels);
+  if (targets.size() != labels.size()) {
+    return Broken("another number of targets than of labels");
+  }
+  // Only the noise's own key differs.
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<NoisedLabels> promised,
+                             NoisedLabels::Create(config, SecretKey::Generate()));
+  SPLITVEIL_RETURN_IF_ERROR(ProveLabelNoise(promised->sigma(), labels, targets));
+  Matrix out;
+  SPLITVEIL_ASSIGN_OR_RETURN(const ProtectionReport report,
+                             candidate.perturb(batch.gradients, batch.labels, NoisePosition{}, out));
+  if (report.method != "gaussian_label_dp" || !Same(out, batch.gradients)) {
+    return Broken("the gradients of noised labels are changed");
+  }
+  const double sum_kl = 1 / (promised->sigma() * promised->sigma());
+  if (!(std::abs(report.sum_kl - sum_kl) <= kRounding * sum_kl && report.run_sum_kl == report.sum_kl)) {
+    return Broken("the divergence of the noised labels is not the promised one");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ProveNoiseless(const v1::GradientProtection& config, const ProtectionCandidate& candidate) {
   const SyntheticBatch batch = MakeSyntheticBatch();
   if (config.has_label_dp()) {
     return ProveLabelDp(config.label_dp().epsilon(), batch, candidate);
+  }
+  if (config.has_gaussian_label_dp()) {
+    return ProveGaussianLabelDp(config.gaussian_label_dp(), batch, candidate);
   }
   const std::vector<float> targets = candidate.training_targets(batch.labels);
   if (!std::equal(targets.begin(), targets.end(), batch.labels.begin(), batch.labels.end())) {

@@ -10,10 +10,13 @@
 #include "common/crypto/secure_random.h"
 #include "common/status/status_macros.h"
 #include "label_party/protection/discretize_planner.h"
+#include "label_party/protection/gaussian_label_dp_planner.h"
 #include "label_party/protection/iso_planner.h"
 #include "label_party/protection/label_dp_planner.h"
+#include "label_party/protection/label_randomizer.h"
 #include "label_party/protection/marvell_planner.h"
 #include "label_party/protection/max_norm_planner.h"
+#include "label_party/protection/noised_labels.h"
 #include "label_party/protection/none_planner.h"
 #include "label_party/protection/sparsify_planner.h"
 
@@ -47,9 +50,29 @@ class RegularisedPlanner final : public NoisePlanner {
   const double weight_;
 };
 
+// The two sides of a method that protects the labels and not the gradients.
+struct LabelProtection {
+  std::unique_ptr<const NoisePlanner> planner;
+  std::shared_ptr<LabelTargets> targets;
+};
+
+absl::StatusOr<LabelProtection> MakeLabelDp(const v1::GradientProtection::LabelDp& config) {
+  const double epsilon = config.epsilon();
+  if (!(epsilon > 0 && epsilon <= LabelRandomizer::kMaxEpsilon)) {
+    return Unfit("label_dp.epsilon", "a positive number up to 30", epsilon);
+  }
+  auto randomizer = std::make_shared<LabelRandomizer>(epsilon, SecretKey::Generate());
+  return LabelProtection{std::make_unique<LabelDpPlanner>(randomizer), randomizer};
+}
+
+absl::StatusOr<LabelProtection> MakeGaussianLabelDp(const v1::GradientProtection::GaussianLabelDp& config) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<NoisedLabels> labels,
+                             NoisedLabels::Create(config, SecretKey::Generate()));
+  return LabelProtection{std::make_unique<GaussianLabelDpPlanner>(labels), labels};
+}
+
 // Each checks its setting, written so that NaN fails.
-absl::StatusOr<std::unique_ptr<const NoisePlanner>> MakePlanner(const v1::GradientProtection& config,
-                                                                std::shared_ptr<const LabelRandomizer> randomizer) {
+absl::StatusOr<std::unique_ptr<const NoisePlanner>> MakePlanner(const v1::GradientProtection& config) {
   switch (config.method_case()) {
     case v1::GradientProtection::kNone:
       return std::make_unique<NonePlanner>();
@@ -63,8 +86,6 @@ absl::StatusOr<std::unique_ptr<const NoisePlanner>> MakePlanner(const v1::Gradie
       SPLITVEIL_ASSIGN_OR_RETURN(MarvellStrength strength, MarvellStrengthOf(config.marvell()));
       return std::make_unique<MarvellPlanner>(std::move(strength));
     }
-    case v1::GradientProtection::kLabelDp:
-      return std::make_unique<LabelDpPlanner>(std::move(randomizer));
     case v1::GradientProtection::kSparsify:
       if (!(config.sparsify().keep() > 0 && config.sparsify().keep() < 1)) {
         return Unfit("sparsify.keep", "a share above 0 and below 1", config.sparsify().keep());
@@ -75,24 +96,26 @@ absl::StatusOr<std::unique_ptr<const NoisePlanner>> MakePlanner(const v1::Gradie
         return Unfit("discretize.bins", "at least 2", config.discretize().bins());
       }
       return std::make_unique<DiscretizePlanner>(config.discretize().bins());
+    case v1::GradientProtection::kLabelDp:  // MakeMethod's.
+    case v1::GradientProtection::kGaussianLabelDp:
     case v1::GradientProtection::METHOD_NOT_SET:
       break;
   }
   return absl::InvalidArgumentError(
       "gradient_protection: expected one of none, iso, max_norm, marvell, label_dp, sparsify, discretize, "
-      "found none of them");
+      "gaussian_label_dp, found none of them");
 }
 
-// Null for every method but label_dp.
-absl::StatusOr<std::shared_ptr<LabelRandomizer>> MakeRandomizer(const v1::GradientProtection& config) {
-  if (!config.has_label_dp()) {
-    return nullptr;
+// With targets where the method has any.
+absl::StatusOr<LabelProtection> MakeMethod(const v1::GradientProtection& config) {
+  if (config.has_label_dp()) {
+    return MakeLabelDp(config.label_dp());
   }
-  const double epsilon = config.label_dp().epsilon();
-  if (!(epsilon > 0 && epsilon <= LabelRandomizer::kMaxEpsilon)) {
-    return Unfit("label_dp.epsilon", "a positive number up to 30", epsilon);
+  if (config.has_gaussian_label_dp()) {
+    return MakeGaussianLabelDp(config.gaussian_label_dp());
   }
-  return std::make_shared<LabelRandomizer>(epsilon, SecretKey::Generate());
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<const NoisePlanner> planner, MakePlanner(config));
+  return LabelProtection{std::move(planner), nullptr};
 }
 
 }  // namespace
@@ -103,8 +126,8 @@ std::vector<float> Protection::TrainingTargets(absl::Span<const uint8_t> labels)
 }
 
 absl::StatusOr<Protection> MakeProtection(const v1::GradientProtection& config, std::unique_ptr<SecureGaussian> noise) {
-  SPLITVEIL_ASSIGN_OR_RETURN(std::shared_ptr<LabelRandomizer> randomizer, MakeRandomizer(config));
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<const NoisePlanner> planner, MakePlanner(config, randomizer));
+  SPLITVEIL_ASSIGN_OR_RETURN(LabelProtection method, MakeMethod(config));
+  std::unique_ptr<const NoisePlanner> planner = std::move(method.planner);
   if (planner->perturbation() == Perturbation::kNoise && noise == nullptr) {
     return absl::InvalidArgumentError("gradient_protection: expected a source of noise, found none");
   }
@@ -115,7 +138,8 @@ absl::StatusOr<Protection> MakeProtection(const v1::GradientProtection& config, 
     }
     planner = std::make_unique<RegularisedPlanner>(std::move(planner), weight);
   }
-  return Protection{std::make_unique<GradientProtection>(std::move(planner), std::move(noise)), std::move(randomizer)};
+  return Protection{std::make_unique<GradientProtection>(std::move(planner), std::move(noise)),
+                    std::move(method.targets)};
 }
 
 bool CanRaiseNoise(const v1::GradientProtection& config) { return config.has_iso() || config.has_marvell(); }

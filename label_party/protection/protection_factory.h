@@ -11,7 +11,7 @@
 
 #include "common/crypto/secure_gaussian.h"
 #include "label_party/protection/gradient_protection.h"
-#include "label_party/protection/label_randomizer.h"
+#include "label_party/protection/label_targets.h"
 
 #include "splitveil/v1/protection.pb.h"
 
@@ -20,13 +20,17 @@ namespace splitveil {
 // The two sides of a method: what is trained on, and what is done to the gradients.
 struct Protection {
   std::unique_ptr<GradientProtection> gradients;
-  std::shared_ptr<LabelRandomizer> labels;  // Null where the labels themselves are trained on: all but label_dp.
+  // Null where the labels themselves are trained on: all but label_dp and gaussian_label_dp.
+  std::shared_ptr<LabelTargets> labels;
 
   // What to train on instead of `labels` [examples]. Call it once, before the first batch.
   std::vector<float> TrainingTargets(absl::Span<const uint8_t> labels) const;
+  // See LabelTargets.
+  bool needs_release_head() const { return labels != nullptr && labels->needs_release_head(); }
 };
 
-// `noise` draws what the gradients get; methods without noise need none (null). label_dp draws a key of its own.
+// `noise` draws what the gradients get; methods without noise need none (null). label_dp and
+// gaussian_label_dp draw a key of their own.
 // Errors: InvalidArgument, with field, expected and found, for a missing or impossible setting.
 absl::StatusOr<Protection> MakeProtection(const v1::GradientProtection& config, std::unique_ptr<SecureGaussian> noise);
 

@@ -22,7 +22,7 @@ LocalBatch BatchSource::Gather(uint32_t epoch, uint32_t batch) {
   own.released.positions.assign(positions.begin(), positions.end());
   own.released.labels = LabelsOf(positions);
   own.cuts = BatchSlices(static_cast<int64_t>(positions.size()), options_.in_flight_batches);
-  own.primes = !both_classes_seen_ && HasOneClass(own.released.labels);
+  own.primes = options_.primes_moments && !both_classes_seen_ && HasOneClass(own.released.labels);
   own.is_whole = options_.needs_whole_batch || own.primes;
   for (const RowRange& rows : own.cuts.Computed(own.is_whole)) {
     own.features.push_back(data_.features->Gather(positions.subspan(rows.first, rows.rows)));

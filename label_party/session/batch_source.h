@@ -43,6 +43,9 @@ class BatchSource {
     int64_t in_flight_batches = 1;
     bool needs_whole_batch = false;  // TopModel::needs_whole_batch.
     bool trains_on_test = false;     // Progressive validation: what is evaluated is trained on later.
+    // Leading batches of one class prime the protection's moments. They are then answered whole, which shows that they
+    // are of one class: not where labels are hidden by other means than noise on gradients.
+    bool primes_moments = true;
   };
 
   BatchSource(TrainingData data, const Options& options);

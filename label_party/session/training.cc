@@ -11,14 +11,25 @@
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "label_party/protection/run_budget.h"
+#include "label_party/top/two_headed_top_model.h"
 
 namespace splitveil {
 namespace {
 
+// As the protection needs it: with a head for what leaves, or without.
+absl::StatusOr<std::unique_ptr<TopModel>> MakeFreshModel(const TrainingInputs& inputs, const FeatureShape& features) {
+  const TopModelOptions options = TopOptions(inputs.agreement, inputs.config, features);
+  absl::StatusOr<std::unique_ptr<TopModel>> model = TopModel::Create(options);
+  if (!model.ok() || !inputs.protection.needs_release_head()) {
+    return model;
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TopModel> release_head, TopModel::Create(options));
+  return MakeTwoHeadedTopModel(std::move(release_head), *std::move(model));
+}
+
 // With the weights and the optimiser's state of the checkpoint, where there is one.
 absl::StatusOr<std::unique_ptr<TopModel>> MakeModel(const TrainingInputs& inputs, const FeatureShape& features) {
-  absl::StatusOr<std::unique_ptr<TopModel>> model =
-      TopModel::Create(TopOptions(inputs.agreement, inputs.config, features));
+  absl::StatusOr<std::unique_ptr<TopModel>> model = MakeFreshModel(inputs, features);
   if (model.ok() && inputs.resumed != nullptr) {
     const absl::StatusOr<NamedParameters> state = inputs.resumed->State();
     SPLITVEIL_RETURN_IF_ERROR(state.ok() ? (*model)->SetTrainingState(*state) : state.status());
@@ -105,6 +116,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   source.in_flight_batches = agreement.in_flight_batches();
   source.needs_whole_batch = training.model->needs_whole_batch();
   source.trains_on_test = agreement.progressive_validation();
+  source.primes_moments = !inputs.protection.gradients->is_passthrough();
   training.source = std::make_unique<BatchSource>(std::move(data), source);
   training.guard = std::make_unique<ReleaseGuard>(std::move(inputs.protection.gradients), std::move(gate),
                                                   training.source->examples(), earlier.cumulative_sum_kl);

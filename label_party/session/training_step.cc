@@ -1,6 +1,7 @@
 #include "label_party/session/training_step.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -146,6 +147,9 @@ absl::Status TrainingStep::Differentiate(const RowRange& rows, InboundBatch& bat
   }
   recorder_->stopwatch().Move(head->forward_seconds, &StepTimeRow::backward, &StepTimeRow::forward);
   batch.clean.SetBlock(rows.first, head->cut_gradient);
+  LogitOutputs& logits = batch.logits;
+  logits.probabilities.insert(logits.probabilities.end(), head->probabilities.begin(), head->probabilities.end());
+  logits.residuals.insert(logits.residuals.end(), head->residuals.begin(), head->residuals.end());
   batch.loss_sum += head->mean_loss * static_cast<double>(rows.rows);
   return absl::OkStatus();
 }
@@ -161,7 +165,10 @@ absl::Status TrainingStep::RegulariseAndClip(InboundBatch& batch) const {
         options_.distance_correlation_weight, batch.activations.block({0, batch.clean.rows()}), batch.own.targets,
         batch.clean)));
   }
-  Clip(options_.clip_cut_gradients, batch.clean);
+  if (options_.clip_cut_gradients > 0) {
+    batch.logits.unclipped = Matrix(batch.clean);
+    ClipRows(options_.clip_cut_gradients, batch.clean);
+  }
   return absl::OkStatus();
 }
 
@@ -170,6 +177,7 @@ absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   ChooseHints(batch.clean, released);
   SPLITVEIL_ASSIGN_OR_RETURN(const GuardedBatch guarded, guard_->Guard(batch.clean, released));
   const GateDecision& decision = guarded.decision;
+  batch.logits.releases_repeat = !std::isnan(guarded.report.run_sum_kl);
   SPLITVEIL_RETURN_IF_ERROR(recorder_->RecordDecision(decision));
   ProtectionRow protection = recorder_->RowOf(guarded.report, decision.action, decision.auc_bound);
   if (decision.action == v1::HALT) {
@@ -227,6 +235,7 @@ TrainingStep::AnsweredBatch TrainingStep::Answered(InboundBatch batch, Protectio
   }
   answered.sent = std::move(batch.sent);
   answered.clean = std::move(batch.clean);
+  answered.logits = std::move(batch.logits);
   answered.activations = batch.activations.Take();
   answered.features = std::move(batch.own.features);
   return answered;
@@ -256,12 +265,29 @@ absl::StatusOr<bool> TrainingStep::Learn() {
   return status.ok() ? absl::StatusOr<bool>(true) : status;
 }
 
+Matrix TrainingStep::LabelDirections(const AnsweredBatch& batch) const {
+  if (options_.distance_correlation_weight > 0) {
+    return Matrix();
+  }
+  const ConstMatrixView clean = batch.logits.unclipped.size() > 0 ? batch.logits.unclipped : batch.clean;
+  Matrix directions(clean);
+  for (int64_t j = 0; j < clean.rows(); ++j) {
+    const float residual = batch.logits.residuals[static_cast<size_t>(j)];
+    for (float& component : directions.row(j)) {
+      component = residual == 0 ? 0 : component / residual;  // Where the loss is flat, no label has moved anything.
+    }
+  }
+  return directions;
+}
+
 absl::Status TrainingStep::Audit(const AnsweredBatch& batch) {
   Matrix left;
+  Matrix label_directions;
   if (auditor_->Reads(batch.record.row.step)) {
     // What is audited is decoded from the bytes that left, so that rounding on the wire is part of what is measured.
     left = Matrix::ToOverwrite(batch.record.row.examples, options_.cut_width);
     SPLITVEIL_RETURN_IF_ERROR(AsInternal(ReadGradients(batch.sent, options_.wire_dtype, left)));
+    label_directions = LabelDirections(batch);
   }
   const ProtectionRow& protection = batch.record.protection;
   return auditor_->AuditRelease({left,
@@ -270,7 +296,11 @@ absl::Status TrainingStep::Audit(const AnsweredBatch& batch) {
                                  {protection.lambda1_neg, protection.lambda2_neg},
                                  {protection.lambda1_pos, protection.lambda2_pos},
                                  protection.sum_kl,
-                                 recorder_->result().cumulative_sum_kl});
+                                 recorder_->result().cumulative_sum_kl,
+                                 label_directions,
+                                 batch.logits.probabilities,
+                                 options_.clip_cut_gradients,
+                                 batch.logits.releases_repeat});
 }
 
 }  // namespace splitveil

@@ -58,12 +58,19 @@ class TrainingStep {
   absl::StatusOr<bool> Learn();
 
  private:
+  // What the audit needs to tell by how much a label moves each row.
+  struct LogitOutputs {
+    std::vector<float> probabilities, residuals;  // [batch], see TopStep.
+    Matrix unclipped;              // Clean gradients before they were clipped; empty where nothing clips.
+    bool releases_repeat = false;  // See ReleasingHead.
+  };
   // A batch whose activations are coming.
   struct InboundBatch {
     StepRow row;  // Step, epoch, batch, examples.
     LocalBatch own;
     SliceAssembler activations;
     Matrix clean;               // [batch, cut_width], as far as computed.
+    LogitOutputs logits;        // As far as computed, too.
     size_t computed = 0;        // Of own.features.
     double loss_sum = 0;        // Of the examples computed.
     SharedGradients sent = {};  // Slices that have left,
@@ -76,6 +83,7 @@ class TrainingStep {
     SharedGradients sent;                // Without gradients in a frozen step.
     Matrix clean, activations;           // What was sent was made of, for the audit,
     std::vector<FeatureBatch> features;  // and with the activations for the update of h.
+    LogitOutputs logits;
   };
 
   // Until a batch of both classes comes: tells the protection what each example of the batch would send with either
@@ -94,6 +102,8 @@ class TrainingStep {
   void EncodeFrozen(InboundBatch& batch) const;
   static AnsweredBatch Answered(InboundBatch batch, ProtectionRow protection);
   absl::Status Audit(const AnsweredBatch& batch);
+  // v of each row (see ReleasingHead), [batch, cut_width]; empty where a regulariser's gradients were added.
+  Matrix LabelDirections(const AnsweredBatch& batch) const;
 
   const TrainingStepOptions options_;
   BatchSource* const source_;

@@ -154,6 +154,7 @@ class LayeredTopModel final : public TopModel {
     Matrix own_storage, wide_storage;
     LayerPass wide_pass;
     Matrix logit_gradient;  // [rows, 1]
+    std::vector<float> probabilities;
     StackGradients gradients;
     absl::Span<const int64_t> categories;
   };
@@ -175,11 +176,14 @@ class LayeredTopModel final : public TopModel {
     SPLITVEIL_ASSIGN_OR_RETURN(LogLoss loss, BinaryCrossEntropy(logits, labels, targets));
     const double forward_seconds = absl::ToDoubleSeconds(absl::Now() - started);
     slice->logit_gradient = std::move(loss.gradient);
+    slice->probabilities = std::move(loss.probabilities);
     SPLITVEIL_ASSIGN_OR_RETURN(StackGradients gradients, deep_->Backward(deep, slice->logit_gradient, {}));
     slice->gradients = std::move(gradients);
     slice->categories = own.categories;
     slices_.push_back(std::move(slice));
-    return TopStep{loss.mean, slices_.back()->gradients.input, forward_seconds};
+    const Slice& kept = *slices_.back();
+    return TopStep{loss.mean, kept.gradients.input, forward_seconds, kept.probabilities,
+                   static_cast<ConstMatrixView>(kept.logit_gradient).values()};
   }
 
   // Drops what is kept for Update.

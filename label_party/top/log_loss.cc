@@ -43,12 +43,14 @@ absl::StatusOr<LogLoss> BinaryCrossEntropy(absl::Span<const float> logits, absl:
   }
   LogLoss loss;
   loss.gradient = Matrix(static_cast<int64_t>(logits.size()), 1);
+  loss.probabilities.reserve(logits.size());
   double sum = 0;
   for (size_t j = 0; j < logits.size(); ++j) {
     const double logit = logits[j];
     const double tail = std::exp(-std::abs(logit));  // In (0, 1]: neither branch overflows.
     sum += std::max(logit, 0.0) - logit * labels[j] + std::log1p(tail);
     const double probability = (logit >= 0 ? 1.0 : tail) / (1.0 + tail);
+    loss.probabilities.push_back(static_cast<float>(probability));
     loss.gradient.data()[j] = static_cast<float>(probability - (targets.empty() ? labels[j] : targets[j]));
   }
   loss.mean = sum / static_cast<double>(logits.size());

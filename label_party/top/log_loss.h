@@ -3,6 +3,7 @@
 #define SPLITVEIL_LABEL_PARTY_TOP_LOG_LOSS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -16,6 +17,7 @@ struct LogLoss {
   // [batch, 1]: derivative of each example's own loss by its logit with its target for label: p - target, the log-loss
   // being linear in the label.
   Matrix gradient;
+  std::vector<float> probabilities;  // [batch]: p(1 | logit).
 };
 
 // `logits` [batch]; `labels` [batch] of 0 and 1; `targets` [batch], finite, or empty: the labels. Errors:

@@ -34,6 +34,9 @@ struct TopStep {
   // The model's, until Update.
   ConstMatrixView cut_gradient;
   double forward_seconds = 0;  // Of the call, what the loss took; the rest went into gradients.
+  // [rows] each: p(1 | z) and the derivative of each example's own loss by its logit, p - target. The model's, until
+  // Update.
+  absl::Span<const float> probabilities, residuals;
 };
 
 // What training asks of a top model: ForwardBackward for each slice of a batch, then Update. The loss is binary

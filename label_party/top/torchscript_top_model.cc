@@ -49,12 +49,15 @@ class TorchScriptTopModel final : public TopModel {
     SPLITVEIL_ASSIGN_OR_RETURN(const TorchScriptInput input,
                                InputOf(activations, own, ParameterUse::kTraining, storage));
     SPLITVEIL_ASSIGN_OR_RETURN(TorchScriptPass pass, module_->Forward(input));
-    SPLITVEIL_ASSIGN_OR_RETURN(const LogLoss loss, BinaryCrossEntropy(pass.output().values(), labels, targets));
+    SPLITVEIL_ASSIGN_OR_RETURN(LogLoss loss, BinaryCrossEntropy(pass.output().values(), labels, targets));
     const double forward_seconds = absl::ToDoubleSeconds(absl::Now() - started);
-    SPLITVEIL_ASSIGN_OR_RETURN(gradients_, module_->Backward(pass, loss.gradient, {}));
+    logit_gradient_ = std::move(loss.gradient);
+    probabilities_ = std::move(loss.probabilities);
+    SPLITVEIL_ASSIGN_OR_RETURN(gradients_, module_->Backward(pass, logit_gradient_, {}));
     categories_ = own.categories;
     has_gradients_ = true;
-    return TopStep{loss.mean, gradients_.inputs[0], forward_seconds};
+    return TopStep{loss.mean, gradients_.inputs[0], forward_seconds, probabilities_,
+                   static_cast<ConstMatrixView>(logit_gradient_).values()};
   }
 
   absl::Status Update() override {
@@ -135,6 +138,8 @@ class TorchScriptTopModel final : public TopModel {
   // Of the latest ForwardBackward.
   absl::Span<const int64_t> categories_;
   TorchScriptGradients gradients_;
+  Matrix logit_gradient_;  // [rows, 1]
+  std::vector<float> probabilities_;
   bool has_gradients_ = false;
 };
 

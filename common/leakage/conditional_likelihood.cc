@@ -1,0 +1,77 @@
+#include "common/leakage/conditional_likelihood.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "common/leakage/inner_product.h"
+
+namespace splitveil {
+namespace {
+
+// Share of the largest squared row below which a variance is none that floats resolve.
+constexpr double kResolution = 1e-10;
+
+// What is needed of a row x: its products with v and with the line of the noise.
+struct RowProducts {
+  double x_squared = 0, x_v = 0, v_squared = 0;
+  double x_line = 0, v_line = 0;
+};
+
+// Coefficient of v in the clean gradient of an example with this label.
+double Coefficient(double probability, int label, const RowProducts& row, double clip_norm) {
+  const double coefficient = probability - label;
+  const double norm = std::abs(coefficient) * std::sqrt(row.v_squared);
+  return clip_norm > 0 && norm > clip_norm ? coefficient * clip_norm / norm : coefficient;
+}
+
+// log N(x; coefficient v, noise) up to the constant that both labels share.
+double LogDensity(const RowProducts& row, double coefficient, const NoiseVariances& noise, double cols) {
+  const double along = row.x_line - coefficient * row.v_line;
+  const double squared = row.x_squared - 2 * coefficient * row.x_v + coefficient * coefficient * row.v_squared;
+  const double across = std::max(0.0, squared - along * along);
+  return -0.5 * (along * along / noise.along + std::log(noise.along) + across / noise.across +
+                 (cols - 1) * std::log(noise.across));
+}
+
+NoiseVariances AtLeast(double least, const NoiseVariances& noise) {
+  return {std::max(noise.along, least), std::max(noise.across, least)};
+}
+
+}  // namespace
+
+std::vector<double> ConditionalLogRatios(ConstMatrixView released, const ReleasingHead& head) {
+  const auto cols = static_cast<double>(released.cols());
+  double largest = 0;
+  for (int64_t j = 0; j < released.rows(); ++j) {
+    largest = std::max(largest, SquaredNorm(released.row(j)));
+  }
+  // No noise is NaN, which compares false.
+  const bool stated = head.noise_negative.along >= 0 && head.noise_positive.along >= 0 && largest > 0;
+  const NoiseVariances negative = AtLeast(kResolution * largest, head.noise_negative);
+  const NoiseVariances positive = AtLeast(kResolution * largest, head.noise_positive);
+  std::vector<double> scores(static_cast<size_t>(released.rows()), 0);
+  for (int64_t j = 0; j < released.rows(); ++j) {
+    const absl::Span<const float> x = released.row(j);
+    const absl::Span<const float> v = head.label_directions.row(j);
+    RowProducts row;
+    row.v_squared = SquaredNorm(v);
+    if (row.v_squared == 0) {
+      continue;
+    }
+    row.x_squared = SquaredNorm(x);
+    row.x_v = InnerProduct(x, v);
+    const double if_negative = Coefficient(head.probabilities[j], 0, row, head.clip_norm);
+    const double if_positive = Coefficient(head.probabilities[j], 1, row, head.clip_norm);
+    if (stated) {
+      row.x_line = InnerProduct(x, head.noise_direction);
+      row.v_line = InnerProduct(v, head.noise_direction);
+      scores[j] = LogDensity(row, if_positive, positive, cols) - LogDensity(row, if_negative, negative, cols);
+    } else {
+      scores[j] = (if_negative - row.x_v / row.v_squared) / (if_negative - if_positive) - 0.5;
+    }
+  }
+  return scores;
+}
+
+}  // namespace splitveil

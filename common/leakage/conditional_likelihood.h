@@ -1,0 +1,39 @@
+// The best any adversary can do against one example's release, whatever the classes are like.
+#ifndef SPLITVEIL_COMMON_LEAKAGE_CONDITIONAL_LIKELIHOOD_H_
+#define SPLITVEIL_COMMON_LEAKAGE_CONDITIONAL_LIKELIHOOD_H_
+
+#include <vector>
+
+#include "absl/types/span.h"
+
+#include "common/leakage/population.h"
+#include "common/matrix/matrix.h"
+
+namespace splitveil {
+
+// All that is behind a release but the labels and the draw of the noise. By the chain rule an example's clean gradient
+// is (p - y) v, v = dlogit/dz: its label moves it along its own v and nowhere else. Borrowed.
+struct ReleasingHead {
+  ConstMatrixView label_directions;       // [batch, d]: v of each row.
+  absl::Span<const float> probabilities;  // [batch]: p of each row.
+  double clip_norm = 0;                   // To which clean gradients are scaled down; 0: never.
+  // Of the noise of each class; NaN where the method states none or adds none.
+  NoiseVariances noise_negative, noise_positive;
+  // The line that the noise's `along` is on, [d]; read where along and across differ.
+  absl::Span<const float> noise_direction;
+  // What leaves of an example is made of one noised label, however often it leaves: evidence of it counts once.
+  bool releases_repeat = false;
+};
+
+// log p(released row | positive) - log p(released row | negative), given all of `head`: no scoring function has a
+// higher AUC on one release (Neyman-Pearson), and sums of it over releases with independent noise none over several. No
+// class moments enter, so that nothing is assumed of the gradients' distribution. Where the noise is not stated, the
+// place of the row on the line of v between what either label would send, -1/2 (negative) to 1/2 (positive): exact
+// where nothing is added; monotone in the log ratio where the label itself has Gaussian noise. 0 for a row whose label
+// moves nothing (v = 0). A variance of zero counts as the smallest that a float resolves, so that every score is
+// finite. `released` [batch, d], as the head's. [batch]. Thread-safe.
+std::vector<double> ConditionalLogRatios(ConstMatrixView released, const ReleasingHead& head);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_LEAKAGE_CONDITIONAL_LIKELIHOOD_H_

@@ -1,0 +1,39 @@
+// `gaussian_label_dp`: labels by the Gaussian mechanism (Dong, Roth, Su, JRSSB 2022).
+#ifndef SPLITVEIL_LABEL_PARTY_PROTECTION_GAUSSIAN_LABEL_DP_PLANNER_H_
+#define SPLITVEIL_LABEL_PARTY_PROTECTION_GAUSSIAN_LABEL_DP_PLANNER_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "label_party/protection/noise_planner.h"
+#include "label_party/protection/noised_labels.h"
+
+namespace splitveil {
+
+// Sends the gradients of a head that has learned from noised labels alone (two_headed_top_model.h) as they are.
+//
+// Protects each label of the run, from whoever sees all that leaves: it is a function of one noised label per example
+// and of what holds no label, so that by post-processing the whole run is mu-GDP with mu = 1 / sigma, whatever the
+// number of epochs and batches, the model, the activations (the peer may choose them) and the gradients' distribution.
+// Holds for any adversary with any side information but the label: AUC <= Phi(mu / sqrt 2) among examples that it could
+// not rank before. A further run draws new noise: then mu adds as sqrt(sum mu^2). Does not protect what features tell
+// of a label, the share of positives, which examples take part, nor the labels of test examples where a decision made
+// from them leaves.
+class GaussianLabelDpPlanner final : public NoisePlanner {
+ public:
+  explicit GaussianLabelDpPlanner(std::shared_ptr<const NoisedLabels> labels) : labels_(std::move(labels)) {}
+
+  // FailedPrecondition where the targets were never drawn. sum_kl = run_sum_kl = mu^2: the divergence of two Gaussians
+  // mu apart, whose GaussianAucBound is Phi(mu / sqrt 2).
+  absl::StatusOr<NoisePlan> Plan(const BatchFacts& batch, double max_sum_kl) const override;
+  Perturbation perturbation() const override { return Perturbation::kNone; }
+  std::string name() const override;
+
+ private:
+  const std::shared_ptr<const NoisedLabels> labels_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_PROTECTION_GAUSSIAN_LABEL_DP_PLANNER_H_

@@ -1,0 +1,50 @@
+// Labels with discrete Gaussian noise: all that gaussian_label_dp trains what leaves on.
+#ifndef SPLITVEIL_LABEL_PARTY_PROTECTION_NOISED_LABELS_H_
+#define SPLITVEIL_LABEL_PARTY_PROTECTION_NOISED_LABELS_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/crypto/label_noise.h"
+#include "common/crypto/secure_random.h"
+#include "common/privacy/gaussian_privacy.h"
+#include "label_party/protection/label_targets.h"
+
+#include "splitveil/v1/protection.pb.h"
+
+namespace splitveil {
+
+// y + sigma xi of every example, drawn once. The mean is the label and the derivative of the log loss is linear in the
+// target, so that gradients are unbiased. What that protects: gaussian_label_dp_planner.h. Not thread-safe.
+class NoisedLabels final : public LabelTargets {
+ public:
+  // The noise is that of `key`. Errors: InvalidArgument, with field, expected and found, where the configured strength
+  // is no noise that can be drawn (SigmaUnits).
+  static absl::StatusOr<std::shared_ptr<NoisedLabels>> Create(const v1::GradientProtection::GaussianLabelDp& config,
+                                                              const SecretKey& key);
+
+  std::vector<float> TrainingTargets(absl::Span<const uint8_t> labels) override;
+  bool drawn() const override { return drawn_; }
+  bool needs_release_head() const override { return true; }
+
+  // As drawn: the configured one rounded up to the grid.
+  double sigma() const { return noise_.sigma(0); }
+  // Of all that is computed from the targets, in whatever number of releases.
+  GaussianPrivacy privacy() const { return privacy_; }
+
+ private:
+  NoisedLabels(LabelNoise noise, GaussianPrivacy privacy) : noise_(std::move(noise)), privacy_(privacy) {}
+
+  LabelNoise noise_;
+  const GaussianPrivacy privacy_;
+  bool drawn_ = false;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_PROTECTION_NOISED_LABELS_H_

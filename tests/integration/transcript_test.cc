@@ -1,0 +1,103 @@
+// gaussian_label_dp: whatever the labels are, the same noised labels give the peer the same messages.
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "label_party/protection/gaussian_label_dp_planner.h"
+#include "label_party/session/label_session.h"
+#include "nonlabel_party/session/nonlabel_session.h"
+#include "tests/testing/local_label_party.h"
+#include "tests/testing/small_run.h"
+
+namespace splitveil::testing {
+namespace {
+
+// The noised labels of another run, whatever the labels.
+class FixedTargets final : public LabelTargets {
+ public:
+  explicit FixedTargets(std::vector<float> targets) : targets_(std::move(targets)) {}
+
+  std::vector<float> TrainingTargets(absl::Span<const uint8_t> labels) override {
+    EXPECT_EQ(labels.size(), targets_.size());
+    return targets_;
+  }
+  bool drawn() const override { return true; }
+  bool needs_release_head() const override { return true; }
+
+ private:
+  const std::vector<float> targets_;
+};
+
+class TranscriptTest : public ::testing::Test {
+ protected:
+  TranscriptTest() : run_(300) {
+    run_.agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
+    run_.agreement.mutable_audit()->clear_attacks();
+    run_.agreement.mutable_audit()->add_attacks(v1::NORM);
+    run_.agreement.mutable_audit()->add_attacks(v1::SPECTRAL);
+    run_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(2);
+    run_.label_config.mutable_label_side_audit()->set_every_batches(1);
+  }
+
+  // A whole run; all that the peer receives once the random parts of its beginning are over, in order.
+  std::vector<std::string> Transcript(bool fixed_targets) {
+    LabelSessionOptions options = run_.LabelOptions();
+    if (fixed_targets) {
+      options.protection.labels = std::make_shared<FixedTargets>(targets_);
+    }
+    const std::unique_ptr<LabelSession> label = *LabelSession::Create(std::move(options));
+    LocalLabelParty peer(label.get());
+    std::vector<std::string> messages;
+    peer.on_call = [&](const std::string& call) { messages.push_back(call); };
+    peer.alter_gradients = [&](v1::CutGradients& message) { messages.push_back(message.SerializeAsString()); };
+    peer.alter_evaluation = [&](v1::EvaluateResponse& message) { messages.push_back(message.SerializeAsString()); };
+    peer.alter_leaks = [&](v1::ScoreBatchResponse& message) { messages.push_back(message.SerializeAsString()); };
+    peer.alter_start = [&](v1::StartResponse& message) { messages.push_back(message.SerializeAsString()); };
+    NonLabelSession session(run_.NonLabelOptions(&peer));
+    const absl::Status status = session.Run();
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_TRUE(label->completed());
+    predictions_ = label->model()->Parameters();
+    return messages;
+  }
+
+  SmallRun run_;
+  std::vector<float> targets_;
+  NamedParameters predictions_;
+};
+
+TEST_F(TranscriptTest, FlippingLabelsUnderTheSameNoisedLabelsChangesNoByteThatThePeerReceives) {
+  for (size_t j = 0; j < 300; ++j) {
+    targets_.push_back(static_cast<float>(static_cast<int>(j * 7 % 11)) - 5);
+  }
+  const std::vector<std::string> honest = Transcript(/*fixed_targets=*/true);
+  const NamedParameters honest_predictions = predictions_;
+  EXPECT_GT(honest.size(), 20);
+  // All leading batches of one class, as a peer that cares would like to notice; then every label another one.
+  std::vector<uint8_t>& labels = run_.label_data.labels;
+  const std::vector<uint8_t> true_labels = labels;
+  for (size_t row = 0; row < labels.size(); ++row) {
+    labels[row] = row % 2;
+  }
+  EXPECT_EQ(Transcript(true), honest);
+  EXPECT_NE(predictions_, honest_predictions);
+  labels.assign(labels.size(), 0);
+  labels[0] = labels[1] = labels[2] = 1;
+  EXPECT_EQ(Transcript(true), honest);
+}
+
+// The check above can fail: other noised labels are other messages.
+TEST_F(TranscriptTest, NoisedLabelsAreWhatMovesThem) {
+  targets_.assign(300, 0.5F);
+  const std::vector<std::string> before = Transcript(true);
+  targets_[17] = 3;
+  EXPECT_NE(Transcript(true), before);
+  EXPECT_NE(Transcript(false), Transcript(false));  // Drawn anew by each run.
+}
+
+}  // namespace
+}  // namespace splitveil::testing
