@@ -145,35 +145,40 @@ absl::Status ProveLabelDp(double epsilon, const SyntheticBatch& batch, const Pro
   return absl::OkStatus();
 }
 
-// Holds what was added to labels against N(0, sigma^2), rounded or not.
+// Holds what was added to labels, which alternate, against N(0, sigma^2).
 absl::Status ProveLabelNoise(double sigma, absl::Span<const uint8_t> labels, absl::Span<const float> targets) {
-  const auto n = static_cast<double>(labels.size());
-  double of_class[2] = {0, 0};  // Sums of the noise in units of sigma.
-  double squares = 0;
-  double products = 0;  // Of neighbours.
-  double fourth_powers = 0;
-  double last = 0;
+  const double of_class = static_cast<double>(labels.size()) / 2;
+  double sums[2] = {}, squares[2] = {}, fourth_powers[2] = {};  // Of the noise in units of sigma, by class.
+  double products[2] = {};                                      // Of neighbours, and of neighbours in a class.
+  double last[2] = {};
   for (size_t j = 0; j < labels.size(); ++j) {
     const double noise = (targets[j] - labels[j]) / sigma;
-    of_class[labels[j]] += noise;
-    squares += noise * noise;
-    fourth_powers += noise * noise * noise * noise;
-    products += noise * last;
-    last = noise;
+    sums[labels[j]] += noise;
+    squares[labels[j]] += noise * noise;
+    fourth_powers[labels[j]] += noise * noise * noise * noise;
+    products[0] += noise * last[0];
+    products[1] += noise * last[1];
+    last[1] = last[0];
+    last[0] = noise;
   }
-  const auto beyond = [&](double found, double mean, double variance) {
-    return !(std::abs(found - mean) <= kDeviations * std::sqrt(variance));
+  // Written so that NaN fails.
+  const auto within = [](double found, double mean, double variance) {
+    return std::abs(found - mean) <= kDeviations * std::sqrt(variance);
   };
-  if (beyond(of_class[0], 0, n / 2) || beyond(of_class[1], 0, n / 2)) {
-    return Broken("the noise of the labels has a mean in one of the classes");
+  for (int label : {0, 1}) {
+    if (!within(sums[label], 0, of_class)) {
+      return Broken("the noise of a class of labels has a mean");
+    }
+    if (!within(squares[label], of_class, 2 * of_class)) {
+      return Broken("the noise of a class of labels has another variance than promised");
+    }
+    if (!within(fourth_powers[label], 3 * of_class, 96 * of_class)) {
+      return Broken("the noise of a class of labels is not Gaussian");
+    }
   }
-  if (beyond(squares, n, 2 * n)) {
-    return Broken("the noise of the labels has another variance than promised");
-  }
-  if (beyond(fourth_powers, 3 * n, 96 * n)) {
-    return Broken("the noise of the labels is not Gaussian");
-  }
-  return beyond(products, 0, n) ? Broken("the noise of neighbouring labels is not independent") : absl::OkStatus();
+  return within(products[0], 0, 2 * of_class) && within(products[1], 0, 2 * of_class)
+             ? absl::OkStatus()
+             : Broken("the noise of neighbouring labels is not independent");
 }
 
 absl::Status ProveGaussianLabelDp(const v1::GradientProtection::GaussianLabelDp& config, const SyntheticBatch& batch,

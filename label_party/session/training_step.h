@@ -70,7 +70,7 @@ class TrainingStep {
     LocalBatch own;
     SliceAssembler activations;
     Matrix clean;               // [batch, cut_width], as far as computed.
-    LogitOutputs logits;        // As far as computed, too.
+    LogitOutputs logits = {};   // As far as computed, too.
     size_t computed = 0;        // Of own.features.
     double loss_sum = 0;        // Of the examples computed.
     SharedGradients sent = {};  // Slices that have left,

@@ -36,6 +36,12 @@ struct Batch {
       activations.row(j)[1] = normal(random);
     }
     population = *EstimatePopulation(gradients, gradients, labels);
+    label_directions = Matrix(kRows, kCols);
+    for (int64_t j = 0; j < kRows; ++j) {
+      for (int64_t i = 0; i < kCols; ++i) {
+        label_directions.row(j)[i] = gradients.row(j)[i] / (0.5f - static_cast<float>(labels[j]));
+      }
+    }
   }
 
   AttackInput Input() const {
@@ -46,6 +52,9 @@ struct Batch {
     input.hint_rows = hint_rows;
     input.clean_positive = clean_positive;
     input.population = &population;
+    head.label_directions = label_directions;
+    head.probabilities = probabilities;
+    input.head = &head;
     return input;
   }
 
@@ -55,6 +64,9 @@ struct Batch {
   std::vector<uint32_t> hint_rows = {1, 5, 9, 13, 17};
   std::vector<float> clean_positive = {2, 0, 0, 0, 0, 0};
   Population population;
+  Matrix label_directions;
+  std::vector<float> probabilities = std::vector<float>(kRows, 0.5f);
+  mutable ReleasingHead head;  // Of `gradients` as they were made.
 };
 
 // RESIDUAL_NORM looks away from the line on which this batch's classes differ; it has a test of its own.
@@ -119,6 +131,7 @@ TEST_P(EveryAttackTest, NeedsWhatItsTraitsSay) {
   input.clean_positive = {};
   input.activations = {};
   input.population = nullptr;
+  input.head = nullptr;
   AttackScorer scorer(kExamples);
   ASSERT_TRUE(scorer.Begin(input).ok());
   EXPECT_EQ(scorer.Score(GetParam()).ok(), traits.needs == SideInformation::kNone);

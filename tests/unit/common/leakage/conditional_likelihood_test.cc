@@ -111,7 +111,8 @@ TEST(ConditionalLikelihoodTest, ReachesTheGaussianMechanismsAucAndNoMore) {
   std::mt19937_64 random(7);
   std::normal_distribution<float> normal;
   for (int64_t j = 0; j < kRows; ++j) {
-    const float residual = releases.probabilities[j] - (static_cast<float>(releases.labels[j]) + kSigma * normal(random));
+    const float residual =
+        releases.probabilities[j] - (static_cast<float>(releases.labels[j]) + kSigma * normal(random));
     for (int64_t i = 0; i < kCols; ++i) {
       releases.released.row(j)[i] = residual * releases.directions.row(j)[i];
     }

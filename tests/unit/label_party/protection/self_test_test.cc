@@ -82,8 +82,10 @@ INSTANTIATE_TEST_SUITE_P(Methods, SelfTestPassesTest,
                                          "marvell { sum_kl: 0.25 }", "marvell { detection_error: 0.4 }",
                                          "marvell { s: 4 orthogonal_noise_ratio: 4 }", "label_dp { epsilon: 0.1 }",
                                          "label_dp { epsilon: 1 }", "label_dp { epsilon: 30 }",
-                                         "sparsify { keep: 0.1 }", "sparsify { keep: 0.75 }", "discretize { bins: 2 }",
-                                         "discretize { bins: 12 }", "iso { t: 1 } distance_correlation { weight: 0.1 }",
+                                         "gaussian_label_dp { sigma: 0.1 }", "gaussian_label_dp { sigma: 2.79 }",
+                                         "gaussian_label_dp { max_run_auc_bound: 0.7 }", "sparsify { keep: 0.1 }",
+                                         "sparsify { keep: 0.75 }", "discretize { bins: 2 }", "discretize { bins: 12 }",
+                                         "iso { t: 1 } distance_correlation { weight: 0.1 }",
                                          "marvell { run_budget { planned_epochs: 5 noise_growth_per_epoch: 1.5 } }"));
 
 TEST_P(SelfTestPassesTest, ForASoundProtectionUnderAnyKey) {
@@ -238,6 +240,60 @@ TEST(SelfTestTest, FailsForAShrunkenGradient) {
     }
   });
   Verdict(kMarvell, shrunken);
+}
+
+const char kGaussianLabelDp[] = "gaussian_label_dp { sigma: 2 }";
+
+// What the self-test says where the noise of label j of n is what `spoil` makes of it.
+std::string VerdictOnNoise(const std::function<void(absl::Span<const uint8_t>, std::vector<float>&)>& spoil) {
+  SpoiltProtection spoilt(kGaussianLabelDp, nullptr);
+  spoilt.spoil_targets = [&](absl::Span<const uint8_t> labels, std::vector<float>& targets) {
+    for (size_t j = 0; j < labels.size(); ++j) {
+      targets[j] -= labels[j];
+    }
+    spoil(labels, targets);
+    for (size_t j = 0; j < labels.size(); ++j) {
+      targets[j] += labels[j];
+    }
+  };
+  return Verdict(kGaussianLabelDp, spoilt);
+}
+
+TEST(SelfTestTest, FailsForLabelsWithLessNoiseThanPromised) {
+  EXPECT_THAT(VerdictOn("none {}", kGaussianLabelDp), HasSubstr("variance"));
+  EXPECT_THAT(VerdictOn("gaussian_label_dp { sigma: 1 }", kGaussianLabelDp), HasSubstr("variance"));
+  EXPECT_THAT(VerdictOn("gaussian_label_dp { sigma: 2.1 }", kGaussianLabelDp), HasSubstr("variance"));
+  for (int spared : {0, 1}) {
+    EXPECT_THAT(VerdictOnNoise([&](absl::Span<const uint8_t> labels, std::vector<float>& noise) {
+                  for (size_t j = 0; j < labels.size(); ++j) {
+                    noise[j] = labels[j] == spared ? 0 : noise[j];
+                  }
+                }),
+                HasSubstr("variance"));
+  }
+}
+
+TEST(SelfTestTest, FailsForLabelNoiseThatIsBiasedSharedOrNotGaussian) {
+  EXPECT_THAT(VerdictOnNoise([](absl::Span<const uint8_t> labels, std::vector<float>& noise) {
+                for (size_t j = 0; j < labels.size(); ++j) {
+                  noise[j] += labels[j] == 1 ? 0.1F : 0;
+                }
+              }),
+              HasSubstr("mean"));
+  for (size_t apart : {1, 2}) {
+    EXPECT_THAT(VerdictOnNoise([&](absl::Span<const uint8_t> labels, std::vector<float>& noise) {
+                  for (size_t j = 0; j + apart < labels.size(); j += 4) {
+                    noise[j + apart] = noise[j];
+                  }
+                }),
+                HasSubstr("neighbouring"));
+  }
+  EXPECT_THAT(VerdictOnNoise([](absl::Span<const uint8_t>, std::vector<float>& noise) {
+                for (float& value : noise) {
+                  value = value > 0 ? 2.0F : -2.0F;
+                }
+              }),
+              HasSubstr("not Gaussian"));
 }
 
 const char kLabelDp[] = "label_dp { epsilon: 1 }";

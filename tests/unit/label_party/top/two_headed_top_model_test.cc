@@ -41,7 +41,7 @@ class TwoHeadedTopModelTest : public testing::Test {
       const size_t first = i == 0 ? 0 : 2;
       const size_t rows = i == 0 ? 2 : 4;
       const auto step = model.ForwardBackward(
-          activations_.block({static_cast<int64_t>(first), static_cast<int64_t>(rows)}), own[i],
+          activations_.block(static_cast<int64_t>(first), static_cast<int64_t>(rows)), own[i],
           absl::MakeConstSpan(labels).subspan(first, rows),
           targets.empty() ? absl::Span<const float>() : absl::MakeConstSpan(targets).subspan(first, rows));
       EXPECT_TRUE(step.ok()) << step.status();
@@ -63,7 +63,7 @@ class TwoHeadedTopModelTest : public testing::Test {
   FeatureBatch Rows(int64_t first, int64_t rows) const {
     FeatureBatch part = own_;
     part.rows = rows;
-    part.numeric = Matrix(own_.numeric.block({first, rows}));
+    part.numeric = Matrix(own_.numeric.block(first, rows));
     part.categories.assign(own_.categories.begin() + 2 * first, own_.categories.begin() + 2 * (first + rows));
     return part;
   }
@@ -130,8 +130,7 @@ TEST_F(TwoHeadedTopModelTest, AStateThatFitsOneHeadAloneChangesNothing) {
 
 TEST_F(TwoHeadedTopModelTest, NeedsTargets) {
   const auto two = TwoHeads();
-  EXPECT_EQ(two->ForwardBackward(activations_, own_, labels_, {}).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(two->ForwardBackward(activations_, own_, labels_, {}).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(two->Update().code(), absl::StatusCode::kFailedPrecondition);
 }
 
