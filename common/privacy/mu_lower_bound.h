@@ -1,0 +1,62 @@
+// What an attack on a run proves: the least mu that what was seen leaves possible.
+#ifndef SPLITVEIL_COMMON_PRIVACY_MU_LOWER_BOUND_H_
+#define SPLITVEIL_COMMON_PRIVACY_MU_LOWER_BOUND_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace splitveil {
+
+struct MuLowerBoundOptions {
+  // The lower bounds hold with this probability. In [0.5, 1).
+  double confidence = 0.95;
+  // Of epsilon_lower. In [0, 1).
+  double delta = 1e-5;
+  // Splits the examples. Choose it before the scores are known: trying several and keeping the best proves nothing.
+  uint64_t seed = 0;
+};
+
+struct MuLowerBound {
+  // A mechanism of a smaller mu would have given counts like these with probability 1 - confidence at most. 0: nothing
+  // is refuted.
+  double mu_lower = 0;
+  // The same for epsilon at options.delta, from the same counts and with no assumption of Gaussian noise.
+  double epsilon_lower = 0;
+  // The test that was held: positive where the score is at least, or else at most, the threshold.
+  float threshold = 0;
+  bool positive_above = true;
+  // Its rates on the test half, at their one-sided limits.
+  double true_positive_rate_low = 0;
+  double false_positive_rate_high = 1;
+  int64_t test_positives = 0, test_negatives = 0;
+};
+
+// A mu-GDP mechanism (gaussian_privacy.h) lets no test reach Phi^-1(TPR) - Phi^-1(FPR) > mu. Each class is split at
+// random into halves. One half chooses the threshold and direction whose rates, at the limits the other half could
+// confirm, imply the largest mu. The other half, which the choice has not seen, gives the rates' limits (Clopper and
+// Pearson, Biometrika 1934), each with half of the error probability:
+//   mu_lower = max(0, Phi^-1(TPR_low) - Phi^-1(FPR_high)), as audits of differential privacy do (Nasr et al., "Tight
+// Auditing of Differentially Private Machine Learning", USENIX Security 2023, section 4).
+//
+// Valid where, of a run that keeps its promise,
+//   - the noises of different examples are independent, so that their scores are, given labels and all else. One score
+//     an example: pool its releases first. The rates need not be the same for all examples of a class; sums of unequal
+//     trials scatter less than binomials (Hoeffding, Ann. Math. Stat. 1956), and the limits are conservative then.
+//   - what the scores use besides the releases says nothing about the labels: labels drawn at random for the audit, or
+//     scores that take the prediction out of what was released. An attack that ranks by features that predict the label
+//     "refutes" any mu, and has learned nothing from the releases.
+// Finds less than there is: the attack may be weak, half of the examples only choose, and one threshold sees one point
+// of the curve. With 10,000 examples, a quarter of them positive, the best attack on mu gives mu_lower of about
+// mu - 0.2, and a claim of mu >= 0.3 with half of the noise is refuted nearly always.
+//
+// `labels`: 0 or 1, as many as scores, at most 2^32 - 1; at least two examples of each class. Ties are never split.
+// Errors: InvalidArgument for different lengths, a NaN score (infinite ones may be), another label, options out of
+// range; FailedPrecondition for fewer than two examples of a class. Thread-safe; O(n log n).
+absl::StatusOr<MuLowerBound> LowerBoundMu(absl::Span<const float> scores, absl::Span<const uint8_t> labels,
+                                          const MuLowerBoundOptions& options = {});
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_PRIVACY_MU_LOWER_BOUND_H_

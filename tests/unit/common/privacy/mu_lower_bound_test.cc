@@ -1,0 +1,158 @@
+#include "common/privacy/mu_lower_bound.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "common/privacy/gaussian_privacy.h"
+
+namespace splitveil {
+namespace {
+
+struct Sample {
+  std::vector<float> scores;
+  std::vector<uint8_t> labels;
+};
+
+// `positives` scores of `high` and `negatives` of `low`.
+Sample Separated(int positives, int negatives, float high = 1, float low = 0) {
+  Sample sample;
+  sample.scores.assign(positives, high);
+  sample.scores.insert(sample.scores.end(), negatives, low);
+  sample.labels.assign(positives, 1);
+  sample.labels.insert(sample.labels.end(), negatives, 0);
+  return sample;
+}
+
+TEST(MuLowerBoundTest, PerfectSeparationHasTheClosedForm) {
+  const Sample sample = Separated(200, 600);
+  const auto bound = LowerBoundMu(sample.scores, sample.labels);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_EQ(bound->test_positives, 100);
+  EXPECT_EQ(bound->test_negatives, 300);
+  EXPECT_TRUE(bound->positive_above);
+  EXPECT_EQ(bound->threshold, 1);
+  // Clopper-Pearson at all of n and none of n: risk^(1/n) and 1 - risk^(1/n).
+  const double tpr = std::pow(0.025, 1.0 / 100);
+  const double fpr = 1 - std::pow(0.025, 1.0 / 300);
+  EXPECT_NEAR(bound->true_positive_rate_low, tpr, 1e-12);
+  EXPECT_NEAR(bound->false_positive_rate_high, fpr, 1e-12);
+  EXPECT_NEAR(bound->mu_lower, NormalQuantile(tpr) - NormalQuantile(fpr), 1e-9);
+  EXPECT_NEAR(bound->epsilon_lower, std::log((tpr - 1e-5) / fpr), 1e-9);
+}
+
+TEST(MuLowerBoundTest, EpsilonTakesTheBetterOfBothAnswers) {
+  // Few negatives, many positives: what is sure is that a low score is no positive.
+  const Sample sample = Separated(600, 200);
+  const auto bound = LowerBoundMu(sample.scores, sample.labels);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_NEAR(bound->epsilon_lower, std::log((std::pow(0.025, 0.01) - 1e-5) / (1 - std::pow(0.025, 1.0 / 300))), 1e-9);
+}
+
+TEST(MuLowerBoundTest, FindsScoresThatPointTheOtherWay) {
+  const Sample up = Separated(300, 300);
+  const Sample down = Separated(300, 300, -1, 0);
+  const auto bound = LowerBoundMu(down.scores, down.labels);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_FALSE(bound->positive_above);
+  EXPECT_EQ(bound->mu_lower, LowerBoundMu(up.scores, up.labels)->mu_lower);
+}
+
+TEST(MuLowerBoundTest, EqualScoresRefuteNothing) {
+  const Sample sample = Separated(300, 300, 5, 5);
+  const auto bound = LowerBoundMu(sample.scores, sample.labels);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_EQ(bound->mu_lower, 0);
+  EXPECT_EQ(bound->epsilon_lower, 0);
+}
+
+TEST(MuLowerBoundTest, TwoExamplesOfAClassAreEnoughToAnswerAndTooFewToRefute) {
+  const Sample sample = Separated(2, 2);
+  const auto bound = LowerBoundMu(sample.scores, sample.labels);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_EQ(bound->test_positives, 1);
+  EXPECT_EQ(bound->mu_lower, 0);
+}
+
+TEST(MuLowerBoundTest, MoreConfidenceAndMoreDeltaRefuteLess) {
+  const Sample sample = Separated(200, 200);
+  MuLowerBoundOptions options;
+  const auto usual = LowerBoundMu(sample.scores, sample.labels, options);
+  options.confidence = 0.999;
+  const auto sure = LowerBoundMu(sample.scores, sample.labels, options);
+  EXPECT_LT(sure->mu_lower, usual->mu_lower);
+  options.confidence = 0.95;
+  options.delta = 0.5;
+  const auto lenient = LowerBoundMu(sample.scores, sample.labels, options);
+  EXPECT_EQ(lenient->mu_lower, usual->mu_lower);
+  EXPECT_LT(lenient->epsilon_lower, usual->epsilon_lower);
+}
+
+TEST(MuLowerBoundTest, TheSeedDecidesTheSplitAndNothingElse) {
+  Sample sample;
+  for (int i = 0; i < 1000; ++i) {
+    sample.labels.push_back(i % 4 == 0 ? 1 : 0);
+    sample.scores.push_back(static_cast<float>((i * 7919) % 1000 + (i % 4 == 0 ? 300 : 0)));
+  }
+  MuLowerBoundOptions options;
+  const auto first = LowerBoundMu(sample.scores, sample.labels, options);
+  EXPECT_EQ(LowerBoundMu(sample.scores, sample.labels, options)->mu_lower, first->mu_lower);
+  bool differs = false;
+  for (options.seed = 1; options.seed < 5; ++options.seed) {
+    differs = differs || LowerBoundMu(sample.scores, sample.labels, options)->mu_lower != first->mu_lower;
+  }
+  EXPECT_TRUE(differs);
+}
+
+TEST(MuLowerBoundTest, InfiniteScoresAreScores) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const Sample sample = Separated(200, 200, infinity, -infinity);
+  EXPECT_EQ(LowerBoundMu(sample.scores, sample.labels)->mu_lower,
+            LowerBoundMu(Separated(200, 200).scores, sample.labels)->mu_lower);
+}
+
+TEST(MuLowerBoundTest, RefusesClassesOfFewerThanTwo) {
+  for (const Sample& sample :
+       {Separated(0, 100), Separated(100, 0), Separated(1, 100), Separated(100, 1), Separated(0, 0)}) {
+    const absl::Status status = LowerBoundMu(sample.scores, sample.labels).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(status.message(), "lower bound of mu: at least two examples of each class are needed");
+  }
+}
+
+std::string Refusal(const Sample& sample, const MuLowerBoundOptions& options = {}) {
+  const absl::Status status = LowerBoundMu(sample.scores, sample.labels, options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  return std::string(status.message());
+}
+
+TEST(MuLowerBoundTest, RefusesScoresAndLabelsThatAreNone) {
+  Sample sample = Separated(10, 10);
+  sample.scores[3] = std::nanf("");
+  EXPECT_EQ(Refusal(sample), "lower bound of mu: score 3 is not a number");
+  sample = Separated(10, 10);
+  sample.labels[4] = 2;
+  EXPECT_EQ(Refusal(sample), "lower bound of mu: label 4 is neither 0 nor 1");
+  sample = Separated(10, 10);
+  sample.labels.pop_back();
+  EXPECT_EQ(Refusal(sample), "lower bound of mu: expected as many labels as scores, below 2^32, found 19 and 20");
+}
+
+TEST(MuLowerBoundTest, RefusesOptionsOutOfRange) {
+  const Sample sample = Separated(10, 10);
+  for (double confidence : {0.4, 1.0, std::nan("")}) {
+    MuLowerBoundOptions options;
+    options.confidence = confidence;
+    EXPECT_NE(Refusal(sample, options).find("confidence: expected in [0.5, 1)"), std::string::npos);
+  }
+  for (double delta : {-0.1, 1.0, std::nan("")}) {
+    MuLowerBoundOptions options;
+    options.delta = delta;
+    EXPECT_NE(Refusal(sample, options).find("delta: expected in [0, 1)"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace splitveil
