@@ -12,12 +12,12 @@
 #include <thread>
 #include <utility>
 
+#include "common/alignment/alignment_channel_pair.h"
 #include "common/config/agreement.h"
 #include "common/schedule/party_seed.h"
 #include "common/schedule/train_test_split.h"
 #include "common/transport/tensor_codec.h"
 #include "label_party/session/label_session.h"
-#include "tests/testing/alignment_channel_pair.h"
 #include "tests/testing/small_run.h"
 
 namespace splitveil::testing {
