@@ -18,9 +18,8 @@
 namespace splitveil {
 namespace {
 
-// Draws the rows that a hint may name, and copies the first one's clean gradient. Secretly, whether or not they are
-// disclosed: the measured leak needs one, too.
-void ChooseHints(ConstMatrixView clean, ReleasedBatch& batch) {
+// Draws the rows that a hint may name. Secretly, whether or not they are disclosed: the measured leak needs one, too.
+void ChooseHints(ReleasedBatch& batch) {
   std::vector<uint32_t> positives;
   for (size_t j = 0; j < batch.labels.size(); ++j) {
     if (batch.labels[j] == 1) {
@@ -31,10 +30,6 @@ void ChooseHints(ConstMatrixView clean, ReleasedBatch& batch) {
     std::swap(positives[SecureIndex(positives.size())], positives.back());
     batch.hint_rows.push_back(positives.back());
     positives.pop_back();
-  }
-  if (!batch.hint_rows.empty()) {
-    const absl::Span<const float> row = clean.row(batch.hint_rows.front());
-    batch.clean_positive.assign(row.begin(), row.end());
   }
 }
 
@@ -167,7 +162,7 @@ absl::Status TrainingStep::RegulariseAndClip(InboundBatch& batch) const {
 
 absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   ReleasedBatch& released = batch.own.released;
-  ChooseHints(batch.clean, released);
+  ChooseHints(released);
   SPLITVEIL_ASSIGN_OR_RETURN(const GuardedBatch guarded, guard_->Guard(batch.clean, released));
   const GateDecision& decision = guarded.decision;
   SPLITVEIL_RETURN_IF_ERROR(recorder_->RecordDecision(decision));
@@ -198,7 +193,8 @@ absl::Status TrainingStep::Encode(ConstMatrixView gradients, int64_t end, Inboun
     message->set_epoch(static_cast<uint32_t>(batch.row.epoch));
     message->set_batch(static_cast<uint32_t>(batch.row.batch));
     if (options_.discloses_hints && rows.end() == gradients.rows()) {
-      SPLITVEIL_RETURN_IF_ERROR(WriteHint(released.hint_rows, released.clean_positive, options_.wire_dtype, *message));
+      SPLITVEIL_RETURN_IF_ERROR(
+          WriteHint(released.hint_rows, released.CleanPositive(batch.clean), options_.wire_dtype, *message));
     }
     batch.sent.push_back(std::move(message));
   }
