@@ -173,7 +173,7 @@ absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
         absl::ResourceExhaustedError(absl::StrCat("release gate: step ", batch.row.step, ": ", decision.reason)));
   }
   if (decision.action == v1::FREEZE_BOTTOM) {
-    recorder_->Freeze(batch.row.epoch);
+    recorder_->Freeze(batch.row.epoch, batch.row.batch, decision);
     return protection;
   }
   recorder_->Lap(&StepTimeRow::protection);
