@@ -48,27 +48,31 @@ absl::Status AsInternal(const absl::Status& status) {
 
 absl::Status TrainingStep::Receive(const v1::CutActivations& slice) {
   if (!inbound_.has_value()) {
-    if (slice.batch() == 0) {
-      recorder_->BeginEpoch();
-    }
-    LocalBatch own = source_->Take(slice.epoch(), slice.batch());
-    own.released.step = recorder_->step();
-    SliceAssembler activations({"activations", options_.wire_dtype, options_.cut_width}, own.cuts, own.is_whole);
-    StepRow row;
-    row.step = recorder_->step();
-    row.epoch = slice.epoch();
-    row.batch = slice.batch();
-    row.examples = own.cuts.rows();
-    inbound_.emplace(InboundBatch{row, std::move(own), std::move(activations),
-                                  Matrix::ToOverwrite(row.examples, options_.cut_width)});
+    const LocalBatch& own = source_->Gathered(slice.epoch(), slice.batch());
     recorder_->Lap(&StepTimeRow::data);
+    SliceAssembler activations({"activations", options_.wire_dtype, options_.cut_width}, own.cuts, own.is_whole);
+    SPLITVEIL_RETURN_IF_ERROR(activations.Add(slice.first_row(), slice.activations()));
+    inbound_.emplace(Begin(slice, std::move(activations)));
+  } else {
+    SPLITVEIL_RETURN_IF_ERROR(inbound_->activations.Add(slice.first_row(), slice.activations()));
   }
-  absl::Status status = inbound_->activations.Add(slice.first_row(), slice.activations());
-  if (status.ok()) {
-    inbound_->bytes += static_cast<int64_t>(slice.ByteSizeLong());
-  }
+  inbound_->bytes += static_cast<int64_t>(slice.ByteSizeLong());
   recorder_->Lap(&StepTimeRow::serialise);
-  return status;
+  return absl::OkStatus();
+}
+
+TrainingStep::InboundBatch TrainingStep::Begin(const v1::CutActivations& slice, SliceAssembler activations) {
+  if (slice.batch() == 0) {
+    recorder_->BeginEpoch();
+  }
+  LocalBatch own = source_->Take(slice.epoch(), slice.batch());
+  own.released.step = recorder_->step();
+  StepRow row;
+  row.step = recorder_->step();
+  row.epoch = slice.epoch();
+  row.batch = slice.batch();
+  row.examples = own.cuts.rows();
+  return {row, std::move(own), std::move(activations), Matrix::ToOverwrite(row.examples, options_.cut_width)};
 }
 
 absl::StatusOr<SharedGradients> TrainingStep::Answer() {
