@@ -217,12 +217,13 @@ absl::Status LabelSession::LearnLocked() {
   if (!*learned) {
     return absl::OkStatus();
   }
-  life_.Heard();  // While this party worked the peer had to wait.
   const RunResult& result = training_->result();
   progress_->Report(result.steps, result.trained_examples, result.train_log_loss, auditor_->latest());
   UpdateBoundExceeded();
   const bool leaves_checkpoint = training_->order->at_epoch_start() && !training_->order->evaluates_epochs();
-  return leaves_checkpoint ? FailInside(WriteCheckpoint()) : absl::OkStatus();
+  SPLITVEIL_RETURN_IF_ERROR(leaves_checkpoint ? FailInside(WriteCheckpoint()) : absl::OkStatus());
+  life_.Heard();  // While this party worked the peer had to wait.
+  return absl::OkStatus();
 }
 
 absl::Status LabelSession::Evaluate(const v1::CutActivations& request, Evaluation& evaluation) {
