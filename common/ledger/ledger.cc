@@ -1,8 +1,8 @@
 #include "common/ledger/ledger.h"
 
 #include <array>
-#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -19,12 +19,13 @@
 #include "common/ledger/gate_action.h"
 #include "common/ledger/schema.h"
 #include "common/ledger/sqlite_database.h"
+#include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
 
-constexpr std::chrono::seconds kCommitInterval(1);
+constexpr absl::Duration kCommitInterval = absl::Seconds(1);
 
 std::string UtcNow() { return absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone()); }
 
@@ -57,20 +58,22 @@ class Ledger::Database {
   absl::Status InsertRun(const RunRow& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Begin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CommitPending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void CommitWhenDue() ABSL_LOCKS_EXCLUDED(mutex_);
+  void CommitWhenDue();
+  // Commits the open transaction where it is old enough. When to look again; nullopt: the ledger closes.
+  std::optional<SteadyTime> CommitIfDue() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string run_id_;
   std::thread committer_;  // Of Start and the destructor alone.
+  WakeableSleep sleep_;    // The committer's; ended by closing_ and the opening of a transaction.
 
   absl::Mutex mutex_;
-  absl::CondVar changed_;  // Signals closing_ and the opening of a transaction.
   // Before the statements, which must be finalised first.
   std::unique_ptr<SqliteDatabase> connection_ ABSL_GUARDED_BY(mutex_);
   std::array<SqliteStatement, kTables> inserts_ ABSL_GUARDED_BY(mutex_);
   SqliteStatement finish_run_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool open_transaction_ ABSL_GUARDED_BY(mutex_) = false;
-  std::chrono::steady_clock::time_point opened_at_ ABSL_GUARDED_BY(mutex_);
+  SteadyTime opened_at_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   // First failed commit: rows were lost, so every later call reports it.
   absl::Status commit_status_ ABSL_GUARDED_BY(mutex_);
@@ -80,8 +83,8 @@ Ledger::Database::~Database() {
   {
     const absl::MutexLock lock(&mutex_);
     closing_ = true;
-    changed_.SignalAll();
   }
+  sleep_.Wake();
   if (committer_.joinable()) {
     committer_.join();
   }
@@ -147,8 +150,8 @@ absl::Status Ledger::Database::Begin() {
   }
   SPLITVEIL_RETURN_IF_ERROR(connection_->Execute("BEGIN IMMEDIATE"));
   open_transaction_ = true;
-  opened_at_ = std::chrono::steady_clock::now();
-  changed_.SignalAll();
+  opened_at_ = SteadyNow();
+  sleep_.Wake();
   return absl::OkStatus();
 }
 
@@ -162,17 +165,21 @@ absl::Status Ledger::Database::CommitPending() {
 }
 
 void Ledger::Database::CommitWhenDue() {
-  const absl::MutexLock lock(&mutex_);
-  while (!closing_) {
-    const auto age = std::chrono::steady_clock::now() - opened_at_;
-    if (!open_transaction_ || !commit_status_.ok()) {
-      changed_.Wait(&mutex_);
-    } else if (age >= kCommitInterval) {
-      CommitPending().IgnoreError();  // Kept in commit_status_.
-    } else {
-      changed_.WaitWithTimeout(&mutex_, absl::FromChrono(kCommitInterval - age));
-    }
+  while (const std::optional<SteadyTime> again = CommitIfDue()) {
+    sleep_.Until(*again);
   }
+}
+
+std::optional<SteadyTime> Ledger::Database::CommitIfDue() {
+  const absl::MutexLock lock(&mutex_);
+  if (closing_) {
+    return std::nullopt;
+  }
+  const SteadyTime due = SteadyAfter(kCommitInterval, opened_at_);
+  if (open_transaction_ && SteadyNow() >= due) {
+    CommitPending().IgnoreError();  // Kept in commit_status_.
+  }
+  return open_transaction_ && commit_status_.ok() ? due : SteadyAfter(absl::InfiniteDuration());
 }
 
 absl::Status Ledger::Database::Commit() {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 
 #include "common/telemetry/line_output.h"
 #include "common/telemetry/log.h"
@@ -13,12 +14,12 @@
 namespace splitveil {
 namespace {
 
-constexpr absl::Duration kRedrawInterval = absl::Milliseconds(200);
-constexpr absl::Duration kPlainInterval = absl::Seconds(5);
+constexpr std::chrono::milliseconds kRedrawInterval(200);
+constexpr std::chrono::milliseconds kPlainInterval(5000);
 
 // "42s", "3m07s", "2h05m".
-std::string FormatTimeLeft(absl::Duration left) {
-  const int64_t seconds = absl::ToInt64Seconds(absl::Ceil(left, absl::Seconds(1)));
+std::string FormatTimeLeft(double seconds_left) {
+  const auto seconds = static_cast<int64_t>(std::ceil(seconds_left));
   if (seconds < 60) {
     return absl::StrFormat("%ds", seconds);
   }
@@ -41,22 +42,21 @@ absl::string_view Cut(absl::string_view text, size_t columns) {
 
 }  // namespace
 
-Progress::Progress(std::string title, std::string unit, int fd, std::function<absl::Time()> clock)
+Progress::Progress(std::string title, std::string unit, int fd, std::function<Clock::time_point()> clock)
     : title_(std::move(title)), unit_(std::move(unit)), fd_(fd), clock_(std::move(clock)), terminal_(CanRedraw(fd)) {}
 
 Progress::~Progress() { Finish(); }
 
 void Progress::Update(const ProgressUpdate& update) {
-  const absl::Time now = clock_();
-  if (started_ == absl::InfinitePast()) {
+  const Clock::time_point now = clock_();
+  if (!started_.has_value()) {
     started_ = now;
     first_ = update;
   }
   latest_ = update;
   latest_drawn_ = false;
   finished_ = false;
-  // Also due where the wall clock was set back, which would otherwise silence the line.
-  if (now - drawn_ >= (terminal_ ? kRedrawInterval : kPlainInterval) || now < drawn_) {
+  if (!drawn_.has_value() || now - *drawn_ >= (terminal_ ? kRedrawInterval : kPlainInterval)) {
     Draw(update);
   }
 }
@@ -78,7 +78,7 @@ void Progress::Draw(const ProgressUpdate& update) {
     // The last column stays free: text in it makes some terminals wrap.
     RedrawLine(fd_, Cut(text, TerminalColumns(fd_) - 1));
   } else {
-    WriteLine(fd_, FormatLogLine(drawn_, Severity::kInfo, text));
+    WriteLine(fd_, FormatLogLine(absl::Now(), Severity::kInfo, text));
   }
 }
 
@@ -88,11 +88,13 @@ std::string Progress::Describe(const ProgressUpdate& update) const {
   if (update.epochs > 0) {
     absl::StrAppend(&text, "  epoch ", update.epoch + 1, "/", update.epochs);
   }
-  const absl::Duration elapsed = drawn_ - started_;
+  const double elapsed = std::chrono::duration<double>(*drawn_ - *started_).count();
   const int64_t steps = update.step - first_.step;
-  const bool has_rate = elapsed > absl::ZeroDuration() && steps > 0;
+  const bool has_rate = elapsed > 0 && steps > 0;
   if (has_rate && update.step < update.total_steps) {
-    absl::StrAppend(&text, "  eta ", FormatTimeLeft(elapsed * (update.total_steps - update.step) / steps));
+    absl::StrAppend(
+        &text, "  eta ",
+        FormatTimeLeft(elapsed * static_cast<double>(update.total_steps - update.step) / static_cast<double>(steps)));
   }
   if (!std::isnan(update.loss)) {
     absl::StrAppendFormat(&text, "  loss %.4f", update.loss);
@@ -102,7 +104,7 @@ std::string Progress::Describe(const ProgressUpdate& update) const {
   }
   if (has_rate && !unit_.empty()) {
     const auto items = static_cast<double>(update.items - first_.items);
-    absl::StrAppendFormat(&text, "  %.0f %s/s", items / absl::ToDoubleSeconds(elapsed), unit_);
+    absl::StrAppendFormat(&text, "  %.0f %s/s", items / elapsed, unit_);
   }
   return text;
 }

@@ -2,13 +2,12 @@
 #ifndef SPLITVEIL_COMMON_TELEMETRY_PROGRESS_H_
 #define SPLITVEIL_COMMON_TELEMETRY_PROGRESS_H_
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
-
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 
 namespace splitveil {
 
@@ -32,9 +31,11 @@ struct ProgressUpdate {
 // are left out until they are known. Log lines written in between (log.h) get lines of their own. Not thread-safe.
 class Progress {
  public:
+  using Clock = std::chrono::steady_clock;
+
   // `unit`: of the items, for the rate; empty: no rate. `fd`: where it is written, usually STDERR_FILENO; borrowed.
   // `clock`: the time; tests pass their own.
-  Progress(std::string title, std::string unit, int fd, std::function<absl::Time()> clock = absl::Now);
+  Progress(std::string title, std::string unit, int fd, std::function<Clock::time_point()> clock = Clock::now);
   // As Finish.
   ~Progress();
   Progress(const Progress&) = delete;
@@ -50,10 +51,10 @@ class Progress {
 
   std::string title_, unit_;
   int fd_;
-  std::function<absl::Time()> clock_;
+  std::function<Clock::time_point()> clock_;
   bool terminal_;
-  absl::Time started_ = absl::InfinitePast();  // Of the first update.
-  absl::Time drawn_ = absl::InfinitePast();
+  std::optional<Clock::time_point> started_;  // Of the first update.
+  std::optional<Clock::time_point> drawn_;
   ProgressUpdate first_;
   ProgressUpdate latest_;
   bool latest_drawn_ = true;

@@ -36,14 +36,14 @@ constexpr absl::Duration kStopPeriod = absl::Milliseconds(100);  // Between two 
 
 // How long to wait.
 struct Patience {
-  absl::Time deadline;
+  SteadyTime deadline;
   const std::function<bool()>& stop;  // May be empty.
 
   bool Stopped() const { return stop && stop(); }
   // Waits until `time`, or less where it is to stop.
-  void SleepUntil(absl::Time time) const {
-    while (!Stopped() && absl::Now() < time) {
-      absl::SleepFor(std::min(time - absl::Now(), kStopPeriod));
+  void SleepUntil(SteadyTime time) const {
+    while (!Stopped() && SteadyNow() < time) {
+      absl::SleepFor(std::min(absl::FromChrono(time - SteadyNow()), kStopPeriod));
     }
   }
 };
@@ -66,7 +66,7 @@ class Socket {
   bool Wait(int events, const Patience& patience) const {
     pollfd poll_entry = {descriptor_, static_cast<short>(events), 0};  // NOLINT(google-runtime-int): poll's type.
     while (true) {
-      const absl::Duration left = std::max(absl::ZeroDuration(), patience.deadline - absl::Now());
+      const absl::Duration left = std::max(absl::ZeroDuration(), absl::FromChrono(patience.deadline - SteadyNow()));
       const absl::Duration period = absl::Ceil(std::min(left, kStopPeriod), absl::Milliseconds(1));
       const int ready = poll(&poll_entry, 1, static_cast<int>(absl::ToInt64Milliseconds(period)));
       if (ready > 0) {
@@ -301,14 +301,14 @@ Attempt TryOnce(const HostPort& target, SSL_CTX* context, const std::string& ser
 }  // namespace
 
 absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity, const std::string& server_name,
-                         absl::Time deadline, const std::function<bool()>& stop) {
+                         SteadyTime deadline, const std::function<bool()>& stop) {
   SPLITVEIL_ASSIGN_OR_RETURN(const HostPort target, SplitAddress(address));
   SPLITVEIL_ASSIGN_OR_RETURN(const SslContextPtr context, ClientContext(identity));
-  const absl::Time start = absl::Now();
+  const SteadyTime start = SteadyNow();
   absl::Duration pause = kFirstPause;
   int silent_closes = 0;
   while (true) {
-    const Patience patience = {std::min(deadline, absl::Now() + kAttemptLimit), stop};
+    const Patience patience = {std::min(deadline, SteadyAfter(kAttemptLimit)), stop};
     if (patience.Stopped()) {
       return absl::CancelledError(absl::StrCat(address, ": no longer waited for"));
     }
@@ -326,12 +326,13 @@ absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity
       return Refusal(
           absl::StrCat(address, ": the peer refused our certificate: it closes the connection on seeing it"));
     }
-    if (absl::Now() + pause >= deadline) {
-      return absl::UnavailableError(absl::StrCat(address, ": not reached within ",
-                                                 absl::FormatDuration(absl::Trunc(deadline - start, absl::Seconds(1))),
-                                                 ": ", attempt.status.message()));
+    if (SteadyAfter(pause) >= deadline) {
+      return absl::UnavailableError(
+          absl::StrCat(address, ": not reached within ",
+                       absl::FormatDuration(absl::Trunc(absl::FromChrono(deadline - start), absl::Seconds(1))), ": ",
+                       attempt.status.message()));
     }
-    patience.SleepUntil(absl::Now() + pause);
+    patience.SleepUntil(SteadyAfter(pause));
     pause = std::min(2 * pause, kLongestPause);
   }
 }

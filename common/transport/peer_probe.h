@@ -6,8 +6,8 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 
+#include "common/process/steady_time.h"
 #include "common/transport/tls_identity.h"
 
 namespace splitveil {
@@ -18,7 +18,7 @@ namespace splitveil {
 // InvalidArgument for a malformed address; Cancelled soon after `stop`, asked every 100 ms, first says true (a name
 // look-up under way is waited for). Thread-safe; nothing but the handshake is sent.
 absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity, const std::string& server_name,
-                         absl::Time deadline, const std::function<bool()>& stop = {});
+                         SteadyTime deadline, const std::function<bool()>& stop = {});
 
 }  // namespace splitveil
 

@@ -1,83 +1,77 @@
 #include "common/transport/stream_watchdog.h"
 
-#include <algorithm>
-#include <chrono>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
+#include "common/process/steady_time.h"
+
 namespace splitveil {
-namespace {
-
-// The wall clock may be set while a stream is silent; whether a deadline has passed must not depend on it.
-using Clock = std::chrono::steady_clock;
-
-// Longer limits mean "never"; bounded so that now + limit does not overflow.
-constexpr absl::Duration kMaxLimit = absl::Hours(24 * 365);
-
-}  // namespace
 
 struct StreamWatchdog::State {
-  const Clock::duration limit;
+  const absl::Duration limit;
   const std::function<void()> cancel;
+  WakeableSleep sleep;  // The thread's.
   mutable absl::Mutex mutex;
-  absl::CondVar changed;
   bool armed ABSL_GUARDED_BY(mutex) = false;
-  bool idle ABSL_GUARDED_BY(mutex) = false;  // The thread waits without a timeout, so Arm has to wake it.
+  bool idle ABSL_GUARDED_BY(mutex) = false;  // The thread sleeps past any deadline, so Arm has to wake it.
   bool stopping ABSL_GUARDED_BY(mutex) = false;
   bool expired ABSL_GUARDED_BY(mutex) = false;
-  Clock::time_point deadline ABSL_GUARDED_BY(mutex);
+  SteadyTime deadline ABSL_GUARDED_BY(mutex);
   std::thread thread;  // Last: its function uses all above.
 
-  State(Clock::duration limit_in, std::function<void()> cancel_in)
-      : limit(limit_in), cancel(std::move(cancel_in)), thread([this] {
-          if (WaitForExpiry()) {
-            cancel();
-          }
-        }) {}
+  State(absl::Duration limit_in, std::function<void()> cancel_in)
+      : limit(limit_in), cancel(std::move(cancel_in)), thread([this] { Watch(); }) {}
 
-  // True once the time has run out, false where it is to stop before.
-  bool WaitForExpiry() {
-    const absl::MutexLock lock(&mutex);
-    while (!stopping && !expired) {
-      const Clock::time_point now = Clock::now();
-      if (!armed) {
-        idle = true;
-        changed.Wait(&mutex);
-        idle = false;
-      } else if (now < deadline) {
-        // A later Arm moves the deadline without waking the thread: it finds out when the old one has passed.
-        changed.WaitWithTimeout(&mutex, absl::FromChrono(deadline - now));
-      } else {
-        expired = true;
-      }
+  void Watch() ABSL_LOCKS_EXCLUDED(mutex) {
+    while (const std::optional<SteadyTime> again = CheckExpiry()) {
+      sleep.Until(*again);
     }
+    if (IsExpired()) {
+      cancel();
+    }
+  }
+
+  // When to look again; nullopt once the time has run out or it is to stop.
+  std::optional<SteadyTime> CheckExpiry() ABSL_LOCKS_EXCLUDED(mutex) {
+    const absl::MutexLock lock(&mutex);
+    expired = expired || (!stopping && armed && SteadyNow() >= deadline);
+    idle = !armed;
+    if (stopping || expired) {
+      return std::nullopt;
+    }
+    // A later Arm moves the deadline without waking the thread: it finds out when the old one has passed.
+    return armed ? deadline : SteadyAfter(absl::InfiniteDuration());
+  }
+
+  bool IsExpired() const ABSL_LOCKS_EXCLUDED(mutex) {
+    const absl::MutexLock lock(&mutex);
     return expired;
   }
 };
 
 StreamWatchdog::StreamWatchdog(absl::Duration limit, std::function<void()> cancel)
-    : state_(std::make_unique<State>(
-          std::chrono::duration_cast<Clock::duration>(absl::ToChronoNanoseconds(std::min(limit, kMaxLimit))),
-          std::move(cancel))) {}
+    : state_(std::make_unique<State>(limit, std::move(cancel))) {}
 
 StreamWatchdog::~StreamWatchdog() {
   {
     const absl::MutexLock lock(&state_->mutex);
     state_->stopping = true;
   }
-  state_->changed.Signal();
+  state_->sleep.Wake();
   state_->thread.join();
 }
 
 void StreamWatchdog::Arm() {
   const absl::MutexLock lock(&state_->mutex);
   state_->armed = true;
-  state_->deadline = Clock::now() + state_->limit;
+  state_->deadline = SteadyAfter(state_->limit);
   if (state_->idle) {
-    state_->changed.Signal();
+    state_->idle = false;
+    state_->sleep.Wake();
   }
 }
 
@@ -86,9 +80,6 @@ void StreamWatchdog::Disarm() {
   state_->armed = false;
 }
 
-bool StreamWatchdog::expired() const {
-  const absl::MutexLock lock(&state_->mutex);
-  return state_->expired;
-}
+bool StreamWatchdog::expired() const { return state_->IsExpired(); }
 
 }  // namespace splitveil

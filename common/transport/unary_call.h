@@ -6,9 +6,10 @@
 #include <grpcpp/support/status.h>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 
+#include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
+#include "common/transport/grpc_deadline.h"
 #include "common/transport/status_mapper.h"
 
 namespace splitveil {
@@ -18,9 +19,9 @@ namespace splitveil {
 template <typename StubPointer, typename Stub, typename Request, typename Response>
 absl::StatusOr<Response> CallUnary(const StubPointer& stub,
                                    grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-                                   const Request& request, absl::Time deadline) {
+                                   const Request& request, SteadyTime deadline) {
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(deadline));
+  context.set_deadline(GrpcDeadline(deadline));
   Response response;
   SPLITVEIL_RETURN_IF_ERROR(FromGrpcStatus(((*stub).*method)(&context, request, &response)));
   return response;

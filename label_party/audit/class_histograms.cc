@@ -49,15 +49,16 @@ void ClassHistograms::Add(const ReleasedBatch& batch, const ReleaseEvidence& evi
                           absl::Span<const BatchScores> own) {
   const std::vector<float>* const norms = ScoresOf(v1::NORM, own);
   const std::vector<float>* const cosines = ScoresOf(v1::COSINE, own);
+  const absl::Span<const float> clean_positive = batch.CleanPositive(evidence.clean);
   NormAndCosineScores computed;
-  const bool scored = norms != nullptr && (cosines != nullptr || batch.clean_positive.empty());
+  const bool scored = norms != nullptr && (cosines != nullptr || clean_positive.empty());
   if (!scored) {
-    computed = ScoreNormsAndCosines(evidence.released, batch.clean_positive);
+    computed = ScoreNormsAndCosines(evidence.released, clean_positive);
   }
-  const NormAndCosineScores clean = ScoreNormsAndCosines(evidence.clean, batch.clean_positive);
+  const NormAndCosineScores clean = ScoreNormsAndCosines(evidence.clean, clean_positive);
   AddScores("norm", scored ? *norms : computed.norms, batch);
   AddScores("clean_norm", clean.norms, batch);
-  if (!batch.clean_positive.empty()) {
+  if (!clean_positive.empty()) {
     AddScores("cosine", scored ? *cosines : computed.cosines, batch);
     AddScores("clean_cosine", clean.cosines, batch);
   }

@@ -93,7 +93,7 @@ absl::StatusOr<std::vector<BatchScores>> LabelSideAudit::Score(const ReleasedBat
   input.positions = batch.positions;
   input.activations = evidence.activations;
   input.hint_rows = batch.hint_rows;
-  input.clean_positive = batch.clean_positive;
+  input.clean_positive = batch.CleanPositive(evidence.clean);
   input.population = population_.has_value() ? &*population_ : nullptr;
   const std::optional<ReleasingHead> head = HeadOf(evidence);
   input.head = head.has_value() ? &*head : nullptr;

@@ -19,7 +19,7 @@
 
 namespace splitveil {
 
-// A batch whose gradients leave: what is needed to judge scores of it.
+// A batch whose gradients leave: what is needed to judge scores of it, and no gradient.
 struct ReleasedBatch {
   int64_t step = 0;
   uint32_t epoch = 0;
@@ -29,8 +29,12 @@ struct ReleasedBatch {
   std::vector<uint32_t> positions;
   // Up to kMaxHints rows of positives, drawn secretly; empty in a batch without positives.
   std::vector<uint32_t> hint_rows;
-  // The first of them's clean gradient, g+ of the cosine attack, [cut_width]; empty without a hint row.
-  std::vector<float> clean_positive;
+
+  // g+ of the cosine attack: of the batch's `clean` gradients [batch, cut_width] the first hint row's; empty without
+  // one.
+  absl::Span<const float> CleanPositive(ConstMatrixView clean) const {
+    return hint_rows.empty() ? absl::Span<const float>() : clean.row(hint_rows.front());
+  }
 };
 
 // What left with a batch, and from what it was made. All [batch, cut_width]; borrowed for the call.

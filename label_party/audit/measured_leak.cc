@@ -12,8 +12,8 @@
 
 namespace splitveil {
 
-double MeasuredLeak(ConstMatrixView gradients, const ReleasedBatch& batch) {
-  const NormAndCosineScores scores = ScoreNormsAndCosines(gradients, batch.clean_positive);
+double MeasuredLeak(ConstMatrixView gradients, ConstMatrixView clean, const ReleasedBatch& batch) {
+  const NormAndCosineScores scores = ScoreNormsAndCosines(gradients, batch.CleanPositive(clean));
   double leak = 0.5;
   for (const std::vector<float>* attack : {&scores.norms, &scores.cosines}) {
     if (attack->empty()) {

@@ -8,8 +8,8 @@
 namespace splitveil {
 
 // Largest 0.5 + |AUC - 0.5| of the norm and the cosine attack on `gradients` [batch, cut_width], protected but not yet
-// released; 0.5 where the batch has no AUC. Thread-safe.
-double MeasuredLeak(ConstMatrixView gradients, const ReleasedBatch& batch);
+// released, of which `clean` is the same before; 0.5 where the batch has no AUC. Thread-safe.
+double MeasuredLeak(ConstMatrixView gradients, ConstMatrixView clean, const ReleasedBatch& batch);
 
 }  // namespace splitveil
 

@@ -1,6 +1,5 @@
 #include "label_party/service/label_party.h"
 
-#include <chrono>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -8,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
@@ -21,8 +21,10 @@
 #include "common/operations/run_summary.h"
 #include "common/process/file.h"
 #include "common/process/runtime.h"
+#include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
+#include "common/transport/grpc_deadline.h"
 #include "common/transport/server.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/policy/release_gate.h"
@@ -120,7 +122,7 @@ absl::Status RunLabelParty(const LabelPartyPlan& plan) {
   LogInfo("label party listens on port ", running.port);
   const absl::Status outcome = session->WaitUntilEnded(&StopRequested);
   // Answers under way may leave; a stream still open is cut off.
-  running.server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(2));
+  running.server->Shutdown(GrpcDeadline(SteadyAfter(absl::Seconds(2))));
   const absl::Status told = TellResult(plan, *session);
   return outcome.ok() ? told : outcome;
 }

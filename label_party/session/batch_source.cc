@@ -34,18 +34,24 @@ LocalBatch BatchSource::Gather(uint32_t epoch, uint32_t batch) {
   return own;
 }
 
+const LocalBatch& BatchSource::Gathered(uint32_t epoch, uint32_t batch) {
+  if (!gathered_.has_value() || gathered_->released.epoch != epoch || gathered_->released.batch != batch) {
+    gathered_ = Gather(epoch, batch);
+  }
+  return *gathered_;
+}
+
 LocalBatch BatchSource::Take(uint32_t epoch, uint32_t batch) {
-  const bool gathered =
-      prefetched_.has_value() && prefetched_->released.epoch == epoch && prefetched_->released.batch == batch;
-  LocalBatch own = gathered ? *std::move(prefetched_) : Gather(epoch, batch);
-  prefetched_.reset();
+  (void)Gathered(epoch, batch);
+  LocalBatch own = *std::move(gathered_);
+  gathered_.reset();
   both_classes_seen_ = both_classes_seen_ || !own.primes;
   return own;
 }
 
 void BatchSource::Prefetch(uint32_t epoch, uint32_t batch) {
   if (batch < batches_per_epoch()) {
-    prefetched_ = Gather(epoch, batch);
+    (void)Gathered(epoch, batch);
   }
 }
 

@@ -50,9 +50,11 @@ class BatchSource {
 
   BatchSource(TrainingData data, const Options& options);
 
-  // The rows of batch (epoch, batch), which the schedule has. Each batch once, in order.
+  // The rows of batch (epoch, batch), which the schedule has; the source's until it is asked for another one.
+  const LocalBatch& Gathered(uint32_t epoch, uint32_t batch);
+  // The same, to keep. Each batch once, in order.
   LocalBatch Take(uint32_t epoch, uint32_t batch);
-  // Gathers them already, where the epoch has such a batch, so that Take need not.
+  // Gathers them already, where the epoch has such a batch, so that Gathered and Take need not.
   void Prefetch(uint32_t epoch, uint32_t batch);
 
   int64_t batches_per_epoch() const { return data_.schedule.batches_per_epoch(); }
@@ -76,7 +78,7 @@ class BatchSource {
   TrainingData data_;
   const Options options_;
   bool both_classes_seen_ = false;  // In a batch that was taken.
-  std::optional<LocalBatch> prefetched_;
+  std::optional<LocalBatch> gathered_;
 };
 
 }  // namespace splitveil

@@ -58,20 +58,15 @@ LabelSession::LabelSession(LabelSessionOptions options, SeedExchange seed)
       data_(std::move(options.data)),
       status_(options.status),
       seed_(std::move(seed)),
-      life_(&agreement_, &config_, std::move(options.checkpoints), std::move(options.ledger_path)),
+      life_(&agreement_, &config_, std::move(options.checkpoints), std::move(options.ledger_path),
+            std::move(options.clock)),
       protection_(std::move(options.protection)),
       replay_(agreement_.in_flight_batches()) {}
-
-absl::Status LabelSession::Admit(Message message, const std::string& run_id) {
-  SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(message, run_id));
-  life_.Heard();
-  return absl::OkStatus();
-}
 
 void LabelSession::End(RunLifecycle::End end, absl::Status outcome) {
   life_.EndRun(end, std::move(outcome));
   protocol_.Ended();
-  ended_.SignalAll();
+  ended_.Wake();
 }
 
 absl::Status LabelSession::Fail(absl::Status status) {
@@ -80,6 +75,9 @@ absl::Status LabelSession::Fail(absl::Status status) {
 }
 
 absl::Status LabelSession::FailInside(const absl::Status& status) {
+  if (status.ok()) {
+    return status;
+  }
   End(RunLifecycle::End::kFailed, status);
   // What failed inside is not the peer's to read, nor is why the release gate halted the run: that tells of labels.
   return IsHalt(status) ? AsHalt(absl::ResourceExhaustedError("release gate: halted the run"))
@@ -101,11 +99,8 @@ absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& reque
   }
   const std::string run_id = NewRunId(agreement_.run_name());
   const std::string protection = protection_.gradients->name();
-  if (absl::Status status =
-          life_.BeginLedger(DescribeRun(run_id, "label_party", protection, agreement_, request.version()));
-      !status.ok()) {
-    return FailInside(status);
-  }
+  SPLITVEIL_RETURN_IF_ERROR(
+      FailInside(life_.BeginLedger(DescribeRun(run_id, "label_party", protection, agreement_, request.version()))));
   peer_commitment_ = request.seed_commitment();
   status_->Update([&](v1::GetStatusResponse& status) { status.set_run_id(run_id); });
   protocol_.Opened(run_id);
@@ -124,8 +119,9 @@ absl::Status LabelSession::Align(AlignmentChannel& channel) {
   {
     absl::MutexLock lock(&mutex_);
     options.run_id = protocol_.run_id();
-    SPLITVEIL_RETURN_IF_ERROR(Admit(Message::kAlign, options.run_id));
+    SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kAlign, options.run_id));
     protocol_.Aligning();
+    life_.Heard();
   }
   options.max_ids = static_cast<uint64_t>(agreement_.alignment().max_ids());
   options.chunk_ids = agreement_.alignment().chunk_ids();
@@ -156,7 +152,7 @@ absl::Status LabelSession::Align(AlignmentChannel& channel) {
 
 absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& request) {
   absl::MutexLock lock(&mutex_);
-  SPLITVEIL_RETURN_IF_ERROR(Admit(Message::kStart, request.run_id()));
+  SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kStart, request.run_id()));
   if (request.aligned_examples() != aligned_.rows.size() || request.order_sha256() != AsBytes(aligned_.order_sha256)) {
     return Fail(AsRefusal(absl::FailedPreconditionError("aligned order: the parties hold different alignments")));
   }
@@ -169,9 +165,7 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
   absl::StatusOr<Training> training =
       MakeTraining({agreement_, config_, data_, aligned_.rows, *joint, request.run_id(), std::move(protection_),
                     life_.TakeCheckpoint(), auditor_.get(), life_.ledger()});
-  if (!training.ok()) {
-    return FailInside(training.status());
-  }
+  SPLITVEIL_RETURN_IF_ERROR(FailInside(training.status()));
   training_ = *std::move(training);
   progress_.emplace(status_, agreement_.epochs(), training_->source->batches_per_epoch());
   judge_ = auditor_.get();
@@ -184,13 +178,14 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
 
 absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) {
   absl::MutexLock lock(&mutex_);
-  SPLITVEIL_RETURN_IF_ERROR(Admit(Message::kTrain, request.run_id()));
-  SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
+  SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kTrain, request.run_id()));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<SharedGradients> left_before, replay_.Find(request));
   if (left_before.has_value()) {
+    life_.Heard();
     return *left_before;
   }
   SPLITVEIL_RETURN_IF_ERROR(training_->order->CheckBatch(request.epoch(), request.batch()));
+  SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
   TrainingStep& step = *training_->step;
   if (training_->order->at_epoch_start() && !training_->order->batch_begun()) {
     training_->recorder->stopwatch().Restart();  // The evaluation between epochs is no part of a step.
@@ -199,12 +194,11 @@ absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) 
   }
   SPLITVEIL_RETURN_IF_ERROR(step.Receive(request));
   absl::StatusOr<SharedGradients> answer = step.Answer();
-  if (!answer.ok()) {
-    return FailInside(answer.status());
-  }
+  SPLITVEIL_RETURN_IF_ERROR(FailInside(answer.status()));
   const bool last = !step.batch_begun();
   replay_.Keep(std::move(request), *answer, last);
   training_->order->SliceTaken(last);
+  life_.Heard();
   return answer;
 }
 
@@ -219,10 +213,7 @@ absl::Status LabelSession::Learn() {
 
 absl::Status LabelSession::LearnLocked() {
   const absl::StatusOr<bool> learned = training_->step->Learn();
-  if (!learned.ok()) {
-    return FailInside(learned.status());
-  }
-  life_.Heard();
+  SPLITVEIL_RETURN_IF_ERROR(FailInside(learned.status()));
   if (!*learned) {
     return absl::OkStatus();
   }
@@ -230,35 +221,34 @@ absl::Status LabelSession::LearnLocked() {
   progress_->Report(result.steps, result.trained_examples, result.train_log_loss, auditor_->latest());
   UpdateBoundExceeded();
   const bool leaves_checkpoint = training_->order->at_epoch_start() && !training_->order->evaluates_epochs();
-  const absl::Status status = leaves_checkpoint ? WriteCheckpoint() : absl::OkStatus();
-  return status.ok() ? status : FailInside(status);
+  SPLITVEIL_RETURN_IF_ERROR(leaves_checkpoint ? FailInside(WriteCheckpoint()) : absl::OkStatus());
+  life_.Heard();  // While this party worked the peer had to wait.
+  return absl::OkStatus();
 }
 
 absl::Status LabelSession::Evaluate(const v1::CutActivations& request, Evaluation& evaluation) {
   absl::MutexLock lock(&mutex_);
-  SPLITVEIL_RETURN_IF_ERROR(Admit(Message::kEvaluate, request.run_id()));
-  SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
+  SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kEvaluate, request.run_id()));
   SPLITVEIL_RETURN_IF_ERROR(training_->order->CheckTestBatch(request.epoch(), request.batch(), evaluation.next_batch));
   SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations, training_->evaluator->Read(request, evaluation));
+  SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
   evaluation.epoch = request.epoch();
-  const absl::Status status = training_->evaluator->Predict(activations, evaluation);
-  return status.ok() ? status : FailInside(status);
+  SPLITVEIL_RETURN_IF_ERROR(FailInside(training_->evaluator->Predict(activations, evaluation)));
+  life_.Heard();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<v1::EvaluateResponse> LabelSession::FinishEvaluation(const Evaluation& evaluation) {
   absl::MutexLock lock(&mutex_);
-  SPLITVEIL_RETURN_IF_ERROR(Admit(Message::kEvaluate, protocol_.run_id()));
+  SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kEvaluate, protocol_.run_id()));
   SPLITVEIL_RETURN_IF_ERROR(
       training_->order->CheckEvaluation(evaluation.epoch, static_cast<int64_t>(evaluation.logits.size())));
   const bool before_training = agreement_.progressive_validation();
-  absl::Status status = training_->evaluator->Finish(before_training ? -1 : int64_t{evaluation.epoch}, evaluation);
+  SPLITVEIL_RETURN_IF_ERROR(
+      FailInside(training_->evaluator->Finish(before_training ? -1 : int64_t{evaluation.epoch}, evaluation)));
   training_->order->Evaluated(evaluation.epoch);
-  if (status.ok() && !before_training) {
-    status = AfterEvaluation();
-  }
-  if (!status.ok()) {
-    return FailInside(status);
-  }
+  SPLITVEIL_RETURN_IF_ERROR(before_training ? absl::OkStatus() : FailInside(AfterEvaluation()));
+  life_.Heard();
   v1::EvaluateResponse response;
   response.set_examples(evaluation.logits.size());
   response.set_stop_training(training_->order->stopped_early());
@@ -296,33 +286,31 @@ absl::StatusOr<v1::ScoreBatchResponse> LabelSession::ScoreBatch(const v1::ScoreB
   return response;
 }
 
-absl::Status LabelSession::AdmitCompletion(Message message, const std::string& run_id, const char* call) {
-  SPLITVEIL_RETURN_IF_ERROR(Admit(message, run_id));
+absl::Status LabelSession::CheckCompletion(Message message, const std::string& run_id, const char* call) const {
+  SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(message, run_id));
   if (agreement_.audit().auxiliary_labels() == 0 || agreement_.audit().disclosure() != v1::ORACLE) {
     return absl::PermissionDeniedError(absl::StrCat(call, ": expected agreed auxiliary labels, found none"));
   }
-  SPLITVEIL_RETURN_IF_ERROR(training_->order->CheckTrained(call));
-  return LearnLocked();
+  return training_->order->CheckTrained(call);
 }
 
 absl::StatusOr<v1::AuxiliaryLabelsResponse> LabelSession::AuxiliaryLabels(const v1::AuxiliaryLabelsRequest& request) {
   absl::MutexLock lock(&mutex_);
-  SPLITVEIL_RETURN_IF_ERROR(AdmitCompletion(Message::kAuxiliaryLabels, request.run_id(), "AuxiliaryLabels"));
+  SPLITVEIL_RETURN_IF_ERROR(CheckCompletion(Message::kAuxiliaryLabels, request.run_id(), "AuxiliaryLabels"));
+  SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
   if (completion_ == nullptr) {
     completion_ = std::make_unique<CompletionAudit>(CompletionOptions(agreement_, *training_), auditor_.get());
     const int disclosed = completion_->auxiliary().positions_size();
-    const absl::Status status =
-        life_.ledger()->RecordEvent("disclosed", absl::StrCat(disclosed, " auxiliary labels to the attack module"));
-    if (!status.ok()) {
-      return FailInside(status);
-    }
+    SPLITVEIL_RETURN_IF_ERROR(FailInside(
+        life_.ledger()->RecordEvent("disclosed", absl::StrCat(disclosed, " auxiliary labels to the attack module"))));
   }
+  life_.Heard();
   return completion_->auxiliary();
 }
 
 absl::StatusOr<v1::ScoreExamplesResponse> LabelSession::ScoreExamples(const v1::ScoreExamplesRequest& request) {
   absl::MutexLock lock(&mutex_);
-  SPLITVEIL_RETURN_IF_ERROR(AdmitCompletion(Message::kScoreExamples, request.run_id(), "ScoreExamples"));
+  SPLITVEIL_RETURN_IF_ERROR(CheckCompletion(Message::kScoreExamples, request.run_id(), "ScoreExamples"));
   if (completion_ == nullptr) {
     return absl::FailedPreconditionError("ScoreExamples: expected auxiliary labels asked for, found none");
   }
@@ -330,37 +318,45 @@ absl::StatusOr<v1::ScoreExamplesResponse> LabelSession::ScoreExamples(const v1::
   if (!status.ok()) {
     return absl::IsInternal(status) ? FailInside(status) : status;  // The ledger, not the request.
   }
+  life_.Heard();
   return v1::ScoreExamplesResponse();
 }
 
 absl::Status LabelSession::Close(const v1::CloseRequest& request) {
   absl::MutexLock lock(&mutex_);
   if (!request.completed()) {
-    SPLITVEIL_RETURN_IF_ERROR(Admit(Message::kGiveUp, request.run_id()));
+    SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kGiveUp, request.run_id()));
     End(RunLifecycle::End::kFailed, absl::UnavailableError("the peer ended the run before it was complete"));
     return absl::OkStatus();
   }
-  SPLITVEIL_RETURN_IF_ERROR(Admit(Message::kClose, request.run_id()));
+  SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kClose, request.run_id()));
   SPLITVEIL_RETURN_IF_ERROR(training_->order->CheckComplete());
   SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
   End(RunLifecycle::End::kCompleted, absl::OkStatus());
   return absl::OkStatus();
 }
 
-absl::Status LabelSession::WaitUntilEnded(bool (*stop)()) {
+bool LabelSession::EndIfDue(bool (*stop)()) {
   absl::MutexLock lock(&mutex_);
-  while (!life_.ended()) {
-    if (stop()) {
-      // The step whose gradients have left is finished before the ledger is.
-      if (!training_.has_value() || LearnLocked().ok()) {
-        End(RunLifecycle::End::kStopped, absl::OkStatus());
-      }
-    } else if (absl::Status heard = life_.CheckHeard(protocol_.state()); !heard.ok()) {
-      End(RunLifecycle::End::kFailed, std::move(heard));
-    } else {
-      ended_.WaitWithTimeout(&mutex_, absl::Milliseconds(100));
-    }
+  if (life_.ended()) {
+    return true;
   }
+  if (stop()) {
+    // The step whose gradients have left is finished before the ledger is.
+    if (!training_.has_value() || LearnLocked().ok()) {
+      End(RunLifecycle::End::kStopped, absl::OkStatus());
+    }
+  } else if (absl::Status heard = life_.CheckHeard(protocol_.state()); !heard.ok()) {
+    End(RunLifecycle::End::kFailed, std::move(heard));
+  }
+  return life_.ended();
+}
+
+absl::Status LabelSession::WaitUntilEnded(bool (*stop)()) {
+  while (!EndIfDue(stop)) {
+    ended_.Until(SteadyAfter(absl::Milliseconds(100)));
+  }
+  absl::MutexLock lock(&mutex_);
   if (progress_.has_value()) {
     progress_->Finish();
   }
@@ -393,7 +389,7 @@ bool LabelSession::completed() const {
   return life_.completed();
 }
 
-const TopModel* LabelSession::model() const {
+const ModelState* LabelSession::model() const {
   absl::MutexLock lock(&mutex_);
   return training_.has_value() ? training_->model.get() : nullptr;
 }

@@ -14,7 +14,7 @@
 //   Close ────────────────────────────────────────►  kTraining -> kEnded
 //
 // Every message is checked against the state, the schedule and the agreement before it is used. A message that is
-// refused leaves the run where it was: it goes on with a correct one.
+// refused leaves the run where it was, the time since the peer was heard included: it goes on with a correct one.
 #ifndef SPLITVEIL_LABEL_PARTY_SESSION_LABEL_SESSION_H_
 #define SPLITVEIL_LABEL_PARTY_SESSION_LABEL_SESSION_H_
 
@@ -31,8 +31,10 @@
 #include "common/alignment/private_set_intersection.h"
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/dataset/dataset.h"
+#include "common/model/model_state.h"
 #include "common/operations/run_status.h"
 #include "common/operations/training_progress.h"
+#include "common/process/steady_time.h"
 #include "common/schedule/joint_seed.h"
 #include "label_party/audit/completion_audit.h"
 #include "label_party/audit/leak_auditor.h"
@@ -59,6 +61,7 @@ struct LabelSessionOptions {
   CheckpointPlan checkpoints;
   Protection protection;
   RunStatus* status = nullptr;  // Not owned; must outlive the session.
+  SteadyClock clock = SteadyNow;
 };
 
 // One run, as the peer's messages drive it: each method checks its message (ProtocolState, TrainingOrder, ReplayCache),
@@ -99,18 +102,16 @@ class LabelSession {
   std::optional<RunReport> report() const;
   bool completed() const;
   // The model as trained; null before Start. Not to be used while the run goes on.
-  const TopModel* model() const;
+  const ModelState* model() const;
 
  private:
   LabelSession(LabelSessionOptions options, SeedExchange seed);
 
-  // ProtocolState::Check, and the peer has been heard.
-  absl::Status Admit(ProtocolState::Message message, const std::string& run_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The end of the run, for both parties and everybody who waits for it.
   void End(RunLifecycle::End end, absl::Status outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends it with an error that concerns the peer; returns it.
   absl::Status Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends it with an error of this party; returns what the peer may know of it.
+  // Ends it with an error of this party; returns what the peer may know of it. OK: nothing has failed, it goes on.
   absl::Status FailInside(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::Status LearnLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -119,8 +120,10 @@ class LabelSession {
   absl::Status WriteCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void UpdateBoundExceeded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // That examples may be scored now: auxiliary labels are agreed, all epochs trained.
-  absl::Status AdmitCompletion(ProtocolState::Message message, const std::string& run_id, const char* call)
+  absl::Status CheckCompletion(ProtocolState::Message message, const std::string& run_id, const char* call) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends the run where `stop` says so or the peer is silent; whether it has ended.
+  bool EndIfDue(bool (*stop)()) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const v1::RunAgreement agreement_;
   const v1::LabelPartyConfig config_;
@@ -130,8 +133,9 @@ class LabelSession {
   ProtocolState protocol_;
   std::atomic<LeakAuditor*> judge_ = nullptr;  // auditor_, for those who must not wait for the step under way.
 
+  WakeableSleep ended_;  // Of WaitUntilEnded.
+
   mutable absl::Mutex mutex_;
-  absl::CondVar ended_;
   RunLifecycle life_ ABSL_GUARDED_BY(mutex_);
   Protection protection_ ABSL_GUARDED_BY(mutex_);  // Until Start.
   std::string peer_commitment_ ABSL_GUARDED_BY(mutex_);

@@ -32,7 +32,7 @@ absl::Status ReleaseGuard::Try(const BatchFacts& facts, const ReleasedBatch& bat
   }
   SPLITVEIL_RETURN_IF_ERROR(protection_->Apply(plan, facts, guarded.gradients));
   if (gate_.WantsMeasuredLeak()) {
-    figures.measured_leak = MeasuredLeak(guarded.gradients, batch);
+    figures.measured_leak = MeasuredLeak(guarded.gradients, facts.gradients, batch);
     guarded.decision = gate_.Decide(figures);
   }
   return absl::OkStatus();

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 #include "common/operations/run_facts.h"
 #include "common/process/exit_code.h"
@@ -32,12 +32,13 @@ double SilenceLimitSeconds(const v1::Deadlines& deadlines, ProtocolState::State 
 }  // namespace
 
 RunLifecycle::RunLifecycle(const v1::RunAgreement* agreement, const v1::LabelPartyConfig* config,
-                           CheckpointPlan checkpoints, std::string ledger_path)
+                           CheckpointPlan checkpoints, std::string ledger_path, SteadyClock clock)
     : agreement_(agreement),
       config_(config),
       checkpoints_(std::move(checkpoints)),
       ledger_path_(std::move(ledger_path)),
-      last_heard_(absl::Now()) {
+      clock_(std::move(clock)),
+      last_heard_(clock_()) {
   if (config_->has_early_stopping()) {
     early_stopper_ = std::make_unique<EarlyStopper>(config_->early_stopping());
   }
@@ -88,7 +89,7 @@ absl::Status RunLifecycle::RecordEarlyStop(uint32_t epochs) {
 }
 
 absl::Status RunLifecycle::WriteCheckpoint(const std::string& run_id, uint32_t epochs, const LabelState& state,
-                                           const TopModel& model) {
+                                           const ModelState& model) {
   if (checkpoints_.path.empty()) {
     return absl::OkStatus();
   }
@@ -97,11 +98,11 @@ absl::Status RunLifecycle::WriteCheckpoint(const std::string& run_id, uint32_t e
   return ledger_->RecordEvent("checkpoint", absl::StrCat("of ", epochs, " epochs"));
 }
 
-void RunLifecycle::Heard() { last_heard_ = absl::Now(); }
+void RunLifecycle::Heard() { last_heard_ = clock_(); }
 
 absl::Status RunLifecycle::CheckHeard(ProtocolState::State state) const {
   const absl::Duration limit = absl::Seconds(SilenceLimitSeconds(agreement_->deadlines(), state));
-  return absl::Now() - last_heard_ <= limit
+  return absl::FromChrono(clock_() - last_heard_) <= limit
              ? absl::OkStatus()
              : absl::UnavailableError(absl::StrCat("the non-label party: expected to hear from it within ",
                                                    absl::FormatDuration(limit), ", found silence"));
@@ -127,7 +128,7 @@ const char* RunLifecycle::end_name() const {
   return IsHalt(outcome_) ? "halted" : "failed";
 }
 
-absl::Status RunLifecycle::Finish(LeakAuditor* auditor, const TopModel* model) {
+absl::Status RunLifecycle::Finish(LeakAuditor* auditor, const ModelState* model) {
   if (ledger_ == nullptr) {
     return outcome_;
   }
@@ -146,7 +147,7 @@ absl::Status RunLifecycle::Finish(LeakAuditor* auditor, const TopModel* model) {
   return outcome_;
 }
 
-absl::Status RunLifecycle::Export(const TopModel* model) const {
+absl::Status RunLifecycle::Export(const ModelState* model) const {
   const std::string& folder = config_->party().export_dir();
   if (folder.empty() || !completed() || model == nullptr) {
     return absl::OkStatus();

@@ -8,16 +8,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/ledger/ledger.h"
+#include "common/model/model_state.h"
+#include "common/process/steady_time.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/session/early_stopper.h"
 #include "label_party/session/label_state.h"
 #include "label_party/session/protocol_state.h"
-#include "label_party/top/top_model.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/party.pb.h"
@@ -29,9 +29,9 @@ class RunLifecycle {
  public:
   enum class End { kCompleted, kStopped, kFailed };
 
-  // `agreement`, `config`: not owned; must outlive this.
+  // `agreement`, `config`: not owned; must outlive this. `clock`: silence is measured by it.
   RunLifecycle(const v1::RunAgreement* agreement, const v1::LabelPartyConfig* config, CheckpointPlan checkpoints,
-               std::string ledger_path);
+               std::string ledger_path, SteadyClock clock);
 
   // Beginning.
 
@@ -57,10 +57,11 @@ class RunLifecycle {
   absl::Status RecordEarlyStop(uint32_t epochs);
   // Where the configuration asks for checkpoints. Errors: those of CheckpointPlan::Write and the ledger.
   absl::Status WriteCheckpoint(const std::string& run_id, uint32_t epochs, const LabelState& state,
-                               const TopModel& model);
+                               const ModelState& model);
 
   // Silence.
 
+  // The peer has sent what could be used. What is refused does not count: it could be sent for ever.
   void Heard();
   // Unavailable once nothing has been heard for longer than the agreement allows in `state`.
   absl::Status CheckHeard(ProtocolState::State state) const;
@@ -72,14 +73,14 @@ class RunLifecycle {
   bool ended() const { return ended_; }
   // After the end: last figures, export, ledger. `auditor`, `model`: null where training never began. Returns the run's
   // outcome, which is an error, too, where one of these fails.
-  absl::Status Finish(LeakAuditor* auditor, const TopModel* model);
+  absl::Status Finish(LeakAuditor* auditor, const ModelState* model);
   // A complete run, and nothing has failed.
   bool completed() const { return ended_ && end_ == End::kCompleted && outcome_.ok(); }
   // "completed", "stopped", "halted" or "failed", as the ledger says it.
   const char* end_name() const;
 
  private:
-  absl::Status Export(const TopModel* model) const;
+  absl::Status Export(const ModelState* model) const;
 
   const v1::RunAgreement* const agreement_;
   const v1::LabelPartyConfig* const config_;
@@ -88,7 +89,8 @@ class RunLifecycle {
   std::unique_ptr<Ledger> ledger_;
   std::shared_ptr<const Checkpoint> resumed_;
   std::unique_ptr<EarlyStopper> early_stopper_;  // Null: not configured.
-  absl::Time last_heard_;
+  const SteadyClock clock_;
+  SteadyTime last_heard_;
   bool ended_ = false;
   End end_ = End::kFailed;
   absl::Status outcome_;

@@ -11,6 +11,7 @@
 #include "common/leakage/bounds.h"
 #include "common/ledger/gate_action.h"
 #include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
 
 namespace splitveil {
 namespace {
@@ -40,6 +41,12 @@ absl::Status StepRecorder::RecordDecision(const GateDecision& decision) {
   }
   return ledger_->RecordEvent(absl::StrCat("gate_", GateActionName(decision.action)),
                               absl::StrCat("step ", step(), ": ", decision.reason));
+}
+
+void StepRecorder::Freeze(int64_t epoch, int64_t batch, const GateDecision& decision) {
+  result_.frozen_after_epoch = epoch;
+  LogInfo("the release gate has frozen the bottom model: from epoch ", epoch + 1, ", batch ", batch + 1,
+          " on no gradient leaves, and the top model goes on learning; reason: ", decision.reason);
 }
 
 void StepRecorder::CountFrozenStep() {

@@ -41,8 +41,8 @@ class StepRecorder {
   absl::Status RecordDecision(const GateDecision& decision);
   // The gate halts the run in this step.
   absl::Status RecordHalt(const ProtectionRow& protection) { return ledger_->Record(protection); }
-  // From this step on nothing is released. `epoch`: of the step.
-  void Freeze(int64_t epoch) { result_.frozen_after_epoch = epoch; }
+  // From this step on nothing is released, as `decision` says. `epoch`, `batch`: of the step.
+  void Freeze(int64_t epoch, int64_t batch, const GateDecision& decision);
   bool frozen() const { return result_.frozen_after_epoch.has_value(); }
   // A step after the one that froze.
   void CountFrozenStep();

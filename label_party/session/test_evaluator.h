@@ -28,7 +28,7 @@ struct TestEvaluation {
 class TestEvaluator {
  public:
   // `source`, `model`, `recorder`: not owned; must outlive this.
-  TestEvaluator(int64_t cut_width, v1::DataType wire_dtype, BatchSource* source, TopModel* model,
+  TestEvaluator(int64_t cut_width, v1::DataType wire_dtype, BatchSource* source, TopPredictor* model,
                 StepRecorder* recorder)
       : cut_width_(cut_width), wire_dtype_(wire_dtype), source_(source), model_(model), recorder_(recorder) {}
 
@@ -47,7 +47,7 @@ class TestEvaluator {
   const int64_t cut_width_;
   const v1::DataType wire_dtype_;
   BatchSource* const source_;
-  TopModel* const model_;
+  TopPredictor* const model_;
   StepRecorder* const recorder_;
 };
 

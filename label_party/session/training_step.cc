@@ -19,9 +19,8 @@
 namespace splitveil {
 namespace {
 
-// Draws the rows that a hint may name, and copies the first one's clean gradient. Secretly, whether or not they are
-// disclosed: the measured leak needs one, too.
-void ChooseHints(ConstMatrixView clean, ReleasedBatch& batch) {
+// Draws the rows that a hint may name. Secretly, whether or not they are disclosed: the measured leak needs one, too.
+void ChooseHints(ReleasedBatch& batch) {
   std::vector<uint32_t> positives;
   for (size_t j = 0; j < batch.labels.size(); ++j) {
     if (batch.labels[j] == 1) {
@@ -32,10 +31,6 @@ void ChooseHints(ConstMatrixView clean, ReleasedBatch& batch) {
     std::swap(positives[SecureIndex(positives.size())], positives.back());
     batch.hint_rows.push_back(positives.back());
     positives.pop_back();
-  }
-  if (!batch.hint_rows.empty()) {
-    const absl::Span<const float> row = clean.row(batch.hint_rows.front());
-    batch.clean_positive.assign(row.begin(), row.end());
   }
 }
 
@@ -54,27 +49,31 @@ absl::Status AsInternal(const absl::Status& status) {
 
 absl::Status TrainingStep::Receive(const v1::CutActivations& slice) {
   if (!inbound_.has_value()) {
-    if (slice.batch() == 0) {
-      recorder_->BeginEpoch();
-    }
-    LocalBatch own = source_->Take(slice.epoch(), slice.batch());
-    own.released.step = recorder_->step();
-    SliceAssembler activations({"activations", options_.wire_dtype, options_.cut_width}, own.cuts, own.is_whole);
-    StepRow row;
-    row.step = recorder_->step();
-    row.epoch = slice.epoch();
-    row.batch = slice.batch();
-    row.examples = own.cuts.rows();
-    inbound_.emplace(InboundBatch{row, std::move(own), std::move(activations),
-                                  Matrix::ToOverwrite(row.examples, options_.cut_width)});
+    const LocalBatch& own = source_->Gathered(slice.epoch(), slice.batch());
     recorder_->Lap(&StepTimeRow::data);
+    SliceAssembler activations({"activations", options_.wire_dtype, options_.cut_width}, own.cuts, own.is_whole);
+    SPLITVEIL_RETURN_IF_ERROR(activations.Add(slice.first_row(), slice.activations()));
+    inbound_.emplace(Begin(slice, std::move(activations)));
+  } else {
+    SPLITVEIL_RETURN_IF_ERROR(inbound_->activations.Add(slice.first_row(), slice.activations()));
   }
-  absl::Status status = inbound_->activations.Add(slice.first_row(), slice.activations());
-  if (status.ok()) {
-    inbound_->bytes += static_cast<int64_t>(slice.ByteSizeLong());
-  }
+  inbound_->bytes += static_cast<int64_t>(slice.ByteSizeLong());
   recorder_->Lap(&StepTimeRow::serialise);
-  return status;
+  return absl::OkStatus();
+}
+
+TrainingStep::InboundBatch TrainingStep::Begin(const v1::CutActivations& slice, SliceAssembler activations) {
+  if (slice.batch() == 0) {
+    recorder_->BeginEpoch();
+  }
+  LocalBatch own = source_->Take(slice.epoch(), slice.batch());
+  own.released.step = recorder_->step();
+  StepRow row;
+  row.step = recorder_->step();
+  row.epoch = slice.epoch();
+  row.batch = slice.batch();
+  row.examples = own.cuts.rows();
+  return {row, std::move(own), std::move(activations), Matrix::ToOverwrite(row.examples, options_.cut_width)};
 }
 
 absl::StatusOr<SharedGradients> TrainingStep::Answer() {
@@ -174,7 +173,7 @@ absl::Status TrainingStep::RegulariseAndClip(InboundBatch& batch) const {
 
 absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   ReleasedBatch& released = batch.own.released;
-  ChooseHints(batch.clean, released);
+  ChooseHints(released);
   SPLITVEIL_ASSIGN_OR_RETURN(const GuardedBatch guarded, guard_->Guard(batch.clean, released));
   const GateDecision& decision = guarded.decision;
   batch.logits.releases_repeat = !std::isnan(guarded.report.run_sum_kl);
@@ -186,7 +185,7 @@ absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
         absl::ResourceExhaustedError(absl::StrCat("release gate: step ", batch.row.step, ": ", decision.reason)));
   }
   if (decision.action == v1::FREEZE_BOTTOM) {
-    recorder_->Freeze(batch.row.epoch);
+    recorder_->Freeze(batch.row.epoch, batch.row.batch, decision);
     return protection;
   }
   recorder_->Lap(&StepTimeRow::protection);
@@ -206,7 +205,8 @@ absl::Status TrainingStep::Encode(ConstMatrixView gradients, int64_t end, Inboun
     message->set_epoch(static_cast<uint32_t>(batch.row.epoch));
     message->set_batch(static_cast<uint32_t>(batch.row.batch));
     if (options_.discloses_hints && rows.end() == gradients.rows()) {
-      SPLITVEIL_RETURN_IF_ERROR(WriteHint(released.hint_rows, released.clean_positive, options_.wire_dtype, *message));
+      SPLITVEIL_RETURN_IF_ERROR(
+          WriteHint(released.hint_rows, released.CleanPositive(batch.clean), options_.wire_dtype, *message));
     }
     batch.sent.push_back(std::move(message));
   }

@@ -37,12 +37,12 @@ struct TrainingStepOptions {
 class TrainingStep {
  public:
   // None is owned; all must outlive this.
-  TrainingStep(const TrainingStepOptions& options, BatchSource* source, TopModel* model, ReleaseGuard* guard,
+  TrainingStep(const TrainingStepOptions& options, BatchSource* source, TopTrainer* model, ReleaseGuard* guard,
                LeakAuditor* auditor, StepRecorder* recorder)
       : options_(options), source_(source), model_(model), guard_(guard), auditor_(auditor), recorder_(recorder) {}
 
   // Takes the next slice of the batch that is coming, or the first one of batch (slice.epoch, slice.batch), which is
-  // the caller's to check. Errors: as SliceAssembler::Add; it may be sent again.
+  // the caller's to check. Errors: as SliceAssembler::Add; then nothing has changed, and it may be sent again.
   absl::Status Receive(const v1::CutActivations& slice);
 
   // Computes what has come. What may leave now, protected and encoded: nothing, or slices of the answer, the rest of
@@ -86,6 +86,8 @@ class TrainingStep {
     LogitOutputs logits;
   };
 
+  // The batch whose first slice `activations` has taken.
+  InboundBatch Begin(const v1::CutActivations& slice, SliceAssembler activations);
   // Until a batch of both classes comes: tells the protection what each example of the batch would send with either
   // label.
   absl::Status PrimeGuard(const InboundBatch& batch);
@@ -107,7 +109,7 @@ class TrainingStep {
 
   const TrainingStepOptions options_;
   BatchSource* const source_;
-  TopModel* const model_;
+  TopTrainer* const model_;
   ReleaseGuard* const guard_;
   LeakAuditor* const auditor_;
   StepRecorder* const recorder_;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 
 #include "common/architecture/model_spec.h"
 #include "common/model/export.h"
@@ -16,6 +15,7 @@
 #include "common/model/input_layer.h"
 #include "common/model/layer_stack.h"
 #include "common/model/optimizer_options.h"
+#include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 #include "label_party/top/log_loss.h"
 #include "label_party/top/wide_part.h"
@@ -161,7 +161,7 @@ class LayeredTopModel final : public TopModel {
 
   absl::StatusOr<TopStep> AddSlice(ConstMatrixView activations, const FeatureBatch& own,
                                    absl::Span<const uint8_t> labels, absl::Span<const float> targets) {
-    const absl::Time started = absl::Now();
+    const SteadyTime started = SteadyNow();
     auto slice = std::make_unique<Slice>();
     SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView side,
                                AssembleOwn(activations, own, ParameterUse::kTraining, slice->own_storage));
@@ -174,7 +174,7 @@ class LayeredTopModel final : public TopModel {
     }
 
     SPLITVEIL_ASSIGN_OR_RETURN(LogLoss loss, BinaryCrossEntropy(logits, labels, targets));
-    const double forward_seconds = absl::ToDoubleSeconds(absl::Now() - started);
+    const double forward_seconds = SecondsSince(started);
     slice->logit_gradient = std::move(loss.gradient);
     slice->probabilities = std::move(loss.probabilities);
     SPLITVEIL_ASSIGN_OR_RETURN(StackGradients gradients, deep_->Backward(deep, slice->logit_gradient, {}));

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 
 #include "common/model/export.h"
 #include "common/model/half_script.h"
@@ -14,6 +13,7 @@
 #include "common/model/optimizer_options.h"
 #include "common/model/torchscript_module.h"
 #include "common/model/torchscript_state.h"
+#include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 #include "label_party/top/log_loss.h"
 
@@ -41,7 +41,7 @@ class TorchScriptTopModel final : public TopModel {
 
   absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
                                           absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
-    const absl::Time started = absl::Now();
+    const SteadyTime started = SteadyNow();
     if (has_gradients_) {
       return absl::FailedPreconditionError("top model: expected an Update since the last ForwardBackward, found none");
     }
@@ -50,7 +50,7 @@ class TorchScriptTopModel final : public TopModel {
                                InputOf(activations, own, ParameterUse::kTraining, storage));
     SPLITVEIL_ASSIGN_OR_RETURN(TorchScriptPass pass, module_->Forward(input));
     SPLITVEIL_ASSIGN_OR_RETURN(LogLoss loss, BinaryCrossEntropy(pass.output().values(), labels, targets));
-    const double forward_seconds = absl::ToDoubleSeconds(absl::Now() - started);
+    const double forward_seconds = SecondsSince(started);
     logit_gradient_ = std::move(loss.gradient);
     probabilities_ = std::move(loss.probabilities);
     SPLITVEIL_ASSIGN_OR_RETURN(gradients_, module_->Backward(pass, logit_gradient_, {}));

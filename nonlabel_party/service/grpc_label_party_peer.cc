@@ -8,7 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 #include "common/config/agreement.h"
 #include "common/transport/status_mapper.h"
@@ -238,7 +238,7 @@ GrpcLabelPartyPeer::GrpcLabelPartyPeer(const std::shared_ptr<grpc::Channel>& cha
       alignment_(v1::Alignment::NewStub(channel)),
       audit_(v1::LeakAudit::NewStub(channel)) {}
 
-absl::Time GrpcLabelPartyPeer::StepDeadline() const { return absl::Now() + absl::Seconds(deadlines_.step_seconds()); }
+SteadyTime GrpcLabelPartyPeer::StepDeadline() const { return SteadyAfter(absl::Seconds(deadlines_.step_seconds())); }
 
 absl::StatusOr<v1::OpenResponse> GrpcLabelPartyPeer::Open(const v1::OpenRequest& request) {
   return CallUnary(training_, &v1::SplitTraining::Stub::Open, request, StepDeadline());
@@ -251,7 +251,7 @@ absl::StatusOr<std::unique_ptr<AlignmentStream>> GrpcLabelPartyPeer::Align() {
 
 absl::StatusOr<v1::StartResponse> GrpcLabelPartyPeer::Start(const v1::StartRequest& request) {
   return CallUnary(training_, &v1::SplitTraining::Stub::Start, request,
-                   absl::Now() + absl::Seconds(deadlines_.alignment_chunk_seconds()));
+                   SteadyAfter(absl::Seconds(deadlines_.alignment_chunk_seconds())));
 }
 
 absl::StatusOr<std::unique_ptr<TrainingStream>> GrpcLabelPartyPeer::Train() {

@@ -6,8 +6,7 @@
 #include <grpcpp/channel.h>
 #include <memory>
 
-#include "absl/time/time.h"
-
+#include "common/process/steady_time.h"
 #include "nonlabel_party/session/label_party_peer.h"
 
 #include "splitveil/v1/agreement.pb.h"
@@ -36,7 +35,7 @@ class GrpcLabelPartyPeer final : public LabelPartyPeer {
 
  private:
   // Of a call that begins now.
-  absl::Time StepDeadline() const;
+  SteadyTime StepDeadline() const;
 
   const v1::Deadlines deadlines_;
   const size_t unread_bytes_;

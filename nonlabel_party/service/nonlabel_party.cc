@@ -1,12 +1,11 @@
 #include "nonlabel_party/service/nonlabel_party.h"
 
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 #include "common/architecture/model_spec.h"
 #include "common/config/agreement.h"
@@ -19,8 +18,10 @@
 #include "common/operations/party_program.h"
 #include "common/operations/run_summary.h"
 #include "common/process/runtime.h"
+#include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
+#include "common/transport/grpc_deadline.h"
 #include "common/transport/peer_probe.h"
 #include "common/transport/server.h"
 #include "nonlabel_party/service/grpc_label_party_peer.h"
@@ -69,7 +70,7 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data));
 
   const std::string& peer_name = plan.identity.peer_name;
-  const absl::Time deadline = absl::Now() + absl::Seconds(plan.agreement.deadlines().connect_seconds());
+  const SteadyTime deadline = SteadyAfter(absl::Seconds(plan.agreement.deadlines().connect_seconds()));
   const absl::Status reached =
       WaitForPeer(plan.config.peer_address(), plan.identity, peer_name, deadline, &StopRequested);
   if (absl::IsCancelled(reached)) {
@@ -86,7 +87,7 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   if (const std::optional<RunSummary> summary = session.summary(); summary.has_value()) {
     PrintRunSummary(*summary);
   }
-  running.server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  running.server->Shutdown(GrpcDeadline(SteadyAfter(absl::Seconds(1))));
   return outcome;
 }
 

@@ -31,7 +31,7 @@ class AnswerProtocol {
     kUntrained,  // The joint seed is known; no batch has been learnt from.
     kLearning,   // Between two batches.
     kInBatch,    // Some slices of a batch's gradients have come, others are due.
-    kFrozen,     // The label party's budget is spent: no gradient comes any more.
+    kFrozen,     // The label party's release gate has frozen the bottom model: no gradient comes any more.
     kTrained,    // The label party wants no further epoch.
     kClosed,
   };

@@ -7,11 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 
 #include "common/config/agreement.h"
 #include "common/leakage/attack_traits.h"
 #include "common/process/exit_code.h"
+#include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
 
@@ -139,9 +139,9 @@ absl::Status AttackRunner::Submit(const ReceivedBatch& batch, const std::vector<
       return absl::InternalError(status.message());
     }
   }
-  const absl::Time asked = absl::Now();
+  const SteadyTime asked = SteadyNow();
   const absl::StatusOr<v1::ScoreBatchResponse> response = peer_->ScoreBatch(request);
-  waited_seconds_ = absl::ToDoubleSeconds(absl::Now() - asked);
+  waited_seconds_ = SecondsSince(asked);
   return response.ok() ? Record(batch, *response) : response.status();
 }
 

@@ -38,9 +38,11 @@ absl::Status NonLabelStepRecorder::Record(const std::string& leak) {
 }
 
 absl::Status NonLabelStepRecorder::RecordFrozen() {
-  const std::string since = absl::StrCat("epoch ", row_.epoch, " batch ", row_.batch);
-  LogInfo("the label party's budget is spent: the bottom model is frozen from ", since);
-  return ledger_->RecordEvent("frozen", since);
+  const std::string detail =
+      absl::StrCat("from epoch ", row_.epoch + 1, ", batch ", row_.batch + 1,
+                   " on no gradient comes: the bottom model stays as it is, the top model goes on learning");
+  LogInfo("the label party's release gate has frozen the bottom model: ", detail);
+  return ledger_->RecordEvent("frozen", detail);
 }
 
 }  // namespace splitveil

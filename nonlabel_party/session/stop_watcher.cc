@@ -30,6 +30,7 @@ bool StopWatcher::Finish() {
       const absl::MutexLock lock(&mutex_);
       finished_ = true;
     }
+    sleep_.Wake();
     thread_.join();
   }
   const absl::MutexLock lock(&mutex_);
@@ -46,8 +47,9 @@ void StopWatcher::Watch() {
       cancel_();
       return;
     }
+    sleep_.Until(SteadyAfter(kPeriod));
     const absl::MutexLock lock(&mutex_);
-    if (mutex_.AwaitWithTimeout(absl::Condition(&finished_), kPeriod)) {
+    if (finished_) {
       return;
     }
   }

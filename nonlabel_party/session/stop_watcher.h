@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 
+#include "common/process/steady_time.h"
 #include "nonlabel_party/session/stop_request.h"
 
 namespace splitveil {
@@ -33,6 +34,7 @@ class StopWatcher {
 
   StopRequest* const stop_;
   const std::function<void()> cancel_;
+  WakeableSleep sleep_;  // The thread's.
   absl::Mutex mutex_;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;

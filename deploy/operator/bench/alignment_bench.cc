@@ -1,6 +1,7 @@
 #include "deploy/operator/bench/alignment_bench.h"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,10 +10,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "deploy/operator/bench/message_pipe.h"
+
+#include "common/alignment/alignment_channel_pair.h"
 
 namespace splitveil {
 namespace {
+
+constexpr size_t kMessagesInFlight = 16;  // As a stream's flow control leaves room for.
 
 std::vector<std::string> Ids(int64_t begin, int64_t count) {
   std::vector<std::string> ids;
@@ -30,21 +34,19 @@ absl::Status RunAlignmentBench(int64_t count) {
   const std::vector<std::string> ids = Ids(0, count), peer_ids = Ids(shifted, count);
   AlignmentOptions options;
   options.run_id = "bench";
-  MessagePipe forth, back;
-  PipeChannel channel(&forth, &back), peer_channel(&back, &forth);
+  AlignmentChannelPair channels(kMessagesInFlight);
   // A party that fails would leave the other one waiting.
-  const auto align = [&](const std::vector<std::string>& own, PipeChannel& own_channel) {
+  const auto align = [&](const std::vector<std::string>& own, InMemoryAlignmentChannel& own_channel) {
     absl::StatusOr<AlignedIds> aligned = AlignIds(own, options, own_channel);
     if (!aligned.ok()) {
-      forth.Close();
-      back.Close();
+      own_channel.Close();
     }
     return aligned;
   };
   const auto started = std::chrono::steady_clock::now();
   absl::StatusOr<AlignedIds> peer_aligned;
-  std::thread peer([&] { peer_aligned = align(peer_ids, peer_channel); });
-  const absl::StatusOr<AlignedIds> aligned = align(ids, channel);
+  std::thread peer([&] { peer_aligned = align(peer_ids, *channels.second); });
+  const absl::StatusOr<AlignedIds> aligned = align(ids, *channels.first);
   peer.join();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   for (const absl::StatusOr<AlignedIds>* result : {&aligned, &std::as_const(peer_aligned)}) {

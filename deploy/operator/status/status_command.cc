@@ -12,11 +12,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "deploy/operator/party_config/party_config.h"
 
 #include "common/operations/party_program.h"
+#include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/one_line.h"
 #include "common/transport/credentials.h"
@@ -100,7 +100,7 @@ std::string Describe(const v1::GetStatusResponse& status, grpc::health::v1::Heal
 }
 
 absl::Status Ask(const Target& target, absl::Duration limit) {
-  const absl::Time deadline = absl::Now() + limit;
+  const SteadyTime deadline = SteadyAfter(limit);
   RequireTls13();
   // The party's own certificate proves both ends: it asks itself.
   const std::string& own_name = target.identity.own_name;

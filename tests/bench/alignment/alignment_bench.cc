@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/alignment/alignment_channel_pair.h"
 #include "common/alignment/masking_key.h"
 #include "common/alignment/private_set_intersection.h"
-#include "tests/testing/alignment_channel_pair.h"
 
 namespace splitveil {
 namespace {
@@ -26,7 +26,7 @@ void Align(benchmark::State& state) {
   AlignmentOptions options;
   options.run_id = "bench";
   for (auto unused : state) {
-    testing::AlignmentChannelPair channels(/*capacity=*/16);
+    AlignmentChannelPair channels(/*capacity=*/16);
     std::thread peer([&] {
       if (!AlignIds(second, options, *channels.second).ok()) {
         channels.second->Close();

@@ -11,10 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/alignment/alignment_channel_pair.h"
 #include "common/alignment/masking_key.h"
 #include "common/alignment/private_set_intersection.h"
 #include "tests/fuzz/alignment/peer_inbox_fuzzer.h"
-#include "tests/testing/alignment_channel_pair.h"
 
 namespace splitveil {
 namespace {
@@ -90,7 +90,7 @@ void DamageMessage(Message& message, Random& random) {
 // Passes on a party's messages, one of them damaged, doubled, or the last before the connection is lost.
 class DamagingChannel : public AlignmentChannel {
  public:
-  DamagingChannel(testing::InMemoryAlignmentChannel& channel, Random& random)
+  DamagingChannel(InMemoryAlignmentChannel& channel, Random& random)
       : channel_(channel), random_(random), damaged_message_(random() % 10) {}
 
   absl::Status Send(const Message& message) override {
@@ -115,7 +115,7 @@ class DamagingChannel : public AlignmentChannel {
   bool hit() const { return hit_; }
 
  private:
-  testing::InMemoryAlignmentChannel& channel_;
+  InMemoryAlignmentChannel& channel_;
   Random& random_;
   const uint64_t damaged_message_;
   uint64_t sent_ = 0;
@@ -137,7 +137,7 @@ void AlignWithADamagedPeer(Random& random) {
   options.max_ids = 50;
   options.chunk_ids = 3;
   options.threads = 1;
-  testing::AlignmentChannelPair channels(/*capacity=*/2);
+  AlignmentChannelPair channels(/*capacity=*/2);
   DamagingChannel damaging(*channels.second, random);
   std::thread peer([&] {
     (void)AlignIds(peer_ids, options, damaging);

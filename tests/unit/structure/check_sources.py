@@ -46,6 +46,11 @@ TEXT_FILES = (".h", ".cc", ".proto", ".md", ".sh", ".py", ".js", ".css", ".html"
 STANDARD_LOCKS = re.compile(r"\bstd::(?:(?:recursive_|shared_|timed_|recursive_timed_|shared_timed_)?mutex"
                             r"|condition_variable(?:_any)?)\b")
 STANDARD_LOCKS_ALLOWED = "tests/testing/thread_sanitizer/absl_mutex.cc"  # Of which it makes absl::Mutex.
+# The wall clock, and the waits that follow it: a clock that is set would end a run, or make it wait.
+WALL_CLOCK = re.compile(r"\babsl::Now\b|\bsystem_clock\b"
+                        r"|\b(?:Wait|Await|(?:Reader)?LockWhen|WaitForNotification)With(?:Timeout|Deadline)\b")
+WALL_CLOCK_FOLDERS = ("common/", "label_party/", "nonlabel_party/")
+WALL_CLOCK_ALLOWED = ("common/ledger/ledger.cc", "common/telemetry/log.cc", "common/telemetry/progress.cc")  # Write it down.
 
 violations = 0
 
@@ -287,6 +292,10 @@ def main(repository):
             line = codes[path].count("\n", 0, locks[0].start()) + 1
             violation(f"{path}:{line}: expected absl::Mutex with ABSL_GUARDED_BY, found {locks[0].group()}, "
                       f"{len(locks)} in the file")
+        wall_clock = WALL_CLOCK.search(codes[path])
+        if wall_clock and path.startswith(WALL_CLOCK_FOLDERS) and path not in WALL_CLOCK_ALLOWED:
+            violation(f"{path}:{codes[path].count(chr(10), 0, wall_clock.start()) + 1}: expected the clock of "
+                      f"common/process/steady_time.h, found {wall_clock.group()}")
         if path.endswith(".cc"):
             check_listed(path)
     for path in find_files(["."], TEXT_FILES):

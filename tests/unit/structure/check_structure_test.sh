@@ -99,6 +99,11 @@ for lock in std::mutex std::shared_mutex std::condition_variable; do
   expect 1 "key.h:7: expected absl::Mutex with ABSL_GUARDED_BY, found $lock" "$lock"
 done
 make_repository; echo '// Like a std::mutex.' >>common/crypto/key.h; expect 0 '^$' 'a lock in a comment'
+for wait in 'absl::Now()' 'std::chrono::system_clock::now()' 'mutex.AwaitWithTimeout(ready, limit)' 'changed.WaitWithDeadline(&mutex, time)'; do
+  make_repository; echo "auto waited = $wait;" >>common/crypto/key.h
+  expect 1 'common/crypto/key.h:[0-9]+: expected the clock of common/process/steady_time.h, found ' "a wait by the wall clock, $wait"
+done
+make_repository; echo 'auto built = absl::Now();' >>tests/clock.h; expect 0 '^$' 'the wall clock in a test'
 
 make_repository; echo 'int forgotten;' >common/crypto/forgotten.cc
 expect 1 'common/crypto/forgotten.cc: expected in a CMakeLists.txt, found in none' 'a source that is not built'

@@ -7,18 +7,16 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/alignment/alignment_channel_pair.h"
 #include "common/alignment/private_set_intersection.h"
-#include "tests/testing/alignment_channel_pair.h"
 #include "tests/unit/common/alignment/no_threads.h"
 #include "tests/unit/common/alignment/points_for_test.h"
 
 namespace splitveil {
 namespace {
 
-using testing::AlignmentChannelPair;
 using testing::DoubleMaskedMessage;
 using ::testing::HasSubstr;
-using testing::InMemoryAlignmentChannel;
 using testing::MaskedMessage;
 using ::testing::Not;
 using testing::SetSizeMessage;

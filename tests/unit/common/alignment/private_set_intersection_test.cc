@@ -11,13 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "tests/testing/alignment_channel_pair.h"
+#include "common/alignment/alignment_channel_pair.h"
 
 namespace splitveil {
 namespace {
-
-using testing::AlignmentChannelPair;
-using testing::InMemoryAlignmentChannel;
 
 // Records what one party sends.
 class RecordingChannel : public AlignmentChannel {

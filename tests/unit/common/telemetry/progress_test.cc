@@ -6,6 +6,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
@@ -14,7 +15,6 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -24,6 +24,7 @@
 namespace splitveil {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -86,7 +87,7 @@ class ProgressTest : public ::testing::Test {
     return update;
   }
 
-  absl::Time now_ = absl::FromUnixMillis(1795250267123);
+  Progress::Clock::time_point now_;
   int reader_ = -1;
   int writer_ = -1;
 
@@ -100,7 +101,7 @@ TEST_F(ProgressTest, TerminalShowsEverything) {
   auto progress = OnTerminal(200);
   progress->Update(At(100));
   Output();
-  now_ += absl::Seconds(10);
+  now_ += std::chrono::seconds(10);
   ProgressUpdate update = At(300);
   update.leak = "norm 0.54 cosine 0.68 at cut";
   progress->Update(update);
@@ -115,7 +116,7 @@ TEST_F(ProgressTest, TerminalRedrawsAtMostFiveTimesASecond) {
   for (int step = 0; step < 1000; ++step) {  // One second, a step a millisecond.
     progress->Update(At(step));
     redraws += Output().empty() ? 0 : 1;
-    now_ += absl::Milliseconds(1);
+    now_ += std::chrono::milliseconds(1);
   }
   EXPECT_EQ(redraws, 5);
 }
@@ -133,7 +134,7 @@ TEST_F(ProgressTest, TerminalLineFollowsAResize) {
   winsize size = {};
   size.ws_col = 24;
   ioctl(writer_, TIOCSWINSZ, &size);
-  now_ += absl::Seconds(1);
+  now_ += std::chrono::seconds(1);
   progress->Update(At(101));
   EXPECT_EQ(Output(), std::string(kWipe) + "label party  101/1000  ");
 }
@@ -168,7 +169,7 @@ TEST_F(ProgressTest, TerminalFinishShowsTheLastStateAndEndsTheLine) {
   progress->Update(At(998));
   progress->Update(At(1000));
   Output();
-  now_ += absl::Milliseconds(10);
+  now_ += std::chrono::milliseconds(10);
   progress->Finish();
   const std::string output = Output();
   EXPECT_THAT(output, HasSubstr("1000/1000"));
@@ -201,14 +202,15 @@ TEST_F(ProgressTest, PipeGetsALogLineAtMostEveryFiveSeconds) {
   auto progress = OnPipe();
   for (int step = 0; step < 120; ++step) {  // Twelve seconds.
     progress->Update(At(step));
-    now_ += absl::Milliseconds(100);
+    now_ += std::chrono::milliseconds(100);
   }
   progress->Finish();
   const std::vector<std::string> lines = absl::StrSplit(Output(), '\n', absl::SkipEmpty());
-  EXPECT_THAT(lines,
-              ElementsAre("2026-11-21T08:37:47.123Z INFO label party  0/1000  epoch 1/5  loss 0.5123",
-                          HasSubstr("08:37:52.123Z INFO label party  50/1000"),
-                          HasSubstr("100/1000  epoch 1/5  eta 1m30s  loss 0.5123  1000 ex/s"), HasSubstr("119/1000")));
+  EXPECT_THAT(
+      lines, ElementsAre(ContainsRegex(
+                             "^[0-9]{4}-[0-9-]+T[0-9:]+\\.[0-9]{3}Z INFO label party  0/1000  epoch 1/5  loss 0.5123$"),
+                         HasSubstr("Z INFO label party  50/1000"),
+                         HasSubstr("100/1000  epoch 1/5  eta 1m30s  loss 0.5123  1000 ex/s"), HasSubstr("119/1000")));
 }
 
 TEST_F(ProgressTest, PipeGetsNoControlCharacters) {
@@ -257,7 +259,7 @@ TEST_F(ProgressTest, WorkWithoutAUnitHasNoRate) {
   OnPipe();
   Progress progress("runs", "", writer_, [this] { return now_; });
   progress.Update(At(100));
-  now_ += absl::Seconds(10);
+  now_ += std::chrono::seconds(10);
   Output();
   progress.Update(At(200));
   EXPECT_THAT(Output(), EndsWith("INFO runs  200/1000  epoch 2/5  eta 1m20s  loss 0.5123\n"));
@@ -269,26 +271,17 @@ TEST_F(ProgressTest, RateOfAResumedRunLeavesItsEarlierStepsOut) {
   update.items = 0;
   progress->Update(update);
   Output();
-  now_ += absl::Seconds(10);
+  now_ += std::chrono::seconds(10);
   update = At(950);
   update.items = 5000;
   progress->Update(update);
   EXPECT_THAT(Output(), HasSubstr("eta 10s  loss 0.5123  500 ex/s"));
 }
 
-TEST_F(ProgressTest, AClockSetBackDoesNotSilenceIt) {
-  auto progress = OnPipe();
-  progress->Update(At(1));
-  Output();
-  now_ -= absl::Hours(1);
-  progress->Update(At(2));
-  EXPECT_THAT(Output(), HasSubstr("2/1000"));
-}
-
 TEST_F(ProgressTest, TimeLeftIsReadable) {
   auto progress = OnPipe();
   progress->Update(At(0));
-  now_ += absl::Seconds(10);
+  now_ += std::chrono::seconds(10);
   progress->Update(At(1));  // Ten seconds a step: 999 left.
   EXPECT_THAT(Output(), HasSubstr("eta 2h46m"));
 }

@@ -11,11 +11,13 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 #include "common/process/exit_code.h"
+#include "common/process/steady_time.h"
+#include "common/transport/grpc_deadline.h"
 #include "common/transport/peer_probe.h"
 #include "common/transport/status_mapper.h"
 #include "tests/unit/common/transport/tls_fixture.h"
@@ -93,7 +95,7 @@ class CredentialsTest : public ::testing::Test {
   absl::Status CallTraining(const TlsIdentity& caller, const std::string& server_name = kLabelName,
                             size_t request_bytes = 0) {
     grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(5)));
+    context.set_deadline(GrpcDeadline(SteadyAfter(absl::Seconds(5))));
     v1::CloseRequest request;
     request.set_run_id(std::string(request_bytes, 'r'));
     v1::CloseResponse response;
@@ -103,7 +105,7 @@ class CredentialsTest : public ::testing::Test {
 
   absl::Status CallOperations(const TlsIdentity& caller) {
     grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(5)));
+    context.set_deadline(GrpcDeadline(SteadyAfter(absl::Seconds(5))));
     v1::GetStatusResponse response;
     const auto channel = TlsChannel(address(), caller, kLabelName, kMaxMessageBytes);
     return FromGrpcStatus(v1::Operations::NewStub(channel)->GetStatus(&context, {}, &response));
@@ -111,7 +113,7 @@ class CredentialsTest : public ::testing::Test {
 
   absl::Status Wait(const TlsIdentity& caller, const std::string& server_name = kLabelName,
                     absl::Duration patience = absl::Seconds(5)) {
-    return WaitForPeer(address(), caller, server_name, absl::Now() + patience);
+    return WaitForPeer(address(), caller, server_name, SteadyAfter(patience));
   }
 
   int calls() const { return training_.calls + operations_.calls; }
@@ -200,7 +202,7 @@ TEST_F(CredentialsTest, CallerWithoutCertificateIsRefused) {
   arguments.SetSslTargetNameOverride(kLabelName);
   const auto channel = grpc::CreateCustomChannel(address(), grpc::SslCredentials(options), arguments);
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(5)));
+  context.set_deadline(GrpcDeadline(SteadyAfter(absl::Seconds(5))));
   v1::GetStatusResponse response;
   const grpc::Status status = v1::Operations::NewStub(channel)->GetStatus(&context, {}, &response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
@@ -210,7 +212,7 @@ TEST_F(CredentialsTest, CallerWithoutCertificateIsRefused) {
 TEST_F(CredentialsTest, CallerWithoutTlsIsRefused) {
   const auto channel = grpc::CreateChannel(address(), grpc::InsecureChannelCredentials());
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(5)));
+  context.set_deadline(GrpcDeadline(SteadyAfter(absl::Seconds(5))));
   v1::GetStatusResponse response;
   EXPECT_FALSE(v1::Operations::NewStub(channel)->GetStatus(&context, {}, &response).ok());
   EXPECT_EQ(calls(), 0);
@@ -295,7 +297,7 @@ TEST_F(CredentialsTest, WaitForPeerReturnsOnceThePeerServes) {
 TEST_F(CredentialsTest, WaitForPeerWaitsForAPeerThatStartsLater) {
   server_->Shutdown();
   auto waiting = std::async(std::launch::async, [&, address = address()] {
-    return WaitForPeer(address, NonLabelIdentity(), kLabelName, absl::Now() + absl::Seconds(20));
+    return WaitForPeer(address, NonLabelIdentity(), kLabelName, SteadyAfter(absl::Seconds(20)));
   });
   EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
   grpc::ServerBuilder builder;
@@ -318,7 +320,7 @@ TEST_F(CredentialsTest, WaitForPeerFailsWhereTheListenerIsSilent) {
   int port = 0;
   const int listener = ListenOnFreePort(&port);
   const absl::Status status = WaitForPeer(absl::StrCat("127.0.0.1:", port), NonLabelIdentity(), kLabelName,
-                                          absl::Now() + absl::Milliseconds(30));
+                                          SteadyAfter(absl::Milliseconds(30)));
   close(listener);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_FALSE(RefusedByPeer(status));
@@ -335,7 +337,7 @@ TEST_F(CredentialsTest, WaitForPeerRefusesTls12) {
 
 TEST_F(CredentialsTest, WaitForPeerRefusesAMalformedAddress) {
   for (const std::string address : {"", "host", "host:", ":7443"}) {
-    EXPECT_EQ(WaitForPeer(address, NonLabelIdentity(), kLabelName, absl::Now()).code(),
+    EXPECT_EQ(WaitForPeer(address, NonLabelIdentity(), kLabelName, SteadyNow()).code(),
               absl::StatusCode::kInvalidArgument)
         << address;
   }

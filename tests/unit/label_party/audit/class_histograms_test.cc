@@ -18,7 +18,6 @@ std::vector<Bin> Bins(const std::vector<BatchScores>& own) {
   ReleasedBatch batch;
   batch.labels = {1, 1, 0, 0};
   batch.hint_rows = {0};
-  batch.clean_positive = {1, 0};
   ClassHistograms histograms;
   histograms.Add(batch, {ConstMatrixView(kReleased, 4, 2), ConstMatrixView(kClean, 4, 2), {}}, own);
   std::vector<Bin> bins;

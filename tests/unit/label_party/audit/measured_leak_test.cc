@@ -15,7 +15,6 @@ ReleasedBatch Batch(std::vector<uint8_t> labels, bool hinted) {
   batch.labels = std::move(labels);
   if (hinted) {
     batch.hint_rows = {0};
-    batch.clean_positive = {1, 0};
   }
   return batch;
 }
@@ -25,13 +24,13 @@ TEST(MeasuredLeakTest, IsTheStrongestAttackInEitherDirection) {
   Matrix gradients(4, 2);
   std::copy(std::begin(values), std::end(values), gradients.data());
   // Negatives have the larger norm: an AUC of 0, which an adversary turns round.
-  EXPECT_EQ(MeasuredLeak(gradients, Batch({1, 1, 0, 0}, false)), 1);
-  EXPECT_EQ(MeasuredLeak(gradients, Batch({1, 1, 0, 0}, true)), 1);
+  EXPECT_EQ(MeasuredLeak(gradients, gradients, Batch({1, 1, 0, 0}, false)), 1);
+  EXPECT_EQ(MeasuredLeak(gradients, gradients, Batch({1, 1, 0, 0}, true)), 1);
 }
 
 TEST(MeasuredLeakTest, IsOneHalfWhereNothingCanBeTold) {
-  EXPECT_EQ(MeasuredLeak(Matrix(4, 2), Batch({0, 0, 0, 0}, false)), 0.5);
-  EXPECT_EQ(MeasuredLeak(Matrix(4, 2), Batch({1, 1, 0, 0}, false)), 0.5);
+  EXPECT_EQ(MeasuredLeak(Matrix(4, 2), Matrix(4, 2), Batch({0, 0, 0, 0}, false)), 0.5);
+  EXPECT_EQ(MeasuredLeak(Matrix(4, 2), Matrix(4, 2), Batch({1, 1, 0, 0}, false)), 0.5);
 }
 
 }  // namespace

@@ -12,12 +12,12 @@
 #include <thread>
 #include <utility>
 
+#include "common/alignment/alignment_channel_pair.h"
 #include "common/config/agreement.h"
 #include "common/schedule/party_seed.h"
 #include "common/schedule/train_test_split.h"
 #include "common/transport/tensor_codec.h"
 #include "label_party/session/label_session.h"
-#include "tests/testing/alignment_channel_pair.h"
 #include "tests/testing/small_run.h"
 
 namespace splitveil::testing {
@@ -27,7 +27,9 @@ class LabelSessionTest : public ::testing::Test {
   LabelSessionTest() : run_(300) {}
 
   void Create() {
-    absl::StatusOr<std::unique_ptr<LabelSession>> session = LabelSession::Create(run_.LabelOptions());
+    LabelSessionOptions options = run_.LabelOptions();
+    options.clock = clock_;
+    absl::StatusOr<std::unique_ptr<LabelSession>> session = LabelSession::Create(std::move(options));
     ASSERT_TRUE(session.ok()) << session.status();
     session_ = *std::move(session);
     absl::StatusOr<SeedExchange> seed = SeedExchange::Create(SeedRole::kNonLabelParty, std::string(32, 's'));
@@ -159,6 +161,7 @@ class LabelSessionTest : public ::testing::Test {
   }
 
   SmallRun run_;
+  SteadyClock clock_ = SteadyNow;
   std::unique_ptr<LabelSession> session_;
   std::unique_ptr<SeedExchange> seed_;
   std::unique_ptr<Schedule> schedule_;

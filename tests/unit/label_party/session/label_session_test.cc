@@ -8,8 +8,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 
 #include "common/process/exit_code.h"
 #include "common/transport/tensor_codec.h"
@@ -318,20 +316,6 @@ TEST_F(LabelSessionTest, PeerThatGivesUpEndsTheRun) {
   EXPECT_EQ(session_->WaitUntilEnded([] { return false; }).code(), absl::StatusCode::kUnavailable);
   EXPECT_FALSE(session_->completed());
   EXPECT_EQ(session_->Train(Activations(0, 0)).status().code(), absl::StatusCode::kCancelled);
-}
-
-TEST_F(LabelSessionTest, SilentPeerEndsTheRun) {
-  run_.agreement.mutable_deadlines()->set_step_seconds(0.2);
-  Start();
-  EXPECT_EQ(session_->WaitUntilEnded([] { return false; }).code(), absl::StatusCode::kUnavailable);
-}
-
-TEST_F(LabelSessionTest, PeerThatPreparesItsAlignedIdsIsWaitedForLongerThanForAStep) {
-  run_.agreement.mutable_deadlines()->set_step_seconds(0.2);
-  Align();
-  static absl::Time asked;
-  asked = absl::Now() + absl::Milliseconds(600);
-  EXPECT_TRUE(session_->WaitUntilEnded([] { return absl::Now() > asked; }).ok());
 }
 
 TEST_F(LabelSessionTest, StopRequestEndsTheRunCleanly) {

@@ -54,7 +54,6 @@ class ReleaseGuardTest : public testing::Test {
       }
     }
     batch_.hint_rows = {0};
-    batch_.clean_positive.assign(clean_.row(0).begin(), clean_.row(0).end());
   }
 
   ReleaseGuard Guard(const std::string& protection, const std::string& policy, double earlier_sum_kl = 0) {
@@ -102,7 +101,7 @@ TEST_F(ReleaseGuardTest, DrawsAgainWhereTheMeasuredLeakAsksForMore) {
   ASSERT_TRUE(guarded.ok()) << guarded.status();
   EXPECT_EQ(guarded->decision.action, v1::RAISE_NOISE);
   EXPECT_THAT(guarded->decision.reason, HasSubstr("leak measured"));
-  EXPECT_LE(MeasuredLeak(guarded->gradients, batch_), 0.8);
+  EXPECT_LE(MeasuredLeak(guarded->gradients, clean_, batch_), 0.8);
 }
 
 TEST_F(ReleaseGuardTest, DrawsNothingThatTheGateKeepsBack) {

@@ -2,11 +2,10 @@
 // label_session_life_test.cc.
 #include "label_party/session/run_lifecycle.h"
 
+#include <chrono>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
-
-#include "absl/time/clock.h"
 
 #include "common/ledger/sqlite_database.h"
 #include "common/process/exit_code.h"
@@ -23,7 +22,9 @@ class RunLifecycleTest : public ::testing::Test {
  protected:
   RunLifecycleTest() : run_(64), path_(run_.files.File("ledger.db")) {}
 
-  RunLifecycle Lifecycle() const { return {&run_.agreement, &run_.label_config, CheckpointPlan(), path_}; }
+  RunLifecycle Lifecycle() const {
+    return {&run_.agreement, &run_.label_config, CheckpointPlan(), path_, [this] { return now_; }};
+  }
 
   std::string Text(const char* sql) const {
     auto database = *SqliteDatabase::Open(path_, SqliteDatabase::Mode::kReadOnly);
@@ -32,6 +33,7 @@ class RunLifecycleTest : public ::testing::Test {
   }
 
   SmallRun run_;
+  SteadyTime now_;
   const std::string path_;
 };
 
@@ -80,22 +82,27 @@ TEST_F(RunLifecycleTest, ARunThatNeverOpenedLeavesNoLedger) {
 
 TEST_F(RunLifecycleTest, SilenceIsMeasuredByTheStatesDeadline) {
   v1::Deadlines& deadlines = *run_.agreement.mutable_deadlines();
-  deadlines.set_connect_seconds(1000);
-  deadlines.set_alignment_chunk_seconds(1000);
-  deadlines.set_step_seconds(0.01);
+  deadlines.set_connect_seconds(120);
+  deadlines.set_alignment_chunk_seconds(130);
+  deadlines.set_step_seconds(10);
   RunLifecycle life = Lifecycle();
-  life.Heard();
-  absl::SleepFor(absl::Milliseconds(20));
+  for (const State state : {State::kWaiting, State::kOpened, State::kAligning, State::kAligned, State::kTraining}) {
+    EXPECT_TRUE(life.CheckHeard(state).ok());
+  }
+  now_ += std::chrono::seconds(11);
   for (const State state : {State::kWaiting, State::kAligning, State::kAligned}) {
     EXPECT_TRUE(life.CheckHeard(state).ok());
   }
   for (const State state : {State::kOpened, State::kTraining}) {
     const absl::Status silence = life.CheckHeard(state);
     EXPECT_EQ(silence.code(), absl::StatusCode::kUnavailable);
-    EXPECT_THAT(std::string(silence.message()), HasSubstr("within 10ms, found silence"));
+    EXPECT_THAT(std::string(silence.message()), HasSubstr("within 10s, found silence"));
   }
+  now_ += std::chrono::seconds(110);
+  EXPECT_FALSE(life.CheckHeard(State::kWaiting).ok());
+  EXPECT_TRUE(life.CheckHeard(State::kAligning).ok());
   life.Heard();
-  EXPECT_TRUE(life.CheckHeard(State::kWaiting).ok());
+  EXPECT_TRUE(life.CheckHeard(State::kTraining).ok());
 }
 
 }  // namespace

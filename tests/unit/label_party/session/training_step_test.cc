@@ -130,6 +130,21 @@ class TrainingStepTest : public ::testing::Test {
   std::optional<Training> training_;
 };
 
+TEST_F(TrainingStepTest, ASliceThatIsRefusedBeginsNeitherBatchNorEpoch) {
+  Create("none {}", "");
+  v1::CutActivations malformed;
+  for (uint32_t epoch : {0, 1}) {
+    const RunResult before = training_->result();
+    malformed.set_epoch(epoch);
+    EXPECT_EQ(training_->step->Receive(malformed).code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_FALSE(training_->step->batch_begun());
+    EXPECT_EQ(training_->result().epoch_examples, before.epoch_examples);
+    EXPECT_EQ(training_->result().epoch_loss_sum, before.epoch_loss_sum);
+    Train(epoch, epoch + 1);
+    EXPECT_GT(training_->result().epoch_examples, 0);
+  }
+}
+
 TEST_F(TrainingStepTest, ThePhasesOfEveryStepAddUpToItsSeconds) {
   Create("marvell { s: 4 }", "");
   const size_t steps = Train(0, 2).size();

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/leakage/summary.h"
+#include "tests/unit/deploy/operator/records/recorded_leaks.h"
 
 namespace splitveil {
 namespace {
@@ -14,31 +14,6 @@ namespace {
 using testing::ElementsAre;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-LeakSeries Series(const std::string& layer, const std::string& attack, double auc) {
-  LeakSeries series = {"nonlabel_party", layer, attack, {0, 1}, {auc, auc}, {}};
-  series.summary = SummarizeLeak(series.aucs);
-  return series;
-}
-
-EpochLeakRow Row(int64_t epoch, const std::string& layer, const std::string& attack, double auc, double bound = 1) {
-  EpochLeakRow row;
-  row.epoch = epoch;
-  row.observer = "nonlabel_party";
-  row.layer = layer;
-  row.attack = attack;
-  row.auc = row.auc_low = row.auc_high = auc;
-  row.gaussian_auc_bound = bound;
-  return row;
-}
-
-RunRecords Recorded(std::vector<LeakSeries> leaks, std::vector<EpochLeakRow> rows) {
-  RunRecords run;
-  run.parties.emplace_back();
-  run.parties[0].leaks = std::move(leaks);
-  run.parties[0].epoch_leaks = std::move(rows);
-  return run;
-}
 
 std::vector<std::string> Names(const std::vector<AttackLeak>& leaks) {
   std::vector<std::string> names;

@@ -1,25 +1,29 @@
-// Both ends of an alignment stream, in memory.
-#ifndef SPLITVEIL_TESTS_TESTING_ALIGNMENT_CHANNEL_PAIR_H_
-#define SPLITVEIL_TESTS_TESTING_ALIGNMENT_CHANNEL_PAIR_H_
+// Both ends of an alignment stream, in memory: for two parties in one process.
+#ifndef SPLITVEIL_COMMON_ALIGNMENT_ALIGNMENT_CHANNEL_PAIR_H_
+#define SPLITVEIL_COMMON_ALIGNMENT_ALIGNMENT_CHANNEL_PAIR_H_
 
+#include <cstddef>
 #include <deque>
 #include <memory>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 
 #include "common/alignment/private_set_intersection.h"
 
-namespace splitveil::testing {
+namespace splitveil {
 
-// One direction: holds up to `capacity` messages. Waits end with DeadlineExceeded. Thread-safe.
+// One direction: holds up to `capacity` messages, as a stream's flow control leaves it. Thread-safe.
 class MessagePipe {
  public:
   explicit MessagePipe(size_t capacity) : capacity_(capacity) {}
-  // Waits for room. Unavailable once closed.
+  // Waits for room. Errors: Unavailable once closed.
   absl::Status Push(const v1::AlignmentMessage& message);
-  // Waits for a message. OutOfRange once closed and empty.
+  // Waits for a message. Errors: OutOfRange once closed and empty.
   absl::StatusOr<v1::AlignmentMessage> Pop();
+  // Ends the waits of both sides; what was sent can still be received.
   void Close();
 
  private:
@@ -32,7 +36,7 @@ class MessagePipe {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// One end. A test closes it where a connection would be lost; messages already sent can still be received.
+// One end. It has no deadline: whoever gives up closes it, as where a connection is lost. Thread-safe.
 class InMemoryAlignmentChannel : public AlignmentChannel {
  public:
   InMemoryAlignmentChannel(std::shared_ptr<MessagePipe> out, std::shared_ptr<MessagePipe> in);
@@ -54,6 +58,6 @@ struct AlignmentChannelPair {
   std::unique_ptr<InMemoryAlignmentChannel> second;
 };
 
-}  // namespace splitveil::testing
+}  // namespace splitveil
 
-#endif  // SPLITVEIL_TESTS_TESTING_ALIGNMENT_CHANNEL_PAIR_H_
+#endif  // SPLITVEIL_COMMON_ALIGNMENT_ALIGNMENT_CHANNEL_PAIR_H_

@@ -1,22 +1,11 @@
-#include "tests/testing/alignment_channel_pair.h"
+#include "common/alignment/alignment_channel_pair.h"
 
 #include <utility>
 
-#include "absl/time/time.h"
-
-namespace splitveil::testing {
-namespace {
-
-// No test waits this long unless two ends wait for each other.
-constexpr absl::Duration kDeadline = absl::Seconds(20);
-
-}  // namespace
+namespace splitveil {
 
 absl::Status MessagePipe::Push(const v1::AlignmentMessage& message) {
-  const absl::MutexLock lock(&mutex_);
-  if (!mutex_.AwaitWithTimeout(absl::Condition(this, &MessagePipe::CanPush), kDeadline)) {
-    return absl::DeadlineExceededError("peer does not read");
-  }
+  const absl::MutexLock lock(&mutex_, absl::Condition(this, &MessagePipe::CanPush));
   if (closed_) {
     return absl::UnavailableError("stream closed");
   }
@@ -25,10 +14,7 @@ absl::Status MessagePipe::Push(const v1::AlignmentMessage& message) {
 }
 
 absl::StatusOr<v1::AlignmentMessage> MessagePipe::Pop() {
-  const absl::MutexLock lock(&mutex_);
-  if (!mutex_.AwaitWithTimeout(absl::Condition(this, &MessagePipe::CanPop), kDeadline)) {
-    return absl::DeadlineExceededError("peer does not send");
-  }
+  const absl::MutexLock lock(&mutex_, absl::Condition(this, &MessagePipe::CanPop));
   if (messages_.empty()) {
     return absl::OutOfRangeError("stream closed");
   }
@@ -57,4 +43,4 @@ AlignmentChannelPair::AlignmentChannelPair(size_t capacity) {
   second = std::make_unique<InMemoryAlignmentChannel>(backward, forward);
 }
 
-}  // namespace splitveil::testing
+}  // namespace splitveil

@@ -1,0 +1,45 @@
+// Time for durations and deadlines. The wall clock may be set while a run goes on; whether a peer has been silent for
+// too long must not depend on that.
+#ifndef SPLITVEIL_COMMON_PROCESS_STEADY_TIME_H_
+#define SPLITVEIL_COMMON_PROCESS_STEADY_TIME_H_
+
+#include <semaphore.h>
+
+#include <chrono>
+#include <functional>
+
+#include "absl/time/time.h"
+
+namespace splitveil {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+// Says what time it is; tests pass their own.
+using SteadyClock = std::function<SteadyTime()>;
+
+inline SteadyTime SteadyNow() { return std::chrono::steady_clock::now(); }
+// `wait` from `start` on; a year at most, so that an infinite wait has an end that can be computed with.
+SteadyTime SteadyAfter(absl::Duration wait, SteadyTime start = SteadyNow());
+inline double SecondsSince(SteadyTime start) { return std::chrono::duration<double>(SteadyNow() - start).count(); }
+
+// The sleep of one thread, which others may end. The timed waits of absl::Mutex and absl::CondVar follow the wall
+// clock: one that is set back by an hour makes 100 ms an hour. Wake is thread-safe; one thread sleeps at a time.
+class WakeableSleep {
+ public:
+  WakeableSleep();
+  ~WakeableSleep();
+  WakeableSleep(const WakeableSleep&) = delete;
+  WakeableSleep& operator=(const WakeableSleep&) = delete;
+
+  // Sleeps until `time` or the next Wake; not at all where one has come since the latest sleep ended. A signal may end
+  // it, too: the caller looks again at what it waits for.
+  void Until(SteadyTime time);
+  void Wake();
+
+ private:
+  sem_t wakes_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_PROCESS_STEADY_TIME_H_

@@ -1,0 +1,217 @@
+// When the label party takes its peer for gone, by a clock that the test sets: what it refuses is not heard and changes
+// nothing, and the wall clock has no say.
+#include <chrono>
+#include <functional>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+#include "tests/unit/label_party/session/label_session_fixture.h"
+
+namespace splitveil::testing {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+class LabelSessionSilenceTest : public LabelSessionTest {
+ protected:
+  struct Sent {
+    const char* what;
+    std::function<void()> before;        // Brings the session to where it is sent.
+    std::function<absl::Status()> send;  // What the session says to it.
+  };
+
+  LabelSessionSilenceTest() {
+    clock_ = [this] { return now_; };
+    v1::Deadlines& deadlines = *run_.agreement.mutable_deadlines();
+    deadlines.set_connect_seconds(10);
+    deadlines.set_step_seconds(10);
+    deadlines.set_alignment_chunk_seconds(10);
+  }
+
+  // Whether the session ends at this moment since it has not heard of its peer.
+  bool EndsOfSilence() {
+    static int asked;
+    asked = 0;
+    const absl::Status outcome = session_->WaitUntilEnded([] { return ++asked > 1; });
+    EXPECT_TRUE(outcome.ok() || absl::IsUnavailable(outcome)) << outcome;
+    return !outcome.ok();
+  }
+
+  // What an operator and the run's result say of the session.
+  std::string Visible() const {
+    const std::optional<RunReport> report = session_->report();
+    return run_.label_status.Snapshot().DebugString() + (report.has_value() ? report->full : "");
+  }
+
+  v1::CutActivations Altered(const std::function<void(v1::CutActivations&)>& alter) const {
+    v1::CutActivations message = Activations(0, 0);
+    alter(message);
+    return message;
+  }
+
+  v1::CloseRequest Complete() const {
+    v1::CloseRequest close;
+    close.set_run_id(run_id_);
+    close.set_completed(true);
+    return close;
+  }
+
+  // A message that names the run, and nothing else.
+  template <typename Request>
+  Request Bare() const {
+    Request request;
+    request.set_run_id(run_id_);
+    return request;
+  }
+
+  std::vector<Sent> Refused() {
+    const auto create = [this] { Create(); };
+    const auto open = [this] { Open(); };
+    const auto start = [this] { Start(); };
+    const auto first_batch = [this] {
+      Start();
+      ASSERT_TRUE(session_->Train(Activations(0, 0)).ok());
+      ASSERT_TRUE(session_->Learn().ok());
+    };
+    const auto first_epoch = [this] {
+      Start();
+      TrainEpoch(0);
+    };
+    const auto train = [this](const std::function<void(v1::CutActivations&)>& alter) {
+      return std::function<absl::Status()>([=] { return session_->Train(Altered(alter)).status(); });
+    };
+    LabelSession::Evaluation& evaluation = evaluation_;
+    return {
+        {"Open without a commitment", create,
+         [this] {
+           v1::OpenRequest request = OpenRequest();
+           request.clear_seed_commitment();
+           return session_->Open(request).status();
+         }},
+        {"Start before the alignment", open, [this] { return session_->Start(StartRequest()).status(); }},
+        {"Train before the alignment", open, [this] { return session_->Train(Bare<v1::CutActivations>()).status(); }},
+        {"a second Open", start, [this] { return session_->Open(OpenRequest()).status(); }},
+        {"a second Align", start,
+         [this] {
+           AlignmentChannelPair pair(4);
+           return session_->Align(*pair.second);
+         }},
+        {"a second Start", start, [this] { return session_->Start(StartRequest()).status(); }},
+        {"a batch of another run", start, train([](auto& message) { message.set_run_id("another"); })},
+        {"a batch out of order", start, train([](auto& message) { message.set_batch(1); })},
+        {"a slice that is not due", start, train([](auto& message) { message.set_first_row(7); })},
+        {"activations without numbers", start, train([](auto& message) { message.clear_activations(); })},
+        {"activations of another width", start,
+         train([](auto& message) { message.mutable_activations()->set_shape(1, 4); })},
+        {"a batch again, with other activations", first_batch,
+         [this] { return session_->Train(Activations(0, 0, 2.0f)).status(); }},
+        {"the next batch, malformed", first_batch, train([](auto& message) {
+           message.set_batch(1);
+           message.clear_activations();
+         })},
+        {"an evaluation out of turn", start,
+         [this, &evaluation] { return session_->Evaluate(ActivationsOf(0, 0, 64), evaluation); }},
+        {"an evaluation of other rows", first_epoch,
+         [this, &evaluation] { return session_->Evaluate(ActivationsOf(0, 0, 1), evaluation); }},
+        {"the end of an evaluation of nothing", first_epoch,
+         [this, &evaluation] { return session_->FinishEvaluation(evaluation).status(); }},
+        {"AuxiliaryLabels, not agreed", first_epoch,
+         [this] { return session_->AuxiliaryLabels(Bare<v1::AuxiliaryLabelsRequest>()).status(); }},
+        {"ScoreExamples, not agreed", first_epoch,
+         [this] { return session_->ScoreExamples(Bare<v1::ScoreExamplesRequest>()).status(); }},
+        {"ScoreBatch of no batch", start,
+         [this] { return session_->ScoreBatch(Bare<v1::ScoreBatchRequest>()).status(); }},
+        {"Close before the last epoch", first_epoch, [this] { return session_->Close(Complete()); }},
+    };
+  }
+
+  std::vector<Sent> Taken() {
+    const auto start = [this] { Start(); };
+    const auto first_batch = [this] {
+      Start();
+      ASSERT_TRUE(session_->Train(Activations(0, 0)).ok());
+    };
+    const auto first_epoch = [this] {
+      Start();
+      TrainEpoch(0);
+    };
+    const auto evaluated = [this, first_epoch] {
+      first_epoch();
+      evaluation_ = EvaluateAll(0);
+    };
+    return {
+        {"Open", [this] { Create(); }, [this] { return session_->Open(OpenRequest()).status(); }},
+        {"Start", [this] { Align(); }, [this] { return session_->Start(StartRequest()).status(); }},
+        {"a batch", start, [this] { return session_->Train(Activations(0, 0)).status(); }},
+        {"what follows its answer", first_batch, [this] { return session_->Learn(); }},
+        {"a batch again", first_batch, [this] { return session_->Train(Activations(0, 0)).status(); }},
+        {"a batch of an evaluation", first_epoch,
+         [this] {
+           EvaluateAll(0);
+           return absl::OkStatus();
+         }},
+        {"the end of an evaluation", evaluated, [this] { return session_->FinishEvaluation(evaluation_).status(); }},
+    };
+  }
+
+  SteadyTime now_;
+  LabelSession::Evaluation evaluation_;
+};
+
+TEST_F(LabelSessionSilenceTest, WhatIsRefusedIsNotHeardAndChangesNothing) {
+  for (const Sent& sent : Refused()) {
+    SCOPED_TRACE(sent.what);
+    sent.before();
+    now_ += seconds(8);
+    const std::string before = Visible();
+    EXPECT_FALSE(sent.send().ok());
+    EXPECT_EQ(Visible(), before);
+    now_ += seconds(8);
+    EXPECT_TRUE(EndsOfSilence());
+  }
+}
+
+TEST_F(LabelSessionSilenceTest, WhatIsTakenIsHeard) {
+  for (const Sent& sent : Taken()) {
+    SCOPED_TRACE(sent.what);
+    sent.before();
+    now_ += seconds(8);
+    const absl::Status status = sent.send();
+    EXPECT_TRUE(status.ok()) << status;
+    now_ += seconds(8);
+    EXPECT_FALSE(EndsOfSilence());
+  }
+}
+
+TEST_F(LabelSessionSilenceTest, ASilentPeerEndsTheRun) {
+  Start();
+  now_ += seconds(11);
+  const absl::Status outcome = session_->WaitUntilEnded([] { return false; });
+  EXPECT_EQ(outcome.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(outcome.message()), HasSubstr("within 10s, found silence"));
+}
+
+TEST_F(LabelSessionSilenceTest, APeerThatPreparesItsAlignedIdsIsWaitedForLongerThanForAStep) {
+  run_.agreement.mutable_deadlines()->set_alignment_chunk_seconds(60);
+  Align();
+  now_ += seconds(30);
+  EXPECT_FALSE(EndsOfSilence());
+}
+
+// A wall clock that is set moves every other clock than the one that is asked.
+TEST_F(LabelSessionSilenceTest, TimeThatOnlyTheWallClockSeesEndsNoRun) {
+  run_.agreement.mutable_deadlines()->set_step_seconds(0.05);
+  Start();
+  absl::SleepFor(absl::Milliseconds(100));
+  EXPECT_FALSE(EndsOfSilence());
+}
+
+}  // namespace
+}  // namespace splitveil::testing
