@@ -172,7 +172,7 @@ TEST(DiscreteGaussianStatisticalTest, HasTheTailsOfADiscreteGaussian) {
   }
 }
 
-LabelNoise Noise(std::vector<uint32_t> sigma_units) {
+LabelNoise Noise(const std::vector<uint32_t>& sigma_units) {
   return *LabelNoise::Create(SecretKey(std::array<uint8_t, 32>{'s', 't', 'a', 't', 's'}), Sha256("labels"),
                              sigma_units);
 }
