@@ -26,7 +26,7 @@ SecretKey Key(uint8_t tweak = 0) {
   return SecretKey(bytes);
 }
 
-LabelNoise Noise(std::vector<uint32_t> sigma_units, absl::string_view label_set = "labels", uint8_t tweak = 0) {
+LabelNoise Noise(const std::vector<uint32_t>& sigma_units, absl::string_view label_set = "labels", uint8_t tweak = 0) {
   return *LabelNoise::Create(Key(tweak), Sha256(label_set), sigma_units);
 }
 

@@ -1,5 +1,6 @@
 #include "common/privacy/gaussian_privacy.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <gtest/gtest.h>

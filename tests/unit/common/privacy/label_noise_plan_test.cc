@@ -1,5 +1,6 @@
 #include "common/privacy/label_noise_plan.h"
 
+#include <algorithm>
 #include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

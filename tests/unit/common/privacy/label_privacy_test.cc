@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kUnit = uint32_t{1} << 20;
 
-LabelPrivacy Of(LabelKind kind, std::vector<uint32_t> sigma_units) {
+LabelPrivacy Of(LabelKind kind, const std::vector<uint32_t>& sigma_units) {
   return *LabelPrivacy::OfReleases(kind, sigma_units);
 }
 
