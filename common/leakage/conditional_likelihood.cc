@@ -34,6 +34,13 @@ double LogDensity(const RowProducts& row, double coefficient, const NoiseVarianc
                  (cols - 1) * std::log(noise.across));
 }
 
+// Of a probability that floats have rounded.
+double LogOdds(double probability) {
+  constexpr double kLeast = 1e-7;
+  const double inside = std::clamp(probability, kLeast, 1 - kLeast);
+  return std::log(inside / (1 - inside));
+}
+
 NoiseVariances AtLeast(double least, const NoiseVariances& noise) {
   return {std::max(noise.along, least), std::max(noise.across, least)};
 }
@@ -67,6 +74,8 @@ std::vector<double> ConditionalLogRatios(ConstMatrixView released, const Releasi
       row.x_line = InnerProduct(x, head.noise_direction);
       row.v_line = InnerProduct(v, head.noise_direction);
       scores[j] = LogDensity(row, if_positive, positive, cols) - LogDensity(row, if_negative, negative, cols);
+    } else if (head.releases_posterior) {
+      scores[j] = LogOdds(head.probabilities[j] - row.x_v / row.v_squared) - LogOdds(head.probabilities[j]);
     } else {
       scores[j] = (if_negative - row.x_v / row.v_squared) / (if_negative - if_positive) - 0.5;
     }

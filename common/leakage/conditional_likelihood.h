@@ -23,15 +23,18 @@ struct ReleasingHead {
   absl::Span<const float> noise_direction;
   // What leaves of an example is made of one noised label, however often it leaves: evidence of it counts once.
   bool releases_repeat = false;
+  // What is added to labels has been made a posterior: a clean gradient is (p - p(1 | noised label)) v.
+  bool releases_posterior = false;
 };
 
 // log p(released row | positive) - log p(released row | negative), given all of `head`: no scoring function has a
 // higher AUC on one release (Neyman-Pearson), and sums of it over releases with independent noise none over several. No
 // class moments enter, so that nothing is assumed of the gradients' distribution. Where the noise is not stated, the
 // place of the row on the line of v between what either label would send, -1/2 (negative) to 1/2 (positive): exact
-// where nothing is added; monotone in the log ratio where the label itself has Gaussian noise. 0 for a row whose label
-// moves nothing (v = 0). A variance of zero counts as the smallest that a float resolves, so that every score is
-// finite. `released` [batch, d], as the head's. [batch]. Thread-safe.
+// where nothing is added; monotone in the log ratio where the label itself has Gaussian noise; or, of a posterior, its
+// log odds less those of p: the log ratio itself. 0 for a row whose label moves nothing (v = 0). A variance of zero
+// counts as the smallest that a float resolves, so that every score is finite. `released` [batch, d], as the head's.
+// [batch]. Thread-safe.
 std::vector<double> ConditionalLogRatios(ConstMatrixView released, const ReleasingHead& head);
 
 }  // namespace splitveil

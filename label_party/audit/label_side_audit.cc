@@ -78,6 +78,7 @@ std::optional<ReleasingHead> LabelSideAudit::HeadOf(const ReleaseEvidence& evide
     head.noise_direction = population_->direction;
   }
   head.releases_repeat = evidence.releases_repeat;
+  head.releases_posterior = evidence.releases_posterior;
   return head;
 }
 

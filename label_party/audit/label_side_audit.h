@@ -52,6 +52,7 @@ struct ReleaseEvidence {
   absl::Span<const float> probabilities = {};  // [batch]
   double clip_norm = 0;
   bool releases_repeat = false;
+  bool releases_posterior = false;
 };
 
 // One attack's scores of a release.

@@ -30,6 +30,7 @@ class LabelRandomizer final : public LabelTargets {
   double rho() const { return rho_; }
   bool drawn() const override { return drawn_; }
   bool needs_release_head() const override { return false; }
+  double target_noise() const override { return 0; }
 
  private:
   const double epsilon_;

@@ -21,6 +21,8 @@ class LabelTargets {
   virtual bool drawn() const = 0;
   // Whether a head that learns from the targets alone computes what leaves, and another one predicts.
   virtual bool needs_release_head() const = 0;
+  // TopModelOptions.target_noise of that head.
+  virtual double target_noise() const = 0;
 };
 
 }  // namespace splitveil

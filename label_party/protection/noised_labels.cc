@@ -43,7 +43,7 @@ absl::StatusOr<std::shared_ptr<NoisedLabels>> NoisedLabels::Create(
   }
   SPLITVEIL_ASSIGN_OR_RETURN(LabelNoise noise, LabelNoise::Create(key, Sha256("labels of one run"), {*units}));
   SPLITVEIL_ASSIGN_OR_RETURN(const GaussianPrivacy privacy, GaussianPrivacy::FromSigma(noise.sigma(0)));
-  return std::shared_ptr<NoisedLabels>(new NoisedLabels(std::move(noise), privacy));
+  return std::shared_ptr<NoisedLabels>(new NoisedLabels(std::move(noise), privacy, config.likelihood_correction()));
 }
 
 std::vector<float> NoisedLabels::TrainingTargets(absl::Span<const uint8_t> labels) {

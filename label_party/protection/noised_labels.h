@@ -19,8 +19,8 @@
 
 namespace splitveil {
 
-// y + sigma xi of every example, drawn once. The mean is the label and the derivative of the log loss is linear in the
-// target, so that gradients are unbiased. What that protects: gaussian_label_dp_planner.h. Not thread-safe.
+// y + sigma xi of every example, drawn once. What the release head makes of them: likelihood_correction. What that
+// protects: gaussian_label_dp_planner.h. Not thread-safe.
 class NoisedLabels final : public LabelTargets {
  public:
   // The noise is that of `key`. Errors: InvalidArgument, with field, expected and found, where the configured strength
@@ -31,6 +31,7 @@ class NoisedLabels final : public LabelTargets {
   std::vector<float> TrainingTargets(absl::Span<const uint8_t> labels) override;
   bool drawn() const override { return drawn_; }
   bool needs_release_head() const override { return true; }
+  double target_noise() const override { return corrects_ ? sigma() : 0; }
 
   // As drawn: the configured one rounded up to the grid.
   double sigma() const { return noise_.sigma(0); }
@@ -38,10 +39,12 @@ class NoisedLabels final : public LabelTargets {
   GaussianPrivacy privacy() const { return privacy_; }
 
  private:
-  NoisedLabels(LabelNoise noise, GaussianPrivacy privacy) : noise_(std::move(noise)), privacy_(privacy) {}
+  NoisedLabels(LabelNoise noise, GaussianPrivacy privacy, bool corrects)
+      : noise_(std::move(noise)), privacy_(privacy), corrects_(corrects) {}
 
   LabelNoise noise_;
   const GaussianPrivacy privacy_;
+  const bool corrects_;  // likelihood_correction
   bool drawn_ = false;
 };
 

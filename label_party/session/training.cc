@@ -18,11 +18,12 @@ namespace {
 
 // As the protection needs it: with a head for what leaves, or without.
 absl::StatusOr<std::unique_ptr<TopModel>> MakeFreshModel(const TrainingInputs& inputs, const FeatureShape& features) {
-  const TopModelOptions options = TopOptions(inputs.agreement, inputs.config, features);
+  TopModelOptions options = TopOptions(inputs.agreement, inputs.config, features);
   absl::StatusOr<std::unique_ptr<TopModel>> model = TopModel::Create(options);
   if (!model.ok() || !inputs.protection.needs_release_head()) {
     return model;
   }
+  options.target_noise = inputs.protection.labels->target_noise();
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TopModel> release_head, TopModel::Create(options));
   return MakeTwoHeadedTopModel(std::move(release_head), *std::move(model));
 }
@@ -127,6 +128,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   step.wire_dtype = agreement.wire_dtype();
   step.discloses_hints = agreement.audit().disclosure() == v1::ORACLE;
   step.distance_correlation_weight = protection.distance_correlation().weight();
+  step.releases_posterior = inputs.protection.labels != nullptr && inputs.protection.labels->target_noise() > 0;
   step.clip_cut_gradients = inputs.config.clip_cut_gradients();
   training.step = std::make_unique<TrainingStep>(step, training.source.get(), training.model.get(),
                                                  training.guard.get(), inputs.auditor, training.recorder.get());

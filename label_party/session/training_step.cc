@@ -300,7 +300,8 @@ absl::Status TrainingStep::Audit(const AnsweredBatch& batch) {
                                  label_directions,
                                  batch.logits.probabilities,
                                  options_.clip_cut_gradients,
-                                 batch.logits.releases_repeat});
+                                 batch.logits.releases_repeat,
+                                 options_.releases_posterior});
 }
 
 }  // namespace splitveil

@@ -28,6 +28,7 @@ struct TrainingStepOptions {
   bool discloses_hints = false;            // Disclosure level ORACLE.
   double distance_correlation_weight = 0;  // 0: not regularised.
   double clip_cut_gradients = 0;           // Norm; 0: not clipped.
+  bool releases_posterior = false;         // See ReleasingHead.
 };
 
 // Receive: activations come, slice by slice. Answer, from top to bottom: loss and gradients of the rows that are here,

@@ -40,8 +40,12 @@ class LayeredTopModel final : public TopModel {
     std::unique_ptr<WidePart> wide;   // Null without.
   };
 
-  LayeredTopModel(const FeatureShape& features, Parts parts)
-      : features_(features), deep_(std::move(parts.deep)), own_(std::move(parts.own)), wide_(std::move(parts.wide)) {}
+  LayeredTopModel(const FeatureShape& features, double target_noise, Parts parts)
+      : features_(features),
+        target_noise_(target_noise),
+        deep_(std::move(parts.deep)),
+        own_(std::move(parts.own)),
+        wide_(std::move(parts.wide)) {}
 
   bool needs_whole_batch() const override { return false; }
 
@@ -173,7 +177,7 @@ class LayeredTopModel final : public TopModel {
       Add(slice->wide_pass.output(), logits);
     }
 
-    SPLITVEIL_ASSIGN_OR_RETURN(LogLoss loss, BinaryCrossEntropy(logits, labels, targets));
+    SPLITVEIL_ASSIGN_OR_RETURN(LogLoss loss, BinaryCrossEntropy(logits, labels, targets, target_noise_));
     const double forward_seconds = SecondsSince(started);
     slice->logit_gradient = std::move(loss.gradient);
     slice->probabilities = std::move(loss.probabilities);
@@ -215,6 +219,7 @@ class LayeredTopModel final : public TopModel {
   }
 
   FeatureShape features_;
+  const double target_noise_;  // TopModelOptions.
   std::unique_ptr<LayerStack> deep_;
   std::unique_ptr<InputLayer> own_;
   std::unique_ptr<WidePart> wide_;
@@ -283,7 +288,7 @@ absl::StatusOr<std::unique_ptr<TopModel>> CreateLayeredTopModel(const TopModelOp
                                WidePart::Create(options.spec.wide(), options.features, optimizer, wide_seed));
     parts.wide = std::move(wide);
   }
-  return std::make_unique<LayeredTopModel>(options.features, std::move(parts));
+  return std::make_unique<LayeredTopModel>(options.features, options.target_noise, std::move(parts));
 }
 
 }  // namespace splitveil

@@ -32,10 +32,19 @@ absl::Status CheckTargets(absl::Span<const float> targets, size_t rows) {
   return absl::OkStatus();
 }
 
+// In (0, 1): neither branch overflows.
+double Sigmoid(double logit) {
+  const double tail = std::exp(-std::abs(logit));
+  return (logit >= 0 ? 1.0 : tail) / (1.0 + tail);
+}
+
+// Log of N(target; 1, noise^2) / N(target; 0, noise^2).
+double LogLikelihoodRatio(double target, double noise) { return (target - 0.5) / (noise * noise); }
+
 }  // namespace
 
 absl::StatusOr<LogLoss> BinaryCrossEntropy(absl::Span<const float> logits, absl::Span<const uint8_t> labels,
-                                           absl::Span<const float> targets) {
+                                           absl::Span<const float> targets, double target_noise) {
   absl::Status status = CheckLabels(labels, logits.size());
   status.Update(CheckTargets(targets, logits.size()));
   if (!status.ok()) {
@@ -47,11 +56,14 @@ absl::StatusOr<LogLoss> BinaryCrossEntropy(absl::Span<const float> logits, absl:
   double sum = 0;
   for (size_t j = 0; j < logits.size(); ++j) {
     const double logit = logits[j];
-    const double tail = std::exp(-std::abs(logit));  // In (0, 1]: neither branch overflows.
-    sum += std::max(logit, 0.0) - logit * labels[j] + std::log1p(tail);
-    const double probability = (logit >= 0 ? 1.0 : tail) / (1.0 + tail);
+    sum += std::max(logit, 0.0) - logit * labels[j] + std::log1p(std::exp(-std::abs(logit)));
+    const double probability = Sigmoid(logit);
     loss.probabilities.push_back(static_cast<float>(probability));
-    loss.gradient.data()[j] = static_cast<float>(probability - (targets.empty() ? labels[j] : targets[j]));
+    double target = targets.empty() ? labels[j] : targets[j];
+    if (!targets.empty() && target_noise > 0) {
+      target = Sigmoid(logit + LogLikelihoodRatio(target, target_noise));
+    }
+    loss.gradient.data()[j] = static_cast<float>(probability - target);
   }
   loss.mean = sum / static_cast<double>(logits.size());
   if (!std::isfinite(loss.mean)) {

@@ -26,6 +26,9 @@ struct TopModelOptions {
   FeatureShape features;  // The label party's own; unused where the model reads none.
   int64_t cut_width = 0;
   uint64_t seed = 0;
+  // Standard deviation of the noise of targets, for gradients of their likelihood; 0: gradients linear in the targets.
+  // See BinaryCrossEntropy.
+  double target_noise = 0;
 };
 
 struct TopStep {
@@ -34,8 +37,8 @@ struct TopStep {
   // The model's, until Update.
   ConstMatrixView cut_gradient;
   double forward_seconds = 0;  // Of the call, what the loss took; the rest went into gradients.
-  // [rows] each: p(1 | z) and the derivative of each example's own loss by its logit, p - target. The model's, until
-  // Update.
+  // [rows] each: p(1 | z), and the derivative of each example's own loss by its logit (LogLoss.gradient). The model's,
+  // until Update.
   absl::Span<const float> probabilities, residuals;
 };
 

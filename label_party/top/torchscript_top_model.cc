@@ -34,8 +34,11 @@ struct OwnArguments {
 
 class TorchScriptTopModel final : public TopModel {
  public:
-  TorchScriptTopModel(const FeatureShape& features, OwnArguments own, std::unique_ptr<TorchScriptModule> module)
-      : features_(features), own_(std::move(own)), module_(std::move(module)) {}
+  TorchScriptTopModel(const TopModelOptions& options, OwnArguments own, std::unique_ptr<TorchScriptModule> module)
+      : features_(options.features),
+        target_noise_(options.target_noise),
+        own_(std::move(own)),
+        module_(std::move(module)) {}
 
   bool needs_whole_batch() const override { return true; }
 
@@ -49,7 +52,8 @@ class TorchScriptTopModel final : public TopModel {
     SPLITVEIL_ASSIGN_OR_RETURN(const TorchScriptInput input,
                                InputOf(activations, own, ParameterUse::kTraining, storage));
     SPLITVEIL_ASSIGN_OR_RETURN(TorchScriptPass pass, module_->Forward(input));
-    SPLITVEIL_ASSIGN_OR_RETURN(LogLoss loss, BinaryCrossEntropy(pass.output().values(), labels, targets));
+    SPLITVEIL_ASSIGN_OR_RETURN(LogLoss loss,
+                               BinaryCrossEntropy(pass.output().values(), labels, targets, target_noise_));
     const double forward_seconds = SecondsSince(started);
     logit_gradient_ = std::move(loss.gradient);
     probabilities_ = std::move(loss.probabilities);
@@ -133,6 +137,7 @@ class TorchScriptTopModel final : public TopModel {
   TorchScriptState state() const { return {own_.assembled.get(), kOwnPrefix, module_.get()}; }
 
   FeatureShape features_;
+  const double target_noise_;  // TopModelOptions.
   OwnArguments own_;
   std::unique_ptr<TorchScriptModule> module_;
   // Of the latest ForwardBackward.
@@ -216,7 +221,7 @@ absl::StatusOr<std::unique_ptr<TopModel>> CreateTorchScriptTopModel(const TopMod
         InputLayer::Create({absl::StrCat(kField, ".own_features"), options.features,
                             spec.has_embedding() ? &spec.embedding() : nullptr, plan.optimizer, seeds()}));
   }
-  return std::make_unique<TorchScriptTopModel>(options.features, std::move(own), std::move(module));
+  return std::make_unique<TorchScriptTopModel>(options, std::move(own), std::move(module));
 }
 
 }  // namespace splitveil

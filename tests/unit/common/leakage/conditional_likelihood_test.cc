@@ -123,6 +123,28 @@ TEST(ConditionalLikelihoodTest, ReachesTheGaussianMechanismsAucAndNoMore) {
   EXPECT_NEAR(auc, 0.5 * std::erfc(-1 / (2 * kSigma)), 0.008);
 }
 
+// Of a posterior the evidence is the noised label's own again: (t - 1/2) / sigma^2, whatever p is.
+TEST(ConditionalLikelihoodTest, TakesThePriorOutOfAPosterior) {
+  Releases releases(200, 11);
+  std::mt19937_64 random(12);
+  std::normal_distribution<double> normal;
+  std::vector<double> expected;
+  for (int64_t j = 0; j < 200; ++j) {
+    const double p = releases.probabilities[j];
+    expected.push_back((releases.labels[j] + 1.5 * normal(random) - 0.5) / 2.25);
+    const double posterior = 1 / (1 + (1 - p) / p * std::exp(-expected.back()));
+    for (int64_t i = 0; i < kCols; ++i) {
+      releases.released.row(j)[i] = static_cast<float>(p - posterior) * releases.directions.row(j)[i];
+    }
+  }
+  ReleasingHead head = releases.Head();
+  head.releases_posterior = true;
+  const std::vector<double> scores = ConditionalLogRatios(releases.released, head);
+  for (size_t j = 0; j < scores.size(); ++j) {
+    EXPECT_NEAR(scores[j], expected[j], 1e-4);
+  }
+}
+
 TEST(ConditionalLikelihoodTest, KnowsThatGradientsWereClipped) {
   Releases releases(200, 8);
   for (int64_t j = 0; j < 200; ++j) {

@@ -96,6 +96,25 @@ TEST_F(TopModelTest, LogitsAndLossAgreeWithTheReference) {
   EXPECT_NEAR(step->mean_loss, loss, 1e-6);
 }
 
+// The mixture of two normal densities, differentiated numerically.
+TEST_F(TopModelTest, NoisyTargetsGiveTheGradientOfTheirLikelihood) {
+  options_.target_noise = 1.7;
+  auto model = Create();
+  const NamedParameters parameters = model->Parameters();
+  const std::vector<float> targets = {-2.5F, 0.25F, 4, 0.5F, 1.5F, -0.75F};
+  const auto step = model->ForwardBackward(activations_, own_, labels_, targets);
+  ASSERT_TRUE(step.ok()) << step.status();
+  for (int64_t j = 0; j < kBatch; ++j) {
+    const auto loss = [&](const std::vector<double>& x) {
+      const double p = 1 / (1 + std::exp(-Logit(parameters, x, j)));
+      const auto density = [&](double label) { return std::exp(-0.5 * std::pow((targets[j] - label) / 1.7, 2)); };
+      return -std::log(p * density(1) + (1 - p) * density(0));
+    };
+    ExpectNear(step->cut_gradient.row(j), ReferenceNetwork::Differentiate(ToDouble(activations_.row(j)), loss), 1e-6);
+    EXPECT_LE(std::abs(step->residuals[j]), 1);
+  }
+}
+
 TEST_F(TopModelTest, CutGradientsAreThoseOfEachExamplesOwnLoss) {
   auto model = Create();
   const NamedParameters parameters = model->Parameters();
