@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 
 #include "common/status/status_macros.h"
@@ -44,6 +45,9 @@ absl::StatusCode CodeOf(int sqlite_code) {
 
 absl::Status LastError(sqlite3* connection) {
   const int code = sqlite3_extended_errcode(connection);
+  if ((code & 0xff) == SQLITE_NOTADB) {
+    return absl::InvalidArgumentError("expected a ledger (a SQLite database), found another kind of file");
+  }
   // A refused CHECK or NOT NULL is a row that must not exist, not one that does.
   const bool duplicate = code == SQLITE_CONSTRAINT_PRIMARYKEY || code == SQLITE_CONSTRAINT_UNIQUE;
   const bool refused = (code & 0xff) == SQLITE_CONSTRAINT && !duplicate;
@@ -60,10 +64,16 @@ absl::Status CheckPath(const std::string& path, SqliteDatabase::Mode mode) {
   if (!parent.empty() && !std::filesystem::is_directory(parent, ignored)) {
     return absl::NotFoundError(absl::StrCat(path, ": its folder does not exist"));
   }
-  if (mode == SqliteDatabase::Mode::kReadOnly && !std::filesystem::exists(path, ignored)) {
+  if (mode != SqliteDatabase::Mode::kCreate && !std::filesystem::exists(path, ignored)) {
     return absl::NotFoundError(absl::StrCat(path, ": no such file"));
   }
   return absl::OkStatus();
+}
+
+// `path` as a URI, in which a few characters have a meaning of their own.
+std::string UnchangingUri(const std::string& path) {
+  const char* const scheme = path.front() == '/' ? "file://" : "file:";
+  return absl::StrCat(scheme, absl::StrReplaceAll(path, {{"%", "%25"}, {"?", "%3f"}, {"#", "%23"}}), "?immutable=1");
 }
 
 }  // namespace
@@ -123,9 +133,11 @@ absl::Status SqliteStatement::Error() const { return LastError(sqlite3_db_handle
 
 absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::string& path, Mode mode) {
   SPLITVEIL_RETURN_IF_ERROR(CheckPath(path, mode));
-  const int flags = mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  const int flags = mode == Mode::kCreate ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+  const std::string name = mode == Mode::kUnchanging ? UnchangingUri(path) : path;
+  const int uri = mode == Mode::kUnchanging ? SQLITE_OPEN_URI : 0;
   sqlite3* connection = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &connection, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int code = sqlite3_open_v2(name.c_str(), &connection, flags | uri | SQLITE_OPEN_NOMUTEX, nullptr);
   auto database = std::make_unique<SqliteDatabase>();
   database->connection_.reset(connection);
   if (connection == nullptr) {
