@@ -165,7 +165,7 @@ void AddEncodingFlags(PrepareFlags& flags, CLI::App& command) {
 void AddSplitFlags(PrepareFlags& flags, CLI::App& command) {
   command
       .add_option("--party", flags.party,
-                  "Whose table it is; a table that holds both parties' columns is split between them.")
+                  "Whose table it is; both: one table, split between the parties by the holders in its schema.")
       ->type_name("PARTY")
       ->check(OneOf({"both", "label_party", "nonlabel_party"}));
   command
