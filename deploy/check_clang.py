@@ -148,32 +148,69 @@ class Cache:
         (self._folder / key[:2] / key).touch()
 
 
-def names_declared(text):
-    """What a source declares at file scope, as far as single lines tell."""
-    found = set()
-    for line in text.decode().splitlines():
-        match = re.match(r"#\s*define\s+(\w+)|TEST\w*\((\w+,\s*\w+)|using\s+(\w+)\s*=|"
-                         r"(?:class|struct|union|enum(?: class)?)\s+(\w+)", line)
-        if not match and re.match(r"(?!(?:using|namespace|template|TEST|INSTANTIATE))[A-Za-z]", line):
-            match = re.match(r"[^=({;]*?([\w:~]+)\s*[=({;[]", line)
-        if match:
-            found.add(match.group(match.lastindex))
-    return found
+class Names:
+    """What each file declares at file scope, as far as single lines tell."""
+
+    _TYPE = re.compile(r"#\s*define\s+(\w+)|TEST\w*\((\w+,\s*\w+)|using\s+(\w+)\s*=|"
+                       r"(?:class|struct|union|enum(?: class)?)\s+(\w+)(?!\w|;)")
+    _OTHER = re.compile(r"(?!using|namespace|template|TEST|INSTANTIATE|})[^=({;]*?\b(\w+)\s*[=({;[]")
+
+    def __init__(self, sources):
+        self._sources, self._of_file = sources, {}
+
+    def _declared(self, path):
+        """(types and macros, functions and variables); a source's own functions are those that no header declares."""
+        if path not in self._of_file:
+            types, others, unnamed, header = set(), set(), False, path.endswith(".h")
+            for line in self._sources.text(path).decode().split("\n"):
+                unnamed = line == "namespace {" or unnamed and not line.startswith("}  // namespace")
+                match = self._TYPE.match(line)
+                if match:
+                    types.add(match.group(match.lastindex))
+                elif re.match(r"[A-Za-z]", line) and (header or unnamed or line.startswith("int main")):
+                    match = self._OTHER.match(line)
+                    others |= {match.group(1)} if match else set()
+            self._of_file[path] = (types, others)
+        return self._of_file[path]
+
+    def seen_from(self, path):
+        """(types, others): name -> files of ours that declare it"""
+        types, others = {}, {}
+        for seen in self._sources.seen_from(path):
+            if seen.endswith((".h", ".cc")) and self._sources.text(seen) is not None:
+                for found, names in zip((types, others), self._declared(seen)):
+                    for name in names:
+                        found.setdefault(name, set()).add(seen)
+        return types, others
+
+    @staticmethod
+    def clash(one, other):
+        """Whether two sources as one would declare a type twice, or a source's own function besides another's."""
+        types, others = ({**one[i], **other[i]} for i in range(2))
+        def differing(i, name):
+            return one[i].get(name, other[i].get(name)) ^ other[i].get(name, one[i].get(name))
+        return (any(differing(0, name) for name in types) or
+                any(file.endswith(".cc") for name in others for file in differing(1, name)) or
+                any(name in others for name in types))
 
 
 def batches(paths, known, sources, most):
-    """The sources in lists to look at as one each: of the same settings and command line, and no name twice."""
+    """The sources in lists to look at as one each: of the same settings and command line, without clashing names."""
+    names = Names(sources)
     found = []  # (kind, names, paths)
     for path in paths:
-        kind = (known[path], settings_of(path))
-        names = names_declared(sources.text(path))
-        for other_kind, other_names, joined in found:
-            if len(joined) < most and other_kind == kind and not other_names & names:
-                other_names |= names
+        # Where splitveil::testing is declared, testing:: is no longer GoogleTest's.
+        ours = any(b"namespace splitveil::testing" in (sources.text(seen) or b"") for seen in sources.seen_from(path))
+        kind, seen = (known[path], settings_of(path), ours), names.seen_from(path)
+        for other_kind, others_seen, joined in found:
+            if len(joined) < most and other_kind == kind and not names.clash(others_seen, seen):
+                for i in range(2):
+                    for name, files in seen[i].items():
+                        others_seen[i].setdefault(name, set()).update(files)
                 joined.append(path)
                 break
         else:
-            found.append((kind, names, [path]))
+            found.append((kind, seen, [path]))
     return [joined for _, _, joined in found]
 
 

@@ -115,9 +115,17 @@ class CheckClangTest(unittest.TestCase):
         self.assertIn("0 known to be clean, 1 found clean", self.check()[1])
 
     def test_sources_that_declare_the_same_are_not_joined(self):
-        self.write("common/a.cc", "int Same() { return 1; }\n")
-        self.write("common/b.cc", "int Same() { return 2; }\n")
-        self.assertEqual(self.check()[2], 2)
+        for first, second in (("int Same() { return 1; }", "int Same() { return 2; }"), ("struct Same {", "class Same {"),
+                              ("constexpr int kSame = 1;", "constexpr int kSame = 2;"), ("using Same = int;", "enum Same {")):
+            self.write("common/a.cc", f"namespace {{\n\n{first}\n")
+            self.write("common/b.cc", f"namespace {{\n\n{second}\n")
+            self.assertEqual(self.check()[2], 2, first)
+
+    def test_a_function_that_a_header_declares_is_no_clash(self):
+        self.write("common/header.h", "int Twice(int number);\nclass Later;\n")
+        self.write("common/a.cc", '#include "common/header.h"\nint Twice(int number) { return 2 * number; }\n')
+        self.write("common/b.cc", '#include "common/header.h"\nint b = Twice(1);\n')
+        self.assertEqual(self.check()[2], 1)
 
     def test_what_does_not_compile_beside_others_is_looked_at_alone(self):
         self.write("common/a.cc", "int main\n(){}\n")  # No name that the script would see.
