@@ -31,7 +31,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OWN_FOLDERS = ("common/", "label_party/", "nonlabel_party/", "deploy/", "tests/")
 MUTEX_HEADER = "absl/synchronization/mutex.h"
-MOST_JOINED = 10
+MOST_JOINED = 20
 KEPT_DAYS = 60
 # What a remembered result rests on besides the sources: change it with the way the tools are called.
 WAY_OF_LOOKING = "1"
@@ -221,7 +221,14 @@ class Joined:
         self._paths, self._first_lines = paths, []
         self.file = ROOT / paths[0]
         if len(paths) > 1:
-            self.file = pathlib.Path(folder) / (hashlib.sha256("\0".join(paths).encode()).hexdigest()[:16] + ".cc")
+            # Under copies of the .clang-tidy that hold for the sources.
+            folder = pathlib.Path(tempfile.mkdtemp(dir=folder))
+            for settings in settings_of(paths[0]):
+                copy = folder / settings.relative_to(ROOT)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_text(settings.read_text())
+            self.file = folder / os.path.dirname(paths[0]) / "joined.cc"
+            self.file.parent.mkdir(parents=True, exist_ok=True)
             lines = []
             for path in paths:
                 self._first_lines.append(len(lines) + 1)
@@ -256,8 +263,7 @@ class Tool:
         joined = Joined(paths, self._sources, self._folder)
         arguments = self._known[paths[0]]
         if self._mode == "tidy":
-            settings = output_of(self._command, "--dump-config", str(ROOT / paths[0]))
-            command = [self._command, "--quiet", f"--config={settings}", str(joined.file), "--", *arguments]
+            command = [self._command, "--quiet", str(joined.file), "--", *arguments]
         else:
             command = [self._command, *arguments, str(joined.file), "-fsyntax-only", "-Wthread-safety", "-Werror",
                        "-Wno-unknown-warning-option"]

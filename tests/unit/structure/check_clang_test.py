@@ -17,7 +17,7 @@ from unittest import mock
 SCRIPT = pathlib.Path(__file__).resolve().parents[3] / "deploy" / "check_clang.py"
 CLANG_TIDY = """#!/usr/bin/env python3
 import sys
-if len(sys.argv) == 2 or "--dump-config" in sys.argv:
+if len(sys.argv) == 2:
     print("version 1, bugprone-bad")
     sys.exit()
 path = next(word for word in sys.argv[1:] if word.endswith(".cc"))
