@@ -54,7 +54,7 @@ absl::Status UnknownWord(const CLI::App& app, const std::string& word) {
   const bool commands = !app.get_subcommands([](const CLI::App*) { return true; }).empty();
   const std::vector<std::string> known = KnownWords(app);
   const std::string whole = app.get_parent() != nullptr && commands ? absl::StrCat(app.get_name(), " ", word) : word;
-  const absl::string_view name = commands ? whole : whole.substr(0, whole.find('='));
+  const std::string name = commands ? whole : whole.substr(0, whole.find('='));
   const std::string nearest = NearestName(name, known);
   return UsageError(absl::StrCat("expected ", commands ? "a command" : absl::StrCat("a flag of ", CallOf(app)), " (",
                                  absl::StrJoin(known, ", "), "), found ",
