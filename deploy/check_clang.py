@@ -167,7 +167,7 @@ class Names:
                 match = self._TYPE.match(line)
                 if match:
                     types.add(match.group(match.lastindex))
-                elif re.match(r"[A-Za-z]", line) and (header or unnamed or line.startswith("int main")):
+                elif re.match(r"[A-Za-z]", line) and (header or unnamed or line.startswith(("int main", "extern"))):
                     match = self._OTHER.match(line)
                     others |= {match.group(1)} if match else set()
             self._of_file[path] = (types, others)
