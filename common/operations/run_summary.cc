@@ -26,7 +26,7 @@ std::string Bytes(int64_t bytes) {
   for (; value >= 999.5 && unit + 1 < std::size(units); ++unit) {
     value /= 1000;
   }
-  return absl::StrFormat(unit == 0 ? "%.0f %s" : "%.3g %s", value, units[unit]);
+  return unit == 0 ? absl::StrFormat("%.0f %s", value, units[unit]) : absl::StrFormat("%.3g %s", value, units[unit]);
 }
 
 class Table {

@@ -265,9 +265,10 @@ void ExpectAcceptableDefaults(const Descriptor& type) {
       EXPECT_FALSE(IsUnspecified(*field.default_value_enum())) << field.full_name();
     } else if (field.has_default_value() && field.options().HasExtension(v1::range)) {
       const v1::Range& range = field.options().GetExtension(v1::range);
-      const double value = field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE  ? field.default_value_double()
-                           : field.cpp_type() == FieldDescriptor::CPPTYPE_INT64 ? field.default_value_int64()
-                                                                                : field.default_value_int32();
+      const double value = field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE ? field.default_value_double()
+                           : field.cpp_type() == FieldDescriptor::CPPTYPE_INT64
+                               ? static_cast<double>(field.default_value_int64())
+                               : static_cast<double>(field.default_value_int32());
       EXPECT_GE(value, range.min()) << field.full_name();
       EXPECT_LE(value, range.max()) << field.full_name();
     }

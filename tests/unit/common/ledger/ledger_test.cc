@@ -161,8 +161,10 @@ TEST_F(LedgerTest, AKilledProcessLosesOnlyWhatWasNotCommitted) {
     bool ok = ledger.ok() && (*ledger)->Record(StepRow{}).ok() && (*ledger)->Commit().ok() &&
               (*ledger)->Record(LeakRow{}).ok();
     ok = ok && write(ready[1], "x", 1) == 1;
-    while (ok) {
-      pause();
+    if (ok) {
+      while (true) {
+        pause();
+      }
     }
     _exit(1);
   }
