@@ -73,5 +73,6 @@ function withInterval([value, low, high]) {
 const PILLS = { pass: "PASS", fail: "FAIL", open: "OPEN" };
 const pill = (outcome) => element("span", { class: "pill " + outcome }, PILLS[outcome]);
 
-// The bound's state: green where it holds, red where it does not, of no colour where there is none to judge.
+// The bound's state: red where it is exceeded, else of no colour: no run shows that a bound holds.
 const boundState = ({ bound, bound_words: words }) => element("b", { class: "bound-" + bound }, words);
+const BOUND = "Bound, if classes are Gaussian";  // No bound stands without its condition.

@@ -17,6 +17,7 @@
 namespace splitveil {
 namespace {
 
+using testing::DoubleNear;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -122,9 +123,10 @@ TEST_F(LedgerReaderTest, SummarisesEveryAttackWithTheCutLayerFirst) {
   EXPECT_EQ(leaks[0].summary.mean_ci95, 0);
   EXPECT_EQ(leaks[1].layer, "cut");
   EXPECT_THAT(leaks[1].steps, ElementsAre(0, 1, 2, 3));
-  // Of 0.2, 0.4, 0.6, 0.8: mean 0.5, sample deviation sqrt(0.2/3), half width 1.96 of it over sqrt(4).
-  EXPECT_NEAR(leaks[1].summary.mean, 0.5, 1e-12);
-  EXPECT_NEAR(leaks[1].summary.mean_ci95, 1.959964 * std::sqrt(0.2 / 3) / 2, 1e-6);
+  EXPECT_THAT(leaks[1].aucs, ElementsAre(0.2, 0.4, DoubleNear(0.6, 1e-12), DoubleNear(0.8, 1e-12)));  // As measured.
+  // Of 0.8, 0.6, 0.6, 0.8: mean 0.7, sample deviation sqrt(0.04/3), half width 1.96 of it over sqrt(4).
+  EXPECT_NEAR(leaks[1].summary.mean, 0.7, 1e-12);
+  EXPECT_NEAR(leaks[1].summary.mean_ci95, 1.959964 * std::sqrt(0.04 / 3) / 2, 1e-6);
   EXPECT_NEAR(leaks[1].summary.p95, 0.8, 1e-12);
   EXPECT_EQ(leaks[2].layer, "b");
 }
