@@ -66,6 +66,15 @@ absl::Status CheckPath(const std::string& path, SqliteDatabase::Mode mode) {
   return absl::OkStatus();
 }
 
+// How a reader opens the file. SQLite keeps `-wal` and `-shm` files beside a file that it reads, and only a connection
+// that may write takes them away again with the last one that closes. So a reader may, where that can change no byte of
+// the file: with nothing in the `-wal` to be moved into it. What a writer left there, alive or not, is left alone.
+int ReaderFlags(const std::string& path) {
+  std::error_code error;
+  const auto waiting = std::filesystem::file_size(path + "-wal", error);
+  return error || waiting == 0 ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
+}
+
 }  // namespace
 
 bool SqliteStatement::BindOne(int index, int64_t value) {
@@ -123,7 +132,7 @@ absl::Status SqliteStatement::Error() const { return LastError(sqlite3_db_handle
 
 absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::string& path, Mode mode) {
   SPLITVEIL_RETURN_IF_ERROR(CheckPath(path, mode));
-  const int flags = mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  const int flags = mode == Mode::kReadOnly ? ReaderFlags(path) : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   sqlite3* connection = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &connection, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   auto database = std::make_unique<SqliteDatabase>();
@@ -136,6 +145,9 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::
   }
   sqlite3_extended_result_codes(connection, 1);
   sqlite3_busy_timeout(connection, kBusyTimeoutMillis);
+  if (mode == Mode::kReadOnly) {
+    SPLITVEIL_RETURN_IF_ERROR(database->Execute("PRAGMA query_only = ON"));
+  }
   return database;
 }
 

@@ -224,5 +224,49 @@ TEST_F(LedgerReaderTest, ReportsADamagedFile) {
   EXPECT_EQ(reader->Steps("run-1").status().code(), absl::StatusCode::kDataLoss);
 }
 
+TEST_F(LedgerReaderTest, LeavesTheFileAsItWasAndNothingBesideIt) {
+  Open("run-1").reset();
+  const std::string before = ReadFile();
+  {
+    const std::unique_ptr<LedgerReader> reader = Reader();
+    EXPECT_EQ(reader->Runs()->size(), 1);
+  }
+  EXPECT_EQ(ReadFile(), before);
+  EXPECT_FALSE(std::filesystem::exists(path_ + "-wal"));
+  EXPECT_FALSE(std::filesystem::exists(path_ + "-shm"));
+}
+
+TEST_F(LedgerReaderTest, LeavesWhatARunThatWritesNeedsAndSeesWhatItCommitted) {
+  const std::unique_ptr<Ledger> ledger = Open("run-1");
+  {
+    const std::unique_ptr<LedgerReader> reader = Reader();
+    EXPECT_EQ(reader->Runs()->size(), 1);
+  }
+  EXPECT_TRUE(std::filesystem::exists(path_ + "-wal"));
+  ASSERT_TRUE(ledger->Record(StepRow{0, 0, 0, 128, 0.5, 0.25, 1000, 2000}).ok());
+  ASSERT_TRUE(ledger->Finish("completed").ok());
+  EXPECT_EQ(Reader()->Steps("run-1")->size(), 1);
+}
+
+// A reader that moved into the file what a killed run left beside it would change the file that an audit has hashed.
+TEST_F(LedgerReaderTest, LeavesWhatAKilledRunLeftBesideTheFile) {
+  const std::string killed = folder_ + "/killed.db";
+  {
+    const std::unique_ptr<Ledger> ledger = Open("run-1");
+    for (const char* suffix : {"", "-wal"}) {  // As they stand while the run writes.
+      std::filesystem::copy_file(path_ + suffix, killed + suffix);
+    }
+  }
+  ASSERT_GT(std::filesystem::file_size(killed + "-wal"), 0);
+  path_ = killed;
+  const std::string before = ReadFile();
+  {
+    const std::unique_ptr<LedgerReader> reader = Reader();
+    EXPECT_EQ(reader->Runs()->size(), 1);
+  }
+  EXPECT_EQ(ReadFile(), before);
+  EXPECT_GT(std::filesystem::file_size(killed + "-wal"), 0);
+}
+
 }  // namespace
 }  // namespace splitveil
