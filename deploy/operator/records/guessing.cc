@@ -15,8 +15,14 @@ double MeanBatch(const RunRecords& run) {
   return run.steps().empty() ? 0 : examples / static_cast<double>(run.steps().size());
 }
 
-// By the protection's own counts, else by the epochs that attacks were scored over; NaN where neither is there.
+// By the epochs that attacks were scored over, as the label party's RESULT line counts, else by the protection's own
+// counts; NaN where neither is there.
 double ShareOfPositives(const RunRecords& run) {
+  for (const EpochLeakRow& row : run.epoch_leaks()) {
+    if (row.examples > 0) {
+      return static_cast<double>(row.positives) / static_cast<double>(row.examples);
+    }
+  }
   double sum = 0;
   int64_t count = 0;
   for (const ProtectionRow& row : run.protections()) {
@@ -25,15 +31,7 @@ double ShareOfPositives(const RunRecords& run) {
       ++count;
     }
   }
-  if (count > 0) {
-    return sum / static_cast<double>(count);
-  }
-  for (const EpochLeakRow& row : run.epoch_leaks()) {
-    if (row.examples > 0) {
-      return static_cast<double>(row.positives) / static_cast<double>(row.examples);
-    }
-  }
-  return std::numeric_limits<double>::quiet_NaN();
+  return count > 0 ? sum / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace

@@ -145,7 +145,7 @@ Json AttackSentences(const RunRecords& run, const std::vector<AttackLeak>& leaks
       break;
     }
   }
-  tell_ranked("Without any gradient, so that no protection of gradients hides it: ", ranking.no_gradient);
+  tell_ranked("Without any gradient: ", ranking.no_gradient);
   if (const std::string advantage = DescribeAdvantage(run.epoch_leaks(), AuxiliaryLabels(run)); !advantage.empty()) {
     sentences.push_back(advantage);
   }
@@ -165,12 +165,10 @@ std::string RemedyForRun(const RunRecords& run, const RunRanking& ranking) {
                                                                             : RemedyForLeak(run.protection());
 }
 
-// Where the bottom model was frozen from the start there was nothing to attack.
-std::string NothingMeasured(const RunRecords& run) {
+// Whether the bottom model was frozen from the start.
+bool ReleasedNothing(const RunRecords& run) {
   const PartyRecords* party = run.label_party();
-  return party != nullptr && !party->protections.empty() && party->released_steps() == 0
-             ? "No gradient left the label party: none to attack"
-             : "No attack on gradients was measured";
+  return party != nullptr && !party->protections.empty() && party->released_steps() == 0;
 }
 
 Json RunJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const std::vector<ChartedLayer>& charted) {
@@ -181,11 +179,15 @@ Json RunJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const 
           {"label", run.label},
           {"status", run.parties.front().record.status},
           {"ranking", RankingJson(ranking)},
-          {"verdict", strongest.is_measured() ? Verdict(ExposureOf(strongest.auc)) : NothingMeasured(run)},
+          {"verdict", strongest.is_measured() ? Verdict(ExposureOf(strongest.auc))
+                      : ReleasedNothing(run)  ? "No gradient left the label party: none to attack"
+                                              : "No attack on gradients was measured"},
           {"verdict_without_gradient", VerdictWithoutGradient(ranking)},
           {"test_auc", best != nullptr ? NumberJson(best->auc) : Json()},
           {"test_log_loss", best != nullptr ? NumberJson(best->log_loss) : Json()},
-          {"protection_words", DescribeProtection(run.protection())},
+          {"protection_words", ReleasedNothing(run)
+                                   ? "Bottom model frozen from the start: no gradient left the label party."
+                                   : DescribeProtection(run.protection())},
           {"attack_words", AttackSentences(run, leaks, ranking)},
           {"bound_words", DescribeBound(run.protections(), ranking)},
           {"model_words", DescribeModel(run.evaluations())},

@@ -18,7 +18,7 @@ function drawGlance() {
   byId("glance-table").append(table(columns, rows));
 }
 
-const EXCESSES_SHOWN = 3;  // Of a run; the table of attacks marks all.
+const EXCESSES_SHOWN = 2;  // Of a run; the table of attacks marks all.
 
 function excessList({ excesses }) {
   const more = excesses.length - EXCESSES_SHOWN;
@@ -31,9 +31,10 @@ function drawBanner() {
   const beyond = runs.filter((run) => run.ranking.bound === "exceeded");
   if (!beyond.length) return removeSection("beyond-bound");
   for (const run of beyond) {
-    byId("beyond-bound").append(element("p", {}, element("b", {}, run.label)),
-      excessList(run.ranking),
-      element("p", {}, element("b", {}, "What helps: "), run.remedy));
+    byId("beyond-bound").append(element("p", {}, element("b", {}, run.label)), excessList(run.ranking));
+  }
+  for (const remedy of new Set(beyond.map((run) => run.remedy))) {
+    byId("beyond-bound").append(element("p", {}, element("b", {}, "What helps: "), remedy));
   }
 }
 
@@ -44,11 +45,11 @@ function card(run) {
     element("h3", {}, key(run)),
     element("p", { class: "run-id" }, "run " + run.id + " · " + run.status),
     element("p", {}, element("span", { class: "verdict " + ranking.exposure }, run.verdict),
-      ...(run.verdict_without_gradient ? [" ", element("span", { class: "verdict" }, run.verdict_without_gradient)] : [])),
+      ...(run.verdict_without_gradient ? [" ", element("span", { class: "verdict " + ranking.no_gradient.exposure }, run.verdict_without_gradient)] : [])),
     element("dl", { class: "figures" },
-      ...[["strongest attack without side information", ranking.unaided], ["with side information", ranking.aided]]
+      ...[["strongest, no side information", ranking.unaided], ["strongest, side information", ranking.aided]]
         .filter(([, attack]) => attack).map(([name, attack]) => figure(name, fixed(attack.auc))),
-      figure("guessing, p95", fixed(ranking.guessing)),
+      ...(isNone(ranking.guessing) ? [] : [figure("guessing, p95", fixed(ranking.guessing))]),
       figure("test AUC", fixed(run.test_auc)),
       figure("test log loss", fixed(run.test_log_loss))),
     element("p", {}, run.protection_words),

@@ -171,13 +171,16 @@ function ranked({ title, layer_name: layerName, auc }) {
   return element("span", {}, cell(auc, 3, "b"), element("span", { class: "by" }, title + ", " + layerName.replace(/^the /, "")));
 }
 
+// A bound that is printed as 1.000 is none.
+const boundCell = (spread) => (spread.mean === null || spread.mean >= 0.9995 ? "–" : cell(spread));
+
 function pointTable() {
   const apart = page.points.some((point) => point.no_gradient.auc.mean !== null);
   const columns = [text("Protection"), number("Seeds"), text("Without side information"), text("With side information"),
     number("Guessing, p95"), text(BOUND), number("Bound per run"), number("Bound per step"), number("Test AUC"), number("Log loss"),
     ...(apart ? [text("Without any gradient")] : [])];
   return table(columns, page.points.map((point) => [point.name, String(point.seeds), ranked(point.unaided), ranked(point.aided),
-    fixed(point.guessing.mean), boundState(point), cell(point.run_auc_bound), cell(point.auc_bound_p95), cell(point.test_auc, 4),
+    fixed(point.guessing.mean), boundState(point), boundCell(point.run_auc_bound), boundCell(point.auc_bound_p95), cell(point.test_auc, 4),
     cell(point.test_log_loss, 4), ...(apart ? [ranked(point.no_gradient)] : [])]));
 }
 

@@ -27,14 +27,19 @@ TEST(GuessingTest, OfARunIsThatOfItsMeanBatch) {
   EXPECT_DOUBLE_EQ(guessing.mean, GuessingOver(250, 750).mean);
 }
 
-TEST(GuessingTest, TakesTheShareOfPositivesFromTheEpochsWhereNoStepTells) {
-  RunRecords run = RunOfBatches({1024}, std::numeric_limits<double>::quiet_NaN());
-  EXPECT_TRUE(std::isnan(GuessingOf(run).p95));
+// The RESULT line counts the same, so that both say the same.
+TEST(GuessingTest, TakesTheShareOfPositivesFromTheEpochsBeforeTheSteps) {
+  RunRecords run = RunOfBatches({1024}, 0.5);
+  EXPECT_DOUBLE_EQ(GuessingOf(run).p95, GuessingOver(512, 512).p95);
   EpochLeakRow row;
   row.examples = 4000;
   row.positives = 1000;
   run.parties[0].epoch_leaks.push_back(row);
   EXPECT_DOUBLE_EQ(GuessingOf(run).p95, GuessingOver(256, 768).p95);
+}
+
+TEST(GuessingTest, OfAnUnknownShareIsUnknown) {
+  EXPECT_TRUE(std::isnan(GuessingOf(RunOfBatches({1024}, std::numeric_limits<double>::quiet_NaN())).p95));
 }
 
 TEST(GuessingTest, OfARunWithoutStepsIsUnknown) { EXPECT_TRUE(std::isnan(GuessingOf(RunOfBatches({}, 0.25)).mean)); }

@@ -302,5 +302,20 @@ TEST_F(ReportLeaksTest, ARunWithoutFiguresHasEmptyParts) {
   EXPECT_TRUE(run["ranking"]["auc"].is_null());
 }
 
+TEST_F(ReportLeaksTest, ARunThatWasFrozenFromTheStartIsNotSaidToHaveReleasedGradients) {
+  const testing::TempFolder folder;
+  {
+    auto ledger = Ledger::Create(folder.File("a.db"), {"run-1", "label_party", "", "none", ""});
+    ASSERT_TRUE(ledger.ok());
+    ProtectionRow row;
+    row.method = "frozen";
+    row.gate = v1::FREEZE_BOTTOM;
+    ASSERT_TRUE((*ledger)->Record(row).ok());
+  }
+  const Json run = ReportJson(ReadRuns({folder.File("a.db")}).value(), nullptr)["runs"][0];
+  EXPECT_EQ(run["verdict"], "No gradient left the label party: none to attack");
+  EXPECT_THAT(run["protection_words"], HasSubstr("no gradient left the label party"));
+}
+
 }  // namespace
 }  // namespace splitveil
