@@ -76,6 +76,15 @@ std::string UnchangingUri(const std::string& path) {
   return absl::StrCat(scheme, absl::StrReplaceAll(path, {{"%", "%25"}, {"?", "%3f"}, {"#", "%23"}}), "?immutable=1");
 }
 
+// How a reader opens the file. SQLite keeps `-wal` and `-shm` files beside a file that it reads, and only a connection
+// that may write takes them away again with the last one that closes. So a reader may, where that can change no byte of
+// the file: with nothing in the `-wal` to be moved into it. What a writer left there, alive or not, is left alone.
+int ReaderFlags(const std::string& path) {
+  std::error_code error;
+  const auto waiting = std::filesystem::file_size(path + "-wal", error);
+  return error || waiting == 0 ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
+}
+
 }  // namespace
 
 bool SqliteStatement::BindOne(int index, int64_t value) {
@@ -133,7 +142,9 @@ absl::Status SqliteStatement::Error() const { return LastError(sqlite3_db_handle
 
 absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::string& path, Mode mode) {
   SPLITVEIL_RETURN_IF_ERROR(CheckPath(path, mode));
-  const int flags = mode == Mode::kCreate ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+  const int flags = mode == Mode::kCreate     ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+                    : mode == Mode::kReadOnly ? ReaderFlags(path)
+                                              : SQLITE_OPEN_READONLY;
   const std::string name = mode == Mode::kUnchanging ? UnchangingUri(path) : path;
   const int uri = mode == Mode::kUnchanging ? SQLITE_OPEN_URI : 0;
   sqlite3* connection = nullptr;
@@ -148,6 +159,9 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::
   }
   sqlite3_extended_result_codes(connection, 1);
   sqlite3_busy_timeout(connection, kBusyTimeoutMillis);
+  if (mode == Mode::kReadOnly) {
+    SPLITVEIL_RETURN_IF_ERROR(database->Execute("PRAGMA query_only = ON"));
+  }
   return database;
 }
 
