@@ -273,7 +273,8 @@ TEST(PrepareTest, GivesNoPartyAColumnThatTheSchemaDoesNotGiveIt) {
                                                             &options.rows.schema));
   const auto names = [&](const char* party) {
     std::vector<std::string> names;
-    for (const v1::NumericScaling& column : Open(folder, party)->preprocessing().numeric()) {
+    const std::shared_ptr<const Dataset> data = Open(folder, party);
+    for (const v1::NumericScaling& column : data->preprocessing().numeric()) {
       names.push_back(column.name());
     }
     return names;
