@@ -13,7 +13,7 @@ namespace splitveil {
 
 struct LogLoss {
   double mean = 0;  // Nats per example: mean over the batch of -log p(label | logit).
-  // [batch, 1]: derivative of each example's own loss by its logit with its target for label: p - target, the log-loss
+  // [batch, 1]: derivative of each example's own loss by its logit with its target for label: p - target, the log loss
   // being linear in the label.
   Matrix gradient;
 };

@@ -73,8 +73,8 @@ absl::StatusOr<int> WaitForPort(PartyProcess& label, const std::string& folder,
 
 // Waits until both have ended, but not for ever.
 void AwaitBoth(PartyProcess& label, PartyProcess& nonlabel) {
-  const absl::Time deadline = absl::Now() + kStopLimit;
-  while ((!label.exit_code() || !nonlabel.exit_code()) && absl::Now() < deadline) {
+  const SteadyTime deadline = SteadyAfter(kStopLimit);
+  while ((!label.exit_code() || !nonlabel.exit_code()) && SteadyNow() < deadline) {
     absl::SleepFor(kPollInterval);
   }
 }
