@@ -39,11 +39,8 @@ absl::Status CheckLedgerPath(const std::string& path) {
   if (!std::filesystem::exists(path, error)) {
     return CheckPlaceForLedger(path);
   }
-  // A run under way, or one that was killed, has what it wrote last in a journal beside the file.
-  const bool journal = std::filesystem::exists(path + "-wal", error);
-  SPLITVEIL_ASSIGN_OR_RETURN(
-      const std::unique_ptr<SqliteDatabase> database,
-      SqliteDatabase::Open(path, journal ? SqliteDatabase::Mode::kReadOnly : SqliteDatabase::Mode::kUnchanging));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDatabase> database,
+                             SqliteDatabase::Open(path, SqliteDatabase::Mode::kReadOnly));
   const bool empty = std::filesystem::file_size(path, error) == 0 && !error;  // Becomes a ledger.
   if (const absl::Status status = empty ? absl::OkStatus() : CheckSchema(*database); !status.ok()) {
     return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));

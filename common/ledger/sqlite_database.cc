@@ -12,7 +12,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 
 #include "common/status/status_macros.h"
@@ -68,12 +67,6 @@ absl::Status CheckPath(const std::string& path, SqliteDatabase::Mode mode) {
     return absl::NotFoundError(absl::StrCat(path, ": no such file"));
   }
   return absl::OkStatus();
-}
-
-// `path` as a URI, in which a few characters have a meaning of their own.
-std::string UnchangingUri(const std::string& path) {
-  const char* const scheme = path.front() == '/' ? "file://" : "file:";
-  return absl::StrCat(scheme, absl::StrReplaceAll(path, {{"%", "%25"}, {"?", "%3f"}, {"#", "%23"}}), "?immutable=1");
 }
 
 // How a reader opens the file. SQLite keeps `-wal` and `-shm` files beside a file that it reads, and only a connection
@@ -142,13 +135,9 @@ absl::Status SqliteStatement::Error() const { return LastError(sqlite3_db_handle
 
 absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::string& path, Mode mode) {
   SPLITVEIL_RETURN_IF_ERROR(CheckPath(path, mode));
-  const int flags = mode == Mode::kCreate     ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
-                    : mode == Mode::kReadOnly ? ReaderFlags(path)
-                                              : SQLITE_OPEN_READONLY;
-  const std::string name = mode == Mode::kUnchanging ? UnchangingUri(path) : path;
-  const int uri = mode == Mode::kUnchanging ? SQLITE_OPEN_URI : 0;
+  const int flags = mode == Mode::kReadOnly ? ReaderFlags(path) : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   sqlite3* connection = nullptr;
-  const int code = sqlite3_open_v2(name.c_str(), &connection, flags | uri | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int code = sqlite3_open_v2(path.c_str(), &connection, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   auto database = std::make_unique<SqliteDatabase>();
   database->connection_.reset(connection);
   if (connection == nullptr) {

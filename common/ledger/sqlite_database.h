@@ -67,9 +67,8 @@ class SqliteStatement {
 // A connection. Not thread-safe.
 class SqliteDatabase {
  public:
-  // kUnchanging: read-only, of a file that nobody writes meanwhile; leaves nothing beside it, where kReadOnly leaves an
-  // empty journal.
-  enum class Mode { kReadOnly, kUnchanging, kCreate };
+  // kReadOnly leaves nothing beside a file that nobody writes.
+  enum class Mode { kReadOnly, kCreate };
 
   // Errors: NotFound where the file (unless kCreate) or its folder (kCreate) does not exist; InvalidArgument for a
   // folder, or where it cannot be opened; Internal without memory. Whether the file is a database at all shows only at

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "deploy/operator/local_run/two_party_run.h"
 
 #include "common/process/file.h"
+#include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {

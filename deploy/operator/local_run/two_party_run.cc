@@ -14,6 +14,7 @@
 
 #include "common/process/exit_code.h"
 #include "common/process/file.h"
+#include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {

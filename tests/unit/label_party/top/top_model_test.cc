@@ -109,7 +109,7 @@ TEST_F(TopModelTest, CutGradientsAreThoseOfEachExamplesOwnLoss) {
   }
 }
 
-// The log-loss is linear in the label, and so are its gradients: a target between or beyond the two labels has the
+// The log loss is linear in the label, and so are its gradients: a target between or beyond the two labels has the
 // gradient that lies there. The loss stays that of the labels.
 TEST_F(TopModelTest, GradientsAreOfTheTargetsAndTheLossIsOfTheLabels) {
   auto model = Create();
