@@ -121,7 +121,7 @@ code=0
   --report="$out/audit.html" >"$logs/audit.log" 2>&1 || code=$?
 [ "$code" -eq 0 ] || [ "$code" -eq 10 ] || fail audit "$code"
 say "" "The run with Marvell, held to deploy/demo/policy.textproto (what leaks: 0.5 nothing, 1 every label). Where it fails,"
-say "deploy/examples/criteo/README.md says why and what helps: \"Where the bound does not hold\"."
+say "deploy/examples/criteo/README.md says why and what helps: \"Where the bound is exceeded\"."
 sed 's/^/    /' "$logs/audit.log" >&2
 say "" "Open $out/report.html in a browser: both runs, in words and charts. Their figures, one line of JSON per run:"
 grep -h '^RESULT ' "$logs/none.label_party.out" "$logs/marvell.label_party.out"

@@ -7,7 +7,10 @@ int main(int argc, char** argv) {
       "label_party", "The label party's service: trains the top model and protects the gradients that leave it.",
       [](const std::string& agreement_path, const std::string& config_path, bool check_only) {
         const absl::StatusOr<splitveil::LabelPartyPlan> plan = splitveil::PlanLabelParty(agreement_path, config_path);
-        return !plan.ok() || check_only ? plan.status() : splitveil::RunLabelParty(*plan);
+        if (!plan.ok()) {
+          return plan.status();
+        }
+        return check_only ? splitveil::CheckLabelParty(*plan) : splitveil::RunLabelParty(*plan);
       }};
   return splitveil::RunPartyProgram(program, argc, argv);
 }

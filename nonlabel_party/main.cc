@@ -8,7 +8,10 @@ int main(int argc, char** argv) {
       [](const std::string& agreement_path, const std::string& config_path, bool check_only) {
         const absl::StatusOr<splitveil::NonLabelPartyPlan> plan =
             splitveil::PlanNonLabelParty(agreement_path, config_path);
-        return !plan.ok() || check_only ? plan.status() : splitveil::RunNonLabelParty(*plan);
+        if (!plan.ok()) {
+          return plan.status();
+        }
+        return check_only ? splitveil::CheckNonLabelParty(*plan) : splitveil::RunNonLabelParty(*plan);
       }};
   return splitveil::RunPartyProgram(program, argc, argv);
 }

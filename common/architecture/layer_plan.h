@@ -17,7 +17,7 @@ namespace splitveil {
 
 // What layers are stacked on, and the layers.
 struct LayerChain {
-  std::string field;        // Where `layers` stands in the configuration, for error messages: "bottom_model".
+  std::string field;        // Where `layers` stands in the configuration, for error messages: "model".
   int64_t input_width = 0;  // Numbers an example, >= 1.
   // Where the first layer is a convolution: how it reads the input; pixels() must be input_width.
   ImageShape input_image = {};

@@ -13,8 +13,8 @@
 namespace splitveil {
 namespace {
 
-constexpr char kBottom[] = "bottom_model";
-constexpr char kTop[] = "top_model";
+// The field of either party's configuration that holds its model.
+constexpr char kModel[] = "model";
 constexpr char kWideName[] = "wide";
 
 absl::Status Mismatch(absl::string_view field, absl::string_view expected, absl::string_view found) {
@@ -65,12 +65,13 @@ absl::StatusOr<int> CutIndex(const v1::ModelSpec& whole, const std::string& fiel
   }
   const auto found = std::find(names.begin(), names.end(), cut_layer);
   if (found == names.end()) {
-    return Mismatch(absl::StrCat(field, ".layers"), absl::StrCat("one named ", Quoted(cut_layer), ", the cut_layer"),
+    return Mismatch(absl::StrCat(field, ".layers"),
+                    absl::StrCat("one named ", Quoted(cut_layer), ", the agreement's cut_layer"),
                     names.empty() ? "none" : absl::StrJoin(names, ", "));
   }
   if (found + 1 == names.end()) {
     return Mismatch("cut_layer", "a layer with another behind it, for the label party",
-                    absl::StrCat(Quoted(cut_layer), ", the last of ", field));
+                    absl::StrCat(Quoted(cut_layer), ", the last one of ", field));
   }
   return static_cast<int>(found - names.begin()) + 1;
 }
@@ -101,7 +102,7 @@ absl::StatusOr<std::vector<PlannedLayer>> PlanFromImage(const std::string& field
 // Shape of the cut activations of a whole model whose `cut`-th layer (from 1) is a convolution.
 absl::StatusOr<ImageShape> CutImage(const v1::ModelSpec& whole, int cut, int64_t cut_width) {
   if (whole.has_input_image()) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<PlannedLayer> plan, PlanFromImage(kTop, whole));
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<PlannedLayer> plan, PlanFromImage(kModel, whole));
     return plan[cut - 1].output_image;
   }
   const int64_t channels = whole.layers(cut - 1).convolution().channels();
@@ -109,7 +110,7 @@ absl::StatusOr<ImageShape> CutImage(const v1::ModelSpec& whole, int cut, int64_t
   const auto side = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(pixels))));
   if (channels * side * side != cut_width) {
     return Mismatch(
-        absl::StrCat(kTop, ".input_image"),
+        absl::StrCat(kModel, ".input_image"),
         absl::StrCat("the images' shape, as cut_width ", cut_width, " is not ", channels, " channels of square images"),
         "none");
   }
@@ -135,7 +136,7 @@ absl::Status CheckCutImage(const v1::ModelSpec& half, int64_t cut_width) {
   if (half.layers_size() == 0 || !half.layers(0).has_convolution()) {
     return absl::OkStatus();
   }
-  const std::string field = absl::StrCat(kTop, ".input_image");
+  const std::string field = absl::StrCat(kModel, ".input_image");
   if (!half.has_input_image()) {
     return Mismatch(field, "the shape of the cut activations, as the first layer is a convolution", "none");
   }
@@ -156,7 +157,7 @@ absl::Status CheckOwnFeatures(const v1::ModelSpec& half) {
   const auto found = std::find_if(half.layers().begin(), half.layers().end(),
                                   [&](const v1::Layer& layer) { return layer.name() == before; });
   if (found == half.layers().end()) {
-    return Mismatch(absl::StrCat(kTop, ".own_features.before"), "a layer of the label party's or \"logit\"",
+    return Mismatch(absl::StrCat(kModel, ".own_features.before"), "a layer of the label party's or \"logit\"",
                     Quoted(before));
   }
   return absl::OkStatus();
@@ -165,14 +166,14 @@ absl::Status CheckOwnFeatures(const v1::ModelSpec& half) {
 // Where the width of the last bottom layer is known without data: that it is the cut's.
 absl::Status CheckCutWidth(const v1::ModelSpec& half, int64_t cut_width) {
   const v1::Layer& last = half.layers(half.layers_size() - 1);
-  const std::string field = absl::StrCat(kBottom, ".layers[", half.layers_size() - 1, "]");
+  const std::string field = absl::StrCat(kModel, ".layers[", half.layers_size() - 1, "]");
   const std::string expected = absl::StrCat(cut_width, ", the agreed cut width");
   if (!last.has_convolution()) {
     return last.units() == cut_width ? absl::OkStatus()
                                      : Mismatch(field + ".units", expected, absl::StrCat(last.units()));
   }
   if (half.has_input_image()) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<PlannedLayer> plan, PlanFromImage(kBottom, half));
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<PlannedLayer> plan, PlanFromImage(kModel, half));
     const ImageShape& cut = plan.back().output_image;
     return cut.pixels() == cut_width
                ? absl::OkStatus()
@@ -194,26 +195,26 @@ ImageShape ImageOf(const v1::ModelSpec& spec) {
 }
 
 absl::StatusOr<v1::ModelSpec> BottomHalf(const v1::ModelSpec& spec, const std::string& cut_layer) {
-  absl::StatusOr<v1::ModelSpec> half = Expand(spec, kBottom, cut_layer);
+  absl::StatusOr<v1::ModelSpec> half = Expand(spec, kModel, cut_layer);
   if (!half.ok() || !half->torchscript_path().empty()) {
     return half;
   }
-  absl::Status status = CheckLayers(kBottom, LayersOf(*half));
+  absl::Status status = CheckLayers(kModel, LayersOf(*half));
   if (!status.ok()) {
     return status;
   }
   if (cut_layer.empty()) {
     if (half->has_wide() || half->has_own_features()) {
-      return Mismatch(absl::StrCat(kBottom, half->has_wide() ? ".wide" : ".own_features"),
+      return Mismatch(absl::StrCat(kModel, half->has_wide() ? ".wide" : ".own_features"),
                       "none, or a cut_layer in the agreement", "one");
     }
   } else {
-    SPLITVEIL_ASSIGN_OR_RETURN(const int cut, CutIndex(*half, kBottom, cut_layer));
+    SPLITVEIL_ASSIGN_OR_RETURN(const int cut, CutIndex(*half, kModel, cut_layer));
     half->mutable_layers()->DeleteSubrange(cut, half->layers_size() - cut);
     half->clear_wide();
     half->clear_own_features();
   }
-  status = CheckNames(kBottom, *half, half->layers_size() - 1);
+  status = CheckNames(kModel, *half, half->layers_size() - 1);
   if (!status.ok()) {
     return status;
   }
@@ -221,28 +222,28 @@ absl::StatusOr<v1::ModelSpec> BottomHalf(const v1::ModelSpec& spec, const std::s
 }
 
 absl::StatusOr<v1::ModelSpec> TopHalf(const v1::ModelSpec& spec, const std::string& cut_layer, int64_t cut_width) {
-  absl::StatusOr<v1::ModelSpec> half = Expand(spec, kTop, cut_layer);
+  absl::StatusOr<v1::ModelSpec> half = Expand(spec, kModel, cut_layer);
   if (!half.ok() || !half->torchscript_path().empty()) {
     return half;
   }
-  absl::Status status = CheckLayers(kTop, LayersOf(*half));
+  absl::Status status = CheckLayers(kModel, LayersOf(*half));
   if (!status.ok()) {
     return status;
   }
   if (cut_layer.empty()) {
     if (half->has_embedding()) {
-      return Mismatch(absl::StrCat(kTop, ".embedding"),
+      return Mismatch(absl::StrCat(kModel, ".embedding"),
                       "none, as that of own features stands in own_features or wide, or a cut_layer in the agreement",
                       "one");
     }
   } else {
-    SPLITVEIL_ASSIGN_OR_RETURN(const int cut, CutIndex(*half, kTop, cut_layer));
+    SPLITVEIL_ASSIGN_OR_RETURN(const int cut, CutIndex(*half, kModel, cut_layer));
     status = DropBottom(cut, cut_width, *half);
     if (!status.ok()) {
       return status;
     }
   }
-  status = CheckNames(kTop, *half, -1);
+  status = CheckNames(kModel, *half, -1);
   status.Update(CheckCutImage(*half, cut_width));
   status.Update(CheckOwnFeatures(*half));
   if (!status.ok()) {
@@ -265,13 +266,13 @@ absl::Status CheckBottomSpec(const v1::ModelSpec& spec, const v1::RunAgreement& 
     return half.status();
   }
   if (half->layers_size() == 0) {
-    return Mismatch(absl::StrCat(kBottom, ".layers"), "at least one", "none");
+    return Mismatch(absl::StrCat(kModel, ".layers"), "at least one", "none");
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckCutWidth(*half, agreement.cut_width()));
   const std::vector<std::string> names = AuditedNames(*half);
   for (const std::string& audited : agreement.audit().layers()) {
     if (std::find(names.begin(), names.end(), audited) == names.end()) {
-      return Mismatch(absl::StrCat(kBottom, ".layers"),
+      return Mismatch(absl::StrCat(kModel, ".layers"),
                       absl::StrCat("one named ", Quoted(audited), ", which the agreement audits"),
                       absl::StrJoin(names, ", "));
     }
@@ -284,7 +285,7 @@ absl::Status CheckTopSpec(const v1::ModelSpec& spec, const v1::RunAgreement& agr
   if (!half.ok() || !half->torchscript_path().empty() || half->layers_size() == 0) {
     return half.status();
   }
-  return PlanLayers({kTop, agreement.cut_width(), ImageOf(*half), LayersOf(*half)}).status();
+  return PlanLayers({kModel, agreement.cut_width(), ImageOf(*half), LayersOf(*half)}).status();
 }
 
 }  // namespace splitveil

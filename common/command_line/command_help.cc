@@ -42,8 +42,6 @@ void AppendRows(const Rows& rows, size_t width, std::string& text) {
 
 bool IsSwitch(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
 
-bool IsList(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
-
 // CLI11 appends the descriptions of the checks to the type: "N:1 to 1024".
 std::pair<std::string, std::string> TypeAndRange(const CLI::Option& option) {
   return absl::StrSplit(option.get_type_name(), absl::MaxSplits(':', 1));
@@ -79,6 +77,8 @@ std::string NameBelow(const CLI::App& command, const CLI::App& app) {
 }
 
 }  // namespace
+
+bool IsList(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
 
 std::vector<const CLI::App*> CommandsBelow(const CLI::App& app) {
   std::vector<const CLI::App*> commands;

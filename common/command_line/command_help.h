@@ -14,6 +14,9 @@ std::vector<const CLI::App*> CommandsBelow(const CLI::App& app);
 // The options of `app` in the order they were added, but --version and --help last: the least a reader wants to know.
 std::vector<const CLI::Option*> OptionsOf(const CLI::App& app);
 
+// Whether the option may be given several times.
+bool IsList(const CLI::Option& option);
+
 // The words that call it: "splitveil bench alignment".
 std::string CallOf(const CLI::App& app);
 

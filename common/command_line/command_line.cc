@@ -14,6 +14,7 @@
 
 #include "common/command_line/command_help.h"
 #include "common/command_line/nearest_name.h"
+#include "common/command_line/renamed_flags.h"
 #include "common/process/version.h"
 #include "common/status/status_macros.h"
 
@@ -54,7 +55,11 @@ absl::Status UnknownWord(const CLI::App& app, const std::string& word) {
   const bool commands = !app.get_subcommands([](const CLI::App*) { return true; }).empty();
   const std::vector<std::string> known = KnownWords(app);
   const std::string whole = app.get_parent() != nullptr && commands ? absl::StrCat(app.get_name(), " ", word) : word;
-  const absl::string_view name = commands ? whole : whole.substr(0, whole.find('='));
+  const absl::string_view name =
+      commands ? absl::string_view(whole) : absl::string_view(whole).substr(0, whole.find('='));
+  if (const absl::string_view renamed = NewFlagOf(CallOf(app), name); !renamed.empty()) {
+    return UsageError(absl::StrCat(name, ": was renamed to ", renamed));
+  }
   const std::string nearest = NearestName(name, known);
   return UsageError(absl::StrCat("expected ", commands ? "a command" : absl::StrCat("a flag of ", CallOf(app)), " (",
                                  absl::StrJoin(known, ", "), "), found ",
@@ -107,6 +112,41 @@ absl::Status RefuseEmptyValues(int argc, char** argv) {
     }
   }
   return absl::OkStatus();
+}
+
+// CLI11 takes a list's value "[a,b]" apart, unless each value has to name its flag; a file may be called that.
+void TakeValuesAsTheyAre(CLI::App& app) {
+  for (CLI::Option* option : app.get_options([](const CLI::Option* each) { return IsList(*each); })) {
+    option->allow_extra_args(false);
+  }
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    TakeValuesAsTheyAre(*command);
+  }
+}
+
+// The words with every value of a list behind its flag: "--file=a --file=b" for "--file a b".
+std::vector<std::string> NamingFlags(const CLI::App& program, const std::vector<std::string>& words) {
+  const CLI::App* app = &program;
+  std::vector<std::string> named;
+  std::string list;  // The flag whose values are being read.
+  for (const std::string& word : words) {
+    const bool is_flag = absl::StartsWith(word, "--");
+    if (!is_flag && !list.empty()) {
+      if (named.back() == list) {
+        named.pop_back();
+      }
+      named.push_back(absl::StrCat(list, "=", word));
+      continue;
+    }
+    named.push_back(word);
+    const CLI::Option* option = is_flag ? app->get_option_no_throw(word) : nullptr;
+    list = option != nullptr && IsList(*option) ? word : "";
+    for (const CLI::App* command :
+         app->get_subcommands([&](const CLI::App* each) { return each->get_name() == word; })) {
+      app = command;
+    }
+  }
+  return named;
 }
 
 // The command that gathers those whose first word is `name`; made where there is none yet.
@@ -184,6 +224,8 @@ absl::StatusOr<ExitCode> CommandLine::Run(int argc, char** argv) {
     words.erase(words.begin());
     words.push_back("--help");
   }
+  TakeValuesAsTheyAre(app_);
+  words = NamingFlags(app_, words);
   std::vector<std::string> backwards(words.rbegin(), words.rend());  // As CLI11 takes them.
   try {
     app_.parse(std::move(backwards));

@@ -43,7 +43,7 @@ std::string NumberText(double value) {
   return whole && absl::StrContains(text, "e") ? absl::StrCat(static_cast<int64_t>(value)) : text;
 }
 
-std::string RangeText(const v1::Range& range, bool above_min) {
+std::string TextOf(const v1::Range& range, bool above_min) {
   std::vector<std::string> bounds;
   if (std::isfinite(range.min())) {
     bounds.push_back(absl::StrCat(above_min ? "above " : "at least ", NumberText(range.min())));
@@ -167,13 +167,13 @@ class Validator {
             .empty()) {
       return Error(location, path, "a string that is not empty", found());
     }
-    if (field.options().HasExtension(v1::range)) {
+    if (HasRange(field)) {
       const v1::Range& range = field.options().GetExtension(v1::range);
       const bool above_min = field.options().GetExtension(v1::above_min);
       const double number = NumberOf(message, field, index);
       // Written so that NaN fails.
       if (!(number <= range.max() && (above_min ? number > range.min() : number >= range.min()))) {
-        return Error(location, path, RangeText(range, above_min), found());
+        return Error(location, path, TextOf(range, above_min), found());
       }
     }
     if (field.options().HasExtension(v1::needs) && reflection.GetBool(message, &field)) {
@@ -210,6 +210,12 @@ std::string ValueText(const Message& message, const FieldDescriptor& field, int 
 
 std::string Shortened(const std::string& text) {
   return text.size() <= kMaxValueText ? text : absl::StrCat(text.substr(0, kMaxValueText), "…");
+}
+
+bool HasRange(const FieldDescriptor& field) { return field.options().HasExtension(v1::range); }
+
+std::string RangeText(const FieldDescriptor& field) {
+  return TextOf(field.options().GetExtension(v1::range), field.options().GetExtension(v1::above_min));
 }
 
 std::string OneofNames(const OneofDescriptor& oneof) {

@@ -30,6 +30,10 @@ std::string ValueText(const google::protobuf::Message& message, const google::pr
 // `text` cut to the length that an error message shows.
 std::string Shortened(const std::string& text);
 
+// Whether the schema bounds the field, and the bounds: "at least 1 and at most 64".
+bool HasRange(const google::protobuf::FieldDescriptor& field);
+std::string RangeText(const google::protobuf::FieldDescriptor& field);
+
 // "A, B or C" of the members' names.
 std::string OneofNames(const google::protobuf::OneofDescriptor& oneof);
 // The same of the values that may be configured: all but those named …_UNSPECIFIED.

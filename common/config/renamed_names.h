@@ -1,4 +1,4 @@
-// Names that configurations used to have, and what they are called now. A rename of a field or an enum value is one
+// Names that configurations used to have, and what they were renamed to. A rename of a field or an enum value is one
 // line here, so that nobody is left with "unknown field" for a file that worked.
 #ifndef SPLITVEIL_COMMON_CONFIG_RENAMED_NAMES_H_
 #define SPLITVEIL_COMMON_CONFIG_RENAMED_NAMES_H_
@@ -20,7 +20,7 @@ struct RenamedName {
 
 absl::Span<const RenamedName> RenamedNames();
 
-// What field or value `name` is called now; nullopt where it never was one.
+// What field or value `name` was renamed to; nullopt where it never was one.
 std::optional<std::string> NewNameOf(const google::protobuf::Descriptor& type, absl::string_view name);
 std::optional<std::string> NewNameOf(const google::protobuf::EnumDescriptor& type, absl::string_view name);
 

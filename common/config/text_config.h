@@ -12,7 +12,7 @@
 namespace splitveil {
 
 // Parses `path` into `message` and checks required fields, ranges and oneofs by the schema's options. Errors: NotFound;
-// InvalidArgument as one line: FILE:LINE:COLUMN: FIELD: expected …, found …, or FIELD: is called NEW_NAME now.
+// InvalidArgument as one line: FILE:LINE:COLUMN: FIELD: expected …, found …, or FIELD: was renamed to NEW_NAME.
 absl::Status LoadTextConfig(const std::string& path, google::protobuf::Message& message);
 
 // As LoadTextConfig, from memory; `name` stands for the file in errors.

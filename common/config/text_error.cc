@@ -92,7 +92,7 @@ class TextReader : private google::protobuf::io::ErrorCollector {
       path_ = prefix + token().text;
       if (field == nullptr) {
         if (const std::optional<std::string> new_name = NewNameOf(type, token().text); new_name.has_value()) {
-          return FailRenamed(absl::StrCat("is called ", *new_name, " now"));
+          return FailRenamed(absl::StrCat("was renamed to ", *new_name));
         }
         return Fail(KnownFields(type, token().text));
       }
@@ -178,13 +178,13 @@ class TextReader : private google::protobuf::io::ErrorCollector {
       case FieldDescriptor::CPPTYPE_DOUBLE:
         return ReadNumber();
       case FieldDescriptor::CPPTYPE_INT32:
-        return ReadInteger(std::numeric_limits<int32_t>::max(), true);
+        return ReadInteger(field, std::numeric_limits<int32_t>::max(), true);
       case FieldDescriptor::CPPTYPE_INT64:
-        return ReadInteger(std::numeric_limits<int64_t>::max(), true);
+        return ReadInteger(field, std::numeric_limits<int64_t>::max(), true);
       case FieldDescriptor::CPPTYPE_UINT32:
-        return ReadInteger(std::numeric_limits<uint32_t>::max(), false);
+        return ReadInteger(field, std::numeric_limits<uint32_t>::max(), false);
       default:
-        return ReadInteger(std::numeric_limits<uint64_t>::max(), false);
+        return ReadInteger(field, std::numeric_limits<uint64_t>::max(), false);
     }
   }
 
@@ -196,7 +196,7 @@ class TextReader : private google::protobuf::io::ErrorCollector {
                           Tokenizer::ParseInteger(token().text, std::numeric_limits<int32_t>::max(), &number) &&
                           type.FindValueByNumber(static_cast<int>(number)) != nullptr;
     if (const std::optional<std::string> new_name = NewNameOf(type, token().text); !known && new_name.has_value()) {
-      return FailRenamed(absl::StrCat(token().text, " is called ", *new_name, " now"));
+      return FailRenamed(absl::StrCat(token().text, " was renamed to ", *new_name));
     }
     return ReadIf(known || numbered, EnumNames(type));
   }
@@ -211,16 +211,19 @@ class TextReader : private google::protobuf::io::ErrorCollector {
                   "a number");
   }
 
-  bool ReadInteger(uint64_t max, bool is_signed) {
+  bool ReadInteger(const FieldDescriptor& field, uint64_t max, bool is_signed) {
+    // The field's own range where it has one: that of its type helps nobody.
+    const std::string whole =
+        absl::StrCat("a whole number from ", is_signed ? absl::StrCat("-", max + 1) : "0", " to ", max);
+    const std::string expected = HasRange(field) ? absl::StrCat("a whole number, ", RangeText(field)) : whole;
     if (!is_signed && token().text == "-") {
-      return Fail(absl::StrCat("a whole number from 0 to ", max), "a negative number");
+      return Fail(expected, "a negative number");
     }
     const bool negative = SkipMinus();
     uint64_t number = 0;
     const bool fits = token().type == Tokenizer::TYPE_INTEGER &&
                       Tokenizer::ParseInteger(token().text, max + (negative ? 1 : 0), &number);
-    const std::string from = is_signed ? absl::StrCat("-", max + 1) : "0";
-    return ReadIf(fits, absl::StrCat("a whole number from ", from, " to ", max));
+    return ReadIf(fits, expected);
   }
 
   bool SkipMinus() {

@@ -18,7 +18,7 @@ struct TextError {
   std::string field;
   std::string expected;
   std::string found;
-  std::string renamed;  // Instead of `expected` and `found`, for a name of earlier versions: what it is called now.
+  std::string renamed;  // Instead of `expected` and `found`, for a name of earlier versions: what it was renamed to.
 };
 
 // The first token of `text` that does not fit `schema`: unknown or renamed field, wrong type, number too large, unknown

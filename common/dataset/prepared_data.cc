@@ -5,6 +5,19 @@
 #include "common/config/text_config.h"
 
 namespace splitveil {
+namespace {
+
+absl::Status CheckOwner(const Dataset& data, PreparedFor owner) {
+  const bool labels_expected = owner == PreparedFor::kLabelParty;
+  if (data.has_labels() == labels_expected) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(data.path(), labels_expected ? ": expected the label party's data, with labels, found data without"
+                                                : ": expected the non-label party's data, found data with labels"));
+}
+
+}  // namespace
 
 absl::Status CheckSplit(const Dataset& data, const v1::RunAgreement& agreement) {
   const v1::Preprocessing& prepared = data.preprocessing();
@@ -23,13 +36,14 @@ absl::Status CheckSplit(const Dataset& data, const v1::RunAgreement& agreement) 
 
 absl::StatusOr<std::shared_ptr<const Dataset>> OpenPreparedData(const v1::PartyCommon& party,
                                                                 const std::string& config_path,
-                                                                const v1::RunAgreement& agreement) {
+                                                                const v1::RunAgreement& agreement, PreparedFor owner) {
   absl::StatusOr<std::shared_ptr<const Dataset>> data = Dataset::Open(ResolvePath(config_path, party.dataset().path()));
   if (!data.ok()) {
     return data;
   }
-  const absl::Status split = CheckSplit(**data, agreement);
-  return split.ok() ? data : split;
+  absl::Status fits = CheckOwner(**data, owner);
+  fits.Update(CheckSplit(**data, agreement));
+  return fits.ok() ? data : fits;
 }
 
 }  // namespace splitveil

@@ -23,7 +23,7 @@ inline constexpr int64_t kCalibrationBins = 15;
 // non-finite logit or another label. Thread-safe, as everything here.
 absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> logits, absl::Span<const uint8_t> labels);
 
-// Mean log-loss of sigmoid(logit), computed as max(z, 0) - z y + log(1 + exp(-|z|)): no logit is too large. Errors as
+// Mean log loss of sigmoid(logit), computed as max(z, 0) - z y + log(1 + exp(-|z|)): no logit is too large. Errors as
 // Evaluate.
 absl::StatusOr<double> LogLoss(absl::Span<const float> logits, absl::Span<const uint8_t> labels);
 

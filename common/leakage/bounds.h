@@ -14,7 +14,7 @@ double DetectionErrorBound(double sum_kl);
 
 // AUC of the likelihood ratio between two Gaussian classes of the same covariance whose symmetrised KL divergence is
 // sum_kl: Phi(sqrt(sum_kl / 2)), the exact worst case where d'^2 = sum_kl. The divergences of independent releases of
-// an example add, so with their sum it is the AUC of an adversary that remembers them all. NaN and negative input
+// an example add, so with their sum it is the AUC of an adversary that accumulates them. NaN and negative input
 // give 1.
 double GaussianAucBound(double sum_kl);
 

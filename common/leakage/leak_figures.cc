@@ -199,7 +199,7 @@ absl::StatusOr<LeakFigures> MeasureLeak(absl::Span<const float> scores, absl::Sp
   figures.auc = EstimateAuc(ranking);
   figures.tpr_at_1_percent_fpr = EstimateTruePositiveRate(ranking, 100);
   figures.tpr_at_01_percent_fpr = EstimateTruePositiveRate(ranking, 1000);
-  if (figures.auc.value < 0.5) {  // The adversary turns the score round, and accuses from its other end.
+  if (figures.auc.value < 0.5) {  // The adversary inverts the score, and accuses from its other end.
     std::reverse(ranking.groups.begin(), ranking.groups.end());
     const auto larger = [](const Estimate& a, const Estimate& b) { return a.value < b.value ? b : a; };
     figures.tpr_at_1_percent_fpr = larger(figures.tpr_at_1_percent_fpr, EstimateTruePositiveRate(ranking, 100));

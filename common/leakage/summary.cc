@@ -8,6 +8,8 @@
 
 namespace splitveil {
 
+double TurnedAuc(double auc) { return 0.5 + std::abs(auc - 0.5); }
+
 LeakSummary SummarizeLeak(const std::vector<double>& aucs) {
   LeakSummary summary;
   summary.steps = static_cast<int64_t>(aucs.size());
@@ -15,22 +17,21 @@ LeakSummary SummarizeLeak(const std::vector<double>& aucs) {
     return summary;
   }
   const double steps = static_cast<double>(aucs.size());
+  std::vector<double> leaks;
+  leaks.reserve(aucs.size());
   for (double auc : aucs) {
-    summary.mean += auc / steps;
-  }
-  double squares = 0;
-  std::vector<double> strengths;
-  strengths.reserve(aucs.size());
-  for (double auc : aucs) {
-    squares += (auc - summary.mean) * (auc - summary.mean);
-    // An AUC below one half leaks as much as its mirror image: the adversary turns the sign.
-    strengths.push_back(0.5 + std::abs(auc - 0.5));
+    leaks.push_back(TurnedAuc(auc));
+    summary.mean += leaks.back() / steps;
   }
   if (aucs.size() > 1) {
+    double squares = 0;
+    for (double leak : leaks) {
+      squares += (leak - summary.mean) * (leak - summary.mean);
+    }
     constexpr double kNormalQuantile975 = 1.959963984540054;
     summary.mean_ci95 = kNormalQuantile975 * std::sqrt(squares / (steps - 1) / steps);
   }
-  summary.p95 = NearestRankQuantile(std::move(strengths), 0.95);
+  summary.p95 = NearestRankQuantile(std::move(leaks), 0.95);
   return summary;
 }
 

@@ -1,4 +1,4 @@
-// Summaries of a leak AUC over the steps of a run, as the papers state them.
+// Summaries of a leak AUC over the steps of a run.
 #ifndef SPLITVEIL_COMMON_LEAKAGE_SUMMARY_H_
 #define SPLITVEIL_COMMON_LEAKAGE_SUMMARY_H_
 
@@ -7,13 +7,21 @@
 
 namespace splitveil {
 
+// The leak AUC of a score, inverted where its AUC is below 0.5: 0.5 + |auc - 0.5|. An adversary inverts a score that
+// points the wrong way. The one convention of every figure; ledgers keep AUCs as they were measured. NaN stays NaN.
+double TurnedAuc(double auc);
+
+// All figures are of TurnedAuc batch by batch: an adversary may invert each batch's scores, and an attack that ranks
+// one batch forwards and the next backwards leaks as much as one that always ranks forwards. So they exceed 0.5 by
+// chance alone; what guessing reaches under the same convention is in guessing.h.
 struct LeakSummary {
-  double mean = 0;       // Of the AUC.
+  double mean = 0;
   double mean_ci95 = 0;  // Half width of the mean's 95% interval (normal approximation over steps).
-  double p95 = 0;        // 95% quantile, nearest rank, of 0.5 + |AUC - 0.5|.
+  double p95 = 0;        // 95% quantile, nearest rank.
   int64_t steps = 0;
 };
 
+// `aucs`: as measured, not inverted. All zero for none.
 LeakSummary SummarizeLeak(const std::vector<double>& aucs);
 
 // Nearest-rank quantile: the smallest value with at least a share q of the values at or below it. 0 for no values.

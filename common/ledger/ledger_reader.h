@@ -39,7 +39,8 @@ struct EventRecord {
 class LedgerReader {
  public:
   // Errors: NotFound; InvalidArgument where the file is no ledger of this version or cannot be opened. The file is not
-  // changed, but SQLite keeps its `-wal` and `-shm` files beside it, so the folder must be writable unless they exist.
+  // changed. While it is read, SQLite keeps its `-wal` and `-shm` files beside it, so the folder must be writable
+  // unless they exist; with the last reader they go, but for those of a run that writes or that ended without a word.
   static absl::StatusOr<std::unique_ptr<LedgerReader>> Open(const std::string& path);
   ~LedgerReader();
 

@@ -83,7 +83,28 @@ CREATE TABLE event(
 CREATE INDEX event_of_run ON event(run_id);
 )sql";
 
+constexpr size_t kMaxOrigin = 100;  // Anyone may have written the file.
+
 enum class Content { kEmpty, kLedger };
+
+// What wrote a ledger of another version, as far as its latest run says: " (its latest run: 0.1.0, 2026-01-31)". Both
+// columns are as old as ledgers are; empty where they cannot be read.
+std::string Origin(SqliteDatabase& database) {
+  const absl::StatusOr<std::string> origin = database.QueryText(
+      "SELECT ' (its latest run: version ' || json_extract(config_json, '$.version') || ', ' || substr(started_at, 1, "
+      "10)"
+      " || ')' FROM run ORDER BY started_at DESC LIMIT 1");
+  return origin.ok() && origin->size() <= kMaxOrigin ? *origin : "";
+}
+
+absl::Status AnotherVersion(int64_t version, SqliteDatabase& database) {
+  const char* const age = version < kLedgerVersion ? "an earlier" : "a later";
+  return absl::InvalidArgumentError(
+      absl::StrCat("ledger version: expected ", kLedgerVersion, ", found ", version, ", written by ", age,
+                   " version of Splitveil", Origin(database),
+                   "; to report on its runs, use the `splitveil` of that version; to record new runs, set another "
+                   "ledger_path"));
+}
 
 absl::StatusOr<Content> Inspect(SqliteDatabase& database) {
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t application, database.QueryInt64("PRAGMA application_id"));
@@ -96,10 +117,7 @@ absl::StatusOr<Content> Inspect(SqliteDatabase& database) {
     return absl::InvalidArgumentError("expected a Splitveil ledger, found another SQLite database");
   }
   if (version != kLedgerVersion) {
-    return absl::InvalidArgumentError(absl::StrCat("ledger version: expected ", kLedgerVersion, ", found ", version,
-                                                   ", written by ", version < kLedgerVersion ? "an earlier" : "a later",
-                                                   " version of Splitveil, which can read it; a new run "
-                                                   "needs another ledger_path"));
+    return AnotherVersion(version, database);
   }
   return Content::kLedger;
 }

@@ -44,6 +44,9 @@ absl::StatusCode CodeOf(int sqlite_code) {
 
 absl::Status LastError(sqlite3* connection) {
   const int code = sqlite3_extended_errcode(connection);
+  if ((code & 0xff) == SQLITE_NOTADB) {
+    return absl::InvalidArgumentError("expected a ledger (a SQLite database), found another kind of file");
+  }
   // A refused CHECK or NOT NULL is a row that must not exist, not one that does.
   const bool duplicate = code == SQLITE_CONSTRAINT_PRIMARYKEY || code == SQLITE_CONSTRAINT_UNIQUE;
   const bool refused = (code & 0xff) == SQLITE_CONSTRAINT && !duplicate;
@@ -60,10 +63,19 @@ absl::Status CheckPath(const std::string& path, SqliteDatabase::Mode mode) {
   if (!parent.empty() && !std::filesystem::is_directory(parent, ignored)) {
     return absl::NotFoundError(absl::StrCat(path, ": its folder does not exist"));
   }
-  if (mode == SqliteDatabase::Mode::kReadOnly && !std::filesystem::exists(path, ignored)) {
+  if (mode != SqliteDatabase::Mode::kCreate && !std::filesystem::exists(path, ignored)) {
     return absl::NotFoundError(absl::StrCat(path, ": no such file"));
   }
   return absl::OkStatus();
+}
+
+// How a reader opens the file. SQLite keeps `-wal` and `-shm` files beside a file that it reads, and only a connection
+// that may write takes them away again with the last one that closes. So a reader may, where that can change no byte of
+// the file: with nothing in the `-wal` to be moved into it. What a writer left there, alive or not, is left alone.
+int ReaderFlags(const std::string& path) {
+  std::error_code error;
+  const auto waiting = std::filesystem::file_size(path + "-wal", error);
+  return error || waiting == 0 ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
 }
 
 }  // namespace
@@ -123,7 +135,7 @@ absl::Status SqliteStatement::Error() const { return LastError(sqlite3_db_handle
 
 absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::string& path, Mode mode) {
   SPLITVEIL_RETURN_IF_ERROR(CheckPath(path, mode));
-  const int flags = mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  const int flags = mode == Mode::kReadOnly ? ReaderFlags(path) : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   sqlite3* connection = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &connection, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   auto database = std::make_unique<SqliteDatabase>();
@@ -136,6 +148,9 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::
   }
   sqlite3_extended_result_codes(connection, 1);
   sqlite3_busy_timeout(connection, kBusyTimeoutMillis);
+  if (mode == Mode::kReadOnly) {
+    SPLITVEIL_RETURN_IF_ERROR(database->Execute("PRAGMA query_only = ON"));
+  }
   return database;
 }
 

@@ -67,11 +67,12 @@ class SqliteStatement {
 // A connection. Not thread-safe.
 class SqliteDatabase {
  public:
+  // kReadOnly leaves nothing beside a file that nobody writes.
   enum class Mode { kReadOnly, kCreate };
 
-  // Errors: NotFound where the file (kReadOnly) or its folder (kCreate) does not exist; InvalidArgument for a folder,
-  // or where it cannot be opened; Internal without memory. Whether the file is a database at all shows only at the
-  // first query.
+  // Errors: NotFound where the file (unless kCreate) or its folder (kCreate) does not exist; InvalidArgument for a
+  // folder, or where it cannot be opened; Internal without memory. Whether the file is a database at all shows only at
+  // the first query.
   static absl::StatusOr<std::unique_ptr<SqliteDatabase>> Open(const std::string& path, Mode mode);
 
   // Runs statements without parameters.

@@ -27,7 +27,7 @@ namespace splitveil {
 class InputLayer {
  public:
   struct Options {
-    std::string field;  // Where `embedding` stands in the configuration, for error messages: "bottom_model".
+    std::string field;  // Where `embedding` stands in the configuration, for error messages: "model".
     FeatureShape features;
     const v1::Embedding* embedding = nullptr;  // Null where the specification has none. Read by Create only.
     OptimizerOptions optimizer;

@@ -30,7 +30,8 @@ int RunPartyProgram(const PartyProgram& program, int argc, char** argv) {
       ->type_name("FILE")
       ->required();
   app.add_option("--config", config, "This party's private configuration.")->type_name("FILE")->required();
-  app.add_flag("--check", check_only, "Validate both files and what they name, and exit.");
+  app.add_flag("--check", check_only,
+               "Open what the run would open, without a peer and without writing anything, and exit.");
   return line.Main(argc, argv);
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <iostream>
 #include <iterator>
-#include <tuple>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -12,6 +12,7 @@
 #include "absl/strings/strip.h"
 
 #include "common/leakage/summary.h"
+#include "common/ledger/gate_action.h"
 
 namespace splitveil {
 namespace {
@@ -26,7 +27,7 @@ std::string Bytes(int64_t bytes) {
   for (; value >= 999.5 && unit + 1 < std::size(units); ++unit) {
     value /= 1000;
   }
-  return absl::StrFormat(unit == 0 ? "%.0f %s" : "%.3g %s", value, units[unit]);
+  return unit == 0 ? absl::StrFormat("%.0f %s", value, units[unit]) : absl::StrFormat("%.3g %s", value, units[unit]);
 }
 
 class Table {
@@ -60,48 +61,100 @@ std::string TestAuc(const RunSummary& summary) {
   return text;
 }
 
-// A line for each layer: the strongest attacks, and how many there are besides.
-void AddLeaks(const std::vector<LeakFigure>& leaks, Table& table) {
-  for (auto layer = leaks.begin(); layer != leaks.end();) {
-    const auto end =
-        std::find_if(layer, leaks.end(), [&](const LeakFigure& leak) { return leak.layer != layer->layer; });
-    const auto shown = std::min<std::ptrdiff_t>(kAttacksShown, end - layer);
-    std::string text = absl::StrJoin(layer, layer + shown, ", ", [](std::string* out, const LeakFigure& leak) {
-      absl::StrAppendFormat(out, "%s %.3f", leak.attack, leak.p95);
-    });
-    if (end - layer > shown) {
-      absl::StrAppend(&text, "; ", end - layer - shown, " weaker");
-    }
-    table.Add(absl::StrCat("leak at ", layer->layer), absl::StrCat(text, "  (AUC, 95% of batches below)"));
-    layer = end;
-  }
-}
+std::string Named(const MeasuredAttack& leak) { return absl::StrFormat("%s %.3f", leak.attack, leak.auc()); }
 
-std::string Bound(const RunSummary& summary) {
+std::string NamedWithLayer(const MeasuredAttack& leak) { return absl::StrCat(Named(leak), " at ", leak.layer); }
+
+// "norm 0.720, cosine 0.580; 3 weaker".
+template <typename Describe>
+std::string FirstFew(const std::vector<MeasuredAttack>& leaks, Describe describe) {
+  const size_t shown = std::min<size_t>(kAttacksShown, leaks.size());
   std::string text =
-      absl::StrFormat("AUC at most %.3f from all releases of the run, for Gaussian classes", summary.run_auc_bound);
-  if (summary.run_auc_bound >= 1) {
-    text = "none: these releases bound no attack";
-  } else if (summary.bound_exceeded > 0) {
-    absl::StrAppend(&text, "; DOES NOT HOLD: an attack measurably exceeded it over an epoch, ", summary.bound_exceeded,
-                    summary.bound_exceeded == 1 ? " time" : " times");
+      absl::StrJoin(leaks.begin(), leaks.begin() + static_cast<std::ptrdiff_t>(shown), ", ",
+                    [&](std::string* out, const MeasuredAttack& leak) { absl::StrAppend(out, describe(leak)); });
+  if (leaks.size() > shown) {
+    absl::StrAppend(&text, "; ", leaks.size() - shown, " weaker");
   }
   return text;
 }
 
+// Of every kind the strongest attacks and how many there are besides: those on single batches layer by layer, those
+// that add up the epochs, and those that no bound is about.
+void AddLeaks(const RunSummary& summary, Table& table) {
+  std::map<std::pair<bool, std::string>, std::vector<MeasuredAttack>> layers;  // The cut first, then by name.
+  std::vector<MeasuredAttack> cumulative, no_gradient;
+  for (const MeasuredAttack& leak : summary.leaks) {
+    if (!ReadsGradients(leak.attack)) {
+      no_gradient.push_back(leak);
+    } else if (IsCumulativeAttack(leak.attack) && std::isfinite(leak.pooled_auc)) {
+      cumulative.push_back(leak);
+    } else {
+      layers[{leak.layer != "cut", leak.layer}].push_back(leak);
+    }
+  }
+  const char* unit = "  (AUC: p95 over batches, or of the last epoch where larger)";
+  for (const auto& [layer, leaks] : layers) {
+    table.Add(absl::StrCat("leak at ", layer.second), absl::StrCat(FirstFew(leaks, Named), unit));
+    unit = "";
+  }
+  if (!cumulative.empty()) {
+    table.Add("over all epochs", absl::StrCat(FirstFew(cumulative, NamedWithLayer), "  (AUC over all examples)"));
+  }
+  if (!no_gradient.empty()) {
+    table.Add("no gradient", absl::StrCat(FirstFew(no_gradient, NamedWithLayer), "  (AUC as above; no bound applies)"));
+  }
+  if (!summary.leaks.empty() && std::isfinite(summary.guessing.p95)) {
+    table.Add("guessing",
+              absl::StrFormat("%.3f p95 over batches, %.3f mean", summary.guessing.p95, summary.guessing.mean));
+  }
+}
+
+// A party that gates releases and measured nothing says so, and why.
+std::string NoLeak(const RunSummary& summary) {
+  const bool released = std::any_of(summary.gate.begin(), summary.gate.end(), [](const auto& decision) {
+    return decision.first != GateActionName(v1::FREEZE_BOTTOM) && decision.first != GateActionName(v1::HALT);
+  });
+  return released ? "none measured" : "none measured: no gradient left the label party";
+}
+
+std::string Bound(const RunSummary& summary) {
+  if (summary.run_auc_bound >= 1) {
+    return "none: these releases bound no attack";
+  }
+  return absl::StrFormat("AUC at most %.3f over all epochs, if classes are Gaussian; %s", summary.run_auc_bound,
+                         BoundState(summary));
+}
+
 }  // namespace
 
-std::vector<LeakFigure> StrongestFirst(
-    const std::map<std::pair<std::string, std::string>, std::vector<double>>& series) {
-  std::vector<LeakFigure> figures;
+std::vector<MeasuredAttack> StrongestFirst(const LeakSeriesByAttack& series, const PooledAucByAttack& pooled) {
+  std::vector<MeasuredAttack> attacks;
   for (const auto& [key, aucs] : series) {
-    const LeakSummary summary = SummarizeLeak(aucs);
-    figures.push_back({key.first, key.second, 0.5 + std::abs(summary.mean - 0.5), summary.mean_ci95, summary.p95});
+    MeasuredAttack& attack = attacks.emplace_back(MeasuredAttack{key.first, key.second, SummarizeLeak(aucs)});
+    if (const auto found = pooled.find(key); found != pooled.end()) {
+      attack.pooled_auc = found->second;
+    }
   }
-  std::stable_sort(figures.begin(), figures.end(), [](const LeakFigure& a, const LeakFigure& b) {
-    return std::tie(a.layer, b.p95, b.mean) < std::tie(b.layer, a.p95, a.mean);
-  });
-  return figures;
+  std::stable_sort(attacks.begin(), attacks.end(), IsStronger);
+  return attacks;
+}
+
+const MeasuredAttack* StrongestOnGradients(const std::vector<MeasuredAttack>& strongest_first, bool side_information) {
+  for (const MeasuredAttack& attack : strongest_first) {
+    if (ReadsGradients(attack.attack) && attack.auc() > 0 &&
+        NeedsNoSideInformation(attack.attack) != side_information) {
+      return &attack;
+    }
+  }
+  return nullptr;
+}
+
+std::string BoundState(const RunSummary& summary) {
+  if (summary.bound_exceeded > 0) {
+    return summary.exceeded_by.empty() ? "exceeded: see bound_exceeded in the ledger's events"
+                                       : absl::StrCat("exceeded by ", summary.exceeded_by);
+  }
+  return summary.bound_tested ? "not exceeded by the attacks run here" : "no attack was held against it";
 }
 
 std::string ResultPath(const std::string& ledger_path) {
@@ -120,7 +173,10 @@ std::string RunSummaryTable(const RunSummary& summary) {
   if (!std::isnan(summary.test_log_loss)) {
     table.Add("test log loss", absl::StrFormat("%.4f", summary.test_log_loss));
   }
-  AddLeaks(summary.leaks, table);
+  AddLeaks(summary, table);
+  if (summary.leaks.empty() && !summary.gate.empty()) {
+    table.Add("leak", NoLeak(summary));
+  }
   if (!std::isnan(summary.run_auc_bound)) {
     table.Add("bound", Bound(summary));
   }

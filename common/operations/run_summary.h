@@ -9,22 +9,24 @@
 #include <utility>
 #include <vector>
 
+#include "common/leakage/attack_rank.h"
+#include "common/leakage/guessing.h"
+
 namespace splitveil {
 
-// Leak AUC of one attack at one layer over the batches of a run.
-struct LeakFigure {
-  std::string layer, attack;
-  double mean = 0;       // Turned: 0.5 + |mean - 0.5|, since an adversary turns a score that points the wrong way.
-  double mean_ci95 = 0;  // Half width of its 95% interval.
-  double p95 = 0;        // 95% quantile of the turned AUCs.
-};
+// What the attacks on the batches reached, by layer and attack, and where known over all examples of the last epoch.
+using LeakSeriesByAttack = std::map<std::pair<std::string, std::string>, std::vector<double>>;
+using PooledAucByAttack = std::map<std::pair<std::string, std::string>, double>;
 
-// Layer by layer, by name, and within a layer the strongest attack first. The rule everywhere: the higher p95; where
-// those are equal, the higher mean. `series`: (layer, attack) -> leak AUC of each batch.
-std::vector<LeakFigure> StrongestFirst(
-    const std::map<std::pair<std::string, std::string>, std::vector<double>>& series);
+// One figure set for each of `series`, strongest first (IsStronger). `pooled`: AUCs as measured.
+std::vector<MeasuredAttack> StrongestFirst(const LeakSeriesByAttack& series, const PooledAucByAttack& pooled = {});
 
-// What a party knows of a run's end. NaN, negative or empty: not known to it, left out.
+// Of `strongest_first`, the strongest on gradients without side information (hints, the classes' true moments), or with
+// it; null where there is none.
+const MeasuredAttack* StrongestOnGradients(const std::vector<MeasuredAttack>& strongest_first, bool side_information);
+
+// What a party knows of a run's end. NaN, negative or empty: not known to it, left out. The label party knows whether
+// attacks were measured, so an empty `leaks` of its own is said.
 struct RunSummary {
   std::string party;  // "label party" or "non-label party".
   std::string run_id;
@@ -37,11 +39,19 @@ struct RunSummary {
   int64_t best_epoch = 0;                                                                // From 1; 0: before the first.
   double final_test_auc = std::numeric_limits<double>::quiet_NaN();
   double run_auc_bound = std::numeric_limits<double>::quiet_NaN();  // All releases of the run together.
+  bool bound_tested = false;                                        // Whether an attack was held against it.
   int64_t bound_exceeded = 0;                                       // Times an attack exceeded it over an epoch.
+  std::string exceeded_by;                                          // Such an attack; empty: see the ledger's events.
   std::vector<std::pair<std::string, int64_t>> gate;                // Steps by decision of the release gate.
-  std::vector<LeakFigure> leaks;                                    // As StrongestFirst orders them.
+  std::vector<MeasuredAttack> leaks;                                // As StrongestFirst orders them.
+  Guessing guessing;                                                // Over the run's mean batch.
   std::string details;                                              // Path of the file with every figure.
 };
+
+// "not exceeded by the attacks run here", "exceeded by norm at cut", "no attack was held against it": the one wording
+// of the terminal and the RESULT line. A bound is conditional: it holds for Gaussian classes only, and no run shows
+// that it does.
+std::string BoundState(const RunSummary& summary);
 
 // Where a party leaves every figure of a run: beside its ledger, LEDGER without ".db" + ".result.json".
 std::string ResultPath(const std::string& ledger_path);

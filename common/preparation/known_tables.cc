@@ -11,6 +11,9 @@ v1::TableSchema::Column* AddColumn(std::string name, v1::TableSchema::Kind kind,
   v1::TableSchema::Column* column = schema.add_columns();
   column->set_name(std::move(name));
   column->set_kind(kind);
+  if (kind == v1::TableSchema::NUMERIC || kind == v1::TableSchema::CATEGORICAL) {
+    column->set_holder(v1::TableSchema::BOTH);  // Public data: either model half may use every column.
+  }
   return column;
 }
 

@@ -76,6 +76,7 @@ class Preparation {
  private:
   absl::Status OpenParties();
   absl::Status CheckColumns(const TableColumns& columns) const;
+  static absl::Status CheckHolders(const TableColumns& columns);
   absl::Status Fit();
   absl::Status OpenOutputs();
   absl::Status Encode();
@@ -88,6 +89,13 @@ class Preparation {
   std::vector<Party> parties_;
   PrepareResult result_;
 };
+
+absl::Status NoHolder(absl::string_view feature) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("table schema: ", feature,
+                   ": expected a holder, as the table is split between the parties, found "
+                   "none; a table of one party alone takes --party"));
+}
 
 std::string FileName(Schema::Holder role) {
   return role == Schema::LABEL_PARTY ? "label_party.data" : "nonlabel_party.data";
@@ -102,6 +110,20 @@ absl::Status Preparation::CheckColumns(const TableColumns& columns) const {
   if (options_.parties != Schema::BOTH && !columns.has_id) {
     return absl::InvalidArgumentError("table schema: columns: expected an ID in a party's own table, found none");
   }
+  return options_.parties == Schema::BOTH ? CheckHolders(columns) : absl::OkStatus();
+}
+
+absl::Status Preparation::CheckHolders(const TableColumns& columns) {
+  for (const auto* features : {&columns.numeric, &columns.categorical}) {
+    for (const TableColumns::Feature& feature : *features) {
+      if (feature.holder == Schema::HOLDER_UNSPECIFIED) {
+        return NoHolder(absl::StrCat("columns: ", feature.name));
+      }
+    }
+  }
+  if (columns.image.channels > 0 && columns.image_holder == Schema::HOLDER_UNSPECIFIED) {
+    return NoHolder("images");
+  }
   return absl::OkStatus();
 }
 
@@ -113,7 +135,7 @@ absl::Status Preparation::OpenParties() {
       continue;
     }
     Preprocessor::Options preprocessing;
-    preprocessing.holder = options_.parties == Schema::BOTH ? role : Schema::BOTH;
+    preprocessing.holder = role;
     preprocessing.hash_buckets = options_.hash_buckets;
     if (!options_.extend_dir.empty()) {
       const std::string path = std::filesystem::path(options_.extend_dir) / FileName(role);

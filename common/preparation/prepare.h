@@ -19,8 +19,9 @@ struct PrepareOptions {
   RowSource::Options rows;
   // Made if it does not exist; data of the same names in it are replaced.
   std::string out_dir;
-  // BOTH: the table is split vertically between the parties. Else it is that party's own, which takes part with every
-  // row and every feature; it needs ids, and labels at the label party only.
+  // BOTH: the table is split vertically between the parties, as the schema's holders say; every feature needs one. Else
+  // it is that party's own, which takes part with every row and every feature but those that the schema gives to the
+  // other party; it needs ids, and labels at the label party only.
   v1::TableSchema::Holder parties = v1::TableSchema::BOTH;
   // Expected shares of the rows that one party alone gets; each in [0, 1), together below 1.
   double only_label_fraction = 0.01;

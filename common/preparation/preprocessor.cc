@@ -26,12 +26,17 @@ uint64_t HashOf(absl::string_view value) {
   return MixBits(hash);
 }
 
+// Whether `party` has what the schema gives to `holder`.
+bool Holds(v1::TableSchema::Holder party, v1::TableSchema::Holder holder) {
+  return party == v1::TableSchema::BOTH || holder == v1::TableSchema::BOTH ||
+         holder == v1::TableSchema::HOLDER_UNSPECIFIED || holder == party;
+}
+
 // Numbers of the features that `holder` has.
 std::vector<size_t> Held(const std::vector<TableColumns::Feature>& features, v1::TableSchema::Holder holder) {
   std::vector<size_t> held;
   for (size_t i = 0; i < features.size(); ++i) {
-    if (holder == v1::TableSchema::BOTH || features[i].holder == v1::TableSchema::BOTH ||
-        features[i].holder == holder) {
+    if (Holds(holder, features[i].holder)) {
       held.push_back(i);
     }
   }
@@ -69,9 +74,7 @@ absl::StatusOr<Preprocessor> Preprocessor::Create(const TableColumns& columns, c
     index.set_name(columns.categorical[i].name);
     index.set_hash_buckets(options.hash_buckets);
   }
-  result.has_image_ = columns.image.channels > 0 &&
-                      (options.holder == v1::TableSchema::BOTH || columns.image_holder == v1::TableSchema::BOTH ||
-                       columns.image_holder == options.holder);
+  result.has_image_ = columns.image.channels > 0 && Holds(options.holder, columns.image_holder);
   if (result.has_image_) {
     v1::ImageSize& image = *result.preprocessing_.mutable_image();
     image.set_channels(columns.image.channels);

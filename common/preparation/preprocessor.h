@@ -28,9 +28,9 @@ namespace splitveil {
 class Preprocessor {
  public:
   struct Options {
-    // Whose features: those that it or BOTH hold; BOTH takes all.
+    // Whose features: all but those that the other party alone holds; BOTH takes all.
     v1::TableSchema::Holder holder = v1::TableSchema::BOTH;
-    // Buckets a column; 0: a vocabulary. At most 2^31 - 1 over all columns.
+    // Buckets per column; 0: a vocabulary. At most 2^31 - 1 over all columns.
     int64_t hash_buckets = 0;
     // Data whose scales and indices are kept; values new in these rows get rows at the end of the embedding table.
     // Null: all is fitted.
@@ -48,7 +48,7 @@ class Preprocessor {
   void Encode(const TableRow& row, EncodedRow& encoded) const;
   // After FinishFit: what was fitted, without the split.
   const v1::Preprocessing& preprocessing() const { return preprocessing_; }
-  // One a categorical column.
+  // One per categorical column.
   absl::Span<const Vocabulary> vocabularies() const { return vocabularies_; }
 
  private:

@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/charconv.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "common/status/status_macros.h"
 
@@ -16,12 +17,19 @@ namespace {
 
 using Schema = v1::TableSchema;
 
+constexpr size_t kMaxName = 80;  // Of an unknown column, in an error.
+
 std::vector<std::string> TextsOr(const google::protobuf::RepeatedPtrField<std::string>& texts, const char* otherwise) {
   return texts.empty() ? std::vector<std::string>{otherwise} : std::vector<std::string>(texts.begin(), texts.end());
 }
 
 bool IsOneOf(absl::string_view cell, const std::vector<std::string>& texts) {
   return std::find(texts.begin(), texts.end(), cell) != texts.end();
+}
+
+// "1", or "yes" or "y".
+std::string Listed(const std::vector<std::string>& texts) {
+  return absl::StrCat("\"", absl::StrJoin(texts, "\" or \""), "\"");
 }
 
 bool SameNames(const std::vector<TableColumns::Feature>& a, const std::vector<TableColumns::Feature>& b) {
@@ -113,7 +121,6 @@ absl::Status TableReader::OpenFile() {
   return AssignRoles();
 }
 
-// Shows none of the line's text: a file that lacks its header has data there.
 absl::Status TableReader::ReadHeader() {
   absl::string_view line;
   const absl::StatusOr<bool> found = lines_->Next(&line);
@@ -131,7 +138,7 @@ absl::Status TableReader::ReadHeader() {
                                      [&](const Schema::Column& named) { return named.name() == cell; });
     const auto number = static_cast<int64_t>(roles_.size()) + 1;
     if (column == schema_.columns().end()) {
-      return lines_->ErrorAt(number, "expected a header line of columns that the schema names, found another name");
+      return UnknownColumn(number, cell);
     }
     if (std::any_of(roles_.begin(), roles_.end(), [&](const Role& role) { return role.column == &*column; })) {
       return lines_->ErrorAt(number, absl::StrCat("expected each column once, found ", column->name(), " again"));
@@ -139,6 +146,25 @@ absl::Status TableReader::ReadHeader() {
     roles_.push_back({&*column});
   }
   return absl::OkStatus();
+}
+
+absl::Status TableReader::UnknownColumn(int64_t number, absl::string_view name) const {
+  std::vector<std::string> missing;
+  for (const Schema::Column& column : schema_.columns()) {
+    if (std::find(cells_.begin(), cells_.end(), column.name()) == cells_.end()) {
+      missing.push_back(column.name());
+    }
+  }
+  // A file that lacks its header has data there, which are not to be shown.
+  const size_t known = static_cast<size_t>(schema_.columns_size()) - missing.size();
+  if (2 * known < cells_.size()) {
+    return lines_->ErrorAt(number,
+                           absl::StrCat("expected a header line with the columns of the schema, found one without ",
+                                        absl::StrJoin(missing, ", ")));
+  }
+  const std::string still = missing.empty() ? "" : absl::StrCat(" (", absl::StrJoin(missing, ", "), " not found)");
+  return lines_->ErrorAt(number, absl::StrCat("expected a column of the schema", still, ", found \"",
+                                              name.substr(0, kMaxName), "\"; a column to leave out has kind: IGNORE"));
 }
 
 absl::Status TableReader::AssignRoles() {
@@ -239,7 +265,9 @@ void TableReader::ReadCell(size_t column, absl::string_view cell, TableRow& row)
     case Schema::LABEL:
       row.label = IsOneOf(cell, positive_) ? 1 : 0;
       if (row.label == 0 && !IsOneOf(cell, negative_)) {
-        SetFault(RowFault::kLabel, number, absl::StrCat(role.name(), ": expected one of the labels of the schema"),
+        SetFault(RowFault::kLabel, number,
+                 absl::StrCat(role.name(), ": expected ", Listed(positive_), " (positive) or ", Listed(negative_),
+                              " (negative), as the schema says, found another text"),
                  row);
       }
       break;

@@ -54,6 +54,8 @@ class TableReader {
   // Opens the next file and finds what its columns are.
   absl::Status OpenFile();
   absl::Status ReadHeader();
+  // The refusal of a header line's cell `number`, which the schema does not name.
+  absl::Status UnknownColumn(int64_t number, absl::string_view name) const;
   absl::Status AssignRoles();
   void ReadRow(absl::string_view line, TableRow& row);
   void ReadCell(size_t column, absl::string_view cell, TableRow& row) const;

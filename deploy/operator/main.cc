@@ -1,4 +1,5 @@
 // splitveil: prepares data and certificates, checks configurations, asks parties, audits runs, writes reports.
+#include "deploy/operator/align/align_command.h"
 #include "deploy/operator/audit/audit_command.h"
 #include "deploy/operator/bench/bench_commands.h"
 #include "deploy/operator/certificates/certificates_command.h"
@@ -23,6 +24,7 @@ int main(int argc, char** argv) {
   splitveil::AddPrepareCommand(line);
   splitveil::AddCertificatesCommand(line);
   splitveil::AddValidateCommand(line);
+  splitveil::AddAlignCommand(line);
   splitveil::AddStatusCommand(line);
   splitveil::AddReportCommand(line);
   splitveil::AddAuditCommand(line, &splitveil::WriteAuditReport);

@@ -1,4 +1,4 @@
-// Leakage adds up: what all releases of an example tell an adversary that remembers them (architecture rule 6).
+// Leakage adds up: what all releases of an example tell an adversary that accumulates them (architecture rule 6).
 #ifndef SPLITVEIL_LABEL_PARTY_POLICY_LEAKAGE_ACCOUNTANT_H_
 #define SPLITVEIL_LABEL_PARTY_POLICY_LEAKAGE_ACCOUNTANT_H_
 
@@ -12,7 +12,7 @@ namespace splitveil {
 // Adds the symmetrised KL divergences of the releases of each example. The noise of different releases is independent,
 // so the divergence of their joint distribution is the sum; Theorem 1 (AucBound) and the Gaussian AUC hold on it. That
 // the classes are Gaussian with the solved moments is the model's assumption, not a fact about the data. A release
-// without a known divergence (NaN, infinite) makes the sum of its examples infinite. Not thread-safe. 8 bytes an
+// without a known divergence (NaN, infinite) makes the sum of its examples infinite. Not thread-safe. 8 bytes per
 // example.
 class LeakageAccountant {
  public:

@@ -91,8 +91,8 @@ GateDecision ReleaseGate::Decide(const ReleaseFigures& figures) const {
                                                : figures.exposed_sum_kl + (figures.sum_kl >= 0 ? figures.sum_kl : NAN);
   for (const RunLimit& limit : run_limits_) {
     if (!(after <= limit.sum_kl)) {
-      verdict.Pass("AUC of an adversary that remembers", GaussianAucBound(after), limit.auc, limit.action,
-                   (limit.sum_kl - figures.exposed_sum_kl) / 2);
+      verdict.Pass("bound on the AUC of an adversary that accumulates over steps", GaussianAucBound(after), limit.auc,
+                   limit.action, (limit.sum_kl - figures.exposed_sum_kl) / 2);
     }
   }
   if (figures.measured_leak > max_measured_leak_) {

@@ -30,7 +30,7 @@ struct GateDecision {
 };
 
 // Holds a release against the policy: the bound on any adversary's AUC for this step, the AUC of an adversary that
-// remembers every release of an example, and the leak the known attacks measure on the batch itself, which needs no
+// accumulates every release of an example, and the leak the known attacks measure on the batch itself, which needs no
 // assumption on the gradients. Where the protection has a run budget, that is one more limit, with an action of its
 // own. A release without a known sumKL has no bound below 1, so a policy that asks for one treats it as exceeding.
 //

@@ -67,7 +67,7 @@ class RunningMoments {
   double max_squared_norm() const { return average_.max_squared_norm; }
 
   // The squared norm by which noise is scaled where `batch` itself is no guide: the larger of its largest and the
-  // average's; 1 where both are 0, since a gradient of the log-loss is of order 1 at most.
+  // average's; 1 where both are 0, since a gradient of the log loss is of order 1 at most.
   double FallbackScale(const ClassMoments& batch) const;
 
  private:

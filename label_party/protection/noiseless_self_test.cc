@@ -53,7 +53,7 @@ absl::Status ProveSparsify(double keep, const SyntheticBatch& batch, const Matri
       largest_gone = std::max(largest_gone, std::abs(before));
     }
   }
-  if (kept != std::ceil(keep * static_cast<double>(out.size()))) {
+  if (static_cast<double>(kept) != std::ceil(keep * static_cast<double>(out.size()))) {
     return Broken("another number of components is kept than promised");
   }
   return least_kept < largest_gone ? Broken("a component is kept that is smaller than one that is gone")

@@ -18,10 +18,10 @@ inline constexpr double kSafetyShare = 0.06;
 // The share of a limit by which targets stay below it: what the solvers may miss them by.
 inline constexpr double kSolverShare = 1e-9;
 
-// The largest divergence of all releases of an example together, in nats, at which an adversary that remembers them
-// has an AUC of at most `max_run_auc_bound` for Gaussian classes: K = 2 Phi^-1(max_run_auc_bound)^2, GaussianAucBound
-// inverted. GaussianAucBound of the result is at most max_run_auc_bound, to the last bit. 0 at 0.5 and below; infinite
-// at 1 and above. Thread-safe.
+// The largest divergence of all releases of an example together, in nats, at which an adversary that
+// accumulates them has an AUC of at most `max_run_auc_bound` for Gaussian classes: K = 2 Phi^-1(max_run_auc_bound)^2,
+// GaussianAucBound inverted. GaussianAucBound of the result is at most max_run_auc_bound, to the last bit. 0 at 0.5 and
+// below; infinite at 1 and above. Thread-safe.
 double SumKlForRunAuc(double max_run_auc_bound);
 
 // What a run budget lets the releases of an example come to: K of its max_run_auc_bound, less kSafetyShare.

@@ -1,9 +1,11 @@
 #include "label_party/service/label_party.h"
 
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +19,7 @@
 #include "common/model/optimizer_options.h"
 #include "common/model/tensor_memory.h"
 #include "common/operations/operations_service.h"
+#include "common/operations/party_check.h"
 #include "common/operations/party_program.h"
 #include "common/operations/run_summary.h"
 #include "common/process/file.h"
@@ -25,6 +28,7 @@
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "common/transport/grpc_deadline.h"
+#include "common/transport/host_port.h"
 #include "common/transport/server.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/policy/release_gate.h"
@@ -33,6 +37,7 @@
 #include "label_party/protection/self_test.h"
 #include "label_party/service/split_training_service.h"
 #include "label_party/session/label_session.h"
+#include "label_party/session/training.h"
 
 namespace splitveil {
 namespace {
@@ -43,7 +48,7 @@ absl::StatusOr<Protection> NewProtection(const v1::GradientProtection& config) {
   return MakeProtection(config, std::move(noise));
 }
 
-absl::StatusOr<std::unique_ptr<LabelSession>> NewSession(const LabelPartyPlan& plan, RunStatus* status) {
+absl::StatusOr<LabelSessionOptions> SessionOptions(const LabelPartyPlan& plan, RunStatus* status) {
   LabelSessionOptions options;
   options.agreement = plan.agreement;
   options.config = plan.config;
@@ -51,11 +56,22 @@ absl::StatusOr<std::unique_ptr<LabelSession>> NewSession(const LabelPartyPlan& p
   options.status = status;
   options.checkpoints = plan.checkpoints;
   SPLITVEIL_ASSIGN_OR_RETURN(options.protection, NewProtection(plan.config.protection()));
-  SPLITVEIL_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
-                             OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      std::shared_ptr<const Dataset> data,
+      OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement, PreparedFor::kLabelParty));
   options.data = std::move(data);
   SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data));
-  return LabelSession::Create(std::move(options));
+  return options;
+}
+
+// A run that ends without a place for its result has been for nothing.
+absl::Status CheckResultPath(const std::string& config_path, const std::string& result_path) {
+  const std::filesystem::path folder = std::filesystem::path(ResolvePath(config_path, result_path)).parent_path();
+  std::error_code ignored;
+  return folder.empty() || std::filesystem::is_directory(folder, ignored)
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   absl::StrCat("result_path: expected a path in a folder that exists, found ", result_path));
 }
 
 constexpr mode_t kOwnerOnly = 0600;  // What leaks is the label party's to tell.
@@ -94,22 +110,38 @@ absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path,
   party.set_export_dir(ResolvePath(config_path, party.export_dir()));
   absl::Status fits = ValidateLabelConfig(plan.config, plan.agreement);
   fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
+  fits.Update(ParseHostPort("listen_address", plan.config.listen_address()).status());
+  fits.Update(CheckResultPath(config_path, plan.config.result_path()));
   FillPlannedEpochs(plan.agreement.epochs(), *plan.config.mutable_protection());
   fits.Update(ReleaseGate::Create(plan.config.release(), plan.config.protection()).status());
   if (!fits.ok()) {
     return absl::Status(fits.code(), absl::StrCat(config_path, ": ", fits.message()));
   }
+  SPLITVEIL_RETURN_IF_ERROR(CheckLedgerOf(plan.config.party(), config_path));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.checkpoints, PlanCheckpoints("label_party", config_path, plan.config.party(),
                                                                plan.config.model(), plan.agreement));
   SPLITVEIL_RETURN_IF_ERROR(SelfTestProtection(plan.config.protection()));
   return plan;
 }
 
+absl::Status CheckLabelParty(const LabelPartyPlan& plan) {
+  LabelPartyPlan without_export = plan;  // The session would make the folder.
+  without_export.config.mutable_party()->clear_export_dir();
+  RunStatus status("label_party");
+  SPLITVEIL_ASSIGN_OR_RETURN(LabelSessionOptions options, SessionOptions(without_export, &status));
+  // A run makes its model once both parties are aligned.
+  SPLITVEIL_RETURN_IF_ERROR(
+      TopModel::Create(TopOptions(options.agreement, options.config, options.data->features())).status());
+  SPLITVEIL_RETURN_IF_ERROR(LabelSession::Create(std::move(options)).status());
+  return CheckPlaces(plan.config.party(), plan.config.listen_address(), plan.config_path);
+}
+
 absl::Status RunLabelParty(const LabelPartyPlan& plan) {
   ReuseTensorMemory();
   SetComputeThreads(plan.config.party().compute_threads());
   RunStatus status("label_party");
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LabelSession> session, NewSession(plan, &status));
+  SPLITVEIL_ASSIGN_OR_RETURN(LabelSessionOptions options, SessionOptions(plan, &status));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LabelSession> session, LabelSession::Create(std::move(options)));
   SplitTrainingService training(session.get());
   AlignmentService alignment(session.get());
   LeakAuditService audit(session.get());

@@ -15,7 +15,7 @@
 
 namespace splitveil {
 
-// What `label_party --check` proves to be in order.
+// What is in order before any data are read.
 struct LabelPartyPlan {
   v1::RunAgreement agreement;  // Canonical.
   v1::LabelPartyConfig config;
@@ -24,9 +24,13 @@ struct LabelPartyPlan {
   CheckpointPlan checkpoints;
 };
 
-// Loads and validates both files, the certificates, the checkpoint to continue from and the protection, which must pass
-// its self-test. Errors: NotFound, InvalidArgument as one line that says where.
+// Loads and validates both files, the certificates, the checkpoint to continue from, the place of the ledger and the
+// protection, which must pass its self-test. Errors: NotFound, InvalidArgument as one line that says where.
 absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path, const std::string& config_path);
+
+// What `label_party --check` tries beyond the plan: opens what the run would open, read-only, and checks that it could
+// listen and write. Errors: as the run's own, or as CheckPlaces.
+absl::Status CheckLabelParty(const LabelPartyPlan& plan);
 
 // Reads the data and serves one run. Once training has begun, its end leaves every figure in ResultPath of the ledger
 // (run_summary.h) and in `result_path`, and prints a table on standard error; a complete run prints the RESULT line on

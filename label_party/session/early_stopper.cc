@@ -24,7 +24,7 @@ bool EarlyStopper::ShouldStop(const TestMetrics& metrics) {
 }
 
 std::string EarlyStopper::Reason() const {
-  const char* metric = config_.metric() == v1::EarlyStopping::LOG_LOSS ? "log-loss" : "AUC";
+  const char* metric = config_.metric() == v1::EarlyStopping::LOG_LOSS ? "log loss" : "AUC";
   return best_.epoch < 0 ? absl::StrFormat("no test %s in %d epochs", metric, epochs_without_)
                          : absl::StrFormat("test %s %.4f of epoch %d not bettered for %d epochs", metric,
                                            MetricOf(best_), best_.epoch + 1, epochs_without_);

@@ -5,9 +5,12 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "common/leakage/attack_rank.h"
 #include "common/leakage/bounds.h"
+#include "common/leakage/guessing.h"
 #include "common/leakage/summary.h"
 #include "common/ledger/gate_action.h"
 
@@ -54,7 +57,7 @@ TestMetrics BestOf(const RunResult& result) {
 
 double FinalTestAuc(const RunResult& result) { return result.tests.empty() ? kNone : result.tests.back().auc; }
 
-// All but the leak.
+// All but the leaks.
 Json FiguresJson(const RunResult& result, const LeakAuditor& auditor) {
   const TestMetrics best = BestOf(result);
   Json json;
@@ -88,14 +91,47 @@ Json FiguresJson(const RunResult& result, const LeakAuditor& auditor) {
   return json;
 }
 
-Json LeakFigureJson(const LeakFigure& leak) {
-  return {{"mean", Number(leak.mean)}, {"mean_ci95", Number(leak.mean_ci95)}, {"p95", Number(leak.p95)}};
+Json LeakFigureJson(const MeasuredAttack& leak) {
+  Json json = {{"mean", Number(leak.batches.mean)},
+               {"mean_ci95", Number(leak.batches.mean_ci95)},
+               {"p95", Number(leak.batches.p95)}};
+  if (std::isfinite(leak.pooled_auc)) {
+    json["pooled"] = TurnedAuc(leak.pooled_auc);
+  }
+  return json;
+}
+
+// As the report ranks them.
+std::vector<MeasuredAttack> Leaks(const LeakAuditor& auditor) {
+  PooledAucByAttack pooled;
+  for (const auto& [key, row] : auditor.epoch_leaks()) {
+    pooled[key] = row.auc;
+  }
+  return StrongestFirst(auditor.series(), pooled);
+}
+
+// Over the run's mean batch; the share of positives is that of the examples that the attacks scored.
+Guessing GuessingOfRun(const RunResult& result, const LeakAuditor& auditor) {
+  for (const auto& [key, row] : auditor.epoch_leaks()) {
+    if (row.examples > 0 && result.steps > 0) {
+      const double batch = static_cast<double>(result.trained_examples) / static_cast<double>(result.steps);
+      const double share = static_cast<double>(row.positives) / static_cast<double>(row.examples);
+      return GuessingOver(batch * share, batch * (1 - share));
+    }
+  }
+  return {};
+}
+
+Json StrongestJson(const MeasuredAttack* strongest) {
+  return strongest == nullptr
+             ? Json(nullptr)
+             : Json{{"layer", strongest->layer}, {"attack", strongest->attack}, {"auc", Number(strongest->auc())}};
 }
 
 // `all_attacks`: or norm, cosine and the strongest.
 Json LeakJson(const LeakAuditor& auditor, bool all_attacks) {
   Json json = Json::object();
-  for (const LeakFigure& leak : StrongestFirst(auditor.series())) {  // Layer by layer.
+  for (const MeasuredAttack& leak : Leaks(auditor)) {
     if (!json.contains(leak.layer)) {
       json[leak.layer]["strongest"] = {{"attack", leak.attack}};
       json[leak.layer]["strongest"].update(LeakFigureJson(leak));
@@ -121,10 +157,33 @@ Json EpochLeakJson(const EpochLeakRow& row) {
           {"gaussian_auc_bound", Number(row.gaussian_auc_bound)}};
 }
 
+void AddBoundState(const LeakAuditor& auditor, RunSummary& summary) {
+  summary.bound_exceeded = auditor.bound_exceeded();
+  for (const auto& [key, row] : auditor.epoch_leaks()) {
+    if (row.observer != "label_party" || !std::isfinite(row.auc_low) || !std::isfinite(row.gaussian_auc_bound)) {
+      continue;
+    }
+    summary.bound_tested = true;
+    if (summary.exceeded_by.empty() && ExceedsGaussianAucBound(row.auc_low, row.auc_high, row.gaussian_auc_bound)) {
+      summary.exceeded_by = absl::StrCat(row.attack, " at ", row.layer);
+    }
+  }
+}
+
+// What runs are ranked by.
+void AddRanking(const RunResult& result, const LeakAuditor& auditor, Json& json) {
+  const RunSummary summary = Summarize(result, auditor);
+  json["strongest"] = StrongestJson(StrongestOnGradients(summary.leaks, /*side_information=*/false));
+  json["strongest_with_side_information"] = StrongestJson(StrongestOnGradients(summary.leaks, true));
+  json["guessing"] = {{"mean", Number(summary.guessing.mean)}, {"p95", Number(summary.guessing.p95)}};
+  json["bound_state"] = summary.run_auc_bound < 1 ? BoundState(summary) : "none stated";
+}
+
 }  // namespace
 
 std::string ResultJson(const RunResult& result, const LeakAuditor& auditor) {
   Json json = FiguresJson(result, auditor);
+  AddRanking(result, auditor, json);
   json["leak"] = LeakJson(auditor, /*all_attacks=*/false);
   Round(json);
   return json.dump();
@@ -133,6 +192,7 @@ std::string ResultJson(const RunResult& result, const LeakAuditor& auditor) {
 std::string FullResultJson(const RunResult& result, const LeakAuditor& auditor) {
   Json json = {{"ended", result.ended}};
   json.update(FiguresJson(result, auditor));
+  AddRanking(result, auditor, json);
   json["leak"] = LeakJson(auditor, /*all_attacks=*/true);
   json["epoch_leak"] = Json::object();
   for (const auto& [key, row] : auditor.epoch_leaks()) {
@@ -159,11 +219,12 @@ RunSummary Summarize(const RunResult& result, const LeakAuditor& auditor) {
   summary.best_epoch = best.epoch + 1;
   summary.final_test_auc = FinalTestAuc(result);
   summary.run_auc_bound = GaussianAucBound(result.cumulative_sum_kl);
-  summary.bound_exceeded = auditor.bound_exceeded();
+  AddBoundState(auditor, summary);
   for (const auto& [action, steps] : result.gate) {
     summary.gate.emplace_back(GateActionName(action), steps);
   }
-  summary.leaks = StrongestFirst(auditor.series());
+  summary.leaks = Leaks(auditor);
+  summary.guessing = GuessingOfRun(result, auditor);
   return summary;
 }
 

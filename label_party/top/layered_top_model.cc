@@ -23,7 +23,7 @@
 namespace splitveil {
 namespace {
 
-constexpr char kField[] = "top_model";
+constexpr char kField[] = "model";
 constexpr char kOwnPrefix[] = "own.";
 
 void Add(ConstMatrixView terms, std::vector<float>& logits) {

@@ -32,7 +32,7 @@ struct TopModelOptions {
 };
 
 struct TopStep {
-  double mean_loss = 0;  // Log-loss per example (nats), of its label.
+  double mean_loss = 0;  // Log loss per example (nats), of its label.
   // [rows, cut_width]: row j is dL_j/dz_j of example j's own loss, with its target for label, not divided by the batch.
   // The model's, until Update.
   ConstMatrixView cut_gradient;

@@ -20,8 +20,8 @@
 namespace splitveil {
 namespace {
 
-constexpr char kField[] = "top_model";
-constexpr char kFileField[] = "top_model.torchscript_path";
+constexpr char kField[] = "model";
+constexpr char kFileField[] = "model.torchscript_path";
 constexpr char kOwnPrefix[] = "own.";
 using Part = TorchScriptModule::Part;
 

@@ -11,7 +11,7 @@
 namespace splitveil {
 namespace {
 
-constexpr char kField[] = "top_model.wide";
+constexpr char kField[] = "model.wide";
 constexpr char kName[] = "wide";
 
 }  // namespace

@@ -20,7 +20,7 @@
 namespace splitveil {
 namespace {
 
-constexpr char kField[] = "bottom_model";
+constexpr char kField[] = "model";
 
 absl::StatusOr<LayerChain> ChainOf(const BottomModelOptions& options, int64_t input_width) {
   LayerChain chain;

@@ -21,7 +21,7 @@
 namespace splitveil {
 namespace {
 
-constexpr char kField[] = "bottom_model";
+constexpr char kField[] = "model";
 
 // "cut" is the module's output, whatever a submodule of that name gives.
 std::vector<std::string> LayerNames(const TorchScriptModule& module) {

@@ -15,6 +15,7 @@
 #include "common/model/optimizer_options.h"
 #include "common/model/tensor_memory.h"
 #include "common/operations/operations_service.h"
+#include "common/operations/party_check.h"
 #include "common/operations/party_program.h"
 #include "common/operations/run_summary.h"
 #include "common/process/runtime.h"
@@ -22,12 +23,31 @@
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "common/transport/grpc_deadline.h"
+#include "common/transport/host_port.h"
 #include "common/transport/peer_probe.h"
 #include "common/transport/server.h"
 #include "nonlabel_party/service/grpc_label_party_peer.h"
 #include "nonlabel_party/session/nonlabel_session.h"
 
 namespace splitveil {
+namespace {
+
+// What a session needs of this party alone: everything but a peer.
+absl::StatusOr<NonLabelSessionOptions> OwnSessionOptions(const NonLabelPartyPlan& plan, RunStatus* status) {
+  NonLabelSessionOptions options;
+  options.agreement = plan.agreement;
+  options.config = plan.config;
+  options.ledger_path = ResolvePath(plan.config_path, plan.config.party().ledger_path());
+  options.status = status;
+  options.stop = &StopRequested;
+  options.checkpoints = plan.checkpoints;
+  SPLITVEIL_ASSIGN_OR_RETURN(options.data, OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement,
+                                                            PreparedFor::kNonLabelParty));
+  SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data));
+  return options;
+}
+
+}  // namespace
 
 absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement_path, const std::string& config_path) {
   NonLabelPartyPlan plan;
@@ -40,13 +60,23 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
   party.set_export_dir(ResolvePath(config_path, party.export_dir()));
   absl::Status fits = CheckBottomSpec(plan.config.model(), plan.agreement);
   fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
+  fits.Update(ParseHostPort("listen_address", plan.config.listen_address()).status());
+  fits.Update(ParseHostPort("peer_address", plan.config.peer_address()).status());
   if (!fits.ok()) {
     return absl::Status(fits.code(), absl::StrCat(config_path, ": ", fits.message()));
   }
+  SPLITVEIL_RETURN_IF_ERROR(CheckLedgerOf(plan.config.party(), config_path));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.identity, LoadPartyIdentity(plan.config.party().identity(), config_path));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.checkpoints, PlanCheckpoints("nonlabel_party", config_path, plan.config.party(),
                                                                plan.config.model(), plan.agreement));
   return plan;
+}
+
+absl::Status CheckNonLabelParty(const NonLabelPartyPlan& plan) {
+  RunStatus status("nonlabel_party");
+  SPLITVEIL_ASSIGN_OR_RETURN(NonLabelSessionOptions options, OwnSessionOptions(plan, &status));
+  SPLITVEIL_RETURN_IF_ERROR(NonLabelSession(std::move(options)).TryModel());
+  return CheckPlaces(plan.config.party(), plan.config.listen_address(), plan.config_path);
 }
 
 absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
@@ -59,16 +89,7 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
       StartServer({plan.config.listen_address(), MaxMessageBytes(plan.agreement), {&operations}}, plan.identity));
   LogInfo("non-label party serves status on port ", running.port);
 
-  NonLabelSessionOptions options;
-  options.agreement = plan.agreement;
-  options.config = plan.config;
-  options.ledger_path = ResolvePath(plan.config_path, plan.config.party().ledger_path());
-  options.status = &status;
-  options.stop = &StopRequested;
-  options.checkpoints = plan.checkpoints;
-  SPLITVEIL_ASSIGN_OR_RETURN(options.data, OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement));
-  SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data));
-
+  SPLITVEIL_ASSIGN_OR_RETURN(NonLabelSessionOptions options, OwnSessionOptions(plan, &status));
   const std::string& peer_name = plan.identity.peer_name;
   const SteadyTime deadline = SteadyAfter(absl::Seconds(plan.agreement.deadlines().connect_seconds()));
   const absl::Status reached =

@@ -15,7 +15,7 @@
 
 namespace splitveil {
 
-// What `nonlabel_party --check` proves to be in order.
+// What is in order before any data are read.
 struct NonLabelPartyPlan {
   v1::RunAgreement agreement;  // Canonical.
   v1::NonLabelPartyConfig config;
@@ -24,9 +24,13 @@ struct NonLabelPartyPlan {
   CheckpointPlan checkpoints;
 };
 
-// Loads and validates both files, the certificates and the checkpoint to resume from. Errors: NotFound,
-// InvalidArgument as one line that says where.
+// Loads and validates both files, the certificates, the checkpoint to resume from and the place of the ledger. Errors:
+// NotFound, InvalidArgument as one line that says where.
 absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement_path, const std::string& config_path);
+
+// What `nonlabel_party --check` tries beyond the plan: opens what the run would open, read-only, and checks that it
+// could listen and write. Does not look for the label party. Errors: as the run's own, or as CheckPlaces.
+absl::Status CheckNonLabelParty(const NonLabelPartyPlan& plan);
 
 // Reads the data, waits for the label party and runs one run with it; serves health and status meanwhile. Returns when
 // the run has ended; OK too where SIGTERM ended it.

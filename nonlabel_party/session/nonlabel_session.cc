@@ -53,6 +53,11 @@ absl::Status NonLabelSession::CheckModel() const {
   return absl::OkStatus();
 }
 
+absl::Status NonLabelSession::TryModel() const {
+  SPLITVEIL_RETURN_IF_ERROR(CheckModel());
+  return BottomModel::Create(BottomOptions()).status();
+}
+
 absl::Status NonLabelSession::Start() {
   // Before the call: with many ids this takes a while, and after it the label party waits no longer than for a step.
   const v1::RunAgreement& agreement = options_.agreement;

@@ -48,6 +48,8 @@ class NonLabelSession {
   NonLabelSession(const NonLabelSession&) = delete;
   NonLabelSession& operator=(const NonLabelSession&) = delete;
 
+  // Instead of Run: makes the model once, for the agreed layers and the data, and drops it. Sends nothing.
+  absl::Status TryModel() const;
   // Opens, aligns, trains every epoch until the label party wants no more, closes. OK when complete or stopped on
   // request. The label party is told when the run ends early, and the ledger is finished in every case. Once.
   absl::Status Run();

@@ -374,7 +374,7 @@ TEST_F(BringYourOwnTest, HalvesThatDoNotFitAreRefusedBeforeTheFirstMessage) {
   run_.label_config.mutable_model()->set_torchscript_path(run_.files.File("bottom.pt"));
   const absl::Status refused = LabelSession::Create(run_.LabelOptions()).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
-  EXPECT_TRUE(absl::StrContains(refused.message(), "top_model.torchscript_path")) << refused;
+  EXPECT_TRUE(absl::StrContains(refused.message(), "model.torchscript_path")) << refused;
 }
 
 TEST_F(BringYourOwnTest, TracedHalvesTrainAsInPython) {

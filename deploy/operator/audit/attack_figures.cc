@@ -9,7 +9,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "deploy/operator/records/attack_leak.h"
 #include "deploy/operator/records/attack_words.h"
 #include "deploy/operator/records/run_ranking.h"
 
@@ -91,8 +90,6 @@ std::string DescribePlace(const AttackFigure& figure) {
   return place;
 }
 
-bool IsCumulativeAttack(const std::string& attack) { return TraitsOfName(attack).cumulative(); }
-
 std::vector<AttackFigure> WithAgreedAttacks(std::vector<AttackFigure> figures, const PartyRecords& party,
                                             bool batches_only) {
   for (AttackFigure& agreed : AgreedAttacks(party)) {
@@ -109,9 +106,8 @@ std::vector<AttackFigure> WithAgreedAttacks(std::vector<AttackFigure> figures, c
 std::vector<AttackFigure> FiguresOverBatches(const PartyRecords& party, double LeakSummary::*field) {
   std::vector<AttackFigure> figures;
   for (const LeakSeries& series : party.leaks) {
-    const double auc = series.summary.*field;
-    figures.push_back(
-        {series.layer, series.attack, series.observer, series.summary.steps > 0 ? TurnedAuc(auc) : std::nan("")});
+    const double auc = series.summary.steps > 0 ? series.summary.*field : std::nan("");
+    figures.push_back({series.layer, series.attack, series.observer, auc});
   }
   return WithAgreedAttacks(std::move(figures), party, /*batches_only=*/true);
 }
@@ -126,14 +122,17 @@ std::vector<AttackFigure> AuditedShares(const PartyRecords& party) {
   return WithAgreedAttacks(std::move(shares), party, /*batches_only=*/true);
 }
 
-std::vector<AttackFigure> FiguresAfterLastEpoch(const PartyRecords& party,
-                                                const std::function<double(const EpochLeakRow&)>& value) {
+std::vector<AttackFigure> FiguresAfterLastEpoch(const PartyRecords& party, const EpochFigure& value,
+                                                const EpochFigure& measured) {
   std::vector<AttackFigure> figures;
   const int64_t last_epoch = party.last_released_epoch();
   const auto key = [](const AttackFigure& figure) { return std::tie(figure.layer, figure.attack, figure.observer); };
   for (const EpochLeakRow& row : party.epoch_leaks) {  // By layer, attack, observer and epoch.
     const bool is_last = row.epoch >= last_epoch || TraitsOfName(row.attack).once_per_run();
     AttackFigure figure = {row.layer, row.attack, row.observer, is_last ? value(row) : std::nan(""), row.epoch};
+    if (measured) {
+      figure.measured = measured(row);
+    }
     if (!figures.empty() && key(figures.back()) == key(figure)) {
       figures.pop_back();
     }

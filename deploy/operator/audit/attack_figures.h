@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -14,26 +15,28 @@ namespace splitveil {
 // A figure of one attack at one layer as one observer scored it; NaN: not measured.
 struct AttackFigure {
   std::string layer, attack, observer;  // No observer: agreed on, and recorded by nobody.
-  double value = 0;
-  int64_t epoch = -1;  // Of a figure over an epoch; -1 of others.
+  double value = 0;                     // What is held to the limit.
+  int64_t epoch = -1;                   // Of a figure over an epoch; -1 of others.
+  // What was measured, where `value` is the far end of its 95% interval; NaN of others.
+  double measured = std::numeric_limits<double>::quiet_NaN();
 };
 
 // "Gradient length (norm) at the cut layer, scored by the label party, after epoch 5".
 std::string DescribePlace(const AttackFigure& figure);
 
-// Whether the attack's scores sum an example's evidence over the epochs. `attack` as the ledger names it.
-bool IsCumulativeAttack(const std::string& attack);
-
-// Leak 0.5 + |AUC - 0.5| of the summary's `field` over the batches. Agreed attacks that score batches and were not
+// The summary's `field` over the batches. Agreed attacks that score batches and were not
 // recorded come with NaN.
 std::vector<AttackFigure> FiguresOverBatches(const PartyRecords& party, double LeakSummary::*field);
 
 // Share of the steps whose gradients left that have an AUC; agreed attacks as above.
 std::vector<AttackFigure> AuditedShares(const PartyRecords& party);
 
-// `value` of each attack's last row. NaN where gradients left in later epochs, unless the attack runs once a run.
-std::vector<AttackFigure> FiguresAfterLastEpoch(const PartyRecords& party,
-                                                const std::function<double(const EpochLeakRow&)>& value);
+using EpochFigure = std::function<double(const EpochLeakRow&)>;
+
+// `value` of each attack's last row, with what was measured. NaN where gradients left in later epochs, unless the
+// attack runs once a run. `measured` may be empty.
+std::vector<AttackFigure> FiguresAfterLastEpoch(const PartyRecords& party, const EpochFigure& value,
+                                                const EpochFigure& measured = {});
 
 // `figures`, and with NaN what the run's agreement names and is not among them. `batches_only`: but for attacks that
 // accumulate over the epochs or run once.

@@ -18,8 +18,8 @@ constexpr char kMissingRemedy[] =
 void Complete(Finding& finding, bool has_label_party) {
   if (finding.outcome == Outcome::kNotMeasured && !has_label_party) {
     finding.outcome = Outcome::kNotMeasurable;
-    finding.found = "not measurable from this ledger";
-    finding.where = "stands in the label party's ledger: give that too";
+    finding.found = "not measurable without the label party's ledger";
+    finding.where.clear();
   }
   if (finding.outcome == Outcome::kNotMeasured) {
     finding.remedy = kMissingRemedy;

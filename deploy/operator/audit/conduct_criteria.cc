@@ -62,8 +62,8 @@ Finding Disclosures(const RunRecords& run, const v1::AuditPolicy& policy) {
   return {found.empty() ? Outcome::kNotMeasured : (met ? Outcome::kMet : Outcome::kNotMet),
           "disclosure to the attack module",
           absl::StrJoin(allowed, ", "),
-          found.empty() ? kNotMeasured : absl::StrJoin(found, ", "),
-          found.empty() ? "no disclosure recorded" : "",
+          found.empty() ? "not measured: no disclosure recorded" : absl::StrJoin(found, ", "),
+          "",
           "Agree on a lower audit.disclosure before the next run: what was disclosed cannot be taken back."};
 }
 
@@ -132,8 +132,8 @@ Finding TestAuc(const RunRecords& run, double least) {
   Finding finding = {Outcome::kNotMeasured,
                      "AUC of the model on test examples",
                      absl::StrFormat("at least %g", least),
-                     kNotMeasured,
-                     "no evaluation of the test examples",
+                     "not measured: no evaluation of the test examples",
+                     "",
                      "Less noise or more epochs; `splitveil sweep` shows what each protection costs."};
   const PartyRecords* party = run.label_party();
   if (party == nullptr) {

@@ -16,10 +16,10 @@ enum class Outcome {
 // What was found of one criterion.
 struct Finding {
   Outcome outcome = Outcome::kNotMeasured;
-  std::string criterion;  // In words.
-  std::string limit;      // "at most 0.6", "marvell".
-  std::string found;      // The figure that decided: the worst.
-  std::string where;      // Its layer, attack and observer, step or epoch; what is missing. Empty: the run as a whole.
+  std::string criterion;    // In words.
+  std::string limit;        // "at most 0.6", "marvell".
+  std::string found;        // The figure that decided, the worst, and what it is; or "not measured" and why.
+  std::string where;        // Its layer, attack and observer, step or epoch, nothing else. Empty: the run as a whole.
   std::string remedy = "";  // What helps, one sentence; empty where nothing is wrong.
 
   bool failed() const { return outcome == Outcome::kNotMet || outcome == Outcome::kNotMeasured; }

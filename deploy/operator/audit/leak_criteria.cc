@@ -17,6 +17,8 @@
 #include "deploy/operator/records/remedies.h"
 #include "deploy/operator/records/run_ranking.h"
 
+#include "common/leakage/attack_rank.h"
+
 namespace splitveil {
 namespace {
 
@@ -30,11 +32,23 @@ std::string AgainstLimit(double value, double limit) {
                                                             : absl::StrFormat("%.3f", value);
 }
 
+// "0.620", "0.620: upper 95% limit of 0.610".
+std::string DescribeFound(const AttackFigure& figure, double limit) {
+  const std::string found = AgainstLimit(figure.value, limit);
+  return std::isfinite(figure.measured)
+             ? absl::StrCat(found, ": upper 95% limit of ", absl::StrFormat("%.3f", figure.measured))
+             : found;
+}
+
 // A figure above its limit decides, then one that is missing, then the largest.
 Finding AtMost(const std::string& criterion, double limit, const std::vector<AttackFigure>& figures,
                const std::string& remedy) {
-  Finding finding = {Outcome::kNotMeasured,     criterion, absl::StrFormat("at most %g", limit), kNotMeasured,
-                     "no such attack recorded", remedy};
+  Finding finding = {Outcome::kNotMeasured,
+                     criterion,
+                     absl::StrFormat("at most %g", limit),
+                     "not measured: no such attack recorded",
+                     "",
+                     remedy};
   const AttackFigure *worst = nullptr, *missing = nullptr;
   for (const AttackFigure& figure : figures) {
     if (!std::isfinite(figure.value)) {
@@ -45,15 +59,18 @@ Finding AtMost(const std::string& criterion, double limit, const std::vector<Att
   }
   if (worst != nullptr && (worst->value > limit || missing == nullptr)) {
     finding.outcome = worst->value > limit ? Outcome::kNotMet : Outcome::kMet;
-    finding.found = AgainstLimit(worst->value, limit);
+    finding.found = DescribeFound(*worst, limit);
     finding.where = DescribePlace(*worst);
   } else if (missing != nullptr) {
+    finding.found = kNotMeasured;
     finding.where = DescribePlace(*missing);
   }
   return finding;
 }
 
-// The far end of the interval, as an adversary would turn the score.
+double PooledAuc(const EpochLeakRow& row) { return TurnedAuc(row.auc); }
+
+// The far end of the interval, as an adversary would invert the score.
 double PooledLeak(const EpochLeakRow& row) {
   return std::isfinite(row.auc_low) && std::isfinite(row.auc_high) ? std::max(row.auc_high, 1 - row.auc_low)
                                                                    : std::nan("");
@@ -101,7 +118,8 @@ std::vector<Finding> MeasuredLeakFindings(const RunRecords& run, const PartyReco
   if (limit.has_max_pooled()) {
     findings.push_back(AtMost(
         absl::StrCat("last epoch's AUC: ", scope), limit.max_pooled(),
-        Matching(WithAgreedAttacks(FiguresAfterLastEpoch(party, PooledLeak), party, /*batches_only=*/false), limit),
+        Matching(WithAgreedAttacks(FiguresAfterLastEpoch(party, PooledLeak, PooledAuc), party, /*batches_only=*/false),
+                 limit),
         remedy));
   }
   // The criterion names the attack already.
@@ -132,52 +150,64 @@ Finding StepBound(const RunRecords& run, const PartyRecords& party, double limit
       bounds.push_back(std::isfinite(row.auc_bound) ? row.auc_bound : 1);  // No bound is a bound of 1.
     }
   }
-  Finding finding = {
-      Outcome::kNotMeasured, "bound of Theorem 1 per step, p95", absl::StrFormat("at most %g", limit), kNotMeasured,
-      "no step recorded",    RemedyForLeak(run.protection())};
+  Finding finding = {Outcome::kNotMeasured,
+                     "bound of Theorem 1 per step, p95",
+                     absl::StrFormat("at most %g", limit),
+                     "not measured: no step recorded",
+                     "",
+                     RemedyForLeak(run.protection())};
   if (!bounds.empty()) {
     const double p95 = NearestRankQuantile(bounds, 0.95);
     finding.outcome = p95 <= limit ? Outcome::kMet : Outcome::kNotMet;
     finding.found = AgainstLimit(p95, limit);
-    finding.where = absl::StrCat(bounds.size(), " steps");
+    finding.where = absl::StrCat("over ", bounds.size(), " steps");
   }
   return finding;
 }
 
-// "Gradient length (norm) at the cut layer: AUC at least 0.660, bound 0.650 (epoch 1)".
+// "exceeded by Gradient length (norm): lower 95% limit of its AUC 0.660, bound 0.650".
 std::string DescribeExcess(const BoundExcess& excess) {
-  const std::string place = absl::StrCat(AttackNamed(excess.attack), " at ", DescribeLayer(excess.layer));
+  const std::string by = absl::StrCat("exceeded by ", AttackNamed(excess.attack));
   if (excess.epochs.empty()) {
-    return absl::StrCat(place, ": see the run's events");
+    return absl::StrCat(by, ": see the run's events");
   }
-  return absl::StrFormat("%s: AUC at least %.3f, bound %.3f (%s %s)", place, excess.auc_at_least, excess.auc_bound,
-                         excess.epochs.size() == 1 ? "epoch" : "epochs", absl::StrJoin(excess.epochs, ", "));
+  return absl::StrFormat("%s: lower 95%% limit of its AUC %.3f, bound %.3f", by, excess.auc_at_least, excess.auc_bound);
+}
+
+// "the cut layer, epoch 3".
+std::string PlaceOf(const BoundExcess& excess) {
+  return absl::StrCat(DescribeLayer(excess.layer),
+                      excess.worst_epoch > 0 ? absl::StrCat(", epoch ", excess.worst_epoch) : "");
 }
 
 Finding NoBoundExceeded(const RunRecords& run, const PartyRecords& party) {
-  Finding finding = {Outcome::kNotMeasured, "no attack exceeds its bound",  "holds",
-                     kNotMeasured,          "no likelihood_ratio recorded", RemedyForExceededBound(run.protection())};
+  Finding finding = {Outcome::kNotMeasured,
+                     "bound not exceeded by an attack (Gaussian classes)",
+                     "not exceeded",
+                     "not measured: no likelihood_ratio recorded",
+                     "",
+                     RemedyForExceededBound(run.protection())};
   const RunRanking ranking = RankRun(run);
   if (ranking.bound == BoundState::kExceeded) {
     finding.outcome = Outcome::kNotMet;
-    finding.found = "exceeded";
-    finding.where = absl::StrCat("by ", DescribeExcess(ranking.excesses.front()));
+    finding.found = DescribeExcess(ranking.excesses.front());
+    finding.where = PlaceOf(ranking.excesses.front());
     if (const size_t more = ranking.excesses.size() - 1; more > 0) {
-      absl::StrAppend(&finding.where, more == 1 ? "; another attack too" : absl::StrCat("; ", more, " others too"));
+      absl::StrAppend(&finding.found,
+                      more == 1 ? "; and by another attack" : absl::StrCat("; and by ", more, " others"));
     }
   } else if (ranking.bound == BoundState::kNoneStated) {
-    finding.found = BoundStateWords(ranking);
-    finding.where = "the protection states no bound";
+    finding.outcome = Outcome::kNotMet;
+    finding.found = "no bound: the protection states none";
     finding.remedy =
         "Choose a protection that states one, or judge by measurements alone (require_no_bound_exceeded: false).";
-  } else if (ranking.bound == BoundState::kHolds &&
+  } else if (ranking.bound == BoundState::kNotExceeded &&
              std::any_of(party.epoch_leaks.begin(), party.epoch_leaks.end(), [&](const EpochLeakRow& row) {
                return row.observer == party.record.run.role && row.attack == "likelihood_ratio" &&
                       std::isfinite(row.auc_low);
              })) {
     finding.outcome = Outcome::kMet;
     finding.found = BoundStateWords(ranking);
-    finding.where = "";
   }
   return finding;
 }
@@ -186,8 +216,8 @@ Finding AuditedShare(const PartyRecords& party, double least) {
   Finding finding = {Outcome::kNotMeasured,
                      "share of the steps audited",
                      absl::StrFormat("at least %g", least),
-                     kNotMeasured,
-                     "no attack scored batch by batch",
+                     "not measured: no attack scored batch by batch",
+                     "",
                      "Audit more steps (audit.every_batches), or set min_audited_share to 1 / every_batches."};
   const std::vector<AttackFigure> shares = AuditedShares(party);
   for (const AttackFigure& share : shares) {
@@ -238,31 +268,34 @@ std::vector<Finding> LeakFindings(const RunRecords& run, const v1::AuditPolicy& 
   }
   if (policy.has_max_measured_cumulative_auc()) {
     findings.push_back(AtMost("AUC of the cumulative attacks", policy.max_measured_cumulative_auc(),
-                              Only(FiguresAfterLastEpoch(party, PooledLeak), IsCumulative), RemedyForCumulativeLeak()));
+                              Only(FiguresAfterLastEpoch(party, PooledLeak, PooledAuc), IsCumulative),
+                              RemedyForCumulativeLeak()));
   }
   if (policy.has_max_run_auc_bound()) {
     // The accountant's one figure stands beside the cumulative attacks at the cut layer, where the noise is added.
     const auto bound = [](const EpochLeakRow& row) { return row.gaussian_auc_bound; };
     const std::vector<AttackFigure> figures = Only(FiguresAfterLastEpoch(party, bound), IsCumulativeAtCut);
     const std::vector<AttackFigure> known = Only(figures, IsMeasured);
-    findings.push_back(AtMost("bound per run", policy.max_run_auc_bound(), known.empty() ? figures : known,
-                              RemedyForCumulativeLeak()));
+    Finding finding = AtMost("bound per run (Gaussian classes)", policy.max_run_auc_bound(),
+                             known.empty() ? figures : known, RemedyForCumulativeLeak());
+    finding.where = finding.outcome == Outcome::kNotMeasured ? "" : "all releases at the cut layer";
+    findings.push_back(std::move(finding));
   }
   if (policy.has_max_step_auc_bound_p95()) {
     findings.push_back(StepBound(run, party, policy.max_step_auc_bound_p95()));
   }
-  const auto tpr = [&](const char* words, double limit, double EpochLeakRow::*field) {
-    const auto high = [field](const EpochLeakRow& row) { return row.*field; };
-    findings.push_back(
-        AtMost(words, limit, Only(FiguresAfterLastEpoch(party, high), IsNoBaseline), RemedyForLeak(run.protection())));
+  const auto tpr = [&](const char* words, double limit, double EpochLeakRow::*high, double EpochLeakRow::*measured) {
+    const auto of = [](double EpochLeakRow::*any) { return [any](const EpochLeakRow& row) { return row.*any; }; };
+    findings.push_back(AtMost(words, limit, Only(FiguresAfterLastEpoch(party, of(high), of(measured)), IsNoBaseline),
+                              RemedyForLeak(run.protection())));
   };
   if (policy.has_max_measured_tpr_at_1pct_fpr()) {
-    tpr("true positive rate at 1% false positives", policy.max_measured_tpr_at_1pct_fpr(),
-        &EpochLeakRow::tpr_1pct_high);
+    tpr("true positive rate at 1% false positives", policy.max_measured_tpr_at_1pct_fpr(), &EpochLeakRow::tpr_1pct_high,
+        &EpochLeakRow::tpr_1pct);
   }
   if (policy.has_max_measured_tpr_at_01pct_fpr()) {
     tpr("true positive rate at 0.1% false positives", policy.max_measured_tpr_at_01pct_fpr(),
-        &EpochLeakRow::tpr_01pct_high);
+        &EpochLeakRow::tpr_01pct_high, &EpochLeakRow::tpr_01pct);
   }
   if (policy.require_no_bound_exceeded()) {
     findings.push_back(NoBoundExceeded(run, party));

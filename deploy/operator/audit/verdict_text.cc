@@ -54,23 +54,20 @@ std::string NotMeasurableLine(const RunVerdict& verdict) {
 
 }  // namespace
 
-std::vector<std::string> Remedies(const RunVerdict& verdict) {
-  std::vector<std::string> texts, remedies;
+std::vector<Remedy> Remedies(const RunVerdict& verdict) {
+  std::vector<Remedy> remedies;
   for (const Finding& finding : verdict.findings) {
-    if (finding.remedy.empty() || std::find(remedies.begin(), remedies.end(), finding.remedy) != remedies.end()) {
+    if (finding.remedy.empty()) {
       continue;
     }
-    remedies.push_back(finding.remedy);
-    std::vector<std::string> criteria;
-    for (const Finding& other : verdict.findings) {
-      if (other.remedy == finding.remedy) {
-        criteria.push_back(other.criterion);
-      }
+    auto known = std::find_if(remedies.begin(), remedies.end(),
+                              [&](const Remedy& remedy) { return remedy.words == finding.remedy; });
+    if (known == remedies.end()) {
+      known = remedies.insert(remedies.end(), {finding.remedy, {}});
     }
-    const std::string more = criteria.size() > 1 ? absl::StrCat(" (and ", criteria.size() - 1, " more)") : "";
-    texts.push_back(absl::StrCat(criteria.front(), more, ": ", finding.remedy));
+    known->criteria.push_back(finding.criterion);
   }
-  return texts;
+  return remedies;
 }
 
 std::string VerdictSummary(const std::vector<RunVerdict>& verdicts) {
@@ -85,16 +82,18 @@ std::string VerdictSummary(const std::vector<RunVerdict>& verdicts) {
   }
   const std::string of_criteria = Counted(criteria, "criterion", "criteria");
   const std::string not_measurable =
-      open == 0 ? "" : absl::StrCat(", ", open, " not measurable from the ledgers given");
+      open == 0 ? "" : absl::StrCat("; ", open, " not measurable from the ledgers given");
   if (PolicyMet(verdicts)) {
-    return absl::StrCat("policy met: ", of_criteria, ", ", Counted(verdicts.size(), "run", "runs"));
+    return absl::StrCat("policy met by ",
+                        verdicts.size() == 1 ? "this run" : absl::StrCat("these ", verdicts.size(), " runs"),
+                        " against the attacks that were run: ", of_criteria);
   }
   if (!PolicyFailed(verdicts)) {
-    return absl::StrCat("policy not decided: ", criteria - open, " of ", of_criteria, " met", not_measurable, ", ",
-                        Counted(verdicts.size(), "run", "runs"));
+    return absl::StrCat("policy not decided: ", criteria - open, " of ", of_criteria, " met", not_measurable);
   }
-  return absl::StrCat("policy not met: ", failed, " of ", of_criteria, not_measurable, ", ", failed_runs, " of ",
-                      Counted(verdicts.size(), "run", "runs"));
+  return absl::StrCat("policy not met: ", failed, " of ", of_criteria, " failed",
+                      verdicts.size() == 1 ? "" : absl::StrCat(", in ", failed_runs, " of ", verdicts.size(), " runs"),
+                      not_measurable);
 }
 
 std::string VerdictText(const std::vector<RunVerdict>& verdicts) {
@@ -109,16 +108,21 @@ std::string VerdictText(const std::vector<RunVerdict>& verdicts) {
   }
   std::string text;
   for (const RunVerdict& verdict : verdicts) {
-    absl::StrAppend(&text, "run ", OneLine(verdict.run_id), ", ", OneLine(verdict.label), "\n",
-                    OneLine(RankingLine(verdict.ranking)), "\n");
+    absl::StrAppend(&text, "run ", OneLine(verdict.run_id), ", ", OneLine(verdict.label), "\n");
+    for (const std::string& line : RankingLines(verdict.ranking)) {
+      absl::StrAppend(&text, OneLine(line), "\n");
+    }
     for (const Finding& finding : verdict.findings) {
       if (finding.outcome != Outcome::kNotMeasurable) {
         absl::StrAppend(&text, AlignedRow(Columns(finding), widths), "\n");
       }
     }
     absl::StrAppend(&text, NotMeasurableLine(verdict));
-    for (const std::string& remedy : Remedies(verdict)) {
-      absl::StrAppend(&text, "what helps: ", OneLine(remedy), "\n");
+    for (const Remedy& remedy : Remedies(verdict)) {
+      absl::StrAppend(&text, "what helps: ", OneLine(remedy.words), "\n");
+      for (const std::string& criterion : remedy.criteria) {
+        absl::StrAppend(&text, "  for: ", OneLine(criterion), "\n");
+      }
     }
   }
   return absl::StrCat(text, VerdictSummary(verdicts), "\n");

@@ -14,12 +14,19 @@ namespace splitveil {
 // helps against the failures. Then one closing line. Text from a ledger cannot steer a terminal.
 std::string VerdictText(const std::vector<RunVerdict>& verdicts);
 
-// "policy met: 9 criteria, 1 run", "policy not met: 2 of 9 criteria, 1 of 1 run" or, where nothing failed but not all
-// is measurable, "policy not decided: 2 of 9 criteria met, 7 not measurable from the ledgers given, 1 run".
+// "policy met by this run against the attacks that were run: 9 criteria", "policy not met: 2 of 9 criteria failed" or,
+// where nothing failed but not all is measurable, "policy not decided: 2 of 9 criteria met; 7 not measurable from the
+// ledgers given".
 std::string VerdictSummary(const std::vector<RunVerdict>& verdicts);
 
-// The remedies of the run's failures, each once: "Mean AUC ...: Raise marvell's s".
-std::vector<std::string> Remedies(const RunVerdict& verdict);
+// What may help, and which of the run's failures against.
+struct Remedy {
+  std::string words;                  // One sentence.
+  std::vector<std::string> criteria;  // One at least.
+};
+
+// Each remedy once.
+std::vector<Remedy> Remedies(const RunVerdict& verdict);
 
 }  // namespace splitveil
 

@@ -46,7 +46,7 @@ absl::Status WriteRandomImages(const std::string& folder, int64_t rows, int64_t 
   }
   const std::string schema =
       absl::StrCat("columns { name: \"id\" kind: ID } columns { name: \"label\" kind: LABEL }\nimages {",
-                   " height: ", side, " width: ", side, " }\n");
+                   " height: ", side, " width: ", side, " holder: NONLABEL_PARTY }\n");
   absl::Status status = WriteFile(folder + "/table.csv", table);
   status.Update(WriteFile(folder + "/table.images", pixels));
   status.Update(WriteFile(folder + "/schema.textproto", schema));

@@ -57,8 +57,8 @@ std::vector<MarvellProblem> RandomProblems(int64_t count) {
 }
 
 absl::StatusOr<std::vector<MarvellProblem>> ReadProblems(const std::string& path) {
-  SPLITVEIL_ASSIGN_OR_RETURN(std::string contents, ReadFile(path));
-  std::istringstream file(std::move(contents));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string contents, ReadFile(path));
+  std::istringstream file(contents);
   absl::StatusOr<std::vector<MarvellProblem>> problems = ReadMarvellProblems(file);
   if (!problems.ok()) {
     return absl::Status(problems.status().code(), absl::StrCat(path, ": ", problems.status().message()));

@@ -131,10 +131,11 @@ absl::StatusOr<CentralizedBaselineConfig> LoadCentralizedBaselineConfig(const st
 
 absl::StatusOr<JoinedData> OpenJoinedData(const CentralizedBaselineConfig& config) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> label,
-                             OpenPreparedData(config.label_config.party(), config.label_config_path, config.agreement));
-  SPLITVEIL_ASSIGN_OR_RETURN(
-      std::shared_ptr<const Dataset> nonlabel,
-      OpenPreparedData(config.nonlabel_config.party(), config.nonlabel_config_path, config.agreement));
+                             OpenPreparedData(config.label_config.party(), config.label_config_path, config.agreement,
+                                              PreparedFor::kLabelParty));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> nonlabel,
+                             OpenPreparedData(config.nonlabel_config.party(), config.nonlabel_config_path,
+                                              config.agreement, PreparedFor::kNonLabelParty));
   return JoinData(std::move(label), std::move(nonlabel), config.agreement);
 }
 

@@ -30,7 +30,7 @@ struct CentralizedBaselineResult {
   int64_t steps = 0;
   int64_t trained_examples = 0;
   double train_seconds = 0;         // Spent in training steps: reading data and evaluation left out.
-  std::vector<Evaluation> tests;    // One an epoch; none without test examples.
+  std::vector<Evaluation> tests;    // One per epoch; none without test examples.
   double final_train_log_loss = 0;  // Mean over the last epoch.
 };
 

@@ -1,5 +1,6 @@
 #include "deploy/operator/local_run/finished_run.h"
 
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -70,6 +71,11 @@ absl::StatusOr<RunFigures> ParseFinishedRun(absl::string_view json, const std::s
   figures.sum_kl_mean = Number(result, "sum_kl_mean");
   figures.steps = result["steps"].get<int64_t>();
   figures.seconds = Number(result, "seconds");
+  for (const char* key : {"strongest", "strongest_with_side_information"}) {
+    if (const auto strongest = result.find(key); strongest != result.end() && strongest->is_object()) {
+      figures.strongest_auc = std::fmax(figures.strongest_auc, Number(*strongest, "auc"));  // The one that is a number.
+    }
+  }
   if (result.contains("leak")) {
     figures.leaks = Leaks(result["leak"]);
   }

@@ -3,6 +3,7 @@
 #define SPLITVEIL_DEPLOY_OPERATOR_LOCAL_RUN_FINISHED_RUN_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct RunFigures {
   int64_t steps = 0;
   double seconds = 0;            // Of the whole run: start, alignment, training, audit.
   std::vector<LeakPoint> leaks;  // Ordered as the file has them.
+  // Of the strongest attack on gradients, whatever its adversary knows: what runs are ranked by.
+  double strongest_auc = std::numeric_limits<double>::quiet_NaN();
 };
 
 // result.json is the object of the label party's result file with two keys before it: configuration_sha256 and seconds.

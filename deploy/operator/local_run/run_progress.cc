@@ -1,6 +1,5 @@
 #include "deploy/operator/local_run/run_progress.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -23,11 +22,8 @@ RunProgress::RunProgress(int64_t total, int64_t done, int fd)
 }
 
 void RunProgress::Finished(const std::string& run, const RunFigures& figures) {
-  double strongest = 0;
-  for (const LeakPoint& leak : figures.leaks) {
-    strongest = std::max(strongest, std::isfinite(leak.p95) ? leak.p95 : 0);
-  }
-  const std::string leak = strongest > 0 ? absl::StrFormat(", strongest leak p95 %.3f", strongest) : "";
+  const std::string leak =
+      std::isfinite(figures.strongest_auc) ? absl::StrFormat(", strongest attack AUC %.3f", figures.strongest_auc) : "";
   const absl::MutexLock lock(&mutex_);
   ++finished_;
   Ended(run, absl::StrFormat("test AUC %.4f%s, %.0f s", figures.best_test_auc, leak, figures.seconds));

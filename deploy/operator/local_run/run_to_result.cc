@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "deploy/operator/local_run/two_party_run.h"
 
 #include "common/process/file.h"
+#include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -43,9 +43,9 @@ absl::StatusOr<RunFigures> FindResult(const LocalRun& run, const std::string& fo
 absl::StatusOr<RunFigures> RunToResult(const LocalRun& run, const std::string& folder, const std::string& programs,
                                        const std::function<bool()>& stop_requested) {
   SPLITVEIL_RETURN_IF_ERROR(MakeEmptyFolder(folder));
-  const absl::Time started = absl::Now();
+  const SteadyTime started = SteadyNow();
   SPLITVEIL_RETURN_IF_ERROR(RunBothParties(run, folder, programs, stop_requested));
-  const double seconds = absl::ToDoubleSeconds(absl::Now() - started);
+  const double seconds = SecondsSince(started);
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string result,
                              ReadFile(absl::StrCat(folder, "/", run.label_config.result_path())));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string finished, FinishedRunJson(result, run.configuration_sha256, seconds));

@@ -14,6 +14,7 @@
 
 #include "common/process/exit_code.h"
 #include "common/process/file.h"
+#include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -73,8 +74,8 @@ absl::StatusOr<int> WaitForPort(PartyProcess& label, const std::string& folder,
 
 // Waits until both have ended, but not for ever.
 void AwaitBoth(PartyProcess& label, PartyProcess& nonlabel) {
-  const absl::Time deadline = absl::Now() + kStopLimit;
-  while ((!label.exit_code() || !nonlabel.exit_code()) && absl::Now() < deadline) {
+  const SteadyTime deadline = SteadyAfter(kStopLimit);
+  while ((!label.exit_code() || !nonlabel.exit_code()) && SteadyNow() < deadline) {
     absl::SleepFor(kPollInterval);
   }
 }

@@ -42,8 +42,11 @@ absl::StatusOr<std::string> SolvedTable(const std::string& input) {
 
 absl::StatusOr<std::string> BudgetTable(const MarvellFlags& flags) {
   if (!flags.epochs || !flags.max_run_auc_bound) {
-    return absl::InvalidArgumentError(
-        "command line: expected --epochs and --max_run_auc_bound together, found one of them");
+    return absl::InvalidArgumentError(absl::StrCat(
+        "command line: expected --epochs and --max_run_auc_bound together, found ", flags.epochs ? "--epochs alone"
+                                                                                    : flags.max_run_auc_bound
+                                                                                        ? "--max_run_auc_bound alone"
+                                                                                        : "neither"));
   }
   if (!flags.input.empty()) {
     return absl::InvalidArgumentError("command line: expected --epochs without --input, found both");
@@ -86,7 +89,7 @@ void AddMarvellCommand(CommandLine& line) {
       ->check(IntegerIn(1, 100000));
   command
       .add_option("--max_run_auc_bound", flags->max_run_auc_bound,
-                  "Bound on the AUC of an adversary that remembers every release of the run.")
+                  "Bound on the AUC of an adversary that accumulates every release of the run.")
       ->type_name("AUC")
       ->check(NumberIn(0.5, 1));
   command

@@ -7,27 +7,40 @@ Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
 Chart.defaults.font.size = 12;
 const charts = [];
 
-// A dashed line at 0.5 with its name in the margin, where no curve can cover it.
-const guessingLine = {
-  id: "guessingLine",
+// Dashed lines at what guessing reaches, {y, name} in ascending order, with their names in the margin, where no curve can
+// cover them; the upper of two names above its line, the lower below.
+const guessingLines = (lines) => ({
+  id: "guessingLines",
   beforeDatasetsDraw(chart) {
     const { ctx, chartArea: area, scales } = chart;
-    const y = scales.y.getPixelForValue(0.5);
     ctx.save();
     ctx.strokeStyle = INK;
     ctx.lineWidth = 1;
     ctx.setLineDash([2, 3]);
-    ctx.beginPath();
-    ctx.moveTo(area.left, y);
-    ctx.lineTo(area.right, y);
-    ctx.stroke();
     ctx.fillStyle = QUIET;
-    ctx.font = "12px " + Chart.defaults.font.family;
-    ctx.textBaseline = "middle";
-    ctx.fillText("guessing", area.right + 6, y);
+    ctx.font = "11px " + Chart.defaults.font.family;
+    lines.forEach(({ y: auc, name }, i) => {
+      const y = scales.y.getPixelForValue(auc);
+      ctx.beginPath();
+      ctx.moveTo(area.left, y);
+      ctx.lineTo(area.right, y);
+      ctx.stroke();
+      ctx.textBaseline = lines.length === 1 ? "middle" : i ? "bottom" : "top";
+      ctx.fillText(name, area.right + 5, y);
+    });
     ctx.restore();
   },
-};
+});
+
+// Of runs that differ, the largest: below it no attack tells anything. Ledgers that do not tell leave 0.5.
+function guessingOf(rankings, ...figures) {
+  const names = { guessing_mean: "guessing, mean", guessing: "guessing, p95" };
+  const lines = figures.map((figure) => {
+    const known = rankings.map((ranking) => ranking[figure]).filter((value) => !isNone(value));
+    return known.length ? { y: Math.max(...known), name: names[figure] } : null;
+  }).filter(Boolean);
+  return lines.length ? lines : [{ y: 0.5, name: "guessing" }];
+}
 
 // The 95% intervals of datasets that have them, as bars.
 const intervalBars = {
@@ -118,8 +131,8 @@ function addFigure(box, title, note, described) {
   return { canvas, figure };
 }
 
-// A line chart in the element `box`. options: title, note, x, y (axis titles with units), min, max, logarithmic, guessing,
-// wholeX, xMin, xMax. `keys`: of the chart's own legend, below it.
+// A line chart in the element `box`. options: title, note, x, y (axis titles with units), min, max, logarithmic, guessing
+// (lines of guessingLines), wholeX, xMin, xMax. `keys`: of the chart's own legend, below it.
 function drawChart(box, options, datasets, keys = []) {
   if (!datasets.some((dataset) => dataset.data.length)) return;
   const { canvas, figure } = addFigure(box, options.title, options.note,
@@ -128,9 +141,9 @@ function drawChart(box, options, datasets, keys = []) {
   charts.push(new Chart(canvas, {
     type: "line",
     data: { datasets },
-    plugins: options.guessing ? [guessingLine, intervalBars] : [intervalBars],
+    plugins: options.guessing ? [guessingLines(options.guessing), intervalBars] : [intervalBars],
     options: {
-      layout: { padding: { right: options.guessing ? 60 : 8 } },
+      layout: { padding: { right: options.guessing ? 98 : 8 } },
       interaction: { mode: "nearest", intersect: false },
       scales: {
         x: { type: "linear", title: { display: true, text: options.x }, grid: { display: false }, min: options.xMin,

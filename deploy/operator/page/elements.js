@@ -51,7 +51,7 @@ const number = (head) => ({ head, name: head, class: "number" });
 function key(run, name = run.label) {
   const line = svg("svg", { width: 30, height: 10, "aria-hidden": "true" },
     svg("line", { x1: 0, x2: 30, y1: 5, y2: 5, stroke: run.colour, "stroke-width": 3, "stroke-dasharray": run.dash.join(" ") }));
-  return element("span", { class: "key" }, line, name);
+  return element("span", { class: "key" }, line, name.replace(/[,_]/g, "$&\u200b"));  // A long name breaks there first.
 }
 
 const panel = (run, ...children) => element("div", { class: "panel" }, element("h3", {}, key(run)), ...children);
@@ -73,5 +73,6 @@ function withInterval([value, low, high]) {
 const PILLS = { pass: "PASS", fail: "FAIL", open: "OPEN" };
 const pill = (outcome) => element("span", { class: "pill " + outcome }, PILLS[outcome]);
 
-// The bound's state: green where it holds, red where it does not, of no colour where there is none to judge.
-const boundState = ({ bound, bound_words: words }) => element("b", { class: "bound-" + bound }, words);
+// The bound's state: red where it is exceeded, else of no colour: no run shows that a bound holds.
+const boundState = ({ bound, bound_words: words }) => element(bound === "exceeded" ? "b" : "span", { class: "bound-" + bound }, words);
+const BOUND = "Bound, if classes are Gaussian";  // No bound stands without its condition.

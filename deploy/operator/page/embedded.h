@@ -6,6 +6,7 @@
 
 namespace splitveil {
 
+absl::string_view EmbeddedPageHtml();  // The document around a page's body.
 absl::string_view EmbeddedPageCss();
 absl::string_view EmbeddedPageJs();   // elements.js and charts.js.
 absl::string_view EmbeddedChartJs();  // Chart.js.

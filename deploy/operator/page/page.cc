@@ -32,13 +32,14 @@ std::string RenderPage(const PageParts& parts, const Json& json) {
   const std::string policy =
       absl::StrCat("default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; script-src ",
                    HashSource(EmbeddedChartJs()), " ", HashSource(script), "; style-src ", HashSource(style));
-  // One pass: what is put in is not searched again.
-  return absl::StrReplaceAll(parts.html, {{"{{policy}}", policy},
-                                          {"{{title}}", parts.title},
-                                          {"{{style}}", style},
-                                          {"{{chart}}", EmbeddedChartJs()},
-                                          {"{{data}}", ScriptSafe(json)},
-                                          {"{{script}}", script}});
+  // The body may name the title too; then one pass: what is put in is not searched again.
+  const std::string html = absl::StrReplaceAll(EmbeddedPageHtml(), {{"{{body}}", parts.body}});
+  return absl::StrReplaceAll(html, {{"{{policy}}", policy},
+                                    {"{{title}}", parts.title},
+                                    {"{{style}}", style},
+                                    {"{{chart}}", EmbeddedChartJs()},
+                                    {"{{data}}", ScriptSafe(json)},
+                                    {"{{script}}", script}});
 }
 
 }  // namespace splitveil

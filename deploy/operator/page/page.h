@@ -9,11 +9,10 @@
 
 namespace splitveil {
 
-// What a page adds to what all share (page.css, elements.js, charts.js): a document with the places {{policy}},
-// {{title}}, {{style}}, {{chart}}, {{data}} and {{script}}; its style; its script, which runs after the shared one and
-// finds the data in `page`.
+// What a page adds to what all share (page.html, page.css, elements.js, charts.js): its body, in which {{title}} stands
+// for the title; its style; its script, which runs after the shared one and finds the data in `page`.
 struct PageParts {
-  absl::string_view html, title, style, script;
+  absl::string_view body, title, style, script;
 };
 
 // The whole HTML document around `json`. Its content security policy lets only the embedded scripts run and loads

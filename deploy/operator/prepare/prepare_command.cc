@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 #include "common/config/text_config.h"
 #include "common/preparation/known_tables.h"
@@ -107,12 +108,21 @@ void PrintResult(const PrepareOptions& options, const PrepareResult& result) {
   }
 }
 
+// An error about the schema names its file.
+absl::Status InSchema(const std::string& schema, const absl::Status& status) {
+  absl::string_view message = status.message();
+  return !schema.empty() && absl::ConsumePrefix(&message, "table schema: ")
+             ? absl::Status(status.code(), absl::StrCat(schema, ": ", message))
+             : status;
+}
+
 absl::StatusOr<ExitCode> Prepare(const PrepareFlags& flags) {
   PrepareOptions options = flags.options;
   SPLITVEIL_ASSIGN_OR_RETURN(options.rows.schema, SchemaOf(flags));
   options.parties = PartiesOf(flags.party);
-  SPLITVEIL_ASSIGN_OR_RETURN(const PrepareResult result, splitveil::Prepare(options));
-  PrintResult(options, result);
+  const absl::StatusOr<PrepareResult> result = splitveil::Prepare(options);
+  SPLITVEIL_RETURN_IF_ERROR(InSchema(flags.schema, result.status()));
+  PrintResult(options, *result);
   return ExitCode::kDone;
 }
 
@@ -165,7 +175,7 @@ void AddEncodingFlags(PrepareFlags& flags, CLI::App& command) {
 void AddSplitFlags(PrepareFlags& flags, CLI::App& command) {
   command
       .add_option("--party", flags.party,
-                  "Whose table it is; a table that holds both parties' columns is split between them.")
+                  "Whose table it is; both: one table, split between the parties by the holders in its schema.")
       ->type_name("PARTY")
       ->check(OneOf({"both", "label_party", "nonlabel_party"}));
   command

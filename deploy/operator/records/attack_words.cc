@@ -17,7 +17,7 @@ struct AttackWords {
 };
 
 constexpr AttackWords kWords[] = {
-    {"norm", "Gradient length", "Takes examples with long gradients for positives. Needs nothing but the gradients."},
+    {"norm", "Gradient length", "Ranks examples with long gradients as positives. Needs nothing but the gradients."},
     {"cosine", "Direction of one known positive",
      "Compares the direction of every gradient with that of one positive example, whose gradient it is shown without "
      "noise."},
@@ -25,8 +25,8 @@ constexpr AttackWords kWords[] = {
      "Compares direction and length of every gradient with those of one positive example, whose gradient it is shown "
      "without noise."},
     {"majority_direction", "Against the majority",
-     "Takes for positive what points against most of the batch, since positives are the fewer. Needs nothing but the "
-     "gradients."},
+     "Ranks as positive what points against most of the batch, since positives are the minority. Needs nothing but "
+     "the gradients."},
     {"spectral", "Main direction of the batch",
      "Sorts the gradients along the direction in which they differ most. Needs nothing but the gradients."},
     {"residual_norm", "Length across the main direction",
@@ -50,8 +50,8 @@ constexpr AttackWords kWords[] = {
      "Knows exactly how the gradients of both classes spread, which no partner does, and picks the likelier class. "
      "Computed by the label party as a worst case."},
     {"measured_likelihood_ratio", "Best guess knowing the true spread",
-     "The same with the spread that the gradients really have, which the theory behind the noise takes for simpler "
-     "than it is. Computed by the label party as a worst case."},
+     "The same with the spread that the gradients really have, where the theory behind the noise assumes a simpler "
+     "one. Computed by the label party as a worst case."},
     {"direction", "Line between the classes",
      "Knows where the gradients of both classes lie on average, which no partner does, and sorts along the line "
      "between. Computed by the label party as a worst case."},
@@ -104,11 +104,11 @@ std::string AttackExplanation(absl::string_view attack) {
   }
   if (const int hints = HintsOf(attack, "hint_distance_"); hints > 0) {
     return absl::StrCat("Is told ", Positives(hints),
-                        " of the batch and takes for positive what lies near the nearest.");
+                        " of the batch and ranks as positive what lies near the closest of them.");
   }
   if (const int hints = HintsOf(attack, "hint_inner_product_"); hints > 0) {
     return absl::StrCat("Is told ", Positives(hints),
-                        " of the batch and takes for positive what points the way of any.");
+                        " of the batch and ranks as positive what points in the direction of any of them.");
   }
   return "";
 }

@@ -1,26 +1,28 @@
 #include "deploy/operator/records/guessing.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <vector>
 
 namespace splitveil {
 namespace {
 
-constexpr double kNormal975 = 1.959963984540054;  // Two-sided 95% of the standard normal distribution.
-
-double MedianBatch(const RunRecords& run) {
-  std::vector<double> sizes;
+double MeanBatch(const RunRecords& run) {
+  double examples = 0;
   for (const StepRow& row : run.steps()) {
-    sizes.push_back(static_cast<double>(row.examples));
+    examples += static_cast<double>(row.examples);
   }
-  return sizes.empty() ? 0 : NearestRankQuantile(std::move(sizes), 0.5);
+  return run.steps().empty() ? 0 : examples / static_cast<double>(run.steps().size());
 }
 
-// By the protection's own counts, else by the epochs that attacks were scored over; NaN where neither is there.
+// By the epochs that attacks were scored over, as the label party's RESULT line counts, else by the protection's own
+// counts; NaN where neither is there.
 double ShareOfPositives(const RunRecords& run) {
+  for (const EpochLeakRow& row : run.epoch_leaks()) {
+    if (row.examples > 0) {
+      return static_cast<double>(row.positives) / static_cast<double>(row.examples);
+    }
+  }
   double sum = 0;
   int64_t count = 0;
   for (const ProtectionRow& row : run.protections()) {
@@ -29,33 +31,14 @@ double ShareOfPositives(const RunRecords& run) {
       ++count;
     }
   }
-  if (count > 0) {
-    return sum / static_cast<double>(count);
-  }
-  for (const EpochLeakRow& row : run.epoch_leaks()) {
-    if (row.examples > 0) {
-      return static_cast<double>(row.positives) / static_cast<double>(row.examples);
-    }
-  }
-  return std::numeric_limits<double>::quiet_NaN();
+  return count > 0 ? sum / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace
 
-double GuessingAucP95(double positives, double negatives) {
-  if (!(positives > 0) || !(negatives > 0)) {
-    return 1;
-  }
-  const double deviation = std::sqrt((positives + negatives + 1) / (12 * positives * negatives));
-  return std::min(1.0, 0.5 + kNormal975 * deviation);
-}
-
-double GuessingAucP95(const RunRecords& run) {
-  const double batch = MedianBatch(run), share = ShareOfPositives(run);
-  if (!(batch > 0) || !std::isfinite(share)) {
-    return std::numeric_limits<double>::quiet_NaN();
-  }
-  return GuessingAucP95(batch * share, batch * (1 - share));
+Guessing GuessingOf(const RunRecords& run) {
+  const double batch = MeanBatch(run), share = ShareOfPositives(run);
+  return batch > 0 && std::isfinite(share) ? GuessingOver(batch * share, batch * (1 - share)) : Guessing();
 }
 
 }  // namespace splitveil

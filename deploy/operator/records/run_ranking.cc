@@ -42,6 +42,7 @@ std::vector<BoundExcess> Excesses(const PartyRecords& party) {
     if (!(AucAtLeast(row) - row.gaussian_auc_bound <= excess.auc_at_least - excess.auc_bound)) {
       excess.auc_at_least = AucAtLeast(row);
       excess.auc_bound = row.gaussian_auc_bound;
+      excess.worst_epoch = row.epoch + 1;
     }
   }
   const bool by_rows = !excesses.empty();
@@ -73,21 +74,29 @@ bool IsTested(const PartyRecords& party) {
 
 }  // namespace
 
+const RankedAttack& RunRanking::strongest() const {
+  return aided.is_measured() && !(unaided.auc >= aided.auc) ? aided : unaided;
+}
+
 RunRanking RankRun(const RunRecords& run) {
   RunRanking ranking;
-  ranking.guessing_auc_p95 = GuessingAucP95(run);
-  const std::vector<AttackLeak> leaks = AttackLeaks(run);
-  if (!leaks.empty() && !UsesGivenLabels(leaks.front().attack) && leaks.front().measured_auc() > 0) {
-    ranking.layer = leaks.front().layer;
-    ranking.attack = leaks.front().attack;
-    ranking.observer = leaks.front().observer;
-    ranking.measured_auc = leaks.front().measured_auc();
+  ranking.guessing = GuessingOf(run);
+  for (const AttackLeak& leak : AttackLeaks(run)) {  // The strongest first.
+    if (UsesGivenLabels(leak.attack) || !(leak.measured_auc() > 0)) {
+      continue;
+    }
+    RankedAttack& kind = !ReadsGradients(leak.attack)          ? ranking.no_gradient
+                         : NeedsNoSideInformation(leak.attack) ? ranking.unaided
+                                                               : ranking.aided;
+    if (!kind.is_measured()) {
+      kind = {leak.layer, leak.attack, leak.observer, leak.measured_auc()};
+    }
   }
   if (const PartyRecords* party = run.label_party(); party != nullptr) {
     ranking.excesses = Excesses(*party);
     ranking.bound = !ranking.excesses.empty() ? BoundState::kExceeded
                     : !StatesBound(*party)    ? BoundState::kNoneStated
-                    : IsTested(*party)        ? BoundState::kHolds
+                    : IsTested(*party)        ? BoundState::kNotExceeded
                                               : BoundState::kNotTested;
   }
   return ranking;
@@ -101,8 +110,8 @@ std::string BoundStateName(BoundState state) {
       return "none";
     case BoundState::kNotTested:
       return "untested";
-    case BoundState::kHolds:
-      return "holds";
+    case BoundState::kNotExceeded:
+      return "not_exceeded";
     case BoundState::kExceeded:
       break;
   }
@@ -116,9 +125,9 @@ std::string BoundStateWords(const RunRanking& ranking) {
     case BoundState::kNoneStated:
       return "none stated";
     case BoundState::kNotTested:
-      return "not tested";
-    case BoundState::kHolds:
-      return "holds";
+      return "no attack was held against it";
+    case BoundState::kNotExceeded:
+      return "not exceeded by the attacks run here";
     case BoundState::kExceeded:
       break;
   }
@@ -129,16 +138,24 @@ std::string DescribeLayer(const std::string& layer) {
   return layer == "cut" ? std::string("the cut layer") : absl::StrCat("layer \"", layer, "\"");
 }
 
-std::string RankingLine(const RunRanking& ranking) {
-  std::string line = "strongest attack: none measured";
-  if (!ranking.attack.empty()) {
-    line = absl::StrFormat("strongest attack: %s at %s, AUC %.3f", AttackNamed(ranking.attack),
-                           DescribeLayer(ranking.layer), ranking.measured_auc);
+std::string DescribeRanked(const RankedAttack& attack) {
+  return attack.is_measured() ? absl::StrFormat("%s at %s, AUC %.3f", AttackNamed(attack.attack),
+                                                DescribeLayer(attack.layer), attack.auc)
+                              : std::string("none measured");
+}
+
+std::vector<std::string> RankingLines(const RunRanking& ranking) {
+  std::vector<std::string> lines = {
+      absl::StrCat("strongest attack on gradients without side information: ", DescribeRanked(ranking.unaided)),
+      absl::StrCat("with side information: ", DescribeRanked(ranking.aided))};
+  if (std::isfinite(ranking.guessing.p95)) {
+    lines.push_back(absl::StrFormat("guessing: p95 %.3f", ranking.guessing.p95));
   }
-  if (std::isfinite(ranking.guessing_auc_p95)) {
-    absl::StrAppend(&line, absl::StrFormat("; guessing %.3f", ranking.guessing_auc_p95));
+  lines.push_back(absl::StrCat("bound, if classes are Gaussian: ", BoundStateWords(ranking)));
+  if (ranking.no_gradient.is_measured()) {
+    lines.push_back(absl::StrCat("without any gradient: ", DescribeRanked(ranking.no_gradient)));
   }
-  return absl::StrCat(line, "; bound: ", BoundStateWords(ranking));
+  return lines;
 }
 
 }  // namespace splitveil

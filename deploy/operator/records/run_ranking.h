@@ -1,4 +1,5 @@
-// The one figure that runs are ranked by: the strongest attack, and whether the bound on it holds.
+// The one figure that runs are ranked by: the strongest attack on gradients, and what became of the bound on such
+// attacks.
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_RECORDS_RUN_RANKING_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_RECORDS_RUN_RANKING_H_
 
@@ -9,13 +10,15 @@
 
 #include "deploy/operator/records/run_records.h"
 
+#include "common/leakage/guessing.h"
+
 namespace splitveil {
 
 enum class BoundState {
   kNotInLedger,  // The label party's ledger, which alone states bounds, was not given.
   kNoneStated,   // The protection promises nothing, or no more than that an AUC is at most 1.
   kNotTested,    // A bound is stated, and no attack was held against it.
-  kHolds,        // No attack measurably exceeds it.
+  kNotExceeded,  // By the attacks that were run. Nothing shows that it holds.
   kExceeded,
 };
 
@@ -24,29 +27,46 @@ struct BoundExcess {
   std::string layer, attack;
   double auc_at_least = 0, auc_bound = 0;  // Of the epoch in which it exceeds the bound the most. NaN: an event alone.
   std::vector<int64_t> epochs;             // From 1, ascending.
+  int64_t worst_epoch = 0;                 // From 1: that epoch. 0: not known.
+};
+
+// An attack and its figure (MeasuredAttack::auc). No attack: none was measured.
+struct RankedAttack {
+  std::string layer, attack, observer;
+  double auc = std::numeric_limits<double>::quiet_NaN();
+
+  bool is_measured() const { return !attack.empty(); }
 };
 
 struct RunRanking {
-  std::string layer, attack, observer;  // The strongest attack; all empty where none was measured.
-  // AttackLeak::measured_auc; NaN where none was measured.
-  double measured_auc = std::numeric_limits<double>::quiet_NaN();
-  // GuessingAucP95; NaN where the ledgers do not tell.
-  double guessing_auc_p95 = std::numeric_limits<double>::quiet_NaN();
+  RankedAttack unaided;      // The strongest on gradients without side information,
+  RankedAttack aided;        // and with it: hints, or the true moments of the classes.
+  RankedAttack no_gradient;  // The strongest that reads no gradient: neither noise nor a bound is about it.
+  Guessing guessing;         // GuessingOf; NaN where the ledgers do not tell.
   BoundState bound = BoundState::kNotInLedger;
   std::vector<BoundExcess> excesses;  // One an attack and layer, the strongest first. Empty unless kExceeded.
+
+  // The stronger of `unaided` and `aided`, the first where they are equal: what runs are ranked by.
+  const RankedAttack& strongest() const;
 };
 
-// Attacks that use given labels are never the strongest: they say nothing of the gradients' leak by themselves.
+// Attacks that use given labels are left out: they say nothing of the gradients' leak by themselves.
 RunRanking RankRun(const RunRecords& run);
 
-// "unknown", "none", "untested", "holds", "exceeded": for pages and tables.
+// "unknown", "none", "untested", "not_exceeded", "exceeded": for pages and tables.
 std::string BoundStateName(BoundState state);
 
-// "holds", "exceeded by Gradient length", "none stated", "not tested", "not measurable from this ledger".
+// "not exceeded by the attacks run here", "exceeded by Gradient length", "none stated", "no attack was held against
+// it", "not measurable from this ledger". What is stated is conditional on Gaussian classes: say so beside it.
 std::string BoundStateWords(const RunRanking& ranking);
 
-// "strongest attack: Gradient length (norm) at the cut layer, AUC 0.731; guessing 0.541; bound: holds".
-std::string RankingLine(const RunRanking& ranking);
+// "Gradient length (norm) at the cut layer, AUC 0.731", "none measured".
+std::string DescribeRanked(const RankedAttack& attack);
+
+// "strongest attack on gradients without side information: ...", "with side information: ...", "guessing: p95 0.541",
+// "bound, if classes are Gaussian: not exceeded by the attacks run here", "without any gradient: ...": always in this
+// order; the third and the last where they are known.
+std::vector<std::string> RankingLines(const RunRanking& ranking);
 
 // "the cut layer", "layer "first"".
 std::string DescribeLayer(const std::string& layer);

@@ -35,7 +35,7 @@ struct PartyRecords {
 // Whether the gradients of the step left the label party.
 bool IsReleased(const ProtectionRow& row);
 
-// Least AUC that the attack read, read in reverse where it points the wrong way: the lower end of its 95% interval.
+// Lower end of the 95% interval of the attack's AUC, of the inverted score where that is larger.
 double AucAtLeast(const EpochLeakRow& row);
 
 // Whether the attack measurably read more than the noise allows on Gaussian classes, by the rule of the label party's

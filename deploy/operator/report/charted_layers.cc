@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
+
+#include "common/leakage/attack_rank.h"
 
 namespace splitveil {
 namespace {
@@ -41,9 +44,10 @@ std::vector<ChartedLayer> ChooseCharts(const std::vector<std::vector<AttackLeak>
   std::vector<ChartedLayer> charted;
   for (const auto& [layer, attacks] : ranks) {
     std::vector<std::pair<std::string, Rank>> sorted(attacks.begin(), attacks.end());
-    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-      return std::make_pair(a.second.beyond, a.second.sum) > std::make_pair(b.second.beyond, b.second.sum);
-    });
+    const auto rank = [](const auto& attack) {
+      return std::make_tuple(attack.second.beyond, ReadsGradients(attack.first), attack.second.sum);
+    };
+    std::stable_sort(sorted.begin(), sorted.end(), [&](const auto& a, const auto& b) { return rank(a) > rank(b); });
     ChartedLayer chosen = {layer.second, {}};
     for (size_t i = 0; i < std::min(limit, sorted.size()); ++i) {
       chosen.attacks.push_back(sorted[i].first);

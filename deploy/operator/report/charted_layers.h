@@ -16,7 +16,7 @@ struct ChartedLayer {
 };
 
 // The cut layer and up to three others. Of a single run up to four attacks at each, of several the two that are
-// strongest on average; attacks beyond their bound come first.
+// strongest on average; attacks beyond their bound come first, those that read no gradient last.
 std::vector<ChartedLayer> ChooseCharts(const std::vector<std::vector<AttackLeak>>& runs);
 
 }  // namespace splitveil

@@ -17,32 +17,39 @@
 namespace splitveil {
 namespace {
 
-// Where the adversary would turn the score round, the curve is turned too. Single batches that point far the other way
-// are mirrored, so that the axis from 0.4 to 1 shows every batch at the strength the summary counts.
+// Every batch as the summary counts it.
 Json LeakCurve(const LeakSeries& series) {
-  const bool reversed = series.summary.mean + series.summary.mean_ci95 < 0.5;
-  std::vector<double> shown;
+  std::vector<double> turned;
+  turned.reserve(series.aucs.size());
   for (double auc : series.aucs) {
-    const double turned = reversed ? 1 - auc : auc;
-    shown.push_back(turned < 0.4 ? 1 - turned : turned);
+    turned.push_back(TurnedAuc(auc));
   }
-  return CurveJson(series.steps, shown);
+  return CurveJson(series.steps, turned);
 }
 
 Json Interval(double value, double low, double high) {
   return Json::array({NumberJson(value), NumberJson(low), NumberJson(high)});
 }
 
-// The AUC as an adversary would turn it; the interval turns with it.
+// The AUC as an adversary would invert it; the interval is inverted with it.
 Json TurnedInterval(const EpochLeakRow& row) {
   return row.auc < 0.5 ? Interval(1 - row.auc, 1 - row.auc_high, 1 - row.auc_low)
                        : Interval(row.auc, row.auc_low, row.auc_high);
 }
 
-// [mean, low, high] over the batches; the interval turns with the mean, and ends at guessing.
-Json TurnedMean(const LeakSummary& summary) {
-  const double mean = TurnedAuc(summary.mean);
-  return Interval(mean, std::max(0.5, mean - summary.mean_ci95), std::min(1.0, mean + summary.mean_ci95));
+// [mean, low, high] over the batches.
+Json MeanJson(const LeakSummary& summary) {
+  return Interval(summary.mean, std::max(0.5, summary.mean - summary.mean_ci95),
+                  std::min(1.0, summary.mean + summary.mean_ci95));
+}
+
+// An attack of a ranking; null where none was measured.
+Json RankedJson(const RankedAttack& attack) {
+  return attack.is_measured() ? Json{{"title", AttackTitle(attack.attack)},
+                                     {"layer_name", DescribeLayer(attack.layer)},
+                                     {"auc", NumberJson(attack.auc)},
+                                     {"exposure", ExposureName(ExposureOf(attack.auc))}}
+                              : Json();
 }
 
 Json PooledJson(const EpochLeakRow& row) {
@@ -92,9 +99,10 @@ Json LeaksJson(const std::vector<AttackLeak>& leaks, const RunRecords& run, cons
                   {"title", AttackTitle(leak.attack)},
                   {"observer", leak.observer},
                   {"needs", DescribeNeeds(leak.attack)},
+                  {"reads_gradients", ReadsGradients(leak.attack)},
                   {"auc", leak.measured_auc() > 0 ? NumberJson(leak.measured_auc()) : Json()},
                   {"exposure", leak.measured_auc() > 0 ? ExposureName(ExposureOf(leak.measured_auc())) : ""},
-                  {"mean", batches ? TurnedMean(summary) : Json()},
+                  {"mean", batches ? MeanJson(summary) : Json()},
                   {"p95", batches ? NumberJson(summary.p95) : Json()},
                   {"steps", summary.steps},
                   {"pooled", leak.epochs.empty() ? Json() : PooledJson(*leak.epochs.back())},
@@ -154,17 +162,19 @@ Json GlossaryJson(const std::vector<std::vector<AttackLeak>>& runs) {
 }
 
 Json RankingJson(const RunRanking& ranking) {
-  const bool measured = !ranking.attack.empty();
+  const RankedAttack& strongest = ranking.strongest();
   Json excesses = Json::array();
   for (const BoundExcess& excess : ranking.excesses) {
     excesses.push_back(DescribeExcess(excess));
   }
-  return {{"attack", ranking.attack},
-          {"title", measured ? AttackTitle(ranking.attack) : "none measured"},
-          {"layer_name", measured ? DescribeLayer(ranking.layer) : ""},
-          {"auc", NumberJson(ranking.measured_auc)},
-          {"exposure", measured ? ExposureName(ExposureOf(ranking.measured_auc)) : ""},
-          {"guessing", NumberJson(ranking.guessing_auc_p95)},
+  return {{"title", strongest.is_measured() ? AttackTitle(strongest.attack) : "none measured"},
+          {"auc", NumberJson(strongest.auc)},
+          {"exposure", strongest.is_measured() ? ExposureName(ExposureOf(strongest.auc)) : ""},
+          {"unaided", RankedJson(ranking.unaided)},
+          {"aided", RankedJson(ranking.aided)},
+          {"no_gradient", RankedJson(ranking.no_gradient)},
+          {"guessing", NumberJson(ranking.guessing.p95)},
+          {"guessing_mean", NumberJson(ranking.guessing.mean)},
           {"bound", BoundStateName(ranking.bound)},
           {"bound_words", BoundStateWords(ranking)},
           {"excesses", std::move(excesses)}};

@@ -20,7 +20,8 @@ Json CumulativeJson(const std::vector<AttackLeak>& leaks);
 // Name, title and explanation of every attack in `runs`, by title.
 Json GlossaryJson(const std::vector<std::vector<AttackLeak>>& runs);
 
-// The strongest attack, what guessing reaches, and the bound's state with its words and every attack that exceeds it.
+// The strongest attacks of each kind, what guessing reaches, and the bound's state with its words and every attack that
+// exceeds it. "auc", "exposure": of the strongest on gradients, by which runs are ranked.
 Json RankingJson(const RunRanking& ranking);
 
 // Layers and attacks that the page draws.

@@ -18,6 +18,17 @@
 #include "common/leakage/summary.h"
 
 namespace splitveil {
+namespace {
+
+// "epoch 5", "epochs 1 and 5", "epochs 1, 2 and 5".
+std::string Epochs(const std::vector<int64_t>& epochs) {
+  const std::vector<int64_t> before(epochs.begin(), epochs.end() - 1);
+  return absl::StrCat(epochs.size() == 1 ? "epoch " : "epochs ", absl::StrJoin(before, ", "),
+                      before.empty() ? "" : " and ", epochs.back());
+}
+
+}  // namespace
+
 Exposure ExposureOf(double leak_auc) {
   if (leak_auc <= kPartlyFrom) {
     return Exposure::kHidden;
@@ -45,15 +56,26 @@ std::string ExposureName(Exposure exposure) {
 std::string Verdict(Exposure exposure) {
   switch (exposure) {
     case Exposure::kHidden:
-      return "Close to guessing for every attack tried";
+      return "Every attack on the gradients close to guessing";
     case Exposure::kPartly:
-      return "Labels partly readable";
+      return "Labels partly inferred from the gradients";
     case Exposure::kLargely:
-      return "Labels largely readable";
+      return "Labels largely inferred from the gradients";
     case Exposure::kExposed:
       break;
   }
-  return "Labels exposed";
+  return "Labels exposed through the gradients";
+}
+
+std::string VerdictWithoutGradient(const RunRanking& ranking) {
+  const Exposure exposure = ExposureOf(ranking.no_gradient.auc);
+  if (!ranking.no_gradient.is_measured() || exposure == Exposure::kHidden ||
+      (ranking.strongest().is_measured() && exposure <= ExposureOf(ranking.strongest().auc))) {
+    return "";
+  }
+  return exposure == Exposure::kPartly    ? "Labels partly inferred without any gradient"
+         : exposure == Exposure::kLargely ? "Labels largely inferred without any gradient"
+                                          : "Labels exposed without any gradient";
 }
 
 std::string DescribeProtection(absl::string_view protection) {
@@ -125,15 +147,14 @@ std::string DescribeRole(absl::string_view role) {
 std::string DescribeReach(const AttackLeak& leak) {
   std::vector<std::string> figures;
   const bool batches = leak.has_batches();
-  const double p95 = batches ? leak.series->summary.p95 : 0;
   const double last = leak.epochs.empty() ? 0 : TurnedAuc(leak.epochs.back()->auc);
   if (batches) {
-    figures.push_back(absl::StrCat(AucText(p95), " in one batch of twenty"));
-    figures.push_back(absl::StrCat(AucText(TurnedAuc(leak.series->summary.mean)), " on average over the batches"));
+    figures.push_back(absl::StrCat(AucText(leak.series->summary.p95), " in one batch of twenty"));
+    figures.push_back(absl::StrCat(AucText(leak.series->summary.mean), " on average over the batches"));
   }
   if (!leak.epochs.empty()) {
-    const char* when = leak.has_batches() || leak.epochs.size() > 1 ? " over the last epoch" : " over all examples";
-    figures.insert(last >= p95 ? figures.begin() : figures.end(), absl::StrCat(AucText(last), when));
+    const char* when = batches || leak.epochs.size() > 1 ? " over the last epoch" : " over all examples";
+    figures.insert(last >= leak.measured_auc() ? figures.begin() : figures.end(), absl::StrCat(AucText(last), when));
   }
   if (figures.empty()) {
     return "";
@@ -144,12 +165,18 @@ std::string DescribeReach(const AttackLeak& leak) {
                       figures.empty() ? "" : "; ", absl::StrJoin(figures, ", "), ".");
 }
 
-std::string DescribeCumulative(const EpochLeakRow& row, BoundState state) {
+std::string DescribeCumulative(const AttackLeak& leak, BoundState state) {
+  if (leak.epochs.empty()) {
+    return "";
+  }
+  const EpochLeakRow& row = *leak.epochs.back();
   std::string words = absl::StrCat(AttackTitle(row.attack), " at ", DescribeLayer(row.layer), " reaches AUC ",
-                                   AucWithInterval(row.auc, row.auc_low, row.auc_high), " after epoch ", row.epoch + 1);
+                                   AucWithInterval(row.auc, row.auc_low, row.auc_high),
+                                   " over all examples after epoch ", row.epoch + 1);
   if (row.gaussian_auc_bound < 0.9995) {  // Else the noise promises nothing; NaN neither.
-    absl::StrAppend(&words, "; the bound for all epochs together is ", AucText(row.gaussian_auc_bound),
-                    state == BoundState::kExceeded ? ", but it does not hold in this run" : "");
+    absl::StrAppend(&words, "; the bound for all epochs together, for Gaussian classes, is ",
+                    AucText(row.gaussian_auc_bound),
+                    state == BoundState::kExceeded ? ", but an attack exceeded a bound of this run" : "");
   }
   return words + ".";
 }
@@ -159,9 +186,10 @@ std::string DescribeExcess(const BoundExcess& excess) {
   if (excess.epochs.empty()) {
     return absl::StrCat(place, ": the run's events have the figures.");
   }
-  return absl::StrCat(place, ": AUC at least ", AucText(excess.auc_at_least), ", bound ", AucText(excess.auc_bound),
-                      excess.epochs.size() == 1 ? " (epoch " : " at its worst (beyond the bound in epochs ",
-                      absl::StrJoin(excess.epochs, ", "), ").");
+  return absl::StrCat(place, " exceeds its bound in ", Epochs(excess.epochs),
+                      excess.epochs.size() == 1 ? "" : absl::StrCat(", most in epoch ", excess.worst_epoch),
+                      ": lower 95% limit of its AUC ", AucText(excess.auc_at_least), ", bound ",
+                      AucText(excess.auc_bound), ".");
 }
 
 std::string DescribeAdvantage(const std::vector<EpochLeakRow>& rows, int64_t auxiliary_labels) {
@@ -181,9 +209,9 @@ std::string DescribeAdvantage(const std::vector<EpochLeakRow>& rows, int64_t aux
       absl::StrCat("Given ", labels, ", the bottom model trained here reaches AUC ", AucText(with),
                    " on the other examples, a model from the features alone ", AucText(without), ": ");
   if (completed->auc_low <= baseline->auc_high) {
-    return absl::StrCat(words, "the training gave away no more than this sample can tell apart.");
+    return absl::StrCat(words, "a difference that this sample cannot tell from none.");
   }
-  return absl::StrCat(words, "the training gave away ", AucText(with - without), ".");
+  return absl::StrCat(words, "the training adds ", AucText(with - without), ".");
 }
 
 std::string DescribeGateDecision(v1::GateAction gate) {
@@ -218,16 +246,18 @@ std::string DescribeBound(const std::vector<ProtectionRow>& protections, const R
     case BoundState::kNotInLedger:
       return "Bound: the label party's ledger, which was not given, states it.";
     case BoundState::kNoneStated:
-      return "Bound: none stated. Nothing but the measurements says what the gradients give away.";
+      return "Bound: none stated. Only the measurements tell what the gradients leak.";
     case BoundState::kNotTested:
-      return absl::StrCat("Bound: stated", step_bound, ", but no attack was held against it in this run.");
-    case BoundState::kHolds:
-      return absl::StrCat("Bound: holds", step_bound, ". No attack measured here exceeds what the noise allows.");
+      return absl::StrCat("Bound, for Gaussian classes", step_bound, ": no attack was held against it in this run.");
+    case BoundState::kNotExceeded:
+      return absl::StrCat("Bound, for Gaussian classes", step_bound,
+                          ": not exceeded by the attacks run here. That does not show that the classes are Gaussian.");
     case BoundState::kExceeded:
       break;
   }
-  return absl::StrCat("Bound: exceeded by ", AttackTitle(ranking.excesses.front().attack), ". What was stated",
-                      step_bound, " does not hold in this run; rely on what was measured.");
+  return absl::StrCat("Bound, for Gaussian classes", step_bound, ": exceeded by ",
+                      AttackTitle(ranking.excesses.front().attack),
+                      ". These gradients are not as it assumes: rely on what was measured.");
 }
 
 const EvaluationRow* BestTest(const std::vector<EvaluationRow>& evaluations) {

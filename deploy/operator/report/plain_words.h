@@ -16,19 +16,22 @@
 
 namespace splitveil {
 
-// How much of the labels a leak AUC gives away. The thresholds are the report's own; the page states them.
+// How much of the labels can be inferred at a leak AUC. The thresholds are the report's own; the page states them.
 enum class Exposure { kHidden, kPartly, kLargely, kExposed };
 inline constexpr double kPartlyFrom = 0.60, kLargelyFrom = 0.75, kExposedFrom = 0.90;
 Exposure ExposureOf(double leak_auc);
 std::string ExposureName(Exposure exposure);  // hidden, partly, largely, exposed.
 
-// "Labels exposed: ...", from the measured_auc of a run's strongest attack.
+// "Labels exposed through the gradients", from the AUC of a run's strongest attack on them.
 std::string Verdict(Exposure exposure);
+
+// The same of the strongest attack that reads no gradient; empty where it says no more than the attacks on gradients.
+std::string VerdictWithoutGradient(const RunRanking& ranking);
 
 // An AUC to three digits: the one unit of every sentence.
 std::string AucText(double auc);
 
-// "0.779 (95% interval 0.775 to 0.783)", turned where below 0.5. As many digits as the interval needs for its ends to
+// "0.779 (95% interval 0.775 to 0.783)", inverted where below 0.5. As many digits as the interval needs for its ends to
 // differ, three at least and six at most; no interval where it has no width or is not known.
 std::string AucWithInterval(double auc, double low, double high);
 
@@ -36,17 +39,18 @@ std::string AucWithInterval(double auc, double low, double high);
 std::string DescribeProtection(absl::string_view protection);
 
 // "Gradient length at the cut layer reaches AUC 0.600 in one batch of twenty; 0.541 on average over the batches, 0.560
-// over the last epoch." All turned. Empty where nothing was measured.
+// over the last epoch." The first is the figure that attacks are ordered by. Empty where nothing was measured.
 std::string DescribeReach(const AttackLeak& leak);
 
-// What a cumulative attack reaches after the row's epoch, and the bound of the run, as far as it holds.
-std::string DescribeCumulative(const EpochLeakRow& row, BoundState state);
+// What a cumulative attack reaches after its last epoch, and the bound of the run, with what became of it. Empty
+// without an epoch.
+std::string DescribeCumulative(const AttackLeak& leak, BoundState state);
 
 // By how much an attack exceeds its bound, and in which epochs.
 std::string DescribeExcess(const BoundExcess& excess);
 
-// What the bottom model gives away beyond what the features tell, from the rows of model_completion and features_only;
-// empty without both. `auxiliary_labels`: those both were given; 0 where unknown.
+// What labels a classifier infers from the bottom model beyond those it infers from the features, from the rows of
+// model_completion and features_only; empty without both. `auxiliary_labels`: those both were given; 0 where unknown.
 std::string DescribeAdvantage(const std::vector<EpochLeakRow>& rows, int64_t auxiliary_labels);
 
 // "released", "kept back: bottom model frozen"; "unknown decision" for what this version does not know.
@@ -57,7 +61,7 @@ std::string DescribeNeeds(const std::string& attack);
 // "label party", "non-label party"; another role's own name.
 std::string DescribeRole(absl::string_view role);
 
-// Theorem 1's bound over the steps, and whether it holds in this run: never promises what `ranking` refutes.
+// Theorem 1's bound over the steps, what it is conditional on, and whether an attack exceeded it: never a promise.
 std::string DescribeBound(const std::vector<ProtectionRow>& protections, const RunRanking& ranking);
 
 // Best test AUC; empty without an evaluation of the test split.

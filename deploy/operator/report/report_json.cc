@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "deploy/operator/audit/attack_figures.h"
 #include "deploy/operator/audit/verdict_text.h"
 #include "deploy/operator/page/json_values.h"
 #include "deploy/operator/records/attack_leak.h"
@@ -116,33 +115,37 @@ int64_t AuxiliaryLabels(const RunRecords& run) {
   return known ? config[path].get<int64_t>() : 0;
 }
 
-// One sentence each: the strongest attack, which is the headline's; the strongest that needs no help; the strongest
-// that adds up the epochs; what the model itself gives away. An attack stands in one of them.
+// One sentence each, in the order of the headline's figures: the strongest attack without side information, that with
+// it, the strongest that adds up the epochs; then what reads no gradient, and what the model itself adds. An attack
+// stands in one of them.
 Json AttackSentences(const RunRecords& run, const std::vector<AttackLeak>& leaks, const RunRanking& ranking) {
   Json sentences = Json::array();
   std::set<std::string> told;
-  const auto tell = [&](const char* before, const AttackLeak& leak, const std::string& words) {
+  const auto tell = [&](const char* before, const AttackLeak& leak) {
+    const std::string words = IsCumulativeAttack(leak.attack) && !leak.epochs.empty()
+                                  ? DescribeCumulative(leak, ranking.bound)
+                                  : DescribeReach(leak);
     if (!words.empty() && told.insert(leak.attack).second) {
       sentences.push_back(absl::StrCat(before, words));
     }
   };
-  bool unaided = false, cumulative = false;
-  for (const AttackLeak& leak : leaks) {  // The strongest first.
-    if (UsesGivenLabels(leak.attack) || ranking.attack.empty()) {
-      continue;
+  const auto tell_ranked = [&](const char* before, const RankedAttack& ranked) {
+    for (const AttackLeak& leak : leaks) {
+      if (leak.layer == ranked.layer && leak.attack == ranked.attack && leak.observer == ranked.observer) {
+        return tell(before, leak);
+      }
     }
-    if (told.empty()) {
-      tell("Strongest attack: ", leak, DescribeReach(leak));
-      unaided = NeedsOf(leak.attack) == AttackNeeds::kNothing;
-      cumulative = IsCumulativeAttack(leak.attack);
-    } else if (!cumulative && IsCumulativeAttack(leak.attack) && !leak.epochs.empty()) {
-      tell("Over all epochs: ", leak, DescribeCumulative(*leak.epochs.back(), ranking.bound));
-      cumulative = true;
-    } else if (!unaided && NeedsOf(leak.attack) == AttackNeeds::kNothing && !IsCumulativeAttack(leak.attack)) {
-      tell("Strongest without any help: ", leak, DescribeReach(leak));
-      unaided = true;
+  };
+  tell_ranked("Strongest without side information: ", ranking.unaided);
+  tell_ranked("Strongest with side information: ", ranking.aided);
+  const bool cumulative = IsCumulativeAttack(ranking.unaided.attack) || IsCumulativeAttack(ranking.aided.attack);
+  for (size_t i = 0; i < leaks.size() && !cumulative; ++i) {  // The strongest first.
+    if (IsCumulativeAttack(leaks[i].attack) && !leaks[i].epochs.empty()) {
+      tell("Strongest over all epochs: ", leaks[i]);
+      break;
     }
   }
+  tell_ranked("Without any gradient: ", ranking.no_gradient);
   if (const std::string advantage = DescribeAdvantage(run.epoch_leaks(), AuxiliaryLabels(run)); !advantage.empty()) {
     sentences.push_back(advantage);
   }
@@ -150,33 +153,45 @@ Json AttackSentences(const RunRecords& run, const std::vector<AttackLeak>& leaks
 }
 
 // What helps: against the exceeded bound, else against what the strongest attack reaches. Empty where little leaks.
-std::string Remedy(const RunRecords& run, const RunRanking& ranking) {
+std::string RemedyForRun(const RunRecords& run, const RunRanking& ranking) {
   if (ranking.bound == BoundState::kExceeded) {
     return RemedyForExceededBound(run.protection());
   }
-  if (ranking.attack.empty() || ExposureOf(ranking.measured_auc) == Exposure::kHidden) {
+  const RankedAttack& strongest = ranking.strongest();
+  if (!strongest.is_measured() || ExposureOf(strongest.auc) == Exposure::kHidden) {
     return "";
   }
-  return IsCumulativeAttack(ranking.attack) && run.protection() != "none" ? RemedyForCumulativeLeak()
-                                                                          : RemedyForLeak(run.protection());
+  return IsCumulativeAttack(strongest.attack) && run.protection() != "none" ? RemedyForCumulativeLeak()
+                                                                            : RemedyForLeak(run.protection());
+}
+
+// Whether the bottom model was frozen from the start.
+bool ReleasedNothing(const RunRecords& run) {
+  const PartyRecords* party = run.label_party();
+  return party != nullptr && !party->protections.empty() && party->released_steps() == 0;
 }
 
 Json RunJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const std::vector<ChartedLayer>& charted) {
   const RunRanking ranking = RankRun(run);
-  const bool measured = !ranking.attack.empty();
+  const RankedAttack& strongest = ranking.strongest();
   const EvaluationRow* best = BestTest(run.evaluations());
   return {{"id", run.run_id()},
           {"label", run.label},
           {"status", run.parties.front().record.status},
           {"ranking", RankingJson(ranking)},
-          {"verdict", measured ? Verdict(ExposureOf(ranking.measured_auc)) : "No attack was measured"},
+          {"verdict", strongest.is_measured() ? Verdict(ExposureOf(strongest.auc))
+                      : ReleasedNothing(run)  ? "No gradient left the label party: none to attack"
+                                              : "No attack on gradients was measured"},
+          {"verdict_without_gradient", VerdictWithoutGradient(ranking)},
           {"test_auc", best != nullptr ? NumberJson(best->auc) : Json()},
           {"test_log_loss", best != nullptr ? NumberJson(best->log_loss) : Json()},
-          {"protection_words", DescribeProtection(run.protection())},
+          {"protection_words", ReleasedNothing(run)
+                                   ? "Bottom model frozen from the start: no gradient left the label party."
+                                   : DescribeProtection(run.protection())},
           {"attack_words", AttackSentences(run, leaks, ranking)},
           {"bound_words", DescribeBound(run.protections(), ranking)},
           {"model_words", DescribeModel(run.evaluations())},
-          {"remedy", Remedy(run, ranking)},
+          {"remedy", RemedyForRun(run, ranking)},
           {"leaks", LeaksJson(leaks, run, charted)},
           {"cumulative", CumulativeJson(leaks)},
           {"distributions", DistributionsJson(run)},
@@ -202,12 +217,16 @@ Json VerdictJson(const RunVerdict& verdict) {
                         {"found", finding.found},
                         {"where", finding.where}});
   }
+  Json remedies = Json::array();
+  for (const Remedy& remedy : Remedies(verdict)) {
+    remedies.push_back({{"words", remedy.words}, {"criteria", remedy.criteria}});
+  }
   return {{"outcome", verdict.met()      ? "pass"
                       : verdict.failed() ? "fail"
                                          : "open"},
-          {"ranking_line", RankingLine(verdict.ranking)},
+          {"ranking_lines", RankingLines(verdict.ranking)},
           {"findings", std::move(findings)},
-          {"remedies", Remedies(verdict)}};
+          {"remedies", std::move(remedies)}};
 }
 
 // Which data a run trained on, as far as its ledgers say: [name, value].

@@ -31,7 +31,7 @@ const EvaluationRow* QualityOf(const RunRecords& run) {
 Json MeanLeak(const std::vector<AttackLeak>& leaks, const std::string& layer, const std::string& attack) {
   for (const AttackLeak& leak : leaks) {
     if (leak.layer == layer && leak.attack == attack && leak.has_batches()) {
-      return NumberJson(TurnedAuc(leak.series->summary.mean));
+      return NumberJson(leak.series->summary.mean);
     }
   }
   return Json();

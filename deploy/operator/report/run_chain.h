@@ -22,7 +22,7 @@ std::vector<RunChain> FindChains(const std::vector<RunRecords>& runs);
 std::vector<size_t> RunsInFull(const std::vector<RunRecords>& runs, const std::vector<RunChain>& chains);
 
 // {"charted": layers and attacks, "chains": [{"label", "runs": [{"id", "auc", "log_loss", "ranking", "leaks": [mean
-// leak AUC, turned, for each charted layer and attack]}]}]}: the day-by-day figures of Li et al. 2021, Figure 4.
+// leak AUC for each charted layer and attack]}]}]}: the day-by-day figures of Li et al. 2021, Figure 4.
 // Quality is that of the model as it came (an evaluation before the first step), else the best. `leaks`: of each run.
 // Null without chains.
 Json ChainsJson(const std::vector<RunRecords>& runs, const std::vector<std::vector<AttackLeak>>& leaks,

@@ -12,6 +12,9 @@
 #include "deploy/operator/local_run/folder_lock.h"
 #include "deploy/operator/local_run/run_progress.h"
 #include "deploy/operator/local_run/run_to_result.h"
+#include "deploy/operator/records/attack_leak.h"
+#include "deploy/operator/records/run_ranking.h"
+#include "deploy/operator/records/run_records.h"
 #include "deploy/operator/report/report.h"
 #include "deploy/operator/stream/stream_plan.h"
 #include "deploy/operator/stream/stream_table.h"
@@ -86,14 +89,29 @@ void RunUnfinished(const LocalRunsOptions& options, std::vector<Progressed>& cha
   }
 }
 
+// With what the label party's ledger says: of every attack, and of the bound. A ledger that somebody took away leaves
+// the figures of the result file alone, and fails the report that follows.
+StreamedDay ReadDay(const StreamRun& run, const RunFigures& figures, const std::string& ledger) {
+  StreamedDay day = {run.day, run.protection, figures};
+  const absl::StatusOr<std::vector<RunRecords>> runs = ReadRuns({ledger});
+  if (runs.ok()) {
+    day.ranking = RankRun(runs->back());
+    day.figures.leaks.clear();
+    for (const AttackLeak& leak : BatchLeaks(runs->back())) {
+      day.figures.leaks.push_back({leak.layer, leak.attack, leak.series->summary.mean, leak.series->summary.p95});
+    }
+  }
+  return day;
+}
+
 absl::Status WriteResults(const std::vector<Progressed>& chains, const LocalRunsOptions& options) {
   std::vector<StreamedDay> days;
   std::vector<std::string> ledgers;
   for (const Progressed& chain : chains) {
     for (size_t i = 0; i < chain.figures.size(); ++i) {
       const StreamRun& run = chain.runs[i];
-      days.push_back({run.day, run.protection, chain.figures[i]});
       ledgers.push_back(absl::StrCat(RunFolder(options, run), "/", run.label_config.party().ledger_path()));
+      days.push_back(ReadDay(run, chain.figures[i], ledgers.back()));
     }
   }
   if (days.empty()) {

@@ -21,10 +21,11 @@ absl::StatusOr<ExitCode> Stream(LocalRunsOptions options) {
 void AddStreamCommand(CommandLine& line) {
   const auto options = std::make_shared<LocalRunsOptions>();
   options->jobs = 0;
-  CLI::App& command =
-      line.AddCommand({"stream", "Train day after day under several protections; a page of leak and quality by day.",
-                       "splitveil stream --config=stream.textproto --out=out/stream", "Many runs on this machine"},
-                      [options] { return Stream(*options); });
+  CLI::App& command = line.AddCommand(
+      {"stream",
+       "Train day after day under several protections; a page of what leaks and how good the model is, by day.",
+       "splitveil stream --config=stream.textproto --out=out/stream", "Many runs on this machine"},
+      [options] { return Stream(*options); });
   command.add_option("--config", options->config_path, "The days and the protections.")->type_name("FILE")->required();
   command
       .add_option("--out", options->out,

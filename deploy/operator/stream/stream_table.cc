@@ -4,17 +4,15 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "deploy/operator/local_run/figures_table.h"
+#include "deploy/operator/records/ranking_cells.h"
 
 namespace splitveil {
 namespace {
-
-constexpr size_t kSummaryLeaks = 4;
 
 using LayerAndAttack = std::pair<std::string, std::string>;
 
@@ -33,11 +31,11 @@ std::vector<LayerAndAttack> LayersAndAttacks(const std::vector<StreamedDay>& day
 }
 
 // Over the days that have the figure; NaN where none has.
-double MeanOf(const std::vector<const StreamedDay*>& days, const std::function<double(const RunFigures&)>& figure) {
+double MeanOf(const std::vector<const StreamedDay*>& days, const std::function<double(const StreamedDay&)>& figure) {
   double sum = 0;
   int64_t count = 0;
   for (const StreamedDay* day : days) {
-    const double value = figure(day->figures);
+    const double value = figure(*day);
     if (std::isfinite(value)) {
       sum += value;
       ++count;
@@ -46,30 +44,35 @@ double MeanOf(const std::vector<const StreamedDay*>& days, const std::function<d
   return count > 0 ? sum / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
 }
 
-// A day below 0.5 counts as its mirror image: an adversary would turn the attack round.
-double MeanLeak(const std::vector<const StreamedDay*>& days, const LayerAndAttack& key) {
-  return MeanOf(days,
-                [&](const RunFigures& day) { return 0.5 + std::abs(LeakOf(day, key.first, key.second).mean - 0.5); });
+// What one protection's days came to in a kind of attack: "norm at cut" of the day that leaks most, "-" where none was
+// measured, and the mean AUC.
+std::vector<std::string> KindCells(const std::vector<const StreamedDay*>& days, RankedAttack RunRanking::*kind) {
+  const RankedAttack* most = nullptr;
+  double sum = 0;
+  int64_t measured = 0;
+  for (const StreamedDay* day : days) {
+    const RankedAttack& attack = day->ranking.*kind;
+    if (!attack.is_measured()) {
+      continue;
+    }
+    sum += attack.auc;
+    ++measured;
+    most = most == nullptr || attack.auc > most->auc ? &attack : most;
+  }
+  if (most == nullptr) {
+    return {"-", "-"};
+  }
+  return {absl::StrCat(most->attack, " at ", most->layer), FixedCell(sum / static_cast<double>(measured), 3)};
 }
 
-// Ordered as the report has them, so that what reads most is seen: the cut layer first, in a layer the attack that is
-// strongest over all days and protections.
-std::vector<LayerAndAttack> StrongestFirst(const std::vector<StreamedDay>& days) {
-  std::vector<const StreamedDay*> all;
-  for (const StreamedDay& day : days) {
-    all.push_back(&day);
+// One day that exceeds its bound is the protection's.
+const RunRanking& WorstBound(const std::vector<const StreamedDay*>& days) {
+  for (const StreamedDay* day : days) {
+    if (day->ranking.bound == BoundState::kExceeded) {
+      return day->ranking;
+    }
   }
-  std::vector<std::tuple<bool, std::string, double, std::string>> ranks;
-  for (const auto& [layer, attack] : LayersAndAttacks(days)) {
-    const double leak = MeanLeak(all, {layer, attack});
-    ranks.emplace_back(layer != "cut", layer, std::isfinite(leak) ? -leak : 0, attack);
-  }
-  std::sort(ranks.begin(), ranks.end());
-  std::vector<LayerAndAttack> keys;
-  for (const auto& [is_earlier, layer, strength, attack] : ranks) {
-    keys.emplace_back(layer, attack);
-  }
-  return keys;
+  return days.front()->ranking;
 }
 
 }  // namespace
@@ -77,6 +80,9 @@ std::vector<LayerAndAttack> StrongestFirst(const std::vector<StreamedDay>& days)
 std::string StreamCsv(const std::vector<StreamedDay>& days) {
   const std::vector<LayerAndAttack> keys = LayersAndAttacks(days);
   std::vector<std::string> cells = {"day", "protection", "test_auc", "log_loss"};
+  for (const std::string& column : RankingColumns()) {
+    cells.push_back(CsvCell(column));
+  }
   for (const auto& [layer, attack] : keys) {
     cells.push_back(CsvCell(absl::StrCat(layer, "_", attack, "_mean")));
   }
@@ -85,6 +91,9 @@ std::string StreamCsv(const std::vector<StreamedDay>& days) {
   for (const StreamedDay& day : days) {
     const RunFigures& figures = day.figures;
     cells = {CsvCell(day.day), CsvCell(day.protection), CsvCell(figures.best_test_auc), CsvCell(figures.test_log_loss)};
+    for (const std::string& cell : RankingCells(day.ranking)) {
+      cells.push_back(CsvCell(cell));
+    }
     for (const auto& [layer, attack] : keys) {
       cells.push_back(CsvCell(LeakOf(figures, layer, attack).mean));
     }
@@ -95,12 +104,9 @@ std::string StreamCsv(const std::vector<StreamedDay>& days) {
 }
 
 std::string StreamSummary(const std::vector<StreamedDay>& days) {
-  std::vector<LayerAndAttack> keys = StrongestFirst(days);
-  keys.resize(std::min(keys.size(), kSummaryLeaks));
-  std::vector<std::vector<std::string>> rows = {{"protection", "days", "test AUC", "log-loss"}};
-  for (const auto& [layer, attack] : keys) {
-    rows[0].push_back(absl::StrCat(layer, " ", attack));
-  }
+  std::vector<std::vector<std::string>> rows = {{"protection", "days", "without side information", "AUC",
+                                                 "with side information", "AUC", "guessing p95",
+                                                 "bound if classes are Gaussian", "test AUC", "log loss"}};
   std::vector<std::string> protections;
   for (const StreamedDay& day : days) {
     if (std::find(protections.begin(), protections.end(), day.protection) == protections.end()) {
@@ -115,12 +121,16 @@ std::string StreamSummary(const std::vector<StreamedDay>& days) {
       }
     }
     std::vector<std::string>& row = rows.emplace_back();
-    row = {protection, absl::StrCat(own_days.size()),
-           FixedCell(MeanOf(own_days, [](const RunFigures& day) { return day.best_test_auc; }), 4),
-           FixedCell(MeanOf(own_days, [](const RunFigures& day) { return day.test_log_loss; }), 4)};
-    for (const LayerAndAttack& key : keys) {
-      row.push_back(FixedCell(MeanLeak(own_days, key), 3));
+    row = {protection, absl::StrCat(own_days.size())};
+    for (RankedAttack RunRanking::*kind : {&RunRanking::unaided, &RunRanking::aided}) {
+      const std::vector<std::string> cells = KindCells(own_days, kind);
+      row.insert(row.end(), cells.begin(), cells.end());
     }
+    row.insert(row.end(),
+               {FixedCell(MeanOf(own_days, [](const StreamedDay& day) { return day.ranking.guessing.p95; }), 3),
+                BoundStateWords(WorstBound(own_days)),
+                FixedCell(MeanOf(own_days, [](const StreamedDay& day) { return day.figures.best_test_auc; }), 4),
+                FixedCell(MeanOf(own_days, [](const StreamedDay& day) { return day.figures.test_log_loss; }), 4)});
   }
   return AlignedTable(rows);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "deploy/operator/local_run/finished_run.h"
+#include "deploy/operator/records/run_ranking.h"
 
 namespace splitveil {
 
@@ -13,15 +14,17 @@ namespace splitveil {
 struct StreamedDay {
   std::string day, protection;
   RunFigures figures;
+  RunRanking ranking = {};
 };
 
 // stream.csv: a header, then one line a finished day and protection: day, protection, test_auc and log_loss (of the
-// day's examples, before they were trained on), LAYER_ATTACK_mean (mean leak AUC over the day's batches) for each layer
-// and attack, run_auc_bound, sum_kl_mean, seconds. An empty cell: not measured.
+// day's examples, before they were trained on), the columns of RankingColumns, LAYER_ATTACK_mean (LeakSummary, over the
+// day's batches) for each layer and attack, run_auc_bound, sum_kl_mean, seconds. An empty cell: not measured.
 std::string StreamCsv(const std::vector<StreamedDay>& days);
 
-// For a terminal: one line a protection, means over its days. Of the leaks four: at the cut before other layers, in a
-// layer those that read most on average over all protections; a day's leak AUC below 0.5 as its mirror image.
+// For a terminal: one line a protection, means over its days: the strongest attacks on gradients without and with side
+// information (of the day that leaks most, its AUC over the days), what guessing reaches, the bound's worst state, the
+// model's quality.
 std::string StreamSummary(const std::vector<StreamedDay>& days);
 
 }  // namespace splitveil

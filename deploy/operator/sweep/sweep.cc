@@ -110,14 +110,8 @@ SweptRun ReadSweptRun(const Cell& cell, const SweepOptions& options) {
   }
   swept.ranking = RankRun(runs->back());
   swept.figures.leaks.clear();
-  for (const AttackLeak& leak : AttackLeaks(runs->back())) {
-    const auto is_same = [&](const LeakPoint& point) {
-      return point.layer == leak.layer && point.attack == leak.attack;
-    };
-    std::vector<LeakPoint>& known = swept.figures.leaks;
-    if (leak.has_batches() && std::none_of(known.begin(), known.end(), is_same)) {
-      known.push_back({leak.layer, leak.attack, leak.series->summary.mean, leak.series->summary.p95});
-    }
+  for (const AttackLeak& leak : BatchLeaks(runs->back())) {
+    swept.figures.leaks.push_back({leak.layer, leak.attack, leak.series->summary.mean, leak.series->summary.p95});
   }
   return swept;
 }

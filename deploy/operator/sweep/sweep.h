@@ -2,7 +2,7 @@
 //
 //   DIR/runs/NAME/     one run: agreement.textproto, PARTY.textproto, PARTY.log, PARTY.out, PARTY.db, result.json
 //   DIR/sweep.csv      one line a finished run
-//   DIR/tradeoff.html  leak against quality
+//   DIR/tradeoff.html  what leaks against model quality
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_SWEEP_SWEEP_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_SWEEP_SWEEP_H_
 

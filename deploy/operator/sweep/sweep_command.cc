@@ -21,10 +21,10 @@ absl::StatusOr<ExitCode> Sweep(SweepOptions options) {
 void AddSweepCommand(CommandLine& line) {
   const auto options = std::make_shared<SweepOptions>();
   options->jobs = 0;
-  CLI::App& command =
-      line.AddCommand({"sweep", "Train a grid of protections and seeds; a page of leak against quality.",
-                       "splitveil sweep --config=sweep.textproto --out=out/sweep", "Many runs on this machine"},
-                      [options] { return Sweep(*options); });
+  CLI::App& command = line.AddCommand(
+      {"sweep", "Train a grid of protections and seeds; a page that sets what leaks against model quality.",
+       "splitveil sweep --config=sweep.textproto --out=out/sweep", "Many runs on this machine"},
+      [options] { return Sweep(*options); });
   command.add_option("--config", options->config_path, "The grid.")->type_name("FILE")->required();
   command
       .add_option("--out", options->out,

@@ -3,15 +3,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "deploy/operator/local_run/figures_table.h"
-#include "deploy/operator/records/attack_leak.h"
+#include "deploy/operator/records/ranking_cells.h"
 
 namespace splitveil {
 std::string SweepCsv(const std::vector<SweptRun>& runs) {
   const auto keys = LayersAndAttacks(runs);
-  std::vector<std::string> cells = {
-      "run",          "protection",       "parameter", "seed",          "strongest_layer", "strongest_attack",
-      "measured_auc", "guessing_auc_p95", "bound",     "best_test_auc", "final_test_auc",  "test_log_loss",
-      "steps"};
+  std::vector<std::string> cells = {"run", "protection", "parameter", "seed"};
+  for (const std::string& column : RankingColumns()) {
+    cells.push_back(CsvCell(column));
+  }
+  cells.insert(cells.end(), {"best_test_auc", "final_test_auc", "test_log_loss", "steps"});
   for (const auto& [layer, attack] : keys) {
     cells.push_back(CsvCell(absl::StrCat(layer, "_", attack, "_mean")));
     cells.push_back(CsvCell(absl::StrCat(layer, "_", attack, "_p95")));
@@ -21,22 +22,16 @@ std::string SweepCsv(const std::vector<SweptRun>& runs) {
   for (const SweptRun& swept : runs) {
     const RunFigures& figures = swept.figures;
     const SweepProtection& protection = swept.run.protection;
-    cells = {CsvCell(swept.run.name),
-             protection.family,
-             protection.parameter ? CsvCell(*protection.parameter) : "",
-             absl::StrCat(swept.run.seed),
-             CsvCell(swept.ranking.layer),
-             CsvCell(swept.ranking.attack),
-             CsvCell(swept.ranking.measured_auc),
-             CsvCell(swept.ranking.guessing_auc_p95),
-             CsvCell(BoundStateWords(swept.ranking)),
-             CsvCell(figures.best_test_auc),
-             CsvCell(figures.final_test_auc),
-             CsvCell(figures.test_log_loss),
-             absl::StrCat(figures.steps)};
+    cells = {CsvCell(swept.run.name), protection.family, protection.parameter ? CsvCell(*protection.parameter) : "",
+             absl::StrCat(swept.run.seed)};
+    for (const std::string& cell : RankingCells(swept.ranking)) {
+      cells.push_back(CsvCell(cell));
+    }
+    cells.insert(cells.end(), {CsvCell(figures.best_test_auc), CsvCell(figures.final_test_auc),
+                               CsvCell(figures.test_log_loss), absl::StrCat(figures.steps)});
     for (const auto& key : keys) {
       const LeakPoint leak = LeakOf(figures, key.first, key.second);
-      cells.insert(cells.end(), {CsvCell(TurnedAuc(leak.mean)), CsvCell(leak.p95)});
+      cells.insert(cells.end(), {CsvCell(leak.mean), CsvCell(leak.p95)});
     }
     cells.insert(cells.end(), {CsvCell(figures.run_auc_bound), CsvCell(figures.auc_bound_p95),
                                CsvCell(figures.sum_kl_mean), CsvCell(figures.seconds)});
@@ -46,14 +41,16 @@ std::string SweepCsv(const std::vector<SweptRun>& runs) {
 }
 
 std::string SweepSummary(const std::vector<SweptRun>& runs) {
-  std::vector<std::vector<std::string>> rows = {
-      {"protection", "seeds", "strongest attack", "AUC", "guessing", "bound", "test AUC", "log-loss", "seconds"}};
+  std::vector<std::vector<std::string>> rows = {{"protection", "seeds", "without side information", "AUC",
+                                                 "with side information", "AUC", "guessing p95",
+                                                 "bound if classes are Gaussian", "test AUC", "log loss", "seconds"}};
+  const auto name = [](const RankedSpread& kind) {
+    return kind.attack.empty() ? std::string("-") : absl::StrCat(kind.attack, " at ", kind.layer);
+  };
   for (const TradeoffPoint& point : SummarizeSeeds(runs)) {
-    const std::string strongest =
-        point.strongest_attack.empty() ? "-" : absl::StrCat(point.strongest_attack, " at ", point.strongest_layer);
-    rows.push_back({point.name, absl::StrCat(point.seeds), strongest, FixedCell(point.measured_auc.mean, 3),
-                    FixedCell(point.guessing_auc_p95.mean, 3), point.bound_words,
-                    FixedCell(point.best_test_auc.mean, 4), FixedCell(point.test_log_loss.mean, 4),
+    rows.push_back({point.name, absl::StrCat(point.seeds), name(point.unaided), FixedCell(point.unaided.auc.mean, 3),
+                    name(point.aided), FixedCell(point.aided.auc.mean, 3), FixedCell(point.guessing_auc_p95.mean, 3),
+                    point.bound_words, FixedCell(point.best_test_auc.mean, 4), FixedCell(point.test_log_loss.mean, 4),
                     FixedCell(point.seconds.mean, 0)});
   }
   return AlignedTable(rows);

@@ -9,14 +9,14 @@
 
 namespace splitveil {
 
-// sweep.csv: a header, then one line per run: run, protection (its family), parameter, seed, strongest_layer,
-// strongest_attack, measured_auc, guessing_auc_p95, bound ("holds", "exceeded by ..."), best_test_auc, final_test_auc,
-// test_log_loss, steps, LAYER_ATTACK_mean and LAYER_ATTACK_p95 for each layer and attack (turned, the strongest first),
-// run_auc_bound, auc_bound_p95, sum_kl_mean, seconds. An empty cell: not measured.
+// sweep.csv: a header, then one line per run: run, protection (its family), parameter, seed, the columns of
+// RankingColumns, best_test_auc, final_test_auc, test_log_loss, steps, LAYER_ATTACK_mean and LAYER_ATTACK_p95 for each
+// layer and attack (LeakSummary, the strongest first), run_auc_bound, auc_bound_p95, sum_kl_mean, seconds. An empty
+// cell: not measured.
 std::string SweepCsv(const std::vector<SweptRun>& runs);
 
-// For a terminal: one line a protection, means over its seeds: the strongest attack with its AUC, what guessing
-// reaches, the bound's state, the model's quality.
+// For a terminal: one line a protection, means over its seeds: the strongest attacks on gradients without and with side
+// information, what guessing reaches, the bound's state, the model's quality.
 std::string SweepSummary(const std::vector<SweptRun>& runs);
 
 }  // namespace splitveil

@@ -7,7 +7,8 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
-#include "deploy/operator/records/attack_leak.h"
+
+#include "common/leakage/attack_rank.h"
 
 namespace splitveil {
 namespace {
@@ -19,7 +20,7 @@ using LayerAndAttack = std::pair<std::string, std::string>;
 // How much a state weighs among several seeds.
 int BoundRank(BoundState state) {
   switch (state) {
-    case BoundState::kHolds:
+    case BoundState::kNotExceeded:
       return 0;
     case BoundState::kNotInLedger:
       return 1;
@@ -46,7 +47,7 @@ LeakSpread SpreadOfLeak(const std::vector<const SweptRun*>& runs, const LayerAnd
   for (const SweptRun* run : runs) {
     for (const LeakPoint& leak : run->figures.leaks) {
       if (leak.layer == key.first && leak.attack == key.second) {
-        means.push_back(TurnedAuc(leak.mean));
+        means.push_back(leak.mean);
         p95s.push_back(leak.p95);
       }
     }
@@ -54,32 +55,50 @@ LeakSpread SpreadOfLeak(const std::vector<const SweptRun*>& runs, const LayerAnd
   return {key.first, key.second, SpreadOf(means), SpreadOf(p95s)};
 }
 
-Spread SpreadOfRanking(const std::vector<const SweptRun*>& runs, double RunRanking::*field) {
-  std::vector<double> values(runs.size());
-  for (size_t i = 0; i < runs.size(); ++i) {
-    values[i] = runs[i]->ranking.*field;
+// `figure` of each run's ranking.
+template <typename Figure>
+Spread SpreadOfRanking(const std::vector<const SweptRun*>& runs, Figure figure) {
+  std::vector<double> values;
+  for (const SweptRun* run : runs) {
+    values.push_back(figure(run->ranking));
   }
   return SpreadOf(values);
 }
 
-// The worst state of any seed: where one run exceeds its bound, the protection does not keep it.
-void SummarizeRanking(const std::vector<const SweptRun*>& runs, TradeoffPoint& point) {
-  point.measured_auc = SpreadOfRanking(runs, &RunRanking::measured_auc);
-  point.guessing_auc_p95 = SpreadOfRanking(runs, &RunRanking::guessing_auc_p95);
-  const RunRanking* strongest = nullptr;
-  const RunRanking* worst = nullptr;
+// `kind` of each run's ranking.
+template <typename Kind>
+RankedSpread SpreadOfKind(const std::vector<const SweptRun*>& runs, Kind kind) {
+  RankedSpread spread;
+  double most = 0;
   for (const SweptRun* run : runs) {
-    const RunRanking& ranking = run->ranking;
-    if (!ranking.attack.empty() && (strongest == nullptr || ranking.measured_auc > strongest->measured_auc)) {
-      strongest = &ranking;
-    }
-    if (worst == nullptr || BoundRank(ranking.bound) > BoundRank(worst->bound)) {
-      worst = &ranking;
+    const RankedAttack& attack = kind(run->ranking);
+    if (attack.is_measured() && attack.auc > most) {
+      most = attack.auc;
+      spread.layer = attack.layer;
+      spread.attack = attack.attack;
     }
   }
-  if (strongest != nullptr) {
-    point.strongest_layer = strongest->layer;
-    point.strongest_attack = strongest->attack;
+  spread.auc = SpreadOfRanking(runs, [&](const RunRanking& ranking) { return kind(ranking).auc; });
+  return spread;
+}
+
+// The worst state of any seed: where one run exceeds its bound, the protection does not keep it.
+void SummarizeRanking(const std::vector<const SweptRun*>& runs, TradeoffPoint& point) {
+  const auto of = [](RankedAttack RunRanking::*kind) {
+    return [kind](const RunRanking& ranking) -> const RankedAttack& { return ranking.*kind; };
+  };
+  point.strongest =
+      SpreadOfKind(runs, [](const RunRanking& ranking) -> const RankedAttack& { return ranking.strongest(); });
+  point.unaided = SpreadOfKind(runs, of(&RunRanking::unaided));
+  point.aided = SpreadOfKind(runs, of(&RunRanking::aided));
+  point.no_gradient = SpreadOfKind(runs, of(&RunRanking::no_gradient));
+  point.guessing_auc_p95 = SpreadOfRanking(runs, [](const RunRanking& ranking) { return ranking.guessing.p95; });
+  point.guessing_auc_mean = SpreadOfRanking(runs, [](const RunRanking& ranking) { return ranking.guessing.mean; });
+  const RunRanking* worst = nullptr;
+  for (const SweptRun* run : runs) {
+    if (worst == nullptr || BoundRank(run->ranking.bound) > BoundRank(worst->bound)) {
+      worst = &run->ranking;
+    }
   }
   point.bound = worst->bound;
   const auto alike =
@@ -146,7 +165,7 @@ std::vector<LayerAndAttack> LayersAndAttacks(const std::vector<SweptRun>& runs) 
     keys.push_back(key);
   }
   const auto rank = [&](const LayerAndAttack& key) {
-    return std::make_tuple(-strengths[key], key.first != "cut", key.first, key.second);
+    return std::make_tuple(!ReadsGradients(key.second), -strengths[key], key.first != "cut", key.first, key.second);
   };
   std::sort(keys.begin(), keys.end(),
             [&](const LayerAndAttack& a, const LayerAndAttack& b) { return rank(a) < rank(b); });

@@ -1,4 +1,4 @@
-// Leak against quality: the runs of a sweep, summarised over seeds, and which protections no other beats.
+// What leaks against model quality: the runs of a sweep, summarised over seeds, and which protections no other beats.
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_SWEEP_TRADEOFF_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_SWEEP_TRADEOFF_H_
 
@@ -30,25 +30,31 @@ Spread SpreadOf(const std::vector<double>& values);
 
 struct LeakSpread {
   std::string layer, attack;
-  Spread mean, p95;  // Leak AUC, turned: a mean below 0.5 as its mirror image.
+  Spread mean, p95;  // Of LeakSummary.
+};
+
+// A kind of attack: the strongest, of the seed that leaks most, and its AUC over the seeds. No attack: none measured.
+struct RankedSpread {
+  std::string layer, attack;
+  Spread auc;
 };
 
 // One protection: the point of a curve.
 struct TradeoffPoint {
   std::string name, family;
   std::optional<double> parameter;
-  int seeds = 0;  // Runs summarised.
-  // The strongest attack, of the seed that leaks most, and its AUC over the seeds: what protections are ranked by.
-  std::string strongest_layer, strongest_attack;
-  Spread measured_auc, guessing_auc_p95;
+  int seeds = 0;                             // Runs summarised.
+  RankedSpread strongest;                    // On gradients: what protections are ranked by.
+  RankedSpread unaided, aided, no_gradient;  // As RunRanking has them.
+  Spread guessing_auc_p95, guessing_auc_mean;
   BoundState bound = BoundState::kNotInLedger;
-  std::string bound_words;  // "holds", "exceeded by Gradient length (1 of 2 seeds)".
+  std::string bound_words;  // "exceeded by Gradient length (1 of 2 seeds)".
   Spread best_test_auc, final_test_auc, test_log_loss, run_auc_bound, auc_bound_p95, sum_kl_mean, seconds;
   std::vector<LeakSpread> leaks;  // In the order of LayersAndAttacks.
 };
 
-// Every layer and attack that any run measured over its batches, the strongest first: by the sum over the runs of the
-// p95.
+// Every layer and attack that any run measured over its batches: those on gradients first, then by the sum over the
+// runs of the p95, the strongest first.
 std::vector<std::pair<std::string, std::string>> LayersAndAttacks(const std::vector<SweptRun>& runs);
 
 // One point a protection, in the order of first appearance.

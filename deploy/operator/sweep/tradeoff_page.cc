@@ -42,6 +42,12 @@ Json SpreadJson(const Spread& spread) {
   return {{"mean", NumberJson(spread.mean)}, {"min", NumberJson(spread.min)}, {"max", NumberJson(spread.max)}};
 }
 
+Json KindJson(const RankedSpread& kind) {
+  return {{"title", kind.attack.empty() ? "none measured" : AttackTitle(kind.attack)},
+          {"layer_name", kind.attack.empty() ? "" : DescribeLayer(kind.layer)},
+          {"auc", SpreadJson(kind.auc)}};
+}
+
 Json FamiliesJson(const std::vector<TradeoffPoint>& points) {
   Json families = Json::array();
   int kind = 0;  // A family looks the same on every page, whichever others are there.
@@ -73,10 +79,12 @@ Json PointJson(const TradeoffPoint& point) {
   return {{"name", point.name},
           {"mark", point.parameter ? absl::StrFormat("%g", *point.parameter) : ""},
           {"seeds", point.seeds},
-          {"strongest", point.strongest_attack.empty() ? "none measured" : AttackTitle(point.strongest_attack)},
-          {"strongest_layer", point.strongest_attack.empty() ? "" : DescribeLayer(point.strongest_layer)},
-          {"measured_auc", SpreadJson(point.measured_auc)},
+          {"strongest", KindJson(point.strongest)},
+          {"unaided", KindJson(point.unaided)},
+          {"aided", KindJson(point.aided)},
+          {"no_gradient", KindJson(point.no_gradient)},
           {"guessing", SpreadJson(point.guessing_auc_p95)},
+          {"guessing_mean", SpreadJson(point.guessing_auc_mean)},
           {"bound", BoundStateName(point.bound)},
           {"bound_words", point.bound_words},
           {"test_auc", SpreadJson(point.best_test_auc)},
@@ -107,14 +115,14 @@ bool IsCharted(size_t rank, const std::string& layer, const std::string& attack)
 Json ChartsJson(const std::vector<SweptRun>& runs, const std::vector<TradeoffPoint>& points) {
   Json charts = Json::array();
   const bool measured = std::any_of(points.begin(), points.end(),
-                                    [](const TradeoffPoint& point) { return std::isfinite(point.measured_auc.mean); });
+                                    [](const TradeoffPoint& point) { return std::isfinite(point.strongest.auc.mean); });
   for (const bool by_auc : {true, false}) {
     if (measured) {
       charts.push_back(
           {{"pair", nullptr},
            {"metric", by_auc ? "test_auc" : "test_log_loss"},
            {"front", FrontJson(
-                         points, [](const TradeoffPoint& point) { return point.measured_auc.mean; }, by_auc)}});
+                         points, [](const TradeoffPoint& point) { return point.strongest.auc.mean; }, by_auc)}});
     }
   }
   const auto pairs = LayersAndAttacks(runs);
@@ -163,7 +171,7 @@ Json TradeoffJson(const std::vector<SweptRun>& runs, int64_t planned) {
 
 std::string TradeoffPage(const std::vector<SweptRun>& runs, int64_t planned) {
   return RenderPage(
-      {EmbeddedTradeoffHtml(), "Splitveil: leak against quality", EmbeddedTradeoffCss(), EmbeddedTradeoffJs()},
+      {EmbeddedTradeoffHtml(), "Splitveil: what leaks, and what it costs", EmbeddedTradeoffCss(), EmbeddedTradeoffJs()},
       TradeoffJson(runs, planned));
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "deploy/operator/party_config/party_config.h"
 
 #include "common/architecture/model_spec.h"
@@ -117,6 +118,31 @@ absl::Status CheckTogether(const Configurations& configs, const std::optional<v1
   return absl::OkStatus();
 }
 
+// Layers that only a model can confirm, as the agreement alone has none: "cut_layer \"third\", audit.layers[0]
+// \"first\"".
+std::string UncheckedLayers(const v1::RunAgreement& agreement) {
+  std::vector<std::string> unchecked;
+  if (!agreement.cut_layer().empty()) {
+    unchecked.push_back(absl::StrCat("cut_layer \"", agreement.cut_layer(), "\""));
+  }
+  for (int l = 0; l < agreement.audit().layers_size(); ++l) {
+    if (agreement.audit().layers(l) != kCutName) {
+      unchecked.push_back(absl::StrCat("audit.layers[", l, "] \"", agreement.audit().layers(l), "\""));
+    }
+  }
+  return absl::StrJoin(unchecked, ", ");
+}
+
+void PrintAgreement(const std::string& path, const v1::RunAgreement& agreement, const Configurations& configs) {
+  std::printf("%s: valid, SHA-256 %s\n", path.c_str(),
+              absl::BytesToHexString(AsBytes(AgreementSha256(agreement))).c_str());
+  const std::string unchecked = UncheckedLayers(agreement);
+  if (!unchecked.empty() && !configs.nonlabel.config) {
+    std::printf("%s: not checked: %s; the layers are in the non-label party's configuration (--config=FILE)\n",
+                path.c_str(), unchecked.c_str());
+  }
+}
+
 absl::StatusOr<ExitCode> Validate(const ValidateFlags& flags) {
   std::optional<v1::RunAgreement> agreement;
   if (!flags.agreement.empty()) {
@@ -128,8 +154,7 @@ absl::StatusOr<ExitCode> Validate(const ValidateFlags& flags) {
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckTogether(configs, agreement));
   if (agreement) {
-    std::printf("%s: valid, SHA-256 %s\n", flags.agreement.c_str(),
-                absl::BytesToHexString(AsBytes(AgreementSha256(*agreement))).c_str());
+    PrintAgreement(flags.agreement, *agreement, configs);
   }
   for (const std::string& path : {configs.label.path, configs.nonlabel.path}) {
     if (!path.empty()) {

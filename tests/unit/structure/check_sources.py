@@ -38,7 +38,9 @@ OLD_NAMES = re.compile(
         r"\bHINT_(?:DISTANCE|INNER_PRODUCT)_[0-9]",
         r"\bmax_(?:leak|tpr_at_0?1pct_fpr)\b|\bLabelAudit\b",
     ]))
-OLD_NAMES_ALLOWED = ("CHANGELOG.md", "common/config/renamed_names.cc", "tests/unit/common/config/renamed_names_test.cc",
+OLD_NAMES_ALLOWED = ("CHANGELOG.md", "common/command_line/renamed_flags.cc", "common/config/renamed_names.cc",
+                     "tests/unit/common/command_line/renamed_flags_test.cc",
+                     "tests/unit/common/config/renamed_names_test.cc",
                      "tests/unit/structure/check_sources.py", "tests/unit/structure/check_structure_test.sh")
 OLD_NAMES_RESERVED = re.compile(r"^\s*(?:reserved )?(?:\"\w+\"(?:, |[,;]$))+$|^\s*// Were ")  # In a .proto.
 TEXT_FILES = (".h", ".cc", ".proto", ".md", ".sh", ".py", ".js", ".css", ".html", ".textproto", ".txt", ".yml", ".json",

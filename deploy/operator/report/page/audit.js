@@ -2,15 +2,23 @@
 const runs = page.runs;
 runs.forEach((run, i) => Object.assign(run, styleOf(i)));
 
+// The figure, and below it what it is.
+function found(words) {
+  const [figure, ...rest] = words.split(": ");
+  const node = element("span", {}, element("b", {}, figure));
+  if (rest.length) node.append(element("span", { class: "by" }, rest.join(": ")));
+  return node;
+}
+
 function policyTable(run) {
-  const { outcome, findings, remedies, ranking_line: rankingLine } = run.policy;
-  const columns = [text("Criterion"), text("Limit"), text("Found"), text("Where")];
+  const { outcome, findings, remedies, ranking_lines: rankingLines } = run.policy;
+  const columns = [text("Criterion"), { head: "Limit", name: "Limit", class: "limit" }, { head: "Found", name: "Found", class: "found" }, text("Where")];
   const row = (finding) => [
     element("span", { class: "judged" }, pill(finding.outcome), element("span", {}, capital(finding.criterion))),
-    finding.limit, element("b", {}, finding.found), finding.where];
+    finding.limit, found(finding.found), finding.where];
   const judged = findings.filter((finding) => finding.outcome !== "open");
   const open = findings.filter((finding) => finding.outcome === "open");
-  const node = panel(run, element("p", { class: "run-id" }, pill(outcome), " " + capital(rankingLine) + "."));
+  const node = panel(run, element("p", { class: "run-id" }, pill(outcome), " " + capital(rankingLines.join("; ")) + "."));
   node.classList.add("long");
   if (open.length) {
     node.append(element("p", {}, "This verdict covers " + judged.length + " of " + findings.length + " criteria. The other " +
@@ -19,7 +27,8 @@ function policyTable(run) {
   if (judged.length) node.append(table(columns, judged.map(row)));
   if (remedies.length) {
     node.append(element("h4", {}, "What helps"),
-      element("ul", { class: "helps" }, ...remedies.map((words) => element("li", {}, capital(words)))));
+      element("ul", { class: "helps" }, ...remedies.map(({ words, criteria }) =>
+        element("li", {}, words, element("span", { class: "by" }, "For: " + criteria.join("; ") + ".")))));
   }
   if (open.length) {
     node.append(folded("Not measurable from this ledger: " + open.length + " criteria",
@@ -45,7 +54,7 @@ function subject() {
 function drawAudit() {
   if (!page.audit) return removeSection("audit");
   byId("lead").textContent = "Whether recorded runs meet a privacy policy: what was judged, by which policy, and what was found. " +
-    "Below it, what the ledgers hold of these runs.";
+    "The leak report on these runs follows the verdict.";
   byId("policy-words").append(pill(page.audit.outcome), " ", capital(page.audit.words) + ".");
   byId("policy-tables").append(subject(), ...runs.map(policyTable));
 }

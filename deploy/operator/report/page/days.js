@@ -14,24 +14,25 @@ function drawDays() {
     data: chain.runs.map((run, i) => ({ x: i + 1, y: figure(run) })).filter(({ y }) => y !== null),
     borderColor: chain.colour, backgroundColor: chain.colour, borderWidth: 2.25, borderDash: chain.dash, pointRadius: 3.5 }));
   const axis = { x: "run", wholeX: true, xMin: 1, xMax: Math.max(...chains.map((chain) => chain.runs.length)) };
-  const leakAxis = (lines) => ({ y: "leak AUC", max: 1, guessing: true,
-    min: Math.min(0.4, ...lines.flatMap((line) => line.data.map(({ y }) => y))) });
+  const rankings = chains.flatMap((chain) => chain.runs.map((run) => run.ranking));
+  const leakAxis = (figure) => ({ y: "leak AUC", min: 0.5, max: 1, guessing: guessingOf(rankings, figure) });
   drawChart(box, { ...axis, title: "Test AUC", note: "of the run's examples, before they were trained on", y: "AUC" },
     byDay((run) => run.auc));
   const strongest = byDay((run) => run.ranking.auc);
-  drawChart(box, { ...axis, ...leakAxis(strongest), title: "Strongest attack of each run", note: "in one batch of twenty, or over the last epoch" },
-    strongest);
+  drawChart(box, { ...axis, ...leakAxis("guessing"), title: "Strongest attack on the gradients of each run",
+    note: "in one batch of twenty, or over the last epoch" }, strongest);
   const attacks = charted.flatMap((layer) => layer.attacks.map((attack) => ({ ...layer, title: attack.title })));
   const more = byId("days-more");
   if (!attacks.length) more.remove();
   else whenOpen(more, () => attacks.forEach(({ title, layer_name: layerName }, i) => {
     const lines = byDay((run) => run.leaks[i]);
-    drawChart(more.querySelector(".charts"), { ...axis, ...leakAxis(lines), title, note: layerName + ", mean over the run's batches" }, lines);
+    drawChart(more.querySelector(".charts"), { ...axis, ...leakAxis("guessing_mean"), title, note: layerName + ", mean over the run's batches" }, lines);
   }));
   legend("days", chains.map((chain) => key(chain)));
   for (const chain of chains) {
-    const columns = [text("Run"), text("Strongest attack"), number("Its AUC"), text("Bound"), number("Test AUC"), number("Log-loss")];
+    const columns = [text("Run"), text("Strongest attack"), number("Its AUC"), number("Guessing, p95"), text(BOUND),
+      number("Test AUC"), number("Log loss")];
     byId("day-tables").append(folded("All runs of " + chain.label, panel(chain, table(columns, chain.runs.map((run, i) =>
-      [i + 1 + " · " + run.id, run.ranking.title, fixed(run.ranking.auc), boundState(run.ranking), fixed(run.auc, 4), fixed(run.log_loss, 4)])))));
+      [i + 1 + " · " + run.id, run.ranking.title, fixed(run.ranking.auc), fixed(run.ranking.guessing), boundState(run.ranking), fixed(run.auc, 4), fixed(run.log_loss, 4)])))));
   }
 }

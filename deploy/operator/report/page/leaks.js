@@ -17,14 +17,15 @@ function drawLeak(box, { layer, layer_name: layerName, attack, title }) {
     const leak = chartedLeak(run, layer, attack);
     if (!leak) continue;
     datasets.push(...curveDatasets(leak.curve, run.label, run));
-    if (layer === "cut" && isBounded(run) && !attack.startsWith("cumulative_")) {
+    if (layer === "cut" && isBounded(run) && leak.reads_gradients && !attack.startsWith("cumulative_")) {
       datasets.push(boundLine(toPoints(run.solver.gaussian_auc_bound.curve.line), run.label + ", bound", run));
     }
   }
   if (datasets.some((dataset) => dataset.label.endsWith(", bound"))) keys.push(boundKey("bound per step, Gaussian classes"));
   const marks = beyondMarks(runs.flatMap((run) => beyondOf(run, layer, attack)));
   if (marks.length) keys.push(markKey("exceeds its bound over an epoch"));
-  drawChart(box, { title, note: layerName, x: "step (batch)", y: "leak AUC", min: 0.4, max: 1, guessing: true }, [...datasets, ...marks], keys);
+  drawChart(box, { title, note: layerName, x: "step (batch)", y: "leak AUC", min: 0.5, max: 1,
+    guessing: guessingOf(runs.map((run) => run.ranking), "guessing_mean", "guessing") }, [...datasets, ...marks], keys);
 }
 
 const CHARTS_SHOWN = 4;
@@ -58,7 +59,7 @@ function drawCumulative(box, attack, title) {
   });
   if (datasets.some((dataset) => dataset.label.endsWith(", bound"))) keys.push(boundKey("bound per run, Gaussian classes"));
   if (marks.length) keys.push(markKey("exceeds its bound"));
-  drawChart(box, { title, x: "epochs added up", y: "leak AUC", min: 0.4, max: 1, guessing: true, wholeX: true, xMin: 0.6,
+  drawChart(box, { title, x: "epochs added up", y: "leak AUC", min: 0.4, max: 1, guessing: [{ y: 0.5, name: "guessing" }], wholeX: true, xMin: 0.6,
     xMax: epochs + 0.4 }, [...datasets, ...beyondMarks(marks)], keys);
 }
 
@@ -91,6 +92,7 @@ function scale(run, leak) {
 
 function attackName(leak) {
   const node = element("span", {}, leak.title, element("span", { class: "by" }, leak.needs));
+  if (!leak.reads_gradients) node.append(element("span", { class: "by" }, "reads no gradient: no bound is about it"));
   if (leak.beyond.length) node.append(element("span", { class: "by alarm" }, "exceeds its bound"));
   return node;
 }
@@ -136,9 +138,10 @@ function comparison(attacked) {
       row.sum += leak.auc;
     }
   }
-  const sorted = [...rows.values()].sort((a, b) => b.most - a.most || b.sum - a.sum);
+  const sorted = [...rows.values()].sort((a, b) =>
+    b.leak.reads_gradients - a.leak.reads_gradients || b.most - a.most || b.sum - a.sum);
   const columns = () => [text("Attack"), text("Layer"), ...attacked.map((run) => ({ head: key(run), name: run.label, class: "number" }))];
-  const cells = sorted.map(({ leak, cells: byRun }) => [element("span", {}, leak.title, element("span", { class: "by" }, leak.needs)),
+  const cells = sorted.map(({ leak, cells: byRun }) => [attackName({ ...leak, beyond: [] }),
     leak.layer_name.replace(/^the /, ""), ...attacked.map((run) => {
       const found = byRun.get(run);
       if (!found) return "–";
@@ -166,12 +169,15 @@ function leakTables() {
 
 function leakNote() {
   const limits = [page.thresholds.partly, page.thresholds.largely, page.thresholds.exposed].map((limit) => limit.toFixed(2));
-  const guessing = [...new Set(runs.filter((run) => !isNone(run.ranking.guessing)).map((run) => fixed(run.ranking.guessing)))];
-  return "AUC is the figure attacks are ordered by: the larger of p95 (in one batch of twenty the attack reaches at least this much) and the " +
-    "AUC over the last epoch. Scores that point the wrong way are turned round, as an adversary would. " +
-    (guessing.length ? "Guessing's own p95 at the batch size is " + guessing.join(" or ") + ". " : "") + "TPR: the share of positives found at 1% or 0.1% " +
-    "false positives; guessing finds 0.01 and 0.001. Up to AUC " + limits[0] + " is called close to guessing, up to " + limits[1] +
-    " partly, up to " + limits[2] + " largely readable, above it exposed. Small print: 95% intervals.";
+  const guessing = [...new Set(runs.filter((run) => !isNone(run.ranking.guessing))
+    .map(({ ranking }) => "p95 " + fixed(ranking.guessing) + " and mean " + fixed(ranking.guessing_mean)))];
+  return "AUC is the figure attacks are ordered by: the larger of p95 (reached or exceeded in one batch of twenty) and the AUC over all " +
+    "examples of the last epoch; for attacks that add up the epochs, the latter. Every AUC is inverted where it is below 0.5, batch by " +
+    "batch: so guessing exceeds 0.5 too. " +
+    (guessing.length ? "At these batch sizes guessing reaches " + guessing.join(" or ") + ". " : "") +
+    "TPR: the share of positives found at 1% or 0.1% false positives; guessing finds 0.01 and 0.001. Up to AUC " + limits[0] +
+    " is called close to guessing, up to " + limits[1] + " partly, up to " + limits[2] +
+    " largely inferred, above it exposed. Small print: 95% intervals.";
 }
 
 function drawGlossary() {

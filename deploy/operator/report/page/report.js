@@ -13,17 +13,17 @@ function qualitySection() {
   const epochs = Math.max(0, ...runs.flatMap((run) => run.evaluations.map((row) => row.epoch)));
   const axis = { x: "epochs trained", wholeX: true, xMin: epochs > 1 ? undefined : 0 };
   drawChart(box, { ...axis, title: "Test AUC", note: "higher is better", y: "AUC" }, qualityLines("auc", "test"));
-  drawChart(box, { ...axis, title: "Test log-loss", note: "lower is better", y: "log-loss (nats)" }, qualityLines("log_loss", "test"));
+  drawChart(box, { ...axis, title: "Test log loss", note: "lower is better", y: "log loss (nats)" }, qualityLines("log_loss", "test"));
   if (runs.length > 1) legend("quality", runs.map((run) => key(run)));
   const trained = runs.some((run) => run.loss.line.length);
   if (!box.childElementCount && !trained) return removeSection("quality");
   whenOpen(more, () => {
-    drawChart(more.querySelector(".charts"), { title: "Training loss", note: "mean log-loss of each batch", x: "step (batch)", y: "log-loss (nats)" },
+    drawChart(more.querySelector(".charts"), { title: "Training loss", note: "mean log loss of each batch", x: "step (batch)", y: "log loss (nats)" },
       runs.flatMap((run) => curveDatasets(run.loss, run.label, run)));
     drawChart(more.querySelector(".charts"), { ...axis, title: "Calibration error on the test data", note: "lower is better", y: "calibration error" },
       qualityLines("calibration_error", "test"));
   });
-  const columns = [text("Epochs trained"), text("Split"), ...["AUC", "Log-loss", "Accuracy", "Calibration error"].map(number)];
+  const columns = [text("Epochs trained"), text("Split"), ...["AUC", "Log loss", "Accuracy", "Calibration error"].map(number)];
   for (const run of runs.filter((candidate) => candidate.evaluations.length)) {
     const rows = run.evaluations.map((row) => [short(row.epoch), row.split, fixed(row.auc, 4), fixed(row.log_loss, 4),
       fixed(row.accuracy, 4), fixed(row.calibration_error, 4)]);

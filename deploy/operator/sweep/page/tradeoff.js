@@ -5,7 +5,7 @@ for (const family of page.families) Object.assign(family, styleOf(family.kind), 
 
 const METRICS = {
   test_auc: { y: "best test AUC", note: "better: left and up" },
-  test_log_loss: { y: "test log-loss (nats)", note: "better: left and down" },
+  test_log_loss: { y: "test log loss (nats)", note: "better: left and down" },
 };
 
 // ---- Charts ---------------------------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ const guessed = {
     ctx.fillStyle = QUIET;
     ctx.font = "11px " + Chart.defaults.font.family;
     ctx.textBaseline = "bottom";
-    ctx.fillText("guessing", x + 4, area.bottom - 3);
+    ctx.fillText("guessing, p95", x + 4, area.bottom - 3);
     ctx.restore();
   },
 };
@@ -93,7 +93,7 @@ const parameters = {
 function datasetsOf(spec) {
   const place = (index) => {
     const point = page.points[index];
-    const xs = spec.pair === null ? point.measured_auc : point.leaks[spec.pair].p95, ys = point[spec.metric];
+    const xs = spec.pair === null ? point.strongest.auc : point.leaks[spec.pair].p95, ys = point[spec.metric];
     return { x: xs.mean, y: ys.mean, xs, ys, point, mark: point.mark, onFront: spec.front[index] };
   };
   const isKnown = ({ x, y }) => x !== null && y !== null;
@@ -117,12 +117,12 @@ function describe(item) {
   const { point, xs, ys } = item.raw;
   return [point.name + ", " + point.seeds + (point.seeds === 1 ? " seed" : " seeds"), "leak AUC " + fixed(xs.mean) + range(xs, 3),
     item.chart.options.scales.y.title.text + " " + fixed(ys.mean, 4) + range(ys, 4),
-    "strongest attack: " + point.strongest, "bound: " + point.bound_words];
+    "strongest attack: " + point.strongest.title, BOUND.toLowerCase() + ": " + point.bound_words];
 }
 
 function drawTradeoff(box, spec) {
   const metric = METRICS[spec.metric], pair = spec.pair === null ? null : page.pairs[spec.pair];
-  const title = pair ? pair.title : "The strongest attack";
+  const title = pair ? pair.title : "The strongest attack on the gradients";
   const note = (pair ? pair.layer_name + " · " : "") + metric.y + " · " + metric.note;
   const { canvas } = addFigure(box, title, note, title + ": " + metric.y + " against leak AUC; the table below has the figures.");
   charts.push(new Chart(canvas, {
@@ -133,7 +133,7 @@ function drawTradeoff(box, spec) {
       layout: { padding: { right: 14, top: 6 } },
       interaction: { mode: "nearest", intersect: false },
       scales: {
-        x: { title: { display: true, text: pair ? "leak AUC (p95 over batches)" : "leak AUC of the strongest attack" }, min: 0.5, max: 1,
+        x: { title: { display: true, text: pair ? "leak AUC (p95 over batches)" : "leak AUC of the strongest attack on the gradients" }, min: 0.5, max: 1,
           grid: { color: "#eceff2" }, ticks: { maxTicksLimit: 6, maxRotation: 0 } },
         y: { title: { display: true, text: metric.y }, grace: "6%", grid: { color: "#eceff2" }, ticks: { maxTicksLimit: 7 } },
       },
@@ -165,13 +165,23 @@ function cell(spread, digits = 3, emphasis = "span") {
   return node;
 }
 
+// A kind of attack: its AUC over the seeds, below it which attack.
+function ranked({ title, layer_name: layerName, auc }) {
+  if (auc.mean === null) return "–";
+  return element("span", {}, cell(auc, 3, "b"), element("span", { class: "by" }, title + ", " + layerName.replace(/^the /, "")));
+}
+
+// A bound that is printed as 1.000 is none.
+const boundCell = (spread) => (spread.mean === null || spread.mean >= 0.9995 ? "–" : cell(spread));
+
 function pointTable() {
-  const columns = [text("Protection"), number("Seeds"), text("Strongest attack"), number("Its AUC"), number("Guessing"), text("Bound"),
-    number("Test AUC"), number("Log-loss"), number("Bound per run"), number("Bound per step")];
-  return table(columns, page.points.map((point) => [point.name, String(point.seeds),
-    point.strongest + (point.strongest_layer ? ", " + point.strongest_layer : ""), cell(point.measured_auc, 3, "b"),
-    fixed(point.guessing.mean), boundState(point), cell(point.test_auc, 4), cell(point.test_log_loss, 4), cell(point.run_auc_bound),
-    cell(point.auc_bound_p95)]));
+  const apart = page.points.some((point) => point.no_gradient.auc.mean !== null);
+  const columns = [text("Protection"), number("Seeds"), text("Without side information"), text("With side information"),
+    number("Guessing, p95"), text(BOUND), number("Bound per run"), number("Bound per step"), number("Test AUC"), number("Log loss"),
+    ...(apart ? [text("Without any gradient")] : [])];
+  return table(columns, page.points.map((point) => [point.name, String(point.seeds), ranked(point.unaided), ranked(point.aided),
+    fixed(point.guessing.mean), boundState(point), boundCell(point.run_auc_bound), boundCell(point.auc_bound_p95), cell(point.test_auc, 4),
+    cell(point.test_log_loss, 4), ...(apart ? [ranked(point.no_gradient)] : [])]));
 }
 
 // An attack a row, a protection a column: p95, below it the mean over the batches. So many protections side by side as a

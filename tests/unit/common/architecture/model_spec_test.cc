@@ -134,35 +134,35 @@ TEST(ModelSpecTest, APresetStartsAsTheConfigurationSays) {
 
 TEST(ModelSpecTest, RefusesAPresetWithoutACutLayer) {
   ExpectRefused(BottomHalf(Spec("preset: WIDE_AND_DEEP"), "").status(),
-                "bottom_model.preset: expected none where the agreement has no cut_layer, found WIDE_AND_DEEP");
-  ExpectRefused(TopHalf(Spec("preset: WIDE_AND_DEEP"), "", 128).status(), "top_model.preset");
+                "model.preset: expected none where the agreement has no cut_layer, found WIDE_AND_DEEP");
+  ExpectRefused(TopHalf(Spec("preset: WIDE_AND_DEEP"), "", 128).status(), "model.preset");
 }
 
 TEST(ModelSpecTest, RefusesAPresetBesideWhatItReplaces) {
   for (const char* part : {"layers { name: 'a' units: 1 }", "embedding { dimension: 1 }", "wide {}"}) {
     ExpectRefused(BottomHalf(Spec(std::string("preset: WIDE_AND_DEEP ") + part), "third").status(),
-                  "bottom_model.preset: expected none beside an embedding, layers or a wide part");
+                  "model.preset: expected none beside an embedding, layers or a wide part");
   }
 }
 
 TEST(ModelSpecTest, RefusesAnInitializationOfATorchScriptFile) {
-  ExpectRefused(
-      BottomHalf(Spec("torchscript_path: 'x' initialization: HE_UNIFORM"), "").status(),
-      "bottom_model.initialization: expected none beside torchscript_path, which brings its own weights, found "
-      "HE_UNIFORM");
+  ExpectRefused(BottomHalf(Spec("torchscript_path: 'x' initialization: HE_UNIFORM"), "").status(),
+                "model.initialization: expected none beside torchscript_path, which brings its own weights, found "
+                "HE_UNIFORM");
 }
 
 TEST(ModelSpecTest, RefusesTorchScriptBesideWhatItReplaces) {
   for (const char* part : {"layers { name: 'a' units: 1 }", "preset: WIDE_AND_DEEP", "wide {}"}) {
     ExpectRefused(TopHalf(Spec(std::string("torchscript_path: 'x' ") + part), "third", 8).status(),
-                  "top_model.torchscript_path: expected none beside a preset, layers or a wide part, found \"x\"");
+                  "model.torchscript_path: expected none beside a preset, layers or a wide part, found \"x\"");
   }
 }
 
 TEST(ModelSpecTest, RefusesAnUnknownCutLayer) {
   ExpectRefused(BottomHalf(Spec(kTable), "fourth").status(),
-                "bottom_model.layers: expected one named \"fourth\", the cut_layer, found first, second, third");
-  ExpectRefused(TopHalf(Spec(""), "fourth", 8).status(), "expected one named \"fourth\", the cut_layer, found none");
+                "model.layers: expected one named \"fourth\", the agreement's cut_layer, found first, second, third");
+  ExpectRefused(TopHalf(Spec(""), "fourth", 8).status(),
+                "expected one named \"fourth\", the agreement's cut_layer, found none");
 }
 
 TEST(ModelSpecTest, RefusesACutBehindTheLastLayer) {
@@ -172,10 +172,10 @@ TEST(ModelSpecTest, RefusesACutBehindTheLastLayer) {
 
 TEST(ModelSpecTest, RefusesTheOtherPartysPartsInAHalf) {
   ExpectRefused(BottomHalf(Spec("layers { name: 'a' units: 1 } wide {}"), "").status(),
-                "bottom_model.wide: expected none, or a cut_layer in the agreement");
+                "model.wide: expected none, or a cut_layer in the agreement");
   ExpectRefused(BottomHalf(Spec("layers { name: 'a' units: 1 } own_features {}"), "").status(),
-                "bottom_model.own_features: expected none");
-  ExpectRefused(TopHalf(Spec("embedding { dimension: 1 }"), "", 8).status(), "top_model.embedding: expected none");
+                "model.own_features: expected none");
+  ExpectRefused(TopHalf(Spec("embedding { dimension: 1 }"), "", 8).status(), "model.embedding: expected none");
 }
 
 TEST(ModelSpecTest, RefusesReservedAndRepeatedNames) {
@@ -186,14 +186,14 @@ TEST(ModelSpecTest, RefusesReservedAndRepeatedNames) {
     ExpectRefused(BottomHalf(named(name), "").status(), "is reserved");
     ExpectRefused(TopHalf(named(name), "", 4).status(), "is reserved");
   }
-  ExpectRefused(BottomHalf(named("b"), "").status(), "bottom_model.layers[1].name: expected a name of its own");
+  ExpectRefused(BottomHalf(named("b"), "").status(), "model.layers[1].name: expected a name of its own");
   ExpectRefused(BottomHalf(named("a.unpooled"), "").status(), "expected one that does not end in .unpooled");
 }
 
 TEST(ModelSpecTest, RefusesAConvolutionBehindAFullyConnectedLayer) {
   ExpectRefused(
       BottomHalf(Spec("layers { name: 'a' units: 4 } layers { name: 'b' convolution { channels: 2 } }"), "").status(),
-      "bottom_model.layers[1].convolution: expected a fully connected layer behind \"a\", which is one");
+      "model.layers[1].convolution: expected a fully connected layer behind \"a\", which is one");
 }
 
 TEST(ModelSpecTest, RefusesConvolutionsOutOfRange) {
@@ -208,53 +208,51 @@ TEST(ModelSpecTest, RefusesConvolutionsOutOfRange) {
 
 TEST(ModelSpecTest, RefusesATopHalfOfConvolutionsWithoutTheShapeOfTheCut) {
   const std::string half = "layers { name: 'a' convolution { channels: 2 } }";
-  ExpectRefused(TopHalf(Spec(half), "", 18).status(), "top_model.input_image: expected the shape of the cut");
+  ExpectRefused(TopHalf(Spec(half), "", 18).status(), "model.input_image: expected the shape of the cut");
   ExpectRefused(TopHalf(Spec(half + "input_image { channels: 2 height: 3 width: 4 }"), "", 18).status(),
-                "top_model.input_image: expected 18 numbers, the agreed cut width, found 2 x 3 x 4 = 24 numbers");
+                "model.input_image: expected 18 numbers, the agreed cut width, found 2 x 3 x 4 = 24 numbers");
   EXPECT_TRUE(TopHalf(Spec(half + "input_image { channels: 2 height: 3 width: 3 }"), "", 18).ok());
 }
 
 TEST(ModelSpecTest, RefusesACutThatCannotBeSquare) {
-  ExpectRefused(
-      TopHalf(Spec(kImages), "first", 4 * 6).status(),
-      "top_model.input_image: expected the images' shape, as cut_width 24 is not 4 channels of square images");
+  ExpectRefused(TopHalf(Spec(kImages), "first", 4 * 6).status(),
+                "model.input_image: expected the images' shape, as cut_width 24 is not 4 channels of square images");
 }
 
 TEST(ModelSpecTest, RefusesOwnFeaturesBeforeALayerOfTheOtherParty) {
   ExpectRefused(TopHalf(Spec("layers { name: 'a' units: 2 } own_features { before: 'b' }"), "", 4).status(),
-                "top_model.own_features.before: expected a layer of the label party's or \"logit\", found \"b\"");
+                "model.own_features.before: expected a layer of the label party's or \"logit\", found \"b\"");
 }
 
 TEST(CheckBottomSpecTest, RefusesAnotherCutWidth) {
   ExpectRefused(CheckBottomSpec(Spec(kTable), Agreement("cut_width: 7 cut_layer: 'second'")),
-                "bottom_model.layers[1].units: expected 7, the agreed cut width, found 6");
+                "model.layers[1].units: expected 7, the agreed cut width, found 6");
   const std::string image = "input_image { channels: 3 height: 12 width: 18 }";
   ExpectRefused(CheckBottomSpec(Spec(kImages + image), Agreement("cut_width: 30 cut_layer: 'second'")),
-                "bottom_model.layers[1] output: expected 30, the agreed cut width, found 6 x 2 x 3 = 36");
+                "model.layers[1] output: expected 30, the agreed cut width, found 6 x 2 x 3 = 36");
   EXPECT_TRUE(CheckBottomSpec(Spec(kImages + image), Agreement("cut_width: 36 cut_layer: 'second'")).ok());
   ExpectRefused(CheckBottomSpec(Spec(kImages), Agreement("cut_width: 35 cut_layer: 'second'")),
-                "bottom_model.layers[1].convolution.channels: expected a divisor of 35");
+                "model.layers[1].convolution.channels: expected a divisor of 35");
 }
 
 TEST(CheckBottomSpecTest, RefusesALayerToAuditThatThereIsNot) {
   ExpectRefused(CheckBottomSpec(Spec(kTable), Agreement("cut_width: 6 cut_layer: 'second' audit { layers: 'third' }")),
-                "bottom_model.layers: expected one named \"third\", which the agreement audits, found first, cut");
+                "model.layers: expected one named \"third\", which the agreement audits, found first, cut");
 }
 
 TEST(CheckBottomSpecTest, RefusesNoLayers) {
-  ExpectRefused(CheckBottomSpec(Spec(""), Agreement("cut_width: 6")), "bottom_model.layers: expected at least one");
+  ExpectRefused(CheckBottomSpec(Spec(""), Agreement("cut_width: 6")), "model.layers: expected at least one");
 }
 
 TEST(CheckBottomSpecTest, RefusesImagesTooSmallForThePooling) {
-  ExpectRefused(
-      CheckBottomSpec(Spec("preset: ISIC_CONVOLUTIONAL input_image { channels: 3 height: 12 width: 12 }"),
-                      Agreement("cut_width: 64 cut_layer: 'fourth'")),
-      "bottom_model.layers[3].convolution.max_pool: expected at most 1, as the images are 1 x 1 pixels there");
+  ExpectRefused(CheckBottomSpec(Spec("preset: ISIC_CONVOLUTIONAL input_image { channels: 3 height: 12 width: 12 }"),
+                                Agreement("cut_width: 64 cut_layer: 'fourth'")),
+                "model.layers[3].convolution.max_pool: expected at most 1, as the images are 1 x 1 pixels there");
 }
 
 TEST(CheckTopSpecTest, RefusesACutTooSmallForThePooling) {
   ExpectRefused(CheckTopSpec(Spec("preset: ISIC_CONVOLUTIONAL"), Agreement("cut_width: 256 cut_layer: 'fourth'")),
-                "top_model.layers[1].convolution.max_pool: expected at most 1, as the images are 1 x 1 pixels there");
+                "model.layers[1].convolution.max_pool: expected at most 1, as the images are 1 x 1 pixels there");
 }
 
 TEST(CheckTopSpecTest, TakesATopModelOfTheLogitAlone) {

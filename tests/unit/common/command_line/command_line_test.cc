@@ -94,6 +94,17 @@ TEST_F(CommandLineTest, AValueMayBeAWordOfItsOwn) {
   EXPECT_TRUE(force_);
 }
 
+TEST_F(CommandLineTest, AValueInBracketsIsLeftWhole) {
+  EXPECT_EQ(Call(line_, {"pack", "--out=[o]", "--file=[a,b]", "--file", "[c]", "[d,e", "--file=[[f]]"}).code, 0);
+  EXPECT_EQ(out_, "[o]");
+  EXPECT_THAT(files_, ElementsAre("[a,b]", "[c]", "[d,e", "[[f]]"));
+}
+
+TEST_F(CommandLineTest, AListWithoutAValueFails) {
+  EXPECT_THAT(Refusal({"pack", "--out=o", "--file"}), HasSubstr("--file: expected a value, found none"));
+  EXPECT_THAT(Refusal({"pack", "--file", "--out=o"}), HasSubstr("--file: expected a value, found \"--out=o\""));
+}
+
 TEST_F(CommandLineTest, ASwitchMayHaveAValue) {
   EXPECT_EQ(Call(line_, {"pack", "--out=o", "--force=true"}).code, 0);
   EXPECT_TRUE(force_);

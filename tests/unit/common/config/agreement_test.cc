@@ -288,9 +288,9 @@ TEST(AgreementTest, MessageLimitCoversTheLargestBatchWithItsHint) {
       a.set_minimum_batch_size(100);
     });
     const int64_t element_bytes = dtype == v1::FLOAT32 ? 4 : 2;
-    const int64_t payload = 1099 * 128 * element_bytes + 128 * 4;
+    const int64_t payload = 1099 * 128 * element_bytes + int64_t{128} * 4;
     EXPECT_GE(MaxMessageBytes(agreement), payload + 1024) << dtype;
-    EXPECT_LE(MaxMessageBytes(agreement), payload + 128 * 1024) << dtype;
+    EXPECT_LE(MaxMessageBytes(agreement), payload + int64_t{128} * 1024) << dtype;
   }
 }
 

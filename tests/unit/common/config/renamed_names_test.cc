@@ -29,22 +29,22 @@ std::string ErrorOf(const std::string& text) {
 
 TEST(RenamedNamesTest, AnOldFieldIsRefusedWithPlaceAndNewName) {
   EXPECT_EQ(ErrorOf<v1::RunAgreement>("run_name: 'x'\naudit {\n  grant: ORACLE\n}\n"),
-            "run.textproto:3:3: audit.grant: is called disclosure now");
+            "run.textproto:3:3: audit.grant: was renamed to disclosure");
   EXPECT_EQ(ErrorOf<v1::RunAgreement>("predict_first: true"),
-            "run.textproto:1:1: predict_first: is called progressive_validation now");
+            "run.textproto:1:1: predict_first: was renamed to progressive_validation");
   EXPECT_EQ(ErrorOf<v1::LabelPartyConfig>("audit { every_batches: 4 }"),
-            "run.textproto:1:1: audit: is called label_side_audit now");
+            "run.textproto:1:1: audit: was renamed to label_side_audit");
   EXPECT_EQ(ErrorOf<v1::LabelPartyConfig>("protection { marvell { run_budget { s_growth: 2 } } }"),
-            "run.textproto:1:37: protection.marvell.run_budget.s_growth: is called noise_growth_per_epoch now");
+            "run.textproto:1:37: protection.marvell.run_budget.s_growth: was renamed to noise_growth_per_epoch");
   EXPECT_EQ(ErrorOf<v1::AuditPolicy>("max_remembered_auc: 0.7"),
-            "run.textproto:1:1: max_remembered_auc: is called max_measured_cumulative_auc now");
+            "run.textproto:1:1: max_remembered_auc: was renamed to max_measured_cumulative_auc");
 }
 
 TEST(RenamedNamesTest, AnOldValueIsRefusedWithPlaceAndNewName) {
   EXPECT_EQ(ErrorOf<v1::RunAgreement>("audit { attacks: HINT_DISTANCE_3 }"),
-            "run.textproto:1:18: audit.attacks: HINT_DISTANCE_3 is called HINT_DISTANCE with hint_counts: 3 now");
+            "run.textproto:1:18: audit.attacks: HINT_DISTANCE_3 was renamed to HINT_DISTANCE with hint_counts: 3");
   EXPECT_EQ(ErrorOf<v1::RunAgreement>("audit { attacks: [NORM, REMEMBERED_SPECTRAL] }"),
-            "run.textproto:1:25: audit.attacks: REMEMBERED_SPECTRAL is called CUMULATIVE_SPECTRAL now");
+            "run.textproto:1:25: audit.attacks: REMEMBERED_SPECTRAL was renamed to CUMULATIVE_SPECTRAL");
   // The number of an attack that is no more.
   EXPECT_NE(ErrorOf<v1::RunAgreement>("audit { attacks: 5 }").find("audit.attacks: expected NORM, "),
             std::string::npos);

@@ -96,10 +96,10 @@ TEST(TextConfigTest, UnknownFieldFarFromAllNamesAll) {
 
 TEST(TextConfigTest, WrongTypeNamesWhatFits) {
   EXPECT_EQ(AgreementError("cut_width: \"4\""),
-            "run.textproto:1:12: cut_width: expected a whole number from -2147483648 to 2147483647, found the string "
+            "run.textproto:1:12: cut_width: expected a whole number, at least 1 and at most 1048576, found the string "
             "\"4\"");
   EXPECT_EQ(AgreementError("cut_width: 4.5"),
-            "run.textproto:1:12: cut_width: expected a whole number from -2147483648 to 2147483647, found \"4.5\"");
+            "run.textproto:1:12: cut_width: expected a whole number, at least 1 and at most 1048576, found \"4.5\"");
   EXPECT_EQ(AgreementError("test_fraction: half"),
             "run.textproto:1:16: test_fraction: expected a number, found \"half\"");
   EXPECT_EQ(AgreementError("run_name: x"), "run.textproto:1:11: run_name: expected a string in quotes, found \"x\"");
@@ -111,7 +111,7 @@ TEST(TextConfigTest, WrongTypeNamesWhatFits) {
 
 TEST(TextConfigTest, NumberTooLargeForItsTypeNamesTheLimits) {
   EXPECT_EQ(AgreementError("cut_width: 2147483648"),
-            "run.textproto:1:12: cut_width: expected a whole number from -2147483648 to 2147483647, found "
+            "run.textproto:1:12: cut_width: expected a whole number, at least 1 and at most 1048576, found "
             "\"2147483648\"");
   EXPECT_EQ(LabelPartyError("ledger_path", "reproducible_seed: -1 ledger_path"),
             "f:11:22: party.reproducible_seed: expected a whole number from 0 to 18446744073709551615, found a "
@@ -265,9 +265,10 @@ void ExpectAcceptableDefaults(const Descriptor& type) {
       EXPECT_FALSE(IsUnspecified(*field.default_value_enum())) << field.full_name();
     } else if (field.has_default_value() && field.options().HasExtension(v1::range)) {
       const v1::Range& range = field.options().GetExtension(v1::range);
-      const double value = field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE  ? field.default_value_double()
-                           : field.cpp_type() == FieldDescriptor::CPPTYPE_INT64 ? field.default_value_int64()
-                                                                                : field.default_value_int32();
+      const double value = field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE ? field.default_value_double()
+                           : field.cpp_type() == FieldDescriptor::CPPTYPE_INT64
+                               ? static_cast<double>(field.default_value_int64())
+                               : static_cast<double>(field.default_value_int32());
       EXPECT_GE(value, range.min()) << field.full_name();
       EXPECT_LE(value, range.max()) << field.full_name();
     }

@@ -214,15 +214,34 @@ TEST(PreparedDataTest, RefusesDataOfAnotherSplitWithBothValues) {
 
 TEST(PreparedDataTest, OpensRelativeToTheConfiguration) {
   const ScratchFolder folder;
-  Parts().Write(folder);
+  Parts().Write(folder);  // With labels.
   v1::PartyCommon party;
   party.mutable_dataset()->set_path("data");
   v1::RunAgreement agreement;
   agreement.set_test_fraction(0);
-  EXPECT_TRUE(OpenPreparedData(party, folder.Path("party.textproto"), agreement).ok());
+  const std::string config = folder.Path("party.textproto");
+  EXPECT_TRUE(OpenPreparedData(party, config, agreement, PreparedFor::kLabelParty).ok());
   party.mutable_dataset()->set_path("none");
-  EXPECT_EQ(OpenPreparedData(party, folder.Path("party.textproto"), agreement).status().code(),
+  EXPECT_EQ(OpenPreparedData(party, config, agreement, PreparedFor::kLabelParty).status().code(),
             absl::StatusCode::kNotFound);
+}
+
+TEST(PreparedDataTest, RefusesTheOtherPartysData) {
+  const ScratchFolder folder;
+  Parts parts;
+  parts.Write(folder);
+  v1::PartyCommon party;
+  party.mutable_dataset()->set_path("data");
+  v1::RunAgreement agreement;
+  agreement.set_test_fraction(0);
+  const std::string config = folder.Path("party.textproto");
+  EXPECT_EQ(OpenPreparedData(party, config, agreement, PreparedFor::kNonLabelParty).status().message(),
+            folder.Path("data") + ": expected the non-label party's data, found data with labels");
+  parts.preprocessing.clear_positives();
+  parts.sections["labels"].clear();
+  parts.Write(folder);
+  EXPECT_EQ(std::string(OpenPreparedData(party, config, agreement, PreparedFor::kLabelParty).status().message()),
+            folder.Path("data") + ": expected the label party's data, with labels, found data without");
 }
 
 }  // namespace

@@ -134,7 +134,7 @@ TEST(MeasureLeakTest, TruePositiveRatesAtTheirThresholds) {
   EXPECT_LT(figures->tpr_at_1_percent_fpr.high, 0.65);
 }
 
-TEST(MeasureLeakTest, TruePositiveRatesAreThoseOfTheScoreTurnedRound) {
+TEST(MeasureLeakTest, TruePositiveRatesAreThoseOfTheInvertedScoreWhereTheAucIsBelowOneHalf) {
   Sample sample = Draw(4000, 1000, 1.5);
   const LeakFigures upright = MeasureLeak(sample.scores, sample.labels).value();
   for (float& score : sample.scores) {
@@ -148,6 +148,22 @@ TEST(MeasureLeakTest, TruePositiveRatesAreThoseOfTheScoreTurnedRound) {
     EXPECT_DOUBLE_EQ((reversed.*rate).high, (upright.*rate).high);
   }
   EXPECT_GT(reversed.tpr_at_1_percent_fpr.value, 0.1);
+}
+
+// A score may point the wrong way and still accuse its few highest rightly: inverting must not hide them.
+TEST(MeasureLeakTest, InvertingNeverLowersATruePositiveRate) {
+  Sample sample;
+  for (int i = 0; i < 1000; ++i) {
+    sample.scores.push_back(static_cast<float>(i));
+    sample.labels.push_back(0);
+  }
+  for (int i = 0; i < 100; ++i) {  // A tenth above all negatives, the others below the middle.
+    sample.scores.push_back(i < 10 ? 2000.0f : 300.5f);
+    sample.labels.push_back(1);
+  }
+  const LeakFigures figures = MeasureLeak(sample.scores, sample.labels).value();
+  EXPECT_LT(figures.auc.value, 0.5);
+  EXPECT_NEAR(figures.tpr_at_1_percent_fpr.value, 0.1, 1e-12);
 }
 
 // One negative in a thousand is less than one of 500: what exceeds them all counts, and nothing is certain from below.

@@ -7,16 +7,33 @@
 namespace splitveil {
 namespace {
 
-TEST(SummarizeLeakTest, TakesTheMeanOfTheAucsAndTheQuantileOfTheirStrength) {
-  const LeakSummary summary = SummarizeLeak({0.5, 0.7, 0.3, 0.1});
-  EXPECT_DOUBLE_EQ(summary.mean, 0.4);
-  EXPECT_DOUBLE_EQ(summary.p95, 0.9);  // 0.1 leaks as much as 0.9.
+TEST(TurnedAucTest, IsTheDistanceFromOneHalf) {
+  EXPECT_DOUBLE_EQ(TurnedAuc(0.8), 0.8);
+  EXPECT_DOUBLE_EQ(TurnedAuc(0.2), 0.8);
+  EXPECT_EQ(TurnedAuc(0.5), 0.5);
+  EXPECT_TRUE(std::isnan(TurnedAuc(std::nan(""))));
+}
+
+TEST(SummarizeLeakTest, EveryBatchIsInvertedByItself) {
+  const LeakSummary summary = SummarizeLeak({0.5, 0.7, 0.3, 0.1});  // Inverted: 0.5, 0.7, 0.7, 0.9.
+  EXPECT_DOUBLE_EQ(summary.mean, 0.7);
+  EXPECT_DOUBLE_EQ(summary.p95, 0.9);
   EXPECT_EQ(summary.steps, 4);
 }
 
-TEST(SummarizeLeakTest, StatesTheHalfWidthOfTheMeansInterval) {
-  // Sample variance of 1..5 scaled by 0.1: 0.025; standard error sqrt(0.025 / 5).
-  const LeakSummary summary = SummarizeLeak({0.1, 0.2, 0.3, 0.4, 0.5});
+// Now forwards, now backwards: turned as a whole the mean would be 0.5, and its interval wide.
+TEST(SummarizeLeakTest, AnAttackThatChangesItsDirectionLeaksAsMuchAsOneThatKeepsIt) {
+  const LeakSummary changing = SummarizeLeak({0.9, 0.1, 0.9, 0.1}), steady = SummarizeLeak({0.9, 0.9, 0.9, 0.9});
+  EXPECT_NEAR(changing.mean, 0.9, 1e-15);
+  EXPECT_NEAR(changing.mean_ci95, 0, 1e-15);
+  EXPECT_NEAR(changing.mean, steady.mean, 1e-15);
+  EXPECT_NEAR(changing.p95, steady.p95, 1e-15);
+}
+
+TEST(SummarizeLeakTest, StatesTheHalfWidthOfTheInvertedMeansInterval) {
+  // 0.9, 0.8, 0.7, 0.6 and 0.5 inverted: sample variance of 1..5 scaled by 0.1, 0.025; standard error sqrt(0.025 / 5).
+  const LeakSummary summary = SummarizeLeak({0.1, 0.2, 0.7, 0.4, 0.5});
+  EXPECT_NEAR(summary.mean, 0.7, 1e-15);
   EXPECT_NEAR(summary.mean_ci95, 1.959963984540054 * std::sqrt(0.005), 1e-15);
 }
 

@@ -161,8 +161,10 @@ TEST_F(LedgerTest, AKilledProcessLosesOnlyWhatWasNotCommitted) {
     bool ok = ledger.ok() && (*ledger)->Record(StepRow{}).ok() && (*ledger)->Commit().ok() &&
               (*ledger)->Record(LeakRow{}).ok();
     ok = ok && write(ready[1], "x", 1) == 1;
-    while (ok) {
-      pause();
+    if (ok) {
+      while (true) {
+        pause();
+      }
     }
     _exit(1);
   }
@@ -239,7 +241,11 @@ TEST_F(LedgerTest, RefusesAnotherVersion) {
   const absl::Status status = Ledger::Create(path_, Run("run-2")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("ledger version: expected 4, found 1, written by an earlier version of Splitveil"));
+              HasSubstr("ledger version: expected 4, found 1, written by an earlier version of Splitveil;"));
+  // What wrote it stands in its latest run.
+  Sql("UPDATE run SET started_at = '2026-01-31T09:30:00.123Z', config_json = '{\"version\":\"0.0.9\"}'");
+  EXPECT_THAT(std::string(Ledger::Create(path_, Run("run-2")).status().message()),
+              HasSubstr("an earlier version of Splitveil (its latest run: version 0.0.9, 2026-01-31); to report"));
   EXPECT_EQ(Sql("SELECT run_id FROM run"), "run-1");
 }
 

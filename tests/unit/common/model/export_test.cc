@@ -26,7 +26,7 @@ TEST(ExportTest, AnEmbeddingIsWrittenAsItPredictsWithoutWhatTheOptimizerRemember
   const FeatureShape features{/*numeric=*/1, /*categorical=*/2, /*embedding_rows=*/6};
   OptimizerOptions optimizer;
   optimizer.average_decay = 0.5;
-  const auto input = InputLayer::Create({"bottom_model", features, &embedding, optimizer, /*seed=*/3});
+  const auto input = InputLayer::Create({"model", features, &embedding, optimizer, /*seed=*/3});
   ASSERT_TRUE(input.ok()) << input.status();
   std::mt19937 generator(1);
   const std::vector<int64_t> categories = {0, 3, 2, 5};

@@ -17,7 +17,7 @@ class InputLayerTest : public testing::Test {
  protected:
   InputLayerTest() {
     embedding_.set_dimension(2);
-    options_.field = "bottom_model";
+    options_.field = "model";
     options_.features = {/*numeric=*/1, /*categorical=*/2, /*embedding_rows=*/6};
     options_.embedding = &embedding_;
     batch_.rows = 2;
@@ -83,7 +83,7 @@ TEST_F(InputLayerTest, WorksWithoutNumericColumns) {
 
 TEST_F(InputLayerTest, RefusesCategoriesWithoutAnEmbedding) {
   options_.embedding = nullptr;
-  ExpectCreateRefused("bottom_model.embedding: expected");
+  ExpectCreateRefused("model.embedding: expected");
 }
 
 TEST_F(InputLayerTest, RefusesNoFeaturesAtAll) {
@@ -93,7 +93,7 @@ TEST_F(InputLayerTest, RefusesNoFeaturesAtAll) {
 
 TEST_F(InputLayerTest, RefusesCategoriesWithoutEmbeddingRows) {
   options_.features.embedding_rows = 0;
-  ExpectCreateRefused("bottom_model.embedding rows: expected");
+  ExpectCreateRefused("model.embedding rows: expected");
 }
 
 TEST_F(InputLayerTest, RefusesAnEmptyBatch) {

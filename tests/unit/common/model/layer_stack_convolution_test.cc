@@ -34,7 +34,7 @@ v1::Layer MakeConvolution(const std::string& name, int channels, int kernel, int
 class ConvolutionTest : public ::testing::Test {
  protected:
   ConvolutionTest() {
-    options_.chain.field = "bottom_model";
+    options_.chain.field = "model";
     options_.chain.input_width = 2 * 7 * 6;
     options_.chain.input_image = {2, 7, 6};
     options_.chain.layers = {MakeConvolution("first", 3, 3, 2), MakeConvolution("second", 5, 1, 1, v1::TANH),
@@ -174,11 +174,11 @@ TEST_F(ConvolutionTest, RefusesASideInputOfAnotherShape) {
 TEST_F(ConvolutionTest, RefusesShapesThatDoNotFit) {
   options_.chain.side_layer = 1;
   EXPECT_EQ(LayerStack::Create(options_).status().message(),
-            "bottom_model.layers[1]: expected a fully connected layer to read own features, found a convolution");
+            "model.layers[1]: expected a fully connected layer to read own features, found a convolution");
   options_.chain.layers[2].mutable_convolution()->set_max_pool(4);
   options_.chain.side_layer = 3;
   EXPECT_EQ(LayerStack::Create(options_).status().message(),
-            "bottom_model.layers[2].convolution.max_pool: expected at most 3, as the images are 3 x 3 pixels there, "
+            "model.layers[2].convolution.max_pool: expected at most 3, as the images are 3 x 3 pixels there, "
             "found 4");
 }
 

@@ -22,7 +22,7 @@ using ::testing::ElementsAreArray;
 class LayerStackTest : public testing::Test {
  protected:
   LayerStackTest() {
-    options_.chain.field = "bottom_model";
+    options_.chain.field = "model";
     options_.chain.input_width = 5;
     options_.chain.layers = {MakeLayer("first", 6, v1::TANH), MakeLayer("second", 4, v1::RELU),
                              MakeLayer("third", 4, v1::SIGMOID), MakeLayer("fourth", 3, v1::LINEAR)};
@@ -327,7 +327,7 @@ TEST_F(LayerStackTest, PredictsWithTheAverageAndTrainsWithoutIt) {
 
 TEST_F(LayerStackTest, RefusesNoLayers) {
   options_.chain.layers.clear();
-  ExpectCreateRefused("bottom_model.layers: expected at least one");
+  ExpectCreateRefused("model.layers: expected at least one");
 }
 
 TEST_F(LayerStackTest, RefusesNoInputs) {
@@ -337,16 +337,16 @@ TEST_F(LayerStackTest, RefusesNoInputs) {
 
 TEST_F(LayerStackTest, RefusesRepeatedAndEmptyNames) {
   options_.chain.layers[2].set_name("first");
-  ExpectCreateRefused("bottom_model.layers[2].name");
+  ExpectCreateRefused("model.layers[2].name");
   options_.chain.layers[2].set_name("");
-  ExpectCreateRefused("bottom_model.layers[2].name");
+  ExpectCreateRefused("model.layers[2].name");
 }
 
 TEST_F(LayerStackTest, RefusesUnitsOutOfRange) {
   options_.chain.layers[1].set_units(0);
-  ExpectCreateRefused("bottom_model.layers[1].units: expected 1 to 1048576, found 0");
+  ExpectCreateRefused("model.layers[1].units: expected 1 to 1048576, found 0");
   options_.chain.layers[1].set_units(1048577);
-  ExpectCreateRefused("bottom_model.layers[1].units");
+  ExpectCreateRefused("model.layers[1].units");
 }
 
 TEST_F(LayerStackTest, MemoryThatCannotBeHadBecomesAStatus) {

@@ -44,7 +44,7 @@ class TorchScriptModuleTest : public ::testing::Test {
     b1_ = torch::randn({4});
     w2_ = torch::randn({kOutputs, 4});
     b2_ = torch::randn({kOutputs});
-    options_.field = "bottom_model.torchscript_path";
+    options_.field = "model.torchscript_path";
     options_.path = folder_.File("half.pt");
     options_.numbers = {{{kInputs}, /*gradient=*/true}};
     options_.output_width = kOutputs;

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -11,28 +12,38 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(StrongestFirstTest, LayerByLayerAndTurnedWhereBelowOneHalf) {
-  const std::vector<LeakFigure> figures = StrongestFirst({{{"first", "norm"}, {0.9, 0.9}},
-                                                          {{"cut", "norm"}, {0.6, 0.6}},
-                                                          {{"cut", "cosine"}, {0.2, 0.3}},
-                                                          {{"cut", "spectral"}, {0.8, 0.7}}});
+TEST(StrongestFirstTest, InTheOneOrderOfAttacksWithTheLastEpochs) {
+  const std::vector<MeasuredAttack> figures = StrongestFirst({{{"first", "norm"}, {0.9, 0.9}},
+                                                              {{"cut", "norm"}, {0.6, 0.6}},
+                                                              {{"cut", "residual_norm"}, {0.2, 0.8}},
+                                                              {{"cut", "activation_clusters"}, {0.95, 0.95}},
+                                                              {{"cut", "cumulative_direction"}, {0.99, 0.99}}},
+                                                             {{{"cut", "cumulative_direction"}, 0.3}});
   std::vector<std::string> order;
-  for (const LeakFigure& figure : figures) {
+  for (const MeasuredAttack& figure : figures) {
     order.push_back(figure.layer + " " + figure.attack);
   }
-  // Cosine and spectral have the same p95 and the same mean: then by name.
-  EXPECT_EQ(order, (std::vector<std::string>{"cut cosine", "cut spectral", "cut norm", "first norm"}));
-  EXPECT_DOUBLE_EQ(figures[0].mean, 0.75);
-  EXPECT_DOUBLE_EQ(figures[0].p95, 0.8);
-}
-
-TEST(StrongestFirstTest, OfEqualP95TheHigherMeanIsStronger) {
-  const std::vector<LeakFigure> figures =
-      StrongestFirst({{{"cut", "cosine"}, {0.5, 0.9}}, {{"cut", "norm"}, {0.8, 0.9}}});
-  EXPECT_EQ(figures.front().attack, "norm");
+  EXPECT_EQ(order, (std::vector<std::string>{"first norm", "cut residual_norm", "cut cumulative_direction", "cut norm",
+                                             "cut activation_clusters"}));
+  EXPECT_DOUBLE_EQ(figures[1].batches.mean, 0.8);  // Each batch inverted by itself.
+  EXPECT_DOUBLE_EQ(figures[2].auc(), 0.7);
 }
 
 TEST(StrongestFirstTest, OfNothingNothing) { EXPECT_TRUE(StrongestFirst({}).empty()); }
+
+MeasuredAttack Attack(const std::string& layer, const std::string& attack, double p95,
+                      double pooled = std::numeric_limits<double>::quiet_NaN()) {
+  return {layer, attack, {0.5, 0, p95, 10}, pooled};
+}
+
+TEST(StrongestOnGradientsTest, IsTheFirstOfItsKind) {
+  const std::vector<MeasuredAttack> attacks = {Attack("cut", "cosine", 0.9), Attack("first", "norm", 0.8),
+                                               Attack("cut", "activation_clusters", 0.99)};
+  EXPECT_EQ(StrongestOnGradients(attacks, /*side_information=*/false)->attack, "norm");
+  EXPECT_EQ(StrongestOnGradients(attacks, /*side_information=*/true)->attack, "cosine");
+  EXPECT_EQ(StrongestOnGradients({attacks[2]}, /*side_information=*/false), nullptr);
+  EXPECT_EQ(StrongestOnGradients({}, /*side_information=*/true), nullptr);
+}
 
 RunSummary LabelSummary() {
   RunSummary summary;
@@ -51,8 +62,12 @@ RunSummary LabelSummary() {
   summary.best_epoch = 4;
   summary.final_test_auc = 0.7425;
   summary.run_auc_bound = 0.786;
+  summary.bound_tested = true;
   summary.gate = {{"release", 678}, {"warn", 2}};
-  summary.leaks = {{"cut", "cosine", 0.7, 0, 0.72}, {"cut", "norm", 0.5, 0, 0.58}, {"first", "norm", 0.5, 0, 0.6}};
+  summary.leaks = {Attack("cut", "cumulative_direction", 0.793, 0.782), Attack("cut", "cosine", 0.72),
+                   Attack("first", "norm", 0.6), Attack("cut", "norm", 0.58, 0.3),
+                   Attack("cut", "activation_clusters", 0.917)};
+  summary.guessing = {0.517, 0.541};
   summary.details = "out/label_party.result.json";
   return summary;
 }
@@ -64,9 +79,13 @@ TEST(RunSummaryTest, IsAShortTable) {
             "  training        5 epochs, 680 steps, 696320 examples in 23.2 s (30014 per second)\n"
             "  test AUC        0.7431 (best, after epoch 4; last 0.7425)\n"
             "  test log loss   0.4512\n"
-            "  leak at cut     cosine 0.720, norm 0.580  (AUC, 95% of batches below)\n"
-            "  leak at first   norm 0.600  (AUC, 95% of batches below)\n"
-            "  bound           AUC at most 0.786 from all releases of the run, for Gaussian classes\n"
+            "  leak at cut     cosine 0.720, norm 0.700  (AUC: p95 over batches, or of the last epoch where larger)\n"
+            "  leak at first   norm 0.600\n"
+            "  over all epochs cumulative_direction 0.782 at cut  (AUC over all examples)\n"
+            "  no gradient     activation_clusters 0.917 at cut  (AUC as above; no bound applies)\n"
+            "  guessing        0.541 p95 over batches, 0.517 mean\n"
+            "  bound           AUC at most 0.786 over all epochs, if classes are Gaussian; not exceeded by the attacks "
+            "run here\n"
             "  release gate    678 release, 2 warn\n"
             "  bytes           123 MB sent, 999 B received\n"
             "  all figures     out/label_party.result.json\n");
@@ -88,20 +107,39 @@ TEST(RunSummaryTest, ShowsTheStrongestAttacksOfALayerAndCountsTheOthers) {
   RunSummary summary = LabelSummary();
   summary.leaks.clear();
   for (const char* attack : {"a", "b", "c", "d", "e"}) {
-    summary.leaks.push_back({"cut", attack, 0.5, 0, 0.5});
+    summary.leaks.push_back(Attack("cut", attack, 0.5));
   }
   EXPECT_THAT(RunSummaryTable(summary), HasSubstr("a 0.500, b 0.500, c 0.500; 2 weaker"));
 }
 
-TEST(RunSummaryTest, ABoundThatIsNoneOrDoesNotHoldIsNotShownAsOne) {
+TEST(RunSummaryTest, ACumulativeAttackThatNobodyPooledStandsByItsBatches) {
+  RunSummary summary = LabelSummary();
+  summary.leaks = {Attack("cut", "cumulative_spectral", 0.7)};
+  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("leak at cut     cumulative_spectral 0.700"));
+  EXPECT_THAT(RunSummaryTable(summary), Not(HasSubstr("over all examples")));
+}
+
+TEST(RunSummaryTest, ARunThatMeasuredNoLeakSaysSo) {
+  RunSummary summary = LabelSummary();
+  summary.leaks.clear();
+  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("leak            none measured\n"));
+  summary.gate = {{"freeze_bottom", 680}};
+  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("leak            none measured: no gradient left the label party\n"));
+}
+
+TEST(RunSummaryTest, ABoundIsNeverSaidToHold) {
   RunSummary summary = LabelSummary();
   summary.run_auc_bound = 1;
   EXPECT_THAT(RunSummaryTable(summary), HasSubstr("none: these releases bound no attack"));
   EXPECT_THAT(RunSummaryTable(summary), Not(HasSubstr("at most")));
   summary.run_auc_bound = 0.7;
   summary.bound_exceeded = 2;
-  EXPECT_THAT(RunSummaryTable(summary),
-              HasSubstr("DOES NOT HOLD: an attack measurably exceeded it over an epoch, 2 times"));
+  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("; exceeded: see bound_exceeded in the ledger's events\n"));
+  summary.exceeded_by = "residual_norm at cut";
+  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("; exceeded by residual_norm at cut\n"));
+  summary.bound_exceeded = 0;
+  summary.bound_tested = false;
+  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("; no attack was held against it\n"));
 }
 
 TEST(ResultPathTest, IsBesideTheLedger) {

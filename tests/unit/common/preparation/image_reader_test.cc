@@ -31,7 +31,7 @@ std::string Jpeg(int width, int height, std::vector<uint8_t> colour) {
   encoder.err = jpeg_std_error(&errors);
   jpeg_create_compress(&encoder);
   unsigned char* bytes = nullptr;
-  unsigned long size = 0;
+  unsigned long size = 0;  // NOLINT(google-runtime-int): what libjpeg takes.
   jpeg_mem_dest(&encoder, &bytes, &size);
   encoder.image_width = static_cast<JDIMENSION>(width);
   encoder.image_height = static_cast<JDIMENSION>(height);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 #include <limits>
 #include <map>
@@ -26,6 +27,7 @@
 namespace splitveil {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -251,7 +253,6 @@ TEST(PrepareTest, PreparesAPartysOwnTableInItsOrder) {
   column = options.rows.schema.add_columns();
   column->set_name("age");
   column->set_kind(v1::TableSchema::NUMERIC);
-  column->set_holder(v1::TableSchema::LABEL_PARTY);  // Whoever owns the table holds all of it.
   options.out_dir = folder.Path("out");
   const absl::StatusOr<PrepareResult> result = Prepare(options);
   ASSERT_TRUE(result.ok()) << result.status();
@@ -259,6 +260,56 @@ TEST(PrepareTest, PreparesAPartysOwnTableInItsOrder) {
   const auto own = Open(folder, "nonlabel_party");
   EXPECT_EQ(IdsOf(*own), (std::vector<std::string>{"b", "a"}));
   EXPECT_EQ(AllRows(*own).numeric.row(0)[0], 1.0F);
+}
+
+TEST(PrepareTest, GivesNoPartyAColumnThatTheSchemaDoesNotGiveIt) {
+  const ScratchFolder folder;
+  PrepareOptions options = OptionsFor(folder, "name,income,visits,both,label\na,1,2,3,1\nb,2,3,4,0\n");
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+      columns { name: "name" kind: ID } columns { name: "label" kind: LABEL }
+      columns { name: "income" kind: NUMERIC holder: LABEL_PARTY }
+      columns { name: "visits" kind: NUMERIC holder: NONLABEL_PARTY }
+      columns { name: "both" kind: NUMERIC holder: BOTH })",
+                                                            &options.rows.schema));
+  const auto names = [&](const char* party) {
+    std::vector<std::string> names;
+    const std::shared_ptr<const Dataset> data = Open(folder, party);
+    for (const v1::NumericScaling& column : data->preprocessing().numeric()) {
+      names.push_back(column.name());
+    }
+    return names;
+  };
+  ASSERT_TRUE(Prepare(options).ok());
+  EXPECT_THAT(names("label_party"), ElementsAre("income", "both"));
+  EXPECT_THAT(names("nonlabel_party"), ElementsAre("visits", "both"));
+  options.parties = v1::TableSchema::LABEL_PARTY;  // The label party alone, with the schema of both.
+  ASSERT_TRUE(Prepare(options).ok());
+  EXPECT_THAT(names("label_party"), ElementsAre("income", "both"));
+}
+
+TEST(PrepareTest, RefusesToSplitAColumnOrImagesOfNoHolder) {
+  const ScratchFolder folder;
+  PrepareOptions options = OptionsFor(folder, "name,income,label\na,1,1\nb,2,0\n");
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+      columns { name: "name" kind: ID } columns { name: "income" kind: NUMERIC }
+      columns { name: "label" kind: LABEL })",
+                                                            &options.rows.schema));
+  const absl::Status status = Prepare(options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      status.message(),
+      "table schema: columns: income: expected a holder, as the table is split between the parties, found none; a "
+      "table of one party alone takes --party");
+  EXPECT_FALSE(std::filesystem::exists(folder.Path("out")));
+  options.rows.schema.mutable_columns(1)->set_kind(v1::TableSchema::IGNORE);
+  options.rows.schema.mutable_images()->set_height(1);
+  options.rows.schema.mutable_images()->set_width(1);
+  options.rows.images_path = folder.Write("pixels", std::string(6, 'x'));
+  EXPECT_THAT(std::string(Prepare(options).status().message()), HasSubstr("table schema: images: expected a holder"));
+  options.rows.schema.mutable_columns(1)->set_kind(v1::TableSchema::NUMERIC);
+  options.parties = v1::TableSchema::LABEL_PARTY;  // Its own table: all of it.
+  ASSERT_TRUE(Prepare(options).ok()) << Prepare(options).status();
+  EXPECT_EQ(Open(folder, "label_party")->preprocessing().image().height(), 1);
 }
 
 TEST(PrepareTest, FailsOnTheWrongLabelsOrIdsOfAPartysOwnTable) {
@@ -321,7 +372,7 @@ TEST(PrepareTest, FailsOnARowThatCannotBeUsedAndLeavesNothing) {
   ExpectRefused(absl::StrCat(absl::StrJoin(Cells(0), "\t"), "\tPLANTED\n"),
                 "criteo:1:41: expected 40 columns, found 41");
   for (const char* label : {"", "2", "-1", "0.0", "PLANTED"}) {
-    ExpectRefused(WithCell(1, label), "criteo:2:1: label: expected one of the labels");
+    ExpectRefused(WithCell(1, label), "criteo:2:1: label: expected \"1\" (positive) or \"0\" (negative)");
   }
   for (const char* number : {"1e999", "+1", " 1", "1 ", "-", "--1", "nan", "inf", "0x10", "PLANTED"}) {
     ExpectRefused(WithCell(3, number), "criteo:2:3: I2: expected a finite number or nothing");

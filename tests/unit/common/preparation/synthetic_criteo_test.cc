@@ -20,7 +20,6 @@
 namespace splitveil {
 namespace {
 
-using ::testing::Contains;
 using ::testing::IsEmpty;
 
 TEST(BayesAucTest, EqualsTheSumOverPairs) {

@@ -79,17 +79,33 @@ TEST(TableReaderTest, TrimsBlanksAndKnowsMissingMarkersAndLabels) {
 }
 
 TEST(TableReaderTest, NamesLineAndColumnOfWhatCannotBeUsedAndGoesOn) {
-  EXPECT_THAT(
-      Read(kColumns, "id,y,a,c\nk,2,5,x\n,1,5,x\nk,1,five,x\nk,1,5\nk,1,5,x,y\nk,1,5,x\n"),
-      ElementsAre(HasSubstr("table:2:2: y: expected one of the labels"), HasSubstr("table:3:1: id: expected"),
-                  HasSubstr("table:4:3: a: expected a finite number"), HasSubstr("table:5:3: expected 4 columns"),
-                  HasSubstr("table:6:5: expected 4 columns, found 5"), "k|1|5|x"));
+  EXPECT_THAT(Read(kColumns, "id,y,a,c\nk,2,5,x\n,1,5,x\nk,1,five,x\nk,1,5\nk,1,5,x,y\nk,1,5,x\n"),
+              ElementsAre(HasSubstr("table:2:2: y: expected \"1\" (positive) or \"0\" (negative)"),
+                          HasSubstr("table:3:1: id: expected"), HasSubstr("table:4:3: a: expected a finite number"),
+                          HasSubstr("table:5:3: expected 4 columns"),
+                          HasSubstr("table:6:5: expected 4 columns, found 5"), "k|1|5|x"));
 }
 
-TEST(TableReaderTest, RefusesAHeaderThatDoesNotFitAndShowsNoneOfIt) {
+TEST(TableReaderTest, NamesTheLabelsOfTheSchemaAndNotThoseOfTheTable) {
+  EXPECT_THAT(
+      Read(std::string(kColumns) + R"(positive: ["yes", "y"] negative: "no")", "id,y,a,c\nk,SECRET,5,x\n"),
+      ElementsAre("table:2:2: y: expected \"yes\" or \"y\" (positive) or \"no\" (negative), as the schema says, "
+                  "found another text"));
+}
+
+TEST(TableReaderTest, NamesAColumnThatTheSchemaDoesNot) {
+  EXPECT_THAT(
+      Read(kColumns, "id,y,amount,c\nk,1,5,x\n"),
+      ElementsAre(HasSubstr("table:1:3: expected a column of the schema (a not found), found \"amount\"; a column "
+                            "to leave out has kind: IGNORE")));
+  EXPECT_THAT(Read(kColumns, "id,y,a,c,more\nk,1,5,x,z\n"),
+              ElementsAre(HasSubstr("table:1:5: expected a column of the schema, found \"more\"")));
+}
+
+TEST(TableReaderTest, RefusesAHeaderThatDoesNotFitAndShowsNoData) {
   for (const auto& [header, message] :
        std::vector<std::pair<std::string, std::string>>{{"id,y,a\n", "expected a column c"},
-                                                        {"id,y,a,c,SECRET\n", "table:1:5: expected a header line"},
+                                                        {"SECRET,1,a,red\n", "found one without id, y, c"},
                                                         {"id,y,a,c,a\n", "found a again"},
                                                         {"\"id,y\n", "quoted cell"},
                                                         {"", "expected a header line, found an empty file"}}) {

@@ -18,8 +18,8 @@ using testing::HasSubstr;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-// Divergence of all releases of an example at which the AUC of one that remembers is 0.7: Phi(sqrt(x / 2)) = 0.7 at
-// x = 2 * 0.5244005127^2 (the 0.7 quantile of the normal distribution in the tables).
+// Divergence of all releases of an example at which the AUC of one that accumulates them is 0.7: Phi(sqrt(x / 2)) = 0.7
+// at x = 2 * 0.5244005127^2 (the 0.7 quantile of the normal distribution in the tables).
 constexpr double kSumKlAt07 = 0.5499917954569;
 
 template <typename Message>
@@ -74,7 +74,7 @@ TEST(ReleaseGateTest, ActsWhenTheReleasesOfAnExampleAddUpBeyondTheRunsBudget) {
   EXPECT_EQ(gate.Decide({0.1, kSumKlAt07 - 0.1001}).action, v1::RELEASE);
   const GateDecision decision = gate.Decide({0.1, kSumKlAt07 - 0.0999});
   EXPECT_EQ(decision.action, v1::HALT);
-  EXPECT_THAT(decision.reason, HasSubstr("remembers"));
+  EXPECT_THAT(decision.reason, HasSubstr("an adversary that accumulates over steps"));
 }
 
 TEST(ReleaseGateTest, ActsOnTheMeasuredLeakWhateverTheBoundSays) {

@@ -12,7 +12,7 @@ namespace splitveil {
 namespace {
 
 Matrix FromRows(const std::vector<std::vector<float>>& rows) {
-  Matrix matrix(rows.size(), rows.front().size());
+  Matrix matrix(static_cast<int64_t>(rows.size()), static_cast<int64_t>(rows.front().size()));
   for (int64_t i = 0; i < matrix.rows(); ++i) {
     std::copy(rows[i].begin(), rows[i].end(), matrix.row(i).begin());
   }

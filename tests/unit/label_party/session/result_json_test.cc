@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "common/leakage/guessing.h"
 #include "common/ledger/ledger.h"
 #include "common/transport/tensor_codec.h"
 #include "tests/testing/process/temp_folder.h"
@@ -101,6 +102,10 @@ TEST_F(ResultJsonTest, TheLineHasTheContractsKeysAndTheFileMore) {
                                          "gate",
                                          "frozen_after_epoch",
                                          "bound_exceeded",
+                                         "bound_state",
+                                         "strongest",
+                                         "strongest_with_side_information",
+                                         "guessing",
                                          "leak"}));
   line.insert({"ended", "epoch_leak"});
   EXPECT_EQ(Keys(Full()), line);
@@ -122,6 +127,8 @@ TEST_F(ResultJsonTest, NumbersThatDoNotExistAreNull) {
     EXPECT_TRUE(line[key].is_null()) << key;
   }
   EXPECT_EQ(line["leak"], Json::object());
+  EXPECT_TRUE(line["strongest"].is_null());
+  EXPECT_TRUE(line["guessing"]["p95"].is_null());
 }
 
 TEST_F(ResultJsonTest, TheStrongestAttackIsNamedAndAnAttackThatPointsTheWrongWayIsTurned) {
@@ -137,6 +144,23 @@ TEST_F(ResultJsonTest, TheStrongestAttackIsNamedAndAnAttackThatPointsTheWrongWay
   EXPECT_EQ(full.size(), 4);
   EXPECT_EQ(full["spectral"]["mean"], 1);
   EXPECT_EQ(full["strongest"], cut["strongest"]);
+  EXPECT_EQ(Line()["strongest"], Json({{"layer", "cut"}, {"attack", "spectral"}, {"auc", 1.0}}));
+  EXPECT_EQ(Line()["strongest_with_side_information"]["attack"], "cosine");
+}
+
+TEST_F(ResultJsonTest, SaysWhatGuessingReachesAndWhatBecameOfTheBound) {
+  Judge({{v1::NORM, {1, 2, 3, 0}}, {v1::COSINE, {1, 1, 1, 1}}, {v1::SPECTRAL, {3, 2, 1, 0}}});
+  ASSERT_TRUE(auditor_->FinishRun().ok());  // Two of four are positive.
+  result_.steps = 10;
+  result_.trained_examples = 10 * 1024;
+  Json line = Line();
+  EXPECT_NEAR(line["guessing"]["p95"].get<double>(), GuessingOver(512, 512).p95, 1e-6);
+  EXPECT_NEAR(line["guessing"]["mean"].get<double>(), GuessingOver(512, 512).mean, 1e-6);
+  EXPECT_EQ(line["bound_state"], "no attack was held against it");
+  EXPECT_EQ(line["leak"]["cut"]["spectral"], Json());
+  EXPECT_EQ(line["leak"]["cut"]["strongest"]["pooled"], 1);
+  result_.cumulative_sum_kl = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(Line()["bound_state"], "none stated");
 }
 
 TEST_F(ResultJsonTest, TheTableTellsTheSame) {

@@ -198,7 +198,7 @@ TEST_F(TrainingStepTest, HaltLeavesNothingAndSaysWhy) {
   Create("marvell { s: 4 }", "max_run_auc_bound: 0.51 action: HALT");
   const absl::Status status = Step(0, 0).status();
   EXPECT_TRUE(IsHalt(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("remembers"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("accumulates over steps"));
   EXPECT_EQ(Events("gate_halt"), 1);
   EXPECT_EQ(training_->result().cumulative_sum_kl, 0);
 }

@@ -128,7 +128,7 @@ TEST_F(TopModelTest, CutGradientsAreThoseOfEachExamplesOwnLoss) {
   }
 }
 
-// The log-loss is linear in the label, and so are its gradients: a target between or beyond the two labels has the
+// The log loss is linear in the label, and so are its gradients: a target between or beyond the two labels has the
 // gradient that lies there. The loss stays that of the labels.
 TEST_F(TopModelTest, GradientsAreOfTheTargetsAndTheLossIsOfTheLabels) {
   auto model = Create();
@@ -231,18 +231,18 @@ TEST_F(TopModelTest, RefusesNoCutWidth) {
 TEST_F(TopModelTest, RefusesReservedAndRepeatedNames) {
   for (const char* name : {"cut", "logit", "wide", "first"}) {
     options_.spec.mutable_layers(1)->set_name(name);
-    ExpectCreateRefused("top_model.layers[1].name");
+    ExpectCreateRefused("model.layers[1].name");
   }
 }
 
 TEST_F(TopModelTest, RefusesAWidePartWithoutTheEmbeddingItNeeds) {
   options_.spec.mutable_wide()->clear_embedding();
-  ExpectCreateRefused("top_model.wide.embedding: expected");
+  ExpectCreateRefused("model.wide.embedding: expected");
 }
 
 TEST_F(TopModelTest, RefusesAWidePartWithoutFeatures) {
   options_.features = {};
-  ExpectCreateRefused("top_model.wide: expected at least one feature column");
+  ExpectCreateRefused("model.wide: expected at least one feature column");
 }
 
 TEST_F(TopModelTest, OwnFeaturesAreFurtherInputsOfTheirLayer) {
@@ -273,12 +273,12 @@ TEST_F(TopModelTest, OwnFeaturesAreFurtherInputsOfTheirLayer) {
 TEST_F(TopModelTest, RefusesOwnFeaturesThatAreNotThere) {
   options_.spec.mutable_own_features()->mutable_embedding()->set_dimension(3);
   options_.spec.mutable_own_features()->set_before("third");
-  ExpectCreateRefused("top_model.own_features.before: expected a layer of the label party's");
+  ExpectCreateRefused("model.own_features.before: expected a layer of the label party's");
   options_.spec.mutable_own_features()->clear_before();
   options_.spec.mutable_own_features()->clear_embedding();
-  ExpectCreateRefused("top_model.own_features.embedding: expected");
+  ExpectCreateRefused("model.own_features.embedding: expected");
   options_.features = {};
-  ExpectCreateRefused("top_model.own_features: expected at least one feature column");
+  ExpectCreateRefused("model.own_features: expected at least one feature column");
 }
 
 TEST_F(TopModelTest, RefusesTheTrainingStateOfAnotherOptimizer) {

@@ -252,7 +252,7 @@ TEST_F(BottomModelTest, TakesTheHalfOfAWholeModelBelowTheCutLayer) {
   options_.cut_width = 6;
   EXPECT_THAT(Create()->layer_names(), ElementsAre("first", "cut"));
   options_.cut_layer = "fourth";
-  ExpectCreateRefused("bottom_model.layers: expected one named \"fourth\", the cut_layer");
+  ExpectCreateRefused("model.layers: expected one named \"fourth\", the agreement's cut_layer");
 }
 
 TEST_F(BottomModelTest, RefusesConvolutionsOnWhatIsNoImage) {
@@ -263,7 +263,7 @@ TEST_F(BottomModelTest, RefusesConvolutionsOnWhatIsNoImage) {
   layer.mutable_convolution()->set_channels(2);
   options_.features = {/*numeric=*/13, 0, 0};
   options_.cut_width = 24;
-  ExpectCreateRefused("bottom_model.layers[0].convolution: expected images as its input, found none");
+  ExpectCreateRefused("model.layers[0].convolution: expected images as its input, found none");
   options_.features.image = {1, 3, 4};
   ExpectCreateRefused("expected an input of nothing but the 1 x 3 x 4 image, found 13 numbers");
   options_.features.numeric = 12;
@@ -271,10 +271,10 @@ TEST_F(BottomModelTest, RefusesConvolutionsOnWhatIsNoImage) {
   told.set_channels(1);
   told.set_height(4);
   told.set_width(3);
-  ExpectCreateRefused("bottom_model.input_image: expected 1 x 3 x 4, the images of the data, found 1 x 4 x 3");
+  ExpectCreateRefused("model.input_image: expected 1 x 3 x 4, the images of the data, found 1 x 4 x 3");
   options_.spec.clear_input_image();
   options_.cut_width = 25;
-  ExpectCreateRefused("bottom_model.layers[0] output: expected 25, the agreed cut width, found 24");
+  ExpectCreateRefused("model.layers[0] output: expected 25, the agreed cut width, found 24");
 }
 
 TEST_F(BottomModelTest, CallsTheLastLayerCut) {
@@ -285,27 +285,27 @@ TEST_F(BottomModelTest, CallsTheLastLayerCut) {
 
 TEST_F(BottomModelTest, RefusesTheNameCutBelowTheCut) {
   options_.spec.mutable_layers(0)->set_name("cut");
-  ExpectCreateRefused("bottom_model.layers[0].name: \"cut\" is reserved");
+  ExpectCreateRefused("model.layers[0].name: \"cut\" is reserved");
 }
 
 TEST_F(BottomModelTest, RefusesRepeatedNames) {
   options_.spec.mutable_layers(1)->set_name("first");
-  ExpectCreateRefused("bottom_model.layers[1].name");
+  ExpectCreateRefused("model.layers[1].name");
 }
 
 TEST_F(BottomModelTest, RefusesAnotherCutWidth) {
   options_.cut_width = 5;
-  ExpectCreateRefused("bottom_model.layers[2].units: expected 5, the agreed cut width, found 4");
+  ExpectCreateRefused("model.layers[2].units: expected 5, the agreed cut width, found 4");
 }
 
 TEST_F(BottomModelTest, RefusesNoLayers) {
   options_.spec.clear_layers();
-  ExpectCreateRefused("bottom_model.layers: expected at least one");
+  ExpectCreateRefused("model.layers: expected at least one");
 }
 
 TEST_F(BottomModelTest, RefusesCategoriesWithoutAnEmbedding) {
   options_.spec.clear_embedding();
-  ExpectCreateRefused("bottom_model.embedding: expected");
+  ExpectCreateRefused("model.embedding: expected");
 }
 
 TEST_F(BottomModelTest, RefusesAnUnsetOptimizer) {

@@ -44,14 +44,14 @@ SweptRun PlausibleRun(const std::string& name, const std::string& family, std::o
     figures.leaks.push_back({layer, "spectral", 0.5, 0.5 + 0.4 / (1 + strength)});
   }
   RunRanking& ranking = swept.ranking;
-  ranking.layer = figures.leaks.front().layer;
-  ranking.attack = "cosine";
-  ranking.measured_auc = figures.leaks.front().p95;
-  ranking.guessing_auc_p95 = 0.541;
-  ranking.bound = strength == 0 ? BoundState::kNoneStated : BoundState::kHolds;
+  ranking.aided = {"cut", "cosine", "label_party", figures.leaks[0].p95};
+  ranking.unaided = {"cut", "norm", "label_party", figures.leaks[1].p95};
+  ranking.no_gradient = {"cut", "activation_clusters", "nonlabel_party", 0.62 + jitter};
+  ranking.guessing = {0.517, 0.541};
+  ranking.bound = strength == 0 ? BoundState::kNoneStated : BoundState::kNotExceeded;
   if (parameter == 25 && seed == 2) {
     ranking.bound = BoundState::kExceeded;
-    ranking.excesses = {{"cut", "residual_norm", 0.9, 0.7, {1, 2}}};
+    ranking.excesses = {{"cut", "residual_norm", 0.9, 0.7, {1, 2}, 2}};
   }
   return swept;
 }
@@ -82,7 +82,7 @@ absl::Status WriteAll(const std::string& folder) {
       PlausibleRun("</script><script>document.documentElement.dataset.planted = 1</script>" + std::string(200, 'x'),
                    "marvell_s", 4, 4, 1);
   for (LeakPoint& leak : hostile.figures.leaks) {
-    leak.layer = hostile.ranking.layer =
+    leak.layer = hostile.ranking.aided.layer =
         "<img src=x onerror=\"document.documentElement.dataset.planted = 1\">" + std::string(150, 'm');
   }
   status.Update(WriteFile(folder + "/hostile.html", TradeoffPage({usual[0], hostile}, 2)));

@@ -43,7 +43,7 @@ TEST_F(AuditCommandTest, ARunThatMeetsThePolicyEndsWithZero) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
   EXPECT_THAT(result.out, HasSubstr("PASS  mean AUC: all attacks"));
-  EXPECT_THAT(result.out, EndsWith("\npolicy met: 7 criteria, 1 run\n"));
+  EXPECT_THAT(result.out, EndsWith("\npolicy met by this run against the attacks that were run: 7 criteria\n"));
 }
 
 TEST_F(AuditCommandTest, ARunThatDoesNotEndsWithTenAndIsNoError) {
@@ -63,7 +63,7 @@ TEST_F(AuditCommandTest, OneOfTwoRunsThatDoesNotEndsWithTen) {
   ASSERT_TRUE(WriteLabelPartyLedger(ledger_, run_).ok());
   const ChildResult result = Audit();
   EXPECT_EQ(result.exit_code, 10);
-  EXPECT_THAT(result.out, HasSubstr("1 of 2 runs\n"));
+  EXPECT_THAT(result.out, HasSubstr(" failed, in 1 of 2 runs\n"));
 }
 
 TEST_F(AuditCommandTest, TheNonLabelPartysLedgerAloneIsNotEnough) {

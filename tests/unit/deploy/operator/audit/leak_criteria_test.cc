@@ -50,6 +50,30 @@ TEST_F(LeakCriteriaTest, AScoreThatPointsTheWrongWayLeaksAsMuch) {
   EXPECT_EQ(MaxLeak("max_pooled: 0.79"), Outcome::kNotMet);
 }
 
+// Each batch is inverted by itself: the mean of an attack that changes its direction is no 0.5.
+TEST_F(LeakCriteriaTest, AnAttackThatChangesItsDirectionIsHeldToItsLimit) {
+  std::vector<double> changing;
+  for (int step = 0; step < 20; ++step) {
+    changing.push_back(step % 2 == 0 ? 0.8 : 0.2);
+  }
+  party().leaks[0] = Series("label_party", "cut", "norm", changing);
+  EXPECT_EQ(MaxLeak("max_mean: 0.79"), Outcome::kNotMet);
+  EXPECT_EQ(Judge("mean AUC", "max_measured_leak { max_mean: 0.6 }").found, "0.800");
+}
+
+TEST_F(LeakCriteriaTest, AFarEndIsSaidToBeOne) {
+  EXPECT_EQ(Judge("last epoch's AUC", "max_measured_leak { attack: 'likelihood_ratio' max_pooled: 0.7 }").found,
+            "0.620: upper 95% limit of 0.600");
+  EXPECT_EQ(Judge("cumulative attacks", "max_measured_cumulative_auc: 0.5").found, "0.660: upper 95% limit of 0.640");
+  EXPECT_EQ(Judge("at 1% false positives", "max_measured_tpr_at_1pct_fpr: 0.5").found,
+            "0.030: upper 95% limit of 0.020");
+  LikelihoodRatio(1).auc = 0.3;  // Inverted, as its far end is.
+  LikelihoodRatio(1).auc_low = 0.28;
+  LikelihoodRatio(1).auc_high = 0.32;
+  EXPECT_EQ(Judge("last epoch's AUC", "max_measured_leak { attack: 'likelihood_ratio' max_pooled: 0.7 }").found,
+            "0.720: upper 95% limit of 0.700");
+}
+
 TEST_F(LeakCriteriaTest, PooledLeakIsJudgedByTheFarEndAfterTheLastEpoch) {
   EXPECT_EQ(MaxLeak("attack: 'likelihood_ratio' max_pooled: 0.62"), Outcome::kMet);
   EXPECT_EQ(MaxLeak("attack: 'likelihood_ratio' max_pooled: 0.61"), Outcome::kNotMet);
@@ -87,6 +111,10 @@ TEST_F(LeakCriteriaTest, ALimitHoldsForItsLayersAndAttacksOnly) {
 TEST_F(LeakCriteriaTest, AnAttackThatWasNotMeasuredFails) {
   EXPECT_EQ(MaxLeak("attack: 'cosine' max_mean: 1"), Outcome::kNotMeasured);
   EXPECT_EQ(MaxLeak("layer: 'third' max_p95: 1"), Outcome::kNotMeasured);
+  // Where: a place, or nothing.
+  EXPECT_EQ(Judge("p95 AUC", "max_measured_leak { layer: 'third' max_p95: 1 }").found,
+            "not measured: no such attack recorded");
+  EXPECT_EQ(Judge("p95 AUC", "max_measured_leak { layer: 'third' max_p95: 1 }").where, "");
   EXPECT_EQ(MaxLeak("attack: 'model_completion' max_pooled: 1"), Outcome::kNotMeasured);
 }
 
@@ -94,6 +122,7 @@ TEST_F(LeakCriteriaTest, AnAgreedAttackThatWasNotRecordedFails) {
   party().record.run.config_json = R"({"agreement":{"audit":{"layers":["cut","first"],"attacks":["NORM"]}}})";
   const Finding finding = Judge("mean AUC", "max_measured_leak { max_mean: 1 }");
   EXPECT_EQ(finding.outcome, Outcome::kNotMeasured);
+  EXPECT_EQ(finding.found, "not measured");
   EXPECT_EQ(finding.where, "Gradient length (norm) at layer \"first\"");
   EXPECT_EQ(MaxLeak("layer: 'cut' max_mean: 1"), Outcome::kMet);
   EXPECT_EQ(Judge("audited").outcome, Outcome::kNotMeasured);
@@ -190,6 +219,7 @@ TEST_F(LeakCriteriaTest, EpochsWithoutReleasesNeedNoFigures) {
 
 TEST_F(LeakCriteriaTest, TheRunsBoundIsTheAccountants) {
   EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.72").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.72").where, "all releases at the cut layer");  // No attack's.
   EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.71").outcome, Outcome::kNotMet);
   EpochLeakRow spectral = Remembered(1);  // The peer's scores may come too late for a bound.
   spectral.attack = "cumulative_spectral";
@@ -232,40 +262,53 @@ TEST_F(LeakCriteriaTest, TruePositiveRatesNobodyMeasuredFail) {
 }
 
 TEST_F(LeakCriteriaTest, AnAttackBeyondItsBoundFails) {
-  EXPECT_EQ(Judge("exceeds its bound").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("bound not exceeded").found, "not exceeded by the attacks run here");
   LikelihoodRatio(0).auc_low = 0.66;
-  const Finding finding = Judge("exceeds its bound");
+  const Finding finding = Judge("bound not exceeded");
   EXPECT_EQ(finding.outcome, Outcome::kNotMet);
-  EXPECT_EQ(finding.found, "exceeded");
+  EXPECT_EQ(finding.found,
+            "exceeded by Best guess knowing both classes (likelihood_ratio): lower 95% limit of its AUC 0.660, bound "
+            "0.650");
   EXPECT_THAT(finding.remedy, HasSubstr("orthogonal_noise_ratio"));
-  EXPECT_THAT(
-      finding.where,
-      HasSubstr("by Best guess knowing both classes (likelihood_ratio) at the cut layer: AUC at least 0.660, bound "
-                "0.650 (epoch 1)"));
+  EXPECT_EQ(finding.where, "the cut layer, epoch 1");
 }
 
 TEST_F(LeakCriteriaTest, WhatTheNoiseAllowsIsNotExceededWithinTheTolerance) {
   LikelihoodRatio(0).auc_low = 0.6549;
-  EXPECT_EQ(Judge("exceeds its bound").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kMet);
   LikelihoodRatio(0).auc_low = 0.6551;
-  EXPECT_EQ(Judge("exceeds its bound").outcome, Outcome::kNotMet);
+  EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kNotMet);
+}
+
+TEST_F(LeakCriteriaTest, AProtectionThatStatesNoBoundFailsAndTheRemedyIsAnotherProtection) {
+  for (ProtectionRow& row : party().protections) {
+    row.auc_bound = 1;
+  }
+  for (EpochLeakRow& row : party().epoch_leaks) {
+    row.gaussian_auc_bound = 1;
+  }
+  const Finding finding = Judge("bound not exceeded");
+  EXPECT_EQ(finding.outcome, Outcome::kNotMet);
+  EXPECT_EQ(finding.found, "no bound: the protection states none");
+  EXPECT_THAT(finding.remedy, HasSubstr("Choose a protection that states one"));
 }
 
 TEST_F(LeakCriteriaTest, AScoreThatPointsTheWrongWayExceedsTheBoundAsWell) {
   LikelihoodRatio(0).auc_low = 0.3;
   LikelihoodRatio(0).auc_high = 0.34;
-  EXPECT_EQ(Judge("exceeds its bound").outcome, Outcome::kNotMet);
+  EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kNotMet);
 }
 
 TEST_F(LeakCriteriaTest, TheLabelPartysOwnAlarmFails) {
   party().events.push_back({"", "bound_exceeded", "epoch 1: likelihood_ratio at cut: at least 0.71, allowed 0.70"});
-  EXPECT_EQ(Judge("exceeds its bound").outcome, Outcome::kNotMet);
-  EXPECT_THAT(Judge("exceeds its bound").where, HasSubstr("(likelihood_ratio) at the cut layer: see the run's events"));
+  EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kNotMet);
+  EXPECT_THAT(Judge("bound not exceeded").found, HasSubstr("(likelihood_ratio): see the run's events"));
 }
 
 TEST_F(LeakCriteriaTest, WithoutTheBestAttackNobodyKnowsWhetherTheBoundHolds) {
   party().epoch_leaks.erase(party().epoch_leaks.begin(), party().epoch_leaks.begin() + 2);
-  EXPECT_EQ(Judge("exceeds its bound").outcome, Outcome::kNotMeasured);
+  EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kNotMeasured);
 }
 
 TEST_F(LeakCriteriaTest, TheShareAuditedIsThatOfTheLeastAuditedAttack) {

@@ -21,17 +21,21 @@ TEST(VerdictTextTest, AlignsItsColumns) {
                                   {Outcome::kNotMet, "mean leak", "at most 0.6", "0.71", "norm at cut"},
                                   {Outcome::kNotMeasured, "p95", "at most 0.7", "not measured", ""}})}),
             "run run-1, marvell(s=4)\n"
-            "strongest attack: none measured; bound: not measurable from this ledger\n"
+            "strongest attack on gradients without side information: none measured\n"
+            "with side information: none measured\n"
+            "bound, if classes are Gaussian: not measurable from this ledger\n"
             "PASS  ended      completed    completed\n"
             "FAIL  mean leak  at most 0.6  0.71          norm at cut\n"
             "FAIL  p95        at most 0.7  not measured\n"
-            "policy not met: 2 of 3 criteria, 1 of 1 run\n");
+            "policy not met: 2 of 3 criteria failed\n");
 }
 
 TEST(VerdictTextTest, ClosesWithAllThatWasMet) {
   const RunVerdict met = Verdict({{Outcome::kMet, "ended", "completed", "completed", ""}});
-  EXPECT_THAT(VerdictText({met}), HasSubstr("\npolicy met: 1 criterion, 1 run\n"));
-  EXPECT_THAT(VerdictText({met, met}), HasSubstr("\npolicy met: 2 criteria, 2 runs\n"));
+  EXPECT_THAT(VerdictText({met}),
+              HasSubstr("\npolicy met by this run against the attacks that were run: 1 criterion\n"));
+  EXPECT_THAT(VerdictText({met, met}),
+              HasSubstr("\npolicy met by these 2 runs against the attacks that were run: 2 criteria\n"));
 }
 
 TEST(VerdictTextTest, TextOfALedgerCannotForgeALine) {
@@ -102,8 +106,7 @@ TEST(VerdictTextTest, WhatALedgerCannotShowIsOneLineAndNoFailure) {
   const std::string text = VerdictText({WithoutTheLabelParty()});
   EXPECT_THAT(text, Not(HasSubstr("FAIL")));
   EXPECT_THAT(text, HasSubstr("not measurable from this ledger, only from the label party's (5 criteria): gradient"));
-  EXPECT_THAT(text,
-              HasSubstr("policy not decided: 2 of 7 criteria met, 5 not measurable from the ledgers given, 1 run"));
+  EXPECT_THAT(text, HasSubstr("policy not decided: 2 of 7 criteria met; 5 not measurable from the ledgers given\n"));
 }
 
 TEST(AuditVerdictTest, WhatTheNonLabelPartysLedgerShowsIsJudged) {
@@ -114,15 +117,20 @@ TEST(AuditVerdictTest, WhatTheNonLabelPartysLedgerShowsIsJudged) {
   SetListDefaults(policy);
   const std::vector<RunVerdict> verdicts = JudgeRuns({run}, policy);
   EXPECT_TRUE(PolicyFailed(verdicts));
-  EXPECT_THAT(VerdictSummary(verdicts), HasSubstr("policy not met: 1 of 6 criteria, 4 not measurable"));
+  EXPECT_THAT(VerdictSummary(verdicts), HasSubstr("policy not met: 1 of 6 criteria failed; 4 not measurable"));
 }
 
 TEST(VerdictTextTest, ClosesWithWhatHelpsEachOnce) {
   const RunVerdict verdict = Verdict({{Outcome::kNotMet, "mean AUC", "at most 0.6", "0.7", "", "More noise."},
                                       {Outcome::kNotMet, "p95 AUC", "at most 0.6", "0.7", "", "More noise."},
                                       {Outcome::kNotMet, "ended", "completed", "failed", "", "Run it again."}});
-  EXPECT_THAT(Remedies(verdict), testing::ElementsAre("mean AUC (and 1 more): More noise.", "ended: Run it again."));
-  EXPECT_THAT(VerdictText({verdict}), HasSubstr("what helps: ended: Run it again.\n"));
+  const std::vector<Remedy> remedies = Remedies(verdict);
+  ASSERT_EQ(remedies.size(), 2);
+  EXPECT_EQ(remedies[0].words, "More noise.");
+  EXPECT_THAT(remedies[0].criteria, testing::ElementsAre("mean AUC", "p95 AUC"));
+  EXPECT_THAT(VerdictText({verdict}),
+              HasSubstr("what helps: More noise.\n  for: mean AUC\n  for: p95 AUC\nwhat helps: Run it again.\n  for: "
+                        "ended\n"));
 }
 
 TEST(VerdictTextTest, NamesTheStrongestAttackAndTheBoundsState) {
@@ -130,8 +138,17 @@ TEST(VerdictTextTest, NamesTheStrongestAttackAndTheBoundsState) {
   SetListDefaults(policy);
   EXPECT_THAT(
       VerdictText(JudgeRuns({RecordedRun()}, policy)),
-      HasSubstr("strongest attack: Line between the classes, accumulated (cumulative_direction) at the cut layer, AUC "
-                "0.640; guessing 0.541; bound: holds\n"));
+      HasSubstr(
+          "strongest attack on gradients without side information: Gradient length (norm) at the cut layer, AUC "
+          "0.580\nwith side information: Line between the classes, accumulated (cumulative_direction) at the cut "
+          "layer, "
+          "AUC 0.640\nguessing: p95 0.541\nbound, if classes are Gaussian: not exceeded by the attacks run here\n"));
+}
+
+TEST(VerdictTextTest, OfSeveralRunsSaysHowManyFailed) {
+  const RunVerdict met = Verdict({{Outcome::kMet, "ended", "completed", "completed", ""}}),
+                   failed = Verdict({{Outcome::kNotMet, "ended", "completed", "failed", ""}});
+  EXPECT_EQ(VerdictSummary({met, failed}), "policy not met: 1 of 2 criteria failed, in 1 of 2 runs");
 }
 
 }  // namespace

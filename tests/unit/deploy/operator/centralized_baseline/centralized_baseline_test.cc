@@ -37,7 +37,7 @@ class CentralizedBaselineTest : public ::testing::Test {
   SmallRun run_;
 };
 
-// With one batch an epoch both train on the same batches, whose rows only have another order.
+// With one batch per epoch both train on the same batches, whose rows only have another order.
 TEST_F(CentralizedBaselineTest, TrainsWhatTwoPartiesTrain) {
   run_.agreement.set_batch_size(300);
   run_.agreement.set_epochs(20);

@@ -16,6 +16,7 @@ using ::testing::SizeIs;
 
 constexpr char kDigest[] = "00ff";
 constexpr char kResult[] = R"({"run_id":"a","protection":"none","steps":12,"test_log_loss":0.5,"test_auc":0.74,
+  "strongest":{"layer":"cut","attack":"norm","auc":0.7},"strongest_with_side_information":null,
   "final_test_auc":0.73,"sum_kl_mean":null,"auc_bound_p95":1,"run_auc_bound":0.9,
   "leak":{"cut":{"norm":{"mean":0.4,"mean_ci95":0.01,"p95":0.7},"cosine":{"mean":null,"mean_ci95":null,"p95":null}}}})";
 
@@ -30,6 +31,7 @@ TEST(FinishedRunTest, GivesBackWhatTheRunMeasured) {
   EXPECT_EQ(figures.auc_bound_p95, 1);
   EXPECT_EQ(figures.steps, 12);
   EXPECT_EQ(figures.seconds, 7.5);
+  EXPECT_EQ(figures.strongest_auc, 0.7);
   ASSERT_THAT(figures.leaks, SizeIs(2));
   EXPECT_EQ(figures.leaks[0].layer, "cut");
   EXPECT_EQ(figures.leaks[0].attack, "norm");
@@ -43,6 +45,7 @@ TEST(FinishedRunTest, NumbersThatDoNotExistAreNaN) {
   EXPECT_TRUE(std::isnan(figures.leaks[1].p95));
   const RunFigures bare = ParseFinishedRun(FinishedRunJson(R"({"steps":1})", kDigest, 1).value(), kDigest).value();
   EXPECT_TRUE(std::isnan(bare.best_test_auc));
+  EXPECT_TRUE(std::isnan(bare.strongest_auc));
   EXPECT_THAT(bare.leaks, IsEmpty());
 }
 

@@ -28,7 +28,8 @@ class RunProgressTest : public ::testing::Test {
     RunFigures figures;
     figures.best_test_auc = 0.79;
     figures.seconds = 33.3;
-    figures.leaks = {{"cut", "norm", 0.6, 0.7}, {"cut", "cosine", 0.9, 0.981}};
+    figures.leaks = {{"cut", "norm", 0.6, 0.7}, {"cut", "activation_clusters", 0.9, 0.981}};
+    figures.strongest_auc = 0.7;
     return figures;
   }
 
@@ -42,7 +43,7 @@ TEST_F(RunProgressTest, SaysWhatEachRunReachedAndHowFarAllAre) {
   EXPECT_THAT(Written(), StartsWith("1 of 3 runs are finished already\n"));
   EXPECT_THAT(Written(), EndsWith(" INFO runs  1/3\n"));
   progress.Finished("none, seed 1", Figures());
-  EXPECT_THAT(Written(), HasSubstr("\n[2/3] none, seed 1: test AUC 0.7900, strongest leak p95 0.981, 33 s\n"));
+  EXPECT_THAT(Written(), HasSubstr("\n[2/3] none, seed 1: test AUC 0.7900, strongest attack AUC 0.700, 33 s\n"));
   progress.Finished("none, seed 2", Figures());
   progress.Finish();
   EXPECT_THAT(Written(), EndsWith(" INFO runs  3/3\n"));

@@ -139,6 +139,10 @@ TEST(MarvellBudgetTest, FailsWithHalfABudgetOrBesideATable) {
   for (const std::string flag : {"--epochs=5", "--max_run_auc_bound=0.7", "--noise_growth_per_epoch=2"}) {
     EXPECT_THAT(ExpectError(2, {"marvell", flag}), HasSubstr("--epochs and --max_run_auc_bound together")) << flag;
   }
+  EXPECT_EQ(ExpectError(2, {"marvell", "--epochs=5"}),
+            "command line: expected --epochs and --max_run_auc_bound together, found --epochs alone\n");
+  EXPECT_THAT(ExpectError(2, {"marvell", "--max_run_auc_bound=0.7"}), HasSubstr("found --max_run_auc_bound alone"));
+  EXPECT_THAT(ExpectError(2, {"marvell", "--noise_growth_per_epoch=2"}), HasSubstr("found neither"));
   EXPECT_THAT(ExpectError(2, {"marvell", "--epochs=5", "--max_run_auc_bound=0.7", "--input=in.csv"}),
               HasSubstr("without --input"));
 }

@@ -81,6 +81,24 @@ TEST_F(PrepareCommandTest, FailsOnFormatsAndSchemasThatDoNotFit) {
               HasSubstr("--party: expected both, label_party or nonlabel_party"));
 }
 
+TEST_F(PrepareCommandTest, FailsOnAPartysOwnTableWithoutTheParty) {
+  WriteText(folder_.File("schema"),
+            "columns { name: 'id' kind: ID } columns { name: 'income' kind: NUMERIC }\n"
+            "columns { name: 'y' kind: LABEL }\n");
+  WriteText(folder_.File("bank.csv"), "id,income,y\na,1,0\nb,2,1\n");
+  std::vector<std::string> words = {"prepare",
+                                    "--format=table",
+                                    "--schema=" + folder_.File("schema"),
+                                    "--input=" + folder_.File("bank.csv"),
+                                    "--out=" + folder_.File("d"),
+                                    "--test_fraction=0"};
+  EXPECT_THAT(ExpectError(2, words), StartsWith(folder_.File("schema") + ": columns: income: expected a holder"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("d")));
+  words.push_back("--party=label_party");
+  EXPECT_THAT(ExpectDone(words), HasSubstr("label_party.data: 2 rows"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("d/nonlabel_party.data")));
+}
+
 TEST_F(PrepareCommandTest, FailsWithoutItsInput) {
   EXPECT_THAT(
       ExpectError(2, {"prepare", "--format=criteo", "--input=" + folder_.File("none"), "--out=" + folder_.File("d")}),

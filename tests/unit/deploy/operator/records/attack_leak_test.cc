@@ -30,7 +30,7 @@ TEST(AttackLeakTest, JoinsBatchesAndEpochsOfAnAttack) {
   ASSERT_EQ(leaks.size(), 1);
   EXPECT_TRUE(leaks[0].has_batches());
   ASSERT_EQ(leaks[0].epochs.size(), 2);
-  EXPECT_DOUBLE_EQ(leaks[0].typical_auc(), 0.8);
+  EXPECT_DOUBLE_EQ(leaks[0].figures().typical_auc(), 0.8);
   EXPECT_DOUBLE_EQ(leaks[0].measured_auc(), 0.8);
 }
 
@@ -70,8 +70,24 @@ TEST(AttackLeakTest, AnAttackWithoutAFigureHasNoStrength) {
   const std::vector<AttackLeak> leaks = AttackLeaks(run);
   ASSERT_EQ(leaks.size(), 1);
   EXPECT_FALSE(leaks[0].has_batches());
-  EXPECT_EQ(leaks[0].typical_auc(), 0);
+  EXPECT_EQ(leaks[0].figures().typical_auc(), 0);
   EXPECT_EQ(leaks[0].measured_auc(), 0);
+}
+
+TEST(AttackLeakTest, ACumulativeAttackStandsByItsLastEpoch) {
+  const RunRecords run =
+      Recorded({Series("cut", "cumulative_direction", 0.9)}, {Row(0, "cut", "cumulative_direction", 0.8)});
+  EXPECT_DOUBLE_EQ(AttackLeaks(run).at(0).measured_auc(), 0.8);
+}
+
+TEST(BatchLeaksTest, AreOnceAtALayerAndWithoutWhatScoredNoBatch) {
+  LeakSeries repeated = Series("cut", "norm", 0.79);
+  repeated.observer = "label_party";
+  const RunRecords run = Recorded({Series("cut", "norm", 0.8), repeated, Series("cut", "cosine", 0.6)},
+                                  {Row(0, "cut", "model_completion", 0.9)});
+  const std::vector<AttackLeak> leaks = BatchLeaks(run);
+  EXPECT_THAT(Names(leaks), ElementsAre("cut/norm", "cut/cosine"));
+  EXPECT_DOUBLE_EQ(leaks[0].series->summary.p95, 0.8);
 }
 
 }  // namespace

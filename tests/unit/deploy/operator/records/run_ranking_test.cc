@@ -58,32 +58,69 @@ class RunRankingTest : public testing::Test {
 
 TEST_F(RunRankingTest, TheStrongestIsTurnedAndCountsItsWorstBatches) {
   const RunRanking ranking = RankRun(run_);
-  EXPECT_EQ(ranking.attack, "residual_norm");
-  EXPECT_DOUBLE_EQ(ranking.measured_auc, 0.9);
-  EXPECT_NEAR(ranking.guessing_auc_p95, 0.541, 0.001);
+  EXPECT_EQ(ranking.strongest().attack, "residual_norm");
+  EXPECT_DOUBLE_EQ(ranking.strongest().auc, 0.9);
+  EXPECT_NEAR(ranking.guessing.p95, 0.541, 0.001);
+  EXPECT_NEAR(ranking.guessing.mean, 0.517, 0.001);
 }
 
 TEST_F(RunRankingTest, AnAttackOverTheEpochsCountsAsMuch) {
   party().epoch_leaks[1] = Row(0, "cumulative_direction", 0.05, 0.99);
-  EXPECT_EQ(RankRun(run_).attack, "cumulative_direction");
-  EXPECT_DOUBLE_EQ(RankRun(run_).measured_auc, 0.95);
+  EXPECT_EQ(RankRun(run_).strongest().attack, "cumulative_direction");
+  EXPECT_DOUBLE_EQ(RankRun(run_).strongest().auc, 0.95);
+}
+
+TEST_F(RunRankingTest, SideInformationMakesAFigureOfItsOwn) {
+  const RunRanking ranking = RankRun(run_);
+  EXPECT_EQ(ranking.unaided.attack, "residual_norm");
+  EXPECT_EQ(ranking.aided.attack, "cumulative_direction");  // Knows the means of both classes.
+  EXPECT_DOUBLE_EQ(ranking.aided.auc, 0.7);
+  AddSeries("cosine", {0.95, 0.95, 0.95, 0.95});
+  EXPECT_EQ(RankRun(run_).unaided.attack, "residual_norm");
+  EXPECT_EQ(RankRun(run_).aided.attack, "cosine");
+  EXPECT_EQ(RankRun(run_).strongest().attack, "cosine");
+}
+
+TEST_F(RunRankingTest, OfOneKindAloneThatIsTheStrongest) {
+  party().leaks.clear();
+  party().epoch_leaks = {Row(0, "direction", 0.6, 0.65)};
+  EXPECT_FALSE(RankRun(run_).unaided.is_measured());
+  EXPECT_EQ(RankRun(run_).strongest().attack, "direction");
+  party().epoch_leaks = {Row(0, "norm", 0.6, 0.65)};
+  EXPECT_EQ(RankRun(run_).strongest().attack, "norm");
+}
+
+// No bound is about it, so it must not stand where a bound's state stands beside it.
+TEST_F(RunRankingTest, WhatReadsNoGradientIsNeverTheStrongest) {
+  AddSeries("activation_clusters", {0.97, 0.97, 0.97, 0.97});
+  const RunRanking ranking = RankRun(run_);
+  EXPECT_EQ(ranking.strongest().attack, "residual_norm");
+  EXPECT_EQ(ranking.no_gradient.attack, "activation_clusters");
+  EXPECT_DOUBLE_EQ(ranking.no_gradient.auc, 0.97);
+  EXPECT_THAT(RankingLines(ranking).back(), HasSubstr("without any gradient: Two groups of activations"));
 }
 
 TEST_F(RunRankingTest, LabelsThatWereGivenMakeNoStrongestAttack) {
   party().epoch_leaks.push_back(Row(0, "model_completion", 0.99, kNan));
-  EXPECT_EQ(RankRun(run_).attack, "residual_norm");
+  EXPECT_EQ(RankRun(run_).strongest().attack, "residual_norm");
   party().leaks.clear();
   party().epoch_leaks = {Row(0, "model_completion", 0.99, kNan)};
-  EXPECT_EQ(RankRun(run_).attack, "");
-  EXPECT_TRUE(std::isnan(RankRun(run_).measured_auc));
-  EXPECT_THAT(RankingLine(RankRun(run_)), HasSubstr("strongest attack: none measured"));
+  EXPECT_FALSE(RankRun(run_).strongest().is_measured());
+  EXPECT_TRUE(std::isnan(RankRun(run_).strongest().auc));
+  EXPECT_THAT(RankingLines(RankRun(run_)).at(0), HasSubstr("without side information: none measured"));
+  EXPECT_EQ(RankingLines(RankRun(run_)).at(1), "with side information: none measured");
 }
 
-TEST_F(RunRankingTest, ABoundThatNoAttackExceedsHolds) {
-  EXPECT_EQ(RankRun(run_).bound, BoundState::kHolds);
-  EXPECT_EQ(RankingLine(RankRun(run_)),
-            "strongest attack: Length across the main direction (residual_norm) at the cut layer, AUC 0.900; guessing "
-            "0.541; bound: holds");
+TEST_F(RunRankingTest, ABoundThatNoAttackExceedsIsNotSaidToHold) {
+  EXPECT_EQ(RankRun(run_).bound, BoundState::kNotExceeded);
+  EXPECT_THAT(
+      RankingLines(RankRun(run_)),
+      ElementsAre(
+          "strongest attack on gradients without side information: Length across the main direction "
+          "(residual_norm) at the cut layer, AUC 0.900",
+          "with side information: Line between the classes, accumulated (cumulative_direction) at the cut layer, "
+          "AUC 0.700",
+          "guessing: p95 0.541", "bound, if classes are Gaussian: not exceeded by the attacks run here"));
 }
 
 TEST_F(RunRankingTest, TheWidestExcessOfEachAttackIsTold) {
@@ -96,6 +133,7 @@ TEST_F(RunRankingTest, TheWidestExcessOfEachAttackIsTold) {
   EXPECT_EQ(ranking.excesses[1].attack, "norm");
   EXPECT_DOUBLE_EQ(ranking.excesses[1].auc_at_least, 0.74);
   EXPECT_THAT(ranking.excesses[1].epochs, ElementsAre(1, 2));
+  EXPECT_EQ(ranking.excesses[1].worst_epoch, 2);
   EXPECT_EQ(BoundStateWords(ranking), "exceeded by Line between the classes");
 }
 
@@ -122,12 +160,12 @@ TEST_F(RunRankingTest, WhatPromisesNothingStatesNoBound) {
   EXPECT_EQ(BoundStateWords(RankRun(run_)), "none stated");
 }
 
-TEST_F(RunRankingTest, ABoundThatNothingWasHeldAgainstIsNotSaidToHold) {
+TEST_F(RunRankingTest, ABoundThatNothingWasHeldAgainstIsSaidToBeSo) {
   party().epoch_leaks.clear();
   EXPECT_EQ(RankRun(run_).bound, BoundState::kNotTested);
   party().epoch_leaks = {Row(0, "norm", 0.6, 0.65)};
   party().epoch_leaks[0].observer = "nonlabel_party";  // Its scores may be made of anything.
-  EXPECT_EQ(BoundStateWords(RankRun(run_)), "not tested");
+  EXPECT_EQ(BoundStateWords(RankRun(run_)), "no attack was held against it");
 }
 
 TEST_F(RunRankingTest, TheNonLabelPartysLedgerTellsOfNoBound) {

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/leakage/summary.h"
+
 namespace splitveil {
 namespace {
 
@@ -40,7 +42,7 @@ RunRanking RankingOf(BoundState bound) {
   RunRanking ranking;
   ranking.bound = bound;
   if (bound == BoundState::kExceeded) {
-    ranking.excesses = {{"cut", "norm", 0.8, 0.7, {1}}};
+    ranking.excesses = {{"cut", "norm", 0.8, 0.7, {1}, 1}};
   }
   return ranking;
 }
@@ -82,16 +84,18 @@ TEST(PlainWordsTest, DrawsTheLineBetweenHiddenAndExposed) {
 TEST(PlainWordsTest, TellsTheBoundOfNineteenBatchesInTwenty) {
   std::vector<double> bounds(19, 0.712);
   bounds.push_back(1);
-  EXPECT_EQ(DescribeBound(Bounds(bounds), RankingOf(BoundState::kHolds)),
-            "Bound: holds (Theorem 1, AUC 0.712 per step). No attack measured here exceeds what the noise allows.");
+  EXPECT_EQ(
+      DescribeBound(Bounds(bounds), RankingOf(BoundState::kNotExceeded)),
+      "Bound, for Gaussian classes (Theorem 1, AUC 0.712 per step): not exceeded by the attacks run here. That does "
+      "not show that the classes are Gaussian.");
 }
 
 TEST(PlainWordsTest, ABoundThatIsExceededIsNoPromise) {
   const std::string words = DescribeBound(Bounds({0.7}), RankingOf(BoundState::kExceeded));
-  EXPECT_EQ(
-      words,
-      "Bound: exceeded by Gradient length. What was stated (Theorem 1, AUC 0.700 per step) does not hold in this run; "
-      "rely on what was measured.");
+  EXPECT_EQ(words,
+            "Bound, for Gaussian classes (Theorem 1, AUC 0.700 per step): exceeded by Gradient length. These gradients "
+            "are not "
+            "as it assumes: rely on what was measured.");
 }
 
 TEST(PlainWordsTest, TellsTheBestTestAuc) {
@@ -100,7 +104,9 @@ TEST(PlainWordsTest, TellsTheBestTestAuc) {
 }
 
 TEST(PlainWordsTest, ReadsAnInvertedAttackAsAnAdversaryWould) {
-  EXPECT_THAT(DescribeReach(LeakOf(Series(0.1, 0.95))), HasSubstr("0.900 on average"));
+  LeakSeries series = Series(0, 0);
+  series.summary = SummarizeLeak({0.1, 0.1});
+  EXPECT_THAT(DescribeReach(LeakOf(series)), HasSubstr("0.900 on average"));
 }
 
 TEST(PlainWordsTest, ClaimsNothingOfAnAttackThatWasNotMeasured) {
@@ -113,8 +119,8 @@ TEST(PlainWordsTest, PromisesNothingWhereNothingIsStatedOrTested) {
   EXPECT_THAT(DescribeBound(Bounds({0.7}), RankingOf(BoundState::kNotTested)),
               HasSubstr("no attack was held against it"));
   EXPECT_THAT(DescribeBound({}, RankingOf(BoundState::kNotInLedger)), HasSubstr("was not given"));
-  EXPECT_EQ(DescribeBound(Bounds({1}), RankingOf(BoundState::kHolds)),
-            "Bound: holds. No attack measured here exceeds what the noise allows.");
+  EXPECT_THAT(DescribeBound(Bounds({1}), RankingOf(BoundState::kNotExceeded)),
+              testing::StartsWith("Bound, for Gaussian classes: not exceeded by the attacks run here."));
 }
 
 TEST(PlainWordsTest, SaysWhatEachAdversaryMustKnow) {
@@ -146,15 +152,15 @@ TEST(PlainWordsTest, TellsWhatTheTrainingGaveAwayBeyondTheFeatures) {
   const std::vector<EpochLeakRow> rows = {Row("model_completion", 0.66), Row("features_only", 0.61)};
   EXPECT_EQ(DescribeAdvantage(rows, 100),
             "Given 100 labels, the bottom model trained here reaches AUC 0.660 on the other examples, a model from the "
-            "features alone 0.610: the training gave away 0.050.");
+            "features alone 0.610: the training adds 0.050.");
   EXPECT_THAT(DescribeAdvantage(rows, 0), HasSubstr("Given a few labels"));
 }
 
 TEST(PlainWordsTest, ClaimsNoAdvantageThatTheSampleCannotTell) {
   EXPECT_THAT(DescribeAdvantage({Row("model_completion", 0.66, 0.05), Row("features_only", 0.61, 0.05)}, 100),
-              HasSubstr("no more than this sample can tell"));
+              HasSubstr("a difference that this sample cannot tell from none"));
   EXPECT_THAT(DescribeAdvantage({Row("model_completion", 0.55), Row("features_only", 0.61)}, 100),
-              HasSubstr("no more than this sample can tell"));
+              HasSubstr("a difference that this sample cannot tell from none"));
 }
 
 TEST(PlainWordsTest, IsSilentAboutAnAdvantageThatWasNotMeasured) {
@@ -166,28 +172,45 @@ TEST(PlainWordsTest, IsSilentAboutAnAdvantageThatWasNotMeasured) {
 TEST(PlainWordsTest, TellsWhatACumulativeAttackReaches) {
   EpochLeakRow row = Row("cumulative_direction", 0.72);
   row.gaussian_auc_bound = 0.741;
+  const AttackLeak leak = {"cut", "cumulative_direction", "label_party", nullptr, {&row}};
   EXPECT_EQ(
-      DescribeCumulative(row, BoundState::kHolds),
-      "Line between the classes, accumulated at the cut layer reaches AUC 0.720 (95% interval 0.710 to 0.730) after "
-      "epoch 5; the bound for all epochs together is 0.741.");
-  EXPECT_THAT(DescribeCumulative(row, BoundState::kExceeded), HasSubstr("but it does not hold in this run"));
+      DescribeCumulative(leak, BoundState::kNotExceeded),
+      "Line between the classes, accumulated at the cut layer reaches AUC 0.720 (95% interval 0.710 to 0.730) over "
+      "all examples after epoch 5; the bound for all epochs together, for Gaussian classes, is 0.741.");
+  EXPECT_THAT(DescribeCumulative(leak, BoundState::kExceeded), HasSubstr("but an attack exceeded a bound of this run"));
+  EXPECT_EQ(DescribeCumulative({"cut", "cumulative_direction", "label_party", nullptr, {}}, BoundState::kExceeded), "");
 }
 
 TEST(PlainWordsTest, PromisesNothingOfACumulativeAttackWithoutABound) {
   EpochLeakRow row = Row("cumulative_direction", 0.72);
-  EXPECT_THAT(DescribeCumulative(row, BoundState::kHolds), Not(HasSubstr("bound")));
+  const AttackLeak leak = {"cut", "cumulative_direction", "label_party", nullptr, {&row}};
+  EXPECT_THAT(DescribeCumulative(leak, BoundState::kNotExceeded), Not(HasSubstr("bound")));
   row.gaussian_auc_bound = 1;
-  EXPECT_THAT(DescribeCumulative(row, BoundState::kHolds), Not(HasSubstr("bound")));
+  EXPECT_THAT(DescribeCumulative(leak, BoundState::kNotExceeded), Not(HasSubstr("bound")));
+}
+
+TEST(PlainWordsTest, SaysWhatIsInferredWithoutAnyGradientWhereThatIsMore) {
+  RunRanking ranking;
+  EXPECT_EQ(VerdictWithoutGradient(ranking), "");
+  ranking.no_gradient = {"cut", "activation_clusters", "nonlabel_party", 0.92};
+  ranking.unaided = {"cut", "norm", "nonlabel_party", 0.7};
+  EXPECT_EQ(VerdictWithoutGradient(ranking), "Labels exposed without any gradient");
+  ranking.unaided.auc = 0.95;
+  EXPECT_EQ(VerdictWithoutGradient(ranking), "");
+  ranking.unaided = {};
+  ranking.no_gradient.auc = 0.55;
+  EXPECT_EQ(VerdictWithoutGradient(ranking), "");
 }
 
 TEST(PlainWordsTest, TellsByHowMuchABoundWasExceededOncePerAttack) {
-  EXPECT_EQ(DescribeExcess({"cut", "likelihood_ratio", 0.71, 0.68, {5}}),
-            "Best guess knowing both classes at the cut layer: AUC at least 0.710, bound 0.680 (epoch 5).");
+  EXPECT_EQ(DescribeExcess({"cut", "likelihood_ratio", 0.71, 0.68, {5}, 5}),
+            "Best guess knowing both classes at the cut layer exceeds its bound in epoch 5: lower 95% limit of its AUC "
+            "0.710, bound 0.680.");
   EXPECT_EQ(
-      DescribeExcess({"cut", "norm", 0.71, 0.68, {1, 5}}),
-      "Gradient length at the cut layer: AUC at least 0.710, bound 0.680 at its worst (beyond the bound in epochs 1, "
-      "5).");
-  EXPECT_THAT(DescribeExcess({"cut", "norm", kNan, kNan, {}}), HasSubstr("the run's events have the figures"));
+      DescribeExcess({"cut", "norm", 0.71, 0.68, {1, 3, 5}, 3}),
+      "Gradient length at the cut layer exceeds its bound in epochs 1, 3 and 5, most in epoch 3: lower 95% limit of "
+      "its AUC 0.710, bound 0.680.");
+  EXPECT_THAT(DescribeExcess({"cut", "norm", kNan, kNan, {}, 0}), HasSubstr("the run's events have the figures"));
 }
 
 TEST(PlainWordsTest, KeepsTheNameOfADecisionItDoesNotKnow) {

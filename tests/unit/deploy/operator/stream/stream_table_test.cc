@@ -1,12 +1,19 @@
 #include "deploy/operator/stream/stream_table.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+
 namespace splitveil {
 namespace {
+
+using ::testing::ElementsAre;
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
@@ -26,40 +33,42 @@ const std::vector<StreamedDay> kDays = {Day("day1", "none", 0.5, {{"cut", "norm"
                                         Day("day1", "iso, t=1", kNone, {{"first", "norm", 0.6, 0.7}})};
 
 TEST(StreamCsvTest, HasOneLineADayAndProtection) {
-  EXPECT_EQ(StreamCsv(kDays),
-            "day,protection,test_auc,log_loss,cut_norm_mean,cut_cosine_mean,first_norm_mean,run_auc_bound,sum_kl_mean,"
-            "seconds\n"
-            "day1,none,0.5,0.5,0.9,1,,0.6,,28\n"
-            "day2,none,0.7,0.5,0.8,,,0.6,,28\n"
-            "day1,\"iso, t=1\",,0.5,,,0.6,0.6,,28\n");
+  std::vector<StreamedDay> days = kDays;
+  days[1].ranking.unaided = {"cut", "norm", "label_party", 0.9};
+  days[1].ranking.guessing = {0.517, 0.541};
+  days[1].ranking.bound = BoundState::kNoneStated;
+  EXPECT_EQ(StreamCsv(days),
+            "day,protection,test_auc,log_loss,strongest_layer,strongest_attack,measured_auc,unaided_attack,unaided_auc,"
+            "aided_attack,aided_auc,no_gradient_attack,no_gradient_auc,guessing_auc_p95,guessing_auc_mean,bound,"
+            "cut_norm_mean,cut_cosine_mean,first_norm_mean,run_auc_bound,sum_kl_mean,seconds\n"
+            "day1,none,0.5,0.5,,,,,,,,,,,,not measurable from this ledger,0.9,1,,0.6,,28\n"
+            "day2,none,0.7,0.5,cut,norm,0.9,norm@cut,0.9,,,,,0.541,0.517,none stated,0.8,,,0.6,,28\n"
+            "day1,\"iso, t=1\",,0.5,,,,,,,,,,,,not measurable from this ledger,,,0.6,0.6,,28\n");
+}
+
+// Words of a line, however its columns are aligned.
+std::vector<std::string> Squeezed(const std::string& summary) {
+  std::vector<std::string> lines;
+  for (const absl::string_view line : absl::StrSplit(summary, '\n', absl::SkipEmpty())) {
+    lines.push_back(absl::StrJoin(absl::StrSplit(line, ' ', absl::SkipEmpty()), " "));
+  }
+  return lines;
 }
 
 TEST(StreamSummaryTest, HasTheMeansOfEachProtectionOverTheDaysThatHaveThem) {
-  EXPECT_EQ(StreamSummary(kDays),
-            "protection  days  test AUC  log-loss  cut cosine  cut norm  first norm\n"
-            "none           2    0.6000    0.5000       1.000     0.850           -\n"
-            "iso, t=1       1         -    0.5000           -         -       0.600\n");
-}
-
-TEST(StreamSummaryTest, ShowsTheFourAttacksThatReadMostAtTheCutFirst) {
-  const std::string summary = StreamSummary({Day("day1", "iso", 0.5,
-                                                 {{"cut", "cosine", 0.6, 1},
-                                                  {"cut", "counting", 0.55, 1},
-                                                  {"cut", "norm", 0.7, 1},
-                                                  {"cut", "unmeasured", kNone, 1},
-                                                  {"cut", "residual_norm", 0.1, 1},
-                                                  {"first", "norm", 1, 1}})});
-  EXPECT_EQ(summary.substr(0, summary.find('\n')),
-            "protection  days  test AUC  log-loss  cut residual_norm  cut norm  cut cosine  cut counting");
-}
-
-// On one day it points the right way and on the other the wrong one: no mean of 0.5.
-TEST(StreamSummaryTest, TurnsALeakBelowOneHalfRound) {
-  const std::string summary = StreamSummary({Day("day1", "iso", 0.5, {{"cut", "residual_norm", 0.9, 1}}),
-                                             Day("day2", "iso", 0.5, {{"cut", "residual_norm", 0.2, 1}})});
-  EXPECT_EQ(summary,
-            "protection  days  test AUC  log-loss  cut residual_norm\n"
-            "iso            2    0.5000    0.5000              0.850\n");
+  std::vector<StreamedDay> days = kDays;
+  days[0].ranking.unaided = {"cut", "norm", "label_party", 0.9};
+  days[1].ranking.unaided = {"cut", "residual_norm", "label_party", 0.8};
+  days[0].ranking.guessing.p95 = days[1].ranking.guessing.p95 = 0.541;
+  days[0].ranking.bound = BoundState::kNotExceeded;
+  days[1].ranking.bound = BoundState::kExceeded;  // One day is enough.
+  days[1].ranking.excesses = {{"cut", "norm", 0.9, 0.7, {1}, 1}};
+  EXPECT_THAT(
+      Squeezed(StreamSummary(days)),
+      ElementsAre("protection days without side information AUC with side information AUC guessing p95 bound if "
+                  "classes are Gaussian test AUC log loss",
+                  "none 2 norm at cut 0.850 - - 0.541 exceeded by Gradient length 0.6000 0.5000",
+                  "iso, t=1 1 - - - - - not measurable from this ledger - 0.5000"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "deploy/operator/sweep/tradeoff_page.h"
 #include "gmock/gmock.h"
@@ -26,11 +27,9 @@ SweptRun RunOf(const std::string& name, std::optional<double> parameter, uint64_
   swept.run.seed = seed;
   swept.run.nonlabel_config.mutable_model()->add_layers()->set_name("first");
   swept.figures = {test_auc, 0.73, 0.5, 0.9, kNone, 0.25, 595, 28.5, {{"cut", "norm", leak - 0.1, leak}}};
-  swept.ranking.layer = "cut";
-  swept.ranking.attack = "norm";
-  swept.ranking.measured_auc = leak;
-  swept.ranking.guessing_auc_p95 = 0.541;
-  swept.ranking.bound = parameter ? BoundState::kHolds : BoundState::kNoneStated;
+  swept.ranking.unaided = {"cut", "norm", "label_party", leak};
+  swept.ranking.guessing = {0.517, 0.541};
+  swept.ranking.bound = parameter ? BoundState::kNotExceeded : BoundState::kNoneStated;
   return swept;
 }
 
@@ -41,20 +40,22 @@ std::vector<SweptRun> Runs() {
 
 TEST(SweepCsvTest, HasOneLineARun) {
   const std::vector<std::string> lines = absl::StrSplit(SweepCsv(Runs()), '\n', absl::SkipEmpty());
+  const std::string not_exceeded = "not exceeded by the attacks run here";
   EXPECT_THAT(
-      lines, ElementsAre("run,protection,parameter,seed,strongest_layer,strongest_attack,measured_auc,guessing_auc_p95,"
-                         "bound,best_test_auc,final_test_auc,test_log_loss,steps,cut_norm_mean,cut_norm_p95,"
-                         "run_auc_bound,auc_bound_p95,sum_kl_mean,seconds",
-                         "none-folder,none,,1,cut,norm,1,0.541,none stated,0.75,0.73,0.5,595,0.9,1,0.9,,0.25,28.5",
-                         "s4-folder,marvell_s,4,1,cut,norm,0.6,0.541,holds,0.74,0.73,0.5,595,0.5,0.6,0.9,,0.25,28.5",
-                         "s4-folder,marvell_s,4,2,cut,norm,0.7,0.541,holds,0.72,0.73,0.5,595,0.6,0.7,0.9,,0.25,28.5",
-                         "s9-folder,marvell_s,9,1,cut,norm,0.8,0.541,holds,0.7,0.73,0.5,595,0.7,0.8,0.9,,0.25,28.5"));
-}
-
-TEST(SweepCsvTest, TurnsAMeanThatPointsTheWrongWay) {
-  std::vector<SweptRun> runs = {Runs()[0]};
-  runs[0].figures.leaks[0].mean = 0.25;
-  EXPECT_THAT(SweepCsv(runs), HasSubstr(",595,0.75,1,"));
+      lines,
+      ElementsAre(
+          "run,protection,parameter,seed,strongest_layer,strongest_attack,measured_auc,unaided_attack,unaided_auc,"
+          "aided_attack,aided_auc,no_gradient_attack,no_gradient_auc,guessing_auc_p95,guessing_auc_mean,bound,"
+          "best_test_auc,final_test_auc,test_log_loss,steps,cut_norm_mean,cut_norm_p95,run_auc_bound,"
+          "auc_bound_p95,sum_kl_mean,seconds",
+          "none-folder,none,,1,cut,norm,1,norm@cut,1,,,,,0.541,0.517,none stated,0.75,0.73,0.5,595,0.9,1,0.9,,"
+          "0.25,28.5",
+          "s4-folder,marvell_s,4,1,cut,norm,0.6,norm@cut,0.6,,,,,0.541,0.517," + not_exceeded +
+              ",0.74,0.73,0.5,595,0.5,0.6,0.9,,0.25,28.5",
+          "s4-folder,marvell_s,4,2,cut,norm,0.7,norm@cut,0.7,,,,,0.541,0.517," + not_exceeded +
+              ",0.72,0.73,0.5,595,0.6,0.7,0.9,,0.25,28.5",
+          "s9-folder,marvell_s,9,1,cut,norm,0.8,norm@cut,0.8,,,,,0.541,0.517," + not_exceeded +
+              ",0.7,0.73,0.5,595,0.7,0.8,0.9,,0.25,28.5"));
 }
 
 TEST(SweepCsvTest, LeavesACellEmptyThatOneRunDidNotMeasure) {
@@ -67,22 +68,29 @@ TEST(SweepCsvTest, QuotesNamesThatWouldBreakTheTable) {
   std::vector<SweptRun> runs = {Runs()[0]};
   runs[0].figures.leaks[0].layer = "a,\"b\"";
   EXPECT_THAT(SweepCsv(runs), HasSubstr(",\"a,\"\"b\"\"_norm_mean\","));
+  runs[0].ranking.unaided.layer = "a,\"b\"";
+  EXPECT_THAT(SweepCsv(runs), HasSubstr(",1,\"a,\"\"b\"\"\",norm,1,\"norm@a,\"\"b\"\"\",1,"));
 }
 
 TEST(SweepSummaryTest, HasOneAlignedLineAProtection) {
   std::vector<SweptRun> runs = Runs();
   runs[2].ranking.bound = BoundState::kExceeded;
-  runs[2].ranking.excesses = {{"cut", "norm", 0.7, 0.6, {1}}};
-  EXPECT_EQ(
-      SweepSummary(runs),
-      "protection  seeds  strongest attack    AUC  guessing                                       bound  test AUC  "
-      "log-loss  seconds\n"
-      "none            1       norm at cut  1.000     0.541                                 none stated    0.7500  "
-      "  0.5000       28\n"
-      "s4              2       norm at cut  0.650     0.541  exceeded by Gradient length (1 of 2 seeds)    0.7300  "
-      "  0.5000       28\n"
-      "s9              1       norm at cut  0.800     0.541                                       holds    0.7000  "
-      "  0.5000       28\n");
+  runs[2].ranking.excesses = {{"cut", "norm", 0.7, 0.6, {1}, 1}};
+  runs[2].ranking.aided = {"first", "cosine", "label_party", 0.9};
+  const std::vector<std::string> lines = absl::StrSplit(SweepSummary(runs), '\n', absl::SkipEmpty());
+  std::vector<std::string> squeezed;  // Columns are aligned: two spaces or more between them.
+  for (const std::string& line : lines) {
+    EXPECT_EQ(line.size(), lines[0].size());
+    squeezed.push_back(absl::StrJoin(absl::StrSplit(line, ' ', absl::SkipEmpty()), " "));
+  }
+  EXPECT_THAT(
+      squeezed,
+      ElementsAre("protection seeds without side information AUC with side information AUC guessing p95 bound if "
+                  "classes are Gaussian test AUC log loss seconds",
+                  "none 1 norm at cut 1.000 - - 0.541 none stated 0.7500 0.5000 28",
+                  "s4 2 norm at cut 0.650 cosine at first 0.900 0.541 exceeded by Gradient length (1 of 2 seeds) "
+                  "0.7300 0.5000 28",
+                  "s9 1 norm at cut 0.800 - - 0.541 not exceeded by the attacks run here 0.7000 0.5000 28"));
 }
 
 TEST(TradeoffJsonTest, MarksTheFrontAndOrdersEachLineByItsParameter) {
@@ -112,13 +120,13 @@ TEST(TradeoffJsonTest, WhatIsMissingIsNullAndOnNoFront) {
 
 TEST(TradeoffJsonTest, RanksByTheStrongestAttackWhicheverItIs) {
   std::vector<SweptRun> runs = {Runs()[1], Runs()[3]};
-  runs[0].ranking.attack = "residual_norm";  // Norm reads little of s=4, another attack all.
-  runs[0].ranking.measured_auc = 1;
+  runs[0].ranking.aided = {"cut", "direction", "label_party", 1};  // Norm reads little of s=4, another attack all.
   const Json page = TradeoffJson(runs, 2);
   EXPECT_TRUE(page["charts"][0]["pair"].is_null());
-  EXPECT_EQ(page["points"][0]["strongest"], "Length across the main direction");
-  EXPECT_EQ(page["points"][0]["measured_auc"]["mean"], 1);
-  EXPECT_EQ(page["points"][0]["bound_words"], "holds");
+  EXPECT_EQ(page["points"][0]["strongest"]["title"], "Line between the classes");
+  EXPECT_EQ(page["points"][0]["strongest"]["auc"]["mean"], 1);
+  EXPECT_EQ(page["points"][0]["unaided"]["title"], "Gradient length");
+  EXPECT_EQ(page["points"][0]["bound_words"], "not exceeded by the attacks run here");
 }
 
 TEST(TradeoffPageTest, CannotBeLeftThroughAName) {

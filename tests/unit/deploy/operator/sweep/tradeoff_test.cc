@@ -75,6 +75,12 @@ TEST(LayersAndAttacksTest, TheStrongestOverAllRunsComeFirst) {
               ElementsAre(Pair("first", "norm"), Pair("cut", "spectral"), Pair("cut", "norm"), Pair("cut", "cosine")));
 }
 
+TEST(LayersAndAttacksTest, WhatReadsNoGradientComesLast) {
+  EXPECT_THAT(
+      LayersAndAttacks({RunOf("a", 1, 0.7, {{"cut", "activation_clusters", 0.9, 0.95}, {"cut", "norm", 0.5, 0.6}})}),
+      ElementsAre(Pair("cut", "norm"), Pair("cut", "activation_clusters")));
+}
+
 TEST(LayersAndAttacksTest, OfNoRunAreNone) { EXPECT_THAT(LayersAndAttacks({}), IsEmpty()); }
 
 TEST(SummarizeSeedsTest, JoinsTheSeedsOfAProtectionInTheOrderOfTheFirst) {
@@ -88,33 +94,26 @@ TEST(SummarizeSeedsTest, JoinsTheSeedsOfAProtectionInTheOrderOfTheFirst) {
   EXPECT_EQ(points[1].seeds, 1);
 }
 
-TEST(SummarizeSeedsTest, MirrorsEachSeedsMeanBelowAHalf) {
-  const std::vector<TradeoffPoint> points = SummarizeSeeds(
-      {RunOf("a", 1, 0.7, {{"cut", "norm", 0.4, 0.65}}), RunOf("a", 2, 0.7, {{"cut", "norm", 0.6, 0.7}})});
-  ASSERT_THAT(points, SizeIs(1));
-  ASSERT_THAT(points[0].leaks, SizeIs(1));
-  EXPECT_DOUBLE_EQ(points[0].leaks[0].mean.mean, 0.6);  // And not 0.5, as if the two seeds hid each other's leak.
-  EXPECT_DOUBLE_EQ(points[0].leaks[0].p95.max, 0.7);
-}
-
 TEST(SummarizeSeedsTest, OneSeedThatExceedsItsBoundIsTheProtections) {
   std::vector<SweptRun> runs = {RunOf("a", 1, 0.7), RunOf("a", 2, 0.7), RunOf("a", 3, 0.7)};
   for (SweptRun& run : runs) {
-    run.ranking.bound = BoundState::kHolds;
-    run.ranking.layer = "cut";
-    run.ranking.attack = "norm";
-    run.ranking.measured_auc = 0.6;
+    run.ranking.bound = BoundState::kNotExceeded;
+    run.ranking.unaided = {"cut", "norm", "label_party", 0.6};
+    run.ranking.guessing = {0.517, 0.541};
   }
-  EXPECT_EQ(SummarizeSeeds(runs)[0].bound_words, "holds");
+  EXPECT_EQ(SummarizeSeeds(runs)[0].bound_words, "not exceeded by the attacks run here");
   runs[1].ranking.bound = BoundState::kExceeded;
-  runs[1].ranking.attack = "spectral";
-  runs[1].ranking.measured_auc = 0.9;
-  runs[1].ranking.excesses = {{"cut", "spectral", 0.9, 0.7, {1}}};
+  runs[1].ranking.unaided = {"cut", "spectral", "label_party", 0.9};
+  runs[1].ranking.excesses = {{"cut", "spectral", 0.9, 0.7, {1}, 1}};
   const TradeoffPoint point = SummarizeSeeds(runs)[0];
   EXPECT_EQ(point.bound, BoundState::kExceeded);
   EXPECT_EQ(point.bound_words, "exceeded by Main direction of the batch (1 of 3 seeds)");
-  EXPECT_EQ(point.strongest_attack, "spectral");
-  EXPECT_DOUBLE_EQ(point.measured_auc.mean, 0.7);
+  EXPECT_EQ(point.strongest.attack, "spectral");
+  EXPECT_DOUBLE_EQ(point.strongest.auc.mean, 0.7);
+  EXPECT_DOUBLE_EQ(point.unaided.auc.max, 0.9);
+  EXPECT_EQ(point.aided.attack, "");
+  EXPECT_TRUE(std::isnan(point.aided.auc.mean));
+  EXPECT_DOUBLE_EQ(point.guessing_auc_mean.mean, 0.517);
 }
 
 TEST(SummarizeSeedsTest, ALeakThatOnlySomeMeasuredIsOfThoseAndNaNForOthers) {

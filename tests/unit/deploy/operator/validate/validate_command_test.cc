@@ -42,9 +42,22 @@ TEST_F(ValidateTest, AcceptsFilesThatFitAndPrintsTheDigest) {
 }
 
 TEST_F(ValidateTest, AcceptsEachFileAlone) {
+  WriteText(agreement_, "run_name: \"demo\"\ncut_width: 16\n");
   EXPECT_THAT(ExpectDone({"validate", "--agreement=" + agreement_}), MatchesRegex(".*: valid, SHA-256 [0-9a-f]+\n"));
   EXPECT_EQ(ExpectDone({"validate", "--label_config=" + label_}), label_ + ": valid\n");
   EXPECT_EQ(ExpectDone({"validate", "--nonlabel_config=" + nonlabel_}), nonlabel_ + ": valid\n");
+}
+
+TEST_F(ValidateTest, SaysWhichLayersAnAgreementAloneCannotConfirm) {
+  WriteText(agreement_,
+            "run_name: \"demo\"\ncut_width: 16\ncut_layer: \"sceond\"\naudit { layers: \"cut\" layers: \"first\" }");
+  EXPECT_THAT(
+      ExpectDone({"validate", "--agreement=" + agreement_}),
+      HasSubstr(agreement_ + ": not checked: cut_layer \"sceond\", audit.layers[1] \"first\"; the layers are in the "
+                             "non-label party's configuration (--config=FILE)\n"));
+  EXPECT_EQ(
+      ExpectError(2, {"validate", "--agreement=" + agreement_, "--config=" + nonlabel_}),
+      nonlabel_ + ": model.layers: expected one named \"sceond\", the agreement's cut_layer, found first, second\n");
 }
 
 TEST_F(ValidateTest, TellsWhoseConfigurationItIs) {
@@ -105,7 +118,7 @@ TEST_F(ValidateTest, FailsOnAnotherPartysConfiguration) {
 TEST_F(ValidateTest, FailsWhereTheBottomModelDoesNotFitTheCut) {
   WriteText(agreement_, "run_name: \"demo\"\ncut_width: 17\n");
   EXPECT_EQ(ExpectError(2, All()),
-            nonlabel_ + ": bottom_model.layers[1].units: expected 17, the agreed cut width, found 16\n");
+            nonlabel_ + ": model.layers[1].units: expected 17, the agreed cut width, found 16\n");
 }
 
 TEST_F(ValidateTest, FailsOnAnAuditedLayerThatTheModelLacks) {

@@ -1,0 +1,58 @@
+#include "common/operations/party_check.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/config/text_config.h"
+#include "common/ledger/ledger_path.h"
+#include "common/status/status_macros.h"
+#include "common/transport/host_port.h"
+
+namespace splitveil {
+namespace {
+
+absl::Status Within(const std::string& config_path, const absl::Status& status) {
+  return status.ok() ? status : absl::Status(status.code(), absl::StrCat(config_path, ": ", status.message()));
+}
+
+// That the folder is there or could be made; makes none.
+absl::Status CheckExportDir(const std::string& path) {
+  if (path.empty()) {
+    return absl::OkStatus();
+  }
+  std::error_code ignored;
+  std::filesystem::path there = std::filesystem::absolute(path, ignored).lexically_normal();
+  while (!std::filesystem::exists(there, ignored) && there.has_relative_path()) {
+    there = there.parent_path();
+  }
+  const bool is_folder = std::filesystem::is_directory(there, ignored);
+  if (is_folder && access(there.c_str(), W_OK | X_OK) == 0) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("party.export_dir: expected a folder, or a place for one, found ",
+                                                 path, ": ", std::strerror(is_folder ? errno : ENOTDIR)));
+}
+
+}  // namespace
+
+absl::Status CheckLedgerOf(const v1::PartyCommon& party, const std::string& config_path) {
+  const absl::Status status = CheckLedgerPath(ResolvePath(config_path, party.ledger_path()));
+  return status.ok()
+             ? status
+             : absl::Status(status.code(), absl::StrCat(config_path, ": party.ledger_path: ", status.message()));
+}
+
+absl::Status CheckPlaces(const v1::PartyCommon& party, const std::string& listen_address,
+                         const std::string& config_path) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckLedgerOf(party, config_path));
+  SPLITVEIL_RETURN_IF_ERROR(Within(config_path, CheckExportDir(party.export_dir())));
+  return Within(config_path, CheckFree("listen_address", listen_address));
+}
+
+}  // namespace splitveil

@@ -1,0 +1,172 @@
+#include "deploy/operator/align/alignment_host.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "deploy/operator/align/counting_channel.h"
+
+#include "common/config/agreement.h"
+#include "common/config/canonical_message.h"
+#include "common/operations/operations_service.h"
+#include "common/operations/run_facts.h"
+#include "common/process/exit_code.h"
+#include "common/process/version.h"
+#include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
+#include "common/transport/grpc_deadline.h"
+#include "common/transport/server.h"
+#include "common/transport/status_mapper.h"
+
+#include "splitveil/v1/alignment.grpc.pb.h"
+#include "splitveil/v1/split_training.grpc.pb.h"
+
+namespace splitveil {
+namespace {
+
+using AlignmentStream = grpc::ServerReaderWriter<v1::AlignmentMessage, v1::AlignmentMessage>;
+
+class StreamChannel final : public AlignmentChannel {
+ public:
+  explicit StreamChannel(AlignmentStream* stream) : stream_(stream) {}
+
+  absl::Status Send(const v1::AlignmentMessage& message) override {
+    return stream_->Write(message) ? absl::OkStatus() : absl::UnavailableError("alignment: the peer is gone");
+  }
+  absl::StatusOr<v1::AlignmentMessage> Receive() override {
+    v1::AlignmentMessage message;
+    if (!stream_->Read(&message)) {
+      return absl::OutOfRangeError("alignment: the peer has closed its side");
+    }
+    return message;
+  }
+
+ private:
+  AlignmentStream* const stream_;
+};
+
+// The calls of a run that an alignment needs; gRPC answers all others with UNIMPLEMENTED.
+class OpenService final : public v1::SplitTraining::Service {
+ public:
+  explicit OpenService(AlignmentHost* host) : host_(host) {}
+
+  grpc::Status Open(grpc::ServerContext* /*context*/, const v1::OpenRequest* request,
+                    v1::OpenResponse* response) override {
+    absl::StatusOr<v1::OpenResponse> answer = host_->Open(*request);
+    if (answer.ok()) {
+      *response = *std::move(answer);
+    }
+    return ToGrpcStatus(answer.status());
+  }
+
+ private:
+  AlignmentHost* const host_;
+};
+
+class AlignService final : public v1::Alignment::Service {
+ public:
+  explicit AlignService(AlignmentHost* host) : host_(host) {}
+
+  grpc::Status Align(grpc::ServerContext* /*context*/, AlignmentStream* stream) override {
+    StreamChannel channel(stream);
+    return ToGrpcStatus(host_->Align(channel));
+  }
+
+ private:
+  AlignmentHost* const host_;
+};
+
+}  // namespace
+
+AlignmentHost::AlignmentHost(const AlignmentSide* side, RunStatus* status)
+    : side_(*side), status_(status), last_heard_(SteadyNow()) {}
+
+absl::Status AlignmentHost::Refuse(const std::string& message) {
+  const absl::Status refusal = AsRefusal(absl::FailedPreconditionError(message));
+  outcome_ = refusal;
+  ended_.Wake();
+  return refusal;
+}
+
+absl::StatusOr<v1::OpenResponse> AlignmentHost::Open(const v1::OpenRequest& request) {
+  const absl::MutexLock lock(&mutex_);
+  if (!run_id_.empty() || outcome_.has_value()) {
+    return absl::FailedPreconditionError("Open: expected one alignment per start of `splitveil align`, found another");
+  }
+  v1::RunAgreement theirs = request.agreement();
+  Canonicalize(theirs);
+  const std::string difference = FirstDifference(side_.agreement, theirs);
+  if (!difference.empty() || request.agreement_sha256() != AsBytes(AgreementSha256(side_.agreement))) {
+    return Refuse(absl::StrCat("agreement: the parties differ: ", difference.empty() ? "digest" : difference));
+  }
+  if (!request.seed_commitment().empty()) {
+    return Refuse("expected a peer that aligns only (`splitveil align`), found one that wants to train");
+  }
+  run_id_ = NewRunId(side_.agreement.run_name());
+  last_heard_ = SteadyNow();
+  v1::OpenResponse response;
+  response.set_run_id(run_id_);
+  response.set_version(Version());
+  return response;
+}
+
+absl::Status AlignmentHost::Align(AlignmentChannel& channel) {
+  std::string run_id;
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (run_id_.empty() || begun_ || outcome_.has_value()) {
+      return absl::FailedPreconditionError("Align: expected it once, after Open, found it at another time");
+    }
+    begun_ = true;
+    run_id = run_id_;
+  }
+  const auto heard = [this] {
+    const absl::MutexLock lock(&mutex_);
+    last_heard_ = SteadyNow();
+  };
+  absl::StatusOr<FinishedAlignment> finished = AlignCounted(side_, run_id, status_, heard, channel);
+  const absl::MutexLock lock(&mutex_);
+  if (outcome_.has_value()) {
+    return absl::CancelledError("the label party has ended the alignment");
+  }
+  outcome_ = std::move(finished);
+  ended_.Wake();
+  return outcome_->status();
+}
+
+bool AlignmentHost::EndIfDue() {
+  const absl::MutexLock lock(&mutex_);
+  const v1::Deadlines& deadlines = side_.agreement.deadlines();
+  const absl::Duration limit =
+      absl::Seconds(run_id_.empty() ? deadlines.connect_seconds() : deadlines.alignment_chunk_seconds());
+  if (!outcome_.has_value() && SteadyNow() > SteadyAfter(limit, last_heard_)) {
+    outcome_ = absl::UnavailableError(absl::StrCat("the non-label party: expected to hear from it within ",
+                                                   absl::FormatDuration(limit), ", found silence"));
+  }
+  return outcome_.has_value();
+}
+
+absl::StatusOr<FinishedAlignment> AlignmentHost::WaitUntilEnded() {
+  while (!EndIfDue()) {
+    ended_.Until(SteadyAfter(absl::Milliseconds(100)));
+  }
+  const absl::MutexLock lock(&mutex_);
+  return *std::move(outcome_);
+}
+
+absl::StatusOr<FinishedAlignment> HostAlignment(const AlignmentSide& side, const std::string& listen_address) {
+  RunStatus status("label_party");
+  AlignmentHost host(&side, &status);
+  OpenService open(&host);
+  AlignService align(&host);
+  OperationsService operations(&status);
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const RunningServer running,
+      StartServer({listen_address, MaxMessageBytes(side.agreement), {&open, &align, &operations}}, side.identity));
+  LogInfo("label party listens on port ", running.port);
+  absl::StatusOr<FinishedAlignment> finished = host.WaitUntilEnded();
+  running.server->Shutdown(GrpcDeadline(SteadyAfter(absl::Seconds(2))));  // The last answer may leave.
+  return finished;
+}
+
+}  // namespace splitveil

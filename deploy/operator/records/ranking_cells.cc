@@ -1,0 +1,41 @@
+#include "deploy/operator/records/ranking_cells.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace splitveil {
+namespace {
+
+std::string Cell(double value) { return std::isfinite(value) ? absl::StrFormat("%.9g", value) : ""; }
+
+std::string Place(const RankedAttack& attack) {
+  return attack.is_measured() ? absl::StrCat(attack.attack, "@", attack.layer) : "";
+}
+
+}  // namespace
+
+std::vector<std::string> RankingColumns() {
+  return {"strongest_layer", "strongest_attack", "measured_auc",      "unaided_attack",
+          "unaided_auc",     "aided_attack",     "aided_auc",         "no_gradient_attack",
+          "no_gradient_auc", "guessing_auc_p95", "guessing_auc_mean", "bound"};
+}
+
+std::vector<std::string> RankingCells(const RunRanking& ranking) {
+  const RankedAttack& strongest = ranking.strongest();
+  return {strongest.layer,
+          strongest.attack,
+          Cell(strongest.auc),
+          Place(ranking.unaided),
+          Cell(ranking.unaided.auc),
+          Place(ranking.aided),
+          Cell(ranking.aided.auc),
+          Place(ranking.no_gradient),
+          Cell(ranking.no_gradient.auc),
+          Cell(ranking.guessing.p95),
+          Cell(ranking.guessing.mean),
+          BoundStateWords(ranking)};
+}
+
+}  // namespace splitveil

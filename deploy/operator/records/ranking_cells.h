@@ -1,0 +1,22 @@
+// What runs are ranked by as cells, the same columns in every CSV file. The writer quotes them.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_RECORDS_RANKING_CELLS_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_RECORDS_RANKING_CELLS_H_
+
+#include <string>
+#include <vector>
+
+#include "deploy/operator/records/run_ranking.h"
+
+namespace splitveil {
+
+// strongest_layer, strongest_attack and measured_auc (of the strongest attack on gradients: what runs are ranked by);
+// unaided_attack and unaided_auc (without side information), aided_attack and aided_auc (with), no_gradient_attack and
+// no_gradient_auc: attacks as ATTACK@LAYER; guessing_auc_p95, guessing_auc_mean; bound (BoundStateWords).
+std::vector<std::string> RankingColumns();
+
+// As many. An empty cell: not measured.
+std::vector<std::string> RankingCells(const RunRanking& ranking);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_RECORDS_RANKING_CELLS_H_

@@ -1,0 +1,128 @@
+// --check of both programs: what a run would trip over is refused before it, with one line, and nothing is left behind.
+#include <filesystem>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+#include "tests/testing/process/child_process.h"
+#include "tests/testing/two_party_run.h"
+
+namespace splitveil::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class CheckTest : public ::testing::Test {
+ protected:
+  CheckTest() { run_.nonlabel_config.set_peer_address("label-party.invalid:7443"); }  // Not asked for.
+
+  // `party` with its configuration as it stands now.
+  ChildResult Check(const std::string& party) {
+    Write("run.textproto", run_.label_agreement);
+    Write("label_party.textproto", run_.label_config);
+    Write("nonlabel_party.textproto", run_.nonlabel_config);
+    return RunChild({BinDir() + "/" + party, "--check", "--agreement=" + run_.folder + "/run.textproto",
+                     "--config=" + run_.folder + "/" + party + ".textproto"});
+  }
+
+  void ExpectAccepted(const std::string& party) {
+    const ChildResult result = Check(party);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+
+  // Exit code 2, one line that holds `text` and what else an error has, and no ledger.
+  void ExpectRefused(const std::string& party, const std::string& text) {
+    const ChildResult result = Check(party);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_THAT(result.err, AllOf(HasSubstr(party + ": error: "), HasSubstr(text)));
+    EXPECT_EQ(result.err.find('\n') + 1, result.err.size()) << result.err;
+    EXPECT_FALSE(std::filesystem::exists(run_.ledger(party)));
+  }
+
+  v1::PartyCommon* PartyOf(const std::string& party) {
+    return party == "label_party" ? run_.label_config.mutable_party() : run_.nonlabel_config.mutable_party();
+  }
+
+  TwoPartyRun run_{200};
+
+ private:
+  void Write(const std::string& name, const google::protobuf::Message& message) const {
+    std::string text;
+    google::protobuf::TextFormat::PrintToString(message, &text);
+    std::ofstream(run_.folder + "/" + name) << text;
+  }
+};
+
+constexpr const char* kParties[] = {"label_party", "nonlabel_party"};
+
+TEST_F(CheckTest, AcceptsWhatARunWouldTakeAndLeavesNothingBehind) {
+  for (const std::string party : kParties) {
+    PartyOf(party)->set_export_dir("model");
+    ExpectAccepted(party);
+    EXPECT_FALSE(std::filesystem::exists(run_.ledger(party)));
+  }
+  EXPECT_FALSE(std::filesystem::exists(run_.folder + "/model"));
+}
+
+TEST_F(CheckTest, RefusesDataThatAreNotThere) {
+  for (const std::string party : kParties) {
+    PartyOf(party)->mutable_dataset()->set_path("none.data");
+    ExpectRefused(party, "none.data: cannot be opened: No such file or directory");
+  }
+}
+
+TEST_F(CheckTest, RefusesTheOtherPartysData) {
+  run_.label_config.mutable_party()->mutable_dataset()->set_path("nonlabel_party.data");
+  run_.nonlabel_config.mutable_party()->mutable_dataset()->set_path("label_party.data");
+  ExpectRefused("label_party", "nonlabel_party.data: expected the label party's data, with labels, found data without");
+  ExpectRefused("nonlabel_party", "label_party.data: expected the non-label party's data, found data with labels");
+}
+
+TEST_F(CheckTest, RefusesDataOfAnotherSplitAndModelsThatDoNotFitThem) {
+  run_.nonlabel_config.mutable_model()->clear_embedding();
+  ExpectRefused("nonlabel_party", "model.embedding: expected");
+  run_.label_config.mutable_model()->mutable_wide()->clear_embedding();
+  ExpectRefused("label_party", "model.wide.embedding: expected");
+  run_.label_agreement.set_test_fraction(0.2);
+  for (const std::string party : kParties) {
+    ExpectRefused(party, "test_fraction: expected data prepared for 0.2");
+  }
+}
+
+TEST_F(CheckTest, RefusesAddressesThatAreNone) {
+  run_.label_config.set_listen_address("192.0.2.1:0");  // TEST-NET-1, which no machine has.
+  ExpectRefused("label_party", "listen_address: expected a free host:port of this machine, found \"192.0.2.1:0\": ");
+  run_.nonlabel_config.set_listen_address("7444");
+  ExpectRefused("nonlabel_party", "listen_address: expected host:port with a port of 0 to 65535, found \"7444\"");
+  run_.nonlabel_config.set_listen_address("127.0.0.1:0");
+  run_.nonlabel_config.set_peer_address("https://label-party.example");
+  ExpectRefused("nonlabel_party", "peer_address: expected host:port");
+}
+
+TEST_F(CheckTest, RefusesAPortThatIsTaken) {
+  run_.StartLabelParty();
+  run_.nonlabel_config.set_listen_address(absl::StrCat("127.0.0.1:", run_.label_port));
+  ExpectRefused("nonlabel_party", "listen_address: expected a free host:port of this machine");
+}
+
+TEST_F(CheckTest, RefusesALedgerThatIsNone) {
+  for (const std::string party : kParties) {
+    PartyOf(party)->set_ledger_path("data.tsv");
+    ExpectRefused(party, "party.ledger_path: " + run_.folder + "/data.tsv: expected a ledger (a SQLite database)");
+    PartyOf(party)->set_ledger_path("absent/x.db");
+    ExpectRefused(party, "party.ledger_path: " + run_.folder + "/absent/x.db: expected a folder to make the ledger in");
+  }
+}
+
+TEST_F(CheckTest, RefusesAResultWithoutAFolder) {
+  run_.label_config.set_result_path("absent/result.json");
+  ExpectRefused("label_party", "result_path: expected a path in a folder that exists, found absent/result.json");
+}
+
+}  // namespace
+}  // namespace splitveil::testing

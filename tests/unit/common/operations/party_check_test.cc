@@ -1,0 +1,57 @@
+#include "common/operations/party_check.h"
+
+#include <filesystem>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "tests/testing/process/temp_folder.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class PartyCheckTest : public ::testing::Test {
+ protected:
+  PartyCheckTest() {
+    party_.set_ledger_path("run.db");
+    party_.set_export_dir(folder_.File("model/new"));
+  }
+
+  absl::Status Check(const std::string& listen_address = "127.0.0.1:0") const {
+    return CheckPlaces(party_, listen_address, config_);
+  }
+
+  const testing::TempFolder folder_;
+  const std::string config_ = folder_.File("party.textproto");
+  v1::PartyCommon party_;
+};
+
+TEST_F(PartyCheckTest, AcceptsPlacesThatAreStillToBeMadeAndMakesNone) {
+  EXPECT_TRUE(Check().ok()) << Check();
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+}
+
+TEST_F(PartyCheckTest, RefusesALedgerThatCannotBe) {
+  party_.set_ledger_path("absent/run.db");
+  EXPECT_THAT(std::string(Check().message()),
+              StartsWith(config_ + ": party.ledger_path: " + folder_.File("absent/run.db") + ": expected a folder"));
+}
+
+TEST_F(PartyCheckTest, RefusesAnExportIntoAFile) {
+  std::ofstream(folder_.File("model")) << "a file";
+  const absl::Status status = Check();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), config_ + ": party.export_dir: expected a folder, or a place for one, found " +
+                                  folder_.File("model/new") + ": Not a directory");
+}
+
+TEST_F(PartyCheckTest, RefusesAnAddressThatIsNone) {
+  EXPECT_THAT(std::string(Check("7443").message()), StartsWith(config_ + ": listen_address: expected host:port"));
+}
+
+}  // namespace
+}  // namespace splitveil
