@@ -229,7 +229,8 @@ bool MatchesGlob(absl::string_view pattern, absl::string_view text) {
 
 std::vector<Finding> LeakFindings(const RunRecords& run, const v1::AuditPolicy& policy) {
   const PartyRecords nothing;
-  const PartyRecords& party = run.label_party() != nullptr ? *run.label_party() : nothing;
+  const PartyRecords* const recorded = run.label_party();
+  const PartyRecords& party = recorded != nullptr ? *recorded : nothing;
   std::vector<Finding> findings = {AuditedShare(party, policy.min_audited_share())};
   for (const v1::MeasuredLeakLimit& limit : policy.max_measured_leak()) {
     for (Finding& finding : MeasuredLeakFindings(run, party, limit)) {

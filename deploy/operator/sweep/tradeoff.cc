@@ -67,13 +67,13 @@ void SummarizeRanking(const std::vector<const SweptRun*>& runs, TradeoffPoint& p
   point.measured_auc = SpreadOfRanking(runs, &RunRanking::measured_auc);
   point.guessing_auc_p95 = SpreadOfRanking(runs, &RunRanking::guessing_auc_p95);
   const RunRanking* strongest = nullptr;
-  const RunRanking* worst = nullptr;
+  const RunRanking* worst = &runs.front()->ranking;  // A point has a run.
   for (const SweptRun* run : runs) {
     const RunRanking& ranking = run->ranking;
     if (!ranking.attack.empty() && (strongest == nullptr || ranking.measured_auc > strongest->measured_auc)) {
       strongest = &ranking;
     }
-    if (worst == nullptr || BoundRank(ranking.bound) > BoundRank(worst->bound)) {
+    if (BoundRank(ranking.bound) > BoundRank(worst->bound)) {
       worst = &ranking;
     }
   }
