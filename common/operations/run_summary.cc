@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 
+#include "common/leakage/bound_basis.h"
 #include "common/leakage/summary.h"
 #include "common/ledger/gate_action.h"
 
@@ -121,7 +122,8 @@ std::string Bound(const RunSummary& summary) {
   if (summary.run_auc_bound >= 1) {
     return "none: these releases bound no attack";
   }
-  return absl::StrFormat("AUC at most %.3f over all epochs, if classes are Gaussian; %s", summary.run_auc_bound,
+  return absl::StrFormat("AUC at most %.3f over all epochs, %s; %s", summary.run_auc_bound,
+                         IsBoundProved(summary.protection) ? "proved for any adversary" : "if classes are Gaussian",
                          BoundState(summary));
 }
 

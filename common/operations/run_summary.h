@@ -49,8 +49,8 @@ struct RunSummary {
 };
 
 // "not exceeded by the attacks run here", "exceeded by norm at cut", "no attack was held against it": the one wording
-// of the terminal and the RESULT line. A bound is conditional: it holds for Gaussian classes only, and no run shows
-// that it does.
+// of the terminal and the RESULT line. Unless it is proved (IsBoundProved), a bound is conditional: it holds for
+// Gaussian classes only, and no run shows that it does.
 std::string BoundState(const RunSummary& summary);
 
 // Where a party leaves every figure of a run: beside its ledger, LEDGER without ".db" + ".result.json".

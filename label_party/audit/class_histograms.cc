@@ -59,7 +59,7 @@ void ClassHistograms::Add(const ReleasedBatch& batch, const ReleaseEvidence& evi
   AddScores("norm", scored ? *norms : computed.norms, batch);
   AddScores("clean_norm", clean.norms, batch);
   if (!clean_positive.empty()) {
-    AddScores("cosine", scored ? *cosines : computed.cosines, batch);
+    AddScores("cosine", scored && cosines != nullptr ? *cosines : computed.cosines, batch);
     AddScores("clean_cosine", clean.cosines, batch);
   }
 }

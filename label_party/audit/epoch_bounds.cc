@@ -7,7 +7,8 @@
 
 namespace splitveil {
 
-void EpochBounds::Add(double sum_kl, double accumulated_sum_kl) {
+void EpochBounds::Add(double sum_kl, double accumulated_sum_kl, bool of_labels) {
+  of_labels_ = of_labels_ || of_labels;
   ++steps_;
   gaussian_sum_ += GaussianAucBound(sum_kl);
   theorem1_sum_ += AucBound(sum_kl);
@@ -17,7 +18,8 @@ void EpochBounds::Add(double sum_kl, double accumulated_sum_kl) {
 AucBounds EpochBounds::For(const std::string& layer, v1::Attack attack) const {
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   const AttackTraits traits = TraitsOf(attack);
-  if (layer != "cut" || !traits.reads_gradients() || steps_ == 0) {
+  if (layer != "cut" || !traits.reads_gradients() || steps_ == 0 ||
+      (of_labels_ && traits.needs != SideInformation::kReleasingHead)) {
     return {kNone, kNone};
   }
   if (traits.cumulative()) {

@@ -19,8 +19,10 @@ struct AucBounds {
 class EpochBounds {
  public:
   // Takes up one release. sum_kl: its divergence, NaN where the method states none (then nothing is bounded);
-  // accumulated_sum_kl: the largest sum over the releases of one example so far.
-  void Add(double sum_kl, double accumulated_sum_kl);
+  // accumulated_sum_kl: the largest sum over the releases of one example so far. `of_labels`: the divergence is that of
+  // the labels that releases are made of, not of gradients: it bounds what they add to what an adversary knows
+  // otherwise, and so the attacks alone that take the prediction out.
+  void Add(double sum_kl, double accumulated_sum_kl, bool of_labels = false);
 
   // For an attack at the cut layer: the means of the steps' bounds, or for a cumulative one those of all releases so
   // far. NaN for another layer, whose gradients also depend on the non-label party's own features, for attacks that
@@ -29,6 +31,7 @@ class EpochBounds {
 
  private:
   int64_t steps_ = 0;
+  bool of_labels_ = false;
   double gaussian_sum_ = 0, theorem1_sum_ = 0;
   double accumulated_sum_kl_ = 0;
 };

@@ -64,7 +64,7 @@ absl::Status LeakAuditor::AuditRelease(const ReleaseEvidence& evidence) {
     return absl::InternalError(all.status().message());
   }
   const absl::MutexLock lock(&mutex_);
-  bounds_[batch->epoch].Add(evidence.sum_kl, evidence.accumulated_sum_kl);
+  bounds_[batch->epoch].Add(evidence.sum_kl, evidence.accumulated_sum_kl, evidence.releases_repeat);
   if (label_side_audit_.Attacks(batch->step)) {
     histograms_.Add(*batch, evidence, *all);
   }

@@ -91,8 +91,8 @@ absl::StatusOr<SharedGradients> TrainingStep::Answer() {
       recorder_->Lap(&StepTimeRow::serialise);
     }
   }
-  const bool complete = batch.activations.complete();
-  if (complete) {
+  const SharedGradients* sent = &batch.sent;
+  if (batch.activations.complete()) {
     // Clean gradients -> what may leave -> bytes, of the whole batch.
     SPLITVEIL_RETURN_IF_ERROR(RegulariseAndClip(batch));
     ProtectionRow protection;
@@ -108,10 +108,10 @@ absl::StatusOr<SharedGradients> TrainingStep::Answer() {
     }
     recorder_->Lap(&StepTimeRow::protection);
     answered_ = Answered(std::move(batch), std::move(protection));
+    sent = &answered_->sent;
     inbound_.reset();
   }
-  const SharedGradients& sent = complete ? answered_->sent : batch.sent;
-  return SharedGradients(sent.begin() + static_cast<std::ptrdiff_t>(sent_before), sent.end());
+  return SharedGradients(sent->begin() + static_cast<std::ptrdiff_t>(sent_before), sent->end());
 }
 
 absl::Status TrainingStep::PrimeGuard(const InboundBatch& batch) {

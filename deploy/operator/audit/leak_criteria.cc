@@ -18,6 +18,7 @@
 #include "deploy/operator/records/run_ranking.h"
 
 #include "common/leakage/attack_rank.h"
+#include "common/leakage/bound_basis.h"
 
 namespace splitveil {
 namespace {
@@ -182,9 +183,10 @@ std::string PlaceOf(const BoundExcess& excess) {
 
 Finding NoBoundExceeded(const RunRecords& run, const PartyRecords& party) {
   Finding finding = {Outcome::kNotMeasured,
-                     "bound not exceeded by an attack (Gaussian classes)",
+                     IsBoundProved(run.protection()) ? "proved bound not exceeded by an attack"
+                                                     : "bound not exceeded by an attack (Gaussian classes)",
                      "not exceeded",
-                     "not measured: no likelihood_ratio recorded",
+                     "not measured: no likelihood ratio recorded",
                      "",
                      RemedyForExceededBound(run.protection())};
   const RunRanking ranking = RankRun(run);
@@ -259,7 +261,8 @@ bool MatchesGlob(absl::string_view pattern, absl::string_view text) {
 
 std::vector<Finding> LeakFindings(const RunRecords& run, const v1::AuditPolicy& policy) {
   const PartyRecords nothing;
-  const PartyRecords& party = run.label_party() != nullptr ? *run.label_party() : nothing;
+  const PartyRecords* const recorded = run.label_party();
+  const PartyRecords& party = recorded != nullptr ? *recorded : nothing;
   std::vector<Finding> findings = {AuditedShare(party, policy.min_audited_share())};
   for (const v1::MeasuredLeakLimit& limit : policy.max_measured_leak()) {
     for (Finding& finding : MeasuredLeakFindings(run, party, limit)) {
@@ -276,8 +279,9 @@ std::vector<Finding> LeakFindings(const RunRecords& run, const v1::AuditPolicy& 
     const auto bound = [](const EpochLeakRow& row) { return row.gaussian_auc_bound; };
     const std::vector<AttackFigure> figures = Only(FiguresAfterLastEpoch(party, bound), IsCumulativeAtCut);
     const std::vector<AttackFigure> known = Only(figures, IsMeasured);
-    Finding finding = AtMost("bound per run (Gaussian classes)", policy.max_run_auc_bound(),
-                             known.empty() ? figures : known, RemedyForCumulativeLeak());
+    Finding finding =
+        AtMost(IsBoundProved(run.protection()) ? "bound per run (proved)" : "bound per run (Gaussian classes)",
+               policy.max_run_auc_bound(), known.empty() ? figures : known, RemedyForCumulativeLeak());
     finding.where = finding.outcome == Outcome::kNotMeasured ? "" : "all releases at the cut layer";
     findings.push_back(std::move(finding));
   }

@@ -7,7 +7,6 @@
 #include <optional>
 #include <sstream>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -29,8 +28,8 @@ struct MarvellFlags {
 absl::StatusOr<std::string> SolvedTable(const std::string& input) {
   std::istringstream file;
   if (!input.empty()) {
-    SPLITVEIL_ASSIGN_OR_RETURN(std::string contents, ReadFile(input));
-    file.str(std::move(contents));
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::string contents, ReadFile(input));
+    file.str(contents);
   }
   std::ostringstream solved;
   const absl::Status status = SolveMarvellTable(input.empty() ? std::cin : file, solved);

@@ -75,4 +75,4 @@ const pill = (outcome) => element("span", { class: "pill " + outcome }, PILLS[ou
 
 // The bound's state: red where it is exceeded, else of no colour: no run shows that a bound holds.
 const boundState = ({ bound, bound_words: words }) => element(bound === "exceeded" ? "b" : "span", { class: "bound-" + bound }, words);
-const BOUND = "Bound, if classes are Gaussian";  // No bound stands without its condition.
+const BOUND = "Bound, if classes are Gaussian unless proved";  // No bound stands without its condition.

@@ -59,6 +59,14 @@ constexpr AttackWords kWords[] = {
      "Adds up the worst-case best guess over every epoch in which an example was seen. Computed by the label party."},
     {"cumulative_direction", "Line between the classes, accumulated",
      "Adds up over every epoch where an example stood on the line between the classes. Computed by the label party."},
+    {"conditional_likelihood_ratio", "Best guess knowing the model",
+     "Knows all that went into an example's gradient but its label and the draw of the noise: nobody can read more of "
+     "one "
+     "gradient. Computed by the label party as a worst case."},
+    {"cumulative_conditional_likelihood_ratio", "Best guess knowing the model, accumulated",
+     "Adds up the best guess knowing the model over every epoch in which an example was seen: nobody can read more of "
+     "all "
+     "of its gradients. Computed by the label party as a worst case."},
 };
 
 const AttackWords* Find(absl::string_view attack) {

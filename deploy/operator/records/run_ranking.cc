@@ -14,6 +14,8 @@
 #include "deploy/operator/records/attack_words.h"
 #include "deploy/operator/records/guessing.h"
 
+#include "common/leakage/bound_basis.h"
+
 namespace splitveil {
 namespace {
 
@@ -94,6 +96,7 @@ RunRanking RankRun(const RunRecords& run) {
   }
   if (const PartyRecords* party = run.label_party(); party != nullptr) {
     ranking.excesses = Excesses(*party);
+    ranking.proved = IsBoundProved(run.protection());
     ranking.bound = !ranking.excesses.empty() ? BoundState::kExceeded
                     : !StatesBound(*party)    ? BoundState::kNoneStated
                     : IsTested(*party)        ? BoundState::kNotExceeded
@@ -125,9 +128,9 @@ std::string BoundStateWords(const RunRanking& ranking) {
     case BoundState::kNoneStated:
       return "none stated";
     case BoundState::kNotTested:
-      return "no attack was held against it";
+      return absl::StrCat(ranking.proved ? "proved; " : "", "no attack was held against it");
     case BoundState::kNotExceeded:
-      return "not exceeded by the attacks run here";
+      return absl::StrCat(ranking.proved ? "proved; " : "", "not exceeded by the attacks run here");
     case BoundState::kExceeded:
       break;
   }
@@ -151,7 +154,8 @@ std::vector<std::string> RankingLines(const RunRanking& ranking) {
   if (std::isfinite(ranking.guessing.p95)) {
     lines.push_back(absl::StrFormat("guessing: p95 %.3f", ranking.guessing.p95));
   }
-  lines.push_back(absl::StrCat("bound, if classes are Gaussian: ", BoundStateWords(ranking)));
+  lines.push_back(
+      absl::StrCat(ranking.proved ? "bound: " : "bound, if classes are Gaussian: ", BoundStateWords(ranking)));
   if (ranking.no_gradient.is_measured()) {
     lines.push_back(absl::StrCat("without any gradient: ", DescribeRanked(ranking.no_gradient)));
   }

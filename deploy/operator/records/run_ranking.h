@@ -44,6 +44,7 @@ struct RunRanking {
   RankedAttack no_gradient;  // The strongest that reads no gradient: neither noise nor a bound is about it.
   Guessing guessing;         // GuessingOf; NaN where the ledgers do not tell.
   BoundState bound = BoundState::kNotInLedger;
+  bool proved = false;                // The bound, if there is one: IsBoundProved.
   std::vector<BoundExcess> excesses;  // One an attack and layer, the strongest first. Empty unless kExceeded.
 
   // The stronger of `unaided` and `aided`, the first where they are equal: what runs are ranked by.
@@ -57,7 +58,8 @@ RunRanking RankRun(const RunRecords& run);
 std::string BoundStateName(BoundState state);
 
 // "not exceeded by the attacks run here", "exceeded by Gradient length", "none stated", "no attack was held against
-// it", "not measurable from this ledger". What is stated is conditional on Gaussian classes: say so beside it.
+// it", "not measurable from this ledger". What is stated is conditional on Gaussian classes: say so beside it, unless
+// the words begin with "proved".
 std::string BoundStateWords(const RunRanking& ranking);
 
 // "Gradient length (norm) at the cut layer, AUC 0.731", "none measured".

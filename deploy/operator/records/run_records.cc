@@ -23,10 +23,8 @@ constexpr char kLabelParty[] = "label_party";
 
 template <typename Rows>
 absl::Status Take(absl::StatusOr<Rows> from, Rows& to) {
-  if (from.ok()) {
-    to = *std::move(from);
-  }
-  return from.status();
+  SPLITVEIL_ASSIGN_OR_RETURN(to, std::move(from));
+  return absl::OkStatus();
 }
 
 absl::Status ReadRows(LedgerReader& reader, PartyRecords& party) {

@@ -95,6 +95,10 @@ std::string DescribeProtection(absl::string_view protection) {
   if (absl::StartsWith(protection, "iso")) {
     return absl::StrCat(named, "the same amount of noise in every direction.");
   }
+  if (absl::StartsWith(protection, "gaussian_label_dp")) {
+    return absl::StrCat("Protection ", protection,
+                        ": all that left the label party was made of labels with noise, drawn once for the run.");
+  }
   if (absl::StartsWith(protection, "label_dp")) {
     return absl::StrCat("Protection ", protection,
                         ": some labels were flipped at random, once for the whole run, before any gradient was made of "
@@ -242,6 +246,10 @@ std::string DescribeBound(const std::vector<ProtectionRow>& protections, const R
       bounds.empty() || NearestRankQuantile(bounds, 0.95) >= 0.9995
           ? ""
           : absl::StrCat(" (Theorem 1, AUC ", AucText(NearestRankQuantile(bounds, 0.95)), " per step)");
+  if (ranking.proved && ranking.bound != BoundState::kExceeded) {
+    return absl::StrCat("Bound: proved for any adversary, model and data, beyond what it knew without the gradients",
+                        ranking.bound == BoundState::kNotExceeded ? "; not exceeded by the attacks run here." : ".");
+  }
   switch (ranking.bound) {
     case BoundState::kNotInLedger:
       return "Bound: the label party's ledger, which was not given, states it.";

@@ -104,9 +104,9 @@ std::string StreamCsv(const std::vector<StreamedDay>& days) {
 }
 
 std::string StreamSummary(const std::vector<StreamedDay>& days) {
-  std::vector<std::vector<std::string>> rows = {{"protection", "days", "without side information", "AUC",
-                                                 "with side information", "AUC", "guessing p95",
-                                                 "bound if classes are Gaussian", "test AUC", "log loss"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"protection", "days", "without side information", "AUC", "with side information", "AUC", "guessing p95",
+       "bound, if classes are Gaussian unless proved", "test AUC", "log loss"}};
   std::vector<std::string> protections;
   for (const StreamedDay& day : days) {
     if (std::find(protections.begin(), protections.end(), day.protection) == protections.end()) {

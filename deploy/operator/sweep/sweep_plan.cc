@@ -18,6 +18,22 @@ namespace {
 
 constexpr size_t kMaxProtectionNameBytes = 64;
 
+void DescribeGaussianLabelDp(const v1::GradientProtection::GaussianLabelDp& config, SweepProtection& protection) {
+  if (config.has_sigma()) {
+    protection.family = "gaussian_label_dp_sigma";
+    protection.parameter = config.sigma();
+  } else if (config.has_mu()) {
+    protection.family = "gaussian_label_dp_mu";
+    protection.parameter = config.mu();
+  } else if (config.has_budget()) {
+    protection.family = "gaussian_label_dp_budget";
+    protection.parameter = config.budget().epsilon();
+  } else {
+    protection.family = "gaussian_label_dp_run_auc_bound";
+    protection.parameter = config.max_run_auc_bound();
+  }
+}
+
 // Family and number of a protection that is configured in full.
 void Classify(SweepProtection& protection) {
   const v1::GradientProtection& config = protection.config;
@@ -47,6 +63,9 @@ void Classify(SweepProtection& protection) {
     case v1::GradientProtection::kLabelDp:
       protection.family = "label_dp";
       protection.parameter = config.label_dp().epsilon();
+      return;
+    case v1::GradientProtection::kGaussianLabelDp:
+      DescribeGaussianLabelDp(config.gaussian_label_dp(), protection);
       return;
     case v1::GradientProtection::kSparsify:
       protection.family = "sparsify";

@@ -41,9 +41,9 @@ std::string SweepCsv(const std::vector<SweptRun>& runs) {
 }
 
 std::string SweepSummary(const std::vector<SweptRun>& runs) {
-  std::vector<std::vector<std::string>> rows = {{"protection", "seeds", "without side information", "AUC",
-                                                 "with side information", "AUC", "guessing p95",
-                                                 "bound if classes are Gaussian", "test AUC", "log loss", "seconds"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"protection", "seeds", "without side information", "AUC", "with side information", "AUC", "guessing p95",
+       "bound, if classes are Gaussian unless proved", "test AUC", "log loss", "seconds"}};
   const auto name = [](const RankedSpread& kind) {
     return kind.attack.empty() ? std::string("-") : absl::StrCat(kind.attack, " at ", kind.layer);
   };

@@ -94,9 +94,9 @@ void SummarizeRanking(const std::vector<const SweptRun*>& runs, TradeoffPoint& p
   point.no_gradient = SpreadOfKind(runs, of(&RunRanking::no_gradient));
   point.guessing_auc_p95 = SpreadOfRanking(runs, [](const RunRanking& ranking) { return ranking.guessing.p95; });
   point.guessing_auc_mean = SpreadOfRanking(runs, [](const RunRanking& ranking) { return ranking.guessing.mean; });
-  const RunRanking* worst = nullptr;
+  const RunRanking* worst = &runs.front()->ranking;  // A point has a run.
   for (const SweptRun* run : runs) {
-    if (worst == nullptr || BoundRank(run->ranking.bound) > BoundRank(worst->bound)) {
+    if (BoundRank(run->ranking.bound) > BoundRank(worst->bound)) {
       worst = &run->ranking;
     }
   }

@@ -34,6 +34,10 @@ constexpr FamilyWords kFamilies[] = {
     {"iso_ratio", "Isotropic noise, by ratio of standard deviation"},
     {"marvell_run_budget", "Marvell, by the bound for the whole run"},
     {"label_dp", "Labels flipped at random, by epsilon"},
+    {"gaussian_label_dp_sigma", "Labels with Gaussian noise, by its standard deviation"},
+    {"gaussian_label_dp_mu", "Labels with Gaussian noise, by mu"},
+    {"gaussian_label_dp_budget", "Labels with Gaussian noise, by epsilon"},
+    {"gaussian_label_dp_run_auc_bound", "Labels with Gaussian noise, by the bound for the whole run"},
     {"sparsify", "Largest components only, by share kept"},
     {"discretize", "Rounded components, by number of values"},
 };

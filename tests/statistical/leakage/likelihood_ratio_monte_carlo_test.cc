@@ -89,7 +89,8 @@ Measured Measure(const Setting& setting, bool swap_noise = false) {
     measured.computed += LikelihoodRatioAuc(classes) / kBatches;
     measured.bound += AucBound(SumKl(classes)) / kBatches;
   }
-  measured.tolerance = 6 * std::sqrt(measured.auc * (1 - measured.auc) / (kBatches * kRows / setting.rows_a_positive));
+  const auto positives = kBatches * kRows / setting.rows_a_positive;
+  measured.tolerance = 6 * std::sqrt(measured.auc * (1 - measured.auc) / positives);
   return measured;
 }
 

@@ -26,8 +26,8 @@ double Distance(const NamedParameters& one, const NamedParameters& other) {
   EXPECT_EQ(one.size(), other.size());
   double distance = 0;
   for (const auto& [name, values] : one) {
-    const auto found =
-        std::find_if(other.begin(), other.end(), [&](const auto& candidate) { return candidate.first == name; });
+    const auto found = std::find_if(other.begin(), other.end(),
+                                    [&, &name = name](const auto& candidate) { return candidate.first == name; });
     if (found == other.end() || found->second.size() != values.size()) {
       ADD_FAILURE() << name << " differs in size, or is missing";
       continue;
