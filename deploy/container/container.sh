@@ -6,12 +6,13 @@ role=${1:?prepare|label_party|nonlabel_party}
 demo=$(dirname "$(realpath "$0")")/demo
 bin=/usr/local/bin
 
-# The second run has a port of its own, so that a party that is done early never meets the end of the first.
+# Each run has a port of its own, so that a party that is done early never meets the end of the first.
 prepare() {
   local out=/tmp/demo party
   "$demo/prepare_data.sh" "$bin" "$out"
   "$demo/write_configs.sh" "$out" none 0.0.0.0:7443 label_party:7443 0.0.0.0:7444
   "$demo/write_configs.sh" "$out" marvell 0.0.0.0:7445 label_party:7445 0.0.0.0:7446
+  "$demo/write_configs.sh" "$out" gaussian_label_dp 0.0.0.0:7447 label_party:7447 0.0.0.0:7448
   for party in label_party nonlabel_party; do
     rm -rf "/demo/$party"/*
     mkdir "/demo/$party/certificates"
@@ -23,12 +24,13 @@ prepare() {
 train() {
   cd /demo
   local run
-  for run in none marvell; do
+  for run in none marvell gaussian_label_dp; do
     ln -sfn "$run.$role.textproto" current.textproto  # For the health check.
     "$bin/$role" --agreement="$run.run.textproto" --config="$run.$role.textproto"
   done
   if [ "$role" = label_party ]; then
-    "$bin/splitveil" report --ledger=none.label_party.db --ledger=marvell.label_party.db --out=report.html
+    "$bin/splitveil" report --ledger=none.label_party.db --ledger=marvell.label_party.db \
+      --ledger=gaussian_label_dp.label_party.db --out=report.html
   fi
 }
 

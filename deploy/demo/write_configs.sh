@@ -1,7 +1,8 @@
 #!/bin/bash
 # Writes the three files of one run from the templates beside this script:
 # OUT/RUN.{run,label_party,nonlabel_party}.textproto.
-# Usage: write_configs.sh OUT none|marvell LABEL_LISTEN LABEL_ADDRESS NONLABEL_LISTEN     addresses: host:port
+# Usage: write_configs.sh OUT none|marvell|gaussian_label_dp LABEL_LISTEN LABEL_ADDRESS NONLABEL_LISTEN
+# Addresses: host:port.
 set -euo pipefail
 templates=$(dirname "$(realpath "$0")")
 out=${1:?OUT} run=${2:?RUN} label_listen=${3:?LABEL_LISTEN} label_address=${4:?LABEL_ADDRESS}
@@ -9,13 +10,17 @@ nonlabel_listen=${5:?NONLABEL_LISTEN}
 case $run in
   none) protection='none {}' ;;
   marvell) protection='marvell { s: 4 }' ;;
-  *) echo "write_configs.sh: expected none or marvell, found $run" >&2; exit 2 ;;
+  gaussian_label_dp) protection='gaussian_label_dp { max_run_auc_bound: 0.7 }' ;;
+  *) echo "write_configs.sh: expected none, marvell or gaussian_label_dp, found $run" >&2; exit 2 ;;
 esac
+disclosure=oracle
+[ "$run" != gaussian_label_dp ] || disclosure=label_side_only  # Its guarantee leaves no room for an oracle.
 
 # fill TEMPLATE LISTEN_ADDRESS
 fill() {
   sed -e "s|@RUN@|$run|g" -e "s|@PROTECTION@|$protection|g" -e "s|@LISTEN_ADDRESS@|$2|g" \
-    -e "s|@PEER_ADDRESS@|$label_address|g" "$templates/$1.textproto" >"$out/$run.$1.textproto"
+    -e "s|@PEER_ADDRESS@|$label_address|g" -e "/@DISCLOSURE@/{r $templates/disclosure.$disclosure.textproto" -e 'd}' \
+    "$templates/$1.textproto" >"$out/$run.$1.textproto"
 }
 fill run ''
 fill label_party "$label_listen"
