@@ -37,6 +37,7 @@ class FixedTargets final : public LabelTargets {
   }
   bool drawn() const override { return drawn_->drawn(); }
   bool needs_release_head() const override { return true; }
+  double target_noise() const override { return drawn_->target_noise(); }
 
  private:
   const std::shared_ptr<LabelTargets> drawn_;

@@ -139,8 +139,8 @@ TEST(TextConfigTest, RepeatedSingularFieldIsRefused) {
 
 TEST(TextConfigTest, SecondMemberOfAOneofIsRefused) {
   EXPECT_EQ(LabelPartyError("marvell {", "none {} marvell {"),
-            "f:14:22: protection.marvell: expected only one of none, iso, max_norm, marvell, label_dp, sparsify or "
-            "discretize, found marvell beside none");
+            "f:14:22: protection.marvell: expected only one of none, iso, max_norm, marvell, label_dp, sparsify, "
+            "discretize or gaussian_label_dp, found marvell beside none");
 }
 
 TEST(TextConfigTest, MissingRequiredFieldIsReportedWhereItsMessageStarts) {
@@ -167,8 +167,8 @@ TEST(TextConfigTest, EmptyRequiredStringIsRefused) {
 
 TEST(TextConfigTest, MissingMemberOfARequiredOneofIsReported) {
   EXPECT_EQ(LabelPartyError("marvell { s: 4 }", ""),
-            "f:14:1: protection.method: expected one of none, iso, max_norm, marvell, label_dp, sparsify or "
-            "discretize, found none");
+            "f:14:1: protection.method: expected one of none, iso, max_norm, marvell, label_dp, sparsify, "
+            "discretize or gaussian_label_dp, found none");
   EXPECT_EQ(LabelPartyError("s: 4", ""),
             "f:14:14: protection.marvell.strength: expected one of s, sum_kl, detection_error or run_budget, "
             "found none");

@@ -91,6 +91,12 @@ TEST(RunSummaryTest, IsAShortTable) {
             "  all figures     out/label_party.result.json\n");
 }
 
+TEST(RunSummaryTest, SaysWhatTheBoundRestsOn) {
+  RunSummary summary = LabelSummary();
+  summary.protection = "gaussian_label_dp(sigma=1.348)";
+  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("AUC at most 0.786 over all epochs, proved for any adversary; not"));
+}
+
 TEST(RunSummaryTest, LeavesOutWhatThePartyDoesNotKnow) {
   RunSummary summary;
   summary.party = "non-label party";

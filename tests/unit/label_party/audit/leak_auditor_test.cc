@@ -267,6 +267,49 @@ TEST_F(LeakAuditorTest, RecordsAnEpochsFiguresBesideWhatTheNoiseAllows) {
   EXPECT_EQ(auditor_->bound_exceeded(), 0);
 }
 
+// Noise on the labels, sigma 1, gradients (p - y - xi) v: the attack that knows p and v meets Phi(1 / sqrt 2), in one
+// epoch as in two, since the noised labels stay the same; and it alone is held against the bound, for the others rank
+// by what the features tell, too.
+TEST_F(LeakAuditorTest, HoldsABoundOnLabelsAgainstWhatTakesThePredictionOut) {
+  constexpr int64_t kRows = 20'000;
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), kRows, ledger_.get());
+  std::mt19937_64 random(5);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
+  std::normal_distribution<float> normal;
+  std::vector<uint8_t> labels(kRows);
+  std::vector<float> probabilities(kRows);
+  Matrix directions(kRows, 2);
+  Matrix gradients(kRows, 2);
+  for (int64_t j = 0; j < kRows; ++j) {
+    labels[j] = j % 4 == 0;
+    probabilities[j] = labels[j] == 1 ? 0.8F : 0.2F;  // The features tell nearly all of it.
+    const float residual = probabilities[j] - static_cast<float>(labels[j]) - normal(random);
+    for (int64_t i = 0; i < 2; ++i) {
+      directions.row(j)[i] = normal(random);
+      gradients.row(j)[i] = residual * directions.row(j)[i];
+    }
+  }
+  for (uint32_t epoch = 0; epoch < 2; ++epoch) {
+    ReleasedBatch released = Batch(epoch, labels, /*hint_row=*/0);
+    released.epoch = epoch;
+    auditor_->Remember(released);
+    ReleaseEvidence evidence = {gradients, gradients, gradients, {}, {}, 1, 1};
+    evidence.label_directions = directions;
+    evidence.probabilities = probabilities;
+    evidence.releases_repeat = true;
+    ASSERT_TRUE(auditor_->AuditRelease(evidence).ok());
+    ASSERT_TRUE(auditor_->FinishEpoch(epoch).ok());
+  }
+  const EpochLeaks leaks = auditor_->epoch_leaks();
+  for (const char* attack : {"conditional_likelihood_ratio", "cumulative_conditional_likelihood_ratio"}) {
+    const EpochLeakRow& row = leaks.at({"cut", attack});
+    EXPECT_DOUBLE_EQ(row.gaussian_auc_bound, GaussianAucBound(1)) << attack;
+    EXPECT_NEAR(row.auc, GaussianAucBound(1), 0.02) << attack;  // Standard error 0.004.
+  }
+  EXPECT_TRUE(std::isnan(leaks.at({"cut", "norm"}).gaussian_auc_bound));
+  EXPECT_TRUE(std::isnan(leaks.at({"cut", "likelihood_ratio"}).gaussian_auc_bound));
+  EXPECT_EQ(auditor_->bound_exceeded(), 0);
+}
+
 TEST_F(LeakAuditorTest, SampledAuditReadsEveryNthReleaseAndCountsTheNoiseOfAll) {
   v1::LabelSideAudit sampled;
   sampled.set_every_batches(2);

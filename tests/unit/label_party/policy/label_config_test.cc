@@ -92,5 +92,22 @@ TEST(ValidateLabelConfigTest, RefusesEarlyStoppingWithoutTestExamples) {
             "early_stopping: expected an agreement with a test_fraction above 0, found 0");
 }
 
+// Whatever else would let true labels move what the peer receives.
+TEST(ValidateLabelConfigTest, GaussianLabelDpLeavesNoSideDoor) {
+  const std::string protection = "protection { gaussian_label_dp { sigma: 2 } } ";
+  EXPECT_TRUE(Verdict(protection).ok());
+  EXPECT_THAT(std::string(Verdict(protection + "early_stopping {}").message()),
+              HasSubstr("early_stopping: expected none"));
+  EXPECT_THAT(std::string(Verdict(protection + "release { max_measured_leak: 0.7 }").message()),
+              HasSubstr("release.max_measured_leak: expected 1"));
+  v1::LabelPartyConfig config;
+  config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(2);
+  v1::RunAgreement agreement;
+  for (v1::DisclosureLevel disclosure : {v1::ROUNDED, v1::ORACLE}) {
+    agreement.mutable_audit()->set_disclosure(disclosure);
+    EXPECT_THAT(std::string(ValidateLabelConfig(config, agreement).message()), HasSubstr("LABEL_SIDE_ONLY"));
+  }
+}
+
 }  // namespace
 }  // namespace splitveil

@@ -123,6 +123,14 @@ TEST_F(RunRankingTest, ABoundThatNoAttackExceedsIsNotSaidToHold) {
           "guessing: p95 0.541", "bound, if classes are Gaussian: not exceeded by the attacks run here"));
 }
 
+TEST_F(RunRankingTest, ABoundThatRestsOnNoAssumptionIsCalledProved) {
+  party().record.run.protection = "gaussian_label_dp(sigma=2)";
+  EXPECT_EQ(BoundStateWords(RankRun(run_)), "proved; not exceeded by the attacks run here");
+  EXPECT_THAT(RankingLines(RankRun(run_)).back(), "bound: proved; not exceeded by the attacks run here");
+  party().epoch_leaks = {Row(0, "norm", 0.7, 0.65)};
+  EXPECT_EQ(BoundStateWords(RankRun(run_)), "exceeded by Gradient length");
+}
+
 TEST_F(RunRankingTest, TheWidestExcessOfEachAttackIsTold) {
   party().epoch_leaks = {Row(0, "norm", 0.7, 0.65), Row(1, "norm", 0.75, 0.65), Row(2, "norm", 0.6, 0.65),
                          Row(1, "direction", 0.9, 0.65)};

@@ -65,8 +65,8 @@ TEST(StreamSummaryTest, HasTheMeansOfEachProtectionOverTheDaysThatHaveThem) {
   days[1].ranking.excesses = {{"cut", "norm", 0.9, 0.7, {1}, 1}};
   EXPECT_THAT(
       Squeezed(StreamSummary(days)),
-      ElementsAre("protection days without side information AUC with side information AUC guessing p95 bound if "
-                  "classes are Gaussian test AUC log loss",
+      ElementsAre("protection days without side information AUC with side information AUC guessing p95 bound, if "
+                  "classes are Gaussian unless proved test AUC log loss",
                   "none 2 norm at cut 0.850 - - 0.541 exceeded by Gradient length 0.6000 0.5000",
                   "iso, t=1 1 - - - - - not measurable from this ledger - 0.5000"));
 }

@@ -85,8 +85,8 @@ TEST(SweepSummaryTest, HasOneAlignedLineAProtection) {
   }
   EXPECT_THAT(
       squeezed,
-      ElementsAre("protection seeds without side information AUC with side information AUC guessing p95 bound if "
-                  "classes are Gaussian test AUC log loss seconds",
+      ElementsAre("protection seeds without side information AUC with side information AUC guessing p95 bound, if "
+                  "classes are Gaussian unless proved test AUC log loss seconds",
                   "none 1 norm at cut 1.000 - - 0.541 none stated 0.7500 0.5000 28",
                   "s4 2 norm at cut 0.650 cosine at first 0.900 0.541 exceeded by Gradient length (1 of 2 seeds) "
                   "0.7300 0.5000 28",
