@@ -122,8 +122,13 @@ std::string Bound(const RunSummary& summary) {
   if (summary.run_auc_bound >= 1) {
     return "none: these releases bound no attack";
   }
-  return absl::StrFormat("AUC at most %.3f over all epochs, %s; %s", summary.run_auc_bound,
-                         IsBoundProved(summary.protection) ? "proved for any adversary" : "if classes are Gaussian",
+  const std::string earlier =
+      std::isnan(summary.all_runs_auc_bound)
+          ? ""
+          : absl::StrFormat(" (%.3f with the runs that it resumes from)", summary.all_runs_auc_bound);
+  return absl::StrFormat("AUC at most %.3f over all epochs%s, %s; %s", summary.run_auc_bound, earlier,
+                         IsBoundProved(summary.protection) ? "beyond what features tell, proved for any adversary"
+                                                           : "if classes are Gaussian",
                          BoundState(summary));
 }
 

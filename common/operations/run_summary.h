@@ -39,13 +39,15 @@ struct RunSummary {
   int64_t best_epoch = 0;                                                                // From 1; 0: before the first.
   double final_test_auc = std::numeric_limits<double>::quiet_NaN();
   double run_auc_bound = std::numeric_limits<double>::quiet_NaN();  // All releases of the run together.
-  bool bound_tested = false;                                        // Whether an attack was held against it.
-  int64_t bound_exceeded = 0;                                       // Times an attack exceeded it over an epoch.
-  std::string exceeded_by;                                          // Such an attack; empty: see the ledger's events.
-  std::vector<std::pair<std::string, int64_t>> gate;                // Steps by decision of the release gate.
-  std::vector<MeasuredAttack> leaks;                                // As StrongestFirst orders them.
-  Guessing guessing;                                                // Over the run's mean batch.
-  std::string details;                                              // Path of the file with every figure.
+  // With the runs that it resumes from; NaN where it resumes from none.
+  double all_runs_auc_bound = std::numeric_limits<double>::quiet_NaN();
+  bool bound_tested = false;                          // Whether an attack was held against it.
+  int64_t bound_exceeded = 0;                         // Times an attack exceeded it over an epoch.
+  std::string exceeded_by;                            // Such an attack; empty: see the ledger's events.
+  std::vector<std::pair<std::string, int64_t>> gate;  // Steps by decision of the release gate.
+  std::vector<MeasuredAttack> leaks;                  // As StrongestFirst orders them.
+  Guessing guessing;                                  // Over the run's mean batch.
+  std::string details;                                // Path of the file with every figure.
 };
 
 // "not exceeded by the attacks run here", "exceeded by norm at cut", "no attack was held against it": the one wording

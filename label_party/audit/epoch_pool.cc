@@ -37,7 +37,8 @@ void EpochPool::Add(const std::string& layer, AttackVariant attack, std::vector<
   if (series.scores.size() + scores.size() > kMaxExamples) {
     return;
   }
-  if (!TraitsOf(attack.attack).cumulative()) {
+  const AttackTraits traits = TraitsOf(attack.attack);
+  if (!traits.cumulative() && traits.needs != SideInformation::kReleasingHead) {
     StandardizeScores(scores);
   }
   for (size_t j = 0; j < scores.size(); ++j) {

@@ -26,6 +26,7 @@ class EpochPool {
 
   // Takes up a batch's scores, finite, without the rows `left_out`. Scores of attacks that are not cumulative
   // are standardised first: an adversary that knows no more than the batch cannot tell batches apart by their scale.
+  // Log ratios given all that is behind a release stay as they are.
   void Add(const std::string& layer, AttackVariant attack, std::vector<float> scores, absl::Span<const uint8_t> labels,
            absl::Span<const uint32_t> left_out);
 

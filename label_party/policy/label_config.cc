@@ -48,6 +48,14 @@ absl::Status ValidateTranscript(const v1::LabelPartyConfig& config, const v1::Ru
     return Unfit("protection.gaussian_label_dp", "an agreement with audit.disclosure LABEL_SIDE_ONLY",
                  v1::DisclosureLevel_Name(disclosure));
   }
+  if (!config.model().torchscript_path().empty()) {
+    return Unfit("model.torchscript_path",
+                 "none beside protection.gaussian_label_dp: parameters from a file may have learned from labels",
+                 "one");
+  }
+  if (config.protection().has_distance_correlation()) {
+    return Unfit("protection.distance_correlation", "none beside gaussian_label_dp", "one");
+  }
   if (config.has_early_stopping()) {
     return Unfit("early_stopping", "none beside protection.gaussian_label_dp: when it stops tells of the labels",
                  "one");

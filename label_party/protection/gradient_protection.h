@@ -72,12 +72,12 @@ class GradientProtection {
 
   // Whether rows leave as they are, whatever the others of their batch.
   bool is_passthrough() const { return planner_->perturbation() == Perturbation::kNone; }
+  // Whether the method goes by class moments: PrimeMoments and RestoreMoments tell it something.
+  bool keeps_moments() const { return planner_->perturbation() == Perturbation::kNoise; }
   // NoisePlanner::name.
   std::string name() const { return planner_->name(); }
 
  private:
-  bool keeps_moments() const { return planner_->perturbation() == Perturbation::kNoise; }
-
   const std::unique_ptr<const NoisePlanner> planner_;
   const std::unique_ptr<SecureGaussian> gaussian_;
   RunningMoments running_;  // Of the batches before the latest.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 
 #include "common/leakage/attack_rank.h"
+#include "common/leakage/bound_basis.h"
 #include "common/leakage/bounds.h"
 #include "common/leakage/guessing.h"
 #include "common/leakage/summary.h"
@@ -176,6 +177,9 @@ void AddRanking(const RunResult& result, const LeakAuditor& auditor, Json& json)
   json["strongest"] = StrongestJson(StrongestOnGradients(summary.leaks, /*side_information=*/false));
   json["strongest_with_side_information"] = StrongestJson(StrongestOnGradients(summary.leaks, true));
   json["guessing"] = {{"mean", Number(summary.guessing.mean)}, {"p95", Number(summary.guessing.p95)}};
+  json["bound_kind"] = summary.run_auc_bound >= 1          ? "none"
+                       : IsBoundProved(summary.protection) ? "proved"
+                                                           : "gaussian_classes";
   json["bound_state"] = summary.run_auc_bound < 1 ? BoundState(summary) : "none stated";
 }
 
@@ -219,6 +223,9 @@ RunSummary Summarize(const RunResult& result, const LeakAuditor& auditor) {
   summary.best_epoch = best.epoch + 1;
   summary.final_test_auc = FinalTestAuc(result);
   summary.run_auc_bound = GaussianAucBound(result.cumulative_sum_kl);
+  if (result.earlier_sum_kl > 0) {
+    summary.all_runs_auc_bound = GaussianAucBound(result.earlier_sum_kl + result.cumulative_sum_kl);
+  }
   AddBoundState(auditor, summary);
   for (const auto& [action, steps] : result.gate) {
     summary.gate.emplace_back(GateActionName(action), steps);

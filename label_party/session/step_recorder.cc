@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 
 #include "common/evaluation/evaluation.h"
+#include "common/leakage/bound_basis.h"
 #include "common/leakage/bounds.h"
 #include "common/ledger/gate_action.h"
 #include "common/status/status_macros.h"
@@ -101,9 +102,10 @@ void StepRecorder::Count(const StepRecord& record) {
 
 absl::Status StepRecorder::RecordAccount(int64_t epoch) {
   std::string account = absl::StrFormat(
-      "after epoch %d: an adversary that remembers every release of an example has an AUC of at most "
-      "%.4f (Gaussian classes), %.4f (Theorem 1); gate: %s",
-      epoch + 1, GaussianAucBound(result_.cumulative_sum_kl), AucBound(result_.cumulative_sum_kl),
+      "after epoch %d: an adversary that accumulates every release of an example has an AUC of at most "
+      "%.4f (%s), %.4f (Theorem 1); gate: %s",
+      epoch + 1, GaussianAucBound(result_.cumulative_sum_kl),
+      IsBoundProved(result_.protection) ? "proved" : "Gaussian classes", AucBound(result_.cumulative_sum_kl),
       Describe(epoch_gate_));
   if (!result_.resumed_from.empty()) {
     const double with_earlier = result_.earlier_sum_kl + result_.cumulative_sum_kl;

@@ -117,7 +117,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   source.in_flight_batches = agreement.in_flight_batches();
   source.needs_whole_batch = training.model->needs_whole_batch();
   source.trains_on_test = agreement.progressive_validation();
-  source.primes_moments = !inputs.protection.gradients->is_passthrough();
+  source.primes_moments = inputs.protection.gradients->keeps_moments();
   training.source = std::make_unique<BatchSource>(std::move(data), source);
   training.guard = std::make_unique<ReleaseGuard>(std::move(inputs.protection.gradients), std::move(gate),
                                                   training.source->examples(), earlier.cumulative_sum_kl);

@@ -186,7 +186,7 @@ Finding NoBoundExceeded(const RunRecords& run, const PartyRecords& party) {
                      IsBoundProved(run.protection()) ? "proved bound not exceeded by an attack"
                                                      : "bound not exceeded by an attack (Gaussian classes)",
                      "not exceeded",
-                     "not measured: no likelihood ratio recorded",
+                     "not measured: no cumulative_conditional_likelihood_ratio recorded",
                      "",
                      RemedyForExceededBound(run.protection())};
   const RunRanking ranking = RankRun(run);
@@ -205,8 +205,8 @@ Finding NoBoundExceeded(const RunRecords& run, const PartyRecords& party) {
         "Choose a protection that states one, or judge by measurements alone (require_no_bound_exceeded: false).";
   } else if (ranking.bound == BoundState::kNotExceeded &&
              std::any_of(party.epoch_leaks.begin(), party.epoch_leaks.end(), [&](const EpochLeakRow& row) {
-               return row.observer == party.record.run.role && row.attack == "likelihood_ratio" &&
-                      std::isfinite(row.auc_low);
+               return row.observer == party.record.run.role &&
+                      row.attack == "cumulative_conditional_likelihood_ratio" && std::isfinite(row.auc_low);
              })) {
     finding.outcome = Outcome::kMet;
     finding.found = BoundStateWords(ranking);
@@ -283,6 +283,11 @@ std::vector<Finding> LeakFindings(const RunRecords& run, const v1::AuditPolicy& 
         AtMost(IsBoundProved(run.protection()) ? "bound per run (proved)" : "bound per run (Gaussian classes)",
                policy.max_run_auc_bound(), known.empty() ? figures : known, RemedyForCumulativeLeak());
     finding.where = finding.outcome == Outcome::kNotMeasured ? "" : "all releases at the cut layer";
+    if (finding.outcome == Outcome::kMet && !party.record.run.resumed_from.empty()) {
+      finding.outcome = Outcome::kNotMeasured;
+      finding.found = absl::StrCat(finding.found, " by itself; not with the runs that it resumes from");
+      finding.remedy = "Judge by all_runs_auc_bound beside the ledger, which counts them.";
+    }
     findings.push_back(std::move(finding));
   }
   if (policy.has_max_step_auc_bound_p95()) {

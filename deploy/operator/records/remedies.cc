@@ -18,10 +18,17 @@ std::string RemedyForLeak(absl::string_view protection) {
   if (absl::StartsWith(protection, "iso")) {
     return "Raise iso's t (the noise), or use marvell, which hides as much for less noise.";
   }
+  if (absl::StartsWith(protection, "gaussian_label_dp")) {
+    return "Raise the noise on the labels (sigma, or a lower max_run_auc_bound); what features tell of a label, no "
+           "noise "
+           "hides.";
+  }
   if (protection.empty()) {
     return "More noise or fewer epochs; the label party's ledger says which protection served.";
   }
-  return "Set a protection that adds noise, for example marvell { s: 4 orthogonal_noise_ratio: 4 }.";
+  return "Set a protection whose bound is proved, gaussian_label_dp { max_run_auc_bound: 0.7 }, or one that adds noise "
+         "to "
+         "gradients, for example marvell { s: 4 orthogonal_noise_ratio: 4 }.";
 }
 
 std::string RemedyForCumulativeLeak() {
@@ -33,12 +40,12 @@ std::string RemedyForCumulativeLeak() {
 std::string RemedyForExceededBound(absl::string_view protection) {
   if (absl::StartsWith(protection, "marvell")) {
     return absl::StrContains(protection, "orthogonal_noise_ratio")
-               ? "Raise marvell's orthogonal_noise_ratio, or use iso, whose noise is the same in every direction."
-               : "Set marvell's orthogonal_noise_ratio: 4, noise across the class difference that is alike in both "
-                 "classes; more s alone does not help.";
+               ? "Raise marvell's orthogonal_noise_ratio, or set gaussian_label_dp, whose bound is proved."
+               : "Set gaussian_label_dp, whose bound is proved. Marvell's orthogonal_noise_ratio: 4 helps against "
+                 "attacks "
+                 "on classes; more s alone does not.";
   }
-  return "Use noise that is the same in every direction and for both classes: iso, or marvell with "
-         "orthogonal_noise_ratio: 4.";
+  return "Use noise on the labels, whose bound is proved: gaussian_label_dp { max_run_auc_bound: 0.7 }.";
 }
 
 }  // namespace splitveil

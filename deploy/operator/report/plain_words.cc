@@ -178,8 +178,7 @@ std::string DescribeCumulative(const AttackLeak& leak, BoundState state) {
                                    AucWithInterval(row.auc, row.auc_low, row.auc_high),
                                    " over all examples after epoch ", row.epoch + 1);
   if (row.gaussian_auc_bound < 0.9995) {  // Else the noise promises nothing; NaN neither.
-    absl::StrAppend(&words, "; the bound for all epochs together, for Gaussian classes, is ",
-                    AucText(row.gaussian_auc_bound),
+    absl::StrAppend(&words, "; the bound for all epochs together is ", AucText(row.gaussian_auc_bound),
                     state == BoundState::kExceeded ? ", but an attack exceeded a bound of this run" : "");
   }
   return words + ".";

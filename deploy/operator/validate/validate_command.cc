@@ -18,6 +18,7 @@
 #include "common/architecture/model_spec.h"
 #include "common/config/agreement.h"
 #include "common/status/status_macros.h"
+#include "label_party/policy/label_config.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/run_budget.h"
 
@@ -107,7 +108,7 @@ absl::Status CheckTogether(const Configurations& configs, const std::optional<v1
     SPLITVEIL_RETURN_IF_ERROR(Within(label.path, ReleaseGate::Create(label.config->release(), protection).status()));
   }
   if (agreement && label.config) {
-    SPLITVEIL_RETURN_IF_ERROR(Within(label.path, CheckTopSpec(label.config->model(), *agreement)));
+    SPLITVEIL_RETURN_IF_ERROR(Within(label.path, ValidateLabelConfig(*label.config, *agreement)));
   }
   if (agreement && nonlabel.config) {
     SPLITVEIL_RETURN_IF_ERROR(Within(nonlabel.path, CheckBottomSpec(nonlabel.config->model(), *agreement)));

@@ -60,7 +60,7 @@ function card(run) {
   return node;
 }
 
-const CARDS_SHOWN = 2;  // The glance above has every run.
+const CARDS_SHOWN = 3;  // The glance above has every run.
 
 function drawCards() {
   const cards = runs.map(card);

@@ -94,7 +94,9 @@ TEST(RunSummaryTest, IsAShortTable) {
 TEST(RunSummaryTest, SaysWhatTheBoundRestsOn) {
   RunSummary summary = LabelSummary();
   summary.protection = "gaussian_label_dp(sigma=1.348)";
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("AUC at most 0.786 over all epochs, proved for any adversary; not"));
+  EXPECT_THAT(RunSummaryTable(summary),
+              HasSubstr("AUC at most 0.786 over all epochs, beyond what features tell, proved for any "
+                        "adversary; not"));
 }
 
 TEST(RunSummaryTest, LeavesOutWhatThePartyDoesNotKnow) {

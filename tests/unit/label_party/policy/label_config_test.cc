@@ -100,6 +100,12 @@ TEST(ValidateLabelConfigTest, GaussianLabelDpLeavesNoSideDoor) {
               HasSubstr("early_stopping: expected none"));
   EXPECT_THAT(std::string(Verdict(protection + "release { max_measured_leak: 0.7 }").message()),
               HasSubstr("release.max_measured_leak: expected 1"));
+  EXPECT_THAT(std::string(Verdict(protection + "model { torchscript_path: 'top.pt' }").message()),
+              HasSubstr("model.torchscript_path: expected none"));
+  EXPECT_THAT(
+      std::string(
+          Verdict("protection { gaussian_label_dp { sigma: 2 } distance_correlation { weight: 1 } }").message()),
+      HasSubstr("protection.distance_correlation: expected none"));
   v1::LabelPartyConfig config;
   config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(2);
   v1::RunAgreement agreement;

@@ -101,7 +101,7 @@ TEST_F(ResultJsonTest, TheLineHasTheContractsKeysAndTheFileMore) {
                                          "all_runs_auc_bound",
                                          "gate",
                                          "frozen_after_epoch",
-                                         "bound_exceeded",
+                                         "bound_exceeded", "bound_kind",
                                          "bound_state",
                                          "strongest",
                                          "strongest_with_side_information",

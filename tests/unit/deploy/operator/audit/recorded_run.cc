@@ -45,6 +45,10 @@ RunRecords RecordedRun() {
     party.epoch_leaks.push_back({epoch, "label_party", "cut", "cumulative_direction", 10240, 2560, 0.64, 0.62, 0.66,
                                  0.02, 0.01, 0.03, 0.004, 0.002, 0.006, 0.72, 0.8});
   }
+  for (int64_t epoch = 0; epoch < 2; ++epoch) {
+    party.epoch_leaks.push_back({epoch, "label_party", "cut", "cumulative_conditional_likelihood_ratio", 10240, 2560,
+                                 0.63, 0.61, 0.65, 0.02, 0.01, 0.03, 0.004, 0.002, 0.006, 0.72, 0.8});
+  }
   party.evaluations = {{10, "test", 0.5, 0.7, 0.8, 0.01}, {20, "test", 0.5, 0.75, 0.8, 0.01}};
   party.events = {{"", "disclosure", "attack module reads: LABEL_SIDE_ONLY"}};
   RunRecords run;

@@ -19,9 +19,9 @@ TEST(RemediesTest, NameWhatTheProtectionHas) {
 }
 
 TEST(RemediesTest, DoNotAskForNoiseAcrossThatIsAlreadyThere) {
-  EXPECT_THAT(RemedyForExceededBound("marvell(s=4)"), HasSubstr("Set marvell's orthogonal_noise_ratio"));
-  EXPECT_THAT(RemedyForExceededBound("marvell(s=4,orthogonal_noise_ratio=4)"), Not(HasSubstr("Set marvell's")));
-  EXPECT_THAT(RemedyForExceededBound("iso(t=1)"), HasSubstr("same in every direction"));
+  EXPECT_THAT(RemedyForExceededBound("marvell(s=4)"), HasSubstr("orthogonal_noise_ratio: 4 helps"));
+  EXPECT_THAT(RemedyForExceededBound("marvell(s=4,orthogonal_noise_ratio=4)"), Not(HasSubstr("ratio: 4 helps")));
+  EXPECT_THAT(RemedyForExceededBound("iso(t=1)"), HasSubstr("gaussian_label_dp"));
 }
 
 TEST(RemediesTest, AgainstWhatAddsUpIsFewerEpochsOrABudget) {

@@ -176,7 +176,7 @@ TEST(PlainWordsTest, TellsWhatACumulativeAttackReaches) {
   EXPECT_EQ(
       DescribeCumulative(leak, BoundState::kNotExceeded),
       "Line between the classes, accumulated at the cut layer reaches AUC 0.720 (95% interval 0.710 to 0.730) over "
-      "all examples after epoch 5; the bound for all epochs together, for Gaussian classes, is 0.741.");
+      "all examples after epoch 5; the bound for all epochs together is 0.741.");
   EXPECT_THAT(DescribeCumulative(leak, BoundState::kExceeded), HasSubstr("but an attack exceeded a bound of this run"));
   EXPECT_EQ(DescribeCumulative({"cut", "cumulative_direction", "label_party", nullptr, {}}, BoundState::kExceeded), "");
 }
