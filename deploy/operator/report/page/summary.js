@@ -60,12 +60,13 @@ function card(run) {
   return node;
 }
 
-const CARDS_SHOWN = 3;  // The glance above has every run.
+const MANY_RUNS = 4, CARDS_OF_MANY = 2;  // The glance above has every run.
 
 function drawCards() {
   const cards = runs.map(card);
-  byId("cards").append(...cards.slice(0, CARDS_SHOWN));
-  if (cards.length > CARDS_SHOWN) {
-    byId("cards").after(folded(cards.length === CARDS_SHOWN + 1 ? "One more run" : (cards.length - CARDS_SHOWN) + " more runs", element("div", { class: "cards" }, ...cards.slice(CARDS_SHOWN))));
+  const shown = cards.length < MANY_RUNS ? cards.length : CARDS_OF_MANY;
+  byId("cards").append(...cards.slice(0, shown));
+  if (cards.length > shown) {
+    byId("cards").after(folded((cards.length - shown) + " more runs", element("div", { class: "cards" }, ...cards.slice(shown))));
   }
 }

@@ -11,12 +11,12 @@ source "$(dirname "$0")/../open_page.sh"
 "$sample_report" "$folder"
 
 # Pages: charts shown, charts with every fold open.
-expect_everywhere report.html 8 25
-expect_everywhere audit.html 8 27
+expect_everywhere report.html 8 26
+expect_everywhere audit.html 8 28
 expect_everywhere audit_nonlabel.html 4 12
-expect_everywhere days.html 10 49
+expect_everywhere days.html 10 50
 expect_everywhere begun.html 0 0
-expect_everywhere hostile.html 8 23
+expect_everywhere hostile.html 8 24
 
 expect_fault audit.html overlaps 1280 screen 'td.number { display: block; margin-bottom: -1.5rem; }'
 expect_fault audit.html overlaps 400 screen '.legend .key { margin-right: -5rem; margin-bottom: -1rem; }'

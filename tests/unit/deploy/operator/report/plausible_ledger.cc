@@ -199,8 +199,8 @@ absl::Status WriteEpochLeaks(const PlausibleRun& run, int64_t epoch, Ledger& led
     }
     record("nonlabel_party", layer, "cumulative_spectral");
   }
-  for (const char* attack :
-       {"norm", "cosine", "likelihood_ratio", "direction", "cumulative_likelihood_ratio", "cumulative_direction"}) {
+  for (const char* attack : {"norm", "cosine", "likelihood_ratio", "direction", "cumulative_likelihood_ratio",
+                             "cumulative_direction", "cumulative_conditional_likelihood_ratio"}) {
     record("label_party", "cut", attack);
   }
   if (epoch + 1 == run.epochs) {

@@ -84,7 +84,7 @@ TEST_F(ReportLeaksTest, DrawsOnlyWhatItChose) {
 
 TEST_F(ReportLeaksTest, FollowsTheCumulativeAttacksOverTheEpochs) {
   const Json cumulative = Report()["runs"][0]["cumulative"];
-  EXPECT_EQ(cumulative["attacks"].size(), 3);
+  EXPECT_EQ(cumulative["attacks"].size(), 4);
   const Json attack = Find(cumulative["attacks"], "cumulative_likelihood_ratio");
   ASSERT_EQ(attack["epochs"].size(), 2);
   EXPECT_EQ(attack["epochs"][0][0], 1);
