@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
@@ -52,7 +53,7 @@ absl::StatusOr<HostPort> ParseHostPort(absl::string_view field, absl::string_vie
   const bool is_port = std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit) &&
                        absl::SimpleAtoi(digits, &port) && port <= kMaxPort;
   const bool is_host = !host.empty() && host.find_first_of("[]/ ") == absl::string_view::npos &&
-                       (bracketed || host.find(':') == absl::string_view::npos);
+                       (bracketed || !absl::StrContains(host, ':'));
   if (!is_host || !is_port) {
     return Refused(field, absl::StrCat("host:port with a port of 0 to ", kMaxPort), address, "");
   }

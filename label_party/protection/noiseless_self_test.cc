@@ -152,7 +152,7 @@ absl::Status ProveLabelNoise(double sigma, absl::Span<const uint8_t> labels, abs
   double products[2] = {};                                      // Of neighbours, and of neighbours in a class.
   double last[2] = {};
   for (size_t j = 0; j < labels.size(); ++j) {
-    const double noise = (targets[j] - labels[j]) / sigma;
+    const double noise = (targets[j] - static_cast<double>(labels[j])) / sigma;
     sums[labels[j]] += noise;
     squares[labels[j]] += noise * noise;
     fourth_powers[labels[j]] += noise * noise * noise * noise;

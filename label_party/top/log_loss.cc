@@ -59,7 +59,7 @@ absl::StatusOr<LogLoss> BinaryCrossEntropy(absl::Span<const float> logits, absl:
     sum += std::max(logit, 0.0) - logit * labels[j] + std::log1p(std::exp(-std::abs(logit)));
     const double probability = Sigmoid(logit);
     loss.probabilities.push_back(static_cast<float>(probability));
-    double target = targets.empty() ? labels[j] : targets[j];
+    double target = targets.empty() ? static_cast<double>(labels[j]) : targets[j];
     if (!targets.empty() && target_noise > 0) {
       target = Sigmoid(logit + LogLikelihoodRatio(target, target_noise));
     }

@@ -17,7 +17,7 @@
 
 // In place of the library's, for the whole process: what is drawn is always the same, so that keys, masks and with them
 // the aligned order are, and runs differ in nothing but what a test changes.
-extern "C" int RAND_priv_bytes(unsigned char* bytes, int count) {
+extern "C" int RAND_priv_bytes(unsigned char* bytes, int count) {  // NOLINT(readability-identifier-naming): OpenSSL's
   std::fill_n(bytes, count, static_cast<unsigned char>(0x5a));
   return 1;
 }

@@ -53,10 +53,11 @@ class OpenService final : public v1::SplitTraining::Service {
   grpc::Status Open(grpc::ServerContext* /*context*/, const v1::OpenRequest* request,
                     v1::OpenResponse* response) override {
     absl::StatusOr<v1::OpenResponse> answer = host_->Open(*request);
-    if (answer.ok()) {
-      *response = *std::move(answer);
+    if (!answer.ok()) {
+      return ToGrpcStatus(answer.status());
     }
-    return ToGrpcStatus(answer.status());
+    *response = *std::move(answer);
+    return grpc::Status::OK;
   }
 
  private:
@@ -82,7 +83,7 @@ AlignmentHost::AlignmentHost(const AlignmentSide* side, RunStatus* status)
     : side_(*side), status_(status), last_heard_(SteadyNow()) {}
 
 absl::Status AlignmentHost::Refuse(const std::string& message) {
-  const absl::Status refusal = AsRefusal(absl::FailedPreconditionError(message));
+  absl::Status refusal = AsRefusal(absl::FailedPreconditionError(message));
   outcome_ = refusal;
   ended_.Wake();
   return refusal;

@@ -12,7 +12,9 @@ namespace {
 absl::StatusOr<ExitCode> Generate(const SyntheticCriteoOptions& options) {
   SPLITVEIL_ASSIGN_OR_RETURN(const SyntheticCriteoResult result, GenerateSyntheticCriteo(options));
   std::printf("%s: %lld rows, %.2f%% positive, %.2f%% of the feature cells empty\n", options.path.c_str(),
-              static_cast<long long>(result.rows), 100.0 * result.positives / result.rows, 100 * result.missing_rate);
+              static_cast<long long>(result.rows),
+              100.0 * static_cast<double>(result.positives) / static_cast<double>(result.rows),
+              100 * result.missing_rate);
   std::printf("Bayes AUC (the best that any model can expect): %.4f\n", result.bayes_auc);
   return ExitCode::kDone;
 }

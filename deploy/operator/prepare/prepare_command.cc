@@ -64,12 +64,12 @@ void PrintColumns(const v1::Preprocessing& preprocessing) {
                 static_cast<long long>(preprocessing.embedding_rows() - preprocessing.extended_embedding_rows()));
   }
   for (const v1::CategoryIndex& column : preprocessing.categorical()) {
-    long long values = 0;
+    int64_t values = 0;
     for (const v1::CategoryIndex::Block& block : column.blocks()) {
       values += block.rows();
     }
     std::printf("%s %s %lld", column.name() == preprocessing.categorical(0).name() ? ":" : "", column.name().c_str(),
-                values);
+                static_cast<long long>(values));
   }
   std::printf("\n");
 }
@@ -77,11 +77,12 @@ void PrintColumns(const v1::Preprocessing& preprocessing) {
 // Of a damaged file it is not known how many rows were behind the damage.
 void PrintLeftOut(const FaultCounts& skipped, size_t files) {
   for (size_t fault = 1; fault < skipped.size(); ++fault) {
-    const auto count = static_cast<long long>(skipped[fault]);
+    const auto count = static_cast<int64_t>(skipped[fault]);
     if (count > 0 && static_cast<RowFault>(fault) == RowFault::kFile) {
-      std::printf("left out: %s: all from the damage on, in %lld of %zu files\n", kRowFaultNames[fault], count, files);
+      std::printf("left out: %s: all from the damage on, in %lld of %zu files\n", kRowFaultNames[fault],
+                  static_cast<long long>(count), files);
     } else if (count > 0) {
-      std::printf("left out: %s: %lld rows\n", kRowFaultNames[fault], count);
+      std::printf("left out: %s: %lld rows\n", kRowFaultNames[fault], static_cast<long long>(count));
     }
   }
 }

@@ -21,7 +21,8 @@ std::vector<CurvePoint> Smooth(const std::vector<CurvePoint>& all) {
   const int64_t count = std::min(size, kMaxLinePoints);
   std::vector<CurvePoint> line;
   for (int64_t k = 0; k < count; ++k) {
-    const int64_t center = k * (size - 1) / (count - 1);  // The first and the last step are on the line.
+    const int64_t center =
+        k * (size - 1) / std::max<int64_t>(1, count - 1);  // The first and the last step are on the line.
     const int64_t begin = std::max<int64_t>(0, center - half_window);
     const int64_t end = std::min(size, center + half_window + 1);
     line.push_back({all[center].x, (sums[end] - sums[begin]) / static_cast<double>(end - begin)});

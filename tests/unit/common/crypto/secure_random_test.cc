@@ -60,7 +60,7 @@ TEST(SecureIndexTest, ReachesEveryIndexAboutEquallyOften) {
   }
   // 10,000 each, standard deviation 93; six of them fail once in 7e7 tests.
   for (int count : counts) {
-    EXPECT_NEAR(count, kDraws / kSize, 6 * 93);
+    EXPECT_NEAR(count, static_cast<double>(kDraws) / kSize, 6 * 93);
   }
 }
 

@@ -30,9 +30,8 @@ std::vector<std::vector<double>> Numbers(const std::string& table) {
   for (const absl::string_view line : absl::StrSplit(table, '\n', absl::SkipEmpty())) {
     rows.emplace_back();
     for (const absl::string_view cell : absl::StrSplit(line, ',')) {
-      double number = NAN;
-      absl::SimpleAtod(cell, &number);
-      rows.back().push_back(number);
+      double number = 0;
+      rows.back().push_back(absl::SimpleAtod(cell, &number) ? number : NAN);  // NaN: a column's name.
     }
   }
   return rows;
