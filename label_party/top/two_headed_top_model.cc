@@ -1,6 +1,7 @@
 #include "label_party/top/two_headed_top_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "absl/strings/strip.h"
 
 #include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
 
 namespace splitveil {
 namespace {
@@ -43,11 +45,10 @@ class TwoHeadedTopModel final : public TopModel {
     const std::vector<Slice> slices = std::move(awaiting_);
     awaiting_.clear();
     SPLITVEIL_RETURN_IF_ERROR(release_->Update());
-    for (const Slice& slice : slices) {
-      SPLITVEIL_RETURN_IF_ERROR(
-          prediction_->ForwardBackward(slice.activations, *slice.own, slice.labels, /*targets=*/{}).status());
+    if (!diverged_) {
+      Note(TrainPrediction(slices));
     }
-    return prediction_->Update();
+    return absl::OkStatus();
   }
 
   absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
@@ -56,7 +57,18 @@ class TwoHeadedTopModel final : public TopModel {
   }
 
   absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) override {
-    return prediction_->Predict(activations, own);
+    if (!diverged_) {
+      absl::StatusOr<std::vector<float>> logits = prediction_->Predict(activations, own);
+      if (logits.ok() &&
+          !std::all_of(logits->begin(), logits->end(), [](float logit) { return std::isfinite(logit); })) {
+        logits = absl::InternalError("a logit is not finite");
+      }
+      Note(logits.status());
+      if (!diverged_) {
+        return logits;
+      }
+    }
+    return std::vector<float>(static_cast<size_t>(activations.rows()), 0);
   }
 
   NamedParameters Parameters() const override { return prediction_->Parameters(); }
@@ -104,7 +116,24 @@ class TwoHeadedTopModel final : public TopModel {
     std::vector<uint8_t> labels;
   };
 
+  absl::Status TrainPrediction(const std::vector<Slice>& slices) {
+    for (const Slice& slice : slices) {
+      SPLITVEIL_RETURN_IF_ERROR(
+          prediction_->ForwardBackward(slice.activations, *slice.own, slice.labels, /*targets=*/{}).status());
+    }
+    return prediction_->Update();
+  }
+
+  // That a run ends, or goes on, must not tell of labels: this head's failures are for this party's log alone.
+  void Note(const absl::Status& status) {
+    if (!status.ok()) {
+      diverged_ = true;
+      LogWarning("the prediction head learns no more, and predicts 0.5 from here on: ", status.message());
+    }
+  }
+
   const std::unique_ptr<TopModel> release_, prediction_;
+  bool diverged_ = false;        // The prediction head.
   std::vector<Slice> awaiting_;  // Since the last Update.
 };
 

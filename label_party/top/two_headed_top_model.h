@@ -14,7 +14,8 @@ namespace splitveil {
 // the gradients have left; Predict, Parameters and the export are its. TopStep.mean_loss is the release head's loss of
 // the labels, which only this party reads.
 //
-// One thing remains that labels move: training on them may diverge, an error that ends the run.
+// A prediction head that diverges, in training or prediction, is no error, since the end of a run would tell of labels:
+// it learns no more, Predict gives logits of 0, and a warning in the log says so.
 //
 // TrainingState holds both; what is the release head's under "release_head.NAME". SetTrainingState refuses a state
 // without it, such as a checkpoint of a run with one head: parameters that have learned from labels must not release.

@@ -1,7 +1,9 @@
 #include "label_party/top/two_headed_top_model.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <limits>
 #include <memory>
 #include <random>
 #include <string>
@@ -126,6 +128,24 @@ TEST_F(TwoHeadedTopModelTest, AStateThatFitsOneHeadAloneChangesNothing) {
   const auto other = TwoHeads();
   EXPECT_FALSE(other->SetTrainingState(broken).ok());
   EXPECT_EQ(other->TrainingState(), before);
+}
+
+// Activations that only a label makes overflow: whether a run ends must not tell it.
+TEST_F(TwoHeadedTopModelTest, APredictionHeadThatDivergesEndsNothing) {
+  const auto two = TwoHeads();
+  Step(*two, labels_, targets_);
+  NamedParameters spoilt = two->TrainingState();
+  for (auto& [name, values] : spoilt) {
+    if (name == "logit.weight") {  // The prediction head's.
+      std::fill(values.begin(), values.end(), std::numeric_limits<float>::max());
+    }
+  }
+  ASSERT_TRUE(two->SetTrainingState(spoilt).ok());
+  const auto honest = TwoHeads();
+  Step(*honest, labels_, targets_);
+  EXPECT_THAT(*two->Predict(activations_, own_), testing::Each(0.0F));
+  EXPECT_THAT(Step(*two, labels_, targets_), ElementsAreArray(Step(*honest, labels_, targets_)));
+  EXPECT_THAT(*two->Predict(activations_, own_), testing::Each(0.0F));
 }
 
 TEST_F(TwoHeadedTopModelTest, NeedsTargets) {
