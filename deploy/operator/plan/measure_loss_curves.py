@@ -5,10 +5,10 @@ Usage: measure_loss_curves.py PROGRAMS OUT ROWS:SEEDS...
   PROGRAMS: the folder of splitveil and both parties; OUT: scratch folder, a sweep that was stopped there goes on;
   ROWS:SEEDS: how many rows to generate, with how many seeds to train
 
-For every number of rows both parties' programs train deploy/examples/criteo_deep for five epochs, without protection, with
-the bottom model frozen and under each bound (`splitveil sweep`). The loss after e epochs is the best test AUC of `none`
-within e epochs less the best under the bound, of the same seed; rates of learning are constant, so that a run's first e
-epochs are a run of e epochs. Prints the table. Python's standard library only.
+For every number of rows both parties' programs train deploy/examples/criteo_deep for five epochs, without protection,
+with the bottom model frozen and under each bound (`splitveil sweep`). The loss after e epochs is the best test AUC of
+`none` within e epochs less the best under the bound, of the same seed; learning rates are constant, so that a run's first
+e epochs are a run of e epochs. Prints the table. Python's standard library only.
 """
 import pathlib
 import sqlite3
@@ -60,8 +60,8 @@ def measure(programs, folder, rows, seeds):
             subprocess.run([tool, *command], check=True, stdout=sys.stderr)
         (folder / "generated.tsv").unlink()
     write_configs(folder, seeds)
-    subprocess.run([tool, "sweep", f"--config={folder}/sweep.textproto", f"--out={folder}/sweep", "--jobs=1"], check=True,
-                   stdout=sys.stderr)
+    subprocess.run([tool, "sweep", f"--config={folder}/sweep.textproto", f"--out={folder}/sweep", "--jobs=1"],
+                   check=True, stdout=sys.stderr)
 
     def aucs(protection):
         return [best_aucs(folder / f"sweep/runs/{protection}-seed{seed + 1}") for seed in range(seeds)]

@@ -98,21 +98,27 @@ TEST_F(SweepPlanTest, AddsTheReferencesThatSayWhatThereIsToLose) {
 }
 
 TEST_F(SweepPlanTest, GivesEveryRunWithNoisedLabelsAnAccountAndNoOther) {
-  const std::string grid = "gaussian_label_dp_max_run_auc_bound: 0.7 marvell_s: 4 seeds: 3";
-  const auto account = [&](size_t run) { return Plan(grid)->at(run).label_config.privacy_account(); };
-  EXPECT_FALSE(Plan(grid)->at(0).label_config.has_privacy_account());  // none
-  EXPECT_FALSE(Plan(grid)->at(1).label_config.has_privacy_account());  // marvell
-  EXPECT_EQ(account(2).path(), "label_party.account.db");              // In the run's own folder: noise of its own.
-  EXPECT_NE(account(2).label_set(), "");
+  const std::string grid = "marvell_s: 4 gaussian_label_dp_max_run_auc_bound: 0.7 seeds: 3";
+  // Of none, marvell, gaussian_label_dp and frozen.
+  const auto expect_accounts = [](const std::vector<SweepRun>& runs) {
+    ASSERT_THAT(runs, SizeIs(4));
+    for (size_t i = 0; i < runs.size(); ++i) {
+      EXPECT_EQ(runs[i].label_config.has_privacy_account(), i == 2) << runs[i].name;
+    }
+  };
+  const std::vector<SweepRun> without = Plan(grid).value();
+  expect_accounts(without);
+  EXPECT_EQ(without[2].label_config.privacy_account().path(), "label_party.account.db");  // In the run's own folder.
+  EXPECT_NE(without[2].label_config.privacy_account().label_set(), "");
   Write("label.textproto",
         absl::StrCat(kParty, "model {} protection { gaussian_label_dp { mu: 1 } } ",
                      "privacy_account { path: \"kept/a.db\" label_set: \"June\" max_lifetime_auc_bound: 0.8 }"));
-  EXPECT_FALSE(Plan(grid)->at(0).label_config.has_privacy_account());
-  EXPECT_FALSE(Plan(grid)->at(1).label_config.has_privacy_account());
-  EXPECT_EQ(account(2).path(), folder_.File("kept/a.db"));
-  EXPECT_EQ(account(2).label_set(), "June");
-  EXPECT_EQ(account(2).max_lifetime_auc_bound(), 0.8);
-  EXPECT_FALSE(Plan(grid)->at(3).label_config.has_privacy_account());  // frozen
+  const std::vector<SweepRun> with = Plan(grid).value();
+  expect_accounts(with);
+  const v1::PrivacyAccount& account = with[2].label_config.privacy_account();
+  EXPECT_EQ(account.path(), folder_.File("kept/a.db"));
+  EXPECT_EQ(account.label_set(), "June");
+  EXPECT_EQ(account.max_lifetime_auc_bound(), 0.8);
 }
 
 TEST_F(SweepPlanTest, AConfiguredNoneIsTheReferenceUnlessItRegularises) {
