@@ -7,8 +7,9 @@ Usage: measure_loss_curves.py PROGRAMS OUT ROWS:SEEDS...
 
 For every number of rows both parties' programs train deploy/examples/criteo_deep for five epochs, without protection,
 with the bottom model frozen and under each bound (`splitveil sweep`). The loss after e epochs is the best test AUC of
-`none` within e epochs less the best under the bound, of the same seed; learning rates are constant, so that a run's first
-e epochs are a run of e epochs. Prints the table. Python's standard library only.
+`none` within e epochs less the best under the bound, of the same seed; learning rates are constant, so that a run's
+first e epochs are a run of e epochs. Batches are of 1,024 rows, or of an eightieth of all where that is less: with fewer
+steps an epoch nothing is learned in five. Prints the table. Python's standard library only.
 """
 import pathlib
 import sqlite3
@@ -21,12 +22,12 @@ DATA_SEED = 7
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples" / "criteo_deep"
 
 
-def write_configs(folder, seeds):
+def write_configs(folder, rows, seeds):
     """The example's, on data of its own, with one attack: the rest only take time here."""
     for name in ("run", "label_party", "nonlabel_party"):
         text = (EXAMPLE / f"{name}.textproto").read_text().replace("../../../out/criteo_deep", str(folder))
         if name == "run":
-            text = text[:text.index("audit {")]
+            text = text[:text.index("audit {")].replace("batch_size: 1024", f"batch_size: {min(1024, rows // 80)}")
         if name == "label_party":
             text += "label_side_audit { attacks: NORM every_batches: 1000 }\n"
         (folder / f"{name}.textproto").write_text(text)
@@ -59,7 +60,7 @@ def measure(programs, folder, rows, seeds):
                          "--nonlabel=nonlabel-party.splitveil.example"]):
             subprocess.run([tool, *command], check=True, stdout=sys.stderr)
         (folder / "generated.tsv").unlink()
-    write_configs(folder, seeds)
+    write_configs(folder, rows, seeds)
     subprocess.run([tool, "sweep", f"--config={folder}/sweep.textproto", f"--out={folder}/sweep", "--jobs=1"],
                    check=True, stdout=sys.stderr)
 

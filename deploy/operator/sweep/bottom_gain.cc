@@ -114,10 +114,9 @@ std::string BottomGain::Words() const {
                           ". One seed: how much of that is chance is not known; take three or more before you believe "
                           "a share of it.");
     case GainState::kWithinNoise:
-      return absl::StrCat(
-          "Training the bottom model gains nothing that can be told from noise: ", figures,
-          ". A share of it means nothing and is left out: on these data, with this cut, hardly anything "
-          "can be lost, whatever the protection.");
+      return absl::StrCat("Training the bottom model gains nothing that these seeds tell from noise: ", figures,
+                          ". A share of it means nothing and is left out. Take more seeds; where the gain stays small, "
+                          "hardly anything can be lost here, whatever the protection.");
     default:
       return absl::StrCat("Training the bottom model: ", figures,
                           ". The gain kept is (AUC - frozen) / (none - frozen).");

@@ -75,7 +75,7 @@ TEST(BottomGainTest, SaysThatAShareMeansNothingWhereTheGainIsWithinTheSeedsNoise
   const KeptGain kept = gain.KeptBy({{1, 0.738}, {2, 0.74}});
   EXPECT_TRUE(std::isnan(kept.share.mean) && std::isnan(kept.share.min));
   EXPECT_NEAR(kept.frozen_test_auc.mean, 0.735, 1e-12);
-  EXPECT_THAT(gain.Words(), AllOf(HasSubstr("nothing that can be told from noise"), HasSubstr("0.7357 frozen"),
+  EXPECT_THAT(gain.Words(), AllOf(HasSubstr("nothing that these seeds tell from noise"), HasSubstr("0.7357 frozen"),
                                   HasSubstr("-0.0064 to 0.0164 over 3 seeds"), HasSubstr("means nothing")));
 }
 

@@ -78,7 +78,7 @@ TEST(SweepCsvTest, LeavesOutSharesOfAGainWithinNoise) {
   std::vector<SweptRun> runs = {RunOf("none", std::nullopt, 1, 0.750, 1), RunOf("none", std::nullopt, 2, 0.741, 1),
                                 RunOf("s4", 4, 1, 0.745, 0.6), FrozenRun(1, 0.740), FrozenRun(2, 0.745)};
   EXPECT_THAT(SweepCsv(runs), HasSubstr(",0.745,0.74,0.75,,0.73,"));
-  EXPECT_THAT(SweepSummary(runs), HasSubstr("nothing that can be told from noise"));
+  EXPECT_THAT(SweepSummary(runs), HasSubstr("nothing that these seeds tell from noise"));
 }
 
 TEST(SweepCsvTest, LeavesACellEmptyThatOneRunDidNotMeasure) {
