@@ -208,7 +208,7 @@ function keptCell({ gain_kept: share, frozen_test_auc: from, none_test_auc: to }
   if (percent(share.min) !== percent(share.max)) {
     node.append(element("span", { class: "range" }, percent(share.min) + " to " + percent(share.max)));
   }
-  node.append(element("span", { class: "range" }, "of " + fixed(from.mean, 4) + " to " + fixed(to.mean, 4)));
+  node.append(element("span", { class: "range of" }, "of " + fixed(from.mean, 4) + " to " + fixed(to.mean, 4)));
   return node;
 }
 

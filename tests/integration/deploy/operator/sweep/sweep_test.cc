@@ -43,6 +43,7 @@ class SweepTest : public ::testing::Test {
   SweepTest() : files_(1000) {
     files_.label_agreement.set_epochs(1);
     files_.label_agreement.set_batch_size(128);
+    files_.label_config.mutable_label_side_audit()->add_attacks(v1::NORM);  // The others have tests of their own.
   }
 
   // The models stay as they start.
