@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/ledger/schema.h"
-#include "common/ledger/sqlite_database.h"
+#include "common/storage/sqlite_database.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {

@@ -12,7 +12,7 @@
 
 #include "common/ledger/gate_action.h"
 #include "common/ledger/schema.h"
-#include "common/ledger/sqlite_database.h"
+#include "common/storage/sqlite_database.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {

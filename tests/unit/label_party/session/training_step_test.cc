@@ -21,7 +21,7 @@
 
 #include "common/crypto/secure_random.h"
 #include "common/leakage/bounds.h"
-#include "common/ledger/sqlite_database.h"
+#include "common/storage/sqlite_database.h"
 #include "common/process/exit_code.h"
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"

@@ -1,4 +1,4 @@
-#include "common/ledger/sqlite_database.h"
+#include "common/storage/sqlite_database.h"
 
 #include <signal.h>
 #include <sqlite3.h>
