@@ -1,7 +1,6 @@
 #include "label_party/label_privacy/privacy_account.h"
 
 #include <fcntl.h>
-#include <openssl/crypto.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <numeric>
+#include <openssl/crypto.h>
 #include <optional>
 #include <system_error>
 #include <unordered_map>

@@ -54,10 +54,10 @@ class PrivacyAccount {
   // [n]. Error: InvalidArgument.
   absl::Status CheckLabels(absl::Span<const NoiseRow> examples, absl::Span<const uint8_t> labels);
 
-  // Counts a release of these examples, [n] each, as one transaction that is on the disk when it returns: before anything
-  // that is computed of the noised labels leaves. Returns what all releases of the most exposed of them disclose
-  // together, this one included. Errors: ResourceExhausted, marked as a halt, where that passes max_lifetime_auc_bound;
-  // nothing is counted then, or after another error of SqliteDatabase.
+  // Counts a release of these examples, [n] each, as one transaction that is on the disk when it returns: before
+  // anything that is computed of the noised labels leaves. Returns what all releases of the most exposed of them
+  // disclose together, this one included. Errors: ResourceExhausted, marked as a halt, where that passes
+  // max_lifetime_auc_bound; nothing is counted then, or after another error of SqliteDatabase.
   absl::StatusOr<LabelPrivacy> Debit(absl::Span<const NoiseRow> examples, absl::Span<const uint8_t> labels,
                                      uint32_t sigma_units);
 

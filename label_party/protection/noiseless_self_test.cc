@@ -125,7 +125,8 @@ absl::Status ProveLabelDp(double epsilon, const SyntheticBatch& batch, const Pro
     labels[j] = j % 2;
   }
   const double rho = 1 / (1 + std::exp(epsilon));
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> targets, candidate.training_targets(NumberedNoiseRows(kLabels), labels));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> targets,
+                             candidate.training_targets(NumberedNoiseRows(kLabels), labels));
   if (targets.size() != labels.size()) {
     return Broken("another number of targets than of labels");
   }
@@ -188,7 +189,8 @@ absl::Status ProveGaussianLabelDp(const v1::GradientProtection::GaussianLabelDp&
   for (size_t j = 0; j < kLabels; ++j) {
     labels[j] = j % 2;
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> targets, candidate.training_targets(NumberedNoiseRows(kLabels), labels));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> targets,
+                             candidate.training_targets(NumberedNoiseRows(kLabels), labels));
   if (targets.size() != labels.size()) {
     return Broken("another number of targets than of labels");
   }

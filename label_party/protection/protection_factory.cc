@@ -9,14 +9,14 @@
 
 #include "common/crypto/secure_random.h"
 #include "common/status/status_macros.h"
+#include "label_party/label_privacy/label_randomizer.h"
+#include "label_party/label_privacy/noised_labels.h"
 #include "label_party/protection/discretize_planner.h"
 #include "label_party/protection/gaussian_label_dp_planner.h"
 #include "label_party/protection/iso_planner.h"
 #include "label_party/protection/label_dp_planner.h"
-#include "label_party/label_privacy/label_randomizer.h"
 #include "label_party/protection/marvell_planner.h"
 #include "label_party/protection/max_norm_planner.h"
-#include "label_party/label_privacy/noised_labels.h"
 #include "label_party/protection/none_planner.h"
 #include "label_party/protection/sparsify_planner.h"
 

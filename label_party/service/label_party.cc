@@ -81,8 +81,8 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> OpenAccount(const LabelPartyPlan
 // That OpenAccount would succeed; makes no file.
 absl::Status CheckAccount(const LabelPartyPlan& plan, const Dataset& data) {
   std::error_code ignored;
-  const bool is_new = plan.config.has_privacy_account() &&
-                      !std::filesystem::exists(plan.config.privacy_account().path(), ignored);
+  const bool is_new =
+      plan.config.has_privacy_account() && !std::filesystem::exists(plan.config.privacy_account().path(), ignored);
   return is_new ? OfAccount(plan, PrivacyAccount::CheckNew(AccountOptions(plan.config.privacy_account())))
                 : OpenAccount(plan, data).status();
 }

@@ -206,8 +206,8 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   order.progressive_validation = agreement.progressive_validation();
   order.stops_early = inputs.config.has_early_stopping();
   training.order = std::make_unique<TrainingOrder>(order);
-  SPLITVEIL_RETURN_IF_ERROR(RecordAccount(
-      targets.get(), static_cast<int64_t>(training.source->training_positions().size()), *inputs.ledger));
+  SPLITVEIL_RETURN_IF_ERROR(
+      RecordAccount(targets.get(), static_cast<int64_t>(training.source->training_positions().size()), *inputs.ledger));
   SPLITVEIL_RETURN_IF_ERROR(RecordClipping(inputs.config.clip_cut_gradients(), *inputs.ledger));
   return training;
 }

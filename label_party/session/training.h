@@ -56,7 +56,9 @@ struct Training {
 
   const RunResult& result() const { return recorder->result(); }
   // What a checkpoint holds beside the model, as of the latest step learnt from.
-  LabelState state() const { return {result().earlier_sum_kl + result().cumulative_sum_kl, guard->moments(), privacy_account}; }
+  LabelState state() const {
+    return {result().earlier_sum_kl + result().cumulative_sum_kl, guard->moments(), privacy_account};
+  }
 };
 
 // The top model that the configuration describes, for own features of this shape.

@@ -43,8 +43,7 @@ class PrivacyAccountTest : public ::testing::Test {
   }
   // mu of the most exposed of `rows`, all with label 0, once they are released.
   static double MuAfter(PrivacyAccount& account, const std::vector<NoiseRow>& rows, uint32_t sigma_units) {
-    const absl::StatusOr<LabelPrivacy> lifetime =
-        account.Debit(rows, std::vector<uint8_t>(rows.size()), sigma_units);
+    const absl::StatusOr<LabelPrivacy> lifetime = account.Debit(rows, std::vector<uint8_t>(rows.size()), sigma_units);
     EXPECT_TRUE(lifetime.ok()) << lifetime.status();
     return lifetime.ok() ? lifetime->mu() : std::nan("");
   }
@@ -149,7 +148,8 @@ TEST_F(PrivacyAccountTest, RefusesWhatIsNoAccount) {
   const auto open = [&](const std::string& path, const std::string& label_set = "clicks") {
     return PrivacyAccount::Open({path, label_set, 1}).status();
   };
-  EXPECT_THAT(std::string(open(folder_.Write("text", std::string(5000, 'x'))).message()), HasSubstr("expected a SQLite"));
+  EXPECT_THAT(std::string(open(folder_.Write("text", std::string(5000, 'x'))).message()),
+              HasSubstr("expected a SQLite"));
   EXPECT_EQ(open(folder_.Path("missing/a.db")).code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(open("/proc/a.db").code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(open(path_, "").code(), absl::StatusCode::kInvalidArgument);

@@ -94,7 +94,8 @@ TEST(ValidateLabelConfigTest, RefusesEarlyStoppingWithoutTestExamples) {
 
 // Whatever else would let true labels move what the peer receives.
 TEST(ValidateLabelConfigTest, GaussianLabelDpLeavesNoSideDoor) {
-  const std::string protection = "protection { gaussian_label_dp { sigma: 2 } } privacy_account { path: 'a.db' label_set: 'clicks' } ";
+  const std::string protection =
+      "protection { gaussian_label_dp { sigma: 2 } } privacy_account { path: 'a.db' label_set: 'clicks' } ";
   EXPECT_TRUE(Verdict(protection).ok());
   EXPECT_THAT(std::string(Verdict(protection + "early_stopping {}").message()),
               HasSubstr("early_stopping: expected none"));
