@@ -30,12 +30,14 @@ absl::StatusOr<LabelNoiseStrength> StrengthOf(const v1::GradientProtection::Gaus
 
 // One release.
 absl::StatusOr<LabelNoisePlan> PlanOf(const v1::GradientProtection::GaussianLabelDp& config) {
-  absl::StatusOr<LabelNoisePlan> plan = StrengthOf(config).status();
-  if (plan.status().ok()) {
-    LabelNoisePlanOptions options;
-    options.strength = *StrengthOf(config);
-    plan = PlanLabelNoise(options);
-  }
+  LabelNoisePlanOptions options;
+  SPLITVEIL_ASSIGN_OR_RETURN(options.strength, StrengthOf(config));
+  return PlanLabelNoise(options);
+}
+
+// The same, with the field in errors.
+absl::StatusOr<LabelNoisePlan> PlanOfField(const v1::GradientProtection::GaussianLabelDp& config) {
+  absl::StatusOr<LabelNoisePlan> plan = PlanOf(config);
   if (plan.ok()) {
     return plan;
   }
@@ -47,7 +49,7 @@ absl::StatusOr<LabelNoisePlan> PlanOf(const v1::GradientProtection::GaussianLabe
 
 absl::StatusOr<std::shared_ptr<NoisedLabels>> NoisedLabels::Create(
     const v1::GradientProtection::GaussianLabelDp& config, const SecretKey& key) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const LabelNoisePlan plan, PlanOf(config));
+  SPLITVEIL_ASSIGN_OR_RETURN(const LabelNoisePlan plan, PlanOfField(config));
   SPLITVEIL_ASSIGN_OR_RETURN(LabelNoise noise, LabelNoise::Create(key, Sha256("labels of one run"), plan.sigma_units));
   return std::shared_ptr<NoisedLabels>(
       new NoisedLabels(std::move(noise), plan.run, config.likelihood_correction(), nullptr));
@@ -55,7 +57,7 @@ absl::StatusOr<std::shared_ptr<NoisedLabels>> NoisedLabels::Create(
 
 absl::StatusOr<std::shared_ptr<NoisedLabels>> NoisedLabels::Create(
     const v1::GradientProtection::GaussianLabelDp& config, std::unique_ptr<PrivacyAccount> account) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const LabelNoisePlan plan, PlanOf(config));
+  SPLITVEIL_ASSIGN_OR_RETURN(const LabelNoisePlan plan, PlanOfField(config));
   SPLITVEIL_ASSIGN_OR_RETURN(LabelNoise noise, account->Noise(plan.sigma_units.front()));
   return std::shared_ptr<NoisedLabels>(
       new NoisedLabels(std::move(noise), plan.run, config.likelihood_correction(), std::move(account)));

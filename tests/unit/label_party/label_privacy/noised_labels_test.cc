@@ -11,6 +11,7 @@
 #include "common/leakage/bounds.h"
 #include "common/leakage/leak_auc.h"
 #include "label_party/protection/gaussian_label_dp_planner.h"
+#include "label_party/protection/gradient_protection.h"
 #include "tests/testing/drawn_targets.h"
 
 namespace splitveil {
@@ -113,7 +114,7 @@ TEST(GaussianLabelDpPlannerTest, GradientsLeaveAsTheyAreAtTheMechanismsDivergenc
   EXPECT_EQ(out.row(0)[0], 1);
   EXPECT_EQ(out.row(1)[1], -3);
   EXPECT_DOUBLE_EQ(report->sum_kl, 0.25);
-  EXPECT_DOUBLE_EQ(report->run_sum_kl, 0.25);  // However many releases.
+  EXPECT_DOUBLE_EQ(report->run_sum_kl, 0.25);                                             // However many releases.
   EXPECT_NEAR(GaussianAucBound(report->run_sum_kl), labels->privacy().AucBound(), 1e-9);  // But for rounding.
 }
 
