@@ -1,7 +1,8 @@
 #!/bin/bash
-# Trains one of the examples without protection, with max_norm, isotropic noise and Marvell, and the same model in one
-# process for comparison. Leaves out/NAME/sweep/{sweep.csv,tradeoff.html} and both parties' prepared data.
-# Usage: train.sh criteo|avazu|adult|credit_default INPUT...     train.sh isic TABLE.csv IMAGES.bin.gz
+# Trains one of the examples under the protections of its sweep.textproto; without protection and with the bottom model
+# frozen at its start, to say which share of what training gains each protection keeps; and the same model in one process
+# for comparison. Leaves out/NAME/sweep/{sweep.csv,tradeoff.html} and both parties' prepared data.
+# Usage: train.sh criteo|criteo_deep|avazu|adult|credit_default INPUT...     train.sh isic TABLE.csv IMAGES.bin.gz
 set -euo pipefail
 usage() {
   sed -n '/^# Usage: /,/^set /{s/^# //p}' "$0" >&2
@@ -14,7 +15,7 @@ here=$root/deploy/examples/$name out=$root/out/$name bin=$root/build/bin
 table=(--format=table --schema="$here/schema.textproto")
 case $name in
   criteo | avazu) inputs=("${@:2}") kind=(--format="$name") ;;
-  adult | credit_default) inputs=("${@:2}") kind=("${table[@]}") ;;
+  criteo_deep | adult | credit_default) inputs=("${@:2}") kind=("${table[@]}") ;;
   isic)
     [ $# -eq 3 ] || usage
     inputs=("$input") kind=("${table[@]}" --images="$3" --test_fraction=0.2)
@@ -33,4 +34,5 @@ for seed in $(sed -n 's/^seeds: \[\(.*\)\]$/\1/p' "$here/sweep.textproto" | tr -
   "$bin/centralized_baseline" --agreement="$here/run.textproto" --label_config="$here/label_party.textproto" \
     --nonlabel_config="$here/nonlabel_party.textproto" --threads=2 --seed="$seed"
 done | tee "$out/centralized_baseline.out"
+# The table's columns "test AUC", "frozen", "none" and "gain kept" are the three figures and the share.
 "$bin/splitveil" sweep --config="$here/sweep.textproto" --out="$out/sweep"

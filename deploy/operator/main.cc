@@ -5,6 +5,7 @@
 #include "deploy/operator/certificates/certificates_command.h"
 #include "deploy/operator/generate/generate_command.h"
 #include "deploy/operator/marvell/marvell_command.h"
+#include "deploy/operator/plan/plan_command.h"
 #include "deploy/operator/prepare/prepare_command.h"
 #include "deploy/operator/report/report.h"
 #include "deploy/operator/report/report_command.h"
@@ -31,6 +32,7 @@ int main(int argc, char** argv) {
   splitveil::AddSweepCommand(line);
   splitveil::AddStreamCommand(line);
   splitveil::AddMarvellCommand(line);
+  splitveil::AddPlanCommand(line);
   splitveil::AddBenchAlignmentCommand(line);
   splitveil::AddBenchMarvellCommand(line);
   splitveil::AddBenchTrainingCommand(line);

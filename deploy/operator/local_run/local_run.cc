@@ -49,6 +49,10 @@ absl::StatusOr<LocalRun> LoadLocalRun(const std::string& agreement_path, const s
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(nonlabel_config_path, run.nonlabel_config));
   PlaceFiles(label_config_path, "label_party", *run.label_config.mutable_party());
   PlaceFiles(nonlabel_config_path, "nonlabel_party", *run.nonlabel_config.mutable_party());
+  if (run.label_config.has_privacy_account()) {
+    v1::PrivacyAccount& account = *run.label_config.mutable_privacy_account();
+    account.set_path(AbsolutePath(label_config_path, account.path()));
+  }
   run.label_config.set_result_path("label_party.result.json");
   // The label party takes a free port and says which.
   run.label_config.set_listen_address("127.0.0.1:0");
@@ -60,6 +64,16 @@ absl::StatusOr<LocalRun> LoadLocalRun(const std::string& agreement_path, const s
 void SetSeeds(uint64_t seed, v1::LabelPartyConfig& label_config, v1::NonLabelPartyConfig& nonlabel_config) {
   label_config.mutable_party()->set_reproducible_seed(2 * seed + 1);
   nonlabel_config.mutable_party()->set_reproducible_seed(2 * seed + 2);
+}
+
+void SetProtection(const v1::GradientProtection& protection, LocalRun& run) {
+  *run.label_config.mutable_protection() = protection;
+  if (!protection.has_gaussian_label_dp()) {
+    run.label_config.clear_privacy_account();
+  } else if (!run.label_config.has_privacy_account()) {
+    run.label_config.mutable_privacy_account()->set_path("label_party.account.db");
+    run.label_config.mutable_privacy_account()->set_label_set("labels of this run");
+  }
 }
 
 absl::StatusOr<std::string> DataSha256(const LocalRun& run) {

@@ -32,6 +32,10 @@ absl::StatusOr<LocalRun> LoadLocalRun(const std::string& agreement_path, const s
 // Seeds both parties' weights and contributions, each its own way. `seed`: below 2^63.
 void SetSeeds(uint64_t seed, v1::LabelPartyConfig& label_config, v1::NonLabelPartyConfig& nonlabel_config);
 
+// Gives the run this protection. gaussian_label_dp keeps the privacy account that the run started from; where there is
+// none, it gets one in the run's own folder, so that every run draws noise of its own. Other protections take none.
+void SetProtection(const v1::GradientProtection& protection, LocalRun& run);
+
 // Digest of both parties' data. Errors: NotFound and InvalidArgument where a file cannot be read.
 absl::StatusOr<std::string> DataSha256(const LocalRun& run);
 

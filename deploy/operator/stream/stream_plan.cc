@@ -92,7 +92,7 @@ StreamRun MakeRun(const LocalRun& base, const v1::SweepConfig::Protection& prote
   run.agreement.set_run_name(absl::StrCat(FileName(protection.name()), "-", FileName(day.name)));
   run.agreement.set_progressive_validation(true);
   run.agreement.set_test_fraction(0);
-  *run.label_config.mutable_protection() = protection.config();
+  SetProtection(protection.config(), run);
   run.label_config.mutable_party()->mutable_dataset()->set_path(day.label_path);
   run.nonlabel_config.mutable_party()->mutable_dataset()->set_path(day.nonlabel_path);
   Chain(kLabelCheckpoint, before, *run.label_config.mutable_party());

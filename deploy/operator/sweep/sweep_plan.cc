@@ -1,5 +1,6 @@
 #include "deploy/operator/sweep/sweep_plan.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "common/config/text_config.h"
 #include "common/status/status_macros.h"
+#include "label_party/policy/label_config.h"
 #include "label_party/protection/run_budget.h"
 #include "label_party/protection/self_test.h"
 
@@ -80,6 +82,34 @@ void Classify(SweepProtection& protection) {
   }
 }
 
+// Whether a run with this protection shows what there is to gain.
+bool IsUnprotected(const v1::GradientProtection& config) {
+  return config.has_none() && !config.has_distance_correlation();
+}
+
+void AddReferences(std::vector<SweepProtection>& protections) {
+  auto none = std::find_if(protections.begin(), protections.end(),
+                           [](const SweepProtection& protection) { return IsUnprotected(protection.config); });
+  if (none == protections.end()) {
+    none = protections.insert(protections.begin(), SweepProtection{"none", "none", std::nullopt, {}});
+    none->config.mutable_none();
+  }
+  none->reference = Reference::kNone;
+  SweepProtection& frozen =
+      protections.emplace_back(SweepProtection{"frozen", "frozen", std::nullopt, {}, Reference::kFrozen});
+  frozen.config.mutable_none();
+}
+
+// The bound of what leaves without noise is above 0.5, or not known, in every batch: the gate freezes the bottom model
+// before the first gradient leaves.
+v1::ReleasePolicy NothingLeaves() {
+  v1::ReleasePolicy policy;
+  policy.set_max_step_auc_bound(0.5);
+  policy.set_max_run_auc_bound(0.5);
+  policy.set_action(v1::FREEZE_BOTTOM);
+  return policy;
+}
+
 // Appends one protection for each number; `set` writes it into the protection's configuration.
 template <typename Numbers, typename Set>
 void AppendGrid(const Numbers& numbers, const char* family, const char* prefix, Set set,
@@ -103,9 +133,10 @@ absl::Status CheckNames(const std::vector<SweepProtection>& protections) {
     }
     const auto [other, is_new] = taken.emplace(FileName(protection.name), protection.name);
     if (!is_new) {
-      return absl::InvalidArgumentError(absl::StrCat("protection: expected names that differ as file names, found \"",
-                                                     absl::CHexEscape(other->second), "\" and \"",
-                                                     absl::CHexEscape(protection.name), "\""));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "protection: expected names that differ as file names, also from the sweep's own, frozen and (unless it is "
+          "configured) none; found \"",
+          absl::CHexEscape(other->second), "\" and \"", absl::CHexEscape(protection.name), "\""));
     }
   }
   return absl::OkStatus();
@@ -116,12 +147,18 @@ SweepRun MakeRun(const LocalRun& base, const std::string& data_sha256, const Swe
   SweepRun run{base, protection, seed};
   run.name = absl::StrCat(FileName(protection.name), "-seed", seed);
   run.agreement.set_run_name(run.name);
-  *run.label_config.mutable_protection() = protection.config;
+  SetProtection(protection.config, run);
+  if (protection.reference == Reference::kNone) {
+    run.label_config.clear_release();
+  } else if (protection.reference == Reference::kFrozen) {
+    *run.label_config.mutable_release() = NothingLeaves();
+  }
   SetSeeds(seed, run.label_config, run.nonlabel_config);
   run.configuration_sha256 = ConfigurationSha256(run, data_sha256);
   return run;
 }
 
+// OK stays OK.
 absl::Status InFile(const std::string& path, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
 }
@@ -148,9 +185,13 @@ absl::StatusOr<std::vector<SweepProtection>> ExpandProtections(const v1::SweepCo
   AppendGrid(
       config.iso_ratio(), "iso_ratio",
       "iso ratio=", [](double ratio, Config& to) { to.mutable_iso()->set_ratio(ratio); }, protections);
+  AppendGrid(
+      config.gaussian_label_dp_max_run_auc_bound(), "gaussian_label_dp_run_auc_bound", "gaussian_label_dp ",
+      [](double bound, Config& to) { to.mutable_gaussian_label_dp()->set_max_run_auc_bound(bound); }, protections);
   if (protections.empty()) {
     return absl::InvalidArgumentError("protection: expected at least one, or a number in one of the lists, found none");
   }
+  AddReferences(protections);
   SPLITVEIL_RETURN_IF_ERROR(CheckNames(protections));
   return protections;
 }
@@ -180,6 +221,8 @@ absl::StatusOr<std::vector<SweepRun>> PlanSweep(const std::string& config_path) 
   for (const uint64_t seed : config.seeds()) {
     for (const SweepProtection& protection : *protections) {
       runs.push_back(MakeRun(base, data_sha256, protection, seed));
+      const absl::Status valid = ValidateLabelConfig(runs.back().label_config, base.agreement);
+      SPLITVEIL_RETURN_IF_ERROR(InFile(config_path, InFile(protection.name, valid)));
     }
   }
   return runs;

@@ -14,6 +14,13 @@
 
 namespace splitveil {
 
+// What every sweep trains beside the protections it is asked for, to say what there is to lose (bottom_gain.h).
+enum class Reference {
+  kNo,
+  kNone,    // No protection; that of the configuration, where it has one.
+  kFrozen,  // The bottom model stays at its random start, for no gradient ever leaves; the top model learns.
+};
+
 // One protection of the grid.
 struct SweepProtection {
   std::string name;  // "marvell s=4".
@@ -22,6 +29,7 @@ struct SweepProtection {
   std::string family;
   std::optional<double> parameter;  // The family's number.
   v1::GradientProtection config;
+  Reference reference = Reference::kNo;
 };
 
 // One run: a protection with a seed. Its name: "marvell-s=4-seed1".
@@ -30,13 +38,15 @@ struct SweepRun : LocalRun {
   uint64_t seed = 0;
 };
 
-// The protections in the order of the configuration: those named, then the lists.
-// Errors: InvalidArgument where there is none, or where two have names that give the same folder.
+// The protections in the order of the configuration: those named, then the lists. Before them none, where it is not
+// among them, and after them frozen. Errors: InvalidArgument where the configuration names none at all, or where two
+// have names that give the same folder.
 absl::StatusOr<std::vector<SweepProtection>> ExpandProtections(const v1::SweepConfig& config);
 
 // Every run of the sweep configured in the file `config_path`, seed by seed, so that what an interrupted sweep has
-// finished is whole curves. Everything is validated, each protection proves itself (SelfTestProtection), and the data
-// are read. Errors: NotFound and InvalidArgument, one line with file and field.
+// finished is whole curves. The references are run without the release policy of the base configuration, frozen with
+// one that lets nothing leave. Everything is validated, each protection proves itself (SelfTestProtection), and the
+// data are read. Errors: NotFound and InvalidArgument, one line with file and field.
 absl::StatusOr<std::vector<SweepRun>> PlanSweep(const std::string& config_path);
 
 }  // namespace splitveil

@@ -6,29 +6,44 @@
 #include "deploy/operator/records/ranking_cells.h"
 
 namespace splitveil {
+namespace {
+
+// "0.83 (0.71 to 0.92)"; of one seed, or of several that agree, the number alone.
+std::string ShareCell(const Spread& share) {
+  const std::string mean = FixedCell(share.mean, 2), min = FixedCell(share.min, 2), max = FixedCell(share.max, 2);
+  return min == max ? mean : absl::StrCat(mean, " (", min, " to ", max, ")");
+}
+
+}  // namespace
+
 std::string SweepCsv(const std::vector<SweptRun>& runs) {
   const auto keys = LayersAndAttacks(runs);
   std::vector<std::string> cells = {"run", "protection", "parameter", "seed"};
   for (const std::string& column : RankingColumns()) {
     cells.push_back(CsvCell(column));
   }
-  cells.insert(cells.end(), {"best_test_auc", "final_test_auc", "test_log_loss", "steps"});
+  cells.insert(cells.end(), {"best_test_auc", "frozen_test_auc", "none_test_auc", "gain_kept", "final_test_auc",
+                             "test_log_loss", "steps"});
   for (const auto& [layer, attack] : keys) {
     cells.push_back(CsvCell(absl::StrCat(layer, "_", attack, "_mean")));
     cells.push_back(CsvCell(absl::StrCat(layer, "_", attack, "_p95")));
   }
   cells.insert(cells.end(), {"run_auc_bound", "auc_bound_p95", "sum_kl_mean", "seconds"});
   std::string csv = absl::StrJoin(cells, ",") + "\n";
+  const BottomGain gain = GainOf(runs);
   for (const SweptRun& swept : runs) {
     const RunFigures& figures = swept.figures;
+    const uint64_t seed = swept.run.seed;
     const SweepProtection& protection = swept.run.protection;
     cells = {CsvCell(swept.run.name), protection.family, protection.parameter ? CsvCell(*protection.parameter) : "",
-             absl::StrCat(swept.run.seed)};
+             absl::StrCat(seed)};
     for (const std::string& cell : RankingCells(swept.ranking)) {
       cells.push_back(CsvCell(cell));
     }
-    cells.insert(cells.end(), {CsvCell(figures.best_test_auc), CsvCell(figures.final_test_auc),
-                               CsvCell(figures.test_log_loss), absl::StrCat(figures.steps)});
+    cells.insert(cells.end(),
+                 {CsvCell(figures.best_test_auc), CsvCell(gain.FrozenTestAuc(seed)), CsvCell(gain.NoneTestAuc(seed)),
+                  CsvCell(gain.ShareKept(seed, figures.best_test_auc)), CsvCell(figures.final_test_auc),
+                  CsvCell(figures.test_log_loss), absl::StrCat(figures.steps)});
     for (const auto& key : keys) {
       const LeakPoint leak = LeakOf(figures, key.first, key.second);
       cells.insert(cells.end(), {CsvCell(leak.mean), CsvCell(leak.p95)});
@@ -41,19 +56,22 @@ std::string SweepCsv(const std::vector<SweptRun>& runs) {
 }
 
 std::string SweepSummary(const std::vector<SweptRun>& runs) {
-  std::vector<std::vector<std::string>> rows = {
-      {"protection", "seeds", "without side information", "AUC", "with side information", "AUC", "guessing p95",
-       "bound, if classes are Gaussian unless proved", "test AUC", "log loss", "seconds"}};
+  std::vector<std::vector<std::string>> rows = {{"protection", "seeds", "without side information", "AUC",
+                                                 "with side information", "AUC", "guessing p95",
+                                                 "bound, if classes are Gaussian unless proved", "test AUC", "frozen",
+                                                 "none", "gain kept", "log loss", "seconds"}};
   const auto name = [](const RankedSpread& kind) {
     return kind.attack.empty() ? std::string("-") : absl::StrCat(kind.attack, " at ", kind.layer);
   };
   for (const TradeoffPoint& point : SummarizeSeeds(runs)) {
     rows.push_back({point.name, absl::StrCat(point.seeds), name(point.unaided), FixedCell(point.unaided.auc.mean, 3),
                     name(point.aided), FixedCell(point.aided.auc.mean, 3), FixedCell(point.guessing_auc_p95.mean, 3),
-                    point.bound_words, FixedCell(point.best_test_auc.mean, 4), FixedCell(point.test_log_loss.mean, 4),
+                    point.bound_words, FixedCell(point.best_test_auc.mean, 4),
+                    FixedCell(point.kept.frozen_test_auc.mean, 4), FixedCell(point.kept.none_test_auc.mean, 4),
+                    ShareCell(point.kept.share), FixedCell(point.test_log_loss.mean, 4),
                     FixedCell(point.seconds.mean, 0)});
   }
-  return AlignedTable(rows);
+  return absl::StrCat(AlignedTable(rows), GainOf(runs).Words(), "\n");
 }
 
 }  // namespace splitveil

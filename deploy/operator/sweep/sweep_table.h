@@ -10,13 +10,15 @@
 namespace splitveil {
 
 // sweep.csv: a header, then one line per run: run, protection (its family), parameter, seed, the columns of
-// RankingColumns, best_test_auc, final_test_auc, test_log_loss, steps, LAYER_ATTACK_mean and LAYER_ATTACK_p95 for each
+// RankingColumns, best_test_auc, frozen_test_auc, none_test_auc (of the same seed), gain_kept (BottomGain::ShareKept, a
+// fraction), final_test_auc, test_log_loss, steps, LAYER_ATTACK_mean and LAYER_ATTACK_p95 for each
 // layer and attack (LeakSummary, the strongest first), run_auc_bound, auc_bound_p95, sum_kl_mean, seconds. An empty
-// cell: not measured.
+// cell: not measured, or of no meaning.
 std::string SweepCsv(const std::vector<SweptRun>& runs);
 
 // For a terminal: one line a protection, means over its seeds: the strongest attacks on gradients without and with side
-// information, what guessing reaches, the bound's state, the model's quality.
+// information, what guessing reaches, the bound's state, the model's quality beside that of frozen and none, the share
+// of the gain kept. Then what the gain is, in a sentence (BottomGain::Words).
 std::string SweepSummary(const std::vector<SweptRun>& runs);
 
 }  // namespace splitveil

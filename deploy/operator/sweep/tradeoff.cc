@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <tuple>
 
@@ -12,8 +11,6 @@
 
 namespace splitveil {
 namespace {
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 using LayerAndAttack = std::pair<std::string, std::string>;
 
@@ -82,6 +79,17 @@ RankedSpread SpreadOfKind(const std::vector<const SweptRun*>& runs, Kind kind) {
   return spread;
 }
 
+// Best test AUCs of `reference`, or of all where it is none in particular.
+AucsBySeed AucsOf(const std::vector<const SweptRun*>& runs, std::optional<Reference> reference = std::nullopt) {
+  AucsBySeed aucs;
+  for (const SweptRun* run : runs) {
+    if (!reference || run->run.protection.reference == *reference) {
+      aucs[run->run.seed] = run->figures.best_test_auc;
+    }
+  }
+  return aucs;
+}
+
 // The worst state of any seed: where one run exceeds its bound, the protection does not keep it.
 void SummarizeRanking(const std::vector<const SweptRun*>& runs, TradeoffPoint& point) {
   const auto of = [](RankedAttack RunRanking::*kind) {
@@ -103,20 +111,27 @@ void SummarizeRanking(const std::vector<const SweptRun*>& runs, TradeoffPoint& p
   point.bound = worst->bound;
   const auto alike =
       std::count_if(runs.begin(), runs.end(), [&](const SweptRun* run) { return run->ranking.bound == worst->bound; });
+  if (point.reference == Reference::kFrozen) {
+    point.bound_words = "no gradient leaves";
+    return;
+  }
   point.bound_words = BoundStateWords(*worst);
   if (alike < static_cast<int64_t>(runs.size())) {
     absl::StrAppend(&point.bound_words, " (", alike, " of ", runs.size(), " seeds)");
   }
 }
 
-TradeoffPoint Summarize(const std::vector<const SweptRun*>& runs, const std::vector<LayerAndAttack>& keys) {
+TradeoffPoint Summarize(const std::vector<const SweptRun*>& runs, const std::vector<LayerAndAttack>& keys,
+                        const BottomGain& gain) {
   const SweepProtection& protection = runs.front()->run.protection;
   TradeoffPoint point;
   point.name = protection.name;
   point.family = protection.family;
   point.parameter = protection.parameter;
+  point.reference = protection.reference;
   point.seeds = static_cast<int>(runs.size());
   SummarizeRanking(runs, point);
+  point.kept = gain.KeptBy(AucsOf(runs));
   point.best_test_auc = SpreadOfField(runs, &RunFigures::best_test_auc);
   point.final_test_auc = SpreadOfField(runs, &RunFigures::final_test_auc);
   point.test_log_loss = SpreadOfField(runs, &RunFigures::test_log_loss);
@@ -133,25 +148,6 @@ TradeoffPoint Summarize(const std::vector<const SweptRun*>& runs, const std::vec
 bool IsFinite(const Tradeoff& choice) { return std::isfinite(choice.leak) && std::isfinite(choice.cost); }
 
 }  // namespace
-
-Spread SpreadOf(const std::vector<double>& values) {
-  Spread spread{kNone, kNone, kNone};
-  double sum = 0;
-  int count = 0;
-  for (const double value : values) {
-    if (std::isfinite(value)) {
-      spread.min = count == 0 ? value : std::min(spread.min, value);
-      spread.max = count == 0 ? value : std::max(spread.max, value);
-      sum += value;
-      ++count;
-    }
-  }
-  if (count > 0) {
-    // Rounding must not put the mean of equal values outside them.
-    spread.mean = std::clamp(sum / count, spread.min, spread.max);
-  }
-  return spread;
-}
 
 std::vector<LayerAndAttack> LayersAndAttacks(const std::vector<SweptRun>& runs) {
   std::map<LayerAndAttack, double> strengths;
@@ -172,6 +168,15 @@ std::vector<LayerAndAttack> LayersAndAttacks(const std::vector<SweptRun>& runs) 
   return keys;
 }
 
+BottomGain GainOf(const std::vector<SweptRun>& runs) {
+  std::vector<const SweptRun*> all;
+  all.reserve(runs.size());
+  for (const SweptRun& run : runs) {
+    all.push_back(&run);
+  }
+  return {AucsOf(all, Reference::kNone), AucsOf(all, Reference::kFrozen)};
+}
+
 std::vector<TradeoffPoint> SummarizeSeeds(const std::vector<SweptRun>& runs) {
   std::vector<std::string> names;
   std::map<std::string, std::vector<const SweptRun*>> by_name;
@@ -183,10 +188,11 @@ std::vector<TradeoffPoint> SummarizeSeeds(const std::vector<SweptRun>& runs) {
     same.push_back(&run);
   }
   const std::vector<LayerAndAttack> keys = LayersAndAttacks(runs);
+  const BottomGain gain = GainOf(runs);
   std::vector<TradeoffPoint> points;
   points.reserve(names.size());
   for (const std::string& name : names) {
-    points.push_back(Summarize(by_name[name], keys));
+    points.push_back(Summarize(by_name[name], keys, gain));
   }
   return points;
 }

@@ -9,6 +9,8 @@
 
 #include "deploy/operator/local_run/finished_run.h"
 #include "deploy/operator/records/run_ranking.h"
+#include "deploy/operator/sweep/bottom_gain.h"
+#include "deploy/operator/sweep/spread.h"
 #include "deploy/operator/sweep/sweep_plan.h"
 
 namespace splitveil {
@@ -19,14 +21,6 @@ struct SweptRun {
   RunFigures figures;
   RunRanking ranking;
 };
-
-// One figure over the seeds that measured it. All NaN where none did.
-struct Spread {
-  double mean = 0, min = 0, max = 0;
-};
-
-// Of the finite ones among `values`.
-Spread SpreadOf(const std::vector<double>& values);
 
 struct LeakSpread {
   std::string layer, attack;
@@ -43,12 +37,14 @@ struct RankedSpread {
 struct TradeoffPoint {
   std::string name, family;
   std::optional<double> parameter;
+  Reference reference = Reference::kNo;
   int seeds = 0;                             // Runs summarised.
   RankedSpread strongest;                    // On gradients: what protections are ranked by.
   RankedSpread unaided, aided, no_gradient;  // As RunRanking has them.
   Spread guessing_auc_p95, guessing_auc_mean;
   BoundState bound = BoundState::kNotInLedger;
   std::string bound_words;  // "exceeded by Gradient length (1 of 2 seeds)".
+  KeptGain kept;
   Spread best_test_auc, final_test_auc, test_log_loss, run_auc_bound, auc_bound_p95, sum_kl_mean, seconds;
   std::vector<LeakSpread> leaks;  // In the order of LayersAndAttacks.
 };
@@ -56,6 +52,9 @@ struct TradeoffPoint {
 // Every layer and attack that any run measured over its batches: those on gradients first, then by the sum over the
 // runs of the p95, the strongest first.
 std::vector<std::pair<std::string, std::string>> LayersAndAttacks(const std::vector<SweptRun>& runs);
+
+// What the two references among the runs say.
+BottomGain GainOf(const std::vector<SweptRun>& runs);
 
 // One point a protection, in the order of first appearance.
 std::vector<TradeoffPoint> SummarizeSeeds(const std::vector<SweptRun>& runs);

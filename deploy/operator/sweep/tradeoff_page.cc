@@ -40,6 +40,7 @@ constexpr FamilyWords kFamilies[] = {
     {"gaussian_label_dp_run_auc_bound", "Labels with Gaussian noise, by the bound for the whole run"},
     {"sparsify", "Largest components only, by share kept"},
     {"discretize", "Rounded components, by number of values"},
+    {"frozen", "Bottom model frozen at its start"},
 };
 
 Json SpreadJson(const Spread& spread) {
@@ -91,7 +92,11 @@ Json PointJson(const TradeoffPoint& point) {
           {"guessing_mean", SpreadJson(point.guessing_auc_mean)},
           {"bound", BoundStateName(point.bound)},
           {"bound_words", point.bound_words},
+          {"frozen", point.reference == Reference::kFrozen},
           {"test_auc", SpreadJson(point.best_test_auc)},
+          {"frozen_test_auc", SpreadJson(point.kept.frozen_test_auc)},
+          {"none_test_auc", SpreadJson(point.kept.none_test_auc)},
+          {"gain_kept", SpreadJson(point.kept.share)},
           {"final_test_auc", SpreadJson(point.final_test_auc)},
           {"test_log_loss", SpreadJson(point.test_log_loss)},
           {"run_auc_bound", SpreadJson(point.run_auc_bound)},
@@ -100,12 +105,14 @@ Json PointJson(const TradeoffPoint& point) {
           {"leaks", std::move(leaks)}};
 }
 
-// Which points are on the front of leak against quality, by the means over seeds.
+// Which points are on the front of leak against quality, by the means over seeds. Where the bottom model is frozen no
+// gradient leaves: a protection that trains worse than that is good for nothing.
 Json FrontJson(const std::vector<TradeoffPoint>& points, const std::function<double(const TradeoffPoint&)>& leak,
                bool by_auc) {
   std::vector<Tradeoff> choices;
   for (const TradeoffPoint& point : points) {
-    choices.push_back({leak(point), by_auc ? -point.best_test_auc.mean : point.test_log_loss.mean});
+    choices.push_back({point.reference == Reference::kFrozen ? 0.5 : leak(point),
+                       by_auc ? -point.best_test_auc.mean : point.test_log_loss.mean});
   }
   return ParetoFront(choices);
 }
@@ -142,7 +149,9 @@ Json ChartsJson(const std::vector<SweptRun>& runs, const std::vector<TradeoffPoi
   return charts;
 }
 
-std::string Words(const std::vector<SweptRun>& runs, size_t protections, int64_t planned) {
+std::string Words(const std::vector<SweptRun>& runs, const std::vector<TradeoffPoint>& points, int64_t planned) {
+  const auto protections = std::count_if(
+      points.begin(), points.end(), [](const TradeoffPoint& point) { return point.reference != Reference::kFrozen; });
   std::set<uint64_t> seeds;
   for (const SweptRun& run : runs) {
     seeds.insert(run.run.seed);
@@ -166,7 +175,8 @@ Json TradeoffJson(const std::vector<SweptRun>& runs, int64_t planned) {
   for (const TradeoffPoint& point : points) {
     point_objects.push_back(PointJson(point));
   }
-  return {{"words", Words(runs, points.size(), planned)},
+  return {{"words", Words(runs, points, planned)},
+          {"gain", GainOf(runs).Words()},
           {"pairs", std::move(pairs)},
           {"families", FamiliesJson(points)},
           {"points", std::move(point_objects)},

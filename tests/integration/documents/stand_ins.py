@@ -61,7 +61,7 @@ def _splitveil(scratch, programs, log):
                     f'    note "splitveil $*: {why}"; exit 0 ;;\n' for command, why in COMMANDS.items())
     body = f"""case "${{1:-}} ${{2:-}}" in
 {cases}esac
-# 36 runs of some seconds each: planned, not run.
+# 40 runs of some seconds each: planned, not run.
 case "$*" in sweep*deploy/demo/sweep.textproto*)
   note "splitveil $*: trains for minutes; planned with --dry_run"; set -- "$@" --dry_run ;; esac
 exec "{programs}/splitveil" "$@"

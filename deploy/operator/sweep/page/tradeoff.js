@@ -57,6 +57,30 @@ const guessed = {
   },
 };
 
+// What the frozen bottom model reaches, where no gradient leaves: below it a protection is worse than no training.
+const frozen = page.points.find((point) => point.frozen);
+const floor = (metric) => ({
+  id: "floor",
+  beforeDatasetsDraw(chart) {
+    if (!frozen || isNone(frozen[metric].mean)) return;
+    const { ctx, chartArea: area, scales } = chart;
+    const y = scales.y.getPixelForValue(frozen[metric].mean);
+    ctx.save();
+    ctx.strokeStyle = QUIET;
+    ctx.setLineDash([6, 4]);
+    ctx.beginPath();
+    ctx.moveTo(area.left, y);
+    ctx.lineTo(area.right, y);
+    ctx.stroke();
+    ctx.fillStyle = QUIET;
+    ctx.font = "11px " + Chart.defaults.font.family;
+    ctx.textAlign = "right";
+    ctx.textBaseline = y - area.top < 18 ? "top" : "bottom";
+    ctx.fillText("frozen: no gradient leaves", area.right - 4, y + (y - area.top < 18 ? 3 : -3));
+    ctx.restore();
+  },
+});
+
 // Each point's parameter beside it, where it covers no other; those on the front first.
 const parameters = {
   id: "parameters",
@@ -93,7 +117,8 @@ const parameters = {
 function datasetsOf(spec) {
   const place = (index) => {
     const point = page.points[index];
-    const xs = spec.pair === null ? point.strongest.auc : point.leaks[spec.pair].p95, ys = point[spec.metric];
+    const measured = spec.pair === null ? point.strongest.auc : point.leaks[spec.pair].p95, ys = point[spec.metric];
+    const xs = point.frozen ? { mean: 0.5, min: 0.5, max: 0.5 } : measured;
     return { x: xs.mean, y: ys.mean, xs, ys, point, mark: point.mark, onFront: spec.front[index] };
   };
   const isKnown = ({ x, y }) => x !== null && y !== null;
@@ -111,13 +136,18 @@ function datasetsOf(spec) {
   return lines.filter((line) => line.data.length);
 }
 
+const percent = (share) => (isNone(share) ? "–" : Math.round(100 * share) + "%");
+// "83%, 71% to 92%".
+const percents = (spread) => percent(spread.mean) +
+  (percent(spread.min) === percent(spread.max) ? "" : ", " + percent(spread.min) + " to " + percent(spread.max));
+
 const range = (spread, digits) => (spread.min === spread.max ? "" : " (" + fixed(spread.min, digits) + "–" + fixed(spread.max, digits) + ")");
 
 function describe(item) {
   const { point, xs, ys } = item.raw;
   return [point.name + ", " + point.seeds + (point.seeds === 1 ? " seed" : " seeds"), "leak AUC " + fixed(xs.mean) + range(xs, 3),
-    item.chart.options.scales.y.title.text + " " + fixed(ys.mean, 4) + range(ys, 4),
-    "strongest attack: " + point.strongest.title, BOUND.toLowerCase() + ": " + point.bound_words];
+    item.chart.options.scales.y.title.text + " " + fixed(ys.mean, 4) + range(ys, 4), "gain kept: " + percents(point.gain_kept),
+    "strongest attack: " + (point.frozen ? "no gradient leaves" : point.strongest.title), BOUND.toLowerCase() + ": " + point.bound_words];
 }
 
 function drawTradeoff(box, spec) {
@@ -128,7 +158,7 @@ function drawTradeoff(box, spec) {
   charts.push(new Chart(canvas, {
     type: "scatter",
     data: { datasets: datasetsOf(spec) },
-    plugins: [guessed, crosses, parameters],
+    plugins: [guessed, floor(spec.metric), crosses, parameters],
     options: {
       layout: { padding: { right: 14, top: 6 } },
       interaction: { mode: "nearest", intersect: false },
@@ -171,17 +201,29 @@ function ranked({ title, layer_name: layerName, auc }) {
   return element("span", {}, cell(auc, 3, "b"), element("span", { class: "by" }, title + ", " + layerName.replace(/^the /, "")));
 }
 
+// The share, over the seeds, and what it is a share of.
+function keptCell({ gain_kept: share, frozen_test_auc: from, none_test_auc: to }) {
+  if (isNone(from.mean)) return "–";
+  const node = element("span", {}, element("b", {}, percent(share.mean)));
+  if (percent(share.min) !== percent(share.max)) {
+    node.append(element("span", { class: "range" }, percent(share.min) + " to " + percent(share.max)));
+  }
+  node.append(element("span", { class: "range" }, "of " + fixed(from.mean, 4) + " to " + fixed(to.mean, 4)));
+  return node;
+}
+
 // A bound that is printed as 1.000 is none.
 const boundCell = (spread) => (spread.mean === null || spread.mean >= 0.9995 ? "–" : cell(spread));
 
 function pointTable() {
   const apart = page.points.some((point) => point.no_gradient.auc.mean !== null);
   const columns = [text("Protection"), number("Seeds"), text("Without side information"), text("With side information"),
-    number("Guessing, p95"), text(BOUND), number("Bound per run"), number("Bound per step"), number("Test AUC"), number("Log loss"),
+    number("Guessing, p95"), text(BOUND), number("Bound per run"), number("Bound per step"), number("Test AUC"), number("Gain kept"),
+    number("Log loss"),
     ...(apart ? [text("Without any gradient")] : [])];
   return table(columns, page.points.map((point) => [point.name, String(point.seeds), ranked(point.unaided), ranked(point.aided),
     fixed(point.guessing.mean), boundState(point), boundCell(point.run_auc_bound), boundCell(point.auc_bound_p95), cell(point.test_auc, 4),
-    cell(point.test_log_loss, 4), ...(apart ? [ranked(point.no_gradient)] : [])]));
+    keptCell(point), cell(point.test_log_loss, 4), ...(apart ? [ranked(point.no_gradient)] : [])]));
 }
 
 // An attack a row, a protection a column: p95, below it the mean over the batches. So many protections side by side as a
@@ -202,6 +244,7 @@ function attackTables() {
 
 // ---- Page -----------------------------------------------------------------------------------------------------------
 byId("words").textContent = page.words;
+byId("gain").textContent = page.gain;
 drawShapes();
 byId("point-table").append(pointTable());
 const ofStrongest = page.charts.filter((spec) => spec.pair === null), ofPairs = page.charts.filter((spec) => spec.pair !== null);

@@ -15,9 +15,9 @@ using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-constexpr const char* kCommands[] = {"align",    "audit",   "bench alignment", "bench marvell", "certificates",
-                                     "generate", "marvell", "prepare",         "report",        "status",
-                                     "stream",   "sweep",   "validate",        "bench training"};
+constexpr const char* kCommands[] = {
+    "align",   "audit",  "bench alignment", "bench marvell", "certificates", "generate", "marvell",       "plan",
+    "prepare", "report", "status",          "stream",        "sweep",        "validate", "bench training"};
 
 // A command line of `command`, of one word or two, and a flag.
 std::vector<std::string> Words(const std::string& command, const std::string& flag) {

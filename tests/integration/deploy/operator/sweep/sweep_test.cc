@@ -1,6 +1,7 @@
 // `splitveil sweep` for real: it starts both parties' programs for every run.
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <filesystem>
@@ -33,7 +34,8 @@ using ::testing::SizeIs;
 using ::testing::StartsWith;
 
 constexpr char kGrid[] = "protection { name: \"none\" config { none {} } } marvell_s: 4 seeds: [1, 2]";
-const std::vector<std::string> kRuns = {"none-seed1", "marvell-s=4-seed1", "none-seed2", "marvell-s=4-seed2"};
+const std::vector<std::string> kRuns = {"none-seed1", "marvell-s=4-seed1", "frozen-seed1",
+                                        "none-seed2", "marvell-s=4-seed2", "frozen-seed2"};
 
 // A folder with data, certificates, base files and sweep.textproto.
 class SweepTest : public ::testing::Test {
@@ -126,50 +128,83 @@ TEST_F(SweepTest, RunsTheGridThenOnlyWhatIsMissing) {
   WriteGrid(kGrid);
   const ChildResult first = Sweep({"--jobs=2"});
   ASSERT_EQ(first.exit_code, 0) << first.err;
-  EXPECT_THAT(first.err, HasSubstr("[4/4] "));
-  EXPECT_THAT(first.err, HasSubstr("runs  4/4"));
+  EXPECT_THAT(first.err, HasSubstr("[6/6] "));
+  EXPECT_THAT(first.err, HasSubstr("runs  6/6"));
   EXPECT_THAT(first.out, HasSubstr("marvell s=4      2"));
-  EXPECT_THAT(CsvLines(), SizeIs(5));
-  EXPECT_THAT(ReadWholeFile(Out() + "/tradeoff.html"), HasSubstr("4 of 4 runs finished"));
+  EXPECT_THAT(CsvLines(), SizeIs(7));
+  EXPECT_THAT(ReadWholeFile(Out() + "/tradeoff.html"), HasSubstr("6 of 6 runs finished"));
   std::vector<ino_t> files;
   std::vector<double> losses;
   for (const std::string& run : kRuns) {
     files.push_back(ResultFile(run));
     const auto result = nlohmann::json::parse(ReadWholeFile(ResultPath(run)), nullptr, false);
     EXPECT_EQ(result.value("run_id", "").substr(0, run.size()), run);
-    EXPECT_TRUE(result["leak"]["cut"]["norm"]["p95"].is_number());
+    EXPECT_EQ(result["leak"]["cut"]["norm"]["p95"].is_number(), run.rfind("frozen", 0) != 0) << run;
     losses.push_back(result["test_log_loss"].get<double>());
   }
   // Untrained, it follows from the initial weights and the test examples alone: a seed's runs share both.
   EXPECT_NEAR(losses[0], losses[1], 1e-6);
-  EXPECT_NEAR(losses[2], losses[3], 1e-6);
-  EXPECT_GT(std::abs(losses[0] - losses[2]), 1e-4);
+  EXPECT_NEAR(losses[0], losses[2], 1e-6);
+  EXPECT_NEAR(losses[3], losses[4], 1e-6);
+  EXPECT_GT(std::abs(losses[0] - losses[3]), 1e-4);
 
   const ChildResult second = Sweep();
   EXPECT_EQ(second.exit_code, 0) << second.err;
-  EXPECT_EQ(second.err, "4 of 4 runs are finished already\n");
+  EXPECT_EQ(second.err, "6 of 6 runs are finished already\n");
   EXPECT_EQ(second.out, first.out);
-  EXPECT_THAT(CsvLines(), SizeIs(5));
+  EXPECT_THAT(CsvLines(), SizeIs(7));
 
-  std::filesystem::remove(ResultPath(kRuns[2]));
+  std::filesystem::remove(ResultPath(kRuns[3]));
   const ChildResult dry = Sweep({"--dry_run"});
   EXPECT_EQ(dry.exit_code, 0);
   EXPECT_THAT(dry.out, ::testing::ContainsRegex("none-seed1 +done\n(.|\n)*none-seed2 +to run\n"));
-  EXPECT_FALSE(std::filesystem::exists(ResultPath(kRuns[2])));
+  EXPECT_FALSE(std::filesystem::exists(ResultPath(kRuns[3])));
   const ChildResult third = Sweep();
   EXPECT_EQ(third.exit_code, 0) << third.err;
-  EXPECT_THAT(third.err, AllOf(StartsWith("3 of 4 runs are finished already\n"), HasSubstr("\n[4/4] none, seed 2")));
-  for (const size_t kept : {0, 1, 3}) {
+  EXPECT_THAT(third.err, AllOf(StartsWith("5 of 6 runs are finished already\n"), HasSubstr("\n[6/6] none, seed 2")));
+  for (const size_t kept : {0, 1, 2, 4, 5}) {
     EXPECT_EQ(ResultFile(kRuns[kept]), files[kept]) << kRuns[kept];
   }
-  EXPECT_TRUE(std::filesystem::exists(ResultPath(kRuns[2])));
+  EXPECT_TRUE(std::filesystem::exists(ResultPath(kRuns[3])));
 
   // Other data: every run is another one.
   std::filesystem::copy_file(files_.folder + "/nonlabel_party.data", files_.folder + "/label_party.data",
                              std::filesystem::copy_options::overwrite_existing);
   const std::vector<std::string> states = absl::StrSplit(Sweep({"--dry_run"}).out, '\n', absl::SkipEmpty());
-  EXPECT_THAT(states, SizeIs(4));
+  EXPECT_THAT(states, SizeIs(6));
   EXPECT_THAT(states, Each(HasSubstr("to run: the result there is of another configuration")));
+}
+
+TEST_F(SweepTest, NoGradientLeavesAFrozenRunAndEveryProtectionIsSetBesideIt) {
+  files_.label_agreement.set_epochs(2);
+  // Even where each step would disclose a clean gradient.
+  ASSERT_EQ(files_.label_agreement.audit().disclosure(), v1::ORACLE);
+  WriteBase();
+  WriteGrid("marvell_s: 4 seeds: 1");
+  const ChildResult sweep = Sweep({"--jobs=1"});
+  ASSERT_EQ(sweep.exit_code, 0) << sweep.err;
+  const auto frozen = nlohmann::json::parse(ReadWholeFile(ResultPath("frozen-seed1")), nullptr, false);
+  EXPECT_EQ(frozen["gate"], nlohmann::json({{"freeze_bottom", frozen["steps"]}}));
+  EXPECT_EQ(frozen["frozen_after_epoch"], 0);
+  EXPECT_TRUE(frozen["leak"].empty()) << frozen["leak"];
+  // At the other end of the wire: answers without gradients, from the first batch on.
+  const auto none = nlohmann::json::parse(ReadWholeFile(ResultPath("none-seed1")), nullptr, false);
+  const double gradient_bytes = 4.0 * files_.label_agreement.cut_width() * none.value("aligned_examples", 0.0);
+  EXPECT_GT(none.value("bytes_sent", 0.0), gradient_bytes);
+  EXPECT_LT(frozen.value("bytes_sent", 1e9), none.value("bytes_sent", 0.0) - gradient_bytes);
+
+  const std::vector<std::string> lines = CsvLines();
+  ASSERT_THAT(lines, SizeIs(4));
+  const std::vector<std::string> header = absl::StrSplit(lines[0], ',');
+  const auto column = [&](const std::string& line, const std::string& name) {
+    const std::vector<std::string> cells = absl::StrSplit(line, ',');
+    return cells[static_cast<size_t>(std::find(header.begin(), header.end(), name) - header.begin())];
+  };
+  for (const std::string& line : {lines[1], lines[2], lines[3]}) {
+    EXPECT_NEAR(std::stod(column(line, "frozen_test_auc")), frozen.value("test_auc", 0.0), 1e-6) << line;
+    EXPECT_NEAR(std::stod(column(line, "none_test_auc")), none.value("test_auc", 0.0), 1e-6) << line;
+  }
+  EXPECT_THAT(sweep.out, HasSubstr("Training the bottom model"));
 }
 
 TEST_F(SweepTest, AConfigurationErrorIsReportedBeforeAnyRun) {
@@ -195,17 +230,18 @@ TEST_F(SweepTest, AFailingRunIsNamedAndTheOthersGoOn) {
   files_.label_config.mutable_release()->set_max_step_auc_bound(0.9);
   files_.label_config.mutable_release()->set_action(v1::HALT);
   WriteBase();
-  WriteGrid("protection { name: \"none\" config { none {} } } marvell_s: 25 seeds: 1");
+  WriteGrid("marvell_s: [0.01, 25] seeds: 1");
   const ChildResult result = Sweep();
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, HasSubstr("none, seed 1: FAILED"));
-  EXPECT_THAT(result.err, HasSubstr("failed: none-seed1: "));
+  EXPECT_THAT(result.err, HasSubstr("marvell s=0.01, seed 1: FAILED"));
+  EXPECT_THAT(result.err, HasSubstr("failed: marvell-s=0.01-seed1: "));
   EXPECT_THAT(result.err, HasSubstr("_party ended with exit code 5: "));
-  EXPECT_THAT(result.err, HasSubstr("1 of 2 runs failed"));
-  EXPECT_FALSE(std::filesystem::exists(ResultPath("none-seed1")));
+  EXPECT_THAT(result.err, HasSubstr("1 of 4 runs failed"));
+  EXPECT_FALSE(std::filesystem::exists(ResultPath("marvell-s=0.01-seed1")));
   EXPECT_TRUE(std::filesystem::exists(ResultPath("marvell-s=25-seed1")));
-  EXPECT_THAT(CsvLines(), SizeIs(2));
-  EXPECT_THAT(ReadWholeFile(Out() + "/tradeoff.html"), HasSubstr("1 of 2 runs finished"));
+  EXPECT_TRUE(std::filesystem::exists(ResultPath("none-seed1")));  // The policy is not about the references.
+  EXPECT_THAT(CsvLines(), SizeIs(4));
+  EXPECT_THAT(ReadWholeFile(Out() + "/tradeoff.html"), HasSubstr("3 of 4 runs finished"));
 }
 
 // Processes with `text` in their command line.
@@ -225,8 +261,8 @@ TEST_F(SweepTest, AnInterruptLeavesNoProcessAndTheNextSweepGoesOn) {
   WriteBase();
   WriteGrid("marvell_s: 4 seeds: 1");
   for (const int signal : {SIGTERM, SIGKILL}) {
-    RunningProgram sweep("splitveil", Arguments(), files_.folder);
-    const std::string log = Out() + "/runs/marvell-s=4-seed1/nonlabel_party.log";
+    RunningProgram sweep("splitveil", Arguments({"--jobs=1"}), files_.folder);
+    const std::string log = Out() + "/runs/none-seed1/nonlabel_party.log";
     while (ReadWholeFile(log).find("training") == std::string::npos) {
       ASSERT_EQ(sweep.Wait(absl::Milliseconds(20)), -1) << sweep.Errors();
     }
@@ -236,7 +272,7 @@ TEST_F(SweepTest, AnInterruptLeavesNoProcessAndTheNextSweepGoesOn) {
     EXPECT_EQ(sweep.Wait(absl::Seconds(30)), signal == SIGTERM ? 1 : 128 + SIGKILL);
     if (signal == SIGTERM) {
       EXPECT_THAT(ProcessesWith("--config=" + Out()), IsEmpty());
-      EXPECT_THAT(sweep.Errors(), HasSubstr("stopped on request with 1 of 1 runs missing"));
+      EXPECT_THAT(sweep.Errors(), HasSubstr("stopped on request with 3 of 3 runs missing"));
     }
     std::filesystem::remove(log);  // The second round waits for its own.
   }

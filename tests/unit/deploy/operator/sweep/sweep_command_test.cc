@@ -40,8 +40,9 @@ TEST_F(SweepCommandTest, DryRunListsTheRunsAndWritesNothing) {
   for (const char* party : {"label", "nonlabel"}) {
     ASSERT_TRUE((*SectionFileWriter::Create(folder_.File(absl::StrCat(party, "_party.data")), {}))->Publish().ok());
   }
-  EXPECT_THAT(ExpectDone(Sweep("--dry_run")), MatchesRegex("none-seed5 +to run\niso-ratio=2-seed5 +to run\n"
-                                                           "none-seed6 +to run\niso-ratio=2-seed6 +to run\n"));
+  EXPECT_THAT(ExpectDone(Sweep("--dry_run")),
+              MatchesRegex("none-seed5 +to run\niso-ratio=2-seed5 +to run\nfrozen-seed5 +to run\n"
+                           "none-seed6 +to run\niso-ratio=2-seed6 +to run\nfrozen-seed6 +to run\n"));
   EXPECT_FALSE(std::filesystem::exists(folder_.File("out")));
 }
 

@@ -67,23 +67,95 @@ TEST_F(SweepPlanTest, IsEveryProtectionWithEverySeedSeedBySeed) {
   for (const SweepRun& run : *runs) {
     names.push_back(run.name);
   }
-  EXPECT_THAT(names, ElementsAre("my-own-seed1", "marvell-s=0.25-seed1", "marvell-s=4-seed1", "my-own-seed7",
-                                 "marvell-s=0.25-seed7", "marvell-s=4-seed7"));
-  EXPECT_EQ((*runs)[1].protection.config.marvell().s(), 0.25);
-  EXPECT_EQ((*runs)[1].label_config.protection().marvell().s(), 0.25);
-  EXPECT_EQ((*runs)[0].protection.name, "my own");
+  EXPECT_THAT(names,
+              ElementsAre("none-seed1", "my-own-seed1", "marvell-s=0.25-seed1", "marvell-s=4-seed1", "frozen-seed1",
+                          "none-seed7", "my-own-seed7", "marvell-s=0.25-seed7", "marvell-s=4-seed7", "frozen-seed7"));
+  EXPECT_EQ((*runs)[2].protection.config.marvell().s(), 0.25);
+  EXPECT_EQ((*runs)[2].label_config.protection().marvell().s(), 0.25);
+  EXPECT_EQ((*runs)[1].protection.name, "my own");
+}
+
+TEST_F(SweepPlanTest, AddsTheReferencesThatSayWhatThereIsToLose) {
+  Write("label.textproto", absl::StrCat(kParty, "model {} protection { max_norm {} } ",
+                                        "release { max_step_auc_bound: 0.6 action: HALT }"));
+  const auto runs = Plan("marvell_s: 4 seeds: 3");
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  ASSERT_THAT(*runs, SizeIs(3));
+  const SweepRun &none = (*runs)[0], &marvell = (*runs)[1], &frozen = (*runs)[2];
+  EXPECT_EQ(none.protection.reference, Reference::kNone);
+  EXPECT_TRUE(none.label_config.protection().has_none());
+  EXPECT_FALSE(none.label_config.has_release());  // It must not be halted, nor frozen.
+  EXPECT_EQ(marvell.protection.reference, Reference::kNo);
+  EXPECT_EQ(marvell.label_config.release().max_step_auc_bound(), 0.6);
+  EXPECT_EQ(marvell.label_config.release().action(), v1::HALT);
+  EXPECT_EQ(frozen.protection.reference, Reference::kFrozen);
+  EXPECT_EQ(frozen.protection.family, "frozen");
+  EXPECT_TRUE(frozen.label_config.protection().has_none());
+  EXPECT_EQ(frozen.label_config.release().max_step_auc_bound(), 0.5);
+  EXPECT_EQ(frozen.label_config.release().action(), v1::FREEZE_BOTTOM);
+  EXPECT_EQ(frozen.label_config.party().reproducible_seed(), none.label_config.party().reproducible_seed());
+  EXPECT_EQ(frozen.nonlabel_config.party().reproducible_seed(), none.nonlabel_config.party().reproducible_seed());
+}
+
+TEST_F(SweepPlanTest, GivesEveryRunWithNoisedLabelsAnAccountAndNoOther) {
+  const std::string grid = "marvell_s: 4 gaussian_label_dp_max_run_auc_bound: 0.7 seeds: 3";
+  // Of none, marvell, gaussian_label_dp and frozen.
+  const auto expect_accounts = [](const std::vector<SweepRun>& runs) {
+    ASSERT_THAT(runs, SizeIs(4));
+    for (size_t i = 0; i < runs.size(); ++i) {
+      EXPECT_EQ(runs[i].label_config.has_privacy_account(), i == 2) << runs[i].name;
+    }
+  };
+  const std::vector<SweepRun> without = Plan(grid).value();
+  expect_accounts(without);
+  EXPECT_EQ(without[2].label_config.privacy_account().path(), "label_party.account.db");  // In the run's own folder.
+  EXPECT_NE(without[2].label_config.privacy_account().label_set(), "");
+  Write("label.textproto",
+        absl::StrCat(kParty, "model {} protection { gaussian_label_dp { mu: 1 } } ",
+                     "privacy_account { path: \"kept/a.db\" label_set: \"June\" max_lifetime_auc_bound: 0.8 }"));
+  const std::vector<SweepRun> with = Plan(grid).value();
+  expect_accounts(with);
+  const v1::PrivacyAccount& account = with[2].label_config.privacy_account();
+  EXPECT_EQ(account.path(), folder_.File("kept/a.db"));
+  EXPECT_EQ(account.label_set(), "June");
+  EXPECT_EQ(account.max_lifetime_auc_bound(), 0.8);
+}
+
+TEST_F(SweepPlanTest, AConfiguredNoneIsTheReferenceUnlessItRegularises) {
+  auto runs = Plan("marvell_s: 4 protection { name: \"open\" config { none {} } } seeds: 3");
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  ASSERT_THAT(*runs, SizeIs(3));
+  EXPECT_EQ((*runs)[0].protection.name, "open");
+  EXPECT_EQ((*runs)[0].protection.reference, Reference::kNone);
+  runs = Plan("protection { name: \"dcor\" config { none {} distance_correlation { weight: 0.1 } } } seeds: 3");
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  ASSERT_THAT(*runs, SizeIs(3));
+  EXPECT_EQ((*runs)[0].protection.name, "none");
+  EXPECT_EQ((*runs)[0].protection.reference, Reference::kNone);
+  EXPECT_EQ((*runs)[1].protection.reference, Reference::kNo);
+}
+
+TEST_F(SweepPlanTest, FailsOnAProtectionThatTheBaseConfigurationDoesNotAllow) {
+  Write("run.textproto", "run_name: \"base\" cut_width: 8 audit { layers: \"cut\" attacks: NORM disclosure: ORACLE }");
+  EXPECT_THAT(PlanError("gaussian_label_dp_max_run_auc_bound: 0.7 seeds: 1"),
+              HasSubstr("sweep.textproto: gaussian_label_dp 0.7: protection.gaussian_label_dp: expected an agreement"));
 }
 
 TEST_F(SweepPlanTest, ListsGiveTheProtectionTheySay) {
-  const auto runs = Plan("marvell_s: 4 marvell_sum_kl: 0.5 iso_t: 25 iso_ratio: 5 seeds: 0");
+  const auto runs =
+      Plan("marvell_s: 4 marvell_sum_kl: 0.5 iso_t: 25 iso_ratio: 5 gaussian_label_dp_max_run_auc_bound: 0.6 seeds: 0");
   ASSERT_TRUE(runs.ok()) << runs.status();
-  ASSERT_THAT(*runs, SizeIs(4));
-  EXPECT_EQ((*runs)[1].protection.config.marvell().sum_kl(), 0.5);
+  ASSERT_THAT(*runs, SizeIs(7));
+  EXPECT_EQ((*runs)[1].protection.config.marvell().s(), 4);
+  EXPECT_EQ((*runs)[2].protection.config.marvell().sum_kl(), 0.5);
   // Standard deviation ratio ||g_max|| / sqrt(d): variance t/d ||g_max||^2 with t = ratio^2.
-  EXPECT_EQ((*runs)[2].protection.config.iso().t(), 25);
-  EXPECT_EQ((*runs)[3].protection.config.iso().ratio(), 5);
-  EXPECT_EQ((*runs)[3].protection.parameter, 5);
-  EXPECT_EQ((*runs)[3].protection.family, "iso_ratio");
+  EXPECT_EQ((*runs)[3].protection.config.iso().t(), 25);
+  EXPECT_EQ((*runs)[4].protection.config.iso().ratio(), 5);
+  EXPECT_EQ((*runs)[4].protection.parameter, 5);
+  EXPECT_EQ((*runs)[4].protection.family, "iso_ratio");
+  EXPECT_EQ((*runs)[5].protection.config.gaussian_label_dp().max_run_auc_bound(), 0.6);
+  EXPECT_EQ((*runs)[5].protection.family, "gaussian_label_dp_run_auc_bound");
+  EXPECT_EQ((*runs)[5].protection.name, "gaussian_label_dp 0.6");
 }
 
 TEST_F(SweepPlanTest, ProtectionsConfiguredInFullJoinTheFamilyOfTheirParameter) {
@@ -106,7 +178,7 @@ TEST_F(SweepPlanTest, ProtectionsConfiguredInFullJoinTheFamilyOfTheirParameter) 
     families.push_back(protection.family);
   }
   EXPECT_THAT(families, ElementsAre("none", "iso_t", "marvell_s", "marvell_sum_kl", "marvell_detection_error",
-                                    "marvell_run_budget", "label_dp", "sparsify", "discretize"));
+                                    "marvell_run_budget", "label_dp", "sparsify", "discretize", "frozen"));
   EXPECT_FALSE(protections[0].parameter.has_value());
   EXPECT_EQ(protections[4].parameter, 0.4);
   EXPECT_EQ(protections[5].parameter, 0.8);
@@ -117,14 +189,14 @@ TEST_F(SweepPlanTest, ARunBudgetIsPlannedForAsManyEpochsAsAreAgreed) {
   const auto runs =
       Plan("protection { name: \"budget\" config { marvell { run_budget { max_run_auc_bound: 0.7 } } } } seeds: 1");
   ASSERT_TRUE(runs.ok()) << runs.status();
-  EXPECT_EQ((*runs)[0].label_config.protection().marvell().run_budget().planned_epochs(),
-            (*runs)[0].agreement.epochs());
+  EXPECT_EQ((*runs)[1].label_config.protection().marvell().run_budget().planned_epochs(),
+            (*runs)[1].agreement.epochs());
 }
 
 TEST(DemoSweepTest, IsTheGridOfThePapersFigures) {
   v1::SweepConfig config;
   ASSERT_EQ(LoadTextConfig("deploy/demo/sweep.textproto", config), absl::OkStatus());
-  EXPECT_THAT(ExpandProtections(config).value(), SizeIs(1 + 1 + 8 + 9));
+  EXPECT_THAT(ExpandProtections(config).value(), SizeIs(1 + 1 + 8 + 9 + 1));  // The last: frozen.
   EXPECT_EQ(config.seeds_size(), 2);
 }
 
@@ -151,11 +223,12 @@ TEST_F(SweepPlanTest, ReadsFromWhereTheBaseFilesSayAndWritesIntoTheRunsFolder) {
   EXPECT_EQ(party.ledger_path(), "label_party.db");
   EXPECT_EQ(runs->front().nonlabel_config.party().ledger_path(), "nonlabel_party.db");
   EXPECT_EQ(runs->front().label_config.listen_address(), "127.0.0.1:0");
-  EXPECT_EQ(runs->front().agreement.run_name(), "marvell-s=1-seed3");
+  EXPECT_EQ(runs->at(1).agreement.run_name(), "marvell-s=1-seed3");
 }
 
 TEST_F(SweepPlanTest, DigestFollowsEverythingARunDependsOn) {
-  const auto digest = [&](const std::string& grid) { return Plan(grid)->front().configuration_sha256; };
+  // Of the one protection asked for: none is the first.
+  const auto digest = [&](const std::string& grid) { return Plan(grid)->at(1).configuration_sha256; };
   const std::string usual = digest("marvell_s: 1 seeds: 3");
   EXPECT_EQ(usual.size(), 64);
   EXPECT_EQ(digest("marvell_s: [1, 2] seeds: [3, 4]"), usual);  // The rest of the grid does not matter.
@@ -188,6 +261,10 @@ TEST_F(SweepPlanTest, FailsWithoutProtectionsOrSeeds) {
 
 TEST_F(SweepPlanTest, FailsWhereTwoRunsWouldShareAFolder) {
   EXPECT_THAT(PlanError("marvell_s: [1, 1] seeds: 1"), HasSubstr("\"marvell s=1\" and \"marvell s=1\""));
+  EXPECT_THAT(PlanError("protection { name: \"frozen\" config { max_norm {} } } seeds: 1"),
+              HasSubstr("also from the sweep's own, frozen and (unless it is configured) none; found \"frozen\""));
+  EXPECT_THAT(PlanError("protection { name: \"none\" config { max_norm {} } } seeds: 1"),
+              HasSubstr("found \"none\" and \"none\""));
   EXPECT_THAT(PlanError("protection { name: \"marvell/s=1\" config { none {} } } marvell_s: 1 seeds: 1"),
               HasSubstr("expected names that differ as file names"));
 }

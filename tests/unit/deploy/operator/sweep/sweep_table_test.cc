@@ -23,6 +23,7 @@ constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 SweptRun RunOf(const std::string& name, std::optional<double> parameter, uint64_t seed, double test_auc, double leak) {
   SweptRun swept;
   swept.run.protection = {name, parameter ? "marvell_s" : "none", parameter, {}};
+  swept.run.protection.reference = parameter ? Reference::kNo : Reference::kNone;
   swept.run.name = name + "-folder";
   swept.run.seed = seed;
   swept.run.nonlabel_config.mutable_model()->add_layers()->set_name("first");
@@ -38,30 +39,52 @@ std::vector<SweptRun> Runs() {
           RunOf("s9", 9, 1, 0.70, 0.8)};
 }
 
+// Without gradients no attack has anything to read.
+SweptRun FrozenRun(uint64_t seed, double test_auc) {
+  SweptRun swept = RunOf("frozen", std::nullopt, seed, test_auc, 0.5);
+  swept.run.protection.family = "frozen";
+  swept.run.protection.reference = Reference::kFrozen;
+  swept.figures.leaks.clear();
+  swept.ranking = RunRanking();
+  swept.ranking.bound = BoundState::kNotTested;
+  return swept;
+}
+
 TEST(SweepCsvTest, HasOneLineARun) {
-  const std::vector<std::string> lines = absl::StrSplit(SweepCsv(Runs()), '\n', absl::SkipEmpty());
+  std::vector<SweptRun> runs = Runs();
+  runs.push_back(FrozenRun(1, 0.70));
+  const std::vector<std::string> lines = absl::StrSplit(SweepCsv(runs), '\n', absl::SkipEmpty());
   const std::string not_exceeded = "not exceeded by the attacks run here";
   EXPECT_THAT(
       lines,
       ElementsAre(
           "run,protection,parameter,seed,strongest_layer,strongest_attack,measured_auc,unaided_attack,unaided_auc,"
           "aided_attack,aided_auc,no_gradient_attack,no_gradient_auc,guessing_auc_p95,guessing_auc_mean,bound,"
-          "best_test_auc,final_test_auc,test_log_loss,steps,cut_norm_mean,cut_norm_p95,run_auc_bound,"
-          "auc_bound_p95,sum_kl_mean,seconds",
-          "none-folder,none,,1,cut,norm,1,norm@cut,1,,,,,0.541,0.517,none stated,0.75,0.73,0.5,595,0.9,1,0.9,,"
-          "0.25,28.5",
+          "best_test_auc,frozen_test_auc,none_test_auc,gain_kept,final_test_auc,test_log_loss,steps,cut_norm_mean,"
+          "cut_norm_p95,run_auc_bound,auc_bound_p95,sum_kl_mean,seconds",
+          "none-folder,none,,1,cut,norm,1,norm@cut,1,,,,,0.541,0.517,none stated,0.75,0.7,0.75,1,0.73,0.5,595,0.9,1,"
+          "0.9,,0.25,28.5",
           "s4-folder,marvell_s,4,1,cut,norm,0.6,norm@cut,0.6,,,,,0.541,0.517," + not_exceeded +
-              ",0.74,0.73,0.5,595,0.5,0.6,0.9,,0.25,28.5",
+              ",0.74,0.7,0.75,0.8,0.73,0.5,595,0.5,0.6,0.9,,0.25,28.5",
           "s4-folder,marvell_s,4,2,cut,norm,0.7,norm@cut,0.7,,,,,0.541,0.517," + not_exceeded +
-              ",0.72,0.73,0.5,595,0.6,0.7,0.9,,0.25,28.5",
+              ",0.72,,,,0.73,0.5,595,0.6,0.7,0.9,,0.25,28.5",
           "s9-folder,marvell_s,9,1,cut,norm,0.8,norm@cut,0.8,,,,,0.541,0.517," + not_exceeded +
-              ",0.7,0.73,0.5,595,0.7,0.8,0.9,,0.25,28.5"));
+              ",0.7,0.7,0.75,0,0.73,0.5,595,0.7,0.8,0.9,,0.25,28.5",
+          "frozen-folder,frozen,,1,,,,,,,,,,,,no attack was held against it,0.7,0.7,0.75,0,0.73,0.5,595,,,0.9,,0.25,"
+          "28.5"));
+}
+
+TEST(SweepCsvTest, LeavesOutSharesOfAGainWithinNoise) {
+  std::vector<SweptRun> runs = {RunOf("none", std::nullopt, 1, 0.750, 1), RunOf("none", std::nullopt, 2, 0.741, 1),
+                                RunOf("s4", 4, 1, 0.745, 0.6), FrozenRun(1, 0.740), FrozenRun(2, 0.745)};
+  EXPECT_THAT(SweepCsv(runs), HasSubstr(",0.745,0.74,0.75,,0.73,"));
+  EXPECT_THAT(SweepSummary(runs), HasSubstr("nothing that can be told from noise"));
 }
 
 TEST(SweepCsvTest, LeavesACellEmptyThatOneRunDidNotMeasure) {
   std::vector<SweptRun> runs = {Runs()[0], Runs()[1]};
   runs[1].figures.leaks.clear();
-  EXPECT_THAT(SweepCsv(runs), HasSubstr("0.74,0.73,0.5,595,,,0.9"));
+  EXPECT_THAT(SweepCsv(runs), HasSubstr("0.74,,0.75,,0.73,0.5,595,,,0.9"));
 }
 
 TEST(SweepCsvTest, QuotesNamesThatWouldBreakTheTable) {
@@ -74,10 +97,13 @@ TEST(SweepCsvTest, QuotesNamesThatWouldBreakTheTable) {
 
 TEST(SweepSummaryTest, HasOneAlignedLineAProtection) {
   std::vector<SweptRun> runs = Runs();
+  runs.push_back(FrozenRun(1, 0.70));
   runs[2].ranking.bound = BoundState::kExceeded;
   runs[2].ranking.excesses = {{"cut", "norm", 0.7, 0.6, {1}, 1}};
   runs[2].ranking.aided = {"first", "cosine", "label_party", 0.9};
-  const std::vector<std::string> lines = absl::StrSplit(SweepSummary(runs), '\n', absl::SkipEmpty());
+  std::vector<std::string> lines = absl::StrSplit(SweepSummary(runs), '\n', absl::SkipEmpty());
+  EXPECT_EQ(lines.back(), GainOf(runs).Words());
+  lines.pop_back();
   std::vector<std::string> squeezed;  // Columns are aligned: two spaces or more between them.
   for (const std::string& line : lines) {
     EXPECT_EQ(line.size(), lines[0].size());
@@ -86,11 +112,20 @@ TEST(SweepSummaryTest, HasOneAlignedLineAProtection) {
   EXPECT_THAT(
       squeezed,
       ElementsAre("protection seeds without side information AUC with side information AUC guessing p95 bound, if "
-                  "classes are Gaussian unless proved test AUC log loss seconds",
-                  "none 1 norm at cut 1.000 - - 0.541 none stated 0.7500 0.5000 28",
+                  "classes are Gaussian unless proved test AUC frozen none gain kept log loss seconds",
+                  "none 1 norm at cut 1.000 - - 0.541 none stated 0.7500 0.7000 0.7500 1.00 0.5000 28",
                   "s4 2 norm at cut 0.650 cosine at first 0.900 0.541 exceeded by Gradient length (1 of 2 seeds) "
-                  "0.7300 0.5000 28",
-                  "s9 1 norm at cut 0.800 - - 0.541 not exceeded by the attacks run here 0.7000 0.5000 28"));
+                  "0.7300 0.7000 0.7500 0.80 0.5000 28",
+                  "s9 1 norm at cut 0.800 - - 0.541 not exceeded by the attacks run here 0.7000 0.7000 0.7500 0.00 "
+                  "0.5000 28",
+                  "frozen 1 - - - - - no gradient leaves 0.7000 0.7000 0.7500 0.00 0.5000 28"));
+}
+
+TEST(SweepSummaryTest, GivesAShareItsSpreadOverSeeds) {
+  EXPECT_THAT(SweepSummary({RunOf("none", std::nullopt, 1, 0.72, 1), RunOf("none", std::nullopt, 2, 0.73, 1),
+                            FrozenRun(1, 0.62), FrozenRun(2, 0.63), RunOf("s4", 4, 1, 0.70, 0.6),
+                            RunOf("s4", 4, 2, 0.69, 0.6)}),
+              HasSubstr("0.70 (0.60 to 0.80)"));
 }
 
 TEST(TradeoffJsonTest, MarksTheFrontAndOrdersEachLineByItsParameter) {
@@ -105,6 +140,28 @@ TEST(TradeoffJsonTest, MarksTheFrontAndOrdersEachLineByItsParameter) {
   EXPECT_EQ(page["charts"][0]["metric"], "test_auc");
   EXPECT_EQ(page["charts"][0]["front"], Json({true, false, true}));
   EXPECT_EQ(page["points"][2]["test_auc"]["min"], 0.72);
+}
+
+TEST(TradeoffJsonTest, StatesTheGainAndTheShareKept) {
+  std::vector<SweptRun> runs = Runs();
+  runs.push_back(FrozenRun(1, 0.735));
+  const Json page = TradeoffJson(runs, 5);
+  EXPECT_THAT(page["words"].get<std::string>(), HasSubstr("5 of 5 runs finished: 3 protections, "));
+  EXPECT_EQ(page["gain"], GainOf(runs).Words());
+  ASSERT_THAT(page["points"], SizeIs(4));
+  EXPECT_NEAR(page["points"][1]["gain_kept"]["mean"].get<double>(), 1. / 3, 1e-5);  // As many digits as a page gets.
+  EXPECT_EQ(page["points"][1]["frozen_test_auc"]["mean"], 0.735);
+  EXPECT_EQ(page["points"][1]["none_test_auc"]["mean"], 0.75);
+  EXPECT_EQ(page["points"][1]["frozen"], false);
+  EXPECT_EQ(page["points"][3]["frozen"], true);
+  // Frozen leaks least; s=4 (0.73 on average) leaks more and is worse, s=9 is worse than no training.
+  EXPECT_EQ(page["charts"][0]["front"], Json({true, false, false, true}));
+}
+
+TEST(TradeoffJsonTest, AShareThatMeansNothingIsNull) {
+  const Json page = TradeoffJson(Runs(), 5);
+  EXPECT_TRUE(page["points"][1]["gain_kept"]["mean"].is_null());
+  EXPECT_THAT(page["gain"].get<std::string>(), HasSubstr("not known yet"));
 }
 
 TEST(TradeoffJsonTest, WhatIsMissingIsNullAndOnNoFront) {

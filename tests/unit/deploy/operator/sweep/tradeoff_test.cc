@@ -31,38 +31,6 @@ SweptRun RunOf(const std::string& name, uint64_t seed, double test_auc, std::vec
   return swept;
 }
 
-TEST(SpreadTest, IsMeanLeastAndLargest) {
-  const Spread spread = SpreadOf({3, 1, 5});
-  EXPECT_DOUBLE_EQ(spread.mean, 3);
-  EXPECT_EQ(spread.min, 1);
-  EXPECT_EQ(spread.max, 5);
-}
-
-TEST(SpreadTest, OfOneSeedIsThatSeed) {
-  const Spread spread = SpreadOf({0.7});
-  EXPECT_EQ(spread.mean, 0.7);
-  EXPECT_EQ(spread.min, 0.7);
-  EXPECT_EQ(spread.max, 0.7);
-}
-
-TEST(SpreadTest, OfEqualValuesIsExactlyTheValue) {
-  const Spread spread = SpreadOf({0.1, 0.1, 0.1});  // Their sum, divided by three, rounds to another number.
-  EXPECT_EQ(spread.mean, 0.1);
-}
-
-TEST(SpreadTest, LeavesOutWhatIsNotFinite) {
-  const Spread spread = SpreadOf({kNone, 2, std::numeric_limits<double>::infinity(), 4});
-  EXPECT_EQ(spread.mean, 3);
-  EXPECT_EQ(spread.max, 4);
-}
-
-TEST(SpreadTest, OfNothingMeasuredIsNaN) {
-  for (const std::vector<double>& values : {std::vector<double>{}, std::vector<double>{kNone}}) {
-    const Spread spread = SpreadOf(values);
-    EXPECT_TRUE(std::isnan(spread.mean) && std::isnan(spread.min) && std::isnan(spread.max));
-  }
-}
-
 TEST(LayersAndAttacksTest, TheStrongestOverAllRunsComeFirst) {
   const auto keys =
       LayersAndAttacks({RunOf("a", 1, 0.7,
@@ -123,6 +91,25 @@ TEST(SummarizeSeedsTest, ALeakThatOnlySomeMeasuredIsOfThoseAndNaNForOthers) {
   EXPECT_EQ(points[0].leaks[0].p95.mean, 0.9);
   EXPECT_TRUE(std::isnan(points[1].leaks[0].p95.mean));
   EXPECT_TRUE(std::isnan(points[1].best_test_auc.mean));
+}
+
+TEST(SummarizeSeedsTest, SetsEveryProtectionBesideTheReferencesOfItsSeeds) {
+  std::vector<SweptRun> runs = {RunOf("open", 1, 0.72), RunOf("a", 1, 0.70), RunOf("frozen", 1, 0.62),
+                                RunOf("open", 2, 0.73), RunOf("a", 2, 0.69), RunOf("frozen", 2, 0.63)};
+  for (const size_t i : {0, 3}) {
+    runs[i].run.protection.reference = Reference::kNone;
+    runs[i + 2].run.protection.reference = Reference::kFrozen;
+  }
+  EXPECT_EQ(GainOf(runs).state(), GainState::kMeasured);
+  const std::vector<TradeoffPoint> points = SummarizeSeeds(runs);
+  ASSERT_THAT(points, SizeIs(3));
+  EXPECT_NEAR(points[0].kept.share.mean, 1, 1e-12);
+  EXPECT_NEAR(points[1].kept.share.mean, 0.7, 1e-12);
+  EXPECT_NEAR(points[1].kept.share.min, 0.6, 1e-12);
+  EXPECT_NEAR(points[1].kept.none_test_auc.mean, 0.725, 1e-12);
+  EXPECT_NEAR(points[2].kept.share.mean, 0, 1e-12);
+  EXPECT_EQ(points[2].reference, Reference::kFrozen);
+  EXPECT_EQ(points[2].bound_words, "no gradient leaves");
 }
 
 TEST(ParetoFrontTest, KeepsWhatNoOtherBeats) {

@@ -1,0 +1,186 @@
+#include "deploy/operator/plan/loss_curves.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "deploy/operator/plan/embedded.h"
+
+#include "common/privacy/gaussian_privacy.h"
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+constexpr absl::string_view kHeader =
+    "rows,epochs,max_run_auc_bound,seeds,none_test_auc,frozen_test_auc,loss,loss_min,loss_max";
+constexpr size_t kColumns = 9;
+constexpr double kPositivesTolerance = 0.2;  // Relative.
+
+absl::StatusOr<std::vector<double>> Numbers(absl::string_view line, size_t columns, size_t number) {
+  std::vector<double> numbers;
+  for (const absl::string_view cell : absl::StrSplit(line, ',')) {
+    double value = 0;
+    if (!absl::SimpleAtod(cell, &value) || !std::isfinite(value)) {
+      numbers.clear();
+      break;
+    }
+    numbers.push_back(value);
+  }
+  if (numbers.size() != columns) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("loss curves: line ", number, ": expected ", columns, " numbers, found \"", line, "\""));
+  }
+  return numbers;
+}
+
+void AddTo(std::vector<double>& axis, double value) {
+  const auto at = std::lower_bound(axis.begin(), axis.end(), value);
+  if (at == axis.end() || *at != value) {
+    axis.insert(at, value);
+  }
+}
+
+// What the axes are linear in.
+double LogMu(double auc_bound) { return std::log(NormalQuantile(auc_bound)); }
+
+std::string Grouped(double value) {
+  std::string digits = absl::StrCat(static_cast<int64_t>(std::llround(value)));
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
+    digits.insert(static_cast<size_t>(at), ",");
+  }
+  return digits;
+}
+
+std::string FromTo(const std::vector<double>& axis, std::string (*text)(double)) {
+  return axis.size() == 1 ? text(axis.front()) : absl::StrCat(text(axis.front()), " to ", text(axis.back()));
+}
+
+std::string Plain(double value) { return absl::StrFormat("%g", value); }
+
+absl::Status Outside(const char* what, const std::string& measured, const std::string& asked) {
+  return absl::OutOfRangeError(absl::StrCat("measured at ", measured, " ", what, ", asked for ", asked));
+}
+
+}  // namespace
+
+// Between the entries `low` and `low` + 1 of an axis, this share of the way.
+struct LossCurves::Place {
+  size_t low = 0;
+  double share = 0;
+
+  size_t high() const { return share > 0 ? low + 1 : low; }
+};
+
+LossCurves::Place LossCurves::PlaceOn(const Axis& axis, double at) {
+  const auto above = std::upper_bound(axis.begin(), axis.end(), at);
+  const auto low = static_cast<size_t>(above - axis.begin()) - 1;
+  return {low, above == axis.end() ? 0 : (at - axis[low]) / (axis[low + 1] - axis[low])};
+}
+
+absl::StatusOr<LossCurves> LossCurves::Embedded() {
+  absl::StatusOr<LossCurves> curves = Parse(EmbeddedLossCurves());
+  if (!curves.ok()) {
+    return absl::InternalError(curves.status().message());
+  }
+  return curves;
+}
+
+absl::StatusOr<LossCurves> LossCurves::Parse(absl::string_view csv) {
+  const std::vector<absl::string_view> lines = absl::StrSplit(csv, '\n', absl::SkipEmpty());
+  if (lines.size() < 2 || !absl::StartsWith(lines[0], "positives,") || lines[1] != kHeader) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("loss curves: expected \"positives,SHARE\", \"", kHeader, "\" and points, found something else"));
+  }
+  LossCurves curves;
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<double> positives, Numbers(lines[0].substr(10), 1, 1));
+  curves.positives_ = positives[0];
+  for (size_t i = 2; i < lines.size(); ++i) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<double> cells, Numbers(lines[i], kColumns, i + 1));
+    if (!(cells[0] >= 1 && cells[1] >= 1 && cells[2] > 0.5 && cells[2] < 1)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "loss curves: line ", i + 1,
+          ": expected rows and epochs of at least 1 and a bound above 0.5 and below 1, found \"", lines[i], "\""));
+    }
+    AddTo(curves.rows_, cells[0]);
+    AddTo(curves.epochs_, cells[1]);
+    AddTo(curves.bounds_, cells[2]);
+    const ExpectedLoss loss{cells[6], cells[7], cells[8], cells[4], cells[5]};
+    if (!curves.points_.emplace(std::vector<double>{cells[0], cells[1], cells[2]}, loss).second) {
+      return absl::InvalidArgumentError(absl::StrCat("loss curves: line ", i + 1, ": a point again"));
+    }
+  }
+  if (lines.size() == 2) {
+    return curves;
+  }
+  const size_t grid = curves.rows_.size() * curves.epochs_.size() * curves.bounds_.size();
+  if (curves.rows_.size() < 2 || curves.bounds_.size() < 2 || curves.points_.size() != grid) {
+    return absl::InvalidArgumentError(absl::StrCat("loss curves: expected a grid of at least 2 rows and bounds, ", grid,
+                                                   " points, found ", curves.points_.size()));
+  }
+  return curves;
+}
+
+absl::StatusOr<ExpectedLoss> LossCurves::At(const LossQuestion& question) const {
+  if (points_.empty()) {
+    return absl::OutOfRangeError("nothing has been measured yet");
+  }
+  // Written so that NaN is outside.
+  const auto within = [](const Axis& axis, double value) { return value >= axis.front() && value <= axis.back(); };
+  if (!within(rows_, question.rows)) {
+    return Outside("rows", FromTo(rows_, Grouped), Grouped(question.rows));
+  }
+  if (!(std::abs(question.positives / positives_ - 1) <= kPositivesTolerance)) {
+    return Outside("of the rows positive", Plain(positives_), Plain(question.positives));
+  }
+  if (!within(epochs_, question.epochs)) {
+    return Outside("epochs", FromTo(epochs_, Plain), Plain(question.epochs));
+  }
+  if (!within(bounds_, question.max_run_auc_bound)) {
+    return Outside("as the bound", FromTo(bounds_, Plain), Plain(question.max_run_auc_bound));
+  }
+  Axis log_rows, log_mus;
+  for (const double rows : rows_) {
+    log_rows.push_back(std::log(rows));
+  }
+  for (const double bound : bounds_) {
+    log_mus.push_back(LogMu(bound));
+  }
+  const Place rows = PlaceOn(log_rows, std::log(question.rows)), epochs = PlaceOn(epochs_, question.epochs),
+              bound = PlaceOn(log_mus, LogMu(question.max_run_auc_bound));
+  ExpectedLoss sum;
+  for (int corner = 0; corner < 8; ++corner) {
+    const bool upper[] = {(corner & 1) != 0, (corner & 2) != 0, (corner & 4) != 0};
+    const std::array<const Place*, 3> places = {&rows, &epochs, &bound};
+    double weight = 1;
+    for (int i = 0; i < 3; ++i) {
+      weight *= upper[i] ? places[i]->share : 1 - places[i]->share;
+    }
+    const ExpectedLoss& point =
+        points_.at({rows_[upper[0] ? rows.high() : rows.low], epochs_[upper[1] ? epochs.high() : epochs.low],
+                    bounds_[upper[2] ? bound.high() : bound.low]});
+    sum.loss += weight * point.loss;
+    sum.loss_min += weight * point.loss_min;
+    sum.loss_max += weight * point.loss_max;
+    sum.none_test_auc += weight * point.none_test_auc;
+    sum.frozen_test_auc += weight * point.frozen_test_auc;
+  }
+  return sum;
+}
+
+std::string LossCurves::Range() const {
+  if (points_.empty()) {
+    return "nothing";
+  }
+  return absl::StrCat(FromTo(rows_, Grouped), " rows, ", Plain(100 * positives_), "% positive, ",
+                      FromTo(epochs_, Plain), " epochs, bounds ", FromTo(bounds_, Plain));
+}
+
+}  // namespace splitveil

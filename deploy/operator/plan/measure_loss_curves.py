@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Measures loss_curves.csv: what proved bounds cost in test AUC, by rows and epochs, on generated data.
+
+Usage: measure_loss_curves.py PROGRAMS OUT ROWS:SEEDS...
+  PROGRAMS: the folder of splitveil and both parties; OUT: scratch folder, a sweep that was stopped there goes on;
+  ROWS:SEEDS: how many rows to generate, with how many seeds to train
+
+For every number of rows both parties' programs train deploy/examples/criteo_deep for five epochs, without protection,
+with the bottom model frozen and under each bound (`splitveil sweep`). The loss after e epochs is the best test AUC of
+`none` within e epochs less the best under the bound, of the same seed; learning rates are constant, so that a run's first
+e epochs are a run of e epochs. Prints the table. Python's standard library only.
+"""
+import pathlib
+import sqlite3
+import subprocess
+import sys
+
+BOUNDS = (0.55, 0.6, 0.7, 0.8, 0.9)
+EPOCHS = 5
+DATA_SEED = 7
+EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples" / "criteo_deep"
+
+
+def write_configs(folder, seeds):
+    """The example's, on data of its own, with one attack: the rest only take time here."""
+    for name in ("run", "label_party", "nonlabel_party"):
+        text = (EXAMPLE / f"{name}.textproto").read_text().replace("../../../out/criteo_deep", str(folder))
+        if name == "run":
+            text = text[:text.index("audit {")]
+        if name == "label_party":
+            text += "label_side_audit { attacks: NORM every_batches: 1000 }\n"
+        (folder / f"{name}.textproto").write_text(text)
+    bounds = ", ".join(map(str, BOUNDS))
+    (folder / "sweep.textproto").write_text(
+        'agreement_path: "run.textproto"\nlabel_config_path: "label_party.textproto"\n'
+        f'nonlabel_config_path: "nonlabel_party.textproto"\ngaussian_label_dp_max_run_auc_bound: [{bounds}]\n'
+        f"seeds: [{', '.join(str(seed + 1) for seed in range(seeds))}]\n")
+
+
+def best_aucs(run):
+    """Best test AUC within 1, 2, ... epochs, from the label party's ledger."""
+    ledger = sqlite3.connect(f"file:{run / 'label_party.db'}?mode=ro", uri=True)
+    aucs = [auc for auc, in ledger.execute("SELECT auc FROM evaluation WHERE split = 'test' ORDER BY step")]
+    ledger.close()
+    if len(aucs) != EPOCHS:
+        sys.exit(f"{run}: expected {EPOCHS} evaluations, found {len(aucs)}")
+    return [max(aucs[:epoch + 1]) for epoch in range(EPOCHS)]
+
+
+def measure(programs, folder, rows, seeds):
+    """Lines of the table for so many rows."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tool = str(programs / "splitveil")
+    if not (folder / "certificates").exists():
+        for command in (["generate", f"--rows={rows}", f"--seed={DATA_SEED}", f"--out={folder}/generated.tsv"],
+                        ["prepare", "--format=table", f"--schema={EXAMPLE}/schema.textproto",
+                         f"--input={folder}/generated.tsv", "--seed=7", f"--out={folder}"],
+                        ["certificates", f"--out={folder}/certificates", "--label=label-party.splitveil.example",
+                         "--nonlabel=nonlabel-party.splitveil.example"]):
+            subprocess.run([tool, *command], check=True, stdout=sys.stderr)
+        (folder / "generated.tsv").unlink()
+    write_configs(folder, seeds)
+    subprocess.run([tool, "sweep", f"--config={folder}/sweep.textproto", f"--out={folder}/sweep", "--jobs=1"],
+                   check=True, stdout=sys.stderr)
+
+    def aucs(protection):
+        return [best_aucs(folder / f"sweep/runs/{protection}-seed{seed + 1}") for seed in range(seeds)]
+
+    none, frozen = aucs("none"), aucs("frozen")
+    for bound in BOUNDS:
+        bounded = aucs(f"gaussian_label_dp-{bound}")
+        for epoch in range(EPOCHS):
+            losses = [none[seed][epoch] - bounded[seed][epoch] for seed in range(seeds)]
+            means = [sum(values[seed][epoch] for seed in range(seeds)) / seeds for values in (none, frozen)]
+            figures = [*means, sum(losses) / seeds, min(losses), max(losses)]
+            yield f"{rows},{epoch + 1},{bound},{seeds}," + ",".join(f"{figure:.4f}" for figure in figures)
+
+
+def main():
+    if len(sys.argv) < 4:
+        sys.exit("measure_loss_curves.py: expected PROGRAMS OUT ROWS:SEEDS...")
+    programs, out = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
+    print("positives,0.25\nrows,epochs,max_run_auc_bound,seeds,none_test_auc,frozen_test_auc,loss,loss_min,loss_max")
+    for argument in sys.argv[3:]:
+        rows, seeds = map(int, argument.split(":"))
+        for line in measure(programs, out / str(rows), rows, seeds):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

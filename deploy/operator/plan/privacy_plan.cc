@@ -1,0 +1,111 @@
+#include "deploy/operator/plan/privacy_plan.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "deploy/operator/plan/label_information.h"
+
+#include "common/crypto/label_noise.h"
+#include "common/privacy/gaussian_privacy.h"
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+absl::Status Unfit(const char* field, const char* expected, double found) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": expected ", expected, ", found ", found));
+}
+
+// Written so that NaN fails too.
+absl::Status CheckOptions(const PlanOptions& options) {
+  if (options.rows < 1) {
+    return Unfit("rows", "at least 1", static_cast<double>(options.rows));
+  }
+  if (!(options.positives > 0 && options.positives < 1)) {
+    return Unfit("positives", "a share above 0 and below 1", options.positives);
+  }
+  if (options.epochs < 1) {
+    return Unfit("epochs", "at least 1", static_cast<double>(options.epochs));
+  }
+  if (!(options.max_run_auc_bound > 0.5 && options.max_run_auc_bound < 1)) {
+    return Unfit("max_run_auc_bound", "a number above 0.5 and below 1", options.max_run_auc_bound);
+  }
+  if (!(options.delta >= 0 && options.delta < 1)) {
+    return Unfit("delta", "a number from 0 to below 1", options.delta);
+  }
+  return absl::OkStatus();
+}
+
+void Line(absl::string_view name, const std::string& figure, std::string& text) {
+  absl::StrAppendFormat(&text, "  %-34s %s\n", name, figure);
+}
+
+// Of the rows that a test at the bound flags, the share that is positive.
+double Precision(double tpr, double fpr, double positives) {
+  return tpr * positives / (tpr * positives + fpr * (1 - positives));
+}
+
+void TprLine(const PrivacyPlan& plan, double fpr, std::string& text) {
+  const double tpr = plan.privacy.TprBound(fpr), positives = plan.options.positives;
+  Line(absl::StrFormat("true positives at %g%% false ones", 100 * fpr),
+       absl::StrFormat("at most %.3g%%; of the rows so flagged at most %.3g%% are positive, %.3g%% of all are",
+                       100 * tpr, 100 * Precision(tpr, fpr, positives), 100 * positives),
+       text);
+}
+
+void LossLines(const PrivacyPlan& plan, const LossCurves& curves, std::string& text) {
+  if (!plan.loss.ok()) {
+    Line("expected loss of test AUC", absl::StrCat("not known: ", plan.loss.status().message()), text);
+  } else {
+    const ExpectedLoss& loss = *plan.loss;
+    Line("expected loss of test AUC",
+         absl::StrFormat("%.3f (%.3f to %.3f over seeds) of %.3f without protection; %.3f with the bottom model frozen",
+                         loss.loss, loss.loss_min, loss.loss_max, loss.none_test_auc, loss.frozen_test_auc),
+         text);
+  }
+  Line("measured in", absl::StrCat(curves.Range(), "; generated data, no features at the label party"), text);
+}
+
+}  // namespace
+
+absl::StatusOr<PrivacyPlan> MakePrivacyPlan(const PlanOptions& options, const LossCurves& curves) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckOptions(options));
+  // As the label party does (label_party/protection/noised_labels.h).
+  SPLITVEIL_ASSIGN_OR_RETURN(const GaussianPrivacy asked, GaussianPrivacy::FromAucBound(options.max_run_auc_bound));
+  SPLITVEIL_ASSIGN_OR_RETURN(const uint32_t sigma_units, SigmaUnits(1 / asked.mu()));
+  SPLITVEIL_ASSIGN_OR_RETURN(LabelPrivacy privacy, LabelPrivacy::OfReleases(LabelKind::kBinary, {sigma_units}));
+  const double sigma = std::ldexp(static_cast<double>(sigma_units), -kLabelGridBits);
+  PlanOptions filled = options;
+  if (filled.delta == 0) {
+    filled.delta = options.rows > 1 ? 1 / static_cast<double>(options.rows) : 0.5;
+  }
+  return PrivacyPlan{filled, sigma, std::move(privacy), LabelInformationKept(sigma, options.positives),
+                     curves.At({static_cast<double>(options.rows), options.positives,
+                                static_cast<double>(options.epochs), options.max_run_auc_bound})};
+}
+
+std::string PrivacyPlanText(const PrivacyPlan& plan, const LossCurves& curves) {
+  const PlanOptions& options = plan.options;
+  std::string text = absl::StrFormat(
+      "protection { gaussian_label_dp { max_run_auc_bound: %g } } on %d rows, %g%% positive, %d epochs\n",
+      options.max_run_auc_bound, options.rows, 100 * options.positives, options.epochs);
+  Line("sigma", absl::StrFormat("%.6g, of the noise on a label that is 0 or 1", plan.sigma), text);
+  Line("mu", absl::StrFormat("%.6g, for all epochs together: they use the same noised labels", plan.privacy.mu()),
+       text);
+  Line("epsilon", absl::StrFormat("%.4g at delta %.3g", plan.privacy.EpsilonAt(options.delta), options.delta), text);
+  Line("AUC of any adversary", absl::StrFormat("at most %.4f, beyond what it knew otherwise", plan.privacy.AucBound()),
+       text);
+  TprLine(plan, 0.01, text);
+  TprLine(plan, 0.001, text);
+  const double worth = plan.information_kept * static_cast<double>(options.rows);
+  Line("information left in the labels",
+       absl::StrFormat("%.3g%%: the bottom model learns as from about %.3g rows with true labels",
+                       100 * plan.information_kept, worth),
+       text);
+  LossLines(plan, curves, text);
+  return text;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,42 @@
+// What a bound for a run means and costs, before anything is trained.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_PLAN_PRIVACY_PLAN_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_PLAN_PRIVACY_PLAN_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "deploy/operator/plan/loss_curves.h"
+
+#include "common/privacy/label_privacy.h"
+
+namespace splitveil {
+
+struct PlanOptions {
+  int64_t rows = 0;
+  double positives = 0;  // Share of the rows, in (0, 1).
+  int64_t epochs = 0;
+  double max_run_auc_bound = 0;  // In (0.5, 1).
+  double delta = 0;              // In (0, 1); 0: one over the rows.
+};
+
+// Every figure is of the noise as it is drawn: sigma rounded up to the grid, bounds with the slack of discrete noise
+// (LabelPrivacy). They do not depend on rows and epochs: one noised label serves all epochs.
+struct PrivacyPlan {
+  PlanOptions options;  // With delta.
+  double sigma = 0;     // Of gaussian_label_dp { max_run_auc_bound }.
+  LabelPrivacy privacy;
+  double information_kept = 0;        // LabelInformationKept.
+  absl::StatusOr<ExpectedLoss> loss;  // OutOfRange where nothing near was measured.
+};
+
+// Errors: InvalidArgument with field, expected and found for options out of range, and where so tight a bound takes
+// more noise than can be drawn.
+absl::StatusOr<PrivacyPlan> MakePrivacyPlan(const PlanOptions& options, const LossCurves& curves);
+
+// For people, one figure a line; where there is no expected loss, why.
+std::string PrivacyPlanText(const PrivacyPlan& plan, const LossCurves& curves);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_PLAN_PRIVACY_PLAN_H_

@@ -1,0 +1,85 @@
+#include "deploy/operator/plan/loss_curves.h"
+
+#include <cmath>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kHead[] =
+    "positives,0.25\nrows,epochs,max_run_auc_bound,seeds,none_test_auc,frozen_test_auc,loss,loss_min,loss_max\n";
+constexpr char kGrid[] =
+    "1000,1,0.6,3,0.70,0.60,0.08,0.07,0.09\n1000,1,0.8,3,0.70,0.60,0.04,0.03,0.05\n"
+    "10000,1,0.6,3,0.72,0.62,0.06,0.05,0.07\n10000,1,0.8,3,0.72,0.62,0.02,0.01,0.03\n"
+    "1000,5,0.6,3,0.74,0.60,0.10,0.09,0.11\n1000,5,0.8,3,0.74,0.60,0.06,0.05,0.07\n"
+    "10000,5,0.6,3,0.76,0.62,0.08,0.07,0.09\n10000,5,0.8,3,0.76,0.62,0.04,0.03,0.05\n";
+
+LossCurves Curves() { return LossCurves::Parse(absl::StrCat(kHead, kGrid)).value(); }
+
+TEST(LossCurvesTest, GivesWhatWasMeasuredWhereItWas) {
+  const auto loss = Curves().At({10000, 0.25, 5, 0.6});
+  ASSERT_TRUE(loss.ok()) << loss.status();
+  EXPECT_NEAR(loss->loss, 0.08, 1e-12);
+  EXPECT_NEAR(loss->loss_min, 0.07, 1e-12);
+  EXPECT_NEAR(loss->loss_max, 0.09, 1e-12);
+  EXPECT_NEAR(loss->none_test_auc, 0.76, 1e-12);
+  EXPECT_NEAR(loss->frozen_test_auc, 0.62, 1e-12);
+}
+
+TEST(LossCurvesTest, IsLinearInLogRowsEpochsAndLogMu) {
+  const LossCurves curves = Curves();
+  EXPECT_NEAR(curves.At({std::sqrt(1000. * 10000), 0.25, 1, 0.6})->loss, 0.07, 1e-12);
+  EXPECT_NEAR(curves.At({1000, 0.25, 2, 0.6})->loss, 0.085, 1e-12);
+  // mu / sqrt 2 = Phi^-1(bound): 0.25334710 at 0.6 and 0.84162123 at 0.8 by the tables; the mean of their logarithms is
+  // that of 0.46176061, and Phi of it 0.67787319.
+  EXPECT_NEAR(curves.At({1000, 0.25, 1, 0.67787319})->loss, 0.06, 1e-6);
+  EXPECT_NEAR(curves.At({std::sqrt(1000. * 10000), 0.25, 3, 0.67787319})->loss, 0.06, 1e-6);
+}
+
+TEST(LossCurvesTest, RefusesToExtrapolateAndSaysFromWhat) {
+  const LossCurves curves = Curves();
+  const auto refusal = [&](const LossQuestion& question) {
+    const absl::Status status = curves.At(question).status();
+    EXPECT_TRUE(absl::IsOutOfRange(status)) << status;
+    return std::string(status.message());
+  };
+  EXPECT_EQ(refusal({20000, 0.25, 1, 0.6}), "measured at 1,000 to 10,000 rows, asked for 20,000");
+  EXPECT_EQ(refusal({999, 0.25, 1, 0.6}), "measured at 1,000 to 10,000 rows, asked for 999");
+  EXPECT_EQ(refusal({1000, 0.03, 1, 0.6}), "measured at 0.25 of the rows positive, asked for 0.03");
+  EXPECT_EQ(refusal({1000, 0.25, 6, 0.6}), "measured at 1 to 5 epochs, asked for 6");
+  EXPECT_EQ(refusal({1000, 0.25, 1, 0.55}), "measured at 0.6 to 0.8 as the bound, asked for 0.55");
+  EXPECT_EQ(refusal({1000, 0.25, 1, std::nan("")}), "measured at 0.6 to 0.8 as the bound, asked for nan");
+  EXPECT_TRUE(curves.At({1000, 0.21, 1, 0.6}).ok());
+}
+
+TEST(LossCurvesTest, NamesItsRange) {
+  EXPECT_EQ(Curves().Range(), "1,000 to 10,000 rows, 25% positive, 1 to 5 epochs, bounds 0.6 to 0.8");
+}
+
+TEST(LossCurvesTest, FailsOnATableThatIsNone) {
+  const auto error = [](const std::string& csv) { return std::string(LossCurves::Parse(csv).status().message()); };
+  EXPECT_THAT(error(""), HasSubstr("found something else"));
+  EXPECT_THAT(error("positives,0.25\nrows,loss\n1,2\n"), HasSubstr("found something else"));
+  EXPECT_THAT(error("positives,x\n" + std::string(kHead).substr(15)), HasSubstr("line 1: expected 1 numbers"));
+  EXPECT_THAT(error(absl::StrCat(kHead, kGrid, "1,2,3\n")), HasSubstr("line 11: expected 9 numbers, found \"1,2,3\""));
+  EXPECT_THAT(error(absl::StrCat(kHead, kGrid, "1000,1,0.6,3,1,1,1,1,nan\n")),
+              HasSubstr("line 11: expected 9 numbers"));
+  EXPECT_THAT(error(absl::StrCat(kHead, kGrid, "1000,1,0.5,3,1,1,1,1,1\n")), HasSubstr("line 11: expected rows"));
+  EXPECT_THAT(error(absl::StrCat(kHead, kGrid, "1000,1,0.6,3,1,1,1,1,1\n")), HasSubstr("line 11: a point again"));
+  EXPECT_THAT(error(absl::StrCat(kHead, kGrid, "1000,1,0.7,3,1,1,1,1,1\n")), HasSubstr("12 points, found 9"));
+  EXPECT_THAT(error(absl::StrCat(kHead, "1000,1,0.7,3,1,1,1,1,1\n")), HasSubstr("grid of at least 2"));
+}
+
+TEST(LossCurvesTest, TheEmbeddedOnesAreMeasuredFiguresThatHangTogether) {
+  const auto curves = LossCurves::Embedded();
+  ASSERT_TRUE(curves.ok()) << curves.status();
+}
+
+}  // namespace
+}  // namespace splitveil

@@ -1,0 +1,32 @@
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "tests/unit/deploy/operator/operator_tool.h"
+
+namespace splitveil::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(PlanTest, StatesWhatABoundMeansAndCosts) {
+  const std::string out = ExpectDone({"plan", "--rows=50000", "--positives=0.25", "--epochs=5", "--max_auc=0.7"});
+  EXPECT_THAT(out, AllOf(HasSubstr("max_run_auc_bound: 0.7"), HasSubstr("1.34841, of the noise"),
+                         HasSubstr("expected loss of test AUC"), HasSubstr("measured in")));
+  EXPECT_EQ(ExpectDone({"plan", "--rows=50000", "--positives=0.25", "--epochs=5", "--max_run_auc_bound=0.7"}), out);
+}
+
+TEST(PlanTest, NamesTheFlagThatIsMissingOrOutOfRange) {
+  EXPECT_THAT(ExpectError(2, {"plan", "--rows=10", "--positives=0.25", "--epochs=5"}), HasSubstr("--max_auc"));
+  EXPECT_THAT(ExpectError(2, {"plan", "--rows=0", "--positives=0.25", "--epochs=5", "--max_auc=0.7"}),
+              HasSubstr("--rows"));
+  EXPECT_THAT(ExpectError(2, {"plan", "--rows=10", "--positives=25", "--epochs=5", "--max_auc=0.7"}),
+              HasSubstr("--positives"));
+  EXPECT_THAT(ExpectError(2, {"plan", "--rows=10", "--positives=0.25", "--epochs=5", "--max_auc=0.5"}),
+              HasSubstr("max_run_auc_bound: expected a number above 0.5"));
+}
+
+}  // namespace
+}  // namespace splitveil::testing
