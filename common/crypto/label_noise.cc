@@ -104,6 +104,15 @@ NoiseRow NoiseRow::OfId(absl::string_view id) {
   return NoiseRow(bytes);
 }
 
+std::vector<NoiseRow> NumberedNoiseRows(size_t rows) {
+  std::vector<NoiseRow> numbered;
+  numbered.reserve(rows);
+  for (size_t row = 0; row < rows; ++row) {
+    numbered.push_back(NoiseRow::OfIndex(row));
+  }
+  return numbered;
+}
+
 absl::StatusOr<LabelNoise> LabelNoise::Create(const SecretKey& key, const Digest& label_set,
                                               absl::Span<const uint32_t> sigma_units) {
   if (sigma_units.empty() || sigma_units.size() > kMaxReleases) {

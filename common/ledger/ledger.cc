@@ -18,9 +18,9 @@
 
 #include "common/ledger/gate_action.h"
 #include "common/ledger/schema.h"
-#include "common/ledger/sqlite_database.h"
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
+#include "common/storage/sqlite_database.h"
 
 namespace splitveil {
 namespace {

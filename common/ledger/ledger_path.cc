@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/ledger/schema.h"
-#include "common/ledger/sqlite_database.h"
 #include "common/status/status_macros.h"
+#include "common/storage/sqlite_database.h"
 
 namespace splitveil {
 namespace {

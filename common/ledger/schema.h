@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 
-#include "common/ledger/sqlite_database.h"
+#include "common/storage/sqlite_database.h"
 
 namespace splitveil {
 

@@ -30,6 +30,8 @@ class Schedule {
   static absl::StatusOr<Schedule> Create(const JointSeed& seed, std::vector<uint32_t> train,
                                          const ScheduleOptions& options);
 
+  // The training positions, strictly ascending.
+  absl::Span<const uint32_t> positions() const { return train_; }
   int64_t batches_per_epoch() const;
   // Rows of batch `batch`. Aborts unless 0 <= batch < batches_per_epoch(): what a peer asks for is checked before.
   int64_t batch_rows(int64_t batch) const;

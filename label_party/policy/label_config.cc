@@ -79,6 +79,17 @@ absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::R
   if (config.has_early_stopping() && agreement.test_fraction() == 0) {
     return Unfit("early_stopping", "an agreement with a test_fraction above 0", "0");
   }
+  if (config.has_privacy_account() != config.protection().has_gaussian_label_dp()) {
+    return config.has_privacy_account()
+               ? Unfit("privacy_account",
+                       "none: only gaussian_label_dp tells what it releases of a label, whatever the peer does",
+                       "another protection beside it")
+               : Unfit(
+                     "privacy_account",
+                     "one beside gaussian_label_dp, { path: \"labels.account.db\" label_set: \"NAME OF THE LABELS\" }: "
+                     "further runs on the same labels add up",
+                     "none");
+  }
   absl::Status status = ValidateAttacks(config.label_side_audit());
   if (config.protection().has_gaussian_label_dp()) {
     status.Update(ValidateTranscript(config, agreement));

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "label_party/label_privacy/noised_labels.h"
 #include "label_party/protection/noise_planner.h"
-#include "label_party/protection/noised_labels.h"
 
 namespace splitveil {
 
@@ -17,9 +17,9 @@ namespace splitveil {
 // and of what holds no label, so that by post-processing the whole run is mu-GDP with mu = 1 / sigma, whatever the
 // number of epochs and batches, the model, the activations (the peer may choose them) and the gradients' distribution.
 // Holds for any adversary with any side information but the label: AUC <= Phi(mu / sqrt 2) among examples that it could
-// not rank before. A further run draws new noise: then mu adds as sqrt(sum mu^2). Does not protect what features tell
-// of a label, the share of positives, which examples take part, nor the labels of test examples where a decision made
-// from them leaves.
+// not rank before. A further run with the same noise (privacy_account.h) discloses nothing more; with other noise mu
+// adds as sqrt(sum mu^2). Does not protect what features tell of a label, the share of positives, which examples take
+// part, nor the labels of test examples where a decision made from them leaves.
 class GaussianLabelDpPlanner final : public NoisePlanner {
  public:
   explicit GaussianLabelDpPlanner(std::shared_ptr<const NoisedLabels> labels) : labels_(std::move(labels)) {}

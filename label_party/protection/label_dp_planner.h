@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "label_party/protection/label_randomizer.h"
+#include "label_party/label_privacy/label_randomizer.h"
 #include "label_party/protection/noise_planner.h"
 
 namespace splitveil {

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
-#include "label_party/protection/noised_labels.h"
+#include "label_party/label_privacy/noised_labels.h"
 #include "label_party/protection/run_budget.h"
 #include "label_party/protection/synthetic_batch.h"
 
@@ -125,7 +125,8 @@ absl::Status ProveLabelDp(double epsilon, const SyntheticBatch& batch, const Pro
     labels[j] = j % 2;
   }
   const double rho = 1 / (1 + std::exp(epsilon));
-  const std::vector<float> targets = candidate.training_targets(labels);
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> targets,
+                             candidate.training_targets(NumberedNoiseRows(kLabels), labels));
   if (targets.size() != labels.size()) {
     return Broken("another number of targets than of labels");
   }
@@ -188,7 +189,8 @@ absl::Status ProveGaussianLabelDp(const v1::GradientProtection::GaussianLabelDp&
   for (size_t j = 0; j < kLabels; ++j) {
     labels[j] = j % 2;
   }
-  const std::vector<float> targets = candidate.training_targets(labels);
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> targets,
+                             candidate.training_targets(NumberedNoiseRows(kLabels), labels));
   if (targets.size() != labels.size()) {
     return Broken("another number of targets than of labels");
   }
@@ -219,7 +221,8 @@ absl::Status ProveNoiseless(const v1::GradientProtection& config, const Protecti
   if (config.has_gaussian_label_dp()) {
     return ProveGaussianLabelDp(config.gaussian_label_dp(), batch, candidate);
   }
-  const std::vector<float> targets = candidate.training_targets(batch.labels);
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> targets,
+                             candidate.training_targets(NumberedNoiseRows(batch.labels.size()), batch.labels));
   if (!std::equal(targets.begin(), targets.end(), batch.labels.begin(), batch.labels.end())) {
     return Broken("the labels are changed");
   }

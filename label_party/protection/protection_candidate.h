@@ -22,7 +22,9 @@ struct ProtectionCandidate {
                                                  const NoisePosition& position, Matrix& out)>
       perturb;
   // As Protection::TrainingTargets.
-  std::function<std::vector<float>(absl::Span<const uint8_t> labels)> training_targets;
+  std::function<absl::StatusOr<std::vector<float>>(absl::Span<const NoiseRow> examples,
+                                                   absl::Span<const uint8_t> labels)>
+      training_targets;
 };
 
 // `protection` must outlive the result. What it is given feeds its running moments, and its targets count as drawn:
@@ -30,7 +32,9 @@ struct ProtectionCandidate {
 inline ProtectionCandidate CandidateOf(const Protection& protection) {
   return {[&protection](ConstMatrixView gradients, absl::Span<const uint8_t> labels, const NoisePosition& position,
                         Matrix& out) { return protection.gradients->Perturb(gradients, labels, position, out); },
-          [&protection](absl::Span<const uint8_t> labels) { return protection.TrainingTargets(labels); }};
+          [&protection](absl::Span<const NoiseRow> examples, absl::Span<const uint8_t> labels) {
+            return protection.TrainingTargets(examples, labels);
+          }};
 }
 
 }  // namespace splitveil

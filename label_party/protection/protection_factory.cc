@@ -9,14 +9,14 @@
 
 #include "common/crypto/secure_random.h"
 #include "common/status/status_macros.h"
+#include "label_party/label_privacy/label_randomizer.h"
+#include "label_party/label_privacy/noised_labels.h"
 #include "label_party/protection/discretize_planner.h"
 #include "label_party/protection/gaussian_label_dp_planner.h"
 #include "label_party/protection/iso_planner.h"
 #include "label_party/protection/label_dp_planner.h"
-#include "label_party/protection/label_randomizer.h"
 #include "label_party/protection/marvell_planner.h"
 #include "label_party/protection/max_norm_planner.h"
-#include "label_party/protection/noised_labels.h"
 #include "label_party/protection/none_planner.h"
 #include "label_party/protection/sparsify_planner.h"
 
@@ -65,9 +65,11 @@ absl::StatusOr<LabelProtection> MakeLabelDp(const v1::GradientProtection::LabelD
   return LabelProtection{std::make_unique<LabelDpPlanner>(randomizer), randomizer};
 }
 
-absl::StatusOr<LabelProtection> MakeGaussianLabelDp(const v1::GradientProtection::GaussianLabelDp& config) {
+absl::StatusOr<LabelProtection> MakeGaussianLabelDp(const v1::GradientProtection::GaussianLabelDp& config,
+                                                    std::unique_ptr<PrivacyAccount> account) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<NoisedLabels> labels,
-                             NoisedLabels::Create(config, SecretKey::Generate()));
+                             account == nullptr ? NoisedLabels::Create(config, SecretKey::Generate())
+                                                : NoisedLabels::Create(config, std::move(account)));
   return LabelProtection{std::make_unique<GaussianLabelDpPlanner>(labels), labels};
 }
 
@@ -107,12 +109,13 @@ absl::StatusOr<std::unique_ptr<const NoisePlanner>> MakePlanner(const v1::Gradie
 }
 
 // With targets where the method has any.
-absl::StatusOr<LabelProtection> MakeMethod(const v1::GradientProtection& config) {
+absl::StatusOr<LabelProtection> MakeMethod(const v1::GradientProtection& config,
+                                           std::unique_ptr<PrivacyAccount> account) {
   if (config.has_label_dp()) {
     return MakeLabelDp(config.label_dp());
   }
   if (config.has_gaussian_label_dp()) {
-    return MakeGaussianLabelDp(config.gaussian_label_dp());
+    return MakeGaussianLabelDp(config.gaussian_label_dp(), std::move(account));
   }
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<const NoisePlanner> planner, MakePlanner(config));
   return LabelProtection{std::move(planner), nullptr};
@@ -120,13 +123,17 @@ absl::StatusOr<LabelProtection> MakeMethod(const v1::GradientProtection& config)
 
 }  // namespace
 
-std::vector<float> Protection::TrainingTargets(absl::Span<const uint8_t> labels) const {
-  return this->labels == nullptr ? std::vector<float>(labels.begin(), labels.end())
-                                 : this->labels->TrainingTargets(labels);
+absl::StatusOr<std::vector<float>> Protection::TrainingTargets(absl::Span<const NoiseRow> examples,
+                                                               absl::Span<const uint8_t> labels) const {
+  if (this->labels == nullptr) {
+    return std::vector<float>(labels.begin(), labels.end());
+  }
+  return this->labels->TrainingTargets(examples, labels);
 }
 
-absl::StatusOr<Protection> MakeProtection(const v1::GradientProtection& config, std::unique_ptr<SecureGaussian> noise) {
-  SPLITVEIL_ASSIGN_OR_RETURN(LabelProtection method, MakeMethod(config));
+absl::StatusOr<Protection> MakeProtection(const v1::GradientProtection& config, std::unique_ptr<SecureGaussian> noise,
+                                          std::unique_ptr<PrivacyAccount> account) {
+  SPLITVEIL_ASSIGN_OR_RETURN(LabelProtection method, MakeMethod(config, std::move(account)));
   std::unique_ptr<const NoisePlanner> planner = std::move(method.planner);
   if (planner->perturbation() == Perturbation::kNoise && noise == nullptr) {
     return absl::InvalidArgumentError("gradient_protection: expected a source of noise, found none");

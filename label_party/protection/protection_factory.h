@@ -10,8 +10,9 @@
 #include "absl/types/span.h"
 
 #include "common/crypto/secure_gaussian.h"
+#include "label_party/label_privacy/label_targets.h"
+#include "label_party/label_privacy/privacy_account.h"
 #include "label_party/protection/gradient_protection.h"
-#include "label_party/protection/label_targets.h"
 
 #include "splitveil/v1/protection.pb.h"
 
@@ -23,16 +24,19 @@ struct Protection {
   // Null where the labels themselves are trained on: all but label_dp and gaussian_label_dp.
   std::shared_ptr<LabelTargets> labels;
 
-  // What to train on instead of `labels` [examples]. Call it once, before the first batch.
-  std::vector<float> TrainingTargets(absl::Span<const uint8_t> labels) const;
+  // What to train on instead of `labels`; see LabelTargets. Call it once, before the first batch.
+  absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow> examples,
+                                                     absl::Span<const uint8_t> labels) const;
   // See LabelTargets.
   bool needs_release_head() const { return labels != nullptr && labels->needs_release_head(); }
 };
 
-// `noise` draws what the gradients get; methods without noise need none (null). label_dp and
-// gaussian_label_dp draw a key of their own.
+// `noise` draws what the gradients get; methods without noise need none (null). `account` counts the releases of
+// gaussian_label_dp and keeps the key of its noise; without one (null), and for label_dp, labels are noised under a key
+// that is drawn here, and nothing is counted.
 // Errors: InvalidArgument, with field, expected and found, for a missing or impossible setting.
-absl::StatusOr<Protection> MakeProtection(const v1::GradientProtection& config, std::unique_ptr<SecureGaussian> noise);
+absl::StatusOr<Protection> MakeProtection(const v1::GradientProtection& config, std::unique_ptr<SecureGaussian> noise,
+                                          std::unique_ptr<PrivacyAccount> account = nullptr);
 
 // Whether the configured method can be asked for more noise than configured: its divergence is known and falls with it.
 bool CanRaiseNoise(const v1::GradientProtection& config);

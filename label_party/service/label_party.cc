@@ -7,12 +7,14 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
+#include "common/crypto/label_noise.h"
 #include "common/crypto/secure_random.h"
 #include "common/dataset/prepared_data.h"
 #include "common/model/compute_threads.h"
@@ -30,6 +32,7 @@
 #include "common/transport/grpc_deadline.h"
 #include "common/transport/host_port.h"
 #include "common/transport/server.h"
+#include "label_party/label_privacy/privacy_account.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/protection_factory.h"
@@ -42,12 +45,49 @@
 namespace splitveil {
 namespace {
 
-// A protection under a fresh secret run key.
-absl::StatusOr<Protection> NewProtection(const v1::GradientProtection& config) {
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise, SecureGaussian::Create(SecretKey::Generate()));
-  return MakeProtection(config, std::move(noise));
+PrivacyAccountOptions AccountOptions(const v1::PrivacyAccount& config) {
+  return {config.path(), config.label_set(), config.max_lifetime_auc_bound()};
 }
 
+absl::Status OfAccount(const LabelPartyPlan& plan, const absl::Status& status) {
+  return status.ok()
+             ? status
+             : absl::Status(status.code(), absl::StrCat(plan.config_path, ": privacy_account: ", status.message()));
+}
+
+// Which of the party's labels a run uses is partly the peer's choice: the account is held against all of them.
+absl::Status CheckLabels(const Dataset& data, PrivacyAccount& account) {
+  std::vector<NoiseRow> examples;
+  examples.reserve(data.ids().size());
+  for (size_t row = 0; row < data.ids().size(); ++row) {
+    examples.push_back(NoiseRow::OfId(data.ids()[row]));
+  }
+  const absl::Status same = account.CheckLabels(examples, data.labels());
+  data.ReleaseMemory();
+  return same;
+}
+
+// The account that counts the run; null where none is configured.
+absl::StatusOr<std::unique_ptr<PrivacyAccount>> OpenAccount(const LabelPartyPlan& plan, const Dataset& data) {
+  if (!plan.config.has_privacy_account()) {
+    return nullptr;
+  }
+  absl::StatusOr<std::unique_ptr<PrivacyAccount>> account =
+      PrivacyAccount::Open(AccountOptions(plan.config.privacy_account()));
+  SPLITVEIL_RETURN_IF_ERROR(OfAccount(plan, account.ok() ? CheckLabels(data, **account) : account.status()));
+  return account;
+}
+
+// That OpenAccount would succeed; makes no file.
+absl::Status CheckAccount(const LabelPartyPlan& plan, const Dataset& data) {
+  std::error_code ignored;
+  const bool is_new =
+      plan.config.has_privacy_account() && !std::filesystem::exists(plan.config.privacy_account().path(), ignored);
+  return is_new ? OfAccount(plan, PrivacyAccount::CheckNew(AccountOptions(plan.config.privacy_account())))
+                : OpenAccount(plan, data).status();
+}
+
+// What a run begins with, but for its protection.
 absl::StatusOr<LabelSessionOptions> SessionOptions(const LabelPartyPlan& plan, RunStatus* status) {
   LabelSessionOptions options;
   options.agreement = plan.agreement;
@@ -55,13 +95,19 @@ absl::StatusOr<LabelSessionOptions> SessionOptions(const LabelPartyPlan& plan, R
   options.ledger_path = ResolvePath(plan.config_path, plan.config.party().ledger_path());
   options.status = status;
   options.checkpoints = plan.checkpoints;
-  SPLITVEIL_ASSIGN_OR_RETURN(options.protection, NewProtection(plan.config.protection()));
   SPLITVEIL_ASSIGN_OR_RETURN(
       std::shared_ptr<const Dataset> data,
       OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement, PreparedFor::kLabelParty));
   options.data = std::move(data);
   SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data));
   return options;
+}
+
+// A protection under a fresh secret run key, or the account's. `account` may be null.
+absl::StatusOr<Protection> NewProtection(const v1::GradientProtection& config,
+                                         std::unique_ptr<PrivacyAccount> account) {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise, SecureGaussian::Create(SecretKey::Generate()));
+  return MakeProtection(config, std::move(noise), std::move(account));
 }
 
 // A run that ends without a place for its result has been for nothing.
@@ -108,6 +154,10 @@ absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path,
   model.set_torchscript_path(ResolvePath(config_path, model.torchscript_path()));
   v1::PartyCommon& party = *plan.config.mutable_party();
   party.set_export_dir(ResolvePath(config_path, party.export_dir()));
+  if (plan.config.has_privacy_account()) {
+    v1::PrivacyAccount& account = *plan.config.mutable_privacy_account();
+    account.set_path(ResolvePath(config_path, account.path()));
+  }
   absl::Status fits = ValidateLabelConfig(plan.config, plan.agreement);
   fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
   fits.Update(ParseHostPort("listen_address", plan.config.listen_address()).status());
@@ -129,6 +179,8 @@ absl::Status CheckLabelParty(const LabelPartyPlan& plan) {
   without_export.config.mutable_party()->clear_export_dir();
   RunStatus status("label_party");
   SPLITVEIL_ASSIGN_OR_RETURN(LabelSessionOptions options, SessionOptions(without_export, &status));
+  SPLITVEIL_RETURN_IF_ERROR(CheckAccount(plan, *options.data));
+  SPLITVEIL_ASSIGN_OR_RETURN(options.protection, NewProtection(plan.config.protection(), nullptr));
   // A run makes its model once both parties are aligned.
   SPLITVEIL_RETURN_IF_ERROR(
       TopModel::Create(TopOptions(options.agreement, options.config, options.data->features())).status());
@@ -141,6 +193,8 @@ absl::Status RunLabelParty(const LabelPartyPlan& plan) {
   SetComputeThreads(plan.config.party().compute_threads());
   RunStatus status("label_party");
   SPLITVEIL_ASSIGN_OR_RETURN(LabelSessionOptions options, SessionOptions(plan, &status));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<PrivacyAccount> account, OpenAccount(plan, *options.data));
+  SPLITVEIL_ASSIGN_OR_RETURN(options.protection, NewProtection(plan.config.protection(), std::move(account)));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LabelSession> session, LabelSession::Create(std::move(options)));
   SplitTrainingService training(session.get());
   AlignmentService alignment(session.get());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/transport/alignment_stream_channel.h"
 #include "common/transport/status_mapper.h"
 
 namespace splitveil {
@@ -17,27 +18,6 @@ grpc::Status Answer(absl::StatusOr<Response> answer, Response* response) {
   *response = *std::move(answer);
   return grpc::Status::OK;
 }
-
-// One alignment stream as the protocol sees it.
-class StreamChannel final : public AlignmentChannel {
- public:
-  explicit StreamChannel(grpc::ServerReaderWriter<v1::AlignmentMessage, v1::AlignmentMessage>* stream)
-      : stream_(stream) {}
-
-  absl::Status Send(const v1::AlignmentMessage& message) override {
-    return stream_->Write(message) ? absl::OkStatus() : absl::UnavailableError("alignment: the peer is gone");
-  }
-  absl::StatusOr<v1::AlignmentMessage> Receive() override {
-    v1::AlignmentMessage message;
-    if (!stream_->Read(&message)) {
-      return absl::OutOfRangeError("alignment: the peer has closed its side");
-    }
-    return message;
-  }
-
- private:
-  grpc::ServerReaderWriter<v1::AlignmentMessage, v1::AlignmentMessage>* stream_;
-};
 
 }  // namespace
 
@@ -95,7 +75,7 @@ grpc::Status SplitTrainingService::Close(grpc::ServerContext* /*context*/, const
 
 grpc::Status AlignmentService::Align(grpc::ServerContext* /*context*/,
                                      grpc::ServerReaderWriter<v1::AlignmentMessage, v1::AlignmentMessage>* stream) {
-  StreamChannel channel(stream);
+  AlignmentStreamChannel channel(stream);
   return ToGrpcStatus(session_->Align(channel));
 }
 

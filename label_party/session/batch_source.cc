@@ -64,16 +64,6 @@ FeatureBatch BatchSource::TestFeatures(uint32_t batch) const {
   return data_.features->Gather(absl::MakeConstSpan(data_.test).subspan(first, static_cast<size_t>(test_rows(batch))));
 }
 
-std::vector<uint32_t> BatchSource::training_positions() const {
-  std::vector<uint32_t> positions;
-  for (uint32_t position = 0; position < data_.labels.size(); ++position) {
-    if (options_.trains_on_test || !std::binary_search(data_.test.begin(), data_.test.end(), position)) {
-      positions.push_back(position);
-    }
-  }
-  return positions;
-}
-
 std::vector<uint8_t> BatchSource::LabelsOf(absl::Span<const uint32_t> positions) const {
   std::vector<uint8_t> labels;
   labels.reserve(positions.size());

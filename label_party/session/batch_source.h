@@ -42,7 +42,6 @@ class BatchSource {
     int64_t batch_size = 0;  // Of evaluation, too.
     int64_t in_flight_batches = 1;
     bool needs_whole_batch = false;  // TopModel::needs_whole_batch.
-    bool trains_on_test = false;     // Progressive validation: what is evaluated is trained on later.
     // Leading batches of one class prime the protection's moments. They are then answered whole, which shows that they
     // are of one class: not where labels are hidden by other means than noise on gradients.
     bool primes_moments = true;
@@ -68,8 +67,8 @@ class BatchSource {
   FeatureBatch TestFeatures(uint32_t batch) const;
   std::vector<uint8_t> TestLabels() const { return LabelsOf(data_.test); }
 
-  // The training examples: aligned positions, ascending, and their labels.
-  std::vector<uint32_t> training_positions() const;
+  // The training examples: aligned positions, ascending.
+  absl::Span<const uint32_t> training_positions() const { return data_.schedule.positions(); }
   std::vector<uint8_t> LabelsOf(absl::Span<const uint32_t> positions) const;
 
  private:

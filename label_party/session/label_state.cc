@@ -43,6 +43,7 @@ absl::StatusOr<ClassMoments> MomentsFrom(const v1::GradientMoments& proto, int64
 v1::LabelPartyState ToProto(const LabelState& state) {
   v1::LabelPartyState proto;
   proto.set_cumulative_sum_kl(state.cumulative_sum_kl);
+  proto.set_privacy_account(state.privacy_account);
   if (state.moments) {
     v1::GradientMoments& moments = *proto.mutable_moments();
     moments.set_p(state.moments->p);
@@ -63,6 +64,7 @@ absl::StatusOr<LabelState> LabelStateFrom(const v1::LabelPartyState& proto, int6
   if (!(state.cumulative_sum_kl >= 0)) {  // NaN, too.
     return absl::InvalidArgumentError("checkpoint: cumulative_sum_kl: expected a divergence, found none");
   }
+  state.privacy_account = proto.privacy_account();
   if (proto.has_moments()) {
     SPLITVEIL_ASSIGN_OR_RETURN(ClassMoments moments, MomentsFrom(proto.moments(), cut_width));
     state.moments = std::move(moments);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 
@@ -16,6 +17,7 @@ namespace splitveil {
 struct LabelState {
   double cumulative_sum_kl = 0;         // Nats; over this run and all it continued. Infinite: released without noise.
   std::optional<ClassMoments> moments;  // GradientProtection::Moments.
+  std::string privacy_account;          // That has counted all of cumulative_sum_kl; empty: none has.
 };
 
 v1::LabelPartyState ToProto(const LabelState& state);

@@ -1,15 +1,21 @@
 #include "label_party/session/training.h"
 
+#include <limits>
+#include <memory>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 #include "common/process/runtime.h"
 #include "common/schedule/party_seed.h"
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
+#include "label_party/label_privacy/label_targets.h"
 #include "label_party/protection/run_budget.h"
 #include "label_party/top/two_headed_top_model.h"
 
@@ -69,6 +75,62 @@ absl::StatusOr<TrainingData> MakeData(const TrainingInputs& inputs) {
   return TrainingData{std::move(features), std::move(labels), {}, std::move(schedule), std::move(split.test)};
 }
 
+// What the training examples train on; where labels are noised, all others have no target, and no number stands for it.
+absl::StatusOr<std::vector<float>> MakeTargets(const TrainingInputs& inputs, const TrainingData& data) {
+  if (inputs.protection.labels == nullptr) {
+    return std::vector<float>(data.labels.begin(), data.labels.end());
+  }
+  const absl::Span<const uint32_t> positions = data.schedule.positions();
+  std::vector<NoiseRow> examples;
+  std::vector<uint8_t> labels;
+  examples.reserve(positions.size());
+  labels.reserve(positions.size());
+  for (uint32_t position : positions) {
+    examples.push_back(NoiseRow::OfId(inputs.data->ids()[inputs.rows[position]]));
+    labels.push_back(data.labels[position]);
+  }
+  inputs.data->ReleaseMemory();  // Of the ids.
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> drawn,
+                             inputs.protection.labels->TrainingTargets(examples, labels));
+  std::vector<float> targets(data.labels.size(), std::numeric_limits<float>::quiet_NaN());
+  for (size_t i = 0; i < positions.size(); ++i) {
+    targets[positions[i]] = drawn[i];
+  }
+  return targets;
+}
+
+std::optional<AccountedReleases> AccountedOf(const LabelTargets* targets) {
+  return targets == nullptr ? std::nullopt : targets->accounted();
+}
+
+// What other runs released, as far as the account does not show that this run releases the same: `earlier` from the
+// checkpoint, and what the account says. Where one account has counted both, the checkpoint says nothing further.
+LabelState EarlierReleases(LabelState earlier, const std::optional<AccountedReleases>& accounted) {
+  if (!accounted) {
+    earlier.privacy_account.clear();
+    return earlier;
+  }
+  if (earlier.privacy_account == accounted->account_id) {
+    earlier.cumulative_sum_kl = 0;
+  }
+  earlier.privacy_account = earlier.cumulative_sum_kl == 0 ? accounted->account_id : "";
+  earlier.cumulative_sum_kl += accounted->earlier_sum_kl;
+  return earlier;
+}
+
+// Counts alone: the ledger is for more readers than the account.
+absl::Status RecordAccount(const LabelTargets* targets, int64_t examples, Ledger& ledger) {
+  const std::optional<AccountedReleases> accounted = AccountedOf(targets);
+  if (!accounted) {
+    return absl::OkStatus();
+  }
+  const std::string detail =
+      absl::StrFormat("%d examples counted; AUC bound of all their releases, this run's included: %.6f", examples,
+                      accounted->lifetime_auc_bound);
+  LogInfo("privacy account: ", detail);
+  return ledger.RecordEvent("privacy_account", detail);
+}
+
 absl::Status RecordClipping(double norm, Ledger& ledger) {
   if (norm == 0) {
     return absl::OkStatus();
@@ -98,11 +160,14 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   SPLITVEIL_ASSIGN_OR_RETURN(TrainingData data, MakeData(inputs));
   Training training;
   SPLITVEIL_ASSIGN_OR_RETURN(training.model, MakeModel(inputs, inputs.data->features()));
-  SPLITVEIL_ASSIGN_OR_RETURN(const LabelState earlier, EarlierState(inputs));
+  SPLITVEIL_ASSIGN_OR_RETURN(LabelState earlier, EarlierState(inputs));
   if (earlier.moments) {
     inputs.protection.gradients->RestoreMoments(*earlier.moments);
   }
-  data.targets = inputs.protection.TrainingTargets(data.labels);
+  SPLITVEIL_ASSIGN_OR_RETURN(data.targets, MakeTargets(inputs, data));
+  const std::shared_ptr<const LabelTargets> targets = inputs.protection.labels;
+  earlier = EarlierReleases(std::move(earlier), AccountedOf(targets.get()));
+  training.privacy_account = earlier.privacy_account;
 
   RunResult beginnings;
   beginnings.run_id = std::move(inputs.run_id);
@@ -116,7 +181,6 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   source.batch_size = agreement.batch_size();
   source.in_flight_batches = agreement.in_flight_batches();
   source.needs_whole_batch = training.model->needs_whole_batch();
-  source.trains_on_test = agreement.progressive_validation();
   source.primes_moments = inputs.protection.gradients->keeps_moments();
   training.source = std::make_unique<BatchSource>(std::move(data), source);
   training.guard = std::make_unique<ReleaseGuard>(std::move(inputs.protection.gradients), std::move(gate),
@@ -128,7 +192,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   step.wire_dtype = agreement.wire_dtype();
   step.discloses_hints = agreement.audit().disclosure() == v1::ORACLE;
   step.distance_correlation_weight = protection.distance_correlation().weight();
-  step.releases_posterior = inputs.protection.labels != nullptr && inputs.protection.labels->target_noise() > 0;
+  step.releases_posterior = targets != nullptr && targets->target_noise() > 0;
   step.clip_cut_gradients = inputs.config.clip_cut_gradients();
   training.step = std::make_unique<TrainingStep>(step, training.source.get(), training.model.get(),
                                                  training.guard.get(), inputs.auditor, training.recorder.get());
@@ -142,6 +206,8 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   order.progressive_validation = agreement.progressive_validation();
   order.stops_early = inputs.config.has_early_stopping();
   training.order = std::make_unique<TrainingOrder>(order);
+  SPLITVEIL_RETURN_IF_ERROR(
+      RecordAccount(targets.get(), static_cast<int64_t>(training.source->training_positions().size()), *inputs.ledger));
   SPLITVEIL_RETURN_IF_ERROR(RecordClipping(inputs.config.clip_cut_gradients(), *inputs.ledger));
   return training;
 }
@@ -151,7 +217,8 @@ CompletionAudit::Options CompletionOptions(const v1::RunAgreement& agreement, co
   options.auxiliary_labels = agreement.audit().auxiliary_labels();
   options.max_chunk = agreement.batch_size();
   options.epoch = training.order->epoch() - 1;
-  options.positions = training.source->training_positions();
+  const absl::Span<const uint32_t> positions = training.source->training_positions();
+  options.positions.assign(positions.begin(), positions.end());
   options.labels = training.source->LabelsOf(options.positions);
   return options;
 }

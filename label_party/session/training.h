@@ -52,10 +52,13 @@ struct Training {
   std::unique_ptr<TrainingStep> step;
   std::unique_ptr<TestEvaluator> evaluator;
   std::unique_ptr<TrainingOrder> order;
+  std::string privacy_account;  // LabelState::privacy_account.
 
   const RunResult& result() const { return recorder->result(); }
   // What a checkpoint holds beside the model, as of the latest step learnt from.
-  LabelState state() const { return {result().earlier_sum_kl + result().cumulative_sum_kl, guard->moments()}; }
+  LabelState state() const {
+    return {result().earlier_sum_kl + result().cumulative_sum_kl, guard->moments(), privacy_account};
+  }
 };
 
 // The top model that the configuration describes, for own features of this shape.

@@ -113,7 +113,7 @@ TEST_F(CheckTest, RefusesAPortThatIsTaken) {
 TEST_F(CheckTest, RefusesALedgerThatIsNone) {
   for (const std::string party : kParties) {
     PartyOf(party)->set_ledger_path("data.tsv");
-    ExpectRefused(party, "party.ledger_path: " + run_.folder + "/data.tsv: expected a ledger (a SQLite database)");
+    ExpectRefused(party, "party.ledger_path: " + run_.folder + "/data.tsv: expected a SQLite database");
     PartyOf(party)->set_ledger_path("absent/x.db");
     ExpectRefused(party, "party.ledger_path: " + run_.folder + "/absent/x.db: expected a folder to make the ledger in");
   }

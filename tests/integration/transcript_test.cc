@@ -31,13 +31,16 @@ class FixedTargets final : public LabelTargets {
   FixedTargets(std::shared_ptr<LabelTargets> drawn, std::vector<float> targets)
       : drawn_(std::move(drawn)), targets_(std::move(targets)) {}
 
-  std::vector<float> TrainingTargets(absl::Span<const uint8_t> labels) override {
-    EXPECT_EQ(drawn_->TrainingTargets(labels).size(), targets_.size());
-    return targets_;
+  absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow> examples,
+                                                     absl::Span<const uint8_t> labels) override {
+    EXPECT_TRUE(drawn_->TrainingTargets(examples, labels).ok());
+    EXPECT_LE(labels.size(), targets_.size());
+    return std::vector<float>(targets_.begin(), targets_.begin() + static_cast<int64_t>(labels.size()));
   }
   bool drawn() const override { return drawn_->drawn(); }
   bool needs_release_head() const override { return true; }
   double target_noise() const override { return drawn_->target_noise(); }
+  std::optional<AccountedReleases> accounted() const override { return drawn_->accounted(); }
 
  private:
   const std::shared_ptr<LabelTargets> drawn_;

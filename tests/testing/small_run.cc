@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
+#include <memory>
 #include <random>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
 #include "common/config/agreement.h"
 #include "common/crypto/secure_random.h"
+#include "label_party/label_privacy/privacy_account.h"
 
 namespace splitveil::testing {
 namespace {
@@ -82,7 +85,16 @@ LabelSessionOptions SmallRun::LabelOptions() {
   options.status = &label_status;
   absl::StatusOr<std::unique_ptr<SecureGaussian>> noise = SecureGaussian::Create(SecretKey::Generate());
   EXPECT_TRUE(noise.ok());
-  absl::StatusOr<Protection> protection = MakeProtection(label_config.protection(), *std::move(noise));
+  std::unique_ptr<PrivacyAccount> account;
+  if (label_config.has_privacy_account()) {
+    const v1::PrivacyAccount& config = label_config.privacy_account();
+    absl::StatusOr<std::unique_ptr<PrivacyAccount>> opened =
+        PrivacyAccount::Open({config.path(), config.label_set(), config.max_lifetime_auc_bound()});
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    account = *std::move(opened);
+  }
+  absl::StatusOr<Protection> protection =
+      MakeProtection(label_config.protection(), *std::move(noise), std::move(account));
   EXPECT_TRUE(protection.ok()) << protection.status();
   options.protection = *std::move(protection);
   return options;

@@ -14,6 +14,7 @@
 #include "common/process/version.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
+#include "common/transport/alignment_stream_channel.h"
 #include "common/transport/grpc_deadline.h"
 #include "common/transport/server.h"
 #include "common/transport/status_mapper.h"
@@ -23,27 +24,6 @@
 
 namespace splitveil {
 namespace {
-
-using AlignmentStream = grpc::ServerReaderWriter<v1::AlignmentMessage, v1::AlignmentMessage>;
-
-class StreamChannel final : public AlignmentChannel {
- public:
-  explicit StreamChannel(AlignmentStream* stream) : stream_(stream) {}
-
-  absl::Status Send(const v1::AlignmentMessage& message) override {
-    return stream_->Write(message) ? absl::OkStatus() : absl::UnavailableError("alignment: the peer is gone");
-  }
-  absl::StatusOr<v1::AlignmentMessage> Receive() override {
-    v1::AlignmentMessage message;
-    if (!stream_->Read(&message)) {
-      return absl::OutOfRangeError("alignment: the peer has closed its side");
-    }
-    return message;
-  }
-
- private:
-  AlignmentStream* const stream_;
-};
 
 // The calls of a run that an alignment needs; gRPC answers all others with UNIMPLEMENTED.
 class OpenService final : public v1::SplitTraining::Service {
@@ -68,8 +48,8 @@ class AlignService final : public v1::Alignment::Service {
  public:
   explicit AlignService(AlignmentHost* host) : host_(host) {}
 
-  grpc::Status Align(grpc::ServerContext* /*context*/, AlignmentStream* stream) override {
-    StreamChannel channel(stream);
+  grpc::Status Align(grpc::ServerContext* /*context*/, AlignmentStreamChannel::Stream* stream) override {
+    AlignmentStreamChannel channel(stream);
     return ToGrpcStatus(host_->Align(channel));
   }
 

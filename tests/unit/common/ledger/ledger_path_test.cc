@@ -68,8 +68,7 @@ TEST_F(LedgerPathTest, RefusesAnotherVersion) {
 
 TEST_F(LedgerPathTest, RefusesWhatIsNoLedger) {
   WriteFile(std::string(4096, 'x'));
-  ExpectRefused(path_, absl::StatusCode::kInvalidArgument,
-                "expected a ledger (a SQLite database), found another kind of file");
+  ExpectRefused(path_, absl::StatusCode::kInvalidArgument, "expected a SQLite database, found another kind of file");
   ExpectRefused(folder_, absl::StatusCode::kInvalidArgument, "expected a file, found a folder");
 }
 

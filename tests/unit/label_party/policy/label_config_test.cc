@@ -94,7 +94,8 @@ TEST(ValidateLabelConfigTest, RefusesEarlyStoppingWithoutTestExamples) {
 
 // Whatever else would let true labels move what the peer receives.
 TEST(ValidateLabelConfigTest, GaussianLabelDpLeavesNoSideDoor) {
-  const std::string protection = "protection { gaussian_label_dp { sigma: 2 } } ";
+  const std::string protection =
+      "protection { gaussian_label_dp { sigma: 2 } } privacy_account { path: 'a.db' label_set: 'clicks' } ";
   EXPECT_TRUE(Verdict(protection).ok());
   EXPECT_THAT(std::string(Verdict(protection + "early_stopping {}").message()),
               HasSubstr("early_stopping: expected none"));
@@ -104,15 +105,24 @@ TEST(ValidateLabelConfigTest, GaussianLabelDpLeavesNoSideDoor) {
               HasSubstr("model.torchscript_path: expected none"));
   EXPECT_THAT(
       std::string(
-          Verdict("protection { gaussian_label_dp { sigma: 2 } distance_correlation { weight: 1 } }").message()),
+          Verdict("protection { gaussian_label_dp { sigma: 2 } distance_correlation { weight: 1 } } privacy_account {}")
+              .message()),
       HasSubstr("protection.distance_correlation: expected none"));
   v1::LabelPartyConfig config;
   config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(2);
+  config.mutable_privacy_account();
   v1::RunAgreement agreement;
   for (v1::DisclosureLevel disclosure : {v1::ROUNDED, v1::ORACLE}) {
     agreement.mutable_audit()->set_disclosure(disclosure);
     EXPECT_THAT(std::string(ValidateLabelConfig(config, agreement).message()), HasSubstr("LABEL_SIDE_ONLY"));
   }
+}
+
+TEST(ValidateLabelConfigTest, AnAccountAndGaussianLabelDpNeedEachOther) {
+  EXPECT_THAT(std::string(Verdict("protection { gaussian_label_dp { sigma: 2 } }").message()),
+              HasSubstr("privacy_account: expected one beside gaussian_label_dp"));
+  EXPECT_THAT(std::string(Verdict("protection { none {} } privacy_account {}").message()),
+              HasSubstr("privacy_account: expected none"));
 }
 
 }  // namespace

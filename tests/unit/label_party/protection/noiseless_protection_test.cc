@@ -13,8 +13,9 @@
 #include <vector>
 
 #include "common/leakage/bounds.h"
+#include "label_party/label_privacy/label_randomizer.h"
 #include "label_party/protection/label_dp_planner.h"
-#include "label_party/protection/label_randomizer.h"
+#include "tests/testing/drawn_targets.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
 namespace splitveil {
@@ -40,7 +41,7 @@ LabelRandomizer FixedLabelDp(double epsilon, uint8_t key_byte = 7) { return {eps
 GradientProtection ProtectionAfter(double epsilon, const std::vector<uint8_t>& labels) {
   auto randomizer = std::make_shared<LabelRandomizer>(epsilon, FixedKey(7));
   if (!labels.empty()) {
-    randomizer->TrainingTargets(labels);
+    DrawTargets(*randomizer, labels);
   }
   return GradientProtection(std::make_unique<LabelDpPlanner>(std::move(randomizer)), nullptr);
 }
@@ -48,7 +49,7 @@ GradientProtection ProtectionAfter(double epsilon, const std::vector<uint8_t>& l
 TEST(LabelDpTest, TargetsAreUnbiasedForBothClasses) {
   for (uint8_t label : {0, 1}) {
     const std::vector<uint8_t> labels(200'000, label);
-    const std::vector<float> targets = FixedLabelDp(1).TrainingTargets(labels);
+    const std::vector<float> targets = DrawTargets(FixedLabelDp(1), labels);
     double sum = 0;
     for (float target : targets) {
       sum += target;
@@ -61,15 +62,15 @@ TEST(LabelDpTest, TargetsAreUnbiasedForBothClasses) {
 TEST(LabelDpTest, FlipsAreTheSameForTheSameKeyAndOthersForAnother) {
   const std::vector<uint8_t> labels(500, 1);
   LabelRandomizer protection = FixedLabelDp(0.5);
-  EXPECT_EQ(protection.TrainingTargets(labels), protection.TrainingTargets(labels));
-  EXPECT_EQ(protection.TrainingTargets(labels), FixedLabelDp(0.5).TrainingTargets(labels));
-  EXPECT_NE(protection.TrainingTargets(labels), FixedLabelDp(0.5, 8).TrainingTargets(labels));
+  EXPECT_EQ(DrawTargets(protection, labels), DrawTargets(protection, labels));
+  EXPECT_EQ(DrawTargets(protection, labels), DrawTargets(FixedLabelDp(0.5), labels));
+  EXPECT_NE(DrawTargets(protection, labels), DrawTargets(FixedLabelDp(0.5, 8), labels));
 }
 
 TEST(LabelDpTest, KeyIsDrawnSecretly) {
   const std::vector<uint8_t> labels(500, 1);
-  EXPECT_NE(MakeBothSides("label_dp { epsilon: 0.5 }").TrainingTargets(labels),
-            MakeBothSides("label_dp { epsilon: 0.5 }").TrainingTargets(labels));
+  EXPECT_NE(DrawTargets(MakeBothSides("label_dp { epsilon: 0.5 }"), labels),
+            DrawTargets(MakeBothSides("label_dp { epsilon: 0.5 }"), labels));
 }
 
 ProtectionReport ReportOfLabelDp(double epsilon) {
@@ -142,7 +143,7 @@ TEST(LabelDpTest, BoundsTheAucAmongEqualPriorsButNotAcrossThem) {
     }
     const double prior_odds = static_cast<double>(positives_of_20) / static_cast<double>(20 - positives_of_20);
     std::vector<double> scores;
-    for (float target : FixedLabelDp(kEpsilon).TrainingTargets(labels)) {
+    for (float target : DrawTargets(FixedLabelDp(kEpsilon), labels)) {
       scores.push_back(std::log(prior_odds) + (target > 0.5f ? kEpsilon : -kEpsilon));
     }
     // The rarer class has 5,000: six standard errors of its share of flips, halved in the AUC.
@@ -224,7 +225,7 @@ TEST(DiscretizeTest, LeavesEqualComponentsInABinOfTheirOwn) {
 // What holds for all three.
 class NoiselessProtectionTest : public testing::TestWithParam<const char*> {
  protected:
-  NoiselessProtectionTest() { both_sides_.TrainingTargets(std::vector<uint8_t>(8)); }
+  NoiselessProtectionTest() { DrawTargets(both_sides_, std::vector<uint8_t>(8)); }
 
   const Protection both_sides_ = MakeBothSides(GetParam());
   GradientProtection* const protection_ = both_sides_.gradients.get();
@@ -276,7 +277,7 @@ TEST(GradientProtectionTest, OnlyThoseThatChangeNothingLeaveRowsAlone) {
   for (const char* method : {"none {}", "label_dp { epsilon: 1 }", "sparsify { keep: 0.2 }", "discretize { bins: 6 }",
                              "iso { t: 1 }", "max_norm {}", "marvell { s: 4 }"}) {
     const Protection both_sides = MakeBothSides(method);
-    both_sides.TrainingTargets(batch.labels);
+    DrawTargets(both_sides, batch.labels);
     GradientProtection* const protection = both_sides.gradients.get();
     Matrix out;
     ASSERT_TRUE(protection->Perturb(batch.gradients, batch.labels, kPosition, out).ok()) << method;

@@ -39,10 +39,10 @@ class SpoiltProtection {
               }
               return report;
             },
-            [this](absl::Span<const uint8_t> labels) {
-              std::vector<float> targets = sound_.TrainingTargets(labels);
-              if (spoil_targets) {
-                spoil_targets(labels, targets);
+            [this](absl::Span<const NoiseRow> examples, absl::Span<const uint8_t> labels) {
+              absl::StatusOr<std::vector<float>> targets = sound_.TrainingTargets(examples, labels);
+              if (spoil_targets && targets.ok()) {
+                spoil_targets(labels, *targets);
               }
               return targets;
             }};

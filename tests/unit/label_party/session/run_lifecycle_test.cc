@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 #include <string>
 
-#include "common/ledger/sqlite_database.h"
 #include "common/process/exit_code.h"
+#include "common/storage/sqlite_database.h"
 #include "tests/testing/small_run.h"
 
 namespace splitveil::testing {

@@ -21,10 +21,10 @@
 
 #include "common/crypto/secure_random.h"
 #include "common/leakage/bounds.h"
-#include "common/ledger/sqlite_database.h"
 #include "common/process/exit_code.h"
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
+#include "common/storage/sqlite_database.h"
 #include "common/transport/tensor_codec.h"
 #include "label_party/protection/run_budget.h"
 #include "label_party/session/result_json.h"

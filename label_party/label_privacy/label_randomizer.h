@@ -1,14 +1,16 @@
 // Randomised response: labels that are flipped at random.
-#ifndef SPLITVEIL_LABEL_PARTY_PROTECTION_LABEL_RANDOMIZER_H_
-#define SPLITVEIL_LABEL_PARTY_PROTECTION_LABEL_RANDOMIZER_H_
+#ifndef SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_LABEL_RANDOMIZER_H_
+#define SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_LABEL_RANDOMIZER_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
 #include "common/crypto/secure_random.h"
-#include "label_party/protection/label_targets.h"
+#include "label_party/label_privacy/label_targets.h"
 
 namespace splitveil {
 
@@ -24,13 +26,15 @@ class LabelRandomizer final : public LabelTargets {
   LabelRandomizer(double epsilon, SecretKey key);
 
   // Label j's flip is decided by the j-th 64 bits of AES-256-CTR under the key.
-  std::vector<float> TrainingTargets(absl::Span<const uint8_t> labels) override;
+  absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow> examples,
+                                                     absl::Span<const uint8_t> labels) override;
 
   double epsilon() const { return epsilon_; }
   double rho() const { return rho_; }
   bool drawn() const override { return drawn_; }
   bool needs_release_head() const override { return false; }
   double target_noise() const override { return 0; }
+  std::optional<AccountedReleases> accounted() const override { return std::nullopt; }
 
  private:
   const double epsilon_;
@@ -41,4 +45,4 @@ class LabelRandomizer final : public LabelTargets {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_LABEL_PARTY_PROTECTION_LABEL_RANDOMIZER_H_
+#endif  // SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_LABEL_RANDOMIZER_H_

@@ -1,4 +1,4 @@
-#include "common/ledger/sqlite_database.h"
+#include "common/storage/sqlite_database.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -45,7 +45,7 @@ absl::StatusCode CodeOf(int sqlite_code) {
 absl::Status LastError(sqlite3* connection) {
   const int code = sqlite3_extended_errcode(connection);
   if ((code & 0xff) == SQLITE_NOTADB) {
-    return absl::InvalidArgumentError("expected a ledger (a SQLite database), found another kind of file");
+    return absl::InvalidArgumentError("expected a SQLite database, found another kind of file");
   }
   // A refused CHECK or NOT NULL is a row that must not exist, not one that does.
   const bool duplicate = code == SQLITE_CONSTRAINT_PRIMARYKEY || code == SQLITE_CONSTRAINT_UNIQUE;
@@ -96,6 +96,12 @@ bool SqliteStatement::BindOne(int index, absl::string_view value) {
                              SQLITE_UTF8) == SQLITE_OK;
 }
 
+bool SqliteStatement::BindOne(int index, absl::Span<const uint8_t> value) {
+  // A null pointer would be bound as NULL, not as the empty blob.
+  return sqlite3_bind_blob64(statement_.get(), index, value.empty() ? "" : static_cast<const void*>(value.data()),
+                             value.size(), SQLITE_TRANSIENT) == SQLITE_OK;
+}
+
 absl::Status SqliteStatement::RunBound() {
   absl::Status status = sqlite3_step(statement_.get()) == SQLITE_DONE ? absl::OkStatus() : Error();
   Reset();
@@ -124,6 +130,11 @@ std::string SqliteStatement::Text(int column) const {
   const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
   return text == nullptr ? std::string()
                          : std::string(text, static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column)));
+}
+
+std::vector<uint8_t> SqliteStatement::Blob(int column) const {
+  const auto* bytes = static_cast<const uint8_t*>(sqlite3_column_blob(statement_.get(), column));
+  return {bytes, bytes + sqlite3_column_bytes(statement_.get(), column)};
 }
 
 void SqliteStatement::Reset() {

@@ -1,4 +1,4 @@
-#include "common/ledger/sqlite_database.h"
+#include "common/storage/sqlite_database.h"
 
 #include <signal.h>
 #include <sqlite3.h>
@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 
-#include "tests/unit/common/ledger/ledger_file.h"
+#include "tests/testing/sqlite_file.h"
 
 namespace splitveil {
 namespace {
@@ -23,7 +23,7 @@ constexpr char kBigRow[] = "INSERT INTO t VALUES (zeroblob(1000000))";
 
 // What goes wrong with this party's own file is its configuration's fault (InvalidArgument) or an internal error, never
 // a code that reads as the peer's verdict, the peer's absence or a halt.
-class SqliteDatabaseTest : public LedgerFileTest {
+class SqliteDatabaseTest : public SqliteFileTest {
  protected:
   std::unique_ptr<SqliteDatabase> Connect(SqliteDatabase::Mode mode = SqliteDatabase::Mode::kCreate) {
     auto database = SqliteDatabase::Open(path_, mode);

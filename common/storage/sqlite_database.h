@@ -1,16 +1,18 @@
-// SQLite with owners, typed binding and absl::Status: the part of its C interface the ledger needs.
-#ifndef SPLITVEIL_COMMON_LEDGER_SQLITE_DATABASE_H_
-#define SPLITVEIL_COMMON_LEDGER_SQLITE_DATABASE_H_
+// SQLite with owners, typed binding and absl::Status: the part of its C interface that ledgers and accounts need.
+#ifndef SPLITVEIL_COMMON_STORAGE_SQLITE_DATABASE_H_
+#define SPLITVEIL_COMMON_STORAGE_SQLITE_DATABASE_H_
 
 #include <sqlite3.h>
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace splitveil {
 
@@ -46,6 +48,8 @@ class SqliteStatement {
   int64_t Int64(int column) const;
   double Double(int column) const;
   std::string Text(int column) const;
+  // A copy.
+  std::vector<uint8_t> Blob(int column) const;
 
  private:
   friend class SqliteDatabase;
@@ -57,6 +61,7 @@ class SqliteStatement {
   bool BindOne(int index, int64_t value);
   bool BindOne(int index, double value);
   bool BindOne(int index, absl::string_view value);
+  bool BindOne(int index, absl::Span<const uint8_t> value);
   absl::Status RunBound();
   void Reset();
   absl::Status Error() const;
@@ -94,4 +99,4 @@ class SqliteDatabase {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_COMMON_LEDGER_SQLITE_DATABASE_H_
+#endif  // SPLITVEIL_COMMON_STORAGE_SQLITE_DATABASE_H_

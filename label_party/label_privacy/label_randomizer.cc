@@ -1,4 +1,4 @@
-#include "label_party/protection/label_randomizer.h"
+#include "label_party/label_privacy/label_randomizer.h"
 
 #include <cmath>
 #include <utility>
@@ -10,7 +10,8 @@ namespace splitveil {
 LabelRandomizer::LabelRandomizer(double epsilon, SecretKey key)
     : epsilon_(epsilon), rho_(1 / (1 + std::exp(epsilon))), key_(std::move(key)) {}
 
-std::vector<float> LabelRandomizer::TrainingTargets(absl::Span<const uint8_t> labels) {
+absl::StatusOr<std::vector<float>> LabelRandomizer::TrainingTargets(absl::Span<const NoiseRow>,
+                                                                    absl::Span<const uint8_t> labels) {
   drawn_ = true;
   std::vector<uint64_t> words(labels.size());
   AesCtr(key_.bytes()).Generate({reinterpret_cast<uint8_t*>(words.data()), sizeof(uint64_t) * words.size()});

@@ -1,0 +1,48 @@
+// The label side of a protection: what is trained on in place of the labels.
+#ifndef SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_LABEL_TARGETS_H_
+#define SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_LABEL_TARGETS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/crypto/label_noise.h"
+
+namespace splitveil {
+
+// What a privacy account says of the examples of a run.
+struct AccountedReleases {
+  std::string account_id;
+  // Largest divergence, in nats, of all that other runs released of one of the examples and this run does not release
+  // again.
+  double earlier_sum_kl = 0;
+  // LabelPrivacy::AucBound of all releases of the most exposed example, this run's included.
+  double lifetime_auc_bound = 1;
+};
+
+// Not thread-safe.
+class LabelTargets {
+ public:
+  virtual ~LabelTargets() = default;
+
+  // What to train on instead of `labels` [examples], 0 or 1. `examples` [examples]: by what the noise of each is found
+  // again. Call it once for a run, before the first batch. Errors: those of a privacy account, where one counts.
+  virtual absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow> examples,
+                                                             absl::Span<const uint8_t> labels) = 0;
+  // Whether targets have been given out: gradients of the labels themselves must not leave.
+  virtual bool drawn() const = 0;
+  // Whether a head that learns from the targets alone computes what leaves, and another one predicts.
+  virtual bool needs_release_head() const = 0;
+  // TopModelOptions.target_noise of that head.
+  virtual double target_noise() const = 0;
+  // Once drawn; nullopt where no account counts.
+  virtual std::optional<AccountedReleases> accounted() const = 0;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_LABEL_TARGETS_H_

@@ -1,0 +1,82 @@
+#include "label_party/label_privacy/noised_labels.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/crypto/sha256.h"
+#include "common/privacy/label_noise_plan.h"
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+absl::StatusOr<LabelNoiseStrength> StrengthOf(const v1::GradientProtection::GaussianLabelDp& config) {
+  switch (config.strength_case()) {
+    case v1::GradientProtection::GaussianLabelDp::kSigma:
+      return FirstReleaseSigma{config.sigma()};
+    case v1::GradientProtection::GaussianLabelDp::kMu:
+      return RunMu{config.mu()};
+    case v1::GradientProtection::GaussianLabelDp::kBudget:
+      return RunEpsilonDelta{config.budget().epsilon(), config.budget().delta()};
+    case v1::GradientProtection::GaussianLabelDp::kMaxRunAucBound:
+      return RunAucBound{config.max_run_auc_bound()};
+    case v1::GradientProtection::GaussianLabelDp::STRENGTH_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError("expected one of sigma, mu, budget, max_run_auc_bound, found none of them");
+}
+
+// One release.
+absl::StatusOr<LabelNoisePlan> PlanOf(const v1::GradientProtection::GaussianLabelDp& config) {
+  LabelNoisePlanOptions options;
+  SPLITVEIL_ASSIGN_OR_RETURN(options.strength, StrengthOf(config));
+  return PlanLabelNoise(options);
+}
+
+// The same, with the field in errors.
+absl::StatusOr<LabelNoisePlan> PlanOfField(const v1::GradientProtection::GaussianLabelDp& config) {
+  absl::StatusOr<LabelNoisePlan> plan = PlanOf(config);
+  if (plan.ok()) {
+    return plan;
+  }
+  return absl::Status(plan.status().code(),
+                      absl::StrCat("gradient_protection.gaussian_label_dp: ", plan.status().message()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<NoisedLabels>> NoisedLabels::Create(
+    const v1::GradientProtection::GaussianLabelDp& config, const SecretKey& key) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const LabelNoisePlan plan, PlanOfField(config));
+  SPLITVEIL_ASSIGN_OR_RETURN(LabelNoise noise, LabelNoise::Create(key, Sha256("labels of one run"), plan.sigma_units));
+  return std::shared_ptr<NoisedLabels>(
+      new NoisedLabels(std::move(noise), plan.run, config.likelihood_correction(), nullptr));
+}
+
+absl::StatusOr<std::shared_ptr<NoisedLabels>> NoisedLabels::Create(
+    const v1::GradientProtection::GaussianLabelDp& config, std::unique_ptr<PrivacyAccount> account) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const LabelNoisePlan plan, PlanOfField(config));
+  SPLITVEIL_ASSIGN_OR_RETURN(LabelNoise noise, account->Noise(plan.sigma_units.front()));
+  return std::shared_ptr<NoisedLabels>(
+      new NoisedLabels(std::move(noise), plan.run, config.likelihood_correction(), std::move(account)));
+}
+
+absl::StatusOr<std::vector<float>> NoisedLabels::TrainingTargets(absl::Span<const NoiseRow> examples,
+                                                                 absl::Span<const uint8_t> labels) {
+  if (account_ != nullptr) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime, account_->Debit(examples, labels, noise_.sigma_units(0)));
+    const double run_sum_kl = privacy_.mu() * privacy_.mu();
+    accounted_ = {account_->id(), std::max(0.0, lifetime.mu() * lifetime.mu() - run_sum_kl), lifetime.AucBound()};
+  }
+  drawn_ = true;
+  std::vector<float> targets(labels.size());
+  for (size_t j = 0; j < labels.size(); ++j) {
+    const int64_t noised = labels[j] * kLabelGridUnit + noise_.At(examples[j], /*release=*/0);
+    targets[j] = std::ldexp(static_cast<float>(noised), -kLabelGridBits);
+  }
+  return targets;
+}
+
+}  // namespace splitveil

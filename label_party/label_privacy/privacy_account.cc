@@ -1,0 +1,330 @@
+#include "label_party/label_privacy/privacy_account.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+#include <openssl/crypto.h>
+#include <optional>
+#include <system_error>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "common/crypto/sha256.h"
+#include "common/process/exit_code.h"
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+constexpr int kApplicationId = 0x53565041;
+constexpr int kVersion = 1;
+constexpr mode_t kOwnerOnly = 0600;
+constexpr size_t kMaxLabelSet = 1000;
+constexpr absl::string_view kPurpose = "splitveil label set v1";
+
+constexpr char kTables[] = R"sql(
+CREATE TABLE account(id TEXT NOT NULL, noise_key BLOB NOT NULL CHECK (length(noise_key) = 32)) STRICT;
+CREATE TABLE label_set(number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+CREATE TABLE release(
+  number INTEGER PRIMARY KEY,
+  label_set INTEGER NOT NULL REFERENCES label_set(number),
+  sigma_units INTEGER NOT NULL CHECK (sigma_units > 0),
+  UNIQUE (label_set, sigma_units)
+) STRICT;
+CREATE TABLE debit(
+  example BLOB NOT NULL CHECK (length(example) = 12),
+  release INTEGER NOT NULL REFERENCES release(number),
+  label INTEGER NOT NULL,
+  PRIMARY KEY (example, release)
+) STRICT, WITHOUT ROWID;
+)sql";
+
+// A number of the table `release`.
+struct Release {
+  bool of_label_set = false;
+  uint32_t sigma_units = 0;
+};
+using Releases = std::unordered_map<int64_t, Release>;
+
+absl::Status CheckOptions(const PrivacyAccountOptions& options) {
+  if (options.label_set.empty() || options.label_set.size() > kMaxLabelSet) {
+    return absl::InvalidArgumentError(absl::StrCat("label_set: expected a name of 1 to ", kMaxLabelSet,
+                                                   " bytes, found ", options.label_set.size(), " bytes"));
+  }
+  if (!(options.max_lifetime_auc_bound >= 0.5 && options.max_lifetime_auc_bound <= 1)) {
+    return absl::InvalidArgumentError(absl::StrCat("max_lifetime_auc_bound: expected a number from 0.5 to 1, found ",
+                                                   options.max_lifetime_auc_bound));
+  }
+  return absl::OkStatus();
+}
+
+// SQLite would make the file readable for whom the umask lets. Leaves a file that exists alone.
+absl::Status MakeFile(const std::string& path) {
+  const int file = open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, kOwnerOnly);
+  if (file < 0) {
+    const std::string why = std::strerror(errno);
+    return errno == ENOENT ? absl::NotFoundError("its folder does not exist") : absl::InvalidArgumentError(why);
+  }
+  close(file);
+  return absl::OkStatus();
+}
+
+enum class Content { kEmpty, kAccount };
+
+absl::StatusOr<Content> Inspect(SqliteDatabase& database) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t application, database.QueryInt64("PRAGMA application_id"));
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t version, database.QueryInt64("PRAGMA user_version"));
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t objects, database.QueryInt64("SELECT count(*) FROM sqlite_schema"));
+  if (application == 0 && version == 0 && objects == 0) {
+    return Content::kEmpty;
+  }
+  if (application != kApplicationId) {
+    return absl::InvalidArgumentError("expected a privacy account, found another SQLite database");
+  }
+  if (version != kVersion) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("version of the privacy account: expected ", kVersion, ", found ", version));
+  }
+  return Content::kAccount;
+}
+
+std::string NewId() {
+  std::array<uint8_t, 16> bytes;
+  FillSecureRandom(absl::MakeSpan(bytes));
+  return absl::BytesToHexString({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+// Within a transaction.
+absl::Status CreateAccount(SqliteDatabase& database) {
+  SPLITVEIL_RETURN_IF_ERROR(database.Execute(kTables));
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement insert, database.Prepare("INSERT INTO account VALUES (?1, ?2)"));
+  const SecretKey key = SecretKey::Generate();
+  SPLITVEIL_RETURN_IF_ERROR(insert.Run(NewId(), absl::MakeConstSpan(key.bytes())));
+  return database.Execute(
+      absl::StrCat("PRAGMA application_id = ", kApplicationId, "; PRAGMA user_version = ", kVersion).c_str());
+}
+
+// Runs `change` as a transaction: all of it, or nothing.
+template <typename Change>
+absl::Status InTransaction(SqliteDatabase& database, const Change& change) {
+  SPLITVEIL_RETURN_IF_ERROR(database.Execute("BEGIN IMMEDIATE"));
+  absl::Status status = change();
+  if (status.ok()) {
+    status = database.Execute("COMMIT");
+  }
+  if (!status.ok() && database.in_transaction()) {
+    database.Execute("ROLLBACK").IgnoreError();  // What went wrong before says more.
+  }
+  return status;
+}
+
+absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenDatabase(const std::string& path) {
+  SPLITVEIL_RETURN_IF_ERROR(MakeFile(path));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database,
+                             SqliteDatabase::Open(path, SqliteDatabase::Mode::kCreate));
+  // EXTRA: a commit is one also where the power fails right after it.
+  SPLITVEIL_RETURN_IF_ERROR(database->Execute("PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON"));
+  SPLITVEIL_ASSIGN_OR_RETURN(Content content, Inspect(*database));
+  if (content == Content::kEmpty) {
+    SPLITVEIL_RETURN_IF_ERROR(InTransaction(*database, [&]() -> absl::Status {
+      SPLITVEIL_ASSIGN_OR_RETURN(content, Inspect(*database));  // Another process may have been first.
+      return content == Content::kEmpty ? CreateAccount(*database) : absl::OkStatus();
+    }));
+  }
+  return database;
+}
+
+absl::StatusOr<SecretKey> ReadKey(SqliteDatabase& database) {
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement select, database.Prepare("SELECT noise_key FROM account"));
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool found, select.Next());
+  std::vector<uint8_t> blob = found ? select.Blob(0) : std::vector<uint8_t>();
+  std::array<uint8_t, 32> bytes = {};
+  if (blob.size() != bytes.size()) {
+    return absl::InvalidArgumentError("expected the key of the noise, found none");
+  }
+  std::copy(blob.begin(), blob.end(), bytes.begin());
+  SecretKey key(bytes);
+  OPENSSL_cleanse(blob.data(), blob.size());
+  OPENSSL_cleanse(bytes.data(), bytes.size());
+  return key;
+}
+
+// The releases there are.
+absl::StatusOr<Releases> ReadReleases(SqliteDatabase& database, const std::string& label_set) {
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement select,
+                             database.Prepare("SELECT release.number, label_set.name = ?1, sigma_units FROM release "
+                                              "JOIN label_set ON label_set.number = release.label_set"));
+  SPLITVEIL_RETURN_IF_ERROR(select.Bind(absl::string_view(label_set)));
+  Releases releases;
+  while (true) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const bool row, select.Next());
+    if (!row) {
+      return releases;
+    }
+    releases[select.Int64(0)] = {select.Int64(1) != 0, static_cast<uint32_t>(select.Int64(2))};
+  }
+}
+
+// The number of a release, which is made if it is new. Within a transaction.
+absl::StatusOr<int64_t> NumberOf(SqliteDatabase& database, const std::string& label_set, uint32_t sigma_units) {
+  const absl::string_view name = label_set;
+  const int64_t units = sigma_units;
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement add_set,
+                             database.Prepare("INSERT OR IGNORE INTO label_set(name) VALUES (?1)"));
+  SPLITVEIL_RETURN_IF_ERROR(add_set.Run(name));
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement add,
+                             database.Prepare("INSERT OR IGNORE INTO release(label_set, sigma_units) "
+                                              "SELECT number, ?2 FROM label_set WHERE name = ?1"));
+  SPLITVEIL_RETURN_IF_ERROR(add.Run(name, units));
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement select,
+                             database.Prepare("SELECT release.number FROM release JOIN label_set ON label_set.number = "
+                                              "release.label_set WHERE name = ?1 AND sigma_units = ?2"));
+  SPLITVEIL_RETURN_IF_ERROR(select.Bind(name, units));
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool found, select.Next());
+  return found ? absl::StatusOr<int64_t>(select.Int64(0)) : absl::InternalError("expected a release, found none");
+}
+
+// In the order of the table, so that a pass over many examples reads it once.
+std::vector<size_t> InTableOrder(absl::Span<const NoiseRow> examples) {
+  std::vector<size_t> order(examples.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return examples[a].bytes() < examples[b].bytes(); });
+  return order;
+}
+
+absl::Span<const uint8_t> BytesOf(const NoiseRow& example) { return absl::MakeConstSpan(example.bytes()); }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::Open(PrivacyAccountOptions options) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckOptions(options));
+  const auto at = [&](const absl::Status& status) {
+    return absl::Status(status.code(), absl::StrCat(options.path, ": ", status.message()));
+  };
+  absl::StatusOr<std::unique_ptr<SqliteDatabase>> database = OpenDatabase(options.path);
+  if (!database.ok()) {
+    return at(database.status());
+  }
+  absl::StatusOr<SecretKey> key = ReadKey(**database);
+  absl::StatusOr<std::string> id = (*database)->QueryText("SELECT id FROM account");
+  if (!key.ok() || !id.ok()) {
+    return at(key.ok() ? id.status() : key.status());
+  }
+  return std::unique_ptr<PrivacyAccount>(
+      new PrivacyAccount(std::move(options), *std::move(database), *std::move(key), *std::move(id)));
+}
+
+absl::Status PrivacyAccount::CheckNew(const PrivacyAccountOptions& options) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckOptions(options));
+  std::error_code ignored;
+  const std::filesystem::path folder = std::filesystem::path(options.path).parent_path();
+  return folder.empty() || std::filesystem::is_directory(folder, ignored)
+             ? absl::OkStatus()
+             : absl::NotFoundError(absl::StrCat(options.path, ": its folder does not exist"));
+}
+
+absl::StatusOr<LabelNoise> PrivacyAccount::Noise(uint32_t sigma_units) const {
+  Sha256Hasher hasher;
+  hasher.Update(kPurpose);
+  hasher.Update(options_.label_set);
+  return LabelNoise::Create(key_, hasher.Finish(), {sigma_units});
+}
+
+absl::Status PrivacyAccount::CheckLabels(absl::Span<const NoiseRow> examples, absl::Span<const uint8_t> labels) {
+  const absl::StatusOr<Releases> releases = ReadReleases(*database_, options_.label_set);
+  absl::StatusOr<SqliteStatement> select = database_->Prepare("SELECT release, label FROM debit WHERE example = ?1");
+  if (!releases.ok() || !select.ok()) {
+    return At(releases.ok() ? select.status() : releases.status());
+  }
+  for (size_t i : InTableOrder(examples)) {
+    SPLITVEIL_RETURN_IF_ERROR(At(select->Bind(BytesOf(examples[i]))));
+    while (true) {
+      const absl::StatusOr<bool> row = select->Next();
+      SPLITVEIL_RETURN_IF_ERROR(At(row.status()));
+      if (!*row) {
+        break;
+      }
+      const auto release = releases->find(select->Int64(0));
+      if (release != releases->end() && release->second.of_label_set && select->Int64(1) != labels[i]) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("label_set: expected the labels that \"", options_.label_set,
+                         "\" was first used with, found others: name these labels differently, which draws all of "
+                         "their noise anew and adds up, or set another path where they have nothing to do with those"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LabelPrivacy> PrivacyAccount::Debit(absl::Span<const NoiseRow> examples,
+                                                   absl::Span<const uint8_t> labels, uint32_t sigma_units) {
+  absl::StatusOr<LabelPrivacy> lifetime = LabelPrivacy();
+  const absl::Status counted = InTransaction(*database_, [&] {
+    lifetime = DebitInTransaction(examples, labels, sigma_units);
+    return lifetime.status();
+  });
+  SPLITVEIL_RETURN_IF_ERROR(IsHalt(counted) ? counted : At(counted));
+  return lifetime;
+}
+
+absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(absl::Span<const NoiseRow> examples,
+                                                                absl::Span<const uint8_t> labels,
+                                                                uint32_t sigma_units) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t release, NumberOf(*database_, options_.label_set, sigma_units));
+  SPLITVEIL_ASSIGN_OR_RETURN(Releases releases, ReadReleases(*database_, options_.label_set));
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement select,
+                             database_->Prepare("SELECT release FROM debit WHERE example = ?1 ORDER BY release"));
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement insert, database_->Prepare("INSERT INTO debit VALUES (?1, ?2, ?3)"));
+  std::vector<uint32_t> most_exposed;  // Its sigmas,
+  double most_exposed_kl = 0;          // and the sum of their inverse squares.
+  std::vector<uint32_t> sigmas;
+  for (size_t i : InTableOrder(examples)) {
+    SPLITVEIL_RETURN_IF_ERROR(select.Bind(BytesOf(examples[i])));
+    sigmas.assign({sigma_units});
+    double kl = 1.0 / sigma_units / sigma_units;
+    bool known = false;
+    while (true) {
+      SPLITVEIL_ASSIGN_OR_RETURN(const bool row, select.Next());
+      if (!row) {
+        break;
+      }
+      if (select.Int64(0) == release) {
+        known = true;
+        continue;
+      }
+      const uint32_t units = releases[select.Int64(0)].sigma_units;
+      sigmas.push_back(units);
+      kl += 1.0 / units / units;
+    }
+    if (kl > most_exposed_kl) {
+      most_exposed_kl = kl;
+      most_exposed = sigmas;
+    }
+    if (!known) {
+      SPLITVEIL_RETURN_IF_ERROR(insert.Run(BytesOf(examples[i]), release, static_cast<int64_t>(labels[i])));
+    }
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime, LabelPrivacy::OfReleases(LabelKind::kBinary, most_exposed));
+  if (lifetime.AucBound() > options_.max_lifetime_auc_bound) {
+    return AsHalt(absl::ResourceExhaustedError(absl::StrFormat(
+        "privacy_account.max_lifetime_auc_bound: expected at most %.6g, found %.6g with this run: nothing is released",
+        options_.max_lifetime_auc_bound, lifetime.AucBound())));
+  }
+  return lifetime;
+}
+
+absl::Status PrivacyAccount::At(const absl::Status& status) const {
+  return status.ok() ? status : absl::Status(status.code(), absl::StrCat(options_.path, ": ", status.message()));
+}
+
+}  // namespace splitveil

@@ -1,0 +1,80 @@
+// The durable account of what has been released of each label, in all runs.
+#ifndef SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_PRIVACY_ACCOUNT_H_
+#define SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_PRIVACY_ACCOUNT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/crypto/label_noise.h"
+#include "common/crypto/secure_random.h"
+#include "common/privacy/label_privacy.h"
+#include "common/storage/sqlite_database.h"
+
+namespace splitveil {
+
+// LabelPartyConfig.privacy_account, `path` resolved.
+struct PrivacyAccountOptions {
+  std::string path;
+  std::string label_set;
+  double max_lifetime_auc_bound = 1;
+};
+
+// One SQLite file (application_id 0x53565041, "SVPA"; user_version 1): the key of the noise, the label sets, the
+// releases (a label set with noise of one strength), and which example was released in which of them, with its label.
+// A release of an example is the same bits however often it is made, so it counts once; different ones have independent
+// noise and compose (LabelPrivacy). Nothing is ever taken off.
+//
+// The guarantee rests on the file: who takes it away or puts an older one in its place resets the account, and who
+// reads it can take the noise off. It is created with mode 0600, and a debit is on the disk before Debit returns.
+//
+// Several processes may use one file. Not thread-safe.
+class PrivacyAccount {
+ public:
+  // Opens the account, or makes it. Errors: InvalidArgument for another file, an account of another version, no
+  // label_set, a bound outside [0.5, 1], or a path that cannot be used; NotFound where its folder does not exist; else
+  // as SqliteDatabase. Messages begin with the path.
+  static absl::StatusOr<std::unique_ptr<PrivacyAccount>> Open(PrivacyAccountOptions options);
+  // That Open could make a new one; makes none.
+  static absl::Status CheckNew(const PrivacyAccountOptions& options);
+
+  // Names the account for good: 128 random bits in hexadecimal.
+  const std::string& id() const { return id_; }
+
+  // The noise of this label set at this strength. Errors: as LabelNoise::Create.
+  absl::StatusOr<LabelNoise> Noise(uint32_t sigma_units) const;
+
+  // That every example released under this label set has the label it had then. Ask it of all labels of the party, not
+  // of those of a run: the peer has a say in which examples take part, and sees where a run ends. `examples`, `labels`
+  // [n]. Error: InvalidArgument.
+  absl::Status CheckLabels(absl::Span<const NoiseRow> examples, absl::Span<const uint8_t> labels);
+
+  // Counts a release of these examples, [n] each, as one transaction that is on the disk when it returns: before
+  // anything that is computed of the noised labels leaves. Returns what all releases of the most exposed of them
+  // disclose together, this one included. Errors: ResourceExhausted, marked as a halt, where that passes
+  // max_lifetime_auc_bound; nothing is counted then, or after another error of SqliteDatabase.
+  absl::StatusOr<LabelPrivacy> Debit(absl::Span<const NoiseRow> examples, absl::Span<const uint8_t> labels,
+                                     uint32_t sigma_units);
+
+ private:
+  PrivacyAccount(PrivacyAccountOptions options, std::unique_ptr<SqliteDatabase> database, SecretKey key, std::string id)
+      : options_(std::move(options)), database_(std::move(database)), key_(std::move(key)), id_(std::move(id)) {}
+
+  absl::StatusOr<LabelPrivacy> DebitInTransaction(absl::Span<const NoiseRow> examples, absl::Span<const uint8_t> labels,
+                                                  uint32_t sigma_units);
+  absl::Status At(const absl::Status& status) const;
+
+  const PrivacyAccountOptions options_;
+  std::unique_ptr<SqliteDatabase> database_;
+  const SecretKey key_;
+  const std::string id_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_PRIVACY_ACCOUNT_H_

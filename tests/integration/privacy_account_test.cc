@@ -1,0 +1,101 @@
+// Whole runs of both sessions through memory, one after the other on one privacy account.
+#include <gtest/gtest.h>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "common/leakage/bounds.h"
+#include "common/process/exit_code.h"
+#include "tests/testing/local_label_party.h"
+#include "tests/testing/small_run.h"
+
+namespace splitveil::testing {
+namespace {
+
+class PrivacyAccountRunTest : public ::testing::Test {
+ protected:
+  PrivacyAccountRunTest() : run_(300) {
+    run_.agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
+    run_.agreement.mutable_audit()->clear_attacks();
+    run_.agreement.mutable_audit()->add_attacks(v1::NORM);
+    run_.label_config.mutable_privacy_account()->set_path(run_.files.File("labels.account.db"));
+    run_.label_config.mutable_privacy_account()->set_label_set("small");
+    run_.label_config.mutable_label_side_audit()->add_attacks(v1::CUMULATIVE_CONDITIONAL_LIKELIHOOD_RATIO);
+  }
+
+  void Complete(double sigma) {
+    const absl::Status status = Run(sigma);
+    EXPECT_TRUE(status.ok()) << status << "; " << nonlabel_status_;
+  }
+  // How the label party ends. `messages_` counts the gradients that left.
+  absl::Status Run(double sigma) {
+    run_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(sigma);
+    absl::StatusOr<std::unique_ptr<LabelSession>> label = LabelSession::Create(run_.LabelOptions());
+    EXPECT_TRUE(label.ok()) << label.status();
+    label_ = *std::move(label);
+    LocalLabelParty peer(label_.get());
+    messages_ = 0;
+    peer.alter_gradients = [&](v1::CutGradients&) { ++messages_; };
+    nonlabel_status_ = NonLabelSession(run_.NonLabelOptions(&peer)).Run();
+    return label_->WaitUntilEnded([] { return false; });
+  }
+  double AllRunsBound() const {
+    return nlohmann::json::parse(label_->report()->line)["all_runs_auc_bound"].get<double>();
+  }
+  // Of GaussianAucBound(mu^2), as RESULT prints it.
+  static constexpr double kDigits = 1e-6;
+
+  SmallRun run_;
+  std::unique_ptr<LabelSession> label_;
+  absl::Status nonlabel_status_;
+  int messages_ = 0;
+};
+
+TEST_F(PrivacyAccountRunTest, ARunAgainCostsNothingAndAnotherStrengthAddsUp) {
+  Complete(2);
+  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(0.25), kDigits);
+  Complete(2);
+  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(0.25), kDigits);
+  Complete(1);
+  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(1.25), kDigits);
+  Complete(2);
+  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(1.25), kDigits);
+}
+
+TEST_F(PrivacyAccountRunTest, AResumedRunIsCountedByTheAccountAlone) {
+  const std::string label_path = run_.files.File("label.checkpoint");
+  const std::string nonlabel_path = run_.files.File("nonlabel.checkpoint");
+  run_.label_checkpoints.path = label_path;
+  run_.nonlabel_checkpoints.path = nonlabel_path;
+  const auto resume = [&] {
+    run_.label_checkpoints.initial = {*Checkpoint::Open(label_path)};
+    run_.nonlabel_checkpoints.initial = {*Checkpoint::Open(nonlabel_path)};
+  };
+  Complete(2);
+  resume();
+  Complete(2);
+  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(0.25), kDigits);
+  // Another account knows nothing of it: what the checkpoint says counts then, and stays counted.
+  run_.label_config.mutable_privacy_account()->set_path(run_.files.File("another.account.db"));
+  resume();
+  Complete(2);
+  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(0.5), kDigits);
+  resume();
+  Complete(2);
+  EXPECT_GE(AllRunsBound(), GaussianAucBound(0.5) - kDigits);
+}
+
+TEST_F(PrivacyAccountRunTest, ARunPastTheLimitIsHaltedBeforeAnythingLeaves) {
+  run_.label_config.mutable_privacy_account()->set_max_lifetime_auc_bound(0.7);
+  Complete(2);
+  EXPECT_GT(messages_, 0);
+  const absl::Status status = Run(1);
+  EXPECT_TRUE(IsHalt(status)) << status;
+  EXPECT_TRUE(IsHalt(nonlabel_status_)) << nonlabel_status_;
+  EXPECT_EQ(messages_, 0);
+  Complete(2);
+}
+
+}  // namespace
+}  // namespace splitveil::testing

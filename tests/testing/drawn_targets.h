@@ -1,0 +1,26 @@
+// What a protection of labels has them trained on.
+#ifndef SPLITVEIL_TESTS_TESTING_DRAWN_TARGETS_H_
+#define SPLITVEIL_TESTS_TESTING_DRAWN_TARGETS_H_
+
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/crypto/label_noise.h"
+
+namespace splitveil {
+
+// `source`: LabelTargets or Protection. The examples of `labels` are numbered.
+template <typename Source>
+std::vector<float> DrawTargets(Source&& source, absl::Span<const uint8_t> labels) {
+  absl::StatusOr<std::vector<float>> targets = source.TrainingTargets(NumberedNoiseRows(labels.size()), labels);
+  EXPECT_TRUE(targets.ok()) << targets.status();
+  return targets.ok() ? *std::move(targets) : std::vector<float>();
+}
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_TESTS_TESTING_DRAWN_TARGETS_H_

@@ -1,0 +1,172 @@
+#include "label_party/label_privacy/privacy_account.h"
+
+#include <sys/stat.h>
+
+#include <cmath>
+#include <cstdint>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/leakage/leak_auc.h"
+#include "common/process/exit_code.h"
+#include "label_party/label_privacy/noised_labels.h"
+#include "tests/testing/scratch_folder.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint32_t kSigmaOne = uint32_t{1} << 20;
+
+std::vector<NoiseRow> Ids(int first, int count) {
+  std::vector<NoiseRow> rows;
+  for (int i = first; i < first + count; ++i) {
+    rows.push_back(NoiseRow::OfId(absl::StrCat("id-", i)));
+  }
+  return rows;
+}
+
+class PrivacyAccountTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<PrivacyAccount> Open(const std::string& label_set = "clicks", double max_lifetime_auc_bound = 1) {
+    absl::StatusOr<std::unique_ptr<PrivacyAccount>> account =
+        PrivacyAccount::Open({path_, label_set, max_lifetime_auc_bound});
+    EXPECT_TRUE(account.ok()) << account.status();
+    return *std::move(account);
+  }
+  // mu of the most exposed of `rows`, all with label 0, once they are released.
+  static double MuAfter(PrivacyAccount& account, const std::vector<NoiseRow>& rows, uint32_t sigma_units) {
+    const absl::StatusOr<LabelPrivacy> lifetime = account.Debit(rows, std::vector<uint8_t>(rows.size()), sigma_units);
+    EXPECT_TRUE(lifetime.ok()) << lifetime.status();
+    return lifetime.ok() ? lifetime->mu() : std::nan("");
+  }
+  std::vector<float> Targets(const std::string& label_set, double sigma, const std::vector<NoiseRow>& rows,
+                             const std::vector<uint8_t>& labels) {
+    v1::GradientProtection::GaussianLabelDp config;
+    config.set_sigma(sigma);
+    return *(*NoisedLabels::Create(config, Open(label_set)))->TrainingTargets(rows, labels);
+  }
+
+  const ScratchFolder folder_;
+  const std::string path_ = folder_.Path("labels.account.db");
+};
+
+TEST_F(PrivacyAccountTest, TheSameReleaseCountsOnceAndOthersAddUp) {
+  const std::vector<NoiseRow> rows = Ids(0, 100);
+  EXPECT_DOUBLE_EQ(MuAfter(*Open(), rows, kSigmaOne), 1);
+  EXPECT_DOUBLE_EQ(MuAfter(*Open(), rows, kSigmaOne), 1);                           // Another run.
+  EXPECT_DOUBLE_EQ(MuAfter(*Open(), rows, 2 * kSigmaOne), std::sqrt(1.25));         // Other noise.
+  EXPECT_DOUBLE_EQ(MuAfter(*Open("corrected"), rows, kSigmaOne), std::sqrt(2.25));  // Other labels.
+  EXPECT_DOUBLE_EQ(MuAfter(*Open(), rows, kSigmaOne), std::sqrt(2.25));
+}
+
+TEST_F(PrivacyAccountTest, ExamplesAreCountedOneByOne) {
+  MuAfter(*Open(), Ids(0, 50), kSigmaOne);
+  EXPECT_DOUBLE_EQ(MuAfter(*Open(), Ids(50, 50), 2 * kSigmaOne), 0.5);
+  EXPECT_DOUBLE_EQ(MuAfter(*Open(), Ids(49, 2), 4 * kSigmaOne), std::sqrt(1 + 1.0 / 16));  // The most exposed.
+}
+
+TEST_F(PrivacyAccountTest, ARunThatWouldPassTheLimitIsHaltedAndCountsNothing) {
+  // Phi(1 / sqrt 2) = 0.760250.
+  const auto debit = [&](double limit, const std::vector<NoiseRow>& rows, uint32_t sigma_units) {
+    return Open("clicks", limit)->Debit(rows, std::vector<uint8_t>(rows.size()), sigma_units).status();
+  };
+  EXPECT_TRUE(debit(0.7603, Ids(0, 10), kSigmaOne).ok());
+  const absl::Status status = debit(0.7603, Ids(9, 10), 2 * kSigmaOne);
+  EXPECT_TRUE(IsHalt(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("max_lifetime_auc_bound: expected at most 0.7603, found 0.785"));
+  EXPECT_TRUE(debit(0.7603, Ids(0, 10), kSigmaOne).ok());  // As before, nothing is added.
+  EXPECT_DOUBLE_EQ(MuAfter(*Open(), Ids(10, 9), 4 * kSigmaOne), 0.25);
+}
+
+TEST_F(PrivacyAccountTest, NoiseBelongsToTheExampleWhateverTheRun) {
+  const std::vector<NoiseRow> rows = Ids(0, 40);
+  std::vector<uint8_t> labels(40);
+  labels[3] = 1;
+  const std::vector<float> targets = Targets("clicks", 1, rows, labels);
+  EXPECT_EQ(Targets("clicks", 1, rows, labels), targets);
+  EXPECT_NE(Targets("clicks", 2, rows, labels), targets);
+  EXPECT_NE(Targets("other clicks", 1, rows, labels), targets);
+  // Another run takes other examples, in another order.
+  const std::vector<float> some = Targets("clicks", 1, {rows[3], rows[39]}, {1, 0});
+  EXPECT_EQ(some, (std::vector<float>{targets[3], targets[39]}));
+}
+
+// What five runs show of 20,000 labels, put together, is what one shows; with a name of their own each, sqrt(5) times
+// its mu. Six standard errors of an AUC over as many.
+TEST_F(PrivacyAccountTest, RunsOnTheSameLabelsDiscloseNoMoreThanOne) {
+  constexpr int kRows = 20'000;
+  const std::vector<NoiseRow> rows = Ids(0, kRows);
+  std::vector<uint8_t> labels(kRows);
+  for (int i = 0; i < kRows; ++i) {
+    labels[i] = i % 2;
+  }
+  std::vector<float> same(kRows), renamed(kRows);
+  for (int run = 0; run < 5; ++run) {
+    const std::vector<float> again = Targets("clicks", 2, rows, labels);
+    const std::vector<float> anew = Targets(absl::StrCat("clicks ", run), 2, rows, labels);
+    for (int i = 0; i < kRows; ++i) {
+      same[i] += again[i];
+      renamed[i] += anew[i];
+    }
+  }
+  EXPECT_NEAR(*LeakAuc(same, labels), GaussianPrivacy::FromMu(0.5)->AucBound(), 0.025);
+  EXPECT_NEAR(*LeakAuc(renamed, labels), GaussianPrivacy::FromMu(0.5 * std::sqrt(5))->AucBound(), 0.025);
+}
+
+TEST_F(PrivacyAccountTest, LabelsThatHaveChangedNeedAnotherName) {
+  const std::vector<NoiseRow> rows = Ids(0, 10);
+  std::vector<uint8_t> labels(10);
+  ASSERT_TRUE(Open()->Debit(rows, labels, kSigmaOne).ok());
+  EXPECT_TRUE(Open()->CheckLabels(rows, labels).ok());
+  labels[7] = 1;
+  const absl::Status status = Open()->CheckLabels(rows, labels);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("label_set: expected the labels that \"clicks\""));
+  EXPECT_TRUE(Open("clicks, corrected")->CheckLabels(rows, labels).ok());
+  EXPECT_TRUE(Open()->CheckLabels(Ids(10, 10), std::vector<uint8_t>(10, 1)).ok());  // Never released.
+}
+
+TEST_F(PrivacyAccountTest, IsItsOwnersAlone) {
+  const std::string id = Open()->id();
+  EXPECT_EQ(id.size(), 32);
+  struct stat file = {};
+  ASSERT_EQ(stat(path_.c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777, 0600);
+  EXPECT_EQ(Open()->id(), id);
+  EXPECT_EQ(folder_.Names().size(), 1);  // No journal stays.
+}
+
+TEST_F(PrivacyAccountTest, RefusesWhatIsNoAccount) {
+  const auto open = [&](const std::string& path, const std::string& label_set = "clicks") {
+    return PrivacyAccount::Open({path, label_set, 1}).status();
+  };
+  EXPECT_THAT(std::string(open(folder_.Write("text", std::string(5000, 'x'))).message()),
+              HasSubstr("expected a SQLite"));
+  EXPECT_EQ(open(folder_.Path("missing/a.db")).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(open(folder_.Path("")).code(), absl::StatusCode::kInvalidArgument);  // A folder.
+  EXPECT_EQ(open(path_, "").code(), absl::StatusCode::kInvalidArgument);
+  auto other = SqliteDatabase::Open(folder_.Path("other.db"), SqliteDatabase::Mode::kCreate);
+  ASSERT_TRUE((*other)->Execute("CREATE TABLE t(a)").ok());
+  EXPECT_THAT(std::string(open(folder_.Path("other.db")).message()), HasSubstr("found another SQLite database"));
+  Open().reset();
+  auto account = SqliteDatabase::Open(path_, SqliteDatabase::Mode::kCreate);
+  ASSERT_TRUE((*account)->Execute("PRAGMA user_version = 2").ok());
+  EXPECT_THAT(std::string(open(path_).message()), HasSubstr("expected 1, found 2"));
+}
+
+TEST_F(PrivacyAccountTest, CheckMakesNoFile) {
+  EXPECT_TRUE(PrivacyAccount::CheckNew({path_, "clicks", 1}).ok());
+  EXPECT_TRUE(folder_.Names().empty());
+  EXPECT_EQ(PrivacyAccount::CheckNew({folder_.Path("missing/a.db"), "clicks", 1}).code(), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace splitveil
