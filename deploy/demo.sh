@@ -111,6 +111,8 @@ quietly data "Splitting the data, making certificates" "$root/deploy/demo/prepar
 grep -i 'auc' "$logs/data.log" | sed 's/^/    /' >&2 || true
 say "Training without protection"
 train none
+say "Training with the bottom model frozen at its start: no gradient leaves"
+train frozen
 say "Training with Marvell, s = 4"
 train marvell
 say "Training with noise on the labels: a proved bound of AUC 0.7"
@@ -131,5 +133,13 @@ say "deploy/examples/criteo/README.md says why and what helps: \"Where the bound
 sed 's/^/    /' "$logs/audit.marvell.log" >&2
 say "" "The run with noised labels, held to deploy/demo/guarantee.textproto:"
 sed 's/^/    /' "$logs/audit.gaussian_label_dp.log" >&2
+# figure RUN: its best test AUC.
+figure() { sed -n 's/^RESULT .*"test_auc":\([0-9.]*\).*/\1/p' "$logs/$1.label_party.out"; }
+say "" "What there is to lose, in test AUC, and the share (AUC - frozen) / (none - frozen) of it that is kept; one run each:"
+for run in marvell gaussian_label_dp; do
+  awk -v run=$run -v auc="$(figure $run)" -v frozen="$(figure frozen)" -v none="$(figure none)" 'BEGIN {
+    share = none > frozen ? sprintf("%.0f%% of the gain kept", 100 * (auc - frozen) / (none - frozen)) : "no gain to keep"
+    printf "    %-18s %.4f; frozen %.4f, none %.4f: %s\n", run, auc, frozen, none, share }' >&2
+done
 say "" "Open $out/report.html in a browser: the three runs, in words and charts. Their figures, one line of JSON per run:"
 grep -h '^RESULT ' "$logs/none.label_party.out" "$logs/marvell.label_party.out" "$logs/gaussian_label_dp.label_party.out"
