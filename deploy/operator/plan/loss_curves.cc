@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -95,7 +96,7 @@ absl::StatusOr<LossCurves> LossCurves::Embedded() {
 
 absl::StatusOr<LossCurves> LossCurves::Parse(absl::string_view csv) {
   const std::vector<absl::string_view> lines = absl::StrSplit(csv, '\n', absl::SkipEmpty());
-  if (lines.size() < 2 || !absl::StartsWith(lines[0], "positives,") || lines[1] != kHeader) {
+  if (lines.size() < 3 || !absl::StartsWith(lines[0], "positives,") || lines[1] != kHeader) {
     return absl::InvalidArgumentError(
         absl::StrCat("loss curves: expected \"positives,SHARE\", \"", kHeader, "\" and points, found something else"));
   }
@@ -112,13 +113,10 @@ absl::StatusOr<LossCurves> LossCurves::Parse(absl::string_view csv) {
     AddTo(curves.rows_, cells[0]);
     AddTo(curves.epochs_, cells[1]);
     AddTo(curves.bounds_, cells[2]);
-    const ExpectedLoss loss{cells[6], cells[7], cells[8], cells[4], cells[5]};
+    const ExpectedLoss loss{cells[6], cells[7], cells[8], cells[4], cells[5], cells[3]};
     if (!curves.points_.emplace(std::vector<double>{cells[0], cells[1], cells[2]}, loss).second) {
       return absl::InvalidArgumentError(absl::StrCat("loss curves: line ", i + 1, ": a point again"));
     }
-  }
-  if (lines.size() == 2) {
-    return curves;
   }
   const size_t grid = curves.rows_.size() * curves.epochs_.size() * curves.bounds_.size();
   if (curves.rows_.size() < 2 || curves.bounds_.size() < 2 || curves.points_.size() != grid) {
@@ -129,9 +127,6 @@ absl::StatusOr<LossCurves> LossCurves::Parse(absl::string_view csv) {
 }
 
 absl::StatusOr<ExpectedLoss> LossCurves::At(const LossQuestion& question) const {
-  if (points_.empty()) {
-    return absl::OutOfRangeError("nothing has been measured yet");
-  }
   // Written so that NaN is outside.
   const auto within = [](const Axis& axis, double value) { return value >= axis.front() && value <= axis.back(); };
   if (!within(rows_, question.rows)) {
@@ -156,6 +151,7 @@ absl::StatusOr<ExpectedLoss> LossCurves::At(const LossQuestion& question) const 
   const Place rows = PlaceOn(log_rows, std::log(question.rows)), epochs = PlaceOn(epochs_, question.epochs),
               bound = PlaceOn(log_mus, LogMu(question.max_run_auc_bound));
   ExpectedLoss sum;
+  sum.seeds = std::numeric_limits<double>::infinity();
   for (int corner = 0; corner < 8; ++corner) {
     const bool upper[] = {(corner & 1) != 0, (corner & 2) != 0, (corner & 4) != 0};
     const std::array<const Place*, 3> places = {&rows, &epochs, &bound};
@@ -171,14 +167,12 @@ absl::StatusOr<ExpectedLoss> LossCurves::At(const LossQuestion& question) const 
     sum.loss_max += weight * point.loss_max;
     sum.none_test_auc += weight * point.none_test_auc;
     sum.frozen_test_auc += weight * point.frozen_test_auc;
+    sum.seeds = weight > 0 ? std::min(sum.seeds, point.seeds) : sum.seeds;
   }
   return sum;
 }
 
 std::string LossCurves::Range() const {
-  if (points_.empty()) {
-    return "nothing";
-  }
   return absl::StrCat(FromTo(rows_, Grouped), " rows, ", Plain(100 * positives_), "% positive, ",
                       FromTo(epochs_, Plain), " epochs, bounds ", FromTo(bounds_, Plain));
 }

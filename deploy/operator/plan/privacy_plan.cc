@@ -1,5 +1,6 @@
 #include "deploy/operator/plan/privacy_plan.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -55,14 +56,23 @@ void TprLine(const PrivacyPlan& plan, double fpr, std::string& text) {
        text);
 }
 
+// With three digits that count.
+int64_t Rounded(double count) {
+  const double unit = std::pow(10, std::max(0., std::floor(std::log10(std::max(1., count))) - 2));
+  return static_cast<int64_t>(std::llround(count / unit) * std::llround(unit));
+}
+
 void LossLines(const PrivacyPlan& plan, const LossCurves& curves, std::string& text) {
   if (!plan.loss.ok()) {
     Line("expected loss of test AUC", absl::StrCat("not known: ", plan.loss.status().message()), text);
   } else {
     const ExpectedLoss& loss = *plan.loss;
     Line("expected loss of test AUC",
-         absl::StrFormat("%.3f (%.3f to %.3f over seeds) of %.3f without protection; %.3f with the bottom model frozen",
-                         loss.loss, loss.loss_min, loss.loss_max, loss.none_test_auc, loss.frozen_test_auc),
+         absl::StrFormat("%.3f (%s) of %.3f without protection; %.3f with the bottom model frozen", loss.loss,
+                         loss.seeds > 1 ? absl::StrFormat("%.3f to %.3f over %g seeds or more", loss.loss_min,
+                                                          loss.loss_max, loss.seeds)
+                                        : "in part of one seed alone",
+                         loss.none_test_auc, loss.frozen_test_auc),
          text);
   }
   Line("measured in", absl::StrCat(curves.Range(), "; generated data, no features at the label party"), text);
@@ -101,8 +111,8 @@ std::string PrivacyPlanText(const PrivacyPlan& plan, const LossCurves& curves) {
   TprLine(plan, 0.001, text);
   const double worth = plan.information_kept * static_cast<double>(options.rows);
   Line("information left in the labels",
-       absl::StrFormat("%.3g%%: the bottom model learns as from about %.3g rows with true labels",
-                       100 * plan.information_kept, worth),
+       absl::StrFormat("%.3g%%: the bottom model learns as from about %d rows with true labels",
+                       100 * plan.information_kept, Rounded(worth)),
        text);
   LossLines(plan, curves, text);
   return text;

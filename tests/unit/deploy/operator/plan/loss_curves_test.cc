@@ -79,6 +79,19 @@ TEST(LossCurvesTest, FailsOnATableThatIsNone) {
 TEST(LossCurvesTest, TheEmbeddedOnesAreMeasuredFiguresThatHangTogether) {
   const auto curves = LossCurves::Embedded();
   ASSERT_TRUE(curves.ok()) << curves.status();
+  for (const double rows : {10000., 30000., 100000.}) {
+    for (double epochs = 1; epochs <= 5; ++epochs) {
+      for (const double bound : {0.55, 0.6, 0.7, 0.8, 0.9}) {
+        const auto loss = curves->At({rows, 0.25, epochs, bound});
+        ASSERT_TRUE(loss.ok()) << loss.status();
+        EXPECT_LE(loss->loss_min, loss->loss + 1e-4);  // Rounded.
+        EXPECT_GE(loss->loss_max, loss->loss - 1e-4);
+        EXPECT_GT(loss->none_test_auc, loss->frozen_test_auc);
+        EXPECT_LT(loss->none_test_auc, 0.81);  // The generator's best is about 0.80.
+        EXPECT_GE(loss->seeds, 1);
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -52,10 +52,27 @@ TEST(PrivacyPlanTest, TextHasEveryFigure) {
                     HasSubstr("at delta 0.0001\n"), HasSubstr("at most 0.6000, beyond")));
   // Phi(-2.32635 + 0.35829) = 0.02453; of them 0.02453 x 0.25 / (0.02453 x 0.25 + 0.01 x 0.75) = 45.0% are positive.
   EXPECT_THAT(text, HasSubstr("true positives at 1% false ones    at most 2.45%; of the rows so flagged at most 45%"));
+  // 0.0238746 of 10,000 rows (LabelInformationKeptTest), with three digits.
+  EXPECT_THAT(text, HasSubstr("2.39%: the bottom model learns as from about 239 rows with true labels"));
   // Phi(-3.09023 + 0.35829) = 0.003148.
   EXPECT_THAT(text, HasSubstr("true positives at 0.1% false ones  at most 0.315%"));
-  EXPECT_THAT(text, HasSubstr("0.060 (0.050 to 0.070 over seeds) of 0.750 without protection; 0.620 with"));
+  EXPECT_THAT(text, HasSubstr("0.060 (0.050 to 0.070 over 3 seeds or more) of 0.750 without protection; 0.620 with"));
   EXPECT_THAT(text, HasSubstr("1,000 to 10,000 rows, 25% positive, 5 epochs, bounds 0.6 to 0.8; generated data"));
+}
+
+TEST(PrivacyPlanTest, SaysWhatRestsOnOneSeed) {
+  const LossCurves curves =
+      LossCurves::Parse(
+          "positives,0.25\n"
+          "rows,epochs,max_run_auc_bound,seeds,none_test_auc,frozen_test_auc,loss,loss_min,loss_max\n"
+          "1000,5,0.6,3,0.75,0.60,0.08,0.07,0.09\n1000,5,0.8,3,0.75,0.60,0.04,0.03,0.05\n"
+          "10000,5,0.6,1,0.75,0.62,0.06,0.06,0.06\n10000,5,0.8,1,0.75,0.62,0.02,0.02,0.02\n")
+          .value();
+  const auto text = [&](int64_t rows) {
+    return PrivacyPlanText(MakePrivacyPlan({rows, 0.25, 5, 0.6, 0}, curves).value(), curves);
+  };
+  EXPECT_THAT(text(2000), HasSubstr("(in part of one seed alone)"));
+  EXPECT_THAT(text(1000), HasSubstr("0.080 (0.070 to 0.090 over 3 seeds or more)"));
 }
 
 TEST(PrivacyPlanTest, SaysWhyThereIsNoExpectedLoss) {
