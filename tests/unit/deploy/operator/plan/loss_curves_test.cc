@@ -66,7 +66,8 @@ TEST(LossCurvesTest, FailsOnATableThatIsNone) {
   const auto error = [](const std::string& csv) { return std::string(LossCurves::Parse(csv).status().message()); };
   EXPECT_THAT(error(""), HasSubstr("found something else"));
   EXPECT_THAT(error("positives,0.25\nrows,loss\n1,2\n"), HasSubstr("found something else"));
-  EXPECT_THAT(error("positives,x\n" + std::string(kHead).substr(15)), HasSubstr("line 1: expected 1 numbers"));
+  EXPECT_THAT(error(absl::StrCat("positives,x\n", std::string(kHead).substr(15), kGrid)),
+              HasSubstr("line 1: expected 1 numbers"));
   EXPECT_THAT(error(absl::StrCat(kHead, kGrid, "1,2,3\n")), HasSubstr("line 11: expected 9 numbers, found \"1,2,3\""));
   EXPECT_THAT(error(absl::StrCat(kHead, kGrid, "1000,1,0.6,3,1,1,1,1,nan\n")),
               HasSubstr("line 11: expected 9 numbers"));
