@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -85,13 +84,13 @@ absl::StatusOr<PrivacyPlan> MakePrivacyPlan(const PlanOptions& options, const Lo
   // As the label party does (label_party/protection/noised_labels.h).
   SPLITVEIL_ASSIGN_OR_RETURN(const GaussianPrivacy asked, GaussianPrivacy::FromAucBound(options.max_run_auc_bound));
   SPLITVEIL_ASSIGN_OR_RETURN(const uint32_t sigma_units, SigmaUnits(1 / asked.mu()));
-  SPLITVEIL_ASSIGN_OR_RETURN(LabelPrivacy privacy, LabelPrivacy::OfReleases(LabelKind::kBinary, {sigma_units}));
+  SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy privacy, LabelPrivacy::OfReleases(LabelKind::kBinary, {sigma_units}));
   const double sigma = std::ldexp(static_cast<double>(sigma_units), -kLabelGridBits);
   PlanOptions filled = options;
   if (filled.delta == 0) {
     filled.delta = options.rows > 1 ? 1 / static_cast<double>(options.rows) : 0.5;
   }
-  return PrivacyPlan{filled, sigma, std::move(privacy), LabelInformationKept(sigma, options.positives),
+  return PrivacyPlan{filled, sigma, privacy, LabelInformationKept(sigma, options.positives),
                      curves.At({static_cast<double>(options.rows), options.positives,
                                 static_cast<double>(options.epochs), options.max_run_auc_bound})};
 }
