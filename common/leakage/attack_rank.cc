@@ -34,6 +34,7 @@ AttackNeeds NeedsOf(absl::string_view attack) {
   switch (traits->needs) {
     case SideInformation::kNone:
     case SideInformation::kActivations:
+    case SideInformation::kActivationsToo:
       return AttackNeeds::kNothing;
     case SideInformation::kCleanPositive:
     case SideInformation::kHintRows:

@@ -106,6 +106,7 @@ absl::Status AttackScorer::CheckKnown(const AttackTraits& traits) const {
     case SideInformation::kNone:
       return absl::OkStatus();
     case SideInformation::kActivations:
+    case SideInformation::kActivationsToo:
       return need(input_.activations.size() > 0, "activations");
     case SideInformation::kCleanPositive:
       return need(!input_.clean_positive.empty(), "a clean positive gradient");

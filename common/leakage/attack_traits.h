@@ -24,6 +24,7 @@ inline constexpr int kMaxHints = 5;
 enum class SideInformation {
   kNone,
   kActivations,           // The cut activations, which the non-label party computes itself; no gradient is read.
+  kActivationsToo,        // Them beside the gradients.
   kCleanPositive,         // The clean gradient of one positive of the batch.
   kHintRows,              // Which rows of the batch are k of its positives.
   kAuxiliaryLabels,       // Labels of some training examples; no gradient is read.
@@ -57,7 +58,10 @@ struct AttackTraits {
   // The classes' true moments.
   constexpr bool takes_population() const { return label_side_only() && needs != SideInformation::kReleasingHead; }
   // Scored at layer "cut" only.
-  constexpr bool cut_only() const { return needs == SideInformation::kActivations; }
+  constexpr bool cut_only() const { return needs_activations(); }
+  constexpr bool needs_activations() const {
+    return needs == SideInformation::kActivations || needs == SideInformation::kActivationsToo;
+  }
   // Whether noise on a gradient answers for what it reads: activations learn the label from all gradients together.
   constexpr bool reads_gradients() const {
     return needs != SideInformation::kActivations && needs != SideInformation::kAuxiliaryLabels;

@@ -41,6 +41,21 @@ constexpr AttackWords kWords[] = {
     {"cumulative_spectral", "Main direction, accumulated",
      "Adds up over all epochs where an example stood along the main direction of its batch, so that noise averages "
      "out. Needs nothing but the gradients."},
+    {"factor_analysis", "Noise told from labels",
+     "Learns in which directions the gradients are mere noise and sorts them along the one that the labels make. Needs "
+     "nothing but the gradients."},
+    {"cumulative_factor_analysis", "Noise told from labels, accumulated",
+     "Adds up over all epochs where an example stood along the direction that the labels make. Needs nothing but the "
+     "gradients."},
+    {"surrogate_head", "Learnt copy of the top model",
+     "Trains a copy of the label party's model until it would send the gradients that came, and tests every gradient "
+     "against it. What a capable partner can do: needs nothing but what it sent and received."},
+    {"cumulative_surrogate_head", "Learnt copy of the top model, accumulated",
+     "Adds up what the learnt copy of the label party's model tells of an example over every epoch in which it was "
+     "seen. Needs nothing but what was sent and received."},
+    {"unsplit", "Labels tried out on a learnt copy",
+     "Lets a learnt copy of the label party's model compute the gradient of either label and picks the one that looks "
+     "more like the received one. Needs nothing but what was sent and received."},
     {"model_completion", "Completed bottom model",
      "Puts a classifier on the bottom model that the training left behind and fits it with a few labels it was given."},
     {"features_only", "Features alone (for comparison)",
