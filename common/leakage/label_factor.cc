@@ -12,12 +12,14 @@
 namespace splitveil {
 namespace {
 
-constexpr int kFirstRounds = 20;
-constexpr int kRounds = 3;
 // Of the diagonal: a coordinate whose noise is resolved worse than that decides nothing on its own.
 constexpr double kRidge = 1e-3;
-// Before anything is known of the noise: log ratio per standard deviation of the main direction.
+// Where a fit begins: log ratio per standard deviation of one coordinate.
 constexpr double kFirstWeight = 1;
+// Fourth standardised moment of a Gaussian.
+constexpr double kNoClasses = 3;
+// Two classes of Gaussians are flatter than one; by how much another coordinate must be flatter than the main one.
+constexpr double kFlatter = 0.2;
 // Positives are the smaller class.
 constexpr double kLeastShare = 0.01;
 constexpr double kLargestShare = 0.5;
@@ -44,6 +46,8 @@ Matrix Coordinates(const GradientViews& views) {
 
 }  // namespace
 
+double LabelFactor::Weight() const { return kFadingMemory * weight_ + 1 - kFadingMemory; }
+
 double LabelFactor::LogRatio(const Matrix& rows, int64_t row) const {
   double product = 0;
   for (size_t k = 0; k < test_.size(); ++k) {
@@ -54,7 +58,7 @@ double LabelFactor::LogRatio(const Matrix& rows, int64_t row) const {
 
 void LabelFactor::Turn(const Matrix& turn) {
   const size_t n = moments_.mean.size();
-  if (turn.size() == 0 || n == 0) {
+  if (turn.size() == 0 || weight_ == 0) {
     return;
   }
   // The main coordinate stays.
@@ -69,7 +73,7 @@ void LabelFactor::Turn(const Matrix& turn) {
       to[(i + 1) * stride] = result[i];
     }
   };
-  for (std::vector<double>* vector : {&moments_.of_positives, &moments_.mean, &test_}) {
+  for (std::vector<double>* vector : {&moments_.of_positives, &moments_.mean}) {
     turned(vector->data(), 1, vector->data());
   }
   for (size_t i = 0; i < n; ++i) {
@@ -110,7 +114,7 @@ LabelFactor::Moments LabelFactor::Absorb(const Matrix& rows) const {
 
 void LabelFactor::Fit(const Moments& moments) {
   const size_t n = moments.mean.size();
-  const double weight = kFadingMemory * weight_ + 1 - kFadingMemory;
+  const double weight = Weight();
   const double share = std::clamp(moments.positives / weight, kLeastShare, kLargestShare);
   std::vector<double> difference(n);
   std::vector<double> middle(n);
@@ -131,8 +135,12 @@ void LabelFactor::Fit(const Moments& moments) {
     const double own = moments.products[i * n + i] / weight;
     covariance[i * n + i] = std::max(covariance[i * n + i], 0.0) + kRidge * own + kRidge * kRidge;
   }
-  // The main view says which end is positive.
-  const double orientation = difference[0] < 0 ? -1 : 1;
+  // Which end is positive is known from where the fit began.
+  double kept = 0;
+  for (size_t i = 0; i < n; ++i) {
+    kept += test_[i] * difference[i];
+  }
+  const double orientation = kept < 0 ? -1 : 1;
   test_ = std::move(difference);
   PositiveSystem(std::move(covariance), static_cast<int64_t>(n), kRidge * kRidge).Solve(test_, 1);
   middle_ = 0;
@@ -143,32 +151,57 @@ void LabelFactor::Fit(const Moments& moments) {
   prior_log_odds_ = std::log(share / (1 - share));
 }
 
+void LabelFactor::Begin(const Matrix& rows) {
+  const auto n = static_cast<size_t>(rows.cols());
+  const double share = 1 / static_cast<double>(rows.rows());
+  std::vector<double> variances(n);
+  for (size_t k = 0; k < n; ++k) {
+    double mean = 0;
+    for (int64_t j = 0; j < rows.rows(); ++j) {
+      mean += share * rows.row(j)[k];
+    }
+    double third = 0;
+    double fourth = 0;
+    for (int64_t j = 0; j < rows.rows(); ++j) {
+      const double x = rows.row(j)[k] - mean;
+      variances[k] += share * x * x;
+      third += share * x * x * x;
+      fourth += share * x * x * x * x;
+    }
+    const bool spread = variances[k] > 0;
+    Fade(spread ? third / std::pow(variances[k], 1.5) : 0, skewness_[k]);
+    Fade(spread ? fourth / (variances[k] * variances[k]) : kNoClasses, kurtosis_[k]);
+  }
+  size_t flattest = 0;
+  for (size_t k = 1; k < n; ++k) {
+    if (kurtosis_[k] < kurtosis_[flattest] - (flattest == 0 ? kFlatter * Weight() : 0)) {
+      flattest = k;
+    }
+  }
+  // Positives are fewer: their side has the longer tail. Of the main view that is known from all batches.
+  const double side = flattest > 0 && skewness_[flattest] < 0 ? -1 : 1;
+  test_.assign(n, 0);
+  test_[flattest] = side * kFirstWeight / std::sqrt(std::max(variances[flattest], kRidge * kRidge));
+  middle_ = 0;
+}
+
 std::vector<double> LabelFactor::Take(const GradientViews& views) {
   if (views.empty()) {
     return std::vector<double>(static_cast<size_t>(views.rows));
   }
   const Matrix rows = Coordinates(views);
   const auto n = static_cast<size_t>(rows.cols());
-  const bool first = test_.size() != n;
-  if (first) {
+  if (moments_.mean.size() != n) {
     moments_ = {0, std::vector<double>(n), std::vector<double>(n), std::vector<double>(n * n)};
+    skewness_.assign(n, 0);
+    kurtosis_.assign(n, 0);
     weight_ = 0;
-    middle_ = 0;
-    test_.assign(n, 0);
-    test_[0] = kFirstWeight;
-  } else {
-    Turn(views.turn);
-    // From the main direction each time: what an earlier batch mistook for the label would be carried on.
-    std::fill(test_.begin(), test_.end(), 0);
-    test_[0] = kFirstWeight;
-    middle_ = 0;
   }
-  Moments all;
-  for (int round = 0; round < (first ? kFirstRounds : kRounds); ++round) {
-    all = Absorb(rows);
-    Fit(all);
-  }
-  moments_ = std::move(all);
+  Turn(views.turn);
+  // Not from the test of the batch before: what that mistook for the label would be carried on.
+  Begin(rows);
+  moments_ = Absorb(rows);
+  Fit(moments_);
   Fade(1, weight_);
   std::vector<double> log_ratios;
   log_ratios.reserve(static_cast<size_t>(rows.rows()));

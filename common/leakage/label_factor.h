@@ -10,9 +10,10 @@
 namespace splitveil {
 
 // Models a gradient as one of two means, by its label, and Gaussian noise whose covariance is the same for both and may
-// be of any shape: a factor model whose factor has two values. Fitted by expectation and maximisation over a stream of
-// batches from the main direction on; the covariance takes noise that differs from direction to direction out of the
-// test. Works on the coordinates of GradientViews. Keeps moments, no row. Not thread-safe.
+// be of any shape: a factor model whose factor has two values. One step of expectation and maximisation a batch, with
+// moments over all batches so far, begins at the coordinate that is flattest, for so are two classes, or at the main
+// direction; the covariance takes noise that differs from direction to direction out of the test. Works on the
+// coordinates of GradientViews. Keeps moments, no row. Not thread-safe.
 class LabelFactor {
  public:
   // Takes in the next batch; log ratios of positive against negative under the model, by row. All 0 for a batch that
@@ -28,15 +29,21 @@ class LabelFactor {
     std::vector<double> products;  // [coordinates, coordinates]
   };
   void Turn(const Matrix& turn);
-  // Fits the test to `moments_` and, faded in, the rows as the test now has their chances.
+  // Sets the test to where the fit to the batch begins.
+  void Begin(const Matrix& rows);
+  // `moments_` with the rows faded in, as the test has their chances.
   Moments Absorb(const Matrix& rows) const;
   void Fit(const Moments& moments);
   double LogRatio(const Matrix& rows, int64_t row) const;
 
+  // Of all batches in the fading means once the latest is in.
+  double Weight() const;
+
   Moments moments_;
-  double weight_ = 0;         // Of all batches in `moments_`, below 1.
-  std::vector<double> test_;  // Covariance^-1 (mean of positives - mean of negatives); empty at first.
-  double middle_ = 0;         // <test, middle of the two means>.
+  std::vector<double> skewness_, kurtosis_;  // Fading means of the batches' coordinates.
+  double weight_ = 0;                        // Of the batches before, below 1.
+  std::vector<double> test_;                 // Covariance^-1 (mean of positives - mean of negatives).
+  double middle_ = 0;                        // <test, middle of the two means>.
   double prior_log_odds_ = -1;
 };
 

@@ -40,8 +40,7 @@ std::vector<float> Beliefs(const std::vector<float>& log_ratios) {
 
 }  // namespace
 
-std::vector<float> SurrogateHead::Weigh(const FieldCosines& cosines, const std::vector<float>& main,
-                                        Teacher& teacher) {
+std::vector<float> SurrogateHead::Weigh(const FieldCosines& cosines, const std::vector<float>& main, Teacher& teacher) {
   const std::vector<float> whole = cosines.Whole();
   Fade(MeanProduct(main, cosines.even), teacher.main_a);
   Fade(MeanProduct(main, cosines.odd), teacher.main_b);
@@ -49,9 +48,8 @@ std::vector<float> SurrogateHead::Weigh(const FieldCosines& cosines, const std::
   Fade(MeanProduct(whole, whole), teacher.squared);
   // Correlations m a = rho_m rho_a and so on, so that m a * m b / a b = rho_m^2.
   const bool agree = teacher.main_a > 0 && teacher.main_b > 0 && teacher.a_b > 0;
-  const double main_reliability =
-      std::clamp(agree ? std::sqrt(teacher.main_a * teacher.main_b / teacher.a_b) : 0, kLeastReliability,
-                 kLargestReliability);
+  const double main_reliability = std::clamp(agree ? std::sqrt(teacher.main_a * teacher.main_b / teacher.a_b) : 0,
+                                             kLeastReliability, kLargestReliability);
   const double agreement = teacher.squared > 0 ? (teacher.main_a + teacher.main_b) / std::sqrt(teacher.squared) : 0;
   const double reliability = std::clamp(agreement / main_reliability, 0.0, kLargestReliability);
   const double main_weight = std::min(WeightOf(main_reliability, 1), kLargestMainWeight);

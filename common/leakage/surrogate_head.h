@@ -32,8 +32,8 @@ struct SurrogateScores {
 //    itself: what it got wrong would be fixed.
 // How far a view is to be believed follows from how much it agrees with others, on batches that none has learnt from
 // yet: the field's directions fall into halves, and of three views whose errors are their own each one's correlation
-// with what they have in common is known from their correlations with each other. Views that tell nothing weigh nothing.
-// The label prior enters through the orientation alone: positives are fewer.
+// with what they have in common is known from their correlations with each other. Views that tell nothing weigh
+// nothing. The label prior enters through the orientation alone: positives are fewer.
 //
 // Keeps moments, no row: about width (width + 32) + 16 units numbers. Costs about as many products a row. Not
 // thread-safe.
