@@ -18,8 +18,10 @@ constexpr double kRidge = 1e-3;
 constexpr double kFirstWeight = 1;
 // Fourth standardised moment of a Gaussian.
 constexpr double kNoClasses = 3;
-// Two classes of Gaussians are flatter than one; by how much another coordinate must be flatter than the main one.
-constexpr double kFlatter = 0.2;
+// Two classes of Gaussians are flatter than one. By how many standard errors of a Gaussian's fourth moment, sqrt(24 /
+// rows), another coordinate must be flatter than the main one.
+constexpr double kFlatterErrors = 4;
+constexpr double kFourthMomentVariance = 24;
 // Positives are the smaller class.
 constexpr double kLeastShare = 0.01;
 constexpr double kLargestShare = 0.5;
@@ -172,9 +174,11 @@ void LabelFactor::Begin(const Matrix& rows) {
     Fade(spread ? third / std::pow(variances[k], 1.5) : 0, skewness_[k]);
     Fade(spread ? fourth / (variances[k] * variances[k]) : kNoClasses, kurtosis_[k]);
   }
+  const double rows_remembered = static_cast<double>(rows.rows()) * Weight() / (1 - kFadingMemory);
+  const double margin = kFlatterErrors * std::sqrt(kFourthMomentVariance / rows_remembered);
   size_t flattest = 0;
   for (size_t k = 1; k < n; ++k) {
-    if (kurtosis_[k] < kurtosis_[flattest] - (flattest == 0 ? kFlatter * Weight() : 0)) {
+    if (kurtosis_[k] < kurtosis_[flattest] - (flattest == 0 ? margin * Weight() : 0)) {
       flattest = k;
     }
   }
