@@ -48,6 +48,7 @@ class Ledger::Database {
     kDistribution,
     kEvaluation,
     kPrivacyAudit,
+    kAllRuns,
     kEvent,
     kTables
   };
@@ -124,6 +125,7 @@ absl::Status Ledger::Database::Prepare() {
       "INSERT INTO distribution VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
       "INSERT INTO evaluation VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
       "INSERT INTO privacy_audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+      "INSERT INTO all_runs VALUES (?1, ?2, ?3)",
       "INSERT INTO event VALUES (?1, ?2, ?3, ?4)"};
   for (int table = 0; table < kTables; ++table) {
     SPLITVEIL_ASSIGN_OR_RETURN(inserts_[table], connection_->Prepare(kInserts[table]));
@@ -262,6 +264,10 @@ absl::Status Ledger::Record(const PrivacyAuditRow& row) {
   return database_->Insert(Database::kPrivacyAudit, row.claimed_mu, row.claimed_epsilon, row.mu_lower,
                            row.epsilon_lower, row.delta, row.confidence, row.test, row.examples, row.positives,
                            row.true_positive_rate_low, row.false_positive_rate_high);
+}
+
+absl::Status Ledger::Record(const AllRunsRow& row) {
+  return database_->Insert(Database::kAllRuns, row.examples, row.auc_bound);
 }
 
 absl::Status Ledger::RecordEvent(absl::string_view kind, absl::string_view detail) {

@@ -106,6 +106,7 @@ class Ledger {
   absl::Status Record(const DistributionRow& row);
   absl::Status Record(const EvaluationRow& row);
   absl::Status Record(const PrivacyAuditRow& row);
+  absl::Status Record(const AllRunsRow& row);
   // `detail` holds counts and names, never a label, an id or a key.
   absl::Status RecordEvent(absl::string_view kind, absl::string_view detail);
   // Makes every row recorded so far visible to readers and safe from a crash.

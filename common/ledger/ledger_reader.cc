@@ -165,6 +165,17 @@ absl::StatusOr<std::optional<PrivacyAuditRow>> LedgerReader::PrivacyAudit(const 
   return rows.empty() ? std::optional<PrivacyAuditRow>() : rows.front();
 }
 
+absl::StatusOr<std::optional<AllRunsRow>> LedgerReader::AllRuns(const std::string& run_id) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<AllRunsRow> rows,
+                             ReadAll(
+                                 *database_->connection, "SELECT examples, auc_bound FROM all_runs WHERE run_id = ?1",
+                                 [](const SqliteStatement& row) {
+                                   return AllRunsRow{row.Int64(0), row.Double(1)};
+                                 },
+                                 run_id));
+  return rows.empty() ? std::optional<AllRunsRow>() : rows.front();
+}
+
 absl::StatusOr<std::vector<EventRecord>> LedgerReader::Events(const std::string& run_id) {
   return ReadAll(
       *database_->connection, "SELECT at, kind, detail FROM event WHERE run_id = ?1 ORDER BY rowid",

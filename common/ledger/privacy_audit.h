@@ -22,6 +22,13 @@ struct PrivacyAuditRow {
   bool is_refuted() const { return mu_lower > claimed_mu; }
 };
 
+// What a privacy account says, before anything leaves, of all runs on the examples of this one.
+struct AllRunsRow {
+  int64_t examples = 0;  // Counted for this run.
+  // Bound on the AUC of an adversary that keeps every release of the most exposed of them, this run's included.
+  double auc_bound = 1;
+};
+
 // "claimed mu 0.742; the run's own scores refute any mu below 0.510 (95%)": the one wording of the terminal, the report
 // and `splitveil audit`.
 std::string DescribePrivacyAudit(const PrivacyAuditRow& audit);

@@ -83,6 +83,10 @@ CREATE TABLE privacy_audit(
   examples INTEGER NOT NULL, positives INTEGER NOT NULL,
   true_positive_rate_low REAL, false_positive_rate_high REAL
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE all_runs(
+  run_id TEXT PRIMARY KEY NOT NULL REFERENCES run(run_id),
+  examples INTEGER NOT NULL, auc_bound REAL NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE TABLE event(
   run_id TEXT NOT NULL REFERENCES run(run_id),
   at TEXT NOT NULL, kind TEXT NOT NULL, detail TEXT NOT NULL

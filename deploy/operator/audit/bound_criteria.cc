@@ -46,10 +46,14 @@ Finding RunBound(const RunRecords& run, const PartyRecords& party, double limit)
   if (std::isnan(bound)) {
     return finding;
   }
+  if (party.all_runs.has_value()) {
+    bound = std::max(bound, party.all_runs->auc_bound);
+  }
   finding.outcome = bound <= limit ? Outcome::kMet : Outcome::kNotMet;
   finding.found = AgainstLimit(bound, limit);
-  finding.where = "all releases at the cut layer";
-  if (finding.outcome == Outcome::kMet && !party.record.run.resumed_from.empty()) {
+  finding.where =
+      party.all_runs.has_value() ? "all releases of all runs, by the privacy account" : "all releases at the cut layer";
+  if (!party.all_runs.has_value() && finding.outcome == Outcome::kMet && !party.record.run.resumed_from.empty()) {
     finding.outcome = Outcome::kNotMeasured;
     finding.found = absl::StrCat(finding.found, " by itself; not with the runs that it resumes from");
     finding.where.clear();

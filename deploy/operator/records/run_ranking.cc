@@ -161,6 +161,7 @@ RunRanking RankRun(const RunRecords& run) {
     ranking.run_auc_bound = RunAucBound(*party);
     ranking.worst_case = WorstCase(*party);
     ranking.privacy_audit = party->privacy_audit;
+    ranking.all_runs = party->all_runs;
     ranking.standing = StandingOf(ranking);
   }
   return ranking;
@@ -228,9 +229,12 @@ std::string ProvedWords(const RunRanking& ranking) {
     default:
       break;
   }
-  const std::string bound = ranking.run_auc_bound < kNoPromise
-                                ? absl::StrFormat("AUC at most %.3f over the whole run", ranking.run_auc_bound)
-                                : "a bound on single steps, none over the whole run";
+  std::string bound = ranking.run_auc_bound < kNoPromise
+                          ? absl::StrFormat("AUC at most %.3f over the whole run", ranking.run_auc_bound)
+                          : "a bound on single steps, none over the whole run";
+  if (ranking.all_runs.has_value()) {
+    absl::StrAppendFormat(&bound, " and %.3f over all runs of its privacy account", ranking.all_runs->auc_bound);
+  }
   return ranking.proved ? absl::StrCat(bound, ", for any adversary, beyond what features tell")
                         : absl::StrCat("nothing; if classes are Gaussian, ", bound);
 }

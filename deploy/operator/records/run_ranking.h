@@ -56,6 +56,7 @@ struct RunRanking {
   double run_auc_bound = std::numeric_limits<double>::quiet_NaN();
   RankedAttack worst_case;  // IsWorstCase; the cumulative one where it ran, over all its epochs.
   std::optional<PrivacyAuditRow> privacy_audit;
+  std::optional<AllRunsRow> all_runs;
   RunStanding standing = RunStanding::kNotKnown;
   Baseline baseline;
   std::vector<BoundExcess> excesses;  // One an attack and layer, the strongest first. Empty unless kExceeded.

@@ -38,6 +38,7 @@ absl::Status ReadRows(LedgerReader& reader, PartyRecords& party) {
   status.Update(Take(reader.Distributions(run_id), party.distributions));
   status.Update(Take(reader.Events(run_id), party.events));
   status.Update(Take(reader.PrivacyAudit(run_id), party.privacy_audit));
+  status.Update(Take(reader.AllRuns(run_id), party.all_runs));
   return status;
 }
 

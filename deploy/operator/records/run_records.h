@@ -26,6 +26,7 @@ struct PartyRecords {
   std::vector<DistributionRow> distributions;
   std::vector<EventRecord> events;
   std::optional<PrivacyAuditRow> privacy_audit;
+  std::optional<AllRunsRow> all_runs;
 
   // Steps whose gradients left the label party: the gate neither halted nor kept them back. 0 where this party does not
   // know.

@@ -154,6 +154,20 @@ TEST_F(BoundCriteriaTest, NobodyAsksForAProofUnlessThePolicyDoes) {
   }
 }
 
+// A peer that remembers earlier runs adds them up.
+TEST_F(BoundCriteriaTest, TheBoundIsThatOfAllRunsWhereAnAccountCountsThem) {
+  const Finding alone = Judge("bound per run", "max_run_auc_bound: 0.75");
+  EXPECT_EQ(alone.outcome, Outcome::kMet);
+  party().record.run.resumed_from = "earlier";
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.75").outcome, Outcome::kNotMeasured);
+  party().all_runs = AllRunsRow{20000, 0.74};
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.75").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.75").where,
+            "all releases of all runs, by the privacy account");
+  party().all_runs->auc_bound = 0.76;
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.75").outcome, Outcome::kNotMet);
+}
+
 // Whatever the policy says: an empty one asks for it, too.
 TEST_F(BoundCriteriaTest, ARunWhoseOwnScoresRefuteItsClaimFails) {
   PrivacyAuditRow audit;
