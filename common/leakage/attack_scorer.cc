@@ -92,6 +92,9 @@ absl::Status AttackScorer::Begin(const AttackInput& input) {
   likelihood_ratio_.reset();
   projection_.reset();
   conditional_log_ratio_.reset();
+  views_.reset();
+  surrogate_scores_.reset();
+  factor_log_ratio_.reset();
   return absl::OkStatus();
 }
 
@@ -168,6 +171,13 @@ absl::StatusOr<std::vector<float>> AttackScorer::Score(AttackVariant variant) {
     case v1::CONDITIONAL_LIKELIHOOD_RATIO:
     case v1::CUMULATIVE_CONDITIONAL_LIKELIHOOD_RATIO:
       return ScoreByHead(variant.attack);
+    case v1::SURROGATE_HEAD:
+    case v1::CUMULATIVE_SURROGATE_HEAD:
+    case v1::UNSPLIT:
+      return ScoreBySurrogate(variant.attack);
+    case v1::FACTOR_ANALYSIS:
+    case v1::CUMULATIVE_FACTOR_ANALYSIS:
+      return ScoreByFactor(variant.attack);
     default:
       return absl::InternalError(absl::StrCat("attack: ", traits.name, " is in the table and has no score"));
   }
@@ -216,6 +226,35 @@ std::vector<float> AttackScorer::ScoreByHead(v1::Attack attack) {
   return attack == v1::CONDITIONAL_LIKELIHOOD_RATIO || input_.head->releases_repeat
              ? Saturated(*conditional_log_ratio_)
              : Saturated(Remember(attack, *conditional_log_ratio_));
+}
+
+const GradientViews& AttackScorer::Views() {
+  if (!views_.has_value()) {
+    views_ = splitter_.Split(input_.gradients);
+  }
+  return *views_;
+}
+
+std::vector<float> AttackScorer::ScoreBySurrogate(v1::Attack attack) {
+  if (!surrogate_scores_.has_value()) {
+    surrogate_scores_ = surrogate_.Take(Views(), input_.activations);
+  }
+  switch (attack) {
+    case v1::UNSPLIT:
+      return Saturated(surrogate_scores_->matching);
+    case v1::SURROGATE_HEAD:
+      return Saturated(surrogate_scores_->log_ratios);
+    default:
+      return Saturated(Remember(attack, surrogate_scores_->log_ratios));
+  }
+}
+
+std::vector<float> AttackScorer::ScoreByFactor(v1::Attack attack) {
+  if (!factor_log_ratio_.has_value()) {
+    factor_log_ratio_ = label_factor_.Take(Views());
+  }
+  return attack == v1::FACTOR_ANALYSIS ? Saturated(*factor_log_ratio_)
+                                       : Saturated(Remember(attack, *factor_log_ratio_));
 }
 
 const std::vector<double>& AttackScorer::Spectral() {

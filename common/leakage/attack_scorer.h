@@ -13,9 +13,12 @@
 
 #include "common/leakage/attack_traits.h"
 #include "common/leakage/conditional_likelihood.h"
+#include "common/leakage/gradient_views.h"
 #include "common/leakage/hint_scores.h"
+#include "common/leakage/label_factor.h"
 #include "common/leakage/population.h"
 #include "common/leakage/principal_direction.h"
+#include "common/leakage/surrogate_head.h"
 #include "common/matrix/matrix.h"
 
 #include "splitveil/v1/leak_audit.pb.h"
@@ -26,7 +29,7 @@ namespace splitveil {
 struct AttackInput {
   ConstMatrixView gradients;               // [batch, units], as received and back-propagated to the layer.
   absl::Span<const uint32_t> positions;    // Aligned positions of the rows, [batch].
-  ConstMatrixView activations;             // [batch, cut_width], as sent; read by ACTIVATION_CLUSTERS only.
+  ConstMatrixView activations;             // [batch, cut_width], as sent; where needs_activations().
   absl::Span<const uint32_t> hint_rows;    // Rows known to be positive; empty without an oracle.
   absl::Span<const float> clean_positive;  // Clean gradient of the first of them at this layer, [units], or empty.
   // The label party's own attacks only:
@@ -61,6 +64,9 @@ class AttackScorer {
   std::vector<float> ScoreByLikelihood(v1::Attack attack);
   std::vector<float> ScoreByDirection(v1::Attack attack);
   std::vector<float> ScoreByHead(v1::Attack attack);
+  std::vector<float> ScoreBySurrogate(v1::Attack attack);
+  std::vector<float> ScoreByFactor(v1::Attack attack);
+  const GradientViews& Views();
   // Two clusters of each of a stream of batches.
   struct Clusters {
     PrincipalDirection direction;
@@ -72,6 +78,9 @@ class AttackScorer {
   AttackInput input_;
   PrincipalDirection gradient_direction_;
   Clusters gradient_clusters_, activation_clusters_;
+  GradientSplitter splitter_;
+  SurrogateHead surrogate_;
+  LabelFactor label_factor_;
   PrincipalDirection cumulative_direction_;               // Leans towards what is remembered of the rows.
   std::map<v1::Attack, std::vector<double>> remembered_;  // [examples] each; made when first used.
   // Of this batch, computed when first asked for.
@@ -79,6 +88,9 @@ class AttackScorer {
   std::optional<std::vector<double>> spectral_;  // Projections, without the vote on their orientation.
   std::optional<std::vector<float>> likelihood_ratio_, projection_;
   std::optional<std::vector<double>> conditional_log_ratio_;
+  std::optional<GradientViews> views_;
+  std::optional<SurrogateScores> surrogate_scores_;
+  std::optional<std::vector<double>> factor_log_ratio_;
 };
 
 }  // namespace splitveil

@@ -66,6 +66,8 @@ struct AttackTraits {
   constexpr bool reads_gradients() const {
     return needs != SideInformation::kActivations && needs != SideInformation::kAuxiliaryLabels;
   }
+  // Learns from batches how to score later ones: it takes every batch in.
+  constexpr bool learns() const { return needs == SideInformation::kActivationsToo; }
   constexpr bool cumulative() const { return occasion == AttackOccasion::kCumulative; }
   constexpr bool once_per_run() const { return occasion == AttackOccasion::kOncePerRun; }
 };

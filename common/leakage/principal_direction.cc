@@ -11,8 +11,6 @@
 namespace splitveil {
 namespace {
 
-// How many batches' worth the remembered direction counts for.
-constexpr double kMemory = 10;
 // How many times as much a row's evidence counts as its projection.
 constexpr double kEvidence = 1;
 // Power iterations: without a direction to start from, and with one.
@@ -103,7 +101,7 @@ std::vector<double> PrincipalDirection::Project(ConstMatrixView rows, absl::Span
     return std::vector<double>(rows.rows());
   }
   std::vector<double> projections = Projections(rows, mean, direction);
-  const double cumulative_weight = first ? 0 : kMemory * SumOfSquares(projections);
+  const double cumulative_weight = first ? 0 : memory_ * SumOfSquares(projections);
   for (int i = 0; i < (first ? kFirstIterations : kIterations); ++i) {
     // The rows' scatter times the direction; the remembered direction adds its own scatter of rank one.
     std::vector<double> weights = projections;

@@ -13,7 +13,7 @@ namespace splitveil {
 // First principal direction of each batch: gradients of the two classes differ along one line, and noise that is to
 // hide the difference well lies along it too. Nothing but the rows is needed:
 //  - The line turns slowly as the model learns. It is found by power iteration from the batch before, and what that
-//    batch found counts `kMemory` times as much as what this one adds, which averages noise that has no line of its
+//    batch found counts `memory` times as much as what this one adds, which averages noise that has no line of its
 //    own.
 //  - What is remembered of the rows from earlier epochs, under noise that was independent of this one's, leads to the
 //    line as labels would.
@@ -23,6 +23,12 @@ namespace splitveil {
 // Not thread-safe.
 class PrincipalDirection {
  public:
+  // How many batches' worth the direction of the batch before counts for: against noise that has no line of its own,
+  // and for noise whose line is that of the batch.
+  static constexpr double kLongMemory = 10;
+  static constexpr double kNoMemory = 0;
+  explicit PrincipalDirection(double memory = kLongMemory) : memory_(memory) {}
+
   // Takes in the next batch: the centred rows' projections, oriented as those of the batch before. Times orientation(),
   // larger means "positive". All 0 where the rows are equal or not finite; nothing is remembered of such a batch.
   // [rows]
@@ -37,6 +43,7 @@ class PrincipalDirection {
   absl::Span<const float> direction() const { return direction_; }
 
  private:
+  double memory_;
   std::vector<float> direction_;
   double votes_ = 0;
 };

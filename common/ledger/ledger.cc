@@ -39,7 +39,19 @@ absl::Status At(const std::string& path, const absl::Status& status) {
 // its peer records nothing, and what it recorded before must not wait with it.
 class Ledger::Database {
  public:
-  enum Table { kStep, kStepTime, kProtection, kLeak, kEpochLeak, kDistribution, kEvaluation, kEvent, kTables };
+  enum Table {
+    kStep,
+    kStepTime,
+    kProtection,
+    kLeak,
+    kEpochLeak,
+    kDistribution,
+    kEvaluation,
+    kPrivacyAudit,
+    kAllRuns,
+    kEvent,
+    kTables
+  };
 
   Database(std::unique_ptr<SqliteDatabase> connection, std::string run_id)
       : run_id_(std::move(run_id)), connection_(std::move(connection)) {}
@@ -112,6 +124,8 @@ absl::Status Ledger::Database::Prepare() {
        "?18)"),
       "INSERT INTO distribution VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
       "INSERT INTO evaluation VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+      "INSERT INTO privacy_audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+      "INSERT INTO all_runs VALUES (?1, ?2, ?3)",
       "INSERT INTO event VALUES (?1, ?2, ?3, ?4)"};
   for (int table = 0; table < kTables; ++table) {
     SPLITVEIL_ASSIGN_OR_RETURN(inserts_[table], connection_->Prepare(kInserts[table]));
@@ -244,6 +258,16 @@ absl::Status Ledger::Record(const DistributionRow& row) {
 absl::Status Ledger::Record(const EvaluationRow& row) {
   return database_->Insert(Database::kEvaluation, row.step, row.split, row.log_loss, row.auc, row.accuracy,
                            row.calibration_error);
+}
+
+absl::Status Ledger::Record(const PrivacyAuditRow& row) {
+  return database_->Insert(Database::kPrivacyAudit, row.claimed_mu, row.claimed_epsilon, row.mu_lower,
+                           row.epsilon_lower, row.delta, row.confidence, row.test, row.examples, row.positives,
+                           row.true_positive_rate_low, row.false_positive_rate_high);
+}
+
+absl::Status Ledger::Record(const AllRunsRow& row) {
+  return database_->Insert(Database::kAllRuns, row.examples, row.auc_bound);
 }
 
 absl::Status Ledger::RecordEvent(absl::string_view kind, absl::string_view detail) {

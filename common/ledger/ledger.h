@@ -11,6 +11,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+#include "common/ledger/privacy_audit.h"
+
 #include "splitveil/v1/protection.pb.h"
 
 namespace splitveil {
@@ -82,7 +84,6 @@ struct EvaluationRow {
   std::string split;  // train, test.
   double log_loss = 0, auc = 0, accuracy = 0, calibration_error = 0;
 };
-
 // Thread-safe. Rows are buffered in one transaction and committed when it is a second old, by Commit and at the end, so
 // a crash loses at most the last second; other processes may read meanwhile and see what is committed. NaN and infinite
 // numbers are stored as NULL. Errors of Record*: AlreadyExists for a row whose key was recorded before (it is not
@@ -104,6 +105,8 @@ class Ledger {
   absl::Status Record(const EpochLeakRow& row);
   absl::Status Record(const DistributionRow& row);
   absl::Status Record(const EvaluationRow& row);
+  absl::Status Record(const PrivacyAuditRow& row);
+  absl::Status Record(const AllRunsRow& row);
   // `detail` holds counts and names, never a label, an id or a key.
   absl::Status RecordEvent(absl::string_view kind, absl::string_view detail);
   // Makes every row recorded so far visible to readers and safe from a crash.

@@ -149,6 +149,33 @@ absl::StatusOr<std::vector<DistributionRow>> LedgerReader::Distributions(const s
       run_id);
 }
 
+absl::StatusOr<std::optional<PrivacyAuditRow>> LedgerReader::PrivacyAudit(const std::string& run_id) {
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const std::vector<PrivacyAuditRow> rows,
+      ReadAll(
+          *database_->connection,
+          "SELECT claimed_mu, claimed_epsilon, mu_lower, epsilon_lower, delta, confidence, test, examples, positives, "
+          "true_positive_rate_low, false_positive_rate_high FROM privacy_audit WHERE run_id = ?1",
+          [](const SqliteStatement& row) {
+            return PrivacyAuditRow{row.Double(0), row.Double(1), row.Double(2), row.Double(3),
+                                   row.Double(4), row.Double(5), row.Text(6),   row.Int64(7),
+                                   row.Int64(8),  row.Double(9), row.Double(10)};
+          },
+          run_id));
+  return rows.empty() ? std::optional<PrivacyAuditRow>() : rows.front();
+}
+
+absl::StatusOr<std::optional<AllRunsRow>> LedgerReader::AllRuns(const std::string& run_id) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<AllRunsRow> rows,
+                             ReadAll(
+                                 *database_->connection, "SELECT examples, auc_bound FROM all_runs WHERE run_id = ?1",
+                                 [](const SqliteStatement& row) {
+                                   return AllRunsRow{row.Int64(0), row.Double(1)};
+                                 },
+                                 run_id));
+  return rows.empty() ? std::optional<AllRunsRow>() : rows.front();
+}
+
 absl::StatusOr<std::vector<EventRecord>> LedgerReader::Events(const std::string& run_id) {
   return ReadAll(
       *database_->connection, "SELECT at, kind, detail FROM event WHERE run_id = ?1 ORDER BY rowid",

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,9 @@ class LedgerReader {
   absl::StatusOr<std::vector<EpochLeakRow>> EpochLeaks(const std::string& run_id);
   // By epoch, quantity, class and bin.
   absl::StatusOr<std::vector<DistributionRow>> Distributions(const std::string& run_id);
+  // nullopt: the run claims nothing that could be refuted, or has not ended.
+  absl::StatusOr<std::optional<PrivacyAuditRow>> PrivacyAudit(const std::string& run_id);
+  absl::StatusOr<std::optional<AllRunsRow>> AllRuns(const std::string& run_id);
   // In the order they were recorded.
   absl::StatusOr<std::vector<EventRecord>> Events(const std::string& run_id);
   // By observer, layer and attack, "cut" before the other layers.

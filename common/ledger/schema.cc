@@ -76,6 +76,17 @@ CREATE TABLE evaluation(
   log_loss REAL, auc REAL, accuracy REAL, calibration_error REAL,
   PRIMARY KEY (run_id, step, split)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE privacy_audit(
+  run_id TEXT PRIMARY KEY NOT NULL REFERENCES run(run_id),
+  claimed_mu REAL NOT NULL, claimed_epsilon REAL, mu_lower REAL NOT NULL, epsilon_lower REAL,
+  delta REAL NOT NULL, confidence REAL NOT NULL, test TEXT NOT NULL,
+  examples INTEGER NOT NULL, positives INTEGER NOT NULL,
+  true_positive_rate_low REAL, false_positive_rate_high REAL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE all_runs(
+  run_id TEXT PRIMARY KEY NOT NULL REFERENCES run(run_id),
+  examples INTEGER NOT NULL, auc_bound REAL NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE TABLE event(
   run_id TEXT NOT NULL REFERENCES run(run_id),
   at TEXT NOT NULL, kind TEXT NOT NULL, detail TEXT NOT NULL

@@ -79,6 +79,13 @@ std::string FirstFew(const std::vector<MeasuredAttack>& leaks, Describe describe
   return text;
 }
 
+// "norm at cut, cosine at cut, norm at first and 2 others".
+std::string FirstNames(const std::vector<std::string>& names) {
+  const size_t shown = std::min<size_t>(kAttacksShown, names.size()), more = names.size() - shown;
+  const std::string first = absl::StrJoin(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", ");
+  return more == 0 ? first : absl::StrCat(first, " and ", more, more == 1 ? " other" : " others");
+}
+
 // Of every kind the strongest attacks and how many there are besides: those on single batches layer by layer, those
 // that add up the epochs, and those that no bound is about.
 void AddLeaks(const RunSummary& summary, Table& table) {
@@ -110,26 +117,65 @@ void AddLeaks(const RunSummary& summary, Table& table) {
   }
 }
 
-// A party that gates releases and measured nothing says so, and why.
-std::string NoLeak(const RunSummary& summary) {
-  const bool released = std::any_of(summary.gate.begin(), summary.gate.end(), [](const auto& decision) {
-    return decision.first != GateActionName(v1::FREEZE_BOTTOM) && decision.first != GateActionName(v1::HALT);
+bool ReleasedNothing(const RunSummary& summary) {
+  return !summary.gate.empty() && std::all_of(summary.gate.begin(), summary.gate.end(), [](const auto& decision) {
+    return decision.first == GateActionName(v1::FREEZE_BOTTOM) || decision.first == GateActionName(v1::HALT);
   });
-  return released ? "none measured" : "none measured: no gradient left the label party";
 }
 
-std::string Bound(const RunSummary& summary) {
+// A party that gates releases and measured nothing says so, and why.
+std::string NoLeak(const RunSummary& summary) {
+  return ReleasedNothing(summary) ? "none measured: no gradient left the label party" : "none measured";
+}
+
+// What the noise guarantees, and on what that rests.
+std::string Proved(const RunSummary& summary) {
   if (summary.run_auc_bound >= 1) {
-    return "none: these releases bound no attack";
+    return "nothing: these releases bound no attack";
   }
   const std::string earlier =
       std::isnan(summary.all_runs_auc_bound)
           ? ""
           : absl::StrFormat(" (%.3f with the runs that it resumes from)", summary.all_runs_auc_bound);
-  return absl::StrFormat("AUC at most %.3f over all epochs%s, %s; %s", summary.run_auc_bound, earlier,
-                         IsBoundProved(summary.protection) ? "beyond what features tell, proved for any adversary"
-                                                           : "if classes are Gaussian",
-                         BoundState(summary));
+  const std::string bound = absl::StrFormat("AUC at most %.3f over all epochs%s", summary.run_auc_bound, earlier);
+  return IsBoundProved(summary.protection)
+             ? absl::StrCat(bound, ", beyond what features tell, by the noise on labels, for any adversary")
+             : absl::StrCat("nothing; if classes are Gaussian, ", bound);
+}
+
+std::string WorstCase(const RunSummary& summary) {
+  const EpochLeakRow& row = summary.worst_case;
+  return row.examples > 0
+             ? absl::StrFormat("%.3f measured over %s, label side: %s", TurnedAuc(row.auc),
+                               IsCumulativeAttack(row.attack) ? "all epochs" : "the last epoch", row.attack)
+             : "not measured: no conditional_likelihood_ratio";
+}
+
+std::string Practical(const RunSummary& summary) {
+  const MeasuredAttack* const strongest = StrongestOnGradients(summary.leaks, /*side_information=*/false);
+  return strongest == nullptr ? "not measured: no attack without side information"
+                              : absl::StrFormat("%.3f measured, no side information: %s at %s", strongest->auc(),
+                                                strongest->attack, strongest->layer);
+}
+
+// What is proved, what the worst case was measured to read, and what a partner can do today; then the verdict.
+void AddStanding(const RunSummary& summary, Table& table) {
+  if (std::isnan(summary.run_auc_bound)) {
+    return;
+  }
+  std::string verdict = StandingWords(StandingOf(summary));
+  if (!ReleasedNothing(summary)) {
+    table.Add("proved", Proved(summary));
+    table.Add("worst case", WorstCase(summary));
+    table.Add("practical", Practical(summary));
+    if (summary.privacy_audit.has_value()) {
+      table.Add("claim", DescribePrivacyAudit(*summary.privacy_audit));
+    }
+    if (summary.run_auc_bound < 1) {
+      absl::StrAppend(&verdict, "; the bound: ", BoundState(summary));
+    }
+  }
+  table.Add("verdict", verdict);
 }
 
 }  // namespace
@@ -159,9 +205,20 @@ const MeasuredAttack* StrongestOnGradients(const std::vector<MeasuredAttack>& st
 std::string BoundState(const RunSummary& summary) {
   if (summary.bound_exceeded > 0) {
     return summary.exceeded_by.empty() ? "exceeded: see bound_exceeded in the ledger's events"
-                                       : absl::StrCat("exceeded by ", summary.exceeded_by);
+                                       : absl::StrCat("exceeded by ", FirstNames(summary.exceeded_by));
   }
   return summary.bound_tested ? "not exceeded by the attacks run here" : "no attack was held against it";
+}
+
+RunStanding StandingOf(const RunSummary& summary) {
+  StandingFacts facts;
+  facts.released = !ReleasedNothing(summary);
+  facts.claims_bound = summary.run_auc_bound < 1;
+  facts.proved = IsBoundProved(summary.protection);
+  facts.worst_case_tested = summary.worst_case.examples > 0;
+  facts.exceeded = summary.bound_exceeded > 0;
+  facts.claim_refuted = summary.privacy_audit.has_value() && summary.privacy_audit->is_refuted();
+  return StandingOf(facts);
 }
 
 std::string ResultPath(const std::string& ledger_path) {
@@ -184,9 +241,7 @@ std::string RunSummaryTable(const RunSummary& summary) {
   if (summary.leaks.empty() && !summary.gate.empty()) {
     table.Add("leak", NoLeak(summary));
   }
-  if (!std::isnan(summary.run_auc_bound)) {
-    table.Add("bound", Bound(summary));
-  }
+  AddStanding(summary, table);
   if (!summary.gate.empty()) {
     table.Add("release gate", absl::StrJoin(summary.gate, ", ", [](std::string* out, const auto& decision) {
                 absl::StrAppend(out, decision.second, " ", decision.first);

@@ -5,12 +5,15 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/leakage/attack_rank.h"
 #include "common/leakage/guessing.h"
+#include "common/leakage/run_standing.h"
+#include "common/ledger/ledger.h"
 
 namespace splitveil {
 
@@ -43,17 +46,24 @@ struct RunSummary {
   double all_runs_auc_bound = std::numeric_limits<double>::quiet_NaN();
   bool bound_tested = false;                          // Whether an attack was held against it.
   int64_t bound_exceeded = 0;                         // Times an attack exceeded it over an epoch.
-  std::string exceeded_by;                            // Such an attack; empty: see the ledger's events.
+  std::vector<std::string> exceeded_by;               // By these, the strongest first; none: see the ledger's events.
   std::vector<std::pair<std::string, int64_t>> gate;  // Steps by decision of the release gate.
   std::vector<MeasuredAttack> leaks;                  // As StrongestFirst orders them.
-  Guessing guessing;                                  // Over the run's mean batch.
-  std::string details;                                // Path of the file with every figure.
+  // Over the last epoch: of cumulative_conditional_likelihood_ratio, or else of conditional_likelihood_ratio. examples
+  // 0: not measured.
+  EpochLeakRow worst_case;
+  std::optional<PrivacyAuditRow> privacy_audit;  // nullopt: the run claims no mu.
+  Guessing guessing;                             // Over the run's mean batch.
+  std::string details;                           // Path of the file with every figure.
 };
 
-// "not exceeded by the attacks run here", "exceeded by norm at cut", "no attack was held against it": the one wording
-// of the terminal and the RESULT line. Unless it is proved (IsBoundProved), a bound is conditional: it holds for
-// Gaussian classes only, and no run shows that it does.
+// "not exceeded by the attacks run here", "exceeded by norm at cut and 2 others", "no attack was held against it": the
+// one wording of the terminal and the RESULT line. Unless it is proved (IsBoundProved), a bound is conditional: it
+// holds for Gaussian classes only, and no run shows that it does.
 std::string BoundState(const RunSummary& summary);
+
+// The verdict on the run's promise, of the label party's summary.
+RunStanding StandingOf(const RunSummary& summary);
 
 // Where a party leaves every figure of a run: beside its ledger, LEDGER without ".db" + ".result.json".
 std::string ResultPath(const std::string& ledger_path);

@@ -53,6 +53,8 @@ struct ReleaseEvidence {
   double clip_norm = 0;
   bool releases_repeat = false;
   bool releases_posterior = false;
+  // What leaves is made of labels with Gaussian noise, the mu of which is sqrt(sum_kl).
+  bool has_label_noise = false;
 };
 
 // One attack's scores of a release.
@@ -78,10 +80,12 @@ class LabelSideAudit {
   // AttackScorer, and InvalidArgument where the evidence is not of the batch's rows.
   absl::StatusOr<std::vector<BatchScores>> Score(const ReleasedBatch& batch, const ReleaseEvidence& evidence);
 
+  // What the attacks on single examples took of the release that Score was last called for; nullopt where it is not
+  // known. Borrows from `evidence` and from this, until the next Score.
+  std::optional<ReleasingHead> HeadOf(const ReleaseEvidence& evidence) const;
+
  private:
   absl::Status EstimateNext(const ReleasedBatch& batch, const ReleaseEvidence& evidence);
-  // What the attacks on single examples take; nullopt where it is not known. Borrows from `evidence` and population_.
-  std::optional<ReleasingHead> HeadOf(const ReleaseEvidence& evidence) const;
 
   std::vector<AttackVariant> attacks_;
   bool needs_population_ = false;  // An attack takes the classes' true moments.

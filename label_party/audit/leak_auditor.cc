@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 #include "common/config/agreement.h"
 #include "common/leakage/attack_traits.h"
@@ -39,7 +40,8 @@ LeakAuditor::LeakAuditor(const v1::RunAgreement& agreement, const v1::LabelSideA
       awaited_batches_(static_cast<size_t>(agreement.in_flight_batches()) + 1),
       label_side_audit_(config, examples),
       ledger_(ledger),
-      recorder_(ledger) {}
+      recorder_(ledger),
+      mu_audit_(examples) {}
 
 void LeakAuditor::Remember(ReleasedBatch batch) {
   const absl::MutexLock lock(&mutex_);
@@ -65,6 +67,11 @@ absl::Status LeakAuditor::AuditRelease(const ReleaseEvidence& evidence) {
   }
   const absl::MutexLock lock(&mutex_);
   bounds_[batch->epoch].Add(evidence.sum_kl, evidence.accumulated_sum_kl, evidence.releases_repeat);
+  const std::optional<ReleasingHead> head =
+      label_side_audit_.Reads(batch->step) ? label_side_audit_.HeadOf(evidence) : std::nullopt;
+  if (head.has_value()) {
+    mu_audit_.Add(*batch, evidence, *head);
+  }
   if (label_side_audit_.Attacks(batch->step)) {
     histograms_.Add(*batch, evidence, *all);
   }
@@ -99,7 +106,23 @@ absl::Status LeakAuditor::FinishRun() {
     const uint32_t epoch = released_.back().batch.epoch;
     status.Update(recorder_.RecordEpoch(Observer::kLabelParty, epoch, BoundsOf(epoch)));
   }
+  status.Update(RecordPrivacyAudit());
   return status;
+}
+
+absl::Status LeakAuditor::RecordPrivacyAudit() {
+  privacy_audit_ = mu_audit_.Finish();
+  if (!privacy_audit_.has_value()) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(*privacy_audit_));
+  return privacy_audit_->is_refuted()
+             ? ledger_->RecordEvent("claim_refuted",
+                                    absl::StrFormat("claimed mu %.4f; the run's own scores refute any below %.4f "
+                                                    "(95%%, test %s, %d examples)",
+                                                    privacy_audit_->claimed_mu, privacy_audit_->mu_lower,
+                                                    privacy_audit_->test, privacy_audit_->examples))
+             : absl::OkStatus();
 }
 
 absl::Status LeakAuditor::RecordRunScores(v1::Attack attack, uint32_t epoch, absl::Span<const float> scores,
@@ -182,6 +205,11 @@ EpochLeaks LeakAuditor::epoch_leaks() const {
 int64_t LeakAuditor::bound_exceeded() const {
   const absl::MutexLock lock(&mutex_);
   return recorder_.bound_exceeded();
+}
+
+std::optional<PrivacyAuditRow> LeakAuditor::privacy_audit() const {
+  const absl::MutexLock lock(&mutex_);
+  return privacy_audit_;
 }
 
 std::string LeakAuditor::latest() const {

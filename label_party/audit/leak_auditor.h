@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "label_party/audit/epoch_bounds.h"
 #include "label_party/audit/label_side_audit.h"
 #include "label_party/audit/leak_recorder.h"
+#include "label_party/audit/mu_audit.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/leak_audit.pb.h"
@@ -45,7 +47,8 @@ class LeakAuditor {
   absl::Status AuditRelease(const ReleaseEvidence& evidence) ABSL_LOCKS_EXCLUDED(mutex_);
   // After the last batch of an epoch: figures over all examples that left in it.
   absl::Status FinishEpoch(uint32_t epoch) ABSL_LOCKS_EXCLUDED(mutex_);
-  // At the end of the run: the figures of the epochs that are not recorded yet. Once.
+  // At the end of the run: the figures of the epochs that are not recorded yet, and what the releases refute of the mu
+  // that the run claims; where that is the claim itself, a "claim_refuted" event says so. Once.
   absl::Status FinishRun() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Errors: NotFound for a batch that has not been released or was too long ago; AlreadyExists for a second answer;
@@ -59,6 +62,8 @@ class LeakAuditor {
   BatchLeaks series() const ABSL_LOCKS_EXCLUDED(mutex_);
   EpochLeaks epoch_leaks() const ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t bound_exceeded() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // What FinishRun recorded; nullopt before it, and where the run claims no mu.
+  std::optional<PrivacyAuditRow> privacy_audit() const ABSL_LOCKS_EXCLUDED(mutex_);
   // For the progress line.
   std::string latest() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -73,6 +78,7 @@ class LeakAuditor {
   // The batch that `request` scores. Errors: as Judge.
   absl::StatusOr<Awaited*> Find(const v1::ScoreBatchRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   EpochBounds BoundsOf(uint32_t epoch) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status RecordPrivacyAudit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const v1::AuditAgreement agreement_;
   const size_t awaited_batches_;
@@ -85,6 +91,8 @@ class LeakAuditor {
   std::map<uint32_t, EpochBounds> bounds_ ABSL_GUARDED_BY(mutex_);  // By epoch, from that of the peer's pool on.
   uint32_t judged_epoch_ ABSL_GUARDED_BY(mutex_) = 0;               // Whose scores the peer's pool holds.
   LeakRecorder recorder_ ABSL_GUARDED_BY(mutex_);
+  MuAudit mu_audit_ ABSL_GUARDED_BY(mutex_);
+  std::optional<PrivacyAuditRow> privacy_audit_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace splitveil

@@ -20,8 +20,8 @@ struct AccountedReleases {
   // Largest divergence, in nats, of all that other runs released of one of the examples and this run does not release
   // again.
   double earlier_sum_kl = 0;
-  // LabelPrivacy::AucBound of all releases of the most exposed example, this run's included.
-  double lifetime_auc_bound = 1;
+  // Of this run's release.
+  double run_sum_kl = 0;
 };
 
 // Not thread-safe.

@@ -68,7 +68,7 @@ absl::StatusOr<std::vector<float>> NoisedLabels::TrainingTargets(absl::Span<cons
   if (account_ != nullptr) {
     SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime, account_->Debit(examples, labels, noise_.sigma_units(0)));
     const double run_sum_kl = privacy_.mu() * privacy_.mu();
-    accounted_ = {account_->id(), std::max(0.0, lifetime.mu() * lifetime.mu() - run_sum_kl), lifetime.AucBound()};
+    accounted_ = {account_->id(), std::max(0.0, lifetime.mu() * lifetime.mu() - run_sum_kl), run_sum_kl};
   }
   drawn_ = true;
   std::vector<float> targets(labels.size());

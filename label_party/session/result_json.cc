@@ -1,17 +1,22 @@
 #include "label_party/session/result_json.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 #include "common/leakage/attack_rank.h"
+#include "common/leakage/attack_traits.h"
 #include "common/leakage/bound_basis.h"
 #include "common/leakage/bounds.h"
 #include "common/leakage/guessing.h"
+#include "common/leakage/run_standing.h"
 #include "common/leakage/summary.h"
 #include "common/ledger/gate_action.h"
 
@@ -158,17 +163,36 @@ Json EpochLeakJson(const EpochLeakRow& row) {
           {"gaussian_auc_bound", Number(row.gaussian_auc_bound)}};
 }
 
+// The row of the cumulative attack where it ran; examples 0 where neither did.
+EpochLeakRow WorstCase(const EpochLeaks& leaks) {
+  for (v1::Attack attack : {v1::CUMULATIVE_CONDITIONAL_LIKELIHOOD_RATIO, v1::CONDITIONAL_LIKELIHOOD_RATIO}) {
+    const auto found = leaks.find({"cut", AttackName(attack)});
+    if (found != leaks.end() && std::isfinite(found->second.auc)) {
+      return found->second;
+    }
+  }
+  return {};
+}
+
 void AddBoundState(const LeakAuditor& auditor, RunSummary& summary) {
   summary.bound_exceeded = auditor.bound_exceeded();
-  for (const auto& [key, row] : auditor.epoch_leaks()) {
+  const EpochLeaks leaks = auditor.epoch_leaks();
+  std::vector<std::pair<double, std::string>> exceeding;  // By the AUC that is certain.
+  for (const auto& [key, row] : leaks) {
     if (row.observer != "label_party" || !std::isfinite(row.auc_low) || !std::isfinite(row.gaussian_auc_bound)) {
       continue;
     }
     summary.bound_tested = true;
-    if (summary.exceeded_by.empty() && ExceedsGaussianAucBound(row.auc_low, row.auc_high, row.gaussian_auc_bound)) {
-      summary.exceeded_by = absl::StrCat(row.attack, " at ", row.layer);
+    if (ExceedsGaussianAucBound(row.auc_low, row.auc_high, row.gaussian_auc_bound)) {
+      exceeding.emplace_back(-std::max(row.auc_low, 1 - row.auc_high), absl::StrCat(row.attack, " at ", row.layer));
     }
   }
+  std::sort(exceeding.begin(), exceeding.end());
+  for (auto& [certain, place] : exceeding) {
+    summary.exceeded_by.push_back(std::move(place));
+  }
+  summary.worst_case = WorstCase(leaks);
+  summary.privacy_audit = auditor.privacy_audit();
 }
 
 // What runs are ranked by.
@@ -181,6 +205,40 @@ void AddRanking(const RunResult& result, const LeakAuditor& auditor, Json& json)
                        : IsBoundProved(summary.protection) ? "proved"
                                                            : "gaussian_classes";
   json["bound_state"] = summary.run_auc_bound < 1 ? BoundState(summary) : "none stated";
+}
+
+// Of all runs alike: null where the figure does not exist.
+Json PrivacyAuditJson(const std::optional<PrivacyAuditRow>& audit) {
+  return !audit.has_value() ? Json(nullptr)
+                            : Json{{"claimed_mu", Number(audit->claimed_mu)},
+                                   {"mu_lower", Number(audit->mu_lower)},
+                                   {"claimed_epsilon", Number(audit->claimed_epsilon)},
+                                   {"epsilon_lower", Number(audit->epsilon_lower)},
+                                   {"delta", audit->delta},
+                                   {"confidence", audit->confidence},
+                                   {"test", audit->test},
+                                   {"examples", audit->examples},
+                                   {"positives", audit->positives},
+                                   {"true_positive_rate_low", Number(audit->true_positive_rate_low)},
+                                   {"false_positive_rate_high", Number(audit->false_positive_rate_high)}};
+}
+
+// The three figures of a run and the verdict.
+Json StandingJson(const RunSummary& summary) {
+  const bool proved = IsBoundProved(summary.protection) && summary.run_auc_bound < 1;
+  const EpochLeakRow& worst = summary.worst_case;
+  return {{"proved_auc_bound", proved ? Number(summary.run_auc_bound) : Json(nullptr)},
+          {"proved_by", proved ? Json("noise on labels") : Json(nullptr)},
+          {"measured_worst_case",
+           worst.examples == 0 ? Json(nullptr)
+                               : Json{{"layer", worst.layer},
+                                      {"attack", worst.attack},
+                                      {"auc", Number(TurnedAuc(worst.auc))},
+                                      {"auc_ci95", worst.auc < 0.5 ? Interval(1 - worst.auc_high, 1 - worst.auc_low)
+                                                                   : Interval(worst.auc_low, worst.auc_high)}}},
+          {"measured_practical", StrongestJson(StrongestOnGradients(summary.leaks, /*side_information=*/false))},
+          {"verdict", StandingWords(StandingOf(summary))},
+          {"exceeded_by", summary.exceeded_by}};
 }
 
 }  // namespace
@@ -197,6 +255,9 @@ std::string FullResultJson(const RunResult& result, const LeakAuditor& auditor) 
   Json json = {{"ended", result.ended}};
   json.update(FiguresJson(result, auditor));
   AddRanking(result, auditor, json);
+  const RunSummary summary = Summarize(result, auditor);
+  json["standing"] = StandingJson(summary);
+  json["privacy_audit"] = PrivacyAuditJson(summary.privacy_audit);
   json["leak"] = LeakJson(auditor, /*all_attacks=*/true);
   json["epoch_leak"] = Json::object();
   for (const auto& [key, row] : auditor.epoch_leaks()) {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "common/leakage/bounds.h"
 #include "common/process/runtime.h"
 #include "common/schedule/party_seed.h"
 #include "common/schedule/train_test_split.h"
@@ -118,17 +119,17 @@ LabelState EarlierReleases(LabelState earlier, const std::optional<AccountedRele
   return earlier;
 }
 
-// Counts alone: the ledger is for more readers than the account.
-absl::Status RecordAccount(const LabelTargets* targets, int64_t examples, Ledger& ledger) {
-  const std::optional<AccountedReleases> accounted = AccountedOf(targets);
+// `earlier_sum_kl`: of EarlierReleases.
+absl::Status RecordAccount(const std::optional<AccountedReleases>& accounted, double earlier_sum_kl, int64_t examples,
+                           Ledger& ledger) {
   if (!accounted) {
     return absl::OkStatus();
   }
-  const std::string detail =
-      absl::StrFormat("%d examples counted; AUC bound of all their releases, this run's included: %.6f", examples,
-                      accounted->lifetime_auc_bound);
-  LogInfo("privacy account: ", detail);
-  return ledger.RecordEvent("privacy_account", detail);
+  const AllRunsRow row = {examples, GaussianAucBound(earlier_sum_kl + accounted->run_sum_kl)};
+  LogInfo("privacy account: ", row.examples,
+          " examples counted; AUC bound of all their releases, this run's included: ",
+          absl::StrFormat("%.6f", row.auc_bound));
+  return ledger.Record(row);
 }
 
 absl::Status RecordClipping(double norm, Ledger& ledger) {
@@ -166,7 +167,8 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   }
   SPLITVEIL_ASSIGN_OR_RETURN(data.targets, MakeTargets(inputs, data));
   const std::shared_ptr<const LabelTargets> targets = inputs.protection.labels;
-  earlier = EarlierReleases(std::move(earlier), AccountedOf(targets.get()));
+  const std::optional<AccountedReleases> accounted = AccountedOf(targets.get());
+  earlier = EarlierReleases(std::move(earlier), accounted);
   training.privacy_account = earlier.privacy_account;
 
   RunResult beginnings;
@@ -206,8 +208,9 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   order.progressive_validation = agreement.progressive_validation();
   order.stops_early = inputs.config.has_early_stopping();
   training.order = std::make_unique<TrainingOrder>(order);
-  SPLITVEIL_RETURN_IF_ERROR(
-      RecordAccount(targets.get(), static_cast<int64_t>(training.source->training_positions().size()), *inputs.ledger));
+  SPLITVEIL_RETURN_IF_ERROR(RecordAccount(accounted, earlier.cumulative_sum_kl,
+                                          static_cast<int64_t>(training.source->training_positions().size()),
+                                          *inputs.ledger));
   SPLITVEIL_RETURN_IF_ERROR(RecordClipping(inputs.config.clip_cut_gradients(), *inputs.ledger));
   return training;
 }

@@ -10,6 +10,7 @@
 
 #include "common/crypto/secure_random.h"
 #include "common/leakage/attack_traits.h"
+#include "common/leakage/bound_basis.h"
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
 #include "label_party/protection/distance_correlation.h"
@@ -301,7 +302,8 @@ absl::Status TrainingStep::Audit(const AnsweredBatch& batch) {
                                  batch.logits.probabilities,
                                  options_.clip_cut_gradients,
                                  batch.logits.releases_repeat,
-                                 options_.releases_posterior});
+                                 options_.releases_posterior,
+                                 IsBoundProved(protection.method)});
 }
 
 }  // namespace splitveil

@@ -11,8 +11,8 @@ namespace splitveil {
 AttackModule::AttackModule(const v1::AuditAgreement& audit, int64_t examples) : agreed_(AgreedScores(audit)) {
   for (const AgreedScore& score : agreed_) {
     const AttackTraits traits = TraitsOf(score.attack.attack);
-    remembers_ = remembers_ || traits.cumulative();
-    needs_activations_ = needs_activations_ || traits.cut_only();
+    remembers_ = remembers_ || traits.cumulative() || traits.learns();
+    needs_activations_ = needs_activations_ || traits.needs_activations();
     needs_oracle_ = needs_oracle_ || traits.needs_oracle();
     adversaries_.try_emplace(score.layer, examples);
   }
@@ -59,7 +59,8 @@ absl::StatusOr<std::vector<AttackScores>> AttackModule::Score(const AttackedBatc
 absl::Status AttackModule::Remember(const AttackedBatch& batch) {
   absl::Status status = Begin(batch);
   for (const AgreedScore& agreed : agreed_) {
-    if (status.ok() && TraitsOf(agreed.attack.attack).cumulative()) {
+    const AttackTraits traits = TraitsOf(agreed.attack.attack);
+    if (status.ok() && (traits.cumulative() || traits.learns())) {
       status = adversaries_.at(agreed.layer).Score(agreed.attack).status();
     }
   }

@@ -9,6 +9,7 @@
 #include "common/process/exit_code.h"
 #include "tests/testing/local_label_party.h"
 #include "tests/testing/small_run.h"
+#include "tests/unit/nonlabel_party/session/ledger_value.h"
 
 namespace splitveil::testing {
 namespace {
@@ -61,6 +62,8 @@ TEST_F(PrivacyAccountRunTest, ARunAgainCostsNothingAndAnotherStrengthAddsUp) {
   EXPECT_NEAR(AllRunsBound(), GaussianAucBound(1.25), kDigits);
   Complete(2);
   EXPECT_NEAR(AllRunsBound(), GaussianAucBound(1.25), kDigits);
+  // 234 of the 300 common examples are trained on.
+  EXPECT_EQ(LedgerValue(run_.files.File("label_party.db"), "SELECT count(*) FROM all_runs WHERE examples = 234"), "4");
 }
 
 TEST_F(PrivacyAccountRunTest, AResumedRunIsCountedByTheAccountAlone) {

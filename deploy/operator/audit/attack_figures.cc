@@ -9,6 +9,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "deploy/operator/records/attack_words.h"
 #include "deploy/operator/records/run_ranking.h"
 
@@ -74,6 +75,11 @@ std::vector<AttackFigure> AgreedAttacks(const PartyRecords& party) {
 }
 
 }  // namespace
+
+std::string AgainstLimit(double value, double limit) {
+  return std::abs(value - limit) < 0.0005 && value != limit ? absl::StrFormat("%.6f", value)
+                                                            : absl::StrFormat("%.3f", value);
+}
 
 std::string DescribePlace(const AttackFigure& figure) {
   std::string place = absl::StrCat(AttackNamed(figure.attack), " at ", DescribeLayer(figure.layer));

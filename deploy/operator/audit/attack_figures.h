@@ -21,6 +21,9 @@ struct AttackFigure {
   double measured = std::numeric_limits<double>::quiet_NaN();
 };
 
+// To three digits as everywhere; to more where three could not be told from the limit.
+std::string AgainstLimit(double value, double limit);
+
 // "Gradient length (norm) at the cut layer, scored by the label party, after epoch 5".
 std::string DescribePlace(const AttackFigure& figure);
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "deploy/operator/audit/bound_criteria.h"
 #include "deploy/operator/audit/conduct_criteria.h"
 #include "deploy/operator/audit/leak_criteria.h"
 
@@ -44,8 +45,10 @@ std::vector<RunVerdict> JudgeRuns(const std::vector<RunRecords>& runs, const v1:
   std::vector<RunVerdict> verdicts;
   for (const RunRecords& run : runs) {
     RunVerdict verdict = {run.run_id(), run.label, ConductFindings(run, policy), RankRun(run)};
-    for (Finding& finding : LeakFindings(run, policy)) {
-      verdict.findings.push_back(std::move(finding));
+    for (const auto findings_of : {LeakFindings, BoundFindings}) {
+      for (Finding& finding : findings_of(run, policy)) {
+        verdict.findings.push_back(std::move(finding));
+      }
     }
     for (Finding& finding : verdict.findings) {
       Complete(finding, run.label_party() != nullptr);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,8 +19,6 @@
 
 namespace splitveil {
 namespace {
-
-constexpr char kNotMeasured[] = "not measured";
 
 bool Contains(const std::vector<std::string>& names, absl::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -43,12 +42,19 @@ Finding Ended(const RunRecords& run) {
   return finding;
 }
 
+// How much a level tells, by its name in events: LABEL_SIDE_ONLY the least. A level that nobody knows tells the most.
+int Telling(absl::string_view name) {
+  for (const v1::DisclosureLevel level : {v1::LABEL_SIDE_ONLY, v1::ROUNDED, v1::ORACLE}) {
+    if (absl::AsciiStrToLower(v1::DisclosureLevel_Name(level)) == name) {
+      return level;
+    }
+  }
+  return std::numeric_limits<int>::max();
+}
+
 // The ledger's event "attack module reads: ROUNDED".
 Finding Disclosures(const RunRecords& run, const v1::AuditPolicy& policy) {
-  std::vector<std::string> allowed, found;
-  for (int disclosure : policy.allowed_disclosures()) {
-    allowed.push_back(absl::AsciiStrToLower(v1::DisclosureLevel_Name(static_cast<v1::DisclosureLevel>(disclosure))));
-  }
+  std::vector<std::string> found;
   for (const PartyRecords& party : run.parties) {
     for (const EventRecord& event : party.events) {
       const std::string name = absl::AsciiStrToLower(
@@ -58,10 +64,16 @@ Finding Disclosures(const RunRecords& run, const v1::AuditPolicy& policy) {
       }
     }
   }
-  const bool met = std::all_of(found.begin(), found.end(), [&](const auto& name) { return Contains(allowed, name); });
+  int most = v1::LABEL_SIDE_ONLY;
+  for (const int level : policy.allowed_disclosures()) {
+    most = std::max(most, level);
+  }
+  const bool met =
+      std::all_of(found.begin(), found.end(), [&](const std::string& name) { return Telling(name) <= most; });
+  const std::string limit = absl::AsciiStrToLower(v1::DisclosureLevel_Name(static_cast<v1::DisclosureLevel>(most)));
   return {found.empty() ? Outcome::kNotMeasured : (met ? Outcome::kMet : Outcome::kNotMet),
           "disclosure to the attack module",
-          absl::StrJoin(allowed, ", "),
+          most == v1::LABEL_SIDE_ONLY ? limit : absl::StrCat("at most ", limit),
           found.empty() ? "not measured: no disclosure recorded" : absl::StrJoin(found, ", "),
           "",
           "Agree on a lower audit.disclosure before the next run: what was disclosed cannot be taken back."};

@@ -6,6 +6,10 @@
 
 namespace splitveil {
 
+// What stands in Finding.found where there is no figure: it was not recorded, or there was nothing to record.
+inline constexpr char kNotMeasured[] = "not measured";
+inline constexpr char kNothingLeft[] = "no gradient left the label party";
+
 enum class Outcome {
   kMet,
   kNotMet,

@@ -18,20 +18,12 @@
 #include "deploy/operator/records/run_ranking.h"
 
 #include "common/leakage/attack_rank.h"
-#include "common/leakage/bound_basis.h"
 
 namespace splitveil {
 namespace {
 
-constexpr char kNotMeasured[] = "not measured";
 // What a model from features alone tells of the labels is the baseline of the training's leak, no part of it.
 constexpr char kBaseline[] = "features_only";
-
-// To three digits as everywhere; to more where three could not be told from the limit.
-std::string AgainstLimit(double value, double limit) {
-  return std::abs(value - limit) < 0.0005 && value != limit ? absl::StrFormat("%.6f", value)
-                                                            : absl::StrFormat("%.3f", value);
-}
 
 // "0.620", "0.620: upper 95% limit of 0.610".
 std::string DescribeFound(const AttackFigure& figure, double limit) {
@@ -41,9 +33,10 @@ std::string DescribeFound(const AttackFigure& figure, double limit) {
              : found;
 }
 
-// A figure above its limit decides, then one that is missing, then the largest.
-Finding AtMost(const std::string& criterion, double limit, const std::vector<AttackFigure>& figures,
-               const std::string& remedy) {
+// A figure above its limit decides, then one that is missing, then the largest. Of a run of which no gradient left,
+// attacks on gradients are not missing.
+Finding AtMost(const PartyRecords& party, const std::string& criterion, double limit,
+               const std::vector<AttackFigure>& figures, const std::string& remedy) {
   Finding finding = {Outcome::kNotMeasured,
                      criterion,
                      absl::StrFormat("at most %g", limit),
@@ -53,7 +46,7 @@ Finding AtMost(const std::string& criterion, double limit, const std::vector<Att
   const AttackFigure *worst = nullptr, *missing = nullptr;
   for (const AttackFigure& figure : figures) {
     if (!std::isfinite(figure.value)) {
-      missing = missing == nullptr ? &figure : missing;
+      missing = missing == nullptr && !(party.released_nothing() && ReadsGradients(figure.attack)) ? &figure : missing;
     } else if (worst == nullptr || figure.value > worst->value) {
       worst = &figure;
     }
@@ -65,6 +58,9 @@ Finding AtMost(const std::string& criterion, double limit, const std::vector<Att
   } else if (missing != nullptr) {
     finding.found = kNotMeasured;
     finding.where = DescribePlace(*missing);
+  } else if (party.released_nothing()) {
+    finding.outcome = Outcome::kMet;
+    finding.found = kNothingLeft;
   }
   return finding;
 }
@@ -109,16 +105,16 @@ std::vector<Finding> MeasuredLeakFindings(const RunRecords& run, const PartyReco
                                                                          : RemedyForLeak(run.protection());
   std::vector<Finding> findings;
   if (limit.has_max_mean()) {
-    findings.push_back(AtMost(absl::StrCat("mean AUC: ", scope), limit.max_mean(),
+    findings.push_back(AtMost(party, absl::StrCat("mean AUC: ", scope), limit.max_mean(),
                               Matching(FiguresOverBatches(party, &LeakSummary::mean), limit), remedy));
   }
   if (limit.has_max_p95()) {
-    findings.push_back(AtMost(absl::StrCat("p95 AUC: ", scope), limit.max_p95(),
+    findings.push_back(AtMost(party, absl::StrCat("p95 AUC: ", scope), limit.max_p95(),
                               Matching(FiguresOverBatches(party, &LeakSummary::p95), limit), remedy));
   }
   if (limit.has_max_pooled()) {
     findings.push_back(AtMost(
-        absl::StrCat("last epoch's AUC: ", scope), limit.max_pooled(),
+        party, absl::StrCat("last epoch's AUC: ", scope), limit.max_pooled(),
         Matching(WithAgreedAttacks(FiguresAfterLastEpoch(party, PooledLeak, PooledAuc), party, /*batches_only=*/false),
                  limit),
         remedy));
@@ -140,79 +136,7 @@ std::vector<AttackFigure> Only(std::vector<AttackFigure> figures, Keep keep) {
 }
 
 bool IsCumulative(const AttackFigure& figure) { return IsCumulativeAttack(figure.attack); }
-bool IsCumulativeAtCut(const AttackFigure& figure) { return IsCumulative(figure) && figure.layer == "cut"; }
-bool IsMeasured(const AttackFigure& figure) { return std::isfinite(figure.value); }
 bool IsNoBaseline(const AttackFigure& figure) { return figure.attack != kBaseline; }
-
-Finding StepBound(const RunRecords& run, const PartyRecords& party, double limit) {
-  std::vector<double> bounds;
-  for (const ProtectionRow& row : party.protections) {
-    if (IsReleased(row)) {
-      bounds.push_back(std::isfinite(row.auc_bound) ? row.auc_bound : 1);  // No bound is a bound of 1.
-    }
-  }
-  Finding finding = {Outcome::kNotMeasured,
-                     "bound of Theorem 1 per step, p95",
-                     absl::StrFormat("at most %g", limit),
-                     "not measured: no step recorded",
-                     "",
-                     RemedyForLeak(run.protection())};
-  if (!bounds.empty()) {
-    const double p95 = NearestRankQuantile(bounds, 0.95);
-    finding.outcome = p95 <= limit ? Outcome::kMet : Outcome::kNotMet;
-    finding.found = AgainstLimit(p95, limit);
-    finding.where = absl::StrCat("over ", bounds.size(), " steps");
-  }
-  return finding;
-}
-
-// "exceeded by Gradient length (norm): lower 95% limit of its AUC 0.660, bound 0.650".
-std::string DescribeExcess(const BoundExcess& excess) {
-  const std::string by = absl::StrCat("exceeded by ", AttackNamed(excess.attack));
-  if (excess.epochs.empty()) {
-    return absl::StrCat(by, ": see the run's events");
-  }
-  return absl::StrFormat("%s: lower 95%% limit of its AUC %.3f, bound %.3f", by, excess.auc_at_least, excess.auc_bound);
-}
-
-// "the cut layer, epoch 3".
-std::string PlaceOf(const BoundExcess& excess) {
-  return absl::StrCat(DescribeLayer(excess.layer),
-                      excess.worst_epoch > 0 ? absl::StrCat(", epoch ", excess.worst_epoch) : "");
-}
-
-Finding NoBoundExceeded(const RunRecords& run, const PartyRecords& party) {
-  Finding finding = {Outcome::kNotMeasured,
-                     IsBoundProved(run.protection()) ? "proved bound not exceeded by an attack"
-                                                     : "bound not exceeded by an attack (Gaussian classes)",
-                     "not exceeded",
-                     "not measured: no cumulative_conditional_likelihood_ratio recorded",
-                     "",
-                     RemedyForExceededBound(run.protection())};
-  const RunRanking ranking = RankRun(run);
-  if (ranking.bound == BoundState::kExceeded) {
-    finding.outcome = Outcome::kNotMet;
-    finding.found = DescribeExcess(ranking.excesses.front());
-    finding.where = PlaceOf(ranking.excesses.front());
-    if (const size_t more = ranking.excesses.size() - 1; more > 0) {
-      absl::StrAppend(&finding.found,
-                      more == 1 ? "; and by another attack" : absl::StrCat("; and by ", more, " others"));
-    }
-  } else if (ranking.bound == BoundState::kNoneStated) {
-    finding.outcome = Outcome::kNotMet;
-    finding.found = "no bound: the protection states none";
-    finding.remedy =
-        "Choose a protection that states one, or judge by measurements alone (require_no_bound_exceeded: false).";
-  } else if (ranking.bound == BoundState::kNotExceeded &&
-             std::any_of(party.epoch_leaks.begin(), party.epoch_leaks.end(), [&](const EpochLeakRow& row) {
-               return row.observer == party.record.run.role &&
-                      row.attack == "cumulative_conditional_likelihood_ratio" && std::isfinite(row.auc_low);
-             })) {
-    finding.outcome = Outcome::kMet;
-    finding.found = BoundStateWords(ranking);
-  }
-  return finding;
-}
 
 Finding AuditedShare(const PartyRecords& party, double least) {
   Finding finding = {Outcome::kNotMeasured,
@@ -221,6 +145,11 @@ Finding AuditedShare(const PartyRecords& party, double least) {
                      "not measured: no attack scored batch by batch",
                      "",
                      "Audit more steps (audit.every_batches), or set min_audited_share to 1 / every_batches."};
+  if (party.released_nothing()) {
+    finding.outcome = Outcome::kMet;
+    finding.found = kNothingLeft;
+    return finding;
+  }
   const std::vector<AttackFigure> shares = AuditedShares(party);
   for (const AttackFigure& share : shares) {
     if (!std::isfinite(share.value)) {
@@ -270,32 +199,14 @@ std::vector<Finding> LeakFindings(const RunRecords& run, const v1::AuditPolicy& 
     }
   }
   if (policy.has_max_measured_cumulative_auc()) {
-    findings.push_back(AtMost("AUC of the cumulative attacks", policy.max_measured_cumulative_auc(),
+    findings.push_back(AtMost(party, "AUC of the cumulative attacks", policy.max_measured_cumulative_auc(),
                               Only(FiguresAfterLastEpoch(party, PooledLeak, PooledAuc), IsCumulative),
                               RemedyForCumulativeLeak()));
   }
-  if (policy.has_max_run_auc_bound()) {
-    // The accountant's one figure stands beside the cumulative attacks at the cut layer, where the noise is added.
-    const auto bound = [](const EpochLeakRow& row) { return row.gaussian_auc_bound; };
-    const std::vector<AttackFigure> figures = Only(FiguresAfterLastEpoch(party, bound), IsCumulativeAtCut);
-    const std::vector<AttackFigure> known = Only(figures, IsMeasured);
-    Finding finding =
-        AtMost(IsBoundProved(run.protection()) ? "bound per run (proved)" : "bound per run (Gaussian classes)",
-               policy.max_run_auc_bound(), known.empty() ? figures : known, RemedyForCumulativeLeak());
-    finding.where = finding.outcome == Outcome::kNotMeasured ? "" : "all releases at the cut layer";
-    if (finding.outcome == Outcome::kMet && !party.record.run.resumed_from.empty()) {
-      finding.outcome = Outcome::kNotMeasured;
-      finding.found = absl::StrCat(finding.found, " by itself; not with the runs that it resumes from");
-      finding.remedy = "Judge by all_runs_auc_bound beside the ledger, which counts them.";
-    }
-    findings.push_back(std::move(finding));
-  }
-  if (policy.has_max_step_auc_bound_p95()) {
-    findings.push_back(StepBound(run, party, policy.max_step_auc_bound_p95()));
-  }
   const auto tpr = [&](const char* words, double limit, double EpochLeakRow::*high, double EpochLeakRow::*measured) {
     const auto of = [](double EpochLeakRow::*any) { return [any](const EpochLeakRow& row) { return row.*any; }; };
-    findings.push_back(AtMost(words, limit, Only(FiguresAfterLastEpoch(party, of(high), of(measured)), IsNoBaseline),
+    findings.push_back(AtMost(party, words, limit,
+                              Only(FiguresAfterLastEpoch(party, of(high), of(measured)), IsNoBaseline),
                               RemedyForLeak(run.protection())));
   };
   if (policy.has_max_measured_tpr_at_1pct_fpr()) {
@@ -305,9 +216,6 @@ std::vector<Finding> LeakFindings(const RunRecords& run, const v1::AuditPolicy& 
   if (policy.has_max_measured_tpr_at_01pct_fpr()) {
     tpr("true positive rate at 0.1% false positives", policy.max_measured_tpr_at_01pct_fpr(),
         &EpochLeakRow::tpr_01pct_high, &EpochLeakRow::tpr_01pct);
-  }
-  if (policy.require_no_bound_exceeded()) {
-    findings.push_back(NoBoundExceeded(run, party));
   }
   return findings;
 }

@@ -1,4 +1,4 @@
-// What a policy asks of the leaks that were measured and of the bounds on them.
+// What a policy asks of the leaks that were measured.
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_AUDIT_LEAK_CRITERIA_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_AUDIT_LEAK_CRITERIA_H_
 
@@ -12,7 +12,7 @@
 
 namespace splitveil {
 
-// The share audited always; bounds, leaks and true positive rates where the policy limits them.
+// The share audited always; leaks and true positive rates where the policy limits them.
 std::vector<Finding> LeakFindings(const RunRecords& run, const v1::AuditPolicy& policy);
 
 // Whether all of `text` is as `pattern` says: * stands for any text, also none, ? for any one character.

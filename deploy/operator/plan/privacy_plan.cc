@@ -81,7 +81,7 @@ void LossLines(const PrivacyPlan& plan, const LossCurves& curves, std::string& t
 
 absl::StatusOr<PrivacyPlan> MakePrivacyPlan(const PlanOptions& options, const LossCurves& curves) {
   SPLITVEIL_RETURN_IF_ERROR(CheckOptions(options));
-  // As the label party does (label_party/protection/noised_labels.h).
+  // As the label party does (label_party/label_privacy/noised_labels.h).
   SPLITVEIL_ASSIGN_OR_RETURN(const GaussianPrivacy asked, GaussianPrivacy::FromAucBound(options.max_run_auc_bound));
   SPLITVEIL_ASSIGN_OR_RETURN(const uint32_t sigma_units, SigmaUnits(1 / asked.mu()));
   SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy privacy, LabelPrivacy::OfReleases(LabelKind::kBinary, {sigma_units}));

@@ -45,6 +45,10 @@ std::string RemedyForExceededBound(absl::string_view protection) {
                  "attacks "
                  "on classes; more s alone does not.";
   }
+  return RemedyForConditionalBound();
+}
+
+std::string RemedyForConditionalBound() {
   return "Use noise on the labels, whose bound is proved: gaussian_label_dp { max_run_auc_bound: 0.7 }.";
 }
 

@@ -16,6 +16,8 @@ std::string RemedyForLeak(absl::string_view protection);
 std::string RemedyForCumulativeLeak();
 // Where an attack exceeds its bound: the gradients are not as the bound assumes.
 std::string RemedyForExceededBound(absl::string_view protection);
+// Where a bound must be proved and is not.
+std::string RemedyForConditionalBound();
 
 }  // namespace splitveil
 

@@ -10,11 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "deploy/operator/records/attack_leak.h"
 #include "deploy/operator/records/attack_words.h"
 #include "deploy/operator/records/guessing.h"
 
 #include "common/leakage/bound_basis.h"
+#include "common/leakage/bounds.h"
 
 namespace splitveil {
 namespace {
@@ -74,6 +76,56 @@ bool IsTested(const PartyRecords& party) {
   });
 }
 
+// The accountant's figure stands beside the cumulative attacks at the cut layer, where the noise is added; where none
+// of them ran, the claim has it.
+double RunAucBound(const PartyRecords& party) {
+  int64_t last_epoch = -1;
+  double bound = kNone;
+  for (const EpochLeakRow& row : party.epoch_leaks) {
+    if (row.layer == "cut" && IsCumulativeAttack(row.attack) && std::isfinite(row.gaussian_auc_bound) &&
+        row.epoch > last_epoch) {
+      last_epoch = row.epoch;
+      bound = row.gaussian_auc_bound;
+    }
+  }
+  if (std::isnan(bound) && party.privacy_audit.has_value()) {
+    bound = GaussianAucBound(party.privacy_audit->claimed_mu * party.privacy_audit->claimed_mu);
+  }
+  return bound;
+}
+
+// Over the whole run where the cumulative one ran, else over its last epoch.
+RankedAttack WorstCase(const PartyRecords& party) {
+  const EpochLeakRow* worst = nullptr;
+  for (const EpochLeakRow& row : party.epoch_leaks) {
+    if (!IsWorstCase(row.attack) || row.layer != "cut" || row.observer != party.record.run.role ||
+        !std::isfinite(row.auc)) {
+      continue;
+    }
+    const bool cumulative = IsCumulativeAttack(row.attack);
+    if (worst == nullptr || (cumulative && !IsCumulativeAttack(worst->attack)) ||
+        (row.attack == worst->attack && row.epoch > worst->epoch)) {
+      worst = &row;
+    }
+  }
+  return worst == nullptr ? RankedAttack()
+                          : RankedAttack{worst->layer, worst->attack, worst->observer, TurnedAuc(worst->auc)};
+}
+
+RunStanding StandingOf(const RunRanking& ranking) {
+  if (ranking.bound == BoundState::kNotInLedger) {
+    return RunStanding::kNotKnown;
+  }
+  StandingFacts facts;
+  facts.released = ranking.bound != BoundState::kNothingLeft;
+  facts.claims_bound = ranking.bound != BoundState::kNoneStated;
+  facts.proved = ranking.proved;
+  facts.worst_case_tested = ranking.worst_case.is_measured();
+  facts.exceeded = ranking.bound == BoundState::kExceeded;
+  facts.claim_refuted = ranking.privacy_audit.has_value() && ranking.privacy_audit->is_refuted();
+  return StandingOf(facts);
+}
+
 }  // namespace
 
 const RankedAttack& RunRanking::strongest() const {
@@ -84,6 +136,10 @@ RunRanking RankRun(const RunRecords& run) {
   RunRanking ranking;
   ranking.guessing = GuessingOf(run);
   for (const AttackLeak& leak : AttackLeaks(run)) {  // The strongest first.
+    if (leak.measured_auc() > 0 &&
+        (leak.attack == "features_only" || (leak.attack == "activation_clusters" && !ranking.baseline.is_measured()))) {
+      ranking.baseline = {leak.layer, leak.attack, leak.observer, leak.measured_auc()};
+    }
     if (UsesGivenLabels(leak.attack) || !(leak.measured_auc() > 0)) {
       continue;
     }
@@ -97,10 +153,16 @@ RunRanking RankRun(const RunRecords& run) {
   if (const PartyRecords* party = run.label_party(); party != nullptr) {
     ranking.excesses = Excesses(*party);
     ranking.proved = IsBoundProved(run.protection());
-    ranking.bound = !ranking.excesses.empty() ? BoundState::kExceeded
-                    : !StatesBound(*party)    ? BoundState::kNoneStated
-                    : IsTested(*party)        ? BoundState::kNotExceeded
-                                              : BoundState::kNotTested;
+    ranking.bound = !ranking.excesses.empty()   ? BoundState::kExceeded
+                    : party->released_nothing() ? BoundState::kNothingLeft
+                    : !StatesBound(*party)      ? BoundState::kNoneStated
+                    : IsTested(*party)          ? BoundState::kNotExceeded
+                                                : BoundState::kNotTested;
+    ranking.run_auc_bound = RunAucBound(*party);
+    ranking.worst_case = WorstCase(*party);
+    ranking.privacy_audit = party->privacy_audit;
+    ranking.all_runs = party->all_runs;
+    ranking.standing = StandingOf(ranking);
   }
   return ranking;
 }
@@ -109,6 +171,8 @@ std::string BoundStateName(BoundState state) {
   switch (state) {
     case BoundState::kNotInLedger:
       return "unknown";
+    case BoundState::kNothingLeft:
+      return "nothing_left";
     case BoundState::kNoneStated:
       return "none";
     case BoundState::kNotTested:
@@ -125,6 +189,8 @@ std::string BoundStateWords(const RunRanking& ranking) {
   switch (ranking.bound) {
     case BoundState::kNotInLedger:
       return "not measurable from this ledger";
+    case BoundState::kNothingLeft:
+      return "no gradient left";
     case BoundState::kNoneStated:
       return "none stated";
     case BoundState::kNotTested:
@@ -134,7 +200,8 @@ std::string BoundStateWords(const RunRanking& ranking) {
     case BoundState::kExceeded:
       break;
   }
-  return absl::StrCat("exceeded by ", AttackTitle(ranking.excesses.front().attack));
+  return absl::StrCat("exceeded by ", AttackTitle(ranking.excesses.front().attack),
+                      ranking.excesses.size() > 1 ? absl::StrCat(" and ", ranking.excesses.size() - 1, " more") : "");
 }
 
 std::string DescribeLayer(const std::string& layer) {
@@ -147,15 +214,67 @@ std::string DescribeRanked(const RankedAttack& attack) {
                               : std::string("none measured");
 }
 
+std::string BoundKindWords(const RunRanking& ranking) {
+  return ranking.bound < BoundState::kNotTested ? "–" : ranking.proved ? "proved" : "if classes are Gaussian";
+}
+
+std::string ProvedWords(const RunRanking& ranking) {
+  switch (ranking.bound) {
+    case BoundState::kNotInLedger:
+      return "not measurable from this ledger";
+    case BoundState::kNothingLeft:
+      return "no gradient left";
+    case BoundState::kNoneStated:
+      return "nothing";
+    default:
+      break;
+  }
+  std::string bound = ranking.run_auc_bound < kNoPromise
+                          ? absl::StrFormat("AUC at most %.3f over the whole run", ranking.run_auc_bound)
+                          : "a bound on single steps, none over the whole run";
+  if (ranking.all_runs.has_value()) {
+    absl::StrAppendFormat(&bound, " and %.3f over all runs of its privacy account", ranking.all_runs->auc_bound);
+  }
+  return ranking.proved ? absl::StrCat(bound, ", for any adversary, beyond what features tell")
+                        : absl::StrCat("nothing; if classes are Gaussian, ", bound);
+}
+
+std::string AdvantageWords(const RankedAttack& attack, const RunRanking& ranking) {
+  if (!ranking.baseline.is_measured()) {
+    return "not measured: neither features_only nor activation_clusters was run";
+  }
+  if (!attack.is_measured()) {
+    return "none measured";
+  }
+  const double advantage = attack.auc - ranking.baseline.auc;
+  return absl::StrFormat("%.3f %s %s, AUC %.3f", std::abs(advantage), advantage < 0 ? "below" : "above",
+                         AttackNamed(ranking.baseline.attack), ranking.baseline.auc);
+}
+
 std::vector<std::string> RankingLines(const RunRanking& ranking) {
-  std::vector<std::string> lines = {
-      absl::StrCat("strongest attack on gradients without side information: ", DescribeRanked(ranking.unaided)),
-      absl::StrCat("with side information: ", DescribeRanked(ranking.aided))};
+  std::vector<std::string> lines;
+  if (ranking.bound == BoundState::kNotInLedger) {
+    lines.push_back("verdict, bound and worst case: not measurable from this ledger, only from the label party's");
+  } else {
+    const bool bounded = ranking.bound >= BoundState::kNotTested;
+    lines.push_back(absl::StrCat("verdict: ", StandingWords(ranking.standing)));
+    lines.push_back(
+        absl::StrCat("proved: ", ProvedWords(ranking),
+                     bounded ? absl::StrCat("; ", absl::StripPrefix(BoundStateWords(ranking), "proved; ")) : ""));
+    lines.push_back(absl::StrCat("worst case measured: ", DescribeRanked(ranking.worst_case)));
+  }
+  lines.push_back(absl::StrCat("practical, the strongest attack on gradients without side information: ",
+                               DescribeRanked(ranking.unaided)));
+  lines.push_back(absl::StrCat("with side information: ", DescribeRanked(ranking.aided)));
+  if (ranking.unaided.is_measured()) {
+    lines.push_back(absl::StrCat("practical attack beside features alone: ", AdvantageWords(ranking.unaided, ranking)));
+  }
+  if (ranking.privacy_audit.has_value()) {
+    lines.push_back(DescribePrivacyAudit(*ranking.privacy_audit));
+  }
   if (std::isfinite(ranking.guessing.p95)) {
     lines.push_back(absl::StrFormat("guessing: p95 %.3f", ranking.guessing.p95));
   }
-  lines.push_back(
-      absl::StrCat(ranking.proved ? "bound: " : "bound, if classes are Gaussian: ", BoundStateWords(ranking)));
   if (ranking.no_gradient.is_measured()) {
     lines.push_back(absl::StrCat("without any gradient: ", DescribeRanked(ranking.no_gradient)));
   }

@@ -5,17 +5,20 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "deploy/operator/records/run_records.h"
 
 #include "common/leakage/guessing.h"
+#include "common/leakage/run_standing.h"
 
 namespace splitveil {
 
 enum class BoundState {
   kNotInLedger,  // The label party's ledger, which alone states bounds, was not given.
+  kNothingLeft,  // No gradient left: there is nothing to bound.
   kNoneStated,   // The protection promises nothing, or no more than that an AUC is at most 1.
   kNotTested,    // A bound is stated, and no attack was held against it.
   kNotExceeded,  // By the attacks that were run. Nothing shows that it holds.
@@ -38,13 +41,24 @@ struct RankedAttack {
   bool is_measured() const { return !attack.empty(); }
 };
 
+// What an adversary reads without any gradient, against which attacks on gradients are held: features_only where it
+// ran, else activation_clusters. No attack: neither was measured.
+using Baseline = RankedAttack;
+
 struct RunRanking {
   RankedAttack unaided;      // The strongest on gradients without side information,
   RankedAttack aided;        // and with it: hints, or the true moments of the classes.
   RankedAttack no_gradient;  // The strongest that reads no gradient: neither noise nor a bound is about it.
   Guessing guessing;         // GuessingOf; NaN where the ledgers do not tell.
   BoundState bound = BoundState::kNotInLedger;
-  bool proved = false;                // The bound, if there is one: IsBoundProved.
+  bool proved = false;  // The bound, if there is one: IsBoundProved.
+  // What all releases together allow, by the accountant; NaN: not bounded, or not recorded.
+  double run_auc_bound = std::numeric_limits<double>::quiet_NaN();
+  RankedAttack worst_case;  // IsWorstCase; the cumulative one where it ran, over all its epochs.
+  std::optional<PrivacyAuditRow> privacy_audit;
+  std::optional<AllRunsRow> all_runs;
+  RunStanding standing = RunStanding::kNotKnown;
+  Baseline baseline;
   std::vector<BoundExcess> excesses;  // One an attack and layer, the strongest first. Empty unless kExceeded.
 
   // The stronger of `unaided` and `aided`, the first where they are equal: what runs are ranked by.
@@ -54,21 +68,36 @@ struct RunRanking {
 // Attacks that use given labels are left out: they say nothing of the gradients' leak by themselves.
 RunRanking RankRun(const RunRecords& run);
 
-// "unknown", "none", "untested", "not_exceeded", "exceeded": for pages and tables.
+// "unknown", "nothing_left", "none", "untested", "not_exceeded", "exceeded": for pages and tables.
 std::string BoundStateName(BoundState state);
 
 // "not exceeded by the attacks run here", "exceeded by Gradient length", "none stated", "no attack was held against
-// it", "not measurable from this ledger". What is stated is conditional on Gaussian classes: say so beside it, unless
-// the words begin with "proved".
+// it", "no gradient left", "not measurable from this ledger". What is stated is conditional on Gaussian classes: say so
+// beside it, unless the words begin with "proved".
 std::string BoundStateWords(const RunRanking& ranking);
 
 // "Gradient length (norm) at the cut layer, AUC 0.731", "none measured".
 std::string DescribeRanked(const RankedAttack& attack);
 
-// "strongest attack on gradients without side information: ...", "with side information: ...", "guessing: p95 0.541",
-// "bound, if classes are Gaussian: not exceeded by the attacks run here", "without any gradient: ...": always in this
-// order; the third and the last where they are known.
+// The verdict, what is proved, what the worst case was measured to read and what a partner can do today, one line each:
+//   "verdict: holds as far as measured"
+//   "proved: nothing; if classes are Gaussian, AUC at most 0.786 over the whole run; not exceeded by the attacks run
+//   here" "worst case measured: ..." "practical, the strongest attack on gradients without side information: ..." "with
+//   side information: ..."
+// The first three are one where the label party's ledger was not given. Then, where they are known, what the practical
+// attack reads beside features alone, "claimed mu 0.742; ...", "guessing: p95 0.541" and "without any gradient: ...".
 std::vector<std::string> RankingLines(const RunRanking& ranking);
+
+// "proved", "if classes are Gaussian"; "–" where there is no bound.
+std::string BoundKindWords(const RunRanking& ranking);
+
+// "AUC at most 0.700 over the whole run, for any adversary, beyond what features tell", "nothing; if classes are
+// Gaussian, AUC at most 0.786 over the whole run", "nothing".
+std::string ProvedWords(const RunRanking& ranking);
+
+// AUC of the attack less the baseline's: "0.120 below Features alone (features_only), AUC 0.710"; says so where there
+// is no baseline.
+std::string AdvantageWords(const RankedAttack& attack, const RunRanking& ranking);
 
 // "the cut layer", "layer "first"".
 std::string DescribeLayer(const std::string& layer);

@@ -3,6 +3,7 @@
 #define SPLITVEIL_DEPLOY_OPERATOR_RECORDS_RUN_RECORDS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,12 +25,17 @@ struct PartyRecords {
   std::vector<EpochLeakRow> epoch_leaks;
   std::vector<DistributionRow> distributions;
   std::vector<EventRecord> events;
+  std::optional<PrivacyAuditRow> privacy_audit;
+  std::optional<AllRunsRow> all_runs;
 
   // Steps whose gradients left the label party: the gate neither halted nor kept them back. 0 where this party does not
   // know.
   int64_t released_steps() const;
   // The last epoch of such a step; -1 for none. Later epochs trained the top model only.
   int64_t last_released_epoch() const;
+  // Whether it knows the decisions of the release gate, and every one kept the gradients back: a bottom model frozen
+  // from the start.
+  bool released_nothing() const { return !protections.empty() && released_steps() == 0; }
 };
 
 // Whether the gradients of the step left the label party.

@@ -84,7 +84,8 @@ Json BeyondBound(const AttackLeak& leak, const std::map<int64_t, int64_t>& last_
 
 }  // namespace
 
-Json LeaksJson(const std::vector<AttackLeak>& leaks, const RunRecords& run, const std::vector<ChartedLayer>& charted) {
+Json LeaksJson(const std::vector<AttackLeak>& leaks, const RunRecords& run, const std::vector<ChartedLayer>& charted,
+               const Baseline& baseline) {
   std::map<int64_t, int64_t> last_step_of_epoch;
   for (const StepRow& row : run.steps()) {
     last_step_of_epoch[row.epoch] = row.step;
@@ -107,6 +108,9 @@ Json LeaksJson(const std::vector<AttackLeak>& leaks, const RunRecords& run, cons
                   {"steps", summary.steps},
                   {"pooled", leak.epochs.empty() ? Json() : PooledJson(*leak.epochs.back())},
                   {"beyond", BeyondBound(leak, last_step_of_epoch)}};
+    if (leak.measured_auc() > 0 && baseline.is_measured() && leak.attack != baseline.attack) {
+      entry["advantage"] = NumberJson(leak.measured_auc() - baseline.auc);
+    }
     if (IsCharted(leak, charted)) {
       entry["curve"] = LeakCurve(*leak.series);
     }
@@ -134,7 +138,12 @@ Json CumulativeJson(const std::vector<AttackLeak>& leaks) {
         bounded.emplace(row->epoch, row);
       }
     }
-    attacks.push_back({{"attack", leak.attack}, {"title", AttackTitle(leak.attack)}, {"epochs", std::move(epochs)}});
+    const bool bounded = std::any_of(leak.epochs.begin(), leak.epochs.end(),
+                                     [](const EpochLeakRow* row) { return std::isfinite(row->gaussian_auc_bound); });
+    attacks.push_back({{"attack", leak.attack},
+                       {"title", AttackTitle(leak.attack)},
+                       {"bounded", bounded},
+                       {"epochs", std::move(epochs)}});
   }
   if (attacks.empty()) {
     return Json();
@@ -177,6 +186,14 @@ Json RankingJson(const RunRanking& ranking) {
           {"guessing_mean", NumberJson(ranking.guessing.mean)},
           {"bound", BoundStateName(ranking.bound)},
           {"bound_words", BoundStateWords(ranking)},
+          {"bound_kind", BoundKindWords(ranking)},
+          {"run_auc_bound", ranking.run_auc_bound < 0.9995 ? NumberJson(ranking.run_auc_bound) : Json()},
+          {"verdict", StandingWords(ranking.standing)},
+          {"broken", ranking.standing == RunStanding::kBroken},
+          {"proved", ranking.proved},
+          {"worst_case", RankedJson(ranking.worst_case)},
+          {"claim", ranking.privacy_audit.has_value() ? Json(DescribePrivacyAudit(*ranking.privacy_audit)) : Json()},
+          {"baseline", RankedJson(ranking.baseline)},
           {"excesses", std::move(excesses)}};
 }
 

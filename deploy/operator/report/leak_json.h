@@ -11,8 +11,10 @@
 
 namespace splitveil {
 
-// One object an attack, in the order of `leaks`; with the curve over the batches where `charted` draws it.
-Json LeaksJson(const std::vector<AttackLeak>& leaks, const RunRecords& run, const std::vector<ChartedLayer>& charted);
+// One object an attack, in the order of `leaks`; with the curve over the batches where `charted` draws it, and what it
+// reads more than `baseline`, where that was measured.
+Json LeaksJson(const std::vector<AttackLeak>& leaks, const RunRecords& run, const std::vector<ChartedLayer>& charted,
+               const Baseline& baseline);
 
 // Cumulative attacks at the cut layer, over the epochs, with their bounds; null without any.
 Json CumulativeJson(const std::vector<AttackLeak>& leaks);
@@ -20,8 +22,9 @@ Json CumulativeJson(const std::vector<AttackLeak>& leaks);
 // Name, title and explanation of every attack in `runs`, by title.
 Json GlossaryJson(const std::vector<std::vector<AttackLeak>>& runs);
 
-// The strongest attacks of each kind, what guessing reaches, and the bound's state with its words and every attack that
-// exceeds it. "auc", "exposure": of the strongest on gradients, by which runs are ranked.
+// The verdict; the bound with its kind, its state in words and every attack that exceeds it; the worst case measured,
+// the strongest attacks of each kind, and what guessing and features alone reach. "auc", "exposure": of the strongest
+// on gradients, by which runs are ranked.
 Json RankingJson(const RunRanking& ranking);
 
 // Layers and attacks that the page draws.

@@ -245,26 +245,48 @@ std::string DescribeBound(const std::vector<ProtectionRow>& protections, const R
       bounds.empty() || NearestRankQuantile(bounds, 0.95) >= 0.9995
           ? ""
           : absl::StrCat(" (Theorem 1, AUC ", AucText(NearestRankQuantile(bounds, 0.95)), " per step)");
-  if (ranking.proved && ranking.bound != BoundState::kExceeded) {
-    return absl::StrCat("Bound: proved for any adversary, model and data, beyond what it knew without the gradients",
+  const std::string run_bound = std::isfinite(ranking.run_auc_bound) && ranking.run_auc_bound < 0.9995
+                                    ? absl::StrCat("AUC ", AucText(ranking.run_auc_bound), " over the whole run")
+                                    : "";
+  if (ranking.proved && ranking.bound >= BoundState::kNotTested && ranking.bound != BoundState::kExceeded) {
+    return absl::StrCat("Bound, proved for any adversary, model and data, beyond what it knew without the gradients: ",
+                        run_bound.empty() ? "not recorded for the whole run" : run_bound,
                         ranking.bound == BoundState::kNotExceeded ? "; not exceeded by the attacks run here." : ".");
   }
+  const std::string bound =
+      absl::StrCat(ranking.proved ? "Bound, said to be proved" : "Bound, for Gaussian classes",
+                   ranking.proved ? "" : step_bound, run_bound.empty() ? "" : absl::StrCat(", ", run_bound));
   switch (ranking.bound) {
     case BoundState::kNotInLedger:
       return "Bound: the label party's ledger, which was not given, states it.";
+    case BoundState::kNothingLeft:
+      return "Bound: no gradient left the label party, so there is nothing to bound.";
     case BoundState::kNoneStated:
       return "Bound: none stated. Only the measurements tell what the gradients leak.";
     case BoundState::kNotTested:
-      return absl::StrCat("Bound, for Gaussian classes", step_bound, ": no attack was held against it in this run.");
+      return absl::StrCat(bound, ": no attack was held against it in this run.");
     case BoundState::kNotExceeded:
-      return absl::StrCat("Bound, for Gaussian classes", step_bound,
+      return absl::StrCat(bound,
                           ": not exceeded by the attacks run here. That does not show that the classes are Gaussian.");
     case BoundState::kExceeded:
       break;
   }
-  return absl::StrCat("Bound, for Gaussian classes", step_bound, ": exceeded by ",
-                      AttackTitle(ranking.excesses.front().attack),
-                      ". These gradients are not as it assumes: rely on what was measured.");
+  return absl::StrCat(bound, ": exceeded by ", AttackTitle(ranking.excesses.front().attack),
+                      ranking.excesses.size() > 1 ? absl::StrCat(" and ", ranking.excesses.size() - 1, " more") : "",
+                      ranking.proved ? ". The programs do not do what the proof assumes."
+                                     : ". These gradients are not as it assumes: rely on what was measured.");
+}
+
+std::string DescribeBaseline(const RunRanking& ranking) {
+  if (ranking.bound == BoundState::kNothingLeft) {
+    return "";
+  }
+  if (!ranking.baseline.is_measured()) {
+    return "What features alone tell was not measured: neither features_only nor activation_clusters was run.";
+  }
+  return ranking.unaided.is_measured() ? absl::StrCat("The strongest attack on gradients without side information is ",
+                                                      AdvantageWords(ranking.unaided, ranking), ".")
+                                       : "";
 }
 
 const EvaluationRow* BestTest(const std::vector<EvaluationRow>& evaluations) {
@@ -277,6 +299,14 @@ const EvaluationRow* BestTest(const std::vector<EvaluationRow>& evaluations) {
   return best;
 }
 
+const EvaluationRow* LastTest(const std::vector<EvaluationRow>& evaluations) {
+  const EvaluationRow* last = nullptr;
+  for (const EvaluationRow& row : evaluations) {  // In step order.
+    last = row.split == "test" && std::isfinite(row.auc) ? &row : last;
+  }
+  return last;
+}
+
 std::string DescribeModel(const std::vector<EvaluationRow>& evaluations) {
   const EvaluationRow* best = BestTest(evaluations);
   if (best == nullptr) {
@@ -284,8 +314,10 @@ std::string DescribeModel(const std::vector<EvaluationRow>& evaluations) {
   }
   const auto tests = std::count_if(evaluations.begin(), evaluations.end(),
                                    [](const EvaluationRow& row) { return row.split == "test"; });
-  return absl::StrCat("Test AUC of the model: ", AucText(best->auc),
-                      tests > 1 ? absl::StrCat(" (best of ", tests, " evaluations).") : std::string("."));
+  return absl::StrCat(
+      "Test AUC of the model: ", AucText(best->auc),
+      tests > 1 ? absl::StrCat(" (best of ", tests, " evaluations; last ", AucText(LastTest(evaluations)->auc), ").")
+                : std::string("."));
 }
 
 }  // namespace splitveil

@@ -61,14 +61,21 @@ std::string DescribeNeeds(const std::string& attack);
 // "label party", "non-label party"; another role's own name.
 std::string DescribeRole(absl::string_view role);
 
-// Theorem 1's bound over the steps, what it is conditional on, and whether an attack exceeded it: never a promise.
+// The verdict, the bound over the run and what it rests on, Theorem 1's over the steps, and whether an attack exceeded
+// it. A bound that is not proved is never a promise.
 std::string DescribeBound(const std::vector<ProtectionRow>& protections, const RunRanking& ranking);
 
-// Best test AUC; empty without an evaluation of the test split.
+// What the strongest attack on gradients without side information reads beyond features alone; says so where nobody
+// measured what these tell.
+std::string DescribeBaseline(const RunRanking& ranking);
+
+// Best test AUC, and the last one; empty without an evaluation of the test split.
 std::string DescribeModel(const std::vector<EvaluationRow>& evaluations);
 
 // The evaluation of the test split with the largest AUC; null without one.
 const EvaluationRow* BestTest(const std::vector<EvaluationRow>& evaluations);
+// The last of them; null without one.
+const EvaluationRow* LastTest(const std::vector<EvaluationRow>& evaluations);
 
 }  // namespace splitveil
 

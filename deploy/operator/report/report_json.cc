@@ -165,16 +165,16 @@ std::string RemedyForRun(const RunRecords& run, const RunRanking& ranking) {
                                                                             : RemedyForLeak(run.protection());
 }
 
-// Whether the bottom model was frozen from the start.
 bool ReleasedNothing(const RunRecords& run) {
   const PartyRecords* party = run.label_party();
-  return party != nullptr && !party->protections.empty() && party->released_steps() == 0;
+  return party != nullptr && party->released_nothing();
 }
 
 Json RunJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const std::vector<ChartedLayer>& charted) {
   const RunRanking ranking = RankRun(run);
   const RankedAttack& strongest = ranking.strongest();
   const EvaluationRow* best = BestTest(run.evaluations());
+  const EvaluationRow* last = LastTest(run.evaluations());
   return {{"id", run.run_id()},
           {"label", run.label},
           {"status", run.parties.front().record.status},
@@ -184,15 +184,17 @@ Json RunJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const 
                                               : "No attack on gradients was measured"},
           {"verdict_without_gradient", VerdictWithoutGradient(ranking)},
           {"test_auc", best != nullptr ? NumberJson(best->auc) : Json()},
+          {"last_test_auc", last != nullptr ? NumberJson(last->auc) : Json()},
           {"test_log_loss", best != nullptr ? NumberJson(best->log_loss) : Json()},
           {"protection_words", ReleasedNothing(run)
                                    ? "Bottom model frozen from the start: no gradient left the label party."
                                    : DescribeProtection(run.protection())},
           {"attack_words", AttackSentences(run, leaks, ranking)},
           {"bound_words", DescribeBound(run.protections(), ranking)},
+          {"advantage_words", DescribeBaseline(ranking)},
           {"model_words", DescribeModel(run.evaluations())},
           {"remedy", RemedyForRun(run, ranking)},
-          {"leaks", LeaksJson(leaks, run, charted)},
+          {"leaks", LeaksJson(leaks, run, charted, ranking.baseline)},
           {"cumulative", CumulativeJson(leaks)},
           {"distributions", DistributionsJson(run)},
           {"loss", FieldCurve(run.steps(), &StepRow::loss)},

@@ -17,6 +17,7 @@ using LayerAndAttack = std::pair<std::string, std::string>;
 // How much a state weighs among several seeds.
 int BoundRank(BoundState state) {
   switch (state) {
+    case BoundState::kNothingLeft:
     case BoundState::kNotExceeded:
       return 0;
     case BoundState::kNotInLedger:

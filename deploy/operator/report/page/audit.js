@@ -18,7 +18,8 @@ function policyTable(run) {
     finding.limit, found(finding.found), finding.where];
   const judged = findings.filter((finding) => finding.outcome !== "open");
   const open = findings.filter((finding) => finding.outcome === "open");
-  const node = panel(run, element("p", { class: "run-id" }, pill(outcome), " " + capital(rankingLines.join("; ")) + "."));
+  const node = panel(run, element("p", { class: "run-id" }, pill(outcome), " " + capital(rankingLines[0]) + "."),
+    element("ul", { class: "helps" }, ...rankingLines.slice(1).map((line) => element("li", {}, capital(line) + "."))));
   node.classList.add("long");
   if (open.length) {
     node.append(element("p", {}, "This verdict covers " + judged.length + " of " + findings.length + " criteria. The other " +

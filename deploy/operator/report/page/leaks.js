@@ -11,17 +11,23 @@ const beyondOf = (run, layer, attack) => run.leaks
 
 const isBounded = (run) => run.solver.auc_bound && run.solver.auc_bound.mean < 0.9995 && run.solver.gaussian_auc_bound;
 
+// "proved", "if classes are Gaussian", or both: no bound stands without its condition.
+const kindsOf = (bounded) => [...new Set(bounded.map((run) => run.ranking.bound_kind))].join(" or ");
+
 function drawLeak(box, { layer, layer_name: layerName, attack, title }) {
-  const datasets = [], keys = [];
+  const datasets = [], keys = [], drawnBounds = [];
   for (const run of runs) {
     const leak = chartedLeak(run, layer, attack);
     if (!leak) continue;
     datasets.push(...curveDatasets(leak.curve, run.label, run));
-    if (layer === "cut" && isBounded(run) && leak.reads_gradients && !attack.startsWith("cumulative_")) {
+    // A bound on what labels add to features bounds no score that ranks by features.
+    const bounded = leak.pooled ? !isNone(leak.pooled.bound) : !run.ranking.proved;
+    if (layer === "cut" && isBounded(run) && bounded && leak.reads_gradients && !attack.startsWith("cumulative_")) {
+      drawnBounds.push(run);
       datasets.push(boundLine(toPoints(run.solver.gaussian_auc_bound.curve.line), run.label + ", bound", run));
     }
   }
-  if (datasets.some((dataset) => dataset.label.endsWith(", bound"))) keys.push(boundKey("bound per step, Gaussian classes"));
+  if (drawnBounds.length) keys.push(boundKey("bound per step, " + kindsOf(drawnBounds)));
   const marks = beyondMarks(runs.flatMap((run) => beyondOf(run, layer, attack)));
   if (marks.length) keys.push(markKey("exceeds its bound over an epoch"));
   drawChart(box, { title, note: layerName, x: "step (batch)", y: "leak AUC", min: 0.5, max: 1,
@@ -44,20 +50,23 @@ function drawLeakCharts() {
 
 // ---- Cumulative attacks ---------------------------------------------------------------------------------------------
 function drawCumulative(box, attack, title) {
-  const datasets = [], keys = [], marks = [];
+  const datasets = [], keys = [], marks = [], drawnBounds = [];
   const drawn = runs.filter((run) => run.cumulative && run.cumulative.attacks.some((candidate) => candidate.attack === attack));
   const epochs = Math.max(...drawn.flatMap((run) => run.cumulative.attacks.flatMap((one) => one.epochs.map(([epoch]) => epoch))));
   drawn.forEach((run, i) => {
-    const points = run.cumulative.attacks.find((candidate) => candidate.attack === attack).epochs;
+    const { epochs: points, bounded } = run.cumulative.attacks.find((candidate) => candidate.attack === attack);
     const shift = drawn.length > 1 ? (i / (drawn.length - 1) - 0.5) * Math.min(0.16, 0.016 * epochs) : 0;
     datasets.push({ label: run.label, data: points.map(([epoch, auc]) => ({ x: epoch + shift, y: auc })),
       intervals: points.map(([, , low, high]) => [low, high]), borderColor: run.colour, backgroundColor: run.colour,
       borderWidth: 2.25, borderDash: run.dash, pointRadius: 3.5, order: 1 });
     marks.push(...points.filter((point) => point[4]).map(([epoch, auc]) => ({ x: epoch + shift, y: auc })));
     const bound = run.cumulative.gaussian.filter(([, auc]) => auc < 0.9995);
-    if (bound.length) datasets.push(boundLine(toPoints(bound), run.label + ", bound", run));
+    if (bounded && bound.length) {
+      drawnBounds.push(run);
+      datasets.push(boundLine(toPoints(bound), run.label + ", bound", run));
+    }
   });
-  if (datasets.some((dataset) => dataset.label.endsWith(", bound"))) keys.push(boundKey("bound per run, Gaussian classes"));
+  if (drawnBounds.length) keys.push(boundKey("bound per run, " + kindsOf(drawnBounds)));
   if (marks.length) keys.push(markKey("exceeds its bound"));
   drawChart(box, { title, x: "epochs added up", y: "leak AUC", min: 0.4, max: 1, guessing: [{ y: 0.5, name: "guessing" }], wholeX: true, xMin: 0.6,
     xMax: epochs + 0.4 }, [...datasets, ...beyondMarks(marks)], keys);
@@ -97,20 +106,23 @@ function attackName(leak) {
   return node;
 }
 
+const signed = (value) => (isNone(value) ? "–" : (value < 0 ? "−" : "+") + fixed(Math.abs(value)));
+
 function leakRow(run, leak) {
   const { pooled } = leak;
   const rates = pooled ? [withInterval(pooled.auc), withInterval(pooled.tpr_1pct), withInterval(pooled.tpr_01pct)] : ["–", "–", "–"];
-  return [attackName(leak), leak.layer_name.replace(/^the /, ""), element("b", { class: leak.exposure }, fixed(leak.auc)), fixed(leak.p95),
+  return [attackName(leak), leak.layer_name.replace(/^the /, ""), element("b", { class: leak.exposure }, fixed(leak.auc)),
+    signed(leak.advantage), fixed(leak.p95),
     leak.mean === null ? "–" : withInterval(leak.mean), ...rates, leak.auc === null ? "" : scale(run, leak)];
 }
 
 // All figures of one run.
 function detailTables(run) {
   const ends = () => element("span", { class: "scale-ends" }, element("span", {}, "0.5 guessing"), element("span", {}, "1 exposed"));
-  const columns = () => [text("Attack"), text("Layer"), number("AUC"), number("p95 over batches"), number("Mean over batches"),
+  const columns = () => [text("Attack"), text("Layer"), number("AUC"), number("Beyond features"), number("p95 over batches"), number("Mean over batches"),
     number("Last epoch"), number("TPR at 1% FPR"), number("TPR at 0.1% FPR"), { head: ends(), class: "scale-column wide" }];
   // Ledgers without epochs leave three columns empty.
-  const shown = (cells) => (run.leaks.some((leak) => leak.pooled) ? cells : cells.filter((cell, i) => i < 5 || i > 7));
+  const shown = (cells) => (run.leaks.some((leak) => leak.pooled) ? cells : cells.filter((cell, i) => i < 6 || i > 8));
   const rows = run.leaks.map((leak) => shown(leakRow(run, leak)));
   const nodes = [table(shown(columns()), rows.slice(0, ROWS_SHOWN))];
   if (rows.length > ROWS_SHOWN) {
@@ -167,6 +179,13 @@ function leakTables() {
   return attacked.forEach((run) => box.append(folded("All figures of " + run.label, panel(run, ...detailTables(run)))));
 }
 
+function baselines() {
+  const found = runs.map(({ label, ranking: { baseline } }) => [label, baseline]);
+  const words = new Set(found.map(([, baseline]) => (baseline ? baseline.title : "not measured")));
+  if (words.size === 1 && words.has("not measured")) return "not measured in these runs: neither features_only nor activation_clusters was run";
+  return found.map(([label, baseline]) => (runs.length > 1 ? label + ": " : "") + (baseline ? baseline.title + " " + fixed(baseline.auc) : "not measured")).join("; ");
+}
+
 function leakNote() {
   const limits = [page.thresholds.partly, page.thresholds.largely, page.thresholds.exposed].map((limit) => limit.toFixed(2));
   const guessing = [...new Set(runs.filter((run) => !isNone(run.ranking.guessing))
@@ -177,7 +196,8 @@ function leakNote() {
     (guessing.length ? "At these batch sizes guessing reaches " + guessing.join(" or ") + ". " : "") +
     "TPR: the share of positives found at 1% or 0.1% false positives; guessing finds 0.01 and 0.001. Up to AUC " + limits[0] +
     " is called close to guessing, up to " + limits[1] + " partly, up to " + limits[2] +
-    " largely inferred, above it exposed. Small print: 95% intervals.";
+    " largely inferred, above it exposed. Beyond features: the AUC less that of an adversary that reads no gradient (" +
+    baselines() + "). Small print: 95% intervals.";
 }
 
 function drawGlossary() {

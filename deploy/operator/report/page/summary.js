@@ -8,14 +8,34 @@ function ranked(attack) {
     element("span", { class: "by" }, attack.title + ", " + attack.layer_name.replace(/^the /, "")));
 }
 
-// What runs are ranked by, beside what they were trained for. What reads no gradient stands apart: no bound is about it.
+// The bound over the whole run, below it what became of it. It stands beside its kind, on what it rests.
+const runBoundCell = ({ run_auc_bound: auc, bound, bound_words: words }) => element("span", {}, element("b", {}, fixed(auc)),
+  element("span", { class: "by" }, boundState({ bound, bound_words: words.replace(/^proved; /, "") })));
+const verdictCell = ({ verdict, broken }) => element(broken ? "b" : "span", { class: broken ? "alarm" : "" }, capital(verdict));
+
+// The best, below it the last.
+function testAuc(run) {
+  const node = element("span", {}, fixed(run.test_auc));
+  if (!isNone(run.last_test_auc)) node.append(element("span", { class: "by" }, "last " + fixed(run.last_test_auc)));
+  return node;
+}
+
+// What is proved, what was measured at worst and what a partner can do today, beside what the runs were trained for. What
+// reads no gradient stands apart: no bound is about it.
 function drawGlance() {
   const apart = runs.some((run) => run.ranking.no_gradient);
-  const columns = byRuns(text("Without side information"), text("With side information"), number("Guessing, p95"), text(BOUND),
-    number("Test AUC"), number("Test log loss"), ...(apart ? [text("Without any gradient")] : []));
-  const rows = runs.map(({ ranking, ...run }) => [key(run), ranked(ranking.unaided), ranked(ranking.aided), fixed(ranking.guessing),
-    boundState(ranking), fixed(run.test_auc), fixed(run.test_log_loss), ...(apart ? [ranked(ranking.no_gradient)] : [])]);
+  const columns = byRuns(text("Verdict"), text("Bound"), text("Kind"), text("Worst case measured"), text("Practical"),
+    text("With side information"), number("Guessing, p95"), number("Test AUC"), number("Test log loss"),
+    ...(apart ? [text("Without any gradient")] : []));
+  const rows = runs.map(({ ranking, ...run }) => [key(run), verdictCell(ranking), runBoundCell(ranking), ranking.bound_kind,
+    ranked(ranking.worst_case), ranked(ranking.unaided), ranked(ranking.aided), fixed(ranking.guessing), testAuc(run),
+    fixed(run.test_log_loss), ...(apart ? [ranked(ranking.no_gradient)] : [])]);
   byId("glance-table").append(table(columns, rows));
+  const claims = runs.filter((run) => run.ranking.claim);
+  if (claims.length) {
+    byId("glance-table").append(element("ul", { class: "helps" }, ...claims.map((run) =>
+      element("li", {}, key(run), " ", capital(run.ranking.claim) + "."))));
+  }
 }
 
 const EXCESSES_SHOWN = 2;  // Of a run; the table of attacks marks all.
@@ -28,10 +48,11 @@ function excessList({ excesses }) {
 }
 
 function drawBanner() {
-  const beyond = runs.filter((run) => run.ranking.bound === "exceeded");
+  const beyond = runs.filter((run) => run.ranking.broken);
   if (!beyond.length) return removeSection("beyond-bound");
   for (const run of beyond) {
     byId("beyond-bound").append(element("p", {}, element("b", {}, run.label)), excessList(run.ranking));
+    if (run.ranking.claim) byId("beyond-bound").append(element("p", {}, capital(run.ranking.claim) + "."));
   }
   for (const remedy of new Set(beyond.map((run) => run.remedy))) {
     byId("beyond-bound").append(element("p", {}, element("b", {}, "What helps: "), remedy));
@@ -44,17 +65,21 @@ function card(run) {
   const node = element("article", { class: "card" },
     element("h3", {}, key(run)),
     element("p", { class: "run-id" }, "run " + run.id + " · " + run.status),
-    element("p", {}, element("span", { class: "verdict " + ranking.exposure }, run.verdict),
+    element("p", {}, element("span", { class: "verdict" + (ranking.broken ? " exposed" : "") }, "Bound: " + ranking.verdict), " ",
+      element("span", { class: "verdict " + ranking.exposure }, run.verdict),
       ...(run.verdict_without_gradient ? [" ", element("span", { class: "verdict " + ranking.no_gradient.exposure }, run.verdict_without_gradient)] : [])),
     element("dl", { class: "figures" },
-      ...[["strongest, no side information", ranking.unaided], ["strongest, side information", ranking.aided]]
+      ...(isNone(ranking.run_auc_bound) ? [] : [figure("bound, " + ranking.bound_kind, fixed(ranking.run_auc_bound))]),
+      ...[["worst case measured", ranking.worst_case], ["practical, no side information", ranking.unaided],
+        ["strongest, side information", ranking.aided]]
         .filter(([, attack]) => attack).map(([name, attack]) => figure(name, fixed(attack.auc))),
       ...(isNone(ranking.guessing) ? [] : [figure("guessing, p95", fixed(ranking.guessing))]),
       figure("test AUC", fixed(run.test_auc)),
+      ...(isNone(run.last_test_auc) ? [] : [figure("last test AUC", fixed(run.last_test_auc))]),
       figure("test log loss", fixed(run.test_log_loss))),
     element("p", {}, run.protection_words),
     ...(run.attack_words.length ? [element("ul", {}, ...run.attack_words.map((words) => element("li", {}, words)))] : []),
-    ...[run.bound_words, run.model_words].filter(Boolean).map((words) => element("p", {}, words)),
+    ...[run.bound_words, ranking.claim && capital(ranking.claim) + ".", run.advantage_words, run.model_words].filter(Boolean).map((words) => element("p", {}, words)),
     ...(run.remedy ? [element("p", { class: "remedy" }, element("b", {}, "What helps: "), run.remedy)] : []));
   node.style.setProperty("--run", run.colour);
   return node;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,9 +39,26 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
   ASSERT_TRUE(ledger->Record(StepTimeRow{7, 1, 2, 3, 4, 5, 6, 7, 8, 9.5}).ok());
   ASSERT_TRUE(ledger->Record(ProtectionRow{7, "marvell", 1, 2, 3, 0.25, 4, 5, 6, 7, 8, 0.5, 0.75, v1::WARN}).ok());
   ASSERT_TRUE(ledger->Record(EvaluationRow{7, "test", 0.5, 0.75, 0.875, 0.0625}).ok());
+  ASSERT_TRUE(ledger->Record(PrivacyAuditRow{1.5, nan, 1.25, 2.5, 0.0625, 0.95, "own", 2000, 500, 0.75, 0.125}).ok());
+  ASSERT_TRUE(ledger->Record(AllRunsRow{2000, 0.75}).ok());
   ASSERT_TRUE(ledger->RecordEvent("disclosure", "oracle").ok());
   ASSERT_TRUE(ledger->Finish("completed").ok());
   std::unique_ptr<LedgerReader> reader = Reader();
+
+  const std::optional<PrivacyAuditRow> audit = *reader->PrivacyAudit("run-1");
+  ASSERT_TRUE(audit.has_value());
+  EXPECT_EQ(audit->claimed_mu, 1.5);
+  EXPECT_TRUE(std::isnan(audit->claimed_epsilon));
+  EXPECT_EQ(audit->mu_lower, 1.25);
+  EXPECT_EQ(audit->test, "own");
+  EXPECT_EQ(audit->examples, 2000);
+  EXPECT_EQ(audit->false_positive_rate_high, 0.125);
+  EXPECT_FALSE(audit->is_refuted());
+  EXPECT_EQ(DescribePrivacyAudit(*audit), "claimed mu 1.500; the run's own scores refute any mu below 1.250 (95%)");
+  EXPECT_FALSE(reader->PrivacyAudit("run-2")->has_value());
+  EXPECT_EQ((*reader->AllRuns("run-1"))->examples, 2000);
+  EXPECT_EQ((*reader->AllRuns("run-1"))->auc_bound, 0.75);
+  EXPECT_FALSE(reader->AllRuns("run-2")->has_value());
 
   const std::vector<RunRecord> runs = *reader->Runs();
   ASSERT_EQ(runs.size(), 1);
@@ -206,7 +224,7 @@ TEST_F(LedgerReaderTest, RefusesAnotherVersion) {
   const absl::Status status = LedgerReader::Open(path_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("expected 4, found 99, written by a later version of Splitveil; to report on its runs, use the "
+              HasSubstr("expected 5, found 99, written by a later version of Splitveil; to report on its runs, use the "
                         "`splitveil` of that version; to record new runs, set another ledger_path"));
 }
 

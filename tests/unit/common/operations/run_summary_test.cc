@@ -65,9 +65,16 @@ RunSummary LabelSummary() {
   summary.bound_tested = true;
   summary.gate = {{"release", 678}, {"warn", 2}};
   summary.leaks = {Attack("cut", "cumulative_direction", 0.793, 0.782), Attack("cut", "cosine", 0.72),
-                   Attack("first", "norm", 0.6), Attack("cut", "norm", 0.58, 0.3),
+                   Attack("cut", "norm", 0.58, 0.3), Attack("first", "norm", 0.6),
                    Attack("cut", "activation_clusters", 0.917)};
   summary.guessing = {0.517, 0.541};
+  summary.worst_case.attack = "cumulative_conditional_likelihood_ratio";
+  summary.worst_case.examples = 696320;
+  summary.worst_case.auc = 0.259;
+  summary.privacy_audit.emplace();
+  summary.privacy_audit->claimed_mu = 1.121;
+  summary.privacy_audit->mu_lower = 0.9;
+  summary.privacy_audit->confidence = 0.95;
   summary.details = "out/label_party.result.json";
   return summary;
 }
@@ -84,8 +91,11 @@ TEST(RunSummaryTest, IsAShortTable) {
             "  over all epochs cumulative_direction 0.782 at cut  (AUC over all examples)\n"
             "  no gradient     activation_clusters 0.917 at cut  (AUC as above; no bound applies)\n"
             "  guessing        0.541 p95 over batches, 0.517 mean\n"
-            "  bound           AUC at most 0.786 over all epochs, if classes are Gaussian; not exceeded by the attacks "
-            "run here\n"
+            "  proved          nothing; if classes are Gaussian, AUC at most 0.786 over all epochs\n"
+            "  worst case      0.741 measured over all epochs, label side: cumulative_conditional_likelihood_ratio\n"
+            "  practical       0.700 measured, no side information: norm at cut\n"
+            "  claim           claimed mu 1.121; the run's own scores refute any mu below 0.900 (95%)\n"
+            "  verdict         holds as far as measured; the bound: not exceeded by the attacks run here\n"
             "  release gate    678 release, 2 warn\n"
             "  bytes           123 MB sent, 999 B received\n"
             "  all figures     out/label_party.result.json\n");
@@ -94,9 +104,29 @@ TEST(RunSummaryTest, IsAShortTable) {
 TEST(RunSummaryTest, SaysWhatTheBoundRestsOn) {
   RunSummary summary = LabelSummary();
   summary.protection = "gaussian_label_dp(sigma=1.348)";
-  EXPECT_THAT(RunSummaryTable(summary),
-              HasSubstr("AUC at most 0.786 over all epochs, beyond what features tell, proved for any "
-                        "adversary; not"));
+  EXPECT_THAT(
+      RunSummaryTable(summary),
+      HasSubstr("  proved          AUC at most 0.786 over all epochs, beyond what features tell, by the noise on "
+                "labels, for any adversary\n"));
+  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  verdict         guaranteed; the bound: not exceeded"));
+}
+
+// Nothing that was measured makes a bound for Gaussian classes a guarantee.
+TEST(RunSummaryTest, OnlyAProvedBoundIsGuaranteed) {
+  for (const char* protection : {"marvell(s=4)", "iso(t=2)", "max_norm", "none", "label_dp(epsilon=1)"}) {
+    RunSummary summary = LabelSummary();
+    summary.protection = protection;
+    EXPECT_EQ(StandingOf(summary), RunStanding::kHolds) << protection;
+    summary.worst_case.examples = 0;
+    EXPECT_EQ(StandingOf(summary), RunStanding::kUntested) << protection;
+  }
+}
+
+TEST(RunSummaryTest, AClaimThatItsOwnScoresRefuteIsBroken) {
+  RunSummary summary = LabelSummary();
+  summary.protection = "gaussian_label_dp(sigma=1.348)";
+  summary.privacy_audit->mu_lower = 1.122;
+  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  verdict         broken; the bound: not exceeded"));
 }
 
 TEST(RunSummaryTest, LeavesOutWhatThePartyDoesNotKnow) {
@@ -133,21 +163,27 @@ TEST(RunSummaryTest, ARunThatMeasuredNoLeakSaysSo) {
   EXPECT_THAT(RunSummaryTable(summary), HasSubstr("leak            none measured\n"));
   summary.gate = {{"freeze_bottom", 680}};
   EXPECT_THAT(RunSummaryTable(summary), HasSubstr("leak            none measured: no gradient left the label party\n"));
+  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  verdict         no gradient left\n"));
+  EXPECT_THAT(RunSummaryTable(summary), Not(HasSubstr("proved")));
 }
 
 TEST(RunSummaryTest, ABoundIsNeverSaidToHold) {
   RunSummary summary = LabelSummary();
   summary.run_auc_bound = 1;
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("none: these releases bound no attack"));
+  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  proved          nothing: these releases bound no attack\n"));
+  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  verdict         nothing claimed\n"));
   EXPECT_THAT(RunSummaryTable(summary), Not(HasSubstr("at most")));
   summary.run_auc_bound = 0.7;
   summary.bound_exceeded = 2;
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("; exceeded: see bound_exceeded in the ledger's events\n"));
-  summary.exceeded_by = "residual_norm at cut";
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("; exceeded by residual_norm at cut\n"));
+  EXPECT_THAT(RunSummaryTable(summary),
+              HasSubstr("broken; the bound: exceeded: see bound_exceeded in the ledger's events\n"));
+  summary.exceeded_by = {"residual_norm at cut"};
+  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("; the bound: exceeded by residual_norm at cut\n"));
+  summary.exceeded_by = {"a at cut", "b at cut", "c at cut", "d at cut", "e at cut"};
+  EXPECT_EQ(BoundState(summary), "exceeded by a at cut, b at cut, c at cut and 2 others");
   summary.bound_exceeded = 0;
   summary.bound_tested = false;
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("; no attack was held against it\n"));
+  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("; the bound: no attack was held against it\n"));
 }
 
 TEST(ResultPathTest, IsBesideTheLedger) {

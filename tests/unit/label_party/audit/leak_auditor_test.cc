@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <random>
 #include <type_traits>
 #include <utility>
@@ -450,6 +451,39 @@ TEST_F(LeakAuditorTest, RecordsTheEpochInWhichARunEnds) {
   EXPECT_TRUE(auditor_->epoch_leaks().empty());
   ASSERT_TRUE(auditor_->FinishRun().ok());
   EXPECT_EQ(auditor_->epoch_leaks().at({"cut", "spectral"}).examples, 63);
+}
+
+// A release that claims noise on labels and has none.
+TEST_F(LeakAuditorTest, AClaimThatTheReleasesRefuteIsRecordedAtTheEnd) {
+  std::vector<uint8_t> labels;
+  Matrix released(100, 2), directions(100, 2);
+  for (int64_t j = 0; j < 100; ++j) {
+    labels.push_back(j % 2 == 0 ? 1 : 0);
+    directions.row(j)[0] = 1;
+    released.row(j)[0] = 0.5F - static_cast<float>(labels.back());
+  }
+  const std::vector<float> probabilities(100, 0.5F);
+  auditor_->Remember(Batch(0, labels, -1));
+  ReleaseEvidence evidence = {released, released, released};
+  evidence.noise_negative = evidence.noise_positive = NoiseVariances();
+  evidence.sum_kl = evidence.accumulated_sum_kl = 0.25;
+  evidence.label_directions = directions;
+  evidence.probabilities = probabilities;
+  evidence.releases_repeat = evidence.has_label_noise = true;
+  ASSERT_TRUE(auditor_->AuditRelease(evidence).ok());
+  EXPECT_FALSE(auditor_->privacy_audit().has_value());
+  ASSERT_TRUE(auditor_->FinishRun().ok());
+  ASSERT_TRUE(auditor_->privacy_audit().has_value());
+  EXPECT_TRUE(auditor_->privacy_audit()->is_refuted());
+  ASSERT_TRUE(ledger_->Finish("completed").ok());
+  const auto reader = LedgerReader::Open(files_.File("ledger.db"));
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  const std::optional<PrivacyAuditRow> row = *(*reader)->PrivacyAudit("audit-1");
+  ASSERT_TRUE(row.has_value());
+  EXPECT_DOUBLE_EQ(row->claimed_mu, 0.5);
+  const std::vector<EventRecord> events = *(*reader)->Events("audit-1");
+  EXPECT_TRUE(std::any_of(events.begin(), events.end(),
+                          [](const EventRecord& event) { return event.kind == "claim_refuted"; }));
 }
 
 }  // namespace

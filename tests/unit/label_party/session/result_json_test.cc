@@ -108,7 +108,7 @@ TEST_F(ResultJsonTest, TheLineHasTheContractsKeysAndTheFileMore) {
                                          "strongest_with_side_information",
                                          "guessing",
                                          "leak"}));
-  line.insert({"ended", "epoch_leak"});
+  line.insert({"ended", "epoch_leak", "standing", "privacy_audit"});
   EXPECT_EQ(Keys(Full()), line);
 }
 
@@ -162,6 +162,25 @@ TEST_F(ResultJsonTest, SaysWhatGuessingReachesAndWhatBecameOfTheBound) {
   EXPECT_EQ(line["leak"]["cut"]["strongest"]["pooled"], 1);
   result_.cumulative_sum_kl = std::numeric_limits<double>::infinity();
   EXPECT_EQ(Line()["bound_state"], "none stated");
+}
+
+TEST_F(ResultJsonTest, TheFileHasTheThreeFiguresAndTheVerdict) {
+  Judge({{v1::NORM, {1, 2, 3, 0}}, {v1::COSINE, {1, 1, 1, 1}}, {v1::SPECTRAL, {3, 2, 1, 0}}});
+  result_.protection = "marvell(s=4)";
+  result_.cumulative_sum_kl = 0.5;
+  Json standing = Full()["standing"];
+  EXPECT_TRUE(standing["proved_auc_bound"].is_null());
+  EXPECT_TRUE(standing["measured_worst_case"].is_null());
+  EXPECT_EQ(standing["measured_practical"]["attack"], "spectral");
+  EXPECT_EQ(standing["verdict"], "claimed, the worst case was not measured");
+  EXPECT_TRUE(Full()["privacy_audit"].is_null());
+  result_.protection = "gaussian_label_dp(sigma=2)";
+  standing = Full()["standing"];
+  EXPECT_EQ(standing["proved_auc_bound"], Full()["run_auc_bound"]);
+  EXPECT_EQ(standing["verdict"], "guaranteed");
+  result_.cumulative_sum_kl = std::numeric_limits<double>::infinity();
+  EXPECT_TRUE(Full()["standing"]["proved_auc_bound"].is_null());
+  EXPECT_EQ(Full()["standing"]["verdict"], "nothing claimed");
 }
 
 TEST_F(ResultJsonTest, TheTableTellsTheSame) {

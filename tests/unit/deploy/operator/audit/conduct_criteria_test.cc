@@ -59,6 +59,17 @@ TEST_F(ConductCriteriaTest, DisclosuresAreHeldToTheList) {
   EXPECT_EQ(Judge("disclosure", "allowed_disclosures: ORACLE").outcome, Outcome::kMet);
 }
 
+TEST_F(ConductCriteriaTest, ALevelAllowsWhatTellsLess) {
+  for (const char* level : {"LABEL_SIDE_ONLY", "ROUNDED", "ORACLE"}) {
+    party().events = {{"", "disclosure", std::string("attack module reads: ") + level}};
+    EXPECT_EQ(Judge("disclosure", "allowed_disclosures: ORACLE").outcome, Outcome::kMet) << level;
+  }
+  EXPECT_EQ(Judge("disclosure", "allowed_disclosures: ORACLE").limit, "at most oracle");
+  party().events = {{"", "disclosure", "attack module reads: ROUNDED"}};
+  EXPECT_EQ(Judge("disclosure", "allowed_disclosures: LABEL_SIDE_ONLY").outcome, Outcome::kNotMet);
+  EXPECT_EQ(Judge("disclosure", "allowed_disclosures: LABEL_SIDE_ONLY").limit, "label_side_only");
+}
+
 TEST_F(ConductCriteriaTest, OneForbiddenDisclosureOfSeveralFails) {
   party().events.push_back({"", "disclosure", "attack module reads: ORACLE"});
   EXPECT_EQ(Judge("disclosure").outcome, Outcome::kNotMet);

@@ -1,11 +1,14 @@
 #include "deploy/operator/audit/leak_criteria.h"
 
+#include <cstdint>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
+#include <random>
 #include <string>
 #include <vector>
 
+#include "common/leakage/leak_figures.h"
 #include "tests/unit/deploy/operator/audit/recorded_run.h"
 
 namespace splitveil {
@@ -203,7 +206,6 @@ TEST_F(LeakCriteriaTest, WhatRemembersIsJudgedAfterTheLastEpoch) {
 TEST_F(LeakCriteriaTest, NothingThatRemembersIsNotMeasured) {
   party().epoch_leaks.resize(2);
   EXPECT_EQ(Judge("cumulative attacks", "max_measured_cumulative_auc: 1").outcome, Outcome::kNotMeasured);
-  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 1").outcome, Outcome::kNotMeasured);
 }
 
 TEST_F(LeakCriteriaTest, EpochsWithoutReleasesNeedNoFigures) {
@@ -217,50 +219,37 @@ TEST_F(LeakCriteriaTest, EpochsWithoutReleasesNeedNoFigures) {
   EXPECT_EQ(Judge("cumulative attacks", "max_measured_cumulative_auc: 0.66").outcome, Outcome::kNotMeasured);
 }
 
-TEST_F(LeakCriteriaTest, TheRunsBoundIsTheAccountants) {
-  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.72").outcome, Outcome::kMet);
-  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.72").where, "all releases at the cut layer");  // No attack's.
-  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.71").outcome, Outcome::kNotMet);
-  EpochLeakRow spectral = Remembered(1);  // The peer's scores may come too late for a bound.
-  spectral.attack = "cumulative_spectral";
-  spectral.gaussian_auc_bound = kNan;
-  party().epoch_leaks.push_back(spectral);
-  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.72").outcome, Outcome::kMet);
-  for (EpochLeakRow& row : party().epoch_leaks) {
-    row.gaussian_auc_bound = kNan;
-  }
-  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 1").outcome, Outcome::kNotMeasured);
-}
-
-// The figure is that of this run's releases, and the examples were released before.
-TEST_F(LeakCriteriaTest, ARunThatResumesFromOthersIsNotJudgedByItsOwnBound) {
-  party().record.run.resumed_from = "run-0 after epoch 5";
-  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.72").outcome, Outcome::kNotMeasured);
-  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.71").outcome, Outcome::kNotMet);
-}
-
-TEST_F(LeakCriteriaTest, TheStepsBoundIsItsUpperQuantile) {
-  EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 0.7").outcome, Outcome::kMet);
-  party().protections[0].auc_bound = 0.9;  // One of twenty.
-  EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 0.7").outcome, Outcome::kMet);
-  party().protections[1].auc_bound = 0.9;
-  EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 0.7").outcome, Outcome::kNotMet);
-}
-
-TEST_F(LeakCriteriaTest, AStepWithoutABoundCountsAsBoundedByOne) {
-  party().protections[0].auc_bound = party().protections[1].auc_bound = kNan;
-  EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 0.99").outcome, Outcome::kNotMet);
-  party().protections[0].gate = party().protections[1].gate = v1::FREEZE_BOTTOM;  // They did not leave.
-  EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 0.99").outcome, Outcome::kMet);
-  party().protections.clear();
-  EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 1").outcome, Outcome::kNotMeasured);
-}
-
 TEST_F(LeakCriteriaTest, TruePositiveRatesAreJudgedByTheUpperEnd) {
   EXPECT_EQ(Judge("at 1% false positives", "max_measured_tpr_at_1pct_fpr: 0.03").outcome, Outcome::kMet);
   EXPECT_EQ(Judge("at 1% false positives", "max_measured_tpr_at_1pct_fpr: 0.029").outcome, Outcome::kNotMet);
   EXPECT_EQ(Judge("at 0.1% false positives", "max_measured_tpr_at_01pct_fpr: 0.006").outcome, Outcome::kMet);
   EXPECT_EQ(Judge("at 0.1% false positives", "max_measured_tpr_at_01pct_fpr: 0.005").outcome, Outcome::kNotMet);
+}
+
+// Scores that rank nearly every positive below every negative, as they are planted: AUC 0.02. As it is, such a score
+// finds no positive at 1% false alarms; turned, it finds most.
+TEST_F(LeakCriteriaTest, AnInvertedAttackFailsALimitOnTruePositiveRates) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> scores;
+  std::vector<uint8_t> labels;
+  for (int i = 0; i < 20000; ++i) {
+    labels.push_back(i % 4 == 0 ? 1 : 0);
+    scores.push_back(normal(random) - (labels.back() == 1 ? 3.0F : 0.0F));
+  }
+  const LeakFigures figures = *MeasureLeak(scores, labels);
+  ASSERT_LT(figures.auc.value, 0.03);
+  EpochLeakRow& row = LikelihoodRatio(1);
+  row.auc = figures.auc.value;
+  row.tpr_1pct = figures.tpr_at_1_percent_fpr.value;
+  row.tpr_1pct_low = figures.tpr_at_1_percent_fpr.low;
+  row.tpr_1pct_high = figures.tpr_at_1_percent_fpr.high;
+  row.tpr_01pct = figures.tpr_at_01_percent_fpr.value;
+  row.tpr_01pct_high = figures.tpr_at_01_percent_fpr.high;
+  // Phi(Phi^-1(fpr) + 3).
+  EXPECT_NEAR(row.tpr_1pct, 0.75, 0.05);
+  EXPECT_EQ(Judge("at 1% false positives", "max_measured_tpr_at_1pct_fpr: 0.5").outcome, Outcome::kNotMet);
+  EXPECT_EQ(Judge("at 0.1% false positives", "max_measured_tpr_at_01pct_fpr: 0.3").outcome, Outcome::kNotMet);
 }
 
 TEST_F(LeakCriteriaTest, TruePositiveRatesNobodyMeasuredFail) {
@@ -270,62 +259,29 @@ TEST_F(LeakCriteriaTest, TruePositiveRatesNobodyMeasuredFail) {
   EXPECT_EQ(Judge("at 0.1% false positives", "max_measured_tpr_at_01pct_fpr: 1").outcome, Outcome::kNotMeasured);
 }
 
-TEST_F(LeakCriteriaTest, AnAttackBeyondItsBoundFails) {
-  EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kMet);
-  EXPECT_EQ(Judge("bound not exceeded").found, "not exceeded by the attacks run here");
-  LikelihoodRatio(0).auc_low = 0.66;
-  const Finding finding = Judge("bound not exceeded");
-  EXPECT_EQ(finding.outcome, Outcome::kNotMet);
-  EXPECT_EQ(finding.found,
-            "exceeded by Best guess knowing both classes (likelihood_ratio): lower 95% limit of its AUC 0.660, bound "
-            "0.650");
-  EXPECT_THAT(finding.remedy, HasSubstr("orthogonal_noise_ratio"));
-  EXPECT_EQ(finding.where, "the cut layer, epoch 1");
-}
-
-TEST_F(LeakCriteriaTest, WhatTheNoiseAllowsIsNotExceededWithinTheTolerance) {
-  LikelihoodRatio(0).auc_low = 0.6549;
-  EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kMet);
-  LikelihoodRatio(0).auc_low = 0.6551;
-  EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kNotMet);
-}
-
-TEST_F(LeakCriteriaTest, AProtectionThatStatesNoBoundFailsAndTheRemedyIsAnotherProtection) {
-  for (ProtectionRow& row : party().protections) {
-    row.auc_bound = 1;
-  }
-  for (EpochLeakRow& row : party().epoch_leaks) {
-    row.gaussian_auc_bound = 1;
-  }
-  const Finding finding = Judge("bound not exceeded");
-  EXPECT_EQ(finding.outcome, Outcome::kNotMet);
-  EXPECT_EQ(finding.found, "no bound: the protection states none");
-  EXPECT_THAT(finding.remedy, HasSubstr("Choose a protection that states one"));
-}
-
-TEST_F(LeakCriteriaTest, AScoreThatPointsTheWrongWayExceedsTheBoundAsWell) {
-  LikelihoodRatio(0).auc_low = 0.3;
-  LikelihoodRatio(0).auc_high = 0.34;
-  EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kNotMet);
-}
-
-TEST_F(LeakCriteriaTest, TheLabelPartysOwnAlarmFails) {
-  party().events.push_back({"", "bound_exceeded", "epoch 1: likelihood_ratio at cut: at least 0.71, allowed 0.70"});
-  EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kNotMet);
-  EXPECT_THAT(Judge("bound not exceeded").found, HasSubstr("(likelihood_ratio): see the run's events"));
-}
-
-TEST_F(LeakCriteriaTest, WithoutTheBestAttackNobodyKnowsWhetherTheBoundHolds) {
-  party().epoch_leaks.resize(4);  // Those of the attack that nobody can exceed are the last.
-  EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kNotMeasured);
-}
-
 TEST_F(LeakCriteriaTest, TheShareAuditedIsThatOfTheLeastAuditedAttack) {
   EXPECT_EQ(Judge("audited").outcome, Outcome::kMet);
   party().leaks[1] = Series("nonlabel_party", "first", "spectral", std::vector<double>(17, 0.5));
   EXPECT_EQ(Judge("audited").outcome, Outcome::kNotMet);
   EXPECT_EQ(Judge("audited").found, "0.850");
   EXPECT_EQ(Judge("audited", "min_audited_share: 0.85").outcome, Outcome::kMet);
+}
+
+TEST_F(LeakCriteriaTest, ARunOfWhichNothingLeftHasNoGradientsToAttack) {
+  for (ProtectionRow& row : party().protections) {
+    row.method = "frozen";
+    row.gate = v1::FREEZE_BOTTOM;
+  }
+  party().leaks.clear();
+  party().epoch_leaks.clear();
+  for (const char* criterion : {"audited", "AUC: ", "cumulative attacks", "at 1% false positives"}) {
+    const Finding finding =
+        Judge(criterion,
+              "max_measured_leak { max_mean: 0.6 max_pooled: 0.6 } max_measured_cumulative_auc: 0.6 "
+              "max_measured_tpr_at_1pct_fpr: 0.02");
+    EXPECT_EQ(finding.outcome, Outcome::kMet) << criterion;
+    EXPECT_EQ(finding.found, "no gradient left the label party") << criterion;
+  }
 }
 
 TEST_F(LeakCriteriaTest, AnUnauditedRunFails) {

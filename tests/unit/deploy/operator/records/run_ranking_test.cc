@@ -107,8 +107,8 @@ TEST_F(RunRankingTest, LabelsThatWereGivenMakeNoStrongestAttack) {
   party().epoch_leaks = {Row(0, "model_completion", 0.99, kNan)};
   EXPECT_FALSE(RankRun(run_).strongest().is_measured());
   EXPECT_TRUE(std::isnan(RankRun(run_).strongest().auc));
-  EXPECT_THAT(RankingLines(RankRun(run_)).at(0), HasSubstr("without side information: none measured"));
-  EXPECT_EQ(RankingLines(RankRun(run_)).at(1), "with side information: none measured");
+  EXPECT_THAT(RankingLines(RankRun(run_)).at(3), HasSubstr("without side information: none measured"));
+  EXPECT_EQ(RankingLines(RankRun(run_)).at(4), "with side information: none measured");
 }
 
 TEST_F(RunRankingTest, ABoundThatNoAttackExceedsIsNotSaidToHold) {
@@ -116,17 +116,23 @@ TEST_F(RunRankingTest, ABoundThatNoAttackExceedsIsNotSaidToHold) {
   EXPECT_THAT(
       RankingLines(RankRun(run_)),
       ElementsAre(
-          "strongest attack on gradients without side information: Length across the main direction "
+          "verdict: claimed, the worst case was not measured",
+          "proved: nothing; if classes are Gaussian, AUC at most 0.750 over the whole run; not exceeded by the attacks "
+          "run here",
+          "worst case measured: none measured",
+          "practical, the strongest attack on gradients without side information: Length across the main direction "
           "(residual_norm) at the cut layer, AUC 0.900",
           "with side information: Line between the classes, accumulated (cumulative_direction) at the cut layer, "
           "AUC 0.700",
-          "guessing: p95 0.541", "bound, if classes are Gaussian: not exceeded by the attacks run here"));
+          "practical attack beside features alone: not measured: neither features_only nor activation_clusters was run",
+          "guessing: p95 0.541"));
 }
 
 TEST_F(RunRankingTest, ABoundThatRestsOnNoAssumptionIsCalledProved) {
   party().record.run.protection = "gaussian_label_dp(sigma=2)";
   EXPECT_EQ(BoundStateWords(RankRun(run_)), "proved; not exceeded by the attacks run here");
-  EXPECT_THAT(RankingLines(RankRun(run_)).back(), "bound: proved; not exceeded by the attacks run here");
+  EXPECT_EQ(RankingLines(RankRun(run_)).at(0), "verdict: guaranteed");
+  EXPECT_EQ(BoundKindWords(RankRun(run_)), "proved");
   party().epoch_leaks = {Row(0, "norm", 0.7, 0.65)};
   EXPECT_EQ(BoundStateWords(RankRun(run_)), "exceeded by Gradient length");
 }
@@ -142,7 +148,7 @@ TEST_F(RunRankingTest, TheWidestExcessOfEachAttackIsTold) {
   EXPECT_DOUBLE_EQ(ranking.excesses[1].auc_at_least, 0.74);
   EXPECT_THAT(ranking.excesses[1].epochs, ElementsAre(1, 2));
   EXPECT_EQ(ranking.excesses[1].worst_epoch, 2);
-  EXPECT_EQ(BoundStateWords(ranking), "exceeded by Line between the classes");
+  EXPECT_EQ(BoundStateWords(ranking), "exceeded by Line between the classes and 1 more");
 }
 
 TEST_F(RunRankingTest, AnEventAloneExceedsTheBoundToo) {
@@ -151,7 +157,7 @@ TEST_F(RunRankingTest, AnEventAloneExceedsTheBoundToo) {
                     {"", "bound_exceeded", "something else"}};
   const RunRanking ranking = RankRun(run_);
   ASSERT_EQ(ranking.excesses.size(), 2);
-  EXPECT_EQ(BoundStateWords(ranking), "exceeded by Gradient length");
+  EXPECT_EQ(BoundStateWords(ranking), "exceeded by Gradient length and 1 more");
   EXPECT_EQ(ranking.excesses[1].attack, "an attack");
 }
 
@@ -174,6 +180,38 @@ TEST_F(RunRankingTest, ABoundThatNothingWasHeldAgainstIsSaidToBeSo) {
   party().epoch_leaks = {Row(0, "norm", 0.6, 0.65)};
   party().epoch_leaks[0].observer = "nonlabel_party";  // Its scores may be made of anything.
   EXPECT_EQ(BoundStateWords(RankRun(run_)), "no attack was held against it");
+}
+
+TEST_F(RunRankingTest, TheWorstCaseIsThatOfAllEpochsWhereItWasMeasured) {
+  party().epoch_leaks.push_back(Row(0, "conditional_likelihood_ratio", 0.6, 0.7));
+  EXPECT_EQ(RankRun(run_).worst_case.attack, "conditional_likelihood_ratio");
+  EXPECT_EQ(RankRun(run_).standing, RunStanding::kHolds);
+  party().epoch_leaks.push_back(Row(0, "cumulative_conditional_likelihood_ratio", 0.2, 0.85));
+  party().epoch_leaks.push_back(Row(1, "cumulative_conditional_likelihood_ratio", 0.17, 0.85));
+  EXPECT_EQ(RankRun(run_).worst_case.attack, "cumulative_conditional_likelihood_ratio");
+  EXPECT_DOUBLE_EQ(RankRun(run_).worst_case.auc, 0.83);  // Turned, after the last epoch.
+  party().epoch_leaks.push_back(Row(0, "norm", 0.9, 0.7));
+  EXPECT_EQ(RankRun(run_).standing, RunStanding::kBroken);
+}
+
+TEST_F(RunRankingTest, AttacksAreHeldAgainstFeaturesAloneBeforeActivations) {
+  EXPECT_FALSE(RankRun(run_).baseline.is_measured());
+  AddSeries("activation_clusters", {0.6, 0.6, 0.6, 0.6});
+  EXPECT_EQ(AdvantageWords(RankRun(run_).unaided, RankRun(run_)),
+            "0.300 above Two groups of activations (activation_clusters), AUC 0.600");
+  party().epoch_leaks.push_back(Row(0, "features_only", 0.95, kNan));
+  EXPECT_EQ(AdvantageWords(RankRun(run_).unaided, RankRun(run_)),
+            "0.050 below Features alone (for comparison) (features_only), AUC 0.950");
+}
+
+TEST_F(RunRankingTest, ARunOfWhichNothingLeftHasNothingToBound) {
+  for (ProtectionRow& row : party().protections) {
+    row.gate = v1::FREEZE_BOTTOM;
+  }
+  party().epoch_leaks.clear();
+  EXPECT_EQ(RankRun(run_).bound, BoundState::kNothingLeft);
+  EXPECT_EQ(RankingLines(RankRun(run_)).at(0), "verdict: no gradient left");
+  EXPECT_EQ(RankingLines(RankRun(run_)).at(1), "proved: no gradient left");
 }
 
 TEST_F(RunRankingTest, TheNonLabelPartysLedgerTellsOfNoBound) {

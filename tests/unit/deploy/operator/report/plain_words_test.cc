@@ -98,9 +98,34 @@ TEST(PlainWordsTest, ABoundThatIsExceededIsNoPromise) {
             "as it assumes: rely on what was measured.");
 }
 
+TEST(PlainWordsTest, AProvedBoundIsToldWithItsFigure) {
+  RunRanking ranking = RankingOf(BoundState::kNotExceeded);
+  ranking.proved = true;
+  ranking.run_auc_bound = 0.7;
+  EXPECT_EQ(
+      DescribeBound(Bounds({0.7}), ranking),
+      "Bound, proved for any adversary, model and data, beyond what it knew without the gradients: AUC 0.700 over "
+      "the whole run; not exceeded by the attacks run here.");
+  ranking.proved = false;
+  EXPECT_THAT(
+      DescribeBound(Bounds({0.7}), ranking),
+      testing::StartsWith("Bound, for Gaussian classes (Theorem 1, AUC 0.700 per step), AUC 0.700 over the whole "
+                          "run: not exceeded"));
+}
+
+TEST(PlainWordsTest, SaysWhatThePracticalAttackReadsBesideFeatures) {
+  RunRanking ranking = RankingOf(BoundState::kNotExceeded);
+  EXPECT_THAT(DescribeBaseline(ranking), HasSubstr("was not measured"));
+  ranking.unaided = {"cut", "norm", "label_party", 0.6};
+  ranking.baseline = {"cut", "features_only", "nonlabel_party", 0.72};
+  EXPECT_EQ(DescribeBaseline(ranking),
+            "The strongest attack on gradients without side information is 0.120 below Features alone (for comparison) "
+            "(features_only), AUC 0.720.");
+}
+
 TEST(PlainWordsTest, TellsTheBestTestAuc) {
   const std::vector<EvaluationRow> rows = {{10, "test", 0.5, 0.7421, 0.8, 0.01}, {20, "test", 0.49, 0.74, 0.8, 0.01}};
-  EXPECT_THAT(DescribeModel(rows), HasSubstr("Test AUC of the model: 0.742 (best of 2 evaluations)."));
+  EXPECT_THAT(DescribeModel(rows), HasSubstr("Test AUC of the model: 0.742 (best of 2 evaluations; last 0.740)."));
 }
 
 TEST(PlainWordsTest, ReadsAnInvertedAttackAsAnAdversaryWould) {

@@ -1,0 +1,79 @@
+#include "common/leakage/label_residual.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "common/leakage/inner_product.h"
+
+namespace splitveil {
+namespace {
+
+// Share of the largest squared row below which a variance is none that floats resolve, as in ConditionalLogRatios.
+constexpr double kResolution = 1e-10;
+
+// (p - label) of a gradient that is scaled down to clip_norm.
+double Coefficient(double probability, int label, double v_norm, double clip_norm) {
+  const double coefficient = probability - label;
+  const double norm = std::abs(coefficient) * v_norm;
+  return clip_norm > 0 && norm > clip_norm ? coefficient * clip_norm / norm : coefficient;
+}
+
+std::vector<LabelResidual> OfGradientNoise(ConstMatrixView released, const ReleasingHead& head) {
+  double largest = 0;
+  for (int64_t j = 0; j < released.rows(); ++j) {
+    largest = std::max(largest, SquaredNorm(released.row(j)));
+  }
+  const double along = std::max(kResolution * largest, head.noise_negative.along);
+  const double across = std::max(kResolution * largest, head.noise_negative.across);
+  std::vector<LabelResidual> residuals(static_cast<size_t>(released.rows()));
+  for (int64_t j = 0; j < released.rows() && largest > 0; ++j) {
+    const absl::Span<const float> v = head.label_directions.row(j);
+    const double v_squared = SquaredNorm(v);
+    if (v_squared == 0) {
+      continue;
+    }
+    const double v_line = InnerProduct(v, head.noise_direction);
+    const double v_across = std::max(0.0, v_squared - v_line * v_line);
+    const double probability = head.probabilities[static_cast<size_t>(j)];
+    const double if_negative = Coefficient(probability, 0, std::sqrt(v_squared), head.clip_norm);
+    const double if_positive = Coefficient(probability, 1, std::sqrt(v_squared), head.clip_norm);
+    // <S^-1 v, x - if_negative v>, against its standard deviation sqrt(<v, S^-1 v>). A positive lies towards -v.
+    const double x_line = InnerProduct(released.row(j), head.noise_direction) - if_negative * v_line;
+    const double x_v = InnerProduct(released.row(j), v) - if_negative * v_squared;
+    const double deviation = std::sqrt(v_line * v_line / along + v_across / across);
+    residuals[static_cast<size_t>(j)] = {-(x_line * v_line / along + (x_v - x_line * v_line) / across) / deviation,
+                                         (if_negative - if_positive) * deviation};
+  }
+  return residuals;
+}
+
+std::vector<LabelResidual> OfLabelNoise(ConstMatrixView released, const ReleasingHead& head, double mu) {
+  const std::vector<double> ratios = ConditionalLogRatios(released, head);
+  std::vector<LabelResidual> residuals(ratios.size());
+  for (size_t j = 0; j < ratios.size(); ++j) {
+    const double probability = head.probabilities[j];
+    const bool is_lost =
+        head.releases_posterior && !(probability >= kLeastProbability && probability <= 1 - kLeastProbability);
+    if (!is_lost && SquaredNorm(head.label_directions.row(static_cast<int64_t>(j))) > 0) {
+      // The noised label less 1/2, by itself or times mu^2.
+      residuals[j] = {head.releases_posterior ? ratios[j] / mu + mu / 2 : mu * (ratios[j] + 0.5), mu};
+    }
+  }
+  return residuals;
+}
+
+}  // namespace
+
+std::vector<LabelResidual> LabelResiduals(ConstMatrixView released, const ReleasingHead& head, double label_mu) {
+  // No noise is NaN, which compares false.
+  if (head.noise_negative.along >= 0 && head.noise_positive.along >= 0) {
+    return OfGradientNoise(released, head);
+  }
+  if (label_mu > 0 && head.clip_norm == 0) {
+    return OfLabelNoise(released, head, label_mu);
+  }
+  return std::vector<LabelResidual>(static_cast<size_t>(released.rows()));
+}
+
+}  // namespace splitveil

@@ -1,0 +1,62 @@
+// A surrogate of the label party's head, learnt from what the other party sends and receives, and what it tells.
+#ifndef SPLITVEIL_COMMON_LEAKAGE_SURROGATE_HEAD_H_
+#define SPLITVEIL_COMMON_LEAKAGE_SURROGATE_HEAD_H_
+
+#include <array>
+#include <vector>
+
+#include "common/leakage/activation_features.h"
+#include "common/leakage/gradient_views.h"
+#include "common/leakage/label_direction_field.h"
+#include "common/matrix/matrix.h"
+
+namespace splitveil {
+
+// One per row; larger means "positive".
+struct SurrogateScores {
+  std::vector<double> log_ratios;  // Of positive against negative, under the surrogate and its model of the noise.
+  // By how much the direction in which the surrogate would send a positive's gradient matches the received one better
+  // than that of a negative's: squared errors, all directions alike (UnSplit: Erdogan et al., arXiv 2108.09033).
+  std::vector<double> matching;
+};
+
+// Learns, batch by batch, an example's v = dlogit/dz, along which alone its label moves its gradient, and tests along
+// it. As ExPLoit does (Kariyappa and Qureshi, arXiv 2112.01299) it fits soft labels and a surrogate head to the
+// gradients in turn; in place of that method's gradient descent, closed forms:
+//  - Soft labels come from the gradients' main direction at first. Under noise that hides the labels well that view
+//    tells little of one example, but of thousands enough.
+//  - They teach a field of label directions across the main one, by ridge regression on the activations. There noise
+//    that is spent where the classes differ on average leaves the label alone: (p - y) v(z) is nearly bare, and
+//    averages out over examples only because v turns with z.
+//  - That field and the main view together make better soft labels, which teach a second field. No field teaches
+//    itself: what it got wrong would be fixed.
+// How far a view is to be believed follows from how much it agrees with others, on batches that none has learnt from
+// yet: the field's directions fall into halves, and of three views whose errors are their own each one's correlation
+// with what they have in common is known from their correlations with each other. Views that tell nothing weigh
+// nothing. The label prior enters through the orientation alone: positives are fewer.
+//
+// Keeps moments, no row: about width (width + 32) + 16 units numbers. Costs about as many products a row. Not
+// thread-safe.
+class SurrogateHead {
+ public:
+  // Scores the next batch by what was learnt from those before, then learns from it. `views` of its
+  // gradients, of a stream that leaves no batch out, and `activations` [rows, cut_width] of the same rows. All 0 for a
+  // batch that tells nothing.
+  SurrogateScores Take(const GradientViews& views, ConstMatrixView activations);
+
+ private:
+  // A field, and fading means of products of the main view m and the halves a and b of the field's cosines.
+  struct Teacher {
+    LabelDirectionField field;
+    double main_a = 0, main_b = 0, a_b = 0, squared = 0;  // The last: (a + b)^2.
+  };
+  // Log ratios by `teacher` and the main view together.
+  static std::vector<float> Weigh(const FieldCosines& cosines, const std::vector<float>& main, Teacher& teacher);
+
+  ActivationFeatures features_;
+  std::array<Teacher, 2> teachers_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_LEAKAGE_SURROGATE_HEAD_H_

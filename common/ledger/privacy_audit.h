@@ -1,0 +1,38 @@
+// What a run claims of label privacy and what it refutes of that itself, as ledgers keep it.
+#ifndef SPLITVEIL_COMMON_LEDGER_PRIVACY_AUDIT_H_
+#define SPLITVEIL_COMMON_LEDGER_PRIVACY_AUDIT_H_
+
+#include <cstdint>
+#include <string>
+
+namespace splitveil {
+
+// What the scores of the label party's own audit refute of the mu that the run claims (label_party/audit/mu_audit.h).
+struct PrivacyAuditRow {
+  // mu of all releases of an example, and epsilon at `delta`.
+  double claimed_mu = 0, claimed_epsilon = 0;
+  // Anything smaller would have given these scores with probability 1 - confidence at most.
+  double mu_lower = 0, epsilon_lower = 0;
+  double delta = 0, confidence = 0;
+  std::string test;                     // Which decided: own, neighbour, difference.
+  int64_t examples = 0, positives = 0;  // Of that test; half of them chose its threshold.
+  double true_positive_rate_low = 0, false_positive_rate_high = 0;
+
+  // The run does not keep what it claims.
+  bool is_refuted() const { return mu_lower > claimed_mu; }
+};
+
+// What a privacy account says, before anything leaves, of all runs on the examples of this one.
+struct AllRunsRow {
+  int64_t examples = 0;  // Counted for this run.
+  // Bound on the AUC of an adversary that keeps every release of the most exposed of them, this run's included.
+  double auc_bound = 1;
+};
+
+// "claimed mu 0.742; the run's own scores refute any mu below 0.510 (95%)": the one wording of the terminal, the report
+// and `splitveil audit`.
+std::string DescribePrivacyAudit(const PrivacyAuditRow& audit);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_LEDGER_PRIVACY_AUDIT_H_

@@ -1,0 +1,157 @@
+#include "label_party/audit/mu_audit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+#include "common/privacy/gaussian_privacy.h"
+#include "common/privacy/mu_lower_bound.h"
+
+namespace splitveil {
+namespace {
+
+constexpr int kTests = 3;
+
+bool HasOneClass(const std::vector<uint8_t>& labels) {
+  return std::all_of(labels.begin(), labels.end(), [&](uint8_t label) { return label == labels.front(); });
+}
+
+// What is random about the row, its label being known.
+double NoiseOf(const LabelResidual& residual, uint8_t label) { return residual.value - residual.shift * label; }
+
+}  // namespace
+
+void MuAudit::Sums::Add(uint32_t position, double weighted, double weight) {
+  evidence[position] += static_cast<float>(weighted);
+  weights[position] += static_cast<float>(weight);
+}
+
+void MuAudit::Allocate() {
+  const auto examples = static_cast<size_t>(examples_);
+  labels_.resize(examples);
+  for (Sums* sums : {&own_, &neighbour_}) {
+    sums->evidence.resize(examples);
+    sums->weights.resize(examples);
+  }
+  first_.assign(examples, std::numeric_limits<float>::quiet_NaN());
+  latest_ = first_;
+}
+
+void MuAudit::Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, const ReleasingHead& head) {
+  const bool on_gradients = evidence.noise_negative.along >= 0;
+  if (!(evidence.sum_kl > 0 && std::isfinite(evidence.accumulated_sum_kl)) ||
+      (on_gradients ? HasOneClass(batch.labels) : !evidence.has_label_noise)) {
+    return;
+  }
+  if (labels_.empty()) {
+    Allocate();
+    first_epoch_ = batch.epoch;
+  }
+  claimed_sum_kl_ = evidence.accumulated_sum_kl;
+  releases_repeat_ = evidence.releases_repeat;
+  const std::vector<LabelResidual> residuals =
+      LabelResiduals(evidence.released, head, on_gradients ? 0 : std::sqrt(evidence.sum_kl));
+  for (size_t j = 0; j < residuals.size(); ++j) {
+    labels_[batch.positions[j]] = batch.labels[j];
+  }
+  AddOwn(batch, residuals);
+  // What is made of one noised label has no new noise in later epochs.
+  if (!releases_repeat_ || batch.epoch == first_epoch_) {
+    AddNeighbours(batch, residuals);
+  }
+}
+
+void MuAudit::AddOwn(const ReleasedBatch& batch, absl::Span<const LabelResidual> residuals) {
+  for (size_t j = 0; j < residuals.size(); ++j) {
+    const LabelResidual& own = residuals[j];
+    const uint32_t position = batch.positions[j];
+    if (!own.is_known()) {
+      continue;
+    }
+    if (releases_repeat_) {
+      own_.Add(position, own.value, 1);
+      continue;
+    }
+    own_.Add(position, own.shift * own.value, own.shift * own.shift);
+    (std::isnan(first_[position]) ? first_ : latest_)[position] = static_cast<float>(own.value);
+  }
+}
+
+void MuAudit::AddNeighbours(const ReleasedBatch& batch, absl::Span<const LabelResidual> residuals) {
+  for (size_t j = 0; j + 1 < residuals.size(); j += 2) {
+    const LabelResidual &own = residuals[j], &neighbour = residuals[j + 1];
+    if (own.is_known() && neighbour.is_known()) {
+      neighbour_.Add(batch.positions[j], own.shift * (own.value - NoiseOf(neighbour, batch.labels[j + 1])),
+                     2 * own.shift * own.shift);
+    }
+  }
+}
+
+MuAudit::Scored MuAudit::Own() const {
+  Scored scored;
+  for (size_t i = 0; i < labels_.size(); ++i) {
+    if (own_.weights[i] > 0) {
+      scored.scores.push_back(own_.evidence[i] / (releases_repeat_ ? own_.weights[i] : std::sqrt(own_.weights[i])));
+      scored.labels.push_back(labels_[i]);
+    }
+  }
+  return scored;
+}
+
+MuAudit::Scored MuAudit::Neighbour() const {
+  Scored scored;
+  for (size_t i = 0; i < labels_.size(); ++i) {
+    if (neighbour_.weights[i] > 0) {
+      scored.scores.push_back(neighbour_.evidence[i] / std::sqrt(neighbour_.weights[i]));
+      scored.labels.push_back(labels_[i]);
+    }
+  }
+  return scored;
+}
+
+MuAudit::Scored MuAudit::Difference() const {
+  Scored scored;
+  for (size_t i = 0; i < labels_.size(); ++i) {
+    if (!std::isnan(latest_[i])) {
+      scored.scores.push_back((first_[i] - latest_[i]) / std::sqrt(2.0F));
+      scored.labels.push_back(labels_[i]);
+    }
+  }
+  return scored;
+}
+
+std::optional<PrivacyAuditRow> MuAudit::Finish() const {
+  PrivacyAuditRow row;
+  row.confidence = kConfidence;
+  row.delta = kDelta;
+  row.claimed_mu = std::sqrt(claimed_sum_kl_);
+  const absl::StatusOr<GaussianPrivacy> claimed = GaussianPrivacy::FromMu(row.claimed_mu);
+  row.claimed_epsilon = claimed.ok() ? claimed->EpsilonAt(kDelta) : std::numeric_limits<double>::quiet_NaN();
+  MuLowerBoundOptions options;
+  options.confidence = 1 - (1 - kConfidence) / kTests;
+  options.delta = kDelta;
+  options.seed = kSeed;
+  const std::pair<const char*, Scored> tests[kTests] = {
+      {"own", Own()}, {"neighbour", Neighbour()}, {"difference", Difference()}};
+  for (const auto& [name, scored] : tests) {
+    const absl::StatusOr<MuLowerBound> bound = LowerBoundMu(scored.scores, scored.labels, options);
+    if (!bound.ok()) {  // Too few examples.
+      continue;
+    }
+    row.epsilon_lower = std::max(row.epsilon_lower, bound->epsilon_lower);
+    if (row.test.empty() || bound->mu_lower > row.mu_lower) {
+      row.test = name;
+      row.mu_lower = bound->mu_lower;
+      row.true_positive_rate_low = bound->true_positive_rate_low;
+      row.false_positive_rate_high = bound->false_positive_rate_high;
+      row.positives = std::count(scored.labels.begin(), scored.labels.end(), 1);
+      row.examples = static_cast<int64_t>(scored.labels.size());
+    }
+  }
+  return row.test.empty() ? std::nullopt : std::optional<PrivacyAuditRow>(std::move(row));
+}
+
+}  // namespace splitveil

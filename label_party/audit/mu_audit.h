@@ -1,0 +1,83 @@
+// Holds the mu that a run claims against what the run's own releases show.
+#ifndef SPLITVEIL_LABEL_PARTY_AUDIT_MU_AUDIT_H_
+#define SPLITVEIL_LABEL_PARTY_AUDIT_MU_AUDIT_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/types/span.h"
+
+#include "common/leakage/conditional_likelihood.h"
+#include "common/leakage/label_residual.h"
+#include "common/ledger/ledger.h"
+#include "label_party/audit/label_side_audit.h"
+
+namespace splitveil {
+
+// A run claims mu = sqrt(evidence.accumulated_sum_kl): by the noise on its labels, or, if classes are Gaussian, by that
+// on its gradients, whose bound Phi(sqrt(sum_kl / 2)) is that of a mu-GDP mechanism. Three tests, chosen here once and
+// for all, each at a third of the error probability:
+//   own         an example's residuals (LabelResiduals), weighted by their shifts and summed over its releases; their
+//               mean where all are made of one noised label. Finds too little noise, noise that one class lacks, noise
+//               drawn anew where the claim is of one draw.
+//   neighbour   the same less the noise of the row beside it, whose label is taken as known (mu-GDP protects an example
+//               among known ones). Finds noise that examples share. Every other row of a batch is tested, so that no
+//               noise enters two scores.
+//   difference  the first release's residual less the latest's, of releases that claim noise of their own. Finds noise
+//               that releases share, where it is not of one size.
+// All three have one law for all negatives, whatever their features, and so satisfy what LowerBoundMu asks. None sees
+// what the releasing head itself has learned: p and v are taken as known. That a head learns from nothing but noised
+// labels takes labels that are drawn at random (tests/statistical/audit) or flipped, not a run on real ones.
+//
+// Not thread-safe. Memory: 25 bytes an example, from the first release that claims anything.
+class MuAudit {
+ public:
+  static constexpr double kConfidence = 0.95;
+  static constexpr double kDelta = 1e-5;
+  // Splits the examples, of every run alike: it cannot have been chosen by what came out.
+  static constexpr uint64_t kSeed = 1;
+
+  // `examples`: aligned examples.
+  explicit MuAudit(int64_t examples) : examples_(examples) {}
+
+  // Takes up one release. Nothing where it claims no mu: no noise is stated, neither on gradients nor on labels
+  // (evidence.has_label_noise), or no finite sum_kl. Noise on gradients of a batch of one class is left out: its line
+  // is not known.
+  void Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, const ReleasingHead& head);
+
+  // Of all releases so far; nullopt where none claimed anything, or fewer than two examples of a class were released.
+  std::optional<PrivacyAuditRow> Finish() const;
+
+ private:
+  // Each example's sum of evidence, and that sum's variance; of a mean, how many it is of. [examples]
+  struct Sums {
+    std::vector<float> evidence, weights;
+
+    void Add(uint32_t position, double weighted, double weight);
+  };
+  // Examples that a test scores.
+  struct Scored {
+    std::vector<float> scores;
+    std::vector<uint8_t> labels;
+  };
+
+  void Allocate();
+  void AddOwn(const ReleasedBatch& batch, absl::Span<const LabelResidual> residuals);
+  void AddNeighbours(const ReleasedBatch& batch, absl::Span<const LabelResidual> residuals);
+  Scored Own() const;
+  Scored Neighbour() const;
+  Scored Difference() const;
+
+  const int64_t examples_;
+  double claimed_sum_kl_ = 0;
+  bool releases_repeat_ = false;
+  uint32_t first_epoch_ = 0;
+  std::vector<uint8_t> labels_;  // [examples]; of those released.
+  Sums own_, neighbour_;
+  std::vector<float> first_, latest_;  // [examples]: residuals; NaN before there is one.
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_AUDIT_MU_AUDIT_H_

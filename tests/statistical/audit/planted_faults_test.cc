@@ -1,0 +1,244 @@
+// What MuAudit finds of runs that do not keep what they claim, and how seldom it accuses one that does. A hundred small
+// runs each: 4000 examples, a quarter of them positive, three epochs, real label noise. Features predict the label well
+// (p and the length of v both tell of it), so that a score that took either in would accuse every run.
+//
+// Fixed keys and seeds. Under random ones: a lower bound that held with exactly 95% would refute more than 5 of 100 in
+// 38% of all test runs; measured over 2000 runs of each kind, an honest run is refuted in at most 0.3%, which fails a
+// comparison with probability below 1e-6. A fault that is found in 99% of all runs fails with probability below 6e-4
+// (binomial); the faults here were found in every one of 500 runs but for the wrong scale, 99.8%.
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <gtest/gtest.h>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "common/crypto/label_noise.h"
+#include "common/crypto/secure_random.h"
+#include "common/crypto/sha256.h"
+#include "common/matrix/matrix.h"
+#include "label_party/audit/mu_audit.h"
+
+namespace splitveil {
+namespace {
+
+constexpr int kRuns = 100;
+constexpr uint32_t kBatch = 200, kEpochs = 3;
+constexpr int64_t kCols = 6;
+constexpr int kMostRefuted = 5, kLeastFound = 95;
+
+// How a run makes and claims its noise.
+struct Mechanism {
+  std::vector<double> sigmas = {1};  // Of each epoch; one alone: drawn once, for all epochs.
+  bool on_gradients = false;         // Else on labels.
+  bool releases_posterior = false;
+  uint32_t examples = 4000;
+
+  bool repeats() const { return sigmas.size() == 1; }
+  double sigma(uint32_t epoch) const { return sigmas[repeats() ? 0 : epoch]; }
+};
+
+// What a run really adds to the label, given what it should.
+using Fault = std::function<double(double noise, uint32_t example, uint32_t epoch)>;
+double None(double noise, uint32_t, uint32_t) { return noise; }
+
+class SmallRun {
+ public:
+  SmallRun(Mechanism mechanism, int seed)
+      : mechanism_(std::move(mechanism)),
+        random_(seed),
+        noise_(*LabelNoise::Create(KeyOf(seed), Sha256("planted faults"), UnitsOf(mechanism_.sigmas))) {}
+
+  static uint8_t LabelOf(uint32_t example) { return example % 4 == 0 ? 1 : 0; }
+  // Noise of the release, as it should be.
+  double Noise(uint32_t example, uint32_t epoch) {
+    return std::ldexp(static_cast<double>(noise_.At(NoiseRow::OfIndex(example), mechanism_.repeats() ? 0 : epoch)),
+                      -kLabelGridBits);
+  }
+
+  PrivacyAuditRow Audit(const Fault& fault) {
+    MuAudit audit(mechanism_.examples);
+    double accumulated = 0;
+    std::vector<uint32_t> order(mechanism_.examples);
+    for (uint32_t i = 0; i < mechanism_.examples; ++i) {
+      order[i] = i;
+    }
+    for (uint32_t epoch = 0; epoch < kEpochs; ++epoch) {
+      std::shuffle(order.begin(), order.end(), random_);
+      const double sum_kl = 1 / (mechanism_.sigma(epoch) * mechanism_.sigma(epoch));
+      accumulated = mechanism_.repeats() && !mechanism_.on_gradients ? sum_kl : accumulated + sum_kl;
+      for (uint32_t first = 0; first < mechanism_.examples; first += kBatch) {
+        ReleasedBatch batch;
+        batch.epoch = epoch;
+        batch.positions.assign(order.begin() + first, order.begin() + first + kBatch);
+        for (const uint32_t position : batch.positions) {
+          batch.labels.push_back(LabelOf(position));
+        }
+        Release(batch, sum_kl, accumulated, fault, audit);
+      }
+    }
+    const std::optional<PrivacyAuditRow> row = audit.Finish();
+    EXPECT_TRUE(row.has_value());
+    return row.value_or(PrivacyAuditRow());
+  }
+
+ private:
+  static SecretKey KeyOf(int seed) {
+    return SecretKey(
+        std::array<uint8_t, 32>{'f', 'a', 'u', 'l', 't', static_cast<uint8_t>(seed), static_cast<uint8_t>(seed >> 8)});
+  }
+  static std::vector<uint32_t> UnitsOf(const std::vector<double>& sigmas) {
+    std::vector<uint32_t> units;
+    for (const double sigma : sigmas) {
+      units.push_back(*SigmaUnits(sigma));
+    }
+    return units;
+  }
+
+  void Release(const ReleasedBatch& batch, double sum_kl, double accumulated, const Fault& fault, MuAudit& audit) {
+    Matrix directions(kBatch, kCols), released(kBatch, kCols);
+    std::vector<float> probabilities;
+    for (int64_t j = 0; j < kBatch; ++j) {
+      const uint32_t example = batch.positions[static_cast<size_t>(j)];
+      const int label = LabelOf(example);
+      const double p = 1 / (1 + std::exp(-(1.5 * (2 * label - 1) + normal_(random_))));
+      probabilities.push_back(static_cast<float>(p));
+      double squared = 0;
+      for (float& component : directions.row(j)) {
+        component = static_cast<float>(normal_(random_));
+        squared += static_cast<double>(component) * component;
+      }
+      const double length = mechanism_.on_gradients ? 1 : std::exp(0.3 * normal_(random_) + 0.5 * label);
+      for (float& component : directions.row(j)) {
+        component *= static_cast<float>(length / std::sqrt(squared));
+      }
+      const double noise = mechanism_.on_gradients ? 0 : fault(Noise(example, batch.epoch), example, batch.epoch);
+      const double coefficient = p - Target(p, label + noise, mechanism_.sigma(batch.epoch));
+      for (int64_t i = 0; i < kCols; ++i) {
+        const double on_gradient =
+            mechanism_.on_gradients ? fault(mechanism_.sigma(batch.epoch) * normal_(random_), example, batch.epoch) : 0;
+        released.row(j)[i] = static_cast<float>(coefficient * directions.row(j)[i] + on_gradient);
+      }
+    }
+    ReleasingHead head;
+    head.label_directions = directions;
+    head.probabilities = probabilities;
+    head.releases_posterior = mechanism_.releases_posterior;
+    const std::vector<float> line = {1, 0, 0, 0, 0, 0};
+    ReleaseEvidence evidence;
+    evidence.released = released;
+    evidence.sum_kl = sum_kl;
+    evidence.accumulated_sum_kl = accumulated;
+    evidence.releases_repeat = mechanism_.repeats() && !mechanism_.on_gradients;
+    evidence.has_label_noise = !mechanism_.on_gradients;
+    if (mechanism_.on_gradients) {
+      const double variance = mechanism_.sigma(batch.epoch) * mechanism_.sigma(batch.epoch);
+      evidence.noise_negative = evidence.noise_positive = {variance, variance};
+      head.noise_negative = head.noise_positive = {variance, variance};
+      head.noise_direction = line;
+    }
+    audit.Add(batch, evidence, head);
+  }
+
+  // What the gradients draw p to.
+  double Target(double p, double noised, double sigma) const {
+    return mechanism_.releases_posterior ? 1 / (1 + (1 - p) / p * std::exp(-(noised - 0.5) / (sigma * sigma))) : noised;
+  }
+
+  const Mechanism mechanism_;
+  std::mt19937_64 random_;
+  std::normal_distribution<double> normal_;
+  LabelNoise noise_;
+};
+
+// How many of the runs are refuted. `fault_of`: of a run.
+int Refuted(const Mechanism& mechanism, const std::function<Fault(SmallRun&)>& fault_of) {
+  int refuted = 0;
+  for (int seed = 0; seed < kRuns; ++seed) {
+    SmallRun run(mechanism, seed);
+    refuted += run.Audit(fault_of(run)).is_refuted() ? 1 : 0;
+  }
+  testing::Test::RecordProperty("refuted", refuted);
+  return refuted;
+}
+
+int Refuted(const Mechanism& mechanism, const Fault& fault) {
+  return Refuted(mechanism, [&](SmallRun&) { return fault; });
+}
+
+const Mechanism kOneDraw = {{1}}, kPosterior = {{1}, false, true}, kGrowing = {{1.2, 1.8, 2.7}},
+                kGradients = {{2, 2, 2}, true};
+
+TEST(PlantedFaultsTest, HonestRunsAreRarelyRefuted) {
+  for (const Mechanism& mechanism : {kOneDraw, kPosterior, kGrowing, kGradients, Mechanism{{3}}, Mechanism{{0.5}}}) {
+    EXPECT_LE(Refuted(mechanism, None), kMostRefuted) << mechanism.sigmas.front();
+  }
+}
+
+// A claim that nothing is refuted of proves nothing: honest runs come near their mu.
+TEST(PlantedFaultsTest, HonestRunsComeNearTheirClaim) {
+  double mean = 0;
+  for (int seed = 0; seed < 20; ++seed) {
+    mean += SmallRun(kOneDraw, seed).Audit(None).mu_lower / 20;
+  }
+  EXPECT_GT(mean, 0.65);
+  EXPECT_LT(mean, 1);
+}
+
+TEST(PlantedFaultsTest, HalfTheNoiseIsFound) {
+  const Fault half = [](double noise, uint32_t, uint32_t) { return noise / 2; };
+  for (const Mechanism& mechanism : {kOneDraw, kPosterior, kGrowing, kGradients}) {
+    EXPECT_GE(Refuted(mechanism, half), kLeastFound);
+  }
+}
+
+// One draw for all epochs, scaled to each one's sigma: the difference of two releases has no noise.
+TEST(PlantedFaultsTest, NoiseSharedBetweenEpochsIsFound) {
+  const auto fault = [](SmallRun& run) {
+    return [&run](double, uint32_t example, uint32_t epoch) {
+      return run.Noise(example, 0) / kGrowing.sigma(0) * kGrowing.sigma(epoch);
+    };
+  };
+  EXPECT_GE(Refuted(kGrowing, fault), kLeastFound);
+}
+
+// The reverse where one draw is claimed for the run: the mean over the epochs has less noise.
+TEST(PlantedFaultsTest, NoiseDrawnAnewWhereOneDrawIsClaimedIsFound) {
+  const auto fault = [](SmallRun& run) {
+    return [&run](double noise, uint32_t example, uint32_t epoch) {
+      return epoch == 0 ? noise : run.Noise(epoch * kOneDraw.examples + example, 0);
+    };
+  };
+  EXPECT_GE(Refuted(kOneDraw, fault), kLeastFound);
+}
+
+TEST(PlantedFaultsTest, NoiseSharedBetweenExamplesIsFound) {
+  const auto fault = [](SmallRun& run) {
+    return [&run](double, uint32_t, uint32_t epoch) { return run.Noise(0, epoch); };
+  };
+  EXPECT_GE(Refuted(kOneDraw, fault), kLeastFound);
+  EXPECT_GE(Refuted(kGrowing, fault), kLeastFound);
+}
+
+TEST(PlantedFaultsTest, NoiseThatOneClassLacksIsFound) {
+  for (const uint8_t lacking : {0, 1}) {
+    const Fault fault = [lacking](double noise, uint32_t example, uint32_t) {
+      return SmallRun::LabelOf(example) == lacking ? 0 : noise;
+    };
+    for (const Mechanism& mechanism : {kOneDraw, kGrowing}) {
+      EXPECT_GE(Refuted(mechanism, fault), kLeastFound) << static_cast<int>(lacking);
+    }
+  }
+}
+
+// The variance in place of the standard deviation: at sigma = 3, sqrt(3). mu is 0.58 where 0.33 is claimed, which takes
+// more examples to tell.
+TEST(PlantedFaultsTest, SigmaOfTheWrongScaleIsFound) {
+  const Fault fault = [](double noise, uint32_t, uint32_t) { return noise / std::sqrt(3); };
+  EXPECT_GE(Refuted(Mechanism{{3}, false, false, 24'000}, fault), kLeastFound);
+}
+
+}  // namespace
+}  // namespace splitveil

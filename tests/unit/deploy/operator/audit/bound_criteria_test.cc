@@ -1,0 +1,216 @@
+#include "deploy/operator/audit/bound_criteria.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <limits>
+#include <string>
+
+#include "tests/unit/deploy/operator/audit/recorded_run.h"
+
+namespace splitveil {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+class BoundCriteriaTest : public testing::Test {
+ protected:
+  PartyRecords& party() { return run_.parties.front(); }
+  Finding Judge(const std::string& criterion, const std::string& policy = "") {
+    return splitveil::Judge(run_, policy, criterion);
+  }
+  EpochLeakRow& LikelihoodRatio(int64_t epoch) { return party().epoch_leaks[epoch]; }
+  EpochLeakRow& Remembered(int64_t epoch) { return party().epoch_leaks[2 + epoch]; }
+
+  RunRecords run_ = RecordedRun();
+};
+
+TEST_F(BoundCriteriaTest, TheRunsBoundIsTheAccountants) {
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.72").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.72").where, "all releases at the cut layer");  // No attack's.
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.71").outcome, Outcome::kNotMet);
+  EpochLeakRow spectral = Remembered(1);  // The peer's scores may come too late for a bound.
+  spectral.attack = "cumulative_spectral";
+  spectral.gaussian_auc_bound = kNan;
+  party().epoch_leaks.push_back(spectral);
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.72").outcome, Outcome::kMet);
+  for (EpochLeakRow& row : party().epoch_leaks) {
+    row.gaussian_auc_bound = kNan;
+  }
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 1").outcome, Outcome::kNotMeasured);
+}
+
+// The figure is that of this run's releases, and the examples were released before.
+TEST_F(BoundCriteriaTest, ARunThatResumesFromOthersIsNotJudgedByItsOwnBound) {
+  party().record.run.resumed_from = "run-0 after epoch 5";
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.72").outcome, Outcome::kNotMeasured);
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.71").outcome, Outcome::kNotMet);
+}
+
+TEST_F(BoundCriteriaTest, TheStepsBoundIsItsUpperQuantile) {
+  EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 0.7").outcome, Outcome::kMet);
+  party().protections[0].auc_bound = 0.9;  // One of twenty.
+  EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 0.7").outcome, Outcome::kMet);
+  party().protections[1].auc_bound = 0.9;
+  EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 0.7").outcome, Outcome::kNotMet);
+}
+
+TEST_F(BoundCriteriaTest, AStepWithoutABoundCountsAsBoundedByOne) {
+  party().protections[0].auc_bound = party().protections[1].auc_bound = kNan;
+  EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 0.99").outcome, Outcome::kNotMet);
+  party().protections[0].gate = party().protections[1].gate = v1::FREEZE_BOTTOM;  // They did not leave.
+  EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 0.99").outcome, Outcome::kMet);
+  party().protections.clear();
+  EXPECT_EQ(Judge("Theorem 1", "max_step_auc_bound_p95: 1").outcome, Outcome::kNotMeasured);
+}
+
+TEST_F(BoundCriteriaTest, ARunWithoutTheAccountantsFigureIsNotMeasured) {
+  party().epoch_leaks.resize(2);
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 1").outcome, Outcome::kNotMeasured);
+}
+
+TEST_F(BoundCriteriaTest, AnAttackBeyondItsBoundFails) {
+  EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("bound not exceeded").found, "not exceeded by the attacks run here");
+  LikelihoodRatio(0).auc_low = 0.66;
+  const Finding finding = Judge("bound not exceeded");
+  EXPECT_EQ(finding.outcome, Outcome::kNotMet);
+  EXPECT_EQ(finding.found,
+            "exceeded by Best guess knowing both classes (likelihood_ratio): lower 95% limit of its AUC 0.660, bound "
+            "0.650");
+  EXPECT_THAT(finding.remedy, HasSubstr("orthogonal_noise_ratio"));
+  EXPECT_EQ(finding.where, "the cut layer, epoch 1");
+}
+
+TEST_F(BoundCriteriaTest, WhatTheNoiseAllowsIsNotExceededWithinTheTolerance) {
+  LikelihoodRatio(0).auc_low = 0.6549;
+  EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kMet);
+  LikelihoodRatio(0).auc_low = 0.6551;
+  EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kNotMet);
+}
+
+TEST_F(BoundCriteriaTest, AProtectionThatStatesNoBoundFailsAndTheRemedyIsAnotherProtection) {
+  for (ProtectionRow& row : party().protections) {
+    row.auc_bound = 1;
+  }
+  for (EpochLeakRow& row : party().epoch_leaks) {
+    row.gaussian_auc_bound = 1;
+  }
+  const Finding finding = Judge("bound not exceeded");
+  EXPECT_EQ(finding.outcome, Outcome::kNotMet);
+  EXPECT_EQ(finding.found, "no bound: the protection states none");
+  EXPECT_THAT(finding.remedy, HasSubstr("Choose a protection that states one"));
+}
+
+TEST_F(BoundCriteriaTest, AScoreThatPointsTheWrongWayExceedsTheBoundAsWell) {
+  LikelihoodRatio(0).auc_low = 0.3;
+  LikelihoodRatio(0).auc_high = 0.34;
+  EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kNotMet);
+}
+
+TEST_F(BoundCriteriaTest, TheLabelPartysOwnAlarmFails) {
+  party().events.push_back({"", "bound_exceeded", "epoch 1: likelihood_ratio at cut: at least 0.71, allowed 0.70"});
+  EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kNotMet);
+  EXPECT_THAT(Judge("bound not exceeded").found, HasSubstr("(likelihood_ratio): see the run's events"));
+}
+
+TEST_F(BoundCriteriaTest, WithoutTheBestAttackNobodyKnowsWhetherTheBoundHolds) {
+  party().epoch_leaks.resize(4);  // Those of the attack that nobody can exceed are the last.
+  EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kNotMeasured);
+}
+
+TEST_F(BoundCriteriaTest, NamesTheAttacksThatExceedTheBoundUpToThree) {
+  const EpochLeakRow row = LikelihoodRatio(0);
+  for (const char* attack : {"norm", "spectral", "cosine", "direction"}) {
+    party().epoch_leaks.push_back(row);
+    party().epoch_leaks.back().attack = attack;
+    party().epoch_leaks.back().auc_low = 0.7;
+  }
+  EXPECT_THAT(
+      Judge("bound not exceeded").found,
+      HasSubstr("; and by Main direction of the batch (spectral), Direction of one known positive (cosine), 1 other"));
+}
+
+TEST_F(BoundCriteriaTest, ABoundForGaussianClassesIsNotProved) {
+  const Finding finding = Judge("bound proved", "require_proved_bound: true");
+  EXPECT_EQ(finding.outcome, Outcome::kNotMet);
+  EXPECT_EQ(finding.found, "not proved: that of marvell(s=4) assumes Gaussian classes");
+  EXPECT_THAT(finding.remedy, HasSubstr("gaussian_label_dp"));
+  party().record.run.protection = "gaussian_label_dp(sigma=1.3)";
+  EXPECT_EQ(Judge("bound proved", "require_proved_bound: true").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("bound proved", "require_proved_bound: true").found,
+            "proved: AUC at most 0.720 over the whole run, for any adversary, beyond what features tell");
+  for (ProtectionRow& row : party().protections) {
+    row.auc_bound = kNan;
+  }
+  party().epoch_leaks.clear();
+  EXPECT_EQ(Judge("bound proved", "require_proved_bound: true").found, "no bound: the protection states none");
+}
+
+TEST_F(BoundCriteriaTest, NobodyAsksForAProofUnlessThePolicyDoes) {
+  for (const Finding& finding : BoundFindings(run_, v1::AuditPolicy())) {
+    EXPECT_NE(finding.criterion, "bound proved for any adversary");
+  }
+}
+
+// A peer that remembers earlier runs adds them up.
+TEST_F(BoundCriteriaTest, TheBoundIsThatOfAllRunsWhereAnAccountCountsThem) {
+  const Finding alone = Judge("bound per run", "max_run_auc_bound: 0.75");
+  EXPECT_EQ(alone.outcome, Outcome::kMet);
+  party().record.run.resumed_from = "earlier";
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.75").outcome, Outcome::kNotMeasured);
+  party().all_runs = AllRunsRow{20000, 0.74};
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.75").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.75").where,
+            "all releases of all runs, by the privacy account");
+  party().all_runs->auc_bound = 0.76;
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.75").outcome, Outcome::kNotMet);
+}
+
+// Whatever the policy says: an empty one asks for it, too.
+TEST_F(BoundCriteriaTest, ARunWhoseOwnScoresRefuteItsClaimFails) {
+  PrivacyAuditRow audit;
+  audit.claimed_mu = 0.742;
+  audit.mu_lower = 0.51;
+  audit.confidence = 0.95;
+  audit.test = "own";
+  audit.examples = 20000;
+  party().privacy_audit = audit;
+  EXPECT_EQ(Judge("claimed mu").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("claimed mu").limit, "at most 0.742");
+  EXPECT_EQ(Judge("claimed mu").found, "refuted below 0.510 (95%, 20000 examples)");
+  party().privacy_audit->mu_lower = 0.75;
+  EXPECT_EQ(Judge("claimed mu").outcome, Outcome::kNotMet);
+  EXPECT_EQ(Judge("claimed mu").found, "BROKEN: refuted below 0.750 (95%, 20000 examples)");
+  EXPECT_EQ(Judge("claimed mu", "require_no_bound_exceeded: false").outcome, Outcome::kNotMet);
+  EXPECT_EQ(RankRun(run_).standing, RunStanding::kBroken);
+}
+
+// One answer everywhere: RESULT says a bound of 0.5.
+TEST_F(BoundCriteriaTest, ARunOfWhichNothingLeftMeetsEveryBound) {
+  party().record.run.protection = "gaussian_label_dp(sigma=1.3)";
+  for (ProtectionRow& row : party().protections) {
+    row.method = "frozen";
+    row.gate = v1::FREEZE_BOTTOM;
+    row.auc_bound = row.sum_kl = kNan;
+  }
+  party().epoch_leaks.clear();
+  party().leaks.clear();
+  for (const char* criterion : {"bound per run", "Theorem 1", "bound proved", "bound not exceeded"}) {
+    const Finding finding =
+        Judge(criterion, "max_run_auc_bound: 0.7 max_step_auc_bound_p95: 0.7 require_proved_bound: true");
+    EXPECT_EQ(finding.outcome, Outcome::kMet) << criterion;
+    EXPECT_EQ(finding.found, "no gradient left the label party") << criterion;
+  }
+}
+
+TEST_F(BoundCriteriaTest, WithoutTheLabelPartysLedgerTheKindOfTheBoundIsNotGuessed) {
+  party().record.run.role = "nonlabel_party";
+  party().record.run.protection.clear();
+  EXPECT_EQ(Judge("bound not exceeded").criterion, "bound not exceeded by an attack");
+  EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kNotMeasurable);
+}
+
+}  // namespace
+}  // namespace splitveil

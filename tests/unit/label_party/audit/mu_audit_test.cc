@@ -1,0 +1,110 @@
+#include "label_party/audit/mu_audit.h"
+
+#include <gtest/gtest.h>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/matrix/matrix.h"
+
+namespace splitveil {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// Releases of (p - y) v in two columns, with nothing added, whatever is claimed.
+class MuAuditTest : public testing::Test {
+ protected:
+  explicit MuAuditTest(size_t rows = 400) {
+    for (size_t j = 0; j < rows; ++j) {
+      batch_.positions.push_back(static_cast<uint32_t>(j));
+      batch_.labels.push_back(j % 4 == 0 ? 1 : 0);
+    }
+  }
+
+  std::optional<PrivacyAuditRow> Audit() {
+    const auto rows = static_cast<int64_t>(batch_.labels.size());
+    Matrix directions(rows, 2), released(rows, 2);
+    for (int64_t j = 0; j < rows; ++j) {
+      directions.row(j)[0] = 1;
+      released.row(j)[0] = 0.5F - static_cast<float>(batch_.labels[static_cast<size_t>(j)]);
+    }
+    const std::vector<float> probabilities(batch_.labels.size(), 0.5F), line = {1, 0};
+    head_.label_directions = directions;
+    head_.probabilities = probabilities;
+    head_.noise_direction = line;
+    head_.noise_negative = evidence_.noise_negative;
+    head_.noise_positive = evidence_.noise_positive;
+    evidence_.released = released;
+    MuAudit audit(rows);
+    audit.Add(batch_, evidence_, head_);
+    return audit.Finish();
+  }
+
+  void ClaimLabelNoise() {
+    evidence_.has_label_noise = evidence_.releases_repeat = true;
+    evidence_.noise_negative = evidence_.noise_positive = {kNan, kNan};
+    evidence_.sum_kl = evidence_.accumulated_sum_kl = 0.25;
+  }
+  void ClaimGradientNoise() {
+    evidence_.noise_negative = evidence_.noise_positive = {4, 4};
+    evidence_.sum_kl = evidence_.accumulated_sum_kl = 0.25;
+  }
+
+  ReleasedBatch batch_;
+  ReleaseEvidence evidence_;
+  ReleasingHead head_;
+};
+
+TEST_F(MuAuditTest, AClaimOfNoiseThatIsNotThereIsRefuted) {
+  ClaimLabelNoise();
+  const std::optional<PrivacyAuditRow> row = Audit();
+  ASSERT_TRUE(row.has_value());
+  EXPECT_DOUBLE_EQ(row->claimed_mu, 0.5);
+  EXPECT_GT(row->mu_lower, 2);  // As far as 50 positives and 150 negatives can tell.
+  EXPECT_TRUE(row->is_refuted());
+  EXPECT_GT(row->claimed_epsilon, 1);
+  EXPECT_EQ(row->confidence, 0.95);
+  EXPECT_EQ(row->examples, 400);
+  EXPECT_EQ(row->positives, 100);
+}
+
+TEST_F(MuAuditTest, NoiseOnGradientsIsHeldAsWell) {
+  ClaimGradientNoise();
+  const std::optional<PrivacyAuditRow> row = Audit();
+  ASSERT_TRUE(row.has_value());
+  EXPECT_TRUE(row->is_refuted());
+}
+
+TEST_F(MuAuditTest, WhatClaimsNothingIsNotHeldToAnything) {
+  EXPECT_FALSE(Audit().has_value());  // sum_kl 0: no accountant.
+  ClaimLabelNoise();
+  evidence_.has_label_noise = false;  // Randomised response: not the Gaussian mechanism.
+  EXPECT_FALSE(Audit().has_value());
+  ClaimLabelNoise();
+  evidence_.sum_kl = kNan;
+  EXPECT_FALSE(Audit().has_value());
+  ClaimLabelNoise();
+  evidence_.accumulated_sum_kl = std::numeric_limits<double>::infinity();
+  EXPECT_FALSE(Audit().has_value());
+}
+
+TEST_F(MuAuditTest, TheLineOfNoiseOnABatchOfOneClassIsNotKnown) {
+  ClaimGradientNoise();
+  batch_.labels.assign(batch_.labels.size(), 0);
+  EXPECT_FALSE(Audit().has_value());
+}
+
+class TinyMuAuditTest : public MuAuditTest {
+ protected:
+  TinyMuAuditTest() : MuAuditTest(4) {}
+};
+
+TEST_F(TinyMuAuditTest, OneExampleOfAClassIsTooFew) {
+  ClaimLabelNoise();
+  EXPECT_FALSE(Audit().has_value());
+}
+
+}  // namespace
+}  // namespace splitveil
