@@ -11,7 +11,7 @@ function ranked(attack) {
 // The bound over the whole run, below it what became of it. It stands beside its kind, on what it rests.
 const runBoundCell = ({ run_auc_bound: auc, bound, bound_words: words }) => element("span", {}, element("b", {}, fixed(auc)),
   element("span", { class: "by" }, boundState({ bound, bound_words: words.replace(/^proved; /, "") })));
-const verdictCell = ({ verdict, broken }) => element(broken ? "b" : "span", { class: broken ? "alarm" : "" }, capital(verdict));
+const verdictCell = ({ verdict, broken }) => element(broken ? "b" : "span", { class: broken ? "whole alarm" : "whole" }, capital(verdict));
 
 // The best, below it the last.
 function testAuc(run) {
@@ -27,7 +27,7 @@ function drawGlance() {
   const columns = byRuns(text("Verdict"), text("Bound"), text("Kind"), text("Worst case measured"), text("Practical"),
     text("With side information"), number("Guessing, p95"), number("Test AUC"), number("Test log loss"),
     ...(apart ? [text("Without any gradient")] : []));
-  const rows = runs.map(({ ranking, ...run }) => [key(run), verdictCell(ranking), runBoundCell(ranking), ranking.bound_kind,
+  const rows = runs.map(({ ranking, ...run }) => [key(run), verdictCell(ranking), runBoundCell(ranking), element("span", { class: "whole" }, ranking.bound_kind),
     ranked(ranking.worst_case), ranked(ranking.unaided), ranked(ranking.aided), fixed(ranking.guessing), testAuc(run),
     fixed(run.test_log_loss), ...(apart ? [ranked(ranking.no_gradient)] : [])]);
   byId("glance-table").append(table(columns, rows));
