@@ -48,7 +48,7 @@ LabelSideAudit::LabelSideAudit(const v1::LabelSideAudit& config, int64_t example
     const AttackTraits traits = TraitsOf(attack.attack);
     // The line of the noise is that of the population.
     needs_population_ = needs_population_ || traits.label_side_only();
-    reads_all_ = reads_all_ || traits.label_side_only() || traits.cumulative();
+    reads_all_ = reads_all_ || traits.label_side_only() || traits.cumulative() || traits.learns();
   }
 }
 
@@ -101,7 +101,9 @@ absl::StatusOr<std::vector<BatchScores>> LabelSideAudit::Score(const ReleasedBat
   SPLITVEIL_RETURN_IF_ERROR(scorer_.Begin(input));
   std::vector<BatchScores> all;
   for (const AttackVariant& attack : attacks_) {
-    if (!TraitsOf(attack.attack).cumulative() && !Attacks(batch.step)) {
+    const AttackTraits traits = TraitsOf(attack.attack);
+    const bool counts = traits.cumulative() || Attacks(batch.step);
+    if (!counts && !traits.learns()) {
       continue;
     }
     absl::StatusOr<std::vector<float>> scores = scorer_.Score(attack);
@@ -111,7 +113,9 @@ absl::StatusOr<std::vector<BatchScores>> LabelSideAudit::Score(const ReleasedBat
     if (!scores.ok()) {
       return scores.status();
     }
-    all.push_back({attack, *std::move(scores)});
+    if (counts) {
+      all.push_back({attack, *std::move(scores)});
+    }
   }
   return all;
 }
