@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kTileRows = 8;
 constexpr int64_t kTileCols = 16;
 // A row of a tile. The compiler splits it where registers are shorter.
-typedef float TileRow __attribute__((vector_size(kTileCols * sizeof(float))));
+using TileRow = float __attribute__((vector_size(kTileCols * sizeof(float))));
 
 // Element (row, k) of the left factor is first[row * row_stride + k * inner_stride].
 struct LeftFactor {

@@ -18,9 +18,10 @@ constexpr double kRidge = 1e-3;
 constexpr double kFirstWeight = 1;
 // Fourth standardised moment of a Gaussian.
 constexpr double kNoClasses = 3;
-// Two classes of Gaussians are flatter than one. By how many standard errors of a Gaussian's fourth moment, sqrt(24 /
-// rows), another coordinate must be flatter than the main one.
-constexpr double kFlatterErrors = 4;
+// Two classes of Gaussians are flatter than one. How many standard errors of a Gaussian's third and fourth moment, of
+// the variances below over the number of rows, tell from none.
+constexpr double kErrors = 4;
+constexpr double kThirdMomentVariance = 6;
 constexpr double kFourthMomentVariance = 24;
 // Positives are the smaller class.
 constexpr double kLeastShare = 0.01;
@@ -175,10 +176,14 @@ void LabelFactor::Begin(const Matrix& rows) {
     Fade(spread ? fourth / (variances[k] * variances[k]) : kNoClasses, kurtosis_[k]);
   }
   const double rows_remembered = static_cast<double>(rows.rows()) * Weight() / (1 - kFadingMemory);
-  const double margin = kFlatterErrors * std::sqrt(kFourthMomentVariance / rows_remembered);
+  const double third_margin = kErrors * std::sqrt(kThirdMomentVariance / rows_remembered) * Weight();
+  const double fourth_margin = kErrors * std::sqrt(kFourthMomentVariance / rows_remembered) * Weight();
+  // Where the main view shows nothing but noise, the label may be elsewhere.
+  const bool noise =
+      std::abs(skewness_[0]) < third_margin && std::abs(kurtosis_[0] - kNoClasses * Weight()) < fourth_margin;
   size_t flattest = 0;
-  for (size_t k = 1; k < n; ++k) {
-    if (kurtosis_[k] < kurtosis_[flattest] - (flattest == 0 ? margin * Weight() : 0)) {
+  for (size_t k = 1; k < n && noise; ++k) {
+    if (kurtosis_[k] < kurtosis_[flattest] - (flattest == 0 ? fourth_margin : 0)) {
       flattest = k;
     }
   }

@@ -125,7 +125,7 @@ absl::Status Ledger::Database::Prepare() {
       "INSERT INTO distribution VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
       "INSERT INTO evaluation VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
       "INSERT INTO privacy_audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-      "INSERT INTO all_runs VALUES (?1, ?2, ?3)",
+      "INSERT INTO all_runs VALUES (?1, ?2, ?3, ?4)",
       "INSERT INTO event VALUES (?1, ?2, ?3, ?4)"};
   for (int table = 0; table < kTables; ++table) {
     SPLITVEIL_ASSIGN_OR_RETURN(inserts_[table], connection_->Prepare(kInserts[table]));
@@ -267,7 +267,7 @@ absl::Status Ledger::Record(const PrivacyAuditRow& row) {
 }
 
 absl::Status Ledger::Record(const AllRunsRow& row) {
-  return database_->Insert(Database::kAllRuns, row.examples, row.auc_bound);
+  return database_->Insert(Database::kAllRuns, row.account, row.examples, row.auc_bound);
 }
 
 absl::Status Ledger::RecordEvent(absl::string_view kind, absl::string_view detail) {

@@ -166,13 +166,14 @@ absl::StatusOr<std::optional<PrivacyAuditRow>> LedgerReader::PrivacyAudit(const 
 }
 
 absl::StatusOr<std::optional<AllRunsRow>> LedgerReader::AllRuns(const std::string& run_id) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<AllRunsRow> rows,
-                             ReadAll(
-                                 *database_->connection, "SELECT examples, auc_bound FROM all_runs WHERE run_id = ?1",
-                                 [](const SqliteStatement& row) {
-                                   return AllRunsRow{row.Int64(0), row.Double(1)};
-                                 },
-                                 run_id));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const std::vector<AllRunsRow> rows,
+      ReadAll(
+          *database_->connection, "SELECT account, examples, auc_bound FROM all_runs WHERE run_id = ?1",
+          [](const SqliteStatement& row) {
+            return AllRunsRow{row.Text(0), row.Int64(1), row.Double(2)};
+          },
+          run_id));
   return rows.empty() ? std::optional<AllRunsRow>() : rows.front();
 }
 

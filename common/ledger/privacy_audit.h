@@ -22,8 +22,9 @@ struct PrivacyAuditRow {
   bool is_refuted() const { return mu_lower > claimed_mu; }
 };
 
-// What a privacy account says, before anything leaves, of all runs on the examples of this one.
+// What a privacy account says, before anything leaves, of all runs up to this one on its examples. Later ones may add.
 struct AllRunsRow {
+  std::string account;   // Its id.
   int64_t examples = 0;  // Counted for this run.
   // Bound on the AUC of an adversary that keeps every release of the most exposed of them, this run's included.
   double auc_bound = 1;

@@ -85,7 +85,7 @@ CREATE TABLE privacy_audit(
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE all_runs(
   run_id TEXT PRIMARY KEY NOT NULL REFERENCES run(run_id),
-  examples INTEGER NOT NULL, auc_bound REAL NOT NULL
+  account TEXT NOT NULL, examples INTEGER NOT NULL, auc_bound REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE event(
   run_id TEXT NOT NULL REFERENCES run(run_id),

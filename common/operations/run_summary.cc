@@ -133,10 +133,9 @@ std::string Proved(const RunSummary& summary) {
   if (summary.run_auc_bound >= 1) {
     return "nothing: these releases bound no attack";
   }
-  const std::string earlier =
-      std::isnan(summary.all_runs_auc_bound)
-          ? ""
-          : absl::StrFormat(" (%.3f with the runs that it resumes from)", summary.all_runs_auc_bound);
+  const std::string earlier = std::isnan(summary.all_runs_auc_bound)
+                                  ? ""
+                                  : absl::StrFormat(" (%.3f with the runs before it)", summary.all_runs_auc_bound);
   const std::string bound = absl::StrFormat("AUC at most %.3f over all epochs%s", summary.run_auc_bound, earlier);
   return IsBoundProved(summary.protection)
              ? absl::StrCat(bound, ", beyond what features tell, by the noise on labels, for any adversary")

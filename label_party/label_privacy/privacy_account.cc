@@ -1,6 +1,7 @@
 #include "label_party/label_privacy/privacy_account.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,7 +34,7 @@ constexpr size_t kMaxLabelSet = 1000;
 constexpr absl::string_view kPurpose = "splitveil label set v1";
 
 constexpr char kTables[] = R"sql(
-CREATE TABLE account(id TEXT NOT NULL, noise_key BLOB NOT NULL CHECK (length(noise_key) = 32)) STRICT;
+CREATE TABLE account(id TEXT NOT NULL CHECK (id <> ''), noise_key BLOB NOT NULL CHECK (length(noise_key) = 32)) STRICT;
 CREATE TABLE label_set(number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE release(
   number INTEGER PRIMARY KEY,
@@ -68,15 +69,20 @@ absl::Status CheckOptions(const PrivacyAccountOptions& options) {
   return absl::OkStatus();
 }
 
-// SQLite would make the file readable for whom the umask lets. Leaves a file that exists alone.
+// SQLite would make the file readable for whom the umask lets, and journals like the file.
 absl::Status MakeFile(const std::string& path) {
   const int file = open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, kOwnerOnly);
   if (file < 0) {
-    const std::string why = std::strerror(errno);
+    const std::string why = errno == ELOOP ? "expected a file, found a symbolic link" : std::strerror(errno);
     return errno == ENOENT ? absl::NotFoundError("its folder does not exist") : absl::InvalidArgumentError(why);
   }
+  struct stat facts = {};
+  const bool own = fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_uid == geteuid() &&
+                   facts.st_nlink == 1 && (facts.st_mode & (S_IRWXG | S_IRWXO)) == 0;
   close(file);
-  return absl::OkStatus();
+  return own ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   "expected a file of this user, with one name, that nobody else may read or write (chmod 600)");
 }
 
 enum class Content { kEmpty, kAccount };
@@ -132,8 +138,9 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenDatabase(const std::string& 
   SPLITVEIL_RETURN_IF_ERROR(MakeFile(path));
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database,
                              SqliteDatabase::Open(path, SqliteDatabase::Mode::kCreate));
-  // EXTRA: a commit is one also where the power fails right after it.
-  SPLITVEIL_RETURN_IF_ERROR(database->Execute("PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON"));
+  // EXTRA: a commit is one also where the power fails right after it. A write-ahead log would be lost in a copy.
+  SPLITVEIL_RETURN_IF_ERROR(
+      database->Execute("PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON"));
   SPLITVEIL_ASSIGN_OR_RETURN(Content content, Inspect(*database));
   if (content == Content::kEmpty) {
     SPLITVEIL_RETURN_IF_ERROR(InTransaction(*database, [&]() -> absl::Status {
@@ -194,6 +201,13 @@ absl::StatusOr<int64_t> NumberOf(SqliteDatabase& database, const std::string& la
   return found ? absl::StatusOr<int64_t>(select.Int64(0)) : absl::InternalError("expected a release, found none");
 }
 
+absl::Status OtherLabels(const std::string& label_set) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("label_set: expected the labels that \"", label_set,
+                   "\" was first used with, found others: name these labels differently, which draws all of their "
+                   "noise anew and adds up, or set another path where they have nothing to do with those"));
+}
+
 // In the order of the table, so that a pass over many examples reads it once.
 std::vector<size_t> InTableOrder(absl::Span<const NoiseRow> examples) {
   std::vector<size_t> order(examples.size());
@@ -211,6 +225,8 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::Open(PrivacyAcco
   const auto at = [&](const absl::Status& status) {
     return absl::Status(status.code(), absl::StrCat(options.path, ": ", status.message()));
   };
+  std::error_code ignored;
+  const bool is_new = !std::filesystem::exists(options.path, ignored);
   absl::StatusOr<std::unique_ptr<SqliteDatabase>> database = OpenDatabase(options.path);
   if (!database.ok()) {
     return at(database.status());
@@ -221,7 +237,7 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::Open(PrivacyAcco
     return at(key.ok() ? id.status() : key.status());
   }
   return std::unique_ptr<PrivacyAccount>(
-      new PrivacyAccount(std::move(options), *std::move(database), *std::move(key), *std::move(id)));
+      new PrivacyAccount(std::move(options), *std::move(database), *std::move(key), *std::move(id), is_new));
 }
 
 absl::Status PrivacyAccount::CheckNew(const PrivacyAccountOptions& options) {
@@ -256,10 +272,7 @@ absl::Status PrivacyAccount::CheckLabels(absl::Span<const NoiseRow> examples, ab
       }
       const auto release = releases->find(select->Int64(0));
       if (release != releases->end() && release->second.of_label_set && select->Int64(1) != labels[i]) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("label_set: expected the labels that \"", options_.label_set,
-                         "\" was first used with, found others: name these labels differently, which draws all of "
-                         "their noise anew and adds up, or set another path where they have nothing to do with those"));
+        return OtherLabels(options_.label_set);
       }
     }
   }
@@ -280,10 +293,15 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::Debit(absl::Span<const NoiseRow> ex
 absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(absl::Span<const NoiseRow> examples,
                                                                 absl::Span<const uint8_t> labels,
                                                                 uint32_t sigma_units) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string id, database_->QueryText("SELECT id FROM account"));
+  if (id != id_) {
+    return absl::InternalError("expected the account that the run began with, found another one in its place");
+  }
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t release, NumberOf(*database_, options_.label_set, sigma_units));
   SPLITVEIL_ASSIGN_OR_RETURN(Releases releases, ReadReleases(*database_, options_.label_set));
-  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement select,
-                             database_->Prepare("SELECT release FROM debit WHERE example = ?1 ORDER BY release"));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      SqliteStatement select,
+      database_->Prepare("SELECT release, label FROM debit WHERE example = ?1 ORDER BY release"));
   SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement insert, database_->Prepare("INSERT INTO debit VALUES (?1, ?2, ?3)"));
   std::vector<uint32_t> most_exposed;  // Its sigmas,
   double most_exposed_kl = 0;          // and the sum of their inverse squares.
@@ -298,11 +316,15 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(absl::Span<const
       if (!row) {
         break;
       }
+      const Release earlier = releases[select.Int64(0)];
+      if (earlier.of_label_set && select.Int64(1) != labels[i]) {
+        return OtherLabels(options_.label_set);  // Another run has counted others since CheckLabels.
+      }
       if (select.Int64(0) == release) {
         known = true;
         continue;
       }
-      const uint32_t units = releases[select.Int64(0)].sigma_units;
+      const uint32_t units = earlier.sigma_units;
       sigmas.push_back(units);
       kl += 1.0 / units / units;
     }

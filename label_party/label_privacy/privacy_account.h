@@ -36,15 +36,17 @@ struct PrivacyAccountOptions {
 // Several processes may use one file. Not thread-safe.
 class PrivacyAccount {
  public:
-  // Opens the account, or makes it. Errors: InvalidArgument for another file, an account of another version, no
-  // label_set, a bound outside [0.5, 1], or a path that cannot be used; NotFound where its folder does not exist; else
-  // as SqliteDatabase. Messages begin with the path.
+  // Opens the account, or makes it. Errors: InvalidArgument for another file, one that others may read, an account
+  // of another version, no label_set, a bound outside [0.5, 1], or a path that cannot be used; NotFound where its
+  // folder does not exist; else as SqliteDatabase. Messages begin with the path.
   static absl::StatusOr<std::unique_ptr<PrivacyAccount>> Open(PrivacyAccountOptions options);
   // That Open could make a new one; makes none.
   static absl::Status CheckNew(const PrivacyAccountOptions& options);
 
   // Names the account for good: 128 random bits in hexadecimal.
   const std::string& id() const { return id_; }
+  // Made by Open: it knows of nothing that was released before.
+  bool is_new() const { return is_new_; }
 
   // The noise of this label set at this strength. Errors: as LabelNoise::Create.
   absl::StatusOr<LabelNoise> Noise(uint32_t sigma_units) const;
@@ -62,8 +64,13 @@ class PrivacyAccount {
                                      uint32_t sigma_units);
 
  private:
-  PrivacyAccount(PrivacyAccountOptions options, std::unique_ptr<SqliteDatabase> database, SecretKey key, std::string id)
-      : options_(std::move(options)), database_(std::move(database)), key_(std::move(key)), id_(std::move(id)) {}
+  PrivacyAccount(PrivacyAccountOptions options, std::unique_ptr<SqliteDatabase> database, SecretKey key, std::string id,
+                 bool is_new)
+      : options_(std::move(options)),
+        database_(std::move(database)),
+        key_(std::move(key)),
+        id_(std::move(id)),
+        is_new_(is_new) {}
 
   absl::StatusOr<LabelPrivacy> DebitInTransaction(absl::Span<const NoiseRow> examples, absl::Span<const uint8_t> labels,
                                                   uint32_t sigma_units);
@@ -73,6 +80,7 @@ class PrivacyAccount {
   std::unique_ptr<SqliteDatabase> database_;
   const SecretKey key_;
   const std::string id_;
+  const bool is_new_;
 };
 
 }  // namespace splitveil

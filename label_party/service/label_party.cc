@@ -75,6 +75,10 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> OpenAccount(const LabelPartyPlan
   absl::StatusOr<std::unique_ptr<PrivacyAccount>> account =
       PrivacyAccount::Open(AccountOptions(plan.config.privacy_account()));
   SPLITVEIL_RETURN_IF_ERROR(OfAccount(plan, account.ok() ? CheckLabels(data, **account) : account.status()));
+  if ((*account)->is_new()) {
+    LogWarning("privacy account: made ", plan.config.privacy_account().path(),
+               ": it knows of nothing that was released before");
+  }
   return account;
 }
 

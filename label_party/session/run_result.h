@@ -36,7 +36,7 @@ struct RunResult {
   int64_t bytes_sent = 0, bytes_received = 0;  // Protobuf payload of training messages.
   std::vector<double> sum_kls, auc_bounds;     // Of each step whose gradients left.
   double cumulative_sum_kl = 0;                // Largest sum of divergences over the releases of one example.
-  double earlier_sum_kl = 0;                   // The same of the runs that this one resumes from.
+  double earlier_sum_kl = 0;                   // The same of the runs before it: by its checkpoint, by its account.
   GateCounts gate;                             // Steps after the bottom model was frozen: FREEZE_BOTTOM.
   std::optional<int64_t> frozen_after_epoch;   // Whole epochs released before the gate froze the bottom model.
   std::vector<TestMetrics> tests;              // Per epoch; under progressive_validation one, before the first.

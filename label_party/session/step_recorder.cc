@@ -109,8 +109,7 @@ absl::Status StepRecorder::RecordAccount(int64_t epoch) {
       Describe(epoch_gate_));
   if (!result_.resumed_from.empty()) {
     const double with_earlier = result_.earlier_sum_kl + result_.cumulative_sum_kl;
-    absl::StrAppendFormat(&account,
-                          "; with the runs that this one resumes from, for examples that return: at most %.4f, %.4f",
+    absl::StrAppendFormat(&account, "; with the runs before it, for examples that return: at most %.4f, %.4f",
                           GaussianAucBound(with_earlier), AucBound(with_earlier));
   }
   return ledger_->RecordEvent("accountant", account);

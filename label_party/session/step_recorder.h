@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_SESSION_STEP_RECORDER_H_
 #define SPLITVEIL_LABEL_PARTY_SESSION_STEP_RECORDER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -47,7 +48,7 @@ class StepRecorder {
   // A step after the one that froze.
   void CountFrozenStep();
   // After a release: the largest sum of divergences over the releases of one example.
-  void SetCumulativeSumKl(double sum_kl) { result_.cumulative_sum_kl = sum_kl; }
+  void SetCumulativeSumKl(double sum_kl) { result_.cumulative_sum_kl = std::max(result_.cumulative_sum_kl, sum_kl); }
   // Ends the step; with the last one of an epoch what its releases add up to is an event.
   absl::Status RecordStep(StepRecord record);
 

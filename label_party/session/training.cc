@@ -1,5 +1,6 @@
 #include "label_party/session/training.h"
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -104,18 +105,18 @@ std::optional<AccountedReleases> AccountedOf(const LabelTargets* targets) {
   return targets == nullptr ? std::nullopt : targets->accounted();
 }
 
-// What other runs released, as far as the account does not show that this run releases the same: `earlier` from the
-// checkpoint, and what the account says. Where one account has counted both, the checkpoint says nothing further.
+// What other runs released: `earlier`, from the checkpoint, and what the account says. Where one account has counted
+// both, the larger of the two figures: that of the account, unless it has lost what it once knew.
 LabelState EarlierReleases(LabelState earlier, const std::optional<AccountedReleases>& accounted) {
   if (!accounted) {
     earlier.privacy_account.clear();
     return earlier;
   }
-  if (earlier.privacy_account == accounted->account_id) {
-    earlier.cumulative_sum_kl = 0;
-  }
-  earlier.privacy_account = earlier.cumulative_sum_kl == 0 ? accounted->account_id : "";
-  earlier.cumulative_sum_kl += accounted->earlier_sum_kl;
+  const bool counted = earlier.cumulative_sum_kl == 0 || earlier.privacy_account == accounted->account_id;
+  earlier.privacy_account = counted ? accounted->account_id : "";
+  earlier.cumulative_sum_kl =
+      counted ? std::max(accounted->earlier_sum_kl, earlier.cumulative_sum_kl - accounted->run_sum_kl)
+              : earlier.cumulative_sum_kl + accounted->earlier_sum_kl;
   return earlier;
 }
 
@@ -125,7 +126,7 @@ absl::Status RecordAccount(const std::optional<AccountedReleases>& accounted, do
   if (!accounted) {
     return absl::OkStatus();
   }
-  const AllRunsRow row = {examples, GaussianAucBound(earlier_sum_kl + accounted->run_sum_kl)};
+  const AllRunsRow row = {accounted->account_id, examples, GaussianAucBound(earlier_sum_kl + accounted->run_sum_kl)};
   LogInfo("privacy account: ", row.examples,
           " examples counted; AUC bound of all their releases, this run's included: ",
           absl::StrFormat("%.6f", row.auc_bound));
@@ -178,6 +179,9 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   beginnings.epochs = agreement.epochs();
   beginnings.resumed_from = inputs.resumed == nullptr ? "" : inputs.resumed->name();
   beginnings.earlier_sum_kl = earlier.cumulative_sum_kl;
+  if (accounted) {
+    beginnings.cumulative_sum_kl = accounted->run_sum_kl;  // Before the first row of it leaves.
+  }
 
   BatchSource::Options source;
   source.batch_size = agreement.batch_size();

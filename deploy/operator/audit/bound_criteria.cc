@@ -22,6 +22,7 @@ namespace splitveil {
 namespace {
 
 constexpr size_t kExcessesShown = 3;
+constexpr size_t kIdShown = 8;
 
 // On what the run's bound rests; empty where these ledgers do not name the protection.
 const char* KindOf(const RunRecords& run) {
@@ -51,8 +52,10 @@ Finding RunBound(const RunRecords& run, const PartyRecords& party, double limit)
   }
   finding.outcome = bound <= limit ? Outcome::kMet : Outcome::kNotMet;
   finding.found = AgainstLimit(bound, limit);
-  finding.where =
-      party.all_runs.has_value() ? "all releases of all runs, by the privacy account" : "all releases at the cut layer";
+  finding.where = !party.all_runs.has_value()
+                      ? "all releases at the cut layer"
+                      : absl::StrCat("all releases of all runs up to this one, by privacy account ",
+                                     party.all_runs->account.substr(0, kIdShown));
   if (!party.all_runs.has_value() && finding.outcome == Outcome::kMet && !party.record.run.resumed_from.empty()) {
     finding.outcome = Outcome::kNotMeasured;
     finding.found = absl::StrCat(finding.found, " by itself; not with the runs that it resumes from");

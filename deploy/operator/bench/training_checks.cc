@@ -20,6 +20,7 @@ using Side = CheckLimit::Side;
 constexpr int64_t kRows = 64'000;
 constexpr int kLargeBatch = 32'768;
 constexpr double kTestFraction = 0.1;  // That of `splitveil prepare`.
+constexpr double kBound = 0.7;         // On the AUC of a run with gaussian_label_dp.
 constexpr int64_t kIsicSide = 84;
 constexpr int64_t kIsicRows = 720;  // Five batches to train on.
 
@@ -227,6 +228,39 @@ absl::Status CheckShares(const TrainingBenchOptions& options, BenchFolder& folde
   return absl::OkStatus();
 }
 
+// The head that computes what leaves, and beside it the one that predicts, against one head for both. Turn by turn.
+absl::Status CheckReleaseHead(const TrainingBenchOptions& options, BenchFolder& folder,
+                              std::vector<std::string>& lines) {
+  SPLITVEIL_ASSIGN_OR_RETURN(LocalRun none, WideAndDeep(options, folder));
+  none.agreement.set_in_flight_batches(1);
+  LocalRun noised = none;
+  noised.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_max_run_auc_bound(kBound);
+  // In the folder of the run, as all that it writes: no run of the benchmark knows of another.
+  noised.label_config.mutable_privacy_account()->set_path("privacy_account.db");
+  noised.label_config.mutable_privacy_account()->set_label_set("benchmark");
+  std::vector<double> of_none, of_noised, ratios;
+  BenchRun last;
+  for (int round = 0; round < options.rounds; ++round) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const BenchRun one_head, RunSplit(none, folder));
+    SPLITVEIL_ASSIGN_OR_RETURN(last, RunSplit(noised, folder));
+    of_none.push_back(one_head.examples_per_second);
+    of_noised.push_back(last.examples_per_second);
+    ratios.push_back(last.examples_per_second / one_head.examples_per_second);
+  }
+  lines.push_back(CheckLine("gaussian_label_dp", Median(ratios),
+                            "examples per second with two heads, over those without protection", {Side::kAtLeast, 0.85},
+                            {{"batch_size", none.agreement.batch_size()},
+                             {"in_flight_batches", none.agreement.in_flight_batches()},
+                             {"cores", options.cores},
+                             {"threads_per_party", none.label_config.party().compute_threads()},
+                             {"none_examples_per_second", of_none},
+                             {"gaussian_label_dp_examples_per_second", of_noised},
+                             {"ratios", ratios},
+                             {"label_party_milliseconds", Milliseconds(last.label_step, last.label_times)},
+                             {"nonlabel_party_milliseconds", Milliseconds(last.nonlabel_step, last.nonlabel_times)}}));
+  return absl::OkStatus();
+}
+
 absl::Status CheckMemory(const TrainingBenchOptions& options, BenchFolder& folder, std::vector<std::string>& lines) {
   SPLITVEIL_ASSIGN_OR_RETURN(LocalRun run, folder.WideAndDeep(options.cached_rows));
   int64_t peak = 0;
@@ -247,6 +281,7 @@ const std::vector<TrainingCheck>& TrainingChecks() {
       {"vocabulary", CheckVocabulary},
       {"bytes", CheckBytes},
       {"shares", CheckShares},
+      {"gaussian_label_dp", CheckReleaseHead},
       {"memory", CheckMemory},
   };
   return *checks;

@@ -51,7 +51,7 @@ const number = (head) => ({ head, name: head, class: "number" });
 function key(run, name = run.label) {
   const line = svg("svg", { width: 30, height: 10, "aria-hidden": "true" },
     svg("line", { x1: 0, x2: 30, y1: 5, y2: 5, stroke: run.colour, "stroke-width": 3, "stroke-dasharray": run.dash.join(" ") }));
-  return element("span", { class: "key" }, line, name.replace(/[,_]/g, "$&\u200b"));  // A long name breaks there first.
+  return element("span", { class: "key" }, line, name.replace(/[,_(]/g, "$&\u200b"));  // A long name breaks there first.
 }
 
 const panel = (run, ...children) => element("div", { class: "panel" }, element("h3", {}, key(run)), ...children);

@@ -233,7 +233,8 @@ std::string ProvedWords(const RunRanking& ranking) {
                           ? absl::StrFormat("AUC at most %.3f over the whole run", ranking.run_auc_bound)
                           : "a bound on single steps, none over the whole run";
   if (ranking.all_runs.has_value()) {
-    absl::StrAppendFormat(&bound, " and %.3f over all runs of its privacy account", ranking.all_runs->auc_bound);
+    absl::StrAppendFormat(&bound, " and %.3f over all runs up to it in its privacy account",
+                          ranking.all_runs->auc_bound);
   }
   return ranking.proved ? absl::StrCat(bound, ", for any adversary, beyond what features tell")
                         : absl::StrCat("nothing; if classes are Gaussian, ", bound);

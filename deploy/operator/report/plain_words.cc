@@ -282,11 +282,11 @@ std::string DescribeBaseline(const RunRanking& ranking) {
     return "";
   }
   if (!ranking.baseline.is_measured()) {
-    return "What features alone tell was not measured: neither features_only nor activation_clusters was run.";
+    return "What features alone tell was not measured (features_only, activation_clusters).";
   }
-  return ranking.unaided.is_measured() ? absl::StrCat("The strongest attack on gradients without side information is ",
-                                                      AdvantageWords(ranking.unaided, ranking), ".")
-                                       : "";
+  return ranking.unaided.is_measured()
+             ? absl::StrCat("The practical attack is ", AdvantageWords(ranking.unaided, ranking), ".")
+             : "";
 }
 
 const EvaluationRow* BestTest(const std::vector<EvaluationRow>& evaluations) {

@@ -2,10 +2,10 @@
 // runs each: 4000 examples, a quarter of them positive, three epochs, real label noise. Features predict the label well
 // (p and the length of v both tell of it), so that a score that took either in would accuse every run.
 //
-// Fixed keys and seeds. Under random ones: a lower bound that held with exactly 95% would refute more than 5 of 100 in
-// 38% of all test runs; measured over 2000 runs of each kind, an honest run is refuted in at most 0.3%, which fails a
-// comparison with probability below 1e-6. A fault that is found in 99% of all runs fails with probability below 6e-4
-// (binomial); the faults here were found in every one of 500 runs but for the wrong scale, 99.8%.
+// Fixed keys and seeds. Of 1000 honest runs of each of six kinds at most 5 were refuted (upper 95% limit: 1.1%), at
+// which more than 5 of 100 are with probability below 1e-3; a lower bound that only just held with 95% would fail in
+// 38% of all keys. Each fault was found in 100 runs of 100; one that is found in 99% of all runs fails a comparison
+// with probability below 6e-4 (binomial), in 97% with 8%.
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -237,7 +237,7 @@ TEST(PlantedFaultsTest, NoiseThatOneClassLacksIsFound) {
 // more examples to tell.
 TEST(PlantedFaultsTest, SigmaOfTheWrongScaleIsFound) {
   const Fault fault = [](double noise, uint32_t, uint32_t) { return noise / std::sqrt(3); };
-  EXPECT_GE(Refuted(Mechanism{{3}, false, false, 24'000}, fault), kLeastFound);
+  EXPECT_GE(Refuted(Mechanism{{3}, false, false, 32'000}, fault), kLeastFound);
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 // labels and keeps below the claim, as all that is computed from them; the faulty one remembers the labels.
 //
 // A hundred runs each of the real two-headed model, 600 examples of 300 features, so that it can remember. Fixed seeds.
-// The scores of one run depend on one another through the model, which LowerBoundMu's promise does not cover: measured
-// over 1000 honest runs, none was refuted (upper 95% limit 0.4%), and each of 1000 faulty ones was. At 0.4% more than 5
-// of 100 are refuted with probability below 1e-5.
+// The scores of one run depend on one another through the model, which LowerBoundMu's promise does not cover: measured,
+// none of 1000 honest runs was refuted (upper 95% limit 0.4%), at which more than 5 of 100 are with probability below
+// 1e-5, and 993 of 1000 faulty ones were, at which fewer than 95 of 100 are with probability below 1e-3.
 #include <array>
 #include <cmath>
 #include <cstdint>

@@ -11,31 +11,28 @@ function ranked(attack) {
 // The bound over the whole run, below it what became of it. It stands beside its kind, on what it rests.
 const runBoundCell = ({ run_auc_bound: auc, bound, bound_words: words }) => element("span", {}, element("b", {}, fixed(auc)),
   element("span", { class: "by" }, boundState({ bound, bound_words: words.replace(/^proved; /, "") })));
-const verdictCell = ({ verdict, broken }) => element(broken ? "b" : "span", { class: broken ? "alarm" : "" }, capital(verdict));
+const verdictCell = ({ verdict, broken }) => element(broken ? "b" : "span", { class: broken ? "whole alarm" : "whole" }, capital(verdict));
 
-// The best, below it the last.
-function testAuc(run) {
-  const node = element("span", {}, fixed(run.test_auc));
-  if (!isNone(run.last_test_auc)) node.append(element("span", { class: "by" }, "last " + fixed(run.last_test_auc)));
-  return node;
-}
+// `value`, and below it the lines that say something.
+const withSmallPrint = (value, ...lines) => element("span", {}, value,
+  ...lines.filter(Boolean).map((line) => element("span", { class: "by" }, line)));
+
+// Always the same attack: its name says nothing that the column's does not.
+const worstCase = ({ worst_case: attack }) => (attack ? element("b", { class: attack.exposure }, fixed(attack.auc)) : "–");
 
 // What is proved, what was measured at worst and what a partner can do today, beside what the runs were trained for. What
 // reads no gradient stands apart: no bound is about it.
 function drawGlance() {
   const apart = runs.some((run) => run.ranking.no_gradient);
   const columns = byRuns(text("Verdict"), text("Bound"), text("Kind"), text("Worst case measured"), text("Practical"),
-    text("With side information"), number("Guessing, p95"), number("Test AUC"), number("Test log loss"),
-    ...(apart ? [text("Without any gradient")] : []));
-  const rows = runs.map(({ ranking, ...run }) => [key(run), verdictCell(ranking), runBoundCell(ranking), ranking.bound_kind,
-    ranked(ranking.worst_case), ranked(ranking.unaided), ranked(ranking.aided), fixed(ranking.guessing), testAuc(run),
-    fixed(run.test_log_loss), ...(apart ? [ranked(ranking.no_gradient)] : [])]);
+    text("With side information"), ...(apart ? [text("Without any gradient")] : []), number("Test AUC"));
+  const rows = runs.map(({ ranking, ...run }) => [
+    withSmallPrint(key(run), !isNone(ranking.guessing) && "guessing: p95 " + fixed(ranking.guessing)),
+    verdictCell(ranking), runBoundCell(ranking), element("span", { class: "whole" }, ranking.bound_kind),
+    worstCase(ranking), ranked(ranking.unaided), ranked(ranking.aided), ...(apart ? [ranked(ranking.no_gradient)] : []),
+    withSmallPrint(fixed(run.test_auc), !isNone(run.last_test_auc) && "last " + fixed(run.last_test_auc),
+      !isNone(run.test_log_loss) && "log loss " + fixed(run.test_log_loss))]);
   byId("glance-table").append(table(columns, rows));
-  const claims = runs.filter((run) => run.ranking.claim);
-  if (claims.length) {
-    byId("glance-table").append(element("ul", { class: "helps" }, ...claims.map((run) =>
-      element("li", {}, key(run), " ", capital(run.ranking.claim) + "."))));
-  }
 }
 
 const EXCESSES_SHOWN = 2;  // Of a run; the table of attacks marks all.
@@ -73,13 +70,11 @@ function card(run) {
       ...[["worst case measured", ranking.worst_case], ["practical, no side information", ranking.unaided],
         ["strongest, side information", ranking.aided]]
         .filter(([, attack]) => attack).map(([name, attack]) => figure(name, fixed(attack.auc))),
-      ...(isNone(ranking.guessing) ? [] : [figure("guessing, p95", fixed(ranking.guessing))]),
       figure("test AUC", fixed(run.test_auc)),
-      ...(isNone(run.last_test_auc) ? [] : [figure("last test AUC", fixed(run.last_test_auc))]),
       figure("test log loss", fixed(run.test_log_loss))),
     element("p", {}, run.protection_words),
     ...(run.attack_words.length ? [element("ul", {}, ...run.attack_words.map((words) => element("li", {}, words)))] : []),
-    ...[run.bound_words, ranking.claim && capital(ranking.claim) + ".", run.advantage_words, run.model_words].filter(Boolean).map((words) => element("p", {}, words)),
+    element("p", {}, [run.bound_words, ranking.claim && capital(ranking.claim) + ".", run.advantage_words, run.model_words].filter(Boolean).join(" ")),
     ...(run.remedy ? [element("p", { class: "remedy" }, element("b", {}, "What helps: "), run.remedy)] : []));
   node.style.setProperty("--run", run.colour);
   return node;

@@ -47,6 +47,17 @@ TEST(AttackTraitsTest, NoiseOnAGradientAnswersForNoAttackThatReadsNone) {
   EXPECT_TRUE(TraitsOf(v1::RESIDUAL_NORM).reads_gradients());
 }
 
+TEST(AttackTraitsTest, ASurrogateHeadIsLearntFromWhatWasSentAndReceivedAlone) {
+  for (v1::Attack attack : {v1::SURROGATE_HEAD, v1::CUMULATIVE_SURROGATE_HEAD, v1::UNSPLIT}) {
+    const AttackTraits traits = TraitsOf(attack);
+    EXPECT_TRUE(traits.learns() && traits.needs_activations() && traits.cut_only()) << traits.name;
+    EXPECT_TRUE(traits.reads_gradients()) << traits.name;
+    EXPECT_FALSE(traits.needs_oracle() || traits.label_side_only()) << traits.name;
+  }
+  EXPECT_FALSE(TraitsOf(v1::FACTOR_ANALYSIS).cut_only());
+  EXPECT_FALSE(TraitsOf(v1::ACTIVATION_CLUSTERS).learns());
+}
+
 TEST(AttackTraitsTest, NobodyButTheLabelPartyMayRunAnUnknownAttack) {
   for (v1::Attack unknown : {v1::ATTACK_UNSPECIFIED, static_cast<v1::Attack>(4), static_cast<v1::Attack>(9999)}) {
     EXPECT_TRUE(TraitsOf(unknown).label_side_only());

@@ -40,7 +40,7 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
   ASSERT_TRUE(ledger->Record(ProtectionRow{7, "marvell", 1, 2, 3, 0.25, 4, 5, 6, 7, 8, 0.5, 0.75, v1::WARN}).ok());
   ASSERT_TRUE(ledger->Record(EvaluationRow{7, "test", 0.5, 0.75, 0.875, 0.0625}).ok());
   ASSERT_TRUE(ledger->Record(PrivacyAuditRow{1.5, nan, 1.25, 2.5, 0.0625, 0.95, "own", 2000, 500, 0.75, 0.125}).ok());
-  ASSERT_TRUE(ledger->Record(AllRunsRow{2000, 0.75}).ok());
+  ASSERT_TRUE(ledger->Record(AllRunsRow{"ab12", 2000, 0.75}).ok());
   ASSERT_TRUE(ledger->RecordEvent("disclosure", "oracle").ok());
   ASSERT_TRUE(ledger->Finish("completed").ok());
   std::unique_ptr<LedgerReader> reader = Reader();
@@ -57,6 +57,7 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
   EXPECT_EQ(DescribePrivacyAudit(*audit), "claimed mu 1.500; the run's own scores refute any mu below 1.250 (95%)");
   EXPECT_FALSE(reader->PrivacyAudit("run-2")->has_value());
   EXPECT_EQ((*reader->AllRuns("run-1"))->examples, 2000);
+  EXPECT_EQ((*reader->AllRuns("run-1"))->account, "ab12");
   EXPECT_EQ((*reader->AllRuns("run-1"))->auc_bound, 0.75);
   EXPECT_FALSE(reader->AllRuns("run-2")->has_value());
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
@@ -134,6 +135,36 @@ TEST_F(PrivacyAccountTest, LabelsThatHaveChangedNeedAnotherName) {
   EXPECT_TRUE(Open()->CheckLabels(Ids(10, 10), std::vector<uint8_t>(10, 1)).ok());  // Never released.
 }
 
+// Two runs begin together; the labels are corrected in between, and their name is not.
+TEST_F(PrivacyAccountTest, LabelsThatAnotherRunHasCountedSinceAreFound) {
+  const std::vector<NoiseRow> rows = Ids(0, 10);
+  const std::vector<uint8_t> labels(10);
+  std::vector<uint8_t> corrected = labels;
+  corrected[4] = 1;
+  const std::unique_ptr<PrivacyAccount> early = Open();
+  const std::unique_ptr<PrivacyAccount> late = Open();
+  ASSERT_TRUE(early->CheckLabels(rows, labels).ok());
+  ASSERT_TRUE(late->CheckLabels(rows, corrected).ok());
+  ASSERT_TRUE(late->Debit(rows, corrected, kSigmaOne).ok());
+  EXPECT_EQ(early->Debit(rows, labels, kSigmaOne).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(early->Debit(rows, labels, 2 * kSigmaOne).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(PrivacyAccountTest, RefusesAFileThatOthersMayReadOrThatHasTwoNames) {
+  Open().reset();
+  ASSERT_EQ(chmod(path_.c_str(), 0640), 0);
+  const auto refused = [&] { return std::string(PrivacyAccount::Open({path_, "clicks", 1}).status().message()); };
+  EXPECT_THAT(refused(), HasSubstr("expected a file of this user"));
+  ASSERT_EQ(chmod(path_.c_str(), 0600), 0);
+  EXPECT_EQ(refused(), "");
+  std::filesystem::create_hard_link(path_, folder_.Path("another.name"));
+  EXPECT_THAT(refused(), HasSubstr("with one name"));
+  std::filesystem::remove(folder_.Path("another.name"));
+  std::filesystem::create_symlink(path_, folder_.Path("link.db"));
+  EXPECT_THAT(std::string(PrivacyAccount::Open({folder_.Path("link.db"), "clicks", 1}).status().message()),
+              HasSubstr("found a symbolic link"));
+}
+
 TEST_F(PrivacyAccountTest, IsItsOwnersAlone) {
   const std::string id = Open()->id();
   EXPECT_EQ(id.size(), 32);
@@ -148,13 +179,15 @@ TEST_F(PrivacyAccountTest, RefusesWhatIsNoAccount) {
   const auto open = [&](const std::string& path, const std::string& label_set = "clicks") {
     return PrivacyAccount::Open({path, label_set, 1}).status();
   };
-  EXPECT_THAT(std::string(open(folder_.Write("text", std::string(5000, 'x'))).message()),
-              HasSubstr("expected a SQLite"));
+  const std::string text = folder_.Write("text", std::string(5000, 'x'));
+  ASSERT_EQ(chmod(text.c_str(), 0600), 0);
+  EXPECT_THAT(std::string(open(text).message()), HasSubstr("expected a SQLite"));
   EXPECT_EQ(open(folder_.Path("missing/a.db")).code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(open(folder_.Path("")).code(), absl::StatusCode::kInvalidArgument);  // A folder.
   EXPECT_EQ(open(path_, "").code(), absl::StatusCode::kInvalidArgument);
   auto other = SqliteDatabase::Open(folder_.Path("other.db"), SqliteDatabase::Mode::kCreate);
   ASSERT_TRUE((*other)->Execute("CREATE TABLE t(a)").ok());
+  ASSERT_EQ(chmod(folder_.Path("other.db").c_str(), 0600), 0);
   EXPECT_THAT(std::string(open(folder_.Path("other.db")).message()), HasSubstr("found another SQLite database"));
   Open().reset();
   auto account = SqliteDatabase::Open(path_, SqliteDatabase::Mode::kCreate);

@@ -102,6 +102,20 @@ TEST_F(AttackModuleTest, ABatchThatIsNotScoredIsRememberedAllTheSame) {
   EXPECT_NE((*remembered.Score(Batch()))[0].scores, (*AttackModule(audit_, 10).Score(Batch()))[0].scores);
 }
 
+TEST_F(AttackModuleTest, AnAttackThatLearnsTakesInABatchThatIsNotScored) {
+  AttackModule scored = Agree({v1::SURROGATE_HEAD, v1::UNSPLIT});
+  EXPECT_TRUE(scored.remembers() && scored.needs_activations());
+  AttackModule remembered(audit_, 10);
+  ASSERT_TRUE(scored.Score(Batch()).ok());
+  ASSERT_TRUE(remembered.Remember(Batch()).ok());
+  const auto expected = scored.Score(Batch());
+  const auto found = remembered.Score(Batch());
+  ASSERT_TRUE(expected.ok() && found.ok());
+  ASSERT_EQ(found->size(), 2);  // At the cut only.
+  EXPECT_EQ((*found)[0].scores, (*expected)[0].scores);
+  EXPECT_EQ((*found)[1].scores, (*expected)[1].scores);
+}
+
 TEST_F(AttackModuleTest, ABatchWithoutHintsCanBeRememberedButNotScored) {
   AttackModule module = Agree({v1::COSINE, v1::CUMULATIVE_SPECTRAL});
   hint_rows_.clear();

@@ -379,9 +379,9 @@ TEST_F(NonLabelSessionTest, EveryAttackOnABatchRunsAtEveryLayer) {
   }
   const absl::Status status = Run();
   ASSERT_TRUE(status.ok()) << status;
-  EXPECT_EQ(FromLedger("SELECT count(DISTINCT attack) FROM leak WHERE layer = 'cut'"), "15");
-  EXPECT_EQ(FromLedger("SELECT count(DISTINCT attack) FROM leak WHERE layer = 'first'"), "14");
-  EXPECT_EQ(FromLedger("SELECT count(*) FROM leak"), "116");  // 29 scores of each of 4 batches.
+  EXPECT_EQ(FromLedger("SELECT count(DISTINCT attack) FROM leak WHERE layer = 'cut'"), "20");
+  EXPECT_EQ(FromLedger("SELECT count(DISTINCT attack) FROM leak WHERE layer = 'first'"), "16");
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM leak"), "144");  // 36 scores of each of 4 batches.
 }
 
 TEST_F(NonLabelSessionTest, AuditsEveryNthBatchOnly) {

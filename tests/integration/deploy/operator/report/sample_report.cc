@@ -30,6 +30,7 @@ absl::Status WriteUsual(const std::string& folder) {
   open.sum_kl = 0;
   open.best_test_auc = 0.745;
   hidden.run_id = "criteo-marvell-20260131";
+  hidden.mu_lower = 1.93;
   absl::Status status;
   for (const PlausibleRun& run : {open, hidden}) {
     status.Update(WriteLabelPartyLedger(label_party, run));
@@ -50,6 +51,7 @@ absl::Status WriteAudit(const std::string& folder) {
   run.run_id = "criteo-marvell-20260207";
   run.sum_kl = 0.4;
   run.exceeds_bound = true;
+  run.mu_lower = 1.62;
   absl::Status status = WriteLabelPartyLedger(folder + "/audit.db", run);
   absl::StatusOr<std::vector<RunRecords>> runs = ReadRuns({folder + "/audit.db"});
   status.Update(runs.status());

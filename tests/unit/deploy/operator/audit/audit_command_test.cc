@@ -56,6 +56,19 @@ TEST_F(AuditCommandTest, ARunThatDoesNotEndsWithTenAndIsNoError) {
   EXPECT_THAT(result.out, HasSubstr("policy not met: "));
 }
 
+TEST_F(AuditCommandTest, ARunThatItsOwnScoresRefuteIsBrokenWhateverThePolicySays) {
+  WriteText(policy_, "require_no_bound_exceeded: false");
+  ASSERT_TRUE(WriteLabelPartyLedger(ledger_, run_).ok());
+  EXPECT_EQ(Audit().exit_code, 0);
+  run_.run_id = "run-2";
+  run_.mu_lower = 9;
+  ASSERT_TRUE(WriteLabelPartyLedger(ledger_, run_).ok());
+  const ChildResult result = Audit();
+  EXPECT_EQ(result.exit_code, 10);
+  EXPECT_THAT(result.out, HasSubstr("verdict: broken\n"));
+  EXPECT_THAT(result.out, HasSubstr("FAIL  claimed mu not refuted by the run's own scores"));
+}
+
 TEST_F(AuditCommandTest, OneOfTwoRunsThatDoesNotEndsWithTen) {
   ASSERT_TRUE(WriteLabelPartyLedger(ledger_, run_).ok());
   run_.run_id = "run-2";

@@ -160,10 +160,10 @@ TEST_F(BoundCriteriaTest, TheBoundIsThatOfAllRunsWhereAnAccountCountsThem) {
   EXPECT_EQ(alone.outcome, Outcome::kMet);
   party().record.run.resumed_from = "earlier";
   EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.75").outcome, Outcome::kNotMeasured);
-  party().all_runs = AllRunsRow{20000, 0.74};
+  party().all_runs = AllRunsRow{"0123456789abcdef", 20000, 0.74};
   EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.75").outcome, Outcome::kMet);
   EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.75").where,
-            "all releases of all runs, by the privacy account");
+            "all releases of all runs up to this one, by privacy account 01234567");
   party().all_runs->auc_bound = 0.76;
   EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.75").outcome, Outcome::kNotMet);
 }

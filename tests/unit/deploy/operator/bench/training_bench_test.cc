@@ -38,8 +38,8 @@ class TrainingBenchTest : public ::testing::Test {
 };
 
 TEST_F(TrainingBenchTest, HasACheckForEachRowOfItsTable) {
-  EXPECT_THAT(TrainingCheckNames(),
-              ElementsAre("centralized_baseline", "large_batch", "isic", "vocabulary", "bytes", "shares", "memory"));
+  EXPECT_THAT(TrainingCheckNames(), ElementsAre("centralized_baseline", "large_batch", "isic", "vocabulary", "bytes",
+                                                "shares", "gaussian_label_dp", "memory"));
 }
 
 TEST_F(TrainingBenchTest, RefusesACheckThatItDoesNotHave) {

@@ -119,8 +119,7 @@ TEST(PlainWordsTest, SaysWhatThePracticalAttackReadsBesideFeatures) {
   ranking.unaided = {"cut", "norm", "label_party", 0.6};
   ranking.baseline = {"cut", "features_only", "nonlabel_party", 0.72};
   EXPECT_EQ(DescribeBaseline(ranking),
-            "The strongest attack on gradients without side information is 0.120 below Features alone (for comparison) "
-            "(features_only), AUC 0.720.");
+            "The practical attack is 0.120 below Features alone (for comparison) (features_only), AUC 0.720.");
 }
 
 TEST(PlainWordsTest, TellsTheBestTestAuc) {

@@ -288,6 +288,15 @@ absl::Status WriteRows(const PlausibleRun& run, bool label_party, Ledger& ledger
       status.Update(WriteEvaluation(run, epoch, ledger));
     }
   }
+  if (label_party && run.mu_lower > 0) {
+    PrivacyAuditRow audit;
+    audit.claimed_mu = std::sqrt(static_cast<double>(run.epochs) * run.sum_kl);
+    audit.mu_lower = run.mu_lower;
+    audit.confidence = 0.95;
+    audit.test = "own";
+    audit.examples = run.steps_per_epoch * kBatch;
+    status.Update(ledger.Record(audit));
+  }
   if (run.status != "running") {
     status.Update(ledger.Finish(run.status));
   }

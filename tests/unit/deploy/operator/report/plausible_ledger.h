@@ -36,6 +36,7 @@ struct PlausibleRun {
   std::string disclosure = "ROUNDED";
   std::string resumed_from;    // Run it continues; empty: none.
   double predicted_auc = 0;    // Of its examples before the first step, instead of a test after each epoch; 0: not so.
+  double mu_lower = 0;         // What its own scores refute of mu = sqrt(epochs sum_kl); 0: the run claims no mu.
   bool exceeds_bound = false;  // In the last epoch the likelihood ratio reads more than the noise allows.
 };
 

@@ -111,6 +111,35 @@ TEST_F(ReportLeaksTest, MarksAnAttackBeyondItsBound) {
   EXPECT_EQ(beyond[0][0], 39);  // The last step of the last epoch.
 }
 
+TEST_F(ReportLeaksTest, TellsTheThreeFiguresTheVerdictAndTheClaim) {
+  Json ranking = Report()["runs"][0]["ranking"];
+  EXPECT_EQ(ranking["verdict"], "holds as far as measured");
+  EXPECT_EQ(ranking["bound_kind"], "if classes are Gaussian");
+  EXPECT_GT(ranking["run_auc_bound"], 0.5);
+  EXPECT_TRUE(ranking["worst_case"].is_object());
+  EXPECT_EQ(ranking["baseline"]["title"], "Features alone (for comparison)");
+  EXPECT_TRUE(ranking["claim"].is_null());
+  EXPECT_FALSE(ranking["broken"]);
+  run_.mu_lower = 0.1;
+  EXPECT_THAT(Report()["runs"][0]["ranking"]["claim"],
+              HasSubstr("the run's own scores refute any mu below 0.100 (95%)"));
+  run_.mu_lower = 9;
+  ranking = Report()["runs"][0]["ranking"];
+  EXPECT_EQ(ranking["verdict"], "broken");
+  EXPECT_TRUE(ranking["broken"]);
+}
+
+TEST_F(ReportLeaksTest, EveryAttackStandsBesideFeaturesAlone) {
+  const Json leaks = Report()["runs"][0]["leaks"];
+  for (const Json& leak : leaks) {
+    if (leak["attack"] == "features_only") {
+      EXPECT_FALSE(leak.contains("advantage"));
+    } else if (!leak["auc"].is_null()) {
+      EXPECT_NEAR(leak["advantage"].get<double>(), leak["auc"].get<double>() - 0.61, 1e-4) << leak["attack"];
+    }
+  }
+}
+
 TEST_F(ReportLeaksTest, RaisesNoAlarmWithoutCause) {
   const Json run = Report()["runs"][0];
   EXPECT_EQ(run["ranking"]["bound"], "not_exceeded");
