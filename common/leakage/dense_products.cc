@@ -20,6 +20,10 @@ struct LeftFactor {
   int64_t row_stride = 0, inner_stride = 0;
 };
 
+inline LeftFactor From(const LeftFactor& left, int64_t row) {
+  return {left.first + row * left.row_stride, left.row_stride, left.inner_stride};
+}
+
 // One whole tile of the result.
 inline __attribute__((always_inline)) void FillTile(const LeftFactor& left, int64_t inner, const float* right,
                                                     int64_t cols, float* out) {
@@ -47,18 +51,18 @@ inline __attribute__((always_inline)) void FillElement(const LeftFactor& left, i
   *out = sum;
 }
 
-SPLITVEIL_VECTOR_VARIANTS void Fill(const float* first, int64_t row_stride, int64_t inner_stride, int64_t inner,
-                                    const float* right, int64_t rows, int64_t cols, float* out) {
+SPLITVEIL_VECTOR_VARIANTS void Fill(const LeftFactor& left, int64_t inner, const float* right, int64_t rows,
+                                    int64_t cols, float* out) {
   const int64_t whole_rows = rows / kTileRows * kTileRows;
   const int64_t whole_cols = cols / kTileCols * kTileCols;
   for (int64_t j = 0; j < whole_cols; j += kTileCols) {
     for (int64_t i = 0; i < whole_rows; i += kTileRows) {
-      FillTile({first + i * row_stride, row_stride, inner_stride}, inner, right + j, cols, out + i * cols + j);
+      FillTile(From(left, i), inner, right + j, cols, out + i * cols + j);
     }
   }
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = i < whole_rows ? whole_cols : 0; j < cols; ++j) {
-      FillElement({first + i * row_stride, row_stride, inner_stride}, inner, right + j, cols, out + i * cols + j);
+      FillElement(From(left, i), inner, right + j, cols, out + i * cols + j);
     }
   }
 }
@@ -67,13 +71,13 @@ SPLITVEIL_VECTOR_VARIANTS void Fill(const float* first, int64_t row_stride, int6
 
 Matrix Product(ConstMatrixView a, ConstMatrixView b) {
   Matrix product = Matrix::ToOverwrite(a.rows(), b.cols());
-  Fill(a.data(), a.cols(), 1, a.cols(), b.data(), a.rows(), b.cols(), product.data());
+  Fill({a.data(), a.cols(), 1}, a.cols(), b.data(), a.rows(), b.cols(), product.data());
   return product;
 }
 
 Matrix TransposedProduct(ConstMatrixView a, ConstMatrixView b) {
   Matrix product = Matrix::ToOverwrite(a.cols(), b.cols());
-  Fill(a.data(), 1, a.cols(), a.rows(), b.data(), a.cols(), b.cols(), product.data());
+  Fill({a.data(), 1, a.cols()}, a.rows(), b.data(), a.cols(), b.cols(), product.data());
   return product;
 }
 
