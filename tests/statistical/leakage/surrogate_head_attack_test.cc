@@ -18,6 +18,7 @@
 #include "common/leakage/bounds.h"
 #include "common/leakage/leak_auc.h"
 #include "label_party/protection/protection_factory.h"
+#include "tests/testing/drawn_targets.h"
 
 namespace splitveil {
 namespace {
@@ -40,7 +41,7 @@ class LearningRun {
     protection_ = *MakeProtection(config, *SecureGaussian::Create(SecretKey(key)));
     std::generate(labels_.begin(), labels_.end(), [this] { return random_() % 4 == 0 ? 1 : 0; });
     std::iota(order_.begin(), order_.end(), 0);
-    targets_ = protection_.TrainingTargets(labels_);
+    targets_ = DrawTargets(protection_, labels_);
     Plant();
   }
 
