@@ -62,7 +62,7 @@ absl::Status CheckLabels(const Dataset& data, PrivacyAccount& account) {
   for (size_t row = 0; row < data.ids().size(); ++row) {
     examples.push_back(NoiseRow::OfId(data.ids()[row]));
   }
-  const absl::Status same = account.CheckLabels(examples, data.labels());
+  absl::Status same = account.CheckLabels(examples, data.labels());
   data.ReleaseMemory();
   return same;
 }

@@ -133,6 +133,22 @@ absl::Status RecordAccount(const std::optional<AccountedReleases>& accounted, do
   return ledger.Record(row);
 }
 
+// What is known of a run before its first batch.
+RunResult Beginnings(const TrainingInputs& inputs, double earlier_sum_kl,
+                     const std::optional<AccountedReleases>& accounted) {
+  RunResult result;
+  result.run_id = inputs.run_id;
+  result.protection = inputs.protection.gradients->name();
+  result.aligned_examples = static_cast<int64_t>(inputs.rows.size());
+  result.epochs = inputs.agreement.epochs();
+  result.resumed_from = inputs.resumed == nullptr ? "" : inputs.resumed->name();
+  result.earlier_sum_kl = earlier_sum_kl;
+  if (accounted) {
+    result.cumulative_sum_kl = accounted->run_sum_kl;  // Before the first row of it leaves.
+  }
+  return result;
+}
+
 absl::Status RecordClipping(double norm, Ledger& ledger) {
   if (norm == 0) {
     return absl::OkStatus();
@@ -172,16 +188,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   earlier = EarlierReleases(std::move(earlier), accounted);
   training.privacy_account = earlier.privacy_account;
 
-  RunResult beginnings;
-  beginnings.run_id = std::move(inputs.run_id);
-  beginnings.protection = inputs.protection.gradients->name();
-  beginnings.aligned_examples = static_cast<int64_t>(data.labels.size());
-  beginnings.epochs = agreement.epochs();
-  beginnings.resumed_from = inputs.resumed == nullptr ? "" : inputs.resumed->name();
-  beginnings.earlier_sum_kl = earlier.cumulative_sum_kl;
-  if (accounted) {
-    beginnings.cumulative_sum_kl = accounted->run_sum_kl;  // Before the first row of it leaves.
-  }
+  RunResult beginnings = Beginnings(inputs, earlier.cumulative_sum_kl, accounted);
 
   BatchSource::Options source;
   source.batch_size = agreement.batch_size();
