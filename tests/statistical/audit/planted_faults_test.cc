@@ -4,8 +4,8 @@
 //
 // Fixed keys and seeds. Of 1000 honest runs of each of six kinds at most 5 were refuted (upper 95% limit: 1.1%), at
 // which more than 5 of 100 are with probability below 1e-3; a lower bound that only just held with 95% would fail in
-// 38% of all keys. Each fault was found in 100 runs of 100, that of the scale in at least 95; one that is found in 99% of
-// all runs fails a comparison with probability below 6e-4 (binomial), in 97% with 8%.
+// 38% of all keys. Each fault was found in 100 runs of 100, that of the scale in at least 95; one that is found in 99%
+// of all runs fails a comparison with probability below 6e-4 (binomial), in 97% with 8%.
 #include <array>
 #include <cmath>
 #include <cstdint>
