@@ -63,10 +63,10 @@ int64_t Rounded(double count) {
 
 void LossLines(const PrivacyPlan& plan, const LossCurves& curves, std::string& text) {
   if (!plan.loss.ok()) {
-    Line("expected loss of test AUC", absl::StrCat("not known: ", plan.loss.status().message()), text);
+    Line("expected loss of best test AUC", absl::StrCat("not known: ", plan.loss.status().message()), text);
   } else {
     const ExpectedLoss& loss = *plan.loss;
-    Line("expected loss of test AUC",
+    Line("expected loss of best test AUC",
          absl::StrFormat("%.3f (%s) of %.3f without protection; %.3f with the bottom model frozen", loss.loss,
                          loss.seeds > 1 ? absl::StrFormat("%.3f to %.3f over %g seeds or more", loss.loss_min,
                                                           loss.loss_max, loss.seeds)

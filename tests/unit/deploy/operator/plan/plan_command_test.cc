@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 TEST(PlanTest, StatesWhatABoundMeansAndCosts) {
   const std::string out = ExpectDone({"plan", "--rows=50000", "--positives=0.25", "--epochs=5", "--max_auc=0.7"});
   EXPECT_THAT(out, AllOf(HasSubstr("max_run_auc_bound: 0.7"), HasSubstr("1.34841, of the noise"),
-                         HasSubstr("expected loss of test AUC"), HasSubstr("measured in")));
+                         HasSubstr("expected loss of best test AUC"), HasSubstr("measured in")));
   EXPECT_EQ(ExpectDone({"plan", "--rows=50000", "--positives=0.25", "--epochs=5", "--max_run_auc_bound=0.7"}), out);
 }
 
