@@ -15,7 +15,7 @@ test_packages=(
   chromium                    # Opens a report as a reader would.
   openssl                     # Signs certificates as the documents show.
   python3-torch python3-numpy # Makes halves and reads the exported ones as a user would.
-  python3 clang clang-format clang-tidy # deploy/check.sh.
+  python3 clang libclang-rt-dev clang-format clang-tidy # deploy/check.sh.
 )
 
 case ${1:-} in

@@ -25,6 +25,7 @@
 #include "common/dataset/dataset_contents.h"
 #include "common/dataset/features.h"
 #include "common/dataset/id_list.h"
+#include "common/dataset/task.h"
 #include "common/dataset/vocabulary.h"
 #include "common/storage/section_file.h"
 
@@ -50,9 +51,13 @@ class Dataset {
   const FeatureShape& features() const { return contents_.features; }
   // Not empty; distinct only as far as `prepare` could see: the alignment checks them.
   const IdList& ids() const { return contents_.ids; }
-  bool has_labels() const { return contents_.preprocessing.has_positives(); }
-  // [rows], 0 or 1; empty where there are none.
+  bool has_labels() const { return !labels().empty() || !targets().empty(); }
+  // Binary where there are no labels.
+  const Task& task() const { return contents_.task; }
+  // [rows], below task().classes; empty where there are none.
   absl::Span<const uint8_t> labels() const { return contents_.labels; }
+  // [rows] in [0, 1], the numbers that a regression predicts; empty where there are none.
+  absl::Span<const float> targets() const { return contents_.targets; }
   const v1::Preprocessing& preprocessing() const { return contents_.preprocessing; }
   const std::string& path() const { return file_->path(); }
   // Of the file: names these data.

@@ -12,6 +12,7 @@
 
 #include "common/dataset/features.h"
 #include "common/dataset/id_list.h"
+#include "common/dataset/task.h"
 #include "common/storage/section_file.h"
 
 #include "splitveil/v1/preprocessing.pb.h"
@@ -25,7 +26,9 @@ struct DatasetContents {
   IdList ids{absl::Span<const std::string>()};  // [r]
   absl::Span<const uint64_t> id_ends;           // [r]
   absl::string_view id_bytes;                   // Back to back.
+  Task task;                                    // Binary where there are no labels.
   absl::Span<const uint8_t> labels;             // [r], or empty.
+  absl::Span<const float> targets;              // [r], or empty.
   absl::Span<const float> numeric;              // [r, n]
   absl::Span<const int32_t> categories;         // [r, c]
   absl::Span<const uint8_t> pixels;             // [r, channels, height, width]
