@@ -3,7 +3,8 @@
 // A section_file of these sections; r: rows, n: numeric columns without pixels, c: categorical columns:
 //   preprocessing    v1.Preprocessing: how it was made, counts, shapes
 //   id_ends, ids     u64 [r], and the ids back to back: id i is bytes [id_ends[i - 1], id_ends[i])
-//   labels           u8 [r], 0 or 1; absent at a party without labels
+//   labels           u8 [r], 0 or 1, or the number of the class; empty at a party without labels and of a regression
+//   targets          float32 [r], in [0, 1]; absent but of a regression
 //   numeric          float32 [r, n], scaled
 //   categories       int32 [r, c], rows of the shared embedding table
 //   pixels           u8 [r, channels, height, width]; absent where rows have no image

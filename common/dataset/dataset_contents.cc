@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -16,6 +17,8 @@ namespace {
 constexpr int64_t kMaxRows = std::numeric_limits<uint32_t>::max();
 constexpr int64_t kMaxColumns = int64_t{1} << 20;
 constexpr int64_t kMaxPixels = int64_t{1} << 26;
+// Of a label that is one byte.
+constexpr int kMinClasses = 3, kMaxClasses = 256;
 // Numbers checked before the memory they lie in is handed back.
 constexpr size_t kCheckedAtATime = size_t{1} << 24;
 
@@ -54,6 +57,9 @@ class ContentsReader {
 
  private:
   absl::Status ReadPreprocessing();
+  absl::Status ReadTask();
+  absl::Status CheckClasses() const;
+  absl::Status CheckTargetScaling() const;
   absl::Status ReadShape();
   absl::Status ReadSections();
   template <typename Number>
@@ -69,6 +75,7 @@ class ContentsReader {
 
 absl::StatusOr<DatasetContents> ContentsReader::Read() {
   SPLITVEIL_RETURN_IF_ERROR(ReadPreprocessing());
+  SPLITVEIL_RETURN_IF_ERROR(ReadTask());
   SPLITVEIL_RETURN_IF_ERROR(ReadShape());
   SPLITVEIL_RETURN_IF_ERROR(ReadSections());
   SPLITVEIL_RETURN_IF_ERROR(CheckIds());
@@ -85,6 +92,42 @@ absl::Status ContentsReader::ReadPreprocessing() {
   const double test_fraction = contents_.preprocessing.test_fraction();
   if (rows() < 1 || rows() > kMaxRows || !(test_fraction >= 0 && test_fraction < 1)) {
     return Wrong("rows or a test_fraction out of range");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ContentsReader::ReadTask() {
+  const v1::Preprocessing& preprocessing = contents_.preprocessing;
+  const bool multi_class = !preprocessing.classes().empty(), regression = preprocessing.has_target();
+  if ((preprocessing.has_positives() ? 1 : 0) + (multi_class ? 1 : 0) + (regression ? 1 : 0) > 1) {
+    return Wrong("more than one of positives, classes and a target");
+  }
+  if (multi_class) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckClasses());
+    contents_.task = {Task::Kind::kMultiClass, preprocessing.classes_size()};
+  } else if (regression) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckTargetScaling());
+    contents_.task = {Task::Kind::kRegression, 0};
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ContentsReader::CheckClasses() const {
+  std::vector<absl::string_view> texts(contents_.preprocessing.classes().begin(),
+                                       contents_.preprocessing.classes().end());
+  std::sort(texts.begin(), texts.end());
+  if (texts.size() < kMinClasses || texts.size() > kMaxClasses || texts.front().empty() ||
+      std::adjacent_find(texts.begin(), texts.end()) != texts.end()) {
+    return Wrong("classes that are not 3 to 256 distinct texts");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ContentsReader::CheckTargetScaling() const {
+  const v1::TargetScaling& target = contents_.preprocessing.target();
+  if (!std::isfinite(target.minimum()) || !std::isfinite(target.maximum()) || !(target.minimum() < target.maximum()) ||
+      target.clipped() < 0 || target.clipped() > rows()) {
+    return Wrong("a target's range or clipped rows out of range");
   }
   return absl::OkStatus();
 }
@@ -149,7 +192,12 @@ absl::Status ContentsReader::ReadSections() {
     values -= index.hash_buckets() > 0 ? 0 : 1;
   }
   absl::Status status = ReadSection("id_ends", rows(), contents_.id_ends);
-  status.Update(ReadSection("labels", contents_.preprocessing.has_positives() ? rows() : 0, contents_.labels));
+  const bool labelled = contents_.preprocessing.has_positives() || !contents_.preprocessing.classes().empty();
+  status.Update(ReadSection("labels", labelled ? rows() : 0, contents_.labels));
+  // Files written before there were regressions have no such section.
+  if (const bool regression = contents_.preprocessing.has_target(); regression || file_.has_section("targets")) {
+    status.Update(ReadSection("targets", regression ? rows() : 0, contents_.targets));
+  }
   status.Update(ReadSection("numeric", rows() * contents_.preprocessing.numeric_size(), contents_.numeric));
   status.Update(ReadSection("categories", rows() * contents_.features.categorical, contents_.categories));
   status.Update(ReadSection("pixels", rows() * contents_.features.image.pixels(), contents_.pixels));
@@ -175,8 +223,12 @@ absl::Status ContentsReader::CheckIds() const {
 }
 
 absl::Status ContentsReader::CheckValues() const {
-  if (!AllOf(file_, contents_.labels, [](uint8_t label) { return label <= 1; })) {
-    return Wrong("labels besides 0 and 1");
+  const int64_t classes = contents_.task.classes;
+  if (!AllOf(file_, contents_.labels, [classes](uint8_t label) { return label < classes; })) {
+    return Wrong(contents_.task.kind == Task::Kind::kBinary ? "labels besides 0 and 1" : "labels of no class");
+  }
+  if (!AllOf(file_, contents_.targets, [](float target) { return target >= 0 && target <= 1; })) {
+    return Wrong("targets outside [0, 1]");
   }
   const auto embedding_rows = static_cast<uint32_t>(contents_.features.embedding_rows);
   if (!AllOf(file_, contents_.categories, [&](int32_t row) { return static_cast<uint32_t>(row) < embedding_rows; })) {

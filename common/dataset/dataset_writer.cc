@@ -7,7 +7,18 @@
 namespace splitveil {
 namespace {
 
-enum Section { kPreprocessing, kIdEnds, kIds, kLabels, kNumeric, kCategories, kPixels, kVocabularyEnds, kVocabulary };
+enum Section {
+  kPreprocessing,
+  kIdEnds,
+  kIds,
+  kLabels,
+  kNumeric,
+  kCategories,
+  kPixels,
+  kVocabularyEnds,
+  kVocabulary,
+  kTargets
+};
 
 template <typename Number>
 absl::string_view AsBytes(absl::Span<const Number> numbers) {
@@ -16,21 +27,26 @@ absl::string_view AsBytes(absl::Span<const Number> numbers) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<DatasetWriter>> DatasetWriter::Create(std::string path, bool has_labels) {
-  SPLITVEIL_ASSIGN_OR_RETURN(
-      std::unique_ptr<SectionFileWriter> file,
-      SectionFileWriter::Create(std::move(path), {"preprocessing", "id_ends", "ids", "labels", "numeric", "categories",
-                                                  "pixels", "vocabulary_ends", "vocabulary"}));
-  return std::unique_ptr<DatasetWriter>(new DatasetWriter(std::move(file), has_labels));
+absl::StatusOr<std::unique_ptr<DatasetWriter>> DatasetWriter::Create(std::string path, std::optional<Task> task) {
+  std::vector<std::string> sections = {
+      "preprocessing", "id_ends", "ids", "labels", "numeric", "categories", "pixels", "vocabulary_ends", "vocabulary"};
+  if (task.has_value() && task->kind == Task::Kind::kRegression) {
+    sections.emplace_back("targets");
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SectionFileWriter> file,
+                             SectionFileWriter::Create(std::move(path), std::move(sections)));
+  return std::unique_ptr<DatasetWriter>(new DatasetWriter(std::move(file), task));
 }
 
 absl::Status DatasetWriter::Append(const EncodedRow& row) {
   ++rows_;
-  positives_ += row.label;
+  positives_ += Is(Task::Kind::kBinary) ? row.label : 0;
   id_bytes_ += row.id.size();
   absl::Status status = file_->Append(kIdEnds, AsBytes<uint64_t>({&id_bytes_, 1}));
   status.Update(file_->Append(kIds, row.id));
-  if (has_labels_) {
+  if (Is(Task::Kind::kRegression)) {
+    status.Update(file_->Append(kTargets, AsBytes<float>({&row.target, 1})));
+  } else if (task_.has_value()) {
     status.Update(file_->Append(kLabels, AsBytes<uint8_t>({&row.label, 1})));
   }
   status.Update(file_->Append(kNumeric, AsBytes<float>(row.numeric)));
@@ -41,7 +57,7 @@ absl::Status DatasetWriter::Append(const EncodedRow& row) {
 
 absl::Status DatasetWriter::Finish(v1::Preprocessing preprocessing, absl::Span<const Vocabulary> vocabularies) {
   preprocessing.set_rows(rows_);
-  if (has_labels_) {
+  if (Is(Task::Kind::kBinary)) {
     preprocessing.set_positives(positives_);
   }
   absl::Status status = file_->Append(kPreprocessing, preprocessing.SerializeAsString());

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include "common/dataset/task.h"
 #include "common/dataset/vocabulary.h"
 #include "common/storage/section_file.h"
 
@@ -21,7 +23,8 @@ namespace splitveil {
 // A row as it is stored; shapes as in dataset.h.
 struct EncodedRow {
   std::string id;
-  uint8_t label = 0;  // Not written where the data hold no labels.
+  uint8_t label = 0;  // Written of two classes or more: below their number.
+  float target = 0;   // Written of a regression: in [0, 1].
   std::vector<float> numeric;
   std::vector<int32_t> categories;
   std::vector<uint8_t> pixels;
@@ -30,28 +33,32 @@ struct EncodedRow {
 // Constant memory. Not thread-safe.
 class DatasetWriter {
  public:
-  // InvalidArgument where the file's temporaries cannot be made.
-  static absl::StatusOr<std::unique_ptr<DatasetWriter>> Create(std::string path, bool has_labels);
+  // `task`: what the rows' labels or targets are of; nullopt: they have none. InvalidArgument where the file's
+  // temporaries cannot be made.
+  static absl::StatusOr<std::unique_ptr<DatasetWriter>> Create(std::string path, std::optional<Task> task);
 
   // Every row has as many numbers, categories and pixels as the first. Internal where it cannot be written.
   absl::Status Append(const EncodedRow& row);
 
   int64_t rows() const { return rows_; }
+  // Rows with label 1 of two classes; 0 of other tasks.
   int64_t positives() const { return positives_; }
 
-  // Writes the description, completed by the rows and the positives counted here, and the vocabularies, one a
-  // categorical column. Nothing may be appended afterwards. Internal where they cannot be written.
+  // Writes the description, completed by the rows and, of two classes, the positives counted here, and the
+  // vocabularies, one a categorical column. The description has the texts of several classes or the scaling of the
+  // targets already. Nothing may be appended afterwards. Internal where they cannot be written.
   absl::Status Finish(v1::Preprocessing preprocessing, absl::Span<const Vocabulary> vocabularies);
 
   // Gives all files their names, or none. Once, after Finish. Internal where they cannot be written.
   static absl::Status Publish(absl::Span<DatasetWriter* const> writers);
 
  private:
-  DatasetWriter(std::unique_ptr<SectionFileWriter> file, bool has_labels)
-      : file_(std::move(file)), has_labels_(has_labels) {}
+  DatasetWriter(std::unique_ptr<SectionFileWriter> file, std::optional<Task> task)
+      : file_(std::move(file)), task_(task) {}
+  bool Is(Task::Kind kind) const { return task_.has_value() && task_->kind == kind; }
 
   std::unique_ptr<SectionFileWriter> file_;
-  bool has_labels_;
+  std::optional<Task> task_;
   int64_t rows_ = 0;
   int64_t positives_ = 0;
   uint64_t id_bytes_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -201,8 +202,10 @@ absl::Status Preparation::OpenOutputs() {
     return absl::InvalidArgumentError(absl::StrCat(options_.out_dir, ": cannot be made a folder: ", error.message()));
   }
   for (Party& party : parties_) {
-    SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<DatasetWriter> writer,
-                               DatasetWriter::Create(party.path, party.role == Schema::LABEL_PARTY));
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        std::unique_ptr<DatasetWriter> writer,
+        DatasetWriter::Create(party.path,
+                              party.role == Schema::LABEL_PARTY ? std::optional<Task>(Task{}) : std::nullopt));
     party.writer = std::move(writer);
     const v1::ImageSize& image = party.preprocessor.preprocessing().image();
     const int64_t pixels = image.channels() * image.height() * image.width();

@@ -1,6 +1,7 @@
 #include "tests/testing/small_table.h"
 
 #include <gtest/gtest.h>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 
@@ -35,14 +36,24 @@ std::shared_ptr<const Dataset> SmallTable::Store(double test_fraction, const std
   }
   preprocessing.set_embedding_rows(static_cast<int64_t>(columns) * (1 + categories_per_column));
 
+  const bool labelled = !labels.empty() || !targets.empty();
+  for (int64_t label = 0; labelled && task.kind == Task::Kind::kMultiClass && label < task.classes; ++label) {
+    preprocessing.add_classes(absl::StrCat("class", label));
+  }
+  if (labelled && task.kind == Task::Kind::kRegression) {
+    preprocessing.mutable_target()->set_maximum(1);
+  }
+
   const TempFolder files;  // The mapping outlives the name.
   const std::string path = files.File("small.data");
-  absl::StatusOr<std::unique_ptr<DatasetWriter>> writer = DatasetWriter::Create(path, !labels.empty());
+  absl::StatusOr<std::unique_ptr<DatasetWriter>> writer =
+      DatasetWriter::Create(path, labelled ? std::optional<Task>(task) : std::nullopt);
   EXPECT_TRUE(writer.ok()) << writer.status();
   for (size_t row = 0; row < ids.size(); ++row) {
     EncodedRow encoded;
     encoded.id = ids[row];
     encoded.label = labels.empty() ? 0 : labels[row];
+    encoded.target = targets.empty() ? 0 : targets[row];
     encoded.numeric = numeric.empty() ? std::vector<float>() : numeric[row];
     encoded.pixels = pixels.empty() ? std::vector<uint8_t>() : pixels[row];
     for (size_t c = 0; c < columns; ++c) {

@@ -11,9 +11,11 @@
 namespace splitveil::testing {
 
 struct SmallTable {
-  // Rows: as many as ids; `labels` may be empty.
+  // Rows: as many as ids. Of `task`, one of `labels` and `targets` is filled; a party without labels has neither.
   std::vector<std::string> ids;
+  Task task;
   std::vector<uint8_t> labels;
+  std::vector<float> targets;
   std::vector<std::vector<float>> numeric;
   // Numbers of values in 1..categories_per_column; 0 is every unseen one.
   std::vector<std::vector<int32_t>> categories;
@@ -22,7 +24,8 @@ struct SmallTable {
   ImageShape image;
   std::vector<std::vector<uint8_t>> pixels;
 
-  // Writes the file, opens it as a service does, and removes its name.
+  // Classes are named class0, class1, …; targets lie between 0 and 1. Writes the file, opens it as a service does, and
+  // removes its name.
   std::shared_ptr<const Dataset> Store(double test_fraction = 0, const std::string& split_salt = "") const;
 };
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -27,7 +28,7 @@ class Data {
   Data() {
     std::string name = std::filesystem::temp_directory_path().string() + "/splitveil_gather_XXXXXX";
     folder_ = mkdtemp(name.data());
-    auto writer = *DatasetWriter::Create(path(), /*has_labels=*/false);
+    auto writer = *DatasetWriter::Create(path(), /*task=*/std::nullopt);
     std::vector<Vocabulary> vocabularies(kCategorical);
     v1::Preprocessing preprocessing;
     preprocessing.set_embedding_rows(2 * kCategorical);

@@ -31,7 +31,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   for (const int64_t category : batch.categories) {
     Require(category >= 0 && category < (*data)->features().embedding_rows);
   }
-  Require((*data)->ids().size() == rows.size() && (!(*data)->has_labels() || (*data)->labels().size() == rows.size()));
+  Require((*data)->ids().size() == rows.size());
+  const Task& task = (*data)->task();
+  const bool regression = task.kind == Task::Kind::kRegression;
+  Require((*data)->labels().size() == ((*data)->has_labels() && !regression ? rows.size() : 0));
+  Require((*data)->targets().size() == (regression ? rows.size() : 0));
+  for (const uint8_t label : (*data)->labels()) {
+    Require(label < task.classes);
+  }
+  for (const float target : (*data)->targets()) {
+    Require(target >= 0 && target <= 1);
+  }
   for (const uint32_t row : rows) {
     Require(!(*data)->ids()[row].empty());
   }

@@ -18,9 +18,17 @@ namespace {
 
 constexpr int kMutants = 20000;
 
-// A file with every kind of column, without its digest.
-std::string Seed() {
+// A file of one task with every kind of column, without its digest.
+std::string Seed(const Task& task) {
   v1::Preprocessing preprocessing;
+  if (task.kind == Task::Kind::kMultiClass) {
+    for (const char* text : {"a", "b", "c"}) {
+      preprocessing.add_classes(text);
+    }
+  } else if (task.kind == Task::Kind::kRegression) {
+    preprocessing.mutable_target()->set_minimum(-1);
+    preprocessing.mutable_target()->set_maximum(1);
+  }
   preprocessing.add_numeric()->set_name("n");
   v1::CategoryIndex& index = *preprocessing.add_categorical();
   index.add_blocks()->set_rows(2);
@@ -36,9 +44,9 @@ std::string Seed() {
   vocabularies[0].Add("x");
   vocabularies[0].Add("yz");
   const std::string path = std::filesystem::temp_directory_path() / ("splitveil_fuzz_" + std::to_string(getpid()));
-  auto writer = *DatasetWriter::Create(path, /*has_labels=*/true);
+  auto writer = *DatasetWriter::Create(path, task);
   for (int row = 0; row < 4; ++row) {
-    EXPECT_TRUE(writer->Append({"id" + std::to_string(row), 1, {0.5F}, {row % 3}, {7, 9}}).ok());
+    EXPECT_TRUE(writer->Append({"id" + std::to_string(row), 1, 0.25F, {0.5F}, {row % 3}, {7, 9}}).ok());
   }
   EXPECT_TRUE(writer->Finish(preprocessing, vocabularies).ok());
   EXPECT_TRUE(DatasetWriter::Publish({writer.get()}).ok());
@@ -55,10 +63,12 @@ void Feed(const std::string& bytes) {
 
 TEST(DatasetFuzzTest, SurvivesDamageUnderAFittingDigest) {
   SeededDraws draws(4, 0);
-  const std::string seed = Seed();
-  Feed(seed);
+  const std::string seeds[] = {Seed({}), Seed({Task::Kind::kMultiClass, 3}), Seed({Task::Kind::kRegression, 0})};
+  for (const std::string& seed : seeds) {
+    Feed(seed);
+  }
   for (int i = 0; i < kMutants; ++i) {
-    std::string bytes = seed;
+    std::string bytes = seeds[i % std::size(seeds)];
     for (uint64_t edit = draws.Below(4) + 1; edit > 0; --edit) {
       const size_t at = draws.Below(bytes.size());
       bytes[at] = static_cast<char>(draws.Below(2) == 0 ? draws.Word() : bytes[at] ^ (1U << draws.Below(8)));

@@ -63,10 +63,31 @@ struct Parts {
   std::map<std::string, std::string> sections;
 };
 
-// Of data that `damage` has been done to, under a digest that fits.
-void ExpectRefused(const std::function<void(Parts&)>& damage, const std::string& message) {
-  const ScratchFolder folder;
+// Of three classes, the rows of the second and the last.
+Parts MultiClassParts() {
   Parts parts;
+  parts.preprocessing.clear_positives();
+  for (const char* text : {"low", "middle", "high"}) {
+    parts.preprocessing.add_classes(text);
+  }
+  parts.sections["labels"] = std::string("\1\2", 2);
+  return parts;
+}
+
+Parts RegressionParts() {
+  Parts parts;
+  parts.preprocessing.clear_positives();
+  parts.preprocessing.mutable_target()->set_minimum(-5);
+  parts.preprocessing.mutable_target()->set_maximum(20);
+  parts.preprocessing.mutable_target()->set_clipped(1);
+  parts.sections["labels"].clear();
+  parts.sections["targets"] = Bytes<float>({0.75F, 0});
+  return parts;
+}
+
+// Of data that `damage` has been done to, under a digest that fits.
+void ExpectRefused(const std::function<void(Parts&)>& damage, const std::string& message, Parts parts = Parts()) {
+  const ScratchFolder folder;
   damage(parts);
   const absl::Status status = Dataset::Open(parts.Write(folder)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
@@ -82,6 +103,60 @@ TEST(DatasetTest, OpensWhatWasPrepared) {
   EXPECT_EQ((*data)->ids()[1], "bc");
   EXPECT_THAT((*data)->labels(), ElementsAre(1, 0));
   EXPECT_EQ((*data)->features().numeric, 3);
+}
+
+TEST(DatasetTest, SaysWhatIsPredicted) {
+  const ScratchFolder folder;
+  const auto binary = *Dataset::Open(Parts().Write(folder));
+  EXPECT_EQ(binary->task().kind, Task::Kind::kBinary);
+  EXPECT_EQ(binary->task().classes, 2);
+  EXPECT_TRUE(binary->has_labels());
+  EXPECT_TRUE(binary->targets().empty());
+  const auto multi_class = *Dataset::Open(MultiClassParts().Write(folder));
+  EXPECT_EQ(multi_class->task().kind, Task::Kind::kMultiClass);
+  EXPECT_EQ(multi_class->task().classes, 3);
+  EXPECT_EQ(multi_class->task().outputs(), 3);
+  EXPECT_THAT(multi_class->labels(), ElementsAre(1, 2));
+  EXPECT_TRUE(multi_class->has_labels());
+  EXPECT_TRUE(multi_class->targets().empty());
+  const auto regression = *Dataset::Open(RegressionParts().Write(folder));
+  EXPECT_EQ(regression->task().kind, Task::Kind::kRegression);
+  EXPECT_EQ(regression->task().classes, 0);
+  EXPECT_EQ(regression->task().outputs(), 1);
+  EXPECT_THAT(regression->targets(), ElementsAre(0.75F, 0));
+  EXPECT_TRUE(regression->has_labels());
+  EXPECT_TRUE(regression->labels().empty());
+}
+
+TEST(DatasetTest, HoldsUpTo256Classes) {
+  const ScratchFolder folder;
+  Parts parts = MultiClassParts();
+  for (int more = 3; more < 256; ++more) {
+    parts.preprocessing.add_classes("class " + std::to_string(more));
+  }
+  parts.sections["labels"] = std::string("\xff\0", 2);
+  const auto data = Dataset::Open(parts.Write(folder));
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_THAT((*data)->labels(), ElementsAre(255, 0));
+  ExpectRefused([](Parts& parts) { parts.preprocessing.add_classes("class 256"); }, "3 to 256", parts);
+}
+
+TEST(DatasetTest, KeepsWhatTheWriterIsGivenOfEachTask) {
+  SmallTable table;
+  table.ids = {"a", "b"};
+  table.task = {Task::Kind::kMultiClass, 4};
+  table.labels = {3, 0};
+  EXPECT_THAT(table.Store()->labels(), ElementsAre(3, 0));
+  EXPECT_EQ(table.Store()->task().classes, 4);
+  EXPECT_FALSE(table.Store()->preprocessing().has_positives());
+  table.task = {Task::Kind::kRegression, 0};
+  table.labels = {};
+  table.targets = {1, 0.125F};
+  EXPECT_THAT(table.Store()->targets(), ElementsAre(1, 0.125F));
+  EXPECT_FALSE(table.Store()->preprocessing().has_positives());
+  table.targets = {};
+  EXPECT_FALSE(table.Store()->has_labels());
+  EXPECT_EQ(table.Store()->task().kind, Task::Kind::kBinary);
 }
 
 TEST(DatasetTest, GathersRowsWhereTheyAreMappedAsWhereTheyAreRead) {
@@ -154,6 +229,41 @@ TEST(DatasetTest, RefusesValuesOutOfRange) {
   ExpectRefused([](Parts& parts) { parts.sections["id_ends"] = Bytes<uint64_t>({3, 3}); }, "are empty");
   ExpectRefused([](Parts& parts) { parts.sections["id_ends"] = Bytes<uint64_t>({4, 3}); }, "overlap");
   ExpectRefused([](Parts& parts) { parts.sections["id_ends"] = Bytes<uint64_t>({1, uint64_t{1} << 60}); }, "overlap");
+}
+
+TEST(DatasetTest, RefusesClassesAndTargetsThatAreNone) {
+  const Parts multi_class = MultiClassParts(), regression = RegressionParts();
+  const auto classes = [](Parts& parts) { return parts.preprocessing.mutable_classes(); };
+  ExpectRefused([](Parts& parts) { parts.sections["labels"][1] = 3; }, "labels of no class", multi_class);
+  ExpectRefused([&](Parts& parts) { classes(parts)->RemoveLast(); }, "3 to 256", multi_class);
+  ExpectRefused([&](Parts& parts) { *classes(parts)->Mutable(2) = "low"; }, "distinct", multi_class);
+  ExpectRefused([&](Parts& parts) { classes(parts)->Mutable(1)->clear(); }, "distinct", multi_class);
+  ExpectRefused([](Parts& parts) { parts.sections["labels"].pop_back(); }, "labels", multi_class);
+  ExpectRefused([](Parts& parts) { parts.preprocessing.set_positives(1); }, "more than one of", multi_class);
+  ExpectRefused([](Parts& parts) { parts.preprocessing.set_positives(1); }, "more than one of", regression);
+  ExpectRefused([&](Parts& parts) { *parts.preprocessing.mutable_target() = regression.preprocessing.target(); },
+                "more than one of", multi_class);
+  for (const float target : {-0.001F, 1.001F, std::nanf(""), INFINITY}) {
+    ExpectRefused(
+        [&](Parts& parts) {
+          parts.sections["targets"] = Bytes<float>({target, 0});
+        },
+        "outside [0, 1]", regression);
+  }
+  ExpectRefused([](Parts& parts) { parts.sections["targets"].pop_back(); }, "targets", regression);
+  ExpectRefused([](Parts& parts) { parts.sections.erase("targets"); }, "targets", regression);
+  ExpectRefused([](Parts& parts) { parts.sections["labels"] = std::string(2, '\0'); }, "labels", regression);
+  ExpectRefused([](Parts& parts) { parts.sections["targets"] = Bytes<float>({0, 1}); }, "targets");
+  for (const double minimum : {20.0, 21.0, std::nan(""), -HUGE_VAL}) {
+    ExpectRefused([&](Parts& parts) { parts.preprocessing.mutable_target()->set_minimum(minimum); }, "target's range",
+                  regression);
+  }
+  ExpectRefused([](Parts& parts) { parts.preprocessing.mutable_target()->set_maximum(HUGE_VAL); }, "target's range",
+                regression);
+  for (const int clipped : {-1, 3}) {
+    ExpectRefused([&](Parts& parts) { parts.preprocessing.mutable_target()->set_clipped(clipped); }, "clipped",
+                  regression);
+  }
 }
 
 TEST(DatasetTest, RefusesADescriptionThatContradictsItself) {

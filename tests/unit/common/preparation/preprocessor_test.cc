@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -59,7 +60,7 @@ int32_t IndexOf(const Preprocessor& preprocessor, absl::string_view value) {
 // Writes what was fitted as prepared data of one row.
 std::shared_ptr<const Dataset> Store(const ScratchFolder& folder, const Preprocessor& preprocessor,
                                      const TableRow& row) {
-  auto writer = *DatasetWriter::Create(folder.Path("old"), false);
+  auto writer = *DatasetWriter::Create(folder.Path("old"), /*task=*/std::nullopt);
   EncodedRow encoded = Encoded(preprocessor, row);
   encoded.id = "id";
   EXPECT_TRUE(writer->Append(encoded).ok());
