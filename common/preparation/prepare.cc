@@ -85,8 +85,12 @@ class Preparation {
   // Reads all rows from the start and gives each to the parties that hold it. Also counts them.
   absl::Status ForEachRow(absl::FunctionRef<absl::Status(const TableRow&, Party&)> visit);
 
+  // Takes a row's label or target into the result.
+  void Count(const TableRow& row);
+
   const PrepareOptions& options_;
   const SplitRule split_;
+  std::optional<TableColumns::Label> label_;  // Nullopt: the table has none.
   std::vector<Party> parties_;
   PrepareResult result_;
 };
@@ -104,9 +108,10 @@ std::string FileName(Schema::Holder role) {
 
 absl::Status Preparation::CheckColumns(const TableColumns& columns) const {
   const bool label_expected = options_.parties != Schema::NONLABEL_PARTY;
-  if (columns.has_label != label_expected) {
+  if (columns.label.has_value() != label_expected) {
     return absl::InvalidArgumentError(absl::StrCat("table schema: columns: expected ", label_expected ? "one" : "no",
-                                                   " LABEL, found ", columns.has_label ? "one" : "none"));
+                                                   " LABEL, CLASS_LABEL or TARGET, found ",
+                                                   columns.label.has_value() ? "one" : "none"));
   }
   if (options_.parties != Schema::BOTH && !columns.has_id) {
     return absl::InvalidArgumentError("table schema: columns: expected an ID in a party's own table, found none");
@@ -131,6 +136,7 @@ absl::Status Preparation::CheckHolders(const TableColumns& columns) {
 absl::Status Preparation::OpenParties() {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<RowSource> rows, RowSource::Open(options_.rows));
   SPLITVEIL_RETURN_IF_ERROR(CheckColumns(rows->columns()));
+  label_ = rows->columns().label;
   for (const Schema::Holder role : {Schema::LABEL_PARTY, Schema::NONLABEL_PARTY}) {
     if (options_.parties != Schema::BOTH && options_.parties != role) {
       continue;
@@ -151,7 +157,7 @@ absl::Status Preparation::OpenParties() {
 
 absl::Status Preparation::ForEachRow(absl::FunctionRef<absl::Status(const TableRow&, Party&)> visit) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<RowSource> rows, RowSource::Open(options_.rows));
-  result_.rows = result_.positives = result_.common_rows = 0;
+  result_ = {};
   SeededDraws membership(options_.rows.seed, kMembershipStream);
   int64_t drawn = 0;
   TableRow row;
@@ -167,7 +173,7 @@ absl::Status Preparation::ForEachRow(absl::FunctionRef<absl::Status(const TableR
       draw = membership.Uniform();
     }
     ++result_.rows;
-    result_.positives += row.label;
+    Count(row);
     const bool split = parties_.size() == 2;
     const bool only_label = split && draw < options_.only_label_fraction;
     const bool only_nonlabel =
@@ -178,6 +184,29 @@ absl::Status Preparation::ForEachRow(absl::FunctionRef<absl::Status(const TableR
         continue;
       }
       SPLITVEIL_RETURN_IF_ERROR(visit(row, party));
+    }
+  }
+}
+
+void Preparation::Count(const TableRow& row) {
+  if (!label_.has_value()) {
+    return;
+  }
+  switch (label_->task.kind) {
+    case Task::Kind::kBinary:
+      result_.positives += row.label;
+      break;
+    case Task::Kind::kMultiClass:
+      result_.class_rows.resize(label_->classes.size());
+      ++result_.class_rows[row.label];
+      break;
+    case Task::Kind::kRegression: {
+      const double clipped = std::clamp(row.target, label_->minimum, label_->maximum);
+      result_.clipped_targets += clipped != row.target ? 1 : 0;
+      const double before = result_.rows > 1 ? result_.target_mean : 0;
+      // Parts of each, because the sum of two doubles may overflow.
+      const auto rows = static_cast<double>(result_.rows);
+      result_.target_mean = before - before / rows + clipped / rows;
     }
   }
 }
@@ -202,10 +231,8 @@ absl::Status Preparation::OpenOutputs() {
     return absl::InvalidArgumentError(absl::StrCat(options_.out_dir, ": cannot be made a folder: ", error.message()));
   }
   for (Party& party : parties_) {
-    SPLITVEIL_ASSIGN_OR_RETURN(
-        std::unique_ptr<DatasetWriter> writer,
-        DatasetWriter::Create(party.path,
-                              party.role == Schema::LABEL_PARTY ? std::optional<Task>(Task{}) : std::nullopt));
+    SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<DatasetWriter> writer,
+                               DatasetWriter::Create(party.path, party.preprocessor.task()));
     party.writer = std::move(writer);
     const v1::ImageSize& image = party.preprocessor.preprocessing().image();
     const int64_t pixels = image.channels() * image.height() * image.width();
@@ -246,7 +273,7 @@ absl::Status Preparation::Publish() {
       return status;
     }
     preprocessing.set_rows(party.writer->rows());
-    if (party.role == Schema::LABEL_PARTY) {
+    if (label_.has_value() && party.role == Schema::LABEL_PARTY && label_->task.kind == Task::Kind::kBinary) {
       preprocessing.set_positives(party.writer->positives());
     }
     result_.parties.push_back({party.path, std::move(preprocessing)});

@@ -3,6 +3,7 @@
 #define SPLITVEIL_COMMON_PREPARATION_PREPARE_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,11 @@ struct PreparedParty {
 struct PrepareResult {
   std::vector<PreparedParty> parties;  // The label party first.
   int64_t rows = 0;                    // Usable ones of the table, each held by one party or both.
-  int64_t positives = 0;
+  int64_t positives = 0;               // Of two classes.
+  std::vector<int64_t> class_rows;     // Of several: rows of each, by label.
+  // Of a regression, once they are clipped, in the unit of the table; NaN otherwise.
+  double target_mean = std::numeric_limits<double>::quiet_NaN();
+  int64_t clipped_targets = 0;
   int64_t common_rows = 0;
   FaultCounts skipped = {};
 };

@@ -17,6 +17,14 @@ constexpr int64_t kMaxEmbeddingRows = std::numeric_limits<int32_t>::max();
 
 double FillMissing(double number) { return std::isnan(number) ? 0 : number; }
 
+// Where `number` lies between minimum and maximum, clipped to [0, 1]; 0 where they are one.
+float Scaled(double number, double minimum, double maximum) {
+  // Halves, because the difference of two doubles may overflow.
+  const double range = maximum / 2 - minimum / 2;
+  const double place = number / 2 - minimum / 2;
+  return range > 0 ? static_cast<float>(std::clamp(place / range, 0.0, 1.0)) : 0.0F;
+}
+
 // The same on every machine: FNV-1a (Fowler, Noll, Vo), its bits spread.
 uint64_t HashOf(absl::string_view value) {
   uint64_t hash = 0xcbf29ce484222325;
@@ -81,6 +89,16 @@ absl::StatusOr<Preprocessor> Preprocessor::Create(const TableColumns& columns, c
     image.set_height(columns.image.height);
     image.set_width(columns.image.width);
   }
+  if (columns.label.has_value() && Holds(options.holder, v1::TableSchema::LABEL_PARTY)) {
+    result.label_ = columns.label;
+    result.preprocessing_.mutable_classes()->Assign(columns.label->classes.begin(), columns.label->classes.end());
+  }
+  if (result.IsRegression()) {
+    v1::TargetScaling& target = *result.preprocessing_.mutable_target();
+    target.set_minimum(columns.label->minimum);
+    target.set_maximum(columns.label->maximum);
+    target.set_clipped(0);
+  }
   result.vocabularies_.resize(result.categorical_.size());
   if (options.extends != nullptr) {
     SPLITVEIL_RETURN_IF_ERROR(result.Extend(*options.extends));
@@ -88,7 +106,31 @@ absl::StatusOr<Preprocessor> Preprocessor::Create(const TableColumns& columns, c
   return result;
 }
 
+absl::Status Preprocessor::CheckSameTask(const Dataset& old) const {
+  const v1::Preprocessing& theirs = old.preprocessing();
+  if (label_.has_value() != old.has_labels() || (label_.has_value() && label_->task.kind != old.task().kind)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(old.path(),
+                     ": expected data of the same kind of label (LABEL, CLASS_LABEL, TARGET, none) to "
+                     "extend, found another"));
+  }
+  if (!std::equal(theirs.classes().begin(), theirs.classes().end(), preprocessing_.classes().begin(),
+                  preprocessing_.classes().end())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(old.path(), ": classes: expected those of the data to extend, in their order, found others"));
+  }
+  if (theirs.target().minimum() != preprocessing_.target().minimum() ||
+      theirs.target().maximum() != preprocessing_.target().maximum()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(old.path(), ": target_minimum, target_maximum: expected ", theirs.target().minimum(), " and ",
+                     theirs.target().maximum(), " as in the data to extend, found ", preprocessing_.target().minimum(),
+                     " and ", preprocessing_.target().maximum()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Preprocessor::Extend(const Dataset& old) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckSameTask(old));
   const v1::Preprocessing& theirs = old.preprocessing();
   const auto same_buckets = [](const v1::CategoryIndex& a, const v1::CategoryIndex& b) {
     return a.hash_buckets() == b.hash_buckets();
@@ -122,6 +164,9 @@ absl::Status Preprocessor::Extend(const Dataset& old) {
 
 absl::Status Preprocessor::Fit(const TableRow& row, bool training) {
   preprocessing_.set_training_rows(preprocessing_.training_rows() + (training ? 1 : 0));
+  if (IsRegression() && (row.target < label_->minimum || row.target > label_->maximum)) {
+    preprocessing_.mutable_target()->set_clipped(preprocessing_.target().clipped() + 1);
+  }
   for (size_t i = 0; i < numeric_.size(); ++i) {
     v1::NumericScaling& scaling = *preprocessing_.mutable_numeric(static_cast<int>(i));
     const double number = row.numeric[numeric_[i]];
@@ -181,14 +226,12 @@ int32_t Preprocessor::EmbeddingRow(size_t column, absl::string_view value) const
 
 void Preprocessor::Encode(const TableRow& row, EncodedRow& encoded) const {
   encoded.label = row.label;
+  encoded.target = IsRegression() ? Scaled(row.target, label_->minimum, label_->maximum) : 0;
   encoded.numeric.clear();
   encoded.categories.clear();
   for (size_t i = 0; i < numeric_.size(); ++i) {
     const v1::NumericScaling& scaling = preprocessing_.numeric(static_cast<int>(i));
-    // Halves, because the difference of two doubles may overflow.
-    const double range = scaling.maximum() / 2 - scaling.minimum() / 2;
-    const double place = FillMissing(row.numeric[numeric_[i]]) / 2 - scaling.minimum() / 2;
-    encoded.numeric.push_back(range > 0 ? static_cast<float>(std::clamp(place / range, 0.0, 1.0)) : 0.0F);
+    encoded.numeric.push_back(Scaled(FillMissing(row.numeric[numeric_[i]]), scaling.minimum(), scaling.maximum()));
   }
   for (size_t i = 0; i < categorical_.size(); ++i) {
     encoded.categories.push_back(EmbeddingRow(i, row.categories[categorical_[i]]));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,11 +25,12 @@ namespace splitveil {
 // The preprocessing of Li et al., ICLR 2022, A.6.1, fitted on the training part alone: a missing number becomes 0,
 // numbers are scaled to [0, 1] and clipped; every category seen in training gets an index of its own, all others share
 // one of their column; no value at all is a category like others. Or, without a vocabulary, a category's index is a
-// hash of it. Fit every row, FinishFit, then Encode them. Costs the vocabularies (vocabulary.h). Not thread-safe.
+// hash of it. A target is scaled from the range that the schema names, and clipped. Fit every row, FinishFit, then
+// Encode them. Costs the vocabularies (vocabulary.h). Not thread-safe.
 class Preprocessor {
  public:
   struct Options {
-    // Whose features: all but those that the other party alone holds; BOTH takes all.
+    // Whose features: all but those that the other party alone holds; BOTH takes all. Labels are the label party's.
     v1::TableSchema::Holder holder = v1::TableSchema::BOTH;
     // Buckets per column; 0: a vocabulary. At most 2^31 - 1 over all columns.
     int64_t hash_buckets = 0;
@@ -36,13 +38,16 @@ class Preprocessor {
     // Null: all is fitted.
     std::shared_ptr<const Dataset> extends;
   };
-  // InvalidArgument where `extends` has other columns, buckets or images.
+  // InvalidArgument where `extends` has other columns, buckets, images, classes or a target of another range.
   static absl::StatusOr<Preprocessor> Create(const TableColumns& columns, const Options& options);
 
   // Takes a row in. InvalidArgument where a column has more than 2^31 - 1 values.
   absl::Status Fit(const TableRow& row, bool training);
   // InvalidArgument where no row was of the training part or embedding rows run out.
   absl::Status FinishFit();
+
+  // What this party's data are of; nullopt: no labels.
+  std::optional<Task> task() const { return label_.has_value() ? std::optional<Task>(label_->task) : std::nullopt; }
 
   // After FinishFit: fills all of `encoded` but its id.
   void Encode(const TableRow& row, EncodedRow& encoded) const;
@@ -54,10 +59,13 @@ class Preprocessor {
  private:
   Preprocessor() = default;
   absl::Status Extend(const Dataset& old);
+  absl::Status CheckSameTask(const Dataset& old) const;
+  bool IsRegression() const { return label_.has_value() && label_->task.kind == Task::Kind::kRegression; }
   absl::Status AddBlock(int64_t rows, v1::CategoryIndex& index);
   int32_t EmbeddingRow(size_t column, absl::string_view value) const;
 
   std::vector<size_t> numeric_, categorical_;  // Of the table, those of this party.
+  std::optional<TableColumns::Label> label_;   // Nullopt: this party has none.
   bool has_image_ = false;
   bool extends_ = false;
   v1::Preprocessing preprocessing_;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "common/preparation/table_schema.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -17,11 +18,8 @@ namespace {
 
 using Schema = v1::TableSchema;
 
-constexpr size_t kMaxName = 80;  // Of an unknown column, in an error.
-
-std::vector<std::string> TextsOr(const google::protobuf::RepeatedPtrField<std::string>& texts, const char* otherwise) {
-  return texts.empty() ? std::vector<std::string>{otherwise} : std::vector<std::string>(texts.begin(), texts.end());
-}
+constexpr size_t kMaxName = 80;        // Of an unknown column, in an error.
+constexpr int kMaxListedClasses = 20;  // In an error.
 
 bool IsOneOf(absl::string_view cell, const std::vector<std::string>& texts) {
   return std::find(texts.begin(), texts.end(), cell) != texts.end();
@@ -32,18 +30,36 @@ std::string Listed(const std::vector<std::string>& texts) {
   return absl::StrCat("\"", absl::StrJoin(texts, "\" or \""), "\"");
 }
 
+// one of "low", "middle", "high".
+std::string ListedClasses(const v1::TableSchema& schema) {
+  const int shown = std::min(schema.classes_size(), kMaxListedClasses);
+  const std::string list = absl::StrJoin(schema.classes().begin(), schema.classes().begin() + shown, "\", \"");
+  const int more = schema.classes_size() - shown;
+  return absl::StrCat("one of \"", list, "\"", more > 0 ? absl::StrCat(" and ", more, " more") : "");
+}
+
+// What `column` says of labels or targets.
+TableColumns::Label LabelOf(const Schema& schema, const Schema::Column& column) {
+  TableColumns::Label label;
+  if (column.kind() == Schema::CLASS_LABEL) {
+    label.task = {Task::Kind::kMultiClass, schema.classes_size()};
+    label.classes.assign(schema.classes().begin(), schema.classes().end());
+  } else if (column.kind() == Schema::TARGET) {
+    label.task = {Task::Kind::kRegression, 0};
+    label.minimum = schema.target_minimum();
+    label.maximum = schema.target_maximum();
+  }
+  return label;
+}
+
 bool SameNames(const std::vector<TableColumns::Feature>& a, const std::vector<TableColumns::Feature>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](const auto& left, const auto& right) { return left.name == right.name; });
 }
 
 bool SameColumns(const TableColumns& a, const TableColumns& b) {
-  return a.has_id == b.has_id && a.has_label == b.has_label && SameNames(a.numeric, b.numeric) &&
+  return a.has_id == b.has_id && a.label.has_value() == b.label.has_value() && SameNames(a.numeric, b.numeric) &&
          SameNames(a.categorical, b.categorical);
-}
-
-absl::Status SchemaError(absl::string_view message) {
-  return absl::InvalidArgumentError(absl::StrCat("table schema: ", message));
 }
 
 // A finite decimal number and nothing else.
@@ -61,51 +77,22 @@ bool ParseNumber(absl::string_view cell, double& number) {
 TableReader::TableReader(std::vector<std::string> paths, v1::TableSchema schema)
     : paths_(std::move(paths)),
       schema_(std::move(schema)),
-      positive_(TextsOr(schema_.positive(), "1")),
-      negative_(TextsOr(schema_.negative(), "0")),
-      splitter_(schema_.separator().empty() ? ',' : schema_.separator()[0], schema_.quotes(), schema_.trim()) {}
+      positive_(PositiveTexts(schema_)),
+      negative_(NegativeTexts(schema_)),
+      splitter_(schema_.separator()[0], schema_.quotes(), schema_.trim()) {
+  for (int label = 0; label < schema_.classes_size(); ++label) {
+    classes_.emplace(schema_.classes(label), static_cast<uint8_t>(label));
+  }
+}
 
 absl::StatusOr<std::unique_ptr<TableReader>> TableReader::Open(std::vector<std::string> paths, v1::TableSchema schema) {
   if (paths.empty()) {
     return absl::InvalidArgumentError("input: expected at least one file, found none");
   }
+  SPLITVEIL_RETURN_IF_ERROR(CheckTableSchema(schema));
   std::unique_ptr<TableReader> reader(new TableReader(std::move(paths), std::move(schema)));
-  SPLITVEIL_RETURN_IF_ERROR(reader->CheckSchema());
   SPLITVEIL_RETURN_IF_ERROR(reader->OpenFile());
   return reader;
-}
-
-absl::Status TableReader::CheckSchema() const {
-  const std::string& separator = schema_.separator();
-  if (separator.size() != 1 || separator == "\"" || separator == "\n" || separator == "\r") {
-    return SchemaError("separator: expected one byte, neither quote nor line break");
-  }
-  std::vector<absl::string_view> names;
-  int ids = 0, labels = 0, image_files = 0;
-  for (const Schema::Column& column : schema_.columns()) {
-    names.push_back(column.name());
-    ids += column.kind() == Schema::ID ? 1 : 0;
-    labels += column.kind() == Schema::LABEL ? 1 : 0;
-    image_files += column.kind() == Schema::IMAGE_FILE ? 1 : 0;
-    if (column.optional() && !schema_.header()) {
-      return SchemaError("columns: expected no optional one without a header line, found one");
-    }
-  }
-  std::sort(names.begin(), names.end());
-  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
-    return SchemaError(absl::StrCat("columns: expected distinct names, found ", *twice, " twice"));
-  }
-  if (ids > 1 || labels > 1) {
-    return SchemaError(absl::StrCat("columns: expected at most one ID and one LABEL, found ", ids, " and ", labels));
-  }
-  if (image_files > (schema_.has_images() ? 1 : 0)) {
-    return SchemaError(
-        absl::StrCat("columns: expected at most one IMAGE_FILE, and that only with images, found ", image_files));
-  }
-  if (std::any_of(positive_.begin(), positive_.end(), [&](const auto& text) { return IsOneOf(text, negative_); })) {
-    return SchemaError("positive, negative: expected different texts, found one in both");
-  }
-  return absl::OkStatus();
 }
 
 absl::Status TableReader::OpenFile() {
@@ -184,7 +171,9 @@ absl::Status TableReader::AssignRoles() {
       features.push_back({column.name(), column.holder()});
     }
     columns.has_id = columns.has_id || column.kind() == Schema::ID;
-    columns.has_label = columns.has_label || column.kind() == Schema::LABEL;
+    if (IsLabelKind(column.kind())) {
+      columns.label = LabelOf(schema_, column);
+    }
   }
   if (next_path_ > 1 && !SameColumns(columns, columns_)) {
     return lines_->ErrorAt(1, "expected the same columns as in the first file, found others");
@@ -234,6 +223,7 @@ void TableReader::ReadRow(absl::string_view line, TableRow& row) {
   row.fault = RowFault::kNone;
   row.id = {};
   row.label = 0;
+  row.target = 0;
   row.numeric.resize(columns_.numeric.size());
   row.categories.resize(columns_.categorical.size());
   row.image_name = {};
@@ -263,13 +253,9 @@ void TableReader::ReadCell(size_t column, absl::string_view cell, TableRow& row)
       }
       break;
     case Schema::LABEL:
-      row.label = IsOneOf(cell, positive_) ? 1 : 0;
-      if (row.label == 0 && !IsOneOf(cell, negative_)) {
-        SetFault(RowFault::kLabel, number,
-                 absl::StrCat(role.name(), ": expected ", Listed(positive_), " (positive) or ", Listed(negative_),
-                              " (negative), as the schema says, found another text"),
-                 row);
-      }
+    case Schema::CLASS_LABEL:
+    case Schema::TARGET:
+      ReadLabel(column, cell, row);
       break;
     case Schema::NUMERIC:
       row.numeric[index] = std::numeric_limits<double>::quiet_NaN();
@@ -288,6 +274,35 @@ void TableReader::ReadCell(size_t column, absl::string_view cell, TableRow& row)
       break;
     default:
       break;
+  }
+}
+
+void TableReader::ReadLabel(size_t column, absl::string_view cell, TableRow& row) const {
+  const Schema::Column& role = *roles_[column].column;
+  const auto number = static_cast<int64_t>(column) + 1;
+  if (role.kind() == Schema::TARGET) {
+    if (IsMissing(cell) || !ParseNumber(cell, row.target)) {
+      SetFault(RowFault::kTarget, number,
+               absl::StrCat(role.name(), ": expected a finite number, found nothing or another text"), row);
+    }
+  } else if (role.kind() == Schema::CLASS_LABEL) {
+    const auto found = classes_.find(cell);
+    if (found != classes_.end()) {
+      row.label = found->second;
+    } else {
+      SetFault(
+          RowFault::kLabel, number,
+          absl::StrCat(role.name(), ": expected ", ListedClasses(schema_), ", as the schema says, found another text"),
+          row);
+    }
+  } else {
+    row.label = IsOneOf(cell, positive_) ? 1 : 0;
+    if (row.label == 0 && !IsOneOf(cell, negative_)) {
+      SetFault(RowFault::kLabel, number,
+               absl::StrCat(role.name(), ": expected ", Listed(positive_), " (positive) or ", Listed(negative_),
+                            " (negative), as the schema says, found another text"),
+               row);
+    }
   }
 }
 

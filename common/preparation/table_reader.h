@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -50,7 +51,6 @@ class TableReader {
   };
 
   TableReader(std::vector<std::string> paths, v1::TableSchema schema);
-  absl::Status CheckSchema() const;
   // Opens the next file and finds what its columns are.
   absl::Status OpenFile();
   absl::Status ReadHeader();
@@ -59,11 +59,14 @@ class TableReader {
   absl::Status AssignRoles();
   void ReadRow(absl::string_view line, TableRow& row);
   void ReadCell(size_t column, absl::string_view cell, TableRow& row) const;
+  // Of a column that says what is to be predicted.
+  void ReadLabel(size_t column, absl::string_view cell, TableRow& row) const;
   bool IsMissing(absl::string_view cell) const;
 
   std::vector<std::string> paths_;
   v1::TableSchema schema_;
   std::vector<std::string> positive_, negative_;
+  absl::flat_hash_map<std::string, uint8_t> classes_;  // Labels by their texts.
   CellSplitter splitter_;
   TableColumns columns_;
   size_t next_path_ = 0;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "absl/strings/string_view.h"
 
 #include "common/dataset/features.h"
+#include "common/dataset/task.h"
 
 #include "splitveil/v1/table_schema.pb.h"
 
@@ -22,23 +24,30 @@ struct TableColumns {
     std::string name;
     v1::TableSchema::Holder holder;
   };
+  // Of the column that says what is to be predicted.
+  struct Label {
+    Task task;
+    std::vector<std::string> classes;  // Of several classes: their texts, by label.
+    double minimum = 0, maximum = 0;   // Of a regression: where its targets lie.
+  };
   bool has_id = false;
-  bool has_label = false;
+  std::optional<Label> label;
   std::vector<Feature> numeric, categorical;
   ImageShape image;  // No channels: none.
   v1::TableSchema::Holder image_holder = v1::TableSchema::BOTH;
 };
 
 // Why a row cannot be used.
-enum class RowFault { kNone, kFile, kQuotes, kColumnCount, kNumber, kLabel, kId, kRepeatedId, kImage };
+enum class RowFault { kNone, kFile, kQuotes, kColumnCount, kNumber, kLabel, kTarget, kId, kRepeatedId, kImage };
 // For people, by number.
-inline constexpr std::array<const char*, 9> kRowFaultNames = {
-    "none",          "damaged file", "bad quotes",  "wrong column count", "unparsable number",
-    "unknown label", "missing id",   "repeated id", "bad image"};
+inline constexpr std::array<const char*, 10> kRowFaultNames = {
+    "none",          "damaged file",      "bad quotes", "wrong column count", "unparsable number",
+    "unknown label", "unparsable target", "missing id", "repeated id",        "bad image"};
 
 struct TableRow {
   absl::string_view id;                       // Empty where the table has none.
-  uint8_t label = 0;                          // 0 or 1; 0 where the table has none.
+  uint8_t label = 0;                          // Below the number of classes; 0 where the table has none.
+  double target = 0;                          // Of a regression: finite, as the table has it; else 0.
   std::vector<double> numeric;                // Finite; NaN where missing.
   std::vector<absl::string_view> categories;  // Empty where missing.
   absl::string_view image_name;               // Empty where the table names none.

@@ -74,6 +74,25 @@ void PrintColumns(const v1::Preprocessing& preprocessing) {
   std::printf("\n");
 }
 
+// What is predicted, at the terminal of whoever has the labels.
+void PrintLabels(const PrepareResult& result) {
+  const auto rows = static_cast<double>(result.rows);
+  const v1::Preprocessing& label_party = result.parties.front().preprocessing;
+  if (!result.class_rows.empty()) {
+    std::printf(", by class:");
+    for (size_t label = 0; label < result.class_rows.size(); ++label) {
+      std::printf("%s %s %lld", label == 0 ? "" : ",", label_party.classes(static_cast<int>(label)).c_str(),
+                  static_cast<long long>(result.class_rows[label]));
+    }
+  } else if (label_party.has_target()) {
+    std::printf(", mean target %g, %.2f%% of the targets clipped to [%g, %g]", result.target_mean,
+                100.0 * static_cast<double>(result.clipped_targets) / rows, label_party.target().minimum(),
+                label_party.target().maximum());
+  } else {
+    std::printf(", %.2f%% positive", 100.0 * static_cast<double>(result.positives) / rows);
+  }
+}
+
 // Of a damaged file it is not known how many rows were behind the damage.
 void PrintLeftOut(const FaultCounts& skipped, size_t files) {
   for (size_t fault = 1; fault < skipped.size(); ++fault) {
@@ -94,7 +113,7 @@ void PrintResult(const PrepareOptions& options, const PrepareResult& result) {
   }
   std::printf("%s: %lld rows", inputs.c_str(), static_cast<long long>(result.rows));
   if (options.parties != v1::TableSchema::NONLABEL_PARTY) {
-    std::printf(", %.2f%% positive", 100.0 * static_cast<double>(result.positives) / static_cast<double>(result.rows));
+    PrintLabels(result);
   }
   std::printf("\n");
   PrintLeftOut(result.skipped, options.rows.input_paths.size());
@@ -134,7 +153,8 @@ void AddTableFlags(PrepareFlags& flags, CLI::App& command) {
       ->required();
   command
       .add_option("--schema", flags.schema,
-                  "What the columns of a table mean: a TableSchema of proto/splitveil/v1/table_schema.proto.")
+                  "What the columns of a table mean, among them a LABEL, CLASS_LABEL or TARGET: a TableSchema of "
+                  "proto/splitveil/v1/table_schema.proto.")
       ->type_name("FILE");
   command.add_option("--input", flags.options.rows.input_paths, "File of the table, plain or .gz.")
       ->type_name("FILE")

@@ -1,7 +1,9 @@
 // Feeds arbitrary bytes, plain or gzip, to the reader of tables and to the preprocessing behind it, and checks what the
 // rest of the program relies on.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -14,10 +16,19 @@
 namespace splitveil {
 namespace {
 
-v1::TableSchema Schema() {
+// The kind of the label goes round with the input's length.
+v1::TableSchema Schema(v1::TableSchema::Kind label) {
   v1::TableSchema schema;
+  if (label == v1::TableSchema::CLASS_LABEL) {
+    for (const char* text : {"0", "1", "2"}) {
+      schema.add_classes(text);
+    }
+  } else if (label == v1::TableSchema::TARGET) {
+    schema.set_target_minimum(0);
+    schema.set_target_maximum(0.5);
+  }
   for (const auto& [name, kind] : {std::pair{"id", v1::TableSchema::ID},
-                                   {"label", v1::TableSchema::LABEL},
+                                   {"label", label},
                                    {"a", v1::TableSchema::NUMERIC},
                                    {"b", v1::TableSchema::NUMERIC},
                                    {"c", v1::TableSchema::CATEGORICAL}}) {
@@ -32,10 +43,10 @@ v1::TableSchema Schema() {
 
 // Reads all rows and hands each to `visit`; their number.
 template <typename Visit>
-int64_t ForEachRow(const std::string& path, Visit visit) {
+int64_t ForEachRow(const std::string& path, v1::TableSchema::Kind label, Visit visit) {
   RowSource::Options options;
   options.input_paths = {path};
-  options.schema = Schema();
+  options.schema = Schema(label);
   options.skip_bad_rows = true;
   absl::StatusOr<std::unique_ptr<RowSource>> rows = RowSource::Open(options);
   if (!rows.ok()) {
@@ -63,7 +74,8 @@ int64_t ForEachRow(const std::string& path, Visit visit) {
 
 void CheckRow(const TableRow& row, const TableColumns& columns, absl::flat_hash_set<std::string>& ids) {
   Require(!row.id.empty() && ids.insert(std::string(row.id)).second);
-  Require(row.label <= 1);
+  Require(columns.label.has_value() && std::isfinite(row.target));
+  Require(row.label < std::max<int64_t>(1, columns.label->task.classes));
   Require(row.numeric.size() == columns.numeric.size() && row.categories.size() == columns.categorical.size());
   for (const double number : row.numeric) {
     Require(!std::isinf(number));
@@ -78,7 +90,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   const MemoryFile file({reinterpret_cast<const char*>(bytes), size});
   absl::flat_hash_set<std::string> ids;
   std::unique_ptr<Preprocessor> preprocessor;
-  const int64_t fitted = ForEachRow(file.path(), [&](const TableRow& row, const TableColumns& columns) {
+  const v1::TableSchema::Kind kinds[] = {v1::TableSchema::LABEL, v1::TableSchema::CLASS_LABEL, v1::TableSchema::TARGET};
+  const v1::TableSchema::Kind label = kinds[size % std::size(kinds)];
+  const int64_t fitted = ForEachRow(file.path(), label, [&](const TableRow& row, const TableColumns& columns) {
     CheckRow(row, columns, ids);
     if (preprocessor == nullptr) {
       preprocessor = std::make_unique<Preprocessor>(*Preprocessor::Create(columns, {}));
@@ -90,8 +104,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   }
   Require(preprocessor->FinishFit().ok());
   EncodedRow encoded;
-  const int64_t rows = ForEachRow(file.path(), [&](const TableRow& row, const TableColumns& /*columns*/) {
+  const int64_t rows = ForEachRow(file.path(), label, [&](const TableRow& row, const TableColumns& /*columns*/) {
     preprocessor->Encode(row, encoded);
+    Require(encoded.target >= 0 && encoded.target <= 1);
     for (const float number : encoded.numeric) {
       Require(number >= 0 && number <= 1);
     }

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -60,7 +59,7 @@ int32_t IndexOf(const Preprocessor& preprocessor, absl::string_view value) {
 // Writes what was fitted as prepared data of one row.
 std::shared_ptr<const Dataset> Store(const ScratchFolder& folder, const Preprocessor& preprocessor,
                                      const TableRow& row) {
-  auto writer = *DatasetWriter::Create(folder.Path("old"), /*task=*/std::nullopt);
+  auto writer = *DatasetWriter::Create(folder.Path("old"), preprocessor.task());
   EncodedRow encoded = Encoded(preprocessor, row);
   encoded.id = "id";
   EXPECT_TRUE(writer->Append(encoded).ok());
@@ -199,6 +198,86 @@ TEST(PreprocessorTest, RefusesToExtendDataOfOtherColumnsOrBuckets) {
   EXPECT_FALSE(Preprocessor::Create(Columns(0, 2), options).ok());
   options.hash_buckets = 7;
   EXPECT_THAT(std::string(Preprocessor::Create(Columns(0, 1), options).status().message()), HasSubstr("hash_buckets"));
+}
+
+TableColumns MultiClassColumns(std::vector<std::string> classes) {
+  TableColumns columns = Columns(1, 0);
+  const Task task = {Task::Kind::kMultiClass, static_cast<int64_t>(classes.size())};
+  columns.label = TableColumns::Label{task, std::move(classes)};
+  return columns;
+}
+
+TableColumns RegressionColumns(double minimum, double maximum) {
+  TableColumns columns = Columns(1, 0);
+  columns.label = TableColumns::Label{{Task::Kind::kRegression, 0}, {}, minimum, maximum};
+  return columns;
+}
+
+// Fitted on one row, whose label is the first class or whose target is 0.
+Preprocessor Fitted(const TableColumns& columns) {
+  Preprocessor preprocessor = *Preprocessor::Create(columns, {});
+  EXPECT_TRUE(preprocessor.Fit(Row({1}, {}), true).ok() && preprocessor.FinishFit().ok());
+  return preprocessor;
+}
+
+TEST(PreprocessorTest, ScalesTargetsFromTheRangeOfTheSchemaAndCountsWhatItClips) {
+  const double largest = std::numeric_limits<double>::max();
+  for (const auto& [minimum, maximum] : std::vector<std::pair<double, double>>{{-5, 15}, {-largest, largest}}) {
+    Preprocessor preprocessor = *Preprocessor::Create(RegressionColumns(minimum, maximum), {});
+    TableRow row = Row({1}, {});
+    for (const auto& [target, scaled] : std::vector<std::pair<double, float>>{
+             {minimum, 0}, {maximum, 1}, {minimum * 0.75 + maximum * 0.25, 0.25F}, {-largest, 0}, {largest, 1}}) {
+      row.target = target;
+      ASSERT_TRUE(preprocessor.Fit(row, true).ok());
+      EXPECT_FLOAT_EQ(Encoded(preprocessor, row).target, scaled) << target;
+    }
+    EXPECT_EQ(preprocessor.preprocessing().target().clipped(), minimum == -5 ? 2 : 0);
+    EXPECT_EQ(preprocessor.preprocessing().target().minimum(), minimum);
+    EXPECT_EQ(preprocessor.preprocessing().target().maximum(), maximum);
+  }
+}
+
+TEST(PreprocessorTest, TellsTheNonLabelPartyNothingOfClassesAndTargets) {
+  Preprocessor::Options options;
+  options.holder = v1::TableSchema::NONLABEL_PARTY;
+  for (const TableColumns& columns : {MultiClassColumns({"a", "b", "c"}), RegressionColumns(-5, 15)}) {
+    Preprocessor preprocessor = *Preprocessor::Create(columns, options);
+    TableRow row = Row({1}, {});
+    row.target = 99;
+    ASSERT_TRUE(preprocessor.Fit(row, true).ok());
+    EXPECT_FALSE(preprocessor.task().has_value());
+    EXPECT_TRUE(preprocessor.preprocessing().classes().empty());
+    EXPECT_FALSE(preprocessor.preprocessing().has_target());
+    EXPECT_EQ(Encoded(preprocessor, row).target, 0);
+  }
+}
+
+TEST(PreprocessorTest, ExtendsDataOfTheSameTaskOnly) {
+  const ScratchFolder folder;
+  const TableColumns classes = MultiClassColumns({"a", "b", "c"}), targets = RegressionColumns(-5, 15);
+  TableColumns binary = Columns(1, 0);
+  binary.label = TableColumns::Label{};
+  const auto extend = [](const TableColumns& columns, const std::shared_ptr<const Dataset>& old) {
+    Preprocessor::Options options;
+    options.extends = old;
+    return std::string(Preprocessor::Create(columns, options).status().message());
+  };
+  const auto old_classes = Store(folder, Fitted(classes), Row({1}, {}));
+  EXPECT_EQ(extend(classes, old_classes), "");
+  EXPECT_THAT(extend(MultiClassColumns({"a", "c", "b"}), old_classes), HasSubstr("classes: expected"));
+  EXPECT_THAT(extend(MultiClassColumns({"a", "b", "c", "d"}), old_classes), HasSubstr("classes: expected"));
+  EXPECT_THAT(extend(targets, old_classes), HasSubstr("same kind of label"));
+  EXPECT_THAT(extend(binary, old_classes), HasSubstr("same kind of label"));
+  const auto old_targets = Store(folder, Fitted(targets), Row({1}, {}));
+  EXPECT_EQ(extend(targets, old_targets), "");
+  EXPECT_THAT(
+      extend(RegressionColumns(-5, 16), old_targets),
+      HasSubstr("target_minimum, target_maximum: expected -5 and 15 as in the data to extend, found -5 and 16"));
+  EXPECT_THAT(extend(classes, old_targets), HasSubstr("same kind of label"));
+  const auto old_binary = Store(folder, Fitted(binary), Row({1}, {}));
+  EXPECT_EQ(extend(binary, old_binary), "");
+  EXPECT_THAT(extend(classes, old_binary), HasSubstr("same kind of label"));
+  EXPECT_THAT(extend(Columns(1, 0), old_binary), HasSubstr("same kind of label"));
 }
 
 TEST(PreprocessorTest, FailsWithoutTrainingRowsOrWithTooManyEmbeddingRows) {

@@ -93,6 +93,52 @@ TEST(TableReaderTest, NamesTheLabelsOfTheSchemaAndNotThoseOfTheTable) {
                   "found another text"));
 }
 
+TEST(TableReaderTest, NumbersClassesInTheOrderOfTheSchema) {
+  const std::string schema = R"(
+      columns { name: "id" kind: ID } columns { name: "y" kind: CLASS_LABEL }
+      columns { name: "a" kind: NUMERIC } columns { name: "c" kind: CATEGORICAL }
+      classes: ["low", "1", "high"])";
+  EXPECT_THAT(Read(schema, "id,y,a,c\nk,high,5,x\nl,low,6,x\nm,1,7,x\n"), ElementsAre("k|2|5|x", "l|0|6|x", "m|1|7|x"));
+  EXPECT_THAT(
+      Read(schema, "id,y,a,c\nk,SECRET,5,x\nl,,5,x\nm,Low,5,x\n"),
+      ElementsAre("table:2:2: y: expected one of \"low\", \"1\", \"high\", as the schema says, found another text",
+                  HasSubstr("table:3:2: y: expected one of"), HasSubstr("table:4:2: y: expected one of")));
+}
+
+TEST(TableReaderTest, NamesTwentyOfManyClasses) {
+  std::string schema = std::string(R"(columns { name: "y" kind: CLASS_LABEL } columns { name: "a" kind: NUMERIC })");
+  for (int i = 0; i < 256; ++i) {
+    schema += " classes: 'c" + std::to_string(i) + "'";
+  }
+  const std::vector<std::string> found = Read(schema, "y,a\nSECRET,5\n");
+  ASSERT_EQ(found.size(), 1);
+  EXPECT_THAT(found[0], HasSubstr("\"c18\", \"c19\" and 236 more, as the schema says"));
+}
+
+TEST(TableReaderTest, ReadsTargetsAsTheyAre) {
+  const ScratchFolder folder;
+  v1::TableSchema schema =
+      Schema(R"(columns { name: "y" kind: TARGET } target_minimum: 0 target_maximum: 10 missing: "?")");
+  auto reader = *TableReader::Open({folder.Write("table", "y\n2.5\n-1e3\n11\n?\nSECRET\nnan\n1e999\n")}, schema);
+  ASSERT_TRUE(reader->columns().label.has_value());
+  EXPECT_EQ(reader->columns().label->task.kind, Task::Kind::kRegression);
+  EXPECT_EQ(reader->columns().label->maximum, 10);
+  TableRow row;
+  for (const double target : {2.5, -1000.0, 11.0}) {
+    ASSERT_TRUE(*reader->Next(row));
+    EXPECT_EQ(row.fault, RowFault::kNone);
+    EXPECT_EQ(row.target, target);
+  }
+  for (int line = 5; line < 9; ++line) {
+    ASSERT_TRUE(*reader->Next(row));
+    EXPECT_EQ(row.fault, RowFault::kTarget);
+    EXPECT_THAT(
+        std::string(row.error.message()),
+        HasSubstr("table:" + std::to_string(line) + ":1: y: expected a finite number, found nothing or another text"));
+    EXPECT_THAT(std::string(row.error.message()), Not(HasSubstr("SECRET")));
+  }
+}
+
 TEST(TableReaderTest, NamesAColumnThatTheSchemaDoesNot) {
   EXPECT_THAT(
       Read(kColumns, "id,y,amount,c\nk,1,5,x\n"),

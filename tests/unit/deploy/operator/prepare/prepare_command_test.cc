@@ -99,6 +99,34 @@ TEST_F(PrepareCommandTest, FailsOnAPartysOwnTableWithoutTheParty) {
   EXPECT_FALSE(std::filesystem::exists(folder_.File("d/nonlabel_party.data")));
 }
 
+TEST_F(PrepareCommandTest, SaysHowManyRowsEachClassHas) {
+  WriteText(
+      folder_.File("schema"),
+      "columns { name: 'id' kind: ID } columns { name: 'y' kind: CLASS_LABEL } classes: ['red', 'green', 'blue']");
+  WriteText(folder_.File("own.csv"), "id,y\na,blue\nb,red\nc,blue\n");
+  const std::string out = ExpectDone({"prepare", "--format=table", "--party=label_party", "--test_fraction=0",
+                                      "--schema=" + folder_.File("schema"), "--input=" + folder_.File("own.csv"),
+                                      "--out=" + folder_.File("d")});
+  EXPECT_THAT(out, HasSubstr("own.csv: 3 rows, by class: red 1, green 0, blue 2\n"));
+}
+
+TEST_F(PrepareCommandTest, SaysTheMeanOfTheTargetsAndHowManyWereClipped) {
+  WriteText(folder_.File("schema"),
+            "columns { name: 'id' kind: ID } columns { name: 'y' kind: TARGET } target_minimum: 0 target_maximum: 10");
+  WriteText(folder_.File("own.csv"), "id,y\na,4\nb,12\nc,-3\nd,5\n");
+  const std::string out = ExpectDone({"prepare", "--format=table", "--party=label_party", "--test_fraction=0",
+                                      "--schema=" + folder_.File("schema"), "--input=" + folder_.File("own.csv"),
+                                      "--out=" + folder_.File("d")});
+  EXPECT_THAT(out, HasSubstr("own.csv: 4 rows, mean target 4.75, 50.00% of the targets clipped to [0, 10]\n"));
+}
+
+TEST_F(PrepareCommandTest, FailsOnASchemaWhoseLabelsContradictThemselves) {
+  WriteText(folder_.File("schema"), "columns { name: 'id' kind: ID } columns { name: 'y' kind: TARGET }");
+  EXPECT_THAT(ExpectError(2, {"prepare", "--format=table", "--party=label_party", "--schema=" + folder_.File("schema"),
+                              "--input=" + folder_.File("none"), "--out=" + folder_.File("d")}),
+              StartsWith(folder_.File("schema") + ": target_minimum, target_maximum: expected both"));
+}
+
 TEST_F(PrepareCommandTest, FailsWithoutItsInput) {
   EXPECT_THAT(
       ExpectError(2, {"prepare", "--format=criteo", "--input=" + folder_.File("none"), "--out=" + folder_.File("d")}),
