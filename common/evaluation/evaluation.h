@@ -1,27 +1,47 @@
-// How good a binary classifier's predictions are. The label party records these after each epoch.
+// How good predictions are: of two classes, of several, of numbers. The label party records these after each epoch.
 #ifndef SPLITVEIL_COMMON_EVALUATION_EVALUATION_H_
 #define SPLITVEIL_COMMON_EVALUATION_EVALUATION_H_
 
 #include <cstdint>
+#include <limits>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include "common/matrix/matrix.h"
+
 namespace splitveil {
 
+// NaN: a figure that the task does not have, or these rows do not give.
 struct Evaluation {
-  double log_loss = 0;           // Mean of -log of the probability given to the true label, natural logarithm.
-  double auc = 0;                // Area under the ROC curve; NaN where one class is absent.
-  double accuracy = 0;           // Share of rows whose label is (logit > 0).
-  double calibration_error = 0;  // AdaptiveCalibrationError with kCalibrationBins.
+  static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+  double log_loss = kNone;           // Mean of -log of the probability given to the true label, natural logarithm.
+  double auc = kNone;                // Area under the ROC curve; of several classes the mean of each against the rest.
+  double accuracy = kNone;           // Share of rows whose label is the predicted one.
+  double calibration_error = kNone;  // Of two classes: AdaptiveCalibrationError with kCalibrationBins.
   int64_t examples = 0;
+  double rmse = kNone;       // Of a regression: root of the mean squared error.
+  double r_squared = kNone;  // Of a regression: 1 - sum of squared errors / sum of squares about the targets' mean.
 };
 
 inline constexpr int64_t kCalibrationBins = 15;
 
-// All figures at once. logits, labels (0 or 1): [examples]. Errors: InvalidArgument for no rows, different lengths, a
-// non-finite logit or another label. Thread-safe, as everything here.
+// All figures of two classes. logits, labels (0 or 1): [examples]. Errors: InvalidArgument for no rows, different
+// lengths, a non-finite logit or another label. Thread-safe, as everything here.
 absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> logits, absl::Span<const uint8_t> labels);
+
+// All figures of several classes, whose probabilities are softmax(logits). logits: [examples, classes]; labels:
+// [examples], below classes. The AUC is the mean over the classes of which there are both members and others, each the
+// exact AUC of its probability against the rest, ties counted half (Provost and Domingos, "Well-trained PETs", 2000,
+// without their weights; NaN where there is no such class); the accuracy that of the class with the largest logit, the
+// first of those that tie. Errors: InvalidArgument for no rows, fewer than two classes, different lengths, a non-finite
+// logit or another label.
+absl::StatusOr<Evaluation> EvaluateClasses(ConstMatrixView logits, absl::Span<const uint8_t> labels);
+
+// All figures of a regression. predictions, targets: [examples]. r_squared is NaN where the targets do not vary.
+// Errors: InvalidArgument for no rows, different lengths or a number that is not finite.
+absl::StatusOr<Evaluation> EvaluateRegression(absl::Span<const float> predictions, absl::Span<const float> targets);
 
 // Mean log loss of sigmoid(logit), computed as max(z, 0) - z y + log(1 + exp(-|z|)): no logit is too large. Errors as
 // Evaluate.

@@ -72,6 +72,8 @@ TEST(EvaluateTest, GathersTheFourFigures) {
   EXPECT_EQ(evaluation.accuracy, 0.5);
   EXPECT_EQ(evaluation.calibration_error, *AdaptiveCalibrationError(logits, labels));
   EXPECT_EQ(evaluation.examples, 4);
+  EXPECT_TRUE(std::isnan(evaluation.rmse));
+  EXPECT_TRUE(std::isnan(evaluation.r_squared));
 }
 
 TEST(EvaluateTest, HasNoAucWhereOneClassIsAbsent) { EXPECT_TRUE(std::isnan(Evaluate(Logits{1}, Labels{1})->auc)); }
