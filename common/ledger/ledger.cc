@@ -123,7 +123,7 @@ absl::Status Ledger::Database::Prepare() {
       ("INSERT INTO epoch_leak VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, "
        "?18)"),
       "INSERT INTO distribution VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-      "INSERT INTO evaluation VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+      "INSERT INTO evaluation VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
       "INSERT INTO privacy_audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
       "INSERT INTO all_runs VALUES (?1, ?2, ?3, ?4)",
       "INSERT INTO event VALUES (?1, ?2, ?3, ?4)"};
@@ -257,7 +257,7 @@ absl::Status Ledger::Record(const DistributionRow& row) {
 
 absl::Status Ledger::Record(const EvaluationRow& row) {
   return database_->Insert(Database::kEvaluation, row.step, row.split, row.log_loss, row.auc, row.accuracy,
-                           row.calibration_error);
+                           row.calibration_error, row.rmse, row.r_squared);
 }
 
 absl::Status Ledger::Record(const PrivacyAuditRow& row) {

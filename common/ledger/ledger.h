@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -82,8 +83,12 @@ struct DistributionRow {
 struct EvaluationRow {
   int64_t step = 0;
   std::string split;  // train, test.
+  // NaN: not a figure of this task. Of several classes `auc` is the mean of each against the rest; the last two are of
+  // a regression.
   double log_loss = 0, auc = 0, accuracy = 0, calibration_error = 0;
+  double rmse = std::numeric_limits<double>::quiet_NaN(), r_squared = std::numeric_limits<double>::quiet_NaN();
 };
+
 // Thread-safe. Rows are buffered in one transaction and committed when it is a second old, by Commit and at the end, so
 // a crash loses at most the last second; other processes may read meanwhile and see what is committed. NaN and infinite
 // numbers are stored as NULL. Errors of Record*: AlreadyExists for a row whose key was recorded before (it is not

@@ -114,10 +114,12 @@ absl::StatusOr<std::vector<ProtectionRow>> LedgerReader::Protections(const std::
 absl::StatusOr<std::vector<EvaluationRow>> LedgerReader::Evaluations(const std::string& run_id) {
   return ReadAll(
       *database_->connection,
-      "SELECT step, split, log_loss, auc, accuracy, calibration_error FROM evaluation WHERE run_id = ?1 "
+      "SELECT step, split, log_loss, auc, accuracy, calibration_error, rmse, r_squared FROM evaluation WHERE run_id = "
+      "?1 "
       "ORDER BY step, split",
       [](const SqliteStatement& row) {
-        return EvaluationRow{row.Int64(0), row.Text(1), row.Double(2), row.Double(3), row.Double(4), row.Double(5)};
+        return EvaluationRow{row.Int64(0),  row.Text(1),   row.Double(2), row.Double(3),
+                             row.Double(4), row.Double(5), row.Double(6), row.Double(7)};
       },
       run_id);
 }

@@ -73,7 +73,7 @@ CREATE TABLE distribution(
 CREATE TABLE evaluation(
   run_id TEXT NOT NULL REFERENCES run(run_id),
   step INTEGER NOT NULL, split TEXT NOT NULL,
-  log_loss REAL, auc REAL, accuracy REAL, calibration_error REAL,
+  log_loss REAL, auc REAL, accuracy REAL, calibration_error REAL, rmse REAL, r_squared REAL,
   PRIMARY KEY (run_id, step, split)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE privacy_audit(

@@ -54,12 +54,38 @@ std::string Training(const RunSummary& summary) {
   return text;
 }
 
-std::string TestAuc(const RunSummary& summary) {
-  std::string text = absl::StrFormat("%.4f", summary.test_auc);
-  if (summary.best_epoch > 0) {
-    absl::StrAppendFormat(&text, " (best, after epoch %d; last %.4f)", summary.best_epoch, summary.final_test_auc);
+// The figure that the best epoch is chosen by.
+std::string BestAndLast(double best, double last, int64_t best_epoch) {
+  std::string text = absl::StrFormat("%.4f", best);
+  if (best_epoch > 0) {
+    absl::StrAppendFormat(&text, " (best, after epoch %d; last %.4f)", best_epoch, last);
   }
   return text;
+}
+
+// How good the model is on the test examples, as far as the task has the figure and this party knows it.
+void AddQuality(const RunSummary& summary, Table& table) {
+  const auto add = [&](const char* name, double figure) {
+    if (!std::isnan(figure)) {
+      table.Add(name, absl::StrFormat("%.4f", figure));
+    }
+  };
+  const bool several = summary.task.kind == Task::Kind::kMultiClass;
+  if (summary.task.kind == Task::Kind::kRegression) {
+    if (!std::isnan(summary.test_r_squared)) {
+      table.Add("test R^2", BestAndLast(summary.test_r_squared, summary.final_test_r_squared, summary.best_epoch));
+    }
+    add("test RMSE", summary.test_rmse);
+    return;
+  }
+  if (!std::isnan(summary.test_auc)) {
+    table.Add(several ? "test macro AUC" : "test AUC",
+              BestAndLast(summary.test_auc, summary.final_test_auc, summary.best_epoch));
+  }
+  add("test log loss", summary.test_log_loss);
+  if (several) {
+    add("test accuracy", summary.test_accuracy);
+  }
 }
 
 std::string Named(const MeasuredAttack& leak) { return absl::StrFormat("%s %.3f", leak.attack, leak.auc()); }
@@ -230,12 +256,7 @@ std::string RunSummaryTable(const RunSummary& summary) {
     table.Add("protection", summary.protection);
   }
   table.Add("training", Training(summary));
-  if (!std::isnan(summary.test_auc)) {
-    table.Add("test AUC", TestAuc(summary));
-  }
-  if (!std::isnan(summary.test_log_loss)) {
-    table.Add("test log loss", absl::StrFormat("%.4f", summary.test_log_loss));
-  }
+  AddQuality(summary, table);
   AddLeaks(summary, table);
   if (summary.leaks.empty() && !summary.gate.empty()) {
     table.Add("leak", NoLeak(summary));

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/dataset/task.h"
 #include "common/leakage/attack_rank.h"
 #include "common/leakage/guessing.h"
 #include "common/leakage/run_standing.h"
@@ -36,11 +37,14 @@ struct RunSummary {
   std::string ended;  // "completed", "stopped", "halted" or "failed".
   std::string protection;
   int64_t epochs = 0, steps = 0, examples = 0;
-  double seconds = std::numeric_limits<double>::quiet_NaN();                             // Spent in training steps.
-  int64_t bytes_sent = 0, bytes_received = 0;                                            // In training steps.
-  double test_auc = std::numeric_limits<double>::quiet_NaN(), test_log_loss = test_auc;  // Of the best epoch.
-  int64_t best_epoch = 0;                                                                // From 1; 0: before the first.
-  double final_test_auc = std::numeric_limits<double>::quiet_NaN();
+  double seconds = std::numeric_limits<double>::quiet_NaN();  // Spent in training steps.
+  int64_t bytes_sent = 0, bytes_received = 0;                 // In training steps.
+  Task task;
+  // Of the best epoch. Of several classes test_auc is the macro AUC; the last two are of a regression.
+  double test_auc = std::numeric_limits<double>::quiet_NaN(), test_log_loss = test_auc, test_accuracy = test_auc;
+  double test_rmse = std::numeric_limits<double>::quiet_NaN(), test_r_squared = test_rmse;
+  int64_t best_epoch = 0;  // From 1; 0: before the first.
+  double final_test_auc = std::numeric_limits<double>::quiet_NaN(), final_test_r_squared = final_test_auc;
   double run_auc_bound = std::numeric_limits<double>::quiet_NaN();  // All releases of the run together.
   // With the runs that it resumes from; NaN where it resumes from none.
   double all_runs_auc_bound = std::numeric_limits<double>::quiet_NaN();

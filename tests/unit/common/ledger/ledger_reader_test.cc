@@ -39,6 +39,8 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
   ASSERT_TRUE(ledger->Record(StepTimeRow{7, 1, 2, 3, 4, 5, 6, 7, 8, 9.5}).ok());
   ASSERT_TRUE(ledger->Record(ProtectionRow{7, "marvell", 1, 2, 3, 0.25, 4, 5, 6, 7, 8, 0.5, 0.75, v1::WARN}).ok());
   ASSERT_TRUE(ledger->Record(EvaluationRow{7, "test", 0.5, 0.75, 0.875, 0.0625}).ok());
+  EvaluationRow regression{9, "test", nan, nan, nan, nan, 0.125, 0.5};
+  ASSERT_TRUE(ledger->Record(regression).ok());
   ASSERT_TRUE(ledger->Record(PrivacyAuditRow{1.5, nan, 1.25, 2.5, 0.0625, 0.95, "own", 2000, 500, 0.75, 0.125}).ok());
   ASSERT_TRUE(ledger->Record(AllRunsRow{"ab12", 2000, 0.75}).ok());
   ASSERT_TRUE(ledger->RecordEvent("disclosure", "oracle").ok());
@@ -88,8 +90,13 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
   EXPECT_EQ(protections[0].gate, v1::WARN);
 
   const std::vector<EvaluationRow> evaluations = *reader->Evaluations("run-1");
-  ASSERT_EQ(evaluations.size(), 1);
+  ASSERT_EQ(evaluations.size(), 2);
   EXPECT_EQ(evaluations[0].calibration_error, 0.0625);
+  EXPECT_TRUE(std::isnan(evaluations[0].rmse));
+  EXPECT_TRUE(std::isnan(evaluations[0].r_squared));
+  EXPECT_TRUE(std::isnan(evaluations[1].log_loss));
+  EXPECT_EQ(evaluations[1].rmse, 0.125);
+  EXPECT_EQ(evaluations[1].r_squared, 0.5);
 
   const std::vector<EventRecord> events = *reader->Events("run-1");
   ASSERT_EQ(events.size(), 1);
@@ -225,7 +232,7 @@ TEST_F(LedgerReaderTest, RefusesAnotherVersion) {
   const absl::Status status = LedgerReader::Open(path_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("expected 5, found 99, written by a later version of Splitveil; to report on its runs, use the "
+              HasSubstr("expected 6, found 99, written by a later version of Splitveil; to report on its runs, use the "
                         "`splitveil` of that version; to record new runs, set another ledger_path"));
 }
 

@@ -49,6 +49,7 @@ TEST_F(LedgerTest, StoresEveryTable) {
   ASSERT_TRUE(ledger->Record(ProtectionRow{7, "marvell", 1, 2, 3, 0.25, 4, 5, 6, 7, 8, 0.5, 0.75, v1::RELEASE}).ok());
   ASSERT_TRUE(ledger->Record(LeakRow{7, "nonlabel_party", "cut", "norm", 0.625, 127}).ok());
   ASSERT_TRUE(ledger->Record(EvaluationRow{7, "test", 0.5, 0.75, 0.875, 0.0625}).ok());
+  ASSERT_TRUE(ledger->Record(EvaluationRow{8, "test", kNan, kNan, kNan, kNan, 0.125, -0.25}).ok());
   ASSERT_TRUE(
       ledger->Record(PrivacyAuditRow{1.5, 8.5, 1.25, 2.5, 0.0625, 0.95, "neighbour", 2000, 500, 0.75, 0.125}).ok());
   ASSERT_TRUE(ledger->RecordEvent("disclosure", "oracle").ok());
@@ -58,7 +59,8 @@ TEST_F(LedgerTest, StoresEveryTable) {
   EXPECT_EQ(Sql("SELECT * FROM step_time"), "run-1|7|1.0|2.0|3.0|4.0|5.0|6.0|7.0|8.0|9.5");
   EXPECT_EQ(Sql("SELECT * FROM protection"), "run-1|7|marvell|1.0|2.0|3.0|0.25|4.0|5.0|6.0|7.0|8.0|0.5|0.75|release");
   EXPECT_EQ(Sql("SELECT * FROM leak"), "run-1|7|nonlabel_party|cut|norm|0.625|127");
-  EXPECT_EQ(Sql("SELECT * FROM evaluation"), "run-1|7|test|0.5|0.75|0.875|0.0625");
+  EXPECT_EQ(Sql("SELECT * FROM evaluation WHERE step = 7"), "run-1|7|test|0.5|0.75|0.875|0.0625|NULL|NULL");
+  EXPECT_EQ(Sql("SELECT * FROM evaluation WHERE step = 8"), "run-1|8|test|NULL|NULL|NULL|NULL|0.125|-0.25");
   EXPECT_EQ(Sql("SELECT run_id, kind, detail FROM event"), "run-1|disclosure|oracle");
   EXPECT_EQ(Sql("SELECT run_id, role, agreement_sha256, protection, status, config_json FROM run"),
             "run-1|label_party|ab12|marvell(s=4)|completed|{\"batch_size\":128}");
@@ -77,7 +79,7 @@ TEST_F(LedgerTest, StoresNumbersThatAreNotFiniteAsNull) {
                                          -kInfinity, v1::RELEASE})
                   .ok());
   ASSERT_TRUE(ledger->Record(LeakRow{0, "label_party", "cut", "norm", kNan, 1}).ok());
-  ASSERT_TRUE(ledger->Record(EvaluationRow{0, "test", kInfinity, kNan, kNan, kNan}).ok());
+  ASSERT_TRUE(ledger->Record(EvaluationRow{0, "test", kInfinity, kNan, kNan, kNan, kInfinity, -kInfinity}).ok());
   EpochLeakRow epoch{0, "label_party", "cut", "norm", 4, 0};
   epoch.auc = epoch.tpr_01pct_high = epoch.auc_bound = kNan;
   ASSERT_TRUE(ledger->Record(epoch).ok());
@@ -88,7 +90,8 @@ TEST_F(LedgerTest, StoresNumbersThatAreNotFiniteAsNull) {
             "NULL");
   EXPECT_EQ(Sql("SELECT auc FROM leak"), "NULL");
   EXPECT_EQ(Sql("SELECT auc, tpr_01pct_high, auc_bound, gaussian_auc_bound FROM epoch_leak"), "NULL|NULL|NULL|0.0");
-  EXPECT_EQ(Sql("SELECT coalesce(log_loss, auc, accuracy, calibration_error) FROM evaluation"), "NULL");
+  EXPECT_EQ(Sql("SELECT coalesce(log_loss, auc, accuracy, calibration_error, rmse, r_squared) FROM evaluation"),
+            "NULL");
 }
 
 TEST_F(LedgerTest, KeepsPlantedSqlAsText) {
@@ -187,7 +190,7 @@ TEST_F(LedgerTest, AKilledProcessLosesOnlyWhatWasNotCommitted) {
 TEST_F(LedgerTest, IsMarkedAndStrictAndRefersToTheRun) {
   Open("run-1");
   EXPECT_EQ(Sql("PRAGMA application_id"), std::to_string(0x53564c47));
-  EXPECT_EQ(Sql("PRAGMA user_version"), "5");
+  EXPECT_EQ(Sql("PRAGMA user_version"), "6");
   EXPECT_EQ(Sql("PRAGMA journal_mode"), "wal");
   EXPECT_THAT(Sql("INSERT INTO leak VALUES ('run-1', 0, 'o', 'cut', 'norm', 'high', 1)"), HasSubstr("REAL"));
   EXPECT_THAT(Sql("PRAGMA foreign_keys = ON; INSERT INTO event VALUES ('unknown', '', '', '')"),
@@ -244,7 +247,7 @@ TEST_F(LedgerTest, RefusesAnotherVersion) {
   const absl::Status status = Ledger::Create(path_, Run("run-2")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("ledger version: expected 5, found 1, written by an earlier version of Splitveil;"));
+              HasSubstr("ledger version: expected 6, found 1, written by an earlier version of Splitveil;"));
   // What wrote it stands in its latest run.
   Sql("UPDATE run SET started_at = '2026-01-31T09:30:00.123Z', config_json = '{\"version\":\"0.0.9\"}'");
   EXPECT_THAT(std::string(Ledger::Create(path_, Run("run-2")).status().message()),

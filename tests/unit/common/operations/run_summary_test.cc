@@ -12,6 +12,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
 TEST(StrongestFirstTest, InTheOneOrderOfAttacksWithTheLastEpochs) {
   const std::vector<MeasuredAttack> figures = StrongestFirst({{{"first", "norm"}, {0.9, 0.9}},
                                                               {{"cut", "norm"}, {0.6, 0.6}},
@@ -99,6 +101,28 @@ TEST(RunSummaryTest, IsAShortTable) {
             "  release gate    678 release, 2 warn\n"
             "  bytes           123 MB sent, 999 B received\n"
             "  all figures     out/label_party.result.json\n");
+}
+
+TEST(RunSummaryTest, HasTheFiguresOfItsTask) {
+  RunSummary summary = LabelSummary();
+  summary.test_accuracy = 0.9375;
+  EXPECT_THAT(RunSummaryTable(summary), Not(HasSubstr("accuracy")));
+  summary.task = {Task::Kind::kMultiClass, 5};
+  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  test macro AUC  0.7431 (best, after epoch 4; last 0.7425)\n"
+                                                  "  test log loss   0.4512\n"
+                                                  "  test accuracy   0.9375\n"
+                                                  "  leak at cut "));
+  summary.task = {Task::Kind::kRegression, 0};
+  summary.test_auc = summary.test_log_loss = summary.test_accuracy = summary.final_test_auc = kNan;
+  summary.test_rmse = 0.0625;
+  summary.test_r_squared = 0.75;
+  summary.final_test_r_squared = 0.6875;
+  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("(30014 per second)\n"
+                                                  "  test R^2        0.7500 (best, after epoch 4; last 0.6875)\n"
+                                                  "  test RMSE       0.0625\n"
+                                                  "  leak at cut "));
+  summary.test_r_squared = summary.test_rmse = kNan;  // No test examples.
+  EXPECT_THAT(RunSummaryTable(summary), Not(HasSubstr("  test ")));
 }
 
 TEST(RunSummaryTest, SaysWhatTheBoundRestsOn) {
