@@ -36,6 +36,12 @@ class SeededDraws {
   uint64_t state_;
 };
 
+// An effect of a law that is the same for every seed: uniform in [-1, 1), a function of the arguments alone.
+inline double FixedEffect(uint64_t table, uint64_t first, uint64_t second) {
+  SeededDraws draws(MixBits(table) + first, second);
+  return 2 * draws.Uniform() - 1;
+}
+
 }  // namespace splitveil
 
 #endif  // SPLITVEIL_COMMON_PREPARATION_SEEDED_DRAWS_H_

@@ -94,21 +94,15 @@ constexpr double kMeanOfSquare = 1.0 / 3;  // Of u^2.
 constexpr std::array<const char*, 3> kC9Names = {"00001e10", "00010e09", "12345e10"};
 constexpr std::array<double, 4> kC9Effects = {0, 1, -1, 0};
 
-// Fixed effects: uniform in [-1, 1), a function of the arguments alone.
-double Effect(uint64_t table, uint64_t first, uint64_t second) {
-  SeededDraws draws(MixBits(table) + first, second);
-  return 2 * draws.Uniform() - 1;
-}
-
 double CategoryEffect(int column, uint64_t rank) {
   if (column == kC9) {
     return kC9Effects[rank];
   }
-  return rank < kRanksWithEffect ? Effect(0, static_cast<uint64_t>(column), rank) : 0;
+  return rank < kRanksWithEffect ? FixedEffect(0, static_cast<uint64_t>(column), rank) : 0;
 }
 
 double PairEffect(size_t pair, uint64_t first, uint64_t second) {
-  return first < kPairRanks && second < kPairRanks ? Effect(1 + pair, first, second) : 0;
+  return first < kPairRanks && second < kPairRanks ? FixedEffect(1 + pair, first, second) : 0;
 }
 
 // One row before it is text.

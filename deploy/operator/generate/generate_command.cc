@@ -2,14 +2,24 @@
 
 #include <cstdio>
 #include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
 
 #include "common/preparation/synthetic_criteo.h"
+#include "common/preparation/synthetic_table.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
 
-absl::StatusOr<ExitCode> Generate(const SyntheticCriteoOptions& options) {
+struct GenerateFlags {
+  std::string task = "binary";
+  std::string schema_path;
+  SyntheticCriteoOptions options;
+};
+
+absl::StatusOr<ExitCode> GenerateCriteo(const SyntheticCriteoOptions& options) {
   SPLITVEIL_ASSIGN_OR_RETURN(const SyntheticCriteoResult result, GenerateSyntheticCriteo(options));
   std::printf("%s: %lld rows, %.2f%% positive, %.2f%% of the feature cells empty\n", options.path.c_str(),
               static_cast<long long>(result.rows),
@@ -19,17 +29,65 @@ absl::StatusOr<ExitCode> Generate(const SyntheticCriteoOptions& options) {
   return ExitCode::kDone;
 }
 
+void PrintResult(const SyntheticTableOptions& options, const SyntheticTableResult& result) {
+  std::printf("%s: %lld rows", options.path.c_str(), static_cast<long long>(result.rows));
+  const v1::TableSchema schema = SyntheticTableSchema(options.kind);
+  if (options.kind == Task::Kind::kMultiClass) {
+    std::printf(", by class:");
+    for (int label = 0; label < schema.classes_size(); ++label) {
+      std::printf("%s %s %lld", label == 0 ? "" : ",", schema.classes(label).c_str(),
+                  static_cast<long long>(result.class_rows[static_cast<size_t>(label)]));
+    }
+    std::printf("\nBayes macro AUC (the best that any model can expect): %.4f\n", result.bayes_macro_auc);
+  } else {
+    std::printf(", mean target %g\nBayes R^2 (the best that any model can expect): %.4f\n", result.target_mean,
+                result.bayes_r_squared);
+  }
+  std::printf("%s: its schema\n", options.schema_path.c_str());
+}
+
+absl::StatusOr<ExitCode> Generate(const GenerateFlags& flags) {
+  if (flags.task == "binary") {
+    return flags.schema_path.empty()
+               ? GenerateCriteo(flags.options)
+               : absl::InvalidArgumentError(
+                     "command line: --schema_out: expected none with --task=binary, which is prepared by "
+                     "--format=criteo, found one");
+  }
+  SyntheticTableOptions options;
+  options.kind = flags.task == "regression" ? Task::Kind::kRegression : Task::Kind::kMultiClass;
+  options.path = flags.options.path;
+  options.schema_path =
+      flags.schema_path.empty() ? absl::StrCat(flags.options.path, ".schema.textproto") : flags.schema_path;
+  options.rows = flags.options.rows;
+  options.seed = flags.options.seed;
+  SPLITVEIL_ASSIGN_OR_RETURN(const SyntheticTableResult result, GenerateSyntheticTable(options));
+  PrintResult(options, result);
+  return ExitCode::kDone;
+}
+
 }  // namespace
 
 void AddGenerateCommand(CommandLine& line) {
-  const auto options = std::make_shared<SyntheticCriteoOptions>();
-  CLI::App& command =
-      line.AddCommand({"generate", "Generate click logs in Criteo's format, with a known best AUC, to try things out.",
-                       "splitveil generate --rows=70000 --out=clicks.tsv", "Before a run"},
-                      [options] { return Generate(*options); });
-  command.add_option("--out", options->path, "File to write.")->type_name("FILE")->required();
-  command.add_option("--rows", options->rows, "Rows to generate.")->type_name("N")->check(IntegerIn(1));
-  command.add_option("--seed", options->seed, "The same seed gives the same bytes.")
+  const auto flags = std::make_shared<GenerateFlags>();
+  CLI::App& command = line.AddCommand(
+      {"generate", "Generate click logs in Criteo's format, or a table of another task, with a known best score.",
+       "splitveil generate --rows=70000 --out=clicks.tsv", "Before a run"},
+      [flags] { return Generate(*flags); });
+  command.add_option("--out", flags->options.path, "File to write.")->type_name("FILE")->required();
+  command
+      .add_option("--task", flags->task,
+                  "What is predicted; binary: clicks in Criteo's format; multi_class, regression: a table of twelve "
+                  "columns, with its schema.")
+      ->type_name("TASK")
+      ->check(OneOf({"binary", "multi_class", "regression"}));
+  command
+      .add_option("--schema_out", flags->schema_path,
+                  "File for the schema of such a table, for `splitveil prepare`; by default beside it, "
+                  "FILE.schema.textproto.")
+      ->type_name("FILE");
+  command.add_option("--rows", flags->options.rows, "Rows to generate.")->type_name("N")->check(IntegerIn(1));
+  command.add_option("--seed", flags->options.seed, "The same seed gives the same bytes.")
       ->type_name("N")
       ->check(IntegerIn(0));
 }

@@ -32,6 +32,26 @@ TEST_F(GenerateCommandTest, WritesTheRowsAndPrintsTheBayesAuc) {
   EXPECT_THAT(out, ContainsRegex("Bayes AUC [^:]*: 0\\.[78][0-9][0-9][0-9]\n"));
 }
 
+TEST_F(GenerateCommandTest, WritesATableThatIsPreparedAsItIs) {
+  const std::string path = folder_.File("t.csv");
+  std::string out = ExpectDone({"generate", "--task=multi_class", "--rows=1000", "--out=" + path});
+  EXPECT_EQ(Lines(path), 1001);
+  EXPECT_THAT(out, ContainsRegex("t.csv: 1000 rows, by class: none [0-9]+, card [0-9]+, loan [0-9]+, savings [0-9]+, "
+                                 "mortgage [0-9]+\nBayes macro AUC [^:]*: 0\\.[89][0-9]+\n"));
+  EXPECT_THAT(out, HasSubstr(path + ".schema.textproto: its schema\n"));
+  out = ExpectDone({"prepare", "--format=table", "--schema=" + path + ".schema.textproto", "--input=" + path,
+                    "--out=" + folder_.File("classes")});
+  EXPECT_THAT(out, ContainsRegex("t.csv: 1000 rows, by class: none [0-9]+, card [0-9]+"));
+
+  const std::string schema = folder_.File("own.textproto");
+  out = ExpectDone({"generate", "--task=regression", "--rows=1000", "--schema_out=" + schema, "--out=" + path});
+  EXPECT_THAT(out, ContainsRegex("t.csv: 1000 rows, mean target [0-9.]+\nBayes R\\^2 [^:]*: 0\\.[78][0-9]+\n"));
+  out = ExpectDone(
+      {"prepare", "--format=table", "--schema=" + schema, "--input=" + path, "--out=" + folder_.File("numbers")});
+  EXPECT_THAT(out, HasSubstr(", 0.00% of the targets clipped to [0, 100]\n"));
+  EXPECT_TRUE(std::filesystem::exists(folder_.File("numbers/nonlabel_party.data")));
+}
+
 TEST_F(GenerateCommandTest, RepeatsItselfForOneSeedOnly) {
   for (const char* words : {"1 a", "1 b", "2 c"}) {
     ExpectDone({"generate", "--rows=50", std::string("--seed=") + words[0], "--out=" + folder_.File(words + 2)});
@@ -46,6 +66,9 @@ TEST_F(GenerateCommandTest, FailsOnBadArguments) {
   EXPECT_THAT(ExpectError(2, {"generate", out, "--rows=0"}), HasSubstr("--rows: expected an integer"));
   EXPECT_THAT(ExpectError(2, {"generate", out, "--rows=many"}), HasSubstr("found \"many\""));
   EXPECT_THAT(ExpectError(2, {"generate", out, "--seed=-1"}), HasSubstr("--seed: expected an integer"));
+  EXPECT_THAT(ExpectError(2, {"generate", out, "--task=ranking"}),
+              HasSubstr("--task: expected binary, multi_class or regression"));
+  EXPECT_THAT(ExpectError(2, {"generate", out, "--schema_out=s"}), HasSubstr("--schema_out: expected none"));
   EXPECT_FALSE(std::filesystem::exists(folder_.File("c.tsv")));
 }
 
