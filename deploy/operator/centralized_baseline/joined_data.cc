@@ -41,6 +41,11 @@ absl::StatusOr<JoinedData> JoinData(std::shared_ptr<const Dataset> label, std::s
   if (!label->has_labels()) {
     return absl::InvalidArgumentError(absl::StrCat(label->path(), ": expected labels, found none"));
   }
+  if (label->task().kind != Task::Kind::kBinary) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(label->path(), ": expected labels of two classes, as this program trains no other model, found ",
+                     label->task().kind == Task::Kind::kMultiClass ? "several" : "numbers"));
+  }
   CommonRows rows = JoinById(label->ids(), nonlabel->ids());
   if (rows.label.size() < 2) {
     return absl::InvalidArgumentError(

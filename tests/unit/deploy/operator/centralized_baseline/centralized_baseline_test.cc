@@ -95,6 +95,20 @@ TEST_F(CentralizedBaselineTest, RefusesALabelPartyWithoutLabels) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("labels"));
 }
 
+TEST_F(CentralizedBaselineTest, RefusesOtherTasksThanTwoClasses) {
+  run_.label_data.task = {Task::Kind::kMultiClass, 3};
+  absl::Status status = Train().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("expected labels of two classes"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("found several"));
+  run_.label_data.task = {Task::Kind::kRegression, 0};
+  run_.label_data.targets.assign(run_.label_data.labels.begin(), run_.label_data.labels.end());
+  run_.label_data.labels.clear();
+  status = Train().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("found numbers"));
+}
+
 TEST_F(CentralizedBaselineTest, RefusesAModelThatDoesNotFit) {
   run_.nonlabel_config.mutable_model()->mutable_layers()->rbegin()->set_units(9);
   EXPECT_THAT(std::string(Train().status().message()), HasSubstr("cut width"));
