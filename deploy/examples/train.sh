@@ -2,18 +2,25 @@
 # Trains one of the examples under the protections of its sweep.textproto; without protection and with the bottom model
 # frozen at its start, to say which share of what training gains each protection keeps; and the same model in one process
 # for comparison. Leaves out/NAME/sweep/{sweep.csv,tradeoff.html} and both parties' prepared data.
+# Of several classes and of a number to be predicted: the two parties alone, on generated data, as they are configured.
 # Usage: train.sh criteo|criteo_deep|avazu|adult|credit_default INPUT...     train.sh isic TABLE.csv IMAGES.bin.gz
+#        train.sh multi_class|regression
 set -euo pipefail
 usage() {
   sed -n '/^# Usage: /,/^set /{s/^# //p}' "$0" >&2
   exit 2
 }
-[ $# -ge 2 ] || usage
-name=$1 input=$2
+[ $# -ge 1 ] || usage
+name=$1 input=${2:-}
 root=$(realpath "$(dirname "$(realpath "$0")")/../..")
 here=$root/deploy/examples/$name out=$root/out/$name bin=$root/build/bin
 table=(--format=table --schema="$here/schema.textproto")
 case $name in
+  multi_class | regression)
+    [ $# -eq 1 ] || usage
+    inputs=("$out/table.csv") kind=(--format=table --schema="$out/schema.textproto")
+    ;;
+  *) [ $# -ge 2 ] || usage ;;&
   criteo | avazu) inputs=("${@:2}") kind=(--format="$name") ;;
   criteo_deep | adult | credit_default) inputs=("${@:2}") kind=("${table[@]}") ;;
   isic)
@@ -25,9 +32,20 @@ esac
 "$root/deploy/install_dependencies.sh" >&2
 "$root/deploy/build.sh" label_party nonlabel_party centralized_baseline splitveil >&2
 
+if [ $# -eq 1 ]; then
+  mkdir -p "$out"
+  "$bin/splitveil" generate --task="$name" --rows=20000 --seed=7 --schema_out="$out/schema.textproto" --out="${inputs[0]}"
+fi
 "$bin/splitveil" prepare "${kind[@]}" "${inputs[@]/#/--input=}" --seed=7 --out="$out"
 [ -e "$out/certificates" ] || "$bin/splitveil" certificates --out="$out/certificates" \
   --label=label-party.splitveil.example --nonlabel=nonlabel-party.splitveil.example
+if [ $# -eq 1 ]; then
+  "$bin/label_party" --agreement="$here/run.textproto" --config="$here/label_party.textproto" >"$out/label_party.out" &
+  status=0
+  "$bin/nonlabel_party" --agreement="$here/run.textproto" --config="$here/nonlabel_party.textproto" || status=$?
+  wait $! || status=$?
+  exit $status
+fi
 # Both parties in one process, from the weights of each seed of the sweep: what the split costs is measured against it.
 for seed in $(sed -n 's/^seeds: \[\(.*\)\]$/\1/p' "$here/sweep.textproto" | tr -d ,); do
   echo "training in one process, seed $seed" >&2
