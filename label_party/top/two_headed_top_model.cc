@@ -4,12 +4,17 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/synchronization/mutex.h"
 
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
@@ -19,12 +24,36 @@ namespace {
 
 constexpr char kReleasePrefix[] = "release_head.";
 
+bool AreFinite(absl::Span<const float> values) {
+  return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+}
+
+bool AreFinite(const NamedParameters& state) {
+  return std::all_of(state.begin(), state.end(), [](const auto& named) { return AreFinite(named.second); });
+}
+
 class TwoHeadedTopModel final : public TopModel {
  public:
-  TwoHeadedTopModel(std::unique_ptr<TopModel> release_head, std::unique_ptr<TopModel> prediction_head)
-      : release_(std::move(release_head)), prediction_(std::move(prediction_head)) {}
+  static absl::StatusOr<std::unique_ptr<TopModel>> Create(std::unique_ptr<TopModel> release_head,
+                                                          std::unique_ptr<TopModel> prediction_head) {
+    try {
+      return absl::WrapUnique<TopModel>(new TwoHeadedTopModel(std::move(release_head), std::move(prediction_head)));
+    } catch (const std::system_error& error) {
+      return absl::InternalError(absl::StrCat("the prediction head: no thread could be started: ", error.what()));
+    }
+  }
 
-  bool needs_whole_batch() const override { return release_->needs_whole_batch() || prediction_->needs_whole_batch(); }
+  ~TwoHeadedTopModel() override {
+    {
+      const absl::MutexLock lock(&mutex_);
+      ends_ = true;
+    }
+    trainer_.join();
+  }
+  TwoHeadedTopModel(const TwoHeadedTopModel&) = delete;
+  TwoHeadedTopModel& operator=(const TwoHeadedTopModel&) = delete;
+
+  bool needs_whole_batch() const override { return needs_whole_batch_; }
 
   absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
                                           absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
@@ -42,11 +71,17 @@ class TwoHeadedTopModel final : public TopModel {
   }
 
   absl::Status Update() override {
-    const std::vector<Slice> slices = std::move(awaiting_);
+    std::vector<BorrowedSlice> slices = std::move(awaiting_);
     awaiting_.clear();
     SPLITVEIL_RETURN_IF_ERROR(release_->Update());
+    std::vector<Slice> copies;
+    copies.reserve(slices.size());
+    for (BorrowedSlice& slice : slices) {
+      copies.push_back({Matrix(slice.activations), *slice.own, std::move(slice.labels)});
+    }
+    const absl::MutexLock lock(&mutex_, absl::Condition(this, &TwoHeadedTopModel::IsIdle));
     if (!diverged_) {
-      Note(TrainPrediction(slices));
+      handed_over_ = std::move(copies);
     }
     return absl::OkStatus();
   }
@@ -57,10 +92,10 @@ class TwoHeadedTopModel final : public TopModel {
   }
 
   absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) override {
+    const absl::MutexLock lock(&mutex_, absl::Condition(this, &TwoHeadedTopModel::IsIdle));
     if (!diverged_) {
       absl::StatusOr<std::vector<float>> logits = prediction_->Predict(activations, own);
-      if (logits.ok() &&
-          !std::all_of(logits->begin(), logits->end(), [](float logit) { return std::isfinite(logit); })) {
+      if (logits.ok() && !AreFinite(*logits)) {
         logits = absl::InternalError("a logit is not finite");
       }
       Note(logits.status());
@@ -71,13 +106,25 @@ class TwoHeadedTopModel final : public TopModel {
     return std::vector<float>(static_cast<size_t>(activations.rows()), 0);
   }
 
-  NamedParameters Parameters() const override { return prediction_->Parameters(); }
+  NamedParameters Parameters() const override {
+    const absl::MutexLock lock(&mutex_, absl::Condition(this, &TwoHeadedTopModel::IsIdle));
+    return prediction_->Parameters();
+  }
+
   absl::Status SetParameters(const NamedParameters& parameters) override {
+    const absl::MutexLock lock(&mutex_, absl::Condition(this, &TwoHeadedTopModel::IsIdle));
     return prediction_->SetParameters(parameters);
   }
 
   NamedParameters TrainingState() const override {
-    NamedParameters state = prediction_->TrainingState();
+    const absl::MutexLock lock(&mutex_, absl::Condition(this, &TwoHeadedTopModel::IsIdle));
+    NamedParameters state;
+    if (!diverged_) {
+      state = prediction_->TrainingState();
+      if (!AreFinite(state)) {  // Diverged in its latest step, and nothing has noticed yet.
+        state.clear();
+      }
+    }
     for (auto& [name, values] : release_->TrainingState()) {
       state.emplace_back(absl::StrCat(kReleasePrefix, name), std::move(values));
     }
@@ -97,8 +144,13 @@ class TwoHeadedTopModel final : public TopModel {
           "checkpoint: expected the release head of a run with gaussian_label_dp, found a model with one head, which "
           "has learned from the labels themselves");
     }
+    const absl::MutexLock lock(&mutex_, absl::Condition(this, &TwoHeadedTopModel::IsIdle));
     const NamedParameters before = release_->TrainingState();
     SPLITVEIL_RETURN_IF_ERROR(release_->SetTrainingState(releasing));
+    if (predicting.empty()) {
+      LogWarning("the prediction head had diverged when its state was kept: it starts anew");
+      return absl::OkStatus();
+    }
     absl::Status status = prediction_->SetTrainingState(predicting);
     if (!status.ok()) {
       status.Update(release_->SetTrainingState(before));
@@ -106,42 +158,81 @@ class TwoHeadedTopModel final : public TopModel {
     return status;
   }
 
-  absl::Status ExportTo(const std::string& folder) const override { return prediction_->ExportTo(folder); }
+  absl::Status ExportTo(const std::string& folder) const override {
+    const absl::MutexLock lock(&mutex_, absl::Condition(this, &TwoHeadedTopModel::IsIdle));
+    return prediction_->ExportTo(folder);
+  }
 
  private:
-  // What the prediction head is to learn from. Borrowed until Update, but for the labels.
-  struct Slice {
+  // What the prediction head is to learn from: as the release head was given it, until Update,
+  struct BorrowedSlice {
     ConstMatrixView activations;
     const FeatureBatch* own;
     std::vector<uint8_t> labels;
   };
+  // and from there on.
+  struct Slice {
+    Matrix activations;
+    FeatureBatch own;
+    std::vector<uint8_t> labels;
+  };
 
-  absl::Status TrainPrediction(const std::vector<Slice>& slices) {
-    for (const Slice& slice : slices) {
+  TwoHeadedTopModel(std::unique_ptr<TopModel> release_head, std::unique_ptr<TopModel> prediction_head)
+      : needs_whole_batch_(release_head->needs_whole_batch() || prediction_head->needs_whole_batch()),
+        release_(std::move(release_head)),
+        prediction_(std::move(prediction_head)),
+        trainer_([this] { TrainWhatIsHandedOver(); }) {}
+
+  // The thread of the prediction head's training.
+  void TrainWhatIsHandedOver() ABSL_LOCKS_EXCLUDED(mutex_) {
+    while (true) {
+      const absl::MutexLock lock(&mutex_, absl::Condition(this, &TwoHeadedTopModel::IsAwaited));
+      if (ends_) {
+        return;
+      }
+      Note(TrainPrediction());
+      handed_over_.clear();
+    }
+  }
+
+  absl::Status TrainPrediction() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (const Slice& slice : handed_over_) {
       SPLITVEIL_RETURN_IF_ERROR(
-          prediction_->ForwardBackward(slice.activations, *slice.own, slice.labels, /*targets=*/{}).status());
+          prediction_->ForwardBackward(slice.activations, slice.own, slice.labels, /*targets=*/{}).status());
     }
     return prediction_->Update();
   }
 
+  // Whether the prediction head has learned from all that it is to learn from.
+  bool IsIdle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return handed_over_.empty(); }
+  bool IsAwaited() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ends_ || !handed_over_.empty(); }
+
   // That a run ends, or goes on, must not tell of labels: this head's failures are for this party's log alone.
-  void Note(const absl::Status& status) {
+  void Note(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!status.ok()) {
       diverged_ = true;
       LogWarning("the prediction head learns no more, and predicts 0.5 from here on: ", status.message());
     }
   }
 
-  const std::unique_ptr<TopModel> release_, prediction_;
-  bool diverged_ = false;        // The prediction head.
-  std::vector<Slice> awaiting_;  // Since the last Update.
+  const bool needs_whole_batch_;
+  // The caller's thread's.
+  const std::unique_ptr<TopModel> release_;
+  std::vector<BorrowedSlice> awaiting_;  // Since the last Update.
+
+  mutable absl::Mutex mutex_;  // The trainer holds it while it trains.
+  const std::unique_ptr<TopModel> prediction_ ABSL_PT_GUARDED_BY(mutex_);
+  bool diverged_ ABSL_GUARDED_BY(mutex_) = false;           // The prediction head.
+  std::vector<Slice> handed_over_ ABSL_GUARDED_BY(mutex_);  // By the last Update; empty once it has learned from them.
+  bool ends_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread trainer_;  // Last: uses all above.
 };
 
 }  // namespace
 
-std::unique_ptr<TopModel> MakeTwoHeadedTopModel(std::unique_ptr<TopModel> release_head,
-                                                std::unique_ptr<TopModel> prediction_head) {
-  return std::make_unique<TwoHeadedTopModel>(std::move(release_head), std::move(prediction_head));
+absl::StatusOr<std::unique_ptr<TopModel>> MakeTwoHeadedTopModel(std::unique_ptr<TopModel> release_head,
+                                                                std::unique_ptr<TopModel> prediction_head) {
+  return TwoHeadedTopModel::Create(std::move(release_head), std::move(prediction_head));
 }
 
 }  // namespace splitveil

@@ -4,23 +4,35 @@
 
 #include <memory>
 
+#include "absl/status/statusor.h"
+
 #include "label_party/top/top_model.h"
 
 namespace splitveil {
 
 // Of two models for the same activations and own features. The release head learns from the targets alone: cut
 // gradients, residuals, probabilities and ProbeCutGradient are its own, so that whatever leaves is a function of the
-// targets, of activations and of own features. The prediction head learns from the labels, within Update and thus once
+// targets, of activations and of own features. The prediction head learns from the labels, after Update and thus once
 // the gradients have left; Predict, Parameters and the export are its. TopStep.mean_loss is the release head's loss of
 // the labels, which only this party reads.
 //
-// A prediction head that diverges, in training or prediction, is no error, since the end of a run would tell of labels:
-// it learns no more, Predict gives logits of 0, and a warning in the log says so.
+// Update copies the batch and hands it to a thread of the prediction head's, so that the next batch need not wait for
+// it. Whatever asks the prediction head, the next Update and the destructor wait for that thread; it makes the calls in
+// the order in which one thread would, and the numbers are the same. For models of layers alone: TorchScript models
+// draw from a generator that all threads of the process share.
 //
-// TrainingState holds both; what is the release head's under "release_head.NAME". SetTrainingState refuses a state
-// without it, such as a checkpoint of a run with one head: parameters that have learned from labels must not release.
-std::unique_ptr<TopModel> MakeTwoHeadedTopModel(std::unique_ptr<TopModel> release_head,
-                                                std::unique_ptr<TopModel> prediction_head);
+// A prediction head that diverges, in training or prediction, is no error, since the end of a run would tell of labels:
+// it learns no more, Predict gives logits of 0, and a warning in the log says so. The export is as it diverged.
+//
+// TrainingState holds both; what is the release head's under "release_head.NAME". That of a prediction head that has
+// diverged is left out: no checkpoint holds a number of its that is not finite. A state without it, SetTrainingState
+// takes, and the prediction head stays as it is: a run that goes on from such a checkpoint begins it anew.
+// SetTrainingState refuses a state without the release head's, such as a checkpoint of a run with one head: parameters
+// that have learned from labels must not release.
+//
+// Errors: Internal where no thread can be started.
+absl::StatusOr<std::unique_ptr<TopModel>> MakeTwoHeadedTopModel(std::unique_ptr<TopModel> release_head,
+                                                                std::unique_ptr<TopModel> prediction_head);
 
 }  // namespace splitveil
 

@@ -50,7 +50,8 @@ double MuLower(LearnsFrom from, int seed) {
   options.optimizer = MakeAdam(1e-2);
   options.cut_width = kCols;
   options.seed = static_cast<uint64_t>(seed);
-  const std::unique_ptr<TopModel> model = MakeTwoHeadedTopModel(*TopModel::Create(options), *TopModel::Create(options));
+  const std::unique_ptr<TopModel> model =
+      *MakeTwoHeadedTopModel(*TopModel::Create(options), *TopModel::Create(options));
   FeatureBatch none;
   none.rows = kExamples;
   std::vector<float> scores;

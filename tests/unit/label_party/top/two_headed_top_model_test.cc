@@ -10,6 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+
 #include "tests/unit/common/model/model_fixtures.h"
 
 namespace splitveil {
@@ -20,6 +24,50 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kRows = 6;
 constexpr int64_t kCutWidth = 4;
+
+// A head whose training waits until it is told to go on.
+class HeldTopModel final : public TopModel {
+ public:
+  HeldTopModel(std::unique_ptr<TopModel> model, absl::Notification* may_train)
+      : model_(std::move(model)), may_train_(may_train) {}
+
+  bool needs_whole_batch() const override { return model_->needs_whole_batch(); }
+  absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
+                                          absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
+    if (!may_train_->WaitForNotificationWithTimeout(absl::Minutes(1))) {
+      return absl::DeadlineExceededError("nobody let it train");
+    }
+    return model_->ForwardBackward(activations, own, labels, targets);
+  }
+  absl::Status Update() override { return model_->Update(); }
+  absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
+                                          absl::Span<const uint8_t> labels) override {
+    return model_->ProbeCutGradient(activations, own, labels);
+  }
+  absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) override {
+    return model_->Predict(activations, own);
+  }
+  NamedParameters Parameters() const override { return model_->Parameters(); }
+  absl::Status SetParameters(const NamedParameters& parameters) override { return model_->SetParameters(parameters); }
+  NamedParameters TrainingState() const override { return model_->TrainingState(); }
+  absl::Status SetTrainingState(const NamedParameters& state) override { return model_->SetTrainingState(state); }
+  absl::Status ExportTo(const std::string& folder) const override { return model_->ExportTo(folder); }
+
+ private:
+  const std::unique_ptr<TopModel> model_;
+  absl::Notification* const may_train_;
+};
+
+bool IsReleaseHeads(const std::pair<std::string, std::vector<float>>& named) {
+  return absl::StartsWith(named.first, "release_head.");
+}
+
+NamedParameters WithPrefix(const std::string& prefix, NamedParameters state) {
+  for (auto& [name, values] : state) {
+    name.insert(0, prefix);
+  }
+  return state;
+}
 
 class TwoHeadedTopModelTest : public testing::Test {
  protected:
@@ -33,7 +81,7 @@ class TwoHeadedTopModelTest : public testing::Test {
   }
 
   std::unique_ptr<TopModel> OneHead() const { return *TopModel::Create(options_); }
-  std::unique_ptr<TopModel> TwoHeads() const { return MakeTwoHeadedTopModel(OneHead(), OneHead()); }
+  std::unique_ptr<TopModel> TwoHeads() const { return *MakeTwoHeadedTopModel(OneHead(), OneHead()); }
 
   // One step of `model`, in two slices; its cut gradients.
   std::vector<float> Step(TopModel& model, const std::vector<uint8_t>& labels, const std::vector<float>& targets) {
@@ -99,6 +147,51 @@ TEST_F(TwoHeadedTopModelTest, PredictsAsAModelThatLearnsFromLabels) {
   EXPECT_THAT(*two->Predict(activations_, own_), ElementsAreArray(*one->Predict(activations_, own_)));
 }
 
+// The caller's rows are gone after each Update, as in training.
+TEST_F(TwoHeadedTopModelTest, LearnsAsTwoHeadsTrainedInSequence) {
+  const auto two = TwoHeads();
+  const auto releasing = OneHead();
+  const auto predicting = OneHead();
+  for (int step = 0; step < 50; ++step) {
+    activations_ = RandomMatrix(kRows, kCutWidth, generator_);
+    own_ = RandomFeatures(kRows, {2, 2, 20}, generator_);
+    const std::vector<float> gradients = Step(*releasing, labels_, targets_);
+    Step(*predicting, labels_, {});
+    EXPECT_THAT(Step(*two, labels_, targets_), ElementsAreArray(gradients));
+  }
+  NamedParameters both = predicting->TrainingState();
+  for (auto& named : WithPrefix("release_head.", releasing->TrainingState())) {
+    both.push_back(std::move(named));
+  }
+  EXPECT_EQ(two->TrainingState(), both);
+}
+
+TEST_F(TwoHeadedTopModelTest, NoBatchWaitsForThePredictionHead) {
+  absl::Notification may_train;
+  const auto two = *MakeTwoHeadedTopModel(OneHead(), std::make_unique<HeldTopModel>(OneHead(), &may_train));
+  const auto releasing = OneHead();
+  const auto predicting = OneHead();
+  EXPECT_THAT(Step(*two, labels_, targets_), ElementsAreArray(Step(*releasing, labels_, targets_)));
+  EXPECT_THAT(
+      two->ForwardBackward(activations_, own_, labels_, targets_)->cut_gradient.values(),
+      ElementsAreArray(releasing->ForwardBackward(activations_, own_, labels_, targets_)->cut_gradient.values()));
+  may_train.Notify();
+  EXPECT_TRUE(two->Update().ok());
+  Step(*predicting, labels_, {});
+  ASSERT_TRUE(predicting->ForwardBackward(activations_, own_, labels_, {}).ok());
+  ASSERT_TRUE(predicting->Update().ok());
+  EXPECT_THAT(*two->Predict(activations_, own_), ElementsAreArray(*predicting->Predict(activations_, own_)));
+  EXPECT_EQ(two->Parameters(), predicting->Parameters());
+}
+
+TEST_F(TwoHeadedTopModelTest, EndsWithAStepUnderWay) {
+  absl::Notification may_train;
+  may_train.Notify();
+  auto two = *MakeTwoHeadedTopModel(OneHead(), std::make_unique<HeldTopModel>(OneHead(), &may_train));
+  Step(*two, labels_, targets_);
+  two.reset();
+}
+
 TEST_F(TwoHeadedTopModelTest, GoesOnFromItsState) {
   const auto two = TwoHeads();
   Step(*two, labels_, targets_);
@@ -146,6 +239,26 @@ TEST_F(TwoHeadedTopModelTest, APredictionHeadThatDivergesEndsNothing) {
   EXPECT_THAT(*two->Predict(activations_, own_), testing::Each(0.0F));
   EXPECT_THAT(Step(*two, labels_, targets_), ElementsAreArray(Step(*honest, labels_, targets_)));
   EXPECT_THAT(*two->Predict(activations_, own_), testing::Each(0.0F));
+}
+
+TEST_F(TwoHeadedTopModelTest, AStateHoldsNothingOfAPredictionHeadThatDiverged) {
+  const auto two = TwoHeads();
+  Step(*two, labels_, targets_);
+  NamedParameters spoilt = two->TrainingState();
+  for (auto& [name, values] : spoilt) {
+    if (name == "logit.weight") {
+      values.front() = std::numeric_limits<float>::quiet_NaN();
+    }
+  }
+  ASSERT_TRUE(two->SetTrainingState(spoilt).ok());
+  EXPECT_THAT(two->TrainingState(), testing::Each(testing::Truly(IsReleaseHeads))) << "before anything noticed it";
+  Step(*two, labels_, targets_);
+  const NamedParameters kept = two->TrainingState();
+  EXPECT_THAT(kept, testing::AllOf(testing::Not(testing::IsEmpty()), testing::Each(testing::Truly(IsReleaseHeads))));
+  const auto later = TwoHeads();
+  ASSERT_TRUE(later->SetTrainingState(kept).ok());
+  EXPECT_EQ(later->Parameters(), OneHead()->Parameters());
+  EXPECT_THAT(Step(*later, labels_, targets_), ElementsAreArray(Step(*two, labels_, targets_)));
 }
 
 TEST_F(TwoHeadedTopModelTest, NeedsTargets) {
