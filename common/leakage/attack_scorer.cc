@@ -24,6 +24,12 @@ absl::Status Misfit(const char* what, int64_t expected, int64_t found) {
 }
 
 absl::Status CheckHead(const ReleasingHead& head, int64_t rows, int64_t cols) {
+  if (!head.places.empty()) {
+    const auto places = static_cast<int64_t>(head.places.size());
+    return places == rows && head.separations.size() == head.places.size() && head.exact.size() == head.places.size()
+               ? absl::OkStatus()
+               : Misfit("places between two labels", rows, places);
+  }
   if (head.label_directions.rows() != rows || head.label_directions.cols() != cols) {
     return Misfit("rows of label directions", rows, head.label_directions.rows());
   }

@@ -45,9 +45,21 @@ NoiseVariances AtLeast(double least, const NoiseVariances& noise) {
   return {std::max(noise.along, least), std::max(noise.across, least)};
 }
 
+std::vector<double> OfPlaces(const ReleasingHead& head) {
+  std::vector<double> scores(head.places.size(), 0);
+  for (size_t j = 0; j < scores.size(); ++j) {
+    const double separation = head.separations[j];
+    scores[j] = std::isfinite(head.places[j]) ? separation * separation * (head.places[j] - 0.5) : 0;
+  }
+  return scores;
+}
+
 }  // namespace
 
 std::vector<double> ConditionalLogRatios(ConstMatrixView released, const ReleasingHead& head) {
+  if (!head.places.empty()) {
+    return OfPlaces(head);
+  }
   const auto cols = static_cast<double>(released.cols());
   double largest = 0;
   for (int64_t j = 0; j < released.rows(); ++j) {

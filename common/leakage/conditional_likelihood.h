@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_COMMON_LEAKAGE_CONDITIONAL_LIKELIHOOD_H_
 #define SPLITVEIL_COMMON_LEAKAGE_CONDITIONAL_LIKELIHOOD_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -25,6 +26,12 @@ struct ReleasingHead {
   bool releases_repeat = false;
   // What is added to labels has been made a posterior: a clean gradient is (p - p(1 | noised label)) v.
   bool releases_posterior = false;
+  // Where each row lies between what the two labels that are left would send, 0 to 1, NaN where they send the same,
+  // [batch]: of labels of several classes, and of numbers, for which v and p stand for no pair. Not empty: read in
+  // place of all that describes v, p and noise above.
+  absl::Span<const float> places;
+  absl::Span<const float> separations;  // [batch]: distance of the two as a share of the largest.
+  absl::Span<const uint8_t> exact;  // [batch]: whether noise on labels moves the place as stated, see LabelResiduals.
 };
 
 // log p(released row | positive) - log p(released row | negative), given all of `head`: no scoring function has a
@@ -32,7 +39,8 @@ struct ReleasingHead {
 // class moments enter, so that nothing is assumed of the gradients' distribution. Where the noise is not stated, the
 // place of the row on the line of v between what either label would send, -1/2 (negative) to 1/2 (positive): exact
 // where nothing is added; monotone in the log ratio where the label itself has Gaussian noise; or, of a posterior, its
-// log odds less those of p: the log ratio itself. 0 for a row whose label moves nothing (v = 0). A variance of zero
+// log odds less those of p: the log ratio itself. Of `places`, the place less 1/2 times the squared separation, which
+// is the log ratio in units of the noise. 0 for a row whose label moves nothing (v = 0). A variance of zero
 // counts as the smallest that a float resolves, so that every score is finite. `released` [batch, d], as the head's.
 // [batch]. Thread-safe.
 std::vector<double> ConditionalLogRatios(ConstMatrixView released, const ReleasingHead& head);

@@ -48,6 +48,17 @@ std::vector<LabelResidual> OfGradientNoise(ConstMatrixView released, const Relea
   return residuals;
 }
 
+std::vector<LabelResidual> OfPlaces(const ReleasingHead& head, double mu) {
+  std::vector<LabelResidual> residuals(head.places.size());
+  for (size_t j = 0; j < residuals.size(); ++j) {
+    if (head.exact[j] != 0 && std::isfinite(head.places[j])) {
+      const double shift = mu * head.separations[j];
+      residuals[j] = {shift * head.places[j], shift};
+    }
+  }
+  return residuals;
+}
+
 std::vector<LabelResidual> OfLabelNoise(ConstMatrixView released, const ReleasingHead& head, double mu) {
   const std::vector<double> ratios = ConditionalLogRatios(released, head);
   std::vector<LabelResidual> residuals(ratios.size());
@@ -66,6 +77,9 @@ std::vector<LabelResidual> OfLabelNoise(ConstMatrixView released, const Releasin
 }  // namespace
 
 std::vector<LabelResidual> LabelResiduals(ConstMatrixView released, const ReleasingHead& head, double label_mu) {
+  if (!head.places.empty() && label_mu > 0) {
+    return OfPlaces(head, label_mu);
+  }
   // No noise is NaN, which compares false.
   if (head.noise_negative.along >= 0 && head.noise_positive.along >= 0) {
     return OfGradientNoise(released, head);

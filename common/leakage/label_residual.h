@@ -27,7 +27,9 @@ struct LabelResidual {
 // 1936). Noise on labels (`label_mu` > 0, the mu of one release): label_mu times the noised label, which
 // ConditionalLogRatios takes out of the row. Not known there where rows are clipped, which cuts off noise by an amount
 // that p decides, nor outside [kLeastProbability, 1 - kLeastProbability], where the posterior of a label
-// (head.releases_posterior) is lost to rounding. Neither: none is known. Thread-safe.
+// (head.releases_posterior) is lost to rounding. Of `head.places`, label_mu times separation times place, where that is
+// exact: the mu of a pair of labels that are less than the largest distance apart is as much smaller. Neither: none is
+// known. Thread-safe.
 std::vector<LabelResidual> LabelResiduals(ConstMatrixView released, const ReleasingHead& head, double label_mu);
 
 inline constexpr double kLeastProbability = 1e-3;

@@ -286,6 +286,20 @@ absl::StatusOr<StackGradients> LayerStack::Backward(LayerPass& pass, ConstMatrix
   });
 }
 
+absl::StatusOr<Matrix> LayerStack::InputGradient(const LayerPass& pass, ConstMatrixView output_gradient) const {
+  SPLITVEIL_RETURN_IF_ERROR(state_->CheckBackward(output_gradient, pass.state_->input.size(0), {}));
+  return CatchTorchErrors<absl::StatusOr<Matrix>>("gradient at the input", [&]() -> absl::StatusOr<Matrix> {
+    const c10::InferenceMode no_autograd;
+    WantedGradients wanted = state_->Wanted({});
+    wanted.input = true;
+    wanted.side = false;
+    return CopyToMatrix(
+        state_->network
+            .Backward(pass.state_->layers, WrapMatrix(output_gradient), wanted, pass.state_->parameters->views, nullptr)
+            .input);
+  });
+}
+
 absl::StatusOr<std::vector<std::vector<float>>> LayerStack::BackwardRow(const LayerPass& pass, int64_t row,
                                                                         absl::Span<const float> output_gradient,
                                                                         absl::Span<const int64_t> outputs) const {

@@ -86,6 +86,9 @@ class LayerStack {
   // serves once: FailedPrecondition afterwards.
   absl::StatusOr<StackGradients> Backward(LayerPass& pass, ConstMatrixView output_gradient,
                                           absl::Span<const int64_t> outputs);
+  // Per-example gradients at the input, [batch, input_width], of `output_gradient` [batch, output_width] (before or
+  // after the pass's Backward). Changes nothing.
+  absl::StatusOr<Matrix> InputGradient(const LayerPass& pass, ConstMatrixView output_gradient) const;
   // Back-propagates one gradient [output_width] through example `row` of `pass` (before or after its Backward), with
   // the pass's own parameters: the gradient at each of `outputs`. Changes nothing.
   absl::StatusOr<std::vector<std::vector<float>>> BackwardRow(const LayerPass& pass, int64_t row,

@@ -262,6 +262,20 @@ absl::StatusOr<TorchScriptGradients> TorchScriptModule::Backward(TorchScriptPass
   });
 }
 
+absl::StatusOr<Matrix> TorchScriptModule::InputGradient(const TorchScriptPass& pass,
+                                                        ConstMatrixView output_gradient) const {
+  SPLITVEIL_RETURN_IF_ERROR(state_->CheckOutputGradient(output_gradient, pass.state_->run.output.size(0)));
+  const at::Tensor& input = pass.state_->run.inputs.front();
+  if (!input.requires_grad()) {
+    return absl::FailedPreconditionError("gradient at the input: expected an input with a gradient, found none");
+  }
+  return CatchTorchErrors<absl::StatusOr<Matrix>>("gradient at the input", [&]() -> absl::StatusOr<Matrix> {
+    const std::vector<at::Tensor> gradients = Differentiate(pass.state_->run.output, WrapMatrix(output_gradient),
+                                                            {torch::autograd::impl::gradient_edge(input)});
+    return CopyToMatrix(OrZeros(gradients.front(), input.sizes().vec()));
+  });
+}
+
 absl::StatusOr<std::vector<std::vector<float>>> TorchScriptModule::BackwardRow(
     const TorchScriptPass& pass, int64_t row, absl::Span<const float> output_gradient,
     absl::Span<const std::string> layers) const {

@@ -77,6 +77,9 @@ class TorchScriptModule {
   // that is not among `layers()`.
   absl::StatusOr<TorchScriptGradients> Backward(TorchScriptPass& pass, ConstMatrixView output_gradient,
                                                 absl::Span<const std::string> layers);
+  // Gradients at the first of Options::numbers, [batch, values], of `output_gradient` [batch, output_width] (before or
+  // after the pass's Backward). Changes nothing. FailedPrecondition where that input has none (Numbers.gradient).
+  absl::StatusOr<Matrix> InputGradient(const TorchScriptPass& pass, ConstMatrixView output_gradient) const;
   // Back-propagates one gradient [output_width] from example `row` of `pass` (before or after its Backward), with the
   // pass's own parameters: the gradient at that row of each of `layers`. Changes nothing.
   absl::StatusOr<std::vector<std::vector<float>>> BackwardRow(const TorchScriptPass& pass, int64_t row,

@@ -1,5 +1,6 @@
 #include "label_party/audit/label_side_audit.h"
 
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -63,6 +64,20 @@ absl::Status LabelSideAudit::EstimateNext(const ReleasedBatch& batch, const Rele
   return absl::OkStatus();
 }
 
+void LabelSideAudit::Place(const ReleasedBatch& batch, const ReleaseEvidence& evidence) {
+  places_ = {};
+  if (batch.candidates.empty() || evidence.label_directions.size() == 0) {
+    return;
+  }
+  CandidateEvidence between;
+  between.released = evidence.released;
+  between.output_directions = evidence.label_directions;
+  between.predictions = evidence.probabilities;
+  between.label_mu = evidence.has_label_noise ? std::sqrt(evidence.sum_kl) : 0;
+  between.releases_posterior = evidence.releases_posterior;
+  places_ = PlacesBetween(batch.candidates, between);
+}
+
 std::optional<ReleasingHead> LabelSideAudit::HeadOf(const ReleaseEvidence& evidence) const {
   const bool stated = evidence.noise_negative.along >= 0 && evidence.noise_positive.along >= 0;
   if (evidence.label_directions.size() == 0 || (stated && !population_.has_value())) {
@@ -79,6 +94,9 @@ std::optional<ReleasingHead> LabelSideAudit::HeadOf(const ReleaseEvidence& evide
   }
   head.releases_repeat = evidence.releases_repeat;
   head.releases_posterior = evidence.releases_posterior;
+  head.places = places_.places;
+  head.separations = places_.separations;
+  head.exact = places_.exact;
   return head;
 }
 
@@ -89,6 +107,7 @@ absl::StatusOr<std::vector<BatchScores>> LabelSideAudit::Score(const ReleasedBat
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckShapes(batch, evidence));
   SPLITVEIL_RETURN_IF_ERROR(needs_population_ ? EstimateNext(batch, evidence) : absl::OkStatus());
+  Place(batch, evidence);
   AttackInput input;
   input.gradients = evidence.released;
   input.positions = batch.positions;

@@ -14,6 +14,7 @@
 #include "common/leakage/attack_traits.h"
 #include "common/leakage/population.h"
 #include "common/matrix/matrix.h"
+#include "label_party/audit/label_candidates.h"
 
 #include "splitveil/v1/party.pb.h"
 
@@ -24,11 +25,24 @@ struct ReleasedBatch {
   int64_t step = 0;
   uint32_t epoch = 0;
   uint32_t batch = 0;
+  // What attacks are to tell, 0 or 1: the label; of several classes, whether it is the audited one; of a number,
+  // whether it is above the median of the training examples.
   std::vector<uint8_t> labels;
+  // Of several classes, and of numbers: what an adversary that knows all but which of two is left with, and whether the
+  // label is the higher one. Empty: 0 and 1, and `labels`.
+  std::vector<LabelCandidates> candidates;
+  std::vector<uint8_t> is_higher;
   // Aligned positions of the rows.
   std::vector<uint32_t> positions;
   // Up to kMaxHints rows of positives, drawn secretly; empty in a batch without positives.
   std::vector<uint32_t> hint_rows;
+
+  // What this attack is to tell of each row.
+  const std::vector<uint8_t>& LabelsFor(v1::Attack attack) const {
+    return TraitsOf(attack).needs == SideInformation::kReleasingHead ? pair_labels() : labels;
+  }
+  // Whether a row's label is the higher one of its candidates.
+  const std::vector<uint8_t>& pair_labels() const { return candidates.empty() ? labels : is_higher; }
 
   // g+ of the cosine attack: of the batch's `clean` gradients [batch, cut_width] the first hint row's; empty without
   // one.
@@ -48,8 +62,8 @@ struct ReleaseEvidence {
   double accumulated_sum_kl = 0;  // Largest sum over the releases of one example, this one included.
   // What the model that computed `clean` knew of each row, see ReleasingHead; empty where the gradients are not its own
   // alone (a regulariser's were added).
-  ConstMatrixView label_directions = {};       // [batch, cut_width]
-  absl::Span<const float> probabilities = {};  // [batch]
+  ConstMatrixView label_directions = {};       // [batch, outputs * cut_width]
+  absl::Span<const float> probabilities = {};  // [batch * outputs]: predictions.
   double clip_norm = 0;
   bool releases_repeat = false;
   bool releases_posterior = false;
@@ -86,6 +100,7 @@ class LabelSideAudit {
 
  private:
   absl::Status EstimateNext(const ReleasedBatch& batch, const ReleaseEvidence& evidence);
+  void Place(const ReleasedBatch& batch, const ReleaseEvidence& evidence);
 
   std::vector<AttackVariant> attacks_;
   bool needs_population_ = false;  // An attack takes the classes' true moments.
@@ -95,6 +110,7 @@ class LabelSideAudit {
   PopulationEstimator estimator_;
   // Of the latest batch that held both classes: what the strongest adversary would use on one that does not.
   std::optional<Population> population_;
+  CandidatePlaces places_;  // Of the release that is scored; empty where its labels are of two classes.
 };
 
 }  // namespace splitveil

@@ -27,7 +27,7 @@ const char* NameOf(Observer observer) { return observer == Observer::kLabelParty
 absl::StatusOr<std::optional<double>> LeakRecorder::RecordBatch(const ObservedScores& observed,
                                                                 const ReleasedBatch& batch) {
   const absl::Span<const uint32_t> left_out = RowsLeftOut(observed.attack, batch.hint_rows);
-  const absl::StatusOr<double> auc = LeakAuc(observed.scores, batch.labels, left_out);
+  const absl::StatusOr<double> auc = LeakAuc(observed.scores, batch.LabelsFor(observed.attack.attack), left_out);
   if (absl::IsFailedPrecondition(auc.status())) {
     return std::nullopt;
   }
@@ -47,9 +47,9 @@ absl::StatusOr<std::optional<double>> LeakRecorder::RecordBatch(const ObservedSc
 }
 
 void LeakRecorder::Pool(const ObservedScores& observed, const ReleasedBatch& batch) {
-  figures_[observed.observer].pool.Add(observed.layer, observed.attack,
-                                       {observed.scores.begin(), observed.scores.end()}, batch.labels,
-                                       RowsLeftOut(observed.attack, batch.hint_rows));
+  figures_[observed.observer].pool.Add(
+      observed.layer, observed.attack, {observed.scores.begin(), observed.scores.end()},
+      batch.LabelsFor(observed.attack.attack), RowsLeftOut(observed.attack, batch.hint_rows));
 }
 
 bool LeakRecorder::has_pooled(Observer observer) const {

@@ -55,7 +55,7 @@ void MuAudit::Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, c
   const std::vector<LabelResidual> residuals =
       LabelResiduals(evidence.released, head, on_gradients ? 0 : std::sqrt(evidence.sum_kl));
   for (size_t j = 0; j < residuals.size(); ++j) {
-    labels_[batch.positions[j]] = batch.labels[j];
+    labels_[batch.positions[j]] = batch.pair_labels()[j];
   }
   AddOwn(batch, residuals);
   // What is made of one noised label has no new noise in later epochs.
@@ -84,7 +84,7 @@ void MuAudit::AddNeighbours(const ReleasedBatch& batch, absl::Span<const LabelRe
   for (size_t j = 0; j + 1 < residuals.size(); j += 2) {
     const LabelResidual &own = residuals[j], &neighbour = residuals[j + 1];
     if (own.is_known() && neighbour.is_known()) {
-      neighbour_.Add(batch.positions[j], own.shift * (own.value - NoiseOf(neighbour, batch.labels[j + 1])),
+      neighbour_.Add(batch.positions[j], own.shift * (own.value - NoiseOf(neighbour, batch.pair_labels()[j + 1])),
                      2 * own.shift * own.shift);
     }
   }

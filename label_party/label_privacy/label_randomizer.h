@@ -27,7 +27,7 @@ class LabelRandomizer final : public LabelTargets {
 
   // Label j's flip is decided by the j-th 64 bits of AES-256-CTR under the key.
   absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow> examples,
-                                                     absl::Span<const uint8_t> labels) override;
+                                                     absl::Span<const float> labels) override;
 
   double epsilon() const { return epsilon_; }
   double rho() const { return rho_; }

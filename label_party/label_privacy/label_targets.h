@@ -29,10 +29,11 @@ class LabelTargets {
  public:
   virtual ~LabelTargets() = default;
 
-  // What to train on instead of `labels` [examples], 0 or 1. `examples` [examples]: by what the noise of each is found
-  // again. Call it once for a run, before the first batch. Errors: those of a privacy account, where one counts.
+  // What to train on instead of `labels` [examples]: 0 or 1, a class, or a number in [0, 1]. [examples * outputs of the
+  // task]. `examples` [examples]: by what the noise of each is found again. Call it once for a run, before the first
+  // batch. Errors: those of a privacy account, where one counts.
   virtual absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow> examples,
-                                                             absl::Span<const uint8_t> labels) = 0;
+                                                             absl::Span<const float> labels) = 0;
   // Whether targets have been given out: gradients of the labels themselves must not leave.
   virtual bool drawn() const = 0;
   // Whether a head that learns from the targets alone computes what leaves, and another one predicts.

@@ -8,6 +8,7 @@
 #include "common/crypto/sha256.h"
 #include "common/privacy/label_noise_plan.h"
 #include "common/status/status_macros.h"
+#include "label_party/label_privacy/task_label.h"
 
 namespace splitveil {
 namespace {
@@ -29,15 +30,16 @@ absl::StatusOr<LabelNoiseStrength> StrengthOf(const v1::GradientProtection::Gaus
 }
 
 // One release.
-absl::StatusOr<LabelNoisePlan> PlanOf(const v1::GradientProtection::GaussianLabelDp& config) {
+absl::StatusOr<LabelNoisePlan> PlanOf(const v1::GradientProtection::GaussianLabelDp& config, const Task& task) {
   LabelNoisePlanOptions options;
+  options.label_kind = LabelKindOf(task);
   SPLITVEIL_ASSIGN_OR_RETURN(options.strength, StrengthOf(config));
   return PlanLabelNoise(options);
 }
 
 // The same, with the field in errors.
-absl::StatusOr<LabelNoisePlan> PlanOfField(const v1::GradientProtection::GaussianLabelDp& config) {
-  absl::StatusOr<LabelNoisePlan> plan = PlanOf(config);
+absl::StatusOr<LabelNoisePlan> PlanOfField(const v1::GradientProtection::GaussianLabelDp& config, const Task& task) {
+  absl::StatusOr<LabelNoisePlan> plan = PlanOf(config, task);
   if (plan.ok()) {
     return plan;
   }
@@ -48,33 +50,38 @@ absl::StatusOr<LabelNoisePlan> PlanOfField(const v1::GradientProtection::Gaussia
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<NoisedLabels>> NoisedLabels::Create(
-    const v1::GradientProtection::GaussianLabelDp& config, const SecretKey& key) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const LabelNoisePlan plan, PlanOfField(config));
+    const v1::GradientProtection::GaussianLabelDp& config, const Task& task, const SecretKey& key) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const LabelNoisePlan plan, PlanOfField(config, task));
   SPLITVEIL_ASSIGN_OR_RETURN(LabelNoise noise, LabelNoise::Create(key, Sha256("labels of one run"), plan.sigma_units));
   return std::shared_ptr<NoisedLabels>(
-      new NoisedLabels(std::move(noise), plan.run, config.likelihood_correction(), nullptr));
+      new NoisedLabels(task, std::move(noise), plan.run, config.likelihood_correction(), nullptr));
 }
 
 absl::StatusOr<std::shared_ptr<NoisedLabels>> NoisedLabels::Create(
-    const v1::GradientProtection::GaussianLabelDp& config, std::unique_ptr<PrivacyAccount> account) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const LabelNoisePlan plan, PlanOfField(config));
+    const v1::GradientProtection::GaussianLabelDp& config, const Task& task, std::unique_ptr<PrivacyAccount> account) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const LabelNoisePlan plan, PlanOfField(config, task));
   SPLITVEIL_ASSIGN_OR_RETURN(LabelNoise noise, account->Noise(plan.sigma_units.front()));
   return std::shared_ptr<NoisedLabels>(
-      new NoisedLabels(std::move(noise), plan.run, config.likelihood_correction(), std::move(account)));
+      new NoisedLabels(task, std::move(noise), plan.run, config.likelihood_correction(), std::move(account)));
 }
 
 absl::StatusOr<std::vector<float>> NoisedLabels::TrainingTargets(absl::Span<const NoiseRow> examples,
-                                                                 absl::Span<const uint8_t> labels) {
+                                                                 absl::Span<const float> labels) {
   if (account_ != nullptr) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime, account_->Debit(examples, labels, noise_.sigma_units(0)));
+    SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime,
+                               account_->Debit(examples, LabelNumbers(task_, labels), noise_.sigma_units(0)));
     const double run_sum_kl = privacy_.mu() * privacy_.mu();
     accounted_ = {account_->id(), std::max(0.0, lifetime.mu() * lifetime.mu() - run_sum_kl), run_sum_kl};
   }
   drawn_ = true;
-  std::vector<float> targets(labels.size());
+  std::vector<float> targets;
+  targets.reserve(labels.size() * static_cast<size_t>(task_.outputs()));
   for (size_t j = 0; j < labels.size(); ++j) {
-    const int64_t noised = labels[j] * kLabelGridUnit + noise_.At(examples[j], /*release=*/0);
-    targets[j] = std::ldexp(static_cast<float>(noised), -kLabelGridBits);
+    for (int64_t k = 0; k < task_.outputs(); ++k) {
+      const int64_t noised =
+          LabelComponent(task_, labels[j], k) + noise_.At(examples[j], /*release=*/0, static_cast<uint32_t>(k));
+      targets.push_back(std::ldexp(static_cast<float>(noised), -kLabelGridBits));
+    }
   }
   return targets;
 }

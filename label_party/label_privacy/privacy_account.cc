@@ -28,14 +28,18 @@ namespace splitveil {
 namespace {
 
 constexpr int kApplicationId = 0x53565041;
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr mode_t kOwnerOnly = 0600;
 constexpr size_t kMaxLabelSet = 1000;
 constexpr absl::string_view kPurpose = "splitveil label set v1";
 
 constexpr char kTables[] = R"sql(
 CREATE TABLE account(id TEXT NOT NULL CHECK (id <> ''), noise_key BLOB NOT NULL CHECK (length(noise_key) = 32)) STRICT;
-CREATE TABLE label_set(number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+CREATE TABLE label_set(
+  number INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  kind INTEGER NOT NULL CHECK (kind IN (0, 1, 2))
+) STRICT;
 CREATE TABLE release(
   number INTEGER PRIMARY KEY,
   label_set INTEGER NOT NULL REFERENCES label_set(number),
@@ -54,8 +58,15 @@ CREATE TABLE debit(
 struct Release {
   bool of_label_set = false;
   uint32_t sigma_units = 0;
+  LabelKind kind = LabelKind::kBinary;
 };
 using Releases = std::unordered_map<int64_t, Release>;
+
+// As the table `label_set` has it: 0 binary, 1 one-hot, 2 of the unit interval.
+int64_t NumberOfKind(LabelKind kind) { return kind == LabelKind::kBinary ? 0 : kind == LabelKind::kOneHot ? 1 : 2; }
+LabelKind KindOfNumber(int64_t number) {
+  return number == 0 ? LabelKind::kBinary : number == 1 ? LabelKind::kOneHot : LabelKind::kUnitInterval;
+}
 
 absl::Status CheckOptions(const PrivacyAccountOptions& options) {
   if (options.label_set.empty() || options.label_set.size() > kMaxLabelSet) {
@@ -169,8 +180,8 @@ absl::StatusOr<SecretKey> ReadKey(SqliteDatabase& database) {
 // The releases there are.
 absl::StatusOr<Releases> ReadReleases(SqliteDatabase& database, const std::string& label_set) {
   SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement select,
-                             database.Prepare("SELECT release.number, label_set.name = ?1, sigma_units FROM release "
-                                              "JOIN label_set ON label_set.number = release.label_set"));
+                             database.Prepare("SELECT release.number, label_set.name = ?1, sigma_units, kind "
+                                              "FROM release JOIN label_set ON label_set.number = release.label_set"));
   SPLITVEIL_RETURN_IF_ERROR(select.Bind(absl::string_view(label_set)));
   Releases releases;
   while (true) {
@@ -178,17 +189,18 @@ absl::StatusOr<Releases> ReadReleases(SqliteDatabase& database, const std::strin
     if (!row) {
       return releases;
     }
-    releases[select.Int64(0)] = {select.Int64(1) != 0, static_cast<uint32_t>(select.Int64(2))};
+    releases[select.Int64(0)] = {select.Int64(1) != 0, static_cast<uint32_t>(select.Int64(2)),
+                                 KindOfNumber(select.Int64(3))};
   }
 }
 
 // The number of a release, which is made if it is new. Within a transaction.
-absl::StatusOr<int64_t> NumberOf(SqliteDatabase& database, const std::string& label_set, uint32_t sigma_units) {
-  const absl::string_view name = label_set;
+absl::StatusOr<int64_t> NumberOf(SqliteDatabase& database, const PrivacyAccountOptions& options, uint32_t sigma_units) {
+  const absl::string_view name = options.label_set;
   const int64_t units = sigma_units;
   SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement add_set,
-                             database.Prepare("INSERT OR IGNORE INTO label_set(name) VALUES (?1)"));
-  SPLITVEIL_RETURN_IF_ERROR(add_set.Run(name));
+                             database.Prepare("INSERT OR IGNORE INTO label_set(name, kind) VALUES (?1, ?2)"));
+  SPLITVEIL_RETURN_IF_ERROR(add_set.Run(name, NumberOfKind(options.label_kind)));
   SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement add,
                              database.Prepare("INSERT OR IGNORE INTO release(label_set, sigma_units) "
                                               "SELECT number, ?2 FROM label_set WHERE name = ?1"));
@@ -208,12 +220,41 @@ absl::Status OtherLabels(const std::string& label_set) {
                    "noise anew and adds up, or set another path where they have nothing to do with those"));
 }
 
+// Labels of one name are of one kind.
+absl::Status CheckKind(SqliteDatabase& database, const PrivacyAccountOptions& options) {
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement select, database.Prepare("SELECT kind FROM label_set WHERE name = ?1"));
+  SPLITVEIL_RETURN_IF_ERROR(select.Bind(absl::string_view(options.label_set)));
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool known, select.Next());
+  return !known || select.Int64(0) == NumberOfKind(options.label_kind) ? absl::OkStatus()
+                                                                       : OtherLabels(options.label_set);
+}
+
 // In the order of the table, so that a pass over many examples reads it once.
 std::vector<size_t> InTableOrder(absl::Span<const NoiseRow> examples) {
   std::vector<size_t> order(examples.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return examples[a].bytes() < examples[b].bytes(); });
   return order;
+}
+
+// Of one release, in units of 1 / (sigma units)^2.
+double Divergence(const Release& release) {
+  const double sensitivity = LabelSensitivity(release.kind);
+  return sensitivity * sensitivity / release.sigma_units / release.sigma_units;
+}
+
+absl::StatusOr<LabelPrivacy> Composed(absl::Span<const Release> releases) {
+  std::vector<LabelPrivacy> parts;
+  for (const LabelKind kind : {LabelKind::kBinary, LabelKind::kOneHot, LabelKind::kUnitInterval}) {
+    std::vector<uint32_t> sigmas;
+    for (const Release& release : releases) {
+      if (release.kind == kind) {
+        sigmas.push_back(release.sigma_units);
+      }
+    }
+    SPLITVEIL_ASSIGN_OR_RETURN(parts.emplace_back(), LabelPrivacy::OfReleases(kind, sigmas));
+  }
+  return LabelPrivacy::Compose(parts);
 }
 
 absl::Span<const uint8_t> BytesOf(const NoiseRow& example) { return absl::MakeConstSpan(example.bytes()); }
@@ -256,7 +297,8 @@ absl::StatusOr<LabelNoise> PrivacyAccount::Noise(uint32_t sigma_units) const {
   return LabelNoise::Create(key_, hasher.Finish(), {sigma_units});
 }
 
-absl::Status PrivacyAccount::CheckLabels(absl::Span<const NoiseRow> examples, absl::Span<const uint8_t> labels) {
+absl::Status PrivacyAccount::CheckLabels(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels) {
+  SPLITVEIL_RETURN_IF_ERROR(At(CheckKind(*database_, options_)));
   const absl::StatusOr<Releases> releases = ReadReleases(*database_, options_.label_set);
   absl::StatusOr<SqliteStatement> select = database_->Prepare("SELECT release, label FROM debit WHERE example = ?1");
   if (!releases.ok() || !select.ok()) {
@@ -280,7 +322,7 @@ absl::Status PrivacyAccount::CheckLabels(absl::Span<const NoiseRow> examples, ab
 }
 
 absl::StatusOr<LabelPrivacy> PrivacyAccount::Debit(absl::Span<const NoiseRow> examples,
-                                                   absl::Span<const uint8_t> labels, uint32_t sigma_units) {
+                                                   absl::Span<const int64_t> labels, uint32_t sigma_units) {
   absl::StatusOr<LabelPrivacy> lifetime = LabelPrivacy();
   const absl::Status counted = InTransaction(*database_, [&] {
     lifetime = DebitInTransaction(examples, labels, sigma_units);
@@ -291,25 +333,26 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::Debit(absl::Span<const NoiseRow> ex
 }
 
 absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(absl::Span<const NoiseRow> examples,
-                                                                absl::Span<const uint8_t> labels,
+                                                                absl::Span<const int64_t> labels,
                                                                 uint32_t sigma_units) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string id, database_->QueryText("SELECT id FROM account"));
   if (id != id_) {
     return absl::InternalError("expected the account that the run began with, found another one in its place");
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t release, NumberOf(*database_, options_.label_set, sigma_units));
+  SPLITVEIL_RETURN_IF_ERROR(CheckKind(*database_, options_));
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t release, NumberOf(*database_, options_, sigma_units));
   SPLITVEIL_ASSIGN_OR_RETURN(Releases releases, ReadReleases(*database_, options_.label_set));
   SPLITVEIL_ASSIGN_OR_RETURN(
       SqliteStatement select,
       database_->Prepare("SELECT release, label FROM debit WHERE example = ?1 ORDER BY release"));
   SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement insert, database_->Prepare("INSERT INTO debit VALUES (?1, ?2, ?3)"));
-  std::vector<uint32_t> most_exposed;  // Its sigmas,
-  double most_exposed_kl = 0;          // and the sum of their inverse squares.
-  std::vector<uint32_t> sigmas;
+  std::vector<Release> most_exposed;  // All of its releases,
+  double most_exposed_kl = 0;         // and what they come to.
+  std::vector<Release> made;
   for (size_t i : InTableOrder(examples)) {
     SPLITVEIL_RETURN_IF_ERROR(select.Bind(BytesOf(examples[i])));
-    sigmas.assign({sigma_units});
-    double kl = 1.0 / sigma_units / sigma_units;
+    made = {releases[release]};
+    double kl = Divergence(made.front());
     bool known = false;
     while (true) {
       SPLITVEIL_ASSIGN_OR_RETURN(const bool row, select.Next());
@@ -324,19 +367,18 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(absl::Span<const
         known = true;
         continue;
       }
-      const uint32_t units = earlier.sigma_units;
-      sigmas.push_back(units);
-      kl += 1.0 / units / units;
+      made.push_back(earlier);
+      kl += Divergence(earlier);
     }
     if (kl > most_exposed_kl) {
       most_exposed_kl = kl;
-      most_exposed = sigmas;
+      most_exposed = made;
     }
     if (!known) {
       SPLITVEIL_RETURN_IF_ERROR(insert.Run(BytesOf(examples[i]), release, static_cast<int64_t>(labels[i])));
     }
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime, LabelPrivacy::OfReleases(LabelKind::kBinary, most_exposed));
+  SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime, Composed(most_exposed));
   if (lifetime.AucBound() > options_.max_lifetime_auc_bound) {
     return AsHalt(absl::ResourceExhaustedError(absl::StrFormat(
         "privacy_account.max_lifetime_auc_bound: expected at most %.6g, found %.6g with this run: nothing is released",

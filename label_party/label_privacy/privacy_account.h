@@ -23,9 +23,10 @@ struct PrivacyAccountOptions {
   std::string path;
   std::string label_set;
   double max_lifetime_auc_bound = 1;
+  LabelKind label_kind = LabelKind::kBinary;
 };
 
-// One SQLite file (application_id 0x53565041, "SVPA"; user_version 1): the key of the noise, the label sets, the
+// One SQLite file (application_id 0x53565041, "SVPA"; user_version 2): the key of the noise, the label sets, the
 // releases (a label set with noise of one strength), and which example was released in which of them, with its label.
 // A release of an example is the same bits however often it is made, so it counts once; different ones have independent
 // noise and compose (LabelPrivacy). Nothing is ever taken off.
@@ -53,14 +54,14 @@ class PrivacyAccount {
 
   // That every example released under this label set has the label it had then. Ask it of all labels of the party, not
   // of those of a run: the peer has a say in which examples take part, and sees where a run ends. `examples`, `labels`
-  // [n]. Error: InvalidArgument.
-  absl::Status CheckLabels(absl::Span<const NoiseRow> examples, absl::Span<const uint8_t> labels);
+  // [n]: LabelNumber of each. Error: InvalidArgument, also where the label set is of another kind.
+  absl::Status CheckLabels(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels);
 
   // Counts a release of these examples, [n] each, as one transaction that is on the disk when it returns: before
   // anything that is computed of the noised labels leaves. Returns what all releases of the most exposed of them
   // disclose together, this one included. Errors: ResourceExhausted, marked as a halt, where that passes
   // max_lifetime_auc_bound; nothing is counted then, or after another error of SqliteDatabase.
-  absl::StatusOr<LabelPrivacy> Debit(absl::Span<const NoiseRow> examples, absl::Span<const uint8_t> labels,
+  absl::StatusOr<LabelPrivacy> Debit(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels,
                                      uint32_t sigma_units);
 
  private:
@@ -72,7 +73,7 @@ class PrivacyAccount {
         id_(std::move(id)),
         is_new_(is_new) {}
 
-  absl::StatusOr<LabelPrivacy> DebitInTransaction(absl::Span<const NoiseRow> examples, absl::Span<const uint8_t> labels,
+  absl::StatusOr<LabelPrivacy> DebitInTransaction(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels,
                                                   uint32_t sigma_units);
   absl::Status At(const absl::Status& status) const;
 

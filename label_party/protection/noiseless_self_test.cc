@@ -196,7 +196,7 @@ absl::Status ProveGaussianLabelDp(const v1::GradientProtection::GaussianLabelDp&
   }
   // Only the noise's own key differs.
   SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<NoisedLabels> promised,
-                             NoisedLabels::Create(config, SecretKey::Generate()));
+                             NoisedLabels::Create(config, Task(), SecretKey::Generate()));
   SPLITVEIL_RETURN_IF_ERROR(ProveLabelNoise(promised->sigma(), labels, targets));
   Matrix out;
   SPLITVEIL_ASSIGN_OR_RETURN(const ProtectionReport report,

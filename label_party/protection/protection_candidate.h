@@ -21,7 +21,7 @@ struct ProtectionCandidate {
   std::function<absl::StatusOr<ProtectionReport>(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
                                                  const NoisePosition& position, Matrix& out)>
       perturb;
-  // As Protection::TrainingTargets.
+  // As Protection::TrainingTargets of two classes.
   std::function<absl::StatusOr<std::vector<float>>(absl::Span<const NoiseRow> examples,
                                                    absl::Span<const uint8_t> labels)>
       training_targets;
@@ -33,7 +33,7 @@ inline ProtectionCandidate CandidateOf(const Protection& protection) {
   return {[&protection](ConstMatrixView gradients, absl::Span<const uint8_t> labels, const NoisePosition& position,
                         Matrix& out) { return protection.gradients->Perturb(gradients, labels, position, out); },
           [&protection](absl::Span<const NoiseRow> examples, absl::Span<const uint8_t> labels) {
-            return protection.TrainingTargets(examples, labels);
+            return protection.TrainingTargets(examples, std::vector<float>(labels.begin(), labels.end()));
           }};
 }
 

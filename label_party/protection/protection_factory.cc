@@ -66,10 +66,10 @@ absl::StatusOr<LabelProtection> MakeLabelDp(const v1::GradientProtection::LabelD
 }
 
 absl::StatusOr<LabelProtection> MakeGaussianLabelDp(const v1::GradientProtection::GaussianLabelDp& config,
-                                                    std::unique_ptr<PrivacyAccount> account) {
+                                                    const Task& task, std::unique_ptr<PrivacyAccount> account) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<NoisedLabels> labels,
-                             account == nullptr ? NoisedLabels::Create(config, SecretKey::Generate())
-                                                : NoisedLabels::Create(config, std::move(account)));
+                             account == nullptr ? NoisedLabels::Create(config, task, SecretKey::Generate())
+                                                : NoisedLabels::Create(config, task, std::move(account)));
   return LabelProtection{std::make_unique<GaussianLabelDpPlanner>(labels), labels};
 }
 
@@ -109,13 +109,13 @@ absl::StatusOr<std::unique_ptr<const NoisePlanner>> MakePlanner(const v1::Gradie
 }
 
 // With targets where the method has any.
-absl::StatusOr<LabelProtection> MakeMethod(const v1::GradientProtection& config,
+absl::StatusOr<LabelProtection> MakeMethod(const v1::GradientProtection& config, const Task& task,
                                            std::unique_ptr<PrivacyAccount> account) {
   if (config.has_label_dp()) {
     return MakeLabelDp(config.label_dp());
   }
   if (config.has_gaussian_label_dp()) {
-    return MakeGaussianLabelDp(config.gaussian_label_dp(), std::move(account));
+    return MakeGaussianLabelDp(config.gaussian_label_dp(), task, std::move(account));
   }
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<const NoisePlanner> planner, MakePlanner(config));
   return LabelProtection{std::move(planner), nullptr};
@@ -124,7 +124,7 @@ absl::StatusOr<LabelProtection> MakeMethod(const v1::GradientProtection& config,
 }  // namespace
 
 absl::StatusOr<std::vector<float>> Protection::TrainingTargets(absl::Span<const NoiseRow> examples,
-                                                               absl::Span<const uint8_t> labels) const {
+                                                               absl::Span<const float> labels) const {
   if (this->labels == nullptr) {
     return std::vector<float>(labels.begin(), labels.end());
   }
@@ -132,8 +132,9 @@ absl::StatusOr<std::vector<float>> Protection::TrainingTargets(absl::Span<const 
 }
 
 absl::StatusOr<Protection> MakeProtection(const v1::GradientProtection& config, std::unique_ptr<SecureGaussian> noise,
-                                          std::unique_ptr<PrivacyAccount> account) {
-  SPLITVEIL_ASSIGN_OR_RETURN(LabelProtection method, MakeMethod(config, std::move(account)));
+                                          std::unique_ptr<PrivacyAccount> account, const Task& task) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckTask(config, task));
+  SPLITVEIL_ASSIGN_OR_RETURN(LabelProtection method, MakeMethod(config, task, std::move(account)));
   std::unique_ptr<const NoisePlanner> planner = std::move(method.planner);
   if (planner->perturbation() == Perturbation::kNoise && noise == nullptr) {
     return absl::InvalidArgumentError("gradient_protection: expected a source of noise, found none");
@@ -147,6 +148,27 @@ absl::StatusOr<Protection> MakeProtection(const v1::GradientProtection& config, 
   }
   return Protection{std::make_unique<GradientProtection>(std::move(planner), std::move(noise)),
                     std::move(method.targets)};
+}
+
+absl::Status CheckTask(const v1::GradientProtection& config, const Task& task) {
+  const char* const found = task.kind == Task::Kind::kMultiClass ? "several classes" : "a number to be predicted";
+  if (task.kind == Task::Kind::kBinary) {
+    return absl::OkStatus();
+  }
+  if (!config.has_none() && !config.has_gaussian_label_dp()) {
+    const google::protobuf::OneofDescriptor* const methods =
+        v1::GradientProtection::descriptor()->FindOneofByName("method");
+    const google::protobuf::FieldDescriptor* const method =
+        config.GetReflection()->GetOneofFieldDescriptor(config, methods);
+    return absl::InvalidArgumentError(
+        absl::StrCat("gradient_protection.", method == nullptr ? "method" : method->name(),
+                     ": expected labels of two classes, found ", found, "; gaussian_label_dp protects those, too"));
+  }
+  if (config.has_distance_correlation()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("gradient_protection.distance_correlation: expected labels of two classes, found ", found));
+  }
+  return absl::OkStatus();
 }
 
 bool CanRaiseNoise(const v1::GradientProtection& config) { return config.has_iso() || config.has_marvell(); }

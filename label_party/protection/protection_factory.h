@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 
 #include "common/crypto/secure_gaussian.h"
+#include "common/dataset/task.h"
 #include "label_party/label_privacy/label_targets.h"
 #include "label_party/label_privacy/privacy_account.h"
 #include "label_party/protection/gradient_protection.h"
@@ -26,7 +27,7 @@ struct Protection {
 
   // What to train on instead of `labels`; see LabelTargets. Call it once, before the first batch.
   absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow> examples,
-                                                     absl::Span<const uint8_t> labels) const;
+                                                     absl::Span<const float> labels) const;
   // See LabelTargets.
   bool needs_release_head() const { return labels != nullptr && labels->needs_release_head(); }
 };
@@ -34,9 +35,13 @@ struct Protection {
 // `noise` draws what the gradients get; methods without noise need none (null). `account` counts the releases of
 // gaussian_label_dp and keeps the key of its noise; without one (null), and for label_dp, labels are noised under a key
 // that is drawn here, and nothing is counted.
-// Errors: InvalidArgument, with field, expected and found, for a missing or impossible setting.
+// Errors: InvalidArgument, with field, expected and found, for a missing or impossible setting, and as CheckTask.
 absl::StatusOr<Protection> MakeProtection(const v1::GradientProtection& config, std::unique_ptr<SecureGaussian> noise,
-                                          std::unique_ptr<PrivacyAccount> account = nullptr);
+                                          std::unique_ptr<PrivacyAccount> account = nullptr, const Task& task = {});
+
+// Most methods are made for labels of two classes: of several, and of numbers, they protect nothing that is known, so
+// that none but `none` and `gaussian_label_dp` take them. Error: InvalidArgument, with field, expected and found.
+absl::Status CheckTask(const v1::GradientProtection& config, const Task& task);
 
 // Whether the configured method can be asked for more noise than configured: its divergence is known and falls with it.
 bool CanRaiseNoise(const v1::GradientProtection& config);

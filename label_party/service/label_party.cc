@@ -33,6 +33,7 @@
 #include "common/transport/host_port.h"
 #include "common/transport/server.h"
 #include "label_party/label_privacy/privacy_account.h"
+#include "label_party/label_privacy/task_label.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/protection_factory.h"
@@ -45,8 +46,8 @@
 namespace splitveil {
 namespace {
 
-PrivacyAccountOptions AccountOptions(const v1::PrivacyAccount& config) {
-  return {config.path(), config.label_set(), config.max_lifetime_auc_bound()};
+PrivacyAccountOptions AccountOptions(const v1::PrivacyAccount& config, const Task& task) {
+  return {config.path(), config.label_set(), config.max_lifetime_auc_bound(), LabelKindOf(task)};
 }
 
 absl::Status OfAccount(const LabelPartyPlan& plan, const absl::Status& status) {
@@ -62,7 +63,11 @@ absl::Status CheckLabels(const Dataset& data, PrivacyAccount& account) {
   for (size_t row = 0; row < data.ids().size(); ++row) {
     examples.push_back(NoiseRow::OfId(data.ids()[row]));
   }
-  absl::Status same = account.CheckLabels(examples, data.labels());
+  std::vector<int64_t> labels(data.labels().begin(), data.labels().end());
+  for (const float target : data.targets()) {
+    labels.push_back(LabelNumber(data.task(), target));
+  }
+  absl::Status same = account.CheckLabels(examples, labels);
   data.ReleaseMemory();
   return same;
 }
@@ -73,7 +78,7 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> OpenAccount(const LabelPartyPlan
     return nullptr;
   }
   absl::StatusOr<std::unique_ptr<PrivacyAccount>> account =
-      PrivacyAccount::Open(AccountOptions(plan.config.privacy_account()));
+      PrivacyAccount::Open(AccountOptions(plan.config.privacy_account(), data.task()));
   SPLITVEIL_RETURN_IF_ERROR(OfAccount(plan, account.ok() ? CheckLabels(data, **account) : account.status()));
   if ((*account)->is_new()) {
     LogWarning("privacy account: made ", plan.config.privacy_account().path(),
@@ -87,7 +92,7 @@ absl::Status CheckAccount(const LabelPartyPlan& plan, const Dataset& data) {
   std::error_code ignored;
   const bool is_new =
       plan.config.has_privacy_account() && !std::filesystem::exists(plan.config.privacy_account().path(), ignored);
-  return is_new ? OfAccount(plan, PrivacyAccount::CheckNew(AccountOptions(plan.config.privacy_account())))
+  return is_new ? OfAccount(plan, PrivacyAccount::CheckNew(AccountOptions(plan.config.privacy_account(), data.task())))
                 : OpenAccount(plan, data).status();
 }
 
@@ -109,9 +114,9 @@ absl::StatusOr<LabelSessionOptions> SessionOptions(const LabelPartyPlan& plan, R
 
 // A protection under a fresh secret run key, or the account's. `account` may be null.
 absl::StatusOr<Protection> NewProtection(const v1::GradientProtection& config,
-                                         std::unique_ptr<PrivacyAccount> account) {
+                                         std::unique_ptr<PrivacyAccount> account, const Task& task) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise, SecureGaussian::Create(SecretKey::Generate()));
-  return MakeProtection(config, std::move(noise), std::move(account));
+  return MakeProtection(config, std::move(noise), std::move(account), task);
 }
 
 // A run that ends without a place for its result has been for nothing.
@@ -184,10 +189,10 @@ absl::Status CheckLabelParty(const LabelPartyPlan& plan) {
   RunStatus status("label_party");
   SPLITVEIL_ASSIGN_OR_RETURN(LabelSessionOptions options, SessionOptions(without_export, &status));
   SPLITVEIL_RETURN_IF_ERROR(CheckAccount(plan, *options.data));
-  SPLITVEIL_ASSIGN_OR_RETURN(options.protection, NewProtection(plan.config.protection(), nullptr));
+  SPLITVEIL_ASSIGN_OR_RETURN(options.protection, NewProtection(plan.config.protection(), nullptr, options.data->task()));
   // A run makes its model once both parties are aligned.
   SPLITVEIL_RETURN_IF_ERROR(
-      TopModel::Create(TopOptions(options.agreement, options.config, options.data->features())).status());
+      TopModel::Create(TopOptions(options.agreement, options.config, *options.data)).status());
   SPLITVEIL_RETURN_IF_ERROR(LabelSession::Create(std::move(options)).status());
   return CheckPlaces(plan.config.party(), plan.config.listen_address(), plan.config_path);
 }
@@ -198,7 +203,7 @@ absl::Status RunLabelParty(const LabelPartyPlan& plan) {
   RunStatus status("label_party");
   SPLITVEIL_ASSIGN_OR_RETURN(LabelSessionOptions options, SessionOptions(plan, &status));
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<PrivacyAccount> account, OpenAccount(plan, *options.data));
-  SPLITVEIL_ASSIGN_OR_RETURN(options.protection, NewProtection(plan.config.protection(), std::move(account)));
+  SPLITVEIL_ASSIGN_OR_RETURN(options.protection, NewProtection(plan.config.protection(), std::move(account), options.data->task()));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LabelSession> session, LabelSession::Create(std::move(options)));
   SplitTrainingService training(session.get());
   AlignmentService alignment(session.get());

@@ -10,6 +10,16 @@ bool HasOneClass(const std::vector<uint8_t>& labels) {
   return std::count(labels.begin(), labels.end(), labels.front()) == static_cast<int64_t>(labels.size());
 }
 
+template <typename Value>
+std::vector<Value> Selected(const std::vector<Value>& values, absl::Span<const uint32_t> positions) {
+  std::vector<Value> selected;
+  selected.reserve(positions.size());
+  for (const uint32_t position : positions) {
+    selected.push_back(values[position]);
+  }
+  return selected;
+}
+
 }  // namespace
 
 BatchSource::BatchSource(TrainingData data, const Options& options) : data_(std::move(data)), options_(options) {}
@@ -20,18 +30,35 @@ LocalBatch BatchSource::Gather(uint32_t epoch, uint32_t batch) {
   own.released.epoch = epoch;
   own.released.batch = batch;
   own.released.positions.assign(positions.begin(), positions.end());
-  own.released.labels = LabelsOf(positions);
+  own.released.labels = AuditedLabelsOf(positions);
+  AddCandidates(own.released);
   own.cuts = BatchSlices(static_cast<int64_t>(positions.size()), options_.in_flight_batches);
   own.primes = options_.primes_moments && !both_classes_seen_ && HasOneClass(own.released.labels);
   own.is_whole = options_.needs_whole_batch || own.primes;
   for (const RowRange& rows : own.cuts.Computed(own.is_whole)) {
     own.features.push_back(data_.features->Gather(positions.subspan(rows.first, rows.rows)));
   }
-  own.targets.reserve(positions.size());
-  for (uint32_t position : positions) {
-    own.targets.push_back(data_.targets[position]);
+  own.labels = Selected(data_.labels, positions);
+  if (!data_.targets.empty()) {
+    const auto outputs = static_cast<size_t>(data_.task.outputs());
+    own.targets.reserve(outputs * positions.size());
+    for (uint32_t position : positions) {
+      const float* const first = data_.targets.data() + outputs * position;
+      own.targets.insert(own.targets.end(), first, first + outputs);
+    }
   }
   return own;
+}
+
+void BatchSource::AddCandidates(ReleasedBatch& batch) const {
+  if (data_.task.kind == Task::Kind::kBinary) {
+    return;
+  }
+  for (const uint32_t position : batch.positions) {
+    const float label = data_.labels[position];
+    batch.candidates.push_back(CandidatesOf(data_.task, label, position));
+    batch.is_higher.push_back(label == batch.candidates.back().high ? 1 : 0);
+  }
 }
 
 const LocalBatch& BatchSource::Gathered(uint32_t epoch, uint32_t batch) {
@@ -64,13 +91,10 @@ FeatureBatch BatchSource::TestFeatures(uint32_t batch) const {
   return data_.features->Gather(absl::MakeConstSpan(data_.test).subspan(first, static_cast<size_t>(test_rows(batch))));
 }
 
-std::vector<uint8_t> BatchSource::LabelsOf(absl::Span<const uint32_t> positions) const {
-  std::vector<uint8_t> labels;
-  labels.reserve(positions.size());
-  for (uint32_t position : positions) {
-    labels.push_back(data_.labels[position]);
-  }
-  return labels;
+std::vector<float> BatchSource::TestLabels() const { return Selected(data_.labels, data_.test); }
+
+std::vector<uint8_t> BatchSource::AuditedLabelsOf(absl::Span<const uint32_t> positions) const {
+  return Selected(data_.audited_labels, positions);
 }
 
 }  // namespace splitveil

@@ -19,8 +19,11 @@ namespace splitveil {
 // The party's data of a run, in aligned order.
 struct TrainingData {
   std::unique_ptr<FeatureTable> features;  // Own ones.
-  std::vector<uint8_t> labels;
-  std::vector<float> targets;  // What h trains on instead; Protection::TrainingTargets.
+  Task task;
+  std::vector<float> labels;            // 0 or 1, a class, or a number in [0, 1].
+  std::vector<uint8_t> audited_labels;  // ReleasedBatch.labels.
+  // What h trains on instead, Task.outputs() of each example (Protection::TrainingTargets); empty: the labels.
+  std::vector<float> targets;
   Schedule schedule;
   std::vector<uint32_t> test;  // Positions that are evaluated: those held out; all, under progressive_validation.
 };
@@ -28,7 +31,8 @@ struct TrainingData {
 // One batch of it.
 struct LocalBatch {
   ReleasedBatch released;              // Step and hints are the training step's to fill in.
-  std::vector<float> targets;          // [rows]
+  std::vector<float> labels;           // [rows]
+  std::vector<float> targets;          // [rows * outputs], or empty.
   BatchSlices cuts;                    // In which it crosses the wire.
   bool is_whole = false;               // Computed at once, not slice by slice.
   std::vector<FeatureBatch> features;  // Of each of cuts.Computed(is_whole).
@@ -65,14 +69,17 @@ class BatchSource {
   // Rows of test batch `batch`: batch_size, the last one fewer, none after that.
   int64_t test_rows(uint32_t batch) const;
   FeatureBatch TestFeatures(uint32_t batch) const;
-  std::vector<uint8_t> TestLabels() const { return LabelsOf(data_.test); }
+  std::vector<float> TestLabels() const;
+  const Task& task() const { return data_.task; }
 
   // The training examples: aligned positions, ascending.
   absl::Span<const uint32_t> training_positions() const { return data_.schedule.positions(); }
-  std::vector<uint8_t> LabelsOf(absl::Span<const uint32_t> positions) const;
+  std::vector<uint8_t> AuditedLabelsOf(absl::Span<const uint32_t> positions) const;
 
  private:
   LocalBatch Gather(uint32_t epoch, uint32_t batch);
+  // Of several classes and of numbers.
+  void AddCandidates(ReleasedBatch& batch) const;
 
   TrainingData data_;
   const Options options_;

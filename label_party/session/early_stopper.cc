@@ -7,7 +7,10 @@
 namespace splitveil {
 
 double EarlyStopper::MetricOf(const TestMetrics& metrics) const {
-  return config_.metric() == v1::EarlyStopping::LOG_LOSS ? metrics.log_loss : metrics.auc;
+  if (config_.metric() == v1::EarlyStopping::AUC) {
+    return metrics.auc;
+  }
+  return std::isnan(metrics.rmse) ? metrics.log_loss : metrics.rmse * metrics.rmse;  // Of numbers.
 }
 
 bool EarlyStopper::ShouldStop(const TestMetrics& metrics) {
@@ -24,7 +27,9 @@ bool EarlyStopper::ShouldStop(const TestMetrics& metrics) {
 }
 
 std::string EarlyStopper::Reason() const {
-  const char* metric = config_.metric() == v1::EarlyStopping::LOG_LOSS ? "log loss" : "AUC";
+  const char* metric = config_.metric() == v1::EarlyStopping::AUC ? "AUC"
+                       : std::isnan(best_.rmse)                   ? "log loss"
+                                                                  : "squared error";
   return best_.epoch < 0 ? absl::StrFormat("no test %s in %d epochs", metric, epochs_without_)
                          : absl::StrFormat("test %s %.4f of epoch %d not bettered for %d epochs", metric,
                                            MetricOf(best_), best_.epoch + 1, epochs_without_);

@@ -44,7 +44,8 @@ absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionO
   if (const std::string& folder = options.config.party().export_dir(); !folder.empty()) {
     SPLITVEIL_RETURN_IF_ERROR(PrepareExport({folder, "label_party"}));
   }
-  SPLITVEIL_RETURN_IF_ERROR(TopModel::Check(TopOptions(options.agreement, options.config, options.data->features())));
+  SPLITVEIL_RETURN_IF_ERROR(CheckTaskOf(*options.data, options.config));
+  SPLITVEIL_RETURN_IF_ERROR(TopModel::Check(TopOptions(options.agreement, options.config, *options.data)));
   SPLITVEIL_ASSIGN_OR_RETURN(
       SeedExchange seed,
       SeedExchange::Create(SeedRole::kLabelParty,
@@ -242,7 +243,7 @@ absl::StatusOr<v1::EvaluateResponse> LabelSession::FinishEvaluation(const Evalua
   absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kEvaluate, protocol_.run_id()));
   SPLITVEIL_RETURN_IF_ERROR(
-      training_->order->CheckEvaluation(evaluation.epoch, static_cast<int64_t>(evaluation.logits.size())));
+      training_->order->CheckEvaluation(evaluation.epoch, training_->evaluator->examples(evaluation)));
   const bool before_training = agreement_.progressive_validation();
   SPLITVEIL_RETURN_IF_ERROR(
       FailInside(training_->evaluator->Finish(before_training ? -1 : int64_t{evaluation.epoch}, evaluation)));
@@ -250,7 +251,7 @@ absl::StatusOr<v1::EvaluateResponse> LabelSession::FinishEvaluation(const Evalua
   SPLITVEIL_RETURN_IF_ERROR(before_training ? absl::OkStatus() : FailInside(AfterEvaluation()));
   life_.Heard();
   v1::EvaluateResponse response;
-  response.set_examples(evaluation.logits.size());
+  response.set_examples(static_cast<uint64_t>(training_->evaluator->examples(evaluation)));
   response.set_stop_training(training_->order->stopped_early());
   return response;
 }

@@ -49,12 +49,15 @@ void Round(Json& json) {
   }
 }
 
+// What epochs are ranked by: AUC, or, of numbers, R^2.
+double RankedBy(const TestMetrics& metrics) { return std::isnan(metrics.rmse) ? metrics.auc : metrics.r_squared; }
+
 // NaNs where nothing was tested.
 TestMetrics BestOf(const RunResult& result) {
   TestMetrics best;
   best.log_loss = best.auc = best.calibration_error = best.accuracy = kNone;
   for (size_t i = 0; i < result.tests.size(); ++i) {
-    if (i == 0 || result.tests[i].auc > best.auc) {
+    if (i == 0 || RankedBy(result.tests[i]) > RankedBy(best)) {
       best = result.tests[i];
     }
   }
@@ -78,6 +81,10 @@ Json FiguresJson(const RunResult& result, const LeakAuditor& auditor) {
   json["test_auc"] = Number(best.auc);
   json["test_calibration_error"] = Number(best.calibration_error);
   json["test_accuracy"] = Number(best.accuracy);
+  if (!std::isnan(best.rmse)) {  // Of numbers alone.
+    json["test_rmse"] = Number(best.rmse);
+    json["test_r2"] = Number(best.r_squared);
+  }
   json["best_epoch"] = best.epoch + 1;
   json["final_test_auc"] = Number(FinalTestAuc(result));
   json["train_seconds"] = Number(result.train_seconds);
@@ -279,10 +286,15 @@ RunSummary Summarize(const RunResult& result, const LeakAuditor& auditor) {
   summary.seconds = result.train_seconds;
   summary.bytes_sent = result.bytes_sent;
   summary.bytes_received = result.bytes_received;
+  summary.task = result.task;
   summary.test_auc = best.auc;
   summary.test_log_loss = best.log_loss;
+  summary.test_accuracy = best.accuracy;
+  summary.test_rmse = best.rmse;
+  summary.test_r_squared = best.r_squared;
   summary.best_epoch = best.epoch + 1;
   summary.final_test_auc = FinalTestAuc(result);
+  summary.final_test_r_squared = result.tests.empty() ? kNone : result.tests.back().r_squared;
   summary.run_auc_bound = GaussianAucBound(result.cumulative_sum_kl);
   if (result.earlier_sum_kl > 0) {
     summary.all_runs_auc_bound = GaussianAucBound(result.earlier_sum_kl + result.cumulative_sum_kl);

@@ -3,18 +3,22 @@
 #define SPLITVEIL_LABEL_PARTY_SESSION_RUN_RESULT_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "common/dataset/task.h"
 #include "label_party/policy/release_gate.h"
 
 namespace splitveil {
 
 struct TestMetrics {
   int64_t epoch = -1;  // From 0; -1: before the first (RunAgreement.progressive_validation).
+  // NaN where the task has no such figure.
   double log_loss = 0, auc = 0, calibration_error = 0, accuracy = 0;
+  double rmse = std::numeric_limits<double>::quiet_NaN(), r_squared = rmse;
 };
 
 // Steps by what the release gate decided.
@@ -24,6 +28,7 @@ using GateCounts = std::map<v1::GateAction, int64_t>;
 struct RunResult {
   std::string run_id, protection;
   std::string ended;  // "completed", "stopped", "halted" or "failed", as the ledger says it; empty: goes on.
+  Task task;
   int64_t aligned_examples = 0;
   std::string resumed_from;  // RUN_ID/EPOCHS of the checkpoint it started from; empty: fresh weights.
   int64_t epochs = 0;        // As agreed, or as many as were trained where the label party stopped early.

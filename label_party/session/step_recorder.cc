@@ -23,6 +23,17 @@ std::string Describe(const GateCounts& counts) {
   });
 }
 
+absl::StatusOr<Evaluation> EvaluateTask(const Task& task, const std::vector<float>& outputs,
+                                        const std::vector<float>& labels) {
+  if (task.kind == Task::Kind::kRegression) {
+    return EvaluateRegression(outputs, labels);
+  }
+  const std::vector<uint8_t> classes(labels.begin(), labels.end());
+  return task.kind == Task::Kind::kBinary
+             ? Evaluate(outputs, classes)
+             : EvaluateClasses({outputs.data(), static_cast<int64_t>(labels.size()), task.outputs()}, classes);
+}
+
 }  // namespace
 
 StepRecorder::StepRecorder(RunResult beginnings, int64_t batches_per_epoch, Ledger* ledger)
@@ -115,10 +126,11 @@ absl::Status StepRecorder::RecordAccount(int64_t epoch) {
   return ledger_->RecordEvent("accountant", account);
 }
 
-absl::Status StepRecorder::RecordEvaluation(int64_t epoch, const std::vector<float>& logits,
-                                            const std::vector<uint8_t>& labels) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const Evaluation metrics, Evaluate(logits, labels));
-  result_.tests.push_back({epoch, metrics.log_loss, metrics.auc, metrics.calibration_error, metrics.accuracy});
+absl::Status StepRecorder::RecordEvaluation(int64_t epoch, const Task& task, const std::vector<float>& outputs,
+                                            const std::vector<float>& labels) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const Evaluation metrics, EvaluateTask(task, outputs, labels));
+  result_.tests.push_back({epoch, metrics.log_loss, metrics.auc, metrics.calibration_error, metrics.accuracy,
+                           metrics.rmse, metrics.r_squared});
   EvaluationRow row;
   row.step = step();
   row.split = "test";
@@ -126,6 +138,8 @@ absl::Status StepRecorder::RecordEvaluation(int64_t epoch, const std::vector<flo
   row.auc = metrics.auc;
   row.accuracy = metrics.accuracy;
   row.calibration_error = metrics.calibration_error;
+  row.rmse = metrics.rmse;
+  row.r_squared = metrics.r_squared;
   return ledger_->Record(row);
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 
+#include "common/dataset/task.h"
 #include "common/ledger/ledger.h"
 #include "common/operations/step_stopwatch.h"
 #include "label_party/policy/release_gate.h"
@@ -52,8 +53,10 @@ class StepRecorder {
   // Ends the step; with the last one of an epoch what its releases add up to is an event.
   absl::Status RecordStep(StepRecord record);
 
-  // The evaluation of `epoch` (-1: before the first) over all test examples. Errors: as Evaluate of evaluation.h, too.
-  absl::Status RecordEvaluation(int64_t epoch, const std::vector<float>& logits, const std::vector<uint8_t>& labels);
+  // The evaluation of `epoch` (-1: before the first) over all test examples: a model's outputs [examples * outputs],
+  // labels [examples]. Errors: as evaluation.h's, too.
+  absl::Status RecordEvaluation(int64_t epoch, const Task& task, const std::vector<float>& outputs,
+                                const std::vector<float>& labels);
 
   RunResult& result() { return result_; }
 

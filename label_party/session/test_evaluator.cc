@@ -16,13 +16,13 @@ absl::StatusOr<Matrix> TestEvaluator::Read(const v1::CutActivations& request, co
 absl::Status TestEvaluator::Predict(ConstMatrixView activations, TestEvaluation& evaluation) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> predicted,
                              model_->Predict(activations, source_->TestFeatures(evaluation.next_batch)));
-  evaluation.logits.insert(evaluation.logits.end(), predicted.begin(), predicted.end());
+  evaluation.outputs.insert(evaluation.outputs.end(), predicted.begin(), predicted.end());
   ++evaluation.next_batch;
   return absl::OkStatus();
 }
 
 absl::Status TestEvaluator::Finish(int64_t epoch, const TestEvaluation& evaluation) {
-  return recorder_->RecordEvaluation(epoch, evaluation.logits, source_->TestLabels());
+  return recorder_->RecordEvaluation(epoch, source_->task(), evaluation.outputs, source_->TestLabels());
 }
 
 }  // namespace splitveil

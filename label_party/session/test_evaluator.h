@@ -1,4 +1,4 @@
-// The evaluations of a run at the label party: logits of test examples, batch by batch.
+// The evaluations of a run at the label party: outputs for test examples, batch by batch.
 #ifndef SPLITVEIL_LABEL_PARTY_SESSION_TEST_EVALUATOR_H_
 #define SPLITVEIL_LABEL_PARTY_SESSION_TEST_EVALUATOR_H_
 
@@ -17,11 +17,11 @@
 
 namespace splitveil {
 
-// Test logits of one Evaluate stream, before they count.
+// Outputs for the test examples of one Evaluate stream, before they count.
 struct TestEvaluation {
   uint32_t epoch = 0;
   uint32_t next_batch = 0;
-  std::vector<float> logits;
+  std::vector<float> outputs;  // TopPredictor::Predict of the examples so far.
 };
 
 // Not thread-safe.
@@ -36,8 +36,13 @@ class TestEvaluator {
   // examples have come; those of DecodeMatrix.
   absl::StatusOr<Matrix> Read(const v1::CutActivations& request, const TestEvaluation& evaluation) const;
 
-  // Adds its logits. Errors: those of the model.
+  // Adds its outputs. Errors: those of the model.
   absl::Status Predict(ConstMatrixView activations, TestEvaluation& evaluation);
+
+  // How many examples it has outputs for.
+  int64_t examples(const TestEvaluation& evaluation) const {
+    return static_cast<int64_t>(evaluation.outputs.size()) / source_->task().outputs();
+  }
 
   // Metrics of a whole evaluation, recorded. `epoch` -1: before the first. Errors: as
   // StepRecorder::RecordEvaluation.

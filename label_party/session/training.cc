@@ -25,20 +25,20 @@ namespace splitveil {
 namespace {
 
 // As the protection needs it: with a head for what leaves, or without.
-absl::StatusOr<std::unique_ptr<TopModel>> MakeFreshModel(const TrainingInputs& inputs, const FeatureShape& features) {
-  TopModelOptions options = TopOptions(inputs.agreement, inputs.config, features);
+absl::StatusOr<std::unique_ptr<TopModel>> MakeFreshModel(const TrainingInputs& inputs) {
+  TopModelOptions options = TopOptions(inputs.agreement, inputs.config, *inputs.data);
   absl::StatusOr<std::unique_ptr<TopModel>> model = TopModel::Create(options);
   if (!model.ok() || !inputs.protection.needs_release_head()) {
     return model;
   }
   options.target_noise = inputs.protection.labels->target_noise();
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TopModel> release_head, TopModel::Create(options));
-  return MakeTwoHeadedTopModel(std::move(release_head), *std::move(model));
+  return MakeTwoHeadedTopModel(std::move(release_head), *std::move(model), options.task.outputs());
 }
 
 // With the weights and the optimiser's state of the checkpoint, where there is one.
-absl::StatusOr<std::unique_ptr<TopModel>> MakeModel(const TrainingInputs& inputs, const FeatureShape& features) {
-  absl::StatusOr<std::unique_ptr<TopModel>> model = MakeFreshModel(inputs, features);
+absl::StatusOr<std::unique_ptr<TopModel>> MakeModel(const TrainingInputs& inputs) {
+  absl::StatusOr<std::unique_ptr<TopModel>> model = MakeFreshModel(inputs);
   if (model.ok() && inputs.resumed != nullptr) {
     const absl::StatusOr<NamedParameters> state = inputs.resumed->State();
     SPLITVEIL_RETURN_IF_ERROR(state.ok() ? (*model)->SetTrainingState(*state) : state.status());
@@ -53,6 +53,49 @@ absl::StatusOr<LabelState> EarlierState(const TrainingInputs& inputs) {
              : LabelStateFrom(inputs.resumed->header().label_party(), inputs.agreement.cut_width());
 }
 
+std::vector<float> AlignedLabels(const Dataset& data, absl::Span<const uint32_t> rows) {
+  std::vector<float> labels;
+  labels.reserve(rows.size());
+  for (const uint32_t row : rows) {
+    labels.push_back(data.task().kind == Task::Kind::kRegression ? data.targets()[row] : data.labels()[row]);
+  }
+  return labels;
+}
+
+// The audited class's number, CheckTaskOf having made sure that there is one.
+float AuditedClass(const Dataset& data, const v1::LabelSideAudit& audit) {
+  const auto& classes = data.preprocessing().classes();
+  const auto found = std::find(classes.begin(), classes.end(), audit.audited_class());
+  return found == classes.end() ? 0 : static_cast<float>(found - classes.begin());
+}
+
+// Of the numbers at `positions`; not empty.
+float Median(const std::vector<float>& labels, absl::Span<const uint32_t> positions) {
+  std::vector<float> values;
+  values.reserve(positions.size());
+  for (const uint32_t position : positions) {
+    values.push_back(labels[position]);
+  }
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// ReleasedBatch.labels of all examples. `training`: positions.
+std::vector<uint8_t> AuditedLabels(const Dataset& data, const v1::LabelSideAudit& audit,
+                                   const std::vector<float>& labels, absl::Span<const uint32_t> training) {
+  std::vector<uint8_t> audited;
+  audited.reserve(labels.size());
+  const bool is_number = data.task().kind == Task::Kind::kRegression;
+  const float of = is_number                                     ? Median(labels, training)
+                   : data.task().kind == Task::Kind::kMultiClass ? AuditedClass(data, audit)
+                                                                 : 1;
+  for (const float label : labels) {
+    audited.push_back((is_number ? label > of : label == of) ? 1 : 0);
+  }
+  return audited;
+}
+
 // All but the targets.
 absl::StatusOr<TrainingData> MakeData(const TrainingInputs& inputs) {
   const v1::RunAgreement& agreement = inputs.agreement;
@@ -65,26 +108,25 @@ absl::StatusOr<TrainingData> MakeData(const TrainingInputs& inputs) {
   SPLITVEIL_ASSIGN_OR_RETURN(Schedule schedule,
                              Schedule::Create(inputs.seed, std::move(split.train),
                                               ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()}));
-  std::vector<uint8_t> labels;
-  labels.reserve(inputs.rows.size());
-  for (uint32_t row : inputs.rows) {
-    labels.push_back(data.labels()[row]);
-  }
+  std::vector<float> labels = AlignedLabels(data, inputs.rows);
+  std::vector<uint8_t> audited_labels =
+      AuditedLabels(data, inputs.config.label_side_audit(), labels, schedule.positions());
   data.ReleaseMemory();  // Of the ids and the labels,
   ReturnFreeMemory();    // of the alignment.
   auto features =
       std::make_unique<FeatureTable>(inputs.data, std::vector<uint32_t>(inputs.rows.begin(), inputs.rows.end()));
-  return TrainingData{std::move(features), std::move(labels), {}, std::move(schedule), std::move(split.test)};
+  return TrainingData{std::move(features), data.task(),         std::move(labels),    std::move(audited_labels),
+                      /*targets=*/{},      std::move(schedule), std::move(split.test)};
 }
 
 // What the training examples train on; where labels are noised, all others have no target, and no number stands for it.
 absl::StatusOr<std::vector<float>> MakeTargets(const TrainingInputs& inputs, const TrainingData& data) {
   if (inputs.protection.labels == nullptr) {
-    return std::vector<float>(data.labels.begin(), data.labels.end());
+    return std::vector<float>();
   }
   const absl::Span<const uint32_t> positions = data.schedule.positions();
   std::vector<NoiseRow> examples;
-  std::vector<uint8_t> labels;
+  std::vector<float> labels;
   examples.reserve(positions.size());
   labels.reserve(positions.size());
   for (uint32_t position : positions) {
@@ -94,9 +136,11 @@ absl::StatusOr<std::vector<float>> MakeTargets(const TrainingInputs& inputs, con
   inputs.data->ReleaseMemory();  // Of the ids.
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> drawn,
                              inputs.protection.labels->TrainingTargets(examples, labels));
-  std::vector<float> targets(data.labels.size(), std::numeric_limits<float>::quiet_NaN());
+  const auto outputs = static_cast<size_t>(data.task.outputs());
+  std::vector<float> targets(outputs * data.labels.size(), std::numeric_limits<float>::quiet_NaN());
   for (size_t i = 0; i < positions.size(); ++i) {
-    targets[positions[i]] = drawn[i];
+    std::copy_n(drawn.begin() + static_cast<std::ptrdiff_t>(outputs * i), outputs,
+                targets.begin() + static_cast<std::ptrdiff_t>(outputs * positions[i]));
   }
   return targets;
 }
@@ -138,6 +182,7 @@ RunResult Beginnings(const TrainingInputs& inputs, double earlier_sum_kl,
                      const std::optional<AccountedReleases>& accounted) {
   RunResult result;
   result.run_id = inputs.run_id;
+  result.task = inputs.data->task();
   result.protection = inputs.protection.gradients->name();
   result.aligned_examples = static_cast<int64_t>(inputs.rows.size());
   result.epochs = inputs.agreement.epochs();
@@ -158,16 +203,41 @@ absl::Status RecordClipping(double norm, Ledger& ledger) {
 
 }  // namespace
 
-TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config,
-                           const FeatureShape& features) {
+TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config, const Dataset& data) {
   TopModelOptions options;
   options.spec = config.model();
   options.cut_layer = agreement.cut_layer();
   options.optimizer = config.party().optimizer();
-  options.features = features;
+  options.features = data.features();
+  options.task = data.task();
   options.cut_width = agreement.cut_width();
   options.seed = WeightSeed(SeedRole::kLabelParty, config.party().reproducible_seed());
   return options;
+}
+
+absl::Status CheckTaskOf(const Dataset& data, const v1::LabelPartyConfig& config) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckTask(config.protection(), data.task()));
+  const std::string& audited_class = config.label_side_audit().audited_class();
+  const auto& classes = data.preprocessing().classes();
+  if (!audited_class.empty() && std::find(classes.begin(), classes.end(), audited_class) == classes.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("label_side_audit.audited_class: expected ",
+                     classes.empty() ? "none, as the labels are not of several classes" : "one of the schema's classes",
+                     ", found \"", audited_class, "\""));
+  }
+  if (data.task().kind == Task::Kind::kBinary) {
+    return absl::OkStatus();
+  }
+  if (config.clip_cut_gradients() > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "clip_cut_gradients: expected 0, as the labels are not of two classes, found ", config.clip_cut_gradients()));
+  }
+  if (data.task().kind == Task::Kind::kRegression && config.has_early_stopping() &&
+      config.early_stopping().metric() == v1::EarlyStopping::AUC) {
+    return absl::InvalidArgumentError(
+        "early_stopping.metric: expected LOG_LOSS, which stands for the squared error of numbers, found AUC");
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
@@ -177,7 +247,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   SPLITVEIL_ASSIGN_OR_RETURN(ReleaseGate gate, ReleaseGate::Create(inputs.config.release(), protection));
   SPLITVEIL_ASSIGN_OR_RETURN(TrainingData data, MakeData(inputs));
   Training training;
-  SPLITVEIL_ASSIGN_OR_RETURN(training.model, MakeModel(inputs, inputs.data->features()));
+  SPLITVEIL_ASSIGN_OR_RETURN(training.model, MakeModel(inputs));
   SPLITVEIL_ASSIGN_OR_RETURN(LabelState earlier, EarlierState(inputs));
   if (earlier.moments) {
     inputs.protection.gradients->RestoreMoments(*earlier.moments);
@@ -233,7 +303,7 @@ CompletionAudit::Options CompletionOptions(const v1::RunAgreement& agreement, co
   options.epoch = training.order->epoch() - 1;
   const absl::Span<const uint32_t> positions = training.source->training_positions();
   options.positions.assign(positions.begin(), positions.end());
-  options.labels = training.source->LabelsOf(options.positions);
+  options.labels = training.source->AuditedLabelsOf(options.positions);
   return options;
 }
 

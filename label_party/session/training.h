@@ -61,9 +61,12 @@ struct Training {
   }
 };
 
-// The top model that the configuration describes, for own features of this shape.
-TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config,
-                           const FeatureShape& features);
+// The top model that the configuration describes, for own features and labels like those of `data`.
+TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config, const Dataset& data);
+
+// Whether what the configuration asks for is there for labels of the kind that `data` has. Error: InvalidArgument, with
+// field, expected and found.
+absl::Status CheckTaskOf(const Dataset& data, const v1::LabelPartyConfig& config);
 
 // Splits, builds schedule and model. The training keeps the aligned labels and reads features as it goes. Errors:
 // InvalidArgument where the model does not fit the data, the checkpoint not the model, the release policy not the

@@ -126,7 +126,7 @@ absl::Status TrainingStep::PrimeGuard(const InboundBatch& batch) {
     std::fill_n(labels.begin() + label * rows, rows, label);
     const absl::StatusOr<Matrix> probed =
         model_->ProbeCutGradient(batch.activations.block({0, rows}), batch.own.features.front(),
-                                 absl::MakeConstSpan(labels).subspan(static_cast<size_t>(label * rows), rows));
+                                 std::vector<float>(static_cast<size_t>(rows), label));
     if (!probed.ok()) {
       return AsInternal(probed.status());
     }
@@ -137,21 +137,26 @@ absl::Status TrainingStep::PrimeGuard(const InboundBatch& batch) {
 }
 
 absl::Status TrainingStep::Differentiate(const RowRange& rows, InboundBatch& batch) {
-  const absl::StatusOr<TopStep> head =
-      model_->ForwardBackward(batch.activations.block(rows), batch.own.features[batch.computed++],
-                              absl::MakeConstSpan(batch.own.released.labels).subspan(rows.first, rows.rows),
-                              absl::MakeConstSpan(batch.own.targets).subspan(rows.first, rows.rows));
+  const absl::StatusOr<TopStep> head = model_->ForwardBackward(
+      batch.activations.block(rows), batch.own.features[batch.computed++],
+      absl::MakeConstSpan(batch.own.labels).subspan(rows.first, rows.rows), TargetsOf(batch.own, rows));
   recorder_->Lap(&StepTimeRow::backward);
   if (!head.ok()) {
     return AsInternal(head.status());
   }
   recorder_->stopwatch().Move(head->forward_seconds, &StepTimeRow::backward, &StepTimeRow::forward);
   batch.clean.SetBlock(rows.first, head->cut_gradient);
-  LogitOutputs& logits = batch.logits;
-  logits.probabilities.insert(logits.probabilities.end(), head->probabilities.begin(), head->probabilities.end());
-  logits.residuals.insert(logits.residuals.end(), head->residuals.begin(), head->residuals.end());
+  HeadOutputs& outputs = batch.head;
+  outputs.predictions.insert(outputs.predictions.end(), head->predictions.begin(), head->predictions.end());
+  outputs.residuals.insert(outputs.residuals.end(), head->residuals.begin(), head->residuals.end());
   batch.loss_sum += head->mean_loss * static_cast<double>(rows.rows);
   return absl::OkStatus();
+}
+
+absl::Span<const float> TrainingStep::TargetsOf(const LocalBatch& own, const RowRange& rows) const {
+  const int64_t outputs = source_->task().outputs();
+  return own.targets.empty() ? absl::Span<const float>()
+                             : absl::MakeConstSpan(own.targets).subspan(outputs * rows.first, outputs * rows.rows);
 }
 
 bool TrainingStep::AnswersSliceBySlice() const {
@@ -162,11 +167,11 @@ bool TrainingStep::AnswersSliceBySlice() const {
 absl::Status TrainingStep::RegulariseAndClip(InboundBatch& batch) const {
   if (options_.distance_correlation_weight > 0) {
     SPLITVEIL_RETURN_IF_ERROR(AsInternal(AddDistanceCorrelationGradient(
-        options_.distance_correlation_weight, batch.activations.block({0, batch.clean.rows()}), batch.own.targets,
-        batch.clean)));
+        options_.distance_correlation_weight, batch.activations.block({0, batch.clean.rows()}),
+        batch.own.targets.empty() ? batch.own.labels : batch.own.targets, batch.clean)));
   }
   if (options_.clip_cut_gradients > 0) {
-    batch.logits.unclipped = Matrix(batch.clean);
+    batch.head.unclipped = Matrix(batch.clean);
     ClipRows(options_.clip_cut_gradients, batch.clean);
   }
   return absl::OkStatus();
@@ -177,7 +182,7 @@ absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   ChooseHints(released);
   SPLITVEIL_ASSIGN_OR_RETURN(const GuardedBatch guarded, guard_->Guard(batch.clean, released));
   const GateDecision& decision = guarded.decision;
-  batch.logits.releases_repeat = !std::isnan(guarded.report.run_sum_kl);
+  batch.head.releases_repeat = !std::isnan(guarded.report.run_sum_kl);
   SPLITVEIL_RETURN_IF_ERROR(recorder_->RecordDecision(decision));
   ProtectionRow protection = recorder_->RowOf(guarded.report, decision.action, decision.auc_bound);
   if (decision.action == v1::HALT) {
@@ -236,7 +241,7 @@ TrainingStep::AnsweredBatch TrainingStep::Answered(InboundBatch batch, Protectio
   }
   answered.sent = std::move(batch.sent);
   answered.clean = std::move(batch.clean);
-  answered.logits = std::move(batch.logits);
+  answered.head = std::move(batch.head);
   answered.activations = batch.activations.Take();
   answered.features = std::move(batch.own.features);
   return answered;
@@ -246,10 +251,14 @@ absl::StatusOr<bool> TrainingStep::Learn() {
   if (!answered_.has_value()) {
     return false;
   }
-  const AnsweredBatch batch = *std::move(answered_);
+  AnsweredBatch batch = *std::move(answered_);
   answered_.reset();
   const StepRow& row = batch.record.row;
   const auto epoch = static_cast<uint32_t>(row.epoch);
+  if (source_->task().outputs() > 1 && batch.record.released && auditor_->Reads(row.step)) {
+    SPLITVEIL_ASSIGN_OR_RETURN(batch.head.directions, model_->OutputDirections());
+    recorder_->Lap(&StepTimeRow::audit);
+  }
   SPLITVEIL_RETURN_IF_ERROR(model_->Update());
   recorder_->Lap(&StepTimeRow::update);
   if (batch.record.released) {
@@ -267,13 +276,13 @@ absl::StatusOr<bool> TrainingStep::Learn() {
 }
 
 Matrix TrainingStep::LabelDirections(const AnsweredBatch& batch) const {
-  if (options_.distance_correlation_weight > 0) {
-    return Matrix();
+  if (options_.distance_correlation_weight > 0 || batch.head.directions.size() > 0) {
+    return Matrix(batch.head.directions);
   }
-  const ConstMatrixView clean = batch.logits.unclipped.size() > 0 ? batch.logits.unclipped : batch.clean;
+  const ConstMatrixView clean = batch.head.unclipped.size() > 0 ? batch.head.unclipped : batch.clean;
   Matrix directions(clean);
   for (int64_t j = 0; j < clean.rows(); ++j) {
-    const float residual = batch.logits.residuals[static_cast<size_t>(j)];
+    const float residual = batch.head.residuals[static_cast<size_t>(j)];
     for (float& component : directions.row(j)) {
       component = residual == 0 ? 0 : component / residual;  // Where the loss is flat, no label has moved anything.
     }
@@ -299,9 +308,9 @@ absl::Status TrainingStep::Audit(const AnsweredBatch& batch) {
                                  protection.sum_kl,
                                  recorder_->result().cumulative_sum_kl,
                                  label_directions,
-                                 batch.logits.probabilities,
+                                 batch.head.predictions,
                                  options_.clip_cut_gradients,
-                                 batch.logits.releases_repeat,
+                                 batch.head.releases_repeat,
                                  options_.releases_posterior,
                                  IsBoundProved(protection.method)});
 }

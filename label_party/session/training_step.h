@@ -60,10 +60,11 @@ class TrainingStep {
 
  private:
   // What the audit needs to tell by how much a label moves each row.
-  struct LogitOutputs {
-    std::vector<float> probabilities, residuals;  // [batch], see TopStep.
-    Matrix unclipped;              // Clean gradients before they were clipped; empty where nothing clips.
-    bool releases_repeat = false;  // See ReleasingHead.
+  struct HeadOutputs {
+    std::vector<float> predictions, residuals;  // [batch * outputs], see TopStep.
+    Matrix unclipped;                           // Clean gradients before they were clipped; empty where nothing clips.
+    Matrix directions;                          // TopTrainer::OutputDirections of several outputs; empty of one.
+    bool releases_repeat = false;               // See ReleasingHead.
   };
   // A batch whose activations are coming.
   struct InboundBatch {
@@ -71,7 +72,7 @@ class TrainingStep {
     LocalBatch own;
     SliceAssembler activations;
     Matrix clean;               // [batch, cut_width], as far as computed.
-    LogitOutputs logits = {};   // As far as computed, too.
+    HeadOutputs head = {};      // As far as computed, too.
     size_t computed = 0;        // Of own.features.
     double loss_sum = 0;        // Of the examples computed.
     SharedGradients sent = {};  // Slices that have left,
@@ -84,7 +85,7 @@ class TrainingStep {
     SharedGradients sent;                // Without gradients in a frozen step.
     Matrix clean, activations;           // What was sent was made of, for the audit,
     std::vector<FeatureBatch> features;  // and with the activations for the update of h.
-    LogitOutputs logits;
+    HeadOutputs head;
   };
 
   // The batch whose first slice `activations` has taken.
@@ -94,6 +95,7 @@ class TrainingStep {
   absl::Status PrimeGuard(const InboundBatch& batch);
   // Loss and clean gradients of rows that a model computes together.
   absl::Status Differentiate(const RowRange& rows, InboundBatch& batch);
+  absl::Span<const float> TargetsOf(const LocalBatch& own, const RowRange& rows) const;
   // Whether each slice's gradients may leave before the others are there.
   bool AnswersSliceBySlice() const;
   // Of a batch that is complete: the regulariser's gradient, clipping.
@@ -105,7 +107,7 @@ class TrainingStep {
   void EncodeFrozen(InboundBatch& batch) const;
   static AnsweredBatch Answered(InboundBatch batch, ProtectionRow protection);
   absl::Status Audit(const AnsweredBatch& batch);
-  // v of each row (see ReleasingHead), [batch, cut_width]; empty where a regulariser's gradients were added.
+  // v of each row (see ReleasingHead), [batch, outputs * cut_width]; empty where a regulariser's gradients were added.
   Matrix LabelDirections(const AnsweredBatch& batch) const;
 
   const TrainingStepOptions options_;

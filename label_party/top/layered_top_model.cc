@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <random>
 #include <string>
 #include <utility>
@@ -17,7 +18,8 @@
 #include "common/model/optimizer_options.h"
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
-#include "label_party/top/log_loss.h"
+#include "label_party/top/output_directions.h"
+#include "label_party/top/task_loss.h"
 #include "label_party/top/wide_part.h"
 
 namespace splitveil {
@@ -26,10 +28,8 @@ namespace {
 constexpr char kField[] = "model";
 constexpr char kOwnPrefix[] = "own.";
 
-void Add(ConstMatrixView terms, std::vector<float>& logits) {
-  for (size_t j = 0; j < logits.size(); ++j) {
-    logits[j] += terms.data()[j];
-  }
+void Add(ConstMatrixView terms, Matrix& outputs) {
+  std::transform(outputs.data(), outputs.data() + outputs.size(), terms.data(), outputs.data(), std::plus<>());
 }
 
 class LayeredTopModel final : public TopModel {
@@ -40,9 +40,9 @@ class LayeredTopModel final : public TopModel {
     std::unique_ptr<WidePart> wide;   // Null without.
   };
 
-  LayeredTopModel(const FeatureShape& features, double target_noise, Parts parts)
+  LayeredTopModel(const FeatureShape& features, const LossOptions& loss, Parts parts)
       : features_(features),
-        target_noise_(target_noise),
+        loss_(loss),
         deep_(std::move(parts.deep)),
         own_(std::move(parts.own)),
         wide_(std::move(parts.wide)) {}
@@ -50,7 +50,7 @@ class LayeredTopModel final : public TopModel {
   bool needs_whole_batch() const override { return false; }
 
   absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
-                                          absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
+                                          absl::Span<const float> labels, absl::Span<const float> targets) override {
     absl::StatusOr<TopStep> head = AddSlice(activations, own, labels, targets);
     if (!head.ok()) {
       Forget();
@@ -69,9 +69,10 @@ class LayeredTopModel final : public TopModel {
     std::vector<LookupGradient> at_own, at_wide;
     for (const std::unique_ptr<Slice>& slice : slices) {
       at_own.push_back({slice->categories, slice->gradients.side});
+      slice->deep_pass = LayerPass();  // The parameters are free to change where they lie.
       if (wide_ != nullptr) {
-        SPLITVEIL_ASSIGN_OR_RETURN(StackGradients wide, wide_->Backward(slice->wide_pass, slice->logit_gradient));
-        slice->wide_pass = LayerPass();  // The parameters are free to change where they lie.
+        SPLITVEIL_ASSIGN_OR_RETURN(StackGradients wide, wide_->Backward(slice->wide_pass, slice->loss.gradient));
+        slice->wide_pass = LayerPass();
         at_wide.push_back({slice->categories, wide.input});
         wide_gradients.push_back(std::move(wide));
       }
@@ -89,8 +90,32 @@ class LayeredTopModel final : public TopModel {
     return status;
   }
 
+  absl::StatusOr<Matrix> OutputDirections() const override {
+    if (slices_.empty()) {
+      return absl::FailedPreconditionError("top model: expected a ForwardBackward since the last Update, found none");
+    }
+    std::vector<Matrix> parts;
+    int64_t rows = 0;
+    for (const std::unique_ptr<Slice>& slice : slices_) {
+      SPLITVEIL_ASSIGN_OR_RETURN(
+          Matrix part,
+          DirectionsOfOutputs(slice->gradients.input.rows(), loss_.task.outputs(), [&](ConstMatrixView gradient) {
+            return deep_->InputGradient(slice->deep_pass, gradient);
+          }));
+      rows += part.rows();
+      parts.push_back(std::move(part));
+    }
+    Matrix directions = Matrix::ToOverwrite(rows, parts.front().cols());
+    int64_t first = 0;
+    for (const Matrix& part : parts) {
+      directions.SetBlock(first, part);
+      first += part.rows();
+    }
+    return directions;
+  }
+
   absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
-                                          absl::Span<const uint8_t> labels) override {
+                                          absl::Span<const float> labels) override {
     SPLITVEIL_ASSIGN_OR_RETURN(const TopStep head, ForwardBackward(activations, own, labels, {}));
     Matrix gradient(head.cut_gradient);
     Forget();
@@ -101,13 +126,12 @@ class LayeredTopModel final : public TopModel {
     Matrix own_storage;
     SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView side,
                                AssembleOwn(activations, own, ParameterUse::kPrediction, own_storage));
-    SPLITVEIL_ASSIGN_OR_RETURN(const Matrix deep, deep_->Predict(activations, side));
-    std::vector<float> logits(deep.data(), deep.data() + deep.size());
+    SPLITVEIL_ASSIGN_OR_RETURN(Matrix outputs, deep_->Predict(activations, side));
     if (wide_ != nullptr) {
       SPLITVEIL_ASSIGN_OR_RETURN(const Matrix wide, wide_->Predict(own));
-      Add(wide, logits);
+      Add(wide, outputs);
     }
-    return logits;
+    return std::vector<float>(outputs.data(), outputs.data() + outputs.size());
   }
 
   NamedParameters Parameters() const override { return CopyParameters(Views(ParameterUse::kPrediction)); }
@@ -149,45 +173,40 @@ class LayeredTopModel final : public TopModel {
       wide_->Describe("wide", script);
       script.Add("x = x + wide");
     }
-    return ExportHalf(script, "torch.flatten(x)", {folder, "label_party"});
+    return ExportHalf(script, loss_.task.outputs() == 1 ? "torch.flatten(x)" : "x", {folder, "label_party"});
   }
 
  private:
   // Rows between ForwardBackward and Update: no gradient that leaves waits for what only Update needs.
   struct Slice {
     Matrix own_storage, wide_storage;
-    LayerPass wide_pass;
-    Matrix logit_gradient;  // [rows, 1]
-    std::vector<float> probabilities;
+    LayerPass deep_pass, wide_pass;
+    TaskLoss loss;
     StackGradients gradients;
     absl::Span<const int64_t> categories;
   };
 
-  absl::StatusOr<TopStep> AddSlice(ConstMatrixView activations, const FeatureBatch& own,
-                                   absl::Span<const uint8_t> labels, absl::Span<const float> targets) {
+  absl::StatusOr<TopStep> AddSlice(ConstMatrixView activations, const FeatureBatch& own, absl::Span<const float> labels,
+                                   absl::Span<const float> targets) {
     const SteadyTime started = SteadyNow();
     auto slice = std::make_unique<Slice>();
     SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView side,
                                AssembleOwn(activations, own, ParameterUse::kTraining, slice->own_storage));
-    SPLITVEIL_ASSIGN_OR_RETURN(LayerPass deep, deep_->Forward(activations, side));
-    const absl::Span<const float> deep_logits = deep.output().values();
-    std::vector<float> logits(deep_logits.begin(), deep_logits.end());
+    SPLITVEIL_ASSIGN_OR_RETURN(slice->deep_pass, deep_->Forward(activations, side));
+    Matrix outputs(slice->deep_pass.output());
     if (wide_ != nullptr) {
       SPLITVEIL_ASSIGN_OR_RETURN(slice->wide_pass, wide_->Forward(own, slice->wide_storage));
-      Add(slice->wide_pass.output(), logits);
+      Add(slice->wide_pass.output(), outputs);
     }
 
-    SPLITVEIL_ASSIGN_OR_RETURN(LogLoss loss, BinaryCrossEntropy(logits, labels, targets, target_noise_));
+    SPLITVEIL_ASSIGN_OR_RETURN(slice->loss, LossOf(loss_, outputs, labels, targets));
     const double forward_seconds = SecondsSince(started);
-    slice->logit_gradient = std::move(loss.gradient);
-    slice->probabilities = std::move(loss.probabilities);
-    SPLITVEIL_ASSIGN_OR_RETURN(StackGradients gradients, deep_->Backward(deep, slice->logit_gradient, {}));
-    slice->gradients = std::move(gradients);
+    SPLITVEIL_ASSIGN_OR_RETURN(slice->gradients, deep_->Backward(slice->deep_pass, slice->loss.gradient, {}));
     slice->categories = own.categories;
     slices_.push_back(std::move(slice));
     const Slice& kept = *slices_.back();
-    return TopStep{loss.mean, kept.gradients.input, forward_seconds, kept.probabilities,
-                   static_cast<ConstMatrixView>(kept.logit_gradient).values()};
+    return TopStep{kept.loss.mean, kept.gradients.input, forward_seconds, kept.loss.predictions,
+                   static_cast<ConstMatrixView>(kept.loss.gradient).values()};
   }
 
   // Drops what is kept for Update.
@@ -219,14 +238,14 @@ class LayeredTopModel final : public TopModel {
   }
 
   FeatureShape features_;
-  const double target_noise_;  // TopModelOptions.
+  const LossOptions loss_;
   std::unique_ptr<LayerStack> deep_;
   std::unique_ptr<InputLayer> own_;
   std::unique_ptr<WidePart> wide_;
   std::vector<std::unique_ptr<Slice>> slices_;  // Since the last Update.
 };
 
-// The layers of `spec` and the linear logit behind them.
+// The layers of `spec` and the linear outputs behind them.
 LayerChain DeepChain(const TopModelOptions& options) {
   LayerChain chain;
   chain.field = kField;
@@ -235,7 +254,7 @@ LayerChain DeepChain(const TopModelOptions& options) {
   chain.layers = LayersOf(options.spec);
   v1::Layer& logit = chain.layers.emplace_back();
   logit.set_name(kLogitName);
-  logit.set_units(1);
+  logit.set_units(static_cast<int32_t>(options.task.outputs()));
   logit.set_activation(v1::LINEAR);
   chain.initialization = options.spec.initialization();
   return chain;
@@ -284,11 +303,13 @@ absl::StatusOr<std::unique_ptr<TopModel>> CreateLayeredTopModel(const TopModelOp
   }
   SPLITVEIL_ASSIGN_OR_RETURN(parts.deep, LayerStack::Create(deep_options));
   if (options.spec.has_wide()) {
-    SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<WidePart> wide,
-                               WidePart::Create(options.spec.wide(), options.features, optimizer, wide_seed));
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        std::unique_ptr<WidePart> wide,
+        WidePart::Create(options.spec.wide(), options.features, options.task.outputs(), optimizer, wide_seed));
     parts.wide = std::move(wide);
   }
-  return std::make_unique<LayeredTopModel>(options.features, options.target_noise, std::move(parts));
+  return std::make_unique<LayeredTopModel>(options.features, LossOptions{options.task, options.target_noise},
+                                           std::move(parts));
 }
 
 }  // namespace splitveil

@@ -1,4 +1,4 @@
-// Top model h: cut-layer activations (and own features) -> logit, loss, cut gradients.
+// Top model h: cut-layer activations (and own features) -> outputs, loss, cut gradients.
 #ifndef SPLITVEIL_LABEL_PARTY_TOP_TOP_MODEL_H_
 #define SPLITVEIL_LABEL_PARTY_TOP_TOP_MODEL_H_
 
@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 
 #include "common/dataset/feature_table.h"
+#include "common/dataset/task.h"
 #include "common/matrix/matrix.h"
 #include "common/model/model_state.h"
 
@@ -26,24 +27,25 @@ struct TopModelOptions {
   FeatureShape features;  // The label party's own; unused where the model reads none.
   int64_t cut_width = 0;
   uint64_t seed = 0;
-  // Standard deviation of the noise of targets, for gradients of their likelihood; 0: gradients linear in the targets.
-  // See BinaryCrossEntropy.
+  // What the outputs are: a logit, one logit for each class, or a number.
+  Task task;
+  // LossOptions.target_noise.
   double target_noise = 0;
 };
 
 struct TopStep {
-  double mean_loss = 0;  // Log loss per example (nats), of its label.
+  double mean_loss = 0;  // Per example, of its label: TaskLoss.mean.
   // [rows, cut_width]: row j is dL_j/dz_j of example j's own loss, with its target for label, not divided by the batch.
   // The model's, until Update.
   ConstMatrixView cut_gradient;
   double forward_seconds = 0;  // Of the call, what the loss took; the rest went into gradients.
-  // [rows] each: p(1 | z), and the derivative of each example's own loss by its logit (LogLoss.gradient). The model's,
-  // until Update.
-  absl::Span<const float> probabilities, residuals;
+  // [rows * outputs] each: TaskLoss.predictions, and the derivative of each example's own loss by its outputs
+  // (TaskLoss.gradient). The model's, until Update.
+  absl::Span<const float> predictions, residuals;
 };
 
-// What training asks of a top model: ForwardBackward for each slice of a batch, then Update. The loss is binary
-// cross-entropy. Errors of every method: InvalidArgument with field, expected and found where a shape does not fit;
+// What training asks of a top model: ForwardBackward for each slice of a batch, then Update. The loss is that of
+// task_loss.h. Errors of every method: InvalidArgument with field, expected and found where a shape does not fit;
 // FailedPrecondition for an Update without gradients; Internal from LibTorch, or when the loss is not finite any more.
 // Not thread-safe.
 class TopTrainer {
@@ -54,12 +56,15 @@ class TopTrainer {
   // whole: a second ForwardBackward before Update is then FailedPrecondition.
   virtual bool needs_whole_batch() const = 0;
   // Loss and gradients of a batch, or of a slice of its rows: `activations` [rows, cut_width], `own` of as many rows
-  // (unused where the model reads none), `labels` [rows] of 0 and 1. `targets` [rows], finite: what the gradients draw
-  // the probabilities to, which may lie outside [0, 1]; empty: the labels. Parameter gradients are kept for Update;
-  // after an error, those of earlier slices neither.
+  // (unused where the model reads none), `labels` [rows]: 0 or 1, a class, or a number. `targets` [rows * outputs],
+  // finite: what the gradients draw the predictions to, which may lie outside [0, 1]; empty: the labels. Parameter
+  // gradients are kept for Update; after an error, those of earlier slices neither.
   virtual absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
-                                                  absl::Span<const uint8_t> labels,
-                                                  absl::Span<const float> targets) = 0;
+                                                  absl::Span<const float> labels, absl::Span<const float> targets) = 0;
+  // How each output moves with the activations: d output_k / dz of each row of the ForwardBackwards since the last
+  // Update, in their order, [rows, outputs * cut_width], output by output. Changes nothing. FailedPrecondition where
+  // there has been no ForwardBackward.
+  virtual absl::StatusOr<Matrix> OutputDirections() const = 0;
   // One optimiser step with the gradients of the mean loss over all rows of the ForwardBackwards since the last, whose
   // `activations` and `own` must still be there: what only the step needs is computed now, so that no cut gradient
   // waits for it.
@@ -67,7 +72,7 @@ class TopTrainer {
   // The cut gradients [batch, cut_width] that a ForwardBackward of these labels would give. Changes nothing; not
   // between a ForwardBackward and its Update.
   virtual absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
-                                                  absl::Span<const uint8_t> labels) = 0;
+                                                  absl::Span<const float> labels) = 0;
 };
 
 // What evaluation asks of it.
@@ -75,12 +80,13 @@ class TopPredictor {
  public:
   virtual ~TopPredictor() = default;
 
-  // Logits [batch], made with the averages of the parameters where there are any (v1::Optimizer.average_decay).
+  // Outputs [batch * outputs], made with the averages of the parameters where there are any
+  // (v1::Optimizer.average_decay).
   // Errors: as TopTrainer's.
   virtual absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) = 0;
 };
 
-// The whole of it; who needs a part takes the part. Logit = linear(layers(activations)) [+ linear(embeddings of own
+// The whole of it; who needs a part takes the part. Outputs = linear(layers(activations)) [+ linear(embeddings of own
 // categories, own numeric columns)], where one of the layers, or the logit, may read own features beside the layer
 // before it. Parameters: "NAME.weight" and "NAME.bias" of each layer of the specification and of "logit" (shapes as
 // BottomModel's; own features behind the other inputs of the layer that reads them), their embedding, "own.embedding",

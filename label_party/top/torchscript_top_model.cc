@@ -15,7 +15,8 @@
 #include "common/model/torchscript_state.h"
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
-#include "label_party/top/log_loss.h"
+#include "label_party/top/output_directions.h"
+#include "label_party/top/task_loss.h"
 
 namespace splitveil {
 namespace {
@@ -36,14 +37,14 @@ class TorchScriptTopModel final : public TopModel {
  public:
   TorchScriptTopModel(const TopModelOptions& options, OwnArguments own, std::unique_ptr<TorchScriptModule> module)
       : features_(options.features),
-        target_noise_(options.target_noise),
+        loss_options_{options.task, options.target_noise},
         own_(std::move(own)),
         module_(std::move(module)) {}
 
   bool needs_whole_batch() const override { return true; }
 
   absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
-                                          absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
+                                          absl::Span<const float> labels, absl::Span<const float> targets) override {
     const SteadyTime started = SteadyNow();
     if (has_gradients_) {
       return absl::FailedPreconditionError("top model: expected an Update since the last ForwardBackward, found none");
@@ -51,17 +52,14 @@ class TorchScriptTopModel final : public TopModel {
     Matrix storage;
     SPLITVEIL_ASSIGN_OR_RETURN(const TorchScriptInput input,
                                InputOf(activations, own, ParameterUse::kTraining, storage));
-    SPLITVEIL_ASSIGN_OR_RETURN(TorchScriptPass pass, module_->Forward(input));
-    SPLITVEIL_ASSIGN_OR_RETURN(LogLoss loss,
-                               BinaryCrossEntropy(pass.output().values(), labels, targets, target_noise_));
+    SPLITVEIL_ASSIGN_OR_RETURN(pass_, module_->Forward(input));
+    SPLITVEIL_ASSIGN_OR_RETURN(loss_, LossOf(loss_options_, pass_.output(), labels, targets));
     const double forward_seconds = SecondsSince(started);
-    logit_gradient_ = std::move(loss.gradient);
-    probabilities_ = std::move(loss.probabilities);
-    SPLITVEIL_ASSIGN_OR_RETURN(gradients_, module_->Backward(pass, logit_gradient_, {}));
+    SPLITVEIL_ASSIGN_OR_RETURN(gradients_, module_->Backward(pass_, loss_.gradient, {}));
     categories_ = own.categories;
     has_gradients_ = true;
-    return TopStep{loss.mean, gradients_.inputs[0], forward_seconds, probabilities_,
-                   static_cast<ConstMatrixView>(logit_gradient_).values()};
+    return TopStep{loss_.mean, gradients_.inputs[0], forward_seconds, loss_.predictions,
+                   static_cast<ConstMatrixView>(loss_.gradient).values()};
   }
 
   absl::Status Update() override {
@@ -69,12 +67,21 @@ class TorchScriptTopModel final : public TopModel {
       return absl::FailedPreconditionError("top model: expected a ForwardBackward since the last Update, found none");
     }
     has_gradients_ = false;
+    pass_ = TorchScriptPass();
     const absl::Status status = module_->Update();
     return status.ok() && has_embedding() ? own_.assembled->Update({{categories_, gradients_.inputs[1]}}) : status;
   }
 
+  absl::StatusOr<Matrix> OutputDirections() const override {
+    if (!has_gradients_) {
+      return absl::FailedPreconditionError("top model: expected a ForwardBackward since the last Update, found none");
+    }
+    return DirectionsOfOutputs(loss_.gradient.rows(), loss_options_.task.outputs(),
+                               [&](ConstMatrixView gradient) { return module_->InputGradient(pass_, gradient); });
+  }
+
   absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
-                                          absl::Span<const uint8_t> labels) override {
+                                          absl::Span<const float> labels) override {
     const NamedParameters before = module_->Values(Part::kModel);  // Running statistics move with each ForwardBackward.
     absl::Status status = ForwardBackward(activations, own, labels, {}).status();
     has_gradients_ = false;
@@ -137,14 +144,14 @@ class TorchScriptTopModel final : public TopModel {
   TorchScriptState state() const { return {own_.assembled.get(), kOwnPrefix, module_.get()}; }
 
   FeatureShape features_;
-  const double target_noise_;  // TopModelOptions.
+  const LossOptions loss_options_;
   OwnArguments own_;
   std::unique_ptr<TorchScriptModule> module_;
   // Of the latest ForwardBackward.
   absl::Span<const int64_t> categories_;
+  TorchScriptPass pass_;
   TorchScriptGradients gradients_;
-  Matrix logit_gradient_;  // [rows, 1]
-  std::vector<float> probabilities_;
+  TaskLoss loss_;
   bool has_gradients_ = false;
 };
 
@@ -174,7 +181,7 @@ TorchScriptModule::Options ModuleOptions(const TopModelOptions& options, const O
     module.numbers.push_back({{embedded + options.features.numeric}, /*gradient=*/embeds});
   }
   module.category_columns = takes_own_columns ? options.features.categorical : 0;
-  module.output_width = 1;
+  module.output_width = options.task.outputs();
   module.optimizer = optimizer;
   module.name_prefix = embeds ? "module." : "";
   module.seed = seed;

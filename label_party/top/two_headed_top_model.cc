@@ -35,9 +35,10 @@ bool AreFinite(const NamedParameters& state) {
 class TwoHeadedTopModel final : public TopModel {
  public:
   static absl::StatusOr<std::unique_ptr<TopModel>> Create(std::unique_ptr<TopModel> release_head,
-                                                          std::unique_ptr<TopModel> prediction_head) {
+                                                          std::unique_ptr<TopModel> prediction_head, int64_t outputs) {
     try {
-      return absl::WrapUnique<TopModel>(new TwoHeadedTopModel(std::move(release_head), std::move(prediction_head)));
+      return absl::WrapUnique<TopModel>(
+          new TwoHeadedTopModel(std::move(release_head), std::move(prediction_head), outputs));
     } catch (const std::system_error& error) {
       return absl::InternalError(absl::StrCat("the prediction head: no thread could be started: ", error.what()));
     }
@@ -56,10 +57,9 @@ class TwoHeadedTopModel final : public TopModel {
   bool needs_whole_batch() const override { return needs_whole_batch_; }
 
   absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
-                                          absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
-    if (targets.size() != labels.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("targets of the release head: expected ", labels.size(), ", found ", targets.size()));
+                                          absl::Span<const float> labels, absl::Span<const float> targets) override {
+    if (targets.empty()) {
+      return absl::InvalidArgumentError("targets of the release head: expected them, found none");
     }
     absl::StatusOr<TopStep> head = release_->ForwardBackward(activations, own, labels, targets);
     if (head.ok()) {
@@ -83,11 +83,16 @@ class TwoHeadedTopModel final : public TopModel {
     if (!diverged_) {
       handed_over_ = std::move(copies);
     }
+    if (needs_whole_batch_) {  // TorchScript draws from a generator that all threads of the process share.
+      mutex_.Await(absl::Condition(this, &TwoHeadedTopModel::IsIdle));
+    }
     return absl::OkStatus();
   }
 
+  absl::StatusOr<Matrix> OutputDirections() const override { return release_->OutputDirections(); }
+
   absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
-                                          absl::Span<const uint8_t> labels) override {
+                                          absl::Span<const float> labels) override {
     return release_->ProbeCutGradient(activations, own, labels);
   }
 
@@ -103,7 +108,7 @@ class TwoHeadedTopModel final : public TopModel {
         return logits;
       }
     }
-    return std::vector<float>(static_cast<size_t>(activations.rows()), 0);
+    return std::vector<float>(static_cast<size_t>(activations.rows() * outputs_), 0);
   }
 
   NamedParameters Parameters() const override {
@@ -168,17 +173,18 @@ class TwoHeadedTopModel final : public TopModel {
   struct BorrowedSlice {
     ConstMatrixView activations;
     const FeatureBatch* own;
-    std::vector<uint8_t> labels;
+    std::vector<float> labels;
   };
   // and from there on.
   struct Slice {
     Matrix activations;
     FeatureBatch own;
-    std::vector<uint8_t> labels;
+    std::vector<float> labels;
   };
 
-  TwoHeadedTopModel(std::unique_ptr<TopModel> release_head, std::unique_ptr<TopModel> prediction_head)
+  TwoHeadedTopModel(std::unique_ptr<TopModel> release_head, std::unique_ptr<TopModel> prediction_head, int64_t outputs)
       : needs_whole_batch_(release_head->needs_whole_batch() || prediction_head->needs_whole_batch()),
+        outputs_(outputs),
         release_(std::move(release_head)),
         prediction_(std::move(prediction_head)),
         trainer_([this] { TrainWhatIsHandedOver(); }) {}
@@ -211,11 +217,12 @@ class TwoHeadedTopModel final : public TopModel {
   void Note(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!status.ok()) {
       diverged_ = true;
-      LogWarning("the prediction head learns no more, and predicts 0.5 from here on: ", status.message());
+      LogWarning("the prediction head learns no more, and its outputs are 0 from here on: ", status.message());
     }
   }
 
   const bool needs_whole_batch_;
+  const int64_t outputs_;  // Of one example.
   // The caller's thread's.
   const std::unique_ptr<TopModel> release_;
   std::vector<BorrowedSlice> awaiting_;  // Since the last Update.
@@ -231,8 +238,9 @@ class TwoHeadedTopModel final : public TopModel {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TopModel>> MakeTwoHeadedTopModel(std::unique_ptr<TopModel> release_head,
-                                                                std::unique_ptr<TopModel> prediction_head) {
-  return TwoHeadedTopModel::Create(std::move(release_head), std::move(prediction_head));
+                                                                std::unique_ptr<TopModel> prediction_head,
+                                                                int64_t outputs) {
+  return TwoHeadedTopModel::Create(std::move(release_head), std::move(prediction_head), outputs);
 }
 
 }  // namespace splitveil

@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_TOP_TWO_HEADED_TOP_MODEL_H_
 #define SPLITVEIL_LABEL_PARTY_TOP_TWO_HEADED_TOP_MODEL_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -18,11 +19,12 @@ namespace splitveil {
 //
 // Update copies the batch and hands it to a thread of the prediction head's, so that the next batch need not wait for
 // it. Whatever asks the prediction head, the next Update and the destructor wait for that thread; it makes the calls in
-// the order in which one thread would, and the numbers are the same. For models of layers alone: TorchScript models
-// draw from a generator that all threads of the process share.
+// the order in which one thread would, and the numbers are the same. Where a batch must
+// come whole (TorchScript, which draws from a generator that all threads of the process share) Update waits for it,
+// too.
 //
 // A prediction head that diverges, in training or prediction, is no error, since the end of a run would tell of labels:
-// it learns no more, Predict gives logits of 0, and a warning in the log says so. The export is as it diverged.
+// it learns no more, Predict gives outputs of 0, and a warning in the log says so. The export is as it diverged.
 //
 // TrainingState holds both; what is the release head's under "release_head.NAME". That of a prediction head that has
 // diverged is left out: no checkpoint holds a number of its that is not finite. A state without it, SetTrainingState
@@ -30,9 +32,10 @@ namespace splitveil {
 // SetTrainingState refuses a state without the release head's, such as a checkpoint of a run with one head: parameters
 // that have learned from labels must not release.
 //
-// Errors: Internal where no thread can be started.
+// `outputs`: Task.outputs() of both. Errors: Internal where no thread can be started.
 absl::StatusOr<std::unique_ptr<TopModel>> MakeTwoHeadedTopModel(std::unique_ptr<TopModel> release_head,
-                                                                std::unique_ptr<TopModel> prediction_head);
+                                                                std::unique_ptr<TopModel> prediction_head,
+                                                                int64_t outputs);
 
 }  // namespace splitveil
 

@@ -17,7 +17,8 @@ constexpr char kName[] = "wide";
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<WidePart>> WidePart::Create(const v1::WidePart& spec, const FeatureShape& features,
-                                                           const OptimizerOptions& optimizer, uint64_t seed) {
+                                                           int64_t outputs, const OptimizerOptions& optimizer,
+                                                           uint64_t seed) {
   std::mt19937_64 seeds(seed);
 
   InputLayer::Options input_options;
@@ -33,7 +34,7 @@ absl::StatusOr<std::unique_ptr<WidePart>> WidePart::Create(const v1::WidePart& s
   linear_options.chain.input_width = input->width();
   v1::Layer& layer = linear_options.chain.layers.emplace_back();
   layer.set_name(kName);
-  layer.set_units(1);
+  layer.set_units(static_cast<int32_t>(outputs));
   layer.set_activation(v1::LINEAR);
   linear_options.optimizer = optimizer;
   linear_options.seed = seeds();

@@ -23,19 +23,20 @@
 
 namespace splitveil {
 
-// Term of the logit: w . [embeddings of the categorical columns, numeric columns] + b (Cheng et al., "Wide & deep
+// Term of the outputs: W . [embeddings of the categorical columns, numeric columns] + b (Cheng et al., "Wide & deep
 // learning for recommender systems", DLRS 2016, section 3.1). Not thread-safe.
 class WidePart {
  public:
   // Errors: InvalidArgument where the specification does not fit the features.
   static absl::StatusOr<std::unique_ptr<WidePart>> Create(const v1::WidePart& spec, const FeatureShape& features,
-                                                          const OptimizerOptions& optimizer, uint64_t seed);
+                                                          int64_t outputs, const OptimizerOptions& optimizer,
+                                                          uint64_t seed);
 
-  // Terms [batch, 1].
+  // Terms [batch, outputs].
   absl::StatusOr<Matrix> Predict(const FeatureBatch& own) const;
   // The pass, whose output are the terms, reads `own` and `storage`, which must outlive it.
   absl::StatusOr<LayerPass> Forward(const FeatureBatch& own, Matrix& storage) const;
-  // Back-propagates per-example gradients [batch, 1] of the logit: those at the input.
+  // Back-propagates per-example gradients [batch, outputs] at the terms: those at the input.
   absl::StatusOr<StackGradients> Backward(LayerPass& pass, ConstMatrixView logit_gradient);
   // One optimiser step of the embedding; `parts` as InputLayer::Update. That of linear() goes with the party's other
   // layers.

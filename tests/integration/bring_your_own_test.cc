@@ -194,8 +194,8 @@ class BringYourOwnTest : public ::testing::Test {
     return batches;
   }
 
-  std::vector<uint8_t> LabelsOf(const std::vector<uint32_t>& positions) const {
-    std::vector<uint8_t> labels;
+  std::vector<float> LabelsOf(const std::vector<uint32_t>& positions) const {
+    std::vector<float> labels;
     for (const uint32_t position : positions) {
       labels.push_back(run_.label_data.labels[nonlabel_->aligned().rows[position]]);
     }
@@ -433,7 +433,7 @@ TEST_F(BringYourOwnTest, ConvolutionalHalvesTrainAsInPython) {
     std::copy_n(images.data_ptr<float>(), images.numel(), batch.numeric.data());
     const auto activations = (*bottom)->Forward(batch);
     ASSERT_TRUE(activations.ok()) << activations.status();
-    const std::vector<uint8_t> targets(labels.data_ptr<float>(), labels.data_ptr<float>() + 16);
+    const std::vector<float> targets(labels.data_ptr<float>(), labels.data_ptr<float>() + 16);
     const auto head = (*top)->ForwardBackward(*activations, {}, targets, {});
     ASSERT_TRUE(head.ok()) << head.status();
     ASSERT_TRUE((*top)->Update().ok());

@@ -50,8 +50,8 @@ struct Halves {
     FeatureShape used = shape;
     used.embedding_rows = used_rows;
     const FeatureBatch features = RandomFeatures(kRows, used, generator);
-    std::vector<uint8_t> labels(kRows);
-    std::generate(labels.begin(), labels.end(), [&] { return static_cast<uint8_t>(generator() % 2); });
+    std::vector<float> labels(kRows);
+    std::generate(labels.begin(), labels.end(), [&] { return static_cast<float>(generator() % 2); });
     const ConstMatrixView activations = *bottom->Forward(features);
     const TopStep step = *top->ForwardBackward(activations, features, labels, {});
     ASSERT_TRUE(bottom->Backward(step.cut_gradient, {}).ok());

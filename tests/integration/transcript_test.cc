@@ -25,6 +25,8 @@ extern "C" int RAND_priv_bytes(unsigned char* bytes, int count) {  // NOLINT(rea
 namespace splitveil::testing {
 namespace {
 
+constexpr int kExamples = 300;
+
 // The noised labels of another run, whatever the labels.
 class FixedTargets final : public LabelTargets {
  public:
@@ -32,10 +34,11 @@ class FixedTargets final : public LabelTargets {
       : drawn_(std::move(drawn)), targets_(std::move(targets)) {}
 
   absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow> examples,
-                                                     absl::Span<const uint8_t> labels) override {
+                                                     absl::Span<const float> labels) override {
     EXPECT_TRUE(drawn_->TrainingTargets(examples, labels).ok());
-    EXPECT_LE(labels.size(), targets_.size());
-    return std::vector<float>(targets_.begin(), targets_.begin() + static_cast<int64_t>(labels.size()));
+    const size_t outputs = targets_.size() / kExamples;
+    EXPECT_LE(labels.size(), kExamples);
+    return std::vector<float>(targets_.begin(), targets_.begin() + static_cast<int64_t>(outputs * labels.size()));
   }
   bool drawn() const override { return drawn_->drawn(); }
   bool needs_release_head() const override { return true; }
@@ -49,7 +52,7 @@ class FixedTargets final : public LabelTargets {
 
 class TranscriptTest : public ::testing::Test {
  protected:
-  TranscriptTest() : run_(300) {
+  explicit TranscriptTest(const Task& task = {}) : run_(kExamples, task) {
     run_.agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
     run_.agreement.mutable_audit()->clear_attacks();
     run_.agreement.mutable_audit()->add_attacks(v1::NORM);
@@ -110,6 +113,35 @@ TEST_F(TranscriptTest, FlippingLabelsUnderTheSameNoisedLabelsChangesNoByteThatTh
   labels[0] = labels[1] = labels[2] = 1;
   EXPECT_EQ(Transcript(true), honest);
 }
+
+class TranscriptOfTask : public TranscriptTest, public ::testing::WithParamInterface<Task> {
+ protected:
+  TranscriptOfTask() : TranscriptTest(GetParam()) {}
+};
+
+TEST_P(TranscriptOfTask, FlippingLabelsUnderTheSameNoisedLabelsChangesNoByteThatThePeerReceives) {
+  for (size_t j = 0; j < kExamples * static_cast<size_t>(GetParam().outputs()); ++j) {
+    targets_.push_back(static_cast<float>(static_cast<int>(j * 7 % 11)) - 5);
+  }
+  const std::vector<std::string> honest = Transcript(/*fixed_targets=*/true);
+  const NamedParameters honest_predictions = predictions_;
+  EXPECT_GT(honest.size(), 20);
+  for (size_t row = 0; row < run_.label_data.ids.size(); ++row) {
+    if (GetParam().kind == Task::Kind::kRegression) {
+      run_.label_data.targets[row] = 1 - run_.label_data.targets[row];
+    } else {
+      run_.label_data.labels[row] = row % 4;
+    }
+  }
+  EXPECT_EQ(Transcript(true), honest);
+  EXPECT_NE(predictions_, honest_predictions);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tasks, TranscriptOfTask,
+                         ::testing::Values(Task{Task::Kind::kMultiClass, 4}, Task{Task::Kind::kRegression, 0}),
+                         [](const auto& param) {
+                           return param.param.kind == Task::Kind::kRegression ? "Number" : "FourClasses";
+                         });
 
 // The check above can fail: other noised labels are other messages.
 TEST_F(TranscriptTest, OneNoisedLabelMovesThem) {

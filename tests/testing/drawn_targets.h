@@ -16,7 +16,8 @@ namespace splitveil {
 // `source`: LabelTargets or Protection. The examples of `labels` are numbered.
 template <typename Source>
 std::vector<float> DrawTargets(Source&& source, absl::Span<const uint8_t> labels) {
-  absl::StatusOr<std::vector<float>> targets = source.TrainingTargets(NumberedNoiseRows(labels.size()), labels);
+  absl::StatusOr<std::vector<float>> targets =
+      source.TrainingTargets(NumberedNoiseRows(labels.size()), std::vector<float>(labels.begin(), labels.end()));
   EXPECT_TRUE(targets.ok()) << targets.status();
   return targets.ok() ? *std::move(targets) : std::vector<float>();
 }

@@ -12,6 +12,7 @@
 #include "common/config/agreement.h"
 #include "common/crypto/secure_random.h"
 #include "label_party/label_privacy/privacy_account.h"
+#include "label_party/label_privacy/task_label.h"
 
 namespace splitveil::testing {
 namespace {
@@ -53,9 +54,28 @@ void AddRow(SmallTable& data, const std::string& id, std::mt19937_64& random, in
   data.categories.push_back(categories);
 }
 
+// Of the half of the task's labels that `label` says.
+void AddLabel(SmallTable& data, std::mt19937_64& random, int label) {
+  switch (data.task.kind) {
+    case Task::Kind::kBinary:
+      data.labels.push_back(static_cast<uint8_t>(label));
+      break;
+    case Task::Kind::kMultiClass: {
+      const auto half = static_cast<uint64_t>(data.task.classes / 2);
+      const uint64_t others = static_cast<uint64_t>(data.task.classes) - half;
+      data.labels.push_back(static_cast<uint8_t>(label == 1 ? half + random() % others : random() % half));
+      break;
+    }
+    case Task::Kind::kRegression:
+      data.targets.push_back((static_cast<float>(label) + std::uniform_real_distribution<float>()(random)) / 2);
+      break;
+  }
+}
+
 }  // namespace
 
-SmallRun::SmallRun(int examples) {
+SmallRun::SmallRun(int examples, const Task& task) {
+  label_data.task = task;
   label_data.categories_per_column = nonlabel_data.categories_per_column = kCategories;
   Parse(kAgreement, &agreement);
   Canonicalize(agreement);
@@ -67,7 +87,7 @@ SmallRun::SmallRun(int examples) {
     const std::string id = absl::StrCat("person-", i);
     if (i < examples + 10) {
       AddRow(label_data, id, random, label);
-      label_data.labels.push_back(static_cast<uint8_t>(label));
+      AddLabel(label_data, random, label);
     }
     if (i < examples || i >= examples + 10) {
       AddRow(nonlabel_data, id, random, label);
@@ -88,13 +108,13 @@ LabelSessionOptions SmallRun::LabelOptions() {
   std::unique_ptr<PrivacyAccount> account;
   if (label_config.has_privacy_account()) {
     const v1::PrivacyAccount& config = label_config.privacy_account();
-    absl::StatusOr<std::unique_ptr<PrivacyAccount>> opened =
-        PrivacyAccount::Open({config.path(), config.label_set(), config.max_lifetime_auc_bound()});
+    absl::StatusOr<std::unique_ptr<PrivacyAccount>> opened = PrivacyAccount::Open(
+        {config.path(), config.label_set(), config.max_lifetime_auc_bound(), LabelKindOf(label_data.task)});
     EXPECT_TRUE(opened.ok()) << opened.status();
     account = *std::move(opened);
   }
   absl::StatusOr<Protection> protection =
-      MakeProtection(label_config.protection(), *std::move(noise), std::move(account));
+      MakeProtection(label_config.protection(), *std::move(noise), std::move(account), label_data.task);
   EXPECT_TRUE(protection.ok()) << protection.status();
   options.protection = *std::move(protection);
   return options;

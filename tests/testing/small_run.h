@@ -13,8 +13,9 @@ namespace splitveil::testing {
 
 struct SmallRun {
   // `examples` common ids, each with 2 numeric and 2 categorical features that tell the label in part. Each party holds
-  // some ids more. Cut width 8, batches of 64, epochs 2, no noise, seeds fixed, ORACLE audit at cut and first.
-  explicit SmallRun(int examples = 512);
+  // some ids more. Of another task than two classes, a label's first or second half (of the classes, of [0, 1]) is what
+  // the features tell. Cut width 8, batches of 64, epochs 2, no noise, seeds fixed, ORACLE audit at cut and first.
+  explicit SmallRun(int examples = 512, const Task& task = {});
 
   // Both parties' options as the agreement and the configurations stand now.
   LabelSessionOptions LabelOptions();

@@ -74,7 +74,7 @@ class JoinedModel {
                                bottom_->Forward(data_->nonlabel_features->Gather(positions)));
     const FeatureBatch own = data_->label_features->Gather(positions);
     SPLITVEIL_ASSIGN_OR_RETURN(const TopStep head,
-                               top_->ForwardBackward(activations, own, LabelsOf(positions), /*targets=*/{}));
+                               top_->ForwardBackward(activations, own, TrainingLabels(positions), /*targets=*/{}));
     loss_sum += head.mean_loss * static_cast<double>(positions.size());
     SPLITVEIL_RETURN_IF_ERROR(bottom_->Backward(head.cut_gradient, /*layers=*/{}).status());
     SPLITVEIL_RETURN_IF_ERROR(top_->Update());
@@ -96,6 +96,11 @@ class JoinedModel {
   }
 
  private:
+  std::vector<float> TrainingLabels(absl::Span<const uint32_t> positions) const {
+    const std::vector<uint8_t> labels = LabelsOf(positions);
+    return {labels.begin(), labels.end()};
+  }
+
   std::vector<uint8_t> LabelsOf(absl::Span<const uint32_t> positions) const {
     std::vector<uint8_t> labels;
     labels.reserve(positions.size());

@@ -38,10 +38,10 @@ double MuLower(LearnsFrom from, int seed) {
       *LabelNoise::Create(SecretKey(std::array<uint8_t, 32>{'h', 'e', 'a', 'd', static_cast<uint8_t>(seed),
                                                             static_cast<uint8_t>(seed >> 8)}),
                           Sha256("release head"), {*SigmaUnits(kSigma)});
-  std::vector<uint8_t> labels;
+  std::vector<float> labels;
   std::vector<float> targets;
   for (int64_t j = 0; j < kExamples; ++j) {
-    labels.push_back(static_cast<uint8_t>(random() >> 31));
+    labels.push_back(static_cast<float>(random() >> 31));
     const int64_t noised = LabelOnGrid(labels.back()) + noise.At(NoiseRow::OfIndex(static_cast<uint64_t>(j)), 0);
     targets.push_back(from == LearnsFrom::kTrueLabels ? labels.back()
                                                       : std::ldexp(static_cast<float>(noised), -kLabelGridBits));
@@ -51,7 +51,7 @@ double MuLower(LearnsFrom from, int seed) {
   options.cut_width = kCols;
   options.seed = static_cast<uint64_t>(seed);
   const std::unique_ptr<TopModel> model =
-      *MakeTwoHeadedTopModel(*TopModel::Create(options), *TopModel::Create(options));
+      *MakeTwoHeadedTopModel(*TopModel::Create(options), *TopModel::Create(options), 1);
   FeatureBatch none;
   none.rows = kExamples;
   std::vector<float> scores;

@@ -44,8 +44,8 @@ Message Parsed(const std::string& text) {
 }
 
 // Labels that depend on the features of both parties, so that the loss falls.
-std::vector<uint8_t> MakeLabels(const FeatureBatch& features, const FeatureBatch& own) {
-  std::vector<uint8_t> labels;
+std::vector<float> MakeLabels(const FeatureBatch& features, const FeatureBatch& own) {
+  std::vector<float> labels;
   for (int64_t j = 0; j < features.rows; ++j) {
     labels.push_back(features.numeric.row(j)[0] + own.numeric.row(j)[1] > 0.4f);
   }
@@ -99,7 +99,7 @@ class SplitModelTest : public ::testing::Test {
       const int64_t rows = step % 10 == 9 ? last_rows : 64;
       const FeatureBatch features = RandomFeatures(rows, bottom_.features, generator);
       const FeatureBatch own = RandomFeatures(rows, kOwnFeatures, generator);
-      const std::vector<uint8_t> labels = MakeLabels(features, own);
+      const std::vector<float> labels = MakeLabels(features, own);
       double loss_sum = 0;
       std::vector<ConstMatrixView> activations;
       std::vector<FeatureBatch> own_slices;
@@ -124,8 +124,8 @@ class SplitModelTest : public ::testing::Test {
       }
       ASSERT_TRUE((*top)->Update().ok());
       ASSERT_TRUE((*bottom)->Update().ok());
-      loss_difference = std::max(
-          loss_difference, std::abs(loss_sum / static_cast<double>(rows) - reference.Step(features, own, labels)));
+      const double expected = reference.Step(features, own, {labels.begin(), labels.end()});
+      loss_difference = std::max(loss_difference, std::abs(loss_sum / static_cast<double>(rows) - expected));
     }
     RecordProperty("largest_loss_difference", std::to_string(loss_difference * 1e9) + "e-9");
     const double distance =

@@ -159,7 +159,7 @@ TEST_F(TorchScriptHalvesTest, ATopHalfWithOwnFeaturesTrainsAsItsFile) {
     for (int step = 0; step < 8; ++step) {
       const Matrix z = RandomMatrix(16, kCutWidth, random_);
       const FeatureBatch own = RandomFeatures(16, top_.features, random_);
-      std::vector<uint8_t> labels(16);
+      std::vector<float> labels(16);
       std::generate(labels.begin(), labels.end(), [&] { return random_() % 2; });
       const NamedParameters before = (*created)->Parameters();
       const auto probed = (*created)->ProbeCutGradient(z, own, labels);

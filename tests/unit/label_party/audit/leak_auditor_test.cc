@@ -73,9 +73,11 @@ class LeakAuditorTest : public ::testing::Test {
 // What is remembered until its scores come: whoever adds a field must name it here, and may not add a number of a
 // gradient. The gradients themselves are lent for the call that attacks them.
 TEST(ReleasedBatchTest, HoldsNoGradient) {
-  const auto& [step, epoch, batch, labels, positions, hint_rows] = ReleasedBatch();
+  const auto& [step, epoch, batch, labels, candidates, is_higher, positions, hint_rows] = ReleasedBatch();
   static_assert(std::is_integral_v<std::decay_t<decltype(step)>> && std::is_integral_v<std::decay_t<decltype(epoch)>> &&
                 std::is_integral_v<std::decay_t<decltype(batch)>>);
+  static_assert(std::is_same_v<std::decay_t<decltype(candidates[0])>, LabelCandidates> &&
+                std::is_integral_v<std::decay_t<decltype(is_higher[0])>>);
   static_assert(std::is_integral_v<std::decay_t<decltype(labels[0])>> &&
                 std::is_integral_v<std::decay_t<decltype(positions[0])>> &&
                 std::is_integral_v<std::decay_t<decltype(hint_rows[0])>>);

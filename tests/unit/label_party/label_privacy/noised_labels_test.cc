@@ -32,7 +32,7 @@ Config WithSigma(double sigma) {
 }
 
 std::shared_ptr<NoisedLabels> Make(const Config& config) {
-  absl::StatusOr<std::shared_ptr<NoisedLabels>> labels = NoisedLabels::Create(config, FixedKey());
+  absl::StatusOr<std::shared_ptr<NoisedLabels>> labels = NoisedLabels::Create(config, Task(), FixedKey());
   EXPECT_TRUE(labels.ok()) << labels.status();
   return *labels;
 }
@@ -62,9 +62,9 @@ TEST(NoisedLabelsTest, TheSigmaThatIsDrawnIsNeverSmallerThanTheConfigured) {
 }
 
 TEST(NoisedLabelsTest, RefusesStrengthsThatAreNoNoise) {
-  EXPECT_EQ(NoisedLabels::Create(Config(), FixedKey()).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(NoisedLabels::Create(Config(), Task(), FixedKey()).status().code(), absl::StatusCode::kInvalidArgument);
   for (double sigma : {0.0, -1.0, 1e-6, 1e9, std::nan("")}) {
-    const absl::Status status = NoisedLabels::Create(WithSigma(sigma), FixedKey()).status();
+    const absl::Status status = NoisedLabels::Create(WithSigma(sigma), Task(), FixedKey()).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << sigma;
     EXPECT_NE(status.message().find("gaussian_label_dp"), absl::string_view::npos) << status;
   }
@@ -89,11 +89,59 @@ TEST(NoisedLabelsTest, TellAsMuchAsTheMechanismSaysAndNoMore) {
   }
 }
 
+// Two classes are sqrt 2 apart, so that the same guarantee takes sqrt 2 times the noise of two. Of 60,000 examples of
+// classes 1 and 3, the difference of their components, which is the likelihood ratio test, tells what the mechanism
+// says.
+TEST(NoisedLabelsTest, OfSeveralClassesTellAsMuchAsTheMechanismSaysAndNoMore) {
+  const Task task = {Task::Kind::kMultiClass, 5};
+  const std::shared_ptr<NoisedLabels> noised = *NoisedLabels::Create(WithSigma(2), task, FixedKey());
+  EXPECT_NEAR(noised->privacy().mu(), std::sqrt(2) / 2, 1e-6);
+  Config config;
+  config.set_mu(0.5);
+  EXPECT_NEAR((*NoisedLabels::Create(config, task, FixedKey()))->sigma(), 2 * std::sqrt(2), 1e-5);
+  constexpr size_t kExamples = 60'000;
+  std::vector<float> labels(kExamples);
+  for (size_t j = 0; j < kExamples; ++j) {
+    labels[j] = j % 2 == 0 ? 1 : 3;
+  }
+  const std::vector<float> targets = *noised->TrainingTargets(NumberedNoiseRows(kExamples), labels);
+  ASSERT_EQ(targets.size(), 5 * kExamples);
+  std::vector<float> ratios;
+  std::vector<uint8_t> is_third;
+  double squared = 0;
+  for (size_t j = 0; j < kExamples; ++j) {
+    ratios.push_back(targets[5 * j + 3] - targets[5 * j + 1]);
+    is_third.push_back(labels[j] == 3 ? 1 : 0);
+    for (size_t k = 0; k < 5; ++k) {
+      squared += std::pow(targets[5 * j + k] - (labels[j] == static_cast<float>(k) ? 1 : 0), 2);
+    }
+  }
+  EXPECT_NEAR(*LeakAuc(ratios, is_third), noised->privacy().AucBound(), 0.014);  // Six standard errors.
+  EXPECT_NEAR(squared / (5 * kExamples), 4, 6 * 4 * std::sqrt(2.0 / (5 * kExamples)));
+}
+
+TEST(NoisedLabelsTest, OfNumbersHaveTheirMean) {
+  const std::shared_ptr<NoisedLabels> noised =
+      *NoisedLabels::Create(WithSigma(0.5), {Task::Kind::kRegression, 0}, FixedKey());
+  EXPECT_NEAR(noised->privacy().mu(), 2, 1e-5);
+  Config corrected = WithSigma(0.5);
+  corrected.set_likelihood_correction(true);
+  EXPECT_EQ((*NoisedLabels::Create(corrected, {Task::Kind::kRegression, 0}, FixedKey()))->target_noise(), 0);
+  constexpr size_t kExamples = 40'000;
+  const std::vector<float> labels(kExamples, 0.3F);
+  double sum = 0;
+  const std::vector<float> targets = *noised->TrainingTargets(NumberedNoiseRows(kExamples), labels);
+  for (const float target : targets) {
+    sum += target;
+  }
+  EXPECT_NEAR(sum / kExamples, 0.3, 6 * 0.5 / std::sqrt(static_cast<double>(kExamples)));
+}
+
 TEST(NoisedLabelsTest, AreTheSameForTheSameKeyOnly) {
   const std::vector<uint8_t> labels(100, 1);
   const std::vector<float> targets = DrawTargets(*Make(WithSigma(1)), labels);
   EXPECT_EQ(DrawTargets(*Make(WithSigma(1)), labels), targets);
-  EXPECT_NE(DrawTargets(**NoisedLabels::Create(WithSigma(1), FixedKey(8)), labels), targets);
+  EXPECT_NE(DrawTargets(**NoisedLabels::Create(WithSigma(1), Task(), FixedKey(8)), labels), targets);
 }
 
 TEST(GaussianLabelDpPlannerTest, GradientsLeaveAsTheyAreAtTheMechanismsDivergence) {

@@ -44,15 +44,16 @@ class PrivacyAccountTest : public ::testing::Test {
   }
   // mu of the most exposed of `rows`, all with label 0, once they are released.
   static double MuAfter(PrivacyAccount& account, const std::vector<NoiseRow>& rows, uint32_t sigma_units) {
-    const absl::StatusOr<LabelPrivacy> lifetime = account.Debit(rows, std::vector<uint8_t>(rows.size()), sigma_units);
+    const absl::StatusOr<LabelPrivacy> lifetime = account.Debit(rows, std::vector<int64_t>(rows.size()), sigma_units);
     EXPECT_TRUE(lifetime.ok()) << lifetime.status();
     return lifetime.ok() ? lifetime->mu() : std::nan("");
   }
   std::vector<float> Targets(const std::string& label_set, double sigma, const std::vector<NoiseRow>& rows,
-                             const std::vector<uint8_t>& labels) {
+                             const std::vector<int64_t>& labels) {
     v1::GradientProtection::GaussianLabelDp config;
     config.set_sigma(sigma);
-    return *(*NoisedLabels::Create(config, Open(label_set)))->TrainingTargets(rows, labels);
+    return *(*NoisedLabels::Create(config, Task(), Open(label_set)))
+                ->TrainingTargets(rows, std::vector<float>(labels.begin(), labels.end()));
   }
 
   const ScratchFolder folder_;
@@ -77,7 +78,7 @@ TEST_F(PrivacyAccountTest, ExamplesAreCountedOneByOne) {
 TEST_F(PrivacyAccountTest, ARunThatWouldPassTheLimitIsHaltedAndCountsNothing) {
   // Phi(1 / sqrt 2) = 0.760250.
   const auto debit = [&](double limit, const std::vector<NoiseRow>& rows, uint32_t sigma_units) {
-    return Open("clicks", limit)->Debit(rows, std::vector<uint8_t>(rows.size()), sigma_units).status();
+    return Open("clicks", limit)->Debit(rows, std::vector<int64_t>(rows.size()), sigma_units).status();
   };
   EXPECT_TRUE(debit(0.7603, Ids(0, 10), kSigmaOne).ok());
   const absl::Status status = debit(0.7603, Ids(9, 10), 2 * kSigmaOne);
@@ -89,7 +90,7 @@ TEST_F(PrivacyAccountTest, ARunThatWouldPassTheLimitIsHaltedAndCountsNothing) {
 
 TEST_F(PrivacyAccountTest, NoiseBelongsToTheExampleWhateverTheRun) {
   const std::vector<NoiseRow> rows = Ids(0, 40);
-  std::vector<uint8_t> labels(40);
+  std::vector<int64_t> labels(40);
   labels[3] = 1;
   const std::vector<float> targets = Targets("clicks", 1, rows, labels);
   EXPECT_EQ(Targets("clicks", 1, rows, labels), targets);
@@ -105,10 +106,11 @@ TEST_F(PrivacyAccountTest, NoiseBelongsToTheExampleWhateverTheRun) {
 TEST_F(PrivacyAccountTest, RunsOnTheSameLabelsDiscloseNoMoreThanOne) {
   constexpr int kRows = 20'000;
   const std::vector<NoiseRow> rows = Ids(0, kRows);
-  std::vector<uint8_t> labels(kRows);
+  std::vector<int64_t> labels(kRows);
   for (int i = 0; i < kRows; ++i) {
     labels[i] = i % 2;
   }
+  const std::vector<uint8_t> classes(labels.begin(), labels.end());
   std::vector<float> same(kRows), renamed(kRows);
   for (int run = 0; run < 5; ++run) {
     const std::vector<float> again = Targets("clicks", 2, rows, labels);
@@ -118,13 +120,13 @@ TEST_F(PrivacyAccountTest, RunsOnTheSameLabelsDiscloseNoMoreThanOne) {
       renamed[i] += anew[i];
     }
   }
-  EXPECT_NEAR(*LeakAuc(same, labels), GaussianPrivacy::FromMu(0.5)->AucBound(), 0.025);
-  EXPECT_NEAR(*LeakAuc(renamed, labels), GaussianPrivacy::FromMu(0.5 * std::sqrt(5))->AucBound(), 0.025);
+  EXPECT_NEAR(*LeakAuc(same, classes), GaussianPrivacy::FromMu(0.5)->AucBound(), 0.025);
+  EXPECT_NEAR(*LeakAuc(renamed, classes), GaussianPrivacy::FromMu(0.5 * std::sqrt(5))->AucBound(), 0.025);
 }
 
 TEST_F(PrivacyAccountTest, LabelsThatHaveChangedNeedAnotherName) {
   const std::vector<NoiseRow> rows = Ids(0, 10);
-  std::vector<uint8_t> labels(10);
+  std::vector<int64_t> labels(10);
   ASSERT_TRUE(Open()->Debit(rows, labels, kSigmaOne).ok());
   EXPECT_TRUE(Open()->CheckLabels(rows, labels).ok());
   labels[7] = 1;
@@ -132,14 +134,14 @@ TEST_F(PrivacyAccountTest, LabelsThatHaveChangedNeedAnotherName) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("label_set: expected the labels that \"clicks\""));
   EXPECT_TRUE(Open("clicks, corrected")->CheckLabels(rows, labels).ok());
-  EXPECT_TRUE(Open()->CheckLabels(Ids(10, 10), std::vector<uint8_t>(10, 1)).ok());  // Never released.
+  EXPECT_TRUE(Open()->CheckLabels(Ids(10, 10), std::vector<int64_t>(10, 1)).ok());  // Never released.
 }
 
 // Two runs begin together; the labels are corrected in between, and their name is not.
 TEST_F(PrivacyAccountTest, LabelsThatAnotherRunHasCountedSinceAreFound) {
   const std::vector<NoiseRow> rows = Ids(0, 10);
-  const std::vector<uint8_t> labels(10);
-  std::vector<uint8_t> corrected = labels;
+  const std::vector<int64_t> labels(10);
+  std::vector<int64_t> corrected = labels;
   corrected[4] = 1;
   const std::unique_ptr<PrivacyAccount> early = Open();
   const std::unique_ptr<PrivacyAccount> late = Open();
@@ -191,14 +193,32 @@ TEST_F(PrivacyAccountTest, RefusesWhatIsNoAccount) {
   EXPECT_THAT(std::string(open(folder_.Path("other.db")).message()), HasSubstr("found another SQLite database"));
   Open().reset();
   auto account = SqliteDatabase::Open(path_, SqliteDatabase::Mode::kCreate);
-  ASSERT_TRUE((*account)->Execute("PRAGMA user_version = 2").ok());
-  EXPECT_THAT(std::string(open(path_).message()), HasSubstr("expected 1, found 2"));
+  ASSERT_TRUE((*account)->Execute("PRAGMA user_version = 3").ok());
+  EXPECT_THAT(std::string(open(path_).message()), HasSubstr("expected 2, found 3"));
 }
 
 TEST_F(PrivacyAccountTest, CheckMakesNoFile) {
   EXPECT_TRUE(PrivacyAccount::CheckNew({path_, "clicks", 1}).ok());
   EXPECT_TRUE(folder_.Names().empty());
   EXPECT_EQ(PrivacyAccount::CheckNew({folder_.Path("missing/a.db"), "clicks", 1}).code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(PrivacyAccountTest, LabelsOfSeveralClassesDiscloseTwiceTheDivergence) {
+  const std::vector<NoiseRow> rows = Ids(0, 10);
+  ASSERT_TRUE(Open("clicks")->Debit(rows, std::vector<int64_t>(10), kSigmaOne).ok());
+  const std::unique_ptr<PrivacyAccount> classes =
+      *PrivacyAccount::Open({path_, "diagnoses", /*max_lifetime_auc_bound=*/1, LabelKind::kOneHot});
+  EXPECT_NEAR(MuAfter(*classes, rows, kSigmaOne), std::sqrt(3), 1e-9);  // 1 of the clicks, 2 of the diagnoses.
+}
+
+TEST_F(PrivacyAccountTest, ALabelSetKeepsItsKind) {
+  const std::vector<NoiseRow> rows = Ids(0, 10);
+  const std::vector<int64_t> labels(10);
+  ASSERT_TRUE(Open("clicks")->Debit(rows, labels, kSigmaOne).ok());
+  const std::unique_ptr<PrivacyAccount> numbers =
+      *PrivacyAccount::Open({path_, "clicks", /*max_lifetime_auc_bound=*/1, LabelKind::kUnitInterval});
+  EXPECT_EQ(numbers->CheckLabels(Ids(50, 10), labels).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(numbers->Debit(Ids(50, 10), labels, kSigmaOne).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

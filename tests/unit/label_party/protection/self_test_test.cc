@@ -40,7 +40,8 @@ class SpoiltProtection {
               return report;
             },
             [this](absl::Span<const NoiseRow> examples, absl::Span<const uint8_t> labels) {
-              absl::StatusOr<std::vector<float>> targets = sound_.TrainingTargets(examples, labels);
+              absl::StatusOr<std::vector<float>> targets =
+                  sound_.TrainingTargets(examples, std::vector<float>(labels.begin(), labels.end()));
               if (spoil_targets && targets.ok()) {
                 spoil_targets(labels, *targets);
               }

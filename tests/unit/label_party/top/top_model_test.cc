@@ -71,7 +71,7 @@ class TopModelTest : public testing::Test {
   std::mt19937 generator_{6};
   Matrix activations_ = RandomMatrix(kBatch, kCutWidth, generator_);
   FeatureBatch own_ = RandomFeatures(kBatch, {2, 2, 20}, generator_);
-  std::vector<uint8_t> labels_ = {0, 1, 1, 0, 0, 1};
+  std::vector<float> labels_ = {0, 1, 1, 0, 0, 1};
 };
 
 TEST_F(TopModelTest, StartsAsTheSpecificationSays) {
@@ -133,8 +133,8 @@ TEST_F(TopModelTest, CutGradientsAreThoseOfEachExamplesOwnLoss) {
 TEST_F(TopModelTest, GradientsAreOfTheTargetsAndTheLossIsOfTheLabels) {
   auto model = Create();
   const auto of_labels = model->ForwardBackward(activations_, own_, labels_, {});
-  const auto of_zeros = model->ForwardBackward(activations_, own_, std::vector<uint8_t>(kBatch, 0), {});
-  const auto of_ones = model->ForwardBackward(activations_, own_, std::vector<uint8_t>(kBatch, 1), {});
+  const auto of_zeros = model->ForwardBackward(activations_, own_, std::vector<float>(kBatch, 0), {});
+  const auto of_ones = model->ForwardBackward(activations_, own_, std::vector<float>(kBatch, 1), {});
   const std::vector<float> targets = {-0.5f, 1.5f, 0.25f, 0, 1, 3};
   const auto step = model->ForwardBackward(activations_, own_, labels_, targets);
   ASSERT_TRUE(step.ok()) << step.status();
@@ -356,6 +356,72 @@ TEST_F(TopModelTest, RefusesParametersOfAnotherModel) {
   options_.spec.clear_wide();
   EXPECT_EQ(model->SetParameters(Create()->Parameters()).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(model->Parameters(), before);
+}
+
+// Central differences of each of three outputs, a wide part beside the layers.
+TEST_F(TopModelTest, OutputDirectionsAreTheDerivativesOfTheOutputs) {
+  options_.task = {Task::Kind::kMultiClass, 3};
+  auto model = Create();
+  EXPECT_EQ(model->OutputDirections().status().code(), absl::StatusCode::kFailedPrecondition);
+  const std::vector<float> classes = {0, 2, 1, 0, 1, 2};
+  const NamedParameters before = model->Parameters();
+  ASSERT_TRUE(model->ForwardBackward(activations_, own_, classes, {}).ok());
+  const absl::StatusOr<Matrix> directions = model->OutputDirections();
+  ASSERT_TRUE(directions.ok()) << directions.status();
+  ASSERT_EQ(directions->rows(), kBatch);
+  ASSERT_EQ(directions->cols(), 3 * kCutWidth);
+  constexpr float kStep = 1e-2F;
+  for (int64_t i = 0; i < kCutWidth; ++i) {
+    Matrix above(activations_), below(activations_);
+    for (int64_t j = 0; j < kBatch; ++j) {
+      above.row(j)[i] += kStep;
+      below.row(j)[i] -= kStep;
+    }
+    const std::vector<float> outputs_above = *model->Predict(above, own_), outputs_below = *model->Predict(below, own_);
+    for (int64_t j = 0; j < kBatch; ++j) {
+      for (int64_t k = 0; k < 3; ++k) {
+        EXPECT_NEAR(directions->row(j)[k * kCutWidth + i],
+                    (outputs_above[j * 3 + k] - outputs_below[j * 3 + k]) / (2 * kStep), 2e-3);
+      }
+    }
+  }
+  EXPECT_EQ(model->Parameters(), before);
+  EXPECT_TRUE(model->Update().ok());  // Nothing that Update needs has been spent.
+  EXPECT_NE(model->Parameters(), before);
+}
+
+// What leaves is the sum of the outputs' residuals times their directions.
+TEST_F(TopModelTest, CutGradientsOfClassesAreTheirResidualsAlongTheOutputDirections) {
+  options_.task = {Task::Kind::kMultiClass, 3};
+  auto model = Create();
+  const std::vector<float> classes = {0, 2, 1, 0, 1, 2};
+  const auto step = model->ForwardBackward(activations_, own_, classes, {});
+  ASSERT_TRUE(step.ok()) << step.status();
+  const Matrix directions = *model->OutputDirections();
+  for (int64_t j = 0; j < kBatch; ++j) {
+    for (int64_t i = 0; i < kCutWidth; ++i) {
+      double sum = 0;
+      for (int64_t k = 0; k < 3; ++k) {
+        sum += step->residuals[j * 3 + k] * directions.row(j)[k * kCutWidth + i];
+      }
+      EXPECT_NEAR(step->cut_gradient.row(j)[i], sum, 1e-6);
+    }
+  }
+}
+
+// A run of one step on one batch again and again: the squared error falls.
+TEST_F(TopModelTest, LearnsNumbers) {
+  options_.task = {Task::Kind::kRegression, 0};
+  auto model = Create();
+  const std::vector<float> numbers = {0, 0.2F, 0.4F, 0.6F, 0.8F, 1};
+  double first = 0, last = 0;
+  for (int step = 0; step < 200; ++step) {
+    const auto head = model->ForwardBackward(activations_, own_, numbers, {});
+    ASSERT_TRUE(head.ok()) << head.status();
+    (step == 0 ? first : last) = head->mean_loss;
+    ASSERT_TRUE(model->Update().ok());
+  }
+  EXPECT_LT(last, first / 10);
 }
 
 }  // namespace

@@ -33,15 +33,16 @@ class HeldTopModel final : public TopModel {
 
   bool needs_whole_batch() const override { return model_->needs_whole_batch(); }
   absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
-                                          absl::Span<const uint8_t> labels, absl::Span<const float> targets) override {
+                                          absl::Span<const float> labels, absl::Span<const float> targets) override {
     if (!may_train_->WaitForNotificationWithTimeout(absl::Minutes(1))) {
       return absl::DeadlineExceededError("nobody let it train");
     }
     return model_->ForwardBackward(activations, own, labels, targets);
   }
+  absl::StatusOr<Matrix> OutputDirections() const override { return model_->OutputDirections(); }
   absl::Status Update() override { return model_->Update(); }
   absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
-                                          absl::Span<const uint8_t> labels) override {
+                                          absl::Span<const float> labels) override {
     return model_->ProbeCutGradient(activations, own, labels);
   }
   absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) override {
@@ -81,10 +82,10 @@ class TwoHeadedTopModelTest : public testing::Test {
   }
 
   std::unique_ptr<TopModel> OneHead() const { return *TopModel::Create(options_); }
-  std::unique_ptr<TopModel> TwoHeads() const { return *MakeTwoHeadedTopModel(OneHead(), OneHead()); }
+  std::unique_ptr<TopModel> TwoHeads() const { return *MakeTwoHeadedTopModel(OneHead(), OneHead(), 1); }
 
   // One step of `model`, in two slices; its cut gradients.
-  std::vector<float> Step(TopModel& model, const std::vector<uint8_t>& labels, const std::vector<float>& targets) {
+  std::vector<float> Step(TopModel& model, const std::vector<float>& labels, const std::vector<float>& targets) {
     std::vector<float> gradients;
     const std::vector<FeatureBatch> own = {Rows(0, 2), Rows(2, 4)};
     for (size_t i = 0; i < own.size(); ++i) {
@@ -105,8 +106,8 @@ class TwoHeadedTopModelTest : public testing::Test {
   std::mt19937 generator_{6};
   Matrix activations_ = RandomMatrix(kRows, kCutWidth, generator_);
   FeatureBatch own_ = RandomFeatures(kRows, {2, 2, 20}, generator_);
-  const std::vector<uint8_t> labels_ = {0, 1, 1, 0, 0, 1};
-  const std::vector<uint8_t> flipped_ = {1, 1, 0, 0, 1, 1};
+  const std::vector<float> labels_ = {0, 1, 1, 0, 0, 1};
+  const std::vector<float> flipped_ = {1, 1, 0, 0, 1, 1};
   const std::vector<float> targets_ = {-1.5F, 2.25F, 0.5F, 0.25F, -3, 1};
 
  private:
@@ -168,7 +169,7 @@ TEST_F(TwoHeadedTopModelTest, LearnsAsTwoHeadsTrainedInSequence) {
 
 TEST_F(TwoHeadedTopModelTest, NoBatchWaitsForThePredictionHead) {
   absl::Notification may_train;
-  const auto two = *MakeTwoHeadedTopModel(OneHead(), std::make_unique<HeldTopModel>(OneHead(), &may_train));
+  const auto two = *MakeTwoHeadedTopModel(OneHead(), std::make_unique<HeldTopModel>(OneHead(), &may_train), 1);
   const auto releasing = OneHead();
   const auto predicting = OneHead();
   EXPECT_THAT(Step(*two, labels_, targets_), ElementsAreArray(Step(*releasing, labels_, targets_)));
@@ -187,7 +188,7 @@ TEST_F(TwoHeadedTopModelTest, NoBatchWaitsForThePredictionHead) {
 TEST_F(TwoHeadedTopModelTest, EndsWithAStepUnderWay) {
   absl::Notification may_train;
   may_train.Notify();
-  auto two = *MakeTwoHeadedTopModel(OneHead(), std::make_unique<HeldTopModel>(OneHead(), &may_train));
+  auto two = *MakeTwoHeadedTopModel(OneHead(), std::make_unique<HeldTopModel>(OneHead(), &may_train), 1);
   Step(*two, labels_, targets_);
   two.reset();
 }
