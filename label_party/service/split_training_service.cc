@@ -4,16 +4,29 @@
 #include <utility>
 
 #include "common/transport/alignment_stream_channel.h"
+#include "common/transport/message_reader.h"
 #include "common/transport/status_mapper.h"
 
 namespace splitveil {
 namespace {
 
+// Their places in the service of split_training.proto.
+constexpr int kTrain = 2;
+constexpr int kEvaluate = 3;
+
+// What the peer gets to read of `status`; a refusal is recorded.
+grpc::Status Verdict(LabelSession& session, const char* call, const absl::Status& status) {
+  if (!status.ok()) {
+    session.NoteRefusal(call, status);
+  }
+  return ToGrpcStatus(status);
+}
+
 // Moves a session's answer into the response message.
 template <typename Response>
-grpc::Status Answer(absl::StatusOr<Response> answer, Response* response) {
+grpc::Status Answer(LabelSession& session, const char* call, absl::StatusOr<Response> answer, Response* response) {
   if (!answer.ok()) {
-    return ToGrpcStatus(answer.status());
+    return Verdict(session, call, answer.status());
   }
   *response = *std::move(answer);
   return grpc::Status::OK;
@@ -21,25 +34,44 @@ grpc::Status Answer(absl::StatusOr<Response> answer, Response* response) {
 
 }  // namespace
 
+SplitTrainingService::SplitTrainingService(LabelSession* session) : session_(session) {
+  MarkMethodStreamed(kTrain,
+                     new grpc::internal::BidiStreamingHandler<SplitTrainingService, grpc::ByteBuffer, v1::CutGradients>(
+                         [](SplitTrainingService* service, grpc::ServerContext* /*context*/,
+                            grpc::ServerReaderWriter<v1::CutGradients, grpc::ByteBuffer>* stream) {
+                           return service->TrainStream(stream);
+                         },
+                         this));
+  MarkMethodStreamed(
+      kEvaluate, new grpc::internal::BidiStreamingHandler<SplitTrainingService, grpc::ByteBuffer, v1::EvaluateResponse>(
+                     [](SplitTrainingService* service, grpc::ServerContext* context,
+                        grpc::ServerReaderWriter<v1::EvaluateResponse, grpc::ByteBuffer>* stream) {
+                       return service->EvaluateStream(*context, stream);
+                     },
+                     this));
+}
+
 grpc::Status SplitTrainingService::Open(grpc::ServerContext* /*context*/, const v1::OpenRequest* request,
                                         v1::OpenResponse* response) {
-  return Answer(session_->Open(*request), response);
+  return Answer(*session_, "Open", session_->Open(*request), response);
 }
 
 grpc::Status SplitTrainingService::Start(grpc::ServerContext* /*context*/, const v1::StartRequest* request,
                                          v1::StartResponse* response) {
-  return Answer(session_->Start(*request), response);
+  return Answer(*session_, "Start", session_->Start(*request), response);
 }
 
-grpc::Status SplitTrainingService::Train(grpc::ServerContext* /*context*/,
-                                         grpc::ServerReaderWriter<v1::CutGradients, v1::CutActivations>* stream) {
-  v1::CutActivations request;
-  while (stream->Read(&request)) {
+grpc::Status SplitTrainingService::TrainStream(grpc::ServerReaderWriter<v1::CutGradients, grpc::ByteBuffer>* stream) {
+  while (true) {
+    v1::CutActivations request;
+    const absl::StatusOr<bool> read = ReadMessage(stream, "Train", &request);
+    if (!read.ok() || !*read) {
+      return Verdict(*session_, "Train", read.status());
+    }
     const absl::StatusOr<SharedGradients> response = session_->Train(std::move(request));
     if (!response.ok()) {
-      return ToGrpcStatus(response.status());
+      return Verdict(*session_, "Train", response.status());
     }
-    request = v1::CutActivations();
     if (response->empty()) {
       continue;  // The rest of the batch is still to come.
     }
@@ -52,47 +84,60 @@ grpc::Status SplitTrainingService::Train(grpc::ServerContext* /*context*/,
       return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the peer is gone");
     }
   }
-  return grpc::Status::OK;
 }
 
-grpc::Status SplitTrainingService::Evaluate(grpc::ServerContext* /*context*/,
-                                            grpc::ServerReader<v1::CutActivations>* reader,
-                                            v1::EvaluateResponse* response) {
+grpc::Status SplitTrainingService::EvaluateStream(
+    const grpc::ServerContext& context, grpc::ServerReaderWriter<v1::EvaluateResponse, grpc::ByteBuffer>* stream) {
   LabelSession::Evaluation evaluation;
-  v1::CutActivations request;
-  while (reader->Read(&request)) {
+  while (true) {
+    v1::CutActivations request;
+    const absl::StatusOr<bool> read = ReadMessage(stream, "Evaluate", &request);
+    if (!read.ok()) {
+      return Verdict(*session_, "Evaluate", read.status());
+    }
+    if (!*read) {
+      break;
+    }
     if (const absl::Status status = session_->Evaluate(request, evaluation); !status.ok()) {
-      return ToGrpcStatus(status);
+      return Verdict(*session_, "Evaluate", status);
     }
   }
-  return Answer(session_->FinishEvaluation(evaluation), response);
+  if (context.IsCancelled()) {
+    return grpc::Status(grpc::StatusCode::CANCELLED, "the peer has given the evaluation up");
+  }
+  v1::EvaluateResponse response;
+  grpc::Status status = Answer(*session_, "Evaluate", session_->FinishEvaluation(evaluation), &response);
+  if (status.ok() && !stream->Write(response)) {
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the peer is gone");
+  }
+  return status;
 }
 
 grpc::Status SplitTrainingService::Close(grpc::ServerContext* /*context*/, const v1::CloseRequest* request,
                                          v1::CloseResponse* /*response*/) {
-  return ToGrpcStatus(session_->Close(*request));
+  return Verdict(*session_, "Close", session_->Close(*request));
 }
 
 grpc::Status AlignmentService::Align(grpc::ServerContext* /*context*/,
                                      grpc::ServerReaderWriter<v1::AlignmentMessage, v1::AlignmentMessage>* stream) {
   AlignmentStreamChannel channel(stream);
-  return ToGrpcStatus(session_->Align(channel));
+  return Verdict(*session_, "Align", session_->Align(channel));
 }
 
 grpc::Status LeakAuditService::ScoreBatch(grpc::ServerContext* /*context*/, const v1::ScoreBatchRequest* request,
                                           v1::ScoreBatchResponse* response) {
-  return Answer(session_->ScoreBatch(*request), response);
+  return Answer(*session_, "ScoreBatch", session_->ScoreBatch(*request), response);
 }
 
 grpc::Status LeakAuditService::AuxiliaryLabels(grpc::ServerContext* /*context*/,
                                                const v1::AuxiliaryLabelsRequest* request,
                                                v1::AuxiliaryLabelsResponse* response) {
-  return Answer(session_->AuxiliaryLabels(*request), response);
+  return Answer(*session_, "AuxiliaryLabels", session_->AuxiliaryLabels(*request), response);
 }
 
 grpc::Status LeakAuditService::ScoreExamples(grpc::ServerContext* /*context*/, const v1::ScoreExamplesRequest* request,
                                              v1::ScoreExamplesResponse* response) {
-  return Answer(session_->ScoreExamples(*request), response);
+  return Answer(*session_, "ScoreExamples", session_->ScoreExamples(*request), response);
 }
 
 }  // namespace splitveil

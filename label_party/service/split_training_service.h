@@ -1,6 +1,9 @@
-// gRPC adapters of the label party: each method hands its messages to the session and maps the status.
+// gRPC adapters of the label party: each method hands its messages to the session and maps the status. What the session
+// refuses it is told of once more, so that its ledger names it.
 #ifndef SPLITVEIL_LABEL_PARTY_SERVICE_SPLIT_TRAINING_SERVICE_H_
 #define SPLITVEIL_LABEL_PARTY_SERVICE_SPLIT_TRAINING_SERVICE_H_
+
+#include <grpcpp/support/byte_buffer.h>
 
 #include "label_party/session/label_session.h"
 
@@ -14,19 +17,20 @@ namespace splitveil {
 class SplitTrainingService final : public v1::SplitTraining::Service {
  public:
   // `session`: not owned; must outlive this.
-  explicit SplitTrainingService(LabelSession* session) : session_(session) {}
+  explicit SplitTrainingService(LabelSession* session);
 
   grpc::Status Open(grpc::ServerContext* context, const v1::OpenRequest* request, v1::OpenResponse* response) override;
   grpc::Status Start(grpc::ServerContext* context, const v1::StartRequest* request,
                      v1::StartResponse* response) override;
-  grpc::Status Train(grpc::ServerContext* context,
-                     grpc::ServerReaderWriter<v1::CutGradients, v1::CutActivations>* stream) override;
-  grpc::Status Evaluate(grpc::ServerContext* context, grpc::ServerReader<v1::CutActivations>* reader,
-                        v1::EvaluateResponse* response) override;
   grpc::Status Close(grpc::ServerContext* context, const v1::CloseRequest* request,
                      v1::CloseResponse* response) override;
 
  private:
+  // In the place of the generated Train and Evaluate, to which bytes that are no message read as the stream's end.
+  grpc::Status TrainStream(grpc::ServerReaderWriter<v1::CutGradients, grpc::ByteBuffer>* stream);
+  grpc::Status EvaluateStream(const grpc::ServerContext& context,
+                              grpc::ServerReaderWriter<v1::EvaluateResponse, grpc::ByteBuffer>* stream);
+
   LabelSession* session_;
 };
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
@@ -16,12 +17,33 @@
 #include "common/schedule/party_seed.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
+#include "common/telemetry/one_line.h"
 
 namespace splitveil {
 namespace {
 
 using Message = ProtocolState::Message;
 using State = ProtocolState::State;
+
+// Whether what failed is the ledger, not the request.
+bool IsOfLedger(const absl::Status& status) { return absl::IsInternal(status) || absl::IsDataLoss(status); }
+
+constexpr int kMaxRefusalsNoted = 100;  // A peer that goes on and on must not fill the disk.
+
+// Whether `status` says that a message was not what is due; all else is no fault of the message.
+bool IsRefusal(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists:
+      return true;
+    default:
+      return false;
+  }
+}
 
 // Errors: FailedPrecondition with the field that differs.
 absl::Status CheckAgreement(const v1::RunAgreement& ours, const v1::OpenRequest& request) {
@@ -280,9 +302,9 @@ absl::StatusOr<v1::ScoreBatchResponse> LabelSession::ScoreBatch(const v1::ScoreB
   if (protocol_.state() != State::kTraining) {
     return absl::CancelledError("the label party has ended the run");
   }
-  if (absl::IsInternal(response.status())) {
+  if (IsOfLedger(response.status())) {
     absl::MutexLock lock(&mutex_);
-    return FailInside(response.status());  // The ledger, not the request.
+    return FailInside(response.status());
   }
   return response;
 }
@@ -317,7 +339,7 @@ absl::StatusOr<v1::ScoreExamplesResponse> LabelSession::ScoreExamples(const v1::
   }
   const absl::Status status = completion_->Score(request);
   if (!status.ok()) {
-    return absl::IsInternal(status) ? FailInside(status) : status;  // The ledger, not the request.
+    return IsOfLedger(status) ? FailInside(status) : status;
   }
   life_.Heard();
   return v1::ScoreExamplesResponse();
@@ -335,6 +357,19 @@ absl::Status LabelSession::Close(const v1::CloseRequest& request) {
   SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
   End(RunLifecycle::End::kCompleted, absl::OkStatus());
   return absl::OkStatus();
+}
+
+void LabelSession::NoteRefusal(absl::string_view call, const absl::Status& status) {
+  absl::MutexLock lock(&mutex_);
+  if (!IsRefusal(status) || life_.ended() || life_.ledger() == nullptr || refusals_noted_ == kMaxRefusalsNoted) {
+    return;
+  }
+  ++refusals_noted_;
+  const bool says_where = absl::StartsWith(status.message(), absl::StrCat(call, ":"));
+  const std::string what = OneLine(absl::StrCat(says_where ? "" : absl::StrCat(call, ": "), status.message()));
+  LogWarning("refused a message of the non-label party: ", what);
+  FailInside(life_.ledger()->RecordEvent("refused", what))
+      .IgnoreError();  // It has ended the run; the peer is answered.
 }
 
 bool LabelSession::EndIfDue(bool (*stop)()) {

@@ -26,6 +26,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 
 #include "common/alignment/private_set_intersection.h"
@@ -94,6 +95,10 @@ class LabelSession {
   absl::StatusOr<v1::ScoreExamplesResponse> ScoreExamples(const v1::ScoreExamplesRequest& request);
   absl::Status Close(const v1::CloseRequest& request);
 
+  // Tells the ledger and the log of a message that was refused with `status`, the first 100 of a run. Nothing is told
+  // of what is no refusal (this party failed, the run has ended), nor before Open, when no ledger is there.
+  void NoteRefusal(absl::string_view call, const absl::Status& status);
+
   // Waits until the run has ended, the peer has been silent for longer than the agreement allows, or `stop` says so
   // (asked several times a second). OK: completed, or stopped on request. The ledger is finished when it returns.
   absl::Status WaitUntilEnded(bool (*stop)());
@@ -144,6 +149,7 @@ class LabelSession {
   std::unique_ptr<LeakAuditor> auditor_ ABSL_GUARDED_BY(mutex_);
   std::optional<Training> training_ ABSL_GUARDED_BY(mutex_);
   ReplayCache replay_ ABSL_GUARDED_BY(mutex_);
+  int refusals_noted_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<TrainingProgress> progress_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<CompletionAudit> completion_ ABSL_GUARDED_BY(mutex_);  // From the first AuxiliaryLabels on.
 };

@@ -1,0 +1,125 @@
+// The label party's gRPC adapters against a peer that sends what the generated stubs never would.
+#include "label_party/service/split_training_service.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/channel.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/sync_stream.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+
+#include "tests/unit/label_party/session/label_session_fixture.h"
+#include "tests/unit/nonlabel_party/session/ledger_value.h"
+
+namespace splitveil::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// No protobuf message: an end-of-group tag of a group that never began.
+constexpr char kNoMessage[] = "\xff\xff\xff\xff";
+
+class SplitTrainingServiceTest : public LabelSessionTest {
+ protected:
+  void Serve() {
+    Start();
+    service_ = std::make_unique<SplitTrainingService>(session_.get());
+    grpc::ServerBuilder builder;
+    builder.RegisterService(service_.get());
+    server_ = builder.BuildAndStart();
+    channel_ = server_->InProcessChannel(grpc::ChannelArguments());
+    stub_ = v1::SplitTraining::NewStub(channel_);
+  }
+
+  // Sends `bytes` as the one message of a call of `method`; what the service says of it.
+  grpc::Status SendRaw(const char* method, const std::string& bytes) {
+    grpc::ClientContext context;
+    const grpc::internal::RpcMethod raw(method, grpc::internal::RpcMethod::BIDI_STREAMING, channel_);
+    const std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, v1::CutGradients>> stream(
+        grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, v1::CutGradients>::Create(channel_.get(), raw,
+                                                                                              &context));
+    const grpc::Slice slice(bytes);
+    stream->Write(grpc::ByteBuffer(&slice, 1));
+    stream->WritesDone();
+    v1::CutGradients answer;
+    EXPECT_FALSE(stream->Read(&answer));
+    return stream->Finish();
+  }
+
+  // One honest batch over the wire.
+  void TrainOneBatch() {
+    grpc::ClientContext context;
+    const auto stream = stub_->Train(&context);
+    EXPECT_TRUE(stream->Write(Activations(0, 0)));
+    stream->WritesDone();
+    v1::CutGradients answer;
+    EXPECT_TRUE(stream->Read(&answer));
+    const grpc::Status status = stream->Finish();
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  }
+
+  // Ends the run, which completes the ledger.
+  std::string FromLedger(const std::string& query) {
+    EXPECT_TRUE(session_->WaitUntilEnded([] { return true; }).ok());
+    return LedgerValue(run_.files.File("label_party.db"), query);
+  }
+
+  std::unique_ptr<SplitTrainingService> service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::SplitTraining::Stub> stub_;
+};
+
+TEST_F(SplitTrainingServiceTest, BytesThatAreNoMessageAreNoCleanEndOfATraining) {
+  Serve();
+  const grpc::Status status = SendRaw("/splitveil.v1.SplitTraining/Train", kNoMessage);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("Train: expected a message CutActivations, found 4 bytes"));
+  TrainOneBatch();  // The run goes on.
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM event WHERE kind = 'refused'"), "1");
+}
+
+TEST_F(SplitTrainingServiceTest, BytesThatAreNoMessageAreNoCleanEndOfAnEvaluation) {
+  Serve();
+  TrainEpoch(0);
+  const grpc::Status status = SendRaw("/splitveil.v1.SplitTraining/Evaluate", kNoMessage);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("Evaluate: expected a message CutActivations"));
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM event WHERE kind = 'refused'"), "1");
+}
+
+TEST_F(SplitTrainingServiceTest, AnEvaluationIsAnsweredOverTheWire) {
+  Serve();
+  TrainEpoch(0);
+  grpc::ClientContext context;
+  v1::EvaluateResponse response;
+  const auto stream = stub_->Evaluate(&context, &response);
+  uint32_t batch = 0;
+  for (int64_t done = 0; done < test_examples_; done += run_.agreement.batch_size()) {
+    EXPECT_TRUE(stream->Write(
+        ActivationsOf(0, batch++, std::min<int64_t>(run_.agreement.batch_size(), test_examples_ - done))));
+  }
+  stream->WritesDone();
+  const grpc::Status status = stream->Finish();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response.examples(), test_examples_);
+}
+
+TEST_F(SplitTrainingServiceTest, APeerThatIsRefusedForEverFillsNoDisk) {
+  Serve();
+  for (int i = 0; i < 300; ++i) {
+    grpc::ClientContext context;
+    v1::CloseRequest request;
+    v1::CloseResponse response;
+    request.set_run_id("another\n\x1b[2J");
+    EXPECT_EQ(stub_->Close(&context, request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM event WHERE kind = 'refused'"), "100");
+}
+
+}  // namespace
+}  // namespace splitveil::testing
