@@ -85,6 +85,10 @@ double NumberOf(const Message& message, const FieldDescriptor& field, int index)
   }
 }
 
+bool IsReal(const FieldDescriptor& field) {
+  return field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE || field.cpp_type() == FieldDescriptor::CPPTYPE_FLOAT;
+}
+
 // Walks one message; the first error ends the walk.
 class Validator {
  public:
@@ -175,6 +179,10 @@ class Validator {
       if (!(number <= range.max() && (above_min ? number > range.min() : number >= range.min()))) {
         return Error(location, path, TextOf(range, above_min), found());
       }
+    }
+    // The bounds of a field may be open, and it may have none.
+    if (IsReal(field) && !std::isfinite(NumberOf(message, field, index))) {
+      return Error(location, path, "a finite number", found());
     }
     if (field.options().HasExtension(v1::needs) && reflection.GetBool(message, &field)) {
       const FieldDescriptor& needed =

@@ -11,10 +11,10 @@
 
 namespace splitveil {
 
-// Checks required fields, required oneofs, ranges, what a flag needs and enum values of `message` and of every message
-// set in it, and that it carries no field the schema does not know. Safe on a message a hostile peer sent. Errors:
-// InvalidArgument as one line, "FIELD: expected …, found …", for the first field that fails, in declaration order.
-// Thread-safe.
+// Checks required fields, required oneofs, ranges, that numbers are finite, what a flag needs and enum values of
+// `message` and of every message set in it, and that it carries no field the schema does not know. Safe on a message a
+// hostile peer sent. Errors: InvalidArgument as one line, "FIELD: expected …, found …", for the first field that fails,
+// in declaration order. Thread-safe.
 absl::Status ValidateMessage(const google::protobuf::Message& message);
 
 // As ValidateMessage, for a message parsed from text whose locations are in `locations`: each error starts with

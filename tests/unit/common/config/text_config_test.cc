@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -15,12 +16,14 @@
 #include "splitveil/v1/options.pb.h"
 #include "splitveil/v1/party.pb.h"
 #include "splitveil/v1/sweep.pb.h"
+#include "splitveil/v1/table_schema.pb.h"
 
 namespace splitveil {
 namespace {
 
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
+using ::testing::HasSubstr;
 
 // A complete label party; the tests change one thing in it.
 constexpr char kLabelParty[] = R"(party {
@@ -201,6 +204,20 @@ TEST(TextConfigTest, NumberThatIsNoneIsOutOfEveryRange) {
             "run.textproto:1:28: test_fraction: expected at least 0 and at most 0.9, found nan");
   EXPECT_EQ(LabelPartyError("s: 4", "s: inf"),
             "f:14:24: protection.marvell.s: expected above 0 and at most 1000000000, found inf");
+}
+
+TEST(TextConfigTest, NumberWithoutARangeMustBeOne) {
+  for (const char* number : {"nan", "inf", "-inf"}) {
+    v1::TableSchema schema;
+    const absl::Status status =
+        ParseTextConfig(absl::StrCat("columns { name: 'y' kind: TARGET } target_minimum: ", number), "f", schema);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("target_minimum: expected a finite number, found "));
+  }
+  EXPECT_EQ(LabelPartyError("protection {",
+                            "privacy_account { path: 'a' label_set: 'b' max_lifetime_auc_bound: nan }\n"
+                            "protection {"),
+            "f:14:49: privacy_account.max_lifetime_auc_bound: expected at least 0.5 and at most 1, found nan");
 }
 
 TEST(TextConfigTest, ErrorInAnElementCarriesItsIndex) {
