@@ -50,6 +50,7 @@ ExitCode ExitCodeFor(const absl::Status& status) {
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kOutOfRange:
     case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kDataLoss:
       return ExitCode::kInvalidInput;
     case absl::StatusCode::kCancelled:
     case absl::StatusCode::kUnavailable:

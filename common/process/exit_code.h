@@ -30,9 +30,10 @@ absl::Status AsHalt(absl::Status status);
 // else: gRPC's limits of threads and message sizes end calls with it too.
 bool IsHalt(const absl::Status& status);
 
-// OK: 0. IsHalt: 5. Refusals: 4. Otherwise InvalidArgument, NotFound, OutOfRange, AlreadyExists: 2; Cancelled,
-// Unavailable, DeadlineExceeded (the peer is gone): 3; PermissionDenied, Unauthenticated, FailedPrecondition: 4; the
-// rest, ResourceExhausted among it: 1. What fails in this process alone must therefore have a code of 1 or 2.
+// OK: 0. IsHalt: 5. Refusals: 4. Otherwise InvalidArgument, NotFound, OutOfRange, AlreadyExists, DataLoss (a damaged
+// file): 2; Cancelled, Unavailable, DeadlineExceeded (the peer is gone): 3; PermissionDenied, Unauthenticated,
+// FailedPrecondition: 4; the rest, ResourceExhausted among it: 1. What fails in this process alone must therefore have
+// a code of 1 or 2.
 ExitCode ExitCodeFor(const absl::Status& status);
 
 // Prints "PROGRAM: error: MESSAGE" on standard error unless OK, as one line without control characters, and returns the

@@ -82,7 +82,7 @@ absl::StatusOr<std::vector<MarvellProblem>> ReadMarvellProblems(std::istream& in
     SPLITVEIL_RETURN_IF_ERROR(ParseRow(line, number, problems.emplace_back()));
   }
   if (in.bad()) {
-    return absl::DataLossError("the table could not be read to its end");
+    return absl::InternalError("the table could not be read to its end");
   }
   return problems;
 }
@@ -96,7 +96,7 @@ absl::Status SolveMarvellTable(std::istream& in, std::ostream& out) {
                           s.lambda2_pos, s.sum_kl, AucBound(s.sum_kl));
   }
   out << table << std::flush;
-  return out.good() ? absl::OkStatus() : absl::DataLossError("the result could not be written");
+  return out.good() ? absl::OkStatus() : absl::InternalError("the result could not be written");
 }
 
 absl::StatusOr<std::string> RunBudgetTable(const v1::GradientProtection::RunBudget& budget) {

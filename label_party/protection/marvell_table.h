@@ -23,7 +23,7 @@ absl::StatusOr<std::vector<MarvellProblem>> ReadMarvellProblems(std::istream& in
 // `lambda1_neg,lambda2_neg,lambda1_pos,lambda2_pos,sum_kl,auc_bound`, one line per row in the same order, with 17
 // significant digits, so that every double reads back as it was. Lines end in LF or CRLF; the last may lack its end.
 // Nothing is written unless all rows are sound. Errors: InvalidArgument "line 3, column 7 (u): expected ..., found
-// ...", lines and characters counted from 1; DataLoss where `in` fails or `out` does not take the result.
+// ...", lines and characters counted from 1; Internal where `in` fails or `out` does not take the result.
 absl::Status SolveMarvellTable(std::istream& in, std::ostream& out);
 
 // What a run budget comes to, one line per epoch of its plan (run_budget.h): "epoch,sum_kl,s,run_auc_bound". epoch is

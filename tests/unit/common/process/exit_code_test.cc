@@ -23,6 +23,7 @@ TEST(ExitCodeTest, InvalidInputIsTwo) {
   EXPECT_EQ(ExitCodeFor(absl::NotFoundError("")), ExitCode::kInvalidInput);
   EXPECT_EQ(ExitCodeFor(absl::OutOfRangeError("")), ExitCode::kInvalidInput);
   EXPECT_EQ(ExitCodeFor(absl::AlreadyExistsError("")), ExitCode::kInvalidInput);
+  EXPECT_EQ(ExitCodeFor(absl::DataLossError("")), ExitCode::kInvalidInput);  // A damaged ledger.
 }
 
 TEST(ExitCodeTest, PeerNotReachedIsThree) {
@@ -87,9 +88,8 @@ TEST(ExitCodeTest, OkIsNeverAHalt) {
 }
 
 TEST(ExitCodeTest, TheRestIsOne) {
-  for (const absl::StatusCode code :
-       {absl::StatusCode::kUnknown, absl::StatusCode::kAborted, absl::StatusCode::kUnimplemented,
-        absl::StatusCode::kInternal, absl::StatusCode::kDataLoss}) {
+  for (const absl::StatusCode code : {absl::StatusCode::kUnknown, absl::StatusCode::kAborted,
+                                      absl::StatusCode::kUnimplemented, absl::StatusCode::kInternal}) {
     EXPECT_EQ(ExitCodeFor(absl::Status(code, "")), ExitCode::kInternal) << absl::StatusCodeToString(code);
   }
 }
@@ -133,7 +133,7 @@ TEST(ExitCodeTest, ThePeersTextCannotSteerTheTerminal) {
 }
 
 TEST(ExitCodeTest, ErrorWithoutMessageShowsItsCode) {
-  EXPECT_EQ(Printed(absl::Status(absl::StatusCode::kDataLoss, ""), 1), "label_party: error: DATA_LOSS\n");
+  EXPECT_EQ(Printed(absl::Status(absl::StatusCode::kDataLoss, ""), 2), "label_party: error: DATA_LOSS\n");
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ TEST(MarvellTableTest, FailsWhereTheResultCannotBeWritten) {
   std::istringstream in(kHeader);
   std::ostringstream out;
   out.setstate(std::ios::badbit);
-  EXPECT_EQ(SolveMarvellTable(in, out).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(SolveMarvellTable(in, out).code(), absl::StatusCode::kInternal);
 }
 
 }  // namespace
