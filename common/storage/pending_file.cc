@@ -20,6 +20,20 @@ absl::Status WriteError(absl::string_view path, int error) {
   return absl::InternalError(absl::StrCat(path, ": cannot be written: ", std::strerror(error)));
 }
 
+// What an open file is called where it has no name in any folder.
+std::string NameOf(int descriptor) { return absl::StrCat("/proc/self/fd/", descriptor); }
+
+// A new file in the folder of `path` that vanishes with its descriptor; -1 where it could not be given a name later.
+int OpenWithoutName(const std::string& path, mode_t mode) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  const int descriptor = open(folder.empty() ? "." : folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
+  if (descriptor >= 0 && access(NameOf(descriptor).c_str(), F_OK) != 0) {
+    close(descriptor);
+    return -1;
+  }
+  return descriptor;
+}
+
 // Makes the new names in `path`'s folder survive a power cut. Some file systems refuse to sync folders: no error.
 void SyncFolder(const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
@@ -32,25 +46,29 @@ void SyncFolder(const std::string& path) {
 
 }  // namespace
 
-PendingFile::PendingFile(std::string path, std::string temporary_path, std::FILE* file)
-    : path_(std::move(path)), temporary_path_(std::move(temporary_path)), file_(file) {}
+PendingFile::PendingFile(std::string path, std::string temporary_path, std::FILE* file, bool named)
+    : path_(std::move(path)), temporary_path_(std::move(temporary_path)), file_(file), named_(named) {}
 
 absl::StatusOr<std::unique_ptr<PendingFile>> PendingFile::Create(std::string path, mode_t mode) {
   std::string temporary_path = absl::StrCat(path, ".", getpid(), ".partial");
   std::remove(temporary_path.c_str());  // Left by a killed process of this number, which in a container is always 1.
-  const int descriptor = open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  int descriptor = OpenWithoutName(path, mode);
+  const bool named = descriptor < 0;
+  if (named) {
+    descriptor = open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  }
   std::FILE* file = descriptor < 0 ? nullptr : fdopen(descriptor, "wb");
   if (file == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": cannot be created: ", std::strerror(errno)));
   }
-  return std::unique_ptr<PendingFile>(new PendingFile(std::move(path), std::move(temporary_path), file));
+  return std::unique_ptr<PendingFile>(new PendingFile(std::move(path), std::move(temporary_path), file, named));
 }
 
 PendingFile::~PendingFile() {
   if (file_ != nullptr) {
     std::fclose(file_);
   }
-  if (!published_) {
+  if (named_ && !published_) {
     std::remove(temporary_path_.c_str());
   }
 }
@@ -75,10 +93,11 @@ absl::Status PendingFile::Finish() {
   if (std::fflush(file_) != 0 || fsync(fileno(file_)) != 0) {
     error = errno;
   }
-  if (std::fclose(std::exchange(file_, nullptr)) != 0 && error == 0) {
-    error = errno;
+  if (error == 0) {
+    return absl::OkStatus();
   }
-  return error == 0 ? absl::OkStatus() : WriteError(path_, error);
+  std::fclose(std::exchange(file_, nullptr));
+  return WriteError(path_, error);
 }
 
 absl::Status PendingFile::KeepReplaced() {
@@ -99,6 +118,13 @@ absl::Status PendingFile::KeepReplaced() {
 }
 
 absl::Status PendingFile::TakeName() {
+  // A name can only be replaced by another one: a file without gets a temporary one for this moment.
+  if (!named_ &&
+      linkat(AT_FDCWD, NameOf(fileno(file_)).c_str(), AT_FDCWD, temporary_path_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+    return WriteError(path_, errno);
+  }
+  named_ = true;
+  std::fclose(std::exchange(file_, nullptr));  // Its bytes are on the disk.
   if (std::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
     return WriteError(path_, errno);
   }

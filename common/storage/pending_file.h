@@ -15,15 +15,15 @@
 
 namespace splitveil {
 
-// A file under construction. It is written under a temporary name in the folder it is meant for and gets its own name,
-// replacing what had it, in Publish; until then, and when anything fails, the destructor leaves no trace. A process
-// that is killed leaves the temporary, `NAME.PID.partial`, which the next one of that number replaces. One object a
-// path at a time. Not thread-safe.
+// A file under construction. It has no name while it is written, in the folder it is meant for, and gets its own,
+// replacing what had it, in Publish; until then, and when anything fails, no trace is left, by a process that is killed
+// neither. Where the file system knows no files without a name (NFS, for one), it is written as `NAME.PID.partial`,
+// which a killed process leaves and the next one of that number replaces. One object a path at a time. Not thread-safe.
 class PendingFile {
  public:
   // InvalidArgument where the temporary cannot be made (no such folder, not writable). `mode`: permissions, less the
-  // umask.
-  static absl::StatusOr<std::unique_ptr<PendingFile>> Create(std::string path, mode_t mode = 0666);
+  // umask; by default the owner's alone, for most of what is written here tells of ids, labels or weights.
+  static absl::StatusOr<std::unique_ptr<PendingFile>> Create(std::string path, mode_t mode = 0600);
   ~PendingFile();
   PendingFile(const PendingFile&) = delete;
   PendingFile& operator=(const PendingFile&) = delete;
@@ -39,7 +39,8 @@ class PendingFile {
   static absl::Status Publish(absl::Span<PendingFile* const> files);
 
  private:
-  PendingFile(std::string path, std::string temporary_path, std::FILE* file);
+  PendingFile(std::string path, std::string temporary_path, std::FILE* file, bool named);
+  // Makes what was appended durable.
   absl::Status Finish();
   absl::Status KeepReplaced();
   absl::Status TakeName();
@@ -48,7 +49,8 @@ class PendingFile {
   std::string path_;
   std::string temporary_path_;
   std::string replaced_path_;  // Second name of what had `path_`, during Publish; empty: nothing had, or none is kept.
-  std::FILE* file_;            // Null once finished.
+  std::FILE* file_;            // Null once it has its name, and where it could not be finished.
+  bool named_;                 // Whether it stands in the folder as `temporary_path_`.
   bool published_ = false;
 };
 

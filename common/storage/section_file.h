@@ -30,9 +30,9 @@ namespace splitveil {
 class SectionFileWriter {
  public:
   // InvalidArgument where the temporaries cannot be made. Section names: distinct, not empty. `mode`: permissions of
-  // the file, less the umask.
+  // the file, less the umask; by default the owner's alone.
   static absl::StatusOr<std::unique_ptr<SectionFileWriter>> Create(std::string path, std::vector<std::string> sections,
-                                                                   mode_t mode = 0666);
+                                                                   mode_t mode = 0600);
   ~SectionFileWriter();
 
   // Appends to section number `section` of those given. Internal where the bytes cannot be written.
