@@ -21,6 +21,7 @@
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 #include "common/storage/sqlite_database.h"
+#include "common/telemetry/one_line.h"
 
 namespace splitveil {
 namespace {
@@ -271,7 +272,7 @@ absl::Status Ledger::Record(const AllRunsRow& row) {
 }
 
 absl::Status Ledger::RecordEvent(absl::string_view kind, absl::string_view detail) {
-  return database_->Insert(Database::kEvent, UtcNow(), kind, detail);
+  return database_->Insert(Database::kEvent, UtcNow(), kind, OneLine(detail));
 }
 
 absl::Status Ledger::Commit() { return database_->Commit(); }

@@ -1,23 +1,38 @@
 #include "common/operations/run_facts.h"
 
+#include <algorithm>
 #include <array>
 #include <google/protobuf/util/json_util.h>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 #include "common/config/agreement.h"
 #include "common/crypto/secure_random.h"
 #include "common/process/version.h"
 
 namespace splitveil {
+namespace {
+
+constexpr size_t kRunNumberBytes = 4;
+
+}  // namespace
 
 std::string NewRunId(const std::string& run_name) {
-  std::array<uint8_t, 4> bytes;
+  std::array<uint8_t, kRunNumberBytes> bytes;
   FillSecureRandom(absl::MakeSpan(bytes));
   return absl::StrCat(run_name, "-",
                       absl::BytesToHexString({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+}
+
+bool IsRunIdOf(const std::string& run_name, absl::string_view run_id) {
+  return absl::ConsumePrefix(&run_id, run_name) && absl::ConsumePrefix(&run_id, "-") &&
+         run_id.size() == 2 * kRunNumberBytes && std::all_of(run_id.begin(), run_id.end(), [](char c) {
+           return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f');
+         });
 }
 
 RunRow DescribeRun(const std::string& run_id, const std::string& role, const std::string& protection,

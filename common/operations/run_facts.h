@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "absl/strings/string_view.h"
+
 #include "common/ledger/ledger.h"
 
 #include "splitveil/v1/agreement.pb.h"
@@ -12,6 +14,10 @@ namespace splitveil {
 
 // Name of a new run: distinguishes the runs of one agreement; no secret.
 std::string NewRunId(const std::string& run_name);
+
+// Whether a peer's `run_id` is one that NewRunId makes of the agreed `run_name`, which is one short line of printable
+// characters: nothing else of the peer's choice may get into logs, ledgers and reports by that name.
+bool IsRunIdOf(const std::string& run_name, absl::string_view run_id);
 
 // The ledger's row of a run: digest of the canonical agreement, and as JSON the agreement and both versions.
 // `peer_version`: what the peer calls itself; cut at 32 bytes.

@@ -55,7 +55,7 @@ absl::Status SliceAssembler::Add(int64_t first_row, const v1::Tensor& tensor) {
   }
   // Straight into place: rows that have not been received are out of everybody's reach, whatever they hold.
   SPLITVEIL_RETURN_IF_ERROR(DecodeInto(rows_.block_values(due.first, due.rows), tensor,
-                                       {format_.field, format_.dtype, due.rows, format_.cols}));
+                                       {format_.field, format_.dtype, due.rows, format_.cols, kCutMagnitudeLimit}));
   ++received_;
   return absl::OkStatus();
 }

@@ -70,7 +70,7 @@ class SliceAssembler {
   SliceAssembler(const SliceFormat& format, BatchSlices slices, bool needs_whole_batch);
 
   // Takes the next slice. Errors: InvalidArgument with field, expected and found where it does not start at the row
-  // that is due, has another type, shape or length, or holds a value that is not finite.
+  // that is due, has another type, shape or length, or holds a value that is not finite or beyond kCutMagnitudeLimit.
   absl::Status Add(int64_t first_row, const v1::Tensor& tensor);
 
   // The next rows that a model computes together (BatchSlices::Computed), once, as soon as all of them are here.

@@ -2,8 +2,9 @@
 
 #include <string>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
+
+#include "common/telemetry/one_line.h"
 
 namespace splitveil {
 namespace {
@@ -38,13 +39,7 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   const int number = static_cast<int>(status.error_code());
   const bool known = number > 0 && number <= kLastCode;
   const absl::StatusCode code = known ? static_cast<absl::StatusCode>(number) : absl::StatusCode::kUnknown;
-  std::string message = status.error_message();
-  for (char& c : message) {
-    if (absl::ascii_iscntrl(c)) {
-      c = ' ';
-    }
-  }
-  absl::Status mapped(code, message);
+  absl::Status mapped(code, OneLine(status.error_message()));
   if (absl::IsResourceExhausted(mapped) && status.error_details() == kHaltedPayloadUrl) {
     mapped.SetPayload(kHaltedPayloadUrl, absl::Cord());
   }

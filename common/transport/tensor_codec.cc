@@ -1,5 +1,6 @@
 #include "common/transport/tensor_codec.h"
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -125,7 +126,14 @@ absl::Status DecodeValues(const v1::Tensor& tensor, const TensorExpectation& exp
     finite = AllFinite16(bytes, count, 0x7c00);
     Widen<FromFloat16>(bytes, count, values);
   }
-  return finite ? absl::OkStatus() : Invalid(expected.field, "data", "finite values", "an infinity or NaN");
+  if (!finite) {
+    return Invalid(expected.field, "data", "finite values", "an infinity or NaN");
+  }
+  const bool within =
+      std::isinf(expected.magnitude_limit) || AllBelow(values, count, FloatBits(expected.magnitude_limit));
+  return within ? absl::OkStatus()
+                : Invalid(expected.field, "data", absl::StrCat("magnitudes below ", expected.magnitude_limit),
+                          "a larger one");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ absl::StatusOr<Matrix> TestEvaluator::Read(const v1::CutActivations& request, co
   if (rows == 0) {
     return absl::FailedPreconditionError("evaluation: expected no more test examples, found a further batch");
   }
-  return DecodeMatrix(request.activations(), {"activations", wire_dtype_, rows, cut_width_});
+  return DecodeMatrix(request.activations(), {"activations", wire_dtype_, rows, cut_width_, kCutMagnitudeLimit});
 }
 
 absl::Status TestEvaluator::Predict(ConstMatrixView activations, TestEvaluation& evaluation) {

@@ -87,7 +87,7 @@ absl::Status AttackRunner::CheckHints(const v1::CutGradients& message, int64_t r
 
 absl::StatusOr<std::vector<std::vector<float>>> AttackRunner::BackpropagateHint(const v1::Hint& hint) {
   const absl::StatusOr<Matrix> clean =
-      DecodeMatrix(hint.gradient(), {"hint", agreement_.wire_dtype(), 1, agreement_.cut_width()});
+      DecodeMatrix(hint.gradient(), {"hint", agreement_.wire_dtype(), 1, agreement_.cut_width(), kCutMagnitudeLimit});
   if (!clean.ok()) {
     return AsRefusal(clean.status());
   }

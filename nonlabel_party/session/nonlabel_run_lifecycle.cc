@@ -40,9 +40,10 @@ absl::Status NonLabelRunLifecycle::Open() {
     request.set_resumed_from(resumed_from->name());
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const v1::OpenResponse response, options_.peer->Open(request));
-  if (response.run_id().empty() || response.run_id().size() > 256 ||
+  if (!IsRunIdOf(options_.agreement.run_name(), response.run_id()) ||
       response.seed_commitment().size() != sizeof(Digest)) {
-    return AsRefusal(absl::InvalidArgumentError("Open: expected a run id and a seed commitment, found another answer"));
+    return AsRefusal(absl::InvalidArgumentError(
+        "Open: expected the run name with 8 hexadecimal digits and a seed commitment, found another answer"));
   }
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kOpened));
   run_id_ = response.run_id();

@@ -10,6 +10,15 @@
 #include "nonlabel_party/session/activations_message.h"
 
 namespace splitveil {
+namespace {
+
+// A refusal of what the label party has sent.
+absl::Status OfPeer(const absl::Status& status) {
+  return status.ok() ? status
+                     : AsRefusal(absl::Status(status.code(), absl::StrCat("from the label party: ", status.message())));
+}
+
+}  // namespace
 
 void NonLabelTrainingStep::Gather(const BatchAddress& address) {
   if (!gathered_.has_value() || gathered_->batch != address.batch) {
@@ -77,7 +86,7 @@ absl::Status NonLabelTrainingStep::Learn(const BatchAddress& address, TrainingSt
     }
     const absl::Status decoded = gradients.Add(slice.first, message.gradients());
     parts_.recorder->Lap(&StepTimeRow::serialise);
-    SPLITVEIL_RETURN_IF_ERROR(AsRefusal(decoded));
+    SPLITVEIL_RETURN_IF_ERROR(OfPeer(decoded));
     SPLITVEIL_RETURN_IF_ERROR(Backpropagate(gradients));
   }
   received_.activations = std::move(in_flight_.front().activations);

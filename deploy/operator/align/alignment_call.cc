@@ -8,6 +8,7 @@
 #include "deploy/operator/align/counting_channel.h"
 
 #include "common/config/agreement.h"
+#include "common/operations/run_facts.h"
 #include "common/operations/run_status.h"
 #include "common/process/exit_code.h"
 #include "common/process/steady_time.h"
@@ -23,8 +24,6 @@
 
 namespace splitveil {
 namespace {
-
-constexpr size_t kMaxRunId = 256;
 
 // A watchdog for each direction, as both may wait at the same time.
 class CallChannel final : public AlignmentChannel {
@@ -90,8 +89,9 @@ absl::StatusOr<std::string> Open(const AlignmentSide& side, const std::shared_pt
         "expected a label party that aligns only (`splitveil align`), found: ", response.status().message())));
   }
   SPLITVEIL_RETURN_IF_ERROR(response.status());
-  if (response->run_id().empty() || response->run_id().size() > kMaxRunId) {
-    return AsRefusal(absl::InvalidArgumentError("Open: expected a run id, found another answer"));
+  if (!IsRunIdOf(side.agreement.run_name(), response->run_id())) {
+    return AsRefusal(absl::InvalidArgumentError(
+        "Open: expected the run name with 8 hexadecimal digits as the run's id, found another answer"));
   }
   return response->run_id();
 }

@@ -217,7 +217,7 @@ TEST(TextConfigTest, NumberWithoutARangeMustBeOne) {
   EXPECT_EQ(LabelPartyError("protection {",
                             "privacy_account { path: 'a' label_set: 'b' max_lifetime_auc_bound: nan }\n"
                             "protection {"),
-            "f:14:49: privacy_account.max_lifetime_auc_bound: expected at least 0.5 and at most 1, found nan");
+            "f:14:44: privacy_account.max_lifetime_auc_bound: expected at least 0.5 and at most 1, found nan");
 }
 
 TEST(TextConfigTest, ErrorInAnElementCarriesItsIndex) {

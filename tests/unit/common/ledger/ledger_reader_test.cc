@@ -1,5 +1,6 @@
 #include "common/ledger/ledger_reader.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <gmock/gmock.h>
@@ -7,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -249,6 +251,43 @@ TEST_F(LedgerReaderTest, ReportsADamagedFile) {
   std::unique_ptr<LedgerReader> reader = Reader();
   ASSERT_NE(reader, nullptr);
   EXPECT_EQ(reader->Steps("run-1").status().code(), absl::StatusCode::kDataLoss);
+}
+
+// Whatever is wrong with the file, the operator hears that it is the file: exit code 2, not that of a bug.
+TEST_F(LedgerReaderTest, DamageAnywhereIsTheFilesFault) {
+  std::unique_ptr<Ledger> ledger = Open("run-1");
+  for (int64_t step = 0; step < 300; ++step) {
+    ASSERT_TRUE(ledger->Record(StepRow{step, 0, step, 1, 0.5, 0, 0, 0}).ok());
+    ASSERT_TRUE(ledger->RecordEvent("disclosure", "none").ok());
+  }
+  ASSERT_TRUE(ledger->Finish("completed").ok());
+  ledger.reset();
+  const std::string whole = ReadFile();
+  std::mt19937 draw(5);
+  for (int i = 0; i < 400; ++i) {
+    std::string damaged = whole;
+    if (i % 4 == 0) {
+      damaged.resize(draw() % whole.size());
+    } else {
+      const size_t at = draw() % whole.size();
+      const size_t size = std::min<size_t>(1 + draw() % (i % 2 == 0 ? 8 : 2000), whole.size() - at);
+      for (size_t byte = at; byte < at + size; ++byte) {
+        damaged[byte] = static_cast<char>(draw());
+      }
+    }
+    WriteFile(damaged);
+    const auto reader = LedgerReader::Open(path_);
+    absl::Status status = reader.status();
+    if (reader.ok()) {
+      status.Update((*reader)->Runs().status());
+      status.Update((*reader)->Steps("run-1").status());
+      status.Update((*reader)->Events("run-1").status());
+      status.Update((*reader)->Leaks("run-1").status());
+      status.Update((*reader)->AllRuns("run-1").status());
+    }
+    const bool of_the_file = status.ok() || absl::IsInvalidArgument(status) || absl::IsDataLoss(status);
+    EXPECT_TRUE(of_the_file) << i << ": " << status;
+  }
 }
 
 TEST_F(LedgerReaderTest, LeavesTheFileAsItWasAndNothingBesideIt) {

@@ -95,7 +95,7 @@ TEST_F(LedgerTest, StoresNumbersThatAreNotFiniteAsNull) {
 }
 
 TEST_F(LedgerTest, KeepsPlantedSqlAsText) {
-  const std::string planted = "x'); DROP TABLE leak; --\"\n?1 %s";
+  const std::string planted = "x'); DROP TABLE leak; --\" ?1 %s";
   RunRow run{planted, planted, planted, planted, planted};
   auto ledger = Ledger::Create(path_, run);
   ASSERT_TRUE(ledger.ok()) << ledger.status();
@@ -106,6 +106,12 @@ TEST_F(LedgerTest, KeepsPlantedSqlAsText) {
   EXPECT_EQ(Sql("SELECT detail FROM event"), planted);
   EXPECT_EQ(Sql("SELECT config_json FROM run"), planted);
   EXPECT_EQ(Sql("SELECT count(*) FROM sqlite_schema WHERE type = 'table'"), "11");
+}
+
+// Events tell what the peer has said, too, and are read on terminals.
+TEST_F(LedgerTest, AnEventIsOneLineWithoutControlCharacters) {
+  ASSERT_TRUE(Open("run-1")->RecordEvent("ended", "first\nsecond\x1b[2J\xC2\x9B").ok());
+  EXPECT_EQ(Sql("SELECT detail FROM event"), "first second [2J");
 }
 
 TEST_F(LedgerTest, RefusesADistributionOfAnotherClass) {

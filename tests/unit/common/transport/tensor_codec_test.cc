@@ -308,6 +308,19 @@ TEST(TensorCodecTest, DecodeRefusesValuesThatAreNotFiniteAtEveryPosition) {
   }
 }
 
+TEST(TensorCodecTest, DecodeRefusesAMagnitudeAtItsLimit) {
+  for (const v1::DataType dtype : {v1::FLOAT32, v1::BFLOAT16}) {
+    for (const float value : {1e30f, -1e30f, 4.0f, -4.0f, 3.5f}) {
+      v1::Tensor tensor;
+      const float values[] = {0, 1, 2, value, -1, 0};
+      ASSERT_TRUE(EncodeMatrix({values, 2, 3}, dtype, tensor).ok());
+      const absl::Status status = DecodeMatrix(tensor, {"gradients", dtype, 2, 3, 4.0f}).status();
+      EXPECT_EQ(status.ok(), value == 3.5f) << value;
+      EXPECT_TRUE(DecodeMatrix(tensor, {"gradients", dtype, 2, 3}).ok()) << "without a limit";
+    }
+  }
+}
+
 TEST(TensorCodecTest, ErrorsNeverCarryAValue) {
   const float secret = 31415.0f;
   std::string data(reinterpret_cast<const char*>(&secret), 4);

@@ -287,6 +287,14 @@ TEST_F(NonLabelSessionTest, RefusesAnAnswerThatIsNotToTheQuestion) {
        },
        "commitment"},
       {[](LocalLabelParty& peer) {
+         peer.alter_open = [](v1::OpenResponse& response) { response.set_run_id(response.run_id() + "\n\x1b[2J"); };
+       },
+       "run name with 8 hexadecimal digits"},
+      {[](LocalLabelParty& peer) {
+         peer.alter_open = [](v1::OpenResponse& response) { response.set_run_id("another-0123abcd"); };
+       },
+       "run name with 8 hexadecimal digits"},
+      {[](LocalLabelParty& peer) {
          peer.alter_start = [](v1::StartResponse& response) { response.set_seed_reveal(std::string(32, 'x')); };
        },
        "seed"},
@@ -295,6 +303,12 @@ TEST_F(NonLabelSessionTest, RefusesAnAnswerThatIsNotToTheQuestion) {
        },
        "evaluation"},
       {Gradients([](v1::CutGradients& message) { message.set_batch(9); }), "gradients"},
+      {Gradients([](v1::CutGradients& message) {
+         const float enormous = 1e30f;  // Finite, but not once an optimiser has squared it.
+         message.mutable_gradients()->mutable_data()->replace(
+             0, sizeof(enormous), reinterpret_cast<const char*>(&enormous), sizeof(enormous));
+       }),
+       "from the label party: gradients.data: expected magnitudes below 1e+09"},
       {Gradients([](v1::CutGradients& message) { message.mutable_gradients()->set_shape(0, 1); }), "gradients"},
       {Gradients([](v1::CutGradients& message) {
          const float infinity = std::numeric_limits<float>::infinity();
