@@ -2,11 +2,13 @@
 
 #include <malloc.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include "absl/synchronization/mutex.h"
@@ -60,7 +62,30 @@ extern "C" void OnStopSignal(int signal_number) {
 
 void SilenceGrpc() { SetIfUnset("GRPC_VERBOSITY", "NONE"); }
 
+void ForbidCoreDumps() {
+  const char* const allowed = std::getenv("SPLITVEIL_CORE_DUMPS");
+  if (allowed != nullptr && std::strcmp(allowed, "1") == 0) {
+    return;
+  }
+  // The limit alone does not hold where the kernel hands dumps to a program (core(5)).
+  rlimit core = {};
+  getrlimit(RLIMIT_CORE, &core);
+  core.rlim_cur = 0;
+  setrlimit(RLIMIT_CORE, &core);
+  prctl(PR_SET_DUMPABLE, 0);
+}
+
+void RaiseFileLimit() {
+  rlimit files = {};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+}
+
 void TuneRuntime(char** argv) {
+  ForbidCoreDumps();
+  RaiseFileLimit();
   KeepFreedMemory();
   SilenceGrpc();
   // Debian builds Abseil with its debug checks, one of which follows the order of every two locks that gRPC takes.

@@ -1,5 +1,8 @@
 #include "common/storage/sqlite_database.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -19,8 +22,21 @@
 namespace splitveil {
 namespace {
 
-// Another writer of the same file commits at least every second.
-constexpr int kBusyTimeoutMillis = 10000;
+// Another run that writes to the same file commits at least every second; a backup or a person's shell may take longer.
+// Half of what a peer waits for a step unless the agreement says otherwise (deadlines.step_seconds).
+constexpr int kBusyTimeoutMillis = 60'000;
+
+// SQLite would make the file readable for whom the umask lets, and what it keeps beside it like the file. What cannot
+// be made here SQLite finds out, too, and says why.
+void MakeForOwnerAlone(const std::string& path) {
+  if (path == ":memory:") {  // SQLite's name for no file.
+    return;
+  }
+  const int file = open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (file >= 0) {
+    close(file);
+  }
+}
 
 // Nothing that goes wrong with a local file may read as the peer's absence (Unavailable), its refusal
 // (PermissionDenied, FailedPrecondition) or a halt (ResourceExhausted): a path this party cannot use is its
@@ -146,6 +162,9 @@ absl::Status SqliteStatement::Error() const { return LastError(sqlite3_db_handle
 
 absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::string& path, Mode mode) {
   SPLITVEIL_RETURN_IF_ERROR(CheckPath(path, mode));
+  if (mode == Mode::kCreate) {
+    MakeForOwnerAlone(path);
+  }
   const int flags = mode == Mode::kReadOnly ? ReaderFlags(path) : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   sqlite3* connection = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &connection, flags | SQLITE_OPEN_NOMUTEX, nullptr);

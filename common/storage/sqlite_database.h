@@ -19,7 +19,7 @@ namespace splitveil {
 // A prepared statement. Values are always bound, never pasted into SQL. Not thread-safe. The database must outlive it.
 // Errors here and in SqliteDatabase: InvalidArgument where the file is no database or cannot be opened or written, or a
 // row breaks a constraint; AlreadyExists for a key that is taken; DataLoss for a damaged file; Internal for the rest:
-// disk full, input or output failed, no memory, locked by another process for ten seconds. Messages are SQLite's.
+// disk full, input or output failed, no memory, locked by another process for a minute. Messages are SQLite's.
 class SqliteStatement {
  public:
   SqliteStatement() = default;
@@ -72,7 +72,7 @@ class SqliteStatement {
 // A connection. Not thread-safe.
 class SqliteDatabase {
  public:
-  // kReadOnly leaves nothing beside a file that nobody writes.
+  // kReadOnly leaves nothing beside a file that nobody writes. A file that kCreate makes is its owner's alone.
   enum class Mode { kReadOnly, kCreate };
 
   // Errors: NotFound where the file (unless kCreate) or its folder (kCreate) does not exist; InvalidArgument for a

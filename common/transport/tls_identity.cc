@@ -1,5 +1,8 @@
 #include "common/transport/tls_identity.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <fstream>
 #include <iterator>
 #include <openssl/err.h>
@@ -10,6 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 #include "common/status/status_macros.h"
 #include "common/transport/x509.h"
@@ -33,6 +37,23 @@ absl::StatusOr<std::string> ReadPem(const std::string& path) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": expected a PEM file, found an empty or unreadable one"));
   }
   return text;
+}
+
+// As PostgreSQL has it: a key of this user's is nobody else's to read, and one of root's at most its group's. A key
+// that others can read is theirs, too: a program that took it would hide that.
+absl::Status CheckOwnerAlone(const std::string& path) {
+  struct stat facts = {};
+  if (stat(path.c_str(), &facts) != 0) {
+    return absl::NotFoundError(absl::StrCat(path, ": expected a PEM file, found none that can be read"));
+  }
+  const bool group_of_root = facts.st_uid == 0 && geteuid() != 0;
+  const mode_t others = S_IRWXO | (group_of_root ? S_IWGRP | S_IXGRP : S_IRWXG);
+  return (facts.st_mode & others) == 0
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   absl::StrFormat("%s: expected a private key that nobody but its owner may read, found mode %04o; "
+                                   "chmod 600, and a new key where others may have read this one",
+                                   path, facts.st_mode & 07777));
 }
 
 absl::Status In(const std::string& path, const absl::Status& status) {
@@ -78,6 +99,7 @@ absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const s
   const std::pair<const std::string*, std::string*> files[] = {{&certificate_path, &identity.certificate_pem},
                                                                {&private_key_path, &identity.private_key_pem},
                                                                {&authority_path, &identity.authority_pem}};
+  SPLITVEIL_RETURN_IF_ERROR(CheckOwnerAlone(private_key_path));
   for (const auto& [path, pem] : files) {
     SPLITVEIL_ASSIGN_OR_RETURN(*pem, ReadPem(*path));
   }

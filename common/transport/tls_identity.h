@@ -15,7 +15,9 @@ struct TlsIdentity {
   std::string certificate_pem, private_key_pem, authority_pem;
 };
 
-// Reads and checks the files. Errors: NotFound, InvalidArgument naming the file and what is wrong with it.
+// Reads and checks the files. Errors: NotFound, InvalidArgument naming the file and what is wrong with it; a private
+// key that others than its owner may read is refused (its group may, where root owns it and this process is not
+// root's).
 absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const std::string& peer_name,
                                             const std::string& certificate_path, const std::string& private_key_path,
                                             const std::string& authority_path);

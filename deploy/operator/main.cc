@@ -18,6 +18,7 @@
 #include "common/process/runtime.h"
 
 int main(int argc, char** argv) {
+  splitveil::ForbidCoreDumps();
   splitveil::SilenceGrpc();
   splitveil::CommandLine line(
       {"splitveil", "The operator's tool of Splitveil: everything around a training run.", "splitveil prepare --help"});

@@ -61,8 +61,8 @@ absl::StatusOr<std::unique_ptr<PartyProcess>> PartyProcess::Start(const PartyCom
   argv.push_back(nullptr);
   constexpr int kReplace = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
   const Descriptor in(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  const Descriptor out(open(command.output_path.c_str(), kReplace, 0666));
-  const Descriptor log(open(command.log_path.c_str(), kReplace, 0666));
+  const Descriptor out(open(command.output_path.c_str(), kReplace, 0600));
+  const Descriptor log(open(command.log_path.c_str(), kReplace, 0600));
   if (in.number() < 0 || out.number() < 0 || log.number() < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(out.number() < 0 ? command.output_path : command.log_path, ": cannot be opened"));

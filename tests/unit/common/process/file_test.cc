@@ -119,8 +119,12 @@ TEST(CreateFileTest, GivesTheModeLessTheUmask) {
   testing::TempFolder folder;
   const mode_t before = umask(022);
   ASSERT_TRUE(CreateFile(folder.File("key"), "secret", 0600).ok());
-  ASSERT_TRUE(CreateFile(folder.File("certificate"), "public").ok());
+  ASSERT_TRUE(CreateFile(folder.File("certificate"), "public", 0666).ok());
+  ASSERT_TRUE(CreateFile(folder.File("ids"), "").ok());
+  ASSERT_TRUE(WriteFile(folder.File("figures"), "").ok());
   umask(before);
+  EXPECT_EQ(ModeOf(folder.File("ids")), 0600);
+  EXPECT_EQ(ModeOf(folder.File("figures")), 0600);
   EXPECT_EQ(ModeOf(folder.File("key")), 0600);
   EXPECT_EQ(ModeOf(folder.File("certificate")), 0644);
 }

@@ -1,6 +1,7 @@
 // Started by runtime_test.cc: prints what the process is after TuneRuntime.
 #include <malloc.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -30,6 +31,12 @@ int main(int argc, char** argv) {
   char name[16] = {};
   prctl(PR_GET_NAME, name);
   std::printf("name=%s\n", name);
+  rlimit core = {};
+  getrlimit(RLIMIT_CORE, &core);
+  std::printf("dumpable=%d core_bytes=%ld\n", prctl(PR_GET_DUMPABLE), static_cast<long>(core.rlim_cur));
+  rlimit files = {};
+  getrlimit(RLIMIT_NOFILE, &files);
+  std::printf("all_files=%d\n", files.rlim_cur == files.rlim_max ? 1 : 0);
   void* block = std::malloc(200 << 20);
   std::printf("mapped_blocks=%zu\n", static_cast<size_t>(mallinfo2().hblks));
   std::free(block);

@@ -1,5 +1,6 @@
 #include "common/process/runtime.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -98,6 +99,20 @@ TEST(TuneRuntimeTest, GoesOnWhereItCannotExecuteAgain) {
         _exit(std::getenv("SPLITVEIL_EXECUTED_AGAIN") == nullptr ? 0 : 1);
       },
       ExitedWithCode(0), "");
+}
+
+TEST(TuneRuntimeTest, ForbidsCoreDumpsUnlessTheUserAllowsThem) {
+  EXPECT_THAT(ProbeOutput({{"SPLITVEIL_CORE_DUMPS", ""}}), HasSubstr("dumpable=0 core_bytes=0\n"));
+  EXPECT_THAT(ProbeOutput({{"SPLITVEIL_CORE_DUMPS", "1"}}), HasSubstr("dumpable=1 "));
+}
+
+TEST(TuneRuntimeTest, AllowsAsManyFilesAsTheSystemDoes) {
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit low = {64, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  EXPECT_THAT(ProbeOutput({}), HasSubstr("all_files=1\n"));
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST(TuneRuntimeTest, KeepsBigBlocksInTheHeap) {

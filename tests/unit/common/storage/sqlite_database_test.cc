@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sqlite3.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -75,6 +76,20 @@ TEST_F(SqliteDatabaseTest, FileBusyInAnotherProcessIsInternal) {
   ASSERT_TRUE(first->Execute("CREATE TABLE t(a); BEGIN IMMEDIATE").ok());
   ASSERT_TRUE(second->Execute("PRAGMA busy_timeout = 0").ok());
   ExpectError(second->Execute("BEGIN IMMEDIATE"), absl::StatusCode::kInternal, "database is locked");
+}
+
+TEST_F(SqliteDatabaseTest, AnotherProcesssLockIsWaitedForAMinute) {
+  EXPECT_EQ(Connect()->QueryInt64("PRAGMA busy_timeout").value(), 60'000);
+}
+
+TEST_F(SqliteDatabaseTest, AFileThatIsMadeIsItsOwnersAlone) {
+  const mode_t before = umask(0);  // Hides nothing.
+  auto database = Connect();
+  ASSERT_TRUE(database->Execute("PRAGMA journal_mode = WAL; CREATE TABLE t(a)").ok());
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    EXPECT_EQ(entry.status().permissions(), std::filesystem::perms(0600)) << entry.path();
+  }
+  umask(before);
 }
 
 TEST_F(SqliteDatabaseTest, TableLockedByAnOpenQueryIsInternal) {

@@ -7,6 +7,7 @@
 #include <openssl/pem.h>
 #include <string>
 
+#include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -34,6 +35,7 @@ class TlsIdentityTest : public ::testing::Test {
 
   void Write(const std::string& name, const std::string& contents) const {
     std::ofstream(folder_ / name, std::ios::binary) << contents;
+    std::filesystem::permissions(folder_ / name, std::filesystem::perms(0600));
   }
   absl::StatusOr<TlsIdentity> Load(const std::string& own_name = kLabelName,
                                    const std::string& peer_name = kNonLabelName) const {
@@ -60,6 +62,15 @@ TEST_F(TlsIdentityTest, LoadsFilesThatFitTogether) {
   EXPECT_EQ(identity->certificate_pem, own_.certificate_pem);
   EXPECT_EQ(identity->private_key_pem, own_.private_key_pem);
   EXPECT_EQ(identity->authority_pem, authority_.certificate_pem);
+}
+
+TEST_F(TlsIdentityTest, FailsWhereOthersMayReadTheKey) {
+  for (const int mode : {0604, 0640, 0644, 0602, 0666}) {
+    std::filesystem::permissions(folder_ / "key.pem", std::filesystem::perms(mode));
+    ExpectInvalid("key.pem", absl::StrFormat("found mode %04o; chmod 600", mode));
+  }
+  std::filesystem::permissions(folder_ / "key.pem", std::filesystem::perms(0400));
+  EXPECT_TRUE(Load().ok());
 }
 
 TEST_F(TlsIdentityTest, AcceptsSeveralAuthorities) {
