@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
+#include "common/storage/mapped_files.h"
 
 namespace splitveil {
 namespace {
@@ -224,6 +225,7 @@ absl::StatusOr<std::unique_ptr<SectionFile>> SectionFile::Open(const std::string
   madvise(mapped, size, MADV_RANDOM);
   std::unique_ptr<SectionFile> opened(
       new SectionFile(path, std::exchange(file.descriptor, -1), {static_cast<const char*>(mapped), size}));
+  NoteMappedFile(opened->bytes_, path);
   SPLITVEIL_RETURN_IF_ERROR(opened->ReadDirectory());
   if (check == Check::kDigest) {
     SPLITVEIL_ASSIGN_OR_RETURN(const Digest digest, DigestOfFile(opened->descriptor_, path, size - sizeof(Digest)));
@@ -235,6 +237,7 @@ absl::StatusOr<std::unique_ptr<SectionFile>> SectionFile::Open(const std::string
 }
 
 SectionFile::~SectionFile() {
+  ForgetMappedFile(bytes_);
   munmap(const_cast<char*>(bytes_.data()), bytes_.size());
   close(descriptor_);
 }

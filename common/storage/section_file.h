@@ -55,7 +55,8 @@ class SectionFileWriter {
   std::vector<std::unique_ptr<Section>> sections_;
 };
 
-// A file mapped into memory, read only; it must not change meanwhile. Thread-safe.
+// A file mapped into memory, read only. It must not change meanwhile: one that is cut short ends the process, with its
+// name (mapped_files.h). Thread-safe.
 class SectionFile {
  public:
   enum class Check {

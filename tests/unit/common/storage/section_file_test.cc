@@ -1,5 +1,8 @@
 #include "common/storage/section_file.h"
 
+#include <unistd.h>
+
+#include <csignal>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <string>
@@ -50,6 +53,33 @@ TEST(SectionFileTest, ReadsPartOfASection) {
   std::string bytes(3, ' ');
   file->Read(file->section("letters")->substr(2, 3), bytes.data());
   EXPECT_EQ(bytes, "cde");
+}
+
+TEST(SectionFileTest, OneThatIsCutShortWhileItIsReadEndsTheProcessWithItsName) {
+  const ScratchFolder folder;
+  Write(folder.Path("a"));
+  EXPECT_EXIT(
+      {
+        const auto file = SectionFile::Open(folder.Path("a"), SectionFile::Check::kDigest);
+        const absl::string_view digits = *(*file)->section("digits");
+        std::filesystem::resize_file(folder.Path("a"), 0);
+        char digit = ' ';
+        (*file)->Read(digits.substr(0, 1), &digit);
+        _exit(digit);  // Not reached.
+      },
+      ::testing::ExitedWithCode(2), "error: .*/a: expected a file that stays as it was .*, found it cut short");
+}
+
+TEST(SectionFileTest, AnotherFaultOfTheMemoryEndsTheProcessAsEver) {
+  const ScratchFolder folder;
+  Write(folder.Path("a"));
+  EXPECT_EXIT(
+      {
+        const auto file = SectionFile::Open(folder.Path("a"), SectionFile::Check::kDigest);
+        raise(SIGBUS);
+        raise(SIGBUS);
+      },
+      ::testing::KilledBySignal(SIGBUS), "");
 }
 
 TEST(SectionFileTest, LeavesNoTraceUnlessPublished) {
