@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "common/transport/connection_listener.h"
 #include "common/transport/credentials.h"
 
 namespace splitveil {
@@ -21,12 +22,15 @@ struct ServerOptions {
 };
 
 struct RunningServer {
+  std::unique_ptr<ConnectionListener> listener;  // Outlives the server, whose calls it is told of.
   std::unique_ptr<grpc::Server> server;
   int port = 0;
 };
 
 // A call for which no thread is left (32 in all) ends with ResourceExhausted, like a message above the limit: the
-// caller is refused, not halted. Errors: InvalidArgument where the address cannot be listened on.
+// caller is refused, not halted; a connection has 16 calls at a time and 10 seconds for its handshake, and there are
+// ConnectionLimits of connections. Errors: Internal where threads are lacking; InvalidArgument where the address cannot
+// be listened on.
 absl::StatusOr<RunningServer> StartServer(const ServerOptions& options, const TlsIdentity& identity);
 
 }  // namespace splitveil

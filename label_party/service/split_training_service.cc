@@ -62,6 +62,10 @@ grpc::Status SplitTrainingService::Start(grpc::ServerContext* /*context*/, const
 }
 
 grpc::Status SplitTrainingService::TrainStream(grpc::ServerReaderWriter<v1::CutGradients, grpc::ByteBuffer>* stream) {
+  const CallLimit::Slot slot(&trainings_);
+  if (!slot.granted()) {
+    return slot.Refusal("Train");
+  }
   while (true) {
     v1::CutActivations request;
     const absl::StatusOr<bool> read = ReadMessage(stream, "Train", &request);
@@ -88,6 +92,10 @@ grpc::Status SplitTrainingService::TrainStream(grpc::ServerReaderWriter<v1::CutG
 
 grpc::Status SplitTrainingService::EvaluateStream(
     const grpc::ServerContext& context, grpc::ServerReaderWriter<v1::EvaluateResponse, grpc::ByteBuffer>* stream) {
+  const CallLimit::Slot slot(&evaluations_);
+  if (!slot.granted()) {
+    return slot.Refusal("Evaluate");
+  }
   LabelSession::Evaluation evaluation;
   while (true) {
     v1::CutActivations request;
@@ -120,6 +128,10 @@ grpc::Status SplitTrainingService::Close(grpc::ServerContext* /*context*/, const
 
 grpc::Status AlignmentService::Align(grpc::ServerContext* /*context*/,
                                      grpc::ServerReaderWriter<v1::AlignmentMessage, v1::AlignmentMessage>* stream) {
+  const CallLimit::Slot slot(&alignments_);
+  if (!slot.granted()) {
+    return slot.Refusal("Align");
+  }
   AlignmentStreamChannel channel(stream);
   return Verdict(*session_, "Align", session_->Align(channel));
 }

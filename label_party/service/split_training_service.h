@@ -5,6 +5,7 @@
 
 #include <grpcpp/support/byte_buffer.h>
 
+#include "common/transport/call_limit.h"
 #include "label_party/session/label_session.h"
 
 #include "splitveil/v1/alignment.grpc.pb.h"
@@ -32,6 +33,9 @@ class SplitTrainingService final : public v1::SplitTraining::Service {
                               grpc::ServerReaderWriter<v1::EvaluateResponse, grpc::ByteBuffer>* stream);
 
   LabelSession* session_;
+  // More than one of each while one whose connection broke has not been given up.
+  CallLimit trainings_{4};
+  CallLimit evaluations_{4};
 };
 
 // Thread-safe.
@@ -45,6 +49,7 @@ class AlignmentService final : public v1::Alignment::Service {
 
  private:
   LabelSession* session_;
+  CallLimit alignments_{2};
 };
 
 // Thread-safe.

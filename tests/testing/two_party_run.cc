@@ -83,13 +83,17 @@ TwoPartyRun::TwoPartyRun(int rows) {
   Parse(Common("nonlabel_party", "nonlabel-party", "label-party"), nonlabel_config.mutable_party());
 }
 
-void TwoPartyRun::StartLabelParty() {
+void TwoPartyRun::WriteLabelPartyFiles() {
   Write(folder + "/label_run.textproto", label_agreement);
   Write(folder + "/label_party.textproto", label_config);
+}
+
+void TwoPartyRun::StartLabelParty() {
+  WriteLabelPartyFiles();
   label = std::make_unique<RunningProgram>("label_party",
                                            std::vector<std::string>{"--agreement=" + folder + "/label_run.textproto",
                                                                     "--config=" + folder + "/label_party.textproto"},
-                                           folder);
+                                           folder, label_open_files);
   const std::string marker = "listens on port ";
   ASSERT_TRUE(label->WaitForError(marker)) << label->Errors();
   ASSERT_TRUE(label->WaitForError("\n"));

@@ -19,6 +19,8 @@ class TwoPartyRun {
   // Generates `rows` examples in Criteo's format and splits them; makes certificates. Small model, 2 epochs, no noise.
   explicit TwoPartyRun(int rows = 4000);
 
+  // Writes the label party's files as they stand now.
+  void WriteLabelPartyFiles();
   // Writes the files as they stand now and starts the label party; waits until it listens.
   void StartLabelParty();
   // Starts the non-label party against the label party's port.
@@ -31,6 +33,7 @@ class TwoPartyRun {
   v1::NonLabelPartyConfig nonlabel_config;
   std::unique_ptr<RunningProgram> label, nonlabel;
   int label_port = 0;
+  int label_open_files = 0;  // The most that the label party may open; 0: as this process.
 
   // Runs `splitveil` with these arguments to its end; its exit code.
   static int Tool(std::vector<std::string> arguments);

@@ -26,7 +26,7 @@ std::string ReadWholeFile(const std::string& path) {
 }
 
 RunningProgram::RunningProgram(const std::string& program, const std::vector<std::string>& arguments,
-                               const std::string& folder) {
+                               const std::string& folder, int open_files) {
   static int count = 0;
   const std::string base = absl::StrCat(folder, "/", program, ".", ++count);
   output_path_ = base + ".out";
@@ -38,6 +38,10 @@ RunningProgram::RunningProgram(const std::string& program, const std::vector<std
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, error_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   std::string path = absl::StrCat(BinDir(), "/", program);
   std::vector<std::string> words = {path};
+  if (open_files > 0) {
+    words = {"/bin/sh", "-c", absl::StrCat("ulimit -n ", open_files, "; exec \"$0\" \"$@\""), path};
+    path = words[0];
+  }
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) {

@@ -16,7 +16,9 @@ namespace splitveil::testing {
 class RunningProgram {
  public:
   // Starts build/bin/`program` (SPLITVEIL_BIN_DIR) with standard output and error in files under `folder`.
-  RunningProgram(const std::string& program, const std::vector<std::string>& arguments, const std::string& folder);
+  // `open_files`: the most it may open, which it cannot raise; 0: as this process.
+  RunningProgram(const std::string& program, const std::vector<std::string>& arguments, const std::string& folder,
+                 int open_files = 0);
   ~RunningProgram();
   RunningProgram(const RunningProgram&) = delete;
   RunningProgram& operator=(const RunningProgram&) = delete;

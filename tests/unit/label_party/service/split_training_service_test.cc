@@ -1,6 +1,7 @@
 // The label party's gRPC adapters against a peer that sends what the generated stubs never would.
 #include "label_party/service/split_training_service.h"
 
+#include <atomic>
 #include <gmock/gmock.h>
 #include <grpcpp/channel.h>
 #include <grpcpp/security/server_credentials.h>
@@ -11,6 +12,8 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "tests/unit/label_party/session/label_session_fixture.h"
 #include "tests/unit/nonlabel_party/session/ledger_value.h"
@@ -107,6 +110,43 @@ TEST_F(SplitTrainingServiceTest, AnEvaluationIsAnsweredOverTheWire) {
   const grpc::Status status = stream->Finish();
   EXPECT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(response.examples(), test_examples_);
+}
+
+TEST_F(SplitTrainingServiceTest, StreamsThatAreLeftAloneTakeFewThreads) {
+  Serve();
+  constexpr int kStreams = 12, kMost = 4;
+  {
+    std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+    std::vector<std::unique_ptr<grpc::ClientReaderWriter<v1::CutActivations, v1::CutGradients>>> streams;
+    std::vector<std::thread> readers;
+    std::atomic<int> refused{0};
+    for (int i = 0; i < kStreams; ++i) {
+      contexts.push_back(std::make_unique<grpc::ClientContext>());
+      streams.push_back(stub_->Train(contexts.back().get()));
+      readers.emplace_back([&refused, stream = streams.back().get()] {
+        v1::CutGradients none;
+        EXPECT_FALSE(stream->Read(&none));
+        refused += stream->Finish().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED ? 1 : 0;
+      });
+    }
+    while (refused < kStreams - kMost) {
+      std::this_thread::yield();
+    }
+    for (const auto& context : contexts) {
+      context->TryCancel();
+    }
+    for (std::thread& reader : readers) {
+      reader.join();
+    }
+    EXPECT_EQ(refused, kStreams - kMost);
+  }
+  // Their places are free again once the service has seen that they are gone.
+  grpc::Status status(grpc::StatusCode::RESOURCE_EXHAUSTED, "");
+  while (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
+    status = SendRaw("/splitveil.v1.SplitTraining/Train", kNoMessage);
+  }
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  TrainOneBatch();
 }
 
 TEST_F(SplitTrainingServiceTest, APeerThatIsRefusedForEverFillsNoDisk) {

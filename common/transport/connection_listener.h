@@ -1,0 +1,59 @@
+// The listening socket of a server, in place of gRPC's own.
+//
+// gRPC 1.51 gives a listening socket up for good once the process has no file descriptor left for a connection
+// (CVE-2023-4785), and it counts no connections: whoever reaches the port, without a certificate, ends a run that way.
+// So this class accepts connections, and hands them to gRPC, which does all the rest.
+#ifndef SPLITVEIL_COMMON_TRANSPORT_CONNECTION_LISTENER_H_
+#define SPLITVEIL_COMMON_TRANSPORT_CONNECTION_LISTENER_H_
+
+#include <cstddef>
+#include <grpcpp/server_builder.h>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace splitveil {
+
+// What one server holds at a time. A run needs one connection of the peer and, now and then, one of the operator.
+struct ConnectionLimits {
+  // Without an authorised call yet: in the handshake, or not begun it. The oldest goes where another comes.
+  size_t unproven = 64;
+  // With those that have made an authorised call, which stay. A further one waits.
+  size_t all = 128;
+
+  // These, or fewer where the process may open fewer files: each connection takes two.
+  static ConnectionLimits OfThisProcess();
+};
+
+// Listens from Create on and accepts from Serve on, in a thread of its own, until it is destroyed. What goes wrong with
+// one connection, or with descriptors or memory for a while, never ends it. A connection that has made no authorised
+// call after 30 seconds is closed. Thread-safe.
+class ConnectionListener {
+ public:
+  // `address`: host:port; port 0 takes a free one; 0.0.0.0 is every address of the machine, IPv6 included where there
+  // is IPv6. Errors: InvalidArgument, naming `field`, where the address cannot be listened at.
+  static absl::StatusOr<std::unique_ptr<ConnectionListener>> Create(absl::string_view field, const std::string& address,
+                                                                    ConnectionLimits limits);
+  ~ConnectionListener();
+  ConnectionListener(const ConnectionListener&) = delete;
+  ConnectionListener& operator=(const ConnectionListener&) = delete;
+
+  int port() const;
+  // Once, when the server that `acceptor` belongs to has started. Errors: Internal where no thread can be started.
+  absl::Status Serve(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor);
+  // A call of this peer, as grpc::ServerContext::peer names it, has been authorised.
+  void Prove(absl::string_view peer);
+
+ private:
+  struct State;
+  explicit ConnectionListener(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_TRANSPORT_CONNECTION_LISTENER_H_

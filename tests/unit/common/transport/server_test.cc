@@ -1,0 +1,135 @@
+// A party's server among strangers: who holds which of its connections.
+#include "common/transport/server.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <arpa/inet.h>
+#include <grpcpp/grpcpp.h>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/process/steady_time.h"
+#include "common/transport/grpc_deadline.h"
+#include "tests/unit/common/transport/tls_fixture.h"
+
+#include "splitveil/v1/operations.grpc.pb.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kMaxMessageBytes = 1 << 20;
+constexpr int kWaitMillis = 20'000;
+
+// Answers with the connection that the call came by.
+class ConnectionService : public v1::Operations::Service {
+ public:
+  grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*,
+                         v1::GetStatusResponse* response) override {
+    response->set_phase(context->peer());
+    return grpc::Status::OK;
+  }
+};
+
+// A TCP connection to 127.0.0.1 that says nothing.
+class Stranger {
+ public:
+  explicit Stranger(int port) : descriptor_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    EXPECT_EQ(connect(descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  }
+  ~Stranger() { close(descriptor_); }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+
+  // Whether the server ends it within `millis`.
+  bool IsEnded(int millis) const {
+    pollfd state = {descriptor_, POLLIN, 0};
+    char byte = 0;
+    return poll(&state, 1, millis) == 1 && recv(descriptor_, &byte, 1, 0) <= 0;
+  }
+
+ private:
+  const int descriptor_;
+};
+
+class ServerTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { RequireTls13(); }
+
+  void Start(const std::string& address) {
+    absl::StatusOr<RunningServer> running = StartServer({address, kMaxMessageBytes, {&service_}}, identity_);
+    ASSERT_TRUE(running.ok()) << running.status();
+    running_ = *std::move(running);
+  }
+
+  std::shared_ptr<grpc::Channel> Channel(const std::string& host) const {
+    return TlsChannel(absl::StrCat(host, ":", running_.port), identity_, kLabelName, kMaxMessageBytes);
+  }
+
+  // The connection by which a call over `channel` came; the error where it did not.
+  static std::string Connection(const std::shared_ptr<grpc::Channel>& channel) {
+    grpc::ClientContext context;
+    context.set_deadline(GrpcDeadline(SteadyAfter(absl::Milliseconds(kWaitMillis))));
+    context.set_wait_for_ready(true);
+    v1::GetStatusResponse response;
+    const grpc::Status status = v1::Operations::NewStub(channel)->GetStatus(&context, {}, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return status.ok() ? response.phase() : status.error_message();
+  }
+
+  const CertifiedKey authority_ = NewAuthority();
+  const TlsIdentity identity_ =
+      IdentityOf(NewCertificate(authority_, kLabelName), kLabelName, kNonLabelName, authority_);
+  ConnectionService service_;
+  RunningServer running_;
+};
+
+TEST_F(ServerTest, AConnectionWithAnAuthorisedCallOutlivesAnyNumberOfStrangers) {
+  for (const char* host : {"127.0.0.1", "[::1]"}) {
+    Start("0.0.0.0:0");
+    const std::shared_ptr<grpc::Channel> channel = Channel(host);
+    const std::string connection = Connection(channel);
+    std::vector<std::unique_ptr<Stranger>> strangers;
+    for (int i = 0; i < 200; ++i) {
+      strangers.push_back(std::make_unique<Stranger>(running_.port));
+    }
+    EXPECT_TRUE(strangers[0]->IsEnded(kWaitMillis));  // All have been seen but the latest 64 at most.
+    EXPECT_TRUE(strangers[100]->IsEnded(kWaitMillis));
+    EXPECT_EQ(Connection(channel), connection);
+    EXPECT_NE(Connection(Channel(host)), connection) << "another one comes through";
+    running_.server->Shutdown(GrpcDeadline(SteadyNow()));
+  }
+}
+
+TEST_F(ServerTest, FewStrangersAreLeftAlone) {
+  Start("127.0.0.1:0");
+  const Stranger stranger(running_.port);
+  Connection(Channel("127.0.0.1"));
+  EXPECT_FALSE(stranger.IsEnded(0));
+}
+
+TEST_F(ServerTest, RefusesAnAddressThatIsTaken) {
+  Start("127.0.0.1:0");
+  const std::string address = absl::StrCat("127.0.0.1:", running_.port);
+  const absl::Status status = StartServer({address, kMaxMessageBytes, {}}, identity_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(absl::StrCat("listen_address: expected a free host:port, found ", address)));
+}
+
+}  // namespace
+}  // namespace splitveil
