@@ -1,8 +1,6 @@
 #include "deploy/operator/report/report.h"
 
-#include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -14,6 +12,7 @@
 #include "deploy/operator/report/embedded.h"
 #include "deploy/operator/report/report_json.h"
 
+#include "common/process/file.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -26,20 +25,7 @@ absl::Status ReplaceFile(const std::string& path, const std::string& contents) {
   if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
     return absl::NotFoundError(absl::StrCat(path, ": its folder does not exist"));
   }
-  const std::string partial = absl::StrCat(path, ".partial");
-  std::ofstream stream(partial, std::ios::binary | std::ios::trunc);
-  stream << contents;
-  stream.close();
-  if (!stream) {
-    std::remove(partial.c_str());
-    return absl::UnavailableError(absl::StrCat(partial, ": cannot be written"));
-  }
-  std::filesystem::rename(partial, path, error);
-  if (error) {
-    std::remove(partial.c_str());
-    return absl::UnavailableError(absl::StrCat(path, ": ", error.message()));
-  }
-  return absl::OkStatus();
+  return WriteFile(path, contents);
 }
 
 }  // namespace
