@@ -23,7 +23,9 @@ namespace {
 constexpr char kExecutedAgain[] = "SPLITVEIL_EXECUTED_AGAIN";
 
 std::atomic<bool> stop_requested{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "written by a signal handler");
+std::atomic<int> reload_requests{0};
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
+              "written by signal handlers");
 
 // glibc gives blocks above 128 KiB back at each free and pays page faults at each malloc: 1.3 to 2.1 times the time of
 // a training step. The arenas of threads other than the first are pieces of 64 MiB that it gives back whatever it is
@@ -57,6 +59,8 @@ extern "C" void OnStopSignal(int signal_number) {
     std::raise(signal_number);
   }
 }
+
+extern "C" void OnReloadSignal(int /*signal_number*/) { reload_requests.fetch_add(1); }
 
 }  // namespace
 
@@ -129,9 +133,13 @@ void HandleStopSignals() {
   sigemptyset(&action.sa_mask);
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
+  action.sa_handler = OnReloadSignal;
+  sigaction(SIGHUP, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
 }
 
 bool StopRequested() { return stop_requested.load(); }
+
+int ReloadRequests() { return reload_requests.load(); }
 
 }  // namespace splitveil

@@ -35,10 +35,12 @@ void ReturnFreeMemory();
 void WarnIfSlowBlas();
 
 // From now on SIGTERM and SIGINT set the flag StopRequested() instead of killing the process; a second one kills.
-// SIGPIPE is ignored: a run outlives whoever reads its log.
+// SIGPIPE is ignored: a run outlives whoever reads its log. SIGHUP asks for certificates to be read again, which
+// ReloadRequests() counts.
 void HandleStopSignals();
 // Lock-free; any thread.
 bool StopRequested();
+int ReloadRequests();
 
 }  // namespace splitveil
 

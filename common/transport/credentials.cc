@@ -2,17 +2,22 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <grpc/grpc_security_constants.h>
+#include <grpc/grpc.h>
+#include <grpc/grpc_security.h>
+#include <grpc/slice.h>
 #include <grpcpp/create_channel.h>
-#include <grpcpp/security/auth_metadata_processor.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 #include <limits>
-#include <vector>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+#include "common/transport/identity_reloader.h"
 
 namespace splitveil {
 namespace {
@@ -33,31 +38,27 @@ int ClampToInt(int64_t bytes) {
 
 // Decides each call by the DNS name in the caller's certificate, before any handler runs. The handshake has verified
 // the certificate itself.
-class IdentityCheck : public grpc::AuthMetadataProcessor {
+class IdentityCheck {
  public:
   IdentityCheck(std::string own_name, std::string peer_name)
       : own_name_(std::move(own_name)), peer_name_(std::move(peer_name)) {}
 
-  bool IsBlocking() const override { return false; }
-
-  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context, OutputMetadata* /*consumed*/,
-                       OutputMetadata* /*response*/) override {
-    const auto path = metadata.find(":path");
-    const std::string method = path == metadata.end() ? "" : std::string(path->second.data(), path->second.size());
+  // "": the caller of `method` may; else why not.
+  std::string Refusal(absl::string_view method, const grpc_auth_context* context) const {
     std::string found;
-    for (const grpc::string_ref& property : context->FindPropertyValues(GRPC_PEER_DNS_PROPERTY_NAME)) {
-      const std::string name(property.data(), property.size());
+    grpc_auth_property_iterator names = grpc_auth_context_find_properties_by_name(context, GRPC_PEER_DNS_PROPERTY_NAME);
+    while (const grpc_auth_property* const property = grpc_auth_property_iterator_next(&names)) {
+      const absl::string_view name(property->value, property->value_length);
       if (MayCall(name, method)) {
-        return grpc::Status::OK;
+        return "";
       }
       absl::StrAppend(&found, found.empty() ? "" : ", ", name);
     }
     std::replace_if(
         found.begin(), found.end(), [](char c) { return !absl::ascii_isprint(c); }, '?');
-    return grpc::Status(grpc::StatusCode::PERMISSION_DENIED,
-                        absl::StrCat("certificate of the caller: expected name ",
-                                     absl::StartsWith(method, kOperations) ? own_name_ : peer_name_, ", found ",
-                                     found.empty() ? "none" : found));
+    return absl::StrCat("certificate of the caller: expected name ",
+                        absl::StartsWith(method, kOperations) ? own_name_ : peer_name_, ", found ",
+                        found.empty() ? "none" : found);
   }
 
  private:
@@ -74,6 +75,74 @@ class IdentityCheck : public grpc::AuthMetadataProcessor {
   const std::string peer_name_;
 };
 
+absl::string_view TextOf(const grpc_slice& slice) {
+  return {reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(slice)), GRPC_SLICE_LENGTH(slice)};
+}
+
+// What a server's credentials ask: who it is, before each handshake, and who may call, before each call. gRPC's C++
+// interface has no credentials that are of files and change when they are told to (it polls, or it does not); its C
+// interface asks. Owned by the credentials of the C interface.
+class ServerIdentity {
+ public:
+  // Of one port of one server.
+  static grpc_server_credentials* NewCredentials(const TlsIdentity& identity, int (*requests)()) {
+    auto* const self = new ServerIdentity(identity, requests);
+    grpc_server_credentials* const credentials =
+        grpc_ssl_server_credentials_create_with_options(grpc_ssl_server_credentials_create_options_using_config_fetcher(
+            GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, &Fetch, self));
+    grpc_server_credentials_set_auth_metadata_processor(credentials, {&Process, &Destroy, self});
+    return credentials;
+  }
+
+ private:
+  ServerIdentity(const TlsIdentity& identity, int (*requests)())
+      : check_(identity.own_name, identity.peer_name), reloader_(identity, requests) {}
+
+  static grpc_ssl_certificate_config_reload_status Fetch(void* self, grpc_ssl_server_certificate_config** config) {
+    const std::optional<TlsIdentity> identity = static_cast<ServerIdentity*>(self)->reloader_.Next();
+    if (!identity.has_value()) {
+      return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+    }
+    const grpc_ssl_pem_key_cert_pair pair = {identity->private_key_pem.c_str(), identity->certificate_pem.c_str()};
+    *config = grpc_ssl_server_certificate_config_create(identity->authority_pem.c_str(), &pair, 1);
+    return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
+  }
+
+  static void Process(void* self, grpc_auth_context* context, const grpc_metadata* metadata, size_t count,
+                      grpc_process_auth_metadata_done_cb done, void* call) {
+    const auto* const path =
+        std::find_if(metadata, metadata + count, [](const grpc_metadata& each) { return TextOf(each.key) == ":path"; });
+    const std::string refusal = static_cast<ServerIdentity*>(self)->check_.Refusal(
+        path == metadata + count ? absl::string_view() : TextOf(path->value), context);
+    done(call, nullptr, 0, nullptr, 0, refusal.empty() ? GRPC_STATUS_OK : GRPC_STATUS_PERMISSION_DENIED,
+         refusal.c_str());
+  }
+
+  static void Destroy(void* self) { delete static_cast<ServerIdentity*>(self); }
+
+  const IdentityCheck check_;
+  IdentityReloader reloader_;
+};
+
+class ReloadedCredentials final : public grpc::ServerCredentials {
+ public:
+  ReloadedCredentials(const TlsIdentity& identity, int (*requests)())
+      : credentials_(ServerIdentity::NewCredentials(identity, requests)) {}
+  ~ReloadedCredentials() override { grpc_server_credentials_release(credentials_); }
+  ReloadedCredentials(const ReloadedCredentials&) = delete;
+  ReloadedCredentials& operator=(const ReloadedCredentials&) = delete;
+
+  // The names in the identity decide who may call.
+  void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>& /*processor*/) override {}
+
+ private:
+  int AddPortToServer(const std::string& address, grpc_server* server) override {
+    return grpc_server_add_http2_port(server, address.c_str(), credentials_);
+  }
+
+  grpc_server_credentials* const credentials_;
+};
+
 }  // namespace
 
 void RequireTls13() {
@@ -82,13 +151,8 @@ void RequireTls13() {
   setenv("GRPC_SSL_CIPHER_SUITES", "PSK-AES256-GCM-SHA384", /*overwrite=*/1);
 }
 
-std::shared_ptr<grpc::ServerCredentials> ServerTlsCredentials(const TlsIdentity& identity) {
-  grpc::SslServerCredentialsOptions options(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  options.pem_root_certs = identity.authority_pem;
-  options.pem_key_cert_pairs.push_back({identity.private_key_pem, identity.certificate_pem});
-  std::shared_ptr<grpc::ServerCredentials> credentials = grpc::SslServerCredentials(options);
-  credentials->SetAuthMetadataProcessor(std::make_shared<IdentityCheck>(identity.own_name, identity.peer_name));
-  return credentials;
+std::shared_ptr<grpc::ServerCredentials> ServerTlsCredentials(const TlsIdentity& identity, int (*requests)()) {
+  return std::make_shared<ReloadedCredentials>(identity, requests);
 }
 
 void LimitServer(grpc::ServerBuilder& builder, int64_t max_message_bytes) {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "common/process/runtime.h"
 #include "common/transport/tls_identity.h"
 
 namespace splitveil {
@@ -22,8 +23,10 @@ void RequireTls13();
 
 // Server side: a client certificate of the authority is required. Calls of training, alignment and audit must come from
 // peer_name, those of Operations from own_name (a batch's exact loss, which status shows, would tell the peer of its
-// labels), health from either. Others get PermissionDenied.
-std::shared_ptr<grpc::ServerCredentials> ServerTlsCredentials(const TlsIdentity& identity);
+// labels), health from either. Others get PermissionDenied. `requests` (as IdentityReloader's): once it has grown, the
+// next handshake reads the identity's files again; connections that stand are left alone.
+std::shared_ptr<grpc::ServerCredentials> ServerTlsCredentials(const TlsIdentity& identity,
+                                                              int (*requests)() = &ReloadRequests);
 
 // Message limits both ways and keepalive, which must suit TlsChannel's: call on the builder of every server.
 void LimitServer(grpc::ServerBuilder& builder, int64_t max_message_bytes);

@@ -95,7 +95,7 @@ absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const s
     return absl::InvalidArgumentError(absl::StrCat("identity: expected two different names, found own_name \"",
                                                    own_name, "\" and peer_name \"", peer_name, "\""));
   }
-  TlsIdentity identity{own_name, peer_name, "", "", ""};
+  TlsIdentity identity{own_name, peer_name, "", "", "", certificate_path, private_key_path, authority_path};
   const std::pair<const std::string*, std::string*> files[] = {{&certificate_path, &identity.certificate_pem},
                                                                {&private_key_path, &identity.private_key_pem},
                                                                {&authority_path, &identity.authority_pem}};

@@ -13,6 +13,7 @@ namespace splitveil {
 struct TlsIdentity {
   std::string own_name, peer_name;
   std::string certificate_pem, private_key_pem, authority_pem;
+  std::string certificate_path = "", private_key_path = "", authority_path = "";  // Empty: not of files.
 };
 
 // Reads and checks the files. Errors: NotFound, InvalidArgument naming the file and what is wrong with it; a private

@@ -165,6 +165,17 @@ TEST(HandleStopSignalsTest, AReaderOfTheLogThatGoesAwayDoesNotKill) {
       ExitedWithCode(0), "");
 }
 
+TEST(HandleStopSignalsTest, AHangupAsksForCertificatesAndStopsNothing) {
+  EXPECT_EXIT(
+      {
+        HandleStopSignals();
+        raise(SIGHUP);
+        raise(SIGHUP);
+        _exit(ReloadRequests() == 2 && !StopRequested() ? 0 : 1);
+      },
+      ExitedWithCode(0), "");
+}
+
 TEST(HandleStopSignalsTest, WithoutItASignalKills) {
   EXPECT_EXIT(
       {

@@ -7,9 +7,12 @@
 #include <unistd.h>
 
 #include <arpa/inet.h>
+#include <csignal>
+#include <filesystem>
 #include <grpcpp/grpcpp.h>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,8 +20,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/process/runtime.h"
 #include "common/process/steady_time.h"
 #include "common/transport/grpc_deadline.h"
+#include "tests/testing/scratch_folder.h"
 #include "tests/unit/common/transport/tls_fixture.h"
 
 #include "splitveil/v1/operations.grpc.pb.h"
@@ -92,8 +97,7 @@ class ServerTest : public ::testing::Test {
   }
 
   const CertifiedKey authority_ = NewAuthority();
-  const TlsIdentity identity_ =
-      IdentityOf(NewCertificate(authority_, kLabelName), kLabelName, kNonLabelName, authority_);
+  TlsIdentity identity_ = IdentityOf(NewCertificate(authority_, kLabelName), kLabelName, kNonLabelName, authority_);
   ConnectionService service_;
   RunningServer running_;
 };
@@ -120,6 +124,41 @@ TEST_F(ServerTest, FewStrangersAreLeftAlone) {
   const Stranger stranger(running_.port);
   Connection(Channel("127.0.0.1"));
   EXPECT_FALSE(stranger.IsEnded(0));
+}
+
+// A year goes by, the authority is another one: whoever comes now is shown the new certificate, the connection of the
+// run stays, and files that are wrong change nothing.
+TEST_F(ServerTest, CertificatesAreReadAgainOnSighupAndConnectionsStay) {
+  HandleStopSignals();
+  const ScratchFolder folder;
+  const auto write = [&folder](const CertifiedKey& own, const CertifiedKey& authority) {
+    for (const auto& [name, text] : {std::pair{"own.pem", own.certificate_pem},
+                                     {"own.key", own.private_key_pem},
+                                     {"authority.pem", authority.certificate_pem}}) {
+      std::filesystem::permissions(folder.Write(name, text), std::filesystem::perms(0600));
+    }
+  };
+  write(NewCertificate(authority_, kLabelName), authority_);
+  const absl::StatusOr<TlsIdentity> identity = LoadTlsIdentity(kLabelName, kNonLabelName, folder.Path("own.pem"),
+                                                               folder.Path("own.key"), folder.Path("authority.pem"));
+  ASSERT_TRUE(identity.ok()) << identity.status();
+  identity_ = *identity;
+  Start("127.0.0.1:0");
+  const std::shared_ptr<grpc::Channel> old_channel = Channel("127.0.0.1");
+  const std::string connection = Connection(old_channel);
+
+  const CertifiedKey authority = NewAuthority();
+  write(NewCertificate(authority, kLabelName), authority);
+  Connection(Channel("127.0.0.1"));  // Nobody has asked yet: the old certificates are those that count.
+  raise(SIGHUP);
+  identity_ = IdentityOf(NewCertificate(authority, kLabelName), kLabelName, kNonLabelName, authority);
+  Connection(Channel("127.0.0.1"));
+  EXPECT_EQ(Connection(old_channel), connection);
+
+  folder.Write("own.pem", "no certificate");
+  raise(SIGHUP);
+  Connection(Channel("127.0.0.1"));
+  EXPECT_EQ(Connection(old_channel), connection);
 }
 
 TEST_F(ServerTest, RefusesAnAddressThatIsTaken) {
