@@ -289,10 +289,19 @@ std::string DescribeBaseline(const RunRanking& ranking) {
              : "";
 }
 
+namespace {
+
+bool IsRegression(const EvaluationRow& row) { return std::isfinite(row.r_squared); }
+
+// What epochs are compared by.
+double Quality(const EvaluationRow& row) { return IsRegression(row) ? row.r_squared : row.auc; }
+
+}  // namespace
+
 const EvaluationRow* BestTest(const std::vector<EvaluationRow>& evaluations) {
   const EvaluationRow* best = nullptr;
   for (const EvaluationRow& row : evaluations) {
-    if (row.split == "test" && std::isfinite(row.auc) && (best == nullptr || row.auc > best->auc)) {
+    if (row.split == "test" && std::isfinite(Quality(row)) && (best == nullptr || Quality(row) > Quality(*best))) {
       best = &row;
     }
   }
@@ -302,7 +311,7 @@ const EvaluationRow* BestTest(const std::vector<EvaluationRow>& evaluations) {
 const EvaluationRow* LastTest(const std::vector<EvaluationRow>& evaluations) {
   const EvaluationRow* last = nullptr;
   for (const EvaluationRow& row : evaluations) {  // In step order.
-    last = row.split == "test" && std::isfinite(row.auc) ? &row : last;
+    last = row.split == "test" && std::isfinite(Quality(row)) ? &row : last;
   }
   return last;
 }
@@ -315,9 +324,10 @@ std::string DescribeModel(const std::vector<EvaluationRow>& evaluations) {
   const auto tests = std::count_if(evaluations.begin(), evaluations.end(),
                                    [](const EvaluationRow& row) { return row.split == "test"; });
   return absl::StrCat(
-      "Test AUC of the model: ", AucText(best->auc),
-      tests > 1 ? absl::StrCat(" (best of ", tests, " evaluations; last ", AucText(LastTest(evaluations)->auc), ").")
-                : std::string("."));
+      IsRegression(*best) ? "Test R² of the model: " : "Test AUC of the model: ", AucText(Quality(*best)),
+      tests > 1
+          ? absl::StrCat(" (best of ", tests, " evaluations; last ", AucText(Quality(*LastTest(evaluations))), ").")
+          : std::string("."));
 }
 
 }  // namespace splitveil

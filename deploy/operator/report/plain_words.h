@@ -69,10 +69,10 @@ std::string DescribeBound(const std::vector<ProtectionRow>& protections, const R
 // measured what these tell.
 std::string DescribeBaseline(const RunRanking& ranking);
 
-// Best test AUC, and the last one; empty without an evaluation of the test split.
+// Best test AUC, of a regression R^2, and the last one; empty without an evaluation of the test split.
 std::string DescribeModel(const std::vector<EvaluationRow>& evaluations);
 
-// The evaluation of the test split with the largest AUC; null without one.
+// The evaluation of the test split with the largest AUC, of a regression with the largest R^2; null without one.
 const EvaluationRow* BestTest(const std::vector<EvaluationRow>& evaluations);
 // The last of them; null without one.
 const EvaluationRow* LastTest(const std::vector<EvaluationRow>& evaluations);

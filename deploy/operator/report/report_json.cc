@@ -61,7 +61,9 @@ Json EvaluationsJson(const RunRecords& run) {
                            {"log_loss", NumberJson(row.log_loss)},
                            {"auc", NumberJson(row.auc)},
                            {"accuracy", NumberJson(row.accuracy)},
-                           {"calibration_error", NumberJson(row.calibration_error)}});
+                           {"calibration_error", NumberJson(row.calibration_error)},
+                           {"r_squared", NumberJson(row.r_squared)},
+                           {"rmse", NumberJson(row.rmse)}});
   }
   return evaluations;
 }

@@ -14,6 +14,7 @@ function qualitySection() {
   const axis = { x: "epochs trained", wholeX: true, xMin: epochs > 1 ? undefined : 0 };
   drawChart(box, { ...axis, title: "Test AUC", note: "higher is better", y: "AUC" }, qualityLines("auc", "test"));
   drawChart(box, { ...axis, title: "Test log loss", note: "lower is better", y: "log loss (nats)" }, qualityLines("log_loss", "test"));
+  drawChart(box, { ...axis, title: "Test R²", note: "higher is better", y: "share of the variance explained" }, qualityLines("r_squared", "test"));
   if (runs.length > 1) legend("quality", runs.map((run) => key(run)));
   const trained = runs.some((run) => run.loss.line.length);
   if (!box.childElementCount && !trained) return removeSection("quality");
@@ -23,10 +24,12 @@ function qualitySection() {
     drawChart(more.querySelector(".charts"), { ...axis, title: "Calibration error on the test data", note: "lower is better", y: "calibration error" },
       qualityLines("calibration_error", "test"));
   });
-  const columns = [text("Epochs trained"), text("Split"), ...["AUC", "Log loss", "Accuracy", "Calibration error"].map(number)];
+  const figures = [["AUC", "auc"], ["Log loss", "log_loss"], ["Accuracy", "accuracy"], ["Calibration error", "calibration_error"]];
+  const ofRegressions = [["R²", "r_squared"], ["RMSE", "rmse"]];
   for (const run of runs.filter((candidate) => candidate.evaluations.length)) {
-    const rows = run.evaluations.map((row) => [short(row.epoch), row.split, fixed(row.auc, 4), fixed(row.log_loss, 4),
-      fixed(row.accuracy, 4), fixed(row.calibration_error, 4)]);
+    const shown = run.evaluations.some((row) => !isNone(row.rmse)) ? ofRegressions : figures;
+    const columns = [text("Epochs trained"), text("Split"), ...shown.map(([name]) => number(name))];
+    const rows = run.evaluations.map((row) => [short(row.epoch), row.split, ...shown.map(([, field]) => fixed(row[field], 4))]);
     more.append(panel(run, table(columns, rows)));
   }
   return undefined;
