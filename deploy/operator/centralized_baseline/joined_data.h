@@ -24,8 +24,8 @@ struct JoinedData {
   TrainTestSplit split;
 };
 
-// Joins both parties' data by id. Errors: InvalidArgument where the label party's have no labels of two classes or fewer than two
-// examples are common.
+// Joins both parties' data by id. Errors: InvalidArgument where the label party's have no labels of two classes or
+// fewer than two examples are common.
 absl::StatusOr<JoinedData> JoinData(std::shared_ptr<const Dataset> label, std::shared_ptr<const Dataset> nonlabel,
                                     const v1::RunAgreement& agreement);
 

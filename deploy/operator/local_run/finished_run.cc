@@ -65,6 +65,7 @@ absl::StatusOr<RunFigures> ParseFinishedRun(absl::string_view json, const std::s
   RunFigures figures;
   figures.best_test_auc = Number(result, "test_auc");
   figures.final_test_auc = Number(result, "final_test_auc");
+  figures.best_test_r_squared = Number(result, "test_r2");
   figures.test_log_loss = Number(result, "test_log_loss");
   figures.run_auc_bound = Number(result, "run_auc_bound");
   figures.auc_bound_p95 = Number(result, "auc_bound_p95");

@@ -29,6 +29,7 @@ struct RunFigures {
   std::vector<LeakPoint> leaks;  // Ordered as the file has them.
   // Of the strongest attack on gradients, whatever its adversary knows: what runs are ranked by.
   double strongest_auc = std::numeric_limits<double>::quiet_NaN();
+  double best_test_r_squared = std::numeric_limits<double>::quiet_NaN();  // Of a regression, in place of the AUC.
 };
 
 // result.json is the object of the label party's result file with two keys before it: configuration_sha256 and seconds.

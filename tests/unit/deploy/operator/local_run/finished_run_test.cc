@@ -45,6 +45,10 @@ TEST(FinishedRunTest, NumbersThatDoNotExistAreNaN) {
   EXPECT_TRUE(std::isnan(figures.leaks[1].p95));
   const RunFigures bare = ParseFinishedRun(FinishedRunJson(R"({"steps":1})", kDigest, 1).value(), kDigest).value();
   EXPECT_TRUE(std::isnan(bare.best_test_auc));
+  EXPECT_TRUE(std::isnan(bare.best_test_r_squared));
+  const std::string regression = FinishedRunJson(R"({"steps":1,"test_auc":null,"test_r2":0.5})", kDigest, 1).value();
+  EXPECT_EQ(ParseFinishedRun(regression, kDigest)->best_test_r_squared, 0.5);
+  EXPECT_TRUE(std::isnan(ParseFinishedRun(regression, kDigest)->best_test_auc));
   EXPECT_TRUE(std::isnan(bare.strongest_auc));
   EXPECT_THAT(bare.leaks, IsEmpty());
 }

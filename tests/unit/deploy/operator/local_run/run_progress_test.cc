@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -48,6 +49,15 @@ TEST_F(RunProgressTest, SaysWhatEachRunReachedAndHowFarAllAre) {
   progress.Finish();
   EXPECT_THAT(Written(), EndsWith(" INFO runs  3/3\n"));
   EXPECT_TRUE(progress.Outcome().ok());
+}
+
+TEST_F(RunProgressTest, SaysHowMuchARegressionExplains) {
+  RunFigures figures = Figures();
+  figures.best_test_auc = std::nan("");
+  figures.best_test_r_squared = 0.625;
+  RunProgress progress(/*total=*/1, /*done=*/0, fd_);
+  progress.Finished("none, seed 1", figures);
+  EXPECT_THAT(Written(), HasSubstr("\n[1/1] none, seed 1: test R^2 0.6250, strongest attack AUC 0.700, 33 s\n"));
 }
 
 TEST_F(RunProgressTest, FailuresAreNamedAtTheEnd) {
