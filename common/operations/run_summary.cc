@@ -71,13 +71,10 @@ void AddQuality(const RunSummary& summary, Table& table) {
     }
   };
   const bool several = summary.task.kind == Task::Kind::kMultiClass;
-  if (summary.task.kind == Task::Kind::kRegression) {
-    if (!std::isnan(summary.test_r_squared)) {
-      table.Add("test R^2", BestAndLast(summary.test_r_squared, summary.final_test_r_squared, summary.best_epoch));
-    }
-    add("test RMSE", summary.test_rmse);
-    return;
+  if (!std::isnan(summary.test_r_squared)) {
+    table.Add("test R^2", BestAndLast(summary.test_r_squared, summary.final_test_r_squared, summary.best_epoch));
   }
+  add("test RMSE", summary.test_rmse);
   if (!std::isnan(summary.test_auc)) {
     table.Add(several ? "test macro AUC" : "test AUC",
               BestAndLast(summary.test_auc, summary.final_test_auc, summary.best_epoch));
