@@ -7,12 +7,12 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
+#include "common/storage/sqlite_application.h"
 
 namespace splitveil {
 namespace {
 
-// "SVLG": sets a ledger apart from any other database with the same user_version.
-constexpr int kApplicationId = 0x53564c47;
+constexpr SqliteApplication kLedger = {"a Splitveil ledger", /*id=*/0x53564c47, kLedgerVersion};  // "SVLG".
 
 // STRICT refuses a text in a number's place. WITHOUT ROWID stores a run's rows of a table together, in step order.
 constexpr char kTables[] = R"sql(
@@ -96,8 +96,6 @@ CREATE INDEX event_of_run ON event(run_id);
 
 constexpr size_t kMaxOrigin = 100;  // Anyone may have written the file.
 
-enum class Content { kEmpty, kLedger };
-
 // What wrote a ledger of another version, as far as its latest run says: " (its latest run: 0.1.0, 2026-01-31)". Both
 // columns are as old as ledgers are; empty where they cannot be read.
 std::string Origin(SqliteDatabase& database) {
@@ -117,35 +115,25 @@ absl::Status AnotherVersion(int64_t version, SqliteDatabase& database) {
                    "ledger_path"));
 }
 
-absl::StatusOr<Content> Inspect(SqliteDatabase& database) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t application, database.QueryInt64("PRAGMA application_id"));
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t version, database.QueryInt64("PRAGMA user_version"));
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t objects, database.QueryInt64("SELECT count(*) FROM sqlite_schema"));
-  if (application == 0 && version == 0 && objects == 0) {
-    return Content::kEmpty;
-  }
-  if (application != kApplicationId) {
-    return absl::InvalidArgumentError("expected a Splitveil ledger, found another SQLite database");
-  }
-  if (version != kLedgerVersion) {
-    return AnotherVersion(version, database);
-  }
-  return Content::kLedger;
+// Whether it is a ledger already.
+absl::StatusOr<bool> IsLedger(SqliteDatabase& database) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const SqliteFinding found, FindApplication(database, kLedger));
+  return found.content == SqliteContent::kOtherVersion ? absl::StatusOr<bool>(AnotherVersion(found.version, database))
+                                                       : found.content == SqliteContent::kApplication;
 }
 
 absl::Status CreateTables(SqliteDatabase& database) {
-  const std::string identity =
-      absl::StrCat("PRAGMA application_id = ", kApplicationId, "; PRAGMA user_version = ", kLedgerVersion, "; COMMIT");
-  absl::Status created = database.Execute(kTables);
-  return created.ok() ? database.Execute(identity.c_str()) : created;
+  SPLITVEIL_RETURN_IF_ERROR(database.Execute(kTables));
+  SPLITVEIL_RETURN_IF_ERROR(SignApplication(database, kLedger));
+  return database.Execute("COMMIT");
 }
 
 }  // namespace
 
 absl::Status CreateSchema(SqliteDatabase& database) {
-  absl::StatusOr<Content> content = Inspect(database);
-  if (!content.ok() || *content == Content::kLedger) {
-    return content.status();
+  absl::StatusOr<bool> is_ledger = IsLedger(database);
+  if (!is_ledger.ok() || *is_ledger) {
+    return is_ledger.status();
   }
   // WAL lets others read while the run writes; SQLite answers with the mode it could set.
   SPLITVEIL_ASSIGN_OR_RETURN(std::string journal, database.QueryText("PRAGMA journal_mode = WAL"));
@@ -154,8 +142,8 @@ absl::Status CreateSchema(SqliteDatabase& database) {
         absl::StrCat("journal mode: expected wal, found ", journal, " (a network file system?)"));
   }
   SPLITVEIL_RETURN_IF_ERROR(database.Execute("BEGIN IMMEDIATE"));
-  content = Inspect(database);  // Now under the lock: another process may have been first.
-  absl::Status created = content.ok() && *content == Content::kEmpty ? CreateTables(database) : content.status();
+  is_ledger = IsLedger(database);  // Now under the lock: another process may have been first.
+  absl::Status created = is_ledger.ok() && !*is_ledger ? CreateTables(database) : is_ledger.status();
   if (database.in_transaction()) {
     absl::Status closed = database.Execute("ROLLBACK");
     created.Update(closed);
@@ -164,9 +152,8 @@ absl::Status CreateSchema(SqliteDatabase& database) {
 }
 
 absl::Status CheckSchema(SqliteDatabase& database) {
-  SPLITVEIL_ASSIGN_OR_RETURN(Content content, Inspect(database));
-  return content == Content::kLedger ? absl::OkStatus()
-                                     : absl::InvalidArgumentError("expected a Splitveil ledger, found an empty file");
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool is_ledger, IsLedger(database));
+  return is_ledger ? absl::OkStatus() : absl::InvalidArgumentError("expected a Splitveil ledger, found an empty file");
 }
 
 }  // namespace splitveil

@@ -1,6 +1,7 @@
 #include "common/privacy/label_noise_plan.h"
 
 #include <cmath>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -92,6 +93,34 @@ absl::StatusOr<std::vector<uint32_t>> RoundUp(double first_sigma, const std::vec
   return sigma_units;
 }
 
+// Whether `run` keeps a strength of the whole run, as computed.
+class Keeps {
+ public:
+  explicit Keeps(const LabelPrivacy& run) : run_(run) {}
+
+  bool operator()(const RunMu& strength) const { return run_.mu() <= strength.mu; }
+  bool operator()(const RunEpsilonDelta& strength) const { return run_.DeltaAt(strength.epsilon) <= strength.delta; }
+  bool operator()(const RunAucBound& strength) const { return run_.AucBound() <= strength.auc_bound; }
+  bool operator()(const FirstReleaseSigma& /*strength*/) const { return false; }
+
+ private:
+  const LabelPrivacy& run_;
+};
+
+// The plan with one grid unit less of every sigma, where that keeps the strength: a sigma on the grid that the inverse
+// of the bound's formula missed by a rounding error. So a strength is the same noise in whichever way it is said.
+absl::StatusOr<LabelNoisePlan> WithoutRoundingError(const LabelNoisePlanOptions& options, LabelNoisePlan plan) {
+  LabelNoisePlan less = plan;
+  for (uint32_t& units : less.sigma_units) {
+    if (units == kMinSigmaUnits) {
+      return plan;
+    }
+    --units;
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(less.run, LabelPrivacy::OfReleases(options.label_kind, less.sigma_units));
+  return std::visit(Keeps(less.run), options.strength) ? less : plan;
+}
+
 // The plan whose mu before rounding is what `allowed` says.
 absl::StatusOr<LabelNoisePlan> PlanForRun(const LabelNoisePlanOptions& options, const std::vector<double>& relative,
                                           const AllowedMu& allowed) {
@@ -120,7 +149,8 @@ absl::StatusOr<LabelNoisePlan> PlanLabelNoise(const LabelNoisePlanOptions& optio
   }
   // The slack of the plan that ignores it; what takes it into account has more noise, and so less of it.
   SPLITVEIL_ASSIGN_OR_RETURN(const LabelNoisePlan ideal, PlanForRun(options, relative, AllowedMu(0)));
-  return PlanForRun(options, relative, AllowedMu(ideal.run.slack()));
+  SPLITVEIL_ASSIGN_OR_RETURN(LabelNoisePlan plan, PlanForRun(options, relative, AllowedMu(ideal.run.slack())));
+  return WithoutRoundingError(options, std::move(plan));
 }
 
 absl::StatusOr<LabelPrivacy> PrivacyOfSigmas(LabelKind label_kind, absl::Span<const double> sigmas) {

@@ -64,7 +64,8 @@ struct LabelNoisePlan {
 // sigma_i^2 = sigma_0^2 growth^i with s^2 sum_i sigma_i^-2 = mu^2, the largest mu that the strength allows with the
 // slack of discrete noise taken off (Dong, Roth and Su, JRSSB 2022, corollaries 2.13 and 3.3). The sigmas are then
 // rounded up to the grid, so that plan.run keeps the strength: mu, AucBound() and DeltaAt(epsilon) as computed are at
-// most what was asked for (mu and AUC to 1e-15), and mu below it by a share of at most 2^-20 / sigma.
+// most what was asked for (mu and AUC to 1e-15), and mu below it by a share of at most 2^-20 / sigma. What a sigma on
+// the grid gives as mu, AucBound() or EpsilonAt(delta), said as the strength of one release, plans that sigma again.
 // Errors, InvalidArgument with field, expected and found: a strength out of range (mu > 0; epsilon >= 0, 0 < delta < 1;
 // 0.5 < auc_bound < 1; and room for the slack), releases, growth or noisy_releases out of range, a sigma outside
 // [2^-7, 2048). Pure; thread-safe.

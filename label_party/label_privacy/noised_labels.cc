@@ -49,6 +49,11 @@ absl::StatusOr<LabelNoisePlan> PlanOfField(const v1::GradientProtection::Gaussia
 
 }  // namespace
 
+absl::StatusOr<uint32_t> PlannedSigmaUnits(const v1::GradientProtection::GaussianLabelDp& config, const Task& task) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const LabelNoisePlan plan, PlanOfField(config, task));
+  return plan.sigma_units.front();
+}
+
 absl::StatusOr<std::shared_ptr<NoisedLabels>> NoisedLabels::Create(
     const v1::GradientProtection::GaussianLabelDp& config, const Task& task, const SecretKey& key) {
   SPLITVEIL_ASSIGN_OR_RETURN(const LabelNoisePlan plan, PlanOfField(config, task));

@@ -22,6 +22,10 @@
 
 namespace splitveil {
 
+// The noise that `config` asks for, in grid units (common/crypto/label_noise.h): by which an account knows the release.
+// Errors: as NoisedLabels::Create.
+absl::StatusOr<uint32_t> PlannedSigmaUnits(const v1::GradientProtection::GaussianLabelDp& config, const Task& task);
+
 // y + sigma xi of every example, y being 0 or 1, a class as 1 among 0s, or a number in [0, 1]: one release, from which
 // all that leaves is computed. One draw with all of a budget is worth more than a schedule of several: the mean of
 // those, weighted by 1 / sigma^2, has the noise of this one, and would be known in the last epoch only. What the

@@ -12,6 +12,7 @@
 #include <numeric>
 #include <openssl/crypto.h>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <unordered_map>
 #include <vector>
@@ -23,12 +24,12 @@
 #include "common/crypto/sha256.h"
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
+#include "common/storage/sqlite_application.h"
 
 namespace splitveil {
 namespace {
 
-constexpr int kApplicationId = 0x53565041;
-constexpr int kVersion = 2;
+constexpr SqliteApplication kAccount = {"a privacy account", /*id=*/0x53565041, /*version=*/2};  // "SVPA".
 constexpr mode_t kOwnerOnly = 0600;
 constexpr size_t kMaxLabelSet = 1000;
 constexpr absl::string_view kPurpose = "splitveil label set v1";
@@ -80,9 +81,10 @@ absl::Status CheckOptions(const PrivacyAccountOptions& options) {
   return absl::OkStatus();
 }
 
-// SQLite would make the file readable for whom the umask lets, and journals like the file.
-absl::Status MakeFile(const std::string& path) {
-  const int file = open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, kOwnerOnly);
+// That the file is this user's alone. `create`: O_CREAT, to make one that is missing: SQLite would make it readable for
+// whom the umask lets, and journals like the file. Or 0.
+absl::Status CheckFile(const std::string& path, int create) {
+  const int file = open(path.c_str(), create | O_RDWR | O_CLOEXEC | O_NOFOLLOW, kOwnerOnly);
   if (file < 0) {
     const std::string why = errno == ELOOP ? "expected a file, found a symbolic link" : std::strerror(errno);
     return errno == ENOENT ? absl::NotFoundError("its folder does not exist") : absl::InvalidArgumentError(why);
@@ -96,23 +98,14 @@ absl::Status MakeFile(const std::string& path) {
                    "expected a file of this user, with one name, that nobody else may read or write (chmod 600)");
 }
 
-enum class Content { kEmpty, kAccount };
-
-absl::StatusOr<Content> Inspect(SqliteDatabase& database) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t application, database.QueryInt64("PRAGMA application_id"));
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t version, database.QueryInt64("PRAGMA user_version"));
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t objects, database.QueryInt64("SELECT count(*) FROM sqlite_schema"));
-  if (application == 0 && version == 0 && objects == 0) {
-    return Content::kEmpty;
-  }
-  if (application != kApplicationId) {
-    return absl::InvalidArgumentError("expected a privacy account, found another SQLite database");
-  }
-  if (version != kVersion) {
+// Whether it is an account already.
+absl::StatusOr<bool> IsAccount(SqliteDatabase& database) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const SqliteFinding found, FindApplication(database, kAccount));
+  if (found.content == SqliteContent::kOtherVersion) {
     return absl::InvalidArgumentError(
-        absl::StrCat("version of the privacy account: expected ", kVersion, ", found ", version));
+        absl::StrCat("version of the privacy account: expected ", kAccount.version, ", found ", found.version));
   }
-  return Content::kAccount;
+  return found.content == SqliteContent::kApplication;
 }
 
 std::string NewId() {
@@ -127,8 +120,7 @@ absl::Status CreateAccount(SqliteDatabase& database) {
   SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement insert, database.Prepare("INSERT INTO account VALUES (?1, ?2)"));
   const SecretKey key = SecretKey::Generate();
   SPLITVEIL_RETURN_IF_ERROR(insert.Run(NewId(), absl::MakeConstSpan(key.bytes())));
-  return database.Execute(
-      absl::StrCat("PRAGMA application_id = ", kApplicationId, "; PRAGMA user_version = ", kVersion).c_str());
+  return SignApplication(database, kAccount);
 }
 
 // Runs `change` as a transaction: all of it, or nothing.
@@ -145,21 +137,44 @@ absl::Status InTransaction(SqliteDatabase& database, const Change& change) {
   return status;
 }
 
-absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenDatabase(const std::string& path) {
-  SPLITVEIL_RETURN_IF_ERROR(MakeFile(path));
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database,
-                             SqliteDatabase::Open(path, SqliteDatabase::Mode::kCreate));
+// The file of an account.
+struct AccountFile {
+  std::unique_ptr<SqliteDatabase> database;
+  bool is_new = false;  // Made just now.
+};
+
+absl::StatusOr<AccountFile> OpenOrMake(const std::string& path) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckFile(path, O_CREAT));
+  AccountFile file;
+  SPLITVEIL_ASSIGN_OR_RETURN(file.database, SqliteDatabase::Open(path, SqliteDatabase::Mode::kCreate));
+  SqliteDatabase& database = *file.database;
   // EXTRA: a commit is one also where the power fails right after it. A write-ahead log would be lost in a copy.
   SPLITVEIL_RETURN_IF_ERROR(
-      database->Execute("PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON"));
-  SPLITVEIL_ASSIGN_OR_RETURN(Content content, Inspect(*database));
-  if (content == Content::kEmpty) {
-    SPLITVEIL_RETURN_IF_ERROR(InTransaction(*database, [&]() -> absl::Status {
-      SPLITVEIL_ASSIGN_OR_RETURN(content, Inspect(*database));  // Another process may have been first.
-      return content == Content::kEmpty ? CreateAccount(*database) : absl::OkStatus();
+      database.Execute("PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON"));
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool is_account, IsAccount(database));
+  if (!is_account) {
+    SPLITVEIL_RETURN_IF_ERROR(InTransaction(database, [&]() -> absl::Status {
+      SPLITVEIL_ASSIGN_OR_RETURN(const bool was_made, IsAccount(database));  // Another process may have been first.
+      file.is_new = !was_made;
+      return was_made ? absl::OkStatus() : CreateAccount(database);
     }));
   }
-  return database;
+  return file;
+}
+
+// Null where OpenOrMake would make it.
+absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenWhatIsThere(const std::string& path) {
+  std::error_code ignored;
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored)) &&
+      (folder.empty() || std::filesystem::is_directory(folder, ignored))) {
+    return nullptr;
+  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckFile(path, 0));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database,
+                             SqliteDatabase::Open(path, SqliteDatabase::Mode::kReadOnly));
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool is_account, IsAccount(*database));
+  return is_account ? std::move(database) : nullptr;
 }
 
 absl::StatusOr<SecretKey> ReadKey(SqliteDatabase& database) {
@@ -257,37 +272,65 @@ absl::StatusOr<LabelPrivacy> Composed(absl::Span<const Release> releases) {
   return LabelPrivacy::Compose(parts);
 }
 
+// The example whose releases disclose the most.
+class MostExposed {
+ public:
+  // Releases of one example.
+  void Consider(const std::vector<Release>& releases) {
+    double divergence = 0;
+    for (const Release& release : releases) {
+      divergence += Divergence(release);
+    }
+    if (divergence > divergence_) {
+      divergence_ = divergence;
+      releases_ = releases;
+    }
+  }
+  absl::StatusOr<LabelPrivacy> Privacy() const { return Composed(releases_); }
+
+ private:
+  std::vector<Release> releases_;
+  double divergence_ = 0;
+};
+
+// OK stays OK.
+absl::Status AtPath(const std::string& path, const absl::Status& status) {
+  return status.ok() ? status : absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+}
+
 absl::Span<const uint8_t> BytesOf(const NoiseRow& example) { return absl::MakeConstSpan(example.bytes()); }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::Open(PrivacyAccountOptions options) {
   SPLITVEIL_RETURN_IF_ERROR(CheckOptions(options));
-  const auto at = [&](const absl::Status& status) {
-    return absl::Status(status.code(), absl::StrCat(options.path, ": ", status.message()));
-  };
-  std::error_code ignored;
-  const bool is_new = !std::filesystem::exists(options.path, ignored);
-  absl::StatusOr<std::unique_ptr<SqliteDatabase>> database = OpenDatabase(options.path);
-  if (!database.ok()) {
-    return at(database.status());
+  absl::StatusOr<AccountFile> file = OpenOrMake(options.path);
+  if (!file.ok()) {
+    return AtPath(options.path, file.status());
   }
-  absl::StatusOr<SecretKey> key = ReadKey(**database);
-  absl::StatusOr<std::string> id = (*database)->QueryText("SELECT id FROM account");
-  if (!key.ok() || !id.ok()) {
-    return at(key.ok() ? id.status() : key.status());
-  }
-  return std::unique_ptr<PrivacyAccount>(
-      new PrivacyAccount(std::move(options), *std::move(database), *std::move(key), *std::move(id), is_new));
+  return Make(std::move(options), std::move(file->database), file->is_new);
 }
 
-absl::Status PrivacyAccount::CheckNew(const PrivacyAccountOptions& options) {
+absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::OpenToRead(PrivacyAccountOptions options) {
   SPLITVEIL_RETURN_IF_ERROR(CheckOptions(options));
-  std::error_code ignored;
-  const std::filesystem::path folder = std::filesystem::path(options.path).parent_path();
-  return folder.empty() || std::filesystem::is_directory(folder, ignored)
-             ? absl::OkStatus()
-             : absl::NotFoundError(absl::StrCat(options.path, ": its folder does not exist"));
+  absl::StatusOr<std::unique_ptr<SqliteDatabase>> database = OpenWhatIsThere(options.path);
+  if (!database.ok() || *database == nullptr) {
+    return database.ok() ? absl::StatusOr<std::unique_ptr<PrivacyAccount>>(nullptr)
+                         : AtPath(options.path, database.status());
+  }
+  return Make(std::move(options), *std::move(database), /*is_new=*/false);
+}
+
+absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::Make(PrivacyAccountOptions options,
+                                                                     std::unique_ptr<SqliteDatabase> database,
+                                                                     bool is_new) {
+  absl::StatusOr<SecretKey> key = ReadKey(*database);
+  absl::StatusOr<std::string> id = database->QueryText("SELECT id FROM account");
+  if (!key.ok() || !id.ok()) {
+    return AtPath(options.path, key.ok() ? id.status() : key.status());
+  }
+  return std::unique_ptr<PrivacyAccount>(
+      new PrivacyAccount(std::move(options), std::move(database), *std::move(key), *std::move(id), is_new));
 }
 
 absl::StatusOr<LabelNoise> PrivacyAccount::Noise(uint32_t sigma_units) const {
@@ -321,6 +364,56 @@ absl::Status PrivacyAccount::CheckLabels(absl::Span<const NoiseRow> examples, ab
   return absl::OkStatus();
 }
 
+absl::StatusOr<ForeseenDebit> PrivacyAccount::Foresee(absl::Span<const NoiseRow> examples,
+                                                      absl::Span<const uint32_t> sigma_units) {
+  SPLITVEIL_RETURN_IF_ERROR(At(CheckKind(*database_, options_)));
+  absl::StatusOr<Releases> releases = ReadReleases(*database_, options_.label_set);
+  absl::StatusOr<SqliteStatement> select = database_->Prepare("SELECT release FROM debit WHERE example = ?1");
+  if (!releases.ok() || !select.ok()) {
+    return At(releases.ok() ? select.status() : releases.status());
+  }
+  ForeseenDebit foreseen;
+  MostExposed so_far, lifetime;
+  for (size_t i : InTableOrder(examples)) {
+    std::vector<Release> made;
+    std::set<uint32_t> missing(sigma_units.begin(), sigma_units.end());
+    SPLITVEIL_RETURN_IF_ERROR(At(select->Bind(BytesOf(examples[i]))));
+    while (true) {
+      const absl::StatusOr<bool> row = select->Next();
+      SPLITVEIL_RETURN_IF_ERROR(At(row.status()));
+      if (!*row) {
+        break;
+      }
+      const Release& earlier = (*releases)[select->Int64(0)];
+      made.push_back(earlier);
+      if (earlier.of_label_set) {
+        missing.erase(earlier.sigma_units);
+      }
+    }
+    so_far.Consider(made);
+    for (const uint32_t units : missing) {
+      made.push_back({true, units, options_.label_kind});
+    }
+    lifetime.Consider(made);
+    foreseen.releases += static_cast<int64_t>(missing.size());
+    foreseen.examples += missing.empty() ? 0 : 1;
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(foreseen.so_far, so_far.Privacy());
+  SPLITVEIL_ASSIGN_OR_RETURN(foreseen.lifetime, lifetime.Privacy());
+  return foreseen;
+}
+
+absl::StatusOr<ForeseenDebit> PrivacyAccount::ForeseeNew(LabelKind kind, int64_t examples,
+                                                         absl::Span<const uint32_t> sigma_units) {
+  const std::set<uint32_t> distinct(sigma_units.begin(), sigma_units.end());
+  ForeseenDebit foreseen;
+  foreseen.releases = examples * static_cast<int64_t>(distinct.size());
+  foreseen.examples = distinct.empty() ? 0 : examples;
+  SPLITVEIL_ASSIGN_OR_RETURN(foreseen.lifetime,
+                             LabelPrivacy::OfReleases(kind, std::vector<uint32_t>(distinct.begin(), distinct.end())));
+  return foreseen;
+}
+
 absl::StatusOr<LabelPrivacy> PrivacyAccount::Debit(absl::Span<const NoiseRow> examples,
                                                    absl::Span<const int64_t> labels, uint32_t sigma_units) {
   absl::StatusOr<LabelPrivacy> lifetime = LabelPrivacy();
@@ -346,13 +439,11 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(absl::Span<const
       SqliteStatement select,
       database_->Prepare("SELECT release, label FROM debit WHERE example = ?1 ORDER BY release"));
   SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement insert, database_->Prepare("INSERT INTO debit VALUES (?1, ?2, ?3)"));
-  std::vector<Release> most_exposed;  // All of its releases,
-  double most_exposed_kl = 0;         // and what they come to.
+  MostExposed most_exposed;
   std::vector<Release> made;
   for (size_t i : InTableOrder(examples)) {
     SPLITVEIL_RETURN_IF_ERROR(select.Bind(BytesOf(examples[i])));
     made = {releases[release]};
-    double kl = Divergence(made.front());
     bool known = false;
     while (true) {
       SPLITVEIL_ASSIGN_OR_RETURN(const bool row, select.Next());
@@ -368,17 +459,13 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(absl::Span<const
         continue;
       }
       made.push_back(earlier);
-      kl += Divergence(earlier);
     }
-    if (kl > most_exposed_kl) {
-      most_exposed_kl = kl;
-      most_exposed = made;
-    }
+    most_exposed.Consider(made);
     if (!known) {
       SPLITVEIL_RETURN_IF_ERROR(insert.Run(BytesOf(examples[i]), release, static_cast<int64_t>(labels[i])));
     }
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime, Composed(most_exposed));
+  SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime, most_exposed.Privacy());
   if (lifetime.AucBound() > options_.max_lifetime_auc_bound) {
     return AsHalt(absl::ResourceExhaustedError(absl::StrFormat(
         "privacy_account.max_lifetime_auc_bound: expected at most %.6g, found %.6g with this run: nothing is released",
@@ -387,8 +474,6 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(absl::Span<const
   return lifetime;
 }
 
-absl::Status PrivacyAccount::At(const absl::Status& status) const {
-  return status.ok() ? status : absl::Status(status.code(), absl::StrCat(options_.path, ": ", status.message()));
-}
+absl::Status PrivacyAccount::At(const absl::Status& status) const { return AtPath(options_.path, status); }
 
 }  // namespace splitveil

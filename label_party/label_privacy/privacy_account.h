@@ -26,6 +26,14 @@ struct PrivacyAccountOptions {
   LabelKind label_kind = LabelKind::kBinary;
 };
 
+// What releases would count, were they debited.
+struct ForeseenDebit {
+  int64_t releases = 0;   // Of an example, that the account does not have; each counts.
+  int64_t examples = 0;   // That they are of.
+  LabelPrivacy so_far;    // What all releases of the most exposed example disclose together now,
+  LabelPrivacy lifetime;  // and with these.
+};
+
 // One SQLite file (application_id 0x53565041, "SVPA"; user_version 2): the key of the noise, the label sets, the
 // releases (a label set with noise of one strength), and which example was released in which of them, with its label.
 // A release of an example is the same bits however often it is made, so it counts once; different ones have independent
@@ -41,8 +49,9 @@ class PrivacyAccount {
   // of another version, no label_set, a bound outside [0.5, 1], or a path that cannot be used; NotFound where its
   // folder does not exist; else as SqliteDatabase. Messages begin with the path.
   static absl::StatusOr<std::unique_ptr<PrivacyAccount>> Open(PrivacyAccountOptions options);
-  // That Open could make a new one; makes none.
-  static absl::Status CheckNew(const PrivacyAccountOptions& options);
+  // The account as it is: nothing is written, and Debit fails. Null where Open would make a new one, there being no
+  // file, or an empty one. Errors: as Open.
+  static absl::StatusOr<std::unique_ptr<PrivacyAccount>> OpenToRead(PrivacyAccountOptions options);
 
   // Names the account for good: 128 random bits in hexadecimal.
   const std::string& id() const { return id_; }
@@ -56,6 +65,13 @@ class PrivacyAccount {
   // of those of a run: the peer has a say in which examples take part, and sees where a run ends. `examples`, `labels`
   // [n]: LabelNumber of each. Error: InvalidArgument, also where the label set is of another kind.
   absl::Status CheckLabels(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels);
+
+  // What Debit would count of these examples at all of these strengths together. Changes nothing. Errors: as
+  // SqliteDatabase; InvalidArgument for a strength of 0, or where the label set is of another kind.
+  absl::StatusOr<ForeseenDebit> Foresee(absl::Span<const NoiseRow> examples, absl::Span<const uint32_t> sigma_units);
+  // The same of an account that is still to be made.
+  static absl::StatusOr<ForeseenDebit> ForeseeNew(LabelKind kind, int64_t examples,
+                                                  absl::Span<const uint32_t> sigma_units);
 
   // Counts a release of these examples, [n] each, as one transaction that is on the disk when it returns: before
   // anything that is computed of the noised labels leaves. Returns what all releases of the most exposed of them
@@ -73,6 +89,8 @@ class PrivacyAccount {
         id_(std::move(id)),
         is_new_(is_new) {}
 
+  static absl::StatusOr<std::unique_ptr<PrivacyAccount>> Make(PrivacyAccountOptions options,
+                                                              std::unique_ptr<SqliteDatabase> database, bool is_new);
   absl::StatusOr<LabelPrivacy> DebitInTransaction(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels,
                                                   uint32_t sigma_units);
   absl::Status At(const absl::Status& status) const;

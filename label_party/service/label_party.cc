@@ -87,13 +87,15 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> OpenAccount(const LabelPartyPlan
   return account;
 }
 
-// That OpenAccount would succeed; makes no file.
+// That OpenAccount would succeed; writes nothing.
 absl::Status CheckAccount(const LabelPartyPlan& plan, const Dataset& data) {
-  std::error_code ignored;
-  const bool is_new =
-      plan.config.has_privacy_account() && !std::filesystem::exists(plan.config.privacy_account().path(), ignored);
-  return is_new ? OfAccount(plan, PrivacyAccount::CheckNew(AccountOptions(plan.config.privacy_account(), data.task())))
-                : OpenAccount(plan, data).status();
+  if (!plan.config.has_privacy_account()) {
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<std::unique_ptr<PrivacyAccount>> account =
+      PrivacyAccount::OpenToRead(AccountOptions(plan.config.privacy_account(), data.task()));
+  const bool exists = account.ok() && *account != nullptr;
+  return OfAccount(plan, exists ? CheckLabels(data, **account) : account.status());
 }
 
 // What a run begins with, but for its protection.
@@ -113,8 +115,8 @@ absl::StatusOr<LabelSessionOptions> SessionOptions(const LabelPartyPlan& plan, R
 }
 
 // A protection under a fresh secret run key, or the account's. `account` may be null.
-absl::StatusOr<Protection> NewProtection(const v1::GradientProtection& config,
-                                         std::unique_ptr<PrivacyAccount> account, const Task& task) {
+absl::StatusOr<Protection> NewProtection(const v1::GradientProtection& config, std::unique_ptr<PrivacyAccount> account,
+                                         const Task& task) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise, SecureGaussian::Create(SecretKey::Generate()));
   return MakeProtection(config, std::move(noise), std::move(account), task);
 }
@@ -189,10 +191,10 @@ absl::Status CheckLabelParty(const LabelPartyPlan& plan) {
   RunStatus status("label_party");
   SPLITVEIL_ASSIGN_OR_RETURN(LabelSessionOptions options, SessionOptions(without_export, &status));
   SPLITVEIL_RETURN_IF_ERROR(CheckAccount(plan, *options.data));
-  SPLITVEIL_ASSIGN_OR_RETURN(options.protection, NewProtection(plan.config.protection(), nullptr, options.data->task()));
+  SPLITVEIL_ASSIGN_OR_RETURN(options.protection,
+                             NewProtection(plan.config.protection(), nullptr, options.data->task()));
   // A run makes its model once both parties are aligned.
-  SPLITVEIL_RETURN_IF_ERROR(
-      TopModel::Create(TopOptions(options.agreement, options.config, *options.data)).status());
+  SPLITVEIL_RETURN_IF_ERROR(TopModel::Create(TopOptions(options.agreement, options.config, *options.data)).status());
   SPLITVEIL_RETURN_IF_ERROR(LabelSession::Create(std::move(options)).status());
   return CheckPlaces(plan.config.party(), plan.config.listen_address(), plan.config_path);
 }
@@ -203,7 +205,8 @@ absl::Status RunLabelParty(const LabelPartyPlan& plan) {
   RunStatus status("label_party");
   SPLITVEIL_ASSIGN_OR_RETURN(LabelSessionOptions options, SessionOptions(plan, &status));
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<PrivacyAccount> account, OpenAccount(plan, *options.data));
-  SPLITVEIL_ASSIGN_OR_RETURN(options.protection, NewProtection(plan.config.protection(), std::move(account), options.data->task()));
+  SPLITVEIL_ASSIGN_OR_RETURN(options.protection,
+                             NewProtection(plan.config.protection(), std::move(account), options.data->task()));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LabelSession> session, LabelSession::Create(std::move(options)));
   SplitTrainingService training(session.get());
   AlignmentService alignment(session.get());

@@ -69,6 +69,22 @@ TEST_F(CheckTest, AcceptsWhatARunWouldTakeAndLeavesNothingBehind) {
   EXPECT_FALSE(std::filesystem::exists(run_.folder + "/model"));
 }
 
+// An empty file knows of nothing, and stays empty until a run counts in it.
+TEST_F(CheckTest, WritesToNoPrivacyAccount) {
+  const std::string account = run_.folder + "/labels.account.db";
+  run_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(2);
+  run_.label_config.mutable_privacy_account()->set_path(account);
+  run_.label_config.mutable_privacy_account()->set_label_set("June");
+  ExpectAccepted("label_party");
+  EXPECT_FALSE(std::filesystem::exists(account));
+  std::ofstream(account).close();
+  std::filesystem::permissions(account, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  ExpectAccepted("label_party");
+  EXPECT_EQ(std::filesystem::file_size(account), 0);
+  std::filesystem::permissions(account, std::filesystem::perms::group_read, std::filesystem::perm_options::add);
+  ExpectRefused("label_party", "expected a file of this user");
+}
+
 TEST_F(CheckTest, RefusesDataThatAreNotThere) {
   for (const std::string party : kParties) {
     PartyOf(party)->mutable_dataset()->set_path("none.data");

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -180,6 +181,23 @@ TEST(LabelNoisePlanTest, RefusesNoiseThatCannotBeDrawn) {
   options.schedule = NoiseSchedule::kGrowing;
   options.noise_growth_per_release = 4;
   EXPECT_THAT(Refusal(options), HasSubstr("release 11: "));
+}
+
+// A privacy account tells releases apart by their noise.
+TEST(LabelNoisePlanTest, IsTheSameNoiseInWhicheverWayItIsSaid) {
+  std::mt19937_64 random(5);
+  std::uniform_real_distribution<double> logarithm(-1, 4);
+  for (int i = 0; i < 300; ++i) {
+    const double sigma = i == 0 ? 1.35 : std::exp(logarithm(random));
+    const auto plan = PlanLabelNoise(Options(FirstReleaseSigma{sigma}));
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    for (const LabelNoiseStrength& same :
+         {LabelNoiseStrength(FirstReleaseSigma{plan->sigma_units.front() / kGrid}),
+          LabelNoiseStrength(RunMu{plan->run.mu()}), LabelNoiseStrength(RunAucBound{plan->run.AucBound()}),
+          LabelNoiseStrength(RunEpsilonDelta{plan->run.EpsilonAt(1e-5), 1e-5})}) {
+      EXPECT_EQ(PlanLabelNoise(Options(same))->sigma_units, plan->sigma_units) << sigma << ", way " << same.index();
+    }
+  }
 }
 
 TEST(LabelNoisePlanTest, RefusesSchedulesOutOfRange) {

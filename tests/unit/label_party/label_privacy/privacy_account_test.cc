@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/leakage/leak_auc.h"
+#include "common/privacy/label_noise_plan.h"
 #include "common/process/exit_code.h"
 #include "label_party/label_privacy/noised_labels.h"
 #include "tests/testing/scratch_folder.h"
@@ -88,6 +89,39 @@ TEST_F(PrivacyAccountTest, ARunThatWouldPassTheLimitIsHaltedAndCountsNothing) {
   EXPECT_DOUBLE_EQ(MuAfter(*Open(), Ids(10, 9), 4 * kSigmaOne), 0.25);
 }
 
+TEST_F(PrivacyAccountTest, ForeseesWhatDebitsWouldCount) {
+  MuAfter(*Open(), Ids(0, 50), kSigmaOne);
+  MuAfter(*Open("other"), Ids(0, 1), 4 * kSigmaOne);
+  const std::string before = folder_.Read("labels.account.db");
+  const auto foresee = [&](const std::vector<NoiseRow>& rows, const std::vector<uint32_t>& sigma_units) {
+    return *(*PrivacyAccount::OpenToRead({path_, "clicks", 1}))->Foresee(rows, sigma_units);
+  };
+  ForeseenDebit foreseen = foresee(Ids(1, 49), {kSigmaOne});
+  EXPECT_EQ(foreseen.releases, 0);
+  EXPECT_EQ(foreseen.examples, 0);
+  EXPECT_DOUBLE_EQ(foreseen.so_far.mu(), 1);
+  EXPECT_DOUBLE_EQ(foreseen.lifetime.mu(), 1);
+  // Ten new examples at both strengths, 50 known ones at the second; the first of them knows another label set, too.
+  foreseen = foresee(Ids(0, 60), {kSigmaOne, 2 * kSigmaOne, 2 * kSigmaOne});
+  EXPECT_EQ(foreseen.releases, 50 + 2 * 10);
+  EXPECT_EQ(foreseen.examples, 60);
+  EXPECT_DOUBLE_EQ(foreseen.so_far.mu(), std::sqrt(1 + 1.0 / 16));
+  EXPECT_DOUBLE_EQ(foreseen.lifetime.mu(), std::sqrt(1.25 + 1.0 / 16));
+  EXPECT_EQ(folder_.Read("labels.account.db"), before);
+  EXPECT_DOUBLE_EQ(MuAfter(*Open(), Ids(0, 60), 2 * kSigmaOne), std::sqrt(1.25 + 1.0 / 16));
+}
+
+TEST_F(PrivacyAccountTest, ForeseesWhatANewOneWouldCount) {
+  const ForeseenDebit foreseen =
+      *PrivacyAccount::ForeseeNew(LabelKind::kBinary, 10, {kSigmaOne, 2 * kSigmaOne, kSigmaOne});
+  EXPECT_EQ(foreseen.releases, 20);
+  EXPECT_EQ(foreseen.examples, 10);
+  EXPECT_EQ(foreseen.so_far.mu(), 0);
+  EXPECT_DOUBLE_EQ(foreseen.lifetime.mu(), std::sqrt(1.25));
+  EXPECT_EQ(PrivacyAccount::ForeseeNew(LabelKind::kBinary, 10, {})->releases, 0);
+  EXPECT_DOUBLE_EQ(PrivacyAccount::ForeseeNew(LabelKind::kOneHot, 10, {kSigmaOne})->lifetime.mu(), std::sqrt(2));
+}
+
 TEST_F(PrivacyAccountTest, NoiseBelongsToTheExampleWhateverTheRun) {
   const std::vector<NoiseRow> rows = Ids(0, 40);
   std::vector<int64_t> labels(40);
@@ -99,6 +133,31 @@ TEST_F(PrivacyAccountTest, NoiseBelongsToTheExampleWhateverTheRun) {
   // Another run takes other examples, in another order.
   const std::vector<float> some = Targets("clicks", 1, {rows[3], rows[39]}, {1, 0});
   EXPECT_EQ(some, (std::vector<float>{targets[3], targets[39]}));
+}
+
+// A release is known by its noise, not by how its strength was said.
+TEST_F(PrivacyAccountTest, TheSameStrengthSaidInAnotherWayIsTheSameRelease) {
+  const std::vector<NoiseRow> rows = Ids(0, 10);
+  const std::vector<int64_t> labels(10);
+  const LabelPrivacy privacy = *PrivacyOfSigmas(LabelKind::kBinary, {1.35});
+  const auto targets = [&](const v1::GradientProtection::GaussianLabelDp& config) {
+    return *(*NoisedLabels::Create(config, Task(), Open()))->TrainingTargets(rows, std::vector<float>(rows.size()));
+  };
+  const std::vector<float> first = Targets("clicks", 1.35, rows, labels);
+  v1::GradientProtection::GaussianLabelDp config;
+  config.set_max_run_auc_bound(privacy.AucBound());
+  EXPECT_EQ(targets(config), first);
+  config.set_mu(1 / 1.35);
+  EXPECT_EQ(targets(config), first);
+  config.mutable_budget()->set_delta(1e-6);
+  config.mutable_budget()->set_epsilon(privacy.EpsilonAt(1e-6));
+  EXPECT_EQ(targets(config), first);
+  const uint32_t units = *SigmaUnits(1.35);
+  EXPECT_DOUBLE_EQ(MuAfter(*Open(), rows, units), privacy.mu());
+  // A figure that was rounded before it was copied is another strength.
+  config.set_sigma(1.350002);
+  EXPECT_NE(targets(config), first);
+  EXPECT_NEAR(MuAfter(*Open(), rows, units), std::sqrt(2) * privacy.mu(), 1e-5);
 }
 
 // What five runs show of 20,000 labels, put together, is what one shows; with a name of their own each, sqrt(5) times
@@ -197,10 +256,36 @@ TEST_F(PrivacyAccountTest, RefusesWhatIsNoAccount) {
   EXPECT_THAT(std::string(open(path_).message()), HasSubstr("expected 2, found 3"));
 }
 
-TEST_F(PrivacyAccountTest, CheckMakesNoFile) {
-  EXPECT_TRUE(PrivacyAccount::CheckNew({path_, "clicks", 1}).ok());
+TEST_F(PrivacyAccountTest, ReadingMakesNothing) {
+  const auto read = [&](const std::string& path) { return PrivacyAccount::OpenToRead({path, "clicks", 1}); };
+  EXPECT_EQ(*read(path_), nullptr);
   EXPECT_TRUE(folder_.Names().empty());
-  EXPECT_EQ(PrivacyAccount::CheckNew({folder_.Path("missing/a.db"), "clicks", 1}).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(read(folder_.Path("missing/a.db")).status().code(), absl::StatusCode::kNotFound);
+  folder_.Write("labels.account.db", "");
+  ASSERT_EQ(chmod(path_.c_str(), 0600), 0);
+  EXPECT_EQ(*read(path_), nullptr);
+  EXPECT_EQ(std::filesystem::file_size(path_), 0);
+  EXPECT_EQ(folder_.Names().size(), 1);
+  EXPECT_TRUE(Open()->is_new());  // An empty file knows of nothing.
+  EXPECT_FALSE(Open()->is_new());
+}
+
+TEST_F(PrivacyAccountTest, WhoReadsItFindsAllAndChangesNothing) {
+  const std::vector<NoiseRow> rows = Ids(0, 2);
+  const std::vector<int64_t> labels = {0, 1}, corrected = {1, 1};
+  ASSERT_TRUE(Open()->Debit(rows, labels, kSigmaOne).ok());
+  const std::string before = folder_.Read("labels.account.db");
+  auto account = PrivacyAccount::OpenToRead({path_, "clicks", 1});
+  ASSERT_TRUE(account.ok()) << account.status();
+  EXPECT_EQ((*account)->id(), Open()->id());
+  EXPECT_TRUE((*account)->CheckLabels(rows, labels).ok());
+  EXPECT_EQ((*account)->CheckLabels(rows, corrected).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE((*account)->Debit(rows, labels, 2 * kSigmaOne).ok());
+  account->reset();
+  EXPECT_EQ(folder_.Read("labels.account.db"), before);
+  EXPECT_EQ(folder_.Names().size(), 1);
+  ASSERT_EQ(chmod(path_.c_str(), 0640), 0);
+  EXPECT_FALSE(PrivacyAccount::OpenToRead({path_, "clicks", 1}).ok());
 }
 
 TEST_F(PrivacyAccountTest, LabelsOfSeveralClassesDiscloseTwiceTheDivergence) {
