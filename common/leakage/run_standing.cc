@@ -15,7 +15,7 @@ RunStanding StandingOf(const StandingFacts& facts) {
     return RunStanding::kNothingClaimed;
   }
   if (facts.proved) {
-    return RunStanding::kGuaranteed;
+    return facts.claim_checked ? RunStanding::kGuaranteed : RunStanding::kUnchecked;
   }
   return facts.worst_case_tested ? RunStanding::kHolds : RunStanding::kUntested;
 }
@@ -32,6 +32,8 @@ std::string StandingWords(RunStanding standing) {
       return "claimed, the worst case was not measured";
     case RunStanding::kHolds:
       return "holds as far as measured";
+    case RunStanding::kUnchecked:
+      return "proved, not checked";
     case RunStanding::kGuaranteed:
       return "guaranteed";
     case RunStanding::kBroken:

@@ -14,8 +14,9 @@ enum class RunStanding {
   kNothingClaimed,   // The protection states no bound.
   kUntested,         // A bound that is not proved, and the worst case was not measured.
   kHolds,            // A bound that is not proved, and the worst case measured does not exceed it. No more than that.
-  kGuaranteed,  // A proved bound, and nothing measured contradicts it: then the programs do what the proof assumes.
-  kBroken,      // More was read than the bound allows, or the run's own scores refute the mu that it claims.
+  kUnchecked,        // A proved bound, and too little was measured to see whether the programs keep it.
+  kGuaranteed,       // A proved bound that enough was held against, and nothing contradicts: the programs keep it.
+  kBroken,           // More was read than the bound allows, or the run's own scores refute the mu that it claims.
 };
 
 struct StandingFacts {
@@ -24,13 +25,14 @@ struct StandingFacts {
   bool proved = false;             // The bound: IsBoundProved.
   bool worst_case_tested = false;  // By conditional_likelihood_ratio or its cumulative form: nobody can exceed them.
   bool exceeded = false;           // By any attack of the label party's own.
+  bool claim_checked = false;      // PrivacyAuditRow::is_conclusive.
   bool claim_refuted = false;      // PrivacyAuditRow::is_refuted.
 };
 
 RunStanding StandingOf(const StandingFacts& facts);
 
-// "guaranteed", "holds as far as measured", "broken"; where there is no verdict, "claimed, the worst case was not
-// measured", "nothing claimed", "no gradient left", "not known".
+// "guaranteed", "holds as far as measured", "broken"; where there is no verdict, "proved, not checked", "claimed, the
+// worst case was not measured", "nothing claimed", "no gradient left", "not known".
 std::string StandingWords(RunStanding standing);
 
 // The attack that knows all but the label and the noise, of one release or summed over the epochs.

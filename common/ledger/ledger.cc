@@ -125,7 +125,7 @@ absl::Status Ledger::Database::Prepare() {
        "?18)"),
       "INSERT INTO distribution VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
       "INSERT INTO evaluation VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-      "INSERT INTO privacy_audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+      "INSERT INTO privacy_audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
       "INSERT INTO all_runs VALUES (?1, ?2, ?3, ?4)",
       "INSERT INTO event VALUES (?1, ?2, ?3, ?4)"};
   for (int table = 0; table < kTables; ++table) {
@@ -264,7 +264,8 @@ absl::Status Ledger::Record(const EvaluationRow& row) {
 absl::Status Ledger::Record(const PrivacyAuditRow& row) {
   return database_->Insert(Database::kPrivacyAudit, row.claimed_mu, row.claimed_epsilon, row.mu_lower,
                            row.epsilon_lower, row.delta, row.confidence, row.test, row.examples, row.positives,
-                           row.true_positive_rate_low, row.false_positive_rate_high);
+                           row.true_positive_rate_low, row.false_positive_rate_high, row.failing_mu_lower,
+                           row.failing_confidence, row.half_noise_mu_lower);
 }
 
 absl::Status Ledger::Record(const AllRunsRow& row) {

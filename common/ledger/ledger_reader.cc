@@ -157,11 +157,12 @@ absl::StatusOr<std::optional<PrivacyAuditRow>> LedgerReader::PrivacyAudit(const 
       ReadAll(
           *database_->connection,
           "SELECT claimed_mu, claimed_epsilon, mu_lower, epsilon_lower, delta, confidence, test, examples, positives, "
-          "true_positive_rate_low, false_positive_rate_high FROM privacy_audit WHERE run_id = ?1",
+          "true_positive_rate_low, false_positive_rate_high, failing_mu_lower, failing_confidence, "
+          "half_noise_mu_lower FROM privacy_audit WHERE run_id = ?1",
           [](const SqliteStatement& row) {
-            return PrivacyAuditRow{row.Double(0), row.Double(1), row.Double(2), row.Double(3),
-                                   row.Double(4), row.Double(5), row.Text(6),   row.Int64(7),
-                                   row.Int64(8),  row.Double(9), row.Double(10)};
+            return PrivacyAuditRow{row.Double(0),  row.Double(1),  row.Double(2),  row.Double(3), row.Double(4),
+                                   row.Double(5),  row.Text(6),    row.Int64(7),   row.Int64(8),  row.Double(9),
+                                   row.Double(10), row.Double(11), row.Double(12), row.Double(13)};
           },
           run_id));
   return rows.empty() ? std::optional<PrivacyAuditRow>() : rows.front();

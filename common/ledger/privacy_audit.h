@@ -17,9 +17,16 @@ struct PrivacyAuditRow {
   std::string test;                     // Which decided: own, neighbour, difference.
   int64_t examples = 0, positives = 0;  // Of that test; half of them chose its threshold.
   double true_positive_rate_low = 0, false_positive_rate_high = 0;
+  // mu_lower at failing_confidence, which is much nearer to 1: what a run is failed by. Noise that an account keeps is
+  // the same in every further run, and so is a false alarm.
+  double failing_mu_lower = 0, failing_confidence = 0;
+  // About the failing_mu_lower that these scores would have shown of a run with half of the noise.
+  double half_noise_mu_lower = 0;
 
   // The run does not keep what it claims.
-  bool is_refuted() const { return mu_lower > claimed_mu; }
+  bool is_refuted() const { return failing_mu_lower > claimed_mu; }
+  // Half of the noise would have refuted the claim: there are enough scores for it to mean something that it stands.
+  bool is_conclusive() const { return half_noise_mu_lower > claimed_mu; }
 };
 
 // What a privacy account says, before anything leaves, of all runs up to this one on its examples. Later ones may add.
@@ -30,8 +37,9 @@ struct AllRunsRow {
   double auc_bound = 1;
 };
 
-// "claimed mu 0.742; the run's own scores refute any mu below 0.510 (95%)": the one wording of the terminal, the report
-// and `splitveil audit`.
+// "claimed mu 0.742; the run's own scores refute any mu below 0.510 (95%), 0.402 (99.99%, by which it would fail)", and
+// "; too few to find half of the noise" where they are: the one wording of the terminal, the report and
+// `splitveil audit`.
 std::string DescribePrivacyAudit(const PrivacyAuditRow& audit);
 
 }  // namespace splitveil

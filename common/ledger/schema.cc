@@ -81,7 +81,8 @@ CREATE TABLE privacy_audit(
   claimed_mu REAL NOT NULL, claimed_epsilon REAL, mu_lower REAL NOT NULL, epsilon_lower REAL,
   delta REAL NOT NULL, confidence REAL NOT NULL, test TEXT NOT NULL,
   examples INTEGER NOT NULL, positives INTEGER NOT NULL,
-  true_positive_rate_low REAL, false_positive_rate_high REAL
+  true_positive_rate_low REAL, false_positive_rate_high REAL,
+  failing_mu_lower REAL NOT NULL, failing_confidence REAL NOT NULL, half_noise_mu_lower REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE all_runs(
   run_id TEXT PRIMARY KEY NOT NULL REFERENCES run(run_id),

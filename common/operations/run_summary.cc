@@ -153,8 +153,10 @@ std::string NoLeak(const RunSummary& summary) {
 
 // What the noise guarantees, and on what that rests.
 std::string Proved(const RunSummary& summary) {
-  if (summary.run_auc_bound >= 1) {
-    return "nothing: these releases bound no attack";
+  const RunClaim claim = ClaimOf(summary);
+  if (!claim.states_run_bound()) {
+    return claim.states_bound() ? "nothing; if classes are Gaussian, a bound on single steps, none over all epochs"
+                                : "nothing: these releases bound no attack";
   }
   const std::string earlier = std::isnan(summary.all_runs_auc_bound)
                                   ? ""
@@ -185,7 +187,8 @@ void AddStanding(const RunSummary& summary, Table& table) {
   if (std::isnan(summary.run_auc_bound)) {
     return;
   }
-  std::string verdict = StandingWords(StandingOf(summary));
+  const RunClaim claim = ClaimOf(summary);
+  std::string verdict = StandingWords(StandingOf(claim));
   if (!ReleasedNothing(summary)) {
     table.Add("proved", Proved(summary));
     table.Add("worst case", WorstCase(summary));
@@ -193,7 +196,7 @@ void AddStanding(const RunSummary& summary, Table& table) {
     if (summary.privacy_audit.has_value()) {
       table.Add("claim", DescribePrivacyAudit(*summary.privacy_audit));
     }
-    if (summary.run_auc_bound < 1) {
+    if (claim.states_bound()) {
       absl::StrAppend(&verdict, "; the bound: ", BoundState(summary));
     }
   }
@@ -232,15 +235,16 @@ std::string BoundState(const RunSummary& summary) {
   return summary.bound_tested ? "not exceeded by the attacks run here" : "no attack was held against it";
 }
 
-RunStanding StandingOf(const RunSummary& summary) {
-  StandingFacts facts;
-  facts.released = !ReleasedNothing(summary);
-  facts.claims_bound = summary.run_auc_bound < 1;
-  facts.proved = IsBoundProved(summary.protection);
-  facts.worst_case_tested = summary.worst_case.examples > 0;
-  facts.exceeded = summary.bound_exceeded > 0;
-  facts.claim_refuted = summary.privacy_audit.has_value() && summary.privacy_audit->is_refuted();
-  return StandingOf(facts);
+RunClaim ClaimOf(const RunSummary& summary) {
+  RunClaim claim;
+  claim.protection = summary.protection;
+  claim.released = !ReleasedNothing(summary);
+  claim.run_auc_bound = summary.run_auc_bound;
+  claim.least_step_auc_bound = summary.least_step_auc_bound;
+  claim.worst_case_tested = summary.worst_case.examples > 0;
+  claim.exceeded = summary.bound_exceeded > 0;
+  claim.privacy_audit = summary.privacy_audit;
+  return claim;
 }
 
 std::string ResultPath(const std::string& ledger_path) {

@@ -13,8 +13,8 @@
 #include "common/dataset/task.h"
 #include "common/leakage/attack_rank.h"
 #include "common/leakage/guessing.h"
-#include "common/leakage/run_standing.h"
 #include "common/ledger/ledger.h"
+#include "common/ledger/run_claim.h"
 
 namespace splitveil {
 
@@ -46,6 +46,8 @@ struct RunSummary {
   int64_t best_epoch = 0;  // From 1; 0: before the first.
   double final_test_auc = std::numeric_limits<double>::quiet_NaN(), final_test_r_squared = final_test_auc;
   double run_auc_bound = std::numeric_limits<double>::quiet_NaN();  // All releases of the run together.
+  // The least of a step's whose gradients left (StepAucBound).
+  double least_step_auc_bound = std::numeric_limits<double>::quiet_NaN();
   // With the runs that it resumes from; NaN where it resumes from none.
   double all_runs_auc_bound = std::numeric_limits<double>::quiet_NaN();
   bool bound_tested = false;                          // Whether an attack was held against it.
@@ -66,8 +68,8 @@ struct RunSummary {
 // holds for Gaussian classes only, and no run shows that it does.
 std::string BoundState(const RunSummary& summary);
 
-// The verdict on the run's promise, of the label party's summary.
-RunStanding StandingOf(const RunSummary& summary);
+// What the label party's summary says of the run's promise; StandingOf gives the verdict.
+RunClaim ClaimOf(const RunSummary& summary);
 
 // Where a party leaves every figure of a run: beside its ledger, LEDGER without ".db" + ".result.json".
 std::string ResultPath(const std::string& ledger_path);

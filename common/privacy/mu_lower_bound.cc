@@ -19,6 +19,7 @@ namespace splitveil {
 namespace {
 
 constexpr char kSplitTag[] = "splitveil.v1 audit split\n";
+constexpr double kFarthestQuantile = 4, kQuantileStep = 0.05;  // Of the thresholds that ExpectedMuLower tries.
 
 struct Example {
   float score;
@@ -190,6 +191,24 @@ absl::StatusOr<MuLowerBound> LowerBoundMu(absl::Span<const float> scores, absl::
       std::max(0.0, NormalQuantile(bound.true_positive_rate_low) - NormalQuantile(bound.false_positive_rate_high));
   bound.epsilon_lower = EpsilonLower(bound.true_positive_rate_low, bound.false_positive_rate_high, options.delta);
   return bound;
+}
+
+double ExpectedMuLower(double mu, int64_t positives, int64_t negatives, double confidence) {
+  if (positives < 2 || negatives < 2) {
+    return 0;
+  }
+  const Counts testing = {positives - positives / 2, negatives - negatives / 2};
+  const WilsonLimits limits(testing, (1 - confidence) / 2);
+  const auto expected = [](double share, int64_t trials) {
+    return static_cast<int64_t>(std::llround(share * static_cast<double>(trials)));
+  };
+  double most = 0;
+  // Scores N(0, 1) of negatives and N(mu, 1) of positives; thresholds from above nearly all to below nearly all.
+  for (double threshold = mu + kFarthestQuantile; threshold >= -kFarthestQuantile; threshold -= kQuantileStep) {
+    most = std::max(most, limits.Mu({expected(NormalCdf(mu - threshold), testing.positives),
+                                     expected(NormalCdf(-threshold), testing.negatives)}));
+  }
+  return most;
 }
 
 }  // namespace splitveil

@@ -57,6 +57,11 @@ struct MuLowerBound {
 absl::StatusOr<MuLowerBound> LowerBoundMu(absl::Span<const float> scores, absl::Span<const uint8_t> labels,
                                           const MuLowerBoundOptions& options = {});
 
+// About the mu_lower of so many examples, `positives` and `negatives` (halved as above), where the best attack on a
+// mechanism of `mu` >= 0 scores them: what LowerBoundMu would find of a fault of that size, were there one. 0 for fewer
+// than two examples of a class. Thread-safe.
+double ExpectedMuLower(double mu, int64_t positives, int64_t negatives, double confidence);
+
 }  // namespace splitveil
 
 #endif  // SPLITVEIL_COMMON_PRIVACY_MU_LOWER_BOUND_H_

@@ -119,9 +119,10 @@ absl::Status LeakAuditor::RecordPrivacyAudit() {
   return privacy_audit_->is_refuted()
              ? ledger_->RecordEvent("claim_refuted",
                                     absl::StrFormat("claimed mu %.4f; the run's own scores refute any below %.4f "
-                                                    "(95%%, test %s, %d examples)",
-                                                    privacy_audit_->claimed_mu, privacy_audit_->mu_lower,
-                                                    privacy_audit_->test, privacy_audit_->examples))
+                                                    "(%.4g%%, test %s, %d examples)",
+                                                    privacy_audit_->claimed_mu, privacy_audit_->failing_mu_lower,
+                                                    100 * privacy_audit_->failing_confidence, privacy_audit_->test,
+                                                    privacy_audit_->examples))
              : absl::OkStatus();
 }
 

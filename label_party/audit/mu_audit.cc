@@ -19,6 +19,11 @@ bool HasOneClass(const std::vector<uint8_t>& labels) {
   return std::all_of(labels.begin(), labels.end(), [&](uint8_t label) { return label == labels.front(); });
 }
 
+int64_t Positives(const std::vector<uint8_t>& labels) { return std::count(labels.begin(), labels.end(), 1); }
+
+// The error probability is shared among the tests.
+double OfEachTest(double confidence) { return 1 - (1 - confidence) / kTests; }
+
 // What is random about the row, its label being known.
 double NoiseOf(const LabelResidual& residual, uint8_t label) { return residual.value - residual.shift * label; }
 
@@ -126,32 +131,40 @@ MuAudit::Scored MuAudit::Difference() const {
 std::optional<PrivacyAuditRow> MuAudit::Finish() const {
   PrivacyAuditRow row;
   row.confidence = kConfidence;
+  row.failing_confidence = kFailingConfidence;
   row.delta = kDelta;
   row.claimed_mu = std::sqrt(claimed_sum_kl_);
   const absl::StatusOr<GaussianPrivacy> claimed = GaussianPrivacy::FromMu(row.claimed_mu);
   row.claimed_epsilon = claimed.ok() ? claimed->EpsilonAt(kDelta) : std::numeric_limits<double>::quiet_NaN();
-  MuLowerBoundOptions options;
-  options.confidence = 1 - (1 - kConfidence) / kTests;
-  options.delta = kDelta;
-  options.seed = kSeed;
+  const MuLowerBoundOptions reported = {OfEachTest(kConfidence), kDelta, kSeed};
+  const MuLowerBoundOptions failing = {OfEachTest(kFailingConfidence), kDelta, kSeed};
   const std::pair<const char*, Scored> tests[kTests] = {
       {"own", Own()}, {"neighbour", Neighbour()}, {"difference", Difference()}};
   for (const auto& [name, scored] : tests) {
-    const absl::StatusOr<MuLowerBound> bound = LowerBoundMu(scored.scores, scored.labels, options);
-    if (!bound.ok()) {  // Too few examples.
+    const absl::StatusOr<MuLowerBound> bound = LowerBoundMu(scored.scores, scored.labels, reported);
+    const absl::StatusOr<MuLowerBound> failed_by = LowerBoundMu(scored.scores, scored.labels, failing);
+    if (!bound.ok() || !failed_by.ok()) {  // Too few examples.
       continue;
     }
     row.epsilon_lower = std::max(row.epsilon_lower, bound->epsilon_lower);
+    row.failing_mu_lower = std::max(row.failing_mu_lower, failed_by->mu_lower);
     if (row.test.empty() || bound->mu_lower > row.mu_lower) {
       row.test = name;
       row.mu_lower = bound->mu_lower;
       row.true_positive_rate_low = bound->true_positive_rate_low;
       row.false_positive_rate_high = bound->false_positive_rate_high;
-      row.positives = std::count(scored.labels.begin(), scored.labels.end(), 1);
+      row.positives = Positives(scored.labels);
       row.examples = static_cast<int64_t>(scored.labels.size());
     }
   }
-  return row.test.empty() ? std::nullopt : std::optional<PrivacyAuditRow>(std::move(row));
+  if (row.test.empty()) {
+    return std::nullopt;
+  }
+  // Too little noise is the first test's to find.
+  const std::vector<uint8_t>& own = tests[0].second.labels;
+  row.half_noise_mu_lower = ExpectedMuLower(2 * row.claimed_mu, Positives(own),
+                                            static_cast<int64_t>(own.size()) - Positives(own), failing.confidence);
+  return row;
 }
 
 }  // namespace splitveil

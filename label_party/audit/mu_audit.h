@@ -17,7 +17,7 @@ namespace splitveil {
 
 // A run claims mu = sqrt(evidence.accumulated_sum_kl): by the noise on its labels, or, if classes are Gaussian, by that
 // on its gradients, whose bound Phi(sqrt(sum_kl / 2)) is that of a mu-GDP mechanism. Three tests, chosen here once and
-// for all, each at a third of the error probability:
+// for all, each at a third of the error probability (of the bound that is reported, and of the one that fails a run):
 //   own         an example's residuals (LabelResiduals), weighted by their shifts and summed over its releases; their
 //               mean where all are made of one noised label. Finds too little noise, noise that one class lacks, noise
 //               drawn anew where the claim is of one draw.
@@ -34,6 +34,9 @@ namespace splitveil {
 class MuAudit {
  public:
   static constexpr double kConfidence = 0.95;
+  // Of failing_mu_lower: an honest run is failed once in ten thousand draws of its noise. Runs of one account share the
+  // draw, and with it a false alarm.
+  static constexpr double kFailingConfidence = 0.9999;
   static constexpr double kDelta = 1e-5;
   // Splits the examples, of every run alike: it cannot have been chosen by what came out.
   static constexpr uint64_t kSeed = 1;

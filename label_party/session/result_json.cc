@@ -208,10 +208,11 @@ void AddRanking(const RunResult& result, const LeakAuditor& auditor, Json& json)
   json["strongest"] = StrongestJson(StrongestOnGradients(summary.leaks, /*side_information=*/false));
   json["strongest_with_side_information"] = StrongestJson(StrongestOnGradients(summary.leaks, true));
   json["guessing"] = {{"mean", Number(summary.guessing.mean)}, {"p95", Number(summary.guessing.p95)}};
-  json["bound_kind"] = summary.run_auc_bound >= 1          ? "none"
+  const RunClaim claim = ClaimOf(summary);
+  json["bound_kind"] = !claim.states_bound()               ? "none"
                        : IsBoundProved(summary.protection) ? "proved"
                                                            : "gaussian_classes";
-  json["bound_state"] = summary.run_auc_bound < 1 ? BoundState(summary) : "none stated";
+  json["bound_state"] = claim.states_bound() ? BoundState(summary) : "none stated";
 }
 
 // Of all runs alike: null where the figure does not exist.
@@ -227,12 +228,16 @@ Json PrivacyAuditJson(const std::optional<PrivacyAuditRow>& audit) {
                                    {"examples", audit->examples},
                                    {"positives", audit->positives},
                                    {"true_positive_rate_low", Number(audit->true_positive_rate_low)},
-                                   {"false_positive_rate_high", Number(audit->false_positive_rate_high)}};
+                                   {"false_positive_rate_high", Number(audit->false_positive_rate_high)},
+                                   {"failing_mu_lower", Number(audit->failing_mu_lower)},
+                                   {"failing_confidence", audit->failing_confidence},
+                                   {"half_noise_mu_lower", Number(audit->half_noise_mu_lower)}};
 }
 
 // The three figures of a run and the verdict.
 Json StandingJson(const RunSummary& summary) {
-  const bool proved = IsBoundProved(summary.protection) && summary.run_auc_bound < 1;
+  const RunClaim claim = ClaimOf(summary);
+  const bool proved = IsBoundProved(summary.protection) && claim.states_run_bound();
   const EpochLeakRow& worst = summary.worst_case;
   return {{"proved_auc_bound", proved ? Number(summary.run_auc_bound) : Json(nullptr)},
           {"proved_by", proved ? Json("noise on labels") : Json(nullptr)},
@@ -244,7 +249,7 @@ Json StandingJson(const RunSummary& summary) {
                                       {"auc_ci95", worst.auc < 0.5 ? Interval(1 - worst.auc_high, 1 - worst.auc_low)
                                                                    : Interval(worst.auc_low, worst.auc_high)}}},
           {"measured_practical", StrongestJson(StrongestOnGradients(summary.leaks, /*side_information=*/false))},
-          {"verdict", StandingWords(StandingOf(summary))},
+          {"verdict", StandingWords(StandingOf(claim))},
           {"exceeded_by", summary.exceeded_by}};
 }
 
@@ -296,6 +301,10 @@ RunSummary Summarize(const RunResult& result, const LeakAuditor& auditor) {
   summary.final_test_auc = FinalTestAuc(result);
   summary.final_test_r_squared = result.tests.empty() ? kNone : result.tests.back().r_squared;
   summary.run_auc_bound = GaussianAucBound(result.cumulative_sum_kl);
+  for (size_t i = 0; i < result.auc_bounds.size(); ++i) {
+    summary.least_step_auc_bound =
+        std::fmin(summary.least_step_auc_bound, StepAucBound(result.auc_bounds[i], result.sum_kls[i]));
+  }
   if (result.earlier_sum_kl > 0) {
     summary.all_runs_auc_bound = GaussianAucBound(result.earlier_sum_kl + result.cumulative_sum_kl);
   }

@@ -153,7 +153,8 @@ Finding BoundProved(const RunRecords& run, const RunRanking& ranking) {
     finding.found = absl::StrCat("not proved: that of ", run.protection(), " assumes Gaussian classes");
   } else {
     finding.outcome = Outcome::kMet;
-    finding.found = absl::StrCat("proved: ", ProvedWords(ranking));
+    finding.found = absl::StrCat(ranking.standing == RunStanding::kUnchecked ? "proved, not checked: " : "proved: ",
+                                 ProvedWords(ranking));
   }
   return finding;
 }
@@ -163,8 +164,10 @@ Finding ClaimNotRefuted(const RunRecords& run, const PrivacyAuditRow& audit) {
       audit.is_refuted() ? Outcome::kNotMet : Outcome::kMet,
       "claimed mu not refuted by the run's own scores",
       absl::StrFormat("at most %.3f", audit.claimed_mu),
-      absl::StrFormat("%srefuted below %.3f (%.0f%%, %d examples)", audit.is_refuted() ? "BROKEN: " : "",
-                      audit.mu_lower, 100 * audit.confidence, audit.examples),
+      absl::StrFormat("%srefuted below %.3f (%.4g%%; %.3f at %.0f%%) by %d examples%s",
+                      audit.is_refuted() ? "BROKEN: " : "", audit.failing_mu_lower, 100 * audit.failing_confidence,
+                      audit.mu_lower, 100 * audit.confidence, audit.examples,
+                      audit.is_conclusive() ? "" : ", too few to find half of the noise"),
       "all releases at the cut layer",
       IsBoundProved(run.protection())
           ? "The programs do not do what the bound assumes: do not use this run's model or gradients, and report it."

@@ -17,12 +17,12 @@
 
 #include "common/leakage/bound_basis.h"
 #include "common/leakage/bounds.h"
+#include "common/ledger/run_claim.h"
 
 namespace splitveil {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-constexpr double kNoPromise = 0.9995;  // A bound that is printed as 1.000 promises nothing.
 
 BoundExcess& Entry(std::vector<BoundExcess>& excesses, const std::string& layer, const std::string& attack) {
   for (BoundExcess& known : excesses) {
@@ -63,11 +63,13 @@ std::vector<BoundExcess> Excesses(const PartyRecords& party) {
   return excesses;
 }
 
-bool StatesBound(const PartyRecords& party) {
-  return std::any_of(party.protections.begin(), party.protections.end(),
-                     [](const ProtectionRow& row) { return IsReleased(row) && row.auc_bound < kNoPromise; }) ||
-         std::any_of(party.epoch_leaks.begin(), party.epoch_leaks.end(),
-                     [](const EpochLeakRow& row) { return row.gaussian_auc_bound < kNoPromise; });
+// NaN: none is stated.
+double LeastStepAucBound(const PartyRecords& party) {
+  double least = kNone;
+  for (const ProtectionRow& row : party.protections) {
+    least = IsReleased(row) ? std::fmin(least, StepAucBound(row.auc_bound, row.sum_kl)) : least;
+  }
+  return least;
 }
 
 bool IsTested(const PartyRecords& party) {
@@ -112,18 +114,16 @@ RankedAttack WorstCase(const PartyRecords& party) {
                           : RankedAttack{worst->layer, worst->attack, worst->observer, TurnedAuc(worst->auc)};
 }
 
-RunStanding StandingOf(const RunRanking& ranking) {
-  if (ranking.bound == BoundState::kNotInLedger) {
-    return RunStanding::kNotKnown;
-  }
-  StandingFacts facts;
-  facts.released = ranking.bound != BoundState::kNothingLeft;
-  facts.claims_bound = ranking.bound != BoundState::kNoneStated;
-  facts.proved = ranking.proved;
-  facts.worst_case_tested = ranking.worst_case.is_measured();
-  facts.exceeded = ranking.bound == BoundState::kExceeded;
-  facts.claim_refuted = ranking.privacy_audit.has_value() && ranking.privacy_audit->is_refuted();
-  return StandingOf(facts);
+RunClaim ClaimOf(const RunRecords& run, const PartyRecords& party) {
+  RunClaim claim;
+  claim.protection = run.protection();
+  claim.released = !party.released_nothing();
+  claim.run_auc_bound = RunAucBound(party);
+  claim.least_step_auc_bound = LeastStepAucBound(party);
+  claim.worst_case_tested = WorstCase(party).is_measured();
+  claim.exceeded = !Excesses(party).empty();
+  claim.privacy_audit = party.privacy_audit;
+  return claim;
 }
 
 }  // namespace
@@ -151,18 +151,19 @@ RunRanking RankRun(const RunRecords& run) {
     }
   }
   if (const PartyRecords* party = run.label_party(); party != nullptr) {
+    const RunClaim claim = ClaimOf(run, *party);
     ranking.excesses = Excesses(*party);
     ranking.proved = IsBoundProved(run.protection());
-    ranking.bound = !ranking.excesses.empty()   ? BoundState::kExceeded
-                    : party->released_nothing() ? BoundState::kNothingLeft
-                    : !StatesBound(*party)      ? BoundState::kNoneStated
-                    : IsTested(*party)          ? BoundState::kNotExceeded
-                                                : BoundState::kNotTested;
-    ranking.run_auc_bound = RunAucBound(*party);
+    ranking.bound = claim.exceeded          ? BoundState::kExceeded
+                    : !claim.released       ? BoundState::kNothingLeft
+                    : !claim.states_bound() ? BoundState::kNoneStated
+                    : IsTested(*party)      ? BoundState::kNotExceeded
+                                            : BoundState::kNotTested;
+    ranking.run_auc_bound = claim.run_auc_bound;
     ranking.worst_case = WorstCase(*party);
     ranking.privacy_audit = party->privacy_audit;
     ranking.all_runs = party->all_runs;
-    ranking.standing = StandingOf(ranking);
+    ranking.standing = StandingOf(claim);
   }
   return ranking;
 }
@@ -216,6 +217,10 @@ std::string DescribeRanked(const RankedAttack& attack) {
 
 std::string BoundKindWords(const RunRanking& ranking) {
   return ranking.bound < BoundState::kNotTested ? "–" : ranking.proved ? "proved" : "if classes are Gaussian";
+}
+
+double ProvedAucBound(const RunRanking& ranking) {
+  return ranking.proved && ranking.run_auc_bound < kNoPromise ? ranking.run_auc_bound : kNone;
 }
 
 std::string ProvedWords(const RunRanking& ranking) {

@@ -88,6 +88,9 @@ std::string DescribeRanked(const RankedAttack& attack);
 // attack reads beside features alone, "claimed mu 0.742; ...", "guessing: p95 0.541" and "without any gradient: ...".
 std::vector<std::string> RankingLines(const RunRanking& ranking);
 
+// Of the whole run, where it is proved; else NaN.
+double ProvedAucBound(const RunRanking& ranking);
+
 // "proved", "if classes are Gaussian"; "–" where there is no bound.
 std::string BoundKindWords(const RunRanking& ranking);
 

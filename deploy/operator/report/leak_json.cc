@@ -14,6 +14,8 @@
 #include "deploy/operator/report/curve_json.h"
 #include "deploy/operator/report/plain_words.h"
 
+#include "common/ledger/run_claim.h"
+
 namespace splitveil {
 namespace {
 
@@ -187,7 +189,7 @@ Json RankingJson(const RunRanking& ranking) {
           {"bound", BoundStateName(ranking.bound)},
           {"bound_words", BoundStateWords(ranking)},
           {"bound_kind", BoundKindWords(ranking)},
-          {"run_auc_bound", ranking.run_auc_bound < 0.9995 ? NumberJson(ranking.run_auc_bound) : Json()},
+          {"run_auc_bound", ranking.run_auc_bound < kNoPromise ? NumberJson(ranking.run_auc_bound) : Json()},
           {"verdict", StandingWords(ranking.standing)},
           {"broken", ranking.standing == RunStanding::kBroken},
           {"proved", ranking.proved},

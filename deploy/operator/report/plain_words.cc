@@ -16,6 +16,7 @@
 #include "deploy/operator/records/run_records.h"
 
 #include "common/leakage/summary.h"
+#include "common/ledger/run_claim.h"
 
 namespace splitveil {
 namespace {
@@ -177,7 +178,7 @@ std::string DescribeCumulative(const AttackLeak& leak, BoundState state) {
   std::string words = absl::StrCat(AttackTitle(row.attack), " at ", DescribeLayer(row.layer), " reaches AUC ",
                                    AucWithInterval(row.auc, row.auc_low, row.auc_high),
                                    " over all examples after epoch ", row.epoch + 1);
-  if (row.gaussian_auc_bound < 0.9995) {  // Else the noise promises nothing; NaN neither.
+  if (row.gaussian_auc_bound < kNoPromise) {  // Else the noise promises nothing; NaN neither.
     absl::StrAppend(&words, "; the bound for all epochs together is ", AucText(row.gaussian_auc_bound),
                     state == BoundState::kExceeded ? ", but an attack exceeded a bound of this run" : "");
   }
@@ -242,10 +243,10 @@ std::string DescribeBound(const std::vector<ProtectionRow>& protections, const R
     }
   }
   const std::string step_bound =
-      bounds.empty() || NearestRankQuantile(bounds, 0.95) >= 0.9995
+      bounds.empty() || NearestRankQuantile(bounds, 0.95) >= kNoPromise
           ? ""
           : absl::StrCat(" (Theorem 1, AUC ", AucText(NearestRankQuantile(bounds, 0.95)), " per step)");
-  const std::string run_bound = std::isfinite(ranking.run_auc_bound) && ranking.run_auc_bound < 0.9995
+  const std::string run_bound = std::isfinite(ranking.run_auc_bound) && ranking.run_auc_bound < kNoPromise
                                     ? absl::StrCat("AUC ", AucText(ranking.run_auc_bound), " over the whole run")
                                     : "";
   if (ranking.proved && ranking.bound >= BoundState::kNotTested && ranking.bound != BoundState::kExceeded) {

@@ -2,10 +2,12 @@
 // runs each: 4000 examples, a quarter of them positive, three epochs, real label noise. Features predict the label well
 // (p and the length of v both tell of it), so that a score that took either in would accuse every run.
 //
-// Fixed keys and seeds. Of 1000 honest runs of each of six kinds at most 5 were refuted (upper 95% limit: 1.1%), at
-// which more than 5 of 100 are with probability below 1e-3; a lower bound that only just held with 95% would fail in
-// 38% of all keys. Each fault was found in 100 runs of 100, that of the scale in at least 95; one that is found in 99%
-// of all runs fails a comparison with probability below 6e-4 (binomial), in 97% with 8%.
+// Fixed keys and seeds. The reported bound (95%): of 1000 honest runs of each of six kinds it was above the claim in at
+// most 5 (upper 95% limit: 1.1%), at which more than 5 of 100 are with probability below 1e-3; a lower bound that only
+// just held with 95% would fail in 38% of all keys. The bound that a run fails by (99.99%): above the claim in more
+// than one of 100 with probability below 5e-5, were it to hold just so. By it, each fault was found in at least 95 runs
+// of 100; one that is found in 99% of all runs fails a comparison with probability below 6e-4 (binomial), in 97% with
+// 8%.
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -27,7 +29,7 @@ namespace {
 constexpr int kRuns = 100;
 constexpr uint32_t kBatch = 200, kEpochs = 3;
 constexpr int64_t kCols = 6;
-constexpr int kMostRefuted = 5, kLeastFound = 95;
+constexpr int kMostAbove = 5, kMostRefuted = 1, kLeastFound = 95;
 
 // How a run makes and claims its noise.
 struct Mechanism {
@@ -173,7 +175,14 @@ const Mechanism kOneDraw = {{1}}, kPosterior = {{1}, false, true}, kGrowing = {{
 
 TEST(PlantedFaultsTest, HonestRunsAreRarelyRefuted) {
   for (const Mechanism& mechanism : {kOneDraw, kPosterior, kGrowing, kGradients, Mechanism{{3}}, Mechanism{{0.5}}}) {
-    EXPECT_LE(Refuted(mechanism, None), kMostRefuted) << mechanism.sigmas.front();
+    int above = 0, refuted = 0;
+    for (int seed = 0; seed < kRuns; ++seed) {
+      const PrivacyAuditRow row = SmallRun(mechanism, seed).Audit(None);
+      above += row.mu_lower > row.claimed_mu ? 1 : 0;
+      refuted += row.is_refuted() ? 1 : 0;
+    }
+    EXPECT_LE(above, kMostAbove) << mechanism.sigmas.front();
+    EXPECT_LE(refuted, kMostRefuted) << mechanism.sigmas.front();
   }
 }
 

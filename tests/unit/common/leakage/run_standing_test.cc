@@ -7,15 +7,17 @@ namespace {
 
 StandingFacts Proved() {
   StandingFacts facts;
-  facts.claims_bound = facts.proved = facts.worst_case_tested = true;
+  facts.claims_bound = facts.proved = facts.worst_case_tested = facts.claim_checked = true;
   return facts;
 }
 
 TEST(RunStandingTest, OnlyWhatIsProvedIsGuaranteed) {
   StandingFacts facts = Proved();
   EXPECT_EQ(StandingWords(StandingOf(facts)), "guaranteed");
-  facts.worst_case_tested = false;  // A proof needs no measurement.
+  facts.worst_case_tested = false;  // A proof needs no attack,
   EXPECT_EQ(StandingWords(StandingOf(facts)), "guaranteed");
+  facts.claim_checked = false;  // but a look whether the programs keep it.
+  EXPECT_EQ(StandingWords(StandingOf(facts)), "proved, not checked");
   facts.proved = false;
   EXPECT_EQ(StandingWords(StandingOf(facts)), "claimed, the worst case was not measured");
   facts.worst_case_tested = true;

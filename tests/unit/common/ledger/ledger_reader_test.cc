@@ -43,7 +43,9 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
   ASSERT_TRUE(ledger->Record(EvaluationRow{7, "test", 0.5, 0.75, 0.875, 0.0625}).ok());
   EvaluationRow regression{9, "test", nan, nan, nan, nan, 0.125, 0.5};
   ASSERT_TRUE(ledger->Record(regression).ok());
-  ASSERT_TRUE(ledger->Record(PrivacyAuditRow{1.5, nan, 1.25, 2.5, 0.0625, 0.95, "own", 2000, 500, 0.75, 0.125}).ok());
+  ASSERT_TRUE(
+      ledger->Record(PrivacyAuditRow{1.5, nan, 1.25, 2.5, 0.0625, 0.95, "own", 2000, 500, 0.75, 0.125, 1, 0.9999, 2})
+          .ok());
   ASSERT_TRUE(ledger->Record(AllRunsRow{"ab12", 2000, 0.75}).ok());
   ASSERT_TRUE(ledger->RecordEvent("disclosure", "oracle").ok());
   ASSERT_TRUE(ledger->Finish("completed").ok());
@@ -57,8 +59,19 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
   EXPECT_EQ(audit->test, "own");
   EXPECT_EQ(audit->examples, 2000);
   EXPECT_EQ(audit->false_positive_rate_high, 0.125);
+  EXPECT_EQ(audit->failing_mu_lower, 1);
+  EXPECT_EQ(audit->failing_confidence, 0.9999);
+  EXPECT_EQ(audit->half_noise_mu_lower, 2);
   EXPECT_FALSE(audit->is_refuted());
-  EXPECT_EQ(DescribePrivacyAudit(*audit), "claimed mu 1.500; the run's own scores refute any mu below 1.250 (95%)");
+  EXPECT_TRUE(audit->is_conclusive());
+  EXPECT_EQ(DescribePrivacyAudit(*audit),
+            "claimed mu 1.500; the run's own scores refute any mu below 1.250 (95%), 1.000 (99.99%, by which it would "
+            "fail)");
+  PrivacyAuditRow few = *audit;
+  few.half_noise_mu_lower = 1.5;
+  EXPECT_EQ(DescribePrivacyAudit(few),
+            "claimed mu 1.500; the run's own scores refute any mu below 1.250 (95%), 1.000 (99.99%, by which it would "
+            "fail); too few to find half of the noise");
   EXPECT_FALSE(reader->PrivacyAudit("run-2")->has_value());
   EXPECT_EQ((*reader->AllRuns("run-1"))->examples, 2000);
   EXPECT_EQ((*reader->AllRuns("run-1"))->account, "ab12");

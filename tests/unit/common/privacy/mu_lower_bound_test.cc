@@ -3,6 +3,7 @@
 #include <cmath>
 #include <gtest/gtest.h>
 #include <limits>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,29 @@ TEST(MuLowerBoundTest, EpsilonTakesTheBetterOfBothAnswers) {
   const auto bound = LowerBoundMu(sample.scores, sample.labels);
   ASSERT_TRUE(bound.ok()) << bound.status();
   EXPECT_NEAR(bound->epsilon_lower, std::log((std::pow(0.025, 0.01) - 1e-5) / (1 - std::pow(0.025, 1.0 / 300))), 1e-9);
+}
+
+TEST(MuLowerBoundTest, IsAboutWhatIsExpected) {
+  constexpr int kRuns = 20, kPositives = 1000, kNegatives = 3000;
+  MuLowerBoundOptions options;
+  options.confidence = 0.9999;
+  for (const double mu : {0.5, 1.0, 2.0}) {
+    std::mt19937_64 random(static_cast<uint64_t>(8 * mu));
+    std::normal_distribution<float> normal;
+    double mean = 0;
+    for (int run = 0; run < kRuns; ++run) {
+      Sample sample = Separated(kPositives, kNegatives, static_cast<float>(mu));
+      for (float& score : sample.scores) {
+        score += normal(random);
+      }
+      mean += LowerBoundMu(sample.scores, sample.labels, options)->mu_lower / kRuns;
+    }
+    // A run scatters by 0.1; the chosen threshold costs what the expectation does not know.
+    EXPECT_NEAR(mean, ExpectedMuLower(mu, kPositives, kNegatives, options.confidence), 0.1) << mu;
+  }
+  EXPECT_EQ(ExpectedMuLower(0, 1000, 1000, 0.95), 0);
+  EXPECT_EQ(ExpectedMuLower(5, 1, 1000, 0.95), 0);
+  EXPECT_LT(ExpectedMuLower(1, 100, 100, 0.95), ExpectedMuLower(1, 1000, 1000, 0.95));
 }
 
 TEST(MuLowerBoundTest, FindsScoresThatPointTheOtherWay) {

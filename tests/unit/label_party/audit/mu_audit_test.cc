@@ -66,6 +66,10 @@ TEST_F(MuAuditTest, AClaimOfNoiseThatIsNotThereIsRefuted) {
   EXPECT_TRUE(row->is_refuted());
   EXPECT_GT(row->claimed_epsilon, 1);
   EXPECT_EQ(row->confidence, 0.95);
+  EXPECT_EQ(row->failing_confidence, 0.9999);
+  EXPECT_GT(row->failing_mu_lower, 0.5);
+  EXPECT_LT(row->failing_mu_lower, row->mu_lower);
+  EXPECT_FALSE(row->is_conclusive());  // 100 positives would not have told half of the noise from all of it.
   EXPECT_EQ(row->examples, 400);
   EXPECT_EQ(row->positives, 100);
 }
@@ -94,6 +98,18 @@ TEST_F(MuAuditTest, TheLineOfNoiseOnABatchOfOneClassIsNotKnown) {
   ClaimGradientNoise();
   batch_.labels.assign(batch_.labels.size(), 0);
   EXPECT_FALSE(Audit().has_value());
+}
+
+TEST_F(MuAuditTest, ManyExamplesMakeItConclusive) {
+  ClaimLabelNoise();
+  batch_.positions.clear();
+  batch_.labels.clear();
+  for (uint32_t j = 0; j < 20'000; ++j) {
+    batch_.positions.push_back(j);
+    batch_.labels.push_back(j % 4 == 0 ? 1 : 0);
+  }
+  EXPECT_TRUE(Audit()->is_conclusive());
+  EXPECT_LT(Audit()->half_noise_mu_lower, 1);
 }
 
 class TinyMuAuditTest : public MuAuditTest {

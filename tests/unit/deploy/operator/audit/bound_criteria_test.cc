@@ -93,6 +93,7 @@ TEST_F(BoundCriteriaTest, WhatTheNoiseAllowsIsNotExceededWithinTheTolerance) {
 TEST_F(BoundCriteriaTest, AProtectionThatStatesNoBoundFailsAndTheRemedyIsAnotherProtection) {
   for (ProtectionRow& row : party().protections) {
     row.auc_bound = 1;
+    row.sum_kl = std::numeric_limits<double>::infinity();
   }
   for (EpochLeakRow& row : party().epoch_leaks) {
     row.gaussian_auc_bound = 1;
@@ -139,10 +140,15 @@ TEST_F(BoundCriteriaTest, ABoundForGaussianClassesIsNotProved) {
   EXPECT_THAT(finding.remedy, HasSubstr("gaussian_label_dp"));
   party().record.run.protection = "gaussian_label_dp(sigma=1.3)";
   EXPECT_EQ(Judge("bound proved", "require_proved_bound: true").outcome, Outcome::kMet);
-  EXPECT_EQ(Judge("bound proved", "require_proved_bound: true").found,
-            "proved: AUC at most 0.720 over the whole run, for any adversary, beyond what features tell");
+  const std::string bound = "AUC at most 0.720 over the whole run, for any adversary, beyond what features tell";
+  EXPECT_EQ(Judge("bound proved", "require_proved_bound: true").found, "proved, not checked: " + bound);
+  party().privacy_audit.emplace();
+  party().privacy_audit->claimed_mu = 0.824;
+  party().privacy_audit->half_noise_mu_lower = 1.4;
+  EXPECT_EQ(Judge("bound proved", "require_proved_bound: true").found, "proved: " + bound);
+  party().privacy_audit.reset();
   for (ProtectionRow& row : party().protections) {
-    row.auc_bound = kNan;
+    row.auc_bound = row.sum_kl = kNan;
   }
   party().epoch_leaks.clear();
   EXPECT_EQ(Judge("bound proved", "require_proved_bound: true").found, "no bound: the protection states none");
@@ -173,16 +179,25 @@ TEST_F(BoundCriteriaTest, ARunWhoseOwnScoresRefuteItsClaimFails) {
   PrivacyAuditRow audit;
   audit.claimed_mu = 0.742;
   audit.mu_lower = 0.51;
+  audit.failing_mu_lower = 0.4;
+  audit.half_noise_mu_lower = 1.2;
   audit.confidence = 0.95;
+  audit.failing_confidence = 0.9999;
   audit.test = "own";
   audit.examples = 20000;
   party().privacy_audit = audit;
   EXPECT_EQ(Judge("claimed mu").outcome, Outcome::kMet);
   EXPECT_EQ(Judge("claimed mu").limit, "at most 0.742");
-  EXPECT_EQ(Judge("claimed mu").found, "refuted below 0.510 (95%, 20000 examples)");
-  party().privacy_audit->mu_lower = 0.75;
+  EXPECT_EQ(Judge("claimed mu").found, "refuted below 0.400 (99.99%; 0.510 at 95%) by 20000 examples");
+  party().privacy_audit->mu_lower = 0.75;  // As of one honest run in twenty.
+  EXPECT_EQ(Judge("claimed mu").outcome, Outcome::kMet);
+  party().privacy_audit->half_noise_mu_lower = 0.7;
+  EXPECT_EQ(Judge("claimed mu").found,
+            "refuted below 0.400 (99.99%; 0.750 at 95%) by 20000 examples, too few to find half of the noise");
+  party().privacy_audit->failing_mu_lower = 0.745;
+  party().privacy_audit->half_noise_mu_lower = 1.2;
   EXPECT_EQ(Judge("claimed mu").outcome, Outcome::kNotMet);
-  EXPECT_EQ(Judge("claimed mu").found, "BROKEN: refuted below 0.750 (95%, 20000 examples)");
+  EXPECT_EQ(Judge("claimed mu").found, "BROKEN: refuted below 0.745 (99.99%; 0.750 at 95%) by 20000 examples");
   EXPECT_EQ(Judge("claimed mu", "require_no_bound_exceeded: false").outcome, Outcome::kNotMet);
   EXPECT_EQ(RankRun(run_).standing, RunStanding::kBroken);
 }

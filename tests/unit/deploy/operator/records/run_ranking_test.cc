@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "common/leakage/summary.h"
+#include "common/ledger/run_claim.h"
+#include "common/operations/run_summary.h"
 
 namespace splitveil {
 namespace {
@@ -131,6 +133,10 @@ TEST_F(RunRankingTest, ABoundThatNoAttackExceedsIsNotSaidToHold) {
 TEST_F(RunRankingTest, ABoundThatRestsOnNoAssumptionIsCalledProved) {
   party().record.run.protection = "gaussian_label_dp(sigma=2)";
   EXPECT_EQ(BoundStateWords(RankRun(run_)), "proved; not exceeded by the attacks run here");
+  EXPECT_EQ(RankingLines(RankRun(run_)).at(0), "verdict: proved, not checked");
+  party().privacy_audit.emplace();
+  party().privacy_audit->claimed_mu = 0.5;
+  party().privacy_audit->half_noise_mu_lower = 0.8;
   EXPECT_EQ(RankingLines(RankRun(run_)).at(0), "verdict: guaranteed");
   EXPECT_EQ(BoundKindWords(RankRun(run_)), "proved");
   party().epoch_leaks = {Row(0, "norm", 0.7, 0.65)};
@@ -164,11 +170,12 @@ TEST_F(RunRankingTest, AnEventAloneExceedsTheBoundToo) {
 TEST_F(RunRankingTest, WhatPromisesNothingStatesNoBound) {
   for (ProtectionRow& row : party().protections) {
     row.auc_bound = 1;
+    row.sum_kl = std::numeric_limits<double>::infinity();
   }
   party().epoch_leaks = {Row(0, "norm", 0.99, 1)};
   EXPECT_EQ(RankRun(run_).bound, BoundState::kNoneStated);
   for (ProtectionRow& row : party().protections) {
-    row.auc_bound = kNan;
+    row.auc_bound = row.sum_kl = kNan;
   }
   party().epoch_leaks = {Row(0, "norm", 0.99, kNan)};
   EXPECT_EQ(BoundStateWords(RankRun(run_)), "none stated");
@@ -192,6 +199,29 @@ TEST_F(RunRankingTest, TheWorstCaseIsThatOfAllEpochsWhereItWasMeasured) {
   EXPECT_DOUBLE_EQ(RankRun(run_).worst_case.auc, 0.83);  // Turned, after the last epoch.
   party().epoch_leaks.push_back(Row(0, "norm", 0.9, 0.7));
   EXPECT_EQ(RankRun(run_).standing, RunStanding::kBroken);
+}
+
+// The run's own table and whoever reads its ledger, wherever the bounds lie.
+TEST_F(RunRankingTest, TheVerdictIsTheRunsOwn) {
+  party().epoch_leaks = {Row(0, "cumulative_conditional_likelihood_ratio", 0.5, 0.9)};
+  RunSummary summary;
+  summary.gate = {{"release", 4}};
+  summary.worst_case = party().epoch_leaks.front();
+  for (const char* protection : {"marvell(s=4)", "gaussian_label_dp(sigma=2)"}) {
+    for (const double run_bound : {0.9, 0.9994, 0.9996, 1.0}) {
+      for (const double step_sum_kl : {0.3, 22.0, 30.0, 100.0}) {  // Bounds of 0.65, 0.9995, 0.9999 and 1.
+        party().record.run.protection = summary.protection = protection;
+        party().epoch_leaks.front().gaussian_auc_bound = summary.run_auc_bound = run_bound;
+        for (ProtectionRow& row : party().protections) {
+          row.sum_kl = step_sum_kl;
+          row.auc_bound = 1;
+        }
+        summary.least_step_auc_bound = StepAucBound(1, step_sum_kl);
+        EXPECT_EQ(RankRun(run_).standing, StandingOf(ClaimOf(summary)))
+            << protection << " " << run_bound << " " << step_sum_kl;
+      }
+    }
+  }
 }
 
 TEST_F(RunRankingTest, AttacksAreHeldAgainstFeaturesAloneBeforeActivations) {

@@ -291,8 +291,10 @@ absl::Status WriteRows(const PlausibleRun& run, bool label_party, Ledger& ledger
   if (label_party && run.mu_lower > 0) {
     PrivacyAuditRow audit;
     audit.claimed_mu = std::sqrt(static_cast<double>(run.epochs) * run.sum_kl);
-    audit.mu_lower = run.mu_lower;
+    audit.mu_lower = audit.failing_mu_lower = run.mu_lower;
+    audit.half_noise_mu_lower = 2 * audit.claimed_mu;
     audit.confidence = 0.95;
+    audit.failing_confidence = 0.9999;
     audit.test = "own";
     audit.examples = run.steps_per_epoch * kBatch;
     status.Update(ledger.Record(audit));

@@ -1,0 +1,30 @@
+#include "common/ledger/run_claim.h"
+
+#include <cmath>
+
+#include "common/leakage/bound_basis.h"
+#include "common/leakage/bounds.h"
+
+namespace splitveil {
+
+double StepAucBound(double auc_bound, double sum_kl) {
+  return std::isnan(sum_kl) ? auc_bound : std::fmin(auc_bound, GaussianAucBound(sum_kl));
+}
+
+bool RunClaim::states_run_bound() const { return run_auc_bound < kNoPromise; }
+
+bool RunClaim::states_bound() const { return states_run_bound() || least_step_auc_bound < kNoPromise; }
+
+RunStanding StandingOf(const RunClaim& claim) {
+  StandingFacts facts;
+  facts.released = claim.released;
+  facts.claims_bound = claim.states_bound();
+  facts.proved = IsBoundProved(claim.protection);
+  facts.claim_checked = claim.privacy_audit.has_value() && claim.privacy_audit->is_conclusive();
+  facts.claim_refuted = claim.privacy_audit.has_value() && claim.privacy_audit->is_refuted();
+  facts.worst_case_tested = claim.worst_case_tested;
+  facts.exceeded = claim.exceeded;
+  return StandingOf(facts);
+}
+
+}  // namespace splitveil

@@ -1,0 +1,42 @@
+// What a run's records say of its promise, and the verdict on it: asked by the run itself and by whoever reads its
+// ledger, who are to say the same.
+#ifndef SPLITVEIL_COMMON_LEDGER_RUN_CLAIM_H_
+#define SPLITVEIL_COMMON_LEDGER_RUN_CLAIM_H_
+
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "common/leakage/run_standing.h"
+#include "common/ledger/privacy_audit.h"
+
+namespace splitveil {
+
+// Bounds on an AUC from here on are printed as 1.000, and promise nothing.
+inline constexpr double kNoPromise = 0.9995;
+
+// The lesser of what Theorem 1 and what Gaussian classes allow on one step's releases (ProtectionRow); NaN where
+// neither is stated.
+double StepAucBound(double auc_bound, double sum_kl);
+
+struct RunClaim {
+  std::string protection;  // As ledgers name it.
+  bool released = true;    // A gradient left.
+  // Bounds on an AUC: of all releases together, and the least of one step's. NaN: none stated, or not recorded.
+  double run_auc_bound = std::numeric_limits<double>::quiet_NaN();
+  double least_step_auc_bound = std::numeric_limits<double>::quiet_NaN();
+  bool worst_case_tested = false;                // StandingFacts.
+  bool exceeded = false;                         // StandingFacts.
+  std::optional<PrivacyAuditRow> privacy_audit;  // nullopt: nothing was held against the claim.
+
+  // Of the whole run, or of single steps.
+  bool states_bound() const;
+  // Of the whole run.
+  bool states_run_bound() const;
+};
+
+RunStanding StandingOf(const RunClaim& claim);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_LEDGER_RUN_CLAIM_H_

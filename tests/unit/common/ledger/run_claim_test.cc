@@ -1,0 +1,68 @@
+#include "common/ledger/run_claim.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <limits>
+
+namespace splitveil {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// Of an audit that would have found half of the noise.
+RunClaim Proved() {
+  RunClaim claim;
+  claim.protection = "gaussian_label_dp(sigma=1.348)";
+  claim.run_auc_bound = claim.least_step_auc_bound = 0.7;
+  claim.privacy_audit.emplace();
+  claim.privacy_audit->claimed_mu = 0.742;
+  claim.privacy_audit->mu_lower = 0.6;
+  claim.privacy_audit->failing_mu_lower = 0.5;
+  claim.privacy_audit->half_noise_mu_lower = 1.2;
+  return claim;
+}
+
+TEST(RunClaimTest, OnlyWhatEnoughScoresWereHeldAgainstIsGuaranteed) {
+  RunClaim claim = Proved();
+  EXPECT_EQ(StandingOf(claim), RunStanding::kGuaranteed);
+  claim.privacy_audit->half_noise_mu_lower = 0.74;
+  EXPECT_EQ(StandingOf(claim), RunStanding::kUnchecked);
+  claim.privacy_audit.reset();  // A label-side audit that was cut down, gradients that were clipped.
+  EXPECT_EQ(StandingOf(claim), RunStanding::kUnchecked);
+  claim.worst_case_tested = true;
+  EXPECT_EQ(StandingOf(claim), RunStanding::kUnchecked);
+}
+
+TEST(RunClaimTest, ARunFailsByTheBoundThatHoldsNearlyAlways) {
+  RunClaim claim = Proved();
+  claim.privacy_audit->mu_lower = 0.75;  // Of honest runs, one in twenty.
+  EXPECT_EQ(StandingOf(claim), RunStanding::kGuaranteed);
+  claim.privacy_audit->failing_mu_lower = 0.75;
+  EXPECT_EQ(StandingOf(claim), RunStanding::kBroken);
+  claim.privacy_audit->half_noise_mu_lower = 0;
+  EXPECT_EQ(StandingOf(claim), RunStanding::kBroken);
+}
+
+// A bound that is printed as 1.000.
+TEST(RunClaimTest, ABoundNearOneClaimsNothing) {
+  RunClaim claim = Proved();
+  claim.run_auc_bound = claim.least_step_auc_bound = 0.9996;
+  EXPECT_FALSE(claim.states_bound());
+  EXPECT_EQ(StandingOf(claim), RunStanding::kNothingClaimed);
+  claim.run_auc_bound = claim.least_step_auc_bound = kNan;
+  EXPECT_EQ(StandingOf(claim), RunStanding::kNothingClaimed);
+  claim.least_step_auc_bound = 0.9;
+  EXPECT_FALSE(claim.states_run_bound());
+  EXPECT_TRUE(claim.states_bound());
+}
+
+TEST(RunClaimTest, AStepIsBoundedByWhatEitherBoundAllows) {
+  EXPECT_EQ(StepAucBound(0.8, kNan), 0.8);
+  EXPECT_EQ(StepAucBound(1, std::numeric_limits<double>::infinity()), 1);
+  EXPECT_NEAR(StepAucBound(1, 4), 0.5 * std::erfc(-1), 1e-12);  // Theorem 1 says nothing from 4 on.
+  EXPECT_NEAR(StepAucBound(kNan, 4), 0.5 * std::erfc(-1), 1e-12);
+  EXPECT_TRUE(std::isnan(StepAucBound(kNan, kNan)));
+}
+
+}  // namespace
+}  // namespace splitveil
