@@ -76,6 +76,11 @@ void SetProtection(const v1::GradientProtection& protection, LocalRun& run) {
   }
 }
 
+bool HasKeptAccount(const LocalRun& run) {
+  return run.label_config.has_privacy_account() &&
+         std::filesystem::path(run.label_config.privacy_account().path()).is_absolute();
+}
+
 absl::StatusOr<std::string> DataSha256(const LocalRun& run) {
   std::string digests;
   for (const v1::PartyCommon* party : {&run.label_config.party(), &run.nonlabel_config.party()}) {

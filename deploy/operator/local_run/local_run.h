@@ -36,6 +36,9 @@ void SetSeeds(uint64_t seed, v1::LabelPartyConfig& label_config, v1::NonLabelPar
 // none, it gets one in the run's own folder, so that every run draws noise of its own. Other protections take none.
 void SetProtection(const v1::GradientProtection& protection, LocalRun& run);
 
+// Whether the run counts in a privacy account outside of its own folder, which outlives it.
+bool HasKeptAccount(const LocalRun& run);
+
 // Digest of both parties' data. Errors: NotFound and InvalidArgument where a file cannot be read.
 absl::StatusOr<std::string> DataSha256(const LocalRun& run);
 

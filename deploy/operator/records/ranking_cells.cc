@@ -17,9 +17,10 @@ std::string Place(const RankedAttack& attack) {
 }  // namespace
 
 std::vector<std::string> RankingColumns() {
-  return {"strongest_layer", "strongest_attack", "measured_auc",      "unaided_attack",
-          "unaided_auc",     "aided_attack",     "aided_auc",         "no_gradient_attack",
-          "no_gradient_auc", "guessing_auc_p95", "guessing_auc_mean", "bound"};
+  return {"strongest_layer",  "strongest_attack",  "measured_auc",      "unaided_attack",
+          "unaided_auc",      "aided_attack",      "aided_auc",         "no_gradient_attack",
+          "no_gradient_auc",  "guessing_auc_p95",  "guessing_auc_mean", "bound",
+          "proved_auc_bound", "worst_case_attack", "worst_case_auc",    "verdict"};
 }
 
 std::vector<std::string> RankingCells(const RunRanking& ranking) {
@@ -35,7 +36,11 @@ std::vector<std::string> RankingCells(const RunRanking& ranking) {
           Cell(ranking.no_gradient.auc),
           Cell(ranking.guessing.p95),
           Cell(ranking.guessing.mean),
-          BoundStateWords(ranking)};
+          BoundStateWords(ranking),
+          Cell(ProvedAucBound(ranking)),
+          Place(ranking.worst_case),
+          Cell(ranking.worst_case.auc),
+          StandingWords(ranking.standing)};
 }
 
 }  // namespace splitveil

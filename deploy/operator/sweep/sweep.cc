@@ -17,6 +17,7 @@
 #include "deploy/operator/records/attack_leak.h"
 #include "deploy/operator/records/run_ranking.h"
 #include "deploy/operator/records/run_records.h"
+#include "deploy/operator/sweep/sweep_debit.h"
 #include "deploy/operator/sweep/sweep_plan.h"
 #include "deploy/operator/sweep/sweep_table.h"
 #include "deploy/operator/sweep/tradeoff.h"
@@ -97,6 +98,32 @@ void PrintPlan(const std::vector<Cell>& cells) {
   }
 }
 
+// What the unfinished cells would count in an account that outlives the sweep.
+absl::StatusOr<SweepDebit> ForeseeDebit(const std::vector<Cell>& cells) {
+  std::vector<const SweepRun*> unfinished;
+  for (const Cell& cell : cells) {
+    if (!cell.figures) {
+      unfinished.push_back(&cell.run);
+    }
+  }
+  return ForeseeSweepDebit(unfinished);
+}
+
+// Says it, and refuses it where it is not allowed.
+absl::Status AnnounceDebit(const std::vector<Cell>& cells, const SweepOptions& options) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const SweepDebit debit, ForeseeDebit(cells));
+  if (debit.counts && !options.debit_account) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.config_path, ": ", debit.words,
+                     "; expected --debit_account, which allows it, or a label party's configuration without "
+                     "privacy_account, whose runs have accounts in their own folders"));
+  }
+  if (!debit.words.empty()) {
+    std::fprintf(stderr, "%s\n", debit.words.c_str());
+  }
+  return absl::OkStatus();
+}
+
 // With what the label party's ledger says: of every attack, and of the bound. A ledger that somebody took away leaves
 // the figures of the RESULT line alone.
 SweptRun ReadSweptRun(const Cell& cell, const SweepOptions& options) {
@@ -142,7 +169,10 @@ absl::Status WriteResults(const std::vector<Cell>& cells, const SweepOptions& op
 absl::Status RunSweep(const SweepOptions& options) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::vector<SweepRun> runs, PlanSweep(options.config_path));
   if (options.dry_run) {
-    PrintPlan(FindFinished(std::move(runs), options));
+    const std::vector<Cell> cells = FindFinished(std::move(runs), options);
+    PrintPlan(cells);
+    SPLITVEIL_ASSIGN_OR_RETURN(const SweepDebit debit, ForeseeDebit(cells));
+    std::printf("%s%s", debit.words.c_str(), debit.words.empty() ? "" : "\n");
     return absl::OkStatus();
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<FolderLock> lock, FolderLock::Take(options.out));
@@ -150,6 +180,7 @@ absl::Status RunSweep(const SweepOptions& options) {
   const int64_t done =
       std::count_if(cells.begin(), cells.end(), [](const Cell& cell) { return cell.figures.has_value(); });
   const int64_t total = static_cast<int64_t>(cells.size());
+  SPLITVEIL_RETURN_IF_ERROR(AnnounceDebit(cells, options));
   if (done < total) {
     SPLITVEIL_RETURN_IF_ERROR(CheckFirst(cells.front().run, options.out + "/check", options.programs));
   }

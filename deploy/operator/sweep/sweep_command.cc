@@ -35,6 +35,8 @@ void AddSweepCommand(CommandLine& line) {
       ->type_name("N")
       ->check(IntegerIn(0, 1024));
   command.add_flag("--dry_run", options->dry_run, "List the runs and which of them are finished; run nothing.");
+  command.add_flag("--debit_account", options->debit_account,
+                   "Let the runs count what they release in the privacy account of the label party's configuration.");
 }
 
 }  // namespace splitveil

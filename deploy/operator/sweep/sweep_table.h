@@ -16,9 +16,10 @@ namespace splitveil {
 // cell: not measured, or of no meaning.
 std::string SweepCsv(const std::vector<SweptRun>& runs);
 
-// For a terminal: one line a protection, means over its seeds: the strongest attacks on gradients without and with side
-// information, what guessing reaches, the bound's state, the model's quality beside that of frozen and none, the share
-// of the gain kept. Then what the gain is, in a sentence (BottomGain::Words).
+// For a terminal: one line a protection, means over its seeds: the verdict, what is proved, the worst case measured,
+// the strongest attacks on gradients without side information (what a partner can do today) and with it, what guessing
+// reaches, the bound's state, the model's quality beside that of frozen and none, the share of the gain kept. Then what
+// the gain is, in a sentence (BottomGain::Words).
 std::string SweepSummary(const std::vector<SweptRun>& runs);
 
 }  // namespace splitveil

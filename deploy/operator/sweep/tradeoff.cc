@@ -91,6 +91,49 @@ AucsBySeed AucsOf(const std::vector<const SweptRun*>& runs, std::optional<Refere
   return aucs;
 }
 
+// How much a verdict weighs among several seeds.
+int StandingRank(RunStanding standing) {
+  switch (standing) {
+    case RunStanding::kNothingReleased:
+    case RunStanding::kGuaranteed:
+      return 0;
+    case RunStanding::kUnchecked:
+      return 1;
+    case RunStanding::kHolds:
+      return 2;
+    case RunStanding::kUntested:
+      return 3;
+    case RunStanding::kNothingClaimed:
+      return 4;
+    case RunStanding::kNotKnown:
+      return 5;
+    case RunStanding::kBroken:
+      break;
+  }
+  return 6;
+}
+
+// " (1 of 2 seeds)"; empty where all are alike.
+std::string OfSeeds(int64_t alike, size_t seeds) {
+  return alike < static_cast<int64_t>(seeds) ? absl::StrCat(" (", alike, " of ", seeds, " seeds)") : "";
+}
+
+// The worst verdict of any seed, and the figures that it rests on.
+void SummarizeStanding(const std::vector<const SweptRun*>& runs, TradeoffPoint& point) {
+  point.proved_auc_bound = SpreadOfRanking(runs, ProvedAucBound);
+  point.worst_case =
+      SpreadOfKind(runs, [](const RunRanking& ranking) -> const RankedAttack& { return ranking.worst_case; });
+  const auto of = [](const SweptRun* run) {
+    return run->run.protection.reference == Reference::kFrozen ? RunStanding::kNothingReleased : run->ranking.standing;
+  };
+  point.standing = of(*std::max_element(runs.begin(), runs.end(), [&](const SweptRun* a, const SweptRun* b) {
+    return StandingRank(of(a)) < StandingRank(of(b));
+  }));
+  const auto alike =
+      std::count_if(runs.begin(), runs.end(), [&](const SweptRun* run) { return of(run) == point.standing; });
+  point.verdict = absl::StrCat(StandingWords(point.standing), OfSeeds(alike, runs.size()));
+}
+
 // The worst state of any seed: where one run exceeds its bound, the protection does not keep it.
 void SummarizeRanking(const std::vector<const SweptRun*>& runs, TradeoffPoint& point) {
   const auto of = [](RankedAttack RunRanking::*kind) {
@@ -116,10 +159,7 @@ void SummarizeRanking(const std::vector<const SweptRun*>& runs, TradeoffPoint& p
     point.bound_words = "no gradient leaves";
     return;
   }
-  point.bound_words = BoundStateWords(*worst);
-  if (alike < static_cast<int64_t>(runs.size())) {
-    absl::StrAppend(&point.bound_words, " (", alike, " of ", runs.size(), " seeds)");
-  }
+  point.bound_words = absl::StrCat(BoundStateWords(*worst), OfSeeds(alike, runs.size()));
 }
 
 TradeoffPoint Summarize(const std::vector<const SweptRun*>& runs, const std::vector<LayerAndAttack>& keys,
@@ -132,6 +172,7 @@ TradeoffPoint Summarize(const std::vector<const SweptRun*>& runs, const std::vec
   point.reference = protection.reference;
   point.seeds = static_cast<int>(runs.size());
   SummarizeRanking(runs, point);
+  SummarizeStanding(runs, point);
   point.kept = gain.KeptBy(AucsOf(runs));
   point.best_test_auc = SpreadOfField(runs, &RunFigures::best_test_auc);
   point.final_test_auc = SpreadOfField(runs, &RunFigures::final_test_auc);

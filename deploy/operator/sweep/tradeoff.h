@@ -42,6 +42,12 @@ struct TradeoffPoint {
   RankedSpread strongest;                    // On gradients: what protections are ranked by.
   RankedSpread unaided, aided, no_gradient;  // As RunRanking has them.
   Spread guessing_auc_p95, guessing_auc_mean;
+  // The three figures: what is proved, the worst case measured and, as `unaided`, what a partner can do today; and the
+  // worst verdict of any seed, "broken (1 of 2 seeds)".
+  Spread proved_auc_bound;
+  RankedSpread worst_case;
+  RunStanding standing = RunStanding::kNotKnown;
+  std::string verdict;
   BoundState bound = BoundState::kNotInLedger;
   std::string bound_words;  // "exceeded by Gradient length (1 of 2 seeds)".
   KeptGain kept;

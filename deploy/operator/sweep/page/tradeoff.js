@@ -215,13 +215,16 @@ function keptCell({ gain_kept: share, frozen_test_auc: from, none_test_auc: to }
 // A bound that is printed as 1.000 is none.
 const boundCell = (spread) => (spread.mean === null || spread.mean >= 0.9995 ? "–" : cell(spread));
 
+const verdict = (point) => element("span", point.broken ? { class: "alarm" } : {}, point.verdict);
+
 function pointTable() {
   const apart = page.points.some((point) => point.no_gradient.auc.mean !== null);
-  const columns = [text("Protection"), number("Seeds"), text("Without side information"), text("With side information"),
-    number("Guessing, p95"), text(BOUND), number("Bound per run"), number("Bound per step"), number("Test AUC"), number("Gain kept"),
+  const columns = [text("Protection"), number("Seeds"), text("Verdict"), number("Proved"), text("Worst case measured"),
+    text("Practical: without side information"), text("With side information"), number("Guessing, p95"), text(BOUND), number("Bound per run"), number("Bound per step"), number("Test AUC"), number("Gain kept"),
     number("Log loss"),
     ...(apart ? [text("Without any gradient")] : [])];
-  return table(columns, page.points.map((point) => [point.name, String(point.seeds), ranked(point.unaided), ranked(point.aided),
+  return table(columns, page.points.map((point) => [point.name, String(point.seeds), verdict(point), boundCell(point.proved_auc_bound),
+    ranked(point.worst_case), ranked(point.unaided), ranked(point.aided),
     fixed(point.guessing.mean), boundState(point), boundCell(point.run_auc_bound), boundCell(point.auc_bound_p95), cell(point.test_auc, 4),
     keptCell(point), cell(point.test_log_loss, 4), ...(apart ? [ranked(point.no_gradient)] : [])]));
 }

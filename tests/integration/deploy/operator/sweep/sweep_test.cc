@@ -123,6 +123,38 @@ TEST_F(SweepTest, CentralizedBaselineStartsFromTheWeightsOfTheSweepsSeed) {
   EXPECT_GT(std::abs(centralized_baseline_loss({}) - expected), 1e-4);
 }
 
+TEST_F(SweepTest, CountsInAKeptPrivacyAccountOnlyWhereItIsTold) {
+  const std::string account = files_.folder + "/labels.account.db";
+  files_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_max_run_auc_bound(0.7);
+  files_.label_config.mutable_privacy_account()->set_path(account);
+  files_.label_config.mutable_privacy_account()->set_label_set("June");
+  WriteBase();
+  WriteGrid("gaussian_label_dp_max_run_auc_bound: 0.7 seeds: 1");
+  ChildResult sweep = Sweep();
+  EXPECT_EQ(sweep.exit_code, 2) << sweep.err;
+  EXPECT_THAT(sweep.err, AllOf(HasSubstr("privacy account " + account), HasSubstr("sigma 1.348"),
+                               HasSubstr("0.500 now, 0.700 then, limit 1"), HasSubstr("expected --debit_account")));
+  EXPECT_THAT(Sweep({"--dry_run"}).out, HasSubstr("0.500 now, 0.700 then"));
+  EXPECT_FALSE(std::filesystem::exists(account));
+  EXPECT_FALSE(std::filesystem::exists(ResultPath("none-seed1")));
+  sweep = Sweep({"--debit_account"});
+  ASSERT_EQ(sweep.exit_code, 0) << sweep.err;
+  EXPECT_THAT(sweep.err, HasSubstr("0.500 now, 0.700 then"));
+  EXPECT_TRUE(std::filesystem::exists(account));
+  const std::string counted = ReadWholeFile(account);
+  // Another seed at the same strength costs nothing more; another strength does.
+  WriteGrid("gaussian_label_dp_max_run_auc_bound: 0.7 seeds: [1, 2]");
+  sweep = Sweep({"--jobs=2"});
+  ASSERT_EQ(sweep.exit_code, 0) << sweep.err;
+  EXPECT_THAT(sweep.err, HasSubstr("all of which it has: nothing more is counted"));
+  EXPECT_EQ(ReadWholeFile(account), counted);
+  WriteGrid("gaussian_label_dp_max_run_auc_bound: [0.7, 0.6] seeds: 1");
+  sweep = Sweep();
+  EXPECT_EQ(sweep.exit_code, 2);
+  EXPECT_THAT(sweep.err, AllOf(HasSubstr("sigma 2.791"), HasSubstr("0.700 now, 0.72")));
+  EXPECT_EQ(ReadWholeFile(account), counted);
+}
+
 TEST_F(SweepTest, RunsTheGridThenOnlyWhatIsMissing) {
   KeepInitialWeights();
   WriteBase();

@@ -31,6 +31,10 @@ SweptRun RunOf(const std::string& name, std::optional<double> parameter, uint64_
   swept.ranking.unaided = {"cut", "norm", "label_party", leak};
   swept.ranking.guessing = {0.517, 0.541};
   swept.ranking.bound = parameter ? BoundState::kNotExceeded : BoundState::kNoneStated;
+  swept.ranking.standing = parameter ? RunStanding::kHolds : RunStanding::kNothingClaimed;
+  if (parameter) {
+    swept.ranking.worst_case = {"cut", "conditional_likelihood_ratio", "label_party", 0.55};
+  }
   return swept;
 }
 
@@ -55,22 +59,26 @@ TEST(SweepCsvTest, HasOneLineARun) {
   runs.push_back(FrozenRun(1, 0.70));
   const std::vector<std::string> lines = absl::StrSplit(SweepCsv(runs), '\n', absl::SkipEmpty());
   const std::string not_exceeded = "not exceeded by the attacks run here";
+  const std::string holds = ",,conditional_likelihood_ratio@cut,0.55,holds as far as measured";
   EXPECT_THAT(
       lines,
       ElementsAre(
           "run,protection,parameter,seed,strongest_layer,strongest_attack,measured_auc,unaided_attack,unaided_auc,"
           "aided_attack,aided_auc,no_gradient_attack,no_gradient_auc,guessing_auc_p95,guessing_auc_mean,bound,"
-          "best_test_auc,frozen_test_auc,none_test_auc,gain_kept,final_test_auc,test_log_loss,steps,cut_norm_mean,"
+          "proved_auc_bound,worst_case_attack,worst_case_auc,verdict,best_test_auc,frozen_test_auc,none_test_auc,gain_"
+          "kept,final_test_auc,test_log_loss,steps,cut_norm_mean,"
           "cut_norm_p95,run_auc_bound,auc_bound_p95,sum_kl_mean,seconds",
-          "none-folder,none,,1,cut,norm,1,norm@cut,1,,,,,0.541,0.517,none stated,0.75,0.7,0.75,1,0.73,0.5,595,0.9,1,"
+          "none-folder,none,,1,cut,norm,1,norm@cut,1,,,,,0.541,0.517,none stated,,,,nothing "
+          "claimed,0.75,0.7,0.75,1,0.73,0.5,595,0.9,1,"
           "0.9,,0.25,28.5",
-          "s4-folder,marvell_s,4,1,cut,norm,0.6,norm@cut,0.6,,,,,0.541,0.517," + not_exceeded +
+          "s4-folder,marvell_s,4,1,cut,norm,0.6,norm@cut,0.6,,,,,0.541,0.517," + not_exceeded + holds +
               ",0.74,0.7,0.75,0.8,0.73,0.5,595,0.5,0.6,0.9,,0.25,28.5",
-          "s4-folder,marvell_s,4,2,cut,norm,0.7,norm@cut,0.7,,,,,0.541,0.517," + not_exceeded +
+          "s4-folder,marvell_s,4,2,cut,norm,0.7,norm@cut,0.7,,,,,0.541,0.517," + not_exceeded + holds +
               ",0.72,,,,0.73,0.5,595,0.6,0.7,0.9,,0.25,28.5",
-          "s9-folder,marvell_s,9,1,cut,norm,0.8,norm@cut,0.8,,,,,0.541,0.517," + not_exceeded +
+          "s9-folder,marvell_s,9,1,cut,norm,0.8,norm@cut,0.8,,,,,0.541,0.517," + not_exceeded + holds +
               ",0.7,0.7,0.75,0,0.73,0.5,595,0.7,0.8,0.9,,0.25,28.5",
-          "frozen-folder,frozen,,1,,,,,,,,,,,,no attack was held against it,0.7,0.7,0.75,0,0.73,0.5,595,,,0.9,,0.25,"
+          "frozen-folder,frozen,,1,,,,,,,,,,,,no attack was held against it,,,,not "
+          "known,0.7,0.7,0.75,0,0.73,0.5,595,,,0.9,,0.25,"
           "28.5"));
 }
 
@@ -99,6 +107,7 @@ TEST(SweepSummaryTest, HasOneAlignedLineAProtection) {
   std::vector<SweptRun> runs = Runs();
   runs.push_back(FrozenRun(1, 0.70));
   runs[2].ranking.bound = BoundState::kExceeded;
+  runs[2].ranking.standing = RunStanding::kBroken;
   runs[2].ranking.excesses = {{"cut", "norm", 0.7, 0.6, {1}, 1}};
   runs[2].ranking.aided = {"first", "cosine", "label_party", 0.9};
   std::vector<std::string> lines = absl::StrSplit(SweepSummary(runs), '\n', absl::SkipEmpty());
@@ -111,14 +120,35 @@ TEST(SweepSummaryTest, HasOneAlignedLineAProtection) {
   }
   EXPECT_THAT(
       squeezed,
-      ElementsAre("protection seeds without side information AUC with side information AUC guessing p95 bound, if "
-                  "classes are Gaussian unless proved test AUC frozen none gain kept log loss seconds",
-                  "none 1 norm at cut 1.000 - - 0.541 none stated 0.7500 0.7000 0.7500 1.00 0.5000 28",
-                  "s4 2 norm at cut 0.650 cosine at first 0.900 0.541 exceeded by Gradient length (1 of 2 seeds) "
-                  "0.7300 0.7000 0.7500 0.80 0.5000 28",
-                  "s9 1 norm at cut 0.800 - - 0.541 not exceeded by the attacks run here 0.7000 0.7000 0.7500 0.00 "
-                  "0.5000 28",
-                  "frozen 1 - - - - - no gradient leaves 0.7000 0.7000 0.7500 0.00 0.5000 28"));
+      ElementsAre("protection seeds verdict proved worst case practical: without side information AUC with side "
+                  "information AUC guessing p95 bound, if classes are Gaussian unless proved test AUC frozen none gain "
+                  "kept log loss seconds",
+                  "none 1 nothing claimed - - norm at cut 1.000 - - 0.541 none stated 0.7500 0.7000 0.7500 1.00 0.5000 "
+                  "28",
+                  "s4 2 broken (1 of 2 seeds) - 0.550 norm at cut 0.650 cosine at first 0.900 0.541 exceeded by "
+                  "Gradient length (1 of 2 seeds) 0.7300 0.7000 0.7500 0.80 0.5000 28",
+                  "s9 1 holds as far as measured - 0.550 norm at cut 0.800 - - 0.541 not exceeded by the attacks run "
+                  "here 0.7000 0.7000 0.7500 0.00 0.5000 28",
+                  "frozen 1 no gradient left - - - - - - - no gradient leaves 0.7000 0.7000 0.7500 0.00 0.5000 28"));
+}
+
+TEST(SweepSummaryTest, SaysWhatIsProvedAndTheLeastOfItsVerdicts) {
+  std::vector<SweptRun> runs = {RunOf("noised", 0.7, 1, 0.74, 0.6), RunOf("noised", 0.7, 2, 0.74, 0.6)};
+  for (SweptRun& run : runs) {
+    run.ranking.proved = true;
+    run.ranking.run_auc_bound = 0.7;
+    run.ranking.standing = RunStanding::kGuaranteed;
+  }
+  EXPECT_THAT(SweepSummary(runs), HasSubstr("guaranteed   0.700       0.550  "));
+  EXPECT_EQ(TradeoffJson(runs, 2)["points"][0]["verdict"], "guaranteed");
+  EXPECT_EQ(TradeoffJson(runs, 2)["points"][0]["proved_auc_bound"]["mean"], 0.7);
+  EXPECT_EQ(TradeoffJson(runs, 2)["points"][0]["worst_case"]["auc"]["mean"], 0.55);
+  runs[1].ranking.standing = RunStanding::kUnchecked;
+  EXPECT_THAT(SweepSummary(runs), HasSubstr("proved, not checked (1 of 2 seeds)"));
+  EXPECT_FALSE(TradeoffJson(runs, 2)["points"][0]["broken"]);
+  runs[0].ranking.standing = RunStanding::kBroken;
+  EXPECT_THAT(SweepSummary(runs), HasSubstr("broken (1 of 2 seeds)"));
+  EXPECT_TRUE(TradeoffJson(runs, 2)["points"][0]["broken"]);
 }
 
 TEST(SweepSummaryTest, GivesAShareItsSpreadOverSeeds) {

@@ -1,0 +1,108 @@
+#include "deploy/operator/sweep/sweep_debit.h"
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <set>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+
+#include "common/crypto/label_noise.h"
+#include "common/dataset/prepared_data.h"
+#include "common/schedule/train_test_split.h"
+#include "common/status/status_macros.h"
+#include "label_party/label_privacy/noised_labels.h"
+#include "label_party/label_privacy/privacy_account.h"
+#include "label_party/label_privacy/task_label.h"
+
+namespace splitveil {
+namespace {
+
+// The strengths of the runs, on the grid.
+absl::StatusOr<std::vector<uint32_t>> Strengths(const std::vector<const SweepRun*>& runs, const Task& task) {
+  std::set<uint32_t> strengths;
+  for (const SweepRun* run : runs) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const uint32_t units,
+                               PlannedSigmaUnits(run->label_config.protection().gaussian_label_dp(), task));
+    strengths.insert(units);
+  }
+  return std::vector<uint32_t>(strengths.begin(), strengths.end());
+}
+
+// What the runs train on: examples that both parties have, but for those that are held out.
+absl::StatusOr<std::vector<NoiseRow>> TrainingExamples(const SweepRun& run, const Dataset& label_data) {
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const std::shared_ptr<const Dataset> nonlabel_data,
+      OpenPreparedData(run.nonlabel_config.party(), /*config_path=*/"", run.agreement, PreparedFor::kNonLabelParty));
+  absl::flat_hash_set<absl::string_view> nonlabel_ids;
+  for (size_t row = 0; row < nonlabel_data->ids().size(); ++row) {
+    nonlabel_ids.insert(nonlabel_data->ids()[row]);
+  }
+  const SplitRule split(run.agreement.split_salt(), run.agreement.test_fraction());
+  std::vector<NoiseRow> examples;
+  for (size_t row = 0; row < label_data.ids().size(); ++row) {
+    const absl::string_view id = label_data.ids()[row];
+    if (nonlabel_ids.contains(id) && !split.IsTest(id)) {
+      examples.push_back(NoiseRow::OfId(id));
+    }
+  }
+  return examples;
+}
+
+absl::StatusOr<ForeseenDebit> Foresee(const SweepRun& run, const Dataset& label_data,
+                                      const std::vector<uint32_t>& strengths) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<NoiseRow> examples, TrainingExamples(run, label_data));
+  const v1::PrivacyAccount& config = run.label_config.privacy_account();
+  const LabelKind kind = LabelKindOf(label_data.task());
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const std::unique_ptr<PrivacyAccount> account,
+      PrivacyAccount::OpenToRead({config.path(), config.label_set(), config.max_lifetime_auc_bound(), kind}));
+  return account != nullptr ? account->Foresee(examples, strengths)
+                            : PrivacyAccount::ForeseeNew(kind, static_cast<int64_t>(examples.size()), strengths);
+}
+
+std::string Words(const v1::PrivacyAccount& account, const std::vector<uint32_t>& strengths,
+                  const ForeseenDebit& foreseen) {
+  const std::string sigmas = absl::StrJoin(strengths, ", ", [](std::string* out, uint32_t units) {
+    absl::StrAppendFormat(out, "%.4g", std::ldexp(static_cast<double>(units), -kLabelGridBits));
+  });
+  const std::string what = absl::StrCat("privacy account ", account.path(), ", label set \"", account.label_set(),
+                                        "\": the runs release noised labels of sigma ", sigmas, ", ");
+  if (foreseen.releases == 0) {
+    return absl::StrCat(what, "all of which it has: nothing more is counted");
+  }
+  return absl::StrCat(
+      what,
+      absl::StrFormat("and count %d releases of %d examples that it does not have; AUC bound of all runs together: "
+                      "%.3f now, %.3f then, limit %g",
+                      foreseen.releases, foreseen.examples, foreseen.so_far.AucBound(), foreseen.lifetime.AucBound(),
+                      account.max_lifetime_auc_bound()),
+      foreseen.lifetime.AucBound() > account.max_lifetime_auc_bound() ? " (a run that would pass it is halted)" : "");
+}
+
+}  // namespace
+
+absl::StatusOr<SweepDebit> ForeseeSweepDebit(const std::vector<const SweepRun*>& runs) {
+  std::vector<const SweepRun*> counted;
+  for (const SweepRun* run : runs) {
+    if (HasKeptAccount(*run)) {
+      counted.push_back(run);
+    }
+  }
+  if (counted.empty()) {
+    return SweepDebit();
+  }
+  const SweepRun& first = *counted.front();
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const std::shared_ptr<const Dataset> label_data,
+      OpenPreparedData(first.label_config.party(), /*config_path=*/"", first.agreement, PreparedFor::kLabelParty));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<uint32_t> strengths, Strengths(counted, label_data->task()));
+  SPLITVEIL_ASSIGN_OR_RETURN(const ForeseenDebit foreseen, Foresee(first, *label_data, strengths));
+  return SweepDebit{Words(first.label_config.privacy_account(), strengths, foreseen), foreseen.releases > 0};
+}
+
+}  // namespace splitveil
