@@ -72,6 +72,9 @@ TEST_F(CheckTest, AcceptsWhatARunWouldTakeAndLeavesNothingBehind) {
 // An empty file knows of nothing, and stays empty until a run counts in it.
 TEST_F(CheckTest, WritesToNoPrivacyAccount) {
   const std::string account = run_.folder + "/labels.account.db";
+  run_.label_agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
+  run_.label_agreement.mutable_audit()->clear_attacks();
+  run_.label_agreement.mutable_audit()->add_attacks(v1::NORM);
   run_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(2);
   run_.label_config.mutable_privacy_account()->set_path(account);
   run_.label_config.mutable_privacy_account()->set_label_set("June");

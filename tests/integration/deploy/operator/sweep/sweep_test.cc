@@ -125,6 +125,9 @@ TEST_F(SweepTest, CentralizedBaselineStartsFromTheWeightsOfTheSweepsSeed) {
 
 TEST_F(SweepTest, CountsInAKeptPrivacyAccountOnlyWhereItIsTold) {
   const std::string account = files_.folder + "/labels.account.db";
+  files_.label_agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
+  files_.label_agreement.mutable_audit()->clear_attacks();
+  files_.label_agreement.mutable_audit()->add_attacks(v1::NORM);
   files_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_max_run_auc_bound(0.7);
   files_.label_config.mutable_privacy_account()->set_path(account);
   files_.label_config.mutable_privacy_account()->set_label_set("June");
