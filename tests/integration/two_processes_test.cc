@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -118,6 +119,32 @@ TEST(TwoProcessesTest, TrainToTheEndAndRecordTheSameLeakOnBothSides) {
   const double judged = Query(run.ledger("label_party"), mean + "'nonlabel_party'");
   EXPECT_NEAR(judged, Query(run.ledger("label_party"), mean + "'label_party'"), 1e-6);
   EXPECT_NEAR(judged, Query(run.ledger("nonlabel_party"), mean + "'nonlabel_party'"), 1e-9);
+}
+
+// What is made of ids, labels and what leaks of them, by the tool and by both parties, whatever the umask.
+TEST(TwoProcessesTest, EveryFileOfARunIsItsOwnersAloneButForCertificates) {
+  const mode_t before = umask(0);
+  TwoPartyRun run(200);
+  for (auto* party : {run.label_config.mutable_party(), run.nonlabel_config.mutable_party()}) {
+    party->set_export_dir("export");
+    party->set_checkpoint_path("checkpoint." + party->ledger_path());
+  }
+  run.label_config.set_result_path("result.json");
+  run.StartLabelParty();
+  run.StartNonLabelParty();
+  EXPECT_EQ(run.nonlabel->Wait(), 0) << run.nonlabel->Errors();
+  EXPECT_EQ(run.label->Wait(), 0) << run.label->Errors();
+  run.Tool({"report", "--ledger=" + run.ledger("label_party"), "--out=" + run.folder + "/report.html"});
+  umask(before);
+  int files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(run.folder)) {
+    const std::string kind = entry.path().extension();
+    if (entry.is_regular_file() && kind != ".pem" && kind != ".textproto") {  // The latter are this test's.
+      EXPECT_EQ(entry.status().permissions(), std::filesystem::perms(0600)) << entry.path();
+      ++files;
+    }
+  }
+  EXPECT_GE(files, 16);
 }
 
 TEST(TwoProcessesTest, LogsCarryNoIdAndNoCategoryValue) {
