@@ -58,10 +58,10 @@ double MuLower(LearnsFrom from, int seed) {
   for (int step = 0; step < kSteps; ++step) {
     const absl::StatusOr<TopStep> learned = model->ForwardBackward(activations, none, labels, targets);
     EXPECT_TRUE(learned.ok()) << learned.status();
-    scores.assign(learned->probabilities.begin(), learned->probabilities.end());
+    scores.assign(learned->predictions.begin(), learned->predictions.end());
     EXPECT_TRUE(model->Update().ok());
   }
-  const absl::StatusOr<MuLowerBound> bound = LowerBoundMu(scores, labels);
+  const absl::StatusOr<MuLowerBound> bound = LowerBoundMu(scores, std::vector<uint8_t>(labels.begin(), labels.end()));
   EXPECT_TRUE(bound.ok()) << bound.status();
   return bound->mu_lower;
 }
