@@ -215,16 +215,21 @@ function keptCell({ gain_kept: share, frozen_test_auc: from, none_test_auc: to }
 // A bound that is printed as 1.000 is none.
 const boundCell = (spread) => (spread.mean === null || spread.mean >= 0.9995 ? "–" : cell(spread));
 
-const verdict = (point) => element("span", point.broken ? { class: "alarm" } : {}, point.verdict);
+// The three figures, and what they come to.
+function standingTable() {
+  const verdict = (point) => element("span", point.broken ? { class: "alarm" } : {}, point.verdict);
+  const columns = [text("Protection"), text("Verdict"), number("Proved"), text("Worst case measured"), text("Practical")];
+  return table(columns, page.points.map((point) => [point.name, verdict(point), boundCell(point.proved_auc_bound),
+    ranked(point.worst_case), ranked(point.unaided)]));
+}
 
 function pointTable() {
   const apart = page.points.some((point) => point.no_gradient.auc.mean !== null);
-  const columns = [text("Protection"), number("Seeds"), text("Verdict"), number("Proved"), text("Worst case measured"),
-    text("Practical: without side information"), text("With side information"), number("Guessing, p95"), text(BOUND), number("Bound per run"), number("Bound per step"), number("Test AUC"), number("Gain kept"),
+  const columns = [text("Protection"), number("Seeds"), text("Without side information"), text("With side information"),
+    number("Guessing, p95"), text(BOUND), number("Bound per run"), number("Bound per step"), number("Test AUC"), number("Gain kept"),
     number("Log loss"),
     ...(apart ? [text("Without any gradient")] : [])];
-  return table(columns, page.points.map((point) => [point.name, String(point.seeds), verdict(point), boundCell(point.proved_auc_bound),
-    ranked(point.worst_case), ranked(point.unaided), ranked(point.aided),
+  return table(columns, page.points.map((point) => [point.name, String(point.seeds), ranked(point.unaided), ranked(point.aided),
     fixed(point.guessing.mean), boundState(point), boundCell(point.run_auc_bound), boundCell(point.auc_bound_p95), cell(point.test_auc, 4),
     keptCell(point), cell(point.test_log_loss, 4), ...(apart ? [ranked(point.no_gradient)] : [])]));
 }
@@ -249,6 +254,7 @@ function attackTables() {
 byId("words").textContent = page.words;
 byId("gain").textContent = page.gain;
 drawShapes();
+byId("standing-table").append(standingTable());
 byId("point-table").append(pointTable());
 const ofStrongest = page.charts.filter((spec) => spec.pair === null), ofPairs = page.charts.filter((spec) => spec.pair !== null);
 ofStrongest.forEach((spec) => drawTradeoff(byId("charts"), spec));
