@@ -202,6 +202,9 @@ double ExpectedMuLower(double mu, int64_t positives, int64_t negatives, double c
   const auto expected = [](double share, int64_t trials) {
     return static_cast<int64_t>(std::llround(share * static_cast<double>(trials)));
   };
+  // The classes lie apart at twice the farthest quantile already: a larger mu, or an infinite one, expects the same
+  // counts, with a step between two thresholds that would not move them at last.
+  mu = std::min(mu, 4 * kFarthestQuantile);
   double most = 0;
   // Scores N(0, 1) of negatives and N(mu, 1) of positives; thresholds from above nearly all to below nearly all.
   for (double threshold = mu + kFarthestQuantile; threshold >= -kFarthestQuantile; threshold -= kQuantileStep) {

@@ -178,5 +178,14 @@ TEST(MuLowerBoundTest, RefusesOptionsOutOfRange) {
   }
 }
 
+// Gradients without noise: a run of them would otherwise never end.
+TEST(ExpectedMuLowerTest, EndsForAnyMu) {
+  const double apart = ExpectedMuLower(20, 500, 500, 0.95);
+  EXPECT_GT(apart, 3);
+  for (const double mu : {1e3, 1e9, 1e300, std::numeric_limits<double>::infinity()}) {
+    EXPECT_EQ(ExpectedMuLower(mu, 500, 500, 0.95), apart) << mu;
+  }
+}
+
 }  // namespace
 }  // namespace splitveil
