@@ -49,7 +49,8 @@ std::vector<double> OfPlaces(const ReleasingHead& head) {
   std::vector<double> scores(head.places.size(), 0);
   for (size_t j = 0; j < scores.size(); ++j) {
     const double separation = head.separations[j];
-    scores[j] = std::isfinite(head.places[j]) ? separation * separation * (head.places[j] - 0.5) : 0;
+    const bool is_known = head.exact[j] != 0 && std::isfinite(head.places[j]);
+    scores[j] = is_known ? separation * separation * (head.places[j] - 0.5) : 0;
   }
   return scores;
 }

@@ -31,7 +31,7 @@ struct ReleasingHead {
   // place of all that describes v, p and noise above.
   absl::Span<const float> places;
   absl::Span<const float> separations;  // [batch]: distance of the two as a share of the largest.
-  absl::Span<const uint8_t> exact;  // [batch]: whether noise on labels moves the place as stated, see LabelResiduals.
+  absl::Span<const uint8_t> exact;      // [batch]: whether the place is as stated; where not, it tells nothing.
 };
 
 // log p(released row | positive) - log p(released row | negative), given all of `head`: no scoring function has a

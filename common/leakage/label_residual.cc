@@ -77,8 +77,8 @@ std::vector<LabelResidual> OfLabelNoise(ConstMatrixView released, const Releasin
 }  // namespace
 
 std::vector<LabelResidual> LabelResiduals(ConstMatrixView released, const ReleasingHead& head, double label_mu) {
-  if (!head.places.empty() && label_mu > 0) {
-    return OfPlaces(head, label_mu);
+  if (!head.places.empty()) {  // v and p stand for no pair of labels.
+    return label_mu > 0 ? OfPlaces(head, label_mu) : std::vector<LabelResidual>(head.places.size());
   }
   // No noise is NaN, which compares false.
   if (head.noise_negative.along >= 0 && head.noise_positive.along >= 0) {

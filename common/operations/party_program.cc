@@ -18,6 +18,7 @@ int RunPartyProgram(const PartyProgram& program, int argc, char** argv) {
     if (!check_only) {
       WarnIfSlowBlas();
       HandleStopSignals();
+      HandleReloadSignal();
     }
     SPLITVEIL_RETURN_IF_ERROR(program.run(agreement, config, check_only));
     return ExitCode::kDone;

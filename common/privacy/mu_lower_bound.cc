@@ -207,7 +207,9 @@ double ExpectedMuLower(double mu, int64_t positives, int64_t negatives, double c
   mu = std::min(mu, 4 * kFarthestQuantile);
   double most = 0;
   // Scores N(0, 1) of negatives and N(mu, 1) of positives; thresholds from above nearly all to below nearly all.
-  for (double threshold = mu + kFarthestQuantile; threshold >= -kFarthestQuantile; threshold -= kQuantileStep) {
+  const auto steps = static_cast<int64_t>((mu + 2 * kFarthestQuantile) / kQuantileStep);
+  for (int64_t step = 0; step <= steps; ++step) {
+    const double threshold = mu + kFarthestQuantile - static_cast<double>(step) * kQuantileStep;
     most = std::max(most, limits.Mu({expected(NormalCdf(mu - threshold), testing.positives),
                                      expected(NormalCdf(-threshold), testing.negatives)}));
   }

@@ -133,9 +133,15 @@ void HandleStopSignals() {
   sigemptyset(&action.sa_mask);
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
-  action.sa_handler = OnReloadSignal;
-  sigaction(SIGHUP, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+}
+
+void HandleReloadSignal() {
+  struct sigaction action = {};
+  action.sa_handler = OnReloadSignal;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGHUP, &action, nullptr);
 }
 
 bool StopRequested() { return stop_requested.load(); }

@@ -35,9 +35,10 @@ void ReturnFreeMemory();
 void WarnIfSlowBlas();
 
 // From now on SIGTERM and SIGINT set the flag StopRequested() instead of killing the process; a second one kills.
-// SIGPIPE is ignored: a run outlives whoever reads its log. SIGHUP asks for certificates to be read again, which
-// ReloadRequests() counts.
+// SIGPIPE is ignored: a run outlives whoever reads its log.
 void HandleStopSignals();
+// From now on SIGHUP asks for certificates to be read again, which ReloadRequests() counts, instead of killing.
+void HandleReloadSignal();
 // Lock-free; any thread.
 bool StopRequested();
 int ReloadRequests();

@@ -79,7 +79,8 @@ std::string NameOfPeer(const sockaddr_storage& address) {
     return absl::StrCat("ipv4:", text, ":", ntohs(v6.sin6_port));
   }
   inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
-  return absl::StrCat("ipv6:", text, ":", ntohs(v6.sin6_port));
+  const std::string scope = v6.sin6_scope_id == 0 ? "" : absl::StrCat("%25", v6.sin6_scope_id);  // Of a link.
+  return absl::StrCat("ipv6:", text, scope, ":", ntohs(v6.sin6_port));
 }
 
 std::string WithoutBrackets(absl::string_view peer) {

@@ -48,7 +48,7 @@ RowResiduals Solve(std::vector<double> gram, std::vector<double> right) {
         sum -= gram[i * k + l] * gram[j * k + l];
       }
       gram[i * k + j] = i == j ? std::sqrt(std::max(sum, std::numeric_limits<double>::min())) : sum / gram[j * k + j];
-      if (i == j && sum < kIndependentPivot * trace / static_cast<double>(k)) {
+      if (i == j && sum - kRidge * trace < kIndependentPivot * trace / static_cast<double>(k)) {
         residuals.exact = false;
       }
     }
@@ -87,7 +87,30 @@ RowResiduals ResidualsOf(absl::Span<const float> released, absl::Span<const floa
     only.values = {only.known ? right[0] / gram[0] : 0};
     return only;
   }
-  return Solve(std::move(gram), std::move(right));
+  RowResiduals residuals = Solve(std::move(gram), std::move(right));
+  residuals.exact = residuals.exact && k <= d;
+  return residuals;
+}
+
+// Of a release without noise of several classes: sum_k label_k direction_k on the line from one candidate's direction
+// to the other's. NaN where the two are one.
+float PlaceOnLine(const CandidateEvidence& evidence, int64_t row, const LabelCandidates& between) {
+  const absl::Span<const float> released = evidence.released.row(row), directions = evidence.output_directions.row(row);
+  const size_t d = released.size(), outputs = directions.size() / d;
+  const absl::Span<const float> low = directions.subspan(static_cast<size_t>(between.low) * d, d);
+  const absl::Span<const float> high = directions.subspan(static_cast<size_t>(between.high) * d, d);
+  double along = 0, length = 0;
+  for (size_t i = 0; i < d; ++i) {
+    double from_low = -static_cast<double>(released[i]) - low[i];
+    for (size_t k = 0; k < outputs; ++k) {
+      from_low +=
+          static_cast<double>(evidence.predictions[static_cast<size_t>(row) * outputs + k]) * directions[k * d + i];
+    }
+    const double step = static_cast<double>(high[i]) - low[i];
+    along += from_low * step;
+    length += step * step;
+  }
+  return length > 0 ? static_cast<float>(along / length) : std::numeric_limits<float>::quiet_NaN();
 }
 
 double LogShare(double share) {
@@ -148,6 +171,11 @@ CandidatePlaces PlacesBetween(absl::Span<const LabelCandidates> candidates, cons
     }
     const absl::Span<const float> predictions = evidence.predictions.subspan(j * outputs, outputs);
     found.exact[j] = residuals.exact ? 1 : 0;
+    if (outputs > 1 && evidence.label_mu == 0) {
+      found.places[j] = PlaceOnLine(evidence, row, between);
+      found.exact[j] = 1;
+      continue;
+    }
     if (outputs == 1) {
       found.places[j] = static_cast<float>((predictions[0] - residuals.values[0] - between.low) / found.separations[j]);
       continue;

@@ -43,8 +43,10 @@ struct CandidatePlaces {
   std::vector<uint8_t> exact;
 };
 
-// Least squares along the directions of the outputs (normal equations with a ridge of 1e-6 of their trace): where those
-// are independent, that gives back each output's residual, and with the predictions the noised label. Thread-safe.
+// Of labels with noise, least squares along the directions of the outputs (normal equations with a ridge of 1e-6 of
+// their trace): where those are independent, that gives back each output's residual, and with the predictions the
+// noised label; where they are not, as with more classes than numbers in a gradient, places are not exact. Without
+// noise, the place on the line between what the two would send. Thread-safe.
 CandidatePlaces PlacesBetween(absl::Span<const LabelCandidates> candidates, const CandidateEvidence& evidence);
 
 }  // namespace splitveil

@@ -1,5 +1,6 @@
 #include "label_party/audit/label_side_audit.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -78,9 +79,14 @@ void LabelSideAudit::Place(const ReleasedBatch& batch, const ReleaseEvidence& ev
   places_ = PlacesBetween(batch.candidates, between);
 }
 
+bool LabelSideAudit::KnowsPlaces() const {
+  return std::any_of(places_.exact.begin(), places_.exact.end(), [](uint8_t exact) { return exact != 0; });
+}
+
 std::optional<ReleasingHead> LabelSideAudit::HeadOf(const ReleaseEvidence& evidence) const {
   const bool stated = evidence.noise_negative.along >= 0 && evidence.noise_positive.along >= 0;
-  if (evidence.label_directions.size() == 0 || (stated && !population_.has_value())) {
+  if (evidence.label_directions.size() == 0 || (stated && !population_.has_value()) ||
+      (!places_.places.empty() && !KnowsPlaces())) {
     return std::nullopt;
   }
   ReleasingHead head;

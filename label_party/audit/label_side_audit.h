@@ -101,6 +101,7 @@ class LabelSideAudit {
  private:
   absl::Status EstimateNext(const ReleasedBatch& batch, const ReleaseEvidence& evidence);
   void Place(const ReleasedBatch& batch, const ReleaseEvidence& evidence);
+  bool KnowsPlaces() const;  // Of any row.
 
   std::vector<AttackVariant> attacks_;
   bool needs_population_ = false;  // An attack takes the classes' true moments.

@@ -66,7 +66,9 @@ absl::Status LeakAuditor::AuditRelease(const ReleaseEvidence& evidence) {
     return absl::InternalError(all.status().message());
   }
   const absl::MutexLock lock(&mutex_);
-  bounds_[batch->epoch].Add(evidence.sum_kl, evidence.accumulated_sum_kl, evidence.releases_repeat);
+  if (batch->candidates.empty() || evidence.has_label_noise) {  // Else what two classes allow is of no pair.
+    bounds_[batch->epoch].Add(evidence.sum_kl, evidence.accumulated_sum_kl, evidence.releases_repeat);
+  }
   const std::optional<ReleasingHead> head =
       label_side_audit_.Reads(batch->step) ? label_side_audit_.HeadOf(evidence) : std::nullopt;
   if (head.has_value()) {

@@ -46,7 +46,7 @@ class MuAudit {
 
   // Takes up one release. Nothing where it claims no mu: no noise is stated, neither on gradients nor on labels
   // (evidence.has_label_noise), or no finite sum_kl. Noise on gradients of a batch of one class is left out: its line
-  // is not known.
+  // is not known; so is whatever has candidates and no noise on labels.
   void Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, const ReleasingHead& head);
 
   // Of all releases so far; nullopt where none claimed anything, or fewer than two examples of a class were released.
@@ -76,7 +76,9 @@ class MuAudit {
   double claimed_sum_kl_ = 0;
   bool releases_repeat_ = false;
   uint32_t first_epoch_ = 0;
-  std::vector<uint8_t> labels_;  // [examples]; of those released.
+  double squared_separations_ = 0;  // Of the candidates of noised labels that are known: their sum,
+  int64_t separations_ = 0;         // and of how many releases.
+  std::vector<uint8_t> labels_;     // [examples]; of those released.
   Sums own_, neighbour_;
   std::vector<float> first_, latest_;  // [examples]: residuals; NaN before there is one.
 };

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 #include "common/leakage/bounds.h"
 #include "common/process/runtime.h"
@@ -57,7 +58,8 @@ std::vector<float> AlignedLabels(const Dataset& data, absl::Span<const uint32_t>
   std::vector<float> labels;
   labels.reserve(rows.size());
   for (const uint32_t row : rows) {
-    labels.push_back(data.task().kind == Task::Kind::kRegression ? data.targets()[row] : data.labels()[row]);
+    labels.push_back(data.task().kind == Task::Kind::kRegression ? data.targets()[row]
+                                                                 : static_cast<float>(data.labels()[row]));
   }
   return labels;
 }
@@ -222,7 +224,8 @@ absl::Status CheckTaskOf(const Dataset& data, const v1::LabelPartyConfig& config
   if (!audited_class.empty() && std::find(classes.begin(), classes.end(), audited_class) == classes.end()) {
     return absl::InvalidArgumentError(
         absl::StrCat("label_side_audit.audited_class: expected ",
-                     classes.empty() ? "none, as the labels are not of several classes" : "one of the schema's classes",
+                     classes.empty() ? "none, as the labels are not of several classes"
+                                     : absl::StrCat("one of the schema's classes (", absl::StrJoin(classes, ", "), ")"),
                      ", found \"", audited_class, "\""));
   }
   if (data.task().kind == Task::Kind::kBinary) {

@@ -141,6 +141,11 @@ absl::StatusOr<TaskLoss> LossOf(const LossOptions& options, ConstMatrixView outp
   if (outputs.cols() != options.task.outputs()) {
     return absl::InvalidArgumentError(absl::StrCat("outputs: expected ", width, ", found ", outputs.cols()));
   }
+  // Whatever the labels are: which outputs end a run must not tell of them.
+  if (!std::all_of(outputs.values().begin(), outputs.values().end(),
+                   [](float value) { return std::isfinite(value); })) {
+    return absl::InternalError("outputs: expected finite numbers: the training has diverged");
+  }
   SPLITVEIL_RETURN_IF_ERROR(CheckLabels(options.task, labels, rows));
   SPLITVEIL_RETURN_IF_ERROR(CheckTargets(targets, rows * width));
   TaskLoss loss;
@@ -154,9 +159,6 @@ absl::StatusOr<TaskLoss> LossOf(const LossOptions& options, ConstMatrixView outp
         LossOfRow(options, example, absl::MakeSpan(loss.predictions).subspan(j * width, width), loss.gradient.row(row));
   }
   loss.mean = sum / static_cast<double>(rows);
-  if (!std::isfinite(loss.mean)) {
-    return absl::InternalError("mean loss: expected a finite number: the training has diverged");
-  }
   return loss;
 }
 

@@ -33,7 +33,8 @@ struct LossOptions {
 
 // `outputs` [batch, outputs of the task]; `labels` [batch]: 0 or 1, a class, or a finite number. `targets` [batch *
 // outputs], finite: what the gradients draw the predictions to; empty: the labels, a class as 1 among 0s. Errors:
-// InvalidArgument where a shape or value does not fit; Internal where the loss is not finite.
+// InvalidArgument where a shape or value does not fit; Internal where an output is not finite, whatever the labels:
+// with finite ones, every loss is.
 absl::StatusOr<TaskLoss> LossOf(const LossOptions& options, ConstMatrixView outputs, absl::Span<const float> labels,
                                 absl::Span<const float> targets);
 

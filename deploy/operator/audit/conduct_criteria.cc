@@ -152,6 +152,9 @@ Finding TestAuc(const RunRecords& run, double least) {
     return finding;
   }
   for (const EvaluationRow& row : party->evaluations) {  // In step order: the last one stays.
+    if (row.split == "test" && std::isfinite(row.rmse)) {
+      finding.found = "not measured: numbers are predicted, which have no AUC";
+    }
     if (row.split == "test" && std::isfinite(row.auc)) {
       finding.outcome = row.auc >= least ? Outcome::kMet : Outcome::kNotMet;
       finding.found = absl::StrFormat("%.3f", row.auc);

@@ -96,7 +96,8 @@ KeptGain BottomGain::KeptBy(const AucsBySeed& aucs) const {
 
 std::string BottomGain::Words() const {
   if (state_ == GainState::kNotMeasured) {
-    return "What training the bottom model gains is not known yet: no seed has finished both none and frozen.";
+    return "What training the bottom model gains is not known yet: no seed has finished both none and frozen with a "
+           "test AUC (numbers have none).";
   }
   std::vector<double> none_aucs, frozen_aucs;
   for (const auto& [seed, references] : seeds_) {

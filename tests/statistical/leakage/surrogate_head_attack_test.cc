@@ -17,6 +17,8 @@
 #include "common/leakage/attack_scorer.h"
 #include "common/leakage/bounds.h"
 #include "common/leakage/leak_auc.h"
+#include "label_party/label_privacy/noised_labels.h"
+#include "label_party/protection/gaussian_label_dp_planner.h"
 #include "label_party/protection/protection_factory.h"
 #include "tests/testing/drawn_targets.h"
 
@@ -38,7 +40,14 @@ class LearningRun {
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(protection, &config));
     std::array<uint8_t, 32> key;
     key.fill(0x29);
-    protection_ = *MakeProtection(config, *SecureGaussian::Create(SecretKey(key)));
+    if (config.has_gaussian_label_dp()) {  // With a key that is not drawn anew: a test with an outcome.
+      const std::shared_ptr<NoisedLabels> noised =
+          *NoisedLabels::Create(config.gaussian_label_dp(), Task(), SecretKey(key));
+      protection_ = {std::make_unique<GradientProtection>(std::make_unique<GaussianLabelDpPlanner>(noised), nullptr),
+                     noised};
+    } else {
+      protection_ = *MakeProtection(config, *SecureGaussian::Create(SecretKey(key)));
+    }
     std::generate(labels_.begin(), labels_.end(), [this] { return random_() % 4 == 0 ? 1 : 0; });
     std::iota(order_.begin(), order_.end(), 0);
     targets_ = DrawTargets(protection_, labels_);

@@ -168,7 +168,7 @@ TEST(HandleStopSignalsTest, AReaderOfTheLogThatGoesAwayDoesNotKill) {
 TEST(HandleStopSignalsTest, AHangupAsksForCertificatesAndStopsNothing) {
   EXPECT_EXIT(
       {
-        HandleStopSignals();
+        HandleReloadSignal();
         raise(SIGHUP);
         raise(SIGHUP);
         _exit(ReloadRequests() == 2 && !StopRequested() ? 0 : 1);

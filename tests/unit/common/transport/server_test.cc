@@ -129,7 +129,7 @@ TEST_F(ServerTest, FewStrangersAreLeftAlone) {
 // A year goes by, the authority is another one: whoever comes now is shown the new certificate, the connection of the
 // run stays, and files that are wrong change nothing.
 TEST_F(ServerTest, CertificatesAreReadAgainOnSighupAndConnectionsStay) {
-  HandleStopSignals();
+  HandleReloadSignal();
   const ScratchFolder folder;
   const auto write = [&folder](const CertifiedKey& own, const CertifiedKey& authority) {
     for (const auto& [name, text] : {std::pair{"own.pem", own.certificate_pem},

@@ -57,7 +57,8 @@ struct KnownHead {
     }
     return candidates;
   }
-  CandidateEvidence Evidence() const { return {released, directions, predictions}; }
+  // Of labels with noise of `mu`.
+  CandidateEvidence Evidence(double mu = 1) const { return {released, directions, predictions, mu}; }
 
   std::mt19937 random;
   const int64_t outputs;
@@ -133,6 +134,26 @@ TEST(LabelCandidatesTest, PlacesOfAPosteriorAreThoseOfItsEvidence) {
     }
   }
   EXPECT_GT(std::count(found.exact.begin(), found.exact.end(), 1), kRows * 9 / 10);
+}
+
+// Also with more classes than numbers in a gradient.
+TEST(LabelCandidatesTest, WithoutNoiseTheLabelIsReadOffTheGradient) {
+  for (const int64_t classes : {5, 40}) {
+    KnownHead head(classes, /*sigma=*/0, /*seed=*/4);
+    head.Release(head.targets);
+    const std::vector<LabelCandidates> candidates = head.Candidates({Task::Kind::kMultiClass, classes});
+    const CandidatePlaces found = PlacesBetween(candidates, head.Evidence(/*mu=*/0));
+    for (size_t j = 0; j < kRows; ++j) {
+      EXPECT_NEAR(found.places[j], candidates[j].high == head.labels[j] ? 1 : 0, 1e-3) << j;
+    }
+  }
+}
+
+// Residuals of 120 outputs are not to be had from 8 numbers.
+TEST(LabelCandidatesTest, MoreClassesThanNumbersInAGradientAreNotExact) {
+  KnownHead head(120, /*sigma=*/1, /*seed=*/5);
+  head.Release(head.targets);
+  EXPECT_THAT(PlacesBetween(head.Candidates({Task::Kind::kMultiClass, 120}), head.Evidence()).exact, Each(0));
 }
 
 TEST(LabelCandidatesTest, DirectionsThatDependOnEachOtherAreNotExact) {

@@ -135,11 +135,21 @@ TEST_F(TaskLossTest, RefusesWhatDoesNotFitTheTask) {
   EXPECT_TRUE(refused({}, MatrixOf({1}, 1), {2}));
 }
 
-TEST_F(TaskLossTest, ALossThatIsNotFiniteIsAnError) {
-  EXPECT_EQ(LossOf({kNumber}, MatrixOf({std::nanf("")}, 1), std::vector<float>{0}, {}).status().code(),
-            absl::StatusCode::kInternal);
-  EXPECT_EQ(LossOf({kThreeClasses}, MatrixOf({std::nanf(""), 0, 0}, 3), std::vector<float>{0}, {}).status().code(),
-            absl::StatusCode::kInternal);
+// Whether it is one does not hang on the label: under noised labels a run that ends would tell of it.
+TEST_F(TaskLossTest, OutputsThatAreNotFiniteAreAnErrorWhateverTheLabel) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const float label : {0, 1, 2}) {
+    for (const float value : {-kInfinity, kInfinity, std::nanf("")}) {
+      EXPECT_EQ(LossOf({kThreeClasses}, MatrixOf({value, 0, 0}, 3), std::vector<float>{label}, {}).status().code(),
+                absl::StatusCode::kInternal);
+    }
+  }
+  for (const float label : {0, 1}) {
+    EXPECT_EQ(LossOf({}, MatrixOf({-kInfinity}, 1), std::vector<float>{label}, {}).status().code(),
+              absl::StatusCode::kInternal);
+    EXPECT_EQ(LossOf({kNumber}, MatrixOf({std::nanf("")}, 1), std::vector<float>{label}, {}).status().code(),
+              absl::StatusCode::kInternal);
+  }
 }
 
 }  // namespace
