@@ -1,9 +1,9 @@
 #!/bin/bash
 # What continuous integration checks besides running the tests: the sources' structure and format, clang-tidy, Clang's
-# thread-safety analysis, AddressSanitizer with UndefinedBehaviorSanitizer over the unit and fuzz tests, ThreadSanitizer
-# over the tests that run several threads. Installs what is missing. Runs every stage, prints its seconds, and exits 1 if
-# one failed. CONTRIBUTING.md says how to run them one by one.
-# Usage: check.sh [stage...]     stages: structure format tidy thread-safety asan tsan; default: all
+# thread-safety analysis, libFuzzer for some seconds a target, AddressSanitizer with UndefinedBehaviorSanitizer over the
+# unit and fuzz tests, ThreadSanitizer over the tests that run several threads. Installs what is missing. Runs every
+# stage, prints its seconds, and exits 1 if one failed. CONTRIBUTING.md says how to run them one by one.
+# Usage: check.sh [stage...]     stages: structure format tidy thread-safety fuzz asan tsan; default: all
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
 
@@ -12,7 +12,7 @@ readonly tidy_seconds=${SPLITVEIL_TIDY_SECONDS:-900}
 # What building for sanitizers may take, both together from the start of this script; empty: as long as it takes. What
 # has been compiled by then is in the compiler cache, and the next run goes on from there.
 readonly sanitizer_seconds=${SPLITVEIL_SANITIZER_SECONDS:-}
-readonly all_stages=(structure format tidy thread-safety asan tsan)
+readonly all_stages=(structure format tidy thread-safety fuzz asan tsan)
 TIMEFORMAT='%R s, CPU %U s + %S s'
 failed=()
 
@@ -55,6 +55,7 @@ sanitize() {
   tail -n 15 "$log"
 }
 
+fuzz() { sanitize fuzz; }
 asan() { sanitize asan; }
 tsan() { sanitize tsan; }
 

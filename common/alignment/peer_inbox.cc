@@ -24,11 +24,17 @@ const char* NameOf(Message::ContentCase content) {
       return "masked";
     case Message::kDoubleMasked:
       return "double_masked";
+    case Message::kMaskedCommitment:
+      return "masked_commitment";
+    case Message::kDoubleMaskedCommitment:
+      return "double_masked_commitment";
     case Message::CONTENT_NOT_SET:
       break;
   }
   return "no content";
 }
+
+const char* NameOf(PointKind kind) { return kind == PointKind::kMasked ? "masked" : "double_masked"; }
 
 absl::Status OutOfTurn(const char* expected, Message::ContentCase actual) {
   return absl::FailedPreconditionError(
@@ -45,6 +51,10 @@ void AppendPoints(const Message::Points& chunk, Points& points) {
 }
 
 }  // namespace
+
+PeerInbox::PeerInbox(Limits limits) : limits_(std::move(limits)) {
+  answer_chunks_.chunks = AnswerChunks(limits_.own_ids, limits_.chunk_ids);
+}
 
 absl::Status PeerInbox::Accept(const Message& message) {
   // Decoding points is the slow part and needs no state: the protocol's thread keeps going meanwhile.
@@ -66,6 +76,8 @@ absl::Status PeerInbox::CheckForm(const Message& message) const {
   }
   switch (message.content_case()) {
     case Message::kSetSize:
+    case Message::kMaskedCommitment:
+    case Message::kDoubleMaskedCommitment:
       return absl::OkStatus();
     case Message::kMasked:
       return CheckPoints("masked", message.masked());
@@ -74,7 +86,7 @@ absl::Status PeerInbox::CheckForm(const Message& message) const {
     case Message::CONTENT_NOT_SET:
       break;
   }
-  return absl::InvalidArgumentError("alignment message: expected set_size, masked or double_masked, found no content");
+  return absl::InvalidArgumentError("alignment message: expected set_size, commitments or points, found no content");
 }
 
 absl::Status PeerInbox::CheckPoints(const char* field, const Message::Points& chunk) const {
@@ -102,24 +114,24 @@ absl::Status PeerInbox::CheckPoints(const char* field, const Message::Points& ch
 }
 
 absl::Status PeerInbox::Advance(const Message& message) {
+  const auto content = message.content_case();
   switch (state_) {
     case State::kSetSize:
-      if (!message.has_set_size()) {
-        return OutOfTurn("set_size", message.content_case());
-      }
-      return AcceptSetSize(message.set_size());
+      return content == Message::kSetSize ? AcceptSetSize(message.set_size()) : OutOfTurn("set_size", content);
+    case State::kMaskedCommitments:
+      return content == Message::kMaskedCommitment ? AcceptCommitment(PointKind::kMasked, message.masked_commitment())
+                                                   : OutOfTurn("masked_commitment", content);
     case State::kMasked:
-      if (!message.has_masked()) {
-        return OutOfTurn("masked", message.content_case());
-      }
-      return AcceptMasked(message.masked());
+      return content == Message::kMasked ? AcceptMasked(message.masked()) : OutOfTurn("masked", content);
+    case State::kDoubleMaskedCommitments:
+      return content == Message::kDoubleMaskedCommitment
+                 ? AcceptCommitment(PointKind::kDoubleMasked, message.double_masked_commitment())
+                 : OutOfTurn("double_masked_commitment", content);
     case State::kDoubleMasked:
-      if (!message.has_double_masked()) {
-        return OutOfTurn("double_masked", message.content_case());
-      }
-      return AcceptDoubleMasked(message.double_masked());
+      return content == Message::kDoubleMasked ? AcceptDoubleMasked(message.double_masked())
+                                               : OutOfTurn("double_masked", content);
     case State::kComplete:
-      return OutOfTurn("the end of the stream", message.content_case());
+      return OutOfTurn("the end of the stream", content);
     case State::kFailed:
       return failure_;
   }
@@ -132,43 +144,82 @@ absl::Status PeerInbox::AcceptSetSize(const Message::SetSize& set_size) {
         absl::StrCat("set_size.ids: expected 1 to ", limits_.max_ids, ", found ", set_size.ids()));
   }
   peer_ids_ = set_size.ids();
-  state_ = State::kMasked;
+  masked_chunks_.chunks = MaskedChunks(peer_ids_, limits_.chunk_ids);
+  state_ = State::kMaskedCommitments;
+  return absl::OkStatus();
+}
+
+absl::Status PeerInbox::AcceptCommitment(PointKind kind, const Message::Commitment& commitment) {
+  Committed& committed = Of(kind);
+  const uint64_t number = committed.commitments.size();
+  if (commitment.first_index() != number * committed.chunks.chunk) {
+    return absl::InvalidArgumentError(absl::StrCat(NameOf(kind), "_commitment.first_index: expected ",
+                                                   number * committed.chunks.chunk, ", found ",
+                                                   commitment.first_index()));
+  }
+  Digest digest;
+  if (commitment.sha256().size() != digest.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(NameOf(kind), "_commitment.sha256: expected ", digest.size(),
+                                                   " bytes, found ", commitment.sha256().size()));
+  }
+  std::memcpy(digest.data(), commitment.sha256().data(), digest.size());
+  if (number < committed.ours.size() && committed.ours[number] == digest) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(NameOf(kind), "_commitment: expected one to the peer's own points, found ours sent back"));
+  }
+  committed.commitments.push_back(digest);
+  if (committed.commitments.size() == committed.chunks.count()) {
+    state_ = kind == PointKind::kMasked ? State::kMasked : State::kDoubleMasked;
+  }
   return absl::OkStatus();
 }
 
 absl::Status PeerInbox::AcceptMasked(const Message::Points& chunk) {
-  SPLITVEIL_RETURN_IF_ERROR(CheckOrder("masked", chunk, masked_ids_, peer_ids_));
-  masked_ids_ += chunk.points().size() / sizeof(Point);
+  SPLITVEIL_RETURN_IF_ERROR(CheckChunk(PointKind::kMasked, chunk, masked_chunks_));
+  masked_chunks_.received += chunk.points().size() / sizeof(Point);
   AppendPoints(chunk, masked_);
-  if (masked_ids_ == peer_ids_) {
-    state_ = State::kDoubleMasked;
+  if (masked_chunks_.received == masked_chunks_.chunks.points) {
+    state_ = State::kDoubleMaskedCommitments;
   }
   return absl::OkStatus();
 }
 
 absl::Status PeerInbox::AcceptDoubleMasked(const Message::Points& chunk) {
-  SPLITVEIL_RETURN_IF_ERROR(CheckOrder("double_masked", chunk, double_masked_.size(), limits_.own_ids));
-  double_masked_.reserve(limits_.own_ids);  // To grow would take twice the memory for a while.
-  AppendPoints(chunk, double_masked_);
-  if (double_masked_.size() > sent_ids_) {
-    return absl::FailedPreconditionError(absl::StrCat("double_masked: answers ", double_masked_.size(),
-                                                      " ids where only ", sent_ids_, " have been sent"));
+  SPLITVEIL_RETURN_IF_ERROR(CheckChunk(PointKind::kDoubleMasked, chunk, answer_chunks_));
+  answer_chunks_.received += chunk.points().size() / sizeof(Point);
+  if (answer_chunks_.received > sent_points_) {
+    return absl::FailedPreconditionError(absl::StrCat("double_masked: answers ", answer_chunks_.received,
+                                                      " points where only ", sent_points_, " have been sent"));
   }
-  if (double_masked_.size() == limits_.own_ids) {
+  double_masked_.reserve(answer_chunks_.chunks.points);  // To grow would take twice the memory for a while.
+  AppendPoints(chunk, double_masked_);
+  if (answer_chunks_.received == answer_chunks_.chunks.points) {
     state_ = State::kComplete;
   }
   return absl::OkStatus();
 }
 
-absl::Status PeerInbox::CheckOrder(const char* field, const Message::Points& chunk, uint64_t received, uint64_t owed) {
-  const uint64_t count = chunk.points().size() / sizeof(Point);
-  if (chunk.first_index() != received) {
+absl::Status PeerInbox::CheckChunk(PointKind kind, const Message::Points& chunk, const Committed& committed) const {
+  if (chunk.first_index() != committed.received) {
     return absl::InvalidArgumentError(
-        absl::StrCat(field, ".first_index: expected ", received, ", found ", chunk.first_index()));
+        absl::StrCat(NameOf(kind), ".first_index: expected ", committed.received, ", found ", chunk.first_index()));
   }
-  if (count > owed - received) {
+  const uint64_t count = chunk.points().size() / sizeof(Point);
+  const uint64_t due = committed.chunks.SizeAt(committed.received);
+  if (count != due) {
+    return absl::InvalidArgumentError(absl::StrCat(NameOf(kind), ".points: expected ", due, " of ",
+                                                   committed.chunks.points, " points in all, found ", count));
+  }
+  CommitmentNonce nonce;
+  if (chunk.nonce().size() != nonce.size()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(field, ".points: expected ", owed, " points in all, found ", received + count));
+        absl::StrCat(NameOf(kind), ".nonce: expected ", nonce.size(), " bytes, found ", chunk.nonce().size()));
+  }
+  std::memcpy(nonce.data(), chunk.nonce().data(), nonce.size());
+  const Digest& commitment = committed.commitments[committed.received / committed.chunks.chunk];
+  if (CommitmentTo(kind, limits_.run_id, committed.received, nonce, chunk.points()) != commitment) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(NameOf(kind), ".points: expected those that the peer is committed to, found others"));
   }
   return absl::OkStatus();
 }
@@ -182,9 +233,14 @@ void PeerInbox::Fail(const absl::Status& reason) {
   failure_ = reason;
 }
 
-void PeerInbox::NoteSent(uint64_t masked_ids) {
+void PeerInbox::NoteSent(uint64_t masked_points) {
   const absl::MutexLock lock(&mutex_);
-  sent_ids_ += masked_ids;
+  sent_points_ += masked_points;
+}
+
+void PeerInbox::NoteCommitted(PointKind kind, const Digest& commitment) {
+  const absl::MutexLock lock(&mutex_);
+  Of(kind).ours.push_back(commitment);
 }
 
 absl::StatusOr<uint64_t> PeerInbox::WaitForSetSize() {
@@ -193,6 +249,13 @@ absl::StatusOr<uint64_t> PeerInbox::WaitForSetSize() {
     return failure_;
   }
   return peer_ids_;
+}
+
+absl::Status PeerInbox::WaitForCommitments(PointKind kind) {
+  const absl::MutexLock lock(&mutex_,
+                             absl::Condition(this, kind == PointKind::kMasked ? &PeerInbox::HasMaskedCommitments
+                                                                              : &PeerInbox::HasAnswerCommitments));
+  return failure_;
 }
 
 absl::StatusOr<std::vector<Point>> PeerInbox::TakeMasked(uint64_t max_points) {
@@ -206,12 +269,29 @@ absl::StatusOr<std::vector<Point>> PeerInbox::TakeMasked(uint64_t max_points) {
   return points;
 }
 
+absl::Status PeerInbox::WaitForAnswers(uint64_t points) {
+  const absl::MutexLock lock(&mutex_);
+  awaited_answers_ = points;
+  mutex_.Await(absl::Condition(this, &PeerInbox::HasAwaitedAnswers));
+  return failure_;
+}
+
 absl::StatusOr<std::vector<Point>> PeerInbox::TakeDoubleMasked() {
   const absl::MutexLock lock(&mutex_, absl::Condition(this, &PeerInbox::IsDone));
   if (!failure_.ok()) {
     return failure_;
   }
   return std::move(double_masked_);
+}
+
+uint64_t PeerInbox::answers() const {
+  const absl::MutexLock lock(&mutex_);
+  return double_masked_.size();
+}
+
+std::optional<Point> PeerInbox::Answer(uint64_t index) const {
+  const absl::MutexLock lock(&mutex_);
+  return index < double_masked_.size() ? std::optional<Point>(double_masked_[index]) : std::nullopt;
 }
 
 PeerInbox::State PeerInbox::state() const {
@@ -229,8 +309,8 @@ std::string PeerInbox::Progress() const {
   if (state_ == State::kSetSize) {
     return "before its set size";
   }
-  return absl::StrCat("after ", masked_ids_, " of ", peer_ids_, " masked ids and ", double_masked_.size(), " of ",
-                      limits_.own_ids, " answers");
+  return absl::StrCat("after ", masked_chunks_.received, " of ", masked_chunks_.chunks.points, " masked points and ",
+                      answer_chunks_.received, " of ", answer_chunks_.chunks.points, " answers");
 }
 
 }  // namespace splitveil

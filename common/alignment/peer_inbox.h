@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -14,6 +14,8 @@
 #include "absl/synchronization/mutex.h"
 
 #include "common/alignment/masking_key.h"
+#include "common/alignment/point_commitment.h"
+#include "common/crypto/sha256.h"
 
 #include "splitveil/v1/alignment.pb.h"
 
@@ -21,44 +23,57 @@ namespace splitveil {
 
 // The reading thread puts messages in with Accept, the protocol's thread takes them out; each waits on no more than the
 // other's progress, so both parties may be in the middle of Send at once. Memory is bounded by what both sides
-// announced: 32 bytes for each id of either. Thread-safe.
+// announced: 32 bytes for each point of either, and for each of their messages. Thread-safe.
 class PeerInbox {
  public:
   // What the peer may send next. Messages of any other kind fail the inbox.
   enum class State {
-    kSetSize,       // Its one set_size.
-    kMasked,        // Chunks of its own ids, masked.
-    kDoubleMasked,  // Our masked ids under its key too, as many as we have sent.
-    kComplete,      // Nothing.
-    kFailed,        // Nothing: it broke the protocol or is gone. The first failure stays.
+    kSetSize,                  // Its one set_size.
+    kMaskedCommitments,        // A commitment to each chunk of its own ids, masked.
+    kMasked,                   // These chunks.
+    kDoubleMaskedCommitments,  // A commitment to each chunk of its answers.
+    kDoubleMasked,             // These: our masked points under its key too, as many as we have sent.
+    kComplete,                 // Nothing.
+    kFailed,                   // Nothing: it broke the protocol or is gone. The first failure stays.
   };
 
   struct Limits {
     std::string run_id;      // Every message must carry it.
-    uint64_t own_ids = 0;    // Answers we are owed.
+    uint64_t own_ids = 0;    // We are owed AnswerChunks of them.
     uint64_t max_ids = 0;    // Largest set accepted.
-    uint64_t chunk_ids = 0;  // Largest message accepted.
+    uint64_t chunk_ids = 0;  // Points a message, at most.
     size_t threads = 1;      // That check received points.
   };
 
-  explicit PeerInbox(Limits limits) : limits_(std::move(limits)) {}
+  explicit PeerInbox(Limits limits);
 
-  // Takes in the peer's next message. Errors: InvalidArgument for a malformed one (set size, length, index, more points
-  // than announced, bytes that encode no group element or the identity); FailedPrecondition for one of another run or
-  // out of turn. An error fails the inbox. From one thread.
+  // Takes in the peer's next message. Errors: InvalidArgument for a malformed one (set size, length, index, points that
+  // are not those it is committed to, bytes that encode no group element or the identity) and for a commitment of ours
+  // that is sent back; FailedPrecondition for one of another run or out of turn. An error fails the inbox. From one
+  // thread.
   absl::Status Accept(const v1::AlignmentMessage& message);
   // Fails the inbox unless it is complete or has failed already, and wakes who waits on it.
   void Fail(const absl::Status& reason);
-  // Tells how many of our masked ids the peer can have seen: answers beyond them are out of turn.
-  void NoteSent(uint64_t masked_ids);
+  // Tells what the peer is about to see. Of our masked points: answers beyond them are out of turn. Of our commitments,
+  // in order: a peer that sends one back claims points that it does not know.
+  void NoteSent(uint64_t masked_points);
+  void NoteCommitted(PointKind kind, const Digest& commitment);
 
   // Each waits for its answer, or returns the failure.
   absl::StatusOr<uint64_t> WaitForSetSize();
+  // All commitments of `kind`.
+  absl::Status WaitForCommitments(PointKind kind);
   // Hands out the peer's masked ids from where the last call ended, in the peer's order: at least one, at most
   // `max_points`; empty when all have been taken.
   absl::StatusOr<std::vector<Point>> TakeMasked(uint64_t max_points);
-  // All of our ids, double-masked, in the order we sent them. Once.
+  // At least `points` answers. From one thread.
+  absl::Status WaitForAnswers(uint64_t points);
+  // All of our points, double-masked, in the order we sent them. Once.
   absl::StatusOr<std::vector<Point>> TakeDoubleMasked();
+
+  // Answers received so far, and the one to the `index`-th of our points, where it is among them.
+  uint64_t answers() const;
+  std::optional<Point> Answer(uint64_t index) const;
 
   State state() const;
   // OK, or why the inbox has failed.
@@ -73,17 +88,34 @@ class PeerInbox {
   // What depends on the state.
   absl::Status Advance(const v1::AlignmentMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AcceptSetSize(const v1::AlignmentMessage::SetSize& set_size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status AcceptCommitment(PointKind kind, const v1::AlignmentMessage::Commitment& commitment)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AcceptMasked(const v1::AlignmentMessage::Points& chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AcceptDoubleMasked(const v1::AlignmentMessage::Points& chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Checks that `chunk` continues the `received` points within what is `owed` in all.
-  static absl::Status CheckOrder(const char* field, const v1::AlignmentMessage::Points& chunk, uint64_t received,
-                                 uint64_t owed);
+
+  // The peer's messages of one kind of points.
+  struct Committed {
+    PointChunks chunks;
+    std::vector<Digest> commitments = {};
+    std::vector<Digest> ours = {};  // That we have sent, of the same kind.
+    uint64_t received = 0;          // Points.
+  };
+  // Checks that `chunk` is the next one that `committed` says.
+  absl::Status CheckChunk(PointKind kind, const v1::AlignmentMessage::Points& chunk, const Committed& committed) const;
+  Committed& Of(PointKind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return kind == PointKind::kMasked ? masked_chunks_ : answer_chunks_;
+  }
 
   const Limits limits_;
-  // What WaitForSetSize, TakeMasked and TakeDoubleMasked wait for; a failure ends every wait.
+  // What the waits are for; a failure ends every one.
   bool HasSetSize() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return state_ != State::kSetSize; }
+  bool HasMaskedCommitments() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return state_ >= State::kMasked; }
   bool HasMaskedOrNoMore() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return state_ == State::kFailed || !masked_.empty() || (state_ != State::kSetSize && masked_ids_ == peer_ids_);
+    return !masked_.empty() || state_ > State::kMasked;
+  }
+  bool HasAnswerCommitments() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return state_ >= State::kDoubleMasked; }
+  bool HasAwaitedAnswers() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return state_ == State::kFailed || double_masked_.size() >= awaited_answers_;
   }
   bool IsDone() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return state_ == State::kComplete || state_ == State::kFailed;
@@ -93,10 +125,12 @@ class PeerInbox {
   State state_ ABSL_GUARDED_BY(mutex_) = State::kSetSize;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   uint64_t peer_ids_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t sent_ids_ ABSL_GUARDED_BY(mutex_) = 0;     // Of ours.
-  uint64_t masked_ids_ ABSL_GUARDED_BY(mutex_) = 0;   // Of the peer's, received.
+  uint64_t sent_points_ ABSL_GUARDED_BY(mutex_) = 0;  // Of ours.
+  Committed masked_chunks_ ABSL_GUARDED_BY(mutex_);
+  Committed answer_chunks_ ABSL_GUARDED_BY(mutex_);
   std::deque<Point> masked_ ABSL_GUARDED_BY(mutex_);  // Those that TakeMasked has not handed out.
   std::vector<Point> double_masked_ ABSL_GUARDED_BY(mutex_);
+  uint64_t awaited_answers_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace splitveil

@@ -125,6 +125,18 @@ absl::Status ValidateAgreement(const v1::RunAgreement& agreement) {
     return Invalid("progressive_validation", "false unless test_fraction is 0",
                    absl::StrCat("true beside test_fraction ", agreement.test_fraction()));
   }
+  if (agreement.alignment().min_shared_ids() > agreement.alignment().max_shared_ids()) {
+    return Invalid("alignment.min_shared_ids",
+                   absl::StrCat("at most max_shared_ids ", agreement.alignment().max_shared_ids()),
+                   absl::StrCat(agreement.alignment().min_shared_ids()));
+  }
+  if (agreement.audit().disclosure() == v1::ROUNDED &&
+      agreement.batch_size() < agreement.audit().rounded().minimum_batch()) {
+    return Invalid("audit.disclosure",
+                   absl::StrCat("LABEL_SIDE_ONLY, or batches of at least audit.rounded.minimum_batch ",
+                                agreement.audit().rounded().minimum_batch()),
+                   absl::StrCat("ROUNDED with batch_size ", agreement.batch_size()));
+  }
   if (agreement.minimum_batch_size() > agreement.batch_size()) {
     return Invalid("minimum_batch_size", absl::StrCat("at most batch_size ", agreement.batch_size()),
                    absl::StrCat(agreement.minimum_batch_size()));

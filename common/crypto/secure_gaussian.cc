@@ -46,16 +46,24 @@ struct SecureGaussian::Cipher {
   alignas(64) std::array<uint32_t, kWordsPerNormalPair * kChunkPairs> words;
 };
 
-absl::StatusOr<std::unique_ptr<SecureGaussian>> SecureGaussian::Create(SecretKey key) {
-  return std::unique_ptr<SecureGaussian>(new SecureGaussian(std::make_unique<Cipher>(key)));
+absl::StatusOr<std::unique_ptr<SecureGaussian>> SecureGaussian::Create(SecretKey key, KeyLife life) {
+  return std::unique_ptr<SecureGaussian>(new SecureGaussian(std::move(key), life));
 }
 
-SecureGaussian::SecureGaussian(std::unique_ptr<Cipher> cipher) : cipher_(std::move(cipher)) {}
+SecureGaussian::SecureGaussian(SecretKey key, KeyLife life)
+    : key_(std::move(key)), life_(life), cipher_(needs_binding() ? nullptr : std::make_unique<Cipher>(key_)) {}
+
+void SecureGaussian::Bind(const Digest& context) {
+  Digest derived = HmacSha256(key_.bytes(), AsBytes(context));
+  cipher_ = std::make_unique<Cipher>(SecretKey(derived));
+  OPENSSL_cleanse(derived.data(), derived.size());
+}
 
 SecureGaussian::~SecureGaussian() = default;
 
 void SecureGaussian::Fill(const NoisePosition& position, uint64_t first, absl::Span<float> out) {
   const uint64_t first_pair = first / 2;
+  CheckInvariant(cipher_ != nullptr, "SecureGaussian: a key of many runs is bound before it is drawn from");
   CheckInvariant(first % 2 == 0, "SecureGaussian: the first component is even");
   CheckInvariant(position.stream < kMaxStreams, "SecureGaussian: stream < 2^16");
   CheckInvariant(first_pair < kMaxPairs && out.size() <= 2 * (kMaxPairs - first_pair),

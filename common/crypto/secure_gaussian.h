@@ -9,11 +9,13 @@
 #include "absl/types/span.h"
 
 #include "common/crypto/secure_random.h"
+#include "common/crypto/sha256.h"
 
 namespace splitveil {
 
-// Where in the run a draw belongs. The same position always gives the same numbers under the same key, so a retried or
-// resumed step re-creates its noise; different positions are independent.
+// Where in the run a draw belongs. The same position always gives the same numbers under the same key and, where the
+// key outlives a run (KeyLife::kManyRuns), the same binding, so a retried or resumed step re-creates its noise;
+// different positions are independent.
 struct NoisePosition {
   uint32_t epoch = 0;
   uint32_t batch = 0;
@@ -33,21 +35,38 @@ struct NoisePosition {
 //
 // Not protected: float32 noise added to float32 values leaves its rounding in the low bits of the sum (Mironov, CCS
 // 2012); the bounds of the protections are those of real arithmetic.
+//
+// A key that outlives a run meets the same position again: in a step that is repeated after a crash, and in another
+// run. The same noise on other values, or on another scale, would cancel out of the difference. Such a key is never
+// drawn from itself, but through Bind, under a key derived from it and from all that the noise is added to and scaled
+// by: what is repeated as a whole gets the same bytes, and anything else independent ones.
 class SecureGaussian {
  public:
-  static absl::StatusOr<std::unique_ptr<SecureGaussian>> Create(SecretKey key);
+  enum class KeyLife {
+    kOneRun,    // No position comes twice with other values.
+    kManyRuns,  // Nothing is drawn before Bind.
+  };
+  static absl::StatusOr<std::unique_ptr<SecureGaussian>> Create(SecretKey key, KeyLife life = KeyLife::kOneRun);
   ~SecureGaussian();
+
+  // Whether what is drawn next must be bound first.
+  bool needs_binding() const { return life_ == KeyLife::kManyRuns; }
+  // What follows is drawn under the key derived for `context`, a digest of all that it will be used with.
+  void Bind(const Digest& context);
 
   // Writes components [first, first + out.size()) of `position`: independent N(0, 1) numbers. `first` must be even.
   // A batch's matrix is filled with first = row * cols_rounded_up_to_even. Aborts where `first` is odd, `stream` is
-  // 2^16 or more, or a component is 2^49 or more: counters that ran into each other would repeat noise. One call for
-  // many rows is faster than one a row. Not thread-safe.
+  // 2^16 or more, or a component is 2^49 or more: counters that ran into each other would repeat noise; and where
+  // nothing is bound that must be. One call for many rows is faster than one a row. Not thread-safe.
   void Fill(const NoisePosition& position, uint64_t first, absl::Span<float> out);
 
  private:
   struct Cipher;
-  explicit SecureGaussian(std::unique_ptr<Cipher> cipher);
-  std::unique_ptr<Cipher> cipher_;
+  SecureGaussian(SecretKey key, KeyLife life);
+
+  const SecretKey key_;
+  const KeyLife life_;
+  std::unique_ptr<Cipher> cipher_;  // Null until something is bound that must be.
 };
 
 }  // namespace splitveil

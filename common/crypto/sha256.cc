@@ -1,6 +1,7 @@
 #include "common/crypto/sha256.h"
 
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include "common/crypto/invariant.h"
 
@@ -12,6 +13,17 @@ Digest Sha256(absl::string_view bytes) {
   CheckInvariant(EVP_Digest(bytes.data(), bytes.size(), digest.data(), &written, EVP_sha256(), nullptr) == 1 &&
                      written == digest.size(),
                  "OpenSSL computes SHA-256");
+  return digest;
+}
+
+Digest HmacSha256(const std::array<uint8_t, 32>& key, absl::string_view bytes) {
+  Digest digest;
+  unsigned int written = 0;
+  CheckInvariant(
+      HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(bytes.data()),
+           bytes.size(), digest.data(), &written) != nullptr &&
+          written == digest.size(),
+      "OpenSSL computes HMAC-SHA-256");
   return digest;
 }
 

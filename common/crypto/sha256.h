@@ -17,6 +17,9 @@ using Digest = std::array<uint8_t, 32>;
 // Digest of `bytes`. Thread-safe.
 Digest Sha256(absl::string_view bytes);
 
+// HMAC-SHA-256 (RFC 2104) of `bytes`: to who does not hold the key, a random value for each of them. Thread-safe.
+Digest HmacSha256(const std::array<uint8_t, 32>& key, absl::string_view bytes);
+
 // Digest of bytes that come in pieces. Not thread-safe.
 class Sha256Hasher {
  public:

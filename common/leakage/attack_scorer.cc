@@ -229,9 +229,11 @@ std::vector<float> AttackScorer::ScoreByHead(v1::Attack attack) {
   if (!conditional_log_ratio_.has_value()) {
     conditional_log_ratio_ = ConditionalLogRatios(input_.gradients, *input_.head);
   }
-  return attack == v1::CONDITIONAL_LIKELIHOOD_RATIO || input_.head->releases_repeat
-             ? Saturated(*conditional_log_ratio_)
-             : Saturated(Remember(attack, *conditional_log_ratio_));
+  if (attack == v1::CONDITIONAL_LIKELIHOOD_RATIO) {
+    return Saturated(*conditional_log_ratio_);
+  }
+  return Saturated(input_.head->releases_repeat ? KeepMostExact(*conditional_log_ratio_)
+                                                : Remember(attack, *conditional_log_ratio_));
 }
 
 const GradientViews& AttackScorer::Views() {
@@ -282,6 +284,21 @@ std::vector<float> AttackScorer::ScoreCumulative() {
   // Summed as the direction lies; the vote on which end is positive is cast on the sums.
   return Saturated(Remember(v1::CUMULATIVE_SPECTRAL, Standardized(Saturated(projections))),
                    cumulative_direction_.orientation());
+}
+
+std::vector<double> AttackScorer::KeepMostExact(const std::vector<double>& evidence) {
+  most_exact_.resize(examples_);
+  const std::vector<double> precisions = RepeatPrecisions(*input_.head);
+  std::vector<double> current;
+  current.reserve(evidence.size());
+  for (size_t j = 0; j < evidence.size(); ++j) {
+    Repeated& kept = most_exact_[input_.positions[j]];
+    if (precisions[j] > kept.precision) {
+      kept = {precisions[j], evidence[j]};
+    }
+    current.push_back(kept.evidence);
+  }
+  return current;
 }
 
 std::vector<double> AttackScorer::Remember(v1::Attack attack, const std::vector<double>& evidence) {

@@ -38,7 +38,7 @@ struct AttackInput {
 };
 
 // The scores of one adversary at one layer. Stateful: the sign of the principal direction is kept consistent from batch
-// to batch, and cumulative attacks sum evidence by position. Not thread-safe.
+// to batch, and cumulative attacks keep evidence by position. Not thread-safe.
 class AttackScorer {
  public:
   // `examples`: aligned examples; positions lie below it.
@@ -56,6 +56,8 @@ class AttackScorer {
  private:
   // Adds the batch's evidence to what is remembered of its rows; the sums. Both [batch].
   std::vector<double> Remember(v1::Attack attack, const std::vector<double>& evidence);
+  // The same of releases that repeat, whose evidence counts once: what the most exact release of each row told.
+  std::vector<double> KeepMostExact(const std::vector<double>& evidence);
   // Errors: FailedPrecondition where `input_` lacks what the attack needs.
   absl::Status CheckKnown(const AttackTraits& traits) const;
   const std::vector<double>& Spectral();
@@ -83,6 +85,10 @@ class AttackScorer {
   LabelFactor label_factor_;
   PrincipalDirection cumulative_direction_;               // Leans towards what is remembered of the rows.
   std::map<v1::Attack, std::vector<double>> remembered_;  // [examples] each; made when first used.
+  struct Repeated {
+    double precision = 0, evidence = 0;
+  };
+  std::vector<Repeated> most_exact_;  // [examples]; made when first used.
   // Of this batch, computed when first asked for.
   std::optional<HintScores> hint_scores_;
   std::optional<std::vector<double>> spectral_;  // Projections, without the vote on their orientation.

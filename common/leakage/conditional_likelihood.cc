@@ -96,4 +96,18 @@ std::vector<double> ConditionalLogRatios(ConstMatrixView released, const Releasi
   return scores;
 }
 
+std::vector<double> RepeatPrecisions(const ReleasingHead& head) {
+  const bool of_places = !head.places.empty();
+  std::vector<double> precisions(of_places ? head.places.size() : head.probabilities.size());
+  for (size_t j = 0; j < precisions.size(); ++j) {
+    if (of_places) {
+      precisions[j] = head.exact[j] != 0 && std::isfinite(head.places[j]) ? 1 : 0;
+    } else if (SquaredNorm(head.label_directions.row(static_cast<int64_t>(j))) > 0) {
+      const double probability = head.probabilities[j];
+      precisions[j] = head.releases_posterior ? probability * (1 - probability) : 1;
+    }
+  }
+  return precisions;
+}
+
 }  // namespace splitveil

@@ -45,6 +45,11 @@ struct ReleasingHead {
 // [batch]. Thread-safe.
 std::vector<double> ConditionalLogRatios(ConstMatrixView released, const ReleasingHead& head);
 
+// How exactly each row of releases that repeat tells of its noised label, for comparison among the releases of one
+// example: p (1 - p) where a posterior has left, which rounding hides where p is next to 0 or 1; else 1; 0 where it
+// tells nothing. What is released once can be remembered: an adversary keeps the most exact. [batch]. Thread-safe.
+std::vector<double> RepeatPrecisions(const ReleasingHead& head);
+
 }  // namespace splitveil
 
 #endif  // SPLITVEIL_COMMON_LEAKAGE_CONDITIONAL_LIKELIHOOD_H_

@@ -54,8 +54,8 @@ class Ledger::Database {
     kTables
   };
 
-  Database(std::unique_ptr<SqliteDatabase> connection, std::string run_id)
-      : run_id_(std::move(run_id)), connection_(std::move(connection)) {}
+  Database(std::unique_ptr<SqliteDatabase> connection, std::string path, std::string run_id)
+      : path_(std::move(path)), run_id_(std::move(run_id)), connection_(std::move(connection)) {}
   ~Database() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Begins the run. Before any other call, once.
@@ -75,6 +75,7 @@ class Ledger::Database {
   // Commits the open transaction where it is old enough. When to look again; nullopt: the ledger closes.
   std::optional<SteadyTime> CommitIfDue() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  const std::string path_;  // For errors.
   const std::string run_id_;
   std::thread committer_;  // Of Start and the destructor alone.
   WakeableSleep sleep_;    // The committer's; ended by closing_ and the opening of a transaction.
@@ -152,7 +153,7 @@ template <typename... Values>
 absl::Status Ledger::Database::Insert(Table table, const Values&... values) {
   const absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(Begin());
-  return inserts_[table].Run(run_id_, values...);
+  return At(path_, inserts_[table].Run(run_id_, values...));
 }
 
 absl::Status Ledger::Database::Begin() {
@@ -163,7 +164,7 @@ absl::Status Ledger::Database::Begin() {
   if (open_transaction_) {
     return absl::OkStatus();
   }
-  SPLITVEIL_RETURN_IF_ERROR(connection_->Execute("BEGIN IMMEDIATE"));
+  SPLITVEIL_RETURN_IF_ERROR(At(path_, connection_->Execute("BEGIN IMMEDIATE")));
   open_transaction_ = true;
   opened_at_ = SteadyNow();
   sleep_.Wake();
@@ -174,7 +175,7 @@ absl::Status Ledger::Database::CommitPending() {
   if (!open_transaction_) {
     return commit_status_;
   }
-  commit_status_.Update(connection_->Execute("COMMIT"));
+  commit_status_.Update(At(path_, connection_->Execute("COMMIT")));
   open_transaction_ = connection_->in_transaction();
   return commit_status_;
 }
@@ -205,7 +206,7 @@ absl::Status Ledger::Database::Commit() {
 absl::Status Ledger::Database::Finish(absl::string_view status) {
   const absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(Begin());
-  SPLITVEIL_RETURN_IF_ERROR(finish_run_.Run(run_id_, UtcNow(), status));
+  SPLITVEIL_RETURN_IF_ERROR(At(path_, finish_run_.Run(run_id_, UtcNow(), status)));
   finished_ = true;
   return CommitPending();
 }
@@ -219,7 +220,7 @@ absl::StatusOr<std::unique_ptr<Ledger>> Ledger::Create(const std::string& path, 
   }
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> connection,
                              SqliteDatabase::Open(path, SqliteDatabase::Mode::kCreate));
-  auto database = std::make_unique<Database>(std::move(connection), run.run_id);
+  auto database = std::make_unique<Database>(std::move(connection), path, run.run_id);
   SPLITVEIL_RETURN_IF_ERROR(At(path, database->Start(run)));
   return std::unique_ptr<Ledger>(new Ledger(std::move(database)));
 }

@@ -1,5 +1,6 @@
 #include "common/operations/party_check.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,10 +9,12 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 #include "common/config/text_config.h"
 #include "common/ledger/ledger_path.h"
 #include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
 #include "common/transport/host_port.h"
 
 namespace splitveil {
@@ -39,6 +42,20 @@ absl::Status CheckExportDir(const std::string& path) {
                                                  path, ": ", std::strerror(is_folder ? errno : ENOTDIR)));
 }
 
+// One file; none of the name: nothing.
+void KeepFileForOwnerAlone(const std::string& path) {
+  struct stat facts = {};
+  if (path.empty() || stat(path.c_str(), &facts) != 0 || (facts.st_mode & (S_IRWXG | S_IRWXO)) == 0) {
+    return;
+  }
+  const std::string mode = absl::StrFormat("%04o", facts.st_mode & 07777);
+  if (facts.st_uid == geteuid() && chmod(path.c_str(), S_IRUSR | S_IWUSR) == 0) {
+    LogWarning(path, ": now its owner's alone (0600); its mode was ", mode, ", others may have read it");
+  } else {
+    LogWarning(path, ": expected a file that nobody but its owner may read, found mode ", mode);
+  }
+}
+
 }  // namespace
 
 absl::Status CheckLedgerOf(const v1::PartyCommon& party, const std::string& config_path) {
@@ -53,6 +70,13 @@ absl::Status CheckPlaces(const v1::PartyCommon& party, const std::string& listen
   SPLITVEIL_RETURN_IF_ERROR(CheckLedgerOf(party, config_path));
   SPLITVEIL_RETURN_IF_ERROR(Within(config_path, CheckExportDir(party.export_dir())));
   return Within(config_path, CheckFree("listen_address", listen_address));
+}
+
+void KeepForOwnerAlone(const v1::PartyCommon& party, const std::string& config_path) {
+  for (const std::string& path :
+       {party.dataset().path(), party.ledger_path(), party.initial_checkpoint(), party.checkpoint_path()}) {
+    KeepFileForOwnerAlone(path.empty() ? path : ResolvePath(config_path, path));
+  }
 }
 
 }  // namespace splitveil

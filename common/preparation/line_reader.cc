@@ -4,7 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 #include "common/status/status_macros.h"
 
@@ -12,6 +14,10 @@ namespace splitveil {
 namespace {
 
 constexpr size_t kChunkBytes = size_t{1} << 18;
+
+// What spreadsheets put in front of a text.
+constexpr absl::string_view kUtf8Mark = "\xef\xbb\xbf";
+constexpr absl::string_view kUtf16Marks[] = {"\xff\xfe", "\xfe\xff"};
 
 }  // namespace
 
@@ -48,6 +54,13 @@ absl::StatusOr<bool> LineReader::Next(absl::string_view* line) {
     return failure_;
   }
   absl::StatusOr<bool> more = ReadLine(line);
+  if (more.ok() && *more && line_number_ == 0) {
+    absl::ConsumePrefix(line, kUtf8Mark);
+    if (absl::StartsWith(*line, kUtf16Marks[0]) || absl::StartsWith(*line, kUtf16Marks[1])) {
+      more = absl::InvalidArgumentError(
+          "expected text in UTF-8, found the byte order mark of UTF-16; `iconv -f UTF-16 -t UTF-8` converts it");
+    }
+  }
   if (!more.ok()) {
     failure_ =
         absl::Status(more.status().code(), absl::StrCat(name_, ":", line_number_ + 1, ": ", more.status().message()));

@@ -24,7 +24,8 @@ namespace splitveil {
 //     ...
 //   }
 //
-// Lines end with LF or CR LF; the last may lack its end. A line is any bytes: nothing is decoded. Not thread-safe.
+// Lines end with LF or CR LF; the last may lack its end. A line is any bytes: nothing is decoded, but a byte order mark
+// of UTF-8 in front of the first is left out, and one of UTF-16 refused. Not thread-safe.
 class LineReader {
  public:
   static constexpr int64_t kDefaultMaxLineBytes = int64_t{1} << 20;
@@ -42,8 +43,8 @@ class LineReader {
   LineReader& operator=(const LineReader&) = delete;
 
   // The next line without its end; valid until the next call. False at the end of the text. InvalidArgument, with file
-  // and line, where a line is too long, the gzip stream is damaged or cut short, or the file cannot be read; every
-  // later call then repeats the error.
+  // and line, where a line is too long, the text is UTF-16, the gzip stream is damaged or cut short, or the file cannot
+  // be read; every later call then repeats the error.
   absl::StatusOr<bool> Next(absl::string_view* line);
 
   // Number of the latest line, from 1; 0 before the first.

@@ -12,6 +12,7 @@
 
 #include "common/dataset/dataset_writer.h"
 #include "common/preparation/preprocessor.h"
+#include "common/preparation/row_checks.h"
 #include "common/preparation/seeded_draws.h"
 #include "common/preparation/shuffled_rows.h"
 #include "common/schedule/train_test_split.h"
@@ -42,6 +43,12 @@ absl::Status CheckOptions(const PrepareOptions& options) {
   if (!is_fraction(options.test_fraction)) {
     return absl::InvalidArgumentError(
         absl::StrCat("test_fraction: expected a number in [0, 1), found ", options.test_fraction));
+  }
+  if (!(options.min_usable_share >= 0 && options.min_usable_share <= 1) || options.expected_rows < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("min_usable_share, rows: expected a number in [0, 1] and at least 0, "
+                     "found ",
+                     options.min_usable_share, " and ", options.expected_rows));
   }
   if (options.shuffle_buffer_rows < 1 || options.hash_buckets < 0) {
     return absl::InvalidArgumentError(
@@ -87,12 +94,14 @@ class Preparation {
 
   // Takes a row's label or target into the result.
   void Count(const TableRow& row);
+  void CountVariety(const TableRow& row, bool test);
 
   const PrepareOptions& options_;
   const SplitRule split_;
   std::optional<TableColumns::Label> label_;  // Nullopt: the table has none.
   std::vector<Party> parties_;
   PrepareResult result_;
+  LabelVariety training_labels_, test_labels_;  // Of the label party's rows.
 };
 
 absl::Status NoHolder(absl::string_view feature) {
@@ -165,7 +174,9 @@ absl::Status Preparation::ForEachRow(absl::FunctionRef<absl::Status(const TableR
     const absl::StatusOr<bool> more = rows->Next(row);
     if (!more.ok() || !*more) {
       result_.skipped = rows->skipped();
-      return more.status();
+      return more.ok() ? CheckUsableRows({options_.min_usable_share, options_.expected_rows},
+                                         options_.rows.input_paths.front(), result_.rows, *rows)
+                       : more.status();
     }
     // One draw for every row of the table, so that a row left out changes nothing for the others.
     double draw = 0;
@@ -211,12 +222,26 @@ void Preparation::Count(const TableRow& row) {
   }
 }
 
+void Preparation::CountVariety(const TableRow& row, bool test) {
+  const bool is_number = label_->task.kind == Task::Kind::kRegression;
+  (test ? test_labels_ : training_labels_)
+      .Add(is_number ? std::clamp(row.target, label_->minimum, label_->maximum) : row.label);
+}
+
 absl::Status Preparation::Fit() {
-  absl::Status status = ForEachRow(
-      [&](const TableRow& row, Party& party) { return party.preprocessor.Fit(row, !split_.IsTest(row.id)); });
+  absl::Status status = ForEachRow([&](const TableRow& row, Party& party) {
+    const bool test = split_.IsTest(row.id);
+    if (party.role == Schema::LABEL_PARTY) {
+      CountVariety(row, test);
+    }
+    return party.preprocessor.Fit(row, !test);
+  });
+  const std::string& table = options_.rows.input_paths.front();
   if (status.ok() && result_.rows == 0) {
-    status = absl::InvalidArgumentError(
-        absl::StrCat(options_.rows.input_paths.front(), ": expected usable rows, found none"));
+    status = absl::InvalidArgumentError(absl::StrCat(table, ": expected usable rows, found none"));
+  }
+  if (status.ok() && label_.has_value()) {
+    status = CheckLabelVariety(table, options_.test_fraction, training_labels_, test_labels_);
   }
   for (Party& party : parties_) {
     status.Update(status.ok() ? party.preprocessor.FinishFit() : absl::OkStatus());

@@ -18,6 +18,9 @@ namespace splitveil {
 
 struct PrepareOptions {
   RowSource::Options rows;
+  // Whether too few of the rows were read: UsableRowsOptions.
+  double min_usable_share = 0.95;
+  int64_t expected_rows = 0;
   // Made if it does not exist; data of the same names in it are replaced.
   std::string out_dir;
   // BOTH: the table is split vertically between the parties, as the schema's holders say; every feature needs one. Else
@@ -60,9 +63,9 @@ struct PrepareResult {
 // the parties rows that partly overlap, in different orders. Reads the table twice: to fit, then to encode. The same
 // input and options give the same bytes on every machine. Memory: vocabularies (vocabulary.h) and RowSource's.
 //
-// All files appear complete or none does. Errors: NotFound; InvalidArgument for options, a table without usable rows,
-// and with file, line and column, never the value, for a row that cannot be used; Internal where files cannot be
-// written.
+// All files appear complete or none does. Errors: NotFound; InvalidArgument for options, a table without usable rows or
+// with too few of them, labels that are all alike in the training or the test part, and with file, line and column,
+// never the value, for a row that cannot be used; Internal where files cannot be written.
 absl::StatusOr<PrepareResult> Prepare(const PrepareOptions& options);
 
 }  // namespace splitveil

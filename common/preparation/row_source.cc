@@ -22,6 +22,13 @@ std::string LittleEndian(uint64_t value) {
   return bytes;
 }
 
+absl::uint128 FirstHalfOfHash(absl::string_view id) {
+  const Digest digest = Sha256(id);
+  absl::uint128 half;
+  std::memcpy(&half, digest.data(), sizeof(half));
+  return half;
+}
+
 }  // namespace
 
 RowSource::RowSource(std::unique_ptr<TableReader> table, std::unique_ptr<ImageReader> images, const Options& options)
@@ -74,7 +81,9 @@ absl::StatusOr<bool> RowSource::Next(TableRow& row) {
     if (!skip_bad_rows_) {
       return row.error;
     }
-    ++skipped_[static_cast<size_t>(row.fault)];
+    const auto fault = static_cast<size_t>(row.fault);
+    ++skipped_[fault];
+    first_errors_[fault].Update(row.error);
   }
 }
 
@@ -86,13 +95,23 @@ void RowSource::SetId(TableRow& row) {
     row.id = made_id_;
     return;
   }
-  const Digest digest = Sha256(row.id);
-  absl::uint128 half;
-  std::memcpy(&half, digest.data(), sizeof(half));
+  const absl::uint128 half = FirstHalfOfHash(row.id);
   if (!seen_ids_.insert(half).second) {
     table_->SetFault(RowFault::kRepeatedId, table_->column_of(v1::TableSchema::ID),
-                     "expected distinct ids, found one again", row);
+                     absl::StrCat("expected distinct ids, found one again", skip_bad_rows_ ? "" : FirstPlaceOf(half)),
+                     row);
   }
+}
+
+std::string RowSource::FirstPlaceOf(absl::uint128 half) const {
+  const absl::StatusOr<std::unique_ptr<TableReader>> table = table_->Again();
+  TableRow row;
+  while (table.ok() && (*table)->Next(row).value_or(false)) {
+    if (row.fault == RowFault::kNone && FirstHalfOfHash(row.id) == half) {
+      return absl::StrCat("; first in ", (*table)->place());
+    }
+  }
+  return "";  // The file has changed meanwhile.
 }
 
 }  // namespace splitveil

@@ -51,10 +51,14 @@ class RowSource {
   // Number of the latest row among all, from 0.
   int64_t row_number() const { return table_->rows_read() - 1; }
   const FaultCounts& skipped() const { return skipped_; }
+  // What was wrong with the first row that was left out for `fault`; OK where none was.
+  const absl::Status& first_error(RowFault fault) const { return first_errors_[static_cast<size_t>(fault)]; }
 
  private:
   RowSource(std::unique_ptr<TableReader> table, std::unique_ptr<ImageReader> images, const Options& options);
   void SetId(TableRow& row);
+  // "; first in FILE:LINE" of the id whose hash begins with `half`, found by reading the table again.
+  std::string FirstPlaceOf(absl::uint128 half) const;
 
   std::unique_ptr<TableReader> table_;
   std::unique_ptr<ImageReader> images_;  // Null: none.
@@ -64,6 +68,7 @@ class RowSource {
   std::string made_id_;
   absl::flat_hash_set<absl::uint128> seen_ids_;  // The first half of each id's SHA-256.
   FaultCounts skipped_ = {};
+  std::array<absl::Status, kRowFaultNames.size()> first_errors_;
 };
 
 }  // namespace splitveil

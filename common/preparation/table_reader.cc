@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/charconv.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -20,6 +21,7 @@ using Schema = v1::TableSchema;
 
 constexpr size_t kMaxName = 80;        // Of an unknown column, in an error.
 constexpr int kMaxListedClasses = 20;  // In an error.
+constexpr char kSeparators[] = {',', ';', '\t', '|'};
 
 bool IsOneOf(absl::string_view cell, const std::vector<std::string>& texts) {
   return std::find(texts.begin(), texts.end(), cell) != texts.end();
@@ -116,16 +118,19 @@ absl::Status TableReader::ReadHeader() {
                             absl::StrCat(lines_->name(), ": expected a header line, found an empty file"))
                       : found.status();
   }
+  if (absl::StrContains(line, '\0')) {
+    return lines_->ErrorAt(1, "expected a header line in UTF-8, found a zero byte, of which UTF-16 is full");
+  }
   if (!splitter_.Split(line, cells_)) {
     return lines_->ErrorAt(static_cast<int64_t>(cells_.size()) + 1,
-                           "expected a quoted cell to end, found none that does");
+                           absl::StrCat("expected a quoted cell to end, found none that does", SeparatorHint(line)));
   }
   for (const absl::string_view cell : cells_) {
     const auto column = std::find_if(schema_.columns().begin(), schema_.columns().end(),
                                      [&](const Schema::Column& named) { return named.name() == cell; });
     const auto number = static_cast<int64_t>(roles_.size()) + 1;
     if (column == schema_.columns().end()) {
-      return UnknownColumn(number, cell);
+      return UnknownColumn(line, number, cell);
     }
     if (std::any_of(roles_.begin(), roles_.end(), [&](const Role& role) { return role.column == &*column; })) {
       return lines_->ErrorAt(number, absl::StrCat("expected each column once, found ", column->name(), " again"));
@@ -135,7 +140,7 @@ absl::Status TableReader::ReadHeader() {
   return absl::OkStatus();
 }
 
-absl::Status TableReader::UnknownColumn(int64_t number, absl::string_view name) const {
+absl::Status TableReader::UnknownColumn(absl::string_view line, int64_t number, absl::string_view name) const {
   std::vector<std::string> missing;
   for (const Schema::Column& column : schema_.columns()) {
     if (std::find(cells_.begin(), cells_.end(), column.name()) == cells_.end()) {
@@ -147,11 +152,32 @@ absl::Status TableReader::UnknownColumn(int64_t number, absl::string_view name) 
   if (2 * known < cells_.size()) {
     return lines_->ErrorAt(number,
                            absl::StrCat("expected a header line with the columns of the schema, found one without ",
-                                        absl::StrJoin(missing, ", ")));
+                                        absl::StrJoin(missing, ", "), SeparatorHint(line)));
   }
   const std::string still = missing.empty() ? "" : absl::StrCat(" (", absl::StrJoin(missing, ", "), " not found)");
   return lines_->ErrorAt(number, absl::StrCat("expected a column of the schema", still, ", found \"",
                                               name.substr(0, kMaxName), "\"; a column to leave out has kind: IGNORE"));
+}
+
+std::string TableReader::SeparatorHint(absl::string_view line) const {
+  for (const char separator : kSeparators) {
+    CellSplitter splitter(separator, schema_.quotes(), schema_.trim());
+    std::vector<absl::string_view> cells;
+    if (separator == schema_.separator()[0] || !splitter.Split(line, cells)) {
+      continue;
+    }
+    const auto named = std::count_if(cells.begin(), cells.end(), [this](absl::string_view cell) {
+      return std::any_of(schema_.columns().begin(), schema_.columns().end(),
+                         [cell](const Schema::Column& column) { return column.name() == cell; });
+    });
+    // In a header line most cells are names; in a row there is one for each column.
+    if (roles_.empty() ? cells.size() > 1 && 2 * static_cast<size_t>(named) >= cells.size()
+                       : cells.size() == roles_.size()) {
+      return absl::StrCat("; with separator: \"", separator == '\t' ? "\\t" : std::string(1, separator),
+                          "\" in the schema it has ", cells.size(), " columns");
+    }
+  }
+  return "";
 }
 
 absl::Status TableReader::AssignRoles() {
@@ -208,6 +234,8 @@ absl::StatusOr<bool> TableReader::Next(TableRow& row) {
   }
 }
 
+std::string TableReader::place() const { return absl::StrCat(lines_->name(), ":", lines_->line_number()); }
+
 void TableReader::SetFault(RowFault fault, int64_t column, absl::string_view message, TableRow& row) const {
   row.fault = fault;
   row.error = lines_->ErrorAt(column, message);
@@ -231,10 +259,10 @@ void TableReader::ReadRow(absl::string_view line, TableRow& row) {
   const bool split = splitter_.Split(line, cells_);
   if (!split) {
     SetFault(RowFault::kQuotes, static_cast<int64_t>(cells_.size()) + 1,
-             "expected a quoted cell to end with its quote on the same line", row);
+             absl::StrCat("expected a quoted cell to end with its quote on the same line", SeparatorHint(line)), row);
   } else if (cells_.size() != roles_.size()) {
     SetFault(RowFault::kColumnCount, static_cast<int64_t>(std::min(cells_.size(), roles_.size() + 1)),
-             absl::StrCat("expected ", roles_.size(), " columns, found ", cells_.size()), row);
+             absl::StrCat("expected ", roles_.size(), " columns, found ", cells_.size(), SeparatorHint(line)), row);
   }
   for (size_t column = 0; row.fault == RowFault::kNone && column < roles_.size(); ++column) {
     ReadCell(column, cells_[column], row);
@@ -299,8 +327,9 @@ void TableReader::ReadLabel(size_t column, absl::string_view cell, TableRow& row
     row.label = IsOneOf(cell, positive_) ? 1 : 0;
     if (row.label == 0 && !IsOneOf(cell, negative_)) {
       SetFault(RowFault::kLabel, number,
-               absl::StrCat(role.name(), ": expected ", Listed(positive_), " (positive) or ", Listed(negative_),
-                            " (negative), as the schema says, found another text"),
+               absl::StrCat(
+                   role.name(), ": expected ", Listed(positive_), " (positive) or ", Listed(negative_),
+                   " (negative), as the schema says, found another text; its `positive` and `negative` name others"),
                row);
     }
   }

@@ -36,6 +36,10 @@ class TableReader {
   // file follows. Errors: as Open, for a later file.
   absl::StatusOr<bool> Next(TableRow& row);
 
+  // The same table once more, from its start. Errors: as Open.
+  absl::StatusOr<std::unique_ptr<TableReader>> Again() const { return Open(paths_, schema_); }
+  // Where the latest row stands: "FILE:LINE".
+  std::string place() const;
   // Rows so far in all files, those that cannot be used among them.
   int64_t rows_read() const { return rows_read_; }
   // Marks the latest row as one that cannot be used.
@@ -55,7 +59,9 @@ class TableReader {
   absl::Status OpenFile();
   absl::Status ReadHeader();
   // The refusal of a header line's cell `number`, which the schema does not name.
-  absl::Status UnknownColumn(int64_t number, absl::string_view name) const;
+  absl::Status UnknownColumn(absl::string_view line, int64_t number, absl::string_view name) const;
+  // "" or, behind an error about `line`, the separator at which it would fall into the schema's columns.
+  std::string SeparatorHint(absl::string_view line) const;
   absl::Status AssignRoles();
   void ReadRow(absl::string_view line, TableRow& row);
   void ReadCell(size_t column, absl::string_view cell, TableRow& row) const;

@@ -16,6 +16,7 @@ namespace {
 // Spelled as common/transport spells them; written twice so that this folder does not pull in gRPC.
 constexpr char kRefusedByPeerPayloadUrl[] = "splitveil/refused-by-peer";
 constexpr char kHaltedPayloadUrl[] = "splitveil/halted";
+constexpr char kStoppedPayloadUrl[] = "splitveil/stopped-on-request";
 
 }  // namespace
 
@@ -35,10 +36,23 @@ bool IsHalt(const absl::Status& status) {
   return absl::IsResourceExhausted(status) && status.GetPayload(kHaltedPayloadUrl).has_value();
 }
 
+absl::Status StoppedOnRequest(absl::string_view what) {
+  absl::Status status = absl::CancelledError(absl::StrCat("stopped on request, before ", what, " was complete"));
+  status.SetPayload(kStoppedPayloadUrl, absl::Cord());
+  return status;
+}
+
+bool IsStoppedOnRequest(const absl::Status& status) {
+  return absl::IsCancelled(status) && status.GetPayload(kStoppedPayloadUrl).has_value();
+}
+
 ExitCode ExitCodeFor(const absl::Status& status) {
   // First, since the peer's release gate halts both parties: its verdict is no refusal of this one.
   if (IsHalt(status)) {
     return ExitCode::kHalted;
+  }
+  if (IsStoppedOnRequest(status)) {
+    return ExitCode::kStopped;
   }
   if (status.GetPayload(kRefusedByPeerPayloadUrl).has_value()) {
     return ExitCode::kRefused;

@@ -3,6 +3,7 @@
 #define SPLITVEIL_COMMON_PROCESS_EXIT_CODE_H_
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace splitveil {
 
@@ -13,6 +14,7 @@ enum class ExitCode {
   kPeerUnreachable = 3,  // Not reached within its deadline, or gone.
   kRefused = 4,          // By the peer or of the peer: agreement, identity, schedule.
   kHalted = 5,           // By the release gate.
+  kStopped = 6,          // On request (SIGTERM, SIGINT), before the work was complete.
   kPolicyNotMet = 10,    // The verdict of an audit, no error.
 };
 
@@ -30,10 +32,15 @@ absl::Status AsHalt(absl::Status status);
 // else: gRPC's limits of threads and message sizes end calls with it too.
 bool IsHalt(const absl::Status& status);
 
-// OK: 0. IsHalt: 5. Refusals: 4. Otherwise InvalidArgument, NotFound, OutOfRange, AlreadyExists, DataLoss (a damaged
-// file): 2; Cancelled, Unavailable, DeadlineExceeded (the peer is gone): 3; PermissionDenied, Unauthenticated,
-// FailedPrecondition: 4; the rest, ResourceExhausted among it: 1. What fails in this process alone must therefore have
-// a code of 1 or 2.
+// "stopped on request, before WHAT was complete": Cancelled, told apart from a Cancelled of the peer's by a payload.
+// Exit 6.
+absl::Status StoppedOnRequest(absl::string_view what = "the run");
+bool IsStoppedOnRequest(const absl::Status& status);
+
+// OK: 0. IsHalt: 5. IsStoppedOnRequest: 6. Refusals: 4. Otherwise InvalidArgument, NotFound, OutOfRange, AlreadyExists,
+// DataLoss (a damaged file): 2; Cancelled, Unavailable, DeadlineExceeded (the peer is gone): 3; PermissionDenied,
+// Unauthenticated, FailedPrecondition: 4; the rest, ResourceExhausted among it: 1. What fails in this process alone
+// must therefore have a code of 1 or 2.
 ExitCode ExitCodeFor(const absl::Status& status);
 
 // Prints "PROGRAM: error: MESSAGE" on standard error unless OK, as one line without control characters, and returns the

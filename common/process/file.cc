@@ -4,10 +4,14 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
+
+#include "common/status/status_macros.h"
+#include "common/storage/pending_file.h"
+#include "common/storage/sync_folder.h"
 
 namespace splitveil {
 namespace {
@@ -27,26 +31,6 @@ int WriteAll(int descriptor, absl::string_view contents) {
     }
   }
   return fsync(descriptor) == 0 ? 0 : errno;
-}
-
-// Writes the new file `path`, which errors call `shown_path`.
-absl::Status Create(const std::string& path, const std::string& shown_path, absl::string_view contents, mode_t mode) {
-  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-  if (descriptor < 0) {
-    const int error = errno;
-    return error == EEXIST
-               ? absl::AlreadyExistsError(absl::StrCat(shown_path, ": expected a new file, found one of this name"))
-               : FileError(absl::StatusCode::kInvalidArgument, shown_path, "cannot be created", error);
-  }
-  int error = WriteAll(descriptor, contents);
-  if (close(descriptor) != 0 && error == 0) {
-    error = errno;
-  }
-  if (error != 0) {
-    unlink(path.c_str());
-    return FileError(absl::StatusCode::kInternal, shown_path, "cannot be written", error);
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -74,19 +58,28 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 }
 
 absl::Status WriteFile(const std::string& path, absl::string_view contents, mode_t mode) {
-  // In the same folder, because a name can only be replaced atomically within one file system.
-  const std::string temporary_path = absl::StrCat(path, ".", getpid(), ".partial");
-  unlink(temporary_path.c_str());  // Of a process of the same number that was killed: in a container often all are 1.
-  absl::Status status = Create(temporary_path, path, contents, mode);
-  if (status.ok() && std::rename(temporary_path.c_str(), path.c_str()) != 0) {
-    status = FileError(absl::StatusCode::kInvalidArgument, path, "cannot be replaced", errno);
-    unlink(temporary_path.c_str());
-  }
-  return status;
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PendingFile> file, PendingFile::Create(path, mode));
+  SPLITVEIL_RETURN_IF_ERROR(file->Append(contents));
+  return PendingFile::Publish({file.get()});
 }
 
 absl::Status CreateFile(const std::string& path, absl::string_view contents, mode_t mode) {
-  return Create(path, path, contents, mode);
+  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  if (descriptor < 0) {
+    const int error = errno;
+    return error == EEXIST
+               ? absl::AlreadyExistsError(absl::StrCat(path, ": expected a new file, found one of this name"))
+               : FileError(absl::StatusCode::kInvalidArgument, path, "cannot be created", error);
+  }
+  int error = WriteAll(descriptor, contents);
+  if (close(descriptor) != 0 && error == 0) {
+    error = errno;
+  }
+  if (error != 0) {
+    unlink(path.c_str());
+    return FileError(absl::StatusCode::kInternal, path, "cannot be written", error);
+  }
+  return SyncFolderOf(path);
 }
 
 }  // namespace splitveil

@@ -15,15 +15,15 @@ namespace splitveil {
 // Contents of `path`. Errors: NotFound; InvalidArgument where it cannot be opened or read (a folder, no permission).
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
-// Writes `path`, replacing what had the name: readers see the old contents or the new, complete, and nothing
-// is left behind on failure. The contents are on the disk (fsync) before they get the name. `mode`: permissions,
-// narrowed by the umask; by default the owner's alone, for most of what is written here tells of ids, labels or what
-// leaks of them. Errors: InvalidArgument where the file cannot be made (no such folder, no permission);
+// Writes `path`, replacing what had the name, as a PendingFile (common/storage): readers see the old contents or the
+// new, complete and on the disk, and nothing is left behind on failure, by a process that is killed neither. `mode`:
+// permissions, narrowed by the umask; by default the owner's alone, for most of what is written here tells of ids,
+// labels or what leaks of them. Errors: InvalidArgument where the file cannot be made (no such folder, no permission);
 // Internal where it cannot be written.
 absl::Status WriteFile(const std::string& path, absl::string_view contents, mode_t mode = 0600);
 
 // As WriteFile, but never replaces: AlreadyExists where anything has the name, a dangling link included. On failure the
-// file is removed again.
+// file is removed again, but for one whose folder cannot be synced.
 absl::Status CreateFile(const std::string& path, absl::string_view contents, mode_t mode = 0600);
 
 }  // namespace splitveil

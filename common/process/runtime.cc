@@ -91,6 +91,8 @@ void TuneRuntime(char** argv) {
   ForbidCoreDumps();
   RaiseFileLimit();
   KeepFreedMemory();
+  // Beyond the limit on a file's size a write then fails, which names the file, as on a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
   SilenceGrpc();
   // Debian builds Abseil with its debug checks, one of which follows the order of every two locks that gRPC takes.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

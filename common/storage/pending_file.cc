@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
+#include "common/storage/sync_folder.h"
 
 namespace splitveil {
 namespace {
@@ -32,16 +33,6 @@ int OpenWithoutName(const std::string& path, mode_t mode) {
     return -1;
   }
   return descriptor;
-}
-
-// Makes the new names in `path`'s folder survive a power cut. Some file systems refuse to sync folders: no error.
-void SyncFolder(const std::string& path) {
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  const int descriptor = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor >= 0) {
-    fsync(descriptor);
-    close(descriptor);
-  }
 }
 
 }  // namespace
@@ -126,7 +117,7 @@ absl::Status PendingFile::TakeName() {
   named_ = true;
   std::fclose(std::exchange(file_, nullptr));  // Its bytes are on the disk.
   if (std::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
-    return WriteError(path_, errno);
+    return absl::InvalidArgumentError(absl::StrCat(path_, ": cannot be replaced: ", std::strerror(errno)));
   }
   published_ = true;
   return absl::OkStatus();
@@ -149,7 +140,7 @@ absl::Status PendingFile::Publish(absl::Span<PendingFile* const> files) {
   }
   absl::Status status;
   for (PendingFile* file : files) {
-    // Nothing can fail after the last name is given, so what it replaces is not needed.
+    // Nothing is undone once the last name is given, so what it replaces is not needed.
     if (status.ok() && file != files.back()) {
       status = file->KeepReplaced();
     }
@@ -157,6 +148,7 @@ absl::Status PendingFile::Publish(absl::Span<PendingFile* const> files) {
       status = file->TakeName();
     }
   }
+  absl::Status durable;
   for (PendingFile* file : files) {
     if (!status.ok()) {
       file->GiveNameBack();
@@ -164,8 +156,9 @@ absl::Status PendingFile::Publish(absl::Span<PendingFile* const> files) {
     if (!file->replaced_path_.empty()) {
       std::remove(file->replaced_path_.c_str());
     }
-    SyncFolder(file->path_);
+    durable.Update(SyncFolderOf(file->path_));
   }
+  status.Update(durable);
   return status;
 }
 

@@ -33,9 +33,11 @@ class PendingFile {
 
   const std::string& path() const { return path_; }
 
-  // Makes all of `files` durable (fsync), then gives them their names. Internal on failure, which leaves the folder as
-  // it was: the older files stand under their names again. A process that is killed between two names leaves what the
-  // first replaced as `NAME.PID.replaced`.
+  // Makes all of `files` durable (fsync), then gives them their names. Internal on failure, InvalidArgument where what
+  // has the name cannot be replaced (a folder); either leaves the folder as it was: the older files stand under their
+  // names again. Internal, too, where all have their names but a folder cannot be synced: then the new files stand, and
+  // may not survive a power cut. A process that is killed between two names leaves what the first replaced as
+  // `NAME.PID.replaced`.
   static absl::Status Publish(absl::Span<PendingFile* const> files);
 
  private:

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -66,8 +67,11 @@ absl::Status LastError(sqlite3* connection) {
   // A refused CHECK or NOT NULL is a row that must not exist, not one that does.
   const bool duplicate = code == SQLITE_CONSTRAINT_PRIMARYKEY || code == SQLITE_CONSTRAINT_UNIQUE;
   const bool refused = (code & 0xff) == SQLITE_CONSTRAINT && !duplicate;
+  // Why the disk could not be written or read: what SQLite remembers of the system's answer, if anything.
+  const int system_error = (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(connection) : 0;
   return absl::Status(refused ? absl::StatusCode::kInvalidArgument : CodeOf(code),
-                      absl::StrCat("SQLite: ", sqlite3_errmsg(connection)));
+                      absl::StrCat("SQLite: ", sqlite3_errmsg(connection), system_error == 0 ? "" : ": ",
+                                   system_error == 0 ? "" : std::strerror(system_error)));
 }
 
 absl::Status CheckPath(const std::string& path, SqliteDatabase::Mode mode) {

@@ -218,6 +218,7 @@ struct ConnectionListener::State {
   absl::Mutex mutex;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
   std::list<Connection> connections ABSL_GUARDED_BY(mutex);  // In the order they came.
+  int64_t forgotten_unproven ABSL_GUARDED_BY(mutex) = 0;     // Of those that are no longer in the list.
 
   State(ConnectionLimits limits_in, std::vector<Descriptor> sockets)
       : limits(limits_in), listening(std::move(sockets)), stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -281,7 +282,14 @@ void ConnectionListener::State::Sweep() {
       connection.End();
     }
   }
-  connections.remove_if([](const Connection& each) { return each.over && !each.HoldsDescriptor(); });
+  for (auto each = connections.begin(); each != connections.end();) {
+    if (each->over && !each->HoldsDescriptor()) {
+      forgotten_unproven += each->proven ? 0 : 1;
+      each = connections.erase(each);
+    } else {
+      ++each;
+    }
+  }
 }
 
 bool ConnectionListener::State::AcceptAll(int socket_fd) {
@@ -395,6 +403,12 @@ void ConnectionListener::Prove(absl::string_view peer) {
   for (Connection& connection : state_->connections) {
     connection.proven = connection.proven || connection.peer == name;
   }
+}
+
+int64_t ConnectionListener::turned_away() const {
+  const absl::MutexLock lock(&state_->mutex);
+  return state_->forgotten_unproven + std::count_if(state_->connections.begin(), state_->connections.end(),
+                                                    [](const Connection& each) { return each.over && !each.proven; });
 }
 
 }  // namespace splitveil

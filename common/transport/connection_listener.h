@@ -7,6 +7,7 @@
 #define SPLITVEIL_COMMON_TRANSPORT_CONNECTION_LISTENER_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <grpcpp/server_builder.h>
 #include <memory>
 #include <string>
@@ -46,6 +47,9 @@ class ConnectionListener {
   absl::Status Serve(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor);
   // A call of this peer, as grpc::ServerContext::peer names it, has been authorised.
   void Prove(absl::string_view peer);
+  // Connections so far that ended without an authorised call: strangers, and peers that were not taken for one, who
+  // have another authority or name in their certificate, or whose own checks said no to ours.
+  int64_t turned_away() const;
 
  private:
   struct State;

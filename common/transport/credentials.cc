@@ -1,6 +1,7 @@
 #include "common/transport/credentials.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
@@ -17,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
+#include "common/telemetry/log.h"
 #include "common/transport/identity_reloader.h"
 
 namespace splitveil {
@@ -27,6 +29,8 @@ constexpr int kKeepaliveMillis = 30'000;
 constexpr int kKeepaliveTimeoutMillis = 20'000;
 constexpr int kMinPingIntervalMillis = 10'000;  // What a server tolerates; below kKeepaliveMillis.
 constexpr int kMaxReconnectBackoffMillis = 5'000;
+
+constexpr int kMaxRefusalsLogged = 20;  // A caller that goes on and on must not fill the disk.
 
 // Status shows losses, and a batch's exact loss tells of its labels: it is for the party's own operator alone.
 constexpr absl::string_view kOperations = "/splitveil.v1.Operations/";
@@ -114,6 +118,9 @@ class ServerIdentity {
         std::find_if(metadata, metadata + count, [](const grpc_metadata& each) { return TextOf(each.key) == ":path"; });
     const std::string refusal = static_cast<ServerIdentity*>(self)->check_.Refusal(
         path == metadata + count ? absl::string_view() : TextOf(path->value), context);
+    if (!refusal.empty() && static_cast<ServerIdentity*>(self)->refusals_.fetch_add(1) < kMaxRefusalsLogged) {
+      LogWarning("refused a call: ", refusal);
+    }
     done(call, nullptr, 0, nullptr, 0, refusal.empty() ? GRPC_STATUS_OK : GRPC_STATUS_PERMISSION_DENIED,
          refusal.c_str());
   }
@@ -122,6 +129,7 @@ class ServerIdentity {
 
   const IdentityCheck check_;
   IdentityReloader reloader_;
+  std::atomic<int> refusals_{0};
 };
 
 class ReloadedCredentials final : public grpc::ServerCredentials {

@@ -20,6 +20,7 @@
 #include "absl/time/clock.h"
 
 #include "common/status/status_macros.h"
+#include "common/transport/jitter.h"
 #include "common/transport/status_mapper.h"
 #include "common/transport/x509.h"
 
@@ -332,7 +333,7 @@ absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity
                        absl::FormatDuration(absl::Trunc(absl::FromChrono(deadline - start), absl::Seconds(1))), ": ",
                        attempt.status.message()));
     }
-    patience.SleepUntil(SteadyAfter(pause));
+    patience.SleepUntil(SteadyAfter(Jittered(pause)));
     pause = std::min(2 * pause, kLongestPause);
   }
 }

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <openssl/err.h>
@@ -27,10 +29,18 @@ struct StackDeleter {
   void operator()(STACK_OF(X509) * stack) const { sk_X509_free(stack); }  // The certificates have other owners.
 };
 
+// Of a file that `errno` says cannot be opened.
+absl::Status NoPem(const std::string& path) {
+  const int error = errno;
+  return absl::NotFoundError(absl::StrCat(path, ": expected a PEM file, found ",
+                                          error == ENOENT ? "no file of this name" : "one that cannot be opened", ": ",
+                                          std::strerror(error)));
+}
+
 absl::StatusOr<std::string> ReadPem(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream) {
-    return absl::NotFoundError(absl::StrCat(path, ": expected a PEM file, found none that can be read"));
+    return NoPem(path);
   }
   std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   if (stream.bad() || text.empty()) {
@@ -44,7 +54,7 @@ absl::StatusOr<std::string> ReadPem(const std::string& path) {
 absl::Status CheckOwnerAlone(const std::string& path) {
   struct stat facts = {};
   if (stat(path.c_str(), &facts) != 0) {
-    return absl::NotFoundError(absl::StrCat(path, ": expected a PEM file, found none that can be read"));
+    return NoPem(path);
   }
   const bool group_of_root = facts.st_uid == 0 && geteuid() != 0;
   const mode_t others = S_IRWXO | (group_of_root ? S_IWGRP | S_IXGRP : S_IRWXG);

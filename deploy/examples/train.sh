@@ -1,8 +1,8 @@
 #!/bin/bash
 # Trains one of the examples under the protections of its sweep.textproto; without protection and with the bottom model
-# frozen at its start, to say which share of what training gains each protection keeps; and the same model in one process
-# for comparison. Leaves out/NAME/sweep/{sweep.csv,tradeoff.html} and both parties' prepared data.
-# Of several classes and of a number to be predicted: the two parties alone, on generated data, as they are configured.
+# frozen at its start, to say which share of what training gains each protection keeps; and, of two classes, the same
+# model in one process for comparison. Leaves out/NAME/sweep/{sweep.csv,tradeoff.html} and both parties' prepared data.
+# Several classes, and a number to be predicted, come from generated data.
 # Usage: train.sh criteo|criteo_deep|avazu|adult|credit_default INPUT...     train.sh isic TABLE.csv IMAGES.bin.gz
 #        train.sh multi_class|regression
 set -euo pipefail
@@ -14,11 +14,12 @@ usage() {
 name=$1 input=${2:-}
 root=$(realpath "$(dirname "$(realpath "$0")")/../..")
 here=$root/deploy/examples/$name out=$root/out/$name bin=$root/build/bin
-table=(--format=table --schema="$here/schema.textproto")
+table=(--format=table --schema="$here/schema.textproto") sweep_flags=()
 case $name in
   multi_class | regression)
     [ $# -eq 1 ] || usage
     inputs=("$out/table.csv") kind=(--format=table --schema="$out/schema.textproto")
+    sweep_flags=(--debit_account) # Nobody's labels: what the account counts of them costs nobody.
     ;;
   *) [ $# -ge 2 ] || usage ;;&
   criteo | avazu) inputs=("${@:2}") kind=(--format="$name") ;;
@@ -39,18 +40,14 @@ fi
 "$bin/splitveil" prepare "${kind[@]}" "${inputs[@]/#/--input=}" --seed=7 --out="$out"
 [ -e "$out/certificates" ] || "$bin/splitveil" certificates --out="$out/certificates" \
   --label=label-party.splitveil.example --nonlabel=nonlabel-party.splitveil.example
-if [ $# -eq 1 ]; then
-  "$bin/label_party" --agreement="$here/run.textproto" --config="$here/label_party.textproto" >"$out/label_party.out" &
-  status=0
-  "$bin/nonlabel_party" --agreement="$here/run.textproto" --config="$here/nonlabel_party.textproto" || status=$?
-  wait $! || status=$?
-  exit $status
+if [ $# -gt 1 ]; then
+  # Both parties in one process, from the weights of each seed of the sweep: what the split costs is measured against it.
+  for seed in $(sed -n 's/^seeds: \[\(.*\)\]$/\1/p' "$here/sweep.textproto" | tr -d ,); do
+    echo "training in one process, seed $seed" >&2
+    "$bin/centralized_baseline" --agreement="$here/run.textproto" --label_config="$here/label_party.textproto" \
+      --nonlabel_config="$here/nonlabel_party.textproto" --threads=2 --seed="$seed"
+  done | tee "$out/centralized_baseline.out"
 fi
-# Both parties in one process, from the weights of each seed of the sweep: what the split costs is measured against it.
-for seed in $(sed -n 's/^seeds: \[\(.*\)\]$/\1/p' "$here/sweep.textproto" | tr -d ,); do
-  echo "training in one process, seed $seed" >&2
-  "$bin/centralized_baseline" --agreement="$here/run.textproto" --label_config="$here/label_party.textproto" \
-    --nonlabel_config="$here/nonlabel_party.textproto" --threads=2 --seed="$seed"
-done | tee "$out/centralized_baseline.out"
-# The table's columns "test AUC", "frozen", "none" and "gain kept" are the three figures and the share.
-"$bin/splitveil" sweep --config="$here/sweep.textproto" --out="$out/sweep"
+# The table's columns "test AUC" (of numbers "test R^2"), "frozen", "none" and "gain kept" are the three figures and the
+# share.
+"$bin/splitveil" sweep --config="$here/sweep.textproto" --out="$out/sweep" "${sweep_flags[@]}"

@@ -46,6 +46,10 @@ absl::Status CompletionAudit::Score(const v1::ScoreExamplesRequest& request) {
   const auto known = scores_.find(request.attack());
   const size_t done = known == scores_.end() ? 0 : known->second.size();
   const size_t left = options_.labels.size() - done;
+  const auto largest = static_cast<size_t>(options_.max_chunk);
+  if (request.first() < done && request.first() % largest == 0 && done - request.first() <= largest) {
+    return CheckRepeated(request, done - request.first());
+  }
   if (request.first() != done || left == 0) {
     return absl::FailedPreconditionError(absl::StrCat("ScoreExamples: expected the chunk from example ", done, " of ",
                                                       options_.labels.size(), ", found from ", request.first()));
@@ -55,6 +59,15 @@ absl::Status CompletionAudit::Score(const v1::ScoreExamplesRequest& request) {
   std::vector<float>& all = scores_[request.attack()];
   all.insert(all.end(), scores.row(0).begin(), scores.row(0).end());
   return all.size() == options_.labels.size() ? Record(request.attack(), all) : absl::OkStatus();
+}
+
+absl::Status CompletionAudit::CheckRepeated(const v1::ScoreExamplesRequest& request, size_t chunk) const {
+  SPLITVEIL_ASSIGN_OR_RETURN(const Matrix scores,
+                             DecodeMatrix(request.scores(), {"scores", v1::FLOAT32, 1, static_cast<int64_t>(chunk)}));
+  const std::vector<float>& all = scores_.at(request.attack());
+  return std::equal(scores.row(0).begin(), scores.row(0).end(), all.end() - static_cast<std::ptrdiff_t>(chunk))
+             ? absl::OkStatus()
+             : absl::FailedPreconditionError("ScoreExamples: expected the next chunk or the same again, found others");
 }
 
 absl::Status CompletionAudit::Record(v1::Attack attack, const std::vector<float>& scores) const {

@@ -31,12 +31,15 @@ class CompletionAudit {
   // The disclosed examples: drawn secretly once, the same at every call.
   const v1::AuxiliaryLabelsResponse& auxiliary() const { return auxiliary_; }
 
-  // Takes the next chunk; with the last one the figures over the examples that were not disclosed are recorded. Errors:
-  // FailedPrecondition for a chunk out of order or an attack scored before; InvalidArgument for an attack that does not
-  // run once per run, or a malformed chunk. A chunk that is refused changes nothing.
+  // Takes the next chunk, or the latest once more, which changes nothing; with the last one the figures over the
+  // examples that were not disclosed are recorded. Errors: FailedPrecondition for a chunk out of order or an attack
+  // scored before; InvalidArgument for an attack that does not run once per run, or a malformed chunk. A chunk that is
+  // refused changes nothing.
   absl::Status Score(const v1::ScoreExamplesRequest& request);
 
  private:
+  // That `request` is the latest chunk again, of `chunk` scores.
+  absl::Status CheckRepeated(const v1::ScoreExamplesRequest& request, size_t chunk) const;
   absl::Status Record(v1::Attack attack, const std::vector<float>& scores) const;
 
   const Options options_;

@@ -34,6 +34,8 @@ struct ReleasedBatch {
   std::vector<uint8_t> is_higher;
   // Aligned positions of the rows.
   std::vector<uint32_t> positions;
+  // Whether the attack module's scores of it get an answer under disclosure ROUNDED.
+  bool is_answered = false;
   // Up to kMaxHints rows of positives, drawn secretly; empty in a batch without positives.
   std::vector<uint32_t> hint_rows;
 

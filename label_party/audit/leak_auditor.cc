@@ -12,6 +12,7 @@
 #include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
 #include "label_party/policy/disclosed_auc.h"
+#include "label_party/policy/rounded_answers.h"
 
 namespace splitveil {
 namespace {
@@ -154,9 +155,10 @@ absl::Status LeakAuditor::CheckScores(const v1::ScoreBatchRequest& request) cons
 absl::StatusOr<LeakAuditor::Awaited*> LeakAuditor::Find(const v1::ScoreBatchRequest& request) {
   for (Awaited& awaited : released_) {
     if (awaited.batch.epoch == request.epoch() && awaited.batch.batch == request.batch()) {
-      return awaited.judged ? absl::StatusOr<Awaited*>(
-                                  absl::AlreadyExistsError("scores: this batch has been judged; one answer per batch"))
-                            : &awaited;
+      return awaited.judged && awaited.request != request.SerializeAsString()
+                 ? absl::StatusOr<Awaited*>(
+                       absl::AlreadyExistsError("scores: this batch has been judged; one answer per batch"))
+                 : &awaited;
     }
   }
   return absl::NotFoundError(absl::StrCat("scores: expected those of a batch released lately, found epoch ",
@@ -167,6 +169,9 @@ absl::StatusOr<v1::ScoreBatchResponse> LeakAuditor::Judge(const v1::ScoreBatchRe
   const absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(CheckScores(request));
   SPLITVEIL_ASSIGN_OR_RETURN(Awaited* const awaited, Find(request));
+  if (awaited->judged) {
+    return awaited->response;
+  }
   const ReleasedBatch& batch = awaited->batch;
   // Everything is decoded before anything is recorded, so that a malformed request changes nothing.
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<Matrix> decoded, Decode(request, batch.labels.size()));
@@ -183,7 +188,10 @@ absl::StatusOr<v1::ScoreBatchResponse> LeakAuditor::Judge(const v1::ScoreBatchRe
     if (request.epoch() == judged_epoch_) {  // Scores that come after those of the next epoch are too late to pool.
       recorder_.Pool(observed, batch);
     }
-    const std::optional<double> disclosed = DisclosedAuc(agreement_.disclosure(), auc, /*answers_before=*/i);
+    std::optional<double> disclosed = DisclosedAuc(agreement_.disclosure(), auc);
+    if (i == 0 && batch.is_answered) {
+      disclosed = RoundedAnswer(agreement_.rounded(), decoded[i].row(0), batch.labels);
+    }
     if (disclosed.has_value()) {
       v1::ScoreBatchResponse::LeakAuc* leak = response.add_leaks();
       leak->set_layer(scores.layer());
@@ -192,6 +200,8 @@ absl::StatusOr<v1::ScoreBatchResponse> LeakAuditor::Judge(const v1::ScoreBatchRe
       leak->set_auc(*disclosed);
     }
   }
+  awaited->request = request.SerializeAsString();
+  awaited->response = response;
   return response;
 }
 

@@ -51,8 +51,9 @@ class LeakAuditor {
   // that the run claims; where that is the claim itself, a "claim_refuted" event says so. Once.
   absl::Status FinishRun() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Errors: NotFound for a batch that has not been released or was too long ago; AlreadyExists for a second answer;
-  // InvalidArgument for other layers, attacks or shapes than agreed. A request that is refused changes nothing.
+  // The same request again gets the same answer. Errors: NotFound for a batch that has not been released or was too
+  // long ago; AlreadyExists for other scores of a batch that has been judged; InvalidArgument for other layers, attacks
+  // or shapes than agreed. A request that is refused changes nothing.
   absl::StatusOr<v1::ScoreBatchResponse> Judge(const v1::ScoreBatchRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   // Records the figures of an attack that ran once, after `epoch`, over the examples it was not told of.
   absl::Status RecordRunScores(v1::Attack attack, uint32_t epoch, absl::Span<const float> scores,
@@ -72,6 +73,8 @@ class LeakAuditor {
   struct Awaited {
     ReleasedBatch batch;
     bool judged = false;
+    std::string request = {};  // What was judged, and the answer.
+    v1::ScoreBatchResponse response = {};
   };
 
   absl::Status CheckScores(const v1::ScoreBatchRequest& request) const;

@@ -79,8 +79,8 @@ absl::Status LeakRecorder::Record(Observer observer, EpochLeakRow row) {
   figures_[observer].epoch_leaks[{row.layer, row.attack}] = row;
   SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(row));
   // What the peer submits as an attack on gradients may be made of anything.
-  if (observer != Observer::kLabelParty ||
-      !ExceedsGaussianAucBound(row.auc_low, row.auc_high, row.gaussian_auc_bound)) {
+  const double certain = CertainAuc(row.auc, row.auc_low, row.auc_high);
+  if (observer != Observer::kLabelParty || !ExceedsGaussianAucBound(certain, row.gaussian_auc_bound)) {
     return absl::OkStatus();
   }
   ++bound_exceeded_;
@@ -89,8 +89,8 @@ absl::Status LeakRecorder::Record(Observer observer, EpochLeakRow row) {
   }
   return ledger_->RecordEvent(
       "bound_exceeded",
-      absl::StrFormat("epoch %d: %s at %s: AUC at least %.4f (lower 95%% limit), the bound is %.4f", row.epoch + 1,
-                      row.attack, row.layer, std::max(row.auc_low, 1 - row.auc_high), row.gaussian_auc_bound));
+      absl::StrFormat("epoch %d: %s at %s: AUC at least %.4f (lower 99.99%% limit), the bound is %.4f", row.epoch + 1,
+                      row.attack, row.layer, certain, row.gaussian_auc_bound));
 }
 
 template <typename Leaks>

@@ -8,12 +8,9 @@
 
 namespace splitveil {
 
-// What the attack module reads of a leak AUC. LABEL_SIDE_ONLY: nothing. ROUNDED: one answer per batch (the first agreed
-// layer and attack; `answers_before` counts those before), to 0.01, and 0.5 where there is no AUC, since the absence
-// would tell that the batch has one class. ORACLE: the exact AUC where there is one. An unknown disclosure gives
-// nothing. Rounding slows, and does not prevent, a party that solves for labels with scores of its own choice
-// (Whitehill, AAAI 2016).
-std::optional<double> DisclosedAuc(v1::DisclosureLevel disclosure, std::optional<double> auc, int answers_before);
+// What the attack module reads of a leak AUC as it is. ORACLE: all of it, where there is one. Every other disclosure,
+// an unknown one among them: nothing; what ROUNDED gives is made of other numbers (rounded_answers.h).
+std::optional<double> DisclosedAuc(v1::DisclosureLevel disclosure, std::optional<double> auc);
 
 }  // namespace splitveil
 

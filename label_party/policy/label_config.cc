@@ -68,6 +68,26 @@ absl::Status ValidateTranscript(const v1::LabelPartyConfig& config, const v1::Ru
   return absl::OkStatus();
 }
 
+// Which messages the peer receives, and when the run ends, is to follow from the noised labels; what it receives is,
+// too, but for what ORACLE discloses for research.
+absl::Status ValidatePattern(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement) {
+  if (agreement.audit().disclosure() == v1::ROUNDED) {
+    return Unfit("protection.label_dp",
+                 "an agreement without audit.disclosure ROUNDED: answers are made of true labels, which the bound does "
+                 "not cover",
+                 "ROUNDED");
+  }
+  if (config.has_early_stopping()) {
+    return Unfit("early_stopping", "none beside protection.label_dp: when it stops tells of the labels", "one");
+  }
+  if (config.release().max_measured_leak() < 1 && config.release().action() > v1::WARN) {
+    return Unfit("release.max_measured_leak",
+                 "1, or action WARN, beside protection.label_dp: what it decides tells of the labels",
+                 absl::StrCat(config.release().max_measured_leak()));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement) {
@@ -93,6 +113,9 @@ absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::R
   absl::Status status = ValidateAttacks(config.label_side_audit());
   if (config.protection().has_gaussian_label_dp()) {
     status.Update(ValidateTranscript(config, agreement));
+  }
+  if (config.protection().has_label_dp()) {
+    status.Update(ValidatePattern(config, agreement));
   }
   status.Update(CheckTopSpec(config.model(), agreement));
   return status;

@@ -17,10 +17,10 @@ inline constexpr int64_t kMaxDistanceCorrelationBatch = 16'384;
 
 // Refuses before the run what would stop or stall it after gradients have left: an own audit with an attack that is
 // unknown, runs once per run or is listed twice; a distance correlation over batches above
-// kMaxDistanceCorrelationBatch; early stopping without test examples; a privacy
-// account without gaussian_label_dp, or that without one; beside it, whatever else would let true labels move what the
-// peer receives; a model that holds no top half
-// for the agreement's cut (CheckTopSpec). Errors: InvalidArgument with field, expected, found. Thread-safe.
+// kMaxDistanceCorrelationBatch; early stopping without test examples; a privacy account without gaussian_label_dp, or
+// that without one; beside it, whatever else would let true labels move what the peer receives; beside label_dp,
+// whatever would let them move which messages it receives, and disclosure ROUNDED; a model that holds no top half for
+// the agreement's cut (CheckTopSpec). Errors: InvalidArgument with field, expected, found. Thread-safe.
 absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement);
 
 }  // namespace splitveil

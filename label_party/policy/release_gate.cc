@@ -42,6 +42,14 @@ class Verdict {
     }
   }
 
+  // `epoch`, from 0, is not among the first `released`.
+  void PassLastReleasedEpoch(uint32_t epoch, uint32_t released) {
+    if (v1::FREEZE_BOTTOM > decision_.action) {
+      decision_.action = v1::FREEZE_BOTTOM;
+      decision_.reason = absl::StrCat("epoch ", epoch + 1, ", released up to epoch ", released);
+    }
+  }
+
   GateDecision& decision() { return decision_; }
 
  private:
@@ -76,6 +84,9 @@ absl::StatusOr<ReleaseGate> ReleaseGate::Create(const v1::ReleasePolicy& policy,
     const double spendable = SpendableSumKl(budget);
     gate.run_limits_.push_back({GaussianAucBound(spendable), spendable, budget.when_spent()});
   }
+  if (protection.gaussian_label_dp().released_epochs() > 0) {
+    gate.released_epochs_ = static_cast<uint32_t>(protection.gaussian_label_dp().released_epochs());
+  }
   return gate;
 }
 
@@ -101,12 +112,16 @@ GateDecision ReleaseGate::Decide(const ReleaseFigures& figures) const {
   if (figures.measured_leak > max_measured_leak_) {
     verdict.Pass("leak measured on the batch", figures.measured_leak, max_measured_leak_, action_, figures.sum_kl / 2);
   }
+  if (released_epochs_.has_value() && figures.epoch >= *released_epochs_) {
+    verdict.PassLastReleasedEpoch(figures.epoch, *released_epochs_);
+  }
   return verdict.decision();
 }
 
 bool ReleaseGate::can_block() const {
-  return action_ > v1::WARN || std::any_of(run_limits_.begin(), run_limits_.end(),
-                                           [](const RunLimit& limit) { return limit.action > v1::WARN; });
+  return action_ > v1::WARN || released_epochs_.has_value() ||
+         std::any_of(run_limits_.begin(), run_limits_.end(),
+                     [](const RunLimit& limit) { return limit.action > v1::WARN; });
 }
 
 }  // namespace splitveil

@@ -2,7 +2,9 @@
 #ifndef SPLITVEIL_LABEL_PARTY_POLICY_RELEASE_GATE_H_
 #define SPLITVEIL_LABEL_PARTY_POLICY_RELEASE_GATE_H_
 
+#include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,7 @@ struct ReleaseFigures {
   double measured_leak = 0.5;  // Largest 0.5 + |AUC - 0.5| of the attacks on the batch; 0.5 where there is no AUC.
   int times_raised = 0;        // How often the noise of this batch has been raised.
   double run_sum_kl = std::numeric_limits<double>::quiet_NaN();  // ProtectionReport::run_sum_kl.
+  uint32_t epoch = 0;                                            // From 0.
 };
 
 struct GateDecision {
@@ -32,7 +35,8 @@ struct GateDecision {
 // Holds a release against the policy: the bound on any adversary's AUC for this step, the AUC of an adversary that
 // accumulates every release of an example, and the leak the known attacks measure on the batch itself, which needs no
 // assumption on the gradients. Where the protection has a run budget, that is one more limit, with an action of its
-// own. A release without a known sumKL has no bound below 1, so a policy that asks for one treats it as exceeding.
+// own; where it releases in the first epochs only, the bottom model is frozen after them. A release without a known
+// sumKL has no bound below 1, so a policy that asks for one treats it as exceeding.
 //
 // Raising noise: for the step's bound, to where it is met; for a run's limit, to half of what the batch's most exposed
 // example has left, so that the limit is never reached; for the measured leak, to half the divergence. The level then
@@ -65,6 +69,7 @@ class ReleaseGate {
   v1::GateAction action_ = v1::WARN;
   double max_step_auc_bound_ = 1;
   double max_measured_leak_ = 1;
+  std::optional<uint32_t> released_epochs_;
   std::vector<RunLimit> run_limits_;
 };
 

@@ -48,7 +48,8 @@ struct NoisePlan {
 // is made [batch, d] if it is not and may not alias. The one place where noise is drawn: at `position`, under the key
 // of `gaussian`, which only GaussianNoise reads (it may be null for the others). The same plan at the same position
 // gives the same bytes; noise of different strengths at one position is the same draw on different scales, so only one
-// of them may leave. Errors: Internal where a component of the result is not finite; `out` is then empty.
+// of them may leave. Under a key of many runs (SecureGaussian) the noise is bound to gradients and plan: other ones get
+// independent noise. Errors: Internal where a component of the result is not finite; `out` is then empty.
 absl::Status ApplyPlan(const NoisePlan& plan, ConstMatrixView gradients, const NoisePosition& position,
                        SecureGaussian* gaussian, Matrix& out);
 

@@ -1,5 +1,6 @@
 #include "label_party/service/label_party.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "common/model/optimizer_options.h"
 #include "common/model/tensor_memory.h"
 #include "common/operations/operations_service.h"
+#include "common/operations/operator_server.h"
 #include "common/operations/party_check.h"
 #include "common/operations/party_program.h"
 #include "common/operations/run_summary.h"
@@ -36,6 +38,7 @@
 #include "label_party/label_privacy/task_label.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/policy/release_gate.h"
+#include "label_party/protection/noise_key.h"
 #include "label_party/protection/protection_factory.h"
 #include "label_party/protection/run_budget.h"
 #include "label_party/protection/self_test.h"
@@ -114,11 +117,15 @@ absl::StatusOr<LabelSessionOptions> SessionOptions(const LabelPartyPlan& plan, R
   return options;
 }
 
-// A protection under a fresh secret run key, or the account's. `account` may be null.
-absl::StatusOr<Protection> NewProtection(const v1::GradientProtection& config, std::unique_ptr<PrivacyAccount> account,
-                                         const Task& task) {
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise, SecureGaussian::Create(SecretKey::Generate()));
-  return MakeProtection(config, std::move(noise), std::move(account), task);
+// The source of the noise on gradients: under the key beside the checkpoint, so that steps which are repeated after a
+// crash repeat their noise; without a checkpoint under a fresh one.
+absl::StatusOr<std::unique_ptr<SecureGaussian>> OpenNoise(const LabelPartyPlan& plan) {
+  if (plan.checkpoints.path.empty()) {
+    return SecureGaussian::Create(SecretKey::Generate());
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(SecretKey key,
+                             OpenNoiseKey(NoiseKeyPath(plan.checkpoints.path), !plan.checkpoints.initial.empty()));
+  return SecureGaussian::Create(std::move(key), SecureGaussian::KeyLife::kManyRuns);
 }
 
 // A run that ends without a place for its result has been for nothing.
@@ -131,25 +138,47 @@ absl::Status CheckResultPath(const std::string& config_path, const std::string& 
                    absl::StrCat("result_path: expected a path in a folder that exists, found ", result_path));
 }
 
+// All is done and recorded: only a peer that lost the connection at the very end waits for an answer.
+constexpr absl::Duration kFarewellLimit = absl::Seconds(30);
 constexpr mode_t kOwnerOnly = 0600;  // What leaks is the label party's to tell.
 
-// Every figure into a file, a table for the person on standard error and, where the run is complete, the RESULT line.
-absl::Status TellResult(const LabelPartyPlan& plan, const LabelSession& session) {
-  std::optional<RunReport> report = session.report();
-  if (!report.has_value()) {
-    return absl::OkStatus();  // Training never began.
-  }
-  const std::string figures = report->full + "\n";
-  report->summary.details = ResultPath(ResolvePath(plan.config_path, plan.config.party().ledger_path()));
-  absl::Status status = WriteFile(report->summary.details, figures, kOwnerOnly);
-  PrintRunSummary(report->summary);
-  if (session.completed()) {
-    if (const std::string& path = plan.config.result_path(); !path.empty()) {
-      status.Update(WriteFile(ResolvePath(plan.config_path, path), figures, kOwnerOnly));
-    }
-    std::cout << "RESULT " << report->line << std::endl;
+std::string DetailsPath(const LabelPartyPlan& plan) {
+  return ResultPath(ResolvePath(plan.config_path, plan.config.party().ledger_path()));
+}
+
+// Every figure into a file, and of a complete run into a second one where that is configured.
+absl::Status KeepReport(const LabelPartyPlan& plan, const RunReport& report) {
+  const std::string figures = report.full + "\n";
+  absl::Status status = WriteFile(DetailsPath(plan), figures, kOwnerOnly);
+  if (const std::string& path = plan.config.result_path(); report.summary.ended == "completed" && !path.empty()) {
+    status.Update(WriteFile(ResolvePath(plan.config_path, path), figures, kOwnerOnly));
   }
   return status;
+}
+
+// Silence of whoever was expected, where somebody came.
+absl::Status WithTurnedAway(const absl::Status& outcome, const TlsIdentity& identity, int64_t turned_away) {
+  if (!absl::IsUnavailable(outcome) || turned_away == 0) {
+    return outcome;
+  }
+  return absl::UnavailableError(
+      absl::StrCat(outcome.message(), "; ", turned_away,
+                   " connections came and were refused, or gave up, before they had proved to be ", identity.peer_name,
+                   ": see that its certificate is of the authority in ", identity.authority_path,
+                   ", has that name and has not expired; its own log says which"));
+}
+
+// A table for the person on standard error and, where the run is complete and kept, the RESULT line.
+void TellResult(const LabelPartyPlan& plan, const LabelSession& session, const absl::Status& outcome) {
+  std::optional<RunReport> report = session.report();
+  if (!report.has_value()) {
+    return;  // Training never began.
+  }
+  report->summary.details = DetailsPath(plan);
+  PrintRunSummary(report->summary);
+  if (outcome.ok()) {
+    std::cout << "RESULT " << report->line << std::endl;
+  }
 }
 
 }  // namespace
@@ -191,8 +220,10 @@ absl::Status CheckLabelParty(const LabelPartyPlan& plan) {
   RunStatus status("label_party");
   SPLITVEIL_ASSIGN_OR_RETURN(LabelSessionOptions options, SessionOptions(without_export, &status));
   SPLITVEIL_RETURN_IF_ERROR(CheckAccount(plan, *options.data));
+  SPLITVEIL_RETURN_IF_ERROR(CheckNoiseKey(NoiseKeyPath(plan.checkpoints.path)));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise, SecureGaussian::Create(SecretKey::Generate()));
   SPLITVEIL_ASSIGN_OR_RETURN(options.protection,
-                             NewProtection(plan.config.protection(), nullptr, options.data->task()));
+                             MakeProtection(plan.config.protection(), std::move(noise), nullptr, options.data->task()));
   // A run makes its model once both parties are aligned.
   SPLITVEIL_RETURN_IF_ERROR(TopModel::Create(TopOptions(options.agreement, options.config, *options.data)).status());
   SPLITVEIL_RETURN_IF_ERROR(LabelSession::Create(std::move(options)).status());
@@ -202,27 +233,38 @@ absl::Status CheckLabelParty(const LabelPartyPlan& plan) {
 absl::Status RunLabelParty(const LabelPartyPlan& plan) {
   ReuseTensorMemory();
   SetComputeThreads(plan.config.party().compute_threads());
+  KeepForOwnerAlone(plan.config.party(), plan.config_path);
   RunStatus status("label_party");
   SPLITVEIL_ASSIGN_OR_RETURN(LabelSessionOptions options, SessionOptions(plan, &status));
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<PrivacyAccount> account, OpenAccount(plan, *options.data));
-  SPLITVEIL_ASSIGN_OR_RETURN(options.protection,
-                             NewProtection(plan.config.protection(), std::move(account), options.data->task()));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise, OpenNoise(plan));
+  SPLITVEIL_ASSIGN_OR_RETURN(options.protection, MakeProtection(plan.config.protection(), std::move(noise),
+                                                                std::move(account), options.data->task()));
+  options.keep_report = [&plan](const RunReport& report) { return KeepReport(plan, report); };
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LabelSession> session, LabelSession::Create(std::move(options)));
   SplitTrainingService training(session.get());
   AlignmentService alignment(session.get());
   LeakAuditService audit(session.get());
   OperationsService operations(&status);
 
-  SPLITVEIL_ASSIGN_OR_RETURN(const RunningServer running, StartServer({plan.config.listen_address(),
-                                                                       MaxMessageBytes(plan.agreement),
-                                                                       {&training, &alignment, &audit, &operations}},
-                                                                      plan.identity));
+  SPLITVEIL_ASSIGN_OR_RETURN(const OperatorServer operator_server,
+                             StartOperatorServer(StatusSocketPath(plan.config.party(), plan.config_path), &operations));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const RunningServer running,
+      StartServer({plan.config.listen_address(), MaxMessageBytes(plan.agreement), {&training, &alignment, &audit}},
+                  plan.identity));
   LogInfo("label party listens on port ", running.port);
-  const absl::Status outcome = session->WaitUntilEnded(&StopRequested);
+  absl::Status outcome = session->WaitUntilEnded(&StopRequested);
+  if (!session->opened()) {
+    outcome = WithTurnedAway(outcome, plan.identity, running.listener->turned_away());
+  }
+  TellResult(plan, *session, outcome);
+  session->AwaitFarewell(std::min(kFarewellLimit, absl::Seconds(plan.agreement.deadlines().max_outage_seconds())),
+                         &StopRequested);
+  training.EndStreams();
   // Answers under way may leave; a stream still open is cut off.
   running.server->Shutdown(GrpcDeadline(SteadyAfter(absl::Seconds(2))));
-  const absl::Status told = TellResult(plan, *session);
-  return outcome.ok() ? told : outcome;
+  return outcome;
 }
 
 }  // namespace splitveil

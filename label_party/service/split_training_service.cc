@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/transport/alignment_stream_channel.h"
 #include "common/transport/message_reader.h"
 #include "common/transport/status_mapper.h"
 
@@ -22,6 +21,21 @@ grpc::Status Verdict(LabelSession& session, const char* call, const absl::Status
   return ToGrpcStatus(status);
 }
 
+// Tells the session of a stream, as long as its handler runs.
+class OpenStream {
+ public:
+  explicit OpenStream(LabelSession* session) : session_(session) { session_->StreamOpened(); }
+  ~OpenStream() { session_->StreamClosed(); }
+  OpenStream(const OpenStream&) = delete;
+  OpenStream& operator=(const OpenStream&) = delete;
+
+ private:
+  LabelSession* const session_;
+};
+
+// What a stream ends with whose peer has come back on a later one.
+grpc::Status Overtaken() { return {grpc::StatusCode::CANCELLED, "a later stream has taken this one's place"}; }
+
 // Moves a session's answer into the response message.
 template <typename Response>
 grpc::Status Answer(LabelSession& session, const char* call, absl::StatusOr<Response> answer, Response* response) {
@@ -37,9 +51,9 @@ grpc::Status Answer(LabelSession& session, const char* call, absl::StatusOr<Resp
 SplitTrainingService::SplitTrainingService(LabelSession* session) : session_(session) {
   MarkMethodStreamed(kTrain,
                      new grpc::internal::BidiStreamingHandler<SplitTrainingService, grpc::ByteBuffer, v1::CutGradients>(
-                         [](SplitTrainingService* service, grpc::ServerContext* /*context*/,
+                         [](SplitTrainingService* service, grpc::ServerContext* context,
                             grpc::ServerReaderWriter<v1::CutGradients, grpc::ByteBuffer>* stream) {
-                           return service->TrainStream(stream);
+                           return service->TrainStream(context, stream);
                          },
                          this));
   MarkMethodStreamed(
@@ -61,20 +75,39 @@ grpc::Status SplitTrainingService::Start(grpc::ServerContext* /*context*/, const
   return Answer(*session_, "Start", session_->Start(*request), response);
 }
 
-grpc::Status SplitTrainingService::TrainStream(grpc::ServerReaderWriter<v1::CutGradients, grpc::ByteBuffer>* stream) {
+grpc::Status SplitTrainingService::TrainStream(grpc::ServerContext* context,
+                                               grpc::ServerReaderWriter<v1::CutGradients, grpc::ByteBuffer>* stream) {
   const CallLimit::Slot slot(&trainings_);
   if (!slot.granted()) {
     return slot.Refusal("Train");
   }
+  const OpenStream open(session_);
+  LatestStream::Turn turn(&latest_, context);
   while (true) {
     v1::CutActivations request;
+    if (!turn.BeginRead()) {
+      return grpc::Status(grpc::StatusCode::CANCELLED, "the label party has ended the run");
+    }
     const absl::StatusOr<bool> read = ReadMessage(stream, "Train", &request);
+    turn.EndRead();
     if (!read.ok() || !*read) {
+      if (read.ok() && turn.counts()) {
+        session_->TrainStreamEnded(context->IsCancelled());
+      }
       return Verdict(*session_, "Train", read.status());
+    }
+    if (turn.overtaken()) {
+      return Overtaken();
+    }
+    if (turn.overtakes()) {
+      session_->ConnectionLost();
     }
     const absl::StatusOr<SharedGradients> response = session_->Train(std::move(request));
     if (!response.ok()) {
       return Verdict(*session_, "Train", response.status());
+    }
+    if (!turn.Accepted()) {
+      return Overtaken();
     }
     if (response->empty()) {
       continue;  // The rest of the batch is still to come.
@@ -85,6 +118,9 @@ grpc::Status SplitTrainingService::TrainStream(grpc::ServerReaderWriter<v1::CutG
       return ToGrpcStatus(learned);
     }
     if (!written) {
+      if (turn.counts()) {
+        session_->ConnectionLost();
+      }
       return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the peer is gone");
     }
   }
@@ -96,6 +132,7 @@ grpc::Status SplitTrainingService::EvaluateStream(
   if (!slot.granted()) {
     return slot.Refusal("Evaluate");
   }
+  const OpenStream open(session_);
   LabelSession::Evaluation evaluation;
   while (true) {
     v1::CutActivations request;
@@ -111,11 +148,13 @@ grpc::Status SplitTrainingService::EvaluateStream(
     }
   }
   if (context.IsCancelled()) {
+    session_->ConnectionLost();
     return grpc::Status(grpc::StatusCode::CANCELLED, "the peer has given the evaluation up");
   }
   v1::EvaluateResponse response;
   grpc::Status status = Answer(*session_, "Evaluate", session_->FinishEvaluation(evaluation), &response);
   if (status.ok() && !stream->Write(response)) {
+    session_->ConnectionLost();
     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the peer is gone");
   }
   return status;
@@ -126,8 +165,15 @@ grpc::Status SplitTrainingService::Close(grpc::ServerContext* /*context*/, const
   return Verdict(*session_, "Close", session_->Close(*request));
 }
 
-grpc::Status AlignmentService::Align(grpc::ServerContext* /*context*/,
-                                     grpc::ServerReaderWriter<v1::AlignmentMessage, v1::AlignmentMessage>* stream) {
+AlignmentService::AlignmentService(LabelSession* session) : session_(session) {
+  MarkMethodStreamed(AlignmentStreamChannel::kMethod,
+                     new AlignmentStreamChannel::Handler<AlignmentService>(
+                         [](AlignmentService* service, grpc::ServerContext* /*context*/,
+                            AlignmentStreamChannel::Stream* stream) { return service->AlignStream(stream); },
+                         this));
+}
+
+grpc::Status AlignmentService::AlignStream(AlignmentStreamChannel::Stream* stream) {
   const CallLimit::Slot slot(&alignments_);
   if (!slot.granted()) {
     return slot.Refusal("Align");

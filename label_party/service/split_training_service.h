@@ -5,7 +5,9 @@
 
 #include <grpcpp/support/byte_buffer.h>
 
+#include "common/transport/alignment_stream_channel.h"
 #include "common/transport/call_limit.h"
+#include "label_party/service/latest_stream.h"
 #include "label_party/session/label_session.h"
 
 #include "splitveil/v1/alignment.grpc.pb.h"
@@ -20,6 +22,9 @@ class SplitTrainingService final : public v1::SplitTraining::Service {
   // `session`: not owned; must outlive this.
   explicit SplitTrainingService(LabelSession* session);
 
+  // Once the run has ended: no stream waits for the peer any more.
+  void EndStreams() { latest_.End(); }
+
   grpc::Status Open(grpc::ServerContext* context, const v1::OpenRequest* request, v1::OpenResponse* response) override;
   grpc::Status Start(grpc::ServerContext* context, const v1::StartRequest* request,
                      v1::StartResponse* response) override;
@@ -28,11 +33,13 @@ class SplitTrainingService final : public v1::SplitTraining::Service {
 
  private:
   // In the place of the generated Train and Evaluate, to which bytes that are no message read as the stream's end.
-  grpc::Status TrainStream(grpc::ServerReaderWriter<v1::CutGradients, grpc::ByteBuffer>* stream);
+  grpc::Status TrainStream(grpc::ServerContext* context,
+                           grpc::ServerReaderWriter<v1::CutGradients, grpc::ByteBuffer>* stream);
   grpc::Status EvaluateStream(const grpc::ServerContext& context,
                               grpc::ServerReaderWriter<v1::EvaluateResponse, grpc::ByteBuffer>* stream);
 
   LabelSession* session_;
+  LatestStream latest_;
   // More than one of each while one whose connection broke has not been given up.
   CallLimit trainings_{4};
   CallLimit evaluations_{4};
@@ -42,12 +49,12 @@ class SplitTrainingService final : public v1::SplitTraining::Service {
 class AlignmentService final : public v1::Alignment::Service {
  public:
   // `session`: not owned; must outlive this.
-  explicit AlignmentService(LabelSession* session) : session_(session) {}
-
-  grpc::Status Align(grpc::ServerContext* context,
-                     grpc::ServerReaderWriter<v1::AlignmentMessage, v1::AlignmentMessage>* stream) override;
+  explicit AlignmentService(LabelSession* session);
 
  private:
+  // In the place of the generated Align: AlignmentStreamChannel.
+  grpc::Status AlignStream(AlignmentStreamChannel::Stream* stream);
+
   LabelSession* session_;
   CallLimit alignments_{2};
 };

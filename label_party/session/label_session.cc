@@ -15,6 +15,7 @@
 #include "common/process/exit_code.h"
 #include "common/process/version.h"
 #include "common/schedule/party_seed.h"
+#include "common/schedule/shared_examples.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "common/telemetry/one_line.h"
@@ -29,6 +30,9 @@ using State = ProtocolState::State;
 bool IsOfLedger(const absl::Status& status) { return absl::IsInternal(status) || absl::IsDataLoss(status); }
 
 constexpr int kMaxRefusalsNoted = 100;  // A peer that goes on and on must not fill the disk.
+
+// What the peer hears of a failure of this party's own.
+absl::Status FailedInside() { return absl::InternalError("the label party failed; its own log says why"); }
 
 // Whether `status` says that a message was not what is due; all else is no fault of the message.
 bool IsRefusal(const absl::Status& status) {
@@ -66,7 +70,8 @@ absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionO
   if (const std::string& folder = options.config.party().export_dir(); !folder.empty()) {
     SPLITVEIL_RETURN_IF_ERROR(PrepareExport({folder, "label_party"}));
   }
-  SPLITVEIL_RETURN_IF_ERROR(CheckTaskOf(*options.data, options.config));
+  SPLITVEIL_RETURN_IF_ERROR(CheckTaskOf(options.agreement, *options.data, options.config));
+  SPLITVEIL_RETURN_IF_ERROR(CheckLabelsDiffer(options.agreement, *options.data, std::nullopt));
   SPLITVEIL_RETURN_IF_ERROR(TopModel::Check(TopOptions(options.agreement, options.config, *options.data)));
   SPLITVEIL_ASSIGN_OR_RETURN(
       SeedExchange seed,
@@ -80,6 +85,7 @@ LabelSession::LabelSession(LabelSessionOptions options, SeedExchange seed)
       config_(std::move(options.config)),
       data_(std::move(options.data)),
       status_(options.status),
+      keep_report_(std::move(options.keep_report)),
       seed_(std::move(seed)),
       life_(&agreement_, &config_, std::move(options.checkpoints), std::move(options.ledger_path),
             std::move(options.clock)),
@@ -103,12 +109,15 @@ absl::Status LabelSession::FailInside(const absl::Status& status) {
   }
   End(RunLifecycle::End::kFailed, status);
   // What failed inside is not the peer's to read, nor is why the release gate halted the run: that tells of labels.
-  return IsHalt(status) ? AsHalt(absl::ResourceExhaustedError("release gate: halted the run"))
-                        : absl::InternalError("the label party failed; its own log says why");
+  return IsHalt(status) ? AsHalt(absl::ResourceExhaustedError("release gate: halted the run")) : FailedInside();
 }
 
 absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& request) {
   absl::MutexLock lock(&mutex_);
+  if ((protocol_.state() == State::kOpened || protocol_.state() == State::kAligned) && opened_.Is(request)) {
+    life_.Heard();
+    return opened_.response;
+  }
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kOpen));
   if (absl::Status status = CheckAgreement(agreement_, request); !status.ok()) {
     return Fail(AsRefusal(status));
@@ -124,9 +133,17 @@ absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& reque
   const std::string protection = protection_.gradients->name();
   SPLITVEIL_RETURN_IF_ERROR(
       FailInside(life_.BeginLedger(DescribeRun(run_id, "label_party", protection, agreement_, request.version()))));
+  absl::StatusOr<std::optional<Continuation>> continuation = life_.TakeContinuation(*data_);
+  SPLITVEIL_RETURN_IF_ERROR(FailInside(continuation.status()));
+  continuation_ = *std::move(continuation);
   peer_commitment_ = request.seed_commitment();
   status_->Update([&](v1::GetStatusResponse& status) { status.set_run_id(run_id); });
   protocol_.Opened(run_id);
+  if (continuation_.has_value()) {
+    aligned_ = std::move(continuation_->aligned);
+    protocol_.Aligned();
+    LogInfo("continues ", request.resumed_from(), ", with its aligned examples and its schedule");
+  }
   life_.Heard();
   LogInfo("run ", run_id, " opened; ", protection, "; agreement ",
           absl::BytesToHexString(AsBytes(AgreementSha256(agreement_))).substr(0, 16));
@@ -134,20 +151,20 @@ absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& reque
   response.set_run_id(run_id);
   response.set_seed_commitment(seed_.commitment());
   response.set_version(Version());
+  opened_ = {request.SerializeAsString(), response};
   return response;
 }
 
 absl::Status LabelSession::Align(AlignmentChannel& channel) {
-  AlignmentOptions options;
+  std::string run_id;
   {
     absl::MutexLock lock(&mutex_);
-    options.run_id = protocol_.run_id();
-    SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kAlign, options.run_id));
+    run_id = protocol_.run_id();
+    SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kAlign, run_id));
     protocol_.Aligning();
     life_.Heard();
   }
-  options.max_ids = static_cast<uint64_t>(agreement_.alignment().max_ids());
-  options.chunk_ids = agreement_.alignment().chunk_ids();
+  AlignmentOptions options = AgreedAlignment(agreement_.alignment(), std::move(run_id));
   AlignmentProgress progress(status_);
   options.progress = [&](uint64_t masked, uint64_t total) {
     progress.Report(masked, total);
@@ -169,12 +186,24 @@ absl::Status LabelSession::Align(AlignmentChannel& channel) {
   const uint64_t examples = aligned_.rows.size();
   LogInfo("aligned ", examples, " examples; own ids ", data_->rows(), ", the peer's ", aligned_.peer_ids);
   status_->Update([&](v1::GetStatusResponse& status) { status.set_aligned_examples(examples); });
-  return life_.ledger()->RecordEvent("aligned", absl::StrCat(examples, " common ids of ", data_->rows(), " own and ",
-                                                             aligned_.peer_ids, " of the peer"));
+  const int64_t own_ids = data_->rows();
+  SPLITVEIL_RETURN_IF_ERROR(life_.ledger()->RecordEvent(
+      "aligned", absl::StrCat(examples, " common ids of ", own_ids, " own and ", aligned_.peer_ids, " of the peer")));
+  if (absl::Status enough =
+          CheckSharedExamples({static_cast<int64_t>(examples), own_ids, static_cast<int64_t>(aligned_.peer_ids)},
+                              agreement_.minimum_batch_size());
+      !enough.ok()) {
+    End(RunLifecycle::End::kFailed, std::move(enough));  // The peer finds the same without being told.
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& request) {
   absl::MutexLock lock(&mutex_);
+  if (protocol_.state() == State::kTraining && training_->result().steps == 0 && started_.Is(request)) {
+    life_.Heard();
+    return started_.response;
+  }
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kStart, request.run_id()));
   if (request.aligned_examples() != aligned_.rows.size() || request.order_sha256() != AsBytes(aligned_.order_sha256)) {
     return Fail(AsRefusal(absl::FailedPreconditionError("aligned order: the parties hold different alignments")));
@@ -183,11 +212,19 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
   if (!joint.ok()) {
     return Fail(AsRefusal(joint.status()));
   }
+  shared_labels_ = CheckLabelsDiffer(agreement_, *data_, aligned_.rows);
+  if (!shared_labels_.ok()) {
+    LogWarning("this run will be no success, which the peer is not told: ", shared_labels_.message());
+  }
+  const uint32_t first_epoch = continuation_.has_value() ? continuation_->epochs : 0;
+  const JointSeed seed = continuation_.has_value() ? continuation_->seed : *joint;
+  life_.KeepContinuation({seed, aligned_, first_epoch});
   auditor_ = std::make_unique<LeakAuditor>(agreement_, config_.label_side_audit(),
                                            static_cast<int64_t>(aligned_.rows.size()), life_.ledger());
+  const double counted_sum_kl = life_.counted_sum_kl();
   absl::StatusOr<Training> training =
-      MakeTraining({agreement_, config_, data_, aligned_.rows, *joint, request.run_id(), std::move(protection_),
-                    life_.TakeCheckpoint(), auditor_.get(), life_.ledger()});
+      MakeTraining({agreement_, config_, data_, aligned_.rows, seed, request.run_id(), std::move(protection_),
+                    life_.TakeCheckpoint(), auditor_.get(), life_.ledger(), first_epoch, counted_sum_kl});
   SPLITVEIL_RETURN_IF_ERROR(FailInside(training.status()));
   training_ = *std::move(training);
   progress_.emplace(status_, agreement_.epochs(), training_->source->batches_per_epoch());
@@ -196,6 +233,7 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
   life_.Heard();
   v1::StartResponse response;
   response.set_seed_reveal(seed_.reveal());
+  started_ = {request.SerializeAsString(), response};
   return response;
 }
 
@@ -252,6 +290,11 @@ absl::Status LabelSession::LearnLocked() {
 absl::Status LabelSession::Evaluate(const v1::CutActivations& request, Evaluation& evaluation) {
   absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kEvaluate, request.run_id()));
+  if (training_->order->IsLatestEvaluation(request.epoch())) {  // The answer was lost.
+    evaluation.epoch = request.epoch();
+    evaluation.repeated = true;
+    return absl::OkStatus();
+  }
   SPLITVEIL_RETURN_IF_ERROR(training_->order->CheckTestBatch(request.epoch(), request.batch(), evaluation.next_batch));
   SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations, training_->evaluator->Read(request, evaluation));
   SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
@@ -264,6 +307,11 @@ absl::Status LabelSession::Evaluate(const v1::CutActivations& request, Evaluatio
 absl::StatusOr<v1::EvaluateResponse> LabelSession::FinishEvaluation(const Evaluation& evaluation) {
   absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kEvaluate, protocol_.run_id()));
+  // All of it was sent again before the first stream's end was taken, or it came after that: the same answer.
+  if ((evaluation.repeated || evaluation.next_batch > 0) && training_->order->IsLatestEvaluation(evaluation.epoch)) {
+    life_.Heard();
+    return EvaluationAnswer();
+  }
   SPLITVEIL_RETURN_IF_ERROR(
       training_->order->CheckEvaluation(evaluation.epoch, training_->evaluator->examples(evaluation)));
   const bool before_training = agreement_.progressive_validation();
@@ -272,8 +320,12 @@ absl::StatusOr<v1::EvaluateResponse> LabelSession::FinishEvaluation(const Evalua
   training_->order->Evaluated(evaluation.epoch);
   SPLITVEIL_RETURN_IF_ERROR(before_training ? absl::OkStatus() : FailInside(AfterEvaluation()));
   life_.Heard();
+  return EvaluationAnswer();
+}
+
+v1::EvaluateResponse LabelSession::EvaluationAnswer() const {
   v1::EvaluateResponse response;
-  response.set_examples(static_cast<uint64_t>(training_->evaluator->examples(evaluation)));
+  response.set_examples(static_cast<uint64_t>(training_->source->test_examples()));
   response.set_stop_training(training_->order->stopped_early());
   return response;
 }
@@ -352,11 +404,42 @@ absl::Status LabelSession::Close(const v1::CloseRequest& request) {
     End(RunLifecycle::End::kFailed, absl::UnavailableError("the peer ended the run before it was complete"));
     return absl::OkStatus();
   }
+  if (life_.completed() && request.run_id() == protocol_.run_id()) {
+    if (request.answered()) {
+      farewell_ = true;
+      ended_.Wake();
+    }
+    return FinishRun().ok() ? absl::OkStatus() : FailedInside();
+  }
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kClose, request.run_id()));
   SPLITVEIL_RETURN_IF_ERROR(training_->order->CheckComplete());
   SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
   End(RunLifecycle::End::kCompleted, absl::OkStatus());
-  return absl::OkStatus();
+  return FinishRun().ok() ? absl::OkStatus() : FailedInside();
+}
+
+void LabelSession::StreamOpened() {
+  absl::MutexLock lock(&mutex_);
+  life_.StreamOpened();
+}
+
+void LabelSession::StreamClosed() {
+  absl::MutexLock lock(&mutex_);
+  life_.StreamClosed();
+}
+
+void LabelSession::TrainStreamEnded(bool cut_off) {
+  absl::MutexLock lock(&mutex_);
+  const bool within_epoch =
+      training_.has_value() && (!training_->order->at_epoch_start() || training_->order->batch_begun());
+  if (cut_off || within_epoch) {
+    life_.ConnectionLost();
+  }
+}
+
+void LabelSession::ConnectionLost() {
+  absl::MutexLock lock(&mutex_);
+  life_.ConnectionLost();
 }
 
 void LabelSession::NoteRefusal(absl::string_view call, const absl::Status& status) {
@@ -380,7 +463,7 @@ bool LabelSession::EndIfDue(bool (*stop)()) {
   if (stop()) {
     // The step whose gradients have left is finished before the ledger is.
     if (!training_.has_value() || LearnLocked().ok()) {
-      End(RunLifecycle::End::kStopped, absl::OkStatus());
+      End(RunLifecycle::End::kStopped, StoppedOnRequest());
     }
   } else if (absl::Status heard = life_.CheckHeard(protocol_.state()); !heard.ok()) {
     End(RunLifecycle::End::kFailed, std::move(heard));
@@ -393,6 +476,15 @@ absl::Status LabelSession::WaitUntilEnded(bool (*stop)()) {
     ended_.Until(SteadyAfter(absl::Milliseconds(100)));
   }
   absl::MutexLock lock(&mutex_);
+  absl::Status outcome = FinishRun();
+  outcome.Update(shared_labels_);
+  return outcome;
+}
+
+absl::Status LabelSession::FinishRun() {
+  if (finished_.has_value()) {
+    return *finished_;
+  }
   if (progress_.has_value()) {
     progress_->Finish();
   }
@@ -400,9 +492,26 @@ absl::Status LabelSession::WaitUntilEnded(bool (*stop)()) {
   absl::Status outcome = life_.Finish(auditor_.get(), training_.has_value() ? training_->model.get() : nullptr);
   if (training_.has_value()) {
     training_->recorder->result().ended = life_.end_name();
+    if (keep_report_ != nullptr) {
+      outcome.Update(keep_report_(Report(training_->result(), *auditor_)));
+    }
   }
   UpdateBoundExceeded();
+  finished_ = outcome;
   return outcome;
+}
+
+void LabelSession::AwaitFarewell(absl::Duration limit, bool (*stop)()) {
+  const SteadyTime deadline = SteadyAfter(limit);
+  while (SteadyNow() < deadline && !stop()) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (farewell_ || !life_.completed() || !FinishRun().ok()) {
+        return;
+      }
+    }
+    ended_.Until(SteadyAfter(absl::Milliseconds(100)));
+  }
 }
 
 void LabelSession::UpdateBoundExceeded() {

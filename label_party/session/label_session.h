@@ -2,7 +2,7 @@
 //
 //   non-label party                                  label party
 //   Open(agreement, commitment) ──────────────────►  kWaiting  -> kOpened
-//   Align: set sizes, masked, double-masked  ◄────►  kOpened   -> kAligned
+//   Align: set sizes, masked, double-masked  ◄────►  kOpened   -> kAligned, at once where a broken run is continued
 //   Start(order digest, seed reveal) ─────────────►  kAligned  -> kTraining
 //   Evaluate: all activations ────────────────────►  test metrics (progressive_validation only)
 //   per epoch:
@@ -14,11 +14,14 @@
 //   Close ────────────────────────────────────────►  kTraining -> kEnded
 //
 // Every message is checked against the state, the schedule and the agreement before it is used. A message that is
-// refused leaves the run where it was, the time since the peer was heard included: it goes on with a correct one.
+// refused leaves the run where it was, the time since the peer was heard included: it goes on with a correct one. The
+// latest message of each kind may come once more, since its answer may have been lost with the connection: the same
+// bytes get the same answer, and nothing is done twice.
 #ifndef SPLITVEIL_LABEL_PARTY_SESSION_LABEL_SESSION_H_
 #define SPLITVEIL_LABEL_PARTY_SESSION_LABEL_SESSION_H_
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +34,7 @@
 
 #include "common/alignment/private_set_intersection.h"
 #include "common/checkpoint/checkpoint_plan.h"
+#include "common/checkpoint/continuation.h"
 #include "common/dataset/dataset.h"
 #include "common/model/model_state.h"
 #include "common/operations/run_status.h"
@@ -63,6 +67,8 @@ struct LabelSessionOptions {
   Protection protection;
   RunStatus* status = nullptr;  // Not owned; must outlive the session.
   SteadyClock clock = SteadyNow;
+  // Keeps the figures of a run that has ended, once, before the peer hears that it is complete. Null: nowhere.
+  std::function<absl::Status(const RunReport&)> keep_report;
 };
 
 // One run, as the peer's messages drive it: each method checks its message (ProtocolState, TrainingOrder, ReplayCache),
@@ -70,8 +76,8 @@ struct LabelSessionOptions {
 // run where that fails (RunLifecycle). Thread-safe; the calls of one stream come one after the other.
 class LabelSession {
  public:
-  // Errors: InvalidArgument where the data hold no labels, or the top model is a file that does not fit,
-  // or where the folder for the export cannot be written to.
+  // Errors: InvalidArgument where the data hold no labels, or labels that are all alike, the top model is a file that
+  // does not fit, or where the folder for the export cannot be written to.
   static absl::StatusOr<std::unique_ptr<LabelSession>> Create(LabelSessionOptions options);
 
   absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request);
@@ -93,23 +99,48 @@ class LabelSession {
   // After the last epoch, where auxiliary labels are agreed.
   absl::StatusOr<v1::AuxiliaryLabelsResponse> AuxiliaryLabels(const v1::AuxiliaryLabelsRequest& request);
   absl::StatusOr<v1::ScoreExamplesResponse> ScoreExamples(const v1::ScoreExamplesRequest& request);
+  // OK to a peer that has completed the run: all that this party keeps of it is kept.
   absl::Status Close(const v1::CloseRequest& request);
+
+  // A Train or Evaluate stream begins, or has ended in whatever way: between streams the peer may be gone unseen, and
+  // has as long to come back as the agreement's max_outage_seconds say.
+  void StreamOpened();
+  void StreamClosed();
+  // A Train stream has ended without an error; `cut_off`: not by the peer's wish. Within an epoch the peer is then
+  // expected to come back.
+  void TrainStreamEnded(bool cut_off);
+  // The peer is gone while it had more to send, or comes back before its old connection is known to be lost.
+  void ConnectionLost();
 
   // Tells the ledger and the log of a message that was refused with `status`, the first 100 of a run. Nothing is told
   // of what is no refusal (this party failed, the run has ended), nor before Open, when no ledger is there.
   void NoteRefusal(absl::string_view call, const absl::Status& status);
 
   // Waits until the run has ended, the peer has been silent for longer than the agreement allows, or `stop` says so
-  // (asked several times a second). OK: completed, or stopped on request. The ledger is finished when it returns.
+  // (asked several times a second). OK: completed; StoppedOnRequest; InvalidArgument where it is
+  // completed and the shared examples were all alike. The ledger is finished when it returns.
   absl::Status WaitUntilEnded(bool (*stop)());
+  // After a complete run: waits, at most for `limit`, until the peer says that it knows of it. Until then the answer to
+  // its Close may have been lost, and it may ask again.
+  void AwaitFarewell(absl::Duration limit, bool (*stop)());
 
   // Figures of the run so far, for the RESULT line, the file beside the ledger and the table; nullopt before Start.
   std::optional<RunReport> report() const;
   bool completed() const;
+  // Whether a peer has opened the run.
+  bool opened() const { return !protocol_.run_id().empty(); }
   // The model as trained; null before Start. Not to be used while the run goes on.
   const ModelState* model() const;
 
  private:
+  // What came last of a kind, and its answer.
+  template <typename Request, typename Response>
+  struct Answered {
+    std::string request;
+    Response response;
+    bool Is(const Request& again) const { return !request.empty() && request == again.SerializeAsString(); }
+  };
+
   LabelSession(LabelSessionOptions options, SeedExchange seed);
 
   // The end of the run, for both parties and everybody who waits for it.
@@ -120,6 +151,8 @@ class LabelSession {
   absl::Status FailInside(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::Status LearnLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // To an evaluation that has counted.
+  v1::EvaluateResponse EvaluationAnswer() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // After an epoch's evaluation: early stopping, checkpoint.
   absl::Status AfterEvaluation() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status WriteCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -127,6 +160,9 @@ class LabelSession {
   // That examples may be scored now: auxiliary labels are agreed, all epochs trained.
   absl::Status CheckCompletion(ProtocolState::Message message, const std::string& run_id, const char* call) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of a run that has ended, once: last figures, export, ledger, report. Returns the run's outcome, which is an error,
+  // too, where one of these fails.
+  absl::Status FinishRun() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends the run where `stop` says so or the peer is silent; whether it has ended.
   bool EndIfDue(bool (*stop)()) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -134,6 +170,7 @@ class LabelSession {
   const v1::LabelPartyConfig config_;
   const std::shared_ptr<const Dataset> data_;
   RunStatus* const status_;
+  const std::function<absl::Status(const RunReport&)> keep_report_;
   const SeedExchange seed_;
   ProtocolState protocol_;
   std::atomic<LeakAuditor*> judge_ = nullptr;  // auditor_, for those who must not wait for the step under way.
@@ -144,14 +181,22 @@ class LabelSession {
   RunLifecycle life_ ABSL_GUARDED_BY(mutex_);
   Protection protection_ ABSL_GUARDED_BY(mutex_);  // Until Start.
   std::string peer_commitment_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Continuation> continuation_ ABSL_GUARDED_BY(mutex_);  // Without `aligned`, from Open on.
   AlignedIds aligned_ ABSL_GUARDED_BY(mutex_);
+  // CheckLabelsDiffer on them. The peer chose which examples are shared: were it told, it could choose all but one of a
+  // known label, and read that one. The run ends as any other, and is no success at this party alone.
+  absl::Status shared_labels_ ABSL_GUARDED_BY(mutex_);
   // From Start on:
   std::unique_ptr<LeakAuditor> auditor_ ABSL_GUARDED_BY(mutex_);
   std::optional<Training> training_ ABSL_GUARDED_BY(mutex_);
   ReplayCache replay_ ABSL_GUARDED_BY(mutex_);
+  Answered<v1::OpenRequest, v1::OpenResponse> opened_ ABSL_GUARDED_BY(mutex_);
+  Answered<v1::StartRequest, v1::StartResponse> started_ ABSL_GUARDED_BY(mutex_);
+  bool farewell_ ABSL_GUARDED_BY(mutex_) = false;
   int refusals_noted_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<TrainingProgress> progress_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<CompletionAudit> completion_ ABSL_GUARDED_BY(mutex_);  // From the first AuxiliaryLabels on.
+  std::optional<absl::Status> finished_ ABSL_GUARDED_BY(mutex_);         // From FinishRun on, what it returned.
 };
 
 }  // namespace splitveil

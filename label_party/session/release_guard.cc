@@ -13,18 +13,28 @@
 namespace splitveil {
 
 ReleaseGuard::ReleaseGuard(std::unique_ptr<GradientProtection> protection, ReleaseGate gate, int64_t examples,
-                           double earlier_sum_kl)
+                           double earlier_sum_kl, const RoundedAnswers& answers)
     : protection_(std::move(protection)),
       gate_(std::move(gate)),
       accountant_(examples),
+      answers_(answers),
+      answer_accountant_(answers.any() ? examples : 0),
       earlier_sum_kl_(earlier_sum_kl) {}
+
+double ReleaseGuard::AnswerSumKl(const ReleasedBatch& batch) const {
+  return answers_.IsDue(batch.step, static_cast<int64_t>(batch.labels.size())) ? answers_.sum_kl() : 0;
+}
+
+double ReleaseGuard::AnswersOn(const ReleasedBatch& batch) const {
+  return answers_.any() ? answer_accountant_.MaxOf(batch.positions) + AnswerSumKl(batch) : 0;
+}
 
 absl::Status ReleaseGuard::Try(const BatchFacts& facts, const ReleasedBatch& batch, double max_sum_kl,
                                ReleaseFigures& figures, GuardedBatch& guarded) {
   SPLITVEIL_ASSIGN_OR_RETURN(const NoisePlan plan, protection_->Plan(facts, max_sum_kl));
   guarded.report = plan.report;
   figures.sum_kl = plan.report.sum_kl;
-  figures.run_sum_kl = earlier_sum_kl_ + plan.report.run_sum_kl;
+  figures.run_sum_kl = earlier_sum_kl_ + plan.report.run_sum_kl + AnswersOn(batch);
   figures.measured_leak = 0.5;  // Not known before the draw.
   guarded.decision = gate_.Decide(figures);
   if (guarded.decision.action > v1::WARN) {
@@ -43,7 +53,8 @@ absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const Re
                              protection_->Describe(clean, batch.labels, {batch.epoch, batch.batch, 0}));
   GuardedBatch guarded;
   ReleaseFigures figures;
-  figures.exposed_sum_kl = earlier_sum_kl_ + accountant_.MaxOf(batch.positions);
+  figures.epoch = static_cast<uint32_t>(batch.epoch);
+  figures.exposed_sum_kl = earlier_sum_kl_ + accountant_.MaxOf(batch.positions) + AnswersOn(batch);
   double max_sum_kl = GradientProtection::kAsConfigured;
   std::string raised_for;
   for (;; ++figures.times_raised) {
@@ -70,9 +81,16 @@ absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const Re
   return guarded;
 }
 
-double ReleaseGuard::Account(const ReleasedBatch& batch, const ProtectionReport& report) {
-  return std::isnan(report.run_sum_kl) ? accountant_.Release(batch.positions, report.sum_kl)
-                                       : accountant_.ReleaseOfRun(batch.positions, report.run_sum_kl);
+double ReleaseGuard::Account(const ProtectionReport& report, ReleasedBatch& batch) {
+  const double gradients = std::isnan(report.run_sum_kl) ? accountant_.Release(batch.positions, report.sum_kl)
+                                                         : accountant_.ReleaseOfRun(batch.positions, report.run_sum_kl);
+  const double answer = AnswerSumKl(batch);
+  if (answer > 0) {
+    batch.is_answered = true;
+    answers_.Spend();
+    answer_accountant_.Release(batch.positions, answer);
+  }
+  return gradients + answer_accountant_.max_sum_kl();
 }
 
 }  // namespace splitveil

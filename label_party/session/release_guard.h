@@ -15,6 +15,7 @@
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/policy/leakage_accountant.h"
 #include "label_party/policy/release_gate.h"
+#include "label_party/policy/rounded_answers.h"
 #include "label_party/protection/gradient_protection.h"
 
 namespace splitveil {
@@ -33,9 +34,9 @@ struct GuardedBatch {
 class ReleaseGuard {
  public:
   // `examples`: aligned examples of the run. `earlier_sum_kl`: what any of them may have been released at in the runs
-  // that this one resumes from; the gate counts it in.
+  // that this one resumes from; the gate counts it in, and so it does `answers`, of the run.
   ReleaseGuard(std::unique_ptr<GradientProtection> protection, ReleaseGate gate, int64_t examples,
-               double earlier_sum_kl);
+               double earlier_sum_kl, const RoundedAnswers& answers);
 
   // `clean` [batch, cut_width]: rows of batch.positions. Asking again gives the same bytes, until the next batch.
   // Errors: those of the protection as configured.
@@ -44,14 +45,17 @@ class ReleaseGuard {
   absl::Status PrimeMoments(ConstMatrixView gradients, absl::Span<const uint8_t> labels) {
     return protection_->PrimeMoments(gradients, labels);
   }
-  // Accounts for the batch once its gradients may leave. Returns the largest divergence of all releases of one example
-  // in this run.
-  double Account(const ReleasedBatch& batch, const ProtectionReport& report);
+  // Accounts for the batch once its gradients may leave, and for the answer to the attack module's scores of it where
+  // one is due, which it notes in the batch. Returns the largest divergence of all that is disclosed of one example in
+  // this run.
+  double Account(const ProtectionReport& report, ReleasedBatch& batch);
 
   // Whether a batch's gradients leave as they are, so that the first ones need not wait for the last.
   bool is_passthrough() const { return protection_->is_passthrough() && !gate_.can_block(); }
 
   std::string protection_name() const { return protection_->name(); }
+  // RoundedAnswers::spent.
+  uint32_t answers_spent() const { return answers_.spent(); }
   // See GradientProtection::Moments.
   std::optional<ClassMoments> moments() const { return protection_->Moments(); }
 
@@ -61,9 +65,16 @@ class ReleaseGuard {
   absl::Status Try(const BatchFacts& facts, const ReleasedBatch& batch, double max_sum_kl, ReleaseFigures& figures,
                    GuardedBatch& guarded);
 
+  // Of the answer that is due on `batch`; 0 where none is.
+  double AnswerSumKl(const ReleasedBatch& batch) const;
+  // The largest sum of what is disclosed of an example of `batch` beside its gradients, this batch's answer included.
+  double AnswersOn(const ReleasedBatch& batch) const;
+
   std::unique_ptr<GradientProtection> protection_;
   ReleaseGate gate_;
   LeakageAccountant accountant_;
+  RoundedAnswers answers_;
+  LeakageAccountant answer_accountant_;  // Of no examples where none is ever due.
   const double earlier_sum_kl_;
 };
 

@@ -84,6 +84,7 @@ Json FiguresJson(const RunResult& result, const LeakAuditor& auditor) {
   if (!std::isnan(best.rmse)) {  // Of numbers alone.
     json["test_rmse"] = Number(best.rmse);
     json["test_r2"] = Number(best.r_squared);
+    json["final_test_r2"] = Number(result.tests.back().r_squared);
   }
   json["best_epoch"] = best.epoch + 1;
   json["final_test_auc"] = Number(FinalTestAuc(result));
@@ -190,8 +191,9 @@ void AddBoundState(const LeakAuditor& auditor, RunSummary& summary) {
       continue;
     }
     summary.bound_tested = true;
-    if (ExceedsGaussianAucBound(row.auc_low, row.auc_high, row.gaussian_auc_bound)) {
-      exceeding.emplace_back(-std::max(row.auc_low, 1 - row.auc_high), absl::StrCat(row.attack, " at ", row.layer));
+    const double certain = CertainAuc(row.auc, row.auc_low, row.auc_high);
+    if (ExceedsGaussianAucBound(certain, row.gaussian_auc_bound)) {
+      exceeding.emplace_back(-certain, absl::StrCat(row.attack, " at ", row.layer));
     }
   }
   std::sort(exceeding.begin(), exceeding.end());

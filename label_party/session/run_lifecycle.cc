@@ -1,8 +1,10 @@
 #include "label_party/session/run_lifecycle.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 
@@ -15,7 +17,8 @@
 namespace splitveil {
 namespace {
 
-constexpr size_t kMaxNameText = 160;  // Of what the peer calls its checkpoint, in an error.
+constexpr int64_t kMaxInterruptionsNoted = 100;  // A peer that comes and goes must not fill the disk.
+constexpr size_t kMaxNameText = 160;             // Of what the peer calls its checkpoint, in an error.
 
 double SilenceLimitSeconds(const v1::Deadlines& deadlines, ProtocolState::State state) {
   switch (state) {
@@ -74,16 +77,56 @@ absl::Status RunLifecycle::RecordFailedAlignment(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status) ? AsRefusal(status) : status;
 }
 
+absl::StatusOr<std::optional<Continuation>> RunLifecycle::TakeContinuation(const Dataset& data) {
+  if (resumed_ == nullptr) {
+    return std::nullopt;
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(std::optional<Continuation> continuation, ContinuationOf(*resumed_, *agreement_, data));
+  if (continuation.has_value()) {
+    const v1::LabelPartyState& state = resumed_->header().label_party();
+    for (int i = 0; i < std::min(state.seen_auc_size(), state.seen_log_loss_size()); ++i) {
+      TestMetrics metrics;
+      metrics.epoch = i;
+      metrics.auc = state.seen_auc(i);
+      metrics.log_loss = state.seen_log_loss(i);
+      (void)ShouldStopTraining(metrics);  // It did not, else there were nothing to continue.
+    }
+    SPLITVEIL_RETURN_IF_ERROR(ledger_->RecordEvent(
+        "aligned",
+        absl::StrCat(continuation->aligned.rows.size(), " common ids, as in ", resumed_->header().run_id())));
+  }
+  return continuation;
+}
+
+void RunLifecycle::KeepContinuation(const Continuation& continuation) {
+  if (!checkpoints_.path.empty()) {
+    *checkpoints_.facts.mutable_continuation() = ToProto(continuation, *agreement_);
+  }
+}
+
+double RunLifecycle::counted_sum_kl() const {
+  double counted = 0;
+  for (const std::shared_ptr<const Checkpoint>& checkpoint : checkpoints_.initial) {
+    counted = std::max(counted, checkpoint->header().label_party().cumulative_sum_kl());
+  }
+  return counted;
+}
+
 std::shared_ptr<const Checkpoint> RunLifecycle::TakeCheckpoint() {
   checkpoints_.initial.clear();
   return std::move(resumed_);
 }
 
 bool RunLifecycle::ShouldStopTraining(const TestMetrics& metrics) {
-  return early_stopper_ != nullptr && early_stopper_->ShouldStop(metrics);
+  if (early_stopper_ == nullptr) {
+    return false;
+  }
+  seen_metrics_.push_back(metrics);
+  return early_stopper_->ShouldStop(metrics);
 }
 
 absl::Status RunLifecycle::RecordEarlyStop(uint32_t epochs) {
+  checkpoints_.facts.clear_continuation();  // Nothing is left to be continued.
   LogInfo("stopped early after epoch ", epochs, ": ", early_stopper_->Reason());
   return ledger_->RecordEvent("early_stopping", absl::StrCat("after epoch ", epochs, ": ", early_stopper_->Reason()));
 }
@@ -93,19 +136,47 @@ absl::Status RunLifecycle::WriteCheckpoint(const std::string& run_id, uint32_t e
   if (checkpoints_.path.empty()) {
     return absl::OkStatus();
   }
-  const v1::LabelPartyState proto = ToProto(state);
+  v1::LabelPartyState proto = ToProto(state);
+  for (const TestMetrics& metrics : seen_metrics_) {
+    proto.add_seen_auc(metrics.auc);
+    proto.add_seen_log_loss(metrics.log_loss);
+  }
   SPLITVEIL_RETURN_IF_ERROR(checkpoints_.Write(run_id, epochs, &proto, model.TrainingState(), /*keep_previous=*/true));
   return ledger_->RecordEvent("checkpoint", absl::StrCat("of ", epochs, " epochs"));
 }
 
-void RunLifecycle::Heard() { last_heard_ = clock_(); }
+void RunLifecycle::Heard() {
+  const SteadyTime now = clock_();
+  const bool noted = interruptions_ <= kMaxInterruptionsNoted;
+  if (std::exchange(connection_lost_, false) && noted) {
+    const std::string detail = absl::StrFormat("%.1f s without the non-label party",
+                                               absl::ToDoubleSeconds(absl::FromChrono(now - last_heard_)));
+    LogInfo("connected again after ", detail);
+    ledger_->RecordEvent("interrupted", detail).IgnoreError();  // A ledger that fails ends the run at its next step.
+  }
+  last_heard_ = now;
+}
+
+void RunLifecycle::ConnectionLost() {
+  if (ledger_ != nullptr && !ended_ && !connection_lost_) {
+    connection_lost_ = true;
+    if (++interruptions_ > kMaxInterruptionsNoted) {
+      return;
+    }
+    LogWarning("the non-label party is gone within its work; it may come back for ",
+               absl::FormatDuration(absl::Seconds(agreement_->deadlines().max_outage_seconds())));
+  }
+}
 
 absl::Status RunLifecycle::CheckHeard(ProtocolState::State state) const {
-  const absl::Duration limit = absl::Seconds(SilenceLimitSeconds(agreement_->deadlines(), state));
+  const bool may_be_lost = connection_lost_ || (state == ProtocolState::State::kTraining && streams_ == 0);
+  const double patience = may_be_lost ? agreement_->deadlines().max_outage_seconds() : 0;
+  const absl::Duration limit = absl::Seconds(std::max(patience, SilenceLimitSeconds(agreement_->deadlines(), state)));
   return absl::FromChrono(clock_() - last_heard_) <= limit
              ? absl::OkStatus()
-             : absl::UnavailableError(absl::StrCat("the non-label party: expected to hear from it within ",
-                                                   absl::FormatDuration(limit), ", found silence"));
+             : absl::UnavailableError(
+                   absl::StrCat("the non-label party: expected to hear from it within ", absl::FormatDuration(limit),
+                                connection_lost_ ? ", found its connection lost and no other" : ", found silence"));
 }
 
 void RunLifecycle::EndRun(End end, absl::Status outcome) {
@@ -134,6 +205,9 @@ absl::Status RunLifecycle::Finish(LeakAuditor* auditor, const ModelState* model)
   }
   const char* const name = end_name();
   absl::Status status = outcome_.ok() ? absl::OkStatus() : ledger_->RecordEvent("ended", outcome_.message());
+  if (interruptions_ > kMaxInterruptionsNoted) {
+    status.Update(ledger_->RecordEvent("interrupted", absl::StrCat(interruptions_ - kMaxInterruptionsNoted, " more")));
+  }
   if (auditor != nullptr) {
     status.Update(auditor->FinishRun());
   }

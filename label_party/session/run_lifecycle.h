@@ -4,13 +4,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_plan.h"
+#include "common/checkpoint/continuation.h"
 #include "common/ledger/ledger.h"
 #include "common/model/model_state.h"
 #include "common/process/steady_time.h"
@@ -40,6 +43,13 @@ class RunLifecycle {
   absl::Status ChooseCheckpoint(const std::string& theirs);
   // Opens the ledger; `run` lacks what the checkpoint says. Errors: those of the ledger.
   absl::Status BeginLedger(RunRow run);
+  // What the run goes on with where that checkpoint is of a run of this agreement, on the same `data`, that was broken
+  // off; nullopt: it begins anew, from its weights. Errors: as ContinuationOf.
+  absl::StatusOr<std::optional<Continuation>> TakeContinuation(const Dataset& data);
+  // Goes with every checkpoint.
+  void KeepContinuation(const Continuation& continuation);
+  // The largest cumulative_sum_kl of the checkpoints that this run might have resumed; 0 without any.
+  double counted_sum_kl() const;
   // The checkpoint chosen; null: fresh weights. From then on none is held here.
   std::shared_ptr<const Checkpoint> TakeCheckpoint();
   // What ends a run that could not be aligned: one attempt per run, since each would let the peer try another list of
@@ -61,8 +71,17 @@ class RunLifecycle {
 
   // Silence.
 
-  // The peer has sent what could be used. What is refused does not count: it could be sent for ever.
+  // The peer has sent what could be used. What is refused does not count: it could be sent for ever. Where its
+  // connection was lost, that is over: its length is logged and recorded, for the first 100 of a run; Finish records
+  // how many more there were.
   void Heard();
+  // Its connection is lost: it has as long to come back as the agreement's max_outage_seconds say, or for its next
+  // message, where that is longer.
+  void ConnectionLost();
+  // A Train or Evaluate stream has been opened, or has ended. In training without one a connection is lost without a
+  // sign: the peer is waited for as if it were known to be.
+  void StreamOpened() { ++streams_; }
+  void StreamClosed() { --streams_; }
   // Unavailable once nothing has been heard for longer than the agreement allows in `state`.
   absl::Status CheckHeard(ProtocolState::State state) const;
 
@@ -89,8 +108,12 @@ class RunLifecycle {
   std::unique_ptr<Ledger> ledger_;
   std::shared_ptr<const Checkpoint> resumed_;
   std::unique_ptr<EarlyStopper> early_stopper_;  // Null: not configured.
+  std::vector<TestMetrics> seen_metrics_;        // By it.
   const SteadyClock clock_;
   SteadyTime last_heard_;
+  bool connection_lost_ = false;  // Since then.
+  int64_t interruptions_ = 0;
+  int streams_ = 0;  // Open.
   bool ended_ = false;
   End end_ = End::kFailed;
   absl::Status outcome_;

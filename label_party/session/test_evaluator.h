@@ -21,6 +21,7 @@ namespace splitveil {
 struct TestEvaluation {
   uint32_t epoch = 0;
   uint32_t next_batch = 0;
+  bool repeated = false;       // It has counted before; nothing of this one is looked at.
   std::vector<float> outputs;  // TopPredictor::Predict of the examples so far.
 };
 

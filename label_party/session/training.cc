@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
+#include "common/dataset/label_variety.h"
 #include "common/leakage/bounds.h"
 #include "common/process/runtime.h"
 #include "common/schedule/party_seed.h"
@@ -49,17 +50,30 @@ absl::StatusOr<std::unique_ptr<TopModel>> MakeModel(const TrainingInputs& inputs
 
 // Nothing remembered where there is no checkpoint.
 absl::StatusOr<LabelState> EarlierState(const TrainingInputs& inputs) {
-  return inputs.resumed == nullptr
-             ? LabelState()
-             : LabelStateFrom(inputs.resumed->header().label_party(), inputs.agreement.cut_width());
+  if (inputs.resumed == nullptr) {
+    return LabelState();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(LabelState earlier,
+                             LabelStateFrom(inputs.resumed->header().label_party(), inputs.agreement.cut_width()));
+  if (inputs.first_epoch == 0) {  // Another run, from its weights.
+    earlier.frozen_after_epoch.reset();
+    earlier.answers_spent = 0;
+  }
+  // The peer says from which of this party's checkpoints the run resumes: an older one hands nothing back.
+  earlier.cumulative_sum_kl = std::max(earlier.cumulative_sum_kl, inputs.counted_sum_kl);
+  return earlier;
+}
+
+// Label, class or target.
+float LabelOf(const Dataset& data, uint32_t row) {
+  return data.task().kind == Task::Kind::kRegression ? data.targets()[row] : static_cast<float>(data.labels()[row]);
 }
 
 std::vector<float> AlignedLabels(const Dataset& data, absl::Span<const uint32_t> rows) {
   std::vector<float> labels;
   labels.reserve(rows.size());
   for (const uint32_t row : rows) {
-    labels.push_back(data.task().kind == Task::Kind::kRegression ? data.targets()[row]
-                                                                 : static_cast<float>(data.labels()[row]));
+    labels.push_back(LabelOf(data, row));
   }
   return labels;
 }
@@ -203,6 +217,18 @@ absl::Status RecordClipping(double norm, Ledger& ledger) {
   return ledger.RecordEvent("clip_cut_gradients", absl::StrCat("before the protection, each example's to norm ", norm));
 }
 
+// What ROUNDED will have disclosed; both ledgers hold the agreement, too.
+absl::Status RecordAnswers(const v1::RunAgreement& agreement, Ledger& ledger) {
+  const v1::RoundedAnswers& rounded = agreement.audit().rounded();
+  if (agreement.audit().disclosure() != v1::ROUNDED) {
+    return absl::OkStatus();
+  }
+  return ledger.RecordEvent("rounded_answers",
+                            absl::StrCat("up to ", rounded.max_answers(), " on batches of at least ",
+                                         rounded.minimum_batch(), ", each of mu ", rounded.mu(), ", at most ",
+                                         agreement.epochs(), " on an example: counted among its releases"));
+}
+
 }  // namespace
 
 TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config, const Dataset& data) {
@@ -217,7 +243,7 @@ TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPar
   return options;
 }
 
-absl::Status CheckTaskOf(const Dataset& data, const v1::LabelPartyConfig& config) {
+absl::Status CheckTaskOf(const v1::RunAgreement& agreement, const Dataset& data, const v1::LabelPartyConfig& config) {
   SPLITVEIL_RETURN_IF_ERROR(CheckTask(config.protection(), data.task()));
   const std::string& audited_class = config.label_side_audit().audited_class();
   const auto& classes = data.preprocessing().classes();
@@ -231,6 +257,11 @@ absl::Status CheckTaskOf(const Dataset& data, const v1::LabelPartyConfig& config
   if (data.task().kind == Task::Kind::kBinary) {
     return absl::OkStatus();
   }
+  // One number more or less can move the median, and with it another example across: mu is that of one label.
+  if (data.task().kind == Task::Kind::kRegression && agreement.audit().disclosure() == v1::ROUNDED) {
+    return absl::InvalidArgumentError(
+        "audit.disclosure: expected LABEL_SIDE_ONLY or ORACLE, as the labels are numbers, found ROUNDED");
+  }
   if (config.clip_cut_gradients() > 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "clip_cut_gradients: expected 0, as the labels are not of two classes, found ", config.clip_cut_gradients()));
@@ -241,6 +272,28 @@ absl::Status CheckTaskOf(const Dataset& data, const v1::LabelPartyConfig& config
         "early_stopping.metric: expected LOG_LOSS, which stands for the squared error of numbers, found AUC");
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckLabelsDiffer(const v1::RunAgreement& agreement, const Dataset& data,
+                               std::optional<absl::Span<const uint32_t>> rows) {
+  const SplitRule rule(agreement.split_salt(), agreement.test_fraction());
+  const bool tests = agreement.test_fraction() > 0;
+  LabelVariety training, test;
+  const size_t examples = rows ? rows->size() : data.ids().size();
+  for (size_t i = 0; i < examples; ++i) {
+    const uint32_t row = rows ? (*rows)[i] : static_cast<uint32_t>(i);
+    if (training.varied() && (test.varied() || !tests)) {
+      return absl::OkStatus();
+    }
+    (tests && rule.IsTest(data.ids()[row]) ? test : training).Add(LabelOf(data, row));
+  }
+  absl::Status status = training.Check(rows ? "shared training examples" : "training examples");
+  status.Update(tests ? test.Check(rows ? "shared test examples" : "test examples") : absl::OkStatus());
+  return status.ok() ? status
+                     : absl::InvalidArgumentError(
+                           absl::StrCat(data.path(), ": ", status.message(),
+                                        "; see whether a table was filtered by what is to be predicted, and whether "
+                                        "it has enough rows"));
 }
 
 absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
@@ -262,6 +315,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   training.privacy_account = earlier.privacy_account;
 
   RunResult beginnings = Beginnings(inputs, earlier.cumulative_sum_kl, accounted);
+  beginnings.frozen_after_epoch = earlier.frozen_after_epoch;
 
   BatchSource::Options source;
   source.batch_size = agreement.batch_size();
@@ -270,7 +324,8 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   source.primes_moments = inputs.protection.gradients->keeps_moments();
   training.source = std::make_unique<BatchSource>(std::move(data), source);
   training.guard = std::make_unique<ReleaseGuard>(std::move(inputs.protection.gradients), std::move(gate),
-                                                  training.source->examples(), earlier.cumulative_sum_kl);
+                                                  training.source->examples(), earlier.cumulative_sum_kl,
+                                                  RoundedAnswers(agreement.audit(), earlier.answers_spent));
   training.recorder =
       std::make_unique<StepRecorder>(std::move(beginnings), training.source->batches_per_epoch(), inputs.ledger);
   TrainingStepOptions step;
@@ -287,6 +342,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
                                       training.model.get(), training.recorder.get());
   TrainingOrder::Options order;
   order.epochs = agreement.epochs();
+  order.first_epoch = inputs.first_epoch;
   order.batches_per_epoch = training.source->batches_per_epoch();
   order.test_examples = training.source->test_examples();
   order.progressive_validation = agreement.progressive_validation();
@@ -295,6 +351,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   SPLITVEIL_RETURN_IF_ERROR(RecordAccount(accounted, earlier.cumulative_sum_kl,
                                           static_cast<int64_t>(training.source->training_positions().size()),
                                           *inputs.ledger));
+  SPLITVEIL_RETURN_IF_ERROR(RecordAnswers(agreement, *inputs.ledger));
   SPLITVEIL_RETURN_IF_ERROR(RecordClipping(inputs.config.clip_cut_gradients(), *inputs.ledger));
   return training;
 }

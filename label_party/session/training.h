@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -41,6 +42,8 @@ struct TrainingInputs {
   std::shared_ptr<const Checkpoint> resumed;  // Null: fresh weights.
   LeakAuditor* auditor = nullptr;             // Not owned; must outlive the training.
   Ledger* ledger = nullptr;                   // Not owned; must outlive the training.
+  uint32_t first_epoch = 0;                   // Those before it were trained by the run that this one continues.
+  double counted_sum_kl = 0;                  // The largest sum that any checkpoint at hand has counted.
 };
 
 // The parts, each borrowing from those above it. Not thread-safe.
@@ -57,16 +60,23 @@ struct Training {
   const RunResult& result() const { return recorder->result(); }
   // What a checkpoint holds beside the model, as of the latest step learnt from.
   LabelState state() const {
-    return {result().earlier_sum_kl + result().cumulative_sum_kl, guard->moments(), privacy_account};
+    return {result().earlier_sum_kl + result().cumulative_sum_kl, guard->moments(), privacy_account,
+            result().frozen_after_epoch, guard->answers_spent()};
   }
 };
 
 // The top model that the configuration describes, for own features and labels like those of `data`.
 TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config, const Dataset& data);
 
-// Whether what the configuration asks for is there for labels of the kind that `data` has. Error: InvalidArgument, with
-// field, expected and found.
-absl::Status CheckTaskOf(const Dataset& data, const v1::LabelPartyConfig& config);
+// Whether what the agreement and the configuration ask for is there for labels of the kind that `data` has. Error:
+// InvalidArgument, with field, expected and found.
+absl::Status CheckTaskOf(const v1::RunAgreement& agreement, const Dataset& data, const v1::LabelPartyConfig& config);
+
+// Whether the labels of the shared examples differ, in training and in what the agreement keeps for testing: a run on
+// examples that are all alike would end well and mean nothing. `rows`: TrainingInputs.rows; nullopt, before they are
+// known: all of the party's. Error: InvalidArgument.
+absl::Status CheckLabelsDiffer(const v1::RunAgreement& agreement, const Dataset& data,
+                               std::optional<absl::Span<const uint32_t>> rows);
 
 // Splits, builds schedule and model. The training keeps the aligned labels and reads features as it goes. Errors:
 // InvalidArgument where the model does not fit the data, the checkpoint not the model, the release policy not the

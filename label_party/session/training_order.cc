@@ -59,6 +59,12 @@ void TrainingOrder::Evaluated(uint32_t epoch) {
   }
 }
 
+bool TrainingOrder::IsLatestEvaluation(uint32_t epoch) const {
+  const bool counted = options_.progressive_validation ? predicted_ && epoch == 0 && epoch_ == 0
+                                                       : evaluated_epochs_ == epoch_ && epoch + 1 == epoch_;
+  return counted && batch_ == 0 && !begun_;
+}
+
 absl::Status TrainingOrder::CheckTrained(const char* call) const {
   return epoch_ == epochs_to_train_ ? absl::OkStatus()
                                     : absl::FailedPreconditionError(absl::StrCat(call, ": expected ", epochs_to_train_,

@@ -15,14 +15,19 @@ namespace splitveil {
 class TrainingOrder {
  public:
   struct Options {
-    uint32_t epochs = 0;  // As agreed.
+    uint32_t epochs = 0;       // As agreed.
+    uint32_t first_epoch = 0;  // As many were trained, and evaluated, before.
     int64_t batches_per_epoch = 0;
     int64_t test_examples = 0;
     bool progressive_validation = false;
     bool stops_early = false;  // Then no evaluation may be left out.
   };
 
-  explicit TrainingOrder(const Options& options) : options_(options), epochs_to_train_(options.epochs) {}
+  explicit TrainingOrder(const Options& options)
+      : options_(options),
+        epochs_to_train_(options.epochs),
+        epoch_(options.first_epoch),
+        evaluated_epochs_(options.first_epoch) {}
 
   // Whether the next slice may be of this batch. Errors: FailedPrecondition with expected and found.
   absl::Status CheckBatch(uint32_t epoch, uint32_t batch) const;
@@ -37,6 +42,8 @@ class TrainingOrder {
   absl::Status CheckEvaluation(uint32_t epoch, int64_t examples) const;
   // It has counted.
   void Evaluated(uint32_t epoch);
+  // Whether the evaluation of `epoch` has counted, and no batch has come since.
+  bool IsLatestEvaluation(uint32_t epoch) const;
   // Whether each epoch may be evaluated after its training.
   bool evaluates_epochs() const { return options_.test_examples > 0 && !options_.progressive_validation; }
 
@@ -63,10 +70,10 @@ class TrainingOrder {
 
   const Options options_;
   uint32_t epochs_to_train_;  // As agreed, or fewer where the training has stopped early.
-  uint32_t epoch_ = 0;        // The batch that is due.
+  uint32_t epoch_;            // The batch that is due.
   uint32_t batch_ = 0;
   bool begun_ = false;
-  uint32_t evaluated_epochs_ = 0;
+  uint32_t evaluated_epochs_;
   bool predicted_ = false;  // Under progressive_validation: the evaluation before the first batch is done.
 };
 

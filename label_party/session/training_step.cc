@@ -198,7 +198,7 @@ absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   SPLITVEIL_RETURN_IF_ERROR(Encode(guarded.gradients, guarded.gradients.rows(), batch));
   recorder_->Lap(&StepTimeRow::serialise);
   // From here on the bytes may leave: the release counts, whether or not the peer gets them.
-  recorder_->SetCumulativeSumKl(guard_->Account(released, guarded.report));
+  recorder_->SetCumulativeSumKl(guard_->Account(guarded.report, released));
   auditor_->Remember(std::move(released));
   return protection;
 }

@@ -97,8 +97,8 @@ class TopModel : public TopTrainer, public TopPredictor, public ModelState {
  public:
   // Errors: InvalidArgument where the specification does not fit the features or the cut width.
   static absl::StatusOr<std::unique_ptr<TopModel>> Create(const TopModelOptions& options);
-  // What Create would say, without making the tables. For before the run, so that a TorchScript file is tried before
-  // the first message.
+  // What Create would say, without making the tables, and whether the model reads the features that are there. For
+  // before the run, so that a TorchScript file is tried before the first message.
   static absl::Status Check(const TopModelOptions& options);
 };
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/architecture/model_spec.h"
+#include "common/model/torchscript_module.h"
 #include "common/status/status_macros.h"
 #include "label_party/top/layered_top_model.h"
 #include "label_party/top/top_model.h"
@@ -25,6 +26,27 @@ absl::StatusOr<TopModelOptions> Resolve(const TopModelOptions& options) {
   return resolved;
 }
 
+// Own features that no layer reads would be left out without a word.
+absl::Status CheckReadsFeatures(const TopModelOptions& options) {
+  const FeatureShape& features = options.features;
+  const v1::ModelSpec& spec = options.spec;
+  if ((features.numeric == 0 && features.categorical == 0) || spec.has_wide() || spec.has_own_features()) {
+    return absl::OkStatus();
+  }
+  if (!spec.torchscript_path().empty()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const int arguments,
+                               CountTorchScriptArguments("model.torchscript_path", spec.torchscript_path()));
+    if (arguments > 1) {
+      return absl::OkStatus();
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "model: expected own_features, wide or a file of further arguments, as the label party's data have ",
+      features.numeric, " numeric and ", features.categorical,
+      " categorical columns, found none that would read them; columns that are not to be used have kind: IGNORE, or "
+      "holder: NONLABEL_PARTY, in the schema of `splitveil prepare`"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TopModel>> TopModel::Create(const TopModelOptions& options) {
@@ -34,11 +56,11 @@ absl::StatusOr<std::unique_ptr<TopModel>> TopModel::Create(const TopModelOptions
 }
 
 absl::Status TopModel::Check(const TopModelOptions& options) {
-  const absl::StatusOr<TopModelOptions> resolved = Resolve(options);
-  if (!resolved.ok() || resolved->spec.torchscript_path().empty()) {
-    return resolved.status();
+  SPLITVEIL_ASSIGN_OR_RETURN(const TopModelOptions resolved, Resolve(options));
+  if (!resolved.spec.torchscript_path().empty()) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckTorchScriptTopModel(resolved));
   }
-  return CheckTorchScriptTopModel(*resolved);
+  return CheckReadsFeatures(resolved);
 }
 
 }  // namespace splitveil

@@ -1,5 +1,6 @@
 #include "nonlabel_party/service/grpc_label_party_peer.h"
 
+#include <algorithm>
 #include <deque>
 #include <system_error>
 #include <thread>
@@ -11,6 +12,7 @@
 #include "absl/time/time.h"
 
 #include "common/config/agreement.h"
+#include "common/status/status_macros.h"
 #include "common/transport/status_mapper.h"
 #include "common/transport/stream_watchdog.h"
 #include "common/transport/unary_call.h"
@@ -230,54 +232,63 @@ absl::StatusOr<std::unique_ptr<Base>> OpenStream(const Arguments&... arguments) 
 
 }  // namespace
 
-GrpcLabelPartyPeer::GrpcLabelPartyPeer(const std::shared_ptr<grpc::Channel>& channel, const v1::RunAgreement& agreement)
+GrpcLabelPartyPeer::GrpcLabelPartyPeer(Channels channels, const v1::RunAgreement& agreement)
     : deadlines_(agreement.deadlines()),
       // However many slices an answer has, its bytes are those of one message with the whole batch.
       unread_bytes_(static_cast<size_t>(agreement.in_flight_batches() * MaxMessageBytes(agreement))),
-      training_(v1::SplitTraining::NewStub(channel)),
-      alignment_(v1::Alignment::NewStub(channel)),
-      audit_(v1::LeakAudit::NewStub(channel)) {}
+      channels_(std::move(channels)) {}
 
 SteadyTime GrpcLabelPartyPeer::StepDeadline() const { return SteadyAfter(absl::Seconds(deadlines_.step_seconds())); }
 
 absl::StatusOr<v1::OpenResponse> GrpcLabelPartyPeer::Open(const v1::OpenRequest& request) {
-  return CallUnary(training_, &v1::SplitTraining::Stub::Open, request, StepDeadline());
+  return CallUnary(Training(), &v1::SplitTraining::Stub::Open, request, StepDeadline());
 }
 
 absl::StatusOr<std::unique_ptr<AlignmentStream>> GrpcLabelPartyPeer::Align() {
-  return OpenStream<GrpcAlignmentStream, AlignmentStream>(alignment_.get(),
+  return OpenStream<GrpcAlignmentStream, AlignmentStream>(v1::Alignment::NewStub(channels_()).get(),
                                                           absl::Seconds(deadlines_.alignment_chunk_seconds()));
 }
 
 absl::StatusOr<v1::StartResponse> GrpcLabelPartyPeer::Start(const v1::StartRequest& request) {
-  return CallUnary(training_, &v1::SplitTraining::Stub::Start, request,
+  return CallUnary(Training(), &v1::SplitTraining::Stub::Start, request,
                    SteadyAfter(absl::Seconds(deadlines_.alignment_chunk_seconds())));
 }
 
 absl::StatusOr<std::unique_ptr<TrainingStream>> GrpcLabelPartyPeer::Train() {
-  return OpenStream<GrpcTrainingStream, TrainingStream>(training_.get(), absl::Seconds(deadlines_.step_seconds()),
+  return OpenStream<GrpcTrainingStream, TrainingStream>(Training().get(), absl::Seconds(deadlines_.step_seconds()),
                                                         unread_bytes_);
 }
 
 absl::StatusOr<std::unique_ptr<EvaluationStream>> GrpcLabelPartyPeer::Evaluate() {
-  return OpenStream<GrpcEvaluationStream, EvaluationStream>(training_.get(), absl::Seconds(deadlines_.step_seconds()));
+  return OpenStream<GrpcEvaluationStream, EvaluationStream>(Training().get(), absl::Seconds(deadlines_.step_seconds()));
 }
 
 absl::StatusOr<v1::ScoreBatchResponse> GrpcLabelPartyPeer::ScoreBatch(const v1::ScoreBatchRequest& request) {
-  return CallUnary(audit_, &v1::LeakAudit::Stub::ScoreBatch, request, StepDeadline());
+  return CallUnary(Audit(), &v1::LeakAudit::Stub::ScoreBatch, request, StepDeadline());
 }
 
 absl::StatusOr<v1::AuxiliaryLabelsResponse> GrpcLabelPartyPeer::AuxiliaryLabels(
     const v1::AuxiliaryLabelsRequest& request) {
-  return CallUnary(audit_, &v1::LeakAudit::Stub::AuxiliaryLabels, request, StepDeadline());
+  return CallUnary(Audit(), &v1::LeakAudit::Stub::AuxiliaryLabels, request, StepDeadline());
 }
 
 absl::StatusOr<v1::ScoreExamplesResponse> GrpcLabelPartyPeer::ScoreExamples(const v1::ScoreExamplesRequest& request) {
-  return CallUnary(audit_, &v1::LeakAudit::Stub::ScoreExamples, request, StepDeadline());
+  return CallUnary(Audit(), &v1::LeakAudit::Stub::ScoreExamples, request, StepDeadline());
 }
 
 absl::Status GrpcLabelPartyPeer::Close(const v1::CloseRequest& request) {
-  return CallUnary(training_, &v1::SplitTraining::Stub::Close, request, StepDeadline()).status();
+  // The answer to a complete run follows the label party's last figures, which are of all its examples.
+  const double seconds = request.completed() ? std::max(deadlines_.step_seconds(), deadlines_.alignment_chunk_seconds())
+                                             : deadlines_.step_seconds();
+  SPLITVEIL_RETURN_IF_ERROR(
+      CallUnary(Training(), &v1::SplitTraining::Stub::Close, request, SteadyAfter(absl::Seconds(seconds))).status());
+  if (request.completed()) {
+    v1::CloseRequest answered = request;
+    answered.set_answered(true);
+    (void)CallUnary(Training(), &v1::SplitTraining::Stub::Close, answered,
+                    StepDeadline());  // It would only wait longer.
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace splitveil

@@ -3,6 +3,7 @@
 #define SPLITVEIL_NONLABEL_PARTY_SERVICE_GRPC_LABEL_PARTY_PEER_H_
 
 #include <cstddef>
+#include <functional>
 #include <grpcpp/channel.h>
 #include <memory>
 
@@ -20,8 +21,11 @@ namespace splitveil {
 // for an alignment stream's two directions.
 class GrpcLabelPartyPeer final : public LabelPartyPeer {
  public:
+  // The channel for a call that begins now.
+  using Channels = std::function<std::shared_ptr<grpc::Channel>()>;
+
   // `agreement`: canonical and valid. A training stream holds unread what its in_flight_batches may have for answers.
-  GrpcLabelPartyPeer(const std::shared_ptr<grpc::Channel>& channel, const v1::RunAgreement& agreement);
+  GrpcLabelPartyPeer(Channels channels, const v1::RunAgreement& agreement);
 
   absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request) override;
   absl::StatusOr<std::unique_ptr<AlignmentStream>> Align() override;
@@ -34,14 +38,14 @@ class GrpcLabelPartyPeer final : public LabelPartyPeer {
   absl::Status Close(const v1::CloseRequest& request) override;
 
  private:
-  // Of a call that begins now.
+  // Of a call that begins now. The call outlives the stub.
   SteadyTime StepDeadline() const;
+  std::unique_ptr<v1::SplitTraining::Stub> Training() const { return v1::SplitTraining::NewStub(channels_()); }
+  std::unique_ptr<v1::LeakAudit::Stub> Audit() const { return v1::LeakAudit::NewStub(channels_()); }
 
   const v1::Deadlines deadlines_;
   const size_t unread_bytes_;
-  std::unique_ptr<v1::SplitTraining::Stub> training_;
-  std::unique_ptr<v1::Alignment::Stub> alignment_;
-  std::unique_ptr<v1::LeakAudit::Stub> audit_;
+  const Channels channels_;
 };
 
 }  // namespace splitveil

@@ -15,9 +15,11 @@
 #include "common/model/optimizer_options.h"
 #include "common/model/tensor_memory.h"
 #include "common/operations/operations_service.h"
+#include "common/operations/operator_server.h"
 #include "common/operations/party_check.h"
 #include "common/operations/party_program.h"
 #include "common/operations/run_summary.h"
+#include "common/process/exit_code.h"
 #include "common/process/runtime.h"
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
@@ -25,6 +27,7 @@
 #include "common/transport/grpc_deadline.h"
 #include "common/transport/host_port.h"
 #include "common/transport/peer_probe.h"
+#include "common/transport/reloaded_channel.h"
 #include "common/transport/server.h"
 #include "nonlabel_party/service/grpc_label_party_peer.h"
 #include "nonlabel_party/session/nonlabel_session.h"
@@ -82,27 +85,39 @@ absl::Status CheckNonLabelParty(const NonLabelPartyPlan& plan) {
 absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   ReuseTensorMemory();
   SetComputeThreads(plan.config.party().compute_threads());
+  KeepForOwnerAlone(plan.config.party(), plan.config_path);
   RunStatus status("nonlabel_party");
   OperationsService operations(&status);
+  const std::string status_socket = StatusSocketPath(plan.config.party(), plan.config_path);
+  SPLITVEIL_ASSIGN_OR_RETURN(const OperatorServer operator_server, StartOperatorServer(status_socket, &operations));
+  v1::Operations::Service unimplemented;  // gRPC starts no server without a service; all the port has is health.
   SPLITVEIL_ASSIGN_OR_RETURN(
       const RunningServer running,
-      StartServer({plan.config.listen_address(), MaxMessageBytes(plan.agreement), {&operations}}, plan.identity));
-  LogInfo("non-label party serves status on port ", running.port);
+      StartServer({plan.config.listen_address(), MaxMessageBytes(plan.agreement), {&unimplemented}}, plan.identity));
+  LogInfo("non-label party serves status on ", status_socket, ", health on port ", running.port);
 
   SPLITVEIL_ASSIGN_OR_RETURN(NonLabelSessionOptions options, OwnSessionOptions(plan, &status));
-  const std::string& peer_name = plan.identity.peer_name;
   const SteadyTime deadline = SteadyAfter(absl::Seconds(plan.agreement.deadlines().connect_seconds()));
-  const absl::Status reached =
-      WaitForPeer(plan.config.peer_address(), plan.identity, peer_name, deadline, &StopRequested);
+  ReloadedChannel channel(plan.config.peer_address(), plan.identity, MaxMessageBytes(plan.agreement));
+  const auto reach = [&](SteadyTime until) {
+    const TlsIdentity identity = channel.identity();
+    return WaitForPeer(plan.config.peer_address(), identity, identity.peer_name, until, &StopRequested);
+  };
+  const absl::Status reached = reach(deadline);
   if (absl::IsCancelled(reached)) {
-    LogInfo("stopped on request before the label party was reached");
-    return absl::OkStatus();
+    return StoppedOnRequest("the wait for the label party");
   }
   SPLITVEIL_RETURN_IF_ERROR(reached);
-  GrpcLabelPartyPeer peer(
-      TlsChannel(plan.config.peer_address(), plan.identity, peer_name, MaxMessageBytes(plan.agreement)),
-      plan.agreement);
+  GrpcLabelPartyPeer peer([&channel] { return channel.Get(); }, plan.agreement);
   options.peer = &peer;
+  options.reach = [&](SteadyTime until) {
+    absl::Status again = reach(until);
+    if (again.ok()) {
+      grpc::experimental::ChannelResetConnectionBackoff(
+          channel.Get().get());  // It need not wait out a pause of its own.
+    }
+    return again;
+  };
   NonLabelSession session(std::move(options));
   absl::Status outcome = session.Run();
   if (const std::optional<RunSummary> summary = session.summary(); summary.has_value()) {

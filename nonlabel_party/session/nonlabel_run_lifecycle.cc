@@ -11,6 +11,7 @@
 #include "common/process/exit_code.h"
 #include "common/process/version.h"
 #include "common/schedule/party_seed.h"
+#include "common/schedule/shared_examples.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "nonlabel_party/session/stoppable_alignment.h"
@@ -38,6 +39,7 @@ absl::Status NonLabelRunLifecycle::Open() {
   const Checkpoint* resumed_from = options_.checkpoints.resumed_from();
   if (resumed_from != nullptr) {
     request.set_resumed_from(resumed_from->name());
+    SPLITVEIL_ASSIGN_OR_RETURN(continuation_, ContinuationOf(*resumed_from, options_.agreement, *options_.data));
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const v1::OpenResponse response, options_.peer->Open(request));
   if (!IsRunIdOf(options_.agreement.run_name(), response.run_id()) ||
@@ -64,10 +66,16 @@ absl::Status NonLabelRunLifecycle::Open() {
 }
 
 absl::Status NonLabelRunLifecycle::Align() {
-  AlignmentOptions options;
-  options.run_id = run_id_;
-  options.max_ids = static_cast<uint64_t>(options_.agreement.alignment().max_ids());
-  options.chunk_ids = options_.agreement.alignment().chunk_ids();
+  if (continuation_.has_value()) {
+    SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kAligned));
+    aligned_ = std::move(continuation_->aligned);
+    options_.status->Update([&](v1::GetStatusResponse& status) { status.set_aligned_examples(aligned_.rows.size()); });
+    const Checkpoint& continued = *options_.checkpoints.resumed_from();
+    LogInfo("continues ", continued.name(), ", with its aligned examples and its schedule");
+    return ledger_->RecordEvent("aligned",
+                                absl::StrCat(aligned_.rows.size(), " common ids, as in ", continued.header().run_id()));
+  }
+  AlignmentOptions options = AgreedAlignment(options_.agreement.alignment(), run_id_);
   AlignmentProgress progress(options_.status);
   options.progress = [&](uint64_t masked, uint64_t total) { progress.Report(masked, total); };
   absl::StatusOr<AlignedIds> aligned = AlignUnlessStopped(*options_.peer, options_.data->ids(), options, stop_);
@@ -78,8 +86,12 @@ absl::Status NonLabelRunLifecycle::Align() {
   LogInfo("aligned ", aligned_.rows.size(), " examples; own ids ", options_.data->rows(), ", the peer's ",
           aligned_.peer_ids);
   options_.status->Update([&](v1::GetStatusResponse& status) { status.set_aligned_examples(aligned_.rows.size()); });
-  return ledger_->RecordEvent("aligned", absl::StrCat(aligned_.rows.size(), " common ids of ", options_.data->rows(),
-                                                      " own and ", aligned_.peer_ids, " of the peer"));
+  SPLITVEIL_RETURN_IF_ERROR(
+      ledger_->RecordEvent("aligned", absl::StrCat(aligned_.rows.size(), " common ids of ", options_.data->rows(),
+                                                   " own and ", aligned_.peer_ids, " of the peer")));
+  return CheckSharedExamples(
+      {static_cast<int64_t>(aligned_.rows.size()), options_.data->rows(), static_cast<int64_t>(aligned_.peer_ids)},
+      options_.agreement.minimum_batch_size());
 }
 
 absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start() {
@@ -93,7 +105,11 @@ absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start() {
   absl::StatusOr<JointSeed> joint = seed.Combine(peer_commitment_, response.seed_reveal());
   SPLITVEIL_RETURN_IF_ERROR(AsRefusal(joint.status()));
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kStarted));
-  return joint;
+  const JointSeed used = continuation_.has_value() ? continuation_->seed : *joint;
+  if (!options_.checkpoints.path.empty()) {
+    *options_.checkpoints.facts.mutable_continuation() = ToProto({used, aligned_, first_epoch()}, options_.agreement);
+  }
+  return used;
 }
 
 absl::Status NonLabelRunLifecycle::Resume(ModelState& model) {
@@ -109,6 +125,7 @@ absl::Status NonLabelRunLifecycle::Resume(ModelState& model) {
 absl::Status NonLabelRunLifecycle::FinishEpoch(uint32_t epochs, bool enough, const ModelState& model) {
   absl::Status status;
   if (enough) {
+    options_.checkpoints.facts.clear_continuation();  // Nothing is left to be continued.
     LogInfo("the label party stops the training early, after epoch ", epochs);
     status.Update(ledger_->RecordEvent("early_stopping", absl::StrCat("after epoch ", epochs)));
   }
@@ -120,7 +137,10 @@ absl::Status NonLabelRunLifecycle::FinishEpoch(uint32_t epochs, bool enough, con
   return status;
 }
 
-absl::Status NonLabelRunLifecycle::Close() {
+absl::Status NonLabelRunLifecycle::Close(const ModelState& model) {
+  // First what may fail here, on a full disk for instance: the label party is then told that the run is not complete.
+  SPLITVEIL_RETURN_IF_ERROR(Export(model));
+  SPLITVEIL_RETURN_IF_ERROR(ledger_->Commit());
   v1::CloseRequest request;
   request.set_run_id(run_id_);
   request.set_completed(true);
@@ -128,18 +148,23 @@ absl::Status NonLabelRunLifecycle::Close() {
   return protocol_.Take(Answer::kClosed);
 }
 
-absl::Status NonLabelRunLifecycle::End(absl::Status outcome, const ModelState* model) {
-  if (StopRequest::IsStoppedOnRequest(outcome)) {
-    outcome = absl::OkStatus();
+absl::Status NonLabelRunLifecycle::Export(const ModelState& model) const {
+  const std::string& folder = options_.config.party().export_dir();
+  absl::Status exported = folder.empty() ? absl::OkStatus() : model.ExportTo(folder);
+  if (!exported.ok()) {
+    exported.Update(ledger_->RecordEvent("export_failed", exported.message()));
   }
-  const bool complete = outcome.ok() && !stop_.seen();
-  if (!run_id_.empty() && !complete) {
+  return exported;
+}
+
+absl::Status NonLabelRunLifecycle::End(absl::Status outcome) {
+  if (outcome.ok() && stop_.seen()) {
+    outcome = StoppedOnRequest();
+  }
+  if (!run_id_.empty() && !outcome.ok()) {
     v1::CloseRequest request;
     request.set_run_id(run_id_);
     (void)options_.peer->Close(request);  // It may be gone already.
-  }
-  if (stop_.seen()) {
-    LogInfo("stopped on request");
   }
   ended_ = FinalStatus(outcome);
   options_.status->Update([](v1::GetStatusResponse& status) { status.set_phase("closed"); });
@@ -147,13 +172,7 @@ absl::Status NonLabelRunLifecycle::End(absl::Status outcome, const ModelState* m
     return outcome;
   }
   absl::Status status = outcome.ok() ? absl::OkStatus() : ledger_->RecordEvent("ended", outcome.message());
-  // The training is complete and stays so where only the export fails.
-  const std::string& folder = options_.config.party().export_dir();
-  const absl::Status exported =
-      complete && model != nullptr && !folder.empty() ? model->ExportTo(folder) : absl::OkStatus();
-  status.Update(exported.ok() ? exported : ledger_->RecordEvent("export_failed", exported.message()));
   status.Update(ledger_->Finish(ended_));
-  status.Update(exported);
   outcome.Update(status);
   return outcome;
 }

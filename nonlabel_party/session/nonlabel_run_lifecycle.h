@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "common/alignment/private_set_intersection.h"
+#include "common/checkpoint/continuation.h"
 #include "common/ledger/ledger.h"
 #include "common/model/model_state.h"
 #include "common/schedule/joint_seed.h"
@@ -32,7 +34,8 @@ class NonLabelRunLifecycle {
   // Compares the agreements and commits to the seed; begins the ledger. Errors: the label party's; a refusal for a
   // malformed answer; as Ledger::Create.
   absl::Status Open();
-  // Errors: StoppedOnRequest; as AlignUnlessStopped.
+  // Where a broken run is continued, the alignment is its. Errors: StoppedOnRequest; as AlignUnlessStopped and
+  // CheckSharedExamples.
   absl::Status Align();
   // Confirms the aligned order and reveals the seeds. Errors: the label party's; a refusal for a reveal that was not
   // committed to.
@@ -42,20 +45,23 @@ class NonLabelRunLifecycle {
 
   // After `epochs` epochs: the checkpoint, where one is configured. `enough`: the label party wants no further epoch.
   absl::Status FinishEpoch(uint32_t epochs, bool enough, const ModelState& model);
-  // Tells the label party that the run is complete.
-  absl::Status Close();
-  // The one end of a run. Tells the label party where it comes early, exports the model where the run is complete, and
-  // finishes the ledger. `outcome`: why it ends; StoppedOnRequest becomes OK. `model`: as trained; null where there is
-  // none. Returns the outcome with what failed here.
-  absl::Status End(absl::Status outcome, const ModelState* model);
+  // Exports the model, where a folder for it is configured, and tells the label party that the run is complete; it
+  // answers once it has kept what is its own. Errors: the label party's; those of the export and the ledger.
+  absl::Status Close(const ModelState& model);
+  // The one end of a run. Tells the label party where it comes early, and finishes the ledger. `outcome`: why it ends.
+  // Returns the outcome with what failed here.
+  absl::Status End(absl::Status outcome);
 
   // Empty, null and empty until the stage that makes them; `ended`, as the ledger has it, until End.
   const std::string& run_id() const { return run_id_; }
   const std::string& ended() const { return ended_; }
   Ledger* ledger() const { return ledger_.get(); }
   const AlignedIds& aligned() const { return aligned_; }
+  // Epochs that the run which this one continues has trained.
+  uint32_t first_epoch() const { return continuation_.has_value() ? continuation_->epochs : 0; }
 
  private:
+  absl::Status Export(const ModelState& model) const;
   // For the ledger.
   const char* FinalStatus(const absl::Status& outcome) const;
 
@@ -66,6 +72,7 @@ class NonLabelRunLifecycle {
   std::string own_reveal_, peer_commitment_;
   std::unique_ptr<Ledger> ledger_;
   AlignedIds aligned_;
+  std::optional<Continuation> continuation_;  // Without `aligned`, from Align on.
 };
 
 }  // namespace splitveil

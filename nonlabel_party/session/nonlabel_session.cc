@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 
+#include "common/process/exit_code.h"
 #include "common/process/runtime.h"
 #include "common/schedule/party_seed.h"
 #include "common/status/status_macros.h"
@@ -16,12 +19,25 @@ namespace splitveil {
 
 using Answer = AnswerProtocol::Answer;
 
+NonLabelSession::NonLabelSession(NonLabelSessionOptions options)
+    : options_(std::move(options)),
+      stop_(options_.stop),
+      reconnector_({absl::Seconds(options_.agreement.deadlines().max_outage_seconds()), options_.reach, &stop_,
+                    [this](const std::string& detail) {
+                      Ledger* const ledger = lifecycle_.ledger();
+                      return ledger == nullptr ? absl::OkStatus() : ledger->RecordEvent("interrupted", detail);
+                    }}),
+      peer_(options_.peer, &reconnector_),
+      lifecycle_(&options_, &stop_, &protocol_) {
+  options_.peer = &peer_;
+}
+
 absl::Status NonLabelSession::Run() {
   const absl::Status outcome = RunToEnd();
   if (recorder_ != nullptr) {
     recorder_->EndProgress();
   }
-  return lifecycle_.End(outcome, model_.get());
+  return lifecycle_.End(outcome);
 }
 
 absl::Status NonLabelSession::RunToEnd() {
@@ -39,7 +55,7 @@ absl::Status NonLabelSession::RunToEnd() {
   }
   SPLITVEIL_RETURN_IF_ERROR(TrainEpochs());
   SPLITVEIL_RETURN_IF_ERROR(CompleteModel());
-  return lifecycle_.Close();
+  return lifecycle_.Close(*model_);
 }
 
 absl::Status NonLabelSession::CheckModel() const {
@@ -112,11 +128,11 @@ void NonLabelSession::ConnectTraining() {
 }
 
 absl::Status NonLabelSession::TrainEpochs() {
-  for (uint32_t epoch = 0; epoch < options_.agreement.epochs(); ++epoch) {
+  for (uint32_t epoch = lifecycle_.first_epoch(); epoch < options_.agreement.epochs(); ++epoch) {
     SPLITVEIL_RETURN_IF_ERROR(stop_.Check());
     SPLITVEIL_RETURN_IF_ERROR(trainer_->Train(epoch));
     if (stop_.seen()) {
-      return StopRequest::StoppedOnRequest();
+      return StoppedOnRequest();
     }
     bool enough = false;
     if (!options_.agreement.progressive_validation()) {
@@ -131,7 +147,7 @@ absl::Status NonLabelSession::TrainEpochs() {
 }
 
 absl::StatusOr<bool> NonLabelSession::Evaluate(uint32_t epoch) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const bool enough, evaluator_->Evaluate(epoch));
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool enough, reconnector_.Persist([&] { return evaluator_->Evaluate(epoch); }));
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(enough ? Answer::kEnough : Answer::kEvaluated));
   return enough;
 }

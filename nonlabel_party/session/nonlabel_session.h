@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <utility>
 
 #include "absl/status/status.h"
 
@@ -22,6 +21,8 @@
 #include "nonlabel_party/session/nonlabel_session_options.h"
 #include "nonlabel_party/session/nonlabel_step_recorder.h"
 #include "nonlabel_party/session/nonlabel_training_step.h"
+#include "nonlabel_party/session/reconnector.h"
+#include "nonlabel_party/session/resuming_peer.h"
 #include "nonlabel_party/session/stop_request.h"
 
 namespace splitveil {
@@ -43,15 +44,14 @@ namespace splitveil {
 // What may be answered when: AnswerProtocol. Not thread-safe.
 class NonLabelSession {
  public:
-  explicit NonLabelSession(NonLabelSessionOptions options)
-      : options_(std::move(options)), stop_(options_.stop), lifecycle_(&options_, &stop_, &protocol_) {}
+  explicit NonLabelSession(NonLabelSessionOptions options);
   NonLabelSession(const NonLabelSession&) = delete;
   NonLabelSession& operator=(const NonLabelSession&) = delete;
 
   // Instead of Run: makes the model once, for the agreed layers and the data, and drops it. Sends nothing.
   absl::Status TryModel() const;
-  // Opens, aligns, trains every epoch until the label party wants no more, closes. OK when complete or stopped on
-  // request. The label party is told when the run ends early, and the ledger is finished in every case. Once.
+  // Opens, aligns, trains every epoch until the label party wants no more, closes. OK when complete;
+  // StoppedOnRequest. The label party is told when the run ends early, and the ledger is finished in every case. Once.
   absl::Status Run();
 
   // After Run: the model as trained. Null where training never began.
@@ -75,6 +75,8 @@ class NonLabelSession {
 
   NonLabelSessionOptions options_;
   StopRequest stop_;
+  Reconnector reconnector_;
+  ResumingPeer peer_;  // In the place of options_.peer.
   AnswerProtocol protocol_;
   NonLabelRunLifecycle lifecycle_;
   // From Start on, each reading those before it.

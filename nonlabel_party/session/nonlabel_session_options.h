@@ -2,12 +2,16 @@
 #ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_SESSION_OPTIONS_H_
 #define SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_SESSION_OPTIONS_H_
 
+#include <functional>
 #include <memory>
 #include <string>
+
+#include "absl/status/status.h"
 
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/dataset/dataset.h"
 #include "common/operations/run_status.h"
+#include "common/process/steady_time.h"
 #include "nonlabel_party/session/label_party_peer.h"
 
 #include "splitveil/v1/agreement.pb.h"
@@ -22,9 +26,11 @@ struct NonLabelSessionOptions {
   std::shared_ptr<const Dataset> data;  // Prepared for the agreement's split (CheckSplit).
   CheckpointPlan checkpoints;
   LabelPartyPeer* peer = nullptr;  // Not owned; must outlive the session.
-  RunStatus* status = nullptr;     // Not owned; must outlive the session.
-  bool (*stop)() = nullptr;  // Asked between stages and batches, while aligning every 100 ms, there on a thread of
-                             // the session; true ends the run cleanly.
+  // Waits until the label party can be reached again (Reconnector::Options). Empty: a lost connection ends the run.
+  std::function<absl::Status(SteadyTime deadline)> reach;
+  RunStatus* status = nullptr;  // Not owned; must outlive the session.
+  bool (*stop)() = nullptr;     // Asked between stages and batches, while aligning every 100 ms, there on a thread of
+                                // the session; true ends the run cleanly.
 };
 
 }  // namespace splitveil

@@ -6,10 +6,12 @@
 
 #include "absl/status/status.h"
 
+#include "common/process/exit_code.h"
+
 namespace splitveil {
 
 // Whoever works for long asks between two pieces of work and, where the answer is yes, returns StoppedOnRequest() as
-// any other error; the session alone turns that into a clean end of the run. Thread-safe.
+// any other error, with which the run then ends. Thread-safe.
 class StopRequest {
  public:
   // `stop`: whether the process is to stop; from any thread.
@@ -21,10 +23,6 @@ class StopRequest {
   bool seen() const { return seen_; }
   // Asks: StoppedOnRequest() for yes, else OK.
   absl::Status Check() { return Asked() ? StoppedOnRequest() : absl::OkStatus(); }
-
-  // Cancelled, told apart from a Cancelled of the peer's by a payload.
-  static absl::Status StoppedOnRequest();
-  static bool IsStoppedOnRequest(const absl::Status& status);
 
  private:
   bool (*const stop_)();

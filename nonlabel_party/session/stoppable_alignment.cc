@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
 #include "nonlabel_party/session/stop_watcher.h"
 
@@ -17,10 +18,10 @@ absl::StatusOr<AlignedIds> AlignUnlessStopped(RunPeer& peer, const IdList& ids, 
   absl::StatusOr<AlignedIds> aligned = AlignIds(ids, options, *stream);
   const absl::Status finished = stream->Finish();
   if (watcher->Finish() && !(finished.ok() && aligned.ok())) {
-    return StopRequest::StoppedOnRequest();  // Both failures are our own doing.
+    return StoppedOnRequest();  // Both failures are our own doing.
   }
-  SPLITVEIL_RETURN_IF_ERROR(finished);
-  return aligned;
+  // Where only the last word of a whole alignment was lost, Start tells whether the label party has the same order.
+  return finished.ok() || (aligned.ok() && absl::IsUnavailable(finished)) ? aligned : finished;
 }
 
 }  // namespace splitveil

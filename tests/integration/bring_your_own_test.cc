@@ -131,6 +131,9 @@ class BringYourOwnTest : public ::testing::Test {
     top.set_torchscript_path(run_.files.File("top.pt"));
     if (kind == "scripted") {
       top.mutable_own_features()->mutable_embedding()->set_dimension(1);
+    } else {
+      run_.label_data.numeric.clear();  // No file of one argument reads own features.
+      run_.label_data.categories.clear();
     }
     run_.agreement.mutable_audit()->clear_layers();
     run_.agreement.mutable_audit()->add_layers("cut");

@@ -1,14 +1,18 @@
 // gaussian_label_dp: whatever the labels are, the same noised labels give the peer the same messages.
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 
+#include "common/schedule/train_test_split.h"
 #include "label_party/protection/gaussian_label_dp_planner.h"
 #include "label_party/session/label_session.h"
 #include "nonlabel_party/session/nonlabel_session.h"
@@ -16,9 +20,11 @@
 #include "tests/testing/small_run.h"
 
 // In place of the library's, for the whole process: what is drawn is always the same, so that keys, masks and with them
-// the aligned order are, and runs differ in nothing but what a test changes.
+// the aligned order are, and runs differ in nothing but what a test changes. The parties draw differently, as the label
+// party aligns on a thread of its own: whoever sends what the other one sends is refused.
 extern "C" int RAND_priv_bytes(unsigned char* bytes, int count) {  // NOLINT(readability-identifier-naming): OpenSSL's
-  std::fill_n(bytes, count, static_cast<unsigned char>(0x5a));
+  static const std::thread::id first_to_draw = std::this_thread::get_id();
+  std::fill_n(bytes, count, static_cast<unsigned char>(std::this_thread::get_id() == first_to_draw ? 0x5a : 0x5b));
   return 1;
 }
 
@@ -30,29 +36,32 @@ constexpr int kExamples = 300;
 // The noised labels of another run, whatever the labels.
 class FixedTargets final : public LabelTargets {
  public:
-  FixedTargets(std::shared_ptr<LabelTargets> drawn, std::vector<float> targets)
-      : drawn_(std::move(drawn)), targets_(std::move(targets)) {}
+  // `examples`: aligned ones; `targets`: as many for each of them.
+  FixedTargets(std::shared_ptr<LabelTargets> drawn, std::vector<float> targets, size_t examples)
+      : drawn_(std::move(drawn)), targets_(std::move(targets)), examples_(examples) {}
 
   absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow> examples,
                                                      absl::Span<const float> labels) override {
     EXPECT_TRUE(drawn_->TrainingTargets(examples, labels).ok());
-    const size_t outputs = targets_.size() / kExamples;
-    EXPECT_LE(labels.size(), kExamples);
+    const size_t outputs = targets_.size() / examples_;
+    EXPECT_LE(labels.size(), examples_);
     return std::vector<float>(targets_.begin(), targets_.begin() + static_cast<int64_t>(outputs * labels.size()));
   }
   bool drawn() const override { return drawn_->drawn(); }
-  bool needs_release_head() const override { return true; }
+  bool needs_release_head() const override { return drawn_->needs_release_head(); }
   double target_noise() const override { return drawn_->target_noise(); }
   std::optional<AccountedReleases> accounted() const override { return drawn_->accounted(); }
 
  private:
   const std::shared_ptr<LabelTargets> drawn_;
   const std::vector<float> targets_;
+  const size_t examples_;
 };
 
 class TranscriptTest : public ::testing::Test {
  protected:
-  explicit TranscriptTest(const Task& task = {}) : run_(kExamples, task) {
+  explicit TranscriptTest(const Task& task = {}, int examples = kExamples)
+      : run_(examples, task), examples_(static_cast<size_t>(examples)) {
     run_.agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
     run_.agreement.mutable_audit()->clear_attacks();
     run_.agreement.mutable_audit()->add_attacks(v1::NORM);
@@ -68,7 +77,7 @@ class TranscriptTest : public ::testing::Test {
     }
     LabelSessionOptions options = run_.LabelOptions();
     if (fixed_targets) {
-      options.protection.labels = std::make_shared<FixedTargets>(options.protection.labels, targets_);
+      options.protection.labels = std::make_shared<FixedTargets>(options.protection.labels, targets_, examples_);
     }
     absl::StatusOr<std::unique_ptr<LabelSession>> created = LabelSession::Create(std::move(options));
     EXPECT_TRUE(created.ok()) << created.status();
@@ -76,6 +85,7 @@ class TranscriptTest : public ::testing::Test {
     LocalLabelParty peer(label.get());
     std::vector<std::string> messages;
     peer.on_call = [&](const std::string& call) { messages.push_back(call); };
+    peer.on_answers = [&](size_t count) { messages.push_back(absl::StrCat(count, " messages")); };
     peer.alter_gradients = [&](v1::CutGradients& message) { messages.push_back(message.SerializeAsString()); };
     peer.alter_evaluation = [&](v1::EvaluateResponse& message) { messages.push_back(message.SerializeAsString()); };
     peer.alter_leaks = [&](v1::ScoreBatchResponse& message) { messages.push_back(message.SerializeAsString()); };
@@ -90,6 +100,7 @@ class TranscriptTest : public ::testing::Test {
   }
 
   SmallRun run_;
+  const size_t examples_;
   std::vector<float> targets_;
   NamedParameters predictions_;
 };
@@ -109,9 +120,29 @@ TEST_F(TranscriptTest, FlippingLabelsUnderTheSameNoisedLabelsChangesNoByteThatTh
   }
   EXPECT_EQ(Transcript(true), honest);
   EXPECT_NE(predictions_, honest_predictions);
-  labels.assign(labels.size(), 0);
-  labels[0] = labels[1] = labels[2] = 1;
+  for (size_t row = 0; row < labels.size(); ++row) {
+    labels[row] = row % 30 == 0;
+  }
   EXPECT_EQ(Transcript(true), honest);
+}
+
+TEST_F(TranscriptTest, FreezingAfterAnEpochTellsNothingOfTheLabels) {
+  run_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_released_epochs(1);
+  targets_.resize(kExamples);
+  for (size_t j = 0; j < kExamples; ++j) {
+    targets_[j] = static_cast<float>(static_cast<int>(j * 7 % 11)) - 5;
+  }
+  const std::vector<std::string> honest = Transcript(/*fixed_targets=*/true);
+  v1::CutGradients frozen;
+  EXPECT_TRUE(std::any_of(honest.begin(), honest.end(), [&](const std::string& message) {
+    return frozen.ParseFromString(message) && frozen.frozen() && frozen.epoch() == 1 && frozen.batch() == 0;
+  }));
+  const NamedParameters honest_predictions = predictions_;
+  for (uint8_t& label : run_.label_data.labels) {
+    label = 1 - label;
+  }
+  EXPECT_EQ(Transcript(true), honest);
+  EXPECT_NE(predictions_, honest_predictions);
 }
 
 class TranscriptOfTask : public TranscriptTest, public ::testing::WithParamInterface<Task> {
@@ -141,6 +172,76 @@ INSTANTIATE_TEST_SUITE_P(Tasks, TranscriptOfTask,
                          ::testing::Values(Task{Task::Kind::kMultiClass, 4}, Task{Task::Kind::kRegression, 0}),
                          [](const auto& param) {
                            return param.param.kind == Task::Kind::kRegression ? "Number" : "FourClasses";
+                         });
+
+// Batches of 300 in slices of 256 and 44, so that it would show if some were answered whole.
+class PatternOfProtection : public TranscriptTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  PatternOfProtection() : TranscriptTest({}, 900) {
+    run_.agreement.set_batch_size(300);
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(GetParam(), run_.label_config.mutable_protection()));
+  }
+
+  // The same run with labels of both classes in every batch, and with those of one class in all batches but one, which
+  // one depending on where the aligned order has the only positive of the training examples.
+  std::vector<std::vector<std::string>> WithOtherLabels(bool fixed_targets) {
+    std::vector<std::vector<std::string>> transcripts = {Transcript(fixed_targets)};
+    std::vector<uint8_t>& labels = run_.label_data.labels;
+    const SplitRule rule(run_.agreement.split_salt(), run_.agreement.test_fraction());
+    std::vector<size_t> training, tests;
+    for (size_t row = 0; row < labels.size(); ++row) {
+      (rule.IsTest(run_.label_data.ids[row]) ? tests : training).push_back(row);
+    }
+    for (const size_t positive : {0, 7, 400}) {
+      labels.assign(labels.size(), 0);
+      labels[training[positive]] = labels[tests.front()] = 1;
+      transcripts.push_back(Transcript(fixed_targets));
+    }
+    return transcripts;
+  }
+};
+
+using LabelDpPattern = PatternOfProtection;
+
+// Every byte: what is sent is made of the noised labels, and so is in how many messages, and after which slice.
+TEST_P(LabelDpPattern, FlippingLabelsUnderTheSameNoisedLabelsChangesNothingThatThePeerReceives) {
+  for (size_t j = 0; j < examples_; ++j) {
+    targets_.push_back(j % 3 == 0 ? 1.2F : -0.2F);
+  }
+  const std::vector<std::vector<std::string>> transcripts = WithOtherLabels(/*fixed_targets=*/true);
+  EXPECT_GT(transcripts.front().size(), 20);
+  for (const std::vector<std::string>& transcript : transcripts) {
+    EXPECT_EQ(transcript, transcripts.front());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Protections, LabelDpPattern, ::testing::Values("label_dp { epsilon: 1 }"),
+                         [](const auto&) { return "LabelDp"; });
+
+// Without noised labels the bytes differ, but neither their number nor their sizes or order: a batch of one class, the
+// first ones among them, is answered like all others.
+TEST_P(PatternOfProtection, LabelsMoveNeitherNumberNorSizeNorOrderOfTheMessages) {
+  std::vector<std::vector<size_t>> sizes;
+  for (const std::vector<std::string>& transcript : WithOtherLabels(/*fixed_targets=*/false)) {
+    sizes.emplace_back();
+    for (const std::string& message : transcript) {
+      const bool is_call = message.size() < 32;
+      sizes.back().push_back(is_call ? std::hash<std::string>()(message) : message.size());
+    }
+  }
+  EXPECT_GT(sizes.front().size(), 20);
+  for (const std::vector<size_t>& pattern : sizes) {
+    EXPECT_EQ(pattern, sizes.front());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Protections, PatternOfProtection,
+                         ::testing::Values("none {}", "iso { t: 1 }", "max_norm {}", "marvell { s: 4 }",
+                                           "label_dp { epsilon: 1 }", "sparsify { keep: 0.5 }",
+                                           "discretize { bins: 16 }"),
+                         [](const auto& param) {
+                           const std::string text = param.param;
+                           return text.substr(0, text.find(' '));
                          });
 
 // The check above can fail: other noised labels are other messages.

@@ -1,6 +1,5 @@
 // Somebody sets the wall clock of both machines in the middle of a run: nobody is given up for silent, no deadline
 // passes early, and the run completes.
-#include <cstdlib>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "tests/testing/process/environment.h"
 #include "tests/testing/two_party_run.h"
 
 namespace splitveil::testing {
@@ -16,18 +16,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int kHour = 3600;  // Seconds.
-
-// Of this process, for those that it starts while the object lives.
-class Environment {
- public:
-  Environment(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }
-  ~Environment() { unsetenv(name_); }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-
- private:
-  const char* name_;
-};
 
 class WallClockTest : public ::testing::TestWithParam<int> {};
 

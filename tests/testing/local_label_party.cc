@@ -55,8 +55,9 @@ class LocalAlignment final : public AlignmentStream {
 
 class LocalTraining final : public TrainingStream {
  public:
-  LocalTraining(LabelSession* session, std::function<void(v1::CutGradients&)> alter)
-      : session_(session), alter_(std::move(alter)) {}
+  LocalTraining(LabelSession* session, std::function<void(v1::CutGradients&)> alter,
+                std::function<void(size_t)> on_answers)
+      : session_(session), alter_(std::move(alter)), on_answers_(std::move(on_answers)) {}
 
   absl::Status Send(const v1::CutActivations& message) override {
     if (!verdict_.ok()) {
@@ -64,6 +65,9 @@ class LocalTraining final : public TrainingStream {
     }
     const absl::StatusOr<SharedGradients> answer = session_->Train(message);
     verdict_ = answer.status();
+    if (on_answers_ && answer.ok()) {
+      on_answers_(answer->size());
+    }
     if (!answer.ok()) {
       answers_.push_back(verdict_);
     } else if (!answer->empty()) {
@@ -75,6 +79,9 @@ class LocalTraining final : public TrainingStream {
     return absl::OkStatus();
   }
   absl::StatusOr<v1::CutGradients> Receive() override {
+    if (answers_.empty()) {
+      return absl::UnavailableError("training: the label party has ended the stream");
+    }
     absl::StatusOr<v1::CutGradients> answer = std::move(answers_.front());
     answers_.pop_front();
     return Answer(std::move(answer), alter_);
@@ -84,6 +91,7 @@ class LocalTraining final : public TrainingStream {
  private:
   LabelSession* session_;
   std::function<void(v1::CutGradients&)> alter_;
+  std::function<void(size_t)> on_answers_;
   std::deque<absl::StatusOr<v1::CutGradients>> answers_;
   absl::Status verdict_;
 };
@@ -136,7 +144,7 @@ absl::StatusOr<v1::StartResponse> LocalLabelParty::Start(const v1::StartRequest&
 
 absl::StatusOr<std::unique_ptr<TrainingStream>> LocalLabelParty::Train() {
   Note("Train");
-  return std::make_unique<LocalTraining>(session_, alter_gradients);
+  return std::make_unique<LocalTraining>(session_, alter_gradients, on_answers);
 }
 
 absl::StatusOr<std::unique_ptr<EvaluationStream>> LocalLabelParty::Evaluate() {

@@ -37,6 +37,8 @@ class LocalLabelParty final : public LabelPartyPeer {
   std::function<void(v1::AuxiliaryLabelsResponse&)> alter_auxiliary;
   // Told the name of each call but ScoreBatch, before it is answered. May be empty.
   std::function<void(const std::string&)> on_call;
+  // Told, after each slice of activations, how many messages have come in answer to it. May be empty.
+  std::function<void(size_t)> on_answers;
   bool stalls_alignment = false;  // Says nothing in it until the stream is cancelled.
 
  private:

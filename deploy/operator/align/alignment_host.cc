@@ -46,11 +46,14 @@ class OpenService final : public v1::SplitTraining::Service {
 
 class AlignService final : public v1::Alignment::Service {
  public:
-  explicit AlignService(AlignmentHost* host) : host_(host) {}
-
-  grpc::Status Align(grpc::ServerContext* /*context*/, AlignmentStreamChannel::Stream* stream) override {
-    AlignmentStreamChannel channel(stream);
-    return ToGrpcStatus(host_->Align(channel));
+  explicit AlignService(AlignmentHost* host) : host_(host) {
+    MarkMethodStreamed(AlignmentStreamChannel::kMethod, new AlignmentStreamChannel::Handler<AlignService>(
+                                                            [](AlignService* service, grpc::ServerContext* /*context*/,
+                                                               AlignmentStreamChannel::Stream* stream) {
+                                                              AlignmentStreamChannel channel(stream);
+                                                              return ToGrpcStatus(service->host_->Align(channel));
+                                                            },
+                                                            this));
   }
 
  private:

@@ -24,10 +24,7 @@ absl::StatusOr<v1::AlignmentMessage> CountingChannel::Receive() {
 
 absl::StatusOr<FinishedAlignment> AlignCounted(const AlignmentSide& side, const std::string& run_id, RunStatus* status,
                                                const std::function<void()>& heard, AlignmentChannel& channel) {
-  AlignmentOptions options;
-  options.run_id = run_id;
-  options.max_ids = static_cast<uint64_t>(side.agreement.alignment().max_ids());
-  options.chunk_ids = side.agreement.alignment().chunk_ids();
+  AlignmentOptions options = AgreedAlignment(side.agreement.alignment(), run_id);
   AlignmentProgress progress(status);
   options.progress = [&](uint64_t masked, uint64_t total) {
     progress.Report(masked, total);

@@ -87,13 +87,14 @@ Finding StepBound(const RunRecords& run, const PartyRecords& party, double limit
   return finding;
 }
 
-// "Gradient length (norm): lower 95% limit of its AUC 0.660, bound 0.650".
+// "Gradient length (norm): lower 99.99% limit of its AUC 0.660, bound 0.650".
 std::string DescribeExcess(const BoundExcess& excess) {
   const std::string by = AttackNamed(excess.attack);
   if (excess.epochs.empty()) {
     return absl::StrCat(by, ": see the run's events");
   }
-  return absl::StrFormat("%s: lower 95%% limit of its AUC %.3f, bound %.3f", by, excess.auc_at_least, excess.auc_bound);
+  return absl::StrFormat("%s: lower 99.99%% limit of its AUC %.3f, bound %.3f", by, excess.auc_at_least,
+                         excess.auc_bound);
 }
 
 // The widest first, with its figures; the next by their names.

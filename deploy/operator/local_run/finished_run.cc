@@ -63,10 +63,10 @@ absl::StatusOr<RunFigures> ParseFinishedRun(absl::string_view json, const std::s
     return absl::FailedPreconditionError("expected the result of this configuration, found that of another");
   }
   RunFigures figures;
-  figures.best_test_auc = Number(result, "test_auc");
-  figures.final_test_auc = Number(result, "final_test_auc");
-  figures.best_test_r_squared = Number(result, "test_r2");
-  figures.test_log_loss = Number(result, "test_log_loss");
+  figures.is_regression = result.contains("test_r2");
+  figures.best_test_quality = Number(result, figures.is_regression ? "test_r2" : "test_auc");
+  figures.final_test_quality = Number(result, figures.is_regression ? "final_test_r2" : "final_test_auc");
+  figures.test_loss = Number(result, figures.is_regression ? "test_rmse" : "test_log_loss");
   figures.run_auc_bound = Number(result, "run_auc_bound");
   figures.auc_bound_p95 = Number(result, "auc_bound_p95");
   figures.sum_kl_mean = Number(result, "sum_kl_mean");

@@ -21,15 +21,18 @@ struct LeakPoint {
 
 // The figures of a run's result file that runs are compared by. NaN: the run did not measure it.
 struct RunFigures {
-  double best_test_auc = 0, final_test_auc = 0;
-  double test_log_loss = 0;  // Of the epoch with the best test AUC.
+  double best_test_quality = 0, final_test_quality = 0;  // AUC; of a regression R^2.
+  double test_loss = 0;  // Log loss, of a regression RMSE; of the epoch with the best quality.
   double run_auc_bound = 0, auc_bound_p95 = 0, sum_kl_mean = 0;
   int64_t steps = 0;
   double seconds = 0;            // Of the whole run: start, alignment, training, audit.
   std::vector<LeakPoint> leaks;  // Ordered as the file has them.
   // Of the strongest attack on gradients, whatever its adversary knows: what runs are ranked by.
   double strongest_auc = std::numeric_limits<double>::quiet_NaN();
-  double best_test_r_squared = std::numeric_limits<double>::quiet_NaN();  // Of a regression, in place of the AUC.
+  bool is_regression = false;
+
+  // "AUC" or "R^2".
+  const char* quality_name() const { return is_regression ? "R^2" : "AUC"; }
 };
 
 // result.json is the object of the label party's result file with two keys before it: configuration_sha256 and seconds.

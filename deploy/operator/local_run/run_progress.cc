@@ -24,11 +24,10 @@ RunProgress::RunProgress(int64_t total, int64_t done, int fd)
 void RunProgress::Finished(const std::string& run, const RunFigures& figures) {
   const std::string leak =
       std::isfinite(figures.strongest_auc) ? absl::StrFormat(", strongest attack AUC %.3f", figures.strongest_auc) : "";
-  const bool regression = std::isfinite(figures.best_test_r_squared);
   const absl::MutexLock lock(&mutex_);
   ++finished_;
-  Ended(run, absl::StrFormat("test %s %.4f%s, %.0f s", regression ? "R^2" : "AUC",
-                             regression ? figures.best_test_r_squared : figures.best_test_auc, leak, figures.seconds));
+  Ended(run, absl::StrFormat("test %s %.4f%s, %.0f s", figures.quality_name(), figures.best_test_quality, leak,
+                             figures.seconds));
 }
 
 void RunProgress::Failed(const std::string& run, const std::string& name, const absl::Status& error) {

@@ -170,6 +170,17 @@ void AddTableFlags(PrepareFlags& flags, CLI::App& command) {
       ->check(IntegerIn(0, 4096));
   command.add_flag("--skip_bad_rows", flags.options.rows.skip_bad_rows,
                    "Leave out rows that cannot be used and count them, instead of stopping at the first.");
+  command
+      .add_option("--min_usable_share", flags.options.min_usable_share,
+                  "Of --skip_bad_rows: the least share of the rows that must be usable.")
+      ->type_name("SHARE")
+      ->check(NumberIn(0, 1));
+  command
+      .add_option("--rows", flags.options.expected_rows,
+                  "How many rows the table has, where that is known: --min_usable_share is then held against it, and a "
+                  "file that breaks off may be left out, too.")
+      ->type_name("N")
+      ->check(IntegerIn(1));
 }
 
 void AddEncodingFlags(PrepareFlags& flags, CLI::App& command) {

@@ -116,10 +116,10 @@ const Rows& FirstRows(const std::vector<PartyRecords>& parties, Rows PartyRecord
 
 bool IsReleased(const ProtectionRow& row) { return row.gate != v1::FREEZE_BOTTOM && row.gate != v1::HALT; }
 
-double AucAtLeast(const EpochLeakRow& row) { return std::max(row.auc_low, 1 - row.auc_high); }
+double AucAtLeast(const EpochLeakRow& row) { return CertainAuc(row.auc, row.auc_low, row.auc_high); }
 
 bool ExceedsBound(const EpochLeakRow& row) {
-  return row.observer == kLabelParty && ExceedsGaussianAucBound(row.auc_low, row.auc_high, row.gaussian_auc_bound);
+  return row.observer == kLabelParty && ExceedsGaussianAucBound(AucAtLeast(row), row.gaussian_auc_bound);
 }
 
 int64_t PartyRecords::released_steps() const {

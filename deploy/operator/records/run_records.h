@@ -41,7 +41,7 @@ struct PartyRecords {
 // Whether the gradients of the step left the label party.
 bool IsReleased(const ProtectionRow& row);
 
-// Lower end of the 95% interval of the attack's AUC, of the inverted score where that is larger.
+// CertainAuc (common/leakage/bounds.h) of the attack: its lower 99.99% limit.
 double AucAtLeast(const EpochLeakRow& row);
 
 // Whether the attack measurably read more than the noise allows on Gaussian classes, by the rule of the label party's

@@ -192,7 +192,7 @@ std::string DescribeExcess(const BoundExcess& excess) {
   }
   return absl::StrCat(place, " exceeds its bound in ", Epochs(excess.epochs),
                       excess.epochs.size() == 1 ? "" : absl::StrCat(", most in epoch ", excess.worst_epoch),
-                      ": lower 95% limit of its AUC ", AucText(excess.auc_at_least), ", bound ",
+                      ": lower 99.99% limit of its AUC ", AucText(excess.auc_at_least), ", bound ",
                       AucText(excess.auc_bound), ".");
 }
 

@@ -90,7 +90,7 @@ std::string StreamCsv(const std::vector<StreamedDay>& days) {
   std::string csv = absl::StrJoin(cells, ",") + "\n";
   for (const StreamedDay& day : days) {
     const RunFigures& figures = day.figures;
-    cells = {CsvCell(day.day), CsvCell(day.protection), CsvCell(figures.best_test_auc), CsvCell(figures.test_log_loss)};
+    cells = {CsvCell(day.day), CsvCell(day.protection), CsvCell(figures.best_test_quality), CsvCell(figures.test_loss)};
     for (const std::string& cell : RankingCells(day.ranking)) {
       cells.push_back(CsvCell(cell));
     }
@@ -106,7 +106,8 @@ std::string StreamCsv(const std::vector<StreamedDay>& days) {
 std::string StreamSummary(const std::vector<StreamedDay>& days) {
   std::vector<std::vector<std::string>> rows = {
       {"protection", "days", "without side information", "AUC", "with side information", "AUC", "guessing p95",
-       "bound, if classes are Gaussian unless proved", "test AUC", "log loss"}};
+       "bound, if classes are Gaussian unless proved",
+       absl::StrCat("test ", days.empty() ? "AUC" : days.front().figures.quality_name()), "log loss"}};
   std::vector<std::string> protections;
   for (const StreamedDay& day : days) {
     if (std::find(protections.begin(), protections.end(), day.protection) == protections.end()) {
@@ -129,8 +130,8 @@ std::string StreamSummary(const std::vector<StreamedDay>& days) {
     row.insert(row.end(),
                {FixedCell(MeanOf(own_days, [](const StreamedDay& day) { return day.ranking.guessing.p95; }), 3),
                 BoundStateWords(WorstBound(own_days)),
-                FixedCell(MeanOf(own_days, [](const StreamedDay& day) { return day.figures.best_test_auc; }), 4),
-                FixedCell(MeanOf(own_days, [](const StreamedDay& day) { return day.figures.test_log_loss; }), 4)});
+                FixedCell(MeanOf(own_days, [](const StreamedDay& day) { return day.figures.best_test_quality; }), 4),
+                FixedCell(MeanOf(own_days, [](const StreamedDay& day) { return day.figures.test_loss; }), 4)});
   }
   return AlignedTable(rows);
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -33,20 +34,21 @@ double HalfWidth(const std::vector<double>& values, double mean) {
   return quantile * std::sqrt(squares / static_cast<double>(degrees) / static_cast<double>(values.size()));
 }
 
-double AucOf(const AucsBySeed& aucs, uint64_t seed) {
-  const auto found = aucs.find(seed);
-  return found != aucs.end() ? found->second : kNone;
+double QualityOf(const QualitiesBySeed& qualities, uint64_t seed) {
+  const auto found = qualities.find(seed);
+  return found != qualities.end() ? found->second : kNone;
 }
 
 }  // namespace
 
-BottomGain::BottomGain(const AucsBySeed& none, const AucsBySeed& frozen) : none_(none), frozen_(frozen) {
+BottomGain::BottomGain(const QualitiesBySeed& none, const QualitiesBySeed& frozen, std::string quality_name)
+    : none_(none), frozen_(frozen), quality_name_(std::move(quality_name)) {
   std::vector<double> gains;
-  for (const auto& [seed, none_auc] : none_) {
-    const double frozen_auc = AucOf(frozen_, seed);
-    if (std::isfinite(none_auc - frozen_auc)) {
-      seeds_[seed] = {none_auc, frozen_auc};
-      gains.push_back(none_auc - frozen_auc);
+  for (const auto& [seed, none_quality] : none_) {
+    const double frozen_quality = QualityOf(frozen_, seed);
+    if (std::isfinite(none_quality - frozen_quality)) {
+      seeds_[seed] = {none_quality, frozen_quality};
+      gains.push_back(none_quality - frozen_quality);
     }
   }
   gain_ = SpreadOf(gains);
@@ -59,35 +61,35 @@ BottomGain::BottomGain(const AucsBySeed& none, const AucsBySeed& frozen) : none_
   }
 }
 
-double BottomGain::NoneTestAuc(uint64_t seed) const { return AucOf(none_, seed); }
+double BottomGain::NoneQuality(uint64_t seed) const { return QualityOf(none_, seed); }
 
-double BottomGain::FrozenTestAuc(uint64_t seed) const { return AucOf(frozen_, seed); }
+double BottomGain::FrozenQuality(uint64_t seed) const { return QualityOf(frozen_, seed); }
 
-double BottomGain::ShareKept(uint64_t seed, double test_auc) const {
+double BottomGain::ShareKept(uint64_t seed, double quality) const {
   const auto found = seeds_.find(seed);
   if (state_ == GainState::kWithinNoise || found == seeds_.end()) {
     return kNone;
   }
   const auto& [none, frozen] = found->second;
-  return none > frozen ? (test_auc - frozen) / (none - frozen) : kNone;
+  return none > frozen ? (quality - frozen) / (none - frozen) : kNone;
 }
 
-KeptGain BottomGain::KeptBy(const AucsBySeed& aucs) const {
-  std::vector<double> none_aucs, frozen_aucs, shares;
+KeptGain BottomGain::KeptBy(const QualitiesBySeed& qualities) const {
+  std::vector<double> none_qualities, frozen_qualities, shares;
   double kept = 0, gain = 0;
-  for (const auto& [seed, auc] : aucs) {
+  for (const auto& [seed, quality] : qualities) {
     const auto found = seeds_.find(seed);
-    if (found == seeds_.end() || !std::isfinite(auc)) {
+    if (found == seeds_.end() || !std::isfinite(quality)) {
       continue;
     }
     const auto& [none, frozen] = found->second;
-    none_aucs.push_back(none);
-    frozen_aucs.push_back(frozen);
-    shares.push_back(ShareKept(seed, auc));
-    kept += auc - frozen;
+    none_qualities.push_back(none);
+    frozen_qualities.push_back(frozen);
+    shares.push_back(ShareKept(seed, quality));
+    kept += quality - frozen;
     gain += none - frozen;
   }
-  KeptGain result{SpreadOf(frozen_aucs), SpreadOf(none_aucs), SpreadOf(shares)};
+  KeptGain result{SpreadOf(frozen_qualities), SpreadOf(none_qualities), SpreadOf(shares)};
   if (std::isfinite(result.share.mean)) {
     result.share.mean = gain > 0 ? kept / gain : kNone;
   }
@@ -97,15 +99,16 @@ KeptGain BottomGain::KeptBy(const AucsBySeed& aucs) const {
 std::string BottomGain::Words() const {
   if (state_ == GainState::kNotMeasured) {
     return "What training the bottom model gains is not known yet: no seed has finished both none and frozen with a "
-           "test AUC (numbers have none).";
+           "figure for the model's quality.";
   }
-  std::vector<double> none_aucs, frozen_aucs;
+  std::vector<double> none_qualities, frozen_qualities;
   for (const auto& [seed, references] : seeds_) {
-    none_aucs.push_back(references.none);
-    frozen_aucs.push_back(references.frozen);
+    none_qualities.push_back(references.none);
+    frozen_qualities.push_back(references.frozen);
   }
-  std::string figures = absl::StrFormat("test AUC %.4f frozen at its start, %.4f without protection, a gain of %.4f",
-                                        SpreadOf(frozen_aucs).mean, SpreadOf(none_aucs).mean, gain_.mean);
+  std::string figures =
+      absl::StrFormat("test %s %.4f frozen at its start, %.4f without protection, a gain of %.4f", quality_name_,
+                      SpreadOf(frozen_qualities).mean, SpreadOf(none_qualities).mean, gain_.mean);
   if (seeds_.size() > 1) {
     absl::StrAppendFormat(&figures, ", 95%% interval %.4f to %.4f over %d seeds", gain_low_, gain_high_, seeds_.size());
   }
@@ -119,8 +122,8 @@ std::string BottomGain::Words() const {
                           ". A share of it means nothing and is left out. Take more seeds; where the gain stays small, "
                           "hardly anything can be lost here, whatever the protection.");
     default:
-      return absl::StrCat("Training the bottom model: ", figures,
-                          ". The gain kept is (AUC - frozen) / (none - frozen).");
+      return absl::StrCat("Training the bottom model: ", figures, ". The gain kept is (", quality_name_,
+                          " - frozen) / (none - frozen).");
   }
 }
 

@@ -10,8 +10,8 @@
 
 namespace splitveil {
 
-// Best test AUC of the runs of one protection, by seed.
-using AucsBySeed = std::map<uint64_t, double>;
+// Best test AUC of the runs of one protection, by seed; of regressions R^2.
+using QualitiesBySeed = std::map<uint64_t, double>;
 
 enum class GainState {
   kNotMeasured,  // No seed has finished both references.
@@ -23,18 +23,20 @@ enum class GainState {
 // What a protection keeps, over the seeds that finished it and both references. All NaN where none did, or where a
 // share means nothing.
 struct KeptGain {
-  Spread frozen_test_auc, none_test_auc;
-  // mean: sum of (AUC - frozen) over sum of (none - frozen), so that a seed that gains next to nothing decides nothing;
-  // min, max: of single seeds. Below 0 where a protection trains worse than no training at all.
+  Spread frozen_quality, none_quality;
+  // mean: sum of (quality - frozen) over sum of (none - frozen), so that a seed that gains next to nothing decides
+  // nothing; min, max: of single seeds. Below 0 where a protection trains worse than no training at all.
   Spread share;
 };
 
-// A test AUC beside that of no protection flatters: where a bottom model left at its random start already does well, no
-// protection can cost much. The gain of a seed is the test AUC of its run without protection less that of its run whose
-// bottom model is frozen at the start; both share test examples and initial weights. Immutable; thread-safe.
+// A test AUC (of regressions R^2) beside that of no protection flatters: where a bottom model left at its random start
+// already does well, no protection can cost much. The gain of a seed is the quality of its run without protection less
+// that of its run whose bottom model is frozen at the start; both share test examples and initial weights. Immutable;
+// thread-safe.
 class BottomGain {
  public:
-  BottomGain(const AucsBySeed& none, const AucsBySeed& frozen);
+  // `quality_name`: "AUC" or "R^2".
+  BottomGain(const QualitiesBySeed& none, const QualitiesBySeed& frozen, std::string quality_name = "AUC");
 
   // kMeasured where the 95% interval of the mean gain lies above 0.
   GainState state() const { return state_; }
@@ -46,12 +48,12 @@ class BottomGain {
   double gain_high() const { return gain_high_; }
 
   // NaN where the reference of this seed is not there.
-  double NoneTestAuc(uint64_t seed) const;
-  double FrozenTestAuc(uint64_t seed) const;
-  // (test_auc - frozen) / (none - frozen) of one run. NaN where it means nothing: a reference is missing, none is not
+  double NoneQuality(uint64_t seed) const;
+  double FrozenQuality(uint64_t seed) const;
+  // (quality - frozen) / (none - frozen) of one run. NaN where it means nothing: a reference is missing, none is not
   // above frozen, or the gain is kWithinNoise.
-  double ShareKept(uint64_t seed, double test_auc) const;
-  KeptGain KeptBy(const AucsBySeed& aucs) const;
+  double ShareKept(uint64_t seed, double quality) const;
+  KeptGain KeptBy(const QualitiesBySeed& qualities) const;
 
   // For people: what the gain is, from what, and what follows where it is too small or of one seed only.
   std::string Words() const;
@@ -62,7 +64,8 @@ class BottomGain {
   };
 
   std::map<uint64_t, References> seeds_;  // With both, each finite.
-  AucsBySeed none_, frozen_;
+  QualitiesBySeed none_, frozen_;
+  std::string quality_name_;
   GainState state_ = GainState::kNotMeasured;
   Spread gain_;
   double gain_low_, gain_high_;

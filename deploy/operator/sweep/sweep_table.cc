@@ -22,8 +22,9 @@ std::string SweepCsv(const std::vector<SweptRun>& runs) {
   for (const std::string& column : RankingColumns()) {
     cells.push_back(CsvCell(column));
   }
-  cells.insert(cells.end(), {"best_test_auc", "frozen_test_auc", "none_test_auc", "gain_kept", "final_test_auc",
-                             "test_log_loss", "steps"});
+  const std::string quality = IsRegression(runs) ? "test_r2" : "test_auc";
+  cells.insert(cells.end(), {"best_" + quality, "frozen_" + quality, "none_" + quality, "gain_kept", "final_" + quality,
+                             IsRegression(runs) ? "test_rmse" : "test_log_loss", "steps"});
   for (const auto& [layer, attack] : keys) {
     cells.push_back(CsvCell(absl::StrCat(layer, "_", attack, "_mean")));
     cells.push_back(CsvCell(absl::StrCat(layer, "_", attack, "_p95")));
@@ -41,9 +42,9 @@ std::string SweepCsv(const std::vector<SweptRun>& runs) {
       cells.push_back(CsvCell(cell));
     }
     cells.insert(cells.end(),
-                 {CsvCell(figures.best_test_auc), CsvCell(gain.FrozenTestAuc(seed)), CsvCell(gain.NoneTestAuc(seed)),
-                  CsvCell(gain.ShareKept(seed, figures.best_test_auc)), CsvCell(figures.final_test_auc),
-                  CsvCell(figures.test_log_loss), absl::StrCat(figures.steps)});
+                 {CsvCell(figures.best_test_quality), CsvCell(gain.FrozenQuality(seed)),
+                  CsvCell(gain.NoneQuality(seed)), CsvCell(gain.ShareKept(seed, figures.best_test_quality)),
+                  CsvCell(figures.final_test_quality), CsvCell(figures.test_loss), absl::StrCat(figures.steps)});
     for (const auto& key : keys) {
       const LeakPoint leak = LeakOf(figures, key.first, key.second);
       cells.insert(cells.end(), {CsvCell(leak.mean), CsvCell(leak.p95)});
@@ -59,7 +60,8 @@ std::string SweepSummary(const std::vector<SweptRun>& runs) {
   std::vector<std::vector<std::string>> rows = {{"protection", "seeds", "verdict", "proved", "worst case",
                                                  "practical: without side information", "AUC", "with side information",
                                                  "AUC", "guessing p95", "bound, if classes are Gaussian unless proved",
-                                                 "test AUC", "frozen", "none", "gain kept", "log loss", "seconds"}};
+                                                 absl::StrCat("test ", QualityName(runs)), "frozen", "none",
+                                                 "gain kept", IsRegression(runs) ? "RMSE" : "log loss", "seconds"}};
   const auto name = [](const RankedSpread& kind) {
     return kind.attack.empty() ? std::string("-") : absl::StrCat(kind.attack, " at ", kind.layer);
   };
@@ -67,10 +69,9 @@ std::string SweepSummary(const std::vector<SweptRun>& runs) {
     rows.push_back({point.name, absl::StrCat(point.seeds), point.verdict, FixedCell(point.proved_auc_bound.mean, 3),
                     FixedCell(point.worst_case.auc.mean, 3), name(point.unaided), FixedCell(point.unaided.auc.mean, 3),
                     name(point.aided), FixedCell(point.aided.auc.mean, 3), FixedCell(point.guessing_auc_p95.mean, 3),
-                    point.bound_words, FixedCell(point.best_test_auc.mean, 4),
-                    FixedCell(point.kept.frozen_test_auc.mean, 4), FixedCell(point.kept.none_test_auc.mean, 4),
-                    ShareCell(point.kept.share), FixedCell(point.test_log_loss.mean, 4),
-                    FixedCell(point.seconds.mean, 0)});
+                    point.bound_words, FixedCell(point.best_test_quality.mean, 4),
+                    FixedCell(point.kept.frozen_quality.mean, 4), FixedCell(point.kept.none_quality.mean, 4),
+                    ShareCell(point.kept.share), FixedCell(point.test_loss.mean, 4), FixedCell(point.seconds.mean, 0)});
   }
   return absl::StrCat(AlignedTable(rows), GainOf(runs).Words(), "\n");
 }

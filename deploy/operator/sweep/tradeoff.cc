@@ -80,15 +80,16 @@ RankedSpread SpreadOfKind(const std::vector<const SweptRun*>& runs, Kind kind) {
   return spread;
 }
 
-// Best test AUCs of `reference`, or of all where it is none in particular.
-AucsBySeed AucsOf(const std::vector<const SweptRun*>& runs, std::optional<Reference> reference = std::nullopt) {
-  AucsBySeed aucs;
+// Of `reference`, or of all where it is none in particular.
+QualitiesBySeed QualitiesOf(const std::vector<const SweptRun*>& runs,
+                            std::optional<Reference> reference = std::nullopt) {
+  QualitiesBySeed qualities;
   for (const SweptRun* run : runs) {
     if (!reference || run->run.protection.reference == *reference) {
-      aucs[run->run.seed] = run->figures.best_test_auc;
+      qualities[run->run.seed] = run->figures.best_test_quality;
     }
   }
-  return aucs;
+  return qualities;
 }
 
 // How much a verdict weighs among several seeds.
@@ -173,10 +174,10 @@ TradeoffPoint Summarize(const std::vector<const SweptRun*>& runs, const std::vec
   point.seeds = static_cast<int>(runs.size());
   SummarizeRanking(runs, point);
   SummarizeStanding(runs, point);
-  point.kept = gain.KeptBy(AucsOf(runs));
-  point.best_test_auc = SpreadOfField(runs, &RunFigures::best_test_auc);
-  point.final_test_auc = SpreadOfField(runs, &RunFigures::final_test_auc);
-  point.test_log_loss = SpreadOfField(runs, &RunFigures::test_log_loss);
+  point.kept = gain.KeptBy(QualitiesOf(runs));
+  point.best_test_quality = SpreadOfField(runs, &RunFigures::best_test_quality);
+  point.final_test_quality = SpreadOfField(runs, &RunFigures::final_test_quality);
+  point.test_loss = SpreadOfField(runs, &RunFigures::test_loss);
   point.run_auc_bound = SpreadOfField(runs, &RunFigures::run_auc_bound);
   point.auc_bound_p95 = SpreadOfField(runs, &RunFigures::auc_bound_p95);
   point.sum_kl_mean = SpreadOfField(runs, &RunFigures::sum_kl_mean);
@@ -216,8 +217,12 @@ BottomGain GainOf(const std::vector<SweptRun>& runs) {
   for (const SweptRun& run : runs) {
     all.push_back(&run);
   }
-  return {AucsOf(all, Reference::kNone), AucsOf(all, Reference::kFrozen)};
+  return {QualitiesOf(all, Reference::kNone), QualitiesOf(all, Reference::kFrozen), QualityName(runs)};
 }
+
+bool IsRegression(const std::vector<SweptRun>& runs) { return !runs.empty() && runs.front().figures.is_regression; }
+
+std::string QualityName(const std::vector<SweptRun>& runs) { return IsRegression(runs) ? "R^2" : "AUC"; }
 
 std::vector<TradeoffPoint> SummarizeSeeds(const std::vector<SweptRun>& runs) {
   std::vector<std::string> names;

@@ -51,13 +51,18 @@ struct TradeoffPoint {
   BoundState bound = BoundState::kNotInLedger;
   std::string bound_words;  // "exceeded by Gradient length (1 of 2 seeds)".
   KeptGain kept;
-  Spread best_test_auc, final_test_auc, test_log_loss, run_auc_bound, auc_bound_p95, sum_kl_mean, seconds;
+  Spread best_test_quality, final_test_quality, test_loss, run_auc_bound, auc_bound_p95, sum_kl_mean, seconds;
   std::vector<LeakSpread> leaks;  // In the order of LayersAndAttacks.
 };
 
 // Every layer and attack that any run measured over its batches: those on gradients first, then by the sum over the
 // runs of the p95, the strongest first.
 std::vector<std::pair<std::string, std::string>> LayersAndAttacks(const std::vector<SweptRun>& runs);
+
+// Whether the runs, which share their data, predict a number.
+bool IsRegression(const std::vector<SweptRun>& runs);
+// What the model's quality is measured by: "AUC" or "R^2".
+std::string QualityName(const std::vector<SweptRun>& runs);
 
 // What the two references among the runs say.
 BottomGain GainOf(const std::vector<SweptRun>& runs);

@@ -97,12 +97,12 @@ Json PointJson(const TradeoffPoint& point) {
           {"bound", BoundStateName(point.bound)},
           {"bound_words", point.bound_words},
           {"frozen", point.reference == Reference::kFrozen},
-          {"test_auc", SpreadJson(point.best_test_auc)},
-          {"frozen_test_auc", SpreadJson(point.kept.frozen_test_auc)},
-          {"none_test_auc", SpreadJson(point.kept.none_test_auc)},
+          {"test_quality", SpreadJson(point.best_test_quality)},
+          {"frozen_quality", SpreadJson(point.kept.frozen_quality)},
+          {"none_quality", SpreadJson(point.kept.none_quality)},
           {"gain_kept", SpreadJson(point.kept.share)},
-          {"final_test_auc", SpreadJson(point.final_test_auc)},
-          {"test_log_loss", SpreadJson(point.test_log_loss)},
+          {"final_quality", SpreadJson(point.final_test_quality)},
+          {"test_loss", SpreadJson(point.test_loss)},
           {"run_auc_bound", SpreadJson(point.run_auc_bound)},
           {"auc_bound_p95", SpreadJson(point.auc_bound_p95)},
           {"sum_kl_mean", SpreadJson(point.sum_kl_mean)},
@@ -112,11 +112,11 @@ Json PointJson(const TradeoffPoint& point) {
 // Which points are on the front of leak against quality, by the means over seeds. Where the bottom model is frozen no
 // gradient leaves: a protection that trains worse than that is good for nothing.
 Json FrontJson(const std::vector<TradeoffPoint>& points, const std::function<double(const TradeoffPoint&)>& leak,
-               bool by_auc) {
+               bool by_quality) {
   std::vector<Tradeoff> choices;
   for (const TradeoffPoint& point : points) {
     choices.push_back({point.reference == Reference::kFrozen ? 0.5 : leak(point),
-                       by_auc ? -point.best_test_auc.mean : point.test_log_loss.mean});
+                       by_quality ? -point.best_test_quality.mean : point.test_loss.mean});
   }
   return ParetoFront(choices);
 }
@@ -131,13 +131,13 @@ Json ChartsJson(const std::vector<SweptRun>& runs, const std::vector<TradeoffPoi
   Json charts = Json::array();
   const bool measured = std::any_of(points.begin(), points.end(),
                                     [](const TradeoffPoint& point) { return std::isfinite(point.strongest.auc.mean); });
-  for (const bool by_auc : {true, false}) {
+  for (const bool by_quality : {true, false}) {
     if (measured) {
       charts.push_back(
           {{"pair", nullptr},
-           {"metric", by_auc ? "test_auc" : "test_log_loss"},
+           {"metric", by_quality ? "test_quality" : "test_loss"},
            {"front", FrontJson(
-                         points, [](const TradeoffPoint& point) { return point.strongest.auc.mean; }, by_auc)}});
+                         points, [](const TradeoffPoint& point) { return point.strongest.auc.mean; }, by_quality)}});
     }
   }
   const auto pairs = LayersAndAttacks(runs);
@@ -145,7 +145,7 @@ Json ChartsJson(const std::vector<SweptRun>& runs, const std::vector<TradeoffPoi
     if (IsCharted(i, pairs[i].first, pairs[i].second)) {
       charts.push_back(
           {{"pair", i},
-           {"metric", "test_auc"},
+           {"metric", "test_quality"},
            {"front", FrontJson(
                          points, [i](const TradeoffPoint& point) { return point.leaks[i].p95.mean; }, true)}});
     }
@@ -181,6 +181,8 @@ Json TradeoffJson(const std::vector<SweptRun>& runs, int64_t planned) {
   }
   return {{"words", Words(runs, points, planned)},
           {"gain", GainOf(runs).Words()},
+          {"quality", QualityName(runs)},
+          {"loss", IsRegression(runs) ? "RMSE" : "log loss"},
           {"pairs", std::move(pairs)},
           {"families", FamiliesJson(points)},
           {"points", std::move(point_objects)},

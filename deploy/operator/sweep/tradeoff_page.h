@@ -12,9 +12,9 @@
 namespace splitveil {
 
 // The page's figures and words: page/tradeoff.js lays them out and computes none. Charts: the strongest attack against
-// best test AUC and against test log loss; then, under a fold, the strongest layers and attacks one by one, with norm
-// and cosine at the cut and the first layer as in Li et al., ICLR 2022, Figures 4 and 7 to 9. `planned`: runs of the
-// sweep, finished or not.
+// best test AUC and against test log loss (of regressions R^2 and RMSE); then, under a fold, the strongest layers and
+// attacks one by one, with norm and cosine at the cut and the first layer as in Li et al., ICLR 2022, Figures 4 and 7
+// to 9. `planned`: runs of the sweep, finished or not.
 Json TradeoffJson(const std::vector<SweptRun>& runs, int64_t planned);
 
 // The whole document.

@@ -7,14 +7,16 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 
 #include "common/alignment/alignment_channel_pair.h"
-#include "common/alignment/masking_key.h"
+#include "common/alignment/point_commitment.h"
 #include "common/alignment/private_set_intersection.h"
 #include "tests/fuzz/alignment/peer_inbox_fuzzer.h"
+#include "tests/unit/common/alignment/points_for_test.h"
 
 namespace splitveil {
 namespace {
@@ -65,7 +67,7 @@ void DamageMessage(Message& message, Random& random) {
     case 3:
       message.mutable_masked()->set_first_index(random() % 2 == 0 ? random() : random() % 20);
       return;
-    case 4: {  // The same points as the other kind.
+    case 4: {  // The same points as another kind.
       const std::string copy = points == nullptr ? "" : *points;
       message.mutable_double_masked()->set_points(copy);
       return;
@@ -91,7 +93,7 @@ void DamageMessage(Message& message, Random& random) {
 class DamagingChannel : public AlignmentChannel {
  public:
   DamagingChannel(InMemoryAlignmentChannel& channel, Random& random)
-      : channel_(channel), random_(random), damaged_message_(random() % 10) {}
+      : channel_(channel), random_(random), damaged_message_(random() % 45) {}
 
   absl::Status Send(const Message& message) override {
     if (sent_++ != damaged_message_) {
@@ -162,24 +164,21 @@ void AlignWithADamagedPeer(Random& random) {
 
 TEST(AlignmentFuzzTest, ADamagedPeerGivesACleanErrorOrAPossibleResult) { Repeat(AlignWithADamagedPeer); }
 
-// The serialised messages of a peer with 5 ids, in the fuzzer's framing.
+// The serialised messages of a peer with 2 ids, up to its last answer but one, in the fuzzer's framing.
 std::string ValidStream() {
-  const IdHasher hasher("fuzz");
-  std::vector<Point> points;
-  for (int i = 0; i < 5; ++i) {
-    points.push_back(hasher.Hash(absl::StrCat(i)));
+  constexpr uint64_t kPeerIds = 2;
+  std::vector<Message> messages(1);
+  messages[0].set_run_id(kFuzzedRun);
+  messages[0].mutable_set_size()->set_ids(kPeerIds);
+  for (const auto& [kind, chunks] : {std::pair{PointKind::kMasked, MaskedChunks(kPeerIds, kFuzzedChunkIds)},
+                                     {PointKind::kDoubleMasked, AnswerChunks(kFuzzedOwnIds, kFuzzedChunkIds)}}) {
+    const std::vector<Message> committed =
+        testing::Committed(kind, kFuzzedRun, chunks, testing::SomePoints(chunks.points));
+    messages.insert(messages.end(), committed.begin(), committed.end());
   }
-  std::vector<Message> messages(5);
-  messages[0].mutable_set_size()->set_ids(points.size());
-  messages[1].mutable_masked()->set_points(points.data(), 3 * sizeof(Point));
-  messages[2].mutable_masked()->set_first_index(3);
-  messages[2].mutable_masked()->set_points(points.data() + 3, 2 * sizeof(Point));
-  messages[3].mutable_double_masked()->set_points(points.data(), 3 * sizeof(Point));
-  messages[4].mutable_double_masked()->set_first_index(3);
-  messages[4].mutable_double_masked()->set_points(points.data() + 3, 1 * sizeof(Point));
+  messages.pop_back();
   std::string stream;
-  for (Message& message : messages) {
-    message.set_run_id(kFuzzedRun);
+  for (const Message& message : messages) {
     const std::string bytes = message.SerializeAsString();
     absl::StrAppend(&stream, std::string(1, static_cast<char>(bytes.size())), bytes);
   }

@@ -16,8 +16,9 @@ void Require(bool promise) {
 }
 
 void CheckOneInput(const uint8_t* data, size_t size) {
-  PeerInbox inbox({kFuzzedRun, kFuzzedOwnIds, /*max_ids=*/6, /*chunk_ids=*/3, /*threads=*/1});
-  inbox.NoteSent(kFuzzedOwnIds);
+  constexpr uint64_t kOwnPoints = 2 * kFuzzedOwnIds;  // With the test points.
+  PeerInbox inbox({kFuzzedRun, kFuzzedOwnIds, /*max_ids=*/6, kFuzzedChunkIds, /*threads=*/1});
+  inbox.NoteSent(kOwnPoints);
   while (size > 0) {
     const size_t length = std::min<size_t>(data[0], size - 1);
     v1::AlignmentMessage message;
@@ -36,7 +37,7 @@ void CheckOneInput(const uint8_t* data, size_t size) {
     const uint64_t peer_ids = *inbox.WaitForSetSize();
     Require(peer_ids >= 1 && peer_ids <= 6);
     const std::vector<Point> masked = *inbox.TakeMasked(100), double_masked = *inbox.TakeDoubleMasked();
-    Require(masked.size() == peer_ids && double_masked.size() == kFuzzedOwnIds);
+    Require(masked.size() == 2 * peer_ids && double_masked.size() == kOwnPoints);
     Require(std::all_of(masked.begin(), masked.end(), IsUsablePoint));
     Require(std::all_of(double_masked.begin(), double_masked.end(), IsUsablePoint));
   }

@@ -9,7 +9,8 @@ namespace splitveil {
 
 // What the fuzzer's inbox agrees to.
 inline constexpr char kFuzzedRun[] = "run";
-inline constexpr uint64_t kFuzzedOwnIds = 4;
+inline constexpr uint64_t kFuzzedOwnIds = 2;
+inline constexpr uint64_t kFuzzedChunkIds = 3;
 
 }  // namespace splitveil
 

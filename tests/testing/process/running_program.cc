@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,6 +85,13 @@ void RunningProgram::Signal(int signal) {
   if (!Reap()) {
     kill(pid_, signal);
   }
+}
+
+void RunningProgram::LimitFileBytes(uint64_t bytes) const {
+  rlimit limit = {};
+  EXPECT_EQ(prlimit(pid_, RLIMIT_FSIZE, nullptr, &limit), 0);
+  limit.rlim_cur = bytes;
+  EXPECT_EQ(prlimit(pid_, RLIMIT_FSIZE, &limit, nullptr), 0);
 }
 
 std::string RunningProgram::Output() const { return ReadWholeFile(output_path_); }

@@ -12,7 +12,7 @@ function qualitySection() {
   const box = document.querySelector("#quality .charts"), more = byId("quality-more");
   const epochs = Math.max(0, ...runs.flatMap((run) => run.evaluations.map((row) => row.epoch)));
   const axis = { x: "epochs trained", wholeX: true, xMin: epochs > 1 ? undefined : 0 };
-  drawChart(box, { ...axis, title: "Test AUC", note: "higher is better", y: "AUC" }, qualityLines("auc", "test"));
+  drawChart(box, { ...axis, title: "Test AUC", note: "higher is better; of several classes, the mean over them", y: "AUC" }, qualityLines("auc", "test"));
   drawChart(box, { ...axis, title: "Test log loss", note: "lower is better", y: "log loss (nats)" }, qualityLines("log_loss", "test"));
   drawChart(box, { ...axis, title: "Test R²", note: "higher is better", y: "share of the variance explained" }, qualityLines("r_squared", "test"));
   if (runs.length > 1) legend("quality", runs.map((run) => key(run)));

@@ -4,8 +4,8 @@ const SHAPES = ["star", "rectRot", "circle", "rect", "rectRounded", "triangle", 
 for (const family of page.families) Object.assign(family, styleOf(family.kind), { shape: SHAPES[family.kind % SHAPES.length] });
 
 const METRICS = {
-  test_auc: { y: "best test AUC", note: "better: left and up" },
-  test_log_loss: { y: "test log loss (nats)", note: "better: left and down" },
+  test_quality: { y: "best test " + page.quality, note: "better: left and up" },
+  test_loss: { y: "test " + page.loss + (page.loss === "log loss" ? " (nats)" : ""), note: "better: left and down" },
 };
 
 // ---- Charts ---------------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ function ranked({ title, layer_name: layerName, auc }) {
 }
 
 // The share, over the seeds, and what it is a share of.
-function keptCell({ gain_kept: share, frozen_test_auc: from, none_test_auc: to }) {
+function keptCell({ gain_kept: share, frozen_quality: from, none_quality: to }) {
   if (isNone(from.mean)) return "–";
   const node = element("span", {}, element("b", {}, percent(share.mean)));
   if (percent(share.min) !== percent(share.max)) {
@@ -226,12 +226,12 @@ function standingTable() {
 function pointTable() {
   const apart = page.points.some((point) => point.no_gradient.auc.mean !== null);
   const columns = [text("Protection"), number("Seeds"), text("Without side information"), text("With side information"),
-    number("Guessing, p95"), text(BOUND), number("Bound per run"), number("Bound per step"), number("Test AUC"), number("Gain kept"),
-    number("Log loss"),
+    number("Guessing, p95"), text(BOUND), number("Bound per run"), number("Bound per step"), number("Test " + page.quality), number("Gain kept"),
+    number(page.loss.charAt(0).toUpperCase() + page.loss.slice(1)),
     ...(apart ? [text("Without any gradient")] : [])];
   return table(columns, page.points.map((point) => [point.name, String(point.seeds), ranked(point.unaided), ranked(point.aided),
-    fixed(point.guessing.mean), boundState(point), boundCell(point.run_auc_bound), boundCell(point.auc_bound_p95), cell(point.test_auc, 4),
-    keptCell(point), cell(point.test_log_loss, 4), ...(apart ? [ranked(point.no_gradient)] : [])]));
+    fixed(point.guessing.mean), boundState(point), boundCell(point.run_auc_bound), boundCell(point.auc_bound_p95), cell(point.test_quality, 4),
+    keptCell(point), cell(point.test_loss, 4), ...(apart ? [ranked(point.no_gradient)] : [])]));
 }
 
 // An attack a row, a protection a column: p95, below it the mean over the batches. So many protections side by side as a

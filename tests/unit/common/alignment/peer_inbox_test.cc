@@ -1,9 +1,11 @@
 #include "common/alignment/peer_inbox.h"
 
+#include <cstring>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "tests/unit/common/alignment/points_for_test.h"
 
@@ -12,6 +14,8 @@ namespace {
 
 using State = PeerInbox::State;
 using Message = v1::AlignmentMessage;
+using testing::CommitmentOf;
+using testing::Committed;
 using testing::DoubleMaskedMessage;
 using testing::MaskedMessage;
 using testing::SetSizeMessage;
@@ -20,8 +24,21 @@ using testing::SomePoints;
 constexpr char kRun[] = "run";
 constexpr uint64_t kOwnIds = 2;
 constexpr uint64_t kPeerIds = 3;
+constexpr uint64_t kChunkIds = 4;
+const PointChunks kMasked = MaskedChunks(kPeerIds, kChunkIds);  // 3 ids and 3 test points: 4 and 2.
+const PointChunks kAnswers = AnswerChunks(kOwnIds, kChunkIds);  // To 2 ids and 2 test points, one by one.
 
-PeerInbox::Limits TestLimits() { return {kRun, kOwnIds, /*max_ids=*/10, /*chunk_ids=*/4, /*threads=*/2}; }
+PeerInbox::Limits TestLimits() { return {kRun, kOwnIds, /*max_ids=*/10, kChunkIds, /*threads=*/2}; }
+
+// All that a peer sends that keeps to the protocol, before its answers and after.
+std::vector<Message> LegalMessages() {
+  std::vector<Message> messages = {SetSizeMessage(kRun, kPeerIds)};
+  for (const auto& [kind, chunks] : {std::pair{PointKind::kMasked, kMasked}, {PointKind::kDoubleMasked, kAnswers}}) {
+    const std::vector<Message> committed = Committed(kind, kRun, chunks, SomePoints(chunks.points));
+    messages.insert(messages.end(), committed.begin(), committed.end());
+  }
+  return messages;
+}
 
 // An inbox that legal messages have brought into `state`.
 std::unique_ptr<PeerInbox> InboxIn(State state) {
@@ -30,15 +47,12 @@ std::unique_ptr<PeerInbox> InboxIn(State state) {
     inbox->Fail(absl::UnavailableError("gone"));
     return inbox;
   }
-  if (state > State::kSetSize) {
-    EXPECT_TRUE(inbox->Accept(SetSizeMessage(kRun, kPeerIds)).ok());
-  }
-  if (state > State::kMasked) {
-    EXPECT_TRUE(inbox->Accept(MaskedMessage(kRun, 0, SomePoints(kPeerIds))).ok());
-    inbox->NoteSent(kOwnIds);
-  }
-  if (state > State::kDoubleMasked) {
-    EXPECT_TRUE(inbox->Accept(DoubleMaskedMessage(kRun, 0, SomePoints(kOwnIds))).ok());
+  inbox->NoteSent(kAnswers.points);
+  for (const Message& message : LegalMessages()) {
+    if (inbox->state() == state) {
+      break;
+    }
+    EXPECT_TRUE(inbox->Accept(message).ok());
   }
   EXPECT_EQ(inbox->state(), state);
   return inbox;
@@ -52,26 +66,74 @@ void ExpectFails(PeerInbox& inbox, const Message& message, absl::StatusCode code
 }
 
 TEST(PeerInboxTest, KeepsThePeersOrderAcrossChunks) {
-  PeerInbox inbox(TestLimits());
-  const std::vector<Point> points = SomePoints(3);
-  ASSERT_TRUE(inbox.Accept(SetSizeMessage(kRun, 3)).ok());
-  EXPECT_EQ(*inbox.WaitForSetSize(), 3);
-  ASSERT_TRUE(inbox.Accept(MaskedMessage(kRun, 0, {points[0]})).ok());
-  EXPECT_THAT(*inbox.TakeMasked(10), ::testing::ElementsAre(points[0]));
-  ASSERT_TRUE(inbox.Accept(MaskedMessage(kRun, 1, {points[1], points[2]})).ok());
-  EXPECT_THAT(*inbox.TakeMasked(1), ::testing::ElementsAre(points[1]));
-  EXPECT_THAT(*inbox.TakeMasked(1), ::testing::ElementsAre(points[2]));
-  EXPECT_THAT(*inbox.TakeMasked(1), ::testing::IsEmpty());
+  const std::unique_ptr<PeerInbox> inbox = InboxIn(State::kDoubleMaskedCommitments);
+  const std::vector<Point> points = SomePoints(6);
+  EXPECT_EQ(*inbox->WaitForSetSize(), kPeerIds);
+  EXPECT_TRUE(inbox->WaitForCommitments(PointKind::kMasked).ok());
+  std::vector<Point> taken = *inbox->TakeMasked(1);
+  EXPECT_THAT(taken, ::testing::ElementsAre(points[0]));
+  taken = *inbox->TakeMasked(10);
+  EXPECT_THAT(taken, ::testing::ElementsAreArray(points.begin() + 1, points.end()));
+  EXPECT_THAT(*inbox->TakeMasked(1), ::testing::IsEmpty());
 }
 
 TEST(PeerInboxTest, GivesTheAnswersInOurOrder) {
   const std::unique_ptr<PeerInbox> inbox = InboxIn(State::kDoubleMasked);
-  const std::vector<Point> points = SomePoints(2);
-  ASSERT_TRUE(inbox->Accept(DoubleMaskedMessage(kRun, 0, {points[1]})).ok());
-  EXPECT_EQ(inbox->state(), State::kDoubleMasked);
-  ASSERT_TRUE(inbox->Accept(DoubleMaskedMessage(kRun, 1, {points[0]})).ok());
+  EXPECT_TRUE(inbox->WaitForCommitments(PointKind::kDoubleMasked).ok());
+  const std::vector<Point> points = SomePoints(kAnswers.points);
+  for (uint64_t i = 0; i < kAnswers.points; ++i) {
+    EXPECT_EQ(inbox->state(), State::kDoubleMasked);
+    EXPECT_EQ(inbox->answers(), i);
+    EXPECT_FALSE(inbox->Answer(i).has_value());
+    ASSERT_TRUE(inbox->Accept(DoubleMaskedMessage(kRun, i, {points[i]})).ok());
+    EXPECT_EQ(inbox->Answer(i), points[i]);
+    EXPECT_TRUE(inbox->WaitForAnswers(i + 1).ok());
+  }
   EXPECT_EQ(inbox->state(), State::kComplete);
-  EXPECT_THAT(*inbox->TakeDoubleMasked(), ::testing::ElementsAre(points[1], points[0]));
+  EXPECT_THAT(*inbox->TakeDoubleMasked(), ::testing::ElementsAreArray(points));
+}
+
+TEST(PeerInboxTest, RefusesPointsThatThePeerIsNotCommittedTo) {
+  std::vector<Point> others = SomePoints(kMasked.points);
+  std::swap(others[0], others[1]);
+  others.resize(kChunkIds);
+  ExpectFails(*InboxIn(State::kMasked), MaskedMessage(kRun, 0, others), absl::StatusCode::kInvalidArgument);
+  ExpectFails(*InboxIn(State::kDoubleMasked), DoubleMaskedMessage(kRun, 0, {others[0]}),
+              absl::StatusCode::kInvalidArgument);
+}
+
+TEST(PeerInboxTest, RefusesANonceThatDoesNotOpenTheCommitment) {
+  for (const std::string& nonce : {std::string(), std::string(31, 'n'), std::string(32, 'm'), std::string(33, 'n')}) {
+    Message message = MaskedMessage(kRun, 0, SomePoints(kChunkIds));
+    message.mutable_masked()->set_nonce(nonce);
+    ExpectFails(*InboxIn(State::kMasked), message, absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(PeerInboxTest, RefusesOurCommitmentsSentBack) {
+  const Message masked = CommitmentOf(MaskedMessage(kRun, 0, SomePoints(kChunkIds)));
+  const Message answer = CommitmentOf(DoubleMaskedMessage(kRun, 0, SomePoints(1)));
+  Digest digest;
+  std::unique_ptr<PeerInbox> inbox = InboxIn(State::kMaskedCommitments);
+  std::memcpy(digest.data(), masked.masked_commitment().sha256().data(), digest.size());
+  inbox->NoteCommitted(PointKind::kMasked, digest);
+  ExpectFails(*inbox, masked, absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(inbox->failure().message(), ::testing::HasSubstr("found ours sent back"));
+  inbox = InboxIn(State::kDoubleMaskedCommitments);
+  std::memcpy(digest.data(), answer.double_masked_commitment().sha256().data(), digest.size());
+  inbox->NoteCommitted(PointKind::kDoubleMasked, digest);
+  ExpectFails(*inbox, answer, absl::StatusCode::kInvalidArgument);
+}
+
+TEST(PeerInboxTest, RefusesMalformedCommitments) {
+  Message commitment = CommitmentOf(MaskedMessage(kRun, 0, SomePoints(kChunkIds)));
+  commitment.mutable_masked_commitment()->set_first_index(kChunkIds);  // The second before the first.
+  ExpectFails(*InboxIn(State::kMaskedCommitments), commitment, absl::StatusCode::kInvalidArgument);
+  for (const size_t bytes : {0, 31, 33}) {
+    commitment.mutable_masked_commitment()->set_first_index(0);
+    commitment.mutable_masked_commitment()->mutable_sha256()->resize(bytes);
+    ExpectFails(*InboxIn(State::kMaskedCommitments), commitment, absl::StatusCode::kInvalidArgument);
+  }
 }
 
 TEST(PeerInboxTest, WaitingThreadIsWokenByTheMessage) {
@@ -82,13 +144,15 @@ TEST(PeerInboxTest, WaitingThreadIsWokenByTheMessage) {
 }
 
 TEST(PeerInboxTest, FailureWakesEveryWaitAndTheFirstReasonStays) {
-  for (const State state : {State::kSetSize, State::kMasked, State::kDoubleMasked}) {
+  for (const State state : {State::kSetSize, State::kMaskedCommitments, State::kMasked, State::kDoubleMasked}) {
     const std::unique_ptr<PeerInbox> inbox = InboxIn(state);
     std::thread peer([&] {
       inbox->Fail(absl::UnavailableError("first"));
       inbox->Fail(absl::InternalError("second"));
     });
     EXPECT_EQ(inbox->TakeDoubleMasked().status(), absl::UnavailableError("first"));
+    EXPECT_EQ(inbox->WaitForAnswers(1), absl::UnavailableError("first"));
+    EXPECT_EQ(inbox->WaitForCommitments(PointKind::kMasked), absl::UnavailableError("first"));
     EXPECT_EQ(inbox->WaitForSetSize().status(), absl::UnavailableError("first"));
     EXPECT_EQ(inbox->TakeMasked(1).status(), absl::UnavailableError("first"));
     peer.join();
@@ -104,26 +168,27 @@ TEST(PeerInboxTest, LossOfThePeerAfterTheLastMessageIsNoFailure) {
 }
 
 TEST(PeerInboxTest, RefusesEveryMessageKindOutOfTurn) {
-  const Message set_size = SetSizeMessage(kRun, kPeerIds);
-  const Message masked = MaskedMessage(kRun, 0, SomePoints(1));
-  const Message double_masked = DoubleMaskedMessage(kRun, 0, SomePoints(1));
-  const auto refused = [](State state, const Message& message) {
-    ExpectFails(*InboxIn(state), message, absl::StatusCode::kFailedPrecondition);
-  };
-  refused(State::kSetSize, masked);
-  refused(State::kSetSize, double_masked);
-  refused(State::kMasked, set_size);
-  refused(State::kMasked, double_masked);
-  refused(State::kDoubleMasked, set_size);
-  refused(State::kDoubleMasked, masked);
-  refused(State::kComplete, set_size);
-  refused(State::kComplete, masked);
-  refused(State::kComplete, double_masked);
+  const Message masked = MaskedMessage(kRun, 0, SomePoints(kChunkIds));
+  const Message answer = DoubleMaskedMessage(kRun, 0, SomePoints(1));
+  const std::vector<std::pair<State, Message>> turns = {{State::kSetSize, SetSizeMessage(kRun, kPeerIds)},
+                                                        {State::kMaskedCommitments, CommitmentOf(masked)},
+                                                        {State::kMasked, masked},
+                                                        {State::kDoubleMaskedCommitments, CommitmentOf(answer)},
+                                                        {State::kDoubleMasked, answer}};
+  for (const State state : {State::kSetSize, State::kMaskedCommitments, State::kMasked, State::kDoubleMaskedCommitments,
+                            State::kDoubleMasked, State::kComplete}) {
+    for (const auto& [turn, message] : turns) {
+      if (turn == state) {
+        EXPECT_TRUE(InboxIn(state)->Accept(message).ok());
+      } else {
+        ExpectFails(*InboxIn(state), message, absl::StatusCode::kFailedPrecondition);
+      }
+    }
+  }
 }
 
 TEST(PeerInboxTest, AFailedInboxRepeatsItsReasonToLegalMessages) {
-  for (const Message& message : {SetSizeMessage(kRun, kPeerIds), MaskedMessage(kRun, 0, SomePoints(1)),
-                                 DoubleMaskedMessage(kRun, 0, SomePoints(1))}) {
+  for (const Message& message : LegalMessages()) {
     ExpectFails(*InboxIn(State::kFailed), message, absl::StatusCode::kUnavailable);
   }
 }
@@ -131,7 +196,8 @@ TEST(PeerInboxTest, AFailedInboxRepeatsItsReasonToLegalMessages) {
 TEST(PeerInboxTest, RefusesAMessageWithoutContentInEveryState) {
   Message empty;
   empty.set_run_id(kRun);
-  for (const State state : {State::kSetSize, State::kMasked, State::kDoubleMasked, State::kComplete, State::kFailed}) {
+  for (const State state : {State::kSetSize, State::kMaskedCommitments, State::kMasked, State::kDoubleMaskedCommitments,
+                            State::kDoubleMasked, State::kComplete, State::kFailed}) {
     ExpectFails(*InboxIn(state), empty, absl::StatusCode::kInvalidArgument);
   }
 }
@@ -157,48 +223,44 @@ TEST(PeerInboxTest, RefusesBytesThatAreNoWholeNumberOfPoints) {
   }
 }
 
-TEST(PeerInboxTest, RefusesChunksAboveTheLimit) {
-  PeerInbox inbox(TestLimits());
-  ASSERT_TRUE(inbox.Accept(SetSizeMessage(kRun, 10)).ok());
-  ExpectFails(inbox, MaskedMessage(kRun, 0, SomePoints(5)), absl::StatusCode::kInvalidArgument);
-}
-
 TEST(PeerInboxTest, RefusesIndicesThatDoNotContinue) {
-  for (const uint64_t first_index : {uint64_t{0}, uint64_t{2}, ~uint64_t{0}}) {
-    PeerInbox inbox(TestLimits());
-    ASSERT_TRUE(inbox.Accept(SetSizeMessage(kRun, 3)).ok());
-    ASSERT_TRUE(inbox.Accept(MaskedMessage(kRun, 0, SomePoints(1))).ok());
-    ExpectFails(inbox, MaskedMessage(kRun, first_index, SomePoints(1)), absl::StatusCode::kInvalidArgument);
+  for (const uint64_t first_index : {uint64_t{1}, uint64_t{4}, ~uint64_t{0}}) {
+    ExpectFails(*InboxIn(State::kMasked), MaskedMessage(kRun, first_index, SomePoints(kChunkIds)),
+                absl::StatusCode::kInvalidArgument);
   }
 }
 
-TEST(PeerInboxTest, RefusesMorePointsThanAnnounced) {
-  ExpectFails(*InboxIn(State::kMasked), MaskedMessage(kRun, 0, SomePoints(kPeerIds + 1)),
-              absl::StatusCode::kInvalidArgument);
-}
-
-TEST(PeerInboxTest, RefusesMoreAnswersThanOwed) {
-  ExpectFails(*InboxIn(State::kDoubleMasked), DoubleMaskedMessage(kRun, 0, SomePoints(kOwnIds + 1)),
+TEST(PeerInboxTest, RefusesMoreAndFewerPointsThanAreDue) {
+  for (const size_t count : {1, 3, 5, 6}) {
+    ExpectFails(*InboxIn(State::kMasked), MaskedMessage(kRun, 0, SomePoints(count)),
+                absl::StatusCode::kInvalidArgument);
+  }
+  ExpectFails(*InboxIn(State::kDoubleMasked), DoubleMaskedMessage(kRun, 0, SomePoints(2)),
               absl::StatusCode::kInvalidArgument);
 }
 
 TEST(PeerInboxTest, RefusesAnswersToWhatWasNotSent) {
   PeerInbox inbox(TestLimits());
-  ASSERT_TRUE(inbox.Accept(SetSizeMessage(kRun, 1)).ok());
-  ASSERT_TRUE(inbox.Accept(MaskedMessage(kRun, 0, SomePoints(1))).ok());
   inbox.NoteSent(1);
-  ExpectFails(inbox, DoubleMaskedMessage(kRun, 0, SomePoints(2)), absl::StatusCode::kFailedPrecondition);
+  const std::vector<Message> messages = LegalMessages();
+  for (size_t i = 0; i + 3 < messages.size(); ++i) {  // All but the last three of four answers.
+    ASSERT_TRUE(inbox.Accept(messages[i]).ok());
+  }
+  ExpectFails(inbox, messages[messages.size() - 3], absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(PeerInboxTest, RefusesBytesThatEncodeNoUsablePoint) {
   std::vector<Point> bad = testing::BadEncodings();
   bad.push_back(Point{});
   for (const Point& point : bad) {
-    std::vector<Point> chunk = SomePoints(2);
+    std::vector<Point> chunk = SomePoints(kChunkIds);
     chunk[1] = point;
-    ExpectFails(*InboxIn(State::kMasked), MaskedMessage(kRun, 0, chunk), absl::StatusCode::kInvalidArgument);
-    ExpectFails(*InboxIn(State::kDoubleMasked), DoubleMaskedMessage(kRun, 0, chunk),
-                absl::StatusCode::kInvalidArgument);
+    for (const auto& inbox : {InboxIn(State::kMasked), InboxIn(State::kDoubleMasked)}) {
+      const bool masked = inbox->state() == State::kMasked;
+      ExpectFails(*inbox, masked ? MaskedMessage(kRun, 0, chunk) : DoubleMaskedMessage(kRun, 0, {point}),
+                  absl::StatusCode::kInvalidArgument);
+      EXPECT_THAT(inbox->failure().message(), ::testing::HasSubstr("canonical ristretto255 points"));
+    }
   }
 }
 

@@ -3,12 +3,14 @@
 #define SPLITVEIL_TESTS_UNIT_COMMON_ALIGNMENT_POINTS_FOR_TEST_H_
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 
 #include "common/alignment/masking_key.h"
+#include "common/alignment/point_commitment.h"
 #include "tests/testing/hex.h"
 
 #include "splitveil/v1/alignment.pb.h"
@@ -53,6 +55,7 @@ inline v1::AlignmentMessage SetSizeMessage(const std::string& run_id, uint64_t i
 inline void SetPoints(uint64_t first_index, const std::vector<Point>& points, v1::AlignmentMessage::Points* content) {
   content->set_first_index(first_index);
   content->set_points(points.data(), points.size() * sizeof(Point));
+  content->set_nonce(std::string(sizeof(CommitmentNonce), 'n'));
 }
 
 inline v1::AlignmentMessage MaskedMessage(const std::string& run_id, uint64_t first_index,
@@ -69,6 +72,45 @@ inline v1::AlignmentMessage DoubleMaskedMessage(const std::string& run_id, uint6
   message.set_run_id(run_id);
   SetPoints(first_index, points, message.mutable_double_masked());
   return message;
+}
+
+inline void AppendPoints(const std::string& bytes, std::vector<Point>& points) {
+  for (size_t begin = 0; begin + sizeof(Point) <= bytes.size(); begin += sizeof(Point)) {
+    std::memcpy(points.emplace_back().data(), bytes.data() + begin, sizeof(Point));
+  }
+}
+
+// The commitment to the points that `message` carries, as the message that goes before it.
+inline v1::AlignmentMessage CommitmentOf(const v1::AlignmentMessage& message) {
+  const PointKind kind = message.has_masked() ? PointKind::kMasked : PointKind::kDoubleMasked;
+  const v1::AlignmentMessage::Points& points = message.has_masked() ? message.masked() : message.double_masked();
+  CommitmentNonce nonce;
+  std::memcpy(nonce.data(), points.nonce().data(), nonce.size());
+  const Digest digest = CommitmentTo(kind, message.run_id(), points.first_index(), nonce, points.points());
+  v1::AlignmentMessage commitment;
+  commitment.set_run_id(message.run_id());
+  v1::AlignmentMessage::Commitment& content =
+      message.has_masked() ? *commitment.mutable_masked_commitment() : *commitment.mutable_double_masked_commitment();
+  content.set_first_index(points.first_index());
+  content.set_sha256(digest.data(), digest.size());
+  return commitment;
+}
+
+// `points`, cut as the parties cut them: first all commitments to them, then the points.
+inline std::vector<v1::AlignmentMessage> Committed(PointKind kind, const std::string& run_id, const PointChunks& chunks,
+                                                   const std::vector<Point>& points) {
+  std::vector<v1::AlignmentMessage> messages;
+  for (uint64_t first = 0; first < points.size(); first += chunks.chunk) {
+    const auto begin = points.begin() + static_cast<std::ptrdiff_t>(first);
+    const std::vector<Point> chunk(begin, begin + static_cast<std::ptrdiff_t>(chunks.SizeAt(first)));
+    messages.push_back(kind == PointKind::kMasked ? MaskedMessage(run_id, first, chunk)
+                                                  : DoubleMaskedMessage(run_id, first, chunk));
+  }
+  const size_t count = messages.size();
+  for (size_t i = 0; i < count; ++i) {
+    messages.insert(messages.begin() + static_cast<std::ptrdiff_t>(i), CommitmentOf(messages[2 * i]));
+  }
+  return messages;
 }
 
 }  // namespace splitveil::testing

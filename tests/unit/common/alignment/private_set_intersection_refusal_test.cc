@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 #include <new>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
 #include "common/alignment/alignment_channel_pair.h"
+#include "common/alignment/masking_key.h"
+#include "common/alignment/point_commitment.h"
 #include "common/alignment/private_set_intersection.h"
 #include "tests/unit/common/alignment/no_threads.h"
 #include "tests/unit/common/alignment/points_for_test.h"
@@ -15,6 +18,7 @@
 namespace splitveil {
 namespace {
 
+using testing::Committed;
 using testing::DoubleMaskedMessage;
 using ::testing::HasSubstr;
 using testing::MaskedMessage;
@@ -117,9 +121,52 @@ TEST(AlignIdsRefusalTest, RefusesAnotherRun) {
   EXPECT_TRUE(absl::IsFailedPrecondition(AlignAgainst({SetSizeMessage("another", 3)})));
 }
 
+// What a peer with `ids` ids sends up to its last masked point. `masked`: as many as these ids and their test points.
+std::vector<v1::AlignmentMessage> UpToMasked(uint64_t ids, const std::vector<Point>& masked) {
+  std::vector<v1::AlignmentMessage> messages = Committed(PointKind::kMasked, kRun, MaskedChunks(ids, 10), masked);
+  messages.insert(messages.begin(), SetSizeMessage(kRun, ids));
+  return messages;
+}
+
+// A peer that keeps to the protocol until it has all of OwnIds' masked points, whose answers are what `answer` makes of
+// them, and which sends all of these at once.
+using Answerer = std::function<std::vector<Point>(const std::vector<Point>&)>;
+absl::Status AlignAgainstAnswers(const std::vector<Point>& masked, const Answerer& answer) {
+  return AlignAgainst([&](InMemoryAlignmentChannel& channel) {
+    for (const v1::AlignmentMessage& message : UpToMasked(masked.size() / 2, masked)) {
+      (void)channel.Send(message);
+    }
+    std::vector<Point> points;
+    while (points.size() < 2 * OwnIds().size()) {
+      const absl::StatusOr<v1::AlignmentMessage> message = channel.Receive();
+      if (!message.ok()) {
+        return;
+      }
+      testing::AppendPoints(message->masked().points(), points);
+    }
+    const std::vector<Point> answers = answer(points);
+    for (const v1::AlignmentMessage& message :
+         Committed(PointKind::kDoubleMasked, kRun, AnswerChunks(OwnIds().size(), 10), answers)) {
+      (void)channel.Send(message);
+    }
+    while (channel.Receive().ok()) {  // Until the other end hangs up.
+    }
+  });
+}
+
+std::vector<Point> AnswersOf(const MaskingKey& key, const std::vector<Point>& points) {
+  std::vector<Point> answers(points.size());
+  for (size_t i = 0; i < points.size(); ++i) {
+    EXPECT_TRUE(key.Mask(points[i], answers[i]));
+  }
+  return answers;
+}
+
 TEST(AlignIdsRefusalTest, RefusesMessagesOutOfTurn) {
   EXPECT_TRUE(absl::IsFailedPrecondition(AlignAgainst({MaskedMessage(kRun, 0, SomePoints(1))})));
   EXPECT_TRUE(absl::IsFailedPrecondition(AlignAgainst({SetSizeMessage(kRun, 3), SetSizeMessage(kRun, 3)})));
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(AlignAgainst({SetSizeMessage(kRun, 3), MaskedMessage(kRun, 0, SomePoints(6))})));
   EXPECT_TRUE(
       absl::IsFailedPrecondition(AlignAgainst({SetSizeMessage(kRun, 3), DoubleMaskedMessage(kRun, 0, SomePoints(3))})));
 }
@@ -128,83 +175,195 @@ TEST(AlignIdsRefusalTest, RefusesMalformedPointsAmongMaskedIds) {
   std::vector<Point> bad = testing::BadEncodings();
   bad.push_back(Point{});
   for (const Point& point : bad) {
-    EXPECT_TRUE(absl::IsInvalidArgument(AlignAgainst({SetSizeMessage(kRun, 1), MaskedMessage(kRun, 0, {point})})));
+    const absl::Status status = AlignAgainst(UpToMasked(1, {SomePoints(1)[0], point}));
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(status.message(), HasSubstr("canonical"));
   }
 }
 
 TEST(AlignIdsRefusalTest, RefusesTruncatedPoints) {
-  v1::AlignmentMessage message = MaskedMessage(kRun, 0, SomePoints(2));
-  message.mutable_masked()->mutable_points()->pop_back();
-  EXPECT_TRUE(absl::IsInvalidArgument(AlignAgainst({SetSizeMessage(kRun, 2), message})));
+  std::vector<v1::AlignmentMessage> messages = UpToMasked(1, SomePoints(2));
+  messages.back().mutable_masked()->mutable_points()->pop_back();
+  EXPECT_TRUE(absl::IsInvalidArgument(AlignAgainst(messages)));
 }
 
-TEST(AlignIdsRefusalTest, RefusesMorePointsThanAnnounced) {
-  EXPECT_TRUE(absl::IsInvalidArgument(AlignAgainst({SetSizeMessage(kRun, 2), MaskedMessage(kRun, 0, SomePoints(3))})));
+TEST(AlignIdsRefusalTest, RefusesMoreAndFewerPointsThanAnnounced) {
+  for (const size_t points : {3, 5}) {
+    std::vector<v1::AlignmentMessage> messages = UpToMasked(2, SomePoints(4));
+    messages.back() = MaskedMessage(kRun, 0, SomePoints(points));
+    EXPECT_TRUE(absl::IsInvalidArgument(AlignAgainst(messages)));
+  }
 }
 
-TEST(AlignIdsRefusalTest, RefusesFewerPointsThanAnnounced) {
-  EXPECT_TRUE(absl::IsFailedPrecondition(AlignAgainst(
-      {SetSizeMessage(kRun, 4), MaskedMessage(kRun, 0, SomePoints(3)), DoubleMaskedMessage(kRun, 0, SomePoints(3))})));
-}
-
-// A peer that has read everything `OwnIds` sends, and so may answer; then sends `answers`.
-absl::Status AlignAgainstAnswers(const std::vector<Point>& masked, const std::vector<Point>& answers) {
-  return AlignAgainst([&](InMemoryAlignmentChannel& channel) {
-    (void)channel.Send(SetSizeMessage(kRun, masked.size()));
-    (void)channel.Send(MaskedMessage(kRun, 0, masked));
-    while (true) {
-      const absl::StatusOr<v1::AlignmentMessage> message = channel.Receive();
-      if (!message.ok() || message->has_masked()) {
-        break;
-      }
-    }
-    (void)channel.Send(DoubleMaskedMessage(kRun, 0, answers));
-    while (channel.Receive().ok()) {
-    }
-  });
-}
-
-TEST(AlignIdsRefusalTest, AcceptsAnswersThatAreInOrderFormally) {
-  EXPECT_TRUE(AlignAgainstAnswers(SomePoints(2), SomePoints(3)).ok());
+TEST(AlignIdsRefusalTest, AcceptsAnswersByOneExponent) {
+  const MaskingKey key = MaskingKey::Generate();
+  const absl::Status status =
+      AlignAgainstAnswers(SomePoints(4), [&](const auto& points) { return AnswersOf(key, points); });
+  EXPECT_TRUE(status.ok()) << status;
 }
 
 TEST(AlignIdsRefusalTest, RefusesRepeatedPeerIds) {
-  std::vector<Point> masked = SomePoints(3);
+  std::vector<Point> masked = SomePoints(4);
   masked[2] = masked[0];
-  const absl::Status status = AlignAgainstAnswers(masked, SomePoints(3));
+  const MaskingKey key = MaskingKey::Generate();
+  const absl::Status status = AlignAgainstAnswers(masked, [&](const auto& points) { return AnswersOf(key, points); });
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(status.message(), HasSubstr("masked: expected distinct"));
 }
 
-TEST(AlignIdsRefusalTest, RefusesRepeatedAnswers) {
-  std::vector<Point> answers = SomePoints(3);
-  answers[2] = answers[0];
-  const absl::Status status = AlignAgainstAnswers(SomePoints(2), answers);
-  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(status.message(), HasSubstr("double_masked: expected distinct"));
-}
-
-TEST(AlignIdsRefusalTest, RefusesMoreAnswersThanAsked) {
-  EXPECT_TRUE(absl::IsInvalidArgument(AlignAgainstAnswers(SomePoints(2), SomePoints(4))));
+TEST(AlignIdsRefusalTest, RefusesAnswersThatAreRepeatedMadeUpOrSwapped) {
+  const MaskingKey key = MaskingKey::Generate();
+  const MaskingKey other = MaskingKey::Generate();
+  const std::vector<Answerer> answerers = {
+      [&](const auto& points) { return std::vector<Point>(points.size(), AnswersOf(key, points)[0]); },
+      [&](const auto& points) { return SomePoints(points.size()); },
+      [&](const auto& points) {
+        std::vector<Point> answers = AnswersOf(key, points);
+        std::swap(answers[0], answers[1]);
+        return answers;
+      },
+      [&](const auto& points) {  // Some with another exponent.
+        std::vector<Point> answers = AnswersOf(key, points);
+        EXPECT_TRUE(other.Mask(points[0], answers[0]));
+        return answers;
+      },
+      [&](const auto& points) { return points; },  // Ours, sent back.
+  };
+  for (size_t i = 0; i < answerers.size(); ++i) {
+    const absl::Status status = AlignAgainstAnswers(SomePoints(4), answerers[i]);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << i << ": " << status;
+    EXPECT_THAT(status.message(), HasSubstr("double_masked: expected")) << i;
+  }
 }
 
 TEST(AlignIdsRefusalTest, RefusesMalformedAnswers) {
-  std::vector<Point> answers = SomePoints(3);
-  answers[1] = testing::BadEncodings()[0];
-  EXPECT_TRUE(absl::IsInvalidArgument(AlignAgainstAnswers(SomePoints(2), answers)));
+  const absl::Status status = AlignAgainstAnswers(SomePoints(4), [](const auto& points) {
+    std::vector<Point> answers = SomePoints(points.size());
+    answers[0] = testing::BadEncodings()[0];
+    return answers;
+  });
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
 }
 
-TEST(AlignIdsRefusalTest, MissingAnswersMeanThePeerIsGone) {
-  const absl::Status status = AlignAgainst([](InMemoryAlignmentChannel& channel) {
-    (void)channel.Send(SetSizeMessage(kRun, 2));
-    (void)channel.Send(MaskedMessage(kRun, 0, SomePoints(2)));
+// Holds no id; sends back what it gets. Without commitments it "shared" every id.
+TEST(AlignIdsRefusalTest, RefusesAPeerThatSendsEverythingBack) {
+  const absl::Status status = AlignAgainst([&](InMemoryAlignmentChannel& channel) {
+    for (auto message = channel.Receive(); message.ok(); message = channel.Receive()) {
+      (void)channel.Send(*message);
+    }
   });
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("found ours sent back"));
+}
+
+// The same with a power of our points, which no comparison would find, in place of those that it is committed to.
+TEST(AlignIdsRefusalTest, RefusesAPeerThatMakesItsSetOfOurPoints) {
+  const MaskingKey key = MaskingKey::Generate();
+  const absl::Status status = AlignAgainst([&](InMemoryAlignmentChannel& channel) {
+    std::vector<v1::AlignmentMessage> messages = UpToMasked(OwnIds().size(), SomePoints(2 * OwnIds().size()));
+    messages.pop_back();
+    for (const v1::AlignmentMessage& message : messages) {
+      (void)channel.Send(message);
+    }
+    std::vector<Point> points;
+    while (points.empty()) {
+      const absl::StatusOr<v1::AlignmentMessage> message = channel.Receive();
+      if (!message.ok()) {
+        return;
+      }
+      testing::AppendPoints(message->masked().points(), points);
+    }
+    (void)channel.Send(MaskedMessage(kRun, 0, AnswersOf(key, points)));
+    while (channel.Receive().ok()) {
+    }
+  });
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("that the peer is committed to, found others"));
+}
+
+// What a party with OwnIds sends to a peer that sends `messages` and then waits. It is told of `expected` messages, so
+// that it reads no more than those that must come; what comes beyond is among the result, too.
+std::vector<v1::AlignmentMessage> SentTo(const std::vector<v1::AlignmentMessage>& messages, size_t expected) {
+  std::vector<v1::AlignmentMessage> sent;
+  AlignmentChannelPair channels(100);
+  std::thread party([&] { EXPECT_FALSE(AlignIds(OwnIds(), TestOptions(), *channels.first).ok()); });
+  for (const v1::AlignmentMessage& message : messages) {
+    (void)channels.second->Send(message);
+  }
+  while (sent.size() < expected) {
+    sent.push_back(*channels.second->Receive());
+  }
+  channels.second->Close();
+  party.join();
+  for (auto message = channels.second->Receive(); message.ok(); message = channels.second->Receive()) {
+    sent.push_back(*message);
+  }
+  return sent;
+}
+
+TEST(AlignIdsRefusalTest, SendsNoPointBeforeThePeerHasCommittedToItsOwn) {
+  const std::vector<v1::AlignmentMessage> sent = SentTo({SetSizeMessage(kRun, 2)}, /*expected=*/2);
+  ASSERT_EQ(sent.size(), 2);
+  EXPECT_TRUE(sent[0].has_set_size());
+  EXPECT_TRUE(sent[1].has_masked_commitment());
+}
+
+TEST(AlignIdsRefusalTest, SendsNoAnswerBeforeThePeerHasCommittedToItsOwn) {
+  const size_t answers = AnswerChunks(2, 10).count();
+  const std::vector<v1::AlignmentMessage> sent = SentTo(UpToMasked(2, SomePoints(4)), 3 + answers);
+  ASSERT_EQ(sent.size(), 3 + answers);
+  EXPECT_TRUE(sent[2].has_masked());
+  for (size_t i = 3; i < sent.size(); ++i) {
+    EXPECT_TRUE(sent[i].has_double_masked_commitment());
+  }
+}
+
+// Both hold many ids; the peer answers a third of them and waits for the rest of its own answers.
+TEST(AlignIdsRefusalTest, APeerThatLeavesEarlyIsAheadByThreeMessagesOfSixtyFour) {
+  std::vector<std::string> ids;
+  for (int i = 0; i < 200; ++i) {
+    ids.push_back(absl::StrCat("id-", i));
+  }
+  AlignmentOptions options = TestOptions();
+  options.max_ids = 1000;
+  const PointChunks answers = AnswerChunks(ids.size(), 10);
+  const size_t given = answers.count() / 3;
+  // Of an honest peer's messages, but for the answers after the first `given`.
+  class LeavingChannel : public AlignmentChannel {
+   public:
+    LeavingChannel(InMemoryAlignmentChannel& channel, size_t answers, size_t leaves_after)
+        : channel_(channel), answers_(answers), left_after_(leaves_after) {}
+    absl::Status Send(const v1::AlignmentMessage& message) override {
+      return message.has_double_masked() && ++sent_ > left_after_ ? absl::OkStatus() : channel_.Send(message);
+    }
+    absl::StatusOr<v1::AlignmentMessage> Receive() override {
+      if (received_ == answers_) {
+        channel_.Close();
+      }
+      auto message = channel_.Receive();
+      received_ += message.ok() && message->has_double_masked() ? 1 : 0;
+      return message;
+    }
+    size_t received() const { return received_; }
+
+   private:
+    InMemoryAlignmentChannel& channel_;
+    const size_t answers_, left_after_;
+    size_t sent_ = 0, received_ = 0;
+  };
+  AlignmentChannelPair channels(1000);
+  // Were the party not in step, it would send all of its answers.
+  LeavingChannel leaving(*channels.second, given + 2, given);
+  std::thread peer([&] { EXPECT_FALSE(AlignIds(ids, options, leaving).ok()); });
+  const absl::Status status = AlignIds(ids, options, *channels.first).status();
+  peer.join();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_GE(leaving.received(), given + 2);
+  EXPECT_LE(leaving.received(), given + 3);
 }
 
 TEST(AlignIdsRefusalTest, APeerThatDiesAtAnyPointIsUnavailable) {
-  const std::vector<v1::AlignmentMessage> messages = {SetSizeMessage(kRun, 4), MaskedMessage(kRun, 0, SomePoints(2)),
-                                                      MaskedMessage(kRun, 2, {SomePoints(4)[2], SomePoints(4)[3]})};
+  const std::vector<v1::AlignmentMessage> messages = UpToMasked(8, SomePoints(16));
   for (size_t sent = 0; sent <= messages.size(); ++sent) {
     const absl::Status status = AlignAgainst([&](InMemoryAlignmentChannel& channel) {
       for (size_t i = 0; i < sent; ++i) {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/alignment/alignment_channel_pair.h"
+#include "common/alignment/point_commitment.h"
 
 namespace splitveil {
 namespace {
@@ -50,8 +51,15 @@ Outcome Align(const std::vector<std::string>& first, const std::vector<std::stri
   AlignmentChannelPair channels(capacity);
   RecordingChannel first_channel(*channels.first), second_channel(*channels.second);
   absl::StatusOr<AlignedIds> second_result;
-  std::thread peer([&] { second_result = AlignIds(second, options, second_channel); });
-  const absl::StatusOr<AlignedIds> first_result = AlignIds(first, options, first_channel);
+  const auto align = [&](const std::vector<std::string>& ids, AlignmentChannel& channel) {
+    absl::StatusOr<AlignedIds> result = AlignIds(ids, options, channel);
+    if (!result.ok()) {
+      channels.first->Close();  // So that the other one ends, too.
+    }
+    return result;
+  };
+  std::thread peer([&] { second_result = align(second, second_channel); });
+  const absl::StatusOr<AlignedIds> first_result = align(first, first_channel);
   peer.join();
   EXPECT_TRUE(first_result.ok()) << first_result.status();
   EXPECT_TRUE(second_result.ok()) << second_result.status();
@@ -165,6 +173,19 @@ TEST(AlignIdsTest, FileOrderDoesNotShowOnTheWire) {
       answers.push_back(points.substr(begin, 32));
     }
   }
+  ASSERT_EQ(answers.size(), ids.size() + kMaxTestPoints);
+  // What the first party sent the second in answer stands for the second's ids; what both have is shared, the rest are
+  // test points.
+  std::set<std::string> shared;
+  for (const v1::AlignmentMessage& message : outcome.sent_by_first) {
+    const std::string& points = message.double_masked().points();
+    for (size_t begin = 0; begin < points.size(); begin += 32) {
+      shared.insert(points.substr(begin, 32));
+    }
+  }
+  answers.erase(std::remove_if(answers.begin(), answers.end(),
+                               [&](const std::string& answer) { return shared.count(answer) == 0; }),
+                answers.end());
   ASSERT_EQ(answers.size(), ids.size());
   std::vector<size_t> positions(answers.size());
   std::iota(positions.begin(), positions.end(), 0);
@@ -190,7 +211,9 @@ TEST(AlignIdsTest, NoIdAndNoPointOfAnotherRunIsOnTheWire) {
   std::set<std::string> points;
   for (const v1::AlignmentMessage& message : one.sent_by_first) {
     EXPECT_EQ(message.SerializeAsString().find("user-"), std::string::npos);
-    points.insert(message.masked().points());
+    if (message.has_masked()) {
+      points.insert(message.masked().points());
+    }
   }
   for (const v1::AlignmentMessage& message : other.sent_by_first) {
     if (message.has_masked()) {
@@ -208,8 +231,41 @@ TEST(AlignIdsTest, MessagesKeepToTheChunkLimit) {
     masked += message.masked().points().size() / 32;
     double_masked += message.double_masked().points().size() / 32;
   }
-  EXPECT_EQ(masked, 23);
-  EXPECT_EQ(double_masked, 38);
+  EXPECT_EQ(masked, 23 + 23);  // As many test points as ids, up to 64.
+  EXPECT_EQ(double_masked, 38 + 38);
+}
+
+// Whatever the peer commits to, it has seen nothing that it could have made it of.
+TEST(AlignIdsTest, CommitsToASetBeforeAnyPointAndToAnswersBeforeAnyAnswer) {
+  const Outcome outcome = Align(Ids(0, 23), Ids(10, 48));
+  for (const auto* sent : {&outcome.sent_by_first, &outcome.sent_by_second}) {
+    std::vector<int> kinds;
+    for (const v1::AlignmentMessage& message : *sent) {
+      kinds.push_back(message.content_case());
+    }
+    kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
+    EXPECT_THAT(kinds,
+                ::testing::ElementsAre(v1::AlignmentMessage::kSetSize, v1::AlignmentMessage::kMaskedCommitment,
+                                       v1::AlignmentMessage::kMasked, v1::AlignmentMessage::kDoubleMaskedCommitment,
+                                       v1::AlignmentMessage::kDoubleMasked));
+  }
+}
+
+TEST(AlignIdsTest, RefusesFewerAndMoreSharedIdsThanAgreed) {
+  for (const auto& [least, most] : {std::pair<uint64_t, uint64_t>{16, 100}, {0, 14}}) {
+    AlignmentOptions options = TestOptions();
+    options.min_shared_ids = least;
+    options.max_shared_ids = most;
+    AlignmentChannelPair channels(1);
+    absl::Status peer_status;
+    std::thread peer([&] { peer_status = AlignIds(Ids(15, 40), options, *channels.second).status(); });
+    const absl::Status status = AlignIds(Ids(0, 30), options, *channels.first).status();
+    peer.join();
+    for (const absl::Status& each : {status, peer_status}) {
+      EXPECT_TRUE(absl::IsFailedPrecondition(each)) << each;
+      EXPECT_THAT(std::string(each.message()), ::testing::HasSubstr("shared ids, found 15"));
+    }
+  }
 }
 
 TEST(AlignIdsTest, ReportsProgressToTheEnd) {

@@ -48,9 +48,12 @@ constexpr char kCanonicalHex[] =
     "319a9999999999b93f"                                          // 6: 0.1
     "3801"                                                        // 7: FLOAT32
     "4001"                                                        // 8: 1
-    "4a0a08011080c2d72f188020"                                    // 9: RISTRETTO255_DH, 100000000, 4096
-    "520c180120012800300130033005"                                // 10: LABEL_SIDE_ONLY, 1, 0, hint counts 1, 3, 5
-    "5a1b090000000000004e40110000000000005e40190000000000c08240"  // 11: 60, 120, 600
+    "4a1208011080c2d72f188020"                                    // 9: RISTRETTO255_DH, 100000000, 4096,
+    "20002880d0acf30e"                                            //    0, 4000000000
+    "521d180120012800300130033005"                                // 10: LABEL_SIDE_ONLY, 1, 0, hint counts 1, 3, 5,
+    "3a0f099a9999999999b93f10e807188002"                          //     rounded: 0.1, 1000, 256
+    "5a24090000000000004e40110000000000005e40190000000000c08240"  // 11: 60, 120, 600,
+    "210000000000c07240"                                          //     300
     "6200"                                                        // 12: ""
     "6a00"                                                        // 13: ""
     "7000";                                                       // 14: false
@@ -107,6 +110,9 @@ TEST(AgreementTest, EveryFieldChangesTheDigestAndIsNamed) {
       {[](auto& a) { a.set_wire_dtype(v1::FLOAT16); }, "wire_dtype: ours FLOAT32, theirs FLOAT16"},
       {[](auto& a) { a.set_in_flight_batches(2); }, "in_flight_batches: ours 1, theirs 2"},
       {[](auto& a) { a.mutable_alignment()->set_max_ids(7); }, "alignment.max_ids: ours 100000000, theirs 7"},
+      {[](auto& a) { a.mutable_alignment()->set_min_shared_ids(7); }, "alignment.min_shared_ids: ours 0, theirs 7"},
+      {[](auto& a) { a.mutable_audit()->mutable_rounded()->set_max_answers(7); },
+       "audit.rounded.max_answers: ours 1000, theirs 7"},
       {[](auto& a) { a.mutable_alignment()->set_chunk_ids(7); }, "alignment.chunk_ids: ours 4096, theirs 7"},
       {[](auto& a) { a.mutable_audit()->add_layers("cut"); }, "audit.layers: ours [], theirs [\"cut\"]"},
       {[](auto& a) { a.mutable_audit()->add_attacks(v1::NORM); }, "audit.attacks: ours [], theirs [NORM]"},
@@ -312,6 +318,27 @@ TEST(AgreementTest, MessageLimitCoversScoresAndAlignmentChunks) {
 
 TEST(AgreementTest, LoadFailsForAMissingFile) {
   EXPECT_EQ(LoadAgreement("/nonexistent/run.textproto").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(AgreementTest, RefusesMoreSharedIdsAtLeastThanAtMost) {
+  v1::RunAgreement agreement = Minimal();
+  agreement.mutable_alignment()->set_min_shared_ids(8);
+  agreement.mutable_alignment()->set_max_shared_ids(8);
+  EXPECT_TRUE(ValidateAgreement(agreement).ok());
+  agreement.mutable_alignment()->set_max_shared_ids(7);
+  EXPECT_THAT(std::string(ValidateAgreement(agreement).message()),
+              HasSubstr("alignment.min_shared_ids: expected at most max_shared_ids 7, found 8"));
+}
+
+TEST(AgreementTest, RefusesRoundedAnswersOnSmallBatches) {
+  v1::RunAgreement agreement = Minimal();
+  agreement.mutable_audit()->set_disclosure(v1::ROUNDED);
+  agreement.set_batch_size(256);
+  EXPECT_TRUE(ValidateAgreement(agreement).ok());
+  agreement.set_batch_size(255);
+  EXPECT_THAT(std::string(ValidateAgreement(agreement).message()),
+              HasSubstr("audit.disclosure: expected LABEL_SIDE_ONLY, or batches of at least "
+                        "audit.rounded.minimum_batch 256, found ROUNDED with batch_size 255"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <numeric>
+#include <string>
 #include <vector>
 
 namespace splitveil {
@@ -55,6 +56,35 @@ TEST(SecureGaussianTest, RepeatsAPositionExactly) {
   Draw(*generator, {7, 7, 7}, 100, 33);
   EXPECT_EQ(Draw(*generator, {1, 2, 3}, 0, 5000), first);
   EXPECT_EQ(Draw(*Generator(), {1, 2, 3}, 0, 5000), first);
+}
+
+// A key of many runs, bound to the digest of `context`.
+std::vector<float> BoundDraw(absl::string_view context, const NoisePosition& position, uint8_t tweak = 0) {
+  std::array<uint8_t, 32> bytes;
+  bytes.fill(tweak);
+  const auto generator = *SecureGaussian::Create(SecretKey(bytes), SecureGaussian::KeyLife::kManyRuns);
+  EXPECT_TRUE(generator->needs_binding());
+  generator->Bind(Sha256(context));
+  return Draw(*generator, position, 0, 2000);
+}
+
+double Correlation(const std::vector<float>& a, const std::vector<float>& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0) / static_cast<double>(a.size());
+}
+
+TEST(SecureGaussianTest, AKeyOfManyRunsRepeatsWhatIsBoundToTheSameContextAndNothingElse) {
+  const std::vector<float> first = BoundDraw("gradients", {1, 2, 3});
+  EXPECT_EQ(BoundDraw("gradients", {1, 2, 3}), first);
+  EXPECT_NEAR(Correlation(first, first), 1, 0.2);
+  // 2,000 independent products: 6 standard deviations.
+  EXPECT_LT(std::abs(Correlation(BoundDraw("gradientt", {1, 2, 3}), first)), 0.14);
+  EXPECT_LT(std::abs(Correlation(BoundDraw("gradients", {1, 3, 3}), first)), 0.14);
+  EXPECT_LT(std::abs(Correlation(BoundDraw("gradients", {1, 2, 3}, /*tweak=*/1), first)), 0.14);
+}
+
+TEST(SecureGaussianDeathTest, AKeyOfManyRunsIsNotDrawnFromUnbound) {
+  const auto generator = *SecureGaussian::Create(SecretKey::Generate(), SecureGaussian::KeyLife::kManyRuns);
+  EXPECT_DEATH(Draw(*generator, {1, 2, 3}, 0, 4), "is bound before it is drawn from");
 }
 
 TEST(SecureGaussianTest, GivesAnySubrangeAsASliceOfTheWhole) {

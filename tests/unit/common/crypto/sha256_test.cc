@@ -1,6 +1,8 @@
 #include "common/crypto/sha256.h"
 
+#include <array>
 #include <gtest/gtest.h>
+#include <numeric>
 #include <string>
 
 #include "absl/strings/escaping.h"
@@ -32,6 +34,14 @@ TEST(Sha256Test, PiecesHaveTheDigestOfTheWhole) {
     EXPECT_EQ(hasher.Finish(), Sha256(bytes)) << first;
   }
   EXPECT_EQ(Sha256Hasher().Finish(), Sha256(""));
+}
+
+// RFC 4231 has no key of 32 bytes: these figures are those of Python's hmac.
+TEST(HmacSha256Test, MatchesAnIndependentImplementation) {
+  std::array<uint8_t, 32> key;
+  std::iota(key.begin(), key.end(), uint8_t{0});
+  EXPECT_EQ(absl::BytesToHexString(AsBytes(HmacSha256(key, "Hi There"))),
+            "278639ec02309d3afded1b273f1349ba63b9089c12476d716bee3ecc94673e9e");
 }
 
 }  // namespace

@@ -35,6 +35,27 @@ TEST_F(PartyCheckTest, AcceptsPlacesThatAreStillToBeMadeAndMakesNone) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
+TEST_F(PartyCheckTest, WhatOthersMayReadBecomesTheOwnersAlone) {
+  party_.mutable_dataset()->set_path("own.data");
+  party_.set_checkpoint_path("absent.checkpoint");
+  using std::filesystem::perms;
+  for (const char* name : {"own.data", "run.db"}) {
+    std::ofstream(folder_.File(name)) << name;
+    std::filesystem::permissions(folder_.File(name), perms(0644));
+  }
+  ::testing::internal::CaptureStderr();
+  KeepForOwnerAlone(party_, config_);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  for (const char* name : {"own.data", "run.db"}) {
+    EXPECT_EQ(std::filesystem::status(folder_.File(name)).permissions(), perms(0600)) << name;
+    EXPECT_THAT(log, HasSubstr(folder_.File(name) + ": now its owner's alone (0600); its mode was 0644"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("absent.checkpoint")));
+  ::testing::internal::CaptureStderr();
+  KeepForOwnerAlone(party_, config_);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
 TEST_F(PartyCheckTest, RefusesALedgerThatCannotBe) {
   party_.set_ledger_path("absent/run.db");
   EXPECT_THAT(std::string(Check().message()),

@@ -70,6 +70,24 @@ TEST(LineReaderTest, KeepsArbitraryBytes) {
   EXPECT_THAT(DrainBytes(bytes + "\n").lines, ElementsAre(bytes));
 }
 
+TEST(LineReaderTest, LeavesOutTheByteOrderMarkOfUtf8InFrontOfTheText) {
+  const std::string mark = "\xef\xbb\xbf";
+  EXPECT_THAT(DrainBytes(mark + "a\n" + mark + "b").lines, ElementsAre("a", mark + "b"));
+  EXPECT_THAT(DrainBytes(GzipBytes(mark + "a")).lines, ElementsAre("a"));
+}
+
+TEST(LineReaderTest, FailsOnUtf16) {
+  for (const std::string& bytes : {std::string("\xff\xfe"
+                                               "a\0\n\0",
+                                               6),
+                                   std::string("\xfe\xff\0a\0\n", 6)}) {
+    const ReadAll all = DrainBytes(bytes);
+    EXPECT_EQ(all.status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(all.status.message()), HasSubstr("data:1: expected text in UTF-8, found the byte order"));
+    EXPECT_THAT(all.lines, IsEmpty());
+  }
+}
+
 TEST(LineReaderTest, ReadsPlainAndGzipAlikeAcrossBufferBoundaries) {
   std::vector<std::string> lines;
   const std::string text = ManyLines(&lines);

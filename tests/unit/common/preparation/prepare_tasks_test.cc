@@ -124,6 +124,17 @@ TEST(PrepareTasksTest, PreparesAndExtendsAPartysOwnTable) {
   }
 }
 
+TEST(PrepareTasksTest, RefusesOneClassAndOneTarget) {
+  for (const auto& [schema, labels] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {kClasses, {"high", "high", "high"}}, {kTarget, {"40", "30", "1e9"}}}) {  // Clipped to one number.
+    const ScratchFolder folder;
+    const absl::Status status = Prepare(OptionsFor(folder, schema, Table(labels))).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("expected labels that differ among the training rows, found 3 with one and the same label"));
+  }
+}
+
 TEST(PrepareTasksTest, NamesLineAndColumnOfALabelThatIsNoneButNotTheLabel) {
   for (const auto& [schema, text, message] : std::vector<std::tuple<const char*, const char*, const char*>>{
            {kClasses, "PLANTED", "table:3:4: y: expected one of \"low\", \"middle\", \"high\", \"none of them\""},
@@ -132,17 +143,19 @@ TEST(PrepareTasksTest, NamesLineAndColumnOfALabelThatIsNoneButNotTheLabel) {
            {kTarget, "", "table:3:4: y: expected a finite number"},
            {kTarget, "inf", "table:3:4: y: expected a finite number"}}) {
     const ScratchFolder folder;
-    const std::string usable = schema == kClasses ? "low" : "1.5";
-    PrepareOptions options = OptionsFor(folder, schema, Table({usable, text, usable}));
+    const bool classes = schema == kClasses;
+    PrepareOptions options =
+        OptionsFor(folder, schema, Table({classes ? "low" : "1.5", text, classes ? "high" : "2.5"}));
     const absl::Status status = Prepare(options).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()), HasSubstr(message));
     EXPECT_THAT(std::string(status.message()), Not(HasSubstr("PLANTED")));
     options.rows.skip_bad_rows = true;
+    options.min_usable_share = 0.5;
     const absl::StatusOr<PrepareResult> lenient = Prepare(options);
     ASSERT_TRUE(lenient.ok()) << lenient.status();
     EXPECT_EQ(lenient->rows, 2);
-    const RowFault fault = schema == kClasses ? RowFault::kLabel : RowFault::kTarget;
+    const RowFault fault = classes ? RowFault::kLabel : RowFault::kTarget;
     EXPECT_EQ(lenient->skipped[static_cast<size_t>(fault)], 1);
   }
 }

@@ -327,12 +327,19 @@ TEST(PrepareTest, LeavesOutBadRowsWithACountWhereAllowed) {
   const ScratchFolder folder;
   PrepareOptions options = OptionsFor(folder, WithCell(3, "PLANTED") + "0\t1\n" + WithCell(1, "2") + Rows(5));
   options.rows.skip_bad_rows = true;
+  options.min_usable_share = 0.75;
   const absl::StatusOr<PrepareResult> result = Prepare(options);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->rows, 9);
   EXPECT_EQ(result->skipped[static_cast<size_t>(RowFault::kNumber)], 1);
   EXPECT_EQ(result->skipped[static_cast<size_t>(RowFault::kColumnCount)], 1);
   EXPECT_EQ(result->skipped[static_cast<size_t>(RowFault::kLabel)], 1);
+  options.min_usable_share = 0.76;
+  const absl::Status too_few = Prepare(options).status();
+  EXPECT_EQ(too_few.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(too_few.message()),
+              HasSubstr("criteo: expected at least 76% of the 12 rows to be usable, found 9; most often"));
+  EXPECT_THAT(std::string(too_few.message()), Not(HasSubstr("PLANTED")));
 }
 
 TEST(PrepareTest, ALeftOutRowChangesNothingForTheOthers) {
@@ -355,11 +362,14 @@ TEST(PrepareTest, ALeftOutRowChangesNothingForTheOthers) {
   EXPECT_GE(found.size() + 1, expected.size());
 }
 
-TEST(PrepareTest, KeepsWhatCanBeReadOfATruncatedFileWhereAllowed) {
+TEST(PrepareTest, KeepsWhatCanBeReadOfATruncatedFileWhereTheTablesRowsAreKnown) {
   const ScratchFolder folder;
   const std::string bytes = GzipBytes(Rows(500));
   PrepareOptions options = OptionsFor(folder, bytes.substr(0, bytes.size() / 2));
   options.rows.skip_bad_rows = true;
+  options.min_usable_share = 0.1;
+  EXPECT_THAT(std::string(Prepare(options).status().message()), HasSubstr("the gzip stream is cut short; how many"));
+  options.expected_rows = 500;
   const absl::StatusOr<PrepareResult> result = Prepare(options);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_GT(result->rows, 100);
@@ -381,6 +391,23 @@ TEST(PrepareTest, FailsOnARowThatCannotBeUsedAndLeavesNothing) {
 TEST(PrepareTest, FailsOnAFileWithoutRowsAndLeavesNothing) {
   ExpectRefused("", "criteo: expected usable rows, found none");
   ExpectRefused("\n\n", "criteo: expected usable rows, found none");
+}
+
+TEST(PrepareTest, FailsOnLabelsThatAreAllAlikeAndLeavesNothing) {
+  std::string text = Rows(8);
+  text[0] = '0';  // The positives are rows 0 and 4.
+  text[Rows(4).size()] = '0';
+  ExpectRefused(text, "criteo: expected labels that differ among the training rows, found ");
+}
+
+TEST(PrepareTest, FailsOnFewerRowsThanTheTableHas) {
+  const ScratchFolder folder;
+  PrepareOptions options = OptionsFor(folder, Rows(100));
+  options.expected_rows = 106;
+  EXPECT_THAT(std::string(Prepare(options).status().message()),
+              HasSubstr("criteo: expected at least 95% of the 106 rows to be usable, found 100; --min_usable_share"));
+  options.expected_rows = 105;
+  EXPECT_TRUE(Prepare(options).ok());
 }
 
 TEST(PrepareTest, FailsOnATruncatedGzipFileAndLeavesNothing) {
@@ -444,6 +471,11 @@ TEST(PrepareTest, FailsOnOptionsOutOfRange) {
   for (const double fraction : {-0.1, 1.0, nan}) {
     PrepareOptions options = valid;
     options.test_fraction = fraction;
+    EXPECT_EQ(Prepare(options).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+  for (const double share : {-0.1, 1.1, nan}) {
+    PrepareOptions options = valid;
+    options.min_usable_share = share;
     EXPECT_EQ(Prepare(options).status().code(), absl::StatusCode::kInvalidArgument);
   }
   PrepareOptions options = valid;

@@ -90,7 +90,14 @@ TEST(TableReaderTest, NamesTheLabelsOfTheSchemaAndNotThoseOfTheTable) {
   EXPECT_THAT(
       Read(std::string(kColumns) + R"(positive: ["yes", "y"] negative: "no")", "id,y,a,c\nk,SECRET,5,x\n"),
       ElementsAre("table:2:2: y: expected \"yes\" or \"y\" (positive) or \"no\" (negative), as the schema says, "
-                  "found another text"));
+                  "found another text; its `positive` and `negative` name others"));
+}
+
+TEST(TableReaderTest, NamesTheSeparatorThatWouldDo) {
+  EXPECT_THAT(
+      Read(kColumns, "id,y,a,c\nk;1;5;x\nl;1;5\n"),
+      ElementsAre("table:2:1: expected 4 columns, found 1; with separator: \";\" in the schema it has 4 columns",
+                  "table:3:1: expected 4 columns, found 1"));
 }
 
 TEST(TableReaderTest, NumbersClassesInTheOrderOfTheSchema) {

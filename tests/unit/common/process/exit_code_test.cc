@@ -44,6 +44,14 @@ TEST(ExitCodeTest, HaltIsFiveWhicheverPartyHalts) {
   EXPECT_EQ(ExitCodeFor(AsHalt(AsRefusal(absl::ResourceExhaustedError("")))), ExitCode::kHalted);
 }
 
+TEST(ExitCodeTest, StoppedOnRequestIsSixAndNotThePeersCancellation) {
+  EXPECT_EQ(ExitCodeFor(StoppedOnRequest()), ExitCode::kStopped);
+  EXPECT_EQ(StoppedOnRequest("the wait").message(), "stopped on request, before the wait was complete");
+  EXPECT_TRUE(IsStoppedOnRequest(StoppedOnRequest()));
+  EXPECT_FALSE(IsStoppedOnRequest(absl::CancelledError(StoppedOnRequest().message())));
+  EXPECT_FALSE(IsStoppedOnRequest(absl::OkStatus()));
+}
+
 TEST(ExitCodeTest, ExhaustedResourceIsNoHaltUnlessMarked) {
   const absl::Status exhausted = absl::ResourceExhaustedError("no thread left");
   EXPECT_FALSE(IsHalt(exhausted));

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -111,6 +112,24 @@ TEST(WriteFileTest, KeepsTheOldContentsWhereTheDiskIsFull) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
     EXPECT_THAT(std::string(status.message()), HasSubstr("cannot be written"));
   }
+  EXPECT_EQ(ReadFile(folder.File("f")).value(), "old");
+  EXPECT_EQ(EntriesIn(folder), 1);
+}
+
+TEST(WriteFileTest, AProcessThatIsKilledInTheMiddleLeavesTheOldContentsAndNothingElse) {
+  testing::TempFolder folder;
+  ASSERT_TRUE(WriteFile(folder.File("f"), "old").ok());
+  const pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_DFL);  // Kills at the write that would go beyond the limit.
+    const rlimit limit = {1000, RLIM_INFINITY};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    WriteFile(folder.File("f"), std::string(5000, 'x')).IgnoreError();
+    _exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
   EXPECT_EQ(ReadFile(folder.File("f")).value(), "old");
   EXPECT_EQ(EntriesIn(folder), 1);
 }

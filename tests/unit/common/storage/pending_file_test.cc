@@ -131,7 +131,7 @@ TEST(PendingFileTest, RemovesThePublishedOnesWhenALaterNameCannotBeGiven) {
   std::unique_ptr<PendingFile> first = *PendingFile::Create(folder.Path("a"));
   std::unique_ptr<PendingFile> second = *PendingFile::Create(folder.Path("b"));
   std::filesystem::create_directory(folder.Path("b"));  // A file cannot replace a folder.
-  EXPECT_EQ(PendingFile::Publish({first.get(), second.get()}).code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(PendingFile::Publish({first.get(), second.get()}).code(), absl::StatusCode::kInvalidArgument);
   first.reset();
   second.reset();
   EXPECT_THAT(folder.Names(), ElementsAre("b"));

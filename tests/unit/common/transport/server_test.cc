@@ -11,11 +11,13 @@
 #include <filesystem>
 #include <grpcpp/grpcpp.h>
 #include <memory>
+#include <openssl/ssl.h>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -23,6 +25,8 @@
 #include "common/process/runtime.h"
 #include "common/process/steady_time.h"
 #include "common/transport/grpc_deadline.h"
+#include "common/transport/peer_probe.h"
+#include "common/transport/reloaded_channel.h"
 #include "tests/testing/scratch_folder.h"
 #include "tests/unit/common/transport/tls_fixture.h"
 
@@ -96,6 +100,21 @@ class ServerTest : public ::testing::Test {
     return status.ok() ? response.phase() : status.error_message();
   }
 
+  static void WriteFiles(const ScratchFolder& folder, const CertifiedKey& own, const CertifiedKey& authority) {
+    for (const auto& [name, text] : {std::pair{"own.pem", own.certificate_pem},
+                                     {"own.key", own.private_key_pem},
+                                     {"authority.pem", authority.certificate_pem}}) {
+      std::filesystem::permissions(folder.Write(name, text), std::filesystem::perms(0600));
+    }
+  }
+
+  static TlsIdentity IdentityInFiles(const ScratchFolder& folder, const std::string& own, const std::string& peer) {
+    absl::StatusOr<TlsIdentity> identity =
+        LoadTlsIdentity(own, peer, folder.Path("own.pem"), folder.Path("own.key"), folder.Path("authority.pem"));
+    EXPECT_TRUE(identity.ok()) << identity.status();
+    return *std::move(identity);
+  }
+
   const CertifiedKey authority_ = NewAuthority();
   TlsIdentity identity_ = IdentityOf(NewCertificate(authority_, kLabelName), kLabelName, kNonLabelName, authority_);
   ConnectionService service_;
@@ -119,6 +138,23 @@ TEST_F(ServerTest, AConnectionWithAnAuthorisedCallOutlivesAnyNumberOfStrangers) 
   }
 }
 
+TEST_F(ServerTest, CountsWhoeverLeavesWithoutAnAuthorisedCall) {
+  Start("127.0.0.1:0");
+  Connection(Channel("127.0.0.1"));  // Authorised, and ended.
+  EXPECT_EQ(running_.listener->turned_away(), 0);
+  for (int i = 0; i < 3; ++i) {
+    const Stranger stranger(running_.port);
+  }
+  const CertifiedKey other = NewAuthority();
+  identity_ = IdentityOf(NewCertificate(other, kLabelName), kLabelName, kNonLabelName, other);
+  ConnectBare(running_.port, identity_, TLS1_3_VERSION);
+  const SteadyTime deadline = SteadyAfter(absl::Milliseconds(kWaitMillis));
+  while (running_.listener->turned_away() < 4 && SteadyNow() < deadline) {
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  EXPECT_EQ(running_.listener->turned_away(), 4);
+}
+
 TEST_F(ServerTest, FewStrangersAreLeftAlone) {
   Start("127.0.0.1:0");
   const Stranger stranger(running_.port);
@@ -131,24 +167,14 @@ TEST_F(ServerTest, FewStrangersAreLeftAlone) {
 TEST_F(ServerTest, CertificatesAreReadAgainOnSighupAndConnectionsStay) {
   HandleReloadSignal();
   const ScratchFolder folder;
-  const auto write = [&folder](const CertifiedKey& own, const CertifiedKey& authority) {
-    for (const auto& [name, text] : {std::pair{"own.pem", own.certificate_pem},
-                                     {"own.key", own.private_key_pem},
-                                     {"authority.pem", authority.certificate_pem}}) {
-      std::filesystem::permissions(folder.Write(name, text), std::filesystem::perms(0600));
-    }
-  };
-  write(NewCertificate(authority_, kLabelName), authority_);
-  const absl::StatusOr<TlsIdentity> identity = LoadTlsIdentity(kLabelName, kNonLabelName, folder.Path("own.pem"),
-                                                               folder.Path("own.key"), folder.Path("authority.pem"));
-  ASSERT_TRUE(identity.ok()) << identity.status();
-  identity_ = *identity;
+  WriteFiles(folder, NewCertificate(authority_, kLabelName), authority_);
+  identity_ = IdentityInFiles(folder, kLabelName, kNonLabelName);
   Start("127.0.0.1:0");
   const std::shared_ptr<grpc::Channel> old_channel = Channel("127.0.0.1");
   const std::string connection = Connection(old_channel);
 
   const CertifiedKey authority = NewAuthority();
-  write(NewCertificate(authority, kLabelName), authority);
+  WriteFiles(folder, NewCertificate(authority, kLabelName), authority);
   Connection(Channel("127.0.0.1"));  // Nobody has asked yet: the old certificates are those that count.
   raise(SIGHUP);
   identity_ = IdentityOf(NewCertificate(authority, kLabelName), kLabelName, kNonLabelName, authority);
@@ -159,6 +185,43 @@ TEST_F(ServerTest, CertificatesAreReadAgainOnSighupAndConnectionsStay) {
   raise(SIGHUP);
   Connection(Channel("127.0.0.1"));
   EXPECT_EQ(Connection(old_channel), connection);
+}
+
+// The other direction: calls that begin after SIGHUP show the renewed certificate.
+TEST_F(ServerTest, OutgoingCertificatesAreReadAgainOnSighupToo) {
+  HandleReloadSignal();
+  const ScratchFolder folder;
+  const CertifiedKey old = NewAuthority();
+  WriteFiles(folder, NewCertificate(old, kNonLabelName), old);
+  Start("127.0.0.1:0");
+  ReloadedChannel channel(absl::StrCat("127.0.0.1:", running_.port), IdentityInFiles(folder, kNonLabelName, kLabelName),
+                          kMaxMessageBytes);
+  // The peer may not ask for the status: that it is told so says that its certificate was taken.
+  const auto outcome = [](const std::shared_ptr<grpc::Channel>& way) {
+    grpc::ClientContext context;
+    context.set_deadline(GrpcDeadline(SteadyAfter(absl::Milliseconds(kWaitMillis))));
+    v1::GetStatusResponse response;
+    return v1::Operations::NewStub(way)->GetStatus(&context, {}, &response).error_code();
+  };
+  // So does the handshake by which a lost peer is waited for.
+  const auto reached = [&] {
+    return WaitForPeer(absl::StrCat("127.0.0.1:", running_.port), channel.identity(), kLabelName,
+                       SteadyAfter(absl::Milliseconds(kWaitMillis)));
+  };
+  const std::shared_ptr<grpc::Channel> before = channel.Get();
+  EXPECT_EQ(reached().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(outcome(before), grpc::StatusCode::UNAVAILABLE);
+  WriteFiles(folder, NewCertificate(authority_, kNonLabelName), authority_);
+  EXPECT_EQ(channel.Get(), before);  // Nobody has asked yet.
+  raise(SIGHUP);
+  EXPECT_TRUE(reached().ok());
+  const std::shared_ptr<grpc::Channel> renewed = channel.Get();
+  EXPECT_NE(renewed, before);
+  EXPECT_EQ(outcome(renewed), grpc::StatusCode::PERMISSION_DENIED);
+  folder.Write("own.pem", "no certificate");
+  raise(SIGHUP);
+  EXPECT_TRUE(reached().ok());
+  EXPECT_EQ(channel.Get(), renewed);
 }
 
 TEST_F(ServerTest, RefusesAnAddressThatIsTaken) {

@@ -73,13 +73,14 @@ class LeakAuditorTest : public ::testing::Test {
 // What is remembered until its scores come: whoever adds a field must name it here, and may not add a number of a
 // gradient. The gradients themselves are lent for the call that attacks them.
 TEST(ReleasedBatchTest, HoldsNoGradient) {
-  const auto& [step, epoch, batch, labels, candidates, is_higher, positions, hint_rows] = ReleasedBatch();
+  const auto& [step, epoch, batch, labels, candidates, is_higher, positions, is_answered, hint_rows] = ReleasedBatch();
   static_assert(std::is_integral_v<std::decay_t<decltype(step)>> && std::is_integral_v<std::decay_t<decltype(epoch)>> &&
                 std::is_integral_v<std::decay_t<decltype(batch)>>);
   static_assert(std::is_same_v<std::decay_t<decltype(candidates[0])>, LabelCandidates> &&
                 std::is_integral_v<std::decay_t<decltype(is_higher[0])>>);
   static_assert(std::is_integral_v<std::decay_t<decltype(labels[0])>> &&
                 std::is_integral_v<std::decay_t<decltype(positions[0])>> &&
+                std::is_same_v<std::decay_t<decltype(is_answered)>, bool> &&
                 std::is_integral_v<std::decay_t<decltype(hint_rows[0])>>);
   EXPECT_TRUE(hint_rows.empty());
 }
@@ -311,6 +312,43 @@ TEST_F(LeakAuditorTest, HoldsABoundOnLabelsAgainstWhatTakesThePredictionOut) {
   EXPECT_TRUE(std::isnan(leaks.at({"cut", "norm"}).gaussian_auc_bound));
   EXPECT_TRUE(std::isnan(leaks.at({"cut", "likelihood_ratio"}).gaussian_auc_bound));
   EXPECT_EQ(auditor_->bound_exceeded(), 0);
+}
+
+TEST_F(LeakAuditorTest, WhatWasReadOnceIsKeptWhenRoundingHidesItLater) {
+  // A noised label y + xi leaves as the posterior q of a head that knows nothing, p = 1/2: log odds of q are y + xi -
+  // 1/2. Then as that of a head that has learned it by heart, p = 1.
+  constexpr int64_t kRows = 4000;
+  v1::LabelSideAudit attacks;
+  attacks.add_attacks(v1::CONDITIONAL_LIKELIHOOD_RATIO);
+  attacks.add_attacks(v1::CUMULATIVE_CONDITIONAL_LIKELIHOOD_RATIO);
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, attacks, kRows, ledger_.get());
+  std::mt19937_64 random(5);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
+  std::normal_distribution<float> normal;
+  std::vector<uint8_t> labels(kRows);
+  Matrix gradients(kRows, 2), directions(kRows, 2);
+  for (int64_t j = 0; j < kRows; ++j) {
+    labels[j] = j % 2;
+    directions.row(j)[0] = 1;
+    gradients.row(j)[0] = 0.5F - 1 / (1 + std::exp(-(static_cast<float>(labels[j]) + normal(random) - 0.5F)));
+  }
+  for (uint32_t epoch = 0; epoch < 2; ++epoch) {
+    if (epoch == 1) {
+      std::fill_n(gradients.row(0).data(), 2 * kRows, 0.F);
+    }
+    const std::vector<float> probabilities(kRows, epoch == 0 ? 0.5F : 1);
+    ReleasedBatch released = Batch(epoch, labels, /*hint_row=*/0);
+    released.epoch = epoch;
+    auditor_->Remember(released);
+    ReleaseEvidence evidence = {gradients, gradients, gradients, {}, {}, 1, 1};
+    evidence.label_directions = directions;
+    evidence.probabilities = probabilities;
+    evidence.releases_repeat = evidence.releases_posterior = evidence.has_label_noise = true;
+    ASSERT_TRUE(auditor_->AuditRelease(evidence).ok());
+    ASSERT_TRUE(auditor_->FinishEpoch(epoch).ok());
+  }
+  const EpochLeaks leaks = auditor_->epoch_leaks();
+  EXPECT_EQ(leaks.at({"cut", "conditional_likelihood_ratio"}).auc, 0.5);
+  EXPECT_NEAR(leaks.at({"cut", "cumulative_conditional_likelihood_ratio"}).auc, GaussianAucBound(1), 0.025);
 }
 
 TEST_F(LeakAuditorTest, SampledAuditReadsEveryNthReleaseAndCountsTheNoiseOfAll) {

@@ -12,6 +12,7 @@ namespace splitveil {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 // `fields` beside the required ones, which the schema's own checks have seen to.
 absl::Status Verdict(const std::string& fields, int batch_size = 1024) {
@@ -116,6 +117,27 @@ TEST(ValidateLabelConfigTest, GaussianLabelDpLeavesNoSideDoor) {
     agreement.mutable_audit()->set_disclosure(disclosure);
     EXPECT_THAT(std::string(ValidateLabelConfig(config, agreement).message()), HasSubstr("LABEL_SIDE_ONLY"));
   }
+}
+
+TEST(ValidateLabelConfigTest, NothingBesideLabelDpMovesTheMessagesByTrueLabels) {
+  const std::string protection = "protection { label_dp {} } ";
+  EXPECT_THAT(std::string(Verdict(protection + "early_stopping {}").message()),
+              HasSubstr("early_stopping: expected none beside protection.label_dp"));
+  EXPECT_THAT(std::string(Verdict(protection + "release { max_measured_leak: 0.7 action: HALT }").message()),
+              HasSubstr("release.max_measured_leak: expected 1"));
+  EXPECT_THAT(std::string(Verdict(protection + "release { max_measured_leak: 0.7 action: WARN }").message()),
+              Not(HasSubstr("max_measured_leak")));
+}
+
+TEST(ValidateLabelConfigTest, AnswersToScoresAreNotMadeOfWhatLabelDpProtects) {
+  v1::LabelPartyConfig config;
+  config.mutable_protection()->mutable_label_dp();
+  v1::RunAgreement agreement;
+  agreement.mutable_audit()->set_disclosure(v1::ROUNDED);
+  EXPECT_THAT(std::string(ValidateLabelConfig(config, agreement).message()),
+              HasSubstr("protection.label_dp: expected"));
+  agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
+  EXPECT_THAT(std::string(ValidateLabelConfig(config, agreement).message()), Not(HasSubstr("label_dp")));
 }
 
 TEST(ValidateLabelConfigTest, AnAccountAndGaussianLabelDpNeedEachOther) {

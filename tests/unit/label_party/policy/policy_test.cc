@@ -143,6 +143,20 @@ TEST(ReleaseGateTest, RunBudgetIsALimitWithAnActionOfItsOwn) {
   EXPECT_EQ(Gate("", budget + "HALT } }").Decide({0.1, spendable - 0.11}).action, v1::RELEASE);
 }
 
+TEST(ReleaseGateTest, FreezesAfterTheEpochsThatAreReleased) {
+  const ReleaseGate gate = Gate("", "gaussian_label_dp { sigma: 2 released_epochs: 2 }");
+  EXPECT_TRUE(gate.can_block());
+  ReleaseFigures figures = {0.1, 0, 0.5, 0, 0.25};
+  for (const uint32_t epoch : {0U, 1U}) {
+    figures.epoch = epoch;
+    EXPECT_EQ(gate.Decide(figures).action, v1::RELEASE);
+  }
+  figures.epoch = 2;
+  EXPECT_EQ(gate.Decide(figures).action, v1::FREEZE_BOTTOM);
+  EXPECT_EQ(gate.Decide(figures).reason, "epoch 3, released up to epoch 2");
+  EXPECT_EQ(Gate("", "gaussian_label_dp { sigma: 2 }").Decide(figures).action, v1::RELEASE);
+}
+
 TEST(ReleaseGateTest, TheStricterOfTwoRunLimitsActsFirstAndTheGraverActionWins) {
   const ReleaseGate gate = Gate("max_run_auc_bound: 0.6 action: WARN", "marvell { run_budget { planned_epochs: 2 } }");
   EXPECT_EQ(gate.Decide({0.1, 0.3}).action, v1::WARN);
@@ -216,22 +230,13 @@ TEST(LeakageAccountantTest, UnknownDivergenceCountsAsEverything) {
   }
 }
 
-TEST(DisclosedAucTest, GivesWhatIsGrantedAndNoMore) {
-  EXPECT_EQ(DisclosedAuc(v1::ORACLE, 0.123456, 3), 0.123456);
-  EXPECT_NEAR(*DisclosedAuc(v1::ROUNDED, 0.123456, 0), 0.12, 1e-12);
-  EXPECT_FALSE(DisclosedAuc(v1::LABEL_SIDE_ONLY, 0.9, 0).has_value());
-}
-
-TEST(DisclosedAucTest, RoundedAnswersOnceABatch) { EXPECT_FALSE(DisclosedAuc(v1::ROUNDED, 0.9, 1).has_value()); }
-
-TEST(DisclosedAucTest, RoundedDoesNotTellThatABatchHasOneClass) {
-  EXPECT_EQ(DisclosedAuc(v1::ROUNDED, std::nullopt, 0), 0.5);
-  EXPECT_FALSE(DisclosedAuc(v1::ORACLE, std::nullopt, 0).has_value());
-}
-
-TEST(DisclosedAucTest, UnknownGrantGivesNothing) {
-  EXPECT_FALSE(DisclosedAuc(v1::DISCLOSURE_LEVEL_UNSPECIFIED, 0.9, 0).has_value());
-  EXPECT_FALSE(DisclosedAuc(static_cast<v1::DisclosureLevel>(99), 0.9, 0).has_value());
+TEST(DisclosedAucTest, OnlyAnOracleReadsTheAucItself) {
+  EXPECT_EQ(DisclosedAuc(v1::ORACLE, 0.123456), 0.123456);
+  EXPECT_FALSE(DisclosedAuc(v1::ORACLE, std::nullopt).has_value());
+  for (const v1::DisclosureLevel disclosure : {v1::ROUNDED, v1::LABEL_SIDE_ONLY, v1::DISCLOSURE_LEVEL_UNSPECIFIED}) {
+    EXPECT_FALSE(DisclosedAuc(disclosure, 0.9).has_value());
+  }
+  EXPECT_FALSE(DisclosedAuc(static_cast<v1::DisclosureLevel>(99), 0.9).has_value());
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include "label_party/protection/noise_plan.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <memory>
@@ -51,6 +53,49 @@ TEST(ApplyPlanTest, DrawsTheSameNoiseOnAnotherScaleForAnotherStrength) {
   for (int64_t i = 0; i < once.size(); ++i) {
     EXPECT_EQ(twice.data()[i], 2 * once.data()[i]);
   }
+}
+
+// As after a crash: another process, the same key.
+Matrix AppliedUnderAKeptKey(const NoisePlan& plan, const Matrix& gradients) {
+  std::array<uint8_t, 32> bytes;
+  bytes.fill(7);
+  const auto gaussian = *SecureGaussian::Create(SecretKey(bytes), SecureGaussian::KeyLife::kManyRuns);
+  Matrix out;
+  EXPECT_TRUE(ApplyPlan(plan, gradients, kPosition, gaussian.get(), out).ok());
+  return out;
+}
+
+double NoiseCorrelation(const Matrix& a, const Matrix& b) {
+  return InnerProduct({a.data(), static_cast<size_t>(a.size())}, {b.data(), static_cast<size_t>(b.size())}) /
+         static_cast<double>(a.size());
+}
+
+TEST(ApplyPlanTest, UnderAKeptKeyTheSameGradientsAndPlanGetTheSameBytes) {
+  const LabelledBatch batch = MakeLabelledBatch(64, 32);
+  const NoisePlan plan{EmptyReport("iso"), GaussianNoise{{}, std::vector<RowNoise>(64, RowNoise{0, 0, 1})}};
+  EXPECT_EQ(ValuesOf(AppliedUnderAKeptKey(plan, batch.gradients)),
+            ValuesOf(AppliedUnderAKeptKey(plan, batch.gradients)));
+}
+
+// Else the noise would cancel out of the difference of two releases.
+TEST(ApplyPlanTest, UnderAKeptKeyAnyOtherGradientOrPlanGetsIndependentNoise) {
+  const Matrix zeros(64, 32);
+  const auto iso = [](double stddev) {
+    return NoisePlan{EmptyReport("iso"), GaussianNoise{{}, std::vector<RowNoise>(64, RowNoise{0, 0, stddev})}};
+  };
+  const Matrix noise = AppliedUnderAKeptKey(iso(1), zeros);
+  EXPECT_NEAR(NoiseCorrelation(noise, noise), 1, 0.2);
+  constexpr double kSixSigma = 0.14;  // Of the mean of 2,048 products.
+  Matrix one_component = Matrix(zeros);
+  one_component.data()[1000] = 1e-6f;
+  EXPECT_LT(std::abs(NoiseCorrelation(AppliedUnderAKeptKey(iso(1), one_component), noise)), kSixSigma);
+  EXPECT_LT(std::abs(NoiseCorrelation(AppliedUnderAKeptKey(iso(1 + 1e-9), zeros), noise)), kSixSigma);
+  NoisePlan one_row = iso(1);
+  std::get<GaussianNoise>(one_row.change).of_row[63].across = 1.5;
+  EXPECT_LT(std::abs(NoiseCorrelation(AppliedUnderAKeptKey(one_row, zeros), noise)), 1.5 * kSixSigma);
+  NoisePlan direction = iso(1);
+  std::get<GaussianNoise>(direction.change).direction.assign(32, 0);
+  EXPECT_LT(std::abs(NoiseCorrelation(AppliedUnderAKeptKey(direction, zeros), noise)), kSixSigma);
 }
 
 TEST(ApplyPlanTest, LeavesNothingWhereAFloatCannotHoldTheResult) {

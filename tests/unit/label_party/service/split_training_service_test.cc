@@ -4,6 +4,8 @@
 #include <atomic>
 #include <gmock/gmock.h>
 #include <grpcpp/channel.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
@@ -15,6 +17,9 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+
+#include "common/process/exit_code.h"
 #include "tests/unit/label_party/session/label_session_fixture.h"
 #include "tests/unit/nonlabel_party/session/ledger_value.h"
 
@@ -30,11 +35,21 @@ class SplitTrainingServiceTest : public LabelSessionTest {
  protected:
   void Serve() {
     Start();
+    ServeSession();
+  }
+
+  // The session as it is. Over TCP: an in-process channel hands the peer's own memory over, in an order that
+  // ThreadSanitizer cannot see.
+  void ServeSession() {
     service_ = std::make_unique<SplitTrainingService>(session_.get());
+    alignment_ = std::make_unique<AlignmentService>(session_.get());
+    int port = 0;
     grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(service_.get());
+    builder.RegisterService(alignment_.get());
     server_ = builder.BuildAndStart();
-    channel_ = server_->InProcessChannel(grpc::ChannelArguments());
+    channel_ = grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials());
     stub_ = v1::SplitTraining::NewStub(channel_);
   }
 
@@ -67,11 +82,12 @@ class SplitTrainingServiceTest : public LabelSessionTest {
 
   // Ends the run, which completes the ledger.
   std::string FromLedger(const std::string& query) {
-    EXPECT_TRUE(session_->WaitUntilEnded([] { return true; }).ok());
+    EXPECT_TRUE(IsStoppedOnRequest(session_->WaitUntilEnded([] { return true; })));
     return LedgerValue(run_.files.File("label_party.db"), query);
   }
 
   std::unique_ptr<SplitTrainingService> service_;
+  std::unique_ptr<AlignmentService> alignment_;
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::SplitTraining::Stub> stub_;
@@ -93,6 +109,26 @@ TEST_F(SplitTrainingServiceTest, BytesThatAreNoMessageAreNoCleanEndOfAnEvaluatio
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(status.error_message(), HasSubstr("Evaluate: expected a message CutActivations"));
   EXPECT_EQ(FromLedger("SELECT count(*) FROM event WHERE kind = 'refused'"), "1");
+}
+
+TEST_F(SplitTrainingServiceTest, BytesThatAreNoMessageAreRefusedInAnAlignment) {
+  Open();
+  ServeSession();
+  grpc::ClientContext context;
+  const grpc::internal::RpcMethod raw("/splitveil.v1.Alignment/Align", grpc::internal::RpcMethod::BIDI_STREAMING,
+                                      channel_);
+  const std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, v1::AlignmentMessage>> stream(
+      grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, v1::AlignmentMessage>::Create(channel_.get(), raw,
+                                                                                                &context));
+  const grpc::Slice slice{std::string(kNoMessage)};
+  EXPECT_TRUE(stream->Write(grpc::ByteBuffer(&slice, 1)));
+  v1::AlignmentMessage answer;
+  while (stream->Read(&answer)) {
+  }
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("Align: expected a message AlignmentMessage, found 4 bytes"));
+  EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kRefused);
 }
 
 TEST_F(SplitTrainingServiceTest, AnEvaluationIsAnsweredOverTheWire) {
@@ -147,6 +183,64 @@ TEST_F(SplitTrainingServiceTest, StreamsThatAreLeftAloneTakeFewThreads) {
   }
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   TrainOneBatch();
+}
+
+// It holds no id and sends back what it gets; were it not refused, it would share all of them.
+TEST_F(SplitTrainingServiceTest, APeerThatSendsOurPointsBackSharesNothing) {
+  Open();
+  ServeSession();
+  const auto stub = v1::Alignment::NewStub(channel_);
+  grpc::ClientContext context;
+  const auto stream = stub->Align(&context);
+  v1::AlignmentMessage message;
+  while (stream->Read(&message)) {
+    EXPECT_FALSE(message.has_masked());
+    stream->Write(message);
+  }
+  stream->WritesDone();
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+  EXPECT_THAT(status.error_message(), HasSubstr("found ours sent back"));
+  EXPECT_FALSE(session_->WaitUntilEnded([] { return false; }).ok());
+  EXPECT_EQ(LedgerValue(run_.files.File("label_party.db"), "SELECT detail FROM event WHERE kind = 'alignment_failed'"),
+            "INVALID_ARGUMENT");
+}
+
+// A peer that came back: the stream of its old connection, which the service may not know to be lost, is in nobody's
+// way.
+TEST_F(SplitTrainingServiceTest, AStreamThatTakesAnothersPlaceGetsTheSameBytesAndCutsItOff) {
+  Serve();
+  grpc::ClientContext old_context, new_context;
+  const auto old_stream = stub_->Train(&old_context);
+  v1::CutGradients first, again;
+  ASSERT_TRUE(old_stream->Write(Activations(0, 0)));
+  ASSERT_TRUE(old_stream->Read(&first));
+  const auto new_stream = stub_->Train(&new_context);
+  ASSERT_TRUE(new_stream->Write(Activations(0, 0)));
+  ASSERT_TRUE(new_stream->Read(&again));
+  EXPECT_EQ(again.SerializeAsString(), first.SerializeAsString());
+  EXPECT_FALSE(old_stream->Read(&first));
+  EXPECT_EQ(old_stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  ASSERT_TRUE(new_stream->Write(Activations(0, 1)));  // The run goes on.
+  ASSERT_TRUE(new_stream->Read(&again));
+  EXPECT_EQ(again.batch(), 1);
+  new_stream->WritesDone();
+  EXPECT_TRUE(new_stream->Finish().ok());
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM event WHERE kind = 'interrupted'"), "1");
+  EXPECT_EQ(LedgerValue(run_.files.File("label_party.db"), "SELECT count(*) FROM step"), "2");
+}
+
+TEST_F(SplitTrainingServiceTest, AStreamThatWaitsForThePeerEndsWithTheRun) {
+  Serve();
+  grpc::ClientContext context;
+  const auto stream = stub_->Train(&context);
+  v1::CutGradients answer;
+  ASSERT_TRUE(stream->Write(Activations(0, 0)));
+  ASSERT_TRUE(stream->Read(&answer));
+  EXPECT_TRUE(IsStoppedOnRequest(session_->WaitUntilEnded([] { return true; })));
+  service_->EndStreams();
+  EXPECT_FALSE(stream->Read(&answer));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
 TEST_F(SplitTrainingServiceTest, APeerThatIsRefusedForEverFillsNoDisk) {

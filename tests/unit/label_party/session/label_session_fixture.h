@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
@@ -29,6 +30,7 @@ class LabelSessionTest : public ::testing::Test {
   void Create() {
     LabelSessionOptions options = run_.LabelOptions();
     options.clock = clock_;
+    options.keep_report = keep_report_;
     absl::StatusOr<std::unique_ptr<LabelSession>> session = LabelSession::Create(std::move(options));
     ASSERT_TRUE(session.ok()) << session.status();
     session_ = *std::move(session);
@@ -66,6 +68,13 @@ class LabelSessionTest : public ::testing::Test {
     ASSERT_TRUE(verdict.ok()) << verdict;
     ASSERT_TRUE(aligned.ok()) << aligned.status();
     aligned_ = *aligned;
+  }
+
+  // The peer holds of the examples only those that `kept` says, by number.
+  void ShareOnly(const std::function<bool(size_t)>& kept) {
+    for (size_t i = 0; i < 300; ++i) {
+      run_.nonlabel_data.ids[i] += kept(i) ? "" : " of another table";
+    }
   }
 
   v1::StartRequest StartRequest() const {
@@ -162,6 +171,7 @@ class LabelSessionTest : public ::testing::Test {
 
   SmallRun run_;
   SteadyClock clock_ = SteadyNow;
+  std::function<absl::Status(const RunReport&)> keep_report_;
   std::unique_ptr<LabelSession> session_;
   std::unique_ptr<SeedExchange> seed_;
   std::unique_ptr<Schedule> schedule_;

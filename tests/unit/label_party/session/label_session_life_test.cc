@@ -1,4 +1,5 @@
 // The life of a label session beyond plain epochs: continuing, predicting first, stopping early, leaving checkpoints.
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
@@ -11,12 +12,15 @@
 #include "common/evaluation/evaluation.h"
 #include "common/leakage/bounds.h"
 #include "common/process/exit_code.h"
+#include "common/schedule/train_test_split.h"
 #include "tests/unit/label_party/session/label_session_fixture.h"
+#include "tests/unit/nonlabel_party/session/ledger_value.h"
 
 namespace splitveil::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class LabelSessionLifeTest : public LabelSessionTest {
  protected:
@@ -86,6 +90,17 @@ TEST_F(LabelSessionLifeTest, LeavesTheModelOfEachEpochAndTheOneBefore) {
   EXPECT_EQ((*Checkpoint::Open(path_ + ".previous"))->name(), run_id + "/1");
 }
 
+TEST_F(LabelSessionLifeTest, ACloseThatComesAgainIsAnsweredUntilThePeerKnows) {
+  LeaveCheckpoints();
+  v1::CloseRequest close = CloseRequest();
+  EXPECT_TRUE(session_->Close(close).ok());  // The answer to the first was lost.
+  session_->AwaitFarewell(absl::Milliseconds(10), [] { return false; });
+  close.set_answered(true);
+  EXPECT_TRUE(session_->Close(close).ok());
+  session_->AwaitFarewell(absl::Hours(1), [] { return false; });
+  EXPECT_TRUE(session_->completed());
+}
+
 TEST_F(LabelSessionLifeTest, ContinuesWithTheWeightsAndMomentsOfTheCheckpoint) {
   continues_ = LeaveCheckpoints() + "/2";
   const NamedParameters before = session_->model()->TrainingState();
@@ -97,11 +112,69 @@ TEST_F(LabelSessionLifeTest, ContinuesWithTheWeightsAndMomentsOfTheCheckpoint) {
 
 TEST_F(LabelSessionLifeTest, GoesBackToTheEpochThatThePeerStoppedAt) {
   continues_ = LeaveCheckpoints() + "/1";
+  run_.agreement.set_epochs(3);  // Another run, from the same weights.
   ResumeFrom(path_);
   run_.label_checkpoints.initial.push_back(*Checkpoint::Open(path_ + ".previous"));
   const NamedParameters before = *run_.label_checkpoints.initial[1]->State();
   Start();
   EXPECT_EQ(session_->model()->TrainingState(), before);
+}
+
+TEST_F(LabelSessionLifeTest, ARunThatWasBrokenOffGoesOnAfterItsLastEpochWithItsAlignment) {
+  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset()).ok());
+  continues_ = LeaveCheckpoints() + "/1";
+  ResumeFrom(path_ + ".previous");
+  Open();
+  AlignmentChannelPair pair(4);
+  EXPECT_EQ(session_->Align(*pair.second).code(), absl::StatusCode::kFailedPrecondition);  // It is aligned.
+  ASSERT_TRUE(session_->Start(StartRequest()).ok());
+  EXPECT_EQ(session_->Train(Activations(0, 0)).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(session_->Train(Activations(1, 0)).ok());
+}
+
+TEST_F(LabelSessionLifeTest, ARunThatWasFrozenStaysSoWhenItIsContinued) {
+  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset()).ok());
+  run_.label_config.mutable_release()->set_max_step_auc_bound(0.501);
+  run_.label_config.mutable_release()->set_action(v1::FREEZE_BOTTOM);
+  continues_ = LeaveCheckpoints() + "/1";
+  run_.label_config.mutable_release()->set_max_step_auc_bound(1);  // Nothing else would freeze it.
+  ResumeFrom(path_ + ".previous");
+  Open();
+  ASSERT_TRUE(session_->Start(StartRequest()).ok());
+  const absl::StatusOr<SharedGradients> answer = session_->Train(Activations(1, 0));
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_TRUE(answer->at(0)->frozen());
+  EXPECT_THAT(session_->report()->full, HasSubstr("\"frozen_after_epoch\":0"));
+}
+
+TEST_F(LabelSessionLifeTest, TheAnswersOfAContinuedRunCountTowardsItsQuota) {
+  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset()).ok());
+  v1::AuditAgreement& audit = *run_.agreement.mutable_audit();
+  audit.set_disclosure(v1::ROUNDED);
+  audit.set_every_batches(1);
+  audit.mutable_rounded()->set_minimum_batch(2);
+  audit.mutable_rounded()->set_mu(0.1);
+  audit.mutable_rounded()->set_max_answers(1000);
+  continues_ = LeaveCheckpoints() + "/1";
+  const uint32_t per_epoch = (*Checkpoint::Open(path_ + ".previous"))->header().label_party().answers_spent();
+  EXPECT_EQ(per_epoch, schedule_->batches_per_epoch());
+  EXPECT_EQ((*Checkpoint::Open(path_))->header().label_party().answers_spent(), 2 * per_epoch);
+  ResumeFrom(path_ + ".previous");
+  run_.label_checkpoints.path = path_;
+  Open();
+  ASSERT_TRUE(session_->Start(StartRequest()).ok());
+  TrainAndEvaluate(1);
+  EXPECT_EQ((*Checkpoint::Open(path_))->header().label_party().answers_spent(), 2 * per_epoch);
+}
+
+TEST_F(LabelSessionLifeTest, ABrokenRunIsNotContinuedWithAPeerOfAnotherOrder) {
+  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset()).ok());
+  continues_ = LeaveCheckpoints() + "/1";
+  ResumeFrom(path_ + ".previous");
+  Open();
+  v1::StartRequest other = StartRequest();
+  other.mutable_order_sha256()->back() ^= 1;
+  EXPECT_EQ(ExitCodeFor(session_->Start(other).status()), ExitCode::kRefused);
 }
 
 TEST_F(LabelSessionLifeTest, RefusesAPeerWithFreshWeights) {
@@ -177,6 +250,16 @@ TEST_F(LabelSessionLifeTest, TheRunsLimitCountsTheRunsBefore) {
   EXPECT_EQ(session_->Train(Activations(0, 0)).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
+// The peer says which of this party's checkpoints it resumes from; the older one has counted less.
+TEST_F(LabelSessionLifeTest, AnOlderCheckpointHandsNothingBack) {
+  run_.label_config.mutable_protection()->mutable_marvell()->set_sum_kl(0.5);
+  continues_ = LeaveCheckpoints() + "/1";
+  run_.label_checkpoints.initial = {*Checkpoint::Open(path_), *Checkpoint::Open(path_ + ".previous")};
+  LeaveCheckpoints();
+  // Two epochs before, and two more; the older checkpoint alone would make it 1.5.
+  EXPECT_NEAR((*Checkpoint::Open(path_))->header().label_party().cumulative_sum_kl(), 2.0, 1e-6);
+}
+
 TEST_F(LabelSessionLifeTest, TheResultTellsWhatARunAndAllBeforeItCameTo) {
   run_.label_config.mutable_protection()->mutable_marvell()->set_sum_kl(0.5);
   continues_ = LeaveCheckpoints() + "/2";
@@ -225,10 +308,16 @@ TEST_F(LabelSessionLifeTest, PredictsOnceAndNeverAgain) {
   ProgressiveValidation();
   const LabelSession::Evaluation evaluation = EvaluateAll(0);
   ASSERT_TRUE(session_->FinishEvaluation(evaluation).ok());
-  EXPECT_EQ(session_->FinishEvaluation(evaluation).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(session_->FinishEvaluation(evaluation).ok());  // Sent on two streams: the same answer.
+  // Its answer may have been lost: sent again it gets that, and is not looked at.
   LabelSession::Evaluation again;
-  EXPECT_EQ(session_->Evaluate(ActivationsOf(0, 0, 64), again).code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(session_->Evaluate(ActivationsOf(0, 0, 64), again).ok());
+  EXPECT_TRUE(again.outputs.empty());
+  const absl::StatusOr<v1::EvaluateResponse> response = session_->FinishEvaluation(again);
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->examples(), aligned_.rows.size());
   TrainEpoch(0);
+  EXPECT_EQ(session_->FinishEvaluation(again).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(session_->Evaluate(ActivationsOf(0, 0, 64), again).code(), absl::StatusCode::kFailedPrecondition);
 }
 
@@ -262,6 +351,78 @@ TEST_F(LabelSessionLifeTest, ACheckpointThatCannotBeWrittenEndsTheRun) {
   TrainEpoch(0);
   EXPECT_EQ(session_->FinishEvaluation(EvaluateAll(0)).status().code(), absl::StatusCode::kInternal);
   EXPECT_FALSE(session_->WaitUntilEnded([] { return false; }).ok());
+}
+
+TEST_F(LabelSessionLifeTest, APeerHearsThatTheRunIsCompleteOnceItsReportIsKept) {
+  int kept = 0;
+  keep_report_ = [&](const RunReport& report) {
+    ++kept;
+    EXPECT_EQ(report.summary.ended, "completed");
+    return absl::OkStatus();
+  };
+  Start();
+  for (uint32_t epoch : {0, 1}) {
+    TrainEpoch(epoch);
+    EXPECT_TRUE(session_->FinishEvaluation(EvaluateAll(epoch)).ok());
+  }
+  EXPECT_EQ(kept, 0);
+  EXPECT_TRUE(session_->Close(CloseRequest()).ok());
+  EXPECT_EQ(kept, 1);
+  EXPECT_EQ(LedgerValue(run_.files.File("label_party.db"), "SELECT status FROM run"), "completed");
+  EXPECT_TRUE(session_->WaitUntilEnded([] { return false; }).ok());
+  EXPECT_EQ(kept, 1);
+}
+
+TEST_F(LabelSessionLifeTest, AReportThatCannotBeKeptIsNoSuccessAndThePeerIsTold) {
+  keep_report_ = [](const RunReport& /*report*/) { return absl::InternalError("result.json: cannot be written"); };
+  Start();
+  for (uint32_t epoch : {0, 1}) {
+    TrainEpoch(epoch);
+    EXPECT_TRUE(session_->FinishEvaluation(EvaluateAll(epoch)).ok());
+  }
+  const absl::Status told = session_->Close(CloseRequest());
+  EXPECT_EQ(told.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(told.message()), Not(HasSubstr("result.json")));
+  EXPECT_EQ(session_->Close(CloseRequest()), told);  // That answer was lost.
+  session_->AwaitFarewell(absl::Hours(1), [] { return false; });
+  EXPECT_EQ(session_->WaitUntilEnded([] { return false; }).message(), "result.json: cannot be written");
+}
+
+TEST_F(LabelSessionLifeTest, OwnExamplesOfOneClassMakeNoSession) {
+  std::fill(run_.label_data.labels.begin(), run_.label_data.labels.end(), 1);
+  const absl::Status status = LabelSession::Create(run_.LabelOptions()).status();
+  EXPECT_EQ(ExitCodeFor(status), ExitCode::kInvalidInput);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("expected labels that differ among the training examples"));
+}
+
+// A peer that chooses which examples it shares, all but one of a label that it knows, would read that one from an
+// answer.
+TEST_F(LabelSessionLifeTest, SharedExamplesOfOneClassMakeARunThatIsNoSuccessAndTellThePeerNothing) {
+  const SplitRule rule(run_.agreement.split_salt(), run_.agreement.test_fraction());
+  const std::vector<std::string> ids = run_.nonlabel_data.ids;
+  for (const bool tests : {false, true}) {
+    run_.nonlabel_data.ids = ids;
+    ShareOnly([&](size_t i) { return run_.label_data.labels[i] == 0 || rule.IsTest(run_.label_data.ids[i]) != tests; });
+    Start();
+    for (uint32_t epoch = 0; epoch < static_cast<uint32_t>(run_.agreement.epochs()); ++epoch) {
+      TrainEpoch(epoch);
+      EXPECT_TRUE(session_->FinishEvaluation(EvaluateAll(epoch)).ok());
+    }
+    EXPECT_TRUE(session_->Close(CloseRequest()).ok());
+    const absl::Status status = session_->WaitUntilEnded([] { return false; });
+    EXPECT_EQ(ExitCodeFor(status), ExitCode::kInvalidInput);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("labels that differ among the shared ",
+                                                                      tests ? "test" : "training", " examples")));
+  }
+}
+
+TEST_F(LabelSessionLifeTest, TooFewSharedExamplesEndTheRunAfterAlignment) {
+  run_.nonlabel_data.ids.resize(10);
+  Align();  // The peer sees by itself how few they are.
+  const absl::Status status = session_->WaitUntilEnded([] { return false; });
+  EXPECT_EQ(ExitCodeFor(status), ExitCode::kInvalidInput);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("expected at least minimum_batch_size = 16 shared examples"));
+  EXPECT_EQ(LedgerValue(run_.files.File("label_party.db"), "SELECT status FROM run"), "failed");
 }
 
 TEST_F(LabelSessionLifeTest, StopsEarlyAndClosesAsComplete) {

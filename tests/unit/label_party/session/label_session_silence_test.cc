@@ -11,7 +11,9 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
+#include "common/process/exit_code.h"
 #include "tests/unit/label_party/session/label_session_fixture.h"
+#include "tests/unit/nonlabel_party/session/ledger_value.h"
 
 namespace splitveil::testing {
 namespace {
@@ -33,6 +35,7 @@ class LabelSessionSilenceTest : public LabelSessionTest {
     deadlines.set_connect_seconds(10);
     deadlines.set_step_seconds(10);
     deadlines.set_alignment_chunk_seconds(10);
+    deadlines.set_max_outage_seconds(0);
   }
 
   // Whether the session ends at this moment since it has not heard of its peer.
@@ -40,8 +43,8 @@ class LabelSessionSilenceTest : public LabelSessionTest {
     static int asked;
     asked = 0;
     const absl::Status outcome = session_->WaitUntilEnded([] { return ++asked > 1; });
-    EXPECT_TRUE(outcome.ok() || absl::IsUnavailable(outcome)) << outcome;
-    return !outcome.ok();
+    EXPECT_TRUE(IsStoppedOnRequest(outcome) || absl::IsUnavailable(outcome)) << outcome;
+    return absl::IsUnavailable(outcome);
   }
 
   // What an operator and the run's result say of the session.
@@ -71,6 +74,17 @@ class LabelSessionSilenceTest : public LabelSessionTest {
     return request;
   }
 
+  v1::OpenRequest WithoutCommitment() const {
+    v1::OpenRequest request = OpenRequest();
+    request.clear_seed_commitment();
+    return request;
+  }
+  v1::StartRequest WithAnotherSeed() const {
+    v1::StartRequest request = StartRequest();
+    request.mutable_seed_reveal()->back() ^= 1;
+    return request;
+  }
+
   std::vector<Sent> Refused() {
     const auto create = [this] { Create(); };
     const auto open = [this] { Open(); };
@@ -89,12 +103,7 @@ class LabelSessionSilenceTest : public LabelSessionTest {
     };
     LabelSession::Evaluation& evaluation = evaluation_;
     return {
-        {"Open without a commitment", create,
-         [this] {
-           v1::OpenRequest request = OpenRequest();
-           request.clear_seed_commitment();
-           return session_->Open(request).status();
-         }},
+        {"Open without a commitment", create, [this] { return session_->Open(WithoutCommitment()).status(); }},
         {"Start before the alignment", open, [this] { return session_->Start(StartRequest()).status(); }},
         {"Train before the alignment", open, [this] { return session_->Train(Bare<v1::CutActivations>()).status(); }},
         {"a second Open", start, [this] { return session_->Open(OpenRequest()).status(); }},
@@ -103,7 +112,7 @@ class LabelSessionSilenceTest : public LabelSessionTest {
            AlignmentChannelPair pair(4);
            return session_->Align(*pair.second);
          }},
-        {"a second Start", start, [this] { return session_->Start(StartRequest()).status(); }},
+        {"a second Start, with another seed", start, [this] { return session_->Start(WithAnotherSeed()).status(); }},
         {"a batch of another run", start, train([](auto& message) { message.set_run_id("another"); })},
         {"a batch out of order", start, train([](auto& message) { message.set_batch(1); })},
         {"a slice that is not due", start, train([](auto& message) { message.set_first_row(7); })},
@@ -188,6 +197,59 @@ TEST_F(LabelSessionSilenceTest, WhatIsTakenIsHeard) {
     now_ += seconds(8);
     EXPECT_FALSE(EndsOfSilence());
   }
+}
+
+TEST_F(LabelSessionSilenceTest, APeerWhoseConnectionIsLostMayComeBackWithinTheAgreedOutage) {
+  run_.agreement.mutable_deadlines()->set_max_outage_seconds(100);
+  Start();
+  session_->StreamOpened();
+  ASSERT_TRUE(session_->Train(Activations(0, 0)).ok());
+  session_->TrainStreamEnded(/*cut_off=*/true);
+  now_ += seconds(99);
+  ASSERT_TRUE(session_->Train(Activations(0, 0)).ok());  // What it may not have got.
+  now_ += seconds(11);
+  EXPECT_TRUE(EndsOfSilence());  // It is there, and says nothing.
+  EXPECT_EQ(LedgerValue(run_.files.File("label_party.db"), "SELECT detail FROM event WHERE kind = 'interrupted'"),
+            "99.0 s without the non-label party");
+}
+
+TEST_F(LabelSessionSilenceTest, APeerWhoseConnectionIsLostIsGivenUpAfterTheAgreedOutage) {
+  run_.agreement.mutable_deadlines()->set_max_outage_seconds(100);
+  Start();
+  ASSERT_TRUE(session_->Train(Activations(0, 0)).ok());
+  session_->TrainStreamEnded(/*cut_off=*/true);
+  now_ += seconds(101);
+  const absl::Status outcome = session_->WaitUntilEnded([] { return false; });
+  EXPECT_EQ(outcome.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(outcome.message()), HasSubstr("within 1m40s, found its connection lost"));
+}
+
+TEST_F(LabelSessionSilenceTest, BetweenStreamsThePeerHasAsLongAsForAnOutage) {
+  run_.agreement.mutable_deadlines()->set_max_outage_seconds(100);
+  Start();
+  session_->StreamOpened();
+  TrainEpoch(0);
+  session_->TrainStreamEnded(/*cut_off=*/false);
+  session_->StreamClosed();
+  now_ += seconds(99);
+  EXPECT_FALSE(EndsOfSilence());
+}
+
+TEST_F(LabelSessionSilenceTest, BetweenStreamsThePeerIsGivenUpAfterTheAgreedOutage) {
+  run_.agreement.mutable_deadlines()->set_max_outage_seconds(100);
+  Start();
+  now_ += seconds(101);
+  EXPECT_TRUE(EndsOfSilence());
+}
+
+TEST_F(LabelSessionSilenceTest, AStreamThatEndsWithAnEpochIsNoLoss) {
+  run_.agreement.mutable_deadlines()->set_max_outage_seconds(100);
+  Start();
+  session_->StreamOpened();  // The next one.
+  TrainEpoch(0);
+  session_->TrainStreamEnded(/*cut_off=*/false);
+  now_ += seconds(11);
+  EXPECT_TRUE(EndsOfSilence());
 }
 
 TEST_F(LabelSessionSilenceTest, ASilentPeerEndsTheRun) {

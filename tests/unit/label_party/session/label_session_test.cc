@@ -61,7 +61,25 @@ TEST_F(LabelSessionTest, OpenRefusesACommitmentOfAnotherLength) {
 
 TEST_F(LabelSessionTest, SecondOpenIsRefused) {
   Open();
+  v1::OpenRequest other = OpenRequest();
+  other.mutable_seed_commitment()->back() ^= 1;
+  EXPECT_EQ(session_->Open(other).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(LabelSessionTest, OpenAndStartThatComeAgainGetTheSameAnswerUntilTheRunGoesOn) {
+  Open();
+  const absl::StatusOr<v1::OpenResponse> opened = session_->Open(OpenRequest());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_EQ(opened->run_id(), run_id_);
+  EXPECT_EQ(opened->seed_commitment(), commitment_);
+  Start();
   EXPECT_EQ(session_->Open(OpenRequest()).status().code(), absl::StatusCode::kFailedPrecondition);
+  const absl::StatusOr<v1::StartResponse> started = session_->Start(StartRequest());
+  ASSERT_TRUE(started.ok()) << started.status();
+  EXPECT_TRUE(seed_->Combine(commitment_, started->seed_reveal()).ok());
+  ASSERT_TRUE(session_->Train(Activations(0, 0)).ok());
+  ASSERT_TRUE(session_->Learn().ok());
+  EXPECT_EQ(session_->Start(StartRequest()).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(LabelSessionTest, StartBeforeAlignmentIsRefused) {
@@ -229,7 +247,7 @@ TEST_F(LabelSessionTest, ABatchWhoseStreamBrokeIsSentFromItsStart) {
 TEST_F(LabelSessionTest, ABatchThatNeverCompletesIsNoStep) {
   StartWithLongBatches(0);
   ASSERT_TRUE(session_->Train(ActivationsOf(0, 0, 256)).ok());
-  EXPECT_TRUE(session_->WaitUntilEnded([] { return true; }).ok());
+  EXPECT_TRUE(IsStoppedOnRequest(session_->WaitUntilEnded([] { return true; })));
   EXPECT_EQ(run_.label_status.Snapshot().step(), 0);
   EXPECT_FALSE(session_->completed());
   EXPECT_EQ(session_->Train(ActivationsOf(0, 0, 44)).status().code(), absl::StatusCode::kCancelled);
@@ -295,7 +313,10 @@ TEST_F(LabelSessionTest, EvaluationCountsOnlyWhenWhole) {
   ASSERT_TRUE(response.ok()) << response.status();
   EXPECT_EQ(response->examples(), test_examples_);
   LabelSession::Evaluation again;
-  EXPECT_EQ(session_->Evaluate(ActivationsOf(0, 0, std::min(batch_size, test_examples_)), again).code(),
+  ASSERT_TRUE(session_->Evaluate(ActivationsOf(0, 0, std::min(batch_size, test_examples_)), again).ok());
+  EXPECT_TRUE(again.outputs.empty());  // It has counted: the same answer, and nothing else.
+  EXPECT_EQ(session_->FinishEvaluation(again)->examples(), test_examples_);
+  EXPECT_EQ(session_->Evaluate(ActivationsOf(1, 0, std::min(batch_size, test_examples_)), again).code(),
             absl::StatusCode::kFailedPrecondition);
 }
 
@@ -320,7 +341,7 @@ TEST_F(LabelSessionTest, PeerThatGivesUpEndsTheRun) {
 
 TEST_F(LabelSessionTest, StopRequestEndsTheRunCleanly) {
   Start();
-  EXPECT_TRUE(session_->WaitUntilEnded([] { return true; }).ok());
+  EXPECT_TRUE(IsStoppedOnRequest(session_->WaitUntilEnded([] { return true; })));
   EXPECT_FALSE(session_->completed());
   EXPECT_EQ(session_->Train(Activations(0, 0)).status().code(), absl::StatusCode::kCancelled);
 }
@@ -346,9 +367,8 @@ TEST_F(LabelSessionTest, GateThatWarnsReleases) {
   EXPECT_TRUE(session_->Train(Activations(0, 0)).ok());
 }
 
-TEST_F(LabelSessionTest, TooFewCommonExamplesEndTheRunAtStart) {
-  run_.label_data.ids.resize(8);
-  run_.label_data.labels.resize(8);
+TEST_F(LabelSessionTest, TooFewTrainingExamplesEndTheRunAtStart) {
+  ShareOnly([](size_t i) { return i < 18; });  // As many as the smallest batch has, but some are for testing.
   Align();
   // The peer learns that it failed, this party why.
   EXPECT_EQ(session_->Start(StartRequest()).status().code(), absl::StatusCode::kInternal);
@@ -371,13 +391,17 @@ TEST_F(LabelSessionTest, FailedAlignmentEndsTheRun) {
   EXPECT_EQ(session_->Align(*again.second).code(), absl::StatusCode::kCancelled);
 }
 
-TEST_F(LabelSessionTest, StaleEvaluationIsRefused) {
+// A peer whose connection broke sends it again, while the first stream waits for its end.
+TEST_F(LabelSessionTest, AnEvaluationSentOnTwoStreamsCountsOnceUntilTheNextEpoch) {
   Start();
   TrainEpoch(0);
   const LabelSession::Evaluation first = EvaluateAll(0);
   const LabelSession::Evaluation second = EvaluateAll(0);
   ASSERT_TRUE(session_->FinishEvaluation(first).ok());
-  EXPECT_EQ(session_->FinishEvaluation(second).status().code(), absl::StatusCode::kFailedPrecondition);
+  const absl::StatusOr<v1::EvaluateResponse> again = session_->FinishEvaluation(second);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->examples(), test_examples_);
+  EXPECT_EQ(session_->FinishEvaluation({}).status().code(), absl::StatusCode::kFailedPrecondition);
   TrainEpoch(1);
   EXPECT_EQ(session_->FinishEvaluation(second).status().code(), absl::StatusCode::kFailedPrecondition);
 }
@@ -390,7 +414,7 @@ TEST_F(LabelSessionTest, CloseBeforeTheLastEvaluationIsRefused) {
   close.set_run_id(run_id_);
   close.set_completed(true);
   EXPECT_EQ(session_->Close(close).code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_TRUE(session_->WaitUntilEnded([] { return true; }).ok());
+  EXPECT_TRUE(IsStoppedOnRequest(session_->WaitUntilEnded([] { return true; })));
   EXPECT_FALSE(session_->completed());
 }
 

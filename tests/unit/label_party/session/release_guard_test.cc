@@ -1,5 +1,6 @@
 #include "label_party/session/release_guard.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -13,6 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+
+#include "common/leakage/bounds.h"
 #include "label_party/audit/measured_leak.h"
 #include "label_party/protection/protection_factory.h"
 
@@ -56,10 +60,12 @@ class ReleaseGuardTest : public testing::Test {
     batch_.hint_rows = {0};
   }
 
-  ReleaseGuard Guard(const std::string& protection, const std::string& policy, double earlier_sum_kl = 0) {
+  ReleaseGuard Guard(const std::string& protection, const std::string& policy, double earlier_sum_kl = 0,
+                     const std::string& audit = "") {
     const auto config = Parse<v1::GradientProtection>(protection);
     return ReleaseGuard(MakeGradientProtection(protection),
-                        *ReleaseGate::Create(Parse<v1::ReleasePolicy>(policy), config), kRows, earlier_sum_kl);
+                        *ReleaseGate::Create(Parse<v1::ReleasePolicy>(policy), config), kRows, earlier_sum_kl,
+                        RoundedAnswers(Parse<v1::AuditAgreement>(audit)));
   }
 
   // What the same protection draws where nothing else has been asked of it.
@@ -142,6 +148,30 @@ TEST_F(ReleaseGuardTest, AskingAgainGivesTheSameBytes) {
 TEST_F(ReleaseGuardTest, RefusesGradientsThatAreNotFinite) {
   clean_.row(5)[3] = std::nanf("");
   EXPECT_EQ(Guard("marvell { s: 4 }", "").Guard(clean_, batch_).status().code(), absl::StatusCode::kInternal);
+}
+
+// mu^2 of each answer is a release of its own of every example, counted before its gradients leave.
+TEST_F(ReleaseGuardTest, AnswersToScoresAreCountedAndHeldAgainstTheRunsLimit) {
+  const std::string audit = "disclosure: ROUNDED every_batches: 1 rounded { mu: 0.5 max_answers: 2 minimum_batch: 64 }";
+  ReleaseGuard silent = Guard("iso { t: 4 }", "");
+  ReleaseGuard guard = Guard("iso { t: 4 }", "", 0, audit);
+  double gradients = 0;
+  for (uint32_t number = 0; number < 3; ++number) {
+    batch_.batch = number;
+    batch_.is_answered = false;
+    const absl::StatusOr<GuardedBatch> guarded = guard.Guard(clean_, batch_);
+    ASSERT_TRUE(guarded.ok()) << guarded.status();
+    gradients = silent.Account(guarded->report, batch_);
+    EXPECT_FALSE(batch_.is_answered);
+    const double all = guard.Account(guarded->report, batch_);
+    EXPECT_EQ(batch_.is_answered, number < 2);
+    EXPECT_NEAR(all, gradients + 0.25 * std::min(number + 1, 2U), 1e-12);
+  }
+  // A limit that the gradients alone would keep.
+  const double limit = GaussianAucBound(gradients / 3 + 0.1);
+  const std::string policy = absl::StrCat("action: HALT max_run_auc_bound: ", limit);
+  EXPECT_EQ(Guard("iso { t: 4 }", policy).Guard(clean_, batch_)->decision.action, v1::RELEASE);
+  EXPECT_EQ(Guard("iso { t: 4 }", policy, 0, audit).Guard(clean_, batch_)->decision.action, v1::HALT);
 }
 
 }  // namespace

@@ -85,6 +85,7 @@ TEST_F(RunLifecycleTest, SilenceIsMeasuredByTheStatesDeadline) {
   deadlines.set_connect_seconds(120);
   deadlines.set_alignment_chunk_seconds(130);
   deadlines.set_step_seconds(10);
+  deadlines.set_max_outage_seconds(0);
   RunLifecycle life = Lifecycle();
   for (const State state : {State::kWaiting, State::kOpened, State::kAligning, State::kAligned, State::kTraining}) {
     EXPECT_TRUE(life.CheckHeard(state).ok());
@@ -103,6 +104,19 @@ TEST_F(RunLifecycleTest, SilenceIsMeasuredByTheStatesDeadline) {
   EXPECT_TRUE(life.CheckHeard(State::kAligning).ok());
   life.Heard();
   EXPECT_TRUE(life.CheckHeard(State::kTraining).ok());
+}
+
+TEST_F(RunLifecycleTest, APeerThatComesAndGoesForEverFillsNoDisk) {
+  RunLifecycle life = Lifecycle();
+  ASSERT_TRUE(life.BeginLedger({"run", "label_party", "", "", "{}"}).ok());
+  for (int i = 0; i < 300; ++i) {
+    life.ConnectionLost();
+    life.Heard();
+  }
+  life.EndRun(End::kStopped, absl::OkStatus());
+  EXPECT_TRUE(life.Finish(nullptr, nullptr).ok());
+  EXPECT_EQ(Text("SELECT count(*) FROM event WHERE kind = 'interrupted'"), "101");
+  EXPECT_EQ(Text("SELECT detail FROM event WHERE kind = 'interrupted' ORDER BY rowid DESC LIMIT 1"), "200 more");
 }
 
 }  // namespace

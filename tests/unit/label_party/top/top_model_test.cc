@@ -245,6 +245,21 @@ TEST_F(TopModelTest, RefusesAWidePartWithoutFeatures) {
   ExpectCreateRefused("model.wide: expected at least one feature column");
 }
 
+TEST_F(TopModelTest, CheckRefusesFeaturesThatNoLayerReads) {
+  EXPECT_TRUE(TopModel::Check(options_).ok());
+  options_.spec.clear_wide();
+  const absl::Status status = TopModel::Check(options_);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              ::testing::HasSubstr("model: expected own_features, wide or a file of further"));
+  options_.features = {};
+  EXPECT_TRUE(TopModel::Check(options_).ok());
+  options_.features.numeric = 1;
+  EXPECT_FALSE(TopModel::Check(options_).ok());
+  options_.spec.mutable_own_features();
+  EXPECT_TRUE(TopModel::Check(options_).ok());
+}
+
 TEST_F(TopModelTest, OwnFeaturesAreFurtherInputsOfTheirLayer) {
   options_.spec.clear_wide();
   options_.spec.mutable_own_features()->mutable_embedding()->set_dimension(3);

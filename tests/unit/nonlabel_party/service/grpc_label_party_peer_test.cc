@@ -131,7 +131,7 @@ class GrpcLabelPartyPeerTest : public ::testing::Test {
     agreement.set_in_flight_batches(in_flight_batches);
     agreement.set_cut_width(kCutWidth);
     agreement.set_batch_size(static_cast<int>(large * kLargeBytes / (kCutWidth * sizeof(float))));
-    return std::make_unique<GrpcLabelPartyPeer>(channel_, agreement);
+    return std::make_unique<GrpcLabelPartyPeer>([this] { return channel_; }, agreement);
   }
 
   ScriptedTraining training_;

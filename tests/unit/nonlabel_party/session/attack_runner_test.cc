@@ -28,6 +28,7 @@ class AttackRunnerTest : public ::testing::Test {
 
   void Agree(v1::DisclosureLevel disclosure, const std::vector<v1::Attack>& attacks) {
     run_.agreement.mutable_audit()->set_disclosure(disclosure);
+    run_.agreement.mutable_audit()->mutable_rounded()->set_minimum_batch(16);  // All that there are.
     run_.agreement.mutable_audit()->mutable_attacks()->Assign(attacks.begin(), attacks.end());
   }
 

@@ -73,7 +73,7 @@ class NonLabelSessionTest : public ::testing::Test {
     alter_ = [this](LocalLabelParty& peer) {
       peer.alter_gradients = [this](v1::CutGradients& message) {
         if (message.batch() == 0) {
-          EXPECT_TRUE(label_->WaitUntilEnded([] { return true; }).ok());
+          EXPECT_TRUE(IsStoppedOnRequest(label_->WaitUntilEnded([] { return true; })));
         }
       };
     };
@@ -181,46 +181,46 @@ TEST_F(NonLabelSessionTest, TheSummaryTellsNoLeakThatIsNotDisclosed) {
 }
 
 TEST_F(NonLabelSessionTest, ARunThatStopsInTheMiddleHasASummary) {
-  ASSERT_TRUE(StopAt("Evaluate").ok());
+  ASSERT_EQ(ExitCodeFor(StopAt("Evaluate")), ExitCode::kStopped);
   ASSERT_TRUE(summary_.has_value());
   EXPECT_EQ(summary_->ended, "stopped");
   EXPECT_EQ(summary_->epochs, 1);
 }
 
 TEST_F(NonLabelSessionTest, StopBeforeTheRunOpensNothing) {
-  EXPECT_TRUE(StopAt("").ok());
+  EXPECT_EQ(ExitCodeFor(StopAt("")), ExitCode::kStopped);
   EXPECT_THAT(calls_, IsEmpty());
   EXPECT_FALSE(summary_.has_value());
 }
 
 TEST_F(NonLabelSessionTest, StopBeforeAlignmentEndsTheRun) {
-  EXPECT_TRUE(StopAt("Open").ok());
+  EXPECT_EQ(ExitCodeFor(StopAt("Open")), ExitCode::kStopped);
   EXPECT_THAT(calls_, ElementsAre("Open", "Close early"));
   EXPECT_EQ(LedgerStatus(), "stopped");
 }
 
 TEST_F(NonLabelSessionTest, StopInAlignmentCancelsIt) {
   stalls_alignment_ = true;
-  EXPECT_TRUE(StopAt("Align").ok());
+  EXPECT_EQ(ExitCodeFor(StopAt("Align")), ExitCode::kStopped);
   EXPECT_THAT(calls_, ElementsAre("Open", "Align", "Close early"));
   EXPECT_EQ(LedgerStatus(), "stopped");
 }
 
 TEST_F(NonLabelSessionTest, StopAfterAlignmentEndsTheRun) {
-  EXPECT_TRUE(StopAt("Start").ok());
+  EXPECT_EQ(ExitCodeFor(StopAt("Start")), ExitCode::kStopped);
   EXPECT_THAT(calls_, ElementsAre("Open", "Align", "Start", "Close early"));
   EXPECT_EQ(LedgerStatus(), "stopped");
 }
 
 TEST_F(NonLabelSessionTest, StopEndsBetweenSteps) {
-  EXPECT_TRUE(StopAt("Train").ok());
+  EXPECT_EQ(ExitCodeFor(StopAt("Train")), ExitCode::kStopped);
   EXPECT_THAT(calls_, ElementsAre("Open", "Align", "Start", "Train", "Close early"));
   EXPECT_EQ(LedgerStatus(), "stopped");
 }
 
 TEST_F(NonLabelSessionTest, StopEndsBetweenBatchesOfAnEvaluation) {
   run_.agreement.mutable_audit()->clear_layers();
-  EXPECT_TRUE(StopAt("Evaluate").ok());
+  EXPECT_EQ(ExitCodeFor(StopAt("Evaluate")), ExitCode::kStopped);
   EXPECT_THAT(calls_, ElementsAre("Open", "Align", "Start", "Train", "Evaluate", "Close early"));
   EXPECT_EQ(LedgerStatus(), "stopped");
 }
@@ -430,7 +430,7 @@ TEST_F(NonLabelSessionTest, EveryStepSaysTheBytesOfItsOwnMessages) {
 }
 
 TEST_F(NonLabelSessionTest, AFrozenBottomModelStaysAsItIs) {
-  ASSERT_TRUE(StopAt("Start").ok());
+  ASSERT_EQ(ExitCodeFor(StopAt("Start")), ExitCode::kStopped);
   const NamedParameters initial = trained_;
   stop_at_ = "never";
   stop_asked = false;

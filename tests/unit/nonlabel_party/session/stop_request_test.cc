@@ -51,9 +51,9 @@ TEST_F(StopRequestTest, ItsErrorIsNotThePeersCancellation) {
   stop_asked = true;
   const absl::Status status = stop_.Check();
   EXPECT_TRUE(absl::IsCancelled(status));
-  EXPECT_TRUE(StopRequest::IsStoppedOnRequest(status));
-  EXPECT_FALSE(StopRequest::IsStoppedOnRequest(absl::CancelledError("stopped on request")));
-  EXPECT_FALSE(StopRequest::IsStoppedOnRequest(absl::OkStatus()));
+  EXPECT_TRUE(IsStoppedOnRequest(status));
+  EXPECT_FALSE(IsStoppedOnRequest(absl::CancelledError("stopped on request")));
+  EXPECT_FALSE(IsStoppedOnRequest(absl::OkStatus()));
 }
 
 TEST_F(StopRequestTest, AWatcherCancelsOnce) {

@@ -26,6 +26,9 @@ class BoundCriteriaTest : public testing::Test {
   RunRecords run_ = RecordedRun();
 };
 
+// An AUC that no larger sample would change.
+void SetCertainly(EpochLeakRow& row, double auc) { row.auc = row.auc_low = row.auc_high = auc; }
+
 TEST_F(BoundCriteriaTest, TheRunsBoundIsTheAccountants) {
   EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.72").outcome, Outcome::kMet);
   EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.72").where, "all releases at the cut layer");  // No attack's.
@@ -73,20 +76,21 @@ TEST_F(BoundCriteriaTest, ARunWithoutTheAccountantsFigureIsNotMeasured) {
 TEST_F(BoundCriteriaTest, AnAttackBeyondItsBoundFails) {
   EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kMet);
   EXPECT_EQ(Judge("bound not exceeded").found, "not exceeded by the attacks run here");
-  LikelihoodRatio(0).auc_low = 0.66;
+  SetCertainly(LikelihoodRatio(0), 0.66);
   const Finding finding = Judge("bound not exceeded");
   EXPECT_EQ(finding.outcome, Outcome::kNotMet);
-  EXPECT_EQ(finding.found,
-            "exceeded by Best guess knowing both classes (likelihood_ratio): lower 95% limit of its AUC 0.660, bound "
-            "0.650");
+  EXPECT_EQ(
+      finding.found,
+      "exceeded by Best guess knowing both classes (likelihood_ratio): lower 99.99% limit of its AUC 0.660, bound "
+      "0.650");
   EXPECT_THAT(finding.remedy, HasSubstr("orthogonal_noise_ratio"));
   EXPECT_EQ(finding.where, "the cut layer, epoch 1");
 }
 
 TEST_F(BoundCriteriaTest, WhatTheNoiseAllowsIsNotExceededWithinTheTolerance) {
-  LikelihoodRatio(0).auc_low = 0.6549;
+  SetCertainly(LikelihoodRatio(0), 0.6549);
   EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kMet);
-  LikelihoodRatio(0).auc_low = 0.6551;
+  SetCertainly(LikelihoodRatio(0), 0.6551);
   EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kNotMet);
 }
 
@@ -105,8 +109,7 @@ TEST_F(BoundCriteriaTest, AProtectionThatStatesNoBoundFailsAndTheRemedyIsAnother
 }
 
 TEST_F(BoundCriteriaTest, AScoreThatPointsTheWrongWayExceedsTheBoundAsWell) {
-  LikelihoodRatio(0).auc_low = 0.3;
-  LikelihoodRatio(0).auc_high = 0.34;
+  SetCertainly(LikelihoodRatio(0), 0.34);
   EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kNotMet);
 }
 
@@ -126,7 +129,7 @@ TEST_F(BoundCriteriaTest, NamesTheAttacksThatExceedTheBoundUpToThree) {
   for (const char* attack : {"norm", "spectral", "cosine", "direction"}) {
     party().epoch_leaks.push_back(row);
     party().epoch_leaks.back().attack = attack;
-    party().epoch_leaks.back().auc_low = 0.7;
+    SetCertainly(party().epoch_leaks.back(), 0.7);
   }
   EXPECT_THAT(
       Judge("bound not exceeded").found,

@@ -64,7 +64,7 @@ TEST_F(PrepareCommandTest, CountsTheRowsItLeavesOut) {
   const std::string bad = folder_.File("bad.tsv"), cut = folder_.File("cut.gz");
   WriteText(bad, ReadFile(Criteo()).value() + "2\tSECRET\n");
   WriteText(cut, "\x1f\x8b\x08");  // How every gzip file starts, and no more.
-  const std::string out = ExpectDone({"prepare", "--format=criteo", "--skip_bad_rows", "--input=" + bad,
+  const std::string out = ExpectDone({"prepare", "--format=criteo", "--skip_bad_rows", "--rows=1003", "--input=" + bad,
                                       "--input=" + cut, "--out=" + folder_.File("d")});
   EXPECT_THAT(out, HasSubstr("1000 rows, "));
   EXPECT_THAT(out, HasSubstr("left out: wrong column count: 1 rows\n"));

@@ -238,12 +238,13 @@ TEST(PlainWordsTest, SaysWhatIsInferredWithoutAnyGradientWhereThatIsMore) {
 }
 
 TEST(PlainWordsTest, TellsByHowMuchABoundWasExceededOncePerAttack) {
-  EXPECT_EQ(DescribeExcess({"cut", "likelihood_ratio", 0.71, 0.68, {5}, 5}),
-            "Best guess knowing both classes at the cut layer exceeds its bound in epoch 5: lower 95% limit of its AUC "
-            "0.710, bound 0.680.");
+  EXPECT_EQ(
+      DescribeExcess({"cut", "likelihood_ratio", 0.71, 0.68, {5}, 5}),
+      "Best guess knowing both classes at the cut layer exceeds its bound in epoch 5: lower 99.99% limit of its AUC "
+      "0.710, bound 0.680.");
   EXPECT_EQ(
       DescribeExcess({"cut", "norm", 0.71, 0.68, {1, 3, 5}, 3}),
-      "Gradient length at the cut layer exceeds its bound in epochs 1, 3 and 5, most in epoch 3: lower 95% limit of "
+      "Gradient length at the cut layer exceeds its bound in epochs 1, 3 and 5, most in epoch 3: lower 99.99% limit of "
       "its AUC 0.710, bound 0.680.");
   EXPECT_THAT(DescribeExcess({"cut", "norm", kNan, kNan, {}, 0}), HasSubstr("the run's events have the figures"));
 }

@@ -103,7 +103,7 @@ TEST_F(ReportLeaksTest, MarksAnAttackBeyondItsBound) {
   EXPECT_EQ(run["ranking"]["bound"], "exceeded");
   ASSERT_EQ(run["ranking"]["excesses"].size(), 1);
   EXPECT_THAT(run["ranking"]["excesses"][0],
-              HasSubstr("Best guess knowing both classes at the cut layer exceeds its bound in epoch 2: lower 95%"));
+              HasSubstr("Best guess knowing both classes at the cut layer exceeds its bound in epoch 2: lower 99.99%"));
   EXPECT_THAT(run["bound_words"], HasSubstr("rely on what was measured"));
   EXPECT_THAT(run["remedy"], HasSubstr("orthogonal_noise_ratio"));
   const Json beyond = Find(run["leaks"], "likelihood_ratio")["beyond"];

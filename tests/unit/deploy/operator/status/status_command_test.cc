@@ -1,16 +1,21 @@
 // `status` against a server of this process.
-#include <grpcpp/ext/health_check_service_server_builder_option.h>
-#include <grpcpp/grpcpp.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <filesystem>
 #include <grpcpp/health_check_service_interface.h>
 #include <memory>
 #include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
+#include "deploy/operator/party_config/party_config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "common/transport/credentials.h"
+#include "common/operations/operator_server.h"
 #include "tests/unit/deploy/operator/operator_tool.h"
 
 #include "splitveil/v1/operations.grpc.pb.h"
@@ -36,62 +41,44 @@ class FixedStatus final : public v1::Operations::Service {
 class StatusTest : public ::testing::Test {
  protected:
   StatusTest() {
-    MakeCertificates("certs");
     WriteText(label_config_, LabelConfig());
     service_.answer.set_role("label_party");
     service_.answer.set_version("0.1.0");
     service_.answer.set_phase("waiting");
   }
 
-  ~StatusTest() override {
-    if (server_ != nullptr) {
-      server_->Shutdown();
-    }
+  // The party of the configuration at `config` answers its operator.
+  void Serve(const std::string& config) {
+    const absl::StatusOr<PartyConfig> loaded = LoadPartyConfig(config, "");
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    socket_ = std::visit([&](const auto& fields) { return StatusSocketPath(fields.party(), config); }, *loaded);
+    absl::StatusOr<OperatorServer> server = StartOperatorServer(socket_, &service_);
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = std::make_unique<OperatorServer>(*std::move(server));
   }
 
-  void MakeCertificates(const std::string& name) {
-    ExpectDone({"certificates", "--out=" + folder_.File(name), absl::StrCat("--label=", kLabelName),
-                absl::StrCat("--nonlabel=", kNonLabelName)});
+  std::vector<std::string> Ask() {
+    Serve(label_config_);
+    return Command();
   }
-
-  // The party `role` of the certificates in `certs` listens; returns its address.
-  std::string Serve(const std::string& role = "label_party", const std::string& certs = "certs") {
-    const bool label = role == "label_party";
-    const std::string base = folder_.File(certs) + "/";
-    const TlsIdentity identity = LoadTlsIdentity(label ? kLabelName : kNonLabelName, label ? kNonLabelName : kLabelName,
-                                                 base + role + ".pem", base + role + ".key", base + "authority.pem")
-                                     .value();
-    RequireTls13();
-    grpc::EnableDefaultHealthCheckService(true);
-    grpc::ServerBuilder builder;
-    int port = 0;
-    builder.AddListeningPort("127.0.0.1:0", ServerTlsCredentials(identity), &port);
-    builder.RegisterService(&service_);
-    server_ = builder.BuildAndStart();
-    EXPECT_NE(server_, nullptr);
-    return absl::StrCat("127.0.0.1:", port);
-  }
-
-  std::vector<std::string> Ask(const std::string& address) const {
-    return {"status", "--role=label_party", "--config=" + label_config_, "--address=" + address};
-  }
+  std::vector<std::string> Command() const { return {"status", "--config=" + label_config_}; }
 
   TempFolder folder_;
   const std::string label_config_ = folder_.File("label_party.textproto");
   FixedStatus service_;
-  std::unique_ptr<grpc::Server> server_;
+  std::string socket_;
+  std::unique_ptr<OperatorServer> server_;
 };
 
-TEST_F(StatusTest, ShowsAWaitingParty) { EXPECT_EQ(ExpectDone(Ask(Serve())), "label_party 0.1.0: SERVING, waiting\n"); }
+TEST_F(StatusTest, ShowsAWaitingParty) { EXPECT_EQ(ExpectDone(Ask()), "label_party 0.1.0: SERVING, waiting\n"); }
 
 TEST_F(StatusTest, ShowsHowFarTheAlignmentIs) {
   service_.answer.set_phase("aligning");
   service_.answer.set_run_id("run-7");
-  const std::string address = Serve();
-  EXPECT_EQ(ExpectDone(Ask(address)), "label_party 0.1.0: SERVING, aligning, run run-7\n");
+  EXPECT_EQ(ExpectDone(Ask()), "label_party 0.1.0: SERVING, aligning, run run-7\n");
   service_.answer.set_masked_ids(12'288'000);
   service_.answer.set_ids_to_mask(20'000'000);
-  EXPECT_EQ(ExpectDone(Ask(address)),
+  EXPECT_EQ(ExpectDone(Command()),
             "label_party 0.1.0: SERVING, aligning, run run-7, 12288000 of 20000000 ids masked, own and the peer's\n");
 }
 
@@ -103,79 +90,85 @@ TEST_F(StatusTest, ShowsATrainingPartyInOneLine) {
   service_.answer.set_total_steps(680);
   service_.answer.set_loss(0.45123);
   service_.answer.set_aligned_examples(68573);
-  EXPECT_EQ(ExpectDone(Ask(Serve())),
+  EXPECT_EQ(ExpectDone(Ask()),
             "label_party 0.1.0: SERVING, training, run run-7, epoch 2, step 120/680, 68573 aligned examples, loss "
             "0.4512\n");
 }
 
 TEST_F(StatusTest, ShowsThatAPartyDoesNotServe) {
-  const std::string address = Serve();
-  server_->GetHealthCheckService()->SetServingStatus(false);
-  EXPECT_THAT(ExpectDone(Ask(address)), HasSubstr("NOT_SERVING"));
+  Serve(label_config_);
+  server_->server->GetHealthCheckService()->SetServingStatus(false);
+  EXPECT_THAT(ExpectDone(Command()), HasSubstr("NOT_SERVING"));
 }
 
+// What the containers' health check runs: the configuration alone is enough for either party.
 TEST_F(StatusTest, TheNonLabelPartyShowsNoLoss) {
   service_.answer.set_role("nonlabel_party");
   service_.answer.set_run_id("run-7");
   service_.answer.set_step(3);
-  const std::string config = folder_.File("nonlabel_party.textproto");
+  const std::string config = folder_.File("current.textproto");
   WriteText(config, NonLabelConfig());
-  const std::string out =
-      ExpectDone({"status", "--role=nonlabel_party", "--config=" + config, "--address=" + Serve("nonlabel_party")});
+  Serve(config);
+  const std::string out = ExpectDone({"status", "--config=" + config});
   EXPECT_THAT(out, HasSubstr("step 3/0"));
   EXPECT_THAT(out, ::testing::Not(HasSubstr("loss")));
 }
 
-TEST_F(StatusTest, TakesTheConfiguredAddressOnThisMachine) {
-  const std::string address = Serve();
-  const std::string port = address.substr(address.find(':'));
-  WriteText(label_config_, LabelConfig("listen_address: \"0.0.0.0" + port + "\"\n"));
-  EXPECT_THAT(ExpectDone({"status", "--role=label_party", "--config=" + label_config_}), HasSubstr("waiting"));
+TEST_F(StatusTest, TheSocketIsTheOwnersAloneAndGoneWithTheParty) {
+  Serve(label_config_);
+  EXPECT_EQ(std::filesystem::status(socket_).permissions(), std::filesystem::perms(0600));
+  EXPECT_EQ(std::filesystem::status(socket_).type(), std::filesystem::file_type::socket);
+  server_.reset();
+  EXPECT_FALSE(std::filesystem::exists(socket_));
 }
 
-// What the containers' health check runs.
-TEST_F(StatusTest, TheConfigurationAloneIsEnoughForEitherParty) {
-  const std::string address = Serve("nonlabel_party");
-  const std::string listens = "listen_address: \"127.0.0.1" + address.substr(address.find(':')) + "\"\n";
-  const std::string config = folder_.File("current.textproto");
-  WriteText(config, NonLabelConfig(listens));
-  EXPECT_THAT(ExpectDone({"status", "--config=" + config}), HasSubstr("waiting"));
-  server_->Shutdown();
-  WriteText(config, LabelConfig(listens));
-  EXPECT_THAT(ExpectError(3, {"status", "--config=" + config, "--timeout_seconds=0.3"}), HasSubstr("127.0.0.1"));
+TEST_F(StatusTest, ASocketThatAPartyListensOnIsNotTaken) {
+  Serve(label_config_);
+  EXPECT_THAT(std::string(StartOperatorServer(socket_, &service_).status().message()),
+              HasSubstr("expected a socket that nobody listens on"));
+  EXPECT_THAT(ExpectDone(Command()), HasSubstr("waiting"));
+}
+
+TEST_F(StatusTest, WhatAKilledPartyLeftIsReplacedAndAnotherFileIsNot) {
+  const std::string path = folder_.File("left.sock");
+  {
+    const int descriptor = socket(AF_UNIX, SOCK_STREAM, 0);
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    ASSERT_EQ(bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    close(descriptor);
+  }
+  ASSERT_TRUE(std::filesystem::exists(path));
+  EXPECT_TRUE(StartOperatorServer(path, &service_).ok());
+  const std::string file = folder_.File("notes.txt");
+  WriteText(file, "mine");
+  EXPECT_EQ(StartOperatorServer(file, &service_).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(std::filesystem::is_regular_file(file));
+}
+
+TEST_F(StatusTest, APathMayBeLongerThanASocketsAddress) {
+  const std::string folder = folder_.File(std::string(100, 'a')) + "/" + std::string(100, 'b');
+  std::filesystem::create_directories(folder);
+  EXPECT_TRUE(StartOperatorServer(folder + "/s.sock", &service_).ok());
+  EXPECT_THAT(std::string(StartOperatorServer(folder + "/" + std::string(100, 'c'), &service_).status().message()),
+              HasSubstr("expected a shorter file name"));
 }
 
 TEST_F(StatusTest, TextOfThePartyStaysOneLine) {
   service_.answer.set_phase("training\n\033[2Jforged");
-  EXPECT_EQ(ExpectDone(Ask(Serve())), "label_party 0.1.0: SERVING, training  [2Jforged\n");
+  EXPECT_EQ(ExpectDone(Ask()), "label_party 0.1.0: SERVING, training  [2Jforged\n");
 }
 
 TEST_F(StatusTest, NobodyListeningIsExitThree) {
-  const std::string address = Serve();
-  server_->Shutdown();
-  std::vector<std::string> arguments = Ask(address);
+  std::vector<std::string> arguments = Command();
   arguments.push_back("--timeout_seconds=0.3");
-  EXPECT_THAT(ExpectError(3, arguments), HasSubstr(address));
-}
-
-TEST_F(StatusTest, AnotherPartyAtTheAddressIsExitFour) {
-  EXPECT_THAT(ExpectError(4, Ask(Serve("nonlabel_party"))), HasSubstr(kLabelName));
-}
-
-TEST_F(StatusTest, AnotherAuthorityIsExitFour) {
-  MakeCertificates("others");
-  ExpectError(4, Ask(Serve("label_party", "others")));
+  EXPECT_THAT(ExpectError(3, arguments), HasSubstr(".sock: expected a running party"));
 }
 
 TEST_F(StatusTest, AnErrorOfThePartyIsARefusal) {
   service_.error = grpc::Status(grpc::StatusCode::INTERNAL, "broken\nhere");
-  EXPECT_THAT(ExpectError(4, Ask(Serve())), HasSubstr("broken here"));
-}
-
-TEST_F(StatusTest, FailsOnAPortThatIsNotFixed) {
-  WriteText(label_config_, LabelConfig("listen_address: \"0.0.0.0:0\"\n"));
-  EXPECT_THAT(ExpectError(2, {"status", "--role=label_party", "--config=" + label_config_}),
-              HasSubstr("listen_address: expected a fixed port (or --address), found \"0.0.0.0:0\""));
+  EXPECT_THAT(ExpectError(4, Ask()), HasSubstr("broken here"));
 }
 
 TEST_F(StatusTest, FailsOnBadArguments) {
@@ -184,18 +177,7 @@ TEST_F(StatusTest, FailsOnBadArguments) {
               StartsWith("command line: --role: expected label_party or nonlabel_party"));
   EXPECT_THAT(ExpectError(2, {"status", config, "--role=label_party", "--timeout_seconds=0"}),
               HasSubstr("--timeout_seconds: expected a number"));
-  EXPECT_THAT(ExpectError(2, {"status", config, "--role=label_party", "--address=nowhere"}), HasSubstr("nowhere"));
   EXPECT_THAT(ExpectError(2, {"status", "--config=/no/file", "--role=label_party"}), StartsWith("/no/file"));
-}
-
-TEST_F(StatusTest, FailsWithoutACertificate) {
-  WriteText(label_config_, absl::StrReplaceAll(LabelConfig(), {{"certs/label_party.pem", "certs/none.pem"}}));
-  EXPECT_THAT(ExpectError(2, {"status", "--role=label_party", "--config=" + label_config_}), HasSubstr("none.pem"));
-}
-
-TEST_F(StatusTest, FailsWithAnothersCertificate) {
-  WriteText(label_config_, absl::StrReplaceAll(LabelConfig(), {{"certs/label_party.", "certs/nonlabel_party."}}));
-  EXPECT_THAT(ExpectError(2, {"status", "--role=label_party", "--config=" + label_config_}), HasSubstr(kLabelName));
 }
 
 }  // namespace

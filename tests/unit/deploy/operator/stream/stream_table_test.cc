@@ -19,8 +19,8 @@ constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 StreamedDay Day(const std::string& day, const std::string& protection, double auc, std::vector<LeakPoint> leaks) {
   StreamedDay streamed{day, protection, {}};
-  streamed.figures.best_test_auc = auc;
-  streamed.figures.test_log_loss = 0.5;
+  streamed.figures.best_test_quality = auc;
+  streamed.figures.test_loss = 0.5;
   streamed.figures.run_auc_bound = 0.6;
   streamed.figures.sum_kl_mean = kNone;
   streamed.figures.seconds = 28;

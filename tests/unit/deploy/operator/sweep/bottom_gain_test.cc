@@ -40,9 +40,9 @@ TEST(BottomGainTest, AShareIsOfTheSameSeedsReferences) {
   EXPECT_NEAR(gain.ShareKept(1, 0.62), 0, 1e-12);
   EXPECT_NEAR(gain.ShareKept(1, 0.60), -0.2, 1e-12);  // Worse than no training at all.
   EXPECT_TRUE(std::isnan(gain.ShareKept(3, 0.7)));
-  EXPECT_EQ(gain.NoneTestAuc(2), 0.75);
-  EXPECT_EQ(gain.FrozenTestAuc(2), 0.63);
-  EXPECT_TRUE(std::isnan(gain.NoneTestAuc(3)));
+  EXPECT_EQ(gain.NoneQuality(2), 0.75);
+  EXPECT_EQ(gain.FrozenQuality(2), 0.63);
+  EXPECT_TRUE(std::isnan(gain.NoneQuality(3)));
 }
 
 TEST(BottomGainTest, AProtectionsShareIsOfTheSumsAndSpansItsSeeds) {
@@ -52,8 +52,8 @@ TEST(BottomGainTest, AProtectionsShareIsOfTheSumsAndSpansItsSeeds) {
   EXPECT_NEAR(kept.share.mean, 0.14 / 0.22, 1e-12);
   EXPECT_NEAR(kept.share.min, 0.5, 1e-12);
   EXPECT_NEAR(kept.share.max, 0.8, 1e-12);
-  EXPECT_NEAR(kept.none_test_auc.mean, 0.735, 1e-12);
-  EXPECT_NEAR(kept.frozen_test_auc.mean, 0.625, 1e-12);
+  EXPECT_NEAR(kept.none_quality.mean, 0.735, 1e-12);
+  EXPECT_NEAR(kept.frozen_quality.mean, 0.625, 1e-12);
 }
 
 TEST(BottomGainTest, LeavesOutSeedsWithoutBothReferences) {
@@ -62,7 +62,7 @@ TEST(BottomGainTest, LeavesOutSeedsWithoutBothReferences) {
   EXPECT_NEAR(gain.gain().mean, 0.11, 1e-12);
   const KeptGain kept = gain.KeptBy({{1, 0.70}, {3, 0.5}, {4, 0.5}, {5, 0.5}});
   EXPECT_NEAR(kept.share.mean, 0.8, 1e-12);
-  EXPECT_EQ(kept.none_test_auc.mean, 0.72);
+  EXPECT_EQ(kept.none_quality.mean, 0.72);
   EXPECT_TRUE(std::isnan(gain.KeptBy({{1, kNone}}).share.mean));
 }
 
@@ -74,7 +74,7 @@ TEST(BottomGainTest, SaysThatAShareMeansNothingWhereTheGainIsWithinTheSeedsNoise
   EXPECT_TRUE(std::isnan(gain.ShareKept(1, 0.738)));
   const KeptGain kept = gain.KeptBy({{1, 0.738}, {2, 0.74}});
   EXPECT_TRUE(std::isnan(kept.share.mean) && std::isnan(kept.share.min));
-  EXPECT_NEAR(kept.frozen_test_auc.mean, 0.735, 1e-12);
+  EXPECT_NEAR(kept.frozen_quality.mean, 0.735, 1e-12);
   EXPECT_THAT(gain.Words(), AllOf(HasSubstr("nothing that these seeds tell from noise"), HasSubstr("0.7357 frozen"),
                                   HasSubstr("-0.0064 to 0.0164 over 3 seeds"), HasSubstr("means nothing")));
 }
@@ -110,7 +110,7 @@ TEST(BottomGainTest, OfNoReferencesIsNotKnown) {
 }
 
 TEST(BottomGainTest, ManySeedsUseTheLastQuantile) {
-  AucsBySeed none, frozen;
+  QualitiesBySeed none, frozen;
   for (uint64_t seed = 0; seed < 100; ++seed) {
     none[seed] = 0.7 + (seed % 2 == 0 ? 0.01 : -0.01);
     frozen[seed] = 0.6;

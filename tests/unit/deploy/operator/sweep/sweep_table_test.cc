@@ -13,6 +13,7 @@
 namespace splitveil {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -132,6 +133,21 @@ TEST(SweepSummaryTest, HasOneAlignedLineAProtection) {
                   "frozen 1 no gradient left - - - - - - - no gradient leaves 0.7000 0.7000 0.7500 0.00 0.5000 28"));
 }
 
+TEST(SweepTableTest, ComparesRegressionsByRSquared) {
+  std::vector<SweptRun> runs = {RunOf("none", std::nullopt, 1, 0.625, 1.0), FrozenRun(1, 0.375)};
+  for (SweptRun& run : runs) {
+    run.figures.is_regression = true;
+  }
+  EXPECT_THAT(SweepCsv(runs),
+              HasSubstr(",best_test_r2,frozen_test_r2,none_test_r2,gain_kept,final_test_r2,test_rmse,steps,"));
+  EXPECT_THAT(SweepSummary(runs), AllOf(HasSubstr("test R^2  frozen    none  gain kept    RMSE"),
+                                        HasSubstr("test R^2 0.3750 frozen at its start, 0.6250 without protection")));
+  EXPECT_EQ(TradeoffJson(runs, 2)["quality"], "R^2");
+  EXPECT_EQ(TradeoffJson(runs, 2)["loss"], "RMSE");
+  EXPECT_THAT(SweepSummary(Runs()), HasSubstr("test AUC"));
+  EXPECT_EQ(TradeoffJson(Runs(), 2)["quality"], "AUC");
+}
+
 TEST(SweepSummaryTest, SaysWhatIsProvedAndTheLeastOfItsVerdicts) {
   std::vector<SweptRun> runs = {RunOf("noised", 0.7, 1, 0.74, 0.6), RunOf("noised", 0.7, 2, 0.74, 0.6)};
   for (SweptRun& run : runs) {
@@ -167,9 +183,9 @@ TEST(TradeoffJsonTest, MarksTheFrontAndOrdersEachLineByItsParameter) {
   EXPECT_EQ(page["families"][1]["points"], Json({2, 1}));
   ASSERT_THAT(page["charts"], SizeIs(3));  // The strongest attack twice, then norm at the cut.
   // None trains best, s=4 leaks least, s=9 is worse than s=4 in both.
-  EXPECT_EQ(page["charts"][0]["metric"], "test_auc");
+  EXPECT_EQ(page["charts"][0]["metric"], "test_quality");
   EXPECT_EQ(page["charts"][0]["front"], Json({true, false, true}));
-  EXPECT_EQ(page["points"][2]["test_auc"]["min"], 0.72);
+  EXPECT_EQ(page["points"][2]["test_quality"]["min"], 0.72);
 }
 
 TEST(TradeoffJsonTest, StatesTheGainAndTheShareKept) {
@@ -180,8 +196,8 @@ TEST(TradeoffJsonTest, StatesTheGainAndTheShareKept) {
   EXPECT_EQ(page["gain"], GainOf(runs).Words());
   ASSERT_THAT(page["points"], SizeIs(4));
   EXPECT_NEAR(page["points"][1]["gain_kept"]["mean"].get<double>(), 1. / 3, 1e-5);  // As many digits as a page gets.
-  EXPECT_EQ(page["points"][1]["frozen_test_auc"]["mean"], 0.735);
-  EXPECT_EQ(page["points"][1]["none_test_auc"]["mean"], 0.75);
+  EXPECT_EQ(page["points"][1]["frozen_quality"]["mean"], 0.735);
+  EXPECT_EQ(page["points"][1]["none_quality"]["mean"], 0.75);
   EXPECT_EQ(page["points"][1]["frozen"], false);
   EXPECT_EQ(page["points"][3]["frozen"], true);
   // Frozen leaks least; s=4 (0.73 on average) leaks more and is worse, s=9 is worse than no training.
@@ -196,11 +212,11 @@ TEST(TradeoffJsonTest, AShareThatMeansNothingIsNull) {
 
 TEST(TradeoffJsonTest, WhatIsMissingIsNullAndOnNoFront) {
   std::vector<SweptRun> runs = {Runs()[0], Runs()[3]};
-  runs[0].figures.test_log_loss = kNone;
+  runs[0].figures.test_loss = kNone;
   runs[1].figures.leaks.clear();
   runs[1].ranking = RunRanking();
   const Json page = TradeoffJson(runs, 2);
-  EXPECT_TRUE(page["points"][0]["test_log_loss"]["mean"].is_null());
+  EXPECT_TRUE(page["points"][0]["test_loss"]["mean"].is_null());
   EXPECT_TRUE(page["points"][1]["leaks"][0]["p95"]["mean"].is_null());
   EXPECT_EQ(page["charts"][1]["front"], Json({false, false}));
 }

@@ -1,0 +1,41 @@
+// What a run that was broken off goes on with, in place of another alignment and another schedule.
+#ifndef SPLITVEIL_COMMON_CHECKPOINT_CONTINUATION_H_
+#define SPLITVEIL_COMMON_CHECKPOINT_CONTINUATION_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/statusor.h"
+
+#include "common/alignment/private_set_intersection.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/crypto/sha256.h"
+#include "common/dataset/dataset.h"
+
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/checkpoint.pb.h"
+
+namespace splitveil {
+
+// The same schedule on the same order: the steps that the broken run had begun and that are repeated meet the same
+// examples at the same positions, so that the same models give the same gradients and, under a kept key
+// (label_party/protection/noise_key.h), the same bytes.
+struct Continuation {
+  Digest seed;  // The broken run's joint seed.
+  AlignedIds aligned;
+  uint32_t epochs = 0;  // Trained so far.
+};
+
+// As a checkpoint keeps it, but for the epochs.
+v1::Continuation ToProto(const Continuation& continuation, const v1::RunAgreement& agreement);
+
+// nullopt where `checkpoint` is no state of a run of this agreement on this very data that has epochs left: what
+// resumes from it then begins anew, with its weights. Both parties decide alike: they resume from the same epoch of the
+// same run. Not under progressive_validation, whose one prediction comes first. Errors: InvalidArgument where it is,
+// and is malformed.
+absl::StatusOr<std::optional<Continuation>> ContinuationOf(const Checkpoint& checkpoint,
+                                                           const v1::RunAgreement& agreement, const Dataset& data);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_CHECKPOINT_CONTINUATION_H_

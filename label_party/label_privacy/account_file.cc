@@ -1,0 +1,140 @@
+#include "label_party/label_privacy/account_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <openssl/crypto.h>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/storage/sqlite_application.h"
+
+namespace splitveil {
+namespace {
+
+constexpr SqliteApplication kAccount = {"a privacy account", /*id=*/0x53565041, /*version=*/2};  // "SVPA".
+constexpr mode_t kOwnerOnly = 0600;
+
+constexpr char kTables[] = R"sql(
+CREATE TABLE account(id TEXT NOT NULL CHECK (id <> ''), noise_key BLOB NOT NULL CHECK (length(noise_key) = 32)) STRICT;
+CREATE TABLE label_set(
+  number INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  kind INTEGER NOT NULL CHECK (kind IN (0, 1, 2))
+) STRICT;
+CREATE TABLE release(
+  number INTEGER PRIMARY KEY,
+  label_set INTEGER NOT NULL REFERENCES label_set(number),
+  sigma_units INTEGER NOT NULL CHECK (sigma_units > 0),
+  UNIQUE (label_set, sigma_units)
+) STRICT;
+CREATE TABLE debit(
+  example BLOB NOT NULL CHECK (length(example) = 12),
+  release INTEGER NOT NULL REFERENCES release(number),
+  label INTEGER NOT NULL,
+  PRIMARY KEY (example, release)
+) STRICT, WITHOUT ROWID;
+)sql";
+
+// That the file is this user's alone. `create`: O_CREAT, to make one that is missing: SQLite would make it readable for
+// whom the umask lets, and journals like the file. Or 0.
+absl::Status CheckFile(const std::string& path, int create) {
+  const int file = open(path.c_str(), create | O_RDWR | O_CLOEXEC | O_NOFOLLOW, kOwnerOnly);
+  if (file < 0) {
+    const std::string why = errno == ELOOP ? "expected a file, found a symbolic link" : std::strerror(errno);
+    return errno == ENOENT ? absl::NotFoundError("its folder does not exist") : absl::InvalidArgumentError(why);
+  }
+  struct stat facts = {};
+  const bool own = fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_uid == geteuid() &&
+                   facts.st_nlink == 1 && (facts.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+  close(file);
+  return own ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   "expected a file of this user, with one name, that nobody else may read or write (chmod 600)");
+}
+
+// Whether it is an account already.
+absl::StatusOr<bool> IsAccount(SqliteDatabase& database) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const SqliteFinding found, FindApplication(database, kAccount));
+  if (found.content == SqliteContent::kOtherVersion) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("version of the privacy account: expected ", kAccount.version, ", found ", found.version));
+  }
+  return found.content == SqliteContent::kApplication;
+}
+
+std::string NewId() {
+  std::array<uint8_t, 16> bytes;
+  FillSecureRandom(absl::MakeSpan(bytes));
+  return absl::BytesToHexString({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+// Within a transaction.
+absl::Status CreateAccount(SqliteDatabase& database) {
+  SPLITVEIL_RETURN_IF_ERROR(database.Execute(kTables));
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement insert, database.Prepare("INSERT INTO account VALUES (?1, ?2)"));
+  const SecretKey key = SecretKey::Generate();
+  SPLITVEIL_RETURN_IF_ERROR(insert.Run(NewId(), absl::MakeConstSpan(key.bytes())));
+  return SignApplication(database, kAccount);
+}
+
+}  // namespace
+
+absl::StatusOr<AccountFile> OpenOrMakeAccount(const std::string& path) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckFile(path, O_CREAT));
+  AccountFile file;
+  SPLITVEIL_ASSIGN_OR_RETURN(file.database, SqliteDatabase::Open(path, SqliteDatabase::Mode::kCreate));
+  SqliteDatabase& database = *file.database;
+  // EXTRA: a commit is one also where the power fails right after it. A write-ahead log would be lost in a copy.
+  SPLITVEIL_RETURN_IF_ERROR(
+      database.Execute("PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON"));
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool is_account, IsAccount(database));
+  if (!is_account) {
+    SPLITVEIL_RETURN_IF_ERROR(InTransaction(database, [&]() -> absl::Status {
+      SPLITVEIL_ASSIGN_OR_RETURN(const bool was_made, IsAccount(database));  // Another process may have been first.
+      file.is_new = !was_made;
+      return was_made ? absl::OkStatus() : CreateAccount(database);
+    }));
+  }
+  return file;
+}
+
+absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenAccountToRead(const std::string& path) {
+  std::error_code ignored;
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored)) &&
+      (folder.empty() || std::filesystem::is_directory(folder, ignored))) {
+    return nullptr;
+  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckFile(path, 0));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database,
+                             SqliteDatabase::Open(path, SqliteDatabase::Mode::kReadOnly));
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool is_account, IsAccount(*database));
+  return is_account ? std::move(database) : nullptr;
+}
+
+absl::StatusOr<SecretKey> ReadNoiseKey(SqliteDatabase& database) {
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement select, database.Prepare("SELECT noise_key FROM account"));
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool found, select.Next());
+  std::vector<uint8_t> blob = found ? select.Blob(0) : std::vector<uint8_t>();
+  std::array<uint8_t, 32> bytes = {};
+  if (blob.size() != bytes.size()) {
+    return absl::InvalidArgumentError("expected the key of the noise, found none");
+  }
+  std::copy(blob.begin(), blob.end(), bytes.begin());
+  SecretKey key(bytes);
+  OPENSSL_cleanse(blob.data(), blob.size());
+  OPENSSL_cleanse(bytes.data(), bytes.size());
+  return key;
+}
+
+}  // namespace splitveil

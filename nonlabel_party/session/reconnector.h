@@ -1,0 +1,86 @@
+// What the non-label party does about a lost connection.
+#ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_RECONNECTOR_H_
+#define SPLITVEIL_NONLABEL_PARTY_SESSION_RECONNECTOR_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+#include "common/process/steady_time.h"
+#include "nonlabel_party/session/stop_request.h"
+
+namespace splitveil {
+
+// Rides out interruptions: whoever finds the label party gone calls AwaitReturn and, on OK, does once more what failed;
+// Reached once that has succeeded. From the first failure to the next success is one interruption, however many
+// attempts it takes; it is logged and recorded, and ends the run where it lasts longer than agreed. Pauses grow
+// exponentially up to a few seconds, and are random, so that parties that lost each other together do not come back
+// together. Not thread-safe.
+class Reconnector {
+ public:
+  struct Options {
+    absl::Duration max_outage;  // Deadlines.max_outage_seconds.
+    // Waits until the label party can be reached. Errors: Unavailable at the deadline; a refusal where somebody else
+    // answers; any where a stop was asked for. Empty: what is lost is lost.
+    std::function<absl::Status(SteadyTime deadline)> reach;
+    StopRequest* stop = nullptr;  // Not owned; must outlive this.
+    // Told of each interruption once it is over, or given up: its length. May be empty.
+    std::function<absl::Status(const std::string& detail)> record;
+  };
+  explicit Reconnector(Options options) : options_(std::move(options)) {}
+
+  // Whether `status` says that the connection is lost, and not what the label party decided.
+  static bool IsLost(const absl::Status& status) {
+    return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+  }
+
+  // An interruption has begun, unless it had; `lost`: IsLost.
+  void Lost(const absl::Status& lost);
+  // Lost, then waits until the label party can be reached. Errors: Unavailable once the interruption has lasted for
+  // longer than agreed; StoppedOnRequest; a refusal; those of the record.
+  absl::Status AwaitReturn(const absl::Status& lost);
+  // Why the label party is waited for no longer; OK: it is, where it is lost.
+  const absl::Status& given_up() const { return given_up_; }
+  // A call has succeeded, or a message has come. Errors: those of the record.
+  absl::Status Reached();
+
+  // The result of `call`, which is made again for as long as it finds the connection lost. `call` returns a Status or a
+  // StatusOr, and does the same however often it is made.
+  template <typename Call>
+  auto Persist(const Call& call) -> decltype(call()) {
+    while (true) {
+      auto result = call();
+      if (!IsLost(StatusOf(result))) {
+        const absl::Status recorded = StatusOf(result).ok() ? Reached() : absl::OkStatus();
+        return recorded.ok() ? std::move(result) : decltype(call())(recorded);
+      }
+      if (absl::Status back = AwaitReturn(StatusOf(result)); !back.ok()) {
+        return back;
+      }
+    }
+  }
+
+ private:
+  static const absl::Status& StatusOf(const absl::Status& status) { return status; }
+  template <typename Result>
+  static const absl::Status& StatusOf(const Result& result) {
+    return result.status();
+  }
+
+  // Until `deadline` or the end of the next pause, whichever comes first.
+  void Pause(SteadyTime deadline);
+  absl::Status GiveUp(const absl::Status& lost);
+
+  const Options options_;
+  std::optional<SteadyTime> since_;  // Of the interruption under way.
+  absl::Duration pause_;
+  absl::Status given_up_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_NONLABEL_PARTY_SESSION_RECONNECTOR_H_

@@ -1,0 +1,148 @@
+// Both programs over a connection that breaks: the run goes on as if nothing had been.
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "tests/integration/interrupted_run.h"
+
+namespace splitveil::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Three, or as many as SPLITVEIL_CUT_RUNS says.
+unsigned Seeds() {
+  const char* const runs = std::getenv("SPLITVEIL_CUT_RUNS");
+  return runs == nullptr ? 3 : static_cast<unsigned>(std::atoi(runs));
+}
+
+// A run whose epochs are so long, more than a thousand steps, that at its first step it stays in its training stream
+// for a while: between two streams the label party sees no sign of a loss.
+class LongEpochs : public InterruptedRun {
+ public:
+  LongEpochs() : InterruptedRun(/*in_flight_batches=*/1, /*rows=*/20000) {
+    ForBoth([](v1::RunAgreement& agreement) {
+      agreement.set_batch_size(16);
+      agreement.set_epochs(2);
+    });
+  }
+};
+
+class RandomCutsTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(RandomCutsTest, CutsAtRandomMomentsLeaveTheSameParametersAndEachStepOnce) {
+  constexpr int kCuts = 6;
+  InterruptedRun quiet(GetParam());
+  quiet.Start();
+  const Remains expected = quiet.Finish();
+  EXPECT_EQ(quiet.Label(kInterruptions), "0");
+  EXPECT_EQ(quiet.NonLabel(kInterruptions), "0");
+  const int64_t bytes = std::stoll(quiet.Label("SELECT sum(bytes_sent) + sum(bytes_received) FROM step"));
+  for (unsigned seed = 1; seed <= Seeds(); ++seed) {
+    std::mt19937 draw(seed);
+    InterruptedRun run(GetParam());
+    run.Start();
+    ASSERT_TRUE(run.run.nonlabel->WaitForError("aligned")) << run.run.nonlabel->Errors();
+    std::vector<int64_t> cut_after;
+    for (int i = 0; i < kCuts; ++i) {
+      cut_after.push_back(1 + static_cast<int64_t>(draw() % static_cast<uint64_t>(bytes / kCuts)));
+    }
+    run.proxy.CutAfter(cut_after);
+    const Remains found = run.Finish();
+    EXPECT_TRUE(found == expected) << "seed " << seed << "\n" << found.losses << "\n" << expected.losses;
+    EXPECT_GE(run.proxy.cuts(), 3) << "seed " << seed;
+    // A cut within a reconnection is no other interruption; a call and the stream beside it may each find one.
+    EXPECT_GE(std::stoi(run.Label(kInterruptions)), 1);
+    EXPECT_LE(std::stoi(run.Label(kInterruptions)), run.proxy.cuts());
+    EXPECT_GE(std::stoi(run.NonLabel(kInterruptions)), 1);
+    EXPECT_LE(std::stoi(run.NonLabel(kInterruptions)), 2 * run.proxy.cuts());
+    EXPECT_THAT(run.run.label->Errors(), HasSubstr("s without the non-label party"));
+    EXPECT_THAT(run.run.nonlabel->Errors(), HasSubstr("s without the label party"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(InFlight, RandomCutsTest, ::testing::Values(1, 3));
+
+TEST(InterruptionsTest, PastTheAgreedOutageBothGiveUpAndSaySo) {
+  LongEpochs run;
+  run.ForBoth([](v1::RunAgreement& agreement) {
+    agreement.mutable_deadlines()->set_step_seconds(3);
+    agreement.mutable_deadlines()->set_max_outage_seconds(4);
+  });
+  run.Start();
+  ASSERT_TRUE(run.run.nonlabel->WaitForError("training")) << run.run.nonlabel->Errors();
+  run.proxy.SetDown(true);
+  EXPECT_EQ(run.run.nonlabel->Wait(), 3) << run.run.nonlabel->Errors();
+  EXPECT_EQ(run.run.label->Wait(), 3) << run.run.label->Errors();
+  EXPECT_THAT(run.run.nonlabel->Errors(), HasSubstr("expected it back within 4s (deadlines.max_outage_seconds)"));
+  EXPECT_THAT(run.run.label->Errors(), HasSubstr("within 4s, found its connection lost and no other"));
+  EXPECT_EQ(run.NonLabel(kInterruptions), "1");
+  EXPECT_EQ(run.NonLabel("SELECT count(*) FROM run WHERE status = 'failed'"), "1");
+  EXPECT_EQ(run.Label("SELECT count(*) FROM run WHERE status = 'failed'"), "1");
+  EXPECT_THAT(run.Label("SELECT detail FROM event WHERE kind = 'ended'"), HasSubstr("its connection lost"));
+}
+
+TEST(InterruptionsTest, AConnectionThatIsDeadWithoutAWordIsFoundByKeepalive) {
+  LongEpochs run;
+  run.ForBoth([](v1::RunAgreement& agreement) {
+    agreement.mutable_audit()->clear_layers();
+    agreement.mutable_deadlines()->set_step_seconds(110);
+  });
+  run.Start();
+  ASSERT_TRUE(run.run.nonlabel->WaitForError("training")) << run.run.nonlabel->Errors();
+  run.proxy.FreezeConnections();
+  EXPECT_EQ(run.run.nonlabel->Wait(), 0) << run.run.nonlabel->Errors();
+  EXPECT_EQ(run.run.label->Wait(), 0) << run.run.label->Errors();
+  EXPECT_EQ(run.Label(kInterruptions), "1");
+  EXPECT_EQ(run.NonLabel(kInterruptions), "1");
+  EXPECT_EQ(run.Label("SELECT count(DISTINCT step) - count(*) FROM step"), "0");
+}
+
+TEST(InterruptionsTest, ALabelPartyThatComesBackWithoutTheRunIsRefusedWithTheReason) {
+  InterruptedRun run(1);
+  run.ForBoth([](v1::RunAgreement& agreement) { agreement.set_epochs(100000); });
+  run.Start();
+  ASSERT_TRUE(run.run.nonlabel->WaitForError("training")) << run.run.nonlabel->Errors();
+  run.run.label->Signal(SIGKILL);
+  EXPECT_EQ(run.run.label->Wait(), 128 + SIGKILL);
+  run.run.StartLabelParty();
+  run.proxy.ForwardTo(run.run.label_port);
+  EXPECT_EQ(run.run.nonlabel->Wait(), 4) << run.run.nonlabel->Errors();
+  EXPECT_THAT(run.run.nonlabel->Errors(), HasSubstr("expected an open run, found none"));
+}
+
+TEST(InterruptionsTest, SomebodyElseAtTheLabelPartysAddressIsRefusedWithTheReason) {
+  InterruptedRun run(1), other(1);
+  run.ForBoth([](v1::RunAgreement& agreement) { agreement.set_epochs(100000); });
+  other.run.StartLabelParty();
+  run.Start();
+  ASSERT_TRUE(run.run.nonlabel->WaitForError("training")) << run.run.nonlabel->Errors();
+  run.proxy.SetDown(true);
+  run.proxy.ForwardTo(other.run.label_port);
+  ASSERT_TRUE(run.run.nonlabel->WaitForError("is lost")) << run.run.nonlabel->Errors();
+  run.proxy.SetDown(false);
+  EXPECT_EQ(run.run.nonlabel->Wait(), 4) << run.run.nonlabel->Errors();
+  EXPECT_THAT(run.run.nonlabel->Errors(), HasSubstr("certificate of the peer: expected one of our authority"));
+}
+
+TEST(InterruptionsTest, TerminateEndsTheWaitForALabelPartyThatIsGone) {
+  InterruptedRun run(1);
+  run.ForBoth([](v1::RunAgreement& agreement) { agreement.set_epochs(100000); });
+  run.Start();
+  ASSERT_TRUE(run.run.nonlabel->WaitForError("training")) << run.run.nonlabel->Errors();
+  run.proxy.SetDown(true);
+  ASSERT_TRUE(run.run.nonlabel->WaitForError("is lost")) << run.run.nonlabel->Errors();
+  run.run.nonlabel->Signal(SIGTERM);
+  EXPECT_EQ(run.run.nonlabel->Wait(absl::Seconds(20)), 6) << run.run.nonlabel->Errors();
+  EXPECT_EQ(run.NonLabel("SELECT count(*) FROM run WHERE status = 'stopped'"), "1");
+}
+
+}  // namespace
+}  // namespace splitveil::testing

@@ -1,0 +1,166 @@
+#include "tests/testing/process/tcp_proxy.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <arpa/inet.h>
+#include <cerrno>
+#include <gtest/gtest.h>
+
+namespace splitveil::testing {
+namespace {
+
+constexpr int kPollMillis = 5;
+constexpr size_t kChunkBytes = 16 << 10;
+
+sockaddr_in Loopback(int port) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  return address;
+}
+
+void Prepare(int descriptor) {
+  const int on = 1;
+  fcntl(descriptor, F_SETFL, O_NONBLOCK);
+  setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+}  // namespace
+
+TcpProxy::TcpProxy() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+  sockaddr_in address = Loopback(0);
+  socklen_t size = sizeof(address);
+  EXPECT_EQ(bind(listener_, reinterpret_cast<const sockaddr*>(&address), size), 0);
+  EXPECT_EQ(listen(listener_, 16), 0);
+  EXPECT_EQ(getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  port_ = ntohs(address.sin_port);
+  thread_ = std::thread([this] { Run(); });
+}
+
+TcpProxy::~TcpProxy() {
+  stopped_ = true;
+  thread_.join();
+  for (Connection& connection : connections_) {
+    Reset(connection);
+  }
+  close(listener_);
+}
+
+void TcpProxy::CutAfter(const std::vector<int64_t>& bytes) {
+  const absl::MutexLock lock(&mutex_);
+  cut_after_.assign(bytes.begin(), bytes.end());
+}
+
+void TcpProxy::Run() {
+  while (!stopped_) {
+    std::vector<pollfd> entries = {{listener_, POLLIN, 0}};
+    for (const Connection& connection : connections_) {
+      for (int i = 0; i < 2 && !connection.frozen; ++i) {
+        const bool reads = connection.sides[1 - i].to_write.empty();  // Else the other end reads too slowly.
+        const bool writes = !connection.sides[i].to_write.empty();
+        const int events = (reads ? POLLIN : 0) | (writes ? POLLOUT : 0);
+        entries.push_back({connection.sides[i].descriptor, static_cast<short>(events), 0});  // NOLINT: poll's type.
+      }
+    }
+    poll(entries.data(), entries.size(), kPollMillis);
+    Accept();
+    if (freeze_.exchange(false)) {
+      for (Connection& connection : connections_) {
+        connection.frozen = true;
+      }
+    }
+    for (auto connection = connections_.begin(); connection != connections_.end();) {
+      const bool there = connection->frozen || (!down_ && !cut_due_ && Forward(*connection));
+      if (!there) {
+        Reset(*connection);
+      }
+      connection = there ? std::next(connection) : connections_.erase(connection);
+    }
+    if (cut_due_) {
+      cut_due_ = false;
+      for (Connection& connection : connections_) {  // Those that came before the one that passed the limit.
+        Reset(connection);
+      }
+      connections_.clear();
+      ++cuts_;
+    }
+  }
+}
+
+void TcpProxy::Accept() {
+  const int accepted = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+  if (accepted < 0) {
+    return;
+  }
+  Connection connection;
+  connection.sides[0].descriptor = accepted;
+  connection.sides[1].descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const sockaddr_in address = Loopback(target_);
+  const bool connected =
+      !down_ && target_ != 0 &&
+      connect(connection.sides[1].descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  if (!connected) {
+    Reset(connection);
+    return;
+  }
+  Prepare(connection.sides[0].descriptor);
+  Prepare(connection.sides[1].descriptor);
+  connections_.push_back(std::move(connection));
+}
+
+bool TcpProxy::Forward(Connection& connection) {
+  return Flush(connection.sides[0]) && Flush(connection.sides[1]) &&
+         ForwardOne(connection.sides[0], connection.sides[1]) && ForwardOne(connection.sides[1], connection.sides[0]);
+}
+
+bool TcpProxy::ForwardOne(Side& from, Side& to) {
+  if (!to.to_write.empty()) {
+    return true;
+  }
+  char buffer[kChunkBytes];
+  const ssize_t count = read(from.descriptor, buffer, sizeof(buffer));
+  if (count <= 0) {
+    return count < 0 && (errno == EAGAIN || errno == EINTR);
+  }
+  to.to_write.assign(buffer, static_cast<size_t>(count));
+  CountBytes(count);
+  return Flush(to);
+}
+
+bool TcpProxy::Flush(Side& side) {
+  while (!side.to_write.empty()) {
+    const ssize_t count = send(side.descriptor, side.to_write.data(), side.to_write.size(), MSG_NOSIGNAL);
+    if (count < 0) {
+      return errno == EAGAIN || errno == EINTR;
+    }
+    side.to_write.erase(0, static_cast<size_t>(count));
+  }
+  return true;
+}
+
+void TcpProxy::CountBytes(int64_t bytes) {
+  const absl::MutexLock lock(&mutex_);
+  if (!cut_after_.empty() && (cut_after_.front() -= bytes) <= 0) {
+    cut_after_.pop_front();
+    cut_due_ = true;
+  }
+}
+
+void TcpProxy::Reset(Connection& connection) {
+  const linger now = {1, 0};  // With a reset: nothing that is under way arrives.
+  for (Side& side : connection.sides) {
+    if (side.descriptor >= 0) {
+      setsockopt(side.descriptor, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+      close(side.descriptor);
+      side.descriptor = -1;
+    }
+  }
+}
+
+}  // namespace splitveil::testing

@@ -1,0 +1,69 @@
+// A TCP connection's worst day: between two programs, and breaks what passes.
+#ifndef SPLITVEIL_TESTS_TESTING_PROCESS_TCP_PROXY_H_
+#define SPLITVEIL_TESTS_TESTING_PROCESS_TCP_PROXY_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace splitveil::testing {
+
+// Listens on a free port of 127.0.0.1 and forwards to another one, on a thread of its own. Thread-safe.
+class TcpProxy {
+ public:
+  TcpProxy();
+  ~TcpProxy();
+  TcpProxy(const TcpProxy&) = delete;
+  TcpProxy& operator=(const TcpProxy&) = delete;
+
+  int port() const { return port_; }
+  // Where connections go from now on; before: nowhere, they are closed.
+  void ForwardTo(int port) { target_ = port; }
+  // Resets all connections each time that another one of `bytes` has passed, in either direction.
+  void CutAfter(const std::vector<int64_t>& bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Resets all connections, and every new one for as long as it is down.
+  void SetDown(bool down) { down_ = down; }
+  // From now on nothing passes on the connections that there are, and neither end is told. New ones work.
+  void FreezeConnections() { freeze_ = true; }
+
+  int cuts() const { return cuts_; }
+
+ private:
+  struct Side {
+    int descriptor = -1;
+    std::string to_write;
+  };
+  struct Connection {
+    Side sides[2];
+    bool frozen = false;
+  };
+
+  void Run();
+  void Accept();
+  // Moves what there is to move; whether the connection is still there.
+  bool Forward(Connection& connection);
+  bool ForwardOne(Side& from, Side& to);
+  bool Flush(Side& side);
+  void CountBytes(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  static void Reset(Connection& connection);
+
+  int listener_ = -1, port_ = 0;
+  std::atomic<int> target_{0}, cuts_{0};
+  std::atomic<bool> down_{false}, freeze_{false}, stopped_{false};
+  bool cut_due_ = false;  // Of the thread alone, as the connections.
+  std::list<Connection> connections_;
+  absl::Mutex mutex_;
+  std::deque<int64_t> cut_after_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;  // Last: uses all above.
+};
+
+}  // namespace splitveil::testing
+
+#endif  // SPLITVEIL_TESTS_TESTING_PROCESS_TCP_PROXY_H_
