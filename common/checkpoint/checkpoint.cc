@@ -17,6 +17,7 @@ namespace {
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "big-endian hosts need byte swaps in checkpoint.cc");
 
 constexpr char kHeader[] = "header";
+constexpr char kProgress[] = "progress";
 constexpr char kStatePrefix[] = "state/";
 constexpr mode_t kOwnerOnly = 0600;
 
@@ -37,8 +38,8 @@ absl::Status CheckSections(const SectionFile& file, const v1::CheckpointHeader& 
 
 }  // namespace
 
-Checkpoint::Checkpoint(std::unique_ptr<SectionFile> file, v1::CheckpointHeader header)
-    : file_(std::move(file)), header_(std::move(header)) {}
+Checkpoint::Checkpoint(std::unique_ptr<SectionFile> file, v1::CheckpointHeader header, absl::string_view progress)
+    : file_(std::move(file)), header_(std::move(header)), progress_(progress) {}
 
 absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& path) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SectionFile> file, SectionFile::Open(path, SectionFile::Check::kDigest));
@@ -47,17 +48,22 @@ absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& 
   if (!bytes.ok() || !header.ParseFromArray(bytes->data(), static_cast<int>(bytes->size()))) {
     return NoCheckpoint(path, "a file without its header");
   }
-  if (header.run_id().empty() || header.epochs() == 0) {
-    return NoCheckpoint(path, "a header without run or epochs");
+  if (header.run_id().empty()) {
+    return NoCheckpoint(path, "a header without a run");
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckSections(*file, header));
-  return std::unique_ptr<Checkpoint>(new Checkpoint(std::move(file), std::move(header)));
+  const absl::StatusOr<absl::string_view> progress = file->section(kProgress);
+  if (!progress.ok()) {
+    return NoCheckpoint(path, "a file without the run's progress");
+  }
+  return std::unique_ptr<Checkpoint>(new Checkpoint(std::move(file), std::move(header), *progress));
 }
 
-absl::Status Checkpoint::Write(const std::string& path, v1::CheckpointHeader header, const NamedParameters& state) {
+absl::Status Checkpoint::Write(const std::string& path, v1::CheckpointHeader header, const NamedParameters& state,
+                               absl::string_view progress) {
   header.set_version(Version());
   header.clear_sections();
-  std::vector<std::string> names = {kHeader};
+  std::vector<std::string> names = {kHeader, kProgress};
   for (const auto& [name, values] : state) {
     v1::CheckpointHeader::Section& section = *header.add_sections();
     section.set_name(name);
@@ -67,14 +73,18 @@ absl::Status Checkpoint::Write(const std::string& path, v1::CheckpointHeader hea
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SectionFileWriter> writer,
                              SectionFileWriter::Create(path, std::move(names), kOwnerOnly));
   absl::Status status = writer->Append(0, header.SerializeAsString());
+  status.Update(writer->Append(1, progress));
   for (size_t i = 0; i < state.size(); ++i) {
     const std::vector<float>& values = state[i].second;
-    status.Update(writer->Append(i + 1, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}));
+    status.Update(writer->Append(i + 2, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}));
   }
   return status.ok() ? writer->Publish().status() : status;
 }
 
-std::string Checkpoint::name() const { return absl::StrCat(header_.run_id(), "/", header_.epochs()); }
+std::string Checkpoint::name() const {
+  return absl::StrCat(header_.run_id(), "/", header_.epochs(),
+                      header_.batches() > 0 ? absl::StrCat("+", header_.batches()) : "");
+}
 
 absl::StatusOr<NamedParameters> Checkpoint::State() const {
   NamedParameters state;

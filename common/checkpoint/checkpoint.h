@@ -1,7 +1,8 @@
-// A party's half of a model after an epoch, as a file to resume from.
+// A party's half of a model between two steps, as a file to resume from.
 //
 // A section file (common/storage/section_file.h): section "header" is a CheckpointHeader, section "state/NAME" the
-// float32 values of each named parameter, the optimiser's among them.
+// float32 values of each named parameter, the optimiser's among them, section "progress" what the run has gathered
+// beside the model (progress_archive.h), as its party knows it.
 #ifndef SPLITVEIL_COMMON_CHECKPOINT_CHECKPOINT_H_
 #define SPLITVEIL_COMMON_CHECKPOINT_CHECKPOINT_H_
 
@@ -10,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 #include "common/model/parameters.h"
 #include "common/storage/section_file.h"
@@ -28,20 +30,24 @@ class Checkpoint {
   // Writes `path`, replacing what had the name: whole or not at all, readable by its owner alone, for weights tell of
   // what they were trained on. `header`: all but version and sections, which are filled in. Errors: InvalidArgument
   // where the file cannot be made; Internal where it cannot be written.
-  static absl::Status Write(const std::string& path, v1::CheckpointHeader header, const NamedParameters& state);
+  static absl::Status Write(const std::string& path, v1::CheckpointHeader header, const NamedParameters& state,
+                            absl::string_view progress);
 
   const v1::CheckpointHeader& header() const { return header_; }
   const std::string& path() const { return file_->path(); }
-  // "RUN_ID/EPOCHS", as OpenRequest.resumed_from carries it.
+  // "RUN_ID/EPOCHS", within an epoch "RUN_ID/EPOCHS+BATCHES": as OpenRequest carries it.
   std::string name() const;
   // A copy of the values. Errors: InvalidArgument for a value that is not finite.
   absl::StatusOr<NamedParameters> State() const;
+  // Borrowed.
+  absl::string_view progress() const { return progress_; }
 
  private:
-  Checkpoint(std::unique_ptr<SectionFile> file, v1::CheckpointHeader header);
+  Checkpoint(std::unique_ptr<SectionFile> file, v1::CheckpointHeader header, absl::string_view progress);
 
   std::unique_ptr<SectionFile> file_;
   v1::CheckpointHeader header_;
+  absl::string_view progress_;
 };
 
 }  // namespace splitveil

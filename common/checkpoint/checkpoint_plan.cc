@@ -1,26 +1,30 @@
 #include "common/checkpoint/checkpoint_plan.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
 
+#include "common/checkpoint/continuation.h"
 #include "common/config/canonical_message.h"
 #include "common/config/text_config.h"
 #include "common/crypto/sha256.h"
+#include "common/status/status_macros.h"
+#include "common/storage/sync_folder.h"
+#include "common/telemetry/log.h"
 
 namespace splitveil {
 namespace {
 
-constexpr char kPreviousSuffix[] = ".previous";
+// Of the last three checkpoints, the latest first.
+constexpr const char* kSuffixes[] = {"", ".1", ".2"};
 
 // The optimiser's method as configured, and whether it averages: "adam", "adam, averaged".
 std::string MethodOf(const v1::Optimizer& optimizer) {
@@ -50,15 +54,55 @@ absl::Status CheckFits(const Checkpoint& checkpoint, const v1::CheckpointHeader&
                                   checkpoint.path(), ": expected a checkpoint that fits this party: ", difference));
 }
 
-}  // namespace
-
-std::shared_ptr<const Checkpoint> CheckpointPlan::Find(const std::string& name) const {
-  const auto found =
-      std::find_if(initial.begin(), initial.end(), [&](const auto& checkpoint) { return checkpoint->name() == name; });
-  return found == initial.end() ? nullptr : *found;
+// Nothing where `from` does not exist.
+absl::Status Rename(const std::string& from, const std::string& to) {
+  return std::rename(from.c_str(), to.c_str()) == 0 || errno == ENOENT
+             ? absl::OkStatus()
+             : absl::InternalError(absl::StrCat(to, ": cannot be made: ", std::strerror(errno)));
 }
 
-absl::Status CheckpointPlan::UseData(const Dataset& data) {
+// Those that are there and good. Errors: that of the latest, where none is.
+absl::StatusOr<std::vector<std::shared_ptr<const Checkpoint>>> OpenInitial(const std::string& path,
+                                                                           const v1::CheckpointHeader& facts) {
+  std::vector<std::shared_ptr<const Checkpoint>> found;
+  absl::Status latest;
+  for (const char* const suffix : kSuffixes) {
+    absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(path + suffix);
+    const absl::Status status = checkpoint.ok() ? CheckFits(**checkpoint, facts) : checkpoint.status();
+    if (status.ok()) {
+      found.push_back(*std::move(checkpoint));
+    }
+    latest.Update(status);
+    if (checkpoint.ok() && !status.ok() && found.empty()) {
+      return status;  // A good file of something else: one before it would be no substitute.
+    }
+  }
+  if (found.empty()) {
+    return latest;
+  }
+  if (found.front()->path() != path) {
+    LogWarning(latest.message(), "; started from ", found.front()->path());
+  }
+  return found;
+}
+
+std::vector<std::shared_ptr<const Checkpoint>> OpenUnfinished(const std::string& path,
+                                                              const v1::CheckpointHeader& facts) {
+  std::vector<std::shared_ptr<const Checkpoint>> found;
+  for (const char* const suffix : kSuffixes) {
+    absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(path + suffix);
+    if (checkpoint.ok() && CheckFits(**checkpoint, facts).ok()) {
+      found.push_back(*std::move(checkpoint));
+    } else if (!checkpoint.ok() && !absl::IsNotFound(checkpoint.status())) {
+      LogWarning(checkpoint.status().message(), "; it is passed over");
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+absl::Status CheckpointPlan::UseData(const Dataset& data, const v1::RunAgreement& agreement) {
   const std::string own(AsBytes(data.digest()));
   const auto fits = [&](const std::shared_ptr<const Checkpoint>& checkpoint) {
     const std::string& trained_on = checkpoint->header().dataset_sha256();
@@ -71,31 +115,41 @@ absl::Status CheckpointPlan::UseData(const Dataset& data) {
   }
   initial.erase(std::remove_if(initial.begin(), initial.end(), [&](const auto& each) { return !fits(each); }),
                 initial.end());
+  std::vector<std::shared_ptr<const Checkpoint>> continuable;
+  for (std::shared_ptr<const Checkpoint>& checkpoint : unfinished) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<Continuation> continuation,
+                               ContinuationOf(*checkpoint, agreement, data));
+    if (continuation.has_value()) {
+      continuable.push_back(std::move(checkpoint));
+    }
+  }
+  unfinished = std::move(continuable);
   facts.set_dataset_sha256(own);
   return absl::OkStatus();
 }
 
-absl::Status CheckpointPlan::Write(const std::string& run_id, uint32_t epochs, const v1::LabelPartyState* label_state,
-                                   const NamedParameters& state, bool keep_previous) const {
+absl::Status CheckpointPlan::Write(const v1::CheckpointHeader& place, const NamedParameters& state,
+                                   absl::string_view progress) const {
   if (path.empty()) {
     return absl::OkStatus();
   }
   v1::CheckpointHeader header = facts;
-  header.set_run_id(run_id);
-  header.set_epochs(epochs);
-  if (label_state != nullptr) {
-    *header.mutable_label_party() = *label_state;
-  }
-  if (keep_previous) {
-    // A second name first and the replacement after, so that `path` names a whole checkpoint at every moment.
-    const std::string previous = path + kPreviousSuffix;
-    unlink(previous.c_str());
-    const bool linked = link(path.c_str(), previous.c_str()) == 0 || errno == ENOENT;
-    if (!linked && std::rename(path.c_str(), previous.c_str()) != 0) {  // A file system without links.
-      return absl::InternalError(absl::StrCat(previous, ": cannot be made: ", std::strerror(errno)));
-    }
-  }
-  return Checkpoint::Write(path, std::move(header), state);
+  header.MergeFrom(place);
+  // The new one is whole before an earlier one is touched; whatever happens in between, the latest whole one has one of
+  // the three names.
+  const std::string fresh = path + ".new";
+  SPLITVEIL_RETURN_IF_ERROR(Checkpoint::Write(fresh, std::move(header), state, progress));
+  SPLITVEIL_RETURN_IF_ERROR(Rename(path + kSuffixes[1], path + kSuffixes[2]));
+  SPLITVEIL_RETURN_IF_ERROR(Rename(path, path + kSuffixes[1]));
+  SPLITVEIL_RETURN_IF_ERROR(Rename(fresh, path));
+  return SyncFolderOf(path);
+}
+
+std::shared_ptr<const Checkpoint> FindCheckpoint(const std::vector<std::shared_ptr<const Checkpoint>>& checkpoints,
+                                                 const std::string& name) {
+  const auto found = std::find_if(checkpoints.begin(), checkpoints.end(),
+                                  [&](const auto& checkpoint) { return checkpoint->name() == name; });
+  return found == checkpoints.end() ? nullptr : *found;
 }
 
 absl::StatusOr<CheckpointPlan> PlanCheckpoints(const std::string& role, const std::string& config_path,
@@ -115,17 +169,11 @@ absl::StatusOr<CheckpointPlan> PlanCheckpoints(const std::string& role, const st
         absl::StrCat("party.checkpoint_path: expected a path in a folder that exists, found ", plan.path));
   }
   const std::string initial = ResolvePath(config_path, party.initial_checkpoint());
-  if (initial.empty()) {
-    return plan;
+  if (!initial.empty()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(plan.initial, OpenInitial(initial, plan.facts));
   }
-  for (const std::string& path : {initial, initial + kPreviousSuffix}) {
-    absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(path);
-    absl::Status status = checkpoint.ok() ? CheckFits(**checkpoint, plan.facts) : checkpoint.status();
-    if (status.ok()) {
-      plan.initial.push_back(*std::move(checkpoint));
-    } else if (path == initial) {
-      return status;
-    }
+  if (!plan.path.empty() && !party.starts_anew()) {
+    plan.unfinished = OpenUnfinished(plan.path, plan.facts);
   }
   return plan;
 }

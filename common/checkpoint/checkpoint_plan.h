@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 #include "common/checkpoint/checkpoint.h"
 #include "common/dataset/dataset.h"
@@ -18,32 +19,37 @@
 namespace splitveil {
 
 struct CheckpointPlan {
-  // What the checkpoints of this run say, but for run, epochs and the label party's state.
+  // What the checkpoints of this run say, but for run, place and the label party's state.
   v1::CheckpointHeader facts;
   std::string path;  // Where they go; empty: nowhere.
-  // To resume from: `initial_checkpoint`, then the one before it where that was kept. Empty: fresh weights.
+  // Weights to start from: `initial_checkpoint`, then those before it where they were kept. Empty: fresh ones.
   std::vector<std::shared_ptr<const Checkpoint>> initial;
+  // What is there at `path`, the latest first, and may be of a run to be continued.
+  std::vector<std::shared_ptr<const Checkpoint>> unfinished;
 
   bool resumes() const { return !initial.empty(); }
-  // The checkpoint that a run resumes unless the other party is one epoch behind; null for fresh weights.
+  // The checkpoint whose weights a run takes unless the other party is an epoch behind; null for fresh weights.
   const Checkpoint* resumed_from() const { return initial.empty() ? nullptr : initial.front().get(); }
-  // The one of this name; null for none.
-  std::shared_ptr<const Checkpoint> Find(const std::string& name) const;
 
-  // Takes the party's data. Errors: InvalidArgument where the checkpoint to resume from was trained on others that
-  // these do not extend: the same category would be another row of its embedding.
-  absl::Status UseData(const Dataset& data);
+  // Takes the party's data, and leaves among `unfinished` what can be continued with them. Errors: InvalidArgument
+  // where the checkpoint to start from was trained on others that these do not extend: the same category would be
+  // another row of its embedding.
+  absl::Status UseData(const Dataset& data, const v1::RunAgreement& agreement);
 
-  // Writes the checkpoint of `epochs` epochs of a run; nothing without a path. With `keep_previous` the one before
-  // stays as PATH.previous: a crash may leave the parties one epoch apart, and this one ahead. Errors:
+  // Writes `path`; nothing without one. The last three are kept, the earlier ones as PATH.1 and PATH.2: a crash may
+  // leave the parties one apart. `place`: run_id, epochs, batches and label_party; the rest are the facts. Errors:
   // Checkpoint::Write.
-  absl::Status Write(const std::string& run_id, uint32_t epochs, const v1::LabelPartyState* label_state,
-                     const NamedParameters& state, bool keep_previous) const;
+  absl::Status Write(const v1::CheckpointHeader& place, const NamedParameters& state, absl::string_view progress) const;
 };
 
-// Opens and checks what `party` says to resume from. `role`: label_party or nonlabel_party; paths are relative to
-// the file `config_path`. Errors: NotFound; InvalidArgument where the file is damaged or fits another role, model, cut
-// or optimiser, with the field that differs; and where `checkpoint_path` lies in no folder.
+// The one of this name; null for none.
+std::shared_ptr<const Checkpoint> FindCheckpoint(const std::vector<std::shared_ptr<const Checkpoint>>& checkpoints,
+                                                 const std::string& name);
+
+// Opens and checks what `party` says to start from, and what is there to be continued. `role`: label_party or
+// nonlabel_party; paths are relative to the file `config_path`. A damaged file is passed over, with a warning, where
+// one before it is good. Errors: NotFound; InvalidArgument where no file to start from is good, or one fits another
+// role, model, cut or optimiser, with the field that differs; and where `checkpoint_path` lies in no folder.
 absl::StatusOr<CheckpointPlan> PlanCheckpoints(const std::string& role, const std::string& config_path,
                                                const v1::PartyCommon& party, const v1::ModelSpec& model,
                                                const v1::RunAgreement& agreement);

@@ -48,13 +48,14 @@ absl::StatusOr<std::optional<Continuation>> ContinuationOf(const Checkpoint& che
   const v1::CheckpointHeader& header = checkpoint.header();
   const v1::Continuation& proto = header.continuation();
   if (!header.has_continuation() || proto.agreement_sha256() != AsBytes(AgreementSha256(agreement)) ||
-      header.dataset_sha256() != AsBytes(data.digest()) ||
-      header.epochs() >= static_cast<uint32_t>(agreement.epochs()) || agreement.progressive_validation()) {
+      header.dataset_sha256() != AsBytes(data.digest()) || agreement.progressive_validation()) {
     return std::nullopt;
   }
   Continuation continuation;
   continuation.epochs = header.epochs();
-  if (!ReadDigest(proto.joint_seed(), continuation.seed) ||
+  continuation.batches = header.batches();
+  if (header.epochs() > static_cast<uint32_t>(agreement.epochs()) ||
+      !ReadDigest(proto.joint_seed(), continuation.seed) ||
       !ReadDigest(proto.order_sha256(), continuation.aligned.order_sha256) ||
       !AreRows(proto.aligned_rows(), static_cast<int64_t>(data.rows()))) {
     return absl::InvalidArgumentError(

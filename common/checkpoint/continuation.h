@@ -23,16 +23,15 @@ namespace splitveil {
 struct Continuation {
   Digest seed;  // The broken run's joint seed.
   AlignedIds aligned;
-  uint32_t epochs = 0;  // Trained so far.
+  uint32_t epochs = 0, batches = 0;  // Trained so far: whole epochs, and batches of the next one.
 };
 
-// As a checkpoint keeps it, but for the epochs.
+// As a checkpoint keeps it, but for epochs, batches and the place in the ledger.
 v1::Continuation ToProto(const Continuation& continuation, const v1::RunAgreement& agreement);
 
-// nullopt where `checkpoint` is no state of a run of this agreement on this very data that has epochs left: what
-// resumes from it then begins anew, with its weights. Both parties decide alike: they resume from the same epoch of the
-// same run. Not under progressive_validation, whose one prediction comes first. Errors: InvalidArgument where it is,
-// and is malformed.
+// nullopt where `checkpoint` is no state of a run of this agreement on this very data that has something left. Not
+// under progressive_validation, whose one prediction comes first. Errors: InvalidArgument where it is, and is
+// malformed.
 absl::StatusOr<std::optional<Continuation>> ContinuationOf(const Checkpoint& checkpoint,
                                                            const v1::RunAgreement& agreement, const Dataset& data);
 

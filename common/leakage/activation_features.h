@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_COMMON_LEAKAGE_ACTIVATION_FEATURES_H_
 #define SPLITVEIL_COMMON_LEAKAGE_ACTIVATION_FEATURES_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <vector>
 
@@ -27,6 +28,12 @@ class ActivationFeatures {
   Matrix Regress(const Matrix& moments) const;
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(cut_width_, lines_, centre_, scale_, second_moments_, system_);
+  }
+
   void Start(int64_t cut_width);
 
   int64_t cut_width_ = -1;

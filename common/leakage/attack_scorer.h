@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_COMMON_LEAKAGE_ATTACK_SCORER_H_
 #define SPLITVEIL_COMMON_LEAKAGE_ATTACK_SCORER_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -54,6 +55,13 @@ class AttackScorer {
   absl::StatusOr<std::vector<float>> Score(AttackVariant variant);
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(gradient_direction_, gradient_clusters_, activation_clusters_, splitter_, surrogate_, label_factor_,
+            cumulative_direction_, remembered_, most_exact_);
+  }
+
   // Adds the batch's evidence to what is remembered of its rows; the sums. Both [batch].
   std::vector<double> Remember(v1::Attack attack, const std::vector<double>& evidence);
   // The same of releases that repeat, whose evidence counts once: what the most exact release of each row told.
@@ -73,6 +81,11 @@ class AttackScorer {
   struct Clusters {
     PrincipalDirection direction;
     double votes = 0;  // Positive where the cluster along the direction was the smaller one, over the batches so far.
+
+    template <typename Archive>
+    void serialize(Archive& archive) {
+      archive(direction, votes);
+    }
   };
   static std::vector<float> ScoreClusters(ConstMatrixView rows, Clusters& clusters);
 
@@ -87,6 +100,11 @@ class AttackScorer {
   std::map<v1::Attack, std::vector<double>> remembered_;  // [examples] each; made when first used.
   struct Repeated {
     double precision = 0, evidence = 0;
+
+    template <typename Archive>
+    void serialize(Archive& archive) {
+      archive(precision, evidence);
+    }
   };
   std::vector<Repeated> most_exact_;  // [examples]; made when first used.
   // Of this batch, computed when first asked for.

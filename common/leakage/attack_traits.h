@@ -93,6 +93,11 @@ struct AttackVariant {
   friend bool operator<(const AttackVariant& a, const AttackVariant& b) {
     return std::pair(a.attack, a.hint_count) < std::pair(b.attack, b.hint_count);
   }
+
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(attack, hint_count);
+  }
 };
 
 // `attack` once, or once for each of `hint_counts` where it takes hints, in that order.

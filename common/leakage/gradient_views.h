@@ -3,6 +3,7 @@
 #ifndef SPLITVEIL_COMMON_LEAKAGE_GRADIENT_VIEWS_H_
 #define SPLITVEIL_COMMON_LEAKAGE_GRADIENT_VIEWS_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <vector>
 
@@ -39,6 +40,12 @@ class GradientSplitter {
   GradientViews Split(ConstMatrixView gradients);
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(main_, directions_, spread_, tracked_);
+  }
+
   void Start(int64_t units);
   // Turns the directions to what `across` adds to the batches before; the turn.
   Matrix Track(ConstMatrixView across);

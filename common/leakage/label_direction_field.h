@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_COMMON_LEAKAGE_LABEL_DIRECTION_FIELD_H_
 #define SPLITVEIL_COMMON_LEAKAGE_LABEL_DIRECTION_FIELD_H_
 
+#include <cereal/access.hpp>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -35,6 +36,12 @@ class LabelDirectionField {
   void Learn(const Matrix& features, const Matrix& across, absl::Span<const float> beliefs);
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(moments_);
+  }
+
   Matrix moments_;  // Fading mean of believed directions with features, [features, directions].
 };
 

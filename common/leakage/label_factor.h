@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_COMMON_LEAKAGE_LABEL_FACTOR_H_
 #define SPLITVEIL_COMMON_LEAKAGE_LABEL_FACTOR_H_
 
+#include <cereal/access.hpp>
 #include <vector>
 
 #include "common/leakage/gradient_views.h"
@@ -21,12 +22,23 @@ class LabelFactor {
   std::vector<double> Take(const GradientViews& views);
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(moments_, skewness_, kurtosis_, weight_, test_, middle_, prior_log_odds_);
+  }
+
   // Fading means over the batches so far, each row with the chance that it is positive.
   struct Moments {
     double positives = 0;
     std::vector<double> of_positives;  // [coordinates]
     std::vector<double> mean;
     std::vector<double> products;  // [coordinates, coordinates]
+
+    template <typename Archive>
+    void serialize(Archive& archive) {
+      archive(positives, of_positives, mean, products);
+    }
   };
   void Turn(const Matrix& turn);
   // Sets the test to where the fit to the batch begins.

@@ -3,6 +3,7 @@
 #ifndef SPLITVEIL_COMMON_LEAKAGE_POPULATION_H_
 #define SPLITVEIL_COMMON_LEAKAGE_POPULATION_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -21,6 +22,11 @@ struct Population {
     double along = 0;   // Variance on that line.
     double across = 0;  // Mean variance of each of the d - 1 directions across it, about the origin.
     double spread = 0;  // Variance of a component of the clean rows about their mean: u or v. Of the modelled classes.
+
+    template <typename Archive>
+    void serialize(Archive& archive) {
+      archive(mean, along, across, spread);
+    }
   };
   std::vector<float> direction;  // Unit vector, [d]: difference of the clean class means.
   std::vector<float> origin;     // [d]: clean mean of the negatives.
@@ -32,6 +38,11 @@ struct Population {
   Class measured_negative, measured_positive;
   // Whether the moments of each kind are known: PopulationEstimator may lack them for a run's first batches.
   bool modelled = true, measured = true;
+
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(direction, origin, distance, negative, positive, measured_negative, measured_positive, modelled, measured);
+  }
 };
 
 // The moments of one batch: direction and origin from the clean gradients, the variances from the clean rows and their
@@ -46,6 +57,11 @@ absl::StatusOr<Population> EstimatePopulation(ConstMatrixView clean, ConstMatrix
 struct NoiseVariances {
   double along = std::numeric_limits<double>::quiet_NaN();
   double across = std::numeric_limits<double>::quiet_NaN();
+
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(along, across);
+  }
 };
 
 // The population of each batch of a run, with nothing in it of the noise of the batch itself: direction, means and
@@ -59,9 +75,20 @@ class PopulationEstimator {
                                   const NoiseVariances& stated_negative, const NoiseVariances& stated_positive);
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(averages_, batches_);
+  }
+
   // Averages over earlier batches, in units of ||dg||^2.
   struct Averages {
     NoiseVariances noise{0, 0}, measured{0, 0};
+
+    template <typename Archive>
+    void serialize(Archive& archive) {
+      archive(noise, measured);
+    }
   };
   void Remember(const Population& batch, double dg_squared);
 

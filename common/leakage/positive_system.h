@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_COMMON_LEAKAGE_POSITIVE_SYSTEM_H_
 #define SPLITVEIL_COMMON_LEAKAGE_POSITIVE_SYSTEM_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <vector>
 
@@ -19,6 +20,12 @@ class PositiveSystem {
   void Solve(std::vector<double>& right, int64_t columns) const;
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(factor_, size_);
+  }
+
   std::vector<double> factor_;  // Cholesky's, lower triangle by rows.
   int64_t size_ = 0;
 };

@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_COMMON_LEAKAGE_PRINCIPAL_DIRECTION_H_
 #define SPLITVEIL_COMMON_LEAKAGE_PRINCIPAL_DIRECTION_H_
 
+#include <cereal/access.hpp>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -43,6 +44,12 @@ class PrincipalDirection {
   absl::Span<const float> direction() const { return direction_; }
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(memory_, direction_, votes_);
+  }
+
   double memory_;
   std::vector<float> direction_;
   double votes_ = 0;

@@ -3,6 +3,7 @@
 #define SPLITVEIL_COMMON_LEAKAGE_SURROGATE_HEAD_H_
 
 #include <array>
+#include <cereal/access.hpp>
 #include <vector>
 
 #include "common/leakage/activation_features.h"
@@ -45,10 +46,21 @@ class SurrogateHead {
   SurrogateScores Take(const GradientViews& views, ConstMatrixView activations);
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(features_, teachers_);
+  }
+
   // A field, and fading means of products of the main view m and the halves a and b of the field's cosines.
   struct Teacher {
     LabelDirectionField field;
     double main_a = 0, main_b = 0, a_b = 0, squared = 0;  // The last: (a + b)^2.
+
+    template <typename Archive>
+    void serialize(Archive& archive) {
+      archive(field, main_a, main_b, a_b, squared);
+    }
   };
   // Log ratios by `teacher` and the main view together.
   static std::vector<float> Weigh(const FieldCosines& cosines, const std::vector<float>& main, Teacher& teacher);

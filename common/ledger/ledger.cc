@@ -58,17 +58,19 @@ class Ledger::Database {
       : path_(std::move(path)), run_id_(std::move(run_id)), connection_(std::move(connection)) {}
   ~Database() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Begins the run. Before any other call, once.
-  absl::Status Start(const RunRow& run) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Begins the run, or goes on with it from `position`. Before any other call, once.
+  absl::Status Start(const RunRow& run, const v1::LedgerPosition* position) ABSL_LOCKS_EXCLUDED(mutex_);
   // Inserts a row of this run.
   template <typename... Values>
   absl::Status Insert(Table table, const Values&... values) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Commit() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<int64_t> LastEvent() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Finish(absl::string_view status) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   absl::Status Prepare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status InsertRun(const RunRow& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status GoBackTo(const v1::LedgerPosition& position, const RunRow& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Begin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CommitPending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CommitWhenDue();
@@ -106,11 +108,11 @@ Ledger::Database::~Database() {
   CommitPending().IgnoreError();  // Nobody is left to tell; Finish and Commit report.
 }
 
-absl::Status Ledger::Database::Start(const RunRow& run) {
+absl::Status Ledger::Database::Start(const RunRow& run, const v1::LedgerPosition* position) {
   const absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(CreateSchema(*connection_));
   SPLITVEIL_RETURN_IF_ERROR(connection_->Execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL"));
-  SPLITVEIL_RETURN_IF_ERROR(InsertRun(run));
+  SPLITVEIL_RETURN_IF_ERROR(position == nullptr ? InsertRun(run) : GoBackTo(*position, run));
   SPLITVEIL_RETURN_IF_ERROR(Prepare());
   committer_ = std::thread(&Database::CommitWhenDue, this);
   return absl::OkStatus();
@@ -147,6 +149,39 @@ absl::Status Ledger::Database::InsertRun(const RunRow& run) {
     return absl::InvalidArgumentError(absl::StrCat("run \"", run.run_id, "\" is already in this ledger"));
   }
   return inserted;
+}
+
+absl::Status Ledger::Database::GoBackTo(const v1::LedgerPosition& position, const RunRow& run) {
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement find, connection_->Prepare("SELECT 1 FROM run WHERE run_id = ?1"));
+  SPLITVEIL_RETURN_IF_ERROR(find.Bind(run.run_id));
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool known, find.Next());
+  if (!known) {
+    return InsertRun(run);
+  }
+  SPLITVEIL_RETURN_IF_ERROR(connection_->Execute("BEGIN IMMEDIATE"));
+  const std::pair<const char*, int64_t> removals[] = {
+      {"DELETE FROM step WHERE run_id = ?1 AND step >= ?2", position.steps()},
+      {"DELETE FROM step_time WHERE run_id = ?1 AND step >= ?2", position.steps()},
+      {"DELETE FROM protection WHERE run_id = ?1 AND step >= ?2", position.steps()},
+      {"DELETE FROM leak WHERE run_id = ?1 AND step >= ?2", position.steps()},
+      {"DELETE FROM evaluation WHERE run_id = ?1 AND step > ?2", position.steps()},
+      {"DELETE FROM distribution WHERE run_id = ?1 AND epoch >= ?2", position.own_epochs()},
+      {"DELETE FROM epoch_leak WHERE run_id = ?1 AND observer = 'label_party' AND epoch >= ?2", position.own_epochs()},
+      {"DELETE FROM epoch_leak WHERE run_id = ?1 AND observer <> 'label_party' AND epoch >= ?2",
+       position.peer_epochs()},
+      {"DELETE FROM event WHERE run_id = ?1 AND rowid > ?2 AND kind NOT IN ('interrupted', 'refused', 'ended', "
+       "'checkpoint', 'continued', 'export_failed')",
+       position.last_event()}};
+  for (const auto& [sql, beyond] : removals) {
+    SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement remove, connection_->Prepare(sql));
+    SPLITVEIL_RETURN_IF_ERROR(remove.Run(run.run_id, beyond));
+  }
+  for (const char* const sql : {"DELETE FROM privacy_audit WHERE run_id = ?1", "DELETE FROM all_runs WHERE run_id = ?1",
+                                "UPDATE run SET status = 'running', finished_at = NULL WHERE run_id = ?1"}) {
+    SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement change, connection_->Prepare(sql));
+    SPLITVEIL_RETURN_IF_ERROR(change.Run(run.run_id));
+  }
+  return connection_->Execute("COMMIT");
 }
 
 template <typename... Values>
@@ -203,6 +238,13 @@ absl::Status Ledger::Database::Commit() {
   return CommitPending();
 }
 
+absl::StatusOr<int64_t> Ledger::Database::LastEvent() {
+  const absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(CommitPending());
+  const absl::StatusOr<int64_t> last = connection_->QueryInt64("SELECT coalesce(max(rowid), 0) FROM event");
+  return last.ok() ? last : At(path_, last.status());
+}
+
 absl::Status Ledger::Database::Finish(absl::string_view status) {
   const absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(Begin());
@@ -214,15 +256,25 @@ absl::Status Ledger::Database::Finish(absl::string_view status) {
 Ledger::Ledger(std::unique_ptr<Database> database) : database_(std::move(database)) {}
 Ledger::~Ledger() = default;
 
-absl::StatusOr<std::unique_ptr<Ledger>> Ledger::Create(const std::string& path, const RunRow& run) {
+absl::StatusOr<std::unique_ptr<Ledger>> Ledger::Open(const std::string& path, const RunRow& run,
+                                                     const v1::LedgerPosition* position) {
   if (run.run_id.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": run_id: expected a name, found none"));
   }
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> connection,
                              SqliteDatabase::Open(path, SqliteDatabase::Mode::kCreate));
   auto database = std::make_unique<Database>(std::move(connection), path, run.run_id);
-  SPLITVEIL_RETURN_IF_ERROR(At(path, database->Start(run)));
+  SPLITVEIL_RETURN_IF_ERROR(At(path, database->Start(run, position)));
   return std::unique_ptr<Ledger>(new Ledger(std::move(database)));
+}
+
+absl::StatusOr<std::unique_ptr<Ledger>> Ledger::Create(const std::string& path, const RunRow& run) {
+  return Open(path, run, nullptr);
+}
+
+absl::StatusOr<std::unique_ptr<Ledger>> Ledger::Continue(const std::string& path, const RunRow& run,
+                                                         const v1::LedgerPosition& position) {
+  return Open(path, run, &position);
 }
 
 absl::Status Ledger::Record(const StepRow& row) {
@@ -278,6 +330,8 @@ absl::Status Ledger::RecordEvent(absl::string_view kind, absl::string_view detai
 }
 
 absl::Status Ledger::Commit() { return database_->Commit(); }
+
+absl::StatusOr<int64_t> Ledger::CommitAndLastEvent() { return database_->LastEvent(); }
 
 absl::Status Ledger::Finish(absl::string_view status) {
   if (status != "completed" && status != "stopped" && status != "failed" && status != "halted") {

@@ -14,6 +14,7 @@
 
 #include "common/ledger/privacy_audit.h"
 
+#include "splitveil/v1/checkpoint.pb.h"
 #include "splitveil/v1/protection.pb.h"
 
 namespace splitveil {
@@ -70,6 +71,12 @@ struct EpochLeakRow {
   double tpr_01pct = 0, tpr_01pct_low = 0, tpr_01pct_high = 0;  // and of 0.1%; turned where the AUC is below 0.5.
   // What the noise allows: exact for Gaussian classes, and by Theorem 1. NaN: no bound holds.
   double gaussian_auc_bound = 0, auc_bound = 0;
+
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(epoch, observer, layer, attack, examples, positives, auc, auc_low, auc_high, tpr_1pct, tpr_1pct_low,
+            tpr_1pct_high, tpr_01pct, tpr_01pct_low, tpr_01pct_high, gaussian_auc_bound, auc_bound);
+  }
 };
 // One bin of the histogram of a quantity over the examples of one class in one epoch. Label party only.
 struct DistributionRow {
@@ -100,6 +107,11 @@ class Ledger {
   // cannot be opened or written, or lies on a file system that cannot do WAL, and where the run exists or has no name;
   // NotFound where its folder does not exist; Internal while another process holds it locked.
   static absl::StatusOr<std::unique_ptr<Ledger>> Create(const std::string& path, const RunRow& run);
+  // Goes on with a run that was broken off, from the rows that it had at `position`: those beyond are removed, for they
+  // are recorded again; events that tell of interruptions and refusals stay. A ledger that does not know the run begins
+  // it. Errors: the same, but for a run that exists.
+  static absl::StatusOr<std::unique_ptr<Ledger>> Continue(const std::string& path, const RunRow& run,
+                                                          const v1::LedgerPosition& position);
   // Commits. A run that was not finished stays "running".
   ~Ledger();
 
@@ -116,12 +128,17 @@ class Ledger {
   absl::Status RecordEvent(absl::string_view kind, absl::string_view detail);
   // Makes every row recorded so far visible to readers and safe from a crash.
   absl::Status Commit();
+  // LedgerPosition.last_event, once all is committed.
+  absl::StatusOr<int64_t> CommitAndLastEvent();
   // Ends the run with a status (completed, stopped, failed, halted) and commits. Errors: InvalidArgument for another
   // status; FailedPrecondition the second time.
   absl::Status Finish(absl::string_view status);
 
  private:
   class Database;
+  // `position`: to go on from; null: the run begins.
+  static absl::StatusOr<std::unique_ptr<Ledger>> Open(const std::string& path, const RunRow& run,
+                                                      const v1::LedgerPosition* position);
   explicit Ledger(std::unique_ptr<Database> database);
   std::unique_ptr<Database> database_;
 };

@@ -65,4 +65,19 @@ absl::StatusOr<std::unique_ptr<Ledger>> BeginLedger(const std::string& path, con
   return status.ok() ? std::move(ledger) : status;
 }
 
+absl::StatusOr<std::unique_ptr<Ledger>> ContinueLedger(const std::string& path, const RunRow& run,
+                                                       const v1::LedgerPosition& position,
+                                                       const std::string& checkpoint) {
+  absl::StatusOr<std::unique_ptr<Ledger>> ledger = Ledger::Continue(path, run, position);
+  if (!ledger.ok()) {
+    return ledger.status();
+  }
+  absl::Status status = (*ledger)->RecordEvent("continued", absl::StrCat("from checkpoint ", checkpoint));
+  return status.ok() ? std::move(ledger) : status;
+}
+
+std::string CheckpointDetail(uint32_t epochs, uint32_t batches) {
+  return absl::StrCat("of ", epochs, " epochs", batches > 0 ? absl::StrCat(" and ", batches, " batches") : "");
+}
+
 }  // namespace splitveil

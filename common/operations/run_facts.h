@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_COMMON_OPERATIONS_RUN_FACTS_H_
 #define SPLITVEIL_COMMON_OPERATIONS_RUN_FACTS_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -24,9 +25,16 @@ bool IsRunIdOf(const std::string& run_name, absl::string_view run_id);
 RunRow DescribeRun(const std::string& run_id, const std::string& role, const std::string& protection,
                    const v1::RunAgreement& agreement, const std::string& peer_version);
 
-// Opens the ledger at `path` for the run and records the audit's disclosure.
+// Opens the ledger at `path` for a run that begins and records the audit's disclosure.
 absl::StatusOr<std::unique_ptr<Ledger>> BeginLedger(const std::string& path, const RunRow& run,
                                                     v1::DisclosureLevel disclosure);
+// For one that goes on from the checkpoint of this name, which it records. Errors: as Ledger::Continue.
+absl::StatusOr<std::unique_ptr<Ledger>> ContinueLedger(const std::string& path, const RunRow& run,
+                                                       const v1::LedgerPosition& position,
+                                                       const std::string& checkpoint);
+
+// Detail of the event "checkpoint": "of 2 epochs and 300 batches".
+std::string CheckpointDetail(uint32_t epochs, uint32_t batches);
 
 }  // namespace splitveil
 

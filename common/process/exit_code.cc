@@ -46,6 +46,11 @@ bool IsStoppedOnRequest(const absl::Status& status) {
   return absl::IsCancelled(status) && status.GetPayload(kStoppedPayloadUrl).has_value();
 }
 
+absl::Status PeerStartedAgain(absl::string_view peer) {
+  return absl::AbortedError(
+      absl::StrCat(peer, " has been started again: the run goes on from a checkpoint, where both have one"));
+}
+
 ExitCode ExitCodeFor(const absl::Status& status) {
   // First, since the peer's release gate halts both parties: its verdict is no refusal of this one.
   if (IsHalt(status)) {
@@ -54,7 +59,7 @@ ExitCode ExitCodeFor(const absl::Status& status) {
   if (IsStoppedOnRequest(status)) {
     return ExitCode::kStopped;
   }
-  if (status.GetPayload(kRefusedByPeerPayloadUrl).has_value()) {
+  if (status.GetPayload(kRefusedByPeerPayloadUrl).has_value() && !absl::IsAborted(status)) {
     return ExitCode::kRefused;
   }
   switch (status.code()) {
@@ -69,6 +74,7 @@ ExitCode ExitCodeFor(const absl::Status& status) {
     case absl::StatusCode::kCancelled:
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kAborted:
       return ExitCode::kPeerUnreachable;
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kUnauthenticated:

@@ -37,10 +37,14 @@ bool IsHalt(const absl::Status& status);
 absl::Status StoppedOnRequest(absl::string_view what = "the run");
 bool IsStoppedOnRequest(const absl::Status& status);
 
+// The peer's process has lost the run and another one has taken its place: Aborted. The run goes on from the latest
+// checkpoint that both parties have, where they keep any; else exit 3.
+absl::Status PeerStartedAgain(absl::string_view peer);
+
 // OK: 0. IsHalt: 5. IsStoppedOnRequest: 6. Refusals: 4. Otherwise InvalidArgument, NotFound, OutOfRange, AlreadyExists,
-// DataLoss (a damaged file): 2; Cancelled, Unavailable, DeadlineExceeded (the peer is gone): 3; PermissionDenied,
-// Unauthenticated, FailedPrecondition: 4; the rest, ResourceExhausted among it: 1. What fails in this process alone
-// must therefore have a code of 1 or 2.
+// DataLoss (a damaged file): 2; Cancelled, Unavailable, DeadlineExceeded, Aborted (the peer is gone): 3;
+// PermissionDenied, Unauthenticated, FailedPrecondition: 4; the rest, ResourceExhausted among it: 1. What fails in this
+// process alone must therefore have a code of 1 or 2.
 ExitCode ExitCodeFor(const absl::Status& status);
 
 // Prints "PROGRAM: error: MESSAGE" on standard error unless OK, as one line without control characters, and returns the

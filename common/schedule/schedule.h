@@ -20,6 +20,10 @@ struct ScheduleOptions {
   int64_t minimum_batch_size = 16;
 };
 
+// Whether both parties write a checkpoint within an epoch once `steps` steps of the run are done: every `every`; 0:
+// never (RunAgreement.checkpoint_steps).
+inline bool IsCheckpointStep(int64_t steps, int64_t every) { return every > 0 && steps % every == 0; }
+
 // Batches of one run. An epoch's order is a Fisher-Yates permutation of the training positions, drawn without bias from
 // the SeededStream under SHA-256(domain tag, seed, epoch); batch b is its b-th slice. Not thread-safe: BatchRows caches
 // the latest epoch's permutation.

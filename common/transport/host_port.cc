@@ -60,6 +60,10 @@ absl::StatusOr<HostPort> ParseHostPort(absl::string_view field, absl::string_vie
   return HostPort{std::string(host), static_cast<uint16_t>(port)};
 }
 
+std::string WithPort(const std::string& address, int port) {
+  return absl::StrCat(address.substr(0, address.rfind(':') + 1), port);
+}
+
 absl::Status CheckFree(absl::string_view field, absl::string_view address) {
   SPLITVEIL_ASSIGN_OR_RETURN(const HostPort parsed, ParseHostPort(field, address));
   addrinfo hints = {};

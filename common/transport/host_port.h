@@ -19,6 +19,9 @@ struct HostPort {
 // InvalidArgument, which names `field` ("listen_address"), for anything but a host and a decimal port.
 absl::StatusOr<HostPort> ParseHostPort(absl::string_view field, absl::string_view address);
 
+// `address`, which ParseHostPort takes, with this port.
+std::string WithPort(const std::string& address, int port);
+
 // Whether a server could listen at `address` now: takes the port and gives it back at once, without ever listening, so
 // that no peer gets through meanwhile. InvalidArgument, which names `field`, where the address is not of this machine
 // or its port is taken.

@@ -4,6 +4,7 @@
 #define SPLITVEIL_LABEL_PARTY_AUDIT_CLASS_HISTOGRAMS_H_
 
 #include <array>
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -30,6 +31,12 @@ class ClassHistograms {
   std::vector<DistributionRow> Finish(uint32_t epoch);
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(values_);
+  }
+
   // Values of the two classes.
   using Values = std::array<std::vector<float>, 2>;
   void AddScores(const std::string& quantity, absl::Span<const float> scores, const ReleasedBatch& batch);

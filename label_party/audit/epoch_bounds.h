@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_AUDIT_EPOCH_BOUNDS_H_
 #define SPLITVEIL_LABEL_PARTY_AUDIT_EPOCH_BOUNDS_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <string>
 
@@ -30,6 +31,12 @@ class EpochBounds {
   AucBounds For(const std::string& layer, v1::Attack attack) const;
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(steps_, of_labels_, gaussian_sum_, theorem1_sum_, accumulated_sum_kl_);
+  }
+
   int64_t steps_ = 0;
   bool of_labels_ = false;
   double gaussian_sum_ = 0, theorem1_sum_ = 0;

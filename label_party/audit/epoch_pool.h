@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_AUDIT_EPOCH_POOL_H_
 #define SPLITVEIL_LABEL_PARTY_AUDIT_EPOCH_POOL_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -37,9 +38,20 @@ class EpochPool {
   bool empty() const { return series_.empty(); }
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(series_);
+  }
+
   struct Series {
     std::vector<float> scores;
     std::vector<uint8_t> labels;
+
+    template <typename Archive>
+    void serialize(Archive& archive) {
+      archive(scores, labels);
+    }
   };
   std::map<std::pair<std::string, AttackVariant>, Series> series_;
 };

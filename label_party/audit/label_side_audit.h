@@ -3,6 +3,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_AUDIT_LABEL_SIDE_AUDIT_H_
 #define SPLITVEIL_LABEL_PARTY_AUDIT_LABEL_SIDE_AUDIT_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -101,6 +102,12 @@ class LabelSideAudit {
   std::optional<ReleasingHead> HeadOf(const ReleaseEvidence& evidence) const;
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(scorer_, estimator_, population_);
+  }
+
   absl::Status EstimateNext(const ReleasedBatch& batch, const ReleaseEvidence& evidence);
   void Place(const ReleasedBatch& batch, const ReleaseEvidence& evidence);
   bool KnowsPlaces() const;  // Of any row.

@@ -46,6 +46,7 @@ LeakAuditor::LeakAuditor(const v1::RunAgreement& agreement, const v1::LabelSideA
 
 void LeakAuditor::Remember(ReleasedBatch batch) {
   const absl::MutexLock lock(&mutex_);
+  released_epoch_ = batch.epoch;
   released_.push_back({std::move(batch)});
   while (released_.size() > awaited_batches_) {
     released_.pop_front();
@@ -106,8 +107,7 @@ absl::Status LeakAuditor::FinishRun() {
   const absl::MutexLock lock(&mutex_);
   absl::Status status = recorder_.RecordEpoch(Observer::kNonLabelParty, judged_epoch_, BoundsOf(judged_epoch_));
   if (recorder_.has_pooled(Observer::kLabelParty)) {  // The run ends within an epoch.
-    const uint32_t epoch = released_.back().batch.epoch;
-    status.Update(recorder_.RecordEpoch(Observer::kLabelParty, epoch, BoundsOf(epoch)));
+    status.Update(recorder_.RecordEpoch(Observer::kLabelParty, released_epoch_, BoundsOf(released_epoch_)));
   }
   status.Update(RecordPrivacyAudit());
   return status;
@@ -203,6 +203,11 @@ absl::StatusOr<v1::ScoreBatchResponse> LeakAuditor::Judge(const v1::ScoreBatchRe
   awaited->request = request.SerializeAsString();
   awaited->response = response;
   return response;
+}
+
+uint32_t LeakAuditor::peer_epochs() const {
+  const absl::MutexLock lock(&mutex_);
+  return judged_epoch_;
 }
 
 BatchLeaks LeakAuditor::series() const {

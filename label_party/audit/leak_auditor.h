@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_AUDIT_LEAK_AUDITOR_H_
 #define SPLITVEIL_LABEL_PARTY_AUDIT_LEAK_AUDITOR_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -59,6 +60,9 @@ class LeakAuditor {
   absl::Status RecordRunScores(v1::Attack attack, uint32_t epoch, absl::Span<const float> scores,
                                absl::Span<const uint8_t> labels) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Epochs whose submitted scores are recorded: the scores of the next one may still come.
+  uint32_t peer_epochs() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // As LeakRecorder's.
   BatchLeaks series() const ABSL_LOCKS_EXCLUDED(mutex_);
   EpochLeaks epoch_leaks() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -69,6 +73,14 @@ class LeakAuditor {
   std::string latest() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  friend class cereal::access;
+  // Between batches, all scores judged.
+  template <typename Archive>
+  void serialize(Archive& archive) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    archive(label_side_audit_, histograms_, bounds_, released_epoch_, judged_epoch_, recorder_, mu_audit_);
+  }
+
   // A batch whose scores may still come.
   struct Awaited {
     ReleasedBatch batch;
@@ -92,6 +104,7 @@ class LeakAuditor {
   std::deque<Awaited> released_ ABSL_GUARDED_BY(mutex_);  // Latest last. Changed by Remember alone, but for `judged`.
   ClassHistograms histograms_ ABSL_GUARDED_BY(mutex_);
   std::map<uint32_t, EpochBounds> bounds_ ABSL_GUARDED_BY(mutex_);  // By epoch, from that of the peer's pool on.
+  uint32_t released_epoch_ ABSL_GUARDED_BY(mutex_) = 0;             // Of the latest batch.
   uint32_t judged_epoch_ ABSL_GUARDED_BY(mutex_) = 0;               // Whose scores the peer's pool holds.
   LeakRecorder recorder_ ABSL_GUARDED_BY(mutex_);
   MuAudit mu_audit_ ABSL_GUARDED_BY(mutex_);

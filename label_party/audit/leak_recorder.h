@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_AUDIT_LEAK_RECORDER_H_
 #define SPLITVEIL_LABEL_PARTY_AUDIT_LEAK_RECORDER_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -73,11 +74,22 @@ class LeakRecorder {
   std::string latest() const;
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(figures_, bound_exceeded_, attacks_beyond_);
+  }
+
   // One observer's figures.
   struct Figures {
     EpochPool pool;
     BatchLeaks series;
     EpochLeaks epoch_leaks;
+
+    template <typename Archive>
+    void serialize(Archive& archive) {
+      archive(pool, series, epoch_leaks);
+    }
   };
 
   absl::Status Record(Observer observer, EpochLeakRow row);

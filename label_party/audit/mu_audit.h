@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_AUDIT_MU_AUDIT_H_
 #define SPLITVEIL_LABEL_PARTY_AUDIT_MU_AUDIT_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -53,11 +54,23 @@ class MuAudit {
   std::optional<PrivacyAuditRow> Finish() const;
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(claimed_sum_kl_, releases_repeat_, first_epoch_, squared_separations_, separations_, labels_, own_,
+            neighbour_, first_, latest_);
+  }
+
   // Each example's sum of evidence, and that sum's variance; of a mean, how many it is of. [examples]
   struct Sums {
     std::vector<float> evidence, weights;
 
     void Add(uint32_t position, double weighted, double weight);
+
+    template <typename Archive>
+    void serialize(Archive& archive) {
+      archive(evidence, weights);
+    }
   };
   // Examples that a test scores.
   struct Scored {

@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_POLICY_LEAKAGE_ACCOUNTANT_H_
 #define SPLITVEIL_LABEL_PARTY_POLICY_LEAKAGE_ACCOUNTANT_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <vector>
 
@@ -31,6 +32,12 @@ class LeakageAccountant {
   double max_sum_kl() const { return max_sum_kl_; }
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(sum_kls_, max_sum_kl_);
+  }
+
   std::vector<double> sum_kls_;  // By aligned position.
   double max_sum_kl_ = 0;
 };

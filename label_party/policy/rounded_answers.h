@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_POLICY_ROUNDED_ANSWERS_H_
 #define SPLITVEIL_LABEL_PARTY_POLICY_ROUNDED_ANSWERS_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 
 #include "absl/types/span.h"
@@ -23,9 +24,8 @@ namespace splitveil {
 // Not thread-safe.
 class RoundedAnswers {
  public:
-  // `audit`: of a canonical agreement. No answer is ever due unless its disclosure is ROUNDED. `spent`: answers counted
-  // by the run that this one continues.
-  explicit RoundedAnswers(const v1::AuditAgreement& audit, uint32_t spent = 0) : audit_(audit), spent_(spent) {}
+  // `audit`: of a canonical agreement. No answer is ever due unless its disclosure is ROUNDED.
+  explicit RoundedAnswers(const v1::AuditAgreement& audit) : audit_(audit) {}
 
   // Whether the scores of a batch that is about to be released get an answer. By public facts alone: the step, the
   // batch's examples, how many were answered before.
@@ -38,8 +38,14 @@ class RoundedAnswers {
   bool any() const { return audit_.disclosure() == v1::ROUNDED; }
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(spent_);
+  }
+
   const v1::AuditAgreement audit_;
-  uint32_t spent_;
+  uint32_t spent_ = 0;  // In all of a run, whatever it was broken off.
 };
 
 // An answer on `scores` (finite) of a batch's `labels`, 0 or 1 and as many, at least two: in [0, 1], a multiple of

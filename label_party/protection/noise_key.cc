@@ -12,7 +12,6 @@
 
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
-#include "common/telemetry/log.h"
 
 namespace splitveil {
 namespace {
@@ -55,13 +54,15 @@ absl::StatusOr<SecretKey> OpenNoiseKey(const std::string& path, bool continues) 
   if (!absl::IsNotFound(kept.status())) {
     return kept;
   }
+  if (continues) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path,
+                     ": expected the noise key of the run that was broken off, found none: without it, steps that "
+                     "have left would leave once more with another draw of noise; restore it, or set starts_anew"));
+  }
   const SecretKey key = SecretKey::Generate();
   const absl::Status made =
       CreateFile(path, {reinterpret_cast<const char*>(key.bytes().data()), key.bytes().size()}, kOwnerOnly);
-  if (made.ok() && continues) {
-    LogWarning("noise key: made ", path,
-               " although initial_checkpoint is set: steps that an earlier run has sent get another draw of noise");
-  }
   // Another process may have made one at the same time: what has the name is the key of both.
   return made.ok() || absl::IsAlreadyExists(made) ? Read(path) : made;
 }

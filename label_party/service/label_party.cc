@@ -26,6 +26,7 @@
 #include "common/operations/party_check.h"
 #include "common/operations/party_program.h"
 #include "common/operations/run_summary.h"
+#include "common/process/exit_code.h"
 #include "common/process/file.h"
 #include "common/process/runtime.h"
 #include "common/process/steady_time.h"
@@ -113,18 +114,18 @@ absl::StatusOr<LabelSessionOptions> SessionOptions(const LabelPartyPlan& plan, R
       std::shared_ptr<const Dataset> data,
       OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement, PreparedFor::kLabelParty));
   options.data = std::move(data);
-  SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data));
+  SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data, plan.agreement));
   return options;
 }
 
 // The source of the noise on gradients: under the key beside the checkpoint, so that steps which are repeated after a
 // crash repeat their noise; without a checkpoint under a fresh one.
-absl::StatusOr<std::unique_ptr<SecureGaussian>> OpenNoise(const LabelPartyPlan& plan) {
+// `continues`: a broken run may go on, whose key there must be.
+absl::StatusOr<std::unique_ptr<SecureGaussian>> OpenNoise(const LabelPartyPlan& plan, bool continues) {
   if (plan.checkpoints.path.empty()) {
     return SecureGaussian::Create(SecretKey::Generate());
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(SecretKey key,
-                             OpenNoiseKey(NoiseKeyPath(plan.checkpoints.path), !plan.checkpoints.initial.empty()));
+  SPLITVEIL_ASSIGN_OR_RETURN(SecretKey key, OpenNoiseKey(NoiseKeyPath(plan.checkpoints.path), continues));
   return SecureGaussian::Create(std::move(key), SecureGaussian::KeyLife::kManyRuns);
 }
 
@@ -181,6 +182,46 @@ void TellResult(const LabelPartyPlan& plan, const LabelSession& session, const a
   }
 }
 
+// Serves one run, or as much of it as the peer's process sees: Aborted where another one takes its place. `plan` learns
+// the port, so that it stays the same.
+absl::Status ServeRun(LabelPartyPlan& plan) {
+  RunStatus status("label_party");
+  SPLITVEIL_ASSIGN_OR_RETURN(LabelSessionOptions options, SessionOptions(plan, &status));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<PrivacyAccount> account, OpenAccount(plan, *options.data));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise,
+                             OpenNoise(plan, !options.checkpoints.unfinished.empty()));
+  SPLITVEIL_ASSIGN_OR_RETURN(options.protection, MakeProtection(plan.config.protection(), std::move(noise),
+                                                                std::move(account), options.data->task()));
+  options.keep_report = [&plan](const RunReport& report) { return KeepReport(plan, report); };
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LabelSession> session, LabelSession::Create(std::move(options)));
+  SplitTrainingService training(session.get());
+  AlignmentService alignment(session.get());
+  LeakAuditService audit(session.get());
+  OperationsService operations(&status);
+
+  SPLITVEIL_ASSIGN_OR_RETURN(const OperatorServer operator_server,
+                             StartOperatorServer(StatusSocketPath(plan.config.party(), plan.config_path), &operations));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const RunningServer running,
+      StartServer({plan.config.listen_address(), MaxMessageBytes(plan.agreement), {&training, &alignment, &audit}},
+                  plan.identity));
+  LogInfo("label party listens on port ", running.port);
+  plan.config.set_listen_address(WithPort(plan.config.listen_address(), running.port));
+  absl::Status outcome = session->WaitUntilEnded(&StopRequested);
+  if (!session->opened()) {
+    outcome = WithTurnedAway(outcome, plan.identity, running.listener->turned_away());
+  }
+  if (!session->peer_started_again()) {
+    TellResult(plan, *session, outcome);
+  }
+  session->AwaitFarewell(std::min(kFarewellLimit, absl::Seconds(plan.agreement.deadlines().max_outage_seconds())),
+                         &StopRequested);
+  training.EndStreams();
+  // Answers under way may leave; a stream still open is cut off.
+  running.server->Shutdown(GrpcDeadline(SteadyAfter(absl::Seconds(2))));
+  return session->peer_started_again() ? PeerStartedAgain("the non-label party") : outcome;
+}
+
 }  // namespace
 
 absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path, const std::string& config_path) {
@@ -234,37 +275,16 @@ absl::Status RunLabelParty(const LabelPartyPlan& plan) {
   ReuseTensorMemory();
   SetComputeThreads(plan.config.party().compute_threads());
   KeepForOwnerAlone(plan.config.party(), plan.config_path);
-  RunStatus status("label_party");
-  SPLITVEIL_ASSIGN_OR_RETURN(LabelSessionOptions options, SessionOptions(plan, &status));
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<PrivacyAccount> account, OpenAccount(plan, *options.data));
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise, OpenNoise(plan));
-  SPLITVEIL_ASSIGN_OR_RETURN(options.protection, MakeProtection(plan.config.protection(), std::move(noise),
-                                                                std::move(account), options.data->task()));
-  options.keep_report = [&plan](const RunReport& report) { return KeepReport(plan, report); };
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LabelSession> session, LabelSession::Create(std::move(options)));
-  SplitTrainingService training(session.get());
-  AlignmentService alignment(session.get());
-  LeakAuditService audit(session.get());
-  OperationsService operations(&status);
-
-  SPLITVEIL_ASSIGN_OR_RETURN(const OperatorServer operator_server,
-                             StartOperatorServer(StatusSocketPath(plan.config.party(), plan.config_path), &operations));
-  SPLITVEIL_ASSIGN_OR_RETURN(
-      const RunningServer running,
-      StartServer({plan.config.listen_address(), MaxMessageBytes(plan.agreement), {&training, &alignment, &audit}},
-                  plan.identity));
-  LogInfo("label party listens on port ", running.port);
-  absl::Status outcome = session->WaitUntilEnded(&StopRequested);
-  if (!session->opened()) {
-    outcome = WithTurnedAway(outcome, plan.identity, running.listener->turned_away());
+  LabelPartyPlan part = plan;
+  while (true) {
+    absl::Status outcome = ServeRun(part);
+    if (!absl::IsAborted(outcome)) {
+      return outcome;
+    }
+    LogInfo(outcome.message());
+    SPLITVEIL_ASSIGN_OR_RETURN(part.checkpoints, PlanCheckpoints("label_party", plan.config_path, plan.config.party(),
+                                                                 plan.config.model(), plan.agreement));
   }
-  TellResult(plan, *session, outcome);
-  session->AwaitFarewell(std::min(kFarewellLimit, absl::Seconds(plan.agreement.deadlines().max_outage_seconds())),
-                         &StopRequested);
-  training.EndStreams();
-  // Answers under way may leave; a stream still open is cut off.
-  running.server->Shutdown(GrpcDeadline(SteadyAfter(absl::Seconds(2))));
-  return outcome;
 }
 
 }  // namespace splitveil

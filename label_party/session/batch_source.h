@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_SESSION_BATCH_SOURCE_H_
 #define SPLITVEIL_LABEL_PARTY_SESSION_BATCH_SOURCE_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -49,6 +50,8 @@ class BatchSource {
     // Leading batches of one class prime the protection's moments. They are then answered whole, which shows that they
     // are of one class: not where labels are hidden by other means than noise on gradients.
     bool primes_moments = true;
+    // A checkpoint keeps the targets: they were drawn for this run, and nothing else would draw the same.
+    bool keeps_targets = false;
   };
 
   BatchSource(TrainingData data, const Options& options);
@@ -77,6 +80,15 @@ class BatchSource {
   std::vector<uint8_t> AuditedLabelsOf(absl::Span<const uint32_t> positions) const;
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(both_classes_seen_);
+    if (options_.keeps_targets) {
+      archive(data_.targets);
+    }
+  }
+
   LocalBatch Gather(uint32_t epoch, uint32_t batch);
   // Of several classes and of numbers.
   void AddCandidates(ReleasedBatch& batch) const;

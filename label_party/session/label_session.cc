@@ -118,6 +118,12 @@ absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& reque
     life_.Heard();
     return opened_.response;
   }
+  const bool takes_up = protocol_.IsUnderWay() || (life_.completed() && !farewell_);
+  if (takes_up && life_.writes_checkpoints() && CheckAgreement(agreement_, request).ok()) {
+    peer_started_again_ = true;
+    End(RunLifecycle::End::kFailed, PeerStartedAgain("the non-label party"));
+    return absl::UnavailableError("the label party takes the run up again: open it once more");
+  }
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kOpen));
   if (absl::Status status = CheckAgreement(agreement_, request); !status.ok()) {
     return Fail(AsRefusal(status));
@@ -126,28 +132,33 @@ absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& reque
     return absl::InvalidArgumentError(
         absl::StrCat("seed_commitment: expected ", sizeof(Digest), " bytes, found ", request.seed_commitment().size()));
   }
-  if (absl::Status status = life_.ChooseCheckpoint(request.resumed_from()); !status.ok()) {
+  if (absl::Status status = life_.ChooseCheckpoint(request); !status.ok()) {
     return Fail(AsRefusal(status));
   }
-  const std::string run_id = NewRunId(agreement_.run_name());
+  const Checkpoint* const continued = life_.continued();
+  const std::string run_id = continued == nullptr ? NewRunId(agreement_.run_name()) : continued->header().run_id();
   const std::string protection = protection_.gradients->name();
   SPLITVEIL_RETURN_IF_ERROR(
       FailInside(life_.BeginLedger(DescribeRun(run_id, "label_party", protection, agreement_, request.version()))));
-  absl::StatusOr<std::optional<Continuation>> continuation = life_.TakeContinuation(*data_);
-  SPLITVEIL_RETURN_IF_ERROR(FailInside(continuation.status()));
-  continuation_ = *std::move(continuation);
+  absl::StatusOr<std::unique_ptr<AnswerJournal>> journal = life_.OpenJournal();
+  SPLITVEIL_RETURN_IF_ERROR(FailInside(journal.status()));
+  journal_ = *std::move(journal);
   peer_commitment_ = request.seed_commitment();
   status_->Update([&](v1::GetStatusResponse& status) { status.set_run_id(run_id); });
   protocol_.Opened(run_id);
-  if (continuation_.has_value()) {
-    aligned_ = std::move(continuation_->aligned);
+  v1::OpenResponse response;
+  if (continued != nullptr) {
+    absl::StatusOr<Continuation> continuation = life_.TakeContinuation(*data_);
+    SPLITVEIL_RETURN_IF_ERROR(FailInside(continuation.status()));
+    aligned_ = std::move(continuation->aligned);
+    continued_seed_ = continuation->seed;
     protocol_.Aligned();
-    LogInfo("continues ", request.resumed_from(), ", with its aligned examples and its schedule");
+    response.set_continued(continued->name());
+    LogInfo("continues ", continued->name(), ", with its aligned examples and its schedule");
   }
   life_.Heard();
   LogInfo("run ", run_id, " opened; ", protection, "; agreement ",
           absl::BytesToHexString(AsBytes(AgreementSha256(agreement_))).substr(0, 16));
-  v1::OpenResponse response;
   response.set_run_id(run_id);
   response.set_seed_commitment(seed_.commitment());
   response.set_version(Version());
@@ -216,19 +227,22 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
   if (!shared_labels_.ok()) {
     LogWarning("this run will be no success, which the peer is not told: ", shared_labels_.message());
   }
-  const uint32_t first_epoch = continuation_.has_value() ? continuation_->epochs : 0;
-  const JointSeed seed = continuation_.has_value() ? continuation_->seed : *joint;
-  life_.KeepContinuation({seed, aligned_, first_epoch});
+  const bool continues = continued_seed_.has_value();
+  const JointSeed seed = continues ? *continued_seed_ : *joint;
+  life_.KeepContinuation({seed, aligned_});
   auditor_ = std::make_unique<LeakAuditor>(agreement_, config_.label_side_audit(),
                                            static_cast<int64_t>(aligned_.rows.size()), life_.ledger());
   const double counted_sum_kl = life_.counted_sum_kl();
   absl::StatusOr<Training> training =
       MakeTraining({agreement_, config_, data_, aligned_.rows, seed, request.run_id(), std::move(protection_),
-                    life_.TakeCheckpoint(), auditor_.get(), life_.ledger(), first_epoch, counted_sum_kl});
+                    life_.TakeCheckpoint(), auditor_.get(), life_.ledger(), journal_.get(), continues, counted_sum_kl});
   SPLITVEIL_RETURN_IF_ERROR(FailInside(training.status()));
   training_ = *std::move(training);
+  life_.RememberMetrics(training_->result().tests);
   progress_.emplace(status_, agreement_.epochs(), training_->source->batches_per_epoch());
   judge_ = auditor_.get();
+  checkpoint_due_ = !continues && !agreement_.progressive_validation();  // So that the alignment is not lost.
+  SPLITVEIL_RETURN_IF_ERROR(FailInside(WriteDueCheckpoint()));
   protocol_.Training();
   life_.Heard();
   v1::StartResponse response;
@@ -247,6 +261,7 @@ absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) 
   }
   SPLITVEIL_RETURN_IF_ERROR(training_->order->CheckBatch(request.epoch(), request.batch()));
   SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
+  SPLITVEIL_RETURN_IF_ERROR(FailInside(WriteDueCheckpoint()));
   TrainingStep& step = *training_->step;
   if (training_->order->at_epoch_start() && !training_->order->batch_begun()) {
     training_->recorder->stopwatch().Restart();  // The evaluation between epochs is no part of a step.
@@ -255,10 +270,14 @@ absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) 
   }
   SPLITVEIL_RETURN_IF_ERROR(step.Receive(request));
   absl::StatusOr<SharedGradients> answer = step.Answer();
+  if (absl::IsAlreadyExists(answer.status())) {
+    return Fail(AsRefusal(answer.status()));
+  }
   SPLITVEIL_RETURN_IF_ERROR(FailInside(answer.status()));
   const bool last = !step.batch_begun();
   replay_.Keep(std::move(request), *answer, last);
   training_->order->SliceTaken(last);
+  checkpoint_due_ = last && training_->order->IsCheckpointDue(agreement_.checkpoint_steps());
   life_.Heard();
   return answer;
 }
@@ -281,8 +300,6 @@ absl::Status LabelSession::LearnLocked() {
   const RunResult& result = training_->result();
   progress_->Report(result.steps, result.trained_examples, result.train_log_loss, auditor_->latest());
   UpdateBoundExceeded();
-  const bool leaves_checkpoint = training_->order->at_epoch_start() && !training_->order->evaluates_epochs();
-  SPLITVEIL_RETURN_IF_ERROR(leaves_checkpoint ? FailInside(WriteCheckpoint()) : absl::OkStatus());
   life_.Heard();  // While this party worked the peer had to wait.
   return absl::OkStatus();
 }
@@ -338,12 +355,19 @@ absl::Status LabelSession::AfterEvaluation() {
     status = life_.RecordEarlyStop(training_->order->epoch());
   }
   // Before the answer: this party is never behind the other one, whose checkpoint follows it.
-  status.Update(WriteCheckpoint());
+  checkpoint_due_ = true;
+  status.Update(WriteDueCheckpoint());
   return status;
 }
 
-absl::Status LabelSession::WriteCheckpoint() {
-  return life_.WriteCheckpoint(protocol_.run_id(), training_->order->epoch(), training_->state(), *training_->model);
+absl::Status LabelSession::WriteDueCheckpoint() {
+  if (!std::exchange(checkpoint_due_, false) || !life_.writes_checkpoints()) {
+    return absl::OkStatus();
+  }
+  const TrainingOrder& order = *training_->order;
+  return life_.WriteCheckpoint({protocol_.run_id(), order.epoch(), order.batch(), training_->result().steps,
+                                auditor_->peer_epochs(), training_->state(), training_->Progress(*auditor_)},
+                               *training_->model);
 }
 
 absl::StatusOr<v1::ScoreBatchResponse> LabelSession::ScoreBatch(const v1::ScoreBatchRequest& request) {
@@ -414,6 +438,7 @@ absl::Status LabelSession::Close(const v1::CloseRequest& request) {
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kClose, request.run_id()));
   SPLITVEIL_RETURN_IF_ERROR(training_->order->CheckComplete());
   SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
+  SPLITVEIL_RETURN_IF_ERROR(FailInside(WriteDueCheckpoint()));
   End(RunLifecycle::End::kCompleted, absl::OkStatus());
   return FinishRun().ok() ? absl::OkStatus() : FailedInside();
 }
@@ -506,7 +531,7 @@ void LabelSession::AwaitFarewell(absl::Duration limit, bool (*stop)()) {
   while (SteadyNow() < deadline && !stop()) {
     {
       absl::MutexLock lock(&mutex_);
-      if (farewell_ || !life_.completed() || !FinishRun().ok()) {
+      if (farewell_ || peer_started_again_ || !life_.completed() || !FinishRun().ok()) {
         return;
       }
     }
@@ -527,6 +552,11 @@ std::optional<RunReport> LabelSession::report() const {
     return std::nullopt;
   }
   return Report(training_->result(), *auditor_);
+}
+
+bool LabelSession::peer_started_again() const {
+  absl::MutexLock lock(&mutex_);
+  return peer_started_again_;
 }
 
 bool LabelSession::completed() const {

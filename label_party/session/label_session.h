@@ -34,7 +34,6 @@
 
 #include "common/alignment/private_set_intersection.h"
 #include "common/checkpoint/checkpoint_plan.h"
-#include "common/checkpoint/continuation.h"
 #include "common/dataset/dataset.h"
 #include "common/model/model_state.h"
 #include "common/operations/run_status.h"
@@ -127,6 +126,8 @@ class LabelSession {
   // Figures of the run so far, for the RESULT line, the file beside the ledger and the table; nullopt before Start.
   std::optional<RunReport> report() const;
   bool completed() const;
+  // Another process of the peer's has opened the run again, which it may take up from a checkpoint, in another session.
+  bool peer_started_again() const;
   // Whether a peer has opened the run.
   bool opened() const { return !protocol_.run_id().empty(); }
   // The model as trained; null before Start. Not to be used while the run goes on.
@@ -155,7 +156,9 @@ class LabelSession {
   v1::EvaluateResponse EvaluationAnswer() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // After an epoch's evaluation: early stopping, checkpoint.
   absl::Status AfterEvaluation() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status WriteCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Between steps: all scores of the steps before have been judged, for a peer that leaves a checkpoint itself has
+  // waited for that before it goes on.
+  absl::Status WriteDueCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void UpdateBoundExceeded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // That examples may be scored now: auxiliary labels are agreed, all epochs trained.
   absl::Status CheckCompletion(ProtocolState::Message message, const std::string& run_id, const char* call) const
@@ -181,7 +184,8 @@ class LabelSession {
   RunLifecycle life_ ABSL_GUARDED_BY(mutex_);
   Protection protection_ ABSL_GUARDED_BY(mutex_);  // Until Start.
   std::string peer_commitment_ ABSL_GUARDED_BY(mutex_);
-  std::optional<Continuation> continuation_ ABSL_GUARDED_BY(mutex_);  // Without `aligned`, from Open on.
+  std::optional<JointSeed> continued_seed_ ABSL_GUARDED_BY(mutex_);  // Of the run that this one goes on with.
+  std::unique_ptr<AnswerJournal> journal_ ABSL_GUARDED_BY(mutex_);   // Null: no checkpoints.
   AlignedIds aligned_ ABSL_GUARDED_BY(mutex_);
   // CheckLabelsDiffer on them. The peer chose which examples are shared: were it told, it could choose all but one of a
   // known label, and read that one. The run ends as any other, and is no success at this party alone.
@@ -190,9 +194,11 @@ class LabelSession {
   std::unique_ptr<LeakAuditor> auditor_ ABSL_GUARDED_BY(mutex_);
   std::optional<Training> training_ ABSL_GUARDED_BY(mutex_);
   ReplayCache replay_ ABSL_GUARDED_BY(mutex_);
+  bool checkpoint_due_ ABSL_GUARDED_BY(mutex_) = false;  // Before the next batch.
   Answered<v1::OpenRequest, v1::OpenResponse> opened_ ABSL_GUARDED_BY(mutex_);
   Answered<v1::StartRequest, v1::StartResponse> started_ ABSL_GUARDED_BY(mutex_);
   bool farewell_ ABSL_GUARDED_BY(mutex_) = false;
+  bool peer_started_again_ ABSL_GUARDED_BY(mutex_) = false;
   int refusals_noted_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<TrainingProgress> progress_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<CompletionAudit> completion_ ABSL_GUARDED_BY(mutex_);  // From the first AuxiliaryLabels on.

@@ -44,10 +44,6 @@ v1::LabelPartyState ToProto(const LabelState& state) {
   v1::LabelPartyState proto;
   proto.set_cumulative_sum_kl(state.cumulative_sum_kl);
   proto.set_privacy_account(state.privacy_account);
-  if (state.frozen_after_epoch) {
-    proto.set_frozen_after_epoch(static_cast<uint32_t>(*state.frozen_after_epoch));
-  }
-  proto.set_answers_spent(state.answers_spent);
   if (state.moments) {
     v1::GradientMoments& moments = *proto.mutable_moments();
     moments.set_p(state.moments->p);
@@ -69,10 +65,6 @@ absl::StatusOr<LabelState> LabelStateFrom(const v1::LabelPartyState& proto, int6
     return absl::InvalidArgumentError("checkpoint: cumulative_sum_kl: expected a divergence, found none");
   }
   state.privacy_account = proto.privacy_account();
-  if (proto.has_frozen_after_epoch()) {
-    state.frozen_after_epoch = proto.frozen_after_epoch();
-  }
-  state.answers_spent = proto.answers_spent();
   if (proto.has_moments()) {
     SPLITVEIL_ASSIGN_OR_RETURN(ClassMoments moments, MomentsFrom(proto.moments(), cut_width));
     state.moments = std::move(moments);

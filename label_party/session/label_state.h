@@ -18,10 +18,6 @@ struct LabelState {
   double cumulative_sum_kl = 0;         // Nats; over this run and all it continued. Infinite: released without noise.
   std::optional<ClassMoments> moments;  // GradientProtection::Moments.
   std::string privacy_account;          // That has counted all of cumulative_sum_kl; empty: none has.
-  // Of the run alone that a checkpoint continues, over all its parts; one that begins anew from the weights takes
-  // neither.
-  std::optional<int64_t> frozen_after_epoch;  // RunResult::frozen_after_epoch.
-  uint32_t answers_spent = 0;                 // RoundedAnswers::spent.
 };
 
 v1::LabelPartyState ToProto(const LabelState& state);

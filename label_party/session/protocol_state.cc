@@ -74,7 +74,7 @@ absl::Status ProtocolState::CheckOf(Message message, const std::string& run_id) 
     return absl::CancelledError("the label party has ended the run");
   }
   if (state_ == State::kWaiting) {
-    return absl::FailedPreconditionError(absl::StrCat(Name(message), ": expected an open run, found none"));
+    return absl::AbortedError(absl::StrCat(Name(message), ": expected an open run, found none"));
   }
   if (run_id != run_id_) {
     return absl::InvalidArgumentError(

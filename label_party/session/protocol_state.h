@@ -40,8 +40,8 @@ class ProtocolState {
     kGiveUp,  // Close, without the claim that the run is complete.
   };
 
-  // Whether `message` of the open run may come now. Errors: Cancelled once the run has ended; FailedPrecondition where
-  // no run is open, where another is (Open), or out of order.
+  // Whether `message` of the open run may come now. Errors: Cancelled once the run has ended; Aborted where no run is
+  // open; FailedPrecondition where another is (Open), or out of order.
   absl::Status Check(Message message) const;
   // The same for a message that names its run: InvalidArgument where that is another one.
   absl::Status Check(Message message, const std::string& run_id) const;
@@ -54,6 +54,8 @@ class ProtocolState {
   void Ended() { Enter(State::kEnded); }
 
   State state() const;
+  // A run is open and has not ended.
+  bool IsUnderWay() const { return state() != State::kWaiting && state() != State::kEnded; }
   // Empty before Opened.
   std::string run_id() const;
 

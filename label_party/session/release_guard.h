@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_SESSION_RELEASE_GUARD_H_
 #define SPLITVEIL_LABEL_PARTY_SESSION_RELEASE_GUARD_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -53,13 +54,23 @@ class ReleaseGuard {
   // Whether a batch's gradients leave as they are, so that the first ones need not wait for the last.
   bool is_passthrough() const { return protection_->is_passthrough() && !gate_.can_block(); }
 
+  // Whether Account will note in `batch` that the attack module's scores of it get an answer.
+  bool IsAnswerDue(const ReleasedBatch& batch) const { return AnswerSumKl(batch) > 0; }
+
+  // What earlier runs released, once that is known better than when this was made.
+  void SetEarlierSumKl(double sum_kl) { earlier_sum_kl_ = sum_kl; }
+
   std::string protection_name() const { return protection_->name(); }
-  // RoundedAnswers::spent.
-  uint32_t answers_spent() const { return answers_.spent(); }
   // See GradientProtection::Moments.
   std::optional<ClassMoments> moments() const { return protection_->Moments(); }
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(accountant_, answers_, answer_accountant_, earlier_sum_kl_);
+  }
+
   // One plan, and what the gate says to it: drawn where the plan itself passes. Errors: FailedPrecondition where
   // nothing keeps `max_sum_kl`; those of the protection as configured.
   absl::Status Try(const BatchFacts& facts, const ReleasedBatch& batch, double max_sum_kl, ReleaseFigures& figures,
@@ -75,7 +86,7 @@ class ReleaseGuard {
   LeakageAccountant accountant_;
   RoundedAnswers answers_;
   LeakageAccountant answer_accountant_;  // Of no examples where none is ever due.
-  const double earlier_sum_kl_;
+  double earlier_sum_kl_;
 };
 
 }  // namespace splitveil

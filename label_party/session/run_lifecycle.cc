@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -47,14 +48,22 @@ RunLifecycle::RunLifecycle(const v1::RunAgreement* agreement, const v1::LabelPar
   }
 }
 
-absl::Status RunLifecycle::ChooseCheckpoint(const std::string& theirs) {
+absl::Status RunLifecycle::ChooseCheckpoint(const v1::OpenRequest& request) {
+  for (const std::shared_ptr<const Checkpoint>& unfinished : checkpoints_.unfinished) {
+    if (absl::c_linear_search(request.unfinished(), unfinished->name())) {
+      checkpoint_ = unfinished;
+      continues_ = true;
+      return absl::OkStatus();
+    }
+  }
+  const std::string& theirs = request.resumed_from();
   if (checkpoints_.resumes() == theirs.empty()) {
     return absl::FailedPreconditionError(
         theirs.empty() ? "resumed_from: expected a checkpoint at both parties, found one at the label party alone"
                        : "resumed_from: expected a checkpoint at both parties, found one at the non-label party alone");
   }
-  resumed_ = checkpoints_.Find(theirs);
-  if (resumed_ == nullptr && !theirs.empty()) {
+  checkpoint_ = FindCheckpoint(checkpoints_.initial, theirs);
+  if (checkpoint_ == nullptr && !theirs.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat("resumed_from: expected the checkpoint of the same run and epoch at both parties, found ",
                      absl::StrJoin(checkpoints_.initial, " and ",
@@ -65,11 +74,16 @@ absl::Status RunLifecycle::ChooseCheckpoint(const std::string& theirs) {
 }
 
 absl::Status RunLifecycle::BeginLedger(RunRow run) {
-  if (resumed_ != nullptr) {
-    run.resumed_from = resumed_->header().run_id();
+  if (continues_) {
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        ledger_, ContinueLedger(ledger_path_, run, checkpoint_->header().continuation().ledger(), checkpoint_->name()));
+    return absl::OkStatus();
+  }
+  if (checkpoint_ != nullptr) {
+    run.resumed_from = checkpoint_->header().run_id();
   }
   SPLITVEIL_ASSIGN_OR_RETURN(ledger_, splitveil::BeginLedger(ledger_path_, run, agreement_->audit().disclosure()));
-  return resumed_ == nullptr ? absl::OkStatus() : ledger_->RecordEvent("resumed_from", resumed_->name());
+  return checkpoint_ == nullptr ? absl::OkStatus() : ledger_->RecordEvent("resumed_from", checkpoint_->name());
 }
 
 absl::Status RunLifecycle::RecordFailedAlignment(const absl::Status& status) {
@@ -77,31 +91,25 @@ absl::Status RunLifecycle::RecordFailedAlignment(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status) ? AsRefusal(status) : status;
 }
 
-absl::StatusOr<std::optional<Continuation>> RunLifecycle::TakeContinuation(const Dataset& data) {
-  if (resumed_ == nullptr) {
-    return std::nullopt;
-  }
-  SPLITVEIL_ASSIGN_OR_RETURN(std::optional<Continuation> continuation, ContinuationOf(*resumed_, *agreement_, data));
-  if (continuation.has_value()) {
-    const v1::LabelPartyState& state = resumed_->header().label_party();
-    for (int i = 0; i < std::min(state.seen_auc_size(), state.seen_log_loss_size()); ++i) {
-      TestMetrics metrics;
-      metrics.epoch = i;
-      metrics.auc = state.seen_auc(i);
-      metrics.log_loss = state.seen_log_loss(i);
-      (void)ShouldStopTraining(metrics);  // It did not, else there were nothing to continue.
-    }
-    SPLITVEIL_RETURN_IF_ERROR(ledger_->RecordEvent(
-        "aligned",
-        absl::StrCat(continuation->aligned.rows.size(), " common ids, as in ", resumed_->header().run_id())));
-  }
-  return continuation;
+absl::StatusOr<Continuation> RunLifecycle::TakeContinuation(const Dataset& data) {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::optional<Continuation> continuation, ContinuationOf(*checkpoint_, *agreement_, data));
+  return continuation.has_value() ? *std::move(continuation)
+                                  : absl::StatusOr<Continuation>(absl::InternalError("the run has nothing left"));
 }
 
 void RunLifecycle::KeepContinuation(const Continuation& continuation) {
   if (!checkpoints_.path.empty()) {
     *checkpoints_.facts.mutable_continuation() = ToProto(continuation, *agreement_);
   }
+}
+
+absl::StatusOr<std::unique_ptr<AnswerJournal>> RunLifecycle::OpenJournal() const {
+  if (!writes_checkpoints()) {
+    return nullptr;
+  }
+  const std::string path = AnswerJournal::PathOf(checkpoints_.path);
+  return continues_ ? AnswerJournal::Continue(path, checkpoint_->header().epochs(), checkpoint_->header().batches())
+                    : AnswerJournal::Begin(path);
 }
 
 double RunLifecycle::counted_sum_kl() const {
@@ -114,35 +122,40 @@ double RunLifecycle::counted_sum_kl() const {
 
 std::shared_ptr<const Checkpoint> RunLifecycle::TakeCheckpoint() {
   checkpoints_.initial.clear();
-  return std::move(resumed_);
+  checkpoints_.unfinished.clear();
+  return std::move(checkpoint_);
 }
 
 bool RunLifecycle::ShouldStopTraining(const TestMetrics& metrics) {
-  if (early_stopper_ == nullptr) {
-    return false;
+  return early_stopper_ != nullptr && early_stopper_->ShouldStop(metrics);
+}
+
+void RunLifecycle::RememberMetrics(const std::vector<TestMetrics>& metrics) {
+  for (const TestMetrics& epoch : metrics) {
+    (void)ShouldStopTraining(epoch);
   }
-  seen_metrics_.push_back(metrics);
-  return early_stopper_->ShouldStop(metrics);
 }
 
 absl::Status RunLifecycle::RecordEarlyStop(uint32_t epochs) {
-  checkpoints_.facts.clear_continuation();  // Nothing is left to be continued.
   LogInfo("stopped early after epoch ", epochs, ": ", early_stopper_->Reason());
   return ledger_->RecordEvent("early_stopping", absl::StrCat("after epoch ", epochs, ": ", early_stopper_->Reason()));
 }
 
-absl::Status RunLifecycle::WriteCheckpoint(const std::string& run_id, uint32_t epochs, const LabelState& state,
-                                           const ModelState& model) {
-  if (checkpoints_.path.empty()) {
-    return absl::OkStatus();
-  }
-  v1::LabelPartyState proto = ToProto(state);
-  for (const TestMetrics& metrics : seen_metrics_) {
-    proto.add_seen_auc(metrics.auc);
-    proto.add_seen_log_loss(metrics.log_loss);
-  }
-  SPLITVEIL_RETURN_IF_ERROR(checkpoints_.Write(run_id, epochs, &proto, model.TrainingState(), /*keep_previous=*/true));
-  return ledger_->RecordEvent("checkpoint", absl::StrCat("of ", epochs, " epochs"));
+absl::Status RunLifecycle::WriteCheckpoint(const Place& place, const ModelState& model) {
+  // First what the ledger holds, then what says that it does.
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t last_event, ledger_->CommitAndLastEvent());
+  v1::LedgerPosition& position = *checkpoints_.facts.mutable_continuation()->mutable_ledger();
+  position.set_steps(place.steps);
+  position.set_own_epochs(place.epochs);
+  position.set_peer_epochs(place.peer_epochs);
+  position.set_last_event(last_event);
+  v1::CheckpointHeader header;
+  header.set_run_id(place.run_id);
+  header.set_epochs(place.epochs);
+  header.set_batches(place.batches);
+  *header.mutable_label_party() = ToProto(place.state);
+  SPLITVEIL_RETURN_IF_ERROR(checkpoints_.Write(header, model.TrainingState(), place.progress));
+  return ledger_->RecordEvent("checkpoint", CheckpointDetail(place.epochs, place.batches));
 }
 
 void RunLifecycle::Heard() {

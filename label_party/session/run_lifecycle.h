@@ -18,12 +18,14 @@
 #include "common/model/model_state.h"
 #include "common/process/steady_time.h"
 #include "label_party/audit/leak_auditor.h"
+#include "label_party/session/answer_journal.h"
 #include "label_party/session/early_stopper.h"
 #include "label_party/session/label_state.h"
 #include "label_party/session/protocol_state.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/party.pb.h"
+#include "splitveil/v1/split_training.pb.h"
 
 namespace splitveil {
 
@@ -38,17 +40,20 @@ class RunLifecycle {
 
   // Beginning.
 
-  // Finds the checkpoint that the peer continues from, `theirs`; empty: it starts with fresh weights. Errors:
-  // FailedPrecondition with what either party has.
-  absl::Status ChooseCheckpoint(const std::string& theirs);
+  // Finds the latest unfinished checkpoint that both parties have, or else the one whose weights the peer starts from;
+  // neither: it starts with fresh weights. Errors: FailedPrecondition with what either party has.
+  absl::Status ChooseCheckpoint(const v1::OpenRequest& request);
+  // The checkpoint of the broken run that this one goes on with; null: it is a new run.
+  const Checkpoint* continued() const { return continues_ ? checkpoint_.get() : nullptr; }
   // Opens the ledger; `run` lacks what the checkpoint says. Errors: those of the ledger.
   absl::Status BeginLedger(RunRow run);
-  // What the run goes on with where that checkpoint is of a run of this agreement, on the same `data`, that was broken
-  // off; nullopt: it begins anew, from its weights. Errors: as ContinuationOf.
-  absl::StatusOr<std::optional<Continuation>> TakeContinuation(const Dataset& data);
+  // What a run that is continued goes on with. Errors: as ContinuationOf.
+  absl::StatusOr<Continuation> TakeContinuation(const Dataset& data);
   // Goes with every checkpoint.
   void KeepContinuation(const Continuation& continuation);
-  // The largest cumulative_sum_kl of the checkpoints that this run might have resumed; 0 without any.
+  // What has been answered; of a run without checkpoints null. Errors: as AnswerJournal.
+  absl::StatusOr<std::unique_ptr<AnswerJournal>> OpenJournal() const;
+  // The largest cumulative_sum_kl of the checkpoints that this run might have started from; 0 without any.
   double counted_sum_kl() const;
   // The checkpoint chosen; null: fresh weights. From then on none is held here.
   std::shared_ptr<const Checkpoint> TakeCheckpoint();
@@ -65,9 +70,23 @@ class RunLifecycle {
   bool ShouldStopTraining(const TestMetrics& metrics);
   // Records that it stops. `epochs`: trained.
   absl::Status RecordEarlyStop(uint32_t epochs);
-  // Where the configuration asks for checkpoints. Errors: those of CheckpointPlan::Write and the ledger.
-  absl::Status WriteCheckpoint(const std::string& run_id, uint32_t epochs, const LabelState& state,
-                               const ModelState& model);
+  // Takes those of a run that is continued: none of them stopped it.
+  void RememberMetrics(const std::vector<TestMetrics>& metrics);
+
+  // Between steps.
+
+  // Where the run is, and what its party holds then.
+  struct Place {
+    std::string run_id;
+    uint32_t epochs = 0, batches = 0;  // Trained: whole epochs, and batches of the next one.
+    int64_t steps = 0;
+    uint32_t peer_epochs = 0;  // LeakAuditor::peer_epochs.
+    LabelState state;
+    std::string progress;
+  };
+  bool writes_checkpoints() const { return !checkpoints_.path.empty(); }
+  // Only where writes_checkpoints(). Errors: those of CheckpointPlan::Write and the ledger.
+  absl::Status WriteCheckpoint(const Place& place, const ModelState& model);
 
   // Silence.
 
@@ -106,9 +125,9 @@ class RunLifecycle {
   CheckpointPlan checkpoints_;
   const std::string ledger_path_;
   std::unique_ptr<Ledger> ledger_;
-  std::shared_ptr<const Checkpoint> resumed_;
+  std::shared_ptr<const Checkpoint> checkpoint_;
+  bool continues_ = false;                       // The run of that checkpoint, and not only from its weights.
   std::unique_ptr<EarlyStopper> early_stopper_;  // Null: not configured.
-  std::vector<TestMetrics> seen_metrics_;        // By it.
   const SteadyClock clock_;
   SteadyTime last_heard_;
   bool connection_lost_ = false;  // Since then.

@@ -19,6 +19,11 @@ struct TestMetrics {
   // NaN where the task has no such figure.
   double log_loss = 0, auc = 0, calibration_error = 0, accuracy = 0;
   double rmse = std::numeric_limits<double>::quiet_NaN(), r_squared = rmse;
+
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(epoch, log_loss, auc, calibration_error, accuracy, rmse, r_squared);
+  }
 };
 
 // Steps by what the release gate decided.
@@ -45,6 +50,14 @@ struct RunResult {
   GateCounts gate;                             // Steps after the bottom model was frozen: FREEZE_BOTTOM.
   std::optional<int64_t> frozen_after_epoch;   // Whole epochs released before the gate froze the bottom model.
   std::vector<TestMetrics> tests;              // Per epoch; under progressive_validation one, before the first.
+
+  // All but what is known before the first step.
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(resumed_from, epochs, steps, trained_examples, epoch_loss_sum, epoch_examples, train_log_loss,
+            train_seconds, bytes_sent, bytes_received, sum_kls, auc_bounds, cumulative_sum_kl, earlier_sum_kl, gate,
+            frozen_after_epoch, tests);
+  }
 };
 
 }  // namespace splitveil

@@ -3,6 +3,7 @@
 #define SPLITVEIL_LABEL_PARTY_SESSION_STEP_RECORDER_H_
 
 #include <algorithm>
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <vector>
 
@@ -64,6 +65,12 @@ class StepRecorder {
   ProtectionRow RowOf(const ProtectionReport& report, v1::GateAction action, double auc_bound) const;
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(result_, epoch_gate_);
+  }
+
   void Count(const StepRecord& record);
   absl::Status RecordAccount(int64_t epoch);
 

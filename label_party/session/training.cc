@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
+#include "common/checkpoint/progress_archive.h"
 #include "common/dataset/label_variety.h"
 #include "common/leakage/bounds.h"
 #include "common/process/runtime.h"
@@ -55,10 +56,6 @@ absl::StatusOr<LabelState> EarlierState(const TrainingInputs& inputs) {
   }
   SPLITVEIL_ASSIGN_OR_RETURN(LabelState earlier,
                              LabelStateFrom(inputs.resumed->header().label_party(), inputs.agreement.cut_width()));
-  if (inputs.first_epoch == 0) {  // Another run, from its weights.
-    earlier.frozen_after_epoch.reset();
-    earlier.answers_spent = 0;
-  }
   // The peer says from which of this party's checkpoints the run resumes: an older one hands nothing back.
   earlier.cumulative_sum_kl = std::max(earlier.cumulative_sum_kl, inputs.counted_sum_kl);
   return earlier;
@@ -202,7 +199,7 @@ RunResult Beginnings(const TrainingInputs& inputs, double earlier_sum_kl,
   result.protection = inputs.protection.gradients->name();
   result.aligned_examples = static_cast<int64_t>(inputs.rows.size());
   result.epochs = inputs.agreement.epochs();
-  result.resumed_from = inputs.resumed == nullptr ? "" : inputs.resumed->name();
+  result.resumed_from = inputs.resumed == nullptr ? "" : inputs.resumed->name();  // Of a continued run: its own.
   result.earlier_sum_kl = earlier_sum_kl;
   if (accounted) {
     result.cumulative_sum_kl = accounted->run_sum_kl;  // Before the first row of it leaves.
@@ -315,17 +312,17 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   training.privacy_account = earlier.privacy_account;
 
   RunResult beginnings = Beginnings(inputs, earlier.cumulative_sum_kl, accounted);
-  beginnings.frozen_after_epoch = earlier.frozen_after_epoch;
 
   BatchSource::Options source;
   source.batch_size = agreement.batch_size();
   source.in_flight_batches = agreement.in_flight_batches();
   source.needs_whole_batch = training.model->needs_whole_batch();
   source.primes_moments = inputs.protection.gradients->keeps_moments();
+  source.keeps_targets = targets != nullptr && !accounted;
   training.source = std::make_unique<BatchSource>(std::move(data), source);
   training.guard = std::make_unique<ReleaseGuard>(std::move(inputs.protection.gradients), std::move(gate),
                                                   training.source->examples(), earlier.cumulative_sum_kl,
-                                                  RoundedAnswers(agreement.audit(), earlier.answers_spent));
+                                                  RoundedAnswers(agreement.audit()));
   training.recorder =
       std::make_unique<StepRecorder>(std::move(beginnings), training.source->batches_per_epoch(), inputs.ledger);
   TrainingStepOptions step;
@@ -335,6 +332,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   step.distance_correlation_weight = protection.distance_correlation().weight();
   step.releases_posterior = targets != nullptr && targets->target_noise() > 0;
   step.clip_cut_gradients = inputs.config.clip_cut_gradients();
+  step.journal = inputs.journal;
   training.step = std::make_unique<TrainingStep>(step, training.source.get(), training.model.get(),
                                                  training.guard.get(), inputs.auditor, training.recorder.get());
   training.evaluator =
@@ -342,7 +340,6 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
                                       training.model.get(), training.recorder.get());
   TrainingOrder::Options order;
   order.epochs = agreement.epochs();
-  order.first_epoch = inputs.first_epoch;
   order.batches_per_epoch = training.source->batches_per_epoch();
   order.test_examples = training.source->test_examples();
   order.progressive_validation = agreement.progressive_validation();
@@ -351,9 +348,27 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   SPLITVEIL_RETURN_IF_ERROR(RecordAccount(accounted, earlier.cumulative_sum_kl,
                                           static_cast<int64_t>(training.source->training_positions().size()),
                                           *inputs.ledger));
+  if (inputs.continues) {
+    SPLITVEIL_RETURN_IF_ERROR(training.Continue(inputs.resumed->progress(), *inputs.auditor));
+    return training;
+  }
   SPLITVEIL_RETURN_IF_ERROR(RecordAnswers(agreement, *inputs.ledger));
   SPLITVEIL_RETURN_IF_ERROR(RecordClipping(inputs.config.clip_cut_gradients(), *inputs.ledger));
   return training;
+}
+
+std::string Training::Progress(const LeakAuditor& auditor) const {
+  return SaveProgress(*source, *guard, *recorder, *order, *step, auditor);
+}
+
+absl::Status Training::Continue(absl::string_view progress, LeakAuditor& auditor) {
+  const double earlier_sum_kl = result().earlier_sum_kl;
+  SPLITVEIL_RETURN_IF_ERROR(LoadProgress(progress, *source, *guard, *recorder, *order, *step, auditor));
+  if (!privacy_account.empty()) {  // It may have counted other runs since.
+    guard->SetEarlierSumKl(earlier_sum_kl);
+    recorder->result().earlier_sum_kl = earlier_sum_kl;
+  }
+  return absl::OkStatus();
 }
 
 CompletionAudit::Options CompletionOptions(const v1::RunAgreement& agreement, const Training& training) {

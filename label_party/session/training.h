@@ -7,7 +7,9 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 #include "common/checkpoint/checkpoint.h"
@@ -17,6 +19,7 @@
 #include "label_party/audit/completion_audit.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/protection/protection_factory.h"
+#include "label_party/session/answer_journal.h"
 #include "label_party/session/batch_source.h"
 #include "label_party/session/label_state.h"
 #include "label_party/session/release_guard.h"
@@ -42,7 +45,8 @@ struct TrainingInputs {
   std::shared_ptr<const Checkpoint> resumed;  // Null: fresh weights.
   LeakAuditor* auditor = nullptr;             // Not owned; must outlive the training.
   Ledger* ledger = nullptr;                   // Not owned; must outlive the training.
-  uint32_t first_epoch = 0;                   // Those before it were trained by the run that this one continues.
+  AnswerJournal* journal = nullptr;           // Not owned, likewise; null: the run writes no checkpoints.
+  bool continues = false;                     // The run of `resumed`, and not only from its weights.
   double counted_sum_kl = 0;                  // The largest sum that any checkpoint at hand has counted.
 };
 
@@ -58,11 +62,14 @@ struct Training {
   std::string privacy_account;  // LabelState::privacy_account.
 
   const RunResult& result() const { return recorder->result(); }
-  // What a checkpoint holds beside the model, as of the latest step learnt from.
+  // What the next run takes from a checkpoint beside the model, as of the latest step learnt from.
   LabelState state() const {
-    return {result().earlier_sum_kl + result().cumulative_sum_kl, guard->moments(), privacy_account,
-            result().frozen_after_epoch, guard->answers_spent()};
+    return {result().earlier_sum_kl + result().cumulative_sum_kl, guard->moments(), privacy_account};
   }
+  // What this run itself would go on with.
+  std::string Progress(const LeakAuditor& auditor) const;
+  // Puts the parts and the auditor where `progress` left them. Errors: as LoadProgress.
+  absl::Status Continue(absl::string_view progress, LeakAuditor& auditor);
 };
 
 // The top model that the configuration describes, for own features and labels like those of `data`.

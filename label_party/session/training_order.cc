@@ -2,6 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/schedule/schedule.h"
+
 namespace splitveil {
 
 absl::Status TrainingOrder::CheckBatch(uint32_t epoch, uint32_t batch) const {
@@ -27,6 +29,10 @@ void TrainingOrder::SliceTaken(bool last) {
     batch_ = 0;
     ++epoch_;
   }
+}
+
+bool TrainingOrder::IsCheckpointDue(int64_t steps) const {
+  return batch_ == 0 ? !evaluates_epochs() : IsCheckpointStep(epoch_ * options_.batches_per_epoch + batch_, steps);
 }
 
 bool TrainingOrder::ExpectsEvaluationOf(uint32_t epoch) const {

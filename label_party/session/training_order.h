@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_SESSION_TRAINING_ORDER_H_
 #define SPLITVEIL_LABEL_PARTY_SESSION_TRAINING_ORDER_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -15,19 +16,14 @@ namespace splitveil {
 class TrainingOrder {
  public:
   struct Options {
-    uint32_t epochs = 0;       // As agreed.
-    uint32_t first_epoch = 0;  // As many were trained, and evaluated, before.
+    uint32_t epochs = 0;  // As agreed.
     int64_t batches_per_epoch = 0;
     int64_t test_examples = 0;
     bool progressive_validation = false;
     bool stops_early = false;  // Then no evaluation may be left out.
   };
 
-  explicit TrainingOrder(const Options& options)
-      : options_(options),
-        epochs_to_train_(options.epochs),
-        epoch_(options.first_epoch),
-        evaluated_epochs_(options.first_epoch) {}
+  explicit TrainingOrder(const Options& options) : options_(options), epochs_to_train_(options.epochs) {}
 
   // Whether the next slice may be of this batch. Errors: FailedPrecondition with expected and found.
   absl::Status CheckBatch(uint32_t epoch, uint32_t batch) const;
@@ -59,21 +55,32 @@ class TrainingOrder {
 
   // Epoch of the next batch: as many are trained.
   uint32_t epoch() const { return epoch_; }
+  // The next batch: as many of the epoch are trained.
+  uint32_t batch() const { return batch_; }
   // No batch of the epoch has been taken as a whole.
   bool at_epoch_start() const { return batch_ == 0; }
+  // Whether a checkpoint is due between the latest batch and the next: every `steps` steps (0: never) within an epoch,
+  // and at its end where no evaluation follows, after which it would be.
+  bool IsCheckpointDue(int64_t steps) const;
   // Some slices of a batch have been taken, but not all.
   bool batch_begun() const { return begun_; }
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(epochs_to_train_, epoch_, batch_, evaluated_epochs_, predicted_);
+  }
+
   // Whether `epoch` may be evaluated now.
   bool ExpectsEvaluationOf(uint32_t epoch) const;
 
   const Options options_;
   uint32_t epochs_to_train_;  // As agreed, or fewer where the training has stopped early.
-  uint32_t epoch_;            // The batch that is due.
+  uint32_t epoch_ = 0;        // The batch that is due.
   uint32_t batch_ = 0;
   bool begun_ = false;
-  uint32_t evaluated_epochs_;
+  uint32_t evaluated_epochs_ = 0;
   bool predicted_ = false;  // Under progressive_validation: the evaluation before the first batch is done.
 };
 

@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 
 #include "common/crypto/secure_random.h"
+#include "common/crypto/seeded_stream.h"
 #include "common/leakage/attack_traits.h"
 #include "common/leakage/bound_basis.h"
 #include "common/process/exit_code.h"
@@ -20,8 +21,10 @@
 namespace splitveil {
 namespace {
 
-// Draws the rows that a hint may name. Secretly, whether or not they are disclosed: the measured leak needs one, too.
-void ChooseHints(ReleasedBatch& batch) {
+// Draws the rows that a hint may name. Secretly, whether or not they are disclosed: the measured leak needs one, too. A
+// step that is repeated after a crash names the same ones.
+void ChooseHints(const Digest& key, ReleasedBatch& batch) {
+  SeededStream stream(HmacSha256(key, absl::StrCat("hints of ", batch.epoch, " ", batch.batch)));
   std::vector<uint32_t> positives;
   for (size_t j = 0; j < batch.labels.size(); ++j) {
     if (batch.labels[j] == 1) {
@@ -29,7 +32,7 @@ void ChooseHints(ReleasedBatch& batch) {
     }
   }
   while (!positives.empty() && batch.hint_rows.size() < kMaxHints) {
-    std::swap(positives[SecureIndex(positives.size())], positives.back());
+    std::swap(positives[stream.UniformBelow(static_cast<uint32_t>(positives.size()))], positives.back());
     batch.hint_rows.push_back(positives.back());
     positives.pop_back();
   }
@@ -47,6 +50,16 @@ absl::Status AsInternal(const absl::Status& status) {
 }
 
 }  // namespace
+
+TrainingStep::TrainingStep(const TrainingStepOptions& options, BatchSource* source, TopTrainer* model,
+                           ReleaseGuard* guard, LeakAuditor* auditor, StepRecorder* recorder)
+    : options_(options),
+      source_(source),
+      model_(model),
+      guard_(guard),
+      auditor_(auditor),
+      recorder_(recorder),
+      hint_key_(SecretKey::Generate().bytes()) {}
 
 absl::Status TrainingStep::Receive(const v1::CutActivations& slice) {
   if (!inbound_.has_value()) {
@@ -179,7 +192,7 @@ absl::Status TrainingStep::RegulariseAndClip(InboundBatch& batch) const {
 
 absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   ReleasedBatch& released = batch.own.released;
-  ChooseHints(released);
+  ChooseHints(hint_key_, released);
   SPLITVEIL_ASSIGN_OR_RETURN(const GuardedBatch guarded, guard_->Guard(batch.clean, released));
   const GateDecision& decision = guarded.decision;
   batch.head.releases_repeat = !std::isnan(guarded.report.run_sum_kl);
@@ -197,10 +210,25 @@ absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   recorder_->Lap(&StepTimeRow::protection);
   SPLITVEIL_RETURN_IF_ERROR(Encode(guarded.gradients, guarded.gradients.rows(), batch));
   recorder_->Lap(&StepTimeRow::serialise);
+  SPLITVEIL_RETURN_IF_ERROR(Journal(batch));
   // From here on the bytes may leave: the release counts, whether or not the peer gets them.
   recorder_->SetCumulativeSumKl(guard_->Account(guarded.report, released));
+  if (options_.journal != nullptr && options_.journal->ScoresAnswered(released.epoch, released.batch)) {
+    released.is_answered = false;  // Its noise would be another draw; the first one counts.
+  }
   auditor_->Remember(std::move(released));
   return protection;
+}
+
+absl::Status TrainingStep::Journal(InboundBatch& batch) const {
+  if (options_.journal == nullptr || guard_->is_passthrough()) {
+    return absl::OkStatus();
+  }
+  const ConstMatrixView activations = batch.activations.block({0, batch.clean.rows()});
+  const Digest digest = Sha256(
+      {reinterpret_cast<const char*>(activations.data()), static_cast<size_t>(activations.size()) * sizeof(float)});
+  const ReleasedBatch& released = batch.own.released;
+  return options_.journal->Answer(released.epoch, released.batch, digest, guard_->IsAnswerDue(released));
 }
 
 absl::Status TrainingStep::Encode(ConstMatrixView gradients, int64_t end, InboundBatch& batch) const {

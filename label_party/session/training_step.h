@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_SESSION_TRAINING_STEP_H_
 #define SPLITVEIL_LABEL_PARTY_SESSION_TRAINING_STEP_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -9,9 +10,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "common/crypto/sha256.h"
 #include "common/matrix/matrix.h"
 #include "common/schedule/slice_assembler.h"
 #include "label_party/audit/leak_auditor.h"
+#include "label_party/session/answer_journal.h"
 #include "label_party/session/batch_source.h"
 #include "label_party/session/gradients_message.h"
 #include "label_party/session/release_guard.h"
@@ -29,6 +32,7 @@ struct TrainingStepOptions {
   double distance_correlation_weight = 0;  // 0: not regularised.
   double clip_cut_gradients = 0;           // Norm; 0: not clipped.
   bool releases_posterior = false;         // See ReleasingHead.
+  AnswerJournal* journal = nullptr;        // Not owned; must outlive the step. Null: the run cannot be continued.
 };
 
 // Receive: activations come, slice by slice. Answer, from top to bottom: loss and gradients of the rows that are here,
@@ -39,8 +43,7 @@ class TrainingStep {
  public:
   // None is owned; all must outlive this.
   TrainingStep(const TrainingStepOptions& options, BatchSource* source, TopTrainer* model, ReleaseGuard* guard,
-               LeakAuditor* auditor, StepRecorder* recorder)
-      : options_(options), source_(source), model_(model), guard_(guard), auditor_(auditor), recorder_(recorder) {}
+               LeakAuditor* auditor, StepRecorder* recorder);
 
   // Takes the next slice of the batch that is coming, or the first one of batch (slice.epoch, slice.batch), which is
   // the caller's to check. Errors: as SliceAssembler::Add; then nothing has changed, and it may be sent again.
@@ -59,6 +62,13 @@ class TrainingStep {
   absl::StatusOr<bool> Learn();
 
  private:
+  friend class cereal::access;
+  // Between steps.
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(hint_key_);
+  }
+
   // What the audit needs to tell by how much a label moves each row.
   struct HeadOutputs {
     std::vector<float> predictions, residuals;  // [batch * outputs], see TopStep.
@@ -100,6 +110,8 @@ class TrainingStep {
   bool AnswersSliceBySlice() const;
   // Of a batch that is complete: the regulariser's gradient, clipping.
   absl::Status RegulariseAndClip(InboundBatch& batch) const;
+  // That what has noise of its own leaves for no other activations than before the run was broken off.
+  absl::Status Journal(InboundBatch& batch) const;
   // Through protection and gate; then what may leave and has not left is encoded, or the run freezes.
   absl::StatusOr<ProtectionRow> Release(InboundBatch& batch);
   // Rows [sent_rows, end) of `gradients` [batch, cut_width], as they leave.
@@ -116,6 +128,7 @@ class TrainingStep {
   ReleaseGuard* const guard_;
   LeakAuditor* const auditor_;
   StepRecorder* const recorder_;
+  Digest hint_key_;  // Secret: which positives of a batch are hints.
   std::optional<InboundBatch> inbound_;
   std::optional<AnsweredBatch> answered_;
 };

@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_NONLABEL_PARTY_ATTACK_ATTACK_MODULE_H_
 #define SPLITVEIL_NONLABEL_PARTY_ATTACK_ATTACK_MODULE_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -60,6 +61,14 @@ class AttackModule {
   absl::Status Remember(const AttackedBatch& batch);
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    for (auto& [layer, adversary] : adversaries_) {
+      archive(adversary);
+    }
+  }
+
   absl::Status Begin(const AttackedBatch& batch);
 
   std::vector<AgreedScore> agreed_;

@@ -278,17 +278,10 @@ absl::StatusOr<v1::ScoreExamplesResponse> GrpcLabelPartyPeer::ScoreExamples(cons
 
 absl::Status GrpcLabelPartyPeer::Close(const v1::CloseRequest& request) {
   // The answer to a complete run follows the label party's last figures, which are of all its examples.
-  const double seconds = request.completed() ? std::max(deadlines_.step_seconds(), deadlines_.alignment_chunk_seconds())
-                                             : deadlines_.step_seconds();
-  SPLITVEIL_RETURN_IF_ERROR(
-      CallUnary(Training(), &v1::SplitTraining::Stub::Close, request, SteadyAfter(absl::Seconds(seconds))).status());
-  if (request.completed()) {
-    v1::CloseRequest answered = request;
-    answered.set_answered(true);
-    (void)CallUnary(Training(), &v1::SplitTraining::Stub::Close, answered,
-                    StepDeadline());  // It would only wait longer.
-  }
-  return absl::OkStatus();
+  const double seconds = request.completed() && !request.answered()
+                             ? std::max(deadlines_.step_seconds(), deadlines_.alignment_chunk_seconds())
+                             : deadlines_.step_seconds();
+  return CallUnary(Training(), &v1::SplitTraining::Stub::Close, request, SteadyAfter(absl::Seconds(seconds))).status();
 }
 
 }  // namespace splitveil

@@ -46,8 +46,40 @@ absl::StatusOr<NonLabelSessionOptions> OwnSessionOptions(const NonLabelPartyPlan
   options.checkpoints = plan.checkpoints;
   SPLITVEIL_ASSIGN_OR_RETURN(options.data, OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement,
                                                             PreparedFor::kNonLabelParty));
-  SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data));
+  SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data, plan.agreement));
   return options;
+}
+
+// One run, or as much of it as the label party's process sees: Aborted where another one has taken its place.
+absl::Status RunSession(const NonLabelPartyPlan& plan, RunStatus* status) {
+  SPLITVEIL_ASSIGN_OR_RETURN(NonLabelSessionOptions options, OwnSessionOptions(plan, status));
+  const SteadyTime deadline = SteadyAfter(absl::Seconds(plan.agreement.deadlines().connect_seconds()));
+  ReloadedChannel channel(plan.config.peer_address(), plan.identity, MaxMessageBytes(plan.agreement));
+  const auto reach = [&](SteadyTime until) {
+    const TlsIdentity identity = channel.identity();
+    return WaitForPeer(plan.config.peer_address(), identity, identity.peer_name, until, &StopRequested);
+  };
+  const absl::Status reached = reach(deadline);
+  if (absl::IsCancelled(reached)) {
+    return StoppedOnRequest("the wait for the label party");
+  }
+  SPLITVEIL_RETURN_IF_ERROR(reached);
+  GrpcLabelPartyPeer peer([&channel] { return channel.Get(); }, plan.agreement);
+  options.peer = &peer;
+  options.reach = [&](SteadyTime until) {
+    absl::Status again = reach(until);
+    if (again.ok()) {
+      grpc::experimental::ChannelResetConnectionBackoff(
+          channel.Get().get());  // It need not wait out a pause of its own.
+    }
+    return again;
+  };
+  NonLabelSession session(std::move(options));
+  absl::Status outcome = session.Run();
+  if (const std::optional<RunSummary> summary = session.summary(); summary.has_value() && !absl::IsAborted(outcome)) {
+    PrintRunSummary(*summary);
+  }
+  return outcome;
 }
 
 }  // namespace
@@ -96,32 +128,14 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
       StartServer({plan.config.listen_address(), MaxMessageBytes(plan.agreement), {&unimplemented}}, plan.identity));
   LogInfo("non-label party serves status on ", status_socket, ", health on port ", running.port);
 
-  SPLITVEIL_ASSIGN_OR_RETURN(NonLabelSessionOptions options, OwnSessionOptions(plan, &status));
-  const SteadyTime deadline = SteadyAfter(absl::Seconds(plan.agreement.deadlines().connect_seconds()));
-  ReloadedChannel channel(plan.config.peer_address(), plan.identity, MaxMessageBytes(plan.agreement));
-  const auto reach = [&](SteadyTime until) {
-    const TlsIdentity identity = channel.identity();
-    return WaitForPeer(plan.config.peer_address(), identity, identity.peer_name, until, &StopRequested);
-  };
-  const absl::Status reached = reach(deadline);
-  if (absl::IsCancelled(reached)) {
-    return StoppedOnRequest("the wait for the label party");
-  }
-  SPLITVEIL_RETURN_IF_ERROR(reached);
-  GrpcLabelPartyPeer peer([&channel] { return channel.Get(); }, plan.agreement);
-  options.peer = &peer;
-  options.reach = [&](SteadyTime until) {
-    absl::Status again = reach(until);
-    if (again.ok()) {
-      grpc::experimental::ChannelResetConnectionBackoff(
-          channel.Get().get());  // It need not wait out a pause of its own.
-    }
-    return again;
-  };
-  NonLabelSession session(std::move(options));
-  absl::Status outcome = session.Run();
-  if (const std::optional<RunSummary> summary = session.summary(); summary.has_value()) {
-    PrintRunSummary(*summary);
+  NonLabelPartyPlan part = plan;
+  absl::Status outcome = RunSession(part, &status);
+  while (absl::IsAborted(outcome) && !plan.checkpoints.path.empty()) {
+    LogInfo(outcome.message());
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        part.checkpoints,
+        PlanCheckpoints("nonlabel_party", plan.config_path, plan.config.party(), plan.config.model(), plan.agreement));
+    outcome = RunSession(part, &status);
   }
   running.server->Shutdown(GrpcDeadline(SteadyAfter(absl::Seconds(1))));
   return outcome;

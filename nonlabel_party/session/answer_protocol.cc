@@ -24,6 +24,7 @@ constexpr Move kMoves[] = {
     {State::kNew, Answer::kOpened, State::kOpen},
     {State::kOpen, Answer::kAligned, State::kAligned},
     {State::kAligned, Answer::kStarted, State::kUntrained},
+    {State::kAligned, Answer::kContinued, State::kLearning},
 
     {State::kUntrained, Answer::kEvaluated, State::kUntrained},  // Progressive validation.
     {State::kUntrained, Answer::kSlice, State::kInBatch},
@@ -107,9 +108,9 @@ absl::string_view Name(AnswerProtocol::State state) {
 }
 
 absl::string_view Name(AnswerProtocol::Answer answer) {
-  constexpr absl::string_view kNames[] = {"kOpened",    "kAligned",      "kStarted", "kSlice",
-                                          "kBatch",     "kHintTooEarly", "kFrozen",  "kFrozenWithGradients",
-                                          "kEvaluated", "kEnough",       "kClosed"};
+  constexpr absl::string_view kNames[] = {"kOpened", "kAligned",      "kStarted", "kContinued",           "kSlice",
+                                          "kBatch",  "kHintTooEarly", "kFrozen",  "kFrozenWithGradients", "kEvaluated",
+                                          "kEnough", "kClosed"};
   return kNames[static_cast<int>(answer)];
 }
 

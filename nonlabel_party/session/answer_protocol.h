@@ -12,7 +12,8 @@ namespace splitveil {
 // The state of a run as this party sees it, moved on by the label party's answers. It does no work and holds no data:
 // what an answer says (its rows, its numbers, its AUCs) is checked where it is used.
 //
-//   kNew ─kOpened─► kOpen ─kAligned─► kAligned ─kStarted─► kUntrained
+//   kNew ─kOpened─► kOpen ─kAligned─► kAligned ─kStarted─► kUntrained, or, where a broken run is continued,
+//                                              ─kContinued─► kLearning
 //
 //   kUntrained, kLearning ─kSlice─► kInBatch ─kBatch─► kLearning    gradients slice by slice,
 //   kUntrained, kLearning ─kBatch─► kLearning                       or of the whole batch,
@@ -39,7 +40,8 @@ class AnswerProtocol {
   enum class Answer {
     kOpened,               // Of Open.
     kAligned,              // Of Align: its stream has ended well.
-    kStarted,              // Of Start.
+    kStarted,              // Of Start: of a new run,
+    kContinued,            // and of one that goes on where it was broken off.
     kSlice,                // Gradients of some rows of a batch; more are due.
     kBatch,                // The last gradients of a batch, or all of them.
     kHintTooEarly,         // A hint with gradients that are not the last of their batch.

@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_ATTACK_RUNNER_H_
 #define SPLITVEIL_NONLABEL_PARTY_SESSION_ATTACK_RUNNER_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -59,6 +60,12 @@ class AttackRunner {
   const std::map<std::pair<std::string, std::string>, std::vector<double>>& disclosed() const { return disclosed_; }
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(attacks_, disclosed_);
+  }
+
   AttackRunner(const v1::RunAgreement& agreement, const std::string& run_id, int64_t examples)
       : agreement_(agreement), run_id_(run_id), attacks_(agreement.audit(), examples) {}
 

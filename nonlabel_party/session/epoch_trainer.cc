@@ -2,14 +2,15 @@
 
 #include <memory>
 
+#include "common/schedule/schedule.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
 
-absl::Status EpochTrainer::Train(uint32_t epoch) {
+absl::Status EpochTrainer::Train(uint32_t epoch, uint32_t first) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<TrainingStream> stream, options_.peer->Train());
   options_.recorder->Restart();  // The evaluation between epochs is no part of a step.
-  absl::Status status = TrainBatches(epoch, *stream);
+  absl::Status status = TrainEpoch(epoch, first, *stream);
   if (status.ok()) {
     return stream->Finish();
   }
@@ -19,11 +20,31 @@ absl::Status EpochTrainer::Train(uint32_t epoch) {
   return verdict.ok() ? status : verdict;
 }
 
-absl::Status EpochTrainer::TrainBatches(uint32_t epoch, TrainingStream& stream) {
+uint32_t EpochTrainer::NextPlace(uint32_t epoch, uint32_t batch) const {
+  const auto end = static_cast<uint32_t>(options_.batches_per_epoch);
+  do {
+    ++batch;
+  } while (batch < end && !IsCheckpointStep(epoch * options_.batches_per_epoch + batch, options_.checkpoint_steps));
+  return batch;
+}
+
+absl::Status EpochTrainer::TrainEpoch(uint32_t epoch, uint32_t first, TrainingStream& stream) {
+  while (first < options_.batches_per_epoch && !options_.stop->seen()) {
+    const uint32_t end = NextPlace(epoch, first);
+    SPLITVEIL_RETURN_IF_ERROR(TrainBatches(epoch, first, end, stream));
+    if (end < options_.batches_per_epoch && !options_.stop->seen()) {
+      SPLITVEIL_RETURN_IF_ERROR(options_.write_checkpoint(epoch, end));
+    }
+    first = end;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EpochTrainer::TrainBatches(uint32_t epoch, uint32_t first, uint32_t end, TrainingStream& stream) {
   NonLabelTrainingStep& step = *options_.step;
-  uint32_t sent = 0;
-  auto to_send = static_cast<uint32_t>(options_.batches_per_epoch);
-  for (uint32_t received = 0; received < to_send; ++received) {
+  uint32_t sent = first;
+  uint32_t to_send = end;
+  for (uint32_t received = first; received < to_send; ++received) {
     if (options_.stop->Asked()) {
       to_send = sent;
     }

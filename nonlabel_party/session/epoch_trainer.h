@@ -3,6 +3,7 @@
 #define SPLITVEIL_NONLABEL_PARTY_SESSION_EPOCH_TRAINER_H_
 
 #include <cstdint>
+#include <functional>
 
 #include "absl/status/status.h"
 
@@ -23,16 +24,23 @@ class EpochTrainer {
     StopRequest* stop = nullptr;  // Asked between batches.
     int64_t batches_per_epoch = 0;
     int64_t in_flight_batches = 1;  // As agreed.
+    int64_t checkpoint_steps = 0;   // As agreed.
+    // Within an epoch, after so many of its batches; nothing is in flight, and all attacks are judged.
+    std::function<absl::Status(uint32_t epoch, uint32_t batches)> write_checkpoint;
   };
   explicit EpochTrainer(const Options& options) : options_(options) {}
 
-  // Trains all batches of the epoch over one stream. OK, too, where `stop` said so (StopRequest::seen): answers to
-  // batches under way are then still taken, so that the run ends between steps. Errors: what ended the stream, the
-  // label party's verdict before what a broken stream says; as NonLabelTrainingStep's.
-  absl::Status Train(uint32_t epoch);
+  // Trains the batches of the epoch from `first` on over one stream. OK, too, where `stop` said so (StopRequest::seen):
+  // answers to batches under way are then still taken, so that the run ends between steps. Errors: what ended the
+  // stream, the label party's verdict before what a broken stream says; as NonLabelTrainingStep's.
+  absl::Status Train(uint32_t epoch, uint32_t first);
 
  private:
-  absl::Status TrainBatches(uint32_t epoch, TrainingStream& stream);
+  // Until the next checkpoint is due, or the epoch ends: how many of its batches are trained then.
+  uint32_t NextPlace(uint32_t epoch, uint32_t batch) const;
+  absl::Status TrainEpoch(uint32_t epoch, uint32_t first, TrainingStream& stream);
+  // Batches [first, end).
+  absl::Status TrainBatches(uint32_t epoch, uint32_t first, uint32_t end, TrainingStream& stream);
 
   const Options options_;
 };

@@ -36,10 +36,10 @@ absl::Status NonLabelRunLifecycle::Open() {
   request.set_agreement_sha256(std::string(AsBytes(digest)));
   request.set_seed_commitment(seed.commitment());
   request.set_version(Version());
-  const Checkpoint* resumed_from = options_.checkpoints.resumed_from();
-  if (resumed_from != nullptr) {
-    request.set_resumed_from(resumed_from->name());
-    SPLITVEIL_ASSIGN_OR_RETURN(continuation_, ContinuationOf(*resumed_from, options_.agreement, *options_.data));
+  CheckpointPlan& checkpoints = options_.checkpoints;
+  request.set_resumed_from(checkpoints.resumes() ? checkpoints.resumed_from()->name() : "");
+  for (const std::shared_ptr<const Checkpoint>& unfinished : checkpoints.unfinished) {
+    request.add_unfinished(unfinished->name());
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const v1::OpenResponse response, options_.peer->Open(request));
   if (!IsRunIdOf(options_.agreement.run_name(), response.run_id()) ||
@@ -47,22 +47,40 @@ absl::Status NonLabelRunLifecycle::Open() {
     return AsRefusal(absl::InvalidArgumentError(
         "Open: expected the run name with 8 hexadecimal digits and a seed commitment, found another answer"));
   }
+  continued_ = FindCheckpoint(checkpoints.unfinished, response.continued());
+  checkpoints.unfinished.clear();
+  if (!response.continued().empty() && (continued_ == nullptr || continued_->header().run_id() != response.run_id())) {
+    return AsRefusal(absl::InvalidArgumentError(
+        "Open: expected one of our unfinished runs to be continued, or a new one, found another"));
+  }
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kOpened));
   run_id_ = response.run_id();
   peer_commitment_ = response.seed_commitment();
   own_reveal_ = seed.reveal();
+  if (continued_ != nullptr) {
+    SPLITVEIL_ASSIGN_OR_RETURN(continuation_, ContinuationOf(*continued_, options_.agreement, *options_.data));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(BeginLedger(response.version()));
+  options_.status->Update([&](v1::GetStatusResponse& status) { status.set_run_id(run_id_); });
+  return absl::OkStatus();
+}
 
-  RunRow run = DescribeRun(run_id_, "nonlabel_party", "", options_.agreement, response.version());
+absl::Status NonLabelRunLifecycle::BeginLedger(const std::string& peer_version) {
+  RunRow run = DescribeRun(run_id_, "nonlabel_party", "", options_.agreement, peer_version);
+  LogInfo("run ", run_id_, " opened; agreement ", run.agreement_sha256.substr(0, 16));
+  if (continued_ != nullptr) {
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        ledger_,
+        ContinueLedger(options_.ledger_path, run, continued_->header().continuation().ledger(), continued_->name()));
+    return absl::OkStatus();
+  }
+  const Checkpoint* const resumed_from = options_.checkpoints.resumed_from();
   if (resumed_from != nullptr) {
     run.resumed_from = resumed_from->header().run_id();
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(ledger_, BeginLedger(options_.ledger_path, run, options_.agreement.audit().disclosure()));
-  if (resumed_from != nullptr) {
-    SPLITVEIL_RETURN_IF_ERROR(ledger_->RecordEvent("resumed_from", resumed_from->name()));
-  }
-  options_.status->Update([&](v1::GetStatusResponse& status) { status.set_run_id(run_id_); });
-  LogInfo("run ", run_id_, " opened; agreement ", run.agreement_sha256.substr(0, 16));
-  return absl::OkStatus();
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      ledger_, splitveil::BeginLedger(options_.ledger_path, run, options_.agreement.audit().disclosure()));
+  return resumed_from == nullptr ? absl::OkStatus() : ledger_->RecordEvent("resumed_from", resumed_from->name());
 }
 
 absl::Status NonLabelRunLifecycle::Align() {
@@ -70,10 +88,8 @@ absl::Status NonLabelRunLifecycle::Align() {
     SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kAligned));
     aligned_ = std::move(continuation_->aligned);
     options_.status->Update([&](v1::GetStatusResponse& status) { status.set_aligned_examples(aligned_.rows.size()); });
-    const Checkpoint& continued = *options_.checkpoints.resumed_from();
-    LogInfo("continues ", continued.name(), ", with its aligned examples and its schedule");
-    return ledger_->RecordEvent("aligned",
-                                absl::StrCat(aligned_.rows.size(), " common ids, as in ", continued.header().run_id()));
+    LogInfo("continues ", continued_->name(), ", with its aligned examples and its schedule");
+    return absl::OkStatus();
   }
   AlignmentOptions options = AgreedAlignment(options_.agreement.alignment(), run_id_);
   AlignmentProgress progress(options_.status);
@@ -104,37 +120,46 @@ absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start() {
   SPLITVEIL_ASSIGN_OR_RETURN(const SeedExchange seed, SeedExchange::Create(SeedRole::kNonLabelParty, own_reveal_));
   absl::StatusOr<JointSeed> joint = seed.Combine(peer_commitment_, response.seed_reveal());
   SPLITVEIL_RETURN_IF_ERROR(AsRefusal(joint.status()));
-  SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kStarted));
-  const JointSeed used = continuation_.has_value() ? continuation_->seed : *joint;
-  if (!options_.checkpoints.path.empty()) {
-    *options_.checkpoints.facts.mutable_continuation() = ToProto({used, aligned_, first_epoch()}, options_.agreement);
+  SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(continues() ? Answer::kContinued : Answer::kStarted));
+  const JointSeed used = continues() ? continuation_->seed : *joint;
+  if (writes_checkpoints()) {
+    *options_.checkpoints.facts.mutable_continuation() = ToProto({used, aligned_}, options_.agreement);
   }
   return used;
 }
 
-absl::Status NonLabelRunLifecycle::Resume(ModelState& model) {
-  if (!options_.checkpoints.resumes()) {
-    return absl::OkStatus();
+absl::StatusOr<std::shared_ptr<const Checkpoint>> NonLabelRunLifecycle::Resume(ModelState& model) {
+  const Checkpoint* const from = continues() ? continued_.get() : options_.checkpoints.resumed_from();
+  if (from != nullptr) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const NamedParameters state, from->State());
+    SPLITVEIL_RETURN_IF_ERROR(model.SetTrainingState(state));
   }
-  const absl::StatusOr<NamedParameters> state = options_.checkpoints.resumed_from()->State();
   options_.checkpoints.initial.clear();
-  SPLITVEIL_RETURN_IF_ERROR(state.status());
-  return model.SetTrainingState(*state);
+  return std::move(continued_);
 }
 
-absl::Status NonLabelRunLifecycle::FinishEpoch(uint32_t epochs, bool enough, const ModelState& model) {
-  absl::Status status;
-  if (enough) {
-    options_.checkpoints.facts.clear_continuation();  // Nothing is left to be continued.
-    LogInfo("the label party stops the training early, after epoch ", epochs);
-    status.Update(ledger_->RecordEvent("early_stopping", absl::StrCat("after epoch ", epochs)));
+absl::Status NonLabelRunLifecycle::RecordEarlyStop(uint32_t epochs) {
+  LogInfo("the label party stops the training early, after epoch ", epochs);
+  return ledger_->RecordEvent("early_stopping", absl::StrCat("after epoch ", epochs));
+}
+
+absl::Status NonLabelRunLifecycle::WriteCheckpoint(const Place& place, const ModelState& model,
+                                                   const std::string& progress) {
+  v1::CheckpointHeader& facts = options_.checkpoints.facts;
+  if (facts.has_continuation()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const int64_t last_event, ledger_->CommitAndLastEvent());
+    v1::LedgerPosition& position = *facts.mutable_continuation()->mutable_ledger();
+    position.set_steps(place.steps);
+    position.set_own_epochs(place.epochs);
+    position.set_peer_epochs(place.epochs);
+    position.set_last_event(last_event);
   }
-  if (!options_.checkpoints.path.empty()) {
-    status.Update(options_.checkpoints.Write(run_id_, epochs, /*label_state=*/nullptr, model.TrainingState(),
-                                             /*keep_previous=*/false));
-    status.Update(ledger_->RecordEvent("checkpoint", absl::StrCat("of ", epochs, " epochs")));
-  }
-  return status;
+  v1::CheckpointHeader header;
+  header.set_run_id(run_id_);
+  header.set_epochs(place.epochs);
+  header.set_batches(place.batches);
+  SPLITVEIL_RETURN_IF_ERROR(options_.checkpoints.Write(header, model.TrainingState(), progress));
+  return ledger_->RecordEvent("checkpoint", CheckpointDetail(place.epochs, place.batches));
 }
 
 absl::Status NonLabelRunLifecycle::Close(const ModelState& model) {
@@ -145,7 +170,9 @@ absl::Status NonLabelRunLifecycle::Close(const ModelState& model) {
   request.set_run_id(run_id_);
   request.set_completed(true);
   SPLITVEIL_RETURN_IF_ERROR(options_.peer->Close(request));
-  return protocol_.Take(Answer::kClosed);
+  SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kClosed));
+  options_.checkpoints.facts.clear_continuation();  // Nothing is left to be continued.
+  return absl::OkStatus();
 }
 
 absl::Status NonLabelRunLifecycle::Export(const ModelState& model) const {
@@ -174,6 +201,13 @@ absl::Status NonLabelRunLifecycle::End(absl::Status outcome) {
   absl::Status status = outcome.ok() ? absl::OkStatus() : ledger_->RecordEvent("ended", outcome.message());
   status.Update(ledger_->Finish(ended_));
   outcome.Update(status);
+  if (outcome.ok()) {
+    v1::CloseRequest goodbye;
+    goodbye.set_run_id(run_id_);
+    goodbye.set_completed(true);
+    goodbye.set_answered(true);
+    (void)options_.peer->Close(goodbye);  // Else it only waits longer.
+  }
   return outcome;
 }
 

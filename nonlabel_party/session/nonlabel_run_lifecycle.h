@@ -21,8 +21,8 @@
 
 namespace splitveil {
 
-// Prepare, Open, Align, Start; FinishEpoch after each epoch; Close where the run is complete; End in every case,
-// whatever has been reached. Knows nothing of batches. Not thread-safe.
+// Prepare, Open, Align, Start, Resume; WriteCheckpoint between steps; Close where the run is complete; End in every
+// case, whatever has been reached. Not thread-safe.
 class NonLabelRunLifecycle {
  public:
   // Not owned; all must outlive this. `options`: the checkpoint to resume from is released once it is used.
@@ -40,11 +40,23 @@ class NonLabelRunLifecycle {
   // Confirms the aligned order and reveals the seeds. Errors: the label party's; a refusal for a reveal that was not
   // committed to.
   absl::StatusOr<JointSeed> Start();
-  // Puts the model where the checkpoint left it; nothing where the run does not resume one.
-  absl::Status Resume(ModelState& model);
+  // Puts the model where the checkpoint left it; nothing where the run begins with fresh weights. The checkpoint of the
+  // run that is continued, whose progress is the caller's to take; null: a new run.
+  absl::StatusOr<std::shared_ptr<const Checkpoint>> Resume(ModelState& model);
 
-  // After `epochs` epochs: the checkpoint, where one is configured. `enough`: the label party wants no further epoch.
-  absl::Status FinishEpoch(uint32_t epochs, bool enough, const ModelState& model);
+  // The label party wants no epoch after the first `epochs`.
+  absl::Status RecordEarlyStop(uint32_t epochs);
+
+  // Between two steps.
+  struct Place {
+    uint32_t epochs = 0, batches = 0;  // Trained: whole epochs, and batches of the next one.
+    int64_t steps = 0;
+  };
+  bool writes_checkpoints() const { return !options_.checkpoints.path.empty(); }
+  // Only where writes_checkpoints(). `progress`: SaveProgress of what the run has gathered. Errors: those of the
+  // checkpoint and the ledger.
+  absl::Status WriteCheckpoint(const Place& place, const ModelState& model, const std::string& progress);
+
   // Exports the model, where a folder for it is configured, and tells the label party that the run is complete; it
   // answers once it has kept what is its own. Errors: the label party's; those of the export and the ledger.
   absl::Status Close(const ModelState& model);
@@ -57,10 +69,13 @@ class NonLabelRunLifecycle {
   const std::string& ended() const { return ended_; }
   Ledger* ledger() const { return ledger_.get(); }
   const AlignedIds& aligned() const { return aligned_; }
-  // Epochs that the run which this one continues has trained.
+  // What a run that is continued has trained: whole epochs, and batches of the next one.
   uint32_t first_epoch() const { return continuation_.has_value() ? continuation_->epochs : 0; }
+  uint32_t first_batch() const { return continuation_.has_value() ? continuation_->batches : 0; }
+  bool continues() const { return continuation_.has_value(); }
 
  private:
+  absl::Status BeginLedger(const std::string& peer_version);
   absl::Status Export(const ModelState& model) const;
   // For the ledger.
   const char* FinalStatus(const absl::Status& outcome) const;
@@ -72,7 +87,8 @@ class NonLabelRunLifecycle {
   std::string own_reveal_, peer_commitment_;
   std::unique_ptr<Ledger> ledger_;
   AlignedIds aligned_;
-  std::optional<Continuation> continuation_;  // Without `aligned`, from Align on.
+  std::shared_ptr<const Checkpoint> continued_;  // Until Resume; null: a new run.
+  std::optional<Continuation> continuation_;     // Without `aligned`, from Align on.
 };
 
 }  // namespace splitveil

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 
+#include "common/checkpoint/progress_archive.h"
 #include "common/process/exit_code.h"
 #include "common/process/runtime.h"
 #include "common/schedule/party_seed.h"
@@ -55,7 +56,9 @@ absl::Status NonLabelSession::RunToEnd() {
   }
   SPLITVEIL_RETURN_IF_ERROR(TrainEpochs());
   SPLITVEIL_RETURN_IF_ERROR(CompleteModel());
-  return lifecycle_.Close(*model_);
+  SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Close(*model_));
+  const auto epochs = static_cast<uint32_t>(recorder_->totals().steps / schedule_->batches_per_epoch());
+  return WriteCheckpoint(epochs, 0);  // As one of a run that is complete.
 }
 
 absl::Status NonLabelSession::CheckModel() const {
@@ -93,14 +96,25 @@ absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
       Schedule::Create(seed, split_.train, ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()}));
   schedule_ = std::make_unique<Schedule>(std::move(schedule));
   SPLITVEIL_ASSIGN_OR_RETURN(model_, BottomModel::Create(BottomOptions()));
-  SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Resume(*model_));
   SPLITVEIL_ASSIGN_OR_RETURN(
       AttackRunner attacks,
       AttackRunner::Create(agreement, lifecycle_.run_id(), static_cast<int64_t>(aligned().rows.size()), options_.peer,
                            model_.get(), lifecycle_.ledger()));
   attacks_ = std::make_unique<AttackRunner>(std::move(attacks));
   ConnectTraining();
-  return absl::OkStatus();
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Checkpoint> continued, lifecycle_.Resume(*model_));
+  if (continued != nullptr) {
+    return LoadProgress(continued->progress(), stopped_early_, *attacks_, *recorder_, *step_);
+  }
+  // So that what has been aligned is not lost.
+  return agreement.progressive_validation() ? absl::OkStatus() : WriteCheckpoint(0, 0);
+}
+
+absl::Status NonLabelSession::WriteCheckpoint(uint32_t epochs, uint32_t batches) {
+  return lifecycle_.writes_checkpoints()
+             ? lifecycle_.WriteCheckpoint({epochs, batches, recorder_->totals().steps}, *model_,
+                                          SaveProgress(stopped_early_, *attacks_, *recorder_, *step_))
+             : absl::OkStatus();
 }
 
 void NonLabelSession::ConnectTraining() {
@@ -112,9 +126,10 @@ void NonLabelSession::ConnectTraining() {
                                   recorder_.get()},
       NonLabelTrainingStep::Wire{lifecycle_.run_id(), agreement.wire_dtype(), agreement.cut_width(),
                                  agreement.in_flight_batches()});
-  trainer_ = std::make_unique<EpochTrainer>(EpochTrainer::Options{options_.peer, step_.get(), recorder_.get(), &stop_,
-                                                                  schedule_->batches_per_epoch(),
-                                                                  agreement.in_flight_batches()});
+  trainer_ = std::make_unique<EpochTrainer>(
+      EpochTrainer::Options{options_.peer, step_.get(), recorder_.get(), &stop_, schedule_->batches_per_epoch(),
+                            agreement.in_flight_batches(), agreement.checkpoint_steps(),
+                            [this](uint32_t epoch, uint32_t batches) { return WriteCheckpoint(epoch, batches); }});
   EpochEvaluator::Options evaluation;
   evaluation.peer = options_.peer;
   evaluation.run_id = lifecycle_.run_id();
@@ -128,20 +143,18 @@ void NonLabelSession::ConnectTraining() {
 }
 
 absl::Status NonLabelSession::TrainEpochs() {
-  for (uint32_t epoch = lifecycle_.first_epoch(); epoch < options_.agreement.epochs(); ++epoch) {
+  uint32_t first = lifecycle_.first_batch();
+  for (uint32_t epoch = lifecycle_.first_epoch(); epoch < options_.agreement.epochs() && !stopped_early_; ++epoch) {
     SPLITVEIL_RETURN_IF_ERROR(stop_.Check());
-    SPLITVEIL_RETURN_IF_ERROR(trainer_->Train(epoch));
+    SPLITVEIL_RETURN_IF_ERROR(trainer_->Train(epoch, std::exchange(first, 0)));
     if (stop_.seen()) {
       return StoppedOnRequest();
     }
-    bool enough = false;
     if (!options_.agreement.progressive_validation()) {
-      SPLITVEIL_ASSIGN_OR_RETURN(enough, Evaluate(epoch));
+      SPLITVEIL_ASSIGN_OR_RETURN(stopped_early_, Evaluate(epoch));
+      SPLITVEIL_RETURN_IF_ERROR(stopped_early_ ? lifecycle_.RecordEarlyStop(epoch + 1) : absl::OkStatus());
     }
-    SPLITVEIL_RETURN_IF_ERROR(lifecycle_.FinishEpoch(epoch + 1, enough, *model_));
-    if (enough) {
-      break;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(WriteCheckpoint(epoch + 1, 0));
   }
   return absl::OkStatus();
 }

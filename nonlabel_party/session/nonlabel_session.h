@@ -69,6 +69,8 @@ class NonLabelSession {
   absl::Status PrepareTraining(const JointSeed& seed);
   void ConnectTraining();
   absl::Status TrainEpochs();
+  // After so many epochs, and batches of the next one.
+  absl::Status WriteCheckpoint(uint32_t epochs, uint32_t batches);
   absl::StatusOr<bool> Evaluate(uint32_t epoch);
   absl::Status CompleteModel();
   BottomModelOptions BottomOptions() const;
@@ -89,6 +91,7 @@ class NonLabelSession {
   std::unique_ptr<NonLabelTrainingStep> step_;
   std::unique_ptr<EpochTrainer> trainer_;
   std::unique_ptr<EpochEvaluator> evaluator_;
+  bool stopped_early_ = false;  // The label party wants no further epoch.
 };
 
 }  // namespace splitveil

@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_STEP_RECORDER_H_
 #define SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_STEP_RECORDER_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <string>
 
@@ -21,6 +22,11 @@ struct StepTotals {
   double seconds = 0;
   double waited_seconds = 0;  // Of those, for the label party.
   int64_t bytes_sent = 0, bytes_received = 0;
+
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(steps, examples, seconds, waited_seconds, bytes_sent, bytes_received);
+  }
 };
 
 // For each batch: Begin, AddReceived and Lap as it goes, Learnt, and Record when its attacks are done. Not thread-safe.
@@ -57,6 +63,13 @@ class NonLabelStepRecorder {
   const StepTotals& totals() const { return totals_; }
 
  private:
+  friend class cereal::access;
+  // Between steps.
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(row_.step, totals_);
+  }
+
   Ledger* const ledger_;
   TrainingProgress progress_;
   StepStopwatch stopwatch_;

@@ -3,6 +3,7 @@
 #ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_TRAINING_STEP_H_
 #define SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_TRAINING_STEP_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -64,6 +65,13 @@ class NonLabelTrainingStep {
   absl::Status Record() { return parts_.recorder->Record(parts_.attacks->latest()); }
 
  private:
+  friend class cereal::access;
+  // Between steps, nothing in flight.
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(frozen_);
+  }
+
   // A batch whose activations have left and whose gradients have not come.
   struct SentBatch {
     Matrix activations;  // Where an attack reads them.

@@ -137,7 +137,8 @@ absl::StatusOr<v1::ScoreExamplesResponse> ResumingPeer::ScoreExamples(const v1::
 }
 
 absl::Status ResumingPeer::Close(const v1::CloseRequest& request) {
-  return request.completed() ? reconnector_->Persist([&] { return peer_->Close(request); }) : peer_->Close(request);
+  return request.completed() && !request.answered() ? reconnector_->Persist([&] { return peer_->Close(request); })
+                                                    : peer_->Close(request);
 }
 
 }  // namespace splitveil

@@ -14,7 +14,7 @@ namespace splitveil {
 // same bytes, and what has come of their answers before is skipped. For that it keeps the activations in flight.
 //
 // Not made again: Align, since every attempt would let a party try another set; Evaluate, whose stream is the caller's
-// to repeat; Close of a run that is given up. Not thread-safe.
+// to repeat; Close of a run that is given up, or that says goodbye. Not thread-safe.
 class ResumingPeer final : public LabelPartyPeer {
  public:
   // Not owned; both must outlive this and its streams.

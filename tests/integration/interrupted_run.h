@@ -4,9 +4,14 @@
 
 #include <functional>
 #include <gtest/gtest.h>
+#include <memory>
 #include <string>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
 #include "common/checkpoint/checkpoint.h"
+#include "common/process/steady_time.h"
 #include "tests/testing/process/environment.h"
 #include "tests/testing/process/tcp_proxy.h"
 #include "tests/testing/two_party_run.h"
@@ -19,16 +24,23 @@ inline constexpr char kLosses[] =
 inline constexpr char kSteps[] =
     "SELECT group_concat(step || ' ' || epoch || ' ' || batch || ' ' || examples) FROM step";
 inline constexpr char kEvaluations[] = "SELECT group_concat(step || ' ' || auc || ' ' || log_loss) FROM evaluation";
+inline constexpr char kLeaks[] =
+    "SELECT group_concat(layer || ' ' || attack || ' ' || auc) FROM (SELECT * FROM leak ORDER BY observer, step, "
+    "layer, attack)";
+inline constexpr char kEpochLeaks[] =
+    "SELECT group_concat(observer || layer || attack || examples || ' ' || auc) FROM (SELECT * FROM epoch_leak "
+    "ORDER BY observer, epoch, layer, attack)";
 inline constexpr char kInterruptions[] = "SELECT count(*) FROM event WHERE kind = 'interrupted'";
 
 // What a run leaves that must not depend on the connection.
 struct Remains {
   NamedParameters label, nonlabel;
-  std::string losses, nonlabel_steps, evaluations, leaks;
+  std::string losses, nonlabel_steps, evaluations, leaks, epoch_leaks;
 
   bool operator==(const Remains& other) const {
     return label == other.label && nonlabel == other.nonlabel && losses == other.losses &&
-           nonlabel_steps == other.nonlabel_steps && evaluations == other.evaluations && leaks == other.leaks;
+           nonlabel_steps == other.nonlabel_steps && evaluations == other.evaluations && leaks == other.leaks &&
+           epoch_leaks == other.epoch_leaks;
   }
 };
 
@@ -61,6 +73,37 @@ class InterruptedRun {
     run.StartNonLabelParty();
   }
 
+  // Another process in the place of one that has ended. Its randomness is its own.
+  void RestartLabelParty() {
+    run.StartLabelParty();
+    proxy.ForwardTo(run.label_port);
+    run.label_port = proxy.port();
+  }
+  void RestartNonLabelParty() { run.StartNonLabelParty(); }
+
+  // Starts again what has failed, as a supervisor would, until both have completed; how often that was.
+  int SuperviseUntilDone() {
+    int restarts = 0;
+    for (const SteadyTime deadline = SteadyAfter(absl::Seconds(120)); SteadyNow() < deadline;) {
+      bool done = true;
+      for (std::unique_ptr<RunningProgram>* const party : {&run.label, &run.nonlabel}) {
+        const bool ended = (*party)->HasEnded();
+        done = done && ended && (*party)->Wait() == 0;
+        if (ended && (*party)->Wait() != 0) {
+          ++restarts;
+          party == &run.label ? RestartLabelParty() : RestartNonLabelParty();
+        }
+      }
+      if (done) {
+        return restarts;
+      }
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+    ADD_FAILURE() << "not done in time; label party: " << run.label->Errors()
+                  << "\nnon-label party: " << run.nonlabel->Errors();
+    return restarts;
+  }
+
   // What is left once both have completed.
   Remains Finish() {
     EXPECT_EQ(run.nonlabel->Wait(), 0) << run.nonlabel->Errors();
@@ -70,7 +113,8 @@ class InterruptedRun {
             Label(kLosses),
             NonLabel(kSteps),
             Label(kEvaluations),
-            Label("SELECT group_concat(auc) FROM (SELECT auc FROM leak ORDER BY observer, step, layer, attack)")};
+            Label(kLeaks),
+            Label(kEpochLeaks)};
   }
 
   std::string Label(const std::string& query) const { return LedgerValue(run.ledger("label_party"), query); }

@@ -1,7 +1,9 @@
-// A party is killed at any moment and the run started again: it continues to where the undisturbed one ends.
+// Parties are killed at any moment and started again: the run goes on to where the undisturbed one ends.
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
 #include <random>
@@ -17,79 +19,130 @@
 namespace splitveil::testing {
 namespace {
 
+using ::testing::HasSubstr;
+
 // Two, or as many as SPLITVEIL_KILL_RUNS says, of each method.
-unsigned Kills() {
+unsigned Runs() {
   const char* const runs = std::getenv("SPLITVEIL_KILL_RUNS");
   return runs == nullptr ? 2 : static_cast<unsigned>(std::atoi(runs));
 }
 
-class KilledRunTest : public ::testing::TestWithParam<const char*> {
+struct Setting {
+  const char* name;
+  const char* label_config;  // Merged into the label party's.
+  int in_flight_batches = 1;
+  int checkpoint_steps = 0;
+};
+
+class KilledRunTest : public ::testing::TestWithParam<Setting> {
  protected:
   static std::unique_ptr<InterruptedRun> MakeRun() {
-    auto run = std::make_unique<InterruptedRun>(1);
-    EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(GetParam(), &run->run.label_config));
-    if (run->run.label_config.protection().has_gaussian_label_dp()) {
-      run->ForBoth([](v1::RunAgreement& agreement) {
+    auto run = std::make_unique<InterruptedRun>(GetParam().in_flight_batches);
+    EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(GetParam().label_config, &run->run.label_config));
+    const bool proved = run->run.label_config.protection().has_gaussian_label_dp();
+    run->ForBoth([&](v1::RunAgreement& agreement) {
+      agreement.set_checkpoint_steps(GetParam().checkpoint_steps);
+      if (proved) {
         agreement.mutable_audit()->clear_attacks();
         agreement.mutable_audit()->clear_layers();
         agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
-      });
-    }
+      }
+    });
     EXPECT_TRUE(WriteFile(run->run.folder + "/label.checkpoint.noise_key", std::string(32, 'k')).ok());
     return run;
   }
 
-  // With what either party has left; whether that was a whole epoch or more.
-  static bool Resume(InterruptedRun& run) {
-    const bool both = std::filesystem::exists(run.run.folder + "/label.checkpoint") &&
-                      std::filesystem::exists(run.run.folder + "/nonlabel.checkpoint");
-    if (both) {
-      run.run.label_config.mutable_party()->set_initial_checkpoint("label.checkpoint");
-      run.run.nonlabel_config.mutable_party()->set_initial_checkpoint("nonlabel.checkpoint");
-      run.StartWithFreshRandomness();
-      EXPECT_TRUE(run.run.nonlabel->WaitForError("with its aligned examples and its schedule"));
-    } else {                                                   // In the first epoch: from the start.
-      std::filesystem::remove(run.run.ledger("label_party"));  // The run's id repeats.
-      std::filesystem::remove(run.run.ledger("nonlabel_party"));
-      run.Start();
+  // Kills either party, or both, once `bytes` have passed between them.
+  static void KillAfter(int64_t bytes, unsigned whom, InterruptedRun& run) {
+    run.proxy.CutAfter({bytes});
+    const SteadyTime deadline = SteadyAfter(absl::Seconds(60));
+    while (run.proxy.cuts() == 0 && SteadyNow() < deadline) {
+      absl::SleepFor(absl::Milliseconds(1));
     }
-    return both;
+    for (const auto& [bit, party] : {std::pair(1U, run.run.label.get()), std::pair(2U, run.run.nonlabel.get())}) {
+      if ((whom & bit) != 0) {
+        party->Signal(SIGKILL);
+        (void)party->Wait();
+      }
+    }
   }
 };
 
-TEST_P(KilledRunTest, ContinuesToTheSameParametersToTheBit) {
+TEST_P(KilledRunTest, GoesOnToTheSameParametersAndRecordsToTheBit) {
   const std::unique_ptr<InterruptedRun> quiet = MakeRun();
   quiet->Start();
   const Remains expected = quiet->Finish();
   const int64_t bytes = std::stoll(quiet->Label("SELECT sum(bytes_sent) + sum(bytes_received) FROM step"));
   int continued = 0;
-  for (unsigned seed = 1; seed <= Kills(); ++seed) {
+  for (unsigned seed = 1; seed <= Runs(); ++seed) {
     std::mt19937 draw(seed);
     const std::unique_ptr<InterruptedRun> run = MakeRun();
     run->Start();
-    ASSERT_TRUE(run->run.nonlabel->WaitForError("aligned")) << run->run.nonlabel->Errors();
-    // After the first epoch, mostly.
-    run->proxy.CutAfter({bytes / 5 + static_cast<int64_t>(draw() % static_cast<uint64_t>(bytes * 3 / 5))});
-    while (run->proxy.cuts() == 0) {
-      absl::SleepFor(absl::Milliseconds(1));
-    }
-    const unsigned whom = 1 + static_cast<unsigned>(draw() % 3);  // Either, or both.
-    run->run.label->Signal((whom & 1) != 0 ? SIGKILL : SIGTERM);
-    run->run.nonlabel->Signal((whom & 2) != 0 ? SIGKILL : SIGTERM);
-    (void)run->run.label->Wait();
-    (void)run->run.nonlabel->Wait();
-    continued += Resume(*run) ? 1 : 0;
+    // Once both hold the aligned order, which another alignment would draw anew.
+    ASSERT_TRUE(run->run.nonlabel->WaitForError("training")) << run->run.nonlabel->Errors();
+    KillAfter(bytes / 50 + static_cast<int64_t>(draw() % static_cast<uint64_t>(bytes)), 1 + draw() % 3, *run);
+    run->SuperviseUntilDone();
     const Remains found = run->Finish();
     EXPECT_EQ(found.label, expected.label) << "seed " << seed;
     EXPECT_EQ(found.nonlabel, expected.nonlabel) << "seed " << seed;
+    EXPECT_EQ(found.losses, expected.losses) << "seed " << seed;
+    EXPECT_EQ(found.nonlabel_steps, expected.nonlabel_steps) << "seed " << seed;
+    EXPECT_EQ(found.evaluations, expected.evaluations) << "seed " << seed;
+    EXPECT_EQ(found.leaks, expected.leaks) << "seed " << seed;
+    EXPECT_EQ(found.epoch_leaks, expected.epoch_leaks) << "seed " << seed;
+    EXPECT_EQ(run->Label("SELECT group_concat(status) FROM run"), "completed");
+    EXPECT_EQ(run->NonLabel("SELECT group_concat(status) FROM run"), "completed");
+    continued += std::stoi(run->Label("SELECT count(*) FROM event WHERE kind = 'continued'"));
   }
   EXPECT_GT(continued, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, KilledRunTest,
-                         ::testing::Values("protection { none {} }", "protection { marvell { s: 4 } }",
-                                           "protection { gaussian_label_dp { sigma: 2 } } "
-                                           "privacy_account { path: 'account.db' label_set: 'test' }"));
+                         ::testing::Values(Setting{"none", "protection { none {} }"},
+                                           Setting{"marvell", "protection { marvell { s: 4 } }", 1, 3},
+                                           Setting{"label_dp", "protection { label_dp { epsilon: 1 } }", 1, 3},
+                                           Setting{"in_flight", "protection { iso { t: 1 } }", 3, 4},
+                                           Setting{"gaussian_label_dp",
+                                                   "protection { gaussian_label_dp { sigma: 2 } } "
+                                                   "privacy_account { path: 'account.db' label_set: 'test' }",
+                                                   1, 3}),
+                         [](const auto& info) { return info.param.name; });
+
+// In alignment, too, which then begins anew: nothing of it was kept, and nothing had been released.
+TEST(KilledRunTest, KilledAtAnyMomentFromItsStartOnItCompletes) {
+  for (unsigned seed = 1; seed <= Runs(); ++seed) {
+    std::mt19937 draw(seed);
+    InterruptedRun run(1);
+    run.StartWithFreshRandomness();
+    absl::SleepFor(absl::Milliseconds(draw() % 1500));
+    const unsigned whom = 1 + draw() % 3;
+    run.run.label->Signal((whom & 1) != 0 ? SIGKILL : SIGCONT);
+    run.run.nonlabel->Signal((whom & 2) != 0 ? SIGKILL : SIGCONT);
+    run.SuperviseUntilDone();
+    run.Finish();
+    EXPECT_EQ(run.Label("SELECT count(DISTINCT step) - count(*) FROM step "
+                        "WHERE run_id = (SELECT run_id FROM run WHERE status = 'completed')"),
+              "0");
+  }
+}
+
+TEST(KilledRunTest, StartsAnewWhereOnePartyIsToldTo) {
+  InterruptedRun run(1);
+  run.ForBoth([](v1::RunAgreement& agreement) { agreement.set_epochs(100000); });
+  run.StartWithFreshRandomness();
+  ASSERT_TRUE(run.run.nonlabel->WaitForError("training")) << run.run.nonlabel->Errors();
+  for (RunningProgram* const party : {run.run.label.get(), run.run.nonlabel.get()}) {
+    party->Signal(SIGKILL);
+    (void)party->Wait();
+  }
+  run.run.nonlabel_config.mutable_party()->set_starts_anew(true);
+  run.StartWithFreshRandomness();
+  ASSERT_TRUE(run.run.nonlabel->WaitForError("training")) << run.run.nonlabel->Errors();
+  run.run.nonlabel->Signal(SIGTERM);
+  EXPECT_EQ(run.run.nonlabel->Wait(), 6);
+  EXPECT_EQ(run.run.label->Wait(), 3);
+  EXPECT_EQ(run.Label("SELECT count(*) FROM run"), "2");
+}
 
 }  // namespace
 }  // namespace splitveil::testing

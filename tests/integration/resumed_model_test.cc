@@ -72,7 +72,7 @@ void Pass(const Halves& from, Halves& to) {
   header.set_epochs(1);
   for (const auto& [name, state] :
        {std::pair{"bottom", from.bottom->TrainingState()}, {"top", from.top->TrainingState()}}) {
-    const absl::Status written = Checkpoint::Write(folder.File(name), header, state);
+    const absl::Status written = Checkpoint::Write(folder.File(name), header, state, "");
     ASSERT_TRUE(written.ok()) << written;
   }
   const absl::Status bottom = to.bottom->SetTrainingState(*(*Checkpoint::Open(folder.File("bottom")))->State());

@@ -124,8 +124,9 @@ TEST_F(ResumedRunTest, BothLedgersNameTheRunThatIsContinued) {
   EXPECT_EQ(Label(query), first);
   EXPECT_EQ(NonLabel(query), first);
   EXPECT_EQ(NonLabel("SELECT detail FROM event WHERE kind = 'resumed_from'"), first + "/2");
-  EXPECT_EQ(Label("SELECT count(*) FROM event WHERE kind = 'checkpoint'"), "4");
-  EXPECT_EQ(NonLabel("SELECT count(*) FROM event WHERE kind = 'checkpoint'"), "4");
+  // Of each run: aligned, after either epoch, and the non-label party's at the end.
+  EXPECT_EQ(Label("SELECT count(*) FROM event WHERE kind = 'checkpoint'"), "6");
+  EXPECT_EQ(NonLabel("SELECT count(*) FROM event WHERE kind = 'checkpoint'"), "8");
 }
 
 TEST_F(ResumedRunTest, EachPartyAloneIsRefusedByBoth) {
@@ -150,7 +151,7 @@ TEST_F(ResumedRunTest, PartiesThatACrashLeftOneEpochApartMeetAtTheEarlier) {
   const NamedParameters label_first = *(*Checkpoint::Open(label_path_))->State();
   RestoreMoments();
   ASSERT_TRUE(Run().ok());
-  run_.label_checkpoints.initial = {*Checkpoint::Open(label_path_), *Checkpoint::Open(label_path_ + ".previous")};
+  run_.label_checkpoints.initial = {*Checkpoint::Open(label_path_), *Checkpoint::Open(label_path_ + ".1")};
   run_.nonlabel_checkpoints.initial = {nonlabel_first};
   EXPECT_EQ(*run_.label_checkpoints.initial[1]->State(), label_first);
   const absl::Status status = Run();

@@ -27,6 +27,8 @@ class RunningProgram {
   // Exit code; -1 where the child did not end within `limit`, 128 + signal where a signal ended it.
   int Wait(absl::Duration limit = absl::Seconds(120));
   void Signal(int signal);
+  // Whether it has: Wait returns at once.
+  bool HasEnded() { return ended_ || Reap(); }
   // From now on no file of its own may grow beyond `bytes`: a disk that has run full.
   void LimitFileBytes(uint64_t bytes) const;
   // What it has written so far.

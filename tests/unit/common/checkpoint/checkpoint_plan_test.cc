@@ -39,7 +39,13 @@ class CheckpointPlanTest : public ::testing::Test {
   void Leave(uint32_t epochs) {
     const absl::StatusOr<CheckpointPlan> plan = Plan();
     ASSERT_TRUE(plan.ok()) << plan.status();
-    ASSERT_TRUE(plan->Write("run", epochs, nullptr, {{"first.bias", {static_cast<float>(epochs)}}}, true).ok());
+    ASSERT_TRUE(plan->Write(Place(epochs), {{"first.bias", {static_cast<float>(epochs)}}}, "").ok());
+  }
+  static v1::CheckpointHeader Place(uint32_t epochs) {
+    v1::CheckpointHeader place;
+    place.set_run_id("run");
+    place.set_epochs(epochs);
+    return place;
   }
 
   const TempFolder folder_;
@@ -54,39 +60,41 @@ TEST_F(CheckpointPlanTest, WithoutPathsNothingIsReadOrWritten) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_FALSE(plan->resumes());
   EXPECT_EQ(plan->resumed_from(), nullptr);
-  EXPECT_TRUE(plan->Write("run", 1, nullptr, {}, true).ok());
+  EXPECT_TRUE(plan->Write(Place(1), {}, "").ok());
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
-TEST_F(CheckpointPlanTest, FindsTheLatestAndTheOneBefore) {
-  Leave(1);
-  Leave(2);
-  Leave(3);
+TEST_F(CheckpointPlanTest, FindsTheLastThree) {
+  for (const uint32_t epochs : {1, 2, 3, 4}) {
+    Leave(epochs);
+  }
   party_.set_initial_checkpoint("half");
   const absl::StatusOr<CheckpointPlan> plan = Plan();
   ASSERT_TRUE(plan.ok()) << plan.status();
-  ASSERT_EQ(plan->initial.size(), 2);
-  EXPECT_EQ(plan->initial[0]->name(), "run/3");
+  ASSERT_EQ(plan->initial.size(), 3);
+  EXPECT_EQ(plan->initial[0]->name(), "run/4");
   EXPECT_EQ(plan->resumed_from(), plan->initial[0].get());
-  EXPECT_EQ(plan->Find("run/2")->State()->at(0).second, std::vector<float>{2});
-  EXPECT_EQ(plan->Find("run/1"), nullptr);
-  EXPECT_EQ(plan->Find(""), nullptr);
+  EXPECT_EQ(FindCheckpoint(plan->initial, "run/2")->State()->at(0).second, std::vector<float>{2});
+  EXPECT_EQ(FindCheckpoint(plan->initial, "run/1"), nullptr);
+  EXPECT_EQ(FindCheckpoint(plan->initial, ""), nullptr);
 }
 
-TEST_F(CheckpointPlanTest, KeepsNoneBeforeUnlessAsked) {
-  const absl::StatusOr<CheckpointPlan> plan = Plan();
-  ASSERT_TRUE(plan.ok());
-  for (uint32_t epochs : {1, 2}) {
-    ASSERT_TRUE(plan->Write("run", epochs, nullptr, {}, /*keep_previous=*/false).ok());
-  }
+// Between two renames: the latest has no file of the configured name.
+TEST_F(CheckpointPlanTest, AProcessThatWasKilledWhileItReplacedOneLeavesTheLatest) {
+  Leave(1);
+  Leave(2);
+  std::filesystem::rename(folder_.File("half.1"), folder_.File("half.2"));
+  std::filesystem::rename(folder_.File("half"), folder_.File("half.1"));
   party_.set_initial_checkpoint("half");
-  EXPECT_EQ(Plan()->initial.size(), 1);
+  const absl::StatusOr<CheckpointPlan> plan = Plan();
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->resumed_from()->name(), "run/2");
 }
 
 TEST_F(CheckpointPlanTest, TheLabelPartysStateIsOnTheFile) {
-  v1::LabelPartyState state;
-  state.set_cumulative_sum_kl(0.5);
-  ASSERT_TRUE(Plan()->Write("run", 1, &state, {}, true).ok());
+  v1::CheckpointHeader place = Place(1);
+  place.mutable_label_party()->set_cumulative_sum_kl(0.5);
+  ASSERT_TRUE(Plan()->Write(place, {}, "").ok());
   party_.set_initial_checkpoint("half");
   EXPECT_EQ(Plan()->initial[0]->header().label_party().cumulative_sum_kl(), 0.5);
 }
@@ -149,15 +157,17 @@ TEST_F(CheckpointPlanTest, AMissingCheckpointIsNotFound) {
   EXPECT_EQ(Plan().status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(CheckpointPlanTest, ADamagedCheckpointIsRefusedAndADamagedOneBeforeLeftOut) {
+TEST_F(CheckpointPlanTest, ADamagedCheckpointIsPassedOverForTheOneBefore) {
   Leave(1);
   Leave(2);
   party_.set_initial_checkpoint("half");
-  ASSERT_TRUE(WriteFile(folder_.File("half.previous"), "damaged").ok());
+  ASSERT_TRUE(WriteFile(folder_.File("half"), "damaged").ok());
+  ::testing::internal::CaptureStderr();
   const absl::StatusOr<CheckpointPlan> plan = Plan();
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(plan->initial.size(), 1);
-  ASSERT_TRUE(WriteFile(folder_.File("half"), "damaged").ok());
+  EXPECT_EQ(plan->resumed_from()->name(), "run/1");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("started from " + folder_.File("half.1")));
+  ASSERT_TRUE(WriteFile(folder_.File("half.1"), "damaged").ok());
   EXPECT_EQ(Plan().status().code(), absl::StatusCode::kInvalidArgument);
 }
 
@@ -178,12 +188,12 @@ std::shared_ptr<const Dataset> Data(float number) {
 
 TEST_F(CheckpointPlanTest, TheSameDataAreFineAndOthersAreNot) {
   CheckpointPlan first = *Plan();
-  ASSERT_TRUE(first.UseData(*Data(0.25)).ok());
-  ASSERT_TRUE(first.Write("run", 1, nullptr, {}, true).ok());
+  ASSERT_TRUE(first.UseData(*Data(0.25), agreement_).ok());
+  ASSERT_TRUE(first.Write(Place(1), {}, "").ok());
   party_.set_initial_checkpoint("half");
-  EXPECT_TRUE(Plan()->UseData(*Data(0.25)).ok());
+  EXPECT_TRUE(Plan()->UseData(*Data(0.25), agreement_).ok());
   CheckpointPlan other = *Plan();
-  const absl::Status status = other.UseData(*Data(0.5));
+  const absl::Status status = other.UseData(*Data(0.5), agreement_);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("was trained on, or data that extend them"));
 }
@@ -191,19 +201,19 @@ TEST_F(CheckpointPlanTest, TheSameDataAreFineAndOthersAreNot) {
 TEST_F(CheckpointPlanTest, ACheckpointThatNamesNoDataIsRefused) {
   Leave(1);
   party_.set_initial_checkpoint("half");
-  EXPECT_EQ(Plan()->UseData(*Data(0.25)).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Plan()->UseData(*Data(0.25), agreement_).code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(CheckpointPlanTest, TheOneBeforeOfOtherDataIsLeftOut) {
   for (float day : {0.25F, 0.5F}) {
     CheckpointPlan plan = *Plan();
-    ASSERT_TRUE(plan.UseData(*Data(day)).ok());
-    ASSERT_TRUE(plan.Write("run", 1, nullptr, {}, true).ok());
+    ASSERT_TRUE(plan.UseData(*Data(day), agreement_).ok());
+    ASSERT_TRUE(plan.Write(Place(1), {}, "").ok());
   }
   party_.set_initial_checkpoint("half");
   CheckpointPlan plan = *Plan();
   ASSERT_EQ(plan.initial.size(), 2);
-  ASSERT_TRUE(plan.UseData(*Data(0.5)).ok());
+  ASSERT_TRUE(plan.UseData(*Data(0.5), agreement_).ok());
   EXPECT_EQ(plan.initial.size(), 1);
 }
 

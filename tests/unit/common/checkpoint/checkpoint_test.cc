@@ -36,9 +36,10 @@ class CheckpointTest : public ::testing::Test {
  protected:
   // A section file that Checkpoint::Write did not make.
   void WriteSections(const std::string& header, const std::string& values) {
-    std::unique_ptr<SectionFileWriter> writer = *SectionFileWriter::Create(path_, {"header", "state/first.weight"});
+    std::unique_ptr<SectionFileWriter> writer =
+        *SectionFileWriter::Create(path_, {"header", "progress", "state/first.weight"});
     ASSERT_TRUE(writer->Append(0, header).ok());
-    ASSERT_TRUE(writer->Append(1, values).ok());
+    ASSERT_TRUE(writer->Append(2, values).ok());
     ASSERT_TRUE(writer->Publish().ok());
   }
 
@@ -54,7 +55,7 @@ class CheckpointTest : public ::testing::Test {
 };
 
 TEST_F(CheckpointTest, GivesBackWhatWasWrittenToTheLastBit) {
-  ASSERT_TRUE(Checkpoint::Write(path_, Header(), State()).ok());
+  ASSERT_TRUE(Checkpoint::Write(path_, Header(), State(), "gathered").ok());
   const absl::StatusOr<std::unique_ptr<Checkpoint>> read = Checkpoint::Open(path_);
   ASSERT_TRUE(read.ok()) << read.status();
   const absl::StatusOr<NamedParameters> state = (*read)->State();
@@ -62,29 +63,31 @@ TEST_F(CheckpointTest, GivesBackWhatWasWrittenToTheLastBit) {
   EXPECT_EQ(*state, State());
   EXPECT_TRUE(std::signbit((*state)[0].second[1]));
   EXPECT_EQ((*read)->name(), "demo-1234abcd/3");
+  EXPECT_EQ((*read)->progress(), "gathered");
   EXPECT_EQ((*read)->header().version(), Version());
   EXPECT_EQ((*read)->header().label_party().cumulative_sum_kl(), std::numeric_limits<double>::infinity());
 }
 
 TEST_F(CheckpointTest, IsReadableByItsOwnerAlone) {
-  ASSERT_TRUE(Checkpoint::Write(path_, Header(), State()).ok());
+  ASSERT_TRUE(Checkpoint::Write(path_, Header(), State(), "gathered").ok());
   struct stat facts = {};
   ASSERT_EQ(stat(path_.c_str(), &facts), 0);
   EXPECT_EQ(facts.st_mode & 0777, 0600);
 }
 
 TEST_F(CheckpointTest, StaysReadableWhileItIsReplaced) {
-  ASSERT_TRUE(Checkpoint::Write(path_, Header(), State()).ok());
+  ASSERT_TRUE(Checkpoint::Write(path_, Header(), State(), "gathered").ok());
   const std::unique_ptr<Checkpoint> before = *Checkpoint::Open(path_);
   v1::CheckpointHeader next = Header();
   next.set_epochs(4);
-  ASSERT_TRUE(Checkpoint::Write(path_, next, {{"first.weight", {9.0f}}}).ok());
+  ASSERT_TRUE(Checkpoint::Write(path_, next, {{"first.weight", {9.0f}}}, "gathered").ok());
   EXPECT_EQ(*before->State(), State());
   EXPECT_EQ((*Checkpoint::Open(path_))->name(), "demo-1234abcd/4");
 }
 
 TEST_F(CheckpointTest, WriteFailsWhereThereIsNoFolder) {
-  EXPECT_EQ(Checkpoint::Write(folder_.File("none/half"), Header(), State()).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Checkpoint::Write(folder_.File("none/half"), Header(), State(), "gathered").code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(CheckpointTest, OpenFailsWhereThereIsNone) {
@@ -92,7 +95,7 @@ TEST_F(CheckpointTest, OpenFailsWhereThereIsNone) {
 }
 
 TEST_F(CheckpointTest, EveryDamagedByteIsFound) {
-  ASSERT_TRUE(Checkpoint::Write(path_, Header(), {{"first.weight", {1, 2, 3}}}).ok());
+  ASSERT_TRUE(Checkpoint::Write(path_, Header(), {{"first.weight", {1, 2, 3}}}, "gathered").ok());
   const std::string whole = *ReadFile(path_);
   for (size_t at = 0; at < whole.size(); ++at) {
     std::string damaged = whole;
@@ -103,7 +106,7 @@ TEST_F(CheckpointTest, EveryDamagedByteIsFound) {
 }
 
 TEST_F(CheckpointTest, AFileCutShortIsFound) {
-  ASSERT_TRUE(Checkpoint::Write(path_, Header(), State()).ok());
+  ASSERT_TRUE(Checkpoint::Write(path_, Header(), State(), "gathered").ok());
   const std::string whole = *ReadFile(path_);
   for (size_t size : {size_t{0}, size_t{7}, size_t{64}, whole.size() / 2, whole.size() - 1}) {
     ASSERT_TRUE(WriteFile(path_, whole.substr(0, size)).ok());
@@ -124,9 +127,9 @@ TEST_F(CheckpointTest, AHeaderThatIsNoneIsRefused) {
 
 TEST_F(CheckpointTest, AHeaderWithoutARunIsRefused) {
   v1::CheckpointHeader header = Header();
-  header.clear_epochs();
+  header.clear_run_id();
   WriteSections(header.SerializeAsString(), "");
-  ExpectRefused("found a header without run or epochs");
+  ExpectRefused("found a header without a run");
 }
 
 TEST_F(CheckpointTest, AHeaderThatPromisesOtherSizesIsRefused) {
@@ -151,7 +154,7 @@ TEST_F(CheckpointTest, AHeaderThatPromisesASectionThatIsNotThereIsRefused) {
 
 TEST_F(CheckpointTest, AValueThatIsNotFiniteIsRefused) {
   for (float value : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
-    ASSERT_TRUE(Checkpoint::Write(path_, Header(), {{"first.weight", {1, value}}}).ok());
+    ASSERT_TRUE(Checkpoint::Write(path_, Header(), {{"first.weight", {1, value}}}, "gathered").ok());
     const absl::Status status = (*Checkpoint::Open(path_))->State().status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()), HasSubstr("not finite in first.weight"));

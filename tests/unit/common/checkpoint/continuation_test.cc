@@ -31,13 +31,14 @@ class ContinuationTest : public ::testing::Test {
     continuation_.aligned = {{3, 0, 2}, Sha256("order"), 17};
     header_.set_run_id("run-1");
     header_.set_epochs(2);
+    header_.set_batches(7);
     header_.set_dataset_sha256(std::string(AsBytes(data_->digest())));
     *header_.mutable_continuation() = ToProto(continuation_, agreement_);
   }
 
   absl::StatusOr<std::optional<Continuation>> Continued() const {
     const std::string path = files_.File("checkpoint");
-    EXPECT_TRUE(Checkpoint::Write(path, header_, {{"first.bias", {1}}}).ok());
+    EXPECT_TRUE(Checkpoint::Write(path, header_, {{"first.bias", {1}}}, "").ok());
     return ContinuationOf(**Checkpoint::Open(path), agreement_, *data_);
   }
 
@@ -57,6 +58,7 @@ TEST_F(ContinuationTest, IsReadAsItWasWritten) {
   EXPECT_EQ((*found)->aligned.order_sha256, continuation_.aligned.order_sha256);
   EXPECT_EQ((*found)->aligned.peer_ids, 17);
   EXPECT_EQ((*found)->epochs, 2);
+  EXPECT_EQ((*found)->batches, 7);
 }
 
 TEST_F(ContinuationTest, IsNoneOfAnotherRun) {
@@ -64,7 +66,6 @@ TEST_F(ContinuationTest, IsNoneOfAnotherRun) {
   const v1::RunAgreement agreement = agreement_;
   const std::function<void()> changes[] = {
       [this] { header_.clear_continuation(); },         // Of a version that left none.
-      [this] { header_.set_epochs(5); },                // Complete.
       [this] { agreement_.set_batch_size(32); },        // Another schedule.
       [this] { agreement_.set_epochs(6); },             // Another run.
       [this] { header_.set_dataset_sha256("other"); },  // Its rows are others.
@@ -85,6 +86,8 @@ TEST_F(ContinuationTest, IsNoneOfAnotherRun) {
 
 TEST_F(ContinuationTest, ThatIsMalformedIsRefused) {
   const v1::CheckpointHeader header = header_;
+  header_.set_epochs(6);  // Of five.
+  EXPECT_EQ(Continued().status().code(), absl::StatusCode::kInvalidArgument);
   const std::function<void(v1::Continuation&)> changes[] = {
       [](auto& proto) { proto.set_joint_seed("short"); }, [](auto& proto) { proto.set_order_sha256(""); },
       [](auto& proto) { proto.set_aligned_rows(1, 4); },  // There are four.

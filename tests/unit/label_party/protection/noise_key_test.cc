@@ -41,16 +41,14 @@ TEST_F(NoiseKeyTest, IsMadeOnceForItsOwnerAlone) {
   EXPECT_NE(OpenNoiseKey(files_.File("another.noise_key"), false)->bytes(), made->bytes());
 }
 
-TEST_F(NoiseKeyTest, ThatAnEarlierRunShouldHaveLeftIsMissed) {
-  const auto log = [&](bool continues) {
-    ::testing::internal::CaptureStderr();
-    EXPECT_TRUE(OpenNoiseKey(path_, continues).ok());
-    return ::testing::internal::GetCapturedStderr();
-  };
-  EXPECT_THAT(log(true), HasSubstr("WARNING noise key: made " + path_ + " although initial_checkpoint is set"));
-  EXPECT_EQ(log(true), "");
-  std::filesystem::remove(path_);
-  EXPECT_EQ(log(false), "");
+TEST_F(NoiseKeyTest, ThatABrokenRunShouldHaveLeftIsMissed) {
+  const absl::Status missed = OpenNoiseKey(path_, true).status();
+  EXPECT_EQ(missed.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(missed.message()), HasSubstr(path_ + ": expected the noise key of the run"));
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  const absl::StatusOr<SecretKey> made = OpenNoiseKey(path_, false);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(OpenNoiseKey(path_, true)->bytes(), made->bytes());
 }
 
 // However many find none at the same time: a reader that meets a key half made has none.

@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "common/alignment/alignment_channel_pair.h"
 #include "common/config/agreement.h"
@@ -45,6 +46,9 @@ class LabelSessionTest : public ::testing::Test {
     request.set_agreement_sha256(std::string(AsBytes(AgreementSha256(run_.agreement))));
     request.set_seed_commitment(seed_->commitment());
     request.set_resumed_from(continues_);
+    for (const std::string& name : unfinished_) {
+      request.add_unfinished(name);
+    }
     return request;
   }
 
@@ -175,7 +179,8 @@ class LabelSessionTest : public ::testing::Test {
   std::unique_ptr<LabelSession> session_;
   std::unique_ptr<SeedExchange> seed_;
   std::unique_ptr<Schedule> schedule_;
-  std::string continues_;  // What the peer says at Open.
+  std::string continues_;                // What the peer says at Open,
+  std::vector<std::string> unfinished_;  // and which broken runs it can continue.
   std::string run_id_, commitment_;
   AlignedIds aligned_;
   int64_t test_examples_ = 0;

@@ -51,8 +51,11 @@ absl::StatusCode ExpectedCode(State state, Message message, const std::string& r
   if (kAccepted.count({state, message}) > 0) {
     return message == Message::kOpen || run_id == "run" ? absl::StatusCode::kOk : absl::StatusCode::kInvalidArgument;
   }
-  if (message == Message::kOpen || state == State::kWaiting) {
+  if (message == Message::kOpen) {
     return absl::StatusCode::kFailedPrecondition;
+  }
+  if (state == State::kWaiting) {
+    return absl::StatusCode::kAborted;
   }
   if (state == State::kEnded) {
     return absl::StatusCode::kCancelled;

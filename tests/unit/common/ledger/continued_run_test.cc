@@ -1,0 +1,94 @@
+// A run that was broken off goes on in its ledger: what is recorded again is there once.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+
+#include "common/ledger/ledger.h"
+#include "tests/unit/common/ledger/ledger_file.h"
+
+namespace splitveil {
+namespace {
+
+class ContinuedRunTest : public LedgerFileTest {
+ protected:
+  // Steps [first, first + 4), which are an epoch.
+  static void RecordEpoch(int64_t epoch, Ledger& ledger) {
+    for (int64_t step = 4 * epoch; step < 4 * epoch + 4; ++step) {
+      ASSERT_TRUE(ledger.Record(StepRow{step, epoch, step % 4, 8, 0.5}).ok());
+      ASSERT_TRUE(ledger.Record(StepTimeRow{step}).ok());
+      ASSERT_TRUE(ledger.Record(LeakRow{step, "label_party", "cut", "norm", 0.5, 8}).ok());
+    }
+    ASSERT_TRUE(ledger.Record(EvaluationRow{4 * epoch + 4, "test"}).ok());
+    ASSERT_TRUE(ledger.Record(DistributionRow{epoch, "norm"}).ok());
+    for (const char* const observer : {"label_party", "nonlabel_party"}) {
+      EpochLeakRow row;
+      row.epoch = epoch;
+      row.observer = observer;
+      ASSERT_TRUE(ledger.Record(row).ok());
+    }
+  }
+
+  std::string Rows() const {
+    return Sql(
+        "SELECT (SELECT group_concat(step) FROM step), (SELECT count(*) FROM step_time), (SELECT count(*) FROM leak), "
+        "(SELECT group_concat(step) FROM evaluation), (SELECT group_concat(epoch) FROM distribution), "
+        "(SELECT group_concat(observer || epoch) FROM epoch_leak)");
+  }
+};
+
+TEST_F(ContinuedRunTest, RowsBeyondTheCheckpointAreRecordedAgain) {
+  v1::LedgerPosition position;
+  {
+    const std::unique_ptr<Ledger> ledger = Open("run-1");
+    RecordEpoch(0, *ledger);
+    const absl::StatusOr<int64_t> last_event = ledger->CommitAndLastEvent();
+    ASSERT_TRUE(last_event.ok());
+    position.set_steps(4);
+    position.set_own_epochs(1);
+    position.set_peer_epochs(0);  // Of the first epoch scores might still have come.
+    position.set_last_event(*last_event);
+    for (const char* const kind : {"gate_warn", "interrupted", "refused"}) {
+      ASSERT_TRUE(ledger->RecordEvent(kind, "after the checkpoint").ok());
+    }
+    ASSERT_TRUE(ledger->Record(AllRunsRow{"account", 8, 0.5}).ok());
+    RecordEpoch(1, *ledger);
+    ASSERT_TRUE(ledger->Finish("failed").ok());
+  }
+  const std::string expected = Rows();
+  const std::unique_ptr<Ledger> ledger = *Ledger::Continue(path_, Run("run-1"), position);
+  EXPECT_EQ(Rows(), "0,1,2,3|4|4|4|0|label_party0");
+  EXPECT_EQ(Sql("SELECT status, finished_at FROM run"), "running|NULL");
+  EXPECT_EQ(Sql("SELECT group_concat(kind) FROM event"), "interrupted,refused");
+  EXPECT_TRUE(ledger->Record(AllRunsRow{"account", 8, 0.5}).ok());
+  EpochLeakRow late;
+  late.observer = "nonlabel_party";
+  ASSERT_TRUE(ledger->Record(late).ok());
+  RecordEpoch(1, *ledger);
+  ASSERT_TRUE(ledger->Finish("completed").ok());
+  EXPECT_EQ(Rows(), expected);
+}
+
+TEST_F(ContinuedRunTest, OtherRunsOfTheLedgerStay) {
+  {
+    const std::unique_ptr<Ledger> other = Open("run-0");
+    RecordEpoch(0, *other);
+    ASSERT_TRUE(other->RecordEvent("gate_warn", "").ok());
+    ASSERT_TRUE(other->Finish("completed").ok());
+  }
+  Open("run-1").reset();
+  ASSERT_TRUE(Ledger::Continue(path_, Run("run-1"), v1::LedgerPosition()).ok());
+  EXPECT_EQ(Rows(), "0,1,2,3|4|4|4|0|label_party0,nonlabel_party0");
+  EXPECT_EQ(Sql("SELECT count(*) FROM event"), "1");
+  EXPECT_EQ(Sql("SELECT status FROM run WHERE run_id = 'run-0'"), "completed");
+}
+
+TEST_F(ContinuedRunTest, ALedgerThatDoesNotKnowTheRunBeginsIt) {
+  v1::LedgerPosition position;
+  position.set_steps(4);
+  ASSERT_TRUE(Ledger::Continue(path_, Run("run-1"), position).ok());
+  EXPECT_EQ(Sql("SELECT run_id, status FROM run"), "run-1|running");
+}
+
+}  // namespace
+}  // namespace splitveil
