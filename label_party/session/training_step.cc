@@ -221,14 +221,15 @@ absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
 }
 
 absl::Status TrainingStep::Journal(InboundBatch& batch) const {
-  if (options_.journal == nullptr || guard_->is_passthrough()) {
+  const bool answers_scores = guard_->IsAnswerDue(batch.own.released);
+  if (options_.journal == nullptr || (guard_->is_passthrough() && !answers_scores)) {
     return absl::OkStatus();
   }
   const ConstMatrixView activations = batch.activations.block({0, batch.clean.rows()});
   const Digest digest = Sha256(
       {reinterpret_cast<const char*>(activations.data()), static_cast<size_t>(activations.size()) * sizeof(float)});
   const ReleasedBatch& released = batch.own.released;
-  return options_.journal->Answer(released.epoch, released.batch, digest, guard_->IsAnswerDue(released));
+  return options_.journal->Answer(released.epoch, released.batch, digest, answers_scores);
 }
 
 absl::Status TrainingStep::Encode(ConstMatrixView gradients, int64_t end, InboundBatch& batch) const {
