@@ -201,7 +201,7 @@ std::vector<Finding> LeakFindings(const RunRecords& run, const v1::AuditPolicy& 
   if (policy.has_max_measured_cumulative_auc()) {
     findings.push_back(AtMost(party, "AUC of the cumulative attacks", policy.max_measured_cumulative_auc(),
                               Only(FiguresAfterLastEpoch(party, PooledLeak, PooledAuc), IsCumulative),
-                              RemedyForCumulativeLeak()));
+                              RemedyForCumulativeLeak(run.protection())));
   }
   const auto tpr = [&](const char* words, double limit, double EpochLeakRow::*high, double EpochLeakRow::*measured) {
     const auto of = [](double EpochLeakRow::*any) { return [any](const EpochLeakRow& row) { return row.*any; }; };
