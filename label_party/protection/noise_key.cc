@@ -59,8 +59,7 @@ absl::StatusOr<SecretKey> OpenNoiseKey(const std::string& path, bool continues) 
   const absl::Status made =
       CreateFile(path, {reinterpret_cast<const char*>(key.bytes().data()), key.bytes().size()}, kOwnerOnly);
   if (made.ok() && continues) {
-    LogWarning("noise key: made ", path,
-               " although initial_checkpoint is set: steps that an earlier run has sent get another draw of noise");
+    LogWarning("noise key: made ", path, " although initial_checkpoint is set: repeated steps will get fresh noise");
   }
   // Another process may have made one at the same time: what has the name is the key of both.
   return made.ok() || absl::IsAlreadyExists(made) ? Read(path) : made;

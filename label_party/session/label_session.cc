@@ -214,7 +214,7 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
   }
   shared_labels_ = CheckLabelsDiffer(agreement_, *data_, aligned_.rows);
   if (!shared_labels_.ok()) {
-    LogWarning("this run will be no success, which the peer is not told: ", shared_labels_.message());
+    LogWarning("this run will exit 2 (the peer is not told): ", shared_labels_.message());
   }
   const uint32_t first_epoch = continuation_.has_value() ? continuation_->epochs : 0;
   const JointSeed seed = continuation_.has_value() ? continuation_->seed : *joint;

@@ -167,7 +167,7 @@ Finding ClaimNotRefuted(const RunRecords& run, const PrivacyAuditRow& audit) {
           absl::StrFormat("%srefuted below %.3f (%.4g%%; %.3f at %.0f%%) by %d examples%s",
                           audit.is_refuted() ? "BROKEN: " : "", audit.failing_mu_lower, 100 * audit.failing_confidence,
                           audit.mu_lower, 100 * audit.confidence, audit.examples,
-                          audit.is_conclusive() ? "" : ", too few to find half of the noise"),
+                          audit.is_conclusive() ? "" : ", too few to detect noise at half the claimed strength"),
           "all releases at the cut layer",
           RemedyForExceededBound(run.protection())};
 }

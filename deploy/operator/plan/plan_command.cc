@@ -23,10 +23,10 @@ absl::StatusOr<ExitCode> Plan(const PlanOptions& options) {
 
 void AddPlanCommand(CommandLine& line) {
   const auto options = std::make_shared<PlanOptions>();
-  CLI::App& command = line.AddCommand(
-      {"plan", "State what a proved bound on what leaks means, and what it will cost, before anything is trained.",
-       "splitveil plan --rows=100000 --positives=0.25 --epochs=5 --max_run_auc_bound=0.6", "Analysis"},
-      [options] { return Plan(*options); });
+  CLI::App& command =
+      line.AddCommand({"plan", "State what a proved bound means and what it will cost, before anything is trained.",
+                       "splitveil plan --rows=100000 --positives=0.25 --epochs=5 --max_run_auc_bound=0.6", "Analysis"},
+                      [options] { return Plan(*options); });
   command.add_option("--rows", options->rows, "Rows that both parties will share.")
       ->type_name("N")
       ->check(IntegerIn(1, int64_t{1} << 40))

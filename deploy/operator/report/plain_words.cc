@@ -255,7 +255,7 @@ std::string DescribeBound(const std::vector<ProtectionRow>& protections, const R
                         ranking.bound == BoundState::kNotExceeded ? "; not exceeded by the attacks run here." : ".");
   }
   const std::string bound =
-      absl::StrCat(ranking.proved ? "Bound, said to be proved" : "Bound, for Gaussian classes",
+      absl::StrCat(ranking.proved ? "Bound, claimed as proved" : "Bound, for Gaussian classes",
                    ranking.proved ? "" : step_bound, run_bound.empty() ? "" : absl::StrCat(", ", run_bound));
   switch (ranking.bound) {
     case BoundState::kNotInLedger:
@@ -274,8 +274,9 @@ std::string DescribeBound(const std::vector<ProtectionRow>& protections, const R
   }
   return absl::StrCat(bound, ": exceeded by ", AttackTitle(ranking.excesses.front().attack),
                       ranking.excesses.size() > 1 ? absl::StrCat(" and ", ranking.excesses.size() - 1, " more") : "",
-                      ranking.proved ? ". The programs do not do what the proof assumes."
-                                     : ". These gradients are not as it assumes: rely on what was measured.");
+                      ranking.proved
+                          ? ". The programs do not do what the proof assumes: stop using the run and report it."
+                          : ". These gradients are not as it assumes: rely on what was measured.");
 }
 
 std::string DescribeBaseline(const RunRanking& ranking) {
@@ -283,7 +284,7 @@ std::string DescribeBaseline(const RunRanking& ranking) {
     return "";
   }
   if (!ranking.baseline.is_measured()) {
-    return "What features alone tell was not measured (features_only, activation_clusters).";
+    return "What features alone reveal was not measured (features_only, activation_clusters).";
   }
   return ranking.unaided.is_measured()
              ? absl::StrCat("The practical attack is ", AdvantageWords(ranking.unaided, ranking), ".")

@@ -10,7 +10,9 @@ namespace splitveil::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(PlanTest, StatesWhatABoundMeansAndCosts) {
   const std::string out =
@@ -28,6 +30,12 @@ TEST(PlanTest, TakesTheShortNameOfTheBoundToo) {
     return ExpectDone(all);
   };
   EXPECT_EQ(with("--max_auc=0.7"), with("--max_run_auc_bound=0.7"));
+}
+
+TEST(PlanTest, HelpStatesADefaultOnlyWhereAFlagMayBeLeftOut) {
+  const std::string help = ExpectDone({"plan", "--help"});
+  EXPECT_THAT(help, AllOf(HasSubstr("(required; 0 to 1)"), HasSubstr("default: 0)")));
+  EXPECT_THAT(help, Not(ContainsRegex("required[^)]*default")));
 }
 
 TEST(PlanTest, NamesTheFlagThatIsMissingOrOutOfRange) {
