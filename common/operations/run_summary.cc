@@ -170,7 +170,7 @@ std::string Proved(const RunSummary& summary) {
 std::string WorstCase(const RunSummary& summary) {
   const EpochLeakRow& row = summary.worst_case;
   return row.examples > 0
-             ? absl::StrFormat("%.3f measured over %s, label side: %s", TurnedAuc(row.auc),
+             ? absl::StrFormat("%.3f measured over %s, label side: %s", InvertedAuc(row.auc),
                                IsCumulativeAttack(row.attack) ? "all epochs" : "the last epoch", row.attack)
              : "not measured: no conditional_likelihood_ratio";
 }

@@ -65,7 +65,7 @@ Finding AtMost(const PartyRecords& party, const std::string& criterion, double l
   return finding;
 }
 
-double PooledAuc(const EpochLeakRow& row) { return TurnedAuc(row.auc); }
+double PooledAuc(const EpochLeakRow& row) { return InvertedAuc(row.auc); }
 
 // The far end of the interval, as an adversary would invert the score.
 double PooledLeak(const EpochLeakRow& row) {

@@ -111,7 +111,7 @@ RankedAttack WorstCase(const PartyRecords& party) {
     }
   }
   return worst == nullptr ? RankedAttack()
-                          : RankedAttack{worst->layer, worst->attack, worst->observer, TurnedAuc(worst->auc)};
+                          : RankedAttack{worst->layer, worst->attack, worst->observer, InvertedAuc(worst->auc)};
 }
 
 RunClaim ClaimOf(const RunRecords& run, const PartyRecords& party) {

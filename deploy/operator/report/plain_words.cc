@@ -152,7 +152,7 @@ std::string DescribeRole(absl::string_view role) {
 std::string DescribeReach(const AttackLeak& leak) {
   std::vector<std::string> figures;
   const bool batches = leak.has_batches();
-  const double last = leak.epochs.empty() ? 0 : TurnedAuc(leak.epochs.back()->auc);
+  const double last = leak.epochs.empty() ? 0 : InvertedAuc(leak.epochs.back()->auc);
   if (batches) {
     figures.push_back(absl::StrCat(AucText(leak.series->summary.p95), " in one batch of twenty"));
     figures.push_back(absl::StrCat(AucText(leak.series->summary.mean), " on average over the batches"));
@@ -207,7 +207,7 @@ std::string DescribeAdvantage(const std::vector<EpochLeakRow>& rows, int64_t aux
   if (completed == nullptr || baseline == nullptr) {
     return "";
   }
-  const double with = TurnedAuc(completed->auc), without = TurnedAuc(baseline->auc);
+  const double with = InvertedAuc(completed->auc), without = InvertedAuc(baseline->auc);
   const std::string labels = auxiliary_labels > 0 ? absl::StrCat(auxiliary_labels, " labels") : "a few labels";
   const std::string words =
       absl::StrCat("Given ", labels, ", the bottom model trained here reaches AUC ", AucText(with),

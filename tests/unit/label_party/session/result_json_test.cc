@@ -156,12 +156,12 @@ TEST_F(ResultJsonTest, NumbersThatDoNotExistAreNull) {
   EXPECT_TRUE(line["guessing"]["p95"].is_null());
 }
 
-TEST_F(ResultJsonTest, TheStrongestAttackIsNamedAndAnAttackThatPointsTheWrongWayIsTurned) {
+TEST_F(ResultJsonTest, TheStrongestAttackIsNamedAndAnAttackThatPointsTheWrongWayIsInverted) {
   Judge({{v1::NORM, {1, 2, 3, 0}}, {v1::COSINE, {1, 1, 1, 1}}, {v1::SPECTRAL, {3, 2, 1, 0}}});
   const Json cut = Line()["leak"]["cut"];
   EXPECT_EQ(cut.size(), 3);
   EXPECT_EQ(cut["strongest"]["attack"], "spectral");
-  EXPECT_EQ(cut["strongest"]["mean"], 1);  // An AUC of 0, turned.
+  EXPECT_EQ(cut["strongest"]["mean"], 1);  // An AUC of 0, inverted.
   EXPECT_EQ(cut["strongest"]["p95"], 1);
   EXPECT_EQ(cut["norm"]["mean"], 0.5);
   EXPECT_EQ(cut["cosine"]["mean"], 0.5);

@@ -59,7 +59,7 @@ class RunRankingTest : public testing::Test {
   RunRecords run_;
 };
 
-TEST_F(RunRankingTest, TheStrongestIsTurnedAndCountsItsWorstBatches) {
+TEST_F(RunRankingTest, TheStrongestIsInvertedAndCountsItsWorstBatches) {
   const RunRanking ranking = RankRun(run_);
   EXPECT_EQ(ranking.strongest().attack, "residual_norm");
   EXPECT_DOUBLE_EQ(ranking.strongest().auc, 0.9);
@@ -197,7 +197,7 @@ TEST_F(RunRankingTest, TheWorstCaseIsThatOfAllEpochsWhereItWasMeasured) {
   party().epoch_leaks.push_back(Row(0, "cumulative_conditional_likelihood_ratio", 0.2, 0.85));
   party().epoch_leaks.push_back(Row(1, "cumulative_conditional_likelihood_ratio", 0.17, 0.85));
   EXPECT_EQ(RankRun(run_).worst_case.attack, "cumulative_conditional_likelihood_ratio");
-  EXPECT_DOUBLE_EQ(RankRun(run_).worst_case.auc, 0.83);  // Turned, after the last epoch.
+  EXPECT_DOUBLE_EQ(RankRun(run_).worst_case.auc, 0.83);  // Inverted, after the last epoch.
   party().epoch_leaks.push_back(Row(0, "norm", 0.9, 0.7));
   EXPECT_EQ(RankRun(run_).standing, RunStanding::kBroken);
 }
