@@ -199,8 +199,8 @@ std::vector<Finding> BoundFindings(const RunRecords& run, const v1::AuditPolicy&
       finding.where.clear();
     }
   }
-  if (party.privacy_audit.has_value()) {
-    findings.push_back(ClaimNotRefuted(run, *party.privacy_audit));
+  if (ranking.privacy_audit.has_value()) {
+    findings.push_back(ClaimNotRefuted(run, *ranking.privacy_audit));
   }
   return findings;
 }

@@ -73,6 +73,16 @@ TEST_F(RunRankingTest, AnAttackOverTheEpochsCountsAsMuch) {
   EXPECT_DOUBLE_EQ(RankRun(run_).strongest().auc, 0.95);
 }
 
+TEST_F(RunRankingTest, TruePositiveRatesAreThoseOfTheLastEpoch) {
+  EXPECT_TRUE(std::isnan(RankRun(run_).strongest().tpr_1pct));  // It scored batches alone.
+  party().epoch_leaks = {Row(0, "cumulative_direction", 0.93, 0.99), Row(1, "cumulative_direction", 0.95, 0.99)};
+  party().epoch_leaks[0].tpr_1pct = 0.2;
+  party().epoch_leaks[1].tpr_1pct = 0.3;
+  party().epoch_leaks[1].tpr_01pct = 0.04;
+  EXPECT_EQ(RankRun(run_).strongest().tpr_1pct, 0.3);
+  EXPECT_EQ(RankRun(run_).strongest().tpr_01pct, 0.04);
+}
+
 TEST_F(RunRankingTest, SideInformationMakesAFigureOfItsOwn) {
   const RunRanking ranking = RankRun(run_);
   EXPECT_EQ(ranking.unaided.attack, "residual_norm");
@@ -179,7 +189,9 @@ TEST_F(RunRankingTest, WhatPromisesNothingStatesNoBound) {
     row.auc_bound = row.sum_kl = kNan;
   }
   party().epoch_leaks = {Row(0, "norm", 0.99, kNan)};
+  party().privacy_audit.emplace().claimed_mu = 650;  // Of rounding on the wire, which is no noise.
   EXPECT_EQ(BoundStateWords(RankRun(run_)), "none stated");
+  EXPECT_FALSE(RankRun(run_).privacy_audit.has_value());
 }
 
 TEST_F(RunRankingTest, ABoundThatNothingWasHeldAgainstIsSaidToBeSo) {
