@@ -16,8 +16,8 @@ bool IsOf(absl::string_view protection, absl::string_view method) {
 }
 
 constexpr char kMoreLabelNoise[] =
-    "Raise the noise on the labels (sigma, or a lower max_run_auc_bound); whatever the features themselves reveal, no "
-    "noise hides.";
+    "Raise the noise on the labels (sigma, or a lower max_run_auc_bound); it does not hide whatever the features "
+    "themselves reveal.";
 constexpr char kUseProvedBound[] = "Set gaussian_label_dp { max_run_auc_bound: 0.7 }, whose bound is proved.";
 
 }  // namespace
