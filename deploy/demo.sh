@@ -1,10 +1,10 @@
 #!/bin/bash
-# The whole of Splitveil on one machine: two processes align their ids, train one model over mutual TLS, without protection,
-# with Marvell and with noised labels, and measure how much of the labels leaks.
+# The whole of Splitveil on one machine: two processes align their ids, train one model over mutual TLS, without
+# protection, with Marvell, with noised labels and, as a baseline, frozen, and measure how much of the labels leaks.
 # Usage: demo.sh [--data=FILE] [--out=DIR]
 #   --data=FILE  Criteo's click logs (label<TAB>I1..I13<TAB>C1..C26, plain or .gz). Default: generated data
 #   --out=DIR    ledgers, logs, report.html, audit.RUN.html. Default: out/demo
-# Ends with one line `RESULT {json}` per run on standard output; everything else goes to standard error.
+# Ends with one line `RESULT {json}` per run but the baseline's on standard output; the rest goes to standard error.
 set -euo pipefail
 root=$(realpath "$(dirname "$(realpath "$0")")/..")
 data='' out=$root/out/demo

@@ -63,7 +63,7 @@ std::string Right(const CLI::Option& option) {
     if (const std::string range = TypeAndRange(option).second; !range.empty()) {
       notes.push_back(range);
     }
-    if (!option.get_default_str().empty()) {
+    if (!option.get_required() && !option.get_default_str().empty()) {
       notes.push_back(absl::StrCat("default: ", option.get_default_str()));
     }
   }

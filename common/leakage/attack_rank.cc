@@ -61,13 +61,13 @@ bool IsCumulativeAttack(absl::string_view attack) {
 }
 
 double MeasuredAttack::auc() const {
-  const double pooled = std::isfinite(pooled_auc) ? TurnedAuc(pooled_auc) : 0;
+  const double pooled = std::isfinite(pooled_auc) ? InvertedAuc(pooled_auc) : 0;
   return pooled > 0 && IsCumulativeAttack(attack) ? pooled : std::max(batches.steps > 0 ? batches.p95 : 0, pooled);
 }
 
 double MeasuredAttack::typical_auc() const {
   if (std::isfinite(pooled_auc)) {
-    return TurnedAuc(pooled_auc);
+    return InvertedAuc(pooled_auc);
   }
   return batches.steps > 0 ? batches.mean : 0;
 }

@@ -39,10 +39,10 @@ struct MeasuredAttack {
 
   // The figure that attacks are ordered and runs are ranked by: the largest AUC that the attack reaches, in one batch
   // of twenty (p95) or over all examples of the last epoch. Of a cumulative attack the latter where it is known: that
-  // is what a bound for the run is about, and a p95 would mix epochs of little and of much evidence. Turned; 0 where
+  // is what a bound for the run is about, and a p95 would mix epochs of little and of much evidence. Inverted; 0 where
   // nothing was measured.
   double auc() const;
-  // Over the last epoch, else the mean over the batches; turned, 0 where nothing was measured. Orders attacks of the
+  // Over the last epoch, else the mean over the batches; inverted, 0 where nothing was measured. Orders attacks of the
   // same auc().
   double typical_auc() const;
 };

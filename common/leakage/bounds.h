@@ -18,7 +18,7 @@ double DetectionErrorBound(double sum_kl);
 // give 1.
 double GaussianAucBound(double sum_kl);
 
-// The least AUC that is certain at 99.99%, of a score that an adversary would turn round where it points the wrong way:
+// The least AUC that is certain at 99.99%, of a score that an adversary would invert where it points the wrong way:
 // from the AUC that was measured and its 95% interval (Estimate, leak_figures.h), widened on the logit scale, on which
 // it is normal. Attacks that read exactly what is allowed pass the 95% limit in one epoch of forty, and an audit looks
 // at many attacks in many epochs; this one next to never. NaN where any of the three is.

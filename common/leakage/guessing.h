@@ -6,7 +6,7 @@
 
 namespace splitveil {
 
-// TurnedAuc of a random score over one batch. NaN: not known.
+// InvertedAuc of a random score over one batch. NaN: not known.
 struct Guessing {
   double mean = std::numeric_limits<double>::quiet_NaN();
   double p95 = std::numeric_limits<double>::quiet_NaN();  // What it reaches in one batch of twenty.

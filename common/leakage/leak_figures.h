@@ -18,7 +18,7 @@ struct Estimate {
 struct LeakFigures {
   Estimate auc;  // Interval: DeLong et al., Biometrics 1988, on the logit scale.
   // True positive rate of the threshold that a share of the negatives exceeds. Where the AUC is below 0.5, of the
-  // inverted score (TurnedAuc), unless the score finds more as it is.
+  // inverted score (InvertedAuc), unless the score finds more as it is.
   Estimate tpr_at_1_percent_fpr;
   Estimate tpr_at_01_percent_fpr;
   int64_t examples = 0, positives = 0;

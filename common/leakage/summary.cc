@@ -8,7 +8,7 @@
 
 namespace splitveil {
 
-double TurnedAuc(double auc) { return 0.5 + std::abs(auc - 0.5); }
+double InvertedAuc(double auc) { return 0.5 + std::abs(auc - 0.5); }
 
 LeakSummary SummarizeLeak(const std::vector<double>& aucs) {
   LeakSummary summary;
@@ -20,7 +20,7 @@ LeakSummary SummarizeLeak(const std::vector<double>& aucs) {
   std::vector<double> leaks;
   leaks.reserve(aucs.size());
   for (double auc : aucs) {
-    leaks.push_back(TurnedAuc(auc));
+    leaks.push_back(InvertedAuc(auc));
     summary.mean += leaks.back() / steps;
   }
   if (aucs.size() > 1) {

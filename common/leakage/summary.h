@@ -9,9 +9,9 @@ namespace splitveil {
 
 // The leak AUC of a score, inverted where its AUC is below 0.5: 0.5 + |auc - 0.5|. An adversary inverts a score that
 // points the wrong way. The one convention of every figure; ledgers keep AUCs as they were measured. NaN stays NaN.
-double TurnedAuc(double auc);
+double InvertedAuc(double auc);
 
-// All figures are of TurnedAuc batch by batch: an adversary may invert each batch's scores, and an attack that ranks
+// All figures are of InvertedAuc batch by batch: an adversary may invert each batch's scores, and an attack that ranks
 // one batch forwards and the next backwards leaks as much as one that always ranks forwards. So they exceed 0.5 by
 // chance alone; what guessing reaches under the same convention is in guessing.h.
 struct LeakSummary {

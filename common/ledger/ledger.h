@@ -68,7 +68,7 @@ struct EpochLeakRow {
   int64_t examples = 0, positives = 0;
   double auc = 0, auc_low = 0, auc_high = 0;
   double tpr_1pct = 0, tpr_1pct_low = 0, tpr_1pct_high = 0;     // True positive rate at a false positive rate of 1%
-  double tpr_01pct = 0, tpr_01pct_low = 0, tpr_01pct_high = 0;  // and of 0.1%; turned where the AUC is below 0.5.
+  double tpr_01pct = 0, tpr_01pct_low = 0, tpr_01pct_high = 0;  // and of 0.1%; inverted where the AUC is below 0.5.
   // What the noise allows: exact for Gaussian classes, and by Theorem 1. NaN: no bound holds.
   double gaussian_auc_bound = 0, auc_bound = 0;
 

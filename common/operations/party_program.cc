@@ -32,7 +32,7 @@ int RunPartyProgram(const PartyProgram& program, int argc, char** argv) {
       ->required();
   app.add_option("--config", config, "This party's private configuration.")->type_name("FILE")->required();
   app.add_flag("--check", check_only,
-               "Open what the run would open, without a peer and without writing anything, and exit.");
+               "Open everything that the run would open, without a peer and without writing anything, then exit.");
   return line.Main(argc, argv);
 }
 

@@ -170,7 +170,7 @@ std::string Proved(const RunSummary& summary) {
 std::string WorstCase(const RunSummary& summary) {
   const EpochLeakRow& row = summary.worst_case;
   return row.examples > 0
-             ? absl::StrFormat("%.3f measured over %s, label side: %s", TurnedAuc(row.auc),
+             ? absl::StrFormat("%.3f measured over %s, label side: %s", InvertedAuc(row.auc),
                                IsCumulativeAttack(row.attack) ? "all epochs" : "the last epoch", row.attack)
              : "not measured: no conditional_likelihood_ratio";
 }
@@ -188,12 +188,13 @@ void AddStanding(const RunSummary& summary, Table& table) {
     return;
   }
   const RunClaim claim = ClaimOf(summary);
-  std::string verdict = StandingWords(StandingOf(claim));
+  const RunStanding standing = StandingOf(claim);
+  std::string verdict = StandingWords(standing);
   if (!ReleasedNothing(summary)) {
     table.Add("proved", Proved(summary));
     table.Add("worst case", WorstCase(summary));
     table.Add("practical", Practical(summary));
-    if (summary.privacy_audit.has_value()) {
+    if (summary.privacy_audit.has_value() && standing != RunStanding::kNothingClaimed) {
       table.Add("claim", DescribePrivacyAudit(*summary.privacy_audit));
     }
     if (claim.states_bound()) {

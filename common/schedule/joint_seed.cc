@@ -48,7 +48,7 @@ absl::StatusOr<JointSeed> SeedExchange::Combine(absl::string_view peer_commitmen
   SPLITVEIL_RETURN_IF_ERROR(CheckLength("peer's reveal", peer_reveal));
   const Digest expected = Commitment(PeerOf(role_), peer_reveal);
   if (CRYPTO_memcmp(expected.data(), peer_commitment.data(), expected.size()) != 0) {
-    return absl::PermissionDeniedError("joint seed: the peer revealed something else than it had committed to");
+    return absl::PermissionDeniedError("joint seed: the peer revealed a seed that does not match its commitment");
   }
   const bool own_first = role_ == SeedRole::kLabelParty;
   return Sha256(

@@ -251,7 +251,7 @@ absl::Status HandshakeFailure(const Verdict& verdict, const std::string& server_
   if (reason > SSL_AD_REASON_OFFSET) {
     return Refusal(absl::StrCat("the peer refused our certificate or TLS version: ", text));
   }
-  return Refusal(absl::StrCat("the peer does not speak TLS 1.3 as we do: ", text));
+  return Refusal(absl::StrCat("TLS 1.3 negotiation failed: ", text));
 }
 
 struct Attempt {

@@ -15,7 +15,7 @@
 namespace splitveil {
 namespace {
 
-// Turned, as an adversary would.
+// Inverted below 0.5, as an adversary would.
 double StrengthOf(const std::vector<double>& batch_aucs) { return SummarizeLeak(batch_aucs).p95; }
 double StrengthOf(const EpochLeakRow& row) { return std::isnan(row.auc) ? 0 : 0.5 + std::abs(row.auc - 0.5); }
 

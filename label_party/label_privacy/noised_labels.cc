@@ -43,8 +43,7 @@ absl::StatusOr<LabelNoisePlan> PlanOfField(const v1::GradientProtection::Gaussia
   if (plan.ok()) {
     return plan;
   }
-  return absl::Status(plan.status().code(),
-                      absl::StrCat("gradient_protection.gaussian_label_dp: ", plan.status().message()));
+  return absl::Status(plan.status().code(), absl::StrCat("protection.gaussian_label_dp: ", plan.status().message()));
 }
 
 }  // namespace

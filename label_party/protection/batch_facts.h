@@ -3,6 +3,7 @@
 #define SPLITVEIL_LABEL_PARTY_PROTECTION_BATCH_FACTS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/types/span.h"
 
@@ -14,11 +15,12 @@ namespace splitveil {
 
 // A batch before it is protected. Borrows rows and labels, which must outlive it.
 struct BatchFacts {
-  ConstMatrixView gradients;         // [batch, d], clean and finite.
-  absl::Span<const uint8_t> labels;  // [batch], 0 or 1.
-  NoisePosition position;            // Its epoch and batch; the stream is not read.
-  ClassMoments moments;              // Of these gradients.
-  RunningMoments running;            // Of the batches before this one.
+  ConstMatrixView gradients;          // [batch, d], clean and finite.
+  absl::Span<const uint8_t> labels;   // [batch], 0 or 1.
+  NoisePosition position;             // Its epoch and batch; the stream is not read.
+  std::vector<double> squared_norms;  // [batch], ||g_j||^2.
+  ClassMoments moments;               // Of these gradients.
+  RunningMoments running;             // Of the batches before this one.
 };
 
 }  // namespace splitveil

@@ -119,8 +119,13 @@ bool ClassMoments::informative() const {
   return negatives > 0 && positives > 0 && dg_squared > kFloatResolutionSquared * max_squared_norm;
 }
 
-absl::StatusOr<ClassMoments> ComputeClassMoments(ConstMatrixView gradients, absl::Span<const uint8_t> labels) {
+absl::StatusOr<ClassMoments> ComputeClassMoments(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
+                                                 std::vector<double>* squared_norms) {
   SPLITVEIL_RETURN_IF_ERROR(CheckShapes(gradients, labels));
+  if (squared_norms != nullptr) {
+    squared_norms->clear();
+    squared_norms->reserve(static_cast<size_t>(gradients.rows()));
+  }
   ClassMoments moments;
   ClassSums sums[kClasses];
   for (int64_t j = 0; j < gradients.rows(); ++j) {
@@ -137,6 +142,9 @@ absl::StatusOr<ClassMoments> ComputeClassMoments(ConstMatrixView gradients, absl
     }
     moments.max_squared_norm = std::max(moments.max_squared_norm, squared_norm);
     moments.mean_squared_norm += squared_norm;
+    if (squared_norms != nullptr) {
+      squared_norms->push_back(squared_norm);
+    }
   }
   moments.mean_squared_norm /= static_cast<double>(gradients.rows());
   moments.negatives = sums[0].rows;

@@ -35,9 +35,11 @@ struct ClassMoments {
 };
 
 // One pass over gradients [batch, d], in double, each class shifted by its first row so that equal rows have variance
-// exactly 0. labels: 0 or 1, [batch]. Errors: InvalidArgument for an empty batch, another number of labels or another
-// label; Internal for a gradient that is not finite. Thread-safe.
-absl::StatusOr<ClassMoments> ComputeClassMoments(ConstMatrixView gradients, absl::Span<const uint8_t> labels);
+// exactly 0. labels: 0 or 1, [batch]. `squared_norms`: where given, becomes ||g_j||^2 of each row, [batch]. Errors:
+// InvalidArgument for an empty batch, another number of labels or another label; Internal for a gradient that is not
+// finite. Thread-safe.
+absl::StatusOr<ClassMoments> ComputeClassMoments(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
+                                                 std::vector<double>* squared_norms = nullptr);
 
 // Exponential averages over the informative batches of a run, which stand in where a batch says nothing about the
 // difference of its classes (architecture rule 3). Not thread-safe.

@@ -42,15 +42,20 @@ void GradientProtection::RestoreMoments(const ClassMoments& moments) {
 
 absl::StatusOr<BatchFacts> GradientProtection::Describe(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
                                                         const NoisePosition& position) {
-  SPLITVEIL_ASSIGN_OR_RETURN(ClassMoments moments, ComputeClassMoments(gradients, labels));
+  BatchFacts facts;
+  SPLITVEIL_ASSIGN_OR_RETURN(facts.moments, ComputeClassMoments(gradients, labels, &facts.squared_norms));
   if (keeps_moments()) {
     if (position.epoch != latest_position_.epoch || position.batch != latest_position_.batch) {
       running_.Update(latest_);
       latest_position_ = position;
     }
-    latest_ = moments;
+    latest_ = facts.moments;
   }
-  return BatchFacts{gradients, labels, position, std::move(moments), running_};
+  facts.gradients = gradients;
+  facts.labels = labels;
+  facts.position = position;
+  facts.running = running_;
+  return facts;
 }
 
 absl::StatusOr<NoisePlan> GradientProtection::Plan(const BatchFacts& batch, double max_sum_kl) const {

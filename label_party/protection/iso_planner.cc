@@ -12,7 +12,7 @@ namespace splitveil {
 absl::StatusOr<IsoStrength> IsoStrengthOf(const v1::GradientProtection::Iso& config) {
   using Iso = v1::GradientProtection::Iso;
   if (config.strength_case() == Iso::STRENGTH_NOT_SET) {
-    return absl::InvalidArgumentError("gradient_protection.iso: expected one of t, ratio, found none");
+    return absl::InvalidArgumentError("protection.iso: expected one of t, ratio, found none");
   }
   const bool by_ratio = config.strength_case() == Iso::kRatio;
   const char* field = by_ratio ? "ratio" : "t";
@@ -20,7 +20,7 @@ absl::StatusOr<IsoStrength> IsoStrengthOf(const v1::GradientProtection::Iso& con
   const double t = by_ratio ? value * value : value;
   if (!(value > 0 && t > 0 && std::isfinite(t))) {  // NaN, too, and what a double cannot square.
     return absl::InvalidArgumentError(
-        absl::StrCat("gradient_protection.iso.", field, ": expected a positive finite number, found ", value));
+        absl::StrCat("protection.iso.", field, ": expected a positive finite number, found ", value));
   }
   return IsoStrength{t, absl::StrCat(field, "=", value)};
 }

@@ -22,7 +22,7 @@ absl::Status CheckPositive(const char* field, double value) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("gradient_protection.marvell.", field, ": expected a positive finite number, found ", value));
+      absl::StrCat("protection.marvell.", field, ": expected a positive finite number, found ", value));
 }
 
 absl::StatusOr<MarvellStrength> StrengthAlong(const v1::GradientProtection::Marvell& config) {
@@ -46,7 +46,7 @@ absl::StatusOr<MarvellStrength> StrengthAlong(const v1::GradientProtection::Marv
       break;
   }
   return absl::InvalidArgumentError(
-      "gradient_protection.marvell: expected one of s, sum_kl, detection_error, run_budget, found none");
+      "protection.marvell: expected one of s, sum_kl, detection_error, run_budget, found none");
 }
 
 // The optimum for the model's classes, then noise across dg alike in both, and as much along dg, alike in both again,

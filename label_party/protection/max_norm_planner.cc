@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <utility>
 
-#include "common/leakage/inner_product.h"
 #include "label_party/protection/isotropic_noise.h"
 
 namespace splitveil {
@@ -28,9 +26,8 @@ absl::StatusOr<NoisePlan> MaxNormPlanner::Plan(const BatchFacts& batch, double m
   const double target = moments.max_squared_norm;
   const RowNoise zero_row_noise{0, 0, std::sqrt(target / static_cast<double>(batch.gradients.cols()))};
   GaussianNoise noise;
-  noise.of_row.reserve(static_cast<size_t>(batch.gradients.rows()));
-  for (int64_t j = 0; j < batch.gradients.rows(); ++j) {
-    const double squared_norm = SquaredNorm(batch.gradients.row(j));
+  noise.of_row.reserve(batch.squared_norms.size());
+  for (const double squared_norm : batch.squared_norms) {
     noise.of_row.push_back(squared_norm == 0 ? zero_row_noise
                                              : RowNoise{std::sqrt(std::max(0.0, target / squared_norm - 1)), 0, 0});
   }

@@ -24,8 +24,7 @@ namespace splitveil {
 namespace {
 
 absl::Status Unfit(const char* field, const char* expected, double found) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("gradient_protection.", field, ": expected ", expected, ", found ", found));
+  return absl::InvalidArgumentError(absl::StrCat("protection.", field, ": expected ", expected, ", found ", found));
 }
 
 // Beside a method that knows nothing of it: the trainer adds the regulariser's gradients before they are planned for.
@@ -160,13 +159,13 @@ absl::Status CheckTask(const v1::GradientProtection& config, const Task& task) {
         v1::GradientProtection::descriptor()->FindOneofByName("method");
     const google::protobuf::FieldDescriptor* const method =
         config.GetReflection()->GetOneofFieldDescriptor(config, methods);
-    return absl::InvalidArgumentError(
-        absl::StrCat("gradient_protection.", method == nullptr ? "method" : method->name(),
-                     ": expected labels of two classes, found ", found, "; gaussian_label_dp protects those, too"));
+    return absl::InvalidArgumentError(absl::StrCat("protection.", method == nullptr ? "method" : method->name(),
+                                                   ": expected labels of two classes, found ", found,
+                                                   "; gaussian_label_dp protects those, too"));
   }
   if (config.has_distance_correlation()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("gradient_protection.distance_correlation: expected labels of two classes, found ", found));
+        absl::StrCat("protection.distance_correlation: expected labels of two classes, found ", found));
   }
   return absl::OkStatus();
 }

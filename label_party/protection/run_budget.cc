@@ -22,7 +22,7 @@ constexpr double kLargestFiniteSumKl = 2048;  // GaussianAucBound is 1 there, to
 template <typename Found>
 absl::Status Unfit(const char* field, const std::string& expected, const Found& found) {
   return absl::InvalidArgumentError(
-      absl::StrCat("gradient_protection.marvell.run_budget.", field, ": expected ", expected, ", found ", found));
+      absl::StrCat("protection.marvell.run_budget.", field, ": expected ", expected, ", found ", found));
 }
 
 absl::Status CheckBudget(const v1::GradientProtection::RunBudget& budget) {

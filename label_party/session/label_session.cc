@@ -225,7 +225,7 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
   }
   shared_labels_ = CheckLabelsDiffer(agreement_, *data_, aligned_.rows);
   if (!shared_labels_.ok()) {
-    LogWarning("this run will be no success, which the peer is not told: ", shared_labels_.message());
+    LogWarning("this run will exit 2 (the peer is not told): ", shared_labels_.message());
   }
   const bool continues = continued_seed_.has_value();
   const JointSeed seed = continues ? *continued_seed_ : *joint;

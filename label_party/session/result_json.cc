@@ -110,7 +110,7 @@ Json LeakFigureJson(const MeasuredAttack& leak) {
                {"mean_ci95", Number(leak.batches.mean_ci95)},
                {"p95", Number(leak.batches.p95)}};
   if (std::isfinite(leak.pooled_auc)) {
-    json["pooled"] = TurnedAuc(leak.pooled_auc);
+    json["pooled"] = InvertedAuc(leak.pooled_auc);
   }
   return json;
 }
@@ -247,7 +247,7 @@ Json StandingJson(const RunSummary& summary) {
            worst.examples == 0 ? Json(nullptr)
                                : Json{{"layer", worst.layer},
                                       {"attack", worst.attack},
-                                      {"auc", Number(TurnedAuc(worst.auc))},
+                                      {"auc", Number(InvertedAuc(worst.auc))},
                                       {"auc_ci95", worst.auc < 0.5 ? Interval(1 - worst.auc_high, 1 - worst.auc_low)
                                                                    : Interval(worst.auc_low, worst.auc_high)}}},
           {"measured_practical", StrongestJson(StrongestOnGradients(summary.leaks, /*side_information=*/false))},

@@ -19,8 +19,8 @@ namespace splitveil {
 // gradients without side information, `strongest_with_side_information` that with hints or the classes' true moments,
 // `auc` as MeasuredAttack::auc; null: none was measured. `guessing` is what a random score reaches. `leak` summarises
 // the AUCs of batches (SummarizeLeak): per layer "norm", "cosine" and "strongest", the first in the order of
-// IsStronger, with its name as "attack"; `pooled` is over all examples of the last epoch. Every AUC is turned. Layers
-// are keyed by their own names. Numbers that do not exist are null.
+// IsStronger, with its name as "attack"; `pooled` is over all examples of the last epoch. Every AUC is inverted below
+// 0.5. Layers are keyed by their own names. Numbers that do not exist are null.
 std::string ResultJson(const RunResult& result, const LeakAuditor& auditor);
 
 // The same object with every digit and every attack, `ended` ("completed", "stopped", "halted", "failed"), and

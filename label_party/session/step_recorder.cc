@@ -67,20 +67,22 @@ void StepRecorder::CountFrozenStep() {
 }
 
 ProtectionRow StepRecorder::RowOf(const ProtectionReport& report, v1::GateAction action, double auc_bound) const {
-  return {step(),
-          report.method,
-          report.u,
-          report.v,
-          report.g,
-          report.p,
-          report.power,
-          report.lambda1_neg,
-          report.lambda2_neg,
-          report.lambda1_pos,
-          report.lambda2_pos,
-          report.sum_kl,
-          auc_bound,
-          action};
+  ProtectionRow row;
+  row.step = step();
+  row.method = report.method;
+  row.u = report.u;
+  row.v = report.v;
+  row.g = report.g;
+  row.p = report.p;
+  row.power = report.power;
+  row.lambda1_neg = report.lambda1_neg;
+  row.lambda2_neg = report.lambda2_neg;
+  row.lambda1_pos = report.lambda1_pos;
+  row.lambda2_pos = report.lambda2_pos;
+  row.sum_kl = report.sum_kl;
+  row.auc_bound = auc_bound;
+  row.gate = action;
+  return row;
 }
 
 absl::Status StepRecorder::RecordStep(StepRecord record) {

@@ -329,19 +329,21 @@ absl::Status TrainingStep::Audit(const AnsweredBatch& batch) {
     label_directions = LabelDirections(batch);
   }
   const ProtectionRow& protection = batch.record.protection;
-  return auditor_->AuditRelease({left,
-                                 batch.clean,
-                                 batch.activations,
-                                 {protection.lambda1_neg, protection.lambda2_neg},
-                                 {protection.lambda1_pos, protection.lambda2_pos},
-                                 protection.sum_kl,
-                                 recorder_->result().cumulative_sum_kl,
-                                 label_directions,
-                                 batch.head.predictions,
-                                 options_.clip_cut_gradients,
-                                 batch.head.releases_repeat,
-                                 options_.releases_posterior,
-                                 IsBoundProved(protection.method)});
+  ReleaseEvidence evidence;
+  evidence.released = left;
+  evidence.clean = batch.clean;
+  evidence.activations = batch.activations;
+  evidence.noise_negative = {protection.lambda1_neg, protection.lambda2_neg};
+  evidence.noise_positive = {protection.lambda1_pos, protection.lambda2_pos};
+  evidence.sum_kl = protection.sum_kl;
+  evidence.accumulated_sum_kl = recorder_->result().cumulative_sum_kl;
+  evidence.label_directions = label_directions;
+  evidence.probabilities = batch.head.predictions;
+  evidence.clip_norm = options_.clip_cut_gradients;
+  evidence.releases_repeat = batch.head.releases_repeat;
+  evidence.releases_posterior = options_.releases_posterior;
+  evidence.has_label_noise = IsBoundProved(protection.method);
+  return auditor_->AuditRelease(evidence);
 }
 
 }  // namespace splitveil

@@ -217,7 +217,7 @@ class TwoHeadedTopModel final : public TopModel {
   void Note(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!status.ok()) {
       diverged_ = true;
-      LogWarning("the prediction head learns no more, and its outputs are 0 from here on: ", status.message());
+      LogWarning("the prediction head diverged; training of it stops and it outputs 0 from now on: ", status.message());
     }
   }
 

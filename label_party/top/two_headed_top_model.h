@@ -24,7 +24,7 @@ namespace splitveil {
 // too.
 //
 // A prediction head that diverges, in training or prediction, is no error, since the end of a run would tell of labels:
-// it learns no more, Predict gives outputs of 0, and a warning in the log says so. The export is as it diverged.
+// it stops learning, Predict gives outputs of 0, and a warning in the log says so. The export is as it diverged.
 //
 // TrainingState holds both; what is the release head's under "release_head.NAME". That of a prediction head that has
 // diverged is left out: no checkpoint holds a number of its that is not finite. A state without it, SetTrainingState

@@ -117,8 +117,7 @@ TEST_F(TaskKindsTest, WhatIsMadeForTwoClassesIsRefused) {
     marvell.mutable_marvell()->set_s(4);
     const absl::Status status = CheckTask(marvell, task);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_NE(status.message().find("gradient_protection.marvell: expected labels of two classes"), std::string::npos)
-        << status;
+    EXPECT_NE(status.message().find("protection.marvell: expected labels of two classes"), std::string::npos) << status;
   }
 }
 

@@ -72,7 +72,7 @@ absl::StatusOr<ExitCode> Align(const AlignFlags& flags) {
 void AddAlignCommand(CommandLine& line) {
   const auto flags = std::make_shared<AlignFlags>();
   CLI::App& command = line.AddCommand(
-      {"align", "Find the rows that both parties share, without training; both parties call it.",
+      {"align", "Find the rows that both parties share, without training; both parties run it.",
        "splitveil align --agreement=run.textproto --config=label_party.textproto --out=shared_ids", "Before a run"},
       [flags] { return Align(*flags); });
   command.add_option("--agreement", flags->agreement, "The run agreement, the same file at both parties.")
@@ -81,7 +81,7 @@ void AddAlignCommand(CommandLine& line) {
   command.add_option("--config", flags->config, "This party's private configuration.")->type_name("FILE")->required();
   command.add_option("--role", flags->role, "Whose configuration it is.")
       ->type_name("PARTY")
-      ->default_str("what its fields tell")
+      ->default_str("inferred from its fields")
       ->check(OneOf({kLabelPartyRole, kNonLabelPartyRole}));
   command.add_option("--out", flags->out, "File for the own shared ids, one per line, readable by its owner alone.")
       ->type_name("FILE");

@@ -36,7 +36,7 @@ Finding RunBound(const RunRecords& run, const PartyRecords& party, double limit)
                      absl::StrFormat("at most %g", limit),
                      kNotMeasured,
                      "",
-                     RemedyForCumulativeLeak()};
+                     RemedyForCumulativeLeak(run.protection())};
   double bound = std::nan("");
   for (const AttackFigure& figure :
        FiguresAfterLastEpoch(party, [](const EpochLeakRow& row) { return row.gaussian_auc_bound; })) {
@@ -161,18 +161,15 @@ Finding BoundProved(const RunRecords& run, const RunRanking& ranking) {
 }
 
 Finding ClaimNotRefuted(const RunRecords& run, const PrivacyAuditRow& audit) {
-  return {
-      audit.is_refuted() ? Outcome::kNotMet : Outcome::kMet,
-      "claimed mu not refuted by the run's own scores",
-      absl::StrFormat("at most %.3f", audit.claimed_mu),
-      absl::StrFormat("%srefuted below %.3f (%.4g%%; %.3f at %.0f%%) by %d examples%s",
-                      audit.is_refuted() ? "BROKEN: " : "", audit.failing_mu_lower, 100 * audit.failing_confidence,
-                      audit.mu_lower, 100 * audit.confidence, audit.examples,
-                      audit.is_conclusive() ? "" : ", too few to find half of the noise"),
-      "all releases at the cut layer",
-      IsBoundProved(run.protection())
-          ? "The programs do not do what the bound assumes: do not use this run's model or gradients, and report it."
-          : RemedyForExceededBound(run.protection())};
+  return {audit.is_refuted() ? Outcome::kNotMet : Outcome::kMet,
+          "claimed mu not refuted by the run's own scores",
+          absl::StrFormat("at most %.3f", audit.claimed_mu),
+          absl::StrFormat("%srefuted below %.3f (%.4g%%; %.3f at %.0f%%) by %d examples%s",
+                          audit.is_refuted() ? "BROKEN: " : "", audit.failing_mu_lower, 100 * audit.failing_confidence,
+                          audit.mu_lower, 100 * audit.confidence, audit.examples,
+                          audit.is_conclusive() ? "" : ", too few to detect noise at half the claimed strength"),
+          "all releases at the cut layer",
+          RemedyForExceededBound(run.protection())};
 }
 
 }  // namespace
@@ -202,8 +199,8 @@ std::vector<Finding> BoundFindings(const RunRecords& run, const v1::AuditPolicy&
       finding.where.clear();
     }
   }
-  if (party.privacy_audit.has_value()) {
-    findings.push_back(ClaimNotRefuted(run, *party.privacy_audit));
+  if (ranking.privacy_audit.has_value()) {
+    findings.push_back(ClaimNotRefuted(run, *ranking.privacy_audit));
   }
   return findings;
 }

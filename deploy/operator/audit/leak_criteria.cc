@@ -65,7 +65,7 @@ Finding AtMost(const PartyRecords& party, const std::string& criterion, double l
   return finding;
 }
 
-double PooledAuc(const EpochLeakRow& row) { return TurnedAuc(row.auc); }
+double PooledAuc(const EpochLeakRow& row) { return InvertedAuc(row.auc); }
 
 // The far end of the interval, as an adversary would invert the score.
 double PooledLeak(const EpochLeakRow& row) {
@@ -201,7 +201,7 @@ std::vector<Finding> LeakFindings(const RunRecords& run, const v1::AuditPolicy& 
   if (policy.has_max_measured_cumulative_auc()) {
     findings.push_back(AtMost(party, "AUC of the cumulative attacks", policy.max_measured_cumulative_auc(),
                               Only(FiguresAfterLastEpoch(party, PooledLeak, PooledAuc), IsCumulative),
-                              RemedyForCumulativeLeak()));
+                              RemedyForCumulativeLeak(run.protection())));
   }
   const auto tpr = [&](const char* words, double limit, double EpochLeakRow::*high, double EpochLeakRow::*measured) {
     const auto of = [](double EpochLeakRow::*any) { return [any](const EpochLeakRow& row) { return row.*any; }; };

@@ -63,13 +63,13 @@ void AddBenchAlignmentCommand(CommandLine& line) {
 
 void AddBenchMarvellCommand(CommandLine& line) {
   const auto flags = std::make_shared<MarvellBenchFlags>();
-  CLI::App& command =
-      line.AddCommand({"bench marvell", "Time Marvell's solver, and protecting a batch beside drawing its noise.",
-                       "splitveil bench marvell --instances=10000", kGroup},
-                      [flags]() -> absl::StatusOr<ExitCode> {
-                        SPLITVEIL_RETURN_IF_ERROR(RunMarvellBench(flags->instances, flags->problems));
-                        return ExitCode::kDone;
-                      });
+  CLI::App& command = line.AddCommand(
+      {"bench marvell", "Time Marvell's solver, and compare protecting a batch with merely drawing its noise.",
+       "splitveil bench marvell --instances=10000", kGroup},
+      [flags]() -> absl::StatusOr<ExitCode> {
+        SPLITVEIL_RETURN_IF_ERROR(RunMarvellBench(flags->instances, flags->problems));
+        return ExitCode::kDone;
+      });
   command.add_option("--instances", flags->instances, "Random problems to solve.")
       ->type_name("N")
       ->check(IntegerIn(1, 100'000'000));

@@ -146,7 +146,7 @@ function drawChart(box, options, datasets, keys = []) {
       layout: { padding: { right: options.guessing ? 98 : 8 } },
       interaction: { mode: "nearest", intersect: false },
       scales: {
-        x: { type: "linear", title: { display: true, text: options.x }, grid: { display: false }, min: options.xMin,
+        x: { type: "linear", bounds: options.wholeX ? "ticks" : "data", title: { display: true, text: options.x }, grid: { display: false }, min: options.xMin,
           max: options.xMax, ticks: xTicks(options) },
         y: yScale(options),
       },
@@ -162,5 +162,6 @@ function drawChart(box, options, datasets, keys = []) {
 
 // On paper what is folded stays folded, and two charts stand beside each other on A4 or Letter, drawn for their printed
 // size so that their text stays legible.
-window.addEventListener("beforeprint", () => charts.forEach((chart) => chart.resize(318, 215)));
+const printedHeight = () => parseFloat(css.getPropertyValue("--printed-chart-height"));
+window.addEventListener("beforeprint", () => charts.forEach((chart) => chart.resize(330, printedHeight())));
 window.addEventListener("afterprint", () => charts.forEach((chart) => chart.resize()));

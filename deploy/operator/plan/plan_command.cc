@@ -23,10 +23,10 @@ absl::StatusOr<ExitCode> Plan(const PlanOptions& options) {
 
 void AddPlanCommand(CommandLine& line) {
   const auto options = std::make_shared<PlanOptions>();
-  CLI::App& command = line.AddCommand(
-      {"plan", "State what a proved bound on what leaks means, and what it will cost, before anything is trained.",
-       "splitveil plan --rows=100000 --positives=0.25 --epochs=5 --max_auc=0.6", "Analysis"},
-      [options] { return Plan(*options); });
+  CLI::App& command =
+      line.AddCommand({"plan", "State what a proved bound means and what it will cost, before anything is trained.",
+                       "splitveil plan --rows=100000 --positives=0.25 --epochs=5 --max_run_auc_bound=0.6", "Analysis"},
+                      [options] { return Plan(*options); });
   command.add_option("--rows", options->rows, "Rows that both parties will share.")
       ->type_name("N")
       ->check(IntegerIn(1, int64_t{1} << 40))
@@ -40,12 +40,12 @@ void AddPlanCommand(CommandLine& line) {
       ->check(IntegerIn(1, 100000))
       ->required();
   command
-      .add_option("--max_auc,--max_run_auc_bound", options->max_run_auc_bound,
-                  "Bound on the AUC of any adversary, of the whole run: gaussian_label_dp's max_run_auc_bound.")
+      .add_option("--max_run_auc_bound,--max_auc", options->max_run_auc_bound,
+                  "Bound on the AUC of any adversary over the whole run, as gaussian_label_dp { max_run_auc_bound }.")
       ->type_name("AUC")
       ->check(NumberIn(0.5, 1))
       ->required();
-  command.add_option("--delta", options->delta, "At which epsilon is stated; 0 takes one over the rows.")
+  command.add_option("--delta", options->delta, "Delta at which to report epsilon; 0 means 1/rows.")
       ->type_name("SHARE")
       ->check(NumberIn(0, 1));
 }

@@ -147,13 +147,13 @@ absl::StatusOr<ExitCode> Prepare(const PrepareFlags& flags) {
 }
 
 void AddTableFlags(PrepareFlags& flags, CLI::App& command) {
-  command.add_option("--format", flags.format, "What the input is; table: any that --schema describes.")
+  command.add_option("--format", flags.format, "Format of the input; table: any table that --schema describes.")
       ->type_name("FORMAT")
       ->check(OneOf({"criteo", "avazu", "table"}))
       ->required();
   command
       .add_option("--schema", flags.schema,
-                  "What the columns of a table mean, among them a LABEL, CLASS_LABEL or TARGET: a TableSchema of "
+                  "Meaning of the columns of a table, among them a LABEL, CLASS_LABEL or TARGET: a TableSchema of "
                   "proto/splitveil/v1/table_schema.proto.")
       ->type_name("FILE");
   command.add_option("--input", flags.options.rows.input_paths, "File of the table, plain or .gz.")
@@ -161,24 +161,24 @@ void AddTableFlags(PrepareFlags& flags, CLI::App& command) {
       ->required();
   command
       .add_option("--images", flags.options.rows.images_path,
-                  "Where a schema has images: the folder of their files, or the array that holds them all.")
+                  "For a schema with images: the folder of their files, or one array file with all of them.")
       ->type_name("PATH");
   command
       .add_option("--image_size", flags.options.rows.image_size,
-                  "Resize images to this many pixels in height and width; 0 leaves them as they are.")
+                  "Resize images to this many pixels in height and width; 0 keeps their size.")
       ->type_name("N")
       ->check(IntegerIn(0, 4096));
   command.add_flag("--skip_bad_rows", flags.options.rows.skip_bad_rows,
-                   "Leave out rows that cannot be used and count them, instead of stopping at the first.");
+                   "Skip and count unusable rows instead of stopping at the first.");
   command
       .add_option("--min_usable_share", flags.options.min_usable_share,
-                  "Of --skip_bad_rows: the least share of the rows that must be usable.")
+                  "With --skip_bad_rows: minimum share of usable rows.")
       ->type_name("SHARE")
       ->check(NumberIn(0, 1));
   command
       .add_option("--rows", flags.options.expected_rows,
-                  "How many rows the table has, where that is known: --min_usable_share is then held against it, and a "
-                  "file that breaks off may be left out, too.")
+                  "Number of rows of the table, if known: --min_usable_share is then a share of it, and a truncated "
+                  "file may be skipped, too.")
       ->type_name("N")
       ->check(IntegerIn(1));
 }
@@ -189,7 +189,7 @@ void AddEncodingFlags(PrepareFlags& flags, CLI::App& command) {
       ->required();
   command
       .add_option("--test_fraction", flags.options.test_fraction,
-                  "As in the run agreement: vocabularies and scales are fitted on the other rows.")
+                  "As in the run agreement; vocabularies and scales are fitted on the other rows.")
       ->type_name("SHARE")
       ->check(NumberIn(0, 1));
   command.add_option("--split_salt", flags.options.split_salt, "As in the run agreement.")->type_name("TEXT");
@@ -200,7 +200,7 @@ void AddEncodingFlags(PrepareFlags& flags, CLI::App& command) {
       ->check(IntegerIn(0));
   command
       .add_option("--extend", flags.options.extend_dir,
-                  "Folder of earlier data whose vocabularies and scales are kept and extended.")
+                  "Folder of earlier data; its vocabularies and scales are kept and extended.")
       ->type_name("DIR");
 }
 
@@ -212,17 +212,17 @@ void AddSplitFlags(PrepareFlags& flags, CLI::App& command) {
       ->check(OneOf({"both", "label_party", "nonlabel_party"}));
   command
       .add_option("--seed", flags.options.rows.seed,
-                  "Of a split: the same seed gives the same ids, the same shares and the same order.")
+                  "When splitting: the same seed gives the same ids, shares and order.")
       ->type_name("N")
       ->check(IntegerIn(0));
   command
       .add_option("--only_label_fraction", flags.options.only_label_fraction,
-                  "Of a split: share of the rows that only the label party gets.")
+                  "When splitting: share of the rows that only the label party gets.")
       ->type_name("SHARE")
       ->check(NumberIn(0, 1));
   command
       .add_option("--only_nonlabel_fraction", flags.options.only_nonlabel_fraction,
-                  "Of a split: share of the rows that only the non-label party gets.")
+                  "When splitting: share of the rows that only the non-label party gets.")
       ->type_name("SHARE")
       ->check(NumberIn(0, 1));
 }

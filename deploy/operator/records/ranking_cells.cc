@@ -17,10 +17,24 @@ std::string Place(const RankedAttack& attack) {
 }  // namespace
 
 std::vector<std::string> RankingColumns() {
-  return {"strongest_layer",  "strongest_attack",  "measured_auc",      "unaided_attack",
-          "unaided_auc",      "aided_attack",      "aided_auc",         "no_gradient_attack",
-          "no_gradient_auc",  "guessing_auc_p95",  "guessing_auc_mean", "bound",
-          "proved_auc_bound", "worst_case_attack", "worst_case_auc",    "verdict"};
+  return {"strongest_layer",
+          "strongest_attack",
+          "measured_auc",
+          "measured_tpr_at_1pct_fpr",
+          "measured_tpr_at_01pct_fpr",
+          "unaided_attack",
+          "unaided_auc",
+          "aided_attack",
+          "aided_auc",
+          "no_gradient_attack",
+          "no_gradient_auc",
+          "guessing_auc_p95",
+          "guessing_auc_mean",
+          "bound",
+          "proved_auc_bound",
+          "worst_case_attack",
+          "worst_case_auc",
+          "verdict"};
 }
 
 std::vector<std::string> RankingCells(const RunRanking& ranking) {
@@ -28,6 +42,8 @@ std::vector<std::string> RankingCells(const RunRanking& ranking) {
   return {strongest.layer,
           strongest.attack,
           Cell(strongest.auc),
+          Cell(strongest.tpr_1pct),
+          Cell(strongest.tpr_01pct),
           Place(ranking.unaided),
           Cell(ranking.unaided.auc),
           Place(ranking.aided),

@@ -3,53 +3,83 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
+#include "common/leakage/bound_basis.h"
+
 namespace splitveil {
+namespace {
+
+bool IsOf(absl::string_view protection, absl::string_view method) {
+  return protection == method || absl::StartsWith(protection, absl::StrCat(method, "("));
+}
+
+constexpr char kMoreLabelNoise[] =
+    "Raise the noise on the labels (sigma, or a lower max_run_auc_bound); it does not hide whatever the features "
+    "themselves reveal.";
+constexpr char kUseProvedBound[] = "Set gaussian_label_dp { max_run_auc_bound: 0.7 }, whose bound is proved.";
+
+}  // namespace
 
 std::string RemedyForLeak(absl::string_view protection) {
-  if (absl::StartsWith(protection, "marvell")) {
+  if (IsOf(protection, "marvell")) {
     return absl::StrContains(protection, "orthogonal_noise_ratio")
                ? "Raise marvell's s or its orthogonal_noise_ratio, or train fewer epochs."
                : "Raise marvell's s; against attacks that look across the class difference, set "
-                 "orthogonal_noise_ratio: "
-                 "4.";
+                 "orthogonal_noise_ratio: 4.";
   }
-  if (absl::StartsWith(protection, "iso")) {
+  if (IsOf(protection, "iso")) {
     return "Raise iso's t (the noise), or use marvell, which hides as much for less noise.";
   }
-  if (absl::StartsWith(protection, "gaussian_label_dp")) {
-    return "Raise the noise on the labels (sigma, or a lower max_run_auc_bound); what features tell of a label, no "
-           "noise "
-           "hides.";
+  if (IsOf(protection, "gaussian_label_dp")) {
+    return kMoreLabelNoise;
   }
   if (protection.empty()) {
     return "More noise or fewer epochs; the label party's ledger says which protection served.";
   }
   return "Set a protection whose bound is proved, gaussian_label_dp { max_run_auc_bound: 0.7 }, or one that adds noise "
-         "to "
-         "gradients, for example marvell { s: 4 orthogonal_noise_ratio: 4 }.";
+         "to gradients, for example marvell { s: 4 orthogonal_noise_ratio: 4 }.";
 }
 
-std::string RemedyForCumulativeLeak() {
-  return "Train fewer epochs, add more noise, or let run_budget { max_run_auc_bound: 0.7 } share the noise out over "
-         "the "
-         "run.";
+std::string RemedyForCumulativeLeak(absl::string_view protection) {
+  if (IsOf(protection, "marvell")) {
+    return absl::StrContains(protection, "max_run_auc_bound")
+               ? "Train fewer epochs, or lower the run_budget's max_run_auc_bound."
+               : "Train fewer epochs, raise marvell's s, or let run_budget { max_run_auc_bound: 0.7 } share the noise "
+                 "out over the run.";
+  }
+  if (IsOf(protection, "iso")) {
+    return "Train fewer epochs, or raise iso's t (the noise); marvell's run_budget shares the noise out over the run.";
+  }
+  if (IsOf(protection, "max_norm")) {
+    return absl::StrCat("Train fewer epochs: max_norm has no noise to raise. ", kUseProvedBound);
+  }
+  if (IsOf(protection, "label_dp")) {
+    return "Lower label_dp's epsilon; fewer epochs hide little, as every epoch shows the same labels.";
+  }
+  if (IsOf(protection, "gaussian_label_dp")) {
+    return absl::StrCat(kMoreLabelNoise, " Fewer epochs hide little: every epoch shows the same noised labels.");
+  }
+  return RemedyForLeak(protection);
 }
 
 std::string RemedyForExceededBound(absl::string_view protection) {
-  if (absl::StartsWith(protection, "marvell")) {
-    return absl::StrContains(protection, "orthogonal_noise_ratio")
-               ? "Raise marvell's orthogonal_noise_ratio, or set gaussian_label_dp, whose bound is proved."
-               : "Set gaussian_label_dp, whose bound is proved. Marvell's orthogonal_noise_ratio: 4 helps against "
-                 "attacks "
-                 "on classes; more s alone does not.";
+  if (IsBoundProved(protection)) {
+    return "The programs do not do what the proof assumes: stop using this run's model and gradients, and report it.";
   }
-  return RemedyForConditionalBound();
+  if (IsOf(protection, "marvell")) {
+    return absl::StrContains(protection, "orthogonal_noise_ratio")
+               ? absl::StrCat(kUseProvedBound,
+                              " A higher orthogonal_noise_ratio helps against attacks on classes; more s alone does "
+                              "not.")
+               : absl::StrCat(kUseProvedBound,
+                              " Marvell's orthogonal_noise_ratio: 4 helps against attacks on classes; more s alone "
+                              "does not.");
+  }
+  return kUseProvedBound;
 }
 
-std::string RemedyForConditionalBound() {
-  return "Use noise on the labels, whose bound is proved: gaussian_label_dp { max_run_auc_bound: 0.7 }.";
-}
+std::string RemedyForConditionalBound() { return kUseProvedBound; }
 
 }  // namespace splitveil

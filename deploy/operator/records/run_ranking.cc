@@ -96,6 +96,15 @@ double RunAucBound(const PartyRecords& party) {
   return bound;
 }
 
+RankedAttack Ranked(const AttackLeak& leak) {
+  RankedAttack ranked = {leak.layer, leak.attack, leak.observer, leak.measured_auc()};
+  if (!leak.epochs.empty()) {
+    ranked.tpr_1pct = leak.epochs.back()->tpr_1pct;
+    ranked.tpr_01pct = leak.epochs.back()->tpr_01pct;
+  }
+  return ranked;
+}
+
 // Over the whole run where the cumulative one ran, else over its last epoch.
 RankedAttack WorstCase(const PartyRecords& party) {
   const EpochLeakRow* worst = nullptr;
@@ -111,7 +120,7 @@ RankedAttack WorstCase(const PartyRecords& party) {
     }
   }
   return worst == nullptr ? RankedAttack()
-                          : RankedAttack{worst->layer, worst->attack, worst->observer, TurnedAuc(worst->auc)};
+                          : RankedAttack{worst->layer, worst->attack, worst->observer, InvertedAuc(worst->auc)};
 }
 
 RunClaim ClaimOf(const RunRecords& run, const PartyRecords& party) {
@@ -138,7 +147,7 @@ RunRanking RankRun(const RunRecords& run) {
   for (const AttackLeak& leak : AttackLeaks(run)) {  // The strongest first.
     if (leak.measured_auc() > 0 &&
         (leak.attack == "features_only" || (leak.attack == "activation_clusters" && !ranking.baseline.is_measured()))) {
-      ranking.baseline = {leak.layer, leak.attack, leak.observer, leak.measured_auc()};
+      ranking.baseline = Ranked(leak);
     }
     if (UsesGivenLabels(leak.attack) || !(leak.measured_auc() > 0)) {
       continue;
@@ -147,7 +156,7 @@ RunRanking RankRun(const RunRecords& run) {
                          : NeedsNoSideInformation(leak.attack) ? ranking.unaided
                                                                : ranking.aided;
     if (!kind.is_measured()) {
-      kind = {leak.layer, leak.attack, leak.observer, leak.measured_auc()};
+      kind = Ranked(leak);
     }
   }
   if (const PartyRecords* party = run.label_party(); party != nullptr) {
@@ -161,9 +170,11 @@ RunRanking RankRun(const RunRecords& run) {
                                             : BoundState::kNotTested;
     ranking.run_auc_bound = claim.run_auc_bound;
     ranking.worst_case = WorstCase(*party);
-    ranking.privacy_audit = party->privacy_audit;
     ranking.all_runs = party->all_runs;
     ranking.standing = StandingOf(claim);
+    if (ranking.standing != RunStanding::kNothingClaimed) {
+      ranking.privacy_audit = party->privacy_audit;
+    }
   }
   return ranking;
 }

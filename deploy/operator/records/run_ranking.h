@@ -37,6 +37,9 @@ struct BoundExcess {
 struct RankedAttack {
   std::string layer, attack, observer;
   double auc = std::numeric_limits<double>::quiet_NaN();
+  // True positive rates at false positive rates of 1% and 0.1%, over its last epoch; NaN where it has no figure there.
+  double tpr_1pct = std::numeric_limits<double>::quiet_NaN();
+  double tpr_01pct = std::numeric_limits<double>::quiet_NaN();
 
   bool is_measured() const { return !attack.empty(); }
 };
@@ -54,8 +57,8 @@ struct RunRanking {
   bool proved = false;  // The bound, if there is one: IsBoundProved.
   // What all releases together allow, by the accountant; NaN: not bounded, or not recorded.
   double run_auc_bound = std::numeric_limits<double>::quiet_NaN();
-  RankedAttack worst_case;  // IsWorstCase; the cumulative one where it ran, over all its epochs.
-  std::optional<PrivacyAuditRow> privacy_audit;
+  RankedAttack worst_case;                       // IsWorstCase; the cumulative one where it ran, over all its epochs.
+  std::optional<PrivacyAuditRow> privacy_audit;  // nullopt: none recorded, or of a run that claims nothing.
   std::optional<AllRunsRow> all_runs;
   RunStanding standing = RunStanding::kNotKnown;
   Baseline baseline;

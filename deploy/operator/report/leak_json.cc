@@ -21,12 +21,12 @@ namespace {
 
 // Every batch as the summary counts it.
 Json LeakCurve(const LeakSeries& series) {
-  std::vector<double> turned;
-  turned.reserve(series.aucs.size());
+  std::vector<double> inverted;
+  inverted.reserve(series.aucs.size());
   for (double auc : series.aucs) {
-    turned.push_back(TurnedAuc(auc));
+    inverted.push_back(InvertedAuc(auc));
   }
-  return CurveJson(series.steps, turned);
+  return CurveJson(series.steps, inverted);
 }
 
 Json Interval(double value, double low, double high) {
@@ -34,7 +34,7 @@ Json Interval(double value, double low, double high) {
 }
 
 // The AUC as an adversary would invert it; the interval is inverted with it.
-Json TurnedInterval(const EpochLeakRow& row) {
+Json InvertedInterval(const EpochLeakRow& row) {
   return row.auc < 0.5 ? Interval(1 - row.auc, 1 - row.auc_high, 1 - row.auc_low)
                        : Interval(row.auc, row.auc_low, row.auc_high);
 }
@@ -58,7 +58,7 @@ Json PooledJson(const EpochLeakRow& row) {
   return {{"epoch", row.epoch + 1},
           {"examples", row.examples},
           {"positives", row.positives},
-          {"auc", TurnedInterval(row)},
+          {"auc", InvertedInterval(row)},
           {"tpr_1pct", Interval(row.tpr_1pct, row.tpr_1pct_low, row.tpr_1pct_high)},
           {"tpr_01pct", Interval(row.tpr_01pct, row.tpr_01pct_low, row.tpr_01pct_high)},
           {"bound", NumberJson(row.gaussian_auc_bound)}};
@@ -78,7 +78,7 @@ Json BeyondBound(const AttackLeak& leak, const std::map<int64_t, int64_t>& last_
     const auto step = last_step_of_epoch.find(row->epoch);
     if (ExceedsBound(*row) && step != last_step_of_epoch.end()) {
       beyond.push_back(
-          Json::array({step->second, NumberJson(TurnedAuc(row->auc)), NumberJson(row->gaussian_auc_bound)}));
+          Json::array({step->second, NumberJson(InvertedAuc(row->auc)), NumberJson(row->gaussian_auc_bound)}));
     }
   }
   return beyond;
@@ -132,7 +132,7 @@ Json CumulativeJson(const std::vector<AttackLeak>& leaks) {
     }
     Json epochs = Json::array();
     for (const EpochLeakRow* row : leak.epochs) {
-      Json point = TurnedInterval(*row);
+      Json point = InvertedInterval(*row);
       point.insert(point.begin(), row->epoch + 1);
       point.push_back(ExceedsBound(*row));
       epochs.push_back(std::move(point));

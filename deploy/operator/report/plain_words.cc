@@ -152,7 +152,7 @@ std::string DescribeRole(absl::string_view role) {
 std::string DescribeReach(const AttackLeak& leak) {
   std::vector<std::string> figures;
   const bool batches = leak.has_batches();
-  const double last = leak.epochs.empty() ? 0 : TurnedAuc(leak.epochs.back()->auc);
+  const double last = leak.epochs.empty() ? 0 : InvertedAuc(leak.epochs.back()->auc);
   if (batches) {
     figures.push_back(absl::StrCat(AucText(leak.series->summary.p95), " in one batch of twenty"));
     figures.push_back(absl::StrCat(AucText(leak.series->summary.mean), " on average over the batches"));
@@ -207,7 +207,7 @@ std::string DescribeAdvantage(const std::vector<EpochLeakRow>& rows, int64_t aux
   if (completed == nullptr || baseline == nullptr) {
     return "";
   }
-  const double with = TurnedAuc(completed->auc), without = TurnedAuc(baseline->auc);
+  const double with = InvertedAuc(completed->auc), without = InvertedAuc(baseline->auc);
   const std::string labels = auxiliary_labels > 0 ? absl::StrCat(auxiliary_labels, " labels") : "a few labels";
   const std::string words =
       absl::StrCat("Given ", labels, ", the bottom model trained here reaches AUC ", AucText(with),
@@ -255,7 +255,7 @@ std::string DescribeBound(const std::vector<ProtectionRow>& protections, const R
                         ranking.bound == BoundState::kNotExceeded ? "; not exceeded by the attacks run here." : ".");
   }
   const std::string bound =
-      absl::StrCat(ranking.proved ? "Bound, said to be proved" : "Bound, for Gaussian classes",
+      absl::StrCat(ranking.proved ? "Bound, claimed as proved" : "Bound, for Gaussian classes",
                    ranking.proved ? "" : step_bound, run_bound.empty() ? "" : absl::StrCat(", ", run_bound));
   switch (ranking.bound) {
     case BoundState::kNotInLedger:
@@ -274,8 +274,9 @@ std::string DescribeBound(const std::vector<ProtectionRow>& protections, const R
   }
   return absl::StrCat(bound, ": exceeded by ", AttackTitle(ranking.excesses.front().attack),
                       ranking.excesses.size() > 1 ? absl::StrCat(" and ", ranking.excesses.size() - 1, " more") : "",
-                      ranking.proved ? ". The programs do not do what the proof assumes."
-                                     : ". These gradients are not as it assumes: rely on what was measured.");
+                      ranking.proved
+                          ? ". The programs do not do what the proof assumes: stop using the run and report it."
+                          : ". These gradients are not as it assumes: rely on what was measured.");
 }
 
 std::string DescribeBaseline(const RunRanking& ranking) {
@@ -283,7 +284,7 @@ std::string DescribeBaseline(const RunRanking& ranking) {
     return "";
   }
   if (!ranking.baseline.is_measured()) {
-    return "What features alone tell was not measured (features_only, activation_clusters).";
+    return "What features alone reveal was not measured (features_only, activation_clusters).";
   }
   return ranking.unaided.is_measured()
              ? absl::StrCat("The practical attack is ", AdvantageWords(ranking.unaided, ranking), ".")

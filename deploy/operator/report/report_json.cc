@@ -163,8 +163,8 @@ std::string RemedyForRun(const RunRecords& run, const RunRanking& ranking) {
   if (!strongest.is_measured() || ExposureOf(strongest.auc) == Exposure::kHidden) {
     return "";
   }
-  return IsCumulativeAttack(strongest.attack) && run.protection() != "none" ? RemedyForCumulativeLeak()
-                                                                            : RemedyForLeak(run.protection());
+  return IsCumulativeAttack(strongest.attack) ? RemedyForCumulativeLeak(run.protection())
+                                              : RemedyForLeak(run.protection());
 }
 
 bool ReleasedNothing(const RunRecords& run) {

@@ -68,7 +68,8 @@ absl::Status Ask(const std::string& socket, absl::Duration limit) {
   const std::shared_ptr<grpc::Channel> channel =
       grpc::CreateCustomChannel(address.grpc_name(), grpc::InsecureChannelCredentials(), arguments);
   if (!channel->WaitForConnected(GrpcDeadline(deadline))) {
-    return absl::UnavailableError(absl::StrCat(socket, ": expected a running party, found nobody who answers"));
+    return absl::UnavailableError(
+        absl::StrCat(socket, ": expected a running party, but no party is answering on this socket"));
   }
   const auto operations = v1::Operations::NewStub(channel);
   const auto health_service = grpc::health::v1::Health::NewStub(channel);
@@ -98,7 +99,7 @@ void AddStatusCommand(CommandLine& line) {
   command.add_option("--config", flags->config, "The party's configuration.")->type_name("FILE")->required();
   command.add_option("--role", flags->role, "Whose configuration it is.")
       ->type_name("PARTY")
-      ->default_str("what its fields tell")
+      ->default_str("inferred from its fields")
       ->check(OneOf({kLabelPartyRole, kNonLabelPartyRole}));
   command.add_option("--timeout_seconds", flags->timeout_seconds, "How long to wait for an answer.")
       ->type_name("SECONDS")

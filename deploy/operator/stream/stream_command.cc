@@ -22,14 +22,13 @@ void AddStreamCommand(CommandLine& line) {
   const auto options = std::make_shared<LocalRunsOptions>();
   options->jobs = 0;
   CLI::App& command = line.AddCommand(
-      {"stream",
-       "Train day after day under several protections; a page of what leaks and how good the model is, by day.",
+      {"stream", "Train day after day under several protections, and chart what leaks and model quality by day.",
        "splitveil stream --config=stream.textproto --out=out/stream", "Many runs on this machine"},
       [options] { return Stream(*options); });
   command.add_option("--config", options->config_path, "The days and the protections.")->type_name("FILE")->required();
   command
       .add_option("--out", options->out,
-                  "Folder for the runs, stream.csv and report.html. What is finished there is not repeated.")
+                  "Folder for the runs, stream.csv and report.html. Finished runs there are not repeated.")
       ->type_name("DIR")
       ->required();
   command

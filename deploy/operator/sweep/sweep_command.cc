@@ -21,14 +21,14 @@ absl::StatusOr<ExitCode> Sweep(SweepOptions options) {
 void AddSweepCommand(CommandLine& line) {
   const auto options = std::make_shared<SweepOptions>();
   options->jobs = 0;
-  CLI::App& command = line.AddCommand(
-      {"sweep", "Train a grid of protections and seeds; a page that sets what leaks against model quality.",
-       "splitveil sweep --config=sweep.textproto --out=out/sweep", "Many runs on this machine"},
-      [options] { return Sweep(*options); });
+  CLI::App& command =
+      line.AddCommand({"sweep", "Train a grid of protections and seeds, and chart what leaks against model quality.",
+                       "splitveil sweep --config=sweep.textproto --out=out/sweep", "Many runs on this machine"},
+                      [options] { return Sweep(*options); });
   command.add_option("--config", options->config_path, "The grid.")->type_name("FILE")->required();
   command
       .add_option("--out", options->out,
-                  "Folder for the runs, sweep.csv and tradeoff.html. What is finished there is not repeated.")
+                  "Folder for the runs, sweep.csv and tradeoff.html. Finished runs there are not repeated.")
       ->type_name("DIR")
       ->required();
   command.add_option("--jobs", options->jobs, "Runs at the same time, two processes each; 0 takes half the cores.")
@@ -36,7 +36,7 @@ void AddSweepCommand(CommandLine& line) {
       ->check(IntegerIn(0, 1024));
   command.add_flag("--dry_run", options->dry_run, "List the runs and which of them are finished; run nothing.");
   command.add_flag("--debit_account", options->debit_account,
-                   "Let the runs count what they release in the privacy account of the label party's configuration.");
+                   "Let the runs debit the privacy account that the label party's configuration names.");
 }
 
 }  // namespace splitveil

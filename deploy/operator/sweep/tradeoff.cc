@@ -76,7 +76,12 @@ RankedSpread SpreadOfKind(const std::vector<const SweptRun*>& runs, Kind kind) {
       spread.attack = attack.attack;
     }
   }
-  spread.auc = SpreadOfRanking(runs, [&](const RunRanking& ranking) { return kind(ranking).auc; });
+  const auto of = [&](double RankedAttack::*figure) {
+    return SpreadOfRanking(runs, [&](const RunRanking& ranking) { return kind(ranking).*figure; });
+  };
+  spread.auc = of(&RankedAttack::auc);
+  spread.tpr_1pct = of(&RankedAttack::tpr_1pct);
+  spread.tpr_01pct = of(&RankedAttack::tpr_01pct);
   return spread;
 }
 

@@ -27,10 +27,12 @@ struct LeakSpread {
   Spread mean, p95;  // Of LeakSummary.
 };
 
-// A kind of attack: the strongest, of the seed that leaks most, and its AUC over the seeds. No attack: none measured.
+// A kind of attack: the strongest, of the seed that leaks most, and the figures of each seed's strongest over the
+// seeds. No attack: none measured.
 struct RankedSpread {
   std::string layer, attack;
   Spread auc;
+  Spread tpr_1pct, tpr_01pct;  // RankedAttack's.
 };
 
 // One protection: the point of a curve.

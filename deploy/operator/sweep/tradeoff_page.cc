@@ -50,7 +50,9 @@ Json SpreadJson(const Spread& spread) {
 Json KindJson(const RankedSpread& kind) {
   return {{"title", kind.attack.empty() ? "none measured" : AttackTitle(kind.attack)},
           {"layer_name", kind.attack.empty() ? "" : DescribeLayer(kind.layer)},
-          {"auc", SpreadJson(kind.auc)}};
+          {"auc", SpreadJson(kind.auc)},
+          {"tpr_1pct", SpreadJson(kind.tpr_1pct)},
+          {"tpr_01pct", SpreadJson(kind.tpr_01pct)}};
 }
 
 Json FamiliesJson(const std::vector<TradeoffPoint>& points) {
@@ -69,7 +71,10 @@ Json FamiliesJson(const std::vector<TradeoffPoint>& points) {
       indexes.push_back(index);
     }
     if (!line.empty()) {
-      families.push_back({{"kind", kind}, {"label", words.label}, {"points", std::move(indexes)}});
+      families.push_back({{"kind", kind},
+                          {"frozen", points[line.front().second].reference == Reference::kFrozen},
+                          {"label", words.label},
+                          {"points", std::move(indexes)}});
     }
     ++kind;
   }

@@ -37,6 +37,8 @@ OLD_NAMES = re.compile(
         r"label_party/head\b",
         r"\bHINT_(?:DISTANCE|INNER_PRODUCT)_[0-9]",
         r"\bmax_(?:leak|tpr_at_0?1pct_fpr)\b|\bLabelAudit\b",
+        r"\bTurned(?:Auc|Interval)\b",
+        r"\"gradient_protection\.\w*[\":]",
     ]))
 OLD_NAMES_ALLOWED = ("CHANGELOG.md", "common/command_line/renamed_flags.cc", "common/config/renamed_names.cc",
                      "tests/unit/common/command_line/renamed_flags_test.cc",

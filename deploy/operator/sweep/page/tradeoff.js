@@ -1,7 +1,10 @@
-// Lays out the trade-offs. Every figure comes from the data. A colour is a family of protections; the shape tells families
-// apart in grey.
+// Lays out the trade-offs. Every figure comes from the data. A colour is a family of protections, the shape tells families
+// of one colour apart; frozen, which is no protection, has the grey of its dashed line.
 const SHAPES = ["star", "rectRot", "circle", "rect", "rectRounded", "triangle", "crossRot"];
-for (const family of page.families) Object.assign(family, styleOf(family.kind), { shape: SHAPES[family.kind % SHAPES.length] });
+for (const family of page.families) {
+  Object.assign(family, styleOf(family.kind), { shape: SHAPES[family.kind % SHAPES.length] });
+  if (family.frozen) family.colour = QUIET;
+}
 
 const METRICS = {
   test_quality: { y: "best test " + page.quality, note: "better: left and up" },
@@ -201,6 +204,12 @@ function ranked({ title, layer_name: layerName, auc }) {
   return element("span", {}, cell(auc, 3, "b"), element("span", { class: "by" }, title + ", " + layerName.replace(/^the /, "")));
 }
 
+// The true positive rates of the strongest attack: at 1% false positives, below it at 0.1%.
+function rates({ tpr_1pct: wide, tpr_01pct: narrow }) {
+  if (isNone(wide.mean)) return "–";
+  return element("span", {}, fixed(wide.mean), element("span", { class: "range" }, fixed(narrow.mean)));
+}
+
 // The share, over the seeds, and what it is a share of.
 function keptCell({ gain_kept: share, frozen_quality: from, none_quality: to }) {
   if (isNone(from.mean)) return "–";
@@ -225,12 +234,12 @@ function standingTable() {
 
 function pointTable() {
   const apart = page.points.some((point) => point.no_gradient.auc.mean !== null);
-  const columns = [text("Protection"), number("Seeds"), text("Without side information"), text("With side information"),
-    number("Guessing, p95"), text(BOUND), number("Bound per run"), number("Bound per step"), number("Test " + page.quality), number("Gain kept"),
+  const columns = [text("Protection"), number("Seeds"), text("Without side inform\u00adation"), text("With side inform\u00adation"),
+    number("TPR at 1%, 0.1% FPR"), number("Guessing, p95"), text(BOUND), number("Bound per run"), number("Bound per step"), number("Test " + page.quality), number("Gain kept"),
     number(page.loss.charAt(0).toUpperCase() + page.loss.slice(1)),
     ...(apart ? [text("Without any gradient")] : [])];
   return table(columns, page.points.map((point) => [point.name, String(point.seeds), ranked(point.unaided), ranked(point.aided),
-    fixed(point.guessing.mean), boundState(point), boundCell(point.run_auc_bound), boundCell(point.auc_bound_p95), cell(point.test_quality, 4),
+    rates(point.strongest), fixed(point.guessing.mean), boundState(point), boundCell(point.run_auc_bound), boundCell(point.auc_bound_p95), cell(point.test_quality, 4),
     keptCell(point), cell(point.test_loss, 4), ...(apart ? [ranked(point.no_gradient)] : [])]));
 }
 

@@ -7,11 +7,11 @@
 namespace splitveil {
 namespace {
 
-TEST(TurnedAucTest, IsTheDistanceFromOneHalf) {
-  EXPECT_DOUBLE_EQ(TurnedAuc(0.8), 0.8);
-  EXPECT_DOUBLE_EQ(TurnedAuc(0.2), 0.8);
-  EXPECT_EQ(TurnedAuc(0.5), 0.5);
-  EXPECT_TRUE(std::isnan(TurnedAuc(std::nan(""))));
+TEST(InvertedAucTest, IsTheDistanceFromOneHalf) {
+  EXPECT_DOUBLE_EQ(InvertedAuc(0.8), 0.8);
+  EXPECT_DOUBLE_EQ(InvertedAuc(0.2), 0.8);
+  EXPECT_EQ(InvertedAuc(0.5), 0.5);
+  EXPECT_TRUE(std::isnan(InvertedAuc(std::nan(""))));
 }
 
 TEST(SummarizeLeakTest, EveryBatchIsInvertedByItself) {
@@ -21,7 +21,7 @@ TEST(SummarizeLeakTest, EveryBatchIsInvertedByItself) {
   EXPECT_EQ(summary.steps, 4);
 }
 
-// Now forwards, now backwards: turned as a whole the mean would be 0.5, and its interval wide.
+// Now forwards, now backwards: inverted as a whole the mean would be 0.5, and its interval wide.
 TEST(SummarizeLeakTest, AnAttackThatChangesItsDirectionLeaksAsMuchAsOneThatKeepsIt) {
   const LeakSummary changing = SummarizeLeak({0.9, 0.1, 0.9, 0.1}), steady = SummarizeLeak({0.9, 0.9, 0.9, 0.9});
   EXPECT_NEAR(changing.mean, 0.9, 1e-15);

@@ -65,13 +65,16 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
   EXPECT_FALSE(audit->is_refuted());
   EXPECT_TRUE(audit->is_conclusive());
   EXPECT_EQ(DescribePrivacyAudit(*audit),
-            "claimed mu 1.500; the run's own scores refute any mu below 1.250 (95%), 1.000 (99.99%, by which it would "
-            "fail)");
+            "claimed mu 1.500; the run's own scores refute any mu below 1.250 (95%), 1.000 (99.99%, threshold for "
+            "failing)");
   PrivacyAuditRow few = *audit;
   few.half_noise_mu_lower = 1.5;
   EXPECT_EQ(DescribePrivacyAudit(few),
-            "claimed mu 1.500; the run's own scores refute any mu below 1.250 (95%), 1.000 (99.99%, by which it would "
-            "fail); too few to find half of the noise");
+            "claimed mu 1.500; the run's own scores refute any mu below 1.250 (95%), 1.000 (99.99%, threshold for "
+            "failing); too few to detect noise at half the claimed strength");
+  PrivacyAuditRow refuted = *audit;
+  refuted.failing_mu_lower = 1.6;
+  EXPECT_THAT(DescribePrivacyAudit(refuted), ::testing::HasSubstr("1.600 (99.99%, threshold for failing: it fails)"));
   EXPECT_FALSE(reader->PrivacyAudit("run-2")->has_value());
   EXPECT_EQ((*reader->AllRuns("run-1"))->examples, 2000);
   EXPECT_EQ((*reader->AllRuns("run-1"))->account, "ab12");

@@ -85,27 +85,26 @@ RunSummary LabelSummary() {
 }
 
 TEST(RunSummaryTest, IsAShortTable) {
-  EXPECT_EQ(
-      RunSummaryTable(LabelSummary()),
-      "run demo-1234 completed at the label party\n"
-      "  protection      marvell(s=4)\n"
-      "  training        5 epochs, 680 steps, 696320 examples in 23.2 s (30014 per second)\n"
-      "  test AUC        0.7431 (best, after epoch 4; last 0.7425)\n"
-      "  test log loss   0.4512\n"
-      "  leak at cut     cosine 0.720, norm 0.700  (AUC: p95 over batches, or of the last epoch where larger)\n"
-      "  leak at first   norm 0.600\n"
-      "  over all epochs cumulative_direction 0.782 at cut  (AUC over all examples)\n"
-      "  no gradient     activation_clusters 0.917 at cut  (AUC as above; no bound applies)\n"
-      "  guessing        0.541 p95 over batches, 0.517 mean\n"
-      "  proved          nothing; if classes are Gaussian, AUC at most 0.786 over all epochs\n"
-      "  worst case      0.741 measured over all epochs, label side: cumulative_conditional_likelihood_ratio\n"
-      "  practical       0.700 measured, no side information: norm at cut\n"
-      "  claim           claimed mu 1.121; the run's own scores refute any mu below 0.900 (95%), 0.800 (99.99%, by "
-      "which it would fail)\n"
-      "  verdict         holds as far as measured; the bound: not exceeded by the attacks run here\n"
-      "  release gate    678 release, 2 warn\n"
-      "  bytes           123 MB sent, 999 B received\n"
-      "  all figures     out/label_party.result.json\n");
+  EXPECT_EQ(RunSummaryTable(LabelSummary()),
+            "run demo-1234 completed at the label party\n"
+            "  protection      marvell(s=4)\n"
+            "  training        5 epochs, 680 steps, 696320 examples in 23.2 s (30014 per second)\n"
+            "  test AUC        0.7431 (best, after epoch 4; last 0.7425)\n"
+            "  test log loss   0.4512\n"
+            "  leak at cut     cosine 0.720, norm 0.700  (AUC: p95 over batches, or of the last epoch where larger)\n"
+            "  leak at first   norm 0.600\n"
+            "  over all epochs cumulative_direction 0.782 at cut  (AUC over all examples)\n"
+            "  no gradient     activation_clusters 0.917 at cut  (AUC as above; no bound applies)\n"
+            "  guessing        0.541 p95 over batches, 0.517 mean\n"
+            "  proved          nothing; if classes are Gaussian, AUC at most 0.786 over all epochs\n"
+            "  worst case      0.741 measured over all epochs, label side: cumulative_conditional_likelihood_ratio\n"
+            "  practical       0.700 measured, no side information: norm at cut\n"
+            "  claim           claimed mu 1.121; the run's own scores refute any mu below 0.900 (95%), 0.800 (99.99%, "
+            "threshold for failing)\n"
+            "  verdict         holds as far as measured; the bound: not exceeded by the attacks run here\n"
+            "  release gate    678 release, 2 warn\n"
+            "  bytes           123 MB sent, 999 B received\n"
+            "  all figures     out/label_party.result.json\n");
 }
 
 TEST(RunSummaryTest, HasTheFiguresOfItsTask) {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "common/leakage/inner_product.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
 namespace splitveil {
@@ -38,6 +39,19 @@ TEST(ClassMomentsTest, AreTheMaximumLikelihoodEstimates) {
   EXPECT_DOUBLE_EQ(m.v, (4.5 + 2) / 4);
   EXPECT_EQ(m.max_squared_norm, 36);
   EXPECT_DOUBLE_EQ(m.mean_squared_norm, (1 + 25 + 5 + 0 + 36) / 5.0);
+}
+
+TEST(ClassMomentsTest, TellsTheNormOfEachRowToTheLastBit) {
+  std::vector<double> squared_norms = {7};  // Of an earlier batch.
+  for (int64_t cols = 1; cols < 20; ++cols) {
+    const LabelledBatch batch = MakeLabelledBatch(50, cols);
+    ASSERT_TRUE(ComputeClassMoments(batch.gradients, batch.labels, &squared_norms).ok());
+    ASSERT_EQ(squared_norms.size(), 50);
+    for (int64_t j = 0; j < 50; ++j) {
+      // The noise of max_norm is scaled by it: other bits would be other noise where a step is repeated.
+      EXPECT_EQ(squared_norms[j], SquaredNorm(batch.gradients.row(j))) << cols << " columns, row " << j;
+    }
+  }
 }
 
 TEST(ClassMomentsTest, AgreeWithTwoPassesForEveryWidth) {

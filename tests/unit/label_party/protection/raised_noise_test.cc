@@ -122,7 +122,7 @@ TEST_P(RaisedNoiseTest, FailsForABatchOfOneClassBeforeAnyOther) {
   EXPECT_EQ(out_.size(), 0);
 }
 
-TEST_P(RaisedNoiseTest, KeepsTheLimitForABatchOfOneClassThatWasAnticipated) {
+TEST_P(RaisedNoiseTest, KeepsTheLimitForABatchOfOneClassThatWasPrimed) {
   ASSERT_TRUE(protection_->PrimeMoments(batch_.gradients, batch_.labels).ok());
   LabelledBatch single = MakeLabelledBatch(16, 8, 1, 2);
   single.labels.assign(16, 1);
@@ -133,7 +133,7 @@ TEST_P(RaisedNoiseTest, KeepsTheLimitForABatchOfOneClassThatWasAnticipated) {
 }
 
 // What was anticipated counts for nothing once a batch of both classes has been perturbed.
-TEST_P(RaisedNoiseTest, ForgetsWhatWasAnticipatedWithTheFirstBatchOfBothClasses) {
+TEST_P(RaisedNoiseTest, ForgetsWhatWasPrimedWithTheFirstBatchOfBothClasses) {
   const auto unprepared = MakeProtection(GetParam());
   ASSERT_TRUE(
       protection_->PrimeMoments(MakeLabelledBatch(32, 8, 5, 4).gradients, MakeLabelledBatch(32, 8).labels).ok());
@@ -150,7 +150,7 @@ TEST_P(RaisedNoiseTest, ForgetsWhatWasAnticipatedWithTheFirstBatchOfBothClasses)
   EXPECT_EQ(ValuesOf(out_), ValuesOf(again_));
 }
 
-TEST_P(RaisedNoiseTest, AnticipatesNothingFromOneClassOrNumbersThatAreNotFinite) {
+TEST_P(RaisedNoiseTest, IsPrimedByNothingFromOneClassOrNumbersThatAreNotFinite) {
   LabelledBatch single = MakeLabelledBatch(16, 8);
   single.labels.assign(16, 0);
   EXPECT_TRUE(protection_->PrimeMoments(single.gradients, single.labels).ok());

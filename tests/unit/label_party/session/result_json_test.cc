@@ -2,7 +2,10 @@
 #include "label_party/session/result_json.h"
 
 #include <array>
+#include <fstream>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
@@ -112,6 +115,27 @@ TEST_F(ResultJsonTest, TheLineHasTheContractsKeysAndTheFileMore) {
   EXPECT_EQ(Keys(Full()), line);
 }
 
+TEST_F(ResultJsonTest, OperationsNamesEveryKeyOfTheLine) {
+  Judge({{v1::NORM, {1, 2, 3, 0}}, {v1::COSINE, {1, 1, 1, 1}}, {v1::SPECTRAL, {3, 2, 1, 0}}});
+  ASSERT_TRUE(auditor_->FinishRun().ok());
+  TestMetrics of_numbers;
+  of_numbers.rmse = 0.1;
+  of_numbers.r_squared = 0.5;
+  result_.tests.push_back(of_numbers);
+  const Json line = Line();
+  std::set<std::string> keys = Keys(line);
+  ASSERT_EQ(keys.count("test_rmse") + keys.count("test_r2") + keys.count("final_test_r2"), 3);
+  keys.merge(Keys(line["leak"]["cut"]["strongest"]));
+  ASSERT_EQ(keys.count("pooled"), 1);
+  std::ifstream file(OPERATIONS_PATH);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const size_t begin = text.find("- **RESULT.**");
+  const std::string result = text.substr(begin, text.find("- **Every figure**") - begin);
+  for (const std::string& key : keys) {
+    EXPECT_THAT(result, ::testing::ContainsRegex("[`{ ]" + key + "[`,}]"));
+  }
+}
+
 TEST_F(ResultJsonTest, TheLineHasSixDigitsAndTheFileAll) {
   EXPECT_EQ(Line()["train_log_loss"].dump(), "0.123457");
   EXPECT_EQ(Line()["examples_per_second"].dump(), "3.33333");
@@ -132,12 +156,12 @@ TEST_F(ResultJsonTest, NumbersThatDoNotExistAreNull) {
   EXPECT_TRUE(line["guessing"]["p95"].is_null());
 }
 
-TEST_F(ResultJsonTest, TheStrongestAttackIsNamedAndAnAttackThatPointsTheWrongWayIsTurned) {
+TEST_F(ResultJsonTest, TheStrongestAttackIsNamedAndAnAttackThatPointsTheWrongWayIsInverted) {
   Judge({{v1::NORM, {1, 2, 3, 0}}, {v1::COSINE, {1, 1, 1, 1}}, {v1::SPECTRAL, {3, 2, 1, 0}}});
   const Json cut = Line()["leak"]["cut"];
   EXPECT_EQ(cut.size(), 3);
   EXPECT_EQ(cut["strongest"]["attack"], "spectral");
-  EXPECT_EQ(cut["strongest"]["mean"], 1);  // An AUC of 0, turned.
+  EXPECT_EQ(cut["strongest"]["mean"], 1);  // An AUC of 0, inverted.
   EXPECT_EQ(cut["strongest"]["p95"], 1);
   EXPECT_EQ(cut["norm"]["mean"], 0.5);
   EXPECT_EQ(cut["cosine"]["mean"], 0.5);

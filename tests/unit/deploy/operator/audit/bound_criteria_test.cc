@@ -196,7 +196,8 @@ TEST_F(BoundCriteriaTest, ARunWhoseOwnScoresRefuteItsClaimFails) {
   EXPECT_EQ(Judge("claimed mu").outcome, Outcome::kMet);
   party().privacy_audit->half_noise_mu_lower = 0.7;
   EXPECT_EQ(Judge("claimed mu").found,
-            "refuted below 0.400 (99.99%; 0.750 at 95%) by 20000 examples, too few to find half of the noise");
+            "refuted below 0.400 (99.99%; 0.750 at 95%) by 20000 examples, too few to detect noise at half the claimed "
+            "strength");
   party().privacy_audit->failing_mu_lower = 0.745;
   party().privacy_audit->half_noise_mu_lower = 1.2;
   EXPECT_EQ(Judge("claimed mu").outcome, Outcome::kNotMet);

@@ -227,7 +227,7 @@ TEST_F(LeakCriteriaTest, TruePositiveRatesAreJudgedByTheUpperEnd) {
 }
 
 // Scores that rank nearly every positive below every negative, as they are planted: AUC 0.02. As it is, such a score
-// finds no positive at 1% false alarms; turned, it finds most.
+// finds no positive at 1% false alarms; inverted, it finds most.
 TEST_F(LeakCriteriaTest, AnInvertedAttackFailsALimitOnTruePositiveRates) {
   std::mt19937 random(3);
   std::normal_distribution<float> normal;

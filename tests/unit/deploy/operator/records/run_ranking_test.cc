@@ -59,7 +59,7 @@ class RunRankingTest : public testing::Test {
   RunRecords run_;
 };
 
-TEST_F(RunRankingTest, TheStrongestIsTurnedAndCountsItsWorstBatches) {
+TEST_F(RunRankingTest, TheStrongestIsInvertedAndCountsItsWorstBatches) {
   const RunRanking ranking = RankRun(run_);
   EXPECT_EQ(ranking.strongest().attack, "residual_norm");
   EXPECT_DOUBLE_EQ(ranking.strongest().auc, 0.9);
@@ -71,6 +71,16 @@ TEST_F(RunRankingTest, AnAttackOverTheEpochsCountsAsMuch) {
   party().epoch_leaks[1] = Row(0, "cumulative_direction", 0.05, 0.99);
   EXPECT_EQ(RankRun(run_).strongest().attack, "cumulative_direction");
   EXPECT_DOUBLE_EQ(RankRun(run_).strongest().auc, 0.95);
+}
+
+TEST_F(RunRankingTest, TruePositiveRatesAreThoseOfTheLastEpoch) {
+  EXPECT_TRUE(std::isnan(RankRun(run_).strongest().tpr_1pct));  // It scored batches alone.
+  party().epoch_leaks = {Row(0, "cumulative_direction", 0.93, 0.99), Row(1, "cumulative_direction", 0.95, 0.99)};
+  party().epoch_leaks[0].tpr_1pct = 0.2;
+  party().epoch_leaks[1].tpr_1pct = 0.3;
+  party().epoch_leaks[1].tpr_01pct = 0.04;
+  EXPECT_EQ(RankRun(run_).strongest().tpr_1pct, 0.3);
+  EXPECT_EQ(RankRun(run_).strongest().tpr_01pct, 0.04);
 }
 
 TEST_F(RunRankingTest, SideInformationMakesAFigureOfItsOwn) {
@@ -179,7 +189,9 @@ TEST_F(RunRankingTest, WhatPromisesNothingStatesNoBound) {
     row.auc_bound = row.sum_kl = kNan;
   }
   party().epoch_leaks = {Row(0, "norm", 0.99, kNan)};
+  party().privacy_audit.emplace().claimed_mu = 650;  // Of rounding on the wire, which is no noise.
   EXPECT_EQ(BoundStateWords(RankRun(run_)), "none stated");
+  EXPECT_FALSE(RankRun(run_).privacy_audit.has_value());
 }
 
 TEST_F(RunRankingTest, ABoundThatNothingWasHeldAgainstIsSaidToBeSo) {
@@ -197,7 +209,7 @@ TEST_F(RunRankingTest, TheWorstCaseIsThatOfAllEpochsWhereItWasMeasured) {
   party().epoch_leaks.push_back(Row(0, "cumulative_conditional_likelihood_ratio", 0.2, 0.85));
   party().epoch_leaks.push_back(Row(1, "cumulative_conditional_likelihood_ratio", 0.17, 0.85));
   EXPECT_EQ(RankRun(run_).worst_case.attack, "cumulative_conditional_likelihood_ratio");
-  EXPECT_DOUBLE_EQ(RankRun(run_).worst_case.auc, 0.83);  // Turned, after the last epoch.
+  EXPECT_DOUBLE_EQ(RankRun(run_).worst_case.auc, 0.83);  // Inverted, after the last epoch.
   party().epoch_leaks.push_back(Row(0, "norm", 0.9, 0.7));
   EXPECT_EQ(RankRun(run_).standing, RunStanding::kBroken);
 }

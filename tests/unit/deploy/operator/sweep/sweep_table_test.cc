@@ -64,21 +64,22 @@ TEST(SweepCsvTest, HasOneLineARun) {
   EXPECT_THAT(
       lines,
       ElementsAre(
-          "run,protection,parameter,seed,strongest_layer,strongest_attack,measured_auc,unaided_attack,unaided_auc,"
+          "run,protection,parameter,seed,strongest_layer,strongest_attack,measured_auc,measured_tpr_at_1pct_fpr,"
+          "measured_tpr_at_01pct_fpr,unaided_attack,unaided_auc,"
           "aided_attack,aided_auc,no_gradient_attack,no_gradient_auc,guessing_auc_p95,guessing_auc_mean,bound,"
           "proved_auc_bound,worst_case_attack,worst_case_auc,verdict,best_test_auc,frozen_test_auc,none_test_auc,gain_"
           "kept,final_test_auc,test_log_loss,steps,cut_norm_mean,"
           "cut_norm_p95,run_auc_bound,auc_bound_p95,sum_kl_mean,seconds",
-          "none-folder,none,,1,cut,norm,1,norm@cut,1,,,,,0.541,0.517,none stated,,,,nothing "
+          "none-folder,none,,1,cut,norm,1,,,norm@cut,1,,,,,0.541,0.517,none stated,,,,nothing "
           "claimed,0.75,0.7,0.75,1,0.73,0.5,595,0.9,1,"
           "0.9,,0.25,28.5",
-          "s4-folder,marvell_s,4,1,cut,norm,0.6,norm@cut,0.6,,,,,0.541,0.517," + not_exceeded + holds +
+          "s4-folder,marvell_s,4,1,cut,norm,0.6,,,norm@cut,0.6,,,,,0.541,0.517," + not_exceeded + holds +
               ",0.74,0.7,0.75,0.8,0.73,0.5,595,0.5,0.6,0.9,,0.25,28.5",
-          "s4-folder,marvell_s,4,2,cut,norm,0.7,norm@cut,0.7,,,,,0.541,0.517," + not_exceeded + holds +
+          "s4-folder,marvell_s,4,2,cut,norm,0.7,,,norm@cut,0.7,,,,,0.541,0.517," + not_exceeded + holds +
               ",0.72,,,,0.73,0.5,595,0.6,0.7,0.9,,0.25,28.5",
-          "s9-folder,marvell_s,9,1,cut,norm,0.8,norm@cut,0.8,,,,,0.541,0.517," + not_exceeded + holds +
+          "s9-folder,marvell_s,9,1,cut,norm,0.8,,,norm@cut,0.8,,,,,0.541,0.517," + not_exceeded + holds +
               ",0.7,0.7,0.75,0,0.73,0.5,595,0.7,0.8,0.9,,0.25,28.5",
-          "frozen-folder,frozen,,1,,,,,,,,,,,,no attack was held against it,,,,not "
+          "frozen-folder,frozen,,1,,,,,,,,,,,,,,no attack was held against it,,,,not "
           "known,0.7,0.7,0.75,0,0.73,0.5,595,,,0.9,,0.25,"
           "28.5"));
 }
@@ -101,7 +102,7 @@ TEST(SweepCsvTest, QuotesNamesThatWouldBreakTheTable) {
   runs[0].figures.leaks[0].layer = "a,\"b\"";
   EXPECT_THAT(SweepCsv(runs), HasSubstr(",\"a,\"\"b\"\"_norm_mean\","));
   runs[0].ranking.unaided.layer = "a,\"b\"";
-  EXPECT_THAT(SweepCsv(runs), HasSubstr(",1,\"a,\"\"b\"\"\",norm,1,\"norm@a,\"\"b\"\"\",1,"));
+  EXPECT_THAT(SweepCsv(runs), HasSubstr(",1,\"a,\"\"b\"\"\",norm,1,,,\"norm@a,\"\"b\"\"\",1,"));
 }
 
 TEST(SweepSummaryTest, HasOneAlignedLineAProtection) {
@@ -223,13 +224,25 @@ TEST(TradeoffJsonTest, WhatIsMissingIsNullAndOnNoFront) {
 
 TEST(TradeoffJsonTest, RanksByTheStrongestAttackWhicheverItIs) {
   std::vector<SweptRun> runs = {Runs()[1], Runs()[3]};
-  runs[0].ranking.aided = {"cut", "direction", "label_party", 1};  // Norm reads little of s=4, another attack all.
+  runs[0].ranking.aided = {"cut", "direction", "label_party",
+                           1,     0.5,         0.25};  // Norm reads little of s=4, another attack all.
   const Json page = TradeoffJson(runs, 2);
   EXPECT_TRUE(page["charts"][0]["pair"].is_null());
   EXPECT_EQ(page["points"][0]["strongest"]["title"], "Line between the classes");
   EXPECT_EQ(page["points"][0]["strongest"]["auc"]["mean"], 1);
+  EXPECT_EQ(page["points"][0]["strongest"]["tpr_1pct"]["mean"], 0.5);
+  EXPECT_EQ(page["points"][0]["strongest"]["tpr_01pct"]["mean"], 0.25);
+  EXPECT_TRUE(page["points"][1]["strongest"]["tpr_1pct"]["mean"].is_null());
   EXPECT_EQ(page["points"][0]["unaided"]["title"], "Gradient length");
   EXPECT_EQ(page["points"][0]["bound_words"], "not exceeded by the attacks run here");
+}
+
+TEST(TradeoffJsonTest, OnlyFrozenIsDrawnAsNoProtection) {
+  const Json page = TradeoffJson({Runs()[0], Runs()[1], FrozenRun(1, 0.7)}, 3);
+  ASSERT_EQ(page["families"].size(), 3);
+  for (const Json& family : page["families"]) {
+    EXPECT_EQ(family["frozen"].get<bool>(), family["label"] == "Bottom model frozen at its start");
+  }
 }
 
 TEST(TradeoffPageTest, CannotBeLeftThroughAName) {
