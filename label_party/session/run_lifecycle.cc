@@ -73,8 +73,7 @@ absl::Status RunLifecycle::BeginLedger(RunRow run) {
 }
 
 absl::Status RunLifecycle::RecordFailedAlignment(const absl::Status& status) {
-  SPLITVEIL_RETURN_IF_ERROR(ledger_->RecordEvent("alignment_failed", absl::StatusCodeToString(status.code())));
-  return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status) ? AsRefusal(status) : status;
+  return ledger_->RecordEvent("alignment_failed", absl::StatusCodeToString(status.code()));
 }
 
 absl::StatusOr<std::optional<Continuation>> RunLifecycle::TakeContinuation(const Dataset& data) {
