@@ -99,7 +99,9 @@ class Ledger {
   // Opens or creates `path` and begins the run. Errors: InvalidArgument where the file is no ledger of this version,
   // cannot be opened or written, or lies on a file system that cannot do WAL, and where the run exists or has no name;
   // NotFound where its folder does not exist; Internal while another process holds it locked.
-  static absl::StatusOr<std::unique_ptr<Ledger>> Create(const std::string& path, const RunRow& run);
+  // `retained_steps` above 0: of the rows of single steps those of the latest steps stay, at least as many.
+  static absl::StatusOr<std::unique_ptr<Ledger>> Create(const std::string& path, const RunRow& run,
+                                                        int64_t retained_steps = 0);
   // Commits. A run that was not finished stays "running".
   ~Ledger();
 
@@ -114,6 +116,8 @@ class Ledger {
   absl::Status Record(const AllRunsRow& row);
   // `detail` holds counts and names, never a label, an id or a key.
   absl::Status RecordEvent(absl::string_view kind, absl::string_view detail);
+  // Events of this kind in the file, of all its runs.
+  absl::StatusOr<int64_t> CountEvents(absl::string_view kind);
   // Makes every row recorded so far visible to readers and safe from a crash.
   absl::Status Commit();
   // Ends the run with a status (completed, stopped, failed, halted) and commits. Errors: InvalidArgument for another
@@ -122,8 +126,9 @@ class Ledger {
 
  private:
   class Database;
-  explicit Ledger(std::unique_ptr<Database> database);
+  Ledger(std::unique_ptr<Database> database, int64_t retained_steps);
   std::unique_ptr<Database> database_;
+  const int64_t retained_steps_;
 };
 
 }  // namespace splitveil

@@ -2,8 +2,10 @@
 #ifndef SPLITVEIL_COMMON_OPERATIONS_RUN_FACTS_H_
 #define SPLITVEIL_COMMON_OPERATIONS_RUN_FACTS_H_
 
+#include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 #include "common/ledger/ledger.h"
@@ -24,9 +26,14 @@ bool IsRunIdOf(const std::string& run_name, absl::string_view run_id);
 RunRow DescribeRun(const std::string& run_id, const std::string& role, const std::string& protection,
                    const v1::RunAgreement& agreement, const std::string& peer_version);
 
-// Opens the ledger at `path` for the run and records the audit's disclosure.
+// Opens the ledger at `path` for the run and records the audit's disclosure. `retained_steps`: as Ledger::Create.
 absl::StatusOr<std::unique_ptr<Ledger>> BeginLedger(const std::string& path, const RunRow& run,
-                                                    v1::DisclosureLevel disclosure);
+                                                    v1::DisclosureLevel disclosure, int64_t retained_steps = 0);
+
+// Records that an alignment begins, on the disk before it does, so that one that is broken off counts. Errors: those of
+// the ledger; ResourceExhausted where all runs in it have begun more than `limit` (PartyCommon.max_alignments; 0: any
+// number).
+absl::Status CountAlignment(Ledger& ledger, int64_t limit);
 
 }  // namespace splitveil
 

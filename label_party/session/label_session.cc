@@ -161,6 +161,11 @@ absl::Status LabelSession::Align(AlignmentChannel& channel) {
     absl::MutexLock lock(&mutex_);
     run_id = protocol_.run_id();
     SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kAlign, run_id));
+    const absl::Status counted = CountAlignment(*life_.ledger(), config_.party().max_alignments());
+    if (absl::IsResourceExhausted(counted)) {
+      return Fail(AsRefusal(counted));
+    }
+    SPLITVEIL_RETURN_IF_ERROR(FailInside(counted));
     protocol_.Aligning();
     life_.Heard();
   }

@@ -68,7 +68,8 @@ absl::Status RunLifecycle::BeginLedger(RunRow run) {
   if (resumed_ != nullptr) {
     run.resumed_from = resumed_->header().run_id();
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(ledger_, splitveil::BeginLedger(ledger_path_, run, agreement_->audit().disclosure()));
+  SPLITVEIL_ASSIGN_OR_RETURN(ledger_, splitveil::BeginLedger(ledger_path_, run, agreement_->audit().disclosure(),
+                                                             config_->party().ledger_retained_steps()));
   return resumed_ == nullptr ? absl::OkStatus() : ledger_->RecordEvent("resumed_from", resumed_->name());
 }
 

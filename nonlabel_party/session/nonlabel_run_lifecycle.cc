@@ -1,5 +1,6 @@
 #include "nonlabel_party/session/nonlabel_run_lifecycle.h"
 
+#include <openssl/crypto.h>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -50,13 +51,14 @@ absl::Status NonLabelRunLifecycle::Open() {
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kOpened));
   run_id_ = response.run_id();
   peer_commitment_ = response.seed_commitment();
-  own_reveal_ = seed.reveal();
+  seed_.emplace(std::move(seed));
 
   RunRow run = DescribeRun(run_id_, "nonlabel_party", "", options_.agreement, response.version());
   if (resumed_from != nullptr) {
     run.resumed_from = resumed_from->header().run_id();
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(ledger_, BeginLedger(options_.ledger_path, run, options_.agreement.audit().disclosure()));
+  SPLITVEIL_ASSIGN_OR_RETURN(ledger_, BeginLedger(options_.ledger_path, run, options_.agreement.audit().disclosure(),
+                                                  options_.config.party().ledger_retained_steps()));
   if (resumed_from != nullptr) {
     SPLITVEIL_RETURN_IF_ERROR(ledger_->RecordEvent("resumed_from", resumed_from->name()));
   }
@@ -74,6 +76,9 @@ absl::Status NonLabelRunLifecycle::Align() {
     LogInfo("continues ", continued.name(), ", with its aligned examples and its schedule");
     return ledger_->RecordEvent("aligned",
                                 absl::StrCat(aligned_.rows.size(), " common ids, as in ", continued.header().run_id()));
+  }
+  if (absl::Status counted = CountAlignment(*ledger_, options_.config.party().max_alignments()); !counted.ok()) {
+    return absl::IsResourceExhausted(counted) ? AsRefusal(counted) : counted;
   }
   AlignmentOptions options = AgreedAlignment(options_.agreement.alignment(), run_id_);
   AlignmentProgress progress(options_.status);
@@ -99,10 +104,11 @@ absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start() {
   request.set_run_id(run_id_);
   request.set_aligned_examples(aligned_.rows.size());
   request.set_order_sha256(std::string(AsBytes(aligned_.order_sha256)));
-  request.set_seed_reveal(own_reveal_);
+  request.set_seed_reveal(seed_->reveal());
   SPLITVEIL_ASSIGN_OR_RETURN(const v1::StartResponse response, options_.peer->Start(request));
-  SPLITVEIL_ASSIGN_OR_RETURN(const SeedExchange seed, SeedExchange::Create(SeedRole::kNonLabelParty, own_reveal_));
-  absl::StatusOr<JointSeed> joint = seed.Combine(peer_commitment_, response.seed_reveal());
+  absl::StatusOr<JointSeed> joint = seed_->Combine(peer_commitment_, response.seed_reveal());
+  seed_.reset();  // Wiped.
+  OPENSSL_cleanse(request.mutable_seed_reveal()->data(), request.seed_reveal().size());
   SPLITVEIL_RETURN_IF_ERROR(AsRefusal(joint.status()));
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kStarted));
   const JointSeed used = continuation_.has_value() ? continuation_->seed : *joint;

@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "common/process/exit_code.h"
 #include "tests/unit/label_party/session/label_session_fixture.h"
 
 namespace splitveil::testing {
@@ -65,6 +66,20 @@ TEST_F(LabelSessionLedgerTest, ThatCannotTakeAFailedAlignmentIsWhatEndsTheRun) {
     malformed.mutable_masked()->set_points("not a point");
     EXPECT_TRUE(channel.Send(malformed).ok());
   }));
+}
+
+// Each alignment tries another list of ids, in whatever run.
+TEST_F(LabelSessionLedgerTest, OfAsManyAlignmentsAsAllowedTakesNoOther) {
+  run_.label_config.mutable_party()->set_max_alignments(1);
+  Align();
+  EXPECT_TRUE(IsStoppedOnRequest(session_->WaitUntilEnded([] { return true; })));
+  Open();
+  AlignmentChannelPair pair(4);
+  const absl::Status refused = session_->Align(*pair.second);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("party.max_alignments"));
+  EXPECT_THAT(std::string(refused.message()), ::testing::Not(HasSubstr(path_)));
+  EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kRefused);
 }
 
 }  // namespace
