@@ -284,11 +284,6 @@ absl::StatusOr<std::vector<Point>> PeerInbox::TakeDoubleMasked() {
   return std::move(double_masked_);
 }
 
-uint64_t PeerInbox::answers() const {
-  const absl::MutexLock lock(&mutex_);
-  return double_masked_.size();
-}
-
 std::optional<Point> PeerInbox::Answer(uint64_t index) const {
   const absl::MutexLock lock(&mutex_);
   return index < double_masked_.size() ? std::optional<Point>(double_masked_[index]) : std::nullopt;

@@ -71,8 +71,7 @@ class PeerInbox {
   // All of our points, double-masked, in the order we sent them. Once.
   absl::StatusOr<std::vector<Point>> TakeDoubleMasked();
 
-  // Answers received so far, and the one to the `index`-th of our points, where it is among them.
-  uint64_t answers() const;
+  // The answer to the `index`-th of our points, where it has come.
   std::optional<Point> Answer(uint64_t index) const;
 
   State state() const;

@@ -27,6 +27,7 @@ namespace splitveil {
 namespace {
 
 constexpr absl::Duration kCommitInterval = absl::Seconds(1);
+constexpr int64_t kStepsBetweenTrims = 100;
 
 std::string UtcNow() { return absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone()); }
 
@@ -66,6 +67,10 @@ class Ledger::Database {
   absl::Status Commit() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<int64_t> LastEvent() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Finish(absl::string_view status) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<int64_t> CountEvents(absl::string_view kind) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Removes what was recorded of the run's single steps before `step`. The file does not shrink; it takes new rows
+  // where the old ones were.
+  absl::Status Trim(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   absl::Status Prepare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -170,7 +175,7 @@ absl::Status Ledger::Database::GoBackTo(const v1::LedgerPosition& position, cons
       {"DELETE FROM epoch_leak WHERE run_id = ?1 AND observer <> 'label_party' AND epoch >= ?2",
        position.peer_epochs()},
       {"DELETE FROM event WHERE run_id = ?1 AND rowid > ?2 AND kind NOT IN ('interrupted', 'refused', 'ended', "
-       "'checkpoint', 'continued', 'export_failed')",
+       "'checkpoint', 'continued', 'export_failed', 'aligning')",
        position.last_event()}};
   for (const auto& [sql, beyond] : removals) {
     SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement remove, connection_->Prepare(sql));
@@ -253,11 +258,32 @@ absl::Status Ledger::Database::Finish(absl::string_view status) {
   return CommitPending();
 }
 
-Ledger::Ledger(std::unique_ptr<Database> database) : database_(std::move(database)) {}
+absl::StatusOr<int64_t> Ledger::Database::CountEvents(absl::string_view kind) {
+  const absl::MutexLock lock(&mutex_);
+  absl::StatusOr<SqliteStatement> count = connection_->Prepare("SELECT count(*) FROM event WHERE kind = ?1");
+  absl::Status status = count.ok() ? count->Bind(kind) : count.status();
+  absl::StatusOr<bool> found = status.ok() ? count->Next() : absl::StatusOr<bool>(status);
+  return found.ok() ? absl::StatusOr<int64_t>(count->Int64(0)) : At(path_, found.status());
+}
+
+absl::Status Ledger::Database::Trim(int64_t step) {
+  const absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(Begin());
+  for (const char* sql :
+       {"DELETE FROM step WHERE run_id = ?1 AND step < ?2", "DELETE FROM step_time WHERE run_id = ?1 AND step < ?2",
+        "DELETE FROM protection WHERE run_id = ?1 AND step < ?2", "DELETE FROM leak WHERE run_id = ?1 AND step < ?2"}) {
+    absl::StatusOr<SqliteStatement> remove = connection_->Prepare(sql);
+    SPLITVEIL_RETURN_IF_ERROR(At(path_, remove.ok() ? remove->Run(run_id_, step) : remove.status()));
+  }
+  return absl::OkStatus();
+}
+
+Ledger::Ledger(std::unique_ptr<Database> database, int64_t retained_steps)
+    : database_(std::move(database)), retained_steps_(retained_steps) {}
 Ledger::~Ledger() = default;
 
 absl::StatusOr<std::unique_ptr<Ledger>> Ledger::Open(const std::string& path, const RunRow& run,
-                                                     const v1::LedgerPosition* position) {
+                                                     const v1::LedgerPosition* position, int64_t retained_steps) {
   if (run.run_id.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": run_id: expected a name, found none"));
   }
@@ -265,19 +291,24 @@ absl::StatusOr<std::unique_ptr<Ledger>> Ledger::Open(const std::string& path, co
                              SqliteDatabase::Open(path, SqliteDatabase::Mode::kCreate));
   auto database = std::make_unique<Database>(std::move(connection), path, run.run_id);
   SPLITVEIL_RETURN_IF_ERROR(At(path, database->Start(run, position)));
-  return std::unique_ptr<Ledger>(new Ledger(std::move(database)));
+  return std::unique_ptr<Ledger>(new Ledger(std::move(database), retained_steps));
 }
 
-absl::StatusOr<std::unique_ptr<Ledger>> Ledger::Create(const std::string& path, const RunRow& run) {
-  return Open(path, run, nullptr);
+absl::StatusOr<std::unique_ptr<Ledger>> Ledger::Create(const std::string& path, const RunRow& run,
+                                                       int64_t retained_steps) {
+  return Open(path, run, nullptr, retained_steps);
 }
 
 absl::StatusOr<std::unique_ptr<Ledger>> Ledger::Continue(const std::string& path, const RunRow& run,
-                                                         const v1::LedgerPosition& position) {
-  return Open(path, run, &position);
+                                                         const v1::LedgerPosition& position, int64_t retained_steps) {
+  return Open(path, run, &position, retained_steps);
 }
 
 absl::Status Ledger::Record(const StepRow& row) {
+  if (const int64_t first = row.step - retained_steps_;
+      retained_steps_ > 0 && first > 0 && row.step % kStepsBetweenTrims == 0) {
+    SPLITVEIL_RETURN_IF_ERROR(database_->Trim(first));
+  }
   return database_->Insert(Database::kStep, row.step, row.epoch, row.batch, row.examples, row.loss, row.seconds,
                            row.bytes_sent, row.bytes_received);
 }
@@ -328,6 +359,8 @@ absl::Status Ledger::Record(const AllRunsRow& row) {
 absl::Status Ledger::RecordEvent(absl::string_view kind, absl::string_view detail) {
   return database_->Insert(Database::kEvent, UtcNow(), kind, OneLine(detail));
 }
+
+absl::StatusOr<int64_t> Ledger::CountEvents(absl::string_view kind) { return database_->CountEvents(kind); }
 
 absl::Status Ledger::Commit() { return database_->Commit(); }
 

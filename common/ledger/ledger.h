@@ -106,12 +106,15 @@ class Ledger {
   // Opens or creates `path` and begins the run. Errors: InvalidArgument where the file is no ledger of this version,
   // cannot be opened or written, or lies on a file system that cannot do WAL, and where the run exists or has no name;
   // NotFound where its folder does not exist; Internal while another process holds it locked.
-  static absl::StatusOr<std::unique_ptr<Ledger>> Create(const std::string& path, const RunRow& run);
+  // `retained_steps` above 0: of the rows of single steps those of the latest steps stay, at least as many.
+  static absl::StatusOr<std::unique_ptr<Ledger>> Create(const std::string& path, const RunRow& run,
+                                                        int64_t retained_steps = 0);
   // Goes on with a run that was broken off, from the rows that it had at `position`: those beyond are removed, for they
   // are recorded again; events that tell of interruptions and refusals stay. A ledger that does not know the run begins
   // it. Errors: the same, but for a run that exists.
   static absl::StatusOr<std::unique_ptr<Ledger>> Continue(const std::string& path, const RunRow& run,
-                                                          const v1::LedgerPosition& position);
+                                                          const v1::LedgerPosition& position,
+                                                          int64_t retained_steps = 0);
   // Commits. A run that was not finished stays "running".
   ~Ledger();
 
@@ -126,6 +129,8 @@ class Ledger {
   absl::Status Record(const AllRunsRow& row);
   // `detail` holds counts and names, never a label, an id or a key.
   absl::Status RecordEvent(absl::string_view kind, absl::string_view detail);
+  // Events of this kind in the file, of all its runs.
+  absl::StatusOr<int64_t> CountEvents(absl::string_view kind);
   // Makes every row recorded so far visible to readers and safe from a crash.
   absl::Status Commit();
   // LedgerPosition.last_event, once all is committed.
@@ -138,9 +143,10 @@ class Ledger {
   class Database;
   // `position`: to go on from; null: the run begins.
   static absl::StatusOr<std::unique_ptr<Ledger>> Open(const std::string& path, const RunRow& run,
-                                                      const v1::LedgerPosition* position);
-  explicit Ledger(std::unique_ptr<Database> database);
+                                                      const v1::LedgerPosition* position, int64_t retained_steps);
+  Ledger(std::unique_ptr<Database> database, int64_t retained_steps);
   std::unique_ptr<Database> database_;
+  const int64_t retained_steps_;
 };
 
 }  // namespace splitveil

@@ -3,13 +3,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 #include "common/config/text_config.h"
 #include "common/ledger/ledger_path.h"
@@ -56,6 +60,23 @@ void KeepFileForOwnerAlone(const std::string& path) {
   }
 }
 
+// The checkpoints before the one of this name: CHECKPOINT.previous, CHECKPOINT.1 and so on. Not the noise key, which is
+// refused where others may have read it.
+void KeepOlderForOwnerAlone(const std::string& checkpoint) {
+  const std::filesystem::path path(checkpoint);
+  const std::string prefix = absl::StrCat(path.filename().string(), ".");
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(path.has_parent_path() ? path.parent_path() : ".", error), end;
+       !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    absl::string_view suffix = name;
+    if (absl::ConsumePrefix(&suffix, prefix) && !suffix.empty() &&
+        (suffix == "previous" || std::all_of(suffix.begin(), suffix.end(), absl::ascii_isdigit))) {
+      KeepFileForOwnerAlone(entry->path().string());
+    }
+  }
+}
+
 }  // namespace
 
 absl::Status CheckLedgerOf(const v1::PartyCommon& party, const std::string& config_path) {
@@ -76,6 +97,11 @@ void KeepForOwnerAlone(const v1::PartyCommon& party, const std::string& config_p
   for (const std::string& path :
        {party.dataset().path(), party.ledger_path(), party.initial_checkpoint(), party.checkpoint_path()}) {
     KeepFileForOwnerAlone(path.empty() ? path : ResolvePath(config_path, path));
+  }
+  for (const std::string& path : {party.initial_checkpoint(), party.checkpoint_path()}) {
+    if (!path.empty()) {
+      KeepOlderForOwnerAlone(ResolvePath(config_path, path));
+    }
   }
 }
 

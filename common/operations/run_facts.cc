@@ -13,6 +13,7 @@
 #include "common/config/agreement.h"
 #include "common/crypto/secure_random.h"
 #include "common/process/version.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -55,8 +56,8 @@ RunRow DescribeRun(const std::string& run_id, const std::string& role, const std
 }
 
 absl::StatusOr<std::unique_ptr<Ledger>> BeginLedger(const std::string& path, const RunRow& run,
-                                                    v1::DisclosureLevel disclosure) {
-  absl::StatusOr<std::unique_ptr<Ledger>> ledger = Ledger::Create(path, run);
+                                                    v1::DisclosureLevel disclosure, int64_t retained_steps) {
+  absl::StatusOr<std::unique_ptr<Ledger>> ledger = Ledger::Create(path, run, retained_steps);
   if (!ledger.ok()) {
     return ledger.status();
   }
@@ -66,18 +67,29 @@ absl::StatusOr<std::unique_ptr<Ledger>> BeginLedger(const std::string& path, con
 }
 
 absl::StatusOr<std::unique_ptr<Ledger>> ContinueLedger(const std::string& path, const RunRow& run,
-                                                       const v1::LedgerPosition& position,
-                                                       const std::string& checkpoint) {
-  absl::StatusOr<std::unique_ptr<Ledger>> ledger = Ledger::Continue(path, run, position);
+                                                       const LedgerContinuation& continuation,
+                                                       int64_t retained_steps) {
+  absl::StatusOr<std::unique_ptr<Ledger>> ledger = Ledger::Continue(path, run, continuation.position, retained_steps);
   if (!ledger.ok()) {
     return ledger.status();
   }
-  absl::Status status = (*ledger)->RecordEvent("continued", absl::StrCat("from checkpoint ", checkpoint));
+  absl::Status status = (*ledger)->RecordEvent("continued", absl::StrCat("from checkpoint ", continuation.checkpoint));
   return status.ok() ? std::move(ledger) : status;
 }
 
 std::string CheckpointDetail(uint32_t epochs, uint32_t batches) {
   return absl::StrCat("of ", epochs, " epochs", batches > 0 ? absl::StrCat(" and ", batches, " batches") : "");
+}
+
+absl::Status CountAlignment(Ledger& ledger, int64_t limit) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t before, ledger.CountEvents("aligning"));
+  if (limit > 0 && before >= limit) {
+    return absl::ResourceExhaustedError(absl::StrCat("alignment: expected at most ", limit,
+                                                     " with this party's ledger (party.max_alignments), found ", before,
+                                                     " begun before: each tries another list of ids"));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(ledger.RecordEvent("aligning", absl::StrCat("number ", before + 1, " of this ledger")));
+  return ledger.Commit();
 }
 
 }  // namespace splitveil

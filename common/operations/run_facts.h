@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 #include "common/ledger/ledger.h"
@@ -25,16 +26,26 @@ bool IsRunIdOf(const std::string& run_name, absl::string_view run_id);
 RunRow DescribeRun(const std::string& run_id, const std::string& role, const std::string& protection,
                    const v1::RunAgreement& agreement, const std::string& peer_version);
 
-// Opens the ledger at `path` for a run that begins and records the audit's disclosure.
+// Opens the ledger at `path` for a run that begins and records the audit's disclosure. `retained_steps`: as
+// Ledger::Create.
 absl::StatusOr<std::unique_ptr<Ledger>> BeginLedger(const std::string& path, const RunRow& run,
-                                                    v1::DisclosureLevel disclosure);
-// For one that goes on from the checkpoint of this name, which it records. Errors: as Ledger::Continue.
+                                                    v1::DisclosureLevel disclosure, int64_t retained_steps = 0);
+// For one that goes on from a checkpoint, which it records. Errors: as Ledger::Continue.
+struct LedgerContinuation {
+  v1::LedgerPosition position;
+  std::string checkpoint;  // Its name.
+};
 absl::StatusOr<std::unique_ptr<Ledger>> ContinueLedger(const std::string& path, const RunRow& run,
-                                                       const v1::LedgerPosition& position,
-                                                       const std::string& checkpoint);
+                                                       const LedgerContinuation& continuation,
+                                                       int64_t retained_steps = 0);
 
 // Detail of the event "checkpoint": "of 2 epochs and 300 batches".
 std::string CheckpointDetail(uint32_t epochs, uint32_t batches);
+
+// Records that an alignment begins, on the disk before it does, so that one that is broken off counts. Errors: those of
+// the ledger; ResourceExhausted where all runs in it have begun more than `limit` (PartyCommon.max_alignments; 0: any
+// number).
+absl::Status CountAlignment(Ledger& ledger, int64_t limit);
 
 }  // namespace splitveil
 

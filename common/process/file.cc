@@ -11,26 +11,12 @@
 
 #include "common/status/status_macros.h"
 #include "common/storage/pending_file.h"
-#include "common/storage/sync_folder.h"
 
 namespace splitveil {
 namespace {
 
 absl::Status FileError(absl::StatusCode code, absl::string_view path, absl::string_view problem, int error) {
   return absl::Status(code, absl::StrCat(path, ": ", problem, ": ", std::strerror(error)));
-}
-
-// 0, or the errno of what failed.
-int WriteAll(int descriptor, absl::string_view contents) {
-  while (!contents.empty()) {
-    const ssize_t written = write(descriptor, contents.data(), contents.size());
-    if (written >= 0) {
-      contents.remove_prefix(written);
-    } else if (errno != EINTR) {
-      return errno;
-    }
-  }
-  return fsync(descriptor) == 0 ? 0 : errno;
 }
 
 }  // namespace
@@ -64,22 +50,9 @@ absl::Status WriteFile(const std::string& path, absl::string_view contents, mode
 }
 
 absl::Status CreateFile(const std::string& path, absl::string_view contents, mode_t mode) {
-  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-  if (descriptor < 0) {
-    const int error = errno;
-    return error == EEXIST
-               ? absl::AlreadyExistsError(absl::StrCat(path, ": expected a new file, found one of this name"))
-               : FileError(absl::StatusCode::kInvalidArgument, path, "cannot be created", error);
-  }
-  int error = WriteAll(descriptor, contents);
-  if (close(descriptor) != 0 && error == 0) {
-    error = errno;
-  }
-  if (error != 0) {
-    unlink(path.c_str());
-    return FileError(absl::StatusCode::kInternal, path, "cannot be written", error);
-  }
-  return SyncFolderOf(path);
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PendingFile> file, PendingFile::Create(path, mode));
+  SPLITVEIL_RETURN_IF_ERROR(file->Append(contents));
+  return file->PublishNew();
 }
 
 }  // namespace splitveil

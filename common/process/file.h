@@ -19,11 +19,10 @@ absl::StatusOr<std::string> ReadFile(const std::string& path);
 // new, complete and on the disk, and nothing is left behind on failure, by a process that is killed neither. `mode`:
 // permissions, narrowed by the umask; by default the owner's alone, for most of what is written here tells of ids,
 // labels or what leaks of them. Errors: InvalidArgument where the file cannot be made (no such folder, no permission);
-// Internal where it cannot be written.
+// Internal where it cannot be written (the disk is full).
 absl::Status WriteFile(const std::string& path, absl::string_view contents, mode_t mode = 0600);
 
-// As WriteFile, but never replaces: AlreadyExists where anything has the name, a dangling link included. On failure the
-// file is removed again, but for one whose folder cannot be synced.
+// As WriteFile, but never replaces: AlreadyExists where anything has the name, a dangling link included.
 absl::Status CreateFile(const std::string& path, absl::string_view contents, mode_t mode = 0600);
 
 }  // namespace splitveil

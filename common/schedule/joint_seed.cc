@@ -1,6 +1,7 @@
 #include "common/schedule/joint_seed.h"
 
 #include <openssl/crypto.h>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -35,9 +36,17 @@ absl::Status CheckLength(const char* field, absl::string_view bytes) {
 
 }  // namespace
 
-absl::StatusOr<SeedExchange> SeedExchange::Create(SeedRole role, absl::string_view contribution) {
+SeedExchange& SeedExchange::operator=(SeedExchange&& other) noexcept {
+  role_ = other.role_;
+  contribution_.swap(other.contribution_);  // The other one wipes it.
+  return *this;
+}
+
+SeedExchange::~SeedExchange() { OPENSSL_cleanse(contribution_.data(), contribution_.size()); }
+
+absl::StatusOr<SeedExchange> SeedExchange::Create(SeedRole role, std::string contribution) {
   SPLITVEIL_RETURN_IF_ERROR(CheckLength("contribution", contribution));
-  return SeedExchange(role, contribution);
+  return SeedExchange(role, std::move(contribution));
 }
 
 std::string SeedExchange::commitment() const { return std::string(AsBytes(Commitment(role_, contribution_))); }

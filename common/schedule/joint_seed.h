@@ -3,6 +3,7 @@
 #define SPLITVEIL_COMMON_SCHEDULE_JOINT_SEED_H_
 
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -27,11 +28,19 @@ enum class SeedRole { kLabelParty, kNonLabelParty };
 //
 // Whoever reveals first learns nothing and can change nothing, so one honest party with a uniform contribution makes
 // the seed uniform; a peer that does not like the seed can only break off (Blum, "Coin Flipping by Telephone", 1981).
-// Commitments name the role: a peer that echoes ours, and later our reveal, is refused. Thread-compatible.
+// Commitments name the role: a peer that echoes ours, and later our reveal, is refused. The contribution is wiped with
+// the object. Movable, not copyable. Thread-compatible.
 class SeedExchange {
  public:
-  // `contribution`: 32 bytes of FillSecureRandom. Errors: InvalidArgument for another length.
-  static absl::StatusOr<SeedExchange> Create(SeedRole role, absl::string_view contribution);
+  SeedExchange(SeedExchange&&) noexcept = default;
+  SeedExchange& operator=(SeedExchange&& other) noexcept;
+  SeedExchange(const SeedExchange&) = delete;
+  SeedExchange& operator=(const SeedExchange&) = delete;
+  ~SeedExchange();
+
+  // `contribution`: 32 bytes of FillSecureRandom; moved in, so that it stays in one place. Errors: InvalidArgument for
+  // another length.
+  static absl::StatusOr<SeedExchange> Create(SeedRole role, std::string contribution);
 
   // 32 bytes: SHA-256 of a domain tag, the role and the contribution.
   std::string commitment() const;
@@ -44,10 +53,10 @@ class SeedExchange {
   absl::StatusOr<JointSeed> Combine(absl::string_view peer_commitment, absl::string_view peer_reveal) const;
 
  private:
-  SeedExchange(SeedRole role, absl::string_view contribution) : role_(role), contribution_(contribution) {}
+  SeedExchange(SeedRole role, std::string contribution) : role_(role), contribution_(std::move(contribution)) {}
 
   SeedRole role_;
-  std::string contribution_;
+  std::string contribution_;  // On the heap, being longer than any short string: a move leaves no copy of it.
 };
 
 }  // namespace splitveil

@@ -13,6 +13,7 @@
 
 #include "common/status/status_macros.h"
 #include "common/storage/sync_folder.h"
+#include "common/storage/unnamed_file.h"
 
 namespace splitveil {
 namespace {
@@ -21,14 +22,26 @@ absl::Status WriteError(absl::string_view path, int error) {
   return absl::InternalError(absl::StrCat(path, ": cannot be written: ", std::strerror(error)));
 }
 
-// What an open file is called where it has no name in any folder.
-std::string NameOf(int descriptor) { return absl::StrCat("/proc/self/fd/", descriptor); }
+// `problem` is of the path that was asked for, unless the disk is full or broken, or the process has no descriptor
+// left.
+absl::Status PathError(absl::string_view path, absl::string_view problem, int error) {
+  switch (error) {
+    case EDQUOT:
+    case EIO:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOSPC:
+      return WriteError(path, error);
+    default:
+      return absl::InvalidArgumentError(absl::StrCat(path, ": ", problem, ": ", std::strerror(error)));
+  }
+}
 
-// A new file in the folder of `path` that vanishes with its descriptor; -1 where it could not be given a name later.
+// An unnamed file; -1 where it could not be given a name later.
 int OpenWithoutName(const std::string& path, mode_t mode) {
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  const int descriptor = open(folder.empty() ? "." : folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
-  if (descriptor >= 0 && access(NameOf(descriptor).c_str(), F_OK) != 0) {
+  const int descriptor = OpenUnnamed(path, O_WRONLY, mode);
+  if (descriptor >= 0 && access(NameOfDescriptor(descriptor).c_str(), F_OK) != 0) {
     close(descriptor);
     return -1;
   }
@@ -50,7 +63,7 @@ absl::StatusOr<std::unique_ptr<PendingFile>> PendingFile::Create(std::string pat
   }
   std::FILE* file = descriptor < 0 ? nullptr : fdopen(descriptor, "wb");
   if (file == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": cannot be created: ", std::strerror(errno)));
+    return PathError(path, "cannot be created", errno);
   }
   return std::unique_ptr<PendingFile>(new PendingFile(std::move(path), std::move(temporary_path), file, named));
 }
@@ -110,17 +123,32 @@ absl::Status PendingFile::KeepReplaced() {
 
 absl::Status PendingFile::TakeName() {
   // A name can only be replaced by another one: a file without gets a temporary one for this moment.
-  if (!named_ &&
-      linkat(AT_FDCWD, NameOf(fileno(file_)).c_str(), AT_FDCWD, temporary_path_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+  if (!named_ && linkat(AT_FDCWD, NameOfDescriptor(fileno(file_)).c_str(), AT_FDCWD, temporary_path_.c_str(),
+                        AT_SYMLINK_FOLLOW) != 0) {
     return WriteError(path_, errno);
   }
   named_ = true;
   std::fclose(std::exchange(file_, nullptr));  // Its bytes are on the disk.
   if (std::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(path_, ": cannot be replaced: ", std::strerror(errno)));
+    return PathError(path_, "cannot be replaced", errno);
   }
   published_ = true;
   return absl::OkStatus();
+}
+
+absl::Status PendingFile::PublishNew() {
+  SPLITVEIL_RETURN_IF_ERROR(Finish());
+  // A second name is given only where there is none: not by way of rename, which replaces.
+  const std::string own_name = named_ ? temporary_path_ : NameOfDescriptor(fileno(file_));
+  int error = linkat(AT_FDCWD, own_name.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
+  if (named_ && (error == EPERM || error == EOPNOTSUPP)) {  // Some file systems know no second names.
+    error = renameat2(AT_FDCWD, temporary_path_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) == 0 ? 0 : errno;
+  }
+  std::fclose(std::exchange(file_, nullptr));
+  if (error == EEXIST) {
+    return absl::AlreadyExistsError(absl::StrCat(path_, ": expected a new file, found one of this name"));
+  }
+  return error == 0 ? SyncFolderOf(path_) : PathError(path_, "cannot be created", error);
 }
 
 void PendingFile::GiveNameBack() {

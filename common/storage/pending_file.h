@@ -21,8 +21,9 @@ namespace splitveil {
 // which a killed process leaves and the next one of that number replaces. One object a path at a time. Not thread-safe.
 class PendingFile {
  public:
-  // InvalidArgument where the temporary cannot be made (no such folder, not writable). `mode`: permissions, less the
-  // umask; by default the owner's alone, for most of what is written here tells of ids, labels or weights.
+  // InvalidArgument where the temporary cannot be made (no such folder, not writable); Internal where the disk or the
+  // process has no room for it. `mode`: permissions, less the umask; by default the owner's alone, for most of what is
+  // written here tells of ids, labels or weights.
   static absl::StatusOr<std::unique_ptr<PendingFile>> Create(std::string path, mode_t mode = 0600);
   ~PendingFile();
   PendingFile(const PendingFile&) = delete;
@@ -39,6 +40,11 @@ class PendingFile {
   // may not survive a power cut. A process that is killed between two names leaves what the first replaced as
   // `NAME.PID.replaced`.
   static absl::Status Publish(absl::Span<PendingFile* const> files);
+
+  // Makes the file durable and gives it its name, where nothing has that, a dangling link included. AlreadyExists where
+  // something has; Internal, InvalidArgument as Publish, and with no trace left but where the folder cannot be synced.
+  // Once, in place of Publish.
+  absl::Status PublishNew();
 
  private:
   PendingFile(std::string path, std::string temporary_path, std::FILE* file, bool named);

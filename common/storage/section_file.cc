@@ -14,6 +14,7 @@
 
 #include "common/status/status_macros.h"
 #include "common/storage/mapped_files.h"
+#include "common/storage/unnamed_file.h"
 
 namespace splitveil {
 namespace {
@@ -96,6 +97,19 @@ absl::StatusOr<Digest> DigestOfFile(int descriptor, const std::string& path, siz
   return hasher.Finish();
 }
 
+// A file for a section's bytes that vanishes with its descriptor. -1 with errno.
+int OpenSpool(const std::string& path) {
+  int descriptor = OpenUnnamed(path, O_RDWR, 0600);
+  if (descriptor < 0) {  // Maybe the file system knows no files without a name: this one has it for a moment.
+    std::string pattern = absl::StrCat(path, ".XXXXXX");
+    descriptor = mkstemp(pattern.data());
+    if (descriptor >= 0) {
+      unlink(pattern.c_str());
+    }
+  }
+  return descriptor;
+}
+
 // Closes a descriptor at the end of the scope.
 struct OpenFile {
   ~OpenFile() {
@@ -126,12 +140,8 @@ absl::StatusOr<std::unique_ptr<SectionFileWriter>> SectionFileWriter::Create(std
   std::vector<std::unique_ptr<Section>> spools;
   for (std::string& name : sections) {
     auto section = std::make_unique<Section>();
-    std::string pattern = absl::StrCat(path, ".XXXXXX");
-    const int descriptor = mkstemp(pattern.data());
-    if (descriptor >= 0) {
-      unlink(pattern.c_str());
-      section->spool = fdopen(descriptor, "w+b");
-    }
+    const int descriptor = OpenSpool(path);
+    section->spool = descriptor < 0 ? nullptr : fdopen(descriptor, "w+b");
     if (section->spool == nullptr) {
       return absl::InvalidArgumentError(absl::StrCat(path, ": cannot be created: ", std::strerror(errno)));
     }

@@ -88,6 +88,23 @@ absl::Status ValidatePattern(const v1::LabelPartyConfig& config, const v1::RunAg
   return absl::OkStatus();
 }
 
+// What bounds the worst case needs Gaussian noise of a known law, and gradients that no other label moves.
+absl::Status ValidateWorstCase(const v1::LabelPartyConfig& config) {
+  if (config.release().max_worst_case_auc_bound() == 1) {
+    return absl::OkStatus();
+  }
+  const v1::GradientProtection& protection = config.protection();
+  if (!protection.has_iso() && !protection.has_marvell()) {
+    return Unfit("release.max_worst_case_auc_bound", "1, or protection iso or marvell: no other states its noise",
+                 absl::StrCat(config.release().max_worst_case_auc_bound()));
+  }
+  return protection.has_distance_correlation()
+             ? Unfit("release.max_worst_case_auc_bound",
+                     "1 beside protection.distance_correlation: it moves a gradient by other examples' labels, too",
+                     absl::StrCat(config.release().max_worst_case_auc_bound()))
+             : absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement) {
@@ -111,6 +128,7 @@ absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::R
                      "none");
   }
   absl::Status status = ValidateAttacks(config.label_side_audit());
+  status.Update(ValidateWorstCase(config));
   if (config.protection().has_gaussian_label_dp()) {
     status.Update(ValidateTranscript(config, agreement));
   }

@@ -75,6 +75,7 @@ absl::StatusOr<ReleaseGate> ReleaseGate::Create(const v1::ReleasePolicy& policy,
   }
   gate.max_step_auc_bound_ = policy.max_step_auc_bound();
   gate.max_measured_leak_ = policy.max_measured_leak();
+  gate.max_worst_case_auc_bound_ = policy.max_worst_case_auc_bound();
   if (policy.max_run_auc_bound() < 1) {
     gate.run_limits_.push_back({policy.max_run_auc_bound(), SumKlForRunAuc(policy.max_run_auc_bound()), gate.action_});
   }
@@ -111,6 +112,10 @@ GateDecision ReleaseGate::Decide(const ReleaseFigures& figures) const {
   }
   if (figures.measured_leak > max_measured_leak_) {
     verdict.Pass("leak measured on the batch", figures.measured_leak, max_measured_leak_, action_, figures.sum_kl / 2);
+  }
+  if (WantsWorstCase() && !(figures.worst_case_auc_bound <= max_worst_case_auc_bound_)) {
+    verdict.Pass("bound on the AUC of an adversary that knows all but one label", figures.worst_case_auc_bound,
+                 max_worst_case_auc_bound_, action_, figures.sum_kl / 2);
   }
   if (released_epochs_.has_value() && figures.epoch >= *released_epochs_) {
     verdict.PassLastReleasedEpoch(figures.epoch, *released_epochs_);

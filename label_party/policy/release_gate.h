@@ -22,6 +22,7 @@ struct ReleaseFigures {
   int times_raised = 0;        // How often the noise of this batch has been raised.
   double run_sum_kl = std::numeric_limits<double>::quiet_NaN();  // ProtectionReport::run_sum_kl.
   uint32_t epoch = 0;                                            // From 0.
+  double worst_case_auc_bound = 0.5;                             // ConditionalAucBound of the plan.
 };
 
 struct GateDecision {
@@ -33,15 +34,17 @@ struct GateDecision {
 };
 
 // Holds a release against the policy: the bound on any adversary's AUC for this step, the AUC of an adversary that
-// accumulates every release of an example, and the leak the known attacks measure on the batch itself, which needs no
-// assumption on the gradients. Where the protection has a run budget, that is one more limit, with an action of its
-// own; where it releases in the first epochs only, the bottom model is frozen after them. A release without a known
-// sumKL has no bound below 1, so a policy that asks for one treats it as exceeding.
+// accumulates every release of an example, the leak the known attacks measure on the batch itself, and the bound on an
+// adversary that knows all but one label; the last two need no assumption on the gradients. Where the protection has a
+// run budget, that is one more limit, with an action of its own; where it releases in the first epochs only, the bottom
+// model is frozen after them. A release without a known sumKL has no bound below 1, so a policy that asks for one
+// treats it as exceeding.
 //
 // Raising noise: for the step's bound, to where it is met; for a run's limit, to half of what the batch's most exposed
-// example has left, so that the limit is never reached; for the measured leak, to half the divergence. The level then
-// depends on the draw, which the divergence does not tell; it is that of the level itself. Where that is not above
-// zero, or the batch has been raised kMaxRaises times, the bottom model is frozen. Thread-safe.
+// example has left, so that the limit is never reached; for the measured leak and the worst case, to half the
+// divergence. With the measured leak the level depends on the draw, which the divergence does not tell; it is that of
+// the level itself. Where that is not above zero, or the batch has been raised kMaxRaises times, the bottom model is
+// frozen. Thread-safe.
 class ReleaseGate {
  public:
   static constexpr int kMaxRaises = 16;
@@ -55,6 +58,8 @@ class ReleaseGate {
   bool can_block() const;
   // Whether the measured leak can make a difference; measuring costs a pass over the batch before it leaves.
   bool WantsMeasuredLeak() const { return max_measured_leak_ < 1; }
+  // The same of the worst case, which costs a pass through the top model.
+  bool WantsWorstCase() const { return max_worst_case_auc_bound_ < 1; }
 
  private:
   // An example's releases together: the AUC that may come of them, and the divergence at which it does.
@@ -69,6 +74,7 @@ class ReleaseGate {
   v1::GateAction action_ = v1::WARN;
   double max_step_auc_bound_ = 1;
   double max_measured_leak_ = 1;
+  double max_worst_case_auc_bound_ = 1;
   std::optional<uint32_t> released_epochs_;
   std::vector<RunLimit> run_limits_;
 };

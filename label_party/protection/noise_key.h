@@ -23,7 +23,7 @@ std::string NoiseKeyPath(const std::string& checkpoint_path);
 // Reads the key; makes it on first use, on the disk (fsync, that of its folder included) before it returns. A file is
 // never replaced: two processes have the same key, or one of them none. `continues`: the run may be one that was broken
 // off, whose key must be there. Errors: InvalidArgument where it is not, others than the owner may read the file, it
-// has another size (also where another process is about to write it), or cannot be made; Internal where it cannot be
+// has another size, or cannot be made; Internal where it cannot be
 // written.
 absl::StatusOr<SecretKey> OpenNoiseKey(const std::string& path, bool continues);
 

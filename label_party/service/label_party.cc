@@ -1,6 +1,5 @@
 #include "label_party/service/label_party.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -139,8 +138,15 @@ absl::Status CheckResultPath(const std::string& config_path, const std::string& 
                    absl::StrCat("result_path: expected a path in a folder that exists, found ", result_path));
 }
 
-// All is done and recorded: only a peer that lost the connection at the very end waits for an answer.
-constexpr absl::Duration kFarewellLimit = absl::Seconds(30);
+// How long a peer that lost the connection at the very end, when all is done and recorded here, may ask for the answer
+// to its Close: as long as it tries, from when it notices, for which keepalive may take this long.
+constexpr absl::Duration kNoticeLimit = absl::Minutes(1);
+
+absl::Duration FarewellLimit(const v1::Deadlines& deadlines) {
+  return deadlines.max_outage_seconds() == 0 ? absl::ZeroDuration()
+                                             : absl::Seconds(deadlines.max_outage_seconds()) + kNoticeLimit;
+}
+
 constexpr mode_t kOwnerOnly = 0600;  // What leaks is the label party's to tell.
 
 std::string DetailsPath(const LabelPartyPlan& plan) {
@@ -214,8 +220,7 @@ absl::Status ServeRun(LabelPartyPlan& plan) {
   if (!session->peer_started_again()) {
     TellResult(plan, *session, outcome);
   }
-  session->AwaitFarewell(std::min(kFarewellLimit, absl::Seconds(plan.agreement.deadlines().max_outage_seconds())),
-                         &StopRequested);
+  session->AwaitFarewell(FarewellLimit(plan.agreement.deadlines()), &StopRequested);
   training.EndStreams();
   // Answers under way may leave; a stream still open is cut off.
   running.server->Shutdown(GrpcDeadline(SteadyAfter(absl::Seconds(2))));

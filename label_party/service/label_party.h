@@ -34,7 +34,7 @@ absl::Status CheckLabelParty(const LabelPartyPlan& plan);
 
 // Reads the data and serves one run. Once training has begun, its end leaves every figure in ResultPath of the ledger
 // (run_summary.h) and in `result_path`, and prints a table on standard error; a complete run prints the RESULT line on
-// standard output. Returns when the run has ended; OK too where SIGTERM ended it.
+// standard output. Returns when the run has ended. Errors: StoppedOnRequest where SIGTERM or SIGINT ended it.
 absl::Status RunLabelParty(const LabelPartyPlan& plan);
 
 }  // namespace splitveil

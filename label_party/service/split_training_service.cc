@@ -99,10 +99,7 @@ grpc::Status SplitTrainingService::TrainStream(grpc::ServerContext* context,
     if (turn.overtaken()) {
       return Overtaken();
     }
-    if (turn.overtakes()) {
-      session_->ConnectionLost();
-    }
-    const absl::StatusOr<SharedGradients> response = session_->Train(std::move(request));
+    const absl::StatusOr<SharedGradients> response = session_->Train(std::move(request), turn.overtakes());
     if (!response.ok()) {
       return Verdict(*session_, "Train", response.status());
     }

@@ -172,6 +172,11 @@ absl::Status LabelSession::Align(AlignmentChannel& channel) {
     absl::MutexLock lock(&mutex_);
     run_id = protocol_.run_id();
     SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kAlign, run_id));
+    const absl::Status counted = CountAlignment(*life_.ledger(), config_.party().max_alignments());
+    if (absl::IsResourceExhausted(counted)) {
+      return Fail(AsRefusal(counted));
+    }
+    SPLITVEIL_RETURN_IF_ERROR(FailInside(counted));
     protocol_.Aligning();
     life_.Heard();
   }
@@ -189,7 +194,8 @@ absl::Status LabelSession::Align(AlignmentChannel& channel) {
     return absl::CancelledError("the label party has ended the run");
   }
   if (!aligned.ok()) {
-    return Fail(life_.RecordFailedAlignment(aligned.status()));
+    SPLITVEIL_RETURN_IF_ERROR(FailInside(life_.RecordFailedAlignment(aligned.status())));
+    return Fail(IsRefusal(aligned.status()) ? AsRefusal(aligned.status()) : aligned.status());
   }
   aligned_ = *std::move(aligned);
   protocol_.Aligned();
@@ -198,8 +204,8 @@ absl::Status LabelSession::Align(AlignmentChannel& channel) {
   LogInfo("aligned ", examples, " examples; own ids ", data_->rows(), ", the peer's ", aligned_.peer_ids);
   status_->Update([&](v1::GetStatusResponse& status) { status.set_aligned_examples(examples); });
   const int64_t own_ids = data_->rows();
-  SPLITVEIL_RETURN_IF_ERROR(life_.ledger()->RecordEvent(
-      "aligned", absl::StrCat(examples, " common ids of ", own_ids, " own and ", aligned_.peer_ids, " of the peer")));
+  SPLITVEIL_RETURN_IF_ERROR(FailInside(life_.ledger()->RecordEvent(
+      "aligned", absl::StrCat(examples, " common ids of ", own_ids, " own and ", aligned_.peer_ids, " of the peer"))));
   if (absl::Status enough =
           CheckSharedExamples({static_cast<int64_t>(examples), own_ids, static_cast<int64_t>(aligned_.peer_ids)},
                               agreement_.minimum_batch_size());
@@ -251,12 +257,12 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
   return response;
 }
 
-absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) {
+absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request, bool after_loss) {
   absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kTrain, request.run_id()));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<SharedGradients> left_before, replay_.Find(request));
   if (left_before.has_value()) {
-    life_.Heard();
+    HeardOn(after_loss);
     return *left_before;
   }
   SPLITVEIL_RETURN_IF_ERROR(training_->order->CheckBatch(request.epoch(), request.batch()));
@@ -278,8 +284,15 @@ absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request) 
   replay_.Keep(std::move(request), *answer, last);
   training_->order->SliceTaken(last);
   checkpoint_due_ = last && training_->order->IsCheckpointDue(agreement_.checkpoint_steps());
-  life_.Heard();
+  HeardOn(after_loss);
   return answer;
+}
+
+void LabelSession::HeardOn(bool new_stream) {
+  if (new_stream) {
+    life_.ConnectionLost();
+  }
+  life_.Heard();
 }
 
 absl::Status LabelSession::Learn() {

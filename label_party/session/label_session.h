@@ -86,7 +86,8 @@ class LabelSession {
   // Takes the next slice of a batch; what may leave of its protected gradients (TrainingStep::Answer), all of them
   // once it is complete. A slice already taken may come again, so that a batch whose stream broke can be sent from its
   // start: it gets the same bytes. With other activations it is FailedPrecondition. Call Learn once an answer has left.
-  absl::StatusOr<SharedGradients> Train(v1::CutActivations request);
+  // `after_loss`: it comes on a new stream while the old one is not known to be lost; so it is once this one is taken.
+  absl::StatusOr<SharedGradients> Train(v1::CutActivations request, bool after_loss = false);
   absl::Status Learn();
 
   // Test logits of one Evaluate stream, before they count.
@@ -108,7 +109,7 @@ class LabelSession {
   // A Train stream has ended without an error; `cut_off`: not by the peer's wish. Within an epoch the peer is then
   // expected to come back.
   void TrainStreamEnded(bool cut_off);
-  // The peer is gone while it had more to send, or comes back before its old connection is known to be lost.
+  // The peer is gone while it had more to send.
   void ConnectionLost();
 
   // Tells the ledger and the log of a message that was refused with `status`, the first 100 of a run. Nothing is told
@@ -151,6 +152,8 @@ class LabelSession {
   // Ends it with an error of this party; returns what the peer may know of it. OK: nothing has failed, it goes on.
   absl::Status FailInside(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // A slice has been taken; `new_stream`: before the old one was known to be lost.
+  void HeardOn(bool new_stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status LearnLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // To an evaluation that has counted.
   v1::EvaluateResponse EvaluationAnswer() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

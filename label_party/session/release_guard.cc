@@ -3,14 +3,32 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/leakage/conditional_bound.h"
 #include "common/status/status_macros.h"
 #include "label_party/audit/measured_leak.h"
 
 namespace splitveil {
+
+namespace {
+
+// ConditionalAucBound of what would leave by `plan`.
+double WorstCase(ReleasingHead head, const NoisePlan& plan) {
+  const auto* const noise = std::get_if<GaussianNoise>(&plan.change);
+  if (noise == nullptr) {
+    return 1;
+  }
+  head.noise_negative = {plan.report.lambda1_neg, plan.report.lambda2_neg};
+  head.noise_positive = {plan.report.lambda1_pos, plan.report.lambda2_pos};
+  head.noise_direction = noise->direction;
+  return ConditionalAucBound(head);
+}
+
+}  // namespace
 
 ReleaseGuard::ReleaseGuard(std::unique_ptr<GradientProtection> protection, ReleaseGate gate, int64_t examples,
                            double earlier_sum_kl, const RoundedAnswers& answers)
@@ -29,12 +47,13 @@ double ReleaseGuard::AnswersOn(const ReleasedBatch& batch) const {
   return answers_.any() ? answer_accountant_.MaxOf(batch.positions) + AnswerSumKl(batch) : 0;
 }
 
-absl::Status ReleaseGuard::Try(const BatchFacts& facts, const ReleasedBatch& batch, double max_sum_kl,
-                               ReleaseFigures& figures, GuardedBatch& guarded) {
+absl::Status ReleaseGuard::Try(const BatchFacts& facts, const ReleasedBatch& batch, const ReleasingHead& head,
+                               double max_sum_kl, ReleaseFigures& figures, GuardedBatch& guarded) {
   SPLITVEIL_ASSIGN_OR_RETURN(const NoisePlan plan, protection_->Plan(facts, max_sum_kl));
   guarded.report = plan.report;
   figures.sum_kl = plan.report.sum_kl;
   figures.run_sum_kl = earlier_sum_kl_ + plan.report.run_sum_kl + AnswersOn(batch);
+  figures.worst_case_auc_bound = gate_.WantsWorstCase() ? WorstCase(head, plan) : 0.5;
   figures.measured_leak = 0.5;  // Not known before the draw.
   guarded.decision = gate_.Decide(figures);
   if (guarded.decision.action > v1::WARN) {
@@ -48,7 +67,8 @@ absl::Status ReleaseGuard::Try(const BatchFacts& facts, const ReleasedBatch& bat
   return absl::OkStatus();
 }
 
-absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const ReleasedBatch& batch) {
+absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const ReleasedBatch& batch,
+                                                 const ReleasingHead& head) {
   SPLITVEIL_ASSIGN_OR_RETURN(const BatchFacts facts,
                              protection_->Describe(clean, batch.labels, {batch.epoch, batch.batch, 0}));
   GuardedBatch guarded;
@@ -58,7 +78,7 @@ absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const Re
   double max_sum_kl = GradientProtection::kAsConfigured;
   std::string raised_for;
   for (;; ++figures.times_raised) {
-    const absl::Status status = Try(facts, batch, max_sum_kl, figures, guarded);
+    const absl::Status status = Try(facts, batch, head, max_sum_kl, figures, guarded);
     if (figures.times_raised > 0 && absl::IsFailedPrecondition(status)) {
       guarded.decision.action = v1::FREEZE_BOTTOM;
       guarded.decision.reason = absl::StrCat(raised_for, "; no noise keeps that");

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include "common/leakage/conditional_likelihood.h"
 #include "common/matrix/matrix.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/policy/leakage_accountant.h"
@@ -39,9 +40,11 @@ class ReleaseGuard {
   ReleaseGuard(std::unique_ptr<GradientProtection> protection, ReleaseGate gate, int64_t examples,
                double earlier_sum_kl, const RoundedAnswers& answers);
 
-  // `clean` [batch, cut_width]: rows of batch.positions. Asking again gives the same bytes, until the next batch.
-  // Errors: those of the protection as configured.
-  absl::StatusOr<GuardedBatch> Guard(ConstMatrixView clean, const ReleasedBatch& batch);
+  // `clean` [batch, cut_width]: rows of batch.positions. `head`: what made them, without the noise; read where
+  // wants_head(), and a batch that lacks it then counts as wide open. Asking again gives the same bytes, until the next
+  // batch. Errors: those of the protection as configured.
+  absl::StatusOr<GuardedBatch> Guard(ConstMatrixView clean, const ReleasedBatch& batch, const ReleasingHead& head = {});
+  bool wants_head() const { return gate_.WantsWorstCase(); }
   // See GradientProtection::PrimeMoments.
   absl::Status PrimeMoments(ConstMatrixView gradients, absl::Span<const uint8_t> labels) {
     return protection_->PrimeMoments(gradients, labels);
@@ -73,8 +76,8 @@ class ReleaseGuard {
 
   // One plan, and what the gate says to it: drawn where the plan itself passes. Errors: FailedPrecondition where
   // nothing keeps `max_sum_kl`; those of the protection as configured.
-  absl::Status Try(const BatchFacts& facts, const ReleasedBatch& batch, double max_sum_kl, ReleaseFigures& figures,
-                   GuardedBatch& guarded);
+  absl::Status Try(const BatchFacts& facts, const ReleasedBatch& batch, const ReleasingHead& head, double max_sum_kl,
+                   ReleaseFigures& figures, GuardedBatch& guarded);
 
   // Of the answer that is due on `batch`; 0 where none is.
   double AnswerSumKl(const ReleasedBatch& batch) const;

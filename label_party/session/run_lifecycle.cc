@@ -76,19 +76,21 @@ absl::Status RunLifecycle::ChooseCheckpoint(const v1::OpenRequest& request) {
 absl::Status RunLifecycle::BeginLedger(RunRow run) {
   if (continues_) {
     SPLITVEIL_ASSIGN_OR_RETURN(
-        ledger_, ContinueLedger(ledger_path_, run, checkpoint_->header().continuation().ledger(), checkpoint_->name()));
+        ledger_, ContinueLedger(ledger_path_, run,
+                                {checkpoint_->header().continuation().ledger(), checkpoint_->name()},
+                                config_->party().ledger_retained_steps()));
     return absl::OkStatus();
   }
   if (checkpoint_ != nullptr) {
     run.resumed_from = checkpoint_->header().run_id();
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(ledger_, splitveil::BeginLedger(ledger_path_, run, agreement_->audit().disclosure()));
+  SPLITVEIL_ASSIGN_OR_RETURN(ledger_, splitveil::BeginLedger(ledger_path_, run, agreement_->audit().disclosure(),
+                                                             config_->party().ledger_retained_steps()));
   return checkpoint_ == nullptr ? absl::OkStatus() : ledger_->RecordEvent("resumed_from", checkpoint_->name());
 }
 
 absl::Status RunLifecycle::RecordFailedAlignment(const absl::Status& status) {
-  SPLITVEIL_RETURN_IF_ERROR(ledger_->RecordEvent("alignment_failed", absl::StatusCodeToString(status.code())));
-  return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status) ? AsRefusal(status) : status;
+  return ledger_->RecordEvent("alignment_failed", absl::StatusCodeToString(status.code()));
 }
 
 absl::StatusOr<Continuation> RunLifecycle::TakeContinuation(const Dataset& data) {

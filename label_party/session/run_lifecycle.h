@@ -57,9 +57,8 @@ class RunLifecycle {
   double counted_sum_kl() const;
   // The checkpoint chosen; null: fresh weights. From then on none is held here.
   std::shared_ptr<const Checkpoint> TakeCheckpoint();
-  // What ends a run that could not be aligned: one attempt per run, since each would let the peer try another list of
-  // ids on this party's set. `status`: the alignment's. Returns it, as a refusal where the peer sent something
-  // malformed.
+  // Of a run that could not be aligned, and ends: one attempt per run, since each would let the peer try another list
+  // of ids on this party's set. `status`: the alignment's. Errors: those of the ledger.
   absl::Status RecordFailedAlignment(const absl::Status& status);
   // Null before BeginLedger.
   Ledger* ledger() const { return ledger_.get(); }

@@ -193,7 +193,14 @@ absl::Status TrainingStep::RegulariseAndClip(InboundBatch& batch) const {
 absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   ReleasedBatch& released = batch.own.released;
   ChooseHints(hint_key_, released);
-  SPLITVEIL_ASSIGN_OR_RETURN(const GuardedBatch guarded, guard_->Guard(batch.clean, released));
+  ReleasingHead head;
+  if (guard_->wants_head()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(batch.head.directions, model_->OutputDirections());
+    head.label_directions = batch.head.directions;
+    head.probabilities = batch.head.predictions;
+    head.clip_norm = options_.clip_cut_gradients;
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const GuardedBatch guarded, guard_->Guard(batch.clean, released, head));
   const GateDecision& decision = guarded.decision;
   batch.head.releases_repeat = !std::isnan(guarded.report.run_sum_kl);
   SPLITVEIL_RETURN_IF_ERROR(recorder_->RecordDecision(decision));

@@ -73,7 +73,7 @@ class TrainingStep {
   struct HeadOutputs {
     std::vector<float> predictions, residuals;  // [batch * outputs], see TopStep.
     Matrix unclipped;                           // Clean gradients before they were clipped; empty where nothing clips.
-    Matrix directions;                          // TopTrainer::OutputDirections of several outputs; empty of one.
+    Matrix directions;                          // TopTrainer::OutputDirections, where they were asked for; else empty.
     bool releases_repeat = false;               // See ReleasingHead.
   };
   // A batch whose activations are coming.

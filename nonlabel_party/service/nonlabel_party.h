@@ -33,7 +33,7 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
 absl::Status CheckNonLabelParty(const NonLabelPartyPlan& plan);
 
 // Reads the data, waits for the label party and runs one run with it; serves health and status meanwhile. Returns when
-// the run has ended; OK too where SIGTERM ended it.
+// the run has ended. Errors: StoppedOnRequest where SIGTERM or SIGINT ended it.
 absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan);
 
 }  // namespace splitveil

@@ -52,10 +52,6 @@ absl::Status EpochTrainer::TrainBatches(uint32_t epoch, uint32_t first, uint32_t
     while (status.ok() && sent < to_send && sent - received < options_.in_flight_batches) {
       status = step.Send({epoch, sent++}, stream);
     }
-    if (absl::IsUnavailable(status) && received + 1 < sent) {
-      to_send = sent;  // The label party sends no more, but it counts what it has answered before.
-      status = absl::OkStatus();
-    }
     SPLITVEIL_RETURN_IF_ERROR(status);
     // While the label party computes: the attacks on the latest gradients, and the next rows.
     SPLITVEIL_RETURN_IF_ERROR(step.Attack());

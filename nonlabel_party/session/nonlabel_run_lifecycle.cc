@@ -1,5 +1,6 @@
 #include "nonlabel_party/session/nonlabel_run_lifecycle.h"
 
+#include <openssl/crypto.h>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -56,7 +57,7 @@ absl::Status NonLabelRunLifecycle::Open() {
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kOpened));
   run_id_ = response.run_id();
   peer_commitment_ = response.seed_commitment();
-  own_reveal_ = seed.reveal();
+  seed_.emplace(std::move(seed));
   if (continued_ != nullptr) {
     SPLITVEIL_ASSIGN_OR_RETURN(continuation_, ContinuationOf(*continued_, options_.agreement, *options_.data));
   }
@@ -71,7 +72,9 @@ absl::Status NonLabelRunLifecycle::BeginLedger(const std::string& peer_version) 
   if (continued_ != nullptr) {
     SPLITVEIL_ASSIGN_OR_RETURN(
         ledger_,
-        ContinueLedger(options_.ledger_path, run, continued_->header().continuation().ledger(), continued_->name()));
+        ContinueLedger(options_.ledger_path, run,
+                       {continued_->header().continuation().ledger(), continued_->name()},
+                       options_.config.party().ledger_retained_steps()));
     return absl::OkStatus();
   }
   const Checkpoint* const resumed_from = options_.checkpoints.resumed_from();
@@ -79,7 +82,8 @@ absl::Status NonLabelRunLifecycle::BeginLedger(const std::string& peer_version) 
     run.resumed_from = resumed_from->header().run_id();
   }
   SPLITVEIL_ASSIGN_OR_RETURN(
-      ledger_, splitveil::BeginLedger(options_.ledger_path, run, options_.agreement.audit().disclosure()));
+      ledger_, splitveil::BeginLedger(options_.ledger_path, run, options_.agreement.audit().disclosure(),
+                                      options_.config.party().ledger_retained_steps()));
   return resumed_from == nullptr ? absl::OkStatus() : ledger_->RecordEvent("resumed_from", resumed_from->name());
 }
 
@@ -90,6 +94,9 @@ absl::Status NonLabelRunLifecycle::Align() {
     options_.status->Update([&](v1::GetStatusResponse& status) { status.set_aligned_examples(aligned_.rows.size()); });
     LogInfo("continues ", continued_->name(), ", with its aligned examples and its schedule");
     return absl::OkStatus();
+  }
+  if (absl::Status counted = CountAlignment(*ledger_, options_.config.party().max_alignments()); !counted.ok()) {
+    return absl::IsResourceExhausted(counted) ? AsRefusal(counted) : counted;
   }
   AlignmentOptions options = AgreedAlignment(options_.agreement.alignment(), run_id_);
   AlignmentProgress progress(options_.status);
@@ -115,10 +122,11 @@ absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start() {
   request.set_run_id(run_id_);
   request.set_aligned_examples(aligned_.rows.size());
   request.set_order_sha256(std::string(AsBytes(aligned_.order_sha256)));
-  request.set_seed_reveal(own_reveal_);
+  request.set_seed_reveal(seed_->reveal());
   SPLITVEIL_ASSIGN_OR_RETURN(const v1::StartResponse response, options_.peer->Start(request));
-  SPLITVEIL_ASSIGN_OR_RETURN(const SeedExchange seed, SeedExchange::Create(SeedRole::kNonLabelParty, own_reveal_));
-  absl::StatusOr<JointSeed> joint = seed.Combine(peer_commitment_, response.seed_reveal());
+  absl::StatusOr<JointSeed> joint = seed_->Combine(peer_commitment_, response.seed_reveal());
+  seed_.reset();  // Wiped.
+  OPENSSL_cleanse(request.mutable_seed_reveal()->data(), request.seed_reveal().size());
   SPLITVEIL_RETURN_IF_ERROR(AsRefusal(joint.status()));
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(continues() ? Answer::kContinued : Answer::kStarted));
   const JointSeed used = continues() ? continuation_->seed : *joint;

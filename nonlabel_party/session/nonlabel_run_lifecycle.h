@@ -84,7 +84,8 @@ class NonLabelRunLifecycle {
   StopRequest& stop_;
   AnswerProtocol& protocol_;
   std::string run_id_, ended_;
-  std::string own_reveal_, peer_commitment_;
+  std::optional<SeedExchange> seed_;  // From Open to Start.
+  std::string peer_commitment_;
   std::unique_ptr<Ledger> ledger_;
   AlignedIds aligned_;
   std::shared_ptr<const Checkpoint> continued_;  // Until Resume; null: a new run.

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 
 #include "tests/unit/common/ledger/ledger_file.h"
 
@@ -120,6 +121,38 @@ TEST_F(LedgerTest, RefusesADistributionOfAnotherClass) {
   std::unique_ptr<Ledger> ledger = Open("run-1");
   EXPECT_FALSE(ledger->Record(DistributionRow{0, "norm", /*label=*/2, 0, 0, 1, 5}).ok());
   EXPECT_TRUE(ledger->Record(DistributionRow{0, "norm", /*label=*/1, 0, 0, 1, 5}).ok());
+}
+
+// However long the run, the file is as large as what is kept.
+TEST_F(LedgerTest, KeepsTheLatestStepsWhereToldTo) {
+  auto ledger = Ledger::Create(path_, Run("run-1"), /*retained_steps=*/150);
+  ASSERT_TRUE(ledger.ok()) << ledger.status();
+  const auto record = [&](int64_t from, int64_t to) {
+    for (int64_t step = from; step < to; ++step) {
+      StepRow row;
+      row.step = step;
+      ProtectionRow protection = {};
+      protection.step = step;
+      StepTimeRow times;
+      times.step = step;
+      ASSERT_TRUE((*ledger)->Record(row).ok());
+      ASSERT_TRUE((*ledger)->Record(times).ok());
+      ASSERT_TRUE((*ledger)->Record(protection).ok());
+      ASSERT_TRUE((*ledger)->Record(LeakRow{step, "label_party", "cut", "norm", 0.5, 2}).ok());
+    }
+    ASSERT_TRUE((*ledger)->Commit().ok());
+  };
+  record(0, 1000);
+  ASSERT_TRUE((*ledger)->Record(EvaluationRow{7, "test"}).ok());
+  ASSERT_TRUE((*ledger)->RecordEvent("kept", "whatever its age").ok());
+  const std::string pages = Sql("PRAGMA page_count");
+  record(1000, 5000);
+  for (const char* table : {"step", "step_time", "protection", "leak"}) {
+    EXPECT_EQ(Sql(absl::StrCat("SELECT min(step), max(step) FROM ", table)), "4750|4999") << table;
+  }
+  EXPECT_EQ(Sql("SELECT count(*) FROM evaluation"), "1");
+  EXPECT_EQ(Sql("SELECT count(*) FROM event WHERE kind = 'kept'"), "1");
+  EXPECT_LE(std::stoll(Sql("PRAGMA page_count")), std::stoll(pages) + 2);
 }
 
 TEST_F(LedgerTest, AppendsARunToAnExistingLedger) {

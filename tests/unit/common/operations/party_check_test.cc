@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
+#include <vector>
 
 #include "tests/testing/process/temp_folder.h"
 
@@ -39,14 +40,15 @@ TEST_F(PartyCheckTest, WhatOthersMayReadBecomesTheOwnersAlone) {
   party_.mutable_dataset()->set_path("own.data");
   party_.set_checkpoint_path("absent.checkpoint");
   using std::filesystem::perms;
-  for (const char* name : {"own.data", "run.db"}) {
+  const std::vector<const char*> found = {"own.data", "run.db", "absent.checkpoint.previous", "absent.checkpoint.2"};
+  for (const char* name : found) {
     std::ofstream(folder_.File(name)) << name;
     std::filesystem::permissions(folder_.File(name), perms(0644));
   }
   ::testing::internal::CaptureStderr();
   KeepForOwnerAlone(party_, config_);
   const std::string log = ::testing::internal::GetCapturedStderr();
-  for (const char* name : {"own.data", "run.db"}) {
+  for (const char* name : found) {
     EXPECT_EQ(std::filesystem::status(folder_.File(name)).permissions(), perms(0600)) << name;
     EXPECT_THAT(log, HasSubstr(folder_.File(name) + ": now its owner's alone (0600); its mode was 0644"));
   }

@@ -1,12 +1,14 @@
 #include "common/operations/run_status.h"
 
 #include <gtest/gtest.h>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "common/config/agreement.h"
 #include "common/operations/run_facts.h"
 #include "common/process/version.h"
+#include "tests/testing/process/temp_folder.h"
 
 namespace splitveil {
 namespace {
@@ -50,6 +52,27 @@ TEST(RunFactsTest, ConfigIsJsonWithTheAgreementWhateverThePeerCallsItself) {
 TEST(RunFactsTest, RunsOfOneAgreementHaveDifferentNames) {
   EXPECT_EQ(NewRunId("demo").substr(0, 5), "demo-");
   EXPECT_NE(NewRunId("demo"), NewRunId("demo"));
+}
+
+// Across runs, and whether or not what was begun came to an end.
+TEST(RunFactsTest, AlignmentsOfOneLedgerAreCounted) {
+  const testing::TempFolder folder;
+  const auto align = [&](const char* run_id, int64_t limit) {
+    RunRow run;
+    run.run_id = run_id;
+    const absl::StatusOr<std::unique_ptr<Ledger>> ledger = BeginLedger(folder.File("a.db"), run, v1::ORACLE);
+    EXPECT_TRUE(ledger.ok()) << ledger.status();
+    return CountAlignment(**ledger, limit);
+  };
+  EXPECT_TRUE(align("first", 2).ok());
+  EXPECT_TRUE(align("second", 2).ok());
+  const absl::Status refused = align("third", 2);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(refused.message(),
+            "alignment: expected at most 2 with this party's ledger (party.max_alignments), found 2 begun before: each "
+            "tries another list of ids");
+  EXPECT_TRUE(align("fourth", 0).ok());
+  EXPECT_FALSE(align("fifth", 3).ok());
 }
 
 TEST(RunFactsTest, LedgerThatCannotBeOpenedIsAnError) {

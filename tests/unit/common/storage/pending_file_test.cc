@@ -83,6 +83,19 @@ TEST(PendingFileTest, IsGoneWithAProcessThatIsKilled) {
   EXPECT_THAT(folder.Names(), IsEmpty());
 }
 
+TEST(PendingFileTest, ANewOneTakesNobodysName) {
+  const ScratchFolder folder;
+  const std::unique_ptr<PendingFile> first = *PendingFile::Create(folder.Path("a"));
+  const std::unique_ptr<PendingFile> second = *PendingFile::Create(folder.Path("a"));
+  ASSERT_TRUE(first->Append("first").ok());
+  ASSERT_TRUE(second->Append("second").ok());
+  EXPECT_TRUE(first->PublishNew().ok());
+  EXPECT_EQ(second->PublishNew().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(second->PublishNew().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(folder.Names(), ElementsAre("a"));
+  EXPECT_EQ(folder.Read("a"), "first");
+}
+
 TEST(PendingFileTest, IsItsOwnersAloneUnlessSaidOtherwise) {
   const ScratchFolder folder;
   const mode_t umask_before = umask(0);

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+
 #include "common/leakage/attack_traits.h"
 
 namespace splitveil {
@@ -117,6 +119,21 @@ TEST(ValidateLabelConfigTest, GaussianLabelDpLeavesNoSideDoor) {
     agreement.mutable_audit()->set_disclosure(disclosure);
     EXPECT_THAT(std::string(ValidateLabelConfig(config, agreement).message()), HasSubstr("LABEL_SIDE_ONLY"));
   }
+}
+
+TEST(ValidateLabelConfigTest, AWorstCaseIsBoundedWhereTheNoiseIsStated) {
+  const std::string limit = " release { max_worst_case_auc_bound: 0.75 action: HALT }";
+  for (const char* protection : {"iso { t: 1 }", "marvell { s: 4 orthogonal_noise_ratio: 4 }"}) {
+    EXPECT_TRUE(Verdict(absl::StrCat("protection { ", protection, " }", limit)).ok()) << protection;
+  }
+  for (const char* protection : {"none {}", "max_norm {}", "label_dp { epsilon: 1 }", "sparsify { keep: 0.5 }"}) {
+    EXPECT_THAT(std::string(Verdict(absl::StrCat("protection { ", protection, " }", limit)).message()),
+                HasSubstr("release.max_worst_case_auc_bound: expected 1, or protection iso or marvell"))
+        << protection;
+  }
+  EXPECT_THAT(
+      std::string(Verdict("protection { marvell { s: 4 } distance_correlation { weight: 1 } }" + limit).message()),
+      HasSubstr("release.max_worst_case_auc_bound: expected 1 beside protection.distance_correlation"));
 }
 
 TEST(ValidateLabelConfigTest, NothingBesideLabelDpMovesTheMessagesByTrueLabels) {

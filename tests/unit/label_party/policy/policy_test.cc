@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "label_party/policy/disclosed_auc.h"
 #include "label_party/policy/leakage_accountant.h"
@@ -83,6 +84,22 @@ TEST(ReleaseGateTest, ActsOnTheMeasuredLeakWhateverTheBoundSays) {
   EXPECT_EQ(gate.Decide({0.01, 0, 0.76}).action, v1::HALT);
   EXPECT_TRUE(gate.WantsMeasuredLeak());
   EXPECT_FALSE(Gate("").WantsMeasuredLeak());
+}
+
+TEST(ReleaseGateTest, ActsOnTheWorstCaseWhateverTheBoundSays) {
+  const ReleaseGate gate = Gate("max_worst_case_auc_bound: 0.75 action: HALT");
+  EXPECT_TRUE(gate.WantsWorstCase());
+  EXPECT_FALSE(Gate("").WantsWorstCase());
+  ReleaseFigures figures;
+  figures.sum_kl = 0.01;
+  for (const auto& [bound, action] : {std::pair{0.74, v1::RELEASE}, {0.76, v1::HALT}, {kNan, v1::HALT}}) {
+    figures.worst_case_auc_bound = bound;
+    EXPECT_EQ(gate.Decide(figures).action, action) << bound;
+  }
+  EXPECT_THAT(gate.Decide(figures).reason, HasSubstr("an adversary that knows all but one label"));
+  const GateDecision raised = Gate("max_worst_case_auc_bound: 0.75 action: RAISE_NOISE").Decide(figures);
+  EXPECT_EQ(raised.action, v1::RAISE_NOISE);
+  EXPECT_EQ(raised.max_sum_kl, 0.005);
 }
 
 TEST(ReleaseGateTest, MayHoldBackUnlessItOnlyWarns) {

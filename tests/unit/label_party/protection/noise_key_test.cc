@@ -51,7 +51,7 @@ TEST_F(NoiseKeyTest, ThatABrokenRunShouldHaveLeftIsMissed) {
   EXPECT_EQ(OpenNoiseKey(path_, true)->bytes(), made->bytes());
 }
 
-// However many find none at the same time: a reader that meets a key half made has none.
+// However many find none at the same time: no reader meets a key half made.
 TEST_F(NoiseKeyTest, OfOnePathIsOneKey) {
   for (int round = 0; round < 50; ++round) {
     const std::string path = files_.File(absl::StrCat(round));
@@ -71,7 +71,8 @@ TEST_F(NoiseKeyTest, OfOnePathIsOneKey) {
     const absl::StatusOr<SecretKey> kept = OpenNoiseKey(path, false);
     ASSERT_TRUE(kept.ok()) << kept.status();
     for (const absl::StatusOr<SecretKey>& key : keys) {
-      EXPECT_EQ(key.ok() ? key->bytes() : kept->bytes(), kept->bytes());
+      ASSERT_TRUE(key.ok()) << key.status();
+      EXPECT_EQ(key->bytes(), kept->bytes());
     }
   }
 }

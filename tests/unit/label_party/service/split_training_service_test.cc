@@ -230,6 +230,23 @@ TEST_F(SplitTrainingServiceTest, AStreamThatTakesAnothersPlaceGetsTheSameBytesAn
   EXPECT_EQ(LedgerValue(run_.files.File("label_party.db"), "SELECT count(*) FROM step"), "2");
 }
 
+// Whoever opens another stream to be refused has lost no connection, and is granted no patience for it.
+TEST_F(SplitTrainingServiceTest, ASecondStreamThatIsRefusedIsNoInterruption) {
+  Serve();
+  grpc::ClientContext context, refused_context;
+  const auto stream = stub_->Train(&context);
+  v1::CutGradients answer;
+  ASSERT_TRUE(stream->Write(Activations(0, 0)));
+  ASSERT_TRUE(stream->Read(&answer));
+  const auto refused = stub_->Train(&refused_context);
+  ASSERT_TRUE(refused->Write(Activations(0, 2)));
+  EXPECT_FALSE(refused->Read(&answer));
+  EXPECT_EQ(refused->Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  ASSERT_TRUE(stream->Write(Activations(0, 1)));  // The run goes on where it was.
+  ASSERT_TRUE(stream->Read(&answer));
+  EXPECT_EQ(FromLedger("SELECT group_concat(kind) FROM event WHERE kind IN ('interrupted', 'refused')"), "refused");
+}
+
 TEST_F(SplitTrainingServiceTest, AStreamThatWaitsForThePeerEndsWithTheRun) {
   Serve();
   grpc::ClientContext context;

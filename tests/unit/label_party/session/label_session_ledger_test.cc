@@ -1,0 +1,86 @@
+// A ledger that fails in the middle of a run ends it, and is none of the peer's business.
+#include <sqlite3.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <thread>
+
+#include "common/process/exit_code.h"
+#include "tests/unit/label_party/session/label_session_fixture.h"
+
+namespace splitveil::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class LabelSessionLedgerTest : public LabelSessionTest {
+ protected:
+  // From now on no event can be recorded; waits until what was recorded before is committed, a second at most.
+  void BreakLedger() {
+    sqlite3* database = nullptr;
+    ASSERT_EQ(sqlite3_open(path_.c_str(), &database), SQLITE_OK);
+    sqlite3_busy_timeout(database, 20'000);
+    ASSERT_EQ(sqlite3_exec(database, "DROP TABLE event", nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(database);
+  }
+
+  // What the session says at the end of an alignment in which the peer does as `peer` says.
+  template <typename Peer>
+  absl::Status AlignWith(const Peer& peer) {
+    AlignmentChannelPair pair(64);
+    absl::Status verdict;
+    std::thread label([&] { verdict = session_->Align(*pair.second); });
+    peer(*pair.first);
+    label.join();
+    return verdict;
+  }
+
+  void ExpectFailedInside(const absl::Status& told) {
+    ASSERT_EQ(told.code(), absl::StatusCode::kInternal);
+    EXPECT_EQ(told.message(), "the label party failed; its own log says why");
+    const absl::Status outcome = session_->WaitUntilEnded([] { return false; });
+    EXPECT_EQ(outcome.code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(std::string(outcome.message()), HasSubstr(path_));
+  }
+
+  const std::string path_ = run_.files.File("label_party.db");
+};
+
+TEST_F(LabelSessionLedgerTest, ThatCannotTakeTheAlignedIdsEndsTheRun) {
+  Open();
+  BreakLedger();
+  ExpectFailedInside(AlignWith([&](AlignmentChannel& channel) {
+    AlignmentOptions options;
+    options.run_id = run_id_;
+    EXPECT_TRUE(AlignIds(run_.nonlabel_data.ids, options, channel).ok());
+  }));
+}
+
+TEST_F(LabelSessionLedgerTest, ThatCannotTakeAFailedAlignmentIsWhatEndsTheRun) {
+  Open();
+  BreakLedger();
+  ExpectFailedInside(AlignWith([&](AlignmentChannel& channel) {
+    v1::AlignmentMessage malformed;
+    malformed.set_run_id(run_id_);
+    malformed.mutable_masked()->set_points("not a point");
+    EXPECT_TRUE(channel.Send(malformed).ok());
+  }));
+}
+
+// Each alignment tries another list of ids, in whatever run.
+TEST_F(LabelSessionLedgerTest, OfAsManyAlignmentsAsAllowedTakesNoOther) {
+  run_.label_config.mutable_party()->set_max_alignments(1);
+  Align();
+  EXPECT_TRUE(IsStoppedOnRequest(session_->WaitUntilEnded([] { return true; })));
+  Open();
+  AlignmentChannelPair pair(4);
+  const absl::Status refused = session_->Align(*pair.second);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("party.max_alignments"));
+  EXPECT_THAT(std::string(refused.message()), ::testing::Not(HasSubstr(path_)));
+  EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kRefused);
+}
+
+}  // namespace
+}  // namespace splitveil::testing
