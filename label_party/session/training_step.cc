@@ -14,6 +14,7 @@
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
 #include "label_party/protection/distance_correlation.h"
+#include "label_party/protection/max_norm_planner.h"
 #include "label_party/protection/protection_report.h"
 #include "label_party/protection/row_clipping.h"
 
@@ -312,7 +313,8 @@ absl::Status TrainingStep::Audit(const AnsweredBatch& batch) {
                                  options_.clip_cut_gradients,
                                  batch.head.releases_repeat,
                                  options_.releases_posterior,
-                                 IsBoundProved(protection.method)});
+                                 IsBoundProved(protection.method),
+                                 protection.method == kMaxNormMethod});
 }
 
 }  // namespace splitveil
