@@ -64,6 +64,11 @@ absl::StatusOr<int> CutIndex(const v1::ModelSpec& whole, const std::string& fiel
     names.push_back(layer.name());
   }
   const auto found = std::find(names.begin(), names.end(), cut_layer);
+  if (found == names.end() && cut_layer == kEmbeddingCut) {
+    return whole.has_embedding() ? absl::StatusOr<int>(0)
+                                 : Mismatch(absl::StrCat(field, ".embedding"),
+                                            absl::StrCat("one, as cut_layer is ", Quoted(cut_layer)), "none");
+  }
   if (found == names.end()) {
     return Mismatch(absl::StrCat(field, ".layers"),
                     absl::StrCat("one named ", Quoted(cut_layer), ", the agreement's cut_layer"),
@@ -117,10 +122,14 @@ absl::StatusOr<ImageShape> CutImage(const v1::ModelSpec& whole, int cut, int64_t
   return ImageShape{channels, side, side};
 }
 
-// Makes the top half of `model`, whose `cut`-th layer is the bottom's last.
+// Makes the top half of `model`, whose `cut`-th layer is the bottom's last; 0: whose bottom has none.
 absl::Status DropBottom(int cut, int64_t cut_width, v1::ModelSpec& model) {
   ImageShape image;
-  if (model.layers(cut).has_convolution()) {
+  if (cut < model.layers_size() && model.layers(cut).has_convolution()) {
+    if (cut == 0) {
+      return Mismatch(absl::StrCat(kModel, ".layers[0]"), "a fully connected layer behind the embeddings",
+                      "a convolution");
+    }
     SPLITVEIL_ASSIGN_OR_RETURN(image, CutImage(model, cut, cut_width));
   }
   model.mutable_layers()->DeleteSubrange(0, cut);
@@ -256,6 +265,8 @@ std::vector<std::string> AuditedNames(const v1::ModelSpec& bottom_half) {
   std::vector<std::string> names = OutputNames(LayersOf(bottom_half));
   if (!names.empty()) {
     names.back() = kCutName;
+  } else if (bottom_half.torchscript_path().empty()) {
+    names.emplace_back(kCutName);
   }
   return names;
 }
@@ -265,16 +276,18 @@ absl::Status CheckBottomSpec(const v1::ModelSpec& spec, const v1::RunAgreement& 
   if (!half.ok() || !half->torchscript_path().empty()) {
     return half.status();
   }
-  if (half->layers_size() == 0) {
-    return Mismatch(absl::StrCat(kModel, ".layers"), "at least one", "none");
+  if (half->layers_size() > 0) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckCutWidth(*half, agreement.cut_width()));
+  } else if (!half->has_embedding()) {
+    return Mismatch(absl::StrCat(kModel, ".layers"), "at least one, or an embedding", "none");
   }
-  SPLITVEIL_RETURN_IF_ERROR(CheckCutWidth(*half, agreement.cut_width()));
   const std::vector<std::string> names = AuditedNames(*half);
   for (const std::string& audited : agreement.audit().layers()) {
     if (std::find(names.begin(), names.end(), audited) == names.end()) {
       return Mismatch(absl::StrCat(kModel, ".layers"),
                       absl::StrCat("one named ", Quoted(audited), ", which the agreement audits"),
-                      absl::StrJoin(names, ", "));
+                      half->layers_size() == 0 ? "none, as the model is cut behind its embeddings: audit \"cut\""
+                                               : absl::StrJoin(names, ", "));
     }
   }
   return absl::OkStatus();

@@ -19,11 +19,14 @@ namespace splitveil {
 // Name of the last layer of the bottom model where gradients are audited, and of the top model's last layer.
 inline constexpr char kCutName[] = "cut";
 inline constexpr char kLogitName[] = "logit";
+// RunAgreement.cut_layer of a model that is cut directly behind its embeddings, before its first layer.
+inline constexpr char kEmbeddingCut[] = "embedding";
 
 // The bottom model f that `spec` describes, without preset: the layers up to `cut_layer` (RunAgreement.cut_layer;
 // empty: `spec` is the half itself). A half that is a TorchScript file comes back as it is. Errors: InvalidArgument
 // with field, expected and found: a preset beside layers or without a cut layer, a cut layer that is unknown or the
-// model's last, layers that CheckLayers refuses, parts that only the label party's half has.
+// model's last, a cut behind embeddings that there are none of, layers that CheckLayers refuses, parts that only the
+// label party's half has.
 absl::StatusOr<v1::ModelSpec> BottomHalf(const v1::ModelSpec& spec, const std::string& cut_layer);
 
 // The top model h: the layers behind `cut_layer`, the wide part, own features. Where its first layer is a convolution,
@@ -31,8 +34,8 @@ absl::StatusOr<v1::ModelSpec> BottomHalf(const v1::ModelSpec& spec, const std::s
 // half. Errors: as BottomHalf; InvalidArgument where the cut activations are no such image.
 absl::StatusOr<v1::ModelSpec> TopHalf(const v1::ModelSpec& spec, const std::string& cut_layer, int64_t cut_width);
 
-// Names that a bottom half's layers have in audits, first to last; the last is "cut". Empty for TorchScript, whose file
-// knows them.
+// Names that a bottom half's layers have in audits, first to last; the last is "cut", which is all that a half without
+// layers has. Empty for TorchScript, whose file knows them.
 std::vector<std::string> AuditedNames(const v1::ModelSpec& bottom_half);
 
 // The layers of `spec` as they stand there.
@@ -40,7 +43,8 @@ std::vector<v1::Layer> LayersOf(const v1::ModelSpec& spec);
 ImageShape ImageOf(const v1::ModelSpec& spec);
 
 // What can be said against a party's model before its data are read: that it has no half in it, or one that does not
-// fit the agreement's cut width or has no layer of a name that is to be audited. Errors: InvalidArgument.
+// fit the agreement's cut width or has no layer of a name that is to be audited. How wide embeddings are, only the data
+// tell. Errors: InvalidArgument.
 absl::Status CheckBottomSpec(const v1::ModelSpec& spec, const v1::RunAgreement& agreement);
 absl::Status CheckTopSpec(const v1::ModelSpec& spec, const v1::RunAgreement& agreement);
 

@@ -41,6 +41,49 @@ double LogOdds(double probability) {
   return std::log(inside / (1 - inside));
 }
 
+// Length of the clean gradient with this coefficient.
+double Length(double coefficient, const RowProducts& row) { return std::abs(coefficient) * std::sqrt(row.v_squared); }
+
+// max_norm's law. Of a row x = a v + rest, the rest being rounding, or noise where the clean gradient is zero.
+class MaxNormRow {
+ public:
+  MaxNormRow(const RowProducts& row, double longest_other, double cols, double least_variance)
+      : row_(row), longest_other_(longest_other), cols_(cols), off_line_(OffLine(row)) {
+    // Rounding moves the row along its line as much as in any other direction.
+    least_ = std::max(least_variance, cols > 1 ? off_line_ / (cols - 1) : 0) / row.v_squared;
+  }
+
+  double LogRatio(double if_negative, double if_positive) const {
+    // Noise in all directions against noise on one line. In one dimension there is no other, and the law below is both.
+    if (cols_ > 1 && if_negative * if_positive == 0) {
+      const bool is_zero = off_line_ > kOffLine * row_.x_squared;
+      return is_zero == (if_positive == 0) ? kCertain : -kCertain;
+    }
+    return LogDensity(if_positive) - LogDensity(if_negative);
+  }
+
+ private:
+  static constexpr double kOffLine = 1e-4;  // Share of a row's square; bfloat16 leaves about 1e-6.
+  static constexpr double kCertain = 1000;
+
+  static double OffLine(const RowProducts& row) {
+    return std::max(0.0, row.x_squared - row.x_v * row.x_v / row.v_squared);
+  }
+
+  double LogDensity(double coefficient) const {
+    const double longest = std::max(longest_other_, Length(coefficient, row_));
+    const double variance = std::max(least_, longest * longest / row_.v_squared - coefficient * coefficient);
+    const double distance = row_.x_v / row_.v_squared - coefficient;
+    return -0.5 * (distance * distance / variance + std::log(variance));
+  }
+
+  const RowProducts& row_;
+  const double longest_other_;
+  const double cols_;
+  const double off_line_;  // Square of the rest.
+  double least_;           // Variance of a.
+};
+
 NoiseVariances AtLeast(double least, const NoiseVariances& noise) {
   return {std::max(noise.along, least), std::max(noise.across, least)};
 }
@@ -87,6 +130,9 @@ std::vector<double> ConditionalLogRatios(ConstMatrixView released, const Releasi
       row.x_line = InnerProduct(x, head.noise_direction);
       row.v_line = InnerProduct(v, head.noise_direction);
       scores[j] = LogDensity(row, if_positive, positive, cols) - LogDensity(row, if_negative, negative, cols);
+    } else if (!head.longest_others.empty()) {
+      scores[j] =
+          MaxNormRow(row, head.longest_others[j], cols, kResolution * largest).LogRatio(if_negative, if_positive);
     } else if (head.releases_posterior) {
       scores[j] = LogOdds(head.probabilities[j] - row.x_v / row.v_squared) - LogOdds(head.probabilities[j]);
     } else {

@@ -22,6 +22,10 @@ struct ReleasingHead {
   NoiseVariances noise_negative, noise_positive;
   // The line that the noise's `along` is on, [d]; read where along and across differ.
   absl::Span<const float> noise_direction;
+  // Of noise along each clean gradient that brings its expected square to that of the batch's longest (max_norm, Li et
+  // al., ICLR 2022, section 4.1): the length of the longest clean gradient among the other rows, which their labels
+  // tell, [batch]. Empty: the noise is no such.
+  absl::Span<const double> longest_others;
   // What leaves of an example is made of one noised label, however often it leaves: evidence of it counts once.
   bool releases_repeat = false;
   // What is added to labels has been made a posterior: a clean gradient is (p - p(1 | noised label)) v.
@@ -36,12 +40,16 @@ struct ReleasingHead {
 
 // log p(released row | positive) - log p(released row | negative), given all of `head`: no scoring function has a
 // higher AUC on one release (Neyman-Pearson), and sums of it over releases with independent noise none over several. No
-// class moments enter, so that nothing is assumed of the gradients' distribution. Where the noise is not stated, the
+// class moments enter, so that nothing is assumed of the gradients' distribution. Of max_norm's noise, x = a v with a ~
+// N(c, M^2 / ||v||^2 - c^2), c = p - y, M the longest clean gradient's length, this one included, as either label would
+// have it: the label moves place, spread and, where the row would be the longest, all noise. A row with c = 0, which
+// has no line of its own, has noise in every direction, and is told by that. Where the noise is not stated, the
 // place of the row on the line of v between what either label would send, -1/2 (negative) to 1/2 (positive): exact
 // where nothing is added; monotone in the log ratio where the label itself has Gaussian noise; or, of a posterior, its
 // log odds less those of p: the log ratio itself. Of `places`, the place less 1/2 times the squared separation, which
 // is the log ratio in units of the noise. 0 for a row whose label moves nothing (v = 0). A variance of zero
-// counts as the smallest that a float resolves, so that every score is finite. `released` [batch, d], as the head's.
+// counts as the smallest that a float resolves, of max_norm also as what rounding has moved the row off its line, so
+// that every score is finite. `released` [batch, d], as the head's.
 // [batch]. Thread-safe.
 std::vector<double> ConditionalLogRatios(ConstMatrixView released, const ReleasingHead& head);
 

@@ -2,7 +2,9 @@
 # Trains one of the examples under the protections of its sweep.textproto; without protection and with the bottom model
 # frozen at its start, to say which share of what training gains each protection keeps; and, of two classes, the same
 # model in one process for comparison. Leaves out/NAME/sweep/{sweep.csv,tradeoff.html} and both parties' prepared data.
-# Several classes, and a number to be predicted, come from generated data.
+# Where the example's agreement discloses an oracle to the attacks, which no guarantee leaves room for, a second sweep goes
+# without it and takes noise on the labels: out/NAME/sweep_guarantee. Further sweeps of an example (sweep.WHAT.textproto)
+# go to out/NAME/sweep_WHAT. Several classes, and a number to be predicted, come from generated data.
 # Usage: train.sh criteo|criteo_deep|avazu|adult|credit_default INPUT...     train.sh isic TABLE.csv IMAGES.bin.gz
 #        train.sh multi_class|regression
 set -euo pipefail
@@ -51,3 +53,20 @@ fi
 # The table's columns "test AUC" (of numbers "test R^2"), "frozen", "none" and "gain kept" are the three figures and the
 # share.
 "$bin/splitveil" sweep --config="$here/sweep.textproto" --out="$out/sweep" "${sweep_flags[@]}"
+for further in "$here"/sweep.?*.textproto; do
+  what=$(basename "${further%.textproto}")
+  [ ! -e "$further" ] || "$bin/splitveil" sweep --config="$further" --out="$out/${what/./_}"
+done
+if grep -q 'disclosure: ORACLE' "$here/run.textproto" && ! grep -q early_stopping "$here/label_party.textproto"; then
+  mkdir -p "$out/guarantee"
+  grep -v -e 'disclosure: ORACLE' -e '# Research: ' -e 'attacks: COSINE' "$here/run.textproto" \
+    >"$out/guarantee/run.textproto"
+  cat >"$out/guarantee/sweep.textproto" <<END
+agreement_path: "run.textproto"
+label_config_path: "$here/label_party.textproto"
+nonlabel_config_path: "$here/nonlabel_party.textproto"
+gaussian_label_dp_max_run_auc_bound: [0.70]
+$(grep '^seeds: ' "$here/sweep.textproto")
+END
+  "$bin/splitveil" sweep --config="$out/guarantee/sweep.textproto" --out="$out/sweep_guarantee"
+fi

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/leakage/inner_product.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -42,6 +43,22 @@ absl::Status CheckShapes(const ReleasedBatch& batch, const ReleaseEvidence& evid
                                                        evidence.activations.rows()));
 }
 
+// Of each row, the length of the longest among the others.
+std::vector<double> LongestOthers(ConstMatrixView rows) {
+  std::vector<double> lengths;
+  double longest = 0, second = 0;
+  for (int64_t j = 0; j < rows.rows(); ++j) {
+    const double length = std::sqrt(SquaredNorm(rows.row(j)));
+    lengths.push_back(length);
+    second = std::max(second, std::min(length, longest));
+    longest = std::max(longest, length);
+  }
+  for (double& length : lengths) {
+    length = length == longest ? second : longest;
+  }
+  return lengths;
+}
+
 }  // namespace
 
 LabelSideAudit::LabelSideAudit(const v1::LabelSideAudit& config, int64_t examples)
@@ -67,6 +84,7 @@ absl::Status LabelSideAudit::EstimateNext(const ReleasedBatch& batch, const Rele
 
 void LabelSideAudit::Place(const ReleasedBatch& batch, const ReleaseEvidence& evidence) {
   places_ = {};
+  longest_others_ = evidence.has_noise_along_rows ? LongestOthers(evidence.clean) : std::vector<double>();
   if (batch.candidates.empty() || evidence.label_directions.size() == 0) {
     return;
   }
@@ -98,6 +116,7 @@ std::optional<ReleasingHead> LabelSideAudit::HeadOf(const ReleaseEvidence& evide
   if (stated) {
     head.noise_direction = population_->direction;
   }
+  head.longest_others = longest_others_;
   head.releases_repeat = evidence.releases_repeat;
   head.releases_posterior = evidence.releases_posterior;
   head.places = places_.places;

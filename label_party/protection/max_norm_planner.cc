@@ -31,7 +31,7 @@ absl::StatusOr<NoisePlan> MaxNormPlanner::Plan(const BatchFacts& batch, double m
     noise.of_row.push_back(squared_norm == 0 ? zero_row_noise
                                              : RowNoise{std::sqrt(std::max(0.0, target / squared_norm - 1)), 0, 0});
   }
-  ProtectionReport report = EmptyReport("max_norm");
+  ProtectionReport report = EmptyReport(kMaxNormMethod);
   report.u = moments.u;
   report.v = moments.v;
   report.g = moments.dg_squared;

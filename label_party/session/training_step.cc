@@ -15,6 +15,7 @@
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
 #include "label_party/protection/distance_correlation.h"
+#include "label_party/protection/max_norm_planner.h"
 #include "label_party/protection/protection_report.h"
 #include "label_party/protection/row_clipping.h"
 
@@ -350,6 +351,7 @@ absl::Status TrainingStep::Audit(const AnsweredBatch& batch) {
   evidence.releases_repeat = batch.head.releases_repeat;
   evidence.releases_posterior = options_.releases_posterior;
   evidence.has_label_noise = IsBoundProved(protection.method);
+  evidence.has_noise_along_rows = protection.method == kMaxNormMethod;
   return auditor_->AuditRelease(evidence);
 }
 

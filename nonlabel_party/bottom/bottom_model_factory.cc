@@ -4,6 +4,7 @@
 #include "common/architecture/model_spec.h"
 #include "common/status/status_macros.h"
 #include "nonlabel_party/bottom/bottom_model.h"
+#include "nonlabel_party/bottom/embedding_bottom_model.h"
 #include "nonlabel_party/bottom/layered_bottom_model.h"
 #include "nonlabel_party/bottom/torchscript_bottom_model.h"
 
@@ -23,13 +24,21 @@ absl::StatusOr<BottomModelOptions> Resolve(const BottomModelOptions& options) {
 
 absl::StatusOr<std::unique_ptr<BottomModel>> BottomModel::Create(const BottomModelOptions& options) {
   SPLITVEIL_ASSIGN_OR_RETURN(const BottomModelOptions resolved, Resolve(options));
-  return resolved.spec.torchscript_path().empty() ? CreateLayeredBottomModel(resolved)
-                                                  : CreateTorchScriptBottomModel(resolved);
+  if (!resolved.spec.torchscript_path().empty()) {
+    return CreateTorchScriptBottomModel(resolved);
+  }
+  return resolved.spec.layers_size() == 0 ? CreateEmbeddingBottomModel(resolved) : CreateLayeredBottomModel(resolved);
 }
 
 absl::StatusOr<std::vector<std::string>> BottomModel::Check(const BottomModelOptions& options) {
   SPLITVEIL_ASSIGN_OR_RETURN(const BottomModelOptions resolved, Resolve(options));
-  return resolved.spec.torchscript_path().empty() ? AuditedNames(resolved.spec) : CheckTorchScriptBottomModel(resolved);
+  if (!resolved.spec.torchscript_path().empty()) {
+    return CheckTorchScriptBottomModel(resolved);
+  }
+  if (resolved.spec.layers_size() == 0) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckEmbeddingBottomModel(resolved));
+  }
+  return AuditedNames(resolved.spec);
 }
 
 }  // namespace splitveil

@@ -154,6 +154,19 @@ TEST_F(CentralizedBaselineTest, AWholeModelIsCutWhereTheAgreementSays) {
   ExpectSameWeights(3);
 }
 
+// No layer of the bottom model's own: what leaves is its embeddings, and every layer learns at the label party.
+TEST_F(CentralizedBaselineTest, AModelCutBehindItsEmbeddingsTrainsAsTheWhole) {
+  const int cut_width = 4 * static_cast<int>(run_.nonlabel_data.categories.front().size()) +
+                        static_cast<int>(run_.nonlabel_data.numeric.front().size());
+  run_.agreement.mutable_audit()->clear_layers();
+  run_.agreement.mutable_audit()->add_layers("cut");
+  HoldWhole(kHalves, "embedding", cut_width);
+  ExpectSameWeights(3);
+  HoldWhole(std::string(kHalves) + "own_features { embedding { dimension: 3 } }", "embedding", cut_width);
+  UseOptimizer("learning_rate: 0.1 sgd { momentum: 0.9 }");
+  ExpectSameWeights(6);
+}
+
 TEST_F(CentralizedBaselineTest, OwnFeaturesTrainInsideTheTopModel) {
   HoldWhole(std::string(kHalves) + "own_features { embedding { dimension: 3 } before: 'logit' }", "second", 8);
   ExpectSameWeights(3);

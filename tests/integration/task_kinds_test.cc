@@ -25,8 +25,8 @@ double Normal(double x) { return 0.5 * std::erfc(-x / std::sqrt(2)); }
 class TaskKindsTest : public ::testing::Test {
  protected:
   // Without the exact figures of an oracle, by which a peer could solve for labels.
-  static std::unique_ptr<SmallRun> NewRun(const Task& task) {
-    auto run = std::make_unique<SmallRun>(kExamples, task);
+  static std::unique_ptr<SmallRun> NewRun(const Task& task, int examples = kExamples) {
+    auto run = std::make_unique<SmallRun>(examples, task);
     run->agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
     run->agreement.mutable_audit()->clear_attacks();
     run->agreement.mutable_audit()->add_attacks(v1::NORM);
@@ -92,6 +92,35 @@ TEST_F(TaskKindsTest, TheWorstCaseOfNumbersStaysBelowWhatIsProved) {
   EXPECT_TRUE(result["test_rmse"].is_number());
   EXPECT_TRUE(result["test_r2"].is_number());
   EXPECT_TRUE(result["test_auc"].is_null());
+}
+
+// What the pairs of ours allow. A pair at distance s scores s^2 (place - 1/2), place ~ N(0 or 1, 1 / (mu s)^2): N(-s^2
+// / 2 or s^2 / 2, (s / mu)^2). Of a higher one at distance s and a lower one at distance t, the higher scores more with
+// probability Phi(mu sqrt(s^2 + t^2) / 2); s = t = 1 is what is proved. The farther end of the range is at a distance
+// uniform between 1/2 and 1, as SmallRun's numbers are in either half.
+double AucOfPairs(double mu) {
+  constexpr int kSteps = 400;
+  double sum = 0;
+  for (int i = 0; i < kSteps; ++i) {
+    for (int j = 0; j < kSteps; ++j) {
+      const double s = 0.5 + (i + 0.5) / (2 * kSteps), t = 0.5 + (j + 0.5) / (2 * kSteps);
+      sum += Normal(mu * std::sqrt(s * s + t * t) / 2);
+    }
+  }
+  return sum / (kSteps * kSteps);
+}
+
+// Noise so weak that the AUC of 12,800 training examples scatters by no more than 0.002.
+TEST_F(TaskKindsTest, TheWorstCaseOfNumbersIsWhatTheirDistancesAllow) {
+  const auto run = NewRun(kNumber, 16'000);
+  run->label_config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(0.25);
+  run->agreement.set_batch_size(1024);
+  const Json result = Train(*run);
+  const double expected = AucOfPairs(4);
+  EXPECT_NEAR(result["standing"]["measured_worst_case"]["auc"], expected, 0.01);
+  EXPECT_NEAR(result["standing"]["proved_auc_bound"], Normal(4 / std::sqrt(2)), 1e-5);
+  EXPECT_LT(expected, Normal(4 / std::sqrt(2)) - 0.015) << "the pairs' distances make no difference here";
+  RecordProperty("expected_auc", std::to_string(expected));
 }
 
 TEST_F(TaskKindsTest, WithoutProtectionTheLabelsAreReadAndThePartiesLearn) {

@@ -174,6 +174,70 @@ INSTANTIATE_TEST_SUITE_P(Tasks, TranscriptOfTask,
                            return param.param.kind == Task::Kind::kRegression ? "Number" : "FourClasses";
                          });
 
+// What else a run may be set to, one at a time, and all of it together.
+struct Setting {
+  const char* name;
+  void (*apply)(SmallRun&);
+};
+
+void ReadOwnFeatures(SmallRun& run) {  // Beside the wide part, which every run here has.
+  run.label_config.mutable_model()->mutable_own_features()->mutable_embedding()->set_dimension(3);
+}
+void GoWithoutTheCorrection(SmallRun& run) {
+  run.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_likelihood_correction(false);
+}
+void KeepTwoBatchesInFlight(SmallRun& run) { run.agreement.set_in_flight_batches(2); }
+void RoundOnTheWire(SmallRun& run) { run.agreement.set_wire_dtype(v1::BFLOAT16); }
+void FreezeByTheGate(SmallRun& run) {
+  run.label_config.mutable_release()->set_max_step_auc_bound(0.5);
+  run.label_config.mutable_release()->set_action(v1::FREEZE_BOTTOM);
+}
+void CutBehindTheEmbeddings(SmallRun& run) {
+  run.nonlabel_config.mutable_model()->clear_layers();
+  run.agreement.set_cut_width(2 * 4 + 2);
+  run.agreement.mutable_audit()->clear_layers();
+  run.agreement.mutable_audit()->add_layers("cut");
+}
+
+class TranscriptOfSetting : public TranscriptTest, public ::testing::WithParamInterface<Setting> {
+ protected:
+  TranscriptOfSetting() { GetParam().apply(run_); }
+};
+
+TEST_P(TranscriptOfSetting, FlippingLabelsUnderTheSameNoisedLabelsChangesNoByteThatThePeerReceives) {
+  for (size_t j = 0; j < kExamples; ++j) {
+    targets_.push_back(static_cast<float>(static_cast<int>(j * 7 % 11)) - 5);
+  }
+  const std::vector<std::string> honest = Transcript(/*fixed_targets=*/true);
+  const NamedParameters honest_predictions = predictions_;
+  EXPECT_GT(honest.size(), 20);
+  v1::CutGradients message;
+  const auto is_frozen = [&](const std::string& text) { return message.ParseFromString(text) && message.frozen(); };
+  EXPECT_EQ(std::any_of(honest.begin(), honest.end(), is_frozen), run_.label_config.has_release());
+  for (uint8_t& label : run_.label_data.labels) {
+    label = 1 - label;
+  }
+  EXPECT_EQ(Transcript(true), honest);
+  EXPECT_NE(predictions_, honest_predictions);
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, TranscriptOfSetting,
+                         ::testing::Values(Setting{"OwnFeatures", ReadOwnFeatures},
+                                           Setting{"NoCorrection", GoWithoutTheCorrection},
+                                           Setting{"TwoBatchesInFlight", KeepTwoBatchesInFlight},
+                                           Setting{"Bfloat16", RoundOnTheWire},
+                                           Setting{"FrozenByTheGate", FreezeByTheGate},
+                                           Setting{"CutBehindTheEmbeddings", CutBehindTheEmbeddings},
+                                           Setting{"AllAtOnce",
+                                                   [](SmallRun& run) {
+                                                     ReadOwnFeatures(run);
+                                                     GoWithoutTheCorrection(run);
+                                                     KeepTwoBatchesInFlight(run);
+                                                     RoundOnTheWire(run);
+                                                     CutBehindTheEmbeddings(run);
+                                                   }}),
+                         [](const auto& param) { return std::string(param.param.name); });
+
 // Batches of 300 in slices of 256 and 44, so that it would show if some were answered whole.
 class PatternOfProtection : public TranscriptTest, public ::testing::WithParamInterface<const char*> {
  protected:

@@ -142,7 +142,7 @@ CentralizedBaselineModel::CentralizedBaselineModel(const Options& options, const
   const v1::ModelSpec& whole = options.whole;
   bottom_.options = options.bottom_optimizer;
   top_.options = options.top_optimizer;
-  bool behind = false;
+  bool behind = options.cut_layer == "embedding";
   for (const v1::Layer& layer : whole.layers()) {
     AddLayer(layer, behind ? top : bottom, behind ? top_ : bottom_);
     behind = behind || layer.name() == options.cut_layer;
@@ -204,7 +204,7 @@ Tensor CentralizedBaselineModel::Forward(const FeatureBatch& features, const Fea
   const v1::ModelSpec& whole = options_.whole;
   Tensor values = Input("embedding", features, bottom_);
   std::string reads_own = whole.own_features().before();
-  bool behind = false;
+  bool behind = options_.cut_layer == "embedding";
   const auto take_own = [&](const std::string& name) {
     if (whole.has_own_features() && behind && (reads_own.empty() || reads_own == name)) {
       reads_own = name;

@@ -36,7 +36,7 @@ class CentralizedBaselineModel {
  public:
   struct Options {
     v1::ModelSpec whole;    // Layers written out.
-    std::string cut_layer;  // After it come the label party's parameters.
+    std::string cut_layer;  // After it, or after the embeddings for "embedding", come the label party's parameters.
     v1::Optimizer bottom_optimizer;
     v1::Optimizer top_optimizer;
     ImageShape image;  // Of the features, where the first layer is a convolution.

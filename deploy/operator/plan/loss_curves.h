@@ -33,7 +33,7 @@ class LossCurves {
   static absl::StatusOr<LossCurves> Embedded();
 
   // A line "positives,SHARE", then the header
-  // rows,epochs,max_run_auc_bound,seeds,none_test_auc,frozen_test_auc,loss,loss_min, loss_max, then one line a point;
+  // rows,epochs,max_run_auc_bound,seeds,none_test_auc,frozen_test_auc,loss,loss_min,loss_max, then one line a point;
   // every combination of the rows, epochs and bounds once, at least two of each but epochs. Errors: InvalidArgument,
   // with the line.
   static absl::StatusOr<LossCurves> Parse(absl::string_view csv);
@@ -42,7 +42,7 @@ class LossCurves {
   // are accepted within a fifth of the share measured.
   absl::StatusOr<ExpectedLoss> At(const LossQuestion& question) const;
 
-  // "10,000 to 100,000 rows, 25% positive, 1 to 5 epochs, bounds 0.55 to 0.9".
+  // "10,000 to 1,000,000 rows, 25% positive, 1 to 5 epochs, bounds 0.55 to 0.9".
   std::string Range() const;
 
  private:

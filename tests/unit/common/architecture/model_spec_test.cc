@@ -61,6 +61,31 @@ TEST(ModelSpecTest, CutsAWholeModelBehindTheCutLayer) {
   EXPECT_TRUE(top->has_wide() && top->has_own_features());
 }
 
+TEST(ModelSpecTest, CutsAWholeModelBehindItsEmbeddings) {
+  for (const std::string& model : {std::string(kTable), std::string("preset: WIDE_AND_DEEP")}) {
+    const auto bottom = BottomHalf(Spec(model), kEmbeddingCut);
+    const auto top = TopHalf(Spec(model), kEmbeddingCut, 20);
+    ASSERT_TRUE(bottom.ok()) << bottom.status();
+    ASSERT_TRUE(top.ok()) << top.status();
+    EXPECT_EQ(bottom->embedding().dimension(), 4);
+    EXPECT_FALSE(bottom->layers_size() > 0 || bottom->has_wide() || bottom->has_own_features());
+    EXPECT_THAT(AuditedNames(*bottom), ElementsAre("cut"));
+    EXPECT_EQ(top->layers(0).name(), "first");
+    EXPECT_FALSE(top->has_embedding());
+    EXPECT_TRUE(top->has_wide());
+  }
+  // The logit alone on the embeddings: logistic regression, split.
+  EXPECT_EQ(TopHalf(Spec("embedding { dimension: 4 }"), kEmbeddingCut, 20)->layers_size(), 0);
+}
+
+TEST(ModelSpecTest, ALayerNamedEmbeddingIsOne) {
+  const v1::ModelSpec spec = Spec(
+      "embedding { dimension: 2 } layers { name: 'embedding' units: 8 } "
+      "layers { name: 'second' units: 4 }");
+  EXPECT_THAT(Names(*BottomHalf(spec, kEmbeddingCut)), ElementsAre("embedding"));
+  EXPECT_THAT(Names(*TopHalf(spec, kEmbeddingCut, 8)), ElementsAre("second"));
+}
+
 TEST(ModelSpecTest, LeavesAHalfAsItIs) {
   const v1::ModelSpec bottom = Spec("embedding { dimension: 4 } layers { name: 'first' units: 8 }");
   const v1::ModelSpec top = Spec("wide {} own_features {} layers { name: 'first' units: 8 }");
@@ -165,6 +190,14 @@ TEST(ModelSpecTest, RefusesAnUnknownCutLayer) {
                 "expected one named \"fourth\", the agreement's cut_layer, found none");
 }
 
+TEST(ModelSpecTest, RefusesACutBehindEmbeddingsThatThereAreNot) {
+  ExpectRefused(BottomHalf(Spec(kImages), kEmbeddingCut).status(),
+                "model.embedding: expected one, as cut_layer is \"embedding\", found none");
+  ExpectRefused(TopHalf(Spec(kImages), kEmbeddingCut, 8).status(), "model.embedding: expected one");
+  ExpectRefused(TopHalf(Spec(std::string("embedding { dimension: 2 }") + kImages), kEmbeddingCut, 8).status(),
+                "model.layers[0]: expected a fully connected layer behind the embeddings, found a convolution");
+}
+
 TEST(ModelSpecTest, RefusesACutBehindTheLastLayer) {
   ExpectRefused(BottomHalf(Spec(kTable), "third").status(),
                 "cut_layer: expected a layer with another behind it, for the label party, found \"third\"");
@@ -241,7 +274,18 @@ TEST(CheckBottomSpecTest, RefusesALayerToAuditThatThereIsNot) {
 }
 
 TEST(CheckBottomSpecTest, RefusesNoLayers) {
-  ExpectRefused(CheckBottomSpec(Spec(""), Agreement("cut_width: 6")), "model.layers: expected at least one");
+  ExpectRefused(CheckBottomSpec(Spec(""), Agreement("cut_width: 6")),
+                "model.layers: expected at least one, or an embedding, found none");
+}
+
+TEST(CheckBottomSpecTest, TakesEmbeddingsAloneAndAuditsTheirCut) {
+  const v1::ModelSpec half = Spec("embedding { dimension: 4 }");
+  EXPECT_TRUE(CheckBottomSpec(half, Agreement("cut_width: 6 audit { layers: 'cut' }")).ok());
+  EXPECT_TRUE(CheckBottomSpec(Spec(kTable), Agreement("cut_width: 6 cut_layer: 'embedding'")).ok());
+  ExpectRefused(
+      CheckBottomSpec(half, Agreement("cut_width: 6 audit { layers: 'cut' layers: 'first' }")),
+      "model.layers: expected one named \"first\", which the agreement audits, found none, as the model is cut "
+      "behind its embeddings: audit \"cut\"");
 }
 
 TEST(CheckBottomSpecTest, RefusesImagesTooSmallForThePooling) {

@@ -1,10 +1,13 @@
 #include "common/leakage/conditional_likelihood.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <limits>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "common/leakage/bounds.h"
@@ -161,6 +164,178 @@ TEST(ConditionalLikelihoodTest, KnowsThatGradientsWereClipped) {
   const std::vector<double> scores = ConditionalLogRatios(releases.released, head);
   for (size_t j = 0; j < scores.size(); ++j) {
     EXPECT_NEAR(scores[j], releases.labels[j] - 0.5, 1e-4);
+  }
+}
+
+// max_norm as its planner states it: noise along each row that brings its expected square to that of the longest.
+struct MaxNormReleases : Releases {
+  MaxNormReleases(int64_t rows, uint64_t seed) : Releases(rows, seed) {
+    std::mt19937_64 random(seed + 1);
+    std::normal_distribution<double> normal;
+    std::vector<double> squares;
+    for (int64_t j = 0; j < rows; ++j) {
+      double square = 0;
+      for (float component : std::as_const(clean).row(j)) {
+        square += static_cast<double>(component) * component;
+      }
+      squares.push_back(square);
+    }
+    const size_t longest = std::max_element(squares.begin(), squares.end()) - squares.begin();
+    for (size_t j = 0; j < squares.size(); ++j) {
+      double other = 0;
+      for (size_t k = 0; k < squares.size(); ++k) {
+        other = k == j ? other : std::max(other, squares[k]);
+      }
+      longest_others.push_back(std::sqrt(other));
+      const auto scale =
+          static_cast<float>(1 + std::sqrt(std::max(0.0, squares[longest] / squares[j] - 1)) * normal(random));
+      for (float& component : released.row(static_cast<int64_t>(j))) {
+        component *= scale;
+      }
+    }
+  }
+
+  ReleasingHead Head() const {
+    ReleasingHead head = Releases::Head();
+    head.longest_others = longest_others;
+    return head;
+  }
+  double DirectionSquare(int64_t j) const {
+    double square = 0;
+    for (float component : directions.row(j)) {
+      square += static_cast<double>(component) * component;
+    }
+    return square;
+  }
+
+  std::vector<double> longest_others;
+};
+
+TEST(ConditionalLikelihoodTest, IsTheLogRatioOfMaxNormsTwoDensities) {
+  const MaxNormReleases releases(60, 20);
+  const std::vector<double> scores = ConditionalLogRatios(releases.released, releases.Head());
+  int compared = 0;
+  for (int64_t j = 0; j < 60; ++j) {
+    const double square = releases.DirectionSquare(j), p = releases.probabilities[j];
+    const double other = releases.longest_others[j] * releases.longest_others[j] / square;
+    if (std::max(p, 1 - p) * std::max(p, 1 - p) >= other) {
+      continue;  // Of a row that one label makes the longest, a density is none.
+    }
+    double place = 0;
+    for (int64_t i = 0; i < kCols; ++i) {
+      place += static_cast<double>(releases.released.row(j)[i]) * releases.directions.row(j)[i] / square;
+    }
+    const double expected = LogNormal(place, p - 1, other - (1 - p) * (1 - p)) - LogNormal(place, p, other - p * p);
+    EXPECT_NEAR(scores[j], expected, 1e-4 * (1 + std::abs(expected))) << j;
+    ++compared;
+  }
+  EXPECT_GT(compared, 50);
+}
+
+// The longest row leaves as it is; whoever knows the others knows that, and the label with it.
+TEST(ConditionalLikelihoodTest, ReadsTheLabelOfMaxNormsLongestRow) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const MaxNormReleases releases(30, 100 * seed);
+    const std::vector<double> scores = ConditionalLogRatios(releases.released, releases.Head());
+    for (int64_t j = 0; j < 30; ++j) {
+      const double p = releases.probabilities[j];
+      const double length = std::abs(p - releases.labels[j]) * std::sqrt(releases.DirectionSquare(j));
+      if (length > 1.001 * releases.longest_others[j]) {
+        EXPECT_GT(releases.labels[j] == 1 ? scores[j] : -scores[j], 5) << seed << ", " << j;
+      }
+    }
+  }
+}
+
+// P(|X| > |Y|) for normal X and Y, by Simpson's rule over Y.
+double FoldedAuc(double x_mean, double x_variance, double y_mean, double y_variance) {
+  const auto cdf = [](double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); };
+  constexpr int kSteps = 4000;
+  const double y_stddev = std::sqrt(y_variance), x_stddev = std::sqrt(x_variance);
+  double sum = 0;
+  for (int i = 0; i <= kSteps; ++i) {
+    const double z = -8 + 16.0 * i / kSteps;
+    const double y = std::abs(y_mean + z * y_stddev);
+    const double above = cdf((x_mean - y) / x_stddev) + cdf((-y - x_mean) / x_stddev);
+    const int weight = i == 0 || i == kSteps ? 1 : i % 2 == 1 ? 4 : 2;
+    sum += weight * above * std::exp(-z * z / 2);
+  }
+  return sum * (16.0 / kSteps) / 3 / std::sqrt(2 * M_PI);
+}
+
+// Rows of one p and one v: place a ~ N(c, M^2 - c^2), and the ratio of two normal densities of other spread orders by
+// the distance from one point. No score does better, the place on the line least of all.
+TEST(ConditionalLikelihoodTest, ReachesTheAucOfMaxNormsLaw) {
+  constexpr int64_t kRows = 200'000;
+  constexpr float kProbability = 0.2F;
+  constexpr double kLongest = 1;
+  MaxNormReleases releases(2, 1);
+  releases.directions = Matrix(kRows, kCols);
+  releases.released = Matrix(kRows, kCols);
+  releases.probabilities.assign(kRows, kProbability);
+  releases.longest_others.assign(kRows, kLongest);
+  releases.labels.clear();
+  std::mt19937_64 random(9);
+  std::normal_distribution<double> normal;
+  for (int64_t j = 0; j < kRows; ++j) {
+    releases.labels.push_back(j % 4 == 0 ? 1 : 0);
+    const double c = kProbability - releases.labels.back();
+    releases.directions.row(j)[2] = 1;
+    releases.released.row(j)[2] = static_cast<float>(c + std::sqrt(kLongest - c * c) * normal(random));
+  }
+  const auto auc = [&](const ReleasingHead& head) {
+    const std::vector<double> scores = ConditionalLogRatios(releases.released, head);
+    return *LeakAuc(std::vector<float>(scores.begin(), scores.end()), releases.labels);
+  };
+  const double c0 = kProbability, c1 = c0 - 1, s0 = 1 - c0 * c0, s1 = 1 - c1 * c1;
+  // The negatives spread more: their log ratio falls with the distance from where the two densities' slopes meet.
+  const double apex = (c1 / s1 - c0 / s0) / (1 / s1 - 1 / s0);
+  const double expected = FoldedAuc(c0 - apex, s0, c1 - apex, s1);
+  // Six standard errors: sqrt((n + m + 1) / (12 n m)) <= 0.0015.
+  EXPECT_NEAR(auc(releases.Head()), expected, 0.009);
+  const double of_place = auc(releases.Releases::Head());
+  EXPECT_GT(auc(releases.Head()), of_place + 0.002);
+  RecordProperty("auc", std::to_string(expected) + " by the law, " + std::to_string(of_place) + " by the place");
+}
+
+// What floats of 8 bits do to a row must not pass for noise that it does not have.
+TEST(ConditionalLikelihoodTest, ToleratesRoundingOfMaxNormsRows) {
+  MaxNormReleases releases(200, 30);
+  const std::vector<double> exact = ConditionalLogRatios(releases.released, releases.Head());
+  for (int64_t j = 0; j < 200; ++j) {
+    for (float& component : releases.released.row(j)) {
+      int exponent = 0;
+      const float mantissa = std::frexp(component, &exponent);
+      component = std::ldexp(std::round(std::ldexp(mantissa, 8)), exponent - 8);
+    }
+  }
+  const std::vector<double> rounded = ConditionalLogRatios(releases.released, releases.Head());
+  for (int64_t j = 0; j < 200; ++j) {
+    if (std::abs(exact[j]) < 5) {
+      EXPECT_NEAR(rounded[j], exact[j], 0.05 * (1 + std::abs(exact[j]))) << j;
+    } else {
+      EXPECT_GT(rounded[j] * exact[j], 0) << j;
+    }
+  }
+}
+
+// A clean gradient of zero has no line: its noise goes in every direction, and only the label that makes it zero does
+// so.
+TEST(ConditionalLikelihoodTest, TellsMaxNormsRowsOfZerosByTheirNoise) {
+  MaxNormReleases releases(4, 40);
+  std::mt19937_64 random(41);
+  std::normal_distribution<float> normal;
+  releases.probabilities = {1, 1, 0, 0};
+  releases.labels = {1, 0, 0, 1};
+  for (int64_t j = 0; j < 4; ++j) {
+    const bool is_zero = releases.probabilities[j] == static_cast<float>(releases.labels[j]);
+    for (int64_t i = 0; i < kCols; ++i) {
+      releases.released.row(j)[i] = is_zero ? normal(random) : 3 * releases.directions.row(j)[i];
+    }
+  }
+  const std::vector<double> scores = ConditionalLogRatios(releases.released, releases.Head());
+  for (int64_t j = 0; j < 4; ++j) {
+    EXPECT_GT(releases.labels[j] == 1 ? scores[j] : -scores[j], 100) << j;
   }
 }
 

@@ -172,6 +172,16 @@ TEST_F(SplitModelTest, TheCutMayBeAnywhere) {
   }
 }
 
+// Gradients at the embeddings are then the cut's own; slices, a scale that counts, and own features.
+TEST_F(SplitModelTest, TheCutMayLieDirectlyBehindTheEmbeddings) {
+  const std::string own_features = "own_features { embedding { dimension: 3 } }";
+  for (const std::string& model : {std::string(kWideAndDeep), kWideAndDeep + own_features}) {
+    Create(model, "embedding", 5 * 4 + 3, kTableFeatures,
+           Parsed<v1::Optimizer>("learning_rate: 1e-2 l2: 1e-3 adam { epsilon: 1e-3 }"));
+    ExpectSameTraining(60, 37, 1e-6, 24);
+  }
+}
+
 struct ConvolutionalCut {
   const char* layer;
   int64_t width;

@@ -119,6 +119,19 @@ TEST_F(TorchScriptHalvesTest, ABottomHalfTrainsAsItsFileWithBatchesInFlightAndHi
   EXPECT_LE(Distance(renamed, theirs->Parameters()), 1e-5);
 }
 
+TEST_F(TorchScriptHalvesTest, EmbeddingsAloneAreExportedAsTheyPredict) {
+  bottom_.features = {/*numeric=*/3, /*categorical=*/2, /*embedding_rows=*/10};
+  bottom_.spec.clear_layers();
+  bottom_.spec.mutable_embedding()->set_dimension(4);
+  bottom_.cut_width = 2 * 4 + 3;
+  const auto ours = NewBottom();
+  const FeatureBatch batch = RandomFeatures(5, bottom_.features, random_);
+  const auto theirs = BringBack(*ours);
+  ASSERT_NE(theirs, nullptr);
+  EXPECT_EQ(Distance(*ours->Predict(batch), *theirs->Predict(batch)), 0);
+  EXPECT_EQ(Distance(ours->Parameters(), theirs->Parameters()), 0);
+}
+
 TEST_F(TorchScriptHalvesTest, ExportedConvolutionsAndEmbeddingsPredictAlike) {
   bottom_.spec.clear_layers();
   bottom_.features.image = {2, 7, 6};

@@ -298,11 +298,6 @@ TEST_F(BottomModelTest, RefusesAnotherCutWidth) {
   ExpectCreateRefused("model.layers[2].units: expected 5, the agreed cut width, found 4");
 }
 
-TEST_F(BottomModelTest, RefusesNoLayers) {
-  options_.spec.clear_layers();
-  ExpectCreateRefused("model.layers: expected at least one");
-}
-
 TEST_F(BottomModelTest, RefusesCategoriesWithoutAnEmbedding) {
   options_.spec.clear_embedding();
   ExpectCreateRefused("model.embedding: expected");
