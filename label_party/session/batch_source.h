@@ -13,6 +13,7 @@
 #include "common/schedule/schedule.h"
 #include "common/schedule/slice_assembler.h"
 #include "label_party/audit/leak_auditor.h"
+#include "label_party/session/epoch_targets.h"
 
 namespace splitveil {
 
@@ -20,10 +21,9 @@ namespace splitveil {
 struct TrainingData {
   std::unique_ptr<FeatureTable> features;  // Own ones.
   Task task;
-  std::vector<float> labels;            // 0 or 1, a class, or a number in [0, 1].
-  std::vector<uint8_t> audited_labels;  // ReleasedBatch.labels.
-  // What h trains on instead, Task.outputs() of each example (Protection::TrainingTargets); empty: the labels.
-  std::vector<float> targets;
+  std::vector<float> labels;              // 0 or 1, a class, or a number in [0, 1].
+  std::vector<uint8_t> audited_labels;    // ReleasedBatch.labels.
+  std::unique_ptr<EpochTargets> targets;  // What h trains on instead, Task.outputs() of each example. Null: the labels.
   Schedule schedule;
   std::vector<uint32_t> test;  // Positions that are evaluated: those held out; all, under progressive_validation.
 };
@@ -33,6 +33,7 @@ struct LocalBatch {
   ReleasedBatch released;              // Step and hints are the training step's to fill in.
   std::vector<float> labels;           // [rows]
   std::vector<float> targets;          // [rows * outputs], or empty.
+  double target_noise = 0;             // TrainingTargets.noise_stddev of them.
   BatchSlices cuts;                    // In which it crosses the wire.
   bool is_whole = false;               // Computed at once, not slice by slice.
   std::vector<FeatureBatch> features;  // Of each of cuts.Computed(is_whole).

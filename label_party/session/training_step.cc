@@ -153,10 +153,12 @@ absl::Status TrainingStep::Differentiate(const RowRange& rows, InboundBatch& bat
   return absl::OkStatus();
 }
 
-absl::Span<const float> TrainingStep::TargetsOf(const LocalBatch& own, const RowRange& rows) const {
+TrainingTargets TrainingStep::TargetsOf(const LocalBatch& own, const RowRange& rows) const {
+  if (own.targets.empty()) {
+    return {};
+  }
   const int64_t outputs = source_->task().outputs();
-  return own.targets.empty() ? absl::Span<const float>()
-                             : absl::MakeConstSpan(own.targets).subspan(outputs * rows.first, outputs * rows.rows);
+  return {absl::MakeConstSpan(own.targets).subspan(outputs * rows.first, outputs * rows.rows), own.target_noise};
 }
 
 bool TrainingStep::AnswersSliceBySlice() const {
@@ -182,7 +184,8 @@ absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   ChooseHints(released);
   SPLITVEIL_ASSIGN_OR_RETURN(const GuardedBatch guarded, guard_->Guard(batch.clean, released));
   const GateDecision& decision = guarded.decision;
-  batch.head.releases_repeat = !std::isnan(guarded.report.run_sum_kl);
+  batch.head.releases_repeat = guarded.report.releases_repeat;
+  batch.head.sum_kl_so_far = guarded.report.sum_kl_so_far;
   SPLITVEIL_RETURN_IF_ERROR(recorder_->RecordDecision(decision));
   ProtectionRow protection = recorder_->RowOf(guarded.report, decision.action, decision.auc_bound);
   if (decision.action == v1::HALT) {
@@ -300,19 +303,20 @@ absl::Status TrainingStep::Audit(const AnsweredBatch& batch) {
     label_directions = LabelDirections(batch);
   }
   const ProtectionRow& protection = batch.record.protection;
-  return auditor_->AuditRelease({left,
-                                 batch.clean,
-                                 batch.activations,
-                                 {protection.lambda1_neg, protection.lambda2_neg},
-                                 {protection.lambda1_pos, protection.lambda2_pos},
-                                 protection.sum_kl,
-                                 recorder_->result().cumulative_sum_kl,
-                                 label_directions,
-                                 batch.head.predictions,
-                                 options_.clip_cut_gradients,
-                                 batch.head.releases_repeat,
-                                 options_.releases_posterior,
-                                 IsBoundProved(protection.method)});
+  return auditor_->AuditRelease(
+      {left,
+       batch.clean,
+       batch.activations,
+       {protection.lambda1_neg, protection.lambda2_neg},
+       {protection.lambda1_pos, protection.lambda2_pos},
+       protection.sum_kl,
+       std::isnan(batch.head.sum_kl_so_far) ? recorder_->result().cumulative_sum_kl : batch.head.sum_kl_so_far,
+       label_directions,
+       batch.head.predictions,
+       options_.clip_cut_gradients,
+       batch.head.releases_repeat,
+       options_.releases_posterior,
+       IsBoundProved(protection.method)});
 }
 
 }  // namespace splitveil

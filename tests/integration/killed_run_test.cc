@@ -89,6 +89,8 @@ TEST_P(KilledRunTest, ContinuesToTheSameParametersToTheBit) {
 INSTANTIATE_TEST_SUITE_P(Methods, KilledRunTest,
                          ::testing::Values("protection { none {} }", "protection { marvell { s: 4 } }",
                                            "protection { gaussian_label_dp { sigma: 2 } } "
+                                           "privacy_account { path: 'account.db' label_set: 'test' }",
+                                           "protection { gaussian_label_dp { sigma: 2 noise_draws: ONE_DRAW } } "
                                            "privacy_account { path: 'account.db' label_set: 'test' }"));
 
 }  // namespace
