@@ -235,8 +235,13 @@ std::vector<float> AttackScorer::ScoreByHead(v1::Attack attack) {
   if (attack == v1::CONDITIONAL_LIKELIHOOD_RATIO) {
     return Saturated(*conditional_log_ratio_);
   }
-  return Saturated(input_.head->releases_repeat ? KeepMostExact(*conditional_log_ratio_)
-                                                : Remember(attack, *conditional_log_ratio_));
+  if (input_.head->releases_repeat) {
+    return Saturated(KeepMostExact(*conditional_log_ratio_));
+  }
+  std::vector<double> evidence = *conditional_log_ratio_;
+  const double weight = EvidenceWeight(*input_.head);
+  std::transform(evidence.begin(), evidence.end(), evidence.begin(), [&](double ratio) { return weight * ratio; });
+  return Saturated(Remember(attack, evidence));
 }
 
 const GradientViews& AttackScorer::Views() {

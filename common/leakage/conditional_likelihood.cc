@@ -142,6 +142,11 @@ std::vector<double> ConditionalLogRatios(ConstMatrixView released, const Releasi
   return scores;
 }
 
+double EvidenceWeight(const ReleasingHead& head) {
+  const bool are_places = !head.places.empty() || !head.releases_posterior;
+  return head.label_mu > 0 && are_places ? head.label_mu * head.label_mu : 1;
+}
+
 std::vector<double> RepeatPrecisions(const ReleasingHead& head) {
   const bool of_places = !head.places.empty();
   std::vector<double> precisions(of_places ? head.places.size() : head.probabilities.size());

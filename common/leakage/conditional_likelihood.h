@@ -30,6 +30,8 @@ struct ReleasingHead {
   bool releases_repeat = false;
   // What is added to labels has been made a posterior: a clean gradient is (p - p(1 | noised label)) v.
   bool releases_posterior = false;
+  // mu of the noise on the label that the row is made of, for labels as far apart as two can be; 0: none is known.
+  double label_mu = 0;
   // Where each row lies between what the two labels that are left would send, 0 to 1, NaN where they send the same,
   // [batch]: of labels of several classes, and of numbers, for which v and p stand for no pair. Not empty: read in
   // place of all that describes v, p and noise above.
@@ -52,6 +54,10 @@ struct ReleasingHead {
 // that every score is finite. `released` [batch, d], as the head's.
 // [batch]. Thread-safe.
 std::vector<double> ConditionalLogRatios(ConstMatrixView released, const ReleasingHead& head);
+
+// By how much evidence of this release counts in a sum over independent ones: by label_mu^2 where ConditionalLogRatios
+// are places, in units of the noise on the label; else by 1. Thread-safe.
+double EvidenceWeight(const ReleasingHead& head);
 
 // How exactly each row of releases that repeat tells of its noised label, for comparison among the releases of one
 // example: p (1 - p) where a posterior has left, which rounding hides where p is next to 0 or 1; else 1; 0 where it

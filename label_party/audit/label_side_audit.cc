@@ -119,6 +119,7 @@ std::optional<ReleasingHead> LabelSideAudit::HeadOf(const ReleaseEvidence& evide
   head.longest_others = longest_others_;
   head.releases_repeat = evidence.releases_repeat;
   head.releases_posterior = evidence.releases_posterior;
+  head.label_mu = evidence.has_label_noise ? std::sqrt(evidence.sum_kl) : 0;
   head.places = places_.places;
   head.separations = places_.separations;
   head.exact = places_.exact;

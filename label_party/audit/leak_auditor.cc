@@ -69,7 +69,8 @@ absl::Status LeakAuditor::AuditRelease(const ReleaseEvidence& evidence) {
   }
   const absl::MutexLock lock(&mutex_);
   if (batch->candidates.empty() || evidence.has_label_noise) {  // Else what two classes allow is of no pair.
-    bounds_[batch->epoch].Add(evidence.sum_kl, evidence.accumulated_sum_kl, evidence.releases_repeat);
+    bounds_[batch->epoch].Add(evidence.sum_kl, evidence.accumulated_sum_kl,
+                              evidence.releases_repeat || evidence.has_label_noise);
   }
   const std::optional<ReleasingHead> head =
       label_side_audit_.Reads(batch->step) ? label_side_audit_.HeadOf(evidence) : std::nullopt;

@@ -56,6 +56,10 @@ void MuAudit::Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, c
     Allocate();
     first_epoch_ = batch.epoch;
   }
+  if (!seen_epoch_.has_value() || *seen_epoch_ != batch.epoch) {
+    seen_epoch_ = batch.epoch;
+    seen_sum_kl_ += evidence.sum_kl;
+  }
   claimed_sum_kl_ = evidence.accumulated_sum_kl;
   releases_repeat_ = evidence.releases_repeat;
   const std::vector<LabelResidual> residuals =
@@ -172,7 +176,9 @@ std::optional<PrivacyAuditRow> MuAudit::Finish() const {
   // Too little noise is the first test's to find, on labels that are as far apart as those of this run.
   const double separation = separations_ == 0 ? 1 : std::sqrt(squared_separations_ / static_cast<double>(separations_));
   const std::vector<uint8_t>& own = tests[0].second.labels;
-  row.half_noise_mu_lower = ExpectedMuLower(2 * separation * row.claimed_mu, Positives(own),
+  const bool adds_up = separations_ > 0 && !releases_repeat_;
+  const double seen_mu = adds_up ? std::sqrt(std::min(seen_sum_kl_, claimed_sum_kl_)) : row.claimed_mu;
+  row.half_noise_mu_lower = ExpectedMuLower(2 * separation * seen_mu, Positives(own),
                                             static_cast<int64_t>(own.size()) - Positives(own), failing.confidence);
   return row;
 }

@@ -89,6 +89,9 @@ class MuAudit {
   double claimed_sum_kl_ = 0;
   bool releases_repeat_ = false;
   uint32_t first_epoch_ = 0;
+  std::optional<uint32_t> seen_epoch_;  // The latest.
+  // Of one release of each epoch: of noised labels, less than is claimed where a run goes on that another one began.
+  double seen_sum_kl_ = 0;
   double squared_separations_ = 0;  // Of the candidates of noised labels that are known: their sum,
   int64_t separations_ = 0;         // and of how many releases.
   std::vector<uint8_t> labels_;     // [examples]; of those released.

@@ -21,7 +21,8 @@
 namespace splitveil {
 namespace {
 
-constexpr SqliteApplication kAccount = {"a privacy account", /*id=*/0x53565041, /*version=*/2};  // "SVPA".
+constexpr SqliteApplication kAccount = {"a privacy account", /*id=*/0x53565041, /*version=*/3};  // "SVPA".
+constexpr int64_t kVersionOfOneDraw = 2;
 constexpr mode_t kOwnerOnly = 0600;
 
 constexpr char kTables[] = R"sql(
@@ -41,6 +42,7 @@ CREATE TABLE debit(
   example BLOB NOT NULL CHECK (length(example) = 12),
   release INTEGER NOT NULL REFERENCES release(number),
   label INTEGER NOT NULL,
+  draws INTEGER NOT NULL DEFAULT 1 CHECK (draws > 0),
   PRIMARY KEY (example, release)
 ) STRICT, WITHOUT ROWID;
 )sql";
@@ -62,14 +64,27 @@ absl::Status CheckFile(const std::string& path, int create) {
                    "expected a file of this user, with one name, that nobody else may read or write (chmod 600)");
 }
 
-// Whether it is an account already.
-absl::StatusOr<bool> IsAccount(SqliteDatabase& database) {
+// Every example had been released with the first draw of a strength, or not.
+constexpr char kAddDraws[] = "ALTER TABLE debit ADD COLUMN draws INTEGER NOT NULL DEFAULT 1 CHECK (draws > 0)";
+// The same for this connection alone, of a file that is to stay as it is: names are looked up in `temp` first.
+constexpr char kViewWithDraws[] = R"sql(
+PRAGMA query_only = OFF;
+CREATE TEMP VIEW debit AS SELECT example, release, label, 1 AS draws FROM main.debit;
+PRAGMA query_only = ON;
+)sql";
+
+enum class AccountState { kNone, kOneDraw, kCurrent };
+
+absl::StatusOr<AccountState> StateOf(SqliteDatabase& database) {
   SPLITVEIL_ASSIGN_OR_RETURN(const SqliteFinding found, FindApplication(database, kAccount));
   if (found.content == SqliteContent::kOtherVersion) {
+    if (found.version == kVersionOfOneDraw) {
+      return AccountState::kOneDraw;
+    }
     return absl::InvalidArgumentError(
         absl::StrCat("version of the privacy account: expected ", kAccount.version, ", found ", found.version));
   }
-  return found.content == SqliteContent::kApplication;
+  return found.content == SqliteContent::kApplication ? AccountState::kCurrent : AccountState::kNone;
 }
 
 std::string NewId() {
@@ -97,12 +112,16 @@ absl::StatusOr<AccountFile> OpenOrMakeAccount(const std::string& path) {
   // EXTRA: a commit is one also where the power fails right after it. A write-ahead log would be lost in a copy.
   SPLITVEIL_RETURN_IF_ERROR(
       database.Execute("PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON"));
-  SPLITVEIL_ASSIGN_OR_RETURN(const bool is_account, IsAccount(database));
-  if (!is_account) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const AccountState before, StateOf(database));
+  if (before != AccountState::kCurrent) {
     SPLITVEIL_RETURN_IF_ERROR(InTransaction(database, [&]() -> absl::Status {
-      SPLITVEIL_ASSIGN_OR_RETURN(const bool was_made, IsAccount(database));  // Another process may have been first.
-      file.is_new = !was_made;
-      return was_made ? absl::OkStatus() : CreateAccount(database);
+      SPLITVEIL_ASSIGN_OR_RETURN(const AccountState state, StateOf(database));  // Another process may have been first.
+      file.is_new = state == AccountState::kNone;
+      if (state == AccountState::kOneDraw) {
+        SPLITVEIL_RETURN_IF_ERROR(database.Execute(kAddDraws));
+        return SignApplication(database, kAccount);
+      }
+      return state == AccountState::kCurrent ? absl::OkStatus() : CreateAccount(database);
     }));
   }
   return file;
@@ -118,8 +137,11 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenAccountToRead(const std::str
   SPLITVEIL_RETURN_IF_ERROR(CheckFile(path, 0));
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database,
                              SqliteDatabase::Open(path, SqliteDatabase::Mode::kReadOnly));
-  SPLITVEIL_ASSIGN_OR_RETURN(const bool is_account, IsAccount(*database));
-  return is_account ? std::move(database) : nullptr;
+  SPLITVEIL_ASSIGN_OR_RETURN(const AccountState state, StateOf(*database));
+  if (state == AccountState::kOneDraw) {
+    SPLITVEIL_RETURN_IF_ERROR(database->Execute(kViewWithDraws));
+  }
+  return state == AccountState::kNone ? nullptr : std::move(database);
 }
 
 absl::StatusOr<SecretKey> ReadNoiseKey(SqliteDatabase& database) {

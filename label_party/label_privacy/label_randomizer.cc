@@ -11,7 +11,7 @@ LabelRandomizer::LabelRandomizer(double epsilon, SecretKey key)
     : epsilon_(epsilon), rho_(1 / (1 + std::exp(epsilon))), key_(std::move(key)) {}
 
 absl::StatusOr<std::vector<float>> LabelRandomizer::TrainingTargets(absl::Span<const NoiseRow>,
-                                                                    absl::Span<const float> labels) {
+                                                                    absl::Span<const float> labels, uint32_t) {
   drawn_ = true;
   std::vector<uint64_t> words(labels.size());
   AesCtr(key_.bytes()).Generate({reinterpret_cast<uint8_t*>(words.data()), sizeof(uint64_t) * words.size()});

@@ -25,15 +25,15 @@ class LabelRandomizer final : public LabelTargets {
   // epsilon in (0, kMaxEpsilon]. The flips are those of `key`.
   LabelRandomizer(double epsilon, SecretKey key);
 
-  // Label j's flip is decided by the j-th 64 bits of AES-256-CTR under the key.
+  // Label j's flip is decided by the j-th 64 bits of AES-256-CTR under the key, once for all epochs.
   absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow> examples,
-                                                     absl::Span<const float> labels) override;
+                                                     absl::Span<const float> labels, uint32_t epoch) override;
 
   double epsilon() const { return epsilon_; }
   double rho() const { return rho_; }
   bool drawn() const override { return drawn_; }
   bool needs_release_head() const override { return false; }
-  double target_noise() const override { return 0; }
+  double target_noise(uint32_t) const override { return 0; }
   std::optional<AccountedReleases> accounted() const override { return std::nullopt; }
 
  private:

@@ -20,7 +20,7 @@ struct AccountedReleases {
   // Largest divergence, in nats, of all that other runs released of one of the examples and this run does not release
   // again.
   double earlier_sum_kl = 0;
-  // Of this run's release.
+  // Of all that this run may release.
   double run_sum_kl = 0;
 };
 
@@ -29,17 +29,20 @@ class LabelTargets {
  public:
   virtual ~LabelTargets() = default;
 
-  // What to train on instead of `labels` [examples]: 0 or 1, a class, or a number in [0, 1]. [examples * outputs of the
-  // task]. `examples` [examples]: by what the noise of each is found again. Call it once for a run, before the first
-  // batch. Errors: those of a privacy account, where one counts.
+  // What to train on in `epoch` instead of `labels` [examples]: 0 or 1, a class, or a number in [0, 1]. [examples *
+  // outputs of the task]. `examples` [examples]: by what the noise of each is found again; the same in all calls. The
+  // first call, before the first batch, counts all that the run may release, and can fail with the errors of a privacy
+  // account where one counts; later ones cannot.
   virtual absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow> examples,
-                                                             absl::Span<const float> labels) = 0;
+                                                             absl::Span<const float> labels, uint32_t epoch) = 0;
+  // How many epochs have targets of their own, the later ones having those of the last of them. At least 1.
+  virtual uint32_t draws() const { return 1; }
   // Whether targets have been given out: gradients of the labels themselves must not leave.
   virtual bool drawn() const = 0;
   // Whether a head that learns from the targets alone computes what leaves, and another one predicts.
   virtual bool needs_release_head() const = 0;
-  // TopModelOptions.target_noise of that head.
-  virtual double target_noise() const = 0;
+  // TrainingTargets.noise_stddev of that head's, in `epoch`.
+  virtual double target_noise(uint32_t epoch) const = 0;
   // Once drawn; nullopt where no account counts.
   virtual std::optional<AccountedReleases> accounted() const = 0;
 };

@@ -29,61 +29,116 @@ absl::StatusOr<LabelNoiseStrength> StrengthOf(const v1::GradientProtection::Gaus
   return absl::InvalidArgumentError("expected one of sigma, mu, budget, max_run_auc_bound, found none of them");
 }
 
-// One release.
-absl::StatusOr<LabelNoisePlan> PlanOf(const v1::GradientProtection::GaussianLabelDp& config, const Task& task) {
+using Config = v1::GradientProtection::GaussianLabelDp;
+
+absl::Status OfField(const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat("protection.gaussian_label_dp: ", status.message()));
+}
+
+absl::StatusOr<LabelNoisePlan> PlanNoise(const Config& config, const Task& task) {
   LabelNoisePlanOptions options;
   options.label_kind = LabelKindOf(task);
   SPLITVEIL_ASSIGN_OR_RETURN(options.strength, StrengthOf(config));
-  return PlanLabelNoise(options);
-}
-
-// The same, with the field in errors.
-absl::StatusOr<LabelNoisePlan> PlanOfField(const v1::GradientProtection::GaussianLabelDp& config, const Task& task) {
-  absl::StatusOr<LabelNoisePlan> plan = PlanOf(config, task);
-  if (plan.ok()) {
-    return plan;
+  if (config.noise_draws() == Config::EVERY_EPOCH && config.planned_epochs() > 1) {
+    options.releases = static_cast<uint32_t>(config.planned_epochs());
+    options.schedule = config.noise_growth_per_epoch() == 1 ? NoiseSchedule::kConstant : NoiseSchedule::kGrowing;
+    options.noise_growth_per_release = config.noise_growth_per_epoch();
+    if (config.has_sigma()) {  // What one draw would have: the mu of the run.
+      SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy run, PrivacyOfSigmas(options.label_kind, {config.sigma()}));
+      options.strength = RunMu{run.mu()};
+    }
   }
-  return absl::Status(plan.status().code(), absl::StrCat("protection.gaussian_label_dp: ", plan.status().message()));
+  return PlanLabelNoise(options);
 }
 
 }  // namespace
 
-absl::StatusOr<uint32_t> PlannedSigmaUnits(const v1::GradientProtection::GaussianLabelDp& config, const Task& task) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const LabelNoisePlan plan, PlanOfField(config, task));
-  return plan.sigma_units.front();
+absl::StatusOr<NoisedLabels::Plan> NoisedLabels::PlanOf(const Config& config, const Task& task) {
+  const absl::StatusOr<LabelNoisePlan> plan = PlanNoise(config, task);
+  return plan.ok() ? absl::StatusOr<Plan>(Schedule(task, plan->sigma_units, plan->run)) : OfField(plan.status());
 }
 
-absl::StatusOr<std::shared_ptr<NoisedLabels>> NoisedLabels::Create(
-    const v1::GradientProtection::GaussianLabelDp& config, const Task& task, const SecretKey& key) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const LabelNoisePlan plan, PlanOfField(config, task));
-  SPLITVEIL_ASSIGN_OR_RETURN(LabelNoise noise, LabelNoise::Create(key, Sha256("labels of one run"), plan.sigma_units));
-  return std::shared_ptr<NoisedLabels>(
-      new NoisedLabels(task, std::move(noise), plan.run, config.likelihood_correction(), nullptr));
+// Draws of one strength are numbered, whatever other strengths come between: a longer run, or one that grows otherwise,
+// has as many of them in common with this one as there are.
+NoisedLabels::Plan NoisedLabels::Schedule(const Task& task, absl::Span<const uint32_t> sigma_units,
+                                          const LabelPrivacy& run) {
+  Plan plan;
+  plan.run = run;
+  double so_far = 0;
+  for (const uint32_t units : sigma_units) {
+    const auto found = std::find_if(plan.releases.begin(), plan.releases.end(),
+                                    [&](const NoiseReleases& of) { return of.sigma_units == units; });
+    Draw draw;
+    draw.strength = static_cast<size_t>(found - plan.releases.begin());
+    if (found == plan.releases.end()) {
+      plan.releases.push_back({units, 0});
+    }
+    draw.number = plan.releases[draw.strength].draws++;
+    draw.sigma = std::ldexp(static_cast<double>(units), -kLabelGridBits);
+    const double mu = LabelSensitivity(LabelKindOf(task)) / draw.sigma;
+    draw.sum_kl = mu * mu;
+    so_far += draw.sum_kl;
+    draw.sum_kl_so_far = so_far;
+    plan.draws.push_back(draw);
+  }
+  return plan;
 }
 
-absl::StatusOr<std::shared_ptr<NoisedLabels>> NoisedLabels::Create(
-    const v1::GradientProtection::GaussianLabelDp& config, const Task& task, std::unique_ptr<PrivacyAccount> account) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const LabelNoisePlan plan, PlanOfField(config, task));
-  SPLITVEIL_ASSIGN_OR_RETURN(LabelNoise noise, account->Noise(plan.sigma_units.front()));
+absl::StatusOr<std::vector<NoiseReleases>> PlannedReleases(const Config& config, const Task& task) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const NoisedLabels::Plan plan, NoisedLabels::PlanOf(config, task));
+  return plan.releases;
+}
+
+NoisedLabels::NoisedLabels(const Config& config, const Task& task, std::vector<LabelNoise> noise, Plan plan,
+                           std::unique_ptr<PrivacyAccount> account)
+    : task_(task),
+      corrects_(config.likelihood_correction()),
+      releases_(std::move(plan.releases)),
+      draws_(std::move(plan.draws)),
+      privacy_(plan.run),
+      noise_(std::move(noise)),
+      account_(std::move(account)) {}
+
+absl::StatusOr<std::shared_ptr<NoisedLabels>> NoisedLabels::Create(const Config& config, const Task& task,
+                                                                   const SecretKey& key) {
+  SPLITVEIL_ASSIGN_OR_RETURN(Plan plan, PlanOf(config, task));
+  std::vector<LabelNoise> noise;
+  for (const NoiseReleases& of : plan.releases) {
+    SPLITVEIL_ASSIGN_OR_RETURN(LabelNoise drawn, LabelNoise::Create(key, Sha256("labels of one run"),
+                                                                    std::vector<uint32_t>(of.draws, of.sigma_units)));
+    noise.push_back(std::move(drawn));
+  }
+  return std::shared_ptr<NoisedLabels>(new NoisedLabels(config, task, std::move(noise), std::move(plan), nullptr));
+}
+
+absl::StatusOr<std::shared_ptr<NoisedLabels>> NoisedLabels::Create(const Config& config, const Task& task,
+                                                                   std::unique_ptr<PrivacyAccount> account) {
+  SPLITVEIL_ASSIGN_OR_RETURN(Plan plan, PlanOf(config, task));
+  std::vector<LabelNoise> noise;
+  for (const NoiseReleases& of : plan.releases) {
+    SPLITVEIL_ASSIGN_OR_RETURN(LabelNoise drawn, account->Noise(of));
+    noise.push_back(std::move(drawn));
+  }
   return std::shared_ptr<NoisedLabels>(
-      new NoisedLabels(task, std::move(noise), plan.run, config.likelihood_correction(), std::move(account)));
+      new NoisedLabels(config, task, std::move(noise), std::move(plan), std::move(account)));
 }
 
 absl::StatusOr<std::vector<float>> NoisedLabels::TrainingTargets(absl::Span<const NoiseRow> examples,
-                                                                 absl::Span<const float> labels) {
-  if (account_ != nullptr) {
+                                                                 absl::Span<const float> labels, uint32_t epoch) {
+  if (account_ != nullptr && !accounted_) {
     SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime,
-                               account_->Debit(examples, LabelNumbers(task_, labels), noise_.sigma_units(0)));
+                               account_->Debit(examples, LabelNumbers(task_, labels), releases_));
     const double run_sum_kl = privacy_.mu() * privacy_.mu();
     accounted_ = {account_->id(), std::max(0.0, lifetime.mu() * lifetime.mu() - run_sum_kl), run_sum_kl};
   }
   drawn_ = true;
+  const Draw& draw = draws_[DrawOf(epoch)];
   std::vector<float> targets;
   targets.reserve(labels.size() * static_cast<size_t>(task_.outputs()));
   for (size_t j = 0; j < labels.size(); ++j) {
     for (int64_t k = 0; k < task_.outputs(); ++k) {
-      const int64_t noised =
-          LabelComponent(task_, labels[j], k) + noise_.At(examples[j], /*release=*/0, static_cast<uint32_t>(k));
+      const int64_t noised = LabelComponent(task_, labels[j], k) +
+                             noise_[draw.strength].At(examples[j], draw.number, static_cast<uint32_t>(k));
       targets.push_back(std::ldexp(static_cast<float>(noised), -kLabelGridBits));
     }
   }

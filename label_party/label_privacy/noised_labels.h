@@ -2,6 +2,8 @@
 #ifndef SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_NOISED_LABELS_H_
 #define SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_NOISED_LABELS_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,14 +24,16 @@
 
 namespace splitveil {
 
-// The noise that `config` asks for, in grid units (common/crypto/label_noise.h): by which an account knows the release.
-// Errors: as NoisedLabels::Create.
-absl::StatusOr<uint32_t> PlannedSigmaUnits(const v1::GradientProtection::GaussianLabelDp& config, const Task& task);
+// The noise that `config` asks for, planned_epochs filled in (FillPlannedEpochs; 0 counts as 1): by which an account
+// knows the releases. Each strength once. Errors: as NoisedLabels::Create.
+absl::StatusOr<std::vector<NoiseReleases>> PlannedReleases(const v1::GradientProtection::GaussianLabelDp& config,
+                                                           const Task& task);
 
-// y + sigma xi of every example, y being 0 or 1, a class as 1 among 0s, or a number in [0, 1]: one release, from which
-// all that leaves is computed. One draw with all of a budget is worth more than a schedule of several: the mean of
-// those, weighted by 1 / sigma^2, has the noise of this one, and would be known in the last epoch only. What the
-// release head makes of it: likelihood_correction. What it protects: gaussian_label_dp_planner.h. Not thread-safe.
+// y + sigma xi of every example, y being 0 or 1, a class as 1 among 0s, or a number in [0, 1]: one release, or one in
+// each planned epoch, from which all that leaves is computed. At the same mu of the run, several draws have more noise
+// each, and a model that learns from another draw in every epoch averages over them where it would learn a single one
+// by heart: what that is worth is in deploy/examples/criteo_deep/EXPERIMENTS.md. What the release head makes of it:
+// likelihood_correction. What it protects: gaussian_label_dp_planner.h. Not thread-safe.
 class NoisedLabels final : public LabelTargets {
  public:
   // The noise is that of `key`, and nothing counts it. Errors: InvalidArgument, with field, expected and found, where
@@ -37,33 +41,62 @@ class NoisedLabels final : public LabelTargets {
   static absl::StatusOr<std::shared_ptr<NoisedLabels>> Create(const v1::GradientProtection::GaussianLabelDp& config,
                                                               const Task& task, const SecretKey& key);
   // The noise is the account's: an example that it has released at this strength gets the same. The account counts the
-  // targets before they are given out, so that their errors are its own, and its halt. Errors: the same.
+  // targets of all planned epochs before the first are given out, so that their errors are its own, and its halt.
+  // Errors: the same.
   static absl::StatusOr<std::shared_ptr<NoisedLabels>> Create(const v1::GradientProtection::GaussianLabelDp& config,
                                                               const Task& task,
                                                               std::unique_ptr<PrivacyAccount> account);
 
   absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow> examples,
-                                                     absl::Span<const float> labels) override;
+                                                     absl::Span<const float> labels, uint32_t epoch) override;
+  uint32_t draws() const override { return static_cast<uint32_t>(draws_.size()); }
   bool drawn() const override { return drawn_; }
   bool needs_release_head() const override { return true; }
   // 0 of a regression, whose predictions are no prior.
-  double target_noise() const override { return corrects_ && task_.kind != Task::Kind::kRegression ? sigma() : 0; }
+  double target_noise(uint32_t epoch) const override {
+    return corrects_ && task_.kind != Task::Kind::kRegression ? sigma(epoch) : 0;
+  }
   std::optional<AccountedReleases> accounted() const override { return accounted_; }
 
-  // As drawn: the configured one rounded up to the grid.
-  double sigma() const { return noise_.sigma(0); }
+  // Of the draw of `epoch`: the configured or planned one rounded up to the grid.
+  double sigma(uint32_t epoch) const { return draws_[DrawOf(epoch)].sigma; }
   // Of all that is computed from the targets, in whatever number of releases.
   const LabelPrivacy& privacy() const { return privacy_; }
+  // mu^2 of the targets of `epoch` by themselves, and of those and all earlier ones.
+  double sum_kl(uint32_t epoch) const { return draws_[DrawOf(epoch)].sum_kl; }
+  double sum_kl_so_far(uint32_t epoch) const { return draws_[DrawOf(epoch)].sum_kl_so_far; }
+  // Whether the targets of all epochs are the same.
+  bool releases_repeat() const { return draws() == 1; }
 
  private:
-  NoisedLabels(const Task& task, LabelNoise noise, LabelPrivacy privacy, bool corrects,
-               std::unique_ptr<PrivacyAccount> account)
-      : task_(task), noise_(std::move(noise)), privacy_(privacy), corrects_(corrects), account_(std::move(account)) {}
+  struct Draw {
+    size_t strength = 0;  // Of noise_.
+    uint32_t number = 0;  // Within it.
+    double sigma = 0;
+    double sum_kl = 0, sum_kl_so_far = 0;
+  };
+  struct Plan {
+    std::vector<NoiseReleases> releases;
+    std::vector<Draw> draws;
+    LabelPrivacy run;
+  };
+
+  NoisedLabels(const v1::GradientProtection::GaussianLabelDp& config, const Task& task, std::vector<LabelNoise> noise,
+               Plan plan, std::unique_ptr<PrivacyAccount> account);
+
+  friend absl::StatusOr<std::vector<NoiseReleases>> PlannedReleases(
+      const v1::GradientProtection::GaussianLabelDp& config, const Task& task);
+  static absl::StatusOr<Plan> PlanOf(const v1::GradientProtection::GaussianLabelDp& config, const Task& task);
+  static Plan Schedule(const Task& task, absl::Span<const uint32_t> sigma_units, const LabelPrivacy& run);
+
+  uint32_t DrawOf(uint32_t epoch) const { return std::min(epoch, draws() - 1); }
 
   const Task task_;
-  LabelNoise noise_;
+  const bool corrects_;  // likelihood_correction
+  const std::vector<NoiseReleases> releases_;
+  const std::vector<Draw> draws_;  // By epoch.
   const LabelPrivacy privacy_;
-  const bool corrects_;                            // likelihood_correction
+  std::vector<LabelNoise> noise_;                  // Of each of releases_.
   const std::unique_ptr<PrivacyAccount> account_;  // Null: nothing counts.
   bool drawn_ = false;
   std::optional<AccountedReleases> accounted_;

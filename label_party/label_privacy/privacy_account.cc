@@ -1,8 +1,8 @@
 #include "label_party/label_privacy/privacy_account.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
-#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -20,13 +20,31 @@ namespace {
 constexpr size_t kMaxLabelSet = 1000;
 constexpr absl::string_view kPurpose = "splitveil label set v1";
 
-// A number of the table `release`.
+// A number of the table `release`: a strength.
 struct Release {
   bool of_label_set = false;
   uint32_t sigma_units = 0;
   LabelKind kind = LabelKind::kBinary;
 };
 using Releases = std::unordered_map<int64_t, Release>;
+
+// What was released of an example with noise of one strength.
+struct Released {
+  Release release;
+  int64_t draws = 0;
+};
+
+// Draws by strength, the larger number of each. Ordered, so that equal sets are equal.
+using DrawsBySigma = std::map<uint32_t, int64_t>;
+
+DrawsBySigma MostDraws(absl::Span<const NoiseReleases> releases) {
+  DrawsBySigma most;
+  for (const NoiseReleases& some : releases) {
+    int64_t& draws = most[some.sigma_units];
+    draws = std::max<int64_t>(draws, some.draws);
+  }
+  return most;
+}
 
 // As the table `label_set` has it: 0 binary, 1 one-hot, 2 of the unit interval.
 int64_t NumberOfKind(LabelKind kind) { return kind == LabelKind::kBinary ? 0 : kind == LabelKind::kOneHot ? 1 : 2; }
@@ -106,19 +124,20 @@ std::vector<size_t> InTableOrder(absl::Span<const NoiseRow> examples) {
   return order;
 }
 
-// Of one release, in units of 1 / (sigma units)^2.
-double Divergence(const Release& release) {
-  const double sensitivity = LabelSensitivity(release.kind);
-  return sensitivity * sensitivity / release.sigma_units / release.sigma_units;
+// In units of 1 / (sigma units)^2.
+double Divergence(const Released& released) {
+  const double sensitivity = LabelSensitivity(released.release.kind);
+  const double sigma = released.release.sigma_units;
+  return static_cast<double>(released.draws) * sensitivity * sensitivity / sigma / sigma;
 }
 
-absl::StatusOr<LabelPrivacy> Composed(absl::Span<const Release> releases) {
+absl::StatusOr<LabelPrivacy> Composed(absl::Span<const Released> all) {
   std::vector<LabelPrivacy> parts;
   for (const LabelKind kind : {LabelKind::kBinary, LabelKind::kOneHot, LabelKind::kUnitInterval}) {
     std::vector<uint32_t> sigmas;
-    for (const Release& release : releases) {
-      if (release.kind == kind) {
-        sigmas.push_back(release.sigma_units);
+    for (const Released& released : all) {
+      if (released.release.kind == kind) {
+        sigmas.insert(sigmas.end(), static_cast<size_t>(released.draws), released.release.sigma_units);
       }
     }
     SPLITVEIL_ASSIGN_OR_RETURN(parts.emplace_back(), LabelPrivacy::OfReleases(kind, sigmas));
@@ -129,21 +148,21 @@ absl::StatusOr<LabelPrivacy> Composed(absl::Span<const Release> releases) {
 // The example whose releases disclose the most.
 class MostExposed {
  public:
-  // Releases of one example.
-  void Consider(const std::vector<Release>& releases) {
+  // All that was released of one example.
+  void Consider(const std::vector<Released>& all) {
     double divergence = 0;
-    for (const Release& release : releases) {
-      divergence += Divergence(release);
+    for (const Released& released : all) {
+      divergence += Divergence(released);
     }
     if (divergence > divergence_) {
       divergence_ = divergence;
-      releases_ = releases;
+      all_ = all;
     }
   }
-  absl::StatusOr<LabelPrivacy> Privacy() const { return Composed(releases_); }
+  absl::StatusOr<LabelPrivacy> Privacy() const { return Composed(all_); }
 
  private:
-  std::vector<Release> releases_;
+  std::vector<Released> all_;
   double divergence_ = 0;
 };
 
@@ -187,11 +206,11 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::Make(PrivacyAcco
       new PrivacyAccount(std::move(options), std::move(database), *std::move(key), *std::move(id), is_new));
 }
 
-absl::StatusOr<LabelNoise> PrivacyAccount::Noise(uint32_t sigma_units) const {
+absl::StatusOr<LabelNoise> PrivacyAccount::Noise(const NoiseReleases& releases) const {
   Sha256Hasher hasher;
   hasher.Update(kPurpose);
   hasher.Update(options_.label_set);
-  return LabelNoise::Create(key_, hasher.Finish(), {sigma_units});
+  return LabelNoise::Create(key_, hasher.Finish(), std::vector<uint32_t>(releases.draws, releases.sigma_units));
 }
 
 absl::Status PrivacyAccount::CheckLabels(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels) {
@@ -219,18 +238,20 @@ absl::Status PrivacyAccount::CheckLabels(absl::Span<const NoiseRow> examples, ab
 }
 
 absl::StatusOr<ForeseenDebit> PrivacyAccount::Foresee(absl::Span<const NoiseRow> examples,
-                                                      absl::Span<const uint32_t> sigma_units) {
+                                                      absl::Span<const NoiseReleases> releases) {
   SPLITVEIL_RETURN_IF_ERROR(At(CheckKind(*database_, options_)));
-  absl::StatusOr<Releases> releases = ReadReleases(*database_, options_.label_set);
-  absl::StatusOr<SqliteStatement> select = database_->Prepare("SELECT release FROM debit WHERE example = ?1");
-  if (!releases.ok() || !select.ok()) {
-    return At(releases.ok() ? select.status() : releases.status());
+  absl::StatusOr<Releases> known = ReadReleases(*database_, options_.label_set);
+  absl::StatusOr<SqliteStatement> select = database_->Prepare("SELECT release, draws FROM debit WHERE example = ?1");
+  if (!known.ok() || !select.ok()) {
+    return At(known.ok() ? select.status() : known.status());
   }
+  const DrawsBySigma planned = MostDraws(releases);
   ForeseenDebit foreseen;
   MostExposed so_far, lifetime;
+  std::vector<Released> made;
   for (size_t i : InTableOrder(examples)) {
-    std::vector<Release> made;
-    std::set<uint32_t> missing(sigma_units.begin(), sigma_units.end());
+    made.clear();
+    DrawsBySigma missing = planned;
     SPLITVEIL_RETURN_IF_ERROR(At(select->Bind(BytesOf(examples[i]))));
     while (true) {
       const absl::StatusOr<bool> row = select->Next();
@@ -238,19 +259,21 @@ absl::StatusOr<ForeseenDebit> PrivacyAccount::Foresee(absl::Span<const NoiseRow>
       if (!*row) {
         break;
       }
-      const Release& earlier = (*releases)[select->Int64(0)];
-      made.push_back(earlier);
-      if (earlier.of_label_set) {
-        missing.erase(earlier.sigma_units);
+      made.push_back({(*known)[select->Int64(0)], select->Int64(1)});
+      const auto again = missing.find(made.back().release.sigma_units);
+      if (made.back().release.of_label_set && again != missing.end()) {
+        again->second = std::max<int64_t>(0, again->second - made.back().draws);
       }
     }
     so_far.Consider(made);
-    for (const uint32_t units : missing) {
-      made.push_back({true, units, options_.label_kind});
+    int64_t more = 0;
+    for (const auto& [units, draws] : missing) {
+      made.push_back({{true, units, options_.label_kind}, draws});
+      more += draws;
     }
     lifetime.Consider(made);
-    foreseen.releases += static_cast<int64_t>(missing.size());
-    foreseen.examples += missing.empty() ? 0 : 1;
+    foreseen.releases += more;
+    foreseen.examples += more > 0 ? 1 : 0;
   }
   SPLITVEIL_ASSIGN_OR_RETURN(foreseen.so_far, so_far.Privacy());
   SPLITVEIL_ASSIGN_OR_RETURN(foreseen.lifetime, lifetime.Privacy());
@@ -258,21 +281,24 @@ absl::StatusOr<ForeseenDebit> PrivacyAccount::Foresee(absl::Span<const NoiseRow>
 }
 
 absl::StatusOr<ForeseenDebit> PrivacyAccount::ForeseeNew(LabelKind kind, int64_t examples,
-                                                         absl::Span<const uint32_t> sigma_units) {
-  const std::set<uint32_t> distinct(sigma_units.begin(), sigma_units.end());
+                                                         absl::Span<const NoiseReleases> releases) {
   ForeseenDebit foreseen;
-  foreseen.releases = examples * static_cast<int64_t>(distinct.size());
-  foreseen.examples = distinct.empty() ? 0 : examples;
-  SPLITVEIL_ASSIGN_OR_RETURN(foreseen.lifetime,
-                             LabelPrivacy::OfReleases(kind, std::vector<uint32_t>(distinct.begin(), distinct.end())));
+  std::vector<Released> all;
+  for (const auto& [units, draws] : MostDraws(releases)) {
+    all.push_back({{true, units, kind}, draws});
+    foreseen.releases += examples * draws;
+  }
+  foreseen.examples = all.empty() ? 0 : examples;
+  SPLITVEIL_ASSIGN_OR_RETURN(foreseen.lifetime, Composed(all));
   return foreseen;
 }
 
 absl::StatusOr<LabelPrivacy> PrivacyAccount::Debit(absl::Span<const NoiseRow> examples,
-                                                   absl::Span<const int64_t> labels, uint32_t sigma_units) {
+                                                   absl::Span<const int64_t> labels,
+                                                   absl::Span<const NoiseReleases> releases) {
   absl::StatusOr<LabelPrivacy> lifetime = LabelPrivacy();
   const absl::Status counted = InTransaction(*database_, [&] {
-    lifetime = DebitInTransaction(examples, labels, sigma_units);
+    lifetime = DebitInTransaction(examples, labels, releases);
     return lifetime.status();
   });
   SPLITVEIL_RETURN_IF_ERROR(IsHalt(counted) ? counted : At(counted));
@@ -281,43 +307,52 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::Debit(absl::Span<const NoiseRow> ex
 
 absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(absl::Span<const NoiseRow> examples,
                                                                 absl::Span<const int64_t> labels,
-                                                                uint32_t sigma_units) {
+                                                                absl::Span<const NoiseReleases> releases) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string id, database_->QueryText("SELECT id FROM account"));
   if (id != id_) {
     return absl::InternalError("expected the account that the run began with, found another one in its place");
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckKind(*database_, options_));
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t release, NumberOf(*database_, options_, sigma_units));
-  SPLITVEIL_ASSIGN_OR_RETURN(Releases releases, ReadReleases(*database_, options_.label_set));
+  std::map<int64_t, int64_t> planned;  // Draws, by number of the table `release`.
+  for (const auto& [units, draws] : MostDraws(releases)) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const int64_t number, NumberOf(*database_, options_, units));
+    planned[number] = draws;
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(Releases known, ReadReleases(*database_, options_.label_set));
   SPLITVEIL_ASSIGN_OR_RETURN(
       SqliteStatement select,
-      database_->Prepare("SELECT release, label FROM debit WHERE example = ?1 ORDER BY release"));
-  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement insert, database_->Prepare("INSERT INTO debit VALUES (?1, ?2, ?3)"));
+      database_->Prepare("SELECT release, label, draws FROM debit WHERE example = ?1 ORDER BY release"));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      SqliteStatement count,
+      database_->Prepare("INSERT INTO debit(example, release, label, draws) VALUES (?1, ?2, ?3, ?4) "
+                         "ON CONFLICT (example, release) DO UPDATE SET draws = excluded.draws"));
   MostExposed most_exposed;
-  std::vector<Release> made;
+  std::vector<Released> made;
   for (size_t i : InTableOrder(examples)) {
     SPLITVEIL_RETURN_IF_ERROR(select.Bind(BytesOf(examples[i])));
-    made = {releases[release]};
-    bool known = false;
+    made.clear();
+    std::map<int64_t, int64_t> draws = planned;  // Of this example, with this run.
     while (true) {
       SPLITVEIL_ASSIGN_OR_RETURN(const bool row, select.Next());
       if (!row) {
         break;
       }
-      const Release earlier = releases[select.Int64(0)];
-      if (earlier.of_label_set && select.Int64(1) != labels[i]) {
+      const int64_t number = select.Int64(0);
+      if (known[number].of_label_set && select.Int64(1) != labels[i]) {
         return OtherLabels(options_.label_set);  // Another run has counted others since CheckLabels.
       }
-      if (select.Int64(0) == release) {
-        known = true;
-        continue;
+      const auto again = draws.find(number);
+      if (again != draws.end() && again->second > select.Int64(2)) {
+        continue;  // Some of its draws are new.
       }
-      made.push_back(earlier);
+      made.push_back({known[number], select.Int64(2)});
+      draws.erase(number);
+    }
+    for (const auto& [number, total] : draws) {
+      made.push_back({known[number], total});
+      SPLITVEIL_RETURN_IF_ERROR(count.Run(BytesOf(examples[i]), number, static_cast<int64_t>(labels[i]), total));
     }
     most_exposed.Consider(made);
-    if (!known) {
-      SPLITVEIL_RETURN_IF_ERROR(insert.Run(BytesOf(examples[i]), release, static_cast<int64_t>(labels[i])));
-    }
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime, most_exposed.Privacy());
   if (lifetime.AucBound() > options_.max_lifetime_auc_bound) {

@@ -26,6 +26,12 @@ struct PrivacyAccountOptions {
   LabelKind label_kind = LabelKind::kBinary;
 };
 
+// The first `draws` draws of noise of one strength (common/crypto/label_noise.h): a release of an example each.
+struct NoiseReleases {
+  uint32_t sigma_units = 0;
+  uint32_t draws = 1;
+};
+
 // What releases would count, were they debited.
 struct ForeseenDebit {
   int64_t releases = 0;   // Of an example, that the account does not have; each counts.
@@ -34,10 +40,12 @@ struct ForeseenDebit {
   LabelPrivacy lifetime;  // and with these.
 };
 
-// One SQLite file (application_id 0x53565041, "SVPA"; user_version 2): the key of the noise, the label sets, the
-// releases (a label set with noise of one strength), and which example was released in which of them, with its label.
-// A release of an example is the same bits however often it is made, so it counts once; different ones have independent
-// noise and compose (LabelPrivacy). Nothing is ever taken off.
+// One SQLite file (application_id 0x53565041, "SVPA"; user_version 3): the key of the noise, the label sets, the
+// strengths of noise that each was released with, and how many draws of which strength an example was released with,
+// and its label. The draws of a strength are numbered, and runs take them in order. A draw of an example is the same
+// bits however often it is released, so it counts once; different ones, and different strengths, have independent noise
+// and compose (LabelPrivacy). Nothing is ever taken off. A file of version 2, which knew of one draw, is brought up to
+// date by the first run.
 //
 // The guarantee rests on the file: who takes it away or puts an older one in its place resets the account, and who
 // reads it can take the noise off. It is created with mode 0600, and a debit is on the disk before Debit returns.
@@ -58,27 +66,28 @@ class PrivacyAccount {
   // Made by Open: it knows of nothing that was released before.
   bool is_new() const { return is_new_; }
 
-  // The noise of this label set at this strength. Errors: as LabelNoise::Create.
-  absl::StatusOr<LabelNoise> Noise(uint32_t sigma_units) const;
+  // The noise of this label set at this strength, LabelNoise's releases being the draws. Errors: as LabelNoise::Create.
+  absl::StatusOr<LabelNoise> Noise(const NoiseReleases& releases) const;
 
   // That every example released under this label set has the label it had then. Ask it of all labels of the party, not
   // of those of a run: the peer has a say in which examples take part, and sees where a run ends. `examples`, `labels`
   // [n]: LabelNumber of each. Error: InvalidArgument, also where the label set is of another kind.
   absl::Status CheckLabels(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels);
 
-  // What Debit would count of these examples at all of these strengths together. Changes nothing. Errors: as
-  // SqliteDatabase; InvalidArgument for a strength of 0, or where the label set is of another kind.
-  absl::StatusOr<ForeseenDebit> Foresee(absl::Span<const NoiseRow> examples, absl::Span<const uint32_t> sigma_units);
+  // What Debit would count of these examples with all of these together; of a strength that is there twice, the larger
+  // number of draws. Changes nothing. Errors: as SqliteDatabase; InvalidArgument for a strength of 0, or where the
+  // label set is of another kind.
+  absl::StatusOr<ForeseenDebit> Foresee(absl::Span<const NoiseRow> examples, absl::Span<const NoiseReleases> releases);
   // The same of an account that is still to be made.
   static absl::StatusOr<ForeseenDebit> ForeseeNew(LabelKind kind, int64_t examples,
-                                                  absl::Span<const uint32_t> sigma_units);
+                                                  absl::Span<const NoiseReleases> releases);
 
-  // Counts a release of these examples, [n] each, as one transaction that is on the disk when it returns: before
-  // anything that is computed of the noised labels leaves. Returns what all releases of the most exposed of them
-  // disclose together, this one included. Errors: ResourceExhausted, marked as a halt, where that passes
+  // Counts these releases, each strength once, of these examples, [n] each, as one transaction that is on the disk when
+  // it returns: before anything that is computed of the noised labels leaves. Returns what all releases of the most
+  // exposed of them disclose together, these included. Errors: ResourceExhausted, marked as a halt, where that passes
   // max_lifetime_auc_bound; nothing is counted then, or after another error of SqliteDatabase.
   absl::StatusOr<LabelPrivacy> Debit(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels,
-                                     uint32_t sigma_units);
+                                     absl::Span<const NoiseReleases> releases);
 
  private:
   PrivacyAccount(PrivacyAccountOptions options, std::unique_ptr<SqliteDatabase> database, SecretKey key, std::string id,
@@ -92,7 +101,7 @@ class PrivacyAccount {
   static absl::StatusOr<std::unique_ptr<PrivacyAccount>> Make(PrivacyAccountOptions options,
                                                               std::unique_ptr<SqliteDatabase> database, bool is_new);
   absl::StatusOr<LabelPrivacy> DebitInTransaction(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels,
-                                                  uint32_t sigma_units);
+                                                  absl::Span<const NoiseReleases> releases);
   absl::Status At(const absl::Status& status) const;
 
   const PrivacyAccountOptions options_;

@@ -1,5 +1,6 @@
 #include "label_party/policy/label_config.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -68,6 +69,24 @@ absl::Status ValidateTranscript(const v1::LabelPartyConfig& config, const v1::Ru
   return absl::OkStatus();
 }
 
+// That every epoch whose gradients leave has noise of its own, where each is to have it.
+absl::Status ValidateDraws(const v1::GradientProtection::GaussianLabelDp& config, const v1::RunAgreement& agreement) {
+  const std::string field = "protection.gaussian_label_dp.";
+  if (config.noise_draws() != v1::GradientProtection::GaussianLabelDp::EVERY_EPOCH) {
+    return config.noise_growth_per_epoch() == 1 && config.planned_epochs() == 0
+               ? absl::OkStatus()
+               : Unfit(field + "noise_draws", "EVERY_EPOCH beside noise_growth_per_epoch or planned_epochs",
+                       "ONE_DRAW");
+  }
+  const int32_t released =
+      config.released_epochs() > 0 ? std::min(config.released_epochs(), agreement.epochs()) : agreement.epochs();
+  return config.planned_epochs() == 0 || config.planned_epochs() >= released
+             ? absl::OkStatus()
+             : Unfit(field + "planned_epochs",
+                     absl::StrCat("0, or at least the ", released, " epochs that are released"),
+                     absl::StrCat(config.planned_epochs()));
+}
+
 // Which messages the peer receives, and when the run ends, is to follow from the noised labels; what it receives is,
 // too, but for what ORACLE discloses for research.
 absl::Status ValidatePattern(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement) {
@@ -131,6 +150,7 @@ absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::R
   status.Update(ValidateWorstCase(config));
   if (config.protection().has_gaussian_label_dp()) {
     status.Update(ValidateTranscript(config, agreement));
+    status.Update(ValidateDraws(config.protection().gaussian_label_dp(), agreement));
   }
   if (config.protection().has_label_dp()) {
     status.Update(ValidatePattern(config, agreement));

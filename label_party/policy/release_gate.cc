@@ -93,10 +93,10 @@ absl::StatusOr<ReleaseGate> ReleaseGate::Create(const v1::ReleasePolicy& policy,
 
 GateDecision ReleaseGate::Decide(const ReleaseFigures& figures) const {
   Verdict verdict(figures.times_raised);
-  // What bounds the run bounds the step: Theorem 1 is the looser one where the run's figure is that of the labels.
+  // Theorem 1 is the looser one where the figures are those of labels.
   verdict.decision().auc_bound = std::isnan(figures.run_sum_kl)
                                      ? AucBound(figures.sum_kl)
-                                     : std::min(AucBound(figures.sum_kl), GaussianAucBound(figures.run_sum_kl));
+                                     : std::min(AucBound(figures.sum_kl), GaussianAucBound(figures.sum_kl));
   // What is unknown counts as everything: comparisons are written so that NaN passes the limit.
   if (max_step_auc_bound_ < 1 && !(verdict.decision().auc_bound <= max_step_auc_bound_)) {
     verdict.Pass("bound on the AUC of one step", verdict.decision().auc_bound, max_step_auc_bound_, action_,

@@ -19,7 +19,8 @@ absl::StatusOr<NoisePlan> LabelDpPlanner::Plan(const BatchFacts& batch, double) 
   const double rho = randomizer_->rho();
   ProtectionReport report = DescribeBatch("label_dp", batch.moments);
   report.sum_kl = std::max(2 * (1 - 2 * rho) * randomizer_->epsilon(), SumKlForRunAuc(1 - rho));
-  report.run_sum_kl = report.sum_kl;
+  report.run_sum_kl = report.sum_kl_so_far = report.sum_kl;
+  report.releases_repeat = true;
   return NoisePlan{std::move(report), NoChange{}};
 }
 

@@ -126,7 +126,7 @@ absl::Status ProveLabelDp(double epsilon, const SyntheticBatch& batch, const Pro
   }
   const double rho = 1 / (1 + std::exp(epsilon));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> targets,
-                             candidate.training_targets(NumberedNoiseRows(kLabels), labels));
+                             candidate.training_targets(NumberedNoiseRows(kLabels), labels, /*epoch=*/0));
   if (targets.size() != labels.size()) {
     return Broken("another number of targets than of labels");
   }
@@ -182,6 +182,23 @@ absl::Status ProveLabelNoise(double sigma, absl::Span<const uint8_t> labels, abs
              : Broken("the noise of neighbouring labels is not independent");
 }
 
+// Holds the targets of the second epoch, of as many labels, against noise of its own.
+absl::Status ProveOtherDraw(const NoisedLabels& promised, absl::Span<const uint8_t> labels,
+                            absl::Span<const float> first, absl::Span<const float> second) {
+  if (second.size() != labels.size()) {
+    return Broken("another number of targets than of labels");
+  }
+  SPLITVEIL_RETURN_IF_ERROR(ProveLabelNoise(promised.sigma(1), labels, second));
+  double products = 0;
+  for (size_t j = 0; j < labels.size(); ++j) {
+    products += (first[j] - static_cast<double>(labels[j])) * (second[j] - static_cast<double>(labels[j])) /
+                (promised.sigma(0) * promised.sigma(1));
+  }
+  return std::abs(products) <= kDeviations * std::sqrt(static_cast<double>(labels.size()))
+             ? absl::OkStatus()
+             : Broken("the noise of two epochs is not independent");
+}
+
 absl::Status ProveGaussianLabelDp(const v1::GradientProtection::GaussianLabelDp& config, const SyntheticBatch& batch,
                                   const ProtectionCandidate& candidate) {
   constexpr size_t kLabels = 100'000;
@@ -190,22 +207,29 @@ absl::Status ProveGaussianLabelDp(const v1::GradientProtection::GaussianLabelDp&
     labels[j] = j % 2;
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> targets,
-                             candidate.training_targets(NumberedNoiseRows(kLabels), labels));
+                             candidate.training_targets(NumberedNoiseRows(kLabels), labels, /*epoch=*/0));
   if (targets.size() != labels.size()) {
     return Broken("another number of targets than of labels");
   }
   // Only the noise's own key differs.
   SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<NoisedLabels> promised,
                              NoisedLabels::Create(config, Task(), SecretKey::Generate()));
-  SPLITVEIL_RETURN_IF_ERROR(ProveLabelNoise(promised->sigma(), labels, targets));
+  SPLITVEIL_RETURN_IF_ERROR(ProveLabelNoise(promised->sigma(0), labels, targets));
+  if (promised->draws() > 1) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> next,
+                               candidate.training_targets(NumberedNoiseRows(kLabels), labels, /*epoch=*/1));
+    SPLITVEIL_RETURN_IF_ERROR(ProveOtherDraw(*promised, labels, targets, next));
+  }
   Matrix out;
   SPLITVEIL_ASSIGN_OR_RETURN(const ProtectionReport report,
                              candidate.perturb(batch.gradients, batch.labels, NoisePosition{}, out));
   if (report.method != "gaussian_label_dp" || !Same(out, batch.gradients)) {
     return Broken("the gradients of noised labels are changed");
   }
-  const double sum_kl = 1 / (promised->sigma() * promised->sigma());
-  if (!(std::abs(report.sum_kl - sum_kl) <= kRounding * sum_kl && report.run_sum_kl == report.sum_kl)) {
+  const double sum_kl = 1 / (promised->sigma(0) * promised->sigma(0));
+  const double run_sum_kl = promised->privacy().mu() * promised->privacy().mu();
+  if (!(std::abs(report.sum_kl - sum_kl) <= kRounding * sum_kl &&
+        std::abs(report.run_sum_kl - run_sum_kl) <= kRounding * run_sum_kl)) {
     return Broken("the divergence of the noised labels is not the promised one");
   }
   return absl::OkStatus();
@@ -221,8 +245,9 @@ absl::Status ProveNoiseless(const v1::GradientProtection& config, const Protecti
   if (config.has_gaussian_label_dp()) {
     return ProveGaussianLabelDp(config.gaussian_label_dp(), batch, candidate);
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> targets,
-                             candidate.training_targets(NumberedNoiseRows(batch.labels.size()), batch.labels));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const std::vector<float> targets,
+      candidate.training_targets(NumberedNoiseRows(batch.labels.size()), batch.labels, /*epoch=*/0));
   if (!std::equal(targets.begin(), targets.end(), batch.labels.begin(), batch.labels.end())) {
     return Broken("the labels are changed");
   }

@@ -14,11 +14,11 @@ namespace splitveil {
 // none: every bit as it is. label_dp: of 100,000 labels of each class the share rho is flipped, neighbours
 // independently, the targets are the two that rho gives, and gradients leave as they are, with the divergence of rho.
 // gaussian_label_dp: of 100,000 labels the noise has the promised mean, variance and fourth moment in each class and
-// none in common with its neighbours, and gradients leave as they are, with the divergence mu^2. sparsify: the promised
-// number of components is left, unchanged, none smaller than one that is gone. discretize: the promised bins, each
-// component in the nearest. All but those two leave labels as they are. Random figures are compared at six standard
-// deviations: a sound method fails with a probability below 1e-7. Errors: Internal, naming the property that does not
-// hold; else those of the candidate.
+// none in common with its neighbours or, where every epoch draws, with that of the next epoch, and gradients leave as
+// they are, with the divergence mu^2. sparsify: the promised number of components is left, unchanged, none smaller than
+// one that is gone. discretize: the promised bins, each component in the nearest. All but those two leave labels as
+// they are. Random figures are compared at six standard deviations: a sound method fails with a probability below 1e-7.
+// Errors: Internal, naming the property that does not hold; else those of the candidate.
 absl::Status ProveNoiseless(const v1::GradientProtection& config, const ProtectionCandidate& candidate);
 
 }  // namespace splitveil

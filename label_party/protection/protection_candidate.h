@@ -23,7 +23,7 @@ struct ProtectionCandidate {
       perturb;
   // As Protection::TrainingTargets of two classes.
   std::function<absl::StatusOr<std::vector<float>>(absl::Span<const NoiseRow> examples,
-                                                   absl::Span<const uint8_t> labels)>
+                                                   absl::Span<const uint8_t> labels, uint32_t epoch)>
       training_targets;
 };
 
@@ -32,8 +32,8 @@ struct ProtectionCandidate {
 inline ProtectionCandidate CandidateOf(const Protection& protection) {
   return {[&protection](ConstMatrixView gradients, absl::Span<const uint8_t> labels, const NoisePosition& position,
                         Matrix& out) { return protection.gradients->Perturb(gradients, labels, position, out); },
-          [&protection](absl::Span<const NoiseRow> examples, absl::Span<const uint8_t> labels) {
-            return protection.TrainingTargets(examples, std::vector<float>(labels.begin(), labels.end()));
+          [&protection](absl::Span<const NoiseRow> examples, absl::Span<const uint8_t> labels, uint32_t epoch) {
+            return protection.TrainingTargets(examples, std::vector<float>(labels.begin(), labels.end()), epoch);
           }};
 }
 

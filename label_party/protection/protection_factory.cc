@@ -123,11 +123,11 @@ absl::StatusOr<LabelProtection> MakeMethod(const v1::GradientProtection& config,
 }  // namespace
 
 absl::StatusOr<std::vector<float>> Protection::TrainingTargets(absl::Span<const NoiseRow> examples,
-                                                               absl::Span<const float> labels) const {
+                                                               absl::Span<const float> labels, uint32_t epoch) const {
   if (this->labels == nullptr) {
     return std::vector<float>(labels.begin(), labels.end());
   }
-  return this->labels->TrainingTargets(examples, labels);
+  return this->labels->TrainingTargets(examples, labels, epoch);
 }
 
 absl::StatusOr<Protection> MakeProtection(const v1::GradientProtection& config, std::unique_ptr<SecureGaussian> noise,

@@ -25,9 +25,9 @@ struct Protection {
   // Null where the labels themselves are trained on: all but label_dp and gaussian_label_dp.
   std::shared_ptr<LabelTargets> labels;
 
-  // What to train on instead of `labels`; see LabelTargets. Call it once, before the first batch.
+  // What to train on in `epoch` instead of `labels`; see LabelTargets.
   absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow> examples,
-                                                     absl::Span<const float> labels) const;
+                                                     absl::Span<const float> labels, uint32_t epoch) const;
   // See LabelTargets.
   bool needs_release_head() const { return labels != nullptr && labels->needs_release_head(); }
 };

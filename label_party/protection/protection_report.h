@@ -23,9 +23,13 @@ struct ProtectionReport {
   // Of the perturbed classes under the Gaussian model; label_dp: of the randomised labels, or of Gaussian classes with
   // their AUC where that is more.
   double sum_kl;
-  // The divergence of all releases of the run together, whatever their number: it counts once. NaN: that of one
-  // release, and releases add.
+  // The divergence of all that the run may release of an example, however often: it counts once. NaN: releases add as
+  // they are made.
   double run_sum_kl = std::numeric_limits<double>::quiet_NaN();
+  // Of this release and those of earlier epochs, where run_sum_kl is known.
+  double sum_kl_so_far = std::numeric_limits<double>::quiet_NaN();
+  // Whether all releases of an example are made of the same noised label.
+  bool releases_repeat = false;
 };
 
 // Only the method; every number is NaN, which the bounds read as "no bound".

@@ -90,6 +90,13 @@ void FillPlannedEpochs(int64_t epochs, v1::GradientProtection& config) {
   if (config.marvell().has_run_budget() && config.marvell().run_budget().planned_epochs() == 0) {
     config.mutable_marvell()->mutable_run_budget()->set_planned_epochs(static_cast<int32_t>(epochs));
   }
+  const auto& labels = config.gaussian_label_dp();
+  if (config.has_gaussian_label_dp() && labels.noise_draws() == v1::GradientProtection::GaussianLabelDp::EVERY_EPOCH &&
+      labels.planned_epochs() == 0) {
+    const int64_t released =
+        labels.released_epochs() > 0 ? std::min<int64_t>(labels.released_epochs(), epochs) : epochs;
+    config.mutable_gaussian_label_dp()->set_planned_epochs(static_cast<int32_t>(released));
+  }
 }
 
 }  // namespace splitveil

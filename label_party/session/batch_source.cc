@@ -39,12 +39,13 @@ LocalBatch BatchSource::Gather(uint32_t epoch, uint32_t batch) {
     own.features.push_back(data_.features->Gather(positions.subspan(rows.first, rows.rows)));
   }
   own.labels = Selected(data_.labels, positions);
-  if (!data_.targets.empty()) {
-    const auto outputs = static_cast<size_t>(data_.task.outputs());
-    own.targets.reserve(outputs * positions.size());
+  if (data_.targets != nullptr) {
+    data_.targets->BeginEpoch(epoch);
+    own.target_noise = data_.targets->noise();
+    own.targets.reserve(static_cast<size_t>(data_.task.outputs()) * positions.size());
     for (uint32_t position : positions) {
-      const float* const first = data_.targets.data() + outputs * position;
-      own.targets.insert(own.targets.end(), first, first + outputs);
+      const absl::Span<const float> of_example = data_.targets->At(position);
+      own.targets.insert(own.targets.end(), of_example.begin(), of_example.end());
     }
   }
   return own;

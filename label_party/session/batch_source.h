@@ -14,6 +14,7 @@
 #include "common/schedule/schedule.h"
 #include "common/schedule/slice_assembler.h"
 #include "label_party/audit/leak_auditor.h"
+#include "label_party/session/epoch_targets.h"
 
 namespace splitveil {
 
@@ -21,10 +22,9 @@ namespace splitveil {
 struct TrainingData {
   std::unique_ptr<FeatureTable> features;  // Own ones.
   Task task;
-  std::vector<float> labels;            // 0 or 1, a class, or a number in [0, 1].
-  std::vector<uint8_t> audited_labels;  // ReleasedBatch.labels.
-  // What h trains on instead, Task.outputs() of each example (Protection::TrainingTargets); empty: the labels.
-  std::vector<float> targets;
+  std::vector<float> labels;              // 0 or 1, a class, or a number in [0, 1].
+  std::vector<uint8_t> audited_labels;    // ReleasedBatch.labels.
+  std::unique_ptr<EpochTargets> targets;  // What h trains on instead, Task.outputs() of each example. Null: the labels.
   Schedule schedule;
   std::vector<uint32_t> test;  // Positions that are evaluated: those held out; all, under progressive_validation.
 };
@@ -34,6 +34,7 @@ struct LocalBatch {
   ReleasedBatch released;              // Step and hints are the training step's to fill in.
   std::vector<float> labels;           // [rows]
   std::vector<float> targets;          // [rows * outputs], or empty.
+  double target_noise = 0;             // TrainingTargets.noise_stddev of them.
   BatchSlices cuts;                    // In which it crosses the wire.
   bool is_whole = false;               // Computed at once, not slice by slice.
   std::vector<FeatureBatch> features;  // Of each of cuts.Computed(is_whole).
@@ -85,7 +86,7 @@ class BatchSource {
   void serialize(Archive& archive) {
     archive(both_classes_seen_);
     if (options_.keeps_targets) {
-      archive(data_.targets);
+      archive(*data_.targets);
     }
   }
 

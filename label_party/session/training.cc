@@ -22,6 +22,7 @@
 #include "common/telemetry/log.h"
 #include "label_party/label_privacy/label_targets.h"
 #include "label_party/protection/run_budget.h"
+#include "label_party/top/one_headed_top_model.h"
 #include "label_party/top/two_headed_top_model.h"
 
 namespace splitveil {
@@ -30,13 +31,16 @@ namespace {
 // As the protection needs it: with a head for what leaves, or without.
 absl::StatusOr<std::unique_ptr<TopModel>> MakeFreshModel(const TrainingInputs& inputs) {
   TopModelOptions options = TopOptions(inputs.agreement, inputs.config, *inputs.data);
-  absl::StatusOr<std::unique_ptr<TopModel>> model = TopModel::Create(options);
-  if (!model.ok() || !inputs.protection.needs_release_head()) {
-    return model;
+  absl::StatusOr<std::unique_ptr<TopModel>> releasing = TopModel::Create(options);
+  if (!releasing.ok() || !inputs.protection.needs_release_head()) {
+    return releasing;
   }
-  options.target_noise = inputs.protection.labels->target_noise();
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TopModel> release_head, TopModel::Create(options));
-  return MakeTwoHeadedTopModel(std::move(release_head), *std::move(model), options.task.outputs());
+  if (inputs.config.protection().gaussian_label_dp().release_head_predicts()) {
+    return MakeOneHeadedTopModel(*std::move(releasing));
+  }
+  options.cut_gradient = false;
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TopModel> predicting, TopModel::Create(options));
+  return MakeTwoHeadedTopModel(*std::move(releasing), std::move(predicting), options.task.outputs());
 }
 
 // With the weights and the optimiser's state of the checkpoint, where there is one.
@@ -129,35 +133,30 @@ absl::StatusOr<TrainingData> MakeData(const TrainingInputs& inputs) {
   auto features =
       std::make_unique<FeatureTable>(inputs.data, std::vector<uint32_t>(inputs.rows.begin(), inputs.rows.end()));
   return TrainingData{std::move(features), data.task(),         std::move(labels),    std::move(audited_labels),
-                      /*targets=*/{},      std::move(schedule), std::move(split.test)};
+                      /*targets=*/nullptr, std::move(schedule), std::move(split.test)};
 }
 
-// What the training examples train on; where labels are noised, all others have no target, and no number stands for it.
-absl::StatusOr<std::vector<float>> MakeTargets(const TrainingInputs& inputs, const TrainingData& data) {
+// What the training examples train on; null: their labels.
+absl::StatusOr<std::unique_ptr<EpochTargets>> MakeTargets(const TrainingInputs& inputs, const TrainingData& data) {
   if (inputs.protection.labels == nullptr) {
-    return std::vector<float>();
+    return nullptr;
   }
   const absl::Span<const uint32_t> positions = data.schedule.positions();
-  std::vector<NoiseRow> examples;
-  std::vector<float> labels;
-  examples.reserve(positions.size());
-  labels.reserve(positions.size());
+  EpochTargets::Options options;
+  options.source = inputs.protection.labels;
+  options.positions.assign(positions.begin(), positions.end());
+  options.aligned = data.labels.size();
+  options.outputs = static_cast<size_t>(data.task.outputs());
+  options.first_epoch = inputs.continues ? inputs.resumed->header().epochs() : 0;
+  options.examples.reserve(positions.size());
+  options.labels.reserve(positions.size());
   for (uint32_t position : positions) {
-    examples.push_back(NoiseRow::OfId(inputs.data->ids()[inputs.rows[position]]));
-    labels.push_back(data.labels[position]);
+    options.examples.push_back(NoiseRow::OfId(inputs.data->ids()[inputs.rows[position]]));
+    options.labels.push_back(data.labels[position]);
   }
   inputs.data->ReleaseMemory();  // Of the ids.
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> drawn,
-                             inputs.protection.labels->TrainingTargets(examples, labels));
-  const auto outputs = static_cast<size_t>(data.task.outputs());
-  std::vector<float> targets(outputs * data.labels.size(), std::numeric_limits<float>::quiet_NaN());
-  for (size_t i = 0; i < positions.size(); ++i) {
-    std::copy_n(drawn.begin() + static_cast<std::ptrdiff_t>(outputs * i), outputs,
-                targets.begin() + static_cast<std::ptrdiff_t>(outputs * positions[i]));
-  }
-  return targets;
+  return EpochTargets::Create(std::move(options));
 }
-
 std::optional<AccountedReleases> AccountedOf(const LabelTargets* targets) {
   return targets == nullptr ? std::nullopt : targets->accounted();
 }
@@ -330,7 +329,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   step.wire_dtype = agreement.wire_dtype();
   step.discloses_hints = agreement.audit().disclosure() == v1::ORACLE;
   step.distance_correlation_weight = protection.distance_correlation().weight();
-  step.releases_posterior = targets != nullptr && targets->target_noise() > 0;
+  step.releases_posterior = targets != nullptr && targets->target_noise(0) > 0;
   step.clip_cut_gradients = inputs.config.clip_cut_gradients();
   step.journal = inputs.journal;
   training.step = std::make_unique<TrainingStep>(step, training.source.get(), training.model.get(),

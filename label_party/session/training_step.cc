@@ -167,10 +167,12 @@ absl::Status TrainingStep::Differentiate(const RowRange& rows, InboundBatch& bat
   return absl::OkStatus();
 }
 
-absl::Span<const float> TrainingStep::TargetsOf(const LocalBatch& own, const RowRange& rows) const {
+TrainingTargets TrainingStep::TargetsOf(const LocalBatch& own, const RowRange& rows) const {
+  if (own.targets.empty()) {
+    return {};
+  }
   const int64_t outputs = source_->task().outputs();
-  return own.targets.empty() ? absl::Span<const float>()
-                             : absl::MakeConstSpan(own.targets).subspan(outputs * rows.first, outputs * rows.rows);
+  return {absl::MakeConstSpan(own.targets).subspan(outputs * rows.first, outputs * rows.rows), own.target_noise};
 }
 
 bool TrainingStep::AnswersSliceBySlice() const {
@@ -203,7 +205,8 @@ absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const GuardedBatch guarded, guard_->Guard(batch.clean, released, head));
   const GateDecision& decision = guarded.decision;
-  batch.head.releases_repeat = !std::isnan(guarded.report.run_sum_kl);
+  batch.head.releases_repeat = guarded.report.releases_repeat;
+  batch.head.sum_kl_so_far = guarded.report.sum_kl_so_far;
   SPLITVEIL_RETURN_IF_ERROR(recorder_->RecordDecision(decision));
   ProtectionRow protection = recorder_->RowOf(guarded.report, decision.action, decision.auc_bound);
   if (decision.action == v1::HALT) {
@@ -344,7 +347,8 @@ absl::Status TrainingStep::Audit(const AnsweredBatch& batch) {
   evidence.noise_negative = {protection.lambda1_neg, protection.lambda2_neg};
   evidence.noise_positive = {protection.lambda1_pos, protection.lambda2_pos};
   evidence.sum_kl = protection.sum_kl;
-  evidence.accumulated_sum_kl = recorder_->result().cumulative_sum_kl;
+  evidence.accumulated_sum_kl =
+      std::isnan(batch.head.sum_kl_so_far) ? recorder_->result().cumulative_sum_kl : batch.head.sum_kl_so_far;
   evidence.label_directions = label_directions;
   evidence.probabilities = batch.head.predictions;
   evidence.clip_norm = options_.clip_cut_gradients;

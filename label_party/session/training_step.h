@@ -4,6 +4,7 @@
 
 #include <cereal/access.hpp>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -74,7 +75,8 @@ class TrainingStep {
     std::vector<float> predictions, residuals;  // [batch * outputs], see TopStep.
     Matrix unclipped;                           // Clean gradients before they were clipped; empty where nothing clips.
     Matrix directions;                          // TopTrainer::OutputDirections, where they were asked for; else empty.
-    bool releases_repeat = false;               // See ReleasingHead.
+    bool releases_repeat = false;               // ProtectionReport's.
+    double sum_kl_so_far = std::numeric_limits<double>::quiet_NaN();
   };
   // A batch whose activations are coming.
   struct InboundBatch {
@@ -105,7 +107,7 @@ class TrainingStep {
   absl::Status PrimeGuard(const InboundBatch& batch);
   // Loss and clean gradients of rows that a model computes together.
   absl::Status Differentiate(const RowRange& rows, InboundBatch& batch);
-  absl::Span<const float> TargetsOf(const LocalBatch& own, const RowRange& rows) const;
+  TrainingTargets TargetsOf(const LocalBatch& own, const RowRange& rows) const;
   // Whether each slice's gradients may leave before the others are there.
   bool AnswersSliceBySlice() const;
   // Of a batch that is complete: the regulariser's gradient, clipping.

@@ -40,9 +40,9 @@ class LayeredTopModel final : public TopModel {
     std::unique_ptr<WidePart> wide;   // Null without.
   };
 
-  LayeredTopModel(const FeatureShape& features, const LossOptions& loss, Parts parts)
+  LayeredTopModel(const FeatureShape& features, const Task& task, Parts parts)
       : features_(features),
-        loss_(loss),
+        task_(task),
         deep_(std::move(parts.deep)),
         own_(std::move(parts.own)),
         wide_(std::move(parts.wide)) {}
@@ -50,7 +50,7 @@ class LayeredTopModel final : public TopModel {
   bool needs_whole_batch() const override { return false; }
 
   absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
-                                          absl::Span<const float> labels, absl::Span<const float> targets) override {
+                                          absl::Span<const float> labels, const TrainingTargets& targets) override {
     absl::StatusOr<TopStep> head = AddSlice(activations, own, labels, targets);
     if (!head.ok()) {
       Forget();
@@ -99,7 +99,7 @@ class LayeredTopModel final : public TopModel {
     for (const std::unique_ptr<Slice>& slice : slices_) {
       SPLITVEIL_ASSIGN_OR_RETURN(
           Matrix part,
-          DirectionsOfOutputs(slice->gradients.input.rows(), loss_.task.outputs(), [&](ConstMatrixView gradient) {
+          DirectionsOfOutputs(slice->gradients.input.rows(), task_.outputs(), [&](ConstMatrixView gradient) {
             return deep_->InputGradient(slice->deep_pass, gradient);
           }));
       rows += part.rows();
@@ -173,7 +173,7 @@ class LayeredTopModel final : public TopModel {
       wide_->Describe("wide", script);
       script.Add("x = x + wide");
     }
-    return ExportHalf(script, loss_.task.outputs() == 1 ? "torch.flatten(x)" : "x", {folder, "label_party"});
+    return ExportHalf(script, task_.outputs() == 1 ? "torch.flatten(x)" : "x", {folder, "label_party"});
   }
 
  private:
@@ -187,7 +187,7 @@ class LayeredTopModel final : public TopModel {
   };
 
   absl::StatusOr<TopStep> AddSlice(ConstMatrixView activations, const FeatureBatch& own, absl::Span<const float> labels,
-                                   absl::Span<const float> targets) {
+                                   const TrainingTargets& targets) {
     const SteadyTime started = SteadyNow();
     auto slice = std::make_unique<Slice>();
     SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView side,
@@ -199,7 +199,7 @@ class LayeredTopModel final : public TopModel {
       Add(slice->wide_pass.output(), outputs);
     }
 
-    SPLITVEIL_ASSIGN_OR_RETURN(slice->loss, LossOf(loss_, outputs, labels, targets));
+    SPLITVEIL_ASSIGN_OR_RETURN(slice->loss, LossOf({task_, targets.noise_stddev}, outputs, labels, targets.values));
     const double forward_seconds = SecondsSince(started);
     SPLITVEIL_ASSIGN_OR_RETURN(slice->gradients, deep_->Backward(slice->deep_pass, slice->loss.gradient, {}));
     slice->categories = own.categories;
@@ -238,7 +238,7 @@ class LayeredTopModel final : public TopModel {
   }
 
   FeatureShape features_;
-  const LossOptions loss_;
+  const Task task_;
   std::unique_ptr<LayerStack> deep_;
   std::unique_ptr<InputLayer> own_;
   std::unique_ptr<WidePart> wide_;
@@ -292,7 +292,7 @@ absl::StatusOr<std::unique_ptr<TopModel>> CreateLayeredTopModel(const TopModelOp
   deep_options.chain = DeepChain(options);
   deep_options.optimizer = optimizer;
   deep_options.seed = seeds();
-  deep_options.input_gradient = true;
+  deep_options.input_gradient = options.cut_gradient;
   deep_options.gradients_in_update = true;
   const uint64_t wide_seed = seeds();
   if (options.spec.has_own_features()) {
@@ -308,8 +308,7 @@ absl::StatusOr<std::unique_ptr<TopModel>> CreateLayeredTopModel(const TopModelOp
         WidePart::Create(options.spec.wide(), options.features, options.task.outputs(), optimizer, wide_seed));
     parts.wide = std::move(wide);
   }
-  return std::make_unique<LayeredTopModel>(options.features, LossOptions{options.task, options.target_noise},
-                                           std::move(parts));
+  return std::make_unique<LayeredTopModel>(options.features, options.task, std::move(parts));
 }
 
 }  // namespace splitveil

@@ -29,8 +29,14 @@ struct TopModelOptions {
   uint64_t seed = 0;
   // What the outputs are: a logit, one logit for each class, or a number.
   Task task;
-  // LossOptions.target_noise.
-  double target_noise = 0;
+  // Whether anybody reads TopStep.cut_gradient. Where not, it may be empty.
+  bool cut_gradient = true;
+};
+
+// What gradients draw the predictions to, in place of the labels.
+struct TrainingTargets {
+  absl::Span<const float> values;  // [rows * outputs], finite, also outside [0, 1]. Empty: the labels.
+  double noise_stddev = 0;         // LossOptions.target_noise.
 };
 
 struct TopStep {
@@ -56,11 +62,10 @@ class TopTrainer {
   // whole: a second ForwardBackward before Update is then FailedPrecondition.
   virtual bool needs_whole_batch() const = 0;
   // Loss and gradients of a batch, or of a slice of its rows: `activations` [rows, cut_width], `own` of as many rows
-  // (unused where the model reads none), `labels` [rows]: 0 or 1, a class, or a number. `targets` [rows * outputs],
-  // finite: what the gradients draw the predictions to, which may lie outside [0, 1]; empty: the labels. Parameter
-  // gradients are kept for Update; after an error, those of earlier slices neither.
+  // (unused where the model reads none), `labels` [rows]: 0 or 1, a class, or a number. Parameter gradients are kept
+  // for Update; after an error, those of earlier slices neither.
   virtual absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
-                                                  absl::Span<const float> labels, absl::Span<const float> targets) = 0;
+                                                  absl::Span<const float> labels, const TrainingTargets& targets) = 0;
   // How each output moves with the activations: d output_k / dz of each row of the ForwardBackwards since the last
   // Update, in their order, [rows, outputs * cut_width], output by output. Changes nothing. FailedPrecondition where
   // there has been no ForwardBackward.

@@ -36,15 +36,12 @@ struct OwnArguments {
 class TorchScriptTopModel final : public TopModel {
  public:
   TorchScriptTopModel(const TopModelOptions& options, OwnArguments own, std::unique_ptr<TorchScriptModule> module)
-      : features_(options.features),
-        loss_options_{options.task, options.target_noise},
-        own_(std::move(own)),
-        module_(std::move(module)) {}
+      : features_(options.features), task_(options.task), own_(std::move(own)), module_(std::move(module)) {}
 
   bool needs_whole_batch() const override { return true; }
 
   absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
-                                          absl::Span<const float> labels, absl::Span<const float> targets) override {
+                                          absl::Span<const float> labels, const TrainingTargets& targets) override {
     const SteadyTime started = SteadyNow();
     if (has_gradients_) {
       return absl::FailedPreconditionError("top model: expected an Update since the last ForwardBackward, found none");
@@ -53,7 +50,7 @@ class TorchScriptTopModel final : public TopModel {
     SPLITVEIL_ASSIGN_OR_RETURN(const TorchScriptInput input,
                                InputOf(activations, own, ParameterUse::kTraining, storage));
     SPLITVEIL_ASSIGN_OR_RETURN(pass_, module_->Forward(input));
-    SPLITVEIL_ASSIGN_OR_RETURN(loss_, LossOf(loss_options_, pass_.output(), labels, targets));
+    SPLITVEIL_ASSIGN_OR_RETURN(loss_, LossOf({task_, targets.noise_stddev}, pass_.output(), labels, targets.values));
     const double forward_seconds = SecondsSince(started);
     SPLITVEIL_ASSIGN_OR_RETURN(gradients_, module_->Backward(pass_, loss_.gradient, {}));
     categories_ = own.categories;
@@ -76,7 +73,7 @@ class TorchScriptTopModel final : public TopModel {
     if (!has_gradients_) {
       return absl::FailedPreconditionError("top model: expected a ForwardBackward since the last Update, found none");
     }
-    return DirectionsOfOutputs(loss_.gradient.rows(), loss_options_.task.outputs(),
+    return DirectionsOfOutputs(loss_.gradient.rows(), task_.outputs(),
                                [&](ConstMatrixView gradient) { return module_->InputGradient(pass_, gradient); });
   }
 
@@ -144,7 +141,7 @@ class TorchScriptTopModel final : public TopModel {
   TorchScriptState state() const { return {own_.assembled.get(), kOwnPrefix, module_.get()}; }
 
   FeatureShape features_;
-  const LossOptions loss_options_;
+  const Task task_;
   OwnArguments own_;
   std::unique_ptr<TorchScriptModule> module_;
   // Of the latest ForwardBackward.

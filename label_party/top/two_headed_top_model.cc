@@ -13,16 +13,14 @@
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
+#include "label_party/top/release_head_state.h"
 
 namespace splitveil {
 namespace {
-
-constexpr char kReleasePrefix[] = "release_head.";
 
 bool AreFinite(absl::Span<const float> values) {
   return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
@@ -57,8 +55,8 @@ class TwoHeadedTopModel final : public TopModel {
   bool needs_whole_batch() const override { return needs_whole_batch_; }
 
   absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
-                                          absl::Span<const float> labels, absl::Span<const float> targets) override {
-    if (targets.empty()) {
+                                          absl::Span<const float> labels, const TrainingTargets& targets) override {
+    if (targets.values.empty()) {
       return absl::InvalidArgumentError("targets of the release head: expected them, found none");
     }
     absl::StatusOr<TopStep> head = release_->ForwardBackward(activations, own, labels, targets);
@@ -123,40 +121,27 @@ class TwoHeadedTopModel final : public TopModel {
 
   NamedParameters TrainingState() const override {
     const absl::MutexLock lock(&mutex_, absl::Condition(this, &TwoHeadedTopModel::IsIdle));
-    NamedParameters state;
+    HeadStates heads;
+    heads.releasing = release_->TrainingState();
     if (!diverged_) {
-      state = prediction_->TrainingState();
-      if (!AreFinite(state)) {  // Diverged in its latest step, and nothing has noticed yet.
-        state.clear();
+      heads.predicting = prediction_->TrainingState();
+      if (!AreFinite(heads.predicting)) {  // Diverged in its latest step, and nothing has noticed yet.
+        heads.predicting.clear();
       }
     }
-    for (auto& [name, values] : release_->TrainingState()) {
-      state.emplace_back(absl::StrCat(kReleasePrefix, name), std::move(values));
-    }
-    return state;
+    return JoinHeads(std::move(heads));
   }
 
   absl::Status SetTrainingState(const NamedParameters& state) override {
-    NamedParameters releasing;
-    NamedParameters predicting;
-    for (const auto& [name, values] : state) {
-      absl::string_view bare = name;
-      const bool releases = absl::ConsumePrefix(&bare, kReleasePrefix);
-      (releases ? releasing : predicting).emplace_back(std::string(bare), values);
-    }
-    if (releasing.empty()) {
-      return absl::InvalidArgumentError(
-          "checkpoint: expected the release head of a run with gaussian_label_dp, found a model with one head, which "
-          "has learned from the labels themselves");
-    }
+    SPLITVEIL_ASSIGN_OR_RETURN(const HeadStates heads, SplitHeads(state));
     const absl::MutexLock lock(&mutex_, absl::Condition(this, &TwoHeadedTopModel::IsIdle));
     const NamedParameters before = release_->TrainingState();
-    SPLITVEIL_RETURN_IF_ERROR(release_->SetTrainingState(releasing));
-    if (predicting.empty()) {
-      LogWarning("the prediction head had diverged when its state was kept: it starts anew");
+    SPLITVEIL_RETURN_IF_ERROR(release_->SetTrainingState(heads.releasing));
+    if (heads.predicting.empty()) {
+      LogWarning("the checkpoint has no prediction head (it had diverged, or there was none): it starts anew");
       return absl::OkStatus();
     }
-    absl::Status status = prediction_->SetTrainingState(predicting);
+    absl::Status status = prediction_->SetTrainingState(heads.predicting);
     if (!status.ok()) {
       status.Update(release_->SetTrainingState(before));
     }

@@ -102,6 +102,10 @@ INSTANTIATE_TEST_SUITE_P(Methods, KilledRunTest,
                                            Setting{"marvell", "protection { marvell { s: 4 } }", 1, 3},
                                            Setting{"label_dp", "protection { label_dp { epsilon: 1 } }", 1, 3},
                                            Setting{"in_flight", "protection { iso { t: 1 } }", 3, 4},
+                                           Setting{
+                                               "one_draw",
+                                               "protection { gaussian_label_dp { sigma: 2 noise_draws: ONE_DRAW } } "
+                                               "privacy_account { path: 'account.db' label_set: 'test' }"},
                                            Setting{"gaussian_label_dp",
                                                    "protection { gaussian_label_dp { sigma: 2 } } "
                                                    "privacy_account { path: 'account.db' label_set: 'test' }",

@@ -66,6 +66,24 @@ TEST_F(PrivacyAccountRunTest, ARunAgainCostsNothingAndAnotherStrengthAddsUp) {
   EXPECT_EQ(LedgerValue(run_.files.File("label_party.db"), "SELECT count(*) FROM all_runs WHERE examples = 234"), "4");
 }
 
+// Two epochs with noise of their own.
+TEST_F(PrivacyAccountRunTest, EveryDrawOfARunCounts) {
+  auto& config = *run_.label_config.mutable_protection()->mutable_gaussian_label_dp();
+  Complete(1);  // Two draws of sigma sqrt 2.
+  const nlohmann::json result = nlohmann::json::parse(label_->report()->line);
+  EXPECT_NEAR(result["all_runs_auc_bound"].get<double>(), GaussianAucBound(1), kDigits);
+  EXPECT_NEAR(result["run_auc_bound"].get<double>(), GaussianAucBound(1), kDigits);
+  const std::string path = run_.files.File("label_party.db");
+  EXPECT_NEAR(std::stod(LedgerValue(path, "SELECT max(sum_kl) FROM protection")), 0.5, kDigits);
+  Complete(1);
+  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(1), kDigits);
+  config.set_noise_draws(v1::GradientProtection::GaussianLabelDp::ONE_DRAW);
+  Complete(std::sqrt(2));  // The first of the two.
+  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(1), kDigits);
+  Complete(1);
+  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(2), kDigits);
+}
+
 TEST_F(PrivacyAccountRunTest, AResumedRunIsCountedByTheAccountAlone) {
   const std::string label_path = run_.files.File("label.checkpoint");
   const std::string nonlabel_path = run_.files.File("nonlabel.checkpoint");

@@ -41,15 +41,20 @@ class FixedTargets final : public LabelTargets {
       : drawn_(std::move(drawn)), targets_(std::move(targets)), examples_(examples) {}
 
   absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow> examples,
-                                                     absl::Span<const float> labels) override {
-    EXPECT_TRUE(drawn_->TrainingTargets(examples, labels).ok());
+                                                     absl::Span<const float> labels, uint32_t epoch) override {
+    EXPECT_TRUE(drawn_->TrainingTargets(examples, labels, epoch).ok());
     const size_t outputs = targets_.size() / examples_;
     EXPECT_LE(labels.size(), examples_);
-    return std::vector<float>(targets_.begin(), targets_.begin() + static_cast<int64_t>(outputs * labels.size()));
+    std::vector<float> targets(targets_.begin(), targets_.begin() + static_cast<int64_t>(outputs * labels.size()));
+    if (drawn_->draws() > 1) {  // Another draw in every epoch.
+      std::rotate(targets.begin(), targets.begin() + 1 + epoch % 7, targets.end());
+    }
+    return targets;
   }
   bool drawn() const override { return drawn_->drawn(); }
   bool needs_release_head() const override { return drawn_->needs_release_head(); }
-  double target_noise() const override { return drawn_->target_noise(); }
+  uint32_t draws() const override { return drawn_->draws(); }
+  double target_noise(uint32_t epoch) const override { return drawn_->target_noise(epoch); }
   std::optional<AccountedReleases> accounted() const override { return drawn_->accounted(); }
 
  private:
@@ -143,6 +148,41 @@ TEST_F(TranscriptTest, FreezingAfterAnEpochTellsNothingOfTheLabels) {
   }
   EXPECT_EQ(Transcript(true), honest);
   EXPECT_NE(predictions_, honest_predictions);
+}
+
+// Every epoch of a run with noise of its own.
+TEST_F(TranscriptTest, NorDoesItWhereEveryEpochHasOtherNoise) {
+  auto& config = *run_.label_config.mutable_protection()->mutable_gaussian_label_dp();
+  targets_.resize(kExamples);
+  for (size_t j = 0; j < kExamples; ++j) {
+    targets_[j] = static_cast<float>(static_cast<int>(j * 7 % 11)) - 5;
+  }
+  config.set_noise_draws(v1::GradientProtection::GaussianLabelDp::ONE_DRAW);
+  const std::vector<std::string> one_draw = Transcript(/*fixed_targets=*/true);
+  config.clear_noise_draws();
+  const std::vector<std::string> honest = Transcript(true);
+  EXPECT_NE(honest, one_draw);
+  const NamedParameters honest_predictions = predictions_;
+  for (uint8_t& label : run_.label_data.labels) {
+    label = 1 - label;
+  }
+  EXPECT_EQ(Transcript(true), honest);
+  EXPECT_NE(predictions_, honest_predictions);
+}
+
+TEST_F(TranscriptTest, OneHeadPredictsFromNoisedLabelsToo) {
+  run_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_release_head_predicts(true);
+  targets_.resize(kExamples);
+  for (size_t j = 0; j < kExamples; ++j) {
+    targets_[j] = static_cast<float>(static_cast<int>(j * 7 % 11)) - 5;
+  }
+  const std::vector<std::string> honest = Transcript(/*fixed_targets=*/true);
+  const NamedParameters honest_predictions = predictions_;
+  for (uint8_t& label : run_.label_data.labels) {
+    label = 1 - label;
+  }
+  EXPECT_EQ(Transcript(true), honest);
+  EXPECT_EQ(predictions_, honest_predictions);
 }
 
 class TranscriptOfTask : public TranscriptTest, public ::testing::WithParamInterface<Task> {

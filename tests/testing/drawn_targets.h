@@ -13,11 +13,11 @@
 
 namespace splitveil {
 
-// `source`: LabelTargets or Protection. The examples of `labels` are numbered.
+// `source`: LabelTargets or Protection. The examples of `labels` are numbered. Of `epoch`.
 template <typename Source>
-std::vector<float> DrawTargets(Source&& source, absl::Span<const uint8_t> labels) {
+std::vector<float> DrawTargets(Source&& source, absl::Span<const uint8_t> labels, uint32_t epoch = 0) {
   absl::StatusOr<std::vector<float>> targets =
-      source.TrainingTargets(NumberedNoiseRows(labels.size()), std::vector<float>(labels.begin(), labels.end()));
+      source.TrainingTargets(NumberedNoiseRows(labels.size()), std::vector<float>(labels.begin(), labels.end()), epoch);
   EXPECT_TRUE(targets.ok()) << targets.status();
   return targets.ok() ? *std::move(targets) : std::vector<float>();
 }

@@ -13,6 +13,7 @@
 #include "common/crypto/secure_random.h"
 #include "label_party/label_privacy/privacy_account.h"
 #include "label_party/label_privacy/task_label.h"
+#include "label_party/protection/run_budget.h"
 
 namespace splitveil::testing {
 namespace {
@@ -113,8 +114,10 @@ LabelSessionOptions SmallRun::LabelOptions() {
     EXPECT_TRUE(opened.ok()) << opened.status();
     account = *std::move(opened);
   }
+  v1::GradientProtection config = label_config.protection();
+  FillPlannedEpochs(agreement.epochs(), config);
   absl::StatusOr<Protection> protection =
-      MakeProtection(label_config.protection(), *std::move(noise), std::move(account), label_data.task);
+      MakeProtection(config, *std::move(noise), std::move(account), label_data.task);
   EXPECT_TRUE(protection.ok()) << protection.status();
   options.protection = *std::move(protection);
   return options;

@@ -74,7 +74,7 @@ void LossLines(const PrivacyPlan& plan, const LossCurves& curves, std::string& t
                          loss.none_test_auc, loss.frozen_test_auc),
          text);
   }
-  Line("measured in", absl::StrCat(curves.Range(), "; generated data, no features at the label party"), text);
+  Line("measured in", absl::StrCat(curves.Range(), "; generated data, no features at the label party, one draw"), text);
 }
 
 }  // namespace
@@ -100,9 +100,12 @@ std::string PrivacyPlanText(const PrivacyPlan& plan, const LossCurves& curves) {
   std::string text = absl::StrFormat(
       "protection { gaussian_label_dp { max_run_auc_bound: %g } } on %d rows, %g%% positive, %d epochs\n",
       options.max_run_auc_bound, options.rows, 100 * options.positives, options.epochs);
-  Line("sigma", absl::StrFormat("%.6g, of the noise on a label that is 0 or 1", plan.sigma), text);
-  Line("mu", absl::StrFormat("%.6g, for all epochs together: they use the same noised labels", plan.privacy.mu()),
-       text);
+  const std::string each = options.epochs == 1
+                               ? ""
+                               : absl::StrFormat("; drawn in each of %d epochs, about %.4g", options.epochs,
+                                                 plan.sigma * std::sqrt(static_cast<double>(options.epochs)));
+  Line("sigma", absl::StrFormat("%.6g, of the noise on a label that is 0 or 1, drawn once%s", plan.sigma, each), text);
+  Line("mu", absl::StrFormat("%.6g, for all epochs together", plan.privacy.mu()), text);
   Line("epsilon", absl::StrFormat("%.4g at delta %.3g", plan.privacy.EpsilonAt(options.delta), options.delta), text);
   Line("AUC of any adversary", absl::StrFormat("at most %.4f, beyond what it knew otherwise", plan.privacy.AucBound()),
        text);

@@ -21,10 +21,11 @@ struct PlanOptions {
 };
 
 // Every figure is of the noise as it is drawn: sigma rounded up to the grid, bounds with the slack of discrete noise
-// (LabelPrivacy). They do not depend on rows and epochs: one noised label serves all epochs.
+// (LabelPrivacy). They do not depend on rows and epochs: however many draws of the
+// noise there are, they share the strength.
 struct PrivacyPlan {
   PlanOptions options;  // With delta.
-  double sigma = 0;     // Of gaussian_label_dp { max_run_auc_bound }.
+  double sigma = 0;     // Of gaussian_label_dp { max_run_auc_bound }, were it drawn once.
   LabelPrivacy privacy;
   double information_kept = 0;        // LabelInformationKept.
   absl::StatusOr<ExpectedLoss> loss;  // OutOfRange where nothing near was measured.

@@ -97,8 +97,7 @@ std::string DescribeProtection(absl::string_view protection) {
     return absl::StrCat(named, "the same amount of noise in every direction.");
   }
   if (absl::StartsWith(protection, "gaussian_label_dp")) {
-    return absl::StrCat("Protection ", protection,
-                        ": all that left the label party was made of labels with noise, drawn once for the run.");
+    return absl::StrCat("Protection ", protection, ": all that left the label party was made of labels with noise.");
   }
   if (absl::StartsWith(protection, "label_dp")) {
     return absl::StrCat("Protection ", protection,

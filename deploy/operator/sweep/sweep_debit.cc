@@ -1,9 +1,10 @@
 #include "deploy/operator/sweep/sweep_debit.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <set>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -22,15 +23,21 @@
 namespace splitveil {
 namespace {
 
-// The strengths of the runs, on the grid.
-absl::StatusOr<std::vector<uint32_t>> Strengths(const std::vector<const SweepRun*>& runs, const Task& task) {
-  std::set<uint32_t> strengths;
+// What the runs release of an example together: of each strength as many draws as the run with the most.
+absl::StatusOr<std::vector<NoiseReleases>> ReleasesOf(const std::vector<const SweepRun*>& runs, const Task& task) {
+  std::map<uint32_t, uint32_t> most;
   for (const SweepRun* run : runs) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const uint32_t units,
-                               PlannedSigmaUnits(run->label_config.protection().gaussian_label_dp(), task));
-    strengths.insert(units);
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<NoiseReleases> planned,
+                               PlannedReleases(run->label_config.protection().gaussian_label_dp(), task));
+    for (const NoiseReleases& of : planned) {
+      most[of.sigma_units] = std::max(most[of.sigma_units], of.draws);
+    }
   }
-  return std::vector<uint32_t>(strengths.begin(), strengths.end());
+  std::vector<NoiseReleases> releases;
+  for (const auto& [units, draws] : most) {
+    releases.push_back({units, draws});
+  }
+  return releases;
 }
 
 // What the runs train on: examples that both parties have, but for those that are held out.
@@ -54,21 +61,22 @@ absl::StatusOr<std::vector<NoiseRow>> TrainingExamples(const SweepRun& run, cons
 }
 
 absl::StatusOr<ForeseenDebit> Foresee(const SweepRun& run, const Dataset& label_data,
-                                      const std::vector<uint32_t>& strengths) {
+                                      const std::vector<NoiseReleases>& releases) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<NoiseRow> examples, TrainingExamples(run, label_data));
   const v1::PrivacyAccount& config = run.label_config.privacy_account();
   const LabelKind kind = LabelKindOf(label_data.task());
   SPLITVEIL_ASSIGN_OR_RETURN(
       const std::unique_ptr<PrivacyAccount> account,
       PrivacyAccount::OpenToRead({config.path(), config.label_set(), config.max_lifetime_auc_bound(), kind}));
-  return account != nullptr ? account->Foresee(examples, strengths)
-                            : PrivacyAccount::ForeseeNew(kind, static_cast<int64_t>(examples.size()), strengths);
+  return account != nullptr ? account->Foresee(examples, releases)
+                            : PrivacyAccount::ForeseeNew(kind, static_cast<int64_t>(examples.size()), releases);
 }
 
-std::string Words(const v1::PrivacyAccount& account, const std::vector<uint32_t>& strengths,
+std::string Words(const v1::PrivacyAccount& account, const std::vector<NoiseReleases>& releases,
                   const ForeseenDebit& foreseen) {
-  const std::string sigmas = absl::StrJoin(strengths, ", ", [](std::string* out, uint32_t units) {
-    absl::StrAppendFormat(out, "%.4g", std::ldexp(static_cast<double>(units), -kLabelGridBits));
+  const std::string sigmas = absl::StrJoin(releases, ", ", [](std::string* out, const NoiseReleases& of) {
+    absl::StrAppendFormat(out, "%.4g", std::ldexp(static_cast<double>(of.sigma_units), -kLabelGridBits));
+    absl::StrAppend(out, of.draws > 1 ? absl::StrCat(" in ", of.draws, " draws") : "");
   });
   const std::string what = absl::StrCat("privacy account ", account.path(), ", label set \"", account.label_set(),
                                         "\": the runs release noised labels of sigma ", sigmas, ", ");
@@ -100,9 +108,9 @@ absl::StatusOr<SweepDebit> ForeseeSweepDebit(const std::vector<const SweepRun*>&
   SPLITVEIL_ASSIGN_OR_RETURN(
       const std::shared_ptr<const Dataset> label_data,
       OpenPreparedData(first.label_config.party(), /*config_path=*/"", first.agreement, PreparedFor::kLabelParty));
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<uint32_t> strengths, Strengths(counted, label_data->task()));
-  SPLITVEIL_ASSIGN_OR_RETURN(const ForeseenDebit foreseen, Foresee(first, *label_data, strengths));
-  return SweepDebit{Words(first.label_config.privacy_account(), strengths, foreseen), foreseen.releases > 0};
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<NoiseReleases> releases, ReleasesOf(counted, label_data->task()));
+  SPLITVEIL_ASSIGN_OR_RETURN(const ForeseenDebit foreseen, Foresee(first, *label_data, releases));
+  return SweepDebit{Words(first.label_config.privacy_account(), releases, foreseen), foreseen.releases > 0};
 }
 
 }  // namespace splitveil

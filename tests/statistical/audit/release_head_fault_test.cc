@@ -56,7 +56,7 @@ double MuLower(LearnsFrom from, int seed) {
   none.rows = kExamples;
   std::vector<float> scores;
   for (int step = 0; step < kSteps; ++step) {
-    const absl::StatusOr<TopStep> learned = model->ForwardBackward(activations, none, labels, targets);
+    const absl::StatusOr<TopStep> learned = model->ForwardBackward(activations, none, labels, {targets});
     EXPECT_TRUE(learned.ok()) << learned.status();
     scores.assign(learned->predictions.begin(), learned->predictions.end());
     EXPECT_TRUE(model->Update().ok());

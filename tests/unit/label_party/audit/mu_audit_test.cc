@@ -112,6 +112,25 @@ TEST_F(MuAuditTest, ManyExamplesMakeItConclusive) {
   EXPECT_LT(Audit()->half_noise_mu_lower, 1);
 }
 
+// Of a run that another one began, the first draws are claimed and not seen: half of the noise is found less surely.
+TEST_F(MuAuditTest, WhatIsFoundGoesByTheDrawsThatAreSeen) {
+  batch_.positions.clear();
+  batch_.labels.clear();
+  for (uint32_t j = 0; j < 20'000; ++j) {
+    batch_.positions.push_back(j);
+    batch_.labels.push_back(j % 4 == 0 ? 1 : 0);
+  }
+  ClaimLabelNoise();
+  const double of_one_draw = Audit()->half_noise_mu_lower;
+  evidence_.releases_repeat = false;
+  batch_.epoch = 3;
+  evidence_.accumulated_sum_kl = 1;
+  const std::optional<PrivacyAuditRow> row = Audit();
+  EXPECT_DOUBLE_EQ(row->claimed_mu, 1);
+  EXPECT_NEAR(row->half_noise_mu_lower, of_one_draw, 1e-9);
+  EXPECT_FALSE(row->is_conclusive());
+}
+
 class TinyMuAuditTest : public MuAuditTest {
  protected:
   TinyMuAuditTest() : MuAuditTest(4) {}

@@ -38,26 +38,26 @@ std::shared_ptr<NoisedLabels> Make(const Config& config) {
 }
 
 TEST(NoisedLabelsTest, EveryWayToStateAStrengthGivesItsSigma) {
-  EXPECT_EQ(Make(WithSigma(2))->sigma(), 2);
+  EXPECT_EQ(Make(WithSigma(2))->sigma(0), 2);
   Config config;
   config.set_mu(0.5);
-  EXPECT_NEAR(Make(config)->sigma(), 2, 1e-5);
+  EXPECT_NEAR(Make(config)->sigma(0), 2, 1e-5);
   // Phi^-1(0.7) sqrt(2) = 0.741615 and Phi^-1(0.6) sqrt(2) = 0.358287.
   config.set_max_run_auc_bound(0.7);
-  EXPECT_NEAR(Make(config)->sigma(), 1 / 0.741615, 1e-5);
+  EXPECT_NEAR(Make(config)->sigma(0), 1 / 0.741615, 1e-5);
   config.set_max_run_auc_bound(0.6);
-  EXPECT_NEAR(Make(config)->sigma(), 1 / 0.358287, 1e-4);
+  EXPECT_NEAR(Make(config)->sigma(0), 1 / 0.358287, 1e-4);
   EXPECT_LE(Make(config)->privacy().AucBound(), 0.6);
   // delta(1) of mu = 1, Dong, Roth and Su, corollary 2.13: Phi(-1/2) - e Phi(-3/2) = 0.126936737507.
   config.mutable_budget()->set_epsilon(1);
   config.mutable_budget()->set_delta(0.126936737507);
-  EXPECT_NEAR(Make(config)->sigma(), 1, 1e-5);
+  EXPECT_NEAR(Make(config)->sigma(0), 1, 1e-5);
 }
 
 TEST(NoisedLabelsTest, TheSigmaThatIsDrawnIsNeverSmallerThanTheConfigured) {
   for (double sigma : {0.1, 0.7, 1.0 / 3, 2.791}) {
-    EXPECT_GE(Make(WithSigma(sigma))->sigma(), sigma);
-    EXPECT_LT(Make(WithSigma(sigma))->sigma(), sigma + 1e-6);
+    EXPECT_GE(Make(WithSigma(sigma))->sigma(0), sigma);
+    EXPECT_LT(Make(WithSigma(sigma))->sigma(0), sigma + 1e-6);
   }
 }
 
@@ -98,13 +98,13 @@ TEST(NoisedLabelsTest, OfSeveralClassesTellAsMuchAsTheMechanismSaysAndNoMore) {
   EXPECT_NEAR(noised->privacy().mu(), std::sqrt(2) / 2, 1e-6);
   Config config;
   config.set_mu(0.5);
-  EXPECT_NEAR((*NoisedLabels::Create(config, task, FixedKey()))->sigma(), 2 * std::sqrt(2), 1e-5);
+  EXPECT_NEAR((*NoisedLabels::Create(config, task, FixedKey()))->sigma(0), 2 * std::sqrt(2), 1e-5);
   constexpr size_t kExamples = 60'000;
   std::vector<float> labels(kExamples);
   for (size_t j = 0; j < kExamples; ++j) {
     labels[j] = j % 2 == 0 ? 1 : 3;
   }
-  const std::vector<float> targets = *noised->TrainingTargets(NumberedNoiseRows(kExamples), labels);
+  const std::vector<float> targets = *noised->TrainingTargets(NumberedNoiseRows(kExamples), labels, /*epoch=*/0);
   ASSERT_EQ(targets.size(), 5 * kExamples);
   std::vector<float> ratios;
   std::vector<uint8_t> is_third;
@@ -126,11 +126,11 @@ TEST(NoisedLabelsTest, OfNumbersHaveTheirMean) {
   EXPECT_NEAR(noised->privacy().mu(), 2, 1e-5);
   Config corrected = WithSigma(0.5);
   corrected.set_likelihood_correction(true);
-  EXPECT_EQ((*NoisedLabels::Create(corrected, {Task::Kind::kRegression, 0}, FixedKey()))->target_noise(), 0);
+  EXPECT_EQ((*NoisedLabels::Create(corrected, {Task::Kind::kRegression, 0}, FixedKey()))->target_noise(0), 0);
   constexpr size_t kExamples = 40'000;
   const std::vector<float> labels(kExamples, 0.3F);
   double sum = 0;
-  const std::vector<float> targets = *noised->TrainingTargets(NumberedNoiseRows(kExamples), labels);
+  const std::vector<float> targets = *noised->TrainingTargets(NumberedNoiseRows(kExamples), labels, /*epoch=*/0);
   for (const float target : targets) {
     sum += target;
   }
@@ -142,6 +142,84 @@ TEST(NoisedLabelsTest, AreTheSameForTheSameKeyOnly) {
   const std::vector<float> targets = DrawTargets(*Make(WithSigma(1)), labels);
   EXPECT_EQ(DrawTargets(*Make(WithSigma(1)), labels), targets);
   EXPECT_NE(DrawTargets(**NoisedLabels::Create(WithSigma(1), Task(), FixedKey(8)), labels), targets);
+}
+
+Config EveryEpoch(double mu, int32_t epochs, double growth = 1) {
+  Config config;
+  config.set_mu(mu);
+  config.set_planned_epochs(epochs);
+  config.set_noise_growth_per_epoch(growth);
+  return config;
+}
+
+// mu of the run is sqrt(sum 1 / sigma_e^2): Dong, Roth and Su, corollary 3.3.
+TEST(NoisedLabelsTest, SeveralDrawsShareTheStrengthOfTheRun) {
+  const std::shared_ptr<NoisedLabels> constant = Make(EveryEpoch(0.5, 4));
+  EXPECT_EQ(constant->draws(), 4);
+  EXPECT_NEAR(constant->privacy().mu(), 0.5, 1e-6);
+  EXPECT_NEAR(constant->sigma(0), 4, 1e-5);
+  EXPECT_EQ(constant->sigma(3), constant->sigma(0));
+  EXPECT_NEAR(constant->sum_kl(2), 0.25 / 4, 1e-6);
+  EXPECT_NEAR(constant->sum_kl_so_far(2), 0.25 * 3 / 4, 1e-6);
+  const std::shared_ptr<NoisedLabels> growing = Make(EveryEpoch(1, 2, 3));
+  EXPECT_NEAR(growing->sigma(0), std::sqrt(4.0 / 3), 1e-5);
+  EXPECT_NEAR(growing->sigma(1), 2, 1e-5);
+  EXPECT_NEAR(growing->target_noise(1), 2, 1e-5);
+  EXPECT_FALSE(growing->releases_repeat());
+}
+
+TEST(NoisedLabelsTest, EveryPlannedEpochHasNoiseOfItsOwn) {
+  const std::vector<uint8_t> labels(50'000, 1);
+  const std::shared_ptr<NoisedLabels> noised = Make(EveryEpoch(0.5, 2));
+  const std::vector<float> first = DrawTargets(*noised, labels, 0), second = DrawTargets(*noised, labels, 1);
+  EXPECT_EQ(DrawTargets(*Make(EveryEpoch(0.5, 2)), labels, 1), second);  // Whoever begins with it.
+  EXPECT_EQ(DrawTargets(*noised, labels, 7), second);
+  double products = 0;
+  for (size_t j = 0; j < labels.size(); ++j) {
+    products += (first[j] - 1) * (second[j] - 1) / (noised->sigma(0) * noised->sigma(1));
+  }
+  EXPECT_LE(std::abs(products), 6 * std::sqrt(50'000.0));
+}
+
+// A run of more epochs begins as the shorter one does, and a run of one draw, too.
+TEST(NoisedLabelsTest, DrawsOfOneStrengthAreTakenInOrder) {
+  const std::vector<uint8_t> labels(100, 1);
+  const std::vector<float> once = DrawTargets(*Make(WithSigma(2)), labels);
+  const std::shared_ptr<NoisedLabels> four = Make(EveryEpoch(1, 4)), nine = Make(EveryEpoch(1.5, 9));
+  EXPECT_EQ(four->sigma(0), 2);
+  EXPECT_EQ(nine->sigma(0), 2);
+  EXPECT_EQ(DrawTargets(*four, labels, 0), once);
+  EXPECT_EQ(DrawTargets(*nine, labels, 0), once);
+  EXPECT_EQ(DrawTargets(*nine, labels, 3), DrawTargets(*four, labels, 3));
+}
+
+// However a strength is said, it is that of the run.
+TEST(NoisedLabelsTest, SigmaIsThatOfOneDraw) {
+  Config config = WithSigma(2);
+  config.set_planned_epochs(4);
+  EXPECT_NEAR(Make(config)->sigma(0), 4, 1e-5);
+  EXPECT_NEAR(Make(config)->privacy().mu(), 0.5, 1e-6);
+  EXPECT_LE(Make(config)->privacy().mu(), 0.5);
+  config.set_noise_draws(Config::ONE_DRAW);
+  EXPECT_EQ(Make(config)->sigma(3), 2);
+  EXPECT_EQ(Make(config)->draws(), 1);
+}
+
+// 200,000 labels: the sample AUC of the sum, weighted by 1 / sigma^2, lies within six standard errors of the bound.
+TEST(NoisedLabelsTest, SeveralDrawsTellAsMuchAsTheMechanismSaysAndNoMore) {
+  std::vector<uint8_t> labels(200'000);
+  for (size_t j = 0; j < labels.size(); ++j) {
+    labels[j] = j % 2;
+  }
+  const std::shared_ptr<NoisedLabels> noised = Make(EveryEpoch(1, 3, 2));
+  std::vector<float> sums(labels.size());
+  for (uint32_t epoch = 0; epoch < 3; ++epoch) {
+    const std::vector<float> targets = DrawTargets(*noised, labels, epoch);
+    for (size_t j = 0; j < labels.size(); ++j) {
+      sums[j] += targets[j] * static_cast<float>(noised->sum_kl(epoch));
+    }
+  }
+  EXPECT_NEAR(*LeakAuc(sums, labels), 0.760250, 0.008);  // Phi(1 / sqrt 2)
 }
 
 TEST(GaussianLabelDpPlannerTest, GradientsLeaveAsTheyAreAtTheMechanismsDivergence) {
@@ -162,8 +240,26 @@ TEST(GaussianLabelDpPlannerTest, GradientsLeaveAsTheyAreAtTheMechanismsDivergenc
   EXPECT_EQ(out.row(0)[0], 1);
   EXPECT_EQ(out.row(1)[1], -3);
   EXPECT_DOUBLE_EQ(report->sum_kl, 0.25);
-  EXPECT_DOUBLE_EQ(report->run_sum_kl, 0.25);                                             // However many releases.
+  EXPECT_DOUBLE_EQ(report->run_sum_kl, 0.25);  // However many releases.
+  EXPECT_DOUBLE_EQ(report->sum_kl_so_far, 0.25);
+  EXPECT_TRUE(report->releases_repeat);
   EXPECT_NEAR(GaussianAucBound(report->run_sum_kl), labels->privacy().AucBound(), 1e-9);  // But for rounding.
+}
+
+TEST(GaussianLabelDpPlannerTest, EveryDrawHasADivergenceOfItsOwn) {
+  const std::shared_ptr<NoisedLabels> labels = Make(EveryEpoch(1, 4));
+  GradientProtection protection(std::make_unique<GaussianLabelDpPlanner>(labels), nullptr);
+  EXPECT_EQ(protection.name(), "gaussian_label_dp(sigma=2, draws=4)");
+  EXPECT_EQ(GaussianLabelDpPlanner(Make(EveryEpoch(1, 2, 3))).name(), "gaussian_label_dp(sigma=1.155 to 2, draws=2)");
+  const std::vector<uint8_t> classes = {0, 1};
+  DrawTargets(*labels, classes);
+  Matrix out;
+  const auto report = protection.Perturb(Matrix(2, 2), classes, {/*epoch=*/2, 0, 0}, out);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_NEAR(report->sum_kl, 0.25, 1e-6);
+  EXPECT_NEAR(report->sum_kl_so_far, 0.75, 1e-6);
+  EXPECT_NEAR(report->run_sum_kl, 1, 1e-6);
+  EXPECT_FALSE(report->releases_repeat);
 }
 
 }  // namespace

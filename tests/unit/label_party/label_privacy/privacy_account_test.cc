@@ -43,9 +43,11 @@ class PrivacyAccountTest : public ::testing::Test {
     EXPECT_TRUE(account.ok()) << account.status();
     return *std::move(account);
   }
+  static std::vector<NoiseReleases> Once(uint32_t sigma_units) { return {{sigma_units, 1}}; }
   // mu of the most exposed of `rows`, all with label 0, once they are released.
   static double MuAfter(PrivacyAccount& account, const std::vector<NoiseRow>& rows, uint32_t sigma_units) {
-    const absl::StatusOr<LabelPrivacy> lifetime = account.Debit(rows, std::vector<int64_t>(rows.size()), sigma_units);
+    const absl::StatusOr<LabelPrivacy> lifetime =
+        account.Debit(rows, std::vector<int64_t>(rows.size()), Once(sigma_units));
     EXPECT_TRUE(lifetime.ok()) << lifetime.status();
     return lifetime.ok() ? lifetime->mu() : std::nan("");
   }
@@ -54,7 +56,7 @@ class PrivacyAccountTest : public ::testing::Test {
     v1::GradientProtection::GaussianLabelDp config;
     config.set_sigma(sigma);
     return *(*NoisedLabels::Create(config, Task(), Open(label_set)))
-                ->TrainingTargets(rows, std::vector<float>(labels.begin(), labels.end()));
+                ->TrainingTargets(rows, std::vector<float>(labels.begin(), labels.end()), /*epoch=*/0);
   }
 
   const ScratchFolder folder_;
@@ -70,6 +72,58 @@ TEST_F(PrivacyAccountTest, TheSameReleaseCountsOnceAndOthersAddUp) {
   EXPECT_DOUBLE_EQ(MuAfter(*Open(), rows, kSigmaOne), std::sqrt(2.25));
 }
 
+// Draws of one strength are taken in order: what two runs have in common counts once.
+TEST_F(PrivacyAccountTest, EveryDrawOfAStrengthCountsOnce) {
+  const std::vector<NoiseRow> rows = Ids(0, 10);
+  const std::vector<int64_t> labels(10);
+  const auto mu_after = [&](const std::vector<NoiseReleases>& releases) {
+    return Open()->Debit(rows, labels, releases)->mu();
+  };
+  EXPECT_DOUBLE_EQ(mu_after({{kSigmaOne, 3}}), std::sqrt(3));
+  EXPECT_DOUBLE_EQ(mu_after({{kSigmaOne, 2}}), std::sqrt(3));
+  EXPECT_DOUBLE_EQ(mu_after({{kSigmaOne, 5}, {2 * kSigmaOne, 4}}), std::sqrt(6));
+  EXPECT_DOUBLE_EQ(mu_after({{2 * kSigmaOne, 1}}), std::sqrt(6));
+  EXPECT_DOUBLE_EQ((*PrivacyAccount::OpenToRead({path_, "clicks", 1}))->Foresee(rows, {})->so_far.mu(), std::sqrt(6));
+  const ForeseenDebit foreseen = *Open()->Foresee(rows, std::vector<NoiseReleases>{{kSigmaOne, 7}});
+  EXPECT_EQ(foreseen.releases, 2 * 10);
+  EXPECT_DOUBLE_EQ(foreseen.lifetime.mu(), std::sqrt(8));
+}
+
+TEST_F(PrivacyAccountTest, ARunOfSeveralDrawsIsHaltedAsAWhole) {
+  // Phi(sqrt(3 / 2)) = 0.8897.
+  const auto debit = [&](uint32_t draws) {
+    const std::vector<NoiseReleases> releases = {{kSigmaOne, draws}};
+    return Open("clicks", 0.85)->Debit(Ids(0, 10), std::vector<int64_t>(10), releases).status();
+  };
+  EXPECT_TRUE(IsHalt(debit(3)));
+  EXPECT_DOUBLE_EQ(MuAfter(*Open(), Ids(0, 10), 4 * kSigmaOne), 0.25);
+  EXPECT_TRUE(debit(2).ok());
+}
+
+// The tables as version 2 had them.
+TEST_F(PrivacyAccountTest, AnAccountThatKnewOfOneDrawGoesOn) {
+  const std::vector<NoiseRow> rows = Ids(0, 10);
+  const std::vector<int64_t> labels(10);
+  const std::vector<float> targets = Targets("clicks", 1, rows, labels);
+  {
+    auto account = SqliteDatabase::Open(path_, SqliteDatabase::Mode::kCreate);
+    ASSERT_TRUE((*account)->Execute("ALTER TABLE debit DROP COLUMN draws; PRAGMA user_version = 2").ok());
+  }
+  const std::string before = folder_.Read("labels.account.db");
+  {
+    auto account = PrivacyAccount::OpenToRead({path_, "clicks", 1});
+    ASSERT_TRUE(account.ok()) << account.status();
+    EXPECT_TRUE((*account)->CheckLabels(rows, labels).ok());
+    EXPECT_DOUBLE_EQ((*account)->Foresee(rows, std::vector<NoiseReleases>{{kSigmaOne, 3}})->lifetime.mu(),
+                     std::sqrt(3));
+  }
+  EXPECT_EQ(folder_.Read("labels.account.db"), before);
+  EXPECT_FALSE(Open()->is_new());
+  EXPECT_EQ(Targets("clicks", 1, rows, labels), targets);
+  EXPECT_DOUBLE_EQ(MuAfter(*Open(), rows, kSigmaOne), 1);
+  EXPECT_DOUBLE_EQ(Open()->Debit(rows, labels, std::vector<NoiseReleases>{{kSigmaOne, 2}})->mu(), std::sqrt(2));
+}
+
 TEST_F(PrivacyAccountTest, ExamplesAreCountedOneByOne) {
   MuAfter(*Open(), Ids(0, 50), kSigmaOne);
   EXPECT_DOUBLE_EQ(MuAfter(*Open(), Ids(50, 50), 2 * kSigmaOne), 0.5);
@@ -79,7 +133,7 @@ TEST_F(PrivacyAccountTest, ExamplesAreCountedOneByOne) {
 TEST_F(PrivacyAccountTest, ARunThatWouldPassTheLimitIsHaltedAndCountsNothing) {
   // Phi(1 / sqrt 2) = 0.760250.
   const auto debit = [&](double limit, const std::vector<NoiseRow>& rows, uint32_t sigma_units) {
-    return Open("clicks", limit)->Debit(rows, std::vector<int64_t>(rows.size()), sigma_units).status();
+    return Open("clicks", limit)->Debit(rows, std::vector<int64_t>(rows.size()), Once(sigma_units)).status();
   };
   EXPECT_TRUE(debit(0.7603, Ids(0, 10), kSigmaOne).ok());
   const absl::Status status = debit(0.7603, Ids(9, 10), 2 * kSigmaOne);
@@ -93,16 +147,16 @@ TEST_F(PrivacyAccountTest, ForeseesWhatDebitsWouldCount) {
   MuAfter(*Open(), Ids(0, 50), kSigmaOne);
   MuAfter(*Open("other"), Ids(0, 1), 4 * kSigmaOne);
   const std::string before = folder_.Read("labels.account.db");
-  const auto foresee = [&](const std::vector<NoiseRow>& rows, const std::vector<uint32_t>& sigma_units) {
-    return *(*PrivacyAccount::OpenToRead({path_, "clicks", 1}))->Foresee(rows, sigma_units);
+  const auto foresee = [&](const std::vector<NoiseRow>& rows, const std::vector<NoiseReleases>& releases) {
+    return *(*PrivacyAccount::OpenToRead({path_, "clicks", 1}))->Foresee(rows, releases);
   };
-  ForeseenDebit foreseen = foresee(Ids(1, 49), {kSigmaOne});
+  ForeseenDebit foreseen = foresee(Ids(1, 49), {{kSigmaOne, 1}});
   EXPECT_EQ(foreseen.releases, 0);
   EXPECT_EQ(foreseen.examples, 0);
   EXPECT_DOUBLE_EQ(foreseen.so_far.mu(), 1);
   EXPECT_DOUBLE_EQ(foreseen.lifetime.mu(), 1);
   // Ten new examples at both strengths, 50 known ones at the second; the first of them knows another label set, too.
-  foreseen = foresee(Ids(0, 60), {kSigmaOne, 2 * kSigmaOne, 2 * kSigmaOne});
+  foreseen = foresee(Ids(0, 60), {{kSigmaOne, 1}, {2 * kSigmaOne, 1}, {2 * kSigmaOne, 1}});
   EXPECT_EQ(foreseen.releases, 50 + 2 * 10);
   EXPECT_EQ(foreseen.examples, 60);
   EXPECT_DOUBLE_EQ(foreseen.so_far.mu(), std::sqrt(1 + 1.0 / 16));
@@ -112,14 +166,14 @@ TEST_F(PrivacyAccountTest, ForeseesWhatDebitsWouldCount) {
 }
 
 TEST_F(PrivacyAccountTest, ForeseesWhatANewOneWouldCount) {
-  const ForeseenDebit foreseen =
-      *PrivacyAccount::ForeseeNew(LabelKind::kBinary, 10, {kSigmaOne, 2 * kSigmaOne, kSigmaOne});
+  const std::vector<NoiseReleases> releases = {{kSigmaOne, 1}, {2 * kSigmaOne, 1}, {kSigmaOne, 1}};
+  const ForeseenDebit foreseen = *PrivacyAccount::ForeseeNew(LabelKind::kBinary, 10, releases);
   EXPECT_EQ(foreseen.releases, 20);
   EXPECT_EQ(foreseen.examples, 10);
   EXPECT_EQ(foreseen.so_far.mu(), 0);
   EXPECT_DOUBLE_EQ(foreseen.lifetime.mu(), std::sqrt(1.25));
   EXPECT_EQ(PrivacyAccount::ForeseeNew(LabelKind::kBinary, 10, {})->releases, 0);
-  EXPECT_DOUBLE_EQ(PrivacyAccount::ForeseeNew(LabelKind::kOneHot, 10, {kSigmaOne})->lifetime.mu(), std::sqrt(2));
+  EXPECT_DOUBLE_EQ(PrivacyAccount::ForeseeNew(LabelKind::kOneHot, 10, Once(kSigmaOne))->lifetime.mu(), std::sqrt(2));
 }
 
 TEST_F(PrivacyAccountTest, NoiseBelongsToTheExampleWhateverTheRun) {
@@ -141,7 +195,7 @@ TEST_F(PrivacyAccountTest, TheSameStrengthSaidInAnotherWayIsTheSameRelease) {
   const std::vector<int64_t> labels(10);
   const LabelPrivacy privacy = *PrivacyOfSigmas(LabelKind::kBinary, {1.35});
   const auto targets = [&](const v1::GradientProtection::GaussianLabelDp& config) {
-    return *(*NoisedLabels::Create(config, Task(), Open()))->TrainingTargets(rows, std::vector<float>(rows.size()));
+    return *(*NoisedLabels::Create(config, Task(), Open()))->TrainingTargets(rows, std::vector<float>(rows.size()), 0);
   };
   const std::vector<float> first = Targets("clicks", 1.35, rows, labels);
   v1::GradientProtection::GaussianLabelDp config;
@@ -186,7 +240,7 @@ TEST_F(PrivacyAccountTest, RunsOnTheSameLabelsDiscloseNoMoreThanOne) {
 TEST_F(PrivacyAccountTest, LabelsThatHaveChangedNeedAnotherName) {
   const std::vector<NoiseRow> rows = Ids(0, 10);
   std::vector<int64_t> labels(10);
-  ASSERT_TRUE(Open()->Debit(rows, labels, kSigmaOne).ok());
+  ASSERT_TRUE(Open()->Debit(rows, labels, Once(kSigmaOne)).ok());
   EXPECT_TRUE(Open()->CheckLabels(rows, labels).ok());
   labels[7] = 1;
   const absl::Status status = Open()->CheckLabels(rows, labels);
@@ -206,9 +260,9 @@ TEST_F(PrivacyAccountTest, LabelsThatAnotherRunHasCountedSinceAreFound) {
   const std::unique_ptr<PrivacyAccount> late = Open();
   ASSERT_TRUE(early->CheckLabels(rows, labels).ok());
   ASSERT_TRUE(late->CheckLabels(rows, corrected).ok());
-  ASSERT_TRUE(late->Debit(rows, corrected, kSigmaOne).ok());
-  EXPECT_EQ(early->Debit(rows, labels, kSigmaOne).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(early->Debit(rows, labels, 2 * kSigmaOne).status().code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE(late->Debit(rows, corrected, Once(kSigmaOne)).ok());
+  EXPECT_EQ(early->Debit(rows, labels, Once(kSigmaOne)).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(early->Debit(rows, labels, Once(2 * kSigmaOne)).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(PrivacyAccountTest, RefusesAFileThatOthersMayReadOrThatHasTwoNames) {
@@ -252,8 +306,8 @@ TEST_F(PrivacyAccountTest, RefusesWhatIsNoAccount) {
   EXPECT_THAT(std::string(open(folder_.Path("other.db")).message()), HasSubstr("found another SQLite database"));
   Open().reset();
   auto account = SqliteDatabase::Open(path_, SqliteDatabase::Mode::kCreate);
-  ASSERT_TRUE((*account)->Execute("PRAGMA user_version = 3").ok());
-  EXPECT_THAT(std::string(open(path_).message()), HasSubstr("expected 2, found 3"));
+  ASSERT_TRUE((*account)->Execute("PRAGMA user_version = 4").ok());
+  EXPECT_THAT(std::string(open(path_).message()), HasSubstr("expected 3, found 4"));
 }
 
 TEST_F(PrivacyAccountTest, ReadingMakesNothing) {
@@ -273,14 +327,14 @@ TEST_F(PrivacyAccountTest, ReadingMakesNothing) {
 TEST_F(PrivacyAccountTest, WhoReadsItFindsAllAndChangesNothing) {
   const std::vector<NoiseRow> rows = Ids(0, 2);
   const std::vector<int64_t> labels = {0, 1}, corrected = {1, 1};
-  ASSERT_TRUE(Open()->Debit(rows, labels, kSigmaOne).ok());
+  ASSERT_TRUE(Open()->Debit(rows, labels, Once(kSigmaOne)).ok());
   const std::string before = folder_.Read("labels.account.db");
   auto account = PrivacyAccount::OpenToRead({path_, "clicks", 1});
   ASSERT_TRUE(account.ok()) << account.status();
   EXPECT_EQ((*account)->id(), Open()->id());
   EXPECT_TRUE((*account)->CheckLabels(rows, labels).ok());
   EXPECT_EQ((*account)->CheckLabels(rows, corrected).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_FALSE((*account)->Debit(rows, labels, 2 * kSigmaOne).ok());
+  EXPECT_FALSE((*account)->Debit(rows, labels, Once(2 * kSigmaOne)).ok());
   account->reset();
   EXPECT_EQ(folder_.Read("labels.account.db"), before);
   EXPECT_EQ(folder_.Names().size(), 1);
@@ -290,7 +344,7 @@ TEST_F(PrivacyAccountTest, WhoReadsItFindsAllAndChangesNothing) {
 
 TEST_F(PrivacyAccountTest, LabelsOfSeveralClassesDiscloseTwiceTheDivergence) {
   const std::vector<NoiseRow> rows = Ids(0, 10);
-  ASSERT_TRUE(Open("clicks")->Debit(rows, std::vector<int64_t>(10), kSigmaOne).ok());
+  ASSERT_TRUE(Open("clicks")->Debit(rows, std::vector<int64_t>(10), Once(kSigmaOne)).ok());
   const std::unique_ptr<PrivacyAccount> classes =
       *PrivacyAccount::Open({path_, "diagnoses", /*max_lifetime_auc_bound=*/1, LabelKind::kOneHot});
   EXPECT_NEAR(MuAfter(*classes, rows, kSigmaOne), std::sqrt(3), 1e-9);  // 1 of the clicks, 2 of the diagnoses.
@@ -299,11 +353,11 @@ TEST_F(PrivacyAccountTest, LabelsOfSeveralClassesDiscloseTwiceTheDivergence) {
 TEST_F(PrivacyAccountTest, ALabelSetKeepsItsKind) {
   const std::vector<NoiseRow> rows = Ids(0, 10);
   const std::vector<int64_t> labels(10);
-  ASSERT_TRUE(Open("clicks")->Debit(rows, labels, kSigmaOne).ok());
+  ASSERT_TRUE(Open("clicks")->Debit(rows, labels, Once(kSigmaOne)).ok());
   const std::unique_ptr<PrivacyAccount> numbers =
       *PrivacyAccount::Open({path_, "clicks", /*max_lifetime_auc_bound=*/1, LabelKind::kUnitInterval});
   EXPECT_EQ(numbers->CheckLabels(Ids(50, 10), labels).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(numbers->Debit(Ids(50, 10), labels, kSigmaOne).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(numbers->Debit(Ids(50, 10), labels, Once(kSigmaOne)).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

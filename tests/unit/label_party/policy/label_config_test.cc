@@ -136,6 +136,23 @@ TEST(ValidateLabelConfigTest, AWorstCaseIsBoundedWhereTheNoiseIsStated) {
       HasSubstr("release.max_worst_case_auc_bound: expected 1 beside protection.distance_correlation"));
 }
 
+TEST(ValidateLabelConfigTest, EveryReleasedEpochNeedsNoiseOfItsOwn) {
+  const auto verdict = [](const std::string& how) {
+    return Verdict("protection { gaussian_label_dp { sigma: 2 " + how +
+                   " } } privacy_account { path: 'a.db' label_set: 'clicks' } ");
+  };
+  EXPECT_TRUE(verdict("").ok());
+  EXPECT_TRUE(verdict("planned_epochs: 5 noise_growth_per_epoch: 2").ok());
+  EXPECT_TRUE(verdict("planned_epochs: 1 released_epochs: 1").ok());
+  EXPECT_THAT(std::string(verdict("planned_epochs: 4").message()),
+              HasSubstr("planned_epochs: expected 0, or at least the 5 epochs that are released, found 4"));
+  for (const std::string beside : {"planned_epochs: 2", "noise_growth_per_epoch: 2"}) {
+    EXPECT_THAT(std::string(verdict("noise_draws: ONE_DRAW " + beside).message()),
+                HasSubstr("noise_draws: expected EVERY_EPOCH"))
+        << beside;
+  }
+}
+
 TEST(ValidateLabelConfigTest, NothingBesideLabelDpMovesTheMessagesByTrueLabels) {
   const std::string protection = "protection { label_dp {} } ";
   EXPECT_THAT(std::string(Verdict(protection + "early_stopping {}").message()),

@@ -113,6 +113,24 @@ TEST(PlanRunBudgetTest, FailsForMoreEpochsThanNoiseCanTellApart) {
   EXPECT_FALSE(PlanRunBudget(Budget("planned_epochs: 100000 max_run_auc_bound: 0.5001")).ok());
 }
 
+TEST(FillPlannedEpochsTest, NoiseIsDrawnForTheEpochsThatAreReleased) {
+  v1::GradientProtection config;
+  auto& labels = *config.mutable_gaussian_label_dp();
+  labels.set_noise_draws(v1::GradientProtection::GaussianLabelDp::ONE_DRAW);
+  FillPlannedEpochs(5, config);
+  EXPECT_EQ(labels.planned_epochs(), 0);
+  labels.clear_noise_draws();
+  labels.set_released_epochs(2);
+  FillPlannedEpochs(5, config);
+  EXPECT_EQ(labels.planned_epochs(), 2);
+  labels.set_planned_epochs(0);
+  labels.set_released_epochs(9);
+  FillPlannedEpochs(5, config);
+  EXPECT_EQ(labels.planned_epochs(), 5);
+  FillPlannedEpochs(7, config);
+  EXPECT_EQ(labels.planned_epochs(), 5);
+}
+
 TEST(FillPlannedEpochsTest, FillsOnlyWhatIsLeftOpen) {
   v1::GradientProtection open = ProtectionConfig("marvell { run_budget {} }");
   FillPlannedEpochs(5, open);

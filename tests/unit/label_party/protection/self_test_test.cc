@@ -39,9 +39,9 @@ class SpoiltProtection {
               }
               return report;
             },
-            [this](absl::Span<const NoiseRow> examples, absl::Span<const uint8_t> labels) {
+            [this](absl::Span<const NoiseRow> examples, absl::Span<const uint8_t> labels, uint32_t epoch) {
               absl::StatusOr<std::vector<float>> targets =
-                  sound_.TrainingTargets(examples, std::vector<float>(labels.begin(), labels.end()));
+                  sound_.TrainingTargets(examples, std::vector<float>(labels.begin(), labels.end()), epoch);
               if (spoil_targets && targets.ok()) {
                 spoil_targets(labels, *targets);
               }
@@ -84,6 +84,8 @@ INSTANTIATE_TEST_SUITE_P(Methods, SelfTestPassesTest,
                                          "marvell { s: 4 orthogonal_noise_ratio: 4 }", "label_dp { epsilon: 0.1 }",
                                          "label_dp { epsilon: 1 }", "label_dp { epsilon: 30 }",
                                          "gaussian_label_dp { sigma: 0.1 }", "gaussian_label_dp { sigma: 2.79 }",
+                                         "gaussian_label_dp { max_run_auc_bound: 0.6 "
+                                         "planned_epochs: 3 noise_growth_per_epoch: 2 }",
                                          "gaussian_label_dp { max_run_auc_bound: 0.7 }", "sparsify { keep: 0.1 }",
                                          "sparsify { keep: 0.75 }", "discretize { bins: 2 }", "discretize { bins: 12 }",
                                          "iso { t: 1 } distance_correlation { weight: 0.1 }",
@@ -295,6 +297,20 @@ TEST(SelfTestTest, FailsForLabelNoiseThatIsBiasedSharedOrNotGaussian) {
                 }
               }),
               HasSubstr("not Gaussian"));
+}
+
+TEST(SelfTestTest, FailsForEpochsThatShareTheirNoise) {
+  const char promised[] = "gaussian_label_dp { sigma: 2 planned_epochs: 2 }";
+  SpoiltProtection spoilt(promised, nullptr);
+  std::vector<float> first;
+  spoilt.spoil_targets = [&](absl::Span<const uint8_t>, std::vector<float>& targets) {
+    if (first.empty()) {
+      first = targets;
+    }
+    targets = first;
+  };
+  EXPECT_THAT(Verdict(promised, spoilt), HasSubstr("two epochs"));
+  EXPECT_THAT(VerdictOn("gaussian_label_dp { sigma: 2 planned_epochs: 3 }", promised), HasSubstr("variance"));
 }
 
 const char kLabelDp[] = "label_dp { epsilon: 1 }";

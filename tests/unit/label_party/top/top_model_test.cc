@@ -98,11 +98,10 @@ TEST_F(TopModelTest, LogitsAndLossAgreeWithTheReference) {
 
 // The mixture of two normal densities, differentiated numerically.
 TEST_F(TopModelTest, NoisyTargetsGiveTheGradientOfTheirLikelihood) {
-  options_.target_noise = 1.7;
   auto model = Create();
   const NamedParameters parameters = model->Parameters();
   const std::vector<float> targets = {-2.5F, 0.25F, 4, 0.5F, 1.5F, -0.75F};
-  const auto step = model->ForwardBackward(activations_, own_, labels_, targets);
+  const auto step = model->ForwardBackward(activations_, own_, labels_, {targets, 1.7});
   ASSERT_TRUE(step.ok()) << step.status();
   for (int64_t j = 0; j < kBatch; ++j) {
     const auto loss = [&](const std::vector<double>& x) {
@@ -136,7 +135,7 @@ TEST_F(TopModelTest, GradientsAreOfTheTargetsAndTheLossIsOfTheLabels) {
   const auto of_zeros = model->ForwardBackward(activations_, own_, std::vector<float>(kBatch, 0), {});
   const auto of_ones = model->ForwardBackward(activations_, own_, std::vector<float>(kBatch, 1), {});
   const std::vector<float> targets = {-0.5f, 1.5f, 0.25f, 0, 1, 3};
-  const auto step = model->ForwardBackward(activations_, own_, labels_, targets);
+  const auto step = model->ForwardBackward(activations_, own_, labels_, {targets});
   ASSERT_TRUE(step.ok()) << step.status();
   EXPECT_EQ(step->mean_loss, of_labels->mean_loss);
   for (int64_t j = 0; j < kBatch; ++j) {
@@ -164,7 +163,7 @@ TEST_F(TopModelTest, TargetsThatDoNotFitAreRefused) {
   auto model = Create();
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const std::vector<float>& targets : {std::vector<float>{1, 0}, std::vector<float>{0, 1, 1, 0, 0, nan}}) {
-    EXPECT_EQ(model->ForwardBackward(activations_, own_, labels_, targets).status().code(),
+    EXPECT_EQ(model->ForwardBackward(activations_, own_, labels_, {targets}).status().code(),
               absl::StatusCode::kInvalidArgument);
   }
 }

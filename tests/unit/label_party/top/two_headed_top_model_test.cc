@@ -33,7 +33,7 @@ class HeldTopModel final : public TopModel {
 
   bool needs_whole_batch() const override { return model_->needs_whole_batch(); }
   absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
-                                          absl::Span<const float> labels, absl::Span<const float> targets) override {
+                                          absl::Span<const float> labels, const TrainingTargets& targets) override {
     if (!may_train_->WaitForNotificationWithTimeout(absl::Minutes(1))) {
       return absl::DeadlineExceededError("nobody let it train");
     }
@@ -94,7 +94,7 @@ class TwoHeadedTopModelTest : public testing::Test {
       const auto step = model.ForwardBackward(
           activations_.block(static_cast<int64_t>(first), static_cast<int64_t>(rows)), own[i],
           absl::MakeConstSpan(labels).subspan(first, rows),
-          targets.empty() ? absl::Span<const float>() : absl::MakeConstSpan(targets).subspan(first, rows));
+          targets.empty() ? TrainingTargets() : TrainingTargets{absl::MakeConstSpan(targets).subspan(first, rows)});
       EXPECT_TRUE(step.ok()) << step.status();
       gradients.insert(gradients.end(), step->cut_gradient.values().begin(), step->cut_gradient.values().end());
     }
@@ -174,8 +174,8 @@ TEST_F(TwoHeadedTopModelTest, NoBatchWaitsForThePredictionHead) {
   const auto predicting = OneHead();
   EXPECT_THAT(Step(*two, labels_, targets_), ElementsAreArray(Step(*releasing, labels_, targets_)));
   EXPECT_THAT(
-      two->ForwardBackward(activations_, own_, labels_, targets_)->cut_gradient.values(),
-      ElementsAreArray(releasing->ForwardBackward(activations_, own_, labels_, targets_)->cut_gradient.values()));
+      two->ForwardBackward(activations_, own_, labels_, {targets_})->cut_gradient.values(),
+      ElementsAreArray(releasing->ForwardBackward(activations_, own_, labels_, {targets_})->cut_gradient.values()));
   may_train.Notify();
   EXPECT_TRUE(two->Update().ok());
   Step(*predicting, labels_, {});
