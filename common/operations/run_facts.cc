@@ -67,8 +67,7 @@ absl::StatusOr<std::unique_ptr<Ledger>> BeginLedger(const std::string& path, con
 }
 
 absl::StatusOr<std::unique_ptr<Ledger>> ContinueLedger(const std::string& path, const RunRow& run,
-                                                       const LedgerContinuation& continuation,
-                                                       int64_t retained_steps) {
+                                                       const LedgerContinuation& continuation, int64_t retained_steps) {
   absl::StatusOr<std::unique_ptr<Ledger>> ledger = Ledger::Continue(path, run, continuation.position, retained_steps);
   if (!ledger.ok()) {
     return ledger.status();

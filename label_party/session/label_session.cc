@@ -29,25 +29,8 @@ using State = ProtocolState::State;
 // Whether what failed is the ledger, not the request.
 bool IsOfLedger(const absl::Status& status) { return absl::IsInternal(status) || absl::IsDataLoss(status); }
 
-constexpr int kMaxRefusalsNoted = 100;  // A peer that goes on and on must not fill the disk.
-
 // What the peer hears of a failure of this party's own.
 absl::Status FailedInside() { return absl::InternalError("the label party failed; its own log says why"); }
-
-// Whether `status` says that a message was not what is due; all else is no fault of the message.
-bool IsRefusal(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kPermissionDenied:
-    case absl::StatusCode::kOutOfRange:
-    case absl::StatusCode::kNotFound:
-    case absl::StatusCode::kAlreadyExists:
-      return true;
-    default:
-      return false;
-  }
-}
 
 // Errors: FailedPrecondition with the field that differs.
 absl::Status CheckAgreement(const v1::RunAgreement& ours, const v1::OpenRequest& request) {
@@ -482,15 +465,10 @@ void LabelSession::ConnectionLost() {
 
 void LabelSession::NoteRefusal(absl::string_view call, const absl::Status& status) {
   absl::MutexLock lock(&mutex_);
-  if (!IsRefusal(status) || life_.ended() || life_.ledger() == nullptr || refusals_noted_ == kMaxRefusalsNoted) {
-    return;
+  if (!life_.ended() && life_.ledger() != nullptr) {
+    FailInside(refusals_.Note(call, status, *life_.ledger()))
+        .IgnoreError();  // It has ended the run; the peer is answered.
   }
-  ++refusals_noted_;
-  const bool says_where = absl::StartsWith(status.message(), absl::StrCat(call, ":"));
-  const std::string what = OneLine(absl::StrCat(says_where ? "" : absl::StrCat(call, ": "), status.message()));
-  LogWarning("refused a message of the non-label party: ", what);
-  FailInside(life_.ledger()->RecordEvent("refused", what))
-      .IgnoreError();  // It has ended the run; the peer is answered.
 }
 
 bool LabelSession::EndIfDue(bool (*stop)()) {

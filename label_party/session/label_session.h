@@ -45,6 +45,7 @@
 #include "label_party/protection/protection_factory.h"
 #include "label_party/session/gradients_message.h"
 #include "label_party/session/protocol_state.h"
+#include "label_party/session/refusal_log.h"
 #include "label_party/session/replay_cache.h"
 #include "label_party/session/result_json.h"
 #include "label_party/session/run_lifecycle.h"
@@ -202,7 +203,7 @@ class LabelSession {
   Answered<v1::StartRequest, v1::StartResponse> started_ ABSL_GUARDED_BY(mutex_);
   bool farewell_ ABSL_GUARDED_BY(mutex_) = false;
   bool peer_started_again_ ABSL_GUARDED_BY(mutex_) = false;
-  int refusals_noted_ ABSL_GUARDED_BY(mutex_) = 0;
+  RefusalLog refusals_ ABSL_GUARDED_BY(mutex_);
   std::optional<TrainingProgress> progress_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<CompletionAudit> completion_ ABSL_GUARDED_BY(mutex_);  // From the first AuxiliaryLabels on.
   std::optional<absl::Status> finished_ ABSL_GUARDED_BY(mutex_);         // From FinishRun on, what it returned.

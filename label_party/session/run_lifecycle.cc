@@ -76,8 +76,7 @@ absl::Status RunLifecycle::ChooseCheckpoint(const v1::OpenRequest& request) {
 absl::Status RunLifecycle::BeginLedger(RunRow run) {
   if (continues_) {
     SPLITVEIL_ASSIGN_OR_RETURN(
-        ledger_, ContinueLedger(ledger_path_, run,
-                                {checkpoint_->header().continuation().ledger(), checkpoint_->name()},
+        ledger_, ContinueLedger(ledger_path_, run, {checkpoint_->header().continuation().ledger(), checkpoint_->name()},
                                 config_->party().ledger_retained_steps()));
     return absl::OkStatus();
   }

@@ -147,7 +147,7 @@ absl::StatusOr<std::unique_ptr<EpochTargets>> MakeTargets(const TrainingInputs& 
   options.positions.assign(positions.begin(), positions.end());
   options.aligned = data.labels.size();
   options.outputs = static_cast<size_t>(data.task.outputs());
-  options.first_epoch = inputs.continues ? inputs.resumed->header().epochs() : 0;
+  options.first_epoch = inputs.is_continued ? inputs.resumed->header().epochs() : 0;
   options.examples.reserve(positions.size());
   options.labels.reserve(positions.size());
   for (uint32_t position : positions) {
@@ -347,8 +347,8 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   SPLITVEIL_RETURN_IF_ERROR(RecordAccount(accounted, earlier.cumulative_sum_kl,
                                           static_cast<int64_t>(training.source->training_positions().size()),
                                           *inputs.ledger));
-  if (inputs.continues) {
-    SPLITVEIL_RETURN_IF_ERROR(training.Continue(inputs.resumed->progress(), *inputs.auditor));
+  if (inputs.is_continued) {
+    SPLITVEIL_RETURN_IF_ERROR(training.Restore(inputs.resumed->progress(), *inputs.auditor));
     return training;
   }
   SPLITVEIL_RETURN_IF_ERROR(RecordAnswers(agreement, *inputs.ledger));
@@ -360,7 +360,7 @@ std::string Training::Progress(const LeakAuditor& auditor) const {
   return SaveProgress(*source, *guard, *recorder, *order, *step, auditor);
 }
 
-absl::Status Training::Continue(absl::string_view progress, LeakAuditor& auditor) {
+absl::Status Training::Restore(absl::string_view progress, LeakAuditor& auditor) {
   const double earlier_sum_kl = result().earlier_sum_kl;
   SPLITVEIL_RETURN_IF_ERROR(LoadProgress(progress, *source, *guard, *recorder, *order, *step, auditor));
   if (!privacy_account.empty()) {  // It may have counted other runs since.

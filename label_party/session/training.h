@@ -46,7 +46,7 @@ struct TrainingInputs {
   LeakAuditor* auditor = nullptr;             // Not owned; must outlive the training.
   Ledger* ledger = nullptr;                   // Not owned; must outlive the training.
   AnswerJournal* journal = nullptr;           // Not owned, likewise; null: the run writes no checkpoints.
-  bool continues = false;                     // The run of `resumed`, and not only from its weights.
+  bool is_continued = false;                  // The run of `resumed`, and not only from its weights.
   double counted_sum_kl = 0;                  // The largest sum that any checkpoint at hand has counted.
 };
 
@@ -69,7 +69,7 @@ struct Training {
   // What this run itself would go on with.
   std::string Progress(const LeakAuditor& auditor) const;
   // Puts the parts and the auditor where `progress` left them. Errors: as LoadProgress.
-  absl::Status Continue(absl::string_view progress, LeakAuditor& auditor);
+  absl::Status Restore(absl::string_view progress, LeakAuditor& auditor);
 };
 
 // The top model that the configuration describes, for own features and labels like those of `data`.

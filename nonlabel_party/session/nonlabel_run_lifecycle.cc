@@ -72,8 +72,7 @@ absl::Status NonLabelRunLifecycle::BeginLedger(const std::string& peer_version) 
   if (continued_ != nullptr) {
     SPLITVEIL_ASSIGN_OR_RETURN(
         ledger_,
-        ContinueLedger(options_.ledger_path, run,
-                       {continued_->header().continuation().ledger(), continued_->name()},
+        ContinueLedger(options_.ledger_path, run, {continued_->header().continuation().ledger(), continued_->name()},
                        options_.config.party().ledger_retained_steps()));
     return absl::OkStatus();
   }
@@ -81,9 +80,9 @@ absl::Status NonLabelRunLifecycle::BeginLedger(const std::string& peer_version) 
   if (resumed_from != nullptr) {
     run.resumed_from = resumed_from->header().run_id();
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(
-      ledger_, splitveil::BeginLedger(options_.ledger_path, run, options_.agreement.audit().disclosure(),
-                                      options_.config.party().ledger_retained_steps()));
+  SPLITVEIL_ASSIGN_OR_RETURN(ledger_,
+                             splitveil::BeginLedger(options_.ledger_path, run, options_.agreement.audit().disclosure(),
+                                                    options_.config.party().ledger_retained_steps()));
   return resumed_from == nullptr ? absl::OkStatus() : ledger_->RecordEvent("resumed_from", resumed_from->name());
 }
 
@@ -128,8 +127,8 @@ absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start() {
   seed_.reset();  // Wiped.
   OPENSSL_cleanse(request.mutable_seed_reveal()->data(), request.seed_reveal().size());
   SPLITVEIL_RETURN_IF_ERROR(AsRefusal(joint.status()));
-  SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(continues() ? Answer::kContinued : Answer::kStarted));
-  const JointSeed used = continues() ? continuation_->seed : *joint;
+  SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(is_continued() ? Answer::kContinued : Answer::kStarted));
+  const JointSeed used = is_continued() ? continuation_->seed : *joint;
   if (writes_checkpoints()) {
     *options_.checkpoints.facts.mutable_continuation() = ToProto({used, aligned_}, options_.agreement);
   }
@@ -137,7 +136,7 @@ absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start() {
 }
 
 absl::StatusOr<std::shared_ptr<const Checkpoint>> NonLabelRunLifecycle::Resume(ModelState& model) {
-  const Checkpoint* const from = continues() ? continued_.get() : options_.checkpoints.resumed_from();
+  const Checkpoint* const from = is_continued() ? continued_.get() : options_.checkpoints.resumed_from();
   if (from != nullptr) {
     SPLITVEIL_ASSIGN_OR_RETURN(const NamedParameters state, from->State());
     SPLITVEIL_RETURN_IF_ERROR(model.SetTrainingState(state));

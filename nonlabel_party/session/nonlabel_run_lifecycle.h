@@ -72,7 +72,7 @@ class NonLabelRunLifecycle {
   // What a run that is continued has trained: whole epochs, and batches of the next one.
   uint32_t first_epoch() const { return continuation_.has_value() ? continuation_->epochs : 0; }
   uint32_t first_batch() const { return continuation_.has_value() ? continuation_->batches : 0; }
-  bool continues() const { return continuation_.has_value(); }
+  bool is_continued() const { return continuation_.has_value(); }
 
  private:
   absl::Status BeginLedger(const std::string& peer_version);

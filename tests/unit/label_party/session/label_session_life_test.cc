@@ -16,7 +16,7 @@
 #include "common/process/exit_code.h"
 #include "common/schedule/train_test_split.h"
 #include "label_party/session/answer_journal.h"
-#include "tests/unit/label_party/session/label_session_fixture.h"
+#include "tests/unit/label_party/session/label_session_life_fixture.h"
 #include "tests/unit/nonlabel_party/session/ledger_value.h"
 
 namespace splitveil::testing {
@@ -24,75 +24,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-class LabelSessionLifeTest : public LabelSessionTest {
- protected:
-  // Opens, which must be refused: exit 4, with `text`, and nothing else passes.
-  void ExpectOpenRefused(const std::string& text) {
-    Create();
-    const absl::Status status = session_->Open(OpenRequest()).status();
-    EXPECT_EQ(ExitCodeFor(status), ExitCode::kRefused) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr(text));
-    EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kRefused);
-  }
-
-  // Leaves checkpoints of two epochs of a run at `path_`; the run's id.
-  std::string LeaveCheckpoints() {
-    run_.label_checkpoints.path = path_;
-    Start();
-    for (uint32_t epoch : {0, 1}) {
-      TrainEpoch(epoch);
-      EXPECT_TRUE(session_->FinishEvaluation(EvaluateAll(epoch)).ok());
-    }
-    EXPECT_TRUE(session_->Close(CloseRequest()).ok());
-    EXPECT_TRUE(session_->WaitUntilEnded([] { return false; }).ok());
-    run_.label_checkpoints.path.clear();
-    return run_id_;
-  }
-
-  void ResumeFrom(const std::string& path) { run_.label_checkpoints.initial = {*Checkpoint::Open(path)}; }
-
-  // Opens the run that left this checkpoint, so that it goes on.
-  void Continue(const std::string& path) {
-    run_.label_checkpoints.path = path_;
-    run_.label_checkpoints.unfinished = {*Checkpoint::Open(path)};
-    unfinished_ = {"another/3", run_.label_checkpoints.unfinished.front()->name()};
-    const std::string run_id = run_id_;
-    Open();
-    EXPECT_EQ(run_id_, run_id);
-  }
-
-  v1::CloseRequest CloseRequest() const {
-    v1::CloseRequest close;
-    close.set_run_id(run_id_);
-    close.set_completed(true);
-    return close;
-  }
-
-  // Trains and evaluates `epoch`; whether the label party wants no more.
-  bool TrainAndEvaluate(uint32_t epoch) {
-    TrainEpoch(epoch);
-    const absl::StatusOr<v1::EvaluateResponse> response = session_->FinishEvaluation(EvaluateAll(epoch));
-    EXPECT_TRUE(response.ok()) << response.status();
-    return response.ok() && response->stop_training();
-  }
-
-  // Stops after the epochs that are waited for: nothing improves by as much as 1.
-  void StopEarlyAfter(int patience, int epochs) {
-    run_.agreement.set_epochs(epochs);
-    run_.label_config.mutable_early_stopping()->set_patience(patience);
-    run_.label_config.mutable_early_stopping()->set_min_delta(1);
-  }
-
-  void ProgressiveValidation() {
-    run_.agreement.set_test_fraction(0);
-    run_.agreement.set_progressive_validation(true);
-    Start();
-    test_examples_ = static_cast<int64_t>(aligned_.rows.size());
-  }
-
-  const std::string path_ = run_.files.File("label_party.checkpoint");
-};
 
 TEST_F(LabelSessionLifeTest, LeavesTheModelOfEachEpochAndTheOneBefore) {
   const std::string run_id = LeaveCheckpoints();
@@ -131,134 +62,6 @@ TEST_F(LabelSessionLifeTest, GoesBackToTheEpochThatThePeerStoppedAt) {
   const NamedParameters before = *run_.label_checkpoints.initial[1]->State();
   Start();
   EXPECT_EQ(session_->model()->TrainingState(), before);
-}
-
-TEST_F(LabelSessionLifeTest, ARunThatWasBrokenOffGoesOnAfterItsLastEpochWithItsAlignment) {
-  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
-  LeaveCheckpoints();
-  const NamedParameters before = *(*Checkpoint::Open(path_ + ".1"))->State();
-  Continue(path_ + ".1");
-  AlignmentChannelPair pair(4);
-  EXPECT_EQ(session_->Align(*pair.second).code(), absl::StatusCode::kFailedPrecondition);  // It is aligned.
-  ASSERT_TRUE(session_->Start(StartRequest()).ok());
-  EXPECT_EQ(session_->model()->TrainingState(), before);
-  EXPECT_EQ(session_->Train(Activations(0, 0)).status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_TRUE(session_->Train(Activations(1, 0)).ok());
-}
-
-TEST_F(LabelSessionLifeTest, AContinuedRunRecordsEachStepOnce) {
-  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
-  LeaveCheckpoints();
-  const std::string ledger = run_.files.File("label_party.db");
-  const auto rows = [&](const std::string& table) { return LedgerValue(ledger, "SELECT count(*) FROM " + table); };
-  const std::vector<std::string> tables = {"run",        "step",       "step_time",   "protection",
-                                           "evaluation", "epoch_leak", "distribution"};
-  std::vector<std::string> expected;
-  std::transform(tables.begin(), tables.end(), std::back_inserter(expected), rows);
-  for (const char* const from : {".1", ".2"}) {  // The parts of the run so far are the same whatever it goes on from.
-    Continue(path_ + from);
-    ASSERT_TRUE(session_->Start(StartRequest()).ok());
-    for (uint32_t epoch = (*Checkpoint::Open(path_ + from))->header().epochs(); epoch < 2; ++epoch) {
-      TrainAndEvaluate(epoch);
-    }
-    EXPECT_TRUE(session_->Close(CloseRequest()).ok());
-    EXPECT_TRUE(session_->WaitUntilEnded([] { return false; }).ok());
-    std::vector<std::string> found;
-    std::transform(tables.begin(), tables.end(), std::back_inserter(found), rows);
-    EXPECT_EQ(found, expected) << from;
-    EXPECT_EQ(LedgerValue(ledger, "SELECT status FROM run"), "completed");
-  }
-  EXPECT_EQ(rows("event WHERE kind = 'continued'"), "2");
-}
-
-// The bytes of other activations would have noise of their own: who made the run break off again and again could
-// average.
-TEST_F(LabelSessionLifeTest, AStepThatWasAnsweredIsNotAnsweredForOtherActivations) {
-  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
-  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
-  LeaveCheckpoints();
-  Continue(path_ + ".1");
-  ASSERT_TRUE(session_->Start(StartRequest()).ok());
-  ASSERT_TRUE(session_->Train(Activations(1, 0)).ok());
-  ASSERT_TRUE(session_->Learn().ok());
-  const absl::Status status = session_->Train(Activations(1, 1, /*scale=*/1.0001F)).status();
-  EXPECT_EQ(ExitCodeFor(status), ExitCode::kRefused) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("expected those that epoch 1 batch 1 was answered for before"));
-  EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kRefused);
-}
-
-TEST_F(LabelSessionLifeTest, ARunWhoseAnswersAreNotKnownAnyMoreIsNotContinued) {
-  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
-  LeaveCheckpoints();
-  std::filesystem::remove(AnswerJournal::PathOf(path_));
-  run_.label_checkpoints.path = path_;
-  run_.label_checkpoints.unfinished = {*Checkpoint::Open(path_)};
-  unfinished_ = {run_.label_checkpoints.unfinished.front()->name()};
-  Create();
-  EXPECT_FALSE(session_->Open(OpenRequest()).ok());
-  EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kInvalidInput);
-}
-
-TEST_F(LabelSessionLifeTest, APeerThatKnowsNoneOfTheBrokenRunsBeginsANewOne) {
-  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
-  const std::string run_id = LeaveCheckpoints();
-  run_.label_checkpoints.unfinished = {*Checkpoint::Open(path_)};
-  unfinished_ = {run_id + "/9"};
-  Start();
-  EXPECT_NE(run_id_, run_id);
-}
-
-TEST_F(LabelSessionLifeTest, APeerThatOpensAgainWithinARunIsToldToComeBackForItsCheckpoint) {
-  run_.label_checkpoints.path = path_;
-  Start();
-  EXPECT_EQ(session_->Open(OpenRequest()).status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(session_->WaitUntilEnded([] { return false; }).code(), absl::StatusCode::kAborted);
-}
-
-TEST_F(LabelSessionLifeTest, ARunThatWasFrozenStaysSoWhenItIsContinued) {
-  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
-  run_.label_config.mutable_release()->set_max_step_auc_bound(0.501);
-  run_.label_config.mutable_release()->set_action(v1::FREEZE_BOTTOM);
-  LeaveCheckpoints();
-  run_.label_config.mutable_release()->set_max_step_auc_bound(1);  // Nothing else would freeze it.
-  Continue(path_ + ".1");
-  ASSERT_TRUE(session_->Start(StartRequest()).ok());
-  const absl::StatusOr<SharedGradients> answer = session_->Train(Activations(1, 0));
-  ASSERT_TRUE(answer.ok()) << answer.status();
-  EXPECT_TRUE(answer->at(0)->frozen());
-  EXPECT_THAT(session_->report()->full, HasSubstr("\"frozen_after_epoch\":0"));
-}
-
-TEST_F(LabelSessionLifeTest, AnswersToScoresCountInAContinuedRunAndComeOnce) {
-  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
-  v1::AuditAgreement& audit = *run_.agreement.mutable_audit();
-  audit.set_disclosure(v1::ROUNDED);
-  audit.set_every_batches(1);
-  audit.mutable_rounded()->set_minimum_batch(2);
-  audit.mutable_rounded()->set_mu(0.1);
-  run_.label_checkpoints.path = path_;
-  Start();
-  const auto per_epoch = static_cast<uint32_t>(schedule_->batches_per_epoch());
-  audit.mutable_rounded()->set_max_answers(per_epoch + 1);  // One of the second epoch gets the last.
-  LeaveCheckpoints();
-  Continue(path_ + ".1");
-  ASSERT_TRUE(session_->Start(StartRequest()).ok());
-  for (uint32_t batch = 0; batch < 2; ++batch) {
-    ASSERT_TRUE(session_->Train(Activations(1, batch)).ok());
-    ASSERT_TRUE(session_->Learn().ok());
-    const absl::StatusOr<v1::ScoreBatchResponse> response = session_->ScoreBatch(Scores(1, batch));
-    ASSERT_TRUE(response.ok()) << response.status();
-    EXPECT_EQ(response->leaks_size(), 0) << batch;  // The first was answered before, the second is beyond the quota.
-  }
-}
-
-TEST_F(LabelSessionLifeTest, ABrokenRunIsNotContinuedWithAPeerOfAnotherOrder) {
-  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
-  LeaveCheckpoints();
-  Continue(path_ + ".1");
-  v1::StartRequest other = StartRequest();
-  other.mutable_order_sha256()->back() ^= 1;
-  EXPECT_EQ(ExitCodeFor(session_->Start(other).status()), ExitCode::kRefused);
 }
 
 TEST_F(LabelSessionLifeTest, RefusesAPeerWithFreshWeights) {
