@@ -4,6 +4,7 @@
 #define SPLITVEIL_LABEL_PARTY_AUDIT_LABEL_SIDE_AUDIT_H_
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -71,6 +72,9 @@ struct ReleaseEvidence {
   bool releases_posterior = false;
   // What leaves is made of labels with Gaussian noise, the mu of which is sqrt(sum_kl).
   bool has_label_noise = false;
+  // Of all that the run may release of an example, where that is known beforehand: what it claims. NaN: what has been
+  // released, accumulated_sum_kl.
+  double run_sum_kl = std::numeric_limits<double>::quiet_NaN();
 };
 
 // One attack's scores of a release.

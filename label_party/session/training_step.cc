@@ -186,6 +186,7 @@ absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   const GateDecision& decision = guarded.decision;
   batch.head.releases_repeat = guarded.report.releases_repeat;
   batch.head.sum_kl_so_far = guarded.report.sum_kl_so_far;
+  batch.head.run_sum_kl = guarded.report.run_sum_kl;
   SPLITVEIL_RETURN_IF_ERROR(recorder_->RecordDecision(decision));
   ProtectionRow protection = recorder_->RowOf(guarded.report, decision.action, decision.auc_bound);
   if (decision.action == v1::HALT) {
@@ -316,7 +317,8 @@ absl::Status TrainingStep::Audit(const AnsweredBatch& batch) {
        options_.clip_cut_gradients,
        batch.head.releases_repeat,
        options_.releases_posterior,
-       IsBoundProved(protection.method)});
+       IsBoundProved(protection.method),
+       batch.head.run_sum_kl});
 }
 
 }  // namespace splitveil
