@@ -5,6 +5,7 @@
 
 #include <cereal/access.hpp>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -74,6 +75,9 @@ struct ReleaseEvidence {
   bool has_label_noise = false;
   // Each row's noise is along its own clean gradient, see ReleasingHead.longest_others.
   bool has_noise_along_rows = false;
+  // Of all that the run may release of an example, where that is known beforehand: what it claims. NaN: what has been
+  // released, accumulated_sum_kl.
+  double run_sum_kl = std::numeric_limits<double>::quiet_NaN();
 };
 
 // One attack's scores of a release.

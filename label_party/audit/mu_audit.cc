@@ -60,7 +60,7 @@ void MuAudit::Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, c
     seen_epoch_ = batch.epoch;
     seen_sum_kl_ += evidence.sum_kl;
   }
-  claimed_sum_kl_ = evidence.accumulated_sum_kl;
+  claimed_sum_kl_ = std::isnan(evidence.run_sum_kl) ? evidence.accumulated_sum_kl : evidence.run_sum_kl;
   releases_repeat_ = evidence.releases_repeat;
   const std::vector<LabelResidual> residuals =
       LabelResiduals(evidence.released, head, on_gradients ? 0 : std::sqrt(evidence.sum_kl));

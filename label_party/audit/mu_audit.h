@@ -16,9 +16,10 @@
 
 namespace splitveil {
 
-// A run claims mu = sqrt(evidence.accumulated_sum_kl): by the noise on its labels, or, if classes are Gaussian, by that
-// on its gradients, whose bound Phi(sqrt(sum_kl / 2)) is that of a mu-GDP mechanism. Three tests, chosen here once and
-// for all, each at a third of the error probability (of the bound that is reported, and of the one that fails a run):
+// A run claims mu = sqrt(evidence.run_sum_kl), or of what has been released, evidence.accumulated_sum_kl: by the noise
+// on its labels, or, if classes are Gaussian, by that on its gradients, whose bound Phi(sqrt(sum_kl / 2)) is that of a
+// mu-GDP mechanism. Three tests, chosen here once and for all, each at a third of the error probability (of the bound
+// that is reported, and of the one that fails a run):
 //   own         an example's residuals (LabelResiduals), weighted by their shifts and summed over its releases; their
 //               mean where all are made of one noised label. Finds too little noise, noise that one class lacks, noise
 //               drawn anew where the claim is of one draw.

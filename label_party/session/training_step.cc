@@ -207,6 +207,7 @@ absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   const GateDecision& decision = guarded.decision;
   batch.head.releases_repeat = guarded.report.releases_repeat;
   batch.head.sum_kl_so_far = guarded.report.sum_kl_so_far;
+  batch.head.run_sum_kl = guarded.report.run_sum_kl;
   SPLITVEIL_RETURN_IF_ERROR(recorder_->RecordDecision(decision));
   ProtectionRow protection = recorder_->RowOf(guarded.report, decision.action, decision.auc_bound);
   if (decision.action == v1::HALT) {
@@ -356,6 +357,7 @@ absl::Status TrainingStep::Audit(const AnsweredBatch& batch) {
   evidence.releases_posterior = options_.releases_posterior;
   evidence.has_label_noise = IsBoundProved(protection.method);
   evidence.has_noise_along_rows = protection.method == kMaxNormMethod;
+  evidence.run_sum_kl = batch.head.run_sum_kl;
   return auditor_->AuditRelease(evidence);
 }
 

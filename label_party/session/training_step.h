@@ -77,6 +77,7 @@ class TrainingStep {
     Matrix directions;                          // TopTrainer::OutputDirections, where they were asked for; else empty.
     bool releases_repeat = false;               // ProtectionReport's.
     double sum_kl_so_far = std::numeric_limits<double>::quiet_NaN();
+    double run_sum_kl = std::numeric_limits<double>::quiet_NaN();
   };
   // A batch whose activations are coming.
   struct InboundBatch {

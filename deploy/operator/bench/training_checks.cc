@@ -248,8 +248,8 @@ absl::Status CheckReleaseHead(const TrainingBenchOptions& options, BenchFolder& 
     const char* name;
     const char* unit;
     LocalRun run;
-    std::vector<double> speeds, ratios;
-    BenchRun latest;
+    std::vector<double> speeds = {}, ratios = {};
+    BenchRun latest = {};
   };
   std::vector<Measured> measured = {
       {"gaussian_label_dp", "examples per second with two heads, over those without protection",

@@ -78,8 +78,8 @@ bool IsTested(const PartyRecords& party) {
   });
 }
 
-// The accountant's figure stands beside the cumulative attacks at the cut layer, where the noise is added; where none
-// of them ran, the claim has it.
+// The accountant's figure stands beside the cumulative attacks at the cut layer, where the noise is added. The claim
+// has it where none of them ran, and is more where a run could have released more than it did.
 double RunAucBound(const PartyRecords& party) {
   int64_t last_epoch = -1;
   double bound = kNone;
@@ -90,8 +90,9 @@ double RunAucBound(const PartyRecords& party) {
       bound = row.gaussian_auc_bound;
     }
   }
-  if (std::isnan(bound) && party.privacy_audit.has_value()) {
-    bound = GaussianAucBound(party.privacy_audit->claimed_mu * party.privacy_audit->claimed_mu);
+  if (party.privacy_audit.has_value()) {
+    const double claimed = GaussianAucBound(party.privacy_audit->claimed_mu * party.privacy_audit->claimed_mu);
+    bound = std::fmax(bound, claimed);
   }
   return bound;
 }

@@ -129,6 +129,8 @@ TEST_F(MuAuditTest, WhatIsFoundGoesByTheDrawsThatAreSeen) {
   EXPECT_DOUBLE_EQ(row->claimed_mu, 1);
   EXPECT_NEAR(row->half_noise_mu_lower, of_one_draw, 1e-9);
   EXPECT_FALSE(row->is_conclusive());
+  evidence_.run_sum_kl = 2.25;  // More draws are to come.
+  EXPECT_DOUBLE_EQ(Audit()->claimed_mu, 1.5);
 }
 
 class TinyMuAuditTest : public MuAuditTest {

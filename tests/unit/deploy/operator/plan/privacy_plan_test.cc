@@ -46,10 +46,14 @@ TEST(PrivacyPlanTest, TextHasEveryFigure) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->options.delta, 1e-4);
   const std::string text = PrivacyPlanText(*plan, Curves());
-  EXPECT_THAT(text,
-              AllOf(HasSubstr("gaussian_label_dp { max_run_auc_bound: 0.6 } } on 10000 rows, 25% positive, 5 epochs\n"),
-                    HasSubstr("2.79106, of the noise"), HasSubstr("0.358287, for all epochs"),
-                    HasSubstr("at delta 0.0001\n"), HasSubstr("at most 0.6000, beyond")));
+  EXPECT_THAT(
+      text,
+      AllOf(
+          HasSubstr("gaussian_label_dp { max_run_auc_bound: 0.6 } } on 10000 rows, 25% positive, 5 epochs\n"),
+          HasSubstr(
+              "2.79106, of the noise on a label that is 0 or 1, drawn once; drawn in each of 5 epochs, about 6.241\n"),
+          HasSubstr("0.358287, for all epochs together\n"), HasSubstr("at delta 0.0001\n"),
+          HasSubstr("at most 0.6000, beyond")));
   // Phi(-2.32635 + 0.35829) = 0.02453; of them 0.02453 x 0.25 / (0.02453 x 0.25 + 0.01 x 0.75) = 45.0% are positive.
   EXPECT_THAT(text, HasSubstr("true positives at 1% false ones    at most 2.45%; of the rows so flagged at most 45%"));
   // 0.0238746 of 10,000 rows (LabelInformationKeptTest), with three digits.
