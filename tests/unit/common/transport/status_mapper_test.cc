@@ -100,6 +100,13 @@ TEST(StatusMapperTest, OwnErrorIsNoRefusalUntilMarked) {
   EXPECT_EQ(MarkRefusedByPeer(absl::OkStatus()), absl::OkStatus());
 }
 
+TEST(StatusMapperTest, AStreamThatGrpcRemovedIsALostConnection) {
+  const absl::Status lost = FromGrpcStatus({grpc::StatusCode::UNKNOWN, "Stream removed"});
+  EXPECT_EQ(lost.code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(RefusedByPeer(lost));
+  EXPECT_EQ(FromGrpcStatus({grpc::StatusCode::UNKNOWN, "anything else"}).code(), absl::StatusCode::kUnknown);
+}
+
 TEST(StatusMapperTest, CodeThatGrpcDoesNotKnowBecomesUnknown) {
   for (const int code : {-1, 17, 31}) {
     const absl::Status status = FromGrpcStatus(grpc::Status(static_cast<grpc::StatusCode>(code), "odd"));
