@@ -8,7 +8,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "google/protobuf/text_format.h"
 
 #include "common/process/file.h"
@@ -70,9 +69,7 @@ TEST_P(KilledRunTest, ContinuesToTheSameParametersToTheBit) {
     ASSERT_TRUE(run->run.nonlabel->WaitForError("aligned")) << run->run.nonlabel->Errors();
     // After the first epoch, mostly.
     run->proxy.CutAfter({bytes / 5 + static_cast<int64_t>(draw() % static_cast<uint64_t>(bytes * 3 / 5))});
-    while (run->proxy.cuts() == 0) {
-      absl::SleepFor(absl::Milliseconds(1));
-    }
+    ASSERT_TRUE(run->proxy.WaitForCut()) << run->run.nonlabel->Errors();
     const unsigned whom = 1 + static_cast<unsigned>(draw() % 3);  // Either, or both.
     run->run.label->Signal((whom & 1) != 0 ? SIGKILL : SIGTERM);
     run->run.nonlabel->Signal((whom & 2) != 0 ? SIGKILL : SIGTERM);
