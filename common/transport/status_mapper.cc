@@ -38,9 +38,9 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   }
   const int number = static_cast<int>(status.error_code());
   const bool known = number > 0 && number <= kLastCode;
-  // gRPC's own word for a call whose connection was lost at a certain moment (grpc issue 34076). No peer of ours says
-  // so.
-  const bool lost = status.error_code() == grpc::StatusCode::UNKNOWN && status.error_message() == "Stream removed";
+  // What gRPC itself says where it has lost the connection at a moment for which it has no code ("Stream removed",
+  // "Error in HTTP transport completing operation"; grpc issue 34076). No party says so.
+  const bool lost = status.error_code() == grpc::StatusCode::UNKNOWN;
   const absl::StatusCode code = lost    ? absl::StatusCode::kUnavailable
                                 : known ? static_cast<absl::StatusCode>(number)
                                         : absl::StatusCode::kUnknown;
