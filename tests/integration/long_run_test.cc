@@ -84,12 +84,13 @@ TEST(LongRunTest, HoldsNoMoreAtItsEndThanOnceItIsWarm) {
   std::vector<Sample> samples;
   std::atomic<bool> finished{false};
   std::thread sampler([&] {
-    while (!finished) {
+    for (bool last = false; !last;) {
+      last = finished;
       const auto steps = static_cast<int64_t>(run.label_status.Snapshot().step());
       std::error_code none;
       const auto ledger = static_cast<int64_t>(std::filesystem::file_size(run.files.File("label_party.db"), none));
       samples.push_back({steps, ResidentKib(), OpenFiles(), none ? 0 : ledger});
-      absl::SleepFor(absl::Milliseconds(200));
+      absl::SleepFor(absl::Milliseconds(last ? 0 : 100));
     }
   });
   const absl::Status trained = nonlabel.Run();
