@@ -1,7 +1,6 @@
 #include "common/transport/connection_listener.h"
 
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -12,7 +11,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <arpa/inet.h>
 #include <cerrno>
 #include <cstring>
 #include <list>
@@ -23,148 +21,25 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
-#include "common/transport/host_port.h"
+#include "common/transport/listener_watch.h"
+#include "common/transport/listening_socket.h"
 
 namespace splitveil {
 namespace {
 
 constexpr absl::Duration kProofLimit = absl::Seconds(30);
 constexpr absl::Duration kSweepPeriod = absl::Seconds(1);
+constexpr absl::Duration kCheckPeriod = absl::Seconds(30);
+constexpr absl::Duration kCheckLimit = absl::Seconds(5);
 constexpr absl::Duration kPause = absl::Milliseconds(50);
 constexpr int kUserTimeoutMillis = 20'000;  // What was sent and is not acknowledged for so long has no reader any more.
 constexpr size_t kFilesOfARun = 96;         // Ledger, data, checkpoints, gRPC's own; generously.
 constexpr size_t kLeastConnections = 8;
-
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) {
-      close(number_);
-    }
-  }
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int number() const { return number_; }
-  int Release() { return std::exchange(number_, -1); }
-
- private:
-  int number_;
-};
-
-// As gRPC names peers, but for the brackets of IPv6, which its versions write differently: "ipv4:127.0.0.1:80",
-// "ipv6:::1:80". IPv4 over an IPv6 socket is IPv4.
-std::string NameOfPeer(const sockaddr_storage& address) {
-  char text[INET6_ADDRSTRLEN] = "";
-  if (address.ss_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
-    inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
-    return absl::StrCat("ipv4:", text, ":", ntohs(v4.sin_port));
-  }
-  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
-  if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
-    inet_ntop(AF_INET, &v6.sin6_addr.s6_addr[12], text, sizeof(text));
-    return absl::StrCat("ipv4:", text, ":", ntohs(v6.sin6_port));
-  }
-  inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
-  const std::string scope = v6.sin6_scope_id == 0 ? "" : absl::StrCat("%25", v6.sin6_scope_id);  // Of a link.
-  return absl::StrCat("ipv6:", text, scope, ":", ntohs(v6.sin6_port));
-}
-
-std::string WithoutBrackets(absl::string_view peer) {
-  return absl::StrReplaceAll(peer, {{"%5B", ""}, {"%5D", ""}, {"[", ""}, {"]", ""}});
-}
-
-void SetOption(int descriptor, int level, int option, int value) {
-  (void)setsockopt(descriptor, level, option, &value, sizeof(value));
-}
-
-int PortOf(const Descriptor& socket_owner) {
-  sockaddr_storage bound = {};
-  socklen_t size = sizeof(bound);
-  if (getsockname(socket_owner.number(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
-    return 0;
-  }
-  return ntohs(bound.ss_family == AF_INET ? reinterpret_cast<const sockaddr_in&>(bound).sin_port
-                                          : reinterpret_cast<const sockaddr_in6&>(bound).sin6_port);
-}
-
-// Listens at `address`, of `size` bytes. An errno where it cannot.
-std::pair<Descriptor, int> ListenAt(const sockaddr* address, socklen_t size) {
-  Descriptor listening(socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (listening.number() < 0) {
-    return {Descriptor(), errno};
-  }
-  // A port whose last connections have just ended is free; a second server on it would be refused.
-  SetOption(listening.number(), SOL_SOCKET, SO_REUSEADDR, 1);
-  if (address->sa_family == AF_INET6) {
-    SetOption(listening.number(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
-  }
-  if (bind(listening.number(), address, size) != 0 || listen(listening.number(), SOMAXCONN) != 0) {
-    return {Descriptor(), errno};
-  }
-  return {std::move(listening), 0};
-}
-
-// One socket, or one for each address that a host name has.
-absl::StatusOr<std::vector<Descriptor>> ListenAtAll(absl::string_view field, const std::string& address) {
-  const auto refused = [&](absl::string_view why) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(field, ": expected a free host:port, found ", address, why.empty() ? "" : ": ", why));
-  };
-  SPLITVEIL_ASSIGN_OR_RETURN(const HostPort place, ParseHostPort(field, address));
-  std::vector<Descriptor> sockets;
-  if (place.host == "0.0.0.0") {
-    sockaddr_in6 any = {};
-    any.sin6_family = AF_INET6;
-    any.sin6_addr = in6addr_any;
-    any.sin6_port = htons(place.port);
-    auto [listening, error] = ListenAt(reinterpret_cast<const sockaddr*>(&any), sizeof(any));
-    if (error == 0) {
-      sockets.push_back(std::move(listening));
-      return sockets;
-    }  // A machine without IPv6, or a taken port, as IPv4 will tell.
-  }
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const int resolved = getaddrinfo(place.host.c_str(), absl::StrCat(place.port).c_str(), &hints, &found);
-  if (resolved != 0) {
-    return refused(gai_strerror(resolved));
-  }
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, &freeaddrinfo);
-  int last_error = 0;
-  for (addrinfo* info = found; info != nullptr; info = info->ai_next) {
-    if (place.port == 0 && !sockets.empty()) {  // All on the port that the first one got.
-      const auto port = htons(static_cast<uint16_t>(PortOf(sockets.front())));
-      (info->ai_family == AF_INET ? reinterpret_cast<sockaddr_in*>(info->ai_addr)->sin_port
-                                  : reinterpret_cast<sockaddr_in6*>(info->ai_addr)->sin6_port) = port;
-    }
-    auto [listening, error] = ListenAt(info->ai_addr, info->ai_addrlen);
-    if (error == 0) {
-      sockets.push_back(std::move(listening));
-    } else {
-      last_error = error;
-    }
-  }
-  if (sockets.empty()) {
-    return refused(std::strerror(last_error));
-  }
-  return sockets;
-}
 
 // A connection that gRPC has. `watched` is another descriptor of the same socket: it tells when gRPC or the peer has
 // ended the connection, and ends it where it must, without touching a number that gRPC may have given back meanwhile.
@@ -215,10 +90,14 @@ struct ConnectionListener::State {
   const Descriptor stop;  // An event.
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   std::thread thread;
+  std::unique_ptr<ListenerWatch> watch;
+  WakeableSleep own_check_came;
+  absl::Mutex checking;  // Held by a CheckAccepts under way; before `mutex`.
   absl::Mutex mutex;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
   std::list<Connection> connections ABSL_GUARDED_BY(mutex);  // In the order they came.
   int64_t forgotten_unproven ABSL_GUARDED_BY(mutex) = 0;     // Of those that are no longer in the list.
+  std::string own_check ABSL_GUARDED_BY(mutex);  // Who CheckAccepts comes as; empty: nobody, or it has come.
 
   State(ConnectionLimits limits_in, std::vector<Descriptor> sockets)
       : limits(limits_in), listening(std::move(sockets)), stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -233,6 +112,10 @@ struct ConnectionListener::State {
   void Take(int socket_fd, Descriptor accepted, const sockaddr_storage& address) ABSL_LOCKS_EXCLUDED(mutex);
   // Whether another one may be accepted; where not, the oldest unproven one makes room.
   bool HasRoom() ABSL_LOCKS_EXCLUDED(mutex);
+  // Whether it is CheckAccepts who has come.
+  bool IsOwnCheck(const sockaddr_storage& address) ABSL_LOCKS_EXCLUDED(mutex);
+  void ExpectOwnCheck(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex);
+  bool OwnCheckHasCome() ABSL_LOCKS_EXCLUDED(mutex);
   void EndOldestUnproven() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 };
 
@@ -298,6 +181,9 @@ bool ConnectionListener::State::AcceptAll(int socket_fd) {
     socklen_t size = sizeof(address);
     Descriptor accepted(accept4(socket_fd, reinterpret_cast<sockaddr*>(&address), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (accepted.number() >= 0) {
+      if (IsOwnCheck(address)) {
+        continue;
+      }
       Take(socket_fd, std::move(accepted), address);
       continue;
     }
@@ -323,6 +209,26 @@ bool ConnectionListener::State::AcceptAll(int socket_fd) {
     }
   }
   return false;
+}
+
+bool ConnectionListener::State::IsOwnCheck(const sockaddr_storage& address) {
+  const absl::MutexLock lock(&mutex);
+  if (own_check.empty() || own_check != NameOfPeer(address)) {
+    return false;
+  }
+  own_check.clear();
+  own_check_came.Wake();
+  return true;
+}
+
+void ConnectionListener::State::ExpectOwnCheck(const std::string& name) {
+  const absl::MutexLock lock(&mutex);
+  own_check = name;
+}
+
+bool ConnectionListener::State::OwnCheckHasCome() {
+  const absl::MutexLock lock(&mutex);
+  return own_check.empty();
 }
 
 void ConnectionListener::State::EndOldestUnproven() {
@@ -375,6 +281,7 @@ absl::StatusOr<std::unique_ptr<ConnectionListener>> ConnectionListener::Create(a
 }
 
 ConnectionListener::~ConnectionListener() {
+  state_->watch.reset();
   {
     const absl::MutexLock lock(&state_->mutex);
     state_->stopping = true;
@@ -394,6 +301,7 @@ absl::Status ConnectionListener::Serve(std::unique_ptr<grpc::experimental::Exter
   } catch (const std::system_error& error) {
     return absl::InternalError(absl::StrCat("the listener's thread could not be started: ", error.what()));
   }
+  state_->watch = std::make_unique<ListenerWatch>(port(), kCheckPeriod, [this] { return CheckAccepts(kCheckLimit); });
   return absl::OkStatus();
 }
 
@@ -403,6 +311,42 @@ void ConnectionListener::Prove(absl::string_view peer) {
   for (Connection& connection : state_->connections) {
     connection.proven = connection.proven || connection.peer == name;
   }
+}
+
+absl::Status ConnectionListener::CheckAccepts(absl::Duration limit) {
+  sockaddr_storage target = {}, own = {};
+  socklen_t size = sizeof(target);
+  const auto failed = [] {
+    return absl::InternalError(absl::StrCat("the port could not be tried: ", std::strerror(errno)));
+  };
+  if (getsockname(state_->listening.front().number(), reinterpret_cast<sockaddr*>(&target), &size) != 0) {
+    return failed();
+  }
+  OfThisMachine(target);
+  own = target;
+  PortIn(own) = 0;
+  // The name is taken before it connects, so that whoever accepts knows it.
+  const Descriptor check(socket(target.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (check.number() < 0 || bind(check.number(), reinterpret_cast<const sockaddr*>(&own), size) != 0 ||
+      getsockname(check.number(), reinterpret_cast<sockaddr*>(&own), &size) != 0) {
+    return failed();
+  }
+  const absl::MutexLock one_at_a_time(&state_->checking);
+  const SteadyTime deadline = SteadyAfter(limit);
+  state_->ExpectOwnCheck(NameOfPeer(own));
+  if (connect(check.number(), reinterpret_cast<const sockaddr*>(&target), size) != 0 && errno != EINPROGRESS) {
+    const int error = errno;
+    state_->ExpectOwnCheck("");
+    return absl::UnavailableError(std::strerror(error));
+  }
+  while (!state_->OwnCheckHasCome()) {
+    if (SteadyNow() >= deadline) {
+      state_->ExpectOwnCheck("");
+      return absl::UnavailableError(absl::StrCat("not accepted within ", absl::FormatDuration(limit)));
+    }
+    state_->own_check_came.Until(deadline);
+  }
+  return absl::OkStatus();
 }
 
 int64_t ConnectionListener::turned_away() const {

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace splitveil {
 
@@ -30,8 +31,9 @@ struct ConnectionLimits {
 };
 
 // Listens from Create on and accepts from Serve on, in a thread of its own, until it is destroyed. What goes wrong with
-// one connection, or with descriptors or memory for a while, never ends it. A connection that has made no authorised
-// call after 30 seconds is closed. Thread-safe.
+// one connection, or with descriptors or memory for a while, never ends it; every half a minute it tries its own port,
+// and the log says when that accepts no more (ListenerWatch). A connection that has made no authorised call after 30
+// seconds is closed. Thread-safe.
 class ConnectionListener {
  public:
   // `address`: host:port; port 0 takes a free one; 0.0.0.0 is every address of the machine, IPv6 included where there
@@ -47,6 +49,9 @@ class ConnectionListener {
   absl::Status Serve(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor);
   // A call of this peer, as grpc::ServerContext::peer names it, has been authorised.
   void Prove(absl::string_view peer);
+  // Whether a connection to the port is accepted within `limit`: makes one, which counts for nothing and is closed.
+  // Errors: Unavailable where it is not; Internal where this process could not try.
+  absl::Status CheckAccepts(absl::Duration limit);
   // Connections so far that ended without an authorised call: strangers, and peers that were not taken for one, who
   // have another authority or name in their certificate, or whose own checks said no to ours.
   int64_t turned_away() const;

@@ -32,6 +32,7 @@ constexpr absl::Duration kLongestPause = absl::Seconds(2);
 constexpr absl::Duration kAttemptLimit = absl::Seconds(10);  // A server that accepts and says nothing.
 // A server that goes away at this very moment also closes without a word; one that does it again means us.
 constexpr int kSilentClosesForRefusal = 3;
+constexpr int kDamagedForRefusal = 3;  // So is a handshake that the network damages every time.
 
 constexpr absl::Duration kStopPeriod = absl::Milliseconds(100);  // Between two questions whether to stop.
 
@@ -254,10 +255,43 @@ absl::Status HandshakeFailure(const Verdict& verdict, const std::string& server_
   return Refusal(absl::StrCat("TLS 1.3 negotiation failed: ", text));
 }
 
+// Whether the error at the head of the thread's queue is what bytes that were damaged on the way look like, at either
+// end.
+bool LooksLikeDamage() {
+  switch (ERR_GET_REASON(ERR_peek_error())) {
+    case SSL_R_BAD_EXTENSION:
+    case SSL_R_BAD_LENGTH:
+    case SSL_R_BAD_RECORD_TYPE:
+    case SSL_R_BAD_SIGNATURE:
+    case SSL_R_DATA_LENGTH_TOO_LONG:
+    case SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC:
+    case SSL_R_DIGEST_CHECK_FAILED:
+    case SSL_R_LENGTH_MISMATCH:
+    case SSL_R_PACKET_LENGTH_TOO_LONG:
+    case SSL_R_RECORD_LENGTH_MISMATCH:
+    case SSL_R_UNEXPECTED_MESSAGE:
+    case SSL_R_UNSOLICITED_EXTENSION:
+    case SSL_R_SSLV3_ALERT_BAD_RECORD_MAC:
+    case SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER:
+    case SSL_R_SSLV3_ALERT_UNEXPECTED_MESSAGE:
+    case SSL_R_TLSV1_ALERT_DECODE_ERROR:
+    case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
+      return true;
+    default:
+      return false;
+  }
+}
+
 struct Attempt {
   absl::Status status;
   bool closed_silently = false;  // After it saw our certificate.
+  bool damaged = false;          // LooksLikeDamage.
 };
+
+Attempt FailedHandshake(const Verdict& verdict, const std::string& server_name) {
+  const bool damaged = verdict.error == X509_V_OK && LooksLikeDamage();
+  return {HandshakeFailure(verdict, server_name), false, damaged};
+}
 
 Attempt TryOnce(const HostPort& target, SSL_CTX* context, const std::string& server_name, const Patience& patience) {
   absl::StatusOr<Socket> socket = Connect(target, patience);
@@ -278,7 +312,7 @@ Attempt TryOnce(const HostPort& target, SSL_CTX* context, const std::string& ser
     case Step::kDone:
       break;
     case Step::kFailed:
-      return {HandshakeFailure(verdict, server_name)};
+      return FailedHandshake(verdict, server_name);
     case Step::kClosed:
       return {absl::UnavailableError("connection closed during the TLS handshake")};
     case Step::kTimedOut:
@@ -291,7 +325,7 @@ Attempt TryOnce(const HostPort& target, SSL_CTX* context, const std::string& ser
     case Step::kDone:
       return {absl::OkStatus()};
     case Step::kFailed:
-      return {HandshakeFailure(verdict, server_name)};
+      return FailedHandshake(verdict, server_name);
     case Step::kClosed:
       return {absl::UnavailableError("connection closed after the TLS handshake"), true};
     default:
@@ -307,7 +341,7 @@ absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity
   SPLITVEIL_ASSIGN_OR_RETURN(const SslContextPtr context, ClientContext(identity));
   const SteadyTime start = SteadyNow();
   absl::Duration pause = kFirstPause;
-  int silent_closes = 0;
+  int silent_closes = 0, damaged = 0;
   while (true) {
     const Patience patience = {std::min(deadline, SteadyAfter(kAttemptLimit)), stop};
     if (patience.Stopped()) {
@@ -318,7 +352,9 @@ absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity
     if (attempt.status.ok()) {
       return absl::OkStatus();
     }
-    if (!absl::IsUnavailable(attempt.status)) {
+    damaged = attempt.damaged ? damaged + 1 : 0;
+    const bool may_pass = attempt.damaged && damaged < kDamagedForRefusal;
+    if (!absl::IsUnavailable(attempt.status) && !may_pass) {
       absl::Status status(attempt.status.code(), absl::StrCat(address, ": ", attempt.status.message()));
       return RefusedByPeer(attempt.status) ? MarkRefusedByPeer(status) : status;
     }

@@ -29,8 +29,8 @@ struct RunningServer {
 
 // A call for which no thread is left (32 in all) ends with ResourceExhausted, like a message above the limit: the
 // caller is refused, not halted; a connection has 16 calls at a time and 10 seconds for its handshake, and there are
-// ConnectionLimits of connections. Errors: Internal where threads are lacking; InvalidArgument where the address cannot
-// be listened on.
+// ConnectionLimits of connections. The log says when the port accepts no more (ListenerWatch). Errors: Internal where
+// threads are lacking; InvalidArgument where the address cannot be listened on.
 absl::StatusOr<RunningServer> StartServer(const ServerOptions& options, const TlsIdentity& identity);
 
 }  // namespace splitveil

@@ -38,7 +38,12 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   }
   const int number = static_cast<int>(status.error_code());
   const bool known = number > 0 && number <= kLastCode;
-  const absl::StatusCode code = known ? static_cast<absl::StatusCode>(number) : absl::StatusCode::kUnknown;
+  // What gRPC itself says where it has lost the connection at a moment for which it has no code ("Stream removed",
+  // "Error in HTTP transport completing operation"; grpc issue 34076). No party says so.
+  const bool lost = status.error_code() == grpc::StatusCode::UNKNOWN;
+  const absl::StatusCode code = lost    ? absl::StatusCode::kUnavailable
+                                : known ? static_cast<absl::StatusCode>(number)
+                                        : absl::StatusCode::kUnknown;
   absl::Status mapped(code, OneLine(status.error_message()));
   if (absl::IsResourceExhausted(mapped) && status.error_details() == kHaltedPayloadUrl) {
     mapped.SetPayload(kHaltedPayloadUrl, absl::Cord());

@@ -20,8 +20,9 @@ inline constexpr char kHaltedPayloadUrl[] = "splitveil/halted";
 grpc::Status ToGrpcStatus(const absl::Status& status);
 // A status that came from the peer; RefusedByPeer() is true of it unless it says that the peer is gone (Unavailable,
 // DeadlineExceeded, Cancelled). A ResourceExhausted whose details say so is marked as a halt; any other details, and
-// those of other codes, are ignored. A code gRPC does not know becomes Unknown. Control characters in the peer's text
-// become spaces, so that it stays one line and cannot steer a terminal.
+// those of other codes, are ignored. A code gRPC does not know becomes Unknown; Unknown itself, by which gRPC means a
+// lost connection, Unavailable. Control characters in the peer's text become spaces, so that it stays one line and
+// cannot steer a terminal.
 absl::Status FromGrpcStatus(const grpc::Status& status);
 
 // Marks an error as decided by, or about, the peer. Keeps code, message and payloads; OK stays OK.

@@ -10,7 +10,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "google/protobuf/text_format.h"
 
 #include "common/process/file.h"
@@ -55,10 +54,7 @@ class KilledRunTest : public ::testing::TestWithParam<Setting> {
   // Kills either party, or both, once `bytes` have passed between them.
   static void KillAfter(int64_t bytes, unsigned whom, InterruptedRun& run) {
     run.proxy.CutAfter({bytes});
-    const SteadyTime deadline = SteadyAfter(absl::Seconds(60));
-    while (run.proxy.cuts() == 0 && SteadyNow() < deadline) {
-      absl::SleepFor(absl::Milliseconds(1));
-    }
+    (void)run.proxy.WaitForCut();
     for (const auto& [bit, party] : {std::pair(1U, run.run.label.get()), std::pair(2U, run.run.nonlabel.get())}) {
       if ((whom & bit) != 0) {
         party->Signal(SIGKILL);

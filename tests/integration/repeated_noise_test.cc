@@ -7,7 +7,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "google/protobuf/text_format.h"
 
 #include "common/process/file.h"
@@ -45,9 +44,7 @@ TEST_P(RepeatedNoiseTest, AfterAKillTheRepeatedRunIsTheSameToTheBit) {
     run->Start();
     ASSERT_TRUE(run->run.nonlabel->WaitForError("aligned")) << run->run.nonlabel->Errors();
     run->proxy.CutAfter({1 + static_cast<int64_t>(draw() % static_cast<uint64_t>(bytes / 2))});
-    while (run->proxy.cuts() == 0) {
-      absl::SleepFor(absl::Milliseconds(1));
-    }
+    ASSERT_TRUE(run->proxy.WaitForCut()) << run->run.nonlabel->Errors();
     for (RunningProgram* party : {run->run.label.get(), run->run.nonlabel.get()}) {
       const bool killed = kills_label_party == (party == run->run.label.get());
       party->Signal(killed ? SIGKILL : SIGTERM);

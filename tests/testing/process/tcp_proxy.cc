@@ -11,6 +11,9 @@
 #include <cerrno>
 #include <gtest/gtest.h>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
 namespace splitveil::testing {
 namespace {
 
@@ -52,9 +55,25 @@ TcpProxy::~TcpProxy() {
   close(listener_);
 }
 
-void TcpProxy::CutAfter(const std::vector<int64_t>& bytes) {
+void TcpProxy::FaultAfter(const std::vector<Fault>& faults) {
   const absl::MutexLock lock(&mutex_);
-  cut_after_.assign(bytes.begin(), bytes.end());
+  due_.assign(faults.begin(), faults.end());
+}
+
+void TcpProxy::CutAfter(const std::vector<int64_t>& bytes) {
+  std::vector<Fault> cuts;
+  cuts.reserve(bytes.size());
+  for (const int64_t after : bytes) {
+    cuts.push_back({after, FaultKind::kCut});
+  }
+  FaultAfter(cuts);
+}
+
+bool TcpProxy::WaitForCut() const {
+  for (int millis = 0; cuts_ == 0 && millis < 120'000; ++millis) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  return cuts_ > 0;
 }
 
 void TcpProxy::Run() {
@@ -129,7 +148,7 @@ bool TcpProxy::ForwardOne(Side& from, Side& to) {
     return count < 0 && (errno == EAGAIN || errno == EINTR);
   }
   to.to_write.assign(buffer, static_cast<size_t>(count));
-  CountBytes(count);
+  Disturb(to.to_write);
   return Flush(to);
 }
 
@@ -144,11 +163,30 @@ bool TcpProxy::Flush(Side& side) {
   return true;
 }
 
-void TcpProxy::CountBytes(int64_t bytes) {
-  const absl::MutexLock lock(&mutex_);
-  if (!cut_after_.empty() && (cut_after_.front() -= bytes) <= 0) {
-    cut_after_.pop_front();
-    cut_due_ = true;
+void TcpProxy::Disturb(std::string& passing) {
+  Fault fault;
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (due_.empty() || (due_.front().after_bytes -= static_cast<int64_t>(passing.size())) > 0) {
+      return;
+    }
+    fault = due_.front();
+    due_.pop_front();
+  }
+  ++faults_;
+  switch (fault.kind) {
+    case FaultKind::kCut:
+      cut_due_ = true;
+      break;
+    case FaultKind::kCorrupt:
+      passing[passing.size() / 2] ^= 1;
+      break;
+    case FaultKind::kDuplicate:
+      passing += passing;
+      break;
+    case FaultKind::kDelay:
+      absl::SleepFor(absl::Milliseconds(fault.delay_millis));
+      break;
   }
 }
 

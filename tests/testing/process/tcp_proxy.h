@@ -23,9 +23,23 @@ class TcpProxy {
   TcpProxy(const TcpProxy&) = delete;
   TcpProxy& operator=(const TcpProxy&) = delete;
 
+  enum class FaultKind {
+    kCut,        // All connections are reset.
+    kCorrupt,    // One bit of what passes is another: TLS finds out.
+    kDuplicate,  // What passes comes twice, likewise.
+    kDelay,      // Nothing passes for a while.
+  };
+  struct Fault {
+    int64_t after_bytes = 0;  // That have passed since the fault before, in either direction.
+    FaultKind kind = FaultKind::kCut;
+    int delay_millis = 0;  // Of kDelay.
+  };
+
   int port() const { return port_; }
   // Where connections go from now on; before: nowhere, they are closed.
   void ForwardTo(int port) { target_ = port; }
+  // What happens from now on, one after the other.
+  void FaultAfter(const std::vector<Fault>& faults) ABSL_LOCKS_EXCLUDED(mutex_);
   // Resets all connections each time that another one of `bytes` has passed, in either direction.
   void CutAfter(const std::vector<int64_t>& bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   // Resets all connections, and every new one for as long as it is down.
@@ -34,6 +48,10 @@ class TcpProxy {
   void FreezeConnections() { freeze_ = true; }
 
   int cuts() const { return cuts_; }
+  // Waits for the first, two minutes at most; false: none has come.
+  bool WaitForCut() const;
+  // All that FaultAfter and CutAfter asked for and that has happened.
+  int faults() const { return faults_; }
 
  private:
   struct Side {
@@ -51,16 +69,17 @@ class TcpProxy {
   bool Forward(Connection& connection);
   bool ForwardOne(Side& from, Side& to);
   bool Flush(Side& side);
-  void CountBytes(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Does to `passing` what is due.
+  void Disturb(std::string& passing) ABSL_LOCKS_EXCLUDED(mutex_);
   static void Reset(Connection& connection);
 
   int listener_ = -1, port_ = 0;
-  std::atomic<int> target_{0}, cuts_{0};
+  std::atomic<int> target_{0}, cuts_{0}, faults_{0};
   std::atomic<bool> down_{false}, freeze_{false}, stopped_{false};
   bool cut_due_ = false;  // Of the thread alone, as the connections.
   std::list<Connection> connections_;
   absl::Mutex mutex_;
-  std::deque<int64_t> cut_after_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Fault> due_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;  // Last: uses all above.
 };
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <openssl/ssl.h>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -185,13 +186,16 @@ TEST_F(CredentialsTest, CertificateOfAnotherAuthorityIsRefused) {
   EXPECT_EQ(calls(), 0);
 }
 
-TEST_F(CredentialsTest, ExpiredCertificateIsRefused) {
-  const TlsIdentity caller =
-      IdentityOf(ExpiredCertificate(*authority_, kNonLabelName), kNonLabelName, kLabelName, *authority_);
-  EXPECT_EQ(CallTraining(caller).code(), absl::StatusCode::kUnavailable);
-  const absl::Status cause = Wait(caller);
-  EXPECT_EQ(cause.code(), absl::StatusCode::kPermissionDenied);
-  EXPECT_THAT(std::string(cause.message()), HasSubstr("the peer refused our certificate"));
+TEST_F(CredentialsTest, CertificateThatDoesNotHoldIsRefused) {
+  for (const CertifiedKey& certified :
+       {ExpiredCertificate(*authority_, kNonLabelName), FutureCertificate(*authority_, kNonLabelName),
+        SelfSignedCertificate(kNonLabelName)}) {
+    const TlsIdentity caller = IdentityOf(certified, kNonLabelName, kLabelName, *authority_);
+    EXPECT_EQ(CallTraining(caller).code(), absl::StatusCode::kUnavailable);
+    const absl::Status cause = Wait(caller);
+    EXPECT_EQ(cause.code(), absl::StatusCode::kPermissionDenied);
+    EXPECT_THAT(std::string(cause.message()), HasSubstr("the peer refused our certificate"));
+  }
   EXPECT_EQ(calls(), 0);
 }
 
@@ -237,13 +241,18 @@ TEST_F(CredentialsTest, ServerOfAnotherAuthorityIsRefusedByTheCaller) {
   EXPECT_EQ(calls(), 0);
 }
 
-TEST_F(CredentialsTest, ServerWithExpiredCertificateIsRefusedByTheCaller) {
-  server_->Shutdown();
-  Serve(IdentityOf(ExpiredCertificate(*authority_, kLabelName), kLabelName, kNonLabelName, *authority_));
-  EXPECT_EQ(CallTraining(NonLabelIdentity()).code(), absl::StatusCode::kUnavailable);
-  const absl::Status cause = Wait(NonLabelIdentity());
-  EXPECT_EQ(cause.code(), absl::StatusCode::kPermissionDenied);
-  EXPECT_THAT(std::string(cause.message()), HasSubstr("certificate has expired"));
+TEST_F(CredentialsTest, ServerWhoseCertificateDoesNotHoldIsRefusedByTheCaller) {
+  for (const auto& [certified, reason] :
+       {std::pair{ExpiredCertificate(*authority_, kLabelName), "certificate has expired"},
+        {FutureCertificate(*authority_, kLabelName), "certificate is not yet valid"},
+        {SelfSignedCertificate(kLabelName), "not signed by it"}}) {
+    server_->Shutdown();
+    Serve(IdentityOf(certified, kLabelName, kNonLabelName, *authority_));
+    EXPECT_EQ(CallTraining(NonLabelIdentity()).code(), absl::StatusCode::kUnavailable);
+    const absl::Status cause = Wait(NonLabelIdentity());
+    EXPECT_EQ(cause.code(), absl::StatusCode::kPermissionDenied);
+    EXPECT_THAT(std::string(cause.message()), HasSubstr(reason));
+  }
   EXPECT_EQ(calls(), 0);
 }
 

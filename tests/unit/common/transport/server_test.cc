@@ -6,7 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <arpa/inet.h>
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <grpcpp/grpcpp.h>
@@ -25,6 +27,7 @@
 #include "common/process/runtime.h"
 #include "common/process/steady_time.h"
 #include "common/transport/grpc_deadline.h"
+#include "common/transport/listener_watch.h"
 #include "common/transport/peer_probe.h"
 #include "common/transport/reloaded_channel.h"
 #include "tests/testing/scratch_folder.h"
@@ -222,6 +225,44 @@ TEST_F(ServerTest, OutgoingCertificatesAreReadAgainOnSighupToo) {
   raise(SIGHUP);
   EXPECT_TRUE(reached().ok());
   EXPECT_EQ(channel.Get(), renewed);
+}
+
+TEST_F(ServerTest, KnowsThatItsOwnPortAccepts) {
+  for (const char* address : {"127.0.0.1:0", "0.0.0.0:0", "localhost:0"}) {
+    Start(address);
+    for (int i = 0; i < 3; ++i) {
+      const absl::Status status = running_.listener->CheckAccepts(absl::Milliseconds(kWaitMillis));
+      EXPECT_TRUE(status.ok()) << address << ": " << status;
+    }
+    Connection(Channel("127.0.0.1"));
+    EXPECT_EQ(running_.listener->turned_away(), 0) << "its own tries count for nothing";
+  }
+}
+
+TEST(ConnectionListenerTest, KnowsThatItsOwnPortDoesNotAccept) {
+  const auto listener = *ConnectionListener::Create("listen_address", "127.0.0.1:0", {});
+  const absl::Status status = listener->CheckAccepts(absl::Milliseconds(50));  // Nobody serves it.
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(status.message(), "not accepted within 50ms");
+}
+
+TEST(ListenerWatchTest, SaysOnceThatThePortAcceptsNoMoreAndOnceThatItDoesAgain) {
+  ::testing::internal::CaptureStderr();
+  std::atomic<int> asked{0};
+  {
+    const ListenerWatch watch(7443, absl::Milliseconds(1), [&] {
+      const int now = ++asked;
+      return now > 3 && now <= 6 ? absl::UnavailableError("not accepted within 5s") : absl::OkStatus();
+    });
+    const SteadyTime deadline = SteadyAfter(absl::Milliseconds(kWaitMillis));
+    while (asked < 10 && SteadyNow() < deadline) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+  }
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("WARNING port 7443 no longer accepts connections: not accepted within 5s"));
+  EXPECT_THAT(log, HasSubstr("INFO port 7443 accepts connections again"));
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2) << log;
 }
 
 TEST_F(ServerTest, RefusesAnAddressThatIsTaken) {

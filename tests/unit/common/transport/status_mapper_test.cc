@@ -18,6 +18,9 @@ TEST(StatusMapperTest, OkMapsBothWays) {
 
 TEST(StatusMapperTest, EveryErrorKeepsCodeAndMessageThereAndBack) {
   for (int code = 1; code <= 16; ++code) {
+    if (code == static_cast<int>(absl::StatusCode::kUnknown)) {
+      continue;  // No party says so: WhatGrpcHasNoCodeForIsALostConnection.
+    }
     const absl::Status status(static_cast<absl::StatusCode>(code), "batch: expected 3, found 4");
     const grpc::Status sent = ToGrpcStatus(status);
     EXPECT_EQ(static_cast<int>(sent.error_code()), code);
@@ -98,6 +101,15 @@ TEST(StatusMapperTest, OwnErrorIsNoRefusalUntilMarked) {
   EXPECT_EQ(marked.message(), "certificate");
   EXPECT_TRUE(marked.GetPayload("splitveil/other").has_value());
   EXPECT_EQ(MarkRefusedByPeer(absl::OkStatus()), absl::OkStatus());
+}
+
+// gRPC says so of connections that it lost at certain moments.
+TEST(StatusMapperTest, WhatGrpcHasNoCodeForIsALostConnection) {
+  for (const char* message : {"Stream removed", "Error in HTTP transport completing operation"}) {
+    const absl::Status lost = FromGrpcStatus({grpc::StatusCode::UNKNOWN, message});
+    EXPECT_EQ(lost.code(), absl::StatusCode::kUnavailable);
+    EXPECT_FALSE(RefusedByPeer(lost));
+  }
 }
 
 TEST(StatusMapperTest, CodeThatGrpcDoesNotKnowBecomesUnknown) {

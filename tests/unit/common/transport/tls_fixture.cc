@@ -75,6 +75,23 @@ Handshake AcceptOne(int listener, const TlsIdentity& identity, int max_version) 
   return handshake;
 }
 
+// `certified` as of other dates, in days from now, signed by `signer`.
+CertifiedKey Signed(CertifiedKey certified, const std::string& signer_pem, int from_days, int to_days) {
+  const auto parsed = ParseCertificates(certified.certificate_pem);
+  const auto key = ParsePrivateKey(signer_pem);
+  X509* certificate = (*parsed)[0].get();
+  constexpr int kDaySeconds = 24 * 3600;
+  X509_gmtime_adj(X509_getm_notBefore(certificate), from_days * kDaySeconds);
+  X509_gmtime_adj(X509_getm_notAfter(certificate), to_days * kDaySeconds);
+  Require(X509_sign(certificate, key->get(), EVP_sha256()) > 0, "cannot sign");
+  const std::unique_ptr<BIO, OpenSslDeleter<BIO, BIO_vfree>> bio(BIO_new(BIO_s_mem()));
+  PEM_write_bio_X509(bio.get(), certificate);
+  char* text = nullptr;
+  const auto size = BIO_get_mem_data(bio.get(), &text);
+  certified.certificate_pem.assign(text, static_cast<size_t>(size));
+  return certified;
+}
+
 }  // namespace
 
 CertifiedKey NewAuthority(const std::string& common_name) {
@@ -90,20 +107,16 @@ CertifiedKey NewCertificate(const CertifiedKey& authority, const std::string& dn
 }
 
 CertifiedKey ExpiredCertificate(const CertifiedKey& authority, const std::string& dns_name) {
-  CertifiedKey certified = NewCertificate(authority, dns_name);
-  const auto parsed = ParseCertificates(certified.certificate_pem);
-  const auto authority_key = ParsePrivateKey(authority.private_key_pem);
-  X509* certificate = (*parsed)[0].get();
-  constexpr int kDaySeconds = 24 * 3600;
-  X509_gmtime_adj(X509_getm_notBefore(certificate), -2 * kDaySeconds);
-  X509_gmtime_adj(X509_getm_notAfter(certificate), -kDaySeconds);
-  Require(X509_sign(certificate, authority_key->get(), EVP_sha256()) > 0, "cannot sign");
-  const std::unique_ptr<BIO, OpenSslDeleter<BIO, BIO_vfree>> bio(BIO_new(BIO_s_mem()));
-  PEM_write_bio_X509(bio.get(), certificate);
-  char* text = nullptr;
-  const auto size = BIO_get_mem_data(bio.get(), &text);
-  certified.certificate_pem.assign(text, static_cast<size_t>(size));
-  return certified;
+  return Signed(NewCertificate(authority, dns_name), authority.private_key_pem, -2, -1);
+}
+
+CertifiedKey FutureCertificate(const CertifiedKey& authority, const std::string& dns_name) {
+  return Signed(NewCertificate(authority, dns_name), authority.private_key_pem, 1, 2);
+}
+
+CertifiedKey SelfSignedCertificate(const std::string& dns_name) {
+  CertifiedKey certified = NewCertificate(NewAuthority(dns_name), dns_name);  // Subject and issuer are the same name.
+  return Signed(certified, certified.private_key_pem, -1, 2);
 }
 
 TlsIdentity IdentityOf(const CertifiedKey& own, const std::string& own_name, const std::string& peer_name,

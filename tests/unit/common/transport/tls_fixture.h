@@ -17,8 +17,11 @@ inline constexpr char kNonLabelName[] = "nonlabel.test";
 // A valid authority named `common_name`; ends the test program on failure.
 CertifiedKey NewAuthority(const std::string& common_name = "test authority");
 CertifiedKey NewCertificate(const CertifiedKey& authority, const std::string& dns_name);
-// A certificate of `authority` that ended yesterday.
+// A certificate of `authority` that ended yesterday, and one that begins tomorrow.
 CertifiedKey ExpiredCertificate(const CertifiedKey& authority, const std::string& dns_name);
+CertifiedKey FutureCertificate(const CertifiedKey& authority, const std::string& dns_name);
+// One that nobody but its own key has signed.
+CertifiedKey SelfSignedCertificate(const std::string& dns_name);
 
 // Identity from PEM contents, unchecked.
 TlsIdentity IdentityOf(const CertifiedKey& own, const std::string& own_name, const std::string& peer_name,

@@ -4,11 +4,6 @@
 #include <atomic>
 #include <gmock/gmock.h>
 #include <grpcpp/channel.h>
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
-#include <grpcpp/security/server_credentials.h>
-#include <grpcpp/server.h>
-#include <grpcpp/server_builder.h>
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/sync_stream.h>
 #include <gtest/gtest.h>
@@ -17,81 +12,16 @@
 #include <thread>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 
 #include "common/process/exit_code.h"
-#include "tests/unit/label_party/session/label_session_fixture.h"
-#include "tests/unit/nonlabel_party/session/ledger_value.h"
+#include "common/process/steady_time.h"
+#include "tests/unit/label_party/service/split_training_service_fixture.h"
 
 namespace splitveil::testing {
 namespace {
 
 using ::testing::HasSubstr;
-
-// No protobuf message: an end-of-group tag of a group that never began.
-constexpr char kNoMessage[] = "\xff\xff\xff\xff";
-
-class SplitTrainingServiceTest : public LabelSessionTest {
- protected:
-  void Serve() {
-    Start();
-    ServeSession();
-  }
-
-  // The session as it is. Over TCP: an in-process channel hands the peer's own memory over, in an order that
-  // ThreadSanitizer cannot see.
-  void ServeSession() {
-    service_ = std::make_unique<SplitTrainingService>(session_.get());
-    alignment_ = std::make_unique<AlignmentService>(session_.get());
-    int port = 0;
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    builder.RegisterService(service_.get());
-    builder.RegisterService(alignment_.get());
-    server_ = builder.BuildAndStart();
-    channel_ = grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials());
-    stub_ = v1::SplitTraining::NewStub(channel_);
-  }
-
-  // Sends `bytes` as the one message of a call of `method`; what the service says of it.
-  grpc::Status SendRaw(const char* method, const std::string& bytes) {
-    grpc::ClientContext context;
-    const grpc::internal::RpcMethod raw(method, grpc::internal::RpcMethod::BIDI_STREAMING, channel_);
-    const std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, v1::CutGradients>> stream(
-        grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, v1::CutGradients>::Create(channel_.get(), raw,
-                                                                                              &context));
-    const grpc::Slice slice(bytes);
-    stream->Write(grpc::ByteBuffer(&slice, 1));
-    stream->WritesDone();
-    v1::CutGradients answer;
-    EXPECT_FALSE(stream->Read(&answer));
-    return stream->Finish();
-  }
-
-  // One honest batch over the wire.
-  void TrainOneBatch() {
-    grpc::ClientContext context;
-    const auto stream = stub_->Train(&context);
-    EXPECT_TRUE(stream->Write(Activations(0, 0)));
-    stream->WritesDone();
-    v1::CutGradients answer;
-    EXPECT_TRUE(stream->Read(&answer));
-    const grpc::Status status = stream->Finish();
-    EXPECT_TRUE(status.ok()) << status.error_message();
-  }
-
-  // Ends the run, which completes the ledger.
-  std::string FromLedger(const std::string& query) {
-    EXPECT_TRUE(IsStoppedOnRequest(session_->WaitUntilEnded([] { return true; })));
-    return LedgerValue(run_.files.File("label_party.db"), query);
-  }
-
-  std::unique_ptr<SplitTrainingService> service_;
-  std::unique_ptr<AlignmentService> alignment_;
-  std::unique_ptr<grpc::Server> server_;
-  std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<v1::SplitTraining::Stub> stub_;
-};
 
 TEST_F(SplitTrainingServiceTest, BytesThatAreNoMessageAreNoCleanEndOfATraining) {
   Serve();
@@ -165,7 +95,8 @@ TEST_F(SplitTrainingServiceTest, StreamsThatAreLeftAloneTakeFewThreads) {
         refused += stream->Finish().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED ? 1 : 0;
       });
     }
-    while (refused < kStreams - kMost) {
+    const SteadyTime deadline = SteadyAfter(absl::Seconds(30));
+    while (refused < kStreams - kMost && SteadyNow() < deadline) {
       std::this_thread::yield();
     }
     for (const auto& context : contexts) {
@@ -178,7 +109,8 @@ TEST_F(SplitTrainingServiceTest, StreamsThatAreLeftAloneTakeFewThreads) {
   }
   // Their places are free again once the service has seen that they are gone.
   grpc::Status status(grpc::StatusCode::RESOURCE_EXHAUSTED, "");
-  while (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
+  const SteadyTime deadline = SteadyAfter(absl::Seconds(30));
+  while (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED && SteadyNow() < deadline) {
     status = SendRaw("/splitveil.v1.SplitTraining/Train", kNoMessage);
   }
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);

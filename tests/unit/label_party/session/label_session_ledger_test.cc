@@ -8,6 +8,7 @@
 
 #include "common/process/exit_code.h"
 #include "tests/unit/label_party/session/label_session_fixture.h"
+#include "tests/unit/nonlabel_party/session/ledger_value.h"
 
 namespace splitveil::testing {
 namespace {
@@ -17,7 +18,7 @@ using ::testing::HasSubstr;
 class LabelSessionLedgerTest : public LabelSessionTest {
  protected:
   // From now on no event can be recorded; waits until what was recorded before is committed, a second at most.
-  void BreakLedger() {
+  void BreakLedger() const {
     sqlite3* database = nullptr;
     ASSERT_EQ(sqlite3_open(path_.c_str(), &database), SQLITE_OK);
     sqlite3_busy_timeout(database, 20'000);
@@ -25,12 +26,16 @@ class LabelSessionLedgerTest : public LabelSessionTest {
     sqlite3_close(database);
   }
 
-  // What the session says at the end of an alignment in which the peer does as `peer` says.
+  // What the session says at the end of an alignment in which the peer does as `peer` says, once the ledger has broken.
   template <typename Peer>
   absl::Status AlignWith(const Peer& peer) {
     AlignmentChannelPair pair(64);
     absl::Status verdict;
     std::thread label([&] { verdict = session_->Align(*pair.second); });
+    while (LedgerValue(path_, "SELECT count(*) FROM event WHERE kind = 'aligning'") != "1") {
+      std::this_thread::yield();
+    }
+    BreakLedger();
     peer(*pair.first);
     label.join();
     return verdict;
@@ -49,7 +54,6 @@ class LabelSessionLedgerTest : public LabelSessionTest {
 
 TEST_F(LabelSessionLedgerTest, ThatCannotTakeTheAlignedIdsEndsTheRun) {
   Open();
-  BreakLedger();
   ExpectFailedInside(AlignWith([&](AlignmentChannel& channel) {
     AlignmentOptions options;
     options.run_id = run_id_;
@@ -59,13 +63,19 @@ TEST_F(LabelSessionLedgerTest, ThatCannotTakeTheAlignedIdsEndsTheRun) {
 
 TEST_F(LabelSessionLedgerTest, ThatCannotTakeAFailedAlignmentIsWhatEndsTheRun) {
   Open();
-  BreakLedger();
   ExpectFailedInside(AlignWith([&](AlignmentChannel& channel) {
     v1::AlignmentMessage malformed;
     malformed.set_run_id(run_id_);
     malformed.mutable_masked()->set_points("not a point");
     EXPECT_TRUE(channel.Send(malformed).ok());
   }));
+}
+
+TEST_F(LabelSessionLedgerTest, ThatCannotCountAnAlignmentLetsNoneBegin) {
+  Open();
+  BreakLedger();
+  AlignmentChannelPair pair(4);
+  ExpectFailedInside(session_->Align(*pair.second));
 }
 
 // Each alignment tries another list of ids, in whatever run.
