@@ -60,7 +60,7 @@ void KeepFileForOwnerAlone(const std::string& path) {
   }
 }
 
-// The checkpoints before the one of this name: CHECKPOINT.previous, CHECKPOINT.1 and so on. Not the noise key, which is
+// The checkpoints before the one of this name: CHECKPOINT.1 and so on. Not the noise key, which is
 // refused where others may have read it.
 void KeepOlderForOwnerAlone(const std::string& checkpoint) {
   const std::filesystem::path path(checkpoint);
@@ -71,7 +71,7 @@ void KeepOlderForOwnerAlone(const std::string& checkpoint) {
     const std::string name = entry->path().filename().string();
     absl::string_view suffix = name;
     if (absl::ConsumePrefix(&suffix, prefix) && !suffix.empty() &&
-        (suffix == "previous" || std::all_of(suffix.begin(), suffix.end(), absl::ascii_isdigit))) {
+        std::all_of(suffix.begin(), suffix.end(), absl::ascii_isdigit)) {
       KeepFileForOwnerAlone(entry->path().string());
     }
   }
