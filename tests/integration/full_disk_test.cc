@@ -31,7 +31,7 @@ class FullDiskTest : public ::testing::Test {
     header.set_role("label_party");
     header.set_run_id("demo-1234abcd");
     header.set_epochs(1);
-    return Checkpoint::Write(path, header, {{"first.weight", std::vector<float>(5000, value)}});
+    return Checkpoint::Write(path, header, {{"first.weight", std::vector<float>(5000, value)}}, "");
   }
 
   void ExpectFails(const absl::Status& status, const std::string& path) const {
@@ -90,7 +90,7 @@ TEST_F(FullDiskTest, AnAccountThatCannotBeWrittenDebitsNothing) {
     for (int i = first; i < first + 2000; ++i) {
       rows.push_back(NoiseRow::OfId(std::to_string(i)));
     }
-    return account.Debit(rows, std::vector<int64_t>(rows.size()), 1U << 20).status();
+    return account.Debit(rows, std::vector<int64_t>(rows.size()), {{NoiseReleases{1U << 20, 1}}}).status();
   };
   {
     const auto account = PrivacyAccount::Open({path, "clicks", 1});

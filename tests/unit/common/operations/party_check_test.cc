@@ -40,7 +40,7 @@ TEST_F(PartyCheckTest, WhatOthersMayReadBecomesTheOwnersAlone) {
   party_.mutable_dataset()->set_path("own.data");
   party_.set_checkpoint_path("absent.checkpoint");
   using std::filesystem::perms;
-  const std::vector<const char*> found = {"own.data", "run.db", "absent.checkpoint.previous", "absent.checkpoint.2"};
+  const std::vector<const char*> found = {"own.data", "run.db", "absent.checkpoint.1", "absent.checkpoint.2"};
   for (const char* name : found) {
     std::ofstream(folder_.File(name)) << name;
     std::filesystem::permissions(folder_.File(name), perms(0644));

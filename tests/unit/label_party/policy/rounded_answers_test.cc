@@ -35,15 +35,6 @@ TEST(RoundedAnswersTest, AreDueUpToTheQuotaOnLargeEnoughBatches) {
   EXPECT_FALSE(answers.IsDue(9, 256));
 }
 
-TEST(RoundedAnswersTest, ThoseOfTheRunThatIsContinuedCount) {
-  v1::AuditAgreement audit = Agreement();
-  audit.set_every_batches(3);
-  RoundedAnswers answers(audit, /*spent=*/1);
-  EXPECT_TRUE(answers.IsDue(0, 256));
-  answers.Spend();
-  EXPECT_FALSE(answers.IsDue(3, 256));
-}
-
 TEST(RoundedAnswersTest, AreDueUnderNoOtherDisclosure) {
   for (const v1::DisclosureLevel disclosure : {v1::DISCLOSURE_LEVEL_UNSPECIFIED, v1::LABEL_SIDE_ONLY, v1::ORACLE}) {
     v1::AuditAgreement audit = Agreement();
