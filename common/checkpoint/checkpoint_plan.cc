@@ -68,13 +68,13 @@ absl::StatusOr<std::vector<std::shared_ptr<const Checkpoint>>> OpenInitial(const
   absl::Status latest;
   for (const char* const suffix : kSuffixes) {
     absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(path + suffix);
-    const absl::Status status = checkpoint.ok() ? CheckFits(**checkpoint, facts) : checkpoint.status();
-    if (status.ok()) {
-      found.push_back(*std::move(checkpoint));
+    const absl::Status fits = checkpoint.ok() ? CheckFits(**checkpoint, facts) : absl::OkStatus();
+    if (!fits.ok() && found.empty()) {
+      return fits;  // A good file of something else: one before it would be no substitute.
     }
-    latest.Update(status);
-    if (checkpoint.ok() && !status.ok() && found.empty()) {
-      return status;  // A good file of something else: one before it would be no substitute.
+    latest.Update(checkpoint.status());
+    if (checkpoint.ok() && fits.ok()) {
+      found.push_back(*std::move(checkpoint));
     }
   }
   if (found.empty()) {

@@ -505,10 +505,11 @@ absl::Status LabelSession::FinishRun() {
     progress_->Finish();
   }
   status_->Update([](v1::GetStatusResponse& status) { status.set_phase("closed"); });
-  absl::Status outcome = life_.Finish(auditor_.get(), training_.has_value() ? training_->model.get() : nullptr);
+  absl::Status outcome =
+      life_.Finish(auditor_.get(), training_.has_value() ? training_->model.get() : nullptr, shared_labels_);
   if (training_.has_value()) {
     training_->recorder->result().ended = life_.end_name();
-    if (keep_report_ != nullptr) {
+    if (keep_report_ != nullptr && shared_labels_.ok()) {
       outcome.Update(keep_report_(Report(training_->result(), *auditor_)));
     }
   }

@@ -56,6 +56,10 @@ absl::Status RunLifecycle::ChooseCheckpoint(const v1::OpenRequest& request) {
       return absl::OkStatus();
     }
   }
+  if (!checkpoints_.unfinished.empty()) {
+    LogWarning("a run was broken off, ", checkpoints_.unfinished.front()->name(),
+               ", of which the non-label party has no checkpoint that this party has, too: a new run begins");
+  }
   const std::string& theirs = request.resumed_from();
   if (checkpoints_.resumes() == theirs.empty()) {
     return absl::FailedPreconditionError(
@@ -204,7 +208,7 @@ void RunLifecycle::EndRun(End end, absl::Status outcome) {
 const char* RunLifecycle::end_name() const {
   switch (end_) {
     case End::kCompleted:
-      return "completed";
+      return own_verdict_.ok() ? "completed" : "failed";
     case End::kStopped:
       return "stopped";
     case End::kFailed:
@@ -213,12 +217,14 @@ const char* RunLifecycle::end_name() const {
   return IsHalt(outcome_) ? "halted" : "failed";
 }
 
-absl::Status RunLifecycle::Finish(LeakAuditor* auditor, const ModelState* model) {
+absl::Status RunLifecycle::Finish(LeakAuditor* auditor, const ModelState* model, const absl::Status& own_verdict) {
+  own_verdict_ = own_verdict;
   if (ledger_ == nullptr) {
     return outcome_;
   }
   const char* const name = end_name();
-  absl::Status status = outcome_.ok() ? absl::OkStatus() : ledger_->RecordEvent("ended", outcome_.message());
+  const absl::Status& why = outcome_.ok() ? own_verdict_ : outcome_;
+  absl::Status status = why.ok() ? absl::OkStatus() : ledger_->RecordEvent("ended", why.message());
   if (interruptions_ > kMaxInterruptionsNoted) {
     status.Update(ledger_->RecordEvent("interrupted", absl::StrCat(interruptions_ - kMaxInterruptionsNoted, " more")));
   }
@@ -237,7 +243,7 @@ absl::Status RunLifecycle::Finish(LeakAuditor* auditor, const ModelState* model)
 
 absl::Status RunLifecycle::Export(const ModelState* model) const {
   const std::string& folder = config_->party().export_dir();
-  if (folder.empty() || !completed() || model == nullptr) {
+  if (folder.empty() || !completed() || !own_verdict_.ok() || model == nullptr) {
     return absl::OkStatus();
   }
   return model->ExportTo(folder);

@@ -109,8 +109,9 @@ class RunLifecycle {
   void EndRun(End end, absl::Status outcome);
   bool ended() const { return ended_; }
   // After the end: last figures, export, ledger. `auditor`, `model`: null where training never began. Returns the run's
-  // outcome, which is an error, too, where one of these fails.
-  absl::Status Finish(LeakAuditor* auditor, const ModelState* model);
+  // outcome, which is an error, too, where one of these fails. `own_verdict`: what makes a complete run no success at
+  // this party alone; then nothing is exported, and the ledger says "failed".
+  absl::Status Finish(LeakAuditor* auditor, const ModelState* model, const absl::Status& own_verdict);
   // A complete run, and nothing has failed.
   bool completed() const { return ended_ && end_ == End::kCompleted && outcome_.ok(); }
   // "completed", "stopped", "halted" or "failed", as the ledger says it.
@@ -134,7 +135,7 @@ class RunLifecycle {
   int streams_ = 0;  // Open.
   bool ended_ = false;
   End end_ = End::kFailed;
-  absl::Status outcome_;
+  absl::Status outcome_, own_verdict_;
 };
 
 }  // namespace splitveil

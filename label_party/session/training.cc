@@ -213,6 +213,16 @@ absl::Status RecordClipping(double norm, Ledger& ledger) {
   return ledger.RecordEvent("clip_cut_gradients", absl::StrCat("before the protection, each example's to norm ", norm));
 }
 
+TrainingOrder::Options OrderOf(const TrainingInputs& inputs, const BatchSource& source) {
+  TrainingOrder::Options order;
+  order.epochs = inputs.agreement.epochs();
+  order.batches_per_epoch = source.batches_per_epoch();
+  order.test_examples = source.test_examples();
+  order.progressive_validation = inputs.agreement.progressive_validation();
+  order.stops_early = inputs.config.has_early_stopping();
+  return order;
+}
+
 // What ROUNDED will have disclosed; both ledgers hold the agreement, too.
 absl::Status RecordAnswers(const v1::RunAgreement& agreement, Ledger& ledger) {
   const v1::RoundedAnswers& rounded = agreement.audit().rounded();
@@ -337,13 +347,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   training.evaluator =
       std::make_unique<TestEvaluator>(agreement.cut_width(), agreement.wire_dtype(), training.source.get(),
                                       training.model.get(), training.recorder.get());
-  TrainingOrder::Options order;
-  order.epochs = agreement.epochs();
-  order.batches_per_epoch = training.source->batches_per_epoch();
-  order.test_examples = training.source->test_examples();
-  order.progressive_validation = agreement.progressive_validation();
-  order.stops_early = inputs.config.has_early_stopping();
-  training.order = std::make_unique<TrainingOrder>(order);
+  training.order = std::make_unique<TrainingOrder>(OrderOf(inputs, *training.source));
   SPLITVEIL_RETURN_IF_ERROR(RecordAccount(accounted, earlier.cumulative_sum_kl,
                                           static_cast<int64_t>(training.source->training_positions().size()),
                                           *inputs.ledger));

@@ -151,7 +151,7 @@ TEST_F(ResumedRunTest, PartiesThatACrashLeftOneEpochApartMeetAtTheEarlier) {
   const NamedParameters label_first = *(*Checkpoint::Open(label_path_))->State();
   RestoreMoments();
   ASSERT_TRUE(Run().ok());
-  run_.label_checkpoints.initial = {*Checkpoint::Open(label_path_), *Checkpoint::Open(label_path_ + ".1")};
+  run_.label_checkpoints.initial = {*Checkpoint::Open(label_path_), *Checkpoint::Open(label_path_ + ".2")};
   run_.nonlabel_checkpoints.initial = {nonlabel_first};
   EXPECT_EQ(*run_.label_checkpoints.initial[1]->State(), label_first);
   const absl::Status status = Run();

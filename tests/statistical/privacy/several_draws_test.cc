@@ -93,7 +93,7 @@ TEST_P(SeveralDrawsTest, TellTogetherWhatTheyClaimAfterEveryEpoch) {
     for (uint32_t epoch = 0; epoch < 4; ++epoch) {
       squared_mu += epoch < noised->draws() ? 1 / (noised->sigma(epoch) * noised->sigma(epoch)) : 0;
       const double bound = Phi(std::sqrt(squared_mu / 2));
-      EXPECT_NEAR(run.AucAfter(epoch), bound, kNormalQuantile * std::sqrt(bound * (1 - bound) / (kExamples / 2)))
+      EXPECT_NEAR(run.AucAfter(epoch), bound, kNormalQuantile * std::sqrt(bound * (1 - bound) / (kExamples / 2.0)))
           << correction << ", epoch " << epoch;
       EXPECT_NEAR(noised->sum_kl_so_far(epoch), squared_mu, 1e-6);
     }

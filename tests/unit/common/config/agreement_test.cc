@@ -56,7 +56,8 @@ constexpr char kCanonicalHex[] =
     "210000000000c07240"                                          //     300
     "6200"                                                        // 12: ""
     "6a00"                                                        // 13: ""
-    "7000";                                                       // 14: false
+    "7000"                                                        // 14: false
+    "7800";                                                       // 15: 0
 
 // "NORM, COSINE, ... or HINT_INNER_PRODUCT", as the validator lists them.
 std::string AttackNames() {

@@ -30,6 +30,8 @@ TEST(ExitCodeTest, PeerNotReachedIsThree) {
   EXPECT_EQ(ExitCodeFor(absl::CancelledError("")), ExitCode::kPeerUnreachable);
   EXPECT_EQ(ExitCodeFor(absl::UnavailableError("")), ExitCode::kPeerUnreachable);
   EXPECT_EQ(ExitCodeFor(absl::DeadlineExceededError("")), ExitCode::kPeerUnreachable);
+  EXPECT_EQ(ExitCodeFor(PeerStartedAgain("the peer")), ExitCode::kPeerUnreachable);
+  EXPECT_EQ(ExitCodeFor(AsRefusal(PeerStartedAgain("the peer"))), ExitCode::kPeerUnreachable);  // By the wire.
 }
 
 TEST(ExitCodeTest, RefusalIsFour) {
@@ -96,8 +98,8 @@ TEST(ExitCodeTest, OkIsNeverAHalt) {
 }
 
 TEST(ExitCodeTest, TheRestIsOne) {
-  for (const absl::StatusCode code : {absl::StatusCode::kUnknown, absl::StatusCode::kAborted,
-                                      absl::StatusCode::kUnimplemented, absl::StatusCode::kInternal}) {
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kUnknown, absl::StatusCode::kUnimplemented, absl::StatusCode::kInternal}) {
     EXPECT_EQ(ExitCodeFor(absl::Status(code, "")), ExitCode::kInternal) << absl::StatusCodeToString(code);
   }
 }

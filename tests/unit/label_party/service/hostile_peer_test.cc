@@ -121,7 +121,7 @@ constexpr StatusCode kWrongState = StatusCode::FAILED_PRECONDITION;
 TEST_F(HostilePeerTest, BeforeOpenNothingElseIsTaken) {
   LabelSessionTest::Create();
   ServeSession();
-  EXPECT_THAT(SendAllBut({"Open"}), ::testing::Each(kWrongState));
+  EXPECT_THAT(SendAllBut({"Open"}), ::testing::Each(StatusCode::ABORTED));  // The run is to be opened anew.
   EXPECT_EQ(session_->opened(), false);
 }
 

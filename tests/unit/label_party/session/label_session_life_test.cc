@@ -235,8 +235,11 @@ TEST_F(LabelSessionLifeTest, LeavesACheckpointAfterAnEpochThatIsNotEvaluated) {
 }
 
 TEST_F(LabelSessionLifeTest, ACheckpointThatCannotBeWrittenEndsTheRun) {
-  run_.label_checkpoints.path = run_.files.File("none/half");
+  const std::string folder = run_.files.File("folder");
+  std::filesystem::create_directory(folder);
+  run_.label_checkpoints.path = folder + "/half";
   Start();
+  std::filesystem::remove_all(folder);
   TrainEpoch(0);
   EXPECT_EQ(session_->FinishEvaluation(EvaluateAll(0)).status().code(), absl::StatusCode::kInternal);
   EXPECT_FALSE(session_->WaitUntilEnded([] { return false; }).ok());
@@ -289,6 +292,10 @@ TEST_F(LabelSessionLifeTest, OwnExamplesOfOneClassMakeNoSession) {
 TEST_F(LabelSessionLifeTest, SharedExamplesOfOneClassMakeARunThatIsNoSuccessAndTellThePeerNothing) {
   const SplitRule rule(run_.agreement.split_salt(), run_.agreement.test_fraction());
   const std::vector<std::string> ids = run_.nonlabel_data.ids;
+  keep_report_ = [](const RunReport&) -> absl::Status {
+    ADD_FAILURE() << "expected no result that looks like one";
+    return absl::OkStatus();
+  };
   for (const bool tests : {false, true}) {
     run_.nonlabel_data.ids = ids;
     ShareOnly([&](size_t i) { return run_.label_data.labels[i] == 0 || rule.IsTest(run_.label_data.ids[i]) != tests; });
@@ -302,6 +309,8 @@ TEST_F(LabelSessionLifeTest, SharedExamplesOfOneClassMakeARunThatIsNoSuccessAndT
     EXPECT_EQ(ExitCodeFor(status), ExitCode::kInvalidInput);
     EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("labels that differ among the shared ",
                                                                       tests ? "test" : "training", " examples")));
+    EXPECT_EQ(LedgerValue(run_.files.File("label_party.db"), "SELECT group_concat(DISTINCT status) FROM run"),
+              "failed");
   }
 }
 

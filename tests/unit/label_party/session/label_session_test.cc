@@ -26,11 +26,11 @@ TEST_F(LabelSessionTest, CreateFailsWithoutLabels) {
 TEST_F(LabelSessionTest, NothingPassesBeforeOpen) {
   Create();
   AlignmentChannelPair pair(4);
-  EXPECT_EQ(session_->Align(*pair.second).code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(session_->Start({}).status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(session_->Train({}).status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(session_->ScoreBatch({}).status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(session_->Close({}).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(session_->Align(*pair.second).code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(session_->Start({}).status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(session_->Train({}).status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(session_->ScoreBatch({}).status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(session_->Close({}).code(), absl::StatusCode::kAborted);
   EXPECT_TRUE(session_->Open(OpenRequest()).ok());
 }
 

@@ -54,7 +54,7 @@ TEST_F(RunLifecycleTest, TheLedgerSaysHowItEnded) {
     EXPECT_FALSE(life.completed());
     life.EndRun(c.end, c.outcome);
     EXPECT_TRUE(life.ended());
-    EXPECT_EQ(life.Finish(nullptr, nullptr), c.outcome);
+    EXPECT_EQ(life.Finish(nullptr, nullptr, absl::OkStatus()), c.outcome);
     EXPECT_STREQ(life.end_name(), c.name);
     EXPECT_EQ(life.completed(), c.end == End::kCompleted);
     EXPECT_EQ(Text(("SELECT status FROM run WHERE run_id = '" + std::string(c.name) + "'").c_str()), c.name);
@@ -69,14 +69,14 @@ TEST_F(RunLifecycleTest, TheFirstEndCounts) {
   ASSERT_TRUE(life.BeginLedger({"run", "label_party", "", "", "{}"}).ok());
   life.EndRun(End::kFailed, absl::UnavailableError("first"));
   life.EndRun(End::kCompleted, absl::OkStatus());
-  EXPECT_EQ(life.Finish(nullptr, nullptr).message(), "first");
+  EXPECT_EQ(life.Finish(nullptr, nullptr, absl::OkStatus()).message(), "first");
   EXPECT_FALSE(life.completed());
 }
 
 TEST_F(RunLifecycleTest, ARunThatNeverOpenedLeavesNoLedger) {
   RunLifecycle life = Lifecycle();
   life.EndRun(End::kFailed, absl::FailedPreconditionError("refused"));
-  EXPECT_EQ(life.Finish(nullptr, nullptr).message(), "refused");
+  EXPECT_EQ(life.Finish(nullptr, nullptr, absl::OkStatus()).message(), "refused");
   EXPECT_EQ(life.ledger(), nullptr);
 }
 
@@ -114,7 +114,7 @@ TEST_F(RunLifecycleTest, APeerThatComesAndGoesForEverFillsNoDisk) {
     life.Heard();
   }
   life.EndRun(End::kStopped, absl::OkStatus());
-  EXPECT_TRUE(life.Finish(nullptr, nullptr).ok());
+  EXPECT_TRUE(life.Finish(nullptr, nullptr, absl::OkStatus()).ok());
   EXPECT_EQ(Text("SELECT count(*) FROM event WHERE kind = 'interrupted'"), "101");
   EXPECT_EQ(Text("SELECT detail FROM event WHERE kind = 'interrupted' ORDER BY rowid DESC LIMIT 1"), "200 more");
 }

@@ -126,8 +126,8 @@ TEST_F(CompletionAttackRunnerTest, TheLabelPartyHearsOfItWhileTrainingGoesOn) {
   run_.agreement.set_batch_size(320);                         // All training examples in one chunk of scores.
   ASSERT_TRUE(Run().ok());
   std::vector<std::string> expected = {"AuxiliaryLabels", "AuxiliaryLabels", "ScoreExamples"};
-  expected.insert(expected.end(), 4, "AuxiliaryLabels");  // Every 100 steps.
-  expected.insert(expected.end(), {"ScoreExamples", "Close"});
+  expected.insert(expected.end(), 4, "AuxiliaryLabels");                 // Every 100 steps.
+  expected.insert(expected.end(), {"ScoreExamples", "Close", "Close"});  // The last says goodbye.
   const auto first = std::find(calls_.begin(), calls_.end(), "AuxiliaryLabels");
   EXPECT_EQ(std::vector<std::string>(first, calls_.end()), expected);
 }
