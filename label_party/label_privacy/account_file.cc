@@ -102,6 +102,17 @@ absl::Status CreateAccount(SqliteDatabase& database) {
   return SignApplication(database, kAccount);
 }
 
+// Within a transaction: another process may have been first.
+absl::Status MakeCurrent(SqliteDatabase& database, bool& is_new) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const AccountState state, StateOf(database));
+  is_new = state == AccountState::kNone;
+  if (state == AccountState::kOneDraw) {
+    SPLITVEIL_RETURN_IF_ERROR(database.Execute(kAddDraws));
+    return SignApplication(database, kAccount);
+  }
+  return state == AccountState::kCurrent ? absl::OkStatus() : CreateAccount(database);
+}
+
 }  // namespace
 
 absl::StatusOr<AccountFile> OpenOrMakeAccount(const std::string& path) {
@@ -114,15 +125,7 @@ absl::StatusOr<AccountFile> OpenOrMakeAccount(const std::string& path) {
       database.Execute("PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON"));
   SPLITVEIL_ASSIGN_OR_RETURN(const AccountState before, StateOf(database));
   if (before != AccountState::kCurrent) {
-    SPLITVEIL_RETURN_IF_ERROR(InTransaction(database, [&]() -> absl::Status {
-      SPLITVEIL_ASSIGN_OR_RETURN(const AccountState state, StateOf(database));  // Another process may have been first.
-      file.is_new = state == AccountState::kNone;
-      if (state == AccountState::kOneDraw) {
-        SPLITVEIL_RETURN_IF_ERROR(database.Execute(kAddDraws));
-        return SignApplication(database, kAccount);
-      }
-      return state == AccountState::kCurrent ? absl::OkStatus() : CreateAccount(database);
-    }));
+    SPLITVEIL_RETURN_IF_ERROR(InTransaction(database, [&] { return MakeCurrent(database, file.is_new); }));
   }
   return file;
 }

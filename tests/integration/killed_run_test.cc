@@ -18,8 +18,6 @@
 namespace splitveil::testing {
 namespace {
 
-using ::testing::HasSubstr;
-
 // Two, or as many as SPLITVEIL_KILL_RUNS says, of each method.
 unsigned Runs() {
   const char* const runs = std::getenv("SPLITVEIL_KILL_RUNS");
