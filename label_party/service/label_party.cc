@@ -189,10 +189,11 @@ void TellResult(const LabelPartyPlan& plan, const LabelSession& session, const a
 }
 
 // Serves one run, or as much of it as the peer's process sees: Aborted where another one takes its place. `plan` learns
-// the port, so that it stays the same.
-absl::Status ServeRun(LabelPartyPlan& plan) {
+// the port, so that it stays the same. `only_continues`: LabelSessionOptions'.
+absl::Status ServeRun(LabelPartyPlan& plan, bool only_continues) {
   RunStatus status("label_party");
   SPLITVEIL_ASSIGN_OR_RETURN(LabelSessionOptions options, SessionOptions(plan, &status));
+  options.only_continues = only_continues;
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<PrivacyAccount> account, OpenAccount(plan, *options.data));
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise,
                              OpenNoise(plan, !options.checkpoints.unfinished.empty()));
@@ -281,8 +282,8 @@ absl::Status RunLabelParty(const LabelPartyPlan& plan) {
   SetComputeThreads(plan.config.party().compute_threads());
   KeepForOwnerAlone(plan.config.party(), plan.config_path);
   LabelPartyPlan part = plan;
-  while (true) {
-    absl::Status outcome = ServeRun(part);
+  for (bool only_continues = false;; only_continues = true) {
+    absl::Status outcome = ServeRun(part, only_continues);
     if (!absl::IsAborted(outcome)) {
       return outcome;
     }

@@ -67,6 +67,7 @@ LabelSession::LabelSession(LabelSessionOptions options, SeedExchange seed)
     : agreement_(std::move(options.agreement)),
       config_(std::move(options.config)),
       data_(std::move(options.data)),
+      only_continues_(options.only_continues),
       status_(options.status),
       keep_report_(std::move(options.keep_report)),
       seed_(std::move(seed)),
@@ -119,6 +120,10 @@ absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& reque
     return Fail(AsRefusal(status));
   }
   const Checkpoint* const continued = life_.continued();
+  if (only_continues_ && continued == nullptr) {
+    return Fail(AsRefusal(absl::FailedPreconditionError(
+        "unfinished: expected a checkpoint of the run that the peer has broken off, found none that both have")));
+  }
   const std::string run_id = continued == nullptr ? NewRunId(agreement_.run_name()) : continued->header().run_id();
   const std::string protection = protection_.gradients->name();
   SPLITVEIL_RETURN_IF_ERROR(

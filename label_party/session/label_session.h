@@ -65,6 +65,9 @@ struct LabelSessionOptions {
   std::shared_ptr<const Dataset> data;  // Prepared for the agreement's split (CheckSplit).
   CheckpointPlan checkpoints;
   Protection protection;
+  // The session takes the place of one whose peer opened it again: a new run, with other noise and an account of its
+  // own, would be the peer's to have as often as it likes.
+  bool only_continues = false;
   RunStatus* status = nullptr;  // Not owned; must outlive the session.
   SteadyClock clock = SteadyNow;
   // Keeps the figures of a run that has ended, once, before the peer hears that it is complete. Null: nowhere.
@@ -176,6 +179,7 @@ class LabelSession {
   const v1::RunAgreement agreement_;
   const v1::LabelPartyConfig config_;
   const std::shared_ptr<const Dataset> data_;
+  const bool only_continues_;
   RunStatus* const status_;
   const std::function<absl::Status(const RunReport&)> keep_report_;
   const SeedExchange seed_;

@@ -94,6 +94,15 @@ TEST_F(ContinuedSessionTest, APeerThatKnowsNoneOfTheBrokenRunsBeginsANewOne) {
   EXPECT_NE(run_id_, run_id);
 }
 
+// Else it could have new runs, and other noise, as often as it likes without anybody at this party.
+TEST_F(ContinuedSessionTest, APeerThatBrokeARunOffAndShowsNoCheckpointOfItGetsNoNewOne) {
+  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
+  LeaveCheckpoints();
+  run_.label_checkpoints.unfinished = {*Checkpoint::Open(path_)};
+  only_continues_ = true;
+  ExpectOpenRefused("unfinished: expected a checkpoint of the run that the peer has broken off, found none");
+}
+
 TEST_F(ContinuedSessionTest, APeerThatOpensAgainWithinARunIsToldToComeBackForItsCheckpoint) {
   run_.label_checkpoints.path = path_;
   Start();

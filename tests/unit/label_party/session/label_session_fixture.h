@@ -31,6 +31,7 @@ class LabelSessionTest : public ::testing::Test {
   void Create() {
     LabelSessionOptions options = run_.LabelOptions();
     options.clock = clock_;
+    options.only_continues = only_continues_;
     options.keep_report = keep_report_;
     absl::StatusOr<std::unique_ptr<LabelSession>> session = LabelSession::Create(std::move(options));
     ASSERT_TRUE(session.ok()) << session.status();
@@ -179,6 +180,7 @@ class LabelSessionTest : public ::testing::Test {
   std::unique_ptr<LabelSession> session_;
   std::unique_ptr<SeedExchange> seed_;
   std::unique_ptr<Schedule> schedule_;
+  bool only_continues_ = false;
   std::string continues_;                // What the peer says at Open,
   std::vector<std::string> unfinished_;  // and which broken runs it can continue.
   std::string run_id_, commitment_;
