@@ -1,8 +1,11 @@
 #include "common/model/input_layer.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <numeric>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 
@@ -43,6 +46,43 @@ absl::Status CheckBatch(const FeatureBatch& batch, const FeatureShape& features)
                                                    features.categorical, ", found ", categories));
   }
   return absl::OkStatus();
+}
+
+int64_t RowsOf(absl::Span<const LookupGradient> parts) {
+  int64_t rows = 0;
+  for (const LookupGradient& part : parts) {
+    rows += part.gradient.rows();
+  }
+  return rows;
+}
+
+// Gradients of each embedding that occurs, summed over a batch.
+using EmbeddingSums = absl::flat_hash_map<int64_t, std::vector<double>>;
+
+EmbeddingSums SumByEmbedding(absl::Span<const LookupGradient> parts, int64_t dimension) {
+  EmbeddingSums sums;
+  for (const LookupGradient& part : parts) {
+    const int64_t columns = static_cast<int64_t>(part.indices.size()) / part.gradient.rows();
+    const int64_t* index = part.indices.data();
+    for (int64_t b = 0; b < part.gradient.rows(); ++b) {
+      const float* source = part.gradient.row(b).data();
+      for (int64_t c = 0; c < columns; ++c, source += dimension) {
+        std::vector<double>& sum = sums[*index++];
+        sum.resize(static_cast<size_t>(dimension));
+        std::transform(sum.begin(), sum.end(), source, sum.begin(), [](double a, float b) { return a + b; });
+      }
+    }
+  }
+  return sums;
+}
+
+// Inner product of two objectives; of one batch, so that the same embeddings occur in both.
+double InnerProductOf(const EmbeddingSums& left, const EmbeddingSums& right) {
+  double product = 0;
+  for (const auto& [row, sum] : left) {
+    product = std::inner_product(sum.begin(), sum.end(), right.at(row).begin(), product);
+  }
+  return product;
 }
 
 }  // namespace
@@ -91,11 +131,26 @@ absl::Status InputLayer::Update(absl::Span<const LookupGradient> parts) {
   if (!table_.has_value()) {
     return absl::OkStatus();
   }
-  int64_t rows = 0;
-  for (const LookupGradient& part : parts) {
-    rows += part.gradient.rows();
+  return table_->Update(parts, 1.0 / static_cast<double>(RowsOf(parts)));
+}
+
+std::vector<double> InputLayer::GradientProducts(absl::Span<const std::vector<LookupGradient>> objectives) const {
+  const size_t m = objectives.size();
+  std::vector<double> products(m * m);
+  if (!table_.has_value()) {
+    return products;
   }
-  return table_->Update(parts, 1.0 / static_cast<double>(rows));
+  std::vector<EmbeddingSums> sums;
+  for (const std::vector<LookupGradient>& parts : objectives) {
+    sums.push_back(SumByEmbedding(parts, table_->dimension()));
+  }
+  const auto rows = static_cast<double>(RowsOf(objectives.front()));
+  for (size_t i = 0; i < m; ++i) {
+    for (size_t j = 0; j <= i; ++j) {
+      products[i * m + j] = products[j * m + i] = InnerProductOf(sums[i], sums[j]) / (rows * rows);
+    }
+  }
+  return products;
 }
 
 std::vector<ParameterView> InputLayer::parameters(const std::string& prefix, ParameterUse use) {

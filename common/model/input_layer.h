@@ -51,6 +51,10 @@ class InputLayer {
   // nothing without an embedding.
   absl::Status Update(absl::Span<const LookupGradient> parts);
 
+  // Inner products of what several objectives are at the embeddings, [m, m] row-major; each objective's gradients as
+  // Update takes them, and the mean over the batch as there. Zeros without an embedding. Changes nothing.
+  std::vector<double> GradientProducts(absl::Span<const std::vector<LookupGradient>> objectives) const;
+
   // "`prefix`embedding", or none.
   std::vector<ParameterView> parameters(const std::string& prefix, ParameterUse use = ParameterUse::kTraining);
   // What else training goes on from: its moments under MomentName and its average under AverageName.

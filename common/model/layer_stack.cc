@@ -140,6 +140,21 @@ struct LayerStack::State {
                             gradients[2 * end.layer + 1]);
   }
 
+  // Adds what `output_gradient` [batch, output_width] is at the parameters to `sums`, as StackParameters::views; returns
+  // it at the input, empty unless wanted.
+  Matrix AddObjective(const LayerPass::State& computed, ConstMatrixView output_gradient,
+                      std::vector<at::Tensor>& sums) const {
+    sums.resize(2 * network.layers().size());
+    WantedGradients wanted = Wanted({});
+    wanted.side = false;
+    const std::vector<at::Tensor>& views = computed.parameters->views;
+    const NetworkGradients found = network.Backward(
+        computed.layers, WrapMatrix(output_gradient), wanted, views, [&](size_t l, const at::Tensor& gradient) {
+          network.AddAtParameters(l, computed.layers[l], gradient, views, sums[2 * l], sums[2 * l + 1]);
+        });
+    return found.input.defined() ? CopyToMatrix(found.input) : Matrix();
+  }
+
   // Does what Backward has left for Update.
   void FinishBackward() {
     for (const LayerEnd& end : ends) {
@@ -297,6 +312,35 @@ absl::StatusOr<Matrix> LayerStack::InputGradient(const LayerPass& pass, ConstMat
         state_->network
             .Backward(pass.state_->layers, WrapMatrix(output_gradient), wanted, pass.state_->parameters->views, nullptr)
             .input);
+  });
+}
+
+absl::StatusOr<LayerStack::ObjectiveGradient> LayerStack::GradientOf(const LayerPass& pass,
+                                                                     ConstMatrixView output_gradient) const {
+  SPLITVEIL_RETURN_IF_ERROR(state_->CheckBackward(output_gradient, pass.state_->input.size(0), {}));
+  using Result = absl::StatusOr<ObjectiveGradient>;
+  return CatchTorchErrors<Result>("gradient at the parameters", [&]() -> Result {
+    const c10::InferenceMode no_autograd;
+    ObjectiveGradient result;
+    std::vector<at::Tensor> sums;
+    result.input = state_->AddObjective(*pass.state_, output_gradient, sums);
+    for (const at::Tensor& sum : sums) {
+      const at::Tensor flat = sum.contiguous();
+      result.parameters.insert(result.parameters.end(), flat.data_ptr<float>(), flat.data_ptr<float>() + flat.numel());
+    }
+    return result;
+  });
+}
+
+absl::StatusOr<Matrix> LayerStack::AddGradient(const LayerPass& pass, ConstMatrixView output_gradient) {
+  SPLITVEIL_RETURN_IF_ERROR(state_->CheckBackward(output_gradient, pass.state_->input.size(0), {}));
+  if (!pass.state_->served) {
+    return absl::FailedPreconditionError("added gradient: expected a pass that has been back-propagated");
+  }
+  return CatchTorchErrors<absl::StatusOr<Matrix>>("added gradient", [&]() -> absl::StatusOr<Matrix> {
+    const c10::InferenceMode no_autograd;
+    state_->FinishBackward();
+    return state_->AddObjective(*pass.state_, output_gradient, state_->gradients);
   });
 }
 

@@ -89,6 +89,16 @@ class LayerStack {
   // Per-example gradients at the input, [batch, input_width], of `output_gradient` [batch, output_width] (before or
   // after the pass's Backward). Changes nothing.
   absl::StatusOr<Matrix> InputGradient(const LayerPass& pass, ConstMatrixView output_gradient) const;
+  // What one objective's per-example gradients at the last output, [batch, output_width], are at the parameters, summed
+  // over the rows of `pass`, and at the input, row by row. Before or after the pass's Backward. Changes nothing.
+  struct ObjectiveGradient {
+    std::vector<float> parameters;  // As `parameters` has them, back to back.
+    Matrix input;                   // [batch, input_width]; empty unless Options::input_gradient.
+  };
+  absl::StatusOr<ObjectiveGradient> GradientOf(const LayerPass& pass, ConstMatrixView output_gradient) const;
+  // Adds such gradients to those that the next Update takes, after the pass's Backward: its rows count once. What they
+  // are at the input, as above.
+  absl::StatusOr<Matrix> AddGradient(const LayerPass& pass, ConstMatrixView output_gradient);
   // Back-propagates one gradient [output_width] through example `row` of `pass` (before or after its Backward), with
   // the pass's own parameters: the gradient at each of `outputs`. Changes nothing.
   absl::StatusOr<std::vector<std::vector<float>>> BackwardRow(const LayerPass& pass, int64_t row,

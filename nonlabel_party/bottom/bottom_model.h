@@ -59,6 +59,20 @@ class BottomTrainer {
   virtual absl::Status Update() = 0;
 };
 
+// What a protection of the activations asks of it between the Backwards of a batch and its Update. Errors: as
+// BottomTrainer's; Unimplemented of a TorchScript file, whose graph serves one gradient.
+class BottomObjectives {
+ public:
+  virtual ~BottomObjectives() = default;
+
+  // Inner products of what several objectives' gradients at the cut, [batch, cut_width] each, are at the parameters:
+  // [m, m] row-major. Per-example gradients, of whose mean over the batch the parameters' gradient is that. Changes
+  // nothing.
+  virtual absl::StatusOr<std::vector<double>> GradientProducts(absl::Span<const ConstMatrixView> cut_gradients) = 0;
+  // Adds such gradients, [batch, cut_width], to those that Update learns from.
+  virtual absl::Status AddGradient(ConstMatrixView cut_gradient) = 0;
+};
+
 // What evaluation asks of it.
 class BottomPredictor {
  public:
@@ -91,7 +105,11 @@ class BottomProbe {
 // "NAME.bias". Exported as nonlabel_party: forward(numeric[, categories]) -> [batch, cut_width], numeric float32
 // [batch, columns] or images [batch, channels, height, width], categories int64 [batch, columns] where there are any.
 // Not thread-safe.
-class BottomModel : public BottomTrainer, public BottomPredictor, public BottomProbe, public ModelState {
+class BottomModel : public BottomTrainer,
+                    public BottomObjectives,
+                    public BottomPredictor,
+                    public BottomProbe,
+                    public ModelState {
  public:
   // Errors: InvalidArgument where the specification does not fit the features or the cut width.
   static absl::StatusOr<std::unique_ptr<BottomModel>> Create(const BottomModelOptions& options);

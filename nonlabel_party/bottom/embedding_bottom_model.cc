@@ -1,6 +1,8 @@
 #include "nonlabel_party/bottom/embedding_bottom_model.h"
 
+#include <algorithm>
 #include <deque>
+#include <functional>
 #include <random>
 #include <utility>
 
@@ -85,10 +87,7 @@ class EmbeddingBottomModel final : public BottomModel {
     if (current_.empty()) {
       return absl::FailedPreconditionError("bottom model: expected a hint between Backward and Update");
     }
-    int64_t rows = 0;
-    for (const std::unique_ptr<PendingSlice>& slice : current_) {
-      rows += slice->batch.rows;
-    }
+    const int64_t rows = CurrentRows();
     if (row < 0 || row >= rows) {
       return absl::InvalidArgumentError(absl::StrCat("row: expected 0 to ", rows - 1, ", found ", row));
     }
@@ -121,6 +120,31 @@ class EmbeddingBottomModel final : public BottomModel {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<std::vector<double>> GradientProducts(absl::Span<const ConstMatrixView> cut_gradients) override {
+    std::vector<std::vector<LookupGradient>> objectives;
+    for (const ConstMatrixView& gradient : cut_gradients) {
+      SPLITVEIL_RETURN_IF_ERROR(CheckGradient(CurrentRows(), input_->width(), gradient));
+      std::vector<LookupGradient>& parts = objectives.emplace_back();
+      int64_t first = 0;
+      for (const std::unique_ptr<PendingSlice>& slice : current_) {
+        parts.push_back({slice->batch.categories, gradient.block(first, slice->batch.rows)});
+        first += slice->batch.rows;
+      }
+    }
+    return input_->GradientProducts(objectives);
+  }
+
+  absl::Status AddGradient(ConstMatrixView cut_gradient) override {
+    SPLITVEIL_RETURN_IF_ERROR(CheckGradient(CurrentRows(), input_->width(), cut_gradient));
+    const float* more = cut_gradient.data();
+    for (const std::unique_ptr<PendingSlice>& slice : current_) {
+      float* const values = slice->gradient.data();
+      std::transform(values, values + slice->gradient.size(), more, values, std::plus<>());
+      more += slice->gradient.size();
+    }
+    return absl::OkStatus();
+  }
+
   std::vector<std::string> layer_names() const override { return {kCutName}; }
 
   NamedParameters Parameters() const override {
@@ -148,6 +172,15 @@ class EmbeddingBottomModel final : public BottomModel {
   }
 
  private:
+  // Of the Backwards since the last Update.
+  int64_t CurrentRows() const {
+    int64_t rows = 0;
+    for (const std::unique_ptr<PendingSlice>& slice : current_) {
+      rows += slice->batch.rows;
+    }
+    return rows;
+  }
+
   std::vector<ParameterView> StateViews() const {
     return Joined({input_->parameters(""), input_->optimizer_state("")});
   }

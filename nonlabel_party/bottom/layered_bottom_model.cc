@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <functional>
+#include <numeric>
 #include <random>
 #include <utility>
 
@@ -57,7 +59,16 @@ struct PendingSlice {
   Matrix input;
   LayerPass pass;
   StackGradients gradients;
+  Matrix added;  // At the input, by AddGradient; empty: none.
+
+  // At the input, all together.
+  ConstMatrixView at_input() const { return added.size() > 0 ? ConstMatrixView(added) : gradients.input; }
 };
+
+// `values` += `more`, of the same shape.
+void AddTo(Matrix& values, ConstMatrixView more) {
+  std::transform(values.data(), values.data() + values.size(), more.data(), values.data(), std::plus<>());
+}
 
 class LayeredBottomModel final : public BottomModel {
  public:
@@ -147,10 +158,57 @@ class LayeredBottomModel final : public BottomModel {
     std::vector<LookupGradient> at_input;
     for (const std::unique_ptr<PendingSlice>& slice : learnt) {
       slice->pass = LayerPass();  // The parameters are free to change where they lie.
-      at_input.push_back({slice->batch.categories, slice->gradients.input});
+      at_input.push_back({slice->batch.categories, slice->at_input()});
     }
     SPLITVEIL_RETURN_IF_ERROR(LayerStack::Update({layers_.get()}));
     return input_->Update(at_input);
+  }
+
+  absl::StatusOr<std::vector<double>> GradientProducts(absl::Span<const ConstMatrixView> cut_gradients) override {
+    const size_t m = cut_gradients.size();
+    std::vector<std::vector<double>> dense(m);                // Of each objective, at the layers.
+    std::vector<std::vector<Matrix>> inputs(m);               // At the input, slice by slice.
+    std::vector<std::vector<LookupGradient>> at_embedding(m);
+    for (size_t i = 0; i < m; ++i) {
+      SPLITVEIL_RETURN_IF_ERROR(CheckWholeBatch(cut_gradients[i]));
+      int64_t first = 0;
+      for (const std::unique_ptr<PendingSlice>& slice : current_) {
+        SPLITVEIL_ASSIGN_OR_RETURN(
+            LayerStack::ObjectiveGradient gradient,
+            layers_->GradientOf(slice->pass, cut_gradients[i].block(first, slice->batch.rows)));
+        dense[i].resize(gradient.parameters.size());
+        std::transform(dense[i].begin(), dense[i].end(), gradient.parameters.begin(), dense[i].begin(), std::plus<>());
+        inputs[i].push_back(std::move(gradient.input));
+        first += slice->batch.rows;
+      }
+      for (size_t part = 0; part < current_.size(); ++part) {
+        at_embedding[i].push_back({current_[part]->batch.categories, inputs[i][part]});
+      }
+    }
+    std::vector<double> products = input_->GradientProducts(at_embedding);
+    const auto rows = static_cast<double>(cut_gradients.front().rows());
+    for (size_t i = 0; i < m; ++i) {
+      for (size_t j = 0; j < m; ++j) {
+        products[i * m + j] +=
+            std::inner_product(dense[i].begin(), dense[i].end(), dense[j].begin(), 0.0) / (rows * rows);
+      }
+    }
+    return products;
+  }
+
+  absl::Status AddGradient(ConstMatrixView cut_gradient) override {
+    SPLITVEIL_RETURN_IF_ERROR(CheckWholeBatch(cut_gradient));
+    int64_t first = 0;
+    for (const std::unique_ptr<PendingSlice>& slice : current_) {
+      SPLITVEIL_ASSIGN_OR_RETURN(Matrix at_input,
+                                 layers_->AddGradient(slice->pass, cut_gradient.block(first, slice->batch.rows)));
+      if (at_input.size() > 0) {
+        AddTo(at_input, slice->at_input());
+        slice->added = std::move(at_input);
+      }
+      first += slice->batch.rows;
+    }
+    return absl::OkStatus();
   }
 
   std::vector<std::string> layer_names() const override { return layer_names_; }
@@ -195,6 +253,18 @@ class LayeredBottomModel final : public BottomModel {
       }
     }
     return indices;
+  }
+
+  absl::Status CheckWholeBatch(ConstMatrixView cut_gradient) const {
+    int64_t rows = 0;
+    for (const std::unique_ptr<PendingSlice>& slice : current_) {
+      rows += slice->batch.rows;
+    }
+    if (rows == 0 || cut_gradient.rows() != rows) {
+      return absl::FailedPreconditionError(absl::StrCat("bottom model: expected a gradient for the ", rows,
+                                                        " rows since the last Update, found ", cut_gradient.rows()));
+    }
+    return absl::OkStatus();
   }
 
   std::vector<ParameterView> Views(ParameterUse use) const {

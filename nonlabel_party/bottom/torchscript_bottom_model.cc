@@ -120,6 +120,11 @@ class TorchScriptBottomModel final : public BottomModel {
     return embedding_->Update({{learnt->categories, learnt->gradients.inputs.front()}});
   }
 
+  absl::StatusOr<std::vector<double>> GradientProducts(absl::Span<const ConstMatrixView>) override {
+    return OneGradientOnly();
+  }
+  absl::Status AddGradient(ConstMatrixView) override { return OneGradientOnly(); }
+
   std::vector<std::string> layer_names() const override { return LayerNames(*module_); }
 
   NamedParameters Parameters() const override { return state().Parameters(); }
@@ -150,6 +155,12 @@ class TorchScriptBottomModel final : public BottomModel {
                                                      batch.numeric.cols()));
     }
     return TorchScriptInput{{{batch.numeric.data(), batch.rows, features_.numeric}}, batch.categories};
+  }
+
+  static absl::Status OneGradientOnly() {
+    return absl::UnimplementedError(absl::StrCat(
+        kField, ".torchscript_path: expected built-in layers beside this protection, whose steps have several "
+        "gradients, found a TorchScript file"));
   }
 
   static std::vector<std::string> BelowCut(absl::Span<const std::string> layers) {

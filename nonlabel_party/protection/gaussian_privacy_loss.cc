@@ -1,0 +1,110 @@
+#include <Eigen/Dense>
+#include <cstddef>
+#include <vector>
+
+#include "nonlabel_party/protection/activation_rows.h"
+#include "nonlabel_party/protection/privacy_loss.h"
+
+namespace splitveil {
+namespace {
+
+// The Gaussian of some rows' mean and covariance, noise included, and the derivative of a loss by both.
+struct GaussianFit {
+  std::vector<int64_t> rows;
+  Eigen::VectorXd mean;
+  Eigen::MatrixXd covariance;
+  Eigen::MatrixXd precision;
+  double log_determinant = 0;
+  Eigen::VectorXd by_mean;
+  Eigen::MatrixXd by_covariance;
+};
+
+GaussianFit Fit(const Eigen::MatrixXd& activations, std::vector<int64_t> rows, double noise_sigma) {
+  const Eigen::Index d = activations.cols();
+  GaussianFit fit;
+  const Eigen::MatrixXd own = activations(rows, Eigen::all);
+  const auto count = static_cast<double>(rows.size());
+  fit.rows = std::move(rows);
+  fit.mean = own.colwise().mean();
+  const Eigen::MatrixXd centred = own.rowwise() - fit.mean.transpose();
+  fit.covariance = centred.transpose() * centred / count;
+  fit.covariance.diagonal().array() += noise_sigma * noise_sigma;
+  const Eigen::LLT<Eigen::MatrixXd> factor(fit.covariance);
+  fit.precision = factor.solve(Eigen::MatrixXd::Identity(d, d));
+  fit.log_determinant = 2 * factor.matrixLLT().diagonal().array().log().sum();
+  fit.by_mean = Eigen::VectorXd::Zero(d);
+  fit.by_covariance = Eigen::MatrixXd::Zero(d, d);
+  return fit;
+}
+
+// `weight` KL(p || q), and adds its derivatives.
+double AddDivergence(double weight, GaussianFit& p, GaussianFit& q) {
+  const Eigen::VectorXd difference = q.mean - p.mean;
+  const Eigen::VectorXd pulled = q.precision * difference;
+  const Eigen::MatrixXd spread = p.covariance + difference * difference.transpose();
+  const auto d = static_cast<double>(difference.size());
+  p.by_mean -= weight * pulled;
+  q.by_mean += weight * pulled;
+  p.by_covariance += weight / 2 * (q.precision - p.precision);
+  q.by_covariance += weight / 2 * (q.precision - q.precision * spread * q.precision);
+  return weight / 2 * (q.precision.cwiseProduct(spread).sum() - d + q.log_determinant - p.log_determinant);
+}
+
+// Adds what the fit's derivatives are by its rows.
+void AddByRows(const Eigen::MatrixXd& activations, const GaussianFit& fit, Eigen::MatrixXd& gradient) {
+  const auto count = static_cast<double>(fit.rows.size());
+  const Eigen::MatrixXd centred = activations(fit.rows, Eigen::all).rowwise() - fit.mean.transpose();
+  const Eigen::MatrixXd by_rows =
+      ((2 * centred * fit.by_covariance).rowwise() + fit.by_mean.transpose()) / count;
+  for (size_t i = 0; i < fit.rows.size(); ++i) {
+    gradient.row(fit.rows[i]) += by_rows.row(static_cast<Eigen::Index>(i));
+  }
+}
+
+std::vector<GaussianFit> FitValues(const Eigen::MatrixXd& activations, const BatchAttribute& attribute,
+                                   double noise_sigma) {
+  std::vector<GaussianFit> fits;
+  for (std::vector<int64_t>& rows : RowsByValue(attribute)) {
+    fits.push_back(Fit(activations, std::move(rows), noise_sigma));
+  }
+  return fits;
+}
+
+double Share(const GaussianFit& fit, double known) { return static_cast<double>(fit.rows.size()) / known; }
+
+}  // namespace
+
+ActivationLoss GaussianPrivacyLoss(ConstMatrixView activations, const BatchAttribute& attribute, double noise_sigma) {
+  const Eigen::MatrixXd rows = ToDouble(activations);
+  std::vector<GaussianFit> fits = FitValues(rows, attribute, noise_sigma);
+  const double known = static_cast<double>(KnownRows(attribute).size());
+  double value = 0;
+  for (GaussianFit& a : fits) {
+    for (GaussianFit& b : fits) {
+      value += &a == &b ? 0 : AddDivergence(Share(a, known) * Share(b, known), a, b);
+    }
+  }
+  Eigen::MatrixXd gradient = Eigen::MatrixXd::Zero(rows.rows(), rows.cols());
+  for (const GaussianFit& fit : fits) {
+    AddByRows(rows, fit, gradient);
+  }
+  return {value, ToFloat(gradient)};
+}
+
+ActivationLoss MarginalPrivacyLoss(ConstMatrixView activations, const BatchAttribute& attribute, double noise_sigma) {
+  const Eigen::MatrixXd rows = ToDouble(activations);
+  Eigen::MatrixXd gradient = Eigen::MatrixXd::Zero(rows.rows(), rows.cols());
+  double value = 0;
+  if (std::vector<int64_t> all = KnownRows(attribute); !all.empty()) {
+    const auto known = static_cast<double>(all.size());
+    GaussianFit marginal = Fit(rows, std::move(all), noise_sigma);
+    for (GaussianFit& a : FitValues(rows, attribute, noise_sigma)) {
+      value += AddDivergence(Share(a, known), a, marginal);
+      AddByRows(rows, a, gradient);
+    }
+    AddByRows(rows, marginal, gradient);
+  }
+  return {value, ToFloat(gradient)};
+}
+
+}  // namespace splitveil

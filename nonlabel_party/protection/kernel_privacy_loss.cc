@@ -1,0 +1,148 @@
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "nonlabel_party/protection/activation_rows.h"
+#include "nonlabel_party/protection/privacy_loss.h"
+
+namespace splitveil {
+namespace {
+
+// Eigenvalues closer than this, relative to the largest, count as this far apart: where two are equal, which direction
+// is a principal one has no derivative.
+constexpr double kLeastGap = 1e-9;
+
+// A batch on its first principal components.
+struct PrincipalComponents {
+  Eigen::MatrixXd centred;      // [batch, d]
+  Eigen::VectorXd eigenvalues;  // Of the covariance, ascending.
+  Eigen::MatrixXd directions;   // [d, d], likewise; the last `width` are the components.
+  Eigen::Index width;
+
+  Eigen::MatrixXd components() const { return directions.rightCols(width); }
+  Eigen::MatrixXd projected() const { return centred * components(); }
+};
+
+PrincipalComponents Analyse(const Eigen::MatrixXd& rows, int64_t width) {
+  PrincipalComponents result;
+  result.width = width;
+  result.centred = rows.rowwise() - rows.colwise().mean();
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(result.centred.transpose() * result.centred /
+                                                              static_cast<double>(rows.rows()));
+  result.eigenvalues = solver.eigenvalues();
+  result.directions = solver.eigenvectors();
+  return result;
+}
+
+// The derivative by the rows of a loss that has the derivative `by_projected` by their projection. That the components
+// turn among themselves changes nothing: the loss depends on distances only. So those with the rest of the space count.
+Eigen::MatrixXd ByRows(const PrincipalComponents& components, const Eigen::MatrixXd& by_projected) {
+  const Eigen::Index rest = components.directions.cols() - components.width;
+  const Eigen::MatrixXd turned = components.directions.leftCols(rest).transpose() *
+                                 (components.centred.transpose() * by_projected);  // [rest, width]
+  Eigen::MatrixXd scaled = turned;
+  const double least = kLeastGap * std::max(components.eigenvalues.tail(1)(0), 1e-300);
+  for (Eigen::Index j = 0; j < components.width; ++j) {
+    for (Eigen::Index l = 0; l < rest; ++l) {
+      scaled(l, j) /= std::max(components.eigenvalues(rest + j) - components.eigenvalues(l), least);
+    }
+  }
+  const Eigen::MatrixXd by_covariance =
+      components.directions.leftCols(rest) * scaled * components.components().transpose();
+  const Eigen::MatrixXd by_centred = by_projected * components.components().transpose() +
+                                     components.centred * (by_covariance + by_covariance.transpose()) /
+                                         static_cast<double>(components.centred.rows());
+  return by_centred.rowwise() - by_centred.colwise().mean();
+}
+
+// The kernel density estimate of a value's rows.
+struct KernelDensity {
+  std::vector<int64_t> rows;
+  Eigen::VectorXd mean;
+  double variance = 0;        // Of a kernel, along each component.
+  double scott = 0;           // What of the class's mean spread is in it.
+  double by_variance = 0;     // Derivative of the loss.
+};
+
+KernelDensity Estimate(const Eigen::MatrixXd& projected, std::vector<int64_t> rows, double noise_sigma) {
+  KernelDensity density;
+  const Eigen::MatrixXd own = projected(rows, Eigen::all);
+  const auto count = static_cast<double>(rows.size());
+  const auto width = static_cast<double>(projected.cols());
+  density.rows = std::move(rows);
+  density.mean = own.colwise().mean();
+  density.scott = std::pow(count, -2 / (width + 4));
+  density.variance = noise_sigma * noise_sigma +
+                     density.scott * (own.rowwise() - density.mean.transpose()).squaredNorm() / (count * width);
+  return density;
+}
+
+// Mean over `sample` of log density, times `weight`; adds its derivatives.
+double AddLogDensity(const Eigen::MatrixXd& projected, const std::vector<int64_t>& sample, double weight,
+                     KernelDensity& density, Eigen::MatrixXd& gradient) {
+  const double width = static_cast<double>(projected.cols());
+  const double variance = density.variance;
+  const Eigen::MatrixXd centres = projected(density.rows, Eigen::all);
+  Eigen::MatrixXd by_centres = Eigen::MatrixXd::Zero(centres.rows(), centres.cols());
+  double sum = 0;
+  for (const int64_t i : sample) {
+    const Eigen::MatrixXd away = centres.rowwise() - projected.row(i);
+    const Eigen::VectorXd squared = away.rowwise().squaredNorm();
+    const Eigen::VectorXd exponents = -squared / (2 * variance);
+    const double largest = exponents.maxCoeff();
+    Eigen::VectorXd share = (exponents.array() - largest).exp();
+    const double total = share.sum();
+    share /= total;
+    sum += largest + std::log(total / static_cast<double>(density.rows.size())) -
+           width / 2 * std::log(2 * M_PI * variance);
+    const Eigen::MatrixXd pulled = share.asDiagonal() * away * (weight / variance);
+    gradient.row(i) += pulled.colwise().sum();
+    by_centres -= pulled;
+    density.by_variance += weight * (share.dot(squared) / (2 * variance * variance) - width / (2 * variance));
+  }
+  for (size_t j = 0; j < density.rows.size(); ++j) {
+    gradient.row(density.rows[j]) += by_centres.row(static_cast<Eigen::Index>(j));
+  }
+  return weight * sum;
+}
+
+// Adds what the bandwidth's derivative is by the rows that it is taken from.
+void AddByBandwidth(const Eigen::MatrixXd& projected, const KernelDensity& density, Eigen::MatrixXd& gradient) {
+  const double scale = density.by_variance * density.scott * 2 /
+                       (static_cast<double>(density.rows.size()) * static_cast<double>(projected.cols()));
+  for (const int64_t row : density.rows) {
+    gradient.row(row) += scale * (projected.row(row) - density.mean.transpose());
+  }
+}
+
+}  // namespace
+
+ActivationLoss KernelPrivacyLoss(ConstMatrixView activations, const BatchAttribute& attribute, double noise_sigma,
+                                 int64_t width) {
+  const Eigen::MatrixXd rows = ToDouble(activations);
+  const PrincipalComponents components = Analyse(rows, width);
+  const Eigen::MatrixXd projected = components.projected();
+  std::vector<KernelDensity> densities;
+  for (std::vector<int64_t>& of_value : RowsByValue(attribute)) {
+    densities.push_back(Estimate(projected, std::move(of_value), noise_sigma));
+  }
+  const auto known = static_cast<double>(KnownRows(attribute).size());
+  Eigen::MatrixXd gradient = Eigen::MatrixXd::Zero(projected.rows(), projected.cols());
+  double value = 0;
+  for (KernelDensity& a : densities) {
+    const double others = known - static_cast<double>(a.rows.size());
+    value += AddLogDensity(projected, a.rows, others / (known * known), a, gradient);
+    for (KernelDensity& b : densities) {
+      const double weight = static_cast<double>(b.rows.size()) / (known * known);
+      value += &a == &b ? 0 : AddLogDensity(projected, a.rows, -weight, b, gradient);
+    }
+  }
+  for (const KernelDensity& density : densities) {
+    AddByBandwidth(projected, density, gradient);
+  }
+  return {value, ToFloat(ByRows(components, gradient))};
+}
+
+}  // namespace splitveil
