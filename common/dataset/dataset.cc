@@ -38,10 +38,13 @@ FeatureBatch Dataset::Gather(absl::Span<const uint32_t> rows) const {
   std::vector<uint8_t> pixel_storage;
   std::vector<float> numeric_storage;
   std::vector<int32_t> category_storage;
+  std::vector<uint8_t> attribute_storage;
+  const int64_t attributes = contents_.preprocessing.attributes_size();
   FeatureBatch batch;
   batch.rows = static_cast<int64_t>(rows.size());
   batch.numeric = Matrix::ToOverwrite(batch.rows, contents_.features.numeric);
   batch.categories.reserve(rows.size() * static_cast<size_t>(contents_.features.categorical));
+  batch.attributes.reserve(rows.size() * static_cast<size_t>(attributes));
   for (int64_t i = 0; i < batch.rows; ++i) {
     float* out = batch.numeric.data() + i * contents_.features.numeric;
     const uint8_t* image = row_of(contents_.pixels, rows[i], pixels, pixel_storage);
@@ -49,6 +52,8 @@ FeatureBatch Dataset::Gather(absl::Span<const uint32_t> rows) const {
     std::copy_n(row_of(contents_.numeric, rows[i], numeric, numeric_storage), numeric, out);
     const int32_t* first = row_of(contents_.categories, rows[i], contents_.features.categorical, category_storage);
     batch.categories.insert(batch.categories.end(), first, first + contents_.features.categorical);
+    const uint8_t* values = row_of(contents_.attributes, rows[i], attributes, attribute_storage);
+    batch.attributes.insert(batch.attributes.end(), values, values + attributes);
   }
   return batch;
 }

@@ -1,6 +1,6 @@
 // Prepared data of one party: what `splitveil prepare` makes once and every run reads.
 //
-// A section_file of these sections; r: rows, n: numeric columns without pixels, c: categorical columns:
+// A section_file of these sections; r: rows, n: numeric columns without pixels, c: categorical columns, a: attributes:
 //   preprocessing    v1.Preprocessing: how it was made, counts, shapes
 //   id_ends, ids     u64 [r], and the ids back to back: id i is bytes [id_ends[i - 1], id_ends[i])
 //   labels           u8 [r], 0 or 1, or the number of the class; empty at a party without labels and of a regression
@@ -8,6 +8,7 @@
 //   numeric          float32 [r, n], scaled
 //   categories       int32 [r, c], rows of the shared embedding table
 //   pixels           u8 [r, channels, height, width]; absent where rows have no image
+//   attributes       u8 [r, a], the number of the value or kUnknownAttribute; absent where there are none
 //   vocabulary_ends, vocabulary: the values seen in training like the ids, column by column
 // All numbers are little-endian.
 #ifndef SPLITVEIL_COMMON_DATASET_DATASET_H_
@@ -59,12 +60,14 @@ class Dataset {
   absl::Span<const uint8_t> labels() const { return contents_.labels; }
   // [rows] in [0, 1], the numbers that a regression predicts; empty where there are none.
   absl::Span<const float> targets() const { return contents_.targets; }
+  // [rows, preprocessing().attributes_size()], each the number of a value or kUnknownAttribute.
+  absl::Span<const uint8_t> attributes() const { return contents_.attributes; }
   const v1::Preprocessing& preprocessing() const { return contents_.preprocessing; }
   const std::string& path() const { return file_->path(); }
   // Of the file: names these data.
   const Digest& digest() const { return file_->digest(); }
 
-  // Features of `rows`, each below rows(), in their order. Pixels are scaled to [0, 1].
+  // Features and attributes of `rows`, each below rows(), in their order. Pixels are scaled to [0, 1].
   FeatureBatch Gather(absl::Span<const uint32_t> rows) const;
   // Hands the memory of all that was read so far back: for after a pass over ids() or labels().
   void ReleaseMemory() const { file_->ReleaseMemory(); }

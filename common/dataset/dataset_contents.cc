@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,8 @@ constexpr int64_t kMaxColumns = int64_t{1} << 20;
 constexpr int64_t kMaxPixels = int64_t{1} << 26;
 // Of a label that is one byte.
 constexpr int kMinClasses = 3, kMaxClasses = 256;
+// Of an attribute, whose unknown value takes one number of a byte.
+constexpr int kMinAttributeValues = 2, kMaxAttributeValues = kUnknownAttribute - 1;
 // Numbers checked before the memory they lie in is handed back.
 constexpr size_t kCheckedAtATime = size_t{1} << 24;
 
@@ -49,6 +53,14 @@ bool AreEnds(absl::Span<const uint64_t> ends, absl::string_view bytes, bool empt
   return previous == bytes.size();
 }
 
+// Not empty, and none twice.
+bool AreDistinctTexts(const google::protobuf::RepeatedPtrField<std::string>& texts) {
+  std::vector<absl::string_view> sorted(texts.begin(), texts.end());
+  std::sort(sorted.begin(), sorted.end());
+  return (sorted.empty() || !sorted.front().empty()) &&
+         std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
+}
+
 // Fills DatasetContents stage by stage; each believes only what those before it have checked.
 class ContentsReader {
  public:
@@ -61,6 +73,7 @@ class ContentsReader {
   absl::Status CheckClasses() const;
   absl::Status CheckTargetScaling() const;
   absl::Status ReadShape();
+  absl::Status CheckAttributes() const;
   absl::Status ReadSections();
   template <typename Number>
   absl::Status ReadSection(absl::string_view name, int64_t count, absl::Span<const Number>& numbers) const;
@@ -77,6 +90,7 @@ absl::StatusOr<DatasetContents> ContentsReader::Read() {
   SPLITVEIL_RETURN_IF_ERROR(ReadPreprocessing());
   SPLITVEIL_RETURN_IF_ERROR(ReadTask());
   SPLITVEIL_RETURN_IF_ERROR(ReadShape());
+  SPLITVEIL_RETURN_IF_ERROR(CheckAttributes());
   SPLITVEIL_RETURN_IF_ERROR(ReadSections());
   SPLITVEIL_RETURN_IF_ERROR(CheckIds());
   SPLITVEIL_RETURN_IF_ERROR(CheckValues());
@@ -113,11 +127,8 @@ absl::Status ContentsReader::ReadTask() {
 }
 
 absl::Status ContentsReader::CheckClasses() const {
-  std::vector<absl::string_view> texts(contents_.preprocessing.classes().begin(),
-                                       contents_.preprocessing.classes().end());
-  std::sort(texts.begin(), texts.end());
-  if (texts.size() < kMinClasses || texts.size() > kMaxClasses || texts.front().empty() ||
-      std::adjacent_find(texts.begin(), texts.end()) != texts.end()) {
+  const auto& texts = contents_.preprocessing.classes();
+  if (texts.size() < kMinClasses || texts.size() > kMaxClasses || !AreDistinctTexts(texts)) {
     return Wrong("classes that are not 3 to 256 distinct texts");
   }
   return absl::OkStatus();
@@ -128,6 +139,27 @@ absl::Status ContentsReader::CheckTargetScaling() const {
   if (!std::isfinite(target.minimum()) || !std::isfinite(target.maximum()) || !(target.minimum() < target.maximum()) ||
       target.clipped() < 0 || target.clipped() > rows()) {
     return Wrong("a target's range or clipped rows out of range");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ContentsReader::CheckAttributes() const {
+  const auto& attributes = contents_.preprocessing.attributes();
+  if (attributes.size() > kMaxColumns) {
+    return Wrong("too many attributes");
+  }
+  std::set<absl::string_view> names;
+  for (const v1::AttributeValues& attribute : attributes) {
+    if (attribute.name().empty() || !names.insert(attribute.name()).second) {
+      return Wrong("attributes without a name of their own");
+    }
+    if (attribute.values_size() < kMinAttributeValues || attribute.values_size() > kMaxAttributeValues ||
+        !AreDistinctTexts(attribute.values())) {
+      return Wrong("values of an attribute that are not 2 to 254 distinct texts");
+    }
+    if (attribute.missing() < 0 || attribute.missing() > rows()) {
+      return Wrong("missing values of an attribute out of range");
+    }
   }
   return absl::OkStatus();
 }
@@ -201,6 +233,11 @@ absl::Status ContentsReader::ReadSections() {
   status.Update(ReadSection("numeric", rows() * contents_.preprocessing.numeric_size(), contents_.numeric));
   status.Update(ReadSection("categories", rows() * contents_.features.categorical, contents_.categories));
   status.Update(ReadSection("pixels", rows() * contents_.features.image.pixels(), contents_.pixels));
+  // Nor those written before there were attributes.
+  const int64_t attributes = contents_.preprocessing.attributes_size();
+  if (attributes > 0 || file_.has_section("attributes")) {
+    status.Update(ReadSection("attributes", rows() * attributes, contents_.attributes));
+  }
   status.Update(ReadSection("vocabulary_ends", values, contents_.vocabulary_ends));
   for (const auto& [name, bytes] :
        {std::pair{"ids", &contents_.id_bytes}, std::pair{"vocabulary", &contents_.vocabulary}}) {
@@ -238,7 +275,18 @@ absl::Status ContentsReader::CheckValues() const {
              [](float number) { return std::abs(number) <= std::numeric_limits<float>::max(); })) {
     return Wrong("numbers that are not finite");
   }
-  return absl::OkStatus();
+  // By column; contents_.attributes is row-major.
+  std::vector<uint8_t> values;
+  for (const v1::AttributeValues& attribute : contents_.preprocessing.attributes()) {
+    values.push_back(static_cast<uint8_t>(attribute.values_size()));
+  }
+  size_t column = 0;
+  const auto is_value = [&](uint8_t value) {
+    const bool valid = value < values[column] || value == kUnknownAttribute;
+    column = column + 1 == values.size() ? 0 : column + 1;
+    return valid;
+  };
+  return AllOf(file_, contents_.attributes, is_value) ? absl::OkStatus() : Wrong("an attribute without such a value");
 }
 
 }  // namespace

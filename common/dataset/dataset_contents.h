@@ -19,7 +19,8 @@
 
 namespace splitveil {
 
-// Views into the mapped file, which must outlive them. r: rows, n: numeric columns without pixels, c: categorical ones.
+// Views into the mapped file, which must outlive them. r: rows, n: numeric columns without pixels, c: categorical ones,
+// a: attributes.
 struct DatasetContents {
   v1::Preprocessing preprocessing;
   FeatureShape features;
@@ -32,6 +33,7 @@ struct DatasetContents {
   absl::Span<const float> numeric;              // [r, n]
   absl::Span<const int32_t> categories;         // [r, c]
   absl::Span<const uint8_t> pixels;             // [r, channels, height, width]
+  absl::Span<const uint8_t> attributes;         // [r, a]
   absl::Span<const uint64_t> vocabulary_ends;   // Of the values seen in training, column by column.
   absl::string_view vocabulary;                 // Back to back.
 };

@@ -17,7 +17,7 @@ enum Section {
   kPixels,
   kVocabularyEnds,
   kVocabulary,
-  kTargets
+  kFirstOptional  // Targets, then attributes, where there are such.
 };
 
 template <typename Number>
@@ -27,15 +27,19 @@ absl::string_view AsBytes(absl::Span<const Number> numbers) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<DatasetWriter>> DatasetWriter::Create(std::string path, std::optional<Task> task) {
+absl::StatusOr<std::unique_ptr<DatasetWriter>> DatasetWriter::Create(std::string path, std::optional<Task> task,
+                                                                     bool has_attributes) {
   std::vector<std::string> sections = {
       "preprocessing", "id_ends", "ids", "labels", "numeric", "categories", "pixels", "vocabulary_ends", "vocabulary"};
   if (task.has_value() && task->kind == Task::Kind::kRegression) {
     sections.emplace_back("targets");
   }
+  if (has_attributes) {
+    sections.emplace_back("attributes");
+  }
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SectionFileWriter> file,
                              SectionFileWriter::Create(std::move(path), std::move(sections)));
-  return std::unique_ptr<DatasetWriter>(new DatasetWriter(std::move(file), task));
+  return std::unique_ptr<DatasetWriter>(new DatasetWriter(std::move(file), task, has_attributes));
 }
 
 absl::Status DatasetWriter::Append(const EncodedRow& row) {
@@ -45,13 +49,17 @@ absl::Status DatasetWriter::Append(const EncodedRow& row) {
   absl::Status status = file_->Append(kIdEnds, AsBytes<uint64_t>({&id_bytes_, 1}));
   status.Update(file_->Append(kIds, row.id));
   if (Is(Task::Kind::kRegression)) {
-    status.Update(file_->Append(kTargets, AsBytes<float>({&row.target, 1})));
+    status.Update(file_->Append(kFirstOptional, AsBytes<float>({&row.target, 1})));
   } else if (task_.has_value()) {
     status.Update(file_->Append(kLabels, AsBytes<uint8_t>({&row.label, 1})));
   }
   status.Update(file_->Append(kNumeric, AsBytes<float>(row.numeric)));
   status.Update(file_->Append(kCategories, AsBytes<int32_t>(row.categories)));
   status.Update(file_->Append(kPixels, AsBytes<uint8_t>(row.pixels)));
+  if (has_attributes_) {
+    const size_t section = kFirstOptional + (Is(Task::Kind::kRegression) ? 1 : 0);
+    status.Update(file_->Append(section, AsBytes<uint8_t>(row.attributes)));
+  }
   return status;
 }
 

@@ -28,16 +28,18 @@ struct EncodedRow {
   std::vector<float> numeric;
   std::vector<int32_t> categories;
   std::vector<uint8_t> pixels;
+  std::vector<uint8_t> attributes;
 };
 
 // Constant memory. Not thread-safe.
 class DatasetWriter {
  public:
-  // `task`: what the rows' labels or targets are of; nullopt: they have none. InvalidArgument where the file's
-  // temporaries cannot be made.
-  static absl::StatusOr<std::unique_ptr<DatasetWriter>> Create(std::string path, std::optional<Task> task);
+  // `task`: what the rows' labels or targets are of; nullopt: they have none. `has_attributes`: whether rows have
+  // sensitive attributes. InvalidArgument where the file's temporaries cannot be made.
+  static absl::StatusOr<std::unique_ptr<DatasetWriter>> Create(std::string path, std::optional<Task> task,
+                                                               bool has_attributes = false);
 
-  // Every row has as many numbers, categories and pixels as the first. Internal where it cannot be written.
+  // Every row has as many numbers, categories, pixels and attributes as the first. Internal where it cannot be written.
   absl::Status Append(const EncodedRow& row);
 
   int64_t rows() const { return rows_; }
@@ -45,20 +47,22 @@ class DatasetWriter {
   int64_t positives() const { return positives_; }
 
   // Writes the description, completed by the rows and, of two classes, the positives counted here, and the
-  // vocabularies, one a categorical column. The description has the texts of several classes or the scaling of the
-  // targets already. Nothing may be appended afterwards. Internal where they cannot be written.
+  // vocabularies, one a categorical column. The description has the texts of several classes, the scaling of the
+  // targets and the values of the attributes already. Nothing may be appended afterwards. Internal where they cannot be
+  // written.
   absl::Status Finish(v1::Preprocessing preprocessing, absl::Span<const Vocabulary> vocabularies);
 
   // Gives all files their names, or none. Once, after Finish. Internal where they cannot be written.
   static absl::Status Publish(absl::Span<DatasetWriter* const> writers);
 
  private:
-  DatasetWriter(std::unique_ptr<SectionFileWriter> file, std::optional<Task> task)
-      : file_(std::move(file)), task_(task) {}
+  DatasetWriter(std::unique_ptr<SectionFileWriter> file, std::optional<Task> task, bool has_attributes)
+      : file_(std::move(file)), task_(task), has_attributes_(has_attributes) {}
   bool Is(Task::Kind kind) const { return task_.has_value() && task_->kind == kind; }
 
   std::unique_ptr<SectionFileWriter> file_;
   std::optional<Task> task_;
+  bool has_attributes_;
   int64_t rows_ = 0;
   int64_t positives_ = 0;
   uint64_t id_bytes_ = 0;

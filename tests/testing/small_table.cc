@@ -36,6 +36,13 @@ std::shared_ptr<const Dataset> SmallTable::Store(double test_fraction, const std
   }
   preprocessing.set_embedding_rows(static_cast<int64_t>(columns) * (1 + categories_per_column));
 
+  for (size_t a = 0; a < attribute_values.size(); ++a) {
+    v1::AttributeValues& attribute = *preprocessing.add_attributes();
+    attribute.set_name(absl::StrCat("A", a + 1));
+    for (int value = 0; value < attribute_values[a]; ++value) {
+      attribute.add_values(absl::StrCat("value", value));
+    }
+  }
   const bool labelled = !labels.empty() || !targets.empty();
   for (int64_t label = 0; labelled && task.kind == Task::Kind::kMultiClass && label < task.classes; ++label) {
     preprocessing.add_classes(absl::StrCat("class", label));
@@ -47,7 +54,7 @@ std::shared_ptr<const Dataset> SmallTable::Store(double test_fraction, const std
   const TempFolder files;  // The mapping outlives the name.
   const std::string path = files.File("small.data");
   absl::StatusOr<std::unique_ptr<DatasetWriter>> writer =
-      DatasetWriter::Create(path, labelled ? std::optional<Task>(task) : std::nullopt);
+      DatasetWriter::Create(path, labelled ? std::optional<Task>(task) : std::nullopt, !attribute_values.empty());
   EXPECT_TRUE(writer.ok()) << writer.status();
   for (size_t row = 0; row < ids.size(); ++row) {
     EncodedRow encoded;
@@ -56,6 +63,7 @@ std::shared_ptr<const Dataset> SmallTable::Store(double test_fraction, const std
     encoded.target = targets.empty() ? 0 : targets[row];
     encoded.numeric = numeric.empty() ? std::vector<float>() : numeric[row];
     encoded.pixels = pixels.empty() ? std::vector<uint8_t>() : pixels[row];
+    encoded.attributes = attributes.empty() ? std::vector<uint8_t>() : attributes[row];
     for (size_t c = 0; c < columns; ++c) {
       encoded.categories.push_back(static_cast<int32_t>(c) * (1 + categories_per_column) + categories[row][c]);
     }

@@ -24,6 +24,11 @@ struct SmallTable {
   ImageShape image;
   std::vector<std::vector<uint8_t>> pixels;
 
+  // Sensitive attributes: of every row one number per column or kUnknownAttribute; column a has attribute_values[a]
+  // values. Named A1, A2, … and their values value0, value1, ….
+  std::vector<std::vector<uint8_t>> attributes;
+  std::vector<int> attribute_values;
+
   // Classes are named class0, class1, …; targets lie between 0 and 1. Writes the file, opens it as a service does, and
   // removes its name.
   std::shared_ptr<const Dataset> Store(double test_fraction = 0, const std::string& split_salt = "") const;

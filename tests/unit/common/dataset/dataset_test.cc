@@ -85,6 +85,20 @@ Parts RegressionParts() {
   return parts;
 }
 
+// Of an attribute of two values, the second and unknown, and one of three.
+Parts AttributeParts() {
+  Parts parts;
+  for (const int values : {2, 3}) {
+    v1::AttributeValues& attribute = *parts.preprocessing.add_attributes();
+    attribute.set_name(values == 2 ? "sex" : "relationship");
+    for (int value = 0; value < values; ++value) {
+      attribute.add_values(std::string(1, static_cast<char>('x' + value)));
+    }
+  }
+  parts.sections["attributes"] = std::string("\1\2\xff\0", 4);
+  return parts;
+}
+
 // Of data that `damage` has been done to, under a digest that fits.
 void ExpectRefused(const std::function<void(Parts&)>& damage, const std::string& message, Parts parts = Parts()) {
   const ScratchFolder folder;
@@ -180,6 +194,35 @@ TEST(DatasetTest, StaysReadableAfterItsMemoryWasReleased) {
   data->ReleaseMemory();
   EXPECT_EQ(data->Gather({0}).categories[0], 2);
   EXPECT_EQ(data->ids()[1], "bc");
+}
+
+TEST(DatasetTest, GathersAttributesApartFromTheFeatures) {
+  const ScratchFolder folder;
+  const std::string path = AttributeParts().Write(folder);
+  for (const int64_t max_resident_bytes : {int64_t{0}, Dataset::kMaxResidentBytes}) {
+    const auto data = *Dataset::Open(path, max_resident_bytes);
+    EXPECT_THAT(data->attributes(), ElementsAre(1, 2, kUnknownAttribute, 0));
+    EXPECT_EQ(data->features().categorical, 1);
+    EXPECT_THAT(data->Gather({1, 0, 1}).attributes, ElementsAre(kUnknownAttribute, 0, 1, 2, kUnknownAttribute, 0));
+  }
+  EXPECT_TRUE((*Dataset::Open(Parts().Write(folder)))->Gather({0}).attributes.empty());
+}
+
+TEST(DatasetTest, RefusesAttributesThatContradictThemselves) {
+  const auto refused = [](const std::function<void(Parts&)>& damage, const std::string& message) {
+    ExpectRefused(damage, message, AttributeParts());
+  };
+  refused([](Parts& parts) { parts.sections["attributes"][0] = 2; }, "attribute without such a value");
+  refused([](Parts& parts) { parts.sections["attributes"][3] = 3; }, "attribute without such a value");
+  refused([](Parts& parts) { parts.sections["attributes"].pop_back(); }, "3 bytes of attributes instead of 4");
+  refused([](Parts& parts) { parts.sections.erase("attributes"); }, "attributes");
+  refused([](Parts& parts) { parts.preprocessing.clear_attributes(); }, "4 bytes of attributes instead of 0");
+  refused([](Parts& parts) { parts.preprocessing.mutable_attributes(0)->set_name("relationship"); }, "a name of their");
+  refused([](Parts& parts) { parts.preprocessing.mutable_attributes(0)->clear_name(); }, "a name of their own");
+  refused([](Parts& parts) { parts.preprocessing.mutable_attributes(0)->set_values(0, "y"); }, "2 to 254 distinct");
+  refused([](Parts& parts) { parts.preprocessing.mutable_attributes(0)->set_values(0, ""); }, "2 to 254 distinct");
+  refused([](Parts& parts) { parts.preprocessing.mutable_attributes(0)->mutable_values()->RemoveLast(); }, "2 to 254");
+  refused([](Parts& parts) { parts.preprocessing.mutable_attributes(0)->set_missing(3); }, "missing values");
 }
 
 TEST(DatasetTest, KeepsItsVocabularies) {
