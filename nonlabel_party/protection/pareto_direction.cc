@@ -130,18 +130,16 @@ double LeastCombinationNorm(const std::vector<double>& products, size_t m) {
         used.push_back(static_cast<Eigen::Index>(i));
       }
     }
-    // The least-norm point of their affine hull has equal inner products with all of them.
-    const Eigen::MatrixXd among = all(used, used);
-    Eigen::VectorXd shares =
-        among.completeOrthogonalDecomposition().solve(Eigen::VectorXd::Ones(static_cast<Eigen::Index>(used.size())));
-    if (shares.sum() > 0 && std::isfinite(shares.sum())) {
-      shares /= shares.sum();
-      if (shares.minCoeff() >= -kFeasible) {
-        least = std::min(least, shares.dot(among * shares));
-      }
-    }
-    if (used.size() == 1) {
-      least = std::min(least, among(0, 0));
+    // The least-norm point of their affine hull: equal inner products with all of them, shares that sum to 1.
+    const auto n = static_cast<Eigen::Index>(used.size());
+    Eigen::MatrixXd bordered = Eigen::MatrixXd::Ones(n + 1, n + 1);
+    bordered.topLeftCorner(n, n) = all(used, used);
+    bordered(n, n) = 0;
+    const Eigen::VectorXd solved =
+        bordered.completeOrthogonalDecomposition().solve(Eigen::VectorXd::Unit(n + 1, n));
+    const Eigen::VectorXd shares = solved.head(n);
+    if (shares.minCoeff() >= -kFeasible) {
+      least = std::min(least, shares.dot(all(used, used) * shares) / (shares.sum() * shares.sum()));
     }
   }
   return std::sqrt(std::max(least, 0.0));

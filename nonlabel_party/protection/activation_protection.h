@@ -1,0 +1,44 @@
+// Whether a protection of the activations fits the data, the model and the agreement, and what it is called.
+#ifndef SPLITVEIL_NONLABEL_PARTY_PROTECTION_ACTIVATION_PROTECTION_H_
+#define SPLITVEIL_NONLABEL_PARTY_PROTECTION_ACTIVATION_PROTECTION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "splitveil/v1/activation_protection.pb.h"
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/model.pb.h"
+#include "splitveil/v1/preprocessing.pb.h"
+
+namespace splitveil {
+
+// A column of FeatureBatch::attributes that is protected.
+struct ProtectedAttribute {
+  std::string name;
+  size_t column = 0;
+  int64_t values = 0;
+};
+
+// The attributes of `protection` among the `columns` of the data. Errors: InvalidArgument with field, expected and found: an attribute that the
+// data do not have, a method that needs attributes or noise without them, pareto with more than six attributes or several
+// batches in flight, `gaussian` without noise and clipping, a TorchScript model beside a method whose steps have several
+// gradients.
+absl::StatusOr<std::vector<ProtectedAttribute>> CheckActivationProtection(const v1::ActivationProtection& protection,
+                                                                          absl::Span<const v1::AttributeValues> columns,
+                                                                          const v1::RunAgreement& agreement,
+                                                                          const v1::ModelSpec& model);
+
+// "pareto(threshold=0.005, noise_sigma=1)", for ledgers and reports; "none".
+std::string ActivationProtectionName(const v1::ActivationProtection& protection);
+
+// Whether it adds to the bottom model's objective.
+bool HasObjective(const v1::ActivationProtection& protection);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_NONLABEL_PARTY_PROTECTION_ACTIVATION_PROTECTION_H_

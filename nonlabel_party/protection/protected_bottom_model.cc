@@ -1,0 +1,259 @@
+#include "nonlabel_party/protection/protected_bottom_model.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/process/exit_code.h"
+#include "common/status/status_macros.h"
+#include "nonlabel_party/protection/pareto_direction.h"
+
+namespace splitveil {
+namespace {
+
+using v1::ActivationProtection;
+
+// Adds `weight` times `values` to `sum`, of the same shape.
+void AddScaled(double weight, ConstMatrixView values, Matrix& sum) {
+  const auto factor = static_cast<float>(weight);
+  std::transform(values.data(), values.data() + values.size(), sum.data(), sum.data(),
+                 [factor](float value, float so_far) { return so_far + factor * value; });
+}
+
+// A batch's loss as the models take gradients: per example, of whose mean the step is.
+Matrix PerExample(const ActivationLoss& loss) {
+  Matrix gradient(loss.gradient.rows(), loss.gradient.cols());
+  AddScaled(static_cast<double>(loss.gradient.rows()), loss.gradient, gradient);
+  return gradient;
+}
+
+double FixedWeight(const ActivationProtection& protection) {
+  switch (protection.method_case()) {
+    case ActivationProtection::kLinear:
+      return protection.linear().lambda();
+    case ActivationProtection::kAdversarial:
+      return protection.adversarial().omega();
+    case ActivationProtection::kAdversarialLabelFlip:
+      return protection.adversarial_label_flip().omega();
+    case ActivationProtection::kInfocensor:
+      return protection.infocensor().lambda();
+    default:
+      return 0;
+  }
+}
+
+// One column of a batch's attributes.
+std::vector<uint8_t> ColumnOf(const FeatureBatch& batch, size_t column) {
+  std::vector<uint8_t> numbers;
+  const size_t columns = batch.attributes.size() / static_cast<size_t>(batch.rows);
+  for (size_t at = column; at < batch.attributes.size(); at += columns) {
+    numbers.push_back(batch.attributes[at]);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ProtectedBottomModel>> ProtectedBottomModel::Create(
+    BottomModel* model, const ActivationProtection& protection, std::vector<ProtectedAttribute> attributes,
+    int64_t cut_width, uint64_t seed) {
+  std::unique_ptr<ProtectedBottomModel> result(new ProtectedBottomModel(model, protection, std::move(attributes)));
+  SPLITVEIL_ASSIGN_OR_RETURN(result->noise_, ActivationNoise::Create(protection.noise_sigma(), protection.clip_norm()));
+  for (const ProtectedAttribute& attribute : result->attributes_) {
+    SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<PrivacyObjective> objective,
+                               CreateObjective(protection, cut_width, attribute.values, ++seed));
+    result->objectives_.push_back(std::move(objective));
+  }
+  return result;
+}
+
+void ProtectedBottomModel::Restore(const std::vector<NamedParameters>& states) {
+  for (size_t i = 0; i < std::min(states.size(), objectives_.size()); ++i) {
+    objectives_[i]->SetTrainingState(states[i]).IgnoreError();  // Of another version, which LoadProgress has refused.
+  }
+}
+
+absl::Status ProtectedBottomModel::ComputePrivacy(Pending& pending) {
+  pending.privacy.clear();
+  for (size_t i = 0; i < objectives_.size(); ++i) {
+    const std::vector<uint8_t> numbers = ColumnOf(pending.features, attributes_[i].column);
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        ActivationLoss loss,
+        objectives_[i]->Of(pending.activations, pending.sent.size() > 0 ? pending.sent : pending.activations,
+                           {numbers, attributes_[i].values}));
+    pending.privacy.push_back(std::move(loss));
+  }
+  return absl::OkStatus();
+}
+
+double ProtectedBottomModel::Largest(const Pending& pending) {
+  double largest = 0;
+  for (const ActivationLoss& loss : pending.privacy) {
+    largest = std::max(largest, loss.value);
+  }
+  return largest;
+}
+
+absl::Status ProtectedBottomModel::DescendPrivacy(const Pending& pending) {
+  Matrix sum(pending.activations.rows(), pending.activations.cols());
+  for (const ActivationLoss& loss : pending.privacy) {
+    if (loss.value > protection_.pareto().threshold()) {
+      AddScaled(1, PerExample(loss), sum);
+    }
+  }
+  SPLITVEIL_RETURN_IF_ERROR(model_->Backward(sum, {}).status());
+  return model_->Update();
+}
+
+absl::Status ProtectedBottomModel::Correct(Pending& pending) {
+  const ActivationProtection::Pareto& pareto = protection_.pareto();
+  const double most = pareto.threshold() * (1 + pareto.slack());
+  while (Largest(pending) > most) {
+    if (latest_.correction_steps >= pareto.max_correction_steps()) {
+      SPLITVEIL_RETURN_IF_ERROR(model_->Discard());
+      return AsHalt(absl::ResourceExhaustedError(absl::StrCat(
+          "activation protection: privacy loss ", Largest(pending), " of a batch is above the threshold ",
+          pareto.threshold(), " and its slack after ", latest_.correction_steps, " steps on it alone: it does not leave")));
+    }
+    ++latest_.correction_steps;
+    SPLITVEIL_RETURN_IF_ERROR(DescendPrivacy(pending));
+    SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView again, model_->Forward(pending.features));
+    pending.activations = Matrix(again);
+    SPLITVEIL_RETURN_IF_ERROR(ComputePrivacy(pending));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> ProtectedBottomModel::Pretrain(const std::function<FeatureBatch()>& next) {
+  const ActivationProtection::Pareto& pareto = protection_.pareto();
+  int64_t steps = 0;
+  for (int below = 0; has_threshold() && below < kBelowInARow;) {
+    Pending pending;
+    pending.features = next();
+    SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView activations, model_->Forward(pending.features));
+    pending.activations = Matrix(activations);
+    SPLITVEIL_RETURN_IF_ERROR(ComputePrivacy(pending));
+    if (Largest(pending) <= pareto.threshold()) {
+      ++below;
+      SPLITVEIL_RETURN_IF_ERROR(model_->Discard());
+      continue;
+    }
+    below = 0;
+    if (++steps > pareto.max_pretraining_steps()) {
+      SPLITVEIL_RETURN_IF_ERROR(model_->Discard());
+      return AsHalt(absl::ResourceExhaustedError(absl::StrCat(
+          "activation protection: expected a privacy loss of at most ", pareto.threshold(), " after ",
+          pareto.max_pretraining_steps(), " steps before the training, found ", Largest(pending),
+          ": a larger batch, threshold or noise_sigma, or a smaller cut_width")));
+    }
+    SPLITVEIL_RETURN_IF_ERROR(DescendPrivacy(pending));
+  }
+  return steps;
+}
+
+absl::StatusOr<ConstMatrixView> ProtectedBottomModel::Forward(FeatureBatch batch) {
+  if (noise_->is_identity() && objectives_.empty()) {
+    return model_->Forward(std::move(batch));
+  }
+  auto pending = std::make_unique<Pending>();
+  latest_ = ProtectionStep();
+  if (!objectives_.empty()) {
+    pending->features = batch;
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView activations, model_->Forward(std::move(batch)));
+  pending->activations = Matrix(activations);
+  if (has_threshold()) {
+    SPLITVEIL_RETURN_IF_ERROR(ComputePrivacy(*pending));
+    SPLITVEIL_RETURN_IF_ERROR(Correct(*pending));
+  }
+  pending->sent = pending->activations;
+  SPLITVEIL_RETURN_IF_ERROR(noise_->Apply(pending->sent));
+  if (!has_threshold()) {
+    SPLITVEIL_RETURN_IF_ERROR(ComputePrivacy(*pending));
+  }
+  for (size_t i = 0; i < objectives_.size(); ++i) {
+    latest_.attributes.push_back({attributes_[i].name, pending->privacy[i].value, 0});
+  }
+  pending_.push_back(std::move(pending));
+  return ConstMatrixView(pending_.back()->sent);
+}
+
+absl::StatusOr<std::vector<ConstMatrixView>> ProtectedBottomModel::Backward(ConstMatrixView cut_gradient,
+                                                                            absl::Span<const std::string> layers) {
+  if (noise_->is_identity() && objectives_.empty()) {
+    return model_->Backward(cut_gradient, layers);
+  }
+  if (pending_.empty() || cut_gradient.rows() != pending_.front()->activations.rows() ||
+      cut_gradient.cols() != pending_.front()->activations.cols()) {
+    return absl::FailedPreconditionError("protected bottom model: expected a gradient of the oldest pending forward");
+  }
+  current_.push_back(std::move(pending_.front()));
+  pending_.pop_front();
+  Pending& batch = *current_.back();
+  batch.utility = Matrix(cut_gradient);
+  noise_->Backpropagate(batch.activations, batch.utility);
+  return model_->Backward(batch.utility, layers);
+}
+
+absl::Status ProtectedBottomModel::Discard() {
+  if (!pending_.empty()) {
+    pending_.pop_front();
+  }
+  return model_->Discard();
+}
+
+absl::StatusOr<std::vector<double>> ProtectedBottomModel::Weights(const Pending& pending) {
+  if (!has_threshold()) {
+    std::vector<double> weights(1 + objectives_.size(), FixedWeight(protection_));
+    weights[0] = 1;
+    return weights;
+  }
+  Objectives objectives;
+  objectives.losses.push_back(kUtilityLoss);
+  objectives.at_threshold.push_back(false);
+  std::vector<Matrix> owned;
+  std::vector<ConstMatrixView> gradients = {pending.utility};
+  for (const ActivationLoss& loss : pending.privacy) {
+    objectives.losses.push_back(std::max(loss.value, 0.0));
+    objectives.at_threshold.push_back(loss.value > protection_.pareto().threshold());
+    owned.push_back(PerExample(loss));
+  }
+  gradients.insert(gradients.end(), owned.begin(), owned.end());
+  SPLITVEIL_ASSIGN_OR_RETURN(objectives.products, model_->GradientProducts(gradients));
+  ParetoDirection direction = FindParetoDirection(objectives, protection_.pareto().stationarity());
+  latest_.at_front = direction.at_front;
+  return std::move(direction.weights);
+}
+
+absl::Status ProtectedBottomModel::Update() {
+  const std::vector<std::unique_ptr<Pending>> learnt = std::move(current_);
+  current_.clear();
+  if (objectives_.empty()) {
+    return model_->Update();
+  }
+  if (learnt.size() != 1) {
+    return absl::FailedPreconditionError("protected bottom model: expected one whole batch since the last Update");
+  }
+  const Pending& batch = *learnt.front();
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<double> weights, Weights(batch));
+  // The model has the utility's gradient already, once.
+  Matrix added(batch.utility.rows(), batch.utility.cols());
+  AddScaled(weights[0] - 1, batch.utility, added);
+  latest_.utility_weight = weights[0];
+  latest_.attributes.clear();
+  for (size_t i = 0; i < objectives_.size(); ++i) {
+    AddScaled(weights[i + 1], PerExample(batch.privacy[i]), added);
+    latest_.attributes.push_back({attributes_[i].name, batch.privacy[i].value, weights[i + 1]});
+  }
+  SPLITVEIL_RETURN_IF_ERROR(model_->AddGradient(added));
+  return model_->Update();
+}
+
+absl::StatusOr<Matrix> ProtectedBottomModel::Predict(const FeatureBatch& batch) {
+  SPLITVEIL_ASSIGN_OR_RETURN(Matrix activations, model_->Predict(batch));
+  SPLITVEIL_RETURN_IF_ERROR(noise_->Apply(activations));
+  return activations;
+}
+
+}  // namespace splitveil
