@@ -104,9 +104,10 @@ class AttributeAttackModule {
 
   // Guesses by attack, attribute and examples (TEST, then TRAINING), attacks and attributes in the agreed order. An
   // attack of which not all has come in this epoch, in a run that was continued within it, makes none, and none are
-  // made for examples that have not all come. Takes as long as the decoders learn: seconds. Errors: Internal where
-  // activations are not finite or LibTorch fails.
-  absl::StatusOr<std::vector<AttributeGuess>> Guess(uint32_t epoch);
+  // made for examples that have not all come. Takes as long as the decoders learn: seconds. Asked again for the same
+  // epoch: the same guesses. They are valid until another epoch is asked for. Errors: Internal where activations are
+  // not finite or LibTorch fails.
+  absl::StatusOr<absl::Span<const AttributeGuess>> Guess(uint32_t epoch);
 
  private:
   struct State;
