@@ -27,10 +27,16 @@ struct FeatureShape {
   ImageShape image = {};
 };
 
+// Number of the value of a sensitive attribute that is not known.
+inline constexpr uint8_t kUnknownAttribute = 255;
+
 // Rows of one batch, gathered.
 struct FeatureBatch {
   Matrix numeric;                   // [rows, shape.numeric]
   std::vector<int64_t> categories;  // [rows * shape.categorical], row-major, into the shared embedding table.
+  // [rows * columns], row-major: sensitive attributes of these rows, each the number of a value or kUnknownAttribute;
+  // no features, and no bottom model reads them. Empty where the data have none.
+  std::vector<uint8_t> attributes;
   int64_t rows = 0;
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,11 @@
 #include "absl/types/span.h"
 
 #include "common/dataset/feature_table.h"
+#include "common/leakage/attribute_attack_traits.h"
 #include "common/matrix/matrix.h"
+#include "label_party/attack/attribute_decoder.h"
+#include "label_party/attack/epoch_rows.h"
+#include "label_party/attack/shadow_encoder.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/attribute_attack.pb.h"
@@ -30,13 +35,10 @@ struct AttributeExamples {
   std::vector<uint32_t> unmarked;   // and all others.
 };
 
-// No value: not known, or none.
-inline constexpr uint8_t kUnknownAttribute = 255;
-
 // An attribute as the adversary knows it.
 struct KnownAttribute {
   std::string name;
-  int64_t values = 0;  // 2 to 255; a value is below.
+  int64_t values = 0;  // 2 to 254. A value is below, or kUnknownAttribute.
   // By aligned position, one for each aligned example. Read at marked and auxiliary positions only.
   std::vector<uint8_t> by_position;
   // By row of Options::features; empty without it.
@@ -84,7 +86,6 @@ class AttributeAttackModule {
   // Errors: InvalidArgument with field, expected and found: an agreed attribute that is not known or known of no
   // example, an attack without what it learns from (AttributeAttackTraits), layers that do not fit.
   static absl::StatusOr<std::unique_ptr<AttributeAttackModule>> Create(Options options);
-  ~AttributeAttackModule();
 
   // Whether an agreed attack reads them. Taking others is no error: they are dropped.
   bool needs_training() const;
@@ -110,9 +111,35 @@ class AttributeAttackModule {
   absl::StatusOr<absl::Span<const AttributeGuess>> Guess(uint32_t epoch);
 
  private:
-  struct State;
-  explicit AttributeAttackModule(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  // An attack on an attribute.
+  struct Attempt {
+    AttributeAttackTraits attack;
+    std::string attribute;
+    std::vector<uint8_t> values;  // Of the examples that the decoder learns from, in the order of their rows.
+    AttributeDecoder::Options decoder_options;
+    std::unique_ptr<AttributeDecoder> decoder;  // Kept where it learns from the training; else made anew.
+  };
+
+  explicit AttributeAttackModule(Options options);
+
+  absl::Status Build();
+  absl::Status CheckSources(const AttributeAttackTraits& attack) const;
+  absl::Status CheckAttribute(const KnownAttribute& attribute) const;
+  absl::Status AddAttempt(const AttributeAttackTraits& attack, const KnownAttribute& attribute, uint64_t seed);
+  // `imitated`: what the shadow encoder makes of all features, where the attack takes that.
+  absl::Status Learn(Attempt& attempt, ConstMatrixView imitated);
+  // Adds to guesses_ whatever the attack can be tried on.
+  absl::Status Try(const Attempt& attempt, uint32_t epoch);
+
+  Options options_;
+  std::vector<Attempt> attempts_;
+  std::unique_ptr<ShadowEncoder> shadow_;  // Null where SIMULATOR is not agreed.
+  std::vector<uint32_t> training_ranks_;   // By aligned position: row of training_, or none.
+  EpochRows training_;                     // Marked ones, then unmarked ones.
+  EpochRows test_;
+  EpochRows auxiliary_;
+  std::optional<uint32_t> guessed_epoch_;  // guesses_ are those of this epoch.
+  std::vector<AttributeGuess> guesses_;
 };
 
 }  // namespace splitveil
