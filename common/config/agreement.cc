@@ -20,6 +20,8 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 128;
 constexpr int kMaxAuditedLayers = 256;
+constexpr int kMaxAttackedAttributes = 64;
+constexpr double kMaxHeldOutFraction = 0.95;  // For testing and as auxiliary examples.
 // Field headers, run id, epoch and batch; generous, since a limit that is too tight stops a run.
 constexpr int64_t kMessageOverheadBytes = int64_t{64} * 1024;
 constexpr int64_t kPointBytes = 32;  // ristretto255.
@@ -97,6 +99,68 @@ absl::Status ValidateAttacks(const v1::AuditAgreement& audit) {
   return absl::OkStatus();
 }
 
+bool ReadsAuxiliary(int attack) { return attack == v1::BASIC || attack == v1::LINEAR_PROBE; }
+
+absl::Status ValidateAttributes(const v1::AttributeAuditAgreement& audit) {
+  if (audit.attributes_size() > kMaxAttackedAttributes) {
+    return Invalid("attribute_audit.attributes", absl::StrCat("at most ", kMaxAttackedAttributes),
+                   absl::StrCat(audit.attributes_size()));
+  }
+  std::set<std::string> attributes;
+  for (int i = 0; i < audit.attributes_size(); ++i) {
+    const std::string field = absl::StrCat("attribute_audit.attributes[", i, "]");
+    SPLITVEIL_RETURN_IF_ERROR(ValidateName(field, audit.attributes(i)));
+    if (!attributes.insert(audit.attributes(i)).second) {
+      return Invalid(field, "each attribute once", absl::StrCat("\"", audit.attributes(i), "\" again"));
+    }
+  }
+  if (audit.attributes().empty() != audit.attacks().empty()) {
+    return Invalid("attribute_audit.attributes, attribute_audit.attacks", "both or neither",
+                   audit.attributes().empty() ? "attacks and no attributes" : "attributes and no attacks");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateAttributeAttacks(const v1::AttributeAuditAgreement& audit) {
+  std::set<int> attacks;
+  for (int i = 0; i < audit.attacks_size(); ++i) {
+    const std::string field = absl::StrCat("attribute_audit.attacks[", i, "]");
+    const v1::AttributeAttack attack = audit.attacks(i);
+    if (!attacks.insert(attack).second) {
+      return Invalid(field, "each attack once", absl::StrCat(v1::AttributeAttack_Name(attack), " again"));
+    }
+    if (ReadsAuxiliary(attack) && !audit.embed_auxiliary()) {
+      return Invalid(field,
+                     absl::StrCat(v1::AttributeAttack_Name(attack), " beside attribute_audit.embed_auxiliary only"),
+                     "embed_auxiliary false");
+    }
+    if (attack == v1::POISON && audit.marked_fraction() == 0) {
+      return Invalid(field, "POISON beside an attribute_audit.marked_fraction above 0 only", "marked_fraction 0");
+    }
+  }
+  if (audit.embed_auxiliary() && std::none_of(attacks.begin(), attacks.end(), ReadsAuxiliary)) {
+    return Invalid("attribute_audit.embed_auxiliary", "false unless an attack (BASIC, LINEAR_PROBE) reads them",
+                   "true");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateAttributeAudit(const v1::RunAgreement& agreement) {
+  const v1::AttributeAuditAgreement& audit = agreement.attribute_audit();
+  SPLITVEIL_RETURN_IF_ERROR(ValidateAttributes(audit));
+  SPLITVEIL_RETURN_IF_ERROR(ValidateAttributeAttacks(audit));
+  if (agreement.test_fraction() + audit.auxiliary_fraction() > kMaxHeldOutFraction) {
+    return Invalid("test_fraction, attribute_audit.auxiliary_fraction",
+                   absl::StrCat("at most ", kMaxHeldOutFraction, " together"),
+                   absl::StrCat(agreement.test_fraction(), " and ", audit.auxiliary_fraction()));
+  }
+  if (agreement.progressive_validation() && (!audit.attacks().empty() || audit.auxiliary_fraction() > 0)) {
+    return Invalid("progressive_validation", "false beside an attribute_audit, whose attacks follow each epoch's test",
+                   "true");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<v1::RunAgreement> LoadAgreement(const std::string& path) {
@@ -121,6 +185,7 @@ absl::Status ValidateAgreement(const v1::RunAgreement& agreement) {
   SPLITVEIL_RETURN_IF_ERROR(ValidateName("run_name", agreement.run_name()));
   SPLITVEIL_RETURN_IF_ERROR(ValidateLayers(agreement.audit()));
   SPLITVEIL_RETURN_IF_ERROR(ValidateAttacks(agreement.audit()));
+  SPLITVEIL_RETURN_IF_ERROR(ValidateAttributeAudit(agreement));
   if (agreement.progressive_validation() && agreement.test_fraction() != 0) {
     return Invalid("progressive_validation", "false unless test_fraction is 0",
                    absl::StrCat("true beside test_fraction ", agreement.test_fraction()));
@@ -190,7 +255,8 @@ int64_t MaxMessageBytes(const v1::RunAgreement& agreement) {
                                (4 * max_rows + static_cast<int64_t>(kMaxNameBytes) + 64);
   const int64_t auxiliary_bytes = int64_t{agreement.audit().auxiliary_labels()} * 6;  // A varint and a byte each.
   const int64_t chunk_bytes = agreement.alignment().chunk_ids() * kPointBytes;
-  return std::max({batch_bytes, scores_bytes, auxiliary_bytes, chunk_bytes}) + kMessageOverheadBytes;
+  const int64_t guess_bytes = agreement.attribute_audit().attacks().empty() ? 0 : 4 * kGuessRows * kMaxAttributeValues;
+  return std::max({batch_bytes, scores_bytes, auxiliary_bytes, chunk_bytes, guess_bytes}) + kMessageOverheadBytes;
 }
 
 }  // namespace splitveil

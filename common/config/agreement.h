@@ -24,7 +24,8 @@ void Canonicalize(v1::RunAgreement& agreement);
 
 // Checks the schema's options (ValidateMessage), then between fields: minimum_batch_size <= batch_size, attacks
 // that need an oracle and auxiliary labels only under ORACLE, layers, attacks and hint counts unique, names of one
-// short line, messages within gRPC's 2 GiB, progressive_validation without a test set. Applied to the peer's agreement
+// short line, messages within gRPC's 2 GiB, progressive_validation without a test set, attacks on attributes with what
+// they need. Applied to the peer's agreement
 // too: safe on hostile input, and to be called before any other function of this header on it. Errors: InvalidArgument
 // with field, expected, found.
 absl::Status ValidateAgreement(const v1::RunAgreement& agreement);
@@ -35,6 +36,11 @@ struct AgreedScore {
   AttackVariant attack;
 };
 
+// Rows in one message of guesses at attributes, at most: all but the last of an attack's have as many.
+inline constexpr int64_t kGuessRows = 1024;
+// Values of an attribute, at most.
+inline constexpr int64_t kMaxAttributeValues = 254;
+
 // What the attack module submits for every audited batch, in this order: each agreed attack at each agreed layer,
 // once for each agreed hint count where it takes hints, except that ACTIVATION_CLUSTERS is scored at "cut" only.
 std::vector<AgreedScore> AgreedScores(const v1::AuditAgreement& audit);
@@ -43,7 +49,8 @@ std::vector<AgreedScore> AgreedScores(const v1::AuditAgreement& audit);
 Digest AgreementSha256(const v1::RunAgreement& canonical);
 
 // Largest message of any call under this valid agreement, in bytes: a batch of batch_size + minimum_batch_size - 1 rows
-// (a small rest joins the last batch) with the hint, the scores of such a batch, or an alignment chunk; plus headers.
+// (a small rest joins the last batch) with the hint, the scores of such a batch, guesses at attributes, or an alignment
+// chunk; plus headers.
 int64_t MaxMessageBytes(const v1::RunAgreement& agreement);
 
 }  // namespace splitveil

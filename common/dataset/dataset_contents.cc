@@ -104,8 +104,10 @@ absl::Status ContentsReader::ReadPreprocessing() {
     return Wrong("another description of its preprocessing");
   }
   const double test_fraction = contents_.preprocessing.test_fraction();
-  if (rows() < 1 || rows() > kMaxRows || !(test_fraction >= 0 && test_fraction < 1)) {
-    return Wrong("rows or a test_fraction out of range");
+  const double auxiliary_fraction = contents_.preprocessing.auxiliary_fraction();
+  if (rows() < 1 || rows() > kMaxRows || !(test_fraction >= 0 && test_fraction < 1) ||
+      !(auxiliary_fraction >= 0 && test_fraction + auxiliary_fraction < 1)) {
+    return Wrong("rows, a test_fraction or an auxiliary_fraction out of range");
   }
   return absl::OkStatus();
 }

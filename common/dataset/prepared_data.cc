@@ -31,6 +31,12 @@ absl::Status CheckSplit(const Dataset& data, const v1::RunAgreement& agreement) 
                                                    agreement.split_salt(), "\" as in the run agreement, found \"",
                                                    prepared.split_salt(), "\""));
   }
+  const double auxiliary_fraction = agreement.attribute_audit().auxiliary_fraction();
+  if (prepared.auxiliary_fraction() != auxiliary_fraction) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(data.path(), ": auxiliary_fraction: expected data prepared for ", auxiliary_fraction,
+                     " as in the run agreement's attribute_audit, found ", prepared.auxiliary_fraction()));
+  }
   return absl::OkStatus();
 }
 

@@ -44,6 +44,11 @@ absl::Status CheckOptions(const PrepareOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("test_fraction: expected a number in [0, 1), found ", options.test_fraction));
   }
+  if (!is_fraction(options.auxiliary_fraction) || !is_fraction(options.test_fraction + options.auxiliary_fraction)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("auxiliary_fraction: expected a number in [0, 1) that is below 1 with test_fraction, found ",
+                     options.auxiliary_fraction));
+  }
   if (!(options.min_usable_share >= 0 && options.min_usable_share <= 1) || options.expected_rows < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("min_usable_share, rows: expected a number in [0, 1] and at least 0, "
@@ -70,7 +75,7 @@ struct Party {
 class Preparation {
  public:
   explicit Preparation(const PrepareOptions& options)
-      : options_(options), split_(options.split_salt, options.test_fraction) {}
+      : options_(options), split_(options.split_salt, options.test_fraction, options.auxiliary_fraction) {}
 
   absl::StatusOr<PrepareResult> Run() {
     for (absl::Status (Preparation::*stage)() :
@@ -85,6 +90,7 @@ class Preparation {
   absl::Status OpenParties();
   absl::Status CheckColumns(const TableColumns& columns) const;
   static absl::Status CheckHolders(const TableColumns& columns);
+  static absl::Status GiveAttributes(TableColumns& columns);
   absl::Status Fit();
   absl::Status OpenOutputs();
   absl::Status Encode();
@@ -142,10 +148,32 @@ absl::Status Preparation::CheckHolders(const TableColumns& columns) {
   return absl::OkStatus();
 }
 
+// Of a table that is split, to the non-label party.
+absl::Status Preparation::GiveAttributes(TableColumns& columns) {
+  for (TableColumns::Attribute& attribute : columns.attributes) {
+    if (attribute.holder != Schema::HOLDER_UNSPECIFIED && attribute.holder != Schema::NONLABEL_PARTY) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "table schema: columns: ", attribute.name,
+          ": holder: expected NONLABEL_PARTY or none, as an ATTRIBUTE of a table that is split is the non-label "
+          "party's, found ",
+          Schema::Holder_Name(attribute.holder)));
+    }
+    attribute.holder = Schema::NONLABEL_PARTY;
+    for (TableColumns::Feature& feature : columns.categorical) {
+      if (feature.name == attribute.name) {
+        feature.holder = Schema::NONLABEL_PARTY;
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Preparation::OpenParties() {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<RowSource> rows, RowSource::Open(options_.rows));
-  SPLITVEIL_RETURN_IF_ERROR(CheckColumns(rows->columns()));
-  label_ = rows->columns().label;
+  TableColumns columns = rows->columns();
+  SPLITVEIL_RETURN_IF_ERROR(options_.parties == Schema::BOTH ? GiveAttributes(columns) : absl::OkStatus());
+  SPLITVEIL_RETURN_IF_ERROR(CheckColumns(columns));
+  label_ = columns.label;
   for (const Schema::Holder role : {Schema::LABEL_PARTY, Schema::NONLABEL_PARTY}) {
     if (options_.parties != Schema::BOTH && options_.parties != role) {
       continue;
@@ -157,7 +185,7 @@ absl::Status Preparation::OpenParties() {
       const std::string path = std::filesystem::path(options_.extend_dir) / FileName(role);
       SPLITVEIL_ASSIGN_OR_RETURN(preprocessing.extends, Dataset::Open(path));
     }
-    SPLITVEIL_ASSIGN_OR_RETURN(Preprocessor preprocessor, Preprocessor::Create(rows->columns(), preprocessing));
+    SPLITVEIL_ASSIGN_OR_RETURN(Preprocessor preprocessor, Preprocessor::Create(columns, preprocessing));
     const std::string path = std::filesystem::path(options_.out_dir) / FileName(role);
     parties_.push_back({role, path, std::move(preprocessor), nullptr, nullptr});
   }
@@ -230,11 +258,11 @@ void Preparation::CountVariety(const TableRow& row, bool test) {
 
 absl::Status Preparation::Fit() {
   absl::Status status = ForEachRow([&](const TableRow& row, Party& party) {
-    const bool test = split_.IsTest(row.id);
-    if (party.role == Schema::LABEL_PARTY) {
-      CountVariety(row, test);
+    const SplitPart part = split_.PartOf(row.id);
+    if (party.role == Schema::LABEL_PARTY && part != SplitPart::kAuxiliary) {
+      CountVariety(row, part == SplitPart::kTest);
     }
-    return party.preprocessor.Fit(row, !test);
+    return party.preprocessor.Fit(row, part == SplitPart::kTraining);
   });
   const std::string& table = options_.rows.input_paths.front();
   if (status.ok() && result_.rows == 0) {
@@ -257,7 +285,8 @@ absl::Status Preparation::OpenOutputs() {
   }
   for (Party& party : parties_) {
     SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<DatasetWriter> writer,
-                               DatasetWriter::Create(party.path, party.preprocessor.task()));
+                               DatasetWriter::Create(party.path, party.preprocessor.task(),
+                                                     !party.preprocessor.preprocessing().attributes().empty()));
     party.writer = std::move(writer);
     const v1::ImageSize& image = party.preprocessor.preprocessing().image();
     const int64_t pixels = image.channels() * image.height() * image.width();
@@ -292,6 +321,9 @@ absl::Status Preparation::Publish() {
     v1::Preprocessing preprocessing = party.preprocessor.preprocessing();
     preprocessing.set_test_fraction(options_.test_fraction);
     preprocessing.set_split_salt(options_.split_salt);
+    if (options_.auxiliary_fraction > 0) {
+      preprocessing.set_auxiliary_fraction(options_.auxiliary_fraction);
+    }
     absl::Status status = party.rows->Flush();
     status.Update(party.writer->Finish(preprocessing, party.preprocessor.vocabularies()));
     if (!status.ok()) {

@@ -25,7 +25,9 @@ struct PrepareOptions {
   std::string out_dir;
   // BOTH: the table is split vertically between the parties, as the schema's holders say; every feature needs one. Else
   // it is that party's own, which takes part with every row and every feature but those that the schema gives to the
-  // other party; it needs ids, and labels at the label party only.
+  // other party; it needs ids, and labels at the label party only. Attributes of a table that is split are the
+  // non-label party's. What a label party knows of attributes (LabelPartyConfig.attribute_attack) is prepared like a
+  // non-label party's own table.
   v1::TableSchema::Holder parties = v1::TableSchema::BOTH;
   // Expected shares of the rows that one party alone gets; each in [0, 1), together below 1.
   double only_label_fraction = 0.01;
@@ -33,8 +35,10 @@ struct PrepareOptions {
   // Rows that a party's shuffle holds when a table is split, at least 1. A row moves on to a random place up to a few
   // times this far behind where it stood; larger mixes better and costs a party the size of so many rows.
   int64_t shuffle_buffer_rows = 65536;
-  // The split that runs on these data will use (RunAgreement): preprocessing is fitted on its training part.
+  // The split that runs on these data will use (RunAgreement, and its attribute_audit's auxiliary_fraction):
+  // preprocessing is fitted on its training part.
   double test_fraction = 0.1;
+  double auxiliary_fraction = 0;
   std::string split_salt;
   // Preprocessor::Options.
   int64_t hash_buckets = 0;

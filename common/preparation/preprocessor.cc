@@ -40,8 +40,9 @@ bool Holds(v1::TableSchema::Holder party, v1::TableSchema::Holder holder) {
          holder == v1::TableSchema::HOLDER_UNSPECIFIED || holder == party;
 }
 
-// Numbers of the features that `holder` has.
-std::vector<size_t> Held(const std::vector<TableColumns::Feature>& features, v1::TableSchema::Holder holder) {
+// Numbers of the columns that `holder` has.
+template <typename Column>
+std::vector<size_t> Held(const std::vector<Column>& features, v1::TableSchema::Holder holder) {
   std::vector<size_t> held;
   for (size_t i = 0; i < features.size(); ++i) {
     if (Holds(holder, features[i].holder)) {
@@ -81,6 +82,12 @@ absl::StatusOr<Preprocessor> Preprocessor::Create(const TableColumns& columns, c
     v1::CategoryIndex& index = *result.preprocessing_.add_categorical();
     index.set_name(columns.categorical[i].name);
     index.set_hash_buckets(options.hash_buckets);
+  }
+  result.attributes_ = Held(columns.attributes, options.holder);
+  for (const size_t i : result.attributes_) {
+    v1::AttributeValues& attribute = *result.preprocessing_.add_attributes();
+    attribute.set_name(columns.attributes[i].name);
+    attribute.mutable_values()->Assign(columns.attributes[i].values.begin(), columns.attributes[i].values.end());
   }
   result.has_image_ = columns.image.channels > 0 && Holds(options.holder, columns.image_holder);
   if (result.has_image_) {
@@ -129,8 +136,22 @@ absl::Status Preprocessor::CheckSameTask(const Dataset& old) const {
   return absl::OkStatus();
 }
 
+absl::Status Preprocessor::CheckSameAttributes(const Dataset& old) const {
+  const auto same = [](const v1::AttributeValues& a, const v1::AttributeValues& b) {
+    return a.name() == b.name() &&
+           std::equal(a.values().begin(), a.values().end(), b.values().begin(), b.values().end());
+  };
+  const auto &ours = preprocessing_.attributes(), &theirs = old.preprocessing().attributes();
+  return std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(), same)
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(absl::StrCat(
+                   old.path(),
+                   ": attributes: expected those of the data to extend, their values in their order, found others"));
+}
+
 absl::Status Preprocessor::Extend(const Dataset& old) {
   SPLITVEIL_RETURN_IF_ERROR(CheckSameTask(old));
+  SPLITVEIL_RETURN_IF_ERROR(CheckSameAttributes(old));
   const v1::Preprocessing& theirs = old.preprocessing();
   const auto same_buckets = [](const v1::CategoryIndex& a, const v1::CategoryIndex& b) {
     return a.hash_buckets() == b.hash_buckets();
@@ -184,6 +205,10 @@ absl::Status Preprocessor::Fit(const TableRow& row, bool training) {
       return absl::InvalidArgumentError(absl::StrCat(index.name(), ": more than 2^31 - 1 distinct values in training"));
     }
   }
+  for (size_t i = 0; i < attributes_.size(); ++i) {
+    v1::AttributeValues& attribute = *preprocessing_.mutable_attributes(static_cast<int>(i));
+    attribute.set_missing(attribute.missing() + (row.attributes[attributes_[i]] == kUnknownAttribute ? 1 : 0));
+  }
   return absl::OkStatus();
 }
 
@@ -235,6 +260,10 @@ void Preprocessor::Encode(const TableRow& row, EncodedRow& encoded) const {
   }
   for (size_t i = 0; i < categorical_.size(); ++i) {
     encoded.categories.push_back(EmbeddingRow(i, row.categories[categorical_[i]]));
+  }
+  encoded.attributes.clear();
+  for (const size_t column : attributes_) {
+    encoded.attributes.push_back(row.attributes[column]);
   }
   if (has_image_) {
     encoded.pixels = row.pixels;

@@ -24,13 +24,14 @@ namespace splitveil {
 
 // The preprocessing of Li et al., ICLR 2022, A.6.1, fitted on the training part alone: a missing number becomes 0,
 // numbers are scaled to [0, 1] and clipped; every category seen in training gets an index of its own, all others share
-// one of their column; no value at all is a category like others. Or, without a vocabulary, a category's index is a
-// hash of it. A target is scaled from the range that the schema names, and clipped. Fit every row, FinishFit, then
-// Encode them. Costs the vocabularies (vocabulary.h). Not thread-safe.
+// one of their column; no value at all is a category like others. Attributes stay the numbers they are. Or, without a
+// vocabulary, a category's index is a hash of it. A target is scaled from the range that the schema names, and clipped.
+// Fit every row, FinishFit, then Encode them. Costs the vocabularies (vocabulary.h). Not thread-safe.
 class Preprocessor {
  public:
   struct Options {
-    // Whose features: all but those that the other party alone holds; BOTH takes all. Labels are the label party's.
+    // Whose features and attributes: all but those that the other party alone holds; BOTH takes all. Labels are the
+    // label party's.
     v1::TableSchema::Holder holder = v1::TableSchema::BOTH;
     // Buckets per column; 0: a vocabulary. At most 2^31 - 1 over all columns.
     int64_t hash_buckets = 0;
@@ -38,7 +39,8 @@ class Preprocessor {
     // Null: all is fitted.
     std::shared_ptr<const Dataset> extends;
   };
-  // InvalidArgument where `extends` has other columns, buckets, images, classes or a target of another range.
+  // InvalidArgument where `extends` has other columns, buckets, images, attributes, classes or a target of another
+  // range.
   static absl::StatusOr<Preprocessor> Create(const TableColumns& columns, const Options& options);
 
   // Takes a row in. InvalidArgument where a column has more than 2^31 - 1 values.
@@ -60,12 +62,13 @@ class Preprocessor {
   Preprocessor() = default;
   absl::Status Extend(const Dataset& old);
   absl::Status CheckSameTask(const Dataset& old) const;
+  absl::Status CheckSameAttributes(const Dataset& old) const;
   bool IsRegression() const { return label_.has_value() && label_->task.kind == Task::Kind::kRegression; }
   absl::Status AddBlock(int64_t rows, v1::CategoryIndex& index);
   int32_t EmbeddingRow(size_t column, absl::string_view value) const;
 
-  std::vector<size_t> numeric_, categorical_;  // Of the table, those of this party.
-  std::optional<TableColumns::Label> label_;   // Nullopt: this party has none.
+  std::vector<size_t> numeric_, categorical_, attributes_;  // Of the table, those of this party.
+  std::optional<TableColumns::Label> label_;                // Nullopt: this party has none.
   bool has_image_ = false;
   bool extends_ = false;
   v1::Preprocessing preprocessing_;

@@ -19,8 +19,8 @@ namespace {
 
 using Schema = v1::TableSchema;
 
-constexpr size_t kMaxName = 80;        // Of an unknown column, in an error.
-constexpr int kMaxListedClasses = 20;  // In an error.
+constexpr size_t kMaxName = 80;      // Of an unknown column, in an error.
+constexpr int kMaxListedTexts = 20;  // In an error.
 constexpr char kSeparators[] = {',', ';', '\t', '|'};
 
 bool IsOneOf(absl::string_view cell, const std::vector<std::string>& texts) {
@@ -33,10 +33,10 @@ std::string Listed(const std::vector<std::string>& texts) {
 }
 
 // one of "low", "middle", "high".
-std::string ListedClasses(const v1::TableSchema& schema) {
-  const int shown = std::min(schema.classes_size(), kMaxListedClasses);
-  const std::string list = absl::StrJoin(schema.classes().begin(), schema.classes().begin() + shown, "\", \"");
-  const int more = schema.classes_size() - shown;
+std::string ListedTexts(const google::protobuf::RepeatedPtrField<std::string>& texts) {
+  const int shown = std::min(texts.size(), kMaxListedTexts);
+  const std::string list = absl::StrJoin(texts.begin(), texts.begin() + shown, "\", \"");
+  const int more = texts.size() - shown;
   return absl::StrCat("one of \"", list, "\"", more > 0 ? absl::StrCat(" and ", more, " more") : "");
 }
 
@@ -59,9 +59,14 @@ bool SameNames(const std::vector<TableColumns::Feature>& a, const std::vector<Ta
                     [](const auto& left, const auto& right) { return left.name == right.name; });
 }
 
+bool SameAttributes(const std::vector<TableColumns::Attribute>& a, const std::vector<TableColumns::Attribute>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const auto& left, const auto& right) { return left.name == right.name; });
+}
+
 bool SameColumns(const TableColumns& a, const TableColumns& b) {
   return a.has_id == b.has_id && a.label.has_value() == b.label.has_value() && SameNames(a.numeric, b.numeric) &&
-         SameNames(a.categorical, b.categorical);
+         SameNames(a.categorical, b.categorical) && SameAttributes(a.attributes, b.attributes);
 }
 
 // A finite decimal number and nothing else.
@@ -196,6 +201,14 @@ absl::Status TableReader::AssignRoles() {
       role->index = features.size();
       features.push_back({column.name(), column.holder()});
     }
+    if (column.kind() == Schema::ATTRIBUTE) {
+      role->index = columns.attributes.size();
+      columns.attributes.push_back({column.name(), column.holder(), {column.values().begin(), column.values().end()}});
+    }
+    if (column.also_feature()) {
+      role->feature = columns.categorical.size();
+      columns.categorical.push_back({column.name(), column.holder()});
+    }
     columns.has_id = columns.has_id || column.kind() == Schema::ID;
     if (IsLabelKind(column.kind())) {
       columns.label = LabelOf(schema_, column);
@@ -254,6 +267,7 @@ void TableReader::ReadRow(absl::string_view line, TableRow& row) {
   row.target = 0;
   row.numeric.resize(columns_.numeric.size());
   row.categories.resize(columns_.categorical.size());
+  row.attributes.assign(columns_.attributes.size(), kUnknownAttribute);
   row.image_name = {};
   row.pixels.clear();
   const bool split = splitter_.Split(line, cells_);
@@ -291,12 +305,12 @@ void TableReader::ReadCell(size_t column, absl::string_view cell, TableRow& row)
         SetFault(RowFault::kNumber, number, absl::StrCat(role.name(), ": expected a finite number or nothing"), row);
       }
       break;
-    case Schema::CATEGORICAL: {
-      const auto last = static_cast<size_t>(role.last_characters());
-      cell = IsMissing(cell) ? absl::string_view() : cell;
-      row.categories[index] = last > 0 && cell.size() > last ? cell.substr(cell.size() - last) : cell;
+    case Schema::CATEGORICAL:
+      ReadCategory(role, cell, row.categories[index]);
       break;
-    }
+    case Schema::ATTRIBUTE:
+      ReadAttribute(column, cell, row);
+      break;
     case Schema::IMAGE_FILE:
       row.image_name = cell;
       break;
@@ -318,10 +332,10 @@ void TableReader::ReadLabel(size_t column, absl::string_view cell, TableRow& row
     if (found != classes_.end()) {
       row.label = found->second;
     } else {
-      SetFault(
-          RowFault::kLabel, number,
-          absl::StrCat(role.name(), ": expected ", ListedClasses(schema_), ", as the schema says, found another text"),
-          row);
+      SetFault(RowFault::kLabel, number,
+               absl::StrCat(role.name(), ": expected ", ListedTexts(schema_.classes()),
+                            ", as the schema says, found another text"),
+               row);
     }
   } else {
     row.label = IsOneOf(cell, positive_) ? 1 : 0;
@@ -332,6 +346,32 @@ void TableReader::ReadLabel(size_t column, absl::string_view cell, TableRow& row
                    " (negative), as the schema says, found another text; its `positive` and `negative` name others"),
                row);
     }
+  }
+}
+
+void TableReader::ReadCategory(const Schema::Column& column, absl::string_view cell,
+                               absl::string_view& category) const {
+  const auto last = static_cast<size_t>(column.last_characters());
+  cell = IsMissing(cell) ? absl::string_view() : cell;
+  category = last > 0 && cell.size() > last ? cell.substr(cell.size() - last) : cell;
+}
+
+void TableReader::ReadAttribute(size_t column, absl::string_view cell, TableRow& row) const {
+  const Role& place = roles_[column];
+  const Schema::Column& role = *place.column;
+  if (!IsMissing(cell)) {
+    const auto value = std::find(role.values().begin(), role.values().end(), cell);
+    if (value == role.values().end()) {
+      SetFault(RowFault::kAttribute, static_cast<int64_t>(column) + 1,
+               absl::StrCat(role.name(), ": expected ", ListedTexts(role.values()),
+                            ", as the schema says, or nothing, found another text"),
+               row);
+      return;
+    }
+    row.attributes[place.index] = static_cast<uint8_t>(value - role.values().begin());
+  }
+  if (role.also_feature()) {
+    ReadCategory(role, cell, row.categories[place.feature]);
   }
 }
 

@@ -51,7 +51,8 @@ class TableReader {
   // A column of the file under way.
   struct Role {
     const v1::TableSchema::Column* column;  // Of schema_.
-    size_t index = 0;                       // Among the features of its kind.
+    size_t index = 0;                       // Among the features of its kind, or the attributes.
+    size_t feature = 0;                     // Among the categorical features, of an attribute that is one, too.
   };
 
   TableReader(std::vector<std::string> paths, v1::TableSchema schema);
@@ -67,6 +68,8 @@ class TableReader {
   void ReadCell(size_t column, absl::string_view cell, TableRow& row) const;
   // Of a column that says what is to be predicted.
   void ReadLabel(size_t column, absl::string_view cell, TableRow& row) const;
+  void ReadCategory(const v1::TableSchema::Column& column, absl::string_view cell, absl::string_view& category) const;
+  void ReadAttribute(size_t column, absl::string_view cell, TableRow& row) const;
   bool IsMissing(absl::string_view cell) const;
 
   std::vector<std::string> paths_;

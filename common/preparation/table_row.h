@@ -30,19 +30,45 @@ struct TableColumns {
     std::vector<std::string> classes;  // Of several classes: their texts, by label.
     double minimum = 0, maximum = 0;   // Of a regression: where its targets lie.
   };
+  struct Attribute {
+    std::string name;
+    v1::TableSchema::Holder holder;
+    std::vector<std::string> values;  // Texts by number.
+  };
   bool has_id = false;
   std::optional<Label> label;
-  std::vector<Feature> numeric, categorical;
+  std::vector<Feature> numeric, categorical;  // With attributes that are features, too.
+  std::vector<Attribute> attributes;
   ImageShape image;  // No channels: none.
   v1::TableSchema::Holder image_holder = v1::TableSchema::BOTH;
 };
 
 // Why a row cannot be used.
-enum class RowFault { kNone, kFile, kQuotes, kColumnCount, kNumber, kLabel, kTarget, kId, kRepeatedId, kImage };
+enum class RowFault {
+  kNone,
+  kFile,
+  kQuotes,
+  kColumnCount,
+  kNumber,
+  kLabel,
+  kTarget,
+  kId,
+  kRepeatedId,
+  kImage,
+  kAttribute,
+};
 // For people, by number.
-inline constexpr std::array<const char*, 10> kRowFaultNames = {
-    "none",          "damaged file",      "bad quotes", "wrong column count", "unparsable number",
-    "unknown label", "unparsable target", "missing id", "repeated id",        "bad image"};
+inline constexpr std::array<const char*, 11> kRowFaultNames = {"none",
+                                                               "damaged file",
+                                                               "bad quotes",
+                                                               "wrong column count",
+                                                               "unparsable number",
+                                                               "unknown label",
+                                                               "unparsable target",
+                                                               "missing id",
+                                                               "repeated id",
+                                                               "bad image",
+                                                               "unknown attribute"};
 
 struct TableRow {
   absl::string_view id;                       // Empty where the table has none.
@@ -50,6 +76,7 @@ struct TableRow {
   double target = 0;                          // Of a regression: finite, as the table has it; else 0.
   std::vector<double> numeric;                // Finite; NaN where missing.
   std::vector<absl::string_view> categories;  // Empty where missing.
+  std::vector<uint8_t> attributes;            // Numbers of values, or kUnknownAttribute.
   absl::string_view image_name;               // Empty where the table names none.
   std::vector<uint8_t> pixels;                // [channels, height, width] or empty.
   // Unless kNone, `error` says where and why, and the rest of the row is not to be used.

@@ -6,12 +6,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
 using Schema = v1::TableSchema;
 
 constexpr int kMinClasses = 3, kMaxClasses = 256;
+constexpr int kMinAttributeValues = 2, kMaxAttributeValues = 254;
 
 std::vector<std::string> TextsOr(const google::protobuf::RepeatedPtrField<std::string>& texts, const char* otherwise) {
   return texts.empty() ? std::vector<std::string>{otherwise} : std::vector<std::string>(texts.begin(), texts.end());
@@ -21,21 +24,41 @@ absl::Status SchemaError(absl::string_view message) {
   return absl::InvalidArgumentError(absl::StrCat("table schema: ", message));
 }
 
+absl::Status CheckTexts(absl::string_view field, const google::protobuf::RepeatedPtrField<std::string>& texts) {
+  std::vector<absl::string_view> sorted(texts.begin(), texts.end());
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted.front().empty()) {
+    return SchemaError(absl::StrCat(field, ": expected no empty text, found one"));
+  }
+  if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end()) {
+    return SchemaError(absl::StrCat(field, ": expected distinct texts, found \"", *twice, "\" twice"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckClasses(const Schema& schema) {
   if (schema.classes_size() < kMinClasses || schema.classes_size() > kMaxClasses) {
     return SchemaError(absl::StrCat("classes: expected ", kMinClasses, " to ", kMaxClasses,
                                     " texts beside a CLASS_LABEL (two classes are a LABEL), found ",
                                     schema.classes_size()));
   }
-  std::vector<absl::string_view> texts(schema.classes().begin(), schema.classes().end());
-  std::sort(texts.begin(), texts.end());
-  if (texts.front().empty()) {
-    return SchemaError("classes: expected no empty text, found one");
+  return CheckTexts("classes", schema.classes());
+}
+
+absl::Status CheckAttribute(const Schema::Column& column) {
+  const std::string field = absl::StrCat("columns: ", column.name(), ": values");
+  if (column.kind() != Schema::ATTRIBUTE) {
+    return column.values().empty() && !column.also_feature()
+               ? absl::OkStatus()
+               : SchemaError(absl::StrCat(field, ", also_feature: expected none beside a ",
+                                          Schema::Kind_Name(column.kind()),
+                                          ", as they are of an ATTRIBUTE, found some"));
   }
-  if (const auto twice = std::adjacent_find(texts.begin(), texts.end()); twice != texts.end()) {
-    return SchemaError(absl::StrCat("classes: expected distinct texts, found \"", *twice, "\" twice"));
+  if (column.values_size() < kMinAttributeValues || column.values_size() > kMaxAttributeValues) {
+    return SchemaError(absl::StrCat(field, ": expected ", kMinAttributeValues, " to ", kMaxAttributeValues,
+                                    " texts of an ATTRIBUTE, found ", column.values_size()));
   }
-  return absl::OkStatus();
+  return CheckTexts(field, column.values());
 }
 
 absl::Status CheckLabels(const Schema& schema) {
@@ -94,6 +117,7 @@ absl::Status CheckTableSchema(const v1::TableSchema& schema) {
     ids += column.kind() == Schema::ID ? 1 : 0;
     labels += IsLabelKind(column.kind()) ? 1 : 0;
     image_files += column.kind() == Schema::IMAGE_FILE ? 1 : 0;
+    SPLITVEIL_RETURN_IF_ERROR(CheckAttribute(column));
     if (column.optional() && !schema.header()) {
       return SchemaError("columns: expected no optional one without a header line, found one");
     }

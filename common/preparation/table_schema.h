@@ -12,7 +12,7 @@
 namespace splitveil {
 
 // InvalidArgument "table schema: FIELD: expected …, found …" where it contradicts itself: a separator that is none,
-// columns of one name, more than one id or label, and what labels and targets need or must not have.
+// columns of one name, more than one id or label, and what labels, targets and attributes need or must not have.
 absl::Status CheckTableSchema(const v1::TableSchema& schema);
 
 // Whether such a column says what is to be predicted.

@@ -117,7 +117,7 @@ std::vector<uint8_t> AuditedLabels(const Dataset& data, const v1::LabelSideAudit
 absl::StatusOr<TrainingData> MakeData(const TrainingInputs& inputs) {
   const v1::RunAgreement& agreement = inputs.agreement;
   const Dataset& data = *inputs.data;
-  TrainTestSplit split = SplitRule(agreement.split_salt(), agreement.test_fraction()).Split(data.ids(), inputs.rows);
+  TrainTestSplit split = SplitRule(agreement).Split(data.ids(), inputs.rows);
   if (agreement.progressive_validation()) {
     split.test.resize(inputs.rows.size());
     std::iota(split.test.begin(), split.test.end(), 0);
@@ -282,7 +282,7 @@ absl::Status CheckTaskOf(const v1::RunAgreement& agreement, const Dataset& data,
 
 absl::Status CheckLabelsDiffer(const v1::RunAgreement& agreement, const Dataset& data,
                                std::optional<absl::Span<const uint32_t>> rows) {
-  const SplitRule rule(agreement.split_salt(), agreement.test_fraction());
+  const SplitRule rule(agreement);
   const bool tests = agreement.test_fraction() > 0;
   LabelVariety training, test;
   const size_t examples = rows ? rows->size() : data.ids().size();
@@ -291,7 +291,9 @@ absl::Status CheckLabelsDiffer(const v1::RunAgreement& agreement, const Dataset&
     if (training.varied() && (test.varied() || !tests)) {
       return absl::OkStatus();
     }
-    (tests && rule.IsTest(data.ids()[row]) ? test : training).Add(LabelOf(data, row));
+    if (const SplitPart part = rule.PartOf(data.ids()[row]); part != SplitPart::kAuxiliary) {
+      (part == SplitPart::kTest ? test : training).Add(LabelOf(data, row));
+    }
   }
   absl::Status status = training.Check(rows ? "shared training examples" : "training examples");
   status.Update(tests ? test.Check(rows ? "shared test examples" : "test examples") : absl::OkStatus());

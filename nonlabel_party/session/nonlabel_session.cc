@@ -80,7 +80,7 @@ absl::Status NonLabelSession::TryModel() const {
 absl::Status NonLabelSession::Start() {
   // Before the call: with many ids this takes a while, and after it the label party waits no longer than for a step.
   const v1::RunAgreement& agreement = options_.agreement;
-  split_ = SplitRule(agreement.split_salt(), agreement.test_fraction()).Split(options_.data->ids(), aligned().rows);
+  split_ = SplitRule(agreement).Split(options_.data->ids(), aligned().rows);
   features_ = std::make_unique<FeatureTable>(options_.data, aligned().rows);
   options_.data->ReleaseMemory();  // Of the ids,
   ReturnFreeMemory();              // of the alignment.

@@ -47,6 +47,10 @@ v1::TableSchema::Holder PartiesOf(const std::string& party) {
 
 // "NAME VALUE" of all columns; `value` of a column's missing cells and vocabulary.
 void PrintColumns(const v1::Preprocessing& preprocessing) {
+  for (const v1::AttributeValues& attribute : preprocessing.attributes()) {
+    std::printf("  attribute %s: %d values, missing in %lld rows\n", attribute.name().c_str(), attribute.values_size(),
+                static_cast<long long>(attribute.missing()));
+  }
   if (preprocessing.numeric().empty() && preprocessing.categorical().empty()) {
     return;
   }
@@ -190,6 +194,11 @@ void AddEncodingFlags(PrepareFlags& flags, CLI::App& command) {
   command
       .add_option("--test_fraction", flags.options.test_fraction,
                   "As in the run agreement; vocabularies and scales are fitted on the other rows.")
+      ->type_name("SHARE")
+      ->check(NumberIn(0, 1));
+  command
+      .add_option("--auxiliary_fraction", flags.options.auxiliary_fraction,
+                  "As in the run agreement's attribute_audit; these rows fit nothing either.")
       ->type_name("SHARE")
       ->check(NumberIn(0, 1));
   command.add_option("--split_salt", flags.options.split_salt, "As in the run agreement.")->type_name("TEXT");

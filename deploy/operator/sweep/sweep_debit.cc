@@ -49,11 +49,11 @@ absl::StatusOr<std::vector<NoiseRow>> TrainingExamples(const SweepRun& run, cons
   for (size_t row = 0; row < nonlabel_data->ids().size(); ++row) {
     nonlabel_ids.insert(nonlabel_data->ids()[row]);
   }
-  const SplitRule split(run.agreement.split_salt(), run.agreement.test_fraction());
+  const SplitRule split(run.agreement);
   std::vector<NoiseRow> examples;
   for (size_t row = 0; row < label_data.ids().size(); ++row) {
     const absl::string_view id = label_data.ids()[row];
-    if (nonlabel_ids.contains(id) && !split.IsTest(id)) {
+    if (nonlabel_ids.contains(id) && split.PartOf(id) == SplitPart::kTraining) {
       examples.push_back(NoiseRow::OfId(id));
     }
   }

@@ -57,7 +57,9 @@ constexpr char kCanonicalHex[] =
     "6200"                                                        // 12: ""
     "6a00"                                                        // 13: ""
     "7000"                                                        // 14: false
-    "7800";                                                       // 15: 0
+    "7800"                                                        // 15: 0
+    "8201161800210000000000000000"                                // 16: false, 0,
+    "299a9999999999a93f3001";                                     //     0.05, 1
 
 // "NORM, COSINE, ... or HINT_INNER_PRODUCT", as the validator lists them.
 std::string AttackNames() {
@@ -121,6 +123,8 @@ TEST(AgreementTest, EveryFieldChangesTheDigestAndIsNamed) {
        "audit.disclosure: ours LABEL_SIDE_ONLY, theirs ORACLE"},
       {[](auto& a) { a.mutable_audit()->set_every_batches(3); }, "audit.every_batches: ours 1, theirs 3"},
       {[](auto& a) { a.mutable_audit()->add_hint_counts(2); }, "audit.hint_counts: ours [1, 3, 5], theirs [2]"},
+      {[](auto& a) { a.mutable_attribute_audit()->set_auxiliary_fraction(0.5); },
+       "attribute_audit.auxiliary_fraction: ours 0, theirs 0.5"},
       {[](auto& a) { a.mutable_deadlines()->set_connect_seconds(1); }, "deadlines.connect_seconds: ours 60, theirs 1"},
       {[](auto& a) { a.mutable_deadlines()->set_step_seconds(1); }, "deadlines.step_seconds: ours 120, theirs 1"},
       {[](auto& a) { a.mutable_deadlines()->set_alignment_chunk_seconds(1); },
@@ -319,6 +323,85 @@ TEST(AgreementTest, MessageLimitCoversScoresAndAlignmentChunks) {
 
 TEST(AgreementTest, LoadFailsForAMissingFile) {
   EXPECT_EQ(LoadAgreement("/nonexistent/run.textproto").status().code(), absl::StatusCode::kNotFound);
+}
+
+// Of both fractions 0.1, one attribute and one attack that needs queries.
+v1::RunAgreement WithAttributeAudit(const std::function<void(v1::AttributeAuditAgreement&)>& change = {}) {
+  v1::RunAgreement agreement = Minimal();
+  v1::AttributeAuditAgreement& audit = *agreement.mutable_attribute_audit();
+  audit.add_attributes("sex");
+  audit.add_attacks(v1::BASIC);
+  audit.set_embed_auxiliary(true);
+  audit.set_auxiliary_fraction(0.1);
+  if (change) {
+    change(audit);
+  }
+  return agreement;
+}
+
+TEST(AgreementTest, TakesAttacksOnAttributesWithWhatTheyNeed) {
+  EXPECT_EQ(ValidateAgreement(WithAttributeAudit()), absl::OkStatus());
+  EXPECT_EQ(ValidateAgreement(WithAttributeAudit([](auto& a) {
+              a.add_attacks(v1::POISON);
+              a.add_attacks(v1::SIMULATOR);
+              a.add_attacks(v1::LINEAR_PROBE);
+              a.add_attributes("relationship");
+            })),
+            absl::OkStatus());
+  EXPECT_EQ(ValidateAgreement(WithAttributeAudit([](auto& a) {
+              a.clear_attributes();
+              a.clear_attacks();
+              a.set_embed_auxiliary(false);
+            })),
+            absl::OkStatus());
+}
+
+TEST(AgreementTest, RefusesAttacksOnAttributesWithoutWhatTheyNeed) {
+  const std::vector<std::pair<std::function<void(v1::AttributeAuditAgreement&)>, std::string>> invalid = {
+      {[](auto& a) { a.clear_attributes(); }, "expected both or neither, found attacks and no attributes"},
+      {[](auto& a) { a.clear_attacks(); }, "expected both or neither, found attributes and no attacks"},
+      {[](auto& a) { a.add_attributes("sex"); },
+       "attribute_audit.attributes[1]: expected each attribute once, found \"sex\" again"},
+      {[](auto& a) { a.add_attributes("a\nb"); },
+       "attribute_audit.attributes[1]: expected printable ASCII characters, found byte 10"},
+      {[](auto& a) { a.add_attributes(""); }, "attribute_audit.attributes[1]: expected 1 to 128 bytes, found 0"},
+      {[](auto& a) { a.add_attacks(v1::BASIC); },
+       "attribute_audit.attacks[1]: expected each attack once, found BASIC again"},
+      {[](auto& a) { a.add_attacks(v1::ATTRIBUTE_ATTACK_UNSPECIFIED); }, "attribute_audit.attacks[1]: expected BASIC"},
+      {[](auto& a) { a.set_embed_auxiliary(false); },
+       "attribute_audit.attacks[0]: expected BASIC beside attribute_audit.embed_auxiliary only, found embed_auxiliary "
+       "false"},
+      {[](auto& a) { a.set_auxiliary_fraction(0); }, "attribute_audit.embed_auxiliary: expected"},
+      {[](auto& a) { a.set_attacks(0, v1::POISON); },
+       "attribute_audit.embed_auxiliary: expected false unless an attack (BASIC, LINEAR_PROBE) reads them, found true"},
+      {[](auto& a) {
+         a.add_attacks(v1::POISON);
+         a.set_marked_fraction(0);
+       },
+       "attribute_audit.attacks[1]: expected POISON beside an attribute_audit.marked_fraction above 0 only"},
+      {[](auto& a) { a.set_auxiliary_fraction(0.86); },
+       "test_fraction, attribute_audit.auxiliary_fraction: expected at most 0.95 together, found 0.1 and 0.86"},
+      {[](auto& a) { a.set_auxiliary_fraction(0.95); }, "attribute_audit.auxiliary_fraction: expected at least 0"},
+      {[](auto& a) { a.set_every_epochs(0); }, "attribute_audit.every_epochs: expected at least 1"}};
+  for (const auto& [change, message] : invalid) {
+    const absl::Status status = ValidateAgreement(WithAttributeAudit(change));
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  }
+  v1::RunAgreement progressive = WithAttributeAudit();
+  progressive.set_test_fraction(0);
+  progressive.set_progressive_validation(true);
+  EXPECT_THAT(std::string(ValidateAgreement(progressive).message()),
+              HasSubstr("progressive_validation: expected false beside an attribute_audit"));
+}
+
+TEST(AgreementTest, AMessageOfGuessesFitsEvenWhereBatchesAreSmall) {
+  v1::RunAgreement agreement = WithAttributeAudit();
+  agreement.set_cut_width(1);
+  agreement.set_batch_size(2);
+  agreement.set_minimum_batch_size(2);
+  agreement.mutable_alignment()->set_chunk_ids(1);
+  EXPECT_GE(MaxMessageBytes(agreement), 1024 * 254 * 4);
 }
 
 TEST(AgreementTest, RefusesMoreSharedIdsAtLeastThanAtMost) {

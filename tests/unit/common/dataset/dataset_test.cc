@@ -320,6 +320,8 @@ TEST(DatasetTest, RefusesADescriptionThatContradictsItself) {
   ExpectRefused([](Parts& parts) { parts.preprocessing.mutable_image()->set_height(-1); }, "image size");
   ExpectRefused([](Parts& parts) { parts.preprocessing.set_test_fraction(1); }, "test_fraction");
   ExpectRefused([](Parts& parts) { parts.preprocessing.set_test_fraction(std::nan("")); }, "test_fraction");
+  ExpectRefused([](Parts& parts) { parts.preprocessing.set_auxiliary_fraction(1); }, "auxiliary_fraction");
+  ExpectRefused([](Parts& parts) { parts.preprocessing.set_auxiliary_fraction(-0.5); }, "auxiliary_fraction");
 }
 
 TEST(DatasetTest, RefusesAVocabularyThatHoldsAValueTwice) {
@@ -363,6 +365,12 @@ TEST(PreparedDataTest, RefusesDataOfAnotherSplitWithBothValues) {
   agreement.set_test_fraction(0.1);
   EXPECT_THAT(std::string(CheckSplit(*data, agreement).message()),
               HasSubstr("test_fraction: expected data prepared for 0.1 as in the run agreement, found 0.25"));
+  agreement.set_test_fraction(0.25);
+  agreement.set_split_salt("salt");
+  agreement.mutable_attribute_audit()->set_auxiliary_fraction(0.3);
+  EXPECT_THAT(std::string(CheckSplit(*data, agreement).message()),
+              HasSubstr("auxiliary_fraction: expected data prepared for 0.3 as in the run agreement's "
+                        "attribute_audit, found 0"));
 }
 
 TEST(PreparedDataTest, OpensRelativeToTheConfiguration) {

@@ -45,6 +45,33 @@ TEST(TableSchemaTest, TakesOneKindOfLabelWithWhatItNeeds) {
   }
 }
 
+TEST(TableSchemaTest, TakesAttributesWithValuesOfTheirOwn) {
+  std::string values;
+  for (int i = 0; i < 254; ++i) {
+    absl::StrAppend(&values, "values: '", i, "' ");
+  }
+  const auto attribute = [](const std::string& fields) {
+    return absl::StrCat(kLabel, "columns { name: 's' kind: ATTRIBUTE ", fields, " }");
+  };
+  EXPECT_EQ(Check(attribute("values: ['a', 'b']")), absl::OkStatus());
+  EXPECT_EQ(Check(attribute("values: ['a', 'b'] also_feature: true holder: NONLABEL_PARTY")), absl::OkStatus());
+  EXPECT_EQ(Check(attribute(values)), absl::OkStatus());
+  for (const auto& [schema, message] : std::vector<std::pair<std::string, std::string>>{
+           {attribute(""), "columns: s: values: expected 2 to 254 texts of an ATTRIBUTE, found 0"},
+           {attribute("values: 'a'"), "found 1"},
+           {attribute(absl::StrCat(values, "values: 'x'")), "found 255"},
+           {attribute("values: ['a', 'b', 'a']"), "columns: s: values: expected distinct texts, found \"a\" twice"},
+           {attribute("values: ['a', '']"), "columns: s: values: expected no empty text"},
+           {"columns { name: 's' kind: CATEGORICAL values: 'a' }",
+            "values, also_feature: expected none beside a "
+            "CATEGORICAL"},
+           {"columns { name: 's' kind: NUMERIC also_feature: true }", "expected none beside a NUMERIC"}}) {
+    const absl::Status status = Check(schema);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << schema;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message)) << schema;
+  }
+}
+
 TEST(TableSchemaTest, RefusesWhatContradictsItself) {
   const std::string again = "columns { name: 'z' kind: ";
   for (const auto& [schema, message] : std::vector<std::pair<std::string, std::string>>{

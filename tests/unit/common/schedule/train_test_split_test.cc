@@ -37,6 +37,50 @@ TEST(SplitRuleTest, MatchesAnIndependentImplementation) {
   EXPECT_THAT(Split("first run", 40, 0.25).test, ElementsAre(4, 5, 7, 9, 14, 17, 18, 28, 34, 37));
 }
 
+// Likewise.
+TEST(SplitRuleTest, TakesAuxiliaryExamplesNextToTheTestExamples) {
+  std::vector<std::string> ids;
+  for (size_t i = 0; i < 40; ++i) {
+    ids.push_back(absl::StrCat("id-", i));
+  }
+  const SplitRule rule("first run", 0.25, 0.2);
+  const TrainTestSplit split = rule.Split(ids, Iota(40));
+  EXPECT_EQ(split.test, Split("first run", 40, 0.25).test);
+  EXPECT_THAT(split.auxiliary, ElementsAre(10, 15, 20, 30, 33));
+  EXPECT_EQ(split.train.size() + split.test.size() + split.auxiliary.size(), 40);
+  for (const uint32_t position : split.train) {
+    EXPECT_EQ(rule.PartOf(ids[position]), SplitPart::kTraining);
+  }
+}
+
+TEST(SplitRuleTest, IsThatOfTheAgreement) {
+  v1::RunAgreement agreement;
+  agreement.set_split_salt("first run");
+  agreement.set_test_fraction(0.25);
+  agreement.mutable_attribute_audit()->set_auxiliary_fraction(0.2);
+  agreement.mutable_attribute_audit()->set_marked_fraction(0.2);
+  const SplitRule agreed(agreement), rule("first run", 0.25, 0.2);
+  const MarkRule agreed_marks(agreement), marks("first run", 0.2);
+  for (size_t i = 0; i < 100; ++i) {
+    const std::string id = absl::StrCat("id-", i);
+    EXPECT_EQ(agreed.PartOf(id), rule.PartOf(id));
+    EXPECT_EQ(agreed_marks.IsMarked(id), marks.IsMarked(id));
+  }
+}
+
+// Likewise.
+TEST(MarkRuleTest, MatchesAnIndependentImplementation) {
+  const MarkRule rule("first run", 0.2), none("first run", 0);
+  std::vector<int> marked;
+  for (int i = 0; i < 40; ++i) {
+    if (rule.IsMarked(absl::StrCat("id-", i))) {
+      marked.push_back(i);
+    }
+    EXPECT_FALSE(none.IsMarked(absl::StrCat("id-", i)));
+  }
+  EXPECT_THAT(marked, ElementsAre(2, 7, 8, 12, 17, 20));
+}
+
 TEST(SplitRuleTest, PutsEachPositionIntoExactlyOnePart) {
   const TrainTestSplit split = Split("", 10000, 0.3);
   std::vector<uint32_t> merged;
@@ -90,6 +134,12 @@ TEST(SplitRuleTest, SaltAndIdDoNotRunIntoEachOther) {
 TEST(SplitRuleTest, TakesNoExamplesAndNoTestPart) {
   EXPECT_TRUE(Split("", 0, 0.5).train.empty());
   EXPECT_EQ(Split("", 1000, 0).train, Iota(1000));
+}
+
+TEST(SplitRuleDeathTest, AbortsForPartsThatLeaveNothingToTrainOn) {
+  EXPECT_DEATH(SplitRule("", 0.5, 0.5), "auxiliary_fraction in \\[0, 1 - test_fraction\\)");
+  EXPECT_DEATH(SplitRule("", 0.5, -0.1), "auxiliary_fraction");
+  EXPECT_DEATH(MarkRule("", 1), "marked_fraction in \\[0, 1\\)");
 }
 
 TEST(SplitRuleDeathTest, AbortsForAFractionOutOfRange) {

@@ -1,0 +1,321 @@
+#include "label_party/attack/attribute_attack_module.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <random>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/architecture/model_spec.h"
+#include "common/dataset/features.h"
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();
+
+// Of decoders where the top model is a TorchScript file: two fully connected layers.
+constexpr int kDefaultUnits[] = {64, 32};
+
+// The layers of a decoder before its last: those of the top model, without its side inputs.
+v1::ModelSpec HiddenLayers(const AttributeAttackTraits& attack, const v1::ModelSpec& top_half) {
+  v1::ModelSpec hidden;
+  if (attack.linear) {
+    return hidden;
+  }
+  if (!top_half.has_torchscript_path()) {
+    *hidden.mutable_layers() = top_half.layers();
+    if (top_half.has_input_image()) {
+      *hidden.mutable_input_image() = top_half.input_image();
+    }
+    hidden.set_initialization(top_half.initialization());
+    return hidden;
+  }
+  for (const int units : kDefaultUnits) {
+    v1::Layer& layer = *hidden.add_layers();
+    layer.set_name(absl::StrCat("hidden", hidden.layers_size()));
+    layer.set_units(units);
+    layer.set_activation(v1::RELU);
+  }
+  return hidden;
+}
+
+std::vector<uint8_t> ValuesAt(absl::Span<const uint32_t> positions, const KnownAttribute& attribute) {
+  std::vector<uint8_t> values;
+  values.reserve(positions.size());
+  for (const uint32_t position : positions) {
+    values.push_back(attribute.by_position[position]);
+  }
+  return values;
+}
+
+absl::Status CheckExamples(const char* what, absl::Span<const uint32_t> positions, size_t aligned) {
+  const bool ascending = std::adjacent_find(positions.begin(), positions.end(),
+                                            [](uint32_t a, uint32_t b) { return a >= b; }) == positions.end();
+  if (!ascending || (!positions.empty() && positions.back() >= aligned)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": expected ascending positions below ", aligned, ", found others"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRows(const char* what, ConstMatrixView activations, int64_t rows, int64_t width) {
+  if (activations.rows() != rows || activations.cols() != width) {
+    return absl::InvalidArgumentError(absl::StrCat(what, ": expected ", rows, " x ", width, " activations, found ",
+                                                   activations.rows(), " x ", activations.cols()));
+  }
+  return absl::OkStatus();
+}
+
+// Rows of examples in their order, from `first_rank` on.
+absl::Status Take(const char* what, uint32_t epoch, int64_t first_rank, ConstMatrixView activations, EpochRows& kept) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckRows(what, activations, activations.rows(), kept.width()));
+  if (first_rank < 0 || activations.rows() > kept.examples() - first_rank) {
+    return absl::InvalidArgumentError(absl::StrCat(what, ": expected ranks below ", kept.examples(), ", found ",
+                                                   activations.rows(), " from ", first_rank));
+  }
+  for (int64_t j = 0; j < activations.rows(); ++j) {
+    kept.Set(epoch, first_rank + j, activations.row(j));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+AttributeAttackModule::AttributeAttackModule(Options options)
+    : options_(std::move(options)),
+      training_(static_cast<int64_t>(options_.examples.marked.size() + options_.examples.unmarked.size()),
+                options_.cut_width),
+      test_(static_cast<int64_t>(options_.examples.test.size()), options_.cut_width),
+      auxiliary_(static_cast<int64_t>(options_.examples.auxiliary.size()), options_.cut_width) {}
+
+absl::StatusOr<std::unique_ptr<AttributeAttackModule>> AttributeAttackModule::Create(Options options) {
+  std::unique_ptr<AttributeAttackModule> module = absl::WrapUnique(new AttributeAttackModule(std::move(options)));
+  SPLITVEIL_RETURN_IF_ERROR(module->Build());
+  return module;
+}
+
+absl::Status AttributeAttackModule::Build() {
+  std::mt19937_64 seeds(options_.config.seed());
+  const uint64_t shadow_seed = seeds();
+  for (const int number : options_.audit.attacks()) {
+    const AttributeAttackTraits attack = TraitsOf(static_cast<v1::AttributeAttack>(number));
+    SPLITVEIL_RETURN_IF_ERROR(CheckSources(attack));
+    for (const std::string& name : options_.audit.attributes()) {
+      const auto known = std::find_if(options_.known.begin(), options_.known.end(),
+                                      [&](const KnownAttribute& attribute) { return attribute.name == name; });
+      if (known == options_.known.end()) {
+        return absl::InvalidArgumentError(absl::StrCat("attribute_audit.attributes: expected ", name,
+                                                       " among the columns of attribute_attack.auxiliary, found none"));
+      }
+      SPLITVEIL_RETURN_IF_ERROR(CheckAttribute(*known));
+      SPLITVEIL_RETURN_IF_ERROR(AddAttempt(attack, *known, seeds()));
+    }
+    if (attack.needs_features()) {
+      ShadowEncoder::Options shadow;
+      SPLITVEIL_ASSIGN_OR_RETURN(shadow.model, BottomHalf(options_.config.shadow_model(), ""));
+      shadow.features = options_.features.get();
+      shadow.cut_width = options_.cut_width;
+      shadow.passes = options_.config.decoder_epochs();
+      shadow.seed = shadow_seed;
+      SPLITVEIL_ASSIGN_OR_RETURN(shadow_, ShadowEncoder::Create(shadow));
+    }
+  }
+  if (needs_training()) {
+    training_ranks_.assign(options_.known.front().by_position.size(), kNoRank);
+    uint32_t rank = 0;
+    for (const std::vector<uint32_t>* positions : {&options_.examples.marked, &options_.examples.unmarked}) {
+      for (const uint32_t position : *positions) {
+        training_ranks_[position] = rank++;
+      }
+    }
+  }
+  options_.known.clear();
+  return absl::OkStatus();
+}
+
+absl::Status AttributeAttackModule::CheckSources(const AttributeAttackTraits& attack) const {
+  if (attack.name.empty()) {
+    return absl::InvalidArgumentError("attribute_audit.attacks: expected one that there is, found another");
+  }
+  const auto missing = [&](const char* what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("attribute_audit.attacks: expected ", what, " for ", attack.name, ", found none"));
+  };
+  switch (attack.source) {
+    case DecoderSource::kAuxiliaryActivations:
+      if (!options_.audit.embed_auxiliary() || options_.examples.auxiliary.empty()) {
+        return missing("embed_auxiliary, and auxiliary examples,");
+      }
+      break;
+    case DecoderSource::kMarkedActivations:
+      if (options_.examples.marked.empty()) {
+        return missing("marked training examples");
+      }
+      break;
+    case DecoderSource::kAuxiliaryFeatures:
+      if (options_.features == nullptr || !options_.config.has_shadow_model()) {
+        return missing("attribute_attack.shadow_model, and features in attribute_attack.auxiliary,");
+      }
+      break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AttributeAttackModule::CheckAttribute(const KnownAttribute& attribute) const {
+  const size_t aligned = attribute.by_position.size();
+  const size_t feature_rows = options_.features == nullptr ? 0 : static_cast<size_t>(options_.features->rows());
+  if (attribute.by_feature_row.size() != feature_rows) {
+    return absl::InvalidArgumentError(absl::StrCat("attribute ", attribute.name, ": expected a value for each of ",
+                                                   feature_rows, " rows of features, found ",
+                                                   attribute.by_feature_row.size()));
+  }
+  if (aligned != options_.known.front().by_position.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("attribute ", attribute.name,
+                                                   ": expected as many values as of the first attribute, ",
+                                                   options_.known.front().by_position.size(), ", found ", aligned));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckExamples("test examples", options_.examples.test, aligned));
+  SPLITVEIL_RETURN_IF_ERROR(CheckExamples("auxiliary examples", options_.examples.auxiliary, aligned));
+  SPLITVEIL_RETURN_IF_ERROR(CheckExamples("marked examples", options_.examples.marked, aligned));
+  return CheckExamples("unmarked examples", options_.examples.unmarked, aligned);
+}
+
+absl::Status AttributeAttackModule::AddAttempt(const AttributeAttackTraits& attack, const KnownAttribute& attribute,
+                                               uint64_t seed) {
+  Attempt attempt;
+  attempt.attack = attack;
+  attempt.attribute = attribute.name;
+  switch (attack.source) {
+    case DecoderSource::kAuxiliaryActivations:
+      attempt.values = ValuesAt(options_.examples.auxiliary, attribute);
+      break;
+    case DecoderSource::kMarkedActivations:
+      attempt.values = ValuesAt(options_.examples.marked, attribute);
+      break;
+    case DecoderSource::kAuxiliaryFeatures:
+      attempt.values = attribute.by_feature_row;
+      break;
+  }
+  const bool fits = std::all_of(attempt.values.begin(), attempt.values.end(),
+                                [&](uint8_t value) { return value == kUnknownAttribute || value < attribute.values; });
+  const bool none_known = std::all_of(attempt.values.begin(), attempt.values.end(),
+                                      [](uint8_t value) { return value == kUnknownAttribute; });
+  if (!fits || none_known) {
+    return absl::InvalidArgumentError(absl::StrCat("attribute ", attribute.name, ": expected numbers below ",
+                                                   attribute.values, " for ", attack.name, ", found ",
+                                                   fits ? "no known one" : "another"));
+  }
+  attempt.decoder_options.input_width = options_.cut_width;
+  attempt.decoder_options.values = attribute.values;
+  attempt.decoder_options.hidden = HiddenLayers(attack, options_.top_half);
+  attempt.decoder_options.passes = options_.config.decoder_epochs();
+  attempt.decoder_options.seed = seed;
+  // Also where a decoder is made for each epoch: its options are then known to fit.
+  SPLITVEIL_ASSIGN_OR_RETURN(attempt.decoder, AttributeDecoder::Create(attempt.decoder_options));
+  attempts_.push_back(std::move(attempt));
+  return absl::OkStatus();
+}
+
+bool AttributeAttackModule::needs_training() const {
+  return std::any_of(attempts_.begin(), attempts_.end(),
+                     [](const Attempt& attempt) { return attempt.attack.reads_training(); });
+}
+
+bool AttributeAttackModule::needs_auxiliary() const {
+  return std::any_of(attempts_.begin(), attempts_.end(),
+                     [](const Attempt& attempt) { return attempt.attack.needs_auxiliary_activations(); });
+}
+
+bool AttributeAttackModule::needs_test() const { return !attempts_.empty(); }
+
+bool AttributeAttackModule::IsDue(uint32_t epoch, bool last) const {
+  return !attempts_.empty() && (last || (epoch + 1) % static_cast<uint32_t>(options_.audit.every_epochs()) == 0);
+}
+
+absl::Status AttributeAttackModule::TakeTraining(uint32_t epoch, absl::Span<const uint32_t> positions,
+                                                 ConstMatrixView activations) {
+  if (!needs_training()) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_RETURN_IF_ERROR(
+      CheckRows("training", activations, static_cast<int64_t>(positions.size()), options_.cut_width));
+  const bool all_train = std::all_of(positions.begin(), positions.end(), [&](uint32_t position) {
+    return position < training_ranks_.size() && training_ranks_[position] != kNoRank;
+  });
+  if (!all_train) {
+    return absl::InvalidArgumentError("training: expected positions of training examples, found another");
+  }
+  for (size_t j = 0; j < positions.size(); ++j) {
+    training_.Set(epoch, training_ranks_[positions[j]], activations.row(static_cast<int64_t>(j)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AttributeAttackModule::TakeTest(uint32_t epoch, int64_t first_rank, ConstMatrixView activations) {
+  return needs_test() ? Take("test", epoch, first_rank, activations, test_) : absl::OkStatus();
+}
+
+absl::Status AttributeAttackModule::TakeAuxiliary(uint32_t epoch, int64_t first_rank, ConstMatrixView activations) {
+  return needs_auxiliary() ? Take("auxiliary", epoch, first_rank, activations, auxiliary_) : absl::OkStatus();
+}
+
+absl::StatusOr<absl::Span<const AttributeGuess>> AttributeAttackModule::Guess(uint32_t epoch) {
+  if (guessed_epoch_ == epoch) {
+    return guesses_;
+  }
+  guessed_epoch_.reset();
+  guesses_.clear();
+  Matrix imitated;
+  if (shadow_ != nullptr && training_.IsComplete(epoch)) {
+    SPLITVEIL_RETURN_IF_ERROR(shadow_->Imitate(training_.rows()));
+    SPLITVEIL_ASSIGN_OR_RETURN(imitated, shadow_->EncodeAll());
+  }
+  for (Attempt& attempt : attempts_) {
+    const EpochRows& read = attempt.attack.reads_training() ? training_ : auxiliary_;
+    if (read.IsComplete(epoch)) {
+      SPLITVEIL_RETURN_IF_ERROR(Learn(attempt, imitated));
+      SPLITVEIL_RETURN_IF_ERROR(Try(attempt, epoch));
+    }
+  }
+  guessed_epoch_ = epoch;
+  return guesses_;
+}
+
+absl::Status AttributeAttackModule::Learn(Attempt& attempt, ConstMatrixView imitated) {
+  switch (attempt.attack.source) {
+    case DecoderSource::kAuxiliaryActivations: {
+      SPLITVEIL_ASSIGN_OR_RETURN(attempt.decoder, AttributeDecoder::Create(attempt.decoder_options));
+      return attempt.decoder->Learn(auxiliary_.rows(), attempt.values);
+    }
+    case DecoderSource::kMarkedActivations:
+      return attempt.decoder->Learn(training_.rows().block(0, static_cast<int64_t>(attempt.values.size())),
+                                    attempt.values);
+    case DecoderSource::kAuxiliaryFeatures:
+      return attempt.decoder->Learn(imitated, attempt.values);
+  }
+  return absl::InternalError("attribute attack: expected a source of what decoders learn");
+}
+
+absl::Status AttributeAttackModule::Try(const Attempt& attempt, uint32_t epoch) {
+  const auto add = [&](v1::AttributeGuesses::Examples examples, ConstMatrixView activations) -> absl::Status {
+    SPLITVEIL_ASSIGN_OR_RETURN(Matrix scores, attempt.decoder->Guess(activations));
+    guesses_.push_back({attempt.attack.attack, attempt.attribute, examples, std::move(scores)});
+    return absl::OkStatus();
+  };
+  if (test_.IsComplete(epoch)) {
+    SPLITVEIL_RETURN_IF_ERROR(add(v1::AttributeGuesses::TEST, test_.rows()));
+  }
+  if (attempt.attack.reads_training() && !options_.examples.unmarked.empty()) {
+    const auto marked = static_cast<int64_t>(options_.examples.marked.size());
+    SPLITVEIL_RETURN_IF_ERROR(
+        add(v1::AttributeGuesses::TRAINING, training_.rows().block(marked, training_.examples() - marked)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace splitveil

@@ -1,0 +1,147 @@
+// The honest-but-curious label party: reads sensitive attributes from the activations it is sent.
+#ifndef SPLITVEIL_LABEL_PARTY_ATTACK_ATTRIBUTE_ATTACK_MODULE_H_
+#define SPLITVEIL_LABEL_PARTY_ATTACK_ATTRIBUTE_ATTACK_MODULE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/dataset/feature_table.h"
+#include "common/leakage/attribute_attack_traits.h"
+#include "common/matrix/matrix.h"
+#include "label_party/attack/attribute_decoder.h"
+#include "label_party/attack/epoch_rows.h"
+#include "label_party/attack/shadow_encoder.h"
+
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/attribute_attack.pb.h"
+#include "splitveil/v1/attribute_audit.pb.h"
+#include "splitveil/v1/model.pb.h"
+#include "splitveil/v1/party.pb.h"
+
+namespace splitveil {
+
+// Which aligned examples are which. Aligned positions, each list strictly ascending, all disjoint.
+struct AttributeExamples {
+  std::vector<uint32_t> test;
+  std::vector<uint32_t> auxiliary;  // Neither trained on nor tested: the adversary's.
+  std::vector<uint32_t> marked;     // Training examples whose attributes the adversary knows,
+  std::vector<uint32_t> unmarked;   // and all others.
+};
+
+// An attribute as the adversary knows it.
+struct KnownAttribute {
+  std::string name;
+  int64_t values = 0;  // 2 to 254. A value is below, or kUnknownAttribute.
+  // By aligned position, one for each aligned example. Read at marked and auxiliary positions only.
+  std::vector<uint8_t> by_position;
+  // By row of Options::features; empty without it.
+  std::vector<uint8_t> by_feature_row;
+};
+
+// Guesses of one attack at one attribute for all examples of a kind.
+struct AttributeGuess {
+  v1::AttributeAttack attack = v1::ATTRIBUTE_ATTACK_UNSPECIFIED;
+  std::string attribute;
+  v1::AttributeGuesses::Examples examples = v1::AttributeGuesses::EXAMPLES_UNSPECIFIED;
+  // [examples, values]: log p(value | activations) as the decoder has it. Row r: AttributeExamples::test[r], or
+  // unmarked[r].
+  Matrix scores;
+};
+
+// Every agreed attack on every agreed attribute, once for each epoch that is due:
+//
+//   TakeTraining(epoch, ...)   each batch as it was sent        needs_training()
+//   TakeTest(epoch, ...)       as evaluated after the epoch     needs_test()
+//   TakeAuxiliary(epoch, ...)  as EmbedAuxiliary brings them    needs_auxiliary()
+//   Guess(epoch)               decoders learn, then guess
+//
+// What a decoder learns from and where it is tried: common/leakage/attribute_attack_traits.h; the attacks are those of
+// Yu et al., "Privacy-preserving split learning via Pareto optimal search", section 4. Decoders of attacks that read
+// the training stay from epoch to epoch, as does the shadow encoder: a run that is continued from a checkpoint starts
+// them anew. All others are of their epoch alone. Equal seeds and activations give equal guesses on one machine.
+//
+// Memory: cut_width float32 numbers for each training, test and auxiliary example, of those that an agreed attack
+// reads. Not thread-safe.
+class AttributeAttackModule {
+ public:
+  struct Options {
+    v1::AttributeAuditAgreement audit;  // Canonical.
+    v1::AttributeAttackConfig config;   // Canonical; its data are read by the caller.
+    v1::ModelSpec top_half;             // TopHalf of the label party's model: the layers that decoders take after.
+    int64_t cut_width = 0;
+    AttributeExamples examples;
+    std::vector<KnownAttribute> known;  // Of every agreed attribute, in any order.
+    // For SIMULATOR: features as the bottom model takes them, of examples that are neither trained on nor tested. Null
+    // where it is not agreed.
+    std::shared_ptr<const FeatureTable> features;
+  };
+
+  // Errors: InvalidArgument with field, expected and found: an agreed attribute that is not known or known of no
+  // example, an attack without what it learns from (AttributeAttackTraits), layers that do not fit.
+  static absl::StatusOr<std::unique_ptr<AttributeAttackModule>> Create(Options options);
+
+  // Whether an agreed attack reads them. Taking others is no error: they are dropped.
+  bool needs_training() const;
+  bool needs_auxiliary() const;
+  bool needs_test() const;
+  // Whether guesses are due after `epoch`, from 0; `last`: it is the run's last.
+  bool IsDue(uint32_t epoch, bool last) const;
+
+  // Rows of a training batch, or of a slice of one, as they were sent: `positions` are their aligned positions,
+  // `activations` [positions, cut_width]. Copies. The first rows of another epoch drop what was kept of the epoch
+  // before. Errors: InvalidArgument for another shape, or a position that is no training example.
+  absl::Status TakeTraining(uint32_t epoch, absl::Span<const uint32_t> positions, ConstMatrixView activations);
+  // Rows [first_rank, first_rank + activations.rows()) of the test, or auxiliary, examples. Errors: InvalidArgument for
+  // another width, or ranks that there are not.
+  absl::Status TakeTest(uint32_t epoch, int64_t first_rank, ConstMatrixView activations);
+  absl::Status TakeAuxiliary(uint32_t epoch, int64_t first_rank, ConstMatrixView activations);
+
+  // Guesses by attack, attribute and examples (TEST, then TRAINING), attacks and attributes in the agreed order. An
+  // attack of which not all has come in this epoch, in a run that was continued within it, makes none, and none are
+  // made for examples that have not all come. Takes as long as the decoders learn: seconds. Asked again for the same
+  // epoch: the same guesses. They are valid until another epoch is asked for. Errors: Internal where activations are
+  // not finite or LibTorch fails.
+  absl::StatusOr<absl::Span<const AttributeGuess>> Guess(uint32_t epoch);
+
+ private:
+  // An attack on an attribute.
+  struct Attempt {
+    AttributeAttackTraits attack;
+    std::string attribute;
+    std::vector<uint8_t> values;  // Of the examples that the decoder learns from, in the order of their rows.
+    AttributeDecoder::Options decoder_options;
+    std::unique_ptr<AttributeDecoder> decoder;  // Kept where it learns from the training; else made anew.
+  };
+
+  explicit AttributeAttackModule(Options options);
+
+  absl::Status Build();
+  absl::Status CheckSources(const AttributeAttackTraits& attack) const;
+  absl::Status CheckAttribute(const KnownAttribute& attribute) const;
+  absl::Status AddAttempt(const AttributeAttackTraits& attack, const KnownAttribute& attribute, uint64_t seed);
+  // `imitated`: what the shadow encoder makes of all features, where the attack takes that.
+  absl::Status Learn(Attempt& attempt, ConstMatrixView imitated);
+  // Adds to guesses_ whatever the attack can be tried on.
+  absl::Status Try(const Attempt& attempt, uint32_t epoch);
+
+  Options options_;
+  std::vector<Attempt> attempts_;
+  std::unique_ptr<ShadowEncoder> shadow_;  // Null where SIMULATOR is not agreed.
+  std::vector<uint32_t> training_ranks_;   // By aligned position: row of training_, or none.
+  EpochRows training_;                     // Marked ones, then unmarked ones.
+  EpochRows test_;
+  EpochRows auxiliary_;
+  std::optional<uint32_t> guessed_epoch_;  // guesses_ are those of this epoch.
+  std::vector<AttributeGuess> guesses_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_ATTACK_ATTRIBUTE_ATTACK_MODULE_H_

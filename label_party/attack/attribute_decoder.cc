@@ -1,0 +1,205 @@
+#include "label_party/attack/attribute_decoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/architecture/model_spec.h"
+#include "common/dataset/features.h"
+#include "common/model/optimizer_options.h"
+#include "common/status/status_macros.h"
+#include "label_party/top/task_loss.h"
+
+namespace splitveil {
+namespace {
+
+constexpr size_t kLargestBatch = 256;
+// Of few examples, so many batches a pass: one step a pass would not get far.
+constexpr size_t kLeastBatches = 8;
+constexpr size_t kHeldOutFraction = 10;  // One of so many.
+constexpr int64_t kGuessedAtOnce = 8192;
+
+LayerChain ChainOf(const AttributeDecoder::Options& options) {
+  LayerChain chain;
+  chain.field = "attribute decoder";
+  chain.input_width = options.input_width;
+  chain.input_image = ImageOf(options.hidden);
+  chain.layers = LayersOf(options.hidden);
+  chain.initialization = options.hidden.initialization();
+  v1::Layer& last = chain.layers.emplace_back();
+  last.set_name(kLogitName);
+  last.set_activation(v1::LINEAR);
+  last.set_units(static_cast<int32_t>(options.values));
+  return chain;
+}
+
+LossOptions LossFor(int64_t values) { return {Task{Task::Kind::kMultiClass, values}, 0}; }
+
+Matrix RowsOf(ConstMatrixView matrix, absl::Span<const uint32_t> rows) {
+  Matrix picked = Matrix::ToOverwrite(static_cast<int64_t>(rows.size()), matrix.cols());
+  for (size_t j = 0; j < rows.size(); ++j) {
+    picked.SetBlock(static_cast<int64_t>(j), matrix.block(rows[j], 1));
+  }
+  return picked;
+}
+
+// Logits to log probabilities, in place.
+absl::Status Normalise(absl::Span<float> logits) {
+  const float largest = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) {
+    sum += std::exp(static_cast<double>(logit) - largest);
+  }
+  const double normaliser = largest + std::log(sum);
+  if (!std::isfinite(normaliser)) {
+    return absl::InternalError("attribute decoder: expected finite activations, found another value");
+  }
+  for (float& logit : logits) {
+    logit = static_cast<float>(logit - normaliser);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AttributeDecoder>> AttributeDecoder::Create(const Options& options) {
+  if (options.values < 2 || options.values >= kUnknownAttribute) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("attribute values: expected 2 to ", kUnknownAttribute - 1, ", found ", options.values));
+  }
+  LayerStack::Options stack;
+  stack.chain = ChainOf(options);
+  stack.seed = options.seed;
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<LayerStack> layers, LayerStack::Create(stack));
+  return absl::WrapUnique(new AttributeDecoder(options, std::move(layers)));
+}
+
+AttributeDecoder::AttributeDecoder(const Options& options, std::unique_ptr<LayerStack> layers)
+    : input_width_(options.input_width),
+      values_(options.values),
+      passes_(options.passes),
+      seed_(options.seed),
+      layers_(std::move(layers)),
+      random_(options.seed) {}
+
+absl::Status AttributeDecoder::CheckWidth(ConstMatrixView activations) const {
+  if (activations.cols() != input_width_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("activations: expected ", input_width_, " numbers each, found ", activations.cols()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AttributeDecoder::Learn(ConstMatrixView activations, absl::Span<const uint8_t> values) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckWidth(activations));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<uint32_t> known, KnownRows(activations.rows(), values));
+  const absl::Span<const uint32_t> rows = known;
+  const size_t held_out_count = rows.size() / kHeldOutFraction;
+  standardiser_ = Standardiser(RowsOf(activations, rows));
+  const Examples held_out = Pick(activations, values, rows.first(held_out_count));
+  const Examples learnt = Pick(activations, values, rows.subspan(held_out_count));
+
+  NamedParameters best;
+  double best_loss = std::numeric_limits<double>::infinity();
+  for (int pass = 0; pass <= passes_; ++pass) {
+    if (pass > 0) {
+      SPLITVEIL_RETURN_IF_ERROR(Pass(learnt));
+    }
+    if (held_out_count == 0) {
+      continue;
+    }
+    SPLITVEIL_ASSIGN_OR_RETURN(const double loss, LossOn(held_out));
+    if (loss < best_loss) {
+      best_loss = loss;
+      best = CopyParameters(layers_->parameters(""));
+    }
+  }
+  return best.empty() ? absl::OkStatus() : AssignParameters(best, layers_->parameters(""));
+}
+
+// The rows whose value is known, in an order that depends on the seed alone: the same ones come first in every Learn.
+absl::StatusOr<std::vector<uint32_t>> AttributeDecoder::KnownRows(int64_t rows,
+                                                                  absl::Span<const uint8_t> values) const {
+  if (rows != static_cast<int64_t>(values.size())) {
+    return absl::InvalidArgumentError(absl::StrCat("attribute values: expected ", rows, ", found ", values.size()));
+  }
+  std::vector<uint32_t> known;
+  for (size_t j = 0; j < values.size(); ++j) {
+    if (values[j] == kUnknownAttribute) {
+      continue;
+    }
+    if (values[j] >= values_) {
+      return absl::InvalidArgumentError(absl::StrCat("attribute values: expected below ", values_, ", found another"));
+    }
+    known.push_back(static_cast<uint32_t>(j));
+  }
+  if (known.empty()) {
+    return absl::InvalidArgumentError("attribute values: expected one that is known, found none");
+  }
+  std::mt19937_64 chooser(seed_);
+  std::shuffle(known.begin(), known.end(), chooser);
+  return known;
+}
+
+AttributeDecoder::Examples AttributeDecoder::Pick(ConstMatrixView activations, absl::Span<const uint8_t> values,
+                                                  absl::Span<const uint32_t> rows) const {
+  Examples examples;
+  examples.inputs = standardiser_.Apply(RowsOf(activations, rows));
+  for (const uint32_t row : rows) {
+    examples.values.push_back(values[row]);
+  }
+  return examples;
+}
+
+absl::Status AttributeDecoder::Pass(const Examples& examples) {
+  std::vector<uint32_t> order(examples.values.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), random_);
+  const size_t batch = std::clamp<size_t>(order.size() / kLeastBatches, 1, kLargestBatch);
+  for (size_t first = 0; first < order.size(); first += batch) {
+    SPLITVEIL_RETURN_IF_ERROR(Step(examples, absl::MakeConstSpan(order).subspan(first, batch)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AttributeDecoder::Step(const Examples& examples, absl::Span<const uint32_t> rows) {
+  const Matrix inputs = RowsOf(examples.inputs, rows);
+  std::vector<float> values;
+  for (const uint32_t row : rows) {
+    values.push_back(examples.values[row]);
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(LayerPass pass, layers_->Forward(inputs));
+  SPLITVEIL_ASSIGN_OR_RETURN(const TaskLoss loss, LossOf(LossFor(values_), pass.output(), values, {}));
+  SPLITVEIL_RETURN_IF_ERROR(layers_->Backward(pass, loss.gradient, {}).status());
+  pass = LayerPass();  // The parameters are free to change where they lie.
+  return LayerStack::Update({layers_.get()});
+}
+
+absl::StatusOr<double> AttributeDecoder::LossOn(const Examples& examples) const {
+  SPLITVEIL_ASSIGN_OR_RETURN(const Matrix outputs, layers_->Predict(examples.inputs));
+  SPLITVEIL_ASSIGN_OR_RETURN(const TaskLoss loss, LossOf(LossFor(values_), outputs, examples.values, {}));
+  return loss.mean;
+}
+
+absl::StatusOr<Matrix> AttributeDecoder::Guess(ConstMatrixView activations) const {
+  SPLITVEIL_RETURN_IF_ERROR(CheckWidth(activations));
+  Matrix scores = Matrix::ToOverwrite(activations.rows(), values_);
+  for (int64_t first = 0; first < activations.rows(); first += kGuessedAtOnce) {
+    const int64_t rows = std::min(kGuessedAtOnce, activations.rows() - first);
+    SPLITVEIL_ASSIGN_OR_RETURN(const Matrix logits,
+                               layers_->Predict(standardiser_.Apply(activations.block(first, rows))));
+    scores.SetBlock(first, logits);
+  }
+  for (int64_t j = 0; j < scores.rows(); ++j) {
+    SPLITVEIL_RETURN_IF_ERROR(Normalise(scores.row(j)));
+  }
+  return scores;
+}
+
+}  // namespace splitveil
