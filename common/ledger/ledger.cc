@@ -51,6 +51,8 @@ class Ledger::Database {
     kEvaluation,
     kPrivacyAudit,
     kAllRuns,
+    kPrivacyLoss,
+    kActivationBound,
     kEvent,
     kTables
   };
@@ -135,6 +137,8 @@ absl::Status Ledger::Database::Prepare() {
       "INSERT INTO evaluation VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
       "INSERT INTO privacy_audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
       "INSERT INTO all_runs VALUES (?1, ?2, ?3, ?4)",
+      "INSERT INTO privacy_loss VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+      "INSERT INTO activation_bound VALUES (?1, ?2, ?3, ?4)",
       "INSERT INTO event VALUES (?1, ?2, ?3, ?4)"};
   for (int table = 0; table < kTables; ++table) {
     SPLITVEIL_ASSIGN_OR_RETURN(inserts_[table], connection_->Prepare(kInserts[table]));
@@ -169,6 +173,7 @@ absl::Status Ledger::Database::GoBackTo(const v1::LedgerPosition& position, cons
       {"DELETE FROM step_time WHERE run_id = ?1 AND step >= ?2", position.steps()},
       {"DELETE FROM protection WHERE run_id = ?1 AND step >= ?2", position.steps()},
       {"DELETE FROM leak WHERE run_id = ?1 AND step >= ?2", position.steps()},
+      {"DELETE FROM privacy_loss WHERE run_id = ?1 AND step >= ?2", position.steps()},
       {"DELETE FROM evaluation WHERE run_id = ?1 AND step > ?2", position.steps()},
       {"DELETE FROM distribution WHERE run_id = ?1 AND epoch >= ?2", position.own_epochs()},
       {"DELETE FROM epoch_leak WHERE run_id = ?1 AND observer = 'label_party' AND epoch >= ?2", position.own_epochs()},
@@ -182,6 +187,7 @@ absl::Status Ledger::Database::GoBackTo(const v1::LedgerPosition& position, cons
     SPLITVEIL_RETURN_IF_ERROR(remove.Run(run.run_id, beyond));
   }
   for (const char* const sql : {"DELETE FROM privacy_audit WHERE run_id = ?1", "DELETE FROM all_runs WHERE run_id = ?1",
+                                "DELETE FROM activation_bound WHERE run_id = ?1",
                                 "UPDATE run SET status = 'running', finished_at = NULL WHERE run_id = ?1"}) {
     SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement change, connection_->Prepare(sql));
     SPLITVEIL_RETURN_IF_ERROR(change.Run(run.run_id));
@@ -271,7 +277,8 @@ absl::Status Ledger::Database::Trim(int64_t step) {
   SPLITVEIL_RETURN_IF_ERROR(Begin());
   for (const char* sql :
        {"DELETE FROM step WHERE run_id = ?1 AND step < ?2", "DELETE FROM step_time WHERE run_id = ?1 AND step < ?2",
-        "DELETE FROM protection WHERE run_id = ?1 AND step < ?2", "DELETE FROM leak WHERE run_id = ?1 AND step < ?2"}) {
+        "DELETE FROM protection WHERE run_id = ?1 AND step < ?2", "DELETE FROM leak WHERE run_id = ?1 AND step < ?2",
+        "DELETE FROM privacy_loss WHERE run_id = ?1 AND step < ?2"}) {
     absl::StatusOr<SqliteStatement> remove = connection_->Prepare(sql);
     SPLITVEIL_RETURN_IF_ERROR(At(path_, remove.ok() ? remove->Run(run_id_, step) : remove.status()));
   }
@@ -354,6 +361,15 @@ absl::Status Ledger::Record(const PrivacyAuditRow& row) {
 
 absl::Status Ledger::Record(const AllRunsRow& row) {
   return database_->Insert(Database::kAllRuns, row.account, row.examples, row.auc_bound);
+}
+
+absl::Status Ledger::Record(const PrivacyLossRow& row) {
+  return database_->Insert(Database::kPrivacyLoss, row.step, row.attribute, row.privacy_loss, row.threshold, row.weight,
+                           row.utility_weight, row.correction_steps, int64_t{row.at_front});
+}
+
+absl::Status Ledger::Record(const ActivationBoundRow& row) {
+  return database_->Insert(Database::kActivationBound, row.releases, row.mu, row.auc_bound);
 }
 
 absl::Status Ledger::RecordEvent(absl::string_view kind, absl::string_view detail) {

@@ -96,6 +96,22 @@ struct EvaluationRow {
   double rmse = std::numeric_limits<double>::quiet_NaN(), r_squared = std::numeric_limits<double>::quiet_NaN();
 };
 
+// One protected attribute in one step. Non-label party only.
+struct PrivacyLossRow {
+  int64_t step = 0;
+  std::string attribute;
+  double privacy_loss = 0;             // Of the batch as it left: L_p in nats, or the simulated adversary's loss.
+  double threshold = 0;                // NaN: the method has none.
+  double weight = 0, utility_weight = 0;  // Of both gradients in the step.
+  int64_t correction_steps = 0;        // On the privacy losses alone, before the batch could leave.
+  bool at_front = false;               // The step went along the Pareto front, not toward it.
+};
+// What Gaussian noise on clipped activations proves of all of an example's releases in the run, whatever the attribute.
+struct ActivationBoundRow {
+  int64_t releases = 0;
+  double mu = 0, auc_bound = 0;
+};
+
 // Thread-safe. Rows are buffered in one transaction and committed when it is a second old, by Commit and at the end, so
 // a crash loses at most the last second; other processes may read meanwhile and see what is committed. NaN and infinite
 // numbers are stored as NULL. Errors of Record*: AlreadyExists for a row whose key was recorded before (it is not
@@ -127,6 +143,8 @@ class Ledger {
   absl::Status Record(const EvaluationRow& row);
   absl::Status Record(const PrivacyAuditRow& row);
   absl::Status Record(const AllRunsRow& row);
+  absl::Status Record(const PrivacyLossRow& row);
+  absl::Status Record(const ActivationBoundRow& row);
   // `detail` holds counts and names, never a label, an id or a key.
   absl::Status RecordEvent(absl::string_view kind, absl::string_view detail);
   // Events of this kind in the file, of all its runs.

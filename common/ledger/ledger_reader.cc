@@ -180,6 +180,30 @@ absl::StatusOr<std::optional<AllRunsRow>> LedgerReader::AllRuns(const std::strin
   return rows.empty() ? std::optional<AllRunsRow>() : rows.front();
 }
 
+absl::StatusOr<std::vector<PrivacyLossRow>> LedgerReader::PrivacyLosses(const std::string& run_id) {
+  return ReadAll(
+      *database_->connection,
+      "SELECT step, attribute, privacy_loss, threshold, weight, utility_weight, correction_steps, at_front FROM "
+      "privacy_loss WHERE run_id = ?1 ORDER BY attribute, step",
+      [](const SqliteStatement& row) {
+        return PrivacyLossRow{row.Int64(0),  row.Text(1),   row.Double(2), row.Double(3),
+                              row.Double(4), row.Double(5), row.Int64(6),  row.Int64(7) != 0};
+      },
+      run_id);
+}
+
+absl::StatusOr<std::optional<ActivationBoundRow>> LedgerReader::ActivationBound(const std::string& run_id) {
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const std::vector<ActivationBoundRow> rows,
+      ReadAll(
+          *database_->connection, "SELECT releases, mu, auc_bound FROM activation_bound WHERE run_id = ?1",
+          [](const SqliteStatement& row) {
+            return ActivationBoundRow{row.Int64(0), row.Double(1), row.Double(2)};
+          },
+          run_id));
+  return rows.empty() ? std::optional<ActivationBoundRow>() : rows.front();
+}
+
 absl::StatusOr<std::vector<EventRecord>> LedgerReader::Events(const std::string& run_id) {
   return ReadAll(
       *database_->connection, "SELECT at, kind, detail FROM event WHERE run_id = ?1 ORDER BY rowid",

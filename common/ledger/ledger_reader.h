@@ -59,6 +59,10 @@ class LedgerReader {
   // nullopt: the run claims nothing that could be refuted, or has not ended.
   absl::StatusOr<std::optional<PrivacyAuditRow>> PrivacyAudit(const std::string& run_id);
   absl::StatusOr<std::optional<AllRunsRow>> AllRuns(const std::string& run_id);
+  // By attribute and step.
+  absl::StatusOr<std::vector<PrivacyLossRow>> PrivacyLosses(const std::string& run_id);
+  // nullopt: nothing is proved of the activations.
+  absl::StatusOr<std::optional<ActivationBoundRow>> ActivationBound(const std::string& run_id);
   // In the order they were recorded.
   absl::StatusOr<std::vector<EventRecord>> Events(const std::string& run_id);
   // By observer, layer and attack, "cut" before the other layers.

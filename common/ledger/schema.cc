@@ -88,6 +88,16 @@ CREATE TABLE all_runs(
   run_id TEXT PRIMARY KEY NOT NULL REFERENCES run(run_id),
   account TEXT NOT NULL, examples INTEGER NOT NULL, auc_bound REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE privacy_loss(
+  run_id TEXT NOT NULL REFERENCES run(run_id),
+  step INTEGER NOT NULL, attribute TEXT NOT NULL, privacy_loss REAL, threshold REAL, weight REAL, utility_weight REAL,
+  correction_steps INTEGER NOT NULL, at_front INTEGER NOT NULL CHECK (at_front IN (0, 1)),
+  PRIMARY KEY (run_id, step, attribute)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE activation_bound(
+  run_id TEXT PRIMARY KEY NOT NULL REFERENCES run(run_id),
+  releases INTEGER NOT NULL, mu REAL NOT NULL, auc_bound REAL NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE TABLE event(
   run_id TEXT NOT NULL REFERENCES run(run_id),
   at TEXT NOT NULL, kind TEXT NOT NULL, detail TEXT NOT NULL

@@ -22,7 +22,8 @@ bool NeedsNoise(const ActivationProtection& protection) {
   return protection.has_linear() || protection.has_infocensor() || protection.has_pareto() || protection.has_gaussian();
 }
 
-absl::StatusOr<ProtectedAttribute> Find(const std::string& name, absl::Span<const v1::AttributeValues> columns) {
+absl::StatusOr<ProtectedAttribute> Find(const std::string& name, const v1::Preprocessing& data) {
+  const auto& columns = data.attributes();
   const auto found = std::find_if(columns.begin(), columns.end(),
                                   [&](const v1::AttributeValues& column) { return column.name() == name; });
   if (found == columns.end()) {
@@ -91,7 +92,7 @@ std::string MethodName(const ActivationProtection& protection) {
 }  // namespace
 
 absl::StatusOr<std::vector<ProtectedAttribute>> CheckActivationProtection(const ActivationProtection& protection,
-                                                                          absl::Span<const v1::AttributeValues> columns,
+                                                                          const v1::Preprocessing& data,
                                                                           const v1::RunAgreement& agreement,
                                                                           const v1::ModelSpec& model) {
   if (absl::Status status = CheckMethod(protection, agreement, model); !status.ok()) {
@@ -99,7 +100,7 @@ absl::StatusOr<std::vector<ProtectedAttribute>> CheckActivationProtection(const 
   }
   std::vector<ProtectedAttribute> attributes;
   for (const std::string& name : protection.attributes()) {
-    absl::StatusOr<ProtectedAttribute> attribute = Find(name, columns);
+    absl::StatusOr<ProtectedAttribute> attribute = Find(name, data);
     if (!attribute.ok()) {
       return attribute.status();
     }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 
 #include "splitveil/v1/activation_protection.pb.h"
 #include "splitveil/v1/agreement.pb.h"
@@ -24,12 +23,12 @@ struct ProtectedAttribute {
   int64_t values = 0;
 };
 
-// The attributes of `protection` among the `columns` of the data. Errors: InvalidArgument with field, expected and found: an attribute that the
+// The attributes of `protection` in `data`. Errors: InvalidArgument with field, expected and found: an attribute that the
 // data do not have, a method that needs attributes or noise without them, pareto with more than six attributes or several
 // batches in flight, `gaussian` without noise and clipping, a TorchScript model beside a method whose steps have several
 // gradients.
 absl::StatusOr<std::vector<ProtectedAttribute>> CheckActivationProtection(const v1::ActivationProtection& protection,
-                                                                          absl::Span<const v1::AttributeValues> columns,
+                                                                          const v1::Preprocessing& data,
                                                                           const v1::RunAgreement& agreement,
                                                                           const v1::ModelSpec& model);
 

@@ -1,6 +1,8 @@
 #include "nonlabel_party/session/nonlabel_session.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,10 +12,12 @@
 #include "absl/time/time.h"
 
 #include "common/checkpoint/progress_archive.h"
+#include "common/privacy/gaussian_privacy.h"
 #include "common/process/exit_code.h"
 #include "common/process/runtime.h"
 #include "common/schedule/party_seed.h"
 #include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
 #include "nonlabel_party/session/completion_attack_runner.h"
 
 namespace splitveil {
@@ -69,7 +73,12 @@ absl::Status NonLabelSession::CheckModel() const {
                                                      absl::StrJoin(layers, ", "), ", found \"", audited, "\""));
     }
   }
-  return absl::OkStatus();
+  return Attributes().status();
+}
+
+absl::StatusOr<std::vector<ProtectedAttribute>> NonLabelSession::Attributes() const {
+  return CheckActivationProtection(options_.config.protection(), options_.data->preprocessing(),
+                                   options_.agreement, options_.config.model());
 }
 
 absl::Status NonLabelSession::TryModel() const {
@@ -101,11 +110,16 @@ absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
       AttackRunner::Create(agreement, lifecycle_.run_id(), static_cast<int64_t>(aligned().rows.size()), options_.peer,
                            model_.get(), lifecycle_.ledger()));
   attacks_ = std::make_unique<AttackRunner>(std::move(attacks));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<ProtectedAttribute> attributes, Attributes());
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      protected_model_, ProtectedBottomModel::Create(model_.get(), options_.config.protection(), std::move(attributes),
+                                                     agreement.cut_width(), BottomOptions().seed));
   ConnectTraining();
   SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Checkpoint> continued, lifecycle_.Resume(*model_));
   if (continued != nullptr) {
-    return LoadProgress(continued->progress(), stopped_early_, *attacks_, *recorder_, *step_);
+    return LoadProgress(continued->progress(), stopped_early_, *attacks_, *recorder_, *step_, *protected_model_);
   }
+  SPLITVEIL_RETURN_IF_ERROR(BeginProtection());
   // So that what has been aligned is not lost.
   return agreement.progressive_validation() ? absl::OkStatus() : WriteCheckpoint(0, 0);
 }
@@ -113,16 +127,39 @@ absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
 absl::Status NonLabelSession::WriteCheckpoint(uint32_t epochs, uint32_t batches) {
   return lifecycle_.writes_checkpoints()
              ? lifecycle_.WriteCheckpoint({epochs, batches, recorder_->totals().steps}, *model_,
-                                          SaveProgress(stopped_early_, *attacks_, *recorder_, *step_))
+                                          SaveProgress(stopped_early_, *attacks_, *recorder_, *step_, *protected_model_))
              : absl::OkStatus();
+}
+
+absl::Status NonLabelSession::BeginProtection() {
+  uint32_t batch = 0;
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, protected_model_->Pretrain([&] {
+    const absl::Span<const uint32_t> positions = schedule_->BatchRows(0, batch);
+    batch = (batch + 1) % static_cast<uint32_t>(schedule_->batches_per_epoch());
+    return features_->Gather(positions);
+  }));
+  const std::string name = ActivationProtectionName(options_.config.protection());
+  if (name == "none") {
+    return absl::OkStatus();
+  }
+  LogInfo("activations are protected by ", name, steps > 0 ? absl::StrCat(", after ", steps, " steps alone") : "");
+  SPLITVEIL_RETURN_IF_ERROR(lifecycle_.ledger()->RecordEvent(
+      "activation_protection", absl::StrCat(name, "; ", steps, " steps before anything was sent")));
+  const auto releases = static_cast<int64_t>(options_.agreement.epochs());
+  const double mu = protected_model_->Mu(releases);
+  return std::isfinite(mu) ? lifecycle_.ledger()->Record(
+                                 ActivationBoundRow{releases, mu, GaussianPrivacy::FromMu(mu)->AucBound()})
+                           : absl::OkStatus();
 }
 
 void NonLabelSession::ConnectTraining() {
   const v1::RunAgreement& agreement = options_.agreement;
-  recorder_ = std::make_unique<NonLabelStepRecorder>(lifecycle_.ledger(), options_.status, agreement.epochs(),
-                                                     schedule_->batches_per_epoch());
+  const v1::ActivationProtection& protection = options_.config.protection();
+  recorder_ = std::make_unique<NonLabelStepRecorder>(
+      lifecycle_.ledger(), options_.status, agreement.epochs(), schedule_->batches_per_epoch(),
+      protection.has_pareto() ? protection.pareto().threshold() : std::numeric_limits<double>::quiet_NaN());
   step_ = std::make_unique<NonLabelTrainingStep>(
-      NonLabelTrainingStep::Parts{schedule_.get(), features_.get(), model_.get(), &protocol_, attacks_.get(),
+      NonLabelTrainingStep::Parts{schedule_.get(), features_.get(), protected_model_.get(), &protocol_, attacks_.get(),
                                   recorder_.get()},
       NonLabelTrainingStep::Wire{lifecycle_.run_id(), agreement.wire_dtype(), agreement.cut_width(),
                                  agreement.in_flight_batches()});
@@ -135,7 +172,7 @@ void NonLabelSession::ConnectTraining() {
   evaluation.run_id = lifecycle_.run_id();
   evaluation.batch_size = agreement.batch_size();
   evaluation.wire_dtype = agreement.wire_dtype();
-  evaluation.model = model_.get();
+  evaluation.model = protected_model_.get();
   evaluation.features = features_.get();
   evaluation.test = agreement.progressive_validation() ? split_.train : std::move(split_.test);
   evaluation.stop = &stop_;

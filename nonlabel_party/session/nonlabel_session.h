@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -13,6 +14,7 @@
 #include "common/schedule/schedule.h"
 #include "common/schedule/train_test_split.h"
 #include "nonlabel_party/bottom/bottom_model.h"
+#include "nonlabel_party/protection/protected_bottom_model.h"
 #include "nonlabel_party/session/answer_protocol.h"
 #include "nonlabel_party/session/attack_runner.h"
 #include "nonlabel_party/session/epoch_evaluator.h"
@@ -65,9 +67,12 @@ class NonLabelSession {
   absl::Status RunToEnd();
   // That the model and the agreed layers will do, before the first message.
   absl::Status CheckModel() const;
+  absl::StatusOr<std::vector<ProtectedAttribute>> Attributes() const;
   absl::Status Start();
   absl::Status PrepareTraining(const JointSeed& seed);
   void ConnectTraining();
+  // Brings the privacy loss below its threshold before anything is sent, and records what the protection promises.
+  absl::Status BeginProtection();
   absl::Status TrainEpochs();
   // After so many epochs, and batches of the next one.
   absl::Status WriteCheckpoint(uint32_t epochs, uint32_t batches);
@@ -86,6 +91,7 @@ class NonLabelSession {
   std::unique_ptr<FeatureTable> features_;
   std::unique_ptr<Schedule> schedule_;
   std::unique_ptr<BottomModel> model_;
+  std::unique_ptr<ProtectedBottomModel> protected_model_;  // What of it leaves.
   std::unique_ptr<AttackRunner> attacks_;
   std::unique_ptr<NonLabelStepRecorder> recorder_;
   std::unique_ptr<NonLabelTrainingStep> step_;

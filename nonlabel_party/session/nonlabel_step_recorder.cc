@@ -25,6 +25,7 @@ absl::Status NonLabelStepRecorder::Record(const std::string& leak) {
   const StepTimeRow times = stopwatch_.Finish(row_);
   absl::Status status = ledger_->Record(row_);
   status.Update(ledger_->Record(times));
+  status.Update(RecordProtection());
   ++row_.step;
   totals_.steps = row_.step;
   totals_.examples += row_.examples;
@@ -34,6 +35,16 @@ absl::Status NonLabelStepRecorder::Record(const std::string& leak) {
   totals_.bytes_received += row_.bytes_received;
   progress_.Report(row_.step, totals_.examples, row_.loss, leak);
   stopwatch_.Lap(&StepTimeRow::audit);
+  return status;
+}
+
+absl::Status NonLabelStepRecorder::RecordProtection() {
+  absl::Status status;
+  for (const AttributeStep& attribute : protection_.attributes) {
+    status.Update(ledger_->Record(PrivacyLossRow{row_.step, attribute.attribute, attribute.privacy_loss, threshold_,
+                                                 attribute.weight, protection_.utility_weight,
+                                                 protection_.correction_steps, protection_.at_front}));
+  }
   return status;
 }
 

@@ -12,6 +12,7 @@
 #include "common/operations/run_status.h"
 #include "common/operations/step_stopwatch.h"
 #include "common/operations/training_progress.h"
+#include "nonlabel_party/protection/protected_bottom_model.h"
 
 namespace splitveil {
 
@@ -32,9 +33,10 @@ struct StepTotals {
 // For each batch: Begin, AddReceived and Lap as it goes, Learnt, and Record when its attacks are done. Not thread-safe.
 class NonLabelStepRecorder {
  public:
-  // `ledger`, `status`: not owned; must outlive this. Sets the status's phase to training.
-  NonLabelStepRecorder(Ledger* ledger, RunStatus* status, int64_t epochs, int64_t batches_per_epoch)
-      : ledger_(ledger), progress_(status, epochs, batches_per_epoch) {}
+  // `ledger`, `status`: not owned; must outlive this. Sets the status's phase to training. `threshold`: of the privacy
+  // losses; NaN: none.
+  NonLabelStepRecorder(Ledger* ledger, RunStatus* status, int64_t epochs, int64_t batches_per_epoch, double threshold)
+      : ledger_(ledger), progress_(status, epochs, batches_per_epoch), threshold_(threshold) {}
 
   // As StepStopwatch.
   void Restart() { stopwatch_.Restart(); }
@@ -43,6 +45,8 @@ class NonLabelStepRecorder {
 
   // The batch whose answer comes next. `bytes_sent`: of its activations.
   void Begin(uint32_t epoch, uint32_t batch, int64_t examples, int64_t bytes_sent);
+  // What the protection of the activations did to it.
+  void SetProtection(const ProtectionStep& protection) { protection_ = protection; }
   void AddReceived(int64_t bytes) { row_.bytes_received += bytes; }
   // Of the batch under way.
   int64_t step() const { return row_.step; }
@@ -63,6 +67,8 @@ class NonLabelStepRecorder {
   const StepTotals& totals() const { return totals_; }
 
  private:
+  absl::Status RecordProtection();
+
   friend class cereal::access;
   // Between steps.
   template <typename Archive>
@@ -72,8 +78,10 @@ class NonLabelStepRecorder {
 
   Ledger* const ledger_;
   TrainingProgress progress_;
+  const double threshold_;
   StepStopwatch stopwatch_;
-  StepRow row_;  // Of the batch under way.
+  StepRow row_;  // Of the batch under way,
+  ProtectionStep protection_;
   bool due_ = false;
   StepTotals totals_;
 };

@@ -96,6 +96,7 @@ absl::Status NonLabelTrainingStep::Learn(const BatchAddress& address, TrainingSt
   const absl::Status updated = parts_.model->Update();
   parts_.recorder->Lap(&StepTimeRow::update);
   SPLITVEIL_RETURN_IF_ERROR(updated);
+  parts_.recorder->SetProtection(parts_.model->latest());
   parts_.recorder->Learnt();
   return absl::OkStatus();
 }
@@ -142,6 +143,7 @@ absl::Status NonLabelTrainingStep::StayFrozen(const BatchSlices& slices) {
     SPLITVEIL_RETURN_IF_ERROR(parts_.model->Discard());
   }
   in_flight_.pop_front();
+  parts_.recorder->SetProtection(parts_.model->latest());
   parts_.recorder->Learnt();
   return absl::OkStatus();
 }

@@ -16,7 +16,7 @@
 #include "common/dataset/feature_table.h"
 #include "common/schedule/schedule.h"
 #include "common/schedule/slice_assembler.h"
-#include "nonlabel_party/bottom/bottom_model.h"
+#include "nonlabel_party/protection/protected_bottom_model.h"
 #include "nonlabel_party/session/answer_protocol.h"
 #include "nonlabel_party/session/attack_runner.h"
 #include "nonlabel_party/session/label_party_peer.h"
@@ -37,7 +37,7 @@ class NonLabelTrainingStep {
   struct Parts {
     Schedule* schedule = nullptr;
     const FeatureTable* features = nullptr;
-    BottomTrainer* model = nullptr;
+    ProtectedBottomModel* model = nullptr;
     AnswerProtocol* protocol = nullptr;
     AttackRunner* attacks = nullptr;
     NonLabelStepRecorder* recorder = nullptr;

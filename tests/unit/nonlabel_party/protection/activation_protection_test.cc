@@ -1,10 +1,7 @@
 #include "nonlabel_party/protection/activation_protection.h"
 
 #include <gtest/gtest.h>
-#include <functional>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "google/protobuf/text_format.h"
 
@@ -19,13 +16,13 @@ ActivationProtection Parse(const std::string& text) {
   return protection;
 }
 
-std::vector<v1::AttributeValues> SexAndRelationship() {
-  std::vector<v1::AttributeValues> columns(2);
-  columns[0].set_name("sex");
-  columns[1].set_name("relationship");
-  for (const char* value : {"Female", "Male"}) columns[0].add_values(value);
-  for (const char* value : {"Husband", "Wife", "Unmarried"}) columns[1].add_values(value);
-  return columns;
+v1::Preprocessing SexAndRelationship() {
+  v1::Preprocessing data;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "attributes { name: 'sex' values: ['Female', 'Male'] }"
+      "attributes { name: 'relationship' values: ['Husband', 'Wife', 'Unmarried'] }",
+      &data));
+  return data;
 }
 
 TEST(ActivationProtectionTest, FindsTheColumns) {
