@@ -41,7 +41,8 @@ TEST_F(AttributeAttackRefusalsTest, AnAttributeMustBeKnown) {
   });
   ExpectRefused(v1::BASIC, "below 2",
                 [](auto& options) { options.known[0].by_position[options.examples.auxiliary[5]] = 2; });
-  ExpectRefused(v1::BASIC, "values", [](auto& options) { options.known[0].values = 1; });
+  ExpectRefused(v1::BASIC, "below 1", [](auto& options) { options.known[0].values = 1; });
+  ExpectRefused(v1::BASIC, "2 to 254", [](auto& options) { options.known[0].values = 255; });
   ExpectRefused(v1::BASIC, "rows of features", [](auto& options) { options.known[0].by_feature_row = {1}; });
 }
 

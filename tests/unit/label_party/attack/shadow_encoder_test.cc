@@ -32,7 +32,7 @@ class ShadowEncoderTest : public ::testing::Test {
     Matrix sent(features.rows(), 2);
     for (int64_t j = 0; j < features.rows(); ++j) {
       const auto x = features.row(j);
-      sent.row(j)[0] = 0.8F * x[0] + 0.3F * x[1] - 0.2F * x[2] + 5;
+      sent.row(j)[0] = 0.8F * x[0] + 0.3F * x[1] - 0.2F * x[2];
       sent.row(j)[1] = -0.5F * x[0] + 0.6F * x[1] + 0.4F * x[2];
     }
     return sent;
@@ -67,7 +67,9 @@ TEST_F(ShadowEncoderTest, ImitatesMeansAndSpreadsOfWhatWasSent) {
   const auto encoder = ShadowEncoder::Create(options_);
   ASSERT_TRUE(encoder.ok()) << encoder.status();
   const Matrix sent = Embed(theirs_.activations);
-  ASSERT_TRUE((*encoder)->Imitate(sent).ok());
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    ASSERT_TRUE((*encoder)->Imitate(sent).ok());
+  }
   const auto made = (*encoder)->EncodeAll();
   ASSERT_TRUE(made.ok()) << made.status();
   ASSERT_EQ(made->rows(), kOwn);
@@ -98,6 +100,46 @@ TEST_F(ShadowEncoderTest, EqualSeedsImitateAlike) {
     made.push_back(*(*encoder)->EncodeAll());
   }
   EXPECT_EQ(ConstMatrixView(made[0]).values(), ConstMatrixView(made[1]).values());
+}
+
+TEST_F(ShadowEncoderTest, TakesCategoriesAndImages) {
+  splitveil::testing::SmallTable table;
+  table.ids = {"0", "1", "2", "3"};
+  table.categories = {{1}, {2}, {1}, {2}};
+  table.categories_per_column = 2;
+  table.image = {1, 2, 2};
+  table.pixels = {{0, 255, 0, 255}, {255, 255, 0, 0}, {7, 7, 7, 7}, {255, 0, 255, 0}};
+  const Matrix sent = Embed(theirs_.activations);
+  const FeatureTable categories_alone = [&] {
+    splitveil::testing::SmallTable alone = table;
+    alone.image = {};
+    alone.pixels.clear();
+    return FeatureTable(alone.Store(), {0, 1, 2, 3});
+  }();
+  ShadowEncoder::Options options = options_;
+  options.passes = 1;
+  options.features = &categories_alone;
+  EXPECT_FALSE(ShadowEncoder::Create(options).ok());  // No embedding.
+  options.model.mutable_embedding()->set_dimension(2);
+  const auto of_categories = ShadowEncoder::Create(options);
+  ASSERT_TRUE(of_categories.ok()) << of_categories.status();
+  const Matrix before = *(*of_categories)->EncodeAll();
+  EXPECT_TRUE((*of_categories)->Imitate(sent).ok());
+  const Matrix after = *(*of_categories)->EncodeAll();
+  EXPECT_NE(ConstMatrixView(before).values(), ConstMatrixView(after).values());
+  EXPECT_EQ(after.row(0), after.row(2));  // The same category.
+
+  table.categories.clear();
+  const FeatureTable images(table.Store(), {0, 1, 2, 3});
+  options.features = &images;
+  options.model = {};
+  v1::Layer& layer = *options.model.add_layers();
+  layer.set_name("convolution");
+  layer.mutable_convolution()->set_channels(2);
+  layer.mutable_convolution()->set_max_pool(2);
+  const auto of_images = ShadowEncoder::Create(options);
+  ASSERT_TRUE(of_images.ok()) << of_images.status();
+  EXPECT_TRUE((*of_images)->Imitate(sent).ok());
 }
 
 TEST_F(ShadowEncoderTest, RefusesWhatDoesNotFit) {
@@ -142,9 +184,12 @@ TEST_F(ShadowEncoderTest, ReadsTheAttributeWithoutAnActivationWhoseValueIsKnown)
   const auto module = AttributeAttackModule::Create(std::move(options));
   ASSERT_TRUE(module.ok()) << module.status();
   const Matrix sent = Embed(theirs_.activations);
-  ASSERT_TRUE((*module)->TakeTraining(0, training, sent.block(0, 2000)).ok());
-  ASSERT_TRUE((*module)->TakeTest(0, 0, sent.block(2000, 1000)).ok());
-  const auto guesses = (*module)->Guess(0);
+  for (const uint32_t epoch : {0, 1, 2}) {
+    ASSERT_TRUE((*module)->TakeTraining(epoch, training, sent.block(0, 2000)).ok());
+    ASSERT_TRUE((*module)->TakeTest(epoch, 0, sent.block(2000, 1000)).ok());
+    ASSERT_TRUE((*module)->Guess(epoch).ok());
+  }
+  const auto guesses = (*module)->Guess(2);
   ASSERT_TRUE(guesses.ok()) << guesses.status();
   ASSERT_EQ(guesses->size(), 2);
   const absl::Span<const uint8_t> values = theirs_.values;
