@@ -50,6 +50,9 @@ TEST_F(AttributeAttackRefusalsTest, PositionsAscendWithinTheAlignedExamples) {
   ExpectRefused(v1::BASIC, "auxiliary examples", [](auto& options) { options.examples.auxiliary.back() = kAligned; });
   ExpectRefused(v1::BASIC, "test examples", [](auto& options) { options.examples.test[1] = options.examples.test[0]; });
   ExpectRefused(v1::POISON, "unmarked examples", [](auto& options) { options.examples.unmarked.back() = kAligned; });
+  ExpectRefused(v1::POISON, "marked examples", [](auto& options) {
+    options.examples.unmarked.insert(options.examples.unmarked.begin(), options.examples.marked[0]);
+  });
   ExpectRefused(v1::POISON, "as many values", [](auto& options) {
     options.audit.add_attributes("other");
     options.known.push_back({"other", 2, {0, 1}, {}});
