@@ -154,6 +154,10 @@ absl::Status ValidateAttributeAudit(const v1::RunAgreement& agreement) {
                    absl::StrCat("at most ", kMaxHeldOutFraction, " together"),
                    absl::StrCat(agreement.test_fraction(), " and ", audit.auxiliary_fraction()));
   }
+  if (agreement.test_fraction() == 0 && !audit.attacks().empty()) {
+    return Invalid("attribute_audit.attacks", "none without test examples, at which they guess",
+                   "some beside test_fraction 0");
+  }
   if (agreement.progressive_validation() && (!audit.attacks().empty() || audit.auxiliary_fraction() > 0)) {
     return Invalid("progressive_validation", "false beside an attribute_audit, whose attacks follow each epoch's test",
                    "true");

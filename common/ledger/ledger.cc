@@ -53,6 +53,7 @@ class Ledger::Database {
     kAllRuns,
     kPrivacyLoss,
     kActivationBound,
+    kAttributeLeak,
     kEvent,
     kTables
   };
@@ -139,6 +140,7 @@ absl::Status Ledger::Database::Prepare() {
       "INSERT INTO all_runs VALUES (?1, ?2, ?3, ?4)",
       "INSERT INTO privacy_loss VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
       "INSERT INTO activation_bound VALUES (?1, ?2, ?3, ?4)",
+      "INSERT INTO attribute_leak VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
       "INSERT INTO event VALUES (?1, ?2, ?3, ?4)"};
   for (int table = 0; table < kTables; ++table) {
     SPLITVEIL_ASSIGN_OR_RETURN(inserts_[table], connection_->Prepare(kInserts[table]));
@@ -176,6 +178,7 @@ absl::Status Ledger::Database::GoBackTo(const v1::LedgerPosition& position, cons
       {"DELETE FROM privacy_loss WHERE run_id = ?1 AND step >= ?2", position.steps()},
       {"DELETE FROM evaluation WHERE run_id = ?1 AND step > ?2", position.steps()},
       {"DELETE FROM distribution WHERE run_id = ?1 AND epoch >= ?2", position.own_epochs()},
+      {"DELETE FROM attribute_leak WHERE run_id = ?1 AND epoch >= ?2", position.own_epochs()},
       {"DELETE FROM epoch_leak WHERE run_id = ?1 AND observer = 'label_party' AND epoch >= ?2", position.own_epochs()},
       {"DELETE FROM epoch_leak WHERE run_id = ?1 AND observer <> 'label_party' AND epoch >= ?2",
        position.peer_epochs()},
@@ -370,6 +373,11 @@ absl::Status Ledger::Record(const PrivacyLossRow& row) {
 
 absl::Status Ledger::Record(const ActivationBoundRow& row) {
   return database_->Insert(Database::kActivationBound, row.releases, row.mu, row.auc_bound);
+}
+
+absl::Status Ledger::Record(const AttributeLeakRow& row) {
+  return database_->Insert(Database::kAttributeLeak, row.epoch, row.attack, row.attribute, row.examples, row.rows,
+                           row.accuracy, row.accuracy_low, row.accuracy_high, row.floor, row.auc);
 }
 
 absl::Status Ledger::RecordEvent(absl::string_view kind, absl::string_view detail) {

@@ -87,6 +87,24 @@ struct DistributionRow {
   double low = 0, high = 0;
   int64_t examples = 0;
 };
+// What an attack of the label party on a sensitive attribute reached after an epoch. Non-label party only.
+struct AttributeLeakRow {
+  int64_t epoch = 0;
+  std::string attack, attribute;
+  std::string examples;  // test, training: those that it was tried on.
+  int64_t rows = 0;      // Of them, those whose attribute is known. NaN below where there are none.
+  double accuracy = 0, accuracy_low = 0, accuracy_high = 0;  // Share guessed right, ends of the 95% interval.
+  double floor = 0;                                          // Share of the most common value: guessing it always.
+  double auc = 0;                                            // Of several values the mean of each against the rest.
+
+  // By how much it is better than no attack.
+  double advantage() const { return accuracy - floor; }
+
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(epoch, attack, attribute, examples, rows, accuracy, accuracy_low, accuracy_high, floor, auc);
+  }
+};
 struct EvaluationRow {
   int64_t step = 0;
   std::string split;  // train, test.
@@ -141,6 +159,7 @@ class Ledger {
   absl::Status Record(const EpochLeakRow& row);
   absl::Status Record(const DistributionRow& row);
   absl::Status Record(const EvaluationRow& row);
+  absl::Status Record(const AttributeLeakRow& row);
   absl::Status Record(const PrivacyAuditRow& row);
   absl::Status Record(const AllRunsRow& row);
   absl::Status Record(const PrivacyLossRow& row);

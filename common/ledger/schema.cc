@@ -98,6 +98,13 @@ CREATE TABLE activation_bound(
   run_id TEXT PRIMARY KEY NOT NULL REFERENCES run(run_id),
   releases INTEGER NOT NULL, mu REAL NOT NULL, auc_bound REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE attribute_leak(
+  run_id TEXT NOT NULL REFERENCES run(run_id),
+  epoch INTEGER NOT NULL, attack TEXT NOT NULL, attribute TEXT NOT NULL,
+  examples TEXT NOT NULL CHECK (examples IN ('test', 'training')),
+  rows INTEGER NOT NULL, accuracy REAL, accuracy_low REAL, accuracy_high REAL, floor REAL, auc REAL,
+  PRIMARY KEY (run_id, epoch, attack, attribute, examples)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE event(
   run_id TEXT NOT NULL REFERENCES run(run_id),
   at TEXT NOT NULL, kind TEXT NOT NULL, detail TEXT NOT NULL

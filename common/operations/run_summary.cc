@@ -140,6 +140,17 @@ void AddLeaks(const RunSummary& summary, Table& table) {
   }
 }
 
+void AddAttributeLeaks(const RunSummary& summary, Table& table) {
+  const char* note = "  (strongest attack of the label party; accuracy with its 95% interval)";
+  for (const AttributeLeakRow& row : summary.attribute_leaks) {
+    table.Add(
+        absl::StrCat("attribute ", row.attribute),
+        absl::StrFormat("%s %.3f [%.3f, %.3f] on %d %s examples, floor %.3f, AUC %.3f%s", row.attack, row.accuracy,
+                        row.accuracy_low, row.accuracy_high, row.rows, row.examples, row.floor, row.auc, note));
+    note = "";
+  }
+}
+
 bool ReleasedNothing(const RunSummary& summary) {
   return !summary.gate.empty() && std::all_of(summary.gate.begin(), summary.gate.end(), [](const auto& decision) {
     return decision.first == GateActionName(v1::FREEZE_BOTTOM) || decision.first == GateActionName(v1::HALT);
@@ -260,6 +271,7 @@ std::string RunSummaryTable(const RunSummary& summary) {
   table.Add("training", Training(summary));
   AddQuality(summary, table);
   AddLeaks(summary, table);
+  AddAttributeLeaks(summary, table);
   if (summary.leaks.empty() && !summary.gate.empty()) {
     table.Add("leak", NoLeak(summary));
   }

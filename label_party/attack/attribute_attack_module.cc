@@ -130,6 +130,9 @@ absl::Status AttributeAttackModule::Build() {
     uint32_t rank = 0;
     for (const std::vector<uint32_t>* positions : {&options_.examples.marked, &options_.examples.unmarked}) {
       for (const uint32_t position : *positions) {
+        if (training_ranks_[position] != kNoRank) {
+          return absl::InvalidArgumentError("marked examples: expected none that is unmarked, found one");
+        }
         training_ranks_[position] = rank++;
       }
     }

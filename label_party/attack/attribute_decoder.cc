@@ -19,6 +19,8 @@
 namespace splitveil {
 namespace {
 
+constexpr double kLearningRate = 1e-3;
+constexpr double kLinearLearningRate = 1e-2;
 constexpr size_t kLargestBatch = 256;
 // Of few examples, so many batches a pass: one step a pass would not get far.
 constexpr size_t kLeastBatches = 8;
@@ -76,6 +78,7 @@ absl::StatusOr<std::unique_ptr<AttributeDecoder>> AttributeDecoder::Create(const
   LayerStack::Options stack;
   stack.chain = ChainOf(options);
   stack.seed = options.seed;
+  stack.optimizer.learning_rate = options.hidden.layers().empty() ? kLinearLearningRate : kLearningRate;
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<LayerStack> layers, LayerStack::Create(stack));
   return absl::WrapUnique(new AttributeDecoder(options, std::move(layers)));
 }

@@ -105,6 +105,7 @@ absl::Status ShadowEncoder::Imitate(ConstMatrixView sent) {
   std::vector<uint32_t> order(static_cast<size_t>(sent.rows()));
   std::iota(order.begin(), order.end(), 0);
   for (int pass = 0; pass < options_.passes; ++pass) {
+    const auto noise_spread = static_cast<float>(options_.passes - pass) / static_cast<float>(options_.passes);
     std::shuffle(order.begin(), order.end(), random_);
     for (size_t first = 0; first < order.size(); first += kBatch) {
       const auto rows = absl::MakeConstSpan(order).subspan(first, kBatch);
@@ -112,18 +113,20 @@ absl::Status ShadowEncoder::Imitate(ConstMatrixView sent) {
       for (size_t j = 0; j < rows.size(); ++j) {
         batch.SetBlock(static_cast<int64_t>(j), sent.block(rows[j], 1));
       }
-      SPLITVEIL_RETURN_IF_ERROR(Step(standardiser_.Apply(batch)));
+      SPLITVEIL_RETURN_IF_ERROR(Step(standardiser_.Apply(batch), noise_spread));
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status ShadowEncoder::Step(ConstMatrixView sent) {
+absl::Status ShadowEncoder::Step(Matrix sent, float noise_spread) {
   const FeatureBatch features = Draw(sent.rows());
   Matrix storage;
   SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView input, input_->Assemble(features, ParameterUse::kTraining, storage));
   SPLITVEIL_ASSIGN_OR_RETURN(LayerPass encoding, layers_->Forward(input));
-  const Matrix made = standardiser_.Apply(encoding.output());
+  Matrix made = standardiser_.Apply(encoding.output());
+  AddNoise(noise_spread, sent);
+  AddNoise(noise_spread, made);
 
   SPLITVEIL_RETURN_IF_ERROR(TeachDiscriminator(sent, true));
   SPLITVEIL_RETURN_IF_ERROR(TeachDiscriminator(made, false));
@@ -138,6 +141,13 @@ absl::Status ShadowEncoder::Step(ConstMatrixView sent) {
   SPLITVEIL_RETURN_IF_ERROR(LayerStack::Update({layers_.get()}));
   const LookupGradient at_input = {features.categories, gradients.input};
   return input_->Update({&at_input, 1});
+}
+
+void ShadowEncoder::AddNoise(float spread, Matrix& rows) {
+  std::normal_distribution<float> noise(0, spread);
+  for (float& value : rows.block_values(0, rows.rows())) {
+    value += noise(random_);
+  }
 }
 
 absl::Status ShadowEncoder::TeachDiscriminator(ConstMatrixView rows, bool are_sent) {

@@ -25,7 +25,14 @@ namespace splitveil {
 // sent and whose made ones are the shadow encoder's of the adversary's features. The discriminator's logit D has two
 // layers of 64 units before it and minimises -log sigmoid(D(sent)) - log(1 - sigmoid(D(made))), the encoder
 // -log sigmoid(D(made)) (section 3 there), a step each in turn. Adam, learning rate 0.001, beta1 0.5 (Radford et al.,
-// ICLR 2016); of the encoder's parameters an average is used (decay 0.99). Not thread-safe.
+// ICLR 2016); of the encoder's parameters an average is used (decay 0.99).
+//
+// D sees both through Gaussian noise that fades from one standard deviation of what was sent to none within each
+// Imitate (instance noise: Soenderby et al., ICLR 2017). Without it the encoder settles on the largest
+// cloud of activations and never finds the others.
+//
+// What it cannot know: of two encoders that make the same distribution it may find the other one, and a decoder is then
+// confidently wrong. Not thread-safe.
 class ShadowEncoder {
  public:
   struct Options {
@@ -50,8 +57,9 @@ class ShadowEncoder {
   explicit ShadowEncoder(const Options& options) : options_(options), random_(options.seed) {}
 
   absl::Status Build();
-  // One step of the discriminator, then one of the encoder. `sent`: standardised.
-  absl::Status Step(ConstMatrixView sent);
+  // One step of the discriminator, then one of the encoder. `sent`: standardised; `noise_spread`: in its unit.
+  absl::Status Step(Matrix sent, float noise_spread);
+  void AddNoise(float spread, Matrix& rows);
   // Features of `count` examples drawn at random.
   FeatureBatch Draw(int64_t count);
   // Takes one discriminator step's gradients on `rows` that it should call sent, or made.

@@ -124,6 +124,24 @@ absl::Status ValidateWorstCase(const v1::LabelPartyConfig& config) {
              : absl::OkStatus();
 }
 
+absl::Status ValidateAttributeAttack(const v1::LabelPartyConfig& config, const v1::AttributeAuditAgreement& audit) {
+  if (config.has_attribute_attack() == audit.attacks().empty()) {
+    return config.has_attribute_attack()
+               ? Unfit("attribute_attack", "none without attacks in the agreement's attribute_audit", "one")
+               : Unfit("attribute_attack",
+                       "one beside attacks in the agreement's attribute_audit, { auxiliary { path: \"known.data\" } }: "
+                       "what this party knows of attributes",
+                       "none");
+  }
+  const auto& attacks = audit.attacks();
+  const bool simulates = std::find(attacks.begin(), attacks.end(), v1::SIMULATOR) != attacks.end();
+  if (config.has_attribute_attack() && simulates != config.attribute_attack().has_shadow_model()) {
+    return simulates ? Unfit("attribute_attack.shadow_model", "one beside the agreed attack SIMULATOR", "none")
+                     : Unfit("attribute_attack.shadow_model", "none without the agreed attack SIMULATOR", "one");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement) {
@@ -155,6 +173,7 @@ absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::R
   if (config.protection().has_label_dp()) {
     status.Update(ValidatePattern(config, agreement));
   }
+  status.Update(ValidateAttributeAttack(config, agreement.attribute_audit()));
   status.Update(CheckTopSpec(config.model(), agreement));
   return status;
 }

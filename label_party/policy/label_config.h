@@ -19,8 +19,9 @@ inline constexpr int64_t kMaxDistanceCorrelationBatch = 16'384;
 // unknown, runs once per run or is listed twice; a distance correlation over batches above
 // kMaxDistanceCorrelationBatch; early stopping without test examples; a privacy account without gaussian_label_dp, or
 // that without one; beside it, whatever else would let true labels move what the peer receives; beside label_dp,
-// whatever would let them move which messages it receives, and disclosure ROUNDED; a model that holds no top half for
-// the agreement's cut (CheckTopSpec). Errors: InvalidArgument with field, expected, found. Thread-safe.
+// whatever would let them move which messages it receives, and disclosure ROUNDED; an attribute_attack where the
+// agreement has no attacks on attributes, or none where it has some, or one without what it takes; a model that holds
+// no top half for the agreement's cut (CheckTopSpec). Errors: InvalidArgument with field, expected, found. Thread-safe.
 absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement);
 
 }  // namespace splitveil

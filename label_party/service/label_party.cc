@@ -114,6 +114,10 @@ absl::StatusOr<LabelSessionOptions> SessionOptions(const LabelPartyPlan& plan, R
       OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement, PreparedFor::kLabelParty));
   options.data = std::move(data);
   SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data, plan.agreement));
+  if (plan.config.has_attribute_attack()) {
+    const std::string path = ResolvePath(plan.config_path, plan.config.attribute_attack().auxiliary().path());
+    SPLITVEIL_ASSIGN_OR_RETURN(options.known_attributes, Dataset::Open(path));
+  }
   return options;
 }
 
@@ -204,14 +208,16 @@ absl::Status ServeRun(LabelPartyPlan& plan, bool only_continues) {
   SplitTrainingService training(session.get());
   AlignmentService alignment(session.get());
   LeakAuditService audit(session.get());
+  AttributeAuditService attribute_audit(session.get());
   OperationsService operations(&status);
 
   SPLITVEIL_ASSIGN_OR_RETURN(const OperatorServer operator_server,
                              StartOperatorServer(StatusSocketPath(plan.config.party(), plan.config_path), &operations));
-  SPLITVEIL_ASSIGN_OR_RETURN(
-      const RunningServer running,
-      StartServer({plan.config.listen_address(), MaxMessageBytes(plan.agreement), {&training, &alignment, &audit}},
-                  plan.identity));
+  SPLITVEIL_ASSIGN_OR_RETURN(const RunningServer running,
+                             StartServer({plan.config.listen_address(),
+                                          MaxMessageBytes(plan.agreement),
+                                          {&training, &alignment, &audit, &attribute_audit}},
+                                         plan.identity));
   LogInfo("label party listens on port ", running.port);
   plan.config.set_listen_address(WithPort(plan.config.listen_address(), running.port));
   absl::Status outcome = session->WaitUntilEnded(&StopRequested);

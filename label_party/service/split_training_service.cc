@@ -13,6 +13,9 @@ namespace {
 constexpr int kTrain = 2;
 constexpr int kEvaluate = 3;
 
+// In that of attribute_audit.proto.
+constexpr int kEmbedAuxiliary = 0;
+
 // What the peer gets to read of `status`; a refusal is recorded.
 grpc::Status Verdict(LabelSession& session, const char* call, const absl::Status& status) {
   if (!status.ok()) {
@@ -193,6 +196,73 @@ grpc::Status LeakAuditService::AuxiliaryLabels(grpc::ServerContext* /*context*/,
 grpc::Status LeakAuditService::ScoreExamples(grpc::ServerContext* /*context*/, const v1::ScoreExamplesRequest* request,
                                              v1::ScoreExamplesResponse* response) {
   return Answer(*session_, "ScoreExamples", session_->ScoreExamples(*request), response);
+}
+
+AttributeAuditService::AttributeAuditService(LabelSession* session) : session_(session) {
+  MarkMethodStreamed(
+      kEmbedAuxiliary,
+      new grpc::internal::BidiStreamingHandler<AttributeAuditService, grpc::ByteBuffer, v1::EmbedAuxiliaryResponse>(
+          [](AttributeAuditService* service, grpc::ServerContext* context,
+             grpc::ServerReaderWriter<v1::EmbedAuxiliaryResponse, grpc::ByteBuffer>* stream) {
+            return service->EmbedStream(*context, stream);
+          },
+          this));
+}
+
+grpc::Status AttributeAuditService::EmbedStream(
+    const grpc::ServerContext& context,
+    grpc::ServerReaderWriter<v1::EmbedAuxiliaryResponse, grpc::ByteBuffer>* stream) {
+  const CallLimit::Slot slot(&embeddings_);
+  if (!slot.granted()) {
+    return slot.Refusal("EmbedAuxiliary");
+  }
+  const OpenStream open(session_);
+  LabelSession::Embedding embedding;
+  while (true) {
+    v1::CutActivations request;
+    const absl::StatusOr<bool> read = ReadMessage(stream, "EmbedAuxiliary", &request);
+    if (!read.ok()) {
+      return Verdict(*session_, "EmbedAuxiliary", read.status());
+    }
+    if (!*read) {
+      break;
+    }
+    if (const absl::Status status = session_->EmbedAuxiliary(request, embedding); !status.ok()) {
+      return Verdict(*session_, "EmbedAuxiliary", status);
+    }
+  }
+  if (context.IsCancelled()) {
+    session_->ConnectionLost();
+    return {grpc::StatusCode::CANCELLED, "the peer has given its auxiliary activations up"};
+  }
+  v1::EmbedAuxiliaryResponse response;
+  grpc::Status status = Answer(*session_, "EmbedAuxiliary", session_->FinishEmbedding(embedding), &response);
+  if (status.ok() && !stream->Write(response)) {
+    session_->ConnectionLost();
+    return {grpc::StatusCode::UNAVAILABLE, "the peer is gone"};
+  }
+  return status;
+}
+
+grpc::Status AttributeAuditService::GuessAttributes(grpc::ServerContext* /*context*/,
+                                                    const v1::GuessAttributesRequest* request,
+                                                    grpc::ServerWriter<v1::AttributeGuesses>* writer) {
+  const CallLimit::Slot slot(&guesses_);
+  if (!slot.granted()) {
+    return slot.Refusal("GuessAttributes");
+  }
+  const OpenStream open(session_);
+  const absl::StatusOr<SharedGuesses> guesses = session_->GuessAttributes(*request);
+  if (!guesses.ok()) {
+    return Verdict(*session_, "GuessAttributes", guesses.status());
+  }
+  for (const v1::AttributeGuesses& message : **guesses) {
+    if (!writer->Write(message)) {
+      session_->ConnectionLost();
+      return {grpc::StatusCode::UNAVAILABLE, "the peer is gone"};
+    }
+  }
+  return grpc::Status::OK;
 }
 
 }  // namespace splitveil

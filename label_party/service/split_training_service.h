@@ -11,6 +11,7 @@
 #include "label_party/session/label_session.h"
 
 #include "splitveil/v1/alignment.grpc.pb.h"
+#include "splitveil/v1/attribute_audit.grpc.pb.h"
 #include "splitveil/v1/leak_audit.grpc.pb.h"
 #include "splitveil/v1/split_training.grpc.pb.h"
 
@@ -74,6 +75,25 @@ class LeakAuditService final : public v1::LeakAudit::Service {
 
  private:
   LabelSession* session_;
+};
+
+// Thread-safe.
+class AttributeAuditService final : public v1::AttributeAudit::Service {
+ public:
+  // `session`: not owned; must outlive this.
+  explicit AttributeAuditService(LabelSession* session);
+
+  grpc::Status GuessAttributes(grpc::ServerContext* context, const v1::GuessAttributesRequest* request,
+                               grpc::ServerWriter<v1::AttributeGuesses>* writer) override;
+
+ private:
+  // In the place of the generated EmbedAuxiliary, which could not tell a damaged message from the end of the stream.
+  grpc::Status EmbedStream(const grpc::ServerContext& context,
+                           grpc::ServerReaderWriter<v1::EmbedAuxiliaryResponse, grpc::ByteBuffer>* stream);
+
+  LabelSession* session_;
+  CallLimit embeddings_{4};
+  CallLimit guesses_{4};
 };
 
 }  // namespace splitveil

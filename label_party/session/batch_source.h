@@ -64,6 +64,12 @@ class BatchSource {
   // Gathers them already, where the epoch has such a batch, so that Gathered and Take need not.
   void Prefetch(uint32_t epoch, uint32_t batch);
 
+  // Aligned positions of the rows of batch (epoch, batch), which the schedule has; valid until another epoch is asked
+  // for.
+  absl::Span<const uint32_t> PositionsOf(uint32_t epoch, uint32_t batch) {
+    return data_.schedule.BatchRows(epoch, batch);
+  }
+
   int64_t batches_per_epoch() const { return data_.schedule.batches_per_epoch(); }
   int64_t batch_rows(int64_t batch) const { return data_.schedule.batch_rows(batch); }
   // Aligned examples.

@@ -55,6 +55,15 @@ absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionO
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckTaskOf(options.agreement, *options.data, options.config));
   SPLITVEIL_RETURN_IF_ERROR(CheckLabelsDiffer(options.agreement, *options.data, std::nullopt));
+  if (const bool attacks = !options.agreement.attribute_audit().attacks().empty();
+      attacks != (options.known_attributes != nullptr)) {
+    return absl::InvalidArgumentError(absl::StrCat("attribute_attack: expected ",
+                                                   attacks ? "the data that the agreed attacks know" : "none",
+                                                   ", found ", attacks ? "none" : "some"));
+  }
+  if (options.known_attributes != nullptr) {
+    SPLITVEIL_RETURN_IF_ERROR(AttributeAudit::Check(options.agreement, options.config, *options.known_attributes));
+  }
   SPLITVEIL_RETURN_IF_ERROR(TopModel::Check(TopOptions(options.agreement, options.config, *options.data)));
   SPLITVEIL_ASSIGN_OR_RETURN(
       SeedExchange seed,
@@ -67,6 +76,7 @@ LabelSession::LabelSession(LabelSessionOptions options, SeedExchange seed)
     : agreement_(std::move(options.agreement)),
       config_(std::move(options.config)),
       data_(std::move(options.data)),
+      known_attributes_(std::move(options.known_attributes)),
       only_continues_(options.only_continues),
       status_(options.status),
       keep_report_(std::move(options.keep_report)),
@@ -232,6 +242,12 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
                     life_.TakeCheckpoint(), auditor_.get(), life_.ledger(), journal_.get(), continues, counted_sum_kl});
   SPLITVEIL_RETURN_IF_ERROR(FailInside(training.status()));
   training_ = *std::move(training);
+  if (known_attributes_ != nullptr) {
+    absl::StatusOr<std::unique_ptr<AttributeAudit>> audit =
+        AttributeAudit::Create({agreement_, config_, known_attributes_, *data_, aligned_.rows, life_.ledger()});
+    SPLITVEIL_RETURN_IF_ERROR(FailInside(audit.status()));
+    attribute_audit_ = *std::move(audit);
+  }
   life_.RememberMetrics(training_->result().tests);
   progress_.emplace(status_, agreement_.epochs(), training_->source->batches_per_epoch());
   judge_ = auditor_.get();
@@ -263,6 +279,10 @@ absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request, 
     training_->recorder->Lap(&StepTimeRow::wait);
   }
   SPLITVEIL_RETURN_IF_ERROR(step.Receive(request));
+  if (attribute_audit_ != nullptr) {
+    SPLITVEIL_RETURN_IF_ERROR(FailInside(
+        attribute_audit_->TakeTraining(request, training_->source->PositionsOf(request.epoch(), request.batch()))));
+  }
   absl::StatusOr<SharedGradients> answer = step.Answer();
   if (absl::IsAlreadyExists(answer.status())) {
     return Fail(AsRefusal(answer.status()));
@@ -317,6 +337,10 @@ absl::Status LabelSession::Evaluate(const v1::CutActivations& request, Evaluatio
   SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations, training_->evaluator->Read(request, evaluation));
   SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
   evaluation.epoch = request.epoch();
+  if (attribute_audit_ != nullptr) {
+    SPLITVEIL_RETURN_IF_ERROR(
+        FailInside(attribute_audit_->TakeTest(request.epoch(), evaluation.next_batch, activations)));
+  }
   SPLITVEIL_RETURN_IF_ERROR(FailInside(training_->evaluator->Predict(activations, evaluation)));
   life_.Heard();
   return absl::OkStatus();
@@ -420,6 +444,53 @@ absl::StatusOr<v1::ScoreExamplesResponse> LabelSession::ScoreExamples(const v1::
   }
   life_.Heard();
   return v1::ScoreExamplesResponse();
+}
+
+absl::Status LabelSession::CheckAttributeCall(Message message, const std::string& run_id, uint32_t epoch,
+                                              const char* call) const {
+  SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(message, run_id));
+  if (attribute_audit_ == nullptr) {
+    return absl::PermissionDeniedError(absl::StrCat(call, ": expected agreed attacks on attributes, found none"));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(training_->order->CheckAudit(call, epoch));
+  return attribute_audit_->CheckDue(call, epoch, training_->order->trained());
+}
+
+absl::Status LabelSession::EmbedAuxiliary(const v1::CutActivations& request, Embedding& embedding) {
+  absl::MutexLock lock(&mutex_);
+  if (!agreement_.attribute_audit().embed_auxiliary()) {
+    return absl::PermissionDeniedError("EmbedAuxiliary: expected agreed embed_auxiliary, found none");
+  }
+  SPLITVEIL_RETURN_IF_ERROR(
+      CheckAttributeCall(Message::kEmbedAuxiliary, request.run_id(), request.epoch(), "EmbedAuxiliary"));
+  SPLITVEIL_RETURN_IF_ERROR(attribute_audit_->Embed(request, embedding));
+  life_.Heard();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::EmbedAuxiliaryResponse> LabelSession::FinishEmbedding(const Embedding& embedding) {
+  absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(
+      CheckAttributeCall(Message::kEmbedAuxiliary, protocol_.run_id(), embedding.epoch, "EmbedAuxiliary"));
+  absl::StatusOr<v1::EmbedAuxiliaryResponse> response = attribute_audit_->FinishEmbedding(embedding);
+  if (IsOfLedger(response.status())) {
+    return FailInside(response.status());
+  }
+  SPLITVEIL_RETURN_IF_ERROR(response.status());
+  life_.Heard();
+  return response;
+}
+
+absl::StatusOr<SharedGuesses> LabelSession::GuessAttributes(const v1::GuessAttributesRequest& request) {
+  absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(
+      CheckAttributeCall(Message::kGuessAttributes, request.run_id(), request.epoch(), "GuessAttributes"));
+  SPLITVEIL_RETURN_IF_ERROR(attribute_audit_->CheckGuess(request.epoch()));
+  SPLITVEIL_RETURN_IF_ERROR(LearnLocked());
+  absl::StatusOr<SharedGuesses> guesses = attribute_audit_->Guess(request.epoch());
+  SPLITVEIL_RETURN_IF_ERROR(FailInside(guesses.status()));
+  life_.Heard();
+  return guesses;
 }
 
 absl::Status LabelSession::Close(const v1::CloseRequest& request) {

@@ -10,6 +10,8 @@
 //            ◄──────────── protected gradients       then Learn
 //     ScoreBatch(scores) ─────────────────────────►  judged by LeakAuditor
 //     Evaluate: test activations ─────────────────►  test metrics, checkpoint, early stopping
+//     EmbedAuxiliary, GuessAttributes ────────────►  guesses at sensitive attributes: AttributeAudit
+//            ◄────────────────────────────── guesses
 //   AuxiliaryLabels, ScoreExamples (ORACLE) ────►  judged by CompletionAudit
 //   Close ────────────────────────────────────────►  kTraining -> kEnded
 //
@@ -43,6 +45,7 @@
 #include "label_party/audit/completion_audit.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/protection/protection_factory.h"
+#include "label_party/session/attribute_audit.h"
 #include "label_party/session/gradients_message.h"
 #include "label_party/session/protocol_state.h"
 #include "label_party/session/refusal_log.h"
@@ -52,6 +55,7 @@
 #include "label_party/session/training.h"
 
 #include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/attribute_audit.pb.h"
 #include "splitveil/v1/leak_audit.pb.h"
 #include "splitveil/v1/party.pb.h"
 #include "splitveil/v1/split_training.pb.h"
@@ -63,6 +67,9 @@ struct LabelSessionOptions {
   v1::LabelPartyConfig config;  // Valid; defaults set.
   std::string ledger_path;
   std::shared_ptr<const Dataset> data;  // Prepared for the agreement's split (CheckSplit).
+  // What this party knows of attributes (LabelPartyConfig.attribute_attack), where attacks on them are agreed; else
+  // null.
+  std::shared_ptr<const Dataset> known_attributes;
   CheckpointPlan checkpoints;
   Protection protection;
   // The session takes the place of one whose peer opened it again: a new run, with other noise and an account of its
@@ -103,6 +110,12 @@ class LabelSession {
   // After the last epoch, where auxiliary labels are agreed.
   absl::StatusOr<v1::AuxiliaryLabelsResponse> AuxiliaryLabels(const v1::AuxiliaryLabelsRequest& request);
   absl::StatusOr<v1::ScoreExamplesResponse> ScoreExamples(const v1::ScoreExamplesRequest& request);
+  // Of one EmbedAuxiliary stream, before they count: after the evaluation of a due epoch, where the peer grants it.
+  using Embedding = AuxiliaryEmbedding;
+  absl::Status EmbedAuxiliary(const v1::CutActivations& request, Embedding& embedding);
+  absl::StatusOr<v1::EmbedAuxiliaryResponse> FinishEmbedding(const Embedding& embedding);
+  // After that. Other calls wait meanwhile, as long as the attacks take.
+  absl::StatusOr<SharedGuesses> GuessAttributes(const v1::GuessAttributesRequest& request);
   // OK to a peer that has completed the run: all that this party keeps of it is kept.
   absl::Status Close(const v1::CloseRequest& request);
 
@@ -170,6 +183,9 @@ class LabelSession {
   // That examples may be scored now: auxiliary labels are agreed, all epochs trained.
   absl::Status CheckCompletion(ProtocolState::Message message, const std::string& run_id, const char* call) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // That attributes may be asked about now: attacks on them are agreed, the epoch is evaluated and due.
+  absl::Status CheckAttributeCall(ProtocolState::Message message, const std::string& run_id, uint32_t epoch,
+                                  const char* call) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of a run that has ended, once: last figures, export, ledger, report. Returns the run's outcome, which is an error,
   // too, where one of these fails.
   absl::Status FinishRun() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -179,6 +195,7 @@ class LabelSession {
   const v1::RunAgreement agreement_;
   const v1::LabelPartyConfig config_;
   const std::shared_ptr<const Dataset> data_;
+  const std::shared_ptr<const Dataset> known_attributes_;
   const bool only_continues_;
   RunStatus* const status_;
   const std::function<absl::Status(const RunReport&)> keep_report_;
@@ -209,8 +226,9 @@ class LabelSession {
   bool peer_started_again_ ABSL_GUARDED_BY(mutex_) = false;
   RefusalLog refusals_ ABSL_GUARDED_BY(mutex_);
   std::optional<TrainingProgress> progress_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<CompletionAudit> completion_ ABSL_GUARDED_BY(mutex_);  // From the first AuxiliaryLabels on.
-  std::optional<absl::Status> finished_ ABSL_GUARDED_BY(mutex_);         // From FinishRun on, what it returned.
+  std::unique_ptr<CompletionAudit> completion_ ABSL_GUARDED_BY(mutex_);      // From the first AuxiliaryLabels on.
+  std::unique_ptr<AttributeAudit> attribute_audit_ ABSL_GUARDED_BY(mutex_);  // Null: no attacks on attributes agreed.
+  std::optional<absl::Status> finished_ ABSL_GUARDED_BY(mutex_);             // From FinishRun on, what it returned.
 };
 
 }  // namespace splitveil

@@ -29,6 +29,10 @@ const char* Name(Message message) {
       return "AuxiliaryLabels";
     case Message::kScoreExamples:
       return "ScoreExamples";
+    case Message::kEmbedAuxiliary:
+      return "EmbedAuxiliary";
+    case Message::kGuessAttributes:
+      return "GuessAttributes";
     case Message::kClose:
     case Message::kGiveUp:
       return "Close";

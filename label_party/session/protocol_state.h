@@ -18,7 +18,8 @@ namespace splitveil {
 //   Align                                    kOpened                        kAligning, and kAligned once it succeeds
 //   Start                                    kAligned                       kTraining
 //   Train, Evaluate, ScoreBatch,             kTraining                      the same
-//     AuxiliaryLabels, ScoreExamples
+//     AuxiliaryLabels, ScoreExamples,
+//     EmbedAuxiliary, GuessAttributes
 //   Close of a complete run                  kTraining                      kEnded
 //   Close of one that the peer gives up      every state but kWaiting       kEnded
 //   (failure, silence, stop)                 every state                    kEnded
@@ -36,6 +37,8 @@ class ProtocolState {
     kScoreBatch,
     kAuxiliaryLabels,
     kScoreExamples,
+    kEmbedAuxiliary,
+    kGuessAttributes,
     kClose,
     kGiveUp,  // Close, without the claim that the run is complete.
   };

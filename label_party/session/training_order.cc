@@ -71,6 +71,12 @@ bool TrainingOrder::IsLatestEvaluation(uint32_t epoch) const {
   return counted && batch_ == 0 && !begun_;
 }
 
+absl::Status TrainingOrder::CheckAudit(const char* call, uint32_t epoch) const {
+  return IsLatestEvaluation(epoch) ? absl::OkStatus()
+                                   : absl::FailedPreconditionError(absl::StrCat(
+                                         call, ": expected the epoch just evaluated, found epoch ", epoch));
+}
+
 absl::Status TrainingOrder::CheckTrained(const char* call) const {
   return epoch_ == epochs_to_train_ ? absl::OkStatus()
                                     : absl::FailedPreconditionError(absl::StrCat(call, ": expected ", epochs_to_train_,

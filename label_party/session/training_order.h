@@ -40,6 +40,9 @@ class TrainingOrder {
   void Evaluated(uint32_t epoch);
   // Whether the evaluation of `epoch` has counted, and no batch has come since.
   bool IsLatestEvaluation(uint32_t epoch) const;
+  // Whether the label party's attacks on attributes may ask about `epoch` now: its evaluation has counted, and no batch
+  // has come since. Error: FailedPrecondition. `call`: named in it.
+  absl::Status CheckAudit(const char* call, uint32_t epoch) const;
   // Whether each epoch may be evaluated after its training.
   bool evaluates_epochs() const { return options_.test_examples > 0 && !options_.progressive_validation; }
 

@@ -194,6 +194,52 @@ class GrpcEvaluationStream final : public EvaluationStream {
   std::unique_ptr<grpc::ClientWriter<v1::CutActivations>> stream_;
 };
 
+class GrpcEmbeddingStream final : public EmbeddingStream {
+ public:
+  GrpcEmbeddingStream(v1::AttributeAudit::Stub* stub, absl::Duration limit)
+      : watched_("auxiliary activations", limit), stream_(stub->EmbedAuxiliary(watched_.context(), &response_)) {}
+
+  absl::Status Send(const v1::CutActivations& message) override {
+    return watched_.Sending([&] { return stream_->Write(message); }) ? absl::OkStatus() : watched_.Gone();
+  }
+  absl::StatusOr<v1::EmbedAuxiliaryResponse> Finish() override {
+    stream_->WritesDone();
+    const grpc::Status status = watched_.Receiving([&] { return stream_->Finish(); });
+    if (!status.ok()) {
+      return watched_.Verdict(status);
+    }
+    return response_;
+  }
+
+ private:
+  WatchedContext watched_;
+  v1::EmbedAuxiliaryResponse response_;
+  std::unique_ptr<grpc::ClientWriter<v1::CutActivations>> stream_;
+};
+
+class GrpcGuessStream final : public GuessStream {
+ public:
+  GrpcGuessStream(v1::AttributeAudit::Stub* stub, absl::Duration limit, const v1::GuessAttributesRequest& request)
+      : watched_("attribute guesses", limit), stream_(stub->GuessAttributes(watched_.context(), request)) {}
+
+  std::optional<v1::AttributeGuesses> Receive() override {
+    v1::AttributeGuesses message;
+    ended_ = ended_ || !watched_.Receiving([&] { return stream_->Read(&message); });
+    return ended_ ? std::nullopt : std::optional<v1::AttributeGuesses>(std::move(message));
+  }
+  absl::Status Finish() override {
+    if (!ended_) {
+      watched_.context()->TryCancel();
+    }
+    return watched_.Verdict(watched_.Receiving([&] { return stream_->Finish(); }));
+  }
+
+ private:
+  WatchedContext watched_;
+  std::unique_ptr<grpc::ClientReader<v1::AttributeGuesses>> stream_;
+  bool ended_ = false;
+};
+
 class GrpcAlignmentStream final : public AlignmentStream {
  public:
   GrpcAlignmentStream(v1::Alignment::Stub* stub, absl::Duration limit)
@@ -263,6 +309,20 @@ absl::StatusOr<std::unique_ptr<EvaluationStream>> GrpcLabelPartyPeer::Evaluate()
   return OpenStream<GrpcEvaluationStream, EvaluationStream>(Training().get(), absl::Seconds(deadlines_.step_seconds()));
 }
 
+absl::Duration GrpcLabelPartyPeer::LongLimit() const {
+  return absl::Seconds(std::max(deadlines_.step_seconds(), deadlines_.alignment_chunk_seconds()));
+}
+
+absl::StatusOr<std::unique_ptr<EmbeddingStream>> GrpcLabelPartyPeer::EmbedAuxiliary() {
+  return OpenStream<GrpcEmbeddingStream, EmbeddingStream>(v1::AttributeAudit::NewStub(channels_()).get(),
+                                                          absl::Seconds(deadlines_.step_seconds()));
+}
+
+absl::StatusOr<std::unique_ptr<GuessStream>> GrpcLabelPartyPeer::GuessAttributes(
+    const v1::GuessAttributesRequest& request) {
+  return OpenStream<GrpcGuessStream, GuessStream>(v1::AttributeAudit::NewStub(channels_()).get(), LongLimit(), request);
+}
+
 absl::StatusOr<v1::ScoreBatchResponse> GrpcLabelPartyPeer::ScoreBatch(const v1::ScoreBatchRequest& request) {
   return CallUnary(Audit(), &v1::LeakAudit::Stub::ScoreBatch, request, StepDeadline());
 }
@@ -278,10 +338,8 @@ absl::StatusOr<v1::ScoreExamplesResponse> GrpcLabelPartyPeer::ScoreExamples(cons
 
 absl::Status GrpcLabelPartyPeer::Close(const v1::CloseRequest& request) {
   // The answer to a complete run follows the label party's last figures, which are of all its examples.
-  const double seconds = request.completed() && !request.answered()
-                             ? std::max(deadlines_.step_seconds(), deadlines_.alignment_chunk_seconds())
-                             : deadlines_.step_seconds();
-  return CallUnary(Training(), &v1::SplitTraining::Stub::Close, request, SteadyAfter(absl::Seconds(seconds))).status();
+  const SteadyTime deadline = request.completed() && !request.answered() ? SteadyAfter(LongLimit()) : StepDeadline();
+  return CallUnary(Training(), &v1::SplitTraining::Stub::Close, request, deadline).status();
 }
 
 }  // namespace splitveil

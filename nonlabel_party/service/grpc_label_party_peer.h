@@ -12,6 +12,7 @@
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/alignment.grpc.pb.h"
+#include "splitveil/v1/attribute_audit.grpc.pb.h"
 #include "splitveil/v1/leak_audit.grpc.pb.h"
 #include "splitveil/v1/split_training.grpc.pb.h"
 
@@ -32,6 +33,8 @@ class GrpcLabelPartyPeer final : public LabelPartyPeer {
   absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request) override;
   absl::StatusOr<std::unique_ptr<TrainingStream>> Train() override;
   absl::StatusOr<std::unique_ptr<EvaluationStream>> Evaluate() override;
+  absl::StatusOr<std::unique_ptr<EmbeddingStream>> EmbedAuxiliary() override;
+  absl::StatusOr<std::unique_ptr<GuessStream>> GuessAttributes(const v1::GuessAttributesRequest& request) override;
   absl::StatusOr<v1::ScoreBatchResponse> ScoreBatch(const v1::ScoreBatchRequest& request) override;
   absl::StatusOr<v1::AuxiliaryLabelsResponse> AuxiliaryLabels(const v1::AuxiliaryLabelsRequest& request) override;
   absl::StatusOr<v1::ScoreExamplesResponse> ScoreExamples(const v1::ScoreExamplesRequest& request) override;
@@ -40,6 +43,8 @@ class GrpcLabelPartyPeer final : public LabelPartyPeer {
  private:
   // Of a call that begins now. The call outlives the stub.
   SteadyTime StepDeadline() const;
+  // Of calls that the label party works on for as long as on all examples.
+  absl::Duration LongLimit() const;
   std::unique_ptr<v1::SplitTraining::Stub> Training() const { return v1::SplitTraining::NewStub(channels_()); }
   std::unique_ptr<v1::LeakAudit::Stub> Audit() const { return v1::LeakAudit::NewStub(channels_()); }
 

@@ -4,12 +4,14 @@
 #define SPLITVEIL_NONLABEL_PARTY_SESSION_LABEL_PARTY_PEER_H_
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "common/alignment/private_set_intersection.h"
 
+#include "splitveil/v1/attribute_audit.pb.h"
 #include "splitveil/v1/leak_audit.pb.h"
 #include "splitveil/v1/split_training.pb.h"
 
@@ -70,8 +72,35 @@ class AuditPeer {
   virtual absl::StatusOr<v1::ScoreExamplesResponse> ScoreExamples(const v1::ScoreExamplesRequest& request) = 0;
 };
 
+// One EmbedAuxiliary stream.
+class EmbeddingStream {
+ public:
+  virtual ~EmbeddingStream() = default;
+  virtual absl::Status Send(const v1::CutActivations& message) = 0;
+  virtual absl::StatusOr<v1::EmbedAuxiliaryResponse> Finish() = 0;
+};
+
+// One GuessAttributes stream.
+class GuessStream {
+ public:
+  virtual ~GuessStream() = default;
+  // The next message; nullopt where there is none any more: Finish says why. Waits longer than for a step, since the
+  // label party's attacks learn before the first.
+  virtual std::optional<v1::AttributeGuesses> Receive() = 0;
+  // The label party's verdict. Messages that have not been received are dropped.
+  virtual absl::Status Finish() = 0;
+};
+
+// The label party's attacks on attributes: what it is shown for them, and its guesses.
+class AttributeAuditPeer {
+ public:
+  virtual ~AttributeAuditPeer() = default;
+  virtual absl::StatusOr<std::unique_ptr<EmbeddingStream>> EmbedAuxiliary() = 0;
+  virtual absl::StatusOr<std::unique_ptr<GuessStream>> GuessAttributes(const v1::GuessAttributesRequest& request) = 0;
+};
+
 // The whole of it; who needs a part takes the part.
-class LabelPartyPeer : public RunPeer, public TrainingPeer, public AuditPeer {};
+class LabelPartyPeer : public RunPeer, public TrainingPeer, public AuditPeer, public AttributeAuditPeer {};
 
 }  // namespace splitveil
 

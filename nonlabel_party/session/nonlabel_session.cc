@@ -66,6 +66,7 @@ absl::Status NonLabelSession::RunToEnd() {
 }
 
 absl::Status NonLabelSession::CheckModel() const {
+  SPLITVEIL_RETURN_IF_ERROR(AttributeAuditRunner::Check(options_.agreement, *options_.data));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<std::string> layers, BottomModel::Check(BottomOptions()));
   for (const std::string& audited : options_.agreement.audit().layers()) {
     if (std::find(layers.begin(), layers.end(), audited) == layers.end()) {
@@ -117,7 +118,8 @@ absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
   ConnectTraining();
   SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Checkpoint> continued, lifecycle_.Resume(*model_));
   if (continued != nullptr) {
-    return LoadProgress(continued->progress(), stopped_early_, *attacks_, *recorder_, *step_, *protected_model_);
+    return LoadProgress(continued->progress(), stopped_early_, *attacks_, *recorder_, *step_, *protected_model_,
+                        *attribute_audit_);
   }
   SPLITVEIL_RETURN_IF_ERROR(BeginProtection());
   // So that what has been aligned is not lost.
@@ -127,7 +129,8 @@ absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
 absl::Status NonLabelSession::WriteCheckpoint(uint32_t epochs, uint32_t batches) {
   return lifecycle_.writes_checkpoints()
              ? lifecycle_.WriteCheckpoint({epochs, batches, recorder_->totals().steps}, *model_,
-                                          SaveProgress(stopped_early_, *attacks_, *recorder_, *step_, *protected_model_))
+                                          SaveProgress(stopped_early_, *attacks_, *recorder_, *step_, *protected_model_,
+                                                       *attribute_audit_))
              : absl::OkStatus();
 }
 
@@ -167,6 +170,15 @@ void NonLabelSession::ConnectTraining() {
       EpochTrainer::Options{options_.peer, step_.get(), recorder_.get(), &stop_, schedule_->batches_per_epoch(),
                             agreement.in_flight_batches(), agreement.checkpoint_steps(),
                             [this](uint32_t epoch, uint32_t batches) { return WriteCheckpoint(epoch, batches); }});
+  AttributeAuditRunner::Options audit;
+  audit.peer = options_.peer;
+  audit.run_id = lifecycle_.run_id();
+  audit.agreement = agreement;
+  audit.model = protected_model_.get();
+  audit.features = features_.get();
+  audit.stop = &stop_;
+  audit.ledger = lifecycle_.ledger();
+  attribute_audit_ = std::make_unique<AttributeAuditRunner>(std::move(audit), *options_.data, aligned().rows, split_);
   EpochEvaluator::Options evaluation;
   evaluation.peer = options_.peer;
   evaluation.run_id = lifecycle_.run_id();
@@ -190,6 +202,7 @@ absl::Status NonLabelSession::TrainEpochs() {
     if (!options_.agreement.progressive_validation()) {
       SPLITVEIL_ASSIGN_OR_RETURN(stopped_early_, Evaluate(epoch));
       SPLITVEIL_RETURN_IF_ERROR(stopped_early_ ? lifecycle_.RecordEarlyStop(epoch + 1) : absl::OkStatus());
+      SPLITVEIL_RETURN_IF_ERROR(AuditAttributes(epoch));
     }
     SPLITVEIL_RETURN_IF_ERROR(WriteCheckpoint(epoch + 1, 0));
   }
@@ -200,6 +213,14 @@ absl::StatusOr<bool> NonLabelSession::Evaluate(uint32_t epoch) {
   SPLITVEIL_ASSIGN_OR_RETURN(const bool enough, reconnector_.Persist([&] { return evaluator_->Evaluate(epoch); }));
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(enough ? Answer::kEnough : Answer::kEvaluated));
   return enough;
+}
+
+absl::Status NonLabelSession::AuditAttributes(uint32_t epoch) {
+  if (!attribute_audit_->IsDue(epoch, stopped_early_ || epoch + 1 == options_.agreement.epochs())) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_RETURN_IF_ERROR(reconnector_.Persist([&] { return attribute_audit_->Embed(epoch); }));
+  return reconnector_.Persist([&] { return attribute_audit_->Guess(epoch); });
 }
 
 absl::Status NonLabelSession::CompleteModel() {
@@ -238,6 +259,7 @@ std::optional<RunSummary> NonLabelSession::summary() const {
   summary.bytes_sent = totals.bytes_sent;
   summary.bytes_received = totals.bytes_received;
   summary.leaks = StrongestFirst(attacks_->disclosed());
+  summary.attribute_leaks = attribute_audit_->strongest();
   summary.details = options_.ledger_path;
   return summary;
 }

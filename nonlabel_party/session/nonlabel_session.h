@@ -17,6 +17,7 @@
 #include "nonlabel_party/protection/protected_bottom_model.h"
 #include "nonlabel_party/session/answer_protocol.h"
 #include "nonlabel_party/session/attack_runner.h"
+#include "nonlabel_party/session/attribute_audit_runner.h"
 #include "nonlabel_party/session/epoch_evaluator.h"
 #include "nonlabel_party/session/epoch_trainer.h"
 #include "nonlabel_party/session/nonlabel_run_lifecycle.h"
@@ -40,6 +41,8 @@ namespace splitveil {
 //                gradients            ◄───
 //                ScoreBatch           ───►               AttackRunner
 //       Evaluate z of the test rows   ───►               EpochEvaluator
+//       EmbedAuxiliary, GuessAttributes ───►               AttributeAuditRunner, where agreed
+//                guesses              ◄───
 //     AuxiliaryLabels, ScoreExamples  ───►               CompletionAttackRunner, where agreed
 //     Close                           ───►               NonLabelRunLifecycle
 //
@@ -77,6 +80,8 @@ class NonLabelSession {
   // After so many epochs, and batches of the next one.
   absl::Status WriteCheckpoint(uint32_t epochs, uint32_t batches);
   absl::StatusOr<bool> Evaluate(uint32_t epoch);
+  // The label party's attacks on attributes, where they are due.
+  absl::Status AuditAttributes(uint32_t epoch);
   absl::Status CompleteModel();
   BottomModelOptions BottomOptions() const;
 
@@ -97,6 +102,7 @@ class NonLabelSession {
   std::unique_ptr<NonLabelTrainingStep> step_;
   std::unique_ptr<EpochTrainer> trainer_;
   std::unique_ptr<EpochEvaluator> evaluator_;
+  std::unique_ptr<AttributeAuditRunner> attribute_audit_;
   bool stopped_early_ = false;  // The label party wants no further epoch.
 };
 

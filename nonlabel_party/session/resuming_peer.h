@@ -13,8 +13,9 @@ namespace splitveil {
 // training stream that breaks is opened once more: all batches that are not answered as a whole are sent again, the
 // same bytes, and what has come of their answers before is skipped. For that it keeps the activations in flight.
 //
-// Not made again: Align, since every attempt would let a party try another set; Evaluate, whose stream is the caller's
-// to repeat; Close of a run that is given up, or that says goodbye. Not thread-safe.
+// Not made again: Align, since every attempt would let a party try another set; Evaluate, EmbedAuxiliary and
+// GuessAttributes, whose streams are the caller's to repeat; Close of a run that is given up, or that says goodbye. Not
+// thread-safe.
 class ResumingPeer final : public LabelPartyPeer {
  public:
   // Not owned; both must outlive this and its streams.
@@ -25,6 +26,10 @@ class ResumingPeer final : public LabelPartyPeer {
   absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request) override;
   absl::StatusOr<std::unique_ptr<TrainingStream>> Train() override;
   absl::StatusOr<std::unique_ptr<EvaluationStream>> Evaluate() override { return peer_->Evaluate(); }
+  absl::StatusOr<std::unique_ptr<EmbeddingStream>> EmbedAuxiliary() override { return peer_->EmbedAuxiliary(); }
+  absl::StatusOr<std::unique_ptr<GuessStream>> GuessAttributes(const v1::GuessAttributesRequest& request) override {
+    return peer_->GuessAttributes(request);
+  }
   absl::StatusOr<v1::ScoreBatchResponse> ScoreBatch(const v1::ScoreBatchRequest& request) override;
   absl::StatusOr<v1::AuxiliaryLabelsResponse> AuxiliaryLabels(const v1::AuxiliaryLabelsRequest& request) override;
   absl::StatusOr<v1::ScoreExamplesResponse> ScoreExamples(const v1::ScoreExamplesRequest& request) override;

@@ -119,6 +119,45 @@ class LocalEvaluation final : public EvaluationStream {
   absl::Status verdict_;
 };
 
+class LocalEmbedding final : public EmbeddingStream {
+ public:
+  LocalEmbedding(LabelSession* session, std::function<void(v1::EmbedAuxiliaryResponse&)> alter)
+      : session_(session), alter_(std::move(alter)) {}
+
+  absl::Status Send(const v1::CutActivations& message) override {
+    verdict_ = session_->EmbedAuxiliary(message, embedding_);
+    return verdict_;
+  }
+  absl::StatusOr<v1::EmbedAuxiliaryResponse> Finish() override {
+    if (!verdict_.ok()) {
+      return OverTheWire(verdict_);
+    }
+    return Answer(session_->FinishEmbedding(embedding_), alter_);
+  }
+
+ private:
+  LabelSession* session_;
+  std::function<void(v1::EmbedAuxiliaryResponse&)> alter_;
+  LabelSession::Embedding embedding_;
+  absl::Status verdict_;
+};
+
+class LocalGuesses final : public GuessStream {
+ public:
+  LocalGuesses(absl::Status verdict, std::vector<v1::AttributeGuesses> messages)
+      : verdict_(std::move(verdict)), messages_(std::move(messages)) {}
+
+  std::optional<v1::AttributeGuesses> Receive() override {
+    return next_ == messages_.size() ? std::nullopt : std::optional<v1::AttributeGuesses>(messages_[next_++]);
+  }
+  absl::Status Finish() override { return OverTheWire(verdict_); }
+
+ private:
+  absl::Status verdict_;
+  std::vector<v1::AttributeGuesses> messages_;
+  size_t next_ = 0;
+};
+
 }  // namespace
 
 void LocalLabelParty::Note(const char* call) {
@@ -150,6 +189,22 @@ absl::StatusOr<std::unique_ptr<TrainingStream>> LocalLabelParty::Train() {
 absl::StatusOr<std::unique_ptr<EvaluationStream>> LocalLabelParty::Evaluate() {
   Note("Evaluate");
   return std::make_unique<LocalEvaluation>(session_, alter_evaluation);
+}
+
+absl::StatusOr<std::unique_ptr<EmbeddingStream>> LocalLabelParty::EmbedAuxiliary() {
+  Note("EmbedAuxiliary");
+  return std::make_unique<LocalEmbedding>(session_, alter_embedding);
+}
+
+absl::StatusOr<std::unique_ptr<GuessStream>> LocalLabelParty::GuessAttributes(
+    const v1::GuessAttributesRequest& request) {
+  Note("GuessAttributes");
+  const absl::StatusOr<SharedGuesses> guesses = session_->GuessAttributes(request);
+  std::vector<v1::AttributeGuesses> messages = guesses.ok() ? **guesses : std::vector<v1::AttributeGuesses>();
+  if (alter_guesses) {
+    alter_guesses(messages);
+  }
+  return std::make_unique<LocalGuesses>(guesses.status(), std::move(messages));
 }
 
 absl::StatusOr<v1::ScoreBatchResponse> LocalLabelParty::ScoreBatch(const v1::ScoreBatchRequest& request) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "label_party/session/label_session.h"
 #include "nonlabel_party/session/label_party_peer.h"
@@ -23,6 +24,8 @@ class LocalLabelParty final : public LabelPartyPeer {
   absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request) override;
   absl::StatusOr<std::unique_ptr<TrainingStream>> Train() override;
   absl::StatusOr<std::unique_ptr<EvaluationStream>> Evaluate() override;
+  absl::StatusOr<std::unique_ptr<EmbeddingStream>> EmbedAuxiliary() override;
+  absl::StatusOr<std::unique_ptr<GuessStream>> GuessAttributes(const v1::GuessAttributesRequest& request) override;
   absl::StatusOr<v1::ScoreBatchResponse> ScoreBatch(const v1::ScoreBatchRequest& request) override;
   absl::StatusOr<v1::AuxiliaryLabelsResponse> AuxiliaryLabels(const v1::AuxiliaryLabelsRequest& request) override;
   absl::StatusOr<v1::ScoreExamplesResponse> ScoreExamples(const v1::ScoreExamplesRequest& request) override;
@@ -34,6 +37,8 @@ class LocalLabelParty final : public LabelPartyPeer {
   std::function<void(v1::CutGradients&)> alter_gradients;
   std::function<void(v1::EvaluateResponse&)> alter_evaluation;
   std::function<void(v1::ScoreBatchResponse&)> alter_leaks;
+  std::function<void(v1::EmbedAuxiliaryResponse&)> alter_embedding;
+  std::function<void(std::vector<v1::AttributeGuesses>&)> alter_guesses;
   std::function<void(v1::AuxiliaryLabelsResponse&)> alter_auxiliary;
   // Told the name of each call but ScoreBatch, before it is answered. May be empty.
   std::function<void(const std::string&)> on_call;

@@ -96,12 +96,33 @@ SmallRun::SmallRun(int examples, const Task& task) {
   }
 }
 
+void SmallRun::AttackAttributes() {
+  std::mt19937_64 random(23);
+  nonlabel_data.attribute_values = {2};
+  for (std::vector<float>& numeric : nonlabel_data.numeric) {
+    const uint8_t value = random() % 3 == 0 ? 1 : 0;
+    numeric = {static_cast<float>(value), numeric[1]};
+    nonlabel_data.attributes.push_back({random() % 10 == 0 ? kUnknownAttribute : value});
+  }
+  known_attributes = nonlabel_data;
+  v1::AttributeAuditAgreement& audit = *agreement.mutable_attribute_audit();
+  audit.add_attributes("A1");
+  for (const v1::AttributeAttack attack : {v1::BASIC, v1::LINEAR_PROBE, v1::POISON}) {
+    audit.add_attacks(attack);
+  }
+  audit.set_embed_auxiliary(true);
+  audit.set_auxiliary_fraction(0.2);
+  audit.set_marked_fraction(0.2);
+  label_config.mutable_attribute_attack()->mutable_auxiliary()->set_path("known.data");
+}
+
 LabelSessionOptions SmallRun::LabelOptions() {
   LabelSessionOptions options;
   options.agreement = agreement;
   options.config = label_config;
   options.ledger_path = files.File("label_party.db");
   options.data = LabelDataset();
+  options.known_attributes = known_attributes.ids.empty() ? nullptr : known_attributes.Store();
   options.checkpoints = label_checkpoints;
   options.status = &label_status;
   absl::StatusOr<std::unique_ptr<SecureGaussian>> noise = SecureGaussian::Create(SecretKey::Generate());

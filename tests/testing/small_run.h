@@ -17,6 +17,11 @@ struct SmallRun {
   // the features tell. Cut width 8, batches of 64, epochs 2, no noise, seeds fixed, ORACLE audit at cut and first.
   explicit SmallRun(int examples = 512, const Task& task = {});
 
+  // Gives every person an attribute A1 of two values (a third of them the second; one in ten unknown), which the
+  // non-label party's numeric features show openly, and the label party the same of all of them from elsewhere, with
+  // these features. Agrees on BASIC, LINEAR_PROBE and POISON: auxiliary_fraction 0.2, marked_fraction 0.2.
+  void AttackAttributes();
+
   // Both parties' options as the agreement and the configurations stand now.
   LabelSessionOptions LabelOptions();
   NonLabelSessionOptions NonLabelOptions(LabelPartyPeer* peer);
@@ -29,6 +34,7 @@ struct SmallRun {
   v1::LabelPartyConfig label_config;
   v1::NonLabelPartyConfig nonlabel_config;
   SmallTable label_data, nonlabel_data;
+  SmallTable known_attributes;  // Of the label party; no ids: none.
   CheckpointPlan label_checkpoints, nonlabel_checkpoints;
   RunStatus label_status{"label_party"}, nonlabel_status{"nonlabel_party"};
 };

@@ -12,6 +12,7 @@
 
 #include "common/leakage/attack_traits.h"
 #include "common/process/exit_code.h"
+#include "common/schedule/train_test_split.h"
 #include "tests/testing/local_label_party.h"
 #include "tests/testing/small_run.h"
 #include "tests/unit/nonlabel_party/session/ledger_value.h"
@@ -154,6 +155,84 @@ TEST_F(NonLabelSessionTest, RunsWithoutTestExamplesAndWithoutAudit) {
   run_.agreement.set_test_fraction(0);
   run_.agreement.mutable_audit()->clear_layers();
   EXPECT_TRUE(Run().ok());
+}
+
+TEST_F(NonLabelSessionTest, JudgesTheLabelPartysGuessesAtAttributes) {
+  run_.AttackAttributes();
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  // Three attacks on the test examples in each of two epochs, POISON on the training examples, too.
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM attribute_leak"), "8");
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM attribute_leak WHERE examples = 'training' AND attack <> 'poison'"), "0");
+  EXPECT_EQ(FromLedger("SELECT count(DISTINCT floor) FROM attribute_leak WHERE examples = 'test'"), "1");
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM event WHERE kind = 'attribute_queries'"), "2");
+  const std::string label_ledger = run_.files.File("label_party.db");
+  EXPECT_EQ(LedgerValue(label_ledger, "SELECT count(*) FROM event WHERE kind = 'attribute_queries'"), "2");
+  EXPECT_EQ(LedgerValue(label_ledger, "SELECT count(*) FROM attribute_leak"), "0");
+  ASSERT_TRUE(summary_.has_value());
+  ASSERT_EQ(summary_->attribute_leaks.size(), 1);
+  const AttributeLeakRow& strongest = summary_->attribute_leaks.front();
+  EXPECT_EQ(strongest.attribute, "A1");
+  EXPECT_GT(strongest.accuracy_low, strongest.floor);
+  EXPECT_GT(strongest.accuracy, 0.9);
+  EXPECT_THAT(RunSummaryTable(*summary_), HasSubstr("  attribute A1    "));
+}
+
+TEST_F(NonLabelSessionTest, AuditsAttributesAfterEveryNthEpochAndTheLast) {
+  run_.AttackAttributes();
+  run_.agreement.set_epochs(3);
+  run_.agreement.mutable_attribute_audit()->set_every_epochs(2);
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(FromLedger("SELECT group_concat(epoch) FROM (SELECT DISTINCT epoch FROM attribute_leak)"), "1,2");
+}
+
+TEST_F(NonLabelSessionTest, NeitherTrainsNorTestsOnAuxiliaryExamples) {
+  run_.AttackAttributes();
+  ASSERT_TRUE(Run().ok());
+  const SplitRule rule(run_.agreement);
+  int64_t training = 0;
+  for (int i = 0; i < 300; ++i) {
+    training += rule.PartOf(run_.nonlabel_data.ids[static_cast<size_t>(i)]) == SplitPart::kTraining ? 1 : 0;
+  }
+  EXPECT_LT(training, 220);
+  EXPECT_EQ(FromLedger("SELECT sum(examples) FROM step WHERE epoch = 0"), std::to_string(training));
+}
+
+TEST_F(NonLabelSessionTest, RefusesGuessesThatAreNotWhatWasAskedFor) {
+  run_.AttackAttributes();
+  const auto guesses = [](std::function<void(std::vector<v1::AttributeGuesses>&)> alter) {
+    return [alter](LocalLabelParty& peer) { peer.alter_guesses = alter; };
+  };
+  ExpectRefusal(guesses([](auto& all) { all[0].set_attribute("PLANTED"); }), "expected an agreed attack and attribute");
+  ExpectRefusal(guesses([](auto& all) { all[0].set_attack(v1::SIMULATOR); }), "expected an agreed attack");
+  ExpectRefusal(guesses([](auto& all) { all[0].set_examples(v1::AttributeGuesses::TRAINING); }), "expected TEST");
+  ExpectRefusal(guesses([](auto& all) { all[0].set_examples(v1::AttributeGuesses::EXAMPLES_UNSPECIFIED); }),
+                "expected TEST");
+  ExpectRefusal(guesses([](auto& all) { all[0].set_first(1); }), "expected example 0 of");
+  ExpectRefusal(guesses([](auto& all) { all.push_back(all[0]); }), "in the agreed order, each once");
+  ExpectRefusal(guesses([](auto& all) { std::swap(all[0], all[1]); }), "in the agreed order, each once");
+  ExpectRefusal(guesses([](auto& all) { all[0].mutable_scores()->set_shape(1, 3); }),
+                "expected scores of the 2 values that A1 has in this party's schema, found 3");
+  ExpectRefusal(guesses([](auto& all) { all[0].mutable_scores()->set_shape(0, 1); }), "attribute guesses");
+  ExpectRefusal(guesses([](auto& all) { all[0].mutable_scores()->mutable_data()->pop_back(); }), "attribute guesses");
+  ExpectRefusal(guesses([](auto& all) { all[0].mutable_scores()->mutable_data()->replace(0, 4, "\xff\xff\xff\xff"); }),
+                "attribute guesses");
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM attribute_leak"), "0");
+  ExpectRefusal([](LocalLabelParty& peer) { peer.alter_embedding = [](auto& answer) { answer.set_examples(1); }; },
+                "auxiliary activations: expected");
+}
+
+TEST_F(NonLabelSessionTest, RefusesAgreedAttributesThatItDoesNotHaveBeforeAnythingIsSent) {
+  run_.AttackAttributes();
+  run_.known_attributes.attribute_values = {2, 2};
+  for (std::vector<uint8_t>& row : run_.known_attributes.attributes) {
+    row.push_back(0);
+  }
+  run_.agreement.mutable_attribute_audit()->add_attributes("A2");
+  const absl::Status status = Run();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("attribute_audit.attributes: expected attributes of"));
+  EXPECT_THAT(calls_, IsEmpty());
 }
 
 TEST_F(NonLabelSessionTest, ItsSummaryIsThatOfItsLedger) {

@@ -1,0 +1,73 @@
+#include "common/leakage/attribute_leak.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "common/leakage/binomial.h"
+#include "common/leakage/leak_auc.h"
+
+namespace splitveil {
+namespace {
+
+constexpr double kRisk = 0.025;  // On either side.
+
+// Of `value` against the rest; nullopt where one side is empty. `known`: rows.
+absl::StatusOr<double> AucOf(ConstMatrixView scores, absl::Span<const uint8_t> truth, absl::Span<const int64_t> known,
+                             uint8_t value) {
+  std::vector<float> score;
+  std::vector<uint8_t> label;
+  score.reserve(known.size());
+  label.reserve(known.size());
+  for (const int64_t row : known) {
+    const auto scores_of_row = scores.row(row);
+    score.push_back(scores.cols() == 2 ? scores_of_row[1] - scores_of_row[0] : scores_of_row[value]);
+    label.push_back(truth[static_cast<size_t>(row)] == value ? 1 : 0);
+  }
+  return LeakAuc(score, label);
+}
+
+double MeanAuc(ConstMatrixView scores, absl::Span<const uint8_t> truth, absl::Span<const int64_t> known) {
+  double sum = 0;
+  int64_t values = 0;
+  for (int64_t value = scores.cols() == 2 ? 1 : 0; value < scores.cols(); ++value) {
+    const absl::StatusOr<double> auc = AucOf(scores, truth, known, static_cast<uint8_t>(value));
+    sum += auc.value_or(0);
+    values += auc.ok() ? 1 : 0;
+  }
+  return values > 0 ? sum / static_cast<double>(values) : AttributeLeak::kNone;
+}
+
+}  // namespace
+
+AttributeLeak MeasureAttributeLeak(ConstMatrixView scores, absl::Span<const uint8_t> truth) {
+  std::vector<int64_t> known;
+  std::vector<int64_t> counts(static_cast<size_t>(scores.cols()));
+  int64_t hits = 0;
+  for (int64_t row = 0; row < scores.rows(); ++row) {
+    const uint8_t value = truth[static_cast<size_t>(row)];
+    if (value >= scores.cols()) {
+      continue;  // Unknown.
+    }
+    known.push_back(row);
+    ++counts[value];
+    const auto scores_of_row = scores.row(row);
+    const auto* const best = std::max_element(scores_of_row.begin(), scores_of_row.end());
+    hits += best - scores_of_row.begin() == value ? 1 : 0;
+  }
+  AttributeLeak leak;
+  leak.examples = static_cast<int64_t>(known.size());
+  if (known.empty()) {
+    return leak;
+  }
+  const auto examples = static_cast<double>(leak.examples);
+  leak.accuracy = static_cast<double>(hits) / examples;
+  leak.accuracy_low = LowerBinomialLimit(hits, leak.examples, kRisk);
+  leak.accuracy_high = UpperBinomialLimit(hits, leak.examples, kRisk);
+  leak.floor = static_cast<double>(*std::max_element(counts.begin(), counts.end())) / examples;
+  leak.auc = MeanAuc(scores, truth, known);
+  return leak;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,269 @@
+#include "nonlabel_party/session/attribute_audit_runner.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "common/config/agreement.h"
+#include "common/leakage/attribute_attack_traits.h"
+#include "common/leakage/attribute_leak.h"
+#include "common/process/exit_code.h"
+#include "common/status/status_macros.h"
+#include "common/transport/tensor_codec.h"
+#include "nonlabel_party/session/activations_message.h"
+
+namespace splitveil {
+namespace {
+
+absl::Status Refusal(const std::string& text) {
+  return AsRefusal(absl::InvalidArgumentError(absl::StrCat("attribute guesses: ", text)));
+}
+
+// Column of `name`; their number where there is none.
+int ColumnOf(const v1::Preprocessing& preprocessing, const std::string& name) {
+  const auto& attributes = preprocessing.attributes();
+  const auto found = std::find_if(attributes.begin(), attributes.end(),
+                                  [&](const v1::AttributeValues& attribute) { return attribute.name() == name; });
+  return static_cast<int>(found - attributes.begin());
+}
+
+// Where `element` stands in `list`; nullopt where it does not.
+template <typename List, typename Element>
+std::optional<int> PlaceIn(const List& list, const Element& element) {
+  const auto found = std::find(list.begin(), list.end(), element);
+  return found == list.end() ? std::nullopt : std::optional<int>(static_cast<int>(found - list.begin()));
+}
+
+const char* Name(v1::AttributeGuesses::Examples examples) {
+  return examples == v1::AttributeGuesses::TEST ? "test" : "training";
+}
+
+}  // namespace
+
+absl::Status AttributeAuditRunner::Check(const v1::RunAgreement& agreement, const Dataset& data) {
+  const v1::Preprocessing& preprocessing = data.preprocessing();
+  for (const std::string& attribute : agreement.attribute_audit().attributes()) {
+    if (ColumnOf(preprocessing, attribute) == preprocessing.attributes_size()) {
+      const std::string names = absl::StrJoin(
+          preprocessing.attributes(), ", ",
+          [](std::string* out, const v1::AttributeValues& column) { absl::StrAppend(out, column.name()); });
+      return absl::InvalidArgumentError(absl::StrCat(
+          "attribute_audit.attributes: expected attributes of ", data.path(), " (",
+          names.empty() ? "which has no column of kind ATTRIBUTE" : names, "), found \"", attribute, "\""));
+    }
+  }
+  return absl::OkStatus();
+}
+
+AttributeAuditRunner::AttributeAuditRunner(Options options, const Dataset& data, absl::Span<const uint32_t> rows,
+                                           const TrainTestSplit& split)
+    : options_(std::move(options)) {
+  const v1::AttributeAuditAgreement& audit = options_.agreement.attribute_audit();
+  if (audit.attacks().empty()) {
+    return;
+  }
+  auxiliary_ = split.auxiliary;
+  const MarkRule rule(options_.agreement);
+  std::vector<uint32_t> unmarked;
+  for (const uint32_t position : split.train) {
+    if (!rule.IsMarked(data.ids()[rows[position]])) {
+      unmarked.push_back(position);
+    }
+  }
+  const auto columns = static_cast<size_t>(data.preprocessing().attributes_size());
+  for (const std::string& attribute : audit.attributes()) {
+    const int column = ColumnOf(data.preprocessing(), attribute);
+    values_.push_back(data.preprocessing().attributes(column).values_size());
+    const auto truth_of = [&](const std::vector<uint32_t>& positions) {
+      std::vector<uint8_t> truth;
+      truth.reserve(positions.size());
+      for (const uint32_t position : positions) {
+        truth.push_back(data.attributes()[rows[position] * columns + static_cast<size_t>(column)]);
+      }
+      return truth;
+    };
+    test_truth_.push_back(truth_of(split.test));
+    train_truth_.push_back(truth_of(unmarked));
+  }
+  data.ReleaseMemory();  // Of the ids and the attributes.
+}
+
+bool AttributeAuditRunner::IsDue(uint32_t epoch, bool last) const {
+  const v1::AttributeAuditAgreement& audit = options_.agreement.attribute_audit();
+  return !audit.attacks().empty() && !test_truth_.front().empty() && (last || (epoch + 1) % audit.every_epochs() == 0);
+}
+
+absl::Status AttributeAuditRunner::Embed(uint32_t epoch) {
+  if (!options_.agreement.attribute_audit().embed_auxiliary() || auxiliary_.empty()) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<EmbeddingStream> stream, options_.peer->EmbedAuxiliary());
+  const absl::Span<const uint32_t> auxiliary = auxiliary_;
+  const auto batch_size = static_cast<size_t>(options_.agreement.batch_size());
+  uint32_t batch = 0;
+  for (size_t first = 0; first < auxiliary.size(); first += batch_size, ++batch) {
+    SPLITVEIL_RETURN_IF_ERROR(options_.stop->Check());
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        const Matrix activations,
+        options_.model->Predict(options_.features->Gather(auxiliary.subspan(first, batch_size))));
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        const v1::CutActivations message,
+        ActivationsMessage(options_.run_id, epoch, batch, activations, options_.agreement.wire_dtype()));
+    if (!stream->Send(message).ok()) {
+      break;  // Finish says why.
+    }
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const v1::EmbedAuxiliaryResponse response, stream->Finish());
+  if (response.examples() != auxiliary.size()) {
+    return AsRefusal(absl::InvalidArgumentError(
+        absl::StrCat("auxiliary activations: expected ", auxiliary.size(), " examples, found ", response.examples())));
+  }
+  return options_.ledger->RecordEvent(
+      "attribute_queries",
+      absl::StrCat("activations of ", auxiliary.size(), " auxiliary examples sent after epoch ", epoch));
+}
+
+absl::Status AttributeAuditRunner::Guess(uint32_t epoch) {
+  v1::GuessAttributesRequest request;
+  request.set_run_id(options_.run_id);
+  request.set_epoch(epoch);
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<GuessStream> stream, options_.peer->GuessAttributes(request));
+  Series series;
+  std::vector<AttributeLeakRow> rows;
+  while (const std::optional<v1::AttributeGuesses> message = stream->Receive()) {
+    if (const absl::Status taken = Take(*message, series, rows); !taken.ok()) {
+      stream->Finish().IgnoreError();
+      return taken;
+    }
+  }
+  SPLITVEIL_RETURN_IF_ERROR(stream->Finish());
+  if (!series.complete()) {
+    return Refusal(absl::StrCat("expected ", series.scores.rows(), " examples, found ", series.rows));
+  }
+  for (AttributeLeakRow& row : rows) {
+    row.epoch = epoch;
+    SPLITVEIL_RETURN_IF_ERROR(options_.ledger->Record(row));
+    Keep(row);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AttributeAuditRunner::Take(const v1::AttributeGuesses& message, Series& series,
+                                        std::vector<AttributeLeakRow>& rows) const {
+  if (series.complete()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(Series next, SeriesOf(message));
+    const bool first = series.examples == v1::AttributeGuesses::EXAMPLES_UNSPECIFIED;
+    if (!first && PlaceOf(next) <= PlaceOf(series)) {
+      return Refusal("expected attacks, attributes and examples in the agreed order, each once, found another");
+    }
+    series = std::move(next);
+  }
+  const std::string& attribute = options_.agreement.attribute_audit().attributes(series.attribute);
+  if (message.attack() != series.attack || message.attribute() != attribute || message.examples() != series.examples ||
+      message.first() != static_cast<uint64_t>(series.rows)) {
+    return Refusal(absl::StrCat("expected example ", series.rows, " of ", series.scores.rows(),
+                                " of one attack and attribute, found others"));
+  }
+  const int64_t count = std::min(kGuessRows, series.scores.rows() - series.rows), values = series.scores.cols();
+  const v1::Tensor& tensor = message.scores();
+  if (tensor.shape_size() == 2 && tensor.shape(1) != values) {
+    return Refusal(absl::StrCat("expected scores of the ", values, " values that ", attribute,
+                                " has in this party's schema, found ", tensor.shape(1),
+                                ": the label party's schema lists others"));
+  }
+  const absl::StatusOr<Matrix> scores = DecodeMatrix(tensor, {"attribute guesses", v1::FLOAT32, count, values});
+  if (!scores.ok()) {
+    return AsRefusal(scores.status());
+  }
+  std::copy_n(scores->data(), scores->size(), series.scores.data() + series.rows * values);
+  series.rows += count;
+  if (series.complete()) {
+    rows.push_back(Judge(series));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<AttributeAuditRunner::Series> AttributeAuditRunner::SeriesOf(const v1::AttributeGuesses& message) const {
+  const v1::AttributeAuditAgreement& audit = options_.agreement.attribute_audit();
+  const std::optional<int> attribute = PlaceIn(audit.attributes(), message.attribute());
+  if (!PlaceIn(audit.attacks(), static_cast<int>(message.attack())) || !attribute) {
+    return Refusal("expected an agreed attack and attribute, found others");
+  }
+  const bool training = message.examples() == v1::AttributeGuesses::TRAINING;
+  if (training ? !TraitsOf(message.attack()).reads_training() : message.examples() != v1::AttributeGuesses::TEST) {
+    return Refusal("expected TEST, or TRAINING of an attack that reads the training, found other examples");
+  }
+  Series series;
+  series.attack = message.attack();
+  series.attribute = *attribute;
+  series.examples = message.examples();
+  const std::vector<uint8_t>& truth = TruthOf(*attribute, message.examples());
+  if (truth.empty()) {
+    return Refusal("expected none of examples that there are none of, found some");
+  }
+  series.scores = Matrix(static_cast<int64_t>(truth.size()), values_[static_cast<size_t>(*attribute)]);
+  return series;
+}
+
+std::tuple<int, int, int> AttributeAuditRunner::PlaceOf(const Series& series) const {
+  return {PlaceIn(options_.agreement.attribute_audit().attacks(), static_cast<int>(series.attack)).value_or(-1),
+          series.attribute, static_cast<int>(series.examples)};
+}
+
+const std::vector<uint8_t>& AttributeAuditRunner::TruthOf(int attribute, Examples examples) const {
+  return (examples == v1::AttributeGuesses::TEST ? test_truth_ : train_truth_)[static_cast<size_t>(attribute)];
+}
+
+AttributeLeakRow AttributeAuditRunner::Judge(const Series& series) const {
+  const AttributeLeak leak = MeasureAttributeLeak(series.scores, TruthOf(series.attribute, series.examples));
+  AttributeLeakRow row;
+  row.attack = std::string(TraitsOf(series.attack).name);
+  row.attribute = options_.agreement.attribute_audit().attributes(series.attribute);
+  row.examples = Name(series.examples);
+  row.rows = leak.examples;
+  row.accuracy = leak.accuracy;
+  row.accuracy_low = leak.accuracy_low;
+  row.accuracy_high = leak.accuracy_high;
+  row.floor = leak.floor;
+  row.auc = leak.auc;
+  return row;
+}
+
+void AttributeAuditRunner::Keep(const AttributeLeakRow& row) {
+  if (row.rows == 0) {
+    return;
+  }
+  const auto kept = std::find_if(figures_.begin(), figures_.end(), [&](const AttributeLeakRow& figure) {
+    return figure.attribute == row.attribute && figure.attack == row.attack && figure.examples == row.examples;
+  });
+  if (kept == figures_.end()) {
+    figures_.push_back(row);
+    return;
+  }
+  const std::optional<v1::AttributeAttack> attack = AttributeAttackOfName(row.attack);
+  const bool highest = attack.has_value() && TraitsOf(*attack).reads_training();
+  if (!highest || row.accuracy > kept->accuracy) {
+    *kept = row;
+  }
+}
+
+std::vector<AttributeLeakRow> AttributeAuditRunner::strongest() const {
+  std::vector<AttributeLeakRow> strongest;
+  for (const std::string& attribute : options_.agreement.attribute_audit().attributes()) {
+    const AttributeLeakRow* best = nullptr;
+    for (const AttributeLeakRow& row : figures_) {
+      if (row.attribute == attribute && (best == nullptr || row.advantage() > best->advantage())) {
+        best = &row;
+      }
+    }
+    if (best != nullptr) {
+      strongest.push_back(*best);
+    }
+  }
+  return strongest;
+}
+
+}  // namespace splitveil
