@@ -158,6 +158,9 @@ absl::StatusOr<ConstMatrixView> ProtectedBottomModel::Forward(FeatureBatch batch
   }
   auto pending = std::make_unique<Pending>();
   latest_ = ProtectionStep();
+  if (has_threshold()) {
+    latest_.threshold = protection_.pareto().threshold();
+  }
   if (!objectives_.empty()) {
     pending->features = batch;
   }

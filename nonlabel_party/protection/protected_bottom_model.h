@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -38,6 +39,7 @@ struct AttributeStep {
 struct ProtectionStep {
   std::vector<AttributeStep> attributes;
   double utility_weight = 1;
+  double threshold = std::numeric_limits<double>::quiet_NaN();  // Of the privacy losses; NaN: the method has none.
   int64_t correction_steps = 0;  // On L_p alone, before the batch was within the threshold and its slack.
   bool at_front = false;         // ParetoDirection::at_front.
 };

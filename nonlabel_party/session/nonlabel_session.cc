@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -157,10 +156,8 @@ absl::Status NonLabelSession::BeginProtection() {
 
 void NonLabelSession::ConnectTraining() {
   const v1::RunAgreement& agreement = options_.agreement;
-  const v1::ActivationProtection& protection = options_.config.protection();
-  recorder_ = std::make_unique<NonLabelStepRecorder>(
-      lifecycle_.ledger(), options_.status, agreement.epochs(), schedule_->batches_per_epoch(),
-      protection.has_pareto() ? protection.pareto().threshold() : std::numeric_limits<double>::quiet_NaN());
+  recorder_ = std::make_unique<NonLabelStepRecorder>(lifecycle_.ledger(), options_.status, agreement.epochs(),
+                                                     schedule_->batches_per_epoch());
   step_ = std::make_unique<NonLabelTrainingStep>(
       NonLabelTrainingStep::Parts{schedule_.get(), features_.get(), protected_model_.get(), &protocol_, attacks_.get(),
                                   recorder_.get()},
