@@ -121,6 +121,32 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
   EXPECT_EQ(events[0].kind, "disclosure");
 }
 
+TEST_F(LedgerReaderTest, ReadsWhatProtectsAttributesAsRecorded) {
+  std::unique_ptr<Ledger> ledger = Open("run-1");
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  ASSERT_TRUE(ledger->Record(PrivacyLossRow{7, "sex", 0.02, 0.05, -0.5, 1, 3, true}).ok());
+  ASSERT_TRUE(ledger->Record(PrivacyLossRow{6, "sex", 0.01, none, 0.25, 0.75, 0, false}).ok());
+  ASSERT_TRUE(ledger->Record(ActivationBoundRow{5, 1.5, 0.86}).ok());
+  ASSERT_TRUE(ledger->Commit().ok());
+  const std::vector<PrivacyLossRow> losses = *Reader()->PrivacyLosses("run-1");
+  ASSERT_EQ(losses.size(), 2);
+  EXPECT_TRUE(std::isnan(losses[0].threshold));
+  EXPECT_EQ(losses[1].step, 7);
+  EXPECT_EQ(losses[1].attribute, "sex");
+  EXPECT_EQ(losses[1].privacy_loss, 0.02);
+  EXPECT_EQ(losses[1].threshold, 0.05);
+  EXPECT_EQ(losses[1].weight, -0.5);
+  EXPECT_EQ(losses[1].utility_weight, 1);
+  EXPECT_EQ(losses[1].correction_steps, 3);
+  EXPECT_TRUE(losses[1].at_front);
+  const std::optional<ActivationBoundRow> bound = *Reader()->ActivationBound("run-1");
+  ASSERT_TRUE(bound.has_value());
+  EXPECT_EQ(bound->releases, 5);
+  EXPECT_EQ(bound->mu, 1.5);
+  EXPECT_EQ(bound->auc_bound, 0.86);
+  EXPECT_FALSE(Reader()->ActivationBound("run-2")->has_value());
+}
+
 TEST_F(LedgerReaderTest, ReadsEpochFiguresAndDistributionsAsRecorded) {
   std::unique_ptr<Ledger> ledger = Open("run-1");
   for (int64_t epoch = 0; epoch < 2; ++epoch) {
