@@ -5,7 +5,6 @@ namespace {
 
 constexpr RenamedFlag kRenamedFlags[] = {
     {"splitveil marvell", "--max_auc", "--max_run_auc_bound"},
-    {"splitveil plan", "--max_auc", "--max_run_auc_bound"},
     {"splitveil marvell", "--s_growth", "--noise_growth_per_epoch"},
 };
 

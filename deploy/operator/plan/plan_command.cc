@@ -40,7 +40,7 @@ void AddPlanCommand(CommandLine& line) {
       ->check(IntegerIn(1, 100000))
       ->required();
   command
-      .add_option("--max_run_auc_bound", options->max_run_auc_bound,
+      .add_option("--max_run_auc_bound,--max_auc", options->max_run_auc_bound,
                   "Bound on the AUC of any adversary over the whole run, as gaussian_label_dp { max_run_auc_bound }.")
       ->type_name("AUC")
       ->check(NumberIn(0.5, 1))

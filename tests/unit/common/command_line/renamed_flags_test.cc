@@ -13,7 +13,6 @@ namespace {
 
 TEST(RenamedFlagsTest, KnowsTheNewNameOfAFlagOfThatCommandOnly) {
   EXPECT_EQ(NewFlagOf("splitveil marvell", "--max_auc"), "--max_run_auc_bound");
-  EXPECT_EQ(NewFlagOf("splitveil plan", "--max_auc"), "--max_run_auc_bound");
   EXPECT_EQ(NewFlagOf("splitveil report", "--max_auc"), "");
   EXPECT_EQ(NewFlagOf("splitveil marvell", "--max_run_auc_bound"), "");
 }
