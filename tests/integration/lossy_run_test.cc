@@ -135,7 +135,10 @@ class LossyPeer final : public LabelPartyPeer {
       return ConnectionLost();
     }
     absl::StatusOr<Response> response = call();
-    return faults_->Next() ? ConnectionLost() : response;
+    if (faults_->Next()) {
+      return ConnectionLost();
+    }
+    return response;
   }
 
   LabelPartyPeer* const peer_;
