@@ -23,10 +23,10 @@ struct ProtectedAttribute {
   int64_t values = 0;
 };
 
-// The attributes of `protection` in `data`. Errors: InvalidArgument with field, expected and found: an attribute that the
-// data do not have, a method that needs attributes or noise without them, pareto with more than six attributes or several
-// batches in flight, `gaussian` without noise and clipping, a TorchScript model beside a method whose steps have several
-// gradients.
+// The attributes of `protection` in `data`. Errors: InvalidArgument with field, expected and found: an attribute that
+// the data do not have, a method that needs attributes or noise without them, pareto with more than six attributes or
+// several batches in flight, `gaussian` without noise and clipping, a TorchScript model beside a method whose steps
+// have several gradients.
 absl::StatusOr<std::vector<ProtectedAttribute>> CheckActivationProtection(const v1::ActivationProtection& protection,
                                                                           const v1::Preprocessing& data,
                                                                           const v1::RunAgreement& agreement,

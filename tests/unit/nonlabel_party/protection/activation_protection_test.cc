@@ -26,8 +26,8 @@ v1::Preprocessing SexAndRelationship() {
 }
 
 TEST(ActivationProtectionTest, FindsTheColumns) {
-  const auto found = CheckActivationProtection(Parse("pareto { threshold: 0.1 } noise_sigma: 1 attributes: 'relationship'"),
-                                               SexAndRelationship(), {}, {});
+  const auto found = CheckActivationProtection(
+      Parse("pareto { threshold: 0.1 } noise_sigma: 1 attributes: 'relationship'"), SexAndRelationship(), {}, {});
   ASSERT_TRUE(found.ok()) << found.status();
   ASSERT_EQ(found->size(), 1);
   EXPECT_EQ((*found)[0].column, 1);

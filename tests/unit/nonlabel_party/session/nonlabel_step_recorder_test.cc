@@ -64,9 +64,10 @@ TEST_F(NonLabelStepRecorderTest, RecordsWhatTheProtectionDid) {
   recorder_->SetProtection(protection);
   recorder_->Learnt();
   ASSERT_TRUE(recorder_->Record("").ok());
-  EXPECT_EQ(Sql("SELECT group_concat(step || ' ' || attribute || ' ' || privacy_loss || ' ' || threshold || ' ' || weight "
-                "|| ' ' || utility_weight || ' ' || correction_steps || ' ' || at_front, ', ') FROM privacy_loss"),
-            "0 age 0.25 0.25 -1.0 0.75 2 0, 0 sex 0.125 0.25 0.5 0.75 2 0");
+  EXPECT_EQ(
+      Sql("SELECT group_concat(step || ' ' || attribute || ' ' || privacy_loss || ' ' || threshold || ' ' || weight "
+          "|| ' ' || utility_weight || ' ' || correction_steps || ' ' || at_front, ', ') FROM privacy_loss"),
+      "0 age 0.25 0.25 -1.0 0.75 2 0, 0 sex 0.125 0.25 0.5 0.75 2 0");
 }
 
 TEST_F(NonLabelStepRecorderTest, CountsStepsOverEpochs) {

@@ -79,8 +79,8 @@ class NonLabelTrainingStepTest : public ::testing::Test {
       EXPECT_TRUE(protocol_.Take(answer).ok());
     }
     step_ = std::make_unique<NonLabelTrainingStep>(
-        NonLabelTrainingStep::Parts{schedule_.get(), features_.get(), protected_model_.get(), &protocol_, attacks_.get(),
-                                    recorder_.get()},
+        NonLabelTrainingStep::Parts{schedule_.get(), features_.get(), protected_model_.get(), &protocol_,
+                                    attacks_.get(), recorder_.get()},
         NonLabelTrainingStep::Wire{"run-1", v1::FLOAT32, kCutWidth, /*in_flight_batches=*/1});
   }
 
