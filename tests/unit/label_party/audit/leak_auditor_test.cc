@@ -511,14 +511,14 @@ TEST_F(LeakAuditorTest, AClaimThatTheReleasesRefuteIsRecordedAtTheEnd) {
   evidence.probabilities = probabilities;
   evidence.releases_repeat = evidence.has_label_noise = true;
   ASSERT_TRUE(auditor_->AuditRelease(evidence).ok());
-  EXPECT_FALSE(auditor_->privacy_audit().has_value());
+  EXPECT_FALSE(auditor_->claim_check().has_value());
   ASSERT_TRUE(auditor_->FinishRun().ok());
-  ASSERT_TRUE(auditor_->privacy_audit().has_value());
-  EXPECT_TRUE(auditor_->privacy_audit()->is_refuted());
+  ASSERT_TRUE(auditor_->claim_check().has_value());
+  EXPECT_TRUE(auditor_->claim_check()->is_refuted());
   ASSERT_TRUE(ledger_->Finish("completed").ok());
   const auto reader = LedgerReader::Open(files_.File("ledger.db"));
   ASSERT_TRUE(reader.ok()) << reader.status();
-  const std::optional<PrivacyAuditRow> row = *(*reader)->PrivacyAudit("audit-1");
+  const std::optional<ClaimCheckRow> row = *(*reader)->ClaimCheck("audit-1");
   ASSERT_TRUE(row.has_value());
   EXPECT_DOUBLE_EQ(row->claimed_mu, 0.5);
   const std::vector<EventRecord> events = *(*reader)->Events("audit-1");
