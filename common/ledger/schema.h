@@ -9,7 +9,7 @@
 namespace splitveil {
 
 // PRAGMA user_version of the files this build reads and writes. Raise it with every change of a table.
-inline constexpr int kLedgerVersion = 6;
+inline constexpr int kLedgerVersion = 7;
 
 // Turns an empty database into a ledger; leaves a ledger of this version alone. Safe against a second process doing
 // the same. Errors: InvalidArgument where the file is another database, another version, or no database, or its file

@@ -58,9 +58,9 @@ struct RunSummary {
   // Over the last epoch: of cumulative_conditional_likelihood_ratio, or else of conditional_likelihood_ratio. examples
   // 0: not measured.
   EpochLeakRow worst_case;
-  std::optional<PrivacyAuditRow> privacy_audit;  // nullopt: the run claims no mu.
-  Guessing guessing;                             // Over the run's mean batch.
-  std::string details;                           // Path of the file with every figure.
+  std::optional<ClaimCheckRow> claim_check;  // nullopt: the run claims no mu.
+  Guessing guessing;                         // Over the run's mean batch.
+  std::string details;                       // Path of the file with every figure.
 };
 
 // "not exceeded by the attacks run here", "exceeded by norm at cut and 2 others", "no attack was held against it": the
