@@ -49,7 +49,7 @@ class Ledger::Database {
     kEpochLeak,
     kDistribution,
     kEvaluation,
-    kPrivacyAudit,
+    kClaimCheck,
     kAllRuns,
     kPrivacyLoss,
     kActivationBound,
@@ -136,7 +136,7 @@ absl::Status Ledger::Database::Prepare() {
        "?18)"),
       "INSERT INTO distribution VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
       "INSERT INTO evaluation VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-      "INSERT INTO privacy_audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+      "INSERT INTO claim_check VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
       "INSERT INTO all_runs VALUES (?1, ?2, ?3, ?4)",
       "INSERT INTO privacy_loss VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
       "INSERT INTO activation_bound VALUES (?1, ?2, ?3, ?4)",
@@ -189,7 +189,7 @@ absl::Status Ledger::Database::GoBackTo(const v1::LedgerPosition& position, cons
     SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement remove, connection_->Prepare(sql));
     SPLITVEIL_RETURN_IF_ERROR(remove.Run(run.run_id, beyond));
   }
-  for (const char* const sql : {"DELETE FROM privacy_audit WHERE run_id = ?1", "DELETE FROM all_runs WHERE run_id = ?1",
+  for (const char* const sql : {"DELETE FROM claim_check WHERE run_id = ?1", "DELETE FROM all_runs WHERE run_id = ?1",
                                 "DELETE FROM activation_bound WHERE run_id = ?1",
                                 "UPDATE run SET status = 'running', finished_at = NULL WHERE run_id = ?1"}) {
     SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement change, connection_->Prepare(sql));
@@ -325,7 +325,7 @@ absl::Status Ledger::Record(const StepRow& row) {
 
 absl::Status Ledger::Record(const StepTimeRow& row) {
   return database_->Insert(Database::kStepTime, row.step, row.data, row.forward, row.serialise, row.wire, row.wait,
-                           row.backward, row.protection, row.update, row.audit);
+                           row.backward, row.protection, row.update, row.attacks);
 }
 
 absl::Status Ledger::Record(const ProtectionRow& row) {
@@ -355,11 +355,11 @@ absl::Status Ledger::Record(const EvaluationRow& row) {
                            row.calibration_error, row.rmse, row.r_squared);
 }
 
-absl::Status Ledger::Record(const PrivacyAuditRow& row) {
-  return database_->Insert(Database::kPrivacyAudit, row.claimed_mu, row.claimed_epsilon, row.mu_lower,
-                           row.epsilon_lower, row.delta, row.confidence, row.test, row.examples, row.positives,
-                           row.true_positive_rate_low, row.false_positive_rate_high, row.failing_mu_lower,
-                           row.failing_confidence, row.half_noise_mu_lower);
+absl::Status Ledger::Record(const ClaimCheckRow& row) {
+  return database_->Insert(Database::kClaimCheck, row.claimed_mu, row.claimed_epsilon, row.mu_lower, row.epsilon_lower,
+                           row.delta, row.confidence, row.test, row.examples, row.positives, row.true_positive_rate_low,
+                           row.false_positive_rate_high, row.failing_mu_lower, row.failing_confidence,
+                           row.half_noise_mu_lower);
 }
 
 absl::Status Ledger::Record(const AllRunsRow& row) {

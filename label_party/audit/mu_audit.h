@@ -52,7 +52,7 @@ class MuAudit {
   void Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, const ReleasingHead& head);
 
   // Of all releases so far; nullopt where none claimed anything, or fewer than two examples of a class were released.
-  std::optional<PrivacyAuditRow> Finish() const;
+  std::optional<ClaimCheckRow> Finish() const;
 
  private:
   friend class cereal::access;

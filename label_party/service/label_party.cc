@@ -151,8 +151,6 @@ absl::Duration FarewellLimit(const v1::Deadlines& deadlines) {
                                              : absl::Seconds(deadlines.max_outage_seconds()) + kNoticeLimit;
 }
 
-constexpr mode_t kOwnerOnly = 0600;  // What leaks is the label party's to tell.
-
 std::string DetailsPath(const LabelPartyPlan& plan) {
   return ResultPath(ResolvePath(plan.config_path, plan.config.party().ledger_path()));
 }

@@ -298,7 +298,7 @@ absl::StatusOr<bool> TrainingStep::Learn() {
   const auto epoch = static_cast<uint32_t>(row.epoch);
   if (source_->task().outputs() > 1 && batch.record.released && auditor_->Reads(row.step)) {
     SPLITVEIL_ASSIGN_OR_RETURN(batch.head.directions, model_->OutputDirections());
-    recorder_->Lap(&StepTimeRow::audit);
+    recorder_->Lap(&StepTimeRow::attacks);
   }
   SPLITVEIL_RETURN_IF_ERROR(model_->Update());
   recorder_->Lap(&StepTimeRow::update);
@@ -308,9 +308,9 @@ absl::StatusOr<bool> TrainingStep::Learn() {
   if (row.batch + 1 == source_->batches_per_epoch()) {
     SPLITVEIL_RETURN_IF_ERROR(auditor_->FinishEpoch(epoch));
   }
-  recorder_->Lap(&StepTimeRow::audit);
+  recorder_->Lap(&StepTimeRow::attacks);
   const absl::Status status = recorder_->RecordStep(batch.record);
-  recorder_->Lap(&StepTimeRow::audit);
+  recorder_->Lap(&StepTimeRow::attacks);
   source_->Prefetch(epoch, static_cast<uint32_t>(row.batch + 1));
   recorder_->Lap(&StepTimeRow::data);
   return status.ok() ? absl::StatusOr<bool>(true) : status;

@@ -37,7 +37,7 @@ absl::Status ReadRows(LedgerReader& reader, PartyRecords& party) {
   status.Update(Take(reader.EpochLeaks(run_id), party.epoch_leaks));
   status.Update(Take(reader.Distributions(run_id), party.distributions));
   status.Update(Take(reader.Events(run_id), party.events));
-  status.Update(Take(reader.PrivacyAudit(run_id), party.privacy_audit));
+  status.Update(Take(reader.ClaimCheck(run_id), party.claim_check));
   status.Update(Take(reader.AllRuns(run_id), party.all_runs));
   return status;
 }

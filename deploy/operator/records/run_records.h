@@ -25,7 +25,7 @@ struct PartyRecords {
   std::vector<EpochLeakRow> epoch_leaks;
   std::vector<DistributionRow> distributions;
   std::vector<EventRecord> events;
-  std::optional<PrivacyAuditRow> privacy_audit;
+  std::optional<ClaimCheckRow> claim_check;
   std::optional<AllRunsRow> all_runs;
 
   // Steps whose gradients left the label party: the gate neither halted nor kept them back. 0 where this party does not

@@ -23,7 +23,7 @@ class MuAuditTest : public testing::Test {
     }
   }
 
-  std::optional<PrivacyAuditRow> Audit() {
+  std::optional<ClaimCheckRow> Audit() {
     const auto rows = static_cast<int64_t>(batch_.labels.size());
     Matrix directions(rows, 2), released(rows, 2);
     for (int64_t j = 0; j < rows; ++j) {
@@ -59,7 +59,7 @@ class MuAuditTest : public testing::Test {
 
 TEST_F(MuAuditTest, AClaimOfNoiseThatIsNotThereIsRefuted) {
   ClaimLabelNoise();
-  const std::optional<PrivacyAuditRow> row = Audit();
+  const std::optional<ClaimCheckRow> row = Audit();
   ASSERT_TRUE(row.has_value());
   EXPECT_DOUBLE_EQ(row->claimed_mu, 0.5);
   EXPECT_GT(row->mu_lower, 2);  // As far as 50 positives and 150 negatives can tell.
@@ -76,7 +76,7 @@ TEST_F(MuAuditTest, AClaimOfNoiseThatIsNotThereIsRefuted) {
 
 TEST_F(MuAuditTest, NoiseOnGradientsIsHeldAsWell) {
   ClaimGradientNoise();
-  const std::optional<PrivacyAuditRow> row = Audit();
+  const std::optional<ClaimCheckRow> row = Audit();
   ASSERT_TRUE(row.has_value());
   EXPECT_TRUE(row->is_refuted());
 }
@@ -125,7 +125,7 @@ TEST_F(MuAuditTest, WhatIsFoundGoesByTheDrawsThatAreSeen) {
   evidence_.releases_repeat = false;
   batch_.epoch = 3;
   evidence_.accumulated_sum_kl = 1;
-  const std::optional<PrivacyAuditRow> row = Audit();
+  const std::optional<ClaimCheckRow> row = Audit();
   EXPECT_DOUBLE_EQ(row->claimed_mu, 1);
   EXPECT_NEAR(row->half_noise_mu_lower, of_one_draw, 1e-9);
   EXPECT_FALSE(row->is_conclusive());

@@ -147,6 +147,21 @@ TEST_F(ContinuedSessionTest, AnswersToScoresCountInAContinuedRunAndComeOnce) {
   }
 }
 
+TEST_F(ContinuedSessionTest, AStartWhoseAnswerWasLostMayComeAgainUntilTheFirstStep) {
+  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
+  LeaveCheckpoints();
+  Continue(path_ + ".1");
+  const v1::StartRequest request = StartRequest();
+  const absl::StatusOr<v1::StartResponse> first = session_->Start(request);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const absl::StatusOr<v1::StartResponse> again = session_->Start(request);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->seed_reveal(), first->seed_reveal());
+  ASSERT_TRUE(session_->Train(Activations(1, 0)).ok());
+  ASSERT_TRUE(session_->Learn().ok());
+  EXPECT_EQ(session_->Start(request).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
 TEST_F(ContinuedSessionTest, ABrokenRunIsNotContinuedWithAPeerOfAnotherOrder) {
   ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
   LeaveCheckpoints();
