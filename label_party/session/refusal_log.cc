@@ -24,6 +24,8 @@ bool IsRefusal(const absl::Status& status) {
   }
 }
 
+bool IsOfLedger(const absl::Status& status) { return absl::IsInternal(status) || absl::IsDataLoss(status); }
+
 absl::Status RefusalLog::Note(absl::string_view call, const absl::Status& status, Ledger& ledger) {
   if (!IsRefusal(status) || noted_ == kMaxNoted) {
     return absl::OkStatus();

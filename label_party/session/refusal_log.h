@@ -11,6 +11,8 @@ namespace splitveil {
 
 // Whether `status` says that a message was not what is due; all else is no fault of the message.
 bool IsRefusal(const absl::Status& status);
+// Whether what failed is this party's ledger, not the message.
+bool IsOfLedger(const absl::Status& status);
 
 // In the ledger and the log, the first 100 of a run: a peer that goes on and on must not fill the disk. Not
 // thread-safe.
