@@ -80,6 +80,8 @@ class RunTraining {
  private:
   RunTraining(const Parts& parts, std::unique_ptr<LeakAuditor> auditor, Training training, bool is_continued);
 
+  // Before it says whether training stops, which tells of labels: that no other evaluation was answered before.
+  absl::Status JournalEvaluation(const TestEvaluation& evaluation) const;
   // To an evaluation that has counted.
   v1::EvaluateResponse EvaluationAnswer() const;
   // After an epoch's evaluation: early stopping, checkpoint.

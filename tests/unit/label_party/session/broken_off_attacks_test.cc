@@ -1,28 +1,26 @@
-// What a peer gets that breaks a run off on purpose. Each test states the claim that is attacked.
+// What a peer gets that breaks a run off on purpose, and takes it up again. Each test names the claim that is attacked.
 #include <algorithm>
-#include <array>
+#include <cstdint>
+#include <filesystem>
 #include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
+#include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
-#include <limits>
-#include <map>
 #include <torch/script.h>
 #include <torch/torch.h>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 
-#include "google/protobuf/text_format.h"
-
-#include "common/checkpoint/checkpoint_plan.h"
-#include "common/checkpoint/progress_archive.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/operations/run_facts.h"
 #include "common/process/exit_code.h"
-#include "label_party/audit/mu_audit.h"
-#include "label_party/protection/protection_factory.h"
-#include "label_party/protection/run_budget.h"
 #include "label_party/session/answer_journal.h"
 #include "tests/unit/common/model/torchscript_fixtures.h"
 #include "tests/unit/label_party/session/label_session_life_fixture.h"
@@ -31,35 +29,21 @@
 namespace splitveil::testing {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
 class BrokenOffAttacksTest : public LabelSessionLifeTest {
  protected:
   void SetUp() override {
     ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
     run_.agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
     run_.label_config.mutable_party()->set_reproducible_seed(0);  // As in production.
-  }
-
-  // A session as ServeRun makes it: one noise key for all of them, as beside the checkpoint.
-  void CreateWithKeptKey() {
-    LabelSessionOptions options = run_.LabelOptions();
-    options.only_continues = only_continues_;
-    std::array<uint8_t, 32> key = {7};
-    absl::StatusOr<std::unique_ptr<SecureGaussian>> noise =
-        SecureGaussian::Create(SecretKey(key), SecureGaussian::KeyLife::kManyRuns);
-    FillPlannedEpochs(run_.agreement.epochs(), *run_.label_config.mutable_protection());
-    absl::StatusOr<Protection> protection =
-        MakeProtection(run_.label_config.protection(), *std::move(noise), nullptr, run_.label_data.task);
-    ASSERT_TRUE(protection.ok()) << protection.status();
-    options.protection = *std::move(protection);
-    absl::StatusOr<std::unique_ptr<LabelSession>> session = LabelSession::Create(std::move(options));
-    ASSERT_TRUE(session.ok()) << session.status();
-    session_ = *std::move(session);
-    seed_ = std::make_unique<SeedExchange>(*SeedExchange::Create(SeedRole::kNonLabelParty, std::string(32, 's')));
+    run_.label_checkpoints.path = path_;
   }
 
   // As RunLabelParty between two parts of a run: finds what is there.
   void FindUnfinished() {
-    run_.label_checkpoints.path = path_;
     run_.label_checkpoints.unfinished.clear();
     for (const char* suffix : {"", ".1", ".2"}) {
       if (absl::StatusOr<std::unique_ptr<Checkpoint>> found = Checkpoint::Open(path_ + suffix); found.ok()) {
@@ -87,41 +71,35 @@ class BrokenOffAttacksTest : public LabelSessionLifeTest {
     return response;
   }
 
-  // A whole new run up to Start.
-  void StartNew() {
-    run_.label_checkpoints.path = path_;
-    CreateWithKeptKey();
-    ASSERT_TRUE(OpenShowing({}).ok());
-    AlignmentChannelPair pair(64);
-    absl::Status verdict;
-    std::thread label([&] { verdict = session_->Align(*pair.second); });
-    AlignmentOptions options;
-    options.run_id = run_id_;
-    const absl::StatusOr<AlignedIds> aligned = AlignIds(run_.nonlabel_data.ids, options, *pair.first);
-    label.join();
-    ASSERT_TRUE(verdict.ok()) << verdict;
-    aligned_ = *aligned;
-    const absl::StatusOr<v1::StartResponse> response = session_->Start(StartRequest());
-    ASSERT_TRUE(response.ok()) << response.status();
-    const absl::StatusOr<JointSeed> joint = seed_->Combine(commitment_, response->seed_reveal());
-    TrainTestSplit split = SplitRule(run_.agreement.split_salt(), run_.agreement.test_fraction())
-                               .Split(run_.nonlabel_data.ids, aligned_.rows);
-    test_examples_ = static_cast<int64_t>(split.test.size());
-    schedule_ = std::make_unique<Schedule>(*Schedule::Create(
-        *joint, std::move(split.train), {run_.agreement.batch_size(), run_.agreement.minimum_batch_size()}));
-  }
-
   // Goes on from the checkpoint of this name.
   absl::Status GoOnFrom(const std::string& name) {
     session_.reset();
     FindUnfinished();
-    CreateWithKeptKey();
+    Create();
     const absl::StatusOr<v1::OpenResponse> opened = OpenShowing({name});
     if (!opened.ok()) {
       return opened.status();
     }
     EXPECT_EQ(opened->continued(), name);
     return session_->Start(StartRequest()).status();
+  }
+
+  // As another process of the peer's would have.
+  void AnotherSeed() {
+    seed_ = std::make_unique<SeedExchange>(*SeedExchange::Create(SeedRole::kNonLabelParty, std::string(32, 't')));
+  }
+
+  // A new run with the weights of the first checkpoint.
+  void ResumeAnew() {
+    continues_ = run_id_ + "/0";
+    session_.reset();
+    ResumeFrom(path_);
+    run_.label_checkpoints.unfinished.clear();
+    Start();
+  }
+
+  double ReportedBound() const {
+    return nlohmann::json::parse(session_->report()->full).at("all_runs_auc_bound").get<double>();
   }
 
   std::string TrainOne(uint32_t epoch, uint32_t batch, float scale = 1) {
@@ -137,7 +115,7 @@ class BrokenOffAttacksTest : public LabelSessionLifeTest {
 // Control: rule 2, the built-in layers.
 TEST_F(BrokenOffAttacksTest, TheSameActivationsGetTheSameBytesOfBuiltInLayers) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
-  StartNew();
+  Start();
   const std::string run = run_id_;
   TrainAndEvaluate(0);
   const std::string first = TrainOne(1, 0);
@@ -146,22 +124,22 @@ TEST_F(BrokenOffAttacksTest, TheSameActivationsGetTheSameBytesOfBuiltInLayers) {
     ASSERT_TRUE(GoOnFrom(run + "/1").ok());
     EXPECT_EQ(TrainOne(1, 0), first);
   }
-  EXPECT_THAT(TrainOne(1, 0, 1.0001F), ::testing::HasSubstr("refused"));
+  EXPECT_THAT(TrainOne(1, 0, 1.0001F), HasSubstr("refused"));
 }
 
 // Rule 2: "the same activations get the same bytes". A module with Dropout draws from a seed that no checkpoint keeps.
 TEST_F(BrokenOffAttacksTest, TheSameActivationsGetTheSameBytesOfAModuleWithDropout) {
   torch::manual_seed(1);
-  const torch::jit::Module module = MakeScript(
-      "Top", {{"w", torch::randn({16, 10})}, {"v", torch::randn({1, 16})}}, {},
-      "def forward(self, z, x, c):\n  y = torch.relu(torch.linear(torch.cat([z, x], 1), self.w))\n"
-      "  return torch.linear(torch.dropout(y, 0.1, self.training), self.v) + 0 * c.sum()");
+  const torch::jit::Module module =
+      MakeScript("Top", {{"w", torch::randn({16, 10})}, {"v", torch::randn({1, 16})}}, {},
+                 "def forward(self, z, x, c):\n  y = torch.relu(torch.linear(torch.cat([z, x], 1), self.w))\n"
+                 "  return torch.linear(torch.dropout(y, 0.1, self.training), self.v) + 0 * c.sum()");
   const std::string file = run_.files.File("top.pt");
   module.save(file);
   run_.label_config.mutable_model()->Clear();
   run_.label_config.mutable_model()->set_torchscript_path(file);
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
-  StartNew();
+  Start();
   const std::string run = run_id_;
   TrainAndEvaluate(0);
   std::set<std::string> answers = {TrainOne(1, 0)};
@@ -177,72 +155,129 @@ TEST_F(BrokenOffAttacksTest, TheSameActivationsGetTheSameBytesOfAModuleWithDropo
 // of a label party that was started again, forgets what was answered; the old run then goes on.
 TEST_F(BrokenOffAttacksTest, ANewRunInBetweenDoesNotForgetWhatWasAnswered) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
-  StartNew();
+  Start();
   const std::string run = run_id_;
   TrainAndEvaluate(0);
   const std::string first = TrainOne(1, 0);
   session_.reset();
   // The label party is started again, by its operator.
   FindUnfinished();
-  CreateWithKeptKey();
+  Create();
   ASSERT_TRUE(OpenShowing({}).ok());  // "I have none": a new run, which ends at once.
   EXPECT_NE(run_id_, run);
-  seed_ = std::make_unique<SeedExchange>(*SeedExchange::Create(SeedRole::kNonLabelParty, std::string(32, 't')));
+  AnotherSeed();
   EXPECT_EQ(OpenShowing({}).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(session_->peer_started_again());
   only_continues_ = true;  // As RunLabelParty.
   if (const absl::Status status = GoOnFrom(run + "/1"); !status.ok()) {
     return;  // Refused: well.
   }
-  EXPECT_THAT(TrainOne(1, 0, 1.0001F), ::testing::HasSubstr("refused")) << "a second draw on nearly the same gradients";
+  EXPECT_THAT(TrainOne(1, 0, 1.0001F), HasSubstr("refused")) << "a second draw on nearly the same gradients";
 }
 
-// FREEZE_BOTTOM: "No gradient leaves for the rest of the run."
-TEST_F(BrokenOffAttacksTest, AFreezeIsNotUndone) {
-  run_.label_config.mutable_protection()->mutable_iso()->set_t(0.01);
-  run_.label_config.mutable_release()->set_max_measured_leak(0.85);
+// FREEZE_BOTTOM: "No gradient leaves for the rest of the run." Frozen or not tells of labels: one answer to that, too.
+TEST_F(BrokenOffAttacksTest, AFreezeIsNotUndoneNorAskedForOtherActivations) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  run_.label_config.mutable_release()->set_max_measured_leak(0.5001);
   run_.label_config.mutable_release()->set_action(v1::FREEZE_BOTTOM);
-  StartNew();
+  Start();
+  const std::string run = run_id_;
+  ASSERT_EQ(TrainOne(0, 0), "frozen");
+  only_continues_ = true;
+  for (const float scale : {-1.F, 3.F, 1000.F}) {
+    ASSERT_TRUE(GoOnFrom(run + "/0").ok());
+    EXPECT_THAT(TrainOne(0, 0, scale), StartsWith("refused: activations")) << scale;
+  }
+  ASSERT_TRUE(GoOnFrom(run + "/0").ok());
+  EXPECT_EQ(TrainOne(0, 0), "frozen");
+  EXPECT_EQ(TrainOne(0, 1), "frozen");
+}
+
+TEST_F(BrokenOffAttacksTest, AHaltIsNotAskedForOtherActivations) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  run_.label_config.mutable_release()->set_max_measured_leak(0.5001);
+  run_.label_config.mutable_release()->set_action(v1::HALT);
+  Start();
+  const std::string run = run_id_;
+  ASSERT_EQ(TrainOne(0, 0), "refused: release gate: halted the run");
+  ASSERT_TRUE(GoOnFrom(run + "/0").ok());
+  EXPECT_THAT(TrainOne(0, 0, -1), StartsWith("refused: activations"));
+}
+
+// Whatever the cause: another machine, another noise key, or as here another protection.
+TEST_F(BrokenOffAttacksTest, AStepThatWasAnsweredGetsNoOtherBytes) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  Start();
+  const std::string run = run_id_;
+  TrainOne(0, 0);
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(2);
+  ASSERT_TRUE(GoOnFrom(run + "/0").ok());
+  EXPECT_EQ(TrainOne(0, 0), "refused: the label party failed; its own log says why");
+  const absl::Status outcome = session_->WaitUntilEnded([] { return false; });
+  EXPECT_EQ(ExitCodeFor(outcome), ExitCode::kInvalidInput);
+  EXPECT_THAT(std::string(outcome.message()), HasSubstr("expected the answer that left for epoch 0 batch 0 before"));
+}
+
+TEST_F(BrokenOffAttacksTest, ARunGoesOnFromOneCheckpointAHundredTimes) {
+  Start();
   const std::string run = run_id_;
   only_continues_ = true;
-  std::vector<std::string> outcomes;
-  for (const float scale : {1.F, -1.F, 3.F, -3.F, 10.F, -10.F, 30.F, -30.F, 100.F, -100.F, 1000.F, -1000.F}) {
-    const std::string answer = TrainOne(0, 0, scale);
-    outcomes.push_back(answer == "frozen" ? "frozen" : absl::StartsWith(answer, "refused") ? "refused" : "released");
-    if (!GoOnFrom(run + "/0").ok()) {
-      break;
-    }
+  for (int64_t again = 0; again < kMaxTakeUps; ++again) {
+    ASSERT_TRUE(GoOnFrom(run + "/0").ok());
   }
-  // Once frozen for some activations, every other attempt at the step must be refused, and before the gate has decided:
-  // "frozen" or not tells of labels.
-  const auto frozen = std::find(outcomes.begin(), outcomes.end(), "frozen");
-  ASSERT_NE(frozen, outcomes.end()) << ::testing::PrintToString(outcomes);
-  EXPECT_TRUE(std::all_of(frozen + 1, outcomes.end(), [](const std::string& outcome) {
-    return outcome == "refused";
-  })) << ::testing::PrintToString(outcomes);
+  const absl::Status status = GoOnFrom(run + "/0");
+  EXPECT_EQ(ExitCodeFor(status), ExitCode::kRefused) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("at most 100 times, found 100 before"));
+  EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kRefused);
 }
 
-// The account that a new run carries over has counted what left after the checkpoint.
+// Rule 6: the account that a new run carries over counts what left after the checkpoint.
 TEST_F(BrokenOffAttacksTest, ARunThatResumesFromABrokenOneCountsWhatLeftAfterItsCheckpoint) {
   run_.label_config.mutable_protection()->mutable_marvell()->set_s(4);
-  StartNew();
-  const std::string run = run_id_;
+  Start();
   TrainEpoch(0);  // Every example has been released; the evaluation, after which a checkpoint is due, never comes.
-  const std::string released = session_->report()->full;
+  const double released = ReportedBound();
+  ASSERT_GT(released, 0.5);
+  ResumeAnew();
+  EXPECT_EQ(ReportedBound(), released);
+}
+
+TEST_F(BrokenOffAttacksTest, OfARunWhoseJournalIsGoneNobodyKnowsWhatLeft) {
+  run_.label_config.mutable_protection()->mutable_marvell()->set_s(4);
+  Start();
+  TrainOne(0, 0);
+  ASSERT_TRUE(std::filesystem::remove(AnswerJournal::PathOf(path_, run_id_)));
+  ResumeAnew();
+  EXPECT_EQ(ReportedBound(), 1);
+}
+
+TEST_F(BrokenOffAttacksTest, WhatLeftUnprotectedCountsInTheRunThatResumes) {
+  Start();
+  TrainOne(0, 0);
+  run_.label_config.mutable_protection()->mutable_marvell()->set_s(4);
+  ResumeAnew();
+  EXPECT_EQ(ReportedBound(), 1);
+}
+
+// PeerPresence: the first 100 of a run.
+TEST_F(BrokenOffAttacksTest, TheLedgerHoldsAHundredInterruptionsOfARunHoweverOftenItIsBrokenOff) {
+  Start();
+  const std::string run = run_id_;
+  for (int again = 0; again < 3; ++again) {
+    for (int i = 0; i < 60; ++i) {
+      session_->ConnectionLost();
+      TrainOne(0, 0);  // Heard.
+    }
+    ASSERT_TRUE(GoOnFrom(run + "/0").ok());
+  }
   session_.reset();
-  run_.label_checkpoints.path = path_;
-  run_.label_checkpoints.unfinished.clear();
-  run_.label_checkpoints.initial = {*Checkpoint::Open(path_)};
-  continues_ = run + "/0";
-  StartNew();
-  continues_.clear();
-  const std::string full = session_->report()->full;
-  EXPECT_THAT(full, ::testing::Not(::testing::HasSubstr("\"all_runs_auc_bound\":0.5,"))) << "released: " << released.substr(0, 900);
+  EXPECT_EQ(LedgerValue(run_.files.File("label_party.db"), "SELECT count(*) FROM event WHERE kind = 'interrupted'"),
+            "100");
 }
 
 // RefusalLog: the first 100 of a run.
 TEST_F(BrokenOffAttacksTest, TheLedgerHoldsAHundredRefusalsOfARunHoweverOftenItIsBrokenOff) {
-  StartNew();
+  Start();
   const std::string run = run_id_;
   only_continues_ = true;
   for (int again = 0; again < 3; ++again) {
@@ -260,7 +295,7 @@ TEST_F(BrokenOffAttacksTest, AnEvaluationIsAnsweredForTheSameActivationsAlone) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   run_.label_config.mutable_early_stopping()->set_patience(1);
   run_.agreement.set_epochs(4);
-  StartNew();
+  Start();
   const std::string run = run_id_;
   TrainAndEvaluate(0);
   only_continues_ = true;
@@ -272,8 +307,11 @@ TEST_F(BrokenOffAttacksTest, AnEvaluationIsAnsweredForTheSameActivationsAlone) {
     bool refused = false;
     for (int64_t done = 0; done < test_examples_; done += batch_size) {
       const int64_t rows = std::min(batch_size, test_examples_ - done);
-      refused = refused || !session_->Evaluate(ActivationsOf(1, evaluation.next_batch, rows,
-                                                             static_cast<float>(again * 7 - 20)), evaluation).ok();
+      refused =
+          refused ||
+          !session_
+               ->Evaluate(ActivationsOf(1, evaluation.next_batch, rows, static_cast<float>(again * 7 - 20)), evaluation)
+               .ok();
     }
     const absl::StatusOr<v1::EvaluateResponse> response = session_->FinishEvaluation(evaluation);
     if (refused || !response.ok()) {
@@ -290,8 +328,8 @@ TEST_F(BrokenOffAttacksTest, AnEvaluationIsAnsweredForTheSameActivationsAlone) {
 // A peer's new process that asks again while the run it has broken off is still being finished, which may take long,
 // must be told to come back, as at first: FailedPrecondition is a refusal to it, exit 4.
 TEST_F(BrokenOffAttacksTest, APeerThatAsksAgainBeforeTheServerIsReadyIsToldToComeBack) {
-  StartNew();
-  seed_ = std::make_unique<SeedExchange>(*SeedExchange::Create(SeedRole::kNonLabelParty, std::string(32, 't')));
+  Start();
+  AnotherSeed();
   EXPECT_EQ(OpenShowing({run_id_ + "/0"}).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(OpenShowing({run_id_ + "/0"}).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(session_->WaitUntilEnded([] { return false; }).code(), absl::StatusCode::kAborted);
@@ -307,7 +345,7 @@ TEST_F(BrokenOffAttacksTest, ANewRunInBetweenBringsNoSecondAnswerToScores) {
   audit.mutable_rounded()->set_mu(0.1);
   audit.mutable_rounded()->set_max_answers(1);
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
-  StartNew();
+  Start();
   const std::string run = run_id_;
   TrainOne(0, 0);
   const absl::StatusOr<v1::ScoreBatchResponse> first = session_->ScoreBatch(Scores(0, 0));
@@ -315,7 +353,7 @@ TEST_F(BrokenOffAttacksTest, ANewRunInBetweenBringsNoSecondAnswerToScores) {
   ASSERT_EQ(first->leaks_size(), 1);
   session_.reset();
   FindUnfinished();
-  CreateWithKeptKey();
+  Create();
   ASSERT_TRUE(OpenShowing({}).ok());
   only_continues_ = true;
   if (!GoOnFrom(run + "/0").ok()) {
@@ -335,14 +373,14 @@ TEST_P(RepeatedStepsTest, GetTheSameBytes) {
   run_.agreement.set_batch_size(6);
   run_.agreement.set_minimum_batch_size(3);
   run_.agreement.set_checkpoint_steps(1);
-  StartNew();
+  Start();
   only_continues_ = true;
   std::map<std::pair<uint32_t, uint32_t>, std::string> answers;
   const auto batches = static_cast<uint32_t>(schedule_->batches_per_epoch());
   for (uint32_t step = 0; step < 2 * batches; ++step) {
     const uint32_t epoch = step / batches, batch = step % batches;
     answers[{epoch, batch}] = TrainOne(epoch, batch);
-    ASSERT_THAT((answers[{epoch, batch}]), ::testing::Not(::testing::StartsWith("refused")));
+    ASSERT_THAT((answers[{epoch, batch}]), Not(StartsWith("refused")));
     if (batch + 1 == batches) {
       ASSERT_TRUE(session_->FinishEvaluation(EvaluateAll(epoch)).ok());
     }
@@ -369,51 +407,13 @@ INSTANTIATE_TEST_SUITE_P(
     Methods, RepeatedStepsTest,
     ::testing::Values("protection { marvell { s: 4 } }", "protection { marvell { s: 4 orthogonal_noise_ratio: 4 } }",
                       "protection { marvell { run_budget { planned_epochs: 1 when_spent: RAISE_NOISE } } }",
-                      "protection { max_norm {} }", "protection { iso { t: 1 } }", "protection { sparsify { keep: 0.3 } }",
-                      "protection { discretize { bins: 8 } }", "protection { label_dp { epsilon: 1 } }",
+                      "protection { max_norm {} }", "protection { iso { t: 1 } }",
+                      "protection { sparsify { keep: 0.3 } }", "protection { discretize { bins: 8 } }",
+                      "protection { label_dp { epsilon: 1 } }",
                       "protection { iso { t: 1 } distance_correlation { weight: 0.1 } } clip_cut_gradients: 0.01",
                       "protection { marvell { s: 1 } } release { max_measured_leak: 0.9 action: RAISE_NOISE }",
-                      "protection { marvell { sum_kl: 0.5 orthogonal_noise_ratio: 2 } } release { max_worst_case_auc_bound: 0.8 action: RAISE_NOISE }"));
-
-// MuAudit: what a continued run says of its claim is what it would have said.
-TEST(MuAuditProgressTest, WhatWasSeenGoesOn) {
-  ReleasedBatch batch;
-  for (uint32_t j = 0; j < 20000; ++j) {
-    batch.positions.push_back(j);
-    batch.labels.push_back(j % 4 == 0 ? 1 : 0);
-  }
-  const auto rows = static_cast<int64_t>(batch.labels.size());
-  Matrix directions(rows, 2), released(rows, 2);
-  for (int64_t j = 0; j < rows; ++j) {
-    directions.row(j)[0] = 1;
-    released.row(j)[0] = 0.5F - static_cast<float>(batch.labels[static_cast<size_t>(j)]) + (j % 7) * 0.3F;
-  }
-  const std::vector<float> probabilities(batch.labels.size(), 0.5F), line = {1, 0};
-  ReleasingHead head;
-  ReleaseEvidence evidence;
-  head.label_directions = directions;
-  head.probabilities = probabilities;
-  head.noise_direction = line;
-  const double none = std::numeric_limits<double>::quiet_NaN();
-  evidence.noise_negative = evidence.noise_positive = {none, none};
-  head.noise_negative = head.noise_positive = {none, none};
-  evidence.has_label_noise = true;
-  evidence.sum_kl = 0.1;
-  evidence.released = released;
-  MuAudit quiet(rows);
-  std::string progress;
-  for (uint32_t epoch = 0; epoch < 5; ++epoch) {
-    batch.epoch = epoch;
-    evidence.accumulated_sum_kl = 0.1 * (epoch + 1);
-    evidence.run_sum_kl = 0.5;
-    quiet.Add(batch, evidence, head);
-  }
-  progress = SaveProgress(quiet);
-  MuAudit continued(rows);
-  ASSERT_TRUE(LoadProgress(progress, continued).ok());
-  EXPECT_DOUBLE_EQ(continued.Finish()->half_noise_mu_lower, quiet.Finish()->half_noise_mu_lower);
-  EXPECT_EQ(continued.Finish()->is_conclusive(), quiet.Finish()->is_conclusive());
-}
+                      "protection { marvell { sum_kl: 0.5 orthogonal_noise_ratio: 2 } } release { "
+                      "max_worst_case_auc_bound: 0.8 action: RAISE_NOISE }"));
 
 }  // namespace
 }  // namespace splitveil::testing
