@@ -71,6 +71,8 @@ class Ledger::Database {
   absl::StatusOr<int64_t> LastEvent() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Finish(absl::string_view status) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<int64_t> CountEvents(absl::string_view kind) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<int64_t> CountEventsOfRun(absl::string_view kind, absl::string_view detail)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Removes what was recorded of the run's single steps before `step`. The file does not shrink; it takes new rows
   // where the old ones were.
   absl::Status Trim(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -275,6 +277,15 @@ absl::StatusOr<int64_t> Ledger::Database::CountEvents(absl::string_view kind) {
   return found.ok() ? absl::StatusOr<int64_t>(count->Int64(0)) : At(path_, found.status());
 }
 
+absl::StatusOr<int64_t> Ledger::Database::CountEventsOfRun(absl::string_view kind, absl::string_view detail) {
+  const absl::MutexLock lock(&mutex_);
+  absl::StatusOr<SqliteStatement> count =
+      connection_->Prepare("SELECT count(*) FROM event WHERE run_id = ?1 AND kind = ?2 AND (?3 = '' OR detail = ?3)");
+  absl::Status status = count.ok() ? count->Bind(run_id_, kind, detail) : count.status();
+  absl::StatusOr<bool> found = status.ok() ? count->Next() : absl::StatusOr<bool>(status);
+  return found.ok() ? absl::StatusOr<int64_t>(count->Int64(0)) : At(path_, found.status());
+}
+
 absl::Status Ledger::Database::Trim(int64_t step) {
   const absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(Begin());
@@ -385,6 +396,10 @@ absl::Status Ledger::RecordEvent(absl::string_view kind, absl::string_view detai
 }
 
 absl::StatusOr<int64_t> Ledger::CountEvents(absl::string_view kind) { return database_->CountEvents(kind); }
+
+absl::StatusOr<int64_t> Ledger::CountEventsOfRun(absl::string_view kind, absl::string_view detail) {
+  return database_->CountEventsOfRun(kind, OneLine(detail));
+}
 
 absl::Status Ledger::Commit() { return database_->Commit(); }
 

@@ -168,6 +168,9 @@ class Ledger {
   absl::Status RecordEvent(absl::string_view kind, absl::string_view detail);
   // Events of this kind in the file, of all its runs.
   absl::StatusOr<int64_t> CountEvents(absl::string_view kind);
+  // Those of the run alone, the parts before it was broken off included; `detail`: with this detail, where there is
+  // one.
+  absl::StatusOr<int64_t> CountEventsOfRun(absl::string_view kind, absl::string_view detail = "");
   // Makes every row recorded so far visible to readers and safe from a crash.
   absl::Status Commit();
   // LedgerPosition.last_event, once all is committed.

@@ -169,6 +169,8 @@ absl::Status CreateSchema(SqliteDatabase& database) {
   return created;
 }
 
+absl::Status CheckMayBecomeLedger(SqliteDatabase& database) { return IsLedger(database).status(); }
+
 absl::Status CheckSchema(SqliteDatabase& database) {
   SPLITVEIL_ASSIGN_OR_RETURN(const bool is_ledger, IsLedger(database));
   return is_ledger ? absl::OkStatus() : absl::InvalidArgumentError("expected a Splitveil ledger, found an empty file");

@@ -292,7 +292,8 @@ absl::Status RunLabelParty(const LabelPartyPlan& plan) {
       return outcome;
     }
     LogInfo(outcome.message());
-    SPLITVEIL_ASSIGN_OR_RETURN(part.checkpoints, PlanCheckpoints("label_party", plan.config_path, plan.config.party(),
+    part.config.mutable_party()->clear_starts_anew();  // It has, and now goes on.
+    SPLITVEIL_ASSIGN_OR_RETURN(part.checkpoints, PlanCheckpoints("label_party", plan.config_path, part.config.party(),
                                                                  plan.config.model(), plan.agreement));
   }
 }

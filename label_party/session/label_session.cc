@@ -60,7 +60,8 @@ absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& reque
     presence_.Heard();
     return opened_.response;
   }
-  if (protocol_.MayBeTakenUp() && opening_.IsTakenUpBy(request)) {
+  // It may ask again while this session is being put away: only the next one can answer.
+  if (end_.peer_started_again() || (protocol_.MayBeTakenUp() && opening_.IsTakenUpBy(request))) {
     return end_.End(Cause::kPeerStartedAgain, PeerStartedAgain("the non-label party"));
   }
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kOpen));
@@ -216,6 +217,7 @@ absl::Status LabelSession::Close(const v1::CloseRequest& request) {
     SPLITVEIL_RETURN_IF_ERROR(end_.End(Cause::kCompleted, absl::OkStatus()));
   } else if (request.answered()) {
     protocol_.Farewell();
+    records_.MarkComplete();
     ended_.Wake();
   }
   return end_.EndUnlessOk(closing_.Finish(training_.get()));

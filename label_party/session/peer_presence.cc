@@ -32,6 +32,12 @@ double SilenceLimitSeconds(const v1::Deadlines& deadlines, ProtocolState::State 
 PeerPresence::PeerPresence(const v1::Deadlines* deadlines, SteadyClock clock)
     : deadlines_(deadlines), clock_(std::move(clock)), last_heard_(clock_()) {}
 
+void PeerPresence::RecordIn(Ledger* ledger) {
+  ledger_ = ledger;
+  // A ledger that fails ends the run at its next step.
+  interruptions_ = std::min(ledger->CountEventsOfRun("interrupted").value_or(0), kMaxInterruptionsNoted);
+}
+
 void PeerPresence::Heard() {
   const SteadyTime now = clock_();
   const bool noted = interruptions_ <= kMaxInterruptionsNoted;

@@ -20,8 +20,9 @@ class PeerPresence {
   // `deadlines`: as agreed; not owned; must outlive this. `clock`: silence is measured by it.
   PeerPresence(const v1::Deadlines* deadlines, SteadyClock clock);
 
-  // Where interruptions are recorded from now on: the run is open. Not owned; must outlive this.
-  void RecordIn(Ledger* ledger) { ledger_ = ledger; }
+  // Where interruptions are recorded from now on, and where those of earlier parts of the run are: it is open. Not
+  // owned; must outlive this.
+  void RecordIn(Ledger* ledger);
 
   // The peer has sent what could be used. What is refused does not count: it could be sent for ever. Where its
   // connection was lost, that is over: its length is logged and recorded, for the first 100 of a run.

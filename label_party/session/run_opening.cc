@@ -71,8 +71,12 @@ absl::StatusOr<v1::OpenResponse> RunOpening::Open(const v1::OpenRequest& request
   const v1::RunAgreement& agreement = run_->agreement;
   const std::string run_id = continued == nullptr ? NewRunId(agreement.run_name()) : continued->header().run_id();
   const std::string protection = protection_.gradients->name();
-  SPLITVEIL_RETURN_IF_ERROR(
-      end_->EndUnlessOk(records_->Begin(DescribeRun(run_id, "label_party", protection, agreement, request.version()))));
+  const absl::Status begun =
+      records_->Begin(DescribeRun(run_id, "label_party", protection, agreement, request.version()));
+  if (absl::IsResourceExhausted(begun)) {
+    return end_->End(Cause::kRefused, begun);
+  }
+  SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(begun));
   peer_commitment_ = request.seed_commitment();
   run_->status->Update([&](v1::GetStatusResponse& status) { status.set_run_id(run_id); });
   protocol_->Opened(run_id);
@@ -149,7 +153,8 @@ absl::StatusOr<TrainingInputs> RunOpening::Start(const v1::StartRequest& request
   }
   const JointSeed seed = continued_seed_.value_or(*joint);
   records_->KeepContinuation({seed, aligned_});
-  const double counted_sum_kl = records_->counted_sum_kl();
+  const absl::StatusOr<double> counted_sum_kl = records_->CountedSumKl();
+  SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(counted_sum_kl.status()));
   return TrainingInputs{run_->agreement,
                         run_->config,
                         run_->data,
@@ -162,7 +167,7 @@ absl::StatusOr<TrainingInputs> RunOpening::Start(const v1::StartRequest& request
                         records_->ledger(),
                         records_->journal(),
                         /*is_continued=*/continued_seed_.has_value(),
-                        counted_sum_kl};
+                        *counted_sum_kl};
 }
 
 }  // namespace splitveil

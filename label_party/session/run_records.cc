@@ -1,8 +1,10 @@
 #include "label_party/session/run_records.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -53,6 +55,7 @@ absl::Status RunRecords::ChooseCheckpoint(const v1::OpenRequest& request) {
 }
 
 absl::Status RunRecords::Begin(RunRow row) {
+  run_id_ = row.run_id;
   SPLITVEIL_RETURN_IF_ERROR(BeginLedger(std::move(row)));
   return writes_checkpoints() ? BeginJournal() : absl::OkStatus();
 }
@@ -61,9 +64,8 @@ absl::Status RunRecords::BeginLedger(RunRow row) {
   const int64_t retained_steps = run_->config.party().ledger_retained_steps();
   if (continues_) {
     SPLITVEIL_ASSIGN_OR_RETURN(
-        ledger_, ContinueLedger(ledger_path_, row, {checkpoint_->header().continuation().ledger(), checkpoint_->name()},
-                                retained_steps));
-    return absl::OkStatus();
+        ledger_, Ledger::Continue(ledger_path_, row, checkpoint_->header().continuation().ledger(), retained_steps));
+    return CountTakeUp(*ledger_, checkpoint_->name());
   }
   if (checkpoint_ != nullptr) {
     row.resumed_from = checkpoint_->header().run_id();
@@ -74,10 +76,17 @@ absl::Status RunRecords::BeginLedger(RunRow row) {
 }
 
 absl::Status RunRecords::BeginJournal() {
-  const std::string path = AnswerJournal::PathOf(checkpoints_.path);
-  SPLITVEIL_ASSIGN_OR_RETURN(journal_, continues_ ? AnswerJournal::Continue(path, checkpoint_->header().epochs(),
-                                                                            checkpoint_->header().batches())
-                                                  : AnswerJournal::Begin(path));
+  const std::string& beside = checkpoints_.path;
+  if (continues_) {
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        journal_, AnswerJournal::Continue(AnswerJournal::PathOf(beside, run_id_), checkpoint_->header().epochs(),
+                                          checkpoint_->header().batches()));
+    return absl::OkStatus();
+  }
+  if (const absl::StatusOr<std::vector<std::string>> runs = RunsAt(beside); runs.ok()) {
+    AnswerJournal::RemoveOthers(beside, *runs);
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(journal_, AnswerJournal::Begin(AnswerJournal::PathOf(beside, run_id_)));
   return absl::OkStatus();
 }
 
@@ -94,12 +103,34 @@ void RunRecords::KeepContinuation(const Continuation& continuation) {
   }
 }
 
-double RunRecords::counted_sum_kl() const {
+absl::StatusOr<double> RunRecords::CountedSumKl() const {
   double counted = 0;
+  if (continues_) {
+    return counted;  // The run's own account has counted what it started from.
+  }
   for (const std::shared_ptr<const Checkpoint>& checkpoint : checkpoints_.initial) {
-    counted = std::max(counted, checkpoint->header().label_party().cumulative_sum_kl());
+    const v1::CheckpointHeader& header = checkpoint->header();
+    counted = std::max(counted, header.label_party().cumulative_sum_kl());
+    const absl::StatusOr<double> after =
+        AnswerJournal::LargestSumKl(AnswerJournal::PathOf(PathOfLatest(checkpoint->path()), header.run_id()));
+    if (after.ok()) {
+      counted = std::max(counted, *after);
+    } else if (!absl::IsNotFound(after.status())) {
+      return after.status();
+    } else if (!IsComplete(header.run_id(), checkpoints_.initial) && header.label_party().privacy_account().empty()) {
+      LogWarning(checkpoint->path(),
+                 ": its run was broken off, and nothing says what it released afterwards: ", after.status().message(),
+                 "; no bound holds for all runs together");
+      counted = std::numeric_limits<double>::infinity();
+    }
   }
   return counted;
+}
+
+void RunRecords::MarkComplete() const {
+  if (const absl::Status marked = checkpoints_.MarkComplete(run_id_); !marked.ok()) {
+    LogWarning("the checkpoint of a complete run cannot be marked as such: ", marked.message());
+  }
 }
 
 std::shared_ptr<const Checkpoint> RunRecords::TakeCheckpoint() {

@@ -34,15 +34,17 @@ class RunRecords {
   // The checkpoint of the broken run that this one goes on with; null: it is a new run.
   const Checkpoint* continued() const { return continues_ ? checkpoint_.get() : nullptr; }
   // Opens the ledger and, where checkpoints are written, the journal; `row` lacks what the checkpoint says. Errors:
-  // those of the ledger and of AnswerJournal.
+  // those of the ledger and of AnswerJournal; ResourceExhausted as CountTakeUp.
   absl::Status Begin(RunRow row);
 
   // What a run that is continued goes on with. Errors: as ContinuationOf.
   absl::StatusOr<Continuation> TakeContinuation() const;
   // Goes with every checkpoint.
   void KeepContinuation(const Continuation& continuation);
-  // The largest cumulative_sum_kl of the checkpoints that this run might have started from; 0 without any.
-  double counted_sum_kl() const;
+  // The largest divergence of all releases of one example that the checkpoints know of which this run might have
+  // started from, what their runs released after them included: infinite where nobody knows; 0 without any. Errors: as
+  // AnswerJournal::LargestSumKl.
+  absl::StatusOr<double> CountedSumKl() const;
   // The checkpoint chosen; null: fresh weights. From then on none is held here.
   std::shared_ptr<const Checkpoint> TakeCheckpoint();
 
@@ -63,6 +65,9 @@ class RunRecords {
   bool writes_checkpoints() const { return !checkpoints_.path.empty(); }
   // Only where writes_checkpoints(). Errors: those of CheckpointPlan::Write and the ledger.
   absl::Status WriteCheckpoint(const Place& place, const ModelState& model);
+  // Both parties know that the run is complete: its checkpoints say that nothing is left to be continued. Where that
+  // cannot be written, the log says so: the peer, which has none to continue, stands in the way of that, too.
+  void MarkComplete() const;
 
  private:
   absl::Status BeginLedger(RunRow row);
@@ -71,6 +76,7 @@ class RunRecords {
   const RunContext* const run_;
   CheckpointPlan checkpoints_;
   const std::string ledger_path_;
+  std::string run_id_;  // From Begin on.
   std::shared_ptr<const Checkpoint> checkpoint_;
   bool continues_ = false;  // The run of that checkpoint, and not only from its weights.
   std::unique_ptr<Ledger> ledger_;

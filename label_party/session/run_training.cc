@@ -129,6 +129,9 @@ absl::StatusOr<v1::EvaluateResponse> RunTraining::FinishEvaluation(const TestEva
   SPLITVEIL_RETURN_IF_ERROR(
       training_.order->CheckEvaluation(evaluation.epoch, training_.evaluator->examples(evaluation)));
   const bool before_training = parts_.run->agreement.progressive_validation();
+  if (early_stopper_ != nullptr && !before_training) {
+    SPLITVEIL_RETURN_IF_ERROR(JournalEvaluation(evaluation));
+  }
   SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(
       training_.evaluator->Finish(before_training ? -1 : int64_t{evaluation.epoch}, evaluation)));
   training_.order->Evaluated(evaluation.epoch);
@@ -136,6 +139,13 @@ absl::StatusOr<v1::EvaluateResponse> RunTraining::FinishEvaluation(const TestEva
     SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(AfterEvaluation()));
   }
   return EvaluationAnswer();
+}
+
+absl::Status RunTraining::JournalEvaluation(const TestEvaluation& evaluation) const {
+  AnswerJournal* const journal = parts_.records->journal();
+  const absl::Status taken =
+      journal == nullptr ? absl::OkStatus() : journal->Evaluate(evaluation.epoch, evaluation.activations);
+  return absl::IsAlreadyExists(taken) ? parts_.end->End(Cause::kRefused, taken) : parts_.end->EndUnlessOk(taken);
 }
 
 v1::EvaluateResponse RunTraining::EvaluationAnswer() const {

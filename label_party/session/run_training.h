@@ -89,6 +89,8 @@ class RunTraining {
   // Where attacks on attributes are agreed. `rows`: this party's of the aligned examples.
   absl::Status BeginAttributeAudit(absl::Span<const uint32_t> rows);
 
+  // Before it says whether training stops, which tells of labels: that no other evaluation was answered before.
+  absl::Status JournalEvaluation(const TestEvaluation& evaluation) const;
   // To an evaluation that has counted.
   v1::EvaluateResponse EvaluationAnswer() const;
   // After an epoch's evaluation: early stopping, checkpoint.

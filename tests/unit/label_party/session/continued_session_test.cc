@@ -75,8 +75,8 @@ TEST_F(ContinuedSessionTest, AStepThatWasAnsweredIsNotAnsweredForOtherActivation
 
 TEST_F(ContinuedSessionTest, ARunWhoseAnswersAreNotKnownAnyMoreIsNotContinued) {
   ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
-  LeaveCheckpoints();
-  std::filesystem::remove(AnswerJournal::PathOf(path_));
+  const std::string run_id = LeaveCheckpoints();
+  ASSERT_TRUE(std::filesystem::remove(AnswerJournal::PathOf(path_, run_id)));
   run_.label_checkpoints.path = path_;
   run_.label_checkpoints.unfinished = {*Checkpoint::Open(path_)};
   unfinished_ = {run_.label_checkpoints.unfinished.front()->name()};
