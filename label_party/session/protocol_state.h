@@ -53,6 +53,8 @@ class ProtocolState {
     kScoreBatch,
     kAuxiliaryLabels,
     kScoreExamples,
+    kEmbedAuxiliary,
+    kGuessAttributes,
     kClose,
     kGiveUp,  // Close, without the claim that the run is complete.
   };
