@@ -27,9 +27,8 @@ absl::StatusOr<ProtectedAttribute> Find(const std::string& name, const v1::Prepr
   const auto found = std::find_if(columns.begin(), columns.end(),
                                   [&](const v1::AttributeValues& column) { return column.name() == name; });
   if (found == columns.end()) {
-    const std::string known = absl::StrJoin(columns, ", ", [](std::string* out, const v1::AttributeValues& column) {
-      out->append(column.name());
-    });
+    const std::string known = absl::StrJoin(
+        columns, ", ", [](std::string* out, const v1::AttributeValues& column) { out->append(column.name()); });
     return Expected("attributes", columns.empty() ? "none, as the data have no column of kind ATTRIBUTE" : known, name);
   }
   return ProtectedAttribute{name, static_cast<size_t>(found - columns.begin()), found->values_size()};
@@ -81,7 +80,8 @@ std::string MethodName(const ActivationProtection& protection) {
     case ActivationProtection::kInfocensor:
       return absl::StrCat("infocensor(lambda=", protection.infocensor().lambda());
     case ActivationProtection::kPareto:
-      return absl::StrCat("pareto(threshold=", protection.pareto().threshold());
+      return absl::StrCat("pareto(threshold=", protection.pareto().threshold(),
+                          ", slack=", protection.pareto().slack());
     case ActivationProtection::kNone:
     case ActivationProtection::METHOD_NOT_SET:
       break;

@@ -23,16 +23,16 @@ struct ProtectedAttribute {
   int64_t values = 0;
 };
 
-// The attributes of `protection` in `data`. Errors: InvalidArgument with field, expected and found: an attribute that the
-// data do not have, a method that needs attributes or noise without them, pareto with more than six attributes or several
-// batches in flight, `gaussian` without noise and clipping, a TorchScript model beside a method whose steps have several
-// gradients.
+// The attributes of `protection` in `data`. Errors: InvalidArgument with field, expected and found: an attribute that
+// the data do not have, a method that needs attributes or noise without them, pareto with more than six attributes or
+// several batches in flight, `gaussian` without noise and clipping, a TorchScript model beside a method whose steps
+// have several gradients.
 absl::StatusOr<std::vector<ProtectedAttribute>> CheckActivationProtection(const v1::ActivationProtection& protection,
                                                                           const v1::Preprocessing& data,
                                                                           const v1::RunAgreement& agreement,
                                                                           const v1::ModelSpec& model);
 
-// "pareto(threshold=0.005, noise_sigma=1)", for ledgers and reports; "none".
+// "pareto(threshold=0.005, slack=0.5, noise_sigma=1)", for ledgers and reports; "none".
 std::string ActivationProtectionName(const v1::ActivationProtection& protection);
 
 // Whether it adds to the bottom model's objective.

@@ -36,9 +36,12 @@ absl::Status ReadRows(LedgerReader& reader, PartyRecords& party) {
   status.Update(Take(reader.Leaks(run_id), party.leaks));
   status.Update(Take(reader.EpochLeaks(run_id), party.epoch_leaks));
   status.Update(Take(reader.Distributions(run_id), party.distributions));
+  status.Update(Take(reader.AttributeLeaks(run_id), party.attribute_leaks));
+  status.Update(Take(reader.PrivacyLosses(run_id), party.privacy_losses));
   status.Update(Take(reader.Events(run_id), party.events));
   status.Update(Take(reader.PrivacyAudit(run_id), party.privacy_audit));
   status.Update(Take(reader.AllRuns(run_id), party.all_runs));
+  status.Update(Take(reader.ActivationBound(run_id), party.activation_bound));
   return status;
 }
 
@@ -139,6 +142,10 @@ int64_t PartyRecords::last_released_epoch() const {
 
 const PartyRecords* RunRecords::label_party() const {
   return parties.front().record.run.role == kLabelParty ? &parties.front() : nullptr;
+}
+
+const PartyRecords* RunRecords::nonlabel_party() const {
+  return parties.back().record.run.role == kLabelParty ? nullptr : &parties.back();
 }
 
 std::string RunRecords::protection() const {

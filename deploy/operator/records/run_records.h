@@ -24,9 +24,12 @@ struct PartyRecords {
   std::vector<LeakSeries> leaks;
   std::vector<EpochLeakRow> epoch_leaks;
   std::vector<DistributionRow> distributions;
+  std::vector<AttributeLeakRow> attribute_leaks;
+  std::vector<PrivacyLossRow> privacy_losses;
   std::vector<EventRecord> events;
   std::optional<PrivacyAuditRow> privacy_audit;
   std::optional<AllRunsRow> all_runs;
+  std::optional<ActivationBoundRow> activation_bound;
 
   // Steps whose gradients left the label party: the gate neither halted nor kept them back. 0 where this party does not
   // know.
@@ -56,6 +59,7 @@ struct RunRecords {
   const std::string& run_id() const { return parties.front().record.run.run_id; }
   // Null where its ledger was not given.
   const PartyRecords* label_party() const;
+  const PartyRecords* nonlabel_party() const;
   // Gradient protection as the label party names it; empty where nobody recorded it.
   std::string protection() const;
 

@@ -26,8 +26,8 @@ v1::Preprocessing SexAndRelationship() {
 }
 
 TEST(ActivationProtectionTest, FindsTheColumns) {
-  const auto found = CheckActivationProtection(Parse("pareto { threshold: 0.1 } noise_sigma: 1 attributes: 'relationship'"),
-                                               SexAndRelationship(), {}, {});
+  const auto found = CheckActivationProtection(
+      Parse("pareto { threshold: 0.1 } noise_sigma: 1 attributes: 'relationship'"), SexAndRelationship(), {}, {});
   ASSERT_TRUE(found.ok()) << found.status();
   ASSERT_EQ(found->size(), 1);
   EXPECT_EQ((*found)[0].column, 1);
@@ -67,7 +67,7 @@ TEST(ActivationProtectionTest, RefusesWhatDoesNotFit) {
 TEST(ActivationProtectionTest, Names) {
   EXPECT_EQ(ActivationProtectionName({}), "none");
   EXPECT_EQ(ActivationProtectionName(Parse("pareto { threshold: 0.005 } noise_sigma: 1")),
-            "pareto(threshold=0.005, noise_sigma=1)");
+            "pareto(threshold=0.005, slack=0.5, noise_sigma=1)");
   EXPECT_EQ(ActivationProtectionName(Parse("gaussian {} noise_sigma: 2 clip_norm: 0.5")),
             "gaussian(clip_norm=0.5, noise_sigma=2)");
 }
