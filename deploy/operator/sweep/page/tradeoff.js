@@ -4,6 +4,7 @@ const SHAPES = ["star", "rectRot", "circle", "rect", "rectRounded", "triangle", 
 for (const family of page.families) {
   Object.assign(family, styleOf(family.kind), { shape: SHAPES[family.kind % SHAPES.length] });
   if (family.frozen) family.colour = QUIET;
+  if (family.variant) family.colour = VARIANT;
 }
 
 const METRICS = {
@@ -128,7 +129,7 @@ function datasetsOf(spec) {
   const lines = page.families.map((family) => {
     const points = family.points.map(place).filter(isKnown);
     const strokeOnly = ["star", "crossRot"].includes(family.shape);
-    return { family, label: family.label, data: points, showLine: true, borderColor: family.colour + "90", borderWidth: 1.5,
+    return { family, label: family.label, data: points, showLine: !family.variant, borderColor: family.colour + "90", borderWidth: 1.5,
       pointStyle: family.shape, pointRadius: 5, pointHoverRadius: 7, pointBorderWidth: strokeOnly ? 2.5 : 1.75, clip: false, order: 1,
       pointBorderColor: points.map(({ point }) => (point.bound === "exceeded" ? ALARM : family.colour)),
       pointBackgroundColor: points.map(({ onFront }) => (onFront ? family.colour : "#ffffff")) };
@@ -273,4 +274,5 @@ else {
   byId("more-tables").append(...attackTables());
   whenOpen(byId("more"), () => ofPairs.forEach((spec) => drawTradeoff(byId("more-charts"), spec)));
 }
+drawOtherDirection();
 charts.forEach((chart) => chart.resize());  // The scroll bar came after the first of them were drawn.
