@@ -5,7 +5,7 @@
 #   --data=FILE  Criteo's click logs (label<TAB>I1..I13<TAB>C1..C26, plain or .gz). Default: generated data
 #   --out=DIR    ledgers, logs, report.html, audit.*.html. Default: out/demo
 # Ends with one line `RESULT {json}` per run but the baseline's on standard output; the rest goes to standard error.
-# Fails where any but the run with noised labels meets deploy/demo/guarantee.textproto, or that one does not.
+# Fails unless exactly the run with noised labels meets deploy/demo/guarantee.textproto.
 set -euo pipefail
 root=$(realpath "$(dirname "$(realpath "$0")")/..")
 data='' out=$root/out/demo

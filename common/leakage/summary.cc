@@ -6,9 +6,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_format.h"
+
 namespace splitveil {
 
 double InvertedAuc(double auc) { return 0.5 + std::abs(auc - 0.5); }
+
+std::string ProgressFigure(absl::string_view attack, double auc) {
+  return absl::StrFormat("%s %.2f", attack, InvertedAuc(auc));
+}
 
 LeakSummary SummarizeLeak(const std::vector<double>& aucs) {
   LeakSummary summary;

@@ -3,13 +3,19 @@
 #define SPLITVEIL_COMMON_LEAKAGE_SUMMARY_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
+
+#include "absl/strings/string_view.h"
 
 namespace splitveil {
 
 // The leak AUC of a score, inverted where its AUC is below 0.5: 0.5 + |auc - 0.5|. An adversary inverts a score that
 // points the wrong way. The one convention of every figure; ledgers keep AUCs as they were measured. NaN stays NaN.
 double InvertedAuc(double auc);
+
+// "norm 0.94" for a progress line: InvertedAuc, as every figure that a person reads.
+std::string ProgressFigure(absl::string_view attack, double auc);
 
 // All figures are of InvertedAuc batch by batch: an adversary may invert each batch's scores, and an attack that ranks
 // one batch forwards and the next backwards leaks as much as one that always ranks forwards. So they exceed 0.5 by

@@ -118,11 +118,11 @@ struct EvaluationRow {
 struct PrivacyLossRow {
   int64_t step = 0;
   std::string attribute;
-  double privacy_loss = 0;             // Of the batch as it left: L_p in nats, or the simulated adversary's loss.
-  double threshold = 0;                // NaN: the method has none.
+  double privacy_loss = 0;                // Of the batch as it left: L_p in nats, or the simulated adversary's loss.
+  double threshold = 0;                   // NaN: the method has none.
   double weight = 0, utility_weight = 0;  // Of both gradients in the step.
-  int64_t correction_steps = 0;        // On the privacy losses alone, before the batch could leave.
-  bool at_front = false;               // The step went along the Pareto front, not toward it.
+  int64_t correction_steps = 0;           // On the privacy losses alone, before the batch could leave.
+  bool at_front = false;                  // The step went along the Pareto front, not toward it.
 };
 // What Gaussian noise on clipped activations proves of all of an example's releases in the run, whatever the attribute.
 struct ActivationBoundRow {

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/ledger/gate_action.h"
@@ -19,10 +20,18 @@ namespace splitveil {
 namespace {
 
 // Every row of `sql` with `values` bound, as read by `read_row(statement)`.
+// A ledger of this version has every table and column that is read: one without is damaged.
+absl::StatusOr<SqliteStatement> AsDamage(absl::StatusOr<SqliteStatement> statement) {
+  if (absl::IsInternal(statement.status()) && absl::StrContains(statement.status().message(), "no such ")) {
+    return absl::DataLossError(statement.status().message());
+  }
+  return statement;
+}
+
 template <typename ReadRow, typename... Values>
 auto ReadAll(SqliteDatabase& database, const char* sql, ReadRow read_row, const Values&... values)
     -> absl::StatusOr<std::vector<decltype(read_row(std::declval<const SqliteStatement&>()))>> {
-  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement statement, database.Prepare(sql));
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement statement, AsDamage(database.Prepare(sql)));
   SPLITVEIL_RETURN_IF_ERROR(statement.Bind(values...));
   std::vector<decltype(read_row(statement))> rows;
   while (true) {

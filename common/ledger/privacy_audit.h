@@ -37,7 +37,7 @@ struct AllRunsRow {
   double auc_bound = 1;
 };
 
-// "claimed mu 0.742; the run's own scores refute any mu below 0.510 (95%), 0.402 (99.99%, threshold for failing)", and
+// "claimed mu 0.742; measured mu at least 0.510 (95% confidence), at least 0.402 (99.99%): claim not refuted", and
 // "; too few to detect noise at half the claimed strength" where they are: the one wording of the terminal, the report
 // and `splitveil audit`.
 std::string DescribePrivacyAudit(const PrivacyAuditRow& audit);

@@ -140,8 +140,8 @@ struct LayerStack::State {
                             gradients[2 * end.layer + 1]);
   }
 
-  // Adds what `output_gradient` [batch, output_width] is at the parameters to `sums`, as StackParameters::views; returns
-  // it at the input, empty unless wanted.
+  // Adds what `output_gradient` [batch, output_width] is at the parameters to `sums`, as StackParameters::views;
+  // returns it at the input, empty unless wanted.
   Matrix AddObjective(const LayerPass::State& computed, ConstMatrixView output_gradient,
                       std::vector<at::Tensor>& sums) const {
     sums.resize(2 * network.layers().size());

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
 #include "common/leakage/bound_basis.h"
@@ -37,6 +38,12 @@ class Table {
 
   void Add(const std::string& name, const std::string& figures) {
     absl::StrAppendFormat(&text_, "  %-16s%s\n", name, figures);
+  }
+  // A line each, the name before the first.
+  void AddLines(const std::string& name, const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) {
+      Add(&line == &lines.front() ? name : "", line);
+    }
   }
   std::string text() const { return text_; }
 
@@ -89,24 +96,25 @@ std::string Named(const MeasuredAttack& leak) { return absl::StrFormat("%s %.3f"
 
 std::string NamedWithLayer(const MeasuredAttack& leak) { return absl::StrCat(Named(leak), " at ", leak.layer); }
 
-// "norm 0.720, cosine 0.580; 3 weaker".
+// A line an attack: "norm 0.720  (`unit`)", "cosine 0.580; 3 weaker".
 template <typename Describe>
-std::string FirstFew(const std::vector<MeasuredAttack>& leaks, Describe describe) {
+std::vector<std::string> FirstFew(const std::vector<MeasuredAttack>& leaks, Describe describe, const char* unit) {
   const size_t shown = std::min<size_t>(kAttacksShown, leaks.size());
-  std::string text =
-      absl::StrJoin(leaks.begin(), leaks.begin() + static_cast<std::ptrdiff_t>(shown), ", ",
-                    [&](std::string* out, const MeasuredAttack& leak) { absl::StrAppend(out, describe(leak)); });
-  if (leaks.size() > shown) {
-    absl::StrAppend(&text, "; ", leaks.size() - shown, " weaker");
+  std::vector<std::string> lines;
+  lines.reserve(shown);
+  for (size_t i = 0; i < shown; ++i) {
+    lines.push_back(absl::StrCat(describe(leaks[i]), i == 0 ? unit : ""));
   }
-  return text;
+  if (leaks.size() > shown) {
+    absl::StrAppend(&lines.back(), "; ", leaks.size() - shown, " weaker");
+  }
+  return lines;
 }
 
-// "norm at cut, cosine at cut, norm at first and 2 others".
-std::string FirstNames(const std::vector<std::string>& names) {
-  const size_t shown = std::min<size_t>(kAttacksShown, names.size()), more = names.size() - shown;
-  const std::string first = absl::StrJoin(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", ");
-  return more == 0 ? first : absl::StrCat(first, " and ", more, more == 1 ? " other" : " others");
+// "norm at cut and 2 others".
+std::string FirstAndHowMany(const std::vector<std::string>& names) {
+  const size_t more = names.size() - 1;
+  return more == 0 ? names.front() : absl::StrCat(names.front(), " and ", more, more == 1 ? " other" : " others");
 }
 
 // Of every kind the strongest attacks and how many there are besides: those on single batches layer by layer, those
@@ -125,14 +133,14 @@ void AddLeaks(const RunSummary& summary, Table& table) {
   }
   const char* unit = "  (AUC: p95 over batches, or of the last epoch where larger)";
   for (const auto& [layer, leaks] : layers) {
-    table.Add(absl::StrCat("leak at ", layer.second), absl::StrCat(FirstFew(leaks, Named), unit));
+    table.AddLines(absl::StrCat("leak at ", layer.second), FirstFew(leaks, Named, unit));
     unit = "";
   }
   if (!cumulative.empty()) {
-    table.Add("over all epochs", absl::StrCat(FirstFew(cumulative, NamedWithLayer), "  (AUC over all examples)"));
+    table.AddLines("over all epochs", FirstFew(cumulative, NamedWithLayer, "  (AUC over all examples)"));
   }
   if (!no_gradient.empty()) {
-    table.Add("no gradient", absl::StrCat(FirstFew(no_gradient, NamedWithLayer), "  (AUC as above; no bound applies)"));
+    table.AddLines("no gradient", FirstFew(no_gradient, NamedWithLayer, "  (AUC as above; no bound applies)"));
   }
   if (!summary.leaks.empty() && std::isfinite(summary.guessing.p95)) {
     table.Add("guessing",
@@ -166,16 +174,15 @@ std::string NoLeak(const RunSummary& summary) {
 std::string Proved(const RunSummary& summary) {
   const RunClaim claim = ClaimOf(summary);
   if (!claim.states_run_bound()) {
-    return claim.states_bound() ? "nothing; if classes are Gaussian, a bound on single steps, none over all epochs"
+    return claim.states_bound() ? "nothing; conditional: a bound on single steps, none over all epochs"
                                 : "nothing: these releases bound no attack";
   }
   const std::string earlier = std::isnan(summary.all_runs_auc_bound)
                                   ? ""
                                   : absl::StrFormat(" (%.3f with the runs before it)", summary.all_runs_auc_bound);
   const std::string bound = absl::StrFormat("AUC at most %.3f over all epochs%s", summary.run_auc_bound, earlier);
-  return IsBoundProved(summary.protection)
-             ? absl::StrCat(bound, ", beyond what features tell, by the noise on labels, for any adversary")
-             : absl::StrCat("nothing; if classes are Gaussian, ", bound);
+  return IsBoundProved(summary.protection) ? absl::StrCat(bound, ", for any adversary, beyond what features tell")
+                                           : absl::StrCat("nothing; conditional: ", bound);
 }
 
 std::string WorstCase(const RunSummary& summary) {
@@ -206,7 +213,7 @@ void AddStanding(const RunSummary& summary, Table& table) {
     table.Add("worst case", WorstCase(summary));
     table.Add("practical", Practical(summary));
     if (summary.privacy_audit.has_value() && standing != RunStanding::kNothingClaimed) {
-      table.Add("claim", DescribePrivacyAudit(*summary.privacy_audit));
+      table.AddLines("claim", absl::StrSplit(DescribePrivacyAudit(*summary.privacy_audit), "; "));
     }
     if (claim.states_bound()) {
       absl::StrAppend(&verdict, "; the bound: ", BoundState(summary));
@@ -242,7 +249,7 @@ const MeasuredAttack* StrongestOnGradients(const std::vector<MeasuredAttack>& st
 std::string BoundState(const RunSummary& summary) {
   if (summary.bound_exceeded > 0) {
     return summary.exceeded_by.empty() ? "exceeded: see bound_exceeded in the ledger's events"
-                                       : absl::StrCat("exceeded by ", FirstNames(summary.exceeded_by));
+                                       : absl::StrCat("exceeded by ", FirstAndHowMany(summary.exceeded_by));
   }
   return summary.bound_tested ? "not exceeded by the attacks run here" : "no attack was held against it";
 }

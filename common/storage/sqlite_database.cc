@@ -59,6 +59,11 @@ absl::StatusCode CodeOf(int sqlite_code) {
   }
 }
 
+// Of a damaged header, which has no code of its own.
+bool IsDamagedHeader(int code, absl::string_view message) {
+  return code == SQLITE_ERROR && message == "unsupported file format";
+}
+
 absl::Status LastError(sqlite3* connection) {
   const int code = sqlite3_extended_errcode(connection);
   if ((code & 0xff) == SQLITE_NOTADB) {
@@ -69,6 +74,9 @@ absl::Status LastError(sqlite3* connection) {
   const bool refused = (code & 0xff) == SQLITE_CONSTRAINT && !duplicate;
   // Why the disk could not be written or read: what SQLite remembers of the system's answer, if anything.
   const int system_error = (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(connection) : 0;
+  if (IsDamagedHeader(code, sqlite3_errmsg(connection))) {
+    return absl::DataLossError("SQLite: unsupported file format");
+  }
   return absl::Status(refused ? absl::StatusCode::kInvalidArgument : CodeOf(code),
                       absl::StrCat("SQLite: ", sqlite3_errmsg(connection), system_error == 0 ? "" : ": ",
                                    system_error == 0 ? "" : std::strerror(system_error)));

@@ -17,7 +17,7 @@ namespace {
 
 // Inverted below 0.5, as an adversary would.
 double StrengthOf(const std::vector<double>& batch_aucs) { return SummarizeLeak(batch_aucs).p95; }
-double StrengthOf(const EpochLeakRow& row) { return std::isnan(row.auc) ? 0 : 0.5 + std::abs(row.auc - 0.5); }
+double StrengthOf(const EpochLeakRow& row) { return std::isnan(row.auc) ? 0 : InvertedAuc(row.auc); }
 
 // As ledgers write it.
 const char* NameOf(Observer observer) { return observer == Observer::kLabelParty ? "label_party" : "nonlabel_party"; }
@@ -119,7 +119,7 @@ std::string LeakRecorder::latest() const {
   for (v1::Attack attack : kProgressAttacks) {
     const auto series = own->second.series.find({"cut", AttackName(attack)});
     if (series != own->second.series.end()) {
-      absl::StrAppendFormat(&text, "%s %.2f ", AttackName(attack), series->second.back());
+      absl::StrAppend(&text, ProgressFigure(AttackName(attack), series->second.back()), " ");
     }
   }
   return text.empty() ? text : absl::StrCat(text, "at cut");

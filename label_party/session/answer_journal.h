@@ -21,9 +21,9 @@ namespace splitveil {
 // off again and again could average. So each step's activations are written down before its answer leaves, and a step
 // that was answered is never answered for others (architecture rule 2).
 //
-// A file of 44 bytes a step: epoch and batch (u32, little-endian), SHA-256 of the activations as they came, u32 flags.
-// It is written to before each answer and not synced: it survives the process, not the loss of power, which no peer can
-// cause. Not thread-safe.
+// A file of 44 bytes per step: epoch and batch (u32, little-endian), SHA-256 of the activations as they came, u32
+// flags. It is written to before each answer and not synced: it survives the process, not the loss of power, which no
+// peer can cause. Not thread-safe.
 class AnswerJournal {
  public:
   // Beside the checkpoint of this path.

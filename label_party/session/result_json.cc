@@ -26,6 +26,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr double kRoundingError = 1e-9;  // Batches whose AUCs are equal leave an interval of some 1e-16.
 
 // JSON knows no NaN: null.
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
@@ -106,8 +107,9 @@ Json FiguresJson(const RunResult& result, const LeakAuditor& auditor) {
 }
 
 Json LeakFigureJson(const MeasuredAttack& leak) {
+  const double ci95 = leak.batches.mean_ci95;
   Json json = {{"mean", Number(leak.batches.mean)},
-               {"mean_ci95", Number(leak.batches.mean_ci95)},
+               {"mean_ci95", ci95 < kRoundingError ? Json(0) : Number(ci95)},
                {"p95", Number(leak.batches.p95)}};
   if (std::isfinite(leak.pooled_auc)) {
     json["pooled"] = InvertedAuc(leak.pooled_auc);
@@ -207,13 +209,11 @@ void AddBoundState(const LeakAuditor& auditor, RunSummary& summary) {
 // What runs are ranked by.
 void AddRanking(const RunResult& result, const LeakAuditor& auditor, Json& json) {
   const RunSummary summary = Summarize(result, auditor);
-  json["strongest"] = StrongestJson(StrongestOnGradients(summary.leaks, /*side_information=*/false));
-  json["strongest_with_side_information"] = StrongestJson(StrongestOnGradients(summary.leaks, true));
+  json["practical"] = StrongestJson(StrongestOnGradients(summary.leaks, /*side_information=*/false));
+  json["with_side_information"] = StrongestJson(StrongestOnGradients(summary.leaks, true));
   json["guessing"] = {{"mean", Number(summary.guessing.mean)}, {"p95", Number(summary.guessing.p95)}};
   const RunClaim claim = ClaimOf(summary);
-  json["bound_kind"] = !claim.states_bound()               ? "none"
-                       : IsBoundProved(summary.protection) ? "proved"
-                                                           : "gaussian_classes";
+  json["bound_kind"] = !claim.states_bound() ? "none" : IsBoundProved(summary.protection) ? "proved" : "conditional";
   json["bound_state"] = claim.states_bound() ? BoundState(summary) : "none stated";
 }
 

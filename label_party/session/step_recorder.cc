@@ -115,14 +115,14 @@ void StepRecorder::Count(const StepRecord& record) {
 
 absl::Status StepRecorder::RecordAccount(int64_t epoch) {
   std::string account = absl::StrFormat(
-      "after epoch %d: an adversary that accumulates every release of an example has an AUC of at most "
-      "%.4f (%s), %.4f (Theorem 1); gate: %s",
+      "after epoch %d: bound on the AUC of an adversary that accumulates every release of an example: %.4f (%s), %.4f "
+      "(Theorem 1); gate: %s",
       epoch + 1, GaussianAucBound(result_.cumulative_sum_kl),
-      IsBoundProved(result_.protection) ? "proved" : "Gaussian classes", AucBound(result_.cumulative_sum_kl),
+      IsBoundProved(result_.protection) ? "proved" : "conditional", AucBound(result_.cumulative_sum_kl),
       Describe(epoch_gate_));
   if (!result_.resumed_from.empty()) {
     const double with_earlier = result_.earlier_sum_kl + result_.cumulative_sum_kl;
-    absl::StrAppendFormat(&account, "; with the runs before it, for examples that return: at most %.4f, %.4f",
+    absl::StrAppendFormat(&account, "; with the runs before it, for examples that return: %.4f, %.4f",
                           GaussianAucBound(with_earlier), AucBound(with_earlier));
   }
   return ledger_->RecordEvent("accountant", account);

@@ -166,16 +166,15 @@ class LayeredBottomModel final : public BottomModel {
 
   absl::StatusOr<std::vector<double>> GradientProducts(absl::Span<const ConstMatrixView> cut_gradients) override {
     const size_t m = cut_gradients.size();
-    std::vector<std::vector<double>> dense(m);                // Of each objective, at the layers.
-    std::vector<std::vector<Matrix>> inputs(m);               // At the input, slice by slice.
+    std::vector<std::vector<double>> dense(m);   // Of each objective, at the layers.
+    std::vector<std::vector<Matrix>> inputs(m);  // At the input, slice by slice.
     std::vector<std::vector<LookupGradient>> at_embedding(m);
     for (size_t i = 0; i < m; ++i) {
       SPLITVEIL_RETURN_IF_ERROR(CheckWholeBatch(cut_gradients[i]));
       int64_t first = 0;
       for (const std::unique_ptr<PendingSlice>& slice : current_) {
-        SPLITVEIL_ASSIGN_OR_RETURN(
-            LayerStack::ObjectiveGradient gradient,
-            layers_->GradientOf(slice->pass, cut_gradients[i].block(first, slice->batch.rows)));
+        SPLITVEIL_ASSIGN_OR_RETURN(LayerStack::ObjectiveGradient gradient,
+                                   layers_->GradientOf(slice->pass, cut_gradients[i].block(first, slice->batch.rows)));
         dense[i].resize(gradient.parameters.size());
         std::transform(dense[i].begin(), dense[i].end(), gradient.parameters.begin(), dense[i].begin(), std::plus<>());
         inputs[i].push_back(std::move(gradient.input));

@@ -158,9 +158,10 @@ class TorchScriptBottomModel final : public BottomModel {
   }
 
   static absl::Status OneGradientOnly() {
-    return absl::UnimplementedError(absl::StrCat(
-        kField, ".torchscript_path: expected built-in layers beside this protection, whose steps have several "
-        "gradients, found a TorchScript file"));
+    return absl::UnimplementedError(
+        absl::StrCat(kField,
+                     ".torchscript_path: expected built-in layers beside this protection, whose steps have several "
+                     "gradients, found a TorchScript file"));
   }
 
   static std::vector<std::string> BelowCut(absl::Span<const std::string> layers) {

@@ -1,9 +1,9 @@
 #include "nonlabel_party/protection/activation_noise.h"
 
-#include <openssl/crypto.h>
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <openssl/crypto.h>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

@@ -54,8 +54,7 @@ double AddDivergence(double weight, GaussianFit& p, GaussianFit& q) {
 void AddByRows(const Eigen::MatrixXd& activations, const GaussianFit& fit, Eigen::MatrixXd& gradient) {
   const auto count = static_cast<double>(fit.rows.size());
   const Eigen::MatrixXd centred = activations(fit.rows, Eigen::all).rowwise() - fit.mean.transpose();
-  const Eigen::MatrixXd by_rows =
-      ((2 * centred * fit.by_covariance).rowwise() + fit.by_mean.transpose()) / count;
+  const Eigen::MatrixXd by_rows = ((2 * centred * fit.by_covariance).rowwise() + fit.by_mean.transpose()) / count;
   for (size_t i = 0; i < fit.rows.size(); ++i) {
     gradient.row(fit.rows[i]) += by_rows.row(static_cast<Eigen::Index>(i));
   }

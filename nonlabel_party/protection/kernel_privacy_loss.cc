@@ -51,9 +51,9 @@ Eigen::MatrixXd ByRows(const PrincipalComponents& components, const Eigen::Matri
   }
   const Eigen::MatrixXd by_covariance =
       components.directions.leftCols(rest) * scaled * components.components().transpose();
-  const Eigen::MatrixXd by_centred = by_projected * components.components().transpose() +
-                                     components.centred * (by_covariance + by_covariance.transpose()) /
-                                         static_cast<double>(components.centred.rows());
+  const Eigen::MatrixXd by_centred =
+      by_projected * components.components().transpose() +
+      components.centred * (by_covariance + by_covariance.transpose()) / static_cast<double>(components.centred.rows());
   return by_centred.rowwise() - by_centred.colwise().mean();
 }
 
@@ -61,9 +61,9 @@ Eigen::MatrixXd ByRows(const PrincipalComponents& components, const Eigen::Matri
 struct KernelDensity {
   std::vector<int64_t> rows;
   Eigen::VectorXd mean;
-  double variance = 0;        // Of a kernel, along each component.
-  double scott = 0;           // What of the class's mean spread is in it.
-  double by_variance = 0;     // Derivative of the loss.
+  double variance = 0;     // Of a kernel, along each component.
+  double scott = 0;        // What of the class's mean spread is in it.
+  double by_variance = 0;  // Derivative of the loss.
 };
 
 KernelDensity Estimate(const Eigen::MatrixXd& projected, std::vector<int64_t> rows, double noise_sigma) {

@@ -135,8 +135,7 @@ double LeastCombinationNorm(const std::vector<double>& products, size_t m) {
     Eigen::MatrixXd bordered = Eigen::MatrixXd::Ones(n + 1, n + 1);
     bordered.topLeftCorner(n, n) = all(used, used);
     bordered(n, n) = 0;
-    const Eigen::VectorXd solved =
-        bordered.completeOrthogonalDecomposition().solve(Eigen::VectorXd::Unit(n + 1, n));
+    const Eigen::VectorXd solved = bordered.completeOrthogonalDecomposition().solve(Eigen::VectorXd::Unit(n + 1, n));
     const Eigen::VectorXd shares = solved.head(n);
     if (shares.minCoeff() >= -kFeasible) {
       least = std::min(least, shares.dot(all(used, used) * shares) / (shares.sum() * shares.sum()));

@@ -29,15 +29,15 @@ struct BatchAttribute {
 //
 // p(z|a), a mixture of N_a Gaussians, taken for the one Gaussian of its mean and covariance (Hershey and Olsen, ICASSP
 // 2007). An upper bound of the mutual information I(z; s) of that model, not of the real distributions: a heuristic.
-// Values that no example has drop out, and one example is enough for a distribution, as the noise spreads it. Cost: O(values
-// d^3 + values^2 d^2 + batch d^2). `noise_sigma` > 0. Thread-safe, as all here.
+// Values that no example has drop out, and one example is enough for a distribution, as the noise spreads it. Cost:
+// O(values d^3 + values^2 d^2 + batch d^2). `noise_sigma` > 0. Thread-safe, as all here.
 ActivationLoss GaussianPrivacyLoss(ConstMatrixView activations, const BatchAttribute& attribute, double noise_sigma);
 
-// The same on the first `width` < d principal components of the batch's activations, where d is too large for d^3: there
-// p(z|a) is a kernel density estimate, with Gaussian kernels of variance noise_sigma^2 + h_a^2, Scott's bandwidth h_a =
-// N_a^(-1 / (width + 4)) times the class's mean spread along a component, and KL(a || b) is the mean of log p(z|a) -
-// log p(z|b) over the examples of a. The derivative takes in that the components turn with the batch. Cost: O(d^3 +
-// batch^2 width).
+// The same on the first `width` < d principal components of the batch's activations, where d is too large for d^3:
+// there p(z|a) is a kernel density estimate, with Gaussian kernels of variance noise_sigma^2 + h_a^2, Scott's bandwidth
+// h_a = N_a^(-1 / (width + 4)) times the class's mean spread along a component, and KL(a || b) is the mean of log
+// p(z|a) - log p(z|b) over the examples of a. The derivative takes in that the components turn with the batch. Cost:
+// O(d^3 + batch^2 width).
 ActivationLoss KernelPrivacyLoss(ConstMatrixView activations, const BatchAttribute& attribute, double noise_sigma,
                                  int64_t width);
 

@@ -83,9 +83,9 @@ absl::StatusOr<std::unique_ptr<PrivacyObjective>> CreateObjective(const Activati
     case ActivationProtection::kAdversarialLabelFlip: {
       SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SimulatedAdversary> adversary,
                                  SimulatedAdversary::Create(cut_width, values, seed));
-      return std::make_unique<AdversaryObjective>(
-          std::move(adversary), protection.has_adversarial() ? SimulatedAdversary::Target::kTrue
-                                                             : SimulatedAdversary::Target::kFlipped);
+      return std::make_unique<AdversaryObjective>(std::move(adversary), protection.has_adversarial()
+                                                                            ? SimulatedAdversary::Target::kTrue
+                                                                            : SimulatedAdversary::Target::kFlipped);
     }
     case ActivationProtection::kNone:
     case ActivationProtection::kGaussian:

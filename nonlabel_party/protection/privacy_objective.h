@@ -31,8 +31,8 @@ class PrivacyObjective {
 };
 
 // L_p for linear, infocensor and pareto (privacy_loss.h), for adversarial and adversarial_label_flip what a simulated
-// adversary makes of it, which learns with every call; null for methods without one. `cut_width`, `values`: of what comes.
-// Errors: as LayerStack::Create.
+// adversary makes of it, which learns with every call; null for methods without one. `cut_width`, `values`: of what
+// comes. Errors: as LayerStack::Create.
 absl::StatusOr<std::unique_ptr<PrivacyObjective>> CreateObjective(const v1::ActivationProtection& protection,
                                                                   int64_t cut_width, int64_t values, uint64_t seed);
 

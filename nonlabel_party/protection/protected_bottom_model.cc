@@ -112,9 +112,10 @@ absl::Status ProtectedBottomModel::Correct(Pending& pending) {
   while (Largest(pending) > most) {
     if (latest_.correction_steps >= pareto.max_correction_steps()) {
       SPLITVEIL_RETURN_IF_ERROR(model_->Discard());
-      return AsHalt(absl::ResourceExhaustedError(absl::StrCat(
-          "activation protection: privacy loss ", Largest(pending), " of a batch is above the threshold ",
-          pareto.threshold(), " and its slack after ", latest_.correction_steps, " steps on it alone: it does not leave")));
+      return AsHalt(absl::ResourceExhaustedError(absl::StrCat("activation protection: privacy loss ", Largest(pending),
+                                                              " of a batch is above the threshold ", pareto.threshold(),
+                                                              " and its slack after ", latest_.correction_steps,
+                                                              " steps on it alone: it does not leave")));
     }
     ++latest_.correction_steps;
     SPLITVEIL_RETURN_IF_ERROR(DescendPrivacy(pending));
@@ -142,10 +143,10 @@ absl::StatusOr<int64_t> ProtectedBottomModel::Pretrain(const std::function<Featu
     below = 0;
     if (++steps > pareto.max_pretraining_steps()) {
       SPLITVEIL_RETURN_IF_ERROR(model_->Discard());
-      return AsHalt(absl::ResourceExhaustedError(absl::StrCat(
-          "activation protection: expected a privacy loss of at most ", pareto.threshold(), " after ",
-          pareto.max_pretraining_steps(), " steps before the training, found ", Largest(pending),
-          ": a larger batch, threshold or noise_sigma, or a smaller cut_width")));
+      return AsHalt(absl::ResourceExhaustedError(
+          absl::StrCat("activation protection: expected a privacy loss of at most ", pareto.threshold(), " after ",
+                       pareto.max_pretraining_steps(), " steps before the training, found ", Largest(pending),
+                       ": a larger batch, threshold or noise_sigma, or a smaller cut_width")));
     }
     SPLITVEIL_RETURN_IF_ERROR(DescendPrivacy(pending));
   }
@@ -158,6 +159,9 @@ absl::StatusOr<ConstMatrixView> ProtectedBottomModel::Forward(FeatureBatch batch
   }
   auto pending = std::make_unique<Pending>();
   latest_ = ProtectionStep();
+  if (has_threshold()) {
+    latest_.threshold = protection_.pareto().threshold();
+  }
   if (!objectives_.empty()) {
     pending->features = batch;
   }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -38,23 +39,25 @@ struct AttributeStep {
 struct ProtectionStep {
   std::vector<AttributeStep> attributes;
   double utility_weight = 1;
+  double threshold = std::numeric_limits<double>::quiet_NaN();  // Of the privacy losses; NaN: the method has none.
   int64_t correction_steps = 0;  // On L_p alone, before the batch was within the threshold and its slack.
   bool at_front = false;         // ParetoDirection::at_front.
 };
 
 // Plans what a step does (PrivacyObjective, FindParetoDirection), then has the model do it:
 //
-//   Forward    f(x); L_p of the batch, and the gate: no batch above the threshold and its slack comes out (pareto); then
+//   Forward    f(x); L_p of the batch, and the gate: no batch above the threshold and its slack comes out (pareto);
+//   then
 //              clipping and noise
 //   Backward   the label party's gradients, perturbed or not, through the clipping
 //   Update     weights of all gradients, their sum, one step of the model's own optimiser
 //
-// The utility loss itself is the label party's, and is not sent: where equation 12 weighs losses against each other, L_u
-// counts as kUtilityLoss. Not thread-safe.
+// The utility loss itself is the label party's, and is not sent: where equation 12 weighs losses against each other,
+// L_u counts as kUtilityLoss. Not thread-safe.
 class ProtectedBottomModel final : public BottomTrainer, public BottomPredictor {
  public:
-  // About the loss of a binary label at the start of training, ln 2. L_p is a hundredth of it or less, so that directions
-  // hardly depend on it.
+  // About the loss of a binary label at the start of training, ln 2. L_p is a hundredth of it or less, so that
+  // directions hardly depend on it.
   static constexpr double kUtilityLoss = 0.69;
 
   // `model`: not owned; must outlive this. `attributes`: of CheckActivationProtection. Errors: as CreateObjective.
@@ -64,8 +67,8 @@ class ProtectedBottomModel final : public BottomTrainer, public BottomPredictor 
                                                                       int64_t cut_width, uint64_t seed);
 
   // Algorithm 1, lines 2 to 7, for pareto; nothing for other methods. Trains the model on the L_p of batches that
-  // `next` gathers until kBelowInARow of them are within the threshold, at most max_pretraining_steps. Returns the steps.
-  // Errors: a halt (AsHalt) where that is not reached; the model's.
+  // `next` gathers until kBelowInARow of them are within the threshold, at most max_pretraining_steps. Returns the
+  // steps. Errors: a halt (AsHalt) where that is not reached; the model's.
   absl::StatusOr<int64_t> Pretrain(const std::function<FeatureBatch()>& next);
   static constexpr int kBelowInARow = 5;
 

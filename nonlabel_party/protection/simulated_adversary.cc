@@ -110,8 +110,7 @@ NamedParameters SimulatedAdversary::TrainingState() const {
 
 absl::Status SimulatedAdversary::SetTrainingState(const NamedParameters& state) {
   SPLITVEIL_ASSIGN_OR_RETURN(
-      const int64_t steps,
-      AssignTrainingState(state, Joined({layers_->parameters(""), layers_->optimizer_state("")})));
+      const int64_t steps, AssignTrainingState(state, Joined({layers_->parameters(""), layers_->optimizer_state("")})));
   layers_->set_steps(steps);
   return absl::OkStatus();
 }

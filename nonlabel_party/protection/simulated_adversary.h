@@ -26,8 +26,8 @@ class SimulatedAdversary {
   // Which value its cross-entropy is taken with.
   enum class Target {
     kTrue,  // The attribute.
-    // Another than it takes for the most likely: of two the other one, of several the least likely (label flip: Pittaluga
-    // et al., WACV 2019).
+    // Another than it takes for the most likely: of two the other one, of several the least likely (label flip:
+    // Pittaluga et al., WACV 2019).
     kFlipped,
   };
   // Its mean cross-entropy over the examples whose attribute is known, nats, and the derivative by `sent` [batch,

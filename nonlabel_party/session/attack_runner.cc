@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 
 #include "common/config/agreement.h"
 #include "common/leakage/attack_traits.h"
+#include "common/leakage/summary.h"
 #include "common/process/exit_code.h"
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
@@ -188,7 +188,7 @@ absl::Status AttackRunner::Record(const ReceivedBatch& batch, const v1::ScoreBat
     disclosed_[{row.layer, row.attack}].push_back(row.auc);
     const auto* shown = std::find(std::begin(kProgressAttacks), std::end(kProgressAttacks), leak.attack());
     if (leak.layer() == "cut" && shown != std::end(kProgressAttacks)) {
-      absl::StrAppendFormat(&text, "%s %.2f ", row.attack, row.auc);
+      absl::StrAppend(&text, ProgressFigure(row.attack, row.auc), " ");
     }
   }
   latest_ = text.empty() ? text : absl::StrCat(text, "at cut");

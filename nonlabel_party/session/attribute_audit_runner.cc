@@ -134,7 +134,7 @@ absl::Status AttributeAuditRunner::Guess(uint32_t epoch) {
   Series series;
   std::vector<AttributeLeakRow> rows;
   while (const std::optional<v1::AttributeGuesses> message = stream->Receive()) {
-    if (const absl::Status taken = Take(*message, series, rows); !taken.ok()) {
+    if (absl::Status taken = Take(*message, series, rows); !taken.ok()) {
       stream->Finish().IgnoreError();
       return taken;
     }

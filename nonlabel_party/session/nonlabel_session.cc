@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,8 +77,8 @@ absl::Status NonLabelSession::CheckModel() const {
 }
 
 absl::StatusOr<std::vector<ProtectedAttribute>> NonLabelSession::Attributes() const {
-  return CheckActivationProtection(options_.config.protection(), options_.data->preprocessing(),
-                                   options_.agreement, options_.config.model());
+  return CheckActivationProtection(options_.config.protection(), options_.data->preprocessing(), options_.agreement,
+                                   options_.config.model());
 }
 
 absl::Status NonLabelSession::TryModel() const {
@@ -128,9 +127,9 @@ absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
 
 absl::Status NonLabelSession::WriteCheckpoint(uint32_t epochs, uint32_t batches) {
   return lifecycle_.writes_checkpoints()
-             ? lifecycle_.WriteCheckpoint({epochs, batches, recorder_->totals().steps}, *model_,
-                                          SaveProgress(stopped_early_, *attacks_, *recorder_, *step_, *protected_model_,
-                                                       *attribute_audit_))
+             ? lifecycle_.WriteCheckpoint(
+                   {epochs, batches, recorder_->totals().steps}, *model_,
+                   SaveProgress(stopped_early_, *attacks_, *recorder_, *step_, *protected_model_, *attribute_audit_))
              : absl::OkStatus();
 }
 
@@ -150,17 +149,15 @@ absl::Status NonLabelSession::BeginProtection() {
       "activation_protection", absl::StrCat(name, "; ", steps, " steps before anything was sent")));
   const auto releases = static_cast<int64_t>(options_.agreement.epochs());
   const double mu = protected_model_->Mu(releases);
-  return std::isfinite(mu) ? lifecycle_.ledger()->Record(
-                                 ActivationBoundRow{releases, mu, GaussianPrivacy::FromMu(mu)->AucBound()})
-                           : absl::OkStatus();
+  return std::isfinite(mu)
+             ? lifecycle_.ledger()->Record(ActivationBoundRow{releases, mu, GaussianPrivacy::FromMu(mu)->AucBound()})
+             : absl::OkStatus();
 }
 
 void NonLabelSession::ConnectTraining() {
   const v1::RunAgreement& agreement = options_.agreement;
-  const v1::ActivationProtection& protection = options_.config.protection();
-  recorder_ = std::make_unique<NonLabelStepRecorder>(
-      lifecycle_.ledger(), options_.status, agreement.epochs(), schedule_->batches_per_epoch(),
-      protection.has_pareto() ? protection.pareto().threshold() : std::numeric_limits<double>::quiet_NaN());
+  recorder_ = std::make_unique<NonLabelStepRecorder>(lifecycle_.ledger(), options_.status, agreement.epochs(),
+                                                     schedule_->batches_per_epoch());
   step_ = std::make_unique<NonLabelTrainingStep>(
       NonLabelTrainingStep::Parts{schedule_.get(), features_.get(), protected_model_.get(), &protocol_, attacks_.get(),
                                   recorder_.get()},

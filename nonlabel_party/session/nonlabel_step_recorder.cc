@@ -41,8 +41,8 @@ absl::Status NonLabelStepRecorder::Record(const std::string& leak) {
 absl::Status NonLabelStepRecorder::RecordProtection() {
   absl::Status status;
   for (const AttributeStep& attribute : protection_.attributes) {
-    status.Update(ledger_->Record(PrivacyLossRow{row_.step, attribute.attribute, attribute.privacy_loss, threshold_,
-                                                 attribute.weight, protection_.utility_weight,
+    status.Update(ledger_->Record(PrivacyLossRow{row_.step, attribute.attribute, attribute.privacy_loss,
+                                                 protection_.threshold, attribute.weight, protection_.utility_weight,
                                                  protection_.correction_steps, protection_.at_front}));
   }
   return status;

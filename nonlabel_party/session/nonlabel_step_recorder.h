@@ -33,10 +33,9 @@ struct StepTotals {
 // For each batch: Begin, AddReceived and Lap as it goes, Learnt, and Record when its attacks are done. Not thread-safe.
 class NonLabelStepRecorder {
  public:
-  // `ledger`, `status`: not owned; must outlive this. Sets the status's phase to training. `threshold`: of the privacy
-  // losses; NaN: none.
-  NonLabelStepRecorder(Ledger* ledger, RunStatus* status, int64_t epochs, int64_t batches_per_epoch, double threshold)
-      : ledger_(ledger), progress_(status, epochs, batches_per_epoch), threshold_(threshold) {}
+  // `ledger`, `status`: not owned; must outlive this. Sets the status's phase to training.
+  NonLabelStepRecorder(Ledger* ledger, RunStatus* status, int64_t epochs, int64_t batches_per_epoch)
+      : ledger_(ledger), progress_(status, epochs, batches_per_epoch) {}
 
   // As StepStopwatch.
   void Restart() { stopwatch_.Restart(); }
@@ -78,7 +77,6 @@ class NonLabelStepRecorder {
 
   Ledger* const ledger_;
   TrainingProgress progress_;
-  const double threshold_;
   StepStopwatch stopwatch_;
   StepRow row_;  // Of the batch under way,
   ProtectionStep protection_;

@@ -29,6 +29,7 @@ struct Setting {
   const char* label_config;  // Merged into the label party's.
   int in_flight_batches = 1;
   int checkpoint_steps = 0;
+  const char* nonlabel_config = "";
 };
 
 class KilledRunTest : public ::testing::TestWithParam<Setting> {
@@ -36,6 +37,7 @@ class KilledRunTest : public ::testing::TestWithParam<Setting> {
   static std::unique_ptr<InterruptedRun> MakeRun() {
     auto run = std::make_unique<InterruptedRun>(GetParam().in_flight_batches);
     EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(GetParam().label_config, &run->run.label_config));
+    EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(GetParam().nonlabel_config, &run->run.nonlabel_config));
     const bool proved = run->run.label_config.protection().has_gaussian_label_dp();
     run->ForBoth([&](v1::RunAgreement& agreement) {
       agreement.set_checkpoint_steps(GetParam().checkpoint_steps);
@@ -103,7 +105,9 @@ INSTANTIATE_TEST_SUITE_P(Methods, KilledRunTest,
                                            Setting{"gaussian_label_dp",
                                                    "protection { gaussian_label_dp { sigma: 2 } } "
                                                    "privacy_account { path: 'account.db' label_set: 'test' }",
-                                                   1, 3}),
+                                                   1, 3},
+                                           Setting{"noisy_activations", "protection { none {} }", 2, 3,
+                                                   "protection { gaussian {} noise_sigma: 1 clip_norm: 3 }"}),
                          [](const auto& info) { return info.param.name; });
 
 // In alignment, too, which then begins anew: nothing of it was kept, and nothing had been released.

@@ -107,6 +107,10 @@ class LossyPeer final : public LabelPartyPeer {
   absl::StatusOr<std::unique_ptr<EvaluationStream>> Evaluate() override {
     return std::make_unique<LossyEvaluation>(*peer_->Evaluate(), faults_);
   }
+  absl::StatusOr<std::unique_ptr<EmbeddingStream>> EmbedAuxiliary() override { return peer_->EmbedAuxiliary(); }
+  absl::StatusOr<std::unique_ptr<GuessStream>> GuessAttributes(const v1::GuessAttributesRequest& request) override {
+    return Lose<std::unique_ptr<GuessStream>>([&] { return peer_->GuessAttributes(request); });
+  }
   absl::StatusOr<v1::ScoreBatchResponse> ScoreBatch(const v1::ScoreBatchRequest& request) override {
     return Lose<v1::ScoreBatchResponse>([&] { return peer_->ScoreBatch(request); });
   }
@@ -131,7 +135,10 @@ class LossyPeer final : public LabelPartyPeer {
       return ConnectionLost();
     }
     absl::StatusOr<Response> response = call();
-    return faults_->Next() ? ConnectionLost() : response;
+    if (faults_->Next()) {
+      return ConnectionLost();
+    }
+    return response;
   }
 
   LabelPartyPeer* const peer_;

@@ -94,6 +94,14 @@ class TranscriptTest : public ::testing::Test {
     peer.alter_gradients = [&](v1::CutGradients& message) { messages.push_back(message.SerializeAsString()); };
     peer.alter_evaluation = [&](v1::EvaluateResponse& message) { messages.push_back(message.SerializeAsString()); };
     peer.alter_leaks = [&](v1::ScoreBatchResponse& message) { messages.push_back(message.SerializeAsString()); };
+    peer.alter_embedding = [&](v1::EmbedAuxiliaryResponse& message) {
+      messages.push_back(message.SerializeAsString());
+    };
+    peer.alter_guesses = [&](std::vector<v1::AttributeGuesses>& guesses) {
+      for (const v1::AttributeGuesses& message : guesses) {
+        messages.push_back(message.SerializeAsString());
+      }
+    };
     peer.alter_start = [&](v1::StartResponse& message) { messages.push_back(message.SerializeAsString()); };
     NonLabelSession session(run_.NonLabelOptions(&peer));
     const absl::Status status = session.Run();
@@ -232,6 +240,8 @@ void FreezeByTheGate(SmallRun& run) {
   run.label_config.mutable_release()->set_max_step_auc_bound(0.5);
   run.label_config.mutable_release()->set_action(v1::FREEZE_BOTTOM);
 }
+// What is guessed follows from the activations and what is known of attributes.
+void AttackAttributes(SmallRun& run) { run.AttackAttributes(); }
 void CutBehindTheEmbeddings(SmallRun& run) {
   run.nonlabel_config.mutable_model()->clear_layers();
   run.agreement.set_cut_width(2 * 4 + 2);
@@ -261,22 +271,21 @@ TEST_P(TranscriptOfSetting, FlippingLabelsUnderTheSameNoisedLabelsChangesNoByteT
   EXPECT_NE(predictions_, honest_predictions);
 }
 
-INSTANTIATE_TEST_SUITE_P(Settings, TranscriptOfSetting,
-                         ::testing::Values(Setting{"OwnFeatures", ReadOwnFeatures},
-                                           Setting{"NoCorrection", GoWithoutTheCorrection},
-                                           Setting{"TwoBatchesInFlight", KeepTwoBatchesInFlight},
-                                           Setting{"Bfloat16", RoundOnTheWire},
-                                           Setting{"FrozenByTheGate", FreezeByTheGate},
-                                           Setting{"CutBehindTheEmbeddings", CutBehindTheEmbeddings},
-                                           Setting{"AllAtOnce",
-                                                   [](SmallRun& run) {
-                                                     ReadOwnFeatures(run);
-                                                     GoWithoutTheCorrection(run);
-                                                     KeepTwoBatchesInFlight(run);
-                                                     RoundOnTheWire(run);
-                                                     CutBehindTheEmbeddings(run);
-                                                   }}),
-                         [](const auto& param) { return std::string(param.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Settings, TranscriptOfSetting,
+    ::testing::Values(Setting{"OwnFeatures", ReadOwnFeatures}, Setting{"NoCorrection", GoWithoutTheCorrection},
+                      Setting{"TwoBatchesInFlight", KeepTwoBatchesInFlight}, Setting{"Bfloat16", RoundOnTheWire},
+                      Setting{"FrozenByTheGate", FreezeByTheGate}, Setting{"AttacksOnAttributes", AttackAttributes},
+                      Setting{"CutBehindTheEmbeddings", CutBehindTheEmbeddings},
+                      Setting{"AllAtOnce",
+                              [](SmallRun& run) {
+                                ReadOwnFeatures(run);
+                                GoWithoutTheCorrection(run);
+                                KeepTwoBatchesInFlight(run);
+                                RoundOnTheWire(run);
+                                CutBehindTheEmbeddings(run);
+                              }}),
+    [](const auto& param) { return std::string(param.param.name); });
 
 // Batches of 300 in slices of 256 and 44, so that it would show if some were answered whole.
 class PatternOfProtection : public TranscriptTest, public ::testing::WithParamInterface<const char*> {

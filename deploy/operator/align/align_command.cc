@@ -83,7 +83,9 @@ void AddAlignCommand(CommandLine& line) {
       ->type_name("PARTY")
       ->default_str("inferred from its fields")
       ->check(OneOf({kLabelPartyRole, kNonLabelPartyRole}));
-  command.add_option("--out", flags->out, "File for the own shared ids, one per line, readable by its owner alone.")
+  command
+      .add_option("--out", flags->out,
+                  "Write this party's shared ids to this file, one per line, readable only by its owner.")
       ->type_name("FILE");
 }
 

@@ -36,7 +36,7 @@ absl::StatusOr<ExitCode> Audit(const AuditFlags& flags, VerdictPageWriter write_
 void AddAuditCommand(CommandLine& line, VerdictPageWriter write_page) {
   const auto flags = std::make_shared<AuditFlags>();
   CLI::App& command = line.AddCommand(
-      {"audit", "Check runs against a privacy policy; exit code 0: all meet it, 10: not all.",
+      {"audit", "Check runs against a privacy policy. Exits with 0 if every run meets it, with 10 otherwise.",
        "splitveil audit --policy=policy.textproto --ledger=label_party.db --report=audit.html", "After a run"},
       [flags, write_page] { return Audit(*flags, write_page); });
   command.add_option("--ledger", flags->ledgers, "Ledger of a run; the figures on leakage are in the label party's.")

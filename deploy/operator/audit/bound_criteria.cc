@@ -26,7 +26,7 @@ constexpr size_t kIdShown = 8;
 
 // On what the run's bound rests; empty where these ledgers do not name the protection.
 const char* KindOf(const RunRecords& run) {
-  return run.protection().empty() ? "" : IsBoundProved(run.protection()) ? " (proved)" : " (Gaussian classes)";
+  return run.protection().empty() ? "" : IsBoundProved(run.protection()) ? " (proved)" : " (conditional)";
 }
 
 // The accountant's one figure stands beside the cumulative attacks at the cut layer, where the noise is added.
@@ -151,7 +151,7 @@ Finding BoundProved(const RunRecords& run, const RunRanking& ranking) {
   } else if (ranking.bound == BoundState::kNoneStated) {
     finding.found = "no bound: the protection states none";
   } else if (!ranking.proved) {
-    finding.found = absl::StrCat("not proved: that of ", run.protection(), " assumes Gaussian classes");
+    finding.found = absl::StrCat("not proved: that of ", run.protection(), " is conditional");
   } else {
     finding.outcome = Outcome::kMet;
     finding.found = absl::StrCat(ranking.standing == RunStanding::kUnchecked ? "proved, not checked: " : "proved: ",

@@ -90,10 +90,12 @@ void AddBenchTrainingCommand(CommandLine& line) {
   command.add_option("--cores", flags->options.cores, "Cores that all processes of a run share.")
       ->type_name("N")
       ->check(IntegerIn(1, 1024));
-  command.add_option("--rounds", flags->options.rounds, "Turns of each side of a ratio; the median counts.")
+  command
+      .add_option("--rounds", flags->options.rounds,
+                  "How often each side of a ratio is measured, alternating; the median is reported.")
       ->type_name("N")
       ->check(IntegerIn(1, 1000));
-  command.add_option("--steps", flags->options.steps, "Training steps per run, about.")
+  command.add_option("--steps", flags->options.steps, "Approximate number of training steps per run.")
       ->type_name("N")
       ->check(IntegerIn(1, 1'000'000));
   command.add_option("--cached_rows", flags->options.cached_rows, "Rows of the memory check.")

@@ -72,7 +72,7 @@ absl::StatusOr<RunFigures> ParseFinishedRun(absl::string_view json, const std::s
   figures.sum_kl_mean = Number(result, "sum_kl_mean");
   figures.steps = result["steps"].get<int64_t>();
   figures.seconds = Number(result, "seconds");
-  for (const char* key : {"strongest", "strongest_with_side_information"}) {
+  for (const char* key : {"practical", "with_side_information"}) {
     if (const auto strongest = result.find(key); strongest != result.end() && strongest->is_object()) {
       figures.strongest_auc = std::fmax(figures.strongest_auc, Number(*strongest, "auc"));  // The one that is a number.
     }

@@ -81,9 +81,10 @@ void AddMarvellCommand(CommandLine& line) {
       ->default_str("standard input");
   command.add_option("--out", flags->out, "CSV table to write.")->type_name("FILE")->default_str("standard output");
   command
-      .add_option("--epochs", flags->epochs,
-                  "Instead of a table: the strength s of each of this many epochs that keeps the run within "
-                  "--max_run_auc_bound.")
+      .add_option(
+          "--epochs", flags->epochs,
+          "Instead of solving a table, print the noise strength s for each of N epochs that keeps the run within "
+          "--max_run_auc_bound.")
       ->type_name("N")
       ->check(IntegerIn(1, 100000));
   command

@@ -7,8 +7,20 @@ Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
 Chart.defaults.font.size = 12;
 const charts = [];
 
-// Dashed lines at what guessing reaches, {y, name} in ascending order, with their names in the margin, where no curve can
-// cover them; the upper of two names above its line, the lower below.
+// Small print on a chart, of which no curve covers a letter.
+function annotate(ctx, words, x, y) {
+  ctx.font = "11px " + Chart.defaults.font.family;
+  ctx.strokeStyle = "#ffffff";
+  ctx.lineWidth = 4;
+  ctx.lineJoin = "round";
+  ctx.setLineDash([]);
+  ctx.strokeText(words, x, y);
+  ctx.fillStyle = QUIET;
+  ctx.fillText(words, x, y);
+}
+
+// Dashed lines at what guessing reaches, {y, name} in ascending order, with their names at the right end; the upper of two
+// names above its line, the lower below, where there is room for it.
 const guessingLines = (lines) => ({
   id: "guessingLines",
   beforeDatasetsDraw(chart) {
@@ -17,16 +29,27 @@ const guessingLines = (lines) => ({
     ctx.strokeStyle = INK;
     ctx.lineWidth = 1;
     ctx.setLineDash([2, 3]);
-    ctx.fillStyle = QUIET;
-    ctx.font = "11px " + Chart.defaults.font.family;
-    lines.forEach(({ y: auc, name }, i) => {
+    for (const { y: auc } of lines) {
       const y = scales.y.getPixelForValue(auc);
       ctx.beginPath();
       ctx.moveTo(area.left, y);
       ctx.lineTo(area.right, y);
       ctx.stroke();
-      ctx.textBaseline = lines.length === 1 ? "middle" : i ? "bottom" : "top";
-      ctx.fillText(name, area.right + 5, y);
+    }
+    ctx.restore();
+  },
+  afterDatasetsDraw(chart) {
+    const { ctx, chartArea: area, scales } = chart;
+    ctx.save();
+    ctx.textAlign = "right";
+    lines.forEach(({ y: auc, name }, i) => {
+      const y = scales.y.getPixelForValue(auc), below = lines.length > 1 && !i;
+      ctx.textBaseline = below ? "top" : "bottom";
+      // Below the lower line there may be no room: then it stands further left, above it.
+      if (below && y + 15 > area.bottom) {
+        ctx.textBaseline = "bottom";
+        annotate(ctx, name, area.right - 100, y - 2);
+      } else annotate(ctx, name, area.right - 4, y + (below ? 3 : -2));
     });
     ctx.restore();
   },
@@ -54,7 +77,7 @@ const intervalBars = {
       dataset.intervals.forEach(([low, high], i) => {
         if (low === null || high === null) return;
         const x = scales.x.getPixelForValue(dataset.data[i].x);
-        const [bottom, top] = [scales.y.getPixelForValue(low), scales.y.getPixelForValue(high)];
+        const [bottom, top] = [Math.max(low, scales.y.min), high].map((value) => scales.y.getPixelForValue(value));
         ctx.beginPath();
         ctx.moveTo(x, bottom);
         ctx.lineTo(x, top);
@@ -100,8 +123,16 @@ function yScale(options) {
   return scaleOptions;
 }
 
+// The end of the axis has a tick of its own, which would cover the one before it: a step 304 after 300.
+function isCrowded(index, ticks) {
+  const last = ticks.length - 1;
+  return index === last && last > 1 && ticks[last].value - ticks[last - 1].value < 0.7 * (ticks[1].value - ticks[0].value);
+}
+
 function xTicks(options) {
-  const ticks = { maxTicksLimit: 8, maxRotation: 0 };
+  const ticks = { maxTicksLimit: 8, maxRotation: 0, callback(value, index, all) {
+    return isCrowded(index, all) ? null : Chart.Ticks.formatters.numeric.call(this, value, index, all);
+  } };
   if (options.wholeX) Object.assign(ticks, { precision: 0, callback: (value) => (Number.isInteger(value) ? String(value) : null) });
   return ticks;
 }
@@ -143,7 +174,7 @@ function drawChart(box, options, datasets, keys = []) {
     data: { datasets },
     plugins: options.guessing ? [guessingLines(options.guessing), intervalBars] : [intervalBars],
     options: {
-      layout: { padding: { right: options.guessing ? 98 : 8 } },
+      layout: { padding: { right: 8 } },
       interaction: { mode: "nearest", intersect: false },
       scales: {
         x: { type: "linear", bounds: options.wholeX ? "ticks" : "data", title: { display: true, text: options.x }, grid: { display: false }, min: options.xMin,

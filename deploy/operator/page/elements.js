@@ -61,11 +61,12 @@ const folded = (summary, ...children) => element("details", {}, element("summary
 // Draws what stands in a fold when it is opened first: a chart has no size before.
 const whenOpen = (details, draw) => details.addEventListener("toggle", draw, { once: true });
 
-// `value` with its interval in small print: as many digits as the interval's ends need to differ, three at least.
+// `value` with its interval in small print: as many digits as the interval's ends need to differ, three at least. A value
+// that three digits would make nothing has them, too.
 function withInterval([value, low, high]) {
   const width = isNone(low) || isNone(high) ? 0 : high - low;
   const digits = width > 0 ? Math.min(6, Math.max(3, Math.ceil(-Math.log10(width)))) : 3;
-  const node = element("span", {}, fixed(value, digits));
+  const node = element("span", {}, fixed(value, value > 0 && value < 0.0005 ? digits : 3));
   if (width > 0) node.append(element("span", { class: "interval" }, fixed(low, digits) + "–" + fixed(high, digits)));
   return node;
 }
@@ -75,4 +76,4 @@ const pill = (outcome) => element("span", { class: "pill " + outcome }, PILLS[ou
 
 // The bound's state: red where it is exceeded, else of no colour: no run shows that a bound holds.
 const boundState = ({ bound, bound_words: words }) => element(bound === "exceeded" ? "b" : "span", { class: "bound-" + bound }, words);
-const BOUND = "Bound, if classes are Gaussian unless proved";  // No bound stands without its condition.
+const BOUND = "Bound, conditional unless proved";  // No bound stands without its condition.

@@ -49,9 +49,9 @@ double Precision(double tpr, double fpr, double positives) {
 
 void TprLine(const PrivacyPlan& plan, double fpr, std::string& text) {
   const double tpr = plan.privacy.TprBound(fpr), positives = plan.options.positives;
-  Line(absl::StrFormat("true positives at %g%% false ones", 100 * fpr),
-       absl::StrFormat("at most %.3g%%; of the rows so flagged at most %.3g%% are positive, %.3g%% of all are",
-                       100 * tpr, 100 * Precision(tpr, fpr, positives), 100 * positives),
+  Line(absl::StrFormat("TPR at %g%% false positives", 100 * fpr),
+       absl::StrFormat("at most %.3g%% (precision at most %.3g%%; base rate %.3g%%)", 100 * tpr,
+                       100 * Precision(tpr, fpr, positives), 100 * positives),
        text);
 }
 
@@ -113,8 +113,7 @@ std::string PrivacyPlanText(const PrivacyPlan& plan, const LossCurves& curves) {
   TprLine(plan, 0.001, text);
   const double worth = plan.information_kept * static_cast<double>(options.rows);
   Line("information left in the labels",
-       absl::StrFormat("%.3g%%: the bottom model learns as from about %d rows with true labels",
-                       100 * plan.information_kept, Rounded(worth)),
+       absl::StrFormat("%.3g%%, worth about %d rows with true labels", 100 * plan.information_kept, Rounded(worth)),
        text);
   LossLines(plan, curves, text);
   return text;

@@ -180,10 +180,12 @@ void AddTableFlags(PrepareFlags& flags, CLI::App& command) {
       ->type_name("SHARE")
       ->check(NumberIn(0, 1));
   command
-      .add_option("--rows", flags.options.expected_rows,
-                  "Number of rows of the table, if known: --min_usable_share is then a share of it, and a truncated "
-                  "file may be skipped, too.")
+      .add_option(
+          "--rows", flags.options.expected_rows,
+          "Number of rows the table should have. --min_usable_share is then measured against it, so a truncated file "
+          "is accepted if enough rows are usable.")
       ->type_name("N")
+      ->default_str("not known")
       ->check(IntegerIn(1));
 }
 

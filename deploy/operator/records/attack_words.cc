@@ -29,7 +29,7 @@ constexpr AttackWords kWords[] = {
      "the gradients."},
     {"spectral", "Main direction of the batch",
      "Sorts the gradients along the direction in which they differ most. Needs nothing but the gradients."},
-    {"residual_norm", "Length across the main direction",
+    {"residual_norm", "Length outside the main direction",
      "Takes out of every gradient the direction in which the batch differs most, where the noise is, and sorts by the "
      "length of what is left. Needs nothing but the gradients."},
     {"gradient_clusters", "Two groups of gradients",
@@ -41,10 +41,10 @@ constexpr AttackWords kWords[] = {
     {"cumulative_spectral", "Main direction, accumulated",
      "Adds up over all epochs where an example stood along the main direction of its batch, so that noise averages "
      "out. Needs nothing but the gradients."},
-    {"factor_analysis", "Noise told from labels",
+    {"factor_analysis", "Common factor of the gradients",
      "Learns in which directions the gradients are mere noise and sorts them along the one that the labels make. Needs "
      "nothing but the gradients."},
-    {"cumulative_factor_analysis", "Noise told from labels, accumulated",
+    {"cumulative_factor_analysis", "Common factor of the gradients, accumulated",
      "Adds up over all epochs where an example stood along the direction that the labels make. Needs nothing but the "
      "gradients."},
     {"surrogate_head", "Learnt copy of the top model",
@@ -53,13 +53,14 @@ constexpr AttackWords kWords[] = {
     {"cumulative_surrogate_head", "Learnt copy of the top model, accumulated",
      "Adds up what the learnt copy of the label party's model tells of an example over every epoch in which it was "
      "seen. Needs nothing but what was sent and received."},
-    {"unsplit", "Labels tried out on a learnt copy",
+    {"unsplit", "Gradient matching on a surrogate",
      "Lets a learnt copy of the label party's model compute the gradient of either label and picks the one that looks "
      "more like the received one. Needs nothing but what was sent and received."},
     {"model_completion", "Completed bottom model",
      "Puts a classifier on the bottom model that the training left behind and fits it with a few labels it was given."},
-    {"features_only", "Features alone (for comparison)",
-     "Fits the same model from scratch with the same few labels and no part of the training: what the features tell by "
+    {"features_only", "Features alone",
+     "For comparison: fits the same model from scratch with the same few labels and no part of the training: what the "
+     "features tell by "
      "themselves."},
     {"likelihood_ratio", "Best guess knowing both classes",
      "Knows exactly how the gradients of both classes spread, which no partner does, and picks the likelier class. "

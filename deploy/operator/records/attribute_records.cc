@@ -13,7 +13,6 @@
 namespace splitveil {
 namespace {
 
-constexpr char kProtectionEvent[] = "activation_protection";
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 struct AttackWords {
@@ -128,11 +127,8 @@ std::optional<AttributeRecords> AttributeRecordsOf(const RunRecords& run) {
     return std::nullopt;
   }
   AttributeRecords records;
-  for (const EventRecord& event : party->events) {
-    if (event.kind == kProtectionEvent) {
-      records.protection = event.detail.substr(0, event.detail.find(';'));
-    }
-  }
+  const std::string protection = run.activation_protection();
+  records.protection = protection.empty() ? "none" : protection;
   records.figures = AttributeFigures(party->attribute_leaks);
   records.bound = party->activation_bound;
   records.threshold = ParameterOf(records.protection, "threshold");

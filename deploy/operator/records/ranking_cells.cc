@@ -16,16 +16,25 @@ std::string Place(const RankedAttack& attack) {
 
 }  // namespace
 
+std::string BoundCell(const RunRanking& ranking) {
+  if (ranking.bound != BoundState::kExceeded) {
+    return BoundStateWords(ranking);
+  }
+  const size_t more = ranking.excesses.size() - 1;
+  return absl::StrCat("exceeded by ", ranking.excesses.front().attack, "@", ranking.excesses.front().layer,
+                      more > 0 ? absl::StrCat(" and ", more, " more") : "");
+}
+
 std::vector<std::string> RankingColumns() {
   return {"strongest_layer",
           "strongest_attack",
           "measured_auc",
           "measured_tpr_at_1pct_fpr",
           "measured_tpr_at_01pct_fpr",
-          "unaided_attack",
-          "unaided_auc",
-          "aided_attack",
-          "aided_auc",
+          "practical_attack",
+          "practical_auc",
+          "with_side_information_attack",
+          "with_side_information_auc",
           "no_gradient_attack",
           "no_gradient_auc",
           "guessing_auc_p95",
@@ -44,15 +53,15 @@ std::vector<std::string> RankingCells(const RunRanking& ranking) {
           Cell(strongest.auc),
           Cell(strongest.tpr_1pct),
           Cell(strongest.tpr_01pct),
-          Place(ranking.unaided),
-          Cell(ranking.unaided.auc),
-          Place(ranking.aided),
-          Cell(ranking.aided.auc),
+          Place(ranking.practical),
+          Cell(ranking.practical.auc),
+          Place(ranking.with_side_information),
+          Cell(ranking.with_side_information.auc),
           Place(ranking.no_gradient),
           Cell(ranking.no_gradient.auc),
           Cell(ranking.guessing.p95),
           Cell(ranking.guessing.mean),
-          BoundStateWords(ranking),
+          BoundCell(ranking),
           Cell(ProvedAucBound(ranking)),
           Place(ranking.worst_case),
           Cell(ranking.worst_case.auc),

@@ -56,10 +56,12 @@ std::string RemedyForCumulativeLeak(absl::string_view protection) {
     return absl::StrCat("Train fewer epochs: max_norm has no noise to raise. ", kUseProvedBound);
   }
   if (IsOf(protection, "label_dp")) {
-    return "Lower label_dp's epsilon; fewer epochs hide little, as every epoch shows the same labels.";
+    return "Lower label_dp's epsilon. Training fewer epochs does not help: every epoch uses the same flipped labels.";
   }
   if (IsOf(protection, "gaussian_label_dp")) {
-    return absl::StrCat(kMoreLabelNoise, " Fewer epochs hide little: every epoch shows the same noised labels.");
+    return absl::StrCat(kMoreLabelNoise, " Training fewer epochs does not help: ",
+                        absl::StrContains(protection, "draws=") ? "the bound already covers all draws together."
+                                                                : "every epoch uses the same noised labels.");
   }
   return RemedyForLeak(protection);
 }

@@ -139,7 +139,8 @@ RunClaim ClaimOf(const RunRecords& run, const PartyRecords& party) {
 }  // namespace
 
 const RankedAttack& RunRanking::strongest() const {
-  return aided.is_measured() && !(unaided.auc >= aided.auc) ? aided : unaided;
+  return with_side_information.is_measured() && !(practical.auc >= with_side_information.auc) ? with_side_information
+                                                                                              : practical;
 }
 
 RunRanking RankRun(const RunRecords& run) {
@@ -154,8 +155,8 @@ RunRanking RankRun(const RunRecords& run) {
       continue;
     }
     RankedAttack& kind = !ReadsGradients(leak.attack)          ? ranking.no_gradient
-                         : NeedsNoSideInformation(leak.attack) ? ranking.unaided
-                                                               : ranking.aided;
+                         : NeedsNoSideInformation(leak.attack) ? ranking.practical
+                                                               : ranking.with_side_information;
     if (!kind.is_measured()) {
       kind = Ranked(leak);
     }
@@ -228,7 +229,7 @@ std::string DescribeRanked(const RankedAttack& attack) {
 }
 
 std::string BoundKindWords(const RunRanking& ranking) {
-  return ranking.bound < BoundState::kNotTested ? "–" : ranking.proved ? "proved" : "if classes are Gaussian";
+  return ranking.bound < BoundState::kNotTested ? "–" : ranking.proved ? "proved" : "conditional";
 }
 
 double ProvedAucBound(const RunRanking& ranking) {
@@ -254,7 +255,7 @@ std::string ProvedWords(const RunRanking& ranking) {
                           ranking.all_runs->auc_bound);
   }
   return ranking.proved ? absl::StrCat(bound, ", for any adversary, beyond what features tell")
-                        : absl::StrCat("nothing; if classes are Gaussian, ", bound);
+                        : absl::StrCat("nothing; conditional: ", bound);
 }
 
 std::string AdvantageWords(const RankedAttack& attack, const RunRanking& ranking) {
@@ -266,7 +267,7 @@ std::string AdvantageWords(const RankedAttack& attack, const RunRanking& ranking
   }
   const double advantage = attack.auc - ranking.baseline.auc;
   return absl::StrFormat("%.3f %s %s, AUC %.3f", std::abs(advantage), advantage < 0 ? "below" : "above",
-                         AttackNamed(ranking.baseline.attack), ranking.baseline.auc);
+                         AttackTitle(ranking.baseline.attack), ranking.baseline.auc);
 }
 
 std::vector<std::string> RankingLines(const RunRanking& ranking) {
@@ -282,10 +283,11 @@ std::vector<std::string> RankingLines(const RunRanking& ranking) {
     lines.push_back(absl::StrCat("worst case measured: ", DescribeRanked(ranking.worst_case)));
   }
   lines.push_back(absl::StrCat("practical, the strongest attack on gradients without side information: ",
-                               DescribeRanked(ranking.unaided)));
-  lines.push_back(absl::StrCat("with side information: ", DescribeRanked(ranking.aided)));
-  if (ranking.unaided.is_measured()) {
-    lines.push_back(absl::StrCat("practical attack beside features alone: ", AdvantageWords(ranking.unaided, ranking)));
+                               DescribeRanked(ranking.practical)));
+  lines.push_back(absl::StrCat("with side information: ", DescribeRanked(ranking.with_side_information)));
+  if (ranking.practical.is_measured()) {
+    lines.push_back(
+        absl::StrCat("practical attack beside features alone: ", AdvantageWords(ranking.practical, ranking)));
   }
   if (ranking.privacy_audit.has_value()) {
     lines.push_back(DescribePrivacyAudit(*ranking.privacy_audit));

@@ -49,10 +49,10 @@ struct RankedAttack {
 using Baseline = RankedAttack;
 
 struct RunRanking {
-  RankedAttack unaided;      // The strongest on gradients without side information,
-  RankedAttack aided;        // and with it: hints, or the true moments of the classes.
-  RankedAttack no_gradient;  // The strongest that reads no gradient: neither noise nor a bound is about it.
-  Guessing guessing;         // GuessingOf; NaN where the ledgers do not tell.
+  RankedAttack practical;              // The strongest on gradients without side information,
+  RankedAttack with_side_information;  // and with it: hints, or the true moments of the classes.
+  RankedAttack no_gradient;            // The strongest that reads no gradient: neither noise nor a bound is about it.
+  Guessing guessing;                   // GuessingOf; NaN where the ledgers do not tell.
   BoundState bound = BoundState::kNotInLedger;
   bool proved = false;  // The bound, if there is one: IsBoundProved.
   // What all releases together allow, by the accountant; NaN: not bounded, or not recorded.
@@ -64,7 +64,7 @@ struct RunRanking {
   Baseline baseline;
   std::vector<BoundExcess> excesses;  // One an attack and layer, the strongest first. Empty unless kExceeded.
 
-  // The stronger of `unaided` and `aided`, the first where they are equal: what runs are ranked by.
+  // The stronger of `practical` and `with_side_information`, the first where they are equal: what runs are ranked by.
   const RankedAttack& strongest() const;
 };
 
@@ -75,8 +75,8 @@ RunRanking RankRun(const RunRecords& run);
 std::string BoundStateName(BoundState state);
 
 // "not exceeded by the attacks run here", "exceeded by Gradient length", "none stated", "no attack was held against
-// it", "no gradient left", "not measurable from this ledger". What is stated is conditional on Gaussian classes: say so
-// beside it, unless the words begin with "proved".
+// it", "no gradient left", "not measurable from this ledger". What is stated is conditional: say so beside it,
+// unless the words begin with "proved".
 std::string BoundStateWords(const RunRanking& ranking);
 
 // "Gradient length (norm) at the cut layer, AUC 0.731", "none measured".
@@ -84,7 +84,7 @@ std::string DescribeRanked(const RankedAttack& attack);
 
 // The verdict, what is proved, what the worst case was measured to read and what a partner can do today, one line each:
 //   "verdict: holds as far as measured"
-//   "proved: nothing; if classes are Gaussian, AUC at most 0.786 over the whole run; not exceeded by the attacks run
+//   "proved: nothing; conditional: AUC at most 0.786 over the whole run; not exceeded by the attacks run
 //   here" "worst case measured: ..." "practical, the strongest attack on gradients without side information: ..." "with
 //   side information: ..."
 // The first three are one where the label party's ledger was not given. Then, where they are known, what the practical
@@ -94,14 +94,14 @@ std::vector<std::string> RankingLines(const RunRanking& ranking);
 // Of the whole run, where it is proved; else NaN.
 double ProvedAucBound(const RunRanking& ranking);
 
-// "proved", "if classes are Gaussian"; "–" where there is no bound.
+// "proved", "conditional"; "–" where there is no bound.
 std::string BoundKindWords(const RunRanking& ranking);
 
-// "AUC at most 0.700 over the whole run, for any adversary, beyond what features tell", "nothing; if classes are
-// Gaussian, AUC at most 0.786 over the whole run", "nothing".
+// "AUC at most 0.700 over the whole run, for any adversary, beyond what features tell", "nothing; conditional: AUC at
+// most 0.786 over the whole run", "nothing".
 std::string ProvedWords(const RunRanking& ranking);
 
-// AUC of the attack less the baseline's: "0.120 below Features alone (features_only), AUC 0.710"; says so where there
+// AUC of the attack less the baseline's: "0.120 below Features alone, AUC 0.710"; says so where there
 // is no baseline.
 std::string AdvantageWords(const RankedAttack& attack, const RunRanking& ranking);
 

@@ -62,6 +62,9 @@ struct RunRecords {
   const PartyRecords* nonlabel_party() const;
   // Gradient protection as the label party names it; empty where nobody recorded it.
   std::string protection() const;
+  // Of the activations, "pareto(threshold=0.005, slack=0.5, noise_sigma=1)"; empty where there is none, or no ledger of
+  // the non-label party.
+  std::string activation_protection() const;
 
   // The rows of the party that has them, the label party's first: it alone knows losses and exact leak AUCs.
   const std::vector<StepRow>& steps() const;

@@ -15,6 +15,7 @@
 #include "deploy/operator/records/attack_words.h"
 #include "deploy/operator/records/run_records.h"
 
+#include "common/leakage/run_standing.h"
 #include "common/leakage/summary.h"
 #include "common/ledger/run_claim.h"
 
@@ -122,7 +123,7 @@ std::string AucWithInterval(double auc, double low, double high) {
     return AucText(auc);
   }
   const int digits = std::clamp(static_cast<int>(std::ceil(-std::log10(width))), 3, 6);
-  return absl::StrFormat("%.*f (95%% interval %.*f to %.*f)", digits, auc, digits, low, digits, high);
+  return absl::StrFormat("%s (95%% interval %.*f to %.*f)", AucText(auc), digits, low, digits, high);
 }
 
 std::string DescribeNeeds(const std::string& attack) {
@@ -132,7 +133,8 @@ std::string DescribeNeeds(const std::string& attack) {
     case AttackNeeds::kKnownPositives:
       return "with known positives";
     case AttackNeeds::kTrueClasses:
-      return "worst case: knows the true classes";
+      return IsWorstCase(attack) ? "worst case: knows the model and the noise law"
+                                 : "label side: knows the class statistics";
     case AttackNeeds::kGivenLabels:
       return "with labels it was given";
     case AttackNeeds::kUnknown:
@@ -254,8 +256,8 @@ std::string DescribeBound(const std::vector<ProtectionRow>& protections, const R
                         ranking.bound == BoundState::kNotExceeded ? "; not exceeded by the attacks run here." : ".");
   }
   const std::string bound =
-      absl::StrCat(ranking.proved ? "Bound, claimed as proved" : "Bound, for Gaussian classes",
-                   ranking.proved ? "" : step_bound, run_bound.empty() ? "" : absl::StrCat(", ", run_bound));
+      absl::StrCat(ranking.proved ? "Bound, claimed as proved" : "Bound, conditional", ranking.proved ? "" : step_bound,
+                   run_bound.empty() ? "" : absl::StrCat(", ", run_bound));
   switch (ranking.bound) {
     case BoundState::kNotInLedger:
       return "Bound: the label party's ledger, which was not given, states it.";
@@ -285,8 +287,8 @@ std::string DescribeBaseline(const RunRanking& ranking) {
   if (!ranking.baseline.is_measured()) {
     return "What features alone reveal was not measured (features_only, activation_clusters).";
   }
-  return ranking.unaided.is_measured()
-             ? absl::StrCat("The practical attack is ", AdvantageWords(ranking.unaided, ranking), ".")
+  return ranking.practical.is_measured()
+             ? absl::StrCat("The practical attack is ", AdvantageWords(ranking.practical, ranking), ".")
              : "";
 }
 

@@ -31,7 +31,7 @@ std::string VerdictWithoutGradient(const RunRanking& ranking);
 // An AUC to three digits: the one unit of every sentence.
 std::string AucText(double auc);
 
-// "0.779 (95% interval 0.775 to 0.783)", inverted where below 0.5. As many digits as the interval needs for its ends to
+// "0.779 (95% interval 0.775 to 0.783)", inverted where below 0.5. The interval has as many digits as its ends need to
 // differ, three at least and six at most; no interval where it has no width or is not known.
 std::string AucWithInterval(double auc, double low, double high);
 

@@ -9,7 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "deploy/operator/audit/verdict_text.h"
 #include "deploy/operator/page/json_values.h"
 #include "deploy/operator/records/attack_leak.h"
@@ -139,9 +142,10 @@ Json AttackSentences(const RunRecords& run, const std::vector<AttackLeak>& leaks
       }
     }
   };
-  tell_ranked("Strongest without side information: ", ranking.unaided);
-  tell_ranked("Strongest with side information: ", ranking.aided);
-  const bool cumulative = IsCumulativeAttack(ranking.unaided.attack) || IsCumulativeAttack(ranking.aided.attack);
+  tell_ranked("Strongest without side information: ", ranking.practical);
+  tell_ranked("Strongest with side information: ", ranking.with_side_information);
+  const bool cumulative =
+      IsCumulativeAttack(ranking.practical.attack) || IsCumulativeAttack(ranking.with_side_information.attack);
   for (size_t i = 0; i < leaks.size() && !cumulative; ++i) {  // The strongest first.
     if (IsCumulativeAttack(leaks[i].attack) && !leaks[i].epochs.empty()) {
       tell("Strongest over all epochs: ", leaks[i]);
@@ -181,6 +185,7 @@ Json RunJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const 
   return {{"id", run.run_id()},
           {"label", run.label},
           {"status", run.parties.front().record.status},
+          {"is_protected", !run.protection().empty() && run.protection() != "none"},
           {"ranking", RankingJson(ranking)},
           {"verdict", strongest.is_measured() ? Verdict(ExposureOf(strongest.auc))
                       : ReleasedNothing(run)  ? "No gradient left the label party: none to attack"
@@ -238,13 +243,29 @@ Json VerdictJson(const RunVerdict& verdict) {
           {"remedies", std::move(remedies)}};
 }
 
+// "68,616 shared ids (own 69,306, peer 69,310)" of "68616 common ids of 69306 own and 69310 of the peer"; what is not
+// in that form, as it is.
+std::string AlignedIds(const std::string& detail) {
+  std::vector<std::string> numbers;
+  for (absl::string_view word : absl::StrSplit(detail, ' ')) {
+    if (!word.empty() && std::all_of(word.begin(), word.end(), absl::ascii_isdigit)) {
+      std::string& number = numbers.emplace_back(word);
+      for (int64_t i = static_cast<int64_t>(number.size()) - 3; i > 0; i -= 3) {
+        number.insert(static_cast<size_t>(i), ",");
+      }
+    }
+  }
+  return numbers.size() == 3 ? absl::StrCat(numbers[0], " shared ids (own ", numbers[1], ", peer ", numbers[2], ")")
+                             : detail;
+}
+
 // Which data a run trained on, as far as its ledgers say: [name, value].
 Json DataJson(const RunRecords& run) {
   const PartyRecords& party = run.parties.front();
   Json facts = {{"Run", run.run_id()}, {"Started", party.record.started_at}};
   for (const EventRecord& event : party.events) {
     if (event.kind == "aligned") {
-      facts["Examples"] = event.detail;
+      facts["Aligned"] = AlignedIds(event.detail);
     }
   }
   facts["Agreement SHA-256"] = party.record.run.agreement_sha256;

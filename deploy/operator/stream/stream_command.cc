@@ -22,7 +22,7 @@ void AddStreamCommand(CommandLine& line) {
   const auto options = std::make_shared<LocalRunsOptions>();
   options->jobs = 0;
   CLI::App& command = line.AddCommand(
-      {"stream", "Train day after day under several protections, and chart what leaks and model quality by day.",
+      {"stream", "Train day after day under several protections, and chart leakage and model quality by day.",
        "splitveil stream --config=stream.textproto --out=out/stream", "Many runs on this machine"},
       [options] { return Stream(*options); });
   command.add_option("--config", options->config_path, "The days and the protections.")->type_name("FILE")->required();

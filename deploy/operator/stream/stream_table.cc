@@ -44,9 +44,9 @@ double MeanOf(const std::vector<const StreamedDay*>& days, const std::function<d
   return count > 0 ? sum / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
 }
 
-// What one protection's days came to in a kind of attack: "norm at cut" of the day that leaks most, "-" where none was
-// measured, and the mean AUC.
-std::vector<std::string> KindCells(const std::vector<const StreamedDay*>& days, RankedAttack RunRanking::*kind) {
+// What one protection's days came to in a kind of attack: the mean AUC and, of the day that leaks most, the attack,
+// "0.850 norm@cut"; "-" where none was measured.
+std::string KindCell(const std::vector<const StreamedDay*>& days, RankedAttack RunRanking::*kind) {
   const RankedAttack* most = nullptr;
   double sum = 0;
   int64_t measured = 0;
@@ -60,9 +60,9 @@ std::vector<std::string> KindCells(const std::vector<const StreamedDay*>& days, 
     most = most == nullptr || attack.auc > most->auc ? &attack : most;
   }
   if (most == nullptr) {
-    return {"-", "-"};
+    return "-";
   }
-  return {absl::StrCat(most->attack, " at ", most->layer), FixedCell(sum / static_cast<double>(measured), 3)};
+  return absl::StrCat(FixedCell(sum / static_cast<double>(measured), 3), " ", most->attack, "@", most->layer);
 }
 
 // One day that exceeds its bound is the protection's.
@@ -105,8 +105,7 @@ std::string StreamCsv(const std::vector<StreamedDay>& days) {
 
 std::string StreamSummary(const std::vector<StreamedDay>& days) {
   std::vector<std::vector<std::string>> rows = {
-      {"protection", "days", "without side information", "AUC", "with side information", "AUC", "guessing p95",
-       "bound, if classes are Gaussian unless proved",
+      {"protection", "days", "practical", "with side information", "bound, conditional unless proved",
        absl::StrCat("test ", days.empty() ? "AUC" : days.front().figures.quality_name()), "log loss"}};
   std::vector<std::string> protections;
   for (const StreamedDay& day : days) {
@@ -123,15 +122,13 @@ std::string StreamSummary(const std::vector<StreamedDay>& days) {
     }
     std::vector<std::string>& row = rows.emplace_back();
     row = {protection, absl::StrCat(own_days.size())};
-    for (RankedAttack RunRanking::*kind : {&RunRanking::unaided, &RunRanking::aided}) {
-      const std::vector<std::string> cells = KindCells(own_days, kind);
-      row.insert(row.end(), cells.begin(), cells.end());
+    for (RankedAttack RunRanking::*kind : {&RunRanking::practical, &RunRanking::with_side_information}) {
+      row.push_back(KindCell(own_days, kind));
     }
     row.insert(row.end(),
-               {FixedCell(MeanOf(own_days, [](const StreamedDay& day) { return day.ranking.guessing.p95; }), 3),
-                BoundStateWords(WorstBound(own_days)),
-                FixedCell(MeanOf(own_days, [](const StreamedDay& day) { return day.figures.best_test_quality; }), 4),
-                FixedCell(MeanOf(own_days, [](const StreamedDay& day) { return day.figures.test_loss; }), 4)});
+               {BoundCell(WorstBound(own_days)),
+                FixedCell(MeanOf(own_days, [](const StreamedDay& day) { return day.figures.best_test_quality; }), 3),
+                FixedCell(MeanOf(own_days, [](const StreamedDay& day) { return day.figures.test_loss; }), 3)});
   }
   return AlignedTable(rows);
 }

@@ -22,7 +22,7 @@ void AddSweepCommand(CommandLine& line) {
   const auto options = std::make_shared<SweepOptions>();
   options->jobs = 0;
   CLI::App& command =
-      line.AddCommand({"sweep", "Train a grid of protections and seeds, and chart what leaks against model quality.",
+      line.AddCommand({"sweep", "Train a grid of protections and seeds, and chart leakage against model quality.",
                        "splitveil sweep --config=sweep.textproto --out=out/sweep", "Many runs on this machine"},
                       [options] { return Sweep(*options); });
   command.add_option("--config", options->config_path, "The grid.")->type_name("FILE")->required();

@@ -64,21 +64,12 @@ std::string SweepCsv(const std::vector<SweptRun>& runs) {
 }
 
 std::string SweepSummary(const std::vector<SweptRun>& runs) {
-  std::vector<std::vector<std::string>> rows = {{"protection", "seeds", "verdict", "proved", "worst case",
-                                                 "practical: without side information", "AUC", "with side information",
-                                                 "AUC", "guessing p95", "bound, if classes are Gaussian unless proved",
-                                                 absl::StrCat("test ", QualityName(runs)), "frozen", "none",
-                                                 "gain kept", IsRegression(runs) ? "RMSE" : "log loss", "seconds"}};
-  const auto name = [](const RankedSpread& kind) {
-    return kind.attack.empty() ? std::string("-") : absl::StrCat(kind.attack, " at ", kind.layer);
-  };
+  std::vector<std::vector<std::string>> rows = {{"protection", "seeds", "verdict", "worst case", "practical",
+                                                 absl::StrCat("test ", QualityName(runs)), "gain kept"}};
   for (const TradeoffPoint& point : SummarizeSeeds(runs)) {
-    rows.push_back({point.name, absl::StrCat(point.seeds), point.verdict, FixedCell(point.proved_auc_bound.mean, 3),
-                    FixedCell(point.worst_case.auc.mean, 3), name(point.unaided), FixedCell(point.unaided.auc.mean, 3),
-                    name(point.aided), FixedCell(point.aided.auc.mean, 3), FixedCell(point.guessing_auc_p95.mean, 3),
-                    point.bound_words, FixedCell(point.best_test_quality.mean, 4),
-                    FixedCell(point.kept.frozen_quality.mean, 4), FixedCell(point.kept.none_quality.mean, 4),
-                    ShareCell(point.kept.share), FixedCell(point.test_loss.mean, 4), FixedCell(point.seconds.mean, 0)});
+    rows.push_back({point.name, absl::StrCat(point.seeds), point.verdict, FixedCell(point.worst_case.auc.mean, 3),
+                    FixedCell(point.practical.auc.mean, 3), FixedCell(point.best_test_quality.mean, 3),
+                    ShareCell(point.kept.share)});
   }
   return absl::StrCat(AlignedTable(rows), GainWords(runs), "\n", AttributeSummary(runs));
 }

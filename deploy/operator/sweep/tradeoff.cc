@@ -148,8 +148,8 @@ void SummarizeRanking(const std::vector<const SweptRun*>& runs, TradeoffPoint& p
   };
   point.strongest =
       SpreadOfKind(runs, [](const RunRanking& ranking) -> const RankedAttack& { return ranking.strongest(); });
-  point.unaided = SpreadOfKind(runs, of(&RunRanking::unaided));
-  point.aided = SpreadOfKind(runs, of(&RunRanking::aided));
+  point.practical = SpreadOfKind(runs, of(&RunRanking::practical));
+  point.with_side_information = SpreadOfKind(runs, of(&RunRanking::with_side_information));
   point.no_gradient = SpreadOfKind(runs, of(&RunRanking::no_gradient));
   point.guessing_auc_p95 = SpreadOfRanking(runs, [](const RunRanking& ranking) { return ranking.guessing.p95; });
   point.guessing_auc_mean = SpreadOfRanking(runs, [](const RunRanking& ranking) { return ranking.guessing.mean; });

@@ -46,12 +46,12 @@ struct TradeoffPoint {
   std::string name, family;
   std::optional<double> parameter;
   Reference reference = Reference::kNo;
-  int seeds = 0;                             // Runs summarised.
-  RankedSpread strongest;                    // On gradients: what protections are ranked by.
-  RankedSpread unaided, aided, no_gradient;  // As RunRanking has them.
+  int seeds = 0;                                               // Runs summarised.
+  RankedSpread strongest;                                      // On gradients: what protections are ranked by.
+  RankedSpread practical, with_side_information, no_gradient;  // As RunRanking has them.
   Spread guessing_auc_p95, guessing_auc_mean;
-  // The three figures: what is proved, the worst case measured and, as `unaided`, what a partner can do today; and the
-  // worst verdict of any seed, "broken (1 of 2 seeds)".
+  // The three figures: what is proved, the worst case measured and, as `practical`, what a partner can do today; and
+  // the worst verdict of any seed, "broken (1 of 2 seeds)".
   Spread proved_auc_bound;
   RankedSpread worst_case;
   RunStanding standing = RunStanding::kNotKnown;

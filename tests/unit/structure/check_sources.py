@@ -262,6 +262,34 @@ def check_cycles(includes):
         violation(f"include cycle of the folders {', '.join(cycle)}")
 
 
+# What a README.md says its folder may include: from these words to the end of the sentence. A folder named stands for
+# those in it; "everything" for all.
+MAY_DEPEND_ON = re.compile(r"May\s+depend\s+on\s(.*?)\.(?=\s|$)", re.DOTALL)
+NAMED_FOLDER = re.compile(r"(?<![\w/.])((?:common|label_party|nonlabel_party|deploy)(?:/[a-z_]+)*)(?=[/`,;. \n]|$)")
+EVERYBODYS_FOLDER = "common/status"
+
+
+def check_dependencies(includes):
+    """Folders that include others than their README.md says, and READMEs that name folders nobody includes there."""
+    used = collections.defaultdict(set)
+    for path, included in includes.items():
+        used[os.path.dirname(path)].update(os.path.dirname(other) for other in included)
+    for folder, others in sorted(used.items()):
+        readme = os.path.join(folder, "README.md")
+        sentence = MAY_DEPEND_ON.search(read(readme)) if os.path.exists(readme) else None
+        if folder.startswith("tests") or not sentence or "everything" in sentence.group(1):
+            continue
+        named = set(NAMED_FOLDER.findall(sentence.group(1))) - {EVERYBODYS_FOLDER}
+        others = {other for other in others if other and other not in (folder, EVERYBODYS_FOLDER)}
+        covered = {name: [other for other in others if (other + "/").startswith(name + "/")] for name in named}
+        missing = others.difference(*covered.values()) if covered else others
+        if missing:
+            violation(f"{readme}: expected every folder that it may depend on, found none of {', '.join(sorted(missing))}")
+        stale = [name for name in sorted(named) if not covered[name]]
+        if stale:
+            violation(f"{readme}: expected folders that are included there, found {', '.join(stale)}")
+
+
 def check_listed(path):
     """A source that no CMakeLists.txt names is neither compiled nor tested."""
     folder = os.path.dirname(path)
@@ -288,6 +316,7 @@ def main(repository):
         includes[path] = {name for name in found + near if name in texts and name != path}
 
     check_cycles(includes)
+    check_dependencies(includes)
     check_one_source_per_class(codes, includes)
     for path in paths:
         check_classes(path, codes[path])

@@ -55,6 +55,13 @@ expect 1 'label_party/top has sources and no README.md' 'empty README'
 make_repository; rm proto/README.md
 expect 1 'proto has no README.md' 'wire format not documented'
 
+make_repository; echo 'May depend on `common/crypto` and OpenSSL.' >nonlabel_party/bottom/README.md
+expect 0 '^$' 'a README.md that names what its folder includes'
+make_repository; echo 'May depend on `common/matrix` and OpenSSL.' >common/crypto/README.md
+expect 1 'common/crypto/README.md: expected folders that are included there, found common/matrix' 'a dependency that is gone'
+make_repository; echo 'May depend on OpenSSL.' >label_party/top/README.md
+expect 1 'label_party/top/README.md: expected every folder that it may depend on, found none of common/crypto' 'a dependency not named'
+
 make_repository; echo '#include "label_party/top/loss.h"' >>label_party/top/head.h
 echo '#include "label_party/top/head.h"' >label_party/top/loss.h
 expect 1 'label_party/top: include cycle of label_party/top/head, label_party/top/loss' 'headers that include each other'

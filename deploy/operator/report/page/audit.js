@@ -25,7 +25,7 @@ function policyTable(run) {
     node.append(element("p", {}, "This verdict covers " + judged.length + " of " + findings.length + " criteria. The other " +
       open.length + " are not measurable from this ledger: only the " + [...new Set(open.map(({ ledger }) => ledger))].join(" and the ") + " ledger has the figures. Give that too."));
   }
-  if (judged.length) node.append(table(columns, judged.map(row)));
+  if (judged.length) node.append(element("div", { class: "criteria" }, table(columns, judged.map(row))));
   if (remedies.length) {
     node.append(element("h4", {}, "What helps"),
       element("ul", { class: "helps" }, ...remedies.map(({ words, criteria }) =>

@@ -33,6 +33,6 @@ function drawDays() {
     const columns = [text("Run"), text("Strongest attack"), number("Its AUC"), number("Guessing, p95"), text("Bound"), text("Kind"),
       number("Test AUC"), number("Log loss")];
     byId("day-tables").append(folded("All runs of " + chain.label, panel(chain, table(columns, chain.runs.map((run, i) =>
-      [i + 1 + " · " + run.id, run.ranking.title, fixed(run.ranking.auc), fixed(run.ranking.guessing), boundState(run.ranking), run.ranking.bound_kind, fixed(run.auc, 4), fixed(run.log_loss, 4)])))));
+      [i + 1 + " · " + run.id, run.ranking.title, fixed(run.ranking.auc), fixed(run.ranking.guessing), boundState(run.ranking), run.ranking.bound_kind, fixed(run.auc), fixed(run.log_loss)])))));
   }
 }

@@ -11,7 +11,7 @@ const beyondOf = (run, layer, attack) => run.leaks
 
 const isBounded = (run) => run.solver.auc_bound && run.solver.auc_bound.mean < 0.9995 && run.solver.gaussian_auc_bound;
 
-// "proved", "if classes are Gaussian", or both: no bound stands without its condition.
+// "proved", "conditional", or both: no bound stands without its condition.
 const kindsOf = (bounded) => [...new Set(bounded.map((run) => run.ranking.bound_kind))].join(" or ");
 
 function drawLeak(box, { layer, layer_name: layerName, attack, title }) {
@@ -68,7 +68,7 @@ function drawCumulative(box, attack, title) {
   });
   if (drawnBounds.length) keys.push(boundKey("bound per run, " + kindsOf(drawnBounds)));
   if (marks.length) keys.push(markKey("exceeds its bound"));
-  drawChart(box, { title, x: "epochs added up", y: "leak AUC", min: 0.4, max: 1, guessing: [{ y: 0.5, name: "guessing" }], wholeX: true, xMin: 0.6,
+  drawChart(box, { title, x: "epochs added up", y: "leak AUC", min: 0.5, max: 1, guessing: [{ y: 0.5, name: "guessing" }], wholeX: true, xMin: 0.6,
     xMax: epochs + 0.4 }, [...datasets, ...beyondMarks(marks)], keys);
 }
 
@@ -101,7 +101,7 @@ function scale(run, leak) {
 
 function attackName(leak) {
   const node = element("span", {}, leak.title, element("span", { class: "by" }, leak.needs));
-  if (!leak.reads_gradients) node.append(element("span", { class: "by" }, "reads no gradient: no bound is about it"));
+  if (!leak.reads_gradients) node.append(element("span", { class: "by" }, "uses no gradient, so no bound applies"));
   if (leak.beyond.length) node.append(element("span", { class: "by alarm" }, "exceeds its bound"));
   return node;
 }
@@ -131,27 +131,30 @@ function detailTables(run) {
   const pooled = run.leaks.map((leak) => leak.pooled).find(Boolean);
   if (pooled) {
     nodes.unshift(element("p", { class: "note" }, "Last epoch measured: epoch " + pooled.epoch + " with " +
-      pooled.examples.toLocaleString("en") + " examples, " + pooled.positives.toLocaleString("en") + " of them positive."));
+      pooled.examples.toLocaleString("en") + " examples, " + pooled.positives.toLocaleString("en") + " of them positive. TPR: the share " +
+      "of positives found at 1% or 0.1% false positives, where guessing finds 0.01 and 0.001; an attack that finds fewer is wrong about " +
+      "the examples it is surest of."));
   }
   return nodes;
 }
 
-// Several runs side by side: an attack a row, its AUC in each run; by the strongest of them.
+// Several runs side by side: an attack a row, its AUC in each run; by the strongest in the protected runs, since without
+// protection nearly every attack reads everything. What is left equal goes by the others.
 function comparison(attacked) {
   const rows = new Map();
   for (const run of attacked) {
     for (const leak of run.leaks.filter((candidate) => candidate.auc !== null)) {
       const place = JSON.stringify([leak.layer, leak.attack]);
-      if (!rows.has(place)) rows.set(place, { leak, cells: new Map(), most: 0, sum: 0 });
+      if (!rows.has(place)) rows.set(place, { leak, cells: new Map(), most: 0, others: 0 });
       const row = rows.get(place);
       if (row.cells.has(run)) continue;  // The stronger of two observers comes first.
       row.cells.set(run, leak);
-      row.most = Math.max(row.most, leak.auc);
-      row.sum += leak.auc;
+      const which = run.is_protected || !attacked.some((one) => one.is_protected) ? "most" : "others";
+      row[which] = Math.max(row[which], leak.auc);
     }
   }
   const sorted = [...rows.values()].sort((a, b) =>
-    b.leak.reads_gradients - a.leak.reads_gradients || b.most - a.most || b.sum - a.sum);
+    b.leak.reads_gradients - a.leak.reads_gradients || b.most - a.most || b.others - a.others);
   const columns = () => [text("Attack"), text("Layer"), ...attacked.map((run) => ({ head: key(run), name: run.label, class: "number" }))];
   const cells = sorted.map(({ leak, cells: byRun }) => [attackName({ ...leak, beyond: [] }),
     leak.layer_name.replace(/^the /, ""), ...attacked.map((run) => {
@@ -179,24 +182,23 @@ function leakTables() {
   return attacked.forEach((run) => box.append(folded("All figures of " + run.label, panel(run, ...detailTables(run)))));
 }
 
-// "Features alone (for comparison), AUC 0.610", of all runs.
+// "marvell(s=4): Features alone, AUC 0.610", of all runs.
 function baselines() {
-  const found = new Set(runs.map(({ ranking: { baseline } }) => (baseline ? baseline.title + ", AUC " + fixed(baseline.auc) : "not measured")));
-  return [...found].join("; ");
+  const named = runs.map(({ label, ranking: { baseline } }) => [label, baseline ? baseline.title + ", AUC " + fixed(baseline.auc) : "not measured"]);
+  const found = new Set(named.map(([, words]) => words));
+  return found.size === 1 ? [...found][0] : named.map(([label, words]) => label + ": " + words).join("; ");
 }
 
 function leakNote() {
   const limits = [page.thresholds.partly, page.thresholds.largely, page.thresholds.exposed].map((limit) => limit.toFixed(2));
   const guessing = [...new Set(runs.filter((run) => !isNone(run.ranking.guessing))
     .map(({ ranking }) => "p95 " + fixed(ranking.guessing) + " and mean " + fixed(ranking.guessing_mean)))];
-  return "AUC is the figure attacks are ordered by: the larger of p95 (reached or exceeded in one batch of twenty) and the AUC over all " +
-    "examples of the last epoch; for attacks that add up the epochs, the latter. Every AUC is inverted where it is below 0.5, batch by " +
-    "batch: so guessing exceeds 0.5 too. " +
-    (guessing.length ? "At these batch sizes guessing reaches " + guessing.join(" or ") + ". " : "") +
-    "TPR: the share of positives found at 1% or 0.1% false positives; guessing finds 0.01 and 0.001. Up to AUC " + limits[0] +
-    " is called close to guessing, up to " + limits[1] + " partly, up to " + limits[2] +
-    " largely inferred, above it exposed. Beyond features: the AUC less that of an adversary that reads no gradient (" +
-    baselines() + "). Small print: 95% intervals.";
+  return "Attacks are ranked by AUC: the larger of p95 and the AUC over the last epoch (cumulative attacks: the latter). p95 is reached " +
+    "or exceeded in one batch of twenty. Every AUC is inverted where it is below 0.5, batch by batch, so guessing exceeds 0.5, too" +
+    (guessing.length ? ": " + guessing.join(" or ") + " at these batch sizes. " : ". ") +
+    "Up to AUC " + limits[0] + " is called close to guessing, up to " + limits[1] + " partly, up to " + limits[2] +
+    " largely inferred, above it exposed. 'Beyond features' subtracts the AUC of an adversary that sees no gradient (" +
+    baselines() + "). Small figures are 95% intervals.";
 }
 
 function drawGlossary() {

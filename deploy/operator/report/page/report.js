@@ -29,7 +29,7 @@ function qualitySection() {
   for (const run of runs.filter((candidate) => candidate.evaluations.length)) {
     const shown = run.evaluations.some((row) => !isNone(row.rmse)) ? ofRegressions : figures;
     const columns = [text("Epochs trained"), text("Split"), ...shown.map(([name]) => number(name))];
-    const rows = run.evaluations.map((row) => [short(row.epoch), row.split, ...shown.map(([, field]) => fixed(row[field], 4))]);
+    const rows = run.evaluations.map((row) => [short(row.epoch), row.split, ...shown.map(([, field]) => fixed(row[field]))]);
     more.append(panel(run, table(columns, rows)));
   }
   return undefined;

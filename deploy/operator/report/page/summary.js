@@ -29,7 +29,7 @@ function drawGlance() {
   const rows = runs.map(({ ranking, ...run }) => [
     withSmallPrint(key(run), !isNone(ranking.guessing) && "guessing: p95 " + fixed(ranking.guessing)),
     verdictCell(ranking), runBoundCell(ranking), element("span", { class: "whole" }, ranking.bound_kind),
-    worstCase(ranking), ranked(ranking.unaided), ranked(ranking.aided), ...(apart ? [ranked(ranking.no_gradient)] : []),
+    worstCase(ranking), ranked(ranking.practical), ranked(ranking.with_side_information), ...(apart ? [ranked(ranking.no_gradient)] : []),
     withSmallPrint(fixed(run.test_auc), !isNone(run.last_test_auc) && "last " + fixed(run.last_test_auc),
       !isNone(run.test_log_loss) && "log loss " + fixed(run.test_log_loss))]);
   byId("glance-table").append(table(columns, rows));
@@ -61,17 +61,17 @@ function card(run) {
   const { ranking } = run;
   const node = element("article", { class: "card" },
     element("h3", {}, key(run)),
-    element("p", { class: "run-id" }, "run " + run.id + " · " + run.status),
+    element("p", { class: "run-id" }, (run.id === run.label ? "" : "run " + run.id + " · ") + run.status),
     element("p", {}, element("span", { class: "verdict" + (ranking.broken ? " exposed" : "") }, "Bound: " + ranking.verdict), " ",
       element("span", { class: "verdict " + ranking.exposure }, run.verdict),
       ...(run.verdict_without_gradient ? [" ", element("span", { class: "verdict " + ranking.no_gradient.exposure }, run.verdict_without_gradient)] : [])),
     element("dl", { class: "figures" },
       ...(isNone(ranking.run_auc_bound) ? [] : [figure("bound, " + ranking.bound_kind, fixed(ranking.run_auc_bound))]),
-      ...[["worst case measured", ranking.worst_case], ["practical, no side information", ranking.unaided],
-        ["strongest, side information", ranking.aided]]
+      ...[["worst case measured", ranking.worst_case], ["practical", ranking.practical],
+        ["with side information", ranking.with_side_information]]
         .filter(([, attack]) => attack).map(([name, attack]) => figure(name, fixed(attack.auc))),
-      figure("test AUC", fixed(run.test_auc)),
-      figure("test log loss", fixed(run.test_log_loss))),
+      ...[["test AUC", run.test_auc], ["test log loss", run.test_log_loss]]
+        .filter(([, value]) => !isNone(value)).map(([name, value]) => figure(name, fixed(value)))),
     element("p", {}, run.protection_words),
     ...(run.attack_words.length ? [element("ul", {}, ...run.attack_words.map((words) => element("li", {}, words)))] : []),
     element("p", {}, [run.bound_words, ranking.claim && capital(ranking.claim) + ".", run.advantage_words, run.model_words].filter(Boolean).join(" ")),

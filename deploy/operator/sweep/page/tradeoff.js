@@ -1,6 +1,35 @@
 // Lays out the trade-offs. Every figure comes from the data. A colour is a family of protections, the shape tells families
 // of one colour apart; frozen, which is no protection, has the grey of its dashed line.
-const SHAPES = ["star", "rectRot", "circle", "rect", "rectRounded", "triangle", "crossRot"];
+const polygon = (corners, turn, inner = 1) => Array.from({ length: inner < 1 ? 2 * corners : corners }, (unused, i) => {
+  const angle = turn + (2 * Math.PI * i) / (inner < 1 ? 2 * corners : corners) - Math.PI / 2, radius = inner < 1 && i % 2 ? inner : 1;
+  return [radius * Math.cos(angle), radius * Math.sin(angle)];
+});
+const box = (width, height) => [[-width, -height], [width, -height], [width, height], [-width, height]];
+const plus = [[-0.36, -1], [0.36, -1], [0.36, -0.36], [1, -0.36], [1, 0.36], [0.36, 0.36], [0.36, 1], [-0.36, 1], [-0.36, 0.36],
+  [-1, 0.36], [-1, -0.36], [-0.36, -0.36]];
+const turned = (corners) => corners.map(([x, y]) => [(x - y) * Math.SQRT1_2, (x + y) * Math.SQRT1_2]);
+// Corners around a centre, of about the area of a circle of radius 1. All can be filled; one for every family there is.
+const SHAPES = [polygon(5, 0, 0.45), box(0.85, 0.85), polygon(40, 0), turned(box(0.85, 0.85)), polygon(3, 0), polygon(3, Math.PI), plus,
+  turned(plus), polygon(3, Math.PI / 2), polygon(3, -Math.PI / 2), polygon(4, 0, 0.4), polygon(6, 0), box(1.05, 0.5), box(0.5, 1.05),
+  polygon(5, Math.PI), [[-0.85, -0.9], [0.85, -0.9], [-0.85, 0.9], [0.85, 0.9]], polygon(8, Math.PI / 8)];
+const RADIUS = 5.5;
+
+function drawShape(ctx, shape, x, y, colour, filled) {
+  ctx.beginPath();
+  shape.forEach(([dx, dy], i) => ctx[i ? "lineTo" : "moveTo"](x + RADIUS * dx, y + RADIUS * dy));
+  ctx.closePath();
+  Object.assign(ctx, { fillStyle: filled ? colour : "#ffffff", strokeStyle: colour, lineWidth: 1.75, lineJoin: "round" });
+  ctx.fill();
+  ctx.stroke();
+}
+
+function drawRing(ctx, x, y) {
+  ctx.beginPath();
+  ctx.arc(x, y, RADIUS + 4, 0, 2 * Math.PI);
+  Object.assign(ctx, { strokeStyle: ALARM, lineWidth: 1.75 });
+  ctx.stroke();
+}
+
 for (const family of page.families) {
   Object.assign(family, styleOf(family.kind), { shape: SHAPES[family.kind % SHAPES.length] });
   if (family.frozen) family.colour = QUIET;
@@ -38,6 +67,24 @@ const crosses = {
   },
 };
 
+// The marks: filled on the front, with a red ring where a bound is exceeded.
+const marks = {
+  id: "marks",
+  afterDatasetsDraw(chart) {
+    const { ctx } = chart;
+    ctx.save();
+    ctx.setLineDash([]);
+    chart.data.datasets.forEach(({ family, data }, i) => {
+      if (!family) return;
+      chart.getDatasetMeta(i).data.forEach(({ x, y }, j) => {
+        drawShape(ctx, family.shape, x, y, family.colour, data[j].onFront);
+        if (data[j].point.bound === "exceeded") drawRing(ctx, x, y);
+      });
+    });
+    ctx.restore();
+  },
+};
+
 // What guessing reaches in one batch of twenty: left of it an attack tells nothing.
 const known = page.points.map((point) => point.guessing.mean).filter((value) => value !== null);
 const guessed = {
@@ -61,6 +108,10 @@ const guessed = {
   },
 };
 
+const isOverlapping = (a, b) => a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
+const markBoxes = (chart) => chart.data.datasets.flatMap((dataset, i) => (dataset.family
+  ? chart.getDatasetMeta(i).data.map(({ x, y }) => ({ x: x - RADIUS, y: y - RADIUS, width: 2 * RADIUS, height: 2 * RADIUS })) : []));
+
 // What the frozen bottom model reaches, where no gradient leaves: below it a protection is worse than no training.
 const frozen = page.points.find((point) => point.frozen);
 const floor = (metric) => ({
@@ -76,11 +127,24 @@ const floor = (metric) => ({
     ctx.moveTo(area.left, y);
     ctx.lineTo(area.right, y);
     ctx.stroke();
-    ctx.fillStyle = QUIET;
+    ctx.restore();
+  },
+  // Beside its line, where it covers no mark.
+  afterDatasetsDraw(chart) {
+    chart.floorBox = null;
+    if (!frozen || isNone(frozen[metric].mean)) return;
+    const { ctx, chartArea: area, scales } = chart, words = "frozen: no gradient leaves";
+    const y = scales.y.getPixelForValue(frozen[metric].mean);
+    ctx.save();
     ctx.font = "11px " + Chart.defaults.font.family;
-    ctx.textAlign = "right";
-    ctx.textBaseline = y - area.top < 18 ? "top" : "bottom";
-    ctx.fillText("frozen: no gradient leaves", area.right - 4, y + (y - area.top < 18 ? 3 : -3));
+    ctx.textBaseline = "top";
+    const width = ctx.measureText(words).width;
+    const places = [y - 15, y + 4].flatMap((top) => [area.right - 4 - width, (area.left + area.right - width) / 2, area.left + 60]
+      .map((left) => ({ x: left, y: top, width, height: 11 })));
+    const isFree = (place) => place.y >= area.top && place.y + 11 <= area.bottom &&
+      !markBoxes(chart).some((mark) => isOverlapping(mark, place));
+    chart.floorBox = places.find(isFree) || places[0];
+    annotate(ctx, words, chart.floorBox.x, chart.floorBox.y);
     ctx.restore();
   },
 });
@@ -90,22 +154,22 @@ const parameters = {
   id: "parameters",
   afterDatasetsDraw(chart) {
     const { ctx, chartArea: area } = chart;
-    const places = [], taken = [];
+    const places = [], taken = [...markBoxes(chart), ...(chart.floorBox ? [chart.floorBox] : [])];
     chart.data.datasets.forEach((dataset, i) => {
       if (!dataset.family) return;
       chart.getDatasetMeta(i).data.forEach((mark, j) => {
-        taken.push({ x: mark.x - 4, y: mark.y - 4, width: 8, height: 8 });
         if (dataset.data[j].mark) places.push({ mark, point: dataset.data[j], colour: dataset.family.colour });
       });
     });
     places.sort((a, b) => b.point.onFront - a.point.onFront);
-    const overlaps = (a) => taken.some((b) => a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height);
+    const overlaps = (a) => taken.some((b) => isOverlapping(a, b));
     ctx.save();
     ctx.font = "11px " + Chart.defaults.font.family;
     ctx.textBaseline = "top";
     for (const { mark, point, colour } of places) {
       const width = ctx.measureText(point.mark).width;
-      const corners = [[6, -15], [6, 4], [-6 - width, -15], [-6 - width, 4]];
+      const gap = point.point.bound === "exceeded" ? 11 : 8;  // Clear of its ring.
+      const corners = [[gap, -16], [gap, 5], [-gap - width, -16], [-gap - width, 5]];
       const box = corners.map(([dx, dy]) => ({ x: mark.x + dx, y: mark.y + dy, width, height: 11 })).find((candidate) =>
         candidate.x >= area.left && candidate.x + width <= area.right && candidate.y >= area.top &&
         candidate.y + 11 <= area.bottom && !overlaps(candidate));
@@ -128,11 +192,10 @@ function datasetsOf(spec) {
   const isKnown = ({ x, y }) => x !== null && y !== null;
   const lines = page.families.map((family) => {
     const points = family.points.map(place).filter(isKnown);
-    const strokeOnly = ["star", "crossRot"].includes(family.shape);
+    // The marks are drawn by the plugin `marks`; these are what a pointer hits.
     return { family, label: family.label, data: points, showLine: !family.variant, borderColor: family.colour + "90", borderWidth: 1.5,
-      pointStyle: family.shape, pointRadius: 5, pointHoverRadius: 7, pointBorderWidth: strokeOnly ? 2.5 : 1.75, clip: false, order: 1,
-      pointBorderColor: points.map(({ point }) => (point.bound === "exceeded" ? ALARM : family.colour)),
-      pointBackgroundColor: points.map(({ onFront }) => (onFront ? family.colour : "#ffffff")) };
+      pointStyle: "circle", pointRadius: RADIUS, pointHoverRadius: RADIUS, pointBorderColor: "transparent",
+      pointBackgroundColor: "transparent", clip: false, order: 1 };
   });
   const front = page.points.map((point, index) => place(index)).filter((one) => isKnown(one) && one.onFront).sort((a, b) => a.x - b.x);
   lines.push({ label: "", data: front, showLine: true, stepped: "before", borderColor: "#9aa5b1", borderWidth: 1.25,
@@ -150,7 +213,7 @@ const range = (spread, digits) => (spread.min === spread.max ? "" : " (" + fixed
 function describe(item) {
   const { point, xs, ys } = item.raw;
   return [point.name + ", " + point.seeds + (point.seeds === 1 ? " seed" : " seeds"), "leak AUC " + fixed(xs.mean) + range(xs, 3),
-    item.chart.options.scales.y.title.text + " " + fixed(ys.mean, 4) + range(ys, 4), "gain kept: " + percents(point.gain_kept),
+    item.chart.options.scales.y.title.text + " " + fixed(ys.mean) + range(ys, 3), "gain kept: " + percents(point.gain_kept),
     "strongest attack: " + (point.frozen ? "no gradient leaves" : point.strongest.title), BOUND.toLowerCase() + ": " + point.bound_words];
 }
 
@@ -162,7 +225,7 @@ function drawTradeoff(box, spec) {
   charts.push(new Chart(canvas, {
     type: "scatter",
     data: { datasets: datasetsOf(spec) },
-    plugins: [guessed, floor(spec.metric), crosses, parameters],
+    plugins: [guessed, crosses, marks, floor(spec.metric), parameters],
     options: {
       layout: { padding: { right: 14, top: 6 } },
       interaction: { mode: "nearest", intersect: false },
@@ -178,18 +241,17 @@ function drawTradeoff(box, spec) {
 }
 
 function drawShapes() {
-  const box = document.querySelector(".legend");
-  const shape = (style, colour, outline, words) => {
-    const canvas = element("canvas", { width: 36, height: 36, "aria-hidden": "true" });
-    canvas.style.width = canvas.style.height = "18px";
+  const legendBox = document.querySelector(".legend");
+  const sample = (words, draw) => {
+    const canvas = element("canvas", { width: 44, height: 44, "aria-hidden": "true" });
+    canvas.style.width = canvas.style.height = "22px";
     const ctx = canvas.getContext("2d");
     ctx.scale(2, 2);
-    Object.assign(ctx, { fillStyle: colour, strokeStyle: outline, lineWidth: 2 });
-    Chart.helpers.drawPoint(ctx, { pointStyle: style, radius: 6, borderWidth: 2, rotation: 0 }, 9, 9);
-    box.append(element("span", { class: "key" }, canvas, words));
+    draw(ctx);
+    legendBox.append(element("span", { class: "key" }, canvas, words));
   };
-  for (const family of page.families) shape(family.shape, family.colour, family.colour, family.label);
-  if (page.points.some((point) => point.bound === "exceeded")) shape("circle", "#ffffff", ALARM, "red outline: a bound is exceeded");
+  for (const family of page.families) sample(family.label, (ctx) => drawShape(ctx, family.shape, 11, 11, family.colour, true));
+  if (page.points.some((point) => point.bound === "exceeded")) sample("red ring: a bound is exceeded", (ctx) => drawRing(ctx, 11, 11));
 }
 
 // ---- Tables ---------------------------------------------------------------------------------------------------------
@@ -218,7 +280,7 @@ function keptCell({ gain_kept: share, frozen_quality: from, none_quality: to }) 
   if (percent(share.min) !== percent(share.max)) {
     node.append(element("span", { class: "range" }, percent(share.min) + " to " + percent(share.max)));
   }
-  node.append(element("span", { class: "range of" }, "of " + fixed(from.mean, 4) + " to " + fixed(to.mean, 4)));
+  node.append(element("span", { class: "range of" }, "of " + fixed(from.mean) + " to " + fixed(to.mean)));
   return node;
 }
 
@@ -230,18 +292,18 @@ function standingTable() {
   const verdict = (point) => element("span", point.broken ? { class: "alarm" } : {}, point.verdict);
   const columns = [text("Protection"), text("Verdict"), number("Proved"), text("Worst case measured"), text("Practical")];
   return table(columns, page.points.map((point) => [point.name, verdict(point), boundCell(point.proved_auc_bound),
-    ranked(point.worst_case), ranked(point.unaided)]));
+    ranked(point.worst_case), ranked(point.practical)]));
 }
 
 function pointTable() {
   const apart = page.points.some((point) => point.no_gradient.auc.mean !== null);
-  const columns = [text("Protection"), number("Seeds"), text("Without side inform\u00adation"), text("With side inform\u00adation"),
-    number("TPR at 1%, 0.1% FPR"), number("Guessing, p95"), text(BOUND), number("Bound per run"), number("Bound per step"), number("Test " + page.quality), number("Gain kept"),
+  const columns = [text("Protection"), number("Seeds"), text("Practical"), text("With side inform\u00adation"),
+    number("TPR at 1%, 0.1% FPR"), number("Guess\u00ading"), text(BOUND), number("Bound per run"), number("Bound per step"), number("Test " + page.quality), number("Gain kept"),
     number(page.loss.charAt(0).toUpperCase() + page.loss.slice(1)),
     ...(apart ? [text("Without any gradient")] : [])];
-  return table(columns, page.points.map((point) => [point.name, String(point.seeds), ranked(point.unaided), ranked(point.aided),
-    rates(point.strongest), fixed(point.guessing.mean), boundState(point), boundCell(point.run_auc_bound), boundCell(point.auc_bound_p95), cell(point.test_quality, 4),
-    keptCell(point), cell(point.test_loss, 4), ...(apart ? [ranked(point.no_gradient)] : [])]));
+  return table(columns, page.points.map((point) => [point.name, String(point.seeds), ranked(point.practical), ranked(point.with_side_information),
+    rates(point.strongest), fixed(point.guessing.mean), boundState(point), boundCell(point.run_auc_bound), boundCell(point.auc_bound_p95), cell(point.test_quality),
+    keptCell(point), cell(point.test_loss), ...(apart ? [ranked(point.no_gradient)] : [])]));
 }
 
 // An attack a row, a protection a column: p95, below it the mean over the batches. So many protections side by side as a

@@ -79,6 +79,12 @@ TEST(NearestRankQuantileTest, StaysInsideForSharesAtAndBeyondTheEnds) {
   EXPECT_EQ(NearestRankQuantile({3, 1, 2}, 2), 3);
 }
 
+TEST(ProgressFigureTest, AnAttackThatRanksEveryPairTheWrongWayIsAPerfectOne) {
+  EXPECT_EQ(ProgressFigure("norm", 0), "norm 1.00");
+  EXPECT_EQ(ProgressFigure("norm", 0.75), "norm 0.75");
+  EXPECT_EQ(ProgressFigure("cosine", 0.5), "cosine 0.50");
+}
+
 TEST(NearestRankQuantileTest, IsZeroForNoValues) { EXPECT_EQ(NearestRankQuantile({}, 0.95), 0); }
 
 }  // namespace

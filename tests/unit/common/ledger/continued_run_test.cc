@@ -21,6 +21,7 @@ class ContinuedRunTest : public LedgerFileTest {
     }
     ASSERT_TRUE(ledger.Record(EvaluationRow{4 * epoch + 4, "test"}).ok());
     ASSERT_TRUE(ledger.Record(DistributionRow{epoch, "norm"}).ok());
+    ASSERT_TRUE(ledger.Record(AttributeLeakRow{epoch, "basic", "sex", "test"}).ok());
     for (const char* const observer : {"label_party", "nonlabel_party"}) {
       EpochLeakRow row;
       row.epoch = epoch;
@@ -56,9 +57,11 @@ TEST_F(ContinuedRunTest, RowsBeyondTheCheckpointAreRecordedAgain) {
     ASSERT_TRUE(ledger->Finish("failed").ok());
   }
   const std::string expected = Rows();
+  ASSERT_EQ(Sql("SELECT group_concat(epoch) FROM attribute_leak"), "0,1");
   const std::unique_ptr<Ledger> ledger = *Ledger::Continue(path_, Run("run-1"), position);
   EXPECT_EQ(Rows(), "0,1,2,3|4|4|4|0|label_party0");
   EXPECT_EQ(Sql("SELECT status, finished_at FROM run"), "running|NULL");
+  EXPECT_EQ(Sql("SELECT group_concat(epoch) FROM attribute_leak"), "0");
   EXPECT_EQ(Sql("SELECT group_concat(kind) FROM event"), "interrupted,refused");
   EXPECT_TRUE(ledger->Record(AllRunsRow{"account", 8, 0.5}).ok());
   EpochLeakRow late;

@@ -63,7 +63,7 @@ TEST_F(LedgerPathTest, AcceptsAnEmptyFileAsARunWould) {
 TEST_F(LedgerPathTest, RefusesAnotherVersion) {
   Open("run-1");
   Sql("PRAGMA user_version = 3");
-  ExpectRefused(path_, absl::StatusCode::kInvalidArgument, "ledger version: expected 6, found 3");
+  ExpectRefused(path_, absl::StatusCode::kInvalidArgument, "ledger version: expected 7, found 3");
 }
 
 TEST_F(LedgerPathTest, RefusesWhatIsNoLedger) {

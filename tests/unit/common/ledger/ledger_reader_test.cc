@@ -64,17 +64,18 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
   EXPECT_EQ(audit->half_noise_mu_lower, 2);
   EXPECT_FALSE(audit->is_refuted());
   EXPECT_TRUE(audit->is_conclusive());
-  EXPECT_EQ(DescribePrivacyAudit(*audit),
-            "claimed mu 1.500; the run's own scores refute any mu below 1.250 (95%), 1.000 (99.99%, threshold for "
-            "failing)");
+  EXPECT_EQ(
+      DescribePrivacyAudit(*audit),
+      "claimed mu 1.500; measured mu at least 1.250 (95% confidence), at least 1.000 (99.99%): claim not refuted");
   PrivacyAuditRow few = *audit;
   few.half_noise_mu_lower = 1.5;
-  EXPECT_EQ(DescribePrivacyAudit(few),
-            "claimed mu 1.500; the run's own scores refute any mu below 1.250 (95%), 1.000 (99.99%, threshold for "
-            "failing); too few to detect noise at half the claimed strength");
+  EXPECT_EQ(
+      DescribePrivacyAudit(few),
+      "claimed mu 1.500; measured mu at least 1.250 (95% confidence), at least 1.000 (99.99%): claim not refuted; "
+      "too few examples to detect noise at half the claimed strength");
   PrivacyAuditRow refuted = *audit;
   refuted.failing_mu_lower = 1.6;
-  EXPECT_THAT(DescribePrivacyAudit(refuted), ::testing::HasSubstr("1.600 (99.99%, threshold for failing: it fails)"));
+  EXPECT_THAT(DescribePrivacyAudit(refuted), ::testing::HasSubstr("at least 1.600 (99.99%): claim refuted"));
   EXPECT_FALSE(reader->PrivacyAudit("run-2")->has_value());
   EXPECT_EQ((*reader->AllRuns("run-1"))->examples, 2000);
   EXPECT_EQ((*reader->AllRuns("run-1"))->account, "ab12");
@@ -119,6 +120,32 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
   const std::vector<EventRecord> events = *reader->Events("run-1");
   ASSERT_EQ(events.size(), 1);
   EXPECT_EQ(events[0].kind, "disclosure");
+}
+
+TEST_F(LedgerReaderTest, ReadsWhatProtectsAttributesAsRecorded) {
+  std::unique_ptr<Ledger> ledger = Open("run-1");
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  ASSERT_TRUE(ledger->Record(PrivacyLossRow{7, "sex", 0.02, 0.05, -0.5, 1, 3, true}).ok());
+  ASSERT_TRUE(ledger->Record(PrivacyLossRow{6, "sex", 0.01, none, 0.25, 0.75, 0, false}).ok());
+  ASSERT_TRUE(ledger->Record(ActivationBoundRow{5, 1.5, 0.86}).ok());
+  ASSERT_TRUE(ledger->Commit().ok());
+  const std::vector<PrivacyLossRow> losses = *Reader()->PrivacyLosses("run-1");
+  ASSERT_EQ(losses.size(), 2);
+  EXPECT_TRUE(std::isnan(losses[0].threshold));
+  EXPECT_EQ(losses[1].step, 7);
+  EXPECT_EQ(losses[1].attribute, "sex");
+  EXPECT_EQ(losses[1].privacy_loss, 0.02);
+  EXPECT_EQ(losses[1].threshold, 0.05);
+  EXPECT_EQ(losses[1].weight, -0.5);
+  EXPECT_EQ(losses[1].utility_weight, 1);
+  EXPECT_EQ(losses[1].correction_steps, 3);
+  EXPECT_TRUE(losses[1].at_front);
+  const std::optional<ActivationBoundRow> bound = *Reader()->ActivationBound("run-1");
+  ASSERT_TRUE(bound.has_value());
+  EXPECT_EQ(bound->releases, 5);
+  EXPECT_EQ(bound->mu, 1.5);
+  EXPECT_EQ(bound->auc_bound, 0.86);
+  EXPECT_FALSE(Reader()->ActivationBound("run-2")->has_value());
 }
 
 TEST_F(LedgerReaderTest, ReadsEpochFiguresAndDistributionsAsRecorded) {
@@ -250,19 +277,21 @@ TEST_F(LedgerReaderTest, RefusesAnotherVersion) {
   const absl::Status status = LedgerReader::Open(path_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("expected 6, found 99, written by a later version of Splitveil; to report on its runs, use the "
+              HasSubstr("expected 7, found 99, written by a later version of Splitveil; to report on its runs, use the "
                         "`splitveil` of that version; to record new runs, set another ledger_path"));
 }
 
 TEST_F(LedgerReaderTest, ReportsADamagedFile) {
+  Open("run-0").reset();
+  const size_t created = ReadFile().size();  // The schema stays readable, every later page does not.
   std::unique_ptr<Ledger> ledger = Open("run-1");
   for (int64_t step = 0; step < 2000; ++step) {
     ASSERT_TRUE(ledger->Record(StepRow{step, 0, step, 1, 0.5, 0, 0, 0}).ok());
   }
   ledger.reset();
   std::string bytes = ReadFile();
-  constexpr size_t kFirstPages = 4096;  // The schema stays readable, every other page does not.
-  bytes.replace(kFirstPages, bytes.size() - kFirstPages, bytes.size() - kFirstPages, '\x5a');
+  ASSERT_GT(bytes.size(), created);
+  bytes.replace(created, bytes.size() - created, bytes.size() - created, '\x5a');
   WriteFile(bytes);
   std::unique_ptr<LedgerReader> reader = Reader();
   ASSERT_NE(reader, nullptr);

@@ -54,8 +54,11 @@ TEST_F(LedgerTest, StoresEveryTable) {
   ASSERT_TRUE(
       ledger->Record(PrivacyAuditRow{1.5, 8.5, 1.25, 2.5, 0.0625, 0.95, "neighbour", 2000, 500, 0.75, 0.125, 1, 0.5, 2})
           .ok());
+  ASSERT_TRUE(
+      ledger->Record(AttributeLeakRow{3, "poison", "sex", "training", 900, 0.75, 0.625, 0.875, 0.5, 0.8125}).ok());
   ASSERT_TRUE(ledger->RecordEvent("disclosure", "oracle").ok());
   ASSERT_TRUE(ledger->Finish("completed").ok());
+  EXPECT_EQ(Sql("SELECT * FROM attribute_leak"), "run-1|3|poison|sex|training|900|0.75|0.625|0.875|0.5|0.8125");
   EXPECT_EQ(Sql("SELECT * FROM privacy_audit"),
             "run-1|1.5|8.5|1.25|2.5|0.0625|0.95|neighbour|2000|500|0.75|0.125|1.0|0.5|2.0");
   EXPECT_EQ(Sql("SELECT * FROM step"), "run-1|7|1|3|128|0.5|0.25|1000|2000");
@@ -108,7 +111,7 @@ TEST_F(LedgerTest, KeepsPlantedSqlAsText) {
   EXPECT_EQ(Sql("SELECT attack FROM leak"), planted);
   EXPECT_EQ(Sql("SELECT detail FROM event"), planted);
   EXPECT_EQ(Sql("SELECT config_json FROM run"), planted);
-  EXPECT_EQ(Sql("SELECT count(*) FROM sqlite_schema WHERE type = 'table'"), "11");
+  EXPECT_EQ(Sql("SELECT count(*) FROM sqlite_schema WHERE type = 'table'"), "15");
 }
 
 // Events tell what the peer has said, too, and are read on terminals.
@@ -231,7 +234,7 @@ TEST_F(LedgerTest, AKilledProcessLosesOnlyWhatWasNotCommitted) {
 TEST_F(LedgerTest, IsMarkedAndStrictAndRefersToTheRun) {
   Open("run-1");
   EXPECT_EQ(Sql("PRAGMA application_id"), std::to_string(0x53564c47));
-  EXPECT_EQ(Sql("PRAGMA user_version"), "6");
+  EXPECT_EQ(Sql("PRAGMA user_version"), "7");
   EXPECT_EQ(Sql("PRAGMA journal_mode"), "wal");
   EXPECT_THAT(Sql("INSERT INTO leak VALUES ('run-1', 0, 'o', 'cut', 'norm', 'high', 1)"), HasSubstr("REAL"));
   EXPECT_THAT(Sql("PRAGMA foreign_keys = ON; INSERT INTO event VALUES ('unknown', '', '', '')"),
@@ -288,7 +291,7 @@ TEST_F(LedgerTest, RefusesAnotherVersion) {
   const absl::Status status = Ledger::Create(path_, Run("run-2")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("ledger version: expected 6, found 1, written by an earlier version of Splitveil;"));
+              HasSubstr("ledger version: expected 7, found 1, written by an earlier version of Splitveil;"));
   // What wrote it stands in its latest run.
   Sql("UPDATE run SET started_at = '2026-01-31T09:30:00.123Z', config_json = '{\"version\":\"0.0.9\"}'");
   EXPECT_THAT(std::string(Ledger::Create(path_, Run("run-2")).status().message()),

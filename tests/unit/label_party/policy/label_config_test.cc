@@ -72,6 +72,30 @@ TEST(ValidateLabelConfigTest, RefusesANumberWithoutAnAttack) {
               HasSubstr("label_side_audit.attacks[0]: expected an attack"));
 }
 
+TEST(ValidateLabelConfigTest, AttacksOnAttributesNeedWhatTheyKnowAndNothingElseDoes) {
+  v1::RunAgreement agreement;
+  v1::LabelPartyConfig config;
+  EXPECT_TRUE(ValidateLabelConfig(config, agreement).ok());
+  config.mutable_attribute_attack()->mutable_auxiliary()->set_path("known.data");
+  EXPECT_THAT(
+      std::string(ValidateLabelConfig(config, agreement).message()),
+      HasSubstr("attribute_attack: expected none without attacks in the agreement's attribute_audit, found one"));
+  agreement.mutable_attribute_audit()->add_attributes("sex");
+  agreement.mutable_attribute_audit()->add_attacks(v1::BASIC);
+  EXPECT_TRUE(ValidateLabelConfig(config, agreement).ok());
+  config.mutable_attribute_attack()->mutable_shadow_model();
+  EXPECT_THAT(std::string(ValidateLabelConfig(config, agreement).message()),
+              HasSubstr("attribute_attack.shadow_model: expected none without the agreed attack SIMULATOR, found one"));
+  agreement.mutable_attribute_audit()->add_attacks(v1::SIMULATOR);
+  EXPECT_TRUE(ValidateLabelConfig(config, agreement).ok());
+  config.mutable_attribute_attack()->clear_shadow_model();
+  EXPECT_THAT(std::string(ValidateLabelConfig(config, agreement).message()),
+              HasSubstr("attribute_attack.shadow_model: expected one beside the agreed attack SIMULATOR, found none"));
+  config.clear_attribute_attack();
+  EXPECT_THAT(std::string(ValidateLabelConfig(config, agreement).message()),
+              HasSubstr("attribute_attack: expected one beside attacks in the agreement's attribute_audit"));
+}
+
 TEST(ValidateLabelConfigTest, LimitsTheBatchOfADistanceCorrelation) {
   const std::string regularised = "protection { none {} distance_correlation { weight: 0.1 } }";
   EXPECT_TRUE(Verdict(regularised, 16384).ok());

@@ -15,17 +15,26 @@ using Message = ProtocolState::Message;
 constexpr State kStates[] = {State::kWaiting, State::kOpened,   State::kAligning,
                              State::kAligned, State::kTraining, State::kEnded};
 constexpr Message kMessages[] = {
-    Message::kOpen,       Message::kAlign,           Message::kStart,         Message::kTrain, Message::kEvaluate,
-    Message::kScoreBatch, Message::kAuxiliaryLabels, Message::kScoreExamples, Message::kClose, Message::kGiveUp};
+    Message::kOpen,           Message::kAlign,           Message::kStart,           Message::kTrain,
+    Message::kEvaluate,       Message::kScoreBatch,      Message::kAuxiliaryLabels, Message::kScoreExamples,
+    Message::kEmbedAuxiliary, Message::kGuessAttributes, Message::kClose,           Message::kGiveUp};
 
 const std::set<std::pair<State, Message>> kAccepted = {
-    {State::kWaiting, Message::kOpen},           {State::kOpened, Message::kAlign},
-    {State::kOpened, Message::kGiveUp},          {State::kAligning, Message::kGiveUp},
-    {State::kAligned, Message::kStart},          {State::kAligned, Message::kGiveUp},
-    {State::kTraining, Message::kTrain},         {State::kTraining, Message::kEvaluate},
-    {State::kTraining, Message::kScoreBatch},    {State::kTraining, Message::kAuxiliaryLabels},
-    {State::kTraining, Message::kScoreExamples}, {State::kTraining, Message::kClose},
+    {State::kWaiting, Message::kOpen},
+    {State::kOpened, Message::kAlign},
+    {State::kOpened, Message::kGiveUp},
+    {State::kAligning, Message::kGiveUp},
+    {State::kAligned, Message::kStart},
+    {State::kAligned, Message::kGiveUp},
+    {State::kTraining, Message::kTrain},
+    {State::kTraining, Message::kEvaluate},
+    {State::kTraining, Message::kScoreBatch},
+    {State::kTraining, Message::kAuxiliaryLabels},
+    {State::kTraining, Message::kScoreExamples},
+    {State::kTraining, Message::kClose},
     {State::kTraining, Message::kGiveUp},
+    {State::kTraining, Message::kEmbedAuxiliary},
+    {State::kTraining, Message::kGuessAttributes},
 };
 
 void Reach(State state, ProtocolState& protocol) {

@@ -107,8 +107,8 @@ TEST_F(ResultJsonTest, TheLineHasTheContractsKeysAndTheFileMore) {
                                          "bound_exceeded",
                                          "bound_kind",
                                          "bound_state",
-                                         "strongest",
-                                         "strongest_with_side_information",
+                                         "practical",
+                                         "with_side_information",
                                          "guessing",
                                          "leak"}));
   line.insert({"ended", "epoch_leak", "standing", "privacy_audit"});
@@ -152,7 +152,7 @@ TEST_F(ResultJsonTest, NumbersThatDoNotExistAreNull) {
     EXPECT_TRUE(line[key].is_null()) << key;
   }
   EXPECT_EQ(line["leak"], Json::object());
-  EXPECT_TRUE(line["strongest"].is_null());
+  EXPECT_TRUE(line["practical"].is_null());
   EXPECT_TRUE(line["guessing"]["p95"].is_null());
 }
 
@@ -169,8 +169,8 @@ TEST_F(ResultJsonTest, TheStrongestAttackIsNamedAndAnAttackThatPointsTheWrongWay
   EXPECT_EQ(full.size(), 4);
   EXPECT_EQ(full["spectral"]["mean"], 1);
   EXPECT_EQ(full["strongest"], cut["strongest"]);
-  EXPECT_EQ(Line()["strongest"], Json({{"layer", "cut"}, {"attack", "spectral"}, {"auc", 1.0}}));
-  EXPECT_EQ(Line()["strongest_with_side_information"]["attack"], "cosine");
+  EXPECT_EQ(Line()["practical"], Json({{"layer", "cut"}, {"attack", "spectral"}, {"auc", 1.0}}));
+  EXPECT_EQ(Line()["with_side_information"]["attack"], "cosine");
 }
 
 TEST_F(ResultJsonTest, SaysWhatGuessingReachesAndWhatBecameOfTheBound) {

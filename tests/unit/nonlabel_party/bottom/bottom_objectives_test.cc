@@ -1,7 +1,7 @@
-#include <gtest/gtest.h>
 #include <algorithm>
-#include <numeric>
+#include <gtest/gtest.h>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>

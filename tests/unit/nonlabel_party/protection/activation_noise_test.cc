@@ -1,9 +1,9 @@
 #include "nonlabel_party/protection/activation_noise.h"
 
-#include <gtest/gtest.h>
-#include <cereal/archives/binary.hpp>
 #include <algorithm>
+#include <cereal/archives/binary.hpp>
 #include <cmath>
+#include <gtest/gtest.h>
 #include <limits>
 #include <memory>
 #include <sstream>
@@ -32,8 +32,8 @@ TEST(ActivationNoiseTest, HasTheMomentsOfItsLaw) {
     sum += draw;
     squares += draw * draw;
   }
-  // 20,000 draws: the mean has a standard deviation of 0.0071, the mean square one of 0.01. Five of them are passed once
-  // in 1.7 million runs.
+  // 20,000 draws: the mean has a standard deviation of 0.0071, the mean square one of 0.01. Five of them are passed
+  // once in 1.7 million runs.
   EXPECT_NEAR(sum / 20000, 0, 0.0355);
   EXPECT_NEAR(squares / 20000, 1, 0.05);
 }

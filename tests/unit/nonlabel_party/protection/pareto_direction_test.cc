@@ -1,10 +1,10 @@
 #include "nonlabel_party/protection/pareto_direction.h"
 
-#include <gtest/gtest.h>
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <gtest/gtest.h>
 #include <random>
 #include <vector>
 
@@ -42,7 +42,8 @@ Instance RandomInstance(size_t m, bool fewer, std::mt19937_64& random) {
   return instance;
 }
 
-// Whether multipliers >= 0 of the floors in `met` satisfy the conditions of Karush, Kuhn and Tucker for min 1/2 ||C beta
+// Whether multipliers >= 0 of the floors in `met` satisfy the conditions of Karush, Kuhn and Tucker for min 1/2 ||C
+// beta
 // - a||^2 over the box: the gradient less theirs is 0 in a free component, and points out of the box in one at a bound.
 bool HasMultipliers(const Instance& instance, const Eigen::VectorXd& beta, const Eigen::VectorXd& anchor,
                     const std::vector<Eigen::Index>& met) {
@@ -67,7 +68,9 @@ bool HasMultipliers(const Instance& instance, const Eigen::VectorXd& beta, const
     bool holds = multipliers.size() == 0 || multipliers.minCoeff() >= -kTolerance;
     for (Eigen::Index j = 0; j < beta.size(); ++j) {
       const bool at_top = beta(j) >= 1 - 1e-8, at_bottom = beta(j) <= -1 + 1e-8;
-      holds = holds && (at_top ? left(j) <= kTolerance : at_bottom ? left(j) >= -kTolerance : std::abs(left(j)) <= kTolerance);
+      holds = holds && (at_top      ? left(j) <= kTolerance
+                        : at_bottom ? left(j) >= -kTolerance
+                                    : std::abs(left(j)) <= kTolerance);
     }
     if (holds) return true;
   }
@@ -120,8 +123,7 @@ TEST(ParetoDirectionTest, MeetsTheConditionsOfEquationTwelveOnTenThousandInstanc
       if (change(floors.back()) <= kTolerance) met.push_back(floors.back());
     }
     floored += met.empty() ? 0 : 1;
-    ASSERT_TRUE(HasMultipliers(instance, beta, anchor, met) ||
-                NoStepIsBetter(instance, beta, anchor, floors, random))
+    ASSERT_TRUE(HasMultipliers(instance, beta, anchor, met) || NoStepIsBetter(instance, beta, anchor, floors, random))
         << trial << ", m " << m;
   }
   EXPECT_GT(fronts, 4000);

@@ -1,10 +1,10 @@
 #include "nonlabel_party/protection/privacy_loss.h"
 
-#include <gtest/gtest.h>
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <gtest/gtest.h>
 #include <random>
 #include <string>
 #include <vector>
@@ -225,8 +225,9 @@ TEST(PrivacyLossTest, KernelLossByItsDefinitionInAPlane) {
       if (a == b) continue;
       double divergence = 0;
       for (const auto& row : classes[a]) {
-        divergence += (LogKernelDensity(classes[a], variances[a], row) - LogKernelDensity(classes[b], variances[b], row)) /
-                      static_cast<double>(classes[a].size());
+        divergence +=
+            (LogKernelDensity(classes[a], variances[a], row) - LogKernelDensity(classes[b], variances[b], row)) /
+            static_cast<double>(classes[a].size());
       }
       expected += static_cast<double>(classes[a].size() * classes[b].size()) / (known * known) * divergence;
     }
@@ -239,10 +240,9 @@ TEST(PrivacyLossTest, TinyClassesAreStable) {
   Batch batch = RandomBatch(30, 6, 6, 7);
   std::fill(batch.numbers.begin(), batch.numbers.end(), 0);
   batch.numbers[3] = 5;  // One example of a value, none of four others.
-  for (const ActivationLoss& loss :
-       {GaussianPrivacyLoss(batch.activations, batch.attribute(), kSigma),
-        KernelPrivacyLoss(batch.activations, batch.attribute(), kSigma, 2),
-        MarginalPrivacyLoss(batch.activations, batch.attribute(), kSigma)}) {
+  for (const ActivationLoss& loss : {GaussianPrivacyLoss(batch.activations, batch.attribute(), kSigma),
+                                     KernelPrivacyLoss(batch.activations, batch.attribute(), kSigma, 2),
+                                     MarginalPrivacyLoss(batch.activations, batch.attribute(), kSigma)}) {
     EXPECT_TRUE(std::isfinite(loss.value));
     EXPECT_TRUE(std::all_of(loss.gradient.data(), loss.gradient.data() + loss.gradient.size(),
                             [](float value) { return std::isfinite(value); }));

@@ -1,8 +1,8 @@
 #include "nonlabel_party/protection/protected_bottom_model.h"
 
-#include <gtest/gtest.h>
 #include <algorithm>
 #include <cmath>
+#include <gtest/gtest.h>
 #include <memory>
 #include <random>
 #include <string>
@@ -148,10 +148,17 @@ TEST_F(ProtectedBottomModelTest, EveryMethodTakesItsSteps) {
   const FeatureBatch batch = MakeBatch();
   for (int method = 0; method < 4; ++method) {
     switch (method) {
-      case 0: protection_.mutable_adversarial()->set_omega(1); break;
-      case 1: protection_.mutable_adversarial_label_flip()->set_omega(1); break;
-      case 2: protection_.mutable_infocensor()->set_lambda(1); break;
-      default: protection_.mutable_pareto()->set_threshold(100);
+      case 0:
+        protection_.mutable_adversarial()->set_omega(1);
+        break;
+      case 1:
+        protection_.mutable_adversarial_label_flip()->set_omega(1);
+        break;
+      case 2:
+        protection_.mutable_infocensor()->set_lambda(1);
+        break;
+      default:
+        protection_.mutable_pareto()->set_threshold(100);
     }
     const std::unique_ptr<BottomModel> model = MakeModel();
     const NamedParameters before = model->Parameters();

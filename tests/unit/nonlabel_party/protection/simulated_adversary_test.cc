@@ -1,9 +1,9 @@
 #include "nonlabel_party/protection/simulated_adversary.h"
 
-#include <gtest/gtest.h>
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <gtest/gtest.h>
 #include <memory>
 #include <random>
 #include <vector>

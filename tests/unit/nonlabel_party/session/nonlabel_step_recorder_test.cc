@@ -54,6 +54,22 @@ TEST_F(NonLabelStepRecorderTest, RecordsABatchOnceItIsLearnt) {
   EXPECT_EQ(Sql("SELECT count(*) FROM step_time"), "1");
 }
 
+TEST_F(NonLabelStepRecorderTest, RecordsWhatTheProtectionDid) {
+  ProtectionStep protection;
+  protection.attributes = {{"sex", 0.125, 0.5}, {"age", 0.25, -1}};
+  protection.utility_weight = 0.75;
+  protection.threshold = 0.25;
+  protection.correction_steps = 2;
+  recorder_->Begin(0, 0, 64, 100);
+  recorder_->SetProtection(protection);
+  recorder_->Learnt();
+  ASSERT_TRUE(recorder_->Record("").ok());
+  EXPECT_EQ(
+      Sql("SELECT group_concat(step || ' ' || attribute || ' ' || privacy_loss || ' ' || threshold || ' ' || weight "
+          "|| ' ' || utility_weight || ' ' || correction_steps || ' ' || at_front, ', ') FROM privacy_loss"),
+      "0 age 0.25 0.25 -1.0 0.75 2 0, 0 sex 0.125 0.25 0.5 0.75 2 0");
+}
+
 TEST_F(NonLabelStepRecorderTest, CountsStepsOverEpochs) {
   for (uint32_t epoch = 0; epoch < 2; ++epoch) {
     for (uint32_t batch = 0; batch < 3; ++batch) {

@@ -66,6 +66,7 @@ class NonLabelTrainingStepTest : public ::testing::Test {
     absl::StatusOr<std::unique_ptr<BottomModel>> model = BottomModel::Create(options);
     EXPECT_TRUE(model.ok()) << model.status();
     model_ = *std::move(model);
+    protected_model_ = *ProtectedBottomModel::Create(model_.get(), {}, {}, kCutWidth, 1);
     RunRow run;
     run.run_id = "run-1";
     run.role = "nonlabel_party";
@@ -78,8 +79,8 @@ class NonLabelTrainingStepTest : public ::testing::Test {
       EXPECT_TRUE(protocol_.Take(answer).ok());
     }
     step_ = std::make_unique<NonLabelTrainingStep>(
-        NonLabelTrainingStep::Parts{schedule_.get(), features_.get(), model_.get(), &protocol_, attacks_.get(),
-                                    recorder_.get()},
+        NonLabelTrainingStep::Parts{schedule_.get(), features_.get(), protected_model_.get(), &protocol_,
+                                    attacks_.get(), recorder_.get()},
         NonLabelTrainingStep::Wire{"run-1", v1::FLOAT32, kCutWidth, /*in_flight_batches=*/1});
   }
 
@@ -125,6 +126,7 @@ class NonLabelTrainingStepTest : public ::testing::Test {
   std::unique_ptr<Ledger> ledger_;
   AnswerProtocol protocol_;
   std::unique_ptr<AttackRunner> attacks_;
+  std::unique_ptr<ProtectedBottomModel> protected_model_;
   std::unique_ptr<NonLabelStepRecorder> recorder_;
   std::unique_ptr<NonLabelTrainingStep> step_;
   ScriptedStream stream_;

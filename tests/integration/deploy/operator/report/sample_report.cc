@@ -57,9 +57,14 @@ absl::Status WriteAudit(const std::string& folder) {
   status.Update(runs.status());
   v1::AuditPolicy policy;
   SetListDefaults(policy);
-  v1::MeasuredLeakLimit& limit = *policy.add_max_measured_leak();
-  limit.set_max_p95(0.7);
-  limit.set_max_mean(0.65);
+  for (const char* attack : {"", "norm", "cosine", "spectral", "residual_norm"}) {  // "": any.
+    v1::MeasuredLeakLimit& limit = *policy.add_max_measured_leak();
+    if (attack[0] != '\0') {
+      limit.set_attack(attack);
+    }
+    limit.set_max_p95(0.7);
+    limit.set_max_mean(0.65);
+  }
   policy.set_max_measured_cumulative_auc(0.8);
   policy.set_max_run_auc_bound(0.75);
   policy.set_max_measured_tpr_at_1pct_fpr(0.1);

@@ -44,9 +44,9 @@ SweptRun PlausibleRun(const std::string& name, const std::string& family, std::o
     figures.leaks.push_back({layer, "spectral", 0.5, 0.5 + 0.4 / (1 + strength)});
   }
   RunRanking& ranking = swept.ranking;
-  ranking.aided = {"cut", "cosine", "label_party", figures.leaks[0].p95};
-  ranking.unaided = {"cut", "norm", "label_party", figures.leaks[1].p95};
-  for (RankedAttack* attack : {&ranking.aided, &ranking.unaided}) {
+  ranking.with_side_information = {"cut", "cosine", "label_party", figures.leaks[0].p95};
+  ranking.practical = {"cut", "norm", "label_party", figures.leaks[1].p95};
+  for (RankedAttack* attack : {&ranking.with_side_information, &ranking.practical}) {
     attack->tpr_1pct = 2 * (attack->auc - 0.495) * (attack->auc - 0.495);
     attack->tpr_01pct = attack->tpr_1pct / 5;
   }
@@ -100,7 +100,7 @@ absl::Status WriteAll(const std::string& folder) {
       PlausibleRun("</script><script>document.documentElement.dataset.planted = 1</script>" + std::string(200, 'x'),
                    "marvell_s", 4, 4, 1);
   for (LeakPoint& leak : hostile.figures.leaks) {
-    leak.layer = hostile.ranking.aided.layer =
+    leak.layer = hostile.ranking.with_side_information.layer =
         "<img src=x onerror=\"document.documentElement.dataset.planted = 1\">" + std::string(150, 'm');
   }
   status.Update(WriteFile(folder + "/hostile.html", TradeoffPage({usual[0], hostile}, 2)));

@@ -139,7 +139,7 @@ TEST_F(BoundCriteriaTest, NamesTheAttacksThatExceedTheBoundUpToThree) {
 TEST_F(BoundCriteriaTest, ABoundForGaussianClassesIsNotProved) {
   const Finding finding = Judge("bound proved", "require_proved_bound: true");
   EXPECT_EQ(finding.outcome, Outcome::kNotMet);
-  EXPECT_EQ(finding.found, "not proved: that of marvell(s=4) assumes Gaussian classes");
+  EXPECT_EQ(finding.found, "not proved: that of marvell(s=4) is conditional");
   EXPECT_THAT(finding.remedy, HasSubstr("gaussian_label_dp"));
   party().record.run.protection = "gaussian_label_dp(sigma=1.3)";
   EXPECT_EQ(Judge("bound proved", "require_proved_bound: true").outcome, Outcome::kMet);

@@ -140,7 +140,7 @@ TEST(VerdictTextTest, NamesTheStrongestAttackAndTheBoundsState) {
       VerdictText(JudgeRuns({RecordedRun()}, policy)),
       HasSubstr(
           "verdict: holds as far as measured\n"
-          "proved: nothing; if classes are Gaussian, AUC at most 0.720 over the whole run; not exceeded by the attacks "
+          "proved: nothing; conditional: AUC at most 0.720 over the whole run; not exceeded by the attacks "
           "run "
           "here\n"
           "worst case measured: Best guess knowing the model, accumulated (cumulative_conditional_likelihood_ratio) at "

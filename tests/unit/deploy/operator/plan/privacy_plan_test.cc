@@ -55,11 +55,12 @@ TEST(PrivacyPlanTest, TextHasEveryFigure) {
           HasSubstr("0.358287, for all epochs together\n"), HasSubstr("at delta 0.0001\n"),
           HasSubstr("at most 0.6000, beyond")));
   // Phi(-2.32635 + 0.35829) = 0.02453; of them 0.02453 x 0.25 / (0.02453 x 0.25 + 0.01 x 0.75) = 45.0% are positive.
-  EXPECT_THAT(text, HasSubstr("true positives at 1% false ones    at most 2.45%; of the rows so flagged at most 45%"));
+  EXPECT_THAT(text,
+              HasSubstr("TPR at 1% false positives          at most 2.45% (precision at most 45%; base rate 25%)"));
   // 0.0238746 of 10,000 rows (LabelInformationKeptTest), with three digits.
-  EXPECT_THAT(text, HasSubstr("2.39%: the bottom model learns as from about 239 rows with true labels"));
+  EXPECT_THAT(text, HasSubstr("2.39%, worth about 239 rows with true labels"));
   // Phi(-3.09023 + 0.35829) = 0.003148.
-  EXPECT_THAT(text, HasSubstr("true positives at 0.1% false ones  at most 0.315%"));
+  EXPECT_THAT(text, HasSubstr("TPR at 0.1% false positives        at most 0.315%"));
   EXPECT_THAT(text, HasSubstr("0.060 (0.050 to 0.070 over 3 seeds or more) of 0.750 without protection; 0.620 with"));
   EXPECT_THAT(text, HasSubstr("1,000 to 10,000 rows, 25% positive, 5 epochs, bounds 0.6 to 0.8; generated data"));
 }

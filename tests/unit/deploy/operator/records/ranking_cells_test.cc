@@ -19,8 +19,8 @@ TEST(RankingCellsTest, AreAsManyAsTheColumnsAndEmptyWhereNothingWasMeasured) {
 
 TEST(RankingCellsTest, NameEachKindsAttackAndRankByTheStrongestOnGradients) {
   RunRanking ranking;
-  ranking.unaided = {"cut", "norm", "label_party", 0.6};
-  ranking.aided = {"first", "cosine", "nonlabel_party", 0.75, 0.04, 0.005};
+  ranking.practical = {"cut", "norm", "label_party", 0.6};
+  ranking.with_side_information = {"first", "cosine", "nonlabel_party", 0.75, 0.04, 0.005};
   ranking.no_gradient = {"cut", "activation_clusters", "nonlabel_party", 0.9};
   ranking.guessing = {0.517, 0.541};
   ranking.bound = BoundState::kNotExceeded;
@@ -30,9 +30,18 @@ TEST(RankingCellsTest, NameEachKindsAttackAndRankByTheStrongestOnGradients) {
                           "", "", "", "not known"));
 }
 
+TEST(RankingCellsTest, NameTheAttackThatExceedsABoundAsEveryOtherCellDoes) {
+  RunRanking ranking;
+  ranking.bound = BoundState::kExceeded;
+  ranking.excesses = {{"cut", "norm", 0.7, 0.6, {1}, 1}};
+  EXPECT_EQ(BoundCell(ranking), "exceeded by norm@cut");
+  ranking.excesses.push_back({"first", "spectral", 0.65, 0.6, {1}, 1});
+  EXPECT_EQ(BoundCell(ranking), "exceeded by norm@cut and 1 more");
+}
+
 TEST(RankingCellsTest, PutTheThreeFiguresAndTheVerdictSideBySide) {
   RunRanking ranking;
-  ranking.unaided = {"cut", "norm", "label_party", 0.6};
+  ranking.practical = {"cut", "norm", "label_party", 0.6};
   ranking.worst_case = {"cut", "cumulative_conditional_likelihood_ratio", "label_party", 0.69};
   ranking.bound = BoundState::kNotExceeded;
   ranking.run_auc_bound = 0.7;

@@ -45,12 +45,18 @@ TEST(RemediesTest, AgainstWhatAddsUpIsFewerEpochsOrABudget) {
   EXPECT_THAT(RemedyForCumulativeLeak("marvell(max_run_auc_bound=0.8)"), HasSubstr("lower the run_budget's"));
 }
 
+TEST(RemediesTest, NoiseOnLabelsThatIsDrawnInEveryEpochIsNotSaidToBeTheSame) {
+  const std::string remedy = RemedyForCumulativeLeak("gaussian_label_dp(sigma=3.015, draws=5)");
+  EXPECT_THAT(remedy, HasSubstr("does not help: the bound already covers all draws together."));
+  EXPECT_THAT(remedy, Not(HasSubstr("same noised labels")));
+}
+
 TEST(RemediesTest, AgainstWhatAddsUpNameOnlyFieldsOfTheProtection) {
   EXPECT_THAT(RemedyForCumulativeLeak("iso(t=1)"), HasSubstr("iso's t"));
   EXPECT_THAT(RemedyForCumulativeLeak("max_norm"), HasSubstr("no noise to raise"));
   EXPECT_THAT(RemedyForCumulativeLeak("label_dp(epsilon=1)"), HasSubstr("epsilon"));
-  EXPECT_THAT(RemedyForCumulativeLeak("gaussian_label_dp(max_run_auc_bound=0.7)"),
-              AllOf(HasSubstr("lower max_run_auc_bound"), HasSubstr("Fewer epochs hide little")));
+  EXPECT_THAT(RemedyForCumulativeLeak("gaussian_label_dp(sigma=1.348)"),
+              AllOf(HasSubstr("lower max_run_auc_bound"), HasSubstr("every epoch uses the same noised labels")));
   for (const char* protection : {"max_norm", "label_dp(epsilon=1)", "gaussian_label_dp(sigma=1)", "none", ""}) {
     EXPECT_THAT(RemedyForCumulativeLeak(protection), Not(HasSubstr("run_budget"))) << protection;
   }

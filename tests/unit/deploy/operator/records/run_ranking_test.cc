@@ -85,19 +85,19 @@ TEST_F(RunRankingTest, TruePositiveRatesAreThoseOfTheLastEpoch) {
 
 TEST_F(RunRankingTest, SideInformationMakesAFigureOfItsOwn) {
   const RunRanking ranking = RankRun(run_);
-  EXPECT_EQ(ranking.unaided.attack, "residual_norm");
-  EXPECT_EQ(ranking.aided.attack, "cumulative_direction");  // Knows the means of both classes.
-  EXPECT_DOUBLE_EQ(ranking.aided.auc, 0.7);
+  EXPECT_EQ(ranking.practical.attack, "residual_norm");
+  EXPECT_EQ(ranking.with_side_information.attack, "cumulative_direction");  // Knows the means of both classes.
+  EXPECT_DOUBLE_EQ(ranking.with_side_information.auc, 0.7);
   AddSeries("cosine", {0.95, 0.95, 0.95, 0.95});
-  EXPECT_EQ(RankRun(run_).unaided.attack, "residual_norm");
-  EXPECT_EQ(RankRun(run_).aided.attack, "cosine");
+  EXPECT_EQ(RankRun(run_).practical.attack, "residual_norm");
+  EXPECT_EQ(RankRun(run_).with_side_information.attack, "cosine");
   EXPECT_EQ(RankRun(run_).strongest().attack, "cosine");
 }
 
 TEST_F(RunRankingTest, OfOneKindAloneThatIsTheStrongest) {
   party().leaks.clear();
   party().epoch_leaks = {Row(0, "direction", 0.6, 0.65)};
-  EXPECT_FALSE(RankRun(run_).unaided.is_measured());
+  EXPECT_FALSE(RankRun(run_).practical.is_measured());
   EXPECT_EQ(RankRun(run_).strongest().attack, "direction");
   party().epoch_leaks = {Row(0, "norm", 0.6, 0.65)};
   EXPECT_EQ(RankRun(run_).strongest().attack, "norm");
@@ -130,10 +130,10 @@ TEST_F(RunRankingTest, ABoundThatNoAttackExceedsIsNotSaidToHold) {
       RankingLines(RankRun(run_)),
       ElementsAre(
           "verdict: claimed, the worst case was not measured",
-          "proved: nothing; if classes are Gaussian, AUC at most 0.750 over the whole run; not exceeded by the attacks "
+          "proved: nothing; conditional: AUC at most 0.750 over the whole run; not exceeded by the attacks "
           "run here",
           "worst case measured: none measured",
-          "practical, the strongest attack on gradients without side information: Length across the main direction "
+          "practical, the strongest attack on gradients without side information: Length outside the main direction "
           "(residual_norm) at the cut layer, AUC 0.900",
           "with side information: Line between the classes, accumulated (cumulative_direction) at the cut layer, "
           "AUC 0.700",
@@ -240,11 +240,9 @@ TEST_F(RunRankingTest, TheVerdictIsTheRunsOwn) {
 TEST_F(RunRankingTest, AttacksAreHeldAgainstFeaturesAloneBeforeActivations) {
   EXPECT_FALSE(RankRun(run_).baseline.is_measured());
   AddSeries("activation_clusters", {0.6, 0.6, 0.6, 0.6});
-  EXPECT_EQ(AdvantageWords(RankRun(run_).unaided, RankRun(run_)),
-            "0.300 above Two groups of activations (activation_clusters), AUC 0.600");
+  EXPECT_EQ(AdvantageWords(RankRun(run_).practical, RankRun(run_)), "0.300 above Two groups of activations, AUC 0.600");
   party().epoch_leaks.push_back(Row(0, "features_only", 0.95, kNan));
-  EXPECT_EQ(AdvantageWords(RankRun(run_).unaided, RankRun(run_)),
-            "0.050 below Features alone (for comparison) (features_only), AUC 0.950");
+  EXPECT_EQ(AdvantageWords(RankRun(run_).practical, RankRun(run_)), "0.050 below Features alone, AUC 0.950");
 }
 
 TEST_F(RunRankingTest, ARunOfWhichNothingLeftHasNothingToBound) {

@@ -69,7 +69,7 @@ TEST(PlainWordsTest, NamesALayerByItsName) {
 
 TEST(PlainWordsTest, AnIntervalHasTheDigitsThatItsEndsNeed) {
   EXPECT_EQ(AucWithInterval(0.7789, 0.7747, 0.7831), "0.779 (95% interval 0.775 to 0.783)");
-  EXPECT_EQ(AucWithInterval(0.77891, 0.77884, 0.77898), "0.7789 (95% interval 0.7788 to 0.7790)");
+  EXPECT_EQ(AucWithInterval(0.77891, 0.77884, 0.77898), "0.779 (95% interval 0.7788 to 0.7790)");
   EXPECT_EQ(AucWithInterval(0.28, 0.27, 0.29),
             "0.720 (95% interval 0.710 to 0.730)");  // Inverted, the interval with it.
   EXPECT_EQ(AucWithInterval(0.7, 0.7, 0.7), "0.700");
@@ -86,16 +86,15 @@ TEST(PlainWordsTest, DrawsTheLineBetweenHiddenAndExposed) {
 TEST(PlainWordsTest, TellsTheBoundOfNineteenBatchesInTwenty) {
   std::vector<double> bounds(19, 0.712);
   bounds.push_back(1);
-  EXPECT_EQ(
-      DescribeBound(Bounds(bounds), RankingOf(BoundState::kNotExceeded)),
-      "Bound, for Gaussian classes (Theorem 1, AUC 0.712 per step): not exceeded by the attacks run here. That does "
-      "not show that the classes are Gaussian.");
+  EXPECT_EQ(DescribeBound(Bounds(bounds), RankingOf(BoundState::kNotExceeded)),
+            "Bound, conditional (Theorem 1, AUC 0.712 per step): not exceeded by the attacks run here. That does "
+            "not show that the classes are Gaussian.");
 }
 
 TEST(PlainWordsTest, ABoundThatIsExceededIsNoPromise) {
   const std::string words = DescribeBound(Bounds({0.7}), RankingOf(BoundState::kExceeded));
   EXPECT_EQ(words,
-            "Bound, for Gaussian classes (Theorem 1, AUC 0.700 per step): exceeded by Gradient length. These gradients "
+            "Bound, conditional (Theorem 1, AUC 0.700 per step): exceeded by Gradient length. These gradients "
             "are not "
             "as it assumes: rely on what was measured.");
 }
@@ -109,19 +108,17 @@ TEST(PlainWordsTest, AProvedBoundIsToldWithItsFigure) {
       "Bound, proved for any adversary, model and data, beyond what it knew without the gradients: AUC 0.700 over "
       "the whole run; not exceeded by the attacks run here.");
   ranking.proved = false;
-  EXPECT_THAT(
-      DescribeBound(Bounds({0.7}), ranking),
-      testing::StartsWith("Bound, for Gaussian classes (Theorem 1, AUC 0.700 per step), AUC 0.700 over the whole "
-                          "run: not exceeded"));
+  EXPECT_THAT(DescribeBound(Bounds({0.7}), ranking),
+              testing::StartsWith("Bound, conditional (Theorem 1, AUC 0.700 per step), AUC 0.700 over the whole "
+                                  "run: not exceeded"));
 }
 
 TEST(PlainWordsTest, SaysWhatThePracticalAttackReadsBesideFeatures) {
   RunRanking ranking = RankingOf(BoundState::kNotExceeded);
   EXPECT_THAT(DescribeBaseline(ranking), HasSubstr("was not measured"));
-  ranking.unaided = {"cut", "norm", "label_party", 0.6};
+  ranking.practical = {"cut", "norm", "label_party", 0.6};
   ranking.baseline = {"cut", "features_only", "nonlabel_party", 0.72};
-  EXPECT_EQ(DescribeBaseline(ranking),
-            "The practical attack is 0.120 below Features alone (for comparison) (features_only), AUC 0.720.");
+  EXPECT_EQ(DescribeBaseline(ranking), "The practical attack is 0.120 below Features alone, AUC 0.720.");
 }
 
 TEST(PlainWordsTest, TellsTheBestTestAuc) {
@@ -156,13 +153,13 @@ TEST(PlainWordsTest, PromisesNothingWhereNothingIsStatedOrTested) {
               HasSubstr("no attack was held against it"));
   EXPECT_THAT(DescribeBound({}, RankingOf(BoundState::kNotInLedger)), HasSubstr("was not given"));
   EXPECT_THAT(DescribeBound(Bounds({1}), RankingOf(BoundState::kNotExceeded)),
-              testing::StartsWith("Bound, for Gaussian classes: not exceeded by the attacks run here."));
+              testing::StartsWith("Bound, conditional: not exceeded by the attacks run here."));
 }
 
 TEST(PlainWordsTest, SaysWhatEachAdversaryMustKnow) {
   EXPECT_EQ(DescribeNeeds("norm"), "from what the partner receives");
   EXPECT_EQ(DescribeNeeds("cosine"), "with known positives");
-  EXPECT_EQ(DescribeNeeds("likelihood_ratio"), "worst case: knows the true classes");
+  EXPECT_EQ(DescribeNeeds("likelihood_ratio"), "label side: knows the class statistics");
   EXPECT_EQ(DescribeNeeds("model_completion"), "with labels it was given");
   EXPECT_EQ(DescribeNeeds("homebrew"), "");
 }
@@ -229,11 +226,11 @@ TEST(PlainWordsTest, SaysWhatIsInferredWithoutAnyGradientWhereThatIsMore) {
   RunRanking ranking;
   EXPECT_EQ(VerdictWithoutGradient(ranking), "");
   ranking.no_gradient = {"cut", "activation_clusters", "nonlabel_party", 0.92};
-  ranking.unaided = {"cut", "norm", "nonlabel_party", 0.7};
+  ranking.practical = {"cut", "norm", "nonlabel_party", 0.7};
   EXPECT_EQ(VerdictWithoutGradient(ranking), "Labels exposed without any gradient");
-  ranking.unaided.auc = 0.95;
+  ranking.practical.auc = 0.95;
   EXPECT_EQ(VerdictWithoutGradient(ranking), "");
-  ranking.unaided = {};
+  ranking.practical = {};
   ranking.no_gradient.auc = 0.55;
   EXPECT_EQ(VerdictWithoutGradient(ranking), "");
 }

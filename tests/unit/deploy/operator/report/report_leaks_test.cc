@@ -114,15 +114,14 @@ TEST_F(ReportLeaksTest, MarksAnAttackBeyondItsBound) {
 TEST_F(ReportLeaksTest, TellsTheThreeFiguresTheVerdictAndTheClaim) {
   Json ranking = Report()["runs"][0]["ranking"];
   EXPECT_EQ(ranking["verdict"], "holds as far as measured");
-  EXPECT_EQ(ranking["bound_kind"], "if classes are Gaussian");
+  EXPECT_EQ(ranking["bound_kind"], "conditional");
   EXPECT_GT(ranking["run_auc_bound"], 0.5);
   EXPECT_TRUE(ranking["worst_case"].is_object());
-  EXPECT_EQ(ranking["baseline"]["title"], "Features alone (for comparison)");
+  EXPECT_EQ(ranking["baseline"]["title"], "Features alone");
   EXPECT_TRUE(ranking["claim"].is_null());
   EXPECT_FALSE(ranking["broken"]);
   run_.mu_lower = 0.1;
-  EXPECT_THAT(Report()["runs"][0]["ranking"]["claim"],
-              HasSubstr("the run's own scores refute any mu below 0.100 (95%)"));
+  EXPECT_THAT(Report()["runs"][0]["ranking"]["claim"], HasSubstr("measured mu at least 0.100 (95% confidence)"));
   run_.mu_lower = 9;
   ranking = Report()["runs"][0]["ranking"];
   EXPECT_EQ(ranking["verdict"], "broken");
@@ -220,11 +219,12 @@ TEST_F(ReportLeaksTest, TheHeadlinesFiguresAreThoseOfTheFirstBulletsInTheirOrder
   const Json run = Report()["runs"][0];
   const Json& ranking = run["ranking"];
   EXPECT_THAT(run["attack_words"][0],
-              HasSubstr("Strongest without side information: " + std::string(ranking["unaided"]["title"]) + " at "));
-  EXPECT_THAT(run["attack_words"][1],
-              HasSubstr("Strongest with side information: " + std::string(ranking["aided"]["title"]) + " at "));
+              HasSubstr("Strongest without side information: " + std::string(ranking["practical"]["title"]) + " at "));
+  EXPECT_THAT(
+      run["attack_words"][1],
+      HasSubstr("Strongest with side information: " + std::string(ranking["with_side_information"]["title"]) + " at "));
   for (int i = 0; i < 2; ++i) {  // To three digits, the first figure of the sentence.
-    const double auc = ranking[i == 0 ? "unaided" : "aided"]["auc"];
+    const double auc = ranking[i == 0 ? "practical" : "with_side_information"]["auc"];
     EXPECT_THAT(run["attack_words"][i], HasSubstr(absl::StrFormat("reaches AUC %.3f", auc)));
   }
   EXPECT_EQ(run["leaks"][0]["title"], ranking["title"]);

@@ -34,13 +34,14 @@ const std::vector<StreamedDay> kDays = {Day("day1", "none", 0.5, {{"cut", "norm"
 
 TEST(StreamCsvTest, HasOneLineADayAndProtection) {
   std::vector<StreamedDay> days = kDays;
-  days[1].ranking.unaided = {"cut", "norm", "label_party", 0.9};
+  days[1].ranking.practical = {"cut", "norm", "label_party", 0.9};
   days[1].ranking.guessing = {0.517, 0.541};
   days[1].ranking.bound = BoundState::kNoneStated;
   EXPECT_EQ(StreamCsv(days),
             "day,protection,test_auc,log_loss,strongest_layer,strongest_attack,measured_auc,measured_tpr_at_1pct_fpr,"
-            "measured_tpr_at_01pct_fpr,unaided_attack,unaided_auc,"
-            "aided_attack,aided_auc,no_gradient_attack,no_gradient_auc,guessing_auc_p95,guessing_auc_mean,bound,"
+            "measured_tpr_at_01pct_fpr,practical_attack,practical_auc,"
+            "with_side_information_attack,with_side_information_auc,no_gradient_attack,no_gradient_auc,guessing_auc_"
+            "p95,guessing_auc_mean,bound,"
             "proved_auc_bound,worst_case_attack,worst_case_auc,verdict,cut_norm_mean,cut_cosine_mean,first_norm_mean,"
             "run_auc_bound,sum_kl_mean,seconds\n"
             "day1,none,0.5,0.5,,,,,,,,,,,,,,not measurable from this ledger,,,,not known,0.9,1,,0.6,,28\n"
@@ -59,18 +60,17 @@ std::vector<std::string> Squeezed(const std::string& summary) {
 
 TEST(StreamSummaryTest, HasTheMeansOfEachProtectionOverTheDaysThatHaveThem) {
   std::vector<StreamedDay> days = kDays;
-  days[0].ranking.unaided = {"cut", "norm", "label_party", 0.9};
-  days[1].ranking.unaided = {"cut", "residual_norm", "label_party", 0.8};
+  days[0].ranking.practical = {"cut", "norm", "label_party", 0.9};
+  days[1].ranking.practical = {"cut", "residual_norm", "label_party", 0.8};
   days[0].ranking.guessing.p95 = days[1].ranking.guessing.p95 = 0.541;
   days[0].ranking.bound = BoundState::kNotExceeded;
   days[1].ranking.bound = BoundState::kExceeded;  // One day is enough.
   days[1].ranking.excesses = {{"cut", "norm", 0.9, 0.7, {1}, 1}};
   EXPECT_THAT(
       Squeezed(StreamSummary(days)),
-      ElementsAre("protection days without side information AUC with side information AUC guessing p95 bound, if "
-                  "classes are Gaussian unless proved test AUC log loss",
-                  "none 2 norm at cut 0.850 - - 0.541 exceeded by Gradient length 0.6000 0.5000",
-                  "iso, t=1 1 - - - - - not measurable from this ledger - 0.5000"));
+      ElementsAre("protection days practical with side information bound, conditional unless proved test AUC log loss",
+                  "none 2 0.850 norm@cut - exceeded by norm@cut 0.600 0.500",
+                  "iso, t=1 1 - - not measurable from this ledger - 0.500"));
 }
 
 }  // namespace

@@ -66,21 +66,21 @@ TEST(SummarizeSeedsTest, OneSeedThatExceedsItsBoundIsTheProtections) {
   std::vector<SweptRun> runs = {RunOf("a", 1, 0.7), RunOf("a", 2, 0.7), RunOf("a", 3, 0.7)};
   for (SweptRun& run : runs) {
     run.ranking.bound = BoundState::kNotExceeded;
-    run.ranking.unaided = {"cut", "norm", "label_party", 0.6};
+    run.ranking.practical = {"cut", "norm", "label_party", 0.6};
     run.ranking.guessing = {0.517, 0.541};
   }
   EXPECT_EQ(SummarizeSeeds(runs)[0].bound_words, "not exceeded by the attacks run here");
   runs[1].ranking.bound = BoundState::kExceeded;
-  runs[1].ranking.unaided = {"cut", "spectral", "label_party", 0.9};
+  runs[1].ranking.practical = {"cut", "spectral", "label_party", 0.9};
   runs[1].ranking.excesses = {{"cut", "spectral", 0.9, 0.7, {1}, 1}};
   const TradeoffPoint point = SummarizeSeeds(runs)[0];
   EXPECT_EQ(point.bound, BoundState::kExceeded);
   EXPECT_EQ(point.bound_words, "exceeded by Main direction of the batch (1 of 3 seeds)");
   EXPECT_EQ(point.strongest.attack, "spectral");
   EXPECT_DOUBLE_EQ(point.strongest.auc.mean, 0.7);
-  EXPECT_DOUBLE_EQ(point.unaided.auc.max, 0.9);
-  EXPECT_EQ(point.aided.attack, "");
-  EXPECT_TRUE(std::isnan(point.aided.auc.mean));
+  EXPECT_DOUBLE_EQ(point.practical.auc.max, 0.9);
+  EXPECT_EQ(point.with_side_information.attack, "");
+  EXPECT_TRUE(std::isnan(point.with_side_information.auc.mean));
   EXPECT_DOUBLE_EQ(point.guessing_auc_mean.mean, 0.517);
 }
 

@@ -1,0 +1,54 @@
+#include "common/leakage/attribute_leak.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <vector>
+
+namespace splitveil {
+namespace {
+
+constexpr uint8_t kUnknown = 255;
+
+AttributeLeak Measure(const std::vector<float>& scores, int64_t values, const std::vector<uint8_t>& truth) {
+  return MeasureAttributeLeak(ConstMatrixView(scores.data(), static_cast<int64_t>(truth.size()), values), truth);
+}
+
+// By hand: right at the first, the second and the last; differences 2, -1, 3, -4 and 1 of classes 1, 0, 0, 0, 1.
+TEST(AttributeLeakTest, OfTwoValuesIsThatOfTheDifferenceOfTheirScores) {
+  const AttributeLeak leak = Measure({0, 2, 1, 0, -3, 0, 7, 3, 0, 1}, 2, {1, 0, 0, 0, 1});
+  EXPECT_EQ(leak.examples, 5);
+  EXPECT_DOUBLE_EQ(leak.accuracy, 0.8);
+  EXPECT_DOUBLE_EQ(leak.floor, 0.6);
+  EXPECT_DOUBLE_EQ(leak.auc, 4.0 / 6);  // Of six pairs those with the difference 3 are lost.
+  // Clopper and Pearson, 4 of 5, as tables have it.
+  EXPECT_NEAR(leak.accuracy_low, 0.2836, 1e-4);
+  EXPECT_NEAR(leak.accuracy_high, 0.9949, 1e-4);
+}
+
+TEST(AttributeLeakTest, LeavesOutExamplesWhoseValueIsUnknown) {
+  const AttributeLeak leak = Measure({0, 1, 9, 0, 1, 0}, 2, {1, kUnknown, 0});
+  EXPECT_EQ(leak.examples, 2);
+  EXPECT_EQ(leak.accuracy, 1);
+  EXPECT_EQ(leak.floor, 0.5);
+  EXPECT_EQ(leak.auc, 1);
+}
+
+TEST(AttributeLeakTest, OfSeveralValuesIsTheMeanOfEachThatOccursAgainstTheRest) {
+  // The scores of value 0 tell it in full, those of value 1 rank it last; value 2 does not occur.
+  const AttributeLeak leak = Measure({5, 1, 0, 5, 1, 0, 0, 0, 0}, 3, {0, 0, 1});
+  EXPECT_DOUBLE_EQ(leak.auc, 0.5);
+  EXPECT_DOUBLE_EQ(leak.floor, 2.0 / 3);
+  EXPECT_DOUBLE_EQ(leak.accuracy, 2.0 / 3);  // Of equal scores the first counts.
+}
+
+TEST(AttributeLeakTest, HasNoFiguresWithoutExamplesAndNoAucOfOneValue) {
+  EXPECT_TRUE(std::isnan(Measure({0, 1}, 2, {kUnknown}).accuracy));
+  EXPECT_TRUE(std::isnan(Measure({}, 2, {}).floor));
+  const AttributeLeak one = Measure({0, 1, 1, 0}, 2, {1, 1});
+  EXPECT_TRUE(std::isnan(one.auc));
+  EXPECT_EQ(one.accuracy, 0.5);
+  EXPECT_EQ(one.floor, 1);
+}
+
+}  // namespace
+}  // namespace splitveil

@@ -1,0 +1,173 @@
+// Calls of the attribute audit at the label party: which may come when, and what of them is refused.
+#include "label_party/session/attribute_audit.h"
+
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "tests/unit/label_party/session/label_session_fixture.h"
+
+namespace splitveil::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class AttributeAuditTest : public LabelSessionTest {
+ protected:
+  AttributeAuditTest() { run_.AttackAttributes(); }
+
+  void StartAudited() {
+    Align();
+    const absl::StatusOr<v1::StartResponse> response = session_->Start(StartRequest());
+    ASSERT_TRUE(response.ok()) << response.status();
+    const absl::StatusOr<JointSeed> joint = seed_->Combine(commitment_, response->seed_reveal());
+    TrainTestSplit split = SplitRule(run_.agreement).Split(run_.nonlabel_data.ids, aligned_.rows);
+    test_examples_ = static_cast<int64_t>(split.test.size());
+    auxiliary_examples_ = static_cast<int64_t>(split.auxiliary.size());
+    absl::StatusOr<Schedule> schedule = Schedule::Create(
+        *joint, std::move(split.train), {run_.agreement.batch_size(), run_.agreement.minimum_batch_size()});
+    ASSERT_TRUE(schedule.ok());
+    schedule_ = std::make_unique<Schedule>(*std::move(schedule));
+  }
+  void TrainAndEvaluate(uint32_t epoch) {
+    TrainEpoch(epoch);
+    ASSERT_TRUE(session_->FinishEvaluation(EvaluateAll(epoch)).ok());
+  }
+
+  // What an honest peer sends.
+  LabelSession::Embedding EmbedAll(uint32_t epoch, int64_t examples) {
+    LabelSession::Embedding embedding;
+    uint32_t batch = 0;
+    for (int64_t done = 0; done < examples; done += run_.agreement.batch_size(), ++batch) {
+      const int64_t rows = std::min<int64_t>(run_.agreement.batch_size(), auxiliary_examples_ - done);
+      const absl::Status status = session_->EmbedAuxiliary(ActivationsOf(epoch, batch, rows), embedding);
+      EXPECT_TRUE(status.ok()) << status;
+    }
+    return embedding;
+  }
+  absl::StatusOr<SharedGuesses> Guess(uint32_t epoch) {
+    v1::GuessAttributesRequest request;
+    request.set_run_id(run_id_);
+    request.set_epoch(epoch);
+    return session_->GuessAttributes(request);
+  }
+  absl::Status EmbedOne(const v1::CutActivations& message) {
+    LabelSession::Embedding embedding;
+    return session_->EmbedAuxiliary(message, embedding);
+  }
+
+  int64_t auxiliary_examples_ = 0;
+};
+
+void Expect(const absl::Status& status, absl::StatusCode code, const std::string& text) {
+  EXPECT_EQ(status.code(), code) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+}
+
+TEST_F(AttributeAuditTest, GuessesOnceTheEpochIsEvaluatedAndTheAuxiliaryActivationsHaveCome) {
+  StartAudited();
+  Expect(EmbedOne(ActivationsOf(0, 0, 1)), absl::StatusCode::kFailedPrecondition, "the epoch just evaluated");
+  Expect(Guess(0).status(), absl::StatusCode::kFailedPrecondition, "the epoch just evaluated");
+  TrainEpoch(0);
+  Expect(EmbedOne(ActivationsOf(0, 0, 1)), absl::StatusCode::kFailedPrecondition, "the epoch just evaluated");
+  ASSERT_TRUE(session_->FinishEvaluation(EvaluateAll(0)).ok());
+  Expect(Guess(0).status(), absl::StatusCode::kFailedPrecondition, "expected EmbedAuxiliary of epoch 0 before");
+  Expect(EmbedOne(ActivationsOf(1, 0, 1)), absl::StatusCode::kFailedPrecondition, "the epoch just evaluated");
+  ASSERT_TRUE(session_->FinishEmbedding(EmbedAll(0, auxiliary_examples_)).ok());
+  const absl::StatusOr<SharedGuesses> guesses = Guess(0);
+  ASSERT_TRUE(guesses.ok()) << guesses.status();
+  ASSERT_EQ((*guesses)->size(), 4);  // Three attacks on test examples, POISON on training examples, too.
+  EXPECT_EQ((*guesses)->front().attack(), v1::BASIC);
+  EXPECT_EQ((*guesses)->front().scores().shape(0), test_examples_);
+  EXPECT_EQ((*guesses)->front().scores().shape(1), 2);
+  EXPECT_EQ((*guesses)->back().examples(), v1::AttributeGuesses::TRAINING);
+  TrainAndEvaluate(1);  // The run goes on.
+}
+
+TEST_F(AttributeAuditTest, AnswersWhatIsRepeatedAsBefore) {
+  StartAudited();
+  TrainAndEvaluate(0);
+  ASSERT_TRUE(session_->FinishEmbedding(EmbedAll(0, auxiliary_examples_)).ok());
+  const absl::StatusOr<SharedGuesses> first = Guess(0);
+  ASSERT_TRUE(first.ok());
+  LabelSession::Embedding again;
+  ASSERT_TRUE(session_->EmbedAuxiliary(ActivationsOf(0, 0, 3, /*scale=*/7), again).ok());  // Not looked at.
+  const absl::StatusOr<v1::EmbedAuxiliaryResponse> response = session_->FinishEmbedding(again);
+  ASSERT_TRUE(response.ok());
+  EXPECT_EQ(response->examples(), auxiliary_examples_);
+  const absl::StatusOr<SharedGuesses> second = Guess(0);
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(first->get(), second->get());
+}
+
+TEST_F(AttributeAuditTest, RefusesAuxiliaryActivationsThatAreNotAllOfThem) {
+  StartAudited();
+  TrainAndEvaluate(0);
+  Expect(EmbedOne(ActivationsOf(0, 1, 64)), absl::StatusCode::kFailedPrecondition, "expected batch 0");
+  Expect(EmbedOne(ActivationsOf(0, 0, 63 < auxiliary_examples_ ? 1 : 2)), absl::StatusCode::kInvalidArgument,
+         "activations");
+  v1::CutActivations infinite = ActivationsOf(0, 0, std::min<int64_t>(64, auxiliary_examples_));
+  infinite.mutable_activations()->mutable_data()->replace(0, 4, std::string("\0\0\x80\x7f", 4));
+  Expect(EmbedOne(infinite), absl::StatusCode::kInvalidArgument, "activations");
+  Expect(session_->FinishEmbedding({}).status(), absl::StatusCode::kFailedPrecondition, "examples, found 0");
+  LabelSession::Embedding whole = EmbedAll(0, auxiliary_examples_);
+  Expect(session_->EmbedAuxiliary(ActivationsOf(0, whole.next_batch, 1), whole), absl::StatusCode::kFailedPrecondition,
+         "expected no more examples");
+  v1::CutActivations other_run = ActivationsOf(0, 0, 1);
+  other_run.set_run_id("PLANTED");
+  const absl::Status other = EmbedOne(other_run);
+  Expect(other, absl::StatusCode::kInvalidArgument, "run_id");
+  EXPECT_THAT(std::string(other.message()), Not(HasSubstr("PLANTED")));
+  EXPECT_TRUE(session_->FinishEmbedding(EmbedAll(0, auxiliary_examples_)).ok());  // Nothing has changed.
+}
+
+TEST_F(AttributeAuditTest, RefusesEpochsThatAreNotDue) {
+  run_.agreement.mutable_attribute_audit()->set_every_epochs(2);
+  run_.agreement.set_epochs(3);
+  StartAudited();
+  TrainAndEvaluate(0);
+  Expect(EmbedOne(ActivationsOf(0, 0, 1)), absl::StatusCode::kFailedPrecondition, "every_epochs 2 or the last");
+  Expect(Guess(0).status(), absl::StatusCode::kFailedPrecondition, "every_epochs 2 or the last");
+  for (const uint32_t epoch : {1U, 2U}) {
+    TrainAndEvaluate(epoch);
+    ASSERT_TRUE(session_->FinishEmbedding(EmbedAll(epoch, auxiliary_examples_)).ok());
+    EXPECT_TRUE(Guess(epoch).ok());
+  }
+}
+
+TEST_F(AttributeAuditTest, RefusesQueriesThatAreNotGranted) {
+  v1::AttributeAuditAgreement& audit = *run_.agreement.mutable_attribute_audit();
+  audit.set_embed_auxiliary(false);
+  audit.clear_attacks();
+  audit.add_attacks(v1::POISON);
+  StartAudited();
+  TrainAndEvaluate(0);
+  Expect(EmbedOne(ActivationsOf(0, 0, 1)), absl::StatusCode::kPermissionDenied, "agreed embed_auxiliary");
+  EXPECT_TRUE(Guess(0).ok());
+}
+
+TEST_F(LabelSessionTest, RefusesCallsOfAnAttributeAuditThatIsNotAgreed) {
+  Start();
+  v1::GuessAttributesRequest request;
+  request.set_run_id(run_id_);
+  Expect(session_->GuessAttributes(request).status(), absl::StatusCode::kPermissionDenied,
+         "GuessAttributes: expected agreed attacks on attributes, found none");
+  LabelSession::Embedding embedding;
+  Expect(session_->EmbedAuxiliary(ActivationsOf(0, 0, 1), embedding), absl::StatusCode::kPermissionDenied, "");
+}
+
+TEST_F(AttributeAuditTest, RefusesDataThatDoNotKnowTheAgreedAttributes) {
+  run_.agreement.mutable_attribute_audit()->add_attributes("income");
+  Expect(LabelSession::Create(run_.LabelOptions()).status(), absl::StatusCode::kInvalidArgument,
+         "expected the agreed attribute \"income\", found A1");
+  LabelSessionOptions options = run_.LabelOptions();
+  options.known_attributes = nullptr;
+  Expect(LabelSession::Create(std::move(options)).status(), absl::StatusCode::kInvalidArgument,
+         "attribute_attack: expected the data that the agreed attacks know, found none");
+}
+
+}  // namespace
+}  // namespace splitveil::testing
