@@ -12,6 +12,7 @@
 #include "deploy/operator/page/page.h"
 #include "deploy/operator/records/attack_words.h"
 #include "deploy/operator/records/run_ranking.h"
+#include "deploy/operator/sweep/attribute_tradeoff.h"
 #include "deploy/operator/sweep/attribute_tradeoff_json.h"
 #include "deploy/operator/sweep/embedded.h"
 
@@ -173,7 +174,7 @@ std::string Words(const std::vector<SweptRun>& runs, const std::vector<TradeoffP
                       protections == 1 ? " protection" : " protections", seeds.size() == 1 ? ", seed " : ", seeds ",
                       absl::StrJoin(seeds, ", "), "; ", agreement.epochs(),
                       agreement.epochs() == 1 ? " epoch" : " epochs", " of batches of ", agreement.batch_size(),
-                      ", cut layer ", agreement.cut_width(), " wide.");
+                      VariesCut(runs) ? "" : absl::StrCat(", cut layer ", agreement.cut_width(), " wide"), ".");
 }
 
 }  // namespace
