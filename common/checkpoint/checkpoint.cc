@@ -19,7 +19,6 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "big-endian hosts need 
 constexpr char kHeader[] = "header";
 constexpr char kProgress[] = "progress";
 constexpr char kStatePrefix[] = "state/";
-constexpr mode_t kOwnerOnly = 0600;
 
 absl::Status NoCheckpoint(const std::string& path, absl::string_view found) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": expected a checkpoint of a party, found ", found));
@@ -71,7 +70,7 @@ absl::Status Checkpoint::Write(const std::string& path, v1::CheckpointHeader hea
     names.push_back(absl::StrCat(kStatePrefix, name));
   }
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SectionFileWriter> writer,
-                             SectionFileWriter::Create(path, std::move(names), kOwnerOnly));
+                             SectionFileWriter::Create(path, std::move(names)));
   absl::Status status = writer->Append(0, header.SerializeAsString());
   status.Update(writer->Append(1, progress));
   for (size_t i = 0; i < state.size(); ++i) {

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
 
@@ -116,11 +117,11 @@ absl::Status CheckpointPlan::UseData(const Dataset& data, const v1::RunAgreement
   initial.erase(std::remove_if(initial.begin(), initial.end(), [&](const auto& each) { return !fits(each); }),
                 initial.end());
   std::vector<std::shared_ptr<const Checkpoint>> continuable;
-  for (std::shared_ptr<const Checkpoint>& checkpoint : unfinished) {
+  for (const std::shared_ptr<const Checkpoint>& checkpoint : unfinished) {
     SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<Continuation> continuation,
                                ContinuationOf(*checkpoint, agreement, data));
-    if (continuation.has_value()) {
-      continuable.push_back(std::move(checkpoint));
+    if (continuation.has_value() && !IsComplete(checkpoint->header().run_id(), unfinished)) {
+      continuable.push_back(checkpoint);
     }
   }
   unfinished = std::move(continuable);
@@ -143,6 +144,48 @@ absl::Status CheckpointPlan::Write(const v1::CheckpointHeader& place, const Name
   SPLITVEIL_RETURN_IF_ERROR(Rename(path, path + kSuffixes[1]));
   SPLITVEIL_RETURN_IF_ERROR(Rename(fresh, path));
   return SyncFolderOf(path);
+}
+
+absl::Status CheckpointPlan::MarkComplete(const std::string& run_id) const {
+  if (path.empty()) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> latest, Checkpoint::Open(path));
+  v1::CheckpointHeader header = latest->header();
+  if (header.run_id() != run_id || !header.has_continuation()) {
+    return absl::OkStatus();
+  }
+  header.clear_continuation();
+  SPLITVEIL_ASSIGN_OR_RETURN(const NamedParameters state, latest->State());
+  return Checkpoint::Write(path, std::move(header), state, latest->progress());
+}
+
+bool IsComplete(const std::string& run_id, const std::vector<std::shared_ptr<const Checkpoint>>& checkpoints) {
+  return std::any_of(checkpoints.begin(), checkpoints.end(), [&](const auto& checkpoint) {
+    return checkpoint->header().run_id() == run_id && !checkpoint->header().has_continuation();
+  });
+}
+
+std::string PathOfLatest(const std::string& checkpoint_path) {
+  for (const absl::string_view suffix : {kSuffixes[1], kSuffixes[2]}) {
+    if (absl::EndsWith(checkpoint_path, suffix)) {
+      return checkpoint_path.substr(0, checkpoint_path.size() - suffix.size());
+    }
+  }
+  return checkpoint_path;
+}
+
+absl::StatusOr<std::vector<std::string>> RunsAt(const std::string& path) {
+  std::vector<std::string> runs;
+  for (const char* const suffix : kSuffixes) {
+    const absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(path + suffix);
+    if (checkpoint.ok()) {
+      runs.push_back((*checkpoint)->header().run_id());
+    } else if (!absl::IsNotFound(checkpoint.status())) {
+      return checkpoint.status();
+    }
+  }
+  return runs;
 }
 
 std::shared_ptr<const Checkpoint> FindCheckpoint(const std::vector<std::shared_ptr<const Checkpoint>>& checkpoints,

@@ -31,7 +31,8 @@ struct CheckpointPlan {
   // The checkpoint whose weights a run takes unless the other party is an epoch behind; null for fresh weights.
   const Checkpoint* resumed_from() const { return initial.empty() ? nullptr : initial.front().get(); }
 
-  // Takes the party's data, and leaves among `unfinished` what can be continued with them. Errors: InvalidArgument
+  // Takes the party's data, and leaves among `unfinished` what can be continued with them, of no run that is complete:
+  // a checkpoint within one is there to start from alone. Errors: InvalidArgument
   // where the checkpoint to start from was trained on others that these do not extend: the same category would be
   // another row of its embedding.
   absl::Status UseData(const Dataset& data, const v1::RunAgreement& agreement);
@@ -40,7 +41,20 @@ struct CheckpointPlan {
   // leave the parties one apart. `place`: run_id, epochs, batches and label_party; the rest are the facts. Errors:
   // Checkpoint::Write.
   absl::Status Write(const v1::CheckpointHeader& place, const NamedParameters& state, absl::string_view progress) const;
+
+  // Writes into `path`, where its checkpoint is of `run_id`, that nothing is left of that run to be continued. Errors:
+  // as Checkpoint::Open and Checkpoint::Write.
+  absl::Status MarkComplete(const std::string& run_id) const;
 };
+
+// Whether one of `checkpoints` says of `run_id` that nothing is left to be continued.
+bool IsComplete(const std::string& run_id, const std::vector<std::shared_ptr<const Checkpoint>>& checkpoints);
+
+// The path that CheckpointPlan::Write was given of which `checkpoint_path` is one of the last three.
+std::string PathOfLatest(const std::string& checkpoint_path);
+
+// The runs of the last three checkpoints at `path`. Errors: InvalidArgument where one is no checkpoint, or damaged.
+absl::StatusOr<std::vector<std::string>> RunsAt(const std::string& path);
 
 // The one of this name; null for none.
 std::shared_ptr<const Checkpoint> FindCheckpoint(const std::vector<std::shared_ptr<const Checkpoint>>& checkpoints,

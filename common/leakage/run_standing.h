@@ -25,8 +25,8 @@ struct StandingFacts {
   bool proved = false;             // The bound: IsBoundProved.
   bool worst_case_tested = false;  // By conditional_likelihood_ratio or its cumulative form: nobody can exceed them.
   bool exceeded = false;           // By any attack of the label party's own.
-  bool claim_checked = false;      // PrivacyAuditRow::is_conclusive.
-  bool claim_refuted = false;      // PrivacyAuditRow::is_refuted.
+  bool claim_checked = false;      // ClaimCheckRow::is_conclusive.
+  bool claim_refuted = false;      // ClaimCheckRow::is_refuted.
 };
 
 RunStanding StandingOf(const StandingFacts& facts);

@@ -49,7 +49,7 @@ class Ledger::Database {
     kEpochLeak,
     kDistribution,
     kEvaluation,
-    kPrivacyAudit,
+    kClaimCheck,
     kAllRuns,
     kPrivacyLoss,
     kActivationBound,
@@ -71,6 +71,8 @@ class Ledger::Database {
   absl::StatusOr<int64_t> LastEvent() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Finish(absl::string_view status) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<int64_t> CountEvents(absl::string_view kind) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<int64_t> CountEventsOfRun(absl::string_view kind, absl::string_view detail)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Removes what was recorded of the run's single steps before `step`. The file does not shrink; it takes new rows
   // where the old ones were.
   absl::Status Trim(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -136,7 +138,7 @@ absl::Status Ledger::Database::Prepare() {
        "?18)"),
       "INSERT INTO distribution VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
       "INSERT INTO evaluation VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-      "INSERT INTO privacy_audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+      "INSERT INTO claim_check VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
       "INSERT INTO all_runs VALUES (?1, ?2, ?3, ?4)",
       "INSERT INTO privacy_loss VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
       "INSERT INTO activation_bound VALUES (?1, ?2, ?3, ?4)",
@@ -189,7 +191,7 @@ absl::Status Ledger::Database::GoBackTo(const v1::LedgerPosition& position, cons
     SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement remove, connection_->Prepare(sql));
     SPLITVEIL_RETURN_IF_ERROR(remove.Run(run.run_id, beyond));
   }
-  for (const char* const sql : {"DELETE FROM privacy_audit WHERE run_id = ?1", "DELETE FROM all_runs WHERE run_id = ?1",
+  for (const char* const sql : {"DELETE FROM claim_check WHERE run_id = ?1", "DELETE FROM all_runs WHERE run_id = ?1",
                                 "DELETE FROM activation_bound WHERE run_id = ?1",
                                 "UPDATE run SET status = 'running', finished_at = NULL WHERE run_id = ?1"}) {
     SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement change, connection_->Prepare(sql));
@@ -275,6 +277,15 @@ absl::StatusOr<int64_t> Ledger::Database::CountEvents(absl::string_view kind) {
   return found.ok() ? absl::StatusOr<int64_t>(count->Int64(0)) : At(path_, found.status());
 }
 
+absl::StatusOr<int64_t> Ledger::Database::CountEventsOfRun(absl::string_view kind, absl::string_view detail) {
+  const absl::MutexLock lock(&mutex_);
+  absl::StatusOr<SqliteStatement> count =
+      connection_->Prepare("SELECT count(*) FROM event WHERE run_id = ?1 AND kind = ?2 AND (?3 = '' OR detail = ?3)");
+  absl::Status status = count.ok() ? count->Bind(run_id_, kind, detail) : count.status();
+  absl::StatusOr<bool> found = status.ok() ? count->Next() : absl::StatusOr<bool>(status);
+  return found.ok() ? absl::StatusOr<int64_t>(count->Int64(0)) : At(path_, found.status());
+}
+
 absl::Status Ledger::Database::Trim(int64_t step) {
   const absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(Begin());
@@ -325,7 +336,7 @@ absl::Status Ledger::Record(const StepRow& row) {
 
 absl::Status Ledger::Record(const StepTimeRow& row) {
   return database_->Insert(Database::kStepTime, row.step, row.data, row.forward, row.serialise, row.wire, row.wait,
-                           row.backward, row.protection, row.update, row.audit);
+                           row.backward, row.protection, row.update, row.attacks);
 }
 
 absl::Status Ledger::Record(const ProtectionRow& row) {
@@ -355,11 +366,11 @@ absl::Status Ledger::Record(const EvaluationRow& row) {
                            row.calibration_error, row.rmse, row.r_squared);
 }
 
-absl::Status Ledger::Record(const PrivacyAuditRow& row) {
-  return database_->Insert(Database::kPrivacyAudit, row.claimed_mu, row.claimed_epsilon, row.mu_lower,
-                           row.epsilon_lower, row.delta, row.confidence, row.test, row.examples, row.positives,
-                           row.true_positive_rate_low, row.false_positive_rate_high, row.failing_mu_lower,
-                           row.failing_confidence, row.half_noise_mu_lower);
+absl::Status Ledger::Record(const ClaimCheckRow& row) {
+  return database_->Insert(Database::kClaimCheck, row.claimed_mu, row.claimed_epsilon, row.mu_lower, row.epsilon_lower,
+                           row.delta, row.confidence, row.test, row.examples, row.positives, row.true_positive_rate_low,
+                           row.false_positive_rate_high, row.failing_mu_lower, row.failing_confidence,
+                           row.half_noise_mu_lower);
 }
 
 absl::Status Ledger::Record(const AllRunsRow& row) {
@@ -385,6 +396,10 @@ absl::Status Ledger::RecordEvent(absl::string_view kind, absl::string_view detai
 }
 
 absl::StatusOr<int64_t> Ledger::CountEvents(absl::string_view kind) { return database_->CountEvents(kind); }
+
+absl::StatusOr<int64_t> Ledger::CountEventsOfRun(absl::string_view kind, absl::string_view detail) {
+  return database_->CountEventsOfRun(kind, OneLine(detail));
+}
 
 absl::Status Ledger::Commit() { return database_->Commit(); }
 

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-#include "common/ledger/privacy_audit.h"
+#include "common/ledger/claim_check.h"
 
 #include "splitveil/v1/checkpoint.pb.h"
 #include "splitveil/v1/protection.pb.h"
@@ -40,14 +40,14 @@ struct StepTimeRow {
   double backward = 0;    // Back-propagation of this party's half.
   double protection = 0;  // Perturbing, and the release gate.
   double update = 0;      // The optimisers.
-  double audit = 0;       // Attacks, and recording.
+  double attacks = 0;     // Those that this party runs, and recording.
 };
 // What a step's seconds are made of, in the order of StepTimeRow, and what each is called.
 inline constexpr std::array<double StepTimeRow::*, 9> kStepPhases = {
-    &StepTimeRow::data,     &StepTimeRow::forward,    &StepTimeRow::serialise, &StepTimeRow::wire, &StepTimeRow::wait,
-    &StepTimeRow::backward, &StepTimeRow::protection, &StepTimeRow::update,    &StepTimeRow::audit};
-inline constexpr std::array<const char*, 9> kStepPhaseNames = {"data",     "forward",    "serialise", "wire", "wait",
-                                                               "backward", "protection", "update",    "audit"};
+    &StepTimeRow::data,     &StepTimeRow::forward,    &StepTimeRow::serialise, &StepTimeRow::wire,   &StepTimeRow::wait,
+    &StepTimeRow::backward, &StepTimeRow::protection, &StepTimeRow::update,    &StepTimeRow::attacks};
+inline constexpr std::array<const char*, 9> kStepPhaseNames = {"data",     "forward",    "serialise", "wire",   "wait",
+                                                               "backward", "protection", "update",    "attacks"};
 struct ProtectionRow {
   int64_t step = 0;
   std::string method;
@@ -160,7 +160,7 @@ class Ledger {
   absl::Status Record(const DistributionRow& row);
   absl::Status Record(const EvaluationRow& row);
   absl::Status Record(const AttributeLeakRow& row);
-  absl::Status Record(const PrivacyAuditRow& row);
+  absl::Status Record(const ClaimCheckRow& row);
   absl::Status Record(const AllRunsRow& row);
   absl::Status Record(const PrivacyLossRow& row);
   absl::Status Record(const ActivationBoundRow& row);
@@ -168,6 +168,9 @@ class Ledger {
   absl::Status RecordEvent(absl::string_view kind, absl::string_view detail);
   // Events of this kind in the file, of all its runs.
   absl::StatusOr<int64_t> CountEvents(absl::string_view kind);
+  // Those of the run alone, the parts before it was broken off included; `detail`: with this detail, where there is
+  // one.
+  absl::StatusOr<int64_t> CountEventsOfRun(absl::string_view kind, absl::string_view detail = "");
   // Makes every row recorded so far visible to readers and safe from a crash.
   absl::Status Commit();
   // LedgerPosition.last_event, once all is committed.

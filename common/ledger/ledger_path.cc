@@ -41,8 +41,7 @@ absl::Status CheckLedgerPath(const std::string& path) {
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDatabase> database,
                              SqliteDatabase::Open(path, SqliteDatabase::Mode::kReadOnly));
-  const bool empty = std::filesystem::file_size(path, error) == 0 && !error;  // Becomes a ledger.
-  if (const absl::Status status = empty ? absl::OkStatus() : CheckSchema(*database); !status.ok()) {
+  if (const absl::Status status = CheckMayBecomeLedger(*database); !status.ok()) {
     return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
   }
   if (access(path.c_str(), W_OK) != 0) {

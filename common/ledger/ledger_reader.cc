@@ -94,7 +94,7 @@ absl::StatusOr<std::vector<StepRow>> LedgerReader::Steps(const std::string& run_
 absl::StatusOr<std::vector<StepTimeRow>> LedgerReader::StepTimes(const std::string& run_id) {
   return ReadAll(
       *database_->connection,
-      "SELECT step, data, forward, serialise, wire, wait, backward, protection, update_seconds, audit FROM step_time "
+      "SELECT step, data, forward, serialise, wire, wait, backward, protection, update_seconds, attacks FROM step_time "
       "WHERE run_id = ?1 ORDER BY step",
       [](const SqliteStatement& row) {
         return StepTimeRow{row.Int64(0),  row.Double(1), row.Double(2), row.Double(3), row.Double(4),
@@ -160,21 +160,21 @@ absl::StatusOr<std::vector<DistributionRow>> LedgerReader::Distributions(const s
       run_id);
 }
 
-absl::StatusOr<std::optional<PrivacyAuditRow>> LedgerReader::PrivacyAudit(const std::string& run_id) {
+absl::StatusOr<std::optional<ClaimCheckRow>> LedgerReader::ClaimCheck(const std::string& run_id) {
   SPLITVEIL_ASSIGN_OR_RETURN(
-      const std::vector<PrivacyAuditRow> rows,
+      const std::vector<ClaimCheckRow> rows,
       ReadAll(
           *database_->connection,
           "SELECT claimed_mu, claimed_epsilon, mu_lower, epsilon_lower, delta, confidence, test, examples, positives, "
           "true_positive_rate_low, false_positive_rate_high, failing_mu_lower, failing_confidence, "
-          "half_noise_mu_lower FROM privacy_audit WHERE run_id = ?1",
+          "half_noise_mu_lower FROM claim_check WHERE run_id = ?1",
           [](const SqliteStatement& row) {
-            return PrivacyAuditRow{row.Double(0),  row.Double(1),  row.Double(2),  row.Double(3), row.Double(4),
-                                   row.Double(5),  row.Text(6),    row.Int64(7),   row.Int64(8),  row.Double(9),
-                                   row.Double(10), row.Double(11), row.Double(12), row.Double(13)};
+            return ClaimCheckRow{row.Double(0),  row.Double(1),  row.Double(2),  row.Double(3), row.Double(4),
+                                 row.Double(5),  row.Text(6),    row.Int64(7),   row.Int64(8),  row.Double(9),
+                                 row.Double(10), row.Double(11), row.Double(12), row.Double(13)};
           },
           run_id));
-  return rows.empty() ? std::optional<PrivacyAuditRow>() : rows.front();
+  return rows.empty() ? std::optional<ClaimCheckRow>() : rows.front();
 }
 
 absl::StatusOr<std::optional<AllRunsRow>> LedgerReader::AllRuns(const std::string& run_id) {

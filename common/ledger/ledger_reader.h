@@ -57,7 +57,7 @@ class LedgerReader {
   // By epoch, quantity, class and bin.
   absl::StatusOr<std::vector<DistributionRow>> Distributions(const std::string& run_id);
   // nullopt: the run claims nothing that could be refuted, or has not ended.
-  absl::StatusOr<std::optional<PrivacyAuditRow>> PrivacyAudit(const std::string& run_id);
+  absl::StatusOr<std::optional<ClaimCheckRow>> ClaimCheck(const std::string& run_id);
   absl::StatusOr<std::optional<AllRunsRow>> AllRuns(const std::string& run_id);
   // By attribute, attack, examples and epoch.
   absl::StatusOr<std::vector<AttributeLeakRow>> AttributeLeaks(const std::string& run_id);

@@ -20,8 +20,8 @@ RunStanding StandingOf(const RunClaim& claim) {
   facts.released = claim.released;
   facts.claims_bound = claim.states_bound();
   facts.proved = IsBoundProved(claim.protection);
-  facts.claim_checked = claim.privacy_audit.has_value() && claim.privacy_audit->is_conclusive();
-  facts.claim_refuted = claim.privacy_audit.has_value() && claim.privacy_audit->is_refuted();
+  facts.claim_checked = claim.claim_check.has_value() && claim.claim_check->is_conclusive();
+  facts.claim_refuted = claim.claim_check.has_value() && claim.claim_check->is_refuted();
   facts.worst_case_tested = claim.worst_case_tested;
   facts.exceeded = claim.exceeded;
   return StandingOf(facts);

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "common/leakage/run_standing.h"
-#include "common/ledger/privacy_audit.h"
+#include "common/ledger/claim_check.h"
 
 namespace splitveil {
 
@@ -25,9 +25,9 @@ struct RunClaim {
   // Bounds on an AUC: of all releases together, and the least of one step's. NaN: none stated, or not recorded.
   double run_auc_bound = std::numeric_limits<double>::quiet_NaN();
   double least_step_auc_bound = std::numeric_limits<double>::quiet_NaN();
-  bool worst_case_tested = false;                // StandingFacts.
-  bool exceeded = false;                         // StandingFacts.
-  std::optional<PrivacyAuditRow> privacy_audit;  // nullopt: nothing was held against the claim.
+  bool worst_case_tested = false;            // StandingFacts.
+  bool exceeded = false;                     // StandingFacts.
+  std::optional<ClaimCheckRow> claim_check;  // nullopt: nothing was held against the claim.
 
   // Of the whole run, or of single steps.
   bool states_bound() const;

@@ -37,7 +37,7 @@ CREATE TABLE step_time(
   run_id TEXT NOT NULL REFERENCES run(run_id),
   step INTEGER NOT NULL,
   data REAL, forward REAL, serialise REAL, wire REAL, wait REAL, backward REAL, protection REAL, update_seconds REAL,
-  audit REAL,
+  attacks REAL,
   PRIMARY KEY (run_id, step)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE protection(
@@ -76,7 +76,7 @@ CREATE TABLE evaluation(
   log_loss REAL, auc REAL, accuracy REAL, calibration_error REAL, rmse REAL, r_squared REAL,
   PRIMARY KEY (run_id, step, split)
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE privacy_audit(
+CREATE TABLE claim_check(
   run_id TEXT PRIMARY KEY NOT NULL REFERENCES run(run_id),
   claimed_mu REAL NOT NULL, claimed_epsilon REAL, mu_lower REAL NOT NULL, epsilon_lower REAL,
   delta REAL NOT NULL, confidence REAL NOT NULL, test TEXT NOT NULL,
@@ -168,6 +168,8 @@ absl::Status CreateSchema(SqliteDatabase& database) {
   }
   return created;
 }
+
+absl::Status CheckMayBecomeLedger(SqliteDatabase& database) { return IsLedger(database).status(); }
 
 absl::Status CheckSchema(SqliteDatabase& database) {
   SPLITVEIL_ASSIGN_OR_RETURN(const bool is_ledger, IsLedger(database));

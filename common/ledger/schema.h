@@ -16,6 +16,11 @@ inline constexpr int kLedgerVersion = 7;
 // system cannot do WAL: it is not changed then; else as SqliteDatabase.
 absl::Status CreateSchema(SqliteDatabase& database);
 
+// Whether CreateSchema would find a ledger, or nothing: a process that was killed while it made one leaves a database
+// without tables. Changes nothing. Errors: InvalidArgument for another database or another version; else as
+// SqliteDatabase.
+absl::Status CheckMayBecomeLedger(SqliteDatabase& database);
+
 // Errors: InvalidArgument where the file is no ledger of this version; else as SqliteDatabase.
 absl::Status CheckSchema(SqliteDatabase& database);
 

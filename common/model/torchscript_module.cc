@@ -67,7 +67,7 @@ struct TorchScriptModule::State {
   std::vector<ParameterOptimizer> optimizers;  // One for each of `parameters`.
   std::vector<at::Tensor> averages;            // So, too; empty without.
   std::vector<std::string> layers;
-  uint64_t passes = 0;
+  Draws draws;
   int64_t steps = 0;
   bool has_gradient = false;
 
@@ -75,7 +75,8 @@ struct TorchScriptModule::State {
       : options(own_options),
         module(own_module),
         forward(std::make_shared<LayeredForward>(module)),
-        parameters(TrainedParameters(module)) {
+        parameters(TrainedParameters(module)),
+        draws{options.seed, 0} {
     for (const at::Tensor& parameter : parameters) {
       optimizers.emplace_back(options.optimizer, static_cast<size_t>(parameter.numel()));
       if (options.optimizer.has_average()) {
@@ -198,11 +199,11 @@ absl::StatusOr<TorchScriptPass> TorchScriptModule::Forward(const TorchScriptInpu
   SPLITVEIL_RETURN_IF_ERROR(state_->CheckInput(input));
   return CatchTorchErrors<absl::StatusOr<TorchScriptPass>>("forward", [&]() -> absl::StatusOr<TorchScriptPass> {
     const torch::jit::Module copy = CopyModule(state_->module, /*train=*/true);
-    SeedDefaultGenerator(state_->options.seed + state_->passes);
+    SeedDefaultGenerator(state_->draws.seed + state_->draws.passes);
     const at::AutoGradMode grad(true);
     SPLITVEIL_ASSIGN_OR_RETURN(TorchScriptRun run, RunTorchScript(state_->options, *state_->forward, copy, input));
     AssignAttributes(copy, state_->module);
-    ++state_->passes;
+    ++state_->draws.passes;
     TorchScriptPass pass;
     pass.state_->run = std::move(run);
     pass.state_->parameters = TrainedParameters(copy);
@@ -372,10 +373,13 @@ int64_t TorchScriptModule::steps() const { return state_->steps; }
 
 void TorchScriptModule::set_steps(int64_t steps) {
   state_->steps = steps;
-  state_->passes = static_cast<uint64_t>(steps);
   for (ParameterOptimizer& optimizer : state_->optimizers) {
     optimizer.set_steps(steps);
   }
 }
+
+TorchScriptModule::Draws TorchScriptModule::draws() const { return state_->draws; }
+
+void TorchScriptModule::set_draws(const Draws& draws) { state_->draws = draws; }
 
 }  // namespace splitveil

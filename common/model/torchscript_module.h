@@ -104,8 +104,14 @@ class TorchScriptModule {
   absl::Status SetValues(Part part, const NamedParameters& values);
   // Steps of the optimiser so far.
   int64_t steps() const;
-  // Goes on from there; the next Forward counts as the `steps`-th.
   void set_steps(int64_t steps);
+  // What the next Forward draws as: torch.manual_seed(seed + passes).
+  struct Draws {
+    uint64_t seed = 0;    // Options::seed.
+    uint64_t passes = 0;  // Forwards so far.
+  };
+  Draws draws() const;
+  void set_draws(const Draws& draws);
   // A copy in eval mode of the module as Predict runs it, for the sources of common/model.
   torch::jit::Module ScriptToPredict() const;
 

@@ -1,15 +1,52 @@
 #include "common/model/torchscript_state.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
 
 namespace splitveil {
 
 using Part = TorchScriptModule::Part;
+using Draws = TorchScriptModule::Draws;
+
+namespace {
+
+constexpr char kDraws[] = "draws";
+constexpr int kDigits = 4;  // Of a number of 64 bits,
+constexpr int kBits = 16;   // each exactly a float.
+
+std::vector<float> ToFloats(const Draws& draws) {
+  std::vector<float> digits;
+  for (const uint64_t number : {draws.seed, draws.passes}) {
+    for (int digit = 0; digit < kDigits; ++digit) {
+      digits.push_back(static_cast<float>((number >> (kBits * digit)) & ((1 << kBits) - 1)));
+    }
+  }
+  return digits;
+}
+
+absl::StatusOr<Draws> ReadDraws(const std::vector<float>& digits) {
+  const auto is_digit = [](float number) {
+    return number >= 0 && number < (1 << kBits) && number == static_cast<float>(static_cast<int>(number));
+  };
+  if (digits.size() != 2 * kDigits || !std::all_of(digits.begin(), digits.end(), is_digit)) {
+    return absl::InvalidArgumentError(absl::StrCat("parameter ", kDraws, ": expected ", 2 * kDigits,
+                                                   " whole numbers below ", 1 << kBits, ", found others"));
+  }
+  std::array<uint64_t, 2> numbers = {};
+  for (size_t i = 0; i < digits.size(); ++i) {
+    numbers[i / kDigits] |= static_cast<uint64_t>(digits[i]) << (kBits * (i % kDigits));
+  }
+  return Draws{numbers[0], numbers[1]};
+}
+
+}  // namespace
 
 TorchScriptState::TorchScriptState(InputLayer* embedding, std::string prefix, TorchScriptModule* module)
     : embedding_(embedding), prefix_(std::move(prefix)), module_(module) {}
@@ -42,13 +79,23 @@ absl::Status TorchScriptState::SetParameters(const NamedParameters& parameters) 
 
 NamedParameters TorchScriptState::TrainingState() const {
   NamedParameters module = module_->Values(Part::kTraining);
-  return CopyTrainingState(Views(Part::kTraining, module), module_->steps());
+  NamedParameters state = CopyTrainingState(Views(Part::kTraining, module), module_->steps());
+  state.emplace_back(kDraws, ToFloats(module_->draws()));
+  return state;
 }
 
 absl::Status TorchScriptState::SetTrainingState(const NamedParameters& state) {
+  NamedParameters learnt = state;
+  const auto kept = std::find_if(learnt.begin(), learnt.end(), [](const auto& named) { return named.first == kDraws; });
+  if (kept == learnt.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("parameter ", kDraws, ": expected, not found"));
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const Draws draws, ReadDraws(kept->second));
+  learnt.erase(kept);
   NamedParameters module = module_->Values(Part::kTraining);
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, AssignTrainingState(state, Views(Part::kTraining, module)));
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, AssignTrainingState(learnt, Views(Part::kTraining, module)));
   module_->set_steps(steps);
+  module_->set_draws(draws);
   if (embedding_ != nullptr) {
     embedding_->set_steps(steps);
   }

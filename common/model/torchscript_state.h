@@ -24,7 +24,8 @@ class TorchScriptState {
   // predictions use them.
   NamedParameters Parameters() const;
   absl::Status SetParameters(const NamedParameters& parameters);
-  // The parameters as trained, and beside them the optimiser's moments, averages and steps (CopyTrainingState).
+  // The parameters as trained, and beside them the optimiser's moments, averages and steps (CopyTrainingState), and
+  // "draws": what the module draws next (Dropout), so that a batch that is computed again is computed alike.
   NamedParameters TrainingState() const;
   absl::Status SetTrainingState(const NamedParameters& state);
 

@@ -66,14 +66,16 @@ absl::StatusOr<std::unique_ptr<Ledger>> BeginLedger(const std::string& path, con
   return status.ok() ? std::move(ledger) : status;
 }
 
-absl::StatusOr<std::unique_ptr<Ledger>> ContinueLedger(const std::string& path, const RunRow& run,
-                                                       const LedgerContinuation& continuation, int64_t retained_steps) {
-  absl::StatusOr<std::unique_ptr<Ledger>> ledger = Ledger::Continue(path, run, continuation.position, retained_steps);
-  if (!ledger.ok()) {
-    return ledger.status();
+absl::Status CountTakeUp(Ledger& ledger, const std::string& checkpoint) {
+  const std::string detail = absl::StrCat("from checkpoint ", checkpoint);
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t before, ledger.CountEventsOfRun("continued", detail));
+  if (before >= kMaxTakeUps) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("unfinished: expected to continue ", checkpoint, " at most ", kMaxTakeUps, " times, found ",
+                     before, " before: see what ends the run again and again, or begin anew (starts_anew)"));
   }
-  absl::Status status = (*ledger)->RecordEvent("continued", absl::StrCat("from checkpoint ", continuation.checkpoint));
-  return status.ok() ? std::move(ledger) : status;
+  SPLITVEIL_RETURN_IF_ERROR(ledger.RecordEvent("continued", detail));
+  return ledger.Commit();
 }
 
 std::string CheckpointDetail(uint32_t epochs, uint32_t batches) {

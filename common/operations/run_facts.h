@@ -30,14 +30,14 @@ RunRow DescribeRun(const std::string& run_id, const std::string& role, const std
 // Ledger::Create.
 absl::StatusOr<std::unique_ptr<Ledger>> BeginLedger(const std::string& path, const RunRow& run,
                                                     v1::DisclosureLevel disclosure, int64_t retained_steps = 0);
-// For one that goes on from a checkpoint, which it records. Errors: as Ledger::Continue.
-struct LedgerContinuation {
-  v1::LedgerPosition position;
-  std::string checkpoint;  // Its name.
-};
-absl::StatusOr<std::unique_ptr<Ledger>> ContinueLedger(const std::string& path, const RunRow& run,
-                                                       const LedgerContinuation& continuation,
-                                                       int64_t retained_steps = 0);
+
+// How often a run may go on from one and the same checkpoint: a peer that breaks a run off again and again must not
+// fill the disk, nor keep this party busy for ever.
+inline constexpr int64_t kMaxTakeUps = 100;
+
+// Records that the run goes on from `checkpoint`, on the disk before it does. Errors: those of the ledger;
+// ResourceExhausted where it has done so kMaxTakeUps times.
+absl::Status CountTakeUp(Ledger& ledger, const std::string& checkpoint);
 
 // Detail of the event "checkpoint": "of 2 epochs and 300 batches".
 std::string CheckpointDetail(uint32_t epochs, uint32_t batches);

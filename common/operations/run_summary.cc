@@ -212,8 +212,8 @@ void AddStanding(const RunSummary& summary, Table& table) {
     table.Add("proved", Proved(summary));
     table.Add("worst case", WorstCase(summary));
     table.Add("practical", Practical(summary));
-    if (summary.privacy_audit.has_value() && standing != RunStanding::kNothingClaimed) {
-      table.AddLines("claim", absl::StrSplit(DescribePrivacyAudit(*summary.privacy_audit), "; "));
+    if (summary.claim_check.has_value() && standing != RunStanding::kNothingClaimed) {
+      table.AddLines("claim", absl::StrSplit(DescribeClaimCheck(*summary.claim_check), "; "));
     }
     if (claim.states_bound()) {
       absl::StrAppend(&verdict, "; the bound: ", BoundState(summary));
@@ -262,7 +262,7 @@ RunClaim ClaimOf(const RunSummary& summary) {
   claim.least_step_auc_bound = summary.least_step_auc_bound;
   claim.worst_case_tested = summary.worst_case.examples > 0;
   claim.exceeded = summary.bound_exceeded > 0;
-  claim.privacy_audit = summary.privacy_audit;
+  claim.claim_check = summary.claim_check;
   return claim;
 }
 

@@ -58,7 +58,7 @@ struct RunSummary {
   // Over the last epoch: of cumulative_conditional_likelihood_ratio, or else of conditional_likelihood_ratio. examples
   // 0: not measured.
   EpochLeakRow worst_case;
-  std::optional<PrivacyAuditRow> privacy_audit;   // nullopt: the run claims no mu.
+  std::optional<ClaimCheckRow> claim_check;       // nullopt: the run claims no mu.
   std::vector<AttributeLeakRow> attribute_leaks;  // The strongest attack on each attribute. Non-label party only.
   Guessing guessing;                              // Over the run's mean batch.
   std::string details;                            // Path of the file with every figure.

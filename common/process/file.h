@@ -10,6 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+#include "common/storage/file_mode.h"
+
 namespace splitveil {
 
 // Contents of `path`. Errors: NotFound; InvalidArgument where it cannot be opened or read (a folder, no permission).
@@ -20,10 +22,10 @@ absl::StatusOr<std::string> ReadFile(const std::string& path);
 // permissions, narrowed by the umask; by default the owner's alone, for most of what is written here tells of ids,
 // labels or what leaks of them. Errors: InvalidArgument where the file cannot be made (no such folder, no permission);
 // Internal where it cannot be written (the disk is full).
-absl::Status WriteFile(const std::string& path, absl::string_view contents, mode_t mode = 0600);
+absl::Status WriteFile(const std::string& path, absl::string_view contents, mode_t mode = kOwnerOnly);
 
 // As WriteFile, but never replaces: AlreadyExists where anything has the name, a dangling link included.
-absl::Status CreateFile(const std::string& path, absl::string_view contents, mode_t mode = 0600);
+absl::Status CreateFile(const std::string& path, absl::string_view contents, mode_t mode = kOwnerOnly);
 
 }  // namespace splitveil
 

@@ -13,6 +13,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
+#include "common/storage/file_mode.h"
+
 namespace splitveil {
 
 // A file under construction. It has no name while it is written, in the folder it is meant for, and gets its own,
@@ -24,7 +26,7 @@ class PendingFile {
   // InvalidArgument where the temporary cannot be made (no such folder, not writable); Internal where the disk or the
   // process has no room for it. `mode`: permissions, less the umask; by default the owner's alone, for most of what is
   // written here tells of ids, labels or weights.
-  static absl::StatusOr<std::unique_ptr<PendingFile>> Create(std::string path, mode_t mode = 0600);
+  static absl::StatusOr<std::unique_ptr<PendingFile>> Create(std::string path, mode_t mode = kOwnerOnly);
   ~PendingFile();
   PendingFile(const PendingFile&) = delete;
   PendingFile& operator=(const PendingFile&) = delete;

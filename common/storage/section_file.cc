@@ -99,7 +99,7 @@ absl::StatusOr<Digest> DigestOfFile(int descriptor, const std::string& path, siz
 
 // A file for a section's bytes that vanishes with its descriptor. -1 with errno.
 int OpenSpool(const std::string& path) {
-  int descriptor = OpenUnnamed(path, O_RDWR, 0600);
+  int descriptor = OpenUnnamed(path, O_RDWR, kOwnerOnly);
   if (descriptor < 0) {  // Maybe the file system knows no files without a name: this one has it for a moment.
     std::string pattern = absl::StrCat(path, ".XXXXXX");
     descriptor = mkstemp(pattern.data());

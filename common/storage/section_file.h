@@ -21,6 +21,7 @@
 #include "absl/types/span.h"
 
 #include "common/crypto/sha256.h"
+#include "common/storage/file_mode.h"
 #include "common/storage/pending_file.h"
 
 namespace splitveil {
@@ -32,7 +33,7 @@ class SectionFileWriter {
   // InvalidArgument where the temporaries cannot be made. Section names: distinct, not empty. `mode`: permissions of
   // the file, less the umask; by default the owner's alone.
   static absl::StatusOr<std::unique_ptr<SectionFileWriter>> Create(std::string path, std::vector<std::string> sections,
-                                                                   mode_t mode = 0600);
+                                                                   mode_t mode = kOwnerOnly);
   ~SectionFileWriter();
 
   // Appends to section number `section` of those given. Internal where the bytes cannot be written.

@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 
 #include "common/status/status_macros.h"
+#include "common/storage/file_mode.h"
 
 namespace splitveil {
 namespace {
@@ -33,7 +34,7 @@ void MakeForOwnerAlone(const std::string& path) {
   if (path == ":memory:") {  // SQLite's name for no file.
     return;
   }
-  const int file = open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const int file = open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, kOwnerOnly);
   if (file >= 0) {
     close(file);
   }

@@ -110,23 +110,23 @@ absl::Status LeakAuditor::FinishRun() {
   if (recorder_.has_pooled(Observer::kLabelParty)) {  // The run ends within an epoch.
     status.Update(recorder_.RecordEpoch(Observer::kLabelParty, released_epoch_, BoundsOf(released_epoch_)));
   }
-  status.Update(RecordPrivacyAudit());
+  status.Update(RecordClaimCheck());
   return status;
 }
 
-absl::Status LeakAuditor::RecordPrivacyAudit() {
-  privacy_audit_ = mu_audit_.Finish();
-  if (!privacy_audit_.has_value()) {
+absl::Status LeakAuditor::RecordClaimCheck() {
+  claim_check_ = mu_audit_.Finish();
+  if (!claim_check_.has_value()) {
     return absl::OkStatus();
   }
-  SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(*privacy_audit_));
-  return privacy_audit_->is_refuted()
-             ? ledger_->RecordEvent("claim_refuted",
-                                    absl::StrFormat("claimed mu %.4f; the run's own scores refute any below %.4f "
-                                                    "(%.4g%%, test %s, %d examples)",
-                                                    privacy_audit_->claimed_mu, privacy_audit_->failing_mu_lower,
-                                                    100 * privacy_audit_->failing_confidence, privacy_audit_->test,
-                                                    privacy_audit_->examples))
+  SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(*claim_check_));
+  return claim_check_->is_refuted()
+             ? ledger_->RecordEvent(
+                   "claim_refuted",
+                   absl::StrFormat("claimed mu %.4f; the run's own scores refute any below %.4f "
+                                   "(%.4g%%, test %s, %d examples)",
+                                   claim_check_->claimed_mu, claim_check_->failing_mu_lower,
+                                   100 * claim_check_->failing_confidence, claim_check_->test, claim_check_->examples))
              : absl::OkStatus();
 }
 
@@ -226,9 +226,9 @@ int64_t LeakAuditor::bound_exceeded() const {
   return recorder_.bound_exceeded();
 }
 
-std::optional<PrivacyAuditRow> LeakAuditor::privacy_audit() const {
+std::optional<ClaimCheckRow> LeakAuditor::claim_check() const {
   const absl::MutexLock lock(&mutex_);
-  return privacy_audit_;
+  return claim_check_;
 }
 
 std::string LeakAuditor::latest() const {

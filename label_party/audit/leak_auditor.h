@@ -68,7 +68,7 @@ class LeakAuditor {
   EpochLeaks epoch_leaks() const ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t bound_exceeded() const ABSL_LOCKS_EXCLUDED(mutex_);
   // What FinishRun recorded; nullopt before it, and where the run claims no mu.
-  std::optional<PrivacyAuditRow> privacy_audit() const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<ClaimCheckRow> claim_check() const ABSL_LOCKS_EXCLUDED(mutex_);
   // For the progress line.
   std::string latest() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -93,7 +93,7 @@ class LeakAuditor {
   // The batch that `request` scores. Errors: as Judge.
   absl::StatusOr<Awaited*> Find(const v1::ScoreBatchRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   EpochBounds BoundsOf(uint32_t epoch) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status RecordPrivacyAudit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status RecordClaimCheck() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const v1::AuditAgreement agreement_;
   const size_t awaited_batches_;
@@ -108,7 +108,7 @@ class LeakAuditor {
   uint32_t judged_epoch_ ABSL_GUARDED_BY(mutex_) = 0;               // Whose scores the peer's pool holds.
   LeakRecorder recorder_ ABSL_GUARDED_BY(mutex_);
   MuAudit mu_audit_ ABSL_GUARDED_BY(mutex_);
-  std::optional<PrivacyAuditRow> privacy_audit_ ABSL_GUARDED_BY(mutex_);
+  std::optional<ClaimCheckRow> claim_check_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace splitveil

@@ -139,8 +139,8 @@ MuAudit::Scored MuAudit::Difference() const {
   return scored;
 }
 
-std::optional<PrivacyAuditRow> MuAudit::Finish() const {
-  PrivacyAuditRow row;
+std::optional<ClaimCheckRow> MuAudit::Finish() const {
+  ClaimCheckRow row;
   row.confidence = kConfidence;
   row.failing_confidence = kFailingConfidence;
   row.delta = kDelta;

@@ -52,14 +52,14 @@ class MuAudit {
   void Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, const ReleasingHead& head);
 
   // Of all releases so far; nullopt where none claimed anything, or fewer than two examples of a class were released.
-  std::optional<PrivacyAuditRow> Finish() const;
+  std::optional<ClaimCheckRow> Finish() const;
 
  private:
   friend class cereal::access;
   template <typename Archive>
   void serialize(Archive& archive) {
-    archive(claimed_sum_kl_, releases_repeat_, first_epoch_, squared_separations_, separations_, labels_, own_,
-            neighbour_, first_, latest_);
+    archive(claimed_sum_kl_, releases_repeat_, first_epoch_, seen_epoch_, seen_sum_kl_, squared_separations_,
+            separations_, labels_, own_, neighbour_, first_, latest_);
   }
 
   // Each example's sum of evidence, and that sum's variance; of a mean, how many it is of. [examples]

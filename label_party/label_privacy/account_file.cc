@@ -16,6 +16,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/storage/file_mode.h"
 #include "common/storage/sqlite_application.h"
 
 namespace splitveil {
@@ -23,7 +24,6 @@ namespace {
 
 constexpr SqliteApplication kAccount = {"a privacy account", /*id=*/0x53565041, /*version=*/3};  // "SVPA".
 constexpr int64_t kVersionOfOneDraw = 2;
-constexpr mode_t kOwnerOnly = 0600;
 
 constexpr char kTables[] = R"sql(
 CREATE TABLE account(id TEXT NOT NULL CHECK (id <> ''), noise_key BLOB NOT NULL CHECK (length(noise_key) = 32)) STRICT;

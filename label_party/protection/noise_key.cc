@@ -17,7 +17,7 @@ namespace splitveil {
 namespace {
 
 constexpr char kSuffix[] = ".noise_key";
-constexpr mode_t kOwnerOnly = 0600, kOthers = 077;
+constexpr mode_t kOthers = 077;
 using KeyBytes = std::array<uint8_t, 32>;
 
 // NotFound where there is none.

@@ -151,8 +151,6 @@ absl::Duration FarewellLimit(const v1::Deadlines& deadlines) {
                                              : absl::Seconds(deadlines.max_outage_seconds()) + kNoticeLimit;
 }
 
-constexpr mode_t kOwnerOnly = 0600;  // What leaks is the label party's to tell.
-
 std::string DetailsPath(const LabelPartyPlan& plan) {
   return ResultPath(ResolvePath(plan.config_path, plan.config.party().ledger_path()));
 }
@@ -294,7 +292,8 @@ absl::Status RunLabelParty(const LabelPartyPlan& plan) {
       return outcome;
     }
     LogInfo(outcome.message());
-    SPLITVEIL_ASSIGN_OR_RETURN(part.checkpoints, PlanCheckpoints("label_party", plan.config_path, plan.config.party(),
+    part.config.mutable_party()->clear_starts_anew();  // It has, and now goes on.
+    SPLITVEIL_ASSIGN_OR_RETURN(part.checkpoints, PlanCheckpoints("label_party", plan.config_path, part.config.party(),
                                                                  plan.config.model(), plan.agreement));
   }
 }

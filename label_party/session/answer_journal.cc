@@ -3,10 +3,16 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <limits>
+#include <system_error>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
@@ -16,30 +22,34 @@ namespace {
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "big-endian hosts need byte swaps in answer_journal.cc");
 
-struct Record {
-  uint32_t epoch = 0, batch = 0;
-  Digest activations;
-  uint32_t scores_answered = 0;
-};
-static_assert(sizeof(Record) == 44, "the file's format");
+constexpr char kSuffix[] = ".answered.";
+constexpr size_t kDigits = 16;  // Of the digest of a run's id.
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 absl::Status Failed(const std::string& path, const char* what) {
   return absl::InternalError(absl::StrCat(path, ": cannot be ", what, ": ", std::strerror(errno)));
 }
 
+absl::Status OtherActivations(const std::string& of) {
+  return absl::AlreadyExistsError(
+      absl::StrCat("activations: expected those that ", of,
+                   " was answered for before the run was broken off, found others: the non-label party must run on "
+                   "what it ran on (machine, threads, libraries), or both begin anew (starts_anew)"));
+}
+
 }  // namespace
 
-std::string AnswerJournal::PathOf(const std::string& checkpoint_path) {
-  return checkpoint_path.empty() ? "" : checkpoint_path + ".answered";
+std::string AnswerJournal::PathOf(const std::string& checkpoint_path, const std::string& run_id) {
+  return absl::StrCat(checkpoint_path, kSuffix, absl::BytesToHexString(AsBytes(Sha256(run_id))).substr(0, kDigits));
 }
 
 absl::StatusOr<std::unique_ptr<AnswerJournal>> AnswerJournal::Open(const std::string& path, int flags) {
-  const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+  const int descriptor = open(path.c_str(), O_CLOEXEC | O_NOFOLLOW | flags, 0600);
   if (descriptor < 0) {
     const std::string what = absl::StrCat(path, ": cannot be opened: ", std::strerror(errno));
     return errno == ENOENT ? absl::NotFoundError(what) : absl::InvalidArgumentError(what);
   }
-  File file(fdopen(descriptor, "r+"));
+  File file(fdopen(descriptor, (flags & O_ACCMODE) == O_RDONLY ? "r" : "r+"));
   if (file == nullptr) {
     close(descriptor);
     return Failed(path, "opened");
@@ -48,51 +58,107 @@ absl::StatusOr<std::unique_ptr<AnswerJournal>> AnswerJournal::Open(const std::st
 }
 
 absl::StatusOr<std::unique_ptr<AnswerJournal>> AnswerJournal::Begin(const std::string& path) {
-  return Open(path, O_CREAT | O_TRUNC);
+  return Open(path, O_RDWR | O_CREAT | O_EXCL);
 }
 
 absl::StatusOr<std::unique_ptr<AnswerJournal>> AnswerJournal::Continue(const std::string& path, uint32_t epoch,
                                                                        uint32_t batch) {
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<AnswerJournal> journal, Open(path, 0));
-  SPLITVEIL_RETURN_IF_ERROR(journal->ReadFrom(epoch, batch));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<AnswerJournal> journal, Open(path, O_RDWR));
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t whole, journal->ReadFrom(epoch, batch));
+  std::FILE* const file = journal->file_.get();
+  if (ftruncate(fileno(file), static_cast<off_t>(whole)) != 0 || std::fseek(file, 0, SEEK_END) != 0) {
+    return Failed(path, "written");
+  }
   return journal;
 }
 
-absl::Status AnswerJournal::ReadFrom(uint32_t epoch, uint32_t batch) {
+void AnswerJournal::RemoveOthers(const std::string& checkpoint_path, const std::vector<std::string>& run_ids) {
+  const std::filesystem::path path = checkpoint_path;
+  const std::string prefix = path.filename().string() + kSuffix;
+  std::error_code error;
+  std::filesystem::directory_iterator files(path.has_parent_path() ? path.parent_path() : ".", error);
+  std::vector<std::filesystem::path> others;
+  for (; !error && files != std::filesystem::directory_iterator(); files.increment(error)) {
+    const std::string name = files->path().filename().string();
+    const bool kept = std::any_of(run_ids.begin(), run_ids.end(), [&](const std::string& run_id) {
+      return absl::EndsWith(PathOf(checkpoint_path, run_id), name);
+    });
+    if (absl::StartsWith(name, prefix) && name.size() == prefix.size() + kDigits && !kept) {
+      others.push_back(files->path());
+    }
+  }
+  for (const std::filesystem::path& other : others) {
+    std::filesystem::remove(other, error);
+  }
+}
+
+absl::StatusOr<double> AnswerJournal::LargestSumKl(const std::string& path) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<AnswerJournal> journal, Open(path, O_RDONLY));
+  SPLITVEIL_RETURN_IF_ERROR(journal->ReadFrom(std::numeric_limits<uint32_t>::max(), 0).status());
+  return journal->largest_sum_kl_;
+}
+
+absl::StatusOr<int64_t> AnswerJournal::ReadFrom(uint32_t epoch, uint32_t batch) {
+  static_assert(sizeof(Record) == 56, "the file's format");
   Record record;
   int64_t records = 0;
   for (; std::fread(&record, sizeof(record), 1, file_.get()) == 1; ++records) {
-    if (std::pair(record.epoch, record.batch) < std::pair(epoch, batch)) {
-      continue;
+    largest_sum_kl_ = std::isnan(record.sum_kl) ? kInfinity : std::max(largest_sum_kl_, record.sum_kl);
+    // An evaluation comes after all batches of its epoch.
+    if (record.epoch > epoch || (record.epoch == epoch && (record.batch >= batch || record.kind == Kind::kEvaluated))) {
+      before_[{record.kind, record.epoch, record.batch}] = record;
     }
-    Entry& entry = before_[{record.epoch, record.batch}];
-    entry.activations = record.activations;
-    entry.scores_answered = entry.scores_answered || record.scores_answered != 0;
   }
-  const auto whole = static_cast<off_t>(records * static_cast<int64_t>(sizeof(Record)));
-  return std::ferror(file_.get()) == 0 && ftruncate(fileno(file_.get()), whole) == 0 &&
-                 std::fseek(file_.get(), 0, SEEK_END) == 0
-             ? absl::OkStatus()
-             : Failed(path_, "read");
+  return std::ferror(file_.get()) == 0 ? absl::StatusOr<int64_t>(records * static_cast<int64_t>(sizeof(Record)))
+                                       : Failed(path_, "read");
 }
 
-absl::Status AnswerJournal::Answer(uint32_t epoch, uint32_t batch, const Digest& activations, bool scores_answered) {
-  const auto before = before_.find({epoch, batch});
-  if (before != before_.end() && before->second.activations != activations) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("activations: expected those that epoch ", epoch, " batch ", batch,
-                     " was answered for before the run was broken off, found others: the non-label party must run on "
-                     "what it ran on (machine, threads, libraries), or both begin anew (starts_anew)"));
+const AnswerJournal::Record* AnswerJournal::Before(Kind kind, uint32_t epoch, uint32_t batch) const {
+  const auto before = before_.find({kind, epoch, batch});
+  return before == before_.end() ? nullptr : &before->second;
+}
+
+absl::Status AnswerJournal::Write(const Record& record) {
+  if (Before(record.kind, record.epoch, record.batch) != nullptr) {
+    return absl::OkStatus();
   }
-  const Record record = {epoch, batch, activations, scores_answered ? 1U : 0U};
+  largest_sum_kl_ = std::isnan(record.sum_kl) ? kInfinity : std::max(largest_sum_kl_, record.sum_kl);
   return std::fwrite(&record, sizeof(record), 1, file_.get()) == 1 && std::fflush(file_.get()) == 0
              ? absl::OkStatus()
              : Failed(path_, "written");
 }
 
+absl::Status AnswerJournal::Take(uint32_t epoch, uint32_t batch, const Digest& activations) {
+  const Record* const before = Before(Kind::kTaken, epoch, batch);
+  return before != nullptr && before->digest != activations
+             ? OtherActivations(absl::StrCat("epoch ", epoch, " batch ", batch))
+             : Write({Kind::kTaken, epoch, batch, 0, activations, 0});
+}
+
+absl::Status AnswerJournal::Answer(uint32_t epoch, uint32_t batch, const Reply& reply) {
+  const Record* const before = Before(Kind::kAnswered, epoch, batch);
+  return before != nullptr && before->digest != reply.bytes
+             ? absl::InvalidArgumentError(absl::StrCat(
+                   path_, ": expected the answer that left for epoch ", epoch, " batch ", batch,
+                   " before the run was broken off, found another: this party must run on what it ran on (machine, "
+                   "threads, libraries, noise key, protection and release policy), or both begin anew (starts_anew)"))
+             : Write({Kind::kAnswered, epoch, batch, reply.scores_answered ? 1U : 0U, reply.bytes, reply.sum_kl});
+}
+
 bool AnswerJournal::ScoresAnswered(uint32_t epoch, uint32_t batch) const {
-  const auto before = before_.find({epoch, batch});
-  return before != before_.end() && before->second.scores_answered;
+  const Record* const before = Before(Kind::kAnswered, epoch, batch);
+  return before != nullptr && before->scores_answered != 0;
+}
+
+absl::Status AnswerJournal::Evaluate(uint32_t epoch, const Digest& activations) {
+  const Record* const before = Before(Kind::kEvaluated, epoch, 0);
+  return before != nullptr && before->digest != activations
+             ? OtherActivations(absl::StrCat("the evaluation after epoch ", epoch))
+             : Write({Kind::kEvaluated, epoch, 0, 0, activations, 0});
+}
+
+absl::Status AnswerJournal::ReleaseUnprotected() {
+  return largest_sum_kl_ == kInfinity ? absl::OkStatus() : Write({Kind::kUnprotected, 0, 0, 0, {}, kInfinity});
 }
 
 }  // namespace splitveil

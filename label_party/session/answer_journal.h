@@ -1,4 +1,4 @@
-// Which activations were answered, on the disk: what may be asked again after a crash.
+// What was answered to the peer, on the disk: what may be asked again after a crash, and with what answer.
 #ifndef SPLITVEIL_LABEL_PARTY_SESSION_ANSWER_JOURNAL_H_
 #define SPLITVEIL_LABEL_PARTY_SESSION_ANSWER_JOURNAL_H_
 
@@ -7,7 +7,9 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,50 +20,86 @@ namespace splitveil {
 
 // A run that is continued from a checkpoint repeats the steps after it. The same activations get the same bytes
 // (label_party/protection/noise_key.h); other ones would get another draw of noise, and a peer that makes a run break
-// off again and again could average. So each step's activations are written down before its answer leaves, and a step
-// that was answered is never answered for others (architecture rule 2).
+// off again and again could average. So each step's activations are written down before anything is decided of them,
+// and its answer before it leaves: a step that was begun is never taken for other activations, and one that was
+// answered never gets other bytes, whatever the reason (architecture rule 2). So are the activations of an evaluation
+// whose answer may say that training stops.
 //
-// A file of 44 bytes per step: epoch and batch (u32, little-endian), SHA-256 of the activations as they came, u32
-// flags. It is written to before each answer and not synced: it survives the process, not the loss of power, which no
-// peer can cause. Not thread-safe.
+// A file for each run, beside its checkpoints; of 56 bytes per record, two records per step, little-endian: kind, epoch,
+// batch and flags (u32 each), SHA-256 of what came or leaves, the largest divergence of all releases of one example so
+// far (f64). What is known from an earlier part of the run is not written again. It is written to before each answer
+// and not synced: it survives the process, not the loss of power, which no peer can cause. Not thread-safe.
 class AnswerJournal {
  public:
-  // Beside the checkpoint of this path.
-  static std::string PathOf(const std::string& checkpoint_path);
+  // That of run `run_id`, whose checkpoints have this path: "PATH.answered." and 16 hexadecimal digits of the SHA-256
+  // of its id.
+  static std::string PathOf(const std::string& checkpoint_path, const std::string& run_id);
 
-  // Of a run that begins: replaces what is there. Errors: NotFound, InvalidArgument where the file cannot be made.
+  // Of a run that begins. Errors: NotFound, InvalidArgument where the file cannot be made, or is there already.
   static absl::StatusOr<std::unique_ptr<AnswerJournal>> Begin(const std::string& path);
   // Of one that goes on at batch (epoch, batch). What a crash has left of a last record is cut off. Errors: as Begin;
   // NotFound, too, where there is none: then nothing says what was answered, and the run cannot go on.
   static absl::StatusOr<std::unique_ptr<AnswerJournal>> Continue(const std::string& path, uint32_t epoch,
                                                                  uint32_t batch);
+  // Removes the journals beside `checkpoint_path` of all runs but these, of which no checkpoint is left. One that
+  // cannot be removed stays.
+  static void RemoveOthers(const std::string& checkpoint_path, const std::vector<std::string>& run_ids);
+  // The largest sum of any answer in the journal at `path`; 0 where nothing was answered. Errors: NotFound where there
+  // is no journal; InvalidArgument, Internal where it cannot be read.
+  static absl::StatusOr<double> LargestSumKl(const std::string& path);
 
-  // Before batch (epoch, batch) is answered: that it was not answered for other activations; writes it down.
-  // `scores_answered`: the attack module's scores of it will be answered, too. Errors: AlreadyExists where it was
-  // answered for others; Internal where it cannot be written.
-  absl::Status Answer(uint32_t epoch, uint32_t batch, const Digest& activations, bool scores_answered);
+  // All of batch (epoch, batch) has come: that it did not come with other activations before. Errors: AlreadyExists
+  // where it did; Internal where it cannot be written.
+  absl::Status Take(uint32_t epoch, uint32_t batch, const Digest& activations);
+
+  struct Reply {
+    Digest bytes = {};
+    double sum_kl = 0;             // The largest divergence of all releases of one example, this one included, nats.
+    bool scores_answered = false;  // The attack module's scores of the batch will be answered, too.
+  };
+  // `reply` leaves for batch (epoch, batch): that no other one left for it before. Errors: InvalidArgument where one
+  // did, which is this party's fault; Internal where it cannot be written.
+  absl::Status Answer(uint32_t epoch, uint32_t batch, const Reply& reply);
   // Whether the scores of this batch were, or may have been, answered before the run went on.
   bool ScoresAnswered(uint32_t epoch, uint32_t batch) const;
 
+  // All of the evaluation after `epoch` has come, whose answer depends on the labels. Errors: as Take.
+  absl::Status Evaluate(uint32_t epoch, const Digest& activations);
+
+  // Something leaves that nothing protects: no sum is large enough. Once is enough. Errors: Internal where it cannot be
+  // written.
+  absl::Status ReleaseUnprotected();
+
  private:
-  struct Entry {
-    Digest activations;
-    bool scores_answered = false;
+  enum class Kind : uint32_t { kTaken = 1, kAnswered, kEvaluated, kUnprotected };
+  struct Record {
+    Kind kind = Kind::kTaken;
+    uint32_t epoch = 0, batch = 0;
+    uint32_t scores_answered = 0;
+    Digest digest = {};
+    double sum_kl = 0;
   };
+  using Key = std::tuple<Kind, uint32_t, uint32_t>;
   struct Closer {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   using File = std::unique_ptr<std::FILE, Closer>;
+
   AnswerJournal(std::string path, File file) : path_(std::move(path)), file_(std::move(file)) {}
   // `flags`: of open(2), besides those that every journal has.
   static absl::StatusOr<std::unique_ptr<AnswerJournal>> Open(const std::string& path, int flags);
-  // Errors: Internal where it cannot be read.
-  absl::Status ReadFrom(uint32_t epoch, uint32_t batch);
+  // Keeps what lies at or after (epoch, batch); how many bytes are whole records. Errors: Internal where it cannot be
+  // read.
+  absl::StatusOr<int64_t> ReadFrom(uint32_t epoch, uint32_t batch);
+  // The record of this kind from before the run went on; null: none.
+  const Record* Before(Kind kind, uint32_t epoch, uint32_t batch) const;
+  // Writes what is not known.
+  absl::Status Write(const Record& record);
 
   const std::string path_;
   const File file_;
-  // What was answered before the run went on and is to be repeated, by epoch and batch.
-  std::map<std::pair<uint32_t, uint32_t>, Entry> before_;
+  std::map<Key, Record> before_;  // What was answered before the run went on and is to be repeated.
+  double largest_sum_kl_ = 0;     // Of all records.
 };
 
 }  // namespace splitveil

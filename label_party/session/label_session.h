@@ -13,7 +13,7 @@
 //     EmbedAuxiliary, GuessAttributes ────────────►  guesses at sensitive attributes: AttributeAudit
 //            ◄────────────────────────────── guesses
 //   AuxiliaryLabels, ScoreExamples (ORACLE) ────►  judged by CompletionAudit
-//   Close ────────────────────────────────────────►  kTraining -> kEnded
+//   Close ────────────────────────────────────────►  kTraining -> kCompleted, and kFarewell once the peer has heard
 //
 // Every message is checked against the state, the schedule and the agreement before it is used. A message that is
 // refused leaves the run where it was, the time since the peer was heard included: it goes on with a correct one. The
@@ -39,20 +39,23 @@
 #include "common/dataset/dataset.h"
 #include "common/model/model_state.h"
 #include "common/operations/run_status.h"
-#include "common/operations/training_progress.h"
 #include "common/process/steady_time.h"
 #include "common/schedule/joint_seed.h"
-#include "label_party/audit/completion_audit.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/protection/protection_factory.h"
 #include "label_party/session/attribute_audit.h"
 #include "label_party/session/gradients_message.h"
+#include "label_party/session/peer_presence.h"
 #include "label_party/session/protocol_state.h"
 #include "label_party/session/refusal_log.h"
-#include "label_party/session/replay_cache.h"
 #include "label_party/session/result_json.h"
-#include "label_party/session/run_lifecycle.h"
-#include "label_party/session/training.h"
+#include "label_party/session/run_closing.h"
+#include "label_party/session/run_context.h"
+#include "label_party/session/run_end.h"
+#include "label_party/session/run_opening.h"
+#include "label_party/session/run_records.h"
+#include "label_party/session/run_training.h"
+#include "label_party/session/test_evaluator.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/attribute_audit.pb.h"
@@ -81,9 +84,14 @@ struct LabelSessionOptions {
   std::function<absl::Status(const RunReport&)> keep_report;
 };
 
-// One run, as the peer's messages drive it: each method checks its message (ProtocolState, TrainingOrder, ReplayCache),
-// hands it to the part that does the work (TrainingStep, TestEvaluator, LeakAuditor, CompletionAudit) and ends the
-// run where that fails (RunLifecycle). Thread-safe; the calls of one stream come one after the other.
+// One run, as the peer's messages drive it: each method checks its message against the state (ProtocolState) and hands
+// it to the part of the run that it belongs to, of which each ends the run by RunEnd where it must:
+//
+//   Open, Align, Start                        RunOpening
+//   Train, Evaluate, AuxiliaryLabels, ...     RunTraining
+//   Close                                     RunClosing
+//
+// Thread-safe; the calls of one stream come one after the other.
 class LabelSession {
  public:
   // Errors: InvalidArgument where the data hold no labels, or labels that are all alike, the top model is a file that
@@ -162,73 +170,24 @@ class LabelSession {
 
   LabelSession(LabelSessionOptions options, SeedExchange seed);
 
-  // The end of the run, for both parties and everybody who waits for it.
-  void End(RunLifecycle::End end, absl::Status outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends it with an error that concerns the peer; returns it.
-  absl::Status Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends it with an error of this party; returns what the peer may know of it. OK: nothing has failed, it goes on.
-  absl::Status FailInside(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  // A slice has been taken; `new_stream`: before the old one was known to be lost.
-  void HeardOn(bool new_stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status LearnLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // To an evaluation that has counted.
-  v1::EvaluateResponse EvaluationAnswer() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // After an epoch's evaluation: early stopping, checkpoint.
-  absl::Status AfterEvaluation() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Between steps: all scores of the steps before have been judged, for a peer that leaves a checkpoint itself has
-  // waited for that before it goes on.
-  absl::Status WriteDueCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void UpdateBoundExceeded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // That examples may be scored now: auxiliary labels are agreed, all epochs trained.
-  absl::Status CheckCompletion(ProtocolState::Message message, const std::string& run_id, const char* call) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // That attributes may be asked about now: attacks on them are agreed, the epoch is evaluated and due.
-  absl::Status CheckAttributeCall(ProtocolState::Message message, const std::string& run_id, uint32_t epoch,
-                                  const char* call) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Of a run that has ended, once: last figures, export, ledger, report. Returns the run's outcome, which is an error,
-  // too, where one of these fails.
-  absl::Status FinishRun() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends the run where `stop` says so or the peer is silent; whether it has ended.
   bool EndIfDue(bool (*stop)()) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const v1::RunAgreement agreement_;
-  const v1::LabelPartyConfig config_;
-  const std::shared_ptr<const Dataset> data_;
-  const std::shared_ptr<const Dataset> known_attributes_;
-  const bool only_continues_;
-  RunStatus* const status_;
-  const std::function<absl::Status(const RunReport&)> keep_report_;
-  const SeedExchange seed_;
+  const RunContext run_;
   ProtocolState protocol_;
-  std::atomic<LeakAuditor*> judge_ = nullptr;  // auditor_, for those who must not wait for the step under way.
-
-  WakeableSleep ended_;  // Of WaitUntilEnded.
+  std::atomic<LeakAuditor*> judge_ = nullptr;  // training_'s, for those who must not wait for the step under way.
+  WakeableSleep ended_;                        // Of WaitUntilEnded.
 
   mutable absl::Mutex mutex_;
-  RunLifecycle life_ ABSL_GUARDED_BY(mutex_);
-  Protection protection_ ABSL_GUARDED_BY(mutex_);  // Until Start.
-  std::string peer_commitment_ ABSL_GUARDED_BY(mutex_);
-  std::optional<JointSeed> continued_seed_ ABSL_GUARDED_BY(mutex_);  // Of the run that this one goes on with.
-  std::unique_ptr<AnswerJournal> journal_ ABSL_GUARDED_BY(mutex_);   // Null: no checkpoints.
-  AlignedIds aligned_ ABSL_GUARDED_BY(mutex_);
-  // CheckLabelsDiffer on them. The peer chose which examples are shared: were it told, it could choose all but one of a
-  // known label, and read that one. The run ends as any other, and is no success at this party alone.
-  absl::Status shared_labels_ ABSL_GUARDED_BY(mutex_);
-  // From Start on:
-  std::unique_ptr<LeakAuditor> auditor_ ABSL_GUARDED_BY(mutex_);
-  std::optional<Training> training_ ABSL_GUARDED_BY(mutex_);
-  ReplayCache replay_ ABSL_GUARDED_BY(mutex_);
-  bool checkpoint_due_ ABSL_GUARDED_BY(mutex_) = false;  // Before the next batch.
+  RunRecords records_ ABSL_GUARDED_BY(mutex_);
+  PeerPresence presence_ ABSL_GUARDED_BY(mutex_);
+  RunEnd end_ ABSL_GUARDED_BY(mutex_);
+  RunOpening opening_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<RunTraining> training_ ABSL_GUARDED_BY(mutex_);  // From Start on.
+  RunClosing closing_ ABSL_GUARDED_BY(mutex_);
+  RefusalLog refusals_ ABSL_GUARDED_BY(mutex_);
   Answered<v1::OpenRequest, v1::OpenResponse> opened_ ABSL_GUARDED_BY(mutex_);
   Answered<v1::StartRequest, v1::StartResponse> started_ ABSL_GUARDED_BY(mutex_);
-  bool farewell_ ABSL_GUARDED_BY(mutex_) = false;
-  bool peer_started_again_ ABSL_GUARDED_BY(mutex_) = false;
-  RefusalLog refusals_ ABSL_GUARDED_BY(mutex_);
-  std::optional<TrainingProgress> progress_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<CompletionAudit> completion_ ABSL_GUARDED_BY(mutex_);      // From the first AuxiliaryLabels on.
-  std::unique_ptr<AttributeAudit> attribute_audit_ ABSL_GUARDED_BY(mutex_);  // Null: no attacks on attributes agreed.
-  std::optional<absl::Status> finished_ ABSL_GUARDED_BY(mutex_);             // From FinishRun on, what it returned.
 };
 
 }  // namespace splitveil

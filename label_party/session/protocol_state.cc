@@ -74,7 +74,7 @@ absl::Status ProtocolState::CheckOf(Message message, const std::string& run_id) 
                ? absl::OkStatus()
                : absl::FailedPreconditionError("Open: expected no run, found one under way or ended");
   }
-  if (state_ == State::kEnded) {
+  if (state_ >= State::kCompleted) {
     return absl::CancelledError("the label party has ended the run");
   }
   if (state_ == State::kWaiting) {
@@ -95,9 +95,33 @@ void ProtocolState::Opened(std::string run_id) {
   state_ = State::kOpened;
 }
 
+bool ProtocolState::MayRepeat(Message message) const {
+  absl::MutexLock lock(&mutex_);
+  switch (message) {
+    case Message::kOpen:
+      return state_ == State::kOpened || state_ == State::kAligned;
+    case Message::kStart:
+      return state_ == State::kTraining && !stepped_;
+    case Message::kClose:
+      return state_ == State::kCompleted || state_ == State::kFarewell;
+    default:
+      return false;
+  }
+}
+
+bool ProtocolState::MayBeTakenUp() const {
+  absl::MutexLock lock(&mutex_);
+  return state_ >= State::kOpened && state_ <= State::kCompleted;
+}
+
+void ProtocolState::Stepped() {
+  absl::MutexLock lock(&mutex_);
+  stepped_ = true;
+}
+
 void ProtocolState::Enter(State state) {
   absl::MutexLock lock(&mutex_);
-  if (state_ != State::kEnded) {
+  if (state > state_) {
     state_ = state;
   }
 }

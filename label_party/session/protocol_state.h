@@ -20,14 +20,30 @@ namespace splitveil {
 //   Train, Evaluate, ScoreBatch,             kTraining                      the same
 //     AuxiliaryLabels, ScoreExamples,
 //     EmbedAuxiliary, GuessAttributes
-//   Close of a complete run                  kTraining                      kEnded
-//   Close of one that the peer gives up      every state but kWaiting       kEnded
+//   Close of a complete run                  kTraining                      kCompleted, and kFarewell once the peer
+//                                                                           says that it has heard of it
+//   Close of one that the peer gives up      kOpened to kTraining           kEnded
 //   (failure, silence, stop)                 every state                    kEnded
+//
+// An answer may be lost with the connection. What may come once more for that:
+//   the same Open                            kOpened, kAligned
+//   the same Start                           kTraining, before the first step
+//   Close of a complete run                  kCompleted, kFarewell
+// (Train and Evaluate: ReplayCache, TrainingOrder.)
 //
 // Thread-safe: scores are judged while a step is under way.
 class ProtocolState {
  public:
-  enum class State { kWaiting, kOpened, kAligning, kAligned, kTraining, kEnded };
+  enum class State {
+    kWaiting,
+    kOpened,
+    kAligning,
+    kAligned,
+    kTraining,
+    kCompleted,  // The peer may not know of it yet.
+    kFarewell,   // It does.
+    kEnded,      // And is not complete.
+  };
   enum class Message {
     kOpen,
     kAlign,
@@ -37,8 +53,6 @@ class ProtocolState {
     kScoreBatch,
     kAuxiliaryLabels,
     kScoreExamples,
-    kEmbedAuxiliary,
-    kGuessAttributes,
     kClose,
     kGiveUp,  // Close, without the claim that the run is complete.
   };
@@ -48,17 +62,24 @@ class ProtocolState {
   absl::Status Check(Message message) const;
   // The same for a message that names its run: InvalidArgument where that is another one.
   absl::Status Check(Message message, const std::string& run_id) const;
+  // Whether `message`, which was accepted, may come once more: it gets the answer that it got.
+  bool MayRepeat(Message message) const;
+  // Whether another process of the peer's may take the run up, from a checkpoint: it is under way or, as far as the
+  // peer knows, may be.
+  bool MayBeTakenUp() const;
 
-  // Transitions, after their message has been checked and done its work. None leaves kEnded.
+  // Transitions, after their message has been checked and done its work. None leads back, nor from the end but to
+  // kFarewell, and from kCompleted to kEnded where what is left to do fails.
   void Opened(std::string run_id);
   void Aligning() { Enter(State::kAligning); }
   void Aligned() { Enter(State::kAligned); }
   void Training() { Enter(State::kTraining); }
+  void Stepped();  // The first step of kTraining is done.
+  void Completed() { Enter(State::kCompleted); }
+  void Farewell() { Enter(State::kFarewell); }
   void Ended() { Enter(State::kEnded); }
 
   State state() const;
-  // A run is open and has not ended.
-  bool IsUnderWay() const { return state() != State::kWaiting && state() != State::kEnded; }
   // Empty before Opened.
   std::string run_id() const;
 
@@ -68,6 +89,7 @@ class ProtocolState {
 
   mutable absl::Mutex mutex_;
   State state_ ABSL_GUARDED_BY(mutex_) = State::kWaiting;
+  bool stepped_ ABSL_GUARDED_BY(mutex_) = false;
   std::string run_id_ ABSL_GUARDED_BY(mutex_);
 };
 

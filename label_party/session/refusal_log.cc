@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "common/telemetry/one_line.h"
 
@@ -24,11 +25,19 @@ bool IsRefusal(const absl::Status& status) {
   }
 }
 
+bool IsOfLedger(const absl::Status& status) { return absl::IsInternal(status) || absl::IsDataLoss(status); }
+
 absl::Status RefusalLog::Note(absl::string_view call, const absl::Status& status, Ledger& ledger) {
-  if (!IsRefusal(status) || noted_ == kMaxNoted) {
+  if (!IsRefusal(status)) {
     return absl::OkStatus();
   }
-  ++noted_;
+  if (!noted_.has_value()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(noted_, ledger.CountEventsOfRun("refused"));
+  }
+  if (*noted_ >= kMaxNoted) {
+    return absl::OkStatus();
+  }
+  ++*noted_;
   const bool says_where = absl::StartsWith(status.message(), absl::StrCat(call, ":"));
   const std::string what = OneLine(absl::StrCat(says_where ? "" : absl::StrCat(call, ": "), status.message()));
   LogWarning("refused a message of the non-label party: ", what);

@@ -4,13 +4,16 @@
 #include <cmath>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/leakage/attack_traits.h"
 #include "common/leakage/conditional_bound.h"
+#include "common/leakage/leak_auc.h"
+#include "common/leakage/scores.h"
 #include "common/status/status_macros.h"
-#include "label_party/audit/measured_leak.h"
 
 namespace splitveil {
 
@@ -29,6 +32,21 @@ double WorstCase(ReleasingHead head, const NoisePlan& plan) {
 }
 
 }  // namespace
+
+double MeasuredLeak(ConstMatrixView gradients, ConstMatrixView clean, const ReleasedBatch& batch) {
+  const NormAndCosineScores scores = ScoreNormsAndCosines(gradients, batch.CleanPositive(clean));
+  double leak = 0.5;
+  for (const std::vector<float>* attack : {&scores.norms, &scores.cosines}) {
+    if (attack->empty()) {
+      continue;
+    }
+    if (const absl::StatusOr<double> auc = LeakAuc(*attack, batch.labels, RowsLeftOut(v1::COSINE, batch.hint_rows));
+        auc.ok()) {
+      leak = std::max(leak, 0.5 + std::abs(*auc - 0.5));
+    }
+  }
+  return leak;
+}
 
 ReleaseGuard::ReleaseGuard(std::unique_ptr<GradientProtection> protection, ReleaseGate gate, int64_t examples,
                            double earlier_sum_kl, const RoundedAnswers& answers)

@@ -30,6 +30,11 @@ struct GuardedBatch {
   Matrix gradients;         // [batch, cut_width], perturbed; empty where nothing may leave (FREEZE_BOTTOM, HALT).
 };
 
+// What the known attacks make of a batch before it leaves: the largest 0.5 + |AUC - 0.5| of the norm and the cosine
+// attack on `gradients` [batch, cut_width], protected but not yet released, of which `clean` is the same before; 0.5
+// where the batch has no AUC. Thread-safe.
+double MeasuredLeak(ConstMatrixView gradients, ConstMatrixView clean, const ReleasedBatch& batch);
+
 // Plans a batch's noise and holds the plan against the release policy: more noise is another plan with a smaller limit,
 // and noise that the gate will not let leave is never drawn. It is drawn once, unless the leak that is then measured
 // asks for more. Not thread-safe.

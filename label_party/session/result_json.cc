@@ -203,7 +203,7 @@ void AddBoundState(const LeakAuditor& auditor, RunSummary& summary) {
     summary.exceeded_by.push_back(std::move(place));
   }
   summary.worst_case = WorstCase(leaks);
-  summary.privacy_audit = auditor.privacy_audit();
+  summary.claim_check = auditor.claim_check();
 }
 
 // What runs are ranked by.
@@ -218,7 +218,7 @@ void AddRanking(const RunResult& result, const LeakAuditor& auditor, Json& json)
 }
 
 // Of all runs alike: null where the figure does not exist.
-Json PrivacyAuditJson(const std::optional<PrivacyAuditRow>& audit) {
+Json ClaimCheckJson(const std::optional<ClaimCheckRow>& audit) {
   return !audit.has_value() ? Json(nullptr)
                             : Json{{"claimed_mu", Number(audit->claimed_mu)},
                                    {"mu_lower", Number(audit->mu_lower)},
@@ -271,7 +271,7 @@ std::string FullResultJson(const RunResult& result, const LeakAuditor& auditor) 
   AddRanking(result, auditor, json);
   const RunSummary summary = Summarize(result, auditor);
   json["standing"] = StandingJson(summary);
-  json["privacy_audit"] = PrivacyAuditJson(summary.privacy_audit);
+  json["claim_check"] = ClaimCheckJson(summary.claim_check);
   json["leak"] = LeakJson(auditor, /*all_attacks=*/true);
   json["epoch_leak"] = Json::object();
   for (const auto& [key, row] : auditor.epoch_leaks()) {

@@ -26,7 +26,7 @@ std::string ResultJson(const RunResult& result, const LeakAuditor& auditor);
 // The same object with every digit and every attack, `ended` ("completed", "stopped", "halted", "failed"), and
 // `epoch_leak`: the figures over all examples of the latest epoch, [low, high] being 95% intervals. `standing`: what is
 // proved, the worst case measured and the strongest practical attack, with the verdict (StandingWords) and every attack
-// that exceeds its bound. `privacy_audit`: the row that ledgers keep (common/ledger/README.md); null where the run
+// that exceeds its bound. `claim_check`: the row that ledgers keep (common/ledger/README.md); null where the run
 // claims no mu.
 std::string FullResultJson(const RunResult& result, const LeakAuditor& auditor);
 

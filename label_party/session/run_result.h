@@ -29,7 +29,7 @@ struct TestMetrics {
 // Steps by what the release gate decided.
 using GateCounts = std::map<v1::GateAction, int64_t>;
 
-// Written by StepRecorder and, where the run ends, by RunLifecycle; read by result_json.h.
+// Written by StepRecorder and, where the run ends, by RunClosing; read by result_json.h.
 struct RunResult {
   std::string run_id, protection;
   std::string ended;  // "completed", "stopped", "halted" or "failed", as the ledger says it; empty: goes on.

@@ -17,6 +17,11 @@ absl::Status TestEvaluator::Predict(ConstMatrixView activations, TestEvaluation&
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> predicted,
                              model_->Predict(activations, source_->TestFeatures(evaluation.next_batch)));
   evaluation.outputs.insert(evaluation.outputs.end(), predicted.begin(), predicted.end());
+  Sha256Hasher digest;
+  digest.Update(AsBytes(evaluation.activations));
+  digest.Update(
+      {reinterpret_cast<const char*>(activations.data()), static_cast<size_t>(activations.size()) * sizeof(float)});
+  evaluation.activations = digest.Finish();
   ++evaluation.next_batch;
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "common/crypto/sha256.h"
 #include "common/matrix/matrix.h"
 #include "label_party/session/batch_source.h"
 #include "label_party/session/step_recorder.h"
@@ -23,6 +24,7 @@ struct TestEvaluation {
   uint32_t next_batch = 0;
   bool repeated = false;       // It has counted before; nothing of this one is looked at.
   std::vector<float> outputs;  // TopPredictor::Predict of the examples so far.
+  Digest activations = {};     // Of theirs: SHA-256 of that of the batches before and the latest one's.
 };
 
 // Not thread-safe.

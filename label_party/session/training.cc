@@ -13,7 +13,6 @@
 #include "absl/strings/str_join.h"
 
 #include "common/checkpoint/progress_archive.h"
-#include "common/dataset/label_variety.h"
 #include "common/leakage/bounds.h"
 #include "common/process/runtime.h"
 #include "common/schedule/party_seed.h"
@@ -22,6 +21,7 @@
 #include "common/telemetry/log.h"
 #include "label_party/label_privacy/label_targets.h"
 #include "label_party/protection/run_budget.h"
+#include "label_party/session/label_checks.h"
 #include "label_party/top/one_headed_top_model.h"
 #include "label_party/top/two_headed_top_model.h"
 
@@ -63,11 +63,6 @@ absl::StatusOr<LabelState> EarlierState(const TrainingInputs& inputs) {
   // The peer says from which of this party's checkpoints the run resumes: an older one hands nothing back.
   earlier.cumulative_sum_kl = std::max(earlier.cumulative_sum_kl, inputs.counted_sum_kl);
   return earlier;
-}
-
-// Label, class or target.
-float LabelOf(const Dataset& data, uint32_t row) {
-  return data.task().kind == Task::Kind::kRegression ? data.targets()[row] : static_cast<float>(data.labels()[row]);
 }
 
 std::vector<float> AlignedLabels(const Dataset& data, absl::Span<const uint32_t> rows) {
@@ -157,6 +152,7 @@ absl::StatusOr<std::unique_ptr<EpochTargets>> MakeTargets(const TrainingInputs& 
   inputs.data->ReleaseMemory();  // Of the ids.
   return EpochTargets::Create(std::move(options));
 }
+
 std::optional<AccountedReleases> AccountedOf(const LabelTargets* targets) {
   return targets == nullptr ? std::nullopt : targets->accounted();
 }
@@ -247,61 +243,6 @@ TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPar
   options.cut_width = agreement.cut_width();
   options.seed = WeightSeed(SeedRole::kLabelParty, config.party().reproducible_seed());
   return options;
-}
-
-absl::Status CheckTaskOf(const v1::RunAgreement& agreement, const Dataset& data, const v1::LabelPartyConfig& config) {
-  SPLITVEIL_RETURN_IF_ERROR(CheckTask(config.protection(), data.task()));
-  const std::string& audited_class = config.label_side_audit().audited_class();
-  const auto& classes = data.preprocessing().classes();
-  if (!audited_class.empty() && std::find(classes.begin(), classes.end(), audited_class) == classes.end()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("label_side_audit.audited_class: expected ",
-                     classes.empty() ? "none, as the labels are not of several classes"
-                                     : absl::StrCat("one of the schema's classes (", absl::StrJoin(classes, ", "), ")"),
-                     ", found \"", audited_class, "\""));
-  }
-  if (data.task().kind == Task::Kind::kBinary) {
-    return absl::OkStatus();
-  }
-  // One number more or less can move the median, and with it another example across: mu is that of one label.
-  if (data.task().kind == Task::Kind::kRegression && agreement.audit().disclosure() == v1::ROUNDED) {
-    return absl::InvalidArgumentError(
-        "audit.disclosure: expected LABEL_SIDE_ONLY or ORACLE, as the labels are numbers, found ROUNDED");
-  }
-  if (config.clip_cut_gradients() > 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "clip_cut_gradients: expected 0, as the labels are not of two classes, found ", config.clip_cut_gradients()));
-  }
-  if (data.task().kind == Task::Kind::kRegression && config.has_early_stopping() &&
-      config.early_stopping().metric() == v1::EarlyStopping::AUC) {
-    return absl::InvalidArgumentError(
-        "early_stopping.metric: expected LOG_LOSS, which stands for the squared error of numbers, found AUC");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckLabelsDiffer(const v1::RunAgreement& agreement, const Dataset& data,
-                               std::optional<absl::Span<const uint32_t>> rows) {
-  const SplitRule rule(agreement);
-  const bool tests = agreement.test_fraction() > 0;
-  LabelVariety training, test;
-  const size_t examples = rows ? rows->size() : data.ids().size();
-  for (size_t i = 0; i < examples; ++i) {
-    const uint32_t row = rows ? (*rows)[i] : static_cast<uint32_t>(i);
-    if (training.varied() && (test.varied() || !tests)) {
-      return absl::OkStatus();
-    }
-    if (const SplitPart part = rule.PartOf(data.ids()[row]); part != SplitPart::kAuxiliary) {
-      (part == SplitPart::kTest ? test : training).Add(LabelOf(data, row));
-    }
-  }
-  absl::Status status = training.Check(rows ? "shared training examples" : "training examples");
-  status.Update(tests ? test.Check(rows ? "shared test examples" : "test examples") : absl::OkStatus());
-  return status.ok() ? status
-                     : absl::InvalidArgumentError(
-                           absl::StrCat(data.path(), ": ", status.message(),
-                                        "; see whether a table was filtered by what is to be predicted, and whether "
-                                        "it has enough rows"));
 }
 
 absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {

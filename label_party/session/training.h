@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -74,16 +73,6 @@ struct Training {
 
 // The top model that the configuration describes, for own features and labels like those of `data`.
 TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config, const Dataset& data);
-
-// Whether what the agreement and the configuration ask for is there for labels of the kind that `data` has. Error:
-// InvalidArgument, with field, expected and found.
-absl::Status CheckTaskOf(const v1::RunAgreement& agreement, const Dataset& data, const v1::LabelPartyConfig& config);
-
-// Whether the labels of the shared examples differ, in training and in what the agreement keeps for testing: a run on
-// examples that are all alike would end well and mean nothing. `rows`: TrainingInputs.rows; nullopt, before they are
-// known: all of the party's. Error: InvalidArgument.
-absl::Status CheckLabelsDiffer(const v1::RunAgreement& agreement, const Dataset& data,
-                               std::optional<absl::Span<const uint32_t>> rows);
 
 // Splits, builds schedule and model. The training keeps the aligned labels and reads features as it goes. Errors:
 // InvalidArgument where the model does not fit the data, the checkpoint not the model, the release policy not the

@@ -97,6 +97,9 @@ absl::StatusOr<SharedGradients> TrainingStep::Answer() {
   // Activations -> loss and clean gradients, of all rows that are here.
   while (const std::optional<RowRange> rows = batch.activations.NextReady()) {
     if (rows->first == 0) {
+      if (options_.journal != nullptr && guard_->is_passthrough()) {
+        SPLITVEIL_RETURN_IF_ERROR(options_.journal->ReleaseUnprotected());
+      }
       SPLITVEIL_RETURN_IF_ERROR(PrimeGuard(batch));
       recorder_->Lap(&StepTimeRow::protection);
     }
@@ -108,6 +111,7 @@ absl::StatusOr<SharedGradients> TrainingStep::Answer() {
   }
   const SharedGradients* sent = &batch.sent;
   if (batch.activations.complete()) {
+    SPLITVEIL_RETURN_IF_ERROR(JournalActivations(batch));
     // Clean gradients -> what may leave -> bytes, of the whole batch.
     SPLITVEIL_RETURN_IF_ERROR(RegulariseAndClip(batch));
     ProtectionRow protection;
@@ -118,6 +122,7 @@ absl::StatusOr<SharedGradients> TrainingStep::Answer() {
     }
     if (recorder_->frozen()) {  // By this release, or an earlier one.
       EncodeFrozen(batch);
+      SPLITVEIL_RETURN_IF_ERROR(JournalAnswer(batch, /*answers_scores=*/false));
       const ProtectionReport none = EmptyReport("frozen");
       protection = recorder_->RowOf(none, v1::FREEZE_BOTTOM, none.sum_kl);
     }
@@ -222,9 +227,10 @@ absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   recorder_->Lap(&StepTimeRow::protection);
   SPLITVEIL_RETURN_IF_ERROR(Encode(guarded.gradients, guarded.gradients.rows(), batch));
   recorder_->Lap(&StepTimeRow::serialise);
-  SPLITVEIL_RETURN_IF_ERROR(Journal(batch));
-  // From here on the bytes may leave: the release counts, whether or not the peer gets them.
+  const bool answers_scores = guard_->IsAnswerDue(released);
+  // The release counts, whether or not the peer gets the bytes, which may leave from then on.
   recorder_->SetCumulativeSumKl(guard_->Account(guarded.report, released));
+  SPLITVEIL_RETURN_IF_ERROR(JournalAnswer(batch, answers_scores));
   if (options_.journal != nullptr && options_.journal->ScoresAnswered(released.epoch, released.batch)) {
     released.is_answered = false;  // Its noise would be another draw; the first one counts.
   }
@@ -232,16 +238,33 @@ absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   return protection;
 }
 
-absl::Status TrainingStep::Journal(InboundBatch& batch) const {
-  const bool answers_scores = guard_->IsAnswerDue(batch.own.released);
-  if (options_.journal == nullptr || (guard_->is_passthrough() && !answers_scores)) {
+bool TrainingStep::IsJournalled(const InboundBatch& batch) const {
+  return options_.journal != nullptr && (!guard_->is_passthrough() || guard_->IsAnswerDue(batch.own.released));
+}
+
+absl::Status TrainingStep::JournalActivations(const InboundBatch& batch) const {
+  if (!IsJournalled(batch)) {
     return absl::OkStatus();
   }
   const ConstMatrixView activations = batch.activations.block({0, batch.clean.rows()});
-  const Digest digest = Sha256(
-      {reinterpret_cast<const char*>(activations.data()), static_cast<size_t>(activations.size()) * sizeof(float)});
   const ReleasedBatch& released = batch.own.released;
-  return options_.journal->Answer(released.epoch, released.batch, digest, answers_scores);
+  return options_.journal->Take(released.epoch, released.batch,
+                                Sha256({reinterpret_cast<const char*>(activations.data()),
+                                        static_cast<size_t>(activations.size()) * sizeof(float)}));
+}
+
+absl::Status TrainingStep::JournalAnswer(const InboundBatch& batch, bool answers_scores) const {
+  if (options_.journal == nullptr || (guard_->is_passthrough() && !answers_scores)) {
+    return absl::OkStatus();
+  }
+  Sha256Hasher bytes;
+  for (const auto& message : batch.sent) {
+    bytes.Update(message->SerializeAsString());
+  }
+  const ReleasedBatch& released = batch.own.released;
+  const RunResult& result = recorder_->result();
+  return options_.journal->Answer(released.epoch, released.batch,
+                                  {bytes.Finish(), result.earlier_sum_kl + result.cumulative_sum_kl, answers_scores});
 }
 
 absl::Status TrainingStep::Encode(ConstMatrixView gradients, int64_t end, InboundBatch& batch) const {
@@ -298,7 +321,7 @@ absl::StatusOr<bool> TrainingStep::Learn() {
   const auto epoch = static_cast<uint32_t>(row.epoch);
   if (source_->task().outputs() > 1 && batch.record.released && auditor_->Reads(row.step)) {
     SPLITVEIL_ASSIGN_OR_RETURN(batch.head.directions, model_->OutputDirections());
-    recorder_->Lap(&StepTimeRow::audit);
+    recorder_->Lap(&StepTimeRow::attacks);
   }
   SPLITVEIL_RETURN_IF_ERROR(model_->Update());
   recorder_->Lap(&StepTimeRow::update);
@@ -308,9 +331,9 @@ absl::StatusOr<bool> TrainingStep::Learn() {
   if (row.batch + 1 == source_->batches_per_epoch()) {
     SPLITVEIL_RETURN_IF_ERROR(auditor_->FinishEpoch(epoch));
   }
-  recorder_->Lap(&StepTimeRow::audit);
+  recorder_->Lap(&StepTimeRow::attacks);
   const absl::Status status = recorder_->RecordStep(batch.record);
-  recorder_->Lap(&StepTimeRow::audit);
+  recorder_->Lap(&StepTimeRow::attacks);
   source_->Prefetch(epoch, static_cast<uint32_t>(row.batch + 1));
   recorder_->Lap(&StepTimeRow::data);
   return status.ok() ? absl::StatusOr<bool>(true) : status;

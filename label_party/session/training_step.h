@@ -113,8 +113,14 @@ class TrainingStep {
   bool AnswersSliceBySlice() const;
   // Of a batch that is complete: the regulariser's gradient, clipping.
   absl::Status RegulariseAndClip(InboundBatch& batch) const;
-  // That what has noise of its own leaves for no other activations than before the run was broken off.
-  absl::Status Journal(InboundBatch& batch) const;
+  // Whether the batch is answered for the same activations alone, with the same bytes, however often the run is broken
+  // off: what nothing is drawn for is not worth averaging.
+  bool IsJournalled(const InboundBatch& batch) const;
+  // Before anything is decided of a batch that has come: that it came with no other activations before. Of one that
+  // leaves as it is, that something unprotected leaves.
+  absl::Status JournalActivations(const InboundBatch& batch) const;
+  // Before the answer leaves: that no other one has left before.
+  absl::Status JournalAnswer(const InboundBatch& batch, bool answers_scores) const;
   // Through protection and gate; then what may leave and has not left is encoded, or the run freezes.
   absl::StatusOr<ProtectionRow> Release(InboundBatch& batch);
   // Rows [sent_rows, end) of `gradients` [batch, cut_width], as they leave.

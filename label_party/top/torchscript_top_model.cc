@@ -79,10 +79,13 @@ class TorchScriptTopModel final : public TopModel {
 
   absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
                                           absl::Span<const float> labels) override {
-    const NamedParameters before = module_->Values(Part::kModel);  // Running statistics move with each ForwardBackward.
+    // Each ForwardBackward moves running statistics, and what is drawn next.
+    const NamedParameters before = module_->Values(Part::kModel);
+    const TorchScriptModule::Draws draws = module_->draws();
     absl::Status status = ForwardBackward(activations, own, labels, {}).status();
     has_gradients_ = false;
     status.Update(module_->SetValues(Part::kModel, before));
+    module_->set_draws(draws);
     return status.ok() ? absl::StatusOr<Matrix>(std::move(gradients_.inputs[0])) : status;
   }
 

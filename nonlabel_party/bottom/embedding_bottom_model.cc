@@ -9,12 +9,11 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/architecture/model_spec.h"
-#include "common/model/export.h"
-#include "common/model/half_script.h"
 #include "common/model/input_layer.h"
 #include "common/model/optimizer_options.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
+#include "nonlabel_party/bottom/bottom_export.h"
 
 namespace splitveil {
 namespace {
@@ -166,9 +165,7 @@ class EmbeddingBottomModel final : public BottomModel {
   }
 
   absl::Status ExportTo(const std::string& folder) const override {
-    HalfScript script({}, &features_);
-    script.Assemble("x", *input_, "");
-    return ExportHalf(script, "x", {folder, "nonlabel_party"});
+    return ExportBottomModel(features_, *input_, /*layers=*/nullptr, folder);
   }
 
  private:

@@ -12,12 +12,11 @@
 #include "absl/strings/str_join.h"
 
 #include "common/architecture/model_spec.h"
-#include "common/model/export.h"
-#include "common/model/half_script.h"
 #include "common/model/input_layer.h"
 #include "common/model/layer_stack.h"
 #include "common/model/optimizer_options.h"
 #include "common/status/status_macros.h"
+#include "nonlabel_party/bottom/bottom_export.h"
 
 namespace splitveil {
 namespace {
@@ -231,10 +230,7 @@ class LayeredBottomModel final : public BottomModel {
   }
 
   absl::Status ExportTo(const std::string& folder) const override {
-    HalfScript script({}, &features_);
-    script.Assemble("x", *input_, "");
-    script.Apply("x", *layers_);
-    return ExportHalf(script, "x", {folder, "nonlabel_party"});
+    return ExportBottomModel(features_, *input_, layers_.get(), folder);
   }
 
  private:

@@ -132,9 +132,10 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   absl::Status outcome = RunSession(part, &status);
   while (absl::IsAborted(outcome) && !plan.checkpoints.path.empty()) {
     LogInfo(outcome.message());
+    part.config.mutable_party()->clear_starts_anew();  // It has, and now goes on.
     SPLITVEIL_ASSIGN_OR_RETURN(
         part.checkpoints,
-        PlanCheckpoints("nonlabel_party", plan.config_path, plan.config.party(), plan.config.model(), plan.agreement));
+        PlanCheckpoints("nonlabel_party", plan.config_path, part.config.party(), plan.config.model(), plan.agreement));
     outcome = RunSession(part, &status);
   }
   running.server->Shutdown(GrpcDeadline(SteadyAfter(absl::Seconds(1))));

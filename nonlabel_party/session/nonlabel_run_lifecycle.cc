@@ -70,11 +70,11 @@ absl::Status NonLabelRunLifecycle::BeginLedger(const std::string& peer_version) 
   RunRow run = DescribeRun(run_id_, "nonlabel_party", "", options_.agreement, peer_version);
   LogInfo("run ", run_id_, " opened; agreement ", run.agreement_sha256.substr(0, 16));
   if (continued_ != nullptr) {
-    SPLITVEIL_ASSIGN_OR_RETURN(
-        ledger_,
-        ContinueLedger(options_.ledger_path, run, {continued_->header().continuation().ledger(), continued_->name()},
-                       options_.config.party().ledger_retained_steps()));
-    return absl::OkStatus();
+    SPLITVEIL_ASSIGN_OR_RETURN(ledger_,
+                               Ledger::Continue(options_.ledger_path, run, continued_->header().continuation().ledger(),
+                                                options_.config.party().ledger_retained_steps()));
+    absl::Status counted = CountTakeUp(*ledger_, continued_->name());
+    return absl::IsResourceExhausted(counted) ? AsRefusal(counted) : counted;
   }
   const Checkpoint* const resumed_from = options_.checkpoints.resumed_from();
   if (resumed_from != nullptr) {

@@ -34,7 +34,7 @@ absl::Status NonLabelStepRecorder::Record(const std::string& leak) {
   totals_.bytes_sent += row_.bytes_sent;
   totals_.bytes_received += row_.bytes_received;
   progress_.Report(row_.step, totals_.examples, row_.loss, leak);
-  stopwatch_.Lap(&StepTimeRow::audit);
+  stopwatch_.Lap(&StepTimeRow::attacks);
   return status;
 }
 

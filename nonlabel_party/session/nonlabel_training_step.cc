@@ -92,7 +92,7 @@ absl::Status NonLabelTrainingStep::Learn(const BatchAddress& address, TrainingSt
   received_.activations = std::move(in_flight_.front().activations);
   in_flight_.pop_front();
   SPLITVEIL_RETURN_IF_ERROR(parts_.attacks->TakeHint(received_));
-  parts_.recorder->Lap(&StepTimeRow::audit);
+  parts_.recorder->Lap(&StepTimeRow::attacks);
   const absl::Status updated = parts_.model->Update();
   parts_.recorder->Lap(&StepTimeRow::update);
   SPLITVEIL_RETURN_IF_ERROR(updated);
@@ -129,7 +129,7 @@ absl::Status NonLabelTrainingStep::Backpropagate(SliceAssembler& gradients) {
       }
       received_.gradients[i].gradient.SetBlock(rows->first, (*at_layers)[i]);
     }
-    parts_.recorder->Lap(&StepTimeRow::audit);
+    parts_.recorder->Lap(&StepTimeRow::attacks);
   }
   return absl::OkStatus();
 }
@@ -154,8 +154,8 @@ absl::Status NonLabelTrainingStep::Attack() {
   }
   absl::Status status = parts_.attacks->Report(received_);
   received_ = ReceivedBatch();
-  parts_.recorder->Lap(&StepTimeRow::audit);
-  parts_.recorder->Move(parts_.attacks->waited_seconds(), &StepTimeRow::audit, &StepTimeRow::wait);
+  parts_.recorder->Lap(&StepTimeRow::attacks);
+  parts_.recorder->Move(parts_.attacks->waited_seconds(), &StepTimeRow::attacks, &StepTimeRow::wait);
   status.Update(Record());
   return status;
 }

@@ -61,9 +61,9 @@ TEST_F(TaskKindsTest, TheWorstCaseOfSeveralClassesIsWhatIsProved) {
   EXPECT_NEAR(result["standing"]["proved_auc_bound"], proved, 1e-5);
   EXPECT_NEAR(result["standing"]["measured_worst_case"]["auc"], proved, 0.044);
   EXPECT_NE(result["standing"]["verdict"], "broken");
-  EXPECT_NEAR(result["privacy_audit"]["claimed_mu"], std::sqrt(2) / 2, 1e-5);
-  EXPECT_LE(result["privacy_audit"]["mu_lower"], std::sqrt(2) / 2);
-  EXPECT_GT(result["privacy_audit"]["mu_lower"], 0.1);  // It can see what there is.
+  EXPECT_NEAR(result["claim_check"]["claimed_mu"], std::sqrt(2) / 2, 1e-5);
+  EXPECT_LE(result["claim_check"]["mu_lower"], std::sqrt(2) / 2);
+  EXPECT_GT(result["claim_check"]["mu_lower"], 0.1);  // It can see what there is.
   EXPECT_TRUE(result["test_auc"].is_number());
   EXPECT_TRUE(result["test_accuracy"].is_number());
   EXPECT_FALSE(result.contains("test_rmse"));
@@ -76,7 +76,7 @@ TEST_F(TaskKindsTest, SoItIsWithTheLikelihoodCorrection) {
   run->label_config.mutable_protection()->mutable_gaussian_label_dp()->set_likelihood_correction(true);
   const Json result = Train(*run);
   EXPECT_NEAR(result["standing"]["measured_worst_case"]["auc"], Normal(0.5), 0.044);
-  EXPECT_LE(result["privacy_audit"]["mu_lower"], std::sqrt(2) / 2);
+  EXPECT_LE(result["claim_check"]["mu_lower"], std::sqrt(2) / 2);
 }
 
 // Two numbers are at most 1 apart: what is proved is reached by those alone, and no pair of ours is.
@@ -88,7 +88,7 @@ TEST_F(TaskKindsTest, TheWorstCaseOfNumbersStaysBelowWhatIsProved) {
   EXPECT_NEAR(result["standing"]["proved_auc_bound"], proved, 1e-5);
   EXPECT_LE(result["standing"]["measured_worst_case"]["auc"], proved);
   EXPECT_GT(result["standing"]["measured_worst_case"]["auc"], Normal(0.5 / std::sqrt(2)) - 0.044);
-  EXPECT_LE(result["privacy_audit"]["mu_lower"], 1);
+  EXPECT_LE(result["claim_check"]["mu_lower"], 1);
   EXPECT_TRUE(result["test_rmse"].is_number());
   EXPECT_TRUE(result["test_r2"].is_number());
   EXPECT_TRUE(result["test_auc"].is_null());

@@ -125,7 +125,9 @@ LabelSessionOptions SmallRun::LabelOptions() {
   options.known_attributes = known_attributes.ids.empty() ? nullptr : known_attributes.Store();
   options.checkpoints = label_checkpoints;
   options.status = &label_status;
-  absl::StatusOr<std::unique_ptr<SecureGaussian>> noise = SecureGaussian::Create(SecretKey::Generate());
+  absl::StatusOr<std::unique_ptr<SecureGaussian>> noise =
+      noise_key ? SecureGaussian::Create(SecretKey(*noise_key), SecureGaussian::KeyLife::kManyRuns)
+                : SecureGaussian::Create(SecretKey::Generate());
   EXPECT_TRUE(noise.ok());
   std::unique_ptr<PrivacyAccount> account;
   if (label_config.has_privacy_account()) {

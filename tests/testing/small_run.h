@@ -2,6 +2,9 @@
 #ifndef SPLITVEIL_TESTS_TESTING_SMALL_RUN_H_
 #define SPLITVEIL_TESTS_TESTING_SMALL_RUN_H_
 
+#include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "label_party/session/label_session.h"
@@ -36,6 +39,8 @@ struct SmallRun {
   SmallTable label_data, nonlabel_data;
   SmallTable known_attributes;  // Of the label party; no ids: none.
   CheckpointPlan label_checkpoints, nonlabel_checkpoints;
+  std::optional<std::array<uint8_t, 32>>
+      noise_key;  // Of all sessions, as beside checkpoints; nullopt: a fresh one each.
   RunStatus label_status{"label_party"}, nonlabel_status{"nonlabel_party"};
 };
 

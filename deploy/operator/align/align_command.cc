@@ -22,8 +22,6 @@
 namespace splitveil {
 namespace {
 
-constexpr mode_t kOwnerOnly = 0600;  // Who is a customer of both is neither's to publish.
-
 struct AlignFlags {
   std::string agreement;
   std::string config;
@@ -39,7 +37,7 @@ absl::Status WriteSharedIds(const std::string& path, const FinishedAlignment& fi
   for (const uint32_t row : rows) {
     absl::StrAppend(&text, data.ids()[row], "\n");
   }
-  return WriteFile(path, text, kOwnerOnly);
+  return WriteFile(path, text, kOwnerOnly);  // Who is a customer of both is neither's to publish.
 }
 
 absl::StatusOr<ExitCode> Align(const AlignFlags& flags) {

@@ -160,7 +160,7 @@ Finding BoundProved(const RunRecords& run, const RunRanking& ranking) {
   return finding;
 }
 
-Finding ClaimNotRefuted(const RunRecords& run, const PrivacyAuditRow& audit) {
+Finding ClaimNotRefuted(const RunRecords& run, const ClaimCheckRow& audit) {
   return {audit.is_refuted() ? Outcome::kNotMet : Outcome::kMet,
           "claimed mu not refuted by the run's own scores",
           absl::StrFormat("at most %.3f", audit.claimed_mu),
@@ -199,8 +199,8 @@ std::vector<Finding> BoundFindings(const RunRecords& run, const v1::AuditPolicy&
       finding.where.clear();
     }
   }
-  if (ranking.privacy_audit.has_value()) {
-    findings.push_back(ClaimNotRefuted(run, *ranking.privacy_audit));
+  if (ranking.claim_check.has_value()) {
+    findings.push_back(ClaimNotRefuted(run, *ranking.claim_check));
   }
   return findings;
 }

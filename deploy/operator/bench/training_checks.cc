@@ -215,9 +215,9 @@ absl::Status CheckShares(const TrainingBenchOptions& options, BenchFolder& folde
   lines.push_back(CheckLine("marvell_share", measured.label_times.protection / measured.label_step.seconds,
                             "share of the label party's step", {Side::kAtMost, 0.05},
                             {{"s", 4}, {"label_party_milliseconds", label}}));
-  const double label_share = measured.label_times.audit / measured.label_step.seconds;
-  const double nonlabel_share = measured.nonlabel_times.audit / measured.nonlabel_step.seconds;
-  lines.push_back(CheckLine("audit_share", std::max(label_share, nonlabel_share),
+  const double label_share = measured.label_times.attacks / measured.label_step.seconds;
+  const double nonlabel_share = measured.nonlabel_times.attacks / measured.nonlabel_step.seconds;
+  lines.push_back(CheckLine("attacks_share", std::max(label_share, nonlabel_share),
                             "share of the step, at the party where it is larger", {Side::kAtMost, 0.1},
                             {{"label_party_attacks", "norm, cosine, likelihood_ratio"},
                              {"nonlabel_party_attacks", "norm, cosine"},

@@ -90,8 +90,8 @@ double RunAucBound(const PartyRecords& party) {
       bound = row.gaussian_auc_bound;
     }
   }
-  if (party.privacy_audit.has_value()) {
-    const double claimed = GaussianAucBound(party.privacy_audit->claimed_mu * party.privacy_audit->claimed_mu);
+  if (party.claim_check.has_value()) {
+    const double claimed = GaussianAucBound(party.claim_check->claimed_mu * party.claim_check->claimed_mu);
     bound = std::fmax(bound, claimed);
   }
   return bound;
@@ -132,7 +132,7 @@ RunClaim ClaimOf(const RunRecords& run, const PartyRecords& party) {
   claim.least_step_auc_bound = LeastStepAucBound(party);
   claim.worst_case_tested = WorstCase(party).is_measured();
   claim.exceeded = !Excesses(party).empty();
-  claim.privacy_audit = party.privacy_audit;
+  claim.claim_check = party.claim_check;
   return claim;
 }
 
@@ -175,7 +175,7 @@ RunRanking RankRun(const RunRecords& run) {
     ranking.all_runs = party->all_runs;
     ranking.standing = StandingOf(claim);
     if (ranking.standing != RunStanding::kNothingClaimed) {
-      ranking.privacy_audit = party->privacy_audit;
+      ranking.claim_check = party->claim_check;
     }
   }
   return ranking;
@@ -289,8 +289,8 @@ std::vector<std::string> RankingLines(const RunRanking& ranking) {
     lines.push_back(
         absl::StrCat("practical attack beside features alone: ", AdvantageWords(ranking.practical, ranking)));
   }
-  if (ranking.privacy_audit.has_value()) {
-    lines.push_back(DescribePrivacyAudit(*ranking.privacy_audit));
+  if (ranking.claim_check.has_value()) {
+    lines.push_back(DescribeClaimCheck(*ranking.claim_check));
   }
   if (std::isfinite(ranking.guessing.p95)) {
     lines.push_back(absl::StrFormat("guessing: p95 %.3f", ranking.guessing.p95));

@@ -57,8 +57,8 @@ struct RunRanking {
   bool proved = false;  // The bound, if there is one: IsBoundProved.
   // What all releases together allow, by the accountant; NaN: not bounded, or not recorded.
   double run_auc_bound = std::numeric_limits<double>::quiet_NaN();
-  RankedAttack worst_case;                       // IsWorstCase; the cumulative one where it ran, over all its epochs.
-  std::optional<PrivacyAuditRow> privacy_audit;  // nullopt: none recorded, or of a run that claims nothing.
+  RankedAttack worst_case;                   // IsWorstCase; the cumulative one where it ran, over all its epochs.
+  std::optional<ClaimCheckRow> claim_check;  // nullopt: none recorded, or of a run that claims nothing.
   std::optional<AllRunsRow> all_runs;
   RunStanding standing = RunStanding::kNotKnown;
   Baseline baseline;

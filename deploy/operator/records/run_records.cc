@@ -39,7 +39,7 @@ absl::Status ReadRows(LedgerReader& reader, PartyRecords& party) {
   status.Update(Take(reader.AttributeLeaks(run_id), party.attribute_leaks));
   status.Update(Take(reader.PrivacyLosses(run_id), party.privacy_losses));
   status.Update(Take(reader.Events(run_id), party.events));
-  status.Update(Take(reader.PrivacyAudit(run_id), party.privacy_audit));
+  status.Update(Take(reader.ClaimCheck(run_id), party.claim_check));
   status.Update(Take(reader.AllRuns(run_id), party.all_runs));
   status.Update(Take(reader.ActivationBound(run_id), party.activation_bound));
   return status;

@@ -27,7 +27,7 @@ struct PartyRecords {
   std::vector<AttributeLeakRow> attribute_leaks;
   std::vector<PrivacyLossRow> privacy_losses;
   std::vector<EventRecord> events;
-  std::optional<PrivacyAuditRow> privacy_audit;
+  std::optional<ClaimCheckRow> claim_check;
   std::optional<AllRunsRow> all_runs;
   std::optional<ActivationBoundRow> activation_bound;
 

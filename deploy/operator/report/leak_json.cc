@@ -194,7 +194,7 @@ Json RankingJson(const RunRanking& ranking) {
           {"broken", ranking.standing == RunStanding::kBroken},
           {"proved", ranking.proved},
           {"worst_case", RankedJson(ranking.worst_case)},
-          {"claim", ranking.privacy_audit.has_value() ? Json(DescribePrivacyAudit(*ranking.privacy_audit)) : Json()},
+          {"claim", ranking.claim_check.has_value() ? Json(DescribeClaimCheck(*ranking.claim_check)) : Json()},
           {"baseline", RankedJson(ranking.baseline)},
           {"excesses", std::move(excesses)}};
 }

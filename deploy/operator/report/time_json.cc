@@ -27,7 +27,7 @@ constexpr Phase kPhases[] = {
     {&StepTimeRow::backward, "backward", "back-propagation"},
     {&StepTimeRow::update, "update", "the optimisers, and gradients that only they need"},
     {&StepTimeRow::protection, "protection", "perturbing, and the release gate"},
-    {&StepTimeRow::audit, "audit", "attacks, and recording"},
+    {&StepTimeRow::attacks, "attacks", "attacks, and recording"},
     {&StepTimeRow::serialise, "serialise", "between numbers and messages"},
     {&StepTimeRow::wire, "wire", "handing messages to the network"},
     {&StepTimeRow::wait, "wait", "waiting for the other party and its messages"},
@@ -59,7 +59,7 @@ std::string DescribeTimes(const std::string& role, const StepTimeRow& times) {
   if (times.protection > 0) {
     parts.push_back(absl::StrCat("protected ", share(times.protection)));
   }
-  parts.push_back(absl::StrCat("audited ", share(times.audit)));
+  parts.push_back(absl::StrCat("attacked ", share(times.attacks)));
   return absl::StrFormat("Of a step of %.3g ms the %s %s and waited %s.", 1000 * total, role,
                          absl::StrJoin(parts, ", "), share(times.wait));
 }

@@ -60,7 +60,7 @@ class SmallRun {
                       -kLabelGridBits);
   }
 
-  PrivacyAuditRow Audit(const Fault& fault) {
+  ClaimCheckRow Audit(const Fault& fault) {
     MuAudit audit(mechanism_.examples);
     double accumulated = 0;
     std::vector<uint32_t> order(mechanism_.examples);
@@ -81,9 +81,9 @@ class SmallRun {
         Release(batch, sum_kl, accumulated, fault, audit);
       }
     }
-    const std::optional<PrivacyAuditRow> row = audit.Finish();
+    const std::optional<ClaimCheckRow> row = audit.Finish();
     EXPECT_TRUE(row.has_value());
-    return row.value_or(PrivacyAuditRow());
+    return row.value_or(ClaimCheckRow());
   }
 
  private:
@@ -177,7 +177,7 @@ TEST(PlantedFaultsTest, HonestRunsAreRarelyRefuted) {
   for (const Mechanism& mechanism : {kOneDraw, kPosterior, kGrowing, kGradients, Mechanism{{3}}, Mechanism{{0.5}}}) {
     int above = 0, refuted = 0;
     for (int seed = 0; seed < kRuns; ++seed) {
-      const PrivacyAuditRow row = SmallRun(mechanism, seed).Audit(None);
+      const ClaimCheckRow row = SmallRun(mechanism, seed).Audit(None);
       above += row.mu_lower > row.claimed_mu ? 1 : 0;
       refuted += row.is_refuted() ? 1 : 0;
     }

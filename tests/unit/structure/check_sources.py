@@ -39,6 +39,8 @@ OLD_NAMES = re.compile(
         r"\bmax_(?:leak|tpr_at_0?1pct_fpr)\b|\bLabelAudit\b",
         r"\bTurned(?:Auc|Interval)\b",
         r"\"gradient_protection\.\w*[\":]",
+        r"(?i:\bprivacy_?audit)",
+        r"\bStepTimeRow::audit\b|\baudit_share\b",
     ]))
 OLD_NAMES_ALLOWED = ("CHANGELOG.md", "common/command_line/renamed_flags.cc", "common/config/renamed_names.cc",
                      "tests/unit/common/command_line/renamed_flags_test.cc",

@@ -6,10 +6,12 @@
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "common/checkpoint/continuation.h"
 #include "common/process/file.h"
 #include "tests/testing/process/temp_folder.h"
 #include "tests/testing/small_table.h"
@@ -215,6 +217,58 @@ TEST_F(CheckpointPlanTest, TheOneBeforeOfOtherDataIsLeftOut) {
   ASSERT_EQ(plan.initial.size(), 2);
   ASSERT_TRUE(plan.UseData(*Data(0.5), agreement_).ok());
   EXPECT_EQ(plan.initial.size(), 1);
+}
+
+// What can be continued, and of which no checkpoint says that its run is complete.
+class UnfinishedCheckpointsTest : public CheckpointPlanTest {
+ protected:
+  // Leaves a checkpoint as `run` does after these epochs.
+  void LeaveUnfinished(const std::string& run, uint32_t epochs) {
+    CheckpointPlan plan = *Plan();
+    ASSERT_TRUE(plan.UseData(*data_, agreement_).ok());
+    v1::CheckpointHeader place = Place(epochs);
+    place.set_run_id(run);
+    *place.mutable_continuation() = ToProto(Continuation{Sha256("seed"), {{0}, Sha256("order"), 1}, 0, 0}, agreement_);
+    ASSERT_TRUE(plan.Write(place, {{"first.bias", {static_cast<float>(epochs)}}}, "gathered").ok());
+  }
+  // Names, the latest first.
+  std::vector<std::string> Unfinished() {
+    CheckpointPlan plan = *Plan();
+    EXPECT_TRUE(plan.UseData(*data_, agreement_).ok());
+    std::vector<std::string> names;
+    for (const std::shared_ptr<const Checkpoint>& checkpoint : plan.unfinished) {
+      names.push_back(checkpoint->name());
+    }
+    return names;
+  }
+
+  const std::shared_ptr<const Dataset> data_ = Data(0.25);
+};
+
+TEST_F(UnfinishedCheckpointsTest, NoneOfACompleteRunIsContinued) {
+  agreement_.set_epochs(3);
+  LeaveUnfinished("another", 2);
+  LeaveUnfinished("run", 2);
+  LeaveUnfinished("run", 3);
+  EXPECT_THAT(Unfinished(), ::testing::ElementsAre("run/3", "run/2", "another/2"));
+  ASSERT_TRUE(Plan()->MarkComplete("another").ok());  // Not the latest.
+  EXPECT_THAT(Unfinished(), ::testing::ElementsAre("run/3", "run/2", "another/2"));
+  ASSERT_TRUE(Plan()->MarkComplete("run").ok());
+  EXPECT_THAT(Unfinished(), ::testing::ElementsAre("another/2"));
+  const std::unique_ptr<Checkpoint> latest = *Checkpoint::Open(folder_.File("half"));
+  EXPECT_EQ(latest->name(), "run/3");
+  EXPECT_EQ(*latest->State(), (NamedParameters{{"first.bias", {3}}}));
+  EXPECT_EQ(latest->progress(), "gathered");
+  EXPECT_THAT(*RunsAt(folder_.File("half")), ::testing::ElementsAre("run", "run", "another"));
+  EXPECT_TRUE(WriteFile(folder_.File("half.1"), "damaged").ok());
+  EXPECT_FALSE(RunsAt(folder_.File("half")).ok());
+}
+
+TEST_F(UnfinishedCheckpointsTest, ThePathOfTheLatestIsThatOfAllThree) {
+  EXPECT_EQ(PathOfLatest("folder/half"), "folder/half");
+  EXPECT_EQ(PathOfLatest("folder/half.1"), "folder/half");
+  EXPECT_EQ(PathOfLatest("folder/half.2"), "folder/half");
+  EXPECT_EQ(PathOfLatest("folder/half.12"), "folder/half.12");
 }
 
 }  // namespace

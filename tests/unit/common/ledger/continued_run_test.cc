@@ -86,6 +86,20 @@ TEST_F(ContinuedRunTest, OtherRunsOfTheLedgerStay) {
   EXPECT_EQ(Sql("SELECT status FROM run WHERE run_id = 'run-0'"), "completed");
 }
 
+TEST_F(ContinuedRunTest, EventsOfARunAreCountedOverAllItsParts) {
+  ASSERT_TRUE(Open("run-0")->RecordEvent("refused", "Train").ok());
+  for (const char* const detail : {"Train", "Close"}) {
+    const std::unique_ptr<Ledger> ledger =
+        std::string(detail) == "Train" ? Open("run-1") : *Ledger::Continue(path_, Run("run-1"), v1::LedgerPosition());
+    ASSERT_TRUE(ledger->RecordEvent("refused", detail).ok());
+    EXPECT_EQ(*ledger->CountEventsOfRun("refused", detail), 1);
+  }
+  const std::unique_ptr<Ledger> ledger = *Ledger::Continue(path_, Run("run-1"), v1::LedgerPosition());
+  EXPECT_EQ(*ledger->CountEventsOfRun("refused"), 2);
+  EXPECT_EQ(*ledger->CountEventsOfRun("interrupted"), 0);
+  EXPECT_EQ(*ledger->CountEvents("refused"), 3);
+}
+
 TEST_F(ContinuedRunTest, ALedgerThatDoesNotKnowTheRunBeginsIt) {
   v1::LedgerPosition position;
   position.set_steps(4);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <string>
 
+#include "common/storage/sqlite_database.h"
 #include "tests/unit/common/ledger/ledger_file.h"
 
 namespace splitveil {
@@ -52,6 +53,15 @@ TEST_F(LedgerPathTest, AcceptsALedgerWhoseNameMeansSomethingInAUri) {
 TEST_F(LedgerPathTest, AcceptsALedgerThatIsWritten) {
   const std::unique_ptr<Ledger> ledger = Open("run-1");
   EXPECT_TRUE(CheckLedgerPath(path_).ok()) << CheckLedgerPath(path_);
+}
+
+// As a process leaves it that was killed while it made a ledger.
+TEST_F(LedgerPathTest, AcceptsADatabaseWithoutTablesAsARunWould) {
+  ASSERT_TRUE(
+      (*SqliteDatabase::Open(path_, SqliteDatabase::Mode::kCreate))->QueryText("PRAGMA journal_mode = WAL").ok());
+  ASSERT_NE(ReadFile(), "");
+  EXPECT_TRUE(CheckLedgerPath(path_).ok()) << CheckLedgerPath(path_);
+  EXPECT_NE(Open("run-1"), nullptr);
 }
 
 TEST_F(LedgerPathTest, AcceptsAnEmptyFileAsARunWould) {

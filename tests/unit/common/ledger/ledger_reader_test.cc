@@ -44,14 +44,14 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
   EvaluationRow regression{9, "test", nan, nan, nan, nan, 0.125, 0.5};
   ASSERT_TRUE(ledger->Record(regression).ok());
   ASSERT_TRUE(
-      ledger->Record(PrivacyAuditRow{1.5, nan, 1.25, 2.5, 0.0625, 0.95, "own", 2000, 500, 0.75, 0.125, 1, 0.9999, 2})
+      ledger->Record(ClaimCheckRow{1.5, nan, 1.25, 2.5, 0.0625, 0.95, "own", 2000, 500, 0.75, 0.125, 1, 0.9999, 2})
           .ok());
   ASSERT_TRUE(ledger->Record(AllRunsRow{"ab12", 2000, 0.75}).ok());
   ASSERT_TRUE(ledger->RecordEvent("disclosure", "oracle").ok());
   ASSERT_TRUE(ledger->Finish("completed").ok());
   std::unique_ptr<LedgerReader> reader = Reader();
 
-  const std::optional<PrivacyAuditRow> audit = *reader->PrivacyAudit("run-1");
+  const std::optional<ClaimCheckRow> audit = *reader->ClaimCheck("run-1");
   ASSERT_TRUE(audit.has_value());
   EXPECT_EQ(audit->claimed_mu, 1.5);
   EXPECT_TRUE(std::isnan(audit->claimed_epsilon));
@@ -65,18 +65,18 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
   EXPECT_FALSE(audit->is_refuted());
   EXPECT_TRUE(audit->is_conclusive());
   EXPECT_EQ(
-      DescribePrivacyAudit(*audit),
+      DescribeClaimCheck(*audit),
       "claimed mu 1.500; measured mu at least 1.250 (95% confidence), at least 1.000 (99.99%): claim not refuted");
-  PrivacyAuditRow few = *audit;
+  ClaimCheckRow few = *audit;
   few.half_noise_mu_lower = 1.5;
   EXPECT_EQ(
-      DescribePrivacyAudit(few),
+      DescribeClaimCheck(few),
       "claimed mu 1.500; measured mu at least 1.250 (95% confidence), at least 1.000 (99.99%): claim not refuted; "
       "too few examples to detect noise at half the claimed strength");
-  PrivacyAuditRow refuted = *audit;
+  ClaimCheckRow refuted = *audit;
   refuted.failing_mu_lower = 1.6;
-  EXPECT_THAT(DescribePrivacyAudit(refuted), ::testing::HasSubstr("at least 1.600 (99.99%): claim refuted"));
-  EXPECT_FALSE(reader->PrivacyAudit("run-2")->has_value());
+  EXPECT_THAT(DescribeClaimCheck(refuted), ::testing::HasSubstr("at least 1.600 (99.99%): claim refuted"));
+  EXPECT_FALSE(reader->ClaimCheck("run-2")->has_value());
   EXPECT_EQ((*reader->AllRuns("run-1"))->examples, 2000);
   EXPECT_EQ((*reader->AllRuns("run-1"))->account, "ab12");
   EXPECT_EQ((*reader->AllRuns("run-1"))->auc_bound, 0.75);
@@ -95,7 +95,7 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
   EXPECT_EQ(times[0].step, 7);
   EXPECT_EQ(times[0].data, 1);
   EXPECT_EQ(times[0].wait, 5);
-  EXPECT_EQ(times[0].audit, 9.5);
+  EXPECT_EQ(times[0].attacks, 9.5);
   const std::vector<StepRow> steps = *reader->Steps("run-1");
   ASSERT_EQ(steps.size(), 1);
   EXPECT_TRUE(std::isnan(steps[0].loss));

@@ -52,14 +52,14 @@ TEST_F(LedgerTest, StoresEveryTable) {
   ASSERT_TRUE(ledger->Record(EvaluationRow{7, "test", 0.5, 0.75, 0.875, 0.0625}).ok());
   ASSERT_TRUE(ledger->Record(EvaluationRow{8, "test", kNan, kNan, kNan, kNan, 0.125, -0.25}).ok());
   ASSERT_TRUE(
-      ledger->Record(PrivacyAuditRow{1.5, 8.5, 1.25, 2.5, 0.0625, 0.95, "neighbour", 2000, 500, 0.75, 0.125, 1, 0.5, 2})
+      ledger->Record(ClaimCheckRow{1.5, 8.5, 1.25, 2.5, 0.0625, 0.95, "neighbour", 2000, 500, 0.75, 0.125, 1, 0.5, 2})
           .ok());
   ASSERT_TRUE(
       ledger->Record(AttributeLeakRow{3, "poison", "sex", "training", 900, 0.75, 0.625, 0.875, 0.5, 0.8125}).ok());
   ASSERT_TRUE(ledger->RecordEvent("disclosure", "oracle").ok());
   ASSERT_TRUE(ledger->Finish("completed").ok());
   EXPECT_EQ(Sql("SELECT * FROM attribute_leak"), "run-1|3|poison|sex|training|900|0.75|0.625|0.875|0.5|0.8125");
-  EXPECT_EQ(Sql("SELECT * FROM privacy_audit"),
+  EXPECT_EQ(Sql("SELECT * FROM claim_check"),
             "run-1|1.5|8.5|1.25|2.5|0.0625|0.95|neighbour|2000|500|0.75|0.125|1.0|0.5|2.0");
   EXPECT_EQ(Sql("SELECT * FROM step"), "run-1|7|1|3|128|0.5|0.25|1000|2000");
   EXPECT_EQ(Sql("SELECT * FROM step_time"), "run-1|7|1.0|2.0|3.0|4.0|5.0|6.0|7.0|8.0|9.5");

@@ -14,20 +14,20 @@ RunClaim Proved() {
   RunClaim claim;
   claim.protection = "gaussian_label_dp(sigma=1.348)";
   claim.run_auc_bound = claim.least_step_auc_bound = 0.7;
-  claim.privacy_audit.emplace();
-  claim.privacy_audit->claimed_mu = 0.742;
-  claim.privacy_audit->mu_lower = 0.6;
-  claim.privacy_audit->failing_mu_lower = 0.5;
-  claim.privacy_audit->half_noise_mu_lower = 1.2;
+  claim.claim_check.emplace();
+  claim.claim_check->claimed_mu = 0.742;
+  claim.claim_check->mu_lower = 0.6;
+  claim.claim_check->failing_mu_lower = 0.5;
+  claim.claim_check->half_noise_mu_lower = 1.2;
   return claim;
 }
 
 TEST(RunClaimTest, OnlyWhatEnoughScoresWereHeldAgainstIsGuaranteed) {
   RunClaim claim = Proved();
   EXPECT_EQ(StandingOf(claim), RunStanding::kGuaranteed);
-  claim.privacy_audit->half_noise_mu_lower = 0.74;
+  claim.claim_check->half_noise_mu_lower = 0.74;
   EXPECT_EQ(StandingOf(claim), RunStanding::kUnchecked);
-  claim.privacy_audit.reset();  // A label-side audit that was cut down, gradients that were clipped.
+  claim.claim_check.reset();  // A label-side audit that was cut down, gradients that were clipped.
   EXPECT_EQ(StandingOf(claim), RunStanding::kUnchecked);
   claim.worst_case_tested = true;
   EXPECT_EQ(StandingOf(claim), RunStanding::kUnchecked);
@@ -35,11 +35,11 @@ TEST(RunClaimTest, OnlyWhatEnoughScoresWereHeldAgainstIsGuaranteed) {
 
 TEST(RunClaimTest, ARunFailsByTheBoundThatHoldsNearlyAlways) {
   RunClaim claim = Proved();
-  claim.privacy_audit->mu_lower = 0.75;  // Of honest runs, one in twenty.
+  claim.claim_check->mu_lower = 0.75;  // Of honest runs, one in twenty.
   EXPECT_EQ(StandingOf(claim), RunStanding::kGuaranteed);
-  claim.privacy_audit->failing_mu_lower = 0.75;
+  claim.claim_check->failing_mu_lower = 0.75;
   EXPECT_EQ(StandingOf(claim), RunStanding::kBroken);
-  claim.privacy_audit->half_noise_mu_lower = 0;
+  claim.claim_check->half_noise_mu_lower = 0;
   EXPECT_EQ(StandingOf(claim), RunStanding::kBroken);
 }
 

@@ -15,6 +15,7 @@
 #include "nonlabel_party/bottom/bottom_model.h"
 #include "tests/testing/process/temp_folder.h"
 #include "tests/unit/common/model/model_fixtures.h"
+#include "tests/unit/common/model/torchscript_fixtures.h"
 
 namespace splitveil {
 namespace {
@@ -211,6 +212,41 @@ TEST_F(TorchScriptHalvesTest, ATrainingStateGoesOnInAnotherHalf) {
   wrong.front().second.pop_back();
   EXPECT_EQ(other->SetTrainingState(wrong).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(other->SetParameters({}).code(), absl::StatusCode::kInvalidArgument);
+}
+
+// Whatever seed the other process was started with.
+TEST_F(TorchScriptHalvesTest, WhatIsDrawnGoesOnInAnotherHalf) {
+  const std::string path = folder_.File("dropping.pt");
+  MakeScript("Top", {{"w", torch::ones({1, kCutWidth})}}, {},
+             "def forward(self, z): return torch.linear(torch.dropout(z, 0.5, self.training), self.w)")
+      .save(path);
+  TopModelOptions options;
+  options.spec.set_torchscript_path(path);
+  options.cut_width = kCutWidth;
+  options.optimizer = bottom_.optimizer;
+  const Matrix activations = RandomMatrix(16, kCutWidth, random_);
+  const std::vector<float> labels(16, 1);
+  const auto step = [&](TopModel& model) {
+    const absl::StatusOr<TopStep> answer = model.ForwardBackward(activations, {}, labels, {});
+    EXPECT_TRUE(answer.ok() && model.Update().ok()) << answer.status();
+    return answer->mean_loss;
+  };
+  options.seed = 1;
+  const std::unique_ptr<TopModel> one = *TopModel::Create(options);
+  options.seed = ~uint64_t{0};
+  const std::unique_ptr<TopModel> other = *TopModel::Create(options);
+  step(*one);
+  ASSERT_TRUE(one->ProbeCutGradient(activations, {}, labels).ok());  // Is no step.
+  ASSERT_TRUE(other->SetTrainingState(one->TrainingState()).ok());
+  EXPECT_EQ(other->TrainingState(), one->TrainingState());
+  for (int again = 0; again < 3; ++again) {
+    EXPECT_EQ(step(*other), step(*one));
+  }
+  NamedParameters wrong = one->TrainingState();
+  wrong.back().second.front() = 0.5;  // "draws" is the last.
+  EXPECT_EQ(other->SetTrainingState(wrong).code(), absl::StatusCode::kInvalidArgument);
+  wrong.pop_back();
+  EXPECT_EQ(other->SetTrainingState(wrong).code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(TorchScriptHalvesTest, RefusesCallsOutOfTurnAndWhatDoesNotFit) {

@@ -73,13 +73,13 @@ RunSummary LabelSummary() {
   summary.worst_case.attack = "cumulative_conditional_likelihood_ratio";
   summary.worst_case.examples = 696320;
   summary.worst_case.auc = 0.259;
-  summary.privacy_audit.emplace();
-  summary.privacy_audit->claimed_mu = 1.121;
-  summary.privacy_audit->mu_lower = 0.9;
-  summary.privacy_audit->confidence = 0.95;
-  summary.privacy_audit->failing_mu_lower = 0.8;
-  summary.privacy_audit->failing_confidence = 0.9999;
-  summary.privacy_audit->half_noise_mu_lower = 1.7;
+  summary.claim_check.emplace();
+  summary.claim_check->claimed_mu = 1.121;
+  summary.claim_check->mu_lower = 0.9;
+  summary.claim_check->confidence = 0.95;
+  summary.claim_check->failing_mu_lower = 0.8;
+  summary.claim_check->failing_confidence = 0.9999;
+  summary.claim_check->half_noise_mu_lower = 1.7;
   summary.details = "out/label_party.result.json";
   return summary;
 }
@@ -154,7 +154,7 @@ TEST(RunSummaryTest, OnlyAProvedBoundIsGuaranteed) {
 TEST(RunSummaryTest, AProvedBoundThatTooLittleWasHeldAgainstIsSaidToBeSo) {
   RunSummary summary = LabelSummary();
   summary.protection = "gaussian_label_dp(sigma=1.348)";
-  summary.privacy_audit.reset();
+  summary.claim_check.reset();
   EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  verdict         proved, not checked; the bound: not exceeded"));
 }
 
@@ -171,7 +171,7 @@ TEST(RunSummaryTest, ABoundOnSingleStepsAloneIsToldApart) {
 TEST(RunSummaryTest, AClaimThatItsOwnScoresRefuteIsBroken) {
   RunSummary summary = LabelSummary();
   summary.protection = "gaussian_label_dp(sigma=1.348)";
-  summary.privacy_audit->failing_mu_lower = 1.122;
+  summary.claim_check->failing_mu_lower = 1.122;
   EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  verdict         broken; the bound: not exceeded"));
 }
 

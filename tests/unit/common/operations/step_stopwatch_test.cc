@@ -43,14 +43,14 @@ TEST_F(StepStopwatchTest, EachLapCountsForItsPhase) {
 }
 
 TEST_F(StepStopwatchTest, TheNextStepStartsWhereTheLastOneEnded) {
-  Spend(10, &StepTimeRow::audit);
+  Spend(10, &StepTimeRow::attacks);
   now_ += milliseconds(5);  // After the last lap: of the next step.
   stopwatch_.Finish(row_);
   EXPECT_DOUBLE_EQ(row_.seconds, 0.01);
   Spend(1, &StepTimeRow::data);
   const StepTimeRow second = stopwatch_.Finish(row_);
   EXPECT_DOUBLE_EQ(second.data, 0.006);
-  EXPECT_DOUBLE_EQ(second.audit, 0);
+  EXPECT_DOUBLE_EQ(second.attacks, 0);
   EXPECT_DOUBLE_EQ(row_.seconds, 0.006);
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/checkpoint/progress_archive.h"
 #include "common/matrix/matrix.h"
 
 namespace splitveil {
@@ -23,7 +24,13 @@ class MuAuditTest : public testing::Test {
     }
   }
 
-  std::optional<PrivacyAuditRow> Audit() {
+  std::optional<ClaimCheckRow> Audit() {
+    MuAudit audit(static_cast<int64_t>(batch_.labels.size()));
+    AddTo(audit);
+    return audit.Finish();
+  }
+
+  void AddTo(MuAudit& audit) {
     const auto rows = static_cast<int64_t>(batch_.labels.size());
     Matrix directions(rows, 2), released(rows, 2);
     for (int64_t j = 0; j < rows; ++j) {
@@ -37,9 +44,16 @@ class MuAuditTest : public testing::Test {
     head_.noise_negative = evidence_.noise_negative;
     head_.noise_positive = evidence_.noise_positive;
     evidence_.released = released;
-    MuAudit audit(rows);
     audit.Add(batch_, evidence_, head_);
-    return audit.Finish();
+  }
+
+  void ManyExamples() {
+    batch_.positions.clear();
+    batch_.labels.clear();
+    for (uint32_t j = 0; j < 20'000; ++j) {
+      batch_.positions.push_back(j);
+      batch_.labels.push_back(j % 4 == 0 ? 1 : 0);
+    }
   }
 
   void ClaimLabelNoise() {
@@ -59,7 +73,7 @@ class MuAuditTest : public testing::Test {
 
 TEST_F(MuAuditTest, AClaimOfNoiseThatIsNotThereIsRefuted) {
   ClaimLabelNoise();
-  const std::optional<PrivacyAuditRow> row = Audit();
+  const std::optional<ClaimCheckRow> row = Audit();
   ASSERT_TRUE(row.has_value());
   EXPECT_DOUBLE_EQ(row->claimed_mu, 0.5);
   EXPECT_GT(row->mu_lower, 2);  // As far as 50 positives and 150 negatives can tell.
@@ -76,7 +90,7 @@ TEST_F(MuAuditTest, AClaimOfNoiseThatIsNotThereIsRefuted) {
 
 TEST_F(MuAuditTest, NoiseOnGradientsIsHeldAsWell) {
   ClaimGradientNoise();
-  const std::optional<PrivacyAuditRow> row = Audit();
+  const std::optional<ClaimCheckRow> row = Audit();
   ASSERT_TRUE(row.has_value());
   EXPECT_TRUE(row->is_refuted());
 }
@@ -102,35 +116,42 @@ TEST_F(MuAuditTest, TheLineOfNoiseOnABatchOfOneClassIsNotKnown) {
 
 TEST_F(MuAuditTest, ManyExamplesMakeItConclusive) {
   ClaimLabelNoise();
-  batch_.positions.clear();
-  batch_.labels.clear();
-  for (uint32_t j = 0; j < 20'000; ++j) {
-    batch_.positions.push_back(j);
-    batch_.labels.push_back(j % 4 == 0 ? 1 : 0);
-  }
+  ManyExamples();
   EXPECT_TRUE(Audit()->is_conclusive());
   EXPECT_LT(Audit()->half_noise_mu_lower, 1);
 }
 
 // Of a run that another one began, the first draws are claimed and not seen: half of the noise is found less surely.
 TEST_F(MuAuditTest, WhatIsFoundGoesByTheDrawsThatAreSeen) {
-  batch_.positions.clear();
-  batch_.labels.clear();
-  for (uint32_t j = 0; j < 20'000; ++j) {
-    batch_.positions.push_back(j);
-    batch_.labels.push_back(j % 4 == 0 ? 1 : 0);
-  }
+  ManyExamples();
   ClaimLabelNoise();
   const double of_one_draw = Audit()->half_noise_mu_lower;
   evidence_.releases_repeat = false;
   batch_.epoch = 3;
   evidence_.accumulated_sum_kl = 1;
-  const std::optional<PrivacyAuditRow> row = Audit();
+  const std::optional<ClaimCheckRow> row = Audit();
   EXPECT_DOUBLE_EQ(row->claimed_mu, 1);
   EXPECT_NEAR(row->half_noise_mu_lower, of_one_draw, 1e-9);
   EXPECT_FALSE(row->is_conclusive());
   evidence_.run_sum_kl = 2.25;  // More draws are to come.
   EXPECT_DOUBLE_EQ(Audit()->claimed_mu, 1.5);
+}
+
+// What a run that was broken off says of its claim is what it would have said.
+TEST_F(MuAuditTest, WhatWasSeenGoesOnInAContinuedRun) {
+  ManyExamples();
+  ClaimLabelNoise();
+  evidence_.releases_repeat = false;
+  evidence_.run_sum_kl = 1.25;
+  MuAudit audit(static_cast<int64_t>(batch_.labels.size())), continued(static_cast<int64_t>(batch_.labels.size()));
+  for (batch_.epoch = 0; batch_.epoch < 5; ++batch_.epoch) {
+    evidence_.accumulated_sum_kl = 0.25 * (batch_.epoch + 1);
+    AddTo(audit);
+  }
+  ASSERT_TRUE(LoadProgress(SaveProgress(audit), continued).ok());
+  EXPECT_GT(audit.Finish()->half_noise_mu_lower, 1);
+  EXPECT_DOUBLE_EQ(continued.Finish()->half_noise_mu_lower, audit.Finish()->half_noise_mu_lower);
+  EXPECT_EQ(continued.Finish()->is_conclusive(), audit.Finish()->is_conclusive());
 }
 
 class TinyMuAuditTest : public MuAuditTest {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -19,76 +20,143 @@ using ::testing::HasSubstr;
 
 class AnswerJournalTest : public ::testing::Test {
  protected:
+  static AnswerJournal::Reply ReplyOf(const Digest& bytes, double sum_kl = 0, bool scores_answered = false) {
+    return {bytes, sum_kl, scores_answered};
+  }
+
   const TempFolder files_;
-  const std::string path_ = AnswerJournal::PathOf(files_.File("half"));
+  const std::string path_ = AnswerJournal::PathOf(files_.File("half"), "run-1");
   const Digest ours_ = Sha256("activations"), others_ = Sha256("others");
 };
 
-TEST_F(AnswerJournalTest, LiesBesideTheCheckpointAndIsItsOwnersAlone) {
-  EXPECT_EQ(path_, files_.File("half.answered"));
-  EXPECT_EQ(AnswerJournal::PathOf(""), "");
+TEST_F(AnswerJournalTest, LiesBesideTheCheckpointIsOfOneRunAndItsOwnersAlone) {
+  // printf run-1 | sha256sum
+  EXPECT_EQ(path_, files_.File("half.answered.4e65d3fbe8ad6535"));
+  EXPECT_NE(AnswerJournal::PathOf(files_.File("half"), "run-2"), path_);
   ASSERT_TRUE(AnswerJournal::Begin(path_).ok());
   struct stat facts = {};
   ASSERT_EQ(stat(path_.c_str(), &facts), 0);
   EXPECT_EQ(facts.st_mode & 0777, 0600);
 }
 
-TEST_F(AnswerJournalTest, ARepeatedStepIsAnsweredForTheSameActivationsAlone) {
+TEST_F(AnswerJournalTest, ARepeatedStepIsTakenWithTheSameActivationsAlone) {
   {
     const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);
-    EXPECT_TRUE(journal->Answer(0, 5, ours_, false).ok());
-    EXPECT_TRUE(journal->Answer(1, 0, ours_, true).ok());
+    EXPECT_TRUE(journal->Take(0, 5, ours_).ok());
+    EXPECT_TRUE(journal->Take(1, 0, ours_).ok());
   }  // As if killed: nothing else is written at the end.
   const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, 0, 5);
-  EXPECT_TRUE(journal->Answer(0, 5, ours_, false).ok());
-  const absl::Status status = journal->Answer(1, 0, others_, true);
+  EXPECT_TRUE(journal->Take(0, 5, ours_).ok());
+  const absl::Status status = journal->Take(1, 0, others_);
   EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
   EXPECT_THAT(std::string(status.message()), HasSubstr("that epoch 1 batch 0 was answered for before"));
-  EXPECT_TRUE(journal->Answer(1, 1, others_, false).ok());  // Of which there was none.
+  EXPECT_TRUE(journal->Take(1, 1, others_).ok());  // Of which there was none.
+}
+
+TEST_F(AnswerJournalTest, ARepeatedStepGetsTheSameAnswerAlone) {
+  {
+    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);
+    EXPECT_TRUE(journal->Answer(0, 5, ReplyOf(ours_)).ok());
+    EXPECT_TRUE(journal->Take(0, 6, ours_).ok());  // And was killed before it was answered.
+  }
+  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, 0, 5);
+  EXPECT_TRUE(journal->Answer(0, 5, ReplyOf(ours_)).ok());
+  const absl::Status status = journal->Answer(0, 5, ReplyOf(others_));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("expected the answer that left for epoch 0 batch 5 before"));
+  EXPECT_TRUE(journal->Answer(0, 6, ReplyOf(others_)).ok());
+}
+
+TEST_F(AnswerJournalTest, TellsWhichScoresWereAnswered) {
+  {
+    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);
+    EXPECT_TRUE(journal->Answer(0, 5, ReplyOf(ours_)).ok());
+    EXPECT_TRUE(journal->Answer(1, 0, ReplyOf(ours_, 0, /*scores_answered=*/true)).ok());
+    EXPECT_FALSE(journal->ScoresAnswered(1, 0));  // In this part of the run it is the auditor's to know.
+  }
+  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, 0, 0);
   EXPECT_TRUE(journal->ScoresAnswered(1, 0));
   EXPECT_FALSE(journal->ScoresAnswered(0, 5));
   EXPECT_FALSE(journal->ScoresAnswered(1, 1));
 }
 
+TEST_F(AnswerJournalTest, ARepeatedEvaluationIsOfTheSameActivationsAlone) {
+  ASSERT_TRUE((*AnswerJournal::Begin(path_))->Evaluate(1, ours_).ok());
+  for (const uint32_t batches : {0, 7}) {  // However much of the epoch is repeated.
+    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, 1, batches);
+    EXPECT_TRUE(journal->Evaluate(1, ours_).ok());
+    const absl::Status status = journal->Evaluate(1, others_);
+    EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("that the evaluation after epoch 1 was answered for"));
+    EXPECT_TRUE(journal->Evaluate(2, others_).ok());
+    std::filesystem::resize_file(path_, std::filesystem::file_size(path_) - 56);
+  }
+}
+
 TEST_F(AnswerJournalTest, WhatLiesBeforeTheCheckpointIsNotAskedAgain) {
-  ASSERT_TRUE((*AnswerJournal::Begin(path_))->Answer(0, 5, ours_, true).ok());
+  ASSERT_TRUE((*AnswerJournal::Begin(path_))->Answer(0, 5, ReplyOf(ours_, 0, true)).ok());
   const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, 0, 6);
   EXPECT_FALSE(journal->ScoresAnswered(0, 5));
 }
 
-TEST_F(AnswerJournalTest, ARunMayBeBrokenOffMoreThanOnce) {
-  ASSERT_TRUE((*AnswerJournal::Begin(path_))->Answer(0, 0, ours_, false).ok());
-  ASSERT_TRUE((*AnswerJournal::Continue(path_, 0, 0))->Answer(0, 1, ours_, false).ok());
+TEST_F(AnswerJournalTest, ARunMayBeBrokenOffMoreThanOnceAndTheFileDoesNotGrow) {
+  ASSERT_TRUE((*AnswerJournal::Begin(path_))->Take(0, 0, ours_).ok());
+  ASSERT_TRUE((*AnswerJournal::Continue(path_, 0, 0))->Take(0, 1, ours_).ok());
   const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, 0, 0);
-  EXPECT_FALSE(journal->Answer(0, 0, others_, false).ok());
-  EXPECT_FALSE(journal->Answer(0, 1, others_, false).ok());
+  EXPECT_FALSE(journal->Take(0, 0, others_).ok());
+  EXPECT_FALSE(journal->Take(0, 1, others_).ok());
+  EXPECT_TRUE(journal->Take(0, 1, ours_).ok());
+  EXPECT_EQ(std::filesystem::file_size(path_), 2 * 56);
 }
 
 TEST_F(AnswerJournalTest, ARecordThatACrashCutShortIsCutOff) {
   {
     const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);
-    ASSERT_TRUE(journal->Answer(0, 0, ours_, false).ok());
-    ASSERT_TRUE(journal->Answer(0, 1, ours_, false).ok());
+    ASSERT_TRUE(journal->Take(0, 0, ours_).ok());
+    ASSERT_TRUE(journal->Take(0, 1, ours_).ok());
   }
   std::filesystem::resize_file(path_, std::filesystem::file_size(path_) - 7);
-  ASSERT_TRUE((*AnswerJournal::Continue(path_, 0, 0))->Answer(0, 2, ours_, false).ok());
+  ASSERT_TRUE((*AnswerJournal::Continue(path_, 0, 0))->Take(0, 2, ours_).ok());
   const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, 0, 0);
-  EXPECT_FALSE(journal->Answer(0, 0, others_, false).ok());
-  EXPECT_TRUE(journal->Answer(0, 1, others_, false).ok());  // It had not left.
-  EXPECT_FALSE(journal->Answer(0, 2, others_, false).ok());
+  EXPECT_FALSE(journal->Take(0, 0, others_).ok());
+  EXPECT_TRUE(journal->Take(0, 1, others_).ok());  // Nothing had been decided of it.
+  EXPECT_FALSE(journal->Take(0, 2, others_).ok());
 }
 
-TEST_F(AnswerJournalTest, ANewRunKnowsOfNothing) {
-  ASSERT_TRUE((*AnswerJournal::Begin(path_))->Answer(0, 0, ours_, false).ok());
-  ASSERT_TRUE(AnswerJournal::Begin(path_).ok());
-  EXPECT_TRUE((*AnswerJournal::Continue(path_, 0, 0))->Answer(0, 0, others_, false).ok());
+TEST_F(AnswerJournalTest, TellsTheLargestSumOfWhatLeft) {
+  EXPECT_EQ(AnswerJournal::LargestSumKl(path_).status().code(), absl::StatusCode::kNotFound);
+  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);
+  EXPECT_EQ(*AnswerJournal::LargestSumKl(path_), 0);
+  ASSERT_TRUE(journal->Answer(0, 0, ReplyOf(ours_, 0.5)).ok());
+  ASSERT_TRUE(journal->Answer(0, 1, ReplyOf(ours_, 0.25)).ok());
+  EXPECT_EQ(*AnswerJournal::LargestSumKl(path_), 0.5);
+  ASSERT_TRUE(journal->ReleaseUnprotected().ok());
+  ASSERT_TRUE(journal->ReleaseUnprotected().ok());
+  EXPECT_EQ(*AnswerJournal::LargestSumKl(path_), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(std::filesystem::file_size(path_), 3 * 56);
 }
 
-TEST_F(AnswerJournalTest, OneThatIsMissingOrALinkIsRefused) {
+TEST_F(AnswerJournalTest, ThoseOfRunsWithoutCheckpointsAreRemovedAndNothingElse) {
+  const std::string other = AnswerJournal::PathOf(files_.File("half"), "run-2");
+  const std::string elsewhere = AnswerJournal::PathOf(files_.File("another_half"), "run-2");
+  for (const std::string& path : {path_, other, elsewhere, files_.File("half.answered.by"), files_.File("half")}) {
+    ASSERT_TRUE(WriteFile(path, "").ok());
+  }
+  AnswerJournal::RemoveOthers(files_.File("half"), {"run-1", "run-3"});
+  EXPECT_FALSE(std::filesystem::exists(other));
+  for (const std::string& path : {path_, elsewhere, files_.File("half.answered.by"), files_.File("half")}) {
+    EXPECT_TRUE(std::filesystem::exists(path)) << path;
+  }
+}
+
+TEST_F(AnswerJournalTest, OneThatIsThereIsNeverEmptiedAndOneThatIsMissingOrALinkIsRefused) {
   EXPECT_EQ(AnswerJournal::Continue(path_, 0, 0).status().code(), absl::StatusCode::kNotFound);
-  ASSERT_TRUE(WriteFile(files_.File("elsewhere"), "").ok());
-  std::filesystem::create_symlink(files_.File("elsewhere"), path_);
+  ASSERT_TRUE((*AnswerJournal::Begin(path_))->Take(0, 0, ours_).ok());
   EXPECT_EQ(AnswerJournal::Begin(path_).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE((*AnswerJournal::Continue(path_, 0, 0))->Take(0, 0, others_).ok());
+  const std::string link = files_.File("link");
+  std::filesystem::create_symlink(path_, link);
+  EXPECT_EQ(AnswerJournal::Continue(link, 0, 0).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(AnswerJournal::Begin(files_.File("no/folder")).status().code(), absl::StatusCode::kNotFound);
 }
 

@@ -75,8 +75,8 @@ TEST_F(ContinuedSessionTest, AStepThatWasAnsweredIsNotAnsweredForOtherActivation
 
 TEST_F(ContinuedSessionTest, ARunWhoseAnswersAreNotKnownAnyMoreIsNotContinued) {
   ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
-  LeaveCheckpoints();
-  std::filesystem::remove(AnswerJournal::PathOf(path_));
+  const std::string run_id = LeaveCheckpoints();
+  ASSERT_TRUE(std::filesystem::remove(AnswerJournal::PathOf(path_, run_id)));
   run_.label_checkpoints.path = path_;
   run_.label_checkpoints.unfinished = {*Checkpoint::Open(path_)};
   unfinished_ = {run_.label_checkpoints.unfinished.front()->name()};
@@ -145,6 +145,21 @@ TEST_F(ContinuedSessionTest, AnswersToScoresCountInAContinuedRunAndComeOnce) {
     ASSERT_TRUE(response.ok()) << response.status();
     EXPECT_EQ(response->leaks_size(), 0) << batch;  // The first was answered before, the second is beyond the quota.
   }
+}
+
+TEST_F(ContinuedSessionTest, AStartWhoseAnswerWasLostMayComeAgainUntilTheFirstStep) {
+  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
+  LeaveCheckpoints();
+  Continue(path_ + ".1");
+  const v1::StartRequest request = StartRequest();
+  const absl::StatusOr<v1::StartResponse> first = session_->Start(request);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const absl::StatusOr<v1::StartResponse> again = session_->Start(request);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->seed_reveal(), first->seed_reveal());
+  ASSERT_TRUE(session_->Train(Activations(1, 0)).ok());
+  ASSERT_TRUE(session_->Learn().ok());
+  EXPECT_EQ(session_->Start(request).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(ContinuedSessionTest, ABrokenRunIsNotContinuedWithAPeerOfAnotherOrder) {

@@ -89,7 +89,7 @@ TEST_P(CraftedActivationsTest, TheConditionalBoundOfGaussianLabelDpHolds) {
   ASSERT_GT(summary.worst_case.examples, 0);
   EXPECT_LE(summary.worst_case.auc, summary.run_auc_bound + 5 * 0.036);
   // At 99.99%; of rows scaled by 1e6, whose p is 0 or 1, nothing is left to refute.
-  EXPECT_FALSE(summary.privacy_audit.has_value() && summary.privacy_audit->is_refuted());
+  EXPECT_FALSE(summary.claim_check.has_value() && summary.claim_check->is_refuted());
 }
 
 // Marvell's bounds are of class moments, which such rows are made to mislead: the limits on these and on the norm and

@@ -14,6 +14,8 @@ namespace splitveil::testing {
 
 class LabelSessionLifeTest : public LabelSessionTest {
  protected:
+  LabelSessionLifeTest() { run_.noise_key = {7}; }
+
   // Opens, which must be refused: exit 4, with `text`, and nothing else passes.
   void ExpectOpenRefused(const std::string& text) {
     Create();

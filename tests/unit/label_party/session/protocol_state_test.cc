@@ -12,8 +12,8 @@ namespace {
 using State = ProtocolState::State;
 using Message = ProtocolState::Message;
 
-constexpr State kStates[] = {State::kWaiting, State::kOpened,   State::kAligning,
-                             State::kAligned, State::kTraining, State::kEnded};
+constexpr State kStates[] = {State::kWaiting,  State::kOpened,    State::kAligning, State::kAligned,
+                             State::kTraining, State::kCompleted, State::kFarewell, State::kEnded};
 constexpr Message kMessages[] = {
     Message::kOpen,           Message::kAlign,           Message::kStart,           Message::kTrain,
     Message::kEvaluate,       Message::kScoreBatch,      Message::kAuxiliaryLabels, Message::kScoreExamples,
@@ -37,6 +37,13 @@ const std::set<std::pair<State, Message>> kAccepted = {
     {State::kTraining, Message::kGuessAttributes},
 };
 
+const std::set<std::pair<State, Message>> kRepeated = {
+    {State::kOpened, Message::kOpen},     {State::kAligned, Message::kOpen},   {State::kTraining, Message::kStart},
+    {State::kCompleted, Message::kClose}, {State::kFarewell, Message::kClose},
+};
+const std::set<State> kTakenUp = {State::kOpened, State::kAligning, State::kAligned, State::kTraining,
+                                  State::kCompleted};
+
 void Reach(State state, ProtocolState& protocol) {
   if (state >= State::kOpened) {
     protocol.Opened("run");
@@ -50,7 +57,13 @@ void Reach(State state, ProtocolState& protocol) {
   if (state >= State::kTraining) {
     protocol.Training();
   }
-  if (state >= State::kEnded) {
+  if (state == State::kCompleted || state == State::kFarewell) {
+    protocol.Completed();
+  }
+  if (state == State::kFarewell) {
+    protocol.Farewell();
+  }
+  if (state == State::kEnded) {
     protocol.Ended();
   }
 }
@@ -66,7 +79,7 @@ absl::StatusCode ExpectedCode(State state, Message message, const std::string& r
   if (state == State::kWaiting) {
     return absl::StatusCode::kAborted;
   }
-  if (state == State::kEnded) {
+  if (state >= State::kCompleted) {
     return absl::StatusCode::kCancelled;
   }
   return run_id == "run" ? absl::StatusCode::kFailedPrecondition : absl::StatusCode::kInvalidArgument;
@@ -84,9 +97,27 @@ TEST(ProtocolStateTest, EveryMessageInEveryState) {
       for (const char* run_id : {"run", "another", ""}) {
         EXPECT_EQ(protocol.Check(message, run_id).code(), ExpectedCode(state, message, run_id)) << run_id;
       }
+      EXPECT_EQ(protocol.MayRepeat(message), kRepeated.count({state, message}) > 0);
+      EXPECT_EQ(protocol.MayBeTakenUp(), kTakenUp.count(state) > 0);
       EXPECT_EQ(protocol.state(), state);  // Asking changes nothing.
     }
   }
+}
+
+TEST(ProtocolStateTest, StartMayNotComeAgainAfterTheFirstStep) {
+  ProtocolState protocol;
+  Reach(State::kTraining, protocol);
+  protocol.Stepped();
+  EXPECT_FALSE(protocol.MayRepeat(Message::kStart));
+  EXPECT_EQ(protocol.state(), State::kTraining);
+}
+
+TEST(ProtocolStateTest, ACompleteRunEndsWhereItCannotBePutAway) {
+  ProtocolState protocol;
+  Reach(State::kCompleted, protocol);
+  protocol.Ended();
+  EXPECT_EQ(protocol.state(), State::kEnded);
+  EXPECT_FALSE(protocol.MayRepeat(Message::kClose));
 }
 
 TEST(ProtocolStateTest, RefusalsNameTheCallAndWhatWasExpected) {
@@ -107,6 +138,8 @@ TEST(ProtocolStateTest, NothingLeavesTheEnd) {
   protocol.Aligning();
   protocol.Aligned();
   protocol.Training();
+  protocol.Completed();
+  protocol.Farewell();
   EXPECT_EQ(protocol.state(), State::kEnded);
   EXPECT_EQ(protocol.run_id(), "run");
 }

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -17,7 +18,6 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/leakage/bounds.h"
-#include "label_party/audit/measured_leak.h"
 #include "label_party/protection/protection_factory.h"
 
 namespace splitveil {
@@ -40,6 +40,29 @@ std::unique_ptr<GradientProtection> MakeGradientProtection(const std::string& te
   key.fill(7);
   return std::move(
       MakeProtection(Parse<v1::GradientProtection>(text), *SecureGaussian::Create(SecretKey(key)))->gradients);
+}
+
+ReleasedBatch LabelledBatch(std::vector<uint8_t> labels, bool hinted) {
+  ReleasedBatch batch;
+  batch.labels = std::move(labels);
+  if (hinted) {
+    batch.hint_rows = {0};
+  }
+  return batch;
+}
+
+TEST(MeasuredLeakTest, IsTheStrongestAttackInEitherDirection) {
+  const float values[] = {1, 0, 1, 0, -3, 0, -3, 0.5f};
+  Matrix gradients(4, 2);
+  std::copy(std::begin(values), std::end(values), gradients.data());
+  // Negatives have the larger norm: an AUC of 0, which an adversary turns round.
+  EXPECT_EQ(MeasuredLeak(gradients, gradients, LabelledBatch({1, 1, 0, 0}, false)), 1);
+  EXPECT_EQ(MeasuredLeak(gradients, gradients, LabelledBatch({1, 1, 0, 0}, true)), 1);
+}
+
+TEST(MeasuredLeakTest, IsOneHalfWhereNothingCanBeTold) {
+  EXPECT_EQ(MeasuredLeak(Matrix(4, 2), Matrix(4, 2), LabelledBatch({0, 0, 0, 0}, false)), 0.5);
+  EXPECT_EQ(MeasuredLeak(Matrix(4, 2), Matrix(4, 2), LabelledBatch({1, 1, 0, 0}, false)), 0.5);
 }
 
 class ReleaseGuardTest : public testing::Test {

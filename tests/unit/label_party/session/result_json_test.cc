@@ -111,7 +111,7 @@ TEST_F(ResultJsonTest, TheLineHasTheContractsKeysAndTheFileMore) {
                                          "with_side_information",
                                          "guessing",
                                          "leak"}));
-  line.insert({"ended", "epoch_leak", "standing", "privacy_audit"});
+  line.insert({"ended", "epoch_leak", "standing", "claim_check"});
   EXPECT_EQ(Keys(Full()), line);
 }
 
@@ -197,7 +197,7 @@ TEST_F(ResultJsonTest, TheFileHasTheThreeFiguresAndTheVerdict) {
   EXPECT_TRUE(standing["measured_worst_case"].is_null());
   EXPECT_EQ(standing["measured_practical"]["attack"], "spectral");
   EXPECT_EQ(standing["verdict"], "claimed, the worst case was not measured");
-  EXPECT_TRUE(Full()["privacy_audit"].is_null());
+  EXPECT_TRUE(Full()["claim_check"].is_null());
   result_.protection = "gaussian_label_dp(sigma=2)";
   standing = Full()["standing"];
   EXPECT_EQ(standing["proved_auc_bound"], Full()["run_auc_bound"]);

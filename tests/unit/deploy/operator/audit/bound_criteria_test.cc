@@ -145,11 +145,11 @@ TEST_F(BoundCriteriaTest, ABoundForGaussianClassesIsNotProved) {
   EXPECT_EQ(Judge("bound proved", "require_proved_bound: true").outcome, Outcome::kMet);
   const std::string bound = "AUC at most 0.720 over the whole run, for any adversary, beyond what features tell";
   EXPECT_EQ(Judge("bound proved", "require_proved_bound: true").found, "proved, not checked: " + bound);
-  party().privacy_audit.emplace();
-  party().privacy_audit->claimed_mu = 0.824;
-  party().privacy_audit->half_noise_mu_lower = 1.4;
+  party().claim_check.emplace();
+  party().claim_check->claimed_mu = 0.824;
+  party().claim_check->half_noise_mu_lower = 1.4;
   EXPECT_EQ(Judge("bound proved", "require_proved_bound: true").found, "proved: " + bound);
-  party().privacy_audit.reset();
+  party().claim_check.reset();
   for (ProtectionRow& row : party().protections) {
     row.auc_bound = row.sum_kl = kNan;
   }
@@ -179,7 +179,7 @@ TEST_F(BoundCriteriaTest, TheBoundIsThatOfAllRunsWhereAnAccountCountsThem) {
 
 // Whatever the policy says: an empty one asks for it, too.
 TEST_F(BoundCriteriaTest, ARunWhoseOwnScoresRefuteItsClaimFails) {
-  PrivacyAuditRow audit;
+  ClaimCheckRow audit;
   audit.claimed_mu = 0.742;
   audit.mu_lower = 0.51;
   audit.failing_mu_lower = 0.4;
@@ -188,18 +188,18 @@ TEST_F(BoundCriteriaTest, ARunWhoseOwnScoresRefuteItsClaimFails) {
   audit.failing_confidence = 0.9999;
   audit.test = "own";
   audit.examples = 20000;
-  party().privacy_audit = audit;
+  party().claim_check = audit;
   EXPECT_EQ(Judge("claimed mu").outcome, Outcome::kMet);
   EXPECT_EQ(Judge("claimed mu").limit, "at most 0.742");
   EXPECT_EQ(Judge("claimed mu").found, "refuted below 0.400 (99.99%; 0.510 at 95%) by 20000 examples");
-  party().privacy_audit->mu_lower = 0.75;  // As of one honest run in twenty.
+  party().claim_check->mu_lower = 0.75;  // As of one honest run in twenty.
   EXPECT_EQ(Judge("claimed mu").outcome, Outcome::kMet);
-  party().privacy_audit->half_noise_mu_lower = 0.7;
+  party().claim_check->half_noise_mu_lower = 0.7;
   EXPECT_EQ(Judge("claimed mu").found,
             "refuted below 0.400 (99.99%; 0.750 at 95%) by 20000 examples, too few to detect noise at half the claimed "
             "strength");
-  party().privacy_audit->failing_mu_lower = 0.745;
-  party().privacy_audit->half_noise_mu_lower = 1.2;
+  party().claim_check->failing_mu_lower = 0.745;
+  party().claim_check->half_noise_mu_lower = 1.2;
   EXPECT_EQ(Judge("claimed mu").outcome, Outcome::kNotMet);
   EXPECT_EQ(Judge("claimed mu").found, "BROKEN: refuted below 0.745 (99.99%; 0.750 at 95%) by 20000 examples");
   EXPECT_EQ(Judge("claimed mu", "require_no_bound_exceeded: false").outcome, Outcome::kNotMet);

@@ -145,9 +145,9 @@ TEST_F(RunRankingTest, ABoundThatRestsOnNoAssumptionIsCalledProved) {
   party().record.run.protection = "gaussian_label_dp(sigma=2)";
   EXPECT_EQ(BoundStateWords(RankRun(run_)), "proved; not exceeded by the attacks run here");
   EXPECT_EQ(RankingLines(RankRun(run_)).at(0), "verdict: proved, not checked");
-  party().privacy_audit.emplace();
-  party().privacy_audit->claimed_mu = 0.5;
-  party().privacy_audit->half_noise_mu_lower = 0.8;
+  party().claim_check.emplace();
+  party().claim_check->claimed_mu = 0.5;
+  party().claim_check->half_noise_mu_lower = 0.8;
   EXPECT_EQ(RankingLines(RankRun(run_)).at(0), "verdict: guaranteed");
   EXPECT_EQ(BoundKindWords(RankRun(run_)), "proved");
   party().epoch_leaks = {Row(0, "norm", 0.7, 0.65)};
@@ -189,9 +189,9 @@ TEST_F(RunRankingTest, WhatPromisesNothingStatesNoBound) {
     row.auc_bound = row.sum_kl = kNan;
   }
   party().epoch_leaks = {Row(0, "norm", 0.99, kNan)};
-  party().privacy_audit.emplace().claimed_mu = 650;  // Of rounding on the wire, which is no noise.
+  party().claim_check.emplace().claimed_mu = 650;  // Of rounding on the wire, which is no noise.
   EXPECT_EQ(BoundStateWords(RankRun(run_)), "none stated");
-  EXPECT_FALSE(RankRun(run_).privacy_audit.has_value());
+  EXPECT_FALSE(RankRun(run_).claim_check.has_value());
 }
 
 TEST_F(RunRankingTest, ABoundThatNothingWasHeldAgainstIsSaidToBeSo) {

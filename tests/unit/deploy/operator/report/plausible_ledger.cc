@@ -289,7 +289,7 @@ absl::Status WriteRows(const PlausibleRun& run, bool label_party, Ledger& ledger
     }
   }
   if (label_party && run.mu_lower > 0) {
-    PrivacyAuditRow audit;
+    ClaimCheckRow audit;
     audit.claimed_mu = std::sqrt(static_cast<double>(run.epochs) * run.sum_kl);
     audit.mu_lower = audit.failing_mu_lower = run.mu_lower;
     audit.half_noise_mu_lower = 2 * audit.claimed_mu;

@@ -343,9 +343,9 @@ TEST_F(ReportTest, SaysWhereTheTimeOfBothPartiesWent) {
   }
   EXPECT_EQ(
       times[0]["words"],
-      "Of a step of 50 ms the label party computed 38%, moved messages 4%, protected 2%, audited 16% and waited 40%.");
+      "Of a step of 50 ms the label party computed 38%, moved messages 4%, protected 2%, attacked 16% and waited 40%.");
   EXPECT_EQ(times[1]["words"],
-            "Of a step of 50 ms the non-label party computed 44%, moved messages 4%, audited 4% and waited 48%.");
+            "Of a step of 50 ms the non-label party computed 44%, moved messages 4%, attacked 4% and waited 48%.");
 }
 
 TEST_F(ReportTest, ARunThatRecordedNoTimesHasNoneToShow) {

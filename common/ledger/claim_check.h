@@ -1,14 +1,14 @@
 // What a run claims of label privacy and what it refutes of that itself, as ledgers keep it.
-#ifndef SPLITVEIL_COMMON_LEDGER_PRIVACY_AUDIT_H_
-#define SPLITVEIL_COMMON_LEDGER_PRIVACY_AUDIT_H_
+#ifndef SPLITVEIL_COMMON_LEDGER_CLAIM_CHECK_H_
+#define SPLITVEIL_COMMON_LEDGER_CLAIM_CHECK_H_
 
 #include <cstdint>
 #include <string>
 
 namespace splitveil {
 
-// What the scores of the label party's own audit refute of the mu that the run claims (label_party/audit/mu_audit.h).
-struct PrivacyAuditRow {
+// What the scores of the label party's own attacks refute of the mu that the run claims (label_party/audit/mu_audit.h).
+struct ClaimCheckRow {
   // mu of all releases of an example, and epsilon at `delta`.
   double claimed_mu = 0, claimed_epsilon = 0;
   // Anything smaller would have given these scores with probability 1 - confidence at most.
@@ -40,8 +40,8 @@ struct AllRunsRow {
 // "claimed mu 0.742; measured mu at least 0.510 (95% confidence), at least 0.402 (99.99%): claim not refuted", and
 // "; too few to detect noise at half the claimed strength" where they are: the one wording of the terminal, the report
 // and `splitveil audit`.
-std::string DescribePrivacyAudit(const PrivacyAuditRow& audit);
+std::string DescribeClaimCheck(const ClaimCheckRow& check);
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_COMMON_LEDGER_PRIVACY_AUDIT_H_
+#endif  // SPLITVEIL_COMMON_LEDGER_CLAIM_CHECK_H_

@@ -1,0 +1,47 @@
+// What is left to do once a run of the label party has ended.
+#ifndef SPLITVEIL_LABEL_PARTY_SESSION_RUN_CLOSING_H_
+#define SPLITVEIL_LABEL_PARTY_SESSION_RUN_CLOSING_H_
+
+#include <functional>
+#include <optional>
+
+#include "absl/status/status.h"
+
+#include "label_party/session/peer_presence.h"
+#include "label_party/session/result_json.h"
+#include "label_party/session/run_context.h"
+#include "label_party/session/run_end.h"
+#include "label_party/session/run_records.h"
+#include "label_party/session/run_training.h"
+
+namespace splitveil {
+
+// Not thread-safe.
+class RunClosing {
+ public:
+  // Keeps the figures of a run that has ended.
+  using KeepReport = std::function<absl::Status(const RunReport&)>;
+
+  // `keep_report`: null: nowhere. `run`, `records`, `presence`, `end`: not owned; must outlive this.
+  RunClosing(KeepReport keep_report, const RunContext* run, RunRecords* records, const PeerPresence* presence,
+             RunEnd* end);
+
+  // Last figures, export, ledger, report; the first call does it. `training`: null where it never began. Returns the
+  // run's outcome, which is an error, too, where one of these fails.
+  absl::Status Finish(RunTraining* training);
+
+ private:
+  absl::Status FinishLedger(RunTraining* training);
+  absl::Status Export(const RunTraining* training) const;
+
+  const KeepReport keep_report_;
+  const RunContext* const run_;
+  RunRecords* const records_;
+  const PeerPresence* const presence_;
+  RunEnd* const end_;
+  std::optional<absl::Status> finished_;  // What Finish has returned.
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_SESSION_RUN_CLOSING_H_

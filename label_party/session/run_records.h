@@ -1,0 +1,88 @@
+// What a run of the label party keeps on the disk: ledger, checkpoints, journal of what was answered.
+#ifndef SPLITVEIL_LABEL_PARTY_SESSION_RUN_RECORDS_H_
+#define SPLITVEIL_LABEL_PARTY_SESSION_RUN_RECORDS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/checkpoint_plan.h"
+#include "common/checkpoint/continuation.h"
+#include "common/ledger/ledger.h"
+#include "common/model/model_state.h"
+#include "label_party/session/answer_journal.h"
+#include "label_party/session/label_state.h"
+#include "label_party/session/run_context.h"
+
+#include "splitveil/v1/split_training.pb.h"
+
+namespace splitveil {
+
+// Not thread-safe.
+class RunRecords {
+ public:
+  // `run`: not owned; must outlive this.
+  RunRecords(const RunContext* run, CheckpointPlan checkpoints, std::string ledger_path);
+
+  // Finds the latest unfinished checkpoint that both parties have, or else the one whose weights the peer starts from;
+  // neither: it starts with fresh weights. Errors: FailedPrecondition with what either party has.
+  absl::Status ChooseCheckpoint(const v1::OpenRequest& request);
+  // The checkpoint of the broken run that this one goes on with; null: it is a new run.
+  const Checkpoint* continued() const { return continues_ ? checkpoint_.get() : nullptr; }
+  // Opens the ledger and, where checkpoints are written, the journal; `row` lacks what the checkpoint says. Errors:
+  // those of the ledger and of AnswerJournal; ResourceExhausted as CountTakeUp.
+  absl::Status Begin(RunRow row);
+
+  // What a run that is continued goes on with. Errors: as ContinuationOf.
+  absl::StatusOr<Continuation> TakeContinuation() const;
+  // Goes with every checkpoint.
+  void KeepContinuation(const Continuation& continuation);
+  // The largest divergence of all releases of one example that the checkpoints know of which this run might have
+  // started from, what their runs released after them included: infinite where nobody knows; 0 without any. Errors: as
+  // AnswerJournal::LargestSumKl.
+  absl::StatusOr<double> CountedSumKl() const;
+  // The checkpoint chosen; null: fresh weights. From then on none is held here.
+  std::shared_ptr<const Checkpoint> TakeCheckpoint();
+
+  // Null before Begin.
+  Ledger* ledger() const { return ledger_.get(); }
+  // Null before Begin, and of a run without checkpoints.
+  AnswerJournal* journal() const { return journal_.get(); }
+
+  // Where the run is, and what its party holds then.
+  struct Place {
+    std::string run_id;
+    uint32_t epochs = 0, batches = 0;  // Trained: whole epochs, and batches of the next one.
+    int64_t steps = 0;
+    uint32_t peer_epochs = 0;  // LeakAuditor::peer_epochs.
+    LabelState state;
+    std::string progress;
+  };
+  bool writes_checkpoints() const { return !checkpoints_.path.empty(); }
+  // Only where writes_checkpoints(). Errors: those of CheckpointPlan::Write and the ledger.
+  absl::Status WriteCheckpoint(const Place& place, const ModelState& model);
+  // Both parties know that the run is complete: its checkpoints say that nothing is left to be continued. Where that
+  // cannot be written, the log says so: the peer, which has none to continue, stands in the way of that, too.
+  void MarkComplete() const;
+
+ private:
+  absl::Status BeginLedger(RunRow row);
+  absl::Status BeginJournal();
+
+  const RunContext* const run_;
+  CheckpointPlan checkpoints_;
+  const std::string ledger_path_;
+  std::string run_id_;  // From Begin on.
+  std::shared_ptr<const Checkpoint> checkpoint_;
+  bool continues_ = false;  // The run of that checkpoint, and not only from its weights.
+  std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<AnswerJournal> journal_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_SESSION_RUN_RECORDS_H_

@@ -1,0 +1,262 @@
+#include "label_party/session/run_training.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
+#include "label_party/session/refusal_log.h"
+
+namespace splitveil {
+
+using Cause = RunEnd::Cause;
+
+absl::StatusOr<std::unique_ptr<RunTraining>> RunTraining::Create(const Parts& parts, TrainingInputs inputs) {
+  auto auditor = std::make_unique<LeakAuditor>(parts.run->agreement, parts.run->config.label_side_audit(),
+                                               static_cast<int64_t>(inputs.rows.size()), inputs.ledger);
+  inputs.auditor = auditor.get();
+  const bool is_continued = inputs.is_continued;
+  const absl::Span<const uint32_t> rows = inputs.rows;
+  SPLITVEIL_ASSIGN_OR_RETURN(Training training, MakeTraining(std::move(inputs)));
+  std::unique_ptr<RunTraining> result(new RunTraining(parts, std::move(auditor), std::move(training), is_continued));
+  SPLITVEIL_RETURN_IF_ERROR(result->BeginAttributeAudit(rows));
+  return result;
+}
+
+absl::Status RunTraining::BeginAttributeAudit(absl::Span<const uint32_t> rows) {
+  const RunContext& run = *parts_.run;
+  if (run.known_attributes == nullptr) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(attribute_audit_, AttributeAudit::Create({run.agreement, run.config, run.known_attributes,
+                                                                       *run.data, rows, parts_.records->ledger()}));
+  return absl::OkStatus();
+}
+
+RunTraining::RunTraining(const Parts& parts, std::unique_ptr<LeakAuditor> auditor, Training training, bool is_continued)
+    : parts_(parts),
+      auditor_(std::move(auditor)),
+      training_(std::move(training)),
+      replay_(parts.run->agreement.in_flight_batches()),
+      checkpoint_due_(!is_continued && !parts.run->agreement.progressive_validation()) {
+  const RunContext& run = *parts_.run;
+  if (run.config.has_early_stopping()) {
+    early_stopper_ = std::make_unique<EarlyStopper>(run.config.early_stopping());
+    for (const TestMetrics& epoch : training_.result().tests) {  // Of a run that is continued: none has stopped it.
+      (void)early_stopper_->ShouldStop(epoch);
+    }
+  }
+  progress_.emplace(run.status, run.agreement.epochs(), training_.source->batches_per_epoch());
+}
+
+absl::Status RunTraining::Begin() { return parts_.end->EndUnlessOk(WriteDueCheckpoint()); }
+
+absl::StatusOr<SharedGradients> RunTraining::Train(v1::CutActivations request) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<SharedGradients> left_before, replay_.Find(request));
+  if (left_before.has_value()) {
+    return *left_before;
+  }
+  SPLITVEIL_RETURN_IF_ERROR(training_.order->CheckBatch(request.epoch(), request.batch()));
+  SPLITVEIL_RETURN_IF_ERROR(Learn());
+  SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(WriteDueCheckpoint()));
+  TrainingStep& step = *training_.step;
+  if (within_epoch()) {
+    training_.recorder->Lap(&StepTimeRow::wait);
+  } else {
+    training_.recorder->stopwatch().Restart();  // The evaluation between epochs is no part of a step.
+  }
+  SPLITVEIL_RETURN_IF_ERROR(step.Receive(request));
+  if (attribute_audit_ != nullptr) {
+    SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(
+        attribute_audit_->TakeTraining(request, training_.source->PositionsOf(request.epoch(), request.batch()))));
+  }
+  absl::StatusOr<SharedGradients> answer = step.Answer();
+  if (absl::IsAlreadyExists(answer.status())) {
+    return parts_.end->End(Cause::kRefused, answer.status());
+  }
+  SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(answer.status()));
+  const bool last = !step.batch_begun();
+  replay_.Keep(std::move(request), *answer, last);
+  training_.order->SliceTaken(last);
+  checkpoint_due_ = last && training_.order->IsCheckpointDue(parts_.run->agreement.checkpoint_steps());
+  return answer;
+}
+
+absl::Status RunTraining::LearnFromAnswered() {
+  training_.recorder->Lap(&StepTimeRow::wire);
+  return Learn();
+}
+
+absl::Status RunTraining::Learn() {
+  const absl::StatusOr<bool> learned = training_.step->Learn();
+  SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(learned.status()));
+  if (!*learned) {
+    return absl::OkStatus();
+  }
+  const RunResult& result = training_.result();
+  progress_->Report(result.steps, result.trained_examples, result.train_log_loss, auditor_->latest());
+  ShowBoundExceeded();
+  parts_.protocol->Stepped();
+  parts_.presence->Heard();  // While this party worked the peer had to wait.
+  return absl::OkStatus();
+}
+
+absl::Status RunTraining::Evaluate(const v1::CutActivations& request, TestEvaluation& evaluation) {
+  if (training_.order->IsLatestEvaluation(request.epoch())) {  // The answer was lost.
+    evaluation.epoch = request.epoch();
+    evaluation.repeated = true;
+    return absl::OkStatus();
+  }
+  SPLITVEIL_RETURN_IF_ERROR(training_.order->CheckTestBatch(request.epoch(), request.batch(), evaluation.next_batch));
+  SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations, training_.evaluator->Read(request, evaluation));
+  SPLITVEIL_RETURN_IF_ERROR(Learn());
+  if (attribute_audit_ != nullptr) {
+    SPLITVEIL_RETURN_IF_ERROR(
+        parts_.end->EndUnlessOk(attribute_audit_->TakeTest(request.epoch(), evaluation.next_batch, activations)));
+  }
+  evaluation.epoch = request.epoch();
+  SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(training_.evaluator->Predict(activations, evaluation)));
+  parts_.presence->Heard();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::EvaluateResponse> RunTraining::FinishEvaluation(const TestEvaluation& evaluation) {
+  // All of it was sent again before the first stream's end was taken, or it came after that: the same answer.
+  if ((evaluation.repeated || evaluation.next_batch > 0) && training_.order->IsLatestEvaluation(evaluation.epoch)) {
+    return EvaluationAnswer();
+  }
+  SPLITVEIL_RETURN_IF_ERROR(
+      training_.order->CheckEvaluation(evaluation.epoch, training_.evaluator->examples(evaluation)));
+  const bool before_training = parts_.run->agreement.progressive_validation();
+  if (early_stopper_ != nullptr && !before_training) {
+    SPLITVEIL_RETURN_IF_ERROR(JournalEvaluation(evaluation));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(
+      training_.evaluator->Finish(before_training ? -1 : int64_t{evaluation.epoch}, evaluation)));
+  training_.order->Evaluated(evaluation.epoch);
+  if (!before_training) {
+    SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(AfterEvaluation()));
+  }
+  return EvaluationAnswer();
+}
+
+absl::Status RunTraining::JournalEvaluation(const TestEvaluation& evaluation) const {
+  AnswerJournal* const journal = parts_.records->journal();
+  const absl::Status taken =
+      journal == nullptr ? absl::OkStatus() : journal->Evaluate(evaluation.epoch, evaluation.activations);
+  return absl::IsAlreadyExists(taken) ? parts_.end->End(Cause::kRefused, taken) : parts_.end->EndUnlessOk(taken);
+}
+
+v1::EvaluateResponse RunTraining::EvaluationAnswer() const {
+  v1::EvaluateResponse response;
+  response.set_examples(static_cast<uint64_t>(training_.source->test_examples()));
+  response.set_stop_training(training_.order->stopped_early());
+  return response;
+}
+
+absl::Status RunTraining::AfterEvaluation() {
+  absl::Status status;
+  const bool stops = early_stopper_ != nullptr && early_stopper_->ShouldStop(training_.result().tests.back());
+  if (stops && !training_.order->trained()) {
+    status = StopEarly();
+  }
+  // Before the answer: this party is never behind the other one, whose checkpoint follows it.
+  checkpoint_due_ = true;
+  status.Update(WriteDueCheckpoint());
+  return status;
+}
+
+absl::Status RunTraining::StopEarly() {
+  training_.order->StopTraining();
+  const uint32_t epochs = training_.order->epoch();
+  training_.recorder->result().epochs = epochs;
+  const std::string detail = absl::StrCat("after epoch ", epochs, ": ", early_stopper_->Reason());
+  LogInfo("stopped early ", detail);
+  return parts_.records->ledger()->RecordEvent("early_stopping", detail);
+}
+
+absl::Status RunTraining::WriteDueCheckpoint() {
+  if (!std::exchange(checkpoint_due_, false) || !parts_.records->writes_checkpoints()) {
+    return absl::OkStatus();
+  }
+  const TrainingOrder& order = *training_.order;
+  return parts_.records->WriteCheckpoint(
+      {training_.result().run_id, order.epoch(), order.batch(), training_.result().steps, auditor_->peer_epochs(),
+       training_.state(), training_.Progress(*auditor_)},
+      *training_.model);
+}
+
+absl::Status RunTraining::CheckCompletion(const char* call) const {
+  const v1::AuditAgreement& audit = parts_.run->agreement.audit();
+  if (audit.auxiliary_labels() == 0 || audit.disclosure() != v1::ORACLE) {
+    return absl::PermissionDeniedError(absl::StrCat(call, ": expected agreed auxiliary labels, found none"));
+  }
+  return training_.order->CheckTrained(call);
+}
+
+absl::StatusOr<v1::AuxiliaryLabelsResponse> RunTraining::AuxiliaryLabels() {
+  SPLITVEIL_RETURN_IF_ERROR(CheckCompletion("AuxiliaryLabels"));
+  SPLITVEIL_RETURN_IF_ERROR(Learn());
+  if (completion_ == nullptr) {
+    completion_ =
+        std::make_unique<CompletionAudit>(CompletionOptions(parts_.run->agreement, training_), auditor_.get());
+    const int disclosed = completion_->auxiliary().positions_size();
+    SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(parts_.records->ledger()->RecordEvent(
+        "disclosed", absl::StrCat(disclosed, " auxiliary labels to the attack module"))));
+  }
+  return completion_->auxiliary();
+}
+
+absl::Status RunTraining::ScoreExamples(const v1::ScoreExamplesRequest& request) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckCompletion("ScoreExamples"));
+  if (completion_ == nullptr) {
+    return absl::FailedPreconditionError("ScoreExamples: expected auxiliary labels asked for, found none");
+  }
+  const absl::Status scored = completion_->Score(request);
+  return IsOfLedger(scored) ? parts_.end->EndUnlessOk(scored) : scored;
+}
+
+absl::Status RunTraining::CheckAttributeCall(uint32_t epoch, const char* call) const {
+  if (attribute_audit_ == nullptr) {
+    return absl::PermissionDeniedError(absl::StrCat(call, ": expected agreed attacks on attributes, found none"));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(training_.order->CheckAudit(call, epoch));
+  return attribute_audit_->CheckDue(call, epoch, training_.order->trained());
+}
+
+absl::Status RunTraining::EmbedAuxiliary(const v1::CutActivations& request, AuxiliaryEmbedding& embedding) {
+  if (!parts_.run->agreement.attribute_audit().embed_auxiliary()) {
+    return absl::PermissionDeniedError("EmbedAuxiliary: expected agreed embed_auxiliary, found none");
+  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckAttributeCall(request.epoch(), "EmbedAuxiliary"));
+  return attribute_audit_->Embed(request, embedding);
+}
+
+absl::StatusOr<v1::EmbedAuxiliaryResponse> RunTraining::FinishEmbedding(const AuxiliaryEmbedding& embedding) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckAttributeCall(embedding.epoch, "EmbedAuxiliary"));
+  absl::StatusOr<v1::EmbedAuxiliaryResponse> response = attribute_audit_->FinishEmbedding(embedding);
+  return IsOfLedger(response.status()) ? parts_.end->EndUnlessOk(response.status()) : std::move(response);
+}
+
+absl::StatusOr<SharedGuesses> RunTraining::GuessAttributes(const v1::GuessAttributesRequest& request) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckAttributeCall(request.epoch(), "GuessAttributes"));
+  SPLITVEIL_RETURN_IF_ERROR(attribute_audit_->CheckGuess(request.epoch()));
+  SPLITVEIL_RETURN_IF_ERROR(Learn());
+  absl::StatusOr<SharedGuesses> guesses = attribute_audit_->Guess(request.epoch());
+  SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(guesses.status()));
+  return guesses;
+}
+
+absl::Status RunTraining::Complete() {
+  SPLITVEIL_RETURN_IF_ERROR(training_.order->CheckComplete());
+  SPLITVEIL_RETURN_IF_ERROR(Learn());
+  return parts_.end->EndUnlessOk(WriteDueCheckpoint());
+}
+
+void RunTraining::ShowBoundExceeded() {
+  const auto exceeded = static_cast<uint64_t>(auditor_->bound_exceeded());
+  parts_.run->status->Update([&](v1::GetStatusResponse& status) { status.set_bound_exceeded(exceeded); });
+}
+
+}  // namespace splitveil

@@ -1,0 +1,120 @@
+// The training of a run at the label party, message by message.
+#ifndef SPLITVEIL_LABEL_PARTY_SESSION_RUN_TRAINING_H_
+#define SPLITVEIL_LABEL_PARTY_SESSION_RUN_TRAINING_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/model/model_state.h"
+#include "common/operations/training_progress.h"
+#include "label_party/audit/completion_audit.h"
+#include "label_party/audit/leak_auditor.h"
+#include "label_party/session/attribute_audit.h"
+#include "label_party/session/early_stopper.h"
+#include "label_party/session/gradients_message.h"
+#include "label_party/session/peer_presence.h"
+#include "label_party/session/protocol_state.h"
+#include "label_party/session/replay_cache.h"
+#include "label_party/session/result_json.h"
+#include "label_party/session/run_context.h"
+#include "label_party/session/run_end.h"
+#include "label_party/session/run_records.h"
+#include "label_party/session/test_evaluator.h"
+#include "label_party/session/training.h"
+
+#include "splitveil/v1/attribute_audit.pb.h"
+#include "splitveil/v1/leak_audit.pb.h"
+#include "splitveil/v1/split_training.pb.h"
+
+namespace splitveil {
+
+// Each method checks what its message holds (TrainingOrder, ReplayCache), the state having been checked, and hands it
+// to the part that does the work (TrainingStep, TestEvaluator, CompletionAudit). An error leaves the run where it was,
+// unless this party has failed or the peer has asked for a second draw of noise: these end it. Not thread-safe.
+class RunTraining {
+ public:
+  // What it works with; none is owned, each must outlive it.
+  struct Parts {
+    const RunContext* run = nullptr;
+    ProtocolState* protocol = nullptr;
+    RunRecords* records = nullptr;
+    PeerPresence* presence = nullptr;
+    RunEnd* end = nullptr;
+  };
+
+  // `inputs`: without an auditor, which is made here. Errors: as MakeTraining.
+  static absl::StatusOr<std::unique_ptr<RunTraining>> Create(const Parts& parts, TrainingInputs inputs);
+  // Leaves the first checkpoint of a new run, so that its alignment is not lost.
+  absl::Status Begin();
+
+  // LabelSession's methods of these names.
+  absl::StatusOr<SharedGradients> Train(v1::CutActivations request);
+  absl::Status Learn();
+  absl::Status Evaluate(const v1::CutActivations& request, TestEvaluation& evaluation);
+  absl::StatusOr<v1::EvaluateResponse> FinishEvaluation(const TestEvaluation& evaluation);
+  absl::StatusOr<v1::AuxiliaryLabelsResponse> AuxiliaryLabels();
+  absl::Status ScoreExamples(const v1::ScoreExamplesRequest& request);
+  absl::Status EmbedAuxiliary(const v1::CutActivations& request, AuxiliaryEmbedding& embedding);
+  absl::StatusOr<v1::EmbedAuxiliaryResponse> FinishEmbedding(const AuxiliaryEmbedding& embedding);
+  absl::StatusOr<SharedGuesses> GuessAttributes(const v1::GuessAttributesRequest& request);
+
+  // An answer has left on the wire; goes on as Learn.
+  absl::Status LearnFromAnswered();
+  // All that was due has come: the last batch is learnt from, the last checkpoint written. Errors: FailedPrecondition
+  // where something is missing.
+  absl::Status Complete();
+  // Some batches of the epoch have come, but not all.
+  bool within_epoch() const { return !training_.order->at_epoch_start() || training_.order->batch_begun(); }
+
+  // After the end. `ended`: RunResult::ended.
+  void Ended(const char* ended) { training_.recorder->result().ended = ended; }
+  // Ends the line on the terminal.
+  void FinishProgress() { progress_->Finish(); }
+  // Tells whoever asks for the status how often an attack has exceeded its bound.
+  void ShowBoundExceeded();
+
+  LeakAuditor* auditor() { return auditor_.get(); }
+  const ModelState& model() const { return *training_.model; }
+  RunReport report() const { return Report(training_.result(), *auditor_); }
+
+ private:
+  RunTraining(const Parts& parts, std::unique_ptr<LeakAuditor> auditor, Training training, bool is_continued);
+
+  // Where attacks on attributes are agreed. `rows`: this party's of the aligned examples.
+  absl::Status BeginAttributeAudit(absl::Span<const uint32_t> rows);
+
+  // Before it says whether training stops, which tells of labels: that no other evaluation was answered before.
+  absl::Status JournalEvaluation(const TestEvaluation& evaluation) const;
+  // To an evaluation that has counted.
+  v1::EvaluateResponse EvaluationAnswer() const;
+  // After an epoch's evaluation: early stopping, checkpoint.
+  absl::Status AfterEvaluation();
+  absl::Status StopEarly();
+  // Between steps: all scores of the steps before have been judged, for a peer that leaves a checkpoint itself has
+  // waited for that before it goes on.
+  absl::Status WriteDueCheckpoint();
+  // That examples may be scored now: auxiliary labels are agreed, all epochs trained.
+  absl::Status CheckCompletion(const char* call) const;
+  // That attributes may be asked about now: attacks on them are agreed, the epoch is evaluated and due.
+  absl::Status CheckAttributeCall(uint32_t epoch, const char* call) const;
+
+  const Parts parts_;
+  const std::unique_ptr<LeakAuditor> auditor_;
+  Training training_;
+  ReplayCache replay_;
+  std::unique_ptr<EarlyStopper> early_stopper_;  // Null: not configured.
+  bool checkpoint_due_;                          // Before the next batch.
+  std::optional<TrainingProgress> progress_;
+  std::unique_ptr<CompletionAudit> completion_;      // From the first AuxiliaryLabels on.
+  std::unique_ptr<AttributeAudit> attribute_audit_;  // Null: no attacks on attributes are agreed.
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_SESSION_RUN_TRAINING_H_

@@ -1,0 +1,122 @@
+// The first end counts, what the peer hears of each cause, and where the protocol is then.
+#include "label_party/session/run_end.h"
+
+#include <gtest/gtest.h>
+
+#include "common/process/exit_code.h"
+
+namespace splitveil {
+namespace {
+
+using Cause = RunEnd::Cause;
+using State = ProtocolState::State;
+
+class RunEndTest : public ::testing::Test {
+ protected:
+  RunEndTest() {
+    protocol_.Opened("run");
+    protocol_.Training();
+  }
+
+  ProtocolState protocol_;
+  WakeableSleep waiting_;
+  RunEnd end_{&protocol_, &waiting_};
+};
+
+TEST_F(RunEndTest, EachCauseIsHeardRecordedAndExitsAsItShould) {
+  struct Case {
+    Cause cause;
+    absl::Status why;
+    const char* name;
+    absl::StatusCode heard;
+    ExitCode exit_code;
+    State state;
+  };
+  const Case cases[] = {
+      {Cause::kCompleted, absl::OkStatus(), "completed", absl::StatusCode::kOk, ExitCode::kDone, State::kCompleted},
+      {Cause::kStopped, StoppedOnRequest(), "stopped", absl::StatusCode::kCancelled, ExitCode::kStopped, State::kEnded},
+      {Cause::kPeer, absl::UnavailableError("silent"), "failed", absl::StatusCode::kUnavailable,
+       ExitCode::kPeerUnreachable, State::kEnded},
+      {Cause::kRefused, absl::InvalidArgumentError("seed"), "failed", absl::StatusCode::kInvalidArgument,
+       ExitCode::kRefused, State::kEnded},
+      {Cause::kPeerStartedAgain, PeerStartedAgain("the peer"), "failed", absl::StatusCode::kUnavailable,
+       ExitCode::kPeerUnreachable, State::kEnded},
+      {Cause::kOwnFailure, absl::InvalidArgumentError("row 7"), "failed", absl::StatusCode::kInternal,
+       ExitCode::kInvalidInput, State::kEnded},
+      {Cause::kOwnFailure, AsHalt(absl::ResourceExhaustedError("AUC 0.9 on batch 3")), "halted",
+       absl::StatusCode::kResourceExhausted, ExitCode::kHalted, State::kEnded}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.why.ToString());
+    ProtocolState protocol;
+    protocol.Opened("run");
+    RunEnd end(&protocol, &waiting_);
+    EXPECT_FALSE(end.ended());
+    EXPECT_FALSE(end.completed());
+    EXPECT_EQ(end.End(c.cause, c.why).code(), c.heard);
+    EXPECT_TRUE(end.ended());
+    EXPECT_EQ(end.completed(), c.cause == Cause::kCompleted);
+    EXPECT_STREQ(end.name(), c.name);
+    EXPECT_EQ(ExitCodeFor(end.outcome()), c.exit_code);
+    EXPECT_EQ(end.outcome().message(), c.why.message());
+    EXPECT_EQ(protocol.state(), c.state);
+    EXPECT_EQ(end.peer_started_again(), c.cause == Cause::kPeerStartedAgain);
+  }
+}
+
+TEST_F(RunEndTest, ThePeerHearsNothingOfWhatFailedInside) {
+  EXPECT_EQ(end_.End(Cause::kOwnFailure, absl::InvalidArgumentError("row 7")).message(),
+            "the label party failed; its own log says why");
+  const absl::Status halt = end_.End(Cause::kOwnFailure, AsHalt(absl::ResourceExhaustedError("AUC 0.9 on batch 3")));
+  EXPECT_EQ(halt.message(), "release gate: halted the run");
+  EXPECT_TRUE(IsHalt(halt));
+}
+
+TEST_F(RunEndTest, TheFirstEndCounts) {
+  EXPECT_FALSE(end_.End(Cause::kPeer, absl::UnavailableError("first")).ok());
+  EXPECT_TRUE(end_.End(Cause::kCompleted, absl::OkStatus()).ok());
+  EXPECT_EQ(end_.outcome().message(), "first");
+  EXPECT_FALSE(end_.completed());
+  EXPECT_EQ(protocol_.state(), State::kEnded);
+}
+
+TEST_F(RunEndTest, WhatHasNotFailedGoesOn) {
+  EXPECT_TRUE(end_.EndUnlessOk(absl::OkStatus()).ok());
+  EXPECT_FALSE(end_.ended());
+  EXPECT_EQ(protocol_.state(), State::kTraining);
+  EXPECT_TRUE(absl::IsInternal(end_.EndUnlessOk(absl::DataLossError("disk"))));
+  EXPECT_TRUE(end_.ended());
+}
+
+TEST_F(RunEndTest, ACompleteRunThatCannotBePutAwayIsNone) {
+  ASSERT_TRUE(end_.End(Cause::kCompleted, absl::OkStatus()).ok());
+  end_.Amend(absl::OkStatus());
+  EXPECT_TRUE(end_.completed());
+  end_.Amend(absl::InternalError("the disk is full"));
+  EXPECT_FALSE(end_.completed());
+  EXPECT_EQ(end_.outcome().message(), "the disk is full");
+  EXPECT_EQ(protocol_.state(), State::kEnded);
+}
+
+TEST_F(RunEndTest, AnErrorBeforeTheRunIsPutAwayStaysTheOutcome) {
+  EXPECT_FALSE(end_.End(Cause::kPeer, absl::UnavailableError("gone")).ok());
+  end_.Amend(absl::InternalError("the disk is full"));
+  EXPECT_EQ(end_.outcome().message(), "gone");
+}
+
+TEST_F(RunEndTest, TheOwnVerdictFailsACompleteRunInTheLedgerAlone) {
+  end_.SetOwnVerdict(absl::InvalidArgumentError("labels: all alike"));
+  EXPECT_TRUE(end_.End(Cause::kCompleted, absl::OkStatus()).ok());
+  EXPECT_STREQ(end_.name(), "failed");
+  EXPECT_TRUE(end_.completed());
+}
+
+TEST_F(RunEndTest, APeerMayStartAgainAfterTheRunIsComplete) {
+  ASSERT_TRUE(end_.End(Cause::kCompleted, absl::OkStatus()).ok());
+  EXPECT_TRUE(absl::IsUnavailable(end_.End(Cause::kPeerStartedAgain, PeerStartedAgain("the peer"))));
+  EXPECT_TRUE(end_.peer_started_again());
+  EXPECT_TRUE(end_.completed());
+  EXPECT_EQ(protocol_.state(), State::kCompleted);
+}
+
+}  // namespace
+}  // namespace splitveil
