@@ -189,6 +189,18 @@ absl::StatusOr<std::optional<AllRunsRow>> LedgerReader::AllRuns(const std::strin
   return rows.empty() ? std::optional<AllRunsRow>() : rows.front();
 }
 
+absl::StatusOr<std::vector<AttributeLeakRow>> LedgerReader::AttributeLeaks(const std::string& run_id) {
+  return ReadAll(
+      *database_->connection,
+      "SELECT epoch, attack, attribute, examples, rows, accuracy, accuracy_low, accuracy_high, floor, auc FROM "
+      "attribute_leak WHERE run_id = ?1 ORDER BY attribute, attack, examples, epoch",
+      [](const SqliteStatement& row) {
+        return AttributeLeakRow{row.Int64(0),  row.Text(1),   row.Text(2),   row.Text(3),   row.Int64(4),
+                                row.Double(5), row.Double(6), row.Double(7), row.Double(8), row.Double(9)};
+      },
+      run_id);
+}
+
 absl::StatusOr<std::vector<PrivacyLossRow>> LedgerReader::PrivacyLosses(const std::string& run_id) {
   return ReadAll(
       *database_->connection,

@@ -59,6 +59,8 @@ class LedgerReader {
   // nullopt: the run claims nothing that could be refuted, or has not ended.
   absl::StatusOr<std::optional<ClaimCheckRow>> ClaimCheck(const std::string& run_id);
   absl::StatusOr<std::optional<AllRunsRow>> AllRuns(const std::string& run_id);
+  // By attribute, attack, examples and epoch.
+  absl::StatusOr<std::vector<AttributeLeakRow>> AttributeLeaks(const std::string& run_id);
   // By attribute and step.
   absl::StatusOr<std::vector<PrivacyLossRow>> PrivacyLosses(const std::string& run_id);
   // nullopt: nothing is proved of the activations.

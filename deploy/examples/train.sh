@@ -5,8 +5,10 @@
 # Where the example's agreement discloses an oracle to the attacks, which no guarantee leaves room for, a second sweep goes
 # without it and takes noise on the labels: out/NAME/sweep_guarantee. Further sweeps of an example (sweep.WHAT.textproto)
 # go to out/NAME/sweep_WHAT. Several classes, and a number to be predicted, come from generated data.
+# The other direction, sensitive attributes in the activations: adult_sex and adult_relationship compare protections of the
+# activations. Attacks need to know whose attribute they know, so the rows of Adult, which has no ids, are numbered.
 # Usage: train.sh criteo|criteo_deep|avazu|adult|credit_default INPUT...     train.sh isic TABLE.csv IMAGES.bin.gz
-#        train.sh multi_class|regression
+#        train.sh adult_sex|adult_relationship INPUT...     train.sh multi_class|regression
 set -euo pipefail
 usage() {
   sed -n '/^# Usage: /,/^set /{s/^# //p}' "$0" >&2
@@ -26,6 +28,10 @@ case $name in
   *) [ $# -ge 2 ] || usage ;;&
   criteo | avazu) inputs=("${@:2}") kind=(--format="$name") ;;
   criteo_deep | adult | credit_default) inputs=("${@:2}") kind=("${table[@]}") ;;
+  adult_sex | adult_relationship)
+    inputs=("$out/table.csv")
+    kind=("${table[@]}" --test_fraction=0.142857143 --auxiliary_fraction=0.285714286) # As in run.textproto.
+    ;;
   isic)
     [ $# -eq 3 ] || usage
     inputs=("$input") kind=("${table[@]}" --images="$3" --test_fraction=0.2)
@@ -35,14 +41,19 @@ esac
 "$root/deploy/install_dependencies.sh" >&2
 "$root/deploy/build.sh" label_party nonlabel_party centralized_baseline splitveil >&2
 
-if [ $# -eq 1 ]; then
+known=$here/known.schema.textproto # What the label party knows of the attributes.
+if [ -e "$known" ]; then
+  mkdir -p "$out/known"
+  zcat -f "${@:2}" | awk 'NF { print ++row ", " $0 }' >"$out/table.csv"
+  "$bin/splitveil" prepare --format=table --schema="$known" --party=nonlabel_party "${inputs[@]/#/--input=}" --out="$out/known"
+elif [ $# -eq 1 ]; then
   mkdir -p "$out"
   "$bin/splitveil" generate --task="$name" --rows=20000 --seed=7 --schema_out="$out/schema.textproto" --out="${inputs[0]}"
 fi
 "$bin/splitveil" prepare "${kind[@]}" "${inputs[@]/#/--input=}" --seed=7 --out="$out"
 [ -e "$out/certificates" ] || "$bin/splitveil" certificates --out="$out/certificates" \
   --label=label-party.splitveil.example --nonlabel=nonlabel-party.splitveil.example
-if [ $# -gt 1 ]; then
+if [ $# -gt 1 ] && [ ! -e "$known" ]; then
   # Both parties in one process, from the weights of each seed of the sweep: what the split costs is measured against it.
   for seed in $(sed -n 's/^seeds: \[\(.*\)\]$/\1/p' "$here/sweep.textproto" | tr -d ,); do
     echo "training in one process, seed $seed" >&2

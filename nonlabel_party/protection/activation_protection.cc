@@ -80,7 +80,8 @@ std::string MethodName(const ActivationProtection& protection) {
     case ActivationProtection::kInfocensor:
       return absl::StrCat("infocensor(lambda=", protection.infocensor().lambda());
     case ActivationProtection::kPareto:
-      return absl::StrCat("pareto(threshold=", protection.pareto().threshold());
+      return absl::StrCat("pareto(threshold=", protection.pareto().threshold(),
+                          ", slack=", protection.pareto().slack());
     case ActivationProtection::kNone:
     case ActivationProtection::METHOD_NOT_SET:
       break;

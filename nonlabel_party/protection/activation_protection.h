@@ -32,7 +32,7 @@ absl::StatusOr<std::vector<ProtectedAttribute>> CheckActivationProtection(const 
                                                                           const v1::RunAgreement& agreement,
                                                                           const v1::ModelSpec& model);
 
-// "pareto(threshold=0.005, noise_sigma=1)", for ledgers and reports; "none".
+// "pareto(threshold=0.005, slack=0.5, noise_sigma=1)", for ledgers and reports; "none".
 std::string ActivationProtectionName(const v1::ActivationProtection& protection);
 
 // Whether it adds to the bottom model's objective.

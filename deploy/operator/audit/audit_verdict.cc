@@ -1,13 +1,17 @@
 #include "deploy/operator/audit/audit_verdict.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "deploy/operator/audit/attribute_criteria.h"
 #include "deploy/operator/audit/bound_criteria.h"
 #include "deploy/operator/audit/conduct_criteria.h"
 #include "deploy/operator/audit/leak_criteria.h"
+#include "deploy/operator/records/attribute_records.h"
 
 namespace splitveil {
 namespace {
@@ -16,14 +20,16 @@ constexpr char kMissingRemedy[] =
     "Have it measured: name the attack in the agreement's audit.attacks or the label party's label_side_audit, and run "
     "again; or take the limit out of the policy.";
 
-void Complete(Finding& finding, bool has_label_party) {
-  if (finding.outcome == Outcome::kNotMeasured && !has_label_party) {
+void Complete(Finding& finding, const RunRecords& run) {
+  const bool of_label_party = finding.holder == LedgerHolder::kLabelParty;
+  const PartyRecords* holder = of_label_party ? run.label_party() : run.nonlabel_party();
+  if (finding.outcome == Outcome::kNotMeasured && holder == nullptr) {
     finding.outcome = Outcome::kNotMeasurable;
-    finding.found = "not measurable without the label party's ledger";
+    finding.found = absl::StrCat("not measurable without the ", finding.holder_words(), " ledger");
     finding.where.clear();
   }
   if (finding.outcome == Outcome::kNotMeasured) {
-    finding.remedy = kMissingRemedy;
+    finding.remedy = of_label_party ? kMissingRemedy : finding.remedy;
   } else if (finding.outcome != Outcome::kNotMet) {
     finding.remedy.clear();
   }
@@ -45,13 +51,16 @@ std::vector<RunVerdict> JudgeRuns(const std::vector<RunRecords>& runs, const v1:
   std::vector<RunVerdict> verdicts;
   for (const RunRecords& run : runs) {
     RunVerdict verdict = {run.run_id(), run.label, ConductFindings(run, policy), RankRun(run)};
-    for (const auto findings_of : {LeakFindings, BoundFindings}) {
+    if (const std::optional<AttributeRecords> attributes = AttributeRecordsOf(run); attributes.has_value()) {
+      verdict.attribute_lines = AttributeLines(*attributes);
+    }
+    for (const auto findings_of : {LeakFindings, BoundFindings, AttributeFindings}) {
       for (Finding& finding : findings_of(run, policy)) {
         verdict.findings.push_back(std::move(finding));
       }
     }
     for (Finding& finding : verdict.findings) {
-      Complete(finding, run.label_party() != nullptr);
+      Complete(finding, run);
     }
     verdicts.push_back(std::move(verdict));
   }

@@ -18,15 +18,16 @@ struct RunVerdict {
   std::string run_id, label;
   std::vector<Finding> findings;  // One at least, the same criteria in the same order for every run.
   RunRanking ranking = {};
+  std::vector<std::string> attribute_lines = {};  // AttributeLines; empty where they say nothing.
 
   bool met() const;
   // Whether any criterion failed. Neither met nor failed: what the ledgers given can show is met, the rest is open.
   bool failed() const;
 };
 
-// One verdict per run. Figures are taken from the label party's ledger only: it alone has them exact and complete.
-// Without it they are not measurable, and what the non-label party's ledger does show is judged alone. `policy` as
-// LoadAuditPolicy gives it.
+// One verdict per run. Figures on labels are taken from the label party's ledger only, those on attributes from the
+// non-label party's: it alone has them exact and complete. Without it they are not measurable, and what the other
+// ledger does show is judged alone. `policy` as LoadAuditPolicy gives it.
 std::vector<RunVerdict> JudgeRuns(const std::vector<RunRecords>& runs, const v1::AuditPolicy& policy);
 
 // Whether every run meets the policy in every criterion; false for no run.

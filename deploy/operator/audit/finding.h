@@ -14,8 +14,11 @@ enum class Outcome {
   kMet,
   kNotMet,
   kNotMeasured,    // Should have been recorded, and was not: counts as not met.
-  kNotMeasurable,  // Stands in the label party's ledger only, which was not given: decides nothing.
+  kNotMeasurable,  // Stands in a ledger only that was not given: decides nothing.
 };
+
+// Whose ledger shows it.
+enum class LedgerHolder { kLabelParty, kNonLabelParty };
 
 // What was found of one criterion.
 struct Finding {
@@ -25,6 +28,12 @@ struct Finding {
   std::string found;        // The figure that decided, the worst, and what it is; or "not measured" and why.
   std::string where;        // Its layer, attack and observer, step or epoch, nothing else. Empty: the run as a whole.
   std::string remedy = "";  // What helps, one sentence; empty where nothing is wrong.
+  LedgerHolder holder = LedgerHolder::kLabelParty;
+
+  // "label party's", "non-label party's".
+  const char* holder_words() const {
+    return holder == LedgerHolder::kLabelParty ? "label party's" : "non-label party's";
+  }
 
   bool failed() const { return outcome == Outcome::kNotMet || outcome == Outcome::kNotMeasured; }
 };

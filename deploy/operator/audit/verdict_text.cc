@@ -35,18 +35,20 @@ std::string AlignedRow(const Line& line, const std::array<size_t, 5>& widths) {
   return OneLine(row);
 }
 
-// All that stands in a ledger that was not given, in one line; empty where all is there.
-std::string NotMeasurableLine(const RunVerdict& verdict) {
+// All that stands in this ledger, which was not given, in one line; empty where all is there.
+std::string NotMeasurableLine(const RunVerdict& verdict, LedgerHolder holder) {
   std::vector<std::string> criteria;
+  const char* words = "";
   for (const Finding& finding : verdict.findings) {
-    if (finding.outcome == Outcome::kNotMeasurable) {
+    if (finding.outcome == Outcome::kNotMeasurable && finding.holder == holder) {
       criteria.push_back(finding.criterion);
+      words = finding.holder_words();
     }
   }
   if (criteria.empty()) {
     return "";
   }
-  return OneLine(absl::StrCat("not measurable from this ledger, only from the label party's (",
+  return OneLine(absl::StrCat("not measurable from this ledger, only from the ", words, " (",
                               Counted(criteria.size(), "criterion", "criteria"),
                               "): ", absl::StrJoin(criteria, "; "))) +
          "\n";
@@ -109,15 +111,18 @@ std::string VerdictText(const std::vector<RunVerdict>& verdicts) {
   std::string text;
   for (const RunVerdict& verdict : verdicts) {
     absl::StrAppend(&text, "run ", OneLine(verdict.run_id), ", ", OneLine(verdict.label), "\n");
-    for (const std::string& line : RankingLines(verdict.ranking)) {
-      absl::StrAppend(&text, OneLine(line), "\n");
+    for (const auto& lines : {RankingLines(verdict.ranking), verdict.attribute_lines}) {
+      for (const std::string& line : lines) {
+        absl::StrAppend(&text, OneLine(line), "\n");
+      }
     }
     for (const Finding& finding : verdict.findings) {
       if (finding.outcome != Outcome::kNotMeasurable) {
         absl::StrAppend(&text, AlignedRow(Columns(finding), widths), "\n");
       }
     }
-    absl::StrAppend(&text, NotMeasurableLine(verdict));
+    absl::StrAppend(&text, NotMeasurableLine(verdict, LedgerHolder::kLabelParty),
+                    NotMeasurableLine(verdict, LedgerHolder::kNonLabelParty));
     for (const Remedy& remedy : Remedies(verdict)) {
       absl::StrAppend(&text, "what helps: ", OneLine(remedy.words), "\n");
       for (const std::string& criterion : remedy.criteria) {

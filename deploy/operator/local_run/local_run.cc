@@ -1,6 +1,7 @@
 #include "deploy/operator/local_run/local_run.h"
 
 #include <filesystem>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
@@ -53,6 +54,10 @@ absl::StatusOr<LocalRun> LoadLocalRun(const std::string& agreement_path, const s
     v1::PrivacyAccount& account = *run.label_config.mutable_privacy_account();
     account.set_path(AbsolutePath(label_config_path, account.path()));
   }
+  if (run.label_config.has_attribute_attack()) {
+    std::string& known = *run.label_config.mutable_attribute_attack()->mutable_auxiliary()->mutable_path();
+    known = AbsolutePath(label_config_path, known);
+  }
   run.label_config.set_result_path("label_party.result.json");
   // The label party takes a free port and says which.
   run.label_config.set_listen_address("127.0.0.1:0");
@@ -83,10 +88,15 @@ bool HasKeptAccount(const LocalRun& run) {
 
 absl::StatusOr<std::string> DataSha256(const LocalRun& run) {
   std::string digests;
-  for (const v1::PartyCommon* party : {&run.label_config.party(), &run.nonlabel_config.party()}) {
+  std::vector<std::string> paths = {run.label_config.party().dataset().path(),
+                                    run.nonlabel_config.party().dataset().path()};
+  if (run.label_config.has_attribute_attack()) {
+    paths.push_back(run.label_config.attribute_attack().auxiliary().path());
+  }
+  for (const std::string& path : paths) {
     // The services compare the digest with the data; here it only names them.
     SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<SectionFile> data,
-                               SectionFile::Open(party->dataset().path(), SectionFile::Check::kStructure));
+                               SectionFile::Open(path, SectionFile::Check::kStructure));
     absl::StrAppend(&digests, AsBytes(data->digest()));
   }
   return digests;

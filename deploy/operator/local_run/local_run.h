@@ -39,7 +39,8 @@ void SetProtection(const v1::GradientProtection& protection, LocalRun& run);
 // Whether the run counts in a privacy account outside of its own folder, which outlives it.
 bool HasKeptAccount(const LocalRun& run);
 
-// Digest of both parties' data. Errors: NotFound and InvalidArgument where a file cannot be read.
+// Digest of both parties' data, and of what the label party knows of attributes. Errors: NotFound and InvalidArgument
+// where a file cannot be read.
 absl::StatusOr<std::string> DataSha256(const LocalRun& run);
 
 // `data`: what stands for the data, and for whatever else the result depends on.

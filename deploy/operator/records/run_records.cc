@@ -36,9 +36,12 @@ absl::Status ReadRows(LedgerReader& reader, PartyRecords& party) {
   status.Update(Take(reader.Leaks(run_id), party.leaks));
   status.Update(Take(reader.EpochLeaks(run_id), party.epoch_leaks));
   status.Update(Take(reader.Distributions(run_id), party.distributions));
+  status.Update(Take(reader.AttributeLeaks(run_id), party.attribute_leaks));
+  status.Update(Take(reader.PrivacyLosses(run_id), party.privacy_losses));
   status.Update(Take(reader.Events(run_id), party.events));
   status.Update(Take(reader.ClaimCheck(run_id), party.claim_check));
   status.Update(Take(reader.AllRuns(run_id), party.all_runs));
+  status.Update(Take(reader.ActivationBound(run_id), party.activation_bound));
   return status;
 }
 
@@ -89,10 +92,20 @@ absl::Status AddParty(PartyRecords party, std::vector<RunRecords>& runs) {
   return absl::OkStatus();
 }
 
+// What protects both directions: "marvell(s=4)", "marvell(s=4); activations: pareto(...)", "no protection".
+std::string ProtectionsOf(const RunRecords& run) {
+  const std::string gradients = run.protection(), activations = run.activation_protection();
+  if (activations.empty()) {
+    return gradients == "none" ? "no protection" : gradients;
+  }
+  return absl::StrCat(gradients == "none" || gradients.empty() ? "" : absl::StrCat(gradients, "; "),
+                      "activations: ", activations);
+}
+
 void NameRuns(std::vector<RunRecords>& runs) {
   for (RunRecords& run : runs) {
-    run.label = run.protection() == "none" ? "no protection" : run.protection();
-    const auto same = [&run](const RunRecords& other) { return other.protection() == run.protection(); };
+    run.label = ProtectionsOf(run);
+    const auto same = [&run](const RunRecords& other) { return ProtectionsOf(other) == ProtectionsOf(run); };
     if (run.label.empty()) {
       run.label = run.run_id();
     } else if (std::count_if(runs.begin(), runs.end(), same) > 1) {
@@ -141,6 +154,10 @@ const PartyRecords* RunRecords::label_party() const {
   return parties.front().record.run.role == kLabelParty ? &parties.front() : nullptr;
 }
 
+const PartyRecords* RunRecords::nonlabel_party() const {
+  return parties.back().record.run.role == kLabelParty ? nullptr : &parties.back();
+}
+
 std::string RunRecords::protection() const {
   for (const PartyRecords& party : parties) {
     if (!party.record.run.protection.empty()) {
@@ -148,6 +165,18 @@ std::string RunRecords::protection() const {
     }
   }
   return "";
+}
+
+std::string RunRecords::activation_protection() const {
+  std::string protection;
+  if (const PartyRecords* party = nonlabel_party(); party != nullptr) {
+    for (const EventRecord& event : party->events) {
+      if (event.kind == "activation_protection") {  // "pareto(...); 12 steps before anything was sent".
+        protection = event.detail.substr(0, event.detail.find(';'));
+      }
+    }
+  }
+  return protection;
 }
 
 const std::vector<StepRow>& RunRecords::steps() const { return FirstRows(parties, &PartyRecords::steps); }

@@ -24,9 +24,12 @@ struct PartyRecords {
   std::vector<LeakSeries> leaks;
   std::vector<EpochLeakRow> epoch_leaks;
   std::vector<DistributionRow> distributions;
+  std::vector<AttributeLeakRow> attribute_leaks;
+  std::vector<PrivacyLossRow> privacy_losses;
   std::vector<EventRecord> events;
   std::optional<ClaimCheckRow> claim_check;
   std::optional<AllRunsRow> all_runs;
+  std::optional<ActivationBoundRow> activation_bound;
 
   // Steps whose gradients left the label party: the gate neither halted nor kept them back. 0 where this party does not
   // know.
@@ -56,8 +59,12 @@ struct RunRecords {
   const std::string& run_id() const { return parties.front().record.run.run_id; }
   // Null where its ledger was not given.
   const PartyRecords* label_party() const;
+  const PartyRecords* nonlabel_party() const;
   // Gradient protection as the label party names it; empty where nobody recorded it.
   std::string protection() const;
+  // Of the activations, "pareto(threshold=0.005, slack=0.5, noise_sigma=1)"; empty where there is none, or no ledger of
+  // the non-label party.
+  std::string activation_protection() const;
 
   // The rows of the party that has them, the label party's first: it alone knows losses and exact leak AUCs.
   const std::vector<StepRow>& steps() const;

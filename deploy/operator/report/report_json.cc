@@ -19,6 +19,7 @@
 #include "deploy/operator/records/attack_words.h"
 #include "deploy/operator/records/remedies.h"
 #include "deploy/operator/records/run_ranking.h"
+#include "deploy/operator/report/attribute_json.h"
 #include "deploy/operator/report/curve_json.h"
 #include "deploy/operator/report/leak_json.h"
 #include "deploy/operator/report/plain_words.h"
@@ -206,6 +207,7 @@ Json RunJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const 
           {"distributions", DistributionsJson(run)},
           {"loss", FieldCurve(run.steps(), &StepRow::loss)},
           {"evaluations", EvaluationsJson(run)},
+          {"attributes", AttributesJson(run)},
           {"times", TimesJson(run)},
           {"solver", SolverJson(run)},
           {"gate", GateJson(run)},
@@ -224,8 +226,11 @@ Json VerdictJson(const RunVerdict& verdict) {
                         {"criterion", finding.criterion},
                         {"limit", finding.limit},
                         {"found", finding.found},
-                        {"where", finding.where}});
+                        {"where", finding.where},
+                        {"ledger", finding.holder_words()}});
   }
+  std::vector<std::string> lines = RankingLines(verdict.ranking);
+  lines.insert(lines.end(), verdict.attribute_lines.begin(), verdict.attribute_lines.end());
   Json remedies = Json::array();
   for (const Remedy& remedy : Remedies(verdict)) {
     remedies.push_back({{"words", remedy.words}, {"criteria", remedy.criteria}});
@@ -233,7 +238,7 @@ Json VerdictJson(const RunVerdict& verdict) {
   return {{"outcome", verdict.met()      ? "pass"
                       : verdict.failed() ? "fail"
                                          : "open"},
-          {"ranking_lines", RankingLines(verdict.ranking)},
+          {"ranking_lines", std::move(lines)},
           {"findings", std::move(findings)},
           {"remedies", std::move(remedies)}};
 }
@@ -320,6 +325,7 @@ Json ReportJson(const std::vector<RunRecords>& runs, const AuditReport* audit) {
           {"charted", ChartedJson(charted)},
           {"phases", PhasesJson()},
           {"glossary", GlossaryJson(all_leaks)},
+          {"attribute_glossary", AttributeGlossaryJson(runs)},
           {"days", ChainsJson(runs, all_leaks, chains)},
           {"folded", runs.size() - full.size()},
           {"runs", std::move(all)}};

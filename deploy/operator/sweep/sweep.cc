@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "deploy/operator/local_run/run_progress.h"
 #include "deploy/operator/local_run/run_to_result.h"
 #include "deploy/operator/records/attack_leak.h"
+#include "deploy/operator/records/attribute_records.h"
 #include "deploy/operator/records/run_ranking.h"
 #include "deploy/operator/records/run_records.h"
 #include "deploy/operator/sweep/sweep_debit.h"
@@ -140,7 +143,31 @@ SweptRun ReadSweptRun(const Cell& cell, const SweepOptions& options) {
   for (const AttackLeak& leak : BatchLeaks(runs->back())) {
     swept.figures.leaks.push_back({leak.layer, leak.attack, leak.series->summary.mean, leak.series->summary.p95});
   }
+  for (const EvaluationRow& row : runs->back().evaluations()) {  // In step order: the last one stays.
+    if (row.split == "test") {
+      swept.test_accuracy = row.accuracy;
+    }
+  }
+  const std::string others =
+      absl::StrCat(RunFolder(options, cell.run), "/", cell.run.nonlabel_config.party().ledger_path());
+  if (const absl::StatusOr<std::vector<RunRecords>> nonlabel = ReadRuns({others}); nonlabel.ok()) {
+    swept.attributes = AttributeRecordsOf(nonlabel->back());
+  } else {
+    std::fprintf(stderr, "%s: %s\n", cell.run.name.c_str(), std::string(nonlabel.status().message()).c_str());
+  }
   return swept;
+}
+
+// One run of every variant, since each has another configuration of the parties.
+absl::Status CheckVariants(const std::vector<Cell>& cells, const SweepOptions& options) {
+  std::set<std::pair<std::string, std::string>> checked;
+  for (const Cell& cell : cells) {
+    const SweepVariant& variant = cell.run.variant;
+    if (checked.emplace(variant.activation_name, variant.cut_layer).second) {
+      SPLITVEIL_RETURN_IF_ERROR(CheckFirst(cell.run, options.out + "/check", options.programs));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status WriteResults(const std::vector<Cell>& cells, const SweepOptions& options) {
@@ -182,7 +209,7 @@ absl::Status RunSweep(const SweepOptions& options) {
   const int64_t total = static_cast<int64_t>(cells.size());
   SPLITVEIL_RETURN_IF_ERROR(AnnounceDebit(cells, options));
   if (done < total) {
-    SPLITVEIL_RETURN_IF_ERROR(CheckFirst(cells.front().run, options.out + "/check", options.programs));
+    SPLITVEIL_RETURN_IF_ERROR(CheckVariants(cells, options));
   }
   RunProgress progress(total, done);
   RunUnfinished(cells, options, progress);

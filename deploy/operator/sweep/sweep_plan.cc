@@ -9,6 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/architecture/model_spec.h"
 #include "common/config/text_config.h"
 #include "common/status/status_macros.h"
 #include "label_party/policy/label_config.h"
@@ -93,11 +94,13 @@ void AddReferences(std::vector<SweepProtection>& protections) {
   if (none == protections.end()) {
     none = protections.insert(protections.begin(), SweepProtection{"none", "none", std::nullopt, {}});
     none->config.mutable_none();
+    none->is_added = true;
   }
   none->reference = Reference::kNone;
   SweepProtection& frozen =
       protections.emplace_back(SweepProtection{"frozen", "frozen", std::nullopt, {}, Reference::kFrozen});
   frozen.config.mutable_none();
+  frozen.is_added = true;
 }
 
 // The bound of what leaves without noise is above 0.5, or not known, in every batch: the gate freezes the bottom model
@@ -142,12 +145,13 @@ absl::Status CheckNames(const std::vector<SweepProtection>& protections) {
   return absl::OkStatus();
 }
 
-SweepRun MakeRun(const LocalRun& base, const std::string& data_sha256, const SweepProtection& protection,
-                 uint64_t seed) {
-  SweepRun run{base, protection, seed};
+SweepRun MakeRun(const LocalRun& base, const std::string& data_sha256, const SweepCell& cell, uint64_t seed) {
+  const SweepProtection& protection = cell.protection;
+  SweepRun run{base, protection, seed, cell.variant};
   run.name = absl::StrCat(FileName(protection.name), "-seed", seed);
   run.agreement.set_run_name(run.name);
   SetProtection(protection.config, run);
+  SetVariant(cell.variant, run);
   if (protection.reference == Reference::kNone) {
     run.label_config.clear_release();
   } else if (protection.reference == Reference::kFrozen) {
@@ -156,6 +160,24 @@ SweepRun MakeRun(const LocalRun& base, const std::string& data_sha256, const Swe
   SetSeeds(seed, run.label_config, run.nonlabel_config);
   run.configuration_sha256 = ConfigurationSha256(run, data_sha256);
   return run;
+}
+
+// A sweep of something else takes the protection of the gradients from the configuration.
+void AddConfiguredProtection(const v1::GradientProtection& configured, v1::SweepConfig& config) {
+  const bool has_any = !config.protection().empty() || !config.marvell_s().empty() ||
+                       !config.marvell_sum_kl().empty() || !config.iso_t().empty() || !config.iso_ratio().empty() ||
+                       !config.gaussian_label_dp_max_run_auc_bound().empty();
+  if (!has_any && (!config.activation_protection().empty() || !config.cut_layer().empty())) {
+    v1::SweepConfig::Protection& added = *config.add_protection();
+    added.set_name(IsUnprotected(configured) ? "none" : "configured");
+    *added.mutable_config() = configured;
+  }
+}
+
+// Whether the parties would take the run.
+absl::Status ValidateRun(const SweepRun& run) {
+  SPLITVEIL_RETURN_IF_ERROR(ValidateLabelConfig(run.label_config, run.agreement));
+  return run.variant.cut_layer.empty() ? absl::OkStatus() : CheckBottomSpec(run.nonlabel_config.model(), run.agreement);
 }
 
 // OK stays OK.
@@ -199,14 +221,15 @@ absl::StatusOr<std::vector<SweepProtection>> ExpandProtections(const v1::SweepCo
 absl::StatusOr<std::vector<SweepRun>> PlanSweep(const std::string& config_path) {
   v1::SweepConfig config;
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, config));
-  absl::StatusOr<std::vector<SweepProtection>> protections = ExpandProtections(config);
-  if (!protections.ok()) {
-    return InFile(config_path, protections.status());
-  }
   SPLITVEIL_ASSIGN_OR_RETURN(const LocalRun base,
                              LoadLocalRun(ResolvePath(config_path, config.agreement_path()),
                                           ResolvePath(config_path, config.label_config_path()),
                                           ResolvePath(config_path, config.nonlabel_config_path())));
+  AddConfiguredProtection(base.label_config.protection(), config);
+  absl::StatusOr<std::vector<SweepProtection>> protections = ExpandProtections(config);
+  if (!protections.ok()) {
+    return InFile(config_path, protections.status());
+  }
   for (SweepProtection& protection : *protections) {
     FillPlannedEpochs(base.agreement.epochs(), protection.config);
     if (absl::Status status = SelfTestProtection(protection.config); !status.ok()) {
@@ -216,13 +239,16 @@ absl::StatusOr<std::vector<SweepRun>> PlanSweep(const std::string& config_path) 
   if (std::set<uint64_t>(config.seeds().begin(), config.seeds().end()).size() != config.seeds_size()) {
     return absl::InvalidArgumentError(absl::StrCat(config_path, ": seeds: expected each seed once, found one again"));
   }
+  const absl::StatusOr<std::vector<SweepCell>> cells = CrossVariants(*protections, config);
+  if (!cells.ok()) {
+    return InFile(config_path, cells.status());
+  }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string data_sha256, DataSha256(base));
   std::vector<SweepRun> runs;
   for (const uint64_t seed : config.seeds()) {
-    for (const SweepProtection& protection : *protections) {
-      runs.push_back(MakeRun(base, data_sha256, protection, seed));
-      const absl::Status valid = ValidateLabelConfig(runs.back().label_config, base.agreement);
-      SPLITVEIL_RETURN_IF_ERROR(InFile(config_path, InFile(protection.name, valid)));
+    for (const SweepCell& cell : *cells) {
+      runs.push_back(MakeRun(base, data_sha256, cell, seed));
+      SPLITVEIL_RETURN_IF_ERROR(InFile(config_path, InFile(cell.protection.name, ValidateRun(runs.back()))));
     }
   }
   return runs;

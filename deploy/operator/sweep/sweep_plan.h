@@ -3,39 +3,23 @@
 #define SPLITVEIL_DEPLOY_OPERATOR_SWEEP_SWEEP_PLAN_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "deploy/operator/local_run/local_run.h"
+#include "deploy/operator/sweep/sweep_protection.h"
+#include "deploy/operator/sweep/sweep_variants.h"
 
 #include "splitveil/v1/sweep.pb.h"
 
 namespace splitveil {
 
-// What every sweep trains beside the protections it is asked for, to say what there is to lose (bottom_gain.h).
-enum class Reference {
-  kNo,
-  kNone,    // No protection; that of the configuration, where it has one.
-  kFrozen,  // The bottom model stays at its random start, for no gradient ever leaves; the top model learns.
-};
-
-// One protection of the grid.
-struct SweepProtection {
-  std::string name;  // "marvell s=4".
-  // The method, and how its strength is set where there are several ways: "none", "max_norm", "marvell_s",
-  // "marvell_run_budget", "iso_ratio", "label_dp", ...
-  std::string family;
-  std::optional<double> parameter;  // The family's number.
-  v1::GradientProtection config;
-  Reference reference = Reference::kNo;
-};
-
 // One run: a protection with a seed. Its name: "marvell-s=4-seed1".
 struct SweepRun : LocalRun {
-  SweepProtection protection;
+  SweepProtection protection;  // Named as all that varies (SweepCell).
   uint64_t seed = 0;
+  SweepVariant variant = {};
 };
 
 // The protections in the order of the configuration: those named, then the lists. Before them none, where it is not

@@ -4,6 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "deploy/operator/local_run/figures_table.h"
 #include "deploy/operator/records/ranking_cells.h"
+#include "deploy/operator/sweep/attribute_table.h"
 
 namespace splitveil {
 namespace {
@@ -30,11 +31,14 @@ std::string SweepCsv(const std::vector<SweptRun>& runs) {
     cells.push_back(CsvCell(absl::StrCat(layer, "_", attack, "_p95")));
   }
   cells.insert(cells.end(), {"run_auc_bound", "auc_bound_p95", "sum_kl_mean", "seconds"});
+  for (const std::string& column : AttributeColumns(runs)) {
+    cells.push_back(CsvCell(column));
+  }
   std::string csv = absl::StrJoin(cells, ",") + "\n";
-  const BottomGain gain = GainOf(runs);
   for (const SweptRun& swept : runs) {
     const RunFigures& figures = swept.figures;
     const uint64_t seed = swept.run.seed;
+    const BottomGain gain = GainOf(runs, swept.run.variant.cut_layer);
     const SweepProtection& protection = swept.run.protection;
     cells = {CsvCell(swept.run.name), protection.family, protection.parameter ? CsvCell(*protection.parameter) : "",
              absl::StrCat(seed)};
@@ -51,6 +55,9 @@ std::string SweepCsv(const std::vector<SweptRun>& runs) {
     }
     cells.insert(cells.end(), {CsvCell(figures.run_auc_bound), CsvCell(figures.auc_bound_p95),
                                CsvCell(figures.sum_kl_mean), CsvCell(figures.seconds)});
+    for (const std::string& cell : AttributeCells(runs, swept)) {
+      cells.push_back(cell);
+    }
     absl::StrAppend(&csv, absl::StrJoin(cells, ","), "\n");
   }
   return csv;
@@ -64,7 +71,7 @@ std::string SweepSummary(const std::vector<SweptRun>& runs) {
                     FixedCell(point.practical.auc.mean, 3), FixedCell(point.best_test_quality.mean, 3),
                     ShareCell(point.kept.share)});
   }
-  return absl::StrCat(AlignedTable(rows), GainOf(runs).Words(), "\n");
+  return absl::StrCat(AlignedTable(rows), GainWords(runs), "\n", AttributeSummary(runs));
 }
 
 }  // namespace splitveil

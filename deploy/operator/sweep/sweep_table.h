@@ -13,13 +13,14 @@ namespace splitveil {
 // RankingColumns, best_test_auc, frozen_test_auc, none_test_auc (of the same seed), gain_kept (BottomGain::ShareKept, a
 // fraction), final_test_auc (of regressions best_test_r2 and so on), test_log_loss (test_rmse), steps,
 // LAYER_ATTACK_mean and LAYER_ATTACK_p95 for each layer and attack (LeakSummary, the strongest first), run_auc_bound,
-// auc_bound_p95, sum_kl_mean, seconds. An empty cell: not measured, or of no meaning.
+// auc_bound_p95, sum_kl_mean, seconds, AttributeColumns (attribute_table.h). An empty cell: not measured, or of no
+// meaning.
 std::string SweepCsv(const std::vector<SweptRun>& runs);
 
 // For a terminal: one line a protection, means over its seeds: the verdict, what is proved, the worst case measured,
 // the strongest attacks on gradients without side information (what a partner can do today) and with it, what guessing
 // reaches, the bound's state, the model's quality beside that of frozen and none, the share of the gain kept. Then what
-// the gain is, in a sentence (BottomGain::Words).
+// the gain is, in a sentence (GainWords), and the other direction (AttributeSummary).
 std::string SweepSummary(const std::vector<SweptRun>& runs);
 
 }  // namespace splitveil

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "common/leakage/attack_rank.h"
 
@@ -168,12 +169,19 @@ void SummarizeRanking(const std::vector<const SweptRun*>& runs, TradeoffPoint& p
   point.bound_words = absl::StrCat(BoundStateWords(*worst), OfSeeds(alike, runs.size()));
 }
 
+// Whether more than the gradients' protection makes it what it is: no point of that one's curve.
+bool IsVariant(const SweepRun& run) {
+  const SweepVariant& variant = run.variant;
+  return run.protection.reference != Reference::kFrozen &&
+         (!variant.cut_layer.empty() || (variant.activations.has_value() && !variant.activations->has_none()));
+}
+
 TradeoffPoint Summarize(const std::vector<const SweptRun*>& runs, const std::vector<LayerAndAttack>& keys,
                         const BottomGain& gain) {
   const SweepProtection& protection = runs.front()->run.protection;
   TradeoffPoint point;
   point.name = protection.name;
-  point.family = protection.family;
+  point.family = IsVariant(runs.front()->run) ? "variant" : protection.family;
   point.parameter = protection.parameter;
   point.reference = protection.reference;
   point.seeds = static_cast<int>(runs.size());
@@ -216,13 +224,27 @@ std::vector<LayerAndAttack> LayersAndAttacks(const std::vector<SweptRun>& runs) 
   return keys;
 }
 
-BottomGain GainOf(const std::vector<SweptRun>& runs) {
-  std::vector<const SweptRun*> all;
-  all.reserve(runs.size());
+BottomGain GainOf(const std::vector<SweptRun>& runs, const std::string& cut_layer) {
+  std::vector<const SweptRun*> alike;
   for (const SweptRun& run : runs) {
-    all.push_back(&run);
+    if (run.run.variant.cut_layer == cut_layer) {
+      alike.push_back(&run);
+    }
   }
-  return {QualitiesOf(all, Reference::kNone), QualitiesOf(all, Reference::kFrozen), QualityName(runs)};
+  return {QualitiesOf(alike, Reference::kNone), QualitiesOf(alike, Reference::kFrozen), QualityName(runs)};
+}
+
+std::string GainWords(const std::vector<SweptRun>& runs) {
+  std::vector<std::string> cuts, words;
+  for (const SweptRun& run : runs) {
+    const std::string& cut = run.run.variant.cut_layer;
+    if (std::find(cuts.begin(), cuts.end(), cut) == cuts.end()) {
+      cuts.push_back(cut);
+      words.push_back(
+          absl::StrCat(cut.empty() ? "" : absl::StrCat("Cut after ", cut, ": "), GainOf(runs, cut).Words()));
+    }
+  }
+  return absl::StrJoin(words, " ");
 }
 
 bool IsRegression(const std::vector<SweptRun>& runs) { return !runs.empty() && runs.front().figures.is_regression; }
@@ -240,11 +262,11 @@ std::vector<TradeoffPoint> SummarizeSeeds(const std::vector<SweptRun>& runs) {
     same.push_back(&run);
   }
   const std::vector<LayerAndAttack> keys = LayersAndAttacks(runs);
-  const BottomGain gain = GainOf(runs);
   std::vector<TradeoffPoint> points;
   points.reserve(names.size());
   for (const std::string& name : names) {
-    points.push_back(Summarize(by_name[name], keys, gain));
+    const std::vector<const SweptRun*>& same = by_name[name];
+    points.push_back(Summarize(same, keys, GainOf(runs, same.front()->run.variant.cut_layer)));
   }
   return points;
 }

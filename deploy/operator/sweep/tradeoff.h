@@ -2,12 +2,14 @@
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_SWEEP_TRADEOFF_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_SWEEP_TRADEOFF_H_
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "deploy/operator/local_run/finished_run.h"
+#include "deploy/operator/records/attribute_records.h"
 #include "deploy/operator/records/run_ranking.h"
 #include "deploy/operator/sweep/bottom_gain.h"
 #include "deploy/operator/sweep/spread.h"
@@ -20,6 +22,10 @@ struct SweptRun {
   SweepRun run;
   RunFigures figures;
   RunRanking ranking;
+  // The other direction, by the non-label party's ledger; nullopt: it is not there.
+  std::optional<AttributeRecords> attributes = std::nullopt;
+  // Of the last evaluation of the test examples. NaN: none, or of a regression.
+  double test_accuracy = std::numeric_limits<double>::quiet_NaN();
 };
 
 struct LeakSpread {
@@ -66,8 +72,10 @@ bool IsRegression(const std::vector<SweptRun>& runs);
 // What the model's quality is measured by: "AUC" or "R^2".
 std::string QualityName(const std::vector<SweptRun>& runs);
 
-// What the two references among the runs say.
-BottomGain GainOf(const std::vector<SweptRun>& runs);
+// What the two references say, among the runs with this cut layer (SweepVariant's).
+BottomGain GainOf(const std::vector<SweptRun>& runs, const std::string& cut_layer = "");
+// BottomGain::Words, of each cut layer where it varies.
+std::string GainWords(const std::vector<SweptRun>& runs);
 
 // One point a protection, in the order of first appearance.
 std::vector<TradeoffPoint> SummarizeSeeds(const std::vector<SweptRun>& runs);

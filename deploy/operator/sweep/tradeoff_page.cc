@@ -12,6 +12,8 @@
 #include "deploy/operator/page/page.h"
 #include "deploy/operator/records/attack_words.h"
 #include "deploy/operator/records/run_ranking.h"
+#include "deploy/operator/sweep/attribute_tradeoff.h"
+#include "deploy/operator/sweep/attribute_tradeoff_json.h"
 #include "deploy/operator/sweep/embedded.h"
 
 namespace splitveil {
@@ -41,6 +43,7 @@ constexpr FamilyWords kFamilies[] = {
     {"sparsify", "Largest components only, by share kept"},
     {"discretize", "Rounded components, by number of values"},
     {"frozen", "Bottom model frozen at its start"},
+    {"variant", "Activations protected, or cut elsewhere: see below"},
 };
 
 Json SpreadJson(const Spread& spread) {
@@ -72,6 +75,7 @@ Json FamiliesJson(const std::vector<TradeoffPoint>& points) {
     }
     if (!line.empty()) {
       families.push_back({{"kind", kind},
+                          {"variant", points[line.front().second].family == "variant"},
                           {"frozen", points[line.front().second].reference == Reference::kFrozen},
                           {"label", words.label},
                           {"points", std::move(indexes)}});
@@ -170,7 +174,7 @@ std::string Words(const std::vector<SweptRun>& runs, const std::vector<TradeoffP
                       protections == 1 ? " protection" : " protections", seeds.size() == 1 ? ", seed " : ", seeds ",
                       absl::StrJoin(seeds, ", "), "; ", agreement.epochs(),
                       agreement.epochs() == 1 ? " epoch" : " epochs", " of batches of ", agreement.batch_size(),
-                      ", cut layer ", agreement.cut_width(), " wide.");
+                      VariesCut(runs) ? "" : absl::StrCat(", cut layer ", agreement.cut_width(), " wide"), ".");
 }
 
 }  // namespace
@@ -185,7 +189,8 @@ Json TradeoffJson(const std::vector<SweptRun>& runs, int64_t planned) {
     point_objects.push_back(PointJson(point));
   }
   return {{"words", Words(runs, points, planned)},
-          {"gain", GainOf(runs).Words()},
+          {"gain", GainWords(runs)},
+          {"attributes", AttributeTradeoffJson(runs)},
           {"quality", QualityName(runs)},
           {"loss", IsRegression(runs) ? "RMSE" : "log loss"},
           {"pairs", std::move(pairs)},

@@ -23,7 +23,7 @@ function policyTable(run) {
   node.classList.add("long");
   if (open.length) {
     node.append(element("p", {}, "This verdict covers " + judged.length + " of " + findings.length + " criteria. The other " +
-      open.length + " are not measurable from this ledger: only the label party's ledger has the figures. Give that too."));
+      open.length + " are not measurable from this ledger: only the " + [...new Set(open.map(({ ledger }) => ledger))].join(" and the ") + " ledger has the figures. Give that too."));
   }
   if (judged.length) node.append(element("div", { class: "criteria" }, table(columns, judged.map(row))));
   if (remedies.length) {

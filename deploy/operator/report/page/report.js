@@ -61,6 +61,7 @@ function legend(section, keys) {
 
 drawAudit();
 drawGlance();
+drawDirections();
 drawBanner();
 drawCards();
 drawDays();
@@ -70,6 +71,7 @@ byId("leak-table-note").textContent = leakNote();
 leakTables();
 if (runs.length > 1) legend("cumulative", runs.map((run) => key(run)));
 drawAllCumulative();
+attributeSection();
 qualitySection();
 distributionSection();
 solverSection();

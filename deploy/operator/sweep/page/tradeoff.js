@@ -11,7 +11,7 @@ const turned = (corners) => corners.map(([x, y]) => [(x - y) * Math.SQRT1_2, (x 
 // Corners around a centre, of about the area of a circle of radius 1. All can be filled; one for every family there is.
 const SHAPES = [polygon(5, 0, 0.45), box(0.85, 0.85), polygon(40, 0), turned(box(0.85, 0.85)), polygon(3, 0), polygon(3, Math.PI), plus,
   turned(plus), polygon(3, Math.PI / 2), polygon(3, -Math.PI / 2), polygon(4, 0, 0.4), polygon(6, 0), box(1.05, 0.5), box(0.5, 1.05),
-  polygon(5, Math.PI), [[-0.85, -0.9], [0.85, -0.9], [-0.85, 0.9], [0.85, 0.9]]];
+  polygon(5, Math.PI), [[-0.85, -0.9], [0.85, -0.9], [-0.85, 0.9], [0.85, 0.9]], polygon(8, Math.PI / 8)];
 const RADIUS = 5.5;
 
 function drawShape(ctx, shape, x, y, colour, filled) {
@@ -33,6 +33,7 @@ function drawRing(ctx, x, y) {
 for (const family of page.families) {
   Object.assign(family, styleOf(family.kind), { shape: SHAPES[family.kind % SHAPES.length] });
   if (family.frozen) family.colour = QUIET;
+  if (family.variant) family.colour = VARIANT;
 }
 
 const METRICS = {
@@ -192,7 +193,7 @@ function datasetsOf(spec) {
   const lines = page.families.map((family) => {
     const points = family.points.map(place).filter(isKnown);
     // The marks are drawn by the plugin `marks`; these are what a pointer hits.
-    return { family, label: family.label, data: points, showLine: true, borderColor: family.colour + "90", borderWidth: 1.5,
+    return { family, label: family.label, data: points, showLine: !family.variant, borderColor: family.colour + "90", borderWidth: 1.5,
       pointStyle: "circle", pointRadius: RADIUS, pointHoverRadius: RADIUS, pointBorderColor: "transparent",
       pointBackgroundColor: "transparent", clip: false, order: 1 };
   });
@@ -335,4 +336,5 @@ else {
   byId("more-tables").append(...attackTables());
   whenOpen(byId("more"), () => ofPairs.forEach((spec) => drawTradeoff(byId("more-charts"), spec)));
 }
+drawOtherDirection();
 charts.forEach((chart) => chart.resize());  // The scroll bar came after the first of them were drawn.

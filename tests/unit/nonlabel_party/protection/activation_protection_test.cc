@@ -67,7 +67,7 @@ TEST(ActivationProtectionTest, RefusesWhatDoesNotFit) {
 TEST(ActivationProtectionTest, Names) {
   EXPECT_EQ(ActivationProtectionName({}), "none");
   EXPECT_EQ(ActivationProtectionName(Parse("pareto { threshold: 0.005 } noise_sigma: 1")),
-            "pareto(threshold=0.005, noise_sigma=1)");
+            "pareto(threshold=0.005, slack=0.5, noise_sigma=1)");
   EXPECT_EQ(ActivationProtectionName(Parse("gaussian {} noise_sigma: 2 clip_norm: 0.5")),
             "gaussian(clip_norm=0.5, noise_sigma=2)");
 }

@@ -253,6 +253,40 @@ TEST_F(SweepPlanTest, FailsWithThePlaceOfABadNumber) {
               HasSubstr("protection[0].config.iso.t: expected"));
 }
 
+TEST_F(SweepPlanTest, VariesTheActivationsUnderTheConfiguredProtectionOfTheGradients) {
+  Write("label.textproto", absl::StrCat(kParty, "model {} protection { max_norm {} }"));
+  const auto runs =
+      Plan("activation_protection { name: \"g\" config { gaussian {} clip_norm: 1 noise_sigma: 2 } } seeds: 3");
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  ASSERT_THAT(*runs, SizeIs(3));
+  EXPECT_EQ((*runs)[0].name, "none-seed3");
+  EXPECT_TRUE((*runs)[0].nonlabel_config.protection().has_none());
+  EXPECT_EQ((*runs)[1].name, "configured--g-seed3");
+  EXPECT_TRUE((*runs)[1].label_config.protection().has_max_norm());
+  EXPECT_TRUE((*runs)[1].nonlabel_config.protection().has_gaussian());
+  EXPECT_EQ((*runs)[2].name, "frozen-seed3");
+  EXPECT_NE((*runs)[0].configuration_sha256, (*runs)[1].configuration_sha256);
+}
+
+TEST_F(SweepPlanTest, CutsTheModelWhereItIsToldTo) {
+  Write("label.textproto", absl::StrCat(kParty,
+                                        "model { layers { name: \"first\" units: 8 } layers { name: \"second\" units: "
+                                        "4 } layers { name: \"third\" units: 4 } } protection { none {} }"));
+  Write("nonlabel.textproto",
+        absl::StrCat(kParty,
+                     "peer_address: \"elsewhere:1\" model { layers { name: \"first\" units: 8 } layers { name: "
+                     "\"second\" units: 4 } layers { name: \"third\" units: 4 } }"));
+  const auto runs =
+      Plan("cut_layer { name: \"first\" cut_width: 8 } cut_layer { name: \"second\" cut_width: 4 } seeds: 3");
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  ASSERT_THAT(*runs, SizeIs(4));
+  EXPECT_EQ((*runs)[2].name, "none--cut-second-seed3");
+  EXPECT_EQ((*runs)[2].agreement.cut_layer(), "second");
+  EXPECT_EQ((*runs)[2].agreement.cut_width(), 4);
+  EXPECT_THAT(PlanError("cut_layer { name: \"first\" cut_width: 9 } seeds: 3"), HasSubstr("none, cut first: "));
+  EXPECT_THAT(PlanError("cut_layer { name: \"eighth\" cut_width: 8 } seeds: 3"), HasSubstr("eighth"));
+}
+
 TEST_F(SweepPlanTest, FailsWithoutProtectionsOrSeeds) {
   EXPECT_THAT(PlanError("seeds: 1"), HasSubstr("sweep.textproto: protection: expected at least one"));
   EXPECT_THAT(PlanError("marvell_s: 1"), HasSubstr("seeds: expected at least one"));

@@ -1,0 +1,228 @@
+#include "deploy/operator/audit/attribute_criteria.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "deploy/operator/audit/attack_figures.h"
+#include "deploy/operator/records/attribute_records.h"
+
+#include "common/leakage/attribute_attack_traits.h"
+
+namespace splitveil {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kMeasureRemedy[] =
+    "Have it measured: agree on the attack (attribute_audit.attacks) and run again; or take it out of the policy.";
+constexpr char kProtectRemedy[] =
+    "Set the non-label party's `protection`, or strengthen it (a smaller threshold, a larger noise_sigma); `splitveil "
+    "sweep` "
+    "shows what that costs.";
+constexpr char kBoundRemedy[] =
+    "Use `gaussian`, the only protection of activations whose bound is proved; a larger noise_sigma, a smaller "
+    "clip_norm or "
+    "fewer epochs lower it.";
+
+// An attack that the agreement names on an attribute that it names.
+struct Agreed {
+  std::string attack, attribute;  // As in the ledger.
+};
+
+std::vector<std::string> Texts(const Json& config, const char* path) {
+  std::vector<std::string> texts;
+  const Json::json_pointer pointer(path);
+  if (!config.is_object() || !config.contains(pointer) || !config[pointer].is_array()) {
+    return texts;
+  }
+  for (const Json& element : config[pointer]) {
+    if (element.is_string()) {
+      texts.push_back(element.get<std::string>());
+    }
+  }
+  return texts;
+}
+
+std::vector<std::string> AgreedAttributes(const PartyRecords& party) {
+  const Json config = Json::parse(party.record.run.config_json, nullptr, /*allow_exceptions=*/false);
+  return Texts(config, "/agreement/attribute_audit/attributes");
+}
+
+std::vector<std::string> AgreedAttacks(const PartyRecords& party) {
+  const Json config = Json::parse(party.record.run.config_json, nullptr, /*allow_exceptions=*/false);
+  std::vector<std::string> attacks = Texts(config, "/agreement/attribute_audit/attacks");
+  for (std::string& attack : attacks) {
+    absl::AsciiStrToLower(&attack);  // As TraitsOf names them.
+  }
+  return attacks;
+}
+
+// Of `attacks` on every agreed attribute, those without a figure.
+std::vector<Agreed> Missing(const PartyRecords& party, const AttributeRecords& records,
+                            const std::vector<std::string>& attacks) {
+  std::vector<Agreed> missing;
+  for (const std::string& attack : attacks) {
+    for (const std::string& attribute : AgreedAttributes(party)) {
+      const bool ran = std::any_of(records.figures.begin(), records.figures.end(), [&](const AttributeFigure& figure) {
+        return figure.leak.attack == attack && figure.leak.attribute == attribute;
+      });
+      if (!ran) {
+        missing.push_back({attack, attribute});
+      }
+    }
+  }
+  return missing;
+}
+
+std::string Place(const AttributeFigure& figure) {
+  return absl::StrCat(AttributeAttackNamed(figure.leak.attack), " at ", figure.leak.attribute, ", ",
+                      figure.leak.examples, " examples, ", DescribeWhen(figure));
+}
+
+// A figure above its limit decides, then one that is missing, then the largest.
+template <typename Value, typename Words>
+Finding AtMost(const PartyRecords& party, const AttributeRecords& records, const char* criterion, double limit,
+               Value value, Words words) {
+  Finding finding = {Outcome::kNotMeasured,
+                     criterion,
+                     absl::StrFormat("at most %g", limit),
+                     "not measured: no attack on an attribute recorded",
+                     "",
+                     kProtectRemedy};
+  const AttributeFigure* worst = nullptr;
+  for (const AttributeFigure& figure : records.figures) {
+    if (std::isfinite(value(figure)) && (worst == nullptr || value(figure) > value(*worst))) {
+      worst = &figure;
+    }
+  }
+  const std::vector<Agreed> missing = Missing(party, records, AgreedAttacks(party));
+  if (worst != nullptr && (value(*worst) > limit || missing.empty())) {
+    finding.outcome = value(*worst) > limit ? Outcome::kNotMet : Outcome::kMet;
+    finding.found = absl::StrCat(AgainstLimit(value(*worst), limit), words(*worst));
+    finding.where = Place(*worst);
+  } else if (!missing.empty()) {
+    finding.found = kNotMeasured;
+    finding.where = absl::StrCat(AttributeAttackNamed(missing.front().attack), " at ", missing.front().attribute);
+  }
+  return finding;
+}
+
+Finding AttacksRan(const PartyRecords& party, const AttributeRecords& records, const v1::AuditPolicy& policy) {
+  std::vector<std::string> attacks;
+  for (const int attack : policy.require_attribute_attacks()) {
+    attacks.emplace_back(TraitsOf(static_cast<v1::AttributeAttack>(attack)).name);
+  }
+  Finding finding = {Outcome::kMet,
+                     "attacks on sensitive attributes that ran",
+                     absl::StrJoin(attacks, ", "),
+                     "all, on every agreed attribute",
+                     "",
+                     kMeasureRemedy};
+  const std::vector<Agreed> missing = Missing(party, records, attacks);
+  if (AgreedAttributes(party).empty()) {
+    finding.outcome = Outcome::kNotMet;
+    finding.found = "none: no attribute is agreed";
+  } else if (!missing.empty()) {
+    finding.outcome = Outcome::kNotMet;
+    finding.found = absl::StrCat("not run: ", absl::StrJoin(missing, ", ", [](std::string* out, const Agreed& agreed) {
+                                   absl::StrAppend(out, agreed.attack, " on ", agreed.attribute);
+                                 }));
+  }
+  return finding;
+}
+
+Finding PrivacyLoss(const PartyRecords& party, double limit) {
+  Finding finding = {Outcome::kNotMeasured,
+                     "privacy loss of a batch that left",
+                     absl::StrFormat("at most %g", limit),
+                     "not measured: the protection of the activations has no privacy loss",
+                     "",
+                     kProtectRemedy};
+  const PrivacyLossRow* worst = nullptr;
+  for (const PrivacyLossRow& row : party.privacy_losses) {
+    if (!std::isfinite(row.privacy_loss)) {  // Unknown, so that it may have been anything.
+      finding.found = "not measured: a step without a figure";
+      finding.where = absl::StrCat(row.attribute, ", step ", row.step);
+      return finding;
+    }
+    worst = worst == nullptr || row.privacy_loss > worst->privacy_loss ? &row : worst;
+  }
+  if (worst != nullptr) {
+    finding.outcome = worst->privacy_loss <= limit ? Outcome::kMet : Outcome::kNotMet;
+    finding.found = absl::StrFormat("%.4g nats", worst->privacy_loss);
+    finding.where = absl::StrCat(worst->attribute, ", step ", worst->step);
+  }
+  return finding;
+}
+
+Finding ActivationBound(const AttributeRecords& records, double limit) {
+  Finding finding = {Outcome::kNotMet,
+                     "bound on any attribute per run (proved)",
+                     absl::StrFormat("at most %g", limit),
+                     records.is_protected() ? absl::StrCat("no bound: ", records.protection, " is a heuristic")
+                                            : "no bound: nothing protects the activations",
+                     "",
+                     kBoundRemedy};
+  if (records.bound.has_value()) {
+    finding.outcome = records.bound->auc_bound <= limit ? Outcome::kMet : Outcome::kNotMet;
+    finding.found = absl::StrCat(AgainstLimit(records.bound->auc_bound, limit), ": guaranteed, mu ",
+                                 absl::StrFormat("%.3f", records.bound->mu));
+    finding.where = absl::StrCat("all ", records.bound->releases, " releases of an example's activations");
+  }
+  return finding;
+}
+
+std::string UpperLimitOf(const AttributeFigure& figure) {
+  return absl::StrFormat(": upper 95%% limit of %.3f, accuracy %.3f of floor %.3f", figure.leak.advantage(),
+                         figure.leak.accuracy, figure.leak.floor);
+}
+
+}  // namespace
+
+std::vector<Finding> AttributeFindings(const RunRecords& run, const v1::AuditPolicy& policy) {
+  const PartyRecords nothing;
+  const PartyRecords* const recorded = run.nonlabel_party();
+  const PartyRecords& party = recorded != nullptr ? *recorded : nothing;
+  const AttributeRecords records = AttributeRecordsOf(run).value_or(AttributeRecords());
+  std::vector<Finding> findings;
+  if (!policy.require_attribute_attacks().empty()) {
+    findings.push_back(AttacksRan(party, records, policy));
+  }
+  if (policy.has_max_attribute_advantage()) {
+    findings.push_back(AtMost(
+        party, records, "accuracy over the floor of attacks on attributes", policy.max_attribute_advantage(),
+        [](const AttributeFigure& figure) { return figure.leak.accuracy_high - figure.leak.floor; }, UpperLimitOf));
+  }
+  if (policy.has_max_attribute_auc()) {
+    findings.push_back(AtMost(
+        party, records, "AUC of attacks on attributes", policy.max_attribute_auc(),
+        [](const AttributeFigure& figure) { return figure.leak.auc; }, [](const AttributeFigure&) { return ""; }));
+  }
+  if (policy.has_max_privacy_loss()) {
+    findings.push_back(PrivacyLoss(party, policy.max_privacy_loss()));
+  }
+  if (policy.has_max_activation_auc_bound()) {
+    findings.push_back(ActivationBound(records, policy.max_activation_auc_bound()));
+  }
+  for (Finding& finding : findings) {
+    finding.holder = LedgerHolder::kNonLabelParty;
+    if (finding.outcome == Outcome::kNotMeasured) {
+      finding.remedy = kMeasureRemedy;
+    }
+    if (recorded == nullptr) {
+      finding.outcome = Outcome::kNotMeasured;  // Which the verdict turns into kNotMeasurable.
+    }
+  }
+  return findings;
+}
+
+}  // namespace splitveil
