@@ -149,10 +149,10 @@ TEST_F(TrainingStepTest, ThePhasesOfEveryStepAddUpToItsSeconds) {
   Create("marvell { s: 4 }", "");
   const size_t steps = Train(0, 2).size();
   const std::string phases =
-      "data + forward + serialise + wire + wait + backward + protection + update_seconds + audit";
+      "data + forward + serialise + wire + wait + backward + protection + update_seconds + attacks";
   EXPECT_THAT(Numbers("SELECT seconds - (" + phases + ") FROM step JOIN step_time USING (run_id, step)"),
               ::testing::AllOf(::testing::SizeIs(steps), ::testing::Each(::testing::DoubleNear(0, 1e-9))));
-  EXPECT_THAT(Numbers("SELECT min(forward, backward, serialise, protection, update_seconds, audit) FROM step_time"),
+  EXPECT_THAT(Numbers("SELECT min(forward, backward, serialise, protection, update_seconds, attacks) FROM step_time"),
               ::testing::AllOf(::testing::SizeIs(steps), ::testing::Each(::testing::Gt(0))));
 }
 

@@ -491,9 +491,9 @@ TEST_F(NonLabelSessionTest, ThePhasesOfEveryStepAddUpToItsSeconds) {
     ASSERT_TRUE(Run().ok());
   }
   EXPECT_EQ(FromLedger("SELECT count(*) FROM step JOIN step_time USING (run_id, step) WHERE abs(seconds - (data + "
-                       "forward + serialise + wire + wait + backward + protection + update_seconds + audit)) < 1e-9"),
+                       "forward + serialise + wire + wait + backward + protection + update_seconds + attacks)) < 1e-9"),
             "16");
-  EXPECT_EQ(FromLedger("SELECT count(*) FROM step_time WHERE min(backward, update_seconds, audit) > 0 AND "
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM step_time WHERE min(backward, update_seconds, attacks) > 0 AND "
                        "protection = 0"),
             "16");
 }
