@@ -25,10 +25,10 @@ namespace splitveil {
 // answered never gets other bytes, whatever the reason (architecture rule 2). So are the activations of an evaluation
 // whose answer may say that training stops.
 //
-// A file for each run, beside its checkpoints; of 56 bytes per record, two records per step, little-endian: kind, epoch,
-// batch and flags (u32 each), SHA-256 of what came or leaves, the largest divergence of all releases of one example so
-// far (f64). What is known from an earlier part of the run is not written again. It is written to before each answer
-// and not synced: it survives the process, not the loss of power, which no peer can cause. Not thread-safe.
+// A file for each run, beside its checkpoints; of 56 bytes per record, two records per step, little-endian: kind,
+// epoch, batch and flags (u32 each), SHA-256 of what came or leaves, the largest divergence of all releases of one
+// example so far (f64). What is known from an earlier part of the run is not written again. It is written to before
+// each answer and not synced: it survives the process, not the loss of power, which no peer can cause. Not thread-safe.
 class AnswerJournal {
  public:
   // That of run `run_id`, whose checkpoints have this path: "PATH.answered." and 16 hexadecimal digits of the SHA-256
