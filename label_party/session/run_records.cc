@@ -111,13 +111,16 @@ absl::StatusOr<double> RunRecords::CountedSumKl() const {
   for (const std::shared_ptr<const Checkpoint>& checkpoint : checkpoints_.initial) {
     const v1::CheckpointHeader& header = checkpoint->header();
     counted = std::max(counted, header.label_party().cumulative_sum_kl());
+    if (!header.label_party().privacy_account().empty()) {
+      continue;  // All of the run was counted there before anything left.
+    }
     const absl::StatusOr<double> after =
         AnswerJournal::LargestSumKl(AnswerJournal::PathOf(PathOfLatest(checkpoint->path()), header.run_id()));
     if (after.ok()) {
       counted = std::max(counted, *after);
     } else if (!absl::IsNotFound(after.status())) {
       return after.status();
-    } else if (!IsComplete(header.run_id(), checkpoints_.initial) && header.label_party().privacy_account().empty()) {
+    } else if (!IsComplete(header.run_id(), checkpoints_.initial)) {
       LogWarning(checkpoint->path(),
                  ": its run was broken off, and nothing says what it released afterwards: ", after.status().message(),
                  "; no bound holds for all runs together");

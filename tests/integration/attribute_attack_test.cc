@@ -80,6 +80,7 @@ class AttributeAttackTest : public ::testing::Test {
       }
       audit.set_embed_auxiliary(true);
       audit.set_auxiliary_fraction(0.2);
+      audit.set_marked_fraction(0.3);  // Some six hundred, so that what POISON learns from is no matter of luck.
     }
     run_.label_config.mutable_attribute_attack()->mutable_auxiliary()->set_path("known/nonlabel_party.data");
     run_.nonlabel_config.mutable_model()->clear_embedding();

@@ -45,11 +45,14 @@ TEST_P(RepeatedNoiseTest, AfterAKillTheRepeatedRunIsTheSameToTheBit) {
     ASSERT_TRUE(run->run.nonlabel->WaitForError("aligned")) << run->run.nonlabel->Errors();
     run->proxy.CutAfter({1 + static_cast<int64_t>(draw() % static_cast<uint64_t>(bytes / 2))});
     ASSERT_TRUE(run->proxy.WaitForCut()) << run->run.nonlabel->Errors();
-    for (RunningProgram* party : {run->run.label.get(), run->run.nonlabel.get()}) {
-      const bool killed = kills_label_party == (party == run->run.label.get());
-      party->Signal(killed ? SIGKILL : SIGTERM);
-      EXPECT_EQ(party->Wait(), killed ? 128 + SIGKILL : 6) << party->Errors();
-    }
+    RunningProgram* const label = run->run.label.get();
+    RunningProgram* const nonlabel = run->run.nonlabel.get();
+    RunningProgram* const killed = kills_label_party ? label : nonlabel;
+    RunningProgram* const stopped = kills_label_party ? nonlabel : label;
+    killed->Signal(SIGKILL);  // First: a party that stops tells the other one, which then ends by itself.
+    EXPECT_EQ(killed->Wait(), 128 + SIGKILL) << killed->Errors();
+    stopped->Signal(SIGTERM);
+    EXPECT_EQ(stopped->Wait(), 6) << stopped->Errors();
     for (const char* party : {"label_party", "nonlabel_party"}) {
       std::filesystem::remove(run->run.ledger(party));  // The run's id repeats, too.
     }

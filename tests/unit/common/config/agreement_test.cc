@@ -392,7 +392,7 @@ TEST(AgreementTest, RefusesAttacksOnAttributesWithoutWhatTheyNeed) {
   progressive.set_test_fraction(0);
   progressive.set_progressive_validation(true);
   EXPECT_THAT(std::string(ValidateAgreement(progressive).message()),
-              HasSubstr("progressive_validation: expected false beside an attribute_audit"));
+              HasSubstr("attribute_audit.attacks: expected none without test examples"));
 }
 
 TEST(AgreementTest, AMessageOfGuessesFitsEvenWhereBatchesAreSmall) {
