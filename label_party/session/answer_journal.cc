@@ -24,7 +24,14 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "big-endian hosts need 
 
 constexpr char kSuffix[] = ".answered.";
 constexpr size_t kDigits = 16;  // Of the digest of a run's id.
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// What is not a number counts as unbounded.
+double LargerOf(double largest, double sum_kl) {
+  if (std::isnan(sum_kl)) {
+    return std::numeric_limits<double>::infinity();
+  }
+  return std::max(largest, sum_kl);
+}
 
 absl::Status Failed(const std::string& path, const char* what) {
   return absl::InternalError(absl::StrCat(path, ": cannot be ", what, ": ", std::strerror(errno)));
@@ -103,7 +110,7 @@ absl::StatusOr<int64_t> AnswerJournal::ReadFrom(uint32_t epoch, uint32_t batch) 
   Record record;
   int64_t records = 0;
   for (; std::fread(&record, sizeof(record), 1, file_.get()) == 1; ++records) {
-    largest_sum_kl_ = std::isnan(record.sum_kl) ? kInfinity : std::max(largest_sum_kl_, record.sum_kl);
+    largest_sum_kl_ = LargerOf(largest_sum_kl_, record.sum_kl);
     // An evaluation comes after all batches of its epoch.
     if (record.epoch > epoch || (record.epoch == epoch && (record.batch >= batch || record.kind == Kind::kEvaluated))) {
       before_[{record.kind, record.epoch, record.batch}] = record;
@@ -122,7 +129,7 @@ absl::Status AnswerJournal::Write(const Record& record) {
   if (Before(record.kind, record.epoch, record.batch) != nullptr) {
     return absl::OkStatus();
   }
-  largest_sum_kl_ = std::isnan(record.sum_kl) ? kInfinity : std::max(largest_sum_kl_, record.sum_kl);
+  largest_sum_kl_ = LargerOf(largest_sum_kl_, record.sum_kl);
   return std::fwrite(&record, sizeof(record), 1, file_.get()) == 1 && std::fflush(file_.get()) == 0
              ? absl::OkStatus()
              : Failed(path_, "written");
