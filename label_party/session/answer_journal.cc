@@ -165,7 +165,8 @@ absl::Status AnswerJournal::Evaluate(uint32_t epoch, const Digest& activations) 
 }
 
 absl::Status AnswerJournal::ReleaseUnprotected() {
-  return largest_sum_kl_ == kInfinity ? absl::OkStatus() : Write({Kind::kUnprotected, 0, 0, 0, {}, kInfinity});
+  constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+  return largest_sum_kl_ == kUnbounded ? absl::OkStatus() : Write({Kind::kUnprotected, 0, 0, 0, {}, kUnbounded});
 }
 
 }  // namespace splitveil
