@@ -50,7 +50,10 @@ std::string Seed(const Task& task) {
   const std::string path = std::filesystem::temp_directory_path() / ("splitveil_fuzz_" + std::to_string(getpid()));
   auto writer = *DatasetWriter::Create(path, task, /*has_attributes=*/true);
   for (int row = 0; row < 4; ++row) {
-    EXPECT_TRUE(writer->Append({"id" + std::to_string(row), 1, 0.25F, {0.5F}, {row % 3}, {7, 9}, {static_cast<uint8_t>(row % 2)}}).ok());
+    EXPECT_TRUE(
+        writer
+            ->Append({"id" + std::to_string(row), 1, 0.25F, {0.5F}, {row % 3}, {7, 9}, {static_cast<uint8_t>(row % 2)}})
+            .ok());
   }
   EXPECT_TRUE(writer->Finish(preprocessing, vocabularies).ok());
   EXPECT_TRUE(DatasetWriter::Publish({writer.get()}).ok());
