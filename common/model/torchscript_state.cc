@@ -18,13 +18,13 @@ using Draws = TorchScriptModule::Draws;
 namespace {
 
 constexpr char kDraws[] = "draws";
-constexpr int kDigits = 4;  // Of a number of 64 bits,
-constexpr int kBits = 16;   // each exactly a float.
+constexpr size_t kDigits = 4;  // Of a number of 64 bits,
+constexpr int kBits = 16;      // each exactly a float.
 
 std::vector<float> ToFloats(const Draws& draws) {
   std::vector<float> digits;
   for (const uint64_t number : {draws.seed, draws.passes}) {
-    for (int digit = 0; digit < kDigits; ++digit) {
+    for (size_t digit = 0; digit < kDigits; ++digit) {
       digits.push_back(static_cast<float>((number >> (kBits * digit)) & ((1 << kBits) - 1)));
     }
   }

@@ -9,6 +9,20 @@
 #include "tests/testing/process/temp_folder.h"
 
 namespace splitveil::testing {
+namespace {
+
+// Named A1, A2, ..., of so many values each.
+void AddAttributes(const std::vector<int>& values, v1::Preprocessing& preprocessing) {
+  for (size_t a = 0; a < values.size(); ++a) {
+    v1::AttributeValues& attribute = *preprocessing.add_attributes();
+    attribute.set_name(absl::StrCat("A", a + 1));
+    for (int value = 0; value < values[a]; ++value) {
+      attribute.add_values(absl::StrCat("value", value));
+    }
+  }
+}
+
+}  // namespace
 
 std::shared_ptr<const Dataset> SmallTable::Store(double test_fraction, const std::string& split_salt) const {
   const size_t columns = categories.empty() ? 0 : categories.front().size();
@@ -36,13 +50,7 @@ std::shared_ptr<const Dataset> SmallTable::Store(double test_fraction, const std
   }
   preprocessing.set_embedding_rows(static_cast<int64_t>(columns) * (1 + categories_per_column));
 
-  for (size_t a = 0; a < attribute_values.size(); ++a) {
-    v1::AttributeValues& attribute = *preprocessing.add_attributes();
-    attribute.set_name(absl::StrCat("A", a + 1));
-    for (int value = 0; value < attribute_values[a]; ++value) {
-      attribute.add_values(absl::StrCat("value", value));
-    }
-  }
+  AddAttributes(attribute_values, preprocessing);
   const bool labelled = !labels.empty() || !targets.empty();
   for (int64_t label = 0; labelled && task.kind == Task::Kind::kMultiClass && label < task.classes; ++label) {
     preprocessing.add_classes(absl::StrCat("class", label));

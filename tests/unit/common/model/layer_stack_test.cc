@@ -16,7 +16,6 @@ namespace splitveil {
 namespace {
 
 using ::testing::Each;
-using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 
 class LayerStackTest : public testing::Test {

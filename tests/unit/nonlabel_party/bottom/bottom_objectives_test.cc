@@ -29,14 +29,20 @@ class BottomObjectivesTest : public testing::TestWithParam<const char*> {
     options_.optimizer.set_learning_rate(kLearningRate);
     options_.optimizer.mutable_sgd();
     options_.seed = 21;
-    for (const int64_t rows : {4, 6}) slices_.push_back(RandomFeatures(rows, options_.features, generator_));
-    for (int i = 0; i < 3; ++i) gradients_.push_back(RandomMatrix(kBatch, 7, generator_));
+    for (const int64_t rows : {4, 6}) {
+      slices_.push_back(RandomFeatures(rows, options_.features, generator_));
+    }
+    for (int i = 0; i < 3; ++i) {
+      gradients_.push_back(RandomMatrix(kBatch, 7, generator_));
+    }
   }
 
   // A model that has back-propagated `gradient`.
   std::unique_ptr<BottomModel> Backpropagated(ConstMatrixView gradient) const {
     std::unique_ptr<BottomModel> model = *BottomModel::Create(options_);
-    for (const FeatureBatch& slice : slices_) EXPECT_TRUE(model->Forward(slice).ok());
+    for (const FeatureBatch& slice : slices_) {
+      EXPECT_TRUE(model->Forward(slice).ok());
+    }
     EXPECT_TRUE(model->Backward(gradient.block(0, 4), {}).ok());
     EXPECT_TRUE(model->Backward(gradient.block(4, 6), {}).ok());
     return model;
@@ -63,7 +69,9 @@ class BottomObjectivesTest : public testing::TestWithParam<const char*> {
 
 TEST_P(BottomObjectivesTest, ProductsAreThoseOfTheStepsThatEachWouldTake) {
   std::vector<std::vector<double>> steps;
-  for (const Matrix& gradient : gradients_) steps.push_back(Gradient(*Backpropagated(gradient)));
+  for (const Matrix& gradient : gradients_) {
+    steps.push_back(Gradient(*Backpropagated(gradient)));
+  }
   const std::unique_ptr<BottomModel> model = Backpropagated(gradients_[0]);
   const absl::StatusOr<std::vector<double>> products =
       model->GradientProducts({gradients_[0], gradients_[1], gradients_[2]});
@@ -82,9 +90,13 @@ TEST_P(BottomObjectivesTest, AddedGradientsCountAsIfTheyHadComeTogether) {
   ASSERT_TRUE(model->AddGradient(gradients_[1]).ok());
   ASSERT_TRUE(model->AddGradient(gradients_[2]).ok());
   Matrix sum = gradients_[0];
-  for (int64_t k = 0; k < sum.size(); ++k) sum.data()[k] += gradients_[1].data()[k] + gradients_[2].data()[k];
+  for (int64_t k = 0; k < sum.size(); ++k) {
+    sum.data()[k] += gradients_[1].data()[k] + gradients_[2].data()[k];
+  }
   const std::vector<double> found = Gradient(*model), expected = Gradient(*Backpropagated(sum));
-  for (size_t k = 0; k < found.size(); ++k) EXPECT_NEAR(found[k], expected[k], 1e-5) << k;
+  for (size_t k = 0; k < found.size(); ++k) {
+    EXPECT_NEAR(found[k], expected[k], 1e-5) << k;
+  }
 }
 
 TEST_P(BottomObjectivesTest, RefusesAnotherBatch) {

@@ -91,7 +91,9 @@ TEST(ActivationNoiseTest, BackpropagatesThroughTheClipping) {
     at.data()[moved] += by;
     EXPECT_TRUE(noise->Apply(at).ok());
     double sum = 0;
-    for (int k = 0; k < 3; ++k) sum += static_cast<double>(g[k]) * at.data()[k];
+    for (int k = 0; k < 3; ++k) {
+      sum += static_cast<double>(g[k]) * at.data()[k];
+    }
     return sum;
   };
   for (int k = 0; k < 3; ++k) {

@@ -50,18 +50,24 @@ bool HasMultipliers(const Instance& instance, const Eigen::VectorXd& beta, const
   const Eigen::VectorXd gradient = instance.products * (instance.products * beta - anchor);
   std::vector<Eigen::Index> free;
   for (Eigen::Index j = 0; j < beta.size(); ++j) {
-    if (std::abs(beta(j)) < 1 - 1e-8) free.push_back(j);
+    if (std::abs(beta(j)) < 1 - 1e-8) {
+      free.push_back(j);
+    }
   }
   for (size_t subset = 0; subset < size_t{1} << met.size(); ++subset) {
     std::vector<Eigen::Index> active;
     for (size_t k = 0; k < met.size(); ++k) {
-      if ((subset >> k & 1) != 0) active.push_back(met[k]);
+      if ((subset >> k & 1) != 0) {
+        active.push_back(met[k]);
+      }
     }
     Eigen::VectorXd multipliers = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(active.size()));
     Eigen::VectorXd left = gradient;
     if (!active.empty()) {
       const Eigen::MatrixXd of_free = instance.products(free, active);
-      if (free.empty()) continue;
+      if (free.empty()) {
+        continue;
+      }
       multipliers = of_free.completeOrthogonalDecomposition().solve(Eigen::VectorXd(gradient(free)));
       left -= instance.products(Eigen::all, active) * multipliers;
     }
@@ -72,7 +78,9 @@ bool HasMultipliers(const Instance& instance, const Eigen::VectorXd& beta, const
                         : at_bottom ? left(j) >= -kTolerance
                                     : std::abs(left(j)) <= kTolerance);
     }
-    if (holds) return true;
+    if (holds) {
+      return true;
+    }
   }
   return false;
 }
@@ -84,7 +92,9 @@ bool NoStepIsBetter(const Instance& instance, const Eigen::VectorXd& beta, const
   const double value = (instance.products * beta - anchor).squaredNorm();
   for (int trial = 0; trial < 2000; ++trial) {
     Eigen::VectorXd step(beta.size());
-    for (Eigen::Index j = 0; j < step.size(); ++j) step(j) = normal(random);
+    for (Eigen::Index j = 0; j < step.size(); ++j) {
+      step(j) = normal(random);
+    }
     const Eigen::VectorXd other = (beta + 1e-3 * step).cwiseMax(-1).cwiseMin(1);
     const Eigen::VectorXd change = instance.products * other;
     if (std::all_of(floors.begin(), floors.end(), [&](Eigen::Index floor) { return change(floor) >= 0; }) &&
@@ -117,10 +127,14 @@ TEST(ParetoDirectionTest, MeetsTheConditionsOfEquationTwelveOnTenThousandInstanc
     const Eigen::VectorXd anchor = Eigen::Map<const Eigen::VectorXd>(a.data(), a.size());
     std::vector<Eigen::Index> floors, met;
     for (size_t i = 0; i < m; ++i) {
-      if (!instance.objectives.at_threshold[i]) continue;
+      if (!instance.objectives.at_threshold[i]) {
+        continue;
+      }
       floors.push_back(static_cast<Eigen::Index>(i));
       ASSERT_GE(change(floors.back()), -kTolerance) << trial;
-      if (change(floors.back()) <= kTolerance) met.push_back(floors.back());
+      if (change(floors.back()) <= kTolerance) {
+        met.push_back(floors.back());
+      }
     }
     floored += met.empty() ? 0 : 1;
     ASSERT_TRUE(HasMultipliers(instance, beta, anchor, met) || NoStepIsBetter(instance, beta, anchor, floors, random))

@@ -78,12 +78,18 @@ PlainGaussian FitPlainly(const Batch& batch, const std::function<bool(uint8_t)>&
   for (int64_t i = 0; i < batch.activations.rows(); ++i) {
     if (takes(batch.numbers[i])) {
       ++fit.count;
-      for (int64_t k = 0; k < d; ++k) fit.mean[k] += batch.activations.row(i)[k];
+      for (int64_t k = 0; k < d; ++k) {
+        fit.mean[k] += batch.activations.row(i)[k];
+      }
     }
   }
-  for (double& mean : fit.mean) mean /= fit.count;
+  for (double& mean : fit.mean) {
+    mean /= fit.count;
+  }
   for (int64_t i = 0; i < batch.activations.rows(); ++i) {
-    if (!takes(batch.numbers[i])) continue;
+    if (!takes(batch.numbers[i])) {
+      continue;
+    }
     for (int64_t k = 0; k < d; ++k) {
       for (int64_t l = 0; l < d; ++l) {
         fit.covariance[k][l] +=
@@ -91,7 +97,9 @@ PlainGaussian FitPlainly(const Batch& batch, const std::function<bool(uint8_t)>&
       }
     }
   }
-  for (int64_t k = 0; k < d; ++k) fit.covariance[k][k] += kSigma * kSigma;
+  for (int64_t k = 0; k < d; ++k) {
+    fit.covariance[k][k] += kSigma * kSigma;
+  }
   return fit;
 }
 
@@ -100,7 +108,9 @@ Rows Inverse(Rows matrix, double& log_determinant) {
   const size_t d = matrix.size();
   Rows inverse(d, std::vector<double>(d));
   log_determinant = 0;
-  for (size_t k = 0; k < d; ++k) inverse[k][k] = 1;
+  for (size_t k = 0; k < d; ++k) {
+    inverse[k][k] = 1;
+  }
   for (size_t pivot = 0; pivot < d; ++pivot) {
     const double by = matrix[pivot][pivot];
     log_determinant += std::log(by);
@@ -109,7 +119,9 @@ Rows Inverse(Rows matrix, double& log_determinant) {
       inverse[pivot][l] /= by;
     }
     for (size_t k = 0; k < d; ++k) {
-      if (k == pivot) continue;
+      if (k == pivot) {
+        continue;
+      }
       const double times = matrix[k][pivot];
       for (size_t l = 0; l < d; ++l) {
         matrix[k][l] -= times * matrix[pivot][l];
@@ -186,7 +198,9 @@ double LogKernelDensity(const Rows& centres, double variance, const std::vector<
   double sum = 0;
   for (const std::vector<double>& centre : centres) {
     double squared = 0;
-    for (size_t k = 0; k < at.size(); ++k) squared += (at[k] - centre[k]) * (at[k] - centre[k]);
+    for (size_t k = 0; k < at.size(); ++k) {
+      squared += (at[k] - centre[k]) * (at[k] - centre[k]);
+    }
     sum += std::exp(-squared / (2 * variance));
   }
   return std::log(sum / static_cast<double>(centres.size())) -
@@ -198,7 +212,9 @@ double LogKernelDensity(const Rows& centres, double variance, const std::vector<
 TEST(PrivacyLossTest, KernelLossByItsDefinitionInAPlane) {
   Batch batch = RandomBatch(50, 5, 3, 6);
   for (int64_t i = 0; i < 50; ++i) {
-    for (const int64_t k : {0, 1, 3}) batch.activations.row(i)[k] = 0.25f;
+    for (const int64_t k : {0, 1, 3}) {
+      batch.activations.row(i)[k] = 0.25f;
+    }
   }
   std::vector<Rows> classes(3);
   for (int64_t i = 0; i < 50; ++i) {
@@ -212,8 +228,12 @@ TEST(PrivacyLossTest, KernelLossByItsDefinitionInAPlane) {
     double spread = 0;
     for (int k = 0; k < 2; ++k) {
       double mean = 0;
-      for (const auto& row : rows) mean += row[k] / static_cast<double>(rows.size());
-      for (const auto& row : rows) spread += (row[k] - mean) * (row[k] - mean);
+      for (const auto& row : rows) {
+        mean += row[k] / static_cast<double>(rows.size());
+      }
+      for (const auto& row : rows) {
+        spread += (row[k] - mean) * (row[k] - mean);
+      }
     }
     const auto count = static_cast<double>(rows.size());
     known += count;
@@ -222,7 +242,9 @@ TEST(PrivacyLossTest, KernelLossByItsDefinitionInAPlane) {
   double expected = 0;
   for (size_t a = 0; a < 3; ++a) {
     for (size_t b = 0; b < 3; ++b) {
-      if (a == b) continue;
+      if (a == b) {
+        continue;
+      }
       double divergence = 0;
       for (const auto& row : classes[a]) {
         divergence +=

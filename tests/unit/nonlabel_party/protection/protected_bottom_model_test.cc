@@ -126,7 +126,9 @@ TEST_F(ProtectedBottomModelTest, ParetoKeepsEveryBatchWithinTheThresholdAndItsSl
     EXPECT_LE(GaussianPrivacyLoss(activations, {batch.attributes, 2}, 1).value, 0.15 + 1e-6);
     // Gradients that pull the attribute into the activations.
     Matrix gradient(kRows, kWidth);
-    for (int64_t i = 0; i < kRows; ++i) gradient.row(i)[0] = batch.attributes[i] == 1 ? -1.0f : 1.0f;
+    for (int64_t i = 0; i < kRows; ++i) {
+      gradient.row(i)[0] = batch.attributes[i] == 1 ? -1.0f : 1.0f;
+    }
     ASSERT_TRUE(guarded->Backward(gradient, {}).ok());
     ASSERT_TRUE(guarded->Update().ok());
   }

@@ -48,7 +48,9 @@ TEST(SimulatedAdversaryTest, DerivativeByCentralDifferences) {
     const BatchAttribute attribute = {batch.numbers, 3};
     const Matrix gradient = adversary->CrossEntropy(batch.sent, attribute, target)->gradient;
     double largest = 0;
-    for (int64_t k = 0; k < gradient.size(); ++k) largest = std::max(largest, std::abs(double{gradient.data()[k]}));
+    for (int64_t k = 0; k < gradient.size(); ++k) {
+      largest = std::max(largest, std::abs(double{gradient.data()[k]}));
+    }
     int64_t far = 0;
     for (int64_t k = 0; k < batch.sent.size(); ++k) {
       float& component = batch.sent.data()[k];
@@ -79,7 +81,9 @@ TEST(SimulatedAdversaryTest, LearnsToReadTheAttribute) {
 TEST(SimulatedAdversaryTest, GoesOnFromItsState) {
   const std::unique_ptr<SimulatedAdversary> one = Make(2), other = Make(2);
   const Batch batch = RandomBatch(64, 2, 4);
-  for (int step = 0; step < 3; ++step) ASSERT_TRUE(one->Learn(batch.sent, {batch.numbers, 2}).ok());
+  for (int step = 0; step < 3; ++step) {
+    ASSERT_TRUE(one->Learn(batch.sent, {batch.numbers, 2}).ok());
+  }
   ASSERT_TRUE(other->SetTrainingState(one->TrainingState()).ok());
   for (SimulatedAdversary* each : {one.get(), other.get()}) {
     ASSERT_TRUE(each->Learn(batch.sent, {batch.numbers, 2}).ok());
