@@ -11,9 +11,13 @@ double StepAucBound(double auc_bound, double sum_kl) {
   return std::isnan(sum_kl) ? auc_bound : std::fmin(auc_bound, GaussianAucBound(sum_kl));
 }
 
-bool RunClaim::states_run_bound() const { return run_auc_bound < kNoPromise; }
+bool RunClaim::adds_noise() const { return protection != "none"; }
 
-bool RunClaim::states_bound() const { return states_run_bound() || least_step_auc_bound < kNoPromise; }
+bool RunClaim::states_run_bound() const { return adds_noise() && run_auc_bound < kNoPromise; }
+
+bool RunClaim::states_bound() const {
+  return states_run_bound() || (adds_noise() && least_step_auc_bound < kNoPromise);
+}
 
 RunStanding StandingOf(const RunClaim& claim) {
   StandingFacts facts;

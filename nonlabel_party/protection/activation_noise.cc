@@ -57,6 +57,9 @@ absl::Status ActivationNoise::Rekey() {
 }
 
 absl::Status ActivationNoise::Apply(Matrix& activations) {
+  if (is_identity()) {
+    return absl::OkStatus();
+  }
   for (int64_t i = 0; i < activations.rows(); ++i) {
     const absl::Span<float> row = activations.row(i);
     const double norm = Norm(row);

@@ -171,15 +171,19 @@ class GrpcTrainingStream final : public TrainingStream {
   std::thread reader_;                               // Last: uses all above.
 };
 
-class GrpcEvaluationStream final : public EvaluationStream {
+// Messages of one kind out, one answer back.
+template <typename Stream, typename Response>
+class GrpcUploadStream : public Stream {
  public:
-  GrpcEvaluationStream(v1::SplitTraining::Stub* stub, absl::Duration limit)
-      : watched_("evaluation", limit), stream_(stub->Evaluate(watched_.context(), &response_)) {}
+  // `open`: begins the call with a context and a place for the answer.
+  template <typename Open>
+  GrpcUploadStream(const char* what, absl::Duration limit, const Open& open)
+      : watched_(what, limit), stream_(open(watched_.context(), &response_)) {}
 
   absl::Status Send(const v1::CutActivations& message) override {
     return watched_.Sending([&] { return stream_->Write(message); }) ? absl::OkStatus() : watched_.Gone();
   }
-  absl::StatusOr<v1::EvaluateResponse> Finish() override {
+  absl::StatusOr<Response> Finish() override {
     stream_->WritesDone();
     const grpc::Status status = watched_.Receiving([&] { return stream_->Finish(); });
     if (!status.ok()) {
@@ -190,31 +194,25 @@ class GrpcEvaluationStream final : public EvaluationStream {
 
  private:
   WatchedContext watched_;
-  v1::EvaluateResponse response_;
+  Response response_;
   std::unique_ptr<grpc::ClientWriter<v1::CutActivations>> stream_;
 };
 
-class GrpcEmbeddingStream final : public EmbeddingStream {
+class GrpcEvaluationStream final : public GrpcUploadStream<EvaluationStream, v1::EvaluateResponse> {
+ public:
+  GrpcEvaluationStream(v1::SplitTraining::Stub* stub, absl::Duration limit)
+      : GrpcUploadStream("evaluation", limit, [stub](grpc::ClientContext* context, v1::EvaluateResponse* response) {
+          return stub->Evaluate(context, response);
+        }) {}
+};
+
+class GrpcEmbeddingStream final : public GrpcUploadStream<EmbeddingStream, v1::EmbedAuxiliaryResponse> {
  public:
   GrpcEmbeddingStream(v1::AttributeAudit::Stub* stub, absl::Duration limit)
-      : watched_("auxiliary activations", limit), stream_(stub->EmbedAuxiliary(watched_.context(), &response_)) {}
-
-  absl::Status Send(const v1::CutActivations& message) override {
-    return watched_.Sending([&] { return stream_->Write(message); }) ? absl::OkStatus() : watched_.Gone();
-  }
-  absl::StatusOr<v1::EmbedAuxiliaryResponse> Finish() override {
-    stream_->WritesDone();
-    const grpc::Status status = watched_.Receiving([&] { return stream_->Finish(); });
-    if (!status.ok()) {
-      return watched_.Verdict(status);
-    }
-    return response_;
-  }
-
- private:
-  WatchedContext watched_;
-  v1::EmbedAuxiliaryResponse response_;
-  std::unique_ptr<grpc::ClientWriter<v1::CutActivations>> stream_;
+      : GrpcUploadStream("auxiliary activations", limit,
+                         [stub](grpc::ClientContext* context, v1::EmbedAuxiliaryResponse* response) {
+                           return stub->EmbedAuxiliary(context, response);
+                         }) {}
 };
 
 class GrpcGuessStream final : public GuessStream {

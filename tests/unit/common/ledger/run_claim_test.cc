@@ -56,6 +56,21 @@ TEST(RunClaimTest, ABoundNearOneClaimsNothing) {
   EXPECT_TRUE(claim.states_bound());
 }
 
+// As of noisy activations, whose gradients overlap by class, and which an attack reads at 1.000 all the same.
+TEST(RunClaimTest, WithoutNoiseNothingIsClaimedWhateverTheClassesAllow) {
+  RunClaim claim;
+  claim.protection = "none";
+  claim.least_step_auc_bound = 0.7;
+  claim.worst_case_tested = true;
+  EXPECT_FALSE(claim.states_bound());
+  EXPECT_EQ(StandingOf(claim), RunStanding::kNothingClaimed);
+  claim.run_auc_bound = 0.9;
+  EXPECT_FALSE(claim.states_run_bound());
+  EXPECT_EQ(StandingOf(claim), RunStanding::kNothingClaimed);
+  claim.protection = "marvell(s=4)";
+  EXPECT_EQ(StandingOf(claim), RunStanding::kHolds);
+}
+
 TEST(RunClaimTest, AStepIsBoundedByWhatEitherBoundAllows) {
   EXPECT_EQ(StepAucBound(0.8, kNan), 0.8);
   EXPECT_EQ(StepAucBound(1, std::numeric_limits<double>::infinity()), 1);

@@ -142,7 +142,7 @@ TEST(RunSummaryTest, SaysWhatTheBoundRestsOn) {
 
 // Nothing that was measured makes a bound for Gaussian classes a guarantee.
 TEST(RunSummaryTest, OnlyAProvedBoundIsGuaranteed) {
-  for (const char* protection : {"marvell(s=4)", "iso(t=2)", "max_norm", "none", "label_dp(epsilon=1)"}) {
+  for (const char* protection : {"marvell(s=4)", "iso(t=2)", "max_norm", "label_dp(epsilon=1)"}) {
     RunSummary summary = LabelSummary();
     summary.protection = protection;
     EXPECT_EQ(StandingOf(ClaimOf(summary)), RunStanding::kHolds) << protection;
