@@ -29,8 +29,8 @@ struct RunClaim {
   bool exceeded = false;                     // StandingFacts.
   std::optional<ClaimCheckRow> claim_check;  // nullopt: nothing was held against the claim.
 
-  // Without noise nothing is promised: that the classes of a model's gradients overlap, as those of noisy activations do,
-  // hides no label from who looks elsewhere.
+  // Without noise nothing is promised: that the classes of a model's gradients overlap, as those of noisy activations
+  // do, hides no label from who looks elsewhere.
   bool adds_noise() const;
   // Of the whole run, or of single steps.
   bool states_bound() const;
