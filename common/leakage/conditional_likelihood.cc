@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "common/leakage/inner_product.h"
+#include "common/leakage/row_products.h"
 
 namespace splitveil {
 namespace {
@@ -105,30 +105,30 @@ std::vector<double> ConditionalLogRatios(ConstMatrixView released, const Releasi
     return OfPlaces(head);
   }
   const auto cols = static_cast<double>(released.cols());
-  double largest = 0;
-  for (int64_t j = 0; j < released.rows(); ++j) {
-    largest = std::max(largest, SquaredNorm(released.row(j)));
-  }
+  const std::vector<double> x_squared = SquaredNorms(released), v_squared = SquaredNorms(head.label_directions);
+  const std::vector<double> x_v = PairwiseProducts(released, head.label_directions);
+  const double largest = x_squared.empty() ? 0 : *std::max_element(x_squared.begin(), x_squared.end());
   // No noise is NaN, which compares false.
   const bool stated = head.noise_negative.along >= 0 && head.noise_positive.along >= 0 && largest > 0;
   const NoiseVariances negative = AtLeast(kResolution * largest, head.noise_negative);
   const NoiseVariances positive = AtLeast(kResolution * largest, head.noise_positive);
-  std::vector<double> scores(static_cast<size_t>(released.rows()), 0);
-  for (int64_t j = 0; j < released.rows(); ++j) {
-    const absl::Span<const float> x = released.row(j);
-    const absl::Span<const float> v = head.label_directions.row(j);
+  const std::vector<double> x_line = stated ? InnerProducts(released, head.noise_direction) : std::vector<double>();
+  const std::vector<double> v_line =
+      stated ? InnerProducts(head.label_directions, head.noise_direction) : std::vector<double>();
+  std::vector<double> scores(x_squared.size(), 0);
+  for (size_t j = 0; j < scores.size(); ++j) {
     RowProducts row;
-    row.v_squared = SquaredNorm(v);
+    row.v_squared = v_squared[j];
     if (row.v_squared == 0) {
       continue;
     }
-    row.x_squared = SquaredNorm(x);
-    row.x_v = InnerProduct(x, v);
+    row.x_squared = x_squared[j];
+    row.x_v = x_v[j];
     const double if_negative = Coefficient(head.probabilities[j], 0, row, head.clip_norm);
     const double if_positive = Coefficient(head.probabilities[j], 1, row, head.clip_norm);
     if (stated) {
-      row.x_line = InnerProduct(x, head.noise_direction);
-      row.v_line = InnerProduct(v, head.noise_direction);
+      row.x_line = x_line[j];
+      row.v_line = v_line[j];
       scores[j] = LogDensity(row, if_positive, positive, cols) - LogDensity(row, if_negative, negative, cols);
     } else if (!head.longest_others.empty()) {
       scores[j] =
@@ -150,10 +150,11 @@ double EvidenceWeight(const ReleasingHead& head) {
 std::vector<double> RepeatPrecisions(const ReleasingHead& head) {
   const bool of_places = !head.places.empty();
   std::vector<double> precisions(of_places ? head.places.size() : head.probabilities.size());
+  const std::vector<double> v_squared = of_places ? std::vector<double>() : SquaredNorms(head.label_directions);
   for (size_t j = 0; j < precisions.size(); ++j) {
     if (of_places) {
       precisions[j] = head.exact[j] != 0 && std::isfinite(head.places[j]) ? 1 : 0;
-    } else if (SquaredNorm(head.label_directions.row(static_cast<int64_t>(j))) > 0) {
+    } else if (v_squared[j] > 0) {
       const double probability = head.probabilities[j];
       precisions[j] = head.releases_posterior ? probability * (1 - probability) : 1;
     }

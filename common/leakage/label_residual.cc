@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
+#include <cstddef>
 
-#include "common/leakage/inner_product.h"
+#include "common/leakage/row_products.h"
 
 namespace splitveil {
 namespace {
@@ -20,30 +20,28 @@ double Coefficient(double probability, int label, double v_norm, double clip_nor
 }
 
 std::vector<LabelResidual> OfGradientNoise(ConstMatrixView released, const ReleasingHead& head) {
-  double largest = 0;
-  for (int64_t j = 0; j < released.rows(); ++j) {
-    largest = std::max(largest, SquaredNorm(released.row(j)));
-  }
+  const std::vector<double> x_squared = SquaredNorms(released), v_squared = SquaredNorms(head.label_directions);
+  const std::vector<double> x_v = PairwiseProducts(released, head.label_directions);
+  const std::vector<double> x_line = InnerProducts(released, head.noise_direction);
+  const std::vector<double> v_line = InnerProducts(head.label_directions, head.noise_direction);
+  const double largest = x_squared.empty() ? 0 : *std::max_element(x_squared.begin(), x_squared.end());
   const double along = std::max(kResolution * largest, head.noise_negative.along);
   const double across = std::max(kResolution * largest, head.noise_negative.across);
-  std::vector<LabelResidual> residuals(static_cast<size_t>(released.rows()));
-  for (int64_t j = 0; j < released.rows() && largest > 0; ++j) {
-    const absl::Span<const float> v = head.label_directions.row(j);
-    const double v_squared = SquaredNorm(v);
-    if (v_squared == 0) {
+  std::vector<LabelResidual> residuals(x_squared.size());
+  for (size_t j = 0; j < residuals.size() && largest > 0; ++j) {
+    if (v_squared[j] == 0) {
       continue;
     }
-    const double v_line = InnerProduct(v, head.noise_direction);
-    const double v_across = std::max(0.0, v_squared - v_line * v_line);
-    const double probability = head.probabilities[static_cast<size_t>(j)];
-    const double if_negative = Coefficient(probability, 0, std::sqrt(v_squared), head.clip_norm);
-    const double if_positive = Coefficient(probability, 1, std::sqrt(v_squared), head.clip_norm);
+    const double v_across = std::max(0.0, v_squared[j] - v_line[j] * v_line[j]);
+    const double v_norm = std::sqrt(v_squared[j]);
+    const double if_negative = Coefficient(head.probabilities[j], 0, v_norm, head.clip_norm);
+    const double if_positive = Coefficient(head.probabilities[j], 1, v_norm, head.clip_norm);
     // <S^-1 v, x - if_negative v>, against its standard deviation sqrt(<v, S^-1 v>). A positive lies towards -v.
-    const double x_line = InnerProduct(released.row(j), head.noise_direction) - if_negative * v_line;
-    const double x_v = InnerProduct(released.row(j), v) - if_negative * v_squared;
-    const double deviation = std::sqrt(v_line * v_line / along + v_across / across);
-    residuals[static_cast<size_t>(j)] = {-(x_line * v_line / along + (x_v - x_line * v_line) / across) / deviation,
-                                         (if_negative - if_positive) * deviation};
+    const double on_line = x_line[j] - if_negative * v_line[j];
+    const double on_v = x_v[j] - if_negative * v_squared[j];
+    const double deviation = std::sqrt(v_line[j] * v_line[j] / along + v_across / across);
+    residuals[j] = {-(on_line * v_line[j] / along + (on_v - on_line * v_line[j]) / across) / deviation,
+                    (if_negative - if_positive) * deviation};
   }
   return residuals;
 }
@@ -61,12 +59,13 @@ std::vector<LabelResidual> OfPlaces(const ReleasingHead& head, double mu) {
 
 std::vector<LabelResidual> OfLabelNoise(ConstMatrixView released, const ReleasingHead& head, double mu) {
   const std::vector<double> ratios = ConditionalLogRatios(released, head);
+  const std::vector<double> v_squared = SquaredNorms(head.label_directions);
   std::vector<LabelResidual> residuals(ratios.size());
   for (size_t j = 0; j < ratios.size(); ++j) {
     const double probability = head.probabilities[j];
     const bool is_lost =
         head.releases_posterior && !(probability >= kLeastProbability && probability <= 1 - kLeastProbability);
-    if (!is_lost && SquaredNorm(head.label_directions.row(static_cast<int64_t>(j))) > 0) {
+    if (!is_lost && v_squared[j] > 0) {
       // The noised label less 1/2, by itself or times mu^2.
       residuals[j] = {head.releases_posterior ? ratios[j] / mu + mu / 2 : mu * (ratios[j] + 0.5), mu};
     }

@@ -30,8 +30,9 @@ SPLITVEIL_VECTOR_VARIANTS void FillProducts(const float* rows, const float* dire
   FillSums(rows, {direction}, count, cols, kProduct, products);
 }
 
-SPLITVEIL_VECTOR_VARIANTS void FillSquaredNorms(const float* rows, size_t count, size_t cols, double* norms) {
-  FillSums(rows, {rows, cols}, count, cols, kProduct, norms);
+SPLITVEIL_VECTOR_VARIANTS void FillPairwiseProducts(const float* rows, const float* others, size_t count, size_t cols,
+                                                    double* products) {
+  FillSums(rows, {others, cols}, count, cols, kProduct, products);
 }
 
 SPLITVEIL_VECTOR_VARIANTS void FillSquaredDistances(const float* rows, const float* others, size_t count, size_t cols,
@@ -52,11 +53,13 @@ std::vector<double> InnerProducts(ConstMatrixView rows, absl::Span<const float> 
   return products;
 }
 
-std::vector<double> SquaredNorms(ConstMatrixView rows) {
-  std::vector<double> norms(static_cast<size_t>(rows.rows()));
-  FillSquaredNorms(rows.data(), norms.size(), static_cast<size_t>(rows.cols()), norms.data());
-  return norms;
+std::vector<double> PairwiseProducts(ConstMatrixView rows, ConstMatrixView others) {
+  std::vector<double> products(static_cast<size_t>(rows.rows()));
+  FillPairwiseProducts(rows.data(), others.data(), products.size(), static_cast<size_t>(rows.cols()), products.data());
+  return products;
 }
+
+std::vector<double> SquaredNorms(ConstMatrixView rows) { return PairwiseProducts(rows, rows); }
 
 std::vector<double> SquaredDistances(ConstMatrixView rows, ConstMatrixView others) {
   std::vector<double> distances(static_cast<size_t>(rows.rows()));

@@ -14,6 +14,9 @@ namespace splitveil {
 // <row, direction> of each row; `direction` [cols].
 std::vector<double> InnerProducts(ConstMatrixView rows, absl::Span<const float> direction);
 
+// <row, other's row> of each row; both of one shape.
+std::vector<double> PairwiseProducts(ConstMatrixView rows, ConstMatrixView others);
+
 // ||row||^2 of each row.
 std::vector<double> SquaredNorms(ConstMatrixView rows);
 

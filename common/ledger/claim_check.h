@@ -7,7 +7,8 @@
 
 namespace splitveil {
 
-// What the scores of the label party's own attacks refute of the mu that the run claims (label_party/audit/mu_audit.h).
+// What the scores of the label party's own attacks refute of the mu that the run claims
+// (label_party/audit/claim_checker.h).
 struct ClaimCheckRow {
   // mu of all releases of an example, and epsilon at `delta`.
   double claimed_mu = 0, claimed_epsilon = 0;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/leakage/run_standing.h"
 #include "common/ledger/claim_check.h"
@@ -19,12 +20,17 @@ inline constexpr double kNoPromise = 0.9995;
 // neither is stated.
 double StepAucBound(double auc_bound, double sum_kl);
 
+// What a run's steps whose gradients left, each by its StepAucBound, may be said to allow: as much as 95% of them
+// (nearest rank), those without a bound as 1. NaN for none. The least of them would let one lucky step speak for a run.
+double StepAucBoundP95(std::vector<double> of_steps);
+
 struct RunClaim {
   std::string protection;  // As ledgers name it.
   bool released = true;    // A gradient left.
-  // Bounds on an AUC: of all releases together, and the least of one step's. NaN: none stated, or not recorded.
+  // Bounds on an AUC: of all releases together, and of single steps (StepAucBoundP95). NaN: none stated, or not
+  // recorded.
   double run_auc_bound = std::numeric_limits<double>::quiet_NaN();
-  double least_step_auc_bound = std::numeric_limits<double>::quiet_NaN();
+  double step_auc_bound_p95 = std::numeric_limits<double>::quiet_NaN();
   bool worst_case_tested = false;            // StandingFacts.
   bool exceeded = false;                     // StandingFacts.
   std::optional<ClaimCheckRow> claim_check;  // nullopt: nothing was held against the claim.

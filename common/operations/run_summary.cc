@@ -259,7 +259,7 @@ RunClaim ClaimOf(const RunSummary& summary) {
   claim.protection = summary.protection;
   claim.released = !ReleasedNothing(summary);
   claim.run_auc_bound = summary.run_auc_bound;
-  claim.least_step_auc_bound = summary.least_step_auc_bound;
+  claim.step_auc_bound_p95 = summary.step_auc_bound_p95;
   claim.worst_case_tested = summary.worst_case.examples > 0;
   claim.exceeded = summary.bound_exceeded > 0;
   claim.claim_check = summary.claim_check;

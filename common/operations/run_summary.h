@@ -46,8 +46,8 @@ struct RunSummary {
   int64_t best_epoch = 0;  // From 1; 0: before the first.
   double final_test_auc = std::numeric_limits<double>::quiet_NaN(), final_test_r_squared = final_test_auc;
   double run_auc_bound = std::numeric_limits<double>::quiet_NaN();  // All releases of the run together.
-  // The least of a step's whose gradients left (StepAucBound).
-  double least_step_auc_bound = std::numeric_limits<double>::quiet_NaN();
+  // Of single steps whose gradients left (StepAucBoundP95).
+  double step_auc_bound_p95 = std::numeric_limits<double>::quiet_NaN();
   // With the runs that it resumes from; NaN where it resumes from none.
   double all_runs_auc_bound = std::numeric_limits<double>::quiet_NaN();
   bool bound_tested = false;                          // Whether an attack was held against it.

@@ -42,7 +42,7 @@ LeakAuditor::LeakAuditor(const v1::RunAgreement& agreement, const v1::LabelSideA
       label_side_audit_(config, examples),
       ledger_(ledger),
       recorder_(ledger),
-      mu_audit_(examples) {}
+      claim_checker_(examples) {}
 
 void LeakAuditor::Remember(ReleasedBatch batch) {
   const absl::MutexLock lock(&mutex_);
@@ -75,7 +75,7 @@ absl::Status LeakAuditor::AuditRelease(const ReleaseEvidence& evidence) {
   const std::optional<ReleasingHead> head =
       label_side_audit_.Reads(batch->step) ? label_side_audit_.HeadOf(evidence) : std::nullopt;
   if (head.has_value()) {
-    mu_audit_.Add(*batch, evidence, *head);
+    claim_checker_.Add(*batch, evidence, *head);
   }
   if (label_side_audit_.Attacks(batch->step)) {
     histograms_.Add(*batch, evidence, *all);
@@ -115,7 +115,7 @@ absl::Status LeakAuditor::FinishRun() {
 }
 
 absl::Status LeakAuditor::RecordClaimCheck() {
-  claim_check_ = mu_audit_.Finish();
+  claim_check_ = claim_checker_.Finish();
   if (!claim_check_.has_value()) {
     return absl::OkStatus();
   }

@@ -18,11 +18,11 @@
 
 #include "common/ledger/ledger.h"
 #include "common/matrix/matrix.h"
+#include "label_party/audit/claim_checker.h"
 #include "label_party/audit/class_histograms.h"
 #include "label_party/audit/epoch_bounds.h"
 #include "label_party/audit/label_side_audit.h"
 #include "label_party/audit/leak_recorder.h"
-#include "label_party/audit/mu_audit.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/leak_audit.pb.h"
@@ -78,7 +78,7 @@ class LeakAuditor {
   template <typename Archive>
   void serialize(Archive& archive) ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
-    archive(label_side_audit_, histograms_, bounds_, released_epoch_, judged_epoch_, recorder_, mu_audit_);
+    archive(label_side_audit_, histograms_, bounds_, released_epoch_, judged_epoch_, recorder_, claim_checker_);
   }
 
   // A batch whose scores may still come.
@@ -107,7 +107,7 @@ class LeakAuditor {
   uint32_t released_epoch_ ABSL_GUARDED_BY(mutex_) = 0;             // Of the latest batch.
   uint32_t judged_epoch_ ABSL_GUARDED_BY(mutex_) = 0;               // Whose scores the peer's pool holds.
   LeakRecorder recorder_ ABSL_GUARDED_BY(mutex_);
-  MuAudit mu_audit_ ABSL_GUARDED_BY(mutex_);
+  ClaimChecker claim_checker_ ABSL_GUARDED_BY(mutex_);
   std::optional<ClaimCheckRow> claim_check_ ABSL_GUARDED_BY(mutex_);
 };
 

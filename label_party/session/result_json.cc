@@ -303,10 +303,12 @@ RunSummary Summarize(const RunResult& result, const LeakAuditor& auditor) {
   summary.final_test_auc = FinalTestAuc(result);
   summary.final_test_r_squared = result.tests.empty() ? kNone : result.tests.back().r_squared;
   summary.run_auc_bound = GaussianAucBound(result.cumulative_sum_kl);
+  std::vector<double> step_bounds;
+  step_bounds.reserve(result.auc_bounds.size());
   for (size_t i = 0; i < result.auc_bounds.size(); ++i) {
-    summary.least_step_auc_bound =
-        std::fmin(summary.least_step_auc_bound, StepAucBound(result.auc_bounds[i], result.sum_kls[i]));
+    step_bounds.push_back(StepAucBound(result.auc_bounds[i], result.sum_kls[i]));
   }
+  summary.step_auc_bound_p95 = StepAucBoundP95(std::move(step_bounds));
   if (result.earlier_sum_kl > 0) {
     summary.all_runs_auc_bound = GaussianAucBound(result.earlier_sum_kl + result.cumulative_sum_kl);
   }

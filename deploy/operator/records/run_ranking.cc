@@ -64,12 +64,14 @@ std::vector<BoundExcess> Excesses(const PartyRecords& party) {
 }
 
 // NaN: none is stated.
-double LeastStepAucBound(const PartyRecords& party) {
-  double least = kNone;
+double StepAucBoundP95(const PartyRecords& party) {
+  std::vector<double> bounds;
   for (const ProtectionRow& row : party.protections) {
-    least = IsReleased(row) ? std::fmin(least, StepAucBound(row.auc_bound, row.sum_kl)) : least;
+    if (IsReleased(row)) {
+      bounds.push_back(StepAucBound(row.auc_bound, row.sum_kl));
+    }
   }
-  return least;
+  return splitveil::StepAucBoundP95(std::move(bounds));
 }
 
 bool IsTested(const PartyRecords& party) {
@@ -129,7 +131,7 @@ RunClaim ClaimOf(const RunRecords& run, const PartyRecords& party) {
   claim.protection = run.protection();
   claim.released = !party.released_nothing();
   claim.run_auc_bound = RunAucBound(party);
-  claim.least_step_auc_bound = LeastStepAucBound(party);
+  claim.step_auc_bound_p95 = StepAucBoundP95(party);
   claim.worst_case_tested = WorstCase(party).is_measured();
   claim.exceeded = !Excesses(party).empty();
   claim.claim_check = party.claim_check;

@@ -1,6 +1,6 @@
-// What MuAudit finds of runs that do not keep what they claim, and how seldom it accuses one that does. A hundred small
-// runs each: 4000 examples, a quarter of them positive, three epochs, real label noise. Features predict the label well
-// (p and the length of v both tell of it), so that a score that took either in would accuse every run.
+// What ClaimChecker finds of runs that do not keep what they claim, and how seldom it accuses one that does. A hundred
+// small runs each: 4000 examples, a quarter of them positive, three epochs, real label noise. Features predict the
+// label well (p and the length of v both tell of it), so that a score that took either in would accuse every run.
 //
 // Fixed keys and seeds. The reported bound (95%): of 1000 honest runs of each of six kinds it was above the claim in at
 // most 5 (upper 95% limit: 1.1%), at which more than 5 of 100 are with probability below 1e-3; a lower bound that only
@@ -21,7 +21,7 @@
 #include "common/crypto/secure_random.h"
 #include "common/crypto/sha256.h"
 #include "common/matrix/matrix.h"
-#include "label_party/audit/mu_audit.h"
+#include "label_party/audit/claim_checker.h"
 
 namespace splitveil {
 namespace {
@@ -61,7 +61,7 @@ class SmallRun {
   }
 
   ClaimCheckRow Audit(const Fault& fault) {
-    MuAudit audit(mechanism_.examples);
+    ClaimChecker audit(mechanism_.examples);
     double accumulated = 0;
     std::vector<uint32_t> order(mechanism_.examples);
     for (uint32_t i = 0; i < mechanism_.examples; ++i) {
@@ -99,7 +99,7 @@ class SmallRun {
     return units;
   }
 
-  void Release(const ReleasedBatch& batch, double sum_kl, double accumulated, const Fault& fault, MuAudit& audit) {
+  void Release(const ReleasedBatch& batch, double sum_kl, double accumulated, const Fault& fault, ClaimChecker& audit) {
     Matrix directions(kBatch, kCols), released(kBatch, kCols);
     std::vector<float> probabilities;
     for (int64_t j = 0; j < kBatch; ++j) {

@@ -23,18 +23,20 @@ TEST(RowProductsTest, AgreeWithPlainSums) {
   for (int64_t cols : {1, 7, 8, 9, 64, 131}) {
     const Matrix rows = Random(5, cols, random), others = Random(5, cols, random);
     const std::vector<double> products = InnerProducts(rows, others.row(2)), norms = SquaredNorms(rows),
-                              distances = SquaredDistances(rows, others),
+                              pairwise = PairwiseProducts(rows, others), distances = SquaredDistances(rows, others),
                               to_point = SquaredDistancesTo(rows, others.row(3));
     for (int64_t j = 0; j < 5; ++j) {
-      double product = 0, norm = 0, distance = 0, distance_to_point = 0;
+      double product = 0, pair = 0, norm = 0, distance = 0, distance_to_point = 0;
       for (int64_t k = 0; k < cols; ++k) {
         const double a = rows.row(j)[k], b = others.row(j)[k];
         product += a * others.row(2)[k];
+        pair += a * b;
         norm += a * a;
         distance += (a - b) * (a - b);
         distance_to_point += std::pow(a - others.row(3)[k], 2);
       }
       EXPECT_NEAR(products[j], product, 1e-12);
+      EXPECT_NEAR(pairwise[j], pair, 1e-12);
       EXPECT_NEAR(norms[j], norm, 1e-12);
       EXPECT_NEAR(distances[j], distance, 1e-12);
       EXPECT_NEAR(to_point[j], distance_to_point, 1e-12);

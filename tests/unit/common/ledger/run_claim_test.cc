@@ -13,7 +13,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 RunClaim Proved() {
   RunClaim claim;
   claim.protection = "gaussian_label_dp(sigma=1.348)";
-  claim.run_auc_bound = claim.least_step_auc_bound = 0.7;
+  claim.run_auc_bound = claim.step_auc_bound_p95 = 0.7;
   claim.claim_check.emplace();
   claim.claim_check->claimed_mu = 0.742;
   claim.claim_check->mu_lower = 0.6;
@@ -46,21 +46,39 @@ TEST(RunClaimTest, ARunFailsByTheBoundThatHoldsNearlyAlways) {
 // A bound that is printed as 1.000.
 TEST(RunClaimTest, ABoundNearOneClaimsNothing) {
   RunClaim claim = Proved();
-  claim.run_auc_bound = claim.least_step_auc_bound = 0.9996;
+  claim.run_auc_bound = claim.step_auc_bound_p95 = 0.9996;
   EXPECT_FALSE(claim.states_bound());
   EXPECT_EQ(StandingOf(claim), RunStanding::kNothingClaimed);
-  claim.run_auc_bound = claim.least_step_auc_bound = kNan;
+  claim.run_auc_bound = claim.step_auc_bound_p95 = kNan;
   EXPECT_EQ(StandingOf(claim), RunStanding::kNothingClaimed);
-  claim.least_step_auc_bound = 0.9;
+  claim.step_auc_bound_p95 = 0.9;
   EXPECT_FALSE(claim.states_run_bound());
   EXPECT_TRUE(claim.states_bound());
+}
+
+// A run whose steps nearly all allow anything is not held by the one that does not.
+TEST(RunClaimTest, OneStepWithABoundSpeaksForNoRun) {
+  std::vector<double> steps(40, 1.0);
+  steps[7] = 0.6;
+  EXPECT_EQ(StepAucBoundP95(steps), 1);
+  std::vector<double> bounded(40, 0.6);
+  bounded[7] = 0.9;
+  EXPECT_EQ(StepAucBoundP95(bounded), 0.6);
+  bounded[8] = bounded[9] = kNan;  // Above 5% of the steps, and without a bound.
+  EXPECT_EQ(StepAucBoundP95(bounded), 1);
+  EXPECT_TRUE(std::isnan(StepAucBoundP95({})));
+  RunClaim claim;
+  claim.protection = "iso(t=1)";
+  claim.worst_case_tested = true;
+  claim.step_auc_bound_p95 = StepAucBoundP95(steps);
+  EXPECT_EQ(StandingOf(claim), RunStanding::kNothingClaimed);
 }
 
 // As of noisy activations, whose gradients overlap by class, and which an attack reads at 1.000 all the same.
 TEST(RunClaimTest, WithoutNoiseNothingIsClaimedWhateverTheClassesAllow) {
   RunClaim claim;
   claim.protection = "none";
-  claim.least_step_auc_bound = 0.7;
+  claim.step_auc_bound_p95 = 0.7;
   claim.worst_case_tested = true;
   EXPECT_FALSE(claim.states_bound());
   EXPECT_EQ(StandingOf(claim), RunStanding::kNothingClaimed);

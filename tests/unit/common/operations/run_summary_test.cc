@@ -163,7 +163,7 @@ TEST(RunSummaryTest, ABoundOnSingleStepsAloneIsToldApart) {
   summary.run_auc_bound = 0.9997;
   EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  proved          nothing: these releases bound no attack\n"));
   EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  verdict         nothing claimed\n"));
-  summary.least_step_auc_bound = 0.75;
+  summary.step_auc_bound_p95 = 0.75;
   EXPECT_THAT(RunSummaryTable(summary), HasSubstr("a bound on single steps, none over all epochs\n"));
   EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  verdict         holds as far as measured; the bound: "));
 }

@@ -229,7 +229,7 @@ TEST_F(RunRankingTest, TheVerdictIsTheRunsOwn) {
           row.sum_kl = step_sum_kl;
           row.auc_bound = 1;
         }
-        summary.least_step_auc_bound = StepAucBound(1, step_sum_kl);
+        summary.step_auc_bound_p95 = StepAucBound(1, step_sum_kl);
         EXPECT_EQ(RankRun(run_).standing, StandingOf(ClaimOf(summary)))
             << protection << " " << run_bound << " " << step_sum_kl;
       }

@@ -1,6 +1,6 @@
 // Holds the mu that a run claims against what the run's own releases show.
-#ifndef SPLITVEIL_LABEL_PARTY_AUDIT_MU_AUDIT_H_
-#define SPLITVEIL_LABEL_PARTY_AUDIT_MU_AUDIT_H_
+#ifndef SPLITVEIL_LABEL_PARTY_AUDIT_CLAIM_CHECKER_H_
+#define SPLITVEIL_LABEL_PARTY_AUDIT_CLAIM_CHECKER_H_
 
 #include <cereal/access.hpp>
 #include <cstdint>
@@ -33,7 +33,7 @@ namespace splitveil {
 // labels takes labels that are drawn at random (tests/statistical/audit) or flipped, not a run on real ones.
 //
 // Not thread-safe. Memory: 25 bytes an example, from the first release that claims anything.
-class MuAudit {
+class ClaimChecker {
  public:
   static constexpr double kConfidence = 0.95;
   // Of failing_mu_lower: an honest run is failed once in ten thousand draws of its noise. Runs of one account share the
@@ -44,7 +44,7 @@ class MuAudit {
   static constexpr uint64_t kSeed = 1;
 
   // `examples`: aligned examples.
-  explicit MuAudit(int64_t examples) : examples_(examples) {}
+  explicit ClaimChecker(int64_t examples) : examples_(examples) {}
 
   // Takes up one release. Nothing where it claims no mu: no noise is stated, neither on gradients nor on labels
   // (evidence.has_label_noise), or no finite sum_kl. Noise on gradients of a batch of one class is left out: its line
@@ -102,4 +102,4 @@ class MuAudit {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_LABEL_PARTY_AUDIT_MU_AUDIT_H_
+#endif  // SPLITVEIL_LABEL_PARTY_AUDIT_CLAIM_CHECKER_H_

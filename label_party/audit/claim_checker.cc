@@ -1,4 +1,4 @@
-#include "label_party/audit/mu_audit.h"
+#include "label_party/audit/claim_checker.h"
 
 #include <algorithm>
 #include <cmath>
@@ -29,12 +29,12 @@ double NoiseOf(const LabelResidual& residual, uint8_t label) { return residual.v
 
 }  // namespace
 
-void MuAudit::Sums::Add(uint32_t position, double weighted, double weight) {
+void ClaimChecker::Sums::Add(uint32_t position, double weighted, double weight) {
   evidence[position] += static_cast<float>(weighted);
   weights[position] += static_cast<float>(weight);
 }
 
-void MuAudit::Allocate() {
+void ClaimChecker::Allocate() {
   const auto examples = static_cast<size_t>(examples_);
   labels_.resize(examples);
   for (Sums* sums : {&own_, &neighbour_}) {
@@ -45,7 +45,7 @@ void MuAudit::Allocate() {
   latest_ = first_;
 }
 
-void MuAudit::Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, const ReleasingHead& head) {
+void ClaimChecker::Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, const ReleasingHead& head) {
   const bool on_gradients = evidence.noise_negative.along >= 0;
   if (!(evidence.sum_kl > 0 && std::isfinite(evidence.accumulated_sum_kl)) ||
       (on_gradients ? HasOneClass(batch.labels) : !evidence.has_label_noise) ||
@@ -80,7 +80,7 @@ void MuAudit::Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, c
   }
 }
 
-void MuAudit::AddOwn(const ReleasedBatch& batch, absl::Span<const LabelResidual> residuals) {
+void ClaimChecker::AddOwn(const ReleasedBatch& batch, absl::Span<const LabelResidual> residuals) {
   for (size_t j = 0; j < residuals.size(); ++j) {
     const LabelResidual& own = residuals[j];
     const uint32_t position = batch.positions[j];
@@ -96,7 +96,7 @@ void MuAudit::AddOwn(const ReleasedBatch& batch, absl::Span<const LabelResidual>
   }
 }
 
-void MuAudit::AddNeighbours(const ReleasedBatch& batch, absl::Span<const LabelResidual> residuals) {
+void ClaimChecker::AddNeighbours(const ReleasedBatch& batch, absl::Span<const LabelResidual> residuals) {
   for (size_t j = 0; j + 1 < residuals.size(); j += 2) {
     const LabelResidual &own = residuals[j], &neighbour = residuals[j + 1];
     if (own.is_known() && neighbour.is_known()) {
@@ -106,7 +106,7 @@ void MuAudit::AddNeighbours(const ReleasedBatch& batch, absl::Span<const LabelRe
   }
 }
 
-MuAudit::Scored MuAudit::Own() const {
+ClaimChecker::Scored ClaimChecker::Own() const {
   Scored scored;
   for (size_t i = 0; i < labels_.size(); ++i) {
     if (own_.weights[i] > 0) {
@@ -117,7 +117,7 @@ MuAudit::Scored MuAudit::Own() const {
   return scored;
 }
 
-MuAudit::Scored MuAudit::Neighbour() const {
+ClaimChecker::Scored ClaimChecker::Neighbour() const {
   Scored scored;
   for (size_t i = 0; i < labels_.size(); ++i) {
     if (neighbour_.weights[i] > 0) {
@@ -128,7 +128,7 @@ MuAudit::Scored MuAudit::Neighbour() const {
   return scored;
 }
 
-MuAudit::Scored MuAudit::Difference() const {
+ClaimChecker::Scored ClaimChecker::Difference() const {
   Scored scored;
   for (size_t i = 0; i < labels_.size(); ++i) {
     if (!std::isnan(latest_[i])) {
@@ -139,7 +139,7 @@ MuAudit::Scored MuAudit::Difference() const {
   return scored;
 }
 
-std::optional<ClaimCheckRow> MuAudit::Finish() const {
+std::optional<ClaimCheckRow> ClaimChecker::Finish() const {
   ClaimCheckRow row;
   row.confidence = kConfidence;
   row.failing_confidence = kFailingConfidence;

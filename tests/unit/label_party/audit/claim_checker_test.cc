@@ -1,4 +1,4 @@
-#include "label_party/audit/mu_audit.h"
+#include "label_party/audit/claim_checker.h"
 
 #include <gtest/gtest.h>
 #include <limits>
@@ -15,9 +15,9 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // Releases of (p - y) v in two columns, with nothing added, whatever is claimed.
-class MuAuditTest : public testing::Test {
+class ClaimCheckerTest : public testing::Test {
  protected:
-  explicit MuAuditTest(size_t rows = 400) {
+  explicit ClaimCheckerTest(size_t rows = 400) {
     for (size_t j = 0; j < rows; ++j) {
       batch_.positions.push_back(static_cast<uint32_t>(j));
       batch_.labels.push_back(j % 4 == 0 ? 1 : 0);
@@ -25,12 +25,12 @@ class MuAuditTest : public testing::Test {
   }
 
   std::optional<ClaimCheckRow> Audit() {
-    MuAudit audit(static_cast<int64_t>(batch_.labels.size()));
+    ClaimChecker audit(static_cast<int64_t>(batch_.labels.size()));
     AddTo(audit);
     return audit.Finish();
   }
 
-  void AddTo(MuAudit& audit) {
+  void AddTo(ClaimChecker& audit) {
     const auto rows = static_cast<int64_t>(batch_.labels.size());
     Matrix directions(rows, 2), released(rows, 2);
     for (int64_t j = 0; j < rows; ++j) {
@@ -71,7 +71,7 @@ class MuAuditTest : public testing::Test {
   ReleasingHead head_;
 };
 
-TEST_F(MuAuditTest, AClaimOfNoiseThatIsNotThereIsRefuted) {
+TEST_F(ClaimCheckerTest, AClaimOfNoiseThatIsNotThereIsRefuted) {
   ClaimLabelNoise();
   const std::optional<ClaimCheckRow> row = Audit();
   ASSERT_TRUE(row.has_value());
@@ -88,14 +88,14 @@ TEST_F(MuAuditTest, AClaimOfNoiseThatIsNotThereIsRefuted) {
   EXPECT_EQ(row->positives, 100);
 }
 
-TEST_F(MuAuditTest, NoiseOnGradientsIsHeldAsWell) {
+TEST_F(ClaimCheckerTest, NoiseOnGradientsIsHeldAsWell) {
   ClaimGradientNoise();
   const std::optional<ClaimCheckRow> row = Audit();
   ASSERT_TRUE(row.has_value());
   EXPECT_TRUE(row->is_refuted());
 }
 
-TEST_F(MuAuditTest, WhatClaimsNothingIsNotHeldToAnything) {
+TEST_F(ClaimCheckerTest, WhatClaimsNothingIsNotHeldToAnything) {
   EXPECT_FALSE(Audit().has_value());  // sum_kl 0: no accountant.
   ClaimLabelNoise();
   evidence_.has_label_noise = false;  // Randomised response: not the Gaussian mechanism.
@@ -108,13 +108,13 @@ TEST_F(MuAuditTest, WhatClaimsNothingIsNotHeldToAnything) {
   EXPECT_FALSE(Audit().has_value());
 }
 
-TEST_F(MuAuditTest, TheLineOfNoiseOnABatchOfOneClassIsNotKnown) {
+TEST_F(ClaimCheckerTest, TheLineOfNoiseOnABatchOfOneClassIsNotKnown) {
   ClaimGradientNoise();
   batch_.labels.assign(batch_.labels.size(), 0);
   EXPECT_FALSE(Audit().has_value());
 }
 
-TEST_F(MuAuditTest, ManyExamplesMakeItConclusive) {
+TEST_F(ClaimCheckerTest, ManyExamplesMakeItConclusive) {
   ClaimLabelNoise();
   ManyExamples();
   EXPECT_TRUE(Audit()->is_conclusive());
@@ -122,7 +122,7 @@ TEST_F(MuAuditTest, ManyExamplesMakeItConclusive) {
 }
 
 // Of a run that another one began, the first draws are claimed and not seen: half of the noise is found less surely.
-TEST_F(MuAuditTest, WhatIsFoundGoesByTheDrawsThatAreSeen) {
+TEST_F(ClaimCheckerTest, WhatIsFoundGoesByTheDrawsThatAreSeen) {
   ManyExamples();
   ClaimLabelNoise();
   const double of_one_draw = Audit()->half_noise_mu_lower;
@@ -138,12 +138,12 @@ TEST_F(MuAuditTest, WhatIsFoundGoesByTheDrawsThatAreSeen) {
 }
 
 // What a run that was broken off says of its claim is what it would have said.
-TEST_F(MuAuditTest, WhatWasSeenGoesOnInAContinuedRun) {
+TEST_F(ClaimCheckerTest, WhatWasSeenGoesOnInAContinuedRun) {
   ManyExamples();
   ClaimLabelNoise();
   evidence_.releases_repeat = false;
   evidence_.run_sum_kl = 1.25;
-  MuAudit audit(static_cast<int64_t>(batch_.labels.size())), continued(static_cast<int64_t>(batch_.labels.size()));
+  ClaimChecker audit(static_cast<int64_t>(batch_.labels.size())), continued(static_cast<int64_t>(batch_.labels.size()));
   for (batch_.epoch = 0; batch_.epoch < 5; ++batch_.epoch) {
     evidence_.accumulated_sum_kl = 0.25 * (batch_.epoch + 1);
     AddTo(audit);
@@ -154,12 +154,12 @@ TEST_F(MuAuditTest, WhatWasSeenGoesOnInAContinuedRun) {
   EXPECT_EQ(continued.Finish()->is_conclusive(), audit.Finish()->is_conclusive());
 }
 
-class TinyMuAuditTest : public MuAuditTest {
+class TinyClaimCheckerTest : public ClaimCheckerTest {
  protected:
-  TinyMuAuditTest() : MuAuditTest(4) {}
+  TinyClaimCheckerTest() : ClaimCheckerTest(4) {}
 };
 
-TEST_F(TinyMuAuditTest, OneExampleOfAClassIsTooFew) {
+TEST_F(TinyClaimCheckerTest, OneExampleOfAClassIsTooFew) {
   ClaimLabelNoise();
   EXPECT_FALSE(Audit().has_value());
 }
