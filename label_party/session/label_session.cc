@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
+#include "common/config/agreement.h"
 #include "common/model/export.h"
 #include "common/operations/alignment_progress.h"
 #include "common/process/exit_code.h"
@@ -19,7 +20,7 @@ using Message = ProtocolState::Message;
 using State = ProtocolState::State;
 
 absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionOptions options) {
-  if (!options.data->has_labels()) {
+  if (!options.data->has_labels() && !OnlyPredicts(options.agreement)) {
     return absl::InvalidArgumentError("dataset: expected a label column at the label party, found none");
   }
   if (const std::string& folder = options.config.party().export_dir(); !folder.empty()) {
