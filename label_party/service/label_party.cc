@@ -116,6 +116,9 @@ absl::StatusOr<LabelSessionOptions> SessionOptions(const LabelPartyPlan& plan, R
   options.ledger_path = ResolvePath(plan.config_path, plan.config.party().ledger_path());
   options.status = status;
   options.checkpoints = plan.checkpoints;
+  options.alignments =
+      AlignmentStore(ResolvePath(plan.config_path, plan.config.party().kept_alignment_path()),
+                     absl::Hours(plan.config.party().kept_alignment_hours()), IdentitySha256(plan.identity));
   SPLITVEIL_ASSIGN_OR_RETURN(
       std::shared_ptr<const Dataset> data,
       OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement, PreparedFor::kLabelParty));

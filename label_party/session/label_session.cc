@@ -51,8 +51,8 @@ LabelSession::LabelSession(LabelSessionOptions options, SeedExchange seed)
       records_(&run_, std::move(options.checkpoints), std::move(options.ledger_path)),
       presence_(&run_.agreement.deadlines(), std::move(options.clock)),
       end_(&protocol_, &ended_),
-      opening_({std::move(options.protection), options.only_continues}, std::move(seed), &run_, &protocol_, &records_,
-               &end_),
+      opening_({std::move(options.protection), std::move(options.alignments), options.only_continues}, std::move(seed),
+               &run_, &protocol_, &records_, &end_),
       closing_(std::move(options.keep_report), &run_, &records_, &presence_, &end_) {}
 
 absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& request) {

@@ -28,6 +28,7 @@ namespace splitveil::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::map<std::string, double> ReadPredictions(const std::string& path) {
   std::map<std::string, double> predictions;
@@ -65,6 +66,8 @@ class PredictTest : public ::testing::Test {
     run.nonlabel_agreement = run.label_agreement;
     run.label_config.mutable_party()->set_checkpoint_path("label_party.checkpoint");
     run.nonlabel_config.mutable_party()->set_checkpoint_path("nonlabel_party.checkpoint");
+    run.label_config.mutable_party()->set_kept_alignment_path("label_party.alignment");
+    run.nonlabel_config.mutable_party()->set_kept_alignment_path("nonlabel_party.alignment");
   }
 
   void Train() {
@@ -133,10 +136,17 @@ TEST_F(PredictTest, TheLabelPartyGetsWhatTheTrainedModelSaysOfEverySharedExample
   EXPECT_EQ(predicted["aligned_examples"], result["aligned_examples"]);
   EXPECT_TRUE(predicted["leak"].empty()) << predicted["leak"];
 
-  // Once more, with the same answer.
+  // The training's alignment has served both.
+  EXPECT_THAT(label->Errors(), HasSubstr("of an alignment kept"));
+  EXPECT_THAT(nonlabel->Errors(), HasSubstr("of an alignment kept"));
+  EXPECT_THAT(run.label->Errors(), Not(HasSubstr("of an alignment kept")));
+
+  // Once more, with the same answer, though one party has lost the alignment and both align again.
+  std::filesystem::remove(run.folder + "/nonlabel_party.alignment");
   const std::string again = run.folder + "/again.csv";
   Predict(again);
   EXPECT_EQ(ReadPredictions(again), predictions);
+  EXPECT_THAT(label->Errors(), Not(HasSubstr("of an alignment kept")));
 }
 
 TEST_F(PredictTest, AMistakeIsToldBeforeAnythingStarts) {
