@@ -81,7 +81,7 @@ train() {
   local run=$1 address label follower ended code
   address=127.0.0.1:$(free_port)
   "$root/deploy/demo/write_configs.sh" "$out" "$run" "$address" "$address" 127.0.0.1:0
-  rm -f "$out/$run".*.db* "$logs/$run".*
+  rm -f "$out/$run".*.db* "$out/$run".*.checkpoint* "$logs/$run".*
   children=()
   start "$run" label_party
   label=$!

@@ -14,6 +14,7 @@
 #include "google/protobuf/descriptor.h"
 
 #include "common/checkpoint/continuation.h"
+#include "common/config/agreement.h"
 #include "common/config/canonical_message.h"
 #include "common/config/text_config.h"
 #include "common/crypto/sha256.h"
@@ -204,7 +205,7 @@ absl::StatusOr<CheckpointPlan> PlanCheckpoints(const std::string& role, const st
   plan.facts.set_cut_layer(agreement.cut_layer());
   plan.facts.set_cut_width(agreement.cut_width());
   plan.facts.set_optimizer(MethodOf(party.optimizer()));
-  plan.path = ResolvePath(config_path, party.checkpoint_path());
+  plan.path = OnlyPredicts(agreement) ? "" : ResolvePath(config_path, party.checkpoint_path());
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::path(plan.path).parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
@@ -212,6 +213,10 @@ absl::StatusOr<CheckpointPlan> PlanCheckpoints(const std::string& role, const st
         absl::StrCat("party.checkpoint_path: expected a path in a folder that exists, found ", plan.path));
   }
   const std::string initial = ResolvePath(config_path, party.initial_checkpoint());
+  if (initial.empty() && OnlyPredicts(agreement)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        config_path, ": party.initial_checkpoint: expected the model to predict with, as epochs is 0, found none"));
+  }
   if (!initial.empty()) {
     SPLITVEIL_ASSIGN_OR_RETURN(plan.initial, OpenInitial(initial, plan.facts));
   }

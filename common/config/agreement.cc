@@ -190,6 +190,12 @@ absl::Status ValidateAgreement(const v1::RunAgreement& agreement) {
   SPLITVEIL_RETURN_IF_ERROR(ValidateLayers(agreement.audit()));
   SPLITVEIL_RETURN_IF_ERROR(ValidateAttacks(agreement.audit()));
   SPLITVEIL_RETURN_IF_ERROR(ValidateAttributeAudit(agreement));
+  if (OnlyPredicts(agreement) && !agreement.progressive_validation()) {
+    return Invalid("epochs", "at least 1, or 0 beside progressive_validation, to predict and train nothing", "0");
+  }
+  if (OnlyPredicts(agreement) && !agreement.audit().layers().empty()) {
+    return Invalid("audit", "none where no gradient leaves (epochs 0)", "one");
+  }
   if (agreement.progressive_validation() && agreement.test_fraction() != 0) {
     return Invalid("progressive_validation", "false unless test_fraction is 0",
                    absl::StrCat("true beside test_fraction ", agreement.test_fraction()));

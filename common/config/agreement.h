@@ -24,11 +24,14 @@ void Canonicalize(v1::RunAgreement& agreement);
 
 // Checks the schema's options (ValidateMessage), then between fields: minimum_batch_size <= batch_size, attacks
 // that need an oracle and auxiliary labels only under ORACLE, layers, attacks and hint counts unique, names of one
-// short line, messages within gRPC's 2 GiB, progressive_validation without a test set, attacks on attributes with what
-// they need. Applied to the peer's agreement
+// short line, messages within gRPC's 2 GiB, progressive_validation without a test set, no epochs only with it, attacks
+// on attributes with what they need. Applied to the peer's agreement
 // too: safe on hostile input, and to be called before any other function of this header on it. Errors: InvalidArgument
 // with field, expected, found.
 absl::Status ValidateAgreement(const v1::RunAgreement& agreement);
+
+// Whether a run of this canonical agreement predicts every shared example and trains nothing.
+inline bool OnlyPredicts(const v1::RunAgreement& agreement) { return agreement.epochs() == 0; }
 
 // One score vector of a ScoreBatch request.
 struct AgreedScore {

@@ -2,14 +2,15 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/config/agreement.h"
 #include "common/config/text_config.h"
 
 namespace splitveil {
 namespace {
 
-absl::Status CheckOwner(const Dataset& data, PreparedFor owner) {
+absl::Status CheckOwner(const Dataset& data, const v1::RunAgreement& agreement, PreparedFor owner) {
   const bool labels_expected = owner == PreparedFor::kLabelParty;
-  if (data.has_labels() == labels_expected) {
+  if (data.has_labels() == labels_expected || (labels_expected && OnlyPredicts(agreement))) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
@@ -47,8 +48,10 @@ absl::StatusOr<std::shared_ptr<const Dataset>> OpenPreparedData(const v1::PartyC
   if (!data.ok()) {
     return data;
   }
-  absl::Status fits = CheckOwner(**data, owner);
-  fits.Update(CheckSplit(**data, agreement));
+  absl::Status fits = CheckOwner(**data, agreement, owner);
+  if (!OnlyPredicts(agreement)) {  // Nothing is fitted, all is predicted.
+    fits.Update(CheckSplit(**data, agreement));
+  }
   return fits.ok() ? data : fits;
 }
 

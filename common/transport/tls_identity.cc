@@ -141,4 +141,13 @@ absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const s
   return identity;
 }
 
+Digest IdentitySha256(const TlsIdentity& identity) {
+  // Each by its digest, so that no text can pass for two others.
+  std::string all;
+  for (const std::string* part : {&identity.certificate_pem, &identity.peer_name, &identity.authority_pem}) {
+    absl::StrAppend(&all, AsBytes(Sha256(*part)));
+  }
+  return Sha256(all);
+}
+
 }  // namespace splitveil

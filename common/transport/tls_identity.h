@@ -6,6 +6,8 @@
 
 #include "absl/status/statusor.h"
 
+#include "common/crypto/sha256.h"
+
 namespace splitveil {
 
 // PEM contents and names, checked where LoadTlsIdentity made it: the key belongs to the certificate, the certificate
@@ -22,6 +24,9 @@ struct TlsIdentity {
 absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const std::string& peer_name,
                                             const std::string& certificate_path, const std::string& private_key_path,
                                             const std::string& authority_path);
+
+// Names who talks to whom: SHA-256 of the own certificate, the peer's name and the authority that vouches for it.
+Digest IdentitySha256(const TlsIdentity& identity);
 
 }  // namespace splitveil
 

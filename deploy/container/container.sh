@@ -9,7 +9,9 @@ bin=/usr/local/bin
 # Each run has a port of its own, so that a party that is done early never meets the end of the first.
 prepare() {
   local out=/tmp/demo party
-  "$demo/prepare_data.sh" "$bin" "$out"
+  local input=''
+  [ ! -s /input ] || input=/input
+  "$demo/prepare_data.sh" "$bin" "$out" "$input"
   "$demo/write_configs.sh" "$out" none 0.0.0.0:7443 label_party:7443 0.0.0.0:7444
   "$demo/write_configs.sh" "$out" marvell 0.0.0.0:7445 label_party:7445 0.0.0.0:7446
   "$demo/write_configs.sh" "$out" gaussian_label_dp 0.0.0.0:7447 label_party:7447 0.0.0.0:7448
@@ -26,7 +28,9 @@ train() {
   local run
   for run in none marvell gaussian_label_dp; do
     ln -sfn "$run.$role.textproto" current.textproto  # For the health check.
+    [ ! -e "$run.$role.done" ] || continue  # Before this container was started again.
     "$bin/$role" --agreement="$run.run.textproto" --config="$run.$role.textproto"
+    touch "$run.$role.done"
   done
   if [ "$role" = label_party ]; then
     "$bin/splitveil" report --ledger=none.label_party.db --ledger=marvell.label_party.db \

@@ -6,6 +6,7 @@
 #include "deploy/operator/generate/generate_command.h"
 #include "deploy/operator/marvell/marvell_command.h"
 #include "deploy/operator/plan/plan_command.h"
+#include "deploy/operator/predict/predict_command.h"
 #include "deploy/operator/prepare/prepare_command.h"
 #include "deploy/operator/report/report.h"
 #include "deploy/operator/report/report_command.h"
@@ -28,6 +29,7 @@ int main(int argc, char** argv) {
   splitveil::AddValidateCommand(line);
   splitveil::AddAlignCommand(line);
   splitveil::AddStatusCommand(line);
+  splitveil::AddPredictCommand(line);
   splitveil::AddReportCommand(line);
   splitveil::AddAuditCommand(line, &splitveil::WriteAuditReport);
   splitveil::AddSweepCommand(line);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/architecture/model_spec.h"
+#include "common/config/agreement.h"
 #include "common/leakage/attack_traits.h"
 
 namespace splitveil {
@@ -163,6 +164,11 @@ absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::R
                      "one beside gaussian_label_dp, { path: \"labels.account.db\" label_set: \"NAME OF THE LABELS\" }: "
                      "further runs on the same labels add up",
                      "none");
+  }
+  if (config.predictions_path().empty() == OnlyPredicts(agreement)) {
+    return OnlyPredicts(agreement)
+               ? Unfit("predictions_path", "where the predictions go, as the agreement's epochs is 0", "none")
+               : Unfit("predictions_path", "none unless the agreement's epochs is 0", "one");
   }
   absl::Status status = ValidateAttacks(config.label_side_audit());
   status.Update(ValidateWorstCase(config));

@@ -87,6 +87,7 @@ absl::StatusOr<std::vector<double>> PlanRunBudget(const v1::GradientProtection::
 }
 
 void FillPlannedEpochs(int64_t epochs, v1::GradientProtection& config) {
+  epochs = std::max<int64_t>(epochs, 1);
   if (config.marvell().has_run_budget() && config.marvell().run_budget().planned_epochs() == 0) {
     config.mutable_marvell()->mutable_run_budget()->set_planned_epochs(static_cast<int32_t>(epochs));
   }

@@ -36,8 +36,8 @@ double SpendableSumKl(const v1::GradientProtection::RunBudget& budget);
 // less than 1e-9 nats, and when_spent not set to one of its values. Thread-safe.
 absl::StatusOr<std::vector<double>> PlanRunBudget(const v1::GradientProtection::RunBudget& budget);
 
-// Puts the agreement's number of epochs where a run budget's planned_epochs is 0, and the number of those that are
-// released where that of gaussian_label_dp is.
+// Puts the agreement's number of epochs (1 where it trains none) where a run budget's planned_epochs is 0, and the
+// number of those that are released where that of gaussian_label_dp is.
 void FillPlannedEpochs(int64_t epochs, v1::GradientProtection& config);
 
 }  // namespace splitveil

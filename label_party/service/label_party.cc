@@ -77,7 +77,7 @@ absl::Status CheckLabels(const Dataset& data, PrivacyAccount& account) {
 
 // The account that counts the run; null where none is configured.
 absl::StatusOr<std::unique_ptr<PrivacyAccount>> OpenAccount(const LabelPartyPlan& plan, const Dataset& data) {
-  if (!plan.config.has_privacy_account()) {
+  if (!plan.config.has_privacy_account() || OnlyPredicts(plan.agreement)) {
     return nullptr;
   }
   absl::StatusOr<std::unique_ptr<PrivacyAccount>> account =
@@ -92,13 +92,20 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> OpenAccount(const LabelPartyPlan
 
 // That OpenAccount would succeed; writes nothing.
 absl::Status CheckAccount(const LabelPartyPlan& plan, const Dataset& data) {
-  if (!plan.config.has_privacy_account()) {
+  if (!plan.config.has_privacy_account() || OnlyPredicts(plan.agreement)) {
     return absl::OkStatus();
   }
   const absl::StatusOr<std::unique_ptr<PrivacyAccount>> account =
       PrivacyAccount::OpenToRead(AccountOptions(plan.config.privacy_account(), data.task()));
   const bool exists = account.ok() && *account != nullptr;
   return OfAccount(plan, exists ? CheckLabels(data, **account) : account.status());
+}
+
+// None where no gradient leaves: then nothing is counted nor asked of labels, which new data need not have.
+v1::GradientProtection ProtectionOf(const LabelPartyPlan& plan) {
+  v1::GradientProtection none;
+  none.mutable_none();
+  return OnlyPredicts(plan.agreement) ? none : plan.config.protection();
 }
 
 // What a run begins with, but for its protection.
@@ -109,6 +116,9 @@ absl::StatusOr<LabelSessionOptions> SessionOptions(const LabelPartyPlan& plan, R
   options.ledger_path = ResolvePath(plan.config_path, plan.config.party().ledger_path());
   options.status = status;
   options.checkpoints = plan.checkpoints;
+  options.alignments =
+      AlignmentStore(ResolvePath(plan.config_path, plan.config.party().kept_alignment_path()),
+                     absl::Hours(plan.config.party().kept_alignment_hours()), IdentitySha256(plan.identity));
   SPLITVEIL_ASSIGN_OR_RETURN(
       std::shared_ptr<const Dataset> data,
       OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement, PreparedFor::kLabelParty));
@@ -133,13 +143,13 @@ absl::StatusOr<std::unique_ptr<SecureGaussian>> OpenNoise(const LabelPartyPlan& 
 }
 
 // A run that ends without a place for its result has been for nothing.
-absl::Status CheckResultPath(const std::string& config_path, const std::string& result_path) {
-  const std::filesystem::path folder = std::filesystem::path(ResolvePath(config_path, result_path)).parent_path();
+absl::Status CheckResultPath(const char* field, const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   std::error_code ignored;
   return folder.empty() || std::filesystem::is_directory(folder, ignored)
              ? absl::OkStatus()
              : absl::InvalidArgumentError(
-                   absl::StrCat("result_path: expected a path in a folder that exists, found ", result_path));
+                   absl::StrCat(field, ": expected a path in a folder that exists, found ", path));
 }
 
 // How long a peer that lost the connection at the very end, when all is done and recorded here, may ask for the answer
@@ -199,7 +209,7 @@ absl::Status ServeRun(LabelPartyPlan& plan, bool only_continues) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<PrivacyAccount> account, OpenAccount(plan, *options.data));
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise,
                              OpenNoise(plan, !options.checkpoints.unfinished.empty()));
-  SPLITVEIL_ASSIGN_OR_RETURN(options.protection, MakeProtection(plan.config.protection(), std::move(noise),
+  SPLITVEIL_ASSIGN_OR_RETURN(options.protection, MakeProtection(ProtectionOf(plan), std::move(noise),
                                                                 std::move(account), options.data->task()));
   options.keep_report = [&plan](const RunReport& report) { return KeepReport(plan, report); };
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LabelSession> session, LabelSession::Create(std::move(options)));
@@ -245,6 +255,7 @@ absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path,
   model.set_torchscript_path(ResolvePath(config_path, model.torchscript_path()));
   v1::PartyCommon& party = *plan.config.mutable_party();
   party.set_export_dir(ResolvePath(config_path, party.export_dir()));
+  plan.config.set_predictions_path(ResolvePath(config_path, plan.config.predictions_path()));
   if (plan.config.has_privacy_account()) {
     v1::PrivacyAccount& account = *plan.config.mutable_privacy_account();
     account.set_path(ResolvePath(config_path, account.path()));
@@ -252,7 +263,8 @@ absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path,
   absl::Status fits = ValidateLabelConfig(plan.config, plan.agreement);
   fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
   fits.Update(ParseHostPort("listen_address", plan.config.listen_address()).status());
-  fits.Update(CheckResultPath(config_path, plan.config.result_path()));
+  fits.Update(CheckResultPath("result_path", ResolvePath(config_path, plan.config.result_path())));
+  fits.Update(CheckResultPath("predictions_path", plan.config.predictions_path()));
   FillPlannedEpochs(plan.agreement.epochs(), *plan.config.mutable_protection());
   fits.Update(ReleaseGate::Create(plan.config.release(), plan.config.protection()).status());
   if (!fits.ok()) {
@@ -274,7 +286,7 @@ absl::Status CheckLabelParty(const LabelPartyPlan& plan) {
   SPLITVEIL_RETURN_IF_ERROR(CheckNoiseKey(NoiseKeyPath(plan.checkpoints.path)));
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise, SecureGaussian::Create(SecretKey::Generate()));
   SPLITVEIL_ASSIGN_OR_RETURN(options.protection,
-                             MakeProtection(plan.config.protection(), std::move(noise), nullptr, options.data->task()));
+                             MakeProtection(ProtectionOf(plan), std::move(noise), nullptr, options.data->task()));
   // A run makes its model once both parties are aligned.
   SPLITVEIL_RETURN_IF_ERROR(TopModel::Create(TopOptions(options.agreement, options.config, *options.data)).status());
   SPLITVEIL_RETURN_IF_ERROR(LabelSession::Create(std::move(options)).status());

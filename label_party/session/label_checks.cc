@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "common/config/agreement.h"
 #include "common/dataset/label_variety.h"
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
@@ -15,6 +16,9 @@
 namespace splitveil {
 
 float LabelOf(const Dataset& data, uint32_t row) {
+  if (!data.has_labels()) {
+    return 0;
+  }
   return data.task().kind == Task::Kind::kRegression ? data.targets()[row] : static_cast<float>(data.labels()[row]);
 }
 
@@ -51,6 +55,9 @@ absl::Status CheckTaskOf(const v1::RunAgreement& agreement, const Dataset& data,
 
 absl::Status CheckLabelsDiffer(const v1::RunAgreement& agreement, const Dataset& data,
                                std::optional<absl::Span<const uint32_t>> rows) {
+  if (OnlyPredicts(agreement)) {
+    return absl::OkStatus();
+  }
   const SplitRule rule(agreement);
   const bool tests = agreement.test_fraction() > 0;
   LabelVariety training, test;

@@ -15,7 +15,7 @@
 
 namespace splitveil {
 
-// Of one row: label, class or target.
+// Of one row: label, class or target; 0 where there are none.
 float LabelOf(const Dataset& data, uint32_t row);
 
 // Whether what the agreement and the configuration ask for is there for labels of the kind that `data` has. Error:
@@ -23,8 +23,8 @@ float LabelOf(const Dataset& data, uint32_t row);
 absl::Status CheckTaskOf(const v1::RunAgreement& agreement, const Dataset& data, const v1::LabelPartyConfig& config);
 
 // Whether the labels of the shared examples differ, in training and in what the agreement keeps for testing: a run on
-// examples that are all alike would end well and mean nothing. `rows`: TrainingInputs.rows; nullopt, before they are
-// known: all of the party's. Error: InvalidArgument.
+// examples that are all alike would end well and mean nothing; one that only predicts needs none. `rows`:
+// TrainingInputs.rows; nullopt, before they are known: all of the party's. Error: InvalidArgument.
 absl::Status CheckLabelsDiffer(const v1::RunAgreement& agreement, const Dataset& data,
                                std::optional<absl::Span<const uint32_t>> rows);
 

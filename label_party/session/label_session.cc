@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
+#include "common/config/agreement.h"
 #include "common/model/export.h"
 #include "common/operations/alignment_progress.h"
 #include "common/process/exit_code.h"
@@ -19,7 +20,7 @@ using Message = ProtocolState::Message;
 using State = ProtocolState::State;
 
 absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionOptions options) {
-  if (!options.data->has_labels()) {
+  if (!options.data->has_labels() && !OnlyPredicts(options.agreement)) {
     return absl::InvalidArgumentError("dataset: expected a label column at the label party, found none");
   }
   if (const std::string& folder = options.config.party().export_dir(); !folder.empty()) {
@@ -50,8 +51,8 @@ LabelSession::LabelSession(LabelSessionOptions options, SeedExchange seed)
       records_(&run_, std::move(options.checkpoints), std::move(options.ledger_path)),
       presence_(&run_.agreement.deadlines(), std::move(options.clock)),
       end_(&protocol_, &ended_),
-      opening_({std::move(options.protection), options.only_continues}, std::move(seed), &run_, &protocol_, &records_,
-               &end_),
+      opening_({std::move(options.protection), std::move(options.alignments), options.only_continues}, std::move(seed),
+               &run_, &protocol_, &records_, &end_),
       closing_(std::move(options.keep_report), &run_, &records_, &presence_, &end_) {}
 
 absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& request) {

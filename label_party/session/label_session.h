@@ -74,6 +74,7 @@ struct LabelSessionOptions {
   // null.
   std::shared_ptr<const Dataset> known_attributes;
   CheckpointPlan checkpoints;
+  AlignmentStore alignments;
   Protection protection;
   // The session takes the place of one whose peer opened it again: a new run, with other noise and an account of its
   // own, would be the peer's to have as often as it likes.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 
 #include "common/config/agreement.h"
 #include "common/config/canonical_message.h"
@@ -43,6 +44,7 @@ RunOpening::RunOpening(Options options, SeedExchange seed, const RunContext* run
       records_(records),
       end_(end),
       only_continues_(options.only_continues),
+      alignments_(std::move(options.alignments)),
       protection_(std::move(options.protection)),
       seed_(std::move(seed)) {}
 
@@ -84,6 +86,10 @@ absl::StatusOr<v1::OpenResponse> RunOpening::Open(const v1::OpenRequest& request
   if (continued != nullptr) {
     SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(Continue(*continued)));
     response.set_continued(continued->name());
+  } else {
+    const absl::StatusOr<std::string> kept = UseKeptAlignment(request);
+    SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(kept.status()));
+    response.set_kept_alignment(*kept);
   }
   LogInfo("run ", run_id, " opened; ", protection, "; agreement ",
           absl::BytesToHexString(AsBytes(AgreementSha256(agreement))).substr(0, 16));
@@ -100,6 +106,17 @@ absl::Status RunOpening::Continue(const Checkpoint& checkpoint) {
   protocol_->Aligned();
   LogInfo("continues ", checkpoint.name(), ", with its aligned examples and its schedule");
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> RunOpening::UseKeptAlignment(const v1::OpenRequest& request) {
+  std::optional<AlignmentStore::Found> kept = alignments_.Find(*run_->data, run_->agreement);
+  if (!kept.has_value() || kept->name != request.kept_alignment()) {
+    return std::string();
+  }
+  aligned_ = std::move(kept->aligned);
+  protocol_->Aligned();
+  SPLITVEIL_RETURN_IF_ERROR(Aligned(absl::StrCat(", of an alignment kept ", absl::FormatDuration(kept->age), " ago")));
+  return std::move(kept->name);
 }
 
 absl::Status RunOpening::BeginAlignment() {
@@ -121,14 +138,22 @@ absl::Status RunOpening::FinishAlignment(absl::StatusOr<AlignedIds> aligned) {
   }
   aligned_ = *std::move(aligned);
   protocol_->Aligned();
+  if (const absl::Status kept = alignments_.Keep(aligned_, *run_->data, run_->agreement); !kept.ok()) {
+    LogWarning("the next run aligns again: ", kept.message());
+  }
+  return Aligned("");
+}
+
+absl::Status RunOpening::Aligned(const std::string& detail) {
+  Ledger& ledger = *records_->ledger();
   const auto examples = static_cast<int64_t>(aligned_.rows.size());
   const auto peer_ids = static_cast<int64_t>(aligned_.peer_ids);
   const int64_t own_ids = run_->data->rows();
-  LogInfo("aligned ", examples, " examples; own ids ", own_ids, ", the peer's ", peer_ids);
+  LogInfo("aligned ", examples, " examples; own ids ", own_ids, ", the peer's ", peer_ids, detail);
   run_->status->Update(
       [&](v1::GetStatusResponse& status) { status.set_aligned_examples(static_cast<uint64_t>(examples)); });
   SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(ledger.RecordEvent(
-      "aligned", absl::StrCat(examples, " common ids of ", own_ids, " own and ", peer_ids, " of the peer"))));
+      "aligned", absl::StrCat(examples, " common ids of ", own_ids, " own and ", peer_ids, " of the peer", detail))));
   absl::Status enough = CheckSharedExamples({examples, own_ids, peer_ids}, run_->agreement.minimum_batch_size());
   if (!enough.ok()) {
     end_->End(Cause::kPeer, std::move(enough)).IgnoreError();

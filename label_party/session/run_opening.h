@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 
 #include "common/alignment/private_set_intersection.h"
+#include "common/checkpoint/kept_alignment.h"
 #include "common/schedule/joint_seed.h"
 #include "label_party/protection/protection_factory.h"
 #include "label_party/session/protocol_state.h"
@@ -27,6 +28,7 @@ class RunOpening {
  public:
   struct Options {
     Protection protection;
+    AlignmentStore alignments;
     bool only_continues = false;  // LabelSessionOptions'.
   };
 
@@ -53,6 +55,10 @@ class RunOpening {
   const std::string& seed_reveal() const { return seed_.reveal(); }
 
  private:
+  // Where both parties have kept the same alignment: its name; else empty, and they align.
+  absl::StatusOr<std::string> UseKeptAlignment(const v1::OpenRequest& request);
+  // The parties know which examples they share. `detail`: of the event.
+  absl::Status Aligned(const std::string& detail);
   // Of the broken run: its alignment and its seed.
   absl::Status Continue(const Checkpoint& checkpoint);
 
@@ -61,6 +67,7 @@ class RunOpening {
   RunRecords* const records_;
   RunEnd* const end_;
   const bool only_continues_;
+  const AlignmentStore alignments_;
   Protection protection_;  // Until Start.
   const SeedExchange seed_;
   std::string peer_commitment_;

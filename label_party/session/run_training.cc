@@ -4,8 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/config/agreement.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
+#include "label_party/session/prediction_file.h"
 #include "label_party/session/refusal_log.h"
 
 namespace splitveil {
@@ -19,23 +21,26 @@ absl::StatusOr<std::unique_ptr<RunTraining>> RunTraining::Create(const Parts& pa
   const bool is_continued = inputs.is_continued;
   const absl::Span<const uint32_t> rows = inputs.rows;
   SPLITVEIL_ASSIGN_OR_RETURN(Training training, MakeTraining(std::move(inputs)));
-  std::unique_ptr<RunTraining> result(new RunTraining(parts, std::move(auditor), std::move(training), is_continued));
-  SPLITVEIL_RETURN_IF_ERROR(result->BeginAttributeAudit(rows));
+  std::unique_ptr<RunTraining> result(
+      new RunTraining(parts, std::move(auditor), std::move(training), is_continued, rows));
+  SPLITVEIL_RETURN_IF_ERROR(result->BeginAttributeAudit());
   return result;
 }
 
-absl::Status RunTraining::BeginAttributeAudit(absl::Span<const uint32_t> rows) {
+absl::Status RunTraining::BeginAttributeAudit() {
   const RunContext& run = *parts_.run;
   if (run.known_attributes == nullptr) {
     return absl::OkStatus();
   }
   SPLITVEIL_ASSIGN_OR_RETURN(attribute_audit_, AttributeAudit::Create({run.agreement, run.config, run.known_attributes,
-                                                                       *run.data, rows, parts_.records->ledger()}));
+                                                                       *run.data, rows_, parts_.records->ledger()}));
   return absl::OkStatus();
 }
 
-RunTraining::RunTraining(const Parts& parts, std::unique_ptr<LeakAuditor> auditor, Training training, bool is_continued)
+RunTraining::RunTraining(const Parts& parts, std::unique_ptr<LeakAuditor> auditor, Training training, bool is_continued,
+                         absl::Span<const uint32_t> rows)
     : parts_(parts),
+      rows_(rows),
       auditor_(std::move(auditor)),
       training_(std::move(training)),
       replay_(parts.run->agreement.in_flight_batches()),
@@ -133,12 +138,21 @@ absl::StatusOr<v1::EvaluateResponse> RunTraining::FinishEvaluation(const TestEva
     SPLITVEIL_RETURN_IF_ERROR(JournalEvaluation(evaluation));
   }
   SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(
-      training_.evaluator->Finish(before_training ? -1 : int64_t{evaluation.epoch}, evaluation)));
+      OnlyPredicts(parts_.run->agreement)
+          ? KeepPredictions(evaluation)
+          : training_.evaluator->Finish(before_training ? -1 : int64_t{evaluation.epoch}, evaluation)));
   training_.order->Evaluated(evaluation.epoch);
   if (!before_training) {
     SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(AfterEvaluation()));
   }
   return EvaluationAnswer();
+}
+
+absl::Status RunTraining::KeepPredictions(const TestEvaluation& evaluation) {
+  const RunContext& run = *parts_.run;
+  SPLITVEIL_RETURN_IF_ERROR(WritePredictions(run.config.predictions_path(), *run.data, rows_, evaluation.outputs));
+  LogInfo("predicted ", rows_.size(), " examples: ", run.config.predictions_path());
+  return run.data->has_labels() ? training_.evaluator->Finish(-1, evaluation) : absl::OkStatus();
 }
 
 absl::Status RunTraining::JournalEvaluation(const TestEvaluation& evaluation) const {

@@ -84,13 +84,16 @@ class RunTraining {
   RunReport report() const { return Report(training_.result(), *auditor_); }
 
  private:
-  RunTraining(const Parts& parts, std::unique_ptr<LeakAuditor> auditor, Training training, bool is_continued);
+  RunTraining(const Parts& parts, std::unique_ptr<LeakAuditor> auditor, Training training, bool is_continued,
+              absl::Span<const uint32_t> rows);
 
-  // Where attacks on attributes are agreed. `rows`: this party's of the aligned examples.
-  absl::Status BeginAttributeAudit(absl::Span<const uint32_t> rows);
+  // Where attacks on attributes are agreed.
+  absl::Status BeginAttributeAudit();
 
   // Before it says whether training stops, which tells of labels: that no other evaluation was answered before.
   absl::Status JournalEvaluation(const TestEvaluation& evaluation) const;
+  // What a run that only predicts is for: metrics, where there are labels, and the table.
+  absl::Status KeepPredictions(const TestEvaluation& evaluation);
   // To an evaluation that has counted.
   v1::EvaluateResponse EvaluationAnswer() const;
   // After an epoch's evaluation: early stopping, checkpoint.
@@ -105,6 +108,7 @@ class RunTraining {
   absl::Status CheckAttributeCall(uint32_t epoch, const char* call) const;
 
   const Parts parts_;
+  const absl::Span<const uint32_t> rows_;  // This party's of the aligned examples.
   const std::unique_ptr<LeakAuditor> auditor_;
   Training training_;
   ReplayCache replay_;

@@ -32,7 +32,7 @@ namespace {
 absl::StatusOr<std::unique_ptr<TopModel>> MakeFreshModel(const TrainingInputs& inputs) {
   TopModelOptions options = TopOptions(inputs.agreement, inputs.config, *inputs.data);
   absl::StatusOr<std::unique_ptr<TopModel>> releasing = TopModel::Create(options);
-  if (!releasing.ok() || !inputs.protection.needs_release_head()) {
+  if (!releasing.ok() || !inputs.config.protection().has_gaussian_label_dp()) {
     return releasing;
   }
   if (inputs.config.protection().gaussian_label_dp().release_head_predicts()) {

@@ -84,7 +84,8 @@ absl::Status TrainingOrder::CheckTrained(const char* call) const {
 }
 
 absl::Status TrainingOrder::CheckComplete() const {
-  const bool evaluated = evaluated_epochs_ == epoch_ || !evaluates_epochs();
+  const bool evaluated =
+      options_.progressive_validation ? predicted_ : evaluated_epochs_ == epoch_ || !evaluates_epochs();
   return epoch_ == epochs_to_train_ && evaluated
              ? absl::OkStatus()
              : absl::FailedPreconditionError(absl::StrCat("Close: expected ", epochs_to_train_,

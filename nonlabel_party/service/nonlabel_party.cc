@@ -44,6 +44,9 @@ absl::StatusOr<NonLabelSessionOptions> OwnSessionOptions(const NonLabelPartyPlan
   options.status = status;
   options.stop = &StopRequested;
   options.checkpoints = plan.checkpoints;
+  options.alignments =
+      AlignmentStore(ResolvePath(plan.config_path, plan.config.party().kept_alignment_path()),
+                     absl::Hours(plan.config.party().kept_alignment_hours()), IdentitySha256(plan.identity));
   SPLITVEIL_ASSIGN_OR_RETURN(options.data, OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement,
                                                             PreparedFor::kNonLabelParty));
   SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data, plan.agreement));

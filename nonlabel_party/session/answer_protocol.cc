@@ -27,6 +27,7 @@ constexpr Move kMoves[] = {
     {State::kAligned, Answer::kContinued, State::kLearning},
 
     {State::kUntrained, Answer::kEvaluated, State::kUntrained},  // Progressive validation.
+    {State::kUntrained, Answer::kClosed, State::kClosed},        // Nothing but predicted.
     {State::kUntrained, Answer::kSlice, State::kInBatch},
     {State::kUntrained, Answer::kBatch, State::kLearning},
     {State::kUntrained, Answer::kFrozen, State::kFrozen},

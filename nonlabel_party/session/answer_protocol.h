@@ -20,7 +20,7 @@ namespace splitveil {
 //   kUntrained, kLearning ─kFrozen─► kFrozen                        or none any more
 //
 //   kLearning, kFrozen ─kEnough─► kTrained                          kEvaluated changes nothing
-//   kLearning, kFrozen, kTrained ─kClosed─► kClosed
+//   kUntrained, kLearning, kFrozen, kTrained ─kClosed─► kClosed
 //
 // Not thread-safe.
 class AnswerProtocol {

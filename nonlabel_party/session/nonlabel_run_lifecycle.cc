@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 
 #include "common/config/agreement.h"
 #include "common/model/export.h"
@@ -42,6 +43,8 @@ absl::Status NonLabelRunLifecycle::Open() {
   for (const std::shared_ptr<const Checkpoint>& unfinished : checkpoints.unfinished) {
     request.add_unfinished(unfinished->name());
   }
+  kept_ = options_.alignments.Find(*options_.data, options_.agreement);
+  request.set_kept_alignment(kept_.has_value() ? kept_->name : "");
   SPLITVEIL_ASSIGN_OR_RETURN(const v1::OpenResponse response, options_.peer->Open(request));
   if (!IsRunIdOf(options_.agreement.run_name(), response.run_id()) ||
       response.seed_commitment().size() != sizeof(Digest)) {
@@ -53,6 +56,14 @@ absl::Status NonLabelRunLifecycle::Open() {
   if (!response.continued().empty() && (continued_ == nullptr || continued_->header().run_id() != response.run_id())) {
     return AsRefusal(absl::InvalidArgumentError(
         "Open: expected one of our unfinished runs to be continued, or a new one, found another"));
+  }
+  if (!response.kept_alignment().empty() &&
+      (continued_ != nullptr || response.kept_alignment() != request.kept_alignment())) {
+    return AsRefusal(
+        absl::InvalidArgumentError("Open: expected our kept alignment to be used, or none, found another"));
+  }
+  if (response.kept_alignment().empty()) {
+    kept_.reset();
   }
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kOpened));
   run_id_ = response.run_id();
@@ -94,6 +105,11 @@ absl::Status NonLabelRunLifecycle::Align() {
     LogInfo("continues ", continued_->name(), ", with its aligned examples and its schedule");
     return absl::OkStatus();
   }
+  if (kept_.has_value()) {
+    SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kAligned));
+    aligned_ = std::move(kept_->aligned);
+    return Aligned(absl::StrCat(", of an alignment kept ", absl::FormatDuration(kept_->age), " ago"));
+  }
   if (absl::Status counted = CountAlignment(*ledger_, options_.config.party().max_alignments()); !counted.ok()) {
     return absl::IsResourceExhausted(counted) ? AsRefusal(counted) : counted;
   }
@@ -105,12 +121,19 @@ absl::Status NonLabelRunLifecycle::Align() {
   SPLITVEIL_RETURN_IF_ERROR(aligned.status());
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kAligned));
   aligned_ = *std::move(aligned);
+  if (const absl::Status kept = options_.alignments.Keep(aligned_, *options_.data, options_.agreement); !kept.ok()) {
+    LogWarning("the next run aligns again: ", kept.message());
+  }
+  return Aligned("");
+}
+
+absl::Status NonLabelRunLifecycle::Aligned(const std::string& detail) {
   LogInfo("aligned ", aligned_.rows.size(), " examples; own ids ", options_.data->rows(), ", the peer's ",
-          aligned_.peer_ids);
+          aligned_.peer_ids, detail);
   options_.status->Update([&](v1::GetStatusResponse& status) { status.set_aligned_examples(aligned_.rows.size()); });
   SPLITVEIL_RETURN_IF_ERROR(
       ledger_->RecordEvent("aligned", absl::StrCat(aligned_.rows.size(), " common ids of ", options_.data->rows(),
-                                                   " own and ", aligned_.peer_ids, " of the peer")));
+                                                   " own and ", aligned_.peer_ids, " of the peer", detail)));
   return CheckSharedExamples(
       {static_cast<int64_t>(aligned_.rows.size()), options_.data->rows(), static_cast<int64_t>(aligned_.peer_ids)},
       options_.agreement.minimum_batch_size());

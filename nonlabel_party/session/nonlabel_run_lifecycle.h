@@ -34,8 +34,8 @@ class NonLabelRunLifecycle {
   // Compares the agreements and commits to the seed; begins the ledger. Errors: the label party's; a refusal for a
   // malformed answer; as Ledger::Create.
   absl::Status Open();
-  // Where a broken run is continued, the alignment is its. Errors: StoppedOnRequest; as AlignUnlessStopped and
-  // CheckSharedExamples.
+  // Where a broken run is continued, the alignment is its; where both parties have kept one, that. Errors:
+  // StoppedOnRequest; as AlignUnlessStopped and CheckSharedExamples.
   absl::Status Align();
   // Confirms the aligned order and reveals the seeds. Errors: the label party's; a refusal for a reveal that was not
   // committed to.
@@ -76,6 +76,8 @@ class NonLabelRunLifecycle {
 
  private:
   absl::Status BeginLedger(const std::string& peer_version);
+  // The parties know which examples they share. `detail`: of the event.
+  absl::Status Aligned(const std::string& detail);
   absl::Status Export(const ModelState& model) const;
   // For the ledger.
   const char* FinalStatus(const absl::Status& outcome) const;
@@ -90,6 +92,7 @@ class NonLabelRunLifecycle {
   AlignedIds aligned_;
   std::shared_ptr<const Checkpoint> continued_;  // Until Resume; null: a new run.
   std::optional<Continuation> continuation_;     // Without `aligned`, from Align on.
+  std::optional<AlignmentStore::Found> kept_;    // The alignment to be used again, from Open until Align.
 };
 
 }  // namespace splitveil

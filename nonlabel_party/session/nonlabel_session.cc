@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 
 #include "common/checkpoint/progress_archive.h"
+#include "common/config/agreement.h"
 #include "common/privacy/gaussian_privacy.h"
 #include "common/process/exit_code.h"
 #include "common/process/runtime.h"
@@ -133,13 +134,20 @@ absl::Status NonLabelSession::WriteCheckpoint(uint32_t epochs, uint32_t batches)
              : absl::OkStatus();
 }
 
-absl::Status NonLabelSession::BeginProtection() {
+absl::StatusOr<int64_t> NonLabelSession::Pretrain() {
+  if (OnlyPredicts(options_.agreement)) {
+    return 0;
+  }
   uint32_t batch = 0;
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, protected_model_->Pretrain([&] {
+  return protected_model_->Pretrain([&] {
     const absl::Span<const uint32_t> positions = schedule_->BatchRows(0, batch);
     batch = (batch + 1) % static_cast<uint32_t>(schedule_->batches_per_epoch());
     return features_->Gather(positions);
-  }));
+  });
+}
+
+absl::Status NonLabelSession::BeginProtection() {
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, Pretrain());
   const std::string name = ActivationProtectionName(options_.config.protection());
   if (name == "none") {
     return absl::OkStatus();
@@ -147,7 +155,7 @@ absl::Status NonLabelSession::BeginProtection() {
   LogInfo("activations are protected by ", name, steps > 0 ? absl::StrCat(", after ", steps, " steps alone") : "");
   SPLITVEIL_RETURN_IF_ERROR(lifecycle_.ledger()->RecordEvent(
       "activation_protection", absl::StrCat(name, "; ", steps, " steps before anything was sent")));
-  const auto releases = static_cast<int64_t>(options_.agreement.epochs());
+  const auto releases = std::max<int64_t>(1, options_.agreement.epochs());
   const double mu = protected_model_->Mu(releases);
   return std::isfinite(mu)
              ? lifecycle_.ledger()->Record(ActivationBoundRow{releases, mu, GaussianPrivacy::FromMu(mu)->AucBound()})

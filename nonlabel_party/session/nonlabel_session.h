@@ -76,6 +76,8 @@ class NonLabelSession {
   void ConnectTraining();
   // Brings the privacy loss below its threshold before anything is sent, and records what the protection promises.
   absl::Status BeginProtection();
+  // As ProtectedBottomModel's; a run that only predicts takes the model as it is.
+  absl::StatusOr<int64_t> Pretrain();
   absl::Status TrainEpochs();
   // After so many epochs, and batches of the next one.
   absl::Status WriteCheckpoint(uint32_t epochs, uint32_t batches);

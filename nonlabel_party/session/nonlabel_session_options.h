@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 
 #include "common/checkpoint/checkpoint_plan.h"
+#include "common/checkpoint/kept_alignment.h"
 #include "common/dataset/dataset.h"
 #include "common/operations/run_status.h"
 #include "common/process/steady_time.h"
@@ -25,6 +26,7 @@ struct NonLabelSessionOptions {
   std::string ledger_path;
   std::shared_ptr<const Dataset> data;  // Prepared for the agreement's split (CheckSplit).
   CheckpointPlan checkpoints;
+  AlignmentStore alignments;
   LabelPartyPeer* peer = nullptr;  // Not owned; must outlive the session.
   // Waits until the label party can be reached again (Reconnector::Options). Empty: a lost connection ends the run.
   std::function<absl::Status(SteadyTime deadline)> reach;

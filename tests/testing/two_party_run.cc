@@ -94,18 +94,26 @@ void TwoPartyRun::StartLabelParty() {
                                            std::vector<std::string>{"--agreement=" + folder + "/label_run.textproto",
                                                                     "--config=" + folder + "/label_party.textproto"},
                                            folder, label_open_files);
+  AwaitPort(*label);
+}
+
+void TwoPartyRun::AwaitPort(RunningProgram& program) {
   const std::string marker = "listens on port ";
-  ASSERT_TRUE(label->WaitForError(marker)) << label->Errors();
-  ASSERT_TRUE(label->WaitForError("\n"));
-  const std::string log = label->Errors();
+  ASSERT_TRUE(program.WaitForError(marker)) << program.Errors();
+  ASSERT_TRUE(program.WaitForError("\n"));
+  const std::string log = program.Errors();
   const size_t at = log.find(marker) + marker.size();
   ASSERT_TRUE(absl::SimpleAtoi(log.substr(at, log.find('\n', at) - at), &label_port)) << log;
 }
 
-void TwoPartyRun::StartNonLabelParty() {
+void TwoPartyRun::WriteNonLabelPartyFiles() {
   nonlabel_config.set_peer_address(absl::StrCat("127.0.0.1:", label_port));
   Write(folder + "/nonlabel_run.textproto", nonlabel_agreement);
   Write(folder + "/nonlabel_party.textproto", nonlabel_config);
+}
+
+void TwoPartyRun::StartNonLabelParty() {
+  WriteNonLabelPartyFiles();
   nonlabel =
       std::make_unique<RunningProgram>("nonlabel_party",
                                        std::vector<std::string>{"--agreement=" + folder + "/nonlabel_run.textproto",

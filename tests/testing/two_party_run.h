@@ -23,6 +23,10 @@ class TwoPartyRun {
   void WriteLabelPartyFiles();
   // Writes the files as they stand now and starts the label party; waits until it listens.
   void StartLabelParty();
+  // Waits until a label party's program listens, and takes its port.
+  void AwaitPort(RunningProgram& program);
+  // Writes the non-label party's files as they stand now, against label_port.
+  void WriteNonLabelPartyFiles();
   // Starts the non-label party against the label party's port.
   void StartNonLabelParty();
 

@@ -34,6 +34,12 @@ class Descriptor {
   int number_;
 };
 
+// `path`, replaced; empty: another descriptor of `own`.
+int OpenOutput(const std::string& path, int own) {
+  return path.empty() ? fcntl(own, F_DUPFD_CLOEXEC, 0)
+                      : open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+}
+
 // Between fork and exec in a program with threads: async-signal-safe calls only. Writes errno to `failure` on failure.
 [[noreturn]] void Execute(const char* program, char* const* argv, const int (&standard)[3], int failure, pid_t parent) {
   setpgid(0, 0);
@@ -59,10 +65,9 @@ absl::StatusOr<std::unique_ptr<PartyProcess>> PartyProcess::Start(const PartyCom
     argv.push_back(const_cast<char*>(argument.c_str()));
   }
   argv.push_back(nullptr);
-  constexpr int kReplace = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
   const Descriptor in(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  const Descriptor out(open(command.output_path.c_str(), kReplace, 0600));
-  const Descriptor log(open(command.log_path.c_str(), kReplace, 0600));
+  const Descriptor out(OpenOutput(command.output_path, STDOUT_FILENO));
+  const Descriptor log(OpenOutput(command.log_path, STDERR_FILENO));
   if (in.number() < 0 || out.number() < 0 || log.number() < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(out.number() < 0 ? command.output_path : command.log_path, ": cannot be opened"));

@@ -16,7 +16,8 @@ namespace splitveil {
 struct PartyCommand {
   std::string program;  // Path of the executable.
   std::vector<std::string> arguments;
-  std::string output_path, log_path;  // Standard output and standard error; replaced. Standard input is empty.
+  // Standard output and standard error; replaced. Empty: this process's own. Standard input is empty.
+  std::string output_path = {}, log_path = {};
 };
 
 // A process in a group of its own, so that an interrupt at the terminal reaches it only through Terminate. Never

@@ -74,7 +74,7 @@ TEST(AnswerProtocolTest, EveryAnswerInEveryState) {
       {State::kNew, "O----------"},        //
       {State::kOpen, "-A---------"},       //
       {State::kAligned, "--U--------"},    //
-      {State::kUntrained, "---BLrFrUr-"},  //
+      {State::kUntrained, "---BLrFrUrC"},  //
       {State::kLearning, "---BLrFrLTC"},   //
       {State::kInBatch, "---BLrrr---"},    //
       {State::kFrozen, "---rrrFrFTC"},     //

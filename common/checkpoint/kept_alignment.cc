@@ -1,0 +1,118 @@
+#include "common/checkpoint/kept_alignment.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/status/status_macros.h"
+#include "common/storage/section_file.h"
+#include "common/telemetry/log.h"
+
+#include "splitveil/v1/checkpoint.pb.h"
+
+namespace splitveil {
+namespace {
+
+constexpr char kHeader[] = "kept alignment";
+constexpr char kRows[] = "rows";
+
+Digest BindingOf(const Dataset& data, const Digest& identities, const v1::RunAgreement& agreement) {
+  return Sha256(absl::StrCat(AsBytes(data.digest()), AsBytes(identities),
+                             agreement.alignment().SerializeAsString()));  // No maps: one serialisation only.
+}
+
+absl::Status NotKept(const std::string& path) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ": expected a kept alignment, found something else"));
+}
+
+// Each a row of the data, none twice.
+bool AreRows(const std::vector<uint32_t>& rows, int64_t of) {
+  std::vector<bool> seen(static_cast<size_t>(of), false);
+  return std::all_of(rows.begin(), rows.end(), [&](uint32_t row) {
+    const bool fits = row < of && !seen[row];
+    if (fits) {
+      seen[row] = true;
+    }
+    return fits;
+  });
+}
+
+struct Kept {
+  v1::KeptAlignment header;
+  AlignedIds aligned;
+};
+
+absl::StatusOr<Kept> Read(const std::string& path, int64_t data_rows) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<SectionFile> file,
+                             SectionFile::Open(path, SectionFile::Check::kDigest));
+  SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view header, file->section(kHeader));
+  SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view rows, file->section(kRows));
+  Kept kept;
+  if (!kept.header.ParseFromArray(header.data(), static_cast<int>(header.size())) ||
+      kept.header.order_sha256().size() != sizeof(Digest) || rows.size() % sizeof(uint32_t) != 0) {
+    return NotKept(path);
+  }
+  std::memcpy(kept.aligned.order_sha256.data(), kept.header.order_sha256().data(), sizeof(Digest));
+  kept.aligned.peer_ids = kept.header.peer_ids();
+  kept.aligned.rows.resize(rows.size() / sizeof(uint32_t));
+  std::memcpy(kept.aligned.rows.data(), rows.data(), rows.size());
+  return AreRows(kept.aligned.rows, data_rows) ? absl::StatusOr<Kept>(std::move(kept)) : NotKept(path);
+}
+
+}  // namespace
+
+AlignmentStore::AlignmentStore(std::string path, absl::Duration max_age, const Digest& identities)
+    : path_(std::move(path)), max_age_(max_age), identities_(identities) {}
+
+std::optional<AlignmentStore::Found> AlignmentStore::Find(const Dataset& data, const v1::RunAgreement& agreement,
+                                                          absl::Time now) const {
+  if (path_.empty()) {
+    return std::nullopt;
+  }
+  absl::StatusOr<Kept> kept = Read(path_, data.rows());
+  if (!kept.ok()) {
+    if (!absl::IsNotFound(kept.status())) {
+      LogWarning(kept.status().message(), "; it is passed over");
+    }
+    return std::nullopt;
+  }
+  const absl::Duration age = now - absl::FromUnixSeconds(kept->header.unix_seconds());
+  if (kept->header.binding_sha256() != AsBytes(BindingOf(data, identities_, agreement)) || age < absl::ZeroDuration() ||
+      age > max_age_) {
+    return std::nullopt;
+  }
+  std::string name = AlignmentName(kept->aligned);
+  return Found{std::move(name), std::move(kept->aligned), age};
+}
+
+absl::Status AlignmentStore::Keep(const AlignedIds& aligned, const Dataset& data, const v1::RunAgreement& agreement,
+                                  absl::Time now) const {
+  if (path_.empty()) {
+    return absl::OkStatus();
+  }
+  v1::KeptAlignment header;
+  header.set_binding_sha256(std::string(AsBytes(BindingOf(data, identities_, agreement))));
+  header.set_unix_seconds(absl::ToUnixSeconds(now));
+  header.set_order_sha256(std::string(AsBytes(aligned.order_sha256)));
+  header.set_peer_ids(aligned.peer_ids);
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<SectionFileWriter> writer,
+                             SectionFileWriter::Create(path_, {kHeader, kRows}));
+  SPLITVEIL_RETURN_IF_ERROR(writer->Append(0, header.SerializeAsString()));
+  SPLITVEIL_RETURN_IF_ERROR(writer->Append(
+      1, {reinterpret_cast<const char*>(aligned.rows.data()), aligned.rows.size() * sizeof(aligned.rows[0])}));
+  return writer->Publish().status();
+}
+
+std::string AlignmentName(const AlignedIds& aligned) {
+  const Digest digest = Sha256(absl::StrCat("splitveil kept alignment", AsBytes(aligned.order_sha256)));
+  return absl::BytesToHexString(AsBytes(digest).substr(0, 16));
+}
+
+}  // namespace splitveil

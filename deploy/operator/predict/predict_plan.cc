@@ -1,0 +1,110 @@
+#include "deploy/operator/predict/predict_plan.h"
+
+#include <filesystem>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "deploy/operator/local_run/local_run.h"
+
+#include "common/config/agreement.h"
+#include "common/operations/party_program.h"
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+// Two of the shared examples are enough: nothing is learned from a batch.
+constexpr int32_t kLeastExamples = 2;
+
+v1::RunAgreement PredictionOf(const v1::RunAgreement& training) {
+  v1::RunAgreement agreement = training;
+  agreement.set_run_name(absl::StrCat(training.run_name(), "-predict"));
+  agreement.set_epochs(0);
+  agreement.set_progressive_validation(true);
+  agreement.set_test_fraction(0);
+  agreement.set_checkpoint_steps(0);
+  agreement.set_minimum_batch_size(kLeastExamples);
+  agreement.clear_audit();
+  agreement.clear_attribute_audit();
+  Canonicalize(agreement);
+  return agreement;
+}
+
+std::string FromHere(const std::string& path) { return std::filesystem::absolute(path).lexically_normal().string(); }
+
+absl::Status PointParty(const PredictOptions& options, v1::PartyCommon& party) {
+  const std::string& from = options.config_path;
+  v1::Identity& identity = *party.mutable_identity();
+  for (std::string* path : {identity.mutable_certificate_path(), identity.mutable_private_key_path(),
+                            identity.mutable_authority_path(), party.mutable_ledger_path()}) {
+    *path = AbsolutePath(from, *path);
+  }
+  party.set_status_socket(AbsolutePath(from, StatusSocketPath(party, from)));
+  if (!party.kept_alignment_path().empty()) {
+    party.set_kept_alignment_path(AbsolutePath(from, party.kept_alignment_path()));
+  }
+  party.mutable_dataset()->set_path(options.data_path.empty() ? AbsolutePath(from, party.dataset().path())
+                                                              : FromHere(options.data_path));
+  if (options.checkpoint_path.empty() && party.checkpoint_path().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("command line: --checkpoint: expected the model to predict with, as ", from,
+                     " has no party.checkpoint_path, found none"));
+  }
+  party.set_initial_checkpoint(options.checkpoint_path.empty() ? AbsolutePath(from, party.checkpoint_path())
+                                                               : FromHere(options.checkpoint_path));
+  party.clear_checkpoint_path();
+  party.clear_export_dir();
+  party.clear_starts_anew();
+  return absl::OkStatus();
+}
+
+void PointModel(const std::string& from, v1::ModelSpec& model) {
+  if (!model.torchscript_path().empty()) {
+    model.set_torchscript_path(AbsolutePath(from, model.torchscript_path()));
+  }
+}
+
+absl::Status Point(const PredictOptions& options, v1::LabelPartyConfig& config) {
+  if (options.out_path.empty()) {
+    return absl::InvalidArgumentError(
+        "command line: --out: expected the file for the predictions, which the label party gets, found none");
+  }
+  SPLITVEIL_RETURN_IF_ERROR(PointParty(options, *config.mutable_party()));
+  PointModel(options.config_path, *config.mutable_model());
+  if (config.has_privacy_account()) {  // Nothing is released, and nothing counted; which head predicts, it says.
+    v1::PrivacyAccount& account = *config.mutable_privacy_account();
+    account.set_path(AbsolutePath(options.config_path, account.path()));
+  }
+  config.set_predictions_path(FromHere(options.out_path));
+  config.clear_result_path();
+  config.clear_release();
+  config.clear_label_side_audit();
+  config.clear_early_stopping();
+  config.clear_attribute_attack();
+  return absl::OkStatus();
+}
+
+absl::Status Point(const PredictOptions& options, v1::NonLabelPartyConfig& config) {
+  if (!options.out_path.empty()) {
+    return absl::InvalidArgumentError(
+        "command line: --out: expected none at the non-label party, as the label party gets the predictions, found "
+        "one");
+  }
+  PointModel(options.config_path, *config.mutable_model());
+  return PointParty(options, *config.mutable_party());
+}
+
+}  // namespace
+
+absl::StatusOr<PredictPlan> PlanPrediction(const PredictOptions& options) {
+  PredictPlan plan;
+  SPLITVEIL_ASSIGN_OR_RETURN(const v1::RunAgreement training, LoadAgreement(options.agreement_path));
+  SPLITVEIL_ASSIGN_OR_RETURN(plan.config, LoadPartyConfig(options.config_path, options.role));
+  plan.agreement = PredictionOf(training);
+  plan.role = std::holds_alternative<v1::LabelPartyConfig>(plan.config) ? kLabelPartyRole : kNonLabelPartyRole;
+  SPLITVEIL_RETURN_IF_ERROR(std::visit([&](auto& config) { return Point(options, config); }, plan.config));
+  return plan;
+}
+
+}  // namespace splitveil

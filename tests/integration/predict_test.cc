@@ -1,0 +1,170 @@
+// `splitveil predict` at both parties, after a run of both programs.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+#include "common/dataset/dataset.h"
+#include "common/schedule/train_test_split.h"
+#include "tests/testing/process/child_process.h"
+#include "tests/testing/process/running_program.h"
+#include "tests/testing/two_party_run.h"
+
+namespace splitveil::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::map<std::string, double> ReadPredictions(const std::string& path) {
+  std::map<std::string, double> predictions;
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  EXPECT_EQ(line, "id,probability");
+  while (std::getline(file, line)) {
+    const std::vector<std::string> cells = absl::StrSplit(line, ',');
+    double probability = NAN;
+    EXPECT_TRUE(cells.size() == 2 && absl::SimpleAtod(cells[1], &probability)) << "a line of another shape";
+    EXPECT_TRUE(predictions.emplace(cells[0], probability).second) << "an id twice";
+  }
+  return predictions;
+}
+
+// By counting pairs.
+double AucOf(const std::vector<std::pair<double, int>>& scored) {
+  double wins = 0, pairs = 0;
+  for (const auto& [score, label] : scored) {
+    for (const auto& [other, other_label] : scored) {
+      if (label == 1 && other_label == 0) {
+        wins += score > other ? 1 : score == other ? 0.5 : 0;
+        ++pairs;
+      }
+    }
+  }
+  return wins / pairs;
+}
+
+class PredictTest : public ::testing::Test {
+ protected:
+  PredictTest() {
+    run.label_agreement.set_wire_dtype(v1::FLOAT32);
+    run.nonlabel_agreement = run.label_agreement;
+    run.label_config.mutable_party()->set_checkpoint_path("label_party.checkpoint");
+    run.nonlabel_config.mutable_party()->set_checkpoint_path("nonlabel_party.checkpoint");
+    run.label_config.mutable_party()->set_kept_alignment_path("label_party.alignment");
+    run.nonlabel_config.mutable_party()->set_kept_alignment_path("nonlabel_party.alignment");
+  }
+
+  void Train() {
+    run.StartLabelParty();
+    run.StartNonLabelParty();
+    ASSERT_EQ(run.nonlabel->Wait(), 0) << run.nonlabel->Errors();
+    ASSERT_EQ(run.label->Wait(), 0) << run.label->Errors();
+    const std::string output = run.label->Output();
+    result = nlohmann::json::parse(output.substr(output.find('{')));
+  }
+
+  std::vector<std::string> Arguments(const std::string& party) const {
+    return {
+        "predict",
+        absl::StrCat("--agreement=", run.folder, party == "label_party" ? "/label_run" : "/nonlabel_run", ".textproto"),
+        absl::StrCat("--config=", run.folder, "/", party, ".textproto")};
+  }
+
+  // Both parties predict.
+  void Predict(const std::string& out) {
+    std::vector<std::string> arguments = Arguments("label_party");
+    arguments.push_back("--out=" + out);
+    std::filesystem::create_directory(run.folder + "/label_predict");
+    std::filesystem::create_directory(run.folder + "/nonlabel_predict");
+    label = std::make_unique<RunningProgram>("splitveil", arguments, run.folder + "/label_predict");
+    run.AwaitPort(*label);
+    run.WriteNonLabelPartyFiles();
+    nonlabel =
+        std::make_unique<RunningProgram>("splitveil", Arguments("nonlabel_party"), run.folder + "/nonlabel_predict");
+    ASSERT_EQ(nonlabel->Wait(), 0) << nonlabel->Errors();
+    ASSERT_EQ(label->Wait(), 0) << label->Errors();
+  }
+
+  TwoPartyRun run;
+  nlohmann::json result;
+  std::unique_ptr<RunningProgram> label, nonlabel;
+};
+
+TEST_F(PredictTest, TheLabelPartyGetsWhatTheTrainedModelSaysOfEverySharedExample) {
+  Train();
+  const std::string out = run.folder + "/predictions.csv";
+  Predict(out);
+  const std::map<std::string, double> predictions = ReadPredictions(out);
+  EXPECT_EQ(predictions.size(), result["aligned_examples"].get<size_t>());
+  struct stat mode = {};
+  ASSERT_EQ(stat(out.c_str(), &mode), 0);
+  EXPECT_EQ(mode.st_mode & 0777, 0600);
+
+  // The test part's AUC is that which training measured after its last epoch, of the same model.
+  const auto data = *Dataset::Open(run.folder + "/label_party.data");
+  const SplitRule rule("", 0.1);
+  std::vector<std::pair<double, int>> test;
+  for (size_t row = 0; row < data->ids().size(); ++row) {
+    const auto found = predictions.find(std::string(data->ids()[row]));
+    if (found != predictions.end() && rule.IsTest(data->ids()[row])) {
+      test.emplace_back(found->second, data->labels()[row]);
+    }
+  }
+  EXPECT_NEAR(AucOf(test), result["final_test_auc"].get<double>(), 2e-6);
+
+  // Nothing was trained, released or counted, and the training's checkpoints stand.
+  EXPECT_THAT(label->Errors(), HasSubstr("predicted"));
+  const std::string output = label->Output();
+  const nlohmann::json predicted = nlohmann::json::parse(output.substr(output.find('{')));
+  EXPECT_EQ(predicted["steps"], 0);
+  EXPECT_EQ(predicted["aligned_examples"], result["aligned_examples"]);
+  EXPECT_TRUE(predicted["leak"].empty()) << predicted["leak"];
+
+  // The training's alignment has served both.
+  EXPECT_THAT(label->Errors(), HasSubstr("of an alignment kept"));
+  EXPECT_THAT(nonlabel->Errors(), HasSubstr("of an alignment kept"));
+  EXPECT_THAT(run.label->Errors(), Not(HasSubstr("of an alignment kept")));
+
+  // Once more, with the same answer, though one party has lost the alignment and both align again.
+  std::filesystem::remove(run.folder + "/nonlabel_party.alignment");
+  const std::string again = run.folder + "/again.csv";
+  Predict(again);
+  EXPECT_EQ(ReadPredictions(again), predictions);
+  EXPECT_THAT(label->Errors(), Not(HasSubstr("of an alignment kept")));
+}
+
+TEST_F(PredictTest, AMistakeIsToldBeforeAnythingStarts) {
+  run.WriteLabelPartyFiles();
+  const auto errors = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), BinDir() + "/splitveil");
+    const ChildResult child = RunChild(arguments);
+    EXPECT_EQ(child.exit_code, 2);
+    return child.err;
+  };
+  EXPECT_THAT(errors(Arguments("label_party")), HasSubstr("--out: expected the file for the predictions"));
+  std::vector<std::string> arguments = Arguments("label_party");
+  arguments.push_back("--out=" + run.folder + "/predictions.csv");
+  EXPECT_THAT(errors(arguments), HasSubstr("label_party.checkpoint"));  // There is none yet.
+  run.label_config.mutable_party()->clear_checkpoint_path();
+  run.WriteLabelPartyFiles();
+  EXPECT_THAT(errors(arguments), HasSubstr("--checkpoint: expected the model to predict with"));
+}
+
+}  // namespace
+}  // namespace splitveil::testing
