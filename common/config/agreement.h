@@ -33,6 +33,11 @@ absl::Status ValidateAgreement(const v1::RunAgreement& agreement);
 // Whether a run of this canonical agreement predicts every shared example and trains nothing.
 inline bool OnlyPredicts(const v1::RunAgreement& agreement) { return agreement.epochs() == 0; }
 
+// The most batches that a run of this agreement may have in flight.
+inline int64_t MostInFlight(const v1::RunAgreement& agreement) {
+  return agreement.in_flight_batches() == 0 ? agreement.max_in_flight_batches() : agreement.in_flight_batches();
+}
+
 // One score vector of a ScoreBatch request.
 struct AgreedScore {
   std::string layer;

@@ -98,6 +98,14 @@ absl::Status LabelSession::Align(AlignmentChannel& channel) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<v1::MeasureLinkResponse> LabelSession::MeasureLink(const v1::MeasureLinkRequest& request) {
+  absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kMeasureLink, request.run_id()));
+  SPLITVEIL_ASSIGN_OR_RETURN(v1::MeasureLinkResponse response, opening_.MeasureLink(request));
+  presence_.Heard();
+  return response;
+}
+
 absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& request) {
   absl::MutexLock lock(&mutex_);
   if (protocol_.MayRepeat(Message::kStart) && started_.Is(request)) {

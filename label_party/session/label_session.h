@@ -88,7 +88,7 @@ struct LabelSessionOptions {
 // One run, as the peer's messages drive it: each method checks its message against the state (ProtocolState) and hands
 // it to the part of the run that it belongs to, of which each ends the run by RunEnd where it must:
 //
-//   Open, Align, Start                        RunOpening
+//   Open, Align, MeasureLink, Start           RunOpening
 //   Train, Evaluate, AuxiliaryLabels, ...     RunTraining
 //   Close                                     RunClosing
 //
@@ -101,6 +101,7 @@ class LabelSession {
 
   absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request);
   absl::Status Align(AlignmentChannel& channel);
+  absl::StatusOr<v1::MeasureLinkResponse> MeasureLink(const v1::MeasureLinkRequest& request);
   absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request);
 
   // Takes the next slice of a batch; what may leave of its protected gradients (TrainingStep::Answer), all of them

@@ -17,6 +17,8 @@ const char* Name(Message message) {
       return "Open";
     case Message::kAlign:
       return "Align";
+    case Message::kMeasureLink:
+      return "MeasureLink";
     case Message::kStart:
       return "Start";
     case Message::kTrain:
@@ -47,6 +49,7 @@ bool IsInOrder(Message message, State state) {
       return false;
     case Message::kAlign:
       return state == State::kOpened;
+    case Message::kMeasureLink:
     case Message::kStart:
       return state == State::kAligned;
     case Message::kGiveUp:

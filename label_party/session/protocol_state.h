@@ -16,6 +16,7 @@ namespace splitveil {
 //   message                                  accepted in                    then
 //   Open                                     kWaiting                       kOpened
 //   Align                                    kOpened                        kAligning, and kAligned once it succeeds
+//   MeasureLink                              kAligned                       the same
 //   Start                                    kAligned                       kTraining
 //   Train, Evaluate, ScoreBatch,             kTraining                      the same
 //     AuxiliaryLabels, ScoreExamples,
@@ -47,6 +48,7 @@ class ProtocolState {
   enum class Message {
     kOpen,
     kAlign,
+    kMeasureLink,
     kStart,
     kTrain,
     kEvaluate,

@@ -43,7 +43,7 @@ RunTraining::RunTraining(const Parts& parts, std::unique_ptr<LeakAuditor> audito
       rows_(rows),
       auditor_(std::move(auditor)),
       training_(std::move(training)),
-      replay_(parts.run->agreement.in_flight_batches()),
+      replay_(MostInFlight(parts.run->agreement)),
       checkpoint_due_(!is_continued && !parts.run->agreement.progressive_validation()) {
   const RunContext& run = *parts_.run;
   if (run.config.has_early_stopping()) {

@@ -267,7 +267,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
 
   BatchSource::Options source;
   source.batch_size = agreement.batch_size();
-  source.in_flight_batches = agreement.in_flight_batches();
+  source.in_flight_batches = inputs.in_flight_batches;
   source.needs_whole_batch = training.model->needs_whole_batch();
   source.primes_moments = inputs.protection.gradients->keeps_moments();
   source.keeps_targets = targets != nullptr && !accounted;

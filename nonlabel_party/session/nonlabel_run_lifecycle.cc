@@ -16,6 +16,7 @@
 #include "common/schedule/shared_examples.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
+#include "nonlabel_party/session/link_measurement.h"
 #include "nonlabel_party/session/stoppable_alignment.h"
 
 namespace splitveil {
@@ -139,8 +140,28 @@ absl::Status NonLabelRunLifecycle::Aligned(const std::string& detail) {
       options_.agreement.minimum_batch_size());
 }
 
+absl::StatusOr<int64_t> NonLabelRunLifecycle::InFlightBatches() const {
+  if (is_continued()) {
+    return continuation_->in_flight_batches;
+  }
+  const v1::RunAgreement& agreement = options_.agreement;
+  if (agreement.in_flight_batches() > 0) {
+    return agreement.in_flight_batches();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const LinkFigures link, MeasureLink(*options_.peer, run_id_, BatchBytes(agreement)));
+  const int64_t chosen = BatchesInFlight(link, agreement.max_in_flight_batches());
+  const std::string detail =
+      absl::StrCat(chosen, " batches; a round trip takes ", absl::FormatDuration(link.round_trip),
+                   ", a batch besides it ", absl::FormatDuration(link.batch), " one way");
+  LogInfo("in flight: ", detail);
+  SPLITVEIL_RETURN_IF_ERROR(ledger_->RecordEvent("in_flight_batches", detail));
+  return chosen;
+}
+
 absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start() {
+  SPLITVEIL_ASSIGN_OR_RETURN(in_flight_batches_, InFlightBatches());
   v1::StartRequest request;
+  request.set_in_flight_batches(static_cast<uint32_t>(in_flight_batches_));
   request.set_run_id(run_id_);
   request.set_aligned_examples(aligned_.rows.size());
   request.set_order_sha256(std::string(AsBytes(aligned_.order_sha256)));
@@ -153,7 +174,8 @@ absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start() {
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(is_continued() ? Answer::kContinued : Answer::kStarted));
   const JointSeed used = is_continued() ? continuation_->seed : *joint;
   if (writes_checkpoints()) {
-    *options_.checkpoints.facts.mutable_continuation() = ToProto({used, aligned_}, options_.agreement);
+    *options_.checkpoints.facts.mutable_continuation() =
+        ToProto({used, aligned_, 0, 0, in_flight_batches_}, options_.agreement);
   }
   return used;
 }

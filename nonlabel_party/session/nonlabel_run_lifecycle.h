@@ -72,10 +72,14 @@ class NonLabelRunLifecycle {
   // What a run that is continued has trained: whole epochs, and batches of the next one.
   uint32_t first_epoch() const { return continuation_.has_value() ? continuation_->epochs : 0; }
   uint32_t first_batch() const { return continuation_.has_value() ? continuation_->batches : 0; }
+  // As agreed or measured; from Start on.
+  int64_t in_flight_batches() const { return in_flight_batches_; }
   bool is_continued() const { return continuation_.has_value(); }
 
  private:
   absl::Status BeginLedger(const std::string& peer_version);
+  // As agreed, as in the run that is continued, or as the link asks for.
+  absl::StatusOr<int64_t> InFlightBatches() const;
   // The parties know which examples they share. `detail`: of the event.
   absl::Status Aligned(const std::string& detail);
   absl::Status Export(const ModelState& model) const;
@@ -90,6 +94,7 @@ class NonLabelRunLifecycle {
   std::string peer_commitment_;
   std::unique_ptr<Ledger> ledger_;
   AlignedIds aligned_;
+  int64_t in_flight_batches_ = 1;
   std::shared_ptr<const Checkpoint> continued_;  // Until Resume; null: a new run.
   std::optional<Continuation> continuation_;     // Without `aligned`, from Align on.
   std::optional<AlignmentStore::Found> kept_;    // The alignment to be used again, from Open until Align.

@@ -170,10 +170,10 @@ void NonLabelSession::ConnectTraining() {
       NonLabelTrainingStep::Parts{schedule_.get(), features_.get(), protected_model_.get(), &protocol_, attacks_.get(),
                                   recorder_.get()},
       NonLabelTrainingStep::Wire{lifecycle_.run_id(), agreement.wire_dtype(), agreement.cut_width(),
-                                 agreement.in_flight_batches()});
+                                 lifecycle_.in_flight_batches()});
   trainer_ = std::make_unique<EpochTrainer>(
       EpochTrainer::Options{options_.peer, step_.get(), recorder_.get(), &stop_, schedule_->batches_per_epoch(),
-                            agreement.in_flight_batches(), agreement.checkpoint_steps(),
+                            lifecycle_.in_flight_batches(), agreement.checkpoint_steps(),
                             [this](uint32_t epoch, uint32_t batches) { return WriteCheckpoint(epoch, batches); }});
   AttributeAuditRunner::Options audit;
   audit.peer = options_.peer;
