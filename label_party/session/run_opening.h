@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 
 #include "common/alignment/private_set_intersection.h"
+#include "common/crypto/sha256.h"
 #include "common/schedule/joint_seed.h"
 #include "label_party/protection/protection_factory.h"
 #include "label_party/session/protocol_state.h"
@@ -53,6 +54,9 @@ class RunOpening {
   const std::string& seed_reveal() const { return seed_.reveal(); }
 
  private:
+  // Of the split that the tables tell (IsSplitByTables).
+  Digest OwnSplitDigest() const;
+
   // Of the broken run: its alignment and its seed.
   absl::Status Continue(const Checkpoint& checkpoint);
 

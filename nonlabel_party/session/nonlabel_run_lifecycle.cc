@@ -116,12 +116,13 @@ absl::Status NonLabelRunLifecycle::Align() {
       options_.agreement.minimum_batch_size());
 }
 
-absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start() {
+absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start(const std::string& split_sha256) {
   v1::StartRequest request;
   request.set_run_id(run_id_);
   request.set_aligned_examples(aligned_.rows.size());
   request.set_order_sha256(std::string(AsBytes(aligned_.order_sha256)));
   request.set_seed_reveal(seed_->reveal());
+  request.set_split_sha256(split_sha256);
   SPLITVEIL_ASSIGN_OR_RETURN(const v1::StartResponse response, options_.peer->Start(request));
   absl::StatusOr<JointSeed> joint = seed_->Combine(peer_commitment_, response.seed_reveal());
   seed_.reset();  // Wiped.
