@@ -13,8 +13,8 @@
 #include "absl/strings/string_view.h"
 
 #include "common/command_line/command_help.h"
-#include "common/command_line/nearest_name.h"
 #include "common/command_line/renamed_flags.h"
+#include "common/naming/nearest_name.h"
 #include "common/process/version.h"
 #include "common/status/status_macros.h"
 

@@ -22,6 +22,9 @@ absl::StatusOr<v1::RunAgreement> LoadAgreement(const std::string& path);
 // Sets every unset field to its default, submessages included, and audit.hint_counts where it is empty.
 void Canonicalize(v1::RunAgreement& agreement);
 
+// Whether any example is held out for testing, by its id, its group or its time.
+bool HasTestPart(const v1::RunAgreement& agreement);
+
 // Checks the schema's options (ValidateMessage), then between fields: minimum_batch_size <= batch_size, attacks
 // that need an oracle and auxiliary labels only under ORACLE, layers, attacks and hint counts unique, names of one
 // short line, messages within gRPC's 2 GiB, progressive_validation without a test set, no epochs only with it, attacks

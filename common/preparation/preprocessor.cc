@@ -15,6 +15,10 @@ namespace {
 
 constexpr int64_t kMaxEmbeddingRows = std::numeric_limits<int32_t>::max();
 
+// Where a missing number stands beside those in [0, 1]. One number and not a further input that says so: a model's
+// shape then follows from the schema alone, whichever rows lack something, and later data may lack what these do not.
+constexpr double kMissingValue = -1;
+
 double FillMissing(double number) { return std::isnan(number) ? 0 : number; }
 
 // Where `number` lies between minimum and maximum, clipped to [0, 1]; 0 where they are one.
@@ -72,8 +76,10 @@ absl::StatusOr<Preprocessor> Preprocessor::Create(const TableColumns& columns, c
   Preprocessor result;
   result.numeric_ = Held(columns.numeric, options.holder);
   result.categorical_ = Held(columns.categorical, options.holder);
+  result.scaling_ = options.scaling;
   for (const size_t i : result.numeric_) {
     v1::NumericScaling& scaling = *result.preprocessing_.add_numeric();
+    result.samples_.emplace_back(result.samples_.size());
     scaling.set_name(columns.numeric[i].name);
     scaling.set_minimum(std::numeric_limits<double>::infinity());
     scaling.set_maximum(-std::numeric_limits<double>::infinity());
@@ -172,7 +178,9 @@ absl::Status Preprocessor::Extend(const Dataset& old) {
   *preprocessing_.mutable_categorical() = theirs.categorical();
   for (v1::NumericScaling& scaling : *preprocessing_.mutable_numeric()) {
     scaling.clear_missing();
+    scaling.clear_clipped();
   }
+  samples_.clear();
   for (v1::CategoryIndex& index : *preprocessing_.mutable_categorical()) {
     index.clear_missing();
   }
@@ -195,6 +203,9 @@ absl::Status Preprocessor::Fit(const TableRow& row, bool training) {
     if (training && !extends_) {
       scaling.set_minimum(std::min(scaling.minimum(), FillMissing(number)));
       scaling.set_maximum(std::max(scaling.maximum(), FillMissing(number)));
+      if (!std::isnan(number)) {
+        samples_[i].Add(number);
+      }
     }
   }
   for (size_t i = 0; i < categorical_.size(); ++i) {
@@ -227,6 +238,7 @@ absl::Status Preprocessor::FinishFit() {
   if (preprocessing_.training_rows() == 0) {
     return absl::InvalidArgumentError("expected rows of the training part to fit the preprocessing on, found none");
   }
+  FinishScales();
   for (size_t i = 0; i < vocabularies_.size(); ++i) {
     v1::CategoryIndex& index = *preprocessing_.mutable_categorical(static_cast<int>(i));
     const int64_t rows = index.hash_buckets() > 0 ? index.hash_buckets() : 1 + vocabularies_[i].size();
@@ -235,6 +247,26 @@ absl::Status Preprocessor::FinishFit() {
     }
   }
   return absl::OkStatus();
+}
+
+void Preprocessor::FinishScales() {
+  for (size_t i = 0; i < samples_.size(); ++i) {
+    v1::NumericScaling& scaling = *preprocessing_.mutable_numeric(static_cast<int>(i));
+    const ColumnSummary summary = samples_[i].empty() ? ColumnSummary() : samples_[i].Summarize();
+    if (scaling_ == v1::TableSchema::ROBUST) {
+      scaling.set_minimum(summary.robust_minimum);
+      scaling.set_maximum(summary.robust_maximum);
+      scaling.set_missing_value(kMissingValue);
+    }
+    if (!samples_[i].empty()) {
+      scaling.set_least(summary.least);
+      scaling.set_lower_quantile(summary.lower_quantile);
+      scaling.set_median(summary.median);
+      scaling.set_upper_quantile(summary.upper_quantile);
+      scaling.set_greatest(summary.greatest);
+    }
+  }
+  samples_.clear();
 }
 
 int32_t Preprocessor::EmbeddingRow(size_t column, absl::string_view value) const {
@@ -249,6 +281,14 @@ int32_t Preprocessor::EmbeddingRow(size_t column, absl::string_view value) const
   return static_cast<int32_t>(block->first_row() + number);
 }
 
+void Preprocessor::CountClipped(const TableRow& row) {
+  for (size_t i = 0; i < numeric_.size(); ++i) {
+    v1::NumericScaling& scaling = *preprocessing_.mutable_numeric(static_cast<int>(i));
+    const double number = row.numeric[numeric_[i]];  // NaN, where it is missing, lies nowhere.
+    scaling.set_clipped(scaling.clipped() + (number < scaling.minimum() || number > scaling.maximum() ? 1 : 0));
+  }
+}
+
 void Preprocessor::Encode(const TableRow& row, EncodedRow& encoded) const {
   encoded.label = row.label;
   encoded.target = IsRegression() ? Scaled(row.target, label_->minimum, label_->maximum) : 0;
@@ -256,7 +296,10 @@ void Preprocessor::Encode(const TableRow& row, EncodedRow& encoded) const {
   encoded.categories.clear();
   for (size_t i = 0; i < numeric_.size(); ++i) {
     const v1::NumericScaling& scaling = preprocessing_.numeric(static_cast<int>(i));
-    encoded.numeric.push_back(Scaled(FillMissing(row.numeric[numeric_[i]]), scaling.minimum(), scaling.maximum()));
+    const double number = row.numeric[numeric_[i]];
+    encoded.numeric.push_back(std::isnan(number) && scaling.has_missing_value()
+                                  ? static_cast<float>(scaling.missing_value())
+                                  : Scaled(FillMissing(number), scaling.minimum(), scaling.maximum()));
   }
   for (size_t i = 0; i < categorical_.size(); ++i) {
     encoded.categories.push_back(EmbeddingRow(i, row.categories[categorical_[i]]));

@@ -13,6 +13,7 @@
 #include "common/operations/run_facts.h"
 #include "common/process/version.h"
 #include "common/schedule/shared_examples.h"
+#include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "label_party/session/label_checks.h"
@@ -194,6 +195,10 @@ absl::StatusOr<int64_t> RunOpening::InFlightBatches(const v1::StartRequest& requ
                    "in_flight_batches: expected what is agreed, or what the run had that is continued, found ", found));
 }
 
+Digest RunOpening::OwnSplitDigest() const {
+  return SplitDigest(SplitRule(run_->agreement).Split(*run_->data, aligned_.rows));
+}
+
 absl::StatusOr<TrainingInputs> RunOpening::Start(const v1::StartRequest& request) {
   const absl::StatusOr<int64_t> in_flight = InFlightBatches(request);
   if (!in_flight.ok()) {
@@ -202,6 +207,13 @@ absl::StatusOr<TrainingInputs> RunOpening::Start(const v1::StartRequest& request
   if (request.aligned_examples() != aligned_.rows.size() || request.order_sha256() != AsBytes(aligned_.order_sha256)) {
     return end_->End(Cause::kRefused,
                      absl::FailedPreconditionError("aligned order: the parties hold different alignments"));
+  }
+  if (IsSplitByTables(run_->agreement) && request.split_sha256() != AsBytes(OwnSplitDigest())) {
+    return end_->End(
+        Cause::kRefused,
+        absl::FailedPreconditionError(
+            "split: expected the same test, validation and training examples at both parties, found others; "
+            "the tables' columns of kind GROUP or TIME must say the same of every shared id"));
   }
   const absl::StatusOr<JointSeed> joint = seed_.Combine(peer_commitment_, request.seed_reveal());
   if (!joint.ok()) {

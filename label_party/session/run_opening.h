@@ -10,6 +10,7 @@
 
 #include "common/alignment/private_set_intersection.h"
 #include "common/checkpoint/kept_alignment.h"
+#include "common/crypto/sha256.h"
 #include "common/schedule/joint_seed.h"
 #include "label_party/protection/protection_factory.h"
 #include "label_party/session/protocol_state.h"
@@ -67,6 +68,9 @@ class RunOpening {
   // Batches in flight as the peer says. Errors: FailedPrecondition where they are not as agreed, or as they were in the
   // run that is continued.
   absl::StatusOr<int64_t> InFlightBatches(const v1::StartRequest& request) const;
+  // Of the split that the tables tell (IsSplitByTables).
+  Digest OwnSplitDigest() const;
+
   // Of the broken run: its alignment and its seed.
   absl::Status Continue(const Checkpoint& checkpoint);
 

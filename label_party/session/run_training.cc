@@ -47,8 +47,10 @@ RunTraining::RunTraining(const Parts& parts, std::unique_ptr<LeakAuditor> audito
       checkpoint_due_(!is_continued && !parts.run->agreement.progressive_validation()) {
   const RunContext& run = *parts_.run;
   if (run.config.has_early_stopping()) {
-    early_stopper_ = std::make_unique<EarlyStopper>(run.config.early_stopping());
-    for (const TestMetrics& epoch : training_.result().tests) {  // Of a run that is continued: none has stopped it.
+    early_stopper_ = std::make_unique<EarlyStopper>(
+        run.config.early_stopping(), training_.source->validation_examples() > 0 ? "validation" : "test");
+    for (const TestMetrics& epoch :
+         training_.result().choosing()) {  // Of a run that is continued: none has stopped it.
       (void)early_stopper_->ShouldStop(epoch);
     }
   }
@@ -171,7 +173,7 @@ v1::EvaluateResponse RunTraining::EvaluationAnswer() const {
 
 absl::Status RunTraining::AfterEvaluation() {
   absl::Status status;
-  const bool stops = early_stopper_ != nullptr && early_stopper_->ShouldStop(training_.result().tests.back());
+  const bool stops = early_stopper_ != nullptr && early_stopper_->ShouldStop(training_.result().choosing().back());
   if (stops && !training_.order->trained()) {
     status = StopEarly();
   }

@@ -158,7 +158,7 @@ absl::StatusOr<int64_t> NonLabelRunLifecycle::InFlightBatches() const {
   return chosen;
 }
 
-absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start() {
+absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start(const std::string& split_sha256) {
   SPLITVEIL_ASSIGN_OR_RETURN(in_flight_batches_, InFlightBatches());
   v1::StartRequest request;
   request.set_in_flight_batches(static_cast<uint32_t>(in_flight_batches_));
@@ -166,6 +166,7 @@ absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start() {
   request.set_aligned_examples(aligned_.rows.size());
   request.set_order_sha256(std::string(AsBytes(aligned_.order_sha256)));
   request.set_seed_reveal(seed_->reveal());
+  request.set_split_sha256(split_sha256);
   SPLITVEIL_ASSIGN_OR_RETURN(const v1::StartResponse response, options_.peer->Start(request));
   absl::StatusOr<JointSeed> joint = seed_->Combine(peer_commitment_, response.seed_reveal());
   seed_.reset();  // Wiped.

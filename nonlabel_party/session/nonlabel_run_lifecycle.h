@@ -37,9 +37,9 @@ class NonLabelRunLifecycle {
   // Where a broken run is continued, the alignment is its; where both parties have kept one, that. Errors:
   // StoppedOnRequest; as AlignUnlessStopped and CheckSharedExamples.
   absl::Status Align();
-  // Confirms the aligned order and reveals the seeds. Errors: the label party's; a refusal for a reveal that was not
-  // committed to.
-  absl::StatusOr<JointSeed> Start();
+  // Confirms the aligned order and reveals the seeds. `split_sha256`: StartRequest.split_sha256. Errors: the label
+  // party's; a refusal for a reveal that was not committed to.
+  absl::StatusOr<JointSeed> Start(const std::string& split_sha256);
   // Puts the model where the checkpoint left it; nothing where the run begins with fresh weights. The checkpoint of the
   // run that is continued, whose progress is the caller's to take; null: a new run.
   absl::StatusOr<std::shared_ptr<const Checkpoint>> Resume(ModelState& model);

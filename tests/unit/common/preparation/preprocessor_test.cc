@@ -70,8 +70,78 @@ std::shared_ptr<const Dataset> Store(const ScratchFolder& folder, const Preproce
   return *std::move(dataset);
 }
 
+Preprocessor::Options MinMax() {
+  Preprocessor::Options options;
+  options.scaling = v1::TableSchema::MIN_MAX;
+  return options;
+}
+
+// Fitted on these numbers of one column.
+Preprocessor Numbers(const std::vector<double>& numbers, const Preprocessor::Options& options = {}) {
+  Preprocessor preprocessor = *Preprocessor::Create(Columns(1, 0), options);
+  for (const double number : numbers) {
+    EXPECT_TRUE(preprocessor.Fit(Row({number}, {}), true).ok());
+  }
+  EXPECT_TRUE(preprocessor.FinishFit().ok());
+  return preprocessor;
+}
+
+float ScaledBy(const Preprocessor& preprocessor, double number) {
+  return Encoded(preprocessor, Row({number}, {})).numeric[0];
+}
+
+TEST(PreprocessorTest, AValueFarOutMovesNoOther) {
+  std::vector<double> numbers;
+  for (int i = 0; i <= 1000; ++i) {
+    numbers.push_back(i);
+  }
+  const Preprocessor clean = Numbers(numbers);
+  EXPECT_EQ(clean.preprocessing().numeric(0).minimum(), 10);  // The quantiles at 1% and 99%.
+  EXPECT_EQ(clean.preprocessing().numeric(0).maximum(), 990);
+  EXPECT_FLOAT_EQ(ScaledBy(clean, 500), 0.5F);
+  EXPECT_EQ(ScaledBy(clean, 1e6), 1);
+  EXPECT_EQ(ScaledBy(clean, -1e6), 0);
+  numbers[500] = 1e6;
+  const Preprocessor dirty = Numbers(numbers);
+  EXPECT_NEAR(ScaledBy(dirty, 500), 0.5, 0.002);
+  EXPECT_EQ(dirty.preprocessing().numeric(0).greatest(), 1e6);
+  EXPECT_LT(ScaledBy(Numbers(numbers, MinMax()), 999), 0.001);  // What the papers' way makes of it.
+}
+
+TEST(PreprocessorTest, AMissingNumberIsNoneOfThosePresent) {
+  const Preprocessor preprocessor = Numbers({kMissing, 0, 1, 2, 3, kMissing});
+  EXPECT_EQ(ScaledBy(preprocessor, kMissing), -1);
+  EXPECT_EQ(ScaledBy(preprocessor, 0), 0);
+  EXPECT_EQ(preprocessor.preprocessing().numeric(0).missing(), 2);
+  EXPECT_EQ(preprocessor.preprocessing().numeric(0).least(), 0);
+  const Preprocessor empty = Numbers({kMissing, kMissing});
+  EXPECT_EQ(ScaledBy(empty, kMissing), -1);
+  EXPECT_EQ(ScaledBy(empty, 7), 0);  // Never seen in training, and not missing.
+  EXPECT_FALSE(empty.preprocessing().numeric(0).has_least());
+}
+
+TEST(PreprocessorTest, LaterDataKeepWhatAMissingNumberIs) {
+  const ScratchFolder folder;
+  const Preprocessor old = Numbers({0, 10, 20, 30});  // None missing.
+  Preprocessor::Options options = MinMax();
+  options.extends = Store(folder, old, Row({0}, {}));
+  const Preprocessor extended = Numbers({kMissing, 1e6}, options);
+  EXPECT_EQ(ScaledBy(extended, kMissing), -1);
+  EXPECT_EQ(ScaledBy(extended, 15), ScaledBy(old, 15));
+  EXPECT_EQ(extended.preprocessing().numeric(0).greatest(), 30);  // As fitted.
+  EXPECT_EQ(extended.preprocessing().numeric(0).missing(), 1);
+}
+
+TEST(PreprocessorTest, CountsWhatItClips) {
+  Preprocessor preprocessor = Numbers({0, 1, 2, 3}, MinMax());
+  for (const double number : {-1.0, 0.0, 3.0, 4.0, kMissing}) {
+    preprocessor.CountClipped(Row({number}, {}));
+  }
+  EXPECT_EQ(preprocessor.preprocessing().numeric(0).clipped(), 2);
+}
+
 TEST(PreprocessorTest, ScalesByTheTrainingRangeAndClips) {
-  Preprocessor preprocessor = *Preprocessor::Create(Columns(1, 0), {});
+  Preprocessor preprocessor = *Preprocessor::Create(Columns(1, 0), MinMax());
   for (const double number : {-10.0, 30.0, kMissing}) {
     ASSERT_TRUE(preprocessor.Fit(Row({number}, {}), true).ok());
   }
@@ -86,7 +156,7 @@ TEST(PreprocessorTest, ScalesByTheTrainingRangeAndClips) {
 }
 
 TEST(PreprocessorTest, ARangeBeyondADoubleStillScales) {
-  Preprocessor preprocessor = *Preprocessor::Create(Columns(1, 0), {});
+  Preprocessor preprocessor = *Preprocessor::Create(Columns(1, 0), MinMax());
   const double largest = std::numeric_limits<double>::max();
   ASSERT_TRUE(preprocessor.Fit(Row({-largest}, {}), true).ok());
   ASSERT_TRUE(preprocessor.Fit(Row({largest}, {}), true).ok());
