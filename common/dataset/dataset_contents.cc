@@ -228,11 +228,13 @@ absl::Status ContentsReader::ReadSections() {
     values -= index.hash_buckets() > 0 ? 0 : 1;
   }
   absl::Status status = ReadSection("id_ends", rows(), contents_.id_ends);
-  const bool labelled = contents_.preprocessing.has_positives() || !contents_.preprocessing.classes().empty();
+  const bool has_labels = !contents_.preprocessing.unlabelled();
+  const bool labelled =
+      has_labels && (contents_.preprocessing.has_positives() || !contents_.preprocessing.classes().empty());
   status.Update(ReadSection("labels", labelled ? rows() : 0, contents_.labels));
   // Files written before there were regressions have no such section.
   if (const bool regression = contents_.preprocessing.has_target(); regression || file_.has_section("targets")) {
-    status.Update(ReadSection("targets", regression ? rows() : 0, contents_.targets));
+    status.Update(ReadSection("targets", regression && has_labels ? rows() : 0, contents_.targets));
   }
   status.Update(ReadSection("numeric", rows() * contents_.preprocessing.numeric_size(), contents_.numeric));
   status.Update(ReadSection("categories", rows() * contents_.features.categorical, contents_.categories));

@@ -52,6 +52,10 @@ absl::Status CheckOptions(const PrepareOptions& options) {
         absl::StrCat("shuffle_buffer_rows, hash_buckets: expected at least 1 and 0, found ",
                      options.shuffle_buffer_rows, " and ", options.hash_buckets));
   }
+  if (options.only_applies && (options.extend_dir.empty() || options.parties == Schema::BOTH)) {
+    return absl::InvalidArgumentError(
+        "only_applies: expected data whose preprocessing is applied, to a table of one party, found none or both");
+  }
   return absl::OkStatus();
 }
 
@@ -116,7 +120,7 @@ std::string FileName(Schema::Holder role) {
 
 absl::Status Preparation::CheckColumns(const TableColumns& columns) const {
   const bool label_expected = options_.parties != Schema::NONLABEL_PARTY;
-  if (columns.label.has_value() != label_expected) {
+  if (columns.label.has_value() != label_expected && !(options_.only_applies && label_expected)) {
     return absl::InvalidArgumentError(absl::StrCat("table schema: columns: expected ", label_expected ? "one" : "no",
                                                    " LABEL, CLASS_LABEL or TARGET, found ",
                                                    columns.label.has_value() ? "one" : "none"));
@@ -177,6 +181,7 @@ absl::Status Preparation::OpenParties() {
     }
     Preprocessor::Options preprocessing;
     preprocessing.holder = role;
+    preprocessing.only_applies = options_.only_applies;
     preprocessing.hash_buckets = options_.hash_buckets;
     preprocessing.scaling =
         options_.scaling == Schema::SCALING_UNSPECIFIED ? options_.rows.schema.scaling() : options_.scaling;
@@ -270,7 +275,7 @@ absl::Status Preparation::CheckVariety() const {
 absl::Status Preparation::Fit() {
   absl::Status status = ForEachRow([&](const TableRow& row, Party& party) {
     SPLITVEIL_ASSIGN_OR_RETURN(const SplitPart part, split_->PartOf(row));
-    if (party.role == Schema::LABEL_PARTY && part != SplitPart::kAuxiliary) {
+    if (party.role == Schema::LABEL_PARTY && label_.has_value() && part != SplitPart::kAuxiliary) {
       CountVariety(row, part);
     }
     party.test_rows += part == SplitPart::kTest ? 1 : 0;
@@ -281,7 +286,7 @@ absl::Status Preparation::Fit() {
   if (status.ok() && result_.rows == 0) {
     status = absl::InvalidArgumentError(absl::StrCat(table, ": expected usable rows, found none"));
   }
-  if (status.ok() && label_.has_value()) {
+  if (status.ok() && label_.has_value() && !options_.only_applies) {
     status = CheckVariety();
   }
   for (Party& party : parties_) {

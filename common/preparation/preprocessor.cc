@@ -113,6 +113,7 @@ absl::StatusOr<Preprocessor> Preprocessor::Create(const TableColumns& columns, c
     target.set_clipped(0);
   }
   result.vocabularies_.resize(result.categorical_.size());
+  result.only_applies_ = options.only_applies;
   if (options.extends != nullptr) {
     SPLITVEIL_RETURN_IF_ERROR(result.Extend(*options.extends));
   }
@@ -155,8 +156,21 @@ absl::Status Preprocessor::CheckSameAttributes(const Dataset& old) const {
                    ": attributes: expected those of the data to extend, their values in their order, found others"));
 }
 
+void Preprocessor::TakeTask(const v1::Preprocessing& theirs) {
+  preprocessing_.set_unlabelled(true);
+  *preprocessing_.mutable_classes() = theirs.classes();
+  if (theirs.has_target()) {
+    *preprocessing_.mutable_target() = theirs.target();
+    preprocessing_.mutable_target()->clear_clipped();
+  }
+}
+
 absl::Status Preprocessor::Extend(const Dataset& old) {
-  SPLITVEIL_RETURN_IF_ERROR(CheckSameTask(old));
+  if (only_applies_ && !label_.has_value() && old.has_labels()) {
+    TakeTask(old.preprocessing());
+  } else {
+    SPLITVEIL_RETURN_IF_ERROR(CheckSameTask(old));
+  }
   SPLITVEIL_RETURN_IF_ERROR(CheckSameAttributes(old));
   const v1::Preprocessing& theirs = old.preprocessing();
   const auto same_buckets = [](const v1::CategoryIndex& a, const v1::CategoryIndex& b) {
@@ -212,7 +226,7 @@ absl::Status Preprocessor::Fit(const TableRow& row, bool training) {
     v1::CategoryIndex& index = *preprocessing_.mutable_categorical(static_cast<int>(i));
     const absl::string_view value = row.categories[categorical_[i]];
     index.set_missing(index.missing() + (value.empty() ? 1 : 0));
-    if (training && index.hash_buckets() == 0 && !vocabularies_[i].Add(value)) {
+    if (training && !only_applies_ && index.hash_buckets() == 0 && !vocabularies_[i].Add(value)) {
       return absl::InvalidArgumentError(absl::StrCat(index.name(), ": more than 2^31 - 1 distinct values in training"));
     }
   }

@@ -41,6 +41,8 @@ class Preprocessor {
     // Data whose scales and indices are kept; values new in these rows get rows at the end of the embedding table.
     // Null: all is fitted.
     std::shared_ptr<const Dataset> extends;
+    // With `extends`: nothing is learnt from these rows. Values that it lacks are unseen ones, and rows need no labels.
+    bool only_applies = false;
   };
   // InvalidArgument where `extends` has other columns, buckets, images, attributes, classes or a target of another
   // range.
@@ -67,6 +69,8 @@ class Preprocessor {
   Preprocessor() = default;
   absl::Status Extend(const Dataset& old);
   absl::Status CheckSameTask(const Dataset& old) const;
+  // Rows without labels, of data with some.
+  void TakeTask(const v1::Preprocessing& theirs);
   absl::Status CheckSameAttributes(const Dataset& old) const;
   bool IsRegression() const { return label_.has_value() && label_->task.kind == Task::Kind::kRegression; }
   void FinishScales();
@@ -77,6 +81,7 @@ class Preprocessor {
   std::optional<TableColumns::Label> label_;                // Nullopt: this party has none.
   bool has_image_ = false;
   bool extends_ = false;
+  bool only_applies_ = false;
   v1::TableSchema::Scaling scaling_ = v1::TableSchema::ROBUST;
   std::vector<ColumnSample> samples_;  // Of each numeric column's training part; empty where scales are kept.
   v1::Preprocessing preprocessing_;

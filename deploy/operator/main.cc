@@ -13,6 +13,7 @@
 #include "deploy/operator/status/status_command.h"
 #include "deploy/operator/stream/stream_command.h"
 #include "deploy/operator/sweep/sweep_command.h"
+#include "deploy/operator/transform/transform_command.h"
 #include "deploy/operator/validate/validate_command.h"
 
 #include "common/command_line/command_line.h"
@@ -29,6 +30,7 @@ int main(int argc, char** argv) {
   splitveil::AddValidateCommand(line);
   splitveil::AddAlignCommand(line);
   splitveil::AddStatusCommand(line);
+  splitveil::AddTransformCommand(line);
   splitveil::AddPredictCommand(line);
   splitveil::AddReportCommand(line);
   splitveil::AddAuditCommand(line, &splitveil::WriteAuditReport);

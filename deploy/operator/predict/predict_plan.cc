@@ -23,6 +23,9 @@ v1::RunAgreement PredictionOf(const v1::RunAgreement& training) {
   agreement.set_epochs(0);
   agreement.set_progressive_validation(true);
   agreement.set_test_fraction(0);
+  agreement.set_validation_fraction(0);
+  agreement.clear_split_by_group();
+  agreement.clear_test_after();
   agreement.set_checkpoint_steps(0);
   agreement.set_minimum_batch_size(kLeastExamples);
   agreement.clear_audit();
