@@ -26,9 +26,10 @@ std::string DurationText(double seconds) {
     return "under 1 s";
   }
   if (seconds < 120) {
-    return absl::StrFormat("%.0f s", seconds);
+    return absl::StrFormat("about %.0f s", seconds);
   }
-  return seconds < 7200 ? absl::StrFormat("%.0f min", seconds / 60) : absl::StrFormat("%.1f h", seconds / 3600);
+  return seconds < 7200 ? absl::StrFormat("about %.0f min", seconds / 60)
+                        : absl::StrFormat("about %.1f h", seconds / 3600);
 }
 
 std::string BytesText(double bytes) {
@@ -53,7 +54,7 @@ RunExpectation ExpectRun(const v1::RunAgreement& agreement, int64_t rows, int64_
 
 std::string RunExpectationText(const RunExpectation& expected) {
   return absl::StrCat("memory at the peak about ", BytesText(static_cast<double>(expected.peak_memory_bytes)),
-                      "; alignment about ", DurationText(expected.alignment_seconds), ", training about ",
+                      "; alignment ", DurationText(expected.alignment_seconds), ", training ",
                       DurationText(expected.training_seconds), " and ", BytesText(expected.bytes_each_way),
                       " each way (scaled from OPERATIONS.md, Sizing, with as many rows at the peer)");
 }

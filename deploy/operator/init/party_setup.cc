@@ -254,16 +254,16 @@ absl::Status SetUpParty(const PartySetupOptions& options) {
   SPLITVEIL_RETURN_IF_ERROR(CheckPlace(options));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<v1::RunAgreement> received, ReadProposal(options));
   SPLITVEIL_ASSIGN_OR_RETURN(const PresetCut cut, ChooseModel(options, received));
-  SPLITVEIL_ASSIGN_OR_RETURN(const TableSample sample, SampleTable(options.table, options.layout));
-  SPLITVEIL_ASSIGN_OR_RETURN(const SchemaProposal proposal,
-                             ProposeSchema(options.table, sample, options.choices.is_label_party, options.schema));
-  std::printf("%s%s", SampleText(options.table, sample).c_str(), ProposalText(proposal).c_str());
   std::vector<NewFile> identity;
   SPLITVEIL_RETURN_IF_ERROR(AddIdentity(options, identity));
   if (!options.peer_certificate.empty()) {
     SPLITVEIL_ASSIGN_OR_RETURN(std::string peer, ReadPeerCertificate(options));
     identity.push_back({In(options, "peer.pem"), std::move(peer), kPublicMode});
   }
+  SPLITVEIL_ASSIGN_OR_RETURN(const TableSample sample, SampleTable(options.table, options.layout));
+  SPLITVEIL_ASSIGN_OR_RETURN(const SchemaProposal proposal,
+                             ProposeSchema(options.table, sample, options.choices.is_label_party, options.schema));
+  std::printf("%s%s", SampleText(options.table, sample).c_str(), ProposalText(proposal).c_str());
   SPLITVEIL_ASSIGN_OR_RETURN(const PrepareResult prepared, PrepareTable(options, proposal.schema, received));
   std::printf("%s: %lld rows, %lld of them for training\n", prepared.parties.front().path.c_str(),
               static_cast<long long>(prepared.parties.front().preprocessing.rows()),

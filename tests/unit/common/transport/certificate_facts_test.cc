@@ -50,8 +50,7 @@ TEST_F(CertificateFactsTest, DigestIsThatOfTheDerEncoding) {
   unsigned char* der = nullptr;
   const int size = i2d_X509(certificates->front().get(), &der);
   ASSERT_GT(size, 0);
-  EXPECT_EQ(Of(party_.certificate_pem).sha256,
-            Sha256({reinterpret_cast<const char*>(der), static_cast<size_t>(size)}));
+  EXPECT_EQ(Of(party_.certificate_pem).sha256, Sha256({reinterpret_cast<const char*>(der), static_cast<size_t>(size)}));
   OPENSSL_free(der);
 }
 
