@@ -1,6 +1,8 @@
 #include "common/operations/dry_run_checks.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -10,15 +12,18 @@
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
 #include "common/crypto/spoken_fingerprint.h"
+#include "common/ledger/ledger_reader.h"
 #include "common/operations/party_program.h"
 #include "common/operations/run_expectation.h"
 #include "common/process/file.h"
+#include "common/status/status_macros.h"
 #include "common/transport/certificate_facts.h"
 
 namespace splitveil {
 namespace {
 
 constexpr char kCertificates[] = "certificates";
+constexpr char kAlignments[] = "alignments";
 
 // Of one file, which LoadTlsIdentity has found in order.
 void DescribeCertificates(const std::string& path, const std::string& pem, DryRun& dry_run) {
@@ -40,6 +45,23 @@ void DescribeCertificates(const std::string& path, const std::string& pem, DryRu
       dry_run.Check(kCertificates, absl::OkStatus(), text);
     }
   }
+}
+
+// As a run counts them: events "aligning". A ledger that is still to be made has none.
+absl::StatusOr<int64_t> CountAlignments(const std::string& ledger_path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(ledger_path, ignored)) {
+    return 0;
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> reader, LedgerReader::Open(ledger_path));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, reader->Runs());
+  int64_t begun = 0;
+  for (const RunRecord& run : runs) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRecord> events, reader->Events(run.run.run_id));
+    begun +=
+        std::count_if(events.begin(), events.end(), [](const EventRecord& event) { return event.kind == "aligning"; });
+  }
+  return begun;
 }
 
 }  // namespace
@@ -76,6 +98,28 @@ std::shared_ptr<const Dataset> DryRunData(const v1::PartyCommon& party, const st
                      prepared.categorical_size(), " categorical columns, test_fraction ", prepared.test_fraction());
   }
   return dry_run.Check("data", data.status(), detail) ? *std::move(data) : nullptr;
+}
+
+void DryRunAlignments(const v1::PartyCommon& party, const std::string& config_path, DryRun& dry_run) {
+  if (party.max_alignments() == 0) {
+    return;
+  }
+  const absl::StatusOr<int64_t> begun = CountAlignments(ResolvePath(config_path, party.ledger_path()));
+  if (!begun.ok()) {
+    dry_run.Check(kAlignments, begun.status());
+    return;
+  }
+  const std::string text =
+      absl::StrCat(*begun, " of at most ", party.max_alignments(), " begun with this ledger (party.max_alignments)");
+  const std::string checkpoint = ResolvePath(config_path, party.checkpoint_path());
+  std::error_code ignored;
+  if (*begun < party.max_alignments()) {
+    dry_run.Check(kAlignments, absl::OkStatus(), text);
+  } else if (!checkpoint.empty() && std::filesystem::exists(checkpoint, ignored)) {
+    dry_run.Warn(kAlignments, absl::StrCat(text, ": only a run that goes on from the checkpoint is left"));
+  } else {
+    dry_run.Problem(kAlignments, absl::StrCat(text, ": one more is refused"));
+  }
 }
 
 void DryRunExpectation(const v1::RunAgreement& agreement, const Dataset& data, DryRun& dry_run) {

@@ -132,6 +132,7 @@ DryRun DryRunLabelParty(const std::string& agreement_path, const std::string& co
   const bool configured = dry_run.Check("configuration", LoadTextConfig(config_path, config), config_path);
   if (configured) {
     DryRunCertificates(config.party().identity(), config_path, dry_run);
+    DryRunAlignments(config.party(), config_path, dry_run);
   }
   if (!configured || !agreement.has_value()) {
     return dry_run;

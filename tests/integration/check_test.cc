@@ -142,6 +142,19 @@ TEST_F(CheckTest, DryRunForeseesAPolicyThatWouldHaltTheRun) {
   EXPECT_THAT(result.out, HasSubstr("warning  release policy   freeze_bottom in epoch 3 of 5: "));
 }
 
+TEST_F(CheckTest, DryRunCountsTheAlignmentsThatAreLeft) {
+  run_.label_config.mutable_party()->set_max_alignments(1);
+  const ChildResult before = Check("label_party", "--dry_run");
+  EXPECT_THAT(before.out, HasSubstr("ok       alignments       0 of at most 1 begun"));
+  run_.StartLabelParty();
+  run_.StartNonLabelParty();
+  EXPECT_EQ(run_.nonlabel->Wait(), 0) << run_.nonlabel->Errors();
+  EXPECT_EQ(run_.label->Wait(), 0) << run_.label->Errors();
+  const ChildResult after = Check("label_party", "--dry_run");
+  EXPECT_EQ(after.exit_code, 2);
+  EXPECT_THAT(after.out, HasSubstr("problem  alignments       1 of at most 1 begun with this ledger"));
+}
+
 TEST_F(CheckTest, DryRunForeseesAnAccountThatTheRunWouldPass) {
   run_.label_agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
   run_.label_agreement.mutable_audit()->clear_attacks();

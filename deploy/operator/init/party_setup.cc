@@ -260,7 +260,9 @@ absl::Status SetUpParty(const PartySetupOptions& options) {
     SPLITVEIL_ASSIGN_OR_RETURN(std::string peer, ReadPeerCertificate(options));
     identity.push_back({In(options, "peer.pem"), std::move(peer), kPublicMode});
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const TableSample sample, SampleTable(options.table, options.layout));
+  LayoutFlags layout = options.layout;
+  layout.skip_bad_rows = options.skip_bad_rows;
+  SPLITVEIL_ASSIGN_OR_RETURN(const TableSample sample, SampleTable(options.table, layout));
   SPLITVEIL_ASSIGN_OR_RETURN(const SchemaProposal proposal,
                              ProposeSchema(options.table, sample, options.choices.is_label_party, options.schema));
   std::printf("%s%s", SampleText(options.table, sample).c_str(), ProposalText(proposal).c_str());

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <set>
+#include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/charconv.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -22,29 +23,39 @@ constexpr size_t kFewTexts = 30;
 
 using Cells = std::vector<std::vector<std::string>>;
 
-// The lines' cells; none where a quoted cell does not end or the lines differ in their number of cells.
-std::optional<Cells> SplitAll(const std::vector<std::string>& lines, char separator, bool quotes, bool trim) {
-  CellSplitter splitter(separator, quotes, trim);
+// How the lines are cut into cells.
+struct Cut {
+  char separator;
+  bool quotes, trim;
+  size_t odd_lines;  // That may be passed over.
+};
+
+// The lines' cells; none where more lines than `odd_lines` have another number of cells than the first, or a quoted
+// cell that does not end.
+std::optional<Cells> SplitAll(const std::vector<std::string>& lines, const Cut& cut) {
+  CellSplitter splitter(cut.separator, cut.quotes, cut.trim);
   Cells all;
   std::vector<absl::string_view> cells;
   for (const std::string& line : lines) {
-    if (!splitter.Split(line, cells) || (!all.empty() && cells.size() != all.front().size())) {
+    if (splitter.Split(line, cells) && (all.empty() || cells.size() == all.front().size())) {
+      all.emplace_back(cells.begin(), cells.end());
+    } else if (all.empty()) {
       return std::nullopt;
     }
-    all.emplace_back(cells.begin(), cells.end());
   }
-  return all;
+  return lines.size() - all.size() <= cut.odd_lines ? std::optional<Cells>(std::move(all)) : std::nullopt;
 }
 
 // With quotes where they can be read so, as RFC 4180 has it.
-std::optional<Cells> SplitBy(const std::vector<std::string>& lines, char separator, TableLayout& layout) {
+std::optional<Cells> SplitBy(const std::vector<std::string>& lines, char separator, size_t odd_lines,
+                             TableLayout& layout) {
   layout.separator = separator;
   for (const bool quotes : {true, false}) {
     layout.quotes = quotes;
     // Blanks around cells, as in "a, b", hide quotes and numbers.
-    std::optional<Cells> cells = SplitAll(lines, separator, quotes, /*trim=*/true);
+    std::optional<Cells> cells = SplitAll(lines, {separator, quotes, /*trim=*/true, odd_lines});
     if (cells.has_value()) {
-      const std::optional<Cells> raw = SplitAll(lines, separator, quotes, /*trim=*/false);
+      const std::optional<Cells> raw = SplitAll(lines, {separator, quotes, /*trim=*/false, odd_lines});
       layout.trim = !raw.has_value() || *raw != *cells;
       return cells;
     }
@@ -52,32 +63,69 @@ std::optional<Cells> SplitBy(const std::vector<std::string>& lines, char separat
   return std::nullopt;
 }
 
-std::optional<Cells> SplitAsIs(const std::string& name, const std::vector<std::string>& lines, TableLayout& layout,
-                               std::string& error) {
+size_t OddLines(const std::vector<std::string>& lines, const LayoutFlags& flags) {
+  return flags.skip_bad_rows ? static_cast<size_t>(kOddLineShare * static_cast<double>(lines.size())) : 0;
+}
+
+// What to say where no separator fits: of the one that cuts the first line into most cells, the first line that
+// differs.
+std::string OddLine(const std::vector<std::string>& lines) {
+  const auto cells_by = [](const std::string& line, char separator) {
+    return std::count(line.begin(), line.end(), separator) + 1;
+  };
+  const char best = *std::max_element(std::begin(kSeparators), std::end(kSeparators), [&](char a, char b) {
+    return cells_by(lines.front(), a) < cells_by(lines.front(), b);
+  });
+  const auto expected = cells_by(lines.front(), best);
+  for (size_t line = 1; expected > 1 && line < lines.size(); ++line) {
+    if (cells_by(lines[line], best) != expected) {
+      return absl::StrCat("; by ", SeparatorName(best), " the first has ", expected, ", and line ", line + 1, " has ",
+                          cells_by(lines[line], best), ": --skip_bad_rows leaves such lines out");
+    }
+  }
+  return "";
+}
+
+absl::StatusOr<Cells> FindSeparator(const std::string& name, const std::vector<std::string>& lines,
+                                    const LayoutFlags& flags, TableLayout& layout) {
   std::optional<Cells> best;
-  TableLayout best_layout;
   bool tie = false;
   for (const char separator : kSeparators) {
     TableLayout tried;
-    const std::optional<Cells> cells = SplitBy(lines, separator, tried);
+    std::optional<Cells> cells = SplitBy(lines, separator, OddLines(lines, flags), tried);
     if (!cells.has_value() || cells->front().size() < 2) {
       continue;
     }
-    tie = best.has_value() && cells->front().size() == best->front().size();
+    tie = best.has_value() &&
+          (cells->front().size() == best->front().size() || (tie && cells->front().size() < best->front().size()));
     if (!best.has_value() || cells->front().size() > best->front().size()) {
-      best = cells;
-      best_layout = tried;
+      best = std::move(cells);
+      layout = tried;
     }
   }
   if (!best.has_value() || tie) {
-    error =
+    return absl::InvalidArgumentError(
         absl::StrCat(name, ": expected lines of as many cells each, found ",
                      tie ? "two separators that give them" : "none of comma, semicolon, tab and bar that gives them",
-                     "; --separator=TEXT says which it is (tab: \"\\t\")");
-    return std::nullopt;
+                     "; --separator=TEXT says which it is (tab: \"\\t\")", tie ? "" : OddLine(lines)));
   }
-  layout = best_layout;
-  return best;
+  return *std::move(best);
+}
+
+absl::StatusOr<Cells> SplitByFlag(const std::string& name, const std::vector<std::string>& lines,
+                                  const LayoutFlags& flags, TableLayout& layout) {
+  const std::string separator = flags.separator == "\\t" ? "\t" : flags.separator;
+  if (separator.size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("command line: --separator: expected one byte, found \"", flags.separator, "\""));
+  }
+  std::optional<Cells> cells = SplitBy(lines, separator[0], OddLines(lines, flags), layout);
+  if (!cells.has_value() || cells->front().size() < 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": expected lines of as many cells each, two or more, found others with separator ",
+                     SeparatorName(separator[0])));
+  }
+  return *std::move(cells);
 }
 
 // Whether what stands in a column below the first line tells it from that line.
@@ -158,27 +206,9 @@ std::string SeparatorName(char separator) {
 absl::StatusOr<TableLayout> FindLayout(const std::string& name, const std::vector<std::string>& lines,
                                        const LayoutFlags& flags) {
   TableLayout layout;
-  std::optional<Cells> cells;
-  if (flags.separator.empty()) {
-    std::string error;
-    cells = SplitAsIs(name, lines, layout, error);
-    if (!cells.has_value()) {
-      return absl::InvalidArgumentError(error);
-    }
-  } else {
-    const std::string separator = flags.separator == "\\t" ? "\t" : flags.separator;
-    if (separator.size() != 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("command line: --separator: expected one byte, found \"", flags.separator, "\""));
-    }
-    cells = SplitBy(lines, separator[0], layout);
-    if (!cells.has_value() || cells->front().size() < 2) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name, ": expected lines of as many cells each, two or more, found others with separator ",
-                       SeparatorName(separator[0])));
-    }
-  }
-  SPLITVEIL_RETURN_IF_ERROR(TakeNames(name, *cells, flags, layout));
+  SPLITVEIL_ASSIGN_OR_RETURN(const Cells cells, flags.separator.empty() ? FindSeparator(name, lines, flags, layout)
+                                                                        : SplitByFlag(name, lines, flags, layout));
+  SPLITVEIL_RETURN_IF_ERROR(TakeNames(name, cells, flags, layout));
   return layout;
 }
 

@@ -21,7 +21,11 @@ struct TableLayout {
 struct LayoutFlags {
   std::string separator;  // One byte.
   std::string header;     // "yes" or "no".
+  // Lines that cannot be used may be among them, up to kOddLineShare: they are passed over.
+  bool skip_bad_rows = false;
 };
+
+inline constexpr double kOddLineShare = 0.05;
 
 // From the first lines of a file, at least one. The separator is the one of comma, semicolon, tab and bar by which all
 // lines have the same number of cells, the largest. A first line is a header where its cells are distinct, none is a

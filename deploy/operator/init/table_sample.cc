@@ -61,6 +61,10 @@ absl::StatusOr<TableSample> SampleTable(const std::string& path, const LayoutFla
       break;
     }
     if (!splitter.Split(line.front(), cells) || cells.size() != sample.columns.size()) {
+      ++sample.odd_lines;
+      if (flags.skip_bad_rows) {
+        continue;  // `prepare` judges how many there may be.
+      }
       return reader->ErrorAt(1, absl::StrCat("expected ", sample.columns.size(),
                                              " cells as in the lines before, found another number, or a quoted cell "
                                              "that does not end on its line"));
@@ -82,7 +86,8 @@ std::string SampleText(const std::string& path, const TableSample& sample) {
   return absl::StrCat(path, ": ", sample.rows, sample.whole ? " rows, all of the file" : " rows looked at, not all",
                       "; separator ", SeparatorName(layout.separator),
                       layout.header ? ", header line" : ", no header line", layout.quotes ? "" : ", quotes are text",
-                      layout.trim ? ", blanks around cells" : "", "\n");
+                      layout.trim ? ", blanks around cells" : "",
+                      sample.odd_lines > 0 ? absl::StrCat(", ", sample.odd_lines, " lines left out") : "", "\n");
 }
 
 }  // namespace splitveil

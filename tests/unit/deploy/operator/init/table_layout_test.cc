@@ -95,6 +95,27 @@ TEST(TableLayoutTest, FailsWithTheFlagWhereNoSeparatorFitsOrTwoDo) {
   EXPECT_THAT(Error({"id,a;b", "1,2;3", "4,5;6"}), HasSubstr("two separators that give them; --separator"));
 }
 
+TEST(TableLayoutTest, FailsWithTheFirstLineThatIsOdd) {
+  EXPECT_THAT(Error({"id,age", "a,3", "b,4,secret", "c,5"}),
+              ::testing::AllOf(HasSubstr("by comma the first has 2, and line 3 has 3: --skip_bad_rows"),
+                               Not(HasSubstr("secret"))));
+}
+
+TEST(TableLayoutTest, PassesOverAFewOddLinesWhereThatIsAskedFor) {
+  std::vector<std::string> lines = {"id,age"};
+  for (int row = 0; row < 99; ++row) {
+    lines.push_back("a,3");
+  }
+  lines[40] = "b,4,5";
+  LayoutFlags flags;
+  flags.skip_bad_rows = true;
+  EXPECT_EQ(Found(lines, flags).names.size(), 2);
+  for (size_t row = 41; row < 46; ++row) {
+    lines[row] = "b,4,5";
+  }
+  EXPECT_THAT(Error(lines, flags), HasSubstr("--separator"));
+}
+
 TEST(TableLayoutTest, FailsForAHeaderWithOneNameTwice) {
   LayoutFlags flags;
   flags.header = "yes";
