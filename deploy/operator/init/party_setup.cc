@@ -116,18 +116,22 @@ absl::StatusOr<PresetCut> ChooseModel(const PartySetupOptions& options,
                    agreement.has_value() ? agreement->cut_layer() : "", "\"; write party.textproto by hand for it"));
 }
 
-// A text that this command wrote must say what it means to.
+absl::Status Within(const std::string& file, const absl::Status& status) {
+  return status.ok() ? status : absl::Status(status.code(), absl::StrCat(file, ": ", status.message()));
+}
+
+// A text that this command wrote must say what it means to, and keep the agreement.
 absl::Status CheckTexts(const PartySetupOptions& options, const std::string& party_text,
                         const v1::RunAgreement& agreement) {
   const std::string name = In(options, "party.textproto");
   if (options.choices.is_label_party) {
     v1::LabelPartyConfig config;
     SPLITVEIL_RETURN_IF_ERROR(ParseTextConfig(party_text, name, config));
-    return ValidateLabelConfig(config, agreement);
+    return Within(name, ValidateLabelConfig(config, agreement));
   }
   v1::NonLabelPartyConfig config;
   SPLITVEIL_RETURN_IF_ERROR(ParseTextConfig(party_text, name, config));
-  return CheckBottomSpec(config.model(), agreement);
+  return Within(name, CheckBottomSpec(config.model(), agreement));
 }
 
 // The peer's certificate, to be pinned: LoadTlsIdentity checks it again before every run.

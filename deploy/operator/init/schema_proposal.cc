@@ -228,6 +228,10 @@ absl::StatusOr<std::string> AddFeature(const std::string& path, const ColumnSumm
     into.set_kind(Schema::IGNORE);
     return std::string("one value at most: it tells nothing");
   }
+  if (all_numbers && column.padded() > 0 && !Has(flags.numeric, column.name())) {
+    into.set_kind(Schema::CATEGORICAL);
+    return absl::StrCat("codes, as some have zeros in front, ", distinct);
+  }
   if (all_numbers) {
     into.set_kind(Schema::NUMERIC);
     const bool codes = column.integers() == column.numbers() && column.distinct() <= kFewCodes;

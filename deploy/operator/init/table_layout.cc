@@ -19,6 +19,8 @@ namespace splitveil {
 namespace {
 
 constexpr char kSeparators[] = {',', ';', '\t', '|'};
+// No number is among them.
+constexpr const char* kMissing[] = {"NA", "N/A", "NaN", "nan", "na", "n/a", "null", "NULL", "Null", "?", "\\N", "#N/A"};
 constexpr size_t kFewTexts = 30;
 
 using Cells = std::vector<std::vector<std::string>>;
@@ -131,13 +133,14 @@ absl::StatusOr<Cells> SplitByFlag(const std::string& name, const std::vector<std
 // Whether what stands in a column below the first line tells it from that line.
 bool UnlikeFirst(const Cells& cells, size_t column) {
   std::set<std::string> texts;
-  bool numbers = true;
+  bool numbers = true, any = false;
   for (size_t row = 1; row < cells.size(); ++row) {
     const std::string& cell = cells[row][column];
-    numbers = numbers && (cell.empty() || IsNumber(cell));
+    any = any || IsNumber(cell);
+    numbers = numbers && (cell.empty() || MeansMissing(cell) || IsNumber(cell));
     texts.insert(cell);
   }
-  return numbers ||
+  return (numbers && any) ||
          (texts.size() <= kFewTexts && 2 * texts.size() < cells.size() && texts.count(cells.front()[column]) == 0);
 }
 
@@ -186,6 +189,10 @@ bool IsNumber(const std::string& cell) {
   const absl::from_chars_result result = absl::from_chars(cell.data(), end, number);
   return !cell.empty() && result.ec == std::errc() && result.ptr == end && std::isfinite(number) &&
          cell.find_first_of("xX") == std::string::npos;
+}
+
+bool MeansMissing(const std::string& cell) {
+  return std::find(std::begin(kMissing), std::end(kMissing), cell) != std::end(kMissing);
 }
 
 std::string SeparatorName(char separator) {

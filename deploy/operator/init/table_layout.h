@@ -41,6 +41,9 @@ std::string SeparatorName(char separator);
 // A finite decimal number and nothing else, as prepared data take it.
 bool IsNumber(const std::string& cell);
 
+// Whether it is a text that databases, spreadsheets and statistics programs write for "missing": NA, null, ?, ....
+bool MeansMissing(const std::string& cell);
+
 }  // namespace splitveil
 
 #endif  // SPLITVEIL_DEPLOY_OPERATOR_INIT_TABLE_LAYOUT_H_

@@ -49,15 +49,15 @@ absl::StatusOr<TableSample> SampleTable(const std::string& path, const LayoutFla
   // The next line: of those read already, then of the file.
   size_t next = sample.layout.header ? 1 : 0;
   std::vector<std::string> line;
-  while (sample.rows < kMaxSampledRows && bytes < kMaxSampledBytes) {
+  while (true) {
     line.clear();
     if (next < first.size()) {
       line.push_back(first[next++]);
     } else {
       SPLITVEIL_RETURN_IF_ERROR(ReadLines(*reader, 1, line));
     }
-    if (line.empty()) {
-      sample.whole = true;
+    sample.whole = line.empty();
+    if (sample.whole || sample.rows == kMaxSampledRows || bytes >= kMaxSampledBytes) {
       break;
     }
     if (!splitter.Split(line.front(), cells) || cells.size() != sample.columns.size()) {

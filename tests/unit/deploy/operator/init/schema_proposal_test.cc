@@ -187,6 +187,15 @@ TEST_F(SchemaProposalTest, AFewTextsAmongNumbersAreOneErrorThatNamesTheFlags) {
   EXPECT_THAT(proposal.schema.missing(), ElementsAre("secret"));
 }
 
+TEST_F(SchemaProposalTest, NumbersWithZerosInFrontAreCodes) {
+  const TableSample sample =
+      Sample({id_, Column("zip", {"01234", "10115", "80331"}, 100), Column("share", {"0.5", "0"}, 100)});
+  EXPECT_EQ(Kinds(Propose(sample, false)).at("zip"), "CATEGORICAL");
+  EXPECT_EQ(Kinds(Propose(sample, false)).at("share"), "NUMERIC");
+  flags_.numeric = {"zip"};
+  EXPECT_EQ(Kinds(Propose(sample, false)).at("zip"), "NUMERIC");
+}
+
 TEST_F(SchemaProposalTest, FlagsMustNameColumnsOnce) {
   flags_.ignore = {"incme"};
   EXPECT_THAT(Error(Sample({id_, income_}), false),
