@@ -13,6 +13,7 @@
 #include "common/config/canonical_message.h"
 #include "common/config/message_validator.h"
 #include "common/config/text_config.h"
+#include "common/crypto/spoken_fingerprint.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -273,6 +274,10 @@ Digest AgreementSha256(const v1::RunAgreement& canonical) {
     canonical.SerializeToCodedStream(&coded);
   }
   return Sha256(bytes);
+}
+
+std::string AgreementFingerprint(const v1::RunAgreement& canonical) {
+  return SpokenFingerprint(AgreementSha256(canonical));
 }
 
 int64_t MaxMessageBytes(const v1::RunAgreement& agreement) {

@@ -297,6 +297,7 @@ absl::Status RunLabelParty(const LabelPartyPlan& plan) {
   ReuseTensorMemory();
   SetComputeThreads(plan.config.party().compute_threads());
   KeepForOwnerAlone(plan.config.party(), plan.config_path);
+  LogInfo("agreement fingerprint ", AgreementFingerprint(plan.agreement));
   LabelPartyPlan part = plan;
   for (bool only_continues = false;; only_continues = true) {
     absl::Status outcome = ServeRun(part, only_continues);

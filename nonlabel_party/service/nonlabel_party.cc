@@ -121,6 +121,7 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   ReuseTensorMemory();
   SetComputeThreads(plan.config.party().compute_threads());
   KeepForOwnerAlone(plan.config.party(), plan.config_path);
+  LogInfo("agreement fingerprint ", AgreementFingerprint(plan.agreement));
   RunStatus status("nonlabel_party");
   OperationsService operations(&status);
   const std::string status_socket = StatusSocketPath(plan.config.party(), plan.config_path);
