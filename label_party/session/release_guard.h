@@ -68,6 +68,8 @@ class ReleaseGuard {
   // What earlier runs released, once that is known better than when this was made.
   void SetEarlierSumKl(double sum_kl) { earlier_sum_kl_ = sum_kl; }
 
+  // See ReleaseGate::max_run_sum_kl.
+  double max_run_sum_kl() const { return gate_.max_run_sum_kl(); }
   std::string protection_name() const { return protection_->name(); }
   // See GradientProtection::Moments.
   std::optional<ClassMoments> moments() const { return protection_->Moments(); }

@@ -1,9 +1,13 @@
 #include "label_party/session/run_training.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
+#include "common/leakage/bound_basis.h"
+#include "common/leakage/bounds.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "label_party/session/refusal_log.h"
@@ -97,6 +101,7 @@ absl::Status RunTraining::Learn() {
   const RunResult& result = training_.result();
   progress_->Report(result.steps, result.trained_examples, result.train_log_loss, auditor_->latest());
   ShowBoundExceeded();
+  ShowAccount();
   parts_.protocol->Stepped();
   parts_.presence->Heard();  // While this party worked the peer had to wait.
   return absl::OkStatus();
@@ -257,6 +262,21 @@ absl::Status RunTraining::Complete() {
 void RunTraining::ShowBoundExceeded() {
   const auto exceeded = static_cast<uint64_t>(auditor_->bound_exceeded());
   parts_.run->status->Update([&](v1::GetStatusResponse& status) { status.set_bound_exceeded(exceeded); });
+}
+
+void RunTraining::ShowAccount() {
+  const RunResult& result = training_.result();
+  const double limit = training_.guard->max_run_sum_kl();
+  const double spent = result.earlier_sum_kl + result.cumulative_sum_kl;
+  parts_.run->status->Update([&](v1::GetStatusResponse& status) {
+    v1::LabelPartyFigures& figures = *status.mutable_label_party();
+    figures.set_run_auc_bound(GaussianAucBound(result.cumulative_sum_kl));
+    figures.set_bound_proved(IsBoundProved(result.protection));
+    if (std::isfinite(limit)) {
+      figures.set_max_run_auc_bound(GaussianAucBound(limit));
+      figures.set_budget_left(std::max(0.0, 1 - spent / limit));
+    }
+  });
 }
 
 }  // namespace splitveil

@@ -86,6 +86,9 @@ class RunTraining {
  private:
   RunTraining(const Parts& parts, std::unique_ptr<LeakAuditor> auditor, Training training, bool is_continued);
 
+  // Tells whoever asks for the status what the releases so far add up to, and what is left of the run's limit.
+  void ShowAccount();
+
   // Where attacks on attributes are agreed. `rows`: this party's of the aligned examples.
   absl::Status BeginAttributeAudit(absl::Span<const uint32_t> rows);
 
