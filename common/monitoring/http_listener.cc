@@ -21,7 +21,6 @@
 namespace splitveil {
 namespace {
 
-constexpr absl::Duration kRequestLimit = absl::Seconds(5);
 constexpr int kPauseMillis = 100;
 constexpr int kNice = 10;
 
@@ -64,16 +63,20 @@ absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(const Monitori
     return absl::InternalError("party.monitoring: no descriptor is left");
   }
   std::unique_ptr<HttpListener> listener(
-      new HttpListener(std::move(sockets), std::move(tls), std::move(stop), std::move(serve)));
+      new HttpListener(std::move(sockets), std::move(tls), std::move(stop), plan.request_limit, std::move(serve)));
   for (int i = 0; i < kThreads; ++i) {
     listener->threads_.emplace_back([started = listener.get()] { started->Run(); });
   }
   return listener;
 }
 
-HttpListener::HttpListener(std::vector<Descriptor> sockets, Tls tls, Descriptor stop,
+HttpListener::HttpListener(std::vector<Descriptor> sockets, Tls tls, Descriptor stop, absl::Duration request_limit,
                            std::function<void(HttpConnection&)> serve)
-    : sockets_(std::move(sockets)), tls_(std::move(tls)), stop_(std::move(stop)), serve_(std::move(serve)) {}
+    : sockets_(std::move(sockets)),
+      tls_(std::move(tls)),
+      stop_(std::move(stop)),
+      request_limit_(request_limit),
+      serve_(std::move(serve)) {}
 
 HttpListener::~HttpListener() {
   const uint64_t one = 1;
@@ -109,7 +112,7 @@ void HttpListener::Run() const {
   BlockSignals();
   YieldToTheRun();
   for (Descriptor accepted = Accept(); accepted.number() >= 0; accepted = Accept()) {
-    HttpConnection connection(std::move(accepted), tls_.get(), stop_.number(), SteadyAfter(kRequestLimit));
+    HttpConnection connection(std::move(accepted), tls_.get(), stop_.number(), SteadyAfter(request_limit_));
     if (connection.Begin()) {
       serve_(connection);
     }

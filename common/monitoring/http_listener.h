@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 #include "common/monitoring/http_connection.h"
 #include "common/monitoring/monitoring_plan.h"
@@ -37,7 +38,8 @@ class HttpListener {
  private:
   using Tls = std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)>;
 
-  HttpListener(std::vector<Descriptor> sockets, Tls tls, Descriptor stop, std::function<void(HttpConnection&)> serve);
+  HttpListener(std::vector<Descriptor> sockets, Tls tls, Descriptor stop, absl::Duration request_limit,
+               std::function<void(HttpConnection&)> serve);
   static absl::StatusOr<Tls> MakeTls(const MonitoringPlan& plan);
   void Run() const;
   // The next connection; -1: none is left, or stopped.
@@ -46,6 +48,7 @@ class HttpListener {
   const std::vector<Descriptor> sockets_;
   const Tls tls_;  // Null: HTTP.
   const Descriptor stop_;
+  const absl::Duration request_limit_;
   const std::function<void(HttpConnection&)> serve_;
   std::vector<std::thread> threads_;  // Last: use all above.
 };

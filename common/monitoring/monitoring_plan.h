@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 #include "common/crypto/sha256.h"
 
@@ -18,6 +19,7 @@ struct MonitoringPlan {
   bool is_loopback = true;             // HTTP; else HTTPS.
   std::optional<Digest> token_sha256;  // nullopt: no token is asked for, and nothing can be changed.
   std::string certificate_path, private_key_path;
+  absl::Duration request_limit = absl::Seconds(5);  // From the connection to the end of the answer.
 };
 
 // nullopt: the party is not monitored. Reads the token. Errors: InvalidArgument, NotFound as one line, after the

@@ -22,7 +22,7 @@
 namespace splitveil {
 namespace {
 
-constexpr int kConflict = 409, kUnauthorized = 401, kRefused = 400;
+constexpr int kOk = 200, kConflict = 409, kUnauthorized = 401, kRefused = 400;
 constexpr int kMaxRefusalsLogged = 20;
 constexpr size_t kMaxBodyBytes = 1024;
 
@@ -53,8 +53,8 @@ RequestFacts FactsOf(const httplib::Request& request) {
 // cpp-httplib reads a request and finds its handler; the connection and its threads are HttpListener's.
 class MonitoringServer::Routes : private httplib::Server {
  public:
-  Routes(const MonitoringPlan& plan, const RunStatus* status, Halt halt)
-      : rules_(plan.is_loopback, plan.token_sha256), status_(status), halt_(std::move(halt)) {
+  Routes(const MonitoringPlan& plan, const RunStatus* status, const Actions& actions)
+      : rules_(plan.is_loopback, plan.token_sha256), status_(status), can_halt_(actions.count("halt") > 0) {
     set_payload_max_length(kMaxBodyBytes);
     set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) { return Admit(request, response); });
@@ -69,8 +69,10 @@ class MonitoringServer::Routes : private httplib::Server {
     Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
       response.set_content(MetricsText(status_->Snapshot()), kMetricsContentType);
     });
-    if (halt_ != nullptr) {
-      Post("/halt", [this](const httplib::Request&, httplib::Response& response) { DoHalt(response); });
+    for (const auto& [name, act] : actions) {
+      Post(absl::StrCat("/", name), [act = act](const httplib::Request&, httplib::Response& response) {
+        Answer(act(), response);
+      });
     }
   }
 
@@ -124,21 +126,20 @@ class MonitoringServer::Routes : private httplib::Server {
   std::string StatusJson() const {
     v1::GetStatusResponse status = status_->Snapshot();
     if (status.has_label_party()) {
-      status.mutable_label_party()->set_halt_allowed(halt_ != nullptr && rules_.allows_changes());
+      status.mutable_label_party()->set_halt_allowed(can_halt_ && rules_.allows_changes());
     }
     return absl::StrCat("{\"status\":", JsonOf(status), ",\"history\":", JsonOf(status_->History()), "}");
   }
 
-  void DoHalt(httplib::Response& response) const {
-    const absl::Status halted = halt_();
-    response.status = halted.ok() ? 200 : kConflict;
-    response.set_content(nlohmann::json({{"halted", halted.ok()}, {"message", std::string(halted.message())}}).dump(),
+  static void Answer(const absl::Status& done, httplib::Response& response) {
+    response.status = done.ok() ? kOk : kConflict;
+    response.set_content(nlohmann::json({{"done", done.ok()}, {"message", std::string(done.message())}}).dump(),
                          "application/json");
   }
 
   const AccessRules rules_;
   const RunStatus* const status_;
-  const Halt halt_;
+  const bool can_halt_;
   std::atomic<int> refusals_{0};
 };
 
@@ -148,8 +149,8 @@ MonitoringServer::MonitoringServer(std::unique_ptr<Routes> routes, std::unique_p
 MonitoringServer::~MonitoringServer() = default;
 
 absl::StatusOr<std::unique_ptr<MonitoringServer>> MonitoringServer::Start(const MonitoringPlan& plan,
-                                                                          const RunStatus* status, Halt halt) {
-  auto routes = std::make_unique<Routes>(plan, status, std::move(halt));
+                                                                          const RunStatus* status, const Actions& actions) {
+  auto routes = std::make_unique<Routes>(plan, status, actions);
   SPLITVEIL_ASSIGN_OR_RETURN(
       std::unique_ptr<HttpListener> listener,
       HttpListener::Start(plan, [serves = routes.get()](HttpConnection& connection) { serves->Serve(connection); }));

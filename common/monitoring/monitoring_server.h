@@ -3,7 +3,9 @@
 #define SPLITVEIL_COMMON_MONITORING_MONITORING_SERVER_H_
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,17 +20,17 @@ class HttpListener;
 // GET /              the page, with its files
 //     /status.json   {"status": GetStatusResponse, "history": RunHistory}, in Protobuf's JSON
 //     /metrics       figures for Prometheus
-// POST /halt         `halt`, where there is one
+// POST /ACTION       does it: what this party's operator may change
 //
 // AccessRules say who may ask. Thread-safe; ends when it is destroyed.
 class MonitoringServer {
  public:
-  // Ends the run; called from another thread. Null: this party cannot.
-  using Halt = std::function<absl::Status()>;
+  // By name, "halt": what changes the run; called from other threads.
+  using Actions = std::map<std::string, std::function<absl::Status()>>;
 
-  // `status`: not owned; must outlive the server, as must what `halt` uses. Errors: as HttpListener::Start.
+  // `status`: not owned; must outlive the server, as must what `actions` use. Errors: as HttpListener::Start.
   static absl::StatusOr<std::unique_ptr<MonitoringServer>> Start(const MonitoringPlan& plan, const RunStatus* status,
-                                                                 Halt halt);
+                                                                 const Actions& actions);
   ~MonitoringServer();
 
   int port() const;

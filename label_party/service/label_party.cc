@@ -203,7 +203,9 @@ absl::StatusOr<std::unique_ptr<MonitoringServer>> StartMonitoring(LabelPartyPlan
     return nullptr;
   }
   absl::StatusOr<std::unique_ptr<MonitoringServer>> server =
-      MonitoringServer::Start(*plan.monitoring, &status, [&session] { return session.Halt(); });
+      MonitoringServer::Start(*plan.monitoring, &status,
+                              {{"halt", [&session] { return session.Halt(); }},
+                               {"raise_noise", [&session] { return session.RaiseNoise(); }}});
   if (server.ok()) {
     plan.monitoring->listen_address = WithPort(plan.monitoring->listen_address, (*server)->port());
   }

@@ -289,6 +289,14 @@ absl::Status LabelSession::Halt() {
   return absl::OkStatus();
 }
 
+absl::Status LabelSession::RaiseNoise() {
+  absl::MutexLock lock(&mutex_);
+  if (end_.ended() || protocol_.state() != State::kTraining) {
+    return absl::FailedPreconditionError("raise noise: expected a run that trains, found none");
+  }
+  return training_->RaiseNoise();
+}
+
 absl::Status LabelSession::WaitUntilEnded(bool (*stop)()) {
   while (!EndIfDue(stop)) {
     ended_.Until(SteadyAfter(absl::Milliseconds(100)));

@@ -146,6 +146,9 @@ class LabelSession {
   // no run is under way; those of that step and the ledger, which end the run themselves.
   absl::Status Halt();
 
+  // Raises the noise (RunTraining::RaiseNoise). Errors: its; FailedPrecondition where nothing is trained.
+  absl::Status RaiseNoise();
+
   // Waits until the run has ended, the peer has been silent for longer than the agreement allows, or `stop` says so
   // (asked several times a second). OK: completed; StoppedOnRequest; InvalidArgument where it is
   // completed and the shared examples were all alike. The ledger is finished when it returns.

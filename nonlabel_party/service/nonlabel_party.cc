@@ -130,7 +130,7 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
       StartServer({plan.config.listen_address(), MaxMessageBytes(plan.agreement), {&unimplemented}}, plan.identity));
   std::unique_ptr<MonitoringServer> monitoring;
   if (plan.monitoring.has_value()) {
-    SPLITVEIL_ASSIGN_OR_RETURN(monitoring, MonitoringServer::Start(*plan.monitoring, &status, /*halt=*/nullptr));
+    SPLITVEIL_ASSIGN_OR_RETURN(monitoring, MonitoringServer::Start(*plan.monitoring, &status, /*actions=*/{}));
   }
   LogInfo("non-label party serves status on ", status_socket, ", health on port ", running.port);
 

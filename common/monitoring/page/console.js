@@ -5,7 +5,7 @@ const RUN_COLOUR = DARK.matches ? "#4d9fd6" : RUN_COLOURS[0];
 DARK.addEventListener("change", () => location.reload());  // Charts are drawn in the colours of one scheme.
 
 const PARTIES = { label_party: "Label party", nonlabel_party: "Non-label party" };
-const GRAVE = ["gate_halt", "gate_freeze_bottom", "operator_halt", "bound_exceeded", "claim_refuted", "frozen", "export_failed"];
+const GRAVE = ["gate_halt", "gate_freeze_bottom", "operator_halt", "operator_raise_noise", "bound_exceeded", "claim_refuted", "frozen", "export_failed"];
 const TOKEN = "splitveil-token";  // In this tab's memory alone, gone with it.
 const drawn = new Map();          // Charts by the element they are in.
 let timer = null;
@@ -173,9 +173,11 @@ function showControls(status) {
   if (!figures) return;
   const underWay = Boolean(status.run_id) && !status.ended;
   byId("halt").disabled = !figures.halt_allowed || !underWay;
-  byId("halt-words").textContent = !figures.halt_allowed
-    ? "Set party.monitoring.token_path to be able to halt the run from here; SIGTERM stops it, too."
-    : underWay ? "Ends the run at both parties, as the release gate would: exit code 5, recorded in the ledger."
+  byId("raise_noise").hidden = !/^(marvell|iso)/.test(figures.protection || "");  // Others cannot.
+  byId("raise_noise").disabled = byId("halt").disabled || status.phase !== "training" || Boolean(figures.frozen);
+  byId("action-words").textContent = !figures.halt_allowed
+    ? "Set party.monitoring.token_path to be able to act from here; SIGTERM stops the run, too."
+    : underWay ? "A halt ends the run at both parties, as the release gate would: exit code 5. The ledger records what is done here."
     : "No run is under way.";
 }
 
@@ -225,15 +227,18 @@ async function ask() {
   if (!document.hidden) timer = setTimeout(ask, PERIOD_MILLIS);
 }
 
-async function halt() {
-  byId("halt-dialog").close();
-  byId("halt").disabled = true;
+// What each button does, once it is confirmed.
+const DONE = { halt: "Halted: both parties end with exit code 5.", raise_noise: "Raised: see the events." };
+
+async function act(action) {
+  byId(action + "-dialog").close();
+  byId(action).disabled = true;
+  const words = byId("action-answer");
   try {
-    const answer = await fetch("halt", { method: "POST", headers: headers({ "X-Splitveil-Action": "halt" }) });
-    const told = await answer.text();
-    byId("halt-answer").textContent = answer.ok ? "Halted: both parties end with exit code 5." : "Not halted: " + told;
+    const answer = await fetch(action, { method: "POST", headers: headers({ "X-Splitveil-Action": action }) });
+    words.textContent = answer.ok ? DONE[action] : "Refused: " + (answer.status === 409 ? (await answer.json()).message : "HTTP " + answer.status);
   } catch (error) {
-    byId("halt-answer").textContent = "Not known whether it was halted: no answer.";
+    words.textContent = "Not known whether it was done: no answer.";
   }
   ask();
 }
@@ -244,8 +249,10 @@ byId("token-form").addEventListener("submit", (event) => {
   byId("token").value = "";
   ask();
 });
-byId("halt").addEventListener("click", () => byId("halt-dialog").showModal());
-byId("halt-no").addEventListener("click", () => byId("halt-dialog").close());
-byId("halt-yes").addEventListener("click", halt);
+for (const action of Object.keys(DONE)) {
+  byId(action).addEventListener("click", () => byId(action + "-dialog").showModal());
+  byId(action + "-no").addEventListener("click", () => byId(action + "-dialog").close());
+  byId(action + "-yes").addEventListener("click", () => act(action));
+}
 document.addEventListener("visibilitychange", () => { if (!document.hidden) ask(); });
 ask();

@@ -71,6 +71,7 @@ class Browser:
 
     def open(self, url):
         self.call("Page.navigate", url=url)
+        self.wait_for("document.readyState === 'complete' && location.href !== 'about:blank'")
 
     def evaluate(self, expression):
         """The expression's value; of a promise what it comes to."""

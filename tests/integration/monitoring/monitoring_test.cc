@@ -14,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
@@ -33,7 +34,8 @@ constexpr int kSkipped = 77;
 // "name{labels}" -> value. Empty where a line is of another format.
 std::map<std::string, double> Parse(const std::string& text) {
   std::map<std::string, double> samples;
-  for (const std::string line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+  for (const absl::string_view view : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    const std::string line(view);
     if (absl::StartsWith(line, "# HELP splitveil_") || absl::StartsWith(line, "# TYPE splitveil_")) {
       continue;
     }
@@ -72,8 +74,7 @@ class MonitoringTest : public ::testing::Test {
     run_.label_config.mutable_party()->mutable_monitoring()->set_token_path("token");
     run_.label_config.mutable_protection()->mutable_marvell()->set_s(4);
     for (v1::RunAgreement* agreement : {&run_.label_agreement, &run_.nonlabel_agreement}) {
-      agreement->set_epochs(100000);  // Until it is halted.
-      agreement->mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
+      agreement->set_epochs(100000);  // Until it is halted. ORACLE: the attack module reads AUCs, its page does not.
     }
   }
 
@@ -108,7 +109,7 @@ class MonitoringTest : public ::testing::Test {
   std::map<std::string, double> ScrapeWhen(httplib::Client& client, const std::string& name, double least) const {
     const SteadyTime start = SteadyNow();
     std::map<std::string, double> samples = Scrape(client);
-    while (samples[name] <= least && SecondsSince(start) < 60) {
+    while (samples[name] <= least && SecondsSince(start) < 60 && !HasFailure()) {
       absl::SleepFor(absl::Milliseconds(100));
       samples = Scrape(client);
     }
@@ -143,10 +144,10 @@ TEST_F(MonitoringTest, BothPartiesAreScrapedWhileTheyTrainAndTheRunIsHalted) {
   const double epochs = 20;
   std::map<std::string, double> label = ScrapeWhen(*label_, "splitveil_steps_total", epochs);
   std::map<std::string, double> nonlabel = ScrapeWhen(*nonlabel_, "splitveil_steps_total", epochs);
-  const std::map<std::string, double> later = ScrapeWhen(*label_, "splitveil_steps_total", label["splitveil_steps_total"]);
+  const std::map<std::string, double> later = ScrapeWhen(*label_, "splitveil_steps_total", label["splitveil_steps_total"] + 100);
   for (const char* counter :
        {"splitveil_steps_total", "splitveil_examples_total", "splitveil_sent_bytes_total",
-        "splitveil_received_bytes_total", "splitveil_step_seconds_total", "splitveil_phase_seconds_total{phase=\"wait\"}",
+        "splitveil_received_bytes_total", "splitveil_step_seconds_total", "splitveil_phase_seconds_total{phase=\"backward\"}",
         "splitveil_gate_decisions_total{action=\"release\"}"}) {
     ASSERT_TRUE(later.count(counter)) << counter;
     EXPECT_GT(label[counter], 0) << counter;
@@ -165,7 +166,7 @@ TEST_F(MonitoringTest, BothPartiesAreScrapedWhileTheyTrainAndTheRunIsHalted) {
   EXPECT_GE(nonlabel["splitveil_steps_total"], epochs);
   EXPECT_GT(nonlabel["splitveil_sent_bytes_total"], 0);
   for (const auto& [name, value] : nonlabel) {
-    for (const char* word : {"loss", "leak", "auc", "bound", "gate", "budget", "test", "frozen"}) {
+    for (const char* word : {"loss", "leak", "auc", "bound", "gate", "budget", "test_", "frozen"}) {
       EXPECT_EQ(name.find(word), std::string::npos) << name;
     }
   }
@@ -210,7 +211,7 @@ TEST_F(MonitoringTest, ThePagesShowTheRunAndHaltIt) {
   if (watched.exit_code == kSkipped) {
     GTEST_SKIP() << watched.out;
   }
-  EXPECT_EQ(watched.exit_code, 0) << watched.out << watched.err;
+  ASSERT_EQ(watched.exit_code, 0) << watched.out << watched.err;
   ExpectHalted();
 }
 

@@ -100,7 +100,7 @@ def halt(browser):
     browser.press("Tab")
     check(browser.evaluate("document.activeElement.id") == "halt-yes", "halt: reached by the keyboard")
     browser.press("Enter")
-    check(browser.wait_for("document.querySelector('#halt-answer').textContent.startsWith('Halted')"), "halt: done")
+    check(browser.wait_for("document.querySelector('#action-answer').textContent.startsWith('Halted')"), "halt: done")
 
 
 def main():

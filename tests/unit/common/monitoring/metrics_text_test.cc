@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 
 namespace splitveil {
 namespace {
@@ -70,7 +71,8 @@ TEST(MetricsTextTest, HasEachFigureByItsName) {
 TEST(MetricsTextTest, IsOfTheTextFormat) {
   std::set<std::string> families;
   std::string family, type;
-  for (const std::string line : absl::StrSplit(MetricsText(LabelParty()), '\n', absl::SkipEmpty())) {
+  for (const absl::string_view view : absl::StrSplit(MetricsText(LabelParty()), '\n', absl::SkipEmpty())) {
+    const std::string line(view);
     if (absl::StartsWith(line, "# HELP ")) {
       continue;
     }

@@ -30,12 +30,13 @@ constexpr char kToken[] = "0123456789abcdef";
 
 class MonitoringServerTest : public ::testing::Test {
  protected:
-  void Start(std::optional<Digest> token = std::nullopt, MonitoringServer::Halt halt = nullptr) {
+  void Start(std::optional<Digest> token = std::nullopt, const MonitoringServer::Actions& actions = {}) {
     MonitoringPlan plan;
     plan.listen_address = "127.0.0.1:0";
     plan.token_sha256 = token;
+    plan.request_limit = limit_;
     absl::StatusOr<std::unique_ptr<MonitoringServer>> server =
-        MonitoringServer::Start(plan, &status_, std::move(halt));
+        MonitoringServer::Start(plan, &status_, actions);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     client_ = std::make_unique<httplib::Client>("127.0.0.1", server_->port());
@@ -61,6 +62,7 @@ class MonitoringServerTest : public ::testing::Test {
     return all;
   }
 
+  absl::Duration limit_ = absl::Seconds(20);
   RunStatus status_{"label_party"};
   std::unique_ptr<MonitoringServer> server_;
   std::unique_ptr<httplib::Client> client_;
@@ -114,9 +116,10 @@ TEST_F(MonitoringServerTest, FiguresNeedTheTokenWhereThereIsOne) {
 
 TEST_F(MonitoringServerTest, HaltsOnceWithTheTokenAndFromThePage) {
   std::atomic<int> halts{0};
-  Start(Sha256(kToken), [&halts] {
-    return halts++ == 0 ? absl::OkStatus() : absl::FailedPreconditionError("halt: expected a run under way");
-  });
+  Start(Sha256(kToken), {{"halt", [&halts] {
+                            return halts++ == 0 ? absl::OkStatus()
+                                                : absl::FailedPreconditionError("halt: expected a run under way");
+                          }}});
   const std::string own = absl::StrCat("http://127.0.0.1:", server_->port());
   const httplib::Headers good = {
       {"Authorization", absl::StrCat("Bearer ", kToken)}, {"Origin", own}, {"X-Splitveil-Action", "halt"}};
@@ -160,6 +163,7 @@ TEST_F(MonitoringServerTest, ARequestIsNoLongerThanItsLimit) {
 
 // More than there are threads, all silent: whoever comes is served once the time of the first is over.
 TEST_F(MonitoringServerTest, SilentConnectionsAreGivenUp) {
+  limit_ = absl::Milliseconds(200);
   Start();
   std::vector<int> silent;
   for (int i = 0; i < 2 * HttpListener::kThreads; ++i) {
@@ -194,7 +198,7 @@ TEST_F(MonitoringServerTest, ATakenPortIsRefusedAndNamed) {
   Start();
   MonitoringPlan plan;
   plan.listen_address = absl::StrCat("127.0.0.1:", server_->port());
-  const absl::StatusOr<std::unique_ptr<MonitoringServer>> second = MonitoringServer::Start(plan, &status_, nullptr);
+  const absl::StatusOr<std::unique_ptr<MonitoringServer>> second = MonitoringServer::Start(plan, &status_, {});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("party.monitoring.listen_address"));
 }

@@ -150,7 +150,8 @@ TEST_F(LiveFiguresTest, CurvesOfALongRunStayShort) {
   for (int64_t step = 0; step < 3000; ++step) {
     Step(step);
   }
-  for (const v1::RunHistory::Curve& curve : status_.History().curves()) {
+  const v1::RunHistory history = status_.History();
+  for (const v1::RunHistory::Curve& curve : history.curves()) {
     EXPECT_LE(curve.step_size(), ThinnedCurve::kMaxPoints) << curve.name();
     EXPECT_GE(curve.step_size(), ThinnedCurve::kMaxPoints / 2) << curve.name();
     EXPECT_EQ(curve.step(curve.step_size() - 1), 3000) << curve.name();

@@ -17,7 +17,7 @@ using ::testing::Not;
 
 class OperatorHaltTest : public LabelSessionTest {
  protected:
-  std::string Ledger(const std::string& query) const { return LedgerValue(run_.label_ledger, query); }
+  std::string Ledger(const std::string& query) const { return LedgerValue(run_.files.File("label_party.db"), query); }
 };
 
 TEST_F(OperatorHaltTest, EndsTheRunOnceTheStepThatHasLeftIsDone) {
