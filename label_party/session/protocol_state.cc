@@ -78,7 +78,7 @@ absl::Status ProtocolState::CheckOf(Message message, const std::string& run_id) 
                : absl::FailedPreconditionError("Open: expected no run, found one under way or ended");
   }
   if (state_ >= State::kCompleted) {
-    return absl::CancelledError("the label party has ended the run");
+    return heard_.ok() ? absl::CancelledError("the label party has ended the run") : heard_;
   }
   if (state_ == State::kWaiting) {
     return absl::AbortedError(absl::StrCat(Name(message), ": expected an open run, found none"));
@@ -120,6 +120,14 @@ bool ProtocolState::MayBeTakenUp() const {
 void ProtocolState::Stepped() {
   absl::MutexLock lock(&mutex_);
   stepped_ = true;
+}
+
+void ProtocolState::Ended(absl::Status heard) {
+  absl::MutexLock lock(&mutex_);
+  if (state_ != State::kEnded) {
+    heard_ = std::move(heard);
+    state_ = State::kEnded;
+  }
 }
 
 void ProtocolState::Enter(State state) {

@@ -81,7 +81,11 @@ absl::StatusOr<v1::OpenResponse> RunOpening::Open(const v1::OpenRequest& request
   }
   SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(begun));
   peer_commitment_ = request.seed_commitment();
-  run_->status->Update([&](v1::GetStatusResponse& status) { status.set_run_id(run_id); });
+  SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(run_->status->Watch(*records_->ledger())));
+  run_->status->Update([&](v1::GetStatusResponse& status) {
+    status.set_run_id(run_id);
+    status.mutable_label_party()->set_protection(protection);
+  });
   protocol_->Opened(run_id);
   v1::OpenResponse response;
   if (continued != nullptr) {

@@ -74,6 +74,7 @@ absl::Status NonLabelRunLifecycle::Open() {
     SPLITVEIL_ASSIGN_OR_RETURN(continuation_, ContinuationOf(*continued_, options_.agreement, *options_.data));
   }
   SPLITVEIL_RETURN_IF_ERROR(BeginLedger(response.version()));
+  SPLITVEIL_RETURN_IF_ERROR(options_.status->Watch(*ledger_));
   options_.status->Update([&](v1::GetStatusResponse& status) { status.set_run_id(run_id_); });
   return absl::OkStatus();
 }
@@ -254,6 +255,7 @@ absl::Status NonLabelRunLifecycle::End(absl::Status outcome) {
   absl::Status status = outcome.ok() ? absl::OkStatus() : ledger_->RecordEvent("ended", outcome.message());
   status.Update(ledger_->Finish(ended_));
   outcome.Update(status);
+  options_.status->Update([this](v1::GetStatusResponse& message) { message.set_ended(ended_); });
   if (outcome.ok()) {
     v1::CloseRequest goodbye;
     goodbye.set_run_id(run_id_);
