@@ -34,8 +34,7 @@ void AddCurve(const std::string& name, const ThinnedCurve& curve, v1::RunHistory
 }  // namespace
 
 double LiveFigures::Leak::mean() const {
-  return latest.empty() ? 0
-                        : std::accumulate(latest.begin(), latest.end(), 0.0) / static_cast<double>(latest.size());
+  return latest.empty() ? 0 : std::accumulate(latest.begin(), latest.end(), 0.0) / static_cast<double>(latest.size());
 }
 
 void LiveFigures::Take(const RecordedRow& row) {

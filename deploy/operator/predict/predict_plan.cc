@@ -8,7 +8,7 @@
 #include "deploy/operator/local_run/local_run.h"
 
 #include "common/config/agreement.h"
-#include "common/operations/party_program.h"
+#include "common/operations/operator_server.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {

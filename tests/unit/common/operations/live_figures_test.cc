@@ -22,8 +22,7 @@ class LiveFiguresTest : public ::testing::Test {
   explicit LiveFiguresTest(const char* role = "label_party") : status_(role, [this] { return now_; }) {
     RunRow run;
     run.run_id = "live-1";
-    absl::StatusOr<std::unique_ptr<Ledger>> ledger =
-        BeginLedger(folder_.File("a.db"), run, v1::LABEL_SIDE_ONLY);
+    absl::StatusOr<std::unique_ptr<Ledger>> ledger = BeginLedger(folder_.File("a.db"), run, v1::LABEL_SIDE_ONLY);
     EXPECT_TRUE(ledger.ok()) << ledger.status();
     ledger_ = *std::move(ledger);
     EXPECT_TRUE(status_.Watch(*ledger_).ok());
