@@ -15,9 +15,7 @@ namespace {
 
 constexpr int64_t kMaxEmbeddingRows = std::numeric_limits<int32_t>::max();
 
-// Where a missing number stands beside those in [0, 1]. One number and not a further input that says so: a model's
-// shape then follows from the schema alone, whichever rows lack something, and later data may lack what these do not.
-constexpr double kMissingValue = -1;
+constexpr char kIndicatorSuffix[] = " is missing";
 
 double FillMissing(double number) { return std::isnan(number) ? 0 : number; }
 
@@ -72,6 +70,10 @@ bool SameNames(const Columns& a, const Columns& b) {
 
 }  // namespace
 
+bool IsMissingIndicator(const v1::NumericScaling& scaling) {
+  return scaling.minimum() == 0 && scaling.maximum() == 0 && scaling.missing_value() == 1;
+}
+
 absl::StatusOr<Preprocessor> Preprocessor::Create(const TableColumns& columns, const Options& options) {
   Preprocessor result;
   result.numeric_ = Held(columns.numeric, options.holder);
@@ -80,6 +82,7 @@ absl::StatusOr<Preprocessor> Preprocessor::Create(const TableColumns& columns, c
   for (const size_t i : result.numeric_) {
     v1::NumericScaling& scaling = *result.preprocessing_.add_numeric();
     result.samples_.emplace_back(result.samples_.size());
+    result.lacks_some_.push_back(false);
     scaling.set_name(columns.numeric[i].name);
     scaling.set_minimum(std::numeric_limits<double>::infinity());
     scaling.set_maximum(-std::numeric_limits<double>::infinity());
@@ -176,8 +179,7 @@ absl::Status Preprocessor::Extend(const Dataset& old) {
   const auto same_buckets = [](const v1::CategoryIndex& a, const v1::CategoryIndex& b) {
     return a.hash_buckets() == b.hash_buckets();
   };
-  if (!SameNames(theirs.numeric(), preprocessing_.numeric()) ||
-      !SameNames(theirs.categorical(), preprocessing_.categorical()) ||
+  if (!TakeNumeric(theirs) || !SameNames(theirs.categorical(), preprocessing_.categorical()) ||
       theirs.image().SerializeAsString() != preprocessing_.image().SerializeAsString()) {
     return absl::InvalidArgumentError(
         absl::StrCat(old.path(), ": expected data of the same columns and image size to extend, found others"));
@@ -188,7 +190,6 @@ absl::Status Preprocessor::Extend(const Dataset& old) {
         absl::StrCat(old.path(), ": hash_buckets: expected those of the data to extend, found others"));
   }
   SPLITVEIL_ASSIGN_OR_RETURN(vocabularies_, old.ReadVocabularies());
-  *preprocessing_.mutable_numeric() = theirs.numeric();
   *preprocessing_.mutable_categorical() = theirs.categorical();
   for (v1::NumericScaling& scaling : *preprocessing_.mutable_numeric()) {
     scaling.clear_missing();
@@ -217,6 +218,7 @@ absl::Status Preprocessor::Fit(const TableRow& row, bool training) {
     if (training && !extends_) {
       scaling.set_minimum(std::min(scaling.minimum(), FillMissing(number)));
       scaling.set_maximum(std::max(scaling.maximum(), FillMissing(number)));
+      lacks_some_[i] = lacks_some_[i] || std::isnan(number);
       if (!std::isnan(number)) {
         samples_[i].Add(number);
       }
@@ -270,7 +272,7 @@ void Preprocessor::FinishScales() {
     if (scaling_ == v1::TableSchema::ROBUST) {
       scaling.set_minimum(summary.robust_minimum);
       scaling.set_maximum(summary.robust_maximum);
-      scaling.set_missing_value(kMissingValue);
+      scaling.set_missing_value(Scaled(summary.median, scaling.minimum(), scaling.maximum()));
     }
     if (!samples_[i].empty()) {
       scaling.set_least(summary.least);
@@ -280,7 +282,51 @@ void Preprocessor::FinishScales() {
       scaling.set_greatest(summary.greatest);
     }
   }
+  for (size_t i = 0; i < samples_.size(); ++i) {
+    if (scaling_ == v1::TableSchema::ROBUST && lacks_some_[i]) {
+      AddIndicator(i);
+    }
+  }
   samples_.clear();
+}
+
+void Preprocessor::AddIndicator(size_t column) {
+  v1::NumericScaling& indicator = *preprocessing_.add_numeric();
+  indicator.set_name(absl::StrCat(preprocessing_.numeric(static_cast<int>(column)).name(), kIndicatorSuffix));
+  indicator.set_minimum(0);
+  indicator.set_maximum(0);
+  indicator.set_missing_value(1);
+  indicated_.push_back(column);
+}
+
+bool Preprocessor::TakeNumeric(const v1::Preprocessing& theirs) {
+  const auto columns = static_cast<int>(numeric_.size());
+  if (theirs.numeric_size() < columns) {
+    return false;
+  }
+  for (int input = 0; input < theirs.numeric_size(); ++input) {
+    const v1::NumericScaling& scaling = theirs.numeric(input);
+    if (input < columns) {
+      if (scaling.name() != preprocessing_.numeric(input).name()) {
+        return false;
+      }
+      continue;
+    }
+    const auto begin = theirs.numeric().begin();
+    const auto named = std::find_if(begin, begin + columns, [&](const v1::NumericScaling& column) {
+      return scaling.name() == absl::StrCat(column.name(), kIndicatorSuffix);
+    });
+    if (named == begin + columns || !IsMissingIndicator(scaling)) {
+      return false;
+    }
+    indicated_.push_back(static_cast<size_t>(named - begin));
+  }
+  *preprocessing_.mutable_numeric() = theirs.numeric();
+  return true;
+}
+
+size_t Preprocessor::SourceOf(size_t input) const {
+  return numeric_[input < numeric_.size() ? input : indicated_[input - numeric_.size()]];
 }
 
 int32_t Preprocessor::EmbeddingRow(size_t column, absl::string_view value) const {
@@ -308,9 +354,9 @@ void Preprocessor::Encode(const TableRow& row, EncodedRow& encoded) const {
   encoded.target = IsRegression() ? Scaled(row.target, label_->minimum, label_->maximum) : 0;
   encoded.numeric.clear();
   encoded.categories.clear();
-  for (size_t i = 0; i < numeric_.size(); ++i) {
-    const v1::NumericScaling& scaling = preprocessing_.numeric(static_cast<int>(i));
-    const double number = row.numeric[numeric_[i]];
+  for (int i = 0; i < preprocessing_.numeric_size(); ++i) {
+    const v1::NumericScaling& scaling = preprocessing_.numeric(i);
+    const double number = row.numeric[SourceOf(static_cast<size_t>(i))];
     encoded.numeric.push_back(std::isnan(number) && scaling.has_missing_value()
                                   ? static_cast<float>(scaling.missing_value())
                                   : Scaled(FillMissing(number), scaling.minimum(), scaling.maximum()));

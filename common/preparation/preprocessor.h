@@ -23,6 +23,9 @@
 
 namespace splitveil {
 
+// Whether this numeric input is no column, but says where the numbers of one are missing.
+bool IsMissingIndicator(const v1::NumericScaling& scaling);
+
 // The preprocessing of Li et al., ICLR 2022, A.6.1, fitted on the training part alone, but for the range of numbers
 // where the schema leaves it at ROBUST: numbers are scaled to [0, 1] and clipped (TableSchema.Scaling); every category
 // seen in training gets an index of its own, all others share one of their column; no value at all is a category like
@@ -74,6 +77,13 @@ class Preprocessor {
   absl::Status CheckSameAttributes(const Dataset& old) const;
   bool IsRegression() const { return label_.has_value() && label_->task.kind == Task::Kind::kRegression; }
   void FinishScales();
+  // Adds the input that says where the numbers of this party's column `column` are missing.
+  void AddIndicator(size_t column);
+  // That of `theirs`, data to extend, the first numeric inputs are this party's columns and the others say where
+  // numbers of these are missing: takes them over.
+  bool TakeNumeric(const v1::Preprocessing& theirs);
+  // Where numeric input `input` is found in a row.
+  size_t SourceOf(size_t input) const;
   absl::Status AddBlock(int64_t rows, v1::CategoryIndex& index);
   int32_t EmbeddingRow(size_t column, absl::string_view value) const;
 
@@ -84,6 +94,8 @@ class Preprocessor {
   bool only_applies_ = false;
   v1::TableSchema::Scaling scaling_ = v1::TableSchema::ROBUST;
   std::vector<ColumnSample> samples_;  // Of each numeric column's training part; empty where scales are kept.
+  std::vector<bool> lacks_some_;       // Of each numeric column: in training.
+  std::vector<size_t> indicated_;      // Of each indicator: which of this party's columns.
   v1::Preprocessing preprocessing_;
   std::vector<Vocabulary> vocabularies_;
 };

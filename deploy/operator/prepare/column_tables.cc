@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "common/preparation/preprocessor.h"
+
 namespace splitveil {
 namespace {
 
@@ -49,8 +51,13 @@ std::string NumericTable(const v1::Preprocessing& preprocessing) {
   const int width = NameWidth(preprocessing.numeric(), "numeric");
   std::string text = absl::StrFormat("  %-*s %8s %11s %11s %11s %11s %11s %11s %11s %8s\n", width, "numeric", "missing",
                                      "least", "1%", "median", "99%", "greatest", "scaled from", "to", "clipped");
-  std::string pressed;
+  std::string pressed, indicators;
   for (const v1::NumericScaling& column : preprocessing.numeric()) {
+    if (IsMissingIndicator(column)) {
+      absl::StrAppend(&indicators, indicators.empty() ? "  further inputs, 1 where a number is missing: \"" : "\", \"",
+                      column.name());
+      continue;
+    }
     const bool known = column.has_least();
     absl::StrAppendFormat(
         &text, "  %-*s %8s %11s %11s %11s %11s %11s %11s %11s %8s\n", width, column.name(),
@@ -59,7 +66,7 @@ std::string NumericTable(const v1::Preprocessing& preprocessing) {
         Figure(true, column.minimum()), Figure(true, column.maximum()), Percent(column.clipped(), preprocessing));
     absl::StrAppend(&pressed, Pressed(column));
   }
-  return text + pressed;
+  return absl::StrCat(text, indicators, indicators.empty() ? "" : "\"\n", pressed);
 }
 
 std::string CategoricalTable(const v1::Preprocessing& preprocessing) {

@@ -108,28 +108,51 @@ TEST(PreprocessorTest, AValueFarOutMovesNoOther) {
   EXPECT_LT(ScaledBy(Numbers(numbers, MinMax()), 999), 0.001);  // What the papers' way makes of it.
 }
 
-TEST(PreprocessorTest, AMissingNumberIsNoneOfThosePresent) {
-  const Preprocessor preprocessor = Numbers({kMissing, 0, 1, 2, 3, kMissing});
-  EXPECT_EQ(ScaledBy(preprocessor, kMissing), -1);
-  EXPECT_EQ(ScaledBy(preprocessor, 0), 0);
+TEST(PreprocessorTest, AMissingNumberIsTheMedianAndAnInputTellsItFromThat) {
+  const Preprocessor preprocessor = Numbers({kMissing, 0, 1, 2, 3, 4, kMissing});
+  EXPECT_THAT(Encoded(preprocessor, Row({kMissing}, {})).numeric, ElementsAre(0.5F, 1));
+  EXPECT_THAT(Encoded(preprocessor, Row({2}, {})).numeric, ElementsAre(0.5F, 0));
+  EXPECT_THAT(Encoded(preprocessor, Row({-7}, {})).numeric, ElementsAre(0, 0));
+  EXPECT_EQ(preprocessor.preprocessing().numeric(1).name(), "n0 is missing");
+  EXPECT_TRUE(IsMissingIndicator(preprocessor.preprocessing().numeric(1)));
   EXPECT_EQ(preprocessor.preprocessing().numeric(0).missing(), 2);
   EXPECT_EQ(preprocessor.preprocessing().numeric(0).least(), 0);
   const Preprocessor empty = Numbers({kMissing, kMissing});
-  EXPECT_EQ(ScaledBy(empty, kMissing), -1);
-  EXPECT_EQ(ScaledBy(empty, 7), 0);  // Never seen in training, and not missing.
+  EXPECT_THAT(Encoded(empty, Row({kMissing}, {})).numeric, ElementsAre(0, 1));
+  EXPECT_THAT(Encoded(empty, Row({7}, {})).numeric, ElementsAre(0, 0));
   EXPECT_FALSE(empty.preprocessing().numeric(0).has_least());
 }
 
-TEST(PreprocessorTest, LaterDataKeepWhatAMissingNumberIs) {
+TEST(PreprocessorTest, OnlyColumnsThatLackSomethingInTrainingHaveAFurtherInput) {
+  Preprocessor preprocessor = *Preprocessor::Create(Columns(3, 0), {});
+  ASSERT_TRUE(preprocessor.Fit(Row({1, kMissing, 0}, {}), true).ok());
+  ASSERT_TRUE(preprocessor.Fit(Row({2, 5, 1}, {}), true).ok());
+  ASSERT_TRUE(preprocessor.Fit(Row({kMissing, 5, kMissing}, {}), /*training=*/false).ok());
+  ASSERT_TRUE(preprocessor.FinishFit().ok());
+  EXPECT_THAT(Encoded(preprocessor, Row({kMissing, kMissing, 1}, {})).numeric, ElementsAre(0, 0, 1, 1));
+  EXPECT_FALSE(IsMissingIndicator(preprocessor.preprocessing().numeric(2)));
+}
+
+TEST(PreprocessorTest, LaterDataKeepScalesAndFurtherInputs) {
   const ScratchFolder folder;
-  const Preprocessor old = Numbers({0, 10, 20, 30});  // None missing.
+  Preprocessor old = *Preprocessor::Create(Columns(2, 0), {});
+  for (const double number : {0.0, 10.0, 20.0, 30.0}) {
+    ASSERT_TRUE(old.Fit(Row({number, number == 0 ? kMissing : number}, {}), true).ok());
+  }
+  ASSERT_TRUE(old.FinishFit().ok());
   Preprocessor::Options options = MinMax();
-  options.extends = Store(folder, old, Row({0}, {}));
-  const Preprocessor extended = Numbers({kMissing, 1e6}, options);
-  EXPECT_EQ(ScaledBy(extended, kMissing), -1);
-  EXPECT_EQ(ScaledBy(extended, 15), ScaledBy(old, 15));
+  options.extends = Store(folder, old, Row({0, 0}, {}));
+  Preprocessor extended = *Preprocessor::Create(Columns(2, 0), options);
+  ASSERT_TRUE(extended.Fit(Row({kMissing, 1e6}, {}), true).ok());
+  ASSERT_TRUE(extended.FinishFit().ok());
+  for (const auto& [first, second] : {std::pair(15.0, 15.0), {kMissing, kMissing}, {1e6, -1e6}}) {
+    EXPECT_EQ(Encoded(extended, Row({first, second}, {})).numeric, Encoded(old, Row({first, second}, {})).numeric);
+  }
+  EXPECT_EQ(extended.preprocessing().numeric_size(), 3);
   EXPECT_EQ(extended.preprocessing().numeric(0).greatest(), 30);  // As fitted.
   EXPECT_EQ(extended.preprocessing().numeric(0).missing(), 1);
+  EXPECT_FALSE(Preprocessor::Create(Columns(1, 0), options).ok());
+  EXPECT_FALSE(Preprocessor::Create(Columns(3, 0), options).ok());
 }
 
 TEST(PreprocessorTest, CountsWhatItClips) {
