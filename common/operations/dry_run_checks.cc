@@ -38,7 +38,7 @@ void DescribeCertificates(const std::string& path, const std::string& pem, DryRu
         each.not_after, " (", each.days_left, " days), ", each.is_authority || !each.self_signed ? "" : "self-signed, ",
         "fingerprint ", SpokenFingerprint(each.sha256));
     if (each.expired || !each.begun) {
-      dry_run.Problem(kCertificates, absl::StrCat(text, ": not valid today"));
+      dry_run.Warn(kCertificates, absl::StrCat(text, ": not valid today; others of the file are"));
     } else if (each.expires_soon()) {
       dry_run.Warn(kCertificates, absl::StrCat(text, ": ends soon"));
     } else {

@@ -66,8 +66,32 @@ absl::Status CheckBound(const std::string& bound) {
                                 bound, "\""));
 }
 
+absl::Status Unused(const char* flag, const char* why) {
+  return absl::InvalidArgumentError(absl::StrCat("command line: ", flag, ": expected none ", why, ", found one"));
+}
+
+// What would be silently without effect.
+absl::Status CheckUnused(const PartySetupOptions& options) {
+  const PartyChoices& choices = options.choices;
+  if (options.role == kLabelParty && !choices.peer_address.empty()) {
+    return Unused("--peer_address", "of the label party, to which the other one connects");
+  }
+  if (options.role == "nonlabel_party" && (!choices.protection.empty() || !choices.max_run_auc_bound.empty())) {
+    return Unused(choices.protection.empty() ? "--max_run_auc_bound" : "--protection",
+                  "of the non-label party: the label party protects its labels");
+  }
+  if (choices.protection == "none" && !choices.max_run_auc_bound.empty()) {
+    return Unused("--max_run_auc_bound", "beside --protection=none, which bounds nothing");
+  }
+  if (!options.proposal.empty() && (options.proposed.epochs > 0 || options.proposed.batch_size > 0)) {
+    return Unused(options.proposed.epochs > 0 ? "--epochs" : "--batch_size", "beside --proposal, which has its own");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ExitCode> Init(const InitFlags& flags) {
   PartySetupOptions options = flags.options;
+  SPLITVEIL_RETURN_IF_ERROR(CheckUnused(options));
   SPLITVEIL_RETURN_IF_ERROR(FillMissing(options));
   SPLITVEIL_RETURN_IF_ERROR(CheckBound(options.choices.max_run_auc_bound));
   options.makes_request = flags.certificate == "request";

@@ -162,6 +162,24 @@ TEST_F(InitCommandTest, FailsWithOneLineThatNamesTheFlag) {
   EXPECT_FALSE(std::filesystem::exists(At("shop/own.key")));
 }
 
+TEST_F(InitCommandTest, FailsForFlagsThatWouldHaveNoEffect) {
+  EXPECT_THAT(ExpectError(2, Bank({"--peer_address=x:1"})),
+              HasSubstr("--peer_address: expected none of the label party"));
+  EXPECT_THAT(ExpectError(2, Bank({"--protection=none", "--max_run_auc_bound=0.7"})),
+              HasSubstr("--max_run_auc_bound: expected none beside --protection=none"));
+  EXPECT_THAT(ExpectError(2, Shop({"--protection=none"})), HasSubstr("--protection: expected none of the non-label"));
+  EXPECT_THAT(ExpectError(2, Shop({"--proposal=x", "--epochs=3"})),
+              HasSubstr("--epochs: expected none beside --proposal"));
+}
+
+TEST_F(InitCommandTest, TheNonLabelPartyMayProposeToo) {
+  ExpectDone(Shop({"--model=WIDE_AND_DEEP", "--test_fraction=0.2"}));
+  ExpectDone(Bank({"--proposal=" + At("shop/run.textproto"), "--peer_certificate=" + At("shop/own.pem")}));
+  EXPECT_THAT(ReadFile(At("bank/party.textproto")).value(), HasSubstr("preset: WIDE_AND_DEEP"));
+  ExpectDone(
+      {"agreement", "accept", "--proposal=" + At("shop/run.textproto"), "--config=" + At("bank/party.textproto")});
+}
+
 TEST_F(InitCommandTest, FailsForAPeersCertificateOfAnotherNameOrOfAnAuthority) {
   ExpectDone(Bank());
   EXPECT_THAT(
