@@ -370,29 +370,34 @@ absl::Status Ledger::Record(const StepRow& row) {
     SPLITVEIL_RETURN_IF_ERROR(database_->Trim(first));
   }
   return Told(database_->Insert(Database::kStep, row.step, row.epoch, row.batch, row.examples, row.loss, row.seconds,
-                           row.bytes_sent, row.bytes_received), row);
+                                row.bytes_sent, row.bytes_received),
+              row);
 }
 
 absl::Status Ledger::Record(const StepTimeRow& row) {
   return Told(database_->Insert(Database::kStepTime, row.step, row.data, row.forward, row.serialise, row.wire, row.wait,
-                           row.backward, row.protection, row.update, row.attacks), row);
+                                row.backward, row.protection, row.update, row.attacks),
+              row);
 }
 
 absl::Status Ledger::Record(const ProtectionRow& row) {
   return Told(database_->Insert(Database::kProtection, row.step, row.method, row.u, row.v, row.g, row.p, row.power,
-                           row.lambda1_neg, row.lambda2_neg, row.lambda1_pos, row.lambda2_pos, row.sum_kl,
-                           row.auc_bound, GateActionName(row.gate)), row);
+                                row.lambda1_neg, row.lambda2_neg, row.lambda1_pos, row.lambda2_pos, row.sum_kl,
+                                row.auc_bound, GateActionName(row.gate)),
+              row);
 }
 
 absl::Status Ledger::Record(const LeakRow& row) {
-  return Told(database_->Insert(Database::kLeak, row.step, row.observer, row.layer, row.attack, row.auc, row.examples), row);
+  return Told(database_->Insert(Database::kLeak, row.step, row.observer, row.layer, row.attack, row.auc, row.examples),
+              row);
 }
 
 absl::Status Ledger::Record(const EpochLeakRow& row) {
   return Told(database_->Insert(Database::kEpochLeak, row.epoch, row.observer, row.layer, row.attack, row.examples,
-                           row.positives, row.auc, row.auc_low, row.auc_high, row.tpr_1pct, row.tpr_1pct_low,
-                           row.tpr_1pct_high, row.tpr_01pct, row.tpr_01pct_low, row.tpr_01pct_high,
-                           row.gaussian_auc_bound, row.auc_bound), row);
+                                row.positives, row.auc, row.auc_low, row.auc_high, row.tpr_1pct, row.tpr_1pct_low,
+                                row.tpr_1pct_high, row.tpr_01pct, row.tpr_01pct_low, row.tpr_01pct_high,
+                                row.gaussian_auc_bound, row.auc_bound),
+              row);
 }
 
 absl::Status Ledger::Record(const DistributionRow& row) {
@@ -402,7 +407,8 @@ absl::Status Ledger::Record(const DistributionRow& row) {
 
 absl::Status Ledger::Record(const EvaluationRow& row) {
   return Told(database_->Insert(Database::kEvaluation, row.step, row.split, row.log_loss, row.auc, row.accuracy,
-                           row.calibration_error, row.rmse, row.r_squared), row);
+                                row.calibration_error, row.rmse, row.r_squared),
+              row);
 }
 
 absl::Status Ledger::Record(const ClaimCheckRow& row) {

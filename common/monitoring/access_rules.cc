@@ -26,9 +26,8 @@ absl::string_view HostOf(absl::string_view host) {
 
 bool LeadsBack(absl::string_view host) {
   const absl::string_view name = HostOf(host);
-  const bool is_v4 = absl::StartsWith(name, "127.") && std::all_of(name.begin(), name.end(), [](char c) {
-                       return absl::ascii_isdigit(c) || c == '.';
-                     });
+  const bool is_v4 = absl::StartsWith(name, "127.") &&
+                     std::all_of(name.begin(), name.end(), [](char c) { return absl::ascii_isdigit(c) || c == '.'; });
   return is_v4 || absl::EqualsIgnoreCase(name, "localhost") || name == "[::1]";
 }
 

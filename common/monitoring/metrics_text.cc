@@ -119,8 +119,7 @@ void AddLabelParty(const v1::GetStatusResponse& status, Metrics& metrics) {
   }
   if (figures.max_run_auc_bound() > 0) {
     metrics.Gauge("run_auc_budget", "Bound that the run's budget allows at its end.", figures.max_run_auc_bound());
-    metrics.Gauge("run_budget_left_ratio", "Share of the run's budget that is unspent, 0 to 1.",
-                  figures.budget_left());
+    metrics.Gauge("run_budget_left_ratio", "Share of the run's budget that is unspent, 0 to 1.", figures.budget_left());
   }
   for (const v1::GateCount& count : figures.gate()) {
     metrics.Counter("gate_decisions_total", "Steps by what the release gate decided.",

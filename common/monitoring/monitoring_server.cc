@@ -60,8 +60,7 @@ class MonitoringServer::Routes : private httplib::Server {
         [this](const httplib::Request& request, httplib::Response& response) { return Admit(request, response); });
     AddFile("/", "text/html; charset=utf-8", std::string(EmbeddedConsoleHtml()));
     AddFile("/console.css", "text/css; charset=utf-8", absl::StrCat(EmbeddedPageCss(), EmbeddedConsoleCss()));
-    AddFile("/console.js", "text/javascript; charset=utf-8",
-            absl::StrCat(EmbeddedPageJs(), EmbeddedConsoleJs()));
+    AddFile("/console.js", "text/javascript; charset=utf-8", absl::StrCat(EmbeddedPageJs(), EmbeddedConsoleJs()));
     AddFile("/chart.js", "text/javascript; charset=utf-8", std::string(EmbeddedChartJs()));
     Get("/status.json", [this](const httplib::Request&, httplib::Response& response) {
       response.set_content(StatusJson(), "application/json");
@@ -70,9 +69,8 @@ class MonitoringServer::Routes : private httplib::Server {
       response.set_content(MetricsText(status_->Snapshot()), kMetricsContentType);
     });
     for (const auto& [name, act] : actions) {
-      Post(absl::StrCat("/", name), [act = act](const httplib::Request&, httplib::Response& response) {
-        Answer(act(), response);
-      });
+      Post(absl::StrCat("/", name),
+           [act = act](const httplib::Request&, httplib::Response& response) { Answer(act(), response); });
     }
   }
 
@@ -114,9 +112,9 @@ class MonitoringServer::Routes : private httplib::Server {
     if (response.status == kUnauthorized) {
       response.set_header("WWW-Authenticate", "Bearer");
     }
-    response.set_content(response.status == kUnauthorized ? "expected the token of party.monitoring.token_path\n"
-                                                          : "refused\n",
-                         "text/plain");
+    response.set_content(
+        response.status == kUnauthorized ? "expected the token of party.monitoring.token_path\n" : "refused\n",
+        "text/plain");
     if (refusals_.fetch_add(1) < kMaxRefusalsLogged) {
       LogWarning("monitoring: refused a request with ", response.status);
     }
@@ -149,7 +147,8 @@ MonitoringServer::MonitoringServer(std::unique_ptr<Routes> routes, std::unique_p
 MonitoringServer::~MonitoringServer() = default;
 
 absl::StatusOr<std::unique_ptr<MonitoringServer>> MonitoringServer::Start(const MonitoringPlan& plan,
-                                                                          const RunStatus* status, const Actions& actions) {
+                                                                          const RunStatus* status,
+                                                                          const Actions& actions) {
   auto routes = std::make_unique<Routes>(plan, status, actions);
   SPLITVEIL_ASSIGN_OR_RETURN(
       std::unique_ptr<HttpListener> listener,

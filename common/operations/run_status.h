@@ -16,8 +16,8 @@
 
 namespace splitveil {
 
-// The one place that the terminal, `splitveil status`, the page and Prometheus read: what the session says (phase, step)
-// and what the ledger records. Thread-safe.
+// The one place that the terminal, `splitveil status`, the page and Prometheus read: what the session says (phase,
+// step) and what the ledger records. Thread-safe.
 class RunStatus {
  public:
   // `role`: "label_party" or "nonlabel_party"; of the latter no figure of LabelPartyFigures is kept.

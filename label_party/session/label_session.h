@@ -141,9 +141,9 @@ class LabelSession {
   // of what is no refusal (this party failed, the run has ended), nor before Open, when no ledger is there.
   void NoteRefusal(absl::string_view call, const absl::Status& status);
 
-  // Ends the run as its release gate would, on the word of whoever operates this party: nothing leaves any more, and both
-  // parties end with exit code 5. The step whose gradients have left is finished first. Errors: FailedPrecondition where
-  // no run is under way; those of that step and the ledger, which end the run themselves.
+  // Ends the run as its release gate would, on the word of whoever operates this party: nothing leaves any more, and
+  // both parties end with exit code 5. The step whose gradients have left is finished first. Errors: FailedPrecondition
+  // where no run is under way; those of that step and the ledger, which end the run themselves.
   absl::Status Halt();
 
   // Raises the noise (RunTraining::RaiseNoise). Errors: its; FailedPrecondition where nothing is trained.

@@ -59,9 +59,8 @@ class ProtocolState {
     kGiveUp,  // Close, without the claim that the run is complete.
   };
 
-  // Whether `message` of the open run may come now. Errors: what Ended was given once the run has ended, Cancelled where
-  // it is complete; Aborted where no run is
-  // open; FailedPrecondition where another is (Open), or out of order.
+  // Whether `message` of the open run may come now. Errors: what Ended was given once the run has ended, Cancelled
+  // where it is complete; Aborted where no run is open; FailedPrecondition where another is (Open), or out of order.
   absl::Status Check(Message message) const;
   // The same for a message that names its run: InvalidArgument where that is another one.
   absl::Status Check(Message message, const std::string& run_id) const;

@@ -73,9 +73,9 @@ class RunTraining {
   bool within_epoch() const { return !training_.order->at_epoch_start() || training_.order->batch_begun(); }
 
   // Halves what a step may disclose, from the latest release on: its divergence is the next ones' twofold limit. Where
-  // checkpoints are written that begins with the next one, so that a step which is repeated after a crash gets the noise
-  // it had; else with the next batch. Recorded. Errors: FailedPrecondition where the protection cannot raise its noise or
-  // nothing with a known divergence has left.
+  // checkpoints are written that begins with the next one, so that a step which is repeated after a crash gets the
+  // noise it had; else with the next batch. Recorded. Errors: FailedPrecondition where the protection cannot raise its
+  // noise or nothing with a known divergence has left.
   absl::Status RaiseNoise();
 
   // After the end. `ended`: RunResult::ended.

@@ -42,8 +42,7 @@ std::map<std::string, double> Parse(const std::string& text) {
     const size_t space = line.rfind(' ');
     double value = 0;
     if (!absl::StartsWith(line, "splitveil_") || space == std::string::npos ||
-        !absl::SimpleAtod(line.substr(space + 1), &value) ||
-        !samples.emplace(line.substr(0, space), value).second) {
+        !absl::SimpleAtod(line.substr(space + 1), &value) || !samples.emplace(line.substr(0, space), value).second) {
       ADD_FAILURE() << "no sample: " << line;
       return {};
     }
@@ -144,19 +143,19 @@ TEST_F(MonitoringTest, BothPartiesAreScrapedWhileTheyTrainAndTheRunIsHalted) {
   const double epochs = 20;
   std::map<std::string, double> label = ScrapeWhen(*label_, "splitveil_steps_total", epochs);
   std::map<std::string, double> nonlabel = ScrapeWhen(*nonlabel_, "splitveil_steps_total", epochs);
-  const std::map<std::string, double> later = ScrapeWhen(*label_, "splitveil_steps_total", label["splitveil_steps_total"] + 100);
+  const std::map<std::string, double> later =
+      ScrapeWhen(*label_, "splitveil_steps_total", label["splitveil_steps_total"] + 100);
   for (const char* counter :
        {"splitveil_steps_total", "splitveil_examples_total", "splitveil_sent_bytes_total",
-        "splitveil_received_bytes_total", "splitveil_step_seconds_total", "splitveil_phase_seconds_total{phase=\"backward\"}",
-        "splitveil_gate_decisions_total{action=\"release\"}"}) {
+        "splitveil_received_bytes_total", "splitveil_step_seconds_total",
+        "splitveil_phase_seconds_total{phase=\"backward\"}", "splitveil_gate_decisions_total{action=\"release\"}"}) {
     ASSERT_TRUE(later.count(counter)) << counter;
     EXPECT_GT(label[counter], 0) << counter;
     EXPECT_GT(later.at(counter), label[counter]) << counter;
   }
-  for (const char* gauge :
-       {"splitveil_leak_auc{observer=\"label_party\",layer=\"cut\",attack=\"norm\"}",
-        "splitveil_leak_auc{observer=\"nonlabel_party\",layer=\"first\",attack=\"cosine\"}",
-        "splitveil_step_auc_bound", "splitveil_run_auc_bound", "splitveil_test_auc"}) {
+  for (const char* gauge : {"splitveil_leak_auc{observer=\"label_party\",layer=\"cut\",attack=\"norm\"}",
+                            "splitveil_leak_auc{observer=\"nonlabel_party\",layer=\"first\",attack=\"cosine\"}",
+                            "splitveil_step_auc_bound", "splitveil_run_auc_bound", "splitveil_test_auc"}) {
     EXPECT_GE(label[gauge], 0.5) << gauge;
     EXPECT_LE(label[gauge], 1) << gauge;
   }
@@ -255,13 +254,14 @@ TEST_F(MonitoringTest, AnAddressForOthersWithoutATokenIsRefusedBeforeTheRun) {
   monitoring.set_listen_address("0.0.0.0:9443");
   monitoring.clear_token_path();
   run_.WriteLabelPartyFiles();
-  const ChildResult result = RunChild({BinDir() + "/label_party", "--check",
-                                       "--agreement=" + run_.folder + "/label_run.textproto",
-                                       "--config=" + run_.folder + "/label_party.textproto"});
+  const ChildResult result =
+      RunChild({BinDir() + "/label_party", "--check", "--agreement=" + run_.folder + "/label_run.textproto",
+                "--config=" + run_.folder + "/label_party.textproto"});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_EQ(result.err, absl::StrCat("label_party: error: ", run_.folder,
-                                     "/label_party.textproto: party.monitoring.token_path: expected a token file for an "
-                                     "address that others can reach (0.0.0.0:9443), found none\n"));
+  EXPECT_EQ(result.err,
+            absl::StrCat("label_party: error: ", run_.folder,
+                         "/label_party.textproto: party.monitoring.token_path: expected a token file for an "
+                         "address that others can reach (0.0.0.0:9443), found none\n"));
 }
 
 }  // namespace

@@ -64,8 +64,8 @@ TEST_F(AccessRulesTest, OnlyThePageItselfChangesTheRun) {
   EXPECT_EQ(guarded_.Check(request), 403);
   request.action = "status.json";
   EXPECT_EQ(guarded_.Check(request), 403);
-  for (const char* origin : {"", "null", "http://evil.example", "http://127.0.0.1", "https://127.0.0.1:9443",
-                             "http://127.0.0.1:9444"}) {
+  for (const char* origin :
+       {"", "null", "http://evil.example", "http://127.0.0.1", "https://127.0.0.1:9443", "http://127.0.0.1:9444"}) {
     request = Halt();
     request.origin = origin;
     EXPECT_EQ(guarded_.Check(request), 403) << origin;

@@ -30,7 +30,8 @@ class MonitoringPlanTest : public ::testing::Test {
     return PlanMonitoring(party, config_);
   }
   void ExpectRefused(const absl::StatusOr<std::optional<MonitoringPlan>>& plan, const std::string& text) {
-    EXPECT_THAT(std::string(plan.status().message()), AllOf(StartsWith(config_ + ": party.monitoring."), HasSubstr(text)));
+    EXPECT_THAT(std::string(plan.status().message()),
+                AllOf(StartsWith(config_ + ": party.monitoring."), HasSubstr(text)));
   }
 
   const testing::TempFolder folder_;

@@ -35,8 +35,7 @@ class MonitoringServerTest : public ::testing::Test {
     plan.listen_address = "127.0.0.1:0";
     plan.token_sha256 = token;
     plan.request_limit = limit_;
-    absl::StatusOr<std::unique_ptr<MonitoringServer>> server =
-        MonitoringServer::Start(plan, &status_, actions);
+    absl::StatusOr<std::unique_ptr<MonitoringServer>> server = MonitoringServer::Start(plan, &status_, actions);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     client_ = std::make_unique<httplib::Client>("127.0.0.1", server_->port());
@@ -124,7 +123,8 @@ TEST_F(MonitoringServerTest, HaltsOnceWithTheTokenAndFromThePage) {
   const httplib::Headers good = {
       {"Authorization", absl::StrCat("Bearer ", kToken)}, {"Origin", own}, {"X-Splitveil-Action", "halt"}};
   EXPECT_EQ(client_->Post("/halt")->status, 401);
-  EXPECT_EQ(client_->Post("/halt", {{"Authorization", absl::StrCat("Bearer ", kToken)}}, "", "text/plain")->status, 403);
+  EXPECT_EQ(client_->Post("/halt", {{"Authorization", absl::StrCat("Bearer ", kToken)}}, "", "text/plain")->status,
+            403);
   EXPECT_EQ(client_->Get("/halt", good)->status, 404);
   EXPECT_EQ(halts, 0);
   EXPECT_EQ(client_->Post("/halt", good, "", "text/plain")->status, 200);

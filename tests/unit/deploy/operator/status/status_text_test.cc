@@ -57,12 +57,11 @@ v1::GetStatusResponse LabelParty() {
 
 TEST(StatusTextTest, HasAllThatThePageShows) {
   const std::string text = StatusText(LabelParty(), kServing);
-  for (const char* line :
-       {"progress    12 steps per second, about 47s left", "protection  marvell(s=4)",
-        "leak        cosine at cut 0.700, norm at cut 0.600",
-        "bound       0.660 over the run so far, conditional; limit 0.700, 42% of the budget left",
-        "test        AUC 0.7400, log loss 0.5000", "time        wait 50%, forward 20%, data 1%",
-        "events      2026-01-31T09:30:00.123Z checkpoint: 4 forged"}) {
+  for (const char* line : {"progress    12 steps per second, about 47s left", "protection  marvell(s=4)",
+                           "leak        cosine at cut 0.700, norm at cut 0.600",
+                           "bound       0.660 over the run so far, conditional; limit 0.700, 42% of the budget left",
+                           "test        AUC 0.7400, log loss 0.5000", "time        wait 50%, forward 20%, data 1%",
+                           "events      2026-01-31T09:30:00.123Z checkpoint: 4 forged"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 13);
