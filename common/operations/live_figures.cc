@@ -1,6 +1,7 @@
 #include "common/operations/live_figures.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <numeric>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 #include "common/leakage/summary.h"
 #include "common/ledger/gate_action.h"
@@ -17,6 +19,14 @@ namespace splitveil {
 namespace {
 
 constexpr std::chrono::seconds kRateWindow(30), kRateSpacing(1);
+
+// What has been disclosed and decided, which the events of each epoch must not push out.
+bool Lasts(const EventRow& event) {
+  constexpr std::array<absl::string_view, 11> kLasting = {
+      "disclosure",    "disclosed", "rounded_answers",    "attribute_queries", "auxiliary_labels",    "bound_exceeded",
+      "claim_refuted", "frozen",    "gate_freeze_bottom", "operator_halt",     "operator_raise_noise"};
+  return std::find(kLasting.begin(), kLasting.end(), event.kind) != kLasting.end();
+}
 
 void AddCurve(const std::string& name, const ThinnedCurve& curve, v1::RunHistory& history) {
   const std::vector<ThinnedCurve::Point> points = curve.points();
@@ -116,9 +126,12 @@ void LiveFigures::Take(const EvaluationRow& row) {
 void LiveFigures::Take(const EventRow& row) {
   interruptions_ += row.kind == "interrupted" ? 1 : 0;
   events_.push_back(row);
-  if (events_.size() > kMaxEvents) {
-    events_.pop_front();
+  if (events_.size() <= kMaxEvents) {
+    return;
   }
+  const auto passing = std::find_if_not(events_.begin(), events_.end(), Lasts);
+  const bool only_lasting = passing - events_.begin() >= static_cast<ptrdiff_t>(kMaxEvents / 2);
+  events_.erase(only_lasting ? events_.begin() : passing);
 }
 
 double LiveFigures::StepsPerSecond() const {

@@ -80,7 +80,9 @@ function boundWords(status) {
   const run = figure(figures.run_auc_bound);
   if (figures.frozen) return "The bottom model is frozen: no gradient leaves any more.";
   if (run === 0) return "No gradient has left yet.";
-  if (run >= 1) return "These releases bound no attack: what is shown is what attacks measured.";
+  if (run >= 1) return figure(figures.step_auc_bound) < 1
+    ? "All releases of the run together bound no attack; a single step has a bound, which is conditional."
+    : "These releases bound no attack: what is shown is what attacks measured.";
   return figures.bound_proved ? "The bound is proved: it holds against every adversary, beyond what features tell."
     : "The bound is conditional: it holds for Gaussian classes and adversaries that use class moments.";
 }
@@ -116,7 +118,7 @@ function showLeak(status, curves) {
     note: "This party's own attacks on what leaves; each point the mean of several batches" }, sets, keys);
   byId("leak-table").replaceChildren(...(leaks.length === 0 ? [] : [element("div", { class: "panel" }, table(
     [text("Attack"), text("Layer"), text("Measured by"), number("Latest batches"), number("Latest epoch"), number(BOUND)],
-    leaks.slice(0, 12).map((leak) => [spaced(leak.attack), leak.layer, PARTIES[leak.observer] || leak.observer,
+    leaks.slice(0, 8).map((leak) => [spaced(leak.attack), leak.layer, PARTIES[leak.observer] || leak.observer,
       leak.now ? fixed(leak.now) : "–", leak.epoch ? fixed(leak.epoch) : "–", leak.bound ? fixed(leak.bound) : "–"])))]));
 }
 
@@ -133,7 +135,7 @@ function showQuality(status, curves) {
   const shown = tests.filter((test) => known(figure(test[field])));
   if (shown.length) showChart("test-chart", { title: "Test " + name, x: "step", y: name,
     note: "After each epoch; the latest is " + fixed(figure(shown[shown.length - 1][field]), 4) },
-    [{ ...dataset(name, shown.map((test) => ({ x: figure(test.step), y: figure(test[field]) })), solid), pointRadius: 3 }], []);
+    [{ ...dataset(name, shown.map((test) => ({ x: figure(test.step), y: figure(test[field]) })), solid), pointRadius: shown.length > 20 ? 0 : 3 }], []);
 }
 
 function showTimes(status) {

@@ -142,7 +142,18 @@ TEST_F(LiveFiguresTest, TellsTheEventsOfTheRunThoseBeforeItWasWatchedIncluded) {
   }
   status = status_.Snapshot();
   EXPECT_EQ(status.events_size(), LiveFigures::kMaxEvents);
+  EXPECT_EQ(status.events(0).kind(), "disclosure");  // However long ago.
   EXPECT_EQ(status.interruptions(), 1);
+}
+
+TEST_F(LiveFiguresTest, NoKindOfEventTakesAllThePlace) {
+  for (size_t i = 0; i < 3 * LiveFigures::kMaxEvents; ++i) {
+    EXPECT_TRUE(ledger_->RecordEvent("bound_exceeded", "epoch 1").ok());
+  }
+  EXPECT_TRUE(ledger_->RecordEvent("checkpoint", "of 1 epochs").ok());
+  const v1::GetStatusResponse status = status_.Snapshot();
+  EXPECT_EQ(status.events_size(), LiveFigures::kMaxEvents);
+  EXPECT_EQ(status.events(status.events_size() - 1).kind(), "checkpoint");
 }
 
 TEST_F(LiveFiguresTest, CurvesOfALongRunStayShort) {

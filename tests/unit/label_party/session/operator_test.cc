@@ -1,6 +1,8 @@
-// The label party's operator halts a run: both parties end as after a halt by the release gate.
+// What the label party's operator may change of a run: halt it, so that both parties end as after a halt by the release
+// gate; raise its noise.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <string>
 
 #include "absl/time/time.h"
 
@@ -13,7 +15,6 @@ namespace splitveil::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 class OperatorHaltTest : public LabelSessionTest {
  protected:
@@ -66,6 +67,68 @@ TEST_F(OperatorHaltTest, ThereMustBeARunUnderWay) {
   EXPECT_EQ(again.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(again.message()), HasSubstr("found one that has ended"));
   EXPECT_EQ(Ledger("SELECT count(*) FROM event WHERE kind = 'operator_halt'"), "1");
+}
+
+class RaisedNoiseTest : public OperatorHaltTest {
+ protected:
+  RaisedNoiseTest() { run_.label_config.mutable_protection()->mutable_marvell()->set_s(4); }
+
+  void TrainStep(uint32_t batch) {
+    ASSERT_TRUE(session_->Train(Activations(0, batch)).ok());
+    ASSERT_TRUE(session_->Learn().ok());
+  }
+  double SumKl(int step) const {
+    return std::stod(Ledger("SELECT sum_kl FROM protection WHERE step = " + std::to_string(step)));
+  }
+  void End() {
+    ASSERT_TRUE(session_->Halt().ok());
+    EXPECT_TRUE(IsHalt(session_->WaitUntilEnded([] { return false; })));
+  }
+};
+
+TEST_F(RaisedNoiseTest, AStepDisclosesAtMostHalfOfTheLatestAndStaysSo) {
+  Start();
+  TrainStep(0);
+  ASSERT_TRUE(session_->RaiseNoise().ok());
+  TrainStep(1);
+  TrainStep(2);
+  End();
+  const double limit = SumKl(0) / 2;
+  EXPECT_LE(SumKl(1), limit * (1 + 1e-9));
+  EXPECT_LE(SumKl(2), limit * (1 + 1e-9));
+  EXPECT_GT(SumKl(1), 0);
+  EXPECT_EQ(Ledger("SELECT count(*) FROM event WHERE kind = 'operator_raise_noise'"), "1");
+}
+
+// A step that is repeated after a crash must get the noise that it had: none changes between two checkpoints.
+TEST_F(RaisedNoiseTest, WhereCheckpointsAreWrittenItBeginsWithTheNextOne) {
+  run_.noise_key = {7};
+  run_.label_checkpoints.path = run_.files.File("label_party.checkpoint");
+  Start();
+  TrainStep(0);
+  ASSERT_TRUE(session_->RaiseNoise().ok());
+  TrainStep(1);
+  for (uint32_t batch = 2; batch < schedule_->batches_per_epoch(); ++batch) {
+    TrainStep(batch);
+  }
+  ASSERT_TRUE(session_->FinishEvaluation(EvaluateAll(0)).ok());
+  ASSERT_TRUE(session_->Train(Activations(1, 0)).ok());
+  End();
+  EXPECT_GT(SumKl(1), SumKl(0) / 2);
+  EXPECT_LE(SumKl(static_cast<int>(schedule_->batches_per_epoch())), SumKl(0) / 2 * (1 + 1e-9));
+}
+
+TEST_F(RaisedNoiseTest, NeedsARunThatTrainsWithNoiseThatCanBeRaised) {
+  Create();
+  EXPECT_EQ(session_->RaiseNoise().code(), absl::StatusCode::kFailedPrecondition);
+  Start();
+  EXPECT_THAT(std::string(session_->RaiseNoise().message()), HasSubstr("expected gradients that leave with noise"));
+  End();
+  EXPECT_EQ(session_->RaiseNoise().code(), absl::StatusCode::kFailedPrecondition);
+  run_.label_config.mutable_protection()->mutable_max_norm();
+  Start();
+  TrainStep(0);
+  EXPECT_THAT(std::string(session_->RaiseNoise().message()), HasSubstr("expected protection by iso or marvell"));
 }
 
 }  // namespace
