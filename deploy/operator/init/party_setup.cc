@@ -91,6 +91,8 @@ absl::StatusOr<PrepareResult> PrepareTable(const PartySetupOptions& options, con
   if (agreement.has_value()) {
     prepare.test_fraction = agreement->test_fraction();
     prepare.auxiliary_fraction = agreement->attribute_audit().auxiliary_fraction();
+    prepare.validation_fraction = agreement->validation_fraction();
+    prepare.test_after = agreement->test_after();
     prepare.split_salt = agreement->split_salt();
   } else if (!absl::SimpleAtod(options.proposed.test_fraction, &prepare.test_fraction)) {
     return absl::InvalidArgumentError("command line: --test_fraction: expected a number, found another text");
