@@ -221,7 +221,7 @@ absl::StatusOr<std::vector<SweepProtection>> ExpandProtections(const v1::SweepCo
 absl::StatusOr<std::vector<SweepRun>> PlanSweep(const std::string& config_path) {
   v1::SweepConfig config;
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, config));
-  SPLITVEIL_ASSIGN_OR_RETURN(const LocalRun base,
+  SPLITVEIL_ASSIGN_OR_RETURN(LocalRun base,
                              LoadLocalRun(ResolvePath(config_path, config.agreement_path()),
                                           ResolvePath(config_path, config.label_config_path()),
                                           ResolvePath(config_path, config.nonlabel_config_path())));
