@@ -124,8 +124,10 @@ TEST(RunSummaryTest, HasTheFiguresOfItsTask) {
   summary.test_rmse = 0.0625;
   summary.test_r_squared = 0.75;
   summary.final_test_r_squared = 0.6875;
+  summary.best_on_validation = true;
   EXPECT_THAT(RunSummaryTable(summary), HasSubstr("(30014 per second)\n"
-                                                  "  test R^2        0.7500 (best, after epoch 4; last 0.6875)\n"
+                                                  "  test R^2        0.7500 (best by validation, after epoch 4; last "
+                                                  "0.6875)\n"
                                                   "  test RMSE       0.0625\n"
                                                   "  leak at cut "));
   summary.test_r_squared = summary.test_rmse = kNan;  // No test examples.
