@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <utility>
 
 namespace splitveil {
@@ -23,13 +24,13 @@ HttpConnection::~HttpConnection() {
   shutdown(socket_.number(), SHUT_WR);
 }
 
-bool HttpConnection::Wait(short events) const {
+bool HttpConnection::Wait(int events) const {
   while (true) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - SteadyNow()).count();
     if (left <= 0) {
       return false;
     }
-    pollfd polled[] = {{socket_.number(), events, 0}, {stop_, POLLIN, 0}};
+    pollfd polled[] = {{socket_.number(), static_cast<int16_t>(events), 0}, {stop_, POLLIN, 0}};
     const int ready = poll(polled, 2, static_cast<int>(left));
     if (polled[1].revents != 0 || (ready < 0 && errno != EINTR)) {
       return false;
@@ -41,7 +42,7 @@ bool HttpConnection::Wait(short events) const {
 }
 
 template <typename Call>
-ssize_t HttpConnection::Persist(short events, const Call& call) const {
+ssize_t HttpConnection::Persist(int events, const Call& call) const {
   while (true) {
     const ssize_t done = call();
     if (done > 0 || (done == 0 && ssl_ == nullptr)) {

@@ -40,10 +40,10 @@ class HttpConnection final : public httplib::Stream {
 
  private:
   // Waits for `events` of poll; false: past the deadline, or stopped.
-  bool Wait(short events) const;
+  bool Wait(int events) const;
   // `call` until it does something: its result, or -1. `events`: what it waits for without TLS.
   template <typename Call>
-  ssize_t Persist(short events, const Call& call) const;
+  ssize_t Persist(int events, const Call& call) const;
 
   const Descriptor socket_;
   const int stop_;

@@ -3,6 +3,7 @@
 #include <httplib.h>
 
 #include <atomic>
+#include <cstdint>
 #include <google/protobuf/util/json_util.h>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -85,7 +86,7 @@ class MonitoringServer::Routes : private httplib::Server {
     return self.process_request(connection, /*close_connection=*/true, closed, nullptr);
   }
   template <typename Self>
-  static auto Process(Self& self, HttpConnection& connection, long /*otherwise*/)
+  static auto Process(Self& self, HttpConnection& connection, int64_t /*otherwise*/)
       -> decltype(self.process_request(connection, "", 0, "", 0, true, std::declval<bool&>(), nullptr)) {
     bool closed = false;
     return self.process_request(connection, "", 0, "", 0, /*close_connection=*/true, closed, nullptr);

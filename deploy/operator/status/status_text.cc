@@ -59,7 +59,8 @@ std::string Progress(const v1::GetStatusResponse& status) {
   if (!status.ended().empty()) {
     return status.ended();
   }
-  std::string text = absl::StrFormat("%.3g steps per second", status.steps_per_second());
+  std::string text = status.steps_per_second() > 0 ? absl::StrFormat("%.3g steps per second", status.steps_per_second())
+                                                   : "rate not known yet";
   if (status.seconds_left() > 0) {
     absl::StrAppend(&text, ", about ", absl::FormatDuration(absl::Seconds(std::round(status.seconds_left()))), " left");
   }
