@@ -155,7 +155,7 @@ absl::Status NonLabelSession::BeginProtection() {
   LogInfo("activations are protected by ", name, steps > 0 ? absl::StrCat(", after ", steps, " steps alone") : "");
   SPLITVEIL_RETURN_IF_ERROR(lifecycle_.ledger()->RecordEvent(
       "activation_protection", absl::StrCat(name, "; ", steps, " steps before anything was sent")));
-  const auto releases = std::max<int64_t>(1, options_.agreement.epochs());
+  const int64_t releases = ActivationReleases(options_.agreement);
   const double mu = protected_model_->Mu(releases);
   return std::isfinite(mu)
              ? lifecycle_.ledger()->Record(ActivationBoundRow{releases, mu, GaussianPrivacy::FromMu(mu)->AucBound()})
@@ -216,6 +216,7 @@ absl::Status NonLabelSession::TrainEpochs() {
 
 absl::StatusOr<bool> NonLabelSession::Evaluate(uint32_t epoch) {
   SPLITVEIL_ASSIGN_OR_RETURN(const bool enough, reconnector_.Persist([&] { return evaluator_->Evaluate(epoch); }));
+  SPLITVEIL_RETURN_IF_ERROR(RecordPredicted("evaluated", epoch));
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(enough ? Answer::kEnough : Answer::kEvaluated));
   return enough;
 }
@@ -225,7 +226,22 @@ absl::Status NonLabelSession::AuditAttributes(uint32_t epoch) {
     return absl::OkStatus();
   }
   SPLITVEIL_RETURN_IF_ERROR(reconnector_.Persist([&] { return attribute_audit_->Embed(epoch); }));
+  SPLITVEIL_RETURN_IF_ERROR(RecordPredicted("auxiliary", epoch));
   return reconnector_.Persist([&] { return attribute_audit_->Guess(epoch); });
+}
+
+absl::Status NonLabelSession::RecordPredicted(const char* examples, uint32_t epoch) {
+  const std::vector<AttributeStep> largest = protected_model_->TakePredicted();
+  if (largest.empty()) {
+    return absl::OkStatus();
+  }
+  const std::string figures = absl::StrJoin(largest, ", ", [](std::string* out, const AttributeStep& of) {
+    absl::StrAppend(out, of.attribute, " ", of.privacy_loss);
+  });
+  const std::string when =
+      options_.agreement.progressive_validation() ? "before the first epoch" : absl::StrCat("after epoch ", epoch);
+  return lifecycle_.ledger()->RecordEvent(
+      "privacy_loss", absl::StrCat("largest of a batch of ", examples, " examples ", when, ", nats: ", figures));
 }
 
 absl::Status NonLabelSession::CompleteModel() {
