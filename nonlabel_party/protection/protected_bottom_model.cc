@@ -85,8 +85,9 @@ absl::Status ProtectedBottomModel::ComputePrivacy(Pending& pending) {
                                objectives_[i]->Of(clipped, pending.sent.size() > 0 ? pending.sent : clipped,
                                                   {numbers, attributes_[i].values}));
     if (!std::isfinite(loss.value)) {  // Compares with no threshold.
-      return AsHalt(absl::InternalError(absl::StrCat("activation protection: expected a finite privacy loss of ",
-                                                     attributes_[i].name, ", found none: the batch does not leave")));
+      return AsHalt(
+          absl::ResourceExhaustedError(absl::StrCat("activation protection: expected a finite privacy loss of ",
+                                                    attributes_[i].name, ", found none: the batch does not leave")));
     }
     noise_->Backpropagate(pending.activations, loss.gradient);
     pending.privacy.push_back(std::move(loss));

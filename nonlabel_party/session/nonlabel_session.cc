@@ -153,10 +153,12 @@ absl::Status NonLabelSession::BeginProtection() {
     return absl::OkStatus();
   }
   LogInfo("activations are protected by ", name, steps > 0 ? absl::StrCat(", after ", steps, " steps alone") : "");
-  SPLITVEIL_RETURN_IF_ERROR(lifecycle_.ledger()->RecordEvent(
-      "activation_protection", absl::StrCat(name, "; ", steps, " steps before anything was sent")));
   const int64_t releases = ActivationReleases(options_.agreement);
   const double mu = protected_model_->Mu(releases);
+  const std::string promise =
+      std::isfinite(mu) ? absl::StrCat("; mu ", mu, " of this run alone: further runs on the same rows add up") : "";
+  SPLITVEIL_RETURN_IF_ERROR(lifecycle_.ledger()->RecordEvent(
+      "activation_protection", absl::StrCat(name, "; ", steps, " steps before anything was sent", promise)));
   return std::isfinite(mu)
              ? lifecycle_.ledger()->Record(ActivationBoundRow{releases, mu, GaussianPrivacy::FromMu(mu)->AucBound()})
              : absl::OkStatus();
