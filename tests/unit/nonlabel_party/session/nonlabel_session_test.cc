@@ -211,6 +211,18 @@ TEST_F(NonLabelSessionTest, WhatIsEvaluatedAndEmbeddedPassesTheGateAndIsRecorded
   EXPECT_EQ(FromLedger("SELECT count(*) FROM event WHERE kind = 'privacy_loss'"), "4");
 }
 
+TEST_F(NonLabelSessionTest, RecordsAgreedGuessesThatDoNotCome) {
+  run_.AttackAttributes();
+  alter_ = [](LocalLabelParty& peer) {
+    peer.alter_guesses = [](std::vector<v1::AttributeGuesses>& all) { all.resize(1); };  // All of basic.
+  };
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(FromLedger("SELECT detail FROM event WHERE kind = 'attribute_guesses' LIMIT 1"),
+            "after epoch 0 none came from the label party: linear_probe at A1 of test examples, poison at A1 of test "
+            "examples, poison at A1 of training examples");
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM event WHERE kind = 'attribute_guesses'"), "2");
+}
+
 TEST_F(NonLabelSessionTest, AuditsAttributesAfterEveryNthEpochAndTheLast) {
   run_.AttackAttributes();
   run_.agreement.set_epochs(3);
