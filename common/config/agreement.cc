@@ -101,6 +101,7 @@ absl::Status ValidateAttacks(const v1::AuditAgreement& audit) {
 }
 
 bool ReadsAuxiliary(int attack) { return attack == v1::BASIC || attack == v1::LINEAR_PROBE; }
+bool ReadsMarked(int attack) { return attack == v1::POISON || attack == v1::CUMULATIVE_POISON; }
 
 absl::Status ValidateAttributes(const v1::AttributeAuditAgreement& audit) {
   if (audit.attributes_size() > kMaxAttackedAttributes) {
@@ -135,8 +136,11 @@ absl::Status ValidateAttributeAttacks(const v1::AttributeAuditAgreement& audit) 
                      absl::StrCat(v1::AttributeAttack_Name(attack), " beside attribute_audit.embed_auxiliary only"),
                      "embed_auxiliary false");
     }
-    if (attack == v1::POISON && audit.marked_fraction() == 0) {
-      return Invalid(field, "POISON beside an attribute_audit.marked_fraction above 0 only", "marked_fraction 0");
+    if (ReadsMarked(attack) && audit.marked_fraction() == 0) {
+      return Invalid(
+          field,
+          absl::StrCat(v1::AttributeAttack_Name(attack), " beside an attribute_audit.marked_fraction above 0 only"),
+          "marked_fraction 0");
     }
   }
   if (audit.embed_auxiliary() && std::none_of(attacks.begin(), attacks.end(), ReadsAuxiliary)) {

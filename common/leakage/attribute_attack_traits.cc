@@ -7,6 +7,7 @@ constexpr AttributeAttackTraits kAttacks[] = {
     {v1::BASIC, "basic", DecoderSource::kAuxiliaryActivations, false},
     {v1::LINEAR_PROBE, "linear_probe", DecoderSource::kAuxiliaryActivations, true},
     {v1::POISON, "poison", DecoderSource::kMarkedActivations, false},
+    {v1::CUMULATIVE_POISON, "cumulative_poison", DecoderSource::kMarkedHistory, false},
     {v1::SIMULATOR, "simulator", DecoderSource::kAuxiliaryFeatures, false},
 };
 

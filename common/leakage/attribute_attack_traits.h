@@ -15,7 +15,8 @@ namespace splitveil {
 // What an attack's decoder learns from, besides the attribute of each example.
 enum class DecoderSource {
   kAuxiliaryActivations,  // Of auxiliary examples, which the non-label party embeds when the epoch is over.
-  kMarkedActivations,     // Of marked training examples, as they were sent in that epoch.
+  kMarkedActivations,     // Of marked training examples, as they were sent in that epoch,
+  kMarkedHistory,         // or in all epochs so far.
   kAuxiliaryFeatures,     // Features, and what a shadow encoder makes of them that imitates what was sent.
 };
 
@@ -27,9 +28,11 @@ struct AttributeAttackTraits {
 
   // Needs the grant AttributeAuditAgreement.embed_auxiliary.
   constexpr bool needs_auxiliary_activations() const { return source == DecoderSource::kAuxiliaryActivations; }
-  // Reads a whole epoch's activations of the training: its decoder is that epoch's, and is tried on the training
-  // examples that are not marked as well as on the test examples.
+  // Reads whole epochs' activations of the training: it is tried on the training examples that are not marked as well
+  // as on the test examples.
   constexpr bool reads_training() const { return source != DecoderSource::kAuxiliaryActivations; }
+  // Reads the epochs before as well, so far as they have come.
+  constexpr bool remembers() const { return source == DecoderSource::kMarkedHistory; }
   // Needs features as the bottom model takes them.
   constexpr bool needs_features() const { return source == DecoderSource::kAuxiliaryFeatures; }
 };

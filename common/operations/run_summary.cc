@@ -37,7 +37,7 @@ class Table {
   explicit Table(std::string headline) : text_(std::move(headline)) { text_ += '\n'; }
 
   void Add(const std::string& name, const std::string& figures) {
-    absl::StrAppendFormat(&text_, "  %-16s%s\n", name, figures);
+    absl::StrAppendFormat(&text_, "  %-15s %s\n", name, figures);  // A space behind long names, too.
   }
   // A line each, the name before the first.
   void AddLines(const std::string& name, const std::vector<std::string>& lines) {

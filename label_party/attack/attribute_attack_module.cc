@@ -18,6 +18,8 @@ namespace {
 
 constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();
 
+constexpr int64_t kGuessedAtOnce = 8192;
+
 // Of decoders where the top model is a TorchScript file: two fully connected layers.
 constexpr int kDefaultUnits[] = {64, 32};
 
@@ -91,7 +93,9 @@ AttributeAttackModule::AttributeAttackModule(Options options)
       training_(static_cast<int64_t>(options_.examples.marked.size() + options_.examples.unmarked.size()),
                 options_.cut_width),
       test_(static_cast<int64_t>(options_.examples.test.size()), options_.cut_width),
-      auxiliary_(static_cast<int64_t>(options_.examples.auxiliary.size()), options_.cut_width) {}
+      auxiliary_(static_cast<int64_t>(options_.examples.auxiliary.size()), options_.cut_width),
+      training_history_(options_.cut_width),
+      test_history_(options_.cut_width) {}
 
 absl::StatusOr<std::unique_ptr<AttributeAttackModule>> AttributeAttackModule::Create(Options options) {
   std::unique_ptr<AttributeAttackModule> module = absl::WrapUnique(new AttributeAttackModule(std::move(options)));
@@ -156,6 +160,7 @@ absl::Status AttributeAttackModule::CheckSources(const AttributeAttackTraits& at
       }
       break;
     case DecoderSource::kMarkedActivations:
+    case DecoderSource::kMarkedHistory:
       if (options_.examples.marked.empty()) {
         return missing("marked training examples");
       }
@@ -198,6 +203,7 @@ absl::Status AttributeAttackModule::AddAttempt(const AttributeAttackTraits& atta
       attempt.values = ValuesAt(options_.examples.auxiliary, attribute);
       break;
     case DecoderSource::kMarkedActivations:
+    case DecoderSource::kMarkedHistory:
       attempt.values = ValuesAt(options_.examples.marked, attribute);
       break;
     case DecoderSource::kAuxiliaryFeatures:
@@ -256,15 +262,40 @@ absl::Status AttributeAttackModule::TakeTraining(uint32_t epoch, absl::Span<cons
   for (size_t j = 0; j < positions.size(); ++j) {
     training_.Set(epoch, training_ranks_[positions[j]], activations.row(static_cast<int64_t>(j)));
   }
+  Remember(epoch);
   return absl::OkStatus();
 }
 
 absl::Status AttributeAttackModule::TakeTest(uint32_t epoch, int64_t first_rank, ConstMatrixView activations) {
-  return needs_test() ? Take("test", epoch, first_rank, activations, test_) : absl::OkStatus();
+  if (needs_test()) {
+    SPLITVEIL_RETURN_IF_ERROR(Take("test", epoch, first_rank, activations, test_));
+    Remember(epoch);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status AttributeAttackModule::TakeAuxiliary(uint32_t epoch, int64_t first_rank, ConstMatrixView activations) {
   return needs_auxiliary() ? Take("auxiliary", epoch, first_rank, activations, auxiliary_) : absl::OkStatus();
+}
+
+bool AttributeAttackModule::remembers() const {
+  return std::any_of(attempts_.begin(), attempts_.end(),
+                     [](const Attempt& attempt) { return attempt.attack.remembers(); });
+}
+
+void AttributeAttackModule::Remember(uint32_t epoch) {
+  if (remembers() && remembered_epoch_ != epoch && training_.IsComplete(epoch) && test_.IsComplete(epoch)) {
+    training_history_.Add(training_.rows());
+    test_history_.Add(test_.rows());
+    remembered_epoch_ = epoch;
+  }
+}
+
+bool AttributeAttackModule::IsReady(const AttributeAttackTraits& attack, uint32_t epoch) const {
+  if (attack.remembers()) {
+    return remembered_epoch_ == epoch;
+  }
+  return (attack.reads_training() ? training_ : auxiliary_).IsComplete(epoch);
 }
 
 absl::StatusOr<absl::Span<const AttributeGuess>> AttributeAttackModule::Guess(uint32_t epoch) {
@@ -279,8 +310,7 @@ absl::StatusOr<absl::Span<const AttributeGuess>> AttributeAttackModule::Guess(ui
     SPLITVEIL_ASSIGN_OR_RETURN(imitated, shadow_->EncodeAll());
   }
   for (Attempt& attempt : attempts_) {
-    const EpochRows& read = attempt.attack.reads_training() ? training_ : auxiliary_;
-    if (read.IsComplete(epoch)) {
+    if (IsReady(attempt.attack, epoch)) {
       SPLITVEIL_RETURN_IF_ERROR(Learn(attempt, imitated));
       SPLITVEIL_RETURN_IF_ERROR(Try(attempt, epoch));
     }
@@ -298,25 +328,52 @@ absl::Status AttributeAttackModule::Learn(Attempt& attempt, ConstMatrixView imit
     case DecoderSource::kMarkedActivations:
       return attempt.decoder->Learn(training_.rows().block(0, static_cast<int64_t>(attempt.values.size())),
                                     attempt.values);
+    case DecoderSource::kMarkedHistory: {
+      AttributeDecoder::Options options = attempt.decoder_options;
+      options.input_width = training_history_.width();
+      options.hidden.clear_input_image();  // One image for each epoch is none.
+      SPLITVEIL_ASSIGN_OR_RETURN(attempt.decoder, AttributeDecoder::Create(options));
+      return attempt.decoder->Learn(training_history_.Rows(0, static_cast<int64_t>(attempt.values.size())),
+                                    attempt.values);
+    }
     case DecoderSource::kAuxiliaryFeatures:
       return attempt.decoder->Learn(imitated, attempt.values);
   }
   return absl::InternalError("attribute attack: expected a source of what decoders learn");
 }
 
+absl::StatusOr<Matrix> AttributeAttackModule::GuessFrom(const EpochHistory& history, int64_t first, int64_t count,
+                                                        const AttributeDecoder& decoder) {
+  std::vector<Matrix> parts;
+  for (int64_t from = first; from < first + count; from += kGuessedAtOnce) {
+    SPLITVEIL_ASSIGN_OR_RETURN(parts.emplace_back(),
+                               decoder.Guess(history.Rows(from, std::min(kGuessedAtOnce, first + count - from))));
+  }
+  Matrix scores(count, parts.empty() ? 0 : parts.front().cols());
+  int64_t filled = 0;
+  for (const Matrix& part : parts) {
+    scores.SetBlock(filled, part);
+    filled += part.rows();
+  }
+  return scores;
+}
+
 absl::Status AttributeAttackModule::Try(const Attempt& attempt, uint32_t epoch) {
-  const auto add = [&](v1::AttributeGuesses::Examples examples, ConstMatrixView activations) -> absl::Status {
-    SPLITVEIL_ASSIGN_OR_RETURN(Matrix scores, attempt.decoder->Guess(activations));
+  const auto add = [&](v1::AttributeGuesses::Examples examples, const EpochRows& latest, const EpochHistory& history,
+                       int64_t first) -> absl::Status {
+    const int64_t count = latest.examples() - first;
+    SPLITVEIL_ASSIGN_OR_RETURN(Matrix scores, attempt.attack.remembers()
+                                                  ? GuessFrom(history, first, count, *attempt.decoder)
+                                                  : attempt.decoder->Guess(latest.rows().block(first, count)));
     guesses_.push_back({attempt.attack.attack, attempt.attribute, examples, std::move(scores)});
     return absl::OkStatus();
   };
   if (test_.IsComplete(epoch)) {
-    SPLITVEIL_RETURN_IF_ERROR(add(v1::AttributeGuesses::TEST, test_.rows()));
+    SPLITVEIL_RETURN_IF_ERROR(add(v1::AttributeGuesses::TEST, test_, test_history_, 0));
   }
   if (attempt.attack.reads_training() && !options_.examples.unmarked.empty()) {
     const auto marked = static_cast<int64_t>(options_.examples.marked.size());
-    SPLITVEIL_RETURN_IF_ERROR(
-        add(v1::AttributeGuesses::TRAINING, training_.rows().block(marked, training_.examples() - marked)));
+    SPLITVEIL_RETURN_IF_ERROR(add(v1::AttributeGuesses::TRAINING, training_, training_history_, marked));
   }
   return absl::OkStatus();
 }

@@ -16,6 +16,7 @@
 #include "common/leakage/attribute_attack_traits.h"
 #include "common/matrix/matrix.h"
 #include "label_party/attack/attribute_decoder.h"
+#include "label_party/attack/epoch_history.h"
 #include "label_party/attack/epoch_rows.h"
 #include "label_party/attack/shadow_encoder.h"
 
@@ -62,13 +63,17 @@ struct AttributeGuess {
 //   TakeAuxiliary(epoch, ...)  as EmbedAuxiliary brings them    needs_auxiliary()
 //   Guess(epoch)               decoders learn, then guess
 //
-// What a decoder learns from and where it is tried: common/leakage/attribute_attack_traits.h; the attacks are those of
-// Yu et al., "Privacy-preserving split learning via Pareto optimal search", section 4. Decoders of attacks that read
-// the training stay from epoch to epoch, as does the shadow encoder: a run that is continued from a checkpoint starts
-// them anew. All others are of their epoch alone. Equal seeds and activations give equal guesses on one machine.
+// What a decoder learns from and where it is tried: common/leakage/attribute_attack_traits.h; the attacks but
+// CUMULATIVE_POISON are those of Yu et al., "Privacy-preserving split learning via Pareto optimal search", section 4.
+// Decoders of attacks that read
+// one epoch of the training stay from epoch to epoch, as does the shadow encoder. CUMULATIVE_POISON keeps what came in
+// the epochs (EpochHistory) in the place of a decoder; an epoch of which not all training and test examples have come
+// is left out. A run that is continued from a checkpoint starts all of these anew. All others are of their epoch alone.
+// Equal seeds and activations give equal guesses on one machine.
 //
 // Memory: cut_width float32 numbers for each training, test and auxiliary example, of those that an agreed attack
-// reads. Not thread-safe.
+// reads; with CUMULATIVE_POISON up to EpochHistory::kSlots times as many more for training and test examples. Not
+// thread-safe.
 class AttributeAttackModule {
  public:
   struct Options {
@@ -117,7 +122,7 @@ class AttributeAttackModule {
     std::string attribute;
     std::vector<uint8_t> values;  // Of the examples that the decoder learns from, in the order of their rows.
     AttributeDecoder::Options decoder_options;
-    std::unique_ptr<AttributeDecoder> decoder;  // Kept where it learns from the training; else made anew.
+    std::unique_ptr<AttributeDecoder> decoder;  // Kept where it learns from one epoch's training; else made anew.
   };
 
   explicit AttributeAttackModule(Options options);
@@ -128,6 +133,14 @@ class AttributeAttackModule {
   absl::Status AddAttempt(const AttributeAttackTraits& attack, const KnownAttribute& attribute, uint64_t seed);
   // `imitated`: what the shadow encoder makes of all features, where the attack takes that.
   absl::Status Learn(Attempt& attempt, ConstMatrixView imitated);
+  bool remembers() const;
+  // Adds `epoch` to the histories once all of it has come.
+  void Remember(uint32_t epoch);
+  // Whether all has come that the attack reads of `epoch`.
+  bool IsReady(const AttributeAttackTraits& attack, uint32_t epoch) const;
+  // Scores of `count` examples from `first` on.
+  static absl::StatusOr<Matrix> GuessFrom(const EpochHistory& history, int64_t first, int64_t count,
+                                          const AttributeDecoder& decoder);
   // Adds to guesses_ whatever the attack can be tried on.
   absl::Status Try(const Attempt& attempt, uint32_t epoch);
 
@@ -138,7 +151,10 @@ class AttributeAttackModule {
   EpochRows training_;                     // Marked ones, then unmarked ones.
   EpochRows test_;
   EpochRows auxiliary_;
-  std::optional<uint32_t> guessed_epoch_;  // guesses_ are those of this epoch.
+  EpochHistory training_history_;  // Of the same epochs both.
+  EpochHistory test_history_;
+  std::optional<uint32_t> remembered_epoch_;  // The latest of these.
+  std::optional<uint32_t> guessed_epoch_;     // guesses_ are those of this epoch.
   std::vector<AttributeGuess> guesses_;
 };
 

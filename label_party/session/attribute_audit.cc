@@ -188,6 +188,10 @@ absl::Status AttributeAudit::CheckDue(const char* call, uint32_t epoch, bool las
 
 absl::Status AttributeAudit::Embed(const v1::CutActivations& request, AuxiliaryEmbedding& embedding) {
   if (HasEmbedded(request.epoch())) {  // The answer was lost.
+    if (int64_t{embedding.next_batch} * agreement_.batch_size() >= auxiliary_examples_) {
+      return absl::FailedPreconditionError("auxiliary activations: expected no more examples, found a further batch");
+    }
+    ++embedding.next_batch;
     embedding.epoch = request.epoch();
     embedding.repeated = true;
     return absl::OkStatus();

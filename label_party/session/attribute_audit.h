@@ -28,7 +28,7 @@ struct AuxiliaryEmbedding {
   uint32_t epoch = 0;
   uint32_t next_batch = 0;
   int64_t examples = 0;
-  bool repeated = false;  // The epoch's auxiliary activations have come before; nothing of these is looked at.
+  bool repeated = false;  // The epoch's auxiliary activations have come before; these are counted, not looked at.
 };
 
 // The messages of an answer to GuessAttributes. The same ones if asked again.

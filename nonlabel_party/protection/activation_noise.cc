@@ -56,21 +56,27 @@ absl::Status ActivationNoise::Rekey() {
   return absl::OkStatus();
 }
 
+void ActivationNoise::Clip(Matrix& activations) const {
+  for (int64_t i = 0; clips() && i < activations.rows(); ++i) {
+    const absl::Span<float> row = activations.row(i);
+    const double norm = Norm(row);
+    if (norm > clip_norm_) {
+      std::transform(row.begin(), row.end(), row.begin(),
+                     [&](float value) { return static_cast<float>(value * clip_norm_ / norm); });
+    }
+  }
+}
+
 absl::Status ActivationNoise::Apply(Matrix& activations) {
   if (is_identity()) {
     return absl::OkStatus();
   }
   for (int64_t i = 0; i < activations.rows(); ++i) {
-    const absl::Span<float> row = activations.row(i);
-    const double norm = Norm(row);
-    if (!std::isfinite(norm)) {
+    if (!std::isfinite(Norm(activations.row(i)))) {
       return absl::InternalError("activations: expected finite numbers: the training has diverged");
     }
-    if (clips() && norm > clip_norm_) {
-      std::transform(row.begin(), row.end(), row.begin(),
-                     [&](float value) { return static_cast<float>(value * clip_norm_ / norm); });
-    }
   }
+  Clip(activations);
   if (sigma_ > 0) {
     gaussian_->Bind(ContextOf(activations, sigma_));
     std::vector<float> noise(static_cast<size_t>(activations.size()));

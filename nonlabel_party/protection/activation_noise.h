@@ -25,11 +25,13 @@ class ActivationNoise {
   static absl::StatusOr<std::unique_ptr<ActivationNoise>> Create(double sigma, double clip_norm);
   ~ActivationNoise();  // Wipes the key.
 
-  // Scales rows down to clip_norm where they are longer, then adds the noise. `activations`: finite. Errors: Internal
-  // where they are not.
+  // Scales rows down to clip_norm where they are longer: the mean of what leaves.
+  void Clip(Matrix& activations) const;
+  // Clip, then adds the noise. `activations`: finite. Errors: Internal where they are not.
   absl::Status Apply(Matrix& activations);
-  // What gradients at the activations that left are at the activations before, [rows, width] each: those of rows that
-  // were scaled down lose their part along the row (v - (v'u) u, u = f / ||f||) and are scaled alike.
+  // What gradients at the clipped activations, with noise or without, are at the activations before, [rows, width]
+  // each: those of rows that were scaled down lose their part along the row (v - (v'u) u, u = f / ||f||) and are scaled
+  // alike.
   void Backpropagate(ConstMatrixView before, Matrix& gradients) const;
 
   bool is_identity() const { return sigma_ == 0 && clip_norm_ == 0; }
@@ -37,7 +39,8 @@ class ActivationNoise {
   double sigma() const { return sigma_; }
 
   // mu of Gaussian differential privacy of `releases` releases of an example's whole input: 2 clip_norm / sigma
-  // sqrt(releases) (architecture rule 10); infinite without either.
+  // sqrt(releases) (architecture rule 10); infinite without either. Of one key's: another run has another key, and what
+  // it releases adds to this.
   double Mu(int64_t releases) const;
 
  private:

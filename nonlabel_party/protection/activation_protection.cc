@@ -12,6 +12,8 @@ namespace {
 using v1::ActivationProtection;
 
 constexpr char kField[] = "protection";
+// Below, covariances of activations of common sizes are singular to the precision of doubles.
+constexpr double kLeastSigma = 1e-3;
 constexpr int kMostParetoAttributes = 6;  // FindParetoDirection looks at 3^7 faces then.
 
 absl::Status Expected(absl::string_view field, absl::string_view expected, absl::string_view found) {
@@ -42,8 +44,8 @@ absl::Status CheckMethod(const ActivationProtection& protection, const v1::RunAg
   if (!HasObjective(protection) && !protection.attributes().empty()) {
     return Expected("attributes", "none, as the method is the same for every attribute", protection.attributes(0));
   }
-  if (NeedsNoise(protection) && protection.noise_sigma() == 0) {
-    return Expected("noise_sigma", "above 0", "0");
+  if (NeedsNoise(protection) && protection.noise_sigma() < kLeastSigma) {
+    return Expected("noise_sigma", absl::StrCat("at least ", kLeastSigma), absl::StrCat(protection.noise_sigma()));
   }
   if (protection.has_gaussian() && protection.clip_norm() == 0) {
     return Expected("clip_norm", "above 0: noise on activations of any length has no bound", "0");
@@ -112,6 +114,10 @@ absl::StatusOr<std::vector<ProtectedAttribute>> CheckActivationProtection(const 
 std::string ActivationProtectionName(const ActivationProtection& protection) {
   const std::string method = MethodName(protection);
   return method.empty() ? "none" : absl::StrCat(method, ", noise_sigma=", protection.noise_sigma(), ")");
+}
+
+int64_t ActivationReleases(const v1::RunAgreement& agreement) {
+  return int64_t{agreement.epochs()} + (agreement.progressive_validation() ? 1 : 0);
 }
 
 bool HasObjective(const ActivationProtection& protection) {

@@ -25,8 +25,8 @@ struct ProtectedAttribute {
 
 // The attributes of `protection` in `data`. Errors: InvalidArgument with field, expected and found: an attribute that
 // the data do not have, a method that needs attributes or noise without them, pareto with more than six attributes or
-// several batches in flight, `gaussian` without noise and clipping, a TorchScript model beside a method whose steps
-// have several gradients.
+// several batches in flight, noise_sigma below 0.001 where L_p needs it, `gaussian` without clipping, a TorchScript
+// model beside a method whose steps have several gradients.
 absl::StatusOr<std::vector<ProtectedAttribute>> CheckActivationProtection(const v1::ActivationProtection& protection,
                                                                           const v1::Preprocessing& data,
                                                                           const v1::RunAgreement& agreement,
@@ -34,6 +34,11 @@ absl::StatusOr<std::vector<ProtectedAttribute>> CheckActivationProtection(const 
 
 // "pareto(threshold=0.005, slack=0.5, noise_sigma=1)", for ledgers and reports; "none".
 std::string ActivationProtectionName(const v1::ActivationProtection& protection);
+
+// How often an example's activations leave in a run, at most: each training example once in an epoch and, under
+// progressive_validation, once before the first. Test examples are evaluated once an epoch, auxiliary ones embedded at
+// most once an epoch. What is sent again in a run that goes on is the same bytes (ActivationNoise).
+int64_t ActivationReleases(const v1::RunAgreement& agreement);
 
 // Whether it adds to the bottom model's objective.
 bool HasObjective(const v1::ActivationProtection& protection);

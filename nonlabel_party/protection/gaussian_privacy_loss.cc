@@ -1,5 +1,6 @@
 #include <Eigen/Dense>
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include "nonlabel_party/protection/activation_rows.h"
@@ -31,7 +32,9 @@ GaussianFit Fit(const Eigen::MatrixXd& activations, std::vector<int64_t> rows, d
   fit.covariance.diagonal().array() += noise_sigma * noise_sigma;
   const Eigen::LLT<Eigen::MatrixXd> factor(fit.covariance);
   fit.precision = factor.solve(Eigen::MatrixXd::Identity(d, d));
-  fit.log_determinant = 2 * factor.matrixLLT().diagonal().array().log().sum();
+  // Singular to the precision of doubles, or not finite: the loss is then no number, which no batch leaves with.
+  fit.log_determinant = factor.info() == Eigen::Success ? 2 * factor.matrixLLT().diagonal().array().log().sum()
+                                                        : std::numeric_limits<double>::quiet_NaN();
   fit.by_mean = Eigen::VectorXd::Zero(d);
   fit.by_covariance = Eigen::MatrixXd::Zero(d, d);
   return fit;

@@ -30,7 +30,8 @@ struct BatchAttribute {
 // p(z|a), a mixture of N_a Gaussians, taken for the one Gaussian of its mean and covariance (Hershey and Olsen, ICASSP
 // 2007). An upper bound of the mutual information I(z; s) of that model, not of the real distributions: a heuristic.
 // Values that no example has drop out, and one example is enough for a distribution, as the noise spreads it. Cost:
-// O(values d^3 + values^2 d^2 + batch d^2). `noise_sigma` > 0. Thread-safe, as all here.
+// O(values d^3 + values^2 d^2 + batch d^2). `noise_sigma` > 0. NaN where activations are not finite or a covariance is
+// singular to the precision of doubles. Thread-safe, as all here.
 ActivationLoss GaussianPrivacyLoss(ConstMatrixView activations, const BatchAttribute& attribute, double noise_sigma);
 
 // The same on the first `width` < d principal components of the batch's activations, where d is too large for d^3:

@@ -1,6 +1,7 @@
 #include "nonlabel_party/protection/protected_bottom_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
@@ -76,13 +77,52 @@ void ProtectedBottomModel::Restore(const std::vector<NamedParameters>& states) {
 
 absl::Status ProtectedBottomModel::ComputePrivacy(Pending& pending) {
   pending.privacy.clear();
+  Matrix clipped = pending.activations;
+  noise_->Clip(clipped);
   for (size_t i = 0; i < objectives_.size(); ++i) {
     const std::vector<uint8_t> numbers = ColumnOf(pending.features, attributes_[i].column);
-    SPLITVEIL_ASSIGN_OR_RETURN(
-        ActivationLoss loss,
-        objectives_[i]->Of(pending.activations, pending.sent.size() > 0 ? pending.sent : pending.activations,
-                           {numbers, attributes_[i].values}));
+    SPLITVEIL_ASSIGN_OR_RETURN(ActivationLoss loss,
+                               objectives_[i]->Of(clipped, pending.sent.size() > 0 ? pending.sent : clipped,
+                                                  {numbers, attributes_[i].values}));
+    if (!std::isfinite(loss.value)) {  // Compares with no threshold.
+      return AsHalt(
+          absl::ResourceExhaustedError(absl::StrCat("activation protection: expected a finite privacy loss of ",
+                                                    attributes_[i].name, ", found none: the batch does not leave")));
+    }
+    noise_->Backpropagate(pending.activations, loss.gradient);
     pending.privacy.push_back(std::move(loss));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ProtectedBottomModel::JudgePredicted(const FeatureBatch& batch, ConstMatrixView activations) {
+  Pending judged;
+  judged.features.rows = batch.rows;
+  judged.features.attributes = batch.attributes;
+  judged.activations = Matrix(activations);
+  Pending together = judged;
+  if (batch.rows < judged_.activations.rows()) {
+    together.features.rows += judged_.features.rows;
+    together.features.attributes.insert(together.features.attributes.end(), judged_.features.attributes.begin(),
+                                        judged_.features.attributes.end());
+    together.activations = Matrix(together.features.rows, activations.cols());
+    together.activations.SetBlock(0, activations);
+    together.activations.SetBlock(batch.rows, judged_.activations);
+  } else {
+    judged_ = std::move(judged);
+  }
+  SPLITVEIL_RETURN_IF_ERROR(ComputePrivacy(together));
+  predicted_.resize(objectives_.size());
+  for (size_t i = 0; i < objectives_.size(); ++i) {
+    predicted_[i].attribute = attributes_[i].name;
+    predicted_[i].privacy_loss = std::max(predicted_[i].privacy_loss, together.privacy[i].value);
+  }
+  if (Largest(together) > Limit()) {
+    return AsHalt(absl::ResourceExhaustedError(absl::StrCat("activation protection: privacy loss ", Largest(together),
+                                                            " of a batch to evaluate is above the "
+                                                            "threshold ",
+                                                            protection_.pareto().threshold(),
+                                                            " and its slack: it does not leave")));
   }
   return absl::OkStatus();
 }
@@ -108,8 +148,7 @@ absl::Status ProtectedBottomModel::DescendPrivacy(const Pending& pending) {
 
 absl::Status ProtectedBottomModel::Correct(Pending& pending) {
   const ActivationProtection::Pareto& pareto = protection_.pareto();
-  const double most = pareto.threshold() * (1 + pareto.slack());
-  while (Largest(pending) > most) {
+  while (Largest(pending) > Limit()) {
     if (latest_.correction_steps >= pareto.max_correction_steps()) {
       SPLITVEIL_RETURN_IF_ERROR(model_->Discard());
       return AsHalt(absl::ResourceExhaustedError(absl::StrCat("activation protection: privacy loss ", Largest(pending),
@@ -159,6 +198,7 @@ absl::StatusOr<ConstMatrixView> ProtectedBottomModel::Forward(FeatureBatch batch
   }
   auto pending = std::make_unique<Pending>();
   latest_ = ProtectionStep();
+  judged_ = Pending();
   if (has_threshold()) {
     latest_.threshold = protection_.pareto().threshold();
   }
@@ -256,6 +296,9 @@ absl::Status ProtectedBottomModel::Update() {
 
 absl::StatusOr<Matrix> ProtectedBottomModel::Predict(const FeatureBatch& batch) {
   SPLITVEIL_ASSIGN_OR_RETURN(Matrix activations, model_->Predict(batch));
+  if (has_threshold()) {
+    SPLITVEIL_RETURN_IF_ERROR(JudgePredicted(batch, activations));
+  }
   SPLITVEIL_RETURN_IF_ERROR(noise_->Apply(activations));
   return activations;
 }

@@ -46,14 +46,15 @@ struct ProtectionStep {
 
 // Plans what a step does (PrivacyObjective, FindParetoDirection), then has the model do it:
 //
-//   Forward    f(x); L_p of the batch, and the gate: no batch above the threshold and its slack comes out (pareto);
-//   then
-//              clipping and noise
-//   Backward   the label party's gradients, perturbed or not, through the clipping
+//   Forward    f(x); L_p of the batch as it leaves, clipped and with noise, and the gate: no batch above the threshold
+//              and its slack comes out (pareto); then clipping and noise
+//   Backward   the label party's gradients, perturbed or not, through the clipping, as those of L_p
 //   Update     weights of all gradients, their sum, one step of the model's own optimiser
+//   Predict    f(x), the same gate (what is evaluated is not trained on, so that nothing corrects it), clipping and
+//   noise
 //
 // The utility loss itself is the label party's, and is not sent: where equation 12 weighs losses against each other,
-// L_u counts as kUtilityLoss. Not thread-safe.
+// L_u counts as kUtilityLoss. A loss that is no finite number halts the run. Not thread-safe.
 class ProtectedBottomModel final : public BottomTrainer, public BottomPredictor {
  public:
   // About the loss of a binary label at the start of training, ln 2. L_p is a hundredth of it or less, so that
@@ -79,10 +80,14 @@ class ProtectedBottomModel final : public BottomTrainer, public BottomPredictor 
                                                         absl::Span<const std::string> layers) override;
   absl::Status Discard() override;
   absl::Status Update() override;
+  // A batch that is smaller than the one before it since the last Forward, as the last of an evaluation is, is judged
+  // together with it: alone it is an estimate of little but its own size. Errors: as Forward.
   absl::StatusOr<Matrix> Predict(const FeatureBatch& batch) override;
 
   // Of the latest Forward or Update.
   const ProtectionStep& latest() const { return latest_; }
+  // The largest L_p of each attribute that a Predict since the last call had; empty without a threshold, or a Predict.
+  std::vector<AttributeStep> TakePredicted() { return std::exchange(predicted_, {}); }
   // ActivationNoise::Mu.
   double Mu(int64_t releases) const { return noise_->Mu(releases); }
 
@@ -109,7 +114,7 @@ class ProtectedBottomModel final : public BottomTrainer, public BottomPredictor 
     FeatureBatch features;                // Of its attributes, and to go through the model again.
     Matrix activations;                   // f(x), where something needs it.
     Matrix sent;                          // z.
-    std::vector<ActivationLoss> privacy;  // By attribute.
+    std::vector<ActivationLoss> privacy;  // By attribute; derivatives by f(x).
     Matrix utility;                       // The label party's gradients at f(x).
   };
 
@@ -119,7 +124,11 @@ class ProtectedBottomModel final : public BottomTrainer, public BottomPredictor 
 
   bool has_threshold() const { return protection_.has_pareto(); }
   void Restore(const std::vector<NamedParameters>& states);
+  // The most that leaves.
+  double Limit() const { return protection_.pareto().threshold() * (1 + protection_.pareto().slack()); }
   absl::Status ComputePrivacy(Pending& pending);
+  // The gate of what is predicted.
+  absl::Status JudgePredicted(const FeatureBatch& batch, ConstMatrixView activations);
   // The largest of the batch's privacy losses.
   static double Largest(const Pending& pending);
   // One step of the model on the privacy losses of its only pending Forward.
@@ -137,6 +146,8 @@ class ProtectedBottomModel final : public BottomTrainer, public BottomPredictor 
   std::deque<std::unique_ptr<Pending>> pending_;
   std::vector<std::unique_ptr<Pending>> current_;  // Between Backward and Update.
   ProtectionStep latest_;
+  Pending judged_;  // Of the latest Predict: attributes and activations alone. No rows: none since a Forward.
+  std::vector<AttributeStep> predicted_;
 };
 
 }  // namespace splitveil

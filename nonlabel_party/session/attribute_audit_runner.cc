@@ -148,7 +148,34 @@ absl::Status AttributeAuditRunner::Guess(uint32_t epoch) {
     SPLITVEIL_RETURN_IF_ERROR(options_.ledger->Record(row));
     Keep(row);
   }
-  return absl::OkStatus();
+  return RecordMissing(epoch, rows);
+}
+
+absl::Status AttributeAuditRunner::RecordMissing(uint32_t epoch, const std::vector<AttributeLeakRow>& rows) {
+  const v1::AttributeAuditAgreement& audit = options_.agreement.attribute_audit();
+  std::vector<std::string> missing;
+  for (const int number : audit.attacks()) {
+    const AttributeAttackTraits attack = TraitsOf(static_cast<v1::AttributeAttack>(number));
+    for (int attribute = 0; attribute < audit.attributes_size(); ++attribute) {
+      for (const Examples examples : {v1::AttributeGuesses::TEST, v1::AttributeGuesses::TRAINING}) {
+        const bool tried = (examples == v1::AttributeGuesses::TEST || attack.reads_training()) &&
+                           !TruthOf(attribute, examples).empty();
+        const bool came = std::any_of(rows.begin(), rows.end(), [&](const AttributeLeakRow& row) {
+          return row.attack == attack.name && row.attribute == audit.attributes(attribute) &&
+                 row.examples == Name(examples);
+        });
+        if (tried && !came) {
+          missing.push_back(
+              absl::StrCat(attack.name, " at ", audit.attributes(attribute), " of ", Name(examples), " examples"));
+        }
+      }
+    }
+  }
+  return missing.empty() ? absl::OkStatus()
+                         : options_.ledger->RecordEvent(
+                               "attribute_guesses",
+                               absl::StrCat("after epoch ", epoch,
+                                            " none came from the label party: ", absl::StrJoin(missing, ", ")));
 }
 
 absl::Status AttributeAuditRunner::Take(const v1::AttributeGuesses& message, Series& series,

@@ -154,10 +154,12 @@ absl::Status NonLabelSession::BeginProtection() {
     return absl::OkStatus();
   }
   LogInfo("activations are protected by ", name, steps > 0 ? absl::StrCat(", after ", steps, " steps alone") : "");
-  SPLITVEIL_RETURN_IF_ERROR(lifecycle_.ledger()->RecordEvent(
-      "activation_protection", absl::StrCat(name, "; ", steps, " steps before anything was sent")));
-  const auto releases = std::max<int64_t>(1, options_.agreement.epochs());
+  const int64_t releases = ActivationReleases(options_.agreement);
   const double mu = protected_model_->Mu(releases);
+  const std::string promise =
+      std::isfinite(mu) ? absl::StrCat("; mu ", mu, " of this run alone: further runs on the same rows add up") : "";
+  SPLITVEIL_RETURN_IF_ERROR(lifecycle_.ledger()->RecordEvent(
+      "activation_protection", absl::StrCat(name, "; ", steps, " steps before anything was sent", promise)));
   return std::isfinite(mu)
              ? lifecycle_.ledger()->Record(ActivationBoundRow{releases, mu, GaussianPrivacy::FromMu(mu)->AucBound()})
              : absl::OkStatus();
@@ -217,6 +219,7 @@ absl::Status NonLabelSession::TrainEpochs() {
 
 absl::StatusOr<bool> NonLabelSession::Evaluate(uint32_t epoch) {
   SPLITVEIL_ASSIGN_OR_RETURN(const bool enough, reconnector_.Persist([&] { return evaluator_->Evaluate(epoch); }));
+  SPLITVEIL_RETURN_IF_ERROR(RecordPredicted("evaluated", epoch));
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(enough ? Answer::kEnough : Answer::kEvaluated));
   return enough;
 }
@@ -226,7 +229,22 @@ absl::Status NonLabelSession::AuditAttributes(uint32_t epoch) {
     return absl::OkStatus();
   }
   SPLITVEIL_RETURN_IF_ERROR(reconnector_.Persist([&] { return attribute_audit_->Embed(epoch); }));
+  SPLITVEIL_RETURN_IF_ERROR(RecordPredicted("auxiliary", epoch));
   return reconnector_.Persist([&] { return attribute_audit_->Guess(epoch); });
+}
+
+absl::Status NonLabelSession::RecordPredicted(const char* examples, uint32_t epoch) {
+  const std::vector<AttributeStep> largest = protected_model_->TakePredicted();
+  if (largest.empty()) {
+    return absl::OkStatus();
+  }
+  const std::string figures = absl::StrJoin(largest, ", ", [](std::string* out, const AttributeStep& of) {
+    absl::StrAppend(out, of.attribute, " ", of.privacy_loss);
+  });
+  const std::string when =
+      options_.agreement.progressive_validation() ? "before the first epoch" : absl::StrCat("after epoch ", epoch);
+  return lifecycle_.ledger()->RecordEvent(
+      "privacy_loss", absl::StrCat("largest of a batch of ", examples, " examples ", when, ", nats: ", figures));
 }
 
 absl::Status NonLabelSession::CompleteModel() {

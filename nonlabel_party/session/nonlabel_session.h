@@ -84,6 +84,8 @@ class NonLabelSession {
   absl::StatusOr<bool> Evaluate(uint32_t epoch);
   // The label party's attacks on attributes, where they are due.
   absl::Status AuditAttributes(uint32_t epoch);
+  // The largest privacy losses of what has been evaluated or embedded, where the protection has a threshold.
+  absl::Status RecordPredicted(const char* examples, uint32_t epoch);
   absl::Status CompleteModel();
   BottomModelOptions BottomOptions() const;
 

@@ -75,7 +75,7 @@ class AttributeAttackTest : public ::testing::Test {
     for (v1::RunAgreement* agreement : {&run_.label_agreement, &run_.nonlabel_agreement}) {
       v1::AttributeAuditAgreement& audit = *agreement->mutable_attribute_audit();
       audit.add_attributes("sex");
-      for (const v1::AttributeAttack attack : {v1::BASIC, v1::LINEAR_PROBE, v1::POISON}) {
+      for (const v1::AttributeAttack attack : {v1::BASIC, v1::LINEAR_PROBE, v1::POISON, v1::CUMULATIVE_POISON}) {
         audit.add_attacks(attack);
       }
       audit.set_embed_auxiliary(true);
@@ -107,12 +107,12 @@ TEST_F(AttributeAttackTest, ReadsAnAttributeThatTheFeaturesShowAndTheNonLabelPar
   ASSERT_EQ(run_.label->Wait(), 0) << run_.label->Errors();
   const std::string ledger = run_.ledger("nonlabel_party");
   const std::string last = " FROM attribute_leak WHERE epoch = 1 AND examples = 'test' AND attack = ";
-  for (const char* attack : {"'basic'", "'linear_probe'", "'poison'"}) {
+  for (const char* attack : {"'basic'", "'linear_probe'", "'poison'", "'cumulative_poison'"}) {
     EXPECT_GT(Query(ledger, absl::StrCat("SELECT accuracy_low - floor", last, attack)), 0) << attack;
     EXPECT_GT(Query(ledger, absl::StrCat("SELECT auc", last, attack)), 0.85) << attack;
   }
   EXPECT_NEAR(Query(ledger, absl::StrCat("SELECT floor", last, "'basic'")), 2.0 / 3, 0.1);
-  EXPECT_EQ(Query(ledger, "SELECT count(*) FROM attribute_leak"), 8);
+  EXPECT_EQ(Query(ledger, "SELECT count(*) FROM attribute_leak"), 12);
   for (const char* party : {"label_party", "nonlabel_party"}) {
     EXPECT_EQ(Query(run_.ledger(party), "SELECT count(*) FROM event WHERE kind = 'attribute_queries'"), 2) << party;
   }

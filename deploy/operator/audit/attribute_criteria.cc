@@ -142,7 +142,7 @@ Finding AttacksRan(const PartyRecords& party, const AttributeRecords& records, c
 
 Finding PrivacyLoss(const PartyRecords& party, double limit) {
   Finding finding = {Outcome::kNotMeasured,
-                     "privacy loss of a batch that left",
+                     "privacy loss of a training batch that left",
                      absl::StrFormat("at most %g", limit),
                      "not measured: the protection of the activations has no privacy loss",
                      "",
@@ -176,7 +176,8 @@ Finding ActivationBound(const AttributeRecords& records, double limit) {
     finding.outcome = records.bound->auc_bound <= limit ? Outcome::kMet : Outcome::kNotMet;
     finding.found = absl::StrCat(AgainstLimit(records.bound->auc_bound, limit), ": guaranteed, mu ",
                                  absl::StrFormat("%.3f", records.bound->mu));
-    finding.where = absl::StrCat("all ", records.bound->releases, " releases of an example's activations");
+    finding.where =
+        absl::StrCat("all ", records.bound->releases, " releases of an example's activations, of this run alone");
   }
   return finding;
 }

@@ -30,6 +30,9 @@ constexpr AttackWords kAttacks[] = {
      "Knows the attribute of some training examples, and trains a decoder on their activations as they arrive, epoch "
      "by "
      "epoch. Needs no query."},
+    {"cumulative_poison", "Marked training examples, all epochs",
+     "The same, by an adversary that remembers: its decoder learns from all that has come of an example since the "
+     "training began. Needs no query."},
     {"simulator", "Shadow encoder",
      "Trains an encoder of its own until a discriminator cannot tell its output from the activations that arrive, and "
      "a "
@@ -173,11 +176,11 @@ std::string DescribeActivationProtection(absl::string_view protection) {
 std::string ProvedOfActivations(const AttributeRecords& records) {
   if (records.bound.has_value()) {
     return absl::StrFormat(
-        "Proved: %s of an example's activations are %.3f-GDP, whatever the attribute; nobody tells its values apart "
-        "with "
-        "an AUC above %.3f from these. What the bottom model has learnt from an example, and shows in the activations "
-        "of "
-        "others, is not counted.",
+        "Proved: of this run alone, %s of an example's activations are %.3f-GDP, whatever the attribute; nobody tells "
+        "its values apart with an AUC above %.3f from these. Further runs on the same examples, predictions among "
+        "them, "
+        "add to it and are not counted here; nor is what the bottom model has learnt from an example and shows in the "
+        "activations of others.",
         Releases(*records.bound), records.bound->mu, records.bound->auc_bound);
   }
   return records.is_protected() ? "Measured only: a heuristic, which proves nothing; a stronger attack may read more."
@@ -192,7 +195,8 @@ std::vector<std::string> AttributeLines(const AttributeRecords& records) {
   lines.push_back(
       records.bound.has_value()
           ? absl::StrFormat(
-                "attributes: guaranteed, AUC at most %.3f for any attribute over %s of an example's activations",
+                "attributes: guaranteed, of this run alone, AUC at most %.3f for any attribute over %s of an example's "
+                "activations",
                 records.bound->auc_bound, Releases(*records.bound))
           : absl::StrCat("attributes: measured only, ",
                          records.is_protected() ? absl::StrCat("a heuristic: ", records.protection) : "not protected"));

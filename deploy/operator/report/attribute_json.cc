@@ -65,8 +65,9 @@ std::string LossWords(const AttributeRecords& records, const std::vector<Privacy
     corrected += row.correction_steps > 0 ? 1 : 0;
     corrections += row.correction_steps;
   }
-  std::string words = absl::StrCat("Over ", rows.size(), " steps the largest privacy loss of a batch that left was ",
-                                   absl::StrFormat("%.4g", records.largest_privacy_loss), " nats");
+  std::string words =
+      absl::StrCat("Over ", rows.size(), " steps the largest privacy loss of a training batch that left was ",
+                   absl::StrFormat("%.4g", records.largest_privacy_loss), " nats");
   if (!std::isfinite(records.threshold)) {
     return absl::StrCat(words, ". This method has no threshold.");
   }

@@ -75,7 +75,7 @@ Json PointJson(const AttributePoint& point) {
           {"accuracy", RangeJson(point.test_accuracy)},
           {"quality", RangeJson(point.test_quality)},
           {"label_leak", RangeJson(point.label_leak)},
-          {"proved_words", proved ? absl::StrFormat("AUC at most %.3f", point.proved_auc_bound.mean)
+          {"proved_words", proved ? absl::StrFormat("AUC at most %.3f in one run", point.proved_auc_bound.mean)
                            : point.method == "none" || point.method.empty() ? "not protected"
                                                                             : "measured only: a heuristic"},
           {"proved", proved},

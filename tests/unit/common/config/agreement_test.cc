@@ -400,6 +400,11 @@ TEST(AgreementTest, RefusesAttacksOnAttributesWithoutWhatTheyNeed) {
          a.set_marked_fraction(0);
        },
        "attribute_audit.attacks[1]: expected POISON beside an attribute_audit.marked_fraction above 0 only"},
+      {[](auto& a) {
+         a.add_attacks(v1::CUMULATIVE_POISON);
+         a.set_marked_fraction(0);
+       },
+       "attribute_audit.attacks[1]: expected CUMULATIVE_POISON beside an attribute_audit.marked_fraction above 0"},
       {[](auto& a) { a.set_auxiliary_fraction(0.86); },
        "test_fraction, attribute_audit.auxiliary_fraction, validation_fraction: expected at most 0.95 together, found "
        "0.1, 0.86 and 0.1"},

@@ -109,6 +109,15 @@ TEST(RunSummaryTest, IsAShortTable) {
       "  all figures     out/label_party.result.json\n");
 }
 
+TEST(RunSummaryTest, LongNamesStandApartFromTheirFigures) {
+  RunSummary summary = LabelSummary();
+  AttributeLeakRow leak;
+  leak.attribute = "relationship";
+  leak.attack = "basic";
+  summary.attribute_leaks = {leak};
+  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  attribute relationship basic "));
+}
+
 TEST(RunSummaryTest, HasTheFiguresOfItsTask) {
   RunSummary summary = LabelSummary();
   summary.test_accuracy = 0.9375;

@@ -139,6 +139,46 @@ TEST_F(AttributeAttackModuleTest, DecodersOfTheTrainingStayFromEpochToEpochAndOt
   }
 }
 
+// Noise that is drawn anew in each epoch, three times as wide as the values are apart: one epoch alone tells little,
+// Phi(1 / 3) = 0.63 at most, sixteen together Phi(4 / 3) = 0.91.
+TEST_F(AttributeAttackModuleTest, OneThatRemembersReadsWhatNoSingleEpochShows) {
+  constexpr uint32_t kEpochs = 16;
+  options_.audit.set_every_epochs(kEpochs);
+  const auto module = Make({v1::POISON, v1::CUMULATIVE_POISON});
+  for (uint32_t epoch = 0; epoch < kEpochs; ++epoch) {
+    Matrix all = DrawGaussians({{0, 0, 0}}, {1}, kAligned, 100 + epoch).activations;
+    for (uint32_t position = 0; position < kAligned; ++position) {
+      for (float& value : all.row(position)) {
+        value *= 3;
+      }
+      all.row(position)[0] += values_[position] == 1 ? 1.F : -1.F;
+    }
+    TakeTraining(*module, epoch, all);
+    TakeTest(*module, epoch, all);
+  }
+  const auto guesses = Guess(*module, kEpochs - 1);
+  ASSERT_THAT(NamesOf(guesses), ElementsAre("poison sex TEST", "poison sex TRAINING", "cumulative_poison sex TEST",
+                                            "cumulative_poison sex TRAINING"));
+  EXPECT_LT(AccuracyOf(guesses[0].scores, ValuesAt(examples_.test)), 0.63 + 4 * FractionSpread(0.63, 400));
+  EXPECT_GT(AccuracyOf(guesses[2].scores, ValuesAt(examples_.test)), 0.74);
+  EXPECT_GT(AccuracyOf(guesses[3].scores, ValuesAt(examples_.unmarked)), 0.74);
+}
+
+// Training and test examples are remembered of the same epochs, or the columns would not be the same.
+TEST_F(AttributeAttackModuleTest, OneThatRemembersLeavesOutEpochsThatAreNotWhole) {
+  const auto module = Make({v1::CUMULATIVE_POISON});
+  const Matrix all = Activations(0).activations;
+  TakeTest(*module, 0, all);
+  EXPECT_THAT(Guess(*module, 0), IsEmpty());
+  TakeTraining(*module, 1, all);
+  EXPECT_THAT(Guess(*module, 1), IsEmpty());
+  TakeAll(*module, 2, all);
+  TakeAll(*module, 2, all);  // Again, where an answer was lost: counts once.
+  const auto guesses = Guess(*module, 2);
+  ASSERT_THAT(NamesOf(guesses), ElementsAre("cumulative_poison sex TEST", "cumulative_poison sex TRAINING"));
+  EXPECT_GT(AccuracyOf(guesses[0].scores, ValuesAt(examples_.test)), kRead);
+}
+
 TEST_F(AttributeAttackModuleTest, ForATorchScriptTopTheDecoderHasLayersOfItsOwn) {
   options_.top_half.clear_layers();
   options_.top_half.set_torchscript_path("top.pt");

@@ -95,6 +95,11 @@ TEST_F(AttributeAuditTest, AnswersWhatIsRepeatedAsBefore) {
   ASSERT_TRUE(first.ok());
   LabelSession::Embedding again;
   ASSERT_TRUE(session_->EmbedAuxiliary(ActivationsOf(0, 0, 3, /*scale=*/7), again).ok());  // Not looked at.
+  absl::Status further;
+  for (int64_t batch = 1; batch <= auxiliary_examples_ && further.ok(); ++batch) {  // Nor taken without end.
+    further = session_->EmbedAuxiliary(ActivationsOf(0, static_cast<uint32_t>(batch), 3), again);
+  }
+  Expect(further, absl::StatusCode::kFailedPrecondition, "expected no more examples");
   const absl::StatusOr<v1::EmbedAuxiliaryResponse> response = session_->FinishEmbedding(again);
   ASSERT_TRUE(response.ok());
   EXPECT_EQ(response->examples(), auxiliary_examples_);

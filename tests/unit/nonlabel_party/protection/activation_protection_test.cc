@@ -47,7 +47,8 @@ TEST(ActivationProtectionTest, RefusesWhatDoesNotFit) {
     std::string message;
   } cases[] = {
       {"linear { lambda: 1 } noise_sigma: 1", {}, {}, "protection.attributes: expected at least one"},
-      {"linear { lambda: 1 } attributes: 'sex'", {}, {}, "protection.noise_sigma: expected above 0"},
+      {"linear { lambda: 1 } attributes: 'sex'", {}, {}, "protection.noise_sigma: expected at least 0.001"},
+      {"pareto { threshold: 0.1 } noise_sigma: 1e-4 attributes: 'sex'", {}, {}, "expected at least 0.001"},
       {"linear { lambda: 1 } noise_sigma: 1 attributes: 'age'", {}, {}, "expected sex, relationship, found age"},
       {"gaussian {} noise_sigma: 1", {}, {}, "protection.clip_norm: expected above 0"},
       {"gaussian {} noise_sigma: 1 clip_norm: 1 attributes: 'sex'", {}, {}, "protection.attributes: expected none"},
@@ -62,6 +63,16 @@ TEST(ActivationProtectionTest, RefusesWhatDoesNotFit) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << refused.protection;
     EXPECT_NE(status.message().find(refused.message), absl::string_view::npos) << status;
   }
+}
+
+TEST(ActivationProtectionTest, CountsTheReleasesOfATrainingExample) {
+  v1::RunAgreement agreement;
+  agreement.set_epochs(5);
+  EXPECT_EQ(ActivationReleases(agreement), 5);
+  agreement.set_progressive_validation(true);
+  EXPECT_EQ(ActivationReleases(agreement), 6);
+  agreement.set_epochs(0);
+  EXPECT_EQ(ActivationReleases(agreement), 1);
 }
 
 TEST(ActivationProtectionTest, Names) {

@@ -271,6 +271,17 @@ TEST(PrivacyLossTest, TinyClassesAreStable) {
   }
 }
 
+// Two columns that are one, so large that the noise is lost beside them: no factor, and no number that looks like one.
+TEST(PrivacyLossTest, ASingularCovarianceHasNoLoss) {
+  Batch batch = RandomBatch(30, 2, 2, 9);
+  for (int64_t i = 0; i < 30; ++i) {
+    batch.activations.row(i)[0] *= 1e8f;
+    batch.activations.row(i)[1] = batch.activations.row(i)[0];
+  }
+  EXPECT_FALSE(std::isfinite(GaussianPrivacyLoss(batch.activations, batch.attribute(), 1e-3).value));
+  EXPECT_FALSE(std::isfinite(MarginalPrivacyLoss(batch.activations, batch.attribute(), 1e-3).value));
+}
+
 TEST(PrivacyLossTest, UnknownAttributesTellNothing) {
   Batch batch = RandomBatch(30, 4, 2, 8);
   std::fill(batch.numbers.begin(), batch.numbers.end(), kUnknownAttribute);

@@ -172,6 +172,148 @@ TEST_F(ProtectedBottomModelTest, EveryMethodTakesItsSteps) {
   }
 }
 
+// The gate and the gradients are of what leaves: here the model's activations lie beyond the norm.
+TEST_F(ProtectedBottomModelTest, PrivacyLossIsThatOfTheClippedActivations) {
+  protection_.mutable_linear()->set_lambda(2.5);
+  protection_.set_clip_norm(0.2);
+  protection_.set_noise_sigma(0.05);
+  const std::unique_ptr<BottomModel> model = MakeModel(), plain = MakeModel();
+  const std::unique_ptr<ProtectedBottomModel> guarded = Protect(model.get());
+  const FeatureBatch batch = MakeBatch();
+  const Matrix zero(kRows, kWidth);
+  const NamedParameters before = model->Parameters();
+  ASSERT_TRUE(guarded->Forward(batch).ok());
+  ASSERT_TRUE(guarded->Backward(zero, {}).ok());
+  ASSERT_TRUE(guarded->Update().ok());
+
+  // L_p of clipped rows, and its derivative by differences at the activations before.
+  const Matrix activations(*plain->Forward(batch));
+  const auto loss_of = [&](Matrix rows) {
+    for (int64_t i = 0; i < rows.rows(); ++i) {
+      double norm = 0;
+      for (const float value : rows.row(i)) {
+        norm += static_cast<double>(value) * value;
+      }
+      norm = std::sqrt(norm);
+      for (float& value : rows.row(i)) {
+        value = static_cast<float>(norm > 0.2 ? value * 0.2 / norm : value);
+      }
+    }
+    return GaussianPrivacyLoss(rows, {batch.attributes, 2}, 0.05).value;
+  };
+  Matrix gradient(kRows, kWidth);
+  for (int64_t k = 0; k < gradient.size(); ++k) {
+    Matrix above = activations, below = activations;
+    const float step = 1e-2f;
+    above.data()[k] += step;
+    below.data()[k] -= step;
+    gradient.data()[k] = static_cast<float>(2.5 * kRows * (loss_of(above) - loss_of(below)) / (2 * step));
+  }
+  ASSERT_TRUE(plain->Backward(gradient, {}).ok());
+  ASSERT_TRUE(plain->Update().ok());
+  EXPECT_NEAR(guarded->latest().attributes[0].privacy_loss, loss_of(activations), 1e-4);
+  const NamedParameters found = model->Parameters(), expected = plain->Parameters();
+  double apart = 0, moved = 0;
+  for (size_t p = 0; p < found.size(); ++p) {
+    for (size_t k = 0; k < found[p].second.size(); ++k) {
+      apart += std::pow(found[p].second[k] - expected[p].second[k], 2);
+      moved += std::pow(expected[p].second[k] - before[p].second[k], 2);
+    }
+  }
+  EXPECT_LT(std::sqrt(apart / moved), 0.01);
+}
+
+TEST_F(ProtectedBottomModelTest, TheGateJudgesWhatLeavesAfterClipping) {
+  protection_.mutable_pareto()->set_max_correction_steps(0);
+  protection_.set_clip_norm(0.01);
+  const std::unique_ptr<BottomModel> model = MakeModel();
+  const FeatureBatch batch = MakeBatch();
+  const double unclipped = GaussianPrivacyLoss(*model->Predict(batch), {batch.attributes, 2}, 1).value;
+  // Clipped to so little, a release tells next to nothing: it may leave although f(x) may not.
+  protection_.mutable_pareto()->set_threshold(unclipped / 10);
+  EXPECT_TRUE(Protect(model.get())->Forward(batch).ok());
+  protection_.set_clip_norm(0);
+  EXPECT_TRUE(IsHalt(Protect(model.get())->Forward(batch).status()));
+}
+
+TEST_F(ProtectedBottomModelTest, WhatIsPredictedPassesTheSameGate) {
+  const std::unique_ptr<BottomModel> model = MakeModel();
+  const FeatureBatch batch = MakeBatch();
+  const double loss = GaussianPrivacyLoss(*model->Predict(batch), {batch.attributes, 2}, 1).value;
+  protection_.mutable_pareto()->set_slack(0);
+  protection_.mutable_pareto()->set_threshold(loss * 0.99);
+  EXPECT_TRUE(IsHalt(Protect(model.get())->Predict(batch).status()));
+
+  protection_.mutable_pareto()->set_threshold(loss * 1.01);
+  const std::unique_ptr<ProtectedBottomModel> guarded = Protect(model.get());
+  EXPECT_TRUE(guarded->TakePredicted().empty());
+  ASSERT_TRUE(guarded->Predict(batch).ok());
+  const std::vector<AttributeStep> largest = guarded->TakePredicted();
+  ASSERT_EQ(largest.size(), 1);
+  EXPECT_EQ(largest[0].attribute, "sex");
+  EXPECT_NEAR(largest[0].privacy_loss, loss, 1e-9);
+  EXPECT_TRUE(guarded->TakePredicted().empty());
+}
+
+TEST_F(ProtectedBottomModelTest, ASmallerLastBatchIsJudgedWithTheOneBeforeIt) {
+  const std::unique_ptr<BottomModel> model = MakeModel();
+  const FeatureBatch batch = MakeBatch();
+  FeatureBatch rest;  // One example of each value.
+  for (int64_t i = 0; i < kRows && rest.rows < 2; ++i) {
+    if (batch.attributes[static_cast<size_t>(i)] == rest.rows) {
+      rest.attributes.push_back(batch.attributes[static_cast<size_t>(i)]);
+      Matrix numeric(rest.rows + 1, 4);
+      numeric.SetBlock(0, rest.numeric);
+      numeric.SetBlock(rest.rows, batch.numeric.block(i, 1));
+      rest.numeric = numeric;
+      ++rest.rows;
+    }
+  }
+  ASSERT_EQ(rest.rows, 2);
+  const double loss = GaussianPrivacyLoss(*model->Predict(batch), {batch.attributes, 2}, 1).value;
+  const double alone = GaussianPrivacyLoss(*model->Predict(rest), {rest.attributes, 2}, 1).value;
+  FeatureBatch all = rest;
+  all.rows += kRows;
+  all.attributes.insert(all.attributes.end(), batch.attributes.begin(), batch.attributes.end());
+  all.numeric = Matrix(all.rows, 4);
+  all.numeric.SetBlock(0, rest.numeric);
+  all.numeric.SetBlock(2, batch.numeric);
+  const double together = GaussianPrivacyLoss(*model->Predict(all), {all.attributes, 2}, 1).value;
+  protection_.mutable_pareto()->set_threshold(100);
+  const std::unique_ptr<ProtectedBottomModel> guarded = Protect(model.get());
+  ASSERT_TRUE(guarded->Predict(batch).ok());
+  guarded->TakePredicted();
+  ASSERT_TRUE(guarded->Predict(rest).ok());
+  EXPECT_NEAR(guarded->TakePredicted()[0].privacy_loss, together, 1e-6);
+  EXPECT_GT(std::abs(alone - together), 1e-3);
+  EXPECT_GT(std::abs(loss - together), 1e-6);
+  // Not with what another model made.
+  ASSERT_TRUE(guarded->Forward(batch).ok());
+  ASSERT_TRUE(guarded->Discard().ok());
+  ASSERT_TRUE(guarded->Predict(rest).ok());
+  EXPECT_NEAR(guarded->TakePredicted()[0].privacy_loss, alone, 1e-9);
+}
+
+TEST_F(ProtectedBottomModelTest, ALossThatIsNoNumberHalts) {
+  FeatureBatch batch = MakeBatch();
+  batch.numeric.row(3)[1] = std::nanf("");
+  for (const bool pareto : {true, false}) {
+    if (pareto) {
+      protection_.mutable_pareto()->set_threshold(0.1);
+    } else {
+      protection_.mutable_linear()->set_lambda(1);
+    }
+    const std::unique_ptr<BottomModel> model = MakeModel();
+    const absl::Status status = Protect(model.get())->Forward(batch).status();
+    EXPECT_FALSE(status.ok());  // Activations that are no numbers end any run.
+    if (pareto) {
+      EXPECT_TRUE(IsHalt(status)) << status;
+      EXPECT_TRUE(IsHalt(Protect(model.get())->Predict(batch).status()));
+      EXPECT_TRUE(IsHalt(Protect(model.get())->Pretrain([&] { return batch; }).status()));
+    }
+  }
+}
+
 // Lowering L_p alone takes it to the threshold: what pre-training rests on, for the kernel loss, too.
 TEST_F(ProtectedBottomModelTest, PretrainingLowersTheKernelLoss) {
   protection_.mutable_pareto()->set_threshold(0.004);

@@ -178,6 +178,51 @@ TEST_F(NonLabelSessionTest, JudgesTheLabelPartysGuessesAtAttributes) {
   EXPECT_THAT(RunSummaryTable(*summary_), HasSubstr("  attribute A1    "));
 }
 
+TEST_F(NonLabelSessionTest, TheProvedBoundCountsOneReleaseAnEpoch) {
+  run_.nonlabel_config.mutable_protection()->mutable_gaussian();
+  run_.nonlabel_config.mutable_protection()->set_noise_sigma(4);
+  run_.nonlabel_config.mutable_protection()->set_clip_norm(1);
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(FromLedger("SELECT releases || ' ' || round(mu, 4) FROM activation_bound"), "2 0.7071");
+}
+
+TEST_F(NonLabelSessionTest, TheProvedBoundCountsOneReleaseMoreUnderProgressiveValidation) {
+  run_.agreement.set_test_fraction(0);
+  run_.agreement.set_progressive_validation(true);
+  run_.nonlabel_config.mutable_protection()->mutable_gaussian();
+  run_.nonlabel_config.mutable_protection()->set_noise_sigma(4);
+  run_.nonlabel_config.mutable_protection()->set_clip_norm(1);
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(FromLedger("SELECT releases || ' ' || round(mu, 4) FROM activation_bound"), "3 0.866");
+}
+
+TEST_F(NonLabelSessionTest, WhatIsEvaluatedAndEmbeddedPassesTheGateAndIsRecorded) {
+  run_.AttackAttributes();
+  v1::ActivationProtection& protection = *run_.nonlabel_config.mutable_protection();
+  protection.mutable_pareto()->set_threshold(100);
+  protection.add_attributes("A1");
+  protection.set_noise_sigma(1);
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  const std::string query = "SELECT group_concat(detail, '; ') FROM event WHERE kind = 'privacy_loss'";
+  EXPECT_THAT(FromLedger(query), HasSubstr("largest of a batch of evaluated examples after epoch 1, nats: A1 0."));
+  EXPECT_THAT(FromLedger(query), HasSubstr("largest of a batch of auxiliary examples after epoch 1, nats: A1 0."));
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM event WHERE kind = 'privacy_loss'"), "4");
+}
+
+TEST_F(NonLabelSessionTest, RecordsAgreedGuessesThatDoNotCome) {
+  run_.AttackAttributes();
+  alter_ = [](LocalLabelParty& peer) {
+    peer.alter_guesses = [](std::vector<v1::AttributeGuesses>& all) { all.resize(1); };  // All of basic.
+  };
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(FromLedger("SELECT detail FROM event WHERE kind = 'attribute_guesses' LIMIT 1"),
+            "after epoch 0 none came from the label party: linear_probe at A1 of test examples, poison at A1 of test "
+            "examples, poison at A1 of training examples");
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM event WHERE kind = 'attribute_guesses'"), "2");
+}
+
 TEST_F(NonLabelSessionTest, AuditsAttributesAfterEveryNthEpochAndTheLast) {
   run_.AttackAttributes();
   run_.agreement.set_epochs(3);

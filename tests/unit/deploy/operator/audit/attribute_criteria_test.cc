@@ -133,7 +133,8 @@ TEST(AttributeCriteriaTest, TheVerdictNamesWhatIsGuaranteedAndWhatIsMeasuredOnly
                 "attribute sex, the strongest attack measured: Marked training examples (poison), accuracy 0.700 "
                 "(95% interval 0.680 to 0.720), floor 0.670"));
   NonLabelParty(run).activation_bound = ActivationBoundRow{2, 0.28, 0.58};
-  EXPECT_THAT(VerdictText(JudgeRuns({run}, v1::AuditPolicy())), HasSubstr("attributes: guaranteed, AUC at most 0.580"));
+  EXPECT_THAT(VerdictText(JudgeRuns({run}, v1::AuditPolicy())),
+              HasSubstr("attributes: guaranteed, of this run alone, AUC at most 0.580"));
   EXPECT_THAT(VerdictText(JudgeRuns({RecordedRun()}, v1::AuditPolicy())), Not(HasSubstr("attributes:")));
 }
 

@@ -86,12 +86,14 @@ TEST(AttributeRecordsTest, OnlyAnActivationBoundGuaranteesAnything) {
   EXPECT_THAT(ProvedOfActivations(*AttributeRecordsOf(run)), StartsWith("Measured only: a heuristic"));
   EXPECT_THAT(ProvedOfActivations(*AttributeRecordsOf(RunWith(""))), StartsWith("Measured only: nothing protects"));
   run.parties.front().activation_bound = ActivationBoundRow{20, 0.894, 0.736};
-  EXPECT_THAT(ProvedOfActivations(*AttributeRecordsOf(run)),
-              AllOf(StartsWith("Proved: 20 releases"), HasSubstr("0.894-GDP"), HasSubstr("AUC above 0.736")));
   EXPECT_THAT(
-      AttributeLines(*AttributeRecordsOf(run)),
-      ElementsAre("attributes: guaranteed, AUC at most 0.736 for any attribute over 20 releases of an example's "
-                  "activations"));
+      ProvedOfActivations(*AttributeRecordsOf(run)),
+      AllOf(StartsWith("Proved: of this run alone, 20 releases"), HasSubstr("Further runs on the same examples"),
+            HasSubstr("0.894-GDP"), HasSubstr("AUC above 0.736")));
+  EXPECT_THAT(AttributeLines(*AttributeRecordsOf(run)),
+              ElementsAre("attributes: guaranteed, of this run alone, AUC at most 0.736 for any attribute over 20 "
+                          "releases of an example's "
+                          "activations"));
 }
 
 TEST(AttributeRecordsTest, HaveWordsForEveryAttackAndMethod) {

@@ -1,0 +1,40 @@
+// Activations of some examples over all epochs so far.
+#ifndef SPLITVEIL_LABEL_PARTY_ATTACK_EPOCH_HISTORY_H_
+#define SPLITVEIL_LABEL_PARTY_ATTACK_EPOCH_HISTORY_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "common/matrix/matrix.h"
+
+namespace splitveil {
+
+// What came in each epoch side by side, in at most kSlots columns of `width` numbers for each example: beyond
+// kSlots epochs each column is the mean over 2, 4, ... neighbouring ones, so that none is forgotten. Not
+// thread-safe.
+class EpochHistory {
+ public:
+  static constexpr int64_t kSlots = 32;
+
+  explicit EpochHistory(int64_t width) : width_(width) {}
+
+  // `rows` [examples, width], always as many: of the epoch after those so far.
+  void Add(ConstMatrixView rows);
+  // Numbers of an example: columns times width. The latest column may be a mean of fewer epochs.
+  int64_t width() const { return static_cast<int64_t>(slots_.size()) * width_; }
+  // Of the examples [first, first + count): [count, width()].
+  Matrix Rows(int64_t first, int64_t count) const;
+
+ private:
+  // Neighbouring columns become one.
+  void Halve();
+
+  int64_t width_;
+  int64_t epochs_ = 0;
+  int64_t epochs_per_slot_ = 1;
+  std::vector<Matrix> slots_;  // [examples, width] each.
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_ATTACK_EPOCH_HISTORY_H_
