@@ -129,8 +129,6 @@ std::string AgreementFileText(const AgreementChoices& choices) {
       "epochs: ",
       choices.epochs,
       "\n"
-      "# Batches under way at once: 0 measures the link first, and takes as many as keep it busy.\n"
-      "in_flight_batches: 0\n"
       "# Held out for testing, by a hash of the id: both tables were prepared with it.\n"
       "test_fraction: ",
       choices.test_fraction,
