@@ -44,7 +44,7 @@ make_day() {
     rows | sed -n "$(((day - 1) * each + 1)),$((day * each))p" >"$folder/rows.tsv"
   fi
   [ "$day" -eq 1 ] || extend=(--extend="$out/day$((day - 1))")
-  "$bin/splitveil" prepare --format=criteo --input="$folder/rows.tsv" --out="$folder" --seed="$day" --test_fraction=0 \
+  "$bin/splitveil" prepare --format=criteo --input="$folder/rows.tsv" --out="$folder" --seed="$day" --test_fraction=0 --validation_fraction=0 \
     "${extend[@]}"
   rm "$folder/rows.tsv"
 }

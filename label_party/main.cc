@@ -1,5 +1,6 @@
 // The label party's program.
 #include "common/operations/party_program.h"
+#include "label_party/service/label_dry_run.h"
 #include "label_party/service/label_party.h"
 
 int main(int argc, char** argv) {
@@ -11,6 +12,7 @@ int main(int argc, char** argv) {
           return plan.status();
         }
         return check_only ? splitveil::CheckLabelParty(*plan) : splitveil::RunLabelParty(*plan);
-      }};
+      },
+      &splitveil::DryRunLabelParty};
   return splitveil::RunPartyProgram(program, argc, argv);
 }

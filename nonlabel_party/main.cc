@@ -1,5 +1,6 @@
 // The non-label party's program.
 #include "common/operations/party_program.h"
+#include "nonlabel_party/service/nonlabel_dry_run.h"
 #include "nonlabel_party/service/nonlabel_party.h"
 
 int main(int argc, char** argv) {
@@ -12,6 +13,7 @@ int main(int argc, char** argv) {
           return plan.status();
         }
         return check_only ? splitveil::CheckNonLabelParty(*plan) : splitveil::RunNonLabelParty(*plan);
-      }};
+      },
+      &splitveil::DryRunNonLabelParty};
   return splitveil::RunPartyProgram(program, argc, argv);
 }

@@ -39,6 +39,7 @@ v1::Continuation ToProto(const Continuation& continuation, const v1::RunAgreemen
   proto.set_joint_seed(std::string(AsBytes(continuation.seed)));
   proto.set_order_sha256(std::string(AsBytes(continuation.aligned.order_sha256)));
   proto.set_peer_ids(continuation.aligned.peer_ids);
+  proto.set_in_flight_batches(static_cast<uint32_t>(continuation.in_flight_batches));
   proto.mutable_aligned_rows()->Add(continuation.aligned.rows.begin(), continuation.aligned.rows.end());
   return proto;
 }
@@ -54,8 +55,9 @@ absl::StatusOr<std::optional<Continuation>> ContinuationOf(const Checkpoint& che
   Continuation continuation;
   continuation.epochs = header.epochs();
   continuation.batches = header.batches();
-  if (header.epochs() > static_cast<uint32_t>(agreement.epochs()) ||
-      !ReadDigest(proto.joint_seed(), continuation.seed) ||
+  continuation.in_flight_batches = proto.in_flight_batches();
+  if (header.epochs() > static_cast<uint32_t>(agreement.epochs()) || continuation.in_flight_batches < 1 ||
+      continuation.in_flight_batches > MostInFlight(agreement) || !ReadDigest(proto.joint_seed(), continuation.seed) ||
       !ReadDigest(proto.order_sha256(), continuation.aligned.order_sha256) ||
       !AreRows(proto.aligned_rows(), static_cast<int64_t>(data.rows()))) {
     return absl::InvalidArgumentError(

@@ -24,6 +24,8 @@ struct Continuation {
   Digest seed;  // The broken run's joint seed.
   AlignedIds aligned;
   uint32_t epochs = 0, batches = 0;  // Trained so far: whole epochs, and batches of the next one.
+  // Batches in flight, from which follow the slices on the wire and what is computed before which update.
+  int64_t in_flight_batches = 1;
 };
 
 // As a checkpoint keeps it, but for epochs, batches and the place in the ledger.

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 
 #include "common/status/status_macros.h"
 #include "common/storage/section_file.h"
@@ -70,6 +71,16 @@ absl::StatusOr<Kept> Read(const std::string& path, int64_t data_rows) {
 
 AlignmentStore::AlignmentStore(std::string path, absl::Duration max_age, const Digest& identities)
     : path_(std::move(path)), max_age_(max_age), identities_(identities) {}
+
+std::optional<AlignmentStore::Found> AlignmentStore::Find(const Dataset& data,
+                                                          const v1::RunAgreement& agreement) const {
+  return Find(data, agreement, absl::Now());
+}
+
+absl::Status AlignmentStore::Keep(const AlignedIds& aligned, const Dataset& data,
+                                  const v1::RunAgreement& agreement) const {
+  return Keep(aligned, data, agreement, absl::Now());
+}
 
 std::optional<AlignmentStore::Found> AlignmentStore::Find(const Dataset& data, const v1::RunAgreement& agreement,
                                                           absl::Time now) const {

@@ -31,16 +31,19 @@ class AlignmentStore {
   AlignmentStore(std::string path, absl::Duration max_age, const Digest& identities);
 
   // What is kept for `data` under `agreement`, once; nothing where there is none, it is bound to something else, older
-  // than max_age or of the future. A damaged file is passed over, with a warning.
+  // than max_age or of the future. `now`: of the wall clock, as in other processes; without it, as it is. A damaged
+  // file is passed over, with a warning.
   struct Found {
     std::string name;  // AlignmentName.
     AlignedIds aligned;
     absl::Duration age;
   };
-  std::optional<Found> Find(const Dataset& data, const v1::RunAgreement& agreement, absl::Time now = absl::Now()) const;
+  std::optional<Found> Find(const Dataset& data, const v1::RunAgreement& agreement) const;
+  std::optional<Found> Find(const Dataset& data, const v1::RunAgreement& agreement, absl::Time now) const;
   // Replaces what is kept. Errors: those of SectionFileWriter.
+  absl::Status Keep(const AlignedIds& aligned, const Dataset& data, const v1::RunAgreement& agreement) const;
   absl::Status Keep(const AlignedIds& aligned, const Dataset& data, const v1::RunAgreement& agreement,
-                    absl::Time now = absl::Now()) const;
+                    absl::Time now) const;
 
  private:
   std::string path_;

@@ -78,16 +78,18 @@ std::string NameBelow(const CLI::App& command, const CLI::App& app) {
 
 }  // namespace
 
+bool IsCommand(const CLI::App& app) { return app.get_require_subcommand_min() == 0; }
+
 bool IsList(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
 
 std::vector<const CLI::App*> CommandsBelow(const CLI::App& app) {
   std::vector<const CLI::App*> commands;
   for (const CLI::App* child : app.get_subcommands([](const CLI::App*) { return true; })) {
     const std::vector<const CLI::App*> below = CommandsBelow(*child);
-    commands.insert(commands.end(), below.begin(), below.end());
-    if (below.empty()) {
+    if (below.empty() || IsCommand(*child)) {
       commands.push_back(child);
     }
+    commands.insert(commands.end(), below.begin(), below.end());
   }
   return commands;
 }

@@ -8,7 +8,11 @@
 
 namespace splitveil {
 
-// The command itself below a command that only gathers others: "alignment" below "bench". In the order they were added.
+// Whether the words that call it do something by themselves: not "bench", which only gathers "bench alignment" and
+// others; but "certificates", which has commands below it, too.
+bool IsCommand(const CLI::App& app);
+
+// All commands below, in the order they were added.
 std::vector<const CLI::App*> CommandsBelow(const CLI::App& app);
 
 // The options of `app` in the order they were added, but --version and --help last: the least a reader wants to know.

@@ -13,8 +13,8 @@
 #include "absl/strings/string_view.h"
 
 #include "common/command_line/command_help.h"
-#include "common/command_line/nearest_name.h"
 #include "common/command_line/renamed_flags.h"
+#include "common/naming/nearest_name.h"
 #include "common/process/version.h"
 #include "common/status/status_macros.h"
 
@@ -36,24 +36,28 @@ const CLI::App& Chosen(const CLI::App& app) {
   return chosen.empty() ? app : Chosen(*chosen.front());
 }
 
-// What may stand where an unknown word stands: commands, or else flags.
+std::vector<std::string> KnownFlags(const CLI::App& app) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : OptionsOf(app)) {
+    known.push_back(option->get_name(false, true));
+  }
+  return known;
+}
+
+// The commands that may stand where an unknown word stands.
 std::vector<std::string> KnownWords(const CLI::App& app) {
   std::vector<std::string> known;
   for (const CLI::App* command : CommandsBelow(app)) {
     const std::vector<std::string> call = absl::StrSplit(CallOf(*command), absl::MaxSplits(' ', 1));
     known.push_back(call.back());  // Without the program's name.
   }
-  if (known.empty()) {
-    for (const CLI::Option* option : OptionsOf(app)) {
-      known.push_back(option->get_name(false, true));
-    }
-  }
   return known;
 }
 
 absl::Status UnknownWord(const CLI::App& app, const std::string& word) {
-  const bool commands = !app.get_subcommands([](const CLI::App*) { return true; }).empty();
-  const std::vector<std::string> known = KnownWords(app);
+  const bool has_commands = !app.get_subcommands([](const CLI::App*) { return true; }).empty();
+  const bool commands = has_commands && !(IsCommand(app) && absl::StartsWith(word, "--"));
+  const std::vector<std::string> known = commands ? KnownWords(app) : KnownFlags(app);
   const std::string whole = app.get_parent() != nullptr && commands ? absl::StrCat(app.get_name(), " ", word) : word;
   const absl::string_view name =
       commands ? absl::string_view(whole) : absl::string_view(whole).substr(0, whole.find('='));
@@ -199,7 +203,7 @@ CLI::App& CommandLine::AddCommand(const CommandText& text, CommandAction action)
 absl::Status CommandLine::Explain(const CLI::ParseError& error) const {
   SPLITVEIL_RETURN_IF_ERROR(CheckWords(app_));
   const CLI::App& chosen = Chosen(app_);
-  if (!chosen.get_subcommands([](const CLI::App*) { return true; }).empty()) {
+  if (!IsCommand(chosen)) {
     return UnknownWord(chosen, "");
   }
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {

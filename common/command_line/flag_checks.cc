@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-#include "common/command_line/nearest_name.h"
+#include "common/naming/nearest_name.h"
 
 namespace splitveil {
 namespace {

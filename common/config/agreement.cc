@@ -13,6 +13,7 @@
 #include "common/config/canonical_message.h"
 #include "common/config/message_validator.h"
 #include "common/config/text_config.h"
+#include "common/crypto/spoken_fingerprint.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -149,16 +150,35 @@ absl::Status ValidateAttributeAttacks(const v1::AttributeAuditAgreement& audit) 
   return absl::OkStatus();
 }
 
+absl::Status ValidateSplit(const v1::RunAgreement& agreement) {
+  const double test = agreement.test_after().empty() ? agreement.test_fraction() : 0;
+  const double auxiliary = agreement.attribute_audit().auxiliary_fraction();
+  if (test + auxiliary + agreement.validation_fraction() > kMaxHeldOutFraction) {
+    return Invalid("test_fraction, attribute_audit.auxiliary_fraction, validation_fraction",
+                   absl::StrCat("at most ", kMaxHeldOutFraction, " together"),
+                   absl::StrCat(test, ", ", auxiliary, " and ", agreement.validation_fraction()));
+  }
+  if (agreement.split_by_group() && !agreement.test_after().empty()) {
+    return Invalid("split_by_group, test_after", "one of them at most", "both");
+  }
+  if (!agreement.progressive_validation()) {
+    return absl::OkStatus();
+  }
+  if (HasTestPart(agreement)) {
+    return Invalid("progressive_validation", "false unless test_fraction is 0 and there is no test_after",
+                   absl::StrCat("true beside test_fraction ", agreement.test_fraction()));
+  }
+  return agreement.validation_fraction() == 0
+             ? absl::OkStatus()
+             : Invalid("progressive_validation", "false unless validation_fraction is 0",
+                       absl::StrCat("true beside validation_fraction ", agreement.validation_fraction()));
+}
+
 absl::Status ValidateAttributeAudit(const v1::RunAgreement& agreement) {
   const v1::AttributeAuditAgreement& audit = agreement.attribute_audit();
   SPLITVEIL_RETURN_IF_ERROR(ValidateAttributes(audit));
   SPLITVEIL_RETURN_IF_ERROR(ValidateAttributeAttacks(audit));
-  if (agreement.test_fraction() + audit.auxiliary_fraction() > kMaxHeldOutFraction) {
-    return Invalid("test_fraction, attribute_audit.auxiliary_fraction",
-                   absl::StrCat("at most ", kMaxHeldOutFraction, " together"),
-                   absl::StrCat(agreement.test_fraction(), " and ", audit.auxiliary_fraction()));
-  }
-  if (agreement.test_fraction() == 0 && !audit.attacks().empty()) {
+  if (!HasTestPart(agreement) && !audit.attacks().empty()) {
     return Invalid("attribute_audit.attacks", "none without test examples, at which they guess",
                    "some beside test_fraction 0");
   }
@@ -188,21 +208,22 @@ void Canonicalize(v1::RunAgreement& agreement) {
   audit.mutable_hint_counts()->Assign(hint_counts.begin(), hint_counts.end());
 }
 
+bool HasTestPart(const v1::RunAgreement& agreement) {
+  return agreement.test_fraction() > 0 || !agreement.test_after().empty();
+}
+
 absl::Status ValidateAgreement(const v1::RunAgreement& agreement) {
   SPLITVEIL_RETURN_IF_ERROR(ValidateMessage(agreement));
   SPLITVEIL_RETURN_IF_ERROR(ValidateName("run_name", agreement.run_name()));
   SPLITVEIL_RETURN_IF_ERROR(ValidateLayers(agreement.audit()));
   SPLITVEIL_RETURN_IF_ERROR(ValidateAttacks(agreement.audit()));
+  SPLITVEIL_RETURN_IF_ERROR(ValidateSplit(agreement));
   SPLITVEIL_RETURN_IF_ERROR(ValidateAttributeAudit(agreement));
   if (OnlyPredicts(agreement) && !agreement.progressive_validation()) {
     return Invalid("epochs", "at least 1, or 0 beside progressive_validation, to predict and train nothing", "0");
   }
   if (OnlyPredicts(agreement) && !agreement.audit().layers().empty()) {
     return Invalid("audit", "none where no gradient leaves (epochs 0)", "one");
-  }
-  if (agreement.progressive_validation() && agreement.test_fraction() != 0) {
-    return Invalid("progressive_validation", "false unless test_fraction is 0",
-                   absl::StrCat("true beside test_fraction ", agreement.test_fraction()));
   }
   if (agreement.alignment().min_shared_ids() > agreement.alignment().max_shared_ids()) {
     return Invalid("alignment.min_shared_ids",
@@ -257,6 +278,10 @@ Digest AgreementSha256(const v1::RunAgreement& canonical) {
     canonical.SerializeToCodedStream(&coded);
   }
   return Sha256(bytes);
+}
+
+std::string AgreementFingerprint(const v1::RunAgreement& canonical) {
+  return SpokenFingerprint(AgreementSha256(canonical));
 }
 
 int64_t MaxMessageBytes(const v1::RunAgreement& agreement) {

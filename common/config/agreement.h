@@ -22,6 +22,9 @@ absl::StatusOr<v1::RunAgreement> LoadAgreement(const std::string& path);
 // Sets every unset field to its default, submessages included, and audit.hint_counts where it is empty.
 void Canonicalize(v1::RunAgreement& agreement);
 
+// Whether any example is held out for testing, by its id, its group or its time.
+bool HasTestPart(const v1::RunAgreement& agreement);
+
 // Checks the schema's options (ValidateMessage), then between fields: minimum_batch_size <= batch_size, attacks
 // that need an oracle and auxiliary labels only under ORACLE, layers, attacks and hint counts unique, names of one
 // short line, messages within gRPC's 2 GiB, progressive_validation without a test set, no epochs only with it, attacks
@@ -32,6 +35,11 @@ absl::Status ValidateAgreement(const v1::RunAgreement& agreement);
 
 // Whether a run of this canonical agreement predicts every shared example and trains nothing.
 inline bool OnlyPredicts(const v1::RunAgreement& agreement) { return agreement.epochs() == 0; }
+
+// The most batches that a run of this agreement may have in flight.
+inline int64_t MostInFlight(const v1::RunAgreement& agreement) {
+  return agreement.in_flight_batches() == 0 ? agreement.max_in_flight_batches() : agreement.in_flight_batches();
+}
 
 // One score vector of a ScoreBatch request.
 struct AgreedScore {
@@ -50,6 +58,9 @@ std::vector<AgreedScore> AgreedScores(const v1::AuditAgreement& audit);
 
 // SHA-256 of the deterministic serialisation of a canonical agreement.
 Digest AgreementSha256(const v1::RunAgreement& canonical);
+
+// That digest as people compare it by voice (spoken_fingerprint.h, which states its strength).
+std::string AgreementFingerprint(const v1::RunAgreement& canonical);
 
 // Largest message of any call under this valid agreement, in bytes: a batch of batch_size + minimum_batch_size - 1 rows
 // (a small rest joins the last batch) with the hint, the scores of such a batch, guesses at attributes, or an alignment

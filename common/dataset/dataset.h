@@ -9,6 +9,7 @@
 //   categories       int32 [r, c], rows of the shared embedding table
 //   pixels           u8 [r, channels, height, width]; absent where rows have no image
 //   attributes       u8 [r, a], the number of the value or kUnknownAttribute; absent where there are none
+//   parts            u8 [r], SplitPart; absent but of a split by group or time, since otherwise the ids tell
 //   vocabulary_ends, vocabulary: the values seen in training like the ids, column by column
 // All numbers are little-endian.
 #ifndef SPLITVEIL_COMMON_DATASET_DATASET_H_
@@ -62,6 +63,8 @@ class Dataset {
   absl::Span<const float> targets() const { return contents_.targets; }
   // [rows, preprocessing().attributes_size()], each the number of a value or kUnknownAttribute.
   absl::Span<const uint8_t> attributes() const { return contents_.attributes; }
+  // [rows], each a SplitPart; empty where the ids tell.
+  absl::Span<const uint8_t> parts() const { return contents_.parts; }
   const v1::Preprocessing& preprocessing() const { return contents_.preprocessing; }
   const std::string& path() const { return file_->path(); }
   // Of the file: names these data.

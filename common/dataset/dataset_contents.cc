@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/dataset/split_part.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -105,9 +106,10 @@ absl::Status ContentsReader::ReadPreprocessing() {
   }
   const double test_fraction = contents_.preprocessing.test_fraction();
   const double auxiliary_fraction = contents_.preprocessing.auxiliary_fraction();
-  if (rows() < 1 || rows() > kMaxRows || !(test_fraction >= 0 && test_fraction < 1) ||
-      !(auxiliary_fraction >= 0 && test_fraction + auxiliary_fraction < 1)) {
-    return Wrong("rows, a test_fraction or an auxiliary_fraction out of range");
+  const double validation_fraction = contents_.preprocessing.validation_fraction();
+  if (rows() < 1 || rows() > kMaxRows || !(test_fraction >= 0 && test_fraction < 1) || !(auxiliary_fraction >= 0) ||
+      !(validation_fraction >= 0 && test_fraction + auxiliary_fraction + validation_fraction < 1)) {
+    return Wrong("rows, a test_fraction, an auxiliary_fraction or a validation_fraction out of range");
   }
   return absl::OkStatus();
 }
@@ -226,11 +228,13 @@ absl::Status ContentsReader::ReadSections() {
     values -= index.hash_buckets() > 0 ? 0 : 1;
   }
   absl::Status status = ReadSection("id_ends", rows(), contents_.id_ends);
-  const bool labelled = contents_.preprocessing.has_positives() || !contents_.preprocessing.classes().empty();
+  const bool has_labels = !contents_.preprocessing.unlabelled();
+  const bool labelled =
+      has_labels && (contents_.preprocessing.has_positives() || !contents_.preprocessing.classes().empty());
   status.Update(ReadSection("labels", labelled ? rows() : 0, contents_.labels));
   // Files written before there were regressions have no such section.
   if (const bool regression = contents_.preprocessing.has_target(); regression || file_.has_section("targets")) {
-    status.Update(ReadSection("targets", regression ? rows() : 0, contents_.targets));
+    status.Update(ReadSection("targets", regression && has_labels ? rows() : 0, contents_.targets));
   }
   status.Update(ReadSection("numeric", rows() * contents_.preprocessing.numeric_size(), contents_.numeric));
   status.Update(ReadSection("categories", rows() * contents_.features.categorical, contents_.categories));
@@ -239,6 +243,11 @@ absl::Status ContentsReader::ReadSections() {
   const int64_t attributes = contents_.preprocessing.attributes_size();
   if (attributes > 0 || file_.has_section("attributes")) {
     status.Update(ReadSection("attributes", rows() * attributes, contents_.attributes));
+  }
+  const v1::Preprocessing& preprocessing = contents_.preprocessing;
+  if (const bool by_tables = preprocessing.split_by_group() || !preprocessing.test_after().empty();
+      by_tables || file_.has_section("parts")) {
+    status.Update(ReadSection("parts", by_tables ? rows() : 0, contents_.parts));
   }
   status.Update(ReadSection("vocabulary_ends", values, contents_.vocabulary_ends));
   for (const auto& [name, bytes] :
@@ -268,6 +277,9 @@ absl::Status ContentsReader::CheckValues() const {
   }
   if (!AllOf(file_, contents_.targets, [](float target) { return target >= 0 && target <= 1; })) {
     return Wrong("targets outside [0, 1]");
+  }
+  if (!AllOf(file_, contents_.parts, [](uint8_t part) { return part < kSplitParts; })) {
+    return Wrong("a row in no part of the split");
   }
   const auto embedding_rows = static_cast<uint32_t>(contents_.features.embedding_rows);
   if (!AllOf(file_, contents_.categories, [&](int32_t row) { return static_cast<uint32_t>(row) < embedding_rows; })) {

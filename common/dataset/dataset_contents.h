@@ -34,6 +34,7 @@ struct DatasetContents {
   absl::Span<const int32_t> categories;         // [r, c]
   absl::Span<const uint8_t> pixels;             // [r, channels, height, width]
   absl::Span<const uint8_t> attributes;         // [r, a]
+  absl::Span<const uint8_t> parts;              // [r], or empty.
   absl::Span<const uint64_t> vocabulary_ends;   // Of the values seen in training, column by column.
   absl::string_view vocabulary;                 // Back to back.
 };

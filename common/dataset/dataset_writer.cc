@@ -17,7 +17,7 @@ enum Section {
   kPixels,
   kVocabularyEnds,
   kVocabulary,
-  kFirstOptional  // Targets, then attributes, where there are such.
+  kFirstOptional  // Targets, attributes, parts, where there are such.
 };
 
 template <typename Number>
@@ -28,7 +28,7 @@ absl::string_view AsBytes(absl::Span<const Number> numbers) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DatasetWriter>> DatasetWriter::Create(std::string path, std::optional<Task> task,
-                                                                     bool has_attributes) {
+                                                                     bool has_attributes, bool has_parts) {
   std::vector<std::string> sections = {
       "preprocessing", "id_ends", "ids", "labels", "numeric", "categories", "pixels", "vocabulary_ends", "vocabulary"};
   if (task.has_value() && task->kind == Task::Kind::kRegression) {
@@ -37,9 +37,12 @@ absl::StatusOr<std::unique_ptr<DatasetWriter>> DatasetWriter::Create(std::string
   if (has_attributes) {
     sections.emplace_back("attributes");
   }
+  if (has_parts) {
+    sections.emplace_back("parts");
+  }
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SectionFileWriter> file,
                              SectionFileWriter::Create(std::move(path), std::move(sections)));
-  return std::unique_ptr<DatasetWriter>(new DatasetWriter(std::move(file), task, has_attributes));
+  return std::unique_ptr<DatasetWriter>(new DatasetWriter(std::move(file), task, has_attributes, has_parts));
 }
 
 absl::Status DatasetWriter::Append(const EncodedRow& row) {
@@ -48,8 +51,9 @@ absl::Status DatasetWriter::Append(const EncodedRow& row) {
   id_bytes_ += row.id.size();
   absl::Status status = file_->Append(kIdEnds, AsBytes<uint64_t>({&id_bytes_, 1}));
   status.Update(file_->Append(kIds, row.id));
+  size_t optional = kFirstOptional;
   if (Is(Task::Kind::kRegression)) {
-    status.Update(file_->Append(kFirstOptional, AsBytes<float>({&row.target, 1})));
+    status.Update(file_->Append(optional++, AsBytes<float>({&row.target, 1})));
   } else if (task_.has_value()) {
     status.Update(file_->Append(kLabels, AsBytes<uint8_t>({&row.label, 1})));
   }
@@ -57,8 +61,11 @@ absl::Status DatasetWriter::Append(const EncodedRow& row) {
   status.Update(file_->Append(kCategories, AsBytes<int32_t>(row.categories)));
   status.Update(file_->Append(kPixels, AsBytes<uint8_t>(row.pixels)));
   if (has_attributes_) {
-    const size_t section = kFirstOptional + (Is(Task::Kind::kRegression) ? 1 : 0);
-    status.Update(file_->Append(section, AsBytes<uint8_t>(row.attributes)));
+    status.Update(file_->Append(optional++, AsBytes<uint8_t>(row.attributes)));
+  }
+  if (has_parts_) {
+    const auto part = static_cast<uint8_t>(row.part);
+    status.Update(file_->Append(optional, AsBytes<uint8_t>({&part, 1})));
   }
   return status;
 }

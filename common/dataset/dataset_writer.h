@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include "common/dataset/split_part.h"
 #include "common/dataset/task.h"
 #include "common/dataset/vocabulary.h"
 #include "common/storage/section_file.h"
@@ -29,15 +30,17 @@ struct EncodedRow {
   std::vector<int32_t> categories;
   std::vector<uint8_t> pixels;
   std::vector<uint8_t> attributes;
+  SplitPart part = SplitPart::kTraining;  // Written where rows have parts.
 };
 
 // Constant memory. Not thread-safe.
 class DatasetWriter {
  public:
   // `task`: what the rows' labels or targets are of; nullopt: they have none. `has_attributes`: whether rows have
-  // sensitive attributes. InvalidArgument where the file's temporaries cannot be made.
+  // sensitive attributes; `has_parts`: whether the file says in which part of the split each is. InvalidArgument where
+  // the file's temporaries cannot be made.
   static absl::StatusOr<std::unique_ptr<DatasetWriter>> Create(std::string path, std::optional<Task> task,
-                                                               bool has_attributes = false);
+                                                               bool has_attributes = false, bool has_parts = false);
 
   // Every row has as many numbers, categories, pixels and attributes as the first. Internal where it cannot be written.
   absl::Status Append(const EncodedRow& row);
@@ -56,13 +59,13 @@ class DatasetWriter {
   static absl::Status Publish(absl::Span<DatasetWriter* const> writers);
 
  private:
-  DatasetWriter(std::unique_ptr<SectionFileWriter> file, std::optional<Task> task, bool has_attributes)
-      : file_(std::move(file)), task_(task), has_attributes_(has_attributes) {}
+  DatasetWriter(std::unique_ptr<SectionFileWriter> file, std::optional<Task> task, bool has_attributes, bool has_parts)
+      : file_(std::move(file)), task_(task), has_attributes_(has_attributes), has_parts_(has_parts) {}
   bool Is(Task::Kind kind) const { return task_.has_value() && task_->kind == kind; }
 
   std::unique_ptr<SectionFileWriter> file_;
   std::optional<Task> task_;
-  bool has_attributes_;
+  bool has_attributes_, has_parts_;
   int64_t rows_ = 0;
   int64_t positives_ = 0;
   uint64_t id_bytes_ = 0;

@@ -4,6 +4,7 @@
 
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -18,11 +19,29 @@ absl::Status CheckOwner(const Dataset& data, const v1::RunAgreement& agreement, 
                                                 : ": expected the non-label party's data, found data with labels"));
 }
 
+// By group or time: what the data were split by is what is agreed.
+absl::Status CheckSplitByTables(const Dataset& data, const v1::RunAgreement& agreement) {
+  const v1::Preprocessing& prepared = data.preprocessing();
+  if (prepared.split_by_group() != agreement.split_by_group()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        data.path(), ": split_by_group: expected data prepared from a table ",
+        agreement.split_by_group() ? "with a column of kind GROUP as in the run agreement, found one without"
+                                   : "without a column of kind GROUP as in the run agreement, found one with"));
+  }
+  if (prepared.test_after() != agreement.test_after()) {
+    return absl::InvalidArgumentError(absl::StrCat(data.path(), ": test_after: expected data prepared for \"",
+                                                   agreement.test_after(), "\" as in the run agreement, found \"",
+                                                   prepared.test_after(), "\""));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckSplit(const Dataset& data, const v1::RunAgreement& agreement) {
   const v1::Preprocessing& prepared = data.preprocessing();
-  if (prepared.test_fraction() != agreement.test_fraction()) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckSplitByTables(data, agreement));
+  if (agreement.test_after().empty() && prepared.test_fraction() != agreement.test_fraction()) {
     return absl::InvalidArgumentError(absl::StrCat(data.path(), ": test_fraction: expected data prepared for ",
                                                    agreement.test_fraction(), " as in the run agreement, found ",
                                                    prepared.test_fraction()));
@@ -37,6 +56,11 @@ absl::Status CheckSplit(const Dataset& data, const v1::RunAgreement& agreement) 
     return absl::InvalidArgumentError(
         absl::StrCat(data.path(), ": auxiliary_fraction: expected data prepared for ", auxiliary_fraction,
                      " as in the run agreement's attribute_audit, found ", prepared.auxiliary_fraction()));
+  }
+  if (prepared.validation_fraction() != agreement.validation_fraction()) {
+    return absl::InvalidArgumentError(absl::StrCat(data.path(), ": validation_fraction: expected data prepared for ",
+                                                   agreement.validation_fraction(), " as in the run agreement, found ",
+                                                   prepared.validation_fraction()));
   }
   return absl::OkStatus();
 }

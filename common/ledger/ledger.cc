@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -70,6 +71,8 @@ class Ledger::Database {
   absl::Status Commit() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<int64_t> LastEvent() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Finish(absl::string_view status) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of the run, in the order they were recorded.
+  absl::StatusOr<std::vector<EventRow>> Events() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<int64_t> CountEvents(absl::string_view kind) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<int64_t> CountEventsOfRun(absl::string_view kind, absl::string_view detail)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -269,6 +272,25 @@ absl::Status Ledger::Database::Finish(absl::string_view status) {
   return CommitPending();
 }
 
+absl::StatusOr<std::vector<EventRow>> Ledger::Database::Events() {
+  const absl::MutexLock lock(&mutex_);
+  absl::StatusOr<SqliteStatement> select =
+      connection_->Prepare("SELECT at, kind, detail FROM event WHERE run_id = ?1 ORDER BY rowid");
+  absl::Status status = select.ok() ? select->Bind(run_id_) : select.status();
+  std::vector<EventRow> events;
+  while (status.ok()) {
+    const absl::StatusOr<bool> more = select->Next();
+    if (more.ok() && !*more) {
+      return events;
+    }
+    status = more.status();
+    if (status.ok()) {
+      events.push_back({select->Text(0), select->Text(1), select->Text(2)});
+    }
+  }
+  return At(path_, status);
+}
+
 absl::StatusOr<int64_t> Ledger::Database::CountEvents(absl::string_view kind) {
   const absl::MutexLock lock(&mutex_);
   absl::StatusOr<SqliteStatement> count = connection_->Prepare("SELECT count(*) FROM event WHERE kind = ?1");
@@ -303,6 +325,23 @@ Ledger::Ledger(std::unique_ptr<Database> database, int64_t retained_steps)
     : database_(std::move(database)), retained_steps_(retained_steps) {}
 Ledger::~Ledger() = default;
 
+template <typename Row>
+absl::Status Ledger::Told(absl::Status status, const Row& row) const {
+  if (status.ok() && observer_ != nullptr) {
+    observer_(&row);
+  }
+  return status;
+}
+
+absl::Status Ledger::Observe(LedgerObserver observer) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, database_->Events());
+  observer_ = std::move(observer);
+  for (const EventRow& event : events) {
+    observer_(&event);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<Ledger>> Ledger::Open(const std::string& path, const RunRow& run,
                                                      const v1::LedgerPosition* position, int64_t retained_steps) {
   if (run.run_id.empty()) {
@@ -330,30 +369,35 @@ absl::Status Ledger::Record(const StepRow& row) {
       retained_steps_ > 0 && first > 0 && row.step % kStepsBetweenTrims == 0) {
     SPLITVEIL_RETURN_IF_ERROR(database_->Trim(first));
   }
-  return database_->Insert(Database::kStep, row.step, row.epoch, row.batch, row.examples, row.loss, row.seconds,
-                           row.bytes_sent, row.bytes_received);
+  return Told(database_->Insert(Database::kStep, row.step, row.epoch, row.batch, row.examples, row.loss, row.seconds,
+                                row.bytes_sent, row.bytes_received),
+              row);
 }
 
 absl::Status Ledger::Record(const StepTimeRow& row) {
-  return database_->Insert(Database::kStepTime, row.step, row.data, row.forward, row.serialise, row.wire, row.wait,
-                           row.backward, row.protection, row.update, row.attacks);
+  return Told(database_->Insert(Database::kStepTime, row.step, row.data, row.forward, row.serialise, row.wire, row.wait,
+                                row.backward, row.protection, row.update, row.attacks),
+              row);
 }
 
 absl::Status Ledger::Record(const ProtectionRow& row) {
-  return database_->Insert(Database::kProtection, row.step, row.method, row.u, row.v, row.g, row.p, row.power,
-                           row.lambda1_neg, row.lambda2_neg, row.lambda1_pos, row.lambda2_pos, row.sum_kl,
-                           row.auc_bound, GateActionName(row.gate));
+  return Told(database_->Insert(Database::kProtection, row.step, row.method, row.u, row.v, row.g, row.p, row.power,
+                                row.lambda1_neg, row.lambda2_neg, row.lambda1_pos, row.lambda2_pos, row.sum_kl,
+                                row.auc_bound, GateActionName(row.gate)),
+              row);
 }
 
 absl::Status Ledger::Record(const LeakRow& row) {
-  return database_->Insert(Database::kLeak, row.step, row.observer, row.layer, row.attack, row.auc, row.examples);
+  return Told(database_->Insert(Database::kLeak, row.step, row.observer, row.layer, row.attack, row.auc, row.examples),
+              row);
 }
 
 absl::Status Ledger::Record(const EpochLeakRow& row) {
-  return database_->Insert(Database::kEpochLeak, row.epoch, row.observer, row.layer, row.attack, row.examples,
-                           row.positives, row.auc, row.auc_low, row.auc_high, row.tpr_1pct, row.tpr_1pct_low,
-                           row.tpr_1pct_high, row.tpr_01pct, row.tpr_01pct_low, row.tpr_01pct_high,
-                           row.gaussian_auc_bound, row.auc_bound);
+  return Told(database_->Insert(Database::kEpochLeak, row.epoch, row.observer, row.layer, row.attack, row.examples,
+                                row.positives, row.auc, row.auc_low, row.auc_high, row.tpr_1pct, row.tpr_1pct_low,
+                                row.tpr_1pct_high, row.tpr_01pct, row.tpr_01pct_low, row.tpr_01pct_high,
+                                row.gaussian_auc_bound, row.auc_bound),
+              row);
 }
 
 absl::Status Ledger::Record(const DistributionRow& row) {
@@ -362,8 +406,9 @@ absl::Status Ledger::Record(const DistributionRow& row) {
 }
 
 absl::Status Ledger::Record(const EvaluationRow& row) {
-  return database_->Insert(Database::kEvaluation, row.step, row.split, row.log_loss, row.auc, row.accuracy,
-                           row.calibration_error, row.rmse, row.r_squared);
+  return Told(database_->Insert(Database::kEvaluation, row.step, row.split, row.log_loss, row.auc, row.accuracy,
+                                row.calibration_error, row.rmse, row.r_squared),
+              row);
 }
 
 absl::Status Ledger::Record(const ClaimCheckRow& row) {
@@ -392,7 +437,8 @@ absl::Status Ledger::Record(const AttributeLeakRow& row) {
 }
 
 absl::Status Ledger::RecordEvent(absl::string_view kind, absl::string_view detail) {
-  return database_->Insert(Database::kEvent, UtcNow(), kind, OneLine(detail));
+  const EventRow row = {UtcNow(), std::string(kind), OneLine(detail)};
+  return Told(database_->Insert(Database::kEvent, row.at, row.kind, row.detail), row);
 }
 
 absl::StatusOr<int64_t> Ledger::CountEvents(absl::string_view kind) { return database_->CountEvents(kind); }

@@ -4,9 +4,11 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -130,6 +132,16 @@ struct ActivationBoundRow {
   double mu = 0, auc_bound = 0;
 };
 
+struct EventRow {
+  std::string at, kind, detail;
+};
+
+// A row as it was recorded, borrowed for the call; those of the other tables are told to nobody.
+using RecordedRow = std::variant<const StepRow*, const StepTimeRow*, const ProtectionRow*, const LeakRow*,
+                                 const EpochLeakRow*, const EvaluationRow*, const EventRow*>;
+// Called by the thread that records, once the row has been taken. Must be thread-safe, and must not call the ledger.
+using LedgerObserver = std::function<void(const RecordedRow&)>;
+
 // Thread-safe. Rows are buffered in one transaction and committed when it is a second old, by Commit and at the end, so
 // a crash loses at most the last second; other processes may read meanwhile and see what is committed. NaN and infinite
 // numbers are stored as NULL. Errors of Record*: AlreadyExists for a row whose key was recorded before (it is not
@@ -164,6 +176,9 @@ class Ledger {
   absl::Status Record(const AllRunsRow& row);
   absl::Status Record(const PrivacyLossRow& row);
   absl::Status Record(const ActivationBoundRow& row);
+  // From now on `observer` is told of what is recorded, and first of the run's events so far. Before other threads
+  // record. Errors: what SQLite says.
+  absl::Status Observe(LedgerObserver observer);
   // `detail` holds counts and names, never a label, an id or a key.
   absl::Status RecordEvent(absl::string_view kind, absl::string_view detail);
   // Events of this kind in the file, of all its runs.
@@ -185,8 +200,13 @@ class Ledger {
   static absl::StatusOr<std::unique_ptr<Ledger>> Open(const std::string& path, const RunRow& run,
                                                       const v1::LedgerPosition* position, int64_t retained_steps);
   Ledger(std::unique_ptr<Database> database, int64_t retained_steps);
+  // `status` of having recorded `row`, told where it was.
+  template <typename Row>
+  absl::Status Told(absl::Status status, const Row& row) const;
+
   std::unique_ptr<Database> database_;
   const int64_t retained_steps_;
+  LedgerObserver observer_;  // Null: nobody.
 };
 
 }  // namespace splitveil

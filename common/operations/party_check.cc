@@ -90,6 +90,10 @@ absl::Status CheckPlaces(const v1::PartyCommon& party, const std::string& listen
                          const std::string& config_path) {
   SPLITVEIL_RETURN_IF_ERROR(CheckLedgerOf(party, config_path));
   SPLITVEIL_RETURN_IF_ERROR(Within(config_path, CheckExportDir(party.export_dir())));
+  if (party.has_monitoring()) {
+    SPLITVEIL_RETURN_IF_ERROR(
+        Within(config_path, CheckFree("party.monitoring.listen_address", party.monitoring().listen_address())));
+  }
   return Within(config_path, CheckFree("listen_address", listen_address));
 }
 

@@ -1,5 +1,7 @@
 #include "common/operations/party_program.h"
 
+#include <cstdio>
+
 #include "absl/strings/str_cat.h"
 
 #include "common/command_line/command_line.h"
@@ -13,8 +15,14 @@ int RunPartyProgram(const PartyProgram& program, int argc, char** argv) {
   TuneRuntime(argv);
   RequireTls13();
   std::string agreement, config;
-  bool check_only = false;
+  bool check_only = false, dry_run = false;
   const auto run = [&]() -> absl::StatusOr<ExitCode> {
+    if (dry_run) {
+      const DryRun found = program.dry_run(agreement, config);
+      std::printf("%s", found.Text().c_str());
+      SPLITVEIL_RETURN_IF_ERROR(found.status());
+      return ExitCode::kDone;
+    }
     if (!check_only) {
       WarnIfSlowBlas();
       HandleStopSignals();
@@ -33,6 +41,9 @@ int RunPartyProgram(const PartyProgram& program, int argc, char** argv) {
   app.add_option("--config", config, "This party's private configuration.")->type_name("FILE")->required();
   app.add_flag("--check", check_only,
                "Open everything that the run would open, without a peer and without writing anything, then exit.");
+  app.add_flag("--dry_run", dry_run,
+               "Check everything that can be checked without a peer, list what is ok and what is a problem, with the "
+               "memory and the time to expect, then exit.");
   return line.Main(argc, argv);
 }
 

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "common/operations/dry_run.h"
 #include "common/transport/credentials.h"
 
 #include "splitveil/v1/party.pb.h"
@@ -19,9 +20,11 @@ struct PartyProgram {
   const char* summary;  // One sentence, for --help.
   // Validates both files and, unless `check_only`, runs to the end.
   std::function<absl::Status(const std::string& agreement_path, const std::string& config_path, bool check_only)> run;
+  // All that can be checked without the peer, check by check.
+  std::function<DryRun(const std::string& agreement_path, const std::string& config_path)> dry_run;
 };
 
-// The whole of main: process settings, flags (--agreement, --config, --check, --help, --version), exit code.
+// The whole of main: process settings, flags (--agreement, --config, --check, --dry_run, --help, --version), exit code.
 int RunPartyProgram(const PartyProgram& program, int argc, char** argv);
 
 // The identity a configuration names; its paths are relative to the configuration file's folder. Errors as

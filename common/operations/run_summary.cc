@@ -61,11 +61,13 @@ std::string Training(const RunSummary& summary) {
   return text;
 }
 
-// The figure that the best epoch is chosen by.
-std::string BestAndLast(double best, double last, int64_t best_epoch) {
+// The figure of the best epoch, with what chose it.
+std::string BestAndLast(const RunSummary& summary, double best, double last) {
   std::string text = absl::StrFormat("%.4f", best);
-  if (best_epoch > 0) {
-    absl::StrAppendFormat(&text, " (best, after epoch %d; last %.4f)", best_epoch, last);
+  if (summary.best_epoch > 0) {
+    absl::StrAppendFormat(&text, " (%s, after epoch %d; last %.4f)",
+                          summary.best_on_validation ? "best by validation" : "best, chosen on the test part itself",
+                          summary.best_epoch, last);
   }
   return text;
 }
@@ -79,12 +81,11 @@ void AddQuality(const RunSummary& summary, Table& table) {
   };
   const bool several = summary.task.kind == Task::Kind::kMultiClass;
   if (!std::isnan(summary.test_r_squared)) {
-    table.Add("test R^2", BestAndLast(summary.test_r_squared, summary.final_test_r_squared, summary.best_epoch));
+    table.Add("test R^2", BestAndLast(summary, summary.test_r_squared, summary.final_test_r_squared));
   }
   add("test RMSE", summary.test_rmse);
   if (!std::isnan(summary.test_auc)) {
-    table.Add(several ? "test macro AUC" : "test AUC",
-              BestAndLast(summary.test_auc, summary.final_test_auc, summary.best_epoch));
+    table.Add(several ? "test macro AUC" : "test AUC", BestAndLast(summary, summary.test_auc, summary.final_test_auc));
   }
   add("test log loss", summary.test_log_loss);
   if (several) {

@@ -43,7 +43,8 @@ struct RunSummary {
   // Of the best epoch. Of several classes test_auc is the macro AUC; the last two are of a regression.
   double test_auc = std::numeric_limits<double>::quiet_NaN(), test_log_loss = test_auc, test_accuracy = test_auc;
   double test_rmse = std::numeric_limits<double>::quiet_NaN(), test_r_squared = test_rmse;
-  int64_t best_epoch = 0;  // From 1; 0: before the first.
+  int64_t best_epoch = 0;           // From 1; 0: before the first.
+  bool best_on_validation = false;  // Chosen by the validation part; otherwise on the test part itself.
   double final_test_auc = std::numeric_limits<double>::quiet_NaN(), final_test_r_squared = final_test_auc;
   double run_auc_bound = std::numeric_limits<double>::quiet_NaN();  // All releases of the run together.
   // Of single steps whose gradients left (StepAucBoundP95).

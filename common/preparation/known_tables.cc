@@ -21,6 +21,7 @@ v1::TableSchema::Column* AddColumn(std::string name, v1::TableSchema::Kind kind,
 
 v1::TableSchema CriteoSchema() {
   v1::TableSchema schema;
+  schema.set_scaling(v1::TableSchema::MIN_MAX);  // As Li et al. do, whose figures runs are held to.
   schema.set_separator("\t");
   schema.set_header(false);
   schema.set_quotes(false);

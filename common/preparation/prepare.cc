@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -13,9 +14,9 @@
 #include "common/dataset/dataset_writer.h"
 #include "common/preparation/preprocessor.h"
 #include "common/preparation/row_checks.h"
+#include "common/preparation/row_split.h"
 #include "common/preparation/seeded_draws.h"
 #include "common/preparation/shuffled_rows.h"
-#include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -40,15 +41,6 @@ absl::Status CheckOptions(const PrepareOptions& options) {
         "only_label_fraction, only_nonlabel_fraction: expected each in [0, 1) and together below 1, found ",
         options.only_label_fraction, " and ", options.only_nonlabel_fraction));
   }
-  if (!is_fraction(options.test_fraction)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("test_fraction: expected a number in [0, 1), found ", options.test_fraction));
-  }
-  if (!is_fraction(options.auxiliary_fraction) || !is_fraction(options.test_fraction + options.auxiliary_fraction)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("auxiliary_fraction: expected a number in [0, 1) that is below 1 with test_fraction, found ",
-                     options.auxiliary_fraction));
-  }
   if (!(options.min_usable_share >= 0 && options.min_usable_share <= 1) || options.expected_rows < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("min_usable_share, rows: expected a number in [0, 1] and at least 0, "
@@ -60,6 +52,10 @@ absl::Status CheckOptions(const PrepareOptions& options) {
         absl::StrCat("shuffle_buffer_rows, hash_buckets: expected at least 1 and 0, found ",
                      options.shuffle_buffer_rows, " and ", options.hash_buckets));
   }
+  if (options.only_applies && (options.extend_dir.empty() || options.parties == Schema::BOTH)) {
+    return absl::InvalidArgumentError(
+        "only_applies: expected data whose preprocessing is applied, to a table of one party, found none or both");
+  }
   return absl::OkStatus();
 }
 
@@ -70,12 +66,12 @@ struct Party {
   Preprocessor preprocessor;
   std::unique_ptr<DatasetWriter> writer;
   std::unique_ptr<ShuffledRows> rows;
+  int64_t test_rows = 0, validation_rows = 0;
 };
 
 class Preparation {
  public:
-  explicit Preparation(const PrepareOptions& options)
-      : options_(options), split_(options.split_salt, options.test_fraction, options.auxiliary_fraction) {}
+  explicit Preparation(const PrepareOptions& options) : options_(options) {}
 
   absl::StatusOr<PrepareResult> Run() {
     for (absl::Status (Preparation::*stage)() :
@@ -100,14 +96,15 @@ class Preparation {
 
   // Takes a row's label or target into the result.
   void Count(const TableRow& row);
-  void CountVariety(const TableRow& row, bool test);
+  void CountVariety(const TableRow& row, SplitPart part);
+  absl::Status CheckVariety() const;
 
   const PrepareOptions& options_;
-  const SplitRule split_;
+  std::optional<RowSplit> split_;             // From OpenParties on.
   std::optional<TableColumns::Label> label_;  // Nullopt: the table has none.
   std::vector<Party> parties_;
   PrepareResult result_;
-  LabelVariety training_labels_, test_labels_;  // Of the label party's rows.
+  LabelVariety training_labels_, test_labels_, validation_labels_;  // Of the label party's rows.
 };
 
 absl::Status NoHolder(absl::string_view feature) {
@@ -123,7 +120,7 @@ std::string FileName(Schema::Holder role) {
 
 absl::Status Preparation::CheckColumns(const TableColumns& columns) const {
   const bool label_expected = options_.parties != Schema::NONLABEL_PARTY;
-  if (columns.label.has_value() != label_expected) {
+  if (columns.label.has_value() != label_expected && !(options_.only_applies && label_expected)) {
     return absl::InvalidArgumentError(absl::StrCat("table schema: columns: expected ", label_expected ? "one" : "no",
                                                    " LABEL, CLASS_LABEL or TARGET, found ",
                                                    columns.label.has_value() ? "one" : "none"));
@@ -173,6 +170,10 @@ absl::Status Preparation::OpenParties() {
   TableColumns columns = rows->columns();
   SPLITVEIL_RETURN_IF_ERROR(options_.parties == Schema::BOTH ? GiveAttributes(columns) : absl::OkStatus());
   SPLITVEIL_RETURN_IF_ERROR(CheckColumns(columns));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      split_, RowSplit::Create({options_.test_fraction, options_.auxiliary_fraction, options_.validation_fraction,
+                                options_.split_salt, options_.test_after},
+                               columns));
   label_ = columns.label;
   for (const Schema::Holder role : {Schema::LABEL_PARTY, Schema::NONLABEL_PARTY}) {
     if (options_.parties != Schema::BOTH && options_.parties != role) {
@@ -180,14 +181,17 @@ absl::Status Preparation::OpenParties() {
     }
     Preprocessor::Options preprocessing;
     preprocessing.holder = role;
+    preprocessing.only_applies = options_.only_applies;
     preprocessing.hash_buckets = options_.hash_buckets;
+    preprocessing.scaling =
+        options_.scaling == Schema::SCALING_UNSPECIFIED ? options_.rows.schema.scaling() : options_.scaling;
     if (!options_.extend_dir.empty()) {
       const std::string path = std::filesystem::path(options_.extend_dir) / FileName(role);
       SPLITVEIL_ASSIGN_OR_RETURN(preprocessing.extends, Dataset::Open(path));
     }
     SPLITVEIL_ASSIGN_OR_RETURN(Preprocessor preprocessor, Preprocessor::Create(columns, preprocessing));
     const std::string path = std::filesystem::path(options_.out_dir) / FileName(role);
-    parties_.push_back({role, path, std::move(preprocessor), nullptr, nullptr});
+    parties_.push_back({role, path, std::move(preprocessor), nullptr, nullptr, 0, 0});
   }
   return absl::OkStatus();
 }
@@ -250,26 +254,40 @@ void Preparation::Count(const TableRow& row) {
   }
 }
 
-void Preparation::CountVariety(const TableRow& row, bool test) {
+void Preparation::CountVariety(const TableRow& row, SplitPart part) {
   const bool is_number = label_->task.kind == Task::Kind::kRegression;
-  (test ? test_labels_ : training_labels_)
-      .Add(is_number ? std::clamp(row.target, label_->minimum, label_->maximum) : row.label);
+  LabelVariety& labels = part == SplitPart::kTest         ? test_labels_
+                         : part == SplitPart::kValidation ? validation_labels_
+                                                          : training_labels_;
+  labels.Add(is_number ? std::clamp(row.target, label_->minimum, label_->maximum) : row.label);
+}
+
+absl::Status Preparation::CheckVariety() const {
+  const std::string& table = options_.rows.input_paths.front();
+  SPLITVEIL_RETURN_IF_ERROR(CheckTrainingLabels(table, training_labels_));
+  for (const auto& [part, rule, labels] : {std::tuple("test", split_->TestRule(), &test_labels_),
+                                           std::tuple("validation", split_->ValidationRule(), &validation_labels_)}) {
+    SPLITVEIL_RETURN_IF_ERROR(rule.empty() ? absl::OkStatus() : CheckHeldOutLabels(table, part, rule, *labels));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Preparation::Fit() {
   absl::Status status = ForEachRow([&](const TableRow& row, Party& party) {
-    const SplitPart part = split_.PartOf(row.id);
-    if (party.role == Schema::LABEL_PARTY && part != SplitPart::kAuxiliary) {
-      CountVariety(row, part == SplitPart::kTest);
+    SPLITVEIL_ASSIGN_OR_RETURN(const SplitPart part, split_->PartOf(row));
+    if (party.role == Schema::LABEL_PARTY && label_.has_value() && part != SplitPart::kAuxiliary) {
+      CountVariety(row, part);
     }
+    party.test_rows += part == SplitPart::kTest ? 1 : 0;
+    party.validation_rows += part == SplitPart::kValidation ? 1 : 0;
     return party.preprocessor.Fit(row, part == SplitPart::kTraining);
   });
   const std::string& table = options_.rows.input_paths.front();
   if (status.ok() && result_.rows == 0) {
     status = absl::InvalidArgumentError(absl::StrCat(table, ": expected usable rows, found none"));
   }
-  if (status.ok() && label_.has_value()) {
-    status = CheckLabelVariety(table, options_.test_fraction, training_labels_, test_labels_);
+  if (status.ok() && label_.has_value() && !options_.only_applies) {
+    status = CheckVariety();
   }
   for (Party& party : parties_) {
     status.Update(status.ok() ? party.preprocessor.FinishFit() : absl::OkStatus());
@@ -284,9 +302,10 @@ absl::Status Preparation::OpenOutputs() {
     return absl::InvalidArgumentError(absl::StrCat(options_.out_dir, ": cannot be made a folder: ", error.message()));
   }
   for (Party& party : parties_) {
-    SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<DatasetWriter> writer,
-                               DatasetWriter::Create(party.path, party.preprocessor.task(),
-                                                     !party.preprocessor.preprocessing().attributes().empty()));
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        std::unique_ptr<DatasetWriter> writer,
+        DatasetWriter::Create(party.path, party.preprocessor.task(),
+                              !party.preprocessor.preprocessing().attributes().empty(), split_->by_tables()));
     party.writer = std::move(writer);
     const v1::ImageSize& image = party.preprocessor.preprocessing().image();
     const int64_t pixels = image.channels() * image.height() * image.width();
@@ -303,9 +322,11 @@ absl::Status Preparation::OpenOutputs() {
 
 absl::Status Preparation::Encode() {
   const int64_t fitted_rows = result_.rows;
-  absl::Status status = ForEachRow([](const TableRow& row, Party& party) {
+  absl::Status status = ForEachRow([this](const TableRow& row, Party& party) {
     EncodedRow encoded;
     encoded.id = std::string(row.id);
+    SPLITVEIL_ASSIGN_OR_RETURN(encoded.part, split_->PartOf(row));
+    party.preprocessor.CountClipped(row);
     party.preprocessor.Encode(row, encoded);
     return party.rows->Add(std::move(encoded));
   });
@@ -319,11 +340,7 @@ absl::Status Preparation::Publish() {
   std::vector<DatasetWriter*> writers;
   for (Party& party : parties_) {
     v1::Preprocessing preprocessing = party.preprocessor.preprocessing();
-    preprocessing.set_test_fraction(options_.test_fraction);
-    preprocessing.set_split_salt(options_.split_salt);
-    if (options_.auxiliary_fraction > 0) {
-      preprocessing.set_auxiliary_fraction(options_.auxiliary_fraction);
-    }
+    split_->Describe(preprocessing);
     absl::Status status = party.rows->Flush();
     status.Update(party.writer->Finish(preprocessing, party.preprocessor.vocabularies()));
     if (!status.ok()) {
@@ -333,7 +350,7 @@ absl::Status Preparation::Publish() {
     if (label_.has_value() && party.role == Schema::LABEL_PARTY && label_->task.kind == Task::Kind::kBinary) {
       preprocessing.set_positives(party.writer->positives());
     }
-    result_.parties.push_back({party.path, std::move(preprocessing)});
+    result_.parties.push_back({party.path, std::move(preprocessing), party.test_rows, party.validation_rows});
     writers.push_back(party.writer.get());
   }
   return DatasetWriter::Publish(writers);

@@ -36,19 +36,29 @@ struct PrepareOptions {
   // times this far behind where it stood; larger mixes better and costs a party the size of so many rows.
   int64_t shuffle_buffer_rows = 65536;
   // The split that runs on these data will use (RunAgreement, and its attribute_audit's auxiliary_fraction):
-  // preprocessing is fitted on its training part.
+  // preprocessing is fitted on its training part. By group where the schema has a GROUP, by time where it has a TIME:
+  // then test_after is its time.
   double test_fraction = 0.1;
   double auxiliary_fraction = 0;
+  double validation_fraction = 0.1;
+  std::string test_after;
   std::string split_salt;
   // Preprocessor::Options.
   int64_t hash_buckets = 0;
+  // Another one than the schema's; SCALING_UNSPECIFIED: the schema's.
+  v1::TableSchema::Scaling scaling = v1::TableSchema::SCALING_UNSPECIFIED;
   // Folder of earlier data that these extend, party by party (Preprocessor::Options). Empty: none.
   std::string extend_dir;
+  // With extend_dir: its preprocessing is applied and nothing is fitted, for a table whose examples are to be
+  // predicted, of one party alone; it needs no labels, and every row counts as one for training.
+  bool only_applies = false;
 };
 
 struct PreparedParty {
   std::string path;
   v1::Preprocessing preprocessing;
+  // Rows of the other parts; those of the auxiliary one are not counted.
+  int64_t test_rows = 0, validation_rows = 0;
 };
 
 struct PrepareResult {
@@ -68,8 +78,8 @@ struct PrepareResult {
 // input and options give the same bytes on every machine. Memory: vocabularies (vocabulary.h) and RowSource's.
 //
 // All files appear complete or none does. Errors: NotFound; InvalidArgument for options, a table without usable rows or
-// with too few of them, labels that are all alike in the training or the test part, and with file, line and column,
-// never the value, for a row that cannot be used; Internal where files cannot be written.
+// with too few of them, labels that are all alike in the training, test or validation part, and with file, line and
+// column, never the value, for a row that cannot be used; Internal where files cannot be written.
 absl::StatusOr<PrepareResult> Prepare(const PrepareOptions& options);
 
 }  // namespace splitveil

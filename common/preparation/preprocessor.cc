@@ -15,6 +15,8 @@ namespace {
 
 constexpr int64_t kMaxEmbeddingRows = std::numeric_limits<int32_t>::max();
 
+constexpr char kIndicatorSuffix[] = " is missing";
+
 double FillMissing(double number) { return std::isnan(number) ? 0 : number; }
 
 // Where `number` lies between minimum and maximum, clipped to [0, 1]; 0 where they are one.
@@ -68,12 +70,19 @@ bool SameNames(const Columns& a, const Columns& b) {
 
 }  // namespace
 
+bool IsMissingIndicator(const v1::NumericScaling& scaling) {
+  return scaling.minimum() == 0 && scaling.maximum() == 0 && scaling.missing_value() == 1;
+}
+
 absl::StatusOr<Preprocessor> Preprocessor::Create(const TableColumns& columns, const Options& options) {
   Preprocessor result;
   result.numeric_ = Held(columns.numeric, options.holder);
   result.categorical_ = Held(columns.categorical, options.holder);
+  result.scaling_ = options.scaling;
   for (const size_t i : result.numeric_) {
     v1::NumericScaling& scaling = *result.preprocessing_.add_numeric();
+    result.samples_.emplace_back(result.samples_.size());
+    result.lacks_some_.push_back(false);
     scaling.set_name(columns.numeric[i].name);
     scaling.set_minimum(std::numeric_limits<double>::infinity());
     scaling.set_maximum(-std::numeric_limits<double>::infinity());
@@ -107,6 +116,7 @@ absl::StatusOr<Preprocessor> Preprocessor::Create(const TableColumns& columns, c
     target.set_clipped(0);
   }
   result.vocabularies_.resize(result.categorical_.size());
+  result.only_applies_ = options.only_applies;
   if (options.extends != nullptr) {
     SPLITVEIL_RETURN_IF_ERROR(result.Extend(*options.extends));
   }
@@ -149,15 +159,27 @@ absl::Status Preprocessor::CheckSameAttributes(const Dataset& old) const {
                    ": attributes: expected those of the data to extend, their values in their order, found others"));
 }
 
+void Preprocessor::TakeTask(const v1::Preprocessing& theirs) {
+  preprocessing_.set_unlabelled(true);
+  *preprocessing_.mutable_classes() = theirs.classes();
+  if (theirs.has_target()) {
+    *preprocessing_.mutable_target() = theirs.target();
+    preprocessing_.mutable_target()->clear_clipped();
+  }
+}
+
 absl::Status Preprocessor::Extend(const Dataset& old) {
-  SPLITVEIL_RETURN_IF_ERROR(CheckSameTask(old));
+  if (only_applies_ && !label_.has_value() && old.has_labels()) {
+    TakeTask(old.preprocessing());
+  } else {
+    SPLITVEIL_RETURN_IF_ERROR(CheckSameTask(old));
+  }
   SPLITVEIL_RETURN_IF_ERROR(CheckSameAttributes(old));
   const v1::Preprocessing& theirs = old.preprocessing();
   const auto same_buckets = [](const v1::CategoryIndex& a, const v1::CategoryIndex& b) {
     return a.hash_buckets() == b.hash_buckets();
   };
-  if (!SameNames(theirs.numeric(), preprocessing_.numeric()) ||
-      !SameNames(theirs.categorical(), preprocessing_.categorical()) ||
+  if (!TakeNumeric(theirs) || !SameNames(theirs.categorical(), preprocessing_.categorical()) ||
       theirs.image().SerializeAsString() != preprocessing_.image().SerializeAsString()) {
     return absl::InvalidArgumentError(
         absl::StrCat(old.path(), ": expected data of the same columns and image size to extend, found others"));
@@ -168,11 +190,12 @@ absl::Status Preprocessor::Extend(const Dataset& old) {
         absl::StrCat(old.path(), ": hash_buckets: expected those of the data to extend, found others"));
   }
   SPLITVEIL_ASSIGN_OR_RETURN(vocabularies_, old.ReadVocabularies());
-  *preprocessing_.mutable_numeric() = theirs.numeric();
   *preprocessing_.mutable_categorical() = theirs.categorical();
   for (v1::NumericScaling& scaling : *preprocessing_.mutable_numeric()) {
     scaling.clear_missing();
+    scaling.clear_clipped();
   }
+  samples_.clear();
   for (v1::CategoryIndex& index : *preprocessing_.mutable_categorical()) {
     index.clear_missing();
   }
@@ -195,13 +218,17 @@ absl::Status Preprocessor::Fit(const TableRow& row, bool training) {
     if (training && !extends_) {
       scaling.set_minimum(std::min(scaling.minimum(), FillMissing(number)));
       scaling.set_maximum(std::max(scaling.maximum(), FillMissing(number)));
+      lacks_some_[i] = lacks_some_[i] || std::isnan(number);
+      if (!std::isnan(number)) {
+        samples_[i].Add(number);
+      }
     }
   }
   for (size_t i = 0; i < categorical_.size(); ++i) {
     v1::CategoryIndex& index = *preprocessing_.mutable_categorical(static_cast<int>(i));
     const absl::string_view value = row.categories[categorical_[i]];
     index.set_missing(index.missing() + (value.empty() ? 1 : 0));
-    if (training && index.hash_buckets() == 0 && !vocabularies_[i].Add(value)) {
+    if (training && !only_applies_ && index.hash_buckets() == 0 && !vocabularies_[i].Add(value)) {
       return absl::InvalidArgumentError(absl::StrCat(index.name(), ": more than 2^31 - 1 distinct values in training"));
     }
   }
@@ -227,6 +254,7 @@ absl::Status Preprocessor::FinishFit() {
   if (preprocessing_.training_rows() == 0) {
     return absl::InvalidArgumentError("expected rows of the training part to fit the preprocessing on, found none");
   }
+  FinishScales();
   for (size_t i = 0; i < vocabularies_.size(); ++i) {
     v1::CategoryIndex& index = *preprocessing_.mutable_categorical(static_cast<int>(i));
     const int64_t rows = index.hash_buckets() > 0 ? index.hash_buckets() : 1 + vocabularies_[i].size();
@@ -235,6 +263,70 @@ absl::Status Preprocessor::FinishFit() {
     }
   }
   return absl::OkStatus();
+}
+
+void Preprocessor::FinishScales() {
+  for (size_t i = 0; i < samples_.size(); ++i) {
+    v1::NumericScaling& scaling = *preprocessing_.mutable_numeric(static_cast<int>(i));
+    const ColumnSummary summary = samples_[i].empty() ? ColumnSummary() : samples_[i].Summarize();
+    if (scaling_ == v1::TableSchema::ROBUST) {
+      scaling.set_minimum(summary.robust_minimum);
+      scaling.set_maximum(summary.robust_maximum);
+      scaling.set_missing_value(Scaled(summary.median, scaling.minimum(), scaling.maximum()));
+    }
+    if (!samples_[i].empty()) {
+      scaling.set_least(summary.least);
+      scaling.set_lower_quantile(summary.lower_quantile);
+      scaling.set_median(summary.median);
+      scaling.set_upper_quantile(summary.upper_quantile);
+      scaling.set_greatest(summary.greatest);
+    }
+  }
+  for (size_t i = 0; i < samples_.size(); ++i) {
+    if (scaling_ == v1::TableSchema::ROBUST && lacks_some_[i]) {
+      AddIndicator(i);
+    }
+  }
+  samples_.clear();
+}
+
+void Preprocessor::AddIndicator(size_t column) {
+  v1::NumericScaling& indicator = *preprocessing_.add_numeric();
+  indicator.set_name(absl::StrCat(preprocessing_.numeric(static_cast<int>(column)).name(), kIndicatorSuffix));
+  indicator.set_minimum(0);
+  indicator.set_maximum(0);
+  indicator.set_missing_value(1);
+  indicated_.push_back(column);
+}
+
+bool Preprocessor::TakeNumeric(const v1::Preprocessing& theirs) {
+  const auto columns = static_cast<int>(numeric_.size());
+  if (theirs.numeric_size() < columns) {
+    return false;
+  }
+  for (int input = 0; input < theirs.numeric_size(); ++input) {
+    const v1::NumericScaling& scaling = theirs.numeric(input);
+    if (input < columns) {
+      if (scaling.name() != preprocessing_.numeric(input).name()) {
+        return false;
+      }
+      continue;
+    }
+    const auto begin = theirs.numeric().begin();
+    const auto named = std::find_if(begin, begin + columns, [&](const v1::NumericScaling& column) {
+      return scaling.name() == absl::StrCat(column.name(), kIndicatorSuffix);
+    });
+    if (named == begin + columns || !IsMissingIndicator(scaling)) {
+      return false;
+    }
+    indicated_.push_back(static_cast<size_t>(named - begin));
+  }
+  *preprocessing_.mutable_numeric() = theirs.numeric();
+  return true;
+}
+
+size_t Preprocessor::SourceOf(size_t input) const {
+  return numeric_[input < numeric_.size() ? input : indicated_[input - numeric_.size()]];
 }
 
 int32_t Preprocessor::EmbeddingRow(size_t column, absl::string_view value) const {
@@ -249,14 +341,25 @@ int32_t Preprocessor::EmbeddingRow(size_t column, absl::string_view value) const
   return static_cast<int32_t>(block->first_row() + number);
 }
 
+void Preprocessor::CountClipped(const TableRow& row) {
+  for (size_t i = 0; i < numeric_.size(); ++i) {
+    v1::NumericScaling& scaling = *preprocessing_.mutable_numeric(static_cast<int>(i));
+    const double number = row.numeric[numeric_[i]];  // NaN, where it is missing, lies nowhere.
+    scaling.set_clipped(scaling.clipped() + (number < scaling.minimum() || number > scaling.maximum() ? 1 : 0));
+  }
+}
+
 void Preprocessor::Encode(const TableRow& row, EncodedRow& encoded) const {
   encoded.label = row.label;
   encoded.target = IsRegression() ? Scaled(row.target, label_->minimum, label_->maximum) : 0;
   encoded.numeric.clear();
   encoded.categories.clear();
-  for (size_t i = 0; i < numeric_.size(); ++i) {
-    const v1::NumericScaling& scaling = preprocessing_.numeric(static_cast<int>(i));
-    encoded.numeric.push_back(Scaled(FillMissing(row.numeric[numeric_[i]]), scaling.minimum(), scaling.maximum()));
+  for (int i = 0; i < preprocessing_.numeric_size(); ++i) {
+    const v1::NumericScaling& scaling = preprocessing_.numeric(i);
+    const double number = row.numeric[SourceOf(static_cast<size_t>(i))];
+    encoded.numeric.push_back(std::isnan(number) && scaling.has_missing_value()
+                                  ? static_cast<float>(scaling.missing_value())
+                                  : Scaled(FillMissing(number), scaling.minimum(), scaling.maximum()));
   }
   for (size_t i = 0; i < categorical_.size(); ++i) {
     encoded.categories.push_back(EmbeddingRow(i, row.categories[categorical_[i]]));

@@ -16,17 +16,22 @@
 #include "common/dataset/dataset.h"
 #include "common/dataset/dataset_writer.h"
 #include "common/dataset/vocabulary.h"
+#include "common/preparation/column_sample.h"
 #include "common/preparation/table_row.h"
 
 #include "splitveil/v1/preprocessing.pb.h"
 
 namespace splitveil {
 
-// The preprocessing of Li et al., ICLR 2022, A.6.1, fitted on the training part alone: a missing number becomes 0,
-// numbers are scaled to [0, 1] and clipped; every category seen in training gets an index of its own, all others share
-// one of their column; no value at all is a category like others. Attributes stay the numbers they are. Or, without a
-// vocabulary, a category's index is a hash of it. A target is scaled from the range that the schema names, and clipped.
-// Fit every row, FinishFit, then Encode them. Costs the vocabularies (vocabulary.h). Not thread-safe.
+// Whether this numeric input is no column, but says where the numbers of one are missing.
+bool IsMissingIndicator(const v1::NumericScaling& scaling);
+
+// The preprocessing of Li et al., ICLR 2022, A.6.1, fitted on the training part alone, but for the range of numbers
+// where the schema leaves it at ROBUST: numbers are scaled to [0, 1] and clipped (TableSchema.Scaling); every category
+// seen in training gets an index of its own, all others share one of their column; no value at all is a category like
+// others. Attributes stay the numbers they are. Or, without a vocabulary, a category's index is a hash of it. A target
+// is scaled from the range that the schema names, and clipped. Fit every row, FinishFit, then Encode them. Costs the
+// vocabularies (vocabulary.h) and a sample of each numeric column (column_sample.h). Not thread-safe.
 class Preprocessor {
  public:
   struct Options {
@@ -35,9 +40,12 @@ class Preprocessor {
     v1::TableSchema::Holder holder = v1::TableSchema::BOTH;
     // Buckets per column; 0: a vocabulary. At most 2^31 - 1 over all columns.
     int64_t hash_buckets = 0;
+    v1::TableSchema::Scaling scaling = v1::TableSchema::ROBUST;
     // Data whose scales and indices are kept; values new in these rows get rows at the end of the embedding table.
     // Null: all is fitted.
     std::shared_ptr<const Dataset> extends;
+    // With `extends`: nothing is learnt from these rows. Values that it lacks are unseen ones, and rows need no labels.
+    bool only_applies = false;
   };
   // InvalidArgument where `extends` has other columns, buckets, images, attributes, classes or a target of another
   // range.
@@ -51,8 +59,10 @@ class Preprocessor {
   // What this party's data are of; nullopt: no labels.
   std::optional<Task> task() const { return label_.has_value() ? std::optional<Task>(label_->task) : std::nullopt; }
 
-  // After FinishFit: fills all of `encoded` but its id.
+  // After FinishFit: fills all of `encoded` but its id and its part.
   void Encode(const TableRow& row, EncodedRow& encoded) const;
+  // After FinishFit: counts the row's numbers that are clipped, for preprocessing().
+  void CountClipped(const TableRow& row);
   // After FinishFit: what was fitted, without the split.
   const v1::Preprocessing& preprocessing() const { return preprocessing_; }
   // One per categorical column.
@@ -62,8 +72,18 @@ class Preprocessor {
   Preprocessor() = default;
   absl::Status Extend(const Dataset& old);
   absl::Status CheckSameTask(const Dataset& old) const;
+  // Rows without labels, of data with some.
+  void TakeTask(const v1::Preprocessing& theirs);
   absl::Status CheckSameAttributes(const Dataset& old) const;
   bool IsRegression() const { return label_.has_value() && label_->task.kind == Task::Kind::kRegression; }
+  void FinishScales();
+  // Adds the input that says where the numbers of this party's column `column` are missing.
+  void AddIndicator(size_t column);
+  // That of `theirs`, data to extend, the first numeric inputs are this party's columns and the others say where
+  // numbers of these are missing: takes them over.
+  bool TakeNumeric(const v1::Preprocessing& theirs);
+  // Where numeric input `input` is found in a row.
+  size_t SourceOf(size_t input) const;
   absl::Status AddBlock(int64_t rows, v1::CategoryIndex& index);
   int32_t EmbeddingRow(size_t column, absl::string_view value) const;
 
@@ -71,6 +91,11 @@ class Preprocessor {
   std::optional<TableColumns::Label> label_;                // Nullopt: this party has none.
   bool has_image_ = false;
   bool extends_ = false;
+  bool only_applies_ = false;
+  v1::TableSchema::Scaling scaling_ = v1::TableSchema::ROBUST;
+  std::vector<ColumnSample> samples_;  // Of each numeric column's training part; empty where scales are kept.
+  std::vector<bool> lacks_some_;       // Of each numeric column: in training.
+  std::vector<size_t> indicated_;      // Of each indicator: which of this party's columns.
   v1::Preprocessing preprocessing_;
   std::vector<Vocabulary> vocabularies_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -40,22 +41,25 @@ absl::Status CheckUsableRows(const UsableRowsOptions& options, const std::string
   return absl::InvalidArgumentError(absl::StrCat(error, "; --min_usable_share sets the share"));
 }
 
-absl::Status CheckLabelVariety(const std::string& table, double test_fraction, const LabelVariety& training,
-                               const LabelVariety& test) {
-  if (const absl::Status status = training.Check("training rows"); !status.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(table, ": ", status.message(),
-                     "; see whether the table was filtered by its label, and whether the schema says which texts the "
-                     "labels are (positive, negative)"));
-  }
-  if (test_fraction == 0) {
-    return absl::OkStatus();
-  }
-  const absl::Status status = test.Check("test rows");
+absl::Status CheckTrainingLabels(const std::string& table, const LabelVariety& training) {
+  const absl::Status status = training.Check("training rows");
   return status.ok() ? status
                      : absl::InvalidArgumentError(absl::StrCat(
-                           table, ": ", status.message(), ", which test_fraction ", test_fraction,
-                           " keeps for testing; use a larger table, a larger test_fraction or test_fraction 0"));
+                           table, ": ", status.message(),
+                           "; see whether the table was filtered by its label, and whether the schema says which texts "
+                           "the labels are (positive, negative)"));
+}
+
+absl::Status CheckHeldOutLabels(const std::string& table, absl::string_view part, const std::string& kept_by,
+                                const LabelVariety& labels) {
+  const absl::Status status = labels.Check(absl::StrCat(part, " rows"));
+  return status.ok() ? status
+                     : absl::InvalidArgumentError(
+                           absl::StrCat(table, ": ", status.message(), ", which ", kept_by, " keeps for ",
+                                        part == "test" ? "testing" : "validation", "; use a larger table",
+                                        absl::StartsWith(kept_by, "test_after")
+                                            ? " or another time"
+                                            : absl::StrCat(", a larger ", part, "_fraction or ", part, "_fraction 0")));
 }
 
 }  // namespace splitveil

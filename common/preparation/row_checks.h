@@ -25,10 +25,12 @@ struct UsableRowsOptions {
 absl::Status CheckUsableRows(const UsableRowsOptions& options, const std::string& table, int64_t usable,
                              const RowSource& source);
 
-// Whether the labels of the party that holds them differ, in training and, where `test_fraction` keeps rows for it, in
-// testing. Error: InvalidArgument with the part and what to do.
-absl::Status CheckLabelVariety(const std::string& table, double test_fraction, const LabelVariety& training,
-                               const LabelVariety& test);
+// Whether the labels of the party that holds them differ in the training part. Errors: InvalidArgument that says what
+// to look at.
+absl::Status CheckTrainingLabels(const std::string& table, const LabelVariety& training);
+// The same in another part: "test" or "validation", which `kept_by` keeps rows for ("test_fraction 0.1").
+absl::Status CheckHeldOutLabels(const std::string& table, absl::string_view part, const std::string& kept_by,
+                                const LabelVariety& labels);
 
 }  // namespace splitveil
 

@@ -153,6 +153,7 @@ std::string SchemaText(const Schema& schema) {
 
 v1::TableSchema SyntheticTableSchema(Task::Kind kind) {
   Schema schema;
+  schema.set_scaling(Schema::MIN_MAX);  // Nothing lies far out, and no number is missing.
   AddColumn("id", Schema::ID, schema);
   for (int column = 0; column < kNumeric; ++column) {
     AddColumn(absl::StrCat("n", column + 1), Schema::NUMERIC, schema);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -11,6 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "common/preparation/header_mistakes.h"
+#include "common/preparation/row_time.h"
 #include "common/preparation/table_schema.h"
 #include "common/status/status_macros.h"
 
@@ -19,9 +22,7 @@ namespace {
 
 using Schema = v1::TableSchema;
 
-constexpr size_t kMaxName = 80;      // Of an unknown column, in an error.
 constexpr int kMaxListedTexts = 20;  // In an error.
-constexpr char kSeparators[] = {',', ';', '\t', '|'};
 
 bool IsOneOf(absl::string_view cell, const std::vector<std::string>& texts) {
   return std::find(texts.begin(), texts.end(), cell) != texts.end();
@@ -65,7 +66,8 @@ bool SameAttributes(const std::vector<TableColumns::Attribute>& a, const std::ve
 }
 
 bool SameColumns(const TableColumns& a, const TableColumns& b) {
-  return a.has_id == b.has_id && a.label.has_value() == b.label.has_value() && SameNames(a.numeric, b.numeric) &&
+  return a.has_id == b.has_id && a.has_group == b.has_group && a.has_time == b.has_time &&
+         a.label.has_value() == b.label.has_value() && SameNames(a.numeric, b.numeric) &&
          SameNames(a.categorical, b.categorical) && SameAttributes(a.attributes, b.attributes);
 }
 
@@ -124,18 +126,21 @@ absl::Status TableReader::ReadHeader() {
                       : found.status();
   }
   if (absl::StrContains(line, '\0')) {
-    return lines_->ErrorAt(1, "expected a header line in UTF-8, found a zero byte, of which UTF-16 is full");
+    return lines_->ErrorAt(1,
+                           "expected a header line in UTF-8, found a zero byte, of which UTF-16 is full; `iconv -f "
+                           "UTF-16LE -t UTF-8` (or UTF-16BE) converts it");
   }
   if (!splitter_.Split(line, cells_)) {
-    return lines_->ErrorAt(static_cast<int64_t>(cells_.size()) + 1,
-                           absl::StrCat("expected a quoted cell to end, found none that does", SeparatorHint(line)));
+    return lines_->ErrorAt(
+        static_cast<int64_t>(cells_.size()) + 1,
+        absl::StrCat("expected a quoted cell to end, found none that does", HeaderSeparatorHint(schema_, line)));
   }
   for (const absl::string_view cell : cells_) {
     const auto column = std::find_if(schema_.columns().begin(), schema_.columns().end(),
                                      [&](const Schema::Column& named) { return named.name() == cell; });
     const auto number = static_cast<int64_t>(roles_.size()) + 1;
     if (column == schema_.columns().end()) {
-      return UnknownColumn(line, number, cell);
+      return lines_->ErrorAt(number, UnknownColumnMistake(schema_, line, cells_, cell));
     }
     if (std::any_of(roles_.begin(), roles_.end(), [&](const Role& role) { return role.column == &*column; })) {
       return lines_->ErrorAt(number, absl::StrCat("expected each column once, found ", column->name(), " again"));
@@ -143,46 +148,6 @@ absl::Status TableReader::ReadHeader() {
     roles_.push_back({&*column});
   }
   return absl::OkStatus();
-}
-
-absl::Status TableReader::UnknownColumn(absl::string_view line, int64_t number, absl::string_view name) const {
-  std::vector<std::string> missing;
-  for (const Schema::Column& column : schema_.columns()) {
-    if (std::find(cells_.begin(), cells_.end(), column.name()) == cells_.end()) {
-      missing.push_back(column.name());
-    }
-  }
-  // A file that lacks its header has data there, which are not to be shown.
-  const size_t known = static_cast<size_t>(schema_.columns_size()) - missing.size();
-  if (2 * known < cells_.size()) {
-    return lines_->ErrorAt(number,
-                           absl::StrCat("expected a header line with the columns of the schema, found one without ",
-                                        absl::StrJoin(missing, ", "), SeparatorHint(line)));
-  }
-  const std::string still = missing.empty() ? "" : absl::StrCat(" (", absl::StrJoin(missing, ", "), " not found)");
-  return lines_->ErrorAt(number, absl::StrCat("expected a column of the schema", still, ", found \"",
-                                              name.substr(0, kMaxName), "\"; a column to leave out has kind: IGNORE"));
-}
-
-std::string TableReader::SeparatorHint(absl::string_view line) const {
-  for (const char separator : kSeparators) {
-    CellSplitter splitter(separator, schema_.quotes(), schema_.trim());
-    std::vector<absl::string_view> cells;
-    if (separator == schema_.separator()[0] || !splitter.Split(line, cells)) {
-      continue;
-    }
-    const auto named = std::count_if(cells.begin(), cells.end(), [this](absl::string_view cell) {
-      return std::any_of(schema_.columns().begin(), schema_.columns().end(),
-                         [cell](const Schema::Column& column) { return column.name() == cell; });
-    });
-    // In a header line most cells are names; in a row there is one for each column.
-    if (roles_.empty() ? cells.size() > 1 && 2 * static_cast<size_t>(named) >= cells.size()
-                       : cells.size() == roles_.size()) {
-      return absl::StrCat("; with separator: \"", separator == '\t' ? "\\t" : std::string(1, separator),
-                          "\" in the schema it has ", cells.size(), " columns");
-    }
-  }
-  return "";
 }
 
 absl::Status TableReader::AssignRoles() {
@@ -210,6 +175,8 @@ absl::Status TableReader::AssignRoles() {
       columns.categorical.push_back({column.name(), column.holder()});
     }
     columns.has_id = columns.has_id || column.kind() == Schema::ID;
+    columns.has_group = columns.has_group || column.kind() == Schema::GROUP;
+    columns.has_time = columns.has_time || column.kind() == Schema::TIME;
     if (IsLabelKind(column.kind())) {
       columns.label = LabelOf(schema_, column);
     }
@@ -269,14 +236,20 @@ void TableReader::ReadRow(absl::string_view line, TableRow& row) {
   row.categories.resize(columns_.categorical.size());
   row.attributes.assign(columns_.attributes.size(), kUnknownAttribute);
   row.image_name = {};
+  row.group = {};
+  row.time = {};
   row.pixels.clear();
   const bool split = splitter_.Split(line, cells_);
   if (!split) {
     SetFault(RowFault::kQuotes, static_cast<int64_t>(cells_.size()) + 1,
-             absl::StrCat("expected a quoted cell to end with its quote on the same line", SeparatorHint(line)), row);
+             absl::StrCat("expected a quoted cell to end with its quote on the same line",
+                          RowSeparatorHint(schema_, line, roles_.size())),
+             row);
   } else if (cells_.size() != roles_.size()) {
     SetFault(RowFault::kColumnCount, static_cast<int64_t>(std::min(cells_.size(), roles_.size() + 1)),
-             absl::StrCat("expected ", roles_.size(), " columns, found ", cells_.size(), SeparatorHint(line)), row);
+             absl::StrCat("expected ", roles_.size(), " columns, found ", cells_.size(),
+                          RowSeparatorHint(schema_, line, roles_.size())),
+             row);
   }
   for (size_t column = 0; row.fault == RowFault::kNone && column < roles_.size(); ++column) {
     ReadCell(column, cells_[column], row);
@@ -298,6 +271,10 @@ void TableReader::ReadCell(size_t column, absl::string_view cell, TableRow& row)
     case Schema::CLASS_LABEL:
     case Schema::TARGET:
       ReadLabel(column, cell, row);
+      break;
+    case Schema::GROUP:
+    case Schema::TIME:
+      ReadGroupOrTime(column, cell, row);
       break;
     case Schema::NUMERIC:
       row.numeric[index] = std::numeric_limits<double>::quiet_NaN();
@@ -346,6 +323,26 @@ void TableReader::ReadLabel(size_t column, absl::string_view cell, TableRow& row
                    " (negative), as the schema says, found another text; its `positive` and `negative` name others"),
                row);
     }
+  }
+}
+
+void TableReader::ReadGroupOrTime(size_t column, absl::string_view cell, TableRow& row) const {
+  const Schema::Column& role = *roles_[column].column;
+  const auto number = static_cast<int64_t>(column) + 1;
+  cell = IsMissing(cell) ? absl::string_view() : absl::StripAsciiWhitespace(cell);
+  if (role.kind() == Schema::GROUP) {
+    row.group = cell;
+    if (cell.empty()) {
+      SetFault(RowFault::kGroup, number, absl::StrCat(role.name(), ": expected a group, found none"), row);
+    }
+  } else if (const std::optional<RowTime> time = ParseRowTime(cell); time.has_value()) {
+    row.time = *time;
+  } else {
+    SetFault(
+        RowFault::kTime, number,
+        absl::StrCat(role.name(), ": expected a number or a date such as 2024-06-01 or 2024-06-01T12:30:00Z, found ",
+                     cell.empty() ? "nothing" : "another text"),
+        row);
   }
 }
 

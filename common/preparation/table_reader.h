@@ -59,15 +59,13 @@ class TableReader {
   // Opens the next file and finds what its columns are.
   absl::Status OpenFile();
   absl::Status ReadHeader();
-  // The refusal of a header line's cell `number`, which the schema does not name.
-  absl::Status UnknownColumn(absl::string_view line, int64_t number, absl::string_view name) const;
-  // "" or, behind an error about `line`, the separator at which it would fall into the schema's columns.
-  std::string SeparatorHint(absl::string_view line) const;
   absl::Status AssignRoles();
   void ReadRow(absl::string_view line, TableRow& row);
   void ReadCell(size_t column, absl::string_view cell, TableRow& row) const;
   // Of a column that says what is to be predicted.
   void ReadLabel(size_t column, absl::string_view cell, TableRow& row) const;
+  // Of a column that says how rows are split.
+  void ReadGroupOrTime(size_t column, absl::string_view cell, TableRow& row) const;
   void ReadCategory(const v1::TableSchema::Column& column, absl::string_view cell, absl::string_view& category) const;
   void ReadAttribute(size_t column, absl::string_view cell, TableRow& row) const;
   bool IsMissing(absl::string_view cell) const;

@@ -13,6 +13,7 @@
 
 #include "common/dataset/features.h"
 #include "common/dataset/task.h"
+#include "common/preparation/row_time.h"
 
 #include "splitveil/v1/table_schema.pb.h"
 
@@ -35,7 +36,7 @@ struct TableColumns {
     v1::TableSchema::Holder holder;
     std::vector<std::string> values;  // Texts by number.
   };
-  bool has_id = false;
+  bool has_id = false, has_group = false, has_time = false;
   std::optional<Label> label;
   std::vector<Feature> numeric, categorical;  // With attributes that are features, too.
   std::vector<Attribute> attributes;
@@ -56,9 +57,11 @@ enum class RowFault {
   kRepeatedId,
   kImage,
   kAttribute,
+  kGroup,
+  kTime,
 };
 // For people, by number.
-inline constexpr std::array<const char*, 11> kRowFaultNames = {"none",
+inline constexpr std::array<const char*, 13> kRowFaultNames = {"none",
                                                                "damaged file",
                                                                "bad quotes",
                                                                "wrong column count",
@@ -68,7 +71,9 @@ inline constexpr std::array<const char*, 11> kRowFaultNames = {"none",
                                                                "missing id",
                                                                "repeated id",
                                                                "bad image",
-                                                               "unknown attribute"};
+                                                               "unknown attribute",
+                                                               "missing group",
+                                                               "unparsable time"};
 
 struct TableRow {
   absl::string_view id;                       // Empty where the table has none.
@@ -77,6 +82,8 @@ struct TableRow {
   std::vector<double> numeric;                // Finite; NaN where missing.
   std::vector<absl::string_view> categories;  // Empty where missing.
   std::vector<uint8_t> attributes;            // Numbers of values, or kUnknownAttribute.
+  absl::string_view group;                    // Empty where the table has none.
+  RowTime time;                               // 0 where the table has none.
   absl::string_view image_name;               // Empty where the table names none.
   std::vector<uint8_t> pixels;                // [channels, height, width] or empty.
   // Unless kNone, `error` says where and why, and the rest of the row is not to be used.

@@ -111,12 +111,13 @@ absl::Status CheckTableSchema(const v1::TableSchema& schema) {
     return SchemaError("separator: expected one byte, neither quote nor line break");
   }
   std::vector<absl::string_view> names;
-  int ids = 0, labels = 0, image_files = 0;
+  int ids = 0, labels = 0, image_files = 0, groups_or_times = 0;
   for (const Schema::Column& column : schema.columns()) {
     names.push_back(column.name());
     ids += column.kind() == Schema::ID ? 1 : 0;
     labels += IsLabelKind(column.kind()) ? 1 : 0;
     image_files += column.kind() == Schema::IMAGE_FILE ? 1 : 0;
+    groups_or_times += column.kind() == Schema::GROUP || column.kind() == Schema::TIME ? 1 : 0;
     SPLITVEIL_RETURN_IF_ERROR(CheckAttribute(column));
     if (column.optional() && !schema.header()) {
       return SchemaError("columns: expected no optional one without a header line, found one");
@@ -129,6 +130,10 @@ absl::Status CheckTableSchema(const v1::TableSchema& schema) {
   if (ids > 1 || labels > 1) {
     return SchemaError(absl::StrCat("columns: expected at most one ID and one of LABEL, CLASS_LABEL and TARGET, found ",
                                     ids, " and ", labels));
+  }
+  if (groups_or_times > 1) {
+    return SchemaError(absl::StrCat("columns: expected at most one GROUP or TIME, by which the rows are split, found ",
+                                    groups_or_times));
   }
   if (image_files > (schema.has_images() ? 1 : 0)) {
     return SchemaError(

@@ -1,7 +1,9 @@
 #include "common/schedule/train_test_split.h"
 
 #include <cmath>
+#include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/crypto/invariant.h"
@@ -13,6 +15,7 @@ namespace {
 // other.
 constexpr char kSplitTag[] = "splitveil.v1 train test split\n";
 constexpr char kMarkTag[] = "splitveil.v1 marked training examples\n";
+constexpr char kDigestTag[] = "splitveil.v1 parts of the aligned examples\n";
 
 uint64_t HashOf(const char* tag, const Digest& salt, absl::string_view id) {
   const Digest digest = Sha256(absl::StrCat(tag, AsBytes(salt), id));
@@ -27,48 +30,107 @@ bool IsFraction(double value) { return value >= 0 && value < 1; }
 
 uint64_t EndOf(double fraction) { return static_cast<uint64_t>(std::ldexp(fraction, 64)); }
 
-}  // namespace
-
-SplitRule::SplitRule(absl::string_view salt, double test_fraction, double auxiliary_fraction) : salt_(Sha256(salt)) {
-  CheckInvariant(IsFraction(test_fraction), "SplitRule: test_fraction in [0, 1)");
-  CheckInvariant(IsFraction(auxiliary_fraction) && IsFraction(test_fraction + auxiliary_fraction),
-                 "SplitRule: auxiliary_fraction in [0, 1 - test_fraction)");
-  test_end_ = EndOf(test_fraction);
-  auxiliary_end_ = EndOf(test_fraction + auxiliary_fraction);
+std::vector<uint32_t>& PositionsOf(SplitPart part, TrainTestSplit& split) {
+  switch (part) {
+    case SplitPart::kTest:
+      return split.test;
+    case SplitPart::kAuxiliary:
+      return split.auxiliary;
+    case SplitPart::kValidation:
+      return split.validation;
+    case SplitPart::kTraining:
+      break;
+  }
+  return split.train;
 }
 
-SplitRule::SplitRule(const v1::RunAgreement& agreement)
-    : SplitRule(agreement.split_salt(), agreement.test_fraction(), agreement.attribute_audit().auxiliary_fraction()) {}
-
-SplitPart SplitRule::PartOf(absl::string_view id) const {
-  if (auxiliary_end_ == 0) {
-    return SplitPart::kTraining;
-  }
-  const uint64_t hash = HashOf(kSplitTag, salt_, id);
-  if (hash < test_end_) {
-    return SplitPart::kTest;
-  }
-  return hash < auxiliary_end_ ? SplitPart::kAuxiliary : SplitPart::kTraining;
-}
-
-TrainTestSplit SplitRule::Split(const IdList& ids, absl::Span<const uint32_t> rows) const {
-  std::vector<bool> aligned(ids.size());
+// `own_rows`: how many the party has; `part_of` is asked about each of `rows` once.
+TrainTestSplit SplitBy(size_t own_rows, absl::Span<const uint32_t> rows,
+                       absl::FunctionRef<SplitPart(uint32_t)> part_of) {
+  std::vector<bool> aligned(own_rows);
   for (const uint32_t row : rows) {
     aligned[row] = true;
   }
-  std::vector<bool> test(ids.size()), auxiliary(ids.size());
-  for (size_t row = 0; row < ids.size(); ++row) {  // As they lie on the disk, which may be slow in any other order.
-    const SplitPart part = aligned[row] ? PartOf(ids[row]) : SplitPart::kTraining;
-    test[row] = part == SplitPart::kTest;
-    auxiliary[row] = part == SplitPart::kAuxiliary;
+  std::vector<SplitPart> parts(own_rows, SplitPart::kTraining);
+  for (size_t row = 0; row < own_rows; ++row) {  // As they lie on the disk, which may be slow in any other order.
+    if (aligned[row]) {
+      parts[row] = part_of(static_cast<uint32_t>(row));
+    }
   }
   TrainTestSplit split;
   for (size_t position = 0; position < rows.size(); ++position) {
-    const uint32_t row = rows[position];
-    std::vector<uint32_t>& part = test[row] ? split.test : auxiliary[row] ? split.auxiliary : split.train;
-    part.push_back(static_cast<uint32_t>(position));
+    PositionsOf(parts[rows[position]], split).push_back(static_cast<uint32_t>(position));
   }
   return split;
+}
+
+}  // namespace
+
+std::vector<uint32_t> TrainTestSplit::Evaluated() const {
+  std::vector<uint32_t> evaluated = test;
+  evaluated.insert(evaluated.end(), validation.begin(), validation.end());
+  return evaluated;
+}
+
+SplitRule::SplitRule(absl::string_view salt, double test_fraction, double auxiliary_fraction,
+                     double validation_fraction)
+    : salt_(Sha256(salt)) {
+  CheckInvariant(IsFraction(test_fraction), "SplitRule: test_fraction in [0, 1)");
+  CheckInvariant(IsFraction(auxiliary_fraction) && IsFraction(test_fraction + auxiliary_fraction),
+                 "SplitRule: auxiliary_fraction in [0, 1 - test_fraction)");
+  const double held_out = test_fraction + auxiliary_fraction + validation_fraction;
+  CheckInvariant(IsFraction(validation_fraction) && IsFraction(held_out),
+                 "SplitRule: validation_fraction in [0, 1 - test_fraction - auxiliary_fraction)");
+  test_end_ = EndOf(test_fraction);
+  auxiliary_end_ = EndOf(test_fraction + auxiliary_fraction);
+  validation_end_ = EndOf(held_out);
+}
+
+SplitRule::SplitRule(const v1::RunAgreement& agreement)
+    : SplitRule(agreement.split_salt(), agreement.test_after().empty() ? agreement.test_fraction() : 0,
+                agreement.attribute_audit().auxiliary_fraction(), agreement.validation_fraction()) {}
+
+SplitPart SplitRule::PartOf(absl::string_view key) const {
+  if (validation_end_ == 0) {
+    return SplitPart::kTraining;
+  }
+  const uint64_t hash = HashOf(kSplitTag, salt_, key);
+  if (hash < test_end_) {
+    return SplitPart::kTest;
+  }
+  if (hash < auxiliary_end_) {
+    return SplitPart::kAuxiliary;
+  }
+  return hash < validation_end_ ? SplitPart::kValidation : SplitPart::kTraining;
+}
+
+SplitPart SplitRule::PartOf(const Dataset& data, uint32_t row) const {
+  return data.parts().empty() ? PartOf(data.ids()[row]) : static_cast<SplitPart>(data.parts()[row]);
+}
+
+TrainTestSplit SplitRule::Split(const IdList& ids, absl::Span<const uint32_t> rows) const {
+  return SplitBy(ids.size(), rows, [&](uint32_t row) { return PartOf(ids[row]); });
+}
+
+TrainTestSplit SplitRule::Split(const Dataset& data, absl::Span<const uint32_t> rows) const {
+  return SplitBy(data.ids().size(), rows, [&](uint32_t row) { return PartOf(data, row); });
+}
+
+bool IsSplitByTables(const v1::RunAgreement& agreement) {
+  return agreement.split_by_group() || !agreement.test_after().empty();
+}
+
+Digest SplitDigest(const TrainTestSplit& split) {
+  std::string parts(split.train.size() + split.test.size() + split.auxiliary.size() + split.validation.size(), '\0');
+  const auto mark = [&](const std::vector<uint32_t>& positions, SplitPart part) {
+    for (const uint32_t position : positions) {
+      parts[position] = static_cast<char>(part);
+    }
+  };
+  mark(split.test, SplitPart::kTest);
+  mark(split.auxiliary, SplitPart::kAuxiliary);
+  mark(split.validation, SplitPart::kValidation);
+  return Sha256(absl::StrCat(kDigestTag, parts));
 }
 
 MarkRule::MarkRule(absl::string_view salt, double marked_fraction) : salt_(Sha256(salt)) {

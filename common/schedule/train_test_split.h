@@ -1,4 +1,4 @@
-// Which examples are held out for testing: known before any run, so that preprocessing is fitted on the others alone.
+// Which examples are held out: known before any run, so that preprocessing is fitted on the others alone.
 #ifndef SPLITVEIL_COMMON_SCHEDULE_TRAIN_TEST_SPLIT_H_
 #define SPLITVEIL_COMMON_SCHEDULE_TRAIN_TEST_SPLIT_H_
 
@@ -9,43 +9,64 @@
 #include "absl/types/span.h"
 
 #include "common/crypto/sha256.h"
+#include "common/dataset/dataset.h"
 #include "common/dataset/id_list.h"
+#include "common/dataset/split_part.h"
 
 #include "splitveil/v1/agreement.pb.h"
 
 namespace splitveil {
-
-// What an example is for. Auxiliary ones are an adversary's: they neither train nor test.
-enum class SplitPart { kTraining, kTest, kAuxiliary };
 
 // Positions in the aligned order, ascending.
 struct TrainTestSplit {
   std::vector<uint32_t> train;
   std::vector<uint32_t> test;
   std::vector<uint32_t> auxiliary;
+  std::vector<uint32_t> validation;
+
+  // The test part, then the validation part: what is evaluated after each epoch, in this order at both parties.
+  std::vector<uint32_t> Evaluated() const;
 };
 
-// An example is a test example with probability `test_fraction`, an auxiliary one with `auxiliary_fraction`, by a hash
-// of its id under a salt both parties agreed on: the first 64 bits, big-endian, of SHA-256(domain tag, SHA-256(salt),
-// id), over 2^64: below test_fraction it is a test example, in the next auxiliary_fraction an auxiliary one. So both
-// parties find the same examples without a word, whatever order theirs are in, and a run on the same salt has the same
-// test set. Not secret. Thread-safe.
+// An example is a test example with probability `test_fraction`, an auxiliary one with `auxiliary_fraction`, a
+// validation one with `validation_fraction`, by a hash of its id under a salt both parties agreed on: the first 64
+// bits, big-endian, of SHA-256(domain tag, SHA-256(salt), id), over 2^64: below test_fraction it is a test example, in
+// the next auxiliary_fraction an auxiliary one, in the next validation_fraction a validation one. So both parties find
+// the same examples without a word, whatever order theirs are in, and a run on the same salt has the same test set. Not
+// secret. Thread-safe.
+//
+// Of a split by group or time (RunAgreement.split_by_group, test_after) the id tells nothing: `splitveil prepare`
+// writes the part of each row into the party's data, and the parties compare SplitDigest before they train.
 class SplitRule {
  public:
-  // Aborts unless both fractions are in [0, 1), and their sum is.
-  SplitRule(absl::string_view salt, double test_fraction, double auxiliary_fraction = 0);
+  // Aborts unless all fractions are in [0, 1), and their sum is.
+  SplitRule(absl::string_view salt, double test_fraction, double auxiliary_fraction = 0,
+            double validation_fraction = 0);
   // The agreed one. `agreement`: valid.
   explicit SplitRule(const v1::RunAgreement& agreement);
 
-  SplitPart PartOf(absl::string_view id) const;
+  // By the hash of `key`: of an id, or of the text of a group.
+  SplitPart PartOf(absl::string_view key) const;
   bool IsTest(absl::string_view id) const { return PartOf(id) == SplitPart::kTest; }
+  // Of a row of data prepared for this split: as they say, or by its id.
+  SplitPart PartOf(const Dataset& data, uint32_t row) const;
   // `ids`: the party's own; `rows`: its row for each aligned position.
   TrainTestSplit Split(const IdList& ids, absl::Span<const uint32_t> rows) const;
+  // The same of data prepared for this split.
+  TrainTestSplit Split(const Dataset& data, absl::Span<const uint32_t> rows) const;
 
  private:
   Digest salt_;
-  uint64_t test_end_, auxiliary_end_;
+  uint64_t test_end_, auxiliary_end_, validation_end_;
 };
+
+// Whether rows are held out by what the tables say of them, not by their ids alone: then both parties' tables must say
+// the same.
+bool IsSplitByTables(const v1::RunAgreement& agreement);
+
+// SHA-256 of a domain tag and one byte for each aligned position, the number of its part: equal where the parties hold
+// the same split of the same examples.
+Digest SplitDigest(const TrainTestSplit& split);
 
 // Of the training examples, those whose attributes an adversary is taken to know (AttributeAuditAgreement's
 // marked_fraction): each with that probability, by another hash of id and salt. Not secret. Thread-safe.

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -75,7 +76,9 @@ absl::Status Invalid(const std::string& path, absl::string_view expected, absl::
 }
 
 // Both roles of a connection: the label party serves training, and both serve their status.
-absl::Status CheckChain(const std::vector<X509Ptr>& chain, X509_STORE* store, const std::string& path) {
+// `expected`: what the certificate is not, where it fails.
+absl::Status CheckChain(const std::vector<X509Ptr>& chain, X509_STORE* store, const std::string& path,
+                        absl::string_view expected) {
   const std::unique_ptr<STACK_OF(X509), StackDeleter> untrusted(sk_X509_new_null());
   for (size_t i = 1; i < chain.size(); ++i) {
     sk_X509_push(untrusted.get(), chain[i].get());
@@ -89,11 +92,57 @@ absl::Status CheckChain(const std::vector<X509Ptr>& chain, X509_STORE* store, co
     const int verified = X509_verify_cert(context.get());
     ERR_clear_error();
     if (verified != 1) {
-      return Invalid(path, "a valid certificate of the authority for TLS clients and servers",
-                     X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get())));
+      return Invalid(path, expected, X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get())));
     }
   }
   return absl::OkStatus();
+}
+
+// That the first of `chain` holds today for both ends of TLS, whoever has signed it.
+absl::Status CheckAlone(const std::vector<X509Ptr>& chain, const std::string& path) {
+  const X509StorePtr store(X509_STORE_new());
+  if (store == nullptr || X509_STORE_add_cert(store.get(), chain[0].get()) != 1 ||
+      X509_STORE_set_flags(store.get(), X509_V_FLAG_PARTIAL_CHAIN) != 1) {
+    return absl::InternalError(absl::StrCat("OpenSSL cannot hold a certificate: ", TakeOpenSslError()));
+  }
+  return CheckChain(chain, store.get(), path, "a valid certificate for TLS clients and servers");
+}
+
+// A certificate that may not sign others can be trusted for itself alone.
+bool IsPinned(const X509Ptr& certificate) { return X509_check_ca(certificate.get()) == 0; }
+
+// Of the peer's own certificates, in place of an authority's.
+absl::Status CheckPinned(const TlsIdentity& identity, std::vector<X509Ptr> pinned) {
+  const std::string& path = identity.authority_path;
+  for (X509Ptr& certificate : pinned) {
+    if (!IsPinned(certificate)) {
+      return Invalid(path, "authorities, or the peer's own certificates", "both");
+    }
+    if (X509_self_signed(certificate.get(), /*verify_signature=*/1) != 1) {
+      ERR_clear_error();
+      return Invalid(path, "an authority, or the peer's self-signed certificate", "one that another has signed");
+    }
+    if (!CarriesDnsName(certificate.get(), identity.peer_name)) {
+      return Invalid(path, absl::StrCat("the peer's certificate, with the DNS name ", identity.peer_name),
+                     DnsNames(certificate.get()));
+    }
+    std::vector<X509Ptr> alone;
+    alone.push_back(std::move(certificate));
+    SPLITVEIL_RETURN_IF_ERROR(CheckAlone(alone, path));
+  }
+  return absl::OkStatus();
+}
+
+// The party's certificate and what it trusts, against each other.
+absl::Status CheckTrust(const TlsIdentity& identity, const std::vector<X509Ptr>& chain,
+                        std::vector<X509Ptr> authorities) {
+  if (std::any_of(authorities.begin(), authorities.end(), IsPinned)) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckPinned(identity, std::move(authorities)));
+    return CheckAlone(chain, identity.certificate_path);
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const X509StorePtr store, TrustStore(authorities));
+  return CheckChain(chain, store.get(), identity.certificate_path,
+                    "a valid certificate of the authority for TLS clients and servers");
 }
 
 }  // namespace
@@ -121,7 +170,7 @@ absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const s
   if (!key.ok()) {
     return In(private_key_path, key.status());
   }
-  const auto authorities = ParseCertificates(identity.authority_pem);
+  auto authorities = ParseCertificates(identity.authority_pem);
   if (!authorities.ok()) {
     return In(authority_path, authorities.status());
   }
@@ -133,11 +182,7 @@ absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const s
   if (!CarriesDnsName(certificate, own_name)) {
     return Invalid(certificate_path, absl::StrCat("a certificate with the DNS name ", own_name), DnsNames(certificate));
   }
-  const auto store = TrustStore(*authorities);
-  if (!store.ok()) {
-    return store.status();
-  }
-  SPLITVEIL_RETURN_IF_ERROR(CheckChain(*chain, store->get(), certificate_path));
+  SPLITVEIL_RETURN_IF_ERROR(CheckTrust(identity, *chain, *std::move(authorities)));
   return identity;
 }
 

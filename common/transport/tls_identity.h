@@ -10,15 +10,19 @@
 
 namespace splitveil {
 
-// PEM contents and names, checked where LoadTlsIdentity made it: the key belongs to the certificate, the certificate
-// carries own_name and is of the authority, unexpired, for TLS clients and servers. Holds a private key: never log it.
+// PEM contents and names, checked where LoadTlsIdentity made it: the key belongs to the certificate, which carries
+// own_name and is unexpired, for TLS clients and servers. What is trusted is either of two. An authority: then it has
+// signed this certificate, too, and the peer's. Or the peer's own certificate, self-signed and no authority, so that it
+// has signed nothing else: it is pinned, no other is accepted from the peer, and who this party's own is of is the
+// peer's business. Holds a private key: never log it.
 struct TlsIdentity {
   std::string own_name, peer_name;
   std::string certificate_pem, private_key_pem, authority_pem;
   std::string certificate_path = "", private_key_path = "", authority_path = "";  // Empty: not of files.
 };
 
-// Reads and checks the files. Errors: NotFound, InvalidArgument naming the file and what is wrong with it; a private
+// Reads and checks the files. `authority_path`: one or several authorities, or one or several certificates of the peer
+// (the one in use and the next). Errors: NotFound, InvalidArgument naming the file and what is wrong with it; a private
 // key that others than its owner may read is refused (its group may, where root owns it and this process is not
 // root's).
 absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const std::string& peer_name,

@@ -50,7 +50,7 @@ elif [ $# -eq 1 ]; then
   mkdir -p "$out"
   "$bin/splitveil" generate --task="$name" --rows=20000 --seed=7 --schema_out="$out/schema.textproto" --out="${inputs[0]}"
 fi
-"$bin/splitveil" prepare "${kind[@]}" "${inputs[@]/#/--input=}" --seed=7 --out="$out"
+"$bin/splitveil" prepare "${kind[@]}" "${inputs[@]/#/--input=}" --validation_fraction=0 --seed=7 --out="$out"
 [ -e "$out/certificates" ] || "$bin/splitveil" certificates --out="$out/certificates" \
   --label=label-party.splitveil.example --nonlabel=nonlabel-party.splitveil.example
 if [ $# -gt 1 ] && [ ! -e "$known" ]; then

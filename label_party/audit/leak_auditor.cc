@@ -38,7 +38,7 @@ LeakAuditor::LeakAuditor(const v1::RunAgreement& agreement, const v1::LabelSideA
                          Ledger* ledger)
     : agreement_(agreement.audit()),
       // Scores may trail the gradients by the window and one batch under way.
-      awaited_batches_(static_cast<size_t>(agreement.in_flight_batches()) + 1),
+      awaited_batches_(static_cast<size_t>(MostInFlight(agreement)) + 1),
       label_side_audit_(config, examples),
       ledger_(ledger),
       recorder_(ledger),

@@ -151,8 +151,8 @@ absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::R
                  absl::StrCat("an agreement with a batch_size of at most ", kMaxDistanceCorrelationBatch),
                  absl::StrCat(agreement.batch_size()));
   }
-  if (config.has_early_stopping() && agreement.test_fraction() == 0) {
-    return Unfit("early_stopping", "an agreement with a test_fraction above 0", "0");
+  if (config.has_early_stopping() && agreement.validation_fraction() == 0 && !HasTestPart(agreement)) {
+    return Unfit("early_stopping", "an agreement with a validation_fraction or a test_fraction above 0", "0");
   }
   if (config.has_privacy_account() != config.protection().has_gaussian_label_dp()) {
     return config.has_privacy_account()

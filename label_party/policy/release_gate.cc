@@ -91,6 +91,14 @@ absl::StatusOr<ReleaseGate> ReleaseGate::Create(const v1::ReleasePolicy& policy,
   return gate;
 }
 
+double ReleaseGate::max_run_sum_kl() const {
+  double least = std::numeric_limits<double>::infinity();
+  for (const RunLimit& limit : run_limits_) {
+    least = std::min(least, limit.sum_kl);
+  }
+  return least;
+}
+
 GateDecision ReleaseGate::Decide(const ReleaseFigures& figures) const {
   Verdict verdict(figures.times_raised);
   // Theorem 1 is the looser one where the figures are those of labels.

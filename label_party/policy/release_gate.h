@@ -54,6 +54,9 @@ class ReleaseGate {
   static absl::StatusOr<ReleaseGate> Create(const v1::ReleasePolicy& policy, const v1::GradientProtection& protection);
 
   GateDecision Decide(const ReleaseFigures& figures) const;
+  // The divergence of all releases of an example together that the least of the run's limits allows; infinite: it has
+  // none.
+  double max_run_sum_kl() const;
   // Whether a decision can keep a batch from leaving as it is.
   bool can_block() const;
   // Whether the measured leak can make a difference; measuring costs a pass over the batch before it leaves.

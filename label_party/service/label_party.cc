@@ -20,6 +20,8 @@
 #include "common/model/compute_threads.h"
 #include "common/model/optimizer_options.h"
 #include "common/model/tensor_memory.h"
+#include "common/monitoring/monitoring_plan.h"
+#include "common/monitoring/monitoring_server.h"
 #include "common/operations/operations_service.h"
 #include "common/operations/operator_server.h"
 #include "common/operations/party_check.h"
@@ -156,7 +158,11 @@ absl::Status CheckResultPath(const char* field, const std::string& path) {
 // to its Close: as long as it tries, from when it notices, for which keepalive may take this long.
 constexpr absl::Duration kNoticeLimit = absl::Minutes(1);
 
-absl::Duration FarewellLimit(const v1::Deadlines& deadlines) {
+// `halted`: a peer within a step asks once that is done.
+absl::Duration FarewellLimit(const v1::Deadlines& deadlines, bool halted) {
+  if (halted) {
+    return absl::Seconds(deadlines.step_seconds());
+  }
   return deadlines.max_outage_seconds() == 0 ? absl::ZeroDuration()
                                              : absl::Seconds(deadlines.max_outage_seconds()) + kNoticeLimit;
 }
@@ -200,6 +206,21 @@ void TellResult(const LabelPartyPlan& plan, const LabelSession& session, const a
   }
 }
 
+// Null: the party is not monitored. `plan` learns the port, so that it stays the same.
+absl::StatusOr<std::unique_ptr<MonitoringServer>> StartMonitoring(LabelPartyPlan& plan, const RunStatus& status,
+                                                                  LabelSession& session) {
+  if (!plan.monitoring.has_value()) {
+    return nullptr;
+  }
+  absl::StatusOr<std::unique_ptr<MonitoringServer>> server = MonitoringServer::Start(
+      *plan.monitoring, &status,
+      {{"halt", [&session] { return session.Halt(); }}, {"raise_noise", [&session] { return session.RaiseNoise(); }}});
+  if (server.ok()) {
+    plan.monitoring->listen_address = WithPort(plan.monitoring->listen_address, (*server)->port());
+  }
+  return server;
+}
+
 // Serves one run, or as much of it as the peer's process sees: Aborted where another one takes its place. `plan` learns
 // the port, so that it stays the same. `only_continues`: LabelSessionOptions'.
 absl::Status ServeRun(LabelPartyPlan& plan, bool only_continues) {
@@ -226,6 +247,8 @@ absl::Status ServeRun(LabelPartyPlan& plan, bool only_continues) {
                                           MaxMessageBytes(plan.agreement),
                                           {&training, &alignment, &audit, &attribute_audit}},
                                          plan.identity));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<MonitoringServer> monitoring,
+                             StartMonitoring(plan, status, *session));
   LogInfo("label party listens on port ", running.port);
   plan.config.set_listen_address(WithPort(plan.config.listen_address(), running.port));
   absl::Status outcome = session->WaitUntilEnded(&StopRequested);
@@ -235,7 +258,7 @@ absl::Status ServeRun(LabelPartyPlan& plan, bool only_continues) {
   if (!session->peer_started_again()) {
     TellResult(plan, *session, outcome);
   }
-  session->AwaitFarewell(FarewellLimit(plan.agreement.deadlines()), &StopRequested);
+  session->AwaitFarewell(FarewellLimit(plan.agreement.deadlines(), IsHalt(outcome)), &StopRequested);
   training.EndStreams();
   // Answers under way may leave; a stream still open is cut off.
   running.server->Shutdown(GrpcDeadline(SteadyAfter(absl::Seconds(2))));
@@ -271,6 +294,7 @@ absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path,
     return absl::Status(fits.code(), absl::StrCat(config_path, ": ", fits.message()));
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckLedgerOf(plan.config.party(), config_path));
+  SPLITVEIL_ASSIGN_OR_RETURN(plan.monitoring, PlanMonitoring(plan.config.party(), config_path));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.checkpoints, PlanCheckpoints("label_party", config_path, plan.config.party(),
                                                                plan.config.model(), plan.agreement));
   SPLITVEIL_RETURN_IF_ERROR(SelfTestProtection(plan.config.protection()));
@@ -297,6 +321,7 @@ absl::Status RunLabelParty(const LabelPartyPlan& plan) {
   ReuseTensorMemory();
   SetComputeThreads(plan.config.party().compute_threads());
   KeepForOwnerAlone(plan.config.party(), plan.config_path);
+  LogInfo("agreement fingerprint ", AgreementFingerprint(plan.agreement));
   LabelPartyPlan part = plan;
   for (bool only_continues = false;; only_continues = true) {
     absl::Status outcome = ServeRun(part, only_continues);

@@ -73,6 +73,11 @@ grpc::Status SplitTrainingService::Open(grpc::ServerContext* /*context*/, const 
   return Answer(*session_, "Open", session_->Open(*request), response);
 }
 
+grpc::Status SplitTrainingService::MeasureLink(grpc::ServerContext* /*context*/, const v1::MeasureLinkRequest* request,
+                                               v1::MeasureLinkResponse* response) {
+  return Answer(*session_, "MeasureLink", session_->MeasureLink(*request), response);
+}
+
 grpc::Status SplitTrainingService::Start(grpc::ServerContext* /*context*/, const v1::StartRequest* request,
                                          v1::StartResponse* response) {
   return Answer(*session_, "Start", session_->Start(*request), response);

@@ -27,6 +27,8 @@ class SplitTrainingService final : public v1::SplitTraining::Service {
   void EndStreams() { latest_.End(); }
 
   grpc::Status Open(grpc::ServerContext* context, const v1::OpenRequest* request, v1::OpenResponse* response) override;
+  grpc::Status MeasureLink(grpc::ServerContext* context, const v1::MeasureLinkRequest* request,
+                           v1::MeasureLinkResponse* response) override;
   grpc::Status Start(grpc::ServerContext* context, const v1::StartRequest* request,
                      v1::StartResponse* response) override;
   grpc::Status Close(grpc::ServerContext* context, const v1::CloseRequest* request,

@@ -41,7 +41,7 @@ std::string NamesOf(const v1::Preprocessing& preprocessing) {
 }
 
 AttributeExamples ExamplesOf(const AttributeAudit::Options& options) {
-  TrainTestSplit split = SplitRule(options.agreement).Split(options.data.ids(), options.rows);
+  TrainTestSplit split = SplitRule(options.agreement).Split(options.data, options.rows);
   const MarkRule rule(options.agreement);
   AttributeExamples examples;
   for (const uint32_t position : split.train) {
@@ -53,7 +53,7 @@ AttributeExamples ExamplesOf(const AttributeAudit::Options& options) {
   return examples;
 }
 
-// Rows of `known` that are neither a training nor a test example of the run.
+// Rows of `known` that are neither a training nor a test example of the run; validation ones are as good as strangers.
 std::vector<uint32_t> RowsApart(const AttributeAudit::Options& options, const AttributeExamples& examples,
                                 const RowById& row_by_id) {
   std::vector<bool> taken(static_cast<size_t>(options.known->rows()));
@@ -143,16 +143,19 @@ absl::StatusOr<std::unique_ptr<AttributeAudit>> AttributeAudit::Create(const Opt
   options.data.ReleaseMemory();  // Of the ids.
   options.known->ReleaseMemory();
   const auto auxiliary_examples = static_cast<int64_t>(module.examples.auxiliary.size());
+  const auto test_examples = static_cast<int64_t>(module.examples.test.size());
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<AttributeAttackModule> made,
                              AttributeAttackModule::Create(std::move(module)));
-  return std::unique_ptr<AttributeAudit>(new AttributeAudit(options, auxiliary_examples, std::move(made)));
+  return std::unique_ptr<AttributeAudit>(
+      new AttributeAudit(options, {auxiliary_examples, test_examples}, std::move(made)));
 }
 
-AttributeAudit::AttributeAudit(const Options& options, int64_t auxiliary_examples,
+AttributeAudit::AttributeAudit(const Options& options, const Counts& examples,
                                std::unique_ptr<AttributeAttackModule> module)
     : agreement_(options.agreement),
       ledger_(options.ledger),
-      auxiliary_examples_(auxiliary_examples),
+      auxiliary_examples_(examples.auxiliary),
+      test_examples_(examples.test),
       module_(std::move(module)) {}
 
 absl::Status AttributeAudit::TakeTraining(const v1::CutActivations& slice, absl::Span<const uint32_t> positions) {
@@ -168,8 +171,11 @@ absl::Status AttributeAudit::TakeTraining(const v1::CutActivations& slice, absl:
 }
 
 absl::Status AttributeAudit::TakeTest(uint32_t epoch, uint32_t batch, ConstMatrixView activations) {
-  return module_->needs_test() ? module_->TakeTest(epoch, int64_t{batch} * agreement_.batch_size(), activations)
-                               : absl::OkStatus();
+  const int64_t first = int64_t{batch} * agreement_.batch_size();
+  const int64_t rows = std::min(activations.rows(), test_examples_ - first);  // Those behind are of validation.
+  return module_->needs_test() && rows > 0
+             ? module_->TakeTest(epoch, first, ConstMatrixView(activations.data(), rows, activations.cols()))
+             : absl::OkStatus();
 }
 
 absl::Status AttributeAudit::CheckDue(const char* call, uint32_t epoch, bool last) const {

@@ -61,7 +61,8 @@ class AttributeAudit {
 
   // A slice of training activations that has been checked; `positions`: those of the whole batch. Errors: Internal.
   absl::Status TakeTraining(const v1::CutActivations& slice, absl::Span<const uint32_t> positions);
-  // A batch of test activations that has been checked. Errors: those of the module.
+  // A batch of an evaluation's activations that has been checked; those behind the test part are of no use here.
+  // Errors: those of the module.
   absl::Status TakeTest(uint32_t epoch, uint32_t batch, ConstMatrixView activations);
 
   // Whether guesses are due after `epoch`; `last`: no other one follows. Error: FailedPrecondition. `call`: named in
@@ -80,12 +81,15 @@ class AttributeAudit {
   absl::StatusOr<SharedGuesses> Guess(uint32_t epoch);
 
  private:
-  AttributeAudit(const Options& options, int64_t auxiliary_examples, std::unique_ptr<AttributeAttackModule> module);
+  struct Counts {
+    int64_t auxiliary = 0, test = 0;
+  };
+  AttributeAudit(const Options& options, const Counts& examples, std::unique_ptr<AttributeAttackModule> module);
   bool HasEmbedded(uint32_t epoch) const { return embedded_epoch_ == epoch; }
 
   const v1::RunAgreement& agreement_;
   Ledger* const ledger_;
-  const int64_t auxiliary_examples_;
+  const int64_t auxiliary_examples_, test_examples_;
   const std::unique_ptr<AttributeAttackModule> module_;
   std::optional<uint32_t> embedded_epoch_;  // The latest whose auxiliary activations have come.
   std::optional<uint32_t> guessed_epoch_;

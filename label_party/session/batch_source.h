@@ -26,7 +26,9 @@ struct TrainingData {
   std::vector<uint8_t> audited_labels;    // ReleasedBatch.labels.
   std::unique_ptr<EpochTargets> targets;  // What h trains on instead, Task.outputs() of each example. Null: the labels.
   Schedule schedule;
-  std::vector<uint32_t> test;  // Positions that are evaluated: those held out; all, under progressive_validation.
+  // Positions that are evaluated: TrainTestSplit::Evaluated; all, under progressive_validation.
+  std::vector<uint32_t> test;
+  int64_t validation_examples = 0;  // The last so many of them.
 };
 
 // One batch of it.
@@ -75,7 +77,10 @@ class BatchSource {
   // Aligned examples.
   int64_t examples() const { return static_cast<int64_t>(data_.labels.size()); }
 
+  // Those that are evaluated, of both parts.
   int64_t test_examples() const { return static_cast<int64_t>(data_.test.size()); }
+  // The last so many of them.
+  int64_t validation_examples() const { return data_.validation_examples; }
   // Rows of test batch `batch`: batch_size, the last one fewer, none after that.
   int64_t test_rows(uint32_t batch) const;
   FeatureBatch TestFeatures(uint32_t batch) const;

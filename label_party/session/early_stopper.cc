@@ -30,8 +30,8 @@ std::string EarlyStopper::Reason() const {
   const char* metric = config_.metric() == v1::EarlyStopping::AUC ? "AUC"
                        : std::isnan(best_.rmse)                   ? "log loss"
                                                                   : "squared error";
-  return best_.epoch < 0 ? absl::StrFormat("no test %s in %d epochs", metric, epochs_without_)
-                         : absl::StrFormat("test %s %.4f of epoch %d not bettered for %d epochs", metric,
+  return best_.epoch < 0 ? absl::StrFormat("no %s %s in %d epochs", part_, metric, epochs_without_)
+                         : absl::StrFormat("%s %s %.4f of epoch %d not bettered for %d epochs", part_, metric,
                                            MetricOf(best_), best_.epoch + 1, epochs_without_);
 }
 

@@ -59,20 +59,26 @@ absl::Status CheckLabelsDiffer(const v1::RunAgreement& agreement, const Dataset&
     return absl::OkStatus();
   }
   const SplitRule rule(agreement);
-  const bool tests = agreement.test_fraction() > 0;
-  LabelVariety training, test;
+  const bool tests = HasTestPart(agreement), validates = agreement.validation_fraction() > 0;
+  LabelVariety training, test, validation, unused;
+  const auto labels_of = [&](SplitPart part) -> LabelVariety& {
+    return part == SplitPart::kTraining     ? training
+           : part == SplitPart::kTest       ? test
+           : part == SplitPart::kValidation ? validation
+                                            : unused;
+  };
   const size_t examples = rows ? rows->size() : data.ids().size();
   for (size_t i = 0; i < examples; ++i) {
     const uint32_t row = rows ? (*rows)[i] : static_cast<uint32_t>(i);
-    if (training.varied() && (test.varied() || !tests)) {
+    if (training.varied() && (test.varied() || !tests) && (validation.varied() || !validates)) {
       return absl::OkStatus();
     }
-    if (const SplitPart part = rule.PartOf(data.ids()[row]); part != SplitPart::kAuxiliary) {
-      (part == SplitPart::kTest ? test : training).Add(LabelOf(data, row));
-    }
+    labels_of(rule.PartOf(data, row)).Add(LabelOf(data, row));
   }
   absl::Status status = training.Check(rows ? "shared training examples" : "training examples");
   status.Update(tests ? test.Check(rows ? "shared test examples" : "test examples") : absl::OkStatus());
+  status.Update(validates ? validation.Check(rows ? "shared validation examples" : "validation examples")
+                          : absl::OkStatus());
   return status.ok() ? status
                      : absl::InvalidArgumentError(
                            absl::StrCat(data.path(), ": ", status.message(),

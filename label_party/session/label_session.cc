@@ -98,6 +98,14 @@ absl::Status LabelSession::Align(AlignmentChannel& channel) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<v1::MeasureLinkResponse> LabelSession::MeasureLink(const v1::MeasureLinkRequest& request) {
+  absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kMeasureLink, request.run_id()));
+  SPLITVEIL_ASSIGN_OR_RETURN(v1::MeasureLinkResponse response, opening_.MeasureLink(request));
+  presence_.Heard();
+  return response;
+}
+
 absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& request) {
   absl::MutexLock lock(&mutex_);
   if (protocol_.MayRepeat(Message::kStart) && started_.Is(request)) {
@@ -250,6 +258,10 @@ void LabelSession::ConnectionLost() {
 
 void LabelSession::NoteRefusal(absl::string_view call, const absl::Status& status) {
   absl::MutexLock lock(&mutex_);
+  if (IsHalt(status) && end_.ended()) {
+    halt_told_ = true;
+    ended_.Wake();
+  }
   if (!end_.ended() && records_.ledger() != nullptr) {
     end_.EndUnlessOk(refusals_.Note(call, status, *records_.ledger())).IgnoreError();  // The peer is answered.
   }
@@ -271,6 +283,29 @@ bool LabelSession::EndIfDue(bool (*stop)()) {
   return end_.ended();
 }
 
+absl::Status LabelSession::Halt() {
+  absl::MutexLock lock(&mutex_);
+  if (end_.ended() || records_.ledger() == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("halt: expected a run under way, found ", end_.ended() ? "one that has ended" : "none"));
+  }
+  if (training_ != nullptr) {
+    SPLITVEIL_RETURN_IF_ERROR(training_->Learn());
+  }
+  SPLITVEIL_RETURN_IF_ERROR(
+      end_.EndUnlessOk(records_.ledger()->RecordEvent("operator_halt", "from this party's page (POST /halt)")));
+  end_.End(Cause::kOperatorHalt, AsHalt(absl::ResourceExhaustedError("operator: halted the run"))).IgnoreError();
+  return absl::OkStatus();
+}
+
+absl::Status LabelSession::RaiseNoise() {
+  absl::MutexLock lock(&mutex_);
+  if (end_.ended() || protocol_.state() != State::kTraining) {
+    return absl::FailedPreconditionError("raise noise: expected a run that trains, found none");
+  }
+  return training_->RaiseNoise();
+}
+
 absl::Status LabelSession::WaitUntilEnded(bool (*stop)()) {
   while (!EndIfDue(stop)) {
     ended_.Until(SteadyAfter(absl::Milliseconds(100)));
@@ -286,8 +321,9 @@ void LabelSession::AwaitFarewell(absl::Duration limit, bool (*stop)()) {
   while (SteadyNow() < deadline && !stop()) {
     {
       absl::MutexLock lock(&mutex_);
-      if (protocol_.state() != State::kCompleted || end_.peer_started_again() ||
-          !closing_.Finish(training_.get()).ok()) {
+      const bool may_ask_again = protocol_.state() == State::kCompleted && closing_.Finish(training_.get()).ok();
+      const bool is_to_be_told = end_.halted_by_operator() && !halt_told_;
+      if (end_.peer_started_again() || !(may_ask_again || is_to_be_told)) {
         return;
       }
     }

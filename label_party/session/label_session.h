@@ -88,7 +88,7 @@ struct LabelSessionOptions {
 // One run, as the peer's messages drive it: each method checks its message against the state (ProtocolState) and hands
 // it to the part of the run that it belongs to, of which each ends the run by RunEnd where it must:
 //
-//   Open, Align, Start                        RunOpening
+//   Open, Align, MeasureLink, Start           RunOpening
 //   Train, Evaluate, AuxiliaryLabels, ...     RunTraining
 //   Close                                     RunClosing
 //
@@ -101,6 +101,7 @@ class LabelSession {
 
   absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request);
   absl::Status Align(AlignmentChannel& channel);
+  absl::StatusOr<v1::MeasureLinkResponse> MeasureLink(const v1::MeasureLinkRequest& request);
   absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request);
 
   // Takes the next slice of a batch; what may leave of its protected gradients (TrainingStep::Answer), all of them
@@ -142,12 +143,20 @@ class LabelSession {
   // of what is no refusal (this party failed, the run has ended), nor before Open, when no ledger is there.
   void NoteRefusal(absl::string_view call, const absl::Status& status);
 
+  // Ends the run as its release gate would, on the word of whoever operates this party: nothing leaves any more, and
+  // both parties end with exit code 5. The step whose gradients have left is finished first. Errors: FailedPrecondition
+  // where no run is under way; those of that step and the ledger, which end the run themselves.
+  absl::Status Halt();
+
+  // Raises the noise (RunTraining::RaiseNoise). Errors: its; FailedPrecondition where nothing is trained.
+  absl::Status RaiseNoise();
+
   // Waits until the run has ended, the peer has been silent for longer than the agreement allows, or `stop` says so
   // (asked several times a second). OK: completed; StoppedOnRequest; InvalidArgument where it is
   // completed and the shared examples were all alike. The ledger is finished when it returns.
   absl::Status WaitUntilEnded(bool (*stop)());
   // After a complete run: waits, at most for `limit`, until the peer says that it knows of it. Until then the answer to
-  // its Close may have been lost, and it may ask again.
+  // its Close may have been lost, and it may ask again. After a halt by the operator: until the peer has been told.
   void AwaitFarewell(absl::Duration limit, bool (*stop)());
 
   // Figures of the run so far, for the RESULT line, the file beside the ledger and the table; nullopt before Start.
@@ -189,6 +198,7 @@ class LabelSession {
   RefusalLog refusals_ ABSL_GUARDED_BY(mutex_);
   Answered<v1::OpenRequest, v1::OpenResponse> opened_ ABSL_GUARDED_BY(mutex_);
   Answered<v1::StartRequest, v1::StartResponse> started_ ABSL_GUARDED_BY(mutex_);
+  bool halt_told_ ABSL_GUARDED_BY(mutex_) = false;  // The peer has asked since the halt.
 };
 
 }  // namespace splitveil

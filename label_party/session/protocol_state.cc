@@ -17,6 +17,8 @@ const char* Name(Message message) {
       return "Open";
     case Message::kAlign:
       return "Align";
+    case Message::kMeasureLink:
+      return "MeasureLink";
     case Message::kStart:
       return "Start";
     case Message::kTrain:
@@ -47,6 +49,7 @@ bool IsInOrder(Message message, State state) {
       return false;
     case Message::kAlign:
       return state == State::kOpened;
+    case Message::kMeasureLink:
     case Message::kStart:
       return state == State::kAligned;
     case Message::kGiveUp:
@@ -75,7 +78,7 @@ absl::Status ProtocolState::CheckOf(Message message, const std::string& run_id) 
                : absl::FailedPreconditionError("Open: expected no run, found one under way or ended");
   }
   if (state_ >= State::kCompleted) {
-    return absl::CancelledError("the label party has ended the run");
+    return heard_.ok() ? absl::CancelledError("the label party has ended the run") : heard_;
   }
   if (state_ == State::kWaiting) {
     return absl::AbortedError(absl::StrCat(Name(message), ": expected an open run, found none"));
@@ -117,6 +120,14 @@ bool ProtocolState::MayBeTakenUp() const {
 void ProtocolState::Stepped() {
   absl::MutexLock lock(&mutex_);
   stepped_ = true;
+}
+
+void ProtocolState::Ended(absl::Status heard) {
+  absl::MutexLock lock(&mutex_);
+  if (state_ != State::kEnded) {
+    heard_ = std::move(heard);
+    state_ = State::kEnded;
+  }
 }
 
 void ProtocolState::Enter(State state) {

@@ -16,6 +16,7 @@ namespace splitveil {
 //   message                                  accepted in                    then
 //   Open                                     kWaiting                       kOpened
 //   Align                                    kOpened                        kAligning, and kAligned once it succeeds
+//   MeasureLink                              kAligned                       the same
 //   Start                                    kAligned                       kTraining
 //   Train, Evaluate, ScoreBatch,             kTraining                      the same
 //     AuxiliaryLabels, ScoreExamples,
@@ -47,6 +48,7 @@ class ProtocolState {
   enum class Message {
     kOpen,
     kAlign,
+    kMeasureLink,
     kStart,
     kTrain,
     kEvaluate,
@@ -59,8 +61,8 @@ class ProtocolState {
     kGiveUp,  // Close, without the claim that the run is complete.
   };
 
-  // Whether `message` of the open run may come now. Errors: Cancelled once the run has ended; Aborted where no run is
-  // open; FailedPrecondition where another is (Open), or out of order.
+  // Whether `message` of the open run may come now. Errors: what Ended was given once the run has ended, Cancelled
+  // where it is complete; Aborted where no run is open; FailedPrecondition where another is (Open), or out of order.
   absl::Status Check(Message message) const;
   // The same for a message that names its run: InvalidArgument where that is another one.
   absl::Status Check(Message message, const std::string& run_id) const;
@@ -79,7 +81,8 @@ class ProtocolState {
   void Stepped();  // The first step of kTraining is done.
   void Completed() { Enter(State::kCompleted); }
   void Farewell() { Enter(State::kFarewell); }
-  void Ended() { Enter(State::kEnded); }
+  // `heard`: what every later message is answered with, no OK.
+  void Ended(absl::Status heard = absl::CancelledError("the label party has ended the run"));
 
   State state() const;
   // Empty before Opened.
@@ -93,6 +96,7 @@ class ProtocolState {
   State state_ ABSL_GUARDED_BY(mutex_) = State::kWaiting;
   bool stepped_ ABSL_GUARDED_BY(mutex_) = false;
   std::string run_id_ ABSL_GUARDED_BY(mutex_);
+  absl::Status heard_ ABSL_GUARDED_BY(mutex_);  // OK: as of a run that is complete.
 };
 
 }  // namespace splitveil

@@ -93,11 +93,11 @@ absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const Re
   ReleaseFigures figures;
   figures.epoch = static_cast<uint32_t>(batch.epoch);
   figures.exposed_sum_kl = earlier_sum_kl_ + accountant_.MaxOf(batch.positions) + AnswersOn(batch);
-  double max_sum_kl = GradientProtection::kAsConfigured;
-  std::string raised_for;
+  double max_sum_kl = max_sum_kl_;
+  std::string raised_for = "the operator's limit";
   for (;; ++figures.times_raised) {
     const absl::Status status = Try(facts, batch, head, max_sum_kl, figures, guarded);
-    if (figures.times_raised > 0 && absl::IsFailedPrecondition(status)) {
+    if (max_sum_kl < GradientProtection::kAsConfigured && absl::IsFailedPrecondition(status)) {
       guarded.decision.action = v1::FREEZE_BOTTOM;
       guarded.decision.reason = absl::StrCat(raised_for, "; no noise keeps that");
       break;

@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_SESSION_RELEASE_GUARD_H_
 #define SPLITVEIL_LABEL_PARTY_SESSION_RELEASE_GUARD_H_
 
+#include <algorithm>
 #include <cereal/access.hpp>
 #include <cstdint>
 #include <memory>
@@ -65,9 +66,17 @@ class ReleaseGuard {
   // Whether Account will note in `batch` that the attack module's scores of it get an answer.
   bool IsAnswerDue(const ReleasedBatch& batch) const { return AnswerSumKl(batch) > 0; }
 
+  // From the next batch on every release has a divergence of at most `sum_kl`, positive and finite; a larger one than
+  // before changes nothing. Only where CanRaiseNoise. Part of a checkpoint: a step is repeated under the limit it had.
+  void LimitSumKl(double sum_kl) { max_sum_kl_ = std::min(max_sum_kl_, sum_kl); }
+  // Infinite: as configured.
+  double max_sum_kl() const { return max_sum_kl_; }
+
   // What earlier runs released, once that is known better than when this was made.
   void SetEarlierSumKl(double sum_kl) { earlier_sum_kl_ = sum_kl; }
 
+  // See ReleaseGate::max_run_sum_kl.
+  double max_run_sum_kl() const { return gate_.max_run_sum_kl(); }
   std::string protection_name() const { return protection_->name(); }
   // See GradientProtection::Moments.
   std::optional<ClassMoments> moments() const { return protection_->Moments(); }
@@ -76,7 +85,7 @@ class ReleaseGuard {
   friend class cereal::access;
   template <typename Archive>
   void serialize(Archive& archive) {
-    archive(accountant_, answers_, answer_accountant_, earlier_sum_kl_);
+    archive(accountant_, answers_, answer_accountant_, earlier_sum_kl_, max_sum_kl_);
   }
 
   // One plan, and what the gate says to it: drawn where the plan itself passes. Errors: FailedPrecondition where
@@ -95,6 +104,7 @@ class ReleaseGuard {
   RoundedAnswers answers_;
   LeakageAccountant answer_accountant_;  // Of no examples where none is ever due.
   double earlier_sum_kl_;
+  double max_sum_kl_ = GradientProtection::kAsConfigured;  // Of a release, by LimitSumKl.
 };
 
 }  // namespace splitveil

@@ -53,23 +53,44 @@ void Round(Json& json) {
 // What epochs are ranked by: AUC, or, of numbers, R^2.
 double RankedBy(const TestMetrics& metrics) { return std::isnan(metrics.rmse) ? metrics.auc : metrics.r_squared; }
 
-// NaNs where nothing was tested.
-TestMetrics BestOf(const RunResult& result) {
-  TestMetrics best;
-  best.log_loss = best.auc = best.calibration_error = best.accuracy = kNone;
-  for (size_t i = 0; i < result.tests.size(); ++i) {
-    if (i == 0 || RankedBy(result.tests[i]) > RankedBy(best)) {
-      best = result.tests[i];
+TestMetrics NoMetrics() {
+  TestMetrics none;
+  none.log_loss = none.auc = none.calibration_error = none.accuracy = kNone;
+  return none;
+}
+
+// The best epoch by the validation part, or without one by the test part, with the metrics of both. NaNs where nothing
+// was evaluated.
+struct BestEpoch {
+  TestMetrics test = NoMetrics(), validation = NoMetrics();
+};
+BestEpoch BestOf(const RunResult& result) {
+  const std::vector<TestMetrics>& choosing = result.choosing();
+  size_t best = 0;
+  for (size_t i = 1; i < choosing.size(); ++i) {
+    if (RankedBy(choosing[i]) > RankedBy(choosing[best]) || std::isnan(RankedBy(choosing[best]))) {
+      best = i;
     }
   }
-  return best;
+  BestEpoch epoch;
+  if (!choosing.empty()) {
+    epoch.test = result.tests[best];
+    epoch.validation = result.validations.empty() ? NoMetrics() : result.validations[best];
+  }
+  return epoch;
+}
+
+// Null where nothing was evaluated.
+Json ChosenBy(const RunResult& result) {
+  return result.tests.empty() ? Json(nullptr) : Json(result.validations.empty() ? "test" : "validation");
 }
 
 double FinalTestAuc(const RunResult& result) { return result.tests.empty() ? kNone : result.tests.back().auc; }
 
 // All but the leaks.
 Json FiguresJson(const RunResult& result, const LeakAuditor& auditor) {
-  const TestMetrics best = BestOf(result);
+  const BestEpoch epoch = BestOf(result);
+  const TestMetrics& best = epoch.test;
   Json json;
   json["run_id"] = result.run_id;
   json["resumed_from"] = result.resumed_from;
@@ -86,8 +107,12 @@ Json FiguresJson(const RunResult& result, const LeakAuditor& auditor) {
     json["test_rmse"] = Number(best.rmse);
     json["test_r2"] = Number(best.r_squared);
     json["final_test_r2"] = Number(result.tests.back().r_squared);
+    json["validation_r2"] = Number(epoch.validation.r_squared);
   }
   json["best_epoch"] = best.epoch + 1;
+  json["best_epoch_chosen_on"] = ChosenBy(result);
+  json["validation_auc"] = Number(epoch.validation.auc);
+  json["validation_log_loss"] = Number(epoch.validation.log_loss);
   json["final_test_auc"] = Number(FinalTestAuc(result));
   json["train_seconds"] = Number(result.train_seconds);
   json["examples_per_second"] = Number(static_cast<double>(result.trained_examples) / result.train_seconds);
@@ -281,7 +306,8 @@ std::string FullResultJson(const RunResult& result, const LeakAuditor& auditor) 
 }
 
 RunSummary Summarize(const RunResult& result, const LeakAuditor& auditor) {
-  const TestMetrics best = BestOf(result);
+  const BestEpoch epoch = BestOf(result);
+  const TestMetrics& best = epoch.test;
   RunSummary summary;
   summary.party = "label party";
   summary.run_id = result.run_id;
@@ -300,6 +326,7 @@ RunSummary Summarize(const RunResult& result, const LeakAuditor& auditor) {
   summary.test_rmse = best.rmse;
   summary.test_r_squared = best.r_squared;
   summary.best_epoch = best.epoch + 1;
+  summary.best_on_validation = !result.validations.empty();
   summary.final_test_auc = FinalTestAuc(result);
   summary.final_test_r_squared = result.tests.empty() ? kNone : result.tests.back().r_squared;
   summary.run_auc_bound = GaussianAucBound(result.cumulative_sum_kl);

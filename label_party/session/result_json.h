@@ -11,8 +11,10 @@
 namespace splitveil {
 
 // The RESULT line's JSON object (deploy/OPERATIONS.md), numbers at six significant digits: test_* are those of the
-// epoch with the best test AUC (best_epoch 0: before the first), final_test_auc the last one's; run_auc_bound is the
-// bound on the AUC (bound_kind: proved, conditional or none) of an adversary that keeps every release of the run,
+// best epoch (best_epoch 0: before the first), final_test_auc the last one's; the best one has the best AUC (R^2) on
+// the examples that best_epoch_chosen_on names: "validation", or "test" where no validation part is agreed, and
+// test_auc is then flattered by the choice; validation_* are those of the best epoch, too; run_auc_bound is the bound
+// on the AUC (bound_kind: proved, conditional or none) of an adversary that keeps every release of the run,
 // all_runs_auc_bound of one that also kept the runs it resumes from, for the most exposed example; gate counts the
 // steps by decision; frozen_after_epoch is null where the bottom model was never frozen; bound_exceeded counts the
 // attacks that reached more over an epoch than the noise allows, bound_state says it in words. `practical` is the

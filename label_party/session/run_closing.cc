@@ -22,6 +22,7 @@ absl::Status RunClosing::Finish(RunTraining* training) {
   if (records_->ledger() != nullptr) {
     end_->Amend(FinishLedger(training));
   }
+  run_->status->Update([this](v1::GetStatusResponse& status) { status.set_ended(end_->name()); });
   absl::Status outcome = end_->outcome();
   if (training != nullptr) {
     training->Ended(end_->name());

@@ -10,6 +10,7 @@ absl::Status WhatThePeerHears(RunEnd::Cause cause, const absl::Status& outcome) 
     case RunEnd::Cause::kPeerStartedAgain:
       return absl::UnavailableError("the label party takes the run up again: open it once more");
     case RunEnd::Cause::kOwnFailure:
+    case RunEnd::Cause::kOperatorHalt:  // Why is not the peer's to know: it may tell of labels.
       return IsHalt(outcome) ? AsHalt(absl::ResourceExhaustedError("release gate: halted the run"))
                              : absl::InternalError("the label party failed; its own log says why");
     default:
@@ -29,7 +30,13 @@ absl::Status RunEnd::End(Cause cause, absl::Status why) {
     ended_ = true;
     cause_ = cause;
     outcome_ = std::move(why);
-    cause == Cause::kCompleted ? protocol_->Completed() : protocol_->Ended();
+    if (cause == Cause::kCompleted) {
+      protocol_->Completed();
+    } else if (IsHalt(heard)) {
+      protocol_->Ended(heard);  // Its answer may be lost, or be due to another call.
+    } else {
+      protocol_->Ended();
+    }
   }
   waiting_->Wake();
   return heard;

@@ -21,6 +21,7 @@ class RunEnd {
     kRefused,           // The peer has asked for what the run cannot go on with.
     kPeerStartedAgain,  // Another process of the peer's takes the run up, in another session.
     kOwnFailure,        // This party has failed, or its release gate halts the run.
+    kOperatorHalt,      // Whoever operates this party halts it, as its release gate would.
   };
 
   // `protocol`, `waiting` (woken by the end): not owned; must outlive this.
@@ -46,6 +47,8 @@ class RunEnd {
   const absl::Status& outcome() const { return outcome_; }
   // "completed", "stopped", "halted" or "failed", as the ledger says it.
   const char* name() const;
+  // Its operator has halted it, and the peer is still to be told.
+  bool halted_by_operator() const { return ended_ && cause_ == Cause::kOperatorHalt; }
   // kPeerStartedAgain has come, be it after the end.
   bool peer_started_again() const { return peer_started_again_; }
 

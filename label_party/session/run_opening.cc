@@ -13,6 +13,7 @@
 #include "common/operations/run_facts.h"
 #include "common/process/version.h"
 #include "common/schedule/shared_examples.h"
+#include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "label_party/session/label_checks.h"
@@ -80,7 +81,11 @@ absl::StatusOr<v1::OpenResponse> RunOpening::Open(const v1::OpenRequest& request
   }
   SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(begun));
   peer_commitment_ = request.seed_commitment();
-  run_->status->Update([&](v1::GetStatusResponse& status) { status.set_run_id(run_id); });
+  SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(run_->status->Watch(*records_->ledger())));
+  run_->status->Update([&](v1::GetStatusResponse& status) {
+    status.set_run_id(run_id);
+    status.mutable_label_party()->set_protection(protection);
+  });
   protocol_->Opened(run_id);
   v1::OpenResponse response;
   if (continued != nullptr) {
@@ -103,6 +108,7 @@ absl::Status RunOpening::Continue(const Checkpoint& checkpoint) {
   SPLITVEIL_ASSIGN_OR_RETURN(Continuation continuation, records_->TakeContinuation());
   aligned_ = std::move(continuation.aligned);
   continued_seed_ = continuation.seed;
+  continued_in_flight_ = continuation.in_flight_batches;
   protocol_->Aligned();
   LogInfo("continues ", checkpoint.name(), ", with its aligned examples and its schedule");
   return absl::OkStatus();
@@ -161,10 +167,57 @@ absl::Status RunOpening::Aligned(const std::string& detail) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<v1::MeasureLinkResponse> RunOpening::MeasureLink(const v1::MeasureLinkRequest& request) {
+  const v1::RunAgreement& agreement = run_->agreement;
+  if (agreement.in_flight_batches() != 0) {
+    return absl::FailedPreconditionError("MeasureLink: expected none, as in_flight_batches is agreed, found one");
+  }
+  if (++measurements_ > kMostMeasurements) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("MeasureLink: expected at most ", kMostMeasurements, ", found another one"));
+  }
+  if (int64_t{request.answer_bytes()} > MaxMessageBytes(agreement)) {
+    return absl::InvalidArgumentError(absl::StrCat("MeasureLink: answer_bytes: expected at most ",
+                                                   MaxMessageBytes(agreement), ", found ", request.answer_bytes()));
+  }
+  v1::MeasureLinkResponse response;
+  response.set_padding(std::string(request.answer_bytes(), '\0'));
+  return response;
+}
+
+absl::StatusOr<int64_t> RunOpening::InFlightBatches(const v1::StartRequest& request) const {
+  const v1::RunAgreement& agreement = run_->agreement;
+  const int64_t found = request.in_flight_batches() == 0 && agreement.in_flight_batches() > 0
+                            ? agreement.in_flight_batches()
+                            : request.in_flight_batches();
+  const bool fits = continued_seed_.has_value()          ? found == continued_in_flight_
+                    : agreement.in_flight_batches() == 0 ? found >= 1 && found <= agreement.max_in_flight_batches()
+                                                         : found == agreement.in_flight_batches();
+  return fits
+             ? absl::StatusOr<int64_t>(found)
+             : absl::FailedPreconditionError(absl::StrCat(
+                   "in_flight_batches: expected what is agreed, or what the run had that is continued, found ", found));
+}
+
+Digest RunOpening::OwnSplitDigest() const {
+  return SplitDigest(SplitRule(run_->agreement).Split(*run_->data, aligned_.rows));
+}
+
 absl::StatusOr<TrainingInputs> RunOpening::Start(const v1::StartRequest& request) {
+  const absl::StatusOr<int64_t> in_flight = InFlightBatches(request);
+  if (!in_flight.ok()) {
+    return end_->End(Cause::kRefused, in_flight.status());
+  }
   if (request.aligned_examples() != aligned_.rows.size() || request.order_sha256() != AsBytes(aligned_.order_sha256)) {
     return end_->End(Cause::kRefused,
                      absl::FailedPreconditionError("aligned order: the parties hold different alignments"));
+  }
+  if (IsSplitByTables(run_->agreement) && request.split_sha256() != AsBytes(OwnSplitDigest())) {
+    return end_->End(
+        Cause::kRefused,
+        absl::FailedPreconditionError(
+            "split: expected the same test, validation and training examples at both parties, found others; "
+            "the tables' columns of kind GROUP or TIME must say the same of every shared id"));
   }
   const absl::StatusOr<JointSeed> joint = seed_.Combine(peer_commitment_, request.seed_reveal());
   if (!joint.ok()) {
@@ -177,7 +230,7 @@ absl::StatusOr<TrainingInputs> RunOpening::Start(const v1::StartRequest& request
     LogWarning("this run will exit 2 (the peer is not told): ", end_->own_verdict().message());
   }
   const JointSeed seed = continued_seed_.value_or(*joint);
-  records_->KeepContinuation({seed, aligned_});
+  records_->KeepContinuation({seed, aligned_, 0, 0, *in_flight});
   const absl::StatusOr<double> counted_sum_kl = records_->CountedSumKl();
   SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(counted_sum_kl.status()));
   return TrainingInputs{run_->agreement,
@@ -192,7 +245,8 @@ absl::StatusOr<TrainingInputs> RunOpening::Start(const v1::StartRequest& request
                         records_->ledger(),
                         records_->journal(),
                         /*is_continued=*/continued_seed_.has_value(),
-                        *counted_sum_kl};
+                        *counted_sum_kl,
+                        *in_flight};
 }
 
 }  // namespace splitveil

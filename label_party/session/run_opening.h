@@ -10,6 +10,7 @@
 
 #include "common/alignment/private_set_intersection.h"
 #include "common/checkpoint/kept_alignment.h"
+#include "common/crypto/sha256.h"
 #include "common/schedule/joint_seed.h"
 #include "label_party/protection/protection_factory.h"
 #include "label_party/session/protocol_state.h"
@@ -49,6 +50,11 @@ class RunOpening {
   // common end the run, of which the peer is not told: it finds the same.
   absl::Status FinishAlignment(absl::StatusOr<AlignedIds> aligned);
 
+  // Answers as asked, up to kMostMeasurements times. Errors, after which the run goes on: FailedPrecondition where
+  // batches in flight are agreed; InvalidArgument for more bytes than a message may have; ResourceExhausted.
+  absl::StatusOr<v1::MeasureLinkResponse> MeasureLink(const v1::MeasureLinkRequest& request);
+  static constexpr int kMostMeasurements = 64;
+
   // Compares the order and combines the seeds: what the run trains with but for an auditor. Once; its `rows` lie here.
   absl::StatusOr<TrainingInputs> Start(const v1::StartRequest& request);
   // What the peer gets to make the same seed of, once it has shown its own.
@@ -59,6 +65,12 @@ class RunOpening {
   absl::StatusOr<std::string> UseKeptAlignment(const v1::OpenRequest& request);
   // The parties know which examples they share. `detail`: of the event.
   absl::Status Aligned(const std::string& detail);
+  // Batches in flight as the peer says. Errors: FailedPrecondition where they are not as agreed, or as they were in the
+  // run that is continued.
+  absl::StatusOr<int64_t> InFlightBatches(const v1::StartRequest& request) const;
+  // Of the split that the tables tell (IsSplitByTables).
+  Digest OwnSplitDigest() const;
+
   // Of the broken run: its alignment and its seed.
   absl::Status Continue(const Checkpoint& checkpoint);
 
@@ -71,7 +83,9 @@ class RunOpening {
   Protection protection_;  // Until Start.
   const SeedExchange seed_;
   std::string peer_commitment_;
-  std::optional<JointSeed> continued_seed_;  // Of the run that this one goes on with.
+  std::optional<JointSeed> continued_seed_;  // Of the run that this one goes on with,
+  int64_t continued_in_flight_ = 0;          // as its batches in flight.
+  int measurements_ = 0;                     // Of the link.
   AlignedIds aligned_;
 };
 

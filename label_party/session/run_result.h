@@ -49,14 +49,19 @@ struct RunResult {
   double earlier_sum_kl = 0;                   // The same of the runs before it: by its checkpoint, by its account.
   GateCounts gate;                             // Steps after the bottom model was frozen: FREEZE_BOTTOM.
   std::optional<int64_t> frozen_after_epoch;   // Whole epochs released before the gate froze the bottom model.
-  std::vector<TestMetrics> tests;              // Per epoch; under progressive_validation one, before the first.
+  // Of the test part per epoch; under progressive_validation one, before the first. NaNs where that part is empty.
+  std::vector<TestMetrics> tests;
+  std::vector<TestMetrics> validations;  // Of the validation part, likewise; empty where there is none.
+
+  // By what epochs are chosen: the validation part, or without one the test part, which then flatters the choice.
+  const std::vector<TestMetrics>& choosing() const { return validations.empty() ? tests : validations; }
 
   // All but what is known before the first step.
   template <typename Archive>
   void serialize(Archive& archive) {
     archive(resumed_from, epochs, steps, trained_examples, epoch_loss_sum, epoch_examples, train_log_loss,
             train_seconds, bytes_sent, bytes_received, sum_kls, auc_bounds, cumulative_sum_kl, earlier_sum_kl, gate,
-            frozen_after_epoch, tests);
+            frozen_after_epoch, tests, validations);
   }
 };
 

@@ -1,12 +1,18 @@
 #include "label_party/session/run_training.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 #include "common/config/agreement.h"
+#include "common/leakage/bound_basis.h"
+#include "common/leakage/bounds.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
+#include "label_party/protection/protection_factory.h"
 #include "label_party/session/prediction_file.h"
 #include "label_party/session/refusal_log.h"
 
@@ -43,12 +49,14 @@ RunTraining::RunTraining(const Parts& parts, std::unique_ptr<LeakAuditor> audito
       rows_(rows),
       auditor_(std::move(auditor)),
       training_(std::move(training)),
-      replay_(parts.run->agreement.in_flight_batches()),
+      replay_(MostInFlight(parts.run->agreement)),
       checkpoint_due_(!is_continued && !parts.run->agreement.progressive_validation()) {
   const RunContext& run = *parts_.run;
   if (run.config.has_early_stopping()) {
-    early_stopper_ = std::make_unique<EarlyStopper>(run.config.early_stopping());
-    for (const TestMetrics& epoch : training_.result().tests) {  // Of a run that is continued: none has stopped it.
+    early_stopper_ = std::make_unique<EarlyStopper>(
+        run.config.early_stopping(), training_.source->validation_examples() > 0 ? "validation" : "test");
+    for (const TestMetrics& epoch :
+         training_.result().choosing()) {  // Of a run that is continued: none has stopped it.
       (void)early_stopper_->ShouldStop(epoch);
     }
   }
@@ -102,6 +110,7 @@ absl::Status RunTraining::Learn() {
   const RunResult& result = training_.result();
   progress_->Report(result.steps, result.trained_examples, result.train_log_loss, auditor_->latest());
   ShowBoundExceeded();
+  ShowAccount();
   parts_.protocol->Stepped();
   parts_.presence->Heard();  // While this party worked the peer had to wait.
   return absl::OkStatus();
@@ -171,7 +180,7 @@ v1::EvaluateResponse RunTraining::EvaluationAnswer() const {
 
 absl::Status RunTraining::AfterEvaluation() {
   absl::Status status;
-  const bool stops = early_stopper_ != nullptr && early_stopper_->ShouldStop(training_.result().tests.back());
+  const bool stops = early_stopper_ != nullptr && early_stopper_->ShouldStop(training_.result().choosing().back());
   if (stops && !training_.order->trained()) {
     status = StopEarly();
   }
@@ -194,6 +203,7 @@ absl::Status RunTraining::WriteDueCheckpoint() {
   if (!std::exchange(checkpoint_due_, false) || !parts_.records->writes_checkpoints()) {
     return absl::OkStatus();
   }
+  ApplyRaisedNoise();
   const TrainingOrder& order = *training_.order;
   return parts_.records->WriteCheckpoint(
       {training_.result().run_id, order.epoch(), order.batch(), training_.result().steps, auditor_->peer_epochs(),
@@ -271,6 +281,50 @@ absl::Status RunTraining::Complete() {
 void RunTraining::ShowBoundExceeded() {
   const auto exceeded = static_cast<uint64_t>(auditor_->bound_exceeded());
   parts_.run->status->Update([&](v1::GetStatusResponse& status) { status.set_bound_exceeded(exceeded); });
+}
+
+void RunTraining::ShowAccount() {
+  const RunResult& result = training_.result();
+  const double limit = training_.guard->max_run_sum_kl();
+  const double spent = result.earlier_sum_kl + result.cumulative_sum_kl;
+  parts_.run->status->Update([&](v1::GetStatusResponse& status) {
+    v1::LabelPartyFigures& figures = *status.mutable_label_party();
+    figures.set_run_auc_bound(GaussianAucBound(result.cumulative_sum_kl));
+    figures.set_bound_proved(IsBoundProved(result.protection));
+    if (std::isfinite(limit)) {
+      figures.set_max_run_auc_bound(GaussianAucBound(limit));
+      figures.set_budget_left(std::max(0.0, 1 - spent / limit));
+    }
+  });
+}
+
+absl::Status RunTraining::RaiseNoise() {
+  const RunResult& result = training_.result();
+  if (!CanRaiseNoise(parts_.run->config.protection())) {
+    return absl::FailedPreconditionError("raise noise: expected protection by iso or marvell, found another");
+  }
+  if (result.sum_kls.empty() || training_.recorder->frozen() || !(result.sum_kls.back() > 0) ||
+      !std::isfinite(result.sum_kls.back())) {
+    return absl::FailedPreconditionError("raise noise: expected gradients that leave with noise, found none");
+  }
+  const double now = std::min(raised_max_sum_kl_.value_or(training_.guard->max_sum_kl()), result.sum_kls.back());
+  raised_max_sum_kl_ = now / 2;
+  const bool waits = parts_.records->writes_checkpoints();
+  SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(parts_.records->ledger()->RecordEvent(
+      "operator_raise_noise",
+      absl::StrFormat("after %d steps, from the next %s on: bound on the AUC of a step at most %.4f (Theorem 1)",
+                      result.steps, waits ? "checkpoint" : "batch", AucBound(*raised_max_sum_kl_)))));
+  if (!waits) {
+    ApplyRaisedNoise();
+  }
+  return absl::OkStatus();
+}
+
+void RunTraining::ApplyRaisedNoise() {
+  if (raised_max_sum_kl_.has_value()) {
+    training_.guard->LimitSumKl(*raised_max_sum_kl_);
+    raised_max_sum_kl_.reset();
+  }
 }
 
 }  // namespace splitveil

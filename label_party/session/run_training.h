@@ -72,6 +72,12 @@ class RunTraining {
   // Some batches of the epoch have come, but not all.
   bool within_epoch() const { return !training_.order->at_epoch_start() || training_.order->batch_begun(); }
 
+  // Halves what a step may disclose, from the latest release on: its divergence is the next ones' twofold limit. Where
+  // checkpoints are written that begins with the next one, so that a step which is repeated after a crash gets the
+  // noise it had; else with the next batch. Recorded. Errors: FailedPrecondition where the protection cannot raise its
+  // noise or nothing with a known divergence has left.
+  absl::Status RaiseNoise();
+
   // After the end. `ended`: RunResult::ended.
   void Ended(const char* ended) { training_.recorder->result().ended = ended; }
   // Ends the line on the terminal.
@@ -86,6 +92,12 @@ class RunTraining {
  private:
   RunTraining(const Parts& parts, std::unique_ptr<LeakAuditor> auditor, Training training, bool is_continued,
               absl::Span<const uint32_t> rows);
+
+  // Tells whoever asks for the status what the releases so far add up to, and what is left of the run's limit.
+  void ShowAccount();
+
+  // What RaiseNoise asked for begins here.
+  void ApplyRaisedNoise();
 
   // Where attacks on attributes are agreed.
   absl::Status BeginAttributeAudit();
@@ -114,6 +126,7 @@ class RunTraining {
   ReplayCache replay_;
   std::unique_ptr<EarlyStopper> early_stopper_;  // Null: not configured.
   bool checkpoint_due_;                          // Before the next batch.
+  std::optional<double> raised_max_sum_kl_;      // Of RaiseNoise, until it begins.
   std::optional<TrainingProgress> progress_;
   std::unique_ptr<CompletionAudit> completion_;      // From the first AuxiliaryLabels on.
   std::unique_ptr<AttributeAudit> attribute_audit_;  // Null: no attacks on attributes are agreed.

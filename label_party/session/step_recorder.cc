@@ -1,5 +1,6 @@
 #include "label_party/session/step_recorder.h"
 
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -23,8 +24,8 @@ std::string Describe(const GateCounts& counts) {
   });
 }
 
-absl::StatusOr<Evaluation> EvaluateTask(const Task& task, const std::vector<float>& outputs,
-                                        const std::vector<float>& labels) {
+absl::StatusOr<Evaluation> EvaluateTask(const Task& task, absl::Span<const float> outputs,
+                                        absl::Span<const float> labels) {
   if (task.kind == Task::Kind::kRegression) {
     return EvaluateRegression(outputs, labels);
   }
@@ -128,21 +129,39 @@ absl::Status StepRecorder::RecordAccount(int64_t epoch) {
   return ledger_->RecordEvent("accountant", account);
 }
 
-absl::Status StepRecorder::RecordEvaluation(int64_t epoch, const Task& task, const std::vector<float>& outputs,
-                                            const std::vector<float>& labels) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const Evaluation metrics, EvaluateTask(task, outputs, labels));
-  result_.tests.push_back({epoch, metrics.log_loss, metrics.auc, metrics.calibration_error, metrics.accuracy,
-                           metrics.rmse, metrics.r_squared});
+absl::Status StepRecorder::RecordPart(const char* part, int64_t epoch, const Task& task, const Predictions& of_part,
+                                      std::vector<TestMetrics>& metrics) {
+  if (of_part.labels.empty()) {
+    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+    metrics.push_back({epoch, kNone, kNone, kNone, kNone});
+    return absl::OkStatus();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const Evaluation found, EvaluateTask(task, of_part.outputs, of_part.labels));
+  metrics.push_back(
+      {epoch, found.log_loss, found.auc, found.calibration_error, found.accuracy, found.rmse, found.r_squared});
   EvaluationRow row;
   row.step = step();
-  row.split = "test";
-  row.log_loss = metrics.log_loss;
-  row.auc = metrics.auc;
-  row.accuracy = metrics.accuracy;
-  row.calibration_error = metrics.calibration_error;
-  row.rmse = metrics.rmse;
-  row.r_squared = metrics.r_squared;
+  row.split = part;
+  row.log_loss = found.log_loss;
+  row.auc = found.auc;
+  row.accuracy = found.accuracy;
+  row.calibration_error = found.calibration_error;
+  row.rmse = found.rmse;
+  row.r_squared = found.r_squared;
   return ledger_->Record(row);
+}
+
+absl::Status StepRecorder::RecordEvaluation(int64_t epoch, const Task& task, const Predictions& evaluated,
+                                            int64_t validation_examples) {
+  const size_t tests = evaluated.labels.size() - static_cast<size_t>(validation_examples);
+  const size_t test_outputs = tests * static_cast<size_t>(task.outputs());
+  SPLITVEIL_RETURN_IF_ERROR(RecordPart(
+      "test", epoch, task, {evaluated.outputs.first(test_outputs), evaluated.labels.first(tests)}, result_.tests));
+  return validation_examples == 0
+             ? absl::OkStatus()
+             : RecordPart("validation", epoch, task,
+                          {evaluated.outputs.subspan(test_outputs), evaluated.labels.subspan(tests)},
+                          result_.validations);
 }
 
 }  // namespace splitveil

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 
 #include "common/dataset/task.h"
 #include "common/ledger/ledger.h"
@@ -54,10 +55,14 @@ class StepRecorder {
   // Ends the step; with the last one of an epoch what its releases add up to is an event.
   absl::Status RecordStep(StepRecord record);
 
-  // The evaluation of `epoch` (-1: before the first) over all test examples: a model's outputs [examples * outputs],
-  // labels [examples]. Errors: as evaluation.h's, too.
-  absl::Status RecordEvaluation(int64_t epoch, const Task& task, const std::vector<float>& outputs,
-                                const std::vector<float>& labels);
+  // A model's outputs [examples * outputs] and the labels [examples].
+  struct Predictions {
+    absl::Span<const float> outputs, labels;
+  };
+  // The evaluation of `epoch` (-1: before the first): of the test part, and of the validation part, which are the last
+  // `validation_examples`. Errors: as evaluation.h's, too.
+  absl::Status RecordEvaluation(int64_t epoch, const Task& task, const Predictions& evaluated,
+                                int64_t validation_examples);
 
   RunResult& result() { return result_; }
 
@@ -73,6 +78,9 @@ class StepRecorder {
 
   void Count(const StepRecord& record);
   absl::Status RecordAccount(int64_t epoch);
+  // `part`: as the ledger names it; adds to `metrics`, NaNs where it is empty.
+  absl::Status RecordPart(const char* part, int64_t epoch, const Task& task, const Predictions& of_part,
+                          std::vector<TestMetrics>& metrics);
 
   RunResult result_;
   const int64_t batches_per_epoch_;

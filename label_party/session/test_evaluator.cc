@@ -27,7 +27,8 @@ absl::Status TestEvaluator::Predict(ConstMatrixView activations, TestEvaluation&
 }
 
 absl::Status TestEvaluator::Finish(int64_t epoch, const TestEvaluation& evaluation) {
-  return recorder_->RecordEvaluation(epoch, source_->task(), evaluation.outputs, source_->TestLabels());
+  return recorder_->RecordEvaluation(epoch, source_->task(), {evaluation.outputs, source_->TestLabels()},
+                                     source_->validation_examples());
 }
 
 }  // namespace splitveil

@@ -112,10 +112,11 @@ std::vector<uint8_t> AuditedLabels(const Dataset& data, const v1::LabelSideAudit
 absl::StatusOr<TrainingData> MakeData(const TrainingInputs& inputs) {
   const v1::RunAgreement& agreement = inputs.agreement;
   const Dataset& data = *inputs.data;
-  TrainTestSplit split = SplitRule(agreement).Split(data.ids(), inputs.rows);
+  TrainTestSplit split = SplitRule(agreement).Split(data, inputs.rows);
+  std::vector<uint32_t> evaluated = split.Evaluated();
   if (agreement.progressive_validation()) {
-    split.test.resize(inputs.rows.size());
-    std::iota(split.test.begin(), split.test.end(), 0);
+    evaluated.resize(inputs.rows.size());
+    std::iota(evaluated.begin(), evaluated.end(), 0);
   }
   SPLITVEIL_ASSIGN_OR_RETURN(Schedule schedule,
                              Schedule::Create(inputs.seed, std::move(split.train),
@@ -127,8 +128,9 @@ absl::StatusOr<TrainingData> MakeData(const TrainingInputs& inputs) {
   ReturnFreeMemory();    // of the alignment.
   auto features =
       std::make_unique<FeatureTable>(inputs.data, std::vector<uint32_t>(inputs.rows.begin(), inputs.rows.end()));
-  return TrainingData{std::move(features), data.task(),         std::move(labels),    std::move(audited_labels),
-                      /*targets=*/nullptr, std::move(schedule), std::move(split.test)};
+  return TrainingData{
+      std::move(features), data.task(),         std::move(labels),    std::move(audited_labels),
+      /*targets=*/nullptr, std::move(schedule), std::move(evaluated), static_cast<int64_t>(split.validation.size())};
 }
 
 // What the training examples train on; null: their labels.
@@ -267,7 +269,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
 
   BatchSource::Options source;
   source.batch_size = agreement.batch_size();
-  source.in_flight_batches = agreement.in_flight_batches();
+  source.in_flight_batches = inputs.in_flight_batches;
   source.needs_whole_batch = training.model->needs_whole_batch();
   source.primes_moments = inputs.protection.gradients->keeps_moments();
   source.keeps_targets = targets != nullptr && !accounted;

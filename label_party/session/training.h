@@ -47,6 +47,7 @@ struct TrainingInputs {
   AnswerJournal* journal = nullptr;           // Not owned, likewise; null: the run writes no checkpoints.
   bool is_continued = false;                  // The run of `resumed`, and not only from its weights.
   double counted_sum_kl = 0;                  // The largest sum that any checkpoint at hand has counted.
+  int64_t in_flight_batches = 1;              // StartRequest's.
 };
 
 // The parts, each borrowing from those above it. Not thread-safe.

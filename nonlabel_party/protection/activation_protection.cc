@@ -57,7 +57,7 @@ absl::Status CheckMethod(const ActivationProtection& protection, const v1::RunAg
     return Expected("method", "none or gaussian beside a TorchScript model, whose steps have one gradient",
                     ActivationProtectionName(protection));
   }
-  if (protection.has_pareto() && agreement.in_flight_batches() > 1) {
+  if (protection.has_pareto() && agreement.in_flight_batches() != 1) {
     return Expected("pareto", "in_flight_batches: 1, as each step must be taken before the next batch is looked at",
                     absl::StrCat(agreement.in_flight_batches()));
   }

@@ -279,7 +279,7 @@ absl::StatusOr<std::unique_ptr<Base>> OpenStream(const Arguments&... arguments) 
 GrpcLabelPartyPeer::GrpcLabelPartyPeer(Channels channels, const v1::RunAgreement& agreement)
     : deadlines_(agreement.deadlines()),
       // However many slices an answer has, its bytes are those of one message with the whole batch.
-      unread_bytes_(static_cast<size_t>(agreement.in_flight_batches() * MaxMessageBytes(agreement))),
+      unread_bytes_(static_cast<size_t>(MostInFlight(agreement) * MaxMessageBytes(agreement))),
       channels_(std::move(channels)) {}
 
 SteadyTime GrpcLabelPartyPeer::StepDeadline() const { return SteadyAfter(absl::Seconds(deadlines_.step_seconds())); }
@@ -291,6 +291,10 @@ absl::StatusOr<v1::OpenResponse> GrpcLabelPartyPeer::Open(const v1::OpenRequest&
 absl::StatusOr<std::unique_ptr<AlignmentStream>> GrpcLabelPartyPeer::Align() {
   return OpenStream<GrpcAlignmentStream, AlignmentStream>(v1::Alignment::NewStub(channels_()).get(),
                                                           absl::Seconds(deadlines_.alignment_chunk_seconds()));
+}
+
+absl::StatusOr<v1::MeasureLinkResponse> GrpcLabelPartyPeer::MeasureLink(const v1::MeasureLinkRequest& request) {
+  return CallUnary(Training(), &v1::SplitTraining::Stub::MeasureLink, request, StepDeadline());
 }
 
 absl::StatusOr<v1::StartResponse> GrpcLabelPartyPeer::Start(const v1::StartRequest& request) {

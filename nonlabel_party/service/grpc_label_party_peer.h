@@ -25,11 +25,12 @@ class GrpcLabelPartyPeer final : public LabelPartyPeer {
   // The channel for a call that begins now.
   using Channels = std::function<std::shared_ptr<grpc::Channel>()>;
 
-  // `agreement`: canonical and valid. A training stream holds unread what its in_flight_batches may have for answers.
+  // `agreement`: canonical and valid. A training stream holds unread what its batches in flight may have for answers.
   GrpcLabelPartyPeer(Channels channels, const v1::RunAgreement& agreement);
 
   absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request) override;
   absl::StatusOr<std::unique_ptr<AlignmentStream>> Align() override;
+  absl::StatusOr<v1::MeasureLinkResponse> MeasureLink(const v1::MeasureLinkRequest& request) override;
   absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request) override;
   absl::StatusOr<std::unique_ptr<TrainingStream>> Train() override;
   absl::StatusOr<std::unique_ptr<EvaluationStream>> Evaluate() override;

@@ -14,6 +14,7 @@
 #include "common/model/compute_threads.h"
 #include "common/model/optimizer_options.h"
 #include "common/model/tensor_memory.h"
+#include "common/monitoring/monitoring_server.h"
 #include "common/operations/operations_service.h"
 #include "common/operations/operator_server.h"
 #include "common/operations/party_check.h"
@@ -104,6 +105,7 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
     return absl::Status(fits.code(), absl::StrCat(config_path, ": ", fits.message()));
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckLedgerOf(plan.config.party(), config_path));
+  SPLITVEIL_ASSIGN_OR_RETURN(plan.monitoring, PlanMonitoring(plan.config.party(), config_path));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.identity, LoadPartyIdentity(plan.config.party().identity(), config_path));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.checkpoints, PlanCheckpoints("nonlabel_party", config_path, plan.config.party(),
                                                                plan.config.model(), plan.agreement));
@@ -121,6 +123,7 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   ReuseTensorMemory();
   SetComputeThreads(plan.config.party().compute_threads());
   KeepForOwnerAlone(plan.config.party(), plan.config_path);
+  LogInfo("agreement fingerprint ", AgreementFingerprint(plan.agreement));
   RunStatus status("nonlabel_party");
   OperationsService operations(&status);
   const std::string status_socket = StatusSocketPath(plan.config.party(), plan.config_path);
@@ -129,6 +132,10 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   SPLITVEIL_ASSIGN_OR_RETURN(
       const RunningServer running,
       StartServer({plan.config.listen_address(), MaxMessageBytes(plan.agreement), {&unimplemented}}, plan.identity));
+  std::unique_ptr<MonitoringServer> monitoring;
+  if (plan.monitoring.has_value()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(monitoring, MonitoringServer::Start(*plan.monitoring, &status, /*actions=*/{}));
+  }
   LogInfo("non-label party serves status on ", status_socket, ", health on port ", running.port);
 
   NonLabelPartyPlan part = plan;

@@ -2,12 +2,14 @@
 #ifndef SPLITVEIL_NONLABEL_PARTY_SERVICE_NONLABEL_PARTY_H_
 #define SPLITVEIL_NONLABEL_PARTY_SERVICE_NONLABEL_PARTY_H_
 
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "common/checkpoint/checkpoint_plan.h"
+#include "common/monitoring/monitoring_plan.h"
 #include "common/transport/credentials.h"
 
 #include "splitveil/v1/agreement.pb.h"
@@ -22,6 +24,7 @@ struct NonLabelPartyPlan {
   std::string config_path;  // Paths in `config` are relative to its folder.
   TlsIdentity identity;
   CheckpointPlan checkpoints;
+  std::optional<MonitoringPlan> monitoring;  // nullopt: none.
 };
 
 // Loads and validates both files, the certificates, the checkpoint to resume from and the place of the ledger. Errors:

@@ -1,4 +1,4 @@
-// The test examples: forward, to the label party, which alone can judge them.
+// The test and validation examples: forward, to the label party, which alone can judge them.
 #ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_EPOCH_EVALUATOR_H_
 #define SPLITVEIL_NONLABEL_PARTY_SESSION_EPOCH_EVALUATOR_H_
 
@@ -28,14 +28,14 @@ class EpochEvaluator {
     v1::DataType wire_dtype = v1::FLOAT32;
     BottomPredictor* model = nullptr;
     const FeatureTable* features = nullptr;
-    std::vector<uint32_t> test;   // Aligned positions of the examples to evaluate, ascending. May be empty.
+    std::vector<uint32_t> test;   // Aligned positions of the examples to evaluate: TrainTestSplit::Evaluated.
     StopRequest* stop = nullptr;  // Asked between batches.
   };
   explicit EpochEvaluator(Options options) : options_(std::move(options)) {}
 
-  // Sends the cut activations of every test example after the training of `epoch`; nothing where there are none. True:
-  // the label party wants no further epoch. Errors: StoppedOnRequest; the label party's; a refusal where it has judged
-  // another number of examples; Internal for activations that overflow.
+  // Sends the cut activations of every example to evaluate after the training of `epoch`; nothing where there are none.
+  // True: the label party wants no further epoch. Errors: StoppedOnRequest; the label party's; a refusal where it has
+  // judged another number of examples; Internal for activations that overflow.
   absl::StatusOr<bool> Evaluate(uint32_t epoch);
 
  private:

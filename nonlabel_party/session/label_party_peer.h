@@ -51,6 +51,7 @@ class RunPeer {
   virtual ~RunPeer() = default;
   virtual absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request) = 0;
   virtual absl::StatusOr<std::unique_ptr<AlignmentStream>> Align() = 0;
+  virtual absl::StatusOr<v1::MeasureLinkResponse> MeasureLink(const v1::MeasureLinkRequest& request) = 0;
   virtual absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request) = 0;
   virtual absl::Status Close(const v1::CloseRequest& request) = 0;
 };

@@ -16,6 +16,7 @@
 #include "common/schedule/shared_examples.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
+#include "nonlabel_party/session/link_measurement.h"
 #include "nonlabel_party/session/stoppable_alignment.h"
 
 namespace splitveil {
@@ -73,6 +74,7 @@ absl::Status NonLabelRunLifecycle::Open() {
     SPLITVEIL_ASSIGN_OR_RETURN(continuation_, ContinuationOf(*continued_, options_.agreement, *options_.data));
   }
   SPLITVEIL_RETURN_IF_ERROR(BeginLedger(response.version()));
+  SPLITVEIL_RETURN_IF_ERROR(options_.status->Watch(*ledger_));
   options_.status->Update([&](v1::GetStatusResponse& status) { status.set_run_id(run_id_); });
   return absl::OkStatus();
 }
@@ -139,12 +141,33 @@ absl::Status NonLabelRunLifecycle::Aligned(const std::string& detail) {
       options_.agreement.minimum_batch_size());
 }
 
-absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start() {
+absl::StatusOr<int64_t> NonLabelRunLifecycle::InFlightBatches() const {
+  if (is_continued()) {
+    return continuation_->in_flight_batches;
+  }
+  const v1::RunAgreement& agreement = options_.agreement;
+  if (agreement.in_flight_batches() > 0) {
+    return agreement.in_flight_batches();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const LinkFigures link, MeasureLink(*options_.peer, run_id_, BatchBytes(agreement)));
+  const int64_t chosen = BatchesInFlight(link, agreement.max_in_flight_batches());
+  const std::string detail =
+      absl::StrCat(chosen, " batches; a round trip takes ", absl::FormatDuration(link.round_trip),
+                   ", a batch besides it ", absl::FormatDuration(link.batch), " one way");
+  LogInfo("in flight: ", detail);
+  SPLITVEIL_RETURN_IF_ERROR(ledger_->RecordEvent("in_flight_batches", detail));
+  return chosen;
+}
+
+absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start(const std::string& split_sha256) {
+  SPLITVEIL_ASSIGN_OR_RETURN(in_flight_batches_, InFlightBatches());
   v1::StartRequest request;
+  request.set_in_flight_batches(static_cast<uint32_t>(in_flight_batches_));
   request.set_run_id(run_id_);
   request.set_aligned_examples(aligned_.rows.size());
   request.set_order_sha256(std::string(AsBytes(aligned_.order_sha256)));
   request.set_seed_reveal(seed_->reveal());
+  request.set_split_sha256(split_sha256);
   SPLITVEIL_ASSIGN_OR_RETURN(const v1::StartResponse response, options_.peer->Start(request));
   absl::StatusOr<JointSeed> joint = seed_->Combine(peer_commitment_, response.seed_reveal());
   seed_.reset();  // Wiped.
@@ -153,7 +176,8 @@ absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start() {
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(is_continued() ? Answer::kContinued : Answer::kStarted));
   const JointSeed used = is_continued() ? continuation_->seed : *joint;
   if (writes_checkpoints()) {
-    *options_.checkpoints.facts.mutable_continuation() = ToProto({used, aligned_}, options_.agreement);
+    *options_.checkpoints.facts.mutable_continuation() =
+        ToProto({used, aligned_, 0, 0, in_flight_batches_}, options_.agreement);
   }
   return used;
 }
@@ -231,6 +255,7 @@ absl::Status NonLabelRunLifecycle::End(absl::Status outcome) {
   absl::Status status = outcome.ok() ? absl::OkStatus() : ledger_->RecordEvent("ended", outcome.message());
   status.Update(ledger_->Finish(ended_));
   outcome.Update(status);
+  options_.status->Update([this](v1::GetStatusResponse& message) { message.set_ended(ended_); });
   if (outcome.ok()) {
     v1::CloseRequest goodbye;
     goodbye.set_run_id(run_id_);

@@ -37,9 +37,9 @@ class NonLabelRunLifecycle {
   // Where a broken run is continued, the alignment is its; where both parties have kept one, that. Errors:
   // StoppedOnRequest; as AlignUnlessStopped and CheckSharedExamples.
   absl::Status Align();
-  // Confirms the aligned order and reveals the seeds. Errors: the label party's; a refusal for a reveal that was not
-  // committed to.
-  absl::StatusOr<JointSeed> Start();
+  // Confirms the aligned order and reveals the seeds. `split_sha256`: StartRequest.split_sha256. Errors: the label
+  // party's; a refusal for a reveal that was not committed to.
+  absl::StatusOr<JointSeed> Start(const std::string& split_sha256);
   // Puts the model where the checkpoint left it; nothing where the run begins with fresh weights. The checkpoint of the
   // run that is continued, whose progress is the caller's to take; null: a new run.
   absl::StatusOr<std::shared_ptr<const Checkpoint>> Resume(ModelState& model);
@@ -72,10 +72,14 @@ class NonLabelRunLifecycle {
   // What a run that is continued has trained: whole epochs, and batches of the next one.
   uint32_t first_epoch() const { return continuation_.has_value() ? continuation_->epochs : 0; }
   uint32_t first_batch() const { return continuation_.has_value() ? continuation_->batches : 0; }
+  // As agreed or measured; from Start on.
+  int64_t in_flight_batches() const { return in_flight_batches_; }
   bool is_continued() const { return continuation_.has_value(); }
 
  private:
   absl::Status BeginLedger(const std::string& peer_version);
+  // As agreed, as in the run that is continued, or as the link asks for.
+  absl::StatusOr<int64_t> InFlightBatches() const;
   // The parties know which examples they share. `detail`: of the event.
   absl::Status Aligned(const std::string& detail);
   absl::Status Export(const ModelState& model) const;
@@ -90,6 +94,7 @@ class NonLabelRunLifecycle {
   std::string peer_commitment_;
   std::unique_ptr<Ledger> ledger_;
   AlignedIds aligned_;
+  int64_t in_flight_batches_ = 1;
   std::shared_ptr<const Checkpoint> continued_;  // Until Resume; null: a new run.
   std::optional<Continuation> continuation_;     // Without `aligned`, from Align on.
   std::optional<AlignmentStore::Found> kept_;    // The alignment to be used again, from Open until Align.

@@ -90,12 +90,13 @@ absl::Status NonLabelSession::TryModel() const {
 absl::Status NonLabelSession::Start() {
   // Before the call: with many ids this takes a while, and after it the label party waits no longer than for a step.
   const v1::RunAgreement& agreement = options_.agreement;
-  split_ = SplitRule(agreement).Split(options_.data->ids(), aligned().rows);
+  split_ = SplitRule(agreement).Split(*options_.data, aligned().rows);
   features_ = std::make_unique<FeatureTable>(options_.data, aligned().rows);
   options_.data->ReleaseMemory();  // Of the ids,
   ReturnFreeMemory();              // of the alignment.
 
-  SPLITVEIL_ASSIGN_OR_RETURN(const JointSeed seed, lifecycle_.Start());
+  const std::string split = IsSplitByTables(agreement) ? std::string(AsBytes(SplitDigest(split_))) : "";
+  SPLITVEIL_ASSIGN_OR_RETURN(const JointSeed seed, lifecycle_.Start(split));
   return PrepareTraining(seed);
 }
 
@@ -172,10 +173,10 @@ void NonLabelSession::ConnectTraining() {
       NonLabelTrainingStep::Parts{schedule_.get(), features_.get(), protected_model_.get(), &protocol_, attacks_.get(),
                                   recorder_.get()},
       NonLabelTrainingStep::Wire{lifecycle_.run_id(), agreement.wire_dtype(), agreement.cut_width(),
-                                 agreement.in_flight_batches()});
+                                 lifecycle_.in_flight_batches()});
   trainer_ = std::make_unique<EpochTrainer>(
       EpochTrainer::Options{options_.peer, step_.get(), recorder_.get(), &stop_, schedule_->batches_per_epoch(),
-                            agreement.in_flight_batches(), agreement.checkpoint_steps(),
+                            lifecycle_.in_flight_batches(), agreement.checkpoint_steps(),
                             [this](uint32_t epoch, uint32_t batches) { return WriteCheckpoint(epoch, batches); }});
   AttributeAuditRunner::Options audit;
   audit.peer = options_.peer;
@@ -193,7 +194,7 @@ void NonLabelSession::ConnectTraining() {
   evaluation.wire_dtype = agreement.wire_dtype();
   evaluation.model = protected_model_.get();
   evaluation.features = features_.get();
-  evaluation.test = agreement.progressive_validation() ? split_.train : std::move(split_.test);
+  evaluation.test = agreement.progressive_validation() ? split_.train : split_.Evaluated();
   evaluation.stop = &stop_;
   evaluator_ = std::make_unique<EpochEvaluator>(std::move(evaluation));
 }

@@ -115,6 +115,10 @@ absl::StatusOr<v1::OpenResponse> ResumingPeer::Open(const v1::OpenRequest& reque
   return reconnector_->Persist([&] { return peer_->Open(request); });
 }
 
+absl::StatusOr<v1::MeasureLinkResponse> ResumingPeer::MeasureLink(const v1::MeasureLinkRequest& request) {
+  return reconnector_->Persist([&] { return peer_->MeasureLink(request); });
+}
+
 absl::StatusOr<v1::StartResponse> ResumingPeer::Start(const v1::StartRequest& request) {
   return reconnector_->Persist([&] { return peer_->Start(request); });
 }

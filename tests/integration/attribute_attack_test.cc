@@ -96,7 +96,7 @@ class AttributeAttackTest : public ::testing::Test {
     return result.err;
   }
 
-  TwoPartyRun run_{100};
+  TwoPartyRun run_{200};
 };
 
 // Nothing protects either side: what features show openly, the activations do.

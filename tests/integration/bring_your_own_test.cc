@@ -182,7 +182,7 @@ class BringYourOwnTest : public ::testing::Test {
         *SeedExchange::Create(SeedRole::kLabelParty, SeedContribution(SeedRole::kLabelParty, label_seed));
     const JointSeed joint = *own.Combine(theirs.commitment(), theirs.reveal());
     const std::vector<uint32_t>& rows = nonlabel_->aligned().rows;  // The same ids at both parties: see SmallRun.
-    TrainTestSplit split = SplitRule("", run_.agreement.test_fraction()).Split(run_.nonlabel_data.ids, rows);
+    TrainTestSplit split = SplitRule(run_.agreement).Split(run_.nonlabel_data.ids, rows);
     Schedule schedule =
         *Schedule::Create(joint, split.train, {run_.agreement.batch_size(), run_.agreement.minimum_batch_size()});
     features_ = std::make_unique<FeatureTable>(run_.NonLabelDataset(), rows);

@@ -105,7 +105,7 @@ class CentralizedBaselineTest : public ::testing::Test {
     const SeedExchange theirs = *SeedExchange::Create(
         SeedRole::kLabelParty, SeedContribution(SeedRole::kLabelParty, run_.label_config.party().reproducible_seed()));
     const JointSeed joint = *own.Combine(theirs.commitment(), theirs.reveal());
-    TrainTestSplit split = SplitRule("", run_.agreement.test_fraction()).Split(run_.nonlabel_data.ids, rows);
+    TrainTestSplit split = SplitRule(run_.agreement).Split(run_.nonlabel_data.ids, rows);
     return *Schedule::Create(joint, split.train, {run_.agreement.batch_size(), run_.agreement.minimum_batch_size()});
   }
 

@@ -5,6 +5,7 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -22,11 +23,11 @@ class CheckTest : public ::testing::Test {
   CheckTest() { run_.nonlabel_config.set_peer_address("label-party.invalid:7443"); }  // Not asked for.
 
   // `party` with its configuration as it stands now.
-  ChildResult Check(const std::string& party) {
+  ChildResult Check(const std::string& party, const std::string& how = "--check") {
     Write("run.textproto", run_.label_agreement);
     Write("label_party.textproto", run_.label_config);
     Write("nonlabel_party.textproto", run_.nonlabel_config);
-    return RunChild({BinDir() + "/" + party, "--check", "--agreement=" + run_.folder + "/run.textproto",
+    return RunChild({BinDir() + "/" + party, how, "--agreement=" + run_.folder + "/run.textproto",
                      "--config=" + run_.folder + "/" + party + ".textproto"});
   }
 
@@ -41,6 +42,18 @@ class CheckTest : public ::testing::Test {
     EXPECT_EQ(result.exit_code, 2) << result.err;
     EXPECT_THAT(result.err, AllOf(HasSubstr(party + ": error: "), HasSubstr(text)));
     EXPECT_EQ(result.err.find('\n') + 1, result.err.size()) << result.err;
+    EXPECT_FALSE(std::filesystem::exists(run_.ledger(party)));
+  }
+
+  // Exit code 2, one line on standard error, and each of `lines` in the list.
+  void ExpectProblems(const std::string& party, const std::vector<std::string>& lines) {
+    const ChildResult result = Check(party, "--dry_run");
+    EXPECT_EQ(result.exit_code, 2) << result.out;
+    EXPECT_THAT(result.err, HasSubstr(party + ": error: dry run: "));
+    EXPECT_EQ(result.err.find('\n') + 1, result.err.size()) << result.err;
+    for (const std::string& line : lines) {
+      EXPECT_THAT(result.out, HasSubstr(line));
+    }
     EXPECT_FALSE(std::filesystem::exists(run_.ledger(party)));
   }
 
@@ -86,6 +99,78 @@ TEST_F(CheckTest, WritesToNoPrivacyAccount) {
   EXPECT_EQ(std::filesystem::file_size(account), 0);
   std::filesystem::permissions(account, std::filesystem::perms::group_read, std::filesystem::perm_options::add);
   ExpectRefused("label_party", "expected a file of this user");
+}
+
+TEST_F(CheckTest, DryRunListsWhatIsInOrderAndLeavesNothingBehind) {
+  for (const std::string party : kParties) {
+    const ChildResult result = Check(party, "--dry_run");
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    for (const char* line : {"ok       agreement        ", "ok       configuration    ", "ok       certificates     ",
+                             "ok       data             ", "ok       expected         memory at the peak about ",
+                             "ok       whole run        "}) {
+      EXPECT_THAT(result.out, HasSubstr(line)) << party;
+    }
+    EXPECT_FALSE(std::filesystem::exists(run_.ledger(party)));
+  }
+}
+
+TEST_F(CheckTest, DryRunNamesEveryProblemNotOnlyTheFirst) {
+  for (const std::string party : kParties) {
+    PartyOf(party)->mutable_identity()->set_own_name("else.example");
+    run_.label_agreement.set_test_fraction(0.2);
+    ExpectProblems(party, {"ok       agreement", "problem  certificates     ", "DNS name else.example",
+                           "problem  data             ", "test_fraction: expected data prepared for 0.2"});
+  }
+}
+
+TEST_F(CheckTest, DryRunRefusesTheOtherPartysData) {
+  run_.label_config.mutable_party()->mutable_dataset()->set_path("nonlabel_party.data");
+  run_.nonlabel_config.mutable_party()->mutable_dataset()->set_path("label_party.data");
+  ExpectProblems("label_party", {"problem  data", "expected the label party's data, with labels"});
+  ExpectProblems("nonlabel_party", {"problem  data", "expected the non-label party's data"});
+}
+
+TEST_F(CheckTest, DryRunForeseesAPolicyThatWouldHaltTheRun) {
+  run_.label_agreement.set_epochs(5);
+  run_.label_config.mutable_protection()->mutable_marvell()->set_sum_kl(0.2);
+  run_.label_config.mutable_release()->set_max_run_auc_bound(0.7);
+  run_.label_config.mutable_release()->set_action(v1::HALT);
+  ExpectProblems("label_party", {"problem  release policy   halt in epoch 3 of 5: "});
+  run_.label_config.mutable_release()->set_action(v1::FREEZE_BOTTOM);
+  const ChildResult result = Check("label_party", "--dry_run");
+  EXPECT_EQ(result.exit_code, 0) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("warning  release policy   freeze_bottom in epoch 3 of 5: "));
+}
+
+TEST_F(CheckTest, DryRunCountsTheAlignmentsThatAreLeft) {
+  run_.label_config.mutable_party()->set_max_alignments(1);
+  const ChildResult before = Check("label_party", "--dry_run");
+  EXPECT_THAT(before.out, HasSubstr("ok       alignments       0 of at most 1 begun"));
+  run_.StartLabelParty();
+  run_.StartNonLabelParty();
+  EXPECT_EQ(run_.nonlabel->Wait(), 0) << run_.nonlabel->Errors();
+  EXPECT_EQ(run_.label->Wait(), 0) << run_.label->Errors();
+  const ChildResult after = Check("label_party", "--dry_run");
+  EXPECT_EQ(after.exit_code, 2);
+  EXPECT_THAT(after.out, HasSubstr("problem  alignments       1 of at most 1 begun with this ledger"));
+}
+
+TEST_F(CheckTest, DryRunForeseesAnAccountThatTheRunWouldPass) {
+  run_.label_agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
+  run_.label_agreement.mutable_audit()->clear_attacks();
+  run_.label_agreement.mutable_audit()->add_attacks(v1::NORM);
+  run_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_max_run_auc_bound(0.7);
+  v1::PrivacyAccount& account = *run_.label_config.mutable_privacy_account();
+  account.set_path("labels.account.db");
+  account.set_label_set("June");
+  account.set_max_lifetime_auc_bound(0.65);
+  ExpectProblems("label_party", {"problem  privacy account  AUC bound of all runs together: 0.500 now, 0.700 with this "
+                                 "one, limit 0.65: exhausted"});
+  account.set_max_lifetime_auc_bound(0.75);
+  const ChildResult result = Check("label_party", "--dry_run");
+  EXPECT_EQ(result.exit_code, 0) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("ok       privacy account"));
+  EXPECT_FALSE(std::filesystem::exists(run_.folder + "/labels.account.db"));
 }
 
 TEST_F(CheckTest, RefusesDataThatAreNotThere) {

@@ -98,6 +98,9 @@ class LossyPeer final : public LabelPartyPeer {
     return Lose<v1::OpenResponse>([&] { return peer_->Open(request); });
   }
   absl::StatusOr<std::unique_ptr<AlignmentStream>> Align() override { return peer_->Align(); }
+  absl::StatusOr<v1::MeasureLinkResponse> MeasureLink(const v1::MeasureLinkRequest& request) override {
+    return Lose<v1::MeasureLinkResponse>([&] { return peer_->MeasureLink(request); });
+  }
   absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request) override {
     return Lose<v1::StartResponse>([&] { return peer_->Start(request); });
   }

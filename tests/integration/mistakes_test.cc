@@ -101,13 +101,18 @@ class PrepareMistakesTest : public ::testing::Test {
 };
 
 TEST_F(PrepareMistakesTest, AnotherSeparatorIsNamed) {
-  ExpectRefused("found one without id, bought, age, town; with separator: \";\" in the schema it has 4 columns",
-                Replaced(table_, ",", ";"));
+  ExpectRefused(
+      "found one without id, bought, age, town; its separator seems to be \";\", the schema says \",\": with "
+      "separator: "
+      "\";\" in the schema it has 4 columns",
+      Replaced(table_, ",", ";"));
   ExpectRefused("with separator: \"\\t\" in the schema it has 4 columns", Replaced(table_, ",", "\t"));
   // In a row only, and where the quotes of the other separator's cells are in the way.
-  ExpectRefused("table:2:1: expected 4 columns, found 1; with separator: \";\" in the schema it has 4 columns",
-                "id,bought,age,town\na;1;20;x\n");
-  ExpectRefused("table:1:1: expected a quoted cell to end, found none that does; with separator: \";\"",
+  ExpectRefused(
+      "table:2:1: expected 4 columns, found 1; its separator seems to be \";\", the schema says \",\": with "
+      "separator: \";\" in the schema it has 4 columns",
+      "id,bought,age,town\na;1;20;x\n");
+  ExpectRefused("table:1:1: expected a quoted cell to end, found none that does; its separator seems to be \";\"",
                 "\"id\";\"bought\";\"age\";\"town\"\n");
 }
 
@@ -115,6 +120,10 @@ TEST_F(PrepareMistakesTest, AMissingRenamedOrFurtherColumnIsNamed) {
   ExpectRefused("expected a column bought in the header line, found none", "id,age,town\na,1,x\n");
   ExpectRefused("table:1:3: expected a column of the schema (age not found), found \"years\"",
                 Replaced(table_, "age", "years"));
+  ExpectRefused(
+      "table:1:4: expected a column of the schema (town not found), found \"towm\"; if it is town, rename one "
+      "of them; a column to leave out has kind: IGNORE",
+      Replaced(table_, "town\n", "towm\n"));
   ExpectRefused("found \"phone\"; a column to leave out has kind: IGNORE", "phone," + table_);
 }
 
@@ -154,7 +163,7 @@ TEST_F(PrepareMistakesTest, WhatOtherProgramsPutIntoTextsIsReadOrNamed) {
   ASSERT_TRUE(std::filesystem::remove_all(folder_.File("out")) > 0);
   ExpectRefused("table:1: expected text in UTF-8, found the byte order mark of UTF-16; `iconv -f UTF-16 -t UTF-8`",
                 Utf16(table_));
-  ExpectRefused("expected a header line in UTF-8, found a zero byte", Utf16(table_).substr(2));
+  ExpectRefused("found a zero byte, of which UTF-16 is full; `iconv -f UTF-16LE -t UTF-8`", Utf16(table_).substr(2));
   ExpectRefused("expected a quoted cell to end with its quote on the same line", table_ + "b,1,30,\"two\nlines\"\n");
   ExpectRefused("expected a header line, found an empty file", "");
 }

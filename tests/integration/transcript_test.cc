@@ -300,7 +300,7 @@ class PatternOfProtection : public TranscriptTest, public ::testing::WithParamIn
   std::vector<std::vector<std::string>> WithOtherLabels(bool fixed_targets) {
     std::vector<std::vector<std::string>> transcripts = {Transcript(fixed_targets)};
     std::vector<uint8_t>& labels = run_.label_data.labels;
-    const SplitRule rule(run_.agreement.split_salt(), run_.agreement.test_fraction());
+    const SplitRule rule(run_.agreement);
     std::vector<size_t> training, tests;
     for (size_t row = 0; row < labels.size(); ++row) {
       (rule.IsTest(run_.label_data.ids[row]) ? tests : training).push_back(row);

@@ -176,9 +176,18 @@ absl::StatusOr<std::unique_ptr<AlignmentStream>> LocalLabelParty::Align() {
   return std::make_unique<LocalAlignment>(session_, stalls_alignment);
 }
 
+absl::StatusOr<v1::MeasureLinkResponse> LocalLabelParty::MeasureLink(const v1::MeasureLinkRequest& request) {
+  Note("MeasureLink");
+  return Answer(session_->MeasureLink(request), alter_measurement);
+}
+
 absl::StatusOr<v1::StartResponse> LocalLabelParty::Start(const v1::StartRequest& request) {
   Note("Start");
-  return Answer(session_->Start(request), alter_start);
+  v1::StartRequest altered = request;
+  if (alter_start_request) {
+    alter_start_request(altered);
+  }
+  return Answer(session_->Start(altered), alter_start);
 }
 
 absl::StatusOr<std::unique_ptr<TrainingStream>> LocalLabelParty::Train() {

@@ -21,6 +21,7 @@ class LocalLabelParty final : public LabelPartyPeer {
 
   absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request) override;
   absl::StatusOr<std::unique_ptr<AlignmentStream>> Align() override;
+  absl::StatusOr<v1::MeasureLinkResponse> MeasureLink(const v1::MeasureLinkRequest& request) override;
   absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request) override;
   absl::StatusOr<std::unique_ptr<TrainingStream>> Train() override;
   absl::StatusOr<std::unique_ptr<EvaluationStream>> Evaluate() override;
@@ -33,6 +34,7 @@ class LocalLabelParty final : public LabelPartyPeer {
 
   // Called on what the label party answers, before the non-label party sees it. May be empty.
   std::function<void(v1::OpenResponse&)> alter_open;
+  std::function<void(v1::MeasureLinkResponse&)> alter_measurement;
   std::function<void(v1::StartResponse&)> alter_start;
   std::function<void(v1::CutGradients&)> alter_gradients;
   std::function<void(v1::EvaluateResponse&)> alter_evaluation;
@@ -40,6 +42,8 @@ class LocalLabelParty final : public LabelPartyPeer {
   std::function<void(v1::EmbedAuxiliaryResponse&)> alter_embedding;
   std::function<void(std::vector<v1::AttributeGuesses>&)> alter_guesses;
   std::function<void(v1::AuxiliaryLabelsResponse&)> alter_auxiliary;
+  // Called on what the non-label party asks for, before the label party sees it. May be empty.
+  std::function<void(v1::StartRequest&)> alter_start_request;
   // Told the name of each call but ScoreBatch, before it is answered. May be empty.
   std::function<void(const std::string&)> on_call;
   // Told, after each slice of activations, how many messages have come in answer to it. May be empty.

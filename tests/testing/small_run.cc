@@ -21,7 +21,7 @@ namespace {
 constexpr int32_t kCategories = 5;
 
 constexpr char kAgreement[] = R"(
-  run_name: "small" cut_width: 8 batch_size: 64 epochs: 2 test_fraction: 0.2
+  run_name: "small" cut_width: 8 batch_size: 64 epochs: 2 test_fraction: 0.2 validation_fraction: 0
   audit { layers: "cut" layers: "first" attacks: NORM attacks: COSINE disclosure: ORACLE }
 )";
 constexpr char kLabelConfig[] = R"(
@@ -160,11 +160,11 @@ NonLabelSessionOptions SmallRun::NonLabelOptions(LabelPartyPeer* peer) {
 }
 
 std::shared_ptr<const Dataset> SmallRun::LabelDataset() const {
-  return label_data.Store(agreement.test_fraction(), agreement.split_salt());
+  return label_data.Store(agreement.test_fraction(), agreement.split_salt(), agreement.validation_fraction());
 }
 
 std::shared_ptr<const Dataset> SmallRun::NonLabelDataset() const {
-  return nonlabel_data.Store(agreement.test_fraction(), agreement.split_salt());
+  return nonlabel_data.Store(agreement.test_fraction(), agreement.split_salt(), agreement.validation_fraction());
 }
 
 }  // namespace splitveil::testing

@@ -24,11 +24,13 @@ void AddAttributes(const std::vector<int>& values, v1::Preprocessing& preprocess
 
 }  // namespace
 
-std::shared_ptr<const Dataset> SmallTable::Store(double test_fraction, const std::string& split_salt) const {
+std::shared_ptr<const Dataset> SmallTable::Store(double test_fraction, const std::string& split_salt,
+                                                 double validation_fraction) const {
   const size_t columns = categories.empty() ? 0 : categories.front().size();
   v1::Preprocessing preprocessing;
   preprocessing.set_test_fraction(test_fraction);
   preprocessing.set_split_salt(split_salt);
+  preprocessing.set_validation_fraction(validation_fraction);
   for (size_t i = 0; i < (numeric.empty() ? 0 : numeric.front().size()); ++i) {
     preprocessing.add_numeric()->set_name(absl::StrCat("N", i + 1));
   }

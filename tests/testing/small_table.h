@@ -31,7 +31,8 @@ struct SmallTable {
 
   // Classes are named class0, class1, …; targets lie between 0 and 1. Writes the file, opens it as a service does, and
   // removes its name.
-  std::shared_ptr<const Dataset> Store(double test_fraction = 0, const std::string& split_salt = "") const;
+  std::shared_ptr<const Dataset> Store(double test_fraction = 0, const std::string& split_salt = "",
+                                       double validation_fraction = 0) const;
 };
 
 }  // namespace splitveil::testing

@@ -81,8 +81,8 @@ class JoinedModel {
     return bottom_->Update();
   }
 
-  absl::StatusOr<Evaluation> Test(int64_t batch_size) {
-    const absl::Span<const uint32_t> test = data_->split.test;
+  // `test`: positions.
+  absl::StatusOr<Evaluation> Test(absl::Span<const uint32_t> test, int64_t batch_size) {
     std::vector<float> logits;
     for (size_t first = 0; first < test.size(); first += batch_size) {
       const absl::Span<const uint32_t> positions = test.subspan(first, batch_size);
@@ -154,7 +154,7 @@ absl::StatusOr<CentralizedBaselineResult> TrainCentralizedBaseline(const Central
   SPLITVEIL_ASSIGN_OR_RETURN(JoinedModel model, JoinedModel::Create(config, &data));
   std::optional<EarlyStopper> early_stopper;
   if (config.label_config.has_early_stopping()) {
-    early_stopper.emplace(config.label_config.early_stopping());
+    early_stopper.emplace(config.label_config.early_stopping(), data.split.validation.empty() ? "test" : "validation");
   }
   CentralizedBaselineResult result;
   for (uint32_t epoch = 0; epoch < config.agreement.epochs(); ++epoch) {
@@ -171,26 +171,35 @@ absl::StatusOr<CentralizedBaselineResult> TrainCentralizedBaseline(const Central
     ++result.epochs;
     result.trained_examples += static_cast<int64_t>(data.split.train.size());
     result.final_train_log_loss = loss_sum / static_cast<double>(data.split.train.size());
-    if (!data.split.test.empty()) {
-      SPLITVEIL_ASSIGN_OR_RETURN(const Evaluation test, model.Test(config.agreement.batch_size()));
-      result.tests.push_back(test);
-      if (early_stopper.has_value() && early_stopper->ShouldStop({epoch, test.log_loss, test.auc})) {
-        break;
+    for (const auto& [positions, evaluations] :
+         {std::pair(&data.split.test, &result.tests), std::pair(&data.split.validation, &result.validations)}) {
+      if (!positions->empty()) {
+        SPLITVEIL_ASSIGN_OR_RETURN(const Evaluation evaluation, model.Test(*positions, config.agreement.batch_size()));
+        evaluations->push_back(evaluation);
       }
+    }
+    const std::vector<Evaluation>& choosing = result.validations.empty() ? result.tests : result.validations;
+    if (early_stopper.has_value() && !choosing.empty() &&
+        early_stopper->ShouldStop({epoch, choosing.back().log_loss, choosing.back().auc})) {
+      break;
     }
   }
   return result;
 }
 
 std::string CentralizedBaselineResultJson(const CentralizedBaselineResult& result, int threads) {
-  const auto best = std::max_element(result.tests.begin(), result.tests.end(),
+  const bool validated = !result.validations.empty(), tested = !result.tests.empty();
+  const std::vector<Evaluation>& choosing = validated ? result.validations : result.tests;
+  const auto best = std::max_element(choosing.begin(), choosing.end(),
                                      [](const Evaluation& a, const Evaluation& b) { return a.auc < b.auc; });
-  const bool tested = best != result.tests.end();
+  const auto epoch = static_cast<size_t>(best - choosing.begin());
   const double nothing = std::numeric_limits<double>::quiet_NaN();
   return nlohmann::ordered_json{
-      {"test_auc", NumberOrNull(tested ? best->auc : nothing)},
-      {"test_log_loss", NumberOrNull(tested ? best->log_loss : nothing)},
-      {"best_epoch", tested ? nlohmann::ordered_json(best - result.tests.begin() + 1) : nullptr},
+      {"test_auc", NumberOrNull(tested ? result.tests[epoch].auc : nothing)},
+      {"test_log_loss", NumberOrNull(tested ? result.tests[epoch].log_loss : nothing)},
+      {"best_epoch", choosing.empty() ? nullptr : nlohmann::ordered_json(epoch + 1)},
+      {"best_epoch_chosen_on", choosing.empty() ? nullptr : nlohmann::ordered_json(validated ? "validation" : "test")},
+      {"validation_auc", NumberOrNull(validated ? best->auc : nothing)},
       {"final_test_auc", NumberOrNull(tested ? result.tests.back().auc : nothing)},
       {"final_train_log_loss", NumberOrNull(result.final_train_log_loss)},
       {"epochs", result.epochs},

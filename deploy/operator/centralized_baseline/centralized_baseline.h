@@ -29,9 +29,10 @@ struct CentralizedBaselineResult {
   int64_t epochs = 0;  // As agreed, or as many as were trained where it stopped early.
   int64_t steps = 0;
   int64_t trained_examples = 0;
-  double train_seconds = 0;         // Spent in training steps: reading data and evaluation left out.
-  std::vector<Evaluation> tests;    // One per epoch; none without test examples.
-  double final_train_log_loss = 0;  // Mean over the last epoch.
+  double train_seconds = 0;             // Spent in training steps: reading data and evaluation left out.
+  std::vector<Evaluation> tests;        // One per epoch; none without test examples.
+  std::vector<Evaluation> validations;  // One per epoch; none without a validation part.
+  double final_train_log_loss = 0;      // Mean over the last epoch.
 };
 
 // Loads and validates the three files as the parties do; certificates are not looked at. Errors: NotFound,
@@ -53,7 +54,8 @@ absl::StatusOr<CentralizedBaselineResult> TrainCentralizedBaseline(const Central
                                                                    const JoinedData& data,
                                                                    const std::function<bool()>& stop);
 
-// One JSON object: test_auc and test_log_loss of the epoch with the best test AUC, best_epoch (from 1), final_test_auc,
+// One JSON object: test_auc and test_log_loss of the epoch with the best AUC on the examples that
+// best_epoch_chosen_on names (RESULT of the label party), best_epoch (from 1), validation_auc, final_test_auc,
 // final_train_log_loss, epochs, steps, train_seconds, examples_per_second, threads. Numbers that do not exist are null.
 std::string CentralizedBaselineResultJson(const CentralizedBaselineResult& result, int threads);
 

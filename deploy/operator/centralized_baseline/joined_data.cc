@@ -52,7 +52,7 @@ absl::StatusOr<JoinedData> JoinData(std::shared_ptr<const Dataset> label, std::s
         absl::StrCat(label->path(), ", ", nonlabel->path(), ": expected common ids, found ", rows.label.size()));
   }
   JoinedData joined;
-  joined.split = SplitRule(agreement).Split(nonlabel->ids(), rows.nonlabel);
+  joined.split = SplitRule(agreement).Split(*nonlabel, rows.nonlabel);
   joined.labels.reserve(rows.label.size());
   for (uint32_t row : rows.label) {
     joined.labels.push_back(label->labels()[row]);

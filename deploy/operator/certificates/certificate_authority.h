@@ -5,17 +5,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "deploy/operator/certificates/certified_key.h"
 
 namespace splitveil {
-
-// Both PEM. The key is PKCS #8 and not encrypted: write it to a file that only its owner can read.
-struct CertifiedKey {
-  std::string certificate_pem;
-  std::string private_key_pem;
-};
-
-// The most days a certificate may be valid: ten years.
-inline constexpr int kMaxCertificateDays = 3650;
 
 // A new authority, self-signed, valid `days` from an hour ago (the peer's clock may be behind). It signs certificates
 // of parties and no further authorities (pathlen 0). RFC 5280 profile: 128-bit random serial; critical basicConstraints
@@ -29,6 +21,12 @@ absl::StatusOr<CertifiedKey> CreateAuthority(const std::string& common_name, int
 // hyphens); no wildcard, no final dot, no IP address. Errors: InvalidArgument for a name or a number of days out of
 // range, or an authority that is not PEM, not an authority, not valid today, or whose key is not the certificate's.
 absl::StatusOr<CertifiedKey> IssueCertificate(const CertifiedKey& authority, const std::string& dns_name, int days);
+
+// A certificate for `dns_name` of the key that asks for it in `request_pem` (certificate_request.h): its private half
+// stays where it is. Of the request nothing else is taken but its name, which must be `dns_name`: whoever signs says
+// whom for. As IssueCertificate otherwise. Errors: as IssueCertificate and KeyOfRequest.
+absl::StatusOr<std::string> SignRequest(const CertifiedKey& authority, const std::string& request_pem,
+                                        const std::string& dns_name, int days);
 
 }  // namespace splitveil
 

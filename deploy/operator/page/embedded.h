@@ -1,4 +1,4 @@
-// Files put into the binary at build time by embed.cmake: what every page shares.
+// Files put into the binary at build time (common/page/embed.cmake): what a page with its data in it needs.
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_PAGE_EMBEDDED_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_PAGE_EMBEDDED_H_
 
@@ -7,9 +7,7 @@
 namespace splitveil {
 
 absl::string_view EmbeddedPageHtml();  // The document around a page's body.
-absl::string_view EmbeddedPageCss();
-absl::string_view EmbeddedPageJs();   // elements.js and charts.js.
-absl::string_view EmbeddedChartJs();  // Chart.js.
+absl::string_view EmbeddedPageDataJs();
 
 }  // namespace splitveil
 

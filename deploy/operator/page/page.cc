@@ -9,6 +9,7 @@
 #include "deploy/operator/page/embedded.h"
 
 #include "common/crypto/sha256.h"
+#include "common/page/embedded.h"
 
 namespace splitveil {
 namespace {
@@ -27,7 +28,7 @@ std::string ScriptSafe(const Json& json) {
 
 std::string RenderPage(const PageParts& parts, const Json& json) {
   const std::string style = absl::StrCat(EmbeddedPageCss(), parts.style);
-  const std::string script = absl::StrCat(EmbeddedPageJs(), parts.script);
+  const std::string script = absl::StrCat(EmbeddedPageDataJs(), EmbeddedPageJs(), parts.script);
   // Only the embedded scripts run, whatever a ledger holds, and nothing is loaded.
   const std::string policy =
       absl::StrCat("default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; script-src ",

@@ -8,7 +8,7 @@
 #include "deploy/operator/local_run/local_run.h"
 
 #include "common/config/agreement.h"
-#include "common/operations/party_program.h"
+#include "common/operations/operator_server.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -23,6 +23,9 @@ v1::RunAgreement PredictionOf(const v1::RunAgreement& training) {
   agreement.set_epochs(0);
   agreement.set_progressive_validation(true);
   agreement.set_test_fraction(0);
+  agreement.set_validation_fraction(0);
+  agreement.clear_split_by_group();
+  agreement.clear_test_after();
   agreement.set_checkpoint_steps(0);
   agreement.set_minimum_batch_size(kLeastExamples);
   agreement.clear_audit();

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "deploy/operator/prepare/column_tables.h"
 
 #include "common/config/text_config.h"
 #include "common/preparation/known_tables.h"
@@ -19,6 +20,7 @@ struct PrepareFlags {
   std::string format;
   std::string schema;
   std::string party = "both";
+  std::string scaling;
   PrepareOptions options;  // All but the schema and the parties.
 };
 
@@ -45,37 +47,22 @@ v1::TableSchema::Holder PartiesOf(const std::string& party) {
   return party == "label_party" ? v1::TableSchema::LABEL_PARTY : v1::TableSchema::NONLABEL_PARTY;
 }
 
-// "NAME VALUE" of all columns; `value` of a column's missing cells and vocabulary.
 void PrintColumns(const v1::Preprocessing& preprocessing) {
   for (const v1::AttributeValues& attribute : preprocessing.attributes()) {
     std::printf("  attribute %s: %d values, missing in %lld rows\n", attribute.name().c_str(), attribute.values_size(),
                 static_cast<long long>(attribute.missing()));
   }
-  if (preprocessing.numeric().empty() && preprocessing.categorical().empty()) {
-    return;
+  std::printf("%s%s", NumericTable(preprocessing).c_str(), CategoricalTable(preprocessing).c_str());
+}
+
+// What else both must have for the parties to come to the same split.
+void PrintSplit(const v1::Preprocessing& preprocessing) {
+  if (preprocessing.split_by_group()) {
+    std::printf("split by group: the run agreement needs split_by_group: true, and the other table the same groups\n");
+  } else if (!preprocessing.test_after().empty()) {
+    std::printf("split by time: the run agreement needs test_after: \"%s\", and the other table the same times\n",
+                preprocessing.test_after().c_str());
   }
-  const auto rows = static_cast<double>(preprocessing.rows());
-  std::printf("  missing (%% of the rows):");
-  for (const v1::NumericScaling& column : preprocessing.numeric()) {
-    std::printf(" %s %.1f", column.name().c_str(), 100.0 * static_cast<double>(column.missing()) / rows);
-  }
-  for (const v1::CategoryIndex& column : preprocessing.categorical()) {
-    std::printf(" %s %.1f", column.name().c_str(), 100.0 * static_cast<double>(column.missing()) / rows);
-  }
-  std::printf("\n  embedding rows: %lld", static_cast<long long>(preprocessing.embedding_rows()));
-  if (preprocessing.has_extends_sha256()) {
-    std::printf(", %lld of them new",
-                static_cast<long long>(preprocessing.embedding_rows() - preprocessing.extended_embedding_rows()));
-  }
-  for (const v1::CategoryIndex& column : preprocessing.categorical()) {
-    int64_t values = 0;
-    for (const v1::CategoryIndex::Block& block : column.blocks()) {
-      values += block.rows();
-    }
-    std::printf("%s %s %lld", column.name() == preprocessing.categorical(0).name() ? ":" : "", column.name().c_str(),
-                static_cast<long long>(values));
-  }
-  std::printf("\n");
 }
 
 // What is predicted, at the terminal of whoever has the labels.
@@ -122,11 +109,13 @@ void PrintResult(const PrepareOptions& options, const PrepareResult& result) {
   std::printf("\n");
   PrintLeftOut(result.skipped, options.rows.input_paths.size());
   for (const PreparedParty& party : result.parties) {
-    std::printf("%s: %lld rows, %lld of them for training\n", party.path.c_str(),
+    std::printf("%s: %lld rows, %lld of them for training, %lld for validation, %lld for testing\n", party.path.c_str(),
                 static_cast<long long>(party.preprocessing.rows()),
-                static_cast<long long>(party.preprocessing.training_rows()));
+                static_cast<long long>(party.preprocessing.training_rows()),
+                static_cast<long long>(party.validation_rows), static_cast<long long>(party.test_rows));
     PrintColumns(party.preprocessing);
   }
+  PrintSplit(result.parties.front().preprocessing);
   if (result.parties.size() > 1) {
     std::printf("held by both: %lld rows\n", static_cast<long long>(result.common_rows));
   }
@@ -144,6 +133,9 @@ absl::StatusOr<ExitCode> Prepare(const PrepareFlags& flags) {
   PrepareOptions options = flags.options;
   SPLITVEIL_ASSIGN_OR_RETURN(options.rows.schema, SchemaOf(flags));
   options.parties = PartiesOf(flags.party);
+  options.scaling = flags.scaling.empty()       ? v1::TableSchema::SCALING_UNSPECIFIED
+                    : flags.scaling == "robust" ? v1::TableSchema::ROBUST
+                                                : v1::TableSchema::MIN_MAX;
   const absl::StatusOr<PrepareResult> result = splitveil::Prepare(options);
   SPLITVEIL_RETURN_IF_ERROR(InSchema(flags.schema, result.status()));
   PrintResult(options, *result);
@@ -195,7 +187,7 @@ void AddEncodingFlags(PrepareFlags& flags, CLI::App& command) {
       ->required();
   command
       .add_option("--test_fraction", flags.options.test_fraction,
-                  "As in the run agreement; vocabularies and scales are fitted on the other rows.")
+                  "As in the run agreement; vocabularies and scales are fitted on the training part.")
       ->type_name("SHARE")
       ->check(NumberIn(0, 1));
   command
@@ -203,12 +195,29 @@ void AddEncodingFlags(PrepareFlags& flags, CLI::App& command) {
                   "As in the run agreement's attribute_audit; these rows fit nothing either.")
       ->type_name("SHARE")
       ->check(NumberIn(0, 1));
+  command
+      .add_option("--validation_fraction", flags.options.validation_fraction,
+                  "As in the run agreement: rows by which the best epoch is chosen; they fit nothing either.")
+      ->type_name("SHARE")
+      ->check(NumberIn(0, 1));
+  command
+      .add_option("--test_after", flags.options.test_after,
+                  "As in the run agreement, for a table with a column of kind TIME: rows from then on are for testing, "
+                  "whatever --test_fraction.")
+      ->type_name("TIME");
   command.add_option("--split_salt", flags.options.split_salt, "As in the run agreement.")->type_name("TEXT");
   command
       .add_option("--hash_buckets", flags.options.hash_buckets,
                   "Hash the categories of each column into this many buckets; 0 keeps vocabularies.")
       ->type_name("N")
       ->check(IntegerIn(0));
+  command
+      .add_option("--scaling", flags.scaling,
+                  "How numbers are scaled to [0, 1]: robust clips what lies beyond the quantiles at 1% and 99%, and "
+                  "gives missing ones a value of their own; min_max does neither, as the papers.")
+      ->type_name("SCALING")
+      ->default_str("the schema's")
+      ->check(OneOf({"robust", "min_max"}));
   command
       .add_option("--extend", flags.options.extend_dir,
                   "Folder of earlier data; its vocabularies and scales are kept and extended.")

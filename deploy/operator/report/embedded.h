@@ -1,4 +1,4 @@
-// Files put into the binary at build time (deploy/operator/page/embed.cmake).
+// Files put into the binary at build time (common/page/embed.cmake).
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_REPORT_EMBEDDED_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_REPORT_EMBEDDED_H_
 

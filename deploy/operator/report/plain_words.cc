@@ -299,16 +299,27 @@ bool IsRegression(const EvaluationRow& row) { return std::isfinite(row.r_squared
 // What epochs are compared by.
 double Quality(const EvaluationRow& row) { return IsRegression(row) ? row.r_squared : row.auc; }
 
+bool IsValidated(const std::vector<EvaluationRow>& evaluations) {
+  return std::any_of(evaluations.begin(), evaluations.end(),
+                     [](const EvaluationRow& row) { return row.split == "validation"; });
+}
+
 }  // namespace
 
 const EvaluationRow* BestTest(const std::vector<EvaluationRow>& evaluations) {
+  const char* const choosing = IsValidated(evaluations) ? "validation" : "test";
   const EvaluationRow* best = nullptr;
   for (const EvaluationRow& row : evaluations) {
-    if (row.split == "test" && std::isfinite(Quality(row)) && (best == nullptr || Quality(row) > Quality(*best))) {
+    if (row.split == choosing && std::isfinite(Quality(row)) && (best == nullptr || Quality(row) > Quality(*best))) {
       best = &row;
     }
   }
-  return best;
+  for (const EvaluationRow& row : evaluations) {
+    if (best != nullptr && row.split == "test" && row.step == best->step && std::isfinite(Quality(row))) {
+      return &row;
+    }
+  }
+  return nullptr;
 }
 
 const EvaluationRow* LastTest(const std::vector<EvaluationRow>& evaluations) {
@@ -328,9 +339,11 @@ std::string DescribeModel(const std::vector<EvaluationRow>& evaluations) {
                                    [](const EvaluationRow& row) { return row.split == "test"; });
   return absl::StrCat(
       IsRegression(*best) ? "Test R² of the model: " : "Test AUC of the model: ", AucText(Quality(*best)),
-      tests > 1
-          ? absl::StrCat(" (best of ", tests, " evaluations; last ", AucText(Quality(*LastTest(evaluations))), ").")
-          : std::string("."));
+      tests > 1 ? absl::StrCat(IsValidated(evaluations) ? " (of " : " (best of ", tests,
+                               IsValidated(evaluations) ? " evaluations that of the best validation; last "
+                                                        : " evaluations, chosen on the test part itself; last ",
+                               AucText(Quality(*LastTest(evaluations))), ").")
+                : std::string("."));
 }
 
 }  // namespace splitveil

@@ -69,10 +69,12 @@ std::string DescribeBound(const std::vector<ProtectionRow>& protections, const R
 // measured what these tell.
 std::string DescribeBaseline(const RunRanking& ranking);
 
-// Best test AUC, of a regression R^2, and the last one; empty without an evaluation of the test split.
+// Test AUC of the best epoch, of a regression R^2, by what it was chosen, and the last one; empty without an evaluation
+// of the test split.
 std::string DescribeModel(const std::vector<EvaluationRow>& evaluations);
 
-// The evaluation of the test split with the largest AUC, of a regression with the largest R^2; null without one.
+// The evaluation of the test split in the epoch with the largest AUC, of a regression with the largest R^2, of the
+// validation split, or where there is none of the test split; null without one.
 const EvaluationRow* BestTest(const std::vector<EvaluationRow>& evaluations);
 // The last of them; null without one.
 const EvaluationRow* LastTest(const std::vector<EvaluationRow>& evaluations);

@@ -1,22 +1,26 @@
 #include "deploy/operator/status/status_command.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "deploy/operator/party_config/party_config.h"
+#include "deploy/operator/status/status_text.h"
 
 #include "common/operations/operator_server.h"
 #include "common/operations/party_program.h"
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
-#include "common/telemetry/one_line.h"
 #include "common/transport/grpc_deadline.h"
 #include "common/transport/unary_call.h"
 
@@ -27,40 +31,19 @@
 namespace splitveil {
 namespace {
 
-constexpr int kMaxAnswerBytes = 1 << 16;
+constexpr int kMaxAnswerBytes = 1 << 18;
+constexpr double kWatchSeconds = 2, kLeastWatchSeconds = 0.1, kMostWatchSeconds = 3600;
+constexpr char kClearTerminal[] = "\033[H\033[2J";
 
 struct StatusFlags {
   std::string config;
   std::string role;
   double timeout_seconds = 5;
+  std::string watch;  // Empty: ask once; "true" (the flag alone): kWatchSeconds.
 };
 
-std::string Describe(const v1::GetStatusResponse& status, grpc::health::v1::HealthCheckResponse::ServingStatus health) {
-  std::string text =
-      absl::StrCat(status.role(), " ", status.version(), ": ",
-                   grpc::health::v1::HealthCheckResponse::ServingStatus_Name(health), ", ", status.phase());
-  if (!status.run_id().empty()) {
-    absl::StrAppend(&text, ", run ", status.run_id());
-    if (status.phase() == "aligning") {
-      if (status.ids_to_mask() > 0) {  // Known once both parties have told how many ids they hold.
-        absl::StrAppend(&text, ", ", status.masked_ids(), " of ", status.ids_to_mask(),
-                        " ids masked, own and the peer's");
-      }
-    } else {
-      absl::StrAppend(&text, ", epoch ", status.epoch() + 1, ", step ", status.step(), "/", status.total_steps(), ", ",
-                      status.aligned_examples(), " aligned examples");
-    }
-    if (status.bound_exceeded() > 0) {
-      absl::StrAppend(&text, ", BOUND EXCEEDED ", status.bound_exceeded(), " times");
-    }
-    if (status.role() == kLabelPartyRole && status.step() > 0) {
-      absl::StrAppendFormat(&text, ", loss %.4f", status.loss());
-    }
-  }
-  return OneLine(text);
-}
-
-absl::Status Ask(const std::string& socket, absl::Duration limit) {
+// Whether the run had ended by then.
+absl::StatusOr<bool> Ask(const std::string& socket, absl::Duration limit, bool redraws) {
   const SteadyTime deadline = SteadyAfter(limit);
   SPLITVEIL_ASSIGN_OR_RETURN(const SocketAddress address, SocketAddress::Of(socket));
   grpc::ChannelArguments arguments;
@@ -77,16 +60,53 @@ absl::Status Ask(const std::string& socket, absl::Duration limit) {
                              CallUnary(operations, &v1::Operations::Stub::GetStatus, {}, deadline));
   SPLITVEIL_ASSIGN_OR_RETURN(const grpc::health::v1::HealthCheckResponse health,
                              CallUnary(health_service, &grpc::health::v1::Health::Stub::Check, {}, deadline));
-  std::printf("%s\n", Describe(status, health.status()).c_str());
-  return absl::OkStatus();
+  std::printf("%s%s", redraws ? kClearTerminal : "", StatusText(status, health.status()).c_str());
+  std::fflush(stdout);
+  return !status.ended().empty();
+}
+
+// Until the party is gone or the run has ended. A party that answered and then does not is no error: it has ended.
+absl::StatusOr<ExitCode> Watch(const std::string& socket, absl::Duration limit, absl::Duration pause) {
+  const bool redraws = isatty(STDOUT_FILENO) == 1;
+  for (bool answered = false;; answered = true) {
+    const absl::StatusOr<bool> ended = Ask(socket, limit, redraws);
+    if (!ended.ok() && answered && absl::IsUnavailable(ended.status())) {
+      std::printf("the party has ended\n");
+      return ExitCode::kDone;
+    }
+    SPLITVEIL_RETURN_IF_ERROR(ended.status());
+    if (*ended) {
+      return ExitCode::kDone;
+    }
+    absl::SleepFor(pause);
+  }
+}
+
+// nullopt: ask once.
+absl::StatusOr<std::optional<absl::Duration>> WatchPause(const std::string& watch) {
+  double seconds = kWatchSeconds;
+  if (watch.empty()) {
+    return std::optional<absl::Duration>();
+  }
+  if (watch != "true" &&
+      !(absl::SimpleAtod(watch, &seconds) && seconds >= kLeastWatchSeconds && seconds <= kMostWatchSeconds)) {
+    return absl::InvalidArgumentError(absl::StrCat("command line: --watch: expected a number from ", kLeastWatchSeconds,
+                                                   " to ", kMostWatchSeconds, ", found \"", watch, "\""));
+  }
+  return std::optional<absl::Duration>(absl::Seconds(seconds));
 }
 
 absl::StatusOr<ExitCode> Status(const StatusFlags& flags) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<absl::Duration> pause, WatchPause(flags.watch));
   SPLITVEIL_ASSIGN_OR_RETURN(const PartyConfig config, LoadPartyConfig(flags.config, flags.role));
   const std::string socket =
       std::visit([&](const auto& fields) { return StatusSocketPath(fields.party(), flags.config); }, config);
-  SPLITVEIL_RETURN_IF_ERROR(Ask(socket, absl::Seconds(flags.timeout_seconds)));
-  return ExitCode::kDone;
+  const absl::Duration limit = absl::Seconds(flags.timeout_seconds);
+  if (!pause.has_value()) {
+    SPLITVEIL_RETURN_IF_ERROR(Ask(socket, limit, /*redraws=*/false).status());
+    return ExitCode::kDone;
+  }
+  return Watch(socket, limit, *pause);
 }
 
 }  // namespace
@@ -101,6 +121,11 @@ void AddStatusCommand(CommandLine& line) {
       ->type_name("PARTY")
       ->default_str("inferred from its fields")
       ->check(OneOf({kLabelPartyRole, kNonLabelPartyRole}));
+  command
+      .add_option("--watch", flags->watch,
+                  "Ask again every so many seconds, two where none are given, until the run has ended.")
+      ->type_name("SECONDS")
+      ->expected(0, 1);
   command.add_option("--timeout_seconds", flags->timeout_seconds, "How long to wait for an answer.")
       ->type_name("SECONDS")
       ->check(NumberIn(0.1, 3600));

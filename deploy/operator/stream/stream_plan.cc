@@ -92,6 +92,7 @@ StreamRun MakeRun(const LocalRun& base, const v1::SweepConfig::Protection& prote
   run.agreement.set_run_name(absl::StrCat(FileName(protection.name()), "-", FileName(day.name)));
   run.agreement.set_progressive_validation(true);
   run.agreement.set_test_fraction(0);
+  run.agreement.set_validation_fraction(0);
   SetProtection(protection.config(), run);
   run.label_config.mutable_party()->mutable_dataset()->set_path(day.label_path);
   run.nonlabel_config.mutable_party()->mutable_dataset()->set_path(day.nonlabel_path);

@@ -51,9 +51,9 @@ absl::StatusOr<std::vector<NoiseRow>> TrainingExamples(const SweepRun& run, cons
   }
   const SplitRule split(run.agreement);
   std::vector<NoiseRow> examples;
-  for (size_t row = 0; row < label_data.ids().size(); ++row) {
+  for (uint32_t row = 0; row < label_data.ids().size(); ++row) {
     const absl::string_view id = label_data.ids()[row];
-    if (nonlabel_ids.contains(id) && split.PartOf(id) == SplitPart::kTraining) {
+    if (nonlabel_ids.contains(id) && split.PartOf(label_data, row) == SplitPart::kTraining) {
       examples.push_back(NoiseRow::OfId(id));
     }
   }

@@ -137,6 +137,7 @@ std::string UncheckedLayers(const v1::RunAgreement& agreement) {
 void PrintAgreement(const std::string& path, const v1::RunAgreement& agreement, const Configurations& configs) {
   std::printf("%s: valid, SHA-256 %s\n", path.c_str(),
               absl::BytesToHexString(AsBytes(AgreementSha256(agreement))).c_str());
+  std::printf("%s: fingerprint, to compare by voice: %s\n", path.c_str(), AgreementFingerprint(agreement).c_str());
   const std::string unchecked = UncheckedLayers(agreement);
   if (!unchecked.empty() && !configs.nonlabel.config) {
     std::printf("%s: not checked: %s; the layers are in the non-label party's configuration (--config=FILE)\n",

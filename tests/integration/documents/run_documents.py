@@ -102,7 +102,7 @@ class Reader:
 
     def _check_inline(self, path, prose):
         for number, words in blocks.inline_commands(prose):
-            subcommand = [word for word in words[1:3] if re.fullmatch(r"[a-z]+", word)]
+            subcommand = [word for word in words[1:3] if re.fullmatch(r"[a-z_]+", word)]
             command = [str(self.scratch / "build/bin" / words[0]), *subcommand, "--help"]
             done = subprocess.run(command, capture_output=True, text=True, env=self.environment, check=False)
             for flag in (word.split("=")[0] for word in words if word.startswith("--")):

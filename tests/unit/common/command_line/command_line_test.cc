@@ -241,6 +241,27 @@ TEST_F(CommandLineTest, HelpOfAFamilyListsItsCommands) {
               AllOf(HasSubstr("Usage: tool bench COMMAND"), HasSubstr("\n  speed  Measure.\n")));
 }
 
+TEST_F(CommandLineTest, ACommandMayHaveCommandsBelowIt) {
+  std::string name;
+  CLI::App& ship = line_.AddCommand({"ship", "Ship a box.", "tool ship --to=home", "Work"}, [this] {
+    done_.push_back("ship");
+    return result_;
+  });
+  ship.add_option("--to", name, "Where to.")->type_name("PLACE");
+  line_.AddCommand({"ship back", "Ship it back.", "tool ship back", "Work"}, [this] {
+    done_.push_back("ship back");
+    return result_;
+  });
+  EXPECT_THAT(Refusal({"ship", "--too=x"}),
+              AllOf(HasSubstr("expected a flag of tool ship (--to"), HasSubstr("--too=x")));
+  EXPECT_THAT(Refusal({"ship", "forth"}), HasSubstr("found \"ship forth\""));
+  EXPECT_THAT(Call(line_, {"help"}).out, AllOf(HasSubstr("\n  ship "), HasSubstr("\n  ship back ")));
+  EXPECT_EQ(Call(line_, {"ship", "--to=home"}).code, 0);
+  EXPECT_EQ(Call(line_, {"ship", "back"}).code, 0);
+  EXPECT_THAT(done_, ElementsAre("ship", "ship back"));
+  EXPECT_EQ(name, "home");
+}
+
 TEST_F(CommandLineTest, LongHelpIsWrapped) {
   line_.AddCommand({"long", std::string(50, 'a') + " " + std::string(60, 'b'), "tool long", "Work"},
                    [this] { return result_; });

@@ -59,7 +59,10 @@ constexpr char kCanonicalHex[] =
     "7000"                                                        // 14: false
     "7800"                                                        // 15: 0
     "8201161800210000000000000000"                                // 16: false, 0,
-    "299a9999999999a93f3001";                                     //     0.05, 1
+    "299a9999999999a93f3001"                                      //     0.05, 1
+    "89019a9999999999b93f"                                        // 17: 0.1
+    "900100"                                                      // 18: false
+    "9a0100";                                                     // 19: ""
 
 // "NORM, COSINE, ... or HINT_INNER_PRODUCT", as the validator lists them.
 std::string AttackNames() {
@@ -110,6 +113,9 @@ TEST(AgreementTest, EveryFieldChangesTheDigestAndIsNamed) {
       {[](auto& a) { a.set_minimum_batch_size(8); }, "minimum_batch_size: ours 16, theirs 8"},
       {[](auto& a) { a.set_epochs(6); }, "epochs: ours 5, theirs 6"},
       {[](auto& a) { a.set_test_fraction(0.2); }, "test_fraction: ours 0.1, theirs 0.2"},
+      {[](auto& a) { a.set_validation_fraction(0.2); }, "validation_fraction: ours 0.1, theirs 0.2"},
+      {[](auto& a) { a.set_split_by_group(true); }, "split_by_group: ours false, theirs true"},
+      {[](auto& a) { a.set_test_after("2024-06-01"); }, "test_after: ours \"\", theirs \"2024-06-01\""},
       {[](auto& a) { a.set_wire_dtype(v1::FLOAT16); }, "wire_dtype: ours FLOAT32, theirs FLOAT16"},
       {[](auto& a) { a.set_in_flight_batches(2); }, "in_flight_batches: ours 1, theirs 2"},
       {[](auto& a) { a.mutable_alignment()->set_max_ids(7); }, "alignment.max_ids: ours 100000000, theirs 7"},
@@ -181,7 +187,22 @@ TEST(AgreementTest, ValidationNamesFieldExpectedAndFound) {
       {[](auto& a) { a.set_minimum_batch_size(1); },
        "minimum_batch_size: expected at least 2 and at most 1048576, found 1"},
       {[](auto& a) { a.set_progressive_validation(true); },
-       "progressive_validation: expected false unless test_fraction is 0, found true beside test_fraction 0.1"},
+       "progressive_validation: expected false unless test_fraction is 0 and there is no test_after, found true beside "
+       "test_fraction 0.1"},
+      {[](auto& a) {
+         a.set_progressive_validation(true);
+         a.set_test_fraction(0);
+       },
+       "progressive_validation: expected false unless validation_fraction is 0, found true beside validation_fraction "
+       "0.1"},
+      {[](auto& a) {
+         a.set_split_by_group(true);
+         a.set_test_after("7");
+       },
+       "split_by_group, test_after: expected one of them at most, found both"},
+      {[](auto& a) { a.set_validation_fraction(0.86); },
+       "test_fraction, attribute_audit.auxiliary_fraction, validation_fraction: expected at most 0.95 together, found "
+       "0.1, 0 and 0.86"},
       {[](auto& a) { a.set_minimum_batch_size(1025); },
        "minimum_batch_size: expected at most batch_size 1024, found 1025"},
       {[](auto& a) { a.set_test_fraction(-0.1); }, "test_fraction: expected at least 0 and at most 0.9, found -0.1"},
@@ -385,7 +406,8 @@ TEST(AgreementTest, RefusesAttacksOnAttributesWithoutWhatTheyNeed) {
        },
        "attribute_audit.attacks[1]: expected CUMULATIVE_POISON beside an attribute_audit.marked_fraction above 0"},
       {[](auto& a) { a.set_auxiliary_fraction(0.86); },
-       "test_fraction, attribute_audit.auxiliary_fraction: expected at most 0.95 together, found 0.1 and 0.86"},
+       "test_fraction, attribute_audit.auxiliary_fraction, validation_fraction: expected at most 0.95 together, found "
+       "0.1, 0.86 and 0.1"},
       {[](auto& a) { a.set_auxiliary_fraction(0.95); }, "attribute_audit.auxiliary_fraction: expected at least 0"},
       {[](auto& a) { a.set_every_epochs(0); }, "attribute_audit.every_epochs: expected at least 1"}};
   for (const auto& [change, message] : invalid) {
@@ -395,6 +417,7 @@ TEST(AgreementTest, RefusesAttacksOnAttributesWithoutWhatTheyNeed) {
   }
   v1::RunAgreement progressive = WithAttributeAudit();
   progressive.set_test_fraction(0);
+  progressive.set_validation_fraction(0);
   progressive.set_progressive_validation(true);
   EXPECT_THAT(std::string(ValidateAgreement(progressive).message()),
               HasSubstr("attribute_audit.attacks: expected none without test examples"));

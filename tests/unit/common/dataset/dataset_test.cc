@@ -357,6 +357,7 @@ TEST(PreparedDataTest, RefusesDataOfAnotherSplitWithBothValues) {
   const auto data = table.Store(0.25, "salt");
   v1::RunAgreement agreement;
   agreement.set_test_fraction(0.25);
+  agreement.set_validation_fraction(0);
   agreement.set_split_salt("salt");
   EXPECT_TRUE(CheckSplit(*data, agreement).ok());
   agreement.set_split_salt("other");
@@ -371,6 +372,35 @@ TEST(PreparedDataTest, RefusesDataOfAnotherSplitWithBothValues) {
   EXPECT_THAT(std::string(CheckSplit(*data, agreement).message()),
               HasSubstr("auxiliary_fraction: expected data prepared for 0.3 as in the run agreement's "
                         "attribute_audit, found 0"));
+  agreement.clear_attribute_audit();
+  agreement.set_validation_fraction(0.125);
+  EXPECT_THAT(std::string(CheckSplit(*data, agreement).message()),
+              HasSubstr("validation_fraction: expected data prepared for 0.125 as in the run agreement, found 0"));
+  agreement.set_validation_fraction(0);
+  agreement.set_split_by_group(true);
+  EXPECT_THAT(std::string(CheckSplit(*data, agreement).message()),
+              HasSubstr("split_by_group: expected data prepared from a table with a column of kind GROUP as in the run "
+                        "agreement, found one without"));
+  agreement.set_split_by_group(false);
+  agreement.set_test_after("2024-06-01");
+  EXPECT_THAT(std::string(CheckSplit(*data, agreement).message()),
+              HasSubstr("test_after: expected data prepared for \"2024-06-01\" as in the run agreement, found \"\""));
+}
+
+TEST(DatasetTest, KeepsThePartOfEachRowWhereItsIdDoesNotTell) {
+  const ScratchFolder folder;
+  Parts parts;
+  parts.preprocessing.set_split_by_group(true);
+  parts.sections["parts"] = std::string("\3\1", 2);
+  const auto data = *Dataset::Open(parts.Write(folder));
+  EXPECT_THAT(data->parts(), ElementsAre(3, 1));
+  parts.sections["parts"] = std::string("\4\1", 2);
+  EXPECT_THAT(std::string(Dataset::Open(parts.Write(folder)).status().message()),
+              HasSubstr("a row in no part of the split"));
+  parts.sections["parts"] = "\1";
+  EXPECT_FALSE(Dataset::Open(parts.Write(folder)).ok());
+  parts.sections.erase("parts");
+  EXPECT_FALSE(Dataset::Open(parts.Write(folder)).ok());
 }
 
 TEST(PreparedDataTest, OpensRelativeToTheConfiguration) {
@@ -380,6 +410,7 @@ TEST(PreparedDataTest, OpensRelativeToTheConfiguration) {
   party.mutable_dataset()->set_path("data");
   v1::RunAgreement agreement;
   agreement.set_test_fraction(0);
+  agreement.set_validation_fraction(0);
   const std::string config = folder.Path("party.textproto");
   EXPECT_TRUE(OpenPreparedData(party, config, agreement, PreparedFor::kLabelParty).ok());
   party.mutable_dataset()->set_path("none");
@@ -395,6 +426,7 @@ TEST(PreparedDataTest, RefusesTheOtherPartysData) {
   party.mutable_dataset()->set_path("data");
   v1::RunAgreement agreement;
   agreement.set_test_fraction(0);
+  agreement.set_validation_fraction(0);
   const std::string config = folder.Path("party.textproto");
   EXPECT_EQ(OpenPreparedData(party, config, agreement, PreparedFor::kNonLabelParty).status().message(),
             folder.Path("data") + ": expected the non-label party's data, found data with labels");

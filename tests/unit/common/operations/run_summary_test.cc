@@ -90,7 +90,7 @@ TEST(RunSummaryTest, IsAShortTable) {
       "run demo-1234 completed at the label party\n"
       "  protection      marvell(s=4)\n"
       "  training        5 epochs, 680 steps, 696320 examples in 23.2 s (30014 per second)\n"
-      "  test AUC        0.7431 (best, after epoch 4; last 0.7425)\n"
+      "  test AUC        0.7431 (best, chosen on the test part itself, after epoch 4; last 0.7425)\n"
       "  test log loss   0.4512\n"
       "  leak at cut     cosine 0.720  (AUC: p95 over batches, or of the last epoch where larger)\n"
       "                  norm 0.700\n"
@@ -123,17 +123,20 @@ TEST(RunSummaryTest, HasTheFiguresOfItsTask) {
   summary.test_accuracy = 0.9375;
   EXPECT_THAT(RunSummaryTable(summary), Not(HasSubstr("accuracy")));
   summary.task = {Task::Kind::kMultiClass, 5};
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  test macro AUC  0.7431 (best, after epoch 4; last 0.7425)\n"
-                                                  "  test log loss   0.4512\n"
-                                                  "  test accuracy   0.9375\n"
-                                                  "  leak at cut "));
+  EXPECT_THAT(RunSummaryTable(summary),
+              HasSubstr("  test macro AUC  0.7431 (best, chosen on the test part itself, after epoch 4; last 0.7425)\n"
+                        "  test log loss   0.4512\n"
+                        "  test accuracy   0.9375\n"
+                        "  leak at cut "));
   summary.task = {Task::Kind::kRegression, 0};
   summary.test_auc = summary.test_log_loss = summary.test_accuracy = summary.final_test_auc = kNan;
   summary.test_rmse = 0.0625;
   summary.test_r_squared = 0.75;
   summary.final_test_r_squared = 0.6875;
+  summary.best_on_validation = true;
   EXPECT_THAT(RunSummaryTable(summary), HasSubstr("(30014 per second)\n"
-                                                  "  test R^2        0.7500 (best, after epoch 4; last 0.6875)\n"
+                                                  "  test R^2        0.7500 (best by validation, after epoch 4; last "
+                                                  "0.6875)\n"
                                                   "  test RMSE       0.0625\n"
                                                   "  leak at cut "));
   summary.test_r_squared = summary.test_rmse = kNan;  // No test examples.

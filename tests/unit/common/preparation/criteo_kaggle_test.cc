@@ -45,7 +45,7 @@ TEST(CriteoKaggleTest, KeepsEveryCategoryOfTheInput) {
   options.rows.schema = CriteoSchema();
   options.out_dir = folder.Path("out");
   options.only_label_fraction = 0;
-  options.test_fraction = 0;
+  options.test_fraction = options.validation_fraction = 0;
   absl::StatusOr<PrepareResult> split = Prepare(options);
   ASSERT_TRUE(split.ok()) << split.status();
   EXPECT_EQ(split->rows, 137139);
@@ -90,6 +90,7 @@ TEST(CriteoKaggleTest, HasTheVocabularyOfItsTrainingPart) {
   options.rows.schema = CriteoSchema();
   options.out_dir = folder.Path("out");
   options.only_label_fraction = 0;
+  options.validation_fraction = 0;  // As the papers, whose training part it is.
   absl::StatusOr<PrepareResult> split = Prepare(options);
   ASSERT_TRUE(split.ok()) << split.status();
   EXPECT_NEAR(split->parties[1].preprocessing.embedding_rows(), 292006, 1000);

@@ -59,7 +59,7 @@ PrepareOptions OptionsFor(const ScratchFolder& folder, const std::string& text) 
   options.rows.input_paths = {folder.Write("criteo", text)};
   options.rows.schema = CriteoSchema();
   options.out_dir = folder.Path("out");
-  options.test_fraction = 0;
+  options.test_fraction = options.validation_fraction = 0;
   return options;
 }
 

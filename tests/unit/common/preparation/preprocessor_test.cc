@@ -70,8 +70,101 @@ std::shared_ptr<const Dataset> Store(const ScratchFolder& folder, const Preproce
   return *std::move(dataset);
 }
 
+Preprocessor::Options MinMax() {
+  Preprocessor::Options options;
+  options.scaling = v1::TableSchema::MIN_MAX;
+  return options;
+}
+
+// Fitted on these numbers of one column.
+Preprocessor Numbers(const std::vector<double>& numbers, const Preprocessor::Options& options = {}) {
+  Preprocessor preprocessor = *Preprocessor::Create(Columns(1, 0), options);
+  for (const double number : numbers) {
+    EXPECT_TRUE(preprocessor.Fit(Row({number}, {}), true).ok());
+  }
+  EXPECT_TRUE(preprocessor.FinishFit().ok());
+  return preprocessor;
+}
+
+float ScaledBy(const Preprocessor& preprocessor, double number) {
+  return Encoded(preprocessor, Row({number}, {})).numeric[0];
+}
+
+TEST(PreprocessorTest, AValueFarOutMovesNoOther) {
+  std::vector<double> numbers;
+  for (int i = 0; i <= 1000; ++i) {
+    numbers.push_back(i);
+  }
+  const Preprocessor clean = Numbers(numbers);
+  EXPECT_EQ(clean.preprocessing().numeric(0).minimum(), 10);  // The quantiles at 1% and 99%.
+  EXPECT_EQ(clean.preprocessing().numeric(0).maximum(), 990);
+  EXPECT_FLOAT_EQ(ScaledBy(clean, 500), 0.5F);
+  EXPECT_EQ(ScaledBy(clean, 1e6), 1);
+  EXPECT_EQ(ScaledBy(clean, -1e6), 0);
+  numbers[500] = 1e6;
+  const Preprocessor dirty = Numbers(numbers);
+  EXPECT_NEAR(ScaledBy(dirty, 500), 0.5, 0.002);
+  EXPECT_EQ(dirty.preprocessing().numeric(0).greatest(), 1e6);
+  EXPECT_LT(ScaledBy(Numbers(numbers, MinMax()), 999), 0.001);  // What the papers' way makes of it.
+}
+
+TEST(PreprocessorTest, AMissingNumberIsTheMedianAndAnInputTellsItFromThat) {
+  const Preprocessor preprocessor = Numbers({kMissing, 0, 1, 2, 3, 4, kMissing});
+  EXPECT_THAT(Encoded(preprocessor, Row({kMissing}, {})).numeric, ElementsAre(0.5F, 1));
+  EXPECT_THAT(Encoded(preprocessor, Row({2}, {})).numeric, ElementsAre(0.5F, 0));
+  EXPECT_THAT(Encoded(preprocessor, Row({-7}, {})).numeric, ElementsAre(0, 0));
+  EXPECT_EQ(preprocessor.preprocessing().numeric(1).name(), "n0 is missing");
+  EXPECT_TRUE(IsMissingIndicator(preprocessor.preprocessing().numeric(1)));
+  EXPECT_EQ(preprocessor.preprocessing().numeric(0).missing(), 2);
+  EXPECT_EQ(preprocessor.preprocessing().numeric(0).least(), 0);
+  const Preprocessor empty = Numbers({kMissing, kMissing});
+  EXPECT_THAT(Encoded(empty, Row({kMissing}, {})).numeric, ElementsAre(0, 1));
+  EXPECT_THAT(Encoded(empty, Row({7}, {})).numeric, ElementsAre(0, 0));
+  EXPECT_FALSE(empty.preprocessing().numeric(0).has_least());
+}
+
+TEST(PreprocessorTest, OnlyColumnsThatLackSomethingInTrainingHaveAFurtherInput) {
+  Preprocessor preprocessor = *Preprocessor::Create(Columns(3, 0), {});
+  ASSERT_TRUE(preprocessor.Fit(Row({1, kMissing, 0}, {}), true).ok());
+  ASSERT_TRUE(preprocessor.Fit(Row({2, 5, 1}, {}), true).ok());
+  ASSERT_TRUE(preprocessor.Fit(Row({kMissing, 5, kMissing}, {}), /*training=*/false).ok());
+  ASSERT_TRUE(preprocessor.FinishFit().ok());
+  EXPECT_THAT(Encoded(preprocessor, Row({kMissing, kMissing, 1}, {})).numeric, ElementsAre(0, 0, 1, 1));
+  EXPECT_FALSE(IsMissingIndicator(preprocessor.preprocessing().numeric(2)));
+}
+
+TEST(PreprocessorTest, LaterDataKeepScalesAndFurtherInputs) {
+  const ScratchFolder folder;
+  Preprocessor old = *Preprocessor::Create(Columns(2, 0), {});
+  for (const double number : {0.0, 10.0, 20.0, 30.0}) {
+    ASSERT_TRUE(old.Fit(Row({number, number == 0 ? kMissing : number}, {}), true).ok());
+  }
+  ASSERT_TRUE(old.FinishFit().ok());
+  Preprocessor::Options options = MinMax();
+  options.extends = Store(folder, old, Row({0, 0}, {}));
+  Preprocessor extended = *Preprocessor::Create(Columns(2, 0), options);
+  ASSERT_TRUE(extended.Fit(Row({kMissing, 1e6}, {}), true).ok());
+  ASSERT_TRUE(extended.FinishFit().ok());
+  for (const auto& [first, second] : {std::pair(15.0, 15.0), {kMissing, kMissing}, {1e6, -1e6}}) {
+    EXPECT_EQ(Encoded(extended, Row({first, second}, {})).numeric, Encoded(old, Row({first, second}, {})).numeric);
+  }
+  EXPECT_EQ(extended.preprocessing().numeric_size(), 3);
+  EXPECT_EQ(extended.preprocessing().numeric(0).greatest(), 30);  // As fitted.
+  EXPECT_EQ(extended.preprocessing().numeric(0).missing(), 1);
+  EXPECT_FALSE(Preprocessor::Create(Columns(1, 0), options).ok());
+  EXPECT_FALSE(Preprocessor::Create(Columns(3, 0), options).ok());
+}
+
+TEST(PreprocessorTest, CountsWhatItClips) {
+  Preprocessor preprocessor = Numbers({0, 1, 2, 3}, MinMax());
+  for (const double number : {-1.0, 0.0, 3.0, 4.0, kMissing}) {
+    preprocessor.CountClipped(Row({number}, {}));
+  }
+  EXPECT_EQ(preprocessor.preprocessing().numeric(0).clipped(), 2);
+}
+
 TEST(PreprocessorTest, ScalesByTheTrainingRangeAndClips) {
-  Preprocessor preprocessor = *Preprocessor::Create(Columns(1, 0), {});
+  Preprocessor preprocessor = *Preprocessor::Create(Columns(1, 0), MinMax());
   for (const double number : {-10.0, 30.0, kMissing}) {
     ASSERT_TRUE(preprocessor.Fit(Row({number}, {}), true).ok());
   }
@@ -86,7 +179,7 @@ TEST(PreprocessorTest, ScalesByTheTrainingRangeAndClips) {
 }
 
 TEST(PreprocessorTest, ARangeBeyondADoubleStillScales) {
-  Preprocessor preprocessor = *Preprocessor::Create(Columns(1, 0), {});
+  Preprocessor preprocessor = *Preprocessor::Create(Columns(1, 0), MinMax());
   const double largest = std::numeric_limits<double>::max();
   ASSERT_TRUE(preprocessor.Fit(Row({-largest}, {}), true).ok());
   ASSERT_TRUE(preprocessor.Fit(Row({largest}, {}), true).ok());

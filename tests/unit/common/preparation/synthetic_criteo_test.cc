@@ -89,7 +89,7 @@ TEST(SyntheticCriteoTest, HasTheShapeOfTheRealData) {
   options.rows.input_paths = {folder.Path("criteo")};
   options.rows.schema = CriteoSchema();
   options.out_dir = folder.Path("out");
-  options.test_fraction = 0;
+  options.test_fraction = options.validation_fraction = 0;
   absl::StatusOr<PrepareResult> split = Prepare(options);
   ASSERT_TRUE(split.ok()) << split.status();
   EXPECT_EQ(split->rows, 20000);

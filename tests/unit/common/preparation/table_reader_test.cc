@@ -96,8 +96,10 @@ TEST(TableReaderTest, NamesTheLabelsOfTheSchemaAndNotThoseOfTheTable) {
 TEST(TableReaderTest, NamesTheSeparatorThatWouldDo) {
   EXPECT_THAT(
       Read(kColumns, "id,y,a,c\nk;1;5;x\nl;1;5\n"),
-      ElementsAre("table:2:1: expected 4 columns, found 1; with separator: \";\" in the schema it has 4 columns",
-                  "table:3:1: expected 4 columns, found 1"));
+      ElementsAre(
+          "table:2:1: expected 4 columns, found 1; its separator seems to be \";\", the schema says \",\": with "
+          "separator: \";\" in the schema it has 4 columns",
+          "table:3:1: expected 4 columns, found 1"));
 }
 
 TEST(TableReaderTest, NumbersClassesInTheOrderOfTheSchema) {

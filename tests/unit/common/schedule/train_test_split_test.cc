@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
 namespace splitveil {
@@ -59,7 +60,8 @@ TEST(SplitRuleTest, IsThatOfTheAgreement) {
   agreement.set_test_fraction(0.25);
   agreement.mutable_attribute_audit()->set_auxiliary_fraction(0.2);
   agreement.mutable_attribute_audit()->set_marked_fraction(0.2);
-  const SplitRule agreed(agreement), rule("first run", 0.25, 0.2);
+  agreement.set_validation_fraction(0.15);
+  const SplitRule agreed(agreement), rule("first run", 0.25, 0.2, 0.15);
   const MarkRule agreed_marks(agreement), marks("first run", 0.2);
   for (size_t i = 0; i < 100; ++i) {
     const std::string id = absl::StrCat("id-", i);
@@ -118,6 +120,35 @@ TEST(SplitRuleTest, ASmallerFractionHoldsOutPartOfALargerOne) {
   const std::vector<uint32_t> small = Split("salt", 1000, 0.1).test;
   const std::vector<uint32_t> large = Split("salt", 1000, 0.3).test;
   EXPECT_TRUE(std::includes(large.begin(), large.end(), small.begin(), small.end()));
+}
+
+TEST(SplitRuleTest, ValidationStandsNextToTheOthersAndMovesNeither) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < 20000; ++i) {
+    texts.push_back("id-" + std::to_string(i));
+  }
+  const IdList ids(texts);
+  const TrainTestSplit without = SplitRule("salt", 0.2, 0.1).Split(ids, Iota(texts.size()));
+  const TrainTestSplit with = SplitRule("salt", 0.2, 0.1, 0.25).Split(ids, Iota(texts.size()));
+  EXPECT_EQ(with.test, without.test);
+  EXPECT_EQ(with.auxiliary, without.auxiliary);
+  std::vector<uint32_t> rest;
+  std::merge(with.train.begin(), with.train.end(), with.validation.begin(), with.validation.end(),
+             std::back_inserter(rest));
+  EXPECT_EQ(rest, without.train);
+  EXPECT_NEAR(static_cast<double>(with.validation.size()), 5000, 5 * 61.2);  // Five standard deviations.
+  std::vector<uint32_t> evaluated = with.test;
+  evaluated.insert(evaluated.end(), with.validation.begin(), with.validation.end());
+  EXPECT_EQ(with.Evaluated(), evaluated);
+}
+
+TEST(SplitDigestTest, IsThatOfThePartsInAlignedOrder) {
+  const TrainTestSplit split{{0, 4}, {1}, {2}, {3}};
+  // printf 'splitveil.v1 parts of the aligned examples\n\0\1\2\3\0' | sha256sum
+  EXPECT_EQ(absl::BytesToHexString(AsBytes(SplitDigest(split))),
+            "17a0248dfbb73986e4fb61d6c36d13a10b4ddcbd2a728275e08893140a011de4");
+  const TrainTestSplit other{{0, 3}, {1}, {2}, {4}};
+  EXPECT_NE(SplitDigest(split), SplitDigest(other));
 }
 
 TEST(SplitRuleTest, DependsOnTheSalt) { EXPECT_NE(Split("a", 1000, 0.5).test, Split("b", 1000, 0.5).test); }

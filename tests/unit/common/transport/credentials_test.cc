@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "deploy/operator/certificates/certificate_request.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -252,6 +253,67 @@ TEST_F(CredentialsTest, ServerWhoseCertificateDoesNotHoldIsRefusedByTheCaller) {
     const absl::Status cause = Wait(NonLabelIdentity());
     EXPECT_EQ(cause.code(), absl::StatusCode::kPermissionDenied);
     EXPECT_THAT(std::string(cause.message()), HasSubstr(reason));
+  }
+  EXPECT_EQ(calls(), 0);
+}
+
+// Each party trusts the other's own certificate and nothing else.
+class PinnedCredentialsTest : public CredentialsTest {
+ protected:
+  void SetUp() override { Serve(IdentityOf(label_, kLabelName, kNonLabelName, nonlabel_)); }
+
+  TlsIdentity Caller(const CertifiedKey& own, const std::string& name) const {
+    return IdentityOf(own, name, kLabelName, label_);
+  }
+  void ExpectRefused(const TlsIdentity& caller) {
+    EXPECT_EQ(CallTraining(caller).code(), absl::StatusCode::kUnavailable);
+    const absl::Status cause = Wait(caller);
+    EXPECT_EQ(cause.code(), absl::StatusCode::kPermissionDenied) << cause;
+    EXPECT_THAT(std::string(cause.message()), HasSubstr("the peer refused our certificate"));
+    EXPECT_EQ(calls(), 0);
+  }
+
+  const CertifiedKey label_ = *CreateSelfSigned(kLabelName, 30);
+  const CertifiedKey nonlabel_ = *CreateSelfSigned(kNonLabelName, 30);
+};
+
+TEST_F(PinnedCredentialsTest, ThePinnedCertificateMayTrain) {
+  EXPECT_EQ(Wait(Caller(nonlabel_, kNonLabelName)), absl::OkStatus());
+  EXPECT_EQ(CallTraining(Caller(nonlabel_, kNonLabelName)), absl::OkStatus());
+  EXPECT_EQ(calls(), 1);
+}
+
+TEST_F(PinnedCredentialsTest, AnotherCertificateOfTheSameNameIsRefused) {
+  ExpectRefused(Caller(*CreateSelfSigned(kNonLabelName, 30), kNonLabelName));  // Same subject, too.
+  ExpectRefused(Caller(NewCertificate(*authority_, kNonLabelName), kNonLabelName));
+}
+
+TEST_F(PinnedCredentialsTest, ACertificateThatThePinnedKeySignedIsRefused) {
+  // Whoever has the peer's key could as well use its certificate; but a pinned certificate is one, not an authority.
+  const CertifiedKey signed_by_pinned = SignedBy(nonlabel_, kNonLabelName);
+  TlsIdentity caller = Caller(signed_by_pinned, kNonLabelName);
+  ExpectRefused(caller);
+  caller.certificate_pem += nonlabel_.certificate_pem;  // With its chain.
+  ExpectRefused(caller);
+}
+
+TEST_F(PinnedCredentialsTest, ThePinnedCertificateUnderAnotherNameIsRefusedByName) {
+  server_->Shutdown();
+  const CertifiedKey stranger = *CreateSelfSigned("stranger.test", 30);
+  Serve(IdentityOf(label_, kLabelName, kNonLabelName, stranger));
+  const absl::Status status = CallTraining(Caller(stranger, "stranger.test"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("expected name nonlabel.test, found stranger.test"));
+  EXPECT_EQ(calls(), 0);
+}
+
+TEST_F(PinnedCredentialsTest, AServerWithAnotherCertificateOfItsNameIsRefusedByTheCaller) {
+  server_->Shutdown();
+  for (const CertifiedKey& other : {*CreateSelfSigned(kLabelName, 30), SignedBy(label_, kLabelName)}) {
+    Serve(IdentityOf(other, kLabelName, kNonLabelName, nonlabel_));
+    EXPECT_EQ(CallTraining(Caller(nonlabel_, kNonLabelName)).code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(Wait(Caller(nonlabel_, kNonLabelName)).code(), absl::StatusCode::kPermissionDenied);
+    server_->Shutdown();
   }
   EXPECT_EQ(calls(), 0);
 }

@@ -12,6 +12,8 @@
 #include <openssl/pem.h>
 #include <utility>
 
+#include "deploy/operator/certificates/certificate_parts.h"
+
 #include "common/transport/x509.h"
 
 namespace splitveil {
@@ -112,6 +114,17 @@ CertifiedKey ExpiredCertificate(const CertifiedKey& authority, const std::string
 
 CertifiedKey FutureCertificate(const CertifiedKey& authority, const std::string& dns_name) {
   return Signed(NewCertificate(authority, dns_name), authority.private_key_pem, 1, 2);
+}
+
+CertifiedKey SignedBy(const CertifiedKey& signer, const std::string& dns_name) {
+  const auto issuer = ParseCertificates(signer.certificate_pem);
+  const auto issuer_key = ParsePrivateKey(signer.private_key_pem);
+  const PrivateKey key = NewKey();
+  const auto certificate = NewUnsigned(FirstLabel(dns_name), key.get(), 30);
+  Require(issuer.ok() && issuer_key.ok() && certificate.ok() &&
+              Sign(certificate->get(), issuer->front().get(), issuer_key->get(), PartyExtensions(dns_name)).ok(),
+          "cannot sign a certificate");
+  return {CertificatePem(certificate->get()).value(), KeyPem(key.get()).value()};
 }
 
 CertifiedKey SelfSignedCertificate(const std::string& dns_name) {

@@ -20,6 +20,8 @@ CertifiedKey NewCertificate(const CertifiedKey& authority, const std::string& dn
 // A certificate of `authority` that ended yesterday, and one that begins tomorrow.
 CertifiedKey ExpiredCertificate(const CertifiedKey& authority, const std::string& dns_name);
 CertifiedKey FutureCertificate(const CertifiedKey& authority, const std::string& dns_name);
+// One that the key of `signer` has signed, whatever its certificate allows.
+CertifiedKey SignedBy(const CertifiedKey& signer, const std::string& dns_name);
 // One that nobody but its own key has signed.
 CertifiedKey SelfSignedCertificate(const std::string& dns_name);
 

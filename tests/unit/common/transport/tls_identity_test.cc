@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
+#include "deploy/operator/certificates/certificate_request.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -129,6 +130,61 @@ TEST_F(TlsIdentityTest, FailsForACertificateOfAnotherAuthority) {
 }
 
 TEST_F(TlsIdentityTest, FailsForAnExpiredCertificate) {
+  const CertifiedKey expired = ExpiredCertificate(authority_, kLabelName);
+  Write("certificate.pem", expired.certificate_pem);
+  Write("key.pem", expired.private_key_pem);
+  ExpectInvalid("certificate.pem", "certificate has expired");
+}
+
+// Either party's own certificate, signed by itself, and the peer's in place of an authority.
+class PinnedIdentityTest : public TlsIdentityTest {
+ protected:
+  void SetUp() override {
+    TlsIdentityTest::SetUp();
+    pinned_own_ = *CreateSelfSigned(kLabelName, 30);
+    pinned_peer_ = *CreateSelfSigned(kNonLabelName, 30);
+    Write("certificate.pem", pinned_own_.certificate_pem);
+    Write("key.pem", pinned_own_.private_key_pem);
+    Write("authority.pem", pinned_peer_.certificate_pem);
+  }
+
+  CertifiedKey pinned_own_, pinned_peer_;
+};
+
+TEST_F(PinnedIdentityTest, LoadsThePeersOwnCertificateInPlaceOfAnAuthority) {
+  EXPECT_EQ(Load().status(), absl::OkStatus());
+  // The one in use and the next.
+  Write("authority.pem", pinned_peer_.certificate_pem + CreateSelfSigned(kNonLabelName, 30)->certificate_pem);
+  EXPECT_EQ(Load().status(), absl::OkStatus());
+  // Who has signed this party's own is the peer's business.
+  Write("certificate.pem", own_.certificate_pem);
+  Write("key.pem", own_.private_key_pem);
+  EXPECT_EQ(Load().status(), absl::OkStatus());
+}
+
+TEST_F(PinnedIdentityTest, FailsForAPinnedCertificateOfAnotherName) {
+  Write("authority.pem", CreateSelfSigned("stranger.test", 30)->certificate_pem);
+  ExpectInvalid("authority.pem", "with the DNS name nonlabel.test, found stranger.test");
+  Write("authority.pem", pinned_own_.certificate_pem);  // One's own, by mistake.
+  ExpectInvalid("authority.pem", "found label.test");
+  Write("authority.pem", pinned_peer_.certificate_pem + CreateSelfSigned("stranger.test", 30)->certificate_pem);
+  ExpectInvalid("authority.pem", "found stranger.test");
+}
+
+TEST_F(PinnedIdentityTest, FailsForAPinnedCertificateThatOthersHaveSigned) {
+  Write("authority.pem", NewCertificate(authority_, kNonLabelName).certificate_pem);
+  ExpectInvalid("authority.pem", "found one that another has signed");
+}
+
+TEST_F(PinnedIdentityTest, FailsForAnAuthorityBesideAPinnedCertificate) {
+  for (const std::string& both : {pinned_peer_.certificate_pem + authority_.certificate_pem,
+                                  authority_.certificate_pem + pinned_peer_.certificate_pem}) {
+    Write("authority.pem", both);
+    ExpectInvalid("authority.pem", "found both");
+  }
+}
+
+TEST_F(PinnedIdentityTest, FailsForAnExpiredCertificateOfItsOwn) {
   const CertifiedKey expired = ExpiredCertificate(authority_, kLabelName);
   Write("certificate.pem", expired.certificate_pem);
   Write("key.pem", expired.private_key_pem);

@@ -15,9 +15,29 @@ using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-constexpr const char* kCommands[] = {
-    "align",   "audit",  "bench alignment", "bench marvell", "certificates", "generate", "marvell",       "plan",
-    "prepare", "report", "status",          "stream",        "sweep",        "validate", "bench training"};
+constexpr const char* kCommands[] = {"agreement accept",
+                                     "agreement show",
+                                     "align",
+                                     "audit",
+                                     "bench alignment",
+                                     "bench marvell",
+                                     "certificates",
+                                     "certificates authority",
+                                     "certificates request",
+                                     "certificates self_signed",
+                                     "certificates show",
+                                     "certificates sign",
+                                     "generate",
+                                     "init",
+                                     "marvell",
+                                     "plan",
+                                     "prepare",
+                                     "report",
+                                     "status",
+                                     "stream",
+                                     "sweep",
+                                     "validate",
+                                     "bench training"};
 
 // A command line of `command`, of one word or two, and a flag.
 std::vector<std::string> Words(const std::string& command, const std::string& flag) {
@@ -45,7 +65,8 @@ TEST(OperatorToolTest, EveryCommandExplainsItselfWithAnExample) {
 
 // The example of each command, run where its files are not: its flags are known and their values fit.
 TEST(OperatorToolTest, TheFlagsOfEveryExampleAreKnown) {
-  for (const char* command : {"align", "audit", "report", "status", "stream", "sweep", "validate"}) {
+  for (const char* command : {"agreement accept", "agreement show", "align", "audit", "certificates show",
+                              "certificates sign", "init", "report", "status", "stream", "sweep", "validate"}) {
     const std::string help = ExpectDone(Words(command, "--help"));
     const std::string example = help.substr(help.find("\nExample:\n  splitveil ") + 22);
     const std::vector<std::string> words =

@@ -115,8 +115,10 @@ TEST(ValidateLabelConfigTest, RefusesEarlyStoppingWithoutTestExamples) {
   config.mutable_early_stopping();
   v1::RunAgreement agreement;
   agreement.set_test_fraction(0);
+  EXPECT_TRUE(ValidateLabelConfig(config, agreement).ok());  // The validation part serves.
+  agreement.set_validation_fraction(0);
   EXPECT_EQ(ValidateLabelConfig(config, agreement).message(),
-            "early_stopping: expected an agreement with a test_fraction above 0, found 0");
+            "early_stopping: expected an agreement with a validation_fraction or a test_fraction above 0, found 0");
 }
 
 // Whatever else would let true labels move what the peer receives.

@@ -11,7 +11,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // Epochs trained until the stopper says so, with these metrics after each; 0: never.
 int StopsAfter(const v1::EarlyStopping& config, const std::vector<double>& values) {
-  EarlyStopper stopper(config);
+  EarlyStopper stopper(config, "test");
   for (size_t epoch = 0; epoch < values.size(); ++epoch) {
     TestMetrics metrics;
     metrics.epoch = static_cast<int64_t>(epoch);
@@ -58,14 +58,14 @@ TEST(EarlyStopperTest, WhatIsNoNumberIsNoImprovement) {
 }
 
 TEST(EarlyStopperTest, SaysWhy) {
-  EarlyStopper stopper(Config(1));
+  EarlyStopper stopper(Config(1), "validation");
   TestMetrics metrics;
   metrics.epoch = 3;
   metrics.auc = 0.70125;
   EXPECT_FALSE(stopper.ShouldStop(metrics));
   metrics.epoch = 4;
   EXPECT_TRUE(stopper.ShouldStop(metrics));
-  EXPECT_EQ(stopper.Reason(), "test AUC 0.7013 of epoch 4 not bettered for 1 epochs");
+  EXPECT_EQ(stopper.Reason(), "validation AUC 0.7013 of epoch 4 not bettered for 1 epochs");
 }
 
 }  // namespace

@@ -97,8 +97,7 @@ class LabelSessionTest : public ::testing::Test {
     ASSERT_TRUE(response.ok()) << response.status();
     const absl::StatusOr<JointSeed> joint = seed_->Combine(commitment_, response->seed_reveal());
     ASSERT_TRUE(joint.ok());
-    TrainTestSplit split = SplitRule(run_.agreement.split_salt(), run_.agreement.test_fraction())
-                               .Split(run_.nonlabel_data.ids, aligned_.rows);
+    TrainTestSplit split = SplitRule(run_.agreement).Split(run_.nonlabel_data.ids, aligned_.rows);
     test_examples_ = static_cast<int64_t>(split.test.size());
     absl::StatusOr<Schedule> schedule = Schedule::Create(
         *joint, std::move(split.train), {run_.agreement.batch_size(), run_.agreement.minimum_batch_size()});

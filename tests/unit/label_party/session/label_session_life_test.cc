@@ -290,7 +290,7 @@ TEST_F(LabelSessionLifeTest, OwnExamplesOfOneClassMakeNoSession) {
 // A peer that chooses which examples it shares, all but one of a label that it knows, would read that one from an
 // answer.
 TEST_F(LabelSessionLifeTest, SharedExamplesOfOneClassMakeARunThatIsNoSuccessAndTellThePeerNothing) {
-  const SplitRule rule(run_.agreement.split_salt(), run_.agreement.test_fraction());
+  const SplitRule rule(run_.agreement);
   const std::vector<std::string> ids = run_.nonlabel_data.ids;
   keep_report_ = [](const RunReport&) -> absl::Status {
     ADD_FAILURE() << "expected no result that looks like one";

@@ -14,16 +14,18 @@ using Message = ProtocolState::Message;
 
 constexpr State kStates[] = {State::kWaiting,  State::kOpened,    State::kAligning, State::kAligned,
                              State::kTraining, State::kCompleted, State::kFarewell, State::kEnded};
-constexpr Message kMessages[] = {
-    Message::kOpen,           Message::kAlign,           Message::kStart,           Message::kTrain,
-    Message::kEvaluate,       Message::kScoreBatch,      Message::kAuxiliaryLabels, Message::kScoreExamples,
-    Message::kEmbedAuxiliary, Message::kGuessAttributes, Message::kClose,           Message::kGiveUp};
+constexpr Message kMessages[] = {Message::kOpen,           Message::kAlign,           Message::kMeasureLink,
+                                 Message::kStart,          Message::kTrain,           Message::kEvaluate,
+                                 Message::kScoreBatch,     Message::kAuxiliaryLabels, Message::kScoreExamples,
+                                 Message::kEmbedAuxiliary, Message::kGuessAttributes, Message::kClose,
+                                 Message::kGiveUp};
 
 const std::set<std::pair<State, Message>> kAccepted = {
     {State::kWaiting, Message::kOpen},
     {State::kOpened, Message::kAlign},
     {State::kOpened, Message::kGiveUp},
     {State::kAligning, Message::kGiveUp},
+    {State::kAligned, Message::kMeasureLink},
     {State::kAligned, Message::kStart},
     {State::kAligned, Message::kGiveUp},
     {State::kTraining, Message::kTrain},

@@ -93,6 +93,9 @@ TEST_F(ResultJsonTest, TheLineHasTheContractsKeysAndTheFileMore) {
                                          "test_calibration_error",
                                          "test_accuracy",
                                          "best_epoch",
+                                         "best_epoch_chosen_on",
+                                         "validation_auc",
+                                         "validation_log_loss",
                                          "final_test_auc",
                                          "train_seconds",
                                          "examples_per_second",
@@ -221,6 +224,25 @@ TEST_F(ResultJsonTest, TheTableTellsTheSame) {
   ASSERT_EQ(summary.leaks.size(), 3);
   EXPECT_EQ(summary.leaks.front().attack, "spectral");
   EXPECT_EQ(summary.gate.front(), (std::pair<std::string, int64_t>("warn", 2)));
+}
+
+TEST_F(ResultJsonTest, TheBestEpochIsThatOfTheValidationPartWhereThereIsOne) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(Line()["best_epoch_chosen_on"].is_null());
+  result_.tests = {{0, 0.5, 0.7, 0.1, 0.8}, {1, 0.6, 0.6, 0.1, 0.8}, {2, 0.7, 0.65, 0.1, 0.8}};
+  EXPECT_EQ(Line()["best_epoch_chosen_on"], "test");
+  EXPECT_EQ(Line()["best_epoch"], 1);
+  EXPECT_TRUE(Line()["validation_auc"].is_null());
+  result_.validations = {{0, 0.4, nan, 0.1, 0.8}, {1, 0.5, 0.71, 0.1, 0.8}, {2, 0.6, 0.72, 0.1, 0.8}};
+  const Json line = Line();
+  EXPECT_EQ(line["best_epoch_chosen_on"], "validation");
+  EXPECT_EQ(line["best_epoch"], 3);
+  EXPECT_EQ(line["test_auc"], 0.65);
+  EXPECT_EQ(line["test_log_loss"], 0.7);
+  EXPECT_EQ(line["validation_auc"], 0.72);
+  EXPECT_EQ(line["validation_log_loss"], 0.6);
+  EXPECT_EQ(line["final_test_auc"], 0.65);
+  EXPECT_TRUE(Summarize(result_, *auditor_).best_on_validation);
 }
 
 }  // namespace

@@ -44,6 +44,8 @@ TEST_F(RunEndTest, EachCauseIsHeardRecordedAndExitsAsItShould) {
       {Cause::kOwnFailure, absl::InvalidArgumentError("row 7"), "failed", absl::StatusCode::kInternal,
        ExitCode::kInvalidInput, State::kEnded},
       {Cause::kOwnFailure, AsHalt(absl::ResourceExhaustedError("AUC 0.9 on batch 3")), "halted",
+       absl::StatusCode::kResourceExhausted, ExitCode::kHalted, State::kEnded},
+      {Cause::kOperatorHalt, AsHalt(absl::ResourceExhaustedError("operator")), "halted",
        absl::StatusCode::kResourceExhausted, ExitCode::kHalted, State::kEnded}};
   for (const Case& c : cases) {
     SCOPED_TRACE(c.why.ToString());

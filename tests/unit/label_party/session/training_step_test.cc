@@ -378,9 +378,9 @@ TEST_P(RunBudgetTest, IsNeverOverspent) {
   constexpr int kEpochs = 25;
   Create(GetParam().protection, GetParam().policy, kEpochs);
   std::vector<double> spent(150);
-  Schedule schedule = *Schedule::Create(
-      JointSeed{3}, SplitRule("", run_.agreement.test_fraction()).Split(run_.label_data.ids, Rows()).train,
-      {run_.agreement.batch_size(), run_.agreement.minimum_batch_size()});
+  Schedule schedule =
+      *Schedule::Create(JointSeed{3}, SplitRule(run_.agreement).Split(run_.label_data.ids, Rows()).train,
+                        {run_.agreement.batch_size(), run_.agreement.minimum_batch_size()});
   bool halted = false;
   for (uint32_t epoch = 0; epoch < kEpochs && !halted; ++epoch) {
     for (uint32_t batch = 0; batch < training_->source->batches_per_epoch() && !halted; ++batch) {

@@ -30,8 +30,12 @@ class StreamTest : public ::testing::Test {
   StreamTest() : files_(200) {
     for (int day = 1; day <= kDays; ++day) {
       Tool({"generate", "--rows=1500", absl::StrCat("--seed=", day), "--out=" + files_.folder + "/rows.tsv"});
-      std::vector<std::string> prepare = {"prepare", "--format=criteo", "--input=" + files_.folder + "/rows.tsv",
-                                          "--out=" + DayFolder(day), "--test_fraction=0"};
+      std::vector<std::string> prepare = {"prepare",
+                                          "--format=criteo",
+                                          "--input=" + files_.folder + "/rows.tsv",
+                                          "--out=" + DayFolder(day),
+                                          "--test_fraction=0",
+                                          "--validation_fraction=0"};
       std::filesystem::create_directories(DayFolder(day));
       if (day > 1) {
         prepare.push_back("--extend=" + DayFolder(day - 1));

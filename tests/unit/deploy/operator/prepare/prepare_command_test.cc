@@ -30,19 +30,27 @@ class PrepareCommandTest : public ::testing::Test {
 TEST_F(PrepareCommandTest, WritesBothPartiesAndPrintsWhatIsInThem) {
   const std::string out = ExpectDone({"prepare", "--format=criteo", "--input=" + Criteo(), "--out=" + folder_.File("d"),
                                       "--only_label_fraction=0.2", "--only_nonlabel_fraction=0.1"});
-  EXPECT_THAT(out, ContainsRegex("label_party.data: [0-9]+ rows, [0-9]+ of them for training\n"));
-  EXPECT_THAT(out, ContainsRegex("nonlabel_party.data: [0-9]+ rows, [0-9]+ of them for training\n"));
+  EXPECT_THAT(
+      out,
+      ContainsRegex(
+          "label_party.data: [0-9]+ rows, [0-9]+ of them for training, [0-9]+ for validation, [0-9]+ for testing\n"));
+  EXPECT_THAT(out, ContainsRegex("nonlabel_party.data: [0-9]+ rows, [0-9]+ of them for training, [0-9]+ for "
+                                 "validation, [0-9]+ for testing\n"));
   EXPECT_THAT(out, ContainsRegex("held by both: [0-9]+ rows\n"));
   EXPECT_THAT(out, ContainsRegex("1000 rows, 2[0-9]\\.[0-9][0-9]% positive"));
-  EXPECT_THAT(out, ContainsRegex(" I1 [0-9.]+ .* I13 [0-9.]+ C1 [0-9.]+ .* C26 [0-9.]+\n"));
-  EXPECT_THAT(out, ContainsRegex("embedding rows: [0-9]+: C1 [0-9]+ .* C26 [0-9]+\n"));
+  EXPECT_THAT(out,
+              HasSubstr("  numeric  missing       least          1%      median         99%    greatest scaled from "
+                        "         to  clipped\n"));
+  EXPECT_THAT(out, ContainsRegex("\n  I13 +[0-9.]+%( +-?[0-9.]+){7} +[0-9.]+%\n"));
+  EXPECT_THAT(out, ContainsRegex("\n  C26 +[0-9.]+% +[0-9]+\n  embedding rows: [0-9]+\n"));
   EXPECT_TRUE(std::filesystem::exists(folder_.File("d/label_party.data")));
   EXPECT_TRUE(std::filesystem::exists(folder_.File("d/nonlabel_party.data")));
 }
 
 TEST_F(PrepareCommandTest, ExtendsEarlierData) {
   const std::string table = Criteo();
-  const std::vector<std::string> common = {"prepare", "--format=criteo", "--test_fraction=0"};
+  const std::vector<std::string> common = {"prepare", "--format=criteo", "--test_fraction=0",
+                                           "--validation_fraction=0"};
   const auto prepare = [&](const std::string& input, std::vector<std::string> more) {
     more.insert(more.begin(), common.begin(), common.end());
     more.push_back("--input=" + input);
@@ -91,7 +99,8 @@ TEST_F(PrepareCommandTest, FailsOnAPartysOwnTableWithoutTheParty) {
                                     "--schema=" + folder_.File("schema"),
                                     "--input=" + folder_.File("bank.csv"),
                                     "--out=" + folder_.File("d"),
-                                    "--test_fraction=0"};
+                                    "--test_fraction=0",
+                                    "--validation_fraction=0"};
   EXPECT_THAT(ExpectError(2, words), StartsWith(folder_.File("schema") + ": columns: income: expected a holder"));
   EXPECT_FALSE(std::filesystem::exists(folder_.File("d")));
   words.push_back("--party=label_party");
@@ -105,8 +114,8 @@ TEST_F(PrepareCommandTest, SaysHowManyRowsEachClassHas) {
       "columns { name: 'id' kind: ID } columns { name: 'y' kind: CLASS_LABEL } classes: ['red', 'green', 'blue']");
   WriteText(folder_.File("own.csv"), "id,y\na,blue\nb,red\nc,blue\n");
   const std::string out = ExpectDone({"prepare", "--format=table", "--party=label_party", "--test_fraction=0",
-                                      "--schema=" + folder_.File("schema"), "--input=" + folder_.File("own.csv"),
-                                      "--out=" + folder_.File("d")});
+                                      "--validation_fraction=0", "--schema=" + folder_.File("schema"),
+                                      "--input=" + folder_.File("own.csv"), "--out=" + folder_.File("d")});
   EXPECT_THAT(out, HasSubstr("own.csv: 3 rows, by class: red 1, green 0, blue 2\n"));
 }
 
@@ -115,8 +124,8 @@ TEST_F(PrepareCommandTest, SaysTheMeanOfTheTargetsAndHowManyWereClipped) {
             "columns { name: 'id' kind: ID } columns { name: 'y' kind: TARGET } target_minimum: 0 target_maximum: 10");
   WriteText(folder_.File("own.csv"), "id,y\na,4\nb,12\nc,-3\nd,5\n");
   const std::string out = ExpectDone({"prepare", "--format=table", "--party=label_party", "--test_fraction=0",
-                                      "--schema=" + folder_.File("schema"), "--input=" + folder_.File("own.csv"),
-                                      "--out=" + folder_.File("d")});
+                                      "--validation_fraction=0", "--schema=" + folder_.File("schema"),
+                                      "--input=" + folder_.File("own.csv"), "--out=" + folder_.File("d")});
   EXPECT_THAT(out, HasSubstr("own.csv: 4 rows, mean target 4.75, 50.00% of the targets clipped to [0, 10]\n"));
 }
 

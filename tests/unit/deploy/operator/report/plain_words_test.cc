@@ -123,7 +123,19 @@ TEST(PlainWordsTest, SaysWhatThePracticalAttackReadsBesideFeatures) {
 
 TEST(PlainWordsTest, TellsTheBestTestAuc) {
   const std::vector<EvaluationRow> rows = {{10, "test", 0.5, 0.7421, 0.8, 0.01}, {20, "test", 0.49, 0.74, 0.8, 0.01}};
-  EXPECT_THAT(DescribeModel(rows), HasSubstr("Test AUC of the model: 0.742 (best of 2 evaluations; last 0.740)."));
+  EXPECT_THAT(
+      DescribeModel(rows),
+      HasSubstr("Test AUC of the model: 0.742 (best of 2 evaluations, chosen on the test part itself; last 0.740)."));
+}
+
+TEST(PlainWordsTest, TellsTheTestAucOfTheBestValidation) {
+  const std::vector<EvaluationRow> rows = {{10, "test", 0.5, 0.7421},
+                                           {10, "validation", 0.5, 0.71},
+                                           {20, "test", 0.49, 0.735},
+                                           {20, "validation", 0.5, 0.72}};
+  EXPECT_EQ(BestTest(rows), &rows[2]);
+  EXPECT_THAT(DescribeModel(rows), HasSubstr("Test AUC of the model: 0.735 (of 2 evaluations that of the best "
+                                             "validation; last 0.735)."));
 }
 
 TEST(PlainWordsTest, TellsTheBestShareThatARegressionExplains) {
@@ -131,7 +143,9 @@ TEST(PlainWordsTest, TellsTheBestShareThatARegressionExplains) {
   const std::vector<EvaluationRow> rows = {{10, "test", nan, nan, nan, nan, 0.12, -0.5},
                                            {20, "test", nan, nan, nan, nan, 0.1, 0.7},
                                            {30, "test", nan, nan, nan, nan, 0.11, 0.65}};
-  EXPECT_THAT(DescribeModel(rows), HasSubstr("Test R² of the model: 0.700 (best of 3 evaluations; last 0.650)."));
+  EXPECT_THAT(DescribeModel(rows),
+              HasSubstr("Test R² of the model: 0.700 (best of 3 evaluations, chosen on the test part itself; last "
+                        "0.650)."));
   EXPECT_EQ(BestTest(rows), &rows[1]);
   EXPECT_EQ(LastTest(rows), &rows[2]);
 }

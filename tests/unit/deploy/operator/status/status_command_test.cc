@@ -95,6 +95,16 @@ TEST_F(StatusTest, ShowsATrainingPartyInOneLine) {
             "0.4512\n");
 }
 
+TEST_F(StatusTest, WatchesUntilTheRunHasEnded) {
+  service_.answer.set_ended("completed");
+  service_.answer.set_phase("closed");
+  std::vector<std::string> arguments = Ask();
+  arguments.push_back("--watch");
+  EXPECT_THAT(ExpectDone(arguments), HasSubstr("SERVING, closed"));
+  arguments.back() = "--watch=0.1";
+  EXPECT_THAT(ExpectDone(arguments), HasSubstr("SERVING, closed"));
+}
+
 TEST_F(StatusTest, ShowsThatAPartyDoesNotServe) {
   Serve(label_config_);
   server_->server->GetHealthCheckService()->SetServingStatus(false);
@@ -178,6 +188,10 @@ TEST_F(StatusTest, FailsOnBadArguments) {
   EXPECT_THAT(ExpectError(2, {"status", config, "--role=label_party", "--timeout_seconds=0"}),
               HasSubstr("--timeout_seconds: expected a number"));
   EXPECT_THAT(ExpectError(2, {"status", "--config=/no/file", "--role=label_party"}), StartsWith("/no/file"));
+  for (const char* watch : {"--watch=0", "--watch=often", "--watch=-1"}) {
+    EXPECT_THAT(ExpectError(2, {"status", config, watch}),
+                StartsWith("command line: --watch: expected a number from 0.1 to 3600, found \""));
+  }
 }
 
 }  // namespace

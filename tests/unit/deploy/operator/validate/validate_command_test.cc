@@ -43,7 +43,8 @@ TEST_F(ValidateTest, AcceptsFilesThatFitAndPrintsTheDigest) {
 
 TEST_F(ValidateTest, AcceptsEachFileAlone) {
   WriteText(agreement_, "run_name: \"demo\"\ncut_width: 16\n");
-  EXPECT_THAT(ExpectDone({"validate", "--agreement=" + agreement_}), MatchesRegex(".*: valid, SHA-256 [0-9a-f]+\n"));
+  EXPECT_THAT(ExpectDone({"validate", "--agreement=" + agreement_}),
+              MatchesRegex(".*: valid, SHA-256 [0-9a-f]+\n.*: fingerprint, to compare by voice: [0-9 ]{35}\n"));
   EXPECT_EQ(ExpectDone({"validate", "--label_config=" + label_}), label_ + ": valid\n");
   EXPECT_EQ(ExpectDone({"validate", "--nonlabel_config=" + nonlabel_}), nonlabel_ + ": valid\n");
 }

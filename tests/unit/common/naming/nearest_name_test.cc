@@ -1,4 +1,4 @@
-#include "common/command_line/nearest_name.h"
+#include "common/naming/nearest_name.h"
 
 #include "gtest/gtest.h"
 

@@ -1,6 +1,7 @@
 // How a chart looks: axes, curves, intervals, bounds and marks. The one chart script of all pages.
 const css = getComputedStyle(document.documentElement);
 const INK = css.getPropertyValue("--ink").trim(), QUIET = css.getPropertyValue("--quiet").trim();
+const GRID = css.getPropertyValue("--grid").trim(), PANEL = css.getPropertyValue("--panel").trim();
 Object.assign(Chart.defaults, { animation: false, responsive: true, maintainAspectRatio: false, color: QUIET,
   devicePixelRatio: Math.max(2, window.devicePixelRatio || 1) });
 Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
@@ -10,7 +11,7 @@ const charts = [];
 // Small print on a chart, of which no curve covers a letter.
 function annotate(ctx, words, x, y) {
   ctx.font = "11px " + Chart.defaults.font.family;
-  ctx.strokeStyle = "#ffffff";
+  ctx.strokeStyle = PANEL;
   ctx.lineWidth = 4;
   ctx.lineJoin = "round";
   ctx.setLineDash([]);
@@ -107,7 +108,7 @@ function curveDatasets(curve, label, style, keep = (pairs) => pairs) {
 const superscript = (exponent) => String(exponent).replace(/./g, (c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c]));
 
 function yScale(options) {
-  const scaleOptions = { title: { display: true, text: options.y }, grid: { color: "#eceff2" }, min: options.min, max: options.max };
+  const scaleOptions = { title: { display: true, text: options.y }, grid: { color: GRID }, min: options.min, max: options.max };
   if (options.logarithmic) {
     scaleOptions.type = "logarithmic";
     // Powers of ten; on an axis of less than two of them also twice and five times each.

@@ -1,6 +1,6 @@
 // "Did you mean": the name that a mistyped word was most likely meant to be.
-#ifndef SPLITVEIL_COMMON_COMMAND_LINE_NEAREST_NAME_H_
-#define SPLITVEIL_COMMON_COMMAND_LINE_NEAREST_NAME_H_
+#ifndef SPLITVEIL_COMMON_NAMING_NEAREST_NAME_H_
+#define SPLITVEIL_COMMON_NAMING_NEAREST_NAME_H_
 
 #include <string>
 #include <vector>
@@ -16,4 +16,4 @@ std::string NearestName(absl::string_view word, const std::vector<std::string>& 
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_COMMON_COMMAND_LINE_NEAREST_NAME_H_
+#endif  // SPLITVEIL_COMMON_NAMING_NEAREST_NAME_H_

@@ -1,7 +1,6 @@
-// The data, its formats and the elements of a page. Text enters the page through textContent only; every figure and
-// sentence comes from the data.
+// Formats and elements of a page. Text enters the page through textContent only; every figure and sentence comes from
+// the data.
 "use strict";
-const page = JSON.parse(document.getElementById("page-data").textContent);
 
 // A colour means one thing: these a run (or a family of protections), and nothing else has them. Apart for the
 // colour-blind (after Okabe and Ito, without their red and green), dark enough on white; the dash tells lines apart in grey.

@@ -1,0 +1,144 @@
+#include "common/monitoring/metrics_text.h"
+
+#include <cmath>
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace splitveil {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<ClientMetric::Label>;
+
+// Families in the order in which they are first added to.
+class Metrics {
+ public:
+  void Counter(const char* name, const char* help, double value, Labels labels = {}) {
+    ClientMetric metric;
+    metric.counter.value = value;
+    Add(name, help, MetricType::Counter, std::move(metric), std::move(labels));
+  }
+  // A value that is not finite is not known.
+  void Gauge(const char* name, const char* help, double value, Labels labels = {}) {
+    if (std::isfinite(value)) {
+      ClientMetric metric;
+      metric.gauge.value = value;
+      Add(name, help, MetricType::Gauge, std::move(metric), std::move(labels));
+    }
+  }
+
+  std::string Text() const { return prometheus::TextSerializer().Serialize(families_); }
+
+ private:
+  void Add(const char* name, const char* help, MetricType type, ClientMetric metric, Labels labels) {
+    metric.label = std::move(labels);
+    const std::string full_name = absl::StrCat("splitveil_", name);
+    if (families_.empty() || families_.back().name != full_name) {
+      families_.push_back({full_name, help, type, {}});
+    }
+    families_.back().metric.push_back(std::move(metric));
+  }
+
+  std::vector<MetricFamily> families_;
+};
+
+void AddProgress(const v1::GetStatusResponse& status, Metrics& metrics) {
+  metrics.Gauge("build_info", "Whose process this is, and its version.", 1,
+                {{"role", status.role()}, {"version", status.version()}});
+  metrics.Gauge("phase", "1 for what the run does now.", 1, {{"phase", status.phase()}});
+  if (!status.run_id().empty()) {
+    metrics.Gauge("run_info", "The run's name.", 1, {{"run_id", status.run_id()}});
+  }
+  if (!status.ended().empty()) {
+    metrics.Gauge("run_ended", "1 once the run has ended, with how.", 1, {{"status", status.ended()}});
+  }
+  metrics.Gauge("aligned_examples", "Examples that both parties have.", static_cast<double>(status.aligned_examples()));
+  metrics.Gauge("run_step", "Batches trained, those of earlier processes of the run included.",
+                static_cast<double>(status.step()));
+  metrics.Gauge("run_steps", "Batches to be trained.", static_cast<double>(status.total_steps()));
+  metrics.Gauge("run_epoch", "Epoch, from 0.", status.epoch());
+  metrics.Counter("steps_total", "Batches trained by this process.", static_cast<double>(status.steps_done()));
+  metrics.Counter("examples_total", "Examples in these batches.", static_cast<double>(status.examples_done()));
+  metrics.Counter("step_seconds_total", "Time spent in training steps.", status.step_seconds());
+  for (const v1::PhaseSeconds& phase : status.phases()) {
+    metrics.Counter("phase_seconds_total", "Where the time of the training steps went at this party.", phase.seconds(),
+                    {{"phase", phase.phase()}});
+  }
+  metrics.Counter("sent_bytes_total", "Payload of training messages sent.", static_cast<double>(status.bytes_sent()));
+  metrics.Counter("received_bytes_total", "Payload of training messages received.",
+                  static_cast<double>(status.bytes_received()));
+  metrics.Gauge("steps_per_second", "Over the latest half a minute of training.", status.steps_per_second());
+  metrics.Gauge("remaining_seconds", "Of training, at that rate; 0: not known.", status.seconds_left());
+  metrics.Counter("interruptions_total", "Connections to the peer that were lost in this run, the first 100.",
+                  static_cast<double>(status.interruptions()));
+}
+
+void AddLeaks(const v1::LabelPartyFigures& figures, Metrics& metrics) {
+  const auto each = [&](const char* name, const char* help, double (v1::MeasuredLeak::*figure)() const) {
+    for (const v1::MeasuredLeak& leak : figures.leaks()) {
+      if (const double value = (leak.*figure)(); value > 0) {
+        metrics.Gauge(name, help, value,
+                      {{"observer", leak.observer()}, {"layer", leak.layer()}, {"attack", leak.attack()}});
+      }
+    }
+  };
+  each("leak_auc", "Leak AUC, 0.5 to 1: mean of the latest 20 batches attacked.", &v1::MeasuredLeak::auc);
+  each("epoch_leak_auc", "Leak AUC over all examples of the latest epoch.", &v1::MeasuredLeak::epoch_auc);
+  each("epoch_leak_auc_bound", "What the noise of that epoch allows, for Gaussian classes.",
+       &v1::MeasuredLeak::epoch_bound);
+}
+
+void AddLabelParty(const v1::GetStatusResponse& status, Metrics& metrics) {
+  const v1::LabelPartyFigures& figures = status.label_party();
+  if (status.step() > 0) {
+    metrics.Gauge("train_loss", "Mean training loss over the latest epoch, nats.", status.loss());
+  }
+  if (!figures.tests().empty()) {
+    const v1::TestFigures& test = figures.tests(figures.tests_size() - 1);
+    metrics.Gauge("test_log_loss", "Of the latest evaluation, nats.", test.log_loss());
+    metrics.Gauge("test_auc", "Of the latest evaluation; of several classes the mean of each against the rest.",
+                  test.auc());
+    metrics.Gauge("test_rmse", "Of the latest evaluation of a regression.", test.rmse());
+    metrics.Gauge("test_r_squared", "Of the latest evaluation of a regression.", test.r_squared());
+  }
+  AddLeaks(figures, metrics);
+  if (figures.step_auc_bound() > 0) {
+    metrics.Gauge("step_auc_bound", "Bound on the leak AUC of the latest step (Theorem 1).", figures.step_auc_bound());
+  }
+  if (figures.run_auc_bound() > 0) {
+    metrics.Gauge("run_auc_bound", "Bound on the leak AUC of all releases of the run together.",
+                  figures.run_auc_bound());
+    metrics.Gauge("run_auc_bound_proved", "1: against every adversary; 0: for Gaussian classes only.",
+                  figures.bound_proved() ? 1 : 0);
+  }
+  if (figures.max_run_auc_bound() > 0) {
+    metrics.Gauge("run_auc_budget", "Bound that the run's budget allows at its end.", figures.max_run_auc_bound());
+    metrics.Gauge("run_budget_left_ratio", "Share of the run's budget that is unspent, 0 to 1.", figures.budget_left());
+  }
+  for (const v1::GateCount& count : figures.gate()) {
+    metrics.Counter("gate_decisions_total", "Steps by what the release gate decided.",
+                    static_cast<double>(count.steps()), {{"action", count.action()}});
+  }
+  metrics.Gauge("bottom_frozen", "1: no gradient leaves any more.", figures.frozen() ? 1 : 0);
+  metrics.Counter("bound_exceeded_total", "Times an attack exceeded over an epoch what the noise allows.",
+                  static_cast<double>(status.bound_exceeded()));
+}
+
+}  // namespace
+
+std::string MetricsText(const v1::GetStatusResponse& status) {
+  Metrics metrics;
+  AddProgress(status, metrics);
+  if (status.has_label_party()) {
+    AddLabelParty(status, metrics);
+  }
+  return metrics.Text();
+}
+
+}  // namespace splitveil

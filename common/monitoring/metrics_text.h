@@ -1,0 +1,18 @@
+// A run's figures in the text format that Prometheus reads.
+#ifndef SPLITVEIL_COMMON_MONITORING_METRICS_TEXT_H_
+#define SPLITVEIL_COMMON_MONITORING_METRICS_TEXT_H_
+
+#include <string>
+
+#include "splitveil/v1/operations.pb.h"
+
+namespace splitveil {
+
+inline constexpr char kMetricsContentType[] = "text/plain; version=0.0.4; charset=utf-8";
+
+// All names begin with "splitveil_"; README.md lists them. Figures that are not known yet are left out. Thread-safe.
+std::string MetricsText(const v1::GetStatusResponse& status);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_MONITORING_METRICS_TEXT_H_

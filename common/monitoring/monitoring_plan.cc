@@ -1,0 +1,105 @@
+#include "common/monitoring/monitoring_plan.h"
+
+#include <netinet/in.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <openssl/crypto.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+
+#include "common/config/text_config.h"
+#include "common/process/file.h"
+#include "common/status/status_macros.h"
+#include "common/transport/host_port.h"
+
+namespace splitveil {
+namespace {
+
+constexpr size_t kMinTokenBytes = 16, kMaxTokenBytes = 256;
+constexpr mode_t kOthers = 077;
+constexpr uint32_t kLoopbackNet = 127;
+
+// nullopt: no IPv4 or IPv6 address.
+std::optional<bool> IsLoopback(const std::string& host) {
+  in_addr v4 = {};
+  in6_addr v6 = {};
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) {
+    return ntohl(v4.s_addr) >> 24 == kLoopbackNet;
+  }
+  if (inet_pton(AF_INET6, host.c_str(), &v6) == 1) {
+    return IN6_IS_ADDR_LOOPBACK(&v6);
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<Digest> ReadToken(const std::string& path) {
+  struct stat found = {};
+  if (stat(path.c_str(), &found) == 0 && (found.st_mode & kOthers) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("party.monitoring.token_path: %s: expected a token that nobody but its owner may read (0600), "
+                        "found mode %03o",
+                        path, found.st_mode & 0777));
+  }
+  absl::StatusOr<std::string> contents = ReadFile(path);
+  if (!contents.ok()) {
+    return absl::Status(contents.status().code(),
+                        absl::StrCat("party.monitoring.token_path: ", contents.status().message()));
+  }
+  const absl::string_view token = absl::StripSuffix(*contents, "\n");
+  const bool fits = token.size() >= kMinTokenBytes && token.size() <= kMaxTokenBytes &&
+                    std::all_of(token.begin(), token.end(), absl::ascii_isgraph);
+  const size_t size = token.size();
+  const Digest digest = Sha256(token);
+  OPENSSL_cleanse(contents->data(), contents->size());
+  return fits ? absl::StatusOr<Digest>(digest)
+              : absl::InvalidArgumentError(absl::StrCat(
+                    "party.monitoring.token_path: ", path, ": expected one line of ", kMinTokenBytes, " to ",
+                    kMaxTokenBytes, " printable characters without spaces, found ", size, " bytes or other ones"));
+}
+
+absl::StatusOr<MonitoringPlan> Plan(const v1::PartyCommon& party, const std::string& config_path) {
+  const v1::Monitoring& config = party.monitoring();
+  MonitoringPlan plan;
+  plan.listen_address = config.listen_address();
+  SPLITVEIL_ASSIGN_OR_RETURN(const HostPort place,
+                             ParseHostPort("party.monitoring.listen_address", config.listen_address()));
+  const std::optional<bool> loopback = IsLoopback(place.host);
+  if (!loopback.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "party.monitoring.listen_address: expected an IPv4 or IPv6 address with a port, found \"", place.host, "\""));
+  }
+  plan.is_loopback = *loopback;
+  if (!config.token_path().empty()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(plan.token_sha256, ReadToken(ResolvePath(config_path, config.token_path())));
+  } else if (!plan.is_loopback) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("party.monitoring.token_path: expected a token file for an address that others can reach (",
+                     config.listen_address(), "), found none"));
+  }
+  plan.certificate_path = ResolvePath(config_path, party.identity().certificate_path());
+  plan.private_key_path = ResolvePath(config_path, party.identity().private_key_path());
+  return plan;
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<MonitoringPlan>> PlanMonitoring(const v1::PartyCommon& party,
+                                                             const std::string& config_path) {
+  if (!party.has_monitoring()) {
+    return std::optional<MonitoringPlan>();
+  }
+  absl::StatusOr<MonitoringPlan> plan = Plan(party, config_path);
+  if (!plan.ok()) {
+    return absl::Status(plan.status().code(), absl::StrCat(config_path, ": ", plan.status().message()));
+  }
+  return std::optional<MonitoringPlan>(*std::move(plan));
+}
+
+}  // namespace splitveil

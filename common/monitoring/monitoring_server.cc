@@ -1,0 +1,164 @@
+#include "common/monitoring/monitoring_server.h"
+
+#include <httplib.h>
+
+#include <atomic>
+#include <cstdint>
+#include <google/protobuf/util/json_util.h>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+#include "common/monitoring/access_rules.h"
+#include "common/monitoring/embedded.h"
+#include "common/monitoring/http_listener.h"
+#include "common/monitoring/metrics_text.h"
+#include "common/page/embedded.h"
+#include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
+
+namespace splitveil {
+namespace {
+
+constexpr int kOk = 200, kConflict = 409, kUnauthorized = 401, kRefused = 400;
+constexpr int kMaxRefusalsLogged = 20;
+constexpr size_t kMaxBodyBytes = 1024;
+
+// The page's own files and answers, and nothing from elsewhere.
+constexpr char kContentPolicy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'";
+
+std::string JsonOf(const google::protobuf::Message& message) {
+  std::string json;
+  google::protobuf::util::JsonPrintOptions print;
+  print.preserve_proto_field_names = true;
+  (void)google::protobuf::util::MessageToJsonString(message, &json, print);
+  return json;
+}
+
+RequestFacts FactsOf(const httplib::Request& request) {
+  return {request.method,
+          request.path,
+          request.get_header_value("Host"),
+          request.get_header_value("Origin"),
+          request.get_header_value("Authorization"),
+          request.get_header_value("X-Splitveil-Action")};
+}
+
+}  // namespace
+
+// cpp-httplib reads a request and finds its handler; the connection and its threads are HttpListener's.
+class MonitoringServer::Routes : private httplib::Server {
+ public:
+  Routes(const MonitoringPlan& plan, const RunStatus* status, const Actions& actions)
+      : rules_(plan.is_loopback, plan.token_sha256), status_(status), can_halt_(actions.count("halt") > 0) {
+    set_payload_max_length(kMaxBodyBytes);
+    set_pre_routing_handler(
+        [this](const httplib::Request& request, httplib::Response& response) { return Admit(request, response); });
+    AddFile("/", "text/html; charset=utf-8", std::string(EmbeddedConsoleHtml()));
+    AddFile("/console.css", "text/css; charset=utf-8", absl::StrCat(EmbeddedPageCss(), EmbeddedConsoleCss()));
+    AddFile("/console.js", "text/javascript; charset=utf-8", absl::StrCat(EmbeddedPageJs(), EmbeddedConsoleJs()));
+    AddFile("/chart.js", "text/javascript; charset=utf-8", std::string(EmbeddedChartJs()));
+    Get("/status.json", [this](const httplib::Request&, httplib::Response& response) {
+      response.set_content(StatusJson(), "application/json");
+    });
+    Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
+      response.set_content(MetricsText(status_->Snapshot()), kMetricsContentType);
+    });
+    for (const auto& [name, act] : actions) {
+      Post(absl::StrCat("/", name),
+           [act = act](const httplib::Request&, httplib::Response& response) { Answer(act(), response); });
+    }
+  }
+
+  void Serve(HttpConnection& connection) { Process(*this, connection, 0); }
+
+ private:
+  // One request of a connection that ends with it, as versions of cpp-httplib before and after 0.16 have it.
+  template <typename Self>
+  static auto Process(Self& self, HttpConnection& connection, int /*preferred*/)
+      -> decltype(self.process_request(connection, true, std::declval<bool&>(), nullptr)) {
+    bool closed = false;
+    return self.process_request(connection, /*close_connection=*/true, closed, nullptr);
+  }
+  template <typename Self>
+  static auto Process(Self& self, HttpConnection& connection, int64_t /*otherwise*/)
+      -> decltype(self.process_request(connection, "", 0, "", 0, true, std::declval<bool&>(), nullptr)) {
+    bool closed = false;
+    return self.process_request(connection, "", 0, "", 0, /*close_connection=*/true, closed, nullptr);
+  }
+
+  void AddFile(const char* path, const char* type, std::string contents) {
+    Get(path, [type, contents = std::move(contents)](const httplib::Request&, httplib::Response& response) {
+      response.set_content(contents, type);
+    });
+  }
+
+  HandlerResponse Admit(const httplib::Request& request, httplib::Response& response) {
+    response.set_header("Content-Security-Policy", kContentPolicy);
+    response.set_header("X-Content-Type-Options", "nosniff");
+    response.set_header("X-Frame-Options", "DENY");
+    response.set_header("Referrer-Policy", "no-referrer");
+    response.set_header("Cross-Origin-Resource-Policy", "same-origin");
+    response.set_header("Cache-Control", "no-store");
+    response.status = rules_.Check(FactsOf(request));
+    if (response.status < kRefused) {
+      response.status = -1;  // The handler's to say.
+      return HandlerResponse::Unhandled;
+    }
+    if (response.status == kUnauthorized) {
+      response.set_header("WWW-Authenticate", "Bearer");
+    }
+    response.set_content(
+        response.status == kUnauthorized ? "expected the token of party.monitoring.token_path\n" : "refused\n",
+        "text/plain");
+    if (refusals_.fetch_add(1) < kMaxRefusalsLogged) {
+      LogWarning("monitoring: refused a request with ", response.status);
+    }
+    return HandlerResponse::Handled;
+  }
+
+  std::string StatusJson() const {
+    v1::GetStatusResponse status = status_->Snapshot();
+    if (status.has_label_party()) {
+      status.mutable_label_party()->set_halt_allowed(can_halt_ && rules_.allows_changes());
+    }
+    return absl::StrCat("{\"status\":", JsonOf(status), ",\"history\":", JsonOf(status_->History()), "}");
+  }
+
+  static void Answer(const absl::Status& done, httplib::Response& response) {
+    response.status = done.ok() ? kOk : kConflict;
+    response.set_content(nlohmann::json({{"done", done.ok()}, {"message", std::string(done.message())}}).dump(),
+                         "application/json");
+  }
+
+  const AccessRules rules_;
+  const RunStatus* const status_;
+  const bool can_halt_;
+  std::atomic<int> refusals_{0};
+};
+
+MonitoringServer::MonitoringServer(std::unique_ptr<Routes> routes, std::unique_ptr<HttpListener> listener)
+    : routes_(std::move(routes)), listener_(std::move(listener)) {}
+
+MonitoringServer::~MonitoringServer() = default;
+
+absl::StatusOr<std::unique_ptr<MonitoringServer>> MonitoringServer::Start(const MonitoringPlan& plan,
+                                                                          const RunStatus* status,
+                                                                          const Actions& actions) {
+  auto routes = std::make_unique<Routes>(plan, status, actions);
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      std::unique_ptr<HttpListener> listener,
+      HttpListener::Start(plan, [serves = routes.get()](HttpConnection& connection) { serves->Serve(connection); }));
+  LogInfo("monitoring on ", plan.is_loopback ? "http" : "https", " port ", listener->port(),
+          plan.token_sha256.has_value() ? ", with a token" : ", read-only");
+  return std::unique_ptr<MonitoringServer>(new MonitoringServer(std::move(routes), std::move(listener)));
+}
+
+int MonitoringServer::port() const { return listener_->port(); }
+
+}  // namespace splitveil

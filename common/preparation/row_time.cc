@@ -1,0 +1,41 @@
+#include "common/preparation/row_time.h"
+
+#include <cmath>
+#include <string>
+
+#include "absl/strings/charconv.h"
+#include "absl/time/time.h"
+
+namespace splitveil {
+namespace {
+
+constexpr const char* kFormats[] = {"%E4Y-%m-%d",
+                                    "%E4Y-%m-%d%ET%H:%M",
+                                    "%E4Y-%m-%d %H:%M",
+                                    "%E4Y-%m-%d%ET%H:%M:%E*S",
+                                    "%E4Y-%m-%d %H:%M:%E*S",
+                                    "%E4Y-%m-%d%ET%H:%M%Ez",
+                                    "%E4Y-%m-%d%ET%H:%M:%E*S%Ez",
+                                    "%E4Y-%m-%d %H:%M:%E*S%Ez"};
+
+}  // namespace
+
+std::optional<RowTime> ParseRowTime(absl::string_view text) {
+  double number = 0;
+  const absl::from_chars_result result = absl::from_chars(text.data(), text.data() + text.size(), number);
+  if (result.ec == std::errc() && result.ptr == text.data() + text.size() && std::isfinite(number)) {
+    return RowTime{number, /*is_date=*/false};
+  }
+  for (const char* format : kFormats) {
+    absl::Time time;
+    std::string error;
+    // ParseTime also takes "infinite-past" and blanks around a time.
+    if (absl::ParseTime(format, text, &time, &error) && time != absl::InfinitePast() &&
+        time != absl::InfiniteFuture()) {
+      return RowTime{absl::ToDoubleSeconds(time - absl::UnixEpoch()), /*is_date=*/true};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace splitveil

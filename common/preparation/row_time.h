@@ -1,0 +1,22 @@
+// When a row was: cells of kind TIME, and the time from which on rows are for testing.
+#ifndef SPLITVEIL_COMMON_PREPARATION_ROW_TIME_H_
+#define SPLITVEIL_COMMON_PREPARATION_ROW_TIME_H_
+
+#include <optional>
+
+#include "absl/strings/string_view.h"
+
+namespace splitveil {
+
+// Of a finite decimal number, the number; of an ISO 8601 date with or without a time of day ("2024-06-01",
+// "2024-06-01 12:30", "2024-06-01T12:30:05.5+02:00"), seconds since 1970 in UTC, which a time without an offset is
+// taken to be in. Nullopt: neither. Numbers and dates compare with themselves alone: a table has the one or the other.
+struct RowTime {
+  double value = 0;
+  bool is_date = false;
+};
+std::optional<RowTime> ParseRowTime(absl::string_view text);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_PREPARATION_ROW_TIME_H_

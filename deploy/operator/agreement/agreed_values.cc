@@ -1,0 +1,173 @@
+#include "deploy/operator/agreement/agreed_values.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/descriptor.h"
+
+#include "common/architecture/model_spec.h"
+#include "common/config/agreement.h"
+#include "common/config/message_validator.h"
+
+namespace splitveil {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+struct Meaning {
+  absl::string_view field;
+  const char* text;
+};
+
+// Every field of the agreement; a test finds those that are missing.
+constexpr Meaning kMeanings[] = {
+    {"run_name", "stands in both ledgers and in reports"},
+    {"cut_width", "numbers per example that cross the wire, each way"},
+    {"batch_size", "examples per step; larger hides single ones better"},
+    {"minimum_batch_size", "no batch is smaller; smaller ones tell more of each example"},
+    {"epochs", "each example's gradient leaves the label party once per epoch; leakage adds up; 0 only predicts"},
+    {"test_fraction", "share held out for testing; `prepare` must be given the same"},
+    {"wire_dtype", "precision on the wire"},
+    {"in_flight_batches", "batches under way at once; 0: as many as the link asks for"},
+    {"max_in_flight_batches", "the most that 0 chooses"},
+    {"validation_fraction", "share by which the best epoch is chosen; `prepare` must be given the same"},
+    {"split_by_group", "all rows of a group on one side; both tables need the column"},
+    {"test_after", "rows from this time on are for testing; both tables need the column"},
+    {"alignment.protocol", "both learn the shared ids and the size of the other's table"},
+    {"alignment.max_ids", "largest table accepted from the peer"},
+    {"alignment.chunk_ids", "ids per message"},
+    {"alignment.min_shared_ids", "with fewer shared ids there is no run; guards against a peer with other ids"},
+    {"alignment.max_shared_ids", "with more there is no run; guards against a peer that tests invented ids"},
+    {"audit.layers", "layers at which the non-label party attacks what it receives"},
+    {"audit.attacks", "label inference attacks it runs there"},
+    {"audit.disclosure", "what the label party tells of the results; all but LABEL_SIDE_ONLY tells of labels"},
+    {"audit.every_batches", "attacks on every n-th batch"},
+    {"audit.auxiliary_labels", "true labels given to the non-label party, for research"},
+    {"audit.hint_counts", "known positives of attacks with hints"},
+    {"audit.rounded.mu", "noise of a ROUNDED answer; larger tells more of labels"},
+    {"audit.rounded.max_answers", "ROUNDED answers per run"},
+    {"audit.rounded.minimum_batch", "smaller batches get no ROUNDED answer"},
+    {"deadlines.connect_seconds", "wait for the peer to start"},
+    {"deadlines.step_seconds", "wait for an answer"},
+    {"deadlines.alignment_chunk_seconds", "wait for a part of the alignment"},
+    {"deadlines.max_outage_seconds", "how long a lost connection is tried again"},
+    {"cut_layer", "the layer whose outputs cross; \"embedding\" shows numeric columns as they are"},
+    {"split_salt", "which examples are held out; `prepare` must be given the same"},
+    {"progressive_validation", "test on every example before training on it"},
+    {"checkpoint_steps", "steps between checkpoints within an epoch"},
+    {"attribute_audit.attributes", "sensitive columns that the label party tries to guess"},
+    {"attribute_audit.attacks", "how it tries"},
+    {"attribute_audit.embed_auxiliary", "it may ask for activations of auxiliary examples: tells of features"},
+    {"attribute_audit.auxiliary_fraction", "share of the examples set aside for that"},
+    {"attribute_audit.marked_fraction", "share whose attributes it is taken to know"},
+    {"attribute_audit.every_epochs", "after every n-th epoch"},
+};
+
+const char* MeaningOf(absl::string_view field) {
+  for (const Meaning& meaning : kMeanings) {
+    if (meaning.field == field) {
+      return meaning.text;
+    }
+  }
+  return "";
+}
+
+std::string TextOf(const Message& message, const FieldDescriptor& field) {
+  if (!field.is_repeated()) {
+    std::string text = ValueText(message, field, -1);
+    return text == "\"\"" ? "none" : text;
+  }
+  const int size = message.GetReflection()->FieldSize(message, &field);
+  std::string text;
+  for (int i = 0; i < size; ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : ", ", ValueText(message, field, i));
+  }
+  return size == 0 ? "none" : text;
+}
+
+// Judged with the whole agreement at hand: a field alone does not say it.
+Concern DisclosesMore(absl::string_view field, const v1::RunAgreement& agreement) {
+  const v1::AuditAgreement& audit = agreement.audit();
+  const v1::RoundedAnswers defaults;
+  const bool rounded = audit.disclosure() == v1::ROUNDED;
+  if ((field == "audit.disclosure" && audit.disclosure() != v1::LABEL_SIDE_ONLY) ||
+      (field == "audit.auxiliary_labels" && audit.auxiliary_labels() > 0) ||
+      (field == "audit.rounded.mu" && rounded && audit.rounded().mu() > defaults.mu()) ||
+      (field == "audit.rounded.max_answers" && rounded && audit.rounded().max_answers() > defaults.max_answers()) ||
+      (field == "audit.rounded.minimum_batch" && rounded &&
+       audit.rounded().minimum_batch() < defaults.minimum_batch()) ||
+      (field == "minimum_batch_size" &&
+       agreement.minimum_batch_size() < v1::RunAgreement::default_instance().minimum_batch_size())) {
+    return Concern::kLabels;
+  }
+  if ((field == "attribute_audit.embed_auxiliary" && agreement.attribute_audit().embed_auxiliary()) ||
+      (field == "attribute_audit.attributes" && agreement.attribute_audit().attributes_size() > 0) ||
+      (field == "cut_layer" && agreement.cut_layer() == kEmbeddingCut)) {
+    return Concern::kFeatures;
+  }
+  return Concern::kNone;
+}
+
+void Append(const Message& message, const Message& defaults, const std::string& prefix,
+            const v1::RunAgreement& agreement, std::vector<AgreedValue>& values) {
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor& field = *message.GetDescriptor()->field(i);
+    const std::string path = prefix + field.name();
+    if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field.is_repeated()) {
+      Append(message.GetReflection()->GetMessage(message, &field),
+             defaults.GetReflection()->GetMessage(defaults, &field), path + ".", agreement, values);
+      continue;
+    }
+    AgreedValue value;
+    value.field = path;
+    value.value = TextOf(message, field);
+    value.default_value = TextOf(defaults, field);
+    value.is_default = value.value == value.default_value;
+    value.meaning = MeaningOf(path);
+    value.discloses_more = DisclosesMore(path, agreement);
+    values.push_back(std::move(value));
+  }
+}
+
+}  // namespace
+
+std::vector<AgreedValue> AgreedValues(const v1::RunAgreement& canonical) {
+  v1::RunAgreement defaults;
+  Canonicalize(defaults);
+  std::vector<AgreedValue> values;
+  Append(canonical, defaults, "", canonical, values);
+  for (AgreedValue& value : values) {
+    if (value.field == "run_name" || value.field == "cut_width") {  // Required: there is no default.
+      value.default_value.clear();
+      value.is_default = false;
+    }
+  }
+  return values;
+}
+
+std::string AgreedValuesText(const std::vector<AgreedValue>& values) {
+  size_t field_width = 0, value_width = 0;
+  std::vector<std::string> shown;
+  for (const AgreedValue& value : values) {
+    shown.push_back(value.is_default || value.default_value.empty()
+                        ? value.value
+                        : absl::StrCat(value.value, " (default ", value.default_value, ")"));
+    field_width = std::max(field_width, value.field.size());
+    value_width = std::max(value_width, std::min<size_t>(shown.back().size(), 32));
+  }
+  std::string text;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const char* const mark = values[i].discloses_more != Concern::kNone ? "!" : values[i].is_default ? " " : "*";
+    absl::StrAppendFormat(&text, "%s %-*s  %-*s  %s\n", mark, static_cast<int>(field_width), values[i].field,
+                          static_cast<int>(value_width), shown[i],
+                          *values[i].meaning == '\0' ? "see agreement.proto" : values[i].meaning);
+  }
+  return text;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,33 @@
+// An agreement, value by value, for whoever is asked to accept it.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_AGREEMENT_AGREED_VALUES_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_AGREEMENT_AGREED_VALUES_H_
+
+#include <string>
+#include <vector>
+
+#include "splitveil/v1/agreement.pb.h"
+
+namespace splitveil {
+
+// Whose secrets a value touches.
+enum class Concern { kNone, kLabels, kFeatures };
+
+struct AgreedValue {
+  std::string field;          // "audit.disclosure".
+  std::string value;          // As text format writes it; "none" of an empty list or text.
+  std::string default_value;  // Empty where it has none.
+  bool is_default = false;
+  const char* meaning = "";  // What it does, or what it discloses; empty where this folder does not know the field.
+  // Set where the value discloses more than the default does.
+  Concern discloses_more = Concern::kNone;
+};
+
+// Every value of a canonical agreement (LoadAgreement), in the order of the schema.
+std::vector<AgreedValue> AgreedValues(const v1::RunAgreement& canonical);
+
+// A table, one value a line; "*" marks what is not the default, "!" what discloses more than it.
+std::string AgreedValuesText(const std::vector<AgreedValue>& values);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_AGREEMENT_AGREED_VALUES_H_

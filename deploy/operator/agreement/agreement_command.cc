@@ -1,0 +1,145 @@
+#include "deploy/operator/agreement/agreement_command.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "deploy/operator/agreement/agreed_values.h"
+#include "deploy/operator/agreement/own_view.h"
+#include "deploy/operator/party_config/party_config.h"
+
+#include "common/config/agreement.h"
+#include "common/config/text_config.h"
+#include "common/crypto/spoken_fingerprint.h"
+#include "common/process/file.h"
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+constexpr char kGroup[] = "Before a run";
+constexpr mode_t kPublicMode = 0666;  // Less the umask.
+constexpr char kOwnName[] = "run.textproto";
+
+struct AgreementFlags {
+  std::string agreement;
+  std::string proposal;
+  std::string config;
+  std::string fingerprint;
+  std::vector<std::string> allowed;
+  bool force = false;
+};
+
+void PrintFingerprint(const v1::RunAgreement& agreement) {
+  std::printf("fingerprint  %s\n", AgreementFingerprint(agreement).c_str());
+  std::printf("Compare it by voice with the other party's: it stands for every value above.\n");
+}
+
+// One line a flagged value, of either party.
+void PrintDisclosures(const std::vector<AgreedValue>& values) {
+  for (const AgreedValue& value : values) {
+    if (value.discloses_more != Concern::kNone) {
+      std::printf("! %s tells more of the %s than the default does\n", value.field.c_str(),
+                  value.discloses_more == Concern::kLabels ? "label party's labels" : "non-label party's features");
+    }
+  }
+}
+
+absl::StatusOr<ExitCode> Show(const AgreementFlags& flags) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const v1::RunAgreement agreement, LoadAgreement(flags.agreement));
+  const std::vector<AgreedValue> values = AgreedValues(agreement);
+  std::printf("%s", AgreedValuesText(values).c_str());
+  PrintDisclosures(values);
+  if (!flags.config.empty()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const PartyConfig config, LoadPartyConfig(flags.config));
+    SPLITVEIL_RETURN_IF_ERROR(CheckAgainstOwn(agreement, config, flags.config));
+    std::printf("%s: can keep it\n", flags.config.c_str());
+  }
+  PrintFingerprint(agreement);
+  return ExitCode::kDone;
+}
+
+// Takes the file as it is into this party's own folder.
+absl::Status Keep(const AgreementFlags& flags, const std::string& path) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.proposal));
+  if (flags.force || std::filesystem::exists(path)) {
+    const absl::StatusOr<std::string> there = ReadFile(path);
+    if (there.ok() && *there == text) {
+      return absl::OkStatus();
+    }
+    return flags.force ? WriteFile(path, text, kPublicMode)
+                       : absl::AlreadyExistsError(absl::StrCat(
+                             path, ": expected no agreement yet, or the same, found another; --force replaces it"));
+  }
+  return CreateFile(path, text, kPublicMode);
+}
+
+absl::StatusOr<ExitCode> Accept(const AgreementFlags& flags) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const v1::RunAgreement agreement, LoadAgreement(flags.proposal));
+  SPLITVEIL_ASSIGN_OR_RETURN(const PartyConfig config, LoadPartyConfig(flags.config));
+  const std::vector<AgreedValue> values = AgreedValues(agreement);
+  const std::string fingerprint = AgreementFingerprint(agreement);
+  if (!flags.fingerprint.empty() && !SameFingerprint(flags.fingerprint, fingerprint)) {
+    return absl::InvalidArgumentError(absl::StrCat(flags.proposal, ": expected the fingerprint ", flags.fingerprint,
+                                                   ", found ", fingerprint,
+                                                   ": this is not the file that the other party means"));
+  }
+  const std::vector<std::string> refused = NotAllowed(values, config, flags.allowed);
+  if (!refused.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flags.proposal, ": ", absl::StrJoin(refused, ", "),
+                     ": expected values that tell no more of this party's data than the defaults, found others "
+                     "(`splitveil agreement show` explains them); --allow=",
+                     refused.front(), " accepts that"));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckAgainstOwn(agreement, config, flags.config));
+  const std::string path = ResolvePath(flags.config, kOwnName);
+  SPLITVEIL_RETURN_IF_ERROR(Keep(flags, path));
+  std::printf("%s", AgreedValuesText(values).c_str());
+  PrintDisclosures(values);
+  std::printf("%s: accepted\n", path.c_str());
+  PrintFingerprint(agreement);
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+void AddAgreementCommands(CommandLine& line) {
+  const auto show = std::make_shared<AgreementFlags>();
+  CLI::App& show_command = line.AddCommand(
+      {"agreement show", "Every value of an agreement, what it means or discloses, and the agreement's fingerprint.",
+       "splitveil agreement show --agreement=run.textproto", kGroup},
+      [show] { return Show(*show); });
+  show_command.add_option("--agreement", show->agreement, "The agreement, or a proposal of one.")
+      ->type_name("FILE")
+      ->required();
+  show_command.add_option("--config", show->config, "This party's configuration, to check whether it can keep it.")
+      ->type_name("FILE");
+
+  const auto accept = std::make_shared<AgreementFlags>();
+  CLI::App& accept_command = line.AddCommand(
+      {"agreement accept",
+       "Accept the other party's proposal: hold it against this party's configuration, data and defaults, and keep it "
+       "as run.textproto beside the configuration.",
+       "splitveil agreement accept --proposal=received.textproto --config=shop/party.textproto", kGroup},
+      [accept] { return Accept(*accept); });
+  accept_command.add_option("--proposal", accept->proposal, "The file that the other party sent.")
+      ->type_name("FILE")
+      ->required();
+  accept_command.add_option("--config", accept->config, "This party's configuration.")->type_name("FILE")->required();
+  accept_command
+      .add_option("--fingerprint", accept->fingerprint,
+                  "As the other party reads it out; any other proposal is refused.")
+      ->type_name("DIGITS");
+  accept_command
+      .add_option("--allow", accept->allowed,
+                  "A field that may tell more of this party's data than its default does, such as audit.disclosure.")
+      ->type_name("FIELD");
+  accept_command.add_flag("--force", accept->force, "Replace another agreement that was accepted before.");
+}
+
+}  // namespace splitveil

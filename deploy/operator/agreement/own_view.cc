@@ -1,0 +1,59 @@
+#include "deploy/operator/agreement/own_view.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/architecture/model_spec.h"
+#include "common/dataset/prepared_data.h"
+#include "common/status/status_macros.h"
+#include "label_party/policy/label_config.h"
+#include "label_party/policy/release_gate.h"
+#include "label_party/protection/run_budget.h"
+
+namespace splitveil {
+namespace {
+
+absl::Status CheckConfig(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config) {
+  v1::GradientProtection protection = config.protection();
+  FillPlannedEpochs(agreement.epochs(), protection);
+  SPLITVEIL_RETURN_IF_ERROR(ReleaseGate::Create(config.release(), protection).status());
+  return ValidateLabelConfig(config, agreement);
+}
+
+absl::Status CheckConfig(const v1::RunAgreement& agreement, const v1::NonLabelPartyConfig& config) {
+  return CheckBottomSpec(config.model(), agreement);
+}
+
+PreparedFor OwnerOf(const v1::LabelPartyConfig& /*config*/) { return PreparedFor::kLabelParty; }
+PreparedFor OwnerOf(const v1::NonLabelPartyConfig& /*config*/) { return PreparedFor::kNonLabelParty; }
+
+}  // namespace
+
+absl::Status CheckAgainstOwn(const v1::RunAgreement& agreement, const PartyConfig& config,
+                             const std::string& config_path) {
+  return std::visit(
+      [&](const auto& own) {
+        const absl::Status fits = CheckConfig(agreement, own);
+        if (!fits.ok()) {
+          return absl::Status(fits.code(), absl::StrCat(config_path, ": ", fits.message()));
+        }
+        return OpenPreparedData(own.party(), config_path, agreement, OwnerOf(own)).status();
+      },
+      config);
+}
+
+std::vector<std::string> NotAllowed(const std::vector<AgreedValue>& values, const PartyConfig& config,
+                                    const std::vector<std::string>& allowed) {
+  const Concern own = std::holds_alternative<v1::LabelPartyConfig>(config) ? Concern::kLabels : Concern::kFeatures;
+  std::vector<std::string> fields;
+  for (const AgreedValue& value : values) {
+    if (value.discloses_more == own && std::find(allowed.begin(), allowed.end(), value.field) == allowed.end()) {
+      fields.push_back(value.field);
+    }
+  }
+  return fields;
+}
+
+}  // namespace splitveil

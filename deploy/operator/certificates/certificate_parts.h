@@ -1,0 +1,67 @@
+// Owned OpenSSL objects and the steps by which certificates and requests are made of them. Internal to this folder.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_CERTIFICATES_CERTIFICATE_PARTS_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_CERTIFICATES_CERTIFICATE_PARTS_H_
+
+#include <memory>
+#include <openssl/bio.h>
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace splitveil {
+
+template <typename T, void (*FreeFunction)(T*)>
+struct CertificateDeleter {
+  void operator()(T* object) const { FreeFunction(object); }
+};
+using Bio = std::unique_ptr<BIO, CertificateDeleter<BIO, BIO_free_all>>;
+using Certificate = std::unique_ptr<X509, CertificateDeleter<X509, X509_free>>;
+using Request = std::unique_ptr<X509_REQ, CertificateDeleter<X509_REQ, X509_REQ_free>>;
+using PrivateKey = std::unique_ptr<EVP_PKEY, CertificateDeleter<EVP_PKEY, EVP_PKEY_free>>;
+
+struct ExtensionText {
+  int nid;
+  std::string value;  // OpenSSL's little language, in which commas separate: validate what is put into it.
+};
+
+// OpenSSL's error queue is a thread's, and gRPC reads it too: what is left there would be taken for a failure of TLS.
+// Both empty it. Internal "OpenSSL failed to OPERATION"; InvalidArgument.
+absl::Status OpenSslError(const char* operation);
+absl::Status InvalidCertificate(absl::string_view what);
+
+// 1 to 64 printable ASCII characters.
+bool IsCommonName(const std::string& name);
+// A host name of RFC 1123: at most 253 characters, labels of 1 to 63 letters, digits and inner hyphens; no wildcard, no
+// final dot, no IP address. InvalidArgument otherwise.
+absl::Status CheckDnsName(const std::string& name);
+// InvalidArgument unless 1 to kMaxCertificateDays.
+absl::Status CheckDays(int days);
+// "label-party" of "label-party.example.com": shown as a party's common name, which identifies nobody.
+std::string FirstLabel(const std::string& dns_name);
+
+// A new key on P-256; null where OpenSSL fails.
+PrivateKey NewKey();
+bool SetCommonName(X509_NAME* subject, absl::string_view common_name);
+// Everything but issuer, extensions and signature: of `key`, valid `days` from an hour ago.
+absl::StatusOr<Certificate> NewUnsigned(absl::string_view common_name, EVP_PKEY* key, int days);
+// Signs in the issuer's name, which may be the certificate itself.
+absl::Status Sign(X509* certificate, X509* issuer, EVP_PKEY* issuer_key, const std::vector<ExtensionText>& extensions);
+// What a party's certificate may do, whoever signs it: be either end of TLS under `dns_name`, and sign nothing.
+std::vector<ExtensionText> PartyExtensions(const std::string& dns_name);
+
+// PEM; the key as PKCS #8, unencrypted.
+absl::StatusOr<std::string> CertificatePem(X509* certificate);
+absl::StatusOr<std::string> KeyPem(EVP_PKEY* key);
+// A PEM text for OpenSSL's readers; borrows it. Null where OpenSSL fails.
+Bio ReadOnly(const std::string& text);
+// For OpenSSL's readers: without it OpenSSL asks the terminal for the password of an encrypted key.
+int NoPassword(char* buffer, int size, int for_writing, void* data);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_CERTIFICATES_CERTIFICATE_PARTS_H_

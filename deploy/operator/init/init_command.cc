@@ -1,0 +1,226 @@
+#include "deploy/operator/init/init_command.h"
+
+#include <unistd.h>
+
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "deploy/operator/init/dialogue.h"
+#include "deploy/operator/init/party_setup.h"
+
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+constexpr char kLabelParty[] = "label_party";
+
+struct InitFlags {
+  PartySetupOptions options;
+  std::string certificate = "self_signed";
+};
+
+// What every party must say, asked for where a person can answer.
+absl::Status FillMissing(PartySetupOptions& options) {
+  Dialogue dialogue(&std::cin, &std::cout, isatty(STDIN_FILENO) == 1);
+  PartyChoices& choices = options.choices;
+  SPLITVEIL_RETURN_IF_ERROR(
+      dialogue.Fill({"--role", "Which party is this", "", {kLabelParty, "nonlabel_party"}}, options.role));
+  choices.is_label_party = options.role == kLabelParty;
+  SPLITVEIL_RETURN_IF_ERROR(dialogue.Fill({"--table", "Its table (a CSV file)", ""}, options.table));
+  if (choices.is_label_party) {
+    SPLITVEIL_RETURN_IF_ERROR(dialogue.Fill({"--label", "Column to be predicted", "", {}}, options.schema.label));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(
+      dialogue.Fill({"--own_name", "DNS name of this party, such as bank.example", ""}, choices.own_name));
+  SPLITVEIL_RETURN_IF_ERROR(dialogue.Fill({"--peer_name", "DNS name of the other party", ""}, choices.peer_name));
+  if (choices.is_label_party) {
+    SPLITVEIL_RETURN_IF_ERROR(
+        dialogue.Fill({"--listen_address", "Where to listen", "0.0.0.0:7443"}, choices.listen_address));
+    SPLITVEIL_RETURN_IF_ERROR(dialogue.Fill(
+        {"--protection", "Protection of the labels", "gaussian_label_dp", {"gaussian_label_dp", "marvell", "none"}},
+        choices.protection));
+  } else {
+    SPLITVEIL_RETURN_IF_ERROR(
+        dialogue.Fill({"--peer_address", "Where the label party listens", absl::StrCat(choices.peer_name, ":7443")},
+                      choices.peer_address));
+    choices.listen_address = choices.listen_address.empty() ? "127.0.0.1:0" : choices.listen_address;
+  }
+  if (choices.is_label_party && choices.protection != "none") {
+    SPLITVEIL_RETURN_IF_ERROR(
+        dialogue.Fill({"--max_run_auc_bound", "Largest AUC that an adversary may reach over the whole run", "0.7"},
+                      choices.max_run_auc_bound));
+  }
+  return dialogue.Fill({"--out", "Folder to write to", options.role}, options.out);
+}
+
+absl::Status CheckBound(const std::string& bound) {
+  double value = 0;
+  return bound.empty() || (absl::SimpleAtod(bound, &value) && value > 0.5 && value < 1)
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   absl::StrCat("command line: --max_run_auc_bound: expected a number above 0.5 and below 1, found \"",
+                                bound, "\""));
+}
+
+absl::Status Unused(const char* flag, const char* why) {
+  return absl::InvalidArgumentError(absl::StrCat("command line: ", flag, ": expected none ", why, ", found one"));
+}
+
+// What would be silently without effect.
+absl::Status CheckUnused(const PartySetupOptions& options) {
+  const PartyChoices& choices = options.choices;
+  if (options.role == kLabelParty && !choices.peer_address.empty()) {
+    return Unused("--peer_address", "of the label party, to which the other one connects");
+  }
+  if (options.role == "nonlabel_party" && (!choices.protection.empty() || !choices.max_run_auc_bound.empty())) {
+    return Unused(choices.protection.empty() ? "--max_run_auc_bound" : "--protection",
+                  "of the non-label party: the label party protects its labels");
+  }
+  if (choices.protection == "none" && !choices.max_run_auc_bound.empty()) {
+    return Unused("--max_run_auc_bound", "beside --protection=none, which bounds nothing");
+  }
+  if (!options.proposal.empty() && (options.proposed.epochs > 0 || options.proposed.batch_size > 0)) {
+    return Unused(options.proposed.epochs > 0 ? "--epochs" : "--batch_size", "beside --proposal, which has its own");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ExitCode> Init(const InitFlags& flags) {
+  PartySetupOptions options = flags.options;
+  SPLITVEIL_RETURN_IF_ERROR(CheckUnused(options));
+  SPLITVEIL_RETURN_IF_ERROR(FillMissing(options));
+  SPLITVEIL_RETURN_IF_ERROR(CheckBound(options.choices.max_run_auc_bound));
+  options.makes_request = flags.certificate == "request";
+  if (options.makes_request && !options.peer_certificate.empty()) {
+    return absl::InvalidArgumentError(
+        "command line: --peer_certificate: expected none beside --certificate=request, where an authority vouches for "
+        "the peer, found one");
+  }
+  SPLITVEIL_RETURN_IF_ERROR(SetUpParty(options));
+  return ExitCode::kDone;
+}
+
+void AddTableFlags(PartySetupOptions& options, CLI::App& command) {
+  command.add_option("--role", options.role, "Which party this is.")
+      ->type_name("ROLE")
+      ->default_str("asked for")
+      ->check(OneOf({kLabelParty, "nonlabel_party"}));
+  command.add_option("--table", options.table, "This party's table: CSV with any separator, plain or .gz.")
+      ->type_name("FILE")
+      ->default_str("asked for");
+  command.add_option("--id", options.schema.id, "Column with the id that both parties' tables share.")
+      ->type_name("COLUMN")
+      ->default_str("the one whose cells all differ");
+  command.add_option("--label", options.schema.label, "Column to be predicted, of the label party.")
+      ->type_name("COLUMN")
+      ->default_str("asked for");
+  command.add_option("--positive", options.schema.positive, "Which of the label's two values is the positive one.")
+      ->type_name("TEXT")
+      ->default_str("1, yes, true, ...");
+  command.add_option("--class", options.schema.classes, "Of a label with several values: one of them.")
+      ->type_name("TEXT");
+  command.add_option("--target_minimum", options.schema.target_minimum, "Of a number to be predicted: the least.")
+      ->type_name("NUMBER");
+  command.add_option("--target_maximum", options.schema.target_maximum, "Of a number to be predicted: the largest.")
+      ->type_name("NUMBER");
+  command.add_option("--categorical", options.schema.categorical, "Column that holds codes or texts.")
+      ->type_name("COLUMN");
+  command.add_option("--numeric", options.schema.numeric, "Column that holds numbers.")->type_name("COLUMN");
+  command.add_option("--ignore", options.schema.ignore, "Column to leave out.")->type_name("COLUMN");
+  command
+      .add_option("--missing", options.schema.missing, "Text that stands for a missing value, besides NA, null, ....")
+      ->type_name("TEXT");
+  command.add_option("--separator", options.layout.separator, "Between cells.")
+      ->type_name("BYTE")
+      ->default_str("found out");
+  command.add_option("--header", options.layout.header, "Whether the first line names the columns.")
+      ->type_name("YES")
+      ->default_str("found out")
+      ->check(OneOf({"yes", "no"}));
+  command.add_flag("--skip_bad_rows", options.skip_bad_rows, "Leave out rows that cannot be used, up to 5%.");
+}
+
+void AddPeerFlags(InitFlags& flags, CLI::App& command) {
+  PartySetupOptions& options = flags.options;
+  PartyChoices& choices = options.choices;
+  command.add_option("--own_name", choices.own_name, "DNS name of this party, which its certificate carries.")
+      ->type_name("NAME")
+      ->default_str("asked for");
+  command.add_option("--peer_name", choices.peer_name, "DNS name of the other party.")
+      ->type_name("NAME")
+      ->default_str("asked for");
+  command.add_option("--peer_address", choices.peer_address, "Where the label party listens, of the non-label party.")
+      ->type_name("HOST:PORT")
+      ->default_str("port 7443 of --peer_name");
+  command.add_option("--listen_address", choices.listen_address, "Where this party listens.")
+      ->type_name("HOST:PORT")
+      ->default_str("0.0.0.0:7443 of the label party");
+  command
+      .add_option("--certificate", flags.certificate,
+                  "self_signed: one that the peer pins; request: one for an authority to sign.")
+      ->type_name("KIND")
+      ->check(OneOf({"self_signed", "request"}));
+  command
+      .add_option("--peer_certificate", options.peer_certificate,
+                  "The other party's own.pem, where it is here already.")
+      ->type_name("FILE");
+  command
+      .add_option("--proposal", options.proposal,
+                  "The other party's run.textproto, where it has proposed one: the table is prepared for it. It is "
+                  "not accepted by that.")
+      ->type_name("FILE");
+}
+
+void AddRunFlags(PartySetupOptions& options, CLI::App& command) {
+  options.proposed.run_name = "first-run";
+  options.proposed.test_fraction = "0.1";
+  command.add_option("--model", options.choices.preset, "The model, cut where the papers cut it.")
+      ->type_name("PRESET")
+      ->default_str("MULTILAYER_PERCEPTRON, or the one of the proposal")
+      ->check(OneOf({"MULTILAYER_PERCEPTRON", "WIDE_AND_DEEP", "WIDE_AND_DEEP_8"}));
+  command.add_option("--protection", options.choices.protection, "Of the gradients that leave the label party.")
+      ->type_name("NAME")
+      ->default_str("gaussian_label_dp")
+      ->check(OneOf({"gaussian_label_dp", "marvell", "none"}));
+  command
+      .add_option("--max_run_auc_bound", options.choices.max_run_auc_bound,
+                  "What an adversary may reach over the whole run: 0.5 is guessing.")
+      ->type_name("AUC")
+      ->default_str("0.7");
+  command.add_option("--run_name", options.proposed.run_name, "Proposed name of the run.")->type_name("TEXT");
+  command.add_option("--epochs", options.proposed.epochs, "Proposed passes over the examples; 0: by the table's size.")
+      ->type_name("N")
+      ->check(IntegerIn(0, 100000));
+  command.add_option("--batch_size", options.proposed.batch_size, "Proposed; 0: by the table's size.")
+      ->type_name("N")
+      ->check(IntegerIn(0, 1048576));
+  command.add_option("--test_fraction", options.proposed.test_fraction, "Proposed share held out for testing.")
+      ->type_name("SHARE")
+      ->check(NumberIn(0, 0.9));
+  command.add_option("--out", options.out, "Folder to write to.")->type_name("DIR")->default_str("the role's name");
+  command.add_flag("--force", options.force, "Replace what an earlier init wrote, but for key and certificate.");
+}
+
+}  // namespace
+
+void AddInitCommand(CommandLine& line) {
+  const auto flags = std::make_shared<InitFlags>();
+  CLI::App& command = line.AddCommand(
+      {"init",
+       "From a table to a party that can train: looks at it, proposes a schema, prepares it, makes key and "
+       "certificate, "
+       "and writes this party's configuration and a proposal of the agreement. Asks for what is missing.",
+       "splitveil init --role=label_party --table=bank.csv --label=defaulted --own_name=bank.example "
+       "--peer_name=shop.example --out=bank",
+       "Before a run"},
+      [flags] { return Init(*flags); });
+  AddTableFlags(flags->options, command);
+  AddPeerFlags(*flags, command);
+  AddRunFlags(flags->options, command);
+}
+
+}  // namespace splitveil

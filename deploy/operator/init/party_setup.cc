@@ -1,0 +1,300 @@
+#include "deploy/operator/init/party_setup.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "deploy/operator/certificates/certificate_request.h"
+#include "deploy/operator/certificates/new_files.h"
+#include "deploy/operator/init/table_sample.h"
+
+#include "common/architecture/model_spec.h"
+#include "common/config/agreement.h"
+#include "common/config/text_config.h"
+#include "common/crypto/spoken_fingerprint.h"
+#include "common/preparation/prepare.h"
+#include "common/process/file.h"
+#include "common/status/status_macros.h"
+#include "common/transport/certificate_facts.h"
+#include "label_party/policy/label_config.h"
+
+#include "splitveil/v1/party.pb.h"
+
+namespace splitveil {
+namespace {
+
+constexpr int kCertificateDays = 365;
+constexpr int64_t kManyRows = 50'000;  // From here on batches of 1,024 and 5 epochs, as on the papers' data.
+
+// Where a preset is cut, as the papers do (ModelSpec.Preset).
+struct PresetCut {
+  const char* preset;
+  const char* cut_layer;
+  int32_t cut_width;
+};
+constexpr PresetCut kCuts[] = {
+    {"MULTILAYER_PERCEPTRON", "second", 64}, {"WIDE_AND_DEEP", "third", 128}, {"WIDE_AND_DEEP_8", "eighth", 128}};
+
+std::string In(const PartySetupOptions& options, const std::string& name) {
+  return absl::StrCat(options.out, "/", name);
+}
+
+std::string DataName(const PartySetupOptions& options) { return absl::StrCat(options.role, ".data"); }
+
+bool Exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
+}
+
+// That nothing would be replaced that is to stay.
+absl::Status CheckPlace(const PartySetupOptions& options) {
+  if (options.force) {
+    return absl::OkStatus();
+  }
+  for (const std::string& name : {std::string("schema.textproto"), std::string("party.textproto"),
+                                  std::string("run.textproto"), DataName(options)}) {
+    if (Exists(In(options, name))) {
+      return absl::AlreadyExistsError(
+          absl::StrCat(In(options, name),
+                       ": expected no file of this name, found one; --force replaces it, --out names another "
+                       "folder"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The other party's proposal, where there is one.
+absl::StatusOr<std::optional<v1::RunAgreement>> ReadProposal(const PartySetupOptions& options) {
+  if (options.proposal.empty()) {
+    return std::optional<v1::RunAgreement>();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(v1::RunAgreement agreement, LoadAgreement(options.proposal));
+  return std::optional<v1::RunAgreement>(std::move(agreement));
+}
+
+absl::StatusOr<PrepareResult> PrepareTable(const PartySetupOptions& options, const v1::TableSchema& schema,
+                                           const std::optional<v1::RunAgreement>& agreement) {
+  PrepareOptions prepare;
+  prepare.rows.input_paths = {options.table};
+  prepare.rows.schema = schema;
+  prepare.rows.skip_bad_rows = options.skip_bad_rows;
+  prepare.out_dir = options.out;
+  prepare.parties = options.choices.is_label_party ? v1::TableSchema::LABEL_PARTY : v1::TableSchema::NONLABEL_PARTY;
+  if (agreement.has_value()) {
+    prepare.test_fraction = agreement->test_fraction();
+    prepare.auxiliary_fraction = agreement->attribute_audit().auxiliary_fraction();
+    prepare.validation_fraction = agreement->validation_fraction();
+    prepare.test_after = agreement->test_after();
+    prepare.split_salt = agreement->split_salt();
+  } else if (!absl::SimpleAtod(options.proposed.test_fraction, &prepare.test_fraction)) {
+    return absl::InvalidArgumentError("command line: --test_fraction: expected a number, found another text");
+  }
+  return Prepare(prepare);
+}
+
+// The model that the party takes: as told, or the first whose layers have the agreed cut.
+absl::StatusOr<PresetCut> ChooseModel(const PartySetupOptions& options,
+                                      const std::optional<v1::RunAgreement>& agreement) {
+  for (const PresetCut& cut : kCuts) {
+    const bool fits =
+        !agreement.has_value() || (agreement->cut_layer() == cut.cut_layer && agreement->cut_width() == cut.cut_width);
+    if (options.choices.preset == cut.preset || (options.choices.preset.empty() && fits)) {
+      return fits ? absl::StatusOr<PresetCut>(cut)
+                  : absl::InvalidArgumentError(absl::StrCat(
+                        "command line: --model: expected a model with layer \"", agreement->cut_layer(), "\" of ",
+                        agreement->cut_width(), " numbers, where ", options.proposal, " cuts it, found ", cut.preset));
+    }
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(options.proposal, ": cut_layer, cut_width: expected the cut of a preset, found layer \"",
+                   agreement.has_value() ? agreement->cut_layer() : "", "\"; write party.textproto by hand for it"));
+}
+
+absl::Status Within(const std::string& file, const absl::Status& status) {
+  return status.ok() ? status : absl::Status(status.code(), absl::StrCat(file, ": ", status.message()));
+}
+
+// A text that this command wrote must say what it means to, and keep the agreement.
+absl::Status CheckTexts(const PartySetupOptions& options, const std::string& party_text,
+                        const v1::RunAgreement& agreement) {
+  const std::string name = In(options, "party.textproto");
+  if (options.choices.is_label_party) {
+    v1::LabelPartyConfig config;
+    SPLITVEIL_RETURN_IF_ERROR(ParseTextConfig(party_text, name, config));
+    return Within(name, ValidateLabelConfig(config, agreement));
+  }
+  v1::NonLabelPartyConfig config;
+  SPLITVEIL_RETURN_IF_ERROR(ParseTextConfig(party_text, name, config));
+  return Within(name, CheckBottomSpec(config.model(), agreement));
+}
+
+// The peer's certificate, to be pinned: LoadTlsIdentity checks it again before every run.
+absl::StatusOr<std::string> ReadPeerCertificate(const PartySetupOptions& options) {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::string pem, ReadFile(options.peer_certificate));
+  const absl::StatusOr<std::vector<CertificateFacts>> facts = ReadCertificateFacts(pem);
+  if (!facts.ok()) {
+    return absl::Status(facts.status().code(), absl::StrCat(options.peer_certificate, ": ", facts.status().message()));
+  }
+  const CertificateFacts& first = facts->front();
+  if (!absl::EqualsIgnoreCase(first.dns_names, options.choices.peer_name) || !first.self_signed || first.is_authority) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options.peer_certificate, ": expected the self-signed certificate of ", options.choices.peer_name, ", found ",
+        first.is_authority  ? "an authority"
+        : first.self_signed ? "one"
+                            : "one signed by another",
+        " with DNS names ", first.dns_names));
+  }
+  std::printf("%s: fingerprint  %s\n", options.peer_certificate.c_str(), SpokenFingerprint(first.sha256).c_str());
+  return pem;
+}
+
+// Key and certificate, where there are none yet; either is for this party alone to make.
+absl::Status AddIdentity(const PartySetupOptions& options, std::vector<NewFile>& files) {
+  const std::string certificate = In(options, options.makes_request ? "own.csr" : "own.pem");
+  if (Exists(In(options, "own.key"))) {
+    std::printf("%s: kept, as the key there is in use\n", In(options, "own.key").c_str());
+    return absl::OkStatus();
+  }
+  const std::string& name = options.choices.own_name;
+  NewFile key{In(options, "own.key"), ""};
+  NewFile shown{certificate, "", kPublicMode};
+  absl::Status made;
+  if (options.makes_request) {
+    absl::StatusOr<RequestAndKey> request = CreateRequest(name);
+    made = request.status();
+    if (request.ok()) {
+      key.contents = request->private_key_pem;
+      shown.contents = request->request_pem;
+    }
+  } else {
+    absl::StatusOr<CertifiedKey> pair = CreateSelfSigned(name, kCertificateDays);
+    made = pair.status();
+    if (pair.ok()) {
+      key.contents = pair->private_key_pem;
+      shown.contents = pair->certificate_pem;
+    }
+  }
+  if (!made.ok()) {
+    return absl::Status(made.code(),
+                        absl::StrCat("command line: --own_name: ", made.message(), ", found \"", name, "\""));
+  }
+  files.push_back(std::move(key));
+  files.push_back(std::move(shown));
+  return absl::OkStatus();
+}
+
+// Writes all or none of what is new; with --force replaces the rest, but nothing of the identity.
+absl::Status WriteAll(const PartySetupOptions& options, const std::vector<NewFile>& texts,
+                      const std::vector<NewFile>& identity) {
+  std::vector<NewFile> fresh = identity;
+  for (const NewFile& file : texts) {
+    if (options.force && Exists(file.path)) {
+      SPLITVEIL_RETURN_IF_ERROR(WriteFile(file.path, file.contents, file.mode));
+    } else {
+      fresh.push_back(file);
+    }
+  }
+  return CreateFiles(options.out, fresh);
+}
+
+void PrintNext(const PartySetupOptions& options, const std::optional<v1::RunAgreement>& received,
+               const v1::RunAgreement& agreement) {
+  const std::string run = In(options, "run.textproto"), party = In(options, "party.textproto");
+  std::printf("agreement fingerprint  %s\n", AgreementFingerprint(agreement).c_str());
+  const absl::StatusOr<std::string> pem = ReadFile(In(options, "own.pem"));
+  const auto facts =
+      pem.ok() ? ReadCertificateFacts(*pem) : absl::StatusOr<std::vector<CertificateFacts>>(pem.status());
+  if (facts.ok()) {
+    std::printf("certificate fingerprint  %s\n", SpokenFingerprint(facts->front().sha256).c_str());
+  }
+  std::printf("next:\n");
+  if (options.makes_request) {
+    std::printf("  the authority signs %s (`splitveil certificates sign`): put own.pem and authority.pem beside it\n",
+                In(options, "own.csr").c_str());
+  } else {
+    std::printf("  send the other party %s%s: nothing in it is secret\n", In(options, "own.pem").c_str(),
+                received.has_value() ? "" : absl::StrCat(" and ", run).c_str());
+    if (options.peer_certificate.empty()) {
+      std::printf("  put its own.pem at %s\n", In(options, "peer.pem").c_str());
+    }
+  }
+  if (received.has_value()) {
+    std::printf("  splitveil agreement accept --proposal=%s --config=%s\n", options.proposal.c_str(), party.c_str());
+  }
+  std::printf("  %s --agreement=%s --config=%s --dry_run\n", options.role.c_str(), run.c_str(), party.c_str());
+  std::printf("  %s --agreement=%s --config=%s\n", options.role.c_str(), run.c_str(), party.c_str());
+}
+
+// The choices that follow from table and agreement.
+PartyChoices Choices(const PartySetupOptions& options, const SchemaProposal& proposal, const PresetCut& cut) {
+  PartyChoices choices = options.choices;
+  choices.preset = cut.preset;
+  choices.has_features = proposal.features > 0;
+  choices.has_categories = proposal.has_categories;
+  choices.authority = options.makes_request ? "authority.pem" : "peer.pem";
+  choices.label_set =
+      absl::StrCat(options.schema.label, " of ", std::filesystem::path(options.table).filename().string());
+  return choices;
+}
+
+std::string ProposedAgreement(const PartySetupOptions& options, const PresetCut& cut, int64_t rows) {
+  AgreementChoices proposed = options.proposed;
+  proposed.cut_layer = cut.cut_layer;
+  proposed.cut_width = cut.cut_width;
+  proposed.batch_size = proposed.batch_size > 0 ? proposed.batch_size : rows < kManyRows ? 256 : 1024;
+  proposed.epochs = proposed.epochs > 0 ? proposed.epochs : rows < kManyRows ? 10 : 5;
+  return AgreementFileText(proposed);
+}
+
+}  // namespace
+
+absl::Status SetUpParty(const PartySetupOptions& options) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckPlace(options));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<v1::RunAgreement> received, ReadProposal(options));
+  SPLITVEIL_ASSIGN_OR_RETURN(const PresetCut cut, ChooseModel(options, received));
+  std::vector<NewFile> identity;
+  SPLITVEIL_RETURN_IF_ERROR(AddIdentity(options, identity));
+  if (!options.peer_certificate.empty()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(std::string peer, ReadPeerCertificate(options));
+    identity.push_back({In(options, "peer.pem"), std::move(peer), kPublicMode});
+  }
+  LayoutFlags layout = options.layout;
+  layout.skip_bad_rows = options.skip_bad_rows;
+  SPLITVEIL_ASSIGN_OR_RETURN(const TableSample sample, SampleTable(options.table, layout));
+  SPLITVEIL_ASSIGN_OR_RETURN(const SchemaProposal proposal,
+                             ProposeSchema(options.table, sample, options.choices.is_label_party, options.schema));
+  std::printf("%s%s", SampleText(options.table, sample).c_str(), ProposalText(proposal).c_str());
+  SPLITVEIL_ASSIGN_OR_RETURN(const PrepareResult prepared, PrepareTable(options, proposal.schema, received));
+  std::printf("%s: %lld rows, %lld of them for training\n", prepared.parties.front().path.c_str(),
+              static_cast<long long>(prepared.parties.front().preprocessing.rows()),
+              static_cast<long long>(prepared.parties.front().preprocessing.training_rows()));
+  const std::string agreement_text = ProposedAgreement(options, cut, prepared.rows);
+  v1::RunAgreement agreement;
+  if (received.has_value()) {
+    agreement = *received;
+  } else {
+    SPLITVEIL_RETURN_IF_ERROR(ParseTextConfig(agreement_text, In(options, "run.textproto"), agreement));
+    Canonicalize(agreement);
+    SPLITVEIL_RETURN_IF_ERROR(ValidateAgreement(agreement));
+  }
+  const std::string party_text = PartyFileText(Choices(options, proposal, cut));
+  SPLITVEIL_RETURN_IF_ERROR(CheckTexts(options, party_text, agreement));
+  std::vector<NewFile> texts = {{In(options, "schema.textproto"), SchemaFileText(proposal)},
+                                {In(options, "party.textproto"), party_text}};
+  if (!received.has_value()) {
+    texts.push_back({In(options, "run.textproto"), agreement_text, kPublicMode});
+  }
+  SPLITVEIL_RETURN_IF_ERROR(WriteAll(options, texts, identity));
+  PrintNext(options, received, agreement);
+  return absl::OkStatus();
+}
+
+}  // namespace splitveil

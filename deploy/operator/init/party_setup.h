@@ -1,0 +1,41 @@
+// From a table and what the user has said to a party that can train.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_INIT_PARTY_SETUP_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_INIT_PARTY_SETUP_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "deploy/operator/init/party_texts.h"
+#include "deploy/operator/init/schema_proposal.h"
+#include "deploy/operator/init/table_layout.h"
+
+#include "splitveil/v1/agreement.pb.h"
+
+namespace splitveil {
+
+// What `splitveil init` was told; texts as given.
+struct PartySetupOptions {
+  std::string role;  // "label_party" or "nonlabel_party".
+  std::string table;
+  std::string out;
+  LayoutFlags layout;
+  SchemaFlags schema;
+  bool skip_bad_rows = false;
+  PartyChoices choices;          // All but what follows from the table.
+  AgreementChoices proposed;     // run_name, test_fraction; the rest follows from model and table.
+  std::string proposal;          // File of the other party's; empty: this party proposes.
+  bool makes_request = false;    // A request for an authority instead of a certificate for the peer to pin.
+  std::string peer_certificate;  // To pin; empty: comes later.
+  bool force = false;
+};
+
+// Looks at the table, prepares it, makes the key and the certificate, and writes schema.textproto, party.textproto and,
+// where this party proposes, run.textproto into `out`; prints what it found, what it wrote and what comes next. Nothing
+// is replaced without `force`, and a key or a certificate never. Errors: InvalidArgument, NotFound, AlreadyExists as
+// one line; what was inferred is then printed already where the table was readable.
+absl::Status SetUpParty(const PartySetupOptions& options);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_INIT_PARTY_SETUP_H_

@@ -1,0 +1,145 @@
+#include "deploy/operator/init/party_texts.h"
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace splitveil {
+namespace {
+
+using Schema = v1::TableSchema;
+
+std::string Quoted(absl::string_view text) { return absl::StrCat("\"", absl::Utf8SafeCEscape(text), "\""); }
+
+std::string Texts(const char* field, const google::protobuf::RepeatedPtrField<std::string>& texts) {
+  std::string lines;
+  for (const std::string& text : texts) {
+    absl::StrAppend(&lines, field, ": ", Quoted(text), "\n");
+  }
+  return lines;
+}
+
+std::string ProtectionText(const PartyChoices& choices) {
+  if (choices.protection == "gaussian_label_dp") {
+    return absl::StrCat(
+        "# What leaves is computed of labels with Gaussian noise. Whatever the other party does, it can rank two\n"
+        "# customers that it could not tell apart before with an AUC of at most this, over the whole run: proved.\n"
+        "protection { gaussian_label_dp { max_run_auc_bound: ",
+        choices.max_run_auc_bound,
+        " } }\n"
+        "# Counts all runs on these labels together. Keep it as long as the labels; give other labels another name.\n"
+        "privacy_account { path: \"labels.account.db\" label_set: ",
+        Quoted(choices.label_set), " }\n");
+  }
+  if (choices.protection == "marvell") {
+    return absl::StrCat(
+        "# Noise on the gradients that keeps the AUC of an adversary below this over the whole run, if gradients are\n"
+        "# Gaussian in each class and it uses nothing but the classes' moments: conditional, not proved.\n"
+        "protection { marvell { run_budget { max_run_auc_bound: ",
+        choices.max_run_auc_bound, " } orthogonal_noise_ratio: 16 } }\n");
+  }
+  return "# No protection: the other party can read the labels of the training examples off what it receives.\n"
+         "protection { none {} }\n";
+}
+
+std::string ModelText(const PartyChoices& choices) {
+  std::string own;
+  // Wide & Deep has a part for them.
+  if (choices.is_label_party && choices.has_features && choices.preset == "MULTILAYER_PERCEPTRON") {
+    own = choices.has_categories ? " own_features { embedding { dimension: 4 } }" : " own_features {}";
+  }
+  return absl::StrCat("# The whole model by name; the agreement says where it is cut.",
+                      own.empty() ? "" : " Own columns", own.empty() ? "" : " enter behind the cut.",
+                      "\nmodel { preset: ", choices.preset, own, " }\n");
+}
+
+std::string AddressText(const PartyChoices& choices) {
+  if (choices.is_label_party) {
+    return absl::StrCat("# The other party connects here; nothing else has to be open.\nlisten_address: ",
+                        Quoted(choices.listen_address), "\n");
+  }
+  return absl::StrCat("# Where the label party listens.\npeer_address: ", Quoted(choices.peer_address),
+                      "\n# Health checks only.\nlisten_address: ", Quoted(choices.listen_address), "\n");
+}
+
+}  // namespace
+
+std::string SchemaFileText(const SchemaProposal& proposal) {
+  const Schema& schema = proposal.schema;
+  std::string text =
+      "# What the columns of the table mean, as `splitveil init` proposes it. Every field: table_schema.proto.\n";
+  for (int i = 0; i < schema.columns_size(); ++i) {
+    absl::StrAppend(&text, "columns { name: ", Quoted(schema.columns(i).name()),
+                    " kind: ", Schema::Kind_Name(schema.columns(i).kind()), " }  # ", proposal.why[i], "\n");
+  }
+  absl::StrAppend(&text, "separator: ", Quoted(schema.separator()), "\nheader: ", schema.header() ? "true" : "false",
+                  "\nquotes: ", schema.quotes() ? "true" : "false", "\ntrim: ", schema.trim() ? "true" : "false", "\n");
+  if (!schema.missing().empty()) {
+    absl::StrAppend(&text, "# Cells that mean \"missing\", besides the empty one.\n",
+                    Texts("missing", schema.missing()));
+  }
+  absl::StrAppend(&text, Texts("positive", schema.positive()), Texts("negative", schema.negative()),
+                  Texts("classes", schema.classes()));
+  if (schema.has_target_minimum()) {
+    absl::StrAppend(&text, "# Larger and smaller numbers count as these.\ntarget_minimum: ", schema.target_minimum(),
+                    "\ntarget_maximum: ", schema.target_maximum(), "\n");
+  }
+  return text;
+}
+
+std::string PartyFileText(const PartyChoices& choices) {
+  const char* const role = choices.is_label_party ? "label_party" : "nonlabel_party";
+  return absl::StrCat(
+      "# Private configuration of the ", choices.is_label_party ? "label party" : "non-label party",
+      ", never sent to anybody. Paths are relative to this file. Every field\n"
+      "# with default, unit and trade-off: party.proto.\n"
+      "party {\n"
+      "  # Names as in the certificates. ",
+      choices.authority == "peer.pem" ? "peer.pem is the other party's own certificate: no other is accepted."
+                                      : "authority.pem has signed both certificates.",
+      "\n  identity {\n    own_name: ", Quoted(choices.own_name), "\n    peer_name: ", Quoted(choices.peer_name),
+      "\n    certificate_path: \"own.pem\"\n    private_key_path: \"own.key\"\n    authority_path: ",
+      Quoted(choices.authority), "\n  }\n  dataset { path: \"", role,
+      ".data\" }\n"
+      "  optimizer { learning_rate: 2e-3 adam {} average_decay: 0.99 }\n"
+      "  # Everything that is recorded of the run; reports and audits read it.\n"
+      "  ledger_path: \"ledger.db\"\n"
+      "  # A run that was broken off goes on from here.\n"
+      "  checkpoint_path: \"checkpoint\"\n"
+      "  # This party's half of the trained model.\n"
+      "  export_dir: \"model\"\n"
+      "}\n",
+      AddressText(choices), ModelText(choices), choices.is_label_party ? ProtectionText(choices) : "");
+}
+
+std::string AgreementFileText(const AgreementChoices& choices) {
+  return absl::StrCat(
+      "# Proposal of the agreement, the same file at both parties. It holds no secret. `splitveil agreement show` "
+      "says\n"
+      "# what each value means; the other party takes it with `splitveil agreement accept`. Every field with default\n"
+      "# and trade-off: agreement.proto.\n"
+      "run_name: ",
+      Quoted(choices.run_name),
+      "\n"
+      "# The non-label party trains the layers up to this one and sends its outputs; the label party trains the rest.\n"
+      "cut_layer: ",
+      Quoted(choices.cut_layer), "\ncut_width: ", choices.cut_width, "\nbatch_size: ", choices.batch_size,
+      "\n"
+      "# The gradient of every example leaves the label party once per epoch.\n"
+      "epochs: ",
+      choices.epochs,
+      "\n"
+      "# Batches under way at once: 0 measures the link first, and takes as many as keep it busy.\n"
+      "in_flight_batches: 0\n"
+      "# Held out for testing, by a hash of the id: both tables were prepared with it.\n"
+      "test_fraction: ",
+      choices.test_fraction,
+      "\n"
+      "# The non-label party attacks what it receives; the results stay with the label party.\n"
+      "audit {\n  layers: \"cut\"\n  layers: \"first\"\n  attacks: NORM\n  attacks: RESIDUAL_NORM\n"
+      "  attacks: SPECTRAL\n  disclosure: LABEL_SIDE_ONLY\n}\n"
+      "# Either party may start first.\n"
+      "deadlines { connect_seconds: 600 }\n");
+}
+
+}  // namespace splitveil

@@ -1,0 +1,319 @@
+#include "deploy/operator/init/schema_proposal.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+using Schema = v1::TableSchema;
+
+constexpr const char* kPositives[] = {"1", "1.0", "+1", "yes", "y", "true", "t", "positive", "pos"};
+constexpr const char* kNegatives[] = {"0", "0.0", "-1", "no", "n", "false", "f", "negative", "neg"};
+constexpr double kMostlyNumbers = 0.9;
+constexpr int64_t kFewCodes = 10;
+
+template <typename List>
+bool Has(const List& list, const std::string& text) {
+  return std::find(std::begin(list), std::end(list), text) != std::end(list);
+}
+
+absl::Status Unclear(const std::string& path, absl::string_view column, absl::string_view problem) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": ", column.empty() ? "" : absl::StrCat("column \"", column, "\": "), problem));
+}
+
+const ColumnSummary* FindColumn(const TableSample& sample, const std::string& name) {
+  const auto found = std::find_if(sample.columns.begin(), sample.columns.end(),
+                                  [&](const ColumnSummary& column) { return column.name() == name; });
+  return found == sample.columns.end() ? nullptr : &*found;
+}
+
+// That flags name columns of the table, each in one role.
+absl::Status CheckNames(const std::string& path, const TableSample& sample, const SchemaFlags& flags) {
+  std::set<std::string> named;
+  const auto check = [&](const char* flag, const std::string& name) {
+    if (FindColumn(sample, name) == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat("command line: ", flag, ": expected a column of ", path, " (",
+                                                     absl::StrJoin(sample.layout.names, ", "), "), found \"", name,
+                                                     "\""));
+    }
+    return named.insert(name).second
+               ? absl::OkStatus()
+               : absl::InvalidArgumentError(absl::StrCat(
+                     "command line: ", flag, ": expected each column in one flag, found \"", name, "\" in two"));
+  };
+  if (!flags.id.empty()) {
+    SPLITVEIL_RETURN_IF_ERROR(check("--id", flags.id));
+  }
+  if (!flags.label.empty()) {
+    SPLITVEIL_RETURN_IF_ERROR(check("--label", flags.label));
+  }
+  for (const auto& [flag, names] : {std::pair("--categorical", &flags.categorical),
+                                    std::pair("--numeric", &flags.numeric), std::pair("--ignore", &flags.ignore)}) {
+    for (const std::string& name : *names) {
+      SPLITVEIL_RETURN_IF_ERROR(check(flag, name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The column that names the rows.
+absl::StatusOr<std::string> FindId(const std::string& path, const TableSample& sample, const SchemaFlags& flags) {
+  if (!flags.id.empty()) {
+    const ColumnSummary& column = *FindColumn(sample, flags.id);
+    return column.names_rows()
+               ? absl::StatusOr<std::string>(flags.id)
+               : Unclear(path, flags.id,
+                         absl::StrCat("expected an id, another one in each row, found ", column.distinct(),
+                                      " distinct ones in ", column.rows(), " rows; --id names another column"));
+  }
+  std::vector<std::string> candidates;
+  for (const ColumnSummary& column : sample.columns) {
+    const bool fractions = column.numbers() > column.integers();
+    if (column.names_rows() && !fractions && column.name() != flags.label) {
+      candidates.push_back(column.name());
+    }
+  }
+  if (candidates.size() == 1) {
+    return candidates.front();
+  }
+  return Unclear(path, "",
+                 candidates.empty()
+                     ? absl::StrCat("expected a column with another id in each row, found none among ",
+                                    absl::StrJoin(sample.layout.names, ", "), "; --id=COLUMN names it")
+                     : absl::StrCat("expected one column with another value in each row, found ", candidates.size(),
+                                    ": ", absl::StrJoin(candidates, ", "), "; --id=COLUMN says which is the id"));
+}
+
+std::string Columns(const std::vector<std::string>& names) {
+  return names.empty() ? "" : absl::StrCat("; columns with two values: ", absl::StrJoin(names, ", "));
+}
+
+absl::Status CheckLabelGiven(const std::string& path, const TableSample& sample, const SchemaFlags& flags) {
+  if (!flags.label.empty()) {
+    return absl::OkStatus();
+  }
+  std::vector<std::string> candidates;
+  for (const ColumnSummary& column : sample.columns) {
+    if (column.distinct() == 2) {
+      candidates.push_back(column.name());
+    }
+  }
+  return Unclear(path, "",
+                 absl::StrCat("expected --label=COLUMN, the column to be predicted, found none", Columns(candidates)));
+}
+
+// Texts of a label of two values into the schema; what is said of it.
+absl::StatusOr<std::string> TwoValues(const std::string& path, const ColumnSummary& column, const SchemaFlags& flags,
+                                      Schema& schema) {
+  if (column.distinct() != 2) {
+    return Unclear(path, column.name(),
+                   absl::StrCat("expected a label of two values, found ", column.distinct(),
+                                "; --label names another column, --class=TEXT (once a class) makes it one of several "
+                                "classes, --target_minimum and --target_maximum a number to be predicted"));
+  }
+  std::string positive = flags.positive, negative;
+  const std::string& first = column.counts().begin()->first;
+  const std::string& second = column.counts().rbegin()->first;
+  if (positive.empty()) {
+    const auto is = [](const auto& list, const std::string& text) { return Has(list, absl::AsciiStrToLower(text)); };
+    positive = is(kPositives, first) && is(kNegatives, second)   ? first
+               : is(kPositives, second) && is(kNegatives, first) ? second
+                                                                 : "";
+    if (positive.empty()) {
+      return Unclear(path, column.name(),
+                     "expected a label such as 1 and 0 or yes and no, found two other values; --positive=TEXT says "
+                     "which is the positive one");
+    }
+  }
+  if (positive != first && positive != second) {
+    return Unclear(path, column.name(), "expected --positive to be one of the label's two values, found another text");
+  }
+  negative = positive == first ? second : first;
+  schema.add_positive(positive);
+  schema.add_negative(negative);
+  return absl::StrFormat("two values, %.1f%% positive", 100.0 * static_cast<double>(column.counts().at(positive)) /
+                                                            static_cast<double>(column.texts()));
+}
+
+absl::StatusOr<std::string> AddClasses(const std::string& path, const ColumnSummary& column, const SchemaFlags& flags,
+                                       Schema& schema) {
+  int64_t rows = 0;
+  for (const std::string& text : flags.classes) {
+    schema.add_classes(text);
+    const auto found = column.counts().find(text);
+    rows += found == column.counts().end() ? 0 : found->second;
+  }
+  return rows == column.texts()
+             ? absl::StatusOr<std::string>(absl::StrCat(flags.classes.size(), " classes"))
+             : Unclear(path, column.name(),
+                       absl::StrCat("expected every label to be one of the ", flags.classes.size(),
+                                    " classes of --class, found ", column.texts() - rows, " rows with others"));
+}
+
+absl::StatusOr<std::string> AddTarget(const std::string& path, const ColumnSummary& column, const SchemaFlags& flags,
+                                      Schema& schema) {
+  double minimum = 0, maximum = 0;
+  if (!absl::SimpleAtod(flags.target_minimum, &minimum) || !absl::SimpleAtod(flags.target_maximum, &maximum) ||
+      !(minimum < maximum)) {
+    return absl::InvalidArgumentError(
+        "command line: --target_minimum, --target_maximum: expected two numbers, the first below the second");
+  }
+  if (column.numbers() != column.texts()) {
+    return Unclear(path, column.name(), "expected numbers to be predicted, found other texts among them");
+  }
+  schema.set_target_minimum(minimum);
+  schema.set_target_maximum(maximum);
+  return std::string("a number to be predicted, in the range that was given");
+}
+
+absl::StatusOr<std::string> AddLabel(const std::string& path, const ColumnSummary& column, const SchemaFlags& flags,
+                                     Schema& schema, Schema::Column& into) {
+  absl::StatusOr<std::string> why;
+  if (!flags.classes.empty()) {
+    into.set_kind(Schema::CLASS_LABEL);
+    why = AddClasses(path, column, flags, schema);
+  } else if (!flags.target_minimum.empty() || !flags.target_maximum.empty()) {
+    into.set_kind(Schema::TARGET);
+    why = AddTarget(path, column, flags, schema);
+  } else {
+    into.set_kind(Schema::LABEL);
+    why = TwoValues(path, column, flags, schema);
+  }
+  const int64_t without = column.rows() - column.texts();
+  if (why.ok() && without > 0) {
+    absl::StrAppend(&*why, "; ", without, " rows without one, which --skip_bad_rows leaves out");
+  }
+  return why;
+}
+
+std::string Missing(const ColumnSummary& column, int64_t missing) {
+  return missing == 0 ? ""
+                      : absl::StrFormat(", %.1f%% missing",
+                                        100.0 * static_cast<double>(missing) / static_cast<double>(column.rows()));
+}
+
+// A feature's kind and why.
+absl::StatusOr<std::string> AddFeature(const std::string& path, const ColumnSummary& column, const SchemaFlags& flags,
+                                       Schema::Column& into) {
+  int64_t missing = column.rows() - column.texts();
+  for (const std::string& text : flags.missing) {
+    const auto found = column.counts().find(text);
+    missing += found == column.counts().end() ? 0 : found->second;
+  }
+  const int64_t texts = column.rows() - missing;
+  const bool all_numbers = texts > 0 && column.numbers() >= texts;
+  const std::string distinct = absl::StrCat(column.distinct(), " distinct", Missing(column, missing));
+  if (Has(flags.ignore, column.name())) {
+    into.set_kind(Schema::IGNORE);
+    return std::string("as --ignore says");
+  }
+  if (Has(flags.categorical, column.name())) {
+    into.set_kind(Schema::CATEGORICAL);
+    return absl::StrCat("as --categorical says; ", distinct);
+  }
+  if (column.distinct() < 2) {
+    into.set_kind(Schema::IGNORE);
+    return std::string("one value at most: it tells nothing");
+  }
+  if (all_numbers && column.padded() > 0 && !Has(flags.numeric, column.name())) {
+    into.set_kind(Schema::CATEGORICAL);
+    return absl::StrCat("codes, as some have zeros in front, ", distinct);
+  }
+  if (all_numbers) {
+    into.set_kind(Schema::NUMERIC);
+    const bool codes = column.integers() == column.numbers() && column.distinct() <= kFewCodes;
+    return absl::StrCat("numbers, ", distinct, codes ? "; --categorical where they are codes" : "");
+  }
+  if (Has(flags.numeric, column.name()) ||
+      static_cast<double>(column.numbers()) >= kMostlyNumbers * static_cast<double>(texts)) {
+    return Unclear(
+        path, column.name(),
+        absl::StrCat("expected numbers, found another text in ", texts - column.numbers(), " of ", column.rows(),
+                     " rows; --missing=TEXT says that it stands for a missing value, "
+                     "--categorical keeps the column as texts"));
+  }
+  const bool free_text = 2 * column.distinct() > texts;
+  into.set_kind(free_text ? Schema::IGNORE : Schema::CATEGORICAL);
+  return free_text ? absl::StrCat("texts that hardly repeat, ", distinct, "; --categorical keeps it")
+                   : absl::StrCat("texts, ", distinct);
+}
+
+void SetLayout(const TableSample& sample, const SchemaFlags& flags, Schema& schema) {
+  schema.set_separator(std::string(1, sample.layout.separator));
+  schema.set_header(sample.layout.header);
+  schema.set_quotes(sample.layout.quotes);
+  schema.set_trim(sample.layout.trim);
+  std::set<std::string> missing(flags.missing.begin(), flags.missing.end());
+  for (const ColumnSummary& column : sample.columns) {
+    for (const auto& [text, count] : column.markers()) {
+      missing.insert(text);
+    }
+  }
+  for (const std::string& text : missing) {
+    schema.add_missing(text);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<SchemaProposal> ProposeSchema(const std::string& path, const TableSample& sample, bool has_label,
+                                             const SchemaFlags& flags) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckNames(path, sample, flags));
+  if (has_label) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckLabelGiven(path, sample, flags));
+  } else if (!flags.label.empty()) {
+    return absl::InvalidArgumentError(
+        "command line: --label: expected none, as the non-label party has no labels, found one");
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string id, FindId(path, sample, flags));
+  SchemaProposal proposal;
+  SetLayout(sample, flags, proposal.schema);
+  for (const ColumnSummary& column : sample.columns) {
+    Schema::Column& into = *proposal.schema.add_columns();
+    into.set_name(column.name());
+    std::string why = "another value in each row";
+    if (column.name() == id) {
+      into.set_kind(Schema::ID);
+    } else if (has_label && column.name() == flags.label) {
+      SPLITVEIL_ASSIGN_OR_RETURN(why, AddLabel(path, column, flags, proposal.schema, into));
+    } else {
+      SPLITVEIL_ASSIGN_OR_RETURN(why, AddFeature(path, column, flags, into));
+    }
+    proposal.why.push_back(why);
+    proposal.has_categories = proposal.has_categories || into.kind() == Schema::CATEGORICAL;
+    proposal.features += into.kind() == Schema::CATEGORICAL || into.kind() == Schema::NUMERIC ? 1 : 0;
+  }
+  if (!has_label && proposal.features == 0) {
+    return Unclear(path, "", "expected a column to learn from, found none but the id and columns that tell nothing");
+  }
+  return proposal;
+}
+
+std::string ProposalText(const SchemaProposal& proposal) {
+  size_t width = std::string("column").size();
+  for (const Schema::Column& column : proposal.schema.columns()) {
+    width = std::max(width, column.name().size());
+  }
+  std::string text = absl::StrFormat("  %-*s  %-11s  %s\n", static_cast<int>(width), "column", "kind", "why");
+  for (int i = 0; i < proposal.schema.columns_size(); ++i) {
+    const Schema::Column& column = proposal.schema.columns(i);
+    absl::StrAppendFormat(&text, "  %-*s  %-11s  %s\n", static_cast<int>(width), column.name(),
+                          Schema::Kind_Name(column.kind()), proposal.why[i]);
+  }
+  return text;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,93 @@
+#include "deploy/operator/init/table_sample.h"
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+#include "common/preparation/cell_splitter.h"
+#include "common/preparation/line_reader.h"
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+constexpr size_t kLayoutLines = 200;
+
+// Up to `limit` lines that are not empty; fewer at the end of the file.
+absl::Status ReadLines(LineReader& reader, size_t limit, std::vector<std::string>& lines) {
+  absl::string_view line;
+  while (lines.size() < limit) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const bool more, reader.Next(&line));
+    if (!more) {
+      return absl::OkStatus();
+    }
+    if (!line.empty()) {
+      lines.emplace_back(line);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<TableSample> SampleTable(const std::string& path, const LayoutFlags& flags) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LineReader> reader, LineReader::Open(path));
+  std::vector<std::string> first;
+  SPLITVEIL_RETURN_IF_ERROR(ReadLines(*reader, kLayoutLines, first));
+  if (first.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": expected a table, found an empty file"));
+  }
+  TableSample sample;
+  SPLITVEIL_ASSIGN_OR_RETURN(sample.layout, FindLayout(path, first, flags));
+  for (const std::string& name : sample.layout.names) {
+    sample.columns.emplace_back(name);
+  }
+  CellSplitter splitter(sample.layout.separator, sample.layout.quotes, sample.layout.trim);
+  std::vector<absl::string_view> cells;
+  int64_t bytes = 0;
+  // The next line: of those read already, then of the file.
+  size_t next = sample.layout.header ? 1 : 0;
+  std::vector<std::string> line;
+  while (true) {
+    line.clear();
+    if (next < first.size()) {
+      line.push_back(first[next++]);
+    } else {
+      SPLITVEIL_RETURN_IF_ERROR(ReadLines(*reader, 1, line));
+    }
+    sample.whole = line.empty();
+    if (sample.whole || sample.rows == kMaxSampledRows || bytes >= kMaxSampledBytes) {
+      break;
+    }
+    if (!splitter.Split(line.front(), cells) || cells.size() != sample.columns.size()) {
+      ++sample.odd_lines;
+      if (flags.skip_bad_rows) {
+        continue;  // `prepare` judges how many there may be.
+      }
+      return reader->ErrorAt(1, absl::StrCat("expected ", sample.columns.size(),
+                                             " cells as in the lines before, found another number, or a quoted cell "
+                                             "that does not end on its line"));
+    }
+    for (size_t column = 0; column < cells.size(); ++column) {
+      sample.columns[column].Add(std::string(cells[column]));
+    }
+    ++sample.rows;
+    bytes += static_cast<int64_t>(line.front().size());
+  }
+  if (sample.rows == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": expected rows below the header line, found none"));
+  }
+  return sample;
+}
+
+std::string SampleText(const std::string& path, const TableSample& sample) {
+  const TableLayout& layout = sample.layout;
+  return absl::StrCat(path, ": ", sample.rows, sample.whole ? " rows, all of the file" : " rows looked at, not all",
+                      "; separator ", SeparatorName(layout.separator),
+                      layout.header ? ", header line" : ", no header line", layout.quotes ? "" : ", quotes are text",
+                      layout.trim ? ", blanks around cells" : "",
+                      sample.odd_lines > 0 ? absl::StrCat(", ", sample.odd_lines, " lines left out") : "", "\n");
+}
+
+}  // namespace splitveil

@@ -1,0 +1,21 @@
+// Prepared data as a table for other programs.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_TRANSFORM_DATA_TABLE_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_TRANSFORM_DATA_TABLE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+
+#include "common/dataset/dataset.h"
+
+namespace splitveil {
+
+// Writes `path` as CSV (RFC 4180), readable by its owner alone, complete or not at all: "id", the numeric columns as
+// scaled, each categorical column as the row of the embedding table, and, where there are labels, "label": 0 or 1, the
+// number of the class, or the number in [0, 1]. What an exported model takes (deploy/examples/bring_your_own). Images
+// and attributes are left out. Errors: those of PendingFile.
+absl::Status WriteDataTable(const std::string& path, const Dataset& data);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_TRANSFORM_DATA_TABLE_H_

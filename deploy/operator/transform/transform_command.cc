@@ -1,0 +1,105 @@
+#include "deploy/operator/transform/transform_command.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "deploy/operator/party_config/party_config.h"
+#include "deploy/operator/transform/data_table.h"
+
+#include "common/config/text_config.h"
+#include "common/preparation/prepare.h"
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+struct TransformFlags {
+  std::string schema, party, csv;
+  bool unlabelled = false;
+  PrepareOptions options;  // All but schema and party.
+};
+
+bool IsPredicted(v1::TableSchema::Kind kind) {
+  return kind == v1::TableSchema::LABEL || kind == v1::TableSchema::CLASS_LABEL || kind == v1::TableSchema::TARGET;
+}
+
+// Of the same table without the column that is to be predicted.
+void DropLabel(v1::TableSchema& schema) {
+  v1::TableSchema without = schema;
+  without.clear_columns();
+  without.clear_positive();
+  without.clear_negative();
+  without.clear_classes();
+  without.clear_target_minimum();
+  without.clear_target_maximum();
+  for (const v1::TableSchema::Column& column : schema.columns()) {
+    if (!IsPredicted(column.kind())) {
+      *without.add_columns() = column;
+    }
+  }
+  schema = without;
+}
+
+absl::StatusOr<ExitCode> Transform(const TransformFlags& flags) {
+  PrepareOptions options = flags.options;
+  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(flags.schema, options.rows.schema));
+  if (flags.unlabelled) {
+    DropLabel(options.rows.schema);
+  }
+  options.parties = flags.party == kLabelPartyRole ? v1::TableSchema::LABEL_PARTY : v1::TableSchema::NONLABEL_PARTY;
+  options.only_applies = true;
+  options.test_fraction = options.validation_fraction = 0;
+  SPLITVEIL_ASSIGN_OR_RETURN(const PrepareResult result, Prepare(options));
+  const PreparedParty& party = result.parties.front();
+  if (!flags.csv.empty()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> data, Dataset::Open(party.path));
+    SPLITVEIL_RETURN_IF_ERROR(WriteDataTable(flags.csv, *data));
+  }
+  std::printf("%s: %lld rows%s\n", party.path.c_str(), static_cast<long long>(party.preprocessing.rows()),
+              party.preprocessing.unlabelled() ? ", without labels" : "");
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+void AddTransformCommand(CommandLine& line) {
+  const auto flags = std::make_shared<TransformFlags>();
+  CLI::App& command = line.AddCommand(
+      {"transform", "Encode new rows as earlier data were, for predictions or for Python; nothing is fitted.",
+       "splitveil transform --fitted=bank --party=label_party --schema=bank.schema.textproto --unlabelled "
+       "--input=new.csv --out=new",
+       "After a run"},
+      [flags] { return Transform(*flags); });
+  command
+      .add_option("--fitted", flags->options.extend_dir,
+                  "Folder of the party's data whose scales and vocabularies are applied.")
+      ->type_name("DIR")
+      ->required();
+  command.add_option("--party", flags->party, "Whose table it is.")
+      ->type_name("PARTY")
+      ->check(OneOf({kLabelPartyRole, kNonLabelPartyRole}))
+      ->required();
+  command.add_option("--schema", flags->schema, "Meaning of the columns, as for `splitveil prepare`.")
+      ->type_name("FILE")
+      ->required();
+  command.add_flag("--unlabelled", flags->unlabelled, "The table lacks the schema's LABEL, CLASS_LABEL or TARGET.");
+  command.add_option("--input", flags->options.rows.input_paths, "File of the table, plain or .gz.")
+      ->type_name("FILE")
+      ->required();
+  command
+      .add_option("--images", flags->options.rows.images_path,
+                  "For a schema with images: the folder of their files, or one array file with all of them.")
+      ->type_name("PATH");
+  command.add_flag("--skip_bad_rows", flags->options.rows.skip_bad_rows,
+                   "Skip unusable rows instead of stopping at the first.");
+  command.add_option("--out", flags->options.out_dir, "Folder for the party's data.")->type_name("DIR")->required();
+  command
+      .add_option("--csv", flags->csv,
+                  "Also write ids, scaled numbers and category indices to this CSV file, readable only by its owner.")
+      ->type_name("FILE");
+}
+
+}  // namespace splitveil

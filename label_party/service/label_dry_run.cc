@@ -1,0 +1,147 @@
+#include "label_party/service/label_dry_run.h"
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "common/config/text_config.h"
+#include "common/crypto/label_noise.h"
+#include "common/operations/dry_run_checks.h"
+#include "common/schedule/train_test_split.h"
+#include "common/status/status_macros.h"
+#include "label_party/label_privacy/noised_labels.h"
+#include "label_party/label_privacy/privacy_account.h"
+#include "label_party/label_privacy/task_label.h"
+#include "label_party/policy/label_config.h"
+#include "label_party/policy/policy_outlook.h"
+#include "label_party/protection/run_budget.h"
+#include "label_party/protection/self_test.h"
+#include "label_party/service/label_party.h"
+
+#include "splitveil/v1/party.pb.h"
+
+namespace splitveil {
+namespace {
+
+constexpr char kPolicy[] = "release policy";
+constexpr char kAccount[] = "privacy account";
+
+// mu^2 of the draw of each epoch whose gradients leave.
+absl::StatusOr<std::vector<double>> SumKlOfDraws(const v1::GradientProtection& protection, const Task& task) {
+  std::vector<double> each;
+  if (!protection.has_gaussian_label_dp()) {
+    return each;
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<NoiseReleases> planned,
+                             PlannedReleases(protection.gaussian_label_dp(), task));
+  const double sensitivity = LabelSensitivity(LabelKindOf(task));
+  for (const NoiseReleases& release : planned) {
+    const double sigma = std::ldexp(static_cast<double>(release.sigma_units), -kLabelGridBits);
+    each.insert(each.end(), release.draws, std::pow(sensitivity / sigma, 2));
+  }
+  return each;
+}
+
+void CheckPolicy(const v1::LabelPartyConfig& config, const v1::GradientProtection& protection,
+                 const v1::RunAgreement& agreement, const Task& task, DryRun& dry_run) {
+  const absl::StatusOr<std::vector<double>> draws = SumKlOfDraws(protection, task);
+  if (!draws.ok()) {
+    dry_run.Check(kPolicy, draws.status());
+    return;
+  }
+  const absl::StatusOr<PolicyOutlook> outlook = ForeseePolicy(config.release(), protection, agreement.epochs(), *draws);
+  if (!outlook.ok() || outlook->action == v1::RELEASE) {
+    dry_run.Check(kPolicy, outlook.status(), outlook.ok() ? outlook->text : "");
+  } else if (outlook->action == v1::HALT) {
+    dry_run.Problem(kPolicy, outlook->text);
+  } else {
+    dry_run.Warn(kPolicy, outlook->text);
+  }
+}
+
+// What a run that shares all of this party's training examples would count: no run counts more.
+absl::StatusOr<ForeseenDebit> Foresee(const v1::LabelPartyConfig& config, const std::string& config_path,
+                                      const v1::GradientProtection& protection, const v1::RunAgreement& agreement,
+                                      const Dataset& data) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<NoiseReleases> planned,
+                             PlannedReleases(protection.gaussian_label_dp(), data.task()));
+  const SplitRule split(agreement);
+  std::vector<NoiseRow> examples;
+  for (size_t row = 0; row < data.ids().size(); ++row) {
+    if (split.PartOf(data.ids()[row]) == SplitPart::kTraining) {
+      examples.push_back(NoiseRow::OfId(data.ids()[row]));
+    }
+  }
+  const v1::PrivacyAccount& account = config.privacy_account();
+  const LabelKind kind = LabelKindOf(data.task());
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PrivacyAccount> there,
+                             PrivacyAccount::OpenToRead({ResolvePath(config_path, account.path()), account.label_set(),
+                                                         account.max_lifetime_auc_bound(), kind}));
+  return there != nullptr ? there->Foresee(examples, planned)
+                          : PrivacyAccount::ForeseeNew(kind, static_cast<int64_t>(examples.size()), planned);
+}
+
+void CheckAccount(const v1::LabelPartyConfig& config, const std::string& config_path,
+                  const v1::GradientProtection& protection, const v1::RunAgreement& agreement, const Dataset& data,
+                  DryRun& dry_run) {
+  const absl::StatusOr<ForeseenDebit> foreseen = Foresee(config, config_path, protection, agreement, data);
+  if (!foreseen.ok()) {
+    dry_run.Check(kAccount, foreseen.status());
+    return;
+  }
+  const double limit = config.privacy_account().max_lifetime_auc_bound();
+  const std::string text = absl::StrFormat("AUC bound of all runs together: %.3f now, %.3f with this one, limit %g",
+                                           foreseen->so_far.AucBound(), foreseen->lifetime.AucBound(), limit);
+  if (foreseen->lifetime.AucBound() > limit) {
+    dry_run.Problem(kAccount, absl::StrCat(text, ": exhausted, the run would be halted before anything leaves"));
+  } else {
+    dry_run.Check(kAccount, absl::OkStatus(), text);
+  }
+}
+
+// What takes agreement, configuration and data together.
+void CheckTogether(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config,
+                   const std::string& config_path, DryRun& dry_run) {
+  dry_run.Check("fits agreement", ValidateLabelConfig(config, agreement), "model, audit and protection");
+  v1::GradientProtection protection = config.protection();
+  FillPlannedEpochs(agreement.epochs(), protection);
+  dry_run.Check("protection", SelfTestProtection(protection), "proved on a synthetic batch");
+  const std::shared_ptr<const Dataset> data =
+      DryRunData(config.party(), config_path, agreement, PreparedFor::kLabelParty, dry_run);
+  if (data == nullptr) {
+    return;
+  }
+  CheckPolicy(config, protection, agreement, data->task(), dry_run);
+  if (config.has_privacy_account() && protection.has_gaussian_label_dp()) {
+    CheckAccount(config, config_path, protection, agreement, *data, dry_run);
+  }
+  DryRunExpectation(agreement, *data, dry_run);
+}
+
+}  // namespace
+
+DryRun DryRunLabelParty(const std::string& agreement_path, const std::string& config_path) {
+  DryRun dry_run;
+  const std::optional<v1::RunAgreement> agreement = DryRunAgreement(agreement_path, dry_run);
+  v1::LabelPartyConfig config;
+  const bool configured = dry_run.Check("configuration", LoadTextConfig(config_path, config), config_path);
+  if (configured) {
+    DryRunCertificates(config.party().identity(), config_path, dry_run);
+    DryRunAlignments(config.party(), config_path, dry_run);
+  }
+  if (!configured || !agreement.has_value()) {
+    return dry_run;
+  }
+  CheckTogether(*agreement, config, config_path, dry_run);
+  const absl::StatusOr<LabelPartyPlan> plan = PlanLabelParty(agreement_path, config_path);
+  dry_run.Check("whole run", plan.ok() ? CheckLabelParty(*plan) : plan.status(),
+                "opens, fits, and can write and listen where it is to");
+  return dry_run;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,110 @@
+#include "deploy/operator/agreement/agreed_values.h"
+
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+#include <string>
+
+#include "deploy/operator/agreement/own_view.h"
+
+#include "common/config/agreement.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+v1::RunAgreement Agreement() {
+  v1::RunAgreement agreement;
+  agreement.set_run_name("June");
+  agreement.set_cut_width(64);
+  Canonicalize(agreement);
+  return agreement;
+}
+
+std::map<std::string, AgreedValue> ByField(const v1::RunAgreement& agreement) {
+  std::map<std::string, AgreedValue> fields;
+  for (const AgreedValue& value : AgreedValues(agreement)) {
+    fields[value.field] = value;
+  }
+  return fields;
+}
+
+TEST(AgreedValuesTest, EveryFieldOfTheSchemaHasAMeaning) {
+  for (const AgreedValue& value : AgreedValues(Agreement())) {
+    EXPECT_STRNE(value.meaning, "") << value.field << ": say in agreed_values.cc what it means or discloses";
+  }
+}
+
+TEST(AgreedValuesTest, TellsDefaultsFromOthers) {
+  v1::RunAgreement agreement = Agreement();
+  agreement.set_epochs(7);
+  const auto fields = ByField(agreement);
+  EXPECT_EQ(fields.at("epochs").value, "7");
+  EXPECT_EQ(fields.at("epochs").default_value, "5");
+  EXPECT_FALSE(fields.at("epochs").is_default);
+  EXPECT_TRUE(fields.at("batch_size").is_default);
+  EXPECT_EQ(fields.at("run_name").default_value, "") << "it has none";
+  EXPECT_EQ(fields.at("cut_layer").value, "none");
+  EXPECT_EQ(fields.at("deadlines.connect_seconds").value, "60");
+}
+
+TEST(AgreedValuesTest, DefaultsDiscloseNoMoreThanThemselves) {
+  for (const AgreedValue& value : AgreedValues(Agreement())) {
+    EXPECT_EQ(value.discloses_more, Concern::kNone) << value.field;
+  }
+}
+
+TEST(AgreedValuesTest, FlagsWhatTellsMoreOfLabelsAndOfFeatures) {
+  v1::RunAgreement agreement = Agreement();
+  agreement.mutable_audit()->set_disclosure(v1::ORACLE);
+  agreement.mutable_audit()->set_auxiliary_labels(10);
+  agreement.set_minimum_batch_size(4);
+  agreement.set_cut_layer("embedding");
+  agreement.mutable_attribute_audit()->set_embed_auxiliary(true);
+  agreement.mutable_attribute_audit()->add_attributes("sex");
+  const auto fields = ByField(agreement);
+  for (const char* field : {"audit.disclosure", "audit.auxiliary_labels", "minimum_batch_size"}) {
+    EXPECT_EQ(fields.at(field).discloses_more, Concern::kLabels) << field;
+  }
+  for (const char* field : {"cut_layer", "attribute_audit.embed_auxiliary", "attribute_audit.attributes"}) {
+    EXPECT_EQ(fields.at(field).discloses_more, Concern::kFeatures) << field;
+  }
+}
+
+TEST(AgreedValuesTest, RoundedAnswersAreFlaggedWhereTheyTellMoreThanByDefault) {
+  v1::RunAgreement agreement = Agreement();
+  agreement.mutable_audit()->mutable_rounded()->set_mu(0.5);
+  EXPECT_EQ(ByField(agreement).at("audit.rounded.mu").discloses_more, Concern::kNone) << "nothing is answered";
+  agreement.mutable_audit()->set_disclosure(v1::ROUNDED);
+  EXPECT_EQ(ByField(agreement).at("audit.rounded.mu").discloses_more, Concern::kLabels);
+  EXPECT_EQ(ByField(agreement).at("audit.rounded.minimum_batch").discloses_more, Concern::kNone);
+}
+
+TEST(AgreedValuesTest, EachPartyIsAskedForItsOwnSecretsAlone) {
+  v1::RunAgreement agreement = Agreement();
+  agreement.mutable_audit()->set_disclosure(v1::ORACLE);
+  agreement.set_cut_layer("embedding");
+  const auto values = AgreedValues(agreement);
+  EXPECT_THAT(NotAllowed(values, v1::LabelPartyConfig(), {}), ElementsAre("audit.disclosure"));
+  EXPECT_THAT(NotAllowed(values, v1::NonLabelPartyConfig(), {}), ElementsAre("cut_layer"));
+  EXPECT_THAT(NotAllowed(values, v1::LabelPartyConfig(), {"audit.disclosure"}), IsEmpty());
+  EXPECT_THAT(NotAllowed(values, v1::LabelPartyConfig(), {"cut_layer"}), ElementsAre("audit.disclosure"));
+}
+
+TEST(AgreedValuesTest, TheTableMarksWhatIsNotTheDefault) {
+  v1::RunAgreement agreement = Agreement();
+  agreement.set_epochs(7);
+  agreement.mutable_audit()->set_disclosure(v1::ORACLE);
+  const std::string text = AgreedValuesText(AgreedValues(agreement));
+  EXPECT_THAT(text, HasSubstr("\n* epochs"));
+  EXPECT_THAT(text, HasSubstr("7 (default 5)"));
+  EXPECT_THAT(text, HasSubstr("\n! audit.disclosure"));
+  EXPECT_THAT(text, HasSubstr("\n  batch_size"));
+}
+
+}  // namespace
+}  // namespace splitveil

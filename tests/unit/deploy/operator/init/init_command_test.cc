@@ -1,0 +1,199 @@
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/process/file.h"
+#include "tests/unit/deploy/operator/operator_tool.h"
+
+namespace splitveil::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class InitCommandTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string bank = "customer,income,branch,defaulted\n", shop = "customer;visits;region\n";
+    for (int row = 0; row < 400; ++row) {
+      const std::string id = "kunde" + std::to_string(row);
+      bank += id + "," + std::to_string(1000 + row % 37) + ",b" + std::to_string(row % 3) + "," +
+              (row % 4 == 0 ? "yes" : "no") + "\n";
+      shop += id + ";" + std::to_string(row % 11) + ".5;" + (row % 2 == 0 ? "hidden_north" : "hidden_south") + "\n";
+    }
+    WriteText(At("bank.csv"), bank);
+    WriteText(At("shop.csv"), shop);
+  }
+
+  std::string At(const std::string& name) const { return folder_.File(name); }
+  std::vector<std::string> Bank(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words = {"init",
+                                      "--role=label_party",
+                                      "--table=" + At("bank.csv"),
+                                      "--label=defaulted",
+                                      "--own_name=bank.example",
+                                      "--peer_name=shop.example",
+                                      "--out=" + At("bank")};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  std::vector<std::string> Shop(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words = {"init",
+                                      "--role=nonlabel_party",
+                                      "--table=" + At("shop.csv"),
+                                      "--own_name=shop.example",
+                                      "--peer_name=bank.example",
+                                      "--out=" + At("shop")};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  static mode_t ModeOf(const std::string& path) {
+    struct stat state = {};
+    EXPECT_EQ(stat(path.c_str(), &state), 0) << path;
+    return state.st_mode & 0777;
+  }
+
+  const TempFolder folder_;
+};
+
+TEST_F(InitCommandTest, FromATableToAPartyWhoseFilesFitTogether) {
+  const std::string bank = ExpectDone(Bank());
+  EXPECT_THAT(bank, AllOf(HasSubstr("bank.csv: 400 rows, all of the file; separator comma, header line\n"),
+                          HasSubstr("  customer   ID           another value in each row\n"),
+                          HasSubstr("  income     NUMERIC      numbers, 37 distinct\n"),
+                          HasSubstr("  branch     CATEGORICAL  texts, 3 distinct\n"),
+                          HasSubstr("  defaulted  LABEL        two values, 25.0% positive\n"),
+                          HasSubstr("label_party.data: 400 rows")));
+  ExpectDone(Shop({"--proposal=" + At("bank/run.textproto"), "--peer_certificate=" + At("bank/own.pem")}));
+  std::filesystem::copy(At("shop/own.pem"), At("bank/peer.pem"));
+  ExpectDone(
+      {"agreement", "accept", "--proposal=" + At("bank/run.textproto"), "--config=" + At("shop/party.textproto")});
+  EXPECT_THAT(ExpectDone({"validate", "--agreement=" + At("shop/run.textproto"),
+                          "--config=" + At("bank/party.textproto"), "--config=" + At("shop/party.textproto")}),
+              HasSubstr("valid"));
+  for (const std::string party : {"label_party", "nonlabel_party"}) {
+    const std::string folder = At(party == "label_party" ? "bank" : "shop");
+    const ChildResult checked = RunChild({BinDir() + "/" + party, "--agreement=" + folder + "/run.textproto",
+                                          "--config=" + folder + "/party.textproto", "--dry_run"});
+    // Port 7443 may be taken on this machine: all else must be in order.
+    EXPECT_TRUE(checked.exit_code == 0 || checked.err.find("listen_address") != std::string::npos) << checked.out;
+    EXPECT_THAT(checked.out, AllOf(HasSubstr("ok       data"), HasSubstr("ok       certificates")));
+  }
+}
+
+TEST_F(InitCommandTest, PrivateFilesAreTheOwnersAlone) {
+  const mode_t before = umask(0);
+  ExpectDone(Bank());
+  umask(before);
+  for (const char* name : {"own.key", "party.textproto", "schema.textproto", "label_party.data"}) {
+    EXPECT_EQ(ModeOf(At(std::string("bank/") + name)), 0600) << name;
+  }
+}
+
+TEST_F(InitCommandTest, PrintsNoCellOfTheTable) {
+  for (const std::string& out : {ExpectDone(Bank()), ExpectDone(Shop())}) {
+    EXPECT_THAT(out, AllOf(Not(HasSubstr("kunde")), Not(HasSubstr("hidden")), Not(HasSubstr("yes"))));
+  }
+}
+
+TEST_F(InitCommandTest, FilesAreCommentedAndSayWhatWasAskedFor) {
+  ExpectDone(Bank(
+      {"--protection=marvell", "--max_run_auc_bound=0.65", "--model=WIDE_AND_DEEP", "--epochs=3", "--run_name=June"}));
+  EXPECT_THAT(ReadFile(At("bank/party.textproto")).value(),
+              AllOf(HasSubstr("marvell { run_budget { max_run_auc_bound: 0.65 }"), HasSubstr("# Private configuration"),
+                    HasSubstr("preset: WIDE_AND_DEEP")));
+  EXPECT_THAT(ReadFile(At("bank/run.textproto")).value(),
+              AllOf(HasSubstr("run_name: \"June\""), HasSubstr("epochs: 3"), HasSubstr("cut_layer: \"third\""),
+                    HasSubstr("# Proposal of the agreement")));
+  EXPECT_THAT(ReadFile(At("bank/schema.textproto")).value(),
+              HasSubstr("columns { name: \"income\" kind: NUMERIC }  # numbers, 37 distinct"));
+}
+
+TEST_F(InitCommandTest, ReplacesNothingUnlessForcedAndAKeyNever) {
+  ExpectDone(Bank());
+  const std::string key = ReadFile(At("bank/own.key")).value();
+  EXPECT_THAT(ExpectError(2, Bank()), HasSubstr("bank/schema.textproto: expected no file of this name"));
+  EXPECT_THAT(ExpectDone(Bank({"--force", "--ignore=branch"})), HasSubstr("own.key: kept"));
+  EXPECT_EQ(ReadFile(At("bank/own.key")).value(), key);
+  EXPECT_THAT(ReadFile(At("bank/schema.textproto")).value(), HasSubstr("\"branch\" kind: IGNORE"));
+}
+
+TEST_F(InitCommandTest, MakesARequestForAnAuthorityInstead) {
+  EXPECT_THAT(ExpectDone(Bank({"--certificate=request"})), HasSubstr("splitveil certificates sign"));
+  EXPECT_TRUE(std::filesystem::exists(At("bank/own.csr")));
+  EXPECT_FALSE(std::filesystem::exists(At("bank/own.pem")));
+  EXPECT_THAT(ReadFile(At("bank/party.textproto")).value(), HasSubstr("authority_path: \"authority.pem\""));
+}
+
+TEST_F(InitCommandTest, PreparesForTheProposalsSplit) {
+  ExpectDone(Bank({"--test_fraction=0.3"}));
+  ExpectDone(Shop({"--proposal=" + At("bank/run.textproto")}));
+  ExpectDone(
+      {"agreement", "accept", "--proposal=" + At("bank/run.textproto"), "--config=" + At("shop/party.textproto")});
+}
+
+TEST_F(InitCommandTest, AsksAtATerminalForWhatIsMissing) {
+  ChildOptions options;
+  options.standard_input = "label_party\n" + At("bank.csv") + "\ndefaulted\nbank.example\nshop.example\n\nmarvell\n" +
+                           "0.6\n" + At("asked") + "\n";
+  // script(1) of bsdutils gives the program a terminal.
+  const ChildResult result = RunChild(
+      {"/usr/bin/script", "--quiet", "--return", "--command", BinDir() + "/splitveil init", "/dev/null"}, options);
+  EXPECT_EQ(result.exit_code, 0) << result.out;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("Which party is this (label_party, nonlabel_party): "),
+                                HasSubstr("Where to listen [0.0.0.0:7443]: ")));
+  EXPECT_THAT(ReadFile(At("asked/party.textproto")).value(),
+              HasSubstr("marvell { run_budget { max_run_auc_bound: 0.6 }"));
+}
+
+TEST_F(InitCommandTest, FailsWithOneLineThatNamesTheFlag) {
+  EXPECT_THAT(ExpectError(2, {"init"}), HasSubstr("expected --role, found none"));
+  EXPECT_THAT(ExpectError(2, {"init", "--role=label_party", "--table=x.csv"}), HasSubstr("expected --label"));
+  EXPECT_THAT(ExpectError(2, Bank({"--max_run_auc_bound=0.4"})), HasSubstr("--max_run_auc_bound: expected"));
+  EXPECT_THAT(ExpectError(2, Shop({"--peer_certificate=" + At("shop.csv")})),
+              HasSubstr("shop.csv: expected certificates in PEM"));
+  EXPECT_FALSE(std::filesystem::exists(At("bank")));
+  EXPECT_FALSE(std::filesystem::exists(At("shop/own.key")));
+}
+
+TEST_F(InitCommandTest, FailsForFlagsThatWouldHaveNoEffect) {
+  EXPECT_THAT(ExpectError(2, Bank({"--peer_address=x:1"})),
+              HasSubstr("--peer_address: expected none of the label party"));
+  EXPECT_THAT(ExpectError(2, Bank({"--protection=none", "--max_run_auc_bound=0.7"})),
+              HasSubstr("--max_run_auc_bound: expected none beside --protection=none"));
+  EXPECT_THAT(ExpectError(2, Shop({"--protection=none"})), HasSubstr("--protection: expected none of the non-label"));
+  EXPECT_THAT(ExpectError(2, Shop({"--proposal=x", "--epochs=3"})),
+              HasSubstr("--epochs: expected none beside --proposal"));
+}
+
+TEST_F(InitCommandTest, TheNonLabelPartyMayProposeToo) {
+  ExpectDone(Shop({"--model=WIDE_AND_DEEP", "--test_fraction=0.2"}));
+  ExpectDone(Bank({"--proposal=" + At("shop/run.textproto"), "--peer_certificate=" + At("shop/own.pem")}));
+  EXPECT_THAT(ReadFile(At("bank/party.textproto")).value(), HasSubstr("preset: WIDE_AND_DEEP"));
+  ExpectDone(
+      {"agreement", "accept", "--proposal=" + At("shop/run.textproto"), "--config=" + At("bank/party.textproto")});
+}
+
+TEST_F(InitCommandTest, FailsForAPeersCertificateOfAnotherNameOrOfAnAuthority) {
+  ExpectDone(Bank());
+  EXPECT_THAT(
+      ExpectError(2,
+                  {"init", "--role=nonlabel_party", "--table=" + At("shop.csv"), "--own_name=shop.example",
+                   "--peer_name=mallory.example", "--out=" + At("shop"), "--peer_certificate=" + At("bank/own.pem")}),
+      HasSubstr("expected the self-signed certificate of mallory.example, found one with DNS names bank.example"));
+}
+
+TEST_F(InitCommandTest, FailsForAModelThatCannotKeepTheProposal) {
+  ExpectDone(Bank());
+  EXPECT_THAT(ExpectError(2, Shop({"--proposal=" + At("bank/run.textproto"), "--model=WIDE_AND_DEEP"})),
+              HasSubstr("--model: expected a model with layer \"second\" of 64 numbers"));
+}
+
+}  // namespace
+}  // namespace splitveil::testing

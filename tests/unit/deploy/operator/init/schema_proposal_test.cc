@@ -1,0 +1,215 @@
+#include "deploy/operator/init/schema_proposal.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+using Cells = std::vector<std::string>;
+
+// A column whose row r has cells[r % cells.size()].
+ColumnSummary Column(const std::string& name, const Cells& cells, int rows) {
+  ColumnSummary column(name);
+  for (int row = 0; row < rows; ++row) {
+    column.Add(cells[row % cells.size()]);
+  }
+  return column;
+}
+
+ColumnSummary Ids(const std::string& name, int rows) {
+  ColumnSummary column(name);
+  for (int row = 0; row < rows; ++row) {
+    column.Add(absl::StrCat("C", row));
+  }
+  return column;
+}
+
+TableSample Sample(const std::vector<ColumnSummary>& columns) {
+  TableSample sample;
+  sample.columns = columns;
+  sample.rows = columns.front().rows();
+  for (const ColumnSummary& column : columns) {
+    sample.layout.names.push_back(column.name());
+  }
+  return sample;
+}
+
+std::map<std::string, std::string> Kinds(const SchemaProposal& proposal) {
+  std::map<std::string, std::string> kinds;
+  for (const auto& column : proposal.schema.columns()) {
+    kinds[column.name()] = v1::TableSchema::Kind_Name(column.kind());
+  }
+  return kinds;
+}
+
+class SchemaProposalTest : public ::testing::Test {
+ protected:
+  SchemaProposal Propose(const TableSample& sample, bool has_label) {
+    const auto proposal = ProposeSchema("t.csv", sample, has_label, flags_);
+    EXPECT_TRUE(proposal.ok()) << proposal.status();
+    return proposal.value_or(SchemaProposal());
+  }
+  std::string Error(const TableSample& sample, bool has_label) {
+    const absl::Status status = ProposeSchema("t.csv", sample, has_label, flags_).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  }
+
+  const ColumnSummary id_ = Ids("customer", 100);
+  const ColumnSummary income_ = Column("income", {"10", "12.5", "17", "", "NA"}, 100);
+  const ColumnSummary defaulted_ = Column("defaulted", {"yes", "no", "no", "no"}, 100);
+  const ColumnSummary region_ = Column("region", {"north", "south", "east"}, 100);
+  SchemaFlags flags_;
+};
+
+TEST_F(SchemaProposalTest, SaysWhatEachColumnIsAndWhy) {
+  flags_.label = "defaulted";
+  const SchemaProposal proposal = Propose(Sample({id_, income_, region_, defaulted_}), true);
+  EXPECT_EQ(Kinds(proposal),
+            (std::map<std::string, std::string>{
+                {"customer", "ID"}, {"income", "NUMERIC"}, {"region", "CATEGORICAL"}, {"defaulted", "LABEL"}}));
+  EXPECT_THAT(proposal.why, ElementsAre("another value in each row", "numbers, 3 distinct, 40.0% missing",
+                                        "texts, 3 distinct", "two values, 25.0% positive"));
+  EXPECT_THAT(proposal.schema.positive(), ElementsAre("yes"));
+  EXPECT_THAT(proposal.schema.negative(), ElementsAre("no"));
+  EXPECT_THAT(proposal.schema.missing(), ElementsAre("NA"));
+  EXPECT_EQ(proposal.features, 2);
+  EXPECT_TRUE(proposal.has_categories);
+}
+
+TEST_F(SchemaProposalTest, KnowsTheUsualPositives) {
+  flags_.label = "y";
+  for (const auto& [positive, negative] : {std::pair("1", "0"), {"True", "False"}, {"Y", "N"}, {"1", "-1"}}) {
+    const SchemaProposal proposal = Propose(Sample({id_, Column("y", {negative, positive}, 100)}), true);
+    EXPECT_THAT(proposal.schema.positive(), ElementsAre(positive));
+  }
+}
+
+TEST_F(SchemaProposalTest, APositiveThatNobodyKnowsIsAskedForWithoutShowingIt) {
+  flags_.label = "grade";
+  const TableSample sample = Sample({id_, Column("grade", {"gold", "tin"}, 100)});
+  EXPECT_THAT(Error(sample, true), AllOf(HasSubstr("column \"grade\""), HasSubstr("--positive=TEXT"),
+                                         Not(HasSubstr("gold")), Not(HasSubstr("tin"))));
+  flags_.positive = "gold";
+  EXPECT_THAT(Propose(sample, true).schema.positive(), ElementsAre("gold"));
+  flags_.positive = "silver";
+  EXPECT_THAT(Error(sample, true), AllOf(HasSubstr("--positive"), Not(HasSubstr("tin"))));
+}
+
+TEST_F(SchemaProposalTest, ALabelOfThreeValuesIsOneErrorThatNamesTheFlags) {
+  flags_.label = "region";
+  EXPECT_THAT(Error(Sample({id_, region_}), true),
+              AllOf(HasSubstr("expected a label of two values, found 3"), HasSubstr("--class=TEXT"),
+                    HasSubstr("--target_minimum"), Not(HasSubstr("north"))));
+  flags_.classes = {"north", "south", "east"};
+  const SchemaProposal proposal = Propose(Sample({id_, region_}), true);
+  EXPECT_EQ(Kinds(proposal).at("region"), "CLASS_LABEL");
+  EXPECT_THAT(proposal.schema.classes(), ElementsAre("north", "south", "east"));
+  flags_.classes = {"north", "south", "west"};
+  EXPECT_THAT(Error(Sample({id_, region_}), true), HasSubstr("found 33 rows with others"));
+}
+
+TEST_F(SchemaProposalTest, ANumberIsPredictedInTheRangeThatWasGiven) {
+  flags_.label = "price";
+  flags_.target_minimum = "0";
+  flags_.target_maximum = "50";
+  const SchemaProposal proposal = Propose(Sample({id_, Column("price", {"10", "12.5", "17"}, 100)}), true);
+  EXPECT_EQ(Kinds(proposal).at("price"), "TARGET");
+  EXPECT_EQ(proposal.schema.target_maximum(), 50);
+  flags_.target_maximum = "-1";
+  EXPECT_THAT(Error(Sample({id_, Column("price", {"10", "12.5", "17"}, 100)}), true), HasSubstr("--target_minimum"));
+}
+
+TEST_F(SchemaProposalTest, ALabelIsNeverGuessed) {
+  EXPECT_THAT(Error(Sample({id_, defaulted_, region_}), true),
+              AllOf(HasSubstr("expected --label=COLUMN"), HasSubstr("columns with two values: defaulted")));
+}
+
+TEST_F(SchemaProposalTest, TheNonLabelPartyHasNone) {
+  flags_.label = "defaulted";
+  EXPECT_THAT(Error(Sample({id_, defaulted_}), false), HasSubstr("--label: expected none"));
+}
+
+TEST_F(SchemaProposalTest, SeveralIdsOrNoneAreOneErrorThatNamesTheFlag) {
+  EXPECT_THAT(Error(Sample({id_, Ids("account", 100), region_}), false),
+              AllOf(HasSubstr("found 2: customer, account"), HasSubstr("--id=COLUMN"), Not(HasSubstr("C17"))));
+  EXPECT_THAT(Error(Sample({region_, income_}), false), HasSubstr("--id=COLUMN names it"));
+  flags_.id = "account";
+  EXPECT_EQ(Kinds(Propose(Sample({id_, Ids("account", 100), region_}), false)).at("customer"), "IGNORE");
+  flags_.id = "region";
+  EXPECT_THAT(Error(Sample({id_, region_}), false), HasSubstr("found 3 distinct ones in 100 rows"));
+}
+
+TEST_F(SchemaProposalTest, FractionsAreNoId) {
+  ColumnSummary amounts("amount");
+  for (int row = 0; row < 100; ++row) {
+    amounts.Add(absl::StrCat(row, ".25"));
+  }
+  EXPECT_EQ(Kinds(Propose(Sample({id_, amounts}), false)).at("amount"), "NUMERIC");
+}
+
+TEST_F(SchemaProposalTest, WhatTellsNothingIsLeftOut) {
+  ColumnSummary notes("note");
+  for (int row = 0; row < 100; ++row) {
+    notes.Add(absl::StrCat("text ", row / 3 * 2 + (row % 3 > 0)));
+  }
+  const TableSample sample = Sample({id_, income_, Column("country", {"DE"}, 100), notes});
+  EXPECT_EQ(Kinds(Propose(sample, false)).at("country"), "IGNORE");
+  EXPECT_EQ(Kinds(Propose(sample, false)).at("note"), "IGNORE");
+  flags_.categorical = {"note"};
+  EXPECT_EQ(Kinds(Propose(sample, false)).at("note"), "CATEGORICAL");
+  flags_.categorical.clear();
+  flags_.ignore = {"income"};
+  EXPECT_THAT(Error(sample, false), HasSubstr("expected a column to learn from"));
+}
+
+TEST_F(SchemaProposalTest, AFewTextsAmongNumbersAreOneErrorThatNamesTheFlags) {
+  Cells cells(20, "5");
+  cells[3] = "secret";
+  cells[4] = "6";
+  const TableSample sample = Sample({id_, Column("age", cells, 100)});
+  EXPECT_THAT(Error(sample, false), AllOf(HasSubstr("column \"age\": expected numbers, found another text in 5 of 100"),
+                                          HasSubstr("--missing=TEXT"), Not(HasSubstr("secret"))));
+  flags_.missing = {"secret"};
+  const SchemaProposal proposal = Propose(sample, false);
+  EXPECT_EQ(Kinds(proposal).at("age"), "NUMERIC");
+  EXPECT_THAT(proposal.schema.missing(), ElementsAre("secret"));
+}
+
+TEST_F(SchemaProposalTest, NumbersWithZerosInFrontAreCodes) {
+  const TableSample sample =
+      Sample({id_, Column("zip", {"01234", "10115", "80331"}, 100), Column("share", {"0.5", "0"}, 100)});
+  EXPECT_EQ(Kinds(Propose(sample, false)).at("zip"), "CATEGORICAL");
+  EXPECT_EQ(Kinds(Propose(sample, false)).at("share"), "NUMERIC");
+  flags_.numeric = {"zip"};
+  EXPECT_EQ(Kinds(Propose(sample, false)).at("zip"), "NUMERIC");
+}
+
+TEST_F(SchemaProposalTest, FlagsMustNameColumnsOnce) {
+  flags_.ignore = {"incme"};
+  EXPECT_THAT(Error(Sample({id_, income_}), false),
+              HasSubstr("--ignore: expected a column of t.csv (customer, income)"));
+  flags_.ignore = {"income"};
+  flags_.categorical = {"income"};
+  EXPECT_THAT(Error(Sample({id_, income_}), false), HasSubstr("found \"income\" in two"));
+}
+
+TEST_F(SchemaProposalTest, CodesOfManyTextsAreCountedNotKept) {
+  ColumnSummary many = Ids("code", 1000);
+  EXPECT_TRUE(many.counts().empty());
+  EXPECT_EQ(many.distinct(), 1000);
+}
+
+}  // namespace
+}  // namespace splitveil

@@ -1,0 +1,89 @@
+#include "deploy/operator/init/table_sample.h"
+
+#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "tests/testing/process/temp_folder.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class TableSampleTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<TableSample> Of(const std::string& text, const LayoutFlags& flags = {}) const {
+    std::ofstream(path_, std::ios::binary) << text;
+    return SampleTable(path_, flags);
+  }
+  // A header and `rows` rows.
+  static std::string Table(int64_t rows, const std::string& tail = "") {
+    std::string text = "id,age\n";
+    for (int64_t row = 0; row < rows; ++row) {
+      text += "r" + std::to_string(row) + ",4" + tail + "\n";
+    }
+    return text;
+  }
+
+  const testing::TempFolder folder_;
+  const std::string path_ = folder_.File("t.csv");
+};
+
+TEST_F(TableSampleTest, CountsEveryRowOfASmallFile) {
+  const auto sample = Of("\xef\xbb\xbfid;age\r\na;3\r\n\r\nb;NA\r\nc;");  // A byte order mark, CR LF, no last line end.
+  ASSERT_TRUE(sample.ok()) << sample.status();
+  EXPECT_EQ(sample->rows, 3);
+  EXPECT_TRUE(sample->whole);
+  EXPECT_EQ(sample->columns[0].name(), "id");
+  EXPECT_TRUE(sample->columns[0].names_rows());
+  EXPECT_EQ(sample->columns[1].numbers(), 1);
+  EXPECT_EQ(sample->columns[1].marked(), 1);
+  EXPECT_EQ(sample->columns[1].empty(), 1);
+  EXPECT_THAT(SampleText("t.csv", *sample), HasSubstr("t.csv: 3 rows, all of the file; separator semicolon"));
+}
+
+TEST_F(TableSampleTest, LooksAtSoManyRowsAndSaysSo) {
+  const auto whole = Of(Table(kMaxSampledRows));
+  EXPECT_TRUE(whole->whole);
+  const auto part = Of(Table(kMaxSampledRows + 1));
+  EXPECT_EQ(part->rows, kMaxSampledRows);
+  EXPECT_FALSE(part->whole);
+  EXPECT_THAT(SampleText("t.csv", *part), HasSubstr("100000 rows looked at, not all"));
+}
+
+TEST_F(TableSampleTest, LooksAtSoManyBytes) {
+  const std::string wide(1 << 16, '4');
+  const auto part = Of(Table(400, wide));
+  ASSERT_TRUE(part.ok()) << part.status();
+  EXPECT_FALSE(part->whole);
+  EXPECT_LT(part->rows, 300);
+}
+
+TEST_F(TableSampleTest, AnOddLineIsAnErrorThatSaysWhereUnlessItIsToBeSkipped) {
+  const std::string text = Table(300) + "secret,5,6\n" + "last,7\n";
+  const auto odd = Of(text);
+  EXPECT_EQ(odd.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(odd.status().message()),
+              AllOf(HasSubstr("t.csv:302:1: expected 2 cells"), Not(HasSubstr("secret"))));
+  LayoutFlags flags;
+  flags.skip_bad_rows = true;
+  const auto skipped = Of(text, flags);
+  EXPECT_EQ(skipped->rows, 301);
+  EXPECT_EQ(skipped->odd_lines, 1);
+}
+
+TEST_F(TableSampleTest, FailsForFilesWithoutRows) {
+  EXPECT_THAT(std::string(Of("").status().message()), HasSubstr("found an empty file"));
+  LayoutFlags flags;
+  flags.header = "yes";
+  EXPECT_THAT(std::string(Of("id,age\n", flags).status().message()), HasSubstr("expected rows below the header"));
+  EXPECT_EQ(SampleTable(folder_.File("none.csv"), {}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(Of("\xff\xfei\0d\0").status().message()), HasSubstr("UTF-16"));
+}
+
+}  // namespace
+}  // namespace splitveil

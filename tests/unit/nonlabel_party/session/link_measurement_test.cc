@@ -1,0 +1,113 @@
+#include "nonlabel_party/session/link_measurement.h"
+
+#include <functional>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+
+#include "common/process/exit_code.h"
+#include "nonlabel_party/session/nonlabel_session.h"
+#include "tests/testing/local_label_party.h"
+#include "tests/testing/small_run.h"
+#include "tests/unit/nonlabel_party/session/ledger_value.h"
+
+namespace splitveil::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(BatchesInFlightTest, KeepALinkBusy) {
+  const auto of = [](double round_trip_ms, double batch_ms, int64_t most = 64) {
+    return BatchesInFlight({absl::Milliseconds(round_trip_ms), absl::Milliseconds(batch_ms)}, most);
+  };
+  EXPECT_EQ(of(0.1, 0.2), 2);    // The same machine.
+  EXPECT_EQ(of(40, 10), 7);      // 40 ms, 100 Mbit/s, 125 kB: six arrive while the first comes back.
+  EXPECT_EQ(of(40, 100), 4);     // Slow rather than far.
+  EXPECT_EQ(of(40, 0.1), 22);    // Far and fast: as many as are computed meanwhile,
+  EXPECT_EQ(of(40, 0.1, 8), 8);  // but no more than agreed.
+  EXPECT_EQ(of(0.1, 0.2, 1), 1);
+  EXPECT_EQ(of(0, 0), 1);
+}
+
+TEST(BatchesInFlightTest, ABatchHasTheBytesOfItsNumbers) {
+  v1::RunAgreement agreement;
+  agreement.set_batch_size(1024);
+  agreement.set_cut_width(64);
+  agreement.set_wire_dtype(v1::FLOAT32);
+  EXPECT_EQ(BatchBytes(agreement), 262144);
+  agreement.set_wire_dtype(v1::BFLOAT16);
+  EXPECT_EQ(BatchBytes(agreement), 131072);
+}
+
+class MeasuredRunTest : public ::testing::Test {
+ protected:
+  MeasuredRunTest() : run_(300) { run_.agreement.set_in_flight_batches(0); }
+
+  absl::Status Run(const std::function<void(LocalLabelParty&)>& alter = {}) {
+    label_ = *LabelSession::Create(run_.LabelOptions());
+    LocalLabelParty peer(label_.get());
+    if (alter) {
+      alter(peer);
+    }
+    return NonLabelSession(run_.NonLabelOptions(&peer)).Run();
+  }
+
+  SmallRun run_;
+  std::unique_ptr<LabelSession> label_;
+};
+
+TEST_F(MeasuredRunTest, BothPartiesTrainWithWhatTheLinkAsksFor) {
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(label_->completed());
+  EXPECT_THAT(
+      LedgerValue(run_.files.File("nonlabel_party.db"), "SELECT detail FROM event WHERE kind = 'in_flight_batches'"),
+      HasSubstr(" batches; a round trip takes "));
+}
+
+TEST_F(MeasuredRunTest, AnAnswerOfAnotherSizeIsRefused) {
+  const absl::Status status =
+      Run([](LocalLabelParty& peer) { peer.alter_measurement = [](auto& response) { response.set_padding("x"); }; });
+  EXPECT_EQ(ExitCodeFor(status), ExitCode::kRefused) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("MeasureLink: expected"));
+}
+
+// As a peer would that has another program.
+class MeasuredLabelSessionTest : public MeasuredRunTest {
+ protected:
+  // What Start of a hand-made run says with so many batches in flight; measurements before it.
+  absl::Status StartWith(uint32_t in_flight_batches, uint32_t agreed, int measurements = 0, uint32_t answer_bytes = 0) {
+    run_.agreement.set_in_flight_batches(static_cast<int32_t>(agreed));
+    absl::Status refused;
+    const absl::Status outcome = Run([&](LocalLabelParty& peer) {
+      peer.alter_start_request = [this, in_flight_batches, measurements, answer_bytes,
+                                  &refused](v1::StartRequest& request) {
+        for (int i = 0; i < measurements && refused.ok(); ++i) {
+          v1::MeasureLinkRequest measurement;
+          measurement.set_run_id(request.run_id());
+          measurement.set_answer_bytes(answer_bytes);
+          refused = label_->MeasureLink(measurement).status();
+        }
+        request.set_in_flight_batches(in_flight_batches);
+      };
+    });
+    return refused.ok() ? outcome : refused;
+  }
+};
+
+TEST_F(MeasuredLabelSessionTest, WhatIsNotAgreedIsRefused) {
+  EXPECT_TRUE(StartWith(3, 3).ok());
+  EXPECT_THAT(std::string(StartWith(2, 3).message()), HasSubstr("in_flight_batches"));
+  EXPECT_THAT(std::string(StartWith(9, 0).message()), HasSubstr("in_flight_batches"));  // At most 8.
+  EXPECT_THAT(std::string(StartWith(0, 0).message()), HasSubstr("in_flight_batches"));
+}
+
+TEST_F(MeasuredLabelSessionTest, MeasurementsAreAnsweredWithinLimits) {
+  EXPECT_EQ(StartWith(3, 3, 1).code(), absl::StatusCode::kFailedPrecondition);  // None is agreed.
+  EXPECT_EQ(StartWith(2, 0, 1, 1u << 31).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(StartWith(2, 0, RunOpening::kMostMeasurements).code(), absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace splitveil::testing
