@@ -64,7 +64,7 @@ TEST(RunClaimTest, OneStepWithABoundSpeaksForNoRun) {
   std::vector<double> bounded(40, 0.6);
   bounded[7] = 0.9;
   EXPECT_EQ(StepAucBoundP95(bounded), 0.6);
-  bounded[8] = bounded[9] = kNan;  // Above 5% of the steps, and without a bound.
+  bounded[8] = bounded[9] = bounded[10] = kNan;  // More than 5% of the steps, and without a bound.
   EXPECT_EQ(StepAucBoundP95(bounded), 1);
   EXPECT_TRUE(std::isnan(StepAucBoundP95({})));
   RunClaim claim;
