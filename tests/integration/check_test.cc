@@ -225,7 +225,8 @@ TEST_F(CheckTest, RefusesALedgerThatIsNone) {
 
 TEST_F(CheckTest, RefusesAResultWithoutAFolder) {
   run_.label_config.set_result_path("absent/result.json");
-  ExpectRefused("label_party", "result_path: expected a path in a folder that exists, found absent/result.json");
+  ExpectRefused("label_party",
+                "result_path: expected a path in a folder that exists, found " + run_.folder + "/absent/result.json");
 }
 
 }  // namespace

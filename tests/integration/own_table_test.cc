@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 
 #include "tests/testing/process/child_process.h"
 #include "tests/testing/process/running_program.h"
@@ -20,6 +22,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int kRefused = 4;
 
@@ -64,17 +67,20 @@ class OwnTableTest : public ::testing::Test {
   }
 
   // Starts the label party and points the shop at its port.
-  std::unique_ptr<RunningProgram> StartLabelParty() {
-    auto label = std::make_unique<RunningProgram>("label_party", Arguments("bank"), folder_.path());
+  std::unique_ptr<RunningProgram> StartLabelParty() { return StartAtBank("label_party", Arguments("bank")); }
+
+  std::unique_ptr<RunningProgram> StartAtBank(const std::string& program, const std::vector<std::string>& arguments) {
+    auto label = std::make_unique<RunningProgram>(program, arguments, folder_.path());
     const std::string marker = "listens on port ";
     EXPECT_TRUE(label->WaitForError(marker) && label->WaitForError("\n")) << label->Errors();
     const std::string log = label->Errors();
     const size_t at = log.find(marker) + marker.size();
     const std::string port = log.substr(at, log.find('\n', at) - at);
     const std::string path = At("shop/party.textproto");
-    const std::string text =
-        absl::StrReplaceAll(ReadWholeFile(path), {{"127.0.0.1:1\"", absl::StrCat("127.0.0.1:", port, "\"")}});
+    const std::string text = absl::StrReplaceAll(
+        ReadWholeFile(path), {{absl::StrCat("127.0.0.1:", port_, "\""), absl::StrCat("127.0.0.1:", port, "\"")}});
     std::ofstream(path) << text;
+    port_ = port;
     return label;
   }
 
@@ -86,6 +92,7 @@ class OwnTableTest : public ::testing::Test {
   }
 
   const TempFolder folder_;
+  std::string port_ = "1";  // Of the label party, in the shop's configuration.
 };
 
 TEST_F(OwnTableTest, TrainsAndReportsWithoutALineWrittenByHand) {
@@ -103,6 +110,56 @@ TEST_F(OwnTableTest, TrainsAndReportsWithoutALineWrittenByHand) {
   Tool(
       {"report", "--ledger=" + At("bank/ledger.db"), "--ledger=" + At("shop/ledger.db"), "--out=" + At("report.html")});
   EXPECT_THAT(ReadWholeFile(At("report.html")), HasSubstr("first-run"));
+}
+
+// New customers, of whom nobody knows yet, scored by both parties: with the head that predicts, of which no gradient
+// ever left, and the account is not opened.
+TEST_F(OwnTableTest, PredictsNewRowsThatHaveNoLabels) {
+  {
+    const auto label = StartLabelParty();
+    RunningProgram nonlabel("nonlabel_party", Arguments("shop"), At("shop"));
+    ASSERT_EQ(nonlabel.Wait(), 0) << nonlabel.Errors();
+    ASSERT_EQ(label->Wait(), 0) << label->Errors();
+  }
+  std::ofstream bank(At("new_bank.csv")), shop(At("new_shop.csv"));
+  bank << "customer,income\n";
+  shop << "customer;visits;region\n";
+  for (int row = 0; row < 12; ++row) {
+    bank << "N" << row << "," << 1000 + 30 * row << "\n";
+    shop << "N" << row + 2 << ";" << 3 * row << ";west\n";  // A region that the training has not seen.
+  }
+  bank.close();
+  shop.close();
+  Tool({"transform", "--fitted=" + At("bank"), "--party=label_party", "--schema=" + At("bank/schema.textproto"),
+        "--unlabelled", "--input=" + At("new_bank.csv"), "--out=" + At("new")});
+  Tool({"transform", "--fitted=" + At("shop"), "--party=nonlabel_party", "--schema=" + At("shop/schema.textproto"),
+        "--input=" + At("new_shop.csv"), "--out=" + At("new")});
+
+  std::vector<std::string> arguments = Arguments("bank");
+  arguments.insert(arguments.begin(), "predict");
+  arguments.insert(arguments.end(), {"--data=" + At("new/label_party.data"), "--out=" + At("predictions.csv")});
+  const auto label = StartAtBank("splitveil", arguments);
+  arguments = Arguments("shop");
+  arguments.insert(arguments.begin(), "predict");
+  arguments.push_back("--data=" + At("new/nonlabel_party.data"));
+  RunningProgram nonlabel("splitveil", arguments, At("shop"));
+  EXPECT_EQ(nonlabel.Wait(), 0) << nonlabel.Errors();
+  EXPECT_EQ(label->Wait(), 0) << label->Errors();
+  EXPECT_THAT(label->Errors(), Not(HasSubstr("privacy account")));
+
+  std::ifstream predictions(At("predictions.csv"));
+  std::string line;
+  std::getline(predictions, line);
+  EXPECT_EQ(line, "id,probability");
+  int rows = 0;
+  while (std::getline(predictions, line)) {
+    const std::vector<std::string> cells = absl::StrSplit(line, ',');
+    double probability = 0;
+    ASSERT_TRUE(cells.size() == 2 && cells[0][0] == 'N' && absl::SimpleAtod(cells[1], &probability));
+    EXPECT_TRUE(probability > 0 && probability < 1);
+    ++rows;
+  }
+  EXPECT_EQ(rows, 10);  // N2 to N11.
 }
 
 TEST_F(OwnTableTest, SomebodyElseUnderThePeersNameIsRefusedAndTheRunGoesOn) {
