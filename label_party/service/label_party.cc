@@ -154,6 +154,9 @@ absl::Status CheckResultPath(const char* field, const std::string& path) {
                    absl::StrCat(field, ": expected a path in a folder that exists, found ", path));
 }
 
+// How long answers under way may take to leave, on a busy machine: a peer that is not told waits for an outage to end.
+constexpr absl::Duration kAnswerLimit = absl::Seconds(10);
+
 // How long a peer that lost the connection at the very end, when all is done and recorded here, may ask for the answer
 // to its Close: as long as it tries, from when it notices, for which keepalive may take this long.
 constexpr absl::Duration kNoticeLimit = absl::Minutes(1);
@@ -261,7 +264,7 @@ absl::Status ServeRun(LabelPartyPlan& plan, bool only_continues) {
   session->AwaitFarewell(FarewellLimit(plan.agreement.deadlines(), IsHalt(outcome)), &StopRequested);
   training.EndStreams();
   // Answers under way may leave; a stream still open is cut off.
-  running.server->Shutdown(GrpcDeadline(SteadyAfter(absl::Seconds(2))));
+  running.server->Shutdown(GrpcDeadline(SteadyAfter(kAnswerLimit)));
   return session->peer_started_again() ? PeerStartedAgain("the non-label party") : outcome;
 }
 

@@ -9,7 +9,7 @@ import stat
 # Not ours: what they need is not there in a test.
 FOREIGN = {
     "apt-get": "installs packages", "sudo": "needs another user's rights", "docker": "needs a Docker engine",
-    "docker-compose": "needs a Docker engine", "cmake": "compiles", "ctest": "runs every test",
+    "docker-compose": "needs a Docker engine", "cmake": "compiles", "ctest": "runs every test", "cpack": "packs what is built; integration_deploy_package",
     "systemctl": "needs an init system", "git": "fetches from elsewhere", "xdg-open": "opens a browser",
 }
 # Ours: syntax and flags are checked.

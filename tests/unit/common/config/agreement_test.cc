@@ -62,7 +62,8 @@ constexpr char kCanonicalHex[] =
     "299a9999999999a93f3001"                                      //     0.05, 1
     "89019a9999999999b93f"                                        // 17: 0.1
     "900100"                                                      // 18: false
-    "9a0100";                                                     // 19: ""
+    "9a0100"                                                      // 19: ""
+    "a00108";                                                     // 20: 8
 
 // "NORM, COSINE, ... or HINT_INNER_PRODUCT", as the validator lists them.
 std::string AttackNames() {

@@ -61,8 +61,8 @@ TEST(ColumnSampleTest, TheSameNumbersGiveTheSameSample) {
 
 TEST(ColumnSampleTest, AColumnThatIsNearlyConstantScalesByItsOtherNumbers) {
   std::vector<double> numbers(1000, 0);
-  for (int i = 0; i < 5; ++i) {
-    numbers[static_cast<size_t>(100 * i)] = 1;
+  for (size_t i = 0; i < 500; i += 100) {
+    numbers[i] = 1;
   }
   EXPECT_EQ(SummaryOf(numbers).robust_minimum, 0);
   EXPECT_EQ(SummaryOf(numbers).robust_maximum, 1);
