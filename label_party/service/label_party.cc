@@ -155,7 +155,7 @@ absl::Status CheckResultPath(const char* field, const std::string& path) {
 }
 
 // How long answers under way may take to leave, on a busy machine: a peer that is not told waits for an outage to end.
-constexpr absl::Duration kAnswerLimit = absl::Seconds(10);
+constexpr absl::Duration kAnswerLimit = absl::Seconds(5);
 
 // How long a peer that lost the connection at the very end, when all is done and recorded here, may ask for the answer
 // to its Close: as long as it tries, from when it notices, for which keepalive may take this long.
@@ -263,6 +263,7 @@ absl::Status ServeRun(LabelPartyPlan& plan, bool only_continues) {
   }
   session->AwaitFarewell(FarewellLimit(plan.agreement.deadlines(), IsHalt(outcome)), &StopRequested);
   training.EndStreams();
+  session->AwaitStopTold(kAnswerLimit);
   // Answers under way may leave; a stream still open is cut off.
   running.server->Shutdown(GrpcDeadline(SteadyAfter(kAnswerLimit)));
   return session->peer_started_again() ? PeerStartedAgain("the non-label party") : outcome;

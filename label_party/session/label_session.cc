@@ -258,8 +258,8 @@ void LabelSession::ConnectionLost() {
 
 void LabelSession::NoteRefusal(absl::string_view call, const absl::Status& status) {
   absl::MutexLock lock(&mutex_);
-  if (IsHalt(status) && end_.ended()) {
-    halt_told_ = true;
+  if ((IsHalt(status) || call == "Close") && end_.ended()) {
+    end_told_ = true;
     ended_.Wake();
   }
   if (!end_.ended() && records_.ledger() != nullptr) {
@@ -322,8 +322,21 @@ void LabelSession::AwaitFarewell(absl::Duration limit, bool (*stop)()) {
     {
       absl::MutexLock lock(&mutex_);
       const bool may_ask_again = protocol_.state() == State::kCompleted && closing_.Finish(training_.get()).ok();
-      const bool is_to_be_told = end_.halted_by_operator() && !halt_told_;
+      const bool is_to_be_told = end_.halted_by_operator() && !end_told_;
       if (end_.peer_started_again() || !(may_ask_again || is_to_be_told)) {
+        return;
+      }
+    }
+    ended_.Until(SteadyAfter(absl::Milliseconds(100)));
+  }
+}
+
+void LabelSession::AwaitStopTold(absl::Duration limit) {
+  const SteadyTime deadline = SteadyAfter(limit);
+  while (SteadyNow() < deadline) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!end_.stopped() || !opened() || end_told_) {
         return;
       }
     }

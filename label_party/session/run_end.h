@@ -47,7 +47,8 @@ class RunEnd {
   const absl::Status& outcome() const { return outcome_; }
   // "completed", "stopped", "halted" or "failed", as the ledger says it.
   const char* name() const;
-  // Its operator has halted it, and the peer is still to be told.
+  // Whoever operates this party has stopped it, or halted it: nothing of the peer's has ended it.
+  bool stopped() const { return ended_ && cause_ == Cause::kStopped; }
   bool halted_by_operator() const { return ended_ && cause_ == Cause::kOperatorHalt; }
   // kPeerStartedAgain has come, be it after the end.
   bool peer_started_again() const { return peer_started_again_; }
