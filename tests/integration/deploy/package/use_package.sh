@@ -21,9 +21,8 @@ as_splitveil 'splitveil generate --rows=20000 --seed=3 --out=clicks.tsv'
 as_splitveil 'splitveil prepare --format=criteo --input=clicks.tsv --out=. >/dev/null'
 as_splitveil 'splitveil certificates --label=label-party.example --nonlabel=nonlabel-party.example --out=. >/dev/null'
 echo '127.0.0.1 label-party.example nonlabel-party.example' >>/etc/hosts
-sed -i 's/model { preset: MULTILAYER_PERCEPTRON }/model { preset: MULTILAYER_PERCEPTRON own_features { before: "third" } }/' \
-  /etc/splitveil/label_party.textproto
-sed -i '/^cut_width/i cut_layer: "second"' /etc/splitveil/run.textproto
+sed -i 's/preset: MULTILAYER_PERCEPTRON/preset: WIDE_AND_DEEP/' /etc/splitveil/*_party.textproto
+sed -i -e 's/^cut_layer.*/cut_layer: "third"/' -e 's/^cut_width.*/cut_width: 128/' /etc/splitveil/run.textproto
 
 # The commands of the units, as their user: a fresh root has no systemd to start them.
 exec_of() { sed -n "s/^$2=//p" "/lib/systemd/system/splitveil-$1.service"; }
