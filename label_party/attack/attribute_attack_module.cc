@@ -344,10 +344,13 @@ absl::Status AttributeAttackModule::Learn(Attempt& attempt, ConstMatrixView imit
 
 absl::StatusOr<Matrix> AttributeAttackModule::GuessFrom(const EpochHistory& history, int64_t first, int64_t count,
                                                         const AttributeDecoder& decoder) {
+  // As large as each other: decoders bring each part to scale by itself.
+  const int64_t part_count = (count + kGuessedAtOnce - 1) / kGuessedAtOnce;
   std::vector<Matrix> parts;
-  for (int64_t from = first; from < first + count; from += kGuessedAtOnce) {
-    SPLITVEIL_ASSIGN_OR_RETURN(parts.emplace_back(),
-                               decoder.Guess(history.Rows(from, std::min(kGuessedAtOnce, first + count - from))));
+  for (int64_t k = 0; k < part_count; ++k) {
+    const int64_t from = count * k / part_count;
+    const int64_t to = count * (k + 1) / part_count;
+    SPLITVEIL_ASSIGN_OR_RETURN(parts.emplace_back(), decoder.Guess(history.Rows(first + from, to - from)));
   }
   Matrix scores(count, parts.empty() ? 0 : parts.front().cols());
   int64_t filled = 0;

@@ -26,6 +26,7 @@ constexpr size_t kLargestBatch = 256;
 constexpr size_t kLeastBatches = 8;
 constexpr size_t kHeldOutFraction = 10;  // One of so many.
 constexpr int64_t kGuessedAtOnce = 8192;
+constexpr int64_t kEnoughForTheirOwnSpread = 256;  // Their mean is then known to a sixteenth of their spread.
 
 LayerChain ChainOf(const AttributeDecoder::Options& options) {
   LayerChain chain;
@@ -193,10 +194,12 @@ absl::StatusOr<double> AttributeDecoder::LossOn(const Examples& examples) const 
 absl::StatusOr<Matrix> AttributeDecoder::Guess(ConstMatrixView activations) const {
   SPLITVEIL_RETURN_IF_ERROR(CheckWidth(activations));
   Matrix scores = Matrix::ToOverwrite(activations.rows(), values_);
+  const Standardiser standardiser =
+      activations.rows() >= kEnoughForTheirOwnSpread ? Standardiser(activations) : standardiser_;
   for (int64_t first = 0; first < activations.rows(); first += kGuessedAtOnce) {
     const int64_t rows = std::min(kGuessedAtOnce, activations.rows() - first);
     SPLITVEIL_ASSIGN_OR_RETURN(const Matrix logits,
-                               layers_->Predict(standardiser_.Apply(activations.block(first, rows))));
+                               layers_->Predict(standardiser.Apply(activations.block(first, rows))));
     scores.SetBlock(first, logits);
   }
   for (int64_t j = 0; j < scores.rows(); ++j) {

@@ -23,9 +23,10 @@ namespace splitveil {
 // h_psi of Yu et al., section 4: layers and a softmax over the attribute's values, which learn by cross-entropy with
 // Adam in batches of 256, of few examples smaller ones. The learning rate is 0.001 (section 6.1); one layer alone,
 // whose loss is convex, takes 0.01 to be there within a few passes. Inputs are standardised by mean and spread of the
-// examples it learns from. A tenth of those is held out, always the same: of the weights after each pass, and before
-// the first, those remain with the least loss there, so that a decoder that learns its examples by heart does not
-// understate the attack. Not thread-safe.
+// examples it learns from, or of those it guesses where they are many: the bottom model goes on learning between the
+// two, and what moves all activations alike would move every guess across the threshold. A tenth of those is held out,
+// always the same: of the weights after each pass, and before the first, those remain with the least loss there, so
+// that a decoder that learns its examples by heart does not understate the attack. Not thread-safe.
 class AttributeDecoder {
  public:
   struct Options {
@@ -45,8 +46,9 @@ class AttributeDecoder {
   // where activations are not finite.
   absl::Status Learn(ConstMatrixView activations, absl::Span<const uint8_t> values);
 
-  // log p(value | activations): [rows, values]. Before the first Learn: of random weights. Errors: InvalidArgument for
-  // another width; Internal where activations are not finite.
+  // log p(value | activations): [rows, values]. 256 rows or more are brought to the scale of the learnt ones by their
+  // own mean and spread, and so should be a fair sample. Before the first Learn: of random weights. Errors:
+  // InvalidArgument for another width; Internal where activations are not finite.
   absl::StatusOr<Matrix> Guess(ConstMatrixView activations) const;
 
  private:

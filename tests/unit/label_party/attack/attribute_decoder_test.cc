@@ -76,6 +76,25 @@ TEST(AttributeDecoderTest, ReachesItWhateverTheScaleOfTheActivations) {
             bayes - kLearningLoss - 4 * FractionSpread(bayes, kTrials));
 }
 
+TEST(AttributeDecoderTest, ReachesItWhereAllActivationsHaveMovedSince) {
+  const double bayes = NormalCdf(1);
+  const AttributeSample known = DrawGaussians({{-1, 0}, {1, 0}}, {1, 1}, 6000, 1);
+  AttributeSample fresh = DrawGaussians({{-1, 0}, {1, 0}}, {1, 1}, kTrials, 2);
+  for (int64_t j = 0; j < fresh.activations.rows(); ++j) {
+    fresh.activations.row(j)[0] = 1.5F * fresh.activations.row(j)[0] + 3;  // As the learnt ones, all were of one value.
+  }
+  EXPECT_GT(Accuracy(OptionsOf(2, 2, {}), known, fresh), bayes - kLearningLoss - 4 * FractionSpread(bayes, kTrials));
+}
+
+TEST(AttributeDecoderTest, FewAreGuessedAtTheScaleOfThoseItLearntFrom) {
+  const AttributeSample known = DrawGaussians({{-3, 0}, {3, 0}}, {1, 1}, 6000, 1);
+  const std::unique_ptr<AttributeDecoder> decoder = Make(OptionsOf(2, 2, {}));
+  ASSERT_TRUE(decoder->Learn(known.activations, known.values).ok());
+  Matrix alone(1, 2);
+  alone.row(0)[0] = 3;
+  EXPECT_GT(Guess(*decoder, alone).row(0)[1], std::log(0.9F));
+}
+
 TEST(AttributeDecoderTest, OfNoiseGuessesTheMostFrequentValue) {
   // Nothing independent of the values is right more often than the most frequent one is.
   const AttributeSample known = DrawGaussians({{0, 0, 0, 0}, {0, 0, 0, 0}}, {3, 7}, 2000, 3);
