@@ -18,6 +18,8 @@ prepare() {
   for party in label_party nonlabel_party; do
     rm -rf "/demo/$party"/*
     mkdir "/demo/$party/certificates"
+    (umask 077; head -c 32 /dev/urandom | od -A n -t x1 | tr -d ' \n' >"/demo/$party/monitoring.token")
+    sed -i 's|^party {|&\n  monitoring { listen_address: "0.0.0.0:9443" token_path: "monitoring.token" }|' "$out"/*."$party".textproto
     cp "$out/$party.data" "$out"/*.run.textproto "$out"/*."$party".textproto "/demo/$party/"
     cp "$out/certificates/authority.pem" "$out/certificates/$party".* "/demo/$party/certificates/"
   done
