@@ -1,6 +1,5 @@
 #include "deploy/operator/local_run/finished_run.h"
 
-#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -72,10 +71,8 @@ absl::StatusOr<RunFigures> ParseFinishedRun(absl::string_view json, const std::s
   figures.sum_kl_mean = Number(result, "sum_kl_mean");
   figures.steps = result["steps"].get<int64_t>();
   figures.seconds = Number(result, "seconds");
-  for (const char* key : {"practical", "with_side_information"}) {
-    if (const auto strongest = result.find(key); strongest != result.end() && strongest->is_object()) {
-      figures.strongest_auc = std::fmax(figures.strongest_auc, Number(*strongest, "auc"));  // The one that is a number.
-    }
+  if (const auto strongest = result.find("strongest"); strongest != result.end() && strongest->is_object()) {
+    figures.strongest_auc = Number(*strongest, "auc");
   }
   if (result.contains("leak")) {
     figures.leaks = Leaks(result["leak"]);

@@ -273,19 +273,17 @@ std::string AdvantageWords(const RankedAttack& attack, const RunRanking& ranking
 }
 
 std::vector<std::string> RankingLines(const RunRanking& ranking) {
-  std::vector<std::string> lines;
+  std::vector<std::string> lines = {
+      absl::StrCat("strongest attack on gradients: ", DescribeRanked(ranking.strongest())),
+      absl::StrCat("bound: ", absl::StripPrefix(BoundStateWords(ranking), "proved; "))};
   if (ranking.bound == BoundState::kNotInLedger) {
-    lines.push_back("verdict, bound and worst case: not measurable from this ledger, only from the label party's");
+    lines.push_back("verdict and worst case: not measurable from this ledger, only from the label party's");
   } else {
-    const bool bounded = ranking.bound >= BoundState::kNotTested;
     lines.push_back(absl::StrCat("verdict: ", StandingWords(ranking.standing)));
-    lines.push_back(
-        absl::StrCat("proved: ", ProvedWords(ranking),
-                     bounded ? absl::StrCat("; ", absl::StripPrefix(BoundStateWords(ranking), "proved; ")) : ""));
+    lines.push_back(absl::StrCat("proved: ", ProvedWords(ranking)));
     lines.push_back(absl::StrCat("worst case measured: ", DescribeRanked(ranking.worst_case)));
   }
-  lines.push_back(absl::StrCat("practical, the strongest attack on gradients without side information: ",
-                               DescribeRanked(ranking.practical)));
+  lines.push_back(absl::StrCat("practical, without side information: ", DescribeRanked(ranking.practical)));
   lines.push_back(absl::StrCat("with side information: ", DescribeRanked(ranking.with_side_information)));
   if (ranking.practical.is_measured()) {
     lines.push_back(

@@ -173,14 +173,11 @@ Json GlossaryJson(const std::vector<std::vector<AttackLeak>>& runs) {
 }
 
 Json RankingJson(const RunRanking& ranking) {
-  const RankedAttack& strongest = ranking.strongest();
   Json excesses = Json::array();
   for (const BoundExcess& excess : ranking.excesses) {
     excesses.push_back(DescribeExcess(excess));
   }
-  return {{"title", strongest.is_measured() ? AttackTitle(strongest.attack) : "none measured"},
-          {"auc", NumberJson(strongest.auc)},
-          {"exposure", strongest.is_measured() ? ExposureName(ExposureOf(strongest.auc)) : ""},
+  return {{"strongest", RankedJson(ranking.strongest())},
           {"practical", RankedJson(ranking.practical)},
           {"with_side_information", RankedJson(ranking.with_side_information)},
           {"no_gradient", RankedJson(ranking.no_gradient)},

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "deploy/operator/local_run/figures_table.h"
 #include "deploy/operator/records/ranking_cells.h"
 #include "deploy/operator/sweep/attribute_table.h"
@@ -64,10 +65,11 @@ std::string SweepCsv(const std::vector<SweptRun>& runs) {
 }
 
 std::string SweepSummary(const std::vector<SweptRun>& runs) {
-  std::vector<std::vector<std::string>> rows = {{"protection", "seeds", "verdict", "worst case", "practical",
+  std::vector<std::vector<std::string>> rows = {{"protection", "seeds", "strongest", "bound", "verdict", "worst case", "practical",
                                                  absl::StrCat("test ", QualityName(runs)), "gain kept"}};
   for (const TradeoffPoint& point : SummarizeSeeds(runs)) {
-    rows.push_back({point.name, absl::StrCat(point.seeds), point.verdict, FixedCell(point.worst_case.auc.mean, 3),
+    rows.push_back({point.name, absl::StrCat(point.seeds), FixedCell(point.strongest.auc.mean, 3),
+                    absl::StrReplaceAll(BoundStateName(point.bound), {{"_", " "}}), point.verdict, FixedCell(point.worst_case.auc.mean, 3),
                     FixedCell(point.practical.auc.mean, 3), FixedCell(point.best_test_quality.mean, 3),
                     ShareCell(point.kept.share)});
   }

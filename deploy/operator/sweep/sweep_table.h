@@ -17,10 +17,9 @@ namespace splitveil {
 // meaning.
 std::string SweepCsv(const std::vector<SweptRun>& runs);
 
-// For a terminal: one line a protection, means over its seeds: the verdict, what is proved, the worst case measured,
-// the strongest attacks on gradients without side information (what a partner can do today) and with it, what guessing
-// reaches, the bound's state, the model's quality beside that of frozen and none, the share of the gain kept. Then what
-// the gain is, in a sentence (GainWords), and the other direction (AttributeSummary).
+// For a terminal: one line a protection, means over its seeds: the strongest attack on gradients and the bound's worst
+// state (BoundStateName), the worst verdict, the worst case measured, the practical attack, the model's quality, the
+// share of the gain kept. Then what the gain is, in a sentence (GainWords), and the other direction (AttributeSummary).
 std::string SweepSummary(const std::vector<SweptRun>& runs);
 
 }  // namespace splitveil

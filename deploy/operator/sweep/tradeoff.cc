@@ -163,6 +163,7 @@ void SummarizeRanking(const std::vector<const SweptRun*>& runs, TradeoffPoint& p
   const auto alike =
       std::count_if(runs.begin(), runs.end(), [&](const SweptRun* run) { return run->ranking.bound == worst->bound; });
   if (point.reference == Reference::kFrozen) {
+    point.bound = BoundState::kNothingLeft;
     point.bound_words = "no gradient leaves";
     return;
   }

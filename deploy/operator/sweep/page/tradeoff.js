@@ -287,22 +287,22 @@ function keptCell({ gain_kept: share, frozen_quality: from, none_quality: to }) 
 // A bound that is printed as 1.000 is none.
 const boundCell = (spread) => (spread.mean === null || spread.mean >= 0.9995 ? "–" : cell(spread));
 
-// The three figures, and what they come to.
+// What protections are ranked by; the three figures, and what they come to.
 function standingTable() {
   const verdict = (point) => element("span", point.broken ? { class: "alarm" } : {}, point.verdict);
-  const columns = [text("Protection"), text("Verdict"), number("Proved"), text("Worst case measured"), text("Practical")];
-  return table(columns, page.points.map((point) => [point.name, verdict(point), boundCell(point.proved_auc_bound),
-    ranked(point.worst_case), ranked(point.practical)]));
+  const columns = [text("Protection"), text("Strongest on gradients"), text(BOUND), text("Verdict"), number("Proved"), text("Worst case measured"), text("Practical")];
+  return table(columns, page.points.map((point) => [point.name, ranked(point.strongest), boundState(point), verdict(point),
+    boundCell(point.proved_auc_bound), ranked(point.worst_case), ranked(point.practical)]));
 }
 
 function pointTable() {
   const apart = page.points.some((point) => point.no_gradient.auc.mean !== null);
-  const columns = [text("Protection"), number("Seeds"), text("Practical"), text("With side inform\u00adation"),
-    number("TPR at 1%, 0.1% FPR"), number("Guess\u00ading"), text(BOUND), number("Bound per run"), number("Bound per step"), number("Test " + page.quality), number("Gain kept"),
+  const columns = [text("Protection"), number("Seeds"), text("Strongest on gradients"), number("TPR at 1%, 0.1% FPR"), text(BOUND),
+    text("With side inform\u00adation"), number("Guess\u00ading"), number("Bound per run"), number("Bound per step"), number("Test " + page.quality), number("Gain kept"),
     number(page.loss.charAt(0).toUpperCase() + page.loss.slice(1)),
     ...(apart ? [text("Without any gradient")] : [])];
-  return table(columns, page.points.map((point) => [point.name, String(point.seeds), ranked(point.practical), ranked(point.with_side_information),
-    rates(point.strongest), fixed(point.guessing.mean), boundState(point), boundCell(point.run_auc_bound), boundCell(point.auc_bound_p95), cell(point.test_quality),
+  return table(columns, page.points.map((point) => [point.name, String(point.seeds), ranked(point.strongest),
+    rates(point.strongest), boundState(point), ranked(point.with_side_information), fixed(point.guessing.mean), boundCell(point.run_auc_bound), boundCell(point.auc_bound_p95), cell(point.test_quality),
     keptCell(point), cell(point.test_loss), ...(apart ? [ranked(point.no_gradient)] : [])]));
 }
 

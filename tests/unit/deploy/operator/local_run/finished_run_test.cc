@@ -16,7 +16,7 @@ using ::testing::SizeIs;
 
 constexpr char kDigest[] = "00ff";
 constexpr char kResult[] = R"({"run_id":"a","protection":"none","steps":12,"test_log_loss":0.5,"test_auc":0.74,
-  "practical":{"layer":"cut","attack":"norm","auc":0.7},"with_side_information":null,
+  "strongest":{"layer":"cut","attack":"norm","auc":0.7},"practical":null,
   "final_test_auc":0.73,"sum_kl_mean":null,"auc_bound_p95":1,"run_auc_bound":0.9,
   "leak":{"cut":{"norm":{"mean":0.4,"mean_ci95":0.01,"p95":0.7},"cosine":{"mean":null,"mean_ci95":null,"p95":null}}}})";
 

@@ -328,7 +328,7 @@ TEST_F(ReportLeaksTest, ARunWithoutFiguresHasEmptyParts) {
   EXPECT_TRUE(run["cumulative"].is_null());
   EXPECT_TRUE(run["distributions"].is_null());
   EXPECT_TRUE(run["gate"].is_null());
-  EXPECT_TRUE(run["ranking"]["auc"].is_null());
+  EXPECT_TRUE(run["ranking"]["strongest"].is_null());
 }
 
 TEST_F(ReportLeaksTest, ARunThatWasFrozenFromTheStartIsNotSaidToHaveReleasedGradients) {

@@ -62,15 +62,17 @@ TEST(StreamSummaryTest, HasTheMeansOfEachProtectionOverTheDaysThatHaveThem) {
   std::vector<StreamedDay> days = kDays;
   days[0].ranking.practical = {"cut", "norm", "label_party", 0.9};
   days[1].ranking.practical = {"cut", "residual_norm", "label_party", 0.8};
+  days[1].ranking.with_side_information = {"cut", "cosine", "label_party", 0.85};  // Of this day the strongest.
   days[0].ranking.guessing.p95 = days[1].ranking.guessing.p95 = 0.541;
   days[0].ranking.bound = BoundState::kNotExceeded;
   days[1].ranking.bound = BoundState::kExceeded;  // One day is enough.
   days[1].ranking.excesses = {{"cut", "norm", 0.9, 0.7, {1}, 1}};
   EXPECT_THAT(
       Squeezed(StreamSummary(days)),
-      ElementsAre("protection days practical with side information bound, conditional unless proved test AUC log loss",
-                  "none 2 0.850 norm@cut - exceeded by norm@cut 0.600 0.500",
-                  "iso, t=1 1 - - not measurable from this ledger - 0.500"));
+      ElementsAre("protection days strongest bound, conditional unless proved practical with side information test AUC "
+                  "log loss",
+                  "none 2 0.875 norm@cut exceeded by norm@cut 0.850 0.850 0.600 0.500",
+                  "iso, t=1 1 - not measurable from this ledger - - - 0.500"));
 }
 
 }  // namespace
