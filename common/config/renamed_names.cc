@@ -30,6 +30,7 @@ constexpr RenamedName kRenamedNames[] = {
     {"AuditPolicy", "max_tpr_at_01pct_fpr", "max_measured_tpr_at_01pct_fpr"},
     {"AuditPolicy", "max_remembered_auc", "max_measured_cumulative_auc"},
     {"AuditPolicy", "allowed_grants", "allowed_disclosures"},
+    {"AuditPolicy", "min_test_auc", "min_final_test_auc"},
 };
 
 std::optional<std::string> Find(absl::string_view full_name, absl::string_view package, absl::string_view name) {

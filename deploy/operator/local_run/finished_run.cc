@@ -63,7 +63,7 @@ absl::StatusOr<RunFigures> ParseFinishedRun(absl::string_view json, const std::s
   }
   RunFigures figures;
   figures.is_regression = result.contains("test_r2");
-  figures.best_test_quality = Number(result, figures.is_regression ? "test_r2" : "test_auc");
+  figures.test_quality = Number(result, figures.is_regression ? "test_r2" : "test_auc");
   figures.final_test_quality = Number(result, figures.is_regression ? "final_test_r2" : "final_test_auc");
   figures.test_loss = Number(result, figures.is_regression ? "test_rmse" : "test_log_loss");
   figures.run_auc_bound = Number(result, "run_auc_bound");

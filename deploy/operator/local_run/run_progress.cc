@@ -26,7 +26,7 @@ void RunProgress::Finished(const std::string& run, const RunFigures& figures) {
       std::isfinite(figures.strongest_auc) ? absl::StrFormat(", strongest attack AUC %.3f", figures.strongest_auc) : "";
   const absl::MutexLock lock(&mutex_);
   ++finished_;
-  Ended(run, absl::StrFormat("test %s %.4f%s, %.0f s", figures.quality_name(), figures.best_test_quality, leak,
+  Ended(run, absl::StrFormat("test %s %.4f%s, %.0f s", figures.quality_name(), figures.test_quality, leak,
                              figures.seconds));
 }
 

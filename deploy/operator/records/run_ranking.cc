@@ -100,7 +100,7 @@ double RunAucBound(const PartyRecords& party) {
 }
 
 RankedAttack Ranked(const AttackLeak& leak) {
-  RankedAttack ranked = {leak.layer, leak.attack, leak.observer, leak.measured_auc()};
+  RankedAttack ranked = {leak.layer, leak.attack, leak.observer, leak.auc()};
   if (!leak.epochs.empty()) {
     ranked.tpr_1pct = leak.epochs.back()->tpr_1pct;
     ranked.tpr_01pct = leak.epochs.back()->tpr_01pct;
@@ -149,11 +149,11 @@ RunRanking RankRun(const RunRecords& run) {
   RunRanking ranking;
   ranking.guessing = GuessingOf(run);
   for (const AttackLeak& leak : AttackLeaks(run)) {  // The strongest first.
-    if (leak.measured_auc() > 0 &&
+    if (leak.auc() > 0 &&
         (leak.attack == "features_only" || (leak.attack == "activation_clusters" && !ranking.baseline.is_measured()))) {
       ranking.baseline = Ranked(leak);
     }
-    if (UsesGivenLabels(leak.attack) || !(leak.measured_auc() > 0)) {
+    if (UsesGivenLabels(leak.attack) || !(leak.auc() > 0)) {
       continue;
     }
     RankedAttack& kind = !ReadsGradients(leak.attack)          ? ranking.no_gradient

@@ -103,15 +103,15 @@ Json LeaksJson(const std::vector<AttackLeak>& leaks, const RunRecords& run, cons
                   {"observer", leak.observer},
                   {"needs", DescribeNeeds(leak.attack)},
                   {"reads_gradients", ReadsGradients(leak.attack)},
-                  {"auc", leak.measured_auc() > 0 ? NumberJson(leak.measured_auc()) : Json()},
-                  {"exposure", leak.measured_auc() > 0 ? ExposureName(ExposureOf(leak.measured_auc())) : ""},
+                  {"auc", leak.auc() > 0 ? NumberJson(leak.auc()) : Json()},
+                  {"exposure", leak.auc() > 0 ? ExposureName(ExposureOf(leak.auc())) : ""},
                   {"mean", batches ? MeanJson(summary) : Json()},
                   {"p95", batches ? NumberJson(summary.p95) : Json()},
                   {"steps", summary.steps},
                   {"pooled", leak.epochs.empty() ? Json() : PooledJson(*leak.epochs.back())},
                   {"beyond", BeyondBound(leak, last_step_of_epoch)}};
-    if (leak.measured_auc() > 0 && baseline.is_measured() && leak.attack != baseline.attack) {
-      entry["advantage"] = NumberJson(leak.measured_auc() - baseline.auc);
+    if (leak.auc() > 0 && baseline.is_measured() && leak.attack != baseline.attack) {
+      entry["advantage"] = NumberJson(leak.auc() - baseline.auc);
     }
     if (IsCharted(leak, charted)) {
       entry["curve"] = LeakCurve(*leak.series);

@@ -192,7 +192,7 @@ Json RunJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const 
                                               : "No attack on gradients was measured"},
           {"verdict_without_gradient", VerdictWithoutGradient(ranking)},
           {"test_auc", best != nullptr ? NumberJson(best->auc) : Json()},
-          {"last_test_auc", last != nullptr ? NumberJson(last->auc) : Json()},
+          {"final_test_auc", last != nullptr ? NumberJson(last->auc) : Json()},
           {"test_log_loss", best != nullptr ? NumberJson(best->log_loss) : Json()},
           {"protection_words", ReleasedNothing(run)
                                    ? "Bottom model frozen from the start: no gradient left the label party."

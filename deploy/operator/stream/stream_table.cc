@@ -86,7 +86,7 @@ std::string StreamCsv(const std::vector<StreamedDay>& days) {
   std::string csv = absl::StrJoin(cells, ",") + "\n";
   for (const StreamedDay& day : days) {
     const RunFigures& figures = day.figures;
-    cells = {CsvCell(day.day), CsvCell(day.protection), CsvCell(figures.best_test_quality), CsvCell(figures.test_loss)};
+    cells = {CsvCell(day.day), CsvCell(day.protection), CsvCell(figures.test_quality), CsvCell(figures.test_loss)};
     for (const std::string& cell : RankingCells(day.ranking)) {
       cells.push_back(CsvCell(cell));
     }
@@ -122,7 +122,7 @@ std::string StreamSummary(const std::vector<StreamedDay>& days) {
       row.push_back(FixedCell(MeanOf(own_days, [&](const StreamedDay& day) { return (day.ranking.*kind).auc; }), 3));
     }
     row.insert(row.end(),
-               {FixedCell(MeanOf(own_days, [](const StreamedDay& day) { return day.figures.best_test_quality; }), 3),
+               {FixedCell(MeanOf(own_days, [](const StreamedDay& day) { return day.figures.test_quality; }), 3),
                 FixedCell(MeanOf(own_days, [](const StreamedDay& day) { return day.figures.test_loss; }), 3)});
   }
   return AlignedTable(rows);

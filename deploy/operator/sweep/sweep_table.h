@@ -10,8 +10,8 @@
 namespace splitveil {
 
 // sweep.csv: a header, then one line per run: run, protection (its family), parameter, seed, the columns of
-// RankingColumns, best_test_auc, frozen_test_auc, none_test_auc (of the same seed), gain_kept (BottomGain::ShareKept, a
-// fraction), final_test_auc (of regressions best_test_r2 and so on), test_log_loss (test_rmse), steps,
+// RankingColumns, test_auc (of the best epoch), frozen_test_auc, none_test_auc (of the same seed), gain_kept (BottomGain::ShareKept, a
+// fraction), final_test_auc (of regressions test_r2 and so on), test_log_loss (test_rmse), steps,
 // LAYER_ATTACK_mean and LAYER_ATTACK_p95 for each layer and attack (LeakSummary, the strongest first), run_auc_bound,
 // auc_bound_p95, sum_kl_mean, seconds, AttributeColumns (attribute_table.h). An empty cell: not measured, or of no
 // meaning.

@@ -59,7 +59,7 @@ struct TradeoffPoint {
   BoundState bound = BoundState::kNotInLedger;
   std::string bound_words;  // "exceeded by Gradient length (1 of 2 seeds)".
   KeptGain kept;
-  Spread best_test_quality, final_test_quality, test_loss, run_auc_bound, auc_bound_p95, sum_kl_mean, seconds;
+  Spread test_quality, final_test_quality, test_loss, run_auc_bound, auc_bound_p95, sum_kl_mean, seconds;
   std::vector<LeakSpread> leaks;  // In the order of LayersAndAttacks.
 };
 

@@ -30,7 +30,7 @@ function drawGlance() {
     withSmallPrint(key(run), !isNone(ranking.guessing) && "guessing: p95 " + fixed(ranking.guessing)),
     ranked(ranking.strongest), runBoundCell(ranking), element("span", { class: "whole" }, ranking.bound_kind), verdictCell(ranking),
     worstCase(ranking), ranked(ranking.practical), ranked(ranking.with_side_information), ...(apart ? [ranked(ranking.no_gradient)] : []),
-    withSmallPrint(fixed(run.test_auc), !isNone(run.last_test_auc) && "last " + fixed(run.last_test_auc),
+    withSmallPrint(fixed(run.test_auc), !isNone(run.final_test_auc) && "last " + fixed(run.final_test_auc),
       !isNone(run.test_log_loss) && "log loss " + fixed(run.test_log_loss))]);
   byId("glance-table").append(table(columns, rows));
 }

@@ -200,8 +200,8 @@ TEST_F(ResultJsonTest, TheFileHasTheThreeFiguresAndTheVerdict) {
   result_.cumulative_sum_kl = 0.5;
   Json standing = Full()["standing"];
   EXPECT_TRUE(standing["proved_auc_bound"].is_null());
-  EXPECT_TRUE(standing["measured_worst_case"].is_null());
-  EXPECT_EQ(standing["measured_practical"]["attack"], "spectral");
+  EXPECT_TRUE(standing["worst_case"].is_null());
+  EXPECT_EQ(standing["practical"]["attack"], "spectral");
   EXPECT_EQ(standing["verdict"], "claimed, the worst case was not measured");
   EXPECT_TRUE(Full()["claim_check"].is_null());
   result_.protection = "gaussian_label_dp(sigma=2)";
