@@ -24,7 +24,7 @@ constexpr RenamedName kRenamedNames[] = {
     {"GradientProtection.Marvell", "across_s", "orthogonal_noise_ratio"},
     {"GradientProtection.RunBudget", "max_auc", "max_run_auc_bound"},
     {"GradientProtection.RunBudget", "s_growth", "noise_growth_per_epoch"},
-    // The policy of a privacy audit.
+    // The policy of an audit.
     {"AuditPolicy", "max_leak", "max_measured_leak"},
     {"AuditPolicy", "max_tpr_at_1pct_fpr", "max_measured_tpr_at_1pct_fpr"},
     {"AuditPolicy", "max_tpr_at_01pct_fpr", "max_measured_tpr_at_01pct_fpr"},
