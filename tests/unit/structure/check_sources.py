@@ -40,6 +40,7 @@ OLD_NAMES = re.compile(
         r"\bTurned(?:Auc|Interval)\b",
         r"\"gradient_protection\.\w*[\":]",
         r"(?i:\bprivacy_?audit)",
+        r"\bmeasured_(?:practical|worst_case)\b|\bmin_test_auc\b|\blast_test_auc\b|\bbest_test_quality\b",
         r"\bStepTimeRow::audit\b|\baudit_share\b|\bupdate_seconds(?: \+|,) audit\b",
     ]))
 OLD_NAMES_ALLOWED = ("CHANGELOG.md", "common/command_line/renamed_flags.cc", "common/config/renamed_names.cc",
