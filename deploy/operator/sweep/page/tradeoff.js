@@ -206,7 +206,7 @@ const boundCell = (spread) => (spread.mean === null || spread.mean >= 0.9995 ? "
 // What protections are ranked by; the three figures, and what they come to.
 function standingTable() {
   const verdict = (point) => element("span", point.broken ? { class: "alarm" } : {}, point.verdict);
-  const columns = [text("Protection"), text("Strongest on gradients"), text(BOUND), text("Verdict"), number("Proved"), text("Worst case measured"), text("Practical")];
+  const columns = [text("Protection"), text("Strongest on gradients"), text(BOUND), text("Verdict"), text("Proved"), text("Worst case measured"), text("Practical")];
   return table(columns, page.points.map((point) => [point.name, ranked(point.strongest), boundState(point), verdict(point),
     boundCell(point.proved_auc_bound), ranked(point.worst_case), ranked(point.practical)]));
 }
