@@ -97,7 +97,7 @@ std::string Named(const MeasuredAttack& leak) { return absl::StrFormat("%s %.3f"
 
 std::string NamedWithLayer(const MeasuredAttack& leak) { return absl::StrCat(Named(leak), " at ", leak.layer); }
 
-// A line an attack: "norm 0.720  (`unit`)", "cosine 0.580; 3 weaker".
+// A line per attack: "norm 0.720  (`unit`)", "cosine 0.580; 3 weaker".
 template <typename Describe>
 std::vector<std::string> FirstFew(const std::vector<MeasuredAttack>& leaks, Describe describe, const char* unit) {
   const size_t shown = std::min<size_t>(kAttacksShown, leaks.size());
@@ -258,8 +258,7 @@ StrongestOnGradients StrongestOf(const std::vector<MeasuredAttack>& strongest_fi
     if (!ReadsGradients(attack.attack) || UsesGivenLabels(attack.attack) || !(attack.auc() > 0)) {
       continue;
     }
-    const MeasuredAttack*& kind =
-        NeedsNoSideInformation(attack.attack) ? found.practical : found.with_side_information;
+    const MeasuredAttack*& kind = NeedsNoSideInformation(attack.attack) ? found.practical : found.with_side_information;
     if (kind == nullptr) {
       kind = &attack;
     }

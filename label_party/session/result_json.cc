@@ -270,13 +270,13 @@ Json StandingJson(const RunSummary& summary) {
   const EpochLeakRow& worst = summary.worst_case;
   return {{"proved_auc_bound", proved ? Number(summary.run_auc_bound) : Json(nullptr)},
           {"proved_by", proved ? Json("noise on labels") : Json(nullptr)},
-          {"worst_case",
-           worst.examples == 0 ? Json(nullptr)
-                               : Json{{"layer", worst.layer},
-                                      {"attack", worst.attack},
-                                      {"auc", Number(InvertedAuc(worst.auc))},
-                                      {"auc_ci95", worst.auc < 0.5 ? Interval(1 - worst.auc_high, 1 - worst.auc_low)
-                                                                   : Interval(worst.auc_low, worst.auc_high)}}},
+          {"worst_case", worst.examples == 0
+                             ? Json(nullptr)
+                             : Json{{"layer", worst.layer},
+                                    {"attack", worst.attack},
+                                    {"auc", Number(InvertedAuc(worst.auc))},
+                                    {"auc_ci95", worst.auc < 0.5 ? Interval(1 - worst.auc_high, 1 - worst.auc_low)
+                                                                 : Interval(worst.auc_low, worst.auc_high)}}},
           {"practical", AttackJson(StrongestOf(summary.leaks).practical)},
           {"verdict", StandingWords(StandingOf(claim))},
           {"exceeded_by", summary.exceeded_by}};

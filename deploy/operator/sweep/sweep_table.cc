@@ -47,9 +47,9 @@ std::string SweepCsv(const std::vector<SweptRun>& runs) {
       cells.push_back(CsvCell(cell));
     }
     cells.insert(cells.end(),
-                 {CsvCell(figures.test_quality), CsvCell(gain.FrozenQuality(seed)),
-                  CsvCell(gain.NoneQuality(seed)), CsvCell(gain.ShareKept(seed, figures.test_quality)),
-                  CsvCell(figures.final_test_quality), CsvCell(figures.test_loss), absl::StrCat(figures.steps)});
+                 {CsvCell(figures.test_quality), CsvCell(gain.FrozenQuality(seed)), CsvCell(gain.NoneQuality(seed)),
+                  CsvCell(gain.ShareKept(seed, figures.test_quality)), CsvCell(figures.final_test_quality),
+                  CsvCell(figures.test_loss), absl::StrCat(figures.steps)});
     for (const auto& key : keys) {
       const LeakPoint leak = LeakOf(figures, key.first, key.second);
       cells.insert(cells.end(), {CsvCell(leak.mean), CsvCell(leak.p95)});
@@ -65,13 +65,13 @@ std::string SweepCsv(const std::vector<SweptRun>& runs) {
 }
 
 std::string SweepSummary(const std::vector<SweptRun>& runs) {
-  std::vector<std::vector<std::string>> rows = {{"protection", "seeds", "strongest", "bound", "verdict", "worst case", "practical",
-                                                 absl::StrCat("test ", QualityName(runs)), "gain kept"}};
+  std::vector<std::vector<std::string>> rows = {{"protection", "seeds", "strongest", "bound", "verdict", "worst case",
+                                                 "practical", absl::StrCat("test ", QualityName(runs)), "gain kept"}};
   for (const TradeoffPoint& point : SummarizeSeeds(runs)) {
     rows.push_back({point.name, absl::StrCat(point.seeds), FixedCell(point.strongest.auc.mean, 3),
-                    absl::StrReplaceAll(BoundStateName(point.bound), {{"_", " "}}), point.verdict, FixedCell(point.worst_case.auc.mean, 3),
-                    FixedCell(point.practical.auc.mean, 3), FixedCell(point.test_quality.mean, 3),
-                    ShareCell(point.kept.share)});
+                    absl::StrReplaceAll(BoundStateName(point.bound), {{"_", " "}}), point.verdict,
+                    FixedCell(point.worst_case.auc.mean, 3), FixedCell(point.practical.auc.mean, 3),
+                    FixedCell(point.test_quality.mean, 3), ShareCell(point.kept.share)});
   }
   return absl::StrCat(AlignedTable(rows), GainWords(runs), "\n", AttributeSummary(runs));
 }

@@ -77,7 +77,7 @@ BottomGain GainOf(const std::vector<SweptRun>& runs, const std::string& cut_laye
 // BottomGain::Words, of each cut layer where it varies.
 std::string GainWords(const std::vector<SweptRun>& runs);
 
-// One point a protection, in the order of first appearance.
+// One point per protection, in the order of first appearance.
 std::vector<TradeoffPoint> SummarizeSeeds(const std::vector<SweptRun>& runs);
 
 // One choice among several; less is better in both.

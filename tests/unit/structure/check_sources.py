@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the rules of the C++ sources that a compiler does not. Usage: check_sources.py REPOSITORY.
 
-Prints one line a violation, "structure: FILE...: what was expected, what was found"; exit 1 if there is any. It reads
+Prints one line per violation, "structure: FILE...: what was expected, what was found"; exit 1 if there is any. It reads
 the text as clang-format leaves it (definitions start in the first column), not a syntax tree: a second, not minutes.
 """
 import collections

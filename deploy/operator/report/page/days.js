@@ -1,7 +1,7 @@
 // The strongest attack and its AUC.
 const strongestCells = ({ strongest }) => (strongest ? [strongest.title, fixed(strongest.auc)] : ["none measured", "–"]);
 
-// Day by day: runs that continue one another, a line a chain. A chain has the colour of its last run.
+// Day by day: runs that continue one another, a line per chain. A chain has the colour of its last run.
 function drawDays() {
   if (!page.days) return removeSection("days");
   const { charted, chains } = page.days;

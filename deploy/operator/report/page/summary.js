@@ -1,4 +1,4 @@
-// What stands at the top: the runs side by side, the alarm, a card a run.
+// What stands at the top: the runs side by side, the alarm, a card per run.
 const byRuns = (...rest) => [text("Run"), ...rest];
 
 // An attack's AUC, below it which attack.

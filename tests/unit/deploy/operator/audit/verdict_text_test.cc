@@ -141,7 +141,8 @@ TEST(VerdictTextTest, NamesTheStrongestAttackAndTheBoundsState) {
   EXPECT_THAT(
       VerdictText(JudgeRuns({RecordedRun()}, policy)),
       HasSubstr(
-          "strongest attack on gradients: Line between the classes, accumulated (cumulative_direction) at the cut layer, "
+          "strongest attack on gradients: Line between the classes, accumulated (cumulative_direction) at the cut "
+          "layer, "
           "AUC 0.640\n"
           "bound: not exceeded by the attacks run here\n"
           "verdict: holds as far as measured\n"

@@ -130,10 +130,12 @@ TEST_F(RunRankingTest, ABoundThatNoAttackExceedsIsNotSaidToHold) {
   EXPECT_THAT(
       RankingLines(RankRun(run_)),
       ElementsAre(
-          "strongest attack on gradients: Length outside the main direction (residual_norm) at the cut layer, AUC 0.900",
+          "strongest attack on gradients: Length outside the main direction (residual_norm) at the cut layer, AUC "
+          "0.900",
           "bound: not exceeded by the attacks run here", "verdict: claimed, the worst case was not measured",
           "proved: nothing; conditional: AUC at most 0.750 over the whole run", "worst case measured: none measured",
-          "practical, without side information: Length outside the main direction (residual_norm) at the cut layer, AUC "
+          "practical, without side information: Length outside the main direction (residual_norm) at the cut layer, "
+          "AUC "
           "0.900",
           "with side information: Line between the classes, accumulated (cumulative_direction) at the cut layer, "
           "AUC 0.700",

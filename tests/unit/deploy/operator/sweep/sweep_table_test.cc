@@ -121,13 +121,11 @@ TEST(SweepSummaryTest, HasOneAlignedLineAProtection) {
     EXPECT_EQ(line.size(), lines[0].size());
     squeezed.push_back(absl::StrJoin(absl::StrSplit(line, ' ', absl::SkipEmpty()), " "));
   }
-  EXPECT_THAT(
-      squeezed,
-      ElementsAre("protection seeds strongest bound verdict worst case practical test AUC gain kept",
-                  "none 1 1.000 none nothing claimed - 1.000 0.750 1.00",
-                  "s4 2 0.750 exceeded broken (1 of 2 seeds) 0.550 0.650 0.730 0.80",
-                  "s9 1 0.800 not exceeded holds as far as measured 0.550 0.800 0.700 0.00",
-                  "frozen 1 - nothing left no gradient left - - 0.700 0.00"));
+  EXPECT_THAT(squeezed, ElementsAre("protection seeds strongest bound verdict worst case practical test AUC gain kept",
+                                    "none 1 1.000 none nothing claimed - 1.000 0.750 1.00",
+                                    "s4 2 0.750 exceeded broken (1 of 2 seeds) 0.550 0.650 0.730 0.80",
+                                    "s9 1 0.800 not exceeded holds as far as measured 0.550 0.800 0.700 0.00",
+                                    "frozen 1 - nothing left no gradient left - - 0.700 0.00"));
 }
 
 TEST(SweepTableTest, ComparesRegressionsByRSquared) {
