@@ -136,16 +136,17 @@ sed 's/^/    /' "$logs/audit.marvell.policy.log" >&2
 # What the audit's log of a run says of KEY, or a dash.
 said() { sed -n "s/^$2: //p" "$logs/audit.$1.guarantee.log" | grep . || echo -; }
 say "" "Which run's promise holds against everybody? All three, held to deploy/demo/guarantee.textproto: a proved bound of AUC"
-say "0.70 on what the whole run tells of a label, and no attack that exceeds it. Worst case: of an adversary that knows the model."
-printf '    %-18s %-8s %-8s %-18s %s\n' run policy 'exit code' verdict 'worst case measured, AUC' >&2
+say "0.70 on what the whole run tells of a label, and no attack that exceeds it. Strongest: of all attacks on the gradients, AUC."
+say "Worst case: of an adversary that knows the model."
+printf '    %-18s %-10s %-11s %-20s %-8s %-10s %s\n' run strongest 'worst case' verdict policy 'exit code' bound >&2
 verdicts=
 for run in none marvell gaussian_label_dp; do
   audit $run guarantee audit.$run.guarantee.html
   verdicts+=${verdicts:+, }$verdict
   met='not met'
   [ "$verdict" -ne 0 ] || met=met
-  printf '    %-18s %-8s %-9s %-18s %s\n' $run "$met" "$verdict" "$(said $run verdict)" \
-    "$(said $run 'worst case measured' | sed 's/.*AUC //')" >&2
+  printf '    %-18s %-10s %-11s %-20s %-8s %-10s %s\n' $run "$(said $run 'strongest attack on gradients' | sed 's/.*AUC //')" \
+    "$(said $run 'worst case measured' | sed 's/.*AUC //')" "$(said $run verdict)" "$met" "$verdict" "$(said $run bound)" >&2
 done
 say "Guaranteed: proved, and exceeded by none. Broken: an attack exceeds the bound. Nothing claimed: there is no bound."
 say "Why, criterion by criterion: $logs/audit.RUN.guarantee.log"

@@ -24,12 +24,13 @@ constexpr RenamedName kRenamedNames[] = {
     {"GradientProtection.Marvell", "across_s", "orthogonal_noise_ratio"},
     {"GradientProtection.RunBudget", "max_auc", "max_run_auc_bound"},
     {"GradientProtection.RunBudget", "s_growth", "noise_growth_per_epoch"},
-    // The policy of a privacy audit.
+    // The policy of an audit.
     {"AuditPolicy", "max_leak", "max_measured_leak"},
     {"AuditPolicy", "max_tpr_at_1pct_fpr", "max_measured_tpr_at_1pct_fpr"},
     {"AuditPolicy", "max_tpr_at_01pct_fpr", "max_measured_tpr_at_01pct_fpr"},
     {"AuditPolicy", "max_remembered_auc", "max_measured_cumulative_auc"},
     {"AuditPolicy", "allowed_grants", "allowed_disclosures"},
+    {"AuditPolicy", "min_test_auc", "min_final_test_auc"},
 };
 
 std::optional<std::string> Find(absl::string_view full_name, absl::string_view package, absl::string_view name) {

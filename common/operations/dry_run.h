@@ -19,7 +19,7 @@ class DryRun {
   void Warn(absl::string_view what, absl::string_view text);
   void Problem(absl::string_view what, absl::string_view text);
 
-  // One line a check: "ok       certificates   ...", in the order of the calls.
+  // One line per check: "ok       certificates   ...", in the order of the calls.
   std::string Text() const;
   // OK without problems; else InvalidArgument "dry run: 2 of 9 checks failed, the first: ...".
   absl::Status status() const;

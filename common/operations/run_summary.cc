@@ -97,7 +97,7 @@ std::string Named(const MeasuredAttack& leak) { return absl::StrFormat("%s %.3f"
 
 std::string NamedWithLayer(const MeasuredAttack& leak) { return absl::StrCat(Named(leak), " at ", leak.layer); }
 
-// A line an attack: "norm 0.720  (`unit`)", "cosine 0.580; 3 weaker".
+// A line per attack: "norm 0.720  (`unit`)", "cosine 0.580; 3 weaker".
 template <typename Describe>
 std::vector<std::string> FirstFew(const std::vector<MeasuredAttack>& leaks, Describe describe, const char* unit) {
   const size_t shown = std::min<size_t>(kAttacksShown, leaks.size());
@@ -112,10 +112,19 @@ std::vector<std::string> FirstFew(const std::vector<MeasuredAttack>& leaks, Desc
   return lines;
 }
 
-// "norm at cut and 2 others".
+// "norm at cut and 2 more".
 std::string FirstAndHowMany(const std::vector<std::string>& names) {
   const size_t more = names.size() - 1;
-  return more == 0 ? names.front() : absl::StrCat(names.front(), " and ", more, more == 1 ? " other" : " others");
+  return more == 0 ? names.front() : absl::StrCat(names.front(), " and ", more, " more");
+}
+
+// What runs are ranked by, before anything else that was measured.
+void AddStrongest(const RunSummary& summary, Table& table) {
+  const MeasuredAttack* const strongest = StrongestOf(summary.leaks).strongest();
+  if (strongest != nullptr) {
+    table.Add("strongest", absl::StrFormat("%.3f measured, of all attacks on gradients: %s at %s", strongest->auc(),
+                                           strongest->attack, strongest->layer));
+  }
 }
 
 // Of every kind the strongest attacks and how many there are besides: those on single batches layer by layer, those
@@ -195,10 +204,10 @@ std::string WorstCase(const RunSummary& summary) {
 }
 
 std::string Practical(const RunSummary& summary) {
-  const MeasuredAttack* const strongest = StrongestOnGradients(summary.leaks, /*side_information=*/false);
-  return strongest == nullptr ? "not measured: no attack without side information"
-                              : absl::StrFormat("%.3f measured, no side information: %s at %s", strongest->auc(),
-                                                strongest->attack, strongest->layer);
+  const MeasuredAttack* const practical = StrongestOf(summary.leaks).practical;
+  return practical == nullptr ? "not measured: no attack without side information"
+                              : absl::StrFormat("%.3f measured, no side information: %s at %s", practical->auc(),
+                                                practical->attack, practical->layer);
 }
 
 // What is proved, what the worst case was measured to read, and what a partner can do today; then the verdict.
@@ -237,14 +246,24 @@ std::vector<MeasuredAttack> StrongestFirst(const LeakSeriesByAttack& series, con
   return attacks;
 }
 
-const MeasuredAttack* StrongestOnGradients(const std::vector<MeasuredAttack>& strongest_first, bool side_information) {
+const MeasuredAttack* StrongestOnGradients::strongest() const {
+  return practical == nullptr || (with_side_information != nullptr && with_side_information->auc() > practical->auc())
+             ? with_side_information
+             : practical;
+}
+
+StrongestOnGradients StrongestOf(const std::vector<MeasuredAttack>& strongest_first) {
+  StrongestOnGradients found;
   for (const MeasuredAttack& attack : strongest_first) {
-    if (ReadsGradients(attack.attack) && attack.auc() > 0 &&
-        NeedsNoSideInformation(attack.attack) != side_information) {
-      return &attack;
+    if (!ReadsGradients(attack.attack) || UsesGivenLabels(attack.attack) || !(attack.auc() > 0)) {
+      continue;
+    }
+    const MeasuredAttack*& kind = NeedsNoSideInformation(attack.attack) ? found.practical : found.with_side_information;
+    if (kind == nullptr) {
+      kind = &attack;
     }
   }
-  return nullptr;
+  return found;
 }
 
 std::string BoundState(const RunSummary& summary) {
@@ -278,6 +297,7 @@ std::string RunSummaryTable(const RunSummary& summary) {
   }
   table.Add("training", Training(summary));
   AddQuality(summary, table);
+  AddStrongest(summary, table);
   AddLeaks(summary, table);
   AddAttributeLeaks(summary, table);
   if (summary.leaks.empty() && !summary.gate.empty()) {

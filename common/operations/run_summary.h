@@ -25,9 +25,17 @@ using PooledAucByAttack = std::map<std::pair<std::string, std::string>, double>;
 // One figure set for each of `series`, strongest first (IsStronger). `pooled`: AUCs as measured.
 std::vector<MeasuredAttack> StrongestFirst(const LeakSeriesByAttack& series, const PooledAucByAttack& pooled = {});
 
-// Of `strongest_first`, the strongest on gradients without side information (hints, the classes' true moments), or with
-// it; null where there is none.
-const MeasuredAttack* StrongestOnGradients(const std::vector<MeasuredAttack>& strongest_first, bool side_information);
+// Of attacks in the order of StrongestFirst, those that read gradients: the strongest without side information and with
+// it (hints, the classes' true moments). Null where there is none.
+struct StrongestOnGradients {
+  const MeasuredAttack* practical = nullptr;
+  const MeasuredAttack* with_side_information = nullptr;
+
+  // The stronger of the two, `practical` where they are equal: what runs are ranked by. Null where there is neither.
+  const MeasuredAttack* strongest() const;
+};
+// Borrows from `strongest_first`, which must outlive it. Attacks that use given labels are left out.
+StrongestOnGradients StrongestOf(const std::vector<MeasuredAttack>& strongest_first);
 
 // What a party knows of a run's end. NaN, negative or empty: not known to it, left out. The label party knows whether
 // attacks were measured, so an empty `leaks` of its own is said.
@@ -65,7 +73,7 @@ struct RunSummary {
   std::string details;                            // Path of the file with every figure.
 };
 
-// "not exceeded by the attacks run here", "exceeded by norm at cut and 2 others", "no attack was held against it": the
+// "not exceeded by the attacks run here", "exceeded by norm at cut and 2 more", "no attack was held against it": the
 // one wording of the terminal and the RESULT line. Unless it is proved (IsBoundProved), a bound is conditional: it
 // holds for Gaussian classes only, and no run shows that it does.
 std::string BoundState(const RunSummary& summary);

@@ -20,24 +20,31 @@ function annotate(ctx, words, x, y) {
   ctx.fillText(words, x, y);
 }
 
+// From one point to another, [x, y] in pixels.
+function drawLine(ctx, from, to, colour, dash = []) {
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = 1;
+  ctx.setLineDash(dash);
+  ctx.beginPath();
+  ctx.moveTo(...from);
+  ctx.lineTo(...to);
+  ctx.stroke();
+}
+
+// Across a chart, at a value of its y axis.
+function drawLevel({ ctx, chartArea: area, scales }, value, colour, dash) {
+  const y = scales.y.getPixelForValue(value);
+  drawLine(ctx, [area.left, y], [area.right, y], colour, dash);
+}
+
 // Dashed lines at what guessing reaches, {y, name} in ascending order, with their names at the right end; the upper of two
 // names above its line, the lower below, where there is room for it.
 const guessingLines = (lines) => ({
   id: "guessingLines",
   beforeDatasetsDraw(chart) {
-    const { ctx, chartArea: area, scales } = chart;
-    ctx.save();
-    ctx.strokeStyle = INK;
-    ctx.lineWidth = 1;
-    ctx.setLineDash([2, 3]);
-    for (const { y: auc } of lines) {
-      const y = scales.y.getPixelForValue(auc);
-      ctx.beginPath();
-      ctx.moveTo(area.left, y);
-      ctx.lineTo(area.right, y);
-      ctx.stroke();
-    }
-    ctx.restore();
+    chart.ctx.save();
+    for (const { y: auc } of lines) drawLevel(chart, auc, INK, [2, 3]);
+    chart.ctx.restore();
   },
   afterDatasetsDraw(chart) {
     const { ctx, chartArea: area, scales } = chart;
@@ -153,43 +160,38 @@ const boundLine = (data, label, run) => ({ label, data, borderColor: run.colour,
   borderWidth: 1.5, borderDash: [1, 3], borderCapStyle: "round", pointRadius: 0, order: 3 });
 const boundKey = (words) => key({ colour: QUIET, dash: [1, 3] }, words);
 
-// A figure with a caption and an empty canvas in `box`.
-function addFigure(box, title, note, described) {
+// A chart in a figure of its own in `box`; every chart is made here. `described`: for who does not see
+// it. `keys`: of the chart's own legend, below it. The rest as Chart.js takes it.
+function addChart(box, { title, note, described, keys = [] }, { type, datasets, plugins, padding, scales, tooltip }) {
   const canvas = element("canvas", { role: "img", "aria-label": described });
   const caption = element("figcaption", {}, title);
   if (note) caption.append(element("span", {}, note));
   const figure = element("figure", {}, caption, element("div", { class: "canvas-box" }, canvas));
+  if (keys.length) figure.append(element("div", { class: "legend" }, ...keys));
   box.append(figure);
-  return { canvas, figure };
+  charts.push(new Chart(canvas, { type, data: { datasets }, plugins,
+    options: { layout: { padding }, interaction: { mode: "nearest", intersect: false }, scales,
+      plugins: { legend: { display: false }, tooltip } } }));
 }
 
 // A line chart in the element `box`. options: title, note, x, y (axis titles with units), min, max, logarithmic, guessing
-// (lines of guessingLines), wholeX, xMin, xMax. `keys`: of the chart's own legend, below it.
+// (lines of guessingLines), wholeX, xMin, xMax. `keys`: as addChart's.
 function drawChart(box, options, datasets, keys = []) {
   if (!datasets.some((dataset) => dataset.data.length)) return;
-  const { canvas, figure } = addFigure(box, options.title, options.note,
-    options.title + ". " + options.y + " against " + options.x + ".");
-  if (keys.length) figure.append(element("div", { class: "legend" }, ...keys));
-  charts.push(new Chart(canvas, {
+  addChart(box, { title: options.title, note: options.note, described: options.title + ". " + options.y + " against " + options.x + ".", keys }, {
     type: "line",
-    data: { datasets },
+    datasets,
     plugins: options.guessing ? [guessingLines(options.guessing), intervalBars] : [intervalBars],
-    options: {
-      layout: { padding: { right: 8 } },
-      interaction: { mode: "nearest", intersect: false },
-      scales: {
-        x: { type: "linear", bounds: options.wholeX ? "ticks" : "data", title: { display: true, text: options.x }, grid: { display: false }, min: options.xMin,
-          max: options.xMax, ticks: xTicks(options) },
-        y: yScale(options),
-      },
-      plugins: {
-        legend: { display: false },
-        tooltip: { filter: (item) => !item.dataset.raw, callbacks: {
-          title: (items) => (items.length ? options.x + " " + short(items[0].parsed.x) : ""),
-          label: (item) => item.dataset.label + ": " + short(item.parsed.y) } },
-      },
+    padding: { right: 8 },
+    scales: {
+      x: { type: "linear", bounds: options.wholeX ? "ticks" : "data", title: { display: true, text: options.x }, grid: { display: false }, min: options.xMin,
+        max: options.xMax, ticks: xTicks(options) },
+      y: yScale(options),
     },
-  }));
+    tooltip: { filter: (item) => !item.dataset.raw, callbacks: {
+      title: (items) => (items.length ? options.x + " " + short(items[0].parsed.x) : ""),
+      label: (item) => item.dataset.label + ": " + short(item.parsed.y) } },
+  });
 }
 
 // On paper what is folded stays folded, and two charts stand beside each other on A4 or Letter, drawn for their printed

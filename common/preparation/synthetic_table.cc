@@ -132,7 +132,7 @@ void AddColumn(const std::string& name, Schema::Kind kind, Schema& schema) {
   column.set_kind(kind);
 }
 
-// One line a field.
+// One line per field.
 std::string SchemaText(const Schema& schema) {
   google::protobuf::TextFormat::Printer printer;
   printer.SetSingleLineMode(true);

@@ -11,7 +11,7 @@ namespace splitveil {
 
 // Calls `cancel` (for example context.TryCancel) once if the time between Arm and Disarm exceeds `limit`. Thread-safe.
 // `cancel` runs on the watchdog's thread, without a lock held, and may call the watchdog; the destructor waits for it.
-// One thread a watchdog, which wakes about once per `limit`, not per message.
+// One thread per watchdog, which wakes about once per `limit`, not per message.
 class StreamWatchdog {
  public:
   StreamWatchdog(absl::Duration limit, std::function<void()> cancel);

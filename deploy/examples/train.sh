@@ -4,7 +4,8 @@
 # model in one process for comparison. Leaves out/NAME/sweep/{sweep.csv,tradeoff.html} and both parties' prepared data.
 # Where the example's agreement discloses an oracle to the attacks, which no guarantee leaves room for, a second sweep goes
 # without it and takes noise on the labels: out/NAME/sweep_guarantee. Further sweeps of an example (sweep.WHAT.textproto)
-# go to out/NAME/sweep_WHAT. Several classes, and a number to be predicted, come from generated data.
+# go to out/NAME/sweep_WHAT. Several classes, and a number to be predicted, come from generated data: SPLITVEIL_DEMO_ROWS rows,
+# 20000 by default.
 # The other direction, sensitive attributes in the activations: adult_sex and adult_relationship compare protections of the
 # activations. Attacks need to know whose attribute they know, so the rows of Adult, which has no ids, are numbered.
 # Usage: train.sh criteo|criteo_deep|avazu|adult|credit_default INPUT...     train.sh isic TABLE.csv IMAGES.bin.gz
@@ -48,7 +49,7 @@ if [ -e "$known" ]; then
   "$bin/splitveil" prepare --format=table --schema="$known" --party=nonlabel_party "${inputs[@]/#/--input=}" --out="$out/known"
 elif [ $# -eq 1 ]; then
   mkdir -p "$out"
-  "$bin/splitveil" generate --task="$name" --rows=20000 --seed=7 --schema_out="$out/schema.textproto" --out="${inputs[0]}"
+  "$bin/splitveil" generate --task="$name" --rows="${SPLITVEIL_DEMO_ROWS:-20000}" --seed=7 --schema_out="$out/schema.textproto" --out="${inputs[0]}"
 fi
 "$bin/splitveil" prepare "${kind[@]}" "${inputs[@]/#/--input=}" --validation_fraction=0 --seed=7 --out="$out"
 [ -e "$out/certificates" ] || "$bin/splitveil" certificates --out="$out/certificates" \

@@ -163,10 +163,10 @@ Guessing GuessingOfRun(const RunResult& result, const LeakAuditor& auditor) {
   return {};
 }
 
-Json StrongestJson(const MeasuredAttack* strongest) {
-  return strongest == nullptr
-             ? Json(nullptr)
-             : Json{{"layer", strongest->layer}, {"attack", strongest->attack}, {"auc", Number(strongest->auc())}};
+// Null where none was measured.
+Json AttackJson(const MeasuredAttack* attack) {
+  return attack == nullptr ? Json(nullptr)
+                           : Json{{"layer", attack->layer}, {"attack", attack->attack}, {"auc", Number(attack->auc())}};
 }
 
 // `all_attacks`: or norm, cosine and the strongest.
@@ -234,8 +234,10 @@ void AddBoundState(const LeakAuditor& auditor, RunSummary& summary) {
 // What runs are ranked by.
 void AddRanking(const RunResult& result, const LeakAuditor& auditor, Json& json) {
   const RunSummary summary = Summarize(result, auditor);
-  json["practical"] = StrongestJson(StrongestOnGradients(summary.leaks, /*side_information=*/false));
-  json["with_side_information"] = StrongestJson(StrongestOnGradients(summary.leaks, true));
+  const StrongestOnGradients strongest = StrongestOf(summary.leaks);
+  json["strongest"] = AttackJson(strongest.strongest());
+  json["practical"] = AttackJson(strongest.practical);
+  json["with_side_information"] = AttackJson(strongest.with_side_information);
   json["guessing"] = {{"mean", Number(summary.guessing.mean)}, {"p95", Number(summary.guessing.p95)}};
   const RunClaim claim = ClaimOf(summary);
   json["bound_kind"] = !claim.states_bound() ? "none" : IsBoundProved(summary.protection) ? "proved" : "conditional";
@@ -268,14 +270,14 @@ Json StandingJson(const RunSummary& summary) {
   const EpochLeakRow& worst = summary.worst_case;
   return {{"proved_auc_bound", proved ? Number(summary.run_auc_bound) : Json(nullptr)},
           {"proved_by", proved ? Json("noise on labels") : Json(nullptr)},
-          {"measured_worst_case",
-           worst.examples == 0 ? Json(nullptr)
-                               : Json{{"layer", worst.layer},
-                                      {"attack", worst.attack},
-                                      {"auc", Number(InvertedAuc(worst.auc))},
-                                      {"auc_ci95", worst.auc < 0.5 ? Interval(1 - worst.auc_high, 1 - worst.auc_low)
-                                                                   : Interval(worst.auc_low, worst.auc_high)}}},
-          {"measured_practical", StrongestJson(StrongestOnGradients(summary.leaks, /*side_information=*/false))},
+          {"worst_case", worst.examples == 0
+                             ? Json(nullptr)
+                             : Json{{"layer", worst.layer},
+                                    {"attack", worst.attack},
+                                    {"auc", Number(InvertedAuc(worst.auc))},
+                                    {"auc_ci95", worst.auc < 0.5 ? Interval(1 - worst.auc_high, 1 - worst.auc_low)
+                                                                 : Interval(worst.auc_low, worst.auc_high)}}},
+          {"practical", AttackJson(StrongestOf(summary.leaks).practical)},
           {"verdict", StandingWords(StandingOf(claim))},
           {"exceeded_by", summary.exceeded_by}};
 }

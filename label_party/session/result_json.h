@@ -17,9 +17,10 @@ namespace splitveil {
 // on the AUC (bound_kind: proved, conditional or none) of an adversary that keeps every release of the run,
 // all_runs_auc_bound of one that also kept the runs it resumes from, for the most exposed example; gate counts the
 // steps by decision; frozen_after_epoch is null where the bottom model was never frozen; bound_exceeded counts the
-// attacks that reached more over an epoch than the noise allows, bound_state says it in words. `practical` is the
-// strongest attack on gradients without side information, `with_side_information` that with hints or the classes' true
-// moments, `auc` as MeasuredAttack::auc; null: none was measured. `guessing` is what a random score reaches. `leak`
+// attacks that reached more over an epoch than the noise allows, bound_state says it in words. `strongest` is the
+// strongest attack on gradients, by which runs are ranked; `practical` that without side information,
+// `with_side_information` that with hints or the classes' true moments, `auc` as MeasuredAttack::auc; null: none was
+// measured. `guessing` is what a random score reaches. `leak`
 // summarises the AUCs of batches (SummarizeLeak): per layer "norm", "cosine" and "strongest", the first in the order of
 // IsStronger, with its name as "attack"; `pooled` is over all examples of the last epoch. Every AUC is inverted below
 // 0.5. Layers are keyed by their own names. Numbers that do not exist are null.

@@ -25,7 +25,7 @@ struct AgreedValue {
 // Every value of a canonical agreement (LoadAgreement), in the order of the schema.
 std::vector<AgreedValue> AgreedValues(const v1::RunAgreement& canonical);
 
-// A table, one value a line; "*" marks what is not the default, "!" what discloses more than it.
+// A table, one value per line; "*" marks what is not the default, "!" what discloses more than it.
 std::string AgreedValuesText(const std::vector<AgreedValue>& values);
 
 }  // namespace splitveil

@@ -39,7 +39,7 @@ void PrintFingerprint(const v1::RunAgreement& agreement) {
   std::printf("Compare it by voice with the other party's: it stands for every value above.\n");
 }
 
-// One line a flagged value, of either party.
+// One line per flagged value, of either party.
 void PrintDisclosures(const std::vector<AgreedValue>& values) {
   for (const AgreedValue& value : values) {
     if (value.discloses_more != Concern::kNone) {

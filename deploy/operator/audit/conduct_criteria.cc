@@ -140,9 +140,9 @@ Finding GateDecisions(const RunRecords& run, const v1::AuditPolicy& policy) {
   return finding;
 }
 
-Finding TestAuc(const RunRecords& run, double least) {
+Finding FinalTestAuc(const RunRecords& run, double least) {
   Finding finding = {Outcome::kNotMeasured,
-                     "AUC of the model on test examples",
+                     "AUC of the final model on test examples",
                      absl::StrFormat("at least %g", least),
                      "not measured: no evaluation of the test examples",
                      "",
@@ -174,8 +174,8 @@ std::vector<Finding> ConductFindings(const RunRecords& run, const v1::AuditPolic
   findings.push_back(Disclosures(run, policy));
   findings.push_back(Protections(run, policy));
   findings.push_back(GateDecisions(run, policy));
-  if (policy.has_min_test_auc()) {
-    findings.push_back(TestAuc(run, policy.min_test_auc()));
+  if (policy.has_min_final_test_auc()) {
+    findings.push_back(FinalTestAuc(run, policy.min_final_test_auc()));
   }
   return findings;
 }

@@ -9,7 +9,7 @@
 
 namespace splitveil {
 
-// For each run its name, its strongest attack and the bound's state, and one line a criterion that was judged, in
+// For each run its name, its strongest attack and the bound's state, and one line per criterion that was judged, in
 // aligned columns (PASS or FAIL, criterion, limit, found, where); one line for all that these ledgers cannot show; what
 // helps against the failures. Then one closing line. Text from a ledger cannot steer a terminal.
 std::string VerdictText(const std::vector<RunVerdict>& verdicts);

@@ -136,10 +136,10 @@ void AddTableFlags(PartySetupOptions& options, CLI::App& command) {
       ->type_name("TEXT");
   command.add_option("--separator", options.layout.separator, "Between cells.")
       ->type_name("BYTE")
-      ->default_str("found out");
+      ->default_str("detected");
   command.add_option("--header", options.layout.header, "Whether the first line names the columns.")
       ->type_name("YES")
-      ->default_str("found out")
+      ->default_str("detected")
       ->check(OneOf({"yes", "no"}));
   command.add_flag("--skip_bad_rows", options.skip_bad_rows, "Leave out rows that cannot be used, up to 5%.");
 }

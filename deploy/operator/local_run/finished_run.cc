@@ -1,6 +1,5 @@
 #include "deploy/operator/local_run/finished_run.h"
 
-#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -64,7 +63,7 @@ absl::StatusOr<RunFigures> ParseFinishedRun(absl::string_view json, const std::s
   }
   RunFigures figures;
   figures.is_regression = result.contains("test_r2");
-  figures.best_test_quality = Number(result, figures.is_regression ? "test_r2" : "test_auc");
+  figures.test_quality = Number(result, figures.is_regression ? "test_r2" : "test_auc");
   figures.final_test_quality = Number(result, figures.is_regression ? "final_test_r2" : "final_test_auc");
   figures.test_loss = Number(result, figures.is_regression ? "test_rmse" : "test_log_loss");
   figures.run_auc_bound = Number(result, "run_auc_bound");
@@ -72,10 +71,8 @@ absl::StatusOr<RunFigures> ParseFinishedRun(absl::string_view json, const std::s
   figures.sum_kl_mean = Number(result, "sum_kl_mean");
   figures.steps = result["steps"].get<int64_t>();
   figures.seconds = Number(result, "seconds");
-  for (const char* key : {"practical", "with_side_information"}) {
-    if (const auto strongest = result.find(key); strongest != result.end() && strongest->is_object()) {
-      figures.strongest_auc = std::fmax(figures.strongest_auc, Number(*strongest, "auc"));  // The one that is a number.
-    }
+  if (const auto strongest = result.find("strongest"); strongest != result.end() && strongest->is_object()) {
+    figures.strongest_auc = Number(*strongest, "auc");
   }
   if (result.contains("leak")) {
     figures.leaks = Leaks(result["leak"]);

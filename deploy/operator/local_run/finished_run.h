@@ -21,7 +21,7 @@ struct LeakPoint {
 
 // The figures of a run's result file that runs are compared by. NaN: the run did not measure it.
 struct RunFigures {
-  double best_test_quality = 0, final_test_quality = 0;  // AUC; of a regression R^2.
+  double test_quality = 0, final_test_quality = 0;  // Of the best epoch, of the last; AUC, of a regression R^2.
   double test_loss = 0;  // Log loss, of a regression RMSE; of the epoch with the best quality.
   double run_auc_bound = 0, auc_bound_p95 = 0, sum_kl_mean = 0;
   int64_t steps = 0;

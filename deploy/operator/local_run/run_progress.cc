@@ -26,8 +26,8 @@ void RunProgress::Finished(const std::string& run, const RunFigures& figures) {
       std::isfinite(figures.strongest_auc) ? absl::StrFormat(", strongest attack AUC %.3f", figures.strongest_auc) : "";
   const absl::MutexLock lock(&mutex_);
   ++finished_;
-  Ended(run, absl::StrFormat("test %s %.4f%s, %.0f s", figures.quality_name(), figures.best_test_quality, leak,
-                             figures.seconds));
+  Ended(run,
+        absl::StrFormat("test %s %.4f%s, %.0f s", figures.quality_name(), figures.test_quality, leak, figures.seconds));
 }
 
 void RunProgress::Failed(const std::string& run, const std::string& name, const absl::Status& error) {

@@ -33,7 +33,7 @@ class LossCurves {
   static absl::StatusOr<LossCurves> Embedded();
 
   // A line "positives,SHARE", then the header
-  // rows,epochs,max_run_auc_bound,seeds,none_test_auc,frozen_test_auc,loss,loss_min,loss_max, then one line a point;
+  // rows,epochs,max_run_auc_bound,seeds,none_test_auc,frozen_test_auc,loss,loss_min,loss_max, then one line per point;
   // every combination of the rows, epochs and bounds once, at least two of each but epochs. Errors: InvalidArgument,
   // with the line.
   static absl::StatusOr<LossCurves> Parse(absl::string_view csv);

@@ -35,7 +35,7 @@ struct PrivacyPlan {
 // more noise than can be drawn.
 absl::StatusOr<PrivacyPlan> MakePrivacyPlan(const PlanOptions& options, const LossCurves& curves);
 
-// For people, one figure a line; where there is no expected loss, why.
+// For people, one figure per line; where there is no expected loss, why.
 std::string PrivacyPlanText(const PrivacyPlan& plan, const LossCurves& curves);
 
 }  // namespace splitveil

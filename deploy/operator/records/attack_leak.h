@@ -21,7 +21,7 @@ struct AttackLeak {
   // What the attacks are ordered by.
   MeasuredAttack figures() const;
   // MeasuredAttack's.
-  double measured_auc() const { return figures().auc(); }
+  double auc() const { return figures().auc(); }
 };
 
 // Of all parties, the label party's rows where both have them. In the order of IsStronger; last, of an attack that both

@@ -35,7 +35,7 @@ struct AttributeRecords {
   bool is_protected() const { return protection != "none"; }
   // Whether the run says anything of attributes or of protected activations.
   bool has_any() const { return is_protected() || !figures.empty() || bound.has_value(); }
-  // One figure an attribute: its strongest attack.
+  // One figure per attribute: its strongest attack.
   std::vector<const AttributeFigure*> strongest() const;
 };
 

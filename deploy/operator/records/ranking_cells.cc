@@ -26,11 +26,10 @@ std::string BoundCell(const RunRanking& ranking) {
 }
 
 std::vector<std::string> RankingColumns() {
-  return {"strongest_layer",
-          "strongest_attack",
-          "measured_auc",
-          "measured_tpr_at_1pct_fpr",
-          "measured_tpr_at_01pct_fpr",
+  return {"strongest_attack",
+          "strongest_auc",
+          "strongest_tpr_at_1pct_fpr",
+          "strongest_tpr_at_01pct_fpr",
           "practical_attack",
           "practical_auc",
           "with_side_information_attack",
@@ -48,8 +47,7 @@ std::vector<std::string> RankingColumns() {
 
 std::vector<std::string> RankingCells(const RunRanking& ranking) {
   const RankedAttack& strongest = ranking.strongest();
-  return {strongest.layer,
-          strongest.attack,
+  return {Place(strongest),
           Cell(strongest.auc),
           Cell(strongest.tpr_1pct),
           Cell(strongest.tpr_01pct),

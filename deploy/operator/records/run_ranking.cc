@@ -100,7 +100,7 @@ double RunAucBound(const PartyRecords& party) {
 }
 
 RankedAttack Ranked(const AttackLeak& leak) {
-  RankedAttack ranked = {leak.layer, leak.attack, leak.observer, leak.measured_auc()};
+  RankedAttack ranked = {leak.layer, leak.attack, leak.observer, leak.auc()};
   if (!leak.epochs.empty()) {
     ranked.tpr_1pct = leak.epochs.back()->tpr_1pct;
     ranked.tpr_01pct = leak.epochs.back()->tpr_01pct;
@@ -149,11 +149,11 @@ RunRanking RankRun(const RunRecords& run) {
   RunRanking ranking;
   ranking.guessing = GuessingOf(run);
   for (const AttackLeak& leak : AttackLeaks(run)) {  // The strongest first.
-    if (leak.measured_auc() > 0 &&
+    if (leak.auc() > 0 &&
         (leak.attack == "features_only" || (leak.attack == "activation_clusters" && !ranking.baseline.is_measured()))) {
       ranking.baseline = Ranked(leak);
     }
-    if (UsesGivenLabels(leak.attack) || !(leak.measured_auc() > 0)) {
+    if (UsesGivenLabels(leak.attack) || !(leak.auc() > 0)) {
       continue;
     }
     RankedAttack& kind = !ReadsGradients(leak.attack)          ? ranking.no_gradient
@@ -273,19 +273,17 @@ std::string AdvantageWords(const RankedAttack& attack, const RunRanking& ranking
 }
 
 std::vector<std::string> RankingLines(const RunRanking& ranking) {
-  std::vector<std::string> lines;
+  std::vector<std::string> lines = {
+      absl::StrCat("strongest attack on gradients: ", DescribeRanked(ranking.strongest())),
+      absl::StrCat("bound: ", absl::StripPrefix(BoundStateWords(ranking), "proved; "))};
   if (ranking.bound == BoundState::kNotInLedger) {
-    lines.push_back("verdict, bound and worst case: not measurable from this ledger, only from the label party's");
+    lines.push_back("verdict and worst case: not measurable from this ledger, only from the label party's");
   } else {
-    const bool bounded = ranking.bound >= BoundState::kNotTested;
     lines.push_back(absl::StrCat("verdict: ", StandingWords(ranking.standing)));
-    lines.push_back(
-        absl::StrCat("proved: ", ProvedWords(ranking),
-                     bounded ? absl::StrCat("; ", absl::StripPrefix(BoundStateWords(ranking), "proved; ")) : ""));
+    lines.push_back(absl::StrCat("proved: ", ProvedWords(ranking)));
     lines.push_back(absl::StrCat("worst case measured: ", DescribeRanked(ranking.worst_case)));
   }
-  lines.push_back(absl::StrCat("practical, the strongest attack on gradients without side information: ",
-                               DescribeRanked(ranking.practical)));
+  lines.push_back(absl::StrCat("practical, without side information: ", DescribeRanked(ranking.practical)));
   lines.push_back(absl::StrCat("with side information: ", DescribeRanked(ranking.with_side_information)));
   if (ranking.practical.is_measured()) {
     lines.push_back(

@@ -82,13 +82,18 @@ std::string BoundStateWords(const RunRanking& ranking);
 // "Gradient length (norm) at the cut layer, AUC 0.731", "none measured".
 std::string DescribeRanked(const RankedAttack& attack);
 
-// The verdict, what is proved, what the worst case was measured to read and what a partner can do today, one line each:
+// What runs are ranked by, the verdict, what is proved, what the worst case was measured to read and what a partner can
+// do today, one line each:
+//   "strongest attack on gradients: ..."
+//   "bound: not exceeded by the attacks run here"
 //   "verdict: holds as far as measured"
-//   "proved: nothing; conditional: AUC at most 0.786 over the whole run; not exceeded by the attacks run
-//   here" "worst case measured: ..." "practical, the strongest attack on gradients without side information: ..." "with
-//   side information: ..."
-// The first three are one where the label party's ledger was not given. Then, where they are known, what the practical
-// attack reads beside features alone, "claimed mu 0.742; ...", "guessing: p95 0.541" and "without any gradient: ...".
+//   "proved: nothing; conditional: AUC at most 0.786 over the whole run"
+//   "worst case measured: ..."
+//   "practical, without side information: ..."
+//   "with side information: ..."
+// The third to the fifth are one where the label party's ledger was not given. Then, where they are known, what the
+// practical attack reads beside features alone, "claimed mu 0.742; ...", "guessing: p95 0.541" and "without any
+// gradient: ...".
 std::vector<std::string> RankingLines(const RunRanking& ranking);
 
 // Of the whole run, where it is proved; else NaN.

@@ -32,7 +32,7 @@ std::vector<ChartedLayer> ChooseCharts(const std::vector<std::vector<AttackLeak>
     for (const AttackLeak& leak : leaks) {
       if (leak.has_batches()) {
         double& strength = strongest[{leak.layer, leak.attack}];
-        strength = std::max(strength, leak.measured_auc());
+        strength = std::max(strength, leak.auc());
         ranks[{leak.layer != "cut", leak.layer}][leak.attack].beyond |= IsBeyondBound(leak);
       }
     }

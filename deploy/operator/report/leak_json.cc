@@ -103,15 +103,15 @@ Json LeaksJson(const std::vector<AttackLeak>& leaks, const RunRecords& run, cons
                   {"observer", leak.observer},
                   {"needs", DescribeNeeds(leak.attack)},
                   {"reads_gradients", ReadsGradients(leak.attack)},
-                  {"auc", leak.measured_auc() > 0 ? NumberJson(leak.measured_auc()) : Json()},
-                  {"exposure", leak.measured_auc() > 0 ? ExposureName(ExposureOf(leak.measured_auc())) : ""},
+                  {"auc", leak.auc() > 0 ? NumberJson(leak.auc()) : Json()},
+                  {"exposure", leak.auc() > 0 ? ExposureName(ExposureOf(leak.auc())) : ""},
                   {"mean", batches ? MeanJson(summary) : Json()},
                   {"p95", batches ? NumberJson(summary.p95) : Json()},
                   {"steps", summary.steps},
                   {"pooled", leak.epochs.empty() ? Json() : PooledJson(*leak.epochs.back())},
                   {"beyond", BeyondBound(leak, last_step_of_epoch)}};
-    if (leak.measured_auc() > 0 && baseline.is_measured() && leak.attack != baseline.attack) {
-      entry["advantage"] = NumberJson(leak.measured_auc() - baseline.auc);
+    if (leak.auc() > 0 && baseline.is_measured() && leak.attack != baseline.attack) {
+      entry["advantage"] = NumberJson(leak.auc() - baseline.auc);
     }
     if (IsCharted(leak, charted)) {
       entry["curve"] = LeakCurve(*leak.series);
@@ -173,14 +173,11 @@ Json GlossaryJson(const std::vector<std::vector<AttackLeak>>& runs) {
 }
 
 Json RankingJson(const RunRanking& ranking) {
-  const RankedAttack& strongest = ranking.strongest();
   Json excesses = Json::array();
   for (const BoundExcess& excess : ranking.excesses) {
     excesses.push_back(DescribeExcess(excess));
   }
-  return {{"title", strongest.is_measured() ? AttackTitle(strongest.attack) : "none measured"},
-          {"auc", NumberJson(strongest.auc)},
-          {"exposure", strongest.is_measured() ? ExposureName(ExposureOf(strongest.auc)) : ""},
+  return {{"strongest", RankedJson(ranking.strongest())},
           {"practical", RankedJson(ranking.practical)},
           {"with_side_information", RankedJson(ranking.with_side_information)},
           {"no_gradient", RankedJson(ranking.no_gradient)},

@@ -160,7 +160,7 @@ std::string DescribeReach(const AttackLeak& leak) {
   }
   if (!leak.epochs.empty()) {
     const char* when = batches || leak.epochs.size() > 1 ? " over the last epoch" : " over all examples";
-    figures.insert(last >= leak.measured_auc() ? figures.begin() : figures.end(), absl::StrCat(AucText(last), when));
+    figures.insert(last >= leak.auc() ? figures.begin() : figures.end(), absl::StrCat(AucText(last), when));
   }
   if (figures.empty()) {
     return "";

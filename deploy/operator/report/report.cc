@@ -39,9 +39,9 @@ absl::Status WriteReport(const std::vector<std::string>& ledger_paths, const std
 
 absl::Status WriteAuditReport(const std::vector<RunRecords>& runs, const AuditReport& audit,
                               const std::string& out_path) {
-  return ReplaceFile(
-      out_path, RenderPage({EmbeddedReportHtml(), "Splitveil privacy audit", EmbeddedReportCss(), EmbeddedReportJs()},
-                           ReportJson(runs, &audit)));
+  return ReplaceFile(out_path,
+                     RenderPage({EmbeddedReportHtml(), "Splitveil audit", EmbeddedReportCss(), EmbeddedReportJs()},
+                                ReportJson(runs, &audit)));
 }
 
 }  // namespace splitveil

@@ -1,4 +1,4 @@
-// The leak report and the privacy audit: everything the ledgers hold about their runs, as one HTML file that opens
+// The leak report and the audit's page: everything the ledgers hold about their runs, as one HTML file that opens
 // offline.
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_REPORT_REPORT_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_REPORT_REPORT_H_

@@ -121,9 +121,9 @@ int64_t AuxiliaryLabels(const RunRecords& run) {
   return known ? config[path].get<int64_t>() : 0;
 }
 
-// One sentence each, in the order of the headline's figures: the strongest attack without side information, that with
-// it, the strongest that adds up the epochs; then what reads no gradient, and what the model itself adds. An attack
-// stands in one of them.
+// One sentence each, the strongest attack on gradients first as in the headline: those without and with side
+// information, the strongest that adds up the epochs; then what reads no gradient, and what the model itself adds. An
+// attack stands in one of them.
 Json AttackSentences(const RunRecords& run, const std::vector<AttackLeak>& leaks, const RunRanking& ranking) {
   Json sentences = Json::array();
   std::set<std::string> told;
@@ -142,8 +142,13 @@ Json AttackSentences(const RunRecords& run, const std::vector<AttackLeak>& leaks
       }
     }
   };
-  tell_ranked("Strongest without side information: ", ranking.practical);
-  tell_ranked("Strongest with side information: ", ranking.with_side_information);
+  if (&ranking.strongest() == &ranking.practical) {
+    tell_ranked("Strongest, without side information: ", ranking.practical);
+    tell_ranked("Strongest with side information: ", ranking.with_side_information);
+  } else {
+    tell_ranked("Strongest, with side information: ", ranking.with_side_information);
+    tell_ranked("Strongest without side information: ", ranking.practical);
+  }
   const bool cumulative =
       IsCumulativeAttack(ranking.practical.attack) || IsCumulativeAttack(ranking.with_side_information.attack);
   for (size_t i = 0; i < leaks.size() && !cumulative; ++i) {  // The strongest first.
@@ -192,7 +197,7 @@ Json RunJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const 
                                               : "No attack on gradients was measured"},
           {"verdict_without_gradient", VerdictWithoutGradient(ranking)},
           {"test_auc", best != nullptr ? NumberJson(best->auc) : Json()},
-          {"last_test_auc", last != nullptr ? NumberJson(last->auc) : Json()},
+          {"final_test_auc", last != nullptr ? NumberJson(last->auc) : Json()},
           {"test_log_loss", best != nullptr ? NumberJson(best->log_loss) : Json()},
           {"protection_words", ReleasedNothing(run)
                                    ? "Bottom model frozen from the start: no gradient left the label party."

@@ -44,25 +44,21 @@ double MeanOf(const std::vector<const StreamedDay*>& days, const std::function<d
   return count > 0 ? sum / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
 }
 
-// What one protection's days came to in a kind of attack: the mean AUC and, of the day that leaks most, the attack,
+// What one protection's days came to in the strongest attack: the mean AUC and, of the day that leaks most, the attack,
 // "0.850 norm@cut"; "-" where none was measured.
-std::string KindCell(const std::vector<const StreamedDay*>& days, RankedAttack RunRanking::*kind) {
+std::string StrongestCell(const std::vector<const StreamedDay*>& days) {
   const RankedAttack* most = nullptr;
-  double sum = 0;
-  int64_t measured = 0;
   for (const StreamedDay* day : days) {
-    const RankedAttack& attack = day->ranking.*kind;
-    if (!attack.is_measured()) {
-      continue;
+    const RankedAttack& attack = day->ranking.strongest();
+    if (attack.is_measured() && (most == nullptr || attack.auc > most->auc)) {
+      most = &attack;
     }
-    sum += attack.auc;
-    ++measured;
-    most = most == nullptr || attack.auc > most->auc ? &attack : most;
   }
   if (most == nullptr) {
     return "-";
   }
-  return absl::StrCat(FixedCell(sum / static_cast<double>(measured), 3), " ", most->attack, "@", most->layer);
+  const double mean = MeanOf(days, [](const StreamedDay& day) { return day.ranking.strongest().auc; });
+  return absl::StrCat(FixedCell(mean, 3), " ", most->attack, "@", most->layer);
 }
 
 // One day that exceeds its bound is the protection's.
@@ -90,7 +86,7 @@ std::string StreamCsv(const std::vector<StreamedDay>& days) {
   std::string csv = absl::StrJoin(cells, ",") + "\n";
   for (const StreamedDay& day : days) {
     const RunFigures& figures = day.figures;
-    cells = {CsvCell(day.day), CsvCell(day.protection), CsvCell(figures.best_test_quality), CsvCell(figures.test_loss)};
+    cells = {CsvCell(day.day), CsvCell(day.protection), CsvCell(figures.test_quality), CsvCell(figures.test_loss)};
     for (const std::string& cell : RankingCells(day.ranking)) {
       cells.push_back(CsvCell(cell));
     }
@@ -105,7 +101,7 @@ std::string StreamCsv(const std::vector<StreamedDay>& days) {
 
 std::string StreamSummary(const std::vector<StreamedDay>& days) {
   std::vector<std::vector<std::string>> rows = {
-      {"protection", "days", "practical", "with side information", "bound, conditional unless proved",
+      {"protection", "days", "strongest", "bound, conditional unless proved", "practical", "with side information",
        absl::StrCat("test ", days.empty() ? "AUC" : days.front().figures.quality_name()), "log loss"}};
   std::vector<std::string> protections;
   for (const StreamedDay& day : days) {
@@ -121,13 +117,12 @@ std::string StreamSummary(const std::vector<StreamedDay>& days) {
       }
     }
     std::vector<std::string>& row = rows.emplace_back();
-    row = {protection, absl::StrCat(own_days.size())};
+    row = {protection, absl::StrCat(own_days.size()), StrongestCell(own_days), BoundCell(WorstBound(own_days))};
     for (RankedAttack RunRanking::*kind : {&RunRanking::practical, &RunRanking::with_side_information}) {
-      row.push_back(KindCell(own_days, kind));
+      row.push_back(FixedCell(MeanOf(own_days, [&](const StreamedDay& day) { return (day.ranking.*kind).auc; }), 3));
     }
     row.insert(row.end(),
-               {BoundCell(WorstBound(own_days)),
-                FixedCell(MeanOf(own_days, [](const StreamedDay& day) { return day.figures.best_test_quality; }), 3),
+               {FixedCell(MeanOf(own_days, [](const StreamedDay& day) { return day.figures.test_quality; }), 3),
                 FixedCell(MeanOf(own_days, [](const StreamedDay& day) { return day.figures.test_loss; }), 3)});
   }
   return AlignedTable(rows);

@@ -17,14 +17,14 @@ struct StreamedDay {
   RunRanking ranking = {};
 };
 
-// stream.csv: a header, then one line a finished day and protection: day, protection, test_auc and log_loss (of the
+// stream.csv: a header, then one line per finished day and protection: day, protection, test_auc and log_loss (of the
 // day's examples, before they were trained on), the columns of RankingColumns, LAYER_ATTACK_mean (LeakSummary, over the
 // day's batches) for each layer and attack, run_auc_bound, sum_kl_mean, seconds. An empty cell: not measured.
 std::string StreamCsv(const std::vector<StreamedDay>& days);
 
-// For a terminal: one line a protection, means over its days: the strongest attacks on gradients without and with side
-// information (of the day that leaks most, its AUC over the days), what guessing reaches, the bound's worst state, the
-// model's quality.
+// For a terminal: one line per protection, means over its days: the strongest attack on gradients (its AUC over the
+// days, the attack of the day that leaks most), the bound's worst state, the strongest without and with side
+// information, the model's quality.
 std::string StreamSummary(const std::vector<StreamedDay>& days);
 
 }  // namespace splitveil

@@ -18,8 +18,8 @@ std::vector<std::string> AttributeColumns(const std::vector<SweptRun>& runs);
 // Of one of `runs`, as many, quoted. An empty cell: not measured.
 std::vector<std::string> AttributeCells(const std::vector<SweptRun>& runs, const SweptRun& run);
 
-// One line a protection and attribute, means over the seeds, with the range where they differ; empty where there are no
-// AttributeColumns. Ends with a line end.
+// One line per protection and attribute, means over the seeds, with the range where they differ; empty where there are
+// no AttributeColumns. Ends with a line end.
 std::string AttributeSummary(const std::vector<SweptRun>& runs);
 
 }  // namespace splitveil

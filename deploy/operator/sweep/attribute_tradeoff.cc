@@ -95,7 +95,7 @@ AttributePoint Summarize(const Runs& runs) {
   point.reference = first.run.protection.reference;
   point.seeds = static_cast<int>(runs.size());
   point.test_accuracy = SpreadOfRuns(runs, [](const SweptRun& run) { return run.test_accuracy; });
-  point.test_quality = SpreadOfRuns(runs, [](const SweptRun& run) { return run.figures.best_test_quality; });
+  point.test_quality = SpreadOfRuns(runs, [](const SweptRun& run) { return run.figures.test_quality; });
   point.label_leak = SpreadOfRuns(runs, [](const SweptRun& run) { return run.ranking.strongest().auc; });
   point.proved_auc_bound = SpreadOfRuns(runs, [](const SweptRun& run) {
     return run.attributes.has_value() && run.attributes->bound.has_value() ? run.attributes->bound->auc_bound

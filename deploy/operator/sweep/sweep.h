@@ -1,7 +1,7 @@
 // A grid of protections and seeds, run for real: both parties' programs, once for each cell.
 //
 //   DIR/runs/NAME/     one run: agreement.textproto, PARTY.textproto, PARTY.log, PARTY.out, PARTY.db, result.json
-//   DIR/sweep.csv      one line a finished run
+//   DIR/sweep.csv      one line per finished run
 //   DIR/tradeoff.html  what leaks against model quality
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_SWEEP_SWEEP_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_SWEEP_SWEEP_H_

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "deploy/operator/local_run/figures_table.h"
 #include "deploy/operator/records/ranking_cells.h"
 #include "deploy/operator/sweep/attribute_table.h"
@@ -24,7 +25,7 @@ std::string SweepCsv(const std::vector<SweptRun>& runs) {
     cells.push_back(CsvCell(column));
   }
   const std::string quality = IsRegression(runs) ? "test_r2" : "test_auc";
-  cells.insert(cells.end(), {"best_" + quality, "frozen_" + quality, "none_" + quality, "gain_kept", "final_" + quality,
+  cells.insert(cells.end(), {quality, "frozen_" + quality, "none_" + quality, "gain_kept", "final_" + quality,
                              IsRegression(runs) ? "test_rmse" : "test_log_loss", "steps"});
   for (const auto& [layer, attack] : keys) {
     cells.push_back(CsvCell(absl::StrCat(layer, "_", attack, "_mean")));
@@ -46,9 +47,9 @@ std::string SweepCsv(const std::vector<SweptRun>& runs) {
       cells.push_back(CsvCell(cell));
     }
     cells.insert(cells.end(),
-                 {CsvCell(figures.best_test_quality), CsvCell(gain.FrozenQuality(seed)),
-                  CsvCell(gain.NoneQuality(seed)), CsvCell(gain.ShareKept(seed, figures.best_test_quality)),
-                  CsvCell(figures.final_test_quality), CsvCell(figures.test_loss), absl::StrCat(figures.steps)});
+                 {CsvCell(figures.test_quality), CsvCell(gain.FrozenQuality(seed)), CsvCell(gain.NoneQuality(seed)),
+                  CsvCell(gain.ShareKept(seed, figures.test_quality)), CsvCell(figures.final_test_quality),
+                  CsvCell(figures.test_loss), absl::StrCat(figures.steps)});
     for (const auto& key : keys) {
       const LeakPoint leak = LeakOf(figures, key.first, key.second);
       cells.insert(cells.end(), {CsvCell(leak.mean), CsvCell(leak.p95)});
@@ -64,12 +65,13 @@ std::string SweepCsv(const std::vector<SweptRun>& runs) {
 }
 
 std::string SweepSummary(const std::vector<SweptRun>& runs) {
-  std::vector<std::vector<std::string>> rows = {{"protection", "seeds", "verdict", "worst case", "practical",
-                                                 absl::StrCat("test ", QualityName(runs)), "gain kept"}};
+  std::vector<std::vector<std::string>> rows = {{"protection", "seeds", "strongest", "bound", "verdict", "worst case",
+                                                 "practical", absl::StrCat("test ", QualityName(runs)), "gain kept"}};
   for (const TradeoffPoint& point : SummarizeSeeds(runs)) {
-    rows.push_back({point.name, absl::StrCat(point.seeds), point.verdict, FixedCell(point.worst_case.auc.mean, 3),
-                    FixedCell(point.practical.auc.mean, 3), FixedCell(point.best_test_quality.mean, 3),
-                    ShareCell(point.kept.share)});
+    rows.push_back({point.name, absl::StrCat(point.seeds), FixedCell(point.strongest.auc.mean, 3),
+                    absl::StrReplaceAll(BoundStateName(point.bound), {{"_", " "}}), point.verdict,
+                    FixedCell(point.worst_case.auc.mean, 3), FixedCell(point.practical.auc.mean, 3),
+                    FixedCell(point.test_quality.mean, 3), ShareCell(point.kept.share)});
   }
   return absl::StrCat(AlignedTable(rows), GainWords(runs), "\n", AttributeSummary(runs));
 }

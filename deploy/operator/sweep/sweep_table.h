@@ -10,17 +10,17 @@
 namespace splitveil {
 
 // sweep.csv: a header, then one line per run: run, protection (its family), parameter, seed, the columns of
-// RankingColumns, best_test_auc, frozen_test_auc, none_test_auc (of the same seed), gain_kept (BottomGain::ShareKept, a
-// fraction), final_test_auc (of regressions best_test_r2 and so on), test_log_loss (test_rmse), steps,
-// LAYER_ATTACK_mean and LAYER_ATTACK_p95 for each layer and attack (LeakSummary, the strongest first), run_auc_bound,
-// auc_bound_p95, sum_kl_mean, seconds, AttributeColumns (attribute_table.h). An empty cell: not measured, or of no
-// meaning.
+// RankingColumns, test_auc (of the best epoch), frozen_test_auc, none_test_auc (of the same seed), gain_kept
+// (BottomGain::ShareKept, a fraction), final_test_auc (of regressions test_r2 and so on), test_log_loss (test_rmse),
+// steps, LAYER_ATTACK_mean and LAYER_ATTACK_p95 for each layer and attack (LeakSummary, the strongest first),
+// run_auc_bound, auc_bound_p95, sum_kl_mean, seconds, AttributeColumns (attribute_table.h). An empty cell: not
+// measured, or of no meaning.
 std::string SweepCsv(const std::vector<SweptRun>& runs);
 
-// For a terminal: one line a protection, means over its seeds: the verdict, what is proved, the worst case measured,
-// the strongest attacks on gradients without side information (what a partner can do today) and with it, what guessing
-// reaches, the bound's state, the model's quality beside that of frozen and none, the share of the gain kept. Then what
-// the gain is, in a sentence (GainWords), and the other direction (AttributeSummary).
+// For a terminal: one line per protection, means over its seeds: the strongest attack on gradients and the bound's
+// worst state (BoundStateName), the worst verdict, the worst case measured, the practical attack, the model's quality,
+// the share of the gain kept. Then what the gain is, in a sentence (GainWords), and the other direction
+// (AttributeSummary).
 std::string SweepSummary(const std::vector<SweptRun>& runs);
 
 }  // namespace splitveil

@@ -92,7 +92,7 @@ QualitiesBySeed QualitiesOf(const std::vector<const SweptRun*>& runs,
   QualitiesBySeed qualities;
   for (const SweptRun* run : runs) {
     if (!reference || run->run.protection.reference == *reference) {
-      qualities[run->run.seed] = run->figures.best_test_quality;
+      qualities[run->run.seed] = run->figures.test_quality;
     }
   }
   return qualities;
@@ -163,6 +163,7 @@ void SummarizeRanking(const std::vector<const SweptRun*>& runs, TradeoffPoint& p
   const auto alike =
       std::count_if(runs.begin(), runs.end(), [&](const SweptRun* run) { return run->ranking.bound == worst->bound; });
   if (point.reference == Reference::kFrozen) {
+    point.bound = BoundState::kNothingLeft;
     point.bound_words = "no gradient leaves";
     return;
   }
@@ -188,7 +189,7 @@ TradeoffPoint Summarize(const std::vector<const SweptRun*>& runs, const std::vec
   SummarizeRanking(runs, point);
   SummarizeStanding(runs, point);
   point.kept = gain.KeptBy(QualitiesOf(runs));
-  point.best_test_quality = SpreadOfField(runs, &RunFigures::best_test_quality);
+  point.test_quality = SpreadOfField(runs, &RunFigures::test_quality);
   point.final_test_quality = SpreadOfField(runs, &RunFigures::final_test_quality);
   point.test_loss = SpreadOfField(runs, &RunFigures::test_loss);
   point.run_auc_bound = SpreadOfField(runs, &RunFigures::run_auc_bound);

@@ -59,7 +59,7 @@ struct TradeoffPoint {
   BoundState bound = BoundState::kNotInLedger;
   std::string bound_words;  // "exceeded by Gradient length (1 of 2 seeds)".
   KeptGain kept;
-  Spread best_test_quality, final_test_quality, test_loss, run_auc_bound, auc_bound_p95, sum_kl_mean, seconds;
+  Spread test_quality, final_test_quality, test_loss, run_auc_bound, auc_bound_p95, sum_kl_mean, seconds;
   std::vector<LeakSpread> leaks;  // In the order of LayersAndAttacks.
 };
 
@@ -77,7 +77,7 @@ BottomGain GainOf(const std::vector<SweptRun>& runs, const std::string& cut_laye
 // BottomGain::Words, of each cut layer where it varies.
 std::string GainWords(const std::vector<SweptRun>& runs);
 
-// One point a protection, in the order of first appearance.
+// One point per protection, in the order of first appearance.
 std::vector<TradeoffPoint> SummarizeSeeds(const std::vector<SweptRun>& runs);
 
 // One choice among several; less is better in both.

@@ -106,7 +106,7 @@ Json PointJson(const TradeoffPoint& point) {
           {"bound", BoundStateName(point.bound)},
           {"bound_words", point.bound_words},
           {"frozen", point.reference == Reference::kFrozen},
-          {"test_quality", SpreadJson(point.best_test_quality)},
+          {"test_quality", SpreadJson(point.test_quality)},
           {"frozen_quality", SpreadJson(point.kept.frozen_quality)},
           {"none_quality", SpreadJson(point.kept.none_quality)},
           {"gain_kept", SpreadJson(point.kept.share)},
@@ -125,7 +125,7 @@ Json FrontJson(const std::vector<TradeoffPoint>& points, const std::function<dou
   std::vector<Tradeoff> choices;
   for (const TradeoffPoint& point : points) {
     choices.push_back({point.reference == Reference::kFrozen ? 0.5 : leak(point),
-                       by_quality ? -point.best_test_quality.mean : point.test_loss.mean});
+                       by_quality ? -point.test_quality.mean : point.test_loss.mean});
   }
   return ParetoFront(choices);
 }

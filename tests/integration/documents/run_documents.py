@@ -38,7 +38,7 @@ class Reader:
         shutil.copytree(root, self.scratch, symlinks=True, ignore=self._ignored)
         self.log = scratch / "not_run.log"
         self.log.touch()
-        front = stand_ins.install(self.scratch, programs, self.log)
+        front = stand_ins.install(root, self.scratch, programs, self.log)
         self.environment = dict(os.environ, PATH=":".join(map(str, front)) + ":" + os.environ["PATH"],
                                 OPENBLAS_NUM_THREADS="1", SPLITVEIL_DEMO_ROWS="4000")
         self.folders = {}  # Where each machine's latest block ended.

@@ -86,6 +86,25 @@ class RunDocumentsTest(unittest.TestCase):
         self.assert_fails("```sh\ndeploy/build.sh --wrong\n```\n", "unknown flag --wrong")
         self.assert_fails("```sh\nsplitveil bench training --wrong=1\n```\n", "unknown flag --wrong")
 
+    def test_what_is_built_must_be_a_program(self):
+        self.assert_passes("```sh\ndeploy/build.sh label_party splitveil\n```\n")
+        self.assert_fails("```sh\ndeploy/build.sh label_party nowhere\n```\n", "no program nowhere")
+
+    def test_what_is_installed_for_everybody_goes_into_the_copy(self):
+        done = self.assert_passes("```sh\necho a >a\nsudo install a /usr/local/splitveil_test\ncat root/usr/local/splitveil_test/a\n"
+                                  "```\n```output\na\n```\n")
+        self.assertIn("sudo install a /usr/local/splitveil_test: run, into", done.stdout)
+        self.assertFalse(pathlib.Path("/usr/local/splitveil_test").exists())
+        self.assert_fails("```sh\nsudo install nowhere /usr/local/splitveil_test\n```\n", "expected exit 0, found 1")
+
+    def test_an_example_that_makes_its_data_is_run_and_others_are_validated(self):
+        self._write(self.root / "deploy/examples/train.sh", "#!/bin/bash\necho trained $1\n")
+        self._write(self.root / "deploy/examples/regression/sweep.textproto", "seeds: [1, 2, 3]\n")
+        done = self.assert_passes("```sh\ndeploy/examples/train.sh regression\ncat deploy/examples/regression/sweep.textproto\n```\n"
+                                  "```output\ntrained regression\nseeds: [1]\n```\n"
+                                  "```sh\ndeploy/examples/train.sh adult FILE\n```\n```output\n... ran 17 times: validate ...\n```\n")
+        self.assertIn("deploy/examples/train.sh adult FILE: trains for minutes", done.stdout)
+
     def test_a_command_cannot_go_by_in_a_block_that_is_not_run(self):
         self.assert_fails("```\nsplitveil report\n```\n", 'found ""')
         self.assert_fails("```text\nsplitveil report\n```\n", "D.md:2: a command in a block that is not run")

@@ -115,7 +115,7 @@ make_repository; echo 'auto built = absl::Now();' >>tests/clock.h; expect 0 '^$'
 make_repository; echo 'int forgotten;' >common/crypto/forgotten.cc
 expect 1 'common/crypto/forgotten.cc: expected in a CMakeLists.txt, found in none' 'a source that is not built'
 
-for name in run.remembered_auc '"continues": 1' v1::REMEMBERED_DIRECTION HINT_DISTANCE_3 LeakReporter 'max_run_auc: 0.7'; do
+for name in run.remembered_auc '"continues": 1' v1::REMEMBERED_DIRECTION HINT_DISTANCE_3 LeakReporter 'max_run_auc: 0.7' 'min_test_auc: 0.7' '"measured_practical"'; do
   make_repository; echo "$name" >>deploy/README.md
   expect 1 'deploy/README.md:2: old name' "the old name $name"
   make_repository; echo "$name" >>CHANGELOG.md; expect 0 '^$' "the old name $name in the change log"

@@ -23,8 +23,7 @@ function drawDirections() {
   const columns = byRuns(text("Labels, through the gradients"), ...names.map((name) => text("Attribute " + name + ", through the activations")),
     text("Proved of attributes"), number("Test accuracy"), number("Test AUC"));
   const rows = attributed().map((run) => {
-    // The stronger of the two kinds of attacks on gradients, as everywhere.
-    const strongest = run.leaks.find((leak) => leak.reads_gradients && leak.auc !== null);
+    const { strongest } = run.ranking;
     const labels = strongest ? element("span", {}, element("b", { class: strongest.exposure }, "leak AUC " + fixed(strongest.auc)),
       element("span", { class: "by" }, strongest.title)) : run.verdict;
     const last = utilityOf(run);

@@ -10,6 +10,8 @@ function found(words) {
   return node;
 }
 
+const OUTCOMES = { pass: "met", fail: "not met", open: "neither met nor failed" };
+
 function policyTable(run) {
   const { outcome, findings, remedies, ranking_lines: rankingLines } = run.policy;
   const columns = [text("Criterion"), { head: "Limit", name: "Limit", class: "limit" }, { head: "Found", name: "Found", class: "found" }, text("Where")];
@@ -18,8 +20,8 @@ function policyTable(run) {
     finding.limit, found(finding.found), finding.where];
   const judged = findings.filter((finding) => finding.outcome !== "open");
   const open = findings.filter((finding) => finding.outcome === "open");
-  const node = panel(run, element("p", { class: "run-id" }, pill(outcome), " " + capital(rankingLines[0]) + "."),
-    element("ul", { class: "helps" }, ...rankingLines.slice(1).map((line) => element("li", {}, capital(line) + "."))));
+  const node = panel(run, element("p", { class: "run-id" }, pill(outcome), " Policy " + OUTCOMES[outcome] + " by this run."),
+    element("ul", { class: "helps" }, ...rankingLines.map((line) => element("li", {}, capital(line) + "."))));
   node.classList.add("long");
   if (open.length) {
     node.append(element("p", {}, "This verdict covers " + judged.length + " of " + findings.length + " criteria. The other " +

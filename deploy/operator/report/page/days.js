@@ -1,4 +1,7 @@
-// Day by day: runs that continue one another, a line a chain. A chain has the colour of its last run.
+// The strongest attack and its AUC.
+const strongestCells = ({ strongest }) => (strongest ? [strongest.title, fixed(strongest.auc)] : ["none measured", "–"]);
+
+// Day by day: runs that continue one another, a line per chain. A chain has the colour of its last run.
 function drawDays() {
   if (!page.days) return removeSection("days");
   const { charted, chains } = page.days;
@@ -18,7 +21,7 @@ function drawDays() {
   const leakAxis = (figure) => ({ y: "leak AUC", min: 0.5, max: 1, guessing: guessingOf(rankings, figure) });
   drawChart(box, { ...axis, title: "Test AUC", note: "of the run's examples, before they were trained on", y: "AUC" },
     byDay((run) => run.auc));
-  const strongest = byDay((run) => run.ranking.auc);
+  const strongest = byDay((run) => (run.ranking.strongest ? run.ranking.strongest.auc : null));
   drawChart(box, { ...axis, ...leakAxis("guessing"), title: "Strongest attack on the gradients of each run",
     note: "in one batch of twenty, or over the last epoch" }, strongest);
   const attacks = charted.flatMap((layer) => layer.attacks.map((attack) => ({ ...layer, title: attack.title })));
@@ -33,6 +36,6 @@ function drawDays() {
     const columns = [text("Run"), text("Strongest attack"), number("Its AUC"), number("Guessing, p95"), text("Bound"), text("Kind"),
       number("Test AUC"), number("Log loss")];
     byId("day-tables").append(folded("All runs of " + chain.label, panel(chain, table(columns, chain.runs.map((run, i) =>
-      [i + 1 + " · " + run.id, run.ranking.title, fixed(run.ranking.auc), fixed(run.ranking.guessing), boundState(run.ranking), run.ranking.bound_kind, fixed(run.auc), fixed(run.log_loss)])))));
+      [i + 1 + " · " + run.id, ...strongestCells(run.ranking), fixed(run.ranking.guessing), boundState(run.ranking), run.ranking.bound_kind, fixed(run.auc), fixed(run.log_loss)])))));
   }
 }

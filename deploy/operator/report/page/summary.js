@@ -1,4 +1,4 @@
-// What stands at the top: the runs side by side, the alarm, a card a run.
+// What stands at the top: the runs side by side, the alarm, a card per run.
 const byRuns = (...rest) => [text("Run"), ...rest];
 
 // An attack's AUC, below it which attack.
@@ -20,17 +20,17 @@ const withSmallPrint = (value, ...lines) => element("span", {}, value,
 // Always the same attack: its name says nothing that the column's does not.
 const worstCase = ({ worst_case: attack }) => (attack ? element("b", { class: attack.exposure }, fixed(attack.auc)) : "–");
 
-// What is proved, what was measured at worst and what a partner can do today, beside what the runs were trained for. What
-// reads no gradient stands apart: no bound is about it.
+// What runs are ranked by; then the verdict, what was measured at worst and what a partner can do today, beside what the
+// runs were trained for. What reads no gradient stands apart: no bound is about it.
 function drawGlance() {
   const apart = runs.some((run) => run.ranking.no_gradient);
-  const columns = byRuns(text("Verdict"), text("Bound"), text("Kind"), text("Worst case measured"), text("Practical"),
+  const columns = byRuns(text("Strongest on gradients"), text("Bound"), text("Kind"), text("Verdict"), text("Worst case measured"), text("Practical"),
     text("With side information"), ...(apart ? [text("Without any gradient")] : []), number("Test AUC"));
   const rows = runs.map(({ ranking, ...run }) => [
     withSmallPrint(key(run), !isNone(ranking.guessing) && "guessing: p95 " + fixed(ranking.guessing)),
-    verdictCell(ranking), runBoundCell(ranking), element("span", { class: "whole" }, ranking.bound_kind),
+    ranked(ranking.strongest), runBoundCell(ranking), element("span", { class: "whole" }, ranking.bound_kind), verdictCell(ranking),
     worstCase(ranking), ranked(ranking.practical), ranked(ranking.with_side_information), ...(apart ? [ranked(ranking.no_gradient)] : []),
-    withSmallPrint(fixed(run.test_auc), !isNone(run.last_test_auc) && "last " + fixed(run.last_test_auc),
+    withSmallPrint(fixed(run.test_auc), !isNone(run.final_test_auc) && "last " + fixed(run.final_test_auc),
       !isNone(run.test_log_loss) && "log loss " + fixed(run.test_log_loss))]);
   byId("glance-table").append(table(columns, rows));
 }
@@ -58,18 +58,19 @@ function drawBanner() {
 
 function card(run) {
   const figure = (name, value) => element("div", {}, element("dt", {}, name), element("dd", {}, value));
+  const measured = (...attacks) => attacks.filter(([, attack]) => attack).map(([name, attack]) => figure(name, fixed(attack.auc)));
   const { ranking } = run;
   const node = element("article", { class: "card" },
     element("h3", {}, key(run)),
     element("p", { class: "run-id" }, (run.id === run.label ? "" : "run " + run.id + " · ") + run.status),
     element("p", {}, element("span", { class: "verdict" + (ranking.broken ? " exposed" : "") }, "Bound: " + ranking.verdict), " ",
-      element("span", { class: "verdict " + ranking.exposure }, run.verdict),
+      element("span", { class: "verdict " + (ranking.strongest ? ranking.strongest.exposure : "") }, run.verdict),
       ...(run.verdict_without_gradient ? [" ", element("span", { class: "verdict " + ranking.no_gradient.exposure }, run.verdict_without_gradient)] : [])),
     element("dl", { class: "figures" },
+      ...measured(["strongest attack", ranking.strongest]),
       ...(isNone(ranking.run_auc_bound) ? [] : [figure("bound, " + ranking.bound_kind, fixed(ranking.run_auc_bound))]),
-      ...[["worst case measured", ranking.worst_case], ["practical", ranking.practical],
-        ["with side information", ranking.with_side_information]]
-        .filter(([, attack]) => attack).map(([name, attack]) => figure(name, fixed(attack.auc))),
+      ...measured(["worst case measured", ranking.worst_case], ["practical", ranking.practical],
+        ["with side information", ranking.with_side_information]),
       ...[["test AUC", run.test_auc], ["test log loss", run.test_log_loss]]
         .filter(([, value]) => !isNone(value)).map(([name, value]) => figure(name, fixed(value)))),
     element("p", {}, run.protection_words),

@@ -1,4 +1,4 @@
-// Where the time of a step went: a row a phase, a column a party.
+// Where the time of a step went: a row per phase, a column per party.
 function timeTable(run) {
   const columns = [text("Phase"), ...run.times.map((party) => text(capital(party.role)))];
   const rows = page.phases.map(({ name, words }, i) => [

@@ -8,48 +8,8 @@ const methodStyle = (kind) => ({ ...styleOf(kind), shape: METHOD_SHAPES[kind % M
 const pointNames = {
   id: "pointNames",
   afterDatasetsDraw(chart) {
-    const { ctx, chartArea: area } = chart, taken = [];
-    chart.data.datasets.forEach((dataset, i) => chart.getDatasetMeta(i).data.forEach((mark) =>
-      taken.push({ x: mark.x - 5, y: mark.y - 5, width: 10, height: 10 })));
-    const overlaps = (a) => taken.some((b) => a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height);
-    ctx.save();
-    ctx.font = "11px " + Chart.defaults.font.family;
-    ctx.textBaseline = "top";
-    chart.data.datasets.forEach((dataset, i) => chart.getDatasetMeta(i).data.forEach((mark, j) => {
-      const { name } = dataset.data[j].point, width = ctx.measureText(name).width;
-      const corners = [[8, -14], [8, 3], [-8 - width, -14], [-8 - width, 3], [-width / 2, -19], [-width / 2, 8]];
-      const box = corners.map(([dx, dy]) => ({ x: mark.x + dx, y: mark.y + dy, width, height: 11 })).find((candidate) =>
-        candidate.x >= area.left && candidate.x + width <= area.right && candidate.y >= area.top && candidate.y + 11 <= area.bottom &&
-        !overlaps(candidate));
-      if (!box) return;
-      taken.push(box);
-      ctx.fillStyle = dataset.borderColor;
-      ctx.fillText(name, box.x, box.y);
-    }));
-    ctx.restore();
-  },
-};
-
-// From the least to the largest over the seeds, along both axes.
-const seedCrosses = {
-  id: "seedCrosses",
-  beforeDatasetsDraw(chart) {
-    const { ctx, scales } = chart;
-    ctx.save();
-    for (const dataset of chart.data.datasets) {
-      ctx.strokeStyle = dataset.borderColor + "80";
-      ctx.beginPath();
-      for (const { x, y, xs, ys } of dataset.data) {
-        if (xs) {
-          ctx.moveTo(scales.x.getPixelForValue(xs.min), scales.y.getPixelForValue(y));
-          ctx.lineTo(scales.x.getPixelForValue(xs.max), scales.y.getPixelForValue(y));
-        }
-        ctx.moveTo(scales.x.getPixelForValue(x), scales.y.getPixelForValue(ys.min));
-        ctx.lineTo(scales.x.getPixelForValue(x), scales.y.getPixelForValue(ys.max));
-      }
-      ctx.stroke();
-    }
-    ctx.restore();
+    nameMarks(chart, chart.data.datasets.flatMap((dataset, i) => chart.getDatasetMeta(i).data.map(({ x, y }, j) =>
+      ({ x, y, gap: 8, words: dataset.data[j].point.name, colour: dataset.borderColor }))), markBoxes(chart, 5));
   },
 };
 
@@ -57,27 +17,18 @@ const seedCrosses = {
 const floorLine = (floor) => ({
   id: "floorLine",
   beforeDatasetsDraw(chart) {
-    const { ctx, chartArea: area, scales } = chart, y = scales.y.getPixelForValue(floor);
+    const { ctx, chartArea: area, scales } = chart;
     ctx.save();
-    ctx.strokeStyle = INK;
-    ctx.setLineDash([2, 3]);
-    ctx.beginPath();
-    ctx.moveTo(area.left, y);
-    ctx.lineTo(area.right, y);
-    ctx.stroke();
-    ctx.fillStyle = QUIET;
-    ctx.font = "11px " + Chart.defaults.font.family;
+    drawLevel(chart, floor, INK, [2, 3]);
     ctx.textAlign = "right";
     ctx.textBaseline = "top";
-    ctx.fillText("floor " + fixed(floor), area.right - 3, y + 3);
+    annotate(ctx, "floor " + fixed(floor), area.right - 3, scales.y.getPixelForValue(floor) + 3);
     ctx.restore();
   },
 });
 
 // No "-0.000".
 const plainZero = (spread) => Object.fromEntries(Object.entries(spread).map(([name, value]) => [name, Math.abs(value) < 5e-4 ? 0 : value]));
-const spreadWords = (spread, digits = 3) => fixed(spread.mean, digits) +
-  (spread.min === spread.max ? "" : " (" + fixed(spread.min, digits) + "–" + fixed(spread.max, digits) + ")");
 
 // `attackOf`: the attack of a point at this attribute, or nothing.
 function drawAttribute(box, attribute, title, note, attackOf) {
@@ -94,25 +45,17 @@ function drawAttribute(box, attribute, title, note, attackOf) {
   }).filter((dataset) => dataset.data.length);
   // Floors of test and training examples differ a little: of the lower one, so that what lies on it reads nothing.
   const floor = Math.min(...measured.map((point) => point.attributes[attribute].floor.mean));
-  const { canvas } = addFigure(box, title, note, title + ": attack accuracy against test accuracy; the table below has the figures.");
-  charts.push(new Chart(canvas, {
-    type: "scatter",
-    data: { datasets },
+  drawScatter(box, { title, note, described: title + ": attack accuracy against test accuracy; the table below has the figures." }, {
+    datasets,
     plugins: [floorLine(floor), seedCrosses, pointNames],
-    options: {
-      layout: { padding: { right: 14, top: 6 } },
-      interaction: { mode: "nearest", intersect: false },
-      scales: {
-        x: { title: { display: true, text: "utility: test accuracy" }, grace: "12%", grid: { color: "#eceff2" }, ticks: { maxTicksLimit: 6, maxRotation: 0 } },
-        y: { title: { display: true, text: "accuracy of the attack" }, suggestedMin: floor - 0.01, grace: "6%", grid: { color: "#eceff2" }, ticks: { maxTicksLimit: 7 } },
-      },
-      plugins: { legend: { display: false }, tooltip: { displayColors: false, callbacks: { title: () => "", label: ({ raw }) => {
-        const found = raw.point.attributes[attribute], attack = attackOf(found);
-        return [raw.point.name + ", " + raw.point.seeds + (raw.point.seeds === 1 ? " seed" : " seeds"), "utility " + spreadWords(raw.xs),
-          attack.title + ": accuracy " + spreadWords(raw.ys) + ", floor " + fixed(found.floor.mean), raw.point.proved_words];
-      } } } },
+    x: { words: "utility: test accuracy", grace: "12%" },
+    y: { words: "accuracy of the attack", suggestedMin: floor - 0.01, grace: "6%" },
+    label: ({ raw }) => {
+      const found = raw.point.attributes[attribute], attack = attackOf(found);
+      return [seedWords(raw.point), "utility " + spreadWords(raw.xs),
+        attack.title + ": accuracy " + spreadWords(raw.ys) + ", floor " + fixed(found.floor.mean), raw.point.proved_words];
     },
-  }));
+  });
 }
 
 const attackCell = (attack) => element("span", {}, attack.title,
@@ -155,36 +98,29 @@ function drawCut(box, { title, points }, names) {
       (point) => point.attributes[name] && point.attributes[name].strongest.auc)),
     line("test " + page.quality + " of the model", RUN_COLOURS[0], DASHES[0], (point) => point.quality)].filter((dataset) => dataset.data.length);
   if (!datasets.length) return;
-  const { canvas, figure } = addFigure(box, title === "none" ? "No protection" : capital(title), "labels and attributes: lower is better; the model: higher is better",
-    title + ". AUC against the cut layer.");
-  figure.append(element("div", { class: "legend" }, ...datasets.map((dataset) => key({ colour: dataset.borderColor, dash: dataset.borderDash }, dataset.label))));
-  charts.push(new Chart(canvas, {
+  addChart(box, { title: title === "none" ? "No protection" : capital(title), note: "labels and attributes: lower is better; the model: higher is better",
+    described: title + ". AUC against the cut layer.", keys: datasets.map((dataset) => key({ colour: dataset.borderColor, dash: dataset.borderDash }, dataset.label)) }, {
     type: "line",
-    data: { datasets },
+    datasets,
     plugins: [guessingLines([{ y: 0.5, name: "guessing" }]), seedCrosses],
-    options: {
-      layout: { padding: { right: 70 } },
-      interaction: { mode: "nearest", intersect: false },
-      scales: {
-        x: { type: "linear", min: -0.3, max: names.length - 0.7, title: { display: true, text: "cut after layer" }, grid: { display: false },
-          afterBuildTicks: (axis) => { axis.ticks = names.map((name, value) => ({ value })); }, ticks: { callback: (value) => names[value] } },
-        y: { title: { display: true, text: "AUC" }, min: 0.4, max: 1, grid: { color: "#eceff2" }, ticks: { maxTicksLimit: 7 } },
-      },
-      plugins: { legend: { display: false }, tooltip: { callbacks: { title: (items) => (items.length ? "cut after " + names[items[0].parsed.x] : ""),
-        label: (item) => item.dataset.label + ": " + spreadWords(item.raw.ys) } } },
+    padding: { right: 70 },
+    scales: {
+      x: { type: "linear", min: -0.3, max: names.length - 0.7, title: { display: true, text: "cut after layer" }, grid: { display: false },
+        afterBuildTicks: (axis) => { axis.ticks = names.map((name, value) => ({ value })); }, ticks: { callback: (value) => names[value] } },
+      y: { title: { display: true, text: "AUC" }, min: 0.4, max: 1, grid: { color: GRID }, ticks: { maxTicksLimit: 7 } },
     },
-  }));
+    tooltip: { callbacks: { title: (items) => (items.length ? "cut after " + names[items[0].parsed.x] : ""),
+      label: (item) => item.dataset.label + ": " + spreadWords(item.raw.ys) } },
+  });
 }
 
 function methodKeys() {
   return page.attributes.methods.map(({ kind, label }) => {
-    const style = methodStyle(kind), canvas = element("canvas", { width: 36, height: 36, "aria-hidden": "true" });
-    canvas.style.width = canvas.style.height = "18px";
-    const ctx = canvas.getContext("2d");
-    ctx.scale(2, 2);
-    Object.assign(ctx, { fillStyle: style.colour, strokeStyle: style.colour, lineWidth: 2 });
-    Chart.helpers.drawPoint(ctx, { pointStyle: style.shape, radius: 6, borderWidth: 2, rotation: 0 }, 9, 9);
-    return element("span", { class: "key" }, canvas, label);
+    const style = methodStyle(kind);
+    return sampleKey(18, label, (ctx) => {
+      Object.assign(ctx, { fillStyle: style.colour, strokeStyle: style.colour, lineWidth: 2 });
+      Chart.helpers.drawPoint(ctx, { pointStyle: style.shape, radius: 6, borderWidth: 2, rotation: 0 }, 9, 9);
+    });
   });
 }
 

@@ -42,31 +42,6 @@ const METRICS = {
 };
 
 // ---- Charts ---------------------------------------------------------------------------------------------------------
-// From least to largest over the seeds, along both axes.
-const crosses = {
-  id: "crosses",
-  beforeDatasetsDraw(chart) {
-    const { ctx, scales, chartArea: area } = chart;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(area.left, area.top, area.width, area.height);
-    ctx.clip();
-    ctx.lineWidth = 1;
-    for (const dataset of chart.data.datasets.filter((candidate) => candidate.family)) {
-      ctx.strokeStyle = dataset.family.colour + "70";
-      ctx.beginPath();
-      for (const { x, y, xs, ys } of dataset.data) {
-        ctx.moveTo(scales.x.getPixelForValue(xs.min), scales.y.getPixelForValue(y));
-        ctx.lineTo(scales.x.getPixelForValue(xs.max), scales.y.getPixelForValue(y));
-        ctx.moveTo(scales.x.getPixelForValue(x), scales.y.getPixelForValue(ys.min));
-        ctx.lineTo(scales.x.getPixelForValue(x), scales.y.getPixelForValue(ys.max));
-      }
-      ctx.stroke();
-    }
-    ctx.restore();
-  },
-};
-
 // The marks: filled on the front, with a red ring where a bound is exceeded.
 const marks = {
   id: "marks",
@@ -91,26 +66,14 @@ const guessed = {
   id: "guessed",
   beforeDatasetsDraw(chart) {
     if (!known.length) return;
-    const { ctx, chartArea: area, scales } = chart;
-    const x = scales.x.getPixelForValue(Math.max(...known));
+    const { ctx, chartArea: area, scales } = chart, x = scales.x.getPixelForValue(Math.max(...known));
     ctx.save();
-    ctx.strokeStyle = INK;
-    ctx.setLineDash([2, 3]);
-    ctx.beginPath();
-    ctx.moveTo(x, area.top);
-    ctx.lineTo(x, area.bottom);
-    ctx.stroke();
-    ctx.fillStyle = QUIET;
-    ctx.font = "11px " + Chart.defaults.font.family;
+    drawLine(ctx, [x, area.top], [x, area.bottom], INK, [2, 3]);
     ctx.textBaseline = "bottom";
-    ctx.fillText("guessing, p95", x + 4, area.bottom - 3);
+    annotate(ctx, "guessing, p95", x + 4, area.bottom - 3);
     ctx.restore();
   },
 };
-
-const isOverlapping = (a, b) => a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
-const markBoxes = (chart) => chart.data.datasets.flatMap((dataset, i) => (dataset.family
-  ? chart.getDatasetMeta(i).data.map(({ x, y }) => ({ x: x - RADIUS, y: y - RADIUS, width: 2 * RADIUS, height: 2 * RADIUS })) : []));
 
 // What the frozen bottom model reaches, where no gradient leaves: below it a protection is worse than no training.
 const frozen = page.points.find((point) => point.frozen);
@@ -118,16 +81,9 @@ const floor = (metric) => ({
   id: "floor",
   beforeDatasetsDraw(chart) {
     if (!frozen || isNone(frozen[metric].mean)) return;
-    const { ctx, chartArea: area, scales } = chart;
-    const y = scales.y.getPixelForValue(frozen[metric].mean);
-    ctx.save();
-    ctx.strokeStyle = QUIET;
-    ctx.setLineDash([6, 4]);
-    ctx.beginPath();
-    ctx.moveTo(area.left, y);
-    ctx.lineTo(area.right, y);
-    ctx.stroke();
-    ctx.restore();
+    chart.ctx.save();
+    drawLevel(chart, frozen[metric].mean, QUIET, [6, 4]);
+    chart.ctx.restore();
   },
   // Beside its line, where it covers no mark.
   afterDatasetsDraw(chart) {
@@ -142,7 +98,7 @@ const floor = (metric) => ({
     const places = [y - 15, y + 4].flatMap((top) => [area.right - 4 - width, (area.left + area.right - width) / 2, area.left + 60]
       .map((left) => ({ x: left, y: top, width, height: 11 })));
     const isFree = (place) => place.y >= area.top && place.y + 11 <= area.bottom &&
-      !markBoxes(chart).some((mark) => isOverlapping(mark, place));
+      !markBoxes(chart, RADIUS).some((mark) => isOverlapping(mark, place));
     chart.floorBox = places.find(isFree) || places[0];
     annotate(ctx, words, chart.floorBox.x, chart.floorBox.y);
     ctx.restore();
@@ -153,32 +109,12 @@ const floor = (metric) => ({
 const parameters = {
   id: "parameters",
   afterDatasetsDraw(chart) {
-    const { ctx, chartArea: area } = chart;
-    const places = [], taken = [...markBoxes(chart), ...(chart.floorBox ? [chart.floorBox] : [])];
-    chart.data.datasets.forEach((dataset, i) => {
-      if (!dataset.family) return;
-      chart.getDatasetMeta(i).data.forEach((mark, j) => {
-        if (dataset.data[j].mark) places.push({ mark, point: dataset.data[j], colour: dataset.family.colour });
-      });
-    });
-    places.sort((a, b) => b.point.onFront - a.point.onFront);
-    const overlaps = (a) => taken.some((b) => isOverlapping(a, b));
-    ctx.save();
-    ctx.font = "11px " + Chart.defaults.font.family;
-    ctx.textBaseline = "top";
-    for (const { mark, point, colour } of places) {
-      const width = ctx.measureText(point.mark).width;
-      const gap = point.point.bound === "exceeded" ? 11 : 8;  // Clear of its ring.
-      const corners = [[gap, -16], [gap, 5], [-gap - width, -16], [-gap - width, 5]];
-      const box = corners.map(([dx, dy]) => ({ x: mark.x + dx, y: mark.y + dy, width, height: 11 })).find((candidate) =>
-        candidate.x >= area.left && candidate.x + width <= area.right && candidate.y >= area.top &&
-        candidate.y + 11 <= area.bottom && !overlaps(candidate));
-      if (!box) continue;
-      taken.push(box);
-      ctx.fillStyle = colour;
-      ctx.fillText(point.mark, box.x, box.y);
-    }
-    ctx.restore();
+    const named = chart.data.datasets.flatMap((dataset, i) => (dataset.family ? chart.getDatasetMeta(i).data.map(({ x, y }, j) => {
+      const point = dataset.data[j];
+      return { x, y, gap: point.point.bound === "exceeded" ? 11 : 8, words: point.mark, colour: dataset.family.colour, onFront: point.onFront };
+    }) : [])).filter(({ words }) => words);  // The gap: clear of its ring.
+    named.sort((a, b) => b.onFront - a.onFront);
+    nameMarks(chart, named, [...markBoxes(chart, RADIUS), ...(chart.floorBox ? [chart.floorBox] : [])]);
   },
 };
 
@@ -193,7 +129,7 @@ function datasetsOf(spec) {
   const lines = page.families.map((family) => {
     const points = family.points.map(place).filter(isKnown);
     // The marks are drawn by the plugin `marks`; these are what a pointer hits.
-    return { family, label: family.label, data: points, showLine: !family.variant, borderColor: family.colour + "90", borderWidth: 1.5,
+    return { family, colour: family.colour, label: family.label, data: points, showLine: !family.variant, borderColor: family.colour + "90", borderWidth: 1.5,
       pointStyle: "circle", pointRadius: RADIUS, pointHoverRadius: RADIUS, pointBorderColor: "transparent",
       pointBackgroundColor: "transparent", clip: false, order: 1 };
   });
@@ -208,48 +144,28 @@ const percent = (share) => (isNone(share) ? "–" : Math.round(100 * share) + "%
 const percents = (spread) => percent(spread.mean) +
   (percent(spread.min) === percent(spread.max) ? "" : ", " + percent(spread.min) + " to " + percent(spread.max));
 
-const range = (spread, digits) => (spread.min === spread.max ? "" : " (" + fixed(spread.min, digits) + "–" + fixed(spread.max, digits) + ")");
-
 function describe(item) {
   const { point, xs, ys } = item.raw;
-  return [point.name + ", " + point.seeds + (point.seeds === 1 ? " seed" : " seeds"), "leak AUC " + fixed(xs.mean) + range(xs, 3),
-    item.chart.options.scales.y.title.text + " " + fixed(ys.mean) + range(ys, 3), "gain kept: " + percents(point.gain_kept),
-    "strongest attack: " + (point.frozen ? "no gradient leaves" : point.strongest.title), BOUND.toLowerCase() + ": " + point.bound_words];
+  return [seedWords(point), "leak AUC " + spreadWords(xs), item.chart.options.scales.y.title.text + " " + spreadWords(ys),
+    "gain kept: " + percents(point.gain_kept), "strongest attack: " + (point.frozen ? "no gradient leaves" : point.strongest.title),
+    BOUND.toLowerCase() + ": " + point.bound_words];
 }
 
 function drawTradeoff(box, spec) {
   const metric = METRICS[spec.metric], pair = spec.pair === null ? null : page.pairs[spec.pair];
   const title = pair ? pair.title : "The strongest attack on the gradients";
   const note = (pair ? pair.layer_name + " · " : "") + metric.y + " · " + metric.note;
-  const { canvas } = addFigure(box, title, note, title + ": " + metric.y + " against leak AUC; the table below has the figures.");
-  charts.push(new Chart(canvas, {
-    type: "scatter",
-    data: { datasets: datasetsOf(spec) },
-    plugins: [guessed, crosses, marks, floor(spec.metric), parameters],
-    options: {
-      layout: { padding: { right: 14, top: 6 } },
-      interaction: { mode: "nearest", intersect: false },
-      scales: {
-        x: { title: { display: true, text: pair ? "leak AUC (p95 over batches)" : "leak AUC of the strongest attack on the gradients" }, min: 0.5, max: 1,
-          grid: { color: "#eceff2" }, ticks: { maxTicksLimit: 6, maxRotation: 0 } },
-        y: { title: { display: true, text: metric.y }, grace: "6%", grid: { color: "#eceff2" }, ticks: { maxTicksLimit: 7 } },
-      },
-      plugins: { legend: { display: false },
-        tooltip: { filter: (item) => item.dataset.family !== undefined, displayColors: false, callbacks: { title: () => "", label: describe } } },
-    },
-  }));
+  drawScatter(box, { title, note, described: title + ": " + metric.y + " against leak AUC; the table below has the figures." }, {
+    datasets: datasetsOf(spec),
+    plugins: [guessed, seedCrosses, marks, floor(spec.metric), parameters],
+    x: { words: pair ? "leak AUC (p95 over batches)" : "leak AUC of the strongest attack on the gradients", min: 0.5, max: 1 },
+    y: { words: metric.y, grace: "6%" },
+    label: describe,
+  });
 }
 
 function drawShapes() {
-  const legendBox = document.querySelector(".legend");
-  const sample = (words, draw) => {
-    const canvas = element("canvas", { width: 44, height: 44, "aria-hidden": "true" });
-    canvas.style.width = canvas.style.height = "22px";
-    const ctx = canvas.getContext("2d");
-    ctx.scale(2, 2);
-    draw(ctx);
-    legendBox.append(element("span", { class: "key" }, canvas, words));
-  };
+  const sample = (words, draw) => document.querySelector(".legend").append(sampleKey(22, words, draw));
   for (const family of page.families) sample(family.label, (ctx) => drawShape(ctx, family.shape, 11, 11, family.colour, true));
   if (page.points.some((point) => point.bound === "exceeded")) sample("red ring: a bound is exceeded", (ctx) => drawRing(ctx, 11, 11));
 }
@@ -287,22 +203,22 @@ function keptCell({ gain_kept: share, frozen_quality: from, none_quality: to }) 
 // A bound that is printed as 1.000 is none.
 const boundCell = (spread) => (spread.mean === null || spread.mean >= 0.9995 ? "–" : cell(spread));
 
-// The three figures, and what they come to.
+// What protections are ranked by; the three figures, and what they come to.
 function standingTable() {
   const verdict = (point) => element("span", point.broken ? { class: "alarm" } : {}, point.verdict);
-  const columns = [text("Protection"), text("Verdict"), number("Proved"), text("Worst case measured"), text("Practical")];
-  return table(columns, page.points.map((point) => [point.name, verdict(point), boundCell(point.proved_auc_bound),
-    ranked(point.worst_case), ranked(point.practical)]));
+  const columns = [text("Protection"), text("Strongest on gradients"), text(BOUND), text("Verdict"), text("Proved"), text("Worst case measured"), text("Practical")];
+  return table(columns, page.points.map((point) => [point.name, ranked(point.strongest), boundState(point), verdict(point),
+    boundCell(point.proved_auc_bound), ranked(point.worst_case), ranked(point.practical)]));
 }
 
 function pointTable() {
   const apart = page.points.some((point) => point.no_gradient.auc.mean !== null);
-  const columns = [text("Protection"), number("Seeds"), text("Practical"), text("With side inform\u00adation"),
-    number("TPR at 1%, 0.1% FPR"), number("Guess\u00ading"), text(BOUND), number("Bound per run"), number("Bound per step"), number("Test " + page.quality), number("Gain kept"),
+  const columns = [text("Protection"), number("Seeds"), text("Strongest on gradients"), number("TPR at 1%, 0.1% FPR"), text(BOUND),
+    text("With side inform\u00adation"), number("Guess\u00ading"), number("Bound per run"), number("Bound per step"), number("Test " + page.quality), number("Gain kept"),
     number(page.loss.charAt(0).toUpperCase() + page.loss.slice(1)),
     ...(apart ? [text("Without any gradient")] : [])];
-  return table(columns, page.points.map((point) => [point.name, String(point.seeds), ranked(point.practical), ranked(point.with_side_information),
-    rates(point.strongest), fixed(point.guessing.mean), boundState(point), boundCell(point.run_auc_bound), boundCell(point.auc_bound_p95), cell(point.test_quality),
+  return table(columns, page.points.map((point) => [point.name, String(point.seeds), ranked(point.strongest),
+    rates(point.strongest), boundState(point), ranked(point.with_side_information), fixed(point.guessing.mean), boundCell(point.run_auc_bound), boundCell(point.auc_bound_p95), cell(point.test_quality),
     keptCell(point), cell(point.test_loss), ...(apart ? [ranked(point.no_gradient)] : [])]));
 }
 

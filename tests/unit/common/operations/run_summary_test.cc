@@ -38,13 +38,23 @@ MeasuredAttack Attack(const std::string& layer, const std::string& attack, doubl
   return {layer, attack, {0.5, 0, p95, 10}, pooled};
 }
 
-TEST(StrongestOnGradientsTest, IsTheFirstOfItsKind) {
-  const std::vector<MeasuredAttack> attacks = {Attack("cut", "cosine", 0.9), Attack("first", "norm", 0.8),
-                                               Attack("cut", "activation_clusters", 0.99)};
-  EXPECT_EQ(StrongestOnGradients(attacks, /*side_information=*/false)->attack, "norm");
-  EXPECT_EQ(StrongestOnGradients(attacks, /*side_information=*/true)->attack, "cosine");
-  EXPECT_EQ(StrongestOnGradients({attacks[2]}, /*side_information=*/false), nullptr);
-  EXPECT_EQ(StrongestOnGradients({}, /*side_information=*/true), nullptr);
+TEST(StrongestOnGradientsTest, IsTheFirstOfEachKindAndTheStrongerOfTheTwo) {
+  std::vector<MeasuredAttack> attacks = {Attack("cut", "cosine", 0.9), Attack("first", "norm", 0.8)};
+  EXPECT_EQ(StrongestOf(attacks).practical, &attacks[1]);
+  EXPECT_EQ(StrongestOf(attacks).with_side_information, &attacks[0]);
+  EXPECT_EQ(StrongestOf(attacks).strongest(), &attacks[0]);
+  attacks[1] = Attack("first", "norm", 0.9);  // What needs less stands for both.
+  EXPECT_EQ(StrongestOf(attacks).strongest(), &attacks[1]);
+  attacks.erase(attacks.begin());
+  EXPECT_EQ(StrongestOf(attacks).strongest(), &attacks[0]);
+  EXPECT_EQ(StrongestOf(attacks).with_side_information, nullptr);
+}
+
+TEST(StrongestOnGradientsTest, ReadsGradientsAndNoGivenLabels) {
+  const std::vector<MeasuredAttack> attacks = {Attack("cut", "activation_clusters", 0.99),
+                                               Attack("cut", "model_completion", 0.99)};
+  EXPECT_EQ(StrongestOf(attacks).strongest(), nullptr);
+  EXPECT_EQ(StrongestOf({}).strongest(), nullptr);
 }
 
 RunSummary LabelSummary() {
@@ -92,6 +102,7 @@ TEST(RunSummaryTest, IsAShortTable) {
       "  training        5 epochs, 680 steps, 696320 examples in 23.2 s (30014 per second)\n"
       "  test AUC        0.7431 (best, chosen on the test part itself, after epoch 4; last 0.7425)\n"
       "  test log loss   0.4512\n"
+      "  strongest       0.782 measured, of all attacks on gradients: cumulative_direction at cut\n"
       "  leak at cut     cosine 0.720  (AUC: p95 over batches, or of the last epoch where larger)\n"
       "                  norm 0.700\n"
       "  leak at first   norm 0.600\n"
@@ -127,7 +138,7 @@ TEST(RunSummaryTest, HasTheFiguresOfItsTask) {
               HasSubstr("  test macro AUC  0.7431 (best, chosen on the test part itself, after epoch 4; last 0.7425)\n"
                         "  test log loss   0.4512\n"
                         "  test accuracy   0.9375\n"
-                        "  leak at cut "));
+                        "  strongest "));
   summary.task = {Task::Kind::kRegression, 0};
   summary.test_auc = summary.test_log_loss = summary.test_accuracy = summary.final_test_auc = kNan;
   summary.test_rmse = 0.0625;
@@ -138,7 +149,7 @@ TEST(RunSummaryTest, HasTheFiguresOfItsTask) {
                                                   "  test R^2        0.7500 (best by validation, after epoch 4; last "
                                                   "0.6875)\n"
                                                   "  test RMSE       0.0625\n"
-                                                  "  leak at cut "));
+                                                  "  strongest "));
   summary.test_r_squared = summary.test_rmse = kNan;  // No test examples.
   EXPECT_THAT(RunSummaryTable(summary), Not(HasSubstr("  test ")));
 }
@@ -241,7 +252,7 @@ TEST(RunSummaryTest, ABoundIsNeverSaidToHold) {
   summary.exceeded_by = {"residual_norm at cut"};
   EXPECT_THAT(RunSummaryTable(summary), HasSubstr("; the bound: exceeded by residual_norm at cut\n"));
   summary.exceeded_by = {"a at cut", "b at cut", "c at cut", "d at cut", "e at cut"};
-  EXPECT_EQ(BoundState(summary), "exceeded by a at cut and 4 others");
+  EXPECT_EQ(BoundState(summary), "exceeded by a at cut and 4 more");
   summary.bound_exceeded = 0;
   summary.bound_tested = false;
   EXPECT_THAT(RunSummaryTable(summary), HasSubstr("; the bound: no attack was held against it\n"));

@@ -110,6 +110,7 @@ TEST_F(ResultJsonTest, TheLineHasTheContractsKeysAndTheFileMore) {
                                          "bound_exceeded",
                                          "bound_kind",
                                          "bound_state",
+                                         "strongest",
                                          "practical",
                                          "with_side_information",
                                          "guessing",
@@ -155,6 +156,7 @@ TEST_F(ResultJsonTest, NumbersThatDoNotExistAreNull) {
     EXPECT_TRUE(line[key].is_null()) << key;
   }
   EXPECT_EQ(line["leak"], Json::object());
+  EXPECT_TRUE(line["strongest"].is_null());
   EXPECT_TRUE(line["practical"].is_null());
   EXPECT_TRUE(line["guessing"]["p95"].is_null());
 }
@@ -172,6 +174,7 @@ TEST_F(ResultJsonTest, TheStrongestAttackIsNamedAndAnAttackThatPointsTheWrongWay
   EXPECT_EQ(full.size(), 4);
   EXPECT_EQ(full["spectral"]["mean"], 1);
   EXPECT_EQ(full["strongest"], cut["strongest"]);
+  EXPECT_EQ(Line()["strongest"], Line()["practical"]);
   EXPECT_EQ(Line()["practical"], Json({{"layer", "cut"}, {"attack", "spectral"}, {"auc", 1.0}}));
   EXPECT_EQ(Line()["with_side_information"]["attack"], "cosine");
 }
@@ -197,8 +200,8 @@ TEST_F(ResultJsonTest, TheFileHasTheThreeFiguresAndTheVerdict) {
   result_.cumulative_sum_kl = 0.5;
   Json standing = Full()["standing"];
   EXPECT_TRUE(standing["proved_auc_bound"].is_null());
-  EXPECT_TRUE(standing["measured_worst_case"].is_null());
-  EXPECT_EQ(standing["measured_practical"]["attack"], "spectral");
+  EXPECT_TRUE(standing["worst_case"].is_null());
+  EXPECT_EQ(standing["practical"]["attack"], "spectral");
   EXPECT_EQ(standing["verdict"], "claimed, the worst case was not measured");
   EXPECT_TRUE(Full()["claim_check"].is_null());
   result_.protection = "gaussian_label_dp(sigma=2)";

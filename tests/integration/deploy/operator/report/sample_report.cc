@@ -68,7 +68,7 @@ absl::Status WriteAudit(const std::string& folder) {
   policy.set_max_measured_cumulative_auc(0.8);
   policy.set_max_run_auc_bound(0.75);
   policy.set_max_measured_tpr_at_1pct_fpr(0.1);
-  policy.set_min_test_auc(0.7);
+  policy.set_min_final_test_auc(0.7);
   if (!status.ok()) {
     return status;
   }

@@ -28,8 +28,8 @@ SweptRun PlausibleRun(const std::string& name, const std::string& family, std::o
   swept.run.nonlabel_config.mutable_model()->add_layers()->set_name("first");
   RunFigures& figures = swept.figures;
   const double jitter = 0.002 * (static_cast<double>(seed) - 1.5);
-  figures.best_test_quality = 0.745 - 0.03 * strength / (1 + strength) - 0.004 * strength / 10 + jitter;
-  figures.final_test_quality = figures.best_test_quality - 0.002;
+  figures.test_quality = 0.745 - 0.03 * strength / (1 + strength) - 0.004 * strength / 10 + jitter;
+  figures.final_test_quality = figures.test_quality - 0.002;
   figures.test_loss = 0.50 + 0.02 * strength / (1 + strength) + 0.004 * strength - jitter;
   figures.auc_bound_p95 = strength > 0 ? 0.5 + 0.5 / (1 + strength) : std::numeric_limits<double>::quiet_NaN();
   figures.run_auc_bound = 0.5 + 0.5 / (1 + strength / 5);
@@ -63,7 +63,7 @@ SweptRun PlausibleRun(const std::string& name, const std::string& family, std::o
 SweptRun FrozenRun(uint64_t seed) {
   SweptRun swept = PlausibleRun("frozen", "frozen", std::nullopt, 0, seed);
   swept.run.protection.reference = Reference::kFrozen;
-  swept.figures.best_test_quality = 0.7 + 0.001 * static_cast<double>(seed);
+  swept.figures.test_quality = 0.7 + 0.001 * static_cast<double>(seed);
   swept.figures.test_loss = 0.56;
   swept.figures.leaks.clear();
   const RankedAttack no_gradient = swept.ranking.no_gradient;

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -241,6 +242,18 @@ TEST_F(SweepTest, NoGradientLeavesAFrozenRunAndEveryProtectionIsSetBesideIt) {
   for (const std::string& line : {lines[1], lines[2], lines[3]}) {
     EXPECT_NEAR(std::stod(column(line, "frozen_test_auc")), frozen.value("test_auc", 0.0), 1e-6) << line;
     EXPECT_NEAR(std::stod(column(line, "none_test_auc")), none.value("test_auc", 0.0), 1e-6) << line;
+    // What the run itself is ranked by, in the RESULT line: the ledger says the same.
+    const auto result = nlohmann::json::parse(ReadWholeFile(ResultPath(column(line, "run"))), nullptr, false);
+    ASSERT_TRUE(result.contains("strongest")) << line;
+    const nlohmann::json& strongest = result["strongest"];
+    EXPECT_EQ(strongest.is_null(), column(line, "protection") == "frozen") << line;
+    EXPECT_EQ(column(line, "strongest_auc").empty(), strongest.is_null()) << line;
+    if (!strongest.is_null()) {
+      EXPECT_NEAR(std::stod(column(line, "strongest_auc")), strongest.value("auc", 0.0), 1e-6) << line;
+      EXPECT_EQ(absl::StartsWith(column(line, "bound"), "exceeded"),
+                absl::StartsWith(result.value("bound_state", ""), "exceeded"))
+          << line;
+    }
   }
   EXPECT_THAT(sweep.out, HasSubstr("Training the bottom model"));
 }

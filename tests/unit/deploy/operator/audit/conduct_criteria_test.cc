@@ -147,16 +147,16 @@ TEST_F(ConductCriteriaTest, WhatKeepsToTheLimitsPassesByDefault) {
 }
 
 TEST_F(ConductCriteriaTest, TheLastEvaluationIsJudged) {
-  EXPECT_EQ(Judge("test examples", "min_test_auc: 0.75").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge("test examples", "min_final_test_auc: 0.75").outcome, Outcome::kMet);
   party().evaluations[1].auc = 0.7;
   party().evaluations[0].auc = 0.9;
-  EXPECT_EQ(Judge("test examples", "min_test_auc: 0.75").outcome, Outcome::kNotMet);
+  EXPECT_EQ(Judge("test examples", "min_final_test_auc: 0.75").outcome, Outcome::kNotMet);
 }
 
 TEST_F(ConductCriteriaTest, NoEvaluationOfTestExamplesIsNotMeasured) {
   party().evaluations = {{20, "train", 0.5, 0.9, 0.9, 0.01},
                          {20, "test", 0.5, std::numeric_limits<double>::quiet_NaN(), 0.9, 0.01}};
-  EXPECT_EQ(Judge("test examples", "min_test_auc: 0.7").outcome, Outcome::kNotMeasured);
+  EXPECT_EQ(Judge("test examples", "min_final_test_auc: 0.7").outcome, Outcome::kNotMeasured);
 }
 
 }  // namespace

@@ -21,8 +21,10 @@ TEST(VerdictTextTest, AlignsItsColumns) {
                                   {Outcome::kNotMet, "mean leak", "at most 0.6", "0.71", "norm at cut"},
                                   {Outcome::kNotMeasured, "p95", "at most 0.7", "not measured", ""}})}),
             "run run-1, marvell(s=4)\n"
-            "verdict, bound and worst case: not measurable from this ledger, only from the label party's\n"
-            "practical, the strongest attack on gradients without side information: none measured\n"
+            "strongest attack on gradients: none measured\n"
+            "bound: not measurable from this ledger\n"
+            "verdict and worst case: not measurable from this ledger, only from the label party's\n"
+            "practical, without side information: none measured\n"
             "with side information: none measured\n"
             "PASS  ended      completed    completed\n"
             "FAIL  mean leak  at most 0.6  0.71          norm at cut\n"
@@ -139,14 +141,15 @@ TEST(VerdictTextTest, NamesTheStrongestAttackAndTheBoundsState) {
   EXPECT_THAT(
       VerdictText(JudgeRuns({RecordedRun()}, policy)),
       HasSubstr(
+          "strongest attack on gradients: Line between the classes, accumulated (cumulative_direction) at the cut "
+          "layer, "
+          "AUC 0.640\n"
+          "bound: not exceeded by the attacks run here\n"
           "verdict: holds as far as measured\n"
-          "proved: nothing; conditional: AUC at most 0.720 over the whole run; not exceeded by the attacks "
-          "run "
-          "here\n"
+          "proved: nothing; conditional: AUC at most 0.720 over the whole run\n"
           "worst case measured: Best guess knowing the model, accumulated (cumulative_conditional_likelihood_ratio) at "
           "the cut layer, AUC 0.630\n"
-          "practical, the strongest attack on gradients without side information: Gradient length (norm) at the cut "
-          "layer, AUC 0.580\n"
+          "practical, without side information: Gradient length (norm) at the cut layer, AUC 0.580\n"
           "with side information: Line between the classes, accumulated (cumulative_direction) at the cut layer, AUC "
           "0.640\n"
           "practical attack beside features alone: not measured: neither features_only nor activation_clusters was "

@@ -16,7 +16,7 @@ using ::testing::SizeIs;
 
 constexpr char kDigest[] = "00ff";
 constexpr char kResult[] = R"({"run_id":"a","protection":"none","steps":12,"test_log_loss":0.5,"test_auc":0.74,
-  "practical":{"layer":"cut","attack":"norm","auc":0.7},"with_side_information":null,
+  "strongest":{"layer":"cut","attack":"norm","auc":0.7},"practical":null,
   "final_test_auc":0.73,"sum_kl_mean":null,"auc_bound_p95":1,"run_auc_bound":0.9,
   "leak":{"cut":{"norm":{"mean":0.4,"mean_ci95":0.01,"p95":0.7},"cosine":{"mean":null,"mean_ci95":null,"p95":null}}}})";
 
@@ -24,7 +24,7 @@ std::string Finished() { return FinishedRunJson(kResult, kDigest, 7.5).value(); 
 
 TEST(FinishedRunTest, GivesBackWhatTheRunMeasured) {
   const RunFigures figures = ParseFinishedRun(Finished(), kDigest).value();
-  EXPECT_EQ(figures.best_test_quality, 0.74);
+  EXPECT_EQ(figures.test_quality, 0.74);
   EXPECT_EQ(figures.final_test_quality, 0.73);
   EXPECT_EQ(figures.test_loss, 0.5);
   EXPECT_EQ(figures.run_auc_bound, 0.9);
@@ -44,7 +44,7 @@ TEST(FinishedRunTest, NumbersThatDoNotExistAreNaN) {
   EXPECT_TRUE(std::isnan(figures.sum_kl_mean));
   EXPECT_TRUE(std::isnan(figures.leaks[1].p95));
   const RunFigures bare = ParseFinishedRun(FinishedRunJson(R"({"steps":1})", kDigest, 1).value(), kDigest).value();
-  EXPECT_TRUE(std::isnan(bare.best_test_quality));
+  EXPECT_TRUE(std::isnan(bare.test_quality));
   EXPECT_STREQ(bare.quality_name(), "AUC");
   EXPECT_TRUE(std::isnan(bare.strongest_auc));
   EXPECT_THAT(bare.leaks, IsEmpty());
@@ -55,7 +55,7 @@ TEST(FinishedRunTest, ARegressionIsComparedByRSquared) {
       R"({"steps":1,"test_auc":null,"test_r2":0.5,"final_test_auc":null,"final_test_r2":0.25,"test_rmse":0.1})";
   const RunFigures figures = ParseFinishedRun(FinishedRunJson(json, kDigest, 1).value(), kDigest).value();
   EXPECT_STREQ(figures.quality_name(), "R^2");
-  EXPECT_EQ(figures.best_test_quality, 0.5);
+  EXPECT_EQ(figures.test_quality, 0.5);
   EXPECT_EQ(figures.final_test_quality, 0.25);
 }
 

@@ -31,7 +31,7 @@ TEST(AttackLeakTest, JoinsBatchesAndEpochsOfAnAttack) {
   EXPECT_TRUE(leaks[0].has_batches());
   ASSERT_EQ(leaks[0].epochs.size(), 2);
   EXPECT_DOUBLE_EQ(leaks[0].figures().typical_auc(), 0.8);
-  EXPECT_DOUBLE_EQ(leaks[0].measured_auc(), 0.8);
+  EXPECT_DOUBLE_EQ(leaks[0].auc(), 0.8);
 }
 
 TEST(AttackLeakTest, PutsTheStrongestFirstWhateverItsLayer) {
@@ -62,7 +62,7 @@ TEST(AttackLeakTest, PutsTheWeakerFigureOfTwoObserversLast) {
 
 TEST(AttackLeakTest, CountsAScoreThatPointsTheWrongWay) {
   const RunRecords run = Recorded({}, {Row(0, "cut", "norm", 0.1)});
-  EXPECT_DOUBLE_EQ(AttackLeaks(run).at(0).measured_auc(), 0.9);
+  EXPECT_DOUBLE_EQ(AttackLeaks(run).at(0).auc(), 0.9);
 }
 
 TEST(AttackLeakTest, AnAttackWithoutAFigureHasNoStrength) {
@@ -71,13 +71,13 @@ TEST(AttackLeakTest, AnAttackWithoutAFigureHasNoStrength) {
   ASSERT_EQ(leaks.size(), 1);
   EXPECT_FALSE(leaks[0].has_batches());
   EXPECT_EQ(leaks[0].figures().typical_auc(), 0);
-  EXPECT_EQ(leaks[0].measured_auc(), 0);
+  EXPECT_EQ(leaks[0].auc(), 0);
 }
 
 TEST(AttackLeakTest, ACumulativeAttackStandsByItsLastEpoch) {
   const RunRecords run =
       Recorded({Series("cut", "cumulative_direction", 0.9)}, {Row(0, "cut", "cumulative_direction", 0.8)});
-  EXPECT_DOUBLE_EQ(AttackLeaks(run).at(0).measured_auc(), 0.8);
+  EXPECT_DOUBLE_EQ(AttackLeaks(run).at(0).auc(), 0.8);
 }
 
 TEST(BatchLeaksTest, AreOnceAtALayerAndWithoutWhatScoredNoBatch) {

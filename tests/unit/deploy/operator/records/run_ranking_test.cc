@@ -120,8 +120,9 @@ TEST_F(RunRankingTest, LabelsThatWereGivenMakeNoStrongestAttack) {
   party().epoch_leaks = {Row(0, "model_completion", 0.99, kNan)};
   EXPECT_FALSE(RankRun(run_).strongest().is_measured());
   EXPECT_TRUE(std::isnan(RankRun(run_).strongest().auc));
-  EXPECT_THAT(RankingLines(RankRun(run_)).at(3), HasSubstr("without side information: none measured"));
-  EXPECT_EQ(RankingLines(RankRun(run_)).at(4), "with side information: none measured");
+  EXPECT_EQ(RankingLines(RankRun(run_)).at(0), "strongest attack on gradients: none measured");
+  EXPECT_EQ(RankingLines(RankRun(run_)).at(5), "practical, without side information: none measured");
+  EXPECT_EQ(RankingLines(RankRun(run_)).at(6), "with side information: none measured");
 }
 
 TEST_F(RunRankingTest, ABoundThatNoAttackExceedsIsNotSaidToHold) {
@@ -129,12 +130,13 @@ TEST_F(RunRankingTest, ABoundThatNoAttackExceedsIsNotSaidToHold) {
   EXPECT_THAT(
       RankingLines(RankRun(run_)),
       ElementsAre(
-          "verdict: claimed, the worst case was not measured",
-          "proved: nothing; conditional: AUC at most 0.750 over the whole run; not exceeded by the attacks "
-          "run here",
-          "worst case measured: none measured",
-          "practical, the strongest attack on gradients without side information: Length outside the main direction "
-          "(residual_norm) at the cut layer, AUC 0.900",
+          "strongest attack on gradients: Length outside the main direction (residual_norm) at the cut layer, AUC "
+          "0.900",
+          "bound: not exceeded by the attacks run here", "verdict: claimed, the worst case was not measured",
+          "proved: nothing; conditional: AUC at most 0.750 over the whole run", "worst case measured: none measured",
+          "practical, without side information: Length outside the main direction (residual_norm) at the cut layer, "
+          "AUC "
+          "0.900",
           "with side information: Line between the classes, accumulated (cumulative_direction) at the cut layer, "
           "AUC 0.700",
           "practical attack beside features alone: not measured: neither features_only nor activation_clusters was run",
@@ -144,11 +146,12 @@ TEST_F(RunRankingTest, ABoundThatNoAttackExceedsIsNotSaidToHold) {
 TEST_F(RunRankingTest, ABoundThatRestsOnNoAssumptionIsCalledProved) {
   party().record.run.protection = "gaussian_label_dp(sigma=2)";
   EXPECT_EQ(BoundStateWords(RankRun(run_)), "proved; not exceeded by the attacks run here");
-  EXPECT_EQ(RankingLines(RankRun(run_)).at(0), "verdict: proved, not checked");
+  EXPECT_EQ(RankingLines(RankRun(run_)).at(1), "bound: not exceeded by the attacks run here");
+  EXPECT_EQ(RankingLines(RankRun(run_)).at(2), "verdict: proved, not checked");
   party().claim_check.emplace();
   party().claim_check->claimed_mu = 0.5;
   party().claim_check->half_noise_mu_lower = 0.8;
-  EXPECT_EQ(RankingLines(RankRun(run_)).at(0), "verdict: guaranteed");
+  EXPECT_EQ(RankingLines(RankRun(run_)).at(2), "verdict: guaranteed");
   EXPECT_EQ(BoundKindWords(RankRun(run_)), "proved");
   party().epoch_leaks = {Row(0, "norm", 0.7, 0.65)};
   EXPECT_EQ(BoundStateWords(RankRun(run_)), "exceeded by Gradient length");
@@ -251,8 +254,8 @@ TEST_F(RunRankingTest, ARunOfWhichNothingLeftHasNothingToBound) {
   }
   party().epoch_leaks.clear();
   EXPECT_EQ(RankRun(run_).bound, BoundState::kNothingLeft);
-  EXPECT_EQ(RankingLines(RankRun(run_)).at(0), "verdict: no gradient left");
-  EXPECT_EQ(RankingLines(RankRun(run_)).at(1), "proved: no gradient left");
+  EXPECT_EQ(RankingLines(RankRun(run_)).at(2), "verdict: no gradient left");
+  EXPECT_EQ(RankingLines(RankRun(run_)).at(3), "proved: no gradient left");
 }
 
 TEST_F(RunRankingTest, TheNonLabelPartysLedgerTellsOfNoBound) {

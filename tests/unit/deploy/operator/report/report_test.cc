@@ -133,7 +133,7 @@ TEST_F(ReportTest, SummarisesInFiguresAndInWords) {
   EXPECT_NEAR(leak["mean"][0], 0.53, 0.02);
   EXPECT_GT(leak["p95"], leak["mean"][0]);
   EXPECT_GE(leak["auc"], leak["p95"]);
-  EXPECT_THAT(std::string(run["attack_words"][0]), HasSubstr("Strongest without side information: "));
+  EXPECT_THAT(std::string(run["attack_words"][0]), HasSubstr("Strongest, "));
   EXPECT_THAT(std::string(run["model_words"]), HasSubstr("Test AUC of the model: 0."));
   EXPECT_EQ(run["evaluations"][0]["epoch"], 1);
   EXPECT_EQ(run["evaluations"][1]["epoch"], 2);

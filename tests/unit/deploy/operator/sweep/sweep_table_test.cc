@@ -64,23 +64,23 @@ TEST(SweepCsvTest, HasOneLineARun) {
   EXPECT_THAT(
       lines,
       ElementsAre(
-          "run,protection,parameter,seed,strongest_layer,strongest_attack,measured_auc,measured_tpr_at_1pct_fpr,"
-          "measured_tpr_at_01pct_fpr,practical_attack,practical_auc,"
+          "run,protection,parameter,seed,strongest_attack,strongest_auc,strongest_tpr_at_1pct_fpr,"
+          "strongest_tpr_at_01pct_fpr,practical_attack,practical_auc,"
           "with_side_information_attack,with_side_information_auc,no_gradient_attack,no_gradient_auc,guessing_auc_p95,"
           "guessing_auc_mean,bound,"
-          "proved_auc_bound,worst_case_attack,worst_case_auc,verdict,best_test_auc,frozen_test_auc,none_test_auc,gain_"
+          "proved_auc_bound,worst_case_attack,worst_case_auc,verdict,test_auc,frozen_test_auc,none_test_auc,gain_"
           "kept,final_test_auc,test_log_loss,steps,cut_norm_mean,"
           "cut_norm_p95,run_auc_bound,auc_bound_p95,sum_kl_mean,seconds",
-          "none-folder,none,,1,cut,norm,1,,,norm@cut,1,,,,,0.541,0.517,none stated,,,,nothing "
+          "none-folder,none,,1,norm@cut,1,,,norm@cut,1,,,,,0.541,0.517,none stated,,,,nothing "
           "claimed,0.75,0.7,0.75,1,0.73,0.5,595,0.9,1,"
           "0.9,,0.25,28.5",
-          "s4-folder,marvell_s,4,1,cut,norm,0.6,,,norm@cut,0.6,,,,,0.541,0.517," + not_exceeded + holds +
+          "s4-folder,marvell_s,4,1,norm@cut,0.6,,,norm@cut,0.6,,,,,0.541,0.517," + not_exceeded + holds +
               ",0.74,0.7,0.75,0.8,0.73,0.5,595,0.5,0.6,0.9,,0.25,28.5",
-          "s4-folder,marvell_s,4,2,cut,norm,0.7,,,norm@cut,0.7,,,,,0.541,0.517," + not_exceeded + holds +
+          "s4-folder,marvell_s,4,2,norm@cut,0.7,,,norm@cut,0.7,,,,,0.541,0.517," + not_exceeded + holds +
               ",0.72,,,,0.73,0.5,595,0.6,0.7,0.9,,0.25,28.5",
-          "s9-folder,marvell_s,9,1,cut,norm,0.8,,,norm@cut,0.8,,,,,0.541,0.517," + not_exceeded + holds +
+          "s9-folder,marvell_s,9,1,norm@cut,0.8,,,norm@cut,0.8,,,,,0.541,0.517," + not_exceeded + holds +
               ",0.7,0.7,0.75,0,0.73,0.5,595,0.7,0.8,0.9,,0.25,28.5",
-          "frozen-folder,frozen,,1,,,,,,,,,,,,,,no attack was held against it,,,,not "
+          "frozen-folder,frozen,,1,,,,,,,,,,,,,no attack was held against it,,,,not "
           "known,0.7,0.7,0.75,0,0.73,0.5,595,,,0.9,,0.25,"
           "28.5"));
 }
@@ -103,7 +103,7 @@ TEST(SweepCsvTest, QuotesNamesThatWouldBreakTheTable) {
   runs[0].figures.leaks[0].layer = "a,\"b\"";
   EXPECT_THAT(SweepCsv(runs), HasSubstr(",\"a,\"\"b\"\"_norm_mean\","));
   runs[0].ranking.practical.layer = "a,\"b\"";
-  EXPECT_THAT(SweepCsv(runs), HasSubstr(",1,\"a,\"\"b\"\"\",norm,1,,,\"norm@a,\"\"b\"\"\",1,"));
+  EXPECT_THAT(SweepCsv(runs), HasSubstr(",1,\"norm@a,\"\"b\"\"\",1,,,\"norm@a,\"\"b\"\"\",1,"));
 }
 
 TEST(SweepSummaryTest, HasOneAlignedLineAProtection) {
@@ -121,11 +121,11 @@ TEST(SweepSummaryTest, HasOneAlignedLineAProtection) {
     EXPECT_EQ(line.size(), lines[0].size());
     squeezed.push_back(absl::StrJoin(absl::StrSplit(line, ' ', absl::SkipEmpty()), " "));
   }
-  EXPECT_THAT(
-      squeezed,
-      ElementsAre("protection seeds verdict worst case practical test AUC gain kept",
-                  "none 1 nothing claimed - 1.000 0.750 1.00", "s4 2 broken (1 of 2 seeds) 0.550 0.650 0.730 0.80",
-                  "s9 1 holds as far as measured 0.550 0.800 0.700 0.00", "frozen 1 no gradient left - - 0.700 0.00"));
+  EXPECT_THAT(squeezed, ElementsAre("protection seeds strongest bound verdict worst case practical test AUC gain kept",
+                                    "none 1 1.000 none nothing claimed - 1.000 0.750 1.00",
+                                    "s4 2 0.750 exceeded broken (1 of 2 seeds) 0.550 0.650 0.730 0.80",
+                                    "s9 1 0.800 not exceeded holds as far as measured 0.550 0.800 0.700 0.00",
+                                    "frozen 1 - nothing left no gradient left - - 0.700 0.00"));
 }
 
 TEST(SweepTableTest, ComparesRegressionsByRSquared) {
@@ -134,7 +134,7 @@ TEST(SweepTableTest, ComparesRegressionsByRSquared) {
     run.figures.is_regression = true;
   }
   EXPECT_THAT(SweepCsv(runs),
-              HasSubstr(",best_test_r2,frozen_test_r2,none_test_r2,gain_kept,final_test_r2,test_rmse,steps,"));
+              HasSubstr(",test_r2,frozen_test_r2,none_test_r2,gain_kept,final_test_r2,test_rmse,steps,"));
   EXPECT_THAT(SweepSummary(runs), AllOf(HasSubstr("practical  test R^2  gain kept"),
                                         HasSubstr("test R^2 0.3750 frozen at its start, 0.6250 without protection")));
   EXPECT_EQ(TradeoffJson(runs, 2)["quality"], "R^2");

@@ -26,7 +26,7 @@ SweptRun RunOf(const std::string& name, uint64_t seed, double test_auc, std::vec
   swept.run.protection.family = "marvell_s";
   swept.run.seed = seed;
   swept.run.nonlabel_config.mutable_model()->add_layers()->set_name("hidden");
-  swept.figures.best_test_quality = test_auc;
+  swept.figures.test_quality = test_auc;
   swept.figures.leaks = std::move(leaks);
   return swept;
 }
@@ -57,8 +57,8 @@ TEST(SummarizeSeedsTest, JoinsTheSeedsOfAProtectionInTheOrderOfTheFirst) {
   ASSERT_THAT(points, SizeIs(2));
   EXPECT_EQ(points[0].name, "b");
   EXPECT_EQ(points[0].seeds, 3);
-  EXPECT_DOUBLE_EQ(points[0].best_test_quality.mean, 0.72);
-  EXPECT_EQ(points[0].best_test_quality.min, 0.70);
+  EXPECT_DOUBLE_EQ(points[0].test_quality.mean, 0.72);
+  EXPECT_EQ(points[0].test_quality.min, 0.70);
   EXPECT_EQ(points[1].seeds, 1);
 }
 
@@ -90,7 +90,7 @@ TEST(SummarizeSeedsTest, ALeakThatOnlySomeMeasuredIsOfThoseAndNaNForOthers) {
   ASSERT_THAT(points, SizeIs(2));
   EXPECT_EQ(points[0].leaks[0].p95.mean, 0.9);
   EXPECT_TRUE(std::isnan(points[1].leaks[0].p95.mean));
-  EXPECT_TRUE(std::isnan(points[1].best_test_quality.mean));
+  EXPECT_TRUE(std::isnan(points[1].test_quality.mean));
 }
 
 TEST(SummarizeSeedsTest, SetsEveryProtectionBesideTheReferencesOfItsSeeds) {

@@ -1,0 +1,230 @@
+#include "common/ledger/ledger_database.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+#include "common/ledger/schema.h"
+
+namespace splitveil {
+namespace {
+
+constexpr absl::Duration kCommitInterval = absl::Seconds(1);
+
+}  // namespace
+
+std::string LedgerDatabase::UtcNow() {
+  return absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone());
+}
+
+absl::Status LedgerDatabase::At(const absl::Status& status) const {
+  return status.ok() ? status : absl::Status(status.code(), absl::StrCat(path_, ": ", status.message()));
+}
+
+LedgerDatabase::~LedgerDatabase() {
+  {
+    const absl::MutexLock lock(&mutex_);
+    closing_ = true;
+  }
+  sleep_.Wake();
+  if (committer_.joinable()) {
+    committer_.join();
+  }
+  const absl::MutexLock lock(&mutex_);
+  CommitPending().IgnoreError();  // Nobody is left to tell; Finish and Commit report.
+}
+
+absl::Status LedgerDatabase::Start(const RunRow& run, const v1::LedgerPosition* position) {
+  const absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(At(CreateSchema(*connection_)));
+  SPLITVEIL_RETURN_IF_ERROR(At(connection_->Execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL")));
+  SPLITVEIL_RETURN_IF_ERROR(At(position == nullptr ? InsertRun(run) : GoBackTo(*position, run)));
+  SPLITVEIL_RETURN_IF_ERROR(At(Prepare()));
+  committer_ = std::thread(&LedgerDatabase::CommitWhenDue, this);
+  return absl::OkStatus();
+}
+
+absl::Status LedgerDatabase::Prepare() {
+  constexpr const char* kInserts[kTables] = {
+      "INSERT INTO step VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+      "INSERT INTO step_time VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+      "INSERT INTO protection VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+      "INSERT INTO leak VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+      ("INSERT INTO epoch_leak VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, "
+       "?18)"),
+      "INSERT INTO distribution VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+      "INSERT INTO evaluation VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+      "INSERT INTO claim_check VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+      "INSERT INTO all_runs VALUES (?1, ?2, ?3, ?4)",
+      "INSERT INTO privacy_loss VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+      "INSERT INTO activation_bound VALUES (?1, ?2, ?3, ?4)",
+      "INSERT INTO attribute_leak VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+      "INSERT INTO event VALUES (?1, ?2, ?3, ?4)"};
+  for (int table = 0; table < kTables; ++table) {
+    SPLITVEIL_ASSIGN_OR_RETURN(inserts_[table], connection_->Prepare(kInserts[table]));
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(finish_run_,
+                             connection_->Prepare("UPDATE run SET finished_at = ?2, status = ?3 WHERE run_id = ?1"));
+  return absl::OkStatus();
+}
+
+absl::Status LedgerDatabase::InsertRun(const RunRow& run) {
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      SqliteStatement insert,
+      connection_->Prepare("INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, NULL, 'running', ?6, ?7)"));
+  absl::Status inserted = insert.Run(run.run_id, run.role, run.agreement_sha256, run.protection, UtcNow(),
+                                     run.config_json, run.resumed_from);
+  if (absl::IsAlreadyExists(inserted)) {
+    return absl::InvalidArgumentError(absl::StrCat("run \"", run.run_id, "\" is already in this ledger"));
+  }
+  return inserted;
+}
+
+absl::Status LedgerDatabase::GoBackTo(const v1::LedgerPosition& position, const RunRow& run) {
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement find, connection_->Prepare("SELECT 1 FROM run WHERE run_id = ?1"));
+  SPLITVEIL_RETURN_IF_ERROR(find.Bind(run.run_id));
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool known, find.Next());
+  if (!known) {
+    return InsertRun(run);
+  }
+  SPLITVEIL_RETURN_IF_ERROR(connection_->Execute("BEGIN IMMEDIATE"));
+  const std::pair<const char*, int64_t> removals[] = {
+      {"DELETE FROM step WHERE run_id = ?1 AND step >= ?2", position.steps()},
+      {"DELETE FROM step_time WHERE run_id = ?1 AND step >= ?2", position.steps()},
+      {"DELETE FROM protection WHERE run_id = ?1 AND step >= ?2", position.steps()},
+      {"DELETE FROM leak WHERE run_id = ?1 AND step >= ?2", position.steps()},
+      {"DELETE FROM privacy_loss WHERE run_id = ?1 AND step >= ?2", position.steps()},
+      {"DELETE FROM evaluation WHERE run_id = ?1 AND step > ?2", position.steps()},
+      {"DELETE FROM distribution WHERE run_id = ?1 AND epoch >= ?2", position.own_epochs()},
+      {"DELETE FROM attribute_leak WHERE run_id = ?1 AND epoch >= ?2", position.own_epochs()},
+      {"DELETE FROM epoch_leak WHERE run_id = ?1 AND observer = 'label_party' AND epoch >= ?2", position.own_epochs()},
+      {"DELETE FROM epoch_leak WHERE run_id = ?1 AND observer <> 'label_party' AND epoch >= ?2",
+       position.peer_epochs()},
+      {"DELETE FROM event WHERE run_id = ?1 AND rowid > ?2 AND kind NOT IN ('interrupted', 'refused', 'ended', "
+       "'checkpoint', 'continued', 'export_failed', 'aligning')",
+       position.last_event()}};
+  for (const auto& [sql, beyond] : removals) {
+    SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement remove, connection_->Prepare(sql));
+    SPLITVEIL_RETURN_IF_ERROR(remove.Run(run.run_id, beyond));
+  }
+  for (const char* const sql : {"DELETE FROM claim_check WHERE run_id = ?1", "DELETE FROM all_runs WHERE run_id = ?1",
+                                "DELETE FROM activation_bound WHERE run_id = ?1",
+                                "UPDATE run SET status = 'running', finished_at = NULL WHERE run_id = ?1"}) {
+    SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement change, connection_->Prepare(sql));
+    SPLITVEIL_RETURN_IF_ERROR(change.Run(run.run_id));
+  }
+  return connection_->Execute("COMMIT");
+}
+
+absl::Status LedgerDatabase::Begin() {
+  SPLITVEIL_RETURN_IF_ERROR(commit_status_);
+  if (finished_) {
+    return absl::FailedPreconditionError("ledger: the run is finished");
+  }
+  if (open_transaction_) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_RETURN_IF_ERROR(At(connection_->Execute("BEGIN IMMEDIATE")));
+  open_transaction_ = true;
+  opened_at_ = SteadyNow();
+  sleep_.Wake();
+  return absl::OkStatus();
+}
+
+absl::Status LedgerDatabase::CommitPending() {
+  if (!open_transaction_) {
+    return commit_status_;
+  }
+  commit_status_.Update(At(connection_->Execute("COMMIT")));
+  open_transaction_ = connection_->in_transaction();
+  return commit_status_;
+}
+
+void LedgerDatabase::CommitWhenDue() {
+  while (const std::optional<SteadyTime> again = CommitIfDue()) {
+    sleep_.Until(*again);
+  }
+}
+
+std::optional<SteadyTime> LedgerDatabase::CommitIfDue() {
+  const absl::MutexLock lock(&mutex_);
+  if (closing_) {
+    return std::nullopt;
+  }
+  const SteadyTime due = SteadyAfter(kCommitInterval, opened_at_);
+  if (open_transaction_ && SteadyNow() >= due) {
+    CommitPending().IgnoreError();  // Kept in commit_status_.
+  }
+  return open_transaction_ && commit_status_.ok() ? due : SteadyAfter(absl::InfiniteDuration());
+}
+
+absl::Status LedgerDatabase::Commit() {
+  const absl::MutexLock lock(&mutex_);
+  return CommitPending();
+}
+
+absl::StatusOr<int64_t> LedgerDatabase::LastEvent() {
+  const absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(CommitPending());
+  const absl::StatusOr<int64_t> last = connection_->QueryInt64("SELECT coalesce(max(rowid), 0) FROM event");
+  return last.ok() ? last : At(last.status());
+}
+
+absl::Status LedgerDatabase::Finish(absl::string_view status) {
+  const absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(Begin());
+  SPLITVEIL_RETURN_IF_ERROR(At(finish_run_.Run(run_id_, UtcNow(), status)));
+  finished_ = true;
+  return CommitPending();
+}
+
+absl::StatusOr<std::vector<EventRow>> LedgerDatabase::Events() {
+  const absl::MutexLock lock(&mutex_);
+  absl::StatusOr<SqliteStatement> select =
+      connection_->Prepare("SELECT at, kind, detail FROM event WHERE run_id = ?1 ORDER BY rowid");
+  absl::Status status = select.ok() ? select->Bind(run_id_) : select.status();
+  std::vector<EventRow> events;
+  while (status.ok()) {
+    const absl::StatusOr<bool> more = select->Next();
+    if (more.ok() && !*more) {
+      return events;
+    }
+    status = more.status();
+    if (status.ok()) {
+      events.push_back({select->Text(0), select->Text(1), select->Text(2)});
+    }
+  }
+  return At(status);
+}
+
+absl::StatusOr<int64_t> LedgerDatabase::CountEvents(absl::string_view kind) {
+  const absl::MutexLock lock(&mutex_);
+  absl::StatusOr<SqliteStatement> count = connection_->Prepare("SELECT count(*) FROM event WHERE kind = ?1");
+  absl::Status status = count.ok() ? count->Bind(kind) : count.status();
+  absl::StatusOr<bool> found = status.ok() ? count->Next() : absl::StatusOr<bool>(status);
+  return found.ok() ? absl::StatusOr<int64_t>(count->Int64(0)) : At(found.status());
+}
+
+absl::StatusOr<int64_t> LedgerDatabase::CountEventsOfRun(absl::string_view kind, absl::string_view detail) {
+  const absl::MutexLock lock(&mutex_);
+  absl::StatusOr<SqliteStatement> count =
+      connection_->Prepare("SELECT count(*) FROM event WHERE run_id = ?1 AND kind = ?2 AND (?3 = '' OR detail = ?3)");
+  absl::Status status = count.ok() ? count->Bind(run_id_, kind, detail) : count.status();
+  absl::StatusOr<bool> found = status.ok() ? count->Next() : absl::StatusOr<bool>(status);
+  return found.ok() ? absl::StatusOr<int64_t>(count->Int64(0)) : At(found.status());
+}
+
+absl::Status LedgerDatabase::Trim(int64_t step) {
+  const absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(Begin());
+  for (const char* sql :
+       {"DELETE FROM step WHERE run_id = ?1 AND step < ?2", "DELETE FROM step_time WHERE run_id = ?1 AND step < ?2",
+        "DELETE FROM protection WHERE run_id = ?1 AND step < ?2", "DELETE FROM leak WHERE run_id = ?1 AND step < ?2",
+        "DELETE FROM privacy_loss WHERE run_id = ?1 AND step < ?2"}) {
+    absl::StatusOr<SqliteStatement> remove = connection_->Prepare(sql);
+    SPLITVEIL_RETURN_IF_ERROR(At(remove.ok() ? remove->Run(run_id_, step) : remove.status()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace splitveil

@@ -1,0 +1,113 @@
+// The SQLite file behind a ledger: one run's rows, their transaction, and the thread that commits it.
+#ifndef SPLITVEIL_COMMON_LEDGER_LEDGER_DATABASE_H_
+#define SPLITVEIL_COMMON_LEDGER_LEDGER_DATABASE_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+
+#include "common/ledger/ledger_rows.h"
+#include "common/process/steady_time.h"
+#include "common/status/status_macros.h"
+#include "common/storage/sqlite_database.h"
+
+#include "splitveil/v1/checkpoint.pb.h"
+
+namespace splitveil {
+
+// Rows wait in one open transaction. A thread of its own commits it when it is a second old: a party that waits for
+// its peer records nothing, and what it recorded before must not wait with it. Thread-safe after Start. Errors name the
+// file.
+class LedgerDatabase {
+ public:
+  // Of ledgers: 2026-01-31T09:30:00.123Z.
+  static std::string UtcNow();
+
+  enum Table {
+    kStep,
+    kStepTime,
+    kProtection,
+    kLeak,
+    kEpochLeak,
+    kDistribution,
+    kEvaluation,
+    kClaimCheck,
+    kAllRuns,
+    kPrivacyLoss,
+    kActivationBound,
+    kAttributeLeak,
+    kEvent,
+    kTables
+  };
+
+  // `path`: of the connection, for errors.
+  LedgerDatabase(std::unique_ptr<SqliteDatabase> connection, std::string path, std::string run_id)
+      : path_(std::move(path)), run_id_(std::move(run_id)), connection_(std::move(connection)) {}
+  // Commits what is open.
+  ~LedgerDatabase() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Begins the run, or goes on with it from `position`. Before any other call, once.
+  absl::Status Start(const RunRow& run, const v1::LedgerPosition* position) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Inserts a row of this run: its columns after run_id, in order.
+  template <typename... Values>
+  absl::Status Insert(Table table, const Values&... values) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    SPLITVEIL_RETURN_IF_ERROR(Begin());
+    return At(inserts_[table].Run(run_id_, values...));
+  }
+  absl::Status Commit() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<int64_t> LastEvent() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Finish(absl::string_view status) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of the run, in the order they were recorded.
+  absl::StatusOr<std::vector<EventRow>> Events() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<int64_t> CountEvents(absl::string_view kind) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<int64_t> CountEventsOfRun(absl::string_view kind, absl::string_view detail)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Removes what was recorded of the run's single steps before `step`. The file does not shrink; it takes new rows
+  // where the old ones were.
+  absl::Status Trim(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  // The error with the ledger's path before it.
+  absl::Status At(const absl::Status& status) const;
+  absl::Status Prepare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status InsertRun(const RunRow& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status GoBackTo(const v1::LedgerPosition& position, const RunRow& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Begin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CommitPending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CommitWhenDue();
+  // Commits the open transaction where it is old enough. When to look again; nullopt: the ledger closes.
+  std::optional<SteadyTime> CommitIfDue() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const std::string path_;  // For errors.
+  const std::string run_id_;
+  std::thread committer_;  // Of Start and the destructor alone.
+  WakeableSleep sleep_;    // The committer's; ended by closing_ and the opening of a transaction.
+
+  absl::Mutex mutex_;
+  // Before the statements, which must be finalised first.
+  std::unique_ptr<SqliteDatabase> connection_ ABSL_GUARDED_BY(mutex_);
+  std::array<SqliteStatement, kTables> inserts_ ABSL_GUARDED_BY(mutex_);
+  SqliteStatement finish_run_ ABSL_GUARDED_BY(mutex_);
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool open_transaction_ ABSL_GUARDED_BY(mutex_) = false;
+  SteadyTime opened_at_ ABSL_GUARDED_BY(mutex_);
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  // First failed commit: rows were lost, so every later call reports it.
+  absl::Status commit_status_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_LEDGER_LEDGER_DATABASE_H_

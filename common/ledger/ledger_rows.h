@@ -1,0 +1,131 @@
+// The rows of a ledger, table by table. Their columns: common/ledger/README.md.
+#ifndef SPLITVEIL_COMMON_LEDGER_LEDGER_ROWS_H_
+#define SPLITVEIL_COMMON_LEDGER_LEDGER_ROWS_H_
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "splitveil/v1/protection.pb.h"
+
+namespace splitveil {
+
+struct RunRow {
+  std::string run_id, role, agreement_sha256, protection, config_json;
+  std::string resumed_from = "";  // Run id of the checkpoint this run started from; empty: fresh weights.
+};
+struct StepRow {
+  int64_t step = 0, epoch = 0, batch = 0, examples = 0;
+  double loss = 0, seconds = 0;  // loss NaN: unknown to this party.
+  int64_t bytes_sent = 0, bytes_received = 0;
+};
+// Where the time of a step went at this party, seconds. Together StepRow::seconds, but for rounding. What overlaps with
+// the other party's work counts for what this party did meanwhile.
+struct StepTimeRow {
+  int64_t step = 0;
+  double data = 0;        // Gathering the batch's rows.
+  double forward = 0;     // Forward computation of this party's half.
+  double serialise = 0;   // Between matrices and messages.
+  double wire = 0;        // Handing messages to the transport.
+  double wait = 0;        // For the other party, and its messages to come.
+  double backward = 0;    // Back-propagation of this party's half.
+  double protection = 0;  // Perturbing, and the release gate.
+  double update = 0;      // The optimisers.
+  double attacks = 0;     // Those that this party runs, and recording.
+};
+// What a step's seconds are made of, in the order of StepTimeRow, and what each is called.
+inline constexpr std::array<double StepTimeRow::*, 9> kStepPhases = {
+    &StepTimeRow::data,     &StepTimeRow::forward,    &StepTimeRow::serialise, &StepTimeRow::wire,   &StepTimeRow::wait,
+    &StepTimeRow::backward, &StepTimeRow::protection, &StepTimeRow::update,    &StepTimeRow::attacks};
+inline constexpr std::array<const char*, 9> kStepPhaseNames = {"data",     "forward",    "serialise", "wire",   "wait",
+                                                               "backward", "protection", "update",    "attacks"};
+struct ProtectionRow {
+  int64_t step = 0;
+  std::string method;
+  double u, v, g, p, power, lambda1_neg, lambda2_neg, lambda1_pos, lambda2_pos, sum_kl, auc_bound;
+  v1::GateAction gate = v1::GATE_ACTION_UNSPECIFIED;  // Written as GateActionName.
+};
+struct LeakRow {
+  int64_t step = 0;
+  std::string observer, layer, attack;
+  double auc = 0;
+  int64_t examples = 0;
+};
+// One attack over all examples of one epoch, each scored once (or once per run). Figures
+// with the ends of their 95% intervals; NaN where one class is absent.
+struct EpochLeakRow {
+  int64_t epoch = 0;
+  std::string observer, layer, attack;
+  int64_t examples = 0, positives = 0;
+  double auc = 0, auc_low = 0, auc_high = 0;
+  double tpr_1pct = 0, tpr_1pct_low = 0, tpr_1pct_high = 0;     // True positive rate at a false positive rate of 1%
+  double tpr_01pct = 0, tpr_01pct_low = 0, tpr_01pct_high = 0;  // and of 0.1%; inverted where the AUC is below 0.5.
+  // What the noise allows: exact for Gaussian classes, and by Theorem 1. NaN: no bound holds.
+  double gaussian_auc_bound = 0, auc_bound = 0;
+
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(epoch, observer, layer, attack, examples, positives, auc, auc_low, auc_high, tpr_1pct, tpr_1pct_low,
+            tpr_1pct_high, tpr_01pct, tpr_01pct_low, tpr_01pct_high, gaussian_auc_bound, auc_bound);
+  }
+};
+// One bin of the histogram of a quantity over the examples of one class in one epoch. Label party only.
+struct DistributionRow {
+  int64_t epoch = 0;
+  std::string quantity;  // norm, cosine: of the perturbed cut gradients; clean_norm, clean_cosine: before the noise.
+  int64_t label = 0;     // 0 or 1.
+  int64_t bin = 0;
+  double low = 0, high = 0;
+  int64_t examples = 0;
+};
+// What an attack of the label party on a sensitive attribute reached after an epoch. Non-label party only.
+struct AttributeLeakRow {
+  int64_t epoch = 0;
+  std::string attack, attribute;
+  std::string examples;  // test, training: those that it was tried on.
+  int64_t rows = 0;      // Of them, those whose attribute is known. NaN below where there are none.
+  double accuracy = 0, accuracy_low = 0, accuracy_high = 0;  // Share guessed right, ends of the 95% interval.
+  double floor = 0;                                          // Share of the most common value: guessing it always.
+  double auc = 0;                                            // Of several values the mean of each against the rest.
+
+  // By how much it is better than no attack.
+  double advantage() const { return accuracy - floor; }
+
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(epoch, attack, attribute, examples, rows, accuracy, accuracy_low, accuracy_high, floor, auc);
+  }
+};
+struct EvaluationRow {
+  int64_t step = 0;
+  std::string split;  // train, test.
+  // NaN: not a figure of this task. Of several classes `auc` is the mean of each against the rest; the last two are of
+  // a regression.
+  double log_loss = 0, auc = 0, accuracy = 0, calibration_error = 0;
+  double rmse = std::numeric_limits<double>::quiet_NaN(), r_squared = std::numeric_limits<double>::quiet_NaN();
+};
+
+// One protected attribute in one step. Non-label party only.
+struct PrivacyLossRow {
+  int64_t step = 0;
+  std::string attribute;
+  double privacy_loss = 0;                // Of the batch as it left: L_p in nats, or the simulated adversary's loss.
+  double threshold = 0;                   // NaN: the method has none.
+  double weight = 0, utility_weight = 0;  // Of both gradients in the step.
+  int64_t correction_steps = 0;           // On the privacy losses alone, before the batch could leave.
+  bool at_front = false;                  // The step went along the Pareto front, not toward it.
+};
+// What Gaussian noise on clipped activations proves of all of an example's releases in the run, whatever the attribute.
+struct ActivationBoundRow {
+  int64_t releases = 0;
+  double mu = 0, auc_bound = 0;
+};
+
+struct EventRow {
+  std::string at, kind, detail;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_LEDGER_LEDGER_ROWS_H_

@@ -1,0 +1,145 @@
+// The other direction: what the label party guesses at attributes, and what is proved of the activations.
+#include <cstdint>
+#include <functional>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/schedule/train_test_split.h"
+#include "tests/unit/nonlabel_party/session/nonlabel_session_fixture.h"
+
+namespace splitveil::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using NonLabelSessionAttributesTest = NonLabelSessionTest;
+
+TEST_F(NonLabelSessionAttributesTest, JudgesTheLabelPartysGuessesAtAttributes) {
+  run_.AttackAttributes();
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  // Three attacks on the test examples in each of two epochs, POISON on the training examples, too.
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM attribute_leak"), "8");
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM attribute_leak WHERE examples = 'training' AND attack <> 'poison'"), "0");
+  EXPECT_EQ(FromLedger("SELECT count(DISTINCT floor) FROM attribute_leak WHERE examples = 'test'"), "1");
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM event WHERE kind = 'attribute_queries'"), "2");
+  const std::string label_ledger = run_.files.File("label_party.db");
+  EXPECT_EQ(LedgerValue(label_ledger, "SELECT count(*) FROM event WHERE kind = 'attribute_queries'"), "2");
+  EXPECT_EQ(LedgerValue(label_ledger, "SELECT count(*) FROM attribute_leak"), "0");
+  ASSERT_TRUE(summary_.has_value());
+  ASSERT_EQ(summary_->attribute_leaks.size(), 1);
+  const AttributeLeakRow& strongest = summary_->attribute_leaks.front();
+  EXPECT_EQ(strongest.attribute, "A1");
+  EXPECT_GT(strongest.accuracy_low, strongest.floor);
+  EXPECT_GT(strongest.accuracy, 0.9);
+  EXPECT_THAT(RunSummaryTable(*summary_), HasSubstr("  attribute A1    "));
+}
+
+TEST_F(NonLabelSessionAttributesTest, TheProvedBoundCountsOneReleaseAnEpoch) {
+  run_.nonlabel_config.mutable_protection()->mutable_gaussian();
+  run_.nonlabel_config.mutable_protection()->set_noise_sigma(4);
+  run_.nonlabel_config.mutable_protection()->set_clip_norm(1);
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(FromLedger("SELECT releases || ' ' || round(mu, 4) FROM activation_bound"), "2 0.7071");
+}
+
+TEST_F(NonLabelSessionAttributesTest, TheProvedBoundCountsOneReleaseMoreUnderProgressiveValidation) {
+  run_.agreement.set_test_fraction(0);
+  run_.agreement.set_progressive_validation(true);
+  run_.nonlabel_config.mutable_protection()->mutable_gaussian();
+  run_.nonlabel_config.mutable_protection()->set_noise_sigma(4);
+  run_.nonlabel_config.mutable_protection()->set_clip_norm(1);
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(FromLedger("SELECT releases || ' ' || round(mu, 4) FROM activation_bound"), "3 0.866");
+}
+
+TEST_F(NonLabelSessionAttributesTest, WhatIsEvaluatedAndEmbeddedPassesTheGateAndIsRecorded) {
+  run_.AttackAttributes();
+  v1::ActivationProtection& protection = *run_.nonlabel_config.mutable_protection();
+  protection.mutable_pareto()->set_threshold(100);
+  protection.add_attributes("A1");
+  protection.set_noise_sigma(1);
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  const std::string query = "SELECT group_concat(detail, '; ') FROM event WHERE kind = 'privacy_loss'";
+  EXPECT_THAT(FromLedger(query), HasSubstr("largest of a batch of evaluated examples after epoch 1, nats: A1 0."));
+  EXPECT_THAT(FromLedger(query), HasSubstr("largest of a batch of auxiliary examples after epoch 1, nats: A1 0."));
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM event WHERE kind = 'privacy_loss'"), "4");
+}
+
+TEST_F(NonLabelSessionAttributesTest, RecordsAgreedGuessesThatDoNotCome) {
+  run_.AttackAttributes();
+  alter_ = [](LocalLabelParty& peer) {
+    peer.alter_guesses = [](std::vector<v1::AttributeGuesses>& all) { all.resize(1); };  // All of basic.
+  };
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(FromLedger("SELECT detail FROM event WHERE kind = 'attribute_guesses' LIMIT 1"),
+            "after epoch 0 none came from the label party: linear_probe at A1 of test examples, poison at A1 of test "
+            "examples, poison at A1 of training examples");
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM event WHERE kind = 'attribute_guesses'"), "2");
+}
+
+TEST_F(NonLabelSessionAttributesTest, AuditsAttributesAfterEveryNthEpochAndTheLast) {
+  run_.AttackAttributes();
+  run_.agreement.set_epochs(3);
+  run_.agreement.mutable_attribute_audit()->set_every_epochs(2);
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(FromLedger("SELECT group_concat(epoch) FROM (SELECT DISTINCT epoch FROM attribute_leak)"), "1,2");
+}
+
+TEST_F(NonLabelSessionAttributesTest, NeitherTrainsNorTestsOnAuxiliaryExamples) {
+  run_.AttackAttributes();
+  ASSERT_TRUE(Run().ok());
+  const SplitRule rule(run_.agreement);
+  int64_t training = 0;
+  for (int i = 0; i < 300; ++i) {
+    training += rule.PartOf(run_.nonlabel_data.ids[static_cast<size_t>(i)]) == SplitPart::kTraining ? 1 : 0;
+  }
+  EXPECT_LT(training, 220);
+  EXPECT_EQ(FromLedger("SELECT sum(examples) FROM step WHERE epoch = 0"), std::to_string(training));
+}
+
+TEST_F(NonLabelSessionAttributesTest, RefusesGuessesThatAreNotWhatWasAskedFor) {
+  run_.AttackAttributes();
+  const auto guesses = [](std::function<void(std::vector<v1::AttributeGuesses>&)> alter) {
+    return [alter](LocalLabelParty& peer) { peer.alter_guesses = alter; };
+  };
+  ExpectRefusal(guesses([](auto& all) { all[0].set_attribute("PLANTED"); }), "expected an agreed attack and attribute");
+  ExpectRefusal(guesses([](auto& all) { all[0].set_attack(v1::SIMULATOR); }), "expected an agreed attack");
+  ExpectRefusal(guesses([](auto& all) { all[0].set_examples(v1::AttributeGuesses::TRAINING); }), "expected TEST");
+  ExpectRefusal(guesses([](auto& all) { all[0].set_examples(v1::AttributeGuesses::EXAMPLES_UNSPECIFIED); }),
+                "expected TEST");
+  ExpectRefusal(guesses([](auto& all) { all[0].set_first(1); }), "expected example 0 of");
+  ExpectRefusal(guesses([](auto& all) { all.push_back(all[0]); }), "in the agreed order, each once");
+  ExpectRefusal(guesses([](auto& all) { std::swap(all[0], all[1]); }), "in the agreed order, each once");
+  ExpectRefusal(guesses([](auto& all) { all[0].mutable_scores()->set_shape(1, 3); }),
+                "expected scores of the 2 values that A1 has in this party's schema, found 3");
+  ExpectRefusal(guesses([](auto& all) { all[0].mutable_scores()->set_shape(0, 1); }), "attribute guesses");
+  ExpectRefusal(guesses([](auto& all) { all[0].mutable_scores()->mutable_data()->pop_back(); }), "attribute guesses");
+  ExpectRefusal(guesses([](auto& all) { all[0].mutable_scores()->mutable_data()->replace(0, 4, "\xff\xff\xff\xff"); }),
+                "attribute guesses");
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM attribute_leak"), "0");
+  ExpectRefusal([](LocalLabelParty& peer) { peer.alter_embedding = [](auto& answer) { answer.set_examples(1); }; },
+                "auxiliary activations: expected");
+}
+
+TEST_F(NonLabelSessionAttributesTest, RefusesAgreedAttributesThatItDoesNotHaveBeforeAnythingIsSent) {
+  run_.AttackAttributes();
+  run_.known_attributes.attribute_values = {2, 2};
+  for (std::vector<uint8_t>& row : run_.known_attributes.attributes) {
+    row.push_back(0);
+  }
+  run_.agreement.mutable_attribute_audit()->add_attributes("A2");
+  const absl::Status status = Run();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("attribute_audit.attributes: expected attributes of"));
+  EXPECT_THAT(calls_, IsEmpty());
+}
+
+}  // namespace
+}  // namespace splitveil::testing
