@@ -215,9 +215,11 @@ absl::StatusOr<std::unique_ptr<MonitoringServer>> StartMonitoring(LabelPartyPlan
   if (!plan.monitoring.has_value()) {
     return nullptr;
   }
-  absl::StatusOr<std::unique_ptr<MonitoringServer>> server = MonitoringServer::Start(
-      *plan.monitoring, &status,
-      {{"halt", [&session] { return session.Halt(); }}, {"raise_noise", [&session] { return session.RaiseNoise(); }}});
+  absl::StatusOr<std::unique_ptr<MonitoringServer>> server =
+      MonitoringServer::Start(*plan.monitoring, &status,
+                              {{"halt", [&session] { return session.Halt(); }},
+                               {"raise_noise", [&session] { return session.RaiseNoise(); }},
+                               {"lower_disclosure", [&session] { return session.LowerDisclosure(); }}});
   if (server.ok()) {
     plan.monitoring->listen_address = WithPort(plan.monitoring->listen_address, (*server)->port());
   }

@@ -81,6 +81,9 @@ absl::Status NonLabelTrainingStep::Learn(const BatchAddress& address, TrainingSt
     SPLITVEIL_ASSIGN_OR_RETURN(received_.message, Receive(address, slice.first, stream));
     const v1::CutGradients& message = received_.message;
     SPLITVEIL_RETURN_IF_ERROR(parts_.protocol->Take(AnswerProtocol::Classify(message, slice.end() == rows)));
+    if (slice.end() == rows || message.frozen()) {
+      SPLITVEIL_RETURN_IF_ERROR(parts_.attacks->TakeDisclosure(message));
+    }
     if (message.frozen()) {
       return StayFrozen(slices);
     }

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -177,6 +178,7 @@ TEST_F(MonitoringTest, BothPartiesAreScrapedWhileTheyTrainAndTheRunIsHalted) {
   EXPECT_EQ(label_->Get("/metrics")->status, 401);
   EXPECT_EQ(label_->Get("/status.json")->status, 401);
   EXPECT_EQ(PostHalt(Token()), 403);
+  EXPECT_EQ(label_->Post("/lower_disclosure", HaltHeaders(), "", "text/plain")->status, 403);  // Another action's name.
   EXPECT_EQ(nonlabel_->Post("/halt", HaltHeaders(), "", "text/plain")->status, 403);
   EXPECT_FALSE(run_.label->HasEnded());
   EXPECT_EQ(PostHalt(HaltHeaders()), 200);
@@ -198,7 +200,7 @@ TEST_F(MonitoringTest, EveryNameInAlertRulesAndDashboardIsExported) {
   ExpectHalted();
 }
 
-TEST_F(MonitoringTest, ThePagesShowTheRunAndHaltIt) {
+TEST_F(MonitoringTest, ThePagesShowTheRunRaiseItsNoiseLowerItsDisclosureAndHaltIt) {
   Start();
   const char* const kept = std::getenv("SPLITVEIL_SCREENSHOTS");
   ChildOptions options;
@@ -212,6 +214,14 @@ TEST_F(MonitoringTest, ThePagesShowTheRunAndHaltIt) {
   }
   ASSERT_EQ(watched.exit_code, 0) << watched.out << watched.err;
   ExpectHalted();
+  for (const auto& [party, kind] :
+       {std::pair("label_party", "operator_raise_noise"), std::pair("label_party", "operator_lower_disclosure"),
+        std::pair("nonlabel_party", "disclosure_lowered")}) {
+    EXPECT_EQ(Count(run_.ledger(party),
+                    absl::StrCat("SELECT count(*) FROM event WHERE detail <> '' AND kind = '", kind, "'")),
+              1)
+        << kind;
+  }
 }
 
 TEST_F(MonitoringTest, StatusInATerminalShowsTheSame) {
