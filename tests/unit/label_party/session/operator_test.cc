@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 
+#include "common/leakage/bounds.h"
 #include "common/process/exit_code.h"
 #include "common/process/steady_time.h"
 #include "tests/unit/label_party/session/label_session_fixture.h"
@@ -20,6 +21,11 @@ using ::testing::HasSubstr;
 class OperatorHaltTest : public LabelSessionTest {
  protected:
   std::string Ledger(const std::string& query) const { return LedgerValue(run_.files.File("label_party.db"), query); }
+  // So that all of it is in the ledger.
+  void End() {
+    ASSERT_TRUE(session_->Halt().ok());
+    EXPECT_TRUE(IsHalt(session_->WaitUntilEnded([] { return false; })));
+  }
 };
 
 TEST_F(OperatorHaltTest, EndsTheRunOnceTheStepThatHasLeftIsDone) {
@@ -82,10 +88,6 @@ class RaisedNoiseTest : public OperatorHaltTest {
   double SumKl(int step) const {
     return std::stod(Ledger("SELECT sum_kl FROM protection WHERE step = " + std::to_string(step)));
   }
-  void End() {
-    ASSERT_TRUE(session_->Halt().ok());
-    EXPECT_TRUE(IsHalt(session_->WaitUntilEnded([] { return false; })));
-  }
 };
 
 TEST_F(RaisedNoiseTest, AStepDisclosesAtMostHalfOfTheLatestAndStaysSo) {
@@ -143,6 +145,7 @@ class LoweredDisclosureTest : public OperatorHaltTest {
     EXPECT_TRUE(session_->Learn().ok());
     return answer.ok() ? *answer->front() : v1::CutGradients();
   }
+  double RunBound() const { return run_.label_status.Snapshot().label_party().run_auc_bound(); }
   int Aucs(uint32_t batch) {
     const absl::StatusOr<v1::ScoreBatchResponse> response = session_->ScoreBatch(Scores(0, batch));
     EXPECT_TRUE(response.ok()) << response.status();
@@ -166,6 +169,7 @@ TEST_F(LoweredDisclosureTest, NothingIsToldFromTheNextAnswerOn) {
   EXPECT_EQ(after.hint_rows_size(), 0);
   EXPECT_TRUE(after.disclosure_lowered());
   EXPECT_EQ(Aucs(2), 0);
+  End();
   EXPECT_EQ(Ledger("SELECT detail FROM event WHERE kind = 'operator_lower_disclosure'"),
             "attack module reads from epoch 0 batch 2 on: LABEL_SIDE_ONLY; agreed: ORACLE");
   // What the attack module found out is still this party's to know.
@@ -198,16 +202,10 @@ TEST_F(LoweredDisclosureTest, RoundedAnswersEndAndAreNotCountedAnyMore) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   Start();
   TrainStep(0, 0);
-  const double with_answer = std::stod(Ledger("SELECT cumulative_sum_kl FROM protection WHERE step = 0")) -
-                             std::stod(Ledger("SELECT sum_kl FROM protection WHERE step = 0"));
-  EXPECT_NEAR(with_answer, 0.01, 1e-9);  // mu^2 of one answer, mu being 0.1.
+  const double answered = RunBound();
   ASSERT_TRUE(session_->LowerDisclosure().ok());
   TrainStep(0, 1);
-  // No example is in both batches: what batch 0's had and what batch 1's has.
-  const double without = std::stod(Ledger("SELECT cumulative_sum_kl FROM protection WHERE step = 1"));
-  const double gradients = std::max(std::stod(Ledger("SELECT sum_kl FROM protection WHERE step = 0")),
-                                    std::stod(Ledger("SELECT sum_kl FROM protection WHERE step = 1")));
-  EXPECT_NEAR(without, gradients + 0.01, 1e-9);
+  const double lowered = RunBound();
   v1::ScoreBatchRequest scores = Scores(0, 1);
   for (v1::ScoreBatchRequest::Scores& each : *scores.mutable_scores()) {
     each.set_attack(each.attack() == v1::COSINE ? v1::SPECTRAL : each.attack());
@@ -215,6 +213,12 @@ TEST_F(LoweredDisclosureTest, RoundedAnswersEndAndAreNotCountedAnyMore) {
   const absl::StatusOr<v1::ScoreBatchResponse> response = session_->ScoreBatch(scores);
   ASSERT_TRUE(response.ok()) << response.status();
   EXPECT_EQ(response->leaks_size(), 0);
+  End();
+  // An answer has mu^2, mu being 0.1; no example is in both batches.
+  const double first = std::stod(Ledger("SELECT sum_kl FROM protection WHERE step = 0"));
+  const double second = std::stod(Ledger("SELECT sum_kl FROM protection WHERE step = 1"));
+  EXPECT_NEAR(answered, GaussianAucBound(first + 0.01), 1e-9);
+  EXPECT_NEAR(lowered, GaussianAucBound(std::max(first, second) + 0.01), 1e-9);
 }
 
 TEST_F(LoweredDisclosureTest, AuxiliaryLabelsAreWithheldUnlessTheyHaveLeft) {
@@ -247,9 +251,9 @@ TEST_F(LoweredDisclosureTest, NeedsARunThatTrainsAndSomethingToLower) {
   const absl::Status again = session_->LowerDisclosure();
   EXPECT_EQ(again.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(again.message()), HasSubstr("found LABEL_SIDE_ONLY"));
-  EXPECT_EQ(Ledger("SELECT count(*) FROM event WHERE kind = 'operator_lower_disclosure'"), "1");
-  ASSERT_TRUE(session_->Halt().ok());
+  End();
   EXPECT_EQ(session_->LowerDisclosure().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Ledger("SELECT count(*) FROM event WHERE kind = 'operator_lower_disclosure'"), "1");
 }
 
 }  // namespace
