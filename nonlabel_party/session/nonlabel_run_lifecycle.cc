@@ -164,6 +164,9 @@ absl::StatusOr<int64_t> NonLabelRunLifecycle::InFlightBatches() const {
 
 absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start(const std::string& split_sha256) {
   SPLITVEIL_ASSIGN_OR_RETURN(in_flight_batches_, InFlightBatches());
+  options_.status->Update([this](v1::GetStatusResponse& status) {
+    status.set_in_flight_batches(static_cast<uint32_t>(in_flight_batches_));
+  });
   v1::StartRequest request;
   request.set_in_flight_batches(static_cast<uint32_t>(in_flight_batches_));
   request.set_run_id(run_id_);

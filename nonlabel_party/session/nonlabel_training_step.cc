@@ -50,6 +50,7 @@ absl::Status NonLabelTrainingStep::Send(const BatchAddress& address, TrainingStr
     }
     SPLITVEIL_RETURN_IF_ERROR(SendRows(address, rows, *activations, stream));
   }
+  sent.sent_at = SteadyNow();
   return absl::OkStatus();
 }
 
@@ -82,6 +83,7 @@ absl::Status NonLabelTrainingStep::Learn(const BatchAddress& address, TrainingSt
     const v1::CutGradients& message = received_.message;
     SPLITVEIL_RETURN_IF_ERROR(parts_.protocol->Take(AnswerProtocol::Classify(message, slice.end() == rows)));
     if (slice.end() == rows || message.frozen()) {
+      parts_.recorder->AddTurn(SecondsSince(in_flight_.front().sent_at));
       SPLITVEIL_RETURN_IF_ERROR(parts_.attacks->TakeDisclosure(message));
     }
     if (message.frozen()) {

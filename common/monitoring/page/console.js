@@ -72,6 +72,8 @@ function showProgress(status) {
     ["sent", bytes(status.bytes_sent)],
     ["received", bytes(status.bytes_received)],
     ["interruptions", whole(status.interruptions)],
+    ...(status.certificates || []).map(({ certificate, not_after }) =>
+      [certificate + " certificate ends", new Date(1000 * figure(not_after)).toISOString().slice(0, 10)]),
   ]);
 }
 

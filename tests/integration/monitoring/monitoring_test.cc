@@ -2,6 +2,7 @@
 #include <httplib.h>
 #include <sqlite3.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
@@ -162,6 +163,10 @@ TEST_F(MonitoringTest, BothPartiesAreScrapedWhileTheyTrainAndTheRunIsHalted) {
   }
   EXPECT_EQ(label["splitveil_phase{phase=\"training\"}"], 1);
   EXPECT_GT(label["splitveil_train_loss"], 0);
+  // A batch has come back later than it took this party to compute; both know how many are under way.
+  EXPECT_GT(nonlabel["splitveil_turn_seconds_total"], 0);
+  EXPECT_EQ(nonlabel["splitveil_in_flight_batches"], label["splitveil_in_flight_batches"]);
+  EXPECT_GE(label["splitveil_in_flight_batches"], 1);
   // The same bytes, seen from the other side; a few steps later.
   EXPECT_GE(nonlabel["splitveil_steps_total"], epochs);
   EXPECT_GT(nonlabel["splitveil_sent_bytes_total"], 0);
@@ -236,6 +241,37 @@ TEST_F(MonitoringTest, StatusInATerminalShowsTheSame) {
   EXPECT_THAT(nonlabel, AllOf(HasSubstr("nonlabel_party"), HasSubstr("\n  time ")));
   for (const char* word : {"leak", "bound", "loss", "\n  test"}) {
     EXPECT_EQ(nonlabel.find(word), std::string::npos) << word;
+  }
+  EXPECT_EQ(PostHalt(HaltHeaders()), 200);
+  ExpectHalted();
+}
+
+// What connections use after SIGHUP is what the figures say.
+TEST_F(MonitoringTest, RenewedCertificatesShowAfterSighup) {
+  Start();
+  ScrapeWhen(*nonlabel_, "splitveil_steps_total", 0);
+  const std::string name = "splitveil_certificate_not_after_seconds{certificate=\"own\"}";
+  const double before = Scrape(*nonlabel_)[name];
+  EXPECT_GT(before, 0);
+  const std::string renewed = run_.folder + "/renewed";
+  ASSERT_EQ(TwoPartyRun::Tool({"certificates", "--out=" + renewed, "--label=label-party.example",
+                               "--nonlabel=nonlabel-party.example", "--days=7"}),
+            0);
+  for (const auto& file : std::filesystem::directory_iterator(renewed)) {
+    std::filesystem::rename(file.path(), run_.folder + "/" + file.path().filename().string());
+  }
+  EXPECT_EQ(Scrape(*nonlabel_)[name], before);  // Nobody has asked for it.
+  run_.label->Signal(SIGHUP);
+  run_.nonlabel->Signal(SIGHUP);
+  for (httplib::Client* party : {label_.get(), nonlabel_.get()}) {
+    const SteadyTime asked = SteadyNow();
+    std::map<std::string, double> after = Scrape(*party);
+    while (after[name] >= before && SecondsSince(asked) < 60 && !HasFailure()) {
+      absl::SleepFor(absl::Milliseconds(50));
+      after = Scrape(*party);
+    }
+    EXPECT_LT(after[name], before);
+    EXPECT_EQ(after.count("splitveil_certificate_not_after_seconds{certificate=\"trusted\"}"), 1);
   }
   EXPECT_EQ(PostHalt(HaltHeaders()), 200);
   ExpectHalted();
