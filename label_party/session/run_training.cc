@@ -224,9 +224,7 @@ absl::StatusOr<v1::AuxiliaryLabelsResponse> RunTraining::AuxiliaryLabels() {
   SPLITVEIL_RETURN_IF_ERROR(CheckCompletion("AuxiliaryLabels"));
   SPLITVEIL_RETURN_IF_ERROR(Learn());
   if (completion_ == nullptr && training_.step->is_disclosure_lowered()) {
-    v1::AuxiliaryLabelsResponse none;
-    none.set_withheld(true);
-    return none;
+    return v1::AuxiliaryLabelsResponse();
   }
   if (completion_ == nullptr) {
     completion_ =

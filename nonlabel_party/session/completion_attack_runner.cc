@@ -17,9 +17,6 @@ absl::Status CompletionAttackRunner::CheckAuxiliary(const v1::AuxiliaryLabelsRes
     return AsRefusal(absl::InvalidArgumentError(absl::StrCat("auxiliary labels: ", text)));
   };
   const auto& positions = auxiliary.positions();
-  if (auxiliary.withheld()) {
-    return refuse("expected none where they are withheld, found some");
-  }
   if (positions.empty() || positions.size() > options_.auxiliary_labels) {
     return refuse(absl::StrCat("expected 1 to ", options_.auxiliary_labels, ", found ", positions.size()));
   }
@@ -57,7 +54,7 @@ absl::Status CompletionAttackRunner::AskAgain() {
 
 absl::StatusOr<int64_t> CompletionAttackRunner::Report(const NamedParameters& trained) {
   SPLITVEIL_ASSIGN_OR_RETURN(v1::AuxiliaryLabelsResponse auxiliary, Ask());
-  if (auxiliary.withheld() && auxiliary.positions().empty() && auxiliary.labels().empty()) {
+  if (auxiliary.positions().empty() && auxiliary.labels().empty()) {
     return 0;
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckAuxiliary(auxiliary));

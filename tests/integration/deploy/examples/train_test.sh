@@ -23,7 +23,18 @@ train=$tree/deploy/examples/train.sh
 # What a user would copy from an example and change: names, paths, the split, what to compare.
 mine="$scratch/somewhere else/mine"
 mkdir -p "$mine"
-"$bin/splitveil" generate --task=binary --rows=2000 --seed=3 --schema_out="$mine/schema.textproto" --out="$scratch/table.csv"
+awk 'BEGIN {
+  print "id,age,town,visits,spent,bought"
+  for (i = 1; i <= 2000; ++i) print "c" i "," 20 + i % 50 ",t" i % 7 "," i % 11 "," i % 13 "," (i % 50 + i % 13 > 30)
+}' >"$scratch/table.csv"
+cat >"$mine/schema.textproto" <<END
+columns { name: "id" kind: ID }
+columns { name: "age" kind: NUMERIC holder: NONLABEL_PARTY }
+columns { name: "town" kind: CATEGORICAL holder: NONLABEL_PARTY }
+columns { name: "visits" kind: NUMERIC holder: NONLABEL_PARTY }
+columns { name: "spent" kind: NUMERIC holder: LABEL_PARTY }
+columns { name: "bought" kind: LABEL }
+END
 for party in label_party nonlabel_party; do
   sed -e 's|../../../out/adult/|out/|' -e 's/\.splitveil\.example/.mine.example/' \
     "$source/deploy/examples/adult/$party.textproto" >"$mine/$party.textproto"

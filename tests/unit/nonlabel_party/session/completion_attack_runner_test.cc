@@ -137,11 +137,6 @@ TEST_F(CompletionAttackRunnerTest, LabelsThatHaveComeAreUsedToTheEnd) {
   EXPECT_NE(Auc("features_only"), -1);
 }
 
-TEST_F(CompletionAttackRunnerTest, RefusesLabelsThatAreSaidToBeWithheld) {
-  ExpectRefusal([](v1::AuxiliaryLabelsResponse& response) { response.set_withheld(true); },
-                "expected none where they are withheld");
-}
-
 TEST_F(CompletionAttackRunnerTest, AStopInBetweenEndsTheRun) {
   stop_at_ = "AuxiliaryLabels";
   EXPECT_EQ(ExitCodeFor(Run()), ExitCode::kStopped);
@@ -186,8 +181,8 @@ TEST_F(CompletionAttackRunnerTest, RefusesMoreLabelsThanAgreed) {
       "expected 1 to 32, found 33");
 }
 
-TEST_F(CompletionAttackRunnerTest, RefusesNoLabels) {
-  ExpectRefusal([](v1::AuxiliaryLabelsResponse& response) { response.Clear(); }, "found 0");
+TEST_F(CompletionAttackRunnerTest, RefusesLabelsOfNobody) {
+  ExpectRefusal([](v1::AuxiliaryLabelsResponse& response) { response.clear_positions(); }, "expected 1 to 32, found 0");
 }
 
 TEST_F(CompletionAttackRunnerTest, RefusesAnotherNumberOfLabelsThanOfPositions) {
