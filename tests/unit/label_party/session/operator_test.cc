@@ -184,7 +184,8 @@ TEST_F(LoweredDisclosureTest, TheHintOfABatchThatIsComingDoesNotLeave) {
     v1::CutActivations message;
     message.set_run_id(run_id_);
     message.set_first_row(static_cast<uint32_t>(first));
-    EXPECT_TRUE(EncodeMatrix(values.block({first, rows}), v1::FLOAT32, *message.mutable_activations()).ok());
+    EXPECT_TRUE(
+        EncodeMatrix(ConstMatrixView(values).block(first, rows), v1::FLOAT32, *message.mutable_activations()).ok());
     return message;
   };
   ASSERT_TRUE(session_->Train(slice(0, 256)).ok());
@@ -198,7 +199,9 @@ TEST_F(LoweredDisclosureTest, TheHintOfABatchThatIsComingDoesNotLeave) {
 TEST_F(LoweredDisclosureTest, RoundedAnswersEndAndAreNotCountedAnyMore) {
   run_.agreement.mutable_audit()->set_disclosure(v1::ROUNDED);
   run_.agreement.mutable_audit()->mutable_rounded()->set_minimum_batch(16);
-  run_.agreement.mutable_audit()->mutable_attacks()->Assign({v1::NORM, v1::SPECTRAL});
+  run_.agreement.mutable_audit()->clear_attacks();
+  run_.agreement.mutable_audit()->add_attacks(v1::NORM);
+  run_.agreement.mutable_audit()->add_attacks(v1::SPECTRAL);
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   Start();
   TrainStep(0, 0);
