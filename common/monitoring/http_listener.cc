@@ -45,10 +45,11 @@ absl::StatusOr<HttpListener::Tls> HttpListener::MakeTls(const MonitoringPlan& pl
   if (tls == nullptr || SSL_CTX_set_min_proto_version(tls.get(), TLS1_3_VERSION) != 1) {
     return absl::InternalError("party.monitoring: TLS 1.3 is not to be had");
   }
-  if (SSL_CTX_use_certificate_chain_file(tls.get(), plan.certificate_path.c_str()) != 1 ||
-      SSL_CTX_use_PrivateKey_file(tls.get(), plan.private_key_path.c_str(), SSL_FILETYPE_PEM) != 1) {
+  if (SSL_CTX_use_certificate_chain_file(tls.get(), plan.identity.certificate_path.c_str()) != 1 ||
+      SSL_CTX_use_PrivateKey_file(tls.get(), plan.identity.private_key_path.c_str(), SSL_FILETYPE_PEM) != 1) {
     return absl::InvalidArgumentError(absl::StrCat("party.monitoring: expected a certificate and its key, found ",
-                                                   plan.certificate_path, " and ", plan.private_key_path));
+                                                   plan.identity.certificate_path, " and ",
+                                                   plan.identity.private_key_path));
   }
   return tls;
 }

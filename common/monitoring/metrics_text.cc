@@ -70,11 +70,22 @@ void AddProgress(const v1::GetStatusResponse& status, Metrics& metrics) {
     metrics.Counter("phase_seconds_total", "Where the time of the training steps went at this party.", phase.seconds(),
                     {{"phase", phase.phase()}});
   }
+  if (status.in_flight_batches() > 0) {
+    metrics.Gauge("in_flight_batches", "Batches in flight at once, as agreed or chosen.", status.in_flight_batches());
+  }
+  if (status.turn_seconds() > 0) {
+    metrics.Counter("turn_seconds_total", "From sending a batch's activations to its gradients, over all batches.",
+                    status.turn_seconds());
+  }
   metrics.Counter("sent_bytes_total", "Payload of training messages sent.", static_cast<double>(status.bytes_sent()));
   metrics.Counter("received_bytes_total", "Payload of training messages received.",
                   static_cast<double>(status.bytes_received()));
   metrics.Gauge("steps_per_second", "Over the latest half a minute of training.", status.steps_per_second());
   metrics.Gauge("remaining_seconds", "Of training, at that rate; 0: not known.", status.seconds_left());
+  for (const v1::CertificateEnd& end : status.certificates()) {
+    metrics.Gauge("certificate_not_after_seconds", "When it ends, in seconds since 1970.",
+                  static_cast<double>(end.not_after()), {{"certificate", end.certificate()}});
+  }
   metrics.Counter("interruptions_total", "Connections to the peer that were lost in this run, the first 100.",
                   static_cast<double>(status.interruptions()));
 }

@@ -83,15 +83,14 @@ absl::StatusOr<MonitoringPlan> Plan(const v1::PartyCommon& party, const std::str
         absl::StrCat("party.monitoring.token_path: expected a token file for an address that others can reach (",
                      config.listen_address(), "), found none"));
   }
-  plan.certificate_path = ResolvePath(config_path, party.identity().certificate_path());
-  plan.private_key_path = ResolvePath(config_path, party.identity().private_key_path());
   return plan;
 }
 
 }  // namespace
 
 absl::StatusOr<std::optional<MonitoringPlan>> PlanMonitoring(const v1::PartyCommon& party,
-                                                             const std::string& config_path) {
+                                                             const std::string& config_path,
+                                                             const TlsIdentity& identity) {
   if (!party.has_monitoring()) {
     return std::optional<MonitoringPlan>();
   }
@@ -99,6 +98,7 @@ absl::StatusOr<std::optional<MonitoringPlan>> PlanMonitoring(const v1::PartyComm
   if (!plan.ok()) {
     return absl::Status(plan.status().code(), absl::StrCat(config_path, ": ", plan.status().message()));
   }
+  plan->identity = identity;
   return std::optional<MonitoringPlan>(*std::move(plan));
 }
 

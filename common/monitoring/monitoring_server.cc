@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 
 #include "common/monitoring/access_rules.h"
+#include "common/monitoring/certificate_dates.h"
 #include "common/monitoring/embedded.h"
 #include "common/monitoring/http_listener.h"
 #include "common/monitoring/metrics_text.h"
@@ -55,7 +56,10 @@ RequestFacts FactsOf(const httplib::Request& request) {
 class MonitoringServer::Routes : private httplib::Server {
  public:
   Routes(const MonitoringPlan& plan, const RunStatus* status, const Actions& actions)
-      : rules_(plan.is_loopback, plan.token_sha256), status_(status), can_halt_(actions.count("halt") > 0) {
+      : rules_(plan.is_loopback, plan.token_sha256),
+        status_(status),
+        can_halt_(actions.count("halt") > 0),
+        certificates_(plan.identity) {
     set_payload_max_length(kMaxBodyBytes);
     set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) { return Admit(request, response); });
@@ -67,7 +71,7 @@ class MonitoringServer::Routes : private httplib::Server {
       response.set_content(StatusJson(), "application/json");
     });
     Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
-      response.set_content(MetricsText(status_->Snapshot()), kMetricsContentType);
+      response.set_content(MetricsText(Snapshot()), kMetricsContentType);
     });
     for (const auto& [name, act] : actions) {
       Post(absl::StrCat("/", name),
@@ -122,8 +126,14 @@ class MonitoringServer::Routes : private httplib::Server {
     return HandlerResponse::Handled;
   }
 
-  std::string StatusJson() const {
+  v1::GetStatusResponse Snapshot() {
     v1::GetStatusResponse status = status_->Snapshot();
+    certificates_.AddTo(status);
+    return status;
+  }
+
+  std::string StatusJson() {
+    v1::GetStatusResponse status = Snapshot();
     if (status.has_label_party()) {
       status.mutable_label_party()->set_halt_allowed(can_halt_ && rules_.allows_changes());
     }
@@ -139,6 +149,7 @@ class MonitoringServer::Routes : private httplib::Server {
   const AccessRules rules_;
   const RunStatus* const status_;
   const bool can_halt_;
+  CertificateDates certificates_;
   std::atomic<int> refusals_{0};
 };
 

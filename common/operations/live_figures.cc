@@ -22,9 +22,11 @@ constexpr std::chrono::seconds kRateWindow(30), kRateSpacing(1);
 
 // What has been disclosed and decided, which the events of each epoch must not push out.
 bool Lasts(const EventRow& event) {
-  constexpr std::array<absl::string_view, 11> kLasting = {
-      "disclosure",    "disclosed", "rounded_answers",    "attribute_queries", "auxiliary_labels",    "bound_exceeded",
-      "claim_refuted", "frozen",    "gate_freeze_bottom", "operator_halt",     "operator_raise_noise"};
+  constexpr std::array<absl::string_view, 13> kLasting = {
+      "disclosure",         "disclosed",      "rounded_answers",      "attribute_queries",
+      "auxiliary_labels",   "bound_exceeded", "claim_refuted",        "frozen",
+      "gate_freeze_bottom", "operator_halt",  "operator_raise_noise", "operator_lower_disclosure",
+      "disclosure_lowered"};
   return std::find(kLasting.begin(), kLasting.end(), event.kind) != kLasting.end();
 }
 

@@ -38,6 +38,11 @@ std::string DateText(const ASN1_TIME* time) {
              : "unreadable";
 }
 
+int64_t UnixTime(const ASN1_TIME* time) {
+  std::tm parts = {};
+  return ASN1_TIME_to_tm(time, &parts) == 1 ? static_cast<int64_t>(timegm(&parts)) : 0;
+}
+
 CertificateFacts FactsOf(X509* certificate) {
   CertificateFacts facts;
   facts.subject = NameText(X509_get_subject_name(certificate));
@@ -45,6 +50,7 @@ CertificateFacts FactsOf(X509* certificate) {
   facts.dns_names = DnsNames(certificate);
   facts.not_before = DateText(X509_get0_notBefore(certificate));
   facts.not_after = DateText(X509_get0_notAfter(certificate));
+  facts.not_after_unix = UnixTime(X509_get0_notAfter(certificate));
   // Dates that cannot be read count as those of a certificate that does not hold: compared, they give 0.
   facts.begun = X509_cmp_current_time(X509_get0_notBefore(certificate)) < 0;
   facts.expired = X509_cmp_current_time(X509_get0_notAfter(certificate)) <= 0;

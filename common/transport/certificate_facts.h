@@ -19,6 +19,7 @@ struct CertificateFacts {
   std::string subject, issuer;        // As "CN=bank", without control characters.
   std::string dns_names;              // "a, b"; "none".
   std::string not_before, not_after;  // "2026-11-25", UTC.
+  int64_t not_after_unix = 0;         // The same in seconds since 1970; 0: unreadable.
   int64_t days_left = 0;              // Whole days until it ends; below 0 once it has.
   bool begun = false;
   bool expired = false;

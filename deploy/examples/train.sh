@@ -1,60 +1,86 @@
 #!/bin/bash
-# Trains one of the examples under the protections of its sweep.textproto; without protection and with the bottom model
-# frozen at its start, to say which share of what training gains each protection keeps; and, of two classes, the same
-# model in one process for comparison. Leaves out/NAME/sweep/{sweep.csv,tradeoff.html} and both parties' prepared data.
+# Trains an example under the protections of its sweep.textproto; without protection and with the bottom model frozen at
+# its start, to say which share of what training gains each protection keeps; and, of two classes, the same model in one
+# process for comparison. Leaves OUT/sweep/{sweep.csv,tradeoff.html} and both parties' prepared data, where OUT is out/NAME
+# of one of these examples, and FOLDER/out of your own.
+# An example is a folder: run.textproto, label_party.textproto, nonlabel_party.textproto and sweep.textproto, and, unless
+# its name says the format, schema.textproto. The configurations name OUT/label_party.data, OUT/nonlabel_party.data and
+# OUT/certificates, which are made here.
 # Where the example's agreement discloses an oracle to the attacks, which no guarantee leaves room for, a second sweep goes
-# without it and takes noise on the labels: out/NAME/sweep_guarantee. Further sweeps of an example (sweep.WHAT.textproto)
-# go to out/NAME/sweep_WHAT. Several classes, and a number to be predicted, come from generated data: SPLITVEIL_DEMO_ROWS rows,
-# 20000 by default.
+# without it and takes noise on the labels: OUT/sweep_guarantee. Further sweeps of an example (sweep.WHAT.textproto) go to
+# OUT/sweep_WHAT. Several classes, and a number to be predicted, come from generated data: SPLITVEIL_DEMO_ROWS rows, 20000
+# by default.
 # The other direction, sensitive attributes in the activations: adult_sex and adult_relationship compare protections of the
-# activations. Attacks need to know whose attribute they know, so the rows of Adult, which has no ids, are numbered.
+# activations. Attacks need to know whose attribute they know (known.schema.textproto), so the rows of Adult, which has no
+# ids, are numbered.
 # Usage: train.sh criteo|criteo_deep|avazu|adult|credit_default INPUT...     train.sh isic TABLE.csv IMAGES.bin.gz
 #        train.sh adult_sex|adult_relationship INPUT...     train.sh multi_class|regression
+#        train.sh FOLDER TABLE.csv... [IMAGES.bin.gz]     FOLDER: any, given with a slash where an example has its name
 set -euo pipefail
 usage() {
   sed -n '/^# Usage: /,/^set /{s/^# //p}' "$0" >&2
   exit 2
 }
 [ $# -ge 1 ] || usage
-name=$1 input=${2:-}
 root=$(realpath "$(dirname "$(realpath "$0")")/../..")
-here=$root/deploy/examples/$name out=$root/out/$name bin=$root/build/bin
-table=(--format=table --schema="$here/schema.textproto") sweep_flags=()
-case $name in
-  multi_class | regression)
-    [ $# -eq 1 ] || usage
-    inputs=("$out/table.csv") kind=(--format=table --schema="$out/schema.textproto")
-    sweep_flags=(--debit_account) # Nobody's labels: what the account counts of them costs nobody.
-    ;;
-  *) [ $# -ge 2 ] || usage ;;&
-  criteo | avazu) inputs=("${@:2}") kind=(--format="$name") ;;
-  criteo_deep | adult | credit_default) inputs=("${@:2}") kind=("${table[@]}") ;;
-  adult_sex | adult_relationship)
-    inputs=("$out/table.csv")
-    kind=("${table[@]}" --test_fraction=0.142857143 --auxiliary_fraction=0.285714286) # As in run.textproto.
-    ;;
-  isic)
-    [ $# -eq 3 ] || usage
-    inputs=("$input") kind=("${table[@]}" --images="$3" --test_fraction=0.2)
-    ;;
-  *) usage ;;
+bin=$root/build/bin name=$1
+if [ "${1#*/}" = "$1" ] && [ -d "$root/deploy/examples/$1" ]; then
+  here=$root/deploy/examples/$name out=$root/out/$name
+elif [ -d "$1" ]; then
+  here=$(realpath "$1") out=$(realpath "$1")/out
+else
+  usage
+fi
+for file in run label_party nonlabel_party sweep; do
+  [ -e "$here/$file.textproto" ] || {
+    echo "train.sh: expected $file.textproto in $here, found none: copy the example nearest to yours" >&2
+    exit 2
+  }
+done
+schema=$here/schema.textproto inputs=() kind=() sweep_flags=()
+known=$here/known.schema.textproto # What the label party knows of the attributes.
+for input in "${@:2}"; do
+  case $input in
+    *.bin | *.bin.gz) kind+=(--images="$input") ;;
+    *) inputs+=("$input") ;;
+  esac
+done
+if [ ${#inputs[@]} -eq 0 ]; then
+  case $here in "$root"/deploy/examples/multi_class | "$root"/deploy/examples/regression) ;; *) usage ;; esac
+  schema=$out/schema.textproto
+  sweep_flags=(--debit_account) # Nobody's labels: what the account counts of them costs nobody.
+fi
+case $here in
+  "$root"/deploy/examples/criteo | "$root"/deploy/examples/avazu) kind+=(--format="$name") ;;
+  *) kind+=(--format=table --schema="$schema") ;;
 esac
+# Examples are split as the agreement says.
+for fraction in test validation auxiliary; do
+  agreed=$(sed -n "s/^ *${fraction}_fraction: *\([0-9.e-]*\).*/\1/p" "$here/run.textproto")
+  kind+=(${agreed:+--${fraction}_fraction="$agreed"})
+done
+salt=$(sed -n 's/^ *split_salt: *"\([^"]*\)".*/\1/p' "$here/run.textproto")
+kind+=(${salt:+--split_salt="$salt"})
 "$root/deploy/install_dependencies.sh" >&2
 "$root/deploy/build.sh" label_party nonlabel_party centralized_baseline splitveil >&2
 
-known=$here/known.schema.textproto # What the label party knows of the attributes.
+mkdir -p "$out"
 if [ -e "$known" ]; then
   mkdir -p "$out/known"
-  zcat -f "${@:2}" | awk 'NF { print ++row ", " $0 }' >"$out/table.csv"
-  "$bin/splitveil" prepare --format=table --schema="$known" --party=nonlabel_party "${inputs[@]/#/--input=}" --out="$out/known"
-elif [ $# -eq 1 ]; then
-  mkdir -p "$out"
-  "$bin/splitveil" generate --task="$name" --rows="${SPLITVEIL_DEMO_ROWS:-20000}" --seed=7 --schema_out="$out/schema.textproto" --out="${inputs[0]}"
+  zcat -f "${inputs[@]}" | awk 'NF { print ++row ", " $0 }' >"$out/table.csv"
+  inputs=("$out/table.csv")
+  "$bin/splitveil" prepare --format=table --schema="$known" --party=nonlabel_party --input="$out/table.csv" --out="$out/known"
+elif [ ${#inputs[@]} -eq 0 ]; then
+  inputs=("$out/table.csv")
+  "$bin/splitveil" generate --task="$name" --rows="${SPLITVEIL_DEMO_ROWS:-20000}" --seed=7 --schema_out="$schema" --out="$out/table.csv"
 fi
-"$bin/splitveil" prepare "${kind[@]}" "${inputs[@]/#/--input=}" --validation_fraction=0 --seed=7 --out="$out"
+"$bin/splitveil" prepare "${kind[@]}" "${inputs[@]/#/--input=}" --seed=7 --out="$out"
+name_in() {
+  sed -n 's/^ *own_name: *"\([^"]*\)".*/\1/p' "$here/$1.textproto"
+}
 [ -e "$out/certificates" ] || "$bin/splitveil" certificates --out="$out/certificates" \
-  --label=label-party.splitveil.example --nonlabel=nonlabel-party.splitveil.example
-if [ $# -gt 1 ] && [ ! -e "$known" ]; then
+  --label="$(name_in label_party)" --nonlabel="$(name_in nonlabel_party)"
+if [ ! -e "$known" ] && ! grep -qs 'kind: *\(CLASS_LABEL\|TARGET\)' "$schema"; then
   # Both parties in one process, from the weights of each seed of the sweep: what the split costs is measured against it.
   for seed in $(sed -n 's/^seeds: \[\(.*\)\]$/\1/p' "$here/sweep.textproto" | tr -d ,); do
     echo "training in one process, seed $seed" >&2

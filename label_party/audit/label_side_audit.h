@@ -38,6 +38,8 @@ struct ReleasedBatch {
   std::vector<uint32_t> positions;
   // Whether the attack module's scores of it get an answer under disclosure ROUNDED.
   bool is_answered = false;
+  // Whether the operator has lowered the disclosure level by then: no scores of it get an answer.
+  bool is_disclosure_lowered = false;
   // Up to kMaxHints rows of positives, drawn secretly; empty in a batch without positives.
   std::vector<uint32_t> hint_rows;
 

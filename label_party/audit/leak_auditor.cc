@@ -189,8 +189,11 @@ absl::StatusOr<v1::ScoreBatchResponse> LeakAuditor::Judge(const v1::ScoreBatchRe
     if (request.epoch() == judged_epoch_) {  // Scores that come after those of the next epoch are too late to pool.
       recorder_.Pool(observed, batch);
     }
-    std::optional<double> disclosed = DisclosedAuc(agreement_.disclosure(), auc);
-    if (i == 0 && batch.is_answered) {
+    std::optional<double> disclosed;
+    if (!is_disclosure_lowered_) {
+      disclosed = DisclosedAuc(agreement_.disclosure(), auc);
+    }
+    if (i == 0 && batch.is_answered && !is_disclosure_lowered_) {
       disclosed = RoundedAnswer(agreement_.rounded(), decoded[i].row(0), batch.labels);
     }
     if (disclosed.has_value()) {
@@ -204,6 +207,11 @@ absl::StatusOr<v1::ScoreBatchResponse> LeakAuditor::Judge(const v1::ScoreBatchRe
   awaited->request = request.SerializeAsString();
   awaited->response = response;
   return response;
+}
+
+void LeakAuditor::LowerDisclosure() {
+  const absl::MutexLock lock(&mutex_);
+  is_disclosure_lowered_ = true;
 }
 
 uint32_t LeakAuditor::peer_epochs() const {

@@ -56,6 +56,9 @@ class LeakAuditor {
   // long ago; AlreadyExists for other scores of a batch that has been judged; InvalidArgument for other layers, attacks
   // or shapes than agreed. A request that is refused changes nothing.
   absl::StatusOr<v1::ScoreBatchResponse> Judge(const v1::ScoreBatchRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
+  // From now on the attack module reads nothing, whatever was agreed; an answer that was given is given again. For
+  // good.
+  void LowerDisclosure() ABSL_LOCKS_EXCLUDED(mutex_);
   // Records the figures of an attack that ran once, after `epoch`, over the examples it was not told of.
   absl::Status RecordRunScores(v1::Attack attack, uint32_t epoch, absl::Span<const float> scores,
                                absl::Span<const uint8_t> labels) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -102,6 +105,7 @@ class LeakAuditor {
 
   mutable absl::Mutex mutex_;
   std::deque<Awaited> released_ ABSL_GUARDED_BY(mutex_);  // Latest last. Changed by Remember alone, but for `judged`.
+  bool is_disclosure_lowered_ ABSL_GUARDED_BY(mutex_) = false;
   ClassHistograms histograms_ ABSL_GUARDED_BY(mutex_);
   std::map<uint32_t, EpochBounds> bounds_ ABSL_GUARDED_BY(mutex_);  // By epoch, from that of the peer's pool on.
   uint32_t released_epoch_ ABSL_GUARDED_BY(mutex_) = 0;             // Of the latest batch.

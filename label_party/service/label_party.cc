@@ -215,9 +215,11 @@ absl::StatusOr<std::unique_ptr<MonitoringServer>> StartMonitoring(LabelPartyPlan
   if (!plan.monitoring.has_value()) {
     return nullptr;
   }
-  absl::StatusOr<std::unique_ptr<MonitoringServer>> server = MonitoringServer::Start(
-      *plan.monitoring, &status,
-      {{"halt", [&session] { return session.Halt(); }}, {"raise_noise", [&session] { return session.RaiseNoise(); }}});
+  absl::StatusOr<std::unique_ptr<MonitoringServer>> server =
+      MonitoringServer::Start(*plan.monitoring, &status,
+                              {{"halt", [&session] { return session.Halt(); }},
+                               {"raise_noise", [&session] { return session.RaiseNoise(); }},
+                               {"lower_disclosure", [&session] { return session.LowerDisclosure(); }}});
   if (server.ok()) {
     plan.monitoring->listen_address = WithPort(plan.monitoring->listen_address, (*server)->port());
   }
@@ -298,7 +300,7 @@ absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path,
     return absl::Status(fits.code(), absl::StrCat(config_path, ": ", fits.message()));
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckLedgerOf(plan.config.party(), config_path));
-  SPLITVEIL_ASSIGN_OR_RETURN(plan.monitoring, PlanMonitoring(plan.config.party(), config_path));
+  SPLITVEIL_ASSIGN_OR_RETURN(plan.monitoring, PlanMonitoring(plan.config.party(), config_path, plan.identity));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.checkpoints, PlanCheckpoints("label_party", config_path, plan.config.party(),
                                                                plan.config.model(), plan.agreement));
   SPLITVEIL_RETURN_IF_ERROR(SelfTestProtection(plan.config.protection()));

@@ -111,6 +111,9 @@ absl::StatusOr<int64_t> AnswerJournal::ReadFrom(uint32_t epoch, uint32_t batch) 
   int64_t records = 0;
   for (; std::fread(&record, sizeof(record), 1, file_.get()) == 1; ++records) {
     largest_sum_kl_ = LargerOf(largest_sum_kl_, record.sum_kl);
+    if (record.kind == Kind::kLowered && !lowered_from_.has_value()) {
+      lowered_from_ = {record.epoch, record.batch};
+    }
     // An evaluation comes after all batches of its epoch.
     if (record.epoch > epoch || (record.epoch == epoch && (record.batch >= batch || record.kind == Kind::kEvaluated))) {
       before_[{record.kind, record.epoch, record.batch}] = record;
@@ -162,6 +165,15 @@ absl::Status AnswerJournal::Evaluate(uint32_t epoch, const Digest& activations) 
   return before != nullptr && before->digest != activations
              ? OtherActivations(absl::StrCat("the evaluation after epoch ", epoch))
              : Write({Kind::kEvaluated, epoch, 0, 0, activations, 0});
+}
+
+absl::Status AnswerJournal::LowerDisclosure(uint32_t epoch, uint32_t batch) {
+  if (lowered_from_.has_value()) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_RETURN_IF_ERROR(Write({Kind::kLowered, epoch, batch, 0, {}, 0}));
+  lowered_from_ = {epoch, batch};
+  return absl::OkStatus();
 }
 
 absl::Status AnswerJournal::ReleaseUnprotected() {

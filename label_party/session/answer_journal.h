@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -23,7 +24,8 @@ namespace splitveil {
 // off again and again could average. So each step's activations are written down before anything is decided of them,
 // and its answer before it leaves: a step that was begun is never taken for other activations, and one that was
 // answered never gets other bytes, whatever the reason (architecture rule 2). So are the activations of an evaluation
-// whose answer may say that training stops.
+// whose answer may say that training stops. Where the operator has lowered the disclosure level, so is the batch from
+// which on: what was disclosed before is repeated, and nothing after.
 //
 // A file for each run, beside its checkpoints; of 56 bytes per record, two records per step, little-endian: kind,
 // epoch, batch and flags (u32 each), SHA-256 of what came or leaves, the largest divergence of all releases of one
@@ -66,12 +68,21 @@ class AnswerJournal {
   // All of the evaluation after `epoch` has come, whose answer depends on the labels. Errors: as Take.
   absl::Status Evaluate(uint32_t epoch, const Digest& activations);
 
+  // From batch (epoch, batch) on the disclosure level is the least there is. Once is enough: the first holds. Errors:
+  // Internal where it cannot be written.
+  absl::Status LowerDisclosure(uint32_t epoch, uint32_t batch);
+  // The batch from which on it is lowered, in whatever part of the run that was; nullopt: it is as agreed.
+  struct Batch {
+    uint32_t epoch = 0, batch = 0;
+  };
+  std::optional<Batch> lowered_from() const { return lowered_from_; }
+
   // Something leaves that nothing protects: no sum is large enough. Once is enough. Errors: Internal where it cannot be
   // written.
   absl::Status ReleaseUnprotected();
 
  private:
-  enum class Kind : uint32_t { kTaken = 1, kAnswered, kEvaluated, kUnprotected };
+  enum class Kind : uint32_t { kTaken = 1, kAnswered, kEvaluated, kUnprotected, kLowered };
   struct Record {
     Kind kind = Kind::kTaken;
     uint32_t epoch = 0, batch = 0;
@@ -100,6 +111,7 @@ class AnswerJournal {
   const File file_;
   std::map<Key, Record> before_;  // What was answered before the run went on and is to be repeated.
   double largest_sum_kl_ = 0;     // Of all records.
+  std::optional<Batch> lowered_from_;
 };
 
 }  // namespace splitveil

@@ -306,6 +306,14 @@ absl::Status LabelSession::RaiseNoise() {
   return training_->RaiseNoise();
 }
 
+absl::Status LabelSession::LowerDisclosure() {
+  absl::MutexLock lock(&mutex_);
+  if (end_.ended() || protocol_.state() != State::kTraining) {
+    return absl::FailedPreconditionError("lower disclosure: expected a run that trains, found none");
+  }
+  return training_->LowerDisclosure();
+}
+
 absl::Status LabelSession::WaitUntilEnded(bool (*stop)()) {
   while (!EndIfDue(stop)) {
     ended_.Until(SteadyAfter(absl::Milliseconds(100)));

@@ -150,6 +150,8 @@ class LabelSession {
 
   // Raises the noise (RunTraining::RaiseNoise). Errors: its; FailedPrecondition where nothing is trained.
   absl::Status RaiseNoise();
+  // Lowers the disclosure level (RunTraining::LowerDisclosure). Errors: likewise.
+  absl::Status LowerDisclosure();
 
   // Waits until the run has ended, the peer has been silent for longer than the agreement allows, or `stop` says so
   // (asked several times a second). OK: completed; StoppedOnRequest; InvalidArgument where it is

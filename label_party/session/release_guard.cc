@@ -58,7 +58,9 @@ ReleaseGuard::ReleaseGuard(std::unique_ptr<GradientProtection> protection, Relea
       earlier_sum_kl_(earlier_sum_kl) {}
 
 double ReleaseGuard::AnswerSumKl(const ReleasedBatch& batch) const {
-  return answers_.IsDue(batch.step, static_cast<int64_t>(batch.labels.size())) ? answers_.sum_kl() : 0;
+  const bool is_due =
+      !batch.is_disclosure_lowered && answers_.IsDue(batch.step, static_cast<int64_t>(batch.labels.size()));
+  return is_due ? answers_.sum_kl() : 0;
 }
 
 double ReleaseGuard::AnswersOn(const ReleasedBatch& batch) const {

@@ -231,6 +231,8 @@ absl::StatusOr<TrainingInputs> RunOpening::Start(const v1::StartRequest& request
   }
   const JointSeed seed = continued_seed_.value_or(*joint);
   records_->KeepContinuation({seed, aligned_, 0, 0, *in_flight});
+  run_->status->Update(
+      [&](v1::GetStatusResponse& status) { status.set_in_flight_batches(static_cast<uint32_t>(*in_flight)); });
   const absl::StatusOr<double> counted_sum_kl = records_->CountedSumKl();
   SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(counted_sum_kl.status()));
   return TrainingInputs{run_->agreement,

@@ -61,6 +61,7 @@ RunTraining::RunTraining(const Parts& parts, std::unique_ptr<LeakAuditor> audito
     }
   }
   progress_.emplace(run.status, run.agreement.epochs(), training_.source->batches_per_epoch());
+  ShowDisclosure();
 }
 
 absl::Status RunTraining::Begin() { return parts_.end->EndUnlessOk(WriteDueCheckpoint()); }
@@ -222,6 +223,9 @@ absl::Status RunTraining::CheckCompletion(const char* call) const {
 absl::StatusOr<v1::AuxiliaryLabelsResponse> RunTraining::AuxiliaryLabels() {
   SPLITVEIL_RETURN_IF_ERROR(CheckCompletion("AuxiliaryLabels"));
   SPLITVEIL_RETURN_IF_ERROR(Learn());
+  if (completion_ == nullptr && training_.step->is_disclosure_lowered()) {
+    return v1::AuxiliaryLabelsResponse();
+  }
   if (completion_ == nullptr) {
     completion_ =
         std::make_unique<CompletionAudit>(CompletionOptions(parts_.run->agreement, training_), auditor_.get());
@@ -318,6 +322,37 @@ absl::Status RunTraining::RaiseNoise() {
     ApplyRaisedNoise();
   }
   return absl::OkStatus();
+}
+
+v1::DisclosureLevel RunTraining::disclosure() const {
+  return training_.step->is_disclosure_lowered() ? v1::LABEL_SIDE_ONLY : parts_.run->agreement.audit().disclosure();
+}
+
+void RunTraining::ShowDisclosure() {
+  const std::string& name = v1::DisclosureLevel_Name(disclosure());
+  parts_.run->status->Update(
+      [&](v1::GetStatusResponse& status) { status.mutable_label_party()->set_disclosure(name); });
+}
+
+absl::Status RunTraining::LowerDisclosure() {
+  const v1::DisclosureLevel before = disclosure();
+  if (before == v1::LABEL_SIDE_ONLY) {
+    return absl::FailedPreconditionError("lower disclosure: expected ROUNDED or ORACLE, found LABEL_SIDE_ONLY");
+  }
+  const uint32_t epoch = training_.order->epoch(), batch = training_.order->batch();
+  // On the disk before anything else: a run that is continued must not disclose more.
+  if (AnswerJournal* const journal = parts_.records->journal(); journal != nullptr) {
+    SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(journal->LowerDisclosure(epoch, batch)));
+  }
+  training_.step->LowerDisclosureFrom(epoch, batch);
+  auditor_->LowerDisclosure();
+  ShowDisclosure();
+  Ledger& ledger = *parts_.records->ledger();
+  absl::Status recorded = ledger.RecordEvent(
+      "operator_lower_disclosure", absl::StrCat("attack module reads from epoch ", epoch, " batch ", batch,
+                                                " on: LABEL_SIDE_ONLY; agreed: ", v1::DisclosureLevel_Name(before)));
+  recorded.Update(ledger.Commit());
+  return parts_.end->EndUnlessOk(recorded);
 }
 
 void RunTraining::ApplyRaisedNoise() {

@@ -78,6 +78,12 @@ class RunTraining {
   // noise or nothing with a known divergence has left.
   absl::Status RaiseNoise();
 
+  // From now on the attack module reads what LABEL_SIDE_ONLY lets it, and the peer is told so with the next answer: no
+  // hints, no AUC, no auxiliary labels but those that have been sent. There is no way back in this run, also where it
+  // is continued. ORACLE does not become ROUNDED, whose terms are agreed with it alone. Recorded. Errors:
+  // FailedPrecondition where nothing is disclosed.
+  absl::Status LowerDisclosure();
+
   // After the end. `ended`: RunResult::ended.
   void Ended(const char* ended) { training_.recorder->result().ended = ended; }
   // Ends the line on the terminal.
@@ -95,6 +101,10 @@ class RunTraining {
 
   // Tells whoever asks for the status what the releases so far add up to, and what is left of the run's limit.
   void ShowAccount();
+
+  // What is disclosed from now on.
+  v1::DisclosureLevel disclosure() const;
+  void ShowDisclosure();
 
   // What RaiseNoise asked for begins here.
   void ApplyRaisedNoise();

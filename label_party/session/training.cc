@@ -298,6 +298,10 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
                                           *inputs.ledger));
   if (inputs.is_continued) {
     SPLITVEIL_RETURN_IF_ERROR(training.Restore(inputs.resumed->progress(), *inputs.auditor));
+    if (inputs.journal != nullptr && inputs.journal->lowered_from().has_value()) {
+      training.step->LowerDisclosureFrom(inputs.journal->lowered_from()->epoch, inputs.journal->lowered_from()->batch);
+      inputs.auditor->LowerDisclosure();
+    }
     return training;
   }
   SPLITVEIL_RETURN_IF_ERROR(RecordAnswers(agreement, *inputs.ledger));

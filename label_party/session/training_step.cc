@@ -111,6 +111,9 @@ absl::StatusOr<SharedGradients> TrainingStep::Answer() {
   }
   const SharedGradients* sent = &batch.sent;
   if (batch.activations.complete()) {
+    ReleasedBatch& released = batch.own.released;
+    released.is_disclosure_lowered =
+        lowered_from_.has_value() && std::make_pair(released.epoch, released.batch) >= *lowered_from_;
     SPLITVEIL_RETURN_IF_ERROR(JournalActivations(batch));
     // Clean gradients -> what may leave -> bytes, of the whole batch.
     SPLITVEIL_RETURN_IF_ERROR(RegulariseAndClip(batch));
@@ -274,9 +277,12 @@ absl::Status TrainingStep::Encode(ConstMatrixView gradients, int64_t end, Inboun
     SPLITVEIL_RETURN_IF_ERROR(WriteGradients(gradients, rows, options_.wire_dtype, *message));
     message->set_epoch(static_cast<uint32_t>(batch.row.epoch));
     message->set_batch(static_cast<uint32_t>(batch.row.batch));
-    if (options_.discloses_hints && rows.end() == gradients.rows()) {
-      SPLITVEIL_RETURN_IF_ERROR(
-          WriteHint(released.hint_rows, released.CleanPositive(batch.clean), options_.wire_dtype, *message));
+    if (rows.end() == gradients.rows()) {
+      message->set_disclosure_lowered(released.is_disclosure_lowered);
+      if (options_.discloses_hints && !released.is_disclosure_lowered) {
+        SPLITVEIL_RETURN_IF_ERROR(
+            WriteHint(released.hint_rows, released.CleanPositive(batch.clean), options_.wire_dtype, *message));
+      }
     }
     batch.sent.push_back(std::move(message));
   }
@@ -289,6 +295,7 @@ void TrainingStep::EncodeFrozen(InboundBatch& batch) const {
   message->set_epoch(static_cast<uint32_t>(batch.row.epoch));
   message->set_batch(static_cast<uint32_t>(batch.row.batch));
   message->set_frozen(true);
+  message->set_disclosure_lowered(batch.own.released.is_disclosure_lowered);
   batch.sent.push_back(std::move(message));
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -58,6 +59,11 @@ class TrainingStep {
 
   // Whether slices of a batch have come, and others are still to come.
   bool batch_begun() const { return inbound_.has_value(); }
+
+  // From this batch on, the one whose slices are coming included, neither a hint leaves nor is an answer to scores due,
+  // and every answer says so.
+  void LowerDisclosureFrom(uint32_t epoch, uint32_t batch) { lowered_from_ = {epoch, batch}; }
+  bool is_disclosure_lowered() const { return lowered_from_.has_value(); }
 
   // Finishes the latest batch that Answer has completed, once. True where there was one.
   absl::StatusOr<bool> Learn();
@@ -137,7 +143,8 @@ class TrainingStep {
   ReleaseGuard* const guard_;
   LeakAuditor* const auditor_;
   StepRecorder* const recorder_;
-  Digest hint_key_;  // Secret: which positives of a batch are hints.
+  Digest hint_key_;                                            // Secret: which positives of a batch are hints.
+  std::optional<std::pair<uint32_t, uint32_t>> lowered_from_;  // Epoch, batch; kept in the journal.
   std::optional<InboundBatch> inbound_;
   std::optional<AnsweredBatch> answered_;
 };

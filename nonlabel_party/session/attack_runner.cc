@@ -70,6 +70,9 @@ absl::Status AttackRunner::CheckHints(const v1::CutGradients& message, int64_t r
   if (agreement_.audit().disclosure() != v1::ORACLE) {
     return refuse("hint: expected none but under disclosure ORACLE, found one");
   }
+  if (message.disclosure_lowered()) {
+    return refuse("hint: expected none once the disclosure is lowered, found one");
+  }
   if (hint_rows.size() > kMaxHints) {
     return refuse(absl::StrCat("hint: expected at most ", kMaxHints, " rows, found ", hint_rows.size()));
   }
@@ -92,6 +95,28 @@ absl::StatusOr<std::vector<std::vector<float>>> AttackRunner::BackpropagateHint(
     return AsRefusal(clean.status());
   }
   return model_->BackpropagateHint(hint.row(), clean->row(0), layers_);
+}
+
+absl::Status AttackRunner::TakeDisclosure(const v1::CutGradients& message) {
+  if (message.disclosure_lowered() && agreement_.audit().disclosure() == v1::LABEL_SIDE_ONLY) {
+    return AsRefusal(absl::InvalidArgumentError(
+        "disclosure_lowered: expected no level below the agreed LABEL_SIDE_ONLY, found one"));
+  }
+  if (!message.disclosure_lowered()) {
+    return lowered_ ? AsRefusal(absl::InvalidArgumentError(
+                          "disclosure_lowered: expected in every answer once it was in one, found one without"))
+                    : absl::OkStatus();
+  }
+  return RecordLowered(absl::StrCat("from epoch ", message.epoch(), " batch ", message.batch(), " on"));
+}
+
+absl::Status AttackRunner::RecordLowered(const std::string& when) {
+  if (std::exchange(lowered_, true)) {
+    return absl::OkStatus();
+  }
+  return ledger_->RecordEvent("disclosure_lowered",
+                              absl::StrCat("attack module reads ", when, ": LABEL_SIDE_ONLY; agreed: ",
+                                           v1::DisclosureLevel_Name(agreement_.audit().disclosure())));
 }
 
 absl::Status AttackRunner::TakeHint(ReceivedBatch& batch) {
@@ -145,9 +170,12 @@ absl::Status AttackRunner::Submit(const ReceivedBatch& batch, const std::vector<
   return response.ok() ? Record(batch, *response) : response.status();
 }
 
-absl::Status AttackRunner::CheckLeaks(const v1::ScoreBatchResponse& response) const {
+absl::Status AttackRunner::CheckLeaks(const ReceivedBatch& batch, const v1::ScoreBatchResponse& response) const {
   const auto refuse = [](absl::string_view text) { return AsRefusal(absl::InvalidArgumentError(text)); };
   const std::vector<AgreedScore> disclosed = DisclosedScores(agreement_.audit());
+  if (batch.message.disclosure_lowered() && response.leaks_size() > 0) {
+    return refuse(absl::StrCat("leaks: expected none once the disclosure is lowered, found ", response.leaks_size()));
+  }
   if (static_cast<size_t>(response.leaks_size()) > disclosed.size()) {
     return refuse(absl::StrCat("leaks: expected at most ", disclosed.size(), " under disclosure ",
                                v1::DisclosureLevel_Name(agreement_.audit().disclosure()), ", found ",
@@ -173,7 +201,7 @@ absl::Status AttackRunner::CheckLeaks(const v1::ScoreBatchResponse& response) co
 
 absl::Status AttackRunner::Record(const ReceivedBatch& batch, const v1::ScoreBatchResponse& response) {
   // All of it first: of a malformed answer nothing is recorded.
-  SPLITVEIL_RETURN_IF_ERROR(CheckLeaks(response));
+  SPLITVEIL_RETURN_IF_ERROR(CheckLeaks(batch, response));
   std::string text;
   for (const v1::ScoreBatchResponse::LeakAuc& leak : response.leaks()) {
     LeakRow row;

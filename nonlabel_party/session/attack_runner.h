@@ -52,6 +52,12 @@ class AttackRunner {
   // not disclosed; none of those is recorded then.
   absl::Status Report(const ReceivedBatch& batch);
 
+  // What an answer says of the disclosure level, hints and all: that it has been lowered, which is recorded once. A
+  // refusal where nothing can be lower, or an answer to a later batch takes it back.
+  absl::Status TakeDisclosure(const v1::CutGradients& message);
+  // Once: that it has been lowered, from `when` on.
+  absl::Status RecordLowered(const std::string& when);
+
   // Of the latest Report: seconds that it waited for the label party's answer.
   double waited_seconds() const { return waited_seconds_; }
   // For the progress line: "norm 0.54 cosine 0.68 at cut"; empty where the disclosure tells nothing.
@@ -63,7 +69,7 @@ class AttackRunner {
   friend class cereal::access;
   template <typename Archive>
   void serialize(Archive& archive) {
-    archive(attacks_, disclosed_);
+    archive(attacks_, disclosed_, lowered_);
   }
 
   AttackRunner(const v1::RunAgreement& agreement, const std::string& run_id, int64_t examples)
@@ -73,7 +79,7 @@ class AttackRunner {
   absl::Status CheckHints(const v1::CutGradients& message, int64_t rows) const;
   absl::StatusOr<std::vector<std::vector<float>>> BackpropagateHint(const v1::Hint& hint);
   absl::Status Submit(const ReceivedBatch& batch, const std::vector<AttackScores>& scores);
-  absl::Status CheckLeaks(const v1::ScoreBatchResponse& response) const;
+  absl::Status CheckLeaks(const ReceivedBatch& batch, const v1::ScoreBatchResponse& response) const;
   absl::Status Record(const ReceivedBatch& batch, const v1::ScoreBatchResponse& response);
 
   v1::RunAgreement agreement_;
@@ -86,6 +92,7 @@ class AttackRunner {
   double waited_seconds_ = 0;
   std::string latest_;
   std::map<std::pair<std::string, std::string>, std::vector<double>> disclosed_;
+  bool lowered_ = false;  // Since an answer said so, for good.
 };
 
 }  // namespace splitveil

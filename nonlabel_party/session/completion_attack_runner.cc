@@ -54,6 +54,9 @@ absl::Status CompletionAttackRunner::AskAgain() {
 
 absl::StatusOr<int64_t> CompletionAttackRunner::Report(const NamedParameters& trained) {
   SPLITVEIL_ASSIGN_OR_RETURN(v1::AuxiliaryLabelsResponse auxiliary, Ask());
+  if (auxiliary.positions().empty() && auxiliary.labels().empty()) {
+    return 0;
+  }
   SPLITVEIL_RETURN_IF_ERROR(CheckAuxiliary(auxiliary));
   auxiliary_ = std::move(auxiliary);
   ModelCompletion::Options known;

@@ -40,7 +40,8 @@ class CompletionAttackRunner {
   explicit CompletionAttackRunner(Options options) : options_(std::move(options)) {}
 
   // Asks for the labels, completes the bottom model of these parameters and one from scratch, and submits the scores of
-  // both. Returns how many labels there were. Errors: StoppedOnRequest; a refusal where the label party's
+  // both. Returns how many labels there were: none where the label party withholds them, whose operator has lowered the
+  // disclosure level. Errors: StoppedOnRequest; a refusal where the label party's
   // answer is malformed or changes.
   absl::StatusOr<int64_t> Report(const NamedParameters& trained);
 

@@ -1,7 +1,6 @@
 #include "nonlabel_party/session/link_measurement.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -15,7 +14,6 @@ namespace {
 
 constexpr int64_t kMostBytes = int64_t{4} << 20;
 constexpr int kCalls = 6;
-constexpr absl::Duration kLeastWork = absl::Milliseconds(2);
 
 // The shortest of kCalls calls with as many bytes both ways.
 absl::StatusOr<absl::Duration> Shortest(RunPeer& peer, const std::string& run_id, int64_t bytes) {
@@ -38,11 +36,6 @@ absl::StatusOr<absl::Duration> Shortest(RunPeer& peer, const std::string& run_id
 
 }  // namespace
 
-int64_t BatchBytes(const v1::RunAgreement& agreement) {
-  const int64_t number_bytes = agreement.wire_dtype() == v1::FLOAT32 ? 4 : 2;
-  return int64_t{agreement.batch_size()} * agreement.cut_width() * number_bytes;
-}
-
 absl::StatusOr<LinkFigures> MeasureLink(RunPeer& peer, const std::string& run_id, int64_t batch_bytes) {
   const int64_t bytes = std::min(batch_bytes, kMostBytes);
   LinkFigures link;
@@ -51,12 +44,6 @@ absl::StatusOr<LinkFigures> MeasureLink(RunPeer& peer, const std::string& run_id
   const double share = static_cast<double>(batch_bytes) / static_cast<double>(bytes);
   link.batch = std::max(absl::ZeroDuration(), loaded - link.round_trip) / 2 * share;
   return link;
-}
-
-int64_t BatchesInFlight(const LinkFigures& link, int64_t most) {
-  const absl::Duration between = std::max(link.batch, kLeastWork);
-  const double under_way = absl::FDivDuration(link.round_trip + 2 * link.batch, between);
-  return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(under_way)) + 1, 1, most);
 }
 
 }  // namespace splitveil

@@ -149,7 +149,10 @@ absl::StatusOr<int64_t> NonLabelRunLifecycle::InFlightBatches() const {
   if (agreement.in_flight_batches() > 0) {
     return agreement.in_flight_batches();
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const LinkFigures link, MeasureLink(*options_.peer, run_id_, BatchBytes(agreement)));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const LinkFigures link,
+      MeasureLink(*options_.peer, run_id_,
+                  BatchBytes(agreement.batch_size(), agreement.cut_width(), agreement.wire_dtype())));
   const int64_t chosen = BatchesInFlight(link, agreement.max_in_flight_batches());
   const std::string detail =
       absl::StrCat(chosen, " batches; a round trip takes ", absl::FormatDuration(link.round_trip),
@@ -161,6 +164,9 @@ absl::StatusOr<int64_t> NonLabelRunLifecycle::InFlightBatches() const {
 
 absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start(const std::string& split_sha256) {
   SPLITVEIL_ASSIGN_OR_RETURN(in_flight_batches_, InFlightBatches());
+  options_.status->Update([this](v1::GetStatusResponse& status) {
+    status.set_in_flight_batches(static_cast<uint32_t>(in_flight_batches_));
+  });
   v1::StartRequest request;
   request.set_in_flight_batches(static_cast<uint32_t>(in_flight_batches_));
   request.set_run_id(run_id_);

@@ -263,6 +263,9 @@ absl::Status NonLabelSession::CompleteModel() {
   completion.stop = &stop_;
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t labels,
                              CompletionAttackRunner(std::move(completion)).Report(model_->Parameters()));
+  if (labels == 0) {
+    return attacks_->RecordLowered("once it is trained");
+  }
   return lifecycle_.ledger()->RecordEvent("auxiliary_labels",
                                           absl::StrCat("completed the bottom model with ", labels, " labels"));
 }

@@ -33,6 +33,7 @@ absl::Status NonLabelStepRecorder::Record(const std::string& leak) {
   totals_.waited_seconds += times.wait;
   totals_.bytes_sent += row_.bytes_sent;
   totals_.bytes_received += row_.bytes_received;
+  status_->Update([this](v1::GetStatusResponse& status) { status.set_turn_seconds(turn_seconds_); });
   progress_.Report(row_.step, totals_.examples, row_.loss, leak);
   stopwatch_.Lap(&StepTimeRow::attacks);
   return status;

@@ -35,7 +35,7 @@ class NonLabelStepRecorder {
  public:
   // `ledger`, `status`: not owned; must outlive this. Sets the status's phase to training.
   NonLabelStepRecorder(Ledger* ledger, RunStatus* status, int64_t epochs, int64_t batches_per_epoch)
-      : ledger_(ledger), progress_(status, epochs, batches_per_epoch) {}
+      : ledger_(ledger), status_(status), progress_(status, epochs, batches_per_epoch) {}
 
   // As StepStopwatch.
   void Restart() { stopwatch_.Restart(); }
@@ -47,6 +47,8 @@ class NonLabelStepRecorder {
   // What the protection of the activations did to it.
   void SetProtection(const ProtectionStep& protection) { protection_ = protection; }
   void AddReceived(int64_t bytes) { row_.bytes_received += bytes; }
+  // Its answer has come, `seconds` after its activations were sent: for the status alone.
+  void AddTurn(double seconds) { turn_seconds_ += seconds; }
   // Of the batch under way.
   int64_t step() const { return row_.step; }
 
@@ -76,12 +78,14 @@ class NonLabelStepRecorder {
   }
 
   Ledger* const ledger_;
+  RunStatus* const status_;
   TrainingProgress progress_;
   StepStopwatch stopwatch_;
   StepRow row_;  // Of the batch under way,
   ProtectionStep protection_;
   bool due_ = false;
   StepTotals totals_;
+  double turn_seconds_ = 0;  // Of this process.
 };
 
 }  // namespace splitveil

@@ -50,6 +50,7 @@ absl::Status NonLabelTrainingStep::Send(const BatchAddress& address, TrainingStr
     }
     SPLITVEIL_RETURN_IF_ERROR(SendRows(address, rows, *activations, stream));
   }
+  sent.sent_at = SteadyNow();
   return absl::OkStatus();
 }
 
@@ -81,6 +82,10 @@ absl::Status NonLabelTrainingStep::Learn(const BatchAddress& address, TrainingSt
     SPLITVEIL_ASSIGN_OR_RETURN(received_.message, Receive(address, slice.first, stream));
     const v1::CutGradients& message = received_.message;
     SPLITVEIL_RETURN_IF_ERROR(parts_.protocol->Take(AnswerProtocol::Classify(message, slice.end() == rows)));
+    if (slice.end() == rows || message.frozen()) {
+      parts_.recorder->AddTurn(SecondsSince(in_flight_.front().sent_at));
+      SPLITVEIL_RETURN_IF_ERROR(parts_.attacks->TakeDisclosure(message));
+    }
     if (message.frozen()) {
       return StayFrozen(slices);
     }

@@ -76,6 +76,7 @@ class NonLabelTrainingStep {
   struct SentBatch {
     Matrix activations;  // Where an attack reads them.
     int64_t bytes = 0;
+    SteadyTime sent_at;  // All of it.
   };
   struct GatheredRows {
     uint32_t batch = 0;

@@ -5,7 +5,7 @@ const RUN_COLOUR = DARK.matches ? "#4d9fd6" : RUN_COLOURS[0];
 DARK.addEventListener("change", () => location.reload());  // Charts are drawn in the colours of one scheme.
 
 const PARTIES = { label_party: "Label party", nonlabel_party: "Non-label party" };
-const GRAVE = ["gate_halt", "gate_freeze_bottom", "operator_halt", "operator_raise_noise", "bound_exceeded", "claim_refuted", "frozen", "export_failed"];
+const GRAVE = ["gate_halt", "gate_freeze_bottom", "operator_halt", "operator_raise_noise", "operator_lower_disclosure", "bound_exceeded", "claim_refuted", "frozen", "export_failed"];
 const TOKEN = "splitveil-token";  // In this tab's memory alone, gone with it.
 const drawn = new Map();          // Charts by the element they are in.
 let timer = null;
@@ -72,6 +72,8 @@ function showProgress(status) {
     ["sent", bytes(status.bytes_sent)],
     ["received", bytes(status.bytes_received)],
     ["interruptions", whole(status.interruptions)],
+    ...(status.certificates || []).map(({ certificate, not_after }) =>
+      [certificate + " certificate ends", new Date(1000 * figure(not_after)).toISOString().slice(0, 10)]),
   ]);
 }
 
@@ -177,6 +179,8 @@ function showControls(status) {
   byId("halt").disabled = !figures.halt_allowed || !underWay;
   byId("raise_noise").hidden = !/^(marvell|iso)/.test(figures.protection || "");  // Others cannot.
   byId("raise_noise").disabled = byId("halt").disabled || status.phase !== "training" || Boolean(figures.frozen);
+  byId("lower_disclosure").hidden = !["ROUNDED", "ORACLE"].includes(figures.disclosure);
+  byId("lower_disclosure").disabled = byId("halt").disabled || status.phase !== "training";
   byId("action-words").textContent = !figures.halt_allowed
     ? "Set party.monitoring.token_path to be able to act from here; SIGTERM stops the run, too."
     : underWay ? "A halt ends the run at both parties, as the release gate would: exit code 5. The ledger records what is done here."
@@ -230,7 +234,8 @@ async function ask() {
 }
 
 // What each button does, once it is confirmed.
-const DONE = { halt: "Halted: both parties end with exit code 5.", raise_noise: "Raised: see the events." };
+const DONE = { halt: "Halted: both parties end with exit code 5.", raise_noise: "Raised: see the events.",
+  lower_disclosure: "Lowered: the attack module is told nothing more." };
 
 async function act(action) {
   byId(action + "-dialog").close();

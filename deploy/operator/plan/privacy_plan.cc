@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "deploy/operator/plan/label_information.h"
+#include "deploy/operator/plan/plan_line.h"
 
 #include "common/crypto/label_noise.h"
 #include "common/privacy/gaussian_privacy.h"
@@ -36,10 +37,6 @@ absl::Status CheckOptions(const PlanOptions& options) {
     return Unfit("delta", "a number from 0 to below 1", options.delta);
   }
   return absl::OkStatus();
-}
-
-void Line(absl::string_view name, const std::string& figure, std::string& text) {
-  absl::StrAppendFormat(&text, "  %-34s %s\n", name, figure);
 }
 
 // Of the rows that a test at the bound flags, the share that is positive.

@@ -2,6 +2,7 @@
 #include <httplib.h>
 #include <sqlite3.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
@@ -9,6 +10,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -161,6 +163,10 @@ TEST_F(MonitoringTest, BothPartiesAreScrapedWhileTheyTrainAndTheRunIsHalted) {
   }
   EXPECT_EQ(label["splitveil_phase{phase=\"training\"}"], 1);
   EXPECT_GT(label["splitveil_train_loss"], 0);
+  // A batch has come back later than it took this party to compute; both know how many are under way.
+  EXPECT_GT(nonlabel["splitveil_turn_seconds_total"], 0);
+  EXPECT_EQ(nonlabel["splitveil_in_flight_batches"], label["splitveil_in_flight_batches"]);
+  EXPECT_GE(label["splitveil_in_flight_batches"], 1);
   // The same bytes, seen from the other side; a few steps later.
   EXPECT_GE(nonlabel["splitveil_steps_total"], epochs);
   EXPECT_GT(nonlabel["splitveil_sent_bytes_total"], 0);
@@ -177,6 +183,7 @@ TEST_F(MonitoringTest, BothPartiesAreScrapedWhileTheyTrainAndTheRunIsHalted) {
   EXPECT_EQ(label_->Get("/metrics")->status, 401);
   EXPECT_EQ(label_->Get("/status.json")->status, 401);
   EXPECT_EQ(PostHalt(Token()), 403);
+  EXPECT_EQ(label_->Post("/lower_disclosure", HaltHeaders(), "", "text/plain")->status, 403);  // Another action's name.
   EXPECT_EQ(nonlabel_->Post("/halt", HaltHeaders(), "", "text/plain")->status, 403);
   EXPECT_FALSE(run_.label->HasEnded());
   EXPECT_EQ(PostHalt(HaltHeaders()), 200);
@@ -198,7 +205,7 @@ TEST_F(MonitoringTest, EveryNameInAlertRulesAndDashboardIsExported) {
   ExpectHalted();
 }
 
-TEST_F(MonitoringTest, ThePagesShowTheRunAndHaltIt) {
+TEST_F(MonitoringTest, ThePagesShowTheRunRaiseItsNoiseLowerItsDisclosureAndHaltIt) {
   Start();
   const char* const kept = std::getenv("SPLITVEIL_SCREENSHOTS");
   ChildOptions options;
@@ -212,6 +219,14 @@ TEST_F(MonitoringTest, ThePagesShowTheRunAndHaltIt) {
   }
   ASSERT_EQ(watched.exit_code, 0) << watched.out << watched.err;
   ExpectHalted();
+  for (const auto& [party, kind] :
+       {std::pair("label_party", "operator_raise_noise"), std::pair("label_party", "operator_lower_disclosure"),
+        std::pair("nonlabel_party", "disclosure_lowered")}) {
+    EXPECT_EQ(Count(run_.ledger(party),
+                    absl::StrCat("SELECT count(*) FROM event WHERE detail <> '' AND kind = '", kind, "'")),
+              1)
+        << kind;
+  }
 }
 
 TEST_F(MonitoringTest, StatusInATerminalShowsTheSame) {
@@ -226,6 +241,37 @@ TEST_F(MonitoringTest, StatusInATerminalShowsTheSame) {
   EXPECT_THAT(nonlabel, AllOf(HasSubstr("nonlabel_party"), HasSubstr("\n  time ")));
   for (const char* word : {"leak", "bound", "loss", "\n  test"}) {
     EXPECT_EQ(nonlabel.find(word), std::string::npos) << word;
+  }
+  EXPECT_EQ(PostHalt(HaltHeaders()), 200);
+  ExpectHalted();
+}
+
+// What connections use after SIGHUP is what the figures say.
+TEST_F(MonitoringTest, RenewedCertificatesShowAfterSighup) {
+  Start();
+  ScrapeWhen(*nonlabel_, "splitveil_steps_total", 0);
+  const std::string name = "splitveil_certificate_not_after_seconds{certificate=\"own\"}";
+  const double before = Scrape(*nonlabel_)[name];
+  EXPECT_GT(before, 0);
+  const std::string renewed = run_.folder + "/renewed";
+  ASSERT_EQ(TwoPartyRun::Tool({"certificates", "--out=" + renewed, "--label=label-party.example",
+                               "--nonlabel=nonlabel-party.example", "--days=7"}),
+            0);
+  for (const auto& file : std::filesystem::directory_iterator(renewed)) {
+    std::filesystem::rename(file.path(), run_.folder + "/" + file.path().filename().string());
+  }
+  EXPECT_EQ(Scrape(*nonlabel_)[name], before);  // Nobody has asked for it.
+  run_.label->Signal(SIGHUP);
+  run_.nonlabel->Signal(SIGHUP);
+  for (httplib::Client* party : {label_.get(), nonlabel_.get()}) {
+    const SteadyTime asked = SteadyNow();
+    std::map<std::string, double> after = Scrape(*party);
+    while (after[name] >= before && SecondsSince(asked) < 60 && !HasFailure()) {
+      absl::SleepFor(absl::Milliseconds(50));
+      after = Scrape(*party);
+    }
+    EXPECT_LT(after[name], before);
+    EXPECT_EQ(after.count("splitveil_certificate_not_after_seconds{certificate=\"trusted\"}"), 1);
   }
   EXPECT_EQ(PostHalt(HaltHeaders()), 200);
   ExpectHalted();

@@ -1,6 +1,6 @@
 """watch_run.py LABEL_URL TOKEN NONLABEL_URL FOLDER: opens the pages of both parties of a run that goes on, in headless
-Chromium, as their operators would: by keyboard, on a wide and on a narrow screen, light and dark; at last halts the run from
-the label party's page. Says what is not as expected; exit 1 where anything is not, 77 without a Chromium. Screenshots go
+Chromium, as their operators would: by keyboard, on a wide and on a narrow screen, light and dark; raises the noise, lowers the disclosure
+and at last halts the run from the label party's page. Says what is not as expected; exit 1 where anything is not, 77 without a Chromium. Screenshots go
 to FOLDER."""
 import sys
 import time
@@ -87,20 +87,28 @@ def watch_nonlabel_party(url, folder):
         check(not faults, "non-label party: " + faults)
         browser.screenshot(folder + "/nonlabel_party_400_dark.png")
         only_own(browser, url, "non-label party")
+        shows_event(browser, "Disclosure lowered")
         check(not browser.complaints(), "non-label party: " + "; ".join(browser.complaints()))
     finally:
         browser.close()
 
 
-def halt(browser):
-    browser.evaluate("document.querySelector('#halt').focus()")
+def act(browser, action, answer):
+    """By keyboard, once it is confirmed; `answer`: how what the page then says begins."""
+    check(browser.wait_for("!document.querySelector('#%s').disabled" % action), action + ": can be asked for")
+    browser.evaluate("document.querySelector('#%s').focus()" % action)
     browser.press("Enter")
-    check(browser.wait_for("document.querySelector('#halt-dialog').open"), "halt: asks first")
-    check(browser.evaluate("document.activeElement.id") == "halt-no", "halt: Enter once more does not halt")
+    check(browser.wait_for("document.querySelector('#%s-dialog').open" % action), action + ": asks first")
+    check(browser.evaluate("document.activeElement.id") == action + "-no", action + ": Enter once more does nothing")
     browser.press("Tab")
-    check(browser.evaluate("document.activeElement.id") == "halt-yes", "halt: reached by the keyboard")
+    check(browser.evaluate("document.activeElement.id") == action + "-yes", action + ": reached by the keyboard")
     browser.press("Enter")
-    check(browser.wait_for("document.querySelector('#action-answer').textContent.startsWith('Halted')"), "halt: done")
+    check(browser.wait_for("document.querySelector('#action-answer').textContent.startsWith('%s')" % answer),
+          action + ": done")
+
+
+def shows_event(browser, words):
+    check(browser.wait_for("document.querySelector('#events').textContent.includes('%s')" % words), "shows: " + words)
 
 
 def main():
@@ -112,8 +120,13 @@ def main():
         return 77
     try:
         watch_label_party(browser, label_url, token, folder)
+        act(browser, "raise_noise", "Raised")
+        shows_event(browser, "Operator raise noise")
+        act(browser, "lower_disclosure", "Lowered")
+        shows_event(browser, "Operator lower disclosure")
+        check(browser.wait_for("document.querySelector('#lower_disclosure').hidden"), "nothing is left to lower")
         watch_nonlabel_party(nonlabel_url, folder)
-        halt(browser)
+        act(browser, "halt", "Halted")
         # The browser itself reports the two requests that lacked the token, and those after the party has gone.
         complaints = [c for c in browser.complaints() if "401" not in c and "ERR_CONNECTION" not in c]
         check(not complaints, "label party: " + "; ".join(complaints))

@@ -32,6 +32,10 @@ v1::GetStatusResponse Training(const char* role) {
   v1::PhaseSeconds& phase = *status.add_phases();
   phase.set_phase("wait");
   phase.set_seconds(1.5);
+  status.set_in_flight_batches(6);
+  v1::CertificateEnd& end = *status.add_certificates();
+  end.set_certificate("own");
+  end.set_not_after(1893456000);
   return status;
 }
 
@@ -61,7 +65,8 @@ TEST(MetricsTextTest, HasEachFigureByItsName) {
         "splitveil_phase_seconds_total{phase=\"wait\"} 1.5\n", "splitveil_sent_bytes_total 123\n",
         "splitveil_phase{phase=\"training\"} 1\n", "splitveil_train_loss 0.25\n",
         "splitveil_leak_auc{observer=\"label_party\",layer=\"cut\",attack=\"cosine\"} 0.75\n",
-        "splitveil_run_auc_bound 0.8", "splitveil_run_auc_bound_proved 0\n", "splitveil_test_auc 0.7",
+        "splitveil_run_auc_bound 0.8", "splitveil_run_auc_bound_proved 0\n", "splitveil_in_flight_batches 6\n",
+        "splitveil_certificate_not_after_seconds{certificate=\"own\"} 1893456000\n", "splitveil_test_auc 0.7",
         "# TYPE splitveil_steps_total counter\n", "# TYPE splitveil_leak_auc gauge\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }

@@ -27,7 +27,7 @@ class MonitoringPlanTest : public ::testing::Test {
     v1::PartyCommon party;
     party.mutable_monitoring()->set_listen_address(address);
     party.mutable_monitoring()->set_token_path(token);
-    return PlanMonitoring(party, config_);
+    return PlanMonitoring(party, config_, TlsIdentity());
   }
   void ExpectRefused(const absl::StatusOr<std::optional<MonitoringPlan>>& plan, const std::string& text) {
     EXPECT_THAT(std::string(plan.status().message()),
@@ -39,7 +39,7 @@ class MonitoringPlanTest : public ::testing::Test {
 };
 
 TEST_F(MonitoringPlanTest, NoneIsConfigured) {
-  const absl::StatusOr<std::optional<MonitoringPlan>> plan = PlanMonitoring(v1::PartyCommon(), config_);
+  const absl::StatusOr<std::optional<MonitoringPlan>> plan = PlanMonitoring(v1::PartyCommon(), config_, TlsIdentity());
   ASSERT_TRUE(plan.ok());
   EXPECT_FALSE(plan->has_value());
 }

@@ -5,6 +5,7 @@
 #include <openssl/err.h>
 #include <string>
 
+#include "absl/time/time.h"
 #include "deploy/operator/certificates/certificate_request.h"
 
 #include "common/transport/x509.h"
@@ -56,6 +57,8 @@ TEST_F(CertificateFactsTest, DigestIsThatOfTheDerEncoding) {
 
 TEST_F(CertificateFactsTest, CountsTheDaysThatAreLeft) {
   const CertificateFacts facts = Of(CreateSelfSigned(kLabelName, 10)->certificate_pem);
+  EXPECT_EQ(absl::FormatTime("%Y-%m-%d", absl::FromUnixSeconds(facts.not_after_unix), absl::UTCTimeZone()),
+            facts.not_after);
   EXPECT_EQ(facts.days_left, 9);  // Ten days from an hour ago.
   EXPECT_TRUE(facts.expires_soon());
   EXPECT_FALSE(Of(CreateSelfSigned(kLabelName, 60)->certificate_pem).expires_soon());

@@ -20,7 +20,8 @@ const Matrix kTwoRows(2, 2), kThreeRows(3, 2);
 // What is remembered until its scores come: whoever adds a field must name it here, and may not add a number of a
 // gradient. The gradients themselves are lent for the call that attacks them.
 TEST(ReleasedBatchTest, HoldsNoGradient) {
-  const auto& [step, epoch, batch, labels, candidates, is_higher, positions, is_answered, hint_rows] = ReleasedBatch();
+  const auto& [step, epoch, batch, labels, candidates, is_higher, positions, is_answered, is_lowered, hint_rows] =
+      ReleasedBatch();
   static_assert(std::is_integral_v<std::decay_t<decltype(step)>> && std::is_integral_v<std::decay_t<decltype(epoch)>> &&
                 std::is_integral_v<std::decay_t<decltype(batch)>>);
   static_assert(std::is_same_v<std::decay_t<decltype(candidates[0])>, LabelCandidates> &&
@@ -28,6 +29,7 @@ TEST(ReleasedBatchTest, HoldsNoGradient) {
   static_assert(std::is_integral_v<std::decay_t<decltype(labels[0])>> &&
                 std::is_integral_v<std::decay_t<decltype(positions[0])>> &&
                 std::is_same_v<std::decay_t<decltype(is_answered)>, bool> &&
+                std::is_same_v<std::decay_t<decltype(is_lowered)>, bool> &&
                 std::is_integral_v<std::decay_t<decltype(hint_rows[0])>>);
   EXPECT_TRUE(hint_rows.empty());
 }

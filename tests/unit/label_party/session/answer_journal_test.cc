@@ -67,6 +67,22 @@ TEST_F(AnswerJournalTest, ARepeatedStepGetsTheSameAnswerAlone) {
   EXPECT_TRUE(journal->Answer(0, 6, ReplyOf(others_)).ok());
 }
 
+TEST_F(AnswerJournalTest, ALoweredDisclosureStaysSoWhereverTheRunGoesOn) {
+  {
+    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);
+    EXPECT_FALSE(journal->lowered_from().has_value());
+    EXPECT_TRUE(journal->LowerDisclosure(2, 7).ok());
+    EXPECT_TRUE(journal->LowerDisclosure(3, 0).ok());  // The first holds.
+  }
+  for (const uint32_t epoch : {0, 2, 9}) {
+    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, epoch, 0);
+    ASSERT_TRUE(journal->lowered_from().has_value());
+    EXPECT_EQ(journal->lowered_from()->epoch, 2);
+    EXPECT_EQ(journal->lowered_from()->batch, 7);
+  }
+  EXPECT_EQ(*AnswerJournal::LargestSumKl(path_), 0);
+}
+
 TEST_F(AnswerJournalTest, TellsWhichScoresWereAnswered) {
   {
     const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);

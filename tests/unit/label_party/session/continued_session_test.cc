@@ -73,6 +73,40 @@ TEST_F(ContinuedSessionTest, AStepThatWasAnsweredIsNotAnsweredForOtherActivation
   EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kRefused);
 }
 
+// Steps from before are repeated with what they had told; nothing after them is told, whatever the run goes on from.
+TEST_F(ContinuedSessionTest, ADisclosureThatWasLoweredStaysSoWhenTheRunIsContinued) {
+  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  run_.noise_key = {7};
+  run_.label_checkpoints.path = path_;
+  Start();
+  TrainAndEvaluate(0);
+  ASSERT_TRUE(session_->Train(Activations(1, 0)).ok());
+  ASSERT_TRUE(session_->Learn().ok());
+  ASSERT_TRUE(session_->LowerDisclosure().ok());
+  ASSERT_TRUE(session_->Train(Activations(1, 1)).ok());
+  session_.reset();  // Broken off: all that is kept is on the disk.
+  Continue(path_);
+  ASSERT_TRUE(session_->Start(StartRequest()).ok());
+  const absl::StatusOr<SharedGradients> repeated = session_->Train(Activations(1, 0));
+  ASSERT_TRUE(repeated.ok()) << repeated.status();
+  EXPECT_TRUE(repeated->back()->has_hint());
+  EXPECT_FALSE(repeated->back()->disclosure_lowered());
+  ASSERT_TRUE(session_->Learn().ok());
+  EXPECT_EQ(session_->ScoreBatch(Scores(1, 0))->leaks_size(), 0);
+  for (const uint32_t batch : {1, 2}) {
+    const absl::StatusOr<SharedGradients> later = session_->Train(Activations(1, batch));
+    ASSERT_TRUE(later.ok()) << later.status();
+    EXPECT_FALSE(later->back()->has_hint());
+    EXPECT_TRUE(later->back()->disclosure_lowered());
+    ASSERT_TRUE(session_->Learn().ok());
+  }
+  EXPECT_FALSE(session_->LowerDisclosure().ok());
+  EXPECT_EQ(LedgerValue(run_.files.File("label_party.db"),
+                        "SELECT count(*) FROM event WHERE kind = 'operator_lower_disclosure'"),
+            "1");
+}
+
 TEST_F(ContinuedSessionTest, ARunWhoseAnswersAreNotKnownAnyMoreIsNotContinued) {
   ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
   const std::string run_id = LeaveCheckpoints();

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,14 @@ class AttackRunnerTest : public ::testing::Test {
     EXPECT_TRUE(label.ok()) << label.status();
     LocalLabelParty peer(label->get());
     peer.alter_leaks = std::move(alter);
+    peer.alter_gradients = [this, session = label->get()](v1::CutGradients& message) {
+      if (lower_at_.has_value() && message.batch() == *lower_at_ && message.epoch() == 0) {
+        EXPECT_TRUE(session->LowerDisclosure().ok());
+      }
+      if (alter_gradients_) {
+        alter_gradients_(message);
+      }
+    };
     absl::Status status = NonLabelSession(run_.NonLabelOptions(&peer)).Run();
     EXPECT_EQ((*label)->completed(), status.ok());
     return status;
@@ -70,7 +79,26 @@ class AttackRunnerTest : public ::testing::Test {
                   "leaks[3].auc: expected 0 to 1");
   }
 
+  // That answers of this kind end the run as refused.
+  void ExpectAnswersRefused(std::function<void(v1::CutGradients&)> alter, const std::string& text) {
+    alter_gradients_ = std::move(alter);
+    const absl::Status status = Run(nullptr);
+    EXPECT_EQ(ExitCodeFor(status), ExitCode::kRefused) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+  }
+  // The label party's operator lowers the disclosure once this batch of the first epoch is answered.
+  void LowerAt(uint32_t batch) {
+    run_.agreement.set_in_flight_batches(1);  // So that the next one is not answered yet.
+    lower_at_ = batch;
+  }
+  std::string Events(const std::string& party, const std::string& kind) const {
+    return LedgerValue(run_.files.File(party + ".db"),
+                       "SELECT group_concat(detail, ' / ') FROM event WHERE kind = '" + kind + "'");
+  }
+
   SmallRun run_;
+  std::optional<uint32_t> lower_at_;
+  std::function<void(v1::CutGradients&)> alter_gradients_;
 };
 
 TEST_F(AttackRunnerTest, OracleRecordsEveryAgreedScore) {
@@ -100,6 +128,51 @@ TEST_F(AttackRunnerTest, TakesFewerThanAgreedAndTheEndsOfTheRange) {
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(Recorded(), "16");
   EXPECT_EQ(Recorded("sum(auc)"), "8.0");
+}
+
+TEST_F(AttackRunnerTest, ALoweredDisclosureIsInBothLedgersAndTheRunGoesOn) {
+  LowerAt(2);
+  const absl::Status status = Run(nullptr);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(Events("nonlabel_party", "disclosure_lowered"),
+            "attack module reads from epoch 0 batch 3 on: LABEL_SIDE_ONLY; agreed: ORACLE");
+  EXPECT_EQ(Events("label_party", "operator_lower_disclosure"),
+            "attack module reads from epoch 0 batch 3 on: LABEL_SIDE_ONLY; agreed: ORACLE");
+  EXPECT_EQ(Events("nonlabel_party", "disclosure"), "attack module reads: ORACLE");
+  EXPECT_EQ(Recorded("max(step)"), "1");  // Scores of batch 2 were not judged yet.
+}
+
+TEST_F(AttackRunnerTest, RoundedAnswersEndWithTheDisclosure) {
+  Agree(v1::ROUNDED, {v1::NORM, v1::SPECTRAL});
+  LowerAt(2);
+  const absl::Status status = Run(nullptr);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(Recorded(), "2");
+}
+
+TEST_F(AttackRunnerTest, RefusesAucsAndHintsThatAreSaidToHaveEnded) {
+  Agree(v1::ORACLE, {v1::NORM, v1::SPECTRAL});  // Without hints, none of which comes any more, others are not scored.
+  LowerAt(2);
+  EXPECT_THAT(std::string(Run([](Response& response) {
+                            if (response.leaks().empty()) {
+                              Add("cut", v1::NORM, 0.5, response);
+                              Add("cut", v1::SPECTRAL, 0.5, response);
+                            }
+                          }).message()),
+              HasSubstr("leaks: expected none once the disclosure is lowered"));
+  lower_at_.reset();
+  ExpectAnswersRefused([](v1::CutGradients& message) { message.set_disclosure_lowered(true); },
+                       "hint: expected none once the disclosure is lowered");
+}
+
+TEST_F(AttackRunnerTest, RefusesADisclosureThatIsRaisedOrThatNothingIsBelow) {
+  LowerAt(2);
+  ExpectAnswersRefused([](v1::CutGradients& message) { message.set_disclosure_lowered(message.batch() == 3); },
+                       "disclosure_lowered: expected in every answer once it was in one");
+  lower_at_.reset();
+  Agree(v1::LABEL_SIDE_ONLY, {v1::NORM, v1::SPECTRAL});
+  ExpectAnswersRefused([](v1::CutGradients& message) { message.set_disclosure_lowered(true); },
+                       "disclosure_lowered: expected no level below the agreed LABEL_SIDE_ONLY");
 }
 
 TEST_F(AttackRunnerTest, RefusesAnAucUnderLabelSideOnly) {

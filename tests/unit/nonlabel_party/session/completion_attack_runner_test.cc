@@ -39,8 +39,11 @@ class CompletionAttackRunnerTest : public ::testing::Test {
     const std::unique_ptr<LabelSession> label = *std::move(created);
     LocalLabelParty peer(label.get());
     peer.alter_auxiliary = alter_;
-    peer.on_call = [this](const std::string& call) {
+    peer.on_call = [this, &label](const std::string& call) {
       calls_.push_back(call);
+      if (call == "AuxiliaryLabels" && Asked() == lower_at_question_) {
+        EXPECT_TRUE(label->LowerDisclosure().ok());
+      }
       stop_asked = stop_asked || call == stop_at_ || (call == "AuxiliaryLabels" && Asked() == stop_at_question_);
     };
     NonLabelSessionOptions options = run_.NonLabelOptions(&peer);
@@ -87,7 +90,8 @@ class CompletionAttackRunnerTest : public ::testing::Test {
   std::vector<std::string> calls_;  // As the session made them.
   bool completed_ = false;          // As the label party saw the run.
   std::string stop_at_ = "never";
-  int64_t stop_at_question_ = 0;  // For the labels, from 1 on.
+  int64_t stop_at_question_ = 0;   // For the labels, from 1 on.
+  int64_t lower_at_question_ = 0;  // When the label party's operator lowers the disclosure.
 };
 
 TEST_F(CompletionAttackRunnerTest, BothAttacksAreScoredByTheLabelParty) {
@@ -111,6 +115,26 @@ TEST_F(CompletionAttackRunnerTest, NothingIsAskedWhereNothingIsAgreed) {
   ASSERT_TRUE(Run().ok());
   EXPECT_THAT(calls_, Not(Contains("AuxiliaryLabels")));
   EXPECT_EQ(Auc("model_completion"), -1);
+}
+
+TEST_F(CompletionAttackRunnerTest, LabelsThatAreWithheldAreDoneWithoutAndTheRunCompletes) {
+  lower_at_question_ = 1;
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(completed_);
+  EXPECT_EQ(Asked(), 1);
+  EXPECT_THAT(calls_, Not(Contains("ScoreExamples")));
+  EXPECT_EQ(Auc("model_completion"), -1);
+  EXPECT_EQ(
+      LedgerValue(run_.files.File("nonlabel_party.db"), "SELECT detail FROM event WHERE kind = 'disclosure_lowered'"),
+      "attack module reads once it is trained: LABEL_SIDE_ONLY; agreed: ORACLE");
+}
+
+TEST_F(CompletionAttackRunnerTest, LabelsThatHaveComeAreUsedToTheEnd) {
+  lower_at_question_ = 2;
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_NE(Auc("features_only"), -1);
 }
 
 TEST_F(CompletionAttackRunnerTest, AStopInBetweenEndsTheRun) {
@@ -157,8 +181,8 @@ TEST_F(CompletionAttackRunnerTest, RefusesMoreLabelsThanAgreed) {
       "expected 1 to 32, found 33");
 }
 
-TEST_F(CompletionAttackRunnerTest, RefusesNoLabels) {
-  ExpectRefusal([](v1::AuxiliaryLabelsResponse& response) { response.Clear(); }, "found 0");
+TEST_F(CompletionAttackRunnerTest, RefusesLabelsOfNobody) {
+  ExpectRefusal([](v1::AuxiliaryLabelsResponse& response) { response.clear_positions(); }, "expected 1 to 32, found 0");
 }
 
 TEST_F(CompletionAttackRunnerTest, RefusesAnotherNumberOfLabelsThanOfPositions) {

@@ -17,29 +17,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(BatchesInFlightTest, KeepALinkBusy) {
-  const auto of = [](double round_trip_ms, double batch_ms, int64_t most = 64) {
-    return BatchesInFlight({absl::Milliseconds(round_trip_ms), absl::Milliseconds(batch_ms)}, most);
-  };
-  EXPECT_EQ(of(0.1, 0.2), 2);    // The same machine.
-  EXPECT_EQ(of(40, 10), 7);      // 40 ms, 100 Mbit/s, 125 kB: six arrive while the first comes back.
-  EXPECT_EQ(of(40, 100), 4);     // Slow rather than far.
-  EXPECT_EQ(of(40, 0.1), 22);    // Far and fast: as many as are computed meanwhile,
-  EXPECT_EQ(of(40, 0.1, 8), 8);  // but no more than agreed.
-  EXPECT_EQ(of(0.1, 0.2, 1), 1);
-  EXPECT_EQ(of(0, 0), 1);
-}
-
-TEST(BatchesInFlightTest, ABatchHasTheBytesOfItsNumbers) {
-  v1::RunAgreement agreement;
-  agreement.set_batch_size(1024);
-  agreement.set_cut_width(64);
-  agreement.set_wire_dtype(v1::FLOAT32);
-  EXPECT_EQ(BatchBytes(agreement), 262144);
-  agreement.set_wire_dtype(v1::BFLOAT16);
-  EXPECT_EQ(BatchBytes(agreement), 131072);
-}
-
 class MeasuredRunTest : public ::testing::Test {
  protected:
   MeasuredRunTest() : run_(300) { run_.agreement.set_in_flight_batches(0); }

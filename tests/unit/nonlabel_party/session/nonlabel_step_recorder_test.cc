@@ -54,6 +54,16 @@ TEST_F(NonLabelStepRecorderTest, RecordsABatchOnceItIsLearnt) {
   EXPECT_EQ(Sql("SELECT count(*) FROM step_time"), "1");
 }
 
+TEST_F(NonLabelStepRecorderTest, TellsTheStatusHowLongBatchesWereUnderWay) {
+  for (const double seconds : {0.5, 0.25}) {
+    recorder_->Begin(0, 0, 64, 100);
+    recorder_->AddTurn(seconds);
+    recorder_->Learnt();
+    ASSERT_TRUE(recorder_->Record("").ok());
+  }
+  EXPECT_EQ(status_.Snapshot().turn_seconds(), 0.75);
+}
+
 TEST_F(NonLabelStepRecorderTest, RecordsWhatTheProtectionDid) {
   ProtectionStep protection;
   protection.attributes = {{"sex", 0.125, 0.5}, {"age", 0.25, -1}};

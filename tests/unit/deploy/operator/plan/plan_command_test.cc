@@ -34,7 +34,7 @@ TEST(PlanTest, TakesTheShortNameOfTheBoundToo) {
 
 TEST(PlanTest, HelpStatesADefaultOnlyWhereAFlagMayBeLeftOut) {
   const std::string help = ExpectDone({"plan", "--help"});
-  EXPECT_THAT(help, AllOf(HasSubstr("(required; 0 to 1)"), HasSubstr("default: 0)")));
+  EXPECT_THAT(help, AllOf(HasSubstr("(required; "), HasSubstr("default: 0)")));
   EXPECT_THAT(help, Not(ContainsRegex("required[^)]*default")));
 }
 
@@ -53,9 +53,47 @@ TEST(PlanTest, SaysThatTenMillionRowsWereNotMeasured) {
                          HasSubstr("sigma                              2.79106")));
 }
 
+// 1,024 rows of 64 numbers of two bytes take 10.49 ms at 100 Mbit/s.
+TEST(PlanTest, StatesWhatALinkAllows) {
+  const std::vector<std::string> link = {"plan",
+                                         "--rows=1000000",
+                                         "--epochs=3",
+                                         "--cut_width=64",
+                                         "--wire_dtype=BFLOAT16",
+                                         "--round_trip_ms=40",
+                                         "--bandwidth_mbps=100"};
+  const std::string one = ExpectDone(link);
+  EXPECT_THAT(one, AllOf(HasSubstr("10.5 ms in each direction"), HasSubstr("chooses 7, at most 8
+"),
+                         HasSubstr("with 1 in flight "), HasSubstr("at most 16260 examples per second, 17% of the link"),
+                         HasSubstr("3.08 min for 1000000 rows and 3 epochs")));
+  EXPECT_THAT(one, Not(HasSubstr("sigma")));
+  for (const char* choice : {"--in_flight_batches=AUTO", "--in_flight_batches=0"}) {
+    std::vector<std::string> words = link;
+    words.emplace_back(choice);
+    EXPECT_THAT(ExpectDone(words), AllOf(HasSubstr("with 7 in flight "),
+                                         HasSubstr("at most 97656 examples per second, 100% of the link")));
+  }
+  std::vector<std::string> both = link;
+  both.insert(both.end(), {"--positives=0.25", "--max_auc=0.6"});
+  EXPECT_THAT(ExpectDone(both), AllOf(HasSubstr("sigma "), HasSubstr("10.5 ms in each direction")));
+}
+
+TEST(PlanTest, ALinkIsDescribedAsAWhole) {
+  EXPECT_THAT(ExpectError(2, {"plan", "--rows=10", "--epochs=5", "--bandwidth_mbps=100", "--round_trip_ms=1"}),
+              HasSubstr("--cut_width"));
+  EXPECT_THAT(ExpectError(2, {"plan", "--rows=10", "--epochs=5", "--bandwidth_mbps=100", "--cut_width=4"}),
+              HasSubstr("--round_trip_ms"));
+  EXPECT_THAT(ExpectError(2, {"plan", "--rows=10", "--epochs=5", "--round_trip_ms=10"}), HasSubstr("--bandwidth_mbps"));
+  EXPECT_THAT(ExpectError(2, {"plan", "--rows=10", "--epochs=5", "--round_trip_ms=10", "--bandwidth_mbps=1",
+                              "--cut_width=4", "--in_flight_batches=auto"}),
+              HasSubstr("--in_flight_batches"));
+}
+
 TEST(PlanTest, NamesTheFlagThatIsMissingOrOutOfRange) {
   EXPECT_THAT(ExpectError(2, {"plan", "--rows=10", "--positives=0.25", "--epochs=5"}),
               HasSubstr("--max_run_auc_bound"));
+  EXPECT_THAT(ExpectError(2, {"plan", "--rows=10", "--epochs=5"}), HasSubstr("--bandwidth_mbps"));
   EXPECT_THAT(ExpectError(2, {"plan", "--rows=0", "--positives=0.25", "--epochs=5", "--max_run_auc_bound=0.7"}),
               HasSubstr("--rows"));
   EXPECT_THAT(ExpectError(2, {"plan", "--rows=10", "--positives=25", "--epochs=5", "--max_run_auc_bound=0.7"}),

@@ -1,0 +1,22 @@
+#include "common/schedule/link_use.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace splitveil {
+
+int64_t BatchBytes(int64_t examples, int64_t cut_width, v1::DataType wire_dtype) {
+  return examples * cut_width * (wire_dtype == v1::FLOAT32 ? 4 : 2);
+}
+
+int64_t BatchesInFlight(const LinkFigures& link, int64_t most) {
+  const absl::Duration between = std::max(link.batch, kLeastBatchWork);
+  const double under_way = absl::FDivDuration(link.round_trip + 2 * link.batch, between);
+  return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(under_way)) + 1, 1, most);
+}
+
+absl::Duration BatchInterval(const LinkFigures& link, absl::Duration work, int64_t in_flight) {
+  return std::max({work, link.batch, (link.round_trip + 2 * link.batch + work) / in_flight});
+}
+
+}  // namespace splitveil
