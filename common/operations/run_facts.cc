@@ -82,7 +82,12 @@ std::string CheckpointDetail(uint32_t epochs, uint32_t batches) {
   return absl::StrCat("of ", epochs, " epochs", batches > 0 ? absl::StrCat(" and ", batches, " batches") : "");
 }
 
-absl::Status CountAlignment(Ledger& ledger, int64_t limit) {
+absl::Status CountAlignment(Ledger& ledger, int64_t limit, int& left) {
+  if (left <= 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("alignment: expected it to succeed once in ", kMostAlignments,
+                     " attempts, found none that did: see what breaks the connection, and start both parties again"));
+  }
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t before, ledger.CountEvents("aligning"));
   if (limit > 0 && before >= limit) {
     return absl::ResourceExhaustedError(absl::StrCat("alignment: expected at most ", limit,
@@ -90,6 +95,7 @@ absl::Status CountAlignment(Ledger& ledger, int64_t limit) {
                                                      " begun before: each tries another list of ids"));
   }
   SPLITVEIL_RETURN_IF_ERROR(ledger.RecordEvent("aligning", absl::StrCat("number ", before + 1, " of this ledger")));
+  --left;
   return ledger.Commit();
 }
 
