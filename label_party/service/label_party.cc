@@ -233,7 +233,7 @@ struct StillAllowed {
 
   void TakeOff(const LabelSession& session) {
     alignments = std::min(alignments - 1, session.alignments_left());  // It could open runs and align in none.
-    new_runs = new_runs && alignments > 0 && !session.report().has_value();
+    new_runs = new_runs && alignments > 0 && !session.may_have_released();
   }
 };
 

@@ -47,6 +47,11 @@ class AnswerJournal {
   // The largest sum of any answer in the journal at `path`; 0 where nothing was answered. Errors: NotFound where there
   // is no journal; InvalidArgument, Internal where it cannot be read.
   static absl::StatusOr<double> LargestSumKl(const std::string& path);
+  // Whether the journal at `path` says that nothing was begun, so that nothing has left. Errors: as LargestSumKl.
+  static absl::StatusOr<bool> IsEmpty(const std::string& path);
+
+  // As IsEmpty, of this run.
+  bool empty() const { return records_ == 0; }
 
   // All of batch (epoch, batch) has come: that it did not come with other activations before. Errors: AlreadyExists
   // where it did; Internal where it cannot be written.
@@ -88,9 +93,8 @@ class AnswerJournal {
   AnswerJournal(std::string path, File file) : path_(std::move(path)), file_(std::move(file)) {}
   // `flags`: of open(2), besides those that every journal has.
   static absl::StatusOr<std::unique_ptr<AnswerJournal>> Open(const std::string& path, int flags);
-  // Keeps what lies at or after (epoch, batch); how many bytes are whole records. Errors: Internal where it cannot be
-  // read.
-  absl::StatusOr<int64_t> ReadFrom(uint32_t epoch, uint32_t batch);
+  // Counts the whole records, and keeps what lies at or after (epoch, batch). Errors: Internal where it cannot be read.
+  absl::Status ReadFrom(uint32_t epoch, uint32_t batch);
   // The record of this kind from before the run went on; null: none.
   const Record* Before(Kind kind, uint32_t epoch, uint32_t batch) const;
   // Writes what is not known.
@@ -100,6 +104,7 @@ class AnswerJournal {
   const File file_;
   std::map<Key, Record> before_;  // What was answered before the run went on and is to be repeated.
   double largest_sum_kl_ = 0;     // Of all records.
+  int64_t records_ = 0;
 };
 
 }  // namespace splitveil

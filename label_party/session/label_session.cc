@@ -375,6 +375,11 @@ bool LabelSession::completed() const {
   return end_.completed();
 }
 
+bool LabelSession::may_have_released() const {
+  absl::MutexLock lock(&mutex_);
+  return training_ != nullptr && records_.may_have_released();
+}
+
 int LabelSession::alignments_left() const {
   absl::MutexLock lock(&mutex_);
   return opening_.alignments_left();

@@ -174,6 +174,8 @@ class LabelSession {
   bool completed() const;
   // Another process of the peer's has opened the run again, which it may take up from a checkpoint, in another session.
   bool peer_started_again() const;
+  // Whether something of the run may have left.
+  bool may_have_released() const;
   // As LabelSessionOptions', less those begun.
   int alignments_left() const;
   // Whether a peer has opened the run.

@@ -29,7 +29,8 @@ class RunRecords {
   RunRecords(const RunContext* run, CheckpointPlan checkpoints, std::string ledger_path);
 
   // Finds the latest unfinished checkpoint that both parties have, or else the one whose weights the peer starts from;
-  // neither: it starts with fresh weights. Errors: FailedPrecondition with what either party has.
+  // neither: it starts with fresh weights. Errors: FailedPrecondition with what either party has, and where a run was
+  // broken off whose releases a new one would repeat with other noise, uncounted.
   absl::Status ChooseCheckpoint(const v1::OpenRequest& request);
   // The checkpoint of the broken run that this one goes on with; null: it is a new run.
   const Checkpoint* continued() const { return continues_ ? checkpoint_.get() : nullptr; }
@@ -47,6 +48,9 @@ class RunRecords {
   absl::StatusOr<double> CountedSumKl() const;
   // The checkpoint chosen; null: fresh weights. From then on none is held here.
   std::shared_ptr<const Checkpoint> TakeCheckpoint();
+
+  // Whether something of the run may have left, as far as this party can tell: not before its first step.
+  bool may_have_released() const { return journal_ == nullptr || !journal_->empty(); }
 
   // Null before Begin.
   Ledger* ledger() const { return ledger_.get(); }
@@ -70,6 +74,8 @@ class RunRecords {
   void MarkComplete() const;
 
  private:
+  // The peer has nothing to continue the latest of the broken runs from. Errors: as ChooseCheckpoint.
+  absl::Status CheckMayBeginAnew() const;
   absl::Status BeginLedger(RunRow row);
   absl::Status BeginJournal();
 
