@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
+#include "common/storage/sync_folder.h"
 
 namespace splitveil {
 namespace {
@@ -65,7 +66,9 @@ absl::StatusOr<std::unique_ptr<AnswerJournal>> AnswerJournal::Open(const std::st
 }
 
 absl::StatusOr<std::unique_ptr<AnswerJournal>> AnswerJournal::Begin(const std::string& path) {
-  return Open(path, O_RDWR | O_CREAT | O_EXCL);
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<AnswerJournal> journal, Open(path, O_RDWR | O_CREAT | O_EXCL));
+  SPLITVEIL_RETURN_IF_ERROR(SyncFolderOf(path));
+  return journal;
 }
 
 absl::StatusOr<std::unique_ptr<AnswerJournal>> AnswerJournal::Continue(const std::string& path, uint32_t epoch,
@@ -135,10 +138,14 @@ absl::Status AnswerJournal::Write(const Record& record) {
     return absl::OkStatus();
   }
   largest_sum_kl_ = LargerOf(largest_sum_kl_, record.sum_kl);
-  ++records_;
-  return std::fwrite(&record, sizeof(record), 1, file_.get()) == 1 && std::fflush(file_.get()) == 0
-             ? absl::OkStatus()
-             : Failed(path_, "written");
+  if (std::fwrite(&record, sizeof(record), 1, file_.get()) != 1 || std::fflush(file_.get()) != 0) {
+    return Failed(path_, "written");
+  }
+  return ++records_ == 1 ? Sync() : absl::OkStatus();
+}
+
+absl::Status AnswerJournal::Sync() {
+  return fdatasync(fileno(file_.get())) == 0 ? absl::OkStatus() : Failed(path_, "made durable");
 }
 
 absl::Status AnswerJournal::Take(uint32_t epoch, uint32_t batch, const Digest& activations) {

@@ -28,14 +28,18 @@ namespace splitveil {
 // A file for each run, beside its checkpoints; of 56 bytes per record, two records per step, little-endian: kind,
 // epoch, batch and flags (u32 each), SHA-256 of what came or leaves, the largest divergence of all releases of one
 // example so far (f64). What is known from an earlier part of the run is not written again. It is written to before
-// each answer and not synced: it survives the process, not the loss of power, which no peer can cause. Not thread-safe.
+// each answer, so that it survives the process. On the disk, where it also survives the loss of power, are its name,
+// its first record, which says that something has left, and, with each checkpoint, what came before it. What was
+// answered since then a power cut may take: to wait for the disk at every step would cost milliseconds of each, and no
+// peer can cause one. Not thread-safe.
 class AnswerJournal {
  public:
   // That of run `run_id`, whose checkpoints have this path: "PATH.answered." and 16 hexadecimal digits of the SHA-256
   // of its id.
   static std::string PathOf(const std::string& checkpoint_path, const std::string& run_id);
 
-  // Of a run that begins. Errors: NotFound, InvalidArgument where the file cannot be made, or is there already.
+  // Of a run that begins. Errors: NotFound, InvalidArgument where the file cannot be made, or is there already;
+  // Internal where its name cannot be made durable.
   static absl::StatusOr<std::unique_ptr<AnswerJournal>> Begin(const std::string& path);
   // Of one that goes on at batch (epoch, batch). What a crash has left of a last record is cut off. Errors: as Begin;
   // NotFound, too, where there is none: then nothing says what was answered, and the run cannot go on.
@@ -70,6 +74,9 @@ class AnswerJournal {
 
   // All of the evaluation after `epoch` has come, whose answer depends on the labels. Errors: as Take.
   absl::Status Evaluate(uint32_t epoch, const Digest& activations);
+
+  // All that was written is on the disk. Errors: Internal.
+  absl::Status Sync();
 
   // Something leaves that nothing protects: no sum is large enough. Once is enough. Errors: Internal where it cannot be
   // written.

@@ -166,7 +166,10 @@ std::shared_ptr<const Checkpoint> RunRecords::TakeCheckpoint() {
 }
 
 absl::Status RunRecords::WriteCheckpoint(const Place& place, const ModelState& model) {
-  // First what the ledger holds, then what says that it does.
+  // First what journal and ledger hold, then what says that they do.
+  if (journal_ != nullptr) {
+    SPLITVEIL_RETURN_IF_ERROR(journal_->Sync());
+  }
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t last_event, ledger_->CommitAndLastEvent());
   v1::LedgerPosition& position = *checkpoints_.facts.mutable_continuation()->mutable_ledger();
   position.set_steps(place.steps);
