@@ -165,7 +165,7 @@ std::shared_ptr<const Checkpoint> RunRecords::TakeCheckpoint() {
   return std::move(checkpoint_);
 }
 
-absl::Status RunRecords::WriteCheckpoint(const Place& place, const ModelState& model) {
+absl::Status RunRecords::WriteCheckpoint(const Place& place, const ModelState& model, SteadyTime since) {
   // First what journal and ledger hold, then what says that they do.
   if (journal_ != nullptr) {
     SPLITVEIL_RETURN_IF_ERROR(journal_->Sync());
@@ -182,7 +182,7 @@ absl::Status RunRecords::WriteCheckpoint(const Place& place, const ModelState& m
   header.set_batches(place.batches);
   *header.mutable_label_party() = ToProto(place.state);
   SPLITVEIL_RETURN_IF_ERROR(checkpoints_.Write(header, model.TrainingState(), place.progress));
-  return ledger_->RecordEvent("checkpoint", CheckpointDetail(place.epochs, place.batches));
+  return ledger_->RecordEvent("checkpoint", CheckpointDetail(place.epochs, place.batches, SecondsSince(since)));
 }
 
 }  // namespace splitveil

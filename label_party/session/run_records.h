@@ -14,6 +14,7 @@
 #include "common/checkpoint/continuation.h"
 #include "common/ledger/ledger.h"
 #include "common/model/model_state.h"
+#include "common/process/steady_time.h"
 #include "label_party/session/answer_journal.h"
 #include "label_party/session/label_state.h"
 #include "label_party/session/run_context.h"
@@ -67,8 +68,9 @@ class RunRecords {
     std::string progress;
   };
   bool writes_checkpoints() const { return !checkpoints_.path.empty(); }
-  // Only where writes_checkpoints(). Errors: those of CheckpointPlan::Write and the ledger.
-  absl::Status WriteCheckpoint(const Place& place, const ModelState& model);
+  // Only where writes_checkpoints(). `since`: when the party began to gather `place`. Errors: those of
+  // CheckpointPlan::Write and the ledger.
+  absl::Status WriteCheckpoint(const Place& place, const ModelState& model, SteadyTime since);
   // Both parties know that the run is complete: its checkpoints say that nothing is left to be continued. Where that
   // cannot be written, the log says so: the peer, which has none to continue, stands in the way of that, too.
   void MarkComplete() const;

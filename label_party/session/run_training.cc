@@ -10,6 +10,7 @@
 #include "common/config/agreement.h"
 #include "common/leakage/bound_basis.h"
 #include "common/leakage/bounds.h"
+#include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "label_party/protection/protection_factory.h"
@@ -204,11 +205,12 @@ absl::Status RunTraining::WriteDueCheckpoint() {
     return absl::OkStatus();
   }
   ApplyRaisedNoise();
+  const SteadyTime since = SteadyNow();
   const TrainingOrder& order = *training_.order;
   return parts_.records->WriteCheckpoint(
       {training_.result().run_id, order.epoch(), order.batch(), training_.result().steps, auditor_->peer_epochs(),
        training_.state(), training_.Progress(*auditor_)},
-      *training_.model);
+      *training_.model, since);
 }
 
 absl::Status RunTraining::CheckCompletion(const char* call) const {

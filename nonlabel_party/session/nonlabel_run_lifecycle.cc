@@ -225,7 +225,7 @@ absl::Status NonLabelRunLifecycle::RecordEarlyStop(uint32_t epochs) {
 }
 
 absl::Status NonLabelRunLifecycle::WriteCheckpoint(const Place& place, const ModelState& model,
-                                                   const std::string& progress) {
+                                                   const std::string& progress, SteadyTime since) {
   v1::CheckpointHeader& facts = options_.checkpoints.facts;
   if (facts.has_continuation()) {
     SPLITVEIL_ASSIGN_OR_RETURN(const int64_t last_event, ledger_->CommitAndLastEvent());
@@ -240,7 +240,7 @@ absl::Status NonLabelRunLifecycle::WriteCheckpoint(const Place& place, const Mod
   header.set_epochs(place.epochs);
   header.set_batches(place.batches);
   SPLITVEIL_RETURN_IF_ERROR(options_.checkpoints.Write(header, model.TrainingState(), progress));
-  return ledger_->RecordEvent("checkpoint", CheckpointDetail(place.epochs, place.batches));
+  return ledger_->RecordEvent("checkpoint", CheckpointDetail(place.epochs, place.batches, SecondsSince(since)));
 }
 
 absl::Status NonLabelRunLifecycle::Close(const ModelState& model) {

@@ -15,6 +15,7 @@
 #include "common/checkpoint/continuation.h"
 #include "common/ledger/ledger.h"
 #include "common/model/model_state.h"
+#include "common/process/steady_time.h"
 #include "common/schedule/joint_seed.h"
 #include "nonlabel_party/session/answer_protocol.h"
 #include "nonlabel_party/session/nonlabel_session_options.h"
@@ -61,9 +62,10 @@ class NonLabelRunLifecycle {
     int64_t steps = 0;
   };
   bool writes_checkpoints() const { return !options_.checkpoints.path.empty(); }
-  // Only where writes_checkpoints(). `progress`: SaveProgress of what the run has gathered. Errors: those of the
-  // checkpoint and the ledger.
-  absl::Status WriteCheckpoint(const Place& place, const ModelState& model, const std::string& progress);
+  // Only where writes_checkpoints(). `progress`: SaveProgress of what the run has gathered, which began at `since`.
+  // Errors: those of the checkpoint and the ledger.
+  absl::Status WriteCheckpoint(const Place& place, const ModelState& model, const std::string& progress,
+                               SteadyTime since);
 
   // Exports the model, where a folder for it is configured, and tells the label party that the run is complete; it
   // answers once it has kept what is its own. Errors: the label party's; those of the export and the ledger.

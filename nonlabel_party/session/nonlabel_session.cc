@@ -15,6 +15,7 @@
 #include "common/privacy/gaussian_privacy.h"
 #include "common/process/exit_code.h"
 #include "common/process/runtime.h"
+#include "common/process/steady_time.h"
 #include "common/schedule/party_seed.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
@@ -125,11 +126,13 @@ absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
 }
 
 absl::Status NonLabelSession::WriteCheckpoint(uint32_t epochs, uint32_t batches) {
-  return lifecycle_.writes_checkpoints()
-             ? lifecycle_.WriteCheckpoint(
-                   {epochs, batches, recorder_->totals().steps}, *model_,
-                   SaveProgress(stopped_early_, *attacks_, *recorder_, *step_, *protected_model_, *attribute_audit_))
-             : absl::OkStatus();
+  if (!lifecycle_.writes_checkpoints()) {
+    return absl::OkStatus();
+  }
+  const SteadyTime since = SteadyNow();
+  return lifecycle_.WriteCheckpoint(
+      {epochs, batches, recorder_->totals().steps}, *model_,
+      SaveProgress(stopped_early_, *attacks_, *recorder_, *step_, *protected_model_, *attribute_audit_), since);
 }
 
 absl::StatusOr<int64_t> NonLabelSession::Pretrain() {
