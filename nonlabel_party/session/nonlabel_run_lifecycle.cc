@@ -74,8 +74,8 @@ absl::Status NonLabelRunLifecycle::Open() {
     SPLITVEIL_ASSIGN_OR_RETURN(continuation_, ContinuationOf(*continued_, options_.agreement, *options_.data));
   }
   SPLITVEIL_RETURN_IF_ERROR(BeginLedger(response.version()));
-  for (const std::string& detail : std::exchange(interruptions_, {})) {
-    SPLITVEIL_RETURN_IF_ERROR(RecordInterruption(detail));
+  for (const auto& [kind, detail] : std::exchange(interruptions_, {})) {
+    SPLITVEIL_RETURN_IF_ERROR(RecordInterruption(kind, detail));
   }
   SPLITVEIL_RETURN_IF_ERROR(options_.status->Watch(*ledger_));
   options_.status->Update([&](v1::GetStatusResponse& status) { status.set_run_id(run_id_); });
@@ -102,12 +102,12 @@ absl::Status NonLabelRunLifecycle::BeginLedger(const std::string& peer_version) 
   return resumed_from == nullptr ? absl::OkStatus() : ledger_->RecordEvent("resumed_from", resumed_from->name());
 }
 
-absl::Status NonLabelRunLifecycle::RecordInterruption(const std::string& detail) {
+absl::Status NonLabelRunLifecycle::RecordInterruption(const char* kind, const std::string& detail) {
   if (ledger_ == nullptr) {
-    interruptions_.push_back(detail);
+    interruptions_.emplace_back(kind, detail);
     return absl::OkStatus();
   }
-  return ledger_->RecordEvent("interrupted", detail);
+  return ledger_->RecordEvent(kind, detail);
 }
 
 absl::StatusOr<AlignedIds> NonLabelRunLifecycle::AlignPersistently() {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -43,9 +44,8 @@ class NonLabelRunLifecycle {
   // is lost is begun anew, with other keys, once the label party is back. Errors: StoppedOnRequest; as
   // AlignUnlessStopped, CountAlignment, Reconnector::AwaitReturn and CheckSharedExamples.
   absl::Status Align();
-  // An interruption, once it is over or given up: its length. Kept until there is a ledger. Errors: those of the
-  // ledger.
-  absl::Status RecordInterruption(const std::string& detail);
+  // As Reconnector::Options::record; kept until there is a ledger. Errors: those of the ledger.
+  absl::Status RecordInterruption(const char* kind, const std::string& detail);
   // Confirms the aligned order and reveals the seeds. `split_sha256`: StartRequest.split_sha256. Errors: the label
   // party's; a refusal for a reveal that was not committed to.
   absl::StatusOr<JointSeed> Start(const std::string& split_sha256);
@@ -102,7 +102,7 @@ class NonLabelRunLifecycle {
   StopRequest& stop_;
   Reconnector& reconnector_;
   AnswerProtocol& protocol_;
-  std::vector<std::string> interruptions_;  // Until there is a ledger.
+  std::vector<std::pair<const char*, std::string>> interruptions_;  // Until there is a ledger.
   std::string run_id_, ended_;
   std::optional<SeedExchange> seed_;  // From Open to Start.
   std::string peer_commitment_;

@@ -29,7 +29,9 @@ NonLabelSession::NonLabelSession(NonLabelSessionOptions options)
     : options_(std::move(options)),
       stop_(options_.stop),
       reconnector_({absl::Seconds(options_.agreement.deadlines().max_outage_seconds()), options_.reach, &stop_,
-                    [this](const std::string& detail) { return lifecycle_.RecordInterruption(detail); }}),
+                    [this](const char* kind, const std::string& detail) {
+                      return lifecycle_.RecordInterruption(kind, detail);
+                    }}),
       peer_(options_.peer, &reconnector_),
       lifecycle_(&options_, &stop_, &reconnector_, &protocol_) {
   options_.peer = &peer_;

@@ -236,6 +236,21 @@ TEST_F(LabelSessionSilenceTest, AnAlignmentWhoseConnectionIsLostMayBeBegunAnewWi
   }
 }
 
+TEST_F(LabelSessionSilenceTest, ASilenceFarLongerThanUsualWithinAStreamIsAStall) {
+  Start();
+  session_->StreamOpened();
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(session_->Train(Activations(0, 0)).ok());  // The same again, as often as it likes.
+  }
+  now_ += seconds(6);
+  ASSERT_TRUE(session_->Train(Activations(0, 1)).ok());
+  EXPECT_FALSE(session_->WaitUntilEnded([] { return true; }).ok());
+  EXPECT_EQ(
+      LedgerValue(run_.files.File("label_party.db"),
+                  "SELECT group_concat(kind || ' ' || detail) FROM event WHERE kind IN ('stalled', 'interrupted')"),
+      "stalled 6.0 s without the non-label party, the connection held");
+}
+
 TEST_F(LabelSessionSilenceTest, APeerThatLostItsAlignmentIsGivenUpAfterTheAgreedOutage) {
   run_.agreement.mutable_deadlines()->set_max_outage_seconds(100);
   for (const auto& [waited, given_up] : {std::pair{99, false}, {101, true}}) {
