@@ -78,7 +78,9 @@ TEST(RunFactsTest, AlignmentsOfOneLedgerAreCounted) {
 
 TEST(RunFactsTest, AlignmentsOfOneProcessAreCounted) {
   const testing::TempFolder folder;
-  const absl::StatusOr<std::unique_ptr<Ledger>> ledger = BeginLedger(folder.File("a.db"), RunRow(), v1::ORACLE);
+  RunRow run;
+  run.run_id = "first";
+  const absl::StatusOr<std::unique_ptr<Ledger>> ledger = BeginLedger(folder.File("a.db"), run, v1::ORACLE);
   ASSERT_TRUE(ledger.ok()) << ledger.status();
   int left = 2;
   EXPECT_TRUE(CountAlignment(**ledger, 0, left).ok());
