@@ -30,6 +30,13 @@ struct LeakSummary {
 // `aucs`: as measured, not inverted. All zero for none.
 LeakSummary SummarizeLeak(const std::vector<double>& aucs);
 
+// Half width of the 95% interval of the mean of `count` values (normal approximation); `squares`: sum of their squared
+// distances from it. 0 for fewer than two.
+double MeanInterval95(double squares, int64_t count);
+
+// The rank, from 1, of the nearest-rank quantile of `count` values, at least one.
+int64_t NearestRank(int64_t count, double q);
+
 // Nearest-rank quantile: the smallest value with at least a share q of the values at or below it. 0 for no values.
 double NearestRankQuantile(std::vector<double> values, double q);
 

@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 
 #include "common/config/agreement.h"
@@ -78,11 +79,17 @@ absl::Status CountTakeUp(Ledger& ledger, const std::string& checkpoint) {
   return ledger.Commit();
 }
 
-std::string CheckpointDetail(uint32_t epochs, uint32_t batches) {
-  return absl::StrCat("of ", epochs, " epochs", batches > 0 ? absl::StrCat(" and ", batches, " batches") : "");
+std::string CheckpointDetail(uint32_t epochs, uint32_t batches, double seconds) {
+  return absl::StrFormat("of %d epochs%s, in %.3f s", epochs,
+                         batches > 0 ? absl::StrCat(" and ", batches, " batches") : "", seconds);
 }
 
-absl::Status CountAlignment(Ledger& ledger, int64_t limit) {
+absl::Status CountAlignment(Ledger& ledger, int64_t limit, int& left) {
+  if (left <= 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("alignment: expected it to succeed once in ", kMostAlignments,
+                     " attempts, found none that did: see what breaks the connection, and start both parties again"));
+  }
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t before, ledger.CountEvents("aligning"));
   if (limit > 0 && before >= limit) {
     return absl::ResourceExhaustedError(absl::StrCat("alignment: expected at most ", limit,
@@ -90,6 +97,7 @@ absl::Status CountAlignment(Ledger& ledger, int64_t limit) {
                                                      " begun before: each tries another list of ids"));
   }
   SPLITVEIL_RETURN_IF_ERROR(ledger.RecordEvent("aligning", absl::StrCat("number ", before + 1, " of this ledger")));
+  --left;
   return ledger.Commit();
 }
 

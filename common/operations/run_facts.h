@@ -39,13 +39,17 @@ inline constexpr int64_t kMaxTakeUps = 100;
 // ResourceExhausted where it has done so kMaxTakeUps times.
 absl::Status CountTakeUp(Ledger& ledger, const std::string& checkpoint);
 
-// Detail of the event "checkpoint": "of 2 epochs and 300 batches".
-std::string CheckpointDetail(uint32_t epochs, uint32_t batches);
+// Detail of the event "checkpoint": "of 2 epochs and 300 batches, in 0.012 s".
+std::string CheckpointDetail(uint32_t epochs, uint32_t batches, double seconds);
 
-// Records that an alignment begins, on the disk before it does, so that one that is broken off counts. Errors: those of
-// the ledger; ResourceExhausted where all runs in it have begun more than `limit` (PartyCommon.max_alignments; 0: any
-// number).
-absl::Status CountAlignment(Ledger& ledger, int64_t limit);
+// How many alignments a process may begin: one whose connection is lost is begun anew, and each lets the peer try
+// another list of ids.
+inline constexpr int kMostAlignments = 8;
+
+// Records that an alignment begins, on the disk before it does, so that one that is broken off counts; `left`, of
+// kMostAlignments, is one less then. Errors: those of the ledger; ResourceExhausted where none is left, or all runs in
+// the ledger have begun `limit` (PartyCommon.max_alignments; 0: any number).
+absl::Status CountAlignment(Ledger& ledger, int64_t limit, int& left);
 
 }  // namespace splitveil
 

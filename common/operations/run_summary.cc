@@ -237,7 +237,7 @@ void AddStanding(const RunSummary& summary, Table& table) {
 std::vector<MeasuredAttack> StrongestFirst(const LeakSeriesByAttack& series, const PooledAucByAttack& pooled) {
   std::vector<MeasuredAttack> attacks;
   for (const auto& [key, aucs] : series) {
-    MeasuredAttack& attack = attacks.emplace_back(MeasuredAttack{key.first, key.second, SummarizeLeak(aucs)});
+    MeasuredAttack& attack = attacks.emplace_back(MeasuredAttack{key.first, key.second, aucs.LeakOf()});
     if (const auto found = pooled.find(key); found != pooled.end()) {
       attack.pooled_auc = found->second;
     }

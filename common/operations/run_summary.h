@@ -13,13 +13,14 @@
 #include "common/dataset/task.h"
 #include "common/leakage/attack_rank.h"
 #include "common/leakage/guessing.h"
+#include "common/leakage/step_series.h"
 #include "common/ledger/ledger.h"
 #include "common/ledger/run_claim.h"
 
 namespace splitveil {
 
 // What the attacks on the batches reached, by layer and attack, and where known over all examples of the last epoch.
-using LeakSeriesByAttack = std::map<std::pair<std::string, std::string>, std::vector<double>>;
+using LeakSeriesByAttack = std::map<std::pair<std::string, std::string>, StepSeries>;
 using PooledAucByAttack = std::map<std::pair<std::string, std::string>, double>;
 
 // One figure set for each of `series`, strongest first (IsStronger). `pooled`: AUCs as measured.

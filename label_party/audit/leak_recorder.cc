@@ -16,7 +16,7 @@ namespace splitveil {
 namespace {
 
 // Inverted below 0.5, as an adversary would.
-double StrengthOf(const std::vector<double>& batch_aucs) { return SummarizeLeak(batch_aucs).p95; }
+double StrengthOf(const StepSeries& batch_aucs) { return batch_aucs.LeakOf().p95; }
 double StrengthOf(const EpochLeakRow& row) { return std::isnan(row.auc) ? 0 : InvertedAuc(row.auc); }
 
 // As ledgers write it.
@@ -41,7 +41,7 @@ absl::StatusOr<std::optional<double>> LeakRecorder::RecordBatch(const ObservedSc
   row.attack = AttackName(observed.attack);
   row.auc = *auc;
   row.examples = static_cast<int64_t>(batch.labels.size() - left_out.size());
-  figures_[observed.observer].series[{row.layer, row.attack}].push_back(*auc);
+  figures_[observed.observer].series[{row.layer, row.attack}].Add(*auc);
   SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(row));
   return *auc;
 }
@@ -119,7 +119,7 @@ std::string LeakRecorder::latest() const {
   for (v1::Attack attack : kProgressAttacks) {
     const auto series = own->second.series.find({"cut", AttackName(attack)});
     if (series != own->second.series.end()) {
-      absl::StrAppend(&text, ProgressFigure(AttackName(attack), series->second.back()), " ");
+      absl::StrAppend(&text, ProgressFigure(AttackName(attack), series->second.latest()), " ");
     }
   }
   return text.empty() ? text : absl::StrCat(text, "at cut");

@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 
 #include "common/leakage/attack_traits.h"
+#include "common/leakage/step_series.h"
 #include "common/ledger/ledger.h"
 #include "label_party/audit/epoch_bounds.h"
 #include "label_party/audit/epoch_pool.h"
@@ -26,7 +27,7 @@
 namespace splitveil {
 
 // (layer, attack) -> leak AUC over the steps, by one observer.
-using BatchLeaks = std::map<std::pair<std::string, std::string>, std::vector<double>>;
+using BatchLeaks = std::map<std::pair<std::string, std::string>, StepSeries>;
 // (layer, attack) -> figures over one epoch.
 using EpochLeaks = std::map<std::pair<std::string, std::string>, EpochLeakRow>;
 

@@ -1,5 +1,6 @@
 #include "label_party/service/label_party.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -26,6 +27,7 @@
 #include "common/operations/operator_server.h"
 #include "common/operations/party_check.h"
 #include "common/operations/party_program.h"
+#include "common/operations/run_facts.h"
 #include "common/operations/run_summary.h"
 #include "common/process/exit_code.h"
 #include "common/process/file.h"
@@ -226,12 +228,24 @@ absl::StatusOr<std::unique_ptr<MonitoringServer>> StartMonitoring(LabelPartyPlan
   return server;
 }
 
+// What a peer whose process starts again may still have of this one.
+struct StillAllowed {
+  bool new_runs = true;  // Before anything has left.
+  int alignments = kMostAlignments;
+
+  void TakeOff(const LabelSession& session) {
+    alignments = std::min(alignments - 1, session.alignments_left());  // It could open runs and align in none.
+    new_runs = new_runs && alignments > 0 && !session.may_have_released();
+  }
+};
+
 // Serves one run, or as much of it as the peer's process sees: Aborted where another one takes its place. `plan` learns
-// the port, so that it stays the same. `only_continues`: LabelSessionOptions'.
-absl::Status ServeRun(LabelPartyPlan& plan, bool only_continues) {
+// the port, so that it stays the same.
+absl::Status ServeRun(LabelPartyPlan& plan, StillAllowed& allowed) {
   RunStatus status("label_party");
   SPLITVEIL_ASSIGN_OR_RETURN(LabelSessionOptions options, SessionOptions(plan, &status));
-  options.only_continues = only_continues;
+  options.only_continues = !allowed.new_runs;
+  options.alignments_left = allowed.alignments;
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<PrivacyAccount> account, OpenAccount(plan, *options.data));
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise,
                              OpenNoise(plan, !options.checkpoints.unfinished.empty()));
@@ -257,6 +271,7 @@ absl::Status ServeRun(LabelPartyPlan& plan, bool only_continues) {
   LogInfo("label party listens on port ", running.port);
   plan.config.set_listen_address(WithPort(plan.config.listen_address(), running.port));
   absl::Status outcome = session->WaitUntilEnded(&StopRequested);
+  allowed.TakeOff(*session);
   if (!session->opened()) {
     outcome = WithTurnedAway(outcome, plan.identity, running.listener->turned_away());
   }
@@ -329,8 +344,9 @@ absl::Status RunLabelParty(const LabelPartyPlan& plan) {
   KeepForOwnerAlone(plan.config.party(), plan.config_path);
   LogInfo("agreement fingerprint ", AgreementFingerprint(plan.agreement));
   LabelPartyPlan part = plan;
-  for (bool only_continues = false;; only_continues = true) {
-    absl::Status outcome = ServeRun(part, only_continues);
+  StillAllowed allowed;
+  while (true) {
+    absl::Status outcome = ServeRun(part, allowed);
     if (!absl::IsAborted(outcome)) {
       return outcome;
     }

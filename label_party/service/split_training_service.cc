@@ -173,18 +173,19 @@ grpc::Status SplitTrainingService::Close(grpc::ServerContext* /*context*/, const
 AlignmentService::AlignmentService(LabelSession* session) : session_(session) {
   MarkMethodStreamed(AlignmentStreamChannel::kMethod,
                      new AlignmentStreamChannel::Handler<AlignmentService>(
-                         [](AlignmentService* service, grpc::ServerContext* /*context*/,
-                            AlignmentStreamChannel::Stream* stream) { return service->AlignStream(stream); },
+                         [](AlignmentService* service, grpc::ServerContext* context,
+                            AlignmentStreamChannel::Stream* stream) { return service->AlignStream(context, stream); },
                          this));
 }
 
-grpc::Status AlignmentService::AlignStream(AlignmentStreamChannel::Stream* stream) {
+grpc::Status AlignmentService::AlignStream(grpc::ServerContext* context, AlignmentStreamChannel::Stream* stream) {
   const CallLimit::Slot slot(&alignments_);
   if (!slot.granted()) {
     return slot.Refusal("Align");
   }
+  LatestStream::Turn turn(&latest_, context);
   AlignmentStreamChannel channel(stream);
-  return Verdict(*session_, "Align", session_->Align(channel));
+  return Verdict(*session_, "Align", session_->Align(channel, [&turn] { (void)turn.Accepted(); }));
 }
 
 grpc::Status LeakAuditService::ScoreBatch(grpc::ServerContext* /*context*/, const v1::ScoreBatchRequest* request,

@@ -56,10 +56,11 @@ class AlignmentService final : public v1::Alignment::Service {
 
  private:
   // In the place of the generated Align: AlignmentStreamChannel.
-  grpc::Status AlignStream(AlignmentStreamChannel::Stream* stream);
+  grpc::Status AlignStream(grpc::ServerContext* context, AlignmentStreamChannel::Stream* stream);
 
   LabelSession* session_;
-  CallLimit alignments_{2};
+  LatestStream latest_;
+  CallLimit alignments_{4};
 };
 
 // Thread-safe.

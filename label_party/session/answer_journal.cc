@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
+#include "common/storage/sync_folder.h"
 
 namespace splitveil {
 namespace {
@@ -65,13 +66,16 @@ absl::StatusOr<std::unique_ptr<AnswerJournal>> AnswerJournal::Open(const std::st
 }
 
 absl::StatusOr<std::unique_ptr<AnswerJournal>> AnswerJournal::Begin(const std::string& path) {
-  return Open(path, O_RDWR | O_CREAT | O_EXCL);
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<AnswerJournal> journal, Open(path, O_RDWR | O_CREAT | O_EXCL));
+  SPLITVEIL_RETURN_IF_ERROR(SyncFolderOf(path));
+  return journal;
 }
 
 absl::StatusOr<std::unique_ptr<AnswerJournal>> AnswerJournal::Continue(const std::string& path, uint32_t epoch,
                                                                        uint32_t batch) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<AnswerJournal> journal, Open(path, O_RDWR));
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t whole, journal->ReadFrom(epoch, batch));
+  SPLITVEIL_RETURN_IF_ERROR(journal->ReadFrom(epoch, batch));
+  const int64_t whole = journal->records_ * static_cast<int64_t>(sizeof(Record));
   std::FILE* const file = journal->file_.get();
   if (ftruncate(fileno(file), static_cast<off_t>(whole)) != 0 || std::fseek(file, 0, SEEK_END) != 0) {
     return Failed(path, "written");
@@ -101,15 +105,20 @@ void AnswerJournal::RemoveOthers(const std::string& checkpoint_path, const std::
 
 absl::StatusOr<double> AnswerJournal::LargestSumKl(const std::string& path) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<AnswerJournal> journal, Open(path, O_RDONLY));
-  SPLITVEIL_RETURN_IF_ERROR(journal->ReadFrom(std::numeric_limits<uint32_t>::max(), 0).status());
+  SPLITVEIL_RETURN_IF_ERROR(journal->ReadFrom(std::numeric_limits<uint32_t>::max(), 0));
   return journal->largest_sum_kl_;
 }
 
-absl::StatusOr<int64_t> AnswerJournal::ReadFrom(uint32_t epoch, uint32_t batch) {
+absl::StatusOr<bool> AnswerJournal::IsEmpty(const std::string& path) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<AnswerJournal> journal, Open(path, O_RDONLY));
+  SPLITVEIL_RETURN_IF_ERROR(journal->ReadFrom(std::numeric_limits<uint32_t>::max(), 0));
+  return journal->empty();
+}
+
+absl::Status AnswerJournal::ReadFrom(uint32_t epoch, uint32_t batch) {
   static_assert(sizeof(Record) == 56, "the file's format");
   Record record;
-  int64_t records = 0;
-  for (; std::fread(&record, sizeof(record), 1, file_.get()) == 1; ++records) {
+  for (; std::fread(&record, sizeof(record), 1, file_.get()) == 1; ++records_) {
     largest_sum_kl_ = LargerOf(largest_sum_kl_, record.sum_kl);
     if (record.kind == Kind::kLowered && !lowered_from_.has_value()) {
       lowered_from_ = {record.epoch, record.batch};
@@ -119,8 +128,7 @@ absl::StatusOr<int64_t> AnswerJournal::ReadFrom(uint32_t epoch, uint32_t batch) 
       before_[{record.kind, record.epoch, record.batch}] = record;
     }
   }
-  return std::ferror(file_.get()) == 0 ? absl::StatusOr<int64_t>(records * static_cast<int64_t>(sizeof(Record)))
-                                       : Failed(path_, "read");
+  return std::ferror(file_.get()) == 0 ? absl::OkStatus() : Failed(path_, "read");
 }
 
 const AnswerJournal::Record* AnswerJournal::Before(Kind kind, uint32_t epoch, uint32_t batch) const {
@@ -133,9 +141,14 @@ absl::Status AnswerJournal::Write(const Record& record) {
     return absl::OkStatus();
   }
   largest_sum_kl_ = LargerOf(largest_sum_kl_, record.sum_kl);
-  return std::fwrite(&record, sizeof(record), 1, file_.get()) == 1 && std::fflush(file_.get()) == 0
-             ? absl::OkStatus()
-             : Failed(path_, "written");
+  if (std::fwrite(&record, sizeof(record), 1, file_.get()) != 1 || std::fflush(file_.get()) != 0) {
+    return Failed(path_, "written");
+  }
+  return ++records_ == 1 ? Sync() : absl::OkStatus();
+}
+
+absl::Status AnswerJournal::Sync() {
+  return fdatasync(fileno(file_.get())) == 0 ? absl::OkStatus() : Failed(path_, "made durable");
 }
 
 absl::Status AnswerJournal::Take(uint32_t epoch, uint32_t batch, const Digest& activations) {

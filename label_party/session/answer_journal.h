@@ -30,14 +30,18 @@ namespace splitveil {
 // A file for each run, beside its checkpoints; of 56 bytes per record, two records per step, little-endian: kind,
 // epoch, batch and flags (u32 each), SHA-256 of what came or leaves, the largest divergence of all releases of one
 // example so far (f64). What is known from an earlier part of the run is not written again. It is written to before
-// each answer and not synced: it survives the process, not the loss of power, which no peer can cause. Not thread-safe.
+// each answer, so that it survives the process. On the disk, where it also survives the loss of power, are its name,
+// its first record, which says that something has left, and, with each checkpoint, what came before it. What was
+// answered since then a power cut may take: to wait for the disk at every step would cost milliseconds of each, and no
+// peer can cause one. Not thread-safe.
 class AnswerJournal {
  public:
   // That of run `run_id`, whose checkpoints have this path: "PATH.answered." and 16 hexadecimal digits of the SHA-256
   // of its id.
   static std::string PathOf(const std::string& checkpoint_path, const std::string& run_id);
 
-  // Of a run that begins. Errors: NotFound, InvalidArgument where the file cannot be made, or is there already.
+  // Of a run that begins. Errors: NotFound, InvalidArgument where the file cannot be made, or is there already;
+  // Internal where its name cannot be made durable.
   static absl::StatusOr<std::unique_ptr<AnswerJournal>> Begin(const std::string& path);
   // Of one that goes on at batch (epoch, batch). What a crash has left of a last record is cut off. Errors: as Begin;
   // NotFound, too, where there is none: then nothing says what was answered, and the run cannot go on.
@@ -49,6 +53,11 @@ class AnswerJournal {
   // The largest sum of any answer in the journal at `path`; 0 where nothing was answered. Errors: NotFound where there
   // is no journal; InvalidArgument, Internal where it cannot be read.
   static absl::StatusOr<double> LargestSumKl(const std::string& path);
+  // Whether the journal at `path` says that nothing was begun, so that nothing has left. Errors: as LargestSumKl.
+  static absl::StatusOr<bool> IsEmpty(const std::string& path);
+
+  // As IsEmpty, of this run.
+  bool empty() const { return records_ == 0; }
 
   // All of batch (epoch, batch) has come: that it did not come with other activations before. Errors: AlreadyExists
   // where it did; Internal where it cannot be written.
@@ -77,6 +86,9 @@ class AnswerJournal {
   };
   std::optional<Batch> lowered_from() const { return lowered_from_; }
 
+  // All that was written is on the disk. Errors: Internal.
+  absl::Status Sync();
+
   // Something leaves that nothing protects: no sum is large enough. Once is enough. Errors: Internal where it cannot be
   // written.
   absl::Status ReleaseUnprotected();
@@ -99,9 +111,8 @@ class AnswerJournal {
   AnswerJournal(std::string path, File file) : path_(std::move(path)), file_(std::move(file)) {}
   // `flags`: of open(2), besides those that every journal has.
   static absl::StatusOr<std::unique_ptr<AnswerJournal>> Open(const std::string& path, int flags);
-  // Keeps what lies at or after (epoch, batch); how many bytes are whole records. Errors: Internal where it cannot be
-  // read.
-  absl::StatusOr<int64_t> ReadFrom(uint32_t epoch, uint32_t batch);
+  // Counts the whole records, and keeps what lies at or after (epoch, batch). Errors: Internal where it cannot be read.
+  absl::Status ReadFrom(uint32_t epoch, uint32_t batch);
   // The record of this kind from before the run went on; null: none.
   const Record* Before(Kind kind, uint32_t epoch, uint32_t batch) const;
   // Writes what is not known.
@@ -112,6 +123,7 @@ class AnswerJournal {
   std::map<Key, Record> before_;  // What was answered before the run went on and is to be repeated.
   double largest_sum_kl_ = 0;     // Of all records.
   std::optional<Batch> lowered_from_;
+  int64_t records_ = 0;
 };
 
 }  // namespace splitveil

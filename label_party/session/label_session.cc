@@ -51,13 +51,15 @@ LabelSession::LabelSession(LabelSessionOptions options, SeedExchange seed)
       records_(&run_, std::move(options.checkpoints), std::move(options.ledger_path)),
       presence_(&run_.agreement.deadlines(), std::move(options.clock)),
       end_(&protocol_, &ended_),
-      opening_({std::move(options.protection), std::move(options.alignments), options.only_continues}, std::move(seed),
-               &run_, &protocol_, &records_, &end_),
+      opening_({std::move(options.protection), std::move(options.alignments), options.only_continues,
+                options.alignments_left},
+               std::move(seed), &run_, &protocol_, &records_, &end_),
       closing_(std::move(options.keep_report), &run_, &records_, &presence_, &end_) {}
 
 absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& request) {
   absl::MutexLock lock(&mutex_);
   if (protocol_.MayRepeat(Message::kOpen) && opened_.Is(request)) {
+    presence_.ConnectionLost();  // With the answer.
     presence_.Heard();
     return opened_.response;
   }
@@ -73,29 +75,47 @@ absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& reque
   return response;
 }
 
-absl::Status LabelSession::Align(AlignmentChannel& channel) {
+absl::Status LabelSession::Align(AlignmentChannel& channel, const std::function<void()>& taken) {
+  uint64_t number = 0;
   {
     absl::MutexLock lock(&mutex_);
     SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kAlign));
+    if (protocol_.state() != State::kOpened) {
+      presence_.ConnectionLost();  // Without a sign here.
+    }
     SPLITVEIL_RETURN_IF_ERROR(opening_.BeginAlignment());
     presence_.Heard();
+    number = ++alignments_;
+  }
+  if (taken) {
+    taken();
   }
   AlignmentOptions options = AgreedAlignment(run_.agreement.alignment(), protocol_.run_id());
   AlignmentProgress progress(run_.status);
   options.progress = [&](uint64_t masked, uint64_t total) {
     progress.Report(masked, total);
     absl::MutexLock lock(&mutex_);
-    presence_.Heard();
+    if (number == alignments_) {
+      presence_.Heard();
+    }
   };
+  absl::MutexLock one_at_a_time(&alignment_);
   absl::StatusOr<AlignedIds> aligned = AlignIds(run_.data->ids(), options, channel);
   progress.Finish();
   absl::MutexLock lock(&mutex_);
+  if (number != alignments_) {
+    return absl::CancelledError("a later alignment has taken this one's place");
+  }
   if (protocol_.state() != State::kAligning) {
     return absl::CancelledError("the label party has ended the run");
   }
-  SPLITVEIL_RETURN_IF_ERROR(opening_.FinishAlignment(std::move(aligned)));
-  presence_.Heard();
-  return absl::OkStatus();
+  const absl::Status finished = opening_.FinishAlignment(std::move(aligned));
+  if (finished.ok()) {
+    presence_.Heard();
+  } else if (!end_.ended()) {
+    presence_.ConnectionLost();
+  }
+  return finished;
 }
 
 absl::StatusOr<v1::MeasureLinkResponse> LabelSession::MeasureLink(const v1::MeasureLinkRequest& request) {
@@ -109,6 +129,7 @@ absl::StatusOr<v1::MeasureLinkResponse> LabelSession::MeasureLink(const v1::Meas
 absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& request) {
   absl::MutexLock lock(&mutex_);
   if (protocol_.MayRepeat(Message::kStart) && started_.Is(request)) {
+    presence_.ConnectionLost();  // With the answer.
     presence_.Heard();
     return started_.response;
   }
@@ -360,6 +381,16 @@ std::optional<RunReport> LabelSession::report() const {
 bool LabelSession::completed() const {
   absl::MutexLock lock(&mutex_);
   return end_.completed();
+}
+
+bool LabelSession::may_have_released() const {
+  absl::MutexLock lock(&mutex_);
+  return training_ != nullptr && records_.may_have_released();
+}
+
+int LabelSession::alignments_left() const {
+  absl::MutexLock lock(&mutex_);
+  return opening_.alignments_left();
 }
 
 bool LabelSession::peer_started_again() const {

@@ -2,7 +2,8 @@
 //
 //   non-label party                                  label party
 //   Open(agreement, commitment) ──────────────────►  kWaiting  -> kOpened
-//   Align: set sizes, masked, double-masked  ◄────►  kOpened   -> kAligned, at once where a broken run is continued
+//   Align: set sizes, masked, double-masked  ◄────►  kOpened   -> kAligned, at once where a broken run is continued;
+//                                                    begun anew where its connection was lost
 //   Start(order digest, seed reveal) ─────────────►  kAligned  -> kTraining
 //   Evaluate: all activations ────────────────────►  test metrics (progressive_validation only)
 //   per epoch:
@@ -23,6 +24,7 @@
 #define SPLITVEIL_LABEL_PARTY_SESSION_LABEL_SESSION_H_
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -38,6 +40,7 @@
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/dataset/dataset.h"
 #include "common/model/model_state.h"
+#include "common/operations/run_facts.h"
 #include "common/operations/run_status.h"
 #include "common/process/steady_time.h"
 #include "common/schedule/joint_seed.h"
@@ -76,10 +79,11 @@ struct LabelSessionOptions {
   CheckpointPlan checkpoints;
   AlignmentStore alignments;
   Protection protection;
-  // The session takes the place of one whose peer opened it again: a new run, with other noise and an account of its
-  // own, would be the peer's to have as often as it likes.
+  // The session takes the place of one whose peer opened it again once something may have left: a new run, with other
+  // noise and an account of its own, would be the peer's to have as often as it likes.
   bool only_continues = false;
-  RunStatus* status = nullptr;  // Not owned; must outlive the session.
+  int alignments_left = kMostAlignments;  // Of this process.
+  RunStatus* status = nullptr;            // Not owned; must outlive the session.
   SteadyClock clock = SteadyNow;
   // Keeps the figures of a run that has ended, once, before the peer hears that it is complete. Null: nowhere.
   std::function<absl::Status(const RunReport&)> keep_report;
@@ -100,7 +104,9 @@ class LabelSession {
   static absl::StatusOr<std::unique_ptr<LabelSession>> Create(LabelSessionOptions options);
 
   absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request);
-  absl::Status Align(AlignmentChannel& channel);
+  // `taken`: called once it may begin, in the place of another one that may still be under way, whose outcome no longer
+  // counts. May be empty.
+  absl::Status Align(AlignmentChannel& channel, const std::function<void()>& taken = nullptr);
   absl::StatusOr<v1::MeasureLinkResponse> MeasureLink(const v1::MeasureLinkRequest& request);
   absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request);
 
@@ -170,6 +176,10 @@ class LabelSession {
   bool completed() const;
   // Another process of the peer's has opened the run again, which it may take up from a checkpoint, in another session.
   bool peer_started_again() const;
+  // Whether something of the run may have left.
+  bool may_have_released() const;
+  // As LabelSessionOptions', less those begun.
+  int alignments_left() const;
   // Whether a peer has opened the run.
   bool opened() const { return !protocol_.run_id().empty(); }
   // The model as trained; null before Start. Not to be used while the run goes on.
@@ -194,11 +204,13 @@ class LabelSession {
   std::atomic<LeakAuditor*> judge_ = nullptr;  // training_'s, for those who must not wait for the step under way.
   WakeableSleep ended_;                        // Of WaitUntilEnded.
 
+  absl::Mutex alignment_;  // Before mutex_. Held by the one that takes memory for all ids.
   mutable absl::Mutex mutex_;
   RunRecords records_ ABSL_GUARDED_BY(mutex_);
   PeerPresence presence_ ABSL_GUARDED_BY(mutex_);
   RunEnd end_ ABSL_GUARDED_BY(mutex_);
   RunOpening opening_ ABSL_GUARDED_BY(mutex_);
+  uint64_t alignments_ ABSL_GUARDED_BY(mutex_) = 0;                // That have begun: the latest one counts.
   std::unique_ptr<RunTraining> training_ ABSL_GUARDED_BY(mutex_);  // From Start on.
   RunClosing closing_ ABSL_GUARDED_BY(mutex_);
   RefusalLog refusals_ ABSL_GUARDED_BY(mutex_);

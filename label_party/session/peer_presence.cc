@@ -40,10 +40,15 @@ void PeerPresence::RecordIn(Ledger* ledger) {
 
 void PeerPresence::Heard() {
   const SteadyTime now = clock_();
+  const double silent = absl::ToDoubleSeconds(absl::FromChrono(now - last_heard_));
   const bool noted = interruptions_ <= kMaxInterruptionsNoted;
+  if (!connection_lost_ && streams_ > 0 && silence_.IsStall(silent) && ++stalls_ <= kMaxInterruptionsNoted) {
+    const std::string detail = absl::StrFormat("%.1f s without the non-label party, the connection held", silent);
+    LogInfo("it goes on after ", detail);
+    ledger_->RecordEvent("stalled", detail).IgnoreError();  // As below.
+  }
   if (std::exchange(connection_lost_, false) && noted) {
-    const std::string detail = absl::StrFormat("%.1f s without the non-label party",
-                                               absl::ToDoubleSeconds(absl::FromChrono(now - last_heard_)));
+    const std::string detail = absl::StrFormat("%.1f s without the non-label party", silent);
     LogInfo("connected again after ", detail);
     ledger_->RecordEvent("interrupted", detail).IgnoreError();  // A ledger that fails ends the run at its next step.
   }

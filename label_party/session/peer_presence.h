@@ -8,6 +8,7 @@
 
 #include "common/ledger/ledger.h"
 #include "common/process/steady_time.h"
+#include "common/process/usual_wait.h"
 #include "label_party/session/protocol_state.h"
 
 #include "splitveil/v1/agreement.pb.h"
@@ -25,7 +26,8 @@ class PeerPresence {
   void RecordIn(Ledger* ledger);
 
   // The peer has sent what could be used. What is refused does not count: it could be sent for ever. Where its
-  // connection was lost, that is over: its length is logged and recorded, for the first 100 of a run.
+  // connection was lost, that is over: its length is logged and recorded, for the first 100 of a run. So is that of a
+  // silence within a stream that was none of the usual ones: the connection held, and nothing came.
   void Heard();
   // The connection of an open run is lost: the peer has as long to come back as max_outage_seconds say, or for its next
   // message, where that is longer.
@@ -48,6 +50,8 @@ class PeerPresence {
   bool connection_lost_ = false;  // Since last_heard_.
   int64_t interruptions_ = 0;
   int streams_ = 0;  // Open.
+  UsualWait silence_;
+  int64_t stalls_ = 0;
 };
 
 }  // namespace splitveil

@@ -42,13 +42,13 @@ const char* Name(Message message) {
   return "";
 }
 
-// Of an open run.
-bool IsInOrder(Message message, State state) {
+// Of an open run. `aligns`: an alignment of it has begun.
+bool IsInOrder(Message message, State state, bool aligns) {
   switch (message) {
     case Message::kOpen:
       return false;
     case Message::kAlign:
-      return state == State::kOpened;
+      return state == State::kOpened || (aligns && state <= State::kAligned);
     case Message::kMeasureLink:
     case Message::kStart:
       return state == State::kAligned;
@@ -87,7 +87,7 @@ absl::Status ProtocolState::CheckOf(Message message, const std::string& run_id) 
     return absl::InvalidArgumentError(
         absl::StrCat(Name(message), ": run_id: expected that of the open run, found another"));
   }
-  return IsInOrder(message, state_)
+  return IsInOrder(message, state_, aligns_)
              ? absl::OkStatus()
              : absl::FailedPreconditionError(absl::StrCat(Name(message), ": out of order in this state of the run"));
 }
@@ -96,6 +96,21 @@ void ProtocolState::Opened(std::string run_id) {
   absl::MutexLock lock(&mutex_);
   run_id_ = std::move(run_id);
   state_ = State::kOpened;
+}
+
+void ProtocolState::Aligning() {
+  absl::MutexLock lock(&mutex_);
+  if (state_ <= State::kAligned) {
+    state_ = State::kAligning;
+    aligns_ = true;
+  }
+}
+
+void ProtocolState::AlignmentLost() {
+  absl::MutexLock lock(&mutex_);
+  if (state_ == State::kAligning) {
+    state_ = State::kOpened;
+  }
 }
 
 bool ProtocolState::MayRepeat(Message message) const {

@@ -15,7 +15,7 @@ namespace splitveil {
 //
 //   message                                  accepted in                    then
 //   Open                                     kWaiting                       kOpened
-//   Align                                    kOpened                        kAligning, and kAligned once it succeeds
+//   Align                                    kOpened to kAligned            kAligning, and kAligned once it succeeds
 //   MeasureLink                              kAligned                       the same
 //   Start                                    kAligned                       kTraining
 //   Train, Evaluate, ScoreBatch,             kTraining                      the same
@@ -30,7 +30,9 @@ namespace splitveil {
 //   the same Open                            kOpened, kAligned
 //   the same Start                           kTraining, before the first step
 //   Close of a complete run                  kCompleted, kFarewell
-// (Train and Evaluate: ReplayCache, TrainingOrder.)
+// (Train and Evaluate: ReplayCache, TrainingOrder.) Align is begun anew, with other keys: in kAligning, where the
+// connection of the one before may be lost without a sign, and in kAligned, where the peer may have lost the last of
+// it; not where an alignment made before is used. One whose connection is known to be lost leads back to kOpened.
 //
 // Thread-safe: scores are judged while a step is under way.
 class ProtocolState {
@@ -72,10 +74,11 @@ class ProtocolState {
   // peer knows, may be.
   bool MayBeTakenUp() const;
 
-  // Transitions, after their message has been checked and done its work. None leads back, nor from the end but to
-  // kFarewell, and from kCompleted to kEnded where what is left to do fails.
+  // Transitions, after their message has been checked and done its work. None leads back but those of an alignment, nor
+  // from the end but to kFarewell, and from kCompleted to kEnded where what is left to do fails.
   void Opened(std::string run_id);
-  void Aligning() { Enter(State::kAligning); }
+  void Aligning();
+  void AlignmentLost();
   void Aligned() { Enter(State::kAligned); }
   void Training() { Enter(State::kTraining); }
   void Stepped();  // The first step of kTraining is done.
@@ -94,6 +97,7 @@ class ProtocolState {
 
   mutable absl::Mutex mutex_;
   State state_ ABSL_GUARDED_BY(mutex_) = State::kWaiting;
+  bool aligns_ ABSL_GUARDED_BY(mutex_) = false;  // An alignment of this run has begun.
   bool stepped_ ABSL_GUARDED_BY(mutex_) = false;
   std::string run_id_ ABSL_GUARDED_BY(mutex_);
   absl::Status heard_ ABSL_GUARDED_BY(mutex_);  // OK: as of a run that is complete.

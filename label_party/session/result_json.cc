@@ -31,14 +31,6 @@ constexpr double kRoundingError = 1e-9;  // Batches whose AUCs are equal leave a
 // JSON knows no NaN: null.
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-double Mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (double value : values) {
-    sum += value;
-  }
-  return values.empty() ? kNone : sum / static_cast<double>(values.size());
-}
-
 // Every float at six significant digits: what a person compares, and no 0.9999999999999882.
 void Round(Json& json) {
   if (json.is_number_float()) {
@@ -118,8 +110,9 @@ Json FiguresJson(const RunResult& result, const LeakAuditor& auditor) {
   json["examples_per_second"] = Number(static_cast<double>(result.trained_examples) / result.train_seconds);
   json["bytes_sent"] = result.bytes_sent;
   json["bytes_received"] = result.bytes_received;
-  json["sum_kl_mean"] = Number(Mean(result.sum_kls));
-  json["auc_bound_p95"] = result.auc_bounds.empty() ? nullptr : Number(NearestRankQuantile(result.auc_bounds, 0.95));
+  const StepSeries& bounds = result.auc_bounds;
+  json["sum_kl_mean"] = bounds.empty() ? nullptr : Number(result.total_sum_kl / static_cast<double>(bounds.size()));
+  json["auc_bound_p95"] = bounds.empty() ? nullptr : Number(bounds.Quantile(0.95));
   json["run_auc_bound"] = Number(GaussianAucBound(result.cumulative_sum_kl));
   json["all_runs_auc_bound"] = Number(GaussianAucBound(result.earlier_sum_kl + result.cumulative_sum_kl));
   json["gate"] = Json::object();
@@ -332,12 +325,9 @@ RunSummary Summarize(const RunResult& result, const LeakAuditor& auditor) {
   summary.final_test_auc = FinalTestAuc(result);
   summary.final_test_r_squared = result.tests.empty() ? kNone : result.tests.back().r_squared;
   summary.run_auc_bound = GaussianAucBound(result.cumulative_sum_kl);
-  std::vector<double> step_bounds;
-  step_bounds.reserve(result.auc_bounds.size());
-  for (size_t i = 0; i < result.auc_bounds.size(); ++i) {
-    step_bounds.push_back(StepAucBound(result.auc_bounds[i], result.sum_kls[i]));
+  if (!result.step_auc_bounds.empty()) {
+    summary.step_auc_bound_p95 = result.step_auc_bounds.Quantile(0.95);  // As StepAucBoundP95.
   }
-  summary.step_auc_bound_p95 = StepAucBoundP95(std::move(step_bounds));
   if (result.earlier_sum_kl > 0) {
     summary.all_runs_auc_bound = GaussianAucBound(result.earlier_sum_kl + result.cumulative_sum_kl);
   }

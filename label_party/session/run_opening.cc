@@ -45,12 +45,14 @@ RunOpening::RunOpening(Options options, SeedExchange seed, const RunContext* run
       records_(records),
       end_(end),
       only_continues_(options.only_continues),
+      alignments_left_(options.alignments_left),
       alignments_(std::move(options.alignments)),
       protection_(std::move(options.protection)),
       seed_(std::move(seed)) {}
 
 bool RunOpening::IsTakenUpBy(const v1::OpenRequest& request) const {
-  return records_->writes_checkpoints() && CheckAgreement(run_->agreement, request).ok();
+  const bool releases = protocol_->state() >= ProtocolState::State::kTraining;
+  return (records_->writes_checkpoints() || !releases) && CheckAgreement(run_->agreement, request).ok();
 }
 
 absl::StatusOr<v1::OpenResponse> RunOpening::Open(const v1::OpenRequest& request) {
@@ -126,7 +128,8 @@ absl::StatusOr<std::string> RunOpening::UseKeptAlignment(const v1::OpenRequest& 
 }
 
 absl::Status RunOpening::BeginAlignment() {
-  const absl::Status counted = CountAlignment(*records_->ledger(), run_->config.party().max_alignments());
+  const absl::Status counted =
+      CountAlignment(*records_->ledger(), run_->config.party().max_alignments(), alignments_left_);
   if (absl::IsResourceExhausted(counted)) {
     return end_->End(Cause::kRefused, counted);
   }
@@ -140,6 +143,10 @@ absl::Status RunOpening::FinishAlignment(absl::StatusOr<AlignedIds> aligned) {
   if (const absl::Status& failed = aligned.status(); !failed.ok()) {
     SPLITVEIL_RETURN_IF_ERROR(
         end_->EndUnlessOk(ledger.RecordEvent("alignment_failed", absl::StatusCodeToString(failed.code()))));
+    if (absl::IsUnavailable(failed) && run_->agreement.deadlines().max_outage_seconds() > 0) {
+      protocol_->AlignmentLost();
+      return failed;
+    }
     return end_->End(IsRefusal(failed) ? Cause::kRefused : Cause::kPeer, failed);
   }
   aligned_ = *std::move(aligned);

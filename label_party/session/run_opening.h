@@ -11,6 +11,7 @@
 #include "common/alignment/private_set_intersection.h"
 #include "common/checkpoint/kept_alignment.h"
 #include "common/crypto/sha256.h"
+#include "common/operations/run_facts.h"
 #include "common/schedule/joint_seed.h"
 #include "label_party/protection/protection_factory.h"
 #include "label_party/session/protocol_state.h"
@@ -30,14 +31,16 @@ class RunOpening {
   struct Options {
     Protection protection;
     AlignmentStore alignments;
-    bool only_continues = false;  // LabelSessionOptions'.
+    bool only_continues = false;  // LabelSessionOptions', as the next.
+    int alignments_left = kMostAlignments;
   };
 
   // `run`, `protocol`, `records`, `end`: not owned; must outlive this.
   RunOpening(Options options, SeedExchange seed, const RunContext* run, ProtocolState* protocol, RunRecords* records,
              RunEnd* end);
 
-  // Whether `request` opens, at another process of the peer's, a run that can be taken up from a checkpoint.
+  // Whether `request` opens, at another process of the peer's, a run that can be taken up from a checkpoint, or in the
+  // place of which another one may begin, as nothing has left.
   bool IsTakenUpBy(const v1::OpenRequest& request) const;
 
   // Opens the run: agreement, checkpoint, ledger. Where a broken run is continued it is aligned at once. Errors:
@@ -46,8 +49,9 @@ class RunOpening {
 
   // Counts the alignment, of which each tells the peer something of this party's set.
   absl::Status BeginAlignment();
-  // What it came to. One attempt per run, since each would let the peer try another list of ids. Too few examples in
-  // common end the run, of which the peer is not told: it finds the same.
+  int alignments_left() const { return alignments_left_; }
+  // What it came to. One whose connection was lost may be begun anew, where an outage is agreed: the run goes on. Any
+  // other error ends it. Too few examples in common end the run, of which the peer is not told: it finds the same.
   absl::Status FinishAlignment(absl::StatusOr<AlignedIds> aligned);
 
   // Answers as asked, up to kMostMeasurements times. Errors, after which the run goes on: FailedPrecondition where
@@ -79,6 +83,7 @@ class RunOpening {
   RunRecords* const records_;
   RunEnd* const end_;
   const bool only_continues_;
+  int alignments_left_;
   const AlignmentStore alignments_;
   Protection protection_;  // Until Start.
   const SeedExchange seed_;

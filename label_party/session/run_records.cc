@@ -34,6 +34,7 @@ absl::Status RunRecords::ChooseCheckpoint(const v1::OpenRequest& request) {
     }
   }
   if (!checkpoints_.unfinished.empty()) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckMayBeginAnew());
     LogWarning("a run was broken off, ", checkpoints_.unfinished.front()->name(),
                ", of which the non-label party has no checkpoint that this party has, too: a new run begins");
   }
@@ -52,6 +53,28 @@ absl::Status RunRecords::ChooseCheckpoint(const v1::OpenRequest& request) {
                      " at the label party, ", OneLine(theirs.substr(0, kMaxNameText)), " at the non-label party"));
   }
   return absl::OkStatus();
+}
+
+absl::Status RunRecords::CheckMayBeginAnew() const {
+  const Checkpoint& latest = *checkpoints_.unfinished.front();
+  const std::string& run_id = latest.header().run_id();
+  const bool nothing_to_protect = run_->config.protection().has_none();
+  const bool counted = run_->config.has_privacy_account();  // The same noise once more, or a debit.
+  const bool as_good_as_complete = latest.header().epochs() >= static_cast<uint32_t>(run_->agreement.epochs());
+  const absl::StatusOr<std::unique_ptr<Checkpoint>> newest = Checkpoint::Open(checkpoints_.path);
+  const bool later_one_complete = newest.ok() && !(*newest)->header().has_continuation();
+  if (nothing_to_protect || counted || as_good_as_complete || later_one_complete) {
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<bool> nothing_left = AnswerJournal::IsEmpty(AnswerJournal::PathOf(checkpoints_.path, run_id));
+  return nothing_left.value_or(false)
+             ? absl::OkStatus()
+             : absl::FailedPreconditionError(absl::StrCat(
+                   "unfinished: expected a checkpoint of ", latest.name(),
+                   ", which was broken off after gradients had ",
+                   "left, found none that both have: a new run would release its examples again with other noise. The "
+                   "non-label party's checkpoints are to be restored, or the label party is to allow it "
+                   "(starts_anew)"));
 }
 
 absl::Status RunRecords::Begin(RunRow row) {
@@ -142,8 +165,11 @@ std::shared_ptr<const Checkpoint> RunRecords::TakeCheckpoint() {
   return std::move(checkpoint_);
 }
 
-absl::Status RunRecords::WriteCheckpoint(const Place& place, const ModelState& model) {
-  // First what the ledger holds, then what says that it does.
+absl::Status RunRecords::WriteCheckpoint(const Place& place, const ModelState& model, SteadyTime since) {
+  // First what journal and ledger hold, then what says that they do.
+  if (journal_ != nullptr) {
+    SPLITVEIL_RETURN_IF_ERROR(journal_->Sync());
+  }
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t last_event, ledger_->CommitAndLastEvent());
   v1::LedgerPosition& position = *checkpoints_.facts.mutable_continuation()->mutable_ledger();
   position.set_steps(place.steps);
@@ -156,7 +182,7 @@ absl::Status RunRecords::WriteCheckpoint(const Place& place, const ModelState& m
   header.set_batches(place.batches);
   *header.mutable_label_party() = ToProto(place.state);
   SPLITVEIL_RETURN_IF_ERROR(checkpoints_.Write(header, model.TrainingState(), place.progress));
-  return ledger_->RecordEvent("checkpoint", CheckpointDetail(place.epochs, place.batches));
+  return ledger_->RecordEvent("checkpoint", CheckpointDetail(place.epochs, place.batches, SecondsSince(since)));
 }
 
 }  // namespace splitveil

@@ -14,6 +14,7 @@
 #include "common/checkpoint/continuation.h"
 #include "common/ledger/ledger.h"
 #include "common/model/model_state.h"
+#include "common/process/steady_time.h"
 #include "label_party/session/answer_journal.h"
 #include "label_party/session/label_state.h"
 #include "label_party/session/run_context.h"
@@ -29,7 +30,8 @@ class RunRecords {
   RunRecords(const RunContext* run, CheckpointPlan checkpoints, std::string ledger_path);
 
   // Finds the latest unfinished checkpoint that both parties have, or else the one whose weights the peer starts from;
-  // neither: it starts with fresh weights. Errors: FailedPrecondition with what either party has.
+  // neither: it starts with fresh weights. Errors: FailedPrecondition with what either party has, and where a run was
+  // broken off whose releases a new one would repeat with other noise, uncounted.
   absl::Status ChooseCheckpoint(const v1::OpenRequest& request);
   // The checkpoint of the broken run that this one goes on with; null: it is a new run.
   const Checkpoint* continued() const { return continues_ ? checkpoint_.get() : nullptr; }
@@ -48,6 +50,9 @@ class RunRecords {
   // The checkpoint chosen; null: fresh weights. From then on none is held here.
   std::shared_ptr<const Checkpoint> TakeCheckpoint();
 
+  // Whether something of the run may have left, as far as this party can tell: not before its first step.
+  bool may_have_released() const { return journal_ == nullptr || !journal_->empty(); }
+
   // Null before Begin.
   Ledger* ledger() const { return ledger_.get(); }
   // Null before Begin, and of a run without checkpoints.
@@ -63,13 +68,16 @@ class RunRecords {
     std::string progress;
   };
   bool writes_checkpoints() const { return !checkpoints_.path.empty(); }
-  // Only where writes_checkpoints(). Errors: those of CheckpointPlan::Write and the ledger.
-  absl::Status WriteCheckpoint(const Place& place, const ModelState& model);
+  // Only where writes_checkpoints(). `since`: when the party began to gather `place`. Errors: those of
+  // CheckpointPlan::Write and the ledger.
+  absl::Status WriteCheckpoint(const Place& place, const ModelState& model, SteadyTime since);
   // Both parties know that the run is complete: its checkpoints say that nothing is left to be continued. Where that
   // cannot be written, the log says so: the peer, which has none to continue, stands in the way of that, too.
   void MarkComplete() const;
 
  private:
+  // The peer has nothing to continue the latest of the broken runs from. Errors: as ChooseCheckpoint.
+  absl::Status CheckMayBeginAnew() const;
   absl::Status BeginLedger(RunRow row);
   absl::Status BeginJournal();
 

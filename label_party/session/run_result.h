@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/dataset/task.h"
+#include "common/leakage/step_series.h"
 #include "label_party/policy/release_gate.h"
 
 namespace splitveil {
@@ -44,11 +45,13 @@ struct RunResult {
   double train_log_loss = 0;                   // Mean over the latest epoch.
   double train_seconds = 0;                    // Spent in training steps, evaluation left out.
   int64_t bytes_sent = 0, bytes_received = 0;  // Protobuf payload of training messages.
-  std::vector<double> sum_kls, auc_bounds;     // Of each step whose gradients left.
-  double cumulative_sum_kl = 0;                // Largest sum of divergences over the releases of one example.
-  double earlier_sum_kl = 0;                   // The same of the runs before it: by its checkpoint, by its account.
-  GateCounts gate;                             // Steps after the bottom model was frozen: FREEZE_BOTTOM.
-  std::optional<int64_t> frozen_after_epoch;   // Whole epochs released before the gate froze the bottom model.
+  // Of the steps whose gradients left: sum and latest of the divergences, bounds (the second: StepAucBound).
+  double total_sum_kl = 0, latest_sum_kl = 0;
+  StepSeries auc_bounds, step_auc_bounds;
+  double cumulative_sum_kl = 0;               // Largest sum of divergences over the releases of one example.
+  double earlier_sum_kl = 0;                  // The same of the runs before it: by its checkpoint, by its account.
+  GateCounts gate;                            // Steps after the bottom model was frozen: FREEZE_BOTTOM.
+  std::optional<int64_t> frozen_after_epoch;  // Whole epochs released before the gate froze the bottom model.
   // Of the test part per epoch; under progressive_validation one, before the first. NaNs where that part is empty.
   std::vector<TestMetrics> tests;
   std::vector<TestMetrics> validations;  // Of the validation part, likewise; empty where there is none.
@@ -60,8 +63,8 @@ struct RunResult {
   template <typename Archive>
   void serialize(Archive& archive) {
     archive(resumed_from, epochs, steps, trained_examples, epoch_loss_sum, epoch_examples, train_log_loss,
-            train_seconds, bytes_sent, bytes_received, sum_kls, auc_bounds, cumulative_sum_kl, earlier_sum_kl, gate,
-            frozen_after_epoch, tests, validations);
+            train_seconds, bytes_sent, bytes_received, total_sum_kl, latest_sum_kl, auc_bounds, step_auc_bounds,
+            cumulative_sum_kl, earlier_sum_kl, gate, frozen_after_epoch, tests, validations);
   }
 };
 

@@ -10,6 +10,7 @@
 #include "common/config/agreement.h"
 #include "common/leakage/bound_basis.h"
 #include "common/leakage/bounds.h"
+#include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "label_party/protection/protection_factory.h"
@@ -205,11 +206,12 @@ absl::Status RunTraining::WriteDueCheckpoint() {
     return absl::OkStatus();
   }
   ApplyRaisedNoise();
+  const SteadyTime since = SteadyNow();
   const TrainingOrder& order = *training_.order;
   return parts_.records->WriteCheckpoint(
       {training_.result().run_id, order.epoch(), order.batch(), training_.result().steps, auditor_->peer_epochs(),
        training_.state(), training_.Progress(*auditor_)},
-      *training_.model);
+      *training_.model, since);
 }
 
 absl::Status RunTraining::CheckCompletion(const char* call) const {
@@ -307,11 +309,11 @@ absl::Status RunTraining::RaiseNoise() {
   if (!CanRaiseNoise(parts_.run->config.protection())) {
     return absl::FailedPreconditionError("raise noise: expected protection by iso or marvell, found another");
   }
-  if (result.sum_kls.empty() || training_.recorder->frozen() || !(result.sum_kls.back() > 0) ||
-      !std::isfinite(result.sum_kls.back())) {
+  if (result.auc_bounds.empty() || training_.recorder->frozen() || !(result.latest_sum_kl > 0) ||
+      !std::isfinite(result.latest_sum_kl)) {
     return absl::FailedPreconditionError("raise noise: expected gradients that leave with noise, found none");
   }
-  const double now = std::min(raised_max_sum_kl_.value_or(training_.guard->max_sum_kl()), result.sum_kls.back());
+  const double now = std::min(raised_max_sum_kl_.value_or(training_.guard->max_sum_kl()), result.latest_sum_kl);
   raised_max_sum_kl_ = now / 2;
   const bool waits = parts_.records->writes_checkpoints();
   SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(parts_.records->ledger()->RecordEvent(

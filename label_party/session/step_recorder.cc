@@ -12,6 +12,7 @@
 #include "common/leakage/bound_basis.h"
 #include "common/leakage/bounds.h"
 #include "common/ledger/gate_action.h"
+#include "common/ledger/run_claim.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 
@@ -109,8 +110,11 @@ void StepRecorder::Count(const StepRecord& record) {
   result_.bytes_sent += row.bytes_sent;
   result_.bytes_received += row.bytes_received;
   if (record.released) {
-    result_.sum_kls.push_back(record.protection.sum_kl);
-    result_.auc_bounds.push_back(record.protection.auc_bound);
+    const ProtectionRow& protection = record.protection;
+    result_.total_sum_kl += protection.sum_kl;
+    result_.latest_sum_kl = protection.sum_kl;
+    result_.auc_bounds.Add(protection.auc_bound);
+    result_.step_auc_bounds.Add(StepAucBound(protection.auc_bound, protection.sum_kl));
   }
 }
 

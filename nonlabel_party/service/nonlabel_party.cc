@@ -19,6 +19,7 @@
 #include "common/operations/operator_server.h"
 #include "common/operations/party_check.h"
 #include "common/operations/party_program.h"
+#include "common/operations/run_facts.h"
 #include "common/operations/run_summary.h"
 #include "common/process/exit_code.h"
 #include "common/process/runtime.h"
@@ -55,8 +56,10 @@ absl::StatusOr<NonLabelSessionOptions> OwnSessionOptions(const NonLabelPartyPlan
 }
 
 // One run, or as much of it as the label party's process sees: Aborted where another one has taken its place.
-absl::Status RunSession(const NonLabelPartyPlan& plan, RunStatus* status) {
+// `alignments_left`: NonLabelSessionOptions', less those begun.
+absl::Status RunSession(const NonLabelPartyPlan& plan, int& alignments_left, RunStatus* status) {
   SPLITVEIL_ASSIGN_OR_RETURN(NonLabelSessionOptions options, OwnSessionOptions(plan, status));
+  options.alignments_left = alignments_left;
   const SteadyTime deadline = SteadyAfter(absl::Seconds(plan.agreement.deadlines().connect_seconds()));
   ReloadedChannel channel(plan.config.peer_address(), plan.identity, MaxMessageBytes(plan.agreement));
   const auto reach = [&](SteadyTime until) {
@@ -80,6 +83,7 @@ absl::Status RunSession(const NonLabelPartyPlan& plan, RunStatus* status) {
   };
   NonLabelSession session(std::move(options));
   absl::Status outcome = session.Run();
+  alignments_left = session.alignments_left();
   if (const std::optional<RunSummary> summary = session.summary(); summary.has_value() && !absl::IsAborted(outcome)) {
     PrintRunSummary(*summary);
   }
@@ -139,14 +143,15 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   LogInfo("non-label party serves status on ", status_socket, ", health on port ", running.port);
 
   NonLabelPartyPlan part = plan;
-  absl::Status outcome = RunSession(part, &status);
+  int alignments_left = kMostAlignments;
+  absl::Status outcome = RunSession(part, alignments_left, &status);
   while (absl::IsAborted(outcome) && !plan.checkpoints.path.empty()) {
     LogInfo(outcome.message());
     part.config.mutable_party()->clear_starts_anew();  // It has, and now goes on.
     SPLITVEIL_ASSIGN_OR_RETURN(
         part.checkpoints,
         PlanCheckpoints("nonlabel_party", plan.config_path, part.config.party(), plan.config.model(), plan.agreement));
-    outcome = RunSession(part, &status);
+    outcome = RunSession(part, alignments_left, &status);
   }
   running.server->Shutdown(GrpcDeadline(SteadyAfter(absl::Seconds(1))));
   return outcome;

@@ -213,7 +213,7 @@ absl::Status AttackRunner::Record(const ReceivedBatch& batch, const v1::ScoreBat
     row.examples =
         static_cast<int64_t>(batch.positions.size() - RowsLeftOut(VariantOf(leak), batch.message.hint_rows()).size());
     SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(row));
-    disclosed_[{row.layer, row.attack}].push_back(row.auc);
+    disclosed_[{row.layer, row.attack}].Add(row.auc);
     const auto* shown = std::find(std::begin(kProgressAttacks), std::end(kProgressAttacks), leak.attack());
     if (leak.layer() == "cut" && shown != std::end(kProgressAttacks)) {
       absl::StrAppend(&text, ProgressFigure(row.attack, row.auc), " ");

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "common/leakage/step_series.h"
 #include "common/ledger/ledger.h"
 #include "nonlabel_party/attack/attack_module.h"
 #include "nonlabel_party/bottom/bottom_model.h"
@@ -63,7 +64,7 @@ class AttackRunner {
   // For the progress line: "norm 0.54 cosine 0.68 at cut"; empty where the disclosure tells nothing.
   const std::string& latest() const { return latest_; }
   // All AUCs that the disclosure let this party read, batch by batch: (layer, attack) -> AUCs.
-  const std::map<std::pair<std::string, std::string>, std::vector<double>>& disclosed() const { return disclosed_; }
+  const std::map<std::pair<std::string, std::string>, StepSeries>& disclosed() const { return disclosed_; }
 
  private:
   friend class cereal::access;
@@ -91,7 +92,7 @@ class AttackRunner {
   Ledger* ledger_ = nullptr;
   double waited_seconds_ = 0;
   std::string latest_;
-  std::map<std::pair<std::string, std::string>, std::vector<double>> disclosed_;
+  std::map<std::pair<std::string, std::string>, StepSeries> disclosed_;
   bool lowered_ = false;  // Since an answer said so, for good.
 };
 

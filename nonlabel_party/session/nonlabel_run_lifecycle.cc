@@ -74,6 +74,9 @@ absl::Status NonLabelRunLifecycle::Open() {
     SPLITVEIL_ASSIGN_OR_RETURN(continuation_, ContinuationOf(*continued_, options_.agreement, *options_.data));
   }
   SPLITVEIL_RETURN_IF_ERROR(BeginLedger(response.version()));
+  for (const auto& [kind, detail] : std::exchange(interruptions_, {})) {
+    SPLITVEIL_RETURN_IF_ERROR(RecordInterruption(kind, detail));
+  }
   SPLITVEIL_RETURN_IF_ERROR(options_.status->Watch(*ledger_));
   options_.status->Update([&](v1::GetStatusResponse& status) { status.set_run_id(run_id_); });
   return absl::OkStatus();
@@ -99,6 +102,38 @@ absl::Status NonLabelRunLifecycle::BeginLedger(const std::string& peer_version) 
   return resumed_from == nullptr ? absl::OkStatus() : ledger_->RecordEvent("resumed_from", resumed_from->name());
 }
 
+absl::Status NonLabelRunLifecycle::RecordInterruption(const char* kind, const std::string& detail) {
+  if (ledger_ == nullptr) {
+    interruptions_.emplace_back(kind, detail);
+    return absl::OkStatus();
+  }
+  return ledger_->RecordEvent(kind, detail);
+}
+
+absl::StatusOr<AlignedIds> NonLabelRunLifecycle::AlignPersistently() {
+  while (true) {
+    if (absl::Status counted =
+            CountAlignment(*ledger_, options_.config.party().max_alignments(), options_.alignments_left);
+        !counted.ok()) {
+      return absl::IsResourceExhausted(counted) ? AsRefusal(counted) : counted;
+    }
+    AlignmentOptions options = AgreedAlignment(options_.agreement.alignment(), run_id_);
+    AlignmentProgress progress(options_.status);
+    absl::Status reached;
+    options.progress = [&](uint64_t masked, uint64_t total) {
+      progress.Report(masked, total);
+      reached.Update(reconnector_.Reached());  // There is none before the peer has been heard.
+    };
+    absl::StatusOr<AlignedIds> aligned = AlignUnlessStopped(*options_.peer, options_.data->ids(), options, stop_);
+    progress.Finish();
+    SPLITVEIL_RETURN_IF_ERROR(reached);
+    if (!Reconnector::IsLost(aligned.status())) {
+      return aligned;
+    }
+    SPLITVEIL_RETURN_IF_ERROR(reconnector_.AwaitReturn(aligned.status()));
+  }
+}
+
 absl::Status NonLabelRunLifecycle::Align() {
   if (continuation_.has_value()) {
     SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kAligned));
@@ -112,17 +147,9 @@ absl::Status NonLabelRunLifecycle::Align() {
     aligned_ = std::move(kept_->aligned);
     return Aligned(absl::StrCat(", of an alignment kept ", absl::FormatDuration(kept_->age), " ago"));
   }
-  if (absl::Status counted = CountAlignment(*ledger_, options_.config.party().max_alignments()); !counted.ok()) {
-    return absl::IsResourceExhausted(counted) ? AsRefusal(counted) : counted;
-  }
-  AlignmentOptions options = AgreedAlignment(options_.agreement.alignment(), run_id_);
-  AlignmentProgress progress(options_.status);
-  options.progress = [&](uint64_t masked, uint64_t total) { progress.Report(masked, total); };
-  absl::StatusOr<AlignedIds> aligned = AlignUnlessStopped(*options_.peer, options_.data->ids(), options, stop_);
-  progress.Finish();
-  SPLITVEIL_RETURN_IF_ERROR(aligned.status());
+  SPLITVEIL_ASSIGN_OR_RETURN(aligned_, AlignPersistently());
+  SPLITVEIL_RETURN_IF_ERROR(reconnector_.Reached());
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kAligned));
-  aligned_ = *std::move(aligned);
   if (const absl::Status kept = options_.alignments.Keep(aligned_, *options_.data, options_.agreement); !kept.ok()) {
     LogWarning("the next run aligns again: ", kept.message());
   }
@@ -204,7 +231,7 @@ absl::Status NonLabelRunLifecycle::RecordEarlyStop(uint32_t epochs) {
 }
 
 absl::Status NonLabelRunLifecycle::WriteCheckpoint(const Place& place, const ModelState& model,
-                                                   const std::string& progress) {
+                                                   const std::string& progress, SteadyTime since) {
   v1::CheckpointHeader& facts = options_.checkpoints.facts;
   if (facts.has_continuation()) {
     SPLITVEIL_ASSIGN_OR_RETURN(const int64_t last_event, ledger_->CommitAndLastEvent());
@@ -219,7 +246,7 @@ absl::Status NonLabelRunLifecycle::WriteCheckpoint(const Place& place, const Mod
   header.set_epochs(place.epochs);
   header.set_batches(place.batches);
   SPLITVEIL_RETURN_IF_ERROR(options_.checkpoints.Write(header, model.TrainingState(), progress));
-  return ledger_->RecordEvent("checkpoint", CheckpointDetail(place.epochs, place.batches));
+  return ledger_->RecordEvent("checkpoint", CheckpointDetail(place.epochs, place.batches, SecondsSince(since)));
 }
 
 absl::Status NonLabelRunLifecycle::Close(const ModelState& model) {

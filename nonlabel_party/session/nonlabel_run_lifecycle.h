@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,9 +16,11 @@
 #include "common/checkpoint/continuation.h"
 #include "common/ledger/ledger.h"
 #include "common/model/model_state.h"
+#include "common/process/steady_time.h"
 #include "common/schedule/joint_seed.h"
 #include "nonlabel_party/session/answer_protocol.h"
 #include "nonlabel_party/session/nonlabel_session_options.h"
+#include "nonlabel_party/session/reconnector.h"
 #include "nonlabel_party/session/stop_request.h"
 
 namespace splitveil {
@@ -25,18 +29,23 @@ namespace splitveil {
 // case, whatever has been reached. Not thread-safe.
 class NonLabelRunLifecycle {
  public:
-  // Not owned; all must outlive this. `options`: the checkpoint to resume from is released once it is used.
-  NonLabelRunLifecycle(NonLabelSessionOptions* options, StopRequest* stop, AnswerProtocol* protocol)
-      : options_(*options), stop_(*stop), protocol_(*protocol) {}
+  // Not owned; all must outlive this. `options`: the checkpoint to resume from is released once it is used, and
+  // alignments that are begun are counted.
+  NonLabelRunLifecycle(NonLabelSessionOptions* options, StopRequest* stop, Reconnector* reconnector,
+                       AnswerProtocol* protocol)
+      : options_(*options), stop_(*stop), reconnector_(*reconnector), protocol_(*protocol) {}
 
   // Before the first message: that the folder for the export will do.
   absl::Status Prepare() const;
   // Compares the agreements and commits to the seed; begins the ledger. Errors: the label party's; a refusal for a
   // malformed answer; as Ledger::Create.
   absl::Status Open();
-  // Where a broken run is continued, the alignment is its; where both parties have kept one, that. Errors:
-  // StoppedOnRequest; as AlignUnlessStopped and CheckSharedExamples.
+  // Where a broken run is continued, the alignment is its; where both parties have kept one, that. One whose connection
+  // is lost is begun anew, with other keys, once the label party is back. Errors: StoppedOnRequest; as
+  // AlignUnlessStopped, CountAlignment, Reconnector::AwaitReturn and CheckSharedExamples.
   absl::Status Align();
+  // As Reconnector::Options::record; kept until there is a ledger. Errors: those of the ledger.
+  absl::Status RecordInterruption(const char* kind, const std::string& detail);
   // Confirms the aligned order and reveals the seeds. `split_sha256`: StartRequest.split_sha256. Errors: the label
   // party's; a refusal for a reveal that was not committed to.
   absl::StatusOr<JointSeed> Start(const std::string& split_sha256);
@@ -53,9 +62,10 @@ class NonLabelRunLifecycle {
     int64_t steps = 0;
   };
   bool writes_checkpoints() const { return !options_.checkpoints.path.empty(); }
-  // Only where writes_checkpoints(). `progress`: SaveProgress of what the run has gathered. Errors: those of the
-  // checkpoint and the ledger.
-  absl::Status WriteCheckpoint(const Place& place, const ModelState& model, const std::string& progress);
+  // Only where writes_checkpoints(). `progress`: SaveProgress of what the run has gathered, which began at `since`.
+  // Errors: those of the checkpoint and the ledger.
+  absl::Status WriteCheckpoint(const Place& place, const ModelState& model, const std::string& progress,
+                               SteadyTime since);
 
   // Exports the model, where a folder for it is configured, and tells the label party that the run is complete; it
   // answers once it has kept what is its own. Errors: the label party's; those of the export and the ledger.
@@ -80,6 +90,8 @@ class NonLabelRunLifecycle {
   absl::Status BeginLedger(const std::string& peer_version);
   // As agreed, as in the run that is continued, or as the link asks for.
   absl::StatusOr<int64_t> InFlightBatches() const;
+  // With the peer, until it comes to an end without losing it.
+  absl::StatusOr<AlignedIds> AlignPersistently();
   // The parties know which examples they share. `detail`: of the event.
   absl::Status Aligned(const std::string& detail);
   absl::Status Export(const ModelState& model) const;
@@ -88,7 +100,9 @@ class NonLabelRunLifecycle {
 
   NonLabelSessionOptions& options_;
   StopRequest& stop_;
+  Reconnector& reconnector_;
   AnswerProtocol& protocol_;
+  std::vector<std::pair<const char*, std::string>> interruptions_;  // Until there is a ledger.
   std::string run_id_, ended_;
   std::optional<SeedExchange> seed_;  // From Open to Start.
   std::string peer_commitment_;

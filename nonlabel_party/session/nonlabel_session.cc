@@ -15,6 +15,7 @@
 #include "common/privacy/gaussian_privacy.h"
 #include "common/process/exit_code.h"
 #include "common/process/runtime.h"
+#include "common/process/steady_time.h"
 #include "common/schedule/party_seed.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
@@ -28,12 +29,11 @@ NonLabelSession::NonLabelSession(NonLabelSessionOptions options)
     : options_(std::move(options)),
       stop_(options_.stop),
       reconnector_({absl::Seconds(options_.agreement.deadlines().max_outage_seconds()), options_.reach, &stop_,
-                    [this](const std::string& detail) {
-                      Ledger* const ledger = lifecycle_.ledger();
-                      return ledger == nullptr ? absl::OkStatus() : ledger->RecordEvent("interrupted", detail);
+                    [this](const char* kind, const std::string& detail) {
+                      return lifecycle_.RecordInterruption(kind, detail);
                     }}),
       peer_(options_.peer, &reconnector_),
-      lifecycle_(&options_, &stop_, &protocol_) {
+      lifecycle_(&options_, &stop_, &reconnector_, &protocol_) {
   options_.peer = &peer_;
 }
 
@@ -128,11 +128,13 @@ absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
 }
 
 absl::Status NonLabelSession::WriteCheckpoint(uint32_t epochs, uint32_t batches) {
-  return lifecycle_.writes_checkpoints()
-             ? lifecycle_.WriteCheckpoint(
-                   {epochs, batches, recorder_->totals().steps}, *model_,
-                   SaveProgress(stopped_early_, *attacks_, *recorder_, *step_, *protected_model_, *attribute_audit_))
-             : absl::OkStatus();
+  if (!lifecycle_.writes_checkpoints()) {
+    return absl::OkStatus();
+  }
+  const SteadyTime since = SteadyNow();
+  return lifecycle_.WriteCheckpoint(
+      {epochs, batches, recorder_->totals().steps}, *model_,
+      SaveProgress(stopped_early_, *attacks_, *recorder_, *step_, *protected_model_, *attribute_audit_), since);
 }
 
 absl::StatusOr<int64_t> NonLabelSession::Pretrain() {

@@ -63,6 +63,8 @@ class NonLabelSession {
   BottomModel* model() { return model_.get(); }
   // After Run: what this party knows of the run, as far as it went. None where training never began.
   std::optional<RunSummary> summary() const;
+  // After Run: as NonLabelSessionOptions', less those begun.
+  int alignments_left() const { return options_.alignments_left; }
   // After Run: own rows in the order both parties share.
   const AlignedIds& aligned() const { return lifecycle_.aligned(); }
 

@@ -11,6 +11,7 @@
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/checkpoint/kept_alignment.h"
 #include "common/dataset/dataset.h"
+#include "common/operations/run_facts.h"
 #include "common/operations/run_status.h"
 #include "common/process/steady_time.h"
 #include "nonlabel_party/session/label_party_peer.h"
@@ -27,7 +28,8 @@ struct NonLabelSessionOptions {
   std::shared_ptr<const Dataset> data;  // Prepared for the agreement's split (CheckSplit).
   CheckpointPlan checkpoints;
   AlignmentStore alignments;
-  LabelPartyPeer* peer = nullptr;  // Not owned; must outlive the session.
+  int alignments_left = kMostAlignments;  // Of this process.
+  LabelPartyPeer* peer = nullptr;         // Not owned; must outlive the session.
   // Waits until the label party can be reached again (Reconnector::Options). Empty: a lost connection ends the run.
   std::function<absl::Status(SteadyTime deadline)> reach;
   RunStatus* status = nullptr;  // Not owned; must outlive the session.

@@ -54,7 +54,16 @@ absl::Status Reconnector::Reached() {
   const std::string detail = absl::StrFormat("%.1f s without the label party", SecondsSince(*since_));
   since_.reset();
   LogInfo("connected again after ", detail);
-  return options_.record ? options_.record(detail) : absl::OkStatus();
+  return options_.record ? options_.record("interrupted", detail) : absl::OkStatus();
+}
+
+absl::Status Reconnector::Waited(double seconds) {
+  if (!answers_.IsStall(seconds)) {
+    return absl::OkStatus();
+  }
+  const std::string detail = absl::StrFormat("%.1f s without the label party, the connection held", seconds);
+  LogInfo("it goes on after ", detail);
+  return options_.record ? options_.record("stalled", detail) : absl::OkStatus();
 }
 
 void Reconnector::Pause(SteadyTime deadline) {
@@ -67,7 +76,7 @@ void Reconnector::Pause(SteadyTime deadline) {
 
 absl::Status Reconnector::GiveUp(const absl::Status& lost) {
   const std::string detail = absl::StrFormat("%.1f s without the label party, given up", SecondsSince(*since_));
-  SPLITVEIL_RETURN_IF_ERROR(options_.record ? options_.record(detail) : absl::OkStatus());
+  SPLITVEIL_RETURN_IF_ERROR(options_.record ? options_.record("interrupted", detail) : absl::OkStatus());
   given_up_ = absl::UnavailableError(absl::StrCat("the label party: expected it back within ",
                                                   absl::FormatDuration(options_.max_outage),
                                                   " (deadlines.max_outage_seconds): ", lost.message()));

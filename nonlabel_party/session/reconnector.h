@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 
 #include "common/process/steady_time.h"
+#include "common/process/usual_wait.h"
 #include "nonlabel_party/session/stop_request.h"
 
 namespace splitveil {
@@ -28,8 +29,9 @@ class Reconnector {
     // answers; any where a stop was asked for. Empty: what is lost is lost.
     std::function<absl::Status(SteadyTime deadline)> reach;
     StopRequest* stop = nullptr;  // Not owned; must outlive this.
-    // Told of each interruption once it is over, or given up: its length. May be empty.
-    std::function<absl::Status(const std::string& detail)> record;
+    // Told of each interruption once it is over, or given up ("interrupted"), and of stalls ("stalled"): its length.
+    // May be empty.
+    std::function<absl::Status(const char* kind, const std::string& detail)> record;
   };
   explicit Reconnector(Options options) : options_(std::move(options)) {}
 
@@ -47,6 +49,9 @@ class Reconnector {
   const absl::Status& given_up() const { return given_up_; }
   // A call has succeeded, or a message has come. Errors: those of the record.
   absl::Status Reached();
+  // A message of a stream has come after so many seconds, the connection held: logged and recorded where that was a
+  // stall. Errors: those of the record.
+  absl::Status Waited(double seconds);
 
   // The result of `call`, which is made again for as long as it finds the connection lost. `call` returns a Status or a
   // StatusOr, and does the same however often it is made.
@@ -79,6 +84,7 @@ class Reconnector {
   std::optional<SteadyTime> since_;  // Of the interruption under way.
   absl::Duration pause_;
   absl::Status given_up_;
+  UsualWait answers_;
 };
 
 }  // namespace splitveil

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -28,6 +29,7 @@ class ResumingTrainingStream final : public TrainingStream {
 
   absl::StatusOr<v1::CutGradients> Receive() override {
     while (verdict_.ok()) {
+      const SteadyTime since = SteadyNow();
       absl::StatusOr<v1::CutGradients> message = stream_->Receive();
       if (!message.ok()) {
         verdict_ = Reconnector::IsLost(message.status()) ? Resume(message.status()) : message.status();
@@ -35,6 +37,7 @@ class ResumingTrainingStream final : public TrainingStream {
         --answers_to_skip_;
       } else {
         SPLITVEIL_RETURN_IF_ERROR(reconnector_->Reached());
+        SPLITVEIL_RETURN_IF_ERROR(reconnector_->Waited(SecondsSince(since)));
         Answered(message->frozen());
         return message;
       }

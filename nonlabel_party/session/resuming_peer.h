@@ -13,9 +13,8 @@ namespace splitveil {
 // training stream that breaks is opened once more: all batches that are not answered as a whole are sent again, the
 // same bytes, and what has come of their answers before is skipped. For that it keeps the activations in flight.
 //
-// Not made again: Align, since every attempt would let a party try another set; Evaluate, EmbedAuxiliary and
-// GuessAttributes, whose streams are the caller's to repeat; Close of a run that is given up, or that says goodbye. Not
-// thread-safe.
+// Not made again: Align, Evaluate, EmbedAuxiliary and GuessAttributes, whose streams are the caller's to repeat; Close
+// of a run that is given up, or that says goodbye. Not thread-safe.
 class ResumingPeer final : public LabelPartyPeer {
  public:
   // Not owned; both must outlive this and its streams.

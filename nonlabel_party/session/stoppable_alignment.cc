@@ -20,8 +20,8 @@ absl::StatusOr<AlignedIds> AlignUnlessStopped(RunPeer& peer, const IdList& ids, 
   if (watcher->Finish() && !(finished.ok() && aligned.ok())) {
     return StoppedOnRequest();  // Both failures are our own doing.
   }
-  // Where only the last word of a whole alignment was lost, Start tells whether the label party has the same order.
-  return finished.ok() || (aligned.ok() && absl::IsUnavailable(finished)) ? aligned : finished;
+  // Where the last word of a whole alignment was lost, nobody knows whether the label party has all of it.
+  return finished.ok() ? aligned : finished;
 }
 
 }  // namespace splitveil

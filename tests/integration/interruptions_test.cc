@@ -70,6 +70,36 @@ TEST_P(RandomCutsTest, CutsAtRandomMomentsLeaveTheSameParametersAndEachStepOnce)
 
 INSTANTIATE_TEST_SUITE_P(InFlight, RandomCutsTest, ::testing::Values(1, 3));
 
+// From the handshakes on: the opening messages and the alignment, which is begun anew.
+TEST(InterruptionsTest, CutsBeforeTheFirstStepLeaveTheSameParametersAndEachStepOnce) {
+  constexpr char kAligning[] = "SELECT count(*) FROM event WHERE kind = 'aligning'";
+  constexpr char kAligned[] = "SELECT count(*) FROM event WHERE kind = 'aligned'";
+  InterruptedRun quiet(1);
+  quiet.Start();
+  const Remains expected = quiet.Finish();
+  EXPECT_EQ(quiet.Label(kAligning), "1");
+  int begun_anew = 0;
+  for (unsigned seed = 1; seed <= Seeds(); ++seed) {
+    std::mt19937 draw(seed);
+    InterruptedRun run(1);
+    // A handshake takes some 5 KiB, the alignment 256 KiB.
+    const auto later = [&](int64_t most) { return 1 + static_cast<int64_t>(draw() % static_cast<uint64_t>(most)); };
+    run.proxy.CutAfter({8'000 + later(12'000), 10'000 + later(100'000), 10'000 + later(200'000)});
+    run.Start();
+    const Remains found = run.Finish();
+    EXPECT_TRUE(found == expected) << "seed " << seed << "\n" << found.losses << "\n" << expected.losses;
+    EXPECT_EQ(run.proxy.cuts(), 3) << "seed " << seed;
+    EXPECT_EQ(run.Label("SELECT count(*) FROM run WHERE status = 'completed'"), "1");
+    EXPECT_EQ(run.Label(kAligned), "1");
+    EXPECT_GE(std::stoi(run.Label(kInterruptions)), 1);
+    EXPECT_GE(std::stoi(run.NonLabel(kInterruptions)), 1);
+    EXPECT_THAT(run.run.label->Errors(), HasSubstr("s without the non-label party"));
+    EXPECT_THAT(run.run.nonlabel->Errors(), HasSubstr("s without the label party"));
+    begun_anew += std::stoi(run.NonLabel(kAligning)) - 1;
+  }
+  EXPECT_GT(begun_anew, 0);
+}
+
 TEST(InterruptionsTest, PastTheAgreedOutageBothGiveUpAndSaySo) {
   LongEpochs run;
   run.ForBoth([](v1::RunAgreement& agreement) {

@@ -129,6 +129,55 @@ TEST(KilledRunTest, KilledAtAnyMomentFromItsStartOnItCompletes) {
   }
 }
 
+// Within the alignment, and before the first checkpoint: whoever was killed is started again, and the other one, which
+// was not, goes on with it.
+TEST(KilledRunTest, WhoIsKilledInTheAlignmentAloneIsStartedAgain) {
+  for (const unsigned whom : {1U, 2U, 3U}) {
+    for (const int64_t bytes : {60'000, 120'000, 240'000}) {  // Of some 256 KiB.
+      SCOPED_TRACE(absl::StrCat("killed: ", whom, ", after ", bytes, " bytes"));
+      InterruptedRun run(1);
+      ASSERT_TRUE(
+          google::protobuf::TextFormat::MergeFromString("protection { marvell { s: 4 } }", &run.run.label_config));
+      run.proxy.CutAfter({bytes});
+      run.StartWithFreshRandomness();
+      ASSERT_TRUE(run.proxy.WaitForCut());
+      for (const auto& [bit, party] : {std::pair(1U, run.run.label.get()), std::pair(2U, run.run.nonlabel.get())}) {
+        if ((whom & bit) != 0) {
+          party->Signal(SIGKILL);
+          (void)party->Wait();
+        }
+      }
+      EXPECT_EQ(run.SuperviseUntilDone(), whom == 3 ? 2 : 1);
+      run.Finish();
+      EXPECT_EQ(run.Label("SELECT count(*) FROM run WHERE status = 'completed'"), "1");
+      EXPECT_EQ(run.Label("SELECT count(DISTINCT run_id) FROM step"), "1");
+    }
+  }
+}
+
+// The label party, started again by its operator, does not believe a peer that has, or shows, no checkpoint.
+TEST(KilledRunTest, GradientsThatHaveLeftDoNotLeaveWithOtherNoise) {
+  InterruptedRun run(1);
+  ASSERT_TRUE(google::protobuf::TextFormat::MergeFromString("protection { marvell { s: 4 } }", &run.run.label_config));
+  run.ForBoth([](v1::RunAgreement& agreement) { agreement.set_epochs(100000); });
+  run.StartWithFreshRandomness();
+  ASSERT_TRUE(run.run.nonlabel->WaitForError("training")) << run.run.nonlabel->Errors();
+  run.proxy.CutAfter({200'000});
+  ASSERT_TRUE(run.proxy.WaitForCut());
+  for (RunningProgram* const party : {run.run.label.get(), run.run.nonlabel.get()}) {
+    party->Signal(SIGKILL);
+    (void)party->Wait();
+  }
+  for (const char* const suffix : {"", ".1", ".2"}) {
+    std::filesystem::remove(absl::StrCat(run.run.folder, "/nonlabel.checkpoint", suffix));
+  }
+  run.StartWithFreshRandomness();
+  EXPECT_EQ(run.run.label->Wait(), 4) << run.run.label->Errors();
+  EXPECT_EQ(run.run.nonlabel->Wait(), 4) << run.run.nonlabel->Errors();
+  EXPECT_THAT(run.run.nonlabel->Errors(), ::testing::HasSubstr("which was broken off after gradients had left"));
+  EXPECT_EQ(run.Label("SELECT count(*) FROM run"), "1");
+}
+
 TEST(KilledRunTest, StartsAnewWhereOnePartyIsToldTo) {
   InterruptedRun run(1);
   run.ForBoth([](v1::RunAgreement& agreement) { agreement.set_epochs(100000); });

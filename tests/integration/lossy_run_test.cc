@@ -1,5 +1,6 @@
 // Whole runs through a peer that loses requests and answers, at seeded random: as if nothing had been lost.
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +10,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
 
 #include "common/process/exit_code.h"
 #include "tests/testing/local_label_party.h"
@@ -31,10 +34,17 @@ using ::testing::HasSubstr;
 
 absl::Status ConnectionLost() { return absl::UnavailableError("connection reset"); }
 
-// When something is lost. Alignment never is.
+// When something is lost. Of alignments: the first few, each after some more messages.
 class Faults {
  public:
-  Faults(unsigned seed, double rate) : draw_(seed), rate_(rate) {}
+  Faults(unsigned seed, double rate, int lost_alignments = 0)
+      : draw_(seed), rate_(rate), lost_alignments_(lost_alignments) {}
+  // Messages of the next alignment until it is lost.
+  int MessagesOfAlignment() {
+    constexpr int kAll = 1'000'000;
+    return alignments_++ < lost_alignments_ ? alignments_ : kAll;
+  }
+  int alignments() const { return alignments_; }
   bool Next() {
     const bool lost = std::uniform_real_distribution<>()(draw_) < rate_;
     lost_ += lost ? 1 : 0;
@@ -45,7 +55,33 @@ class Faults {
  private:
   std::mt19937 draw_;
   const double rate_;
-  int lost_ = 0;
+  const int lost_alignments_;
+  int lost_ = 0, alignments_ = 0;
+};
+
+class LossyAlignment final : public AlignmentStream {
+ public:
+  LossyAlignment(std::unique_ptr<AlignmentStream> stream, int messages) : stream_(std::move(stream)), left_(messages) {}
+  absl::Status Send(const v1::AlignmentMessage& message) override {
+    if (left_-- > 0) {
+      return stream_->Send(message);
+    }
+    Cancel();
+    return ConnectionLost();
+  }
+  absl::StatusOr<v1::AlignmentMessage> Receive() override {
+    absl::StatusOr<v1::AlignmentMessage> message = stream_->Receive();
+    return message.ok() ? std::move(message) : ConnectionLost();
+  }
+  absl::Status Finish() override {
+    const absl::Status status = stream_->Finish();
+    return left_ < 0 ? ConnectionLost() : status;
+  }
+  void Cancel() override { stream_->Cancel(); }
+
+ private:
+  const std::unique_ptr<AlignmentStream> stream_;
+  std::atomic<int> left_;
 };
 
 class LossyTraining final : public TrainingStream {
@@ -97,7 +133,9 @@ class LossyPeer final : public LabelPartyPeer {
   absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request) override {
     return Lose<v1::OpenResponse>([&] { return peer_->Open(request); });
   }
-  absl::StatusOr<std::unique_ptr<AlignmentStream>> Align() override { return peer_->Align(); }
+  absl::StatusOr<std::unique_ptr<AlignmentStream>> Align() override {
+    return std::make_unique<LossyAlignment>(*peer_->Align(), faults_->MessagesOfAlignment());
+  }
   absl::StatusOr<v1::MeasureLinkResponse> MeasureLink(const v1::MeasureLinkRequest& request) override {
     return Lose<v1::MeasureLinkResponse>([&] { return peer_->MeasureLink(request); });
   }
@@ -154,6 +192,7 @@ class LossyRunTest : public ::testing::Test {
     absl::Status label, nonlabel;
     NamedParameters label_model, nonlabel_model;
     std::string steps, leaks, evaluations, interruptions;
+    std::string begun_alignments;  // "LABEL_PARTY NONLABEL_PARTY".
   };
 
   Outcome Run(Faults* faults, const std::function<absl::Status(SteadyTime)>& reach) {
@@ -182,6 +221,9 @@ class LossyRunTest : public ::testing::Test {
     outcome.evaluations = LedgerValue(ledger, "SELECT group_concat(auc) FROM evaluation");
     outcome.interruptions =
         LedgerValue(run.files.File("nonlabel_party.db"), "SELECT count(*) FROM event WHERE kind = 'interrupted'");
+    constexpr char kBegun[] = "SELECT count(*) FROM event WHERE kind = 'aligning'";
+    outcome.begun_alignments =
+        absl::StrCat(LedgerValue(ledger, kBegun), " ", LedgerValue(run.files.File("nonlabel_party.db"), kBegun));
     return outcome;
   }
 
@@ -214,6 +256,32 @@ TEST_F(LossyRunTest, WhateverIsLostTheRunIsTheSame) {
     }
     EXPECT_GT(lost, 10);
   }
+}
+
+// Its outcome is then the one of the attempt that succeeded, at both.
+TEST_F(LossyRunTest, AnAlignmentThatIsLostIsBegunAnew) {
+  Faults none(0, 0);
+  const Outcome expected = Run(&none, AlwaysThere);
+  ASSERT_TRUE(expected.nonlabel.ok()) << expected.nonlabel;
+  Faults faults(0, 0, 3);
+  const Outcome found = Run(&faults, AlwaysThere);
+  ASSERT_TRUE(found.nonlabel.ok()) << found.nonlabel;
+  ASSERT_TRUE(found.label.ok()) << found.label;
+  EXPECT_EQ(faults.alignments(), 4);
+  EXPECT_EQ(found.label_model, expected.label_model);
+  EXPECT_EQ(found.nonlabel_model, expected.nonlabel_model);
+  EXPECT_EQ(found.steps, expected.steps);
+  EXPECT_EQ(expected.begun_alignments, "1 1");
+  EXPECT_EQ(found.begun_alignments, "4 4");
+  EXPECT_NE(found.interruptions, "0");
+}
+
+TEST_F(LossyRunTest, AnAlignmentThatIsLostEveryTimeEndsTheRun) {
+  Faults faults(0, 0, 1000);
+  const Outcome outcome = Run(&faults, AlwaysThere);
+  EXPECT_EQ(ExitCodeFor(outcome.nonlabel), ExitCode::kRefused) << outcome.nonlabel;
+  EXPECT_THAT(std::string(outcome.nonlabel.message()), HasSubstr("expected it to succeed once in"));
+  EXPECT_FALSE(outcome.label.ok());
 }
 
 TEST_F(LossyRunTest, WithoutAWayBackALossEndsTheRun) {

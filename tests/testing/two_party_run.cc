@@ -107,7 +107,7 @@ void TwoPartyRun::AwaitPort(RunningProgram& program) {
 }
 
 void TwoPartyRun::WriteNonLabelPartyFiles() {
-  nonlabel_config.set_peer_address(absl::StrCat("127.0.0.1:", label_port));
+  nonlabel_config.set_peer_address(absl::StrCat(label_host, ":", label_port));
   Write(folder + "/nonlabel_run.textproto", nonlabel_agreement);
   Write(folder + "/nonlabel_party.textproto", nonlabel_config);
 }

@@ -36,6 +36,7 @@ class TwoPartyRun {
   v1::LabelPartyConfig label_config;
   v1::NonLabelPartyConfig nonlabel_config;
   std::unique_ptr<RunningProgram> label, nonlabel;
+  std::string label_host = "127.0.0.1";  // As the non-label party reaches it.
   int label_port = 0;
   int label_open_files = 0;  // The most that the label party may open; 0: as this process.
 

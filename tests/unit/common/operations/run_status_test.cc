@@ -62,7 +62,8 @@ TEST(RunFactsTest, AlignmentsOfOneLedgerAreCounted) {
     run.run_id = run_id;
     const absl::StatusOr<std::unique_ptr<Ledger>> ledger = BeginLedger(folder.File("a.db"), run, v1::ORACLE);
     EXPECT_TRUE(ledger.ok()) << ledger.status();
-    return CountAlignment(**ledger, limit);
+    int left = kMostAlignments;
+    return CountAlignment(**ledger, limit, left);
   };
   EXPECT_TRUE(align("first", 2).ok());
   EXPECT_TRUE(align("second", 2).ok());
@@ -73,6 +74,21 @@ TEST(RunFactsTest, AlignmentsOfOneLedgerAreCounted) {
             "tries another list of ids");
   EXPECT_TRUE(align("fourth", 0).ok());
   EXPECT_FALSE(align("fifth", 3).ok());
+}
+
+TEST(RunFactsTest, AlignmentsOfOneProcessAreCounted) {
+  const testing::TempFolder folder;
+  RunRow run;
+  run.run_id = "first";
+  const absl::StatusOr<std::unique_ptr<Ledger>> ledger = BeginLedger(folder.File("a.db"), run, v1::ORACLE);
+  ASSERT_TRUE(ledger.ok()) << ledger.status();
+  int left = 2;
+  EXPECT_TRUE(CountAlignment(**ledger, 0, left).ok());
+  EXPECT_TRUE(CountAlignment(**ledger, 0, left).ok());
+  const absl::Status refused = CountAlignment(**ledger, 0, left);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(left, 0);
+  EXPECT_EQ(*(*ledger)->CountEvents("aligning"), 2);
 }
 
 TEST(RunFactsTest, LedgerThatCannotBeOpenedIsAnError) {

@@ -50,17 +50,17 @@ TEST_F(LeakAuditorTest, LabelSideAuditReadsTheReleasedBytes) {
   std::copy(std::begin(values), std::end(values), released.data());
   ASSERT_TRUE(auditor_->AuditRelease({released, released, released}).ok());
   const BatchLeaks series = auditor_->series();
-  EXPECT_EQ(series.at({"cut", "norm"}), std::vector<double>{1});
-  EXPECT_EQ(series.at({"cut", "cosine"}), std::vector<double>{1});
+  EXPECT_EQ(series.at({"cut", "norm"}), StepSeries{1});
+  EXPECT_EQ(series.at({"cut", "cosine"}), StepSeries{1});
   EXPECT_EQ(auditor_->latest(), "norm 1.00 cosine 1.00 residual_norm 0.50 cumulative_spectral 1.00 at cut");
 }
 
 TEST_F(LeakAuditorTest, TheStrongerOfBothObserversCountsInTheSeries) {
   auditor_->Remember(Batch(0, {1, 0}, -1));
   ASSERT_TRUE(auditor_->AuditRelease({kTwoRows, kTwoRows, kTwoRows}).ok());
-  ASSERT_EQ(auditor_->series().at({"cut", "norm"}), std::vector<double>{0.5});
+  ASSERT_EQ(auditor_->series().at({"cut", "norm"}), StepSeries{0.5});
   ASSERT_TRUE(auditor_->Judge(Scores(0, {2, 1})).ok());
-  EXPECT_EQ(auditor_->series().at({"cut", "norm"}), std::vector<double>{1});
+  EXPECT_EQ(auditor_->series().at({"cut", "norm"}), StepSeries{1});
 }
 
 TEST_F(LeakAuditorTest, ScoresThatTellNothingDoNotHideWhatWasMeasuredHere) {
@@ -70,7 +70,7 @@ TEST_F(LeakAuditorTest, ScoresThatTellNothingDoNotHideWhatWasMeasuredHere) {
   std::copy(std::begin(values), std::end(values), released.data());
   ASSERT_TRUE(auditor_->AuditRelease({released, released, released}).ok());
   ASSERT_TRUE(auditor_->Judge(Scores(0, {5, 5, 5, 5})).ok());
-  EXPECT_EQ(auditor_->series().at({"cut", "norm"}), std::vector<double>{1});
+  EXPECT_EQ(auditor_->series().at({"cut", "norm"}), StepSeries{1});
   ASSERT_TRUE(auditor_->FinishEpoch(0).ok());
   ASSERT_TRUE(auditor_->FinishRun().ok());
   EXPECT_EQ(auditor_->epoch_leaks().at({"cut", "norm"}).auc, 1);
@@ -139,7 +139,7 @@ TEST_F(LeakAuditorTest, AHintAttackIsJudgedWithTheAgreedNumberOfHints) {
   ASSERT_EQ(response->leaks_size(), 1);
   EXPECT_EQ(response->leaks(0).hint_count(), 2);
   EXPECT_EQ(response->leaks(0).auc(), 1);  // Rows 2 and 3 are left: the hints are not among them.
-  EXPECT_EQ(auditor_->series().at({"cut", "hint_distance_2"}), std::vector<double>{1});
+  EXPECT_EQ(auditor_->series().at({"cut", "hint_distance_2"}), StepSeries{1});
 }
 
 // The label party chooses its own numbers of hints.

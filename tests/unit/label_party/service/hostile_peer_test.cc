@@ -128,15 +128,24 @@ TEST_F(HostilePeerTest, BeforeOpenNothingElseIsTaken) {
 TEST_F(HostilePeerTest, OnceOpenedOnlyAlignmentIsDue) {
   LabelSessionTest::Open();
   ServeSession();
-  const std::vector<StatusCode> codes = SendAllBut({"Align"});
+  const std::vector<StatusCode> codes = SendAllBut({"Align", "Open"});
   EXPECT_THAT(codes, ::testing::Each(kWrongState));
   ExpectNoted(codes.size());
 }
 
-TEST_F(HostilePeerTest, OnceAlignedOnlyStartIsDue) {
+// By another process of the peer's, as far as anybody can tell: another run takes this one's place.
+TEST_F(HostilePeerTest, BeforeAnythingHasLeftAnotherOpenEndsTheRun) {
   LabelSessionTest::Align();
   ServeSession();
-  const std::vector<StatusCode> codes = SendAllBut({"Start"});
+  EXPECT_EQ(Open(), StatusCode::UNAVAILABLE);
+  EXPECT_EQ(session_->WaitUntilEnded([] { return false; }).code(), absl::StatusCode::kAborted);
+  EXPECT_FALSE(session_->may_have_released());
+}
+
+TEST_F(HostilePeerTest, OnceAlignedOnlyStartIsDueOrTheAlignmentAnew) {
+  LabelSessionTest::Align();
+  ServeSession();
+  const std::vector<StatusCode> codes = SendAllBut({"Start", "Align", "Open"});
   EXPECT_THAT(codes, ::testing::Each(kWrongState));
   ExpectNoted(codes.size());
 }

@@ -2,7 +2,9 @@
 #include "label_party/session/answer_journal.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +14,20 @@
 
 #include "common/process/file.h"
 #include "tests/testing/process/temp_folder.h"
+
+namespace {
+
+int synced = 0;
+bool sync_fails = false;
+
+}  // namespace
+
+// In place of the library's, for the whole process.
+extern "C" int fdatasync(int descriptor) {  // NOLINT(readability-identifier-naming): POSIX's
+  ++synced;
+  errno = EIO;
+  return sync_fails ? -1 : fsync(descriptor);
+}
 
 namespace splitveil::testing {
 namespace {
@@ -37,6 +53,41 @@ TEST_F(AnswerJournalTest, LiesBesideTheCheckpointIsOfOneRunAndItsOwnersAlone) {
   struct stat facts = {};
   ASSERT_EQ(stat(path_.c_str(), &facts), 0);
   EXPECT_EQ(facts.st_mode & 0777, 0600);
+}
+
+TEST_F(AnswerJournalTest, ItsFirstRecordIsOnTheDiskBeforeAnythingLeaves) {
+  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);
+  EXPECT_TRUE(journal->empty());
+  synced = 0;
+  EXPECT_TRUE(journal->Take(0, 0, ours_).ok());
+  EXPECT_EQ(synced, 1);
+  EXPECT_TRUE(journal->Answer(0, 0, ReplyOf(ours_)).ok());
+  EXPECT_EQ(synced, 1);
+  EXPECT_TRUE(journal->Sync().ok());
+  EXPECT_EQ(synced, 2);
+  EXPECT_FALSE(journal->empty());
+}
+
+TEST_F(AnswerJournalTest, ADiskThatTakesNothingIsAnError) {
+  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);
+  sync_fails = true;
+  const absl::Status status = journal->Take(0, 0, ours_);
+  const absl::Status again = journal->Sync();
+  sync_fails = false;
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(status.message(), path_ + ": cannot be made durable: Input/output error");
+  EXPECT_EQ(again, status);
+}
+
+TEST_F(AnswerJournalTest, SaysWhetherAnythingHasLeft) {
+  EXPECT_TRUE(absl::IsNotFound(AnswerJournal::IsEmpty(path_).status()));
+  {
+    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);
+    EXPECT_TRUE(*AnswerJournal::IsEmpty(path_));
+    EXPECT_TRUE(journal->Take(3, 0, ours_).ok());
+  }
+  EXPECT_FALSE(*AnswerJournal::IsEmpty(path_));
+  EXPECT_FALSE((*AnswerJournal::Continue(path_, 7, 0))->empty());
 }
 
 TEST_F(AnswerJournalTest, ARepeatedStepIsTakenWithTheSameActivationsAlone) {

@@ -161,7 +161,7 @@ TEST_F(BrokenOffAttacksTest, ANewRunInBetweenDoesNotForgetWhatWasAnswered) {
   const std::string first = TrainOne(1, 0);
   session_.reset();
   // The label party is started again, by its operator.
-  FindUnfinished();
+  run_.label_checkpoints.unfinished.clear();  // With starts_anew.
   Create();
   ASSERT_TRUE(OpenShowing({}).ok());  // "I have none": a new run, which ends at once.
   EXPECT_NE(run_id_, run);
@@ -352,7 +352,7 @@ TEST_F(BrokenOffAttacksTest, ANewRunInBetweenBringsNoSecondAnswerToScores) {
   ASSERT_TRUE(first.ok()) << first.status();
   ASSERT_EQ(first->leaks_size(), 1);
   session_.reset();
-  FindUnfinished();
+  run_.label_checkpoints.unfinished.clear();  // With starts_anew.
   Create();
   ASSERT_TRUE(OpenShowing({}).ok());
   only_continues_ = true;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -135,6 +136,75 @@ TEST_F(ContinuedSessionTest, APeerThatBrokeARunOffAndShowsNoCheckpointOfItGetsNo
   run_.label_checkpoints.unfinished = {*Checkpoint::Open(path_)};
   only_continues_ = true;
   ExpectOpenRefused("unfinished: expected a checkpoint of the run that the peer has broken off, found none");
+}
+
+// Whoever operates the label party starts it again after every crash: a peer that lost its checkpoints, or says so,
+// would get the same examples with other noise each time.
+class BrokenOffRunTest : public LabelSessionLifeTest {
+ protected:
+  // A run that was broken off after `batches`, of which the peer has no checkpoint; the label party has been started
+  // again.
+  void BreakOff(uint32_t batches) {
+    ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
+    run_.label_checkpoints.path = path_;
+    Start();
+    for (uint32_t batch = 0; batch < batches; ++batch) {
+      ASSERT_TRUE(session_->Train(Activations(0, batch)).ok());
+    }
+    session_.reset();  // As after kill -9, its ledger is not finished.
+    run_.label_checkpoints.unfinished = {*Checkpoint::Open(path_)};
+    ASSERT_EQ(run_.label_checkpoints.unfinished.front()->name(), run_id_ + "/0");
+  }
+  static constexpr char kRefused[] = "which was broken off after gradients had left, found none that both have";
+};
+
+TEST_F(BrokenOffRunTest, IsNotReleasedOnceMoreWithOtherNoise) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  BreakOff(1);
+  ExpectOpenRefused(kRefused);
+  run_.label_checkpoints.unfinished.clear();  // starts_anew
+  Start();
+}
+
+TEST_F(BrokenOffRunTest, NorWhereNobodyKnowsWhatHasLeft) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  BreakOff(0);
+  ASSERT_TRUE(std::filesystem::remove(AnswerJournal::PathOf(path_, run_id_)));
+  ExpectOpenRefused(kRefused);
+}
+
+TEST_F(BrokenOffRunTest, MayBeginAnewBeforeAnythingHasLeft) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  BreakOff(0);
+  Start();
+}
+
+TEST_F(BrokenOffRunTest, MayBeginAnewWhereNothingIsProtected) {
+  BreakOff(1);
+  Start();
+}
+
+TEST_F(BrokenOffRunTest, MayBeginAnewWhereAnAccountCounts) {
+  run_.agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
+  run_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(2);
+  run_.label_config.mutable_privacy_account()->set_path(run_.files.File("labels.account.db"));
+  run_.label_config.mutable_privacy_account()->set_label_set("small");
+  BreakOff(1);
+  Start();
+}
+
+TEST_F(BrokenOffRunTest, MayBeginAnewWhereALaterRunIsComplete) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  BreakOff(1);
+  const std::vector<std::shared_ptr<const Checkpoint>> broken_off = run_.label_checkpoints.unfinished;
+  run_.label_checkpoints.unfinished.clear();
+  LeaveCheckpoints();
+  CheckpointPlan later = run_.label_checkpoints;
+  later.path = path_;
+  ASSERT_TRUE(later.MarkComplete(run_id_).ok());
+  run_.label_checkpoints.path = path_;
+  run_.label_checkpoints.unfinished = broken_off;
+  Start();
 }
 
 TEST_F(ContinuedSessionTest, APeerThatOpensAgainWithinARunIsToldToComeBackForItsCheckpoint) {

@@ -24,6 +24,29 @@
 
 namespace splitveil::testing {
 
+// A peer's end whose connection breaks in the place of its next message once it has sent so many.
+class BreakingChannel final : public AlignmentChannel {
+ public:
+  // `channel`: not owned; must outlive this.
+  BreakingChannel(InMemoryAlignmentChannel* channel, int messages) : channel_(channel), left_(messages) {}
+
+  absl::Status Send(const v1::AlignmentMessage& message) override {
+    if (left_-- > 0) {
+      return channel_->Send(message);
+    }
+    channel_->Close();
+    return absl::UnavailableError("connection reset");
+  }
+  absl::StatusOr<v1::AlignmentMessage> Receive() override {
+    absl::StatusOr<v1::AlignmentMessage> message = channel_->Receive();
+    return absl::IsOutOfRange(message.status()) ? absl::UnavailableError("connection reset") : std::move(message);
+  }
+
+ private:
+  InMemoryAlignmentChannel* const channel_;
+  int left_;
+};
+
 class LabelSessionTest : public ::testing::Test {
  protected:
   LabelSessionTest() : run_(300) {}
@@ -63,16 +86,38 @@ class LabelSessionTest : public ::testing::Test {
 
   void Align() {
     Open();
+    AlignAgain();
+  }
+
+  void AlignAgain() {
     AlignmentChannelPair pair(64);
     absl::Status verdict;
     std::thread label([&] { verdict = session_->Align(*pair.second); });
     AlignmentOptions options;
     options.run_id = run_id_;
+    options.chunk_ids = run_.agreement.alignment().chunk_ids();
     const absl::StatusOr<AlignedIds> aligned = AlignIds(run_.nonlabel_data.ids, options, *pair.first);
     label.join();
     ASSERT_TRUE(verdict.ok()) << verdict;
     ASSERT_TRUE(aligned.ok()) << aligned.status();
     aligned_ = *aligned;
+  }
+
+  // The peer begins to align, and its connection breaks once it has sent `messages`. The label party's verdict.
+  absl::Status AlignAndLose(int messages) {
+    AlignmentChannelPair pair(64);
+    absl::Status verdict;
+    std::thread label([&] {
+      verdict = session_->Align(*pair.second);
+      pair.second->Close();
+    });
+    AlignmentOptions options;
+    options.run_id = run_id_;
+    options.chunk_ids = run_.agreement.alignment().chunk_ids();
+    BreakingChannel channel(pair.first.get(), messages);
+    EXPECT_FALSE(AlignIds(run_.nonlabel_data.ids, options, channel).ok());
+    label.join();
+    return verdict;
   }
 
   // The peer holds of the examples only those that `kept` says, by number.

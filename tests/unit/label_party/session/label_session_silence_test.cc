@@ -5,9 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
@@ -211,6 +213,119 @@ TEST_F(LabelSessionSilenceTest, APeerWhoseConnectionIsLostMayComeBackWithinTheAg
   EXPECT_TRUE(EndsOfSilence());  // It is there, and says nothing.
   EXPECT_EQ(LedgerValue(run_.files.File("label_party.db"), "SELECT detail FROM event WHERE kind = 'interrupted'"),
             "99.0 s without the non-label party");
+}
+
+TEST_F(LabelSessionSilenceTest, AnAlignmentWhoseConnectionIsLostMayBeBegunAnewWithinTheAgreedOutage) {
+  run_.agreement.mutable_deadlines()->set_max_outage_seconds(100);
+  run_.agreement.mutable_alignment()->set_chunk_ids(100);
+  for (int messages = 0; messages < 8; ++messages) {  // Before its points, within them, within its answers.
+    SCOPED_TRACE(messages);
+    Open();
+    EXPECT_EQ(AlignAndLose(messages).code(), absl::StatusCode::kUnavailable);
+    now_ += seconds(99);
+    AlignAgain();
+    ASSERT_TRUE(session_->Start(StartRequest()).ok());
+    AlignmentChannelPair late(4);  // What both have is kept.
+    EXPECT_EQ(session_->Align(*late.second).code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_FALSE(session_->WaitUntilEnded([] { return true; }).ok());
+    const std::string of_run = absl::StrCat(" FROM event WHERE run_id = '", run_id_, "' AND kind = ");
+    const std::string path = run_.files.File("label_party.db");
+    EXPECT_EQ(LedgerValue(path, "SELECT detail" + of_run + "'interrupted'"), "99.0 s without the non-label party");
+    EXPECT_EQ(LedgerValue(path, "SELECT count(*)" + of_run + "'aligning'"), "2");
+    EXPECT_EQ(LedgerValue(path, "SELECT detail" + of_run + "'alignment_failed'"), "UNAVAILABLE");
+  }
+}
+
+TEST_F(LabelSessionSilenceTest, ASilenceFarLongerThanUsualWithinAStreamIsAStall) {
+  Start();
+  session_->StreamOpened();
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(session_->Train(Activations(0, 0)).ok());  // The same again, as often as it likes.
+  }
+  now_ += seconds(6);
+  ASSERT_TRUE(session_->Train(Activations(0, 1)).ok());
+  EXPECT_FALSE(session_->WaitUntilEnded([] { return true; }).ok());
+  EXPECT_EQ(
+      LedgerValue(run_.files.File("label_party.db"),
+                  "SELECT group_concat(kind || ' ' || detail) FROM event WHERE kind IN ('stalled', 'interrupted')"),
+      "stalled 6.0 s without the non-label party, the connection held");
+}
+
+TEST_F(LabelSessionSilenceTest, APeerThatLostItsAlignmentIsGivenUpAfterTheAgreedOutage) {
+  run_.agreement.mutable_deadlines()->set_max_outage_seconds(100);
+  for (const auto& [waited, given_up] : {std::pair{99, false}, {101, true}}) {
+    Open();
+    EXPECT_EQ(AlignAndLose(1).code(), absl::StatusCode::kUnavailable);
+    now_ += seconds(waited);
+    EXPECT_EQ(EndsOfSilence(), given_up) << waited;
+  }
+}
+
+TEST_F(LabelSessionSilenceTest, AnAlignmentThatOnlyThePeerKnowsToBeLostMayBeBegunAnew) {
+  run_.agreement.mutable_deadlines()->set_max_outage_seconds(100);
+  Align();
+  now_ += seconds(5);
+  AlignAgain();
+  EXPECT_TRUE(session_->Start(StartRequest()).ok());
+  EXPECT_FALSE(session_->WaitUntilEnded([] { return true; }).ok());
+  EXPECT_EQ(LedgerValue(run_.files.File("label_party.db"), "SELECT detail FROM event WHERE kind = 'interrupted'"),
+            "5.0 s without the non-label party");
+}
+
+TEST_F(LabelSessionSilenceTest, AnAlignmentStillUnderWayGivesWayToALaterOne) {
+  run_.agreement.mutable_deadlines()->set_max_outage_seconds(100);
+  Open();
+  AlignmentChannelPair stalled(64);
+  absl::Notification taken;
+  absl::Status verdict;
+  std::thread label([&] { verdict = session_->Align(*stalled.second, [&] { taken.Notify(); }); });
+  taken.WaitForNotification();
+  AlignmentChannelPair pair(64);
+  absl::Status later;
+  std::thread again([&] { later = session_->Align(*pair.second, [&] { stalled.second->Close(); }); });
+  AlignmentOptions options;
+  options.run_id = run_id_;
+  const absl::StatusOr<AlignedIds> aligned = AlignIds(run_.nonlabel_data.ids, options, *pair.first);
+  label.join();
+  again.join();
+  EXPECT_EQ(verdict.code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(later.ok()) << later;
+  ASSERT_TRUE(aligned.ok()) << aligned.status();
+  aligned_ = *aligned;
+  EXPECT_TRUE(session_->Start(StartRequest()).ok());
+}
+
+TEST_F(LabelSessionSilenceTest, WithoutAnAgreedOutageALostAlignmentEndsTheRun) {
+  Open();
+  EXPECT_EQ(AlignAndLose(1).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(session_->WaitUntilEnded([] { return false; }).code(), absl::StatusCode::kUnavailable);
+}
+
+// Each attempt lets it try another list of ids.
+TEST_F(LabelSessionSilenceTest, APeerThatLosesEveryAlignmentIsRefused) {
+  run_.agreement.mutable_deadlines()->set_max_outage_seconds(100);
+  Open();
+  for (int i = 0; i < kMostAlignments; ++i) {
+    EXPECT_EQ(AlignAndLose(1).code(), absl::StatusCode::kUnavailable);
+  }
+  AlignmentChannelPair pair(4);
+  EXPECT_EQ(session_->Align(*pair.second).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kRefused);
+}
+
+TEST_F(LabelSessionSilenceTest, AnOpeningMessageThatComesAgainTellsOfAnInterruption) {
+  run_.agreement.mutable_deadlines()->set_max_outage_seconds(100);
+  Open();
+  now_ += seconds(3);
+  EXPECT_TRUE(session_->Open(OpenRequest()).ok());
+  AlignAgain();
+  ASSERT_TRUE(session_->Start(StartRequest()).ok());
+  now_ += seconds(4);
+  EXPECT_TRUE(session_->Start(StartRequest()).ok());
+  EXPECT_FALSE(session_->WaitUntilEnded([] { return true; }).ok());
+  EXPECT_EQ(LedgerValue(run_.files.File("label_party.db"),
+                        "SELECT group_concat(detail) FROM event WHERE kind = 'interrupted'"),
+            "3.0 s without the non-label party,4.0 s without the non-label party");
 }
 
 TEST_F(LabelSessionSilenceTest, APeerWhoseConnectionIsLostIsGivenUpAfterTheAgreedOutage) {

@@ -59,8 +59,8 @@ TEST_F(LabelSessionTest, OpenRefusesACommitmentOfAnotherLength) {
   EXPECT_TRUE(session_->Open(OpenRequest()).ok());
 }
 
-TEST_F(LabelSessionTest, SecondOpenIsRefused) {
-  Open();
+TEST_F(LabelSessionTest, SecondOpenIsRefusedOnceSomethingMayLeave) {
+  Start();
   v1::OpenRequest other = OpenRequest();
   other.mutable_seed_commitment()->back() ^= 1;
   EXPECT_EQ(session_->Open(other).status().code(), absl::StatusCode::kFailedPrecondition);

@@ -24,7 +24,9 @@ const std::set<std::pair<State, Message>> kAccepted = {
     {State::kWaiting, Message::kOpen},
     {State::kOpened, Message::kAlign},
     {State::kOpened, Message::kGiveUp},
+    {State::kAligning, Message::kAlign},
     {State::kAligning, Message::kGiveUp},
+    {State::kAligned, Message::kAlign},
     {State::kAligned, Message::kMeasureLink},
     {State::kAligned, Message::kStart},
     {State::kAligned, Message::kGiveUp},
@@ -134,9 +136,33 @@ TEST(ProtocolStateTest, RefusalsNameTheCallAndWhatWasExpected) {
   EXPECT_EQ(protocol.Check(Message::kClose, "run").message(), "the label party has ended the run");
 }
 
+TEST(ProtocolStateTest, AnAlignmentThatIsLostLeadsBackAndMayBeginAnew) {
+  ProtocolState protocol;
+  Reach(State::kAligning, protocol);
+  protocol.AlignmentLost();
+  EXPECT_EQ(protocol.state(), State::kOpened);
+  protocol.Aligning();
+  protocol.Aligned();
+  EXPECT_EQ(protocol.state(), State::kAligned);
+  protocol.Aligning();
+  EXPECT_EQ(protocol.state(), State::kAligning);
+  protocol.Aligned();
+  protocol.Training();
+  protocol.AlignmentLost();
+  EXPECT_EQ(protocol.state(), State::kTraining);
+}
+
+TEST(ProtocolStateTest, AnAlignmentMadeBeforeIsNotRepeated) {
+  ProtocolState protocol;
+  protocol.Opened("run");
+  protocol.Aligned();
+  EXPECT_EQ(protocol.Check(Message::kAlign, "run").code(), absl::StatusCode::kFailedPrecondition);
+}
+
 TEST(ProtocolStateTest, NothingLeavesTheEnd) {
   ProtocolState protocol;
   Reach(State::kEnded, protocol);
+  protocol.AlignmentLost();
   protocol.Aligning();
   protocol.Aligned();
   protocol.Training();

@@ -149,12 +149,14 @@ TEST_F(ResultJsonTest, TheLineHasSixDigitsAndTheFileAll) {
 
 TEST_F(ResultJsonTest, NumbersThatDoNotExistAreNull) {
   result_.train_log_loss = std::numeric_limits<double>::quiet_NaN();
-  result_.sum_kls = {std::numeric_limits<double>::infinity()};
   const Json line = Line();
   for (const char* key : {"train_log_loss", "sum_kl_mean", "test_auc", "test_log_loss", "final_test_auc",
                           "auc_bound_p95", "frozen_after_epoch"}) {
     EXPECT_TRUE(line[key].is_null()) << key;
   }
+  result_.auc_bounds.Add(1);
+  result_.total_sum_kl = std::numeric_limits<double>::infinity();
+  EXPECT_TRUE(Line()["sum_kl_mean"].is_null());
   EXPECT_EQ(line["leak"], Json::object());
   EXPECT_TRUE(line["strongest"].is_null());
   EXPECT_TRUE(line["practical"].is_null());

@@ -21,14 +21,15 @@ class ReconnectorTest : public ::testing::Test {
  protected:
   Reconnector Make(absl::Duration max_outage) {
     return Reconnector({max_outage, [](SteadyTime) { return absl::OkStatus(); }, &stop_,
-                        [this](const std::string& detail) {
+                        [this](const char* kind, const std::string& detail) {
                           recorded_.push_back(detail);
+                          kinds_.emplace_back(kind);
                           return absl::OkStatus();
                         }});
   }
 
   StopRequest stop_{[] { return stopped; }};
-  std::vector<std::string> recorded_;
+  std::vector<std::string> recorded_, kinds_;
   static inline bool stopped = false;
 };
 
@@ -43,6 +44,17 @@ TEST_F(ReconnectorTest, AnInterruptionLastsFromTheFirstFailureToTheNextSuccess) 
   EXPECT_EQ(attempts, 4);
   ASSERT_EQ(recorded_.size(), 1);
   EXPECT_THAT(recorded_[0], HasSubstr("s without the label party"));
+}
+
+TEST_F(ReconnectorTest, AnAnswerThatTakesFarLongerThanUsualIsAStall) {
+  Reconnector reconnector = Make(absl::Seconds(60));
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_TRUE(reconnector.Waited(0.1).ok());
+  }
+  EXPECT_TRUE(kinds_.empty());
+  EXPECT_TRUE(reconnector.Waited(6.04).ok());
+  EXPECT_EQ(kinds_, std::vector<std::string>{"stalled"});
+  EXPECT_EQ(recorded_, std::vector<std::string>{"6.0 s without the label party, the connection held"});
 }
 
 TEST_F(ReconnectorTest, GivesUpAfterTheAgreedOutage) {
