@@ -25,14 +25,26 @@ prepare() {
   done
 }
 
+# A program whose signals come here, to a container's first process.
+run() {
+  local code=0
+  "$@" &
+  trap "kill -TERM $!" TERM INT
+  while true; do
+    wait $! || code=$?
+    kill -0 $! 2>/dev/null || return $code  # Else a signal has ended the waiting alone.
+    code=0
+  done
+}
+
 train() {
   cd /demo
-  local run
-  for run in none marvell gaussian_label_dp; do
-    ln -sfn "$run.$role.textproto" current.textproto  # For the health check.
-    [ ! -e "$run.$role.done" ] || continue  # Before this container was started again.
-    "$bin/$role" --agreement="$run.run.textproto" --config="$run.$role.textproto"
-    touch "$run.$role.done"
+  local name
+  for name in none marvell gaussian_label_dp; do
+    ln -sfn "$name.$role.textproto" current.textproto  # For the health check.
+    [ ! -e "$name.$role.done" ] || continue  # Before this container was started again.
+    run "$bin/$role" --agreement="$name.run.textproto" --config="$name.$role.textproto"
+    touch "$name.$role.done"
   done
   if [ "$role" = label_party ]; then
     "$bin/splitveil" report --ledger=none.label_party.db --ledger=marvell.label_party.db \

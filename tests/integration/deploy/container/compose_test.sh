@@ -35,7 +35,7 @@ wait_until() {
   local deadline=$((SECONDS + $1)) what=$2
   shift 2
   until "$@"; do
-    [ $SECONDS -lt $deadline ] || fail "expected $what, found none in time"
+    [ $SECONDS -lt $deadline ] || fail "expected $what, found it not in time"
     sleep 0.5
   done
 }
@@ -48,16 +48,21 @@ is_hardened() {
     [ "$(state "$1" .Config.User)" = splitveil ] && [ "$(state "$1" .HostConfig.SecurityOpt)" = '[no-new-privileges:true]' ]
 }
 
-# round HOW PARTY: how the container of PARTY is restarted in mid-run.
+is_scraped() { docker exec "$1" promtool query instant http://127.0.0.1:9090 up | grep -q '=> 1 '; }
+
+# round HOW PARTY SERVICE...: how the container of PARTY is restarted in mid-run.
 round() {
   local how=$1 label_party nonlabel_party restarted container
-  "${compose[@]}" up -d
+  "${compose[@]}" up -d "${@:3}"
   label_party=$("${compose[@]}" ps -a -q label_party)
   nonlabel_party=$("${compose[@]}" ps -a -q nonlabel_party)
   for container in "$label_party" "$nonlabel_party"; do
     is_hardened "$container" || fail "expected a container without rights, found $(state "$container" .HostConfig)"
     wait_until $seconds_to_be_healthy "a healthy container" is_healthy "$container"
   done
+  if [ $# -gt 2 ]; then
+    wait_until $seconds_to_be_healthy "figures in Prometheus" is_scraped "$("${compose[@]}" ps -q prometheus)"
+  fi
   restarted=${!2}
   wait_until $seconds_to_be_healthy "training" has_steps "$restarted"
   case $how in
@@ -68,18 +73,19 @@ round() {
     wait_until $seconds_to_finish "the end of the run" has_ended "$container"
     [ "$(state "$container" .State.ExitCode)" -eq 0 ] || { docker logs --tail 30 "$container" >&2; fail "expected exit 0"; }
   done
-  docker logs "$label_party" 2>/dev/null | grep '^RESULT ' >"$folder/results"
-  [ "$(wc -l <"$folder/results")" -eq 3 ] || fail "expected three RESULT lines, found $(cat "$folder/results")"
+  docker logs "$label_party" >"$folder/label_party.out" 2>"$folder/label_party.err"
+  docker logs "$nonlabel_party" >"$folder/nonlabel_party.out" 2>"$folder/nonlabel_party.err"
+  [ "$(grep -c '^RESULT ' "$folder/label_party.out")" -eq 3 ] || fail "expected three RESULT lines in $folder/label_party.out"
   docker cp "$label_party:/demo/report.html" "$folder/report.html"
   grep -q '</html>' "$folder/report.html" || fail "expected a whole report"
-  docker logs "$label_party" 2>&1 | grep -E 'continu|take|unfinished|interrupt' || fail "expected a run that was taken up"
+  grep -q 'INFO continues ' "$folder/$2.err" || fail "expected a run that goes on in $folder/$2.err"
   "${compose[@]}" down --volumes --timeout 5
   echo "round done: $how $2"
 }
 
-"${compose[@]}" build >"$folder/build.log" 2>&1 || { tail -n 50 "$folder/build.log"; exit 1; }
+"${compose[@]}" build prepare prometheus >"$folder/build.log" 2>&1 || { tail -n 50 "$folder/build.log"; exit 1; }
 size=$(docker image inspect -f '{{.Size}}' splitveil)
 [ "$size" -lt 1000000000 ] || fail "expected an image below 1 GB, found $size bytes"
 echo "image: $size bytes"
 round kill nonlabel_party
-round restart label_party
+round restart label_party label_party nonlabel_party prometheus

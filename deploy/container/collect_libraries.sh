@@ -1,0 +1,13 @@
+#!/bin/bash
+# Copies the shared libraries that programs load to their places below a folder, but for the C library, which every image
+# has. The packages they are from, and what those depend on, are more than twice as large: graphics, maps, video.
+# Usage: collect_libraries.sh FOLDER PROGRAM...
+set -euo pipefail
+folder=${1:?FOLDER}
+shift
+for program in "$@"; do ldd "$program"; done | awk '/=> \// { print $3 }' | sort -u | grep -vxFf <(dpkg -L libc6) |
+  while read -r library; do
+    place=$folder$(realpath "$(dirname "$library")")
+    mkdir -p "$place"
+    cp -L "$library" "$place/"
+  done
