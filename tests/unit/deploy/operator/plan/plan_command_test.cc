@@ -63,10 +63,10 @@ TEST(PlanTest, StatesWhatALinkAllows) {
                                          "--round_trip_ms=40",
                                          "--bandwidth_mbps=100"};
   const std::string one = ExpectDone(link);
-  EXPECT_THAT(one, AllOf(HasSubstr("10.5 ms in each direction"), HasSubstr("chooses 7, at most 8
-"),
-                         HasSubstr("with 1 in flight "), HasSubstr("at most 16260 examples per second, 17% of the link"),
-                         HasSubstr("3.08 min for 1000000 rows and 3 epochs")));
+  EXPECT_THAT(one,
+              AllOf(HasSubstr("10.5 ms in each direction"), HasSubstr("chooses 7, at most 8\n"),
+                    HasSubstr("with 1 in flight "), HasSubstr("at most 16260 examples per second, 17% of the link"),
+                    HasSubstr("3.08 min for 1000000 rows and 3 epochs")));
   EXPECT_THAT(one, Not(HasSubstr("sigma")));
   for (const char* choice : {"--in_flight_batches=AUTO", "--in_flight_batches=0"}) {
     std::vector<std::string> words = link;
