@@ -109,7 +109,7 @@ absl::Status LabelSession::Align(AlignmentChannel& channel, const std::function<
   if (protocol_.state() != State::kAligning) {
     return absl::CancelledError("the label party has ended the run");
   }
-  const absl::Status finished = opening_.FinishAlignment(std::move(aligned));
+  absl::Status finished = opening_.FinishAlignment(std::move(aligned));
   if (finished.ok()) {
     presence_.Heard();
   } else if (!end_.ended()) {

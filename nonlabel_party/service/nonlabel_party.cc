@@ -109,8 +109,8 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
     return absl::Status(fits.code(), absl::StrCat(config_path, ": ", fits.message()));
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckLedgerOf(plan.config.party(), config_path));
-  SPLITVEIL_ASSIGN_OR_RETURN(plan.monitoring, PlanMonitoring(plan.config.party(), config_path, plan.identity));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.identity, LoadPartyIdentity(plan.config.party().identity(), config_path));
+  SPLITVEIL_ASSIGN_OR_RETURN(plan.monitoring, PlanMonitoring(plan.config.party(), config_path, plan.identity));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.checkpoints, PlanCheckpoints("nonlabel_party", config_path, plan.config.party(),
                                                                plan.config.model(), plan.agreement));
   return plan;

@@ -129,9 +129,9 @@ TEST(KilledRunTest, KilledAtAnyMomentFromItsStartOnItCompletes) {
   }
 }
 
-// Within the alignment, and before the first checkpoint: whoever was killed is started again, and the other one, which
-// was not, goes on with it.
-TEST(KilledRunTest, WhoIsKilledInTheAlignmentAloneIsStartedAgain) {
+// Within the alignment, and before the first checkpoint: a label party that was killed is started again alone, and the
+// other one goes on with it. Where the non-label party was, the label party may end, and be started again, too.
+TEST(KilledRunTest, KilledInTheAlignmentItCompletesOnceStartedAgain) {
   for (const unsigned whom : {1U, 2U, 3U}) {
     for (const int64_t bytes : {60'000, 120'000, 240'000}) {  // Of some 256 KiB.
       SCOPED_TRACE(absl::StrCat("killed: ", whom, ", after ", bytes, " bytes"));
@@ -147,7 +147,7 @@ TEST(KilledRunTest, WhoIsKilledInTheAlignmentAloneIsStartedAgain) {
           (void)party->Wait();
         }
       }
-      EXPECT_EQ(run.SuperviseUntilDone(), whom == 3 ? 2 : 1);
+      EXPECT_LE(run.SuperviseUntilDone(), whom == 1 ? 1 : 3);
       run.Finish();
       EXPECT_EQ(run.Label("SELECT count(*) FROM run WHERE status = 'completed'"), "1");
       EXPECT_EQ(run.Label("SELECT count(DISTINCT run_id) FROM step"), "1");

@@ -65,8 +65,8 @@ TEST(PlanTest, StatesWhatALinkAllows) {
   const std::string one = ExpectDone(link);
   EXPECT_THAT(one,
               AllOf(HasSubstr("10.5 ms in each direction"), HasSubstr("chooses 7, at most 8\n"),
-                    HasSubstr("with 1 in flight "), HasSubstr("at most 16260 examples per second, 17% of the link"),
-                    HasSubstr("3.08 min for 1000000 rows and 3 epochs")));
+                    HasSubstr("with 1 in flight "), HasSubstr("at most 16261 examples per second, 17% of the link"),
+                    HasSubstr("3.07 min for 1000000 rows and 3 epochs")));
   EXPECT_THAT(one, Not(HasSubstr("sigma")));
   for (const char* choice : {"--in_flight_batches=AUTO", "--in_flight_batches=0"}) {
     std::vector<std::string> words = link;
