@@ -130,7 +130,8 @@ TEST(KilledRunTest, KilledAtAnyMomentFromItsStartOnItCompletes) {
 }
 
 // Within the alignment, and before the first checkpoint: a label party that was killed is started again alone, and the
-// other one goes on with it. Where the non-label party was, the label party may end, and be started again, too.
+// other one goes on with it. Where the non-label party was, with `reproducible_seed` it opens by the same bytes as
+// before and so gets the same run, which its ledger refuses: both are then started once more.
 TEST(KilledRunTest, KilledInTheAlignmentItCompletesOnceStartedAgain) {
   for (const unsigned whom : {1U, 2U, 3U}) {
     for (const int64_t bytes : {60'000, 120'000, 240'000}) {  // Of some 256 KiB.
