@@ -149,6 +149,7 @@ for run in none marvell gaussian_label_dp; do
     "$(said $run 'worst case measured' | sed 's/.*AUC //')" "$(said $run verdict)" "$met" "$verdict" "$(said $run bound)" >&2
 done
 say "Guaranteed: proved, and exceeded by none. Broken: an attack exceeds the bound. Nothing claimed: there is no bound."
+say "Strongest and worst case are measured on some examples: an attack exceeds a bound where it does by more than chance."
 say "Why, criterion by criterion: $logs/audit.RUN.guarantee.log"
 if [ "$verdicts" != '10, 10, 0' ]; then
   say "" "demo.sh: error: $root/deploy/demo/guarantee.textproto: expected audits that end with 10, 10, 0, found $verdicts"
