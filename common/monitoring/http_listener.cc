@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
 #include "common/process/steady_time.h"
@@ -36,27 +35,13 @@ void BlockSignals() {
 
 }  // namespace
 
-absl::StatusOr<HttpListener::Tls> HttpListener::MakeTls(const MonitoringPlan& plan) {
-  Tls tls(nullptr, &SSL_CTX_free);
-  if (plan.is_loopback) {
-    return tls;
-  }
-  tls.reset(SSL_CTX_new(TLS_server_method()));
-  if (tls == nullptr || SSL_CTX_set_min_proto_version(tls.get(), TLS1_3_VERSION) != 1) {
-    return absl::InternalError("party.monitoring: TLS 1.3 is not to be had");
-  }
-  if (SSL_CTX_use_certificate_chain_file(tls.get(), plan.identity.certificate_path.c_str()) != 1 ||
-      SSL_CTX_use_PrivateKey_file(tls.get(), plan.identity.private_key_path.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return absl::InvalidArgumentError(absl::StrCat("party.monitoring: expected a certificate and its key, found ",
-                                                   plan.identity.certificate_path, " and ",
-                                                   plan.identity.private_key_path));
-  }
-  return tls;
-}
-
 absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(const MonitoringPlan& plan,
-                                                                  std::function<void(HttpConnection&)> serve) {
-  SPLITVEIL_ASSIGN_OR_RETURN(Tls tls, MakeTls(plan));
+                                                                  std::function<void(HttpConnection&)> serve,
+                                                                  int (*requests)()) {
+  std::unique_ptr<PageTls> tls;
+  if (!plan.is_loopback) {
+    SPLITVEIL_ASSIGN_OR_RETURN(tls, PageTls::Create(plan.identity, requests));
+  }
   SPLITVEIL_ASSIGN_OR_RETURN(std::vector<Descriptor> sockets,
                              ListenAtAll("party.monitoring.listen_address", plan.listen_address));
   Descriptor stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -71,8 +56,8 @@ absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(const Monitori
   return listener;
 }
 
-HttpListener::HttpListener(std::vector<Descriptor> sockets, Tls tls, Descriptor stop, absl::Duration request_limit,
-                           std::function<void(HttpConnection&)> serve)
+HttpListener::HttpListener(std::vector<Descriptor> sockets, std::unique_ptr<PageTls> tls, Descriptor stop,
+                           absl::Duration request_limit, std::function<void(HttpConnection&)> serve)
     : sockets_(std::move(sockets)),
       tls_(std::move(tls)),
       stop_(std::move(stop)),
@@ -113,7 +98,8 @@ void HttpListener::Run() const {
   BlockSignals();
   YieldToTheRun();
   for (Descriptor accepted = Accept(); accepted.number() >= 0; accepted = Accept()) {
-    HttpConnection connection(std::move(accepted), tls_.get(), stop_.number(), SteadyAfter(request_limit_));
+    const std::shared_ptr<SSL_CTX> tls = tls_ == nullptr ? nullptr : tls_->Current();
+    HttpConnection connection(std::move(accepted), tls.get(), stop_.number(), SteadyAfter(request_limit_));
     if (connection.Begin()) {
       serve_(connection);
     }

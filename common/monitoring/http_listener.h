@@ -4,8 +4,6 @@
 
 #include <functional>
 #include <memory>
-#include <openssl/ssl.h>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -14,6 +12,8 @@
 
 #include "common/monitoring/http_connection.h"
 #include "common/monitoring/monitoring_plan.h"
+#include "common/monitoring/page_tls.h"
+#include "common/process/runtime.h"
 #include "common/transport/listening_socket.h"
 
 namespace splitveil {
@@ -24,10 +24,12 @@ class HttpListener {
  public:
   static constexpr int kThreads = 4;
 
-  // `serve`: thread-safe; serves one request. Errors: InvalidArgument, naming the field, where it cannot listen, or a
-  // certificate or key cannot be used.
+  // `serve`: thread-safe; serves one request. `requests`: as IdentityReloader's: connections after one show the renewed
+  // certificate. Errors: InvalidArgument, naming the field, where it cannot listen, or a certificate or key cannot be
+  // used.
   static absl::StatusOr<std::unique_ptr<HttpListener>> Start(const MonitoringPlan& plan,
-                                                             std::function<void(HttpConnection&)> serve);
+                                                             std::function<void(HttpConnection&)> serve,
+                                                             int (*requests)() = &ReloadRequests);
   // Waits for requests under way, which get no more time to be sent or received.
   ~HttpListener();
   HttpListener(const HttpListener&) = delete;
@@ -36,17 +38,14 @@ class HttpListener {
   int port() const { return PortOf(sockets_.front()); }
 
  private:
-  using Tls = std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)>;
-
-  HttpListener(std::vector<Descriptor> sockets, Tls tls, Descriptor stop, absl::Duration request_limit,
-               std::function<void(HttpConnection&)> serve);
-  static absl::StatusOr<Tls> MakeTls(const MonitoringPlan& plan);
+  HttpListener(std::vector<Descriptor> sockets, std::unique_ptr<PageTls> tls, Descriptor stop,
+               absl::Duration request_limit, std::function<void(HttpConnection&)> serve);
   void Run() const;
   // The next connection; -1: none is left, or stopped.
   Descriptor Accept() const;
 
   const std::vector<Descriptor> sockets_;
-  const Tls tls_;  // Null: HTTP.
+  const std::unique_ptr<PageTls> tls_;  // Null: HTTP.
   const Descriptor stop_;
   const absl::Duration request_limit_;
   const std::function<void(HttpConnection&)> serve_;

@@ -34,4 +34,10 @@ uint64_t WeightSeed(SeedRole role, uint64_t reproducible_seed) {
   return seed;
 }
 
+std::string OpenNonce() {
+  Digest nonce;
+  FillSecureRandom(absl::MakeSpan(nonce));
+  return std::string(AsBytes(nonce));
+}
+
 }  // namespace splitveil

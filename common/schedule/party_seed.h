@@ -1,4 +1,4 @@
-// What a party draws for itself: its half of the joint seed and the start of its weights.
+// What a party draws for itself: its half of the joint seed, the start of its weights, the name of an Open.
 #ifndef SPLITVEIL_COMMON_SCHEDULE_PARTY_SEED_H_
 #define SPLITVEIL_COMMON_SCHEDULE_PARTY_SEED_H_
 
@@ -15,6 +15,9 @@ std::string SeedContribution(SeedRole role, uint64_t reproducible_seed);
 
 // Seed of a party's weight initialisation, likewise. Not secret: it touches no label.
 uint64_t WeightSeed(SeedRole role, uint64_t reproducible_seed);
+
+// OpenRequest.nonce: 32 bytes, always from the operating system.
+std::string OpenNonce();
 
 }  // namespace splitveil
 

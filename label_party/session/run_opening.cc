@@ -59,9 +59,12 @@ absl::StatusOr<v1::OpenResponse> RunOpening::Open(const v1::OpenRequest& request
   if (absl::Status status = CheckAgreement(run_->agreement, request); !status.ok()) {
     return end_->End(Cause::kRefused, std::move(status));
   }
-  if (request.seed_commitment().size() != sizeof(Digest)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("seed_commitment: expected ", sizeof(Digest), " bytes, found ", request.seed_commitment().size()));
+  for (const auto& [name, bytes] :
+       {std::pair("seed_commitment", &request.seed_commitment()), std::pair("nonce", &request.nonce())}) {
+    if (bytes->size() != sizeof(Digest)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, ": expected ", sizeof(Digest), " bytes, found ", bytes->size()));
+    }
   }
   if (absl::Status status = records_->ChooseCheckpoint(request); !status.ok()) {
     return end_->End(Cause::kRefused, std::move(status));

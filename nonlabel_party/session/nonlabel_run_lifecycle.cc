@@ -1,6 +1,7 @@
 #include "nonlabel_party/session/nonlabel_run_lifecycle.h"
 
 #include <openssl/crypto.h>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -38,6 +39,7 @@ absl::Status NonLabelRunLifecycle::Open() {
   *request.mutable_agreement() = options_.agreement;
   request.set_agreement_sha256(std::string(AsBytes(digest)));
   request.set_seed_commitment(seed.commitment());
+  request.set_nonce(OpenNonce());
   request.set_version(Version());
   CheckpointPlan& checkpoints = options_.checkpoints;
   request.set_resumed_from(checkpoints.resumes() ? checkpoints.resumed_from()->name() : "");

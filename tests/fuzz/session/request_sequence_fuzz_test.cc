@@ -1,10 +1,15 @@
 // Requests in any order, honest ones damaged, at seeded random: what is no honest one is refused with a code that says
 // so, and the run goes on with the next honest one.
+#include <cstdlib>
 #include <gtest/gtest.h>
 #include <limits>
 #include <random>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+
+#include "common/process/steady_time.h"
 #include "tests/unit/label_party/session/label_session_fixture.h"
 
 namespace splitveil::testing {
@@ -93,20 +98,29 @@ class RequestSequenceFuzzTest : public LabelSessionTest {
   uint32_t due_ = 0;  // Of epoch 0.
 };
 
+// One sequence, or for as many seconds as SPLITVEIL_FUZZ_SECONDS says (under the preset `asan`, say), each of another
+// seed.
 TEST_F(RequestSequenceFuzzTest, WhateverIsSentTheNextHonestBatchIsAnswered) {
   run_.agreement.set_batch_size(16);  // 15 batches.
-  Start();
-  random_.seed(29);
-  for (; due_ < schedule_->batches_per_epoch(); ++due_) {
-    for (int i = 0; i < 100; ++i) {
-      const absl::Status status = SendAny();
-      ASSERT_TRUE(IsVerdict(status.code())) << "batch " << due_ << ", request " << i << ": " << status;
+  const char* const seconds = std::getenv("SPLITVEIL_FUZZ_SECONDS");
+  const SteadyTime deadline = SteadyAfter(absl::Seconds(seconds == nullptr ? 0 : std::atof(seconds)));
+  uint64_t seed = 29;
+  do {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    Start();
+    random_.seed(seed++);
+    for (due_ = 0; due_ < schedule_->batches_per_epoch(); ++due_) {
+      for (int i = 0; i < 100; ++i) {
+        const absl::Status status = SendAny();
+        ASSERT_TRUE(IsVerdict(status.code())) << "batch " << due_ << ", request " << i << ": " << status;
+      }
+      const absl::StatusOr<SharedGradients> answer = session_->Train(Activations(0, due_));
+      ASSERT_TRUE(answer.ok()) << "batch " << due_ << ": " << answer.status();
+      ASSERT_TRUE(session_->Learn().ok());
     }
-    const absl::StatusOr<SharedGradients> answer = session_->Train(Activations(0, due_));
-    ASSERT_TRUE(answer.ok()) << "batch " << due_ << ": " << answer.status();
-    ASSERT_TRUE(session_->Learn().ok());
-  }
-  EXPECT_EQ(session_->report()->summary.steps, schedule_->batches_per_epoch());
+    EXPECT_EQ(session_->report()->summary.steps, schedule_->batches_per_epoch());
+  } while (SteadyNow() < deadline);
+  RecordProperty("sequences", static_cast<int>(seed - 29));
 }
 
 }  // namespace

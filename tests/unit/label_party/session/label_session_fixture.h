@@ -69,6 +69,7 @@ class LabelSessionTest : public ::testing::Test {
     *request.mutable_agreement() = run_.agreement;
     request.set_agreement_sha256(std::string(AsBytes(AgreementSha256(run_.agreement))));
     request.set_seed_commitment(seed_->commitment());
+    request.set_nonce(std::string(32, 'n'));
     request.set_resumed_from(continues_);
     for (const std::string& name : unfinished_) {
       request.add_unfinished(name);

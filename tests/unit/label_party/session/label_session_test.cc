@@ -51,10 +51,13 @@ TEST_F(LabelSessionTest, OpenFailsOnAnotherDigest) {
   EXPECT_EQ(session_->Open(request).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(LabelSessionTest, OpenRefusesACommitmentOfAnotherLength) {
+TEST_F(LabelSessionTest, OpenRefusesACommitmentOrANonceOfAnotherLength) {
   Create();
   v1::OpenRequest request = OpenRequest();
   request.set_seed_commitment("short");
+  EXPECT_EQ(session_->Open(request).status().code(), absl::StatusCode::kInvalidArgument);
+  request = OpenRequest();
+  request.clear_nonce();
   EXPECT_EQ(session_->Open(request).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(session_->Open(OpenRequest()).ok());
 }
@@ -64,6 +67,16 @@ TEST_F(LabelSessionTest, SecondOpenIsRefusedOnceSomethingMayLeave) {
   v1::OpenRequest other = OpenRequest();
   other.mutable_seed_commitment()->back() ^= 1;
   EXPECT_EQ(session_->Open(other).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+// With `reproducible_seed` nothing but its nonce tells it from the process that was killed.
+TEST_F(LabelSessionTest, APeerThatWasStartedAgainDoesNotGetTheRunOfTheOneBeforeIt) {
+  Open();
+  v1::OpenRequest again = OpenRequest();
+  again.mutable_nonce()->back() ^= 1;
+  const absl::StatusOr<v1::OpenResponse> response = session_->Open(again);
+  EXPECT_FALSE(response.ok());
+  EXPECT_TRUE(session_->peer_started_again());
 }
 
 TEST_F(LabelSessionTest, OpenAndStartThatComeAgainGetTheSameAnswerUntilTheRunGoesOn) {
