@@ -94,8 +94,8 @@ AttributeAttackModule::AttributeAttackModule(Options options)
                 options_.cut_width),
       test_(static_cast<int64_t>(options_.examples.test.size()), options_.cut_width),
       auxiliary_(static_cast<int64_t>(options_.examples.auxiliary.size()), options_.cut_width),
-      training_history_(options_.cut_width),
-      test_history_(options_.cut_width) {}
+      training_history_(training_.examples(), options_.cut_width),
+      test_history_(test_.examples(), options_.cut_width) {}
 
 absl::StatusOr<std::unique_ptr<AttributeAttackModule>> AttributeAttackModule::Create(Options options) {
   std::unique_ptr<AttributeAttackModule> module = absl::WrapUnique(new AttributeAttackModule(std::move(options)));

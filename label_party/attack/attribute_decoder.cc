@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/architecture/model_spec.h"
+#include "common/checkpoint/progress_archive.h"
 #include "common/dataset/features.h"
 #include "common/model/optimizer_options.h"
 #include "common/status/status_macros.h"
@@ -91,6 +92,18 @@ AttributeDecoder::AttributeDecoder(const Options& options, std::unique_ptr<Layer
       seed_(options.seed),
       layers_(std::move(layers)),
       random_(options.seed) {}
+
+NamedParameters AttributeDecoder::TrainingState() const { return CopyTrainingState(StateViews(), layers_->steps()); }
+
+void AttributeDecoder::Restore(const NamedParameters& state) {
+  const absl::StatusOr<int64_t> steps = AssignTrainingState(state, StateViews());
+  RefuseUnless(steps.ok());
+  layers_->set_steps(*steps);
+}
+
+std::vector<ParameterView> AttributeDecoder::StateViews() const {
+  return Joined({layers_->parameters(""), layers_->optimizer_state("")});
+}
 
 absl::Status AttributeDecoder::CheckWidth(ConstMatrixView activations) const {
   if (activations.cols() != input_width_) {

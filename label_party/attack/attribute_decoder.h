@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_ATTACK_ATTRIBUTE_DECODER_H_
 #define SPLITVEIL_LABEL_PARTY_ATTACK_ATTRIBUTE_DECODER_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -52,6 +53,22 @@ class AttributeDecoder {
   absl::StatusOr<Matrix> Guess(ConstMatrixView activations) const;
 
  private:
+  friend class cereal::access;
+  // What the next Learn goes on from.
+  template <typename Archive>
+  void save(Archive& archive) const {
+    archive(TrainingState(), random_);
+  }
+  template <typename Archive>
+  void load(Archive& archive) {
+    NamedParameters state;
+    archive(state, random_);
+    Restore(state);
+  }
+  NamedParameters TrainingState() const;
+  // Throws, as cereal does, unless `state` is that of such layers.
+  void Restore(const NamedParameters& state);
+
   // Examples that a decoder learns from, or is tried on: standardised, and a value for each.
   struct Examples {
     Matrix inputs;
@@ -67,6 +84,7 @@ class AttributeDecoder {
   absl::Status Pass(const Examples& examples);
   // One step of the optimiser.
   absl::Status Step(const Examples& examples, absl::Span<const uint32_t> rows);
+  std::vector<ParameterView> StateViews() const;
   // Mean cross-entropy, nats.
   absl::StatusOr<double> LossOn(const Examples& examples) const;
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/architecture/model_spec.h"
+#include "common/checkpoint/progress_archive.h"
 #include "common/model/optimizer_options.h"
 #include "common/status/status_macros.h"
 #include "label_party/top/task_loss.h"
@@ -18,6 +19,9 @@ namespace splitveil {
 namespace {
 
 constexpr char kField[] = "attribute_attack.shadow_model";
+// Of their parameters' names.
+constexpr char kEncoder[] = "encoder/";
+constexpr char kDiscriminator[] = "discriminator/";
 constexpr size_t kBatch = 256;
 constexpr int kDiscriminatorUnits = 64;
 constexpr int64_t kEncodedAtOnce = 4096;
@@ -98,6 +102,22 @@ absl::Status ShadowEncoder::Build() {
   discriminator.seed = random_();
   SPLITVEIL_ASSIGN_OR_RETURN(discriminator_, LayerStack::Create(discriminator));
   return absl::OkStatus();
+}
+
+NamedParameters ShadowEncoder::TrainingState() const { return CopyTrainingState(StateViews(), layers_->steps()); }
+
+void ShadowEncoder::Restore(const NamedParameters& state) {
+  const absl::StatusOr<int64_t> steps = AssignTrainingState(state, StateViews());
+  RefuseUnless(steps.ok());
+  input_->set_steps(*steps);
+  layers_->set_steps(*steps);
+  discriminator_->set_steps(*steps);  // A step each in turn.
+}
+
+std::vector<ParameterView> ShadowEncoder::StateViews() const {
+  return Joined({input_->parameters(kEncoder), input_->optimizer_state(kEncoder), layers_->parameters(kEncoder),
+                 layers_->optimizer_state(kEncoder), discriminator_->parameters(kDiscriminator),
+                 discriminator_->optimizer_state(kDiscriminator)});
 }
 
 absl::Status ShadowEncoder::Imitate(ConstMatrixView sent) {

@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_SESSION_ATTRIBUTE_AUDIT_H_
 #define SPLITVEIL_LABEL_PARTY_SESSION_ATTRIBUTE_AUDIT_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -81,6 +82,13 @@ class AttributeAudit {
   absl::StatusOr<SharedGuesses> Guess(uint32_t epoch);
 
  private:
+  friend class cereal::access;
+  // Without the guesses: a peer goes on from a checkpoint that follows them only where it has got them.
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(embedded_epoch_, *module_);
+  }
+
   struct Counts {
     int64_t auxiliary = 0, test = 0;
   };

@@ -11,7 +11,7 @@
 //            ◄──────────── protected gradients       then Learn
 //     ScoreBatch(scores) ─────────────────────────►  judged by LeakAuditor
 //     Evaluate: test activations ─────────────────►  test metrics, checkpoint, early stopping
-//     EmbedAuxiliary, GuessAttributes ────────────►  guesses at sensitive attributes: AttributeAudit
+//     EmbedAuxiliary, GuessAttributes ────────────►  AttributeAudit; the checkpoint follows it
 //            ◄────────────────────────────── guesses
 //   AuxiliaryLabels, ScoreExamples (ORACLE) ────►  judged by CompletionAudit
 //   Close ────────────────────────────────────────►  kTraining -> kCompleted, and kFarewell once the peer has heard
