@@ -112,10 +112,11 @@ class AttributeAttackModule {
 
   // Guesses by attack, attribute and examples (TEST, then TRAINING), attacks and attributes in the agreed order. An
   // attack of which not all has come in this epoch makes none, and none are made for examples that have not all come.
-  // Takes as long as the decoders learn, seconds to minutes. Asked again for the same epoch: the same guesses, or none in
-  // a run that was continued since, whose peer has them. They are valid until another epoch is asked for. Errors:
-  // Internal where activations are not finite or LibTorch fails.
-  absl::StatusOr<absl::Span<const AttributeGuess>> Guess(uint32_t epoch);
+  // Takes as long as the decoders learn, seconds to minutes, unless `stop` says that they are to leave off; it is asked
+  // many times a second (null: nobody asks). Asked again for the same epoch: the same guesses, or none in a run that
+  // was continued since, whose peer has them. They are valid until another epoch is asked for. Errors: Internal where
+  // activations are not finite or LibTorch fails; StoppedOnRequest: what was learnt in part is of no further use.
+  absl::StatusOr<absl::Span<const AttributeGuess>> Guess(uint32_t epoch, bool (*stop)() = nullptr);
 
  private:
   friend class cereal::access;
@@ -153,7 +154,7 @@ class AttributeAttackModule {
   absl::Status CheckAttribute(const KnownAttribute& attribute) const;
   absl::Status AddAttempt(const AttributeAttackTraits& attack, const KnownAttribute& attribute, uint64_t seed);
   // `imitated`: what the shadow encoder makes of all features, where the attack takes that.
-  absl::Status Learn(Attempt& attempt, ConstMatrixView imitated);
+  absl::Status Learn(Attempt& attempt, ConstMatrixView imitated, bool (*stop)());
   bool remembers() const;
   // Adds `epoch` to the histories once all of it has come.
   void Remember(uint32_t epoch);

@@ -14,6 +14,7 @@
 #include "common/checkpoint/progress_archive.h"
 #include "common/dataset/features.h"
 #include "common/model/optimizer_options.h"
+#include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
 #include "label_party/top/task_loss.h"
 
@@ -113,7 +114,7 @@ absl::Status AttributeDecoder::CheckWidth(ConstMatrixView activations) const {
   return absl::OkStatus();
 }
 
-absl::Status AttributeDecoder::Learn(ConstMatrixView activations, absl::Span<const uint8_t> values) {
+absl::Status AttributeDecoder::Learn(ConstMatrixView activations, absl::Span<const uint8_t> values, bool (*stop)()) {
   SPLITVEIL_RETURN_IF_ERROR(CheckWidth(activations));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<uint32_t> known, KnownRows(activations.rows(), values));
   const absl::Span<const uint32_t> rows = known;
@@ -126,7 +127,7 @@ absl::Status AttributeDecoder::Learn(ConstMatrixView activations, absl::Span<con
   double best_loss = std::numeric_limits<double>::infinity();
   for (int pass = 0; pass <= passes_; ++pass) {
     if (pass > 0) {
-      SPLITVEIL_RETURN_IF_ERROR(Pass(learnt));
+      SPLITVEIL_RETURN_IF_ERROR(Pass(learnt, stop));
     }
     if (held_out_count == 0) {
       continue;
@@ -174,12 +175,15 @@ AttributeDecoder::Examples AttributeDecoder::Pick(ConstMatrixView activations, a
   return examples;
 }
 
-absl::Status AttributeDecoder::Pass(const Examples& examples) {
+absl::Status AttributeDecoder::Pass(const Examples& examples, bool (*stop)()) {
   std::vector<uint32_t> order(examples.values.size());
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), random_);
   const size_t batch = std::clamp<size_t>(order.size() / kLeastBatches, 1, kLargestBatch);
   for (size_t first = 0; first < order.size(); first += batch) {
+    if (stop != nullptr && stop()) {
+      return StoppedOnRequest();
+    }
     SPLITVEIL_RETURN_IF_ERROR(Step(examples, absl::MakeConstSpan(order).subspan(first, batch)));
   }
   return absl::OkStatus();

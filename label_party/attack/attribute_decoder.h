@@ -43,9 +43,9 @@ class AttributeDecoder {
 
   // Learns from the rows of `activations` [rows, input_width] whose value is known: `values` [rows], each below
   // Options::values or kUnknownAttribute. Goes on from where an earlier Learn ended. With fewer than ten known ones
-  // nothing is held out. Errors: InvalidArgument for another shape, a value that there is not, or none known; Internal
-  // where activations are not finite.
-  absl::Status Learn(ConstMatrixView activations, absl::Span<const uint8_t> values);
+  // nothing is held out. `stop`: asked before each batch; null: nobody asks. Errors: InvalidArgument for another shape,
+  // a value that there is not, or none known; Internal where activations are not finite; StoppedOnRequest, half-way.
+  absl::Status Learn(ConstMatrixView activations, absl::Span<const uint8_t> values, bool (*stop)() = nullptr);
 
   // log p(value | activations): [rows, values]. 256 rows or more are brought to the scale of the learnt ones by their
   // own mean and spread, and so should be a fair sample. Before the first Learn: of random weights. Errors:
@@ -81,7 +81,7 @@ class AttributeDecoder {
   absl::StatusOr<std::vector<uint32_t>> KnownRows(int64_t rows, absl::Span<const uint8_t> values) const;
   Examples Pick(ConstMatrixView activations, absl::Span<const uint8_t> values, absl::Span<const uint32_t> rows) const;
   // One pass.
-  absl::Status Pass(const Examples& examples);
+  absl::Status Pass(const Examples& examples, bool (*stop)());
   // One step of the optimiser.
   absl::Status Step(const Examples& examples, absl::Span<const uint32_t> rows);
   std::vector<ParameterView> StateViews() const;

@@ -12,6 +12,7 @@
 #include "common/architecture/model_spec.h"
 #include "common/checkpoint/progress_archive.h"
 #include "common/model/optimizer_options.h"
+#include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
 #include "label_party/top/task_loss.h"
 
@@ -120,7 +121,7 @@ std::vector<ParameterView> ShadowEncoder::StateViews() const {
                  discriminator_->optimizer_state(kDiscriminator)});
 }
 
-absl::Status ShadowEncoder::Imitate(ConstMatrixView sent) {
+absl::Status ShadowEncoder::Imitate(ConstMatrixView sent, bool (*stop)()) {
   standardiser_ = Standardiser(sent);
   std::vector<uint32_t> order(static_cast<size_t>(sent.rows()));
   std::iota(order.begin(), order.end(), 0);
@@ -128,6 +129,9 @@ absl::Status ShadowEncoder::Imitate(ConstMatrixView sent) {
     const auto noise_spread = static_cast<float>(options_.passes - pass) / static_cast<float>(options_.passes);
     std::shuffle(order.begin(), order.end(), random_);
     for (size_t first = 0; first < order.size(); first += kBatch) {
+      if (stop != nullptr && stop()) {
+        return StoppedOnRequest();
+      }
       const auto rows = absl::MakeConstSpan(order).subspan(first, kBatch);
       Matrix batch = Matrix::ToOverwrite(static_cast<int64_t>(rows.size()), sent.cols());
       for (size_t j = 0; j < rows.size(); ++j) {

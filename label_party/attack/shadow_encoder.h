@@ -49,9 +49,9 @@ class ShadowEncoder {
   // Errors: InvalidArgument for a model that is none of layers, or does not fit the features or the cut width.
   static absl::StatusOr<std::unique_ptr<ShadowEncoder>> Create(const Options& options);
 
-  // Learns from `sent` [>= 1, cut_width]. Goes on from where an earlier Imitate ended. Errors: Internal where numbers
-  // are not finite.
-  absl::Status Imitate(ConstMatrixView sent);
+  // Learns from `sent` [>= 1, cut_width]. Goes on from where an earlier Imitate ended. `stop`: asked before each batch;
+  // null: nobody asks. Errors: Internal where numbers are not finite; StoppedOnRequest, half-way.
+  absl::Status Imitate(ConstMatrixView sent, bool (*stop)() = nullptr);
 
   // What it makes of all features: [features' rows, cut_width].
   absl::StatusOr<Matrix> EncodeAll() const;

@@ -78,8 +78,9 @@ class AttributeAudit {
 
   // That all has come that the attacks on `epoch` were granted. Error: FailedPrecondition.
   absl::Status CheckGuess(uint32_t epoch) const;
-  // Of all attacks, in messages of kGuessRows. Takes as long as the decoders learn. Errors: those of the module.
-  absl::StatusOr<SharedGuesses> Guess(uint32_t epoch);
+  // Of all attacks, in messages of kGuessRows. Takes as long as the decoders learn; `stop`, errors: as
+  // AttributeAttackModule::Guess.
+  absl::StatusOr<SharedGuesses> Guess(uint32_t epoch, bool (*stop)() = nullptr);
 
  private:
   friend class cereal::access;

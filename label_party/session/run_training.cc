@@ -10,6 +10,7 @@
 #include "common/config/agreement.h"
 #include "common/leakage/bound_basis.h"
 #include "common/leakage/bounds.h"
+#include "common/process/exit_code.h"
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
@@ -260,11 +261,14 @@ absl::StatusOr<v1::EmbedAuxiliaryResponse> RunTraining::FinishEmbedding(const Au
   return IsOfLedger(response.status()) ? parts_.end->EndUnlessOk(response.status()) : std::move(response);
 }
 
-absl::StatusOr<SharedGuesses> RunTraining::GuessAttributes(const v1::GuessAttributesRequest& request) {
+absl::StatusOr<SharedGuesses> RunTraining::GuessAttributes(const v1::GuessAttributesRequest& request, bool (*stop)()) {
   SPLITVEIL_RETURN_IF_ERROR(CheckAttributeCall(request.epoch(), "GuessAttributes"));
   SPLITVEIL_RETURN_IF_ERROR(training_.attribute_audit->CheckGuess(request.epoch()));
   SPLITVEIL_RETURN_IF_ERROR(Learn());
-  absl::StatusOr<SharedGuesses> guesses = training_.attribute_audit->Guess(request.epoch());
+  absl::StatusOr<SharedGuesses> guesses = training_.attribute_audit->Guess(request.epoch(), stop);
+  if (IsStoppedOnRequest(guesses.status())) {
+    return parts_.end->End(Cause::kStopped, guesses.status());
+  }
   SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(guesses.status()));
   SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(WriteDueCheckpoint()));
   return guesses;

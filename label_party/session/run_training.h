@@ -62,7 +62,8 @@ class RunTraining {
   absl::Status ScoreExamples(const v1::ScoreExamplesRequest& request);
   absl::Status EmbedAuxiliary(const v1::CutActivations& request, AuxiliaryEmbedding& embedding);
   absl::StatusOr<v1::EmbedAuxiliaryResponse> FinishEmbedding(const AuxiliaryEmbedding& embedding);
-  absl::StatusOr<SharedGuesses> GuessAttributes(const v1::GuessAttributesRequest& request);
+  // `stop`: as AttributeAttackModule::Guess; it then ends the run.
+  absl::StatusOr<SharedGuesses> GuessAttributes(const v1::GuessAttributesRequest& request, bool (*stop)());
 
   // An answer has left on the wire; goes on as Learn.
   absl::Status LearnFromAnswered();

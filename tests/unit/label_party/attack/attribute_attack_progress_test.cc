@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/checkpoint/progress_archive.h"
+#include "common/process/exit_code.h"
 #include "tests/unit/label_party/attack/attribute_attack_fixture.h"
 
 namespace splitveil {
@@ -126,6 +127,17 @@ TEST_F(AttributeAttackProgressTest, ProgressThatDoesNotFitIsRefused) {
   options_ = fitting;
   options_.examples.unmarked.pop_back();
   expect_refused(bytes, *MakeAll());
+}
+
+TEST_F(AttributeAttackProgressTest, DecodersLeaveOffOnRequest) {
+  for (const v1::AttributeAttack attack : {v1::BASIC, v1::POISON, v1::CUMULATIVE_POISON, v1::SIMULATOR}) {
+    const auto module = Make({attack});
+    TakeAll(*module, 0, Activations(0).activations);
+    static int asked;
+    asked = 0;
+    EXPECT_TRUE(IsStoppedOnRequest(module->Guess(0, [] { return ++asked == 3; }).status()));
+    EXPECT_EQ(asked, 3);
+  }
 }
 
 }  // namespace

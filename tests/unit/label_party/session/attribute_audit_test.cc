@@ -2,9 +2,11 @@
 #include "label_party/session/attribute_audit.h"
 
 #include <algorithm>
+#include <atomic>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/unit/label_party/session/label_session_life_fixture.h"
@@ -139,6 +141,31 @@ TEST_F(AttributeAuditTest, AContinuedRunMakesTheGuessesThatItWouldHaveMade) {
   EXPECT_EQ(Bytes(Guess(0)).size(), 0);
   EXPECT_EQ(attack(1), expected);
   EXPECT_EQ(LedgerValue(ledger, queries), "2");
+}
+
+thread_local bool guesses_here = false;
+std::atomic<bool> waits = false;
+
+TEST_F(AttributeAuditTest, AStopReachesDecodersThatLearn) {
+  run_.label_config.mutable_attribute_attack()->set_decoder_epochs(10000);  // Minutes.
+  StartAudited();
+  TrainAndEvaluate(0);
+  ASSERT_TRUE(session_->FinishEmbedding(EmbedAll(0, auxiliary_examples_)).ok());
+  absl::Status outcome;
+  std::thread operating([&] {
+    outcome = session_->WaitUntilEnded([] {
+      waits = true;
+      return guesses_here;
+    });
+  });
+  while (!waits) {
+    std::this_thread::yield();
+  }
+  guesses_here = true;
+  EXPECT_TRUE(IsStoppedOnRequest(Guess(0).status()));
+  operating.join();
+  EXPECT_TRUE(IsStoppedOnRequest(outcome)) << outcome;
+  EXPECT_EQ(LedgerValue(run_.files.File("label_party.db"), "SELECT status FROM run"), "stopped");
 }
 
 TEST_F(AttributeAuditTest, RefusesAuxiliaryActivationsThatAreNotAllOfThem) {
