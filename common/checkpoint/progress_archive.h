@@ -15,7 +15,11 @@
 #include <cereal/types/vector.hpp>
 #include <cstdint>
 #include <exception>
+#include <istream>
+#include <ostream>
+#include <random>
 #include <sstream>
+#include <streambuf>
 #include <string>
 
 #include "absl/status/status.h"
@@ -24,6 +28,27 @@
 
 #include "common/matrix/matrix.h"
 #include "common/process/version.h"
+
+namespace cereal {
+
+// Where cereal looks for it: a generator goes on with the numbers that it would have drawn.
+template <typename Archive>
+void save(Archive& archive, const std::mt19937_64& generator) {
+  std::ostringstream text;
+  text << generator;
+  archive(text.str());
+}
+
+template <typename Archive>
+void load(Archive& archive, std::mt19937_64& generator) {
+  std::string text;
+  archive(text);
+  if (!(std::istringstream(text) >> generator)) {
+    throw Exception("expected the state of a generator");
+  }
+}
+
+}  // namespace cereal
 
 namespace splitveil {
 
@@ -41,12 +66,41 @@ void load(Archive& archive, Matrix& matrix) {
   archive(cereal::binary_data(matrix.data(), static_cast<size_t>(matrix.size()) * sizeof(float)));
 }
 
+// For a part that has just been read: unless `fits`, LoadProgress fails.
+inline void RefuseUnless(bool fits) {
+  if (!fits) {
+    throw cereal::Exception("expected what fits the run");
+  }
+}
+
+// Progress may be as large as all activations of many epochs, so its bytes are held once: written to the end of
+// `bytes`, or read where they lie.
+class ProgressBytes : public std::streambuf {
+ public:
+  explicit ProgressBytes(std::string* bytes) : written_(bytes) {}
+  explicit ProgressBytes(absl::string_view bytes) {
+    char* const begin = const_cast<char*>(bytes.data());  // A get area is never written to.
+    setg(begin, begin, begin + bytes.size());
+  }
+
+ protected:
+  std::streamsize xsputn(const char* bytes, std::streamsize count) override {
+    written_->append(bytes, static_cast<size_t>(count));
+    return count;
+  }
+
+ private:
+  std::string* const written_ = nullptr;
+};
+
 template <typename... Parts>
 std::string SaveProgress(const Parts&... parts) {
-  std::ostringstream bytes;
-  cereal::BinaryOutputArchive archive(bytes);
+  std::string bytes;
+  ProgressBytes buffer(&bytes);
+  std::ostream stream(&buffer);
+  cereal::BinaryOutputArchive archive(stream);
   archive(std::string(Version()), parts...);
-  return bytes.str();
+  return bytes;
 }
 
 // Errors: InvalidArgument where another version has written them, or they are not of these parts, which are then to be
@@ -54,7 +108,8 @@ std::string SaveProgress(const Parts&... parts) {
 template <typename... Parts>
 absl::Status LoadProgress(absl::string_view bytes, Parts&... parts) {
   try {  // The one place where cereal's exceptions end.
-    std::istringstream stream{std::string(bytes)};
+    ProgressBytes buffer(bytes);
+    std::istream stream(&buffer);
     cereal::BinaryInputArchive archive(stream);
     std::string version;
     archive(version);

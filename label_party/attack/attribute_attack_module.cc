@@ -94,8 +94,8 @@ AttributeAttackModule::AttributeAttackModule(Options options)
                 options_.cut_width),
       test_(static_cast<int64_t>(options_.examples.test.size()), options_.cut_width),
       auxiliary_(static_cast<int64_t>(options_.examples.auxiliary.size()), options_.cut_width),
-      training_history_(options_.cut_width),
-      test_history_(options_.cut_width) {}
+      training_history_(training_.examples(), options_.cut_width),
+      test_history_(test_.examples(), options_.cut_width) {}
 
 absl::StatusOr<std::unique_ptr<AttributeAttackModule>> AttributeAttackModule::Create(Options options) {
   std::unique_ptr<AttributeAttackModule> module = absl::WrapUnique(new AttributeAttackModule(std::move(options)));
@@ -298,7 +298,7 @@ bool AttributeAttackModule::IsReady(const AttributeAttackTraits& attack, uint32_
   return (attack.reads_training() ? training_ : auxiliary_).IsComplete(epoch);
 }
 
-absl::StatusOr<absl::Span<const AttributeGuess>> AttributeAttackModule::Guess(uint32_t epoch) {
+absl::StatusOr<absl::Span<const AttributeGuess>> AttributeAttackModule::Guess(uint32_t epoch, bool (*stop)()) {
   if (guessed_epoch_ == epoch) {
     return guesses_;
   }
@@ -306,12 +306,12 @@ absl::StatusOr<absl::Span<const AttributeGuess>> AttributeAttackModule::Guess(ui
   guesses_.clear();
   Matrix imitated;
   if (shadow_ != nullptr && training_.IsComplete(epoch)) {
-    SPLITVEIL_RETURN_IF_ERROR(shadow_->Imitate(training_.rows()));
+    SPLITVEIL_RETURN_IF_ERROR(shadow_->Imitate(training_.rows(), stop));
     SPLITVEIL_ASSIGN_OR_RETURN(imitated, shadow_->EncodeAll());
   }
   for (Attempt& attempt : attempts_) {
     if (IsReady(attempt.attack, epoch)) {
-      SPLITVEIL_RETURN_IF_ERROR(Learn(attempt, imitated));
+      SPLITVEIL_RETURN_IF_ERROR(Learn(attempt, imitated, stop));
       SPLITVEIL_RETURN_IF_ERROR(Try(attempt, epoch));
     }
   }
@@ -319,25 +319,25 @@ absl::StatusOr<absl::Span<const AttributeGuess>> AttributeAttackModule::Guess(ui
   return guesses_;
 }
 
-absl::Status AttributeAttackModule::Learn(Attempt& attempt, ConstMatrixView imitated) {
+absl::Status AttributeAttackModule::Learn(Attempt& attempt, ConstMatrixView imitated, bool (*stop)()) {
   switch (attempt.attack.source) {
     case DecoderSource::kAuxiliaryActivations: {
       SPLITVEIL_ASSIGN_OR_RETURN(attempt.decoder, AttributeDecoder::Create(attempt.decoder_options));
-      return attempt.decoder->Learn(auxiliary_.rows(), attempt.values);
+      return attempt.decoder->Learn(auxiliary_.rows(), attempt.values, stop);
     }
     case DecoderSource::kMarkedActivations:
       return attempt.decoder->Learn(training_.rows().block(0, static_cast<int64_t>(attempt.values.size())),
-                                    attempt.values);
+                                    attempt.values, stop);
     case DecoderSource::kMarkedHistory: {
       AttributeDecoder::Options options = attempt.decoder_options;
       options.input_width = training_history_.width();
       options.hidden.clear_input_image();  // One image for each epoch is none.
       SPLITVEIL_ASSIGN_OR_RETURN(attempt.decoder, AttributeDecoder::Create(options));
       return attempt.decoder->Learn(training_history_.Rows(0, static_cast<int64_t>(attempt.values.size())),
-                                    attempt.values);
+                                    attempt.values, stop);
     }
     case DecoderSource::kAuxiliaryFeatures:
-      return attempt.decoder->Learn(imitated, attempt.values);
+      return attempt.decoder->Learn(imitated, attempt.values, stop);
   }
   return absl::InternalError("attribute attack: expected a source of what decoders learn");
 }

@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_ATTACK_ATTRIBUTE_ATTACK_MODULE_H_
 #define SPLITVEIL_LABEL_PARTY_ATTACK_ATTRIBUTE_ATTACK_MODULE_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -65,15 +66,16 @@ struct AttributeGuess {
 //
 // What a decoder learns from and where it is tried: common/leakage/attribute_attack_traits.h; the attacks but
 // CUMULATIVE_POISON are those of Yu et al., "Privacy-preserving split learning via Pareto optimal search", section 4.
-// Decoders of attacks that read
-// one epoch of the training stay from epoch to epoch, as does the shadow encoder. CUMULATIVE_POISON keeps what came in
-// the epochs (EpochHistory) in the place of a decoder; an epoch of which not all training and test examples have come
-// is left out. A run that is continued from a checkpoint starts all of these anew. All others are of their epoch alone.
-// Equal seeds and activations give equal guesses on one machine.
+// Decoders of attacks that read one epoch of the training stay from epoch to epoch, as does the shadow encoder.
+// CUMULATIVE_POISON keeps what came in the epochs (EpochHistory) in the place of a decoder; an epoch of which not all
+// training and test examples have come is left out. All others are of their epoch alone. Equal seeds and activations
+// give equal guesses on one machine, also where a checkpoint comes between them: between two batches of an epoch, or
+// after its Guess.
 //
 // Memory: cut_width float32 numbers for each training, test and auxiliary example, of those that an agreed attack
-// reads; with CUMULATIVE_POISON up to EpochHistory::kSlots times as many more for training and test examples. Not
-// thread-safe.
+// reads; with CUMULATIVE_POISON up to EpochHistory::kSlots times as many more for training and test examples. Each
+// checkpoint has all of them but the latest rows of test and auxiliary examples, and holds them in memory once more
+// while it is written. Not thread-safe.
 class AttributeAttackModule {
  public:
   struct Options {
@@ -109,20 +111,40 @@ class AttributeAttackModule {
   absl::Status TakeAuxiliary(uint32_t epoch, int64_t first_rank, ConstMatrixView activations);
 
   // Guesses by attack, attribute and examples (TEST, then TRAINING), attacks and attributes in the agreed order. An
-  // attack of which not all has come in this epoch, in a run that was continued within it, makes none, and none are
-  // made for examples that have not all come. Takes as long as the decoders learn: seconds. Asked again for the same
-  // epoch: the same guesses. They are valid until another epoch is asked for. Errors: Internal where activations are
-  // not finite or LibTorch fails.
-  absl::StatusOr<absl::Span<const AttributeGuess>> Guess(uint32_t epoch);
+  // attack of which not all has come in this epoch makes none, and none are made for examples that have not all come.
+  // Takes as long as the decoders learn, seconds to minutes, unless `stop` says that they are to leave off; it is asked
+  // many times a second (null: nobody asks). Asked again for the same epoch: the same guesses, or none in a run that
+  // was continued since, whose peer has them. They are valid until another epoch is asked for. Errors: Internal where
+  // activations are not finite or LibTorch fails; StoppedOnRequest: what was learnt in part is of no further use.
+  absl::StatusOr<absl::Span<const AttributeGuess>> Guess(uint32_t epoch, bool (*stop)() = nullptr);
 
  private:
+  friend class cereal::access;
+  // Test and auxiliary examples come between the batches of two epochs, and the next checkpoint has no more use for
+  // them: they have been guessed at, and added to the history.
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    for (Attempt& attempt : attempts_) {
+      if (attempt.keeps_decoder()) {
+        archive(*attempt.decoder);
+      }
+    }
+    if (shadow_ != nullptr) {
+      archive(*shadow_);
+    }
+    archive(training_, training_history_, test_history_, remembered_epoch_, guessed_epoch_);
+  }
+
   // An attack on an attribute.
   struct Attempt {
+    // Whether the decoder goes on from epoch to epoch; else it is made anew for each.
+    bool keeps_decoder() const { return attack.reads_training() && !attack.remembers(); }
+
     AttributeAttackTraits attack;
     std::string attribute;
     std::vector<uint8_t> values;  // Of the examples that the decoder learns from, in the order of their rows.
     AttributeDecoder::Options decoder_options;
-    std::unique_ptr<AttributeDecoder> decoder;  // Kept where it learns from one epoch's training; else made anew.
+    std::unique_ptr<AttributeDecoder> decoder;
   };
 
   explicit AttributeAttackModule(Options options);
@@ -132,7 +154,7 @@ class AttributeAttackModule {
   absl::Status CheckAttribute(const KnownAttribute& attribute) const;
   absl::Status AddAttempt(const AttributeAttackTraits& attack, const KnownAttribute& attribute, uint64_t seed);
   // `imitated`: what the shadow encoder makes of all features, where the attack takes that.
-  absl::Status Learn(Attempt& attempt, ConstMatrixView imitated);
+  absl::Status Learn(Attempt& attempt, ConstMatrixView imitated, bool (*stop)());
   bool remembers() const;
   // Adds `epoch` to the histories once all of it has come.
   void Remember(uint32_t epoch);

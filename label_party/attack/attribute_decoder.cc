@@ -11,8 +11,10 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/architecture/model_spec.h"
+#include "common/checkpoint/progress_archive.h"
 #include "common/dataset/features.h"
 #include "common/model/optimizer_options.h"
+#include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
 #include "label_party/top/task_loss.h"
 
@@ -92,6 +94,18 @@ AttributeDecoder::AttributeDecoder(const Options& options, std::unique_ptr<Layer
       layers_(std::move(layers)),
       random_(options.seed) {}
 
+NamedParameters AttributeDecoder::TrainingState() const { return CopyTrainingState(StateViews(), layers_->steps()); }
+
+void AttributeDecoder::Restore(const NamedParameters& state) {
+  const absl::StatusOr<int64_t> steps = AssignTrainingState(state, StateViews());
+  RefuseUnless(steps.ok());
+  layers_->set_steps(*steps);
+}
+
+std::vector<ParameterView> AttributeDecoder::StateViews() const {
+  return Joined({layers_->parameters(""), layers_->optimizer_state("")});
+}
+
 absl::Status AttributeDecoder::CheckWidth(ConstMatrixView activations) const {
   if (activations.cols() != input_width_) {
     return absl::InvalidArgumentError(
@@ -100,7 +114,7 @@ absl::Status AttributeDecoder::CheckWidth(ConstMatrixView activations) const {
   return absl::OkStatus();
 }
 
-absl::Status AttributeDecoder::Learn(ConstMatrixView activations, absl::Span<const uint8_t> values) {
+absl::Status AttributeDecoder::Learn(ConstMatrixView activations, absl::Span<const uint8_t> values, bool (*stop)()) {
   SPLITVEIL_RETURN_IF_ERROR(CheckWidth(activations));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<uint32_t> known, KnownRows(activations.rows(), values));
   const absl::Span<const uint32_t> rows = known;
@@ -113,7 +127,7 @@ absl::Status AttributeDecoder::Learn(ConstMatrixView activations, absl::Span<con
   double best_loss = std::numeric_limits<double>::infinity();
   for (int pass = 0; pass <= passes_; ++pass) {
     if (pass > 0) {
-      SPLITVEIL_RETURN_IF_ERROR(Pass(learnt));
+      SPLITVEIL_RETURN_IF_ERROR(Pass(learnt, stop));
     }
     if (held_out_count == 0) {
       continue;
@@ -161,12 +175,15 @@ AttributeDecoder::Examples AttributeDecoder::Pick(ConstMatrixView activations, a
   return examples;
 }
 
-absl::Status AttributeDecoder::Pass(const Examples& examples) {
+absl::Status AttributeDecoder::Pass(const Examples& examples, bool (*stop)()) {
   std::vector<uint32_t> order(examples.values.size());
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), random_);
   const size_t batch = std::clamp<size_t>(order.size() / kLeastBatches, 1, kLargestBatch);
   for (size_t first = 0; first < order.size(); first += batch) {
+    if (stop != nullptr && stop()) {
+      return StoppedOnRequest();
+    }
     SPLITVEIL_RETURN_IF_ERROR(Step(examples, absl::MakeConstSpan(order).subspan(first, batch)));
   }
   return absl::OkStatus();

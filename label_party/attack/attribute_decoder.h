@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_ATTACK_ATTRIBUTE_DECODER_H_
 #define SPLITVEIL_LABEL_PARTY_ATTACK_ATTRIBUTE_DECODER_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -42,9 +43,9 @@ class AttributeDecoder {
 
   // Learns from the rows of `activations` [rows, input_width] whose value is known: `values` [rows], each below
   // Options::values or kUnknownAttribute. Goes on from where an earlier Learn ended. With fewer than ten known ones
-  // nothing is held out. Errors: InvalidArgument for another shape, a value that there is not, or none known; Internal
-  // where activations are not finite.
-  absl::Status Learn(ConstMatrixView activations, absl::Span<const uint8_t> values);
+  // nothing is held out. `stop`: asked before each batch; null: nobody asks. Errors: InvalidArgument for another shape,
+  // a value that there is not, or none known; Internal where activations are not finite; StoppedOnRequest, half-way.
+  absl::Status Learn(ConstMatrixView activations, absl::Span<const uint8_t> values, bool (*stop)() = nullptr);
 
   // log p(value | activations): [rows, values]. 256 rows or more are brought to the scale of the learnt ones by their
   // own mean and spread, and so should be a fair sample. Before the first Learn: of random weights. Errors:
@@ -52,6 +53,22 @@ class AttributeDecoder {
   absl::StatusOr<Matrix> Guess(ConstMatrixView activations) const;
 
  private:
+  friend class cereal::access;
+  // What the next Learn goes on from.
+  template <typename Archive>
+  void save(Archive& archive) const {
+    archive(TrainingState(), random_);
+  }
+  template <typename Archive>
+  void load(Archive& archive) {
+    NamedParameters state;
+    archive(state, random_);
+    Restore(state);
+  }
+  NamedParameters TrainingState() const;
+  // Throws, as cereal does, unless `state` is that of such layers.
+  void Restore(const NamedParameters& state);
+
   // Examples that a decoder learns from, or is tried on: standardised, and a value for each.
   struct Examples {
     Matrix inputs;
@@ -64,9 +81,10 @@ class AttributeDecoder {
   absl::StatusOr<std::vector<uint32_t>> KnownRows(int64_t rows, absl::Span<const uint8_t> values) const;
   Examples Pick(ConstMatrixView activations, absl::Span<const uint8_t> values, absl::Span<const uint32_t> rows) const;
   // One pass.
-  absl::Status Pass(const Examples& examples);
+  absl::Status Pass(const Examples& examples, bool (*stop)());
   // One step of the optimiser.
   absl::Status Step(const Examples& examples, absl::Span<const uint32_t> rows);
+  std::vector<ParameterView> StateViews() const;
   // Mean cross-entropy, nats.
   absl::StatusOr<double> LossOn(const Examples& examples) const;
 

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "common/checkpoint/progress_archive.h"
+
 namespace splitveil {
 namespace {
 
@@ -36,6 +38,13 @@ void EpochHistory::Halve() {
   }
   slots_.resize(slots_.size() / 2);
   epochs_per_slot_ *= 2;
+}
+
+void EpochHistory::CheckLoaded() const {
+  RefuseUnless(epochs_ >= 0 && epochs_per_slot_ >= 1 && epochs_ <= kSlots * epochs_per_slot_ &&
+               static_cast<int64_t>(slots_.size()) == (epochs_ + epochs_per_slot_ - 1) / epochs_per_slot_ &&
+               std::all_of(slots_.begin(), slots_.end(),
+                           [&](const Matrix& slot) { return slot.rows() == examples_ && slot.cols() == width_; }));
 }
 
 Matrix EpochHistory::Rows(int64_t first, int64_t count) const {

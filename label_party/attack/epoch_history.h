@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_ATTACK_EPOCH_HISTORY_H_
 #define SPLITVEIL_LABEL_PARTY_ATTACK_EPOCH_HISTORY_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <vector>
 
@@ -9,16 +10,16 @@
 
 namespace splitveil {
 
-// What came in each epoch side by side, in at most kSlots columns of `width` numbers for each example: beyond
-// kSlots epochs each column is the mean over 2, 4, ... neighbouring ones, so that none is forgotten. Not
+// What came in each epoch side by side, in at most kSlots columns of `width` numbers for each of `examples` examples:
+// beyond kSlots epochs each column is the mean over 2, 4, ... neighbouring ones, so that none is forgotten. Not
 // thread-safe.
 class EpochHistory {
  public:
   static constexpr int64_t kSlots = 32;
 
-  explicit EpochHistory(int64_t width) : width_(width) {}
+  EpochHistory(int64_t examples, int64_t width) : examples_(examples), width_(width) {}
 
-  // `rows` [examples, width], always as many: of the epoch after those so far.
+  // `rows` [examples, width]: of the epoch after those so far.
   void Add(ConstMatrixView rows);
   // Numbers of an example: columns times width. The latest column may be a mean of fewer epochs.
   int64_t width() const { return static_cast<int64_t>(slots_.size()) * width_; }
@@ -26,9 +27,20 @@ class EpochHistory {
   Matrix Rows(int64_t first, int64_t count) const;
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(epochs_, epochs_per_slot_, slots_);
+    if (Archive::is_loading::value) {
+      CheckLoaded();
+    }
+  }
+  // Throws, as cereal does, unless it is one of as many examples and of this width.
+  void CheckLoaded() const;
   // Neighbouring columns become one.
   void Halve();
 
+  int64_t examples_;
   int64_t width_;
   int64_t epochs_ = 0;
   int64_t epochs_per_slot_ = 1;

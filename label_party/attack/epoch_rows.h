@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_ATTACK_EPOCH_ROWS_H_
 #define SPLITVEIL_LABEL_PARTY_ATTACK_EPOCH_ROWS_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <vector>
 
@@ -27,6 +28,17 @@ class EpochRows {
   ConstMatrixView rows() const { return rows_; }
 
  private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(epoch_, rows_, has_come_, missing_);
+    if (Archive::is_loading::value) {
+      CheckLoaded();
+    }
+  }
+  // Throws, as cereal does, unless they are rows of as many examples and of this width.
+  void CheckLoaded() const;
+
   int64_t examples_;
   int64_t width_;
   uint32_t epoch_ = 0;

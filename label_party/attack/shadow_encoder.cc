@@ -10,7 +10,9 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/architecture/model_spec.h"
+#include "common/checkpoint/progress_archive.h"
 #include "common/model/optimizer_options.h"
+#include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
 #include "label_party/top/task_loss.h"
 
@@ -18,6 +20,9 @@ namespace splitveil {
 namespace {
 
 constexpr char kField[] = "attribute_attack.shadow_model";
+// Of their parameters' names.
+constexpr char kEncoder[] = "encoder/";
+constexpr char kDiscriminator[] = "discriminator/";
 constexpr size_t kBatch = 256;
 constexpr int kDiscriminatorUnits = 64;
 constexpr int64_t kEncodedAtOnce = 4096;
@@ -100,7 +105,23 @@ absl::Status ShadowEncoder::Build() {
   return absl::OkStatus();
 }
 
-absl::Status ShadowEncoder::Imitate(ConstMatrixView sent) {
+NamedParameters ShadowEncoder::TrainingState() const { return CopyTrainingState(StateViews(), layers_->steps()); }
+
+void ShadowEncoder::Restore(const NamedParameters& state) {
+  const absl::StatusOr<int64_t> steps = AssignTrainingState(state, StateViews());
+  RefuseUnless(steps.ok());
+  input_->set_steps(*steps);
+  layers_->set_steps(*steps);
+  discriminator_->set_steps(*steps);  // A step each in turn.
+}
+
+std::vector<ParameterView> ShadowEncoder::StateViews() const {
+  return Joined({input_->parameters(kEncoder), input_->optimizer_state(kEncoder), layers_->parameters(kEncoder),
+                 layers_->optimizer_state(kEncoder), discriminator_->parameters(kDiscriminator),
+                 discriminator_->optimizer_state(kDiscriminator)});
+}
+
+absl::Status ShadowEncoder::Imitate(ConstMatrixView sent, bool (*stop)()) {
   standardiser_ = Standardiser(sent);
   std::vector<uint32_t> order(static_cast<size_t>(sent.rows()));
   std::iota(order.begin(), order.end(), 0);
@@ -108,6 +129,9 @@ absl::Status ShadowEncoder::Imitate(ConstMatrixView sent) {
     const auto noise_spread = static_cast<float>(options_.passes - pass) / static_cast<float>(options_.passes);
     std::shuffle(order.begin(), order.end(), random_);
     for (size_t first = 0; first < order.size(); first += kBatch) {
+      if (stop != nullptr && stop()) {
+        return StoppedOnRequest();
+      }
       const auto rows = absl::MakeConstSpan(order).subspan(first, kBatch);
       Matrix batch = Matrix::ToOverwrite(static_cast<int64_t>(rows.size()), sent.cols());
       for (size_t j = 0; j < rows.size(); ++j) {

@@ -2,9 +2,11 @@
 #ifndef SPLITVEIL_LABEL_PARTY_ATTACK_SHADOW_ENCODER_H_
 #define SPLITVEIL_LABEL_PARTY_ATTACK_SHADOW_ENCODER_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,6 +16,7 @@
 #include "common/matrix/matrix.h"
 #include "common/model/input_layer.h"
 #include "common/model/layer_stack.h"
+#include "common/model/parameters.h"
 #include "label_party/attack/standardiser.h"
 
 #include "splitveil/v1/model.pb.h"
@@ -46,14 +49,31 @@ class ShadowEncoder {
   // Errors: InvalidArgument for a model that is none of layers, or does not fit the features or the cut width.
   static absl::StatusOr<std::unique_ptr<ShadowEncoder>> Create(const Options& options);
 
-  // Learns from `sent` [>= 1, cut_width]. Goes on from where an earlier Imitate ended. Errors: Internal where numbers
-  // are not finite.
-  absl::Status Imitate(ConstMatrixView sent);
+  // Learns from `sent` [>= 1, cut_width]. Goes on from where an earlier Imitate ended. `stop`: asked before each batch;
+  // null: nobody asks. Errors: Internal where numbers are not finite; StoppedOnRequest, half-way.
+  absl::Status Imitate(ConstMatrixView sent, bool (*stop)() = nullptr);
 
   // What it makes of all features: [features' rows, cut_width].
   absl::StatusOr<Matrix> EncodeAll() const;
 
  private:
+  friend class cereal::access;
+  // What the next Imitate goes on from.
+  template <typename Archive>
+  void save(Archive& archive) const {
+    archive(TrainingState(), random_);
+  }
+  template <typename Archive>
+  void load(Archive& archive) {
+    NamedParameters state;
+    archive(state, random_);
+    Restore(state);
+  }
+  NamedParameters TrainingState() const;
+  // Throws, as cereal does, unless `state` is that of such an encoder.
+  void Restore(const NamedParameters& state);
+  std::vector<ParameterView> StateViews() const;
+
   explicit ShadowEncoder(const Options& options) : options_(options), random_(options.seed) {}
 
   absl::Status Build();

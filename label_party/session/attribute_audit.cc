@@ -240,11 +240,11 @@ absl::Status AttributeAudit::CheckGuess(uint32_t epoch) const {
                    absl::StrCat("GuessAttributes: expected EmbedAuxiliary of epoch ", epoch, " before, found none"));
 }
 
-absl::StatusOr<SharedGuesses> AttributeAudit::Guess(uint32_t epoch) {
+absl::StatusOr<SharedGuesses> AttributeAudit::Guess(uint32_t epoch, bool (*stop)()) {
   if (guessed_epoch_ == epoch) {
     return guesses_;
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const absl::Span<const AttributeGuess> guesses, module_->Guess(epoch));
+  SPLITVEIL_ASSIGN_OR_RETURN(const absl::Span<const AttributeGuess> guesses, module_->Guess(epoch, stop));
   std::vector<v1::AttributeGuesses> messages;
   for (const AttributeGuess& guess : guesses) {
     for (int64_t first = 0; first < guess.scores.rows(); first += kGuessRows) {

@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_SESSION_ATTRIBUTE_AUDIT_H_
 #define SPLITVEIL_LABEL_PARTY_SESSION_ATTRIBUTE_AUDIT_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -77,10 +78,18 @@ class AttributeAudit {
 
   // That all has come that the attacks on `epoch` were granted. Error: FailedPrecondition.
   absl::Status CheckGuess(uint32_t epoch) const;
-  // Of all attacks, in messages of kGuessRows. Takes as long as the decoders learn. Errors: those of the module.
-  absl::StatusOr<SharedGuesses> Guess(uint32_t epoch);
+  // Of all attacks, in messages of kGuessRows. Takes as long as the decoders learn; `stop`, errors: as
+  // AttributeAttackModule::Guess.
+  absl::StatusOr<SharedGuesses> Guess(uint32_t epoch, bool (*stop)() = nullptr);
 
  private:
+  friend class cereal::access;
+  // Without the guesses: a peer goes on from a checkpoint that follows them only where it has got them.
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(embedded_epoch_, *module_);
+  }
+
   struct Counts {
     int64_t auxiliary = 0, test = 0;
   };

@@ -229,7 +229,7 @@ absl::StatusOr<v1::EmbedAuxiliaryResponse> LabelSession::FinishEmbedding(const E
 absl::StatusOr<SharedGuesses> LabelSession::GuessAttributes(const v1::GuessAttributesRequest& request) {
   absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kGuessAttributes, request.run_id()));
-  SPLITVEIL_ASSIGN_OR_RETURN(SharedGuesses guesses, training_->GuessAttributes(request));
+  SPLITVEIL_ASSIGN_OR_RETURN(SharedGuesses guesses, training_->GuessAttributes(request, stop_));
   presence_.Heard();
   return guesses;
 }
@@ -336,6 +336,7 @@ absl::Status LabelSession::LowerDisclosure() {
 }
 
 absl::Status LabelSession::WaitUntilEnded(bool (*stop)()) {
+  stop_ = stop;
   while (!EndIfDue(stop)) {
     ended_.Until(SteadyAfter(absl::Milliseconds(100)));
   }

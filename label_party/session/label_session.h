@@ -11,7 +11,7 @@
 //            ◄──────────── protected gradients       then Learn
 //     ScoreBatch(scores) ─────────────────────────►  judged by LeakAuditor
 //     Evaluate: test activations ─────────────────►  test metrics, checkpoint, early stopping
-//     EmbedAuxiliary, GuessAttributes ────────────►  guesses at sensitive attributes: AttributeAudit
+//     EmbedAuxiliary, GuessAttributes ────────────►  AttributeAudit; the checkpoint follows it
 //            ◄────────────────────────────── guesses
 //   AuxiliaryLabels, ScoreExamples (ORACLE) ────►  judged by CompletionAudit
 //   Close ────────────────────────────────────────►  kTraining -> kCompleted, and kFarewell once the peer has heard
@@ -130,7 +130,7 @@ class LabelSession {
   using Embedding = AuxiliaryEmbedding;
   absl::Status EmbedAuxiliary(const v1::CutActivations& request, Embedding& embedding);
   absl::StatusOr<v1::EmbedAuxiliaryResponse> FinishEmbedding(const Embedding& embedding);
-  // After that. Other calls wait meanwhile, as long as the attacks take.
+  // After that. Other calls wait meanwhile, as long as the attacks take; what WaitUntilEnded asks stops them.
   absl::StatusOr<SharedGuesses> GuessAttributes(const v1::GuessAttributesRequest& request);
   // OK to a peer that has completed the run: all that this party keeps of it is kept.
   absl::Status Close(const v1::CloseRequest& request);
@@ -160,8 +160,9 @@ class LabelSession {
   absl::Status LowerDisclosure();
 
   // Waits until the run has ended, the peer has been silent for longer than the agreement allows, or `stop` says so
-  // (asked several times a second). OK: completed; StoppedOnRequest; InvalidArgument where it is
-  // completed and the shared examples were all alike. The ledger is finished when it returns.
+  // (asked several times a second, and by decoders that learn, on their thread). OK: completed; StoppedOnRequest;
+  // InvalidArgument where it is completed and the shared examples were all alike. The ledger is finished when it
+  // returns.
   absl::Status WaitUntilEnded(bool (*stop)());
   // After a complete run: waits, at most for `limit`, until the peer says that it knows of it. Until then the answer to
   // its Close may have been lost, and it may ask again. After a halt by the operator: until the peer has been told.
@@ -202,7 +203,8 @@ class LabelSession {
   const RunContext run_;
   ProtocolState protocol_;
   std::atomic<LeakAuditor*> judge_ = nullptr;  // training_'s, for those who must not wait for the step under way.
-  WakeableSleep ended_;                        // Of WaitUntilEnded.
+  WakeableSleep ended_;                        // Of WaitUntilEnded,
+  std::atomic<bool (*)()> stop_ = nullptr;     // what it asks, for those who work for long under the lock.
 
   absl::Mutex alignment_;  // Before mutex_. Held by the one that takes memory for all ids.
   mutable absl::Mutex mutex_;

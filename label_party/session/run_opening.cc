@@ -248,6 +248,7 @@ absl::StatusOr<TrainingInputs> RunOpening::Start(const v1::StartRequest& request
   return TrainingInputs{run_->agreement,
                         run_->config,
                         run_->data,
+                        run_->known_attributes,
                         aligned_.rows,
                         seed,
                         request.run_id(),

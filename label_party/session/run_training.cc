@@ -10,6 +10,7 @@
 #include "common/config/agreement.h"
 #include "common/leakage/bound_basis.h"
 #include "common/leakage/bounds.h"
+#include "common/process/exit_code.h"
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
@@ -28,20 +29,8 @@ absl::StatusOr<std::unique_ptr<RunTraining>> RunTraining::Create(const Parts& pa
   const bool is_continued = inputs.is_continued;
   const absl::Span<const uint32_t> rows = inputs.rows;
   SPLITVEIL_ASSIGN_OR_RETURN(Training training, MakeTraining(std::move(inputs)));
-  std::unique_ptr<RunTraining> result(
+  return std::unique_ptr<RunTraining>(
       new RunTraining(parts, std::move(auditor), std::move(training), is_continued, rows));
-  SPLITVEIL_RETURN_IF_ERROR(result->BeginAttributeAudit());
-  return result;
-}
-
-absl::Status RunTraining::BeginAttributeAudit() {
-  const RunContext& run = *parts_.run;
-  if (run.known_attributes == nullptr) {
-    return absl::OkStatus();
-  }
-  SPLITVEIL_ASSIGN_OR_RETURN(attribute_audit_, AttributeAudit::Create({run.agreement, run.config, run.known_attributes,
-                                                                       *run.data, rows_, parts_.records->ledger()}));
-  return absl::OkStatus();
 }
 
 RunTraining::RunTraining(const Parts& parts, std::unique_ptr<LeakAuditor> auditor, Training training, bool is_continued,
@@ -82,9 +71,9 @@ absl::StatusOr<SharedGradients> RunTraining::Train(v1::CutActivations request) {
     training_.recorder->stopwatch().Restart();  // The evaluation between epochs is no part of a step.
   }
   SPLITVEIL_RETURN_IF_ERROR(step.Receive(request));
-  if (attribute_audit_ != nullptr) {
-    SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(
-        attribute_audit_->TakeTraining(request, training_.source->PositionsOf(request.epoch(), request.batch()))));
+  if (training_.attribute_audit != nullptr) {
+    SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(training_.attribute_audit->TakeTraining(
+        request, training_.source->PositionsOf(request.epoch(), request.batch()))));
   }
   absl::StatusOr<SharedGradients> answer = step.Answer();
   if (absl::IsAlreadyExists(answer.status())) {
@@ -127,9 +116,9 @@ absl::Status RunTraining::Evaluate(const v1::CutActivations& request, TestEvalua
   SPLITVEIL_RETURN_IF_ERROR(training_.order->CheckTestBatch(request.epoch(), request.batch(), evaluation.next_batch));
   SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations, training_.evaluator->Read(request, evaluation));
   SPLITVEIL_RETURN_IF_ERROR(Learn());
-  if (attribute_audit_ != nullptr) {
-    SPLITVEIL_RETURN_IF_ERROR(
-        parts_.end->EndUnlessOk(attribute_audit_->TakeTest(request.epoch(), evaluation.next_batch, activations)));
+  if (training_.attribute_audit != nullptr) {
+    SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(
+        training_.attribute_audit->TakeTest(request.epoch(), evaluation.next_batch, activations)));
   }
   evaluation.epoch = request.epoch();
   SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(training_.evaluator->Predict(activations, evaluation)));
@@ -186,9 +175,12 @@ absl::Status RunTraining::AfterEvaluation() {
   if (stops && !training_.order->trained()) {
     status = StopEarly();
   }
-  // Before the answer: this party is never behind the other one, whose checkpoint follows it.
   checkpoint_due_ = true;
-  status.Update(WriteDueCheckpoint());
+  // Before the answer: this party is never behind the other one, whose checkpoint follows it and, where attributes are
+  // attacked now, the guesses at them.
+  if (!CheckAttributeCall(training_.order->epoch() - 1, "GuessAttributes").ok()) {
+    status.Update(WriteDueCheckpoint());
+  }
   return status;
 }
 
@@ -248,11 +240,11 @@ absl::Status RunTraining::ScoreExamples(const v1::ScoreExamplesRequest& request)
 }
 
 absl::Status RunTraining::CheckAttributeCall(uint32_t epoch, const char* call) const {
-  if (attribute_audit_ == nullptr) {
+  if (training_.attribute_audit == nullptr) {
     return absl::PermissionDeniedError(absl::StrCat(call, ": expected agreed attacks on attributes, found none"));
   }
   SPLITVEIL_RETURN_IF_ERROR(training_.order->CheckAudit(call, epoch));
-  return attribute_audit_->CheckDue(call, epoch, training_.order->trained());
+  return training_.attribute_audit->CheckDue(call, epoch, training_.order->trained());
 }
 
 absl::Status RunTraining::EmbedAuxiliary(const v1::CutActivations& request, AuxiliaryEmbedding& embedding) {
@@ -260,21 +252,25 @@ absl::Status RunTraining::EmbedAuxiliary(const v1::CutActivations& request, Auxi
     return absl::PermissionDeniedError("EmbedAuxiliary: expected agreed embed_auxiliary, found none");
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckAttributeCall(request.epoch(), "EmbedAuxiliary"));
-  return attribute_audit_->Embed(request, embedding);
+  return training_.attribute_audit->Embed(request, embedding);
 }
 
 absl::StatusOr<v1::EmbedAuxiliaryResponse> RunTraining::FinishEmbedding(const AuxiliaryEmbedding& embedding) {
   SPLITVEIL_RETURN_IF_ERROR(CheckAttributeCall(embedding.epoch, "EmbedAuxiliary"));
-  absl::StatusOr<v1::EmbedAuxiliaryResponse> response = attribute_audit_->FinishEmbedding(embedding);
+  absl::StatusOr<v1::EmbedAuxiliaryResponse> response = training_.attribute_audit->FinishEmbedding(embedding);
   return IsOfLedger(response.status()) ? parts_.end->EndUnlessOk(response.status()) : std::move(response);
 }
 
-absl::StatusOr<SharedGuesses> RunTraining::GuessAttributes(const v1::GuessAttributesRequest& request) {
+absl::StatusOr<SharedGuesses> RunTraining::GuessAttributes(const v1::GuessAttributesRequest& request, bool (*stop)()) {
   SPLITVEIL_RETURN_IF_ERROR(CheckAttributeCall(request.epoch(), "GuessAttributes"));
-  SPLITVEIL_RETURN_IF_ERROR(attribute_audit_->CheckGuess(request.epoch()));
+  SPLITVEIL_RETURN_IF_ERROR(training_.attribute_audit->CheckGuess(request.epoch()));
   SPLITVEIL_RETURN_IF_ERROR(Learn());
-  absl::StatusOr<SharedGuesses> guesses = attribute_audit_->Guess(request.epoch());
+  absl::StatusOr<SharedGuesses> guesses = training_.attribute_audit->Guess(request.epoch(), stop);
+  if (IsStoppedOnRequest(guesses.status())) {
+    return parts_.end->End(Cause::kStopped, guesses.status());
+  }
   SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(guesses.status()));
+  SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(WriteDueCheckpoint()));
   return guesses;
 }
 

@@ -62,7 +62,8 @@ class RunTraining {
   absl::Status ScoreExamples(const v1::ScoreExamplesRequest& request);
   absl::Status EmbedAuxiliary(const v1::CutActivations& request, AuxiliaryEmbedding& embedding);
   absl::StatusOr<v1::EmbedAuxiliaryResponse> FinishEmbedding(const AuxiliaryEmbedding& embedding);
-  absl::StatusOr<SharedGuesses> GuessAttributes(const v1::GuessAttributesRequest& request);
+  // `stop`: as AttributeAttackModule::Guess; it then ends the run.
+  absl::StatusOr<SharedGuesses> GuessAttributes(const v1::GuessAttributesRequest& request, bool (*stop)());
 
   // An answer has left on the wire; goes on as Learn.
   absl::Status LearnFromAnswered();
@@ -109,16 +110,13 @@ class RunTraining {
   // What RaiseNoise asked for begins here.
   void ApplyRaisedNoise();
 
-  // Where attacks on attributes are agreed.
-  absl::Status BeginAttributeAudit();
-
   // Before it says whether training stops, which tells of labels: that no other evaluation was answered before.
   absl::Status JournalEvaluation(const TestEvaluation& evaluation) const;
   // What a run that only predicts is for: metrics, where there are labels, and the table.
   absl::Status KeepPredictions(const TestEvaluation& evaluation);
   // To an evaluation that has counted.
   v1::EvaluateResponse EvaluationAnswer() const;
-  // After an epoch's evaluation: early stopping, checkpoint.
+  // After an epoch's evaluation: early stopping; the checkpoint, unless guesses at attributes are due before it.
   absl::Status AfterEvaluation();
   absl::Status StopEarly();
   // Between steps: all scores of the steps before have been judged, for a peer that leaves a checkpoint itself has
@@ -138,8 +136,7 @@ class RunTraining {
   bool checkpoint_due_;                          // Before the next batch.
   std::optional<double> raised_max_sum_kl_;      // Of RaiseNoise, until it begins.
   std::optional<TrainingProgress> progress_;
-  std::unique_ptr<CompletionAudit> completion_;      // From the first AuxiliaryLabels on.
-  std::unique_ptr<AttributeAudit> attribute_audit_;  // Null: no attacks on attributes are agreed.
+  std::unique_ptr<CompletionAudit> completion_;  // From the first AuxiliaryLabels on.
 };
 
 }  // namespace splitveil

@@ -211,6 +211,27 @@ absl::Status RecordClipping(double norm, Ledger& ledger) {
   return ledger.RecordEvent("clip_cut_gradients", absl::StrCat("before the protection, each example's to norm ", norm));
 }
 
+// Null: none are agreed.
+absl::StatusOr<std::unique_ptr<AttributeAudit>> MakeAttributeAudit(const TrainingInputs& inputs) {
+  if (inputs.known_attributes == nullptr) {
+    return nullptr;
+  }
+  return AttributeAudit::Create(
+      {inputs.agreement, inputs.config, inputs.known_attributes, *inputs.data, inputs.rows, inputs.ledger});
+}
+
+// As a part of the progress, also where none are agreed.
+struct AgreedAttacks {
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    if (audit != nullptr) {
+      archive(*audit);
+    }
+  }
+
+  AttributeAudit* audit;
+};
+
 TrainingOrder::Options OrderOf(const TrainingInputs& inputs, const BatchSource& source) {
   TrainingOrder::Options order;
   order.epochs = inputs.agreement.epochs();
@@ -264,7 +285,6 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   const std::optional<AccountedReleases> accounted = AccountedOf(targets.get());
   earlier = EarlierReleases(std::move(earlier), accounted);
   training.privacy_account = earlier.privacy_account;
-
   RunResult beginnings = Beginnings(inputs, earlier.cumulative_sum_kl, accounted);
 
   BatchSource::Options source;
@@ -293,6 +313,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
       std::make_unique<TestEvaluator>(agreement.cut_width(), agreement.wire_dtype(), training.source.get(),
                                       training.model.get(), training.recorder.get());
   training.order = std::make_unique<TrainingOrder>(OrderOf(inputs, *training.source));
+  SPLITVEIL_ASSIGN_OR_RETURN(training.attribute_audit, MakeAttributeAudit(inputs));
   SPLITVEIL_RETURN_IF_ERROR(RecordAccount(accounted, earlier.cumulative_sum_kl,
                                           static_cast<int64_t>(training.source->training_positions().size()),
                                           *inputs.ledger));
@@ -310,12 +331,13 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
 }
 
 std::string Training::Progress(const LeakAuditor& auditor) const {
-  return SaveProgress(*source, *guard, *recorder, *order, *step, auditor);
+  return SaveProgress(*source, *guard, *recorder, *order, *step, auditor, AgreedAttacks{attribute_audit.get()});
 }
 
 absl::Status Training::Restore(absl::string_view progress, LeakAuditor& auditor) {
   const double earlier_sum_kl = result().earlier_sum_kl;
-  SPLITVEIL_RETURN_IF_ERROR(LoadProgress(progress, *source, *guard, *recorder, *order, *step, auditor));
+  AgreedAttacks attacks = {attribute_audit.get()};
+  SPLITVEIL_RETURN_IF_ERROR(LoadProgress(progress, *source, *guard, *recorder, *order, *step, auditor, attacks));
   if (!privacy_account.empty()) {  // It may have counted other runs since.
     guard->SetEarlierSumKl(earlier_sum_kl);
     recorder->result().earlier_sum_kl = earlier_sum_kl;

@@ -19,6 +19,7 @@
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/protection/protection_factory.h"
 #include "label_party/session/answer_journal.h"
+#include "label_party/session/attribute_audit.h"
 #include "label_party/session/batch_source.h"
 #include "label_party/session/label_state.h"
 #include "label_party/session/release_guard.h"
@@ -36,8 +37,9 @@ namespace splitveil {
 struct TrainingInputs {
   const v1::RunAgreement& agreement;  // Canonical.
   const v1::LabelPartyConfig& config;
-  std::shared_ptr<const Dataset> data;  // With labels.
-  absl::Span<const uint32_t> rows;      // The party's row for each aligned position.
+  std::shared_ptr<const Dataset> data;              // With labels.
+  std::shared_ptr<const Dataset> known_attributes;  // Null: no attacks on attributes are agreed.
+  absl::Span<const uint32_t> rows;                  // The party's row for each aligned position.
   JointSeed seed;
   std::string run_id;
   Protection protection;
@@ -59,7 +61,8 @@ struct Training {
   std::unique_ptr<TrainingStep> step;
   std::unique_ptr<TestEvaluator> evaluator;
   std::unique_ptr<TrainingOrder> order;
-  std::string privacy_account;  // LabelState::privacy_account.
+  std::unique_ptr<AttributeAudit> attribute_audit;  // Null: no attacks on attributes are agreed.
+  std::string privacy_account;                      // LabelState::privacy_account.
 
   const RunResult& result() const { return recorder->result(); }
   // What the next run takes from a checkpoint beside the model, as of the latest step learnt from.

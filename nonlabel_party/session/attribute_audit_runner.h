@@ -94,8 +94,7 @@ class AttributeAuditRunner {
   absl::StatusOr<Series> SeriesOf(const v1::AttributeGuesses& message) const;
   // Attacks, then attributes, then examples, all in order.
   std::tuple<int, int, int> PlaceOf(const Series& series) const;
-  // An event where agreed guesses have not come: a label party that was continued within the epoch has none, and one
-  // that keeps its own to itself says nothing either.
+  // An event where agreed guesses have not come: a label party that keeps its own to itself does not say so.
   absl::Status RecordMissing(uint32_t epoch, const std::vector<AttributeLeakRow>& rows);
   AttributeLeakRow Judge(const Series& series) const;
   const std::vector<uint8_t>& TruthOf(int attribute, Examples examples) const;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <vector>
 
+#include "common/checkpoint/progress_archive.h"
+
 namespace splitveil {
 namespace {
 
@@ -16,7 +18,7 @@ Matrix RowsOfEpoch(int epoch) {
 }
 
 TEST(EpochHistoryTest, KeepsEpochsSideBySide) {
-  EpochHistory history(2);
+  EpochHistory history(3, 2);
   for (int epoch = 0; epoch < 3; ++epoch) {
     Matrix rows(3, 2);
     for (int k = 0; k < 6; ++k) {
@@ -34,7 +36,7 @@ TEST(EpochHistoryTest, KeepsEpochsSideBySide) {
 // However many epochs: no more columns than the limit, each the mean of as many neighbouring epochs, the last of those
 // there are.
 TEST(EpochHistoryTest, ForgetsNoEpochAndStaysWithinItsLimit) {
-  EpochHistory history(1);
+  EpochHistory history(2, 1);
   for (int epoch = 0; epoch < 5 * EpochHistory::kSlots; ++epoch) {
     history.Add(RowsOfEpoch(epoch));
     const int epochs = epoch + 1;
@@ -50,6 +52,21 @@ TEST(EpochHistoryTest, ForgetsNoEpochAndStaysWithinItsLimit) {
       ASSERT_NEAR(rows.row(1)[slot], -(first + last) / 2.0, 1e-4) << epoch;
     }
   }
+}
+
+TEST(EpochHistoryTest, GoesOnFromItsBytes) {
+  EpochHistory history(2, 1);
+  for (int epoch = 0; epoch < 3 * EpochHistory::kSlots + 1; ++epoch) {
+    EpochHistory continued(2, 1);
+    ASSERT_TRUE(LoadProgress(SaveProgress(history), continued).ok());
+    for (EpochHistory* const each : {&history, &continued}) {
+      each->Add(RowsOfEpoch(epoch));
+    }
+    ASSERT_EQ(ConstMatrixView(continued.Rows(0, 2)).values(), ConstMatrixView(history.Rows(0, 2)).values());
+  }
+  EpochHistory of_more(3, 1), wider(2, 2);
+  EXPECT_EQ(LoadProgress(SaveProgress(history), of_more).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(LoadProgress(SaveProgress(history), wider).code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

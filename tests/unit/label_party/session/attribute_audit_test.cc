@@ -2,12 +2,15 @@
 #include "label_party/session/attribute_audit.h"
 
 #include <algorithm>
+#include <atomic>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
+#include <thread>
 #include <vector>
 
-#include "tests/unit/label_party/session/label_session_fixture.h"
+#include "tests/unit/label_party/session/label_session_life_fixture.h"
+#include "tests/unit/nonlabel_party/session/ledger_value.h"
 
 namespace splitveil::testing {
 namespace {
@@ -15,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class AttributeAuditTest : public LabelSessionTest {
+class AttributeAuditTest : public LabelSessionLifeTest {
  protected:
   AttributeAuditTest() { run_.AttackAttributes(); }
 
@@ -32,11 +35,6 @@ class AttributeAuditTest : public LabelSessionTest {
     ASSERT_TRUE(schedule.ok());
     schedule_ = std::make_unique<Schedule>(*std::move(schedule));
   }
-  void TrainAndEvaluate(uint32_t epoch) {
-    TrainEpoch(epoch);
-    ASSERT_TRUE(session_->FinishEvaluation(EvaluateAll(epoch)).ok());
-  }
-
   // What an honest peer sends.
   LabelSession::Embedding EmbedAll(uint32_t epoch, int64_t examples) {
     LabelSession::Embedding embedding;
@@ -53,6 +51,14 @@ class AttributeAuditTest : public LabelSessionTest {
     request.set_run_id(run_id_);
     request.set_epoch(epoch);
     return session_->GuessAttributes(request);
+  }
+  static std::vector<std::string> Bytes(const absl::StatusOr<SharedGuesses>& guesses) {
+    std::vector<std::string> bytes;
+    EXPECT_TRUE(guesses.ok()) << guesses.status();
+    for (const v1::AttributeGuesses& message : guesses.ok() ? **guesses : std::vector<v1::AttributeGuesses>()) {
+      bytes.push_back(message.SerializeAsString());
+    }
+    return bytes;
   }
   absl::Status EmbedOne(const v1::CutActivations& message) {
     LabelSession::Embedding embedding;
@@ -106,6 +112,60 @@ TEST_F(AttributeAuditTest, AnswersWhatIsRepeatedAsBefore) {
   const absl::StatusOr<SharedGuesses> second = Guess(0);
   ASSERT_TRUE(second.ok());
   EXPECT_EQ(first->get(), second->get());
+}
+
+// The decoders of POISON have learnt from the epoch before, and the checkpoint between the two follows its guesses.
+TEST_F(AttributeAuditTest, AContinuedRunMakesTheGuessesThatItWouldHaveMade) {
+  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
+  run_.label_checkpoints.path = path_;
+  StartAudited();
+  const auto attack = [&](uint32_t epoch) {
+    TrainAndEvaluate(epoch);
+    EXPECT_TRUE(session_->FinishEmbedding(EmbedAll(epoch, auxiliary_examples_)).ok());
+    return Bytes(Guess(epoch));
+  };
+  attack(0);
+  const std::vector<std::string> expected = attack(1);
+  ASSERT_EQ(expected.size(), 4);
+  const std::string ledger = run_.files.File("label_party.db");
+  const std::string queries = "SELECT count(*) FROM event WHERE kind = 'attribute_queries'";
+  EXPECT_EQ(LedgerValue(ledger, queries), "2");
+
+  session_.reset();
+  Continue(path_ + ".1");
+  ASSERT_TRUE(session_->Start(StartRequest()).ok());
+  EXPECT_EQ(LedgerValue(ledger, queries), "1");
+  LabelSession::Embedding again;
+  EXPECT_TRUE(session_->EmbedAuxiliary(ActivationsOf(0, 0, 3), again).ok());  // Counted, as before it was broken off.
+  EXPECT_TRUE(again.repeated);
+  EXPECT_EQ(Bytes(Guess(0)).size(), 0);
+  EXPECT_EQ(attack(1), expected);
+  EXPECT_EQ(LedgerValue(ledger, queries), "2");
+}
+
+thread_local bool guesses_here = false;
+std::atomic<bool> waits = false;
+
+TEST_F(AttributeAuditTest, AStopReachesDecodersThatLearn) {
+  run_.label_config.mutable_attribute_attack()->set_decoder_epochs(10000);  // Minutes.
+  StartAudited();
+  TrainAndEvaluate(0);
+  ASSERT_TRUE(session_->FinishEmbedding(EmbedAll(0, auxiliary_examples_)).ok());
+  absl::Status outcome;
+  std::thread operating([&] {
+    outcome = session_->WaitUntilEnded([] {
+      waits = true;
+      return guesses_here;
+    });
+  });
+  while (!waits) {
+    std::this_thread::yield();
+  }
+  guesses_here = true;
+  EXPECT_TRUE(IsStoppedOnRequest(Guess(0).status()));
+  operating.join();
+  EXPECT_TRUE(IsStoppedOnRequest(outcome)) << outcome;
+  EXPECT_EQ(LedgerValue(run_.files.File("label_party.db"), "SELECT status FROM run"), "stopped");
 }
 
 TEST_F(AttributeAuditTest, RefusesAuxiliaryActivationsThatAreNotAllOfThem) {

@@ -57,8 +57,9 @@ class TrainingStepTest : public ::testing::Test {
     ledger_ = *Ledger::Create(ledger_path_, {kRunId, "label_party", "", "", "{}"});
     auditor_ = std::make_unique<LeakAuditor>(run_.agreement, v1::LabelSideAudit(), /*examples=*/1000, ledger_.get());
     const std::vector<uint32_t> rows = Rows();
-    auto training = MakeTraining({run_.agreement, run_.label_config, run_.LabelDataset(), rows, JointSeed{3}, kRunId,
-                                  *std::move(method), /*resumed=*/nullptr, auditor_.get(), ledger_.get()});
+    auto training =
+        MakeTraining({run_.agreement, run_.label_config, run_.LabelDataset(), /*known_attributes=*/nullptr, rows,
+                      JointSeed{3}, kRunId, *std::move(method), /*resumed=*/nullptr, auditor_.get(), ledger_.get()});
     ASSERT_TRUE(training.ok()) << training.status();
     training_ = *std::move(training);
   }
